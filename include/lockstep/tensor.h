@@ -1,0 +1,67 @@
+/* tensor.h: what a tensor is made of: element type and logical shape.
+ *
+ * The logical shape is row-major and never changes with the device; how elements lie in memory (the layout)
+ * belongs to the backend.  Feature maps are (N, C, H, W). */
+#ifndef LOCKSTEP_TENSOR_H
+#define LOCKSTEP_TENSOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lockstep/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum ls_dtype {
+    LS_F32,
+    LS_BF16,
+    LS_F16,
+    LS_F64, /* used by the reference backend to check gradients; no fast kernels exist for it */
+    LS_I32,
+    LS_U8,
+    LS_BOOL,
+    LS_DTYPE_N
+} ls_dtype;
+
+const char *ls_dtype_name(ls_dtype t); /* "f32", "bf16", ... */
+size_t ls_dtype_size(ls_dtype t);      /* bytes per element */
+bool ls_dtype_is_float(ls_dtype t);
+
+#define LS_MAX_RANK 6
+
+/* Rank 0 is a scalar (one element).  A dimension may be 0: the tensor is then empty. */
+typedef struct ls_shape {
+    int rank;
+    int64_t dim[LS_MAX_RANK];
+} ls_shape;
+
+/* LS_SHAPE(2, 3) is the shape (2, 3); LS_SHAPE_SCALAR has rank 0. */
+#define LS_SHAPE(...)                                                                                        \
+    ls_shape_make((int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]){__VA_ARGS__})
+#define LS_SHAPE_SCALAR ls_shape_make(0, NULL)
+
+ls_shape ls_shape_make(int rank, const int64_t *dim);
+/* Product of the dimensions; 1 for a scalar. */
+int64_t ls_shape_count(ls_shape s);
+/* False when a dimension is negative or the element count times 8 bytes would overflow int64_t. */
+bool ls_shape_valid(ls_shape s);
+bool ls_shape_equal(ls_shape a, ls_shape b);
+/* "(64, 1, 28, 28)" into buf of at least LS_SHAPE_TEXT bytes; returns buf. */
+#define LS_SHAPE_TEXT 160
+const char *ls_shape_text(ls_shape s, char *buf);
+/* NumPy broadcasting of a and b; false when they do not fit. */
+bool ls_shape_broadcast(ls_shape a, ls_shape b, ls_shape *out);
+
+/* Round to nearest, ties to even; NaN stays NaN. */
+uint16_t ls_bf16_from_f32(float x);
+float ls_bf16_to_f32(uint16_t x);
+uint16_t ls_f16_from_f32(float x);
+float ls_f16_to_f32(uint16_t x);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

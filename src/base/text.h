@@ -1,0 +1,36 @@
+/* text.h: a growing string, nearest-name search and number formatting for messages and reports. */
+#ifndef LS_BASE_TEXT_H
+#define LS_BASE_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lockstep/status.h"
+
+/* Starts as {0}; `data` is NULL or NUL-terminated.  When memory runs out, `failed` is set, further appends
+ * do nothing, and what was there stays. */
+typedef struct ls_text {
+    char *data;
+    size_t length, capacity;
+    bool failed;
+} ls_text;
+
+void ls_text_add(ls_text *t, const char *fmt, ...) LS_PRINTF(2, 3);
+void ls_text_release(ls_text *t); /* frees and zeroes */
+
+/* The candidate with the smallest edit distance to `word`, or NULL when none is near enough to be meant
+ * (distance at most a third of the longer word, rounded up). */
+const char *ls_text_nearest(const char *word, const char *const *candidates, size_t n);
+
+/* "1.25 GiB", "87.4 KiB", "12 B" into `buf` (at least 32 bytes); returns buf. */
+const char *ls_text_bytes(double bytes, char *buf);
+/* "2.61 M", "47.85 G", "12" with SI steps of 1000 into `buf` (at least 32 bytes); returns buf. */
+const char *ls_text_si(double value, char *buf);
+/* "11,181,642" into `buf` (at least 32 bytes); returns buf. */
+const char *ls_text_count(int64_t value, char *buf);
+
+/* Glob match with '*' and '?' over the whole of `text`: "D.*" matches "D.h0.weight". */
+bool ls_text_glob(const char *pattern, const char *text);
+
+#endif
