@@ -189,13 +189,18 @@ ls_value ls_layer_norm_grad(ls_value dy, ls_value x, ls_value gamma, ls_value me
 /* -- softmax, attention, losses, metrics ------------------------------------------------------------------------------ */
 ls_value ls_softmax(ls_value x);     /* over the last dimension */
 ls_value ls_log_softmax(ls_value x); /* over the last dimension */
-/* q, k, v: (B, T, D) -> softmax(scale * q k^T) v per B; output 1 is log-sum-exp (B, T).  No T x T matrix is stored. */
+typedef struct ls_attention_attr {
+    double scale;
+} ls_attention_attr;
+/* q, k, v: (B, T, D) -> softmax(scale * q k^T) v per B; output 1 is log-sum-exp (B, T), of type f32 for 16-bit types.
+ * No T x T matrix is stored. */
 ls_value ls_attention(ls_value q, ls_value k, ls_value v, double scale);
 /* q, k, v, out, lse, dout -> dq, dk, dv */
 ls_value ls_attention_grad(ls_value q, ls_value k, ls_value v, ls_value out, ls_value lse, ls_value dout,
                            double scale);
-/* Mean over the batch of -log softmax(logits)[label]; logits (N, C), labels (N) i32 -> loss (scalar), probabilities (N, C).
- * A label outside 0..C-1 makes the loss NaN. */
+/* Losses of 16-bit inputs are f32; the loss of an empty batch is 0.
+ * Mean over the batch of -log softmax(logits)[label]; logits (N, C), labels (N) i32 -> loss (scalar), probabilities (N, C)
+ * of the loss's type, through which no gradient flows.  A label outside 0..C-1 makes the loss NaN. */
 ls_value ls_cross_entropy(ls_value logits, ls_value labels);
 ls_value ls_cross_entropy_grad(ls_value dloss, ls_value probs, ls_value labels);
 /* Sum over the batch and all points of squared distances to the nearest point of the other cloud, both ways.
@@ -205,8 +210,13 @@ ls_value ls_chamfer(ls_value p, ls_value q);
 ls_value ls_chamfer_grad(ls_value dloss, ls_value p, ls_value q, ls_value index_p, ls_value index_q);
 /* Number of samples whose largest logit (first of equals) is the label: scalar f32. */
 ls_value ls_accuracy(ls_value logits, ls_value labels);
-ls_value ls_gather_rows(ls_value table, ls_value index);                 /* (V, D), (N) i32 -> (N, D) */
-ls_value ls_scatter_rows(ls_value rows, ls_value index, int64_t n_rows); /* its adjoint: adds rows into zeros */
+typedef struct ls_scatter_attr {
+    int64_t n_rows;
+} ls_scatter_attr;
+/* (V, D), (N) i32 -> (N, D); an index outside 0..V-1 gives a row of NaN. */
+ls_value ls_gather_rows(ls_value table, ls_value index);
+/* Its adjoint: adds rows into zeros (n_rows, D); rows whose index lies outside are ignored. */
+ls_value ls_scatter_rows(ls_value rows, ls_value index, int64_t n_rows);
 /* Composites (no op of their own); all are means over all elements. */
 ls_value ls_bce_with_logits(ls_value logits, ls_value target);
 ls_value ls_l1_loss(ls_value a, ls_value b);
