@@ -1,0 +1,144 @@
+/* graph.h (internal): the inside of a graph, for ops, passes, backends and the executor.
+ *
+ * Values and nodes are numbered in the order they were made, which is a topological order.  Everything lives
+ * in the graph's arena.  Passes mark nodes dead and append new ones; they never renumber. */
+#ifndef LS_GRAPH_GRAPH_H
+#define LS_GRAPH_GRAPH_H
+
+#include "base/alloc.h"
+#include "graph/op.h"
+#include "tensor/layout.h"
+
+typedef struct ls_src {
+    const char *file; /* NULL: unknown */
+    int line;
+} ls_src;
+
+typedef enum ls_value_kind {
+    LS_VALUE_NODE,  /* made by a node */
+    LS_VALUE_INPUT, /* written by the host before a step */
+    LS_VALUE_VAR    /* first version of a variable: lives across steps */
+} ls_value_kind;
+
+/* What a value's memory is booked as in the plan's table. */
+typedef enum ls_category {
+    LS_CAT_ACTIVATION,
+    LS_CAT_WEIGHT,
+    LS_CAT_GRADIENT,
+    LS_CAT_OPTIMIZER,
+    LS_CAT_SCRATCH,
+    LS_CAT_COMM,
+    LS_CAT_N
+} ls_category;
+
+const char *ls_category_name(ls_category c); /* as in the JSON of `plan`: "weights", "gradients", ... */
+
+typedef struct ls_vinfo {
+    ls_dtype dtype;
+    ls_shape shape;
+    ls_layout layout;
+    ls_value_kind kind;
+    ls_category category;
+    int32_t node, out; /* producer and which of its outputs; node is -1 for inputs and variables */
+    int32_t var;       /* the variable this value is a version of, or -1 */
+    const char *name;  /* of inputs, variables and fetched values; else NULL */
+    bool fetch;        /* the host reads it after a step */
+} ls_vinfo;
+
+struct ls_node {
+    const ls_op *op;
+    int32_t id;
+    int n_in, n_out;
+    int32_t *in, *out; /* value numbers */
+    void *attr;
+    ls_src src;
+    const char *scope; /* the layer it belongs to, e.g. "conv1"; "" outside of layers */
+    bool backward;     /* made by autodiff */
+    bool dead;
+};
+
+typedef enum ls_var_role { LS_VAR_PARAM, LS_VAR_BUFFER, LS_VAR_OPTIMIZER } ls_var_role;
+
+typedef enum ls_init_kind {
+    LS_INIT_CONST,        /* every element = a */
+    LS_INIT_UNIFORM,      /* in [-a, a) */
+    LS_INIT_NORMAL,       /* mean 0, standard deviation a */
+    LS_INIT_TRUNC_NORMAL  /* the same, redrawn beyond two standard deviations */
+} ls_init_kind;
+
+typedef struct ls_init {
+    ls_init_kind kind;
+    double a;
+} ls_init;
+
+typedef struct ls_var {
+    const char *name;
+    ls_var_role role;
+    ls_init init;
+    int32_t first;   /* value at the start of a step */
+    int32_t current; /* newest version: what ops added now should use */
+} ls_var;
+
+struct ls_graph {
+    ls_arena *arena;
+    ls_vinfo **values;
+    int32_t n_values, cap_values;
+    ls_node **nodes;
+    int32_t n_nodes, cap_nodes;
+    ls_var **vars;
+    int32_t n_vars, cap_vars;
+    ls_src here;       /* source line of the ops being added */
+    const char *scope; /* layer of the ops being added */
+    bool backward;     /* autodiff is adding ops */
+    ls_err err;        /* first error */
+};
+
+/* -- building ------------------------------------------------------------------------------------------- */
+
+/* Adds a node and returns its output 0 (invalid when the shape rule refuses; the graph then holds the error).
+ * `attr` is copied; NULL when the op has none. */
+ls_value ls_graph_add(ls_graph *g, const ls_op *op, int n_in, const ls_value *in, const void *attr);
+/* Output k of the node that made v. */
+ls_value ls_graph_out(ls_value v, int k);
+
+ls_value ls_graph_input(ls_graph *g, const char *name, ls_dtype dtype, ls_shape shape);
+/* A new variable; its name must be new in the graph. */
+ls_value ls_graph_var(ls_graph *g, const char *name, ls_var_role role, ls_dtype dtype, ls_shape shape,
+                      ls_init init);
+/* The variable's number, or -1. */
+int32_t ls_graph_find_var(const ls_graph *g, const char *name);
+/* Declares `next`, an aliasing output of an op that read the current version, the new current version. */
+void ls_graph_advance(ls_graph *g, int32_t var, ls_value next);
+/* Makes the host see `v` under `name` after each step. */
+void ls_graph_fetch(ls_value v, const char *name);
+/* Keeps the first error, prefixed by place and layer.  Returns an invalid value for convenience. */
+ls_value ls_graph_fail(ls_graph *g, ls_status status, const char *fmt, ...) LS_PRINTF(3, 4);
+
+/* -- looking -------------------------------------------------------------------------------------------- */
+
+static inline ls_vinfo *ls_graph_value(const ls_graph *g, int32_t id)
+{
+    return g->values[id];
+}
+static inline const ls_shape *ls_node_in_shape(const ls_graph *g, const ls_node *n, int i)
+{
+    return &g->values[n->in[i]]->shape;
+}
+static inline const ls_shape *ls_node_out_shape(const ls_graph *g, const ls_node *n, int k)
+{
+    return &g->values[n->out[k]]->shape;
+}
+double ls_node_flops(const ls_graph *g, const ls_node *n);
+double ls_node_bytes(const ls_graph *g, const ls_node *n);
+/* "conv2d stride=1x1 pad=0,0,0,0" into buf. */
+void ls_node_text(const ls_node *n, char *buf, size_t size);
+
+/* -- changing (passes) ------------------------------------------------------------------------------------ */
+
+/* Every live node that reads `from` reads `to` instead; fetches and variables' current versions follow. */
+void ls_graph_replace(ls_graph *g, int32_t from, int32_t to);
+/* Number of live nodes that read each value, plus one for a fetch or a final variable version; the caller
+ * provides n_values entries. */
+void ls_graph_count_uses(const ls_graph *g, int32_t *uses);
+
+#endif

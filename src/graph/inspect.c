@@ -1,0 +1,78 @@
+/* inspect.c: costs, text and use counts of nodes, and the edits that passes make. */
+#include <stdio.h>
+#include <string.h>
+
+#include "graph/graph.h"
+
+const char *ls_category_name(ls_category c)
+{
+    static const char *const names[LS_CAT_N] = {"activations", "weights", "gradients",
+                                                "optimizer",   "scratch", "comm"};
+
+    return c < LS_CAT_N ? names[c] : "?";
+}
+
+double ls_node_flops(const ls_graph *g, const ls_node *n)
+{
+    if (n->op->flops != NULL) return n->op->flops(g, n);
+    if (n->op->pw == LS_PW_NONE || n->op->pw == LS_PW_COPY) return 0;
+    return (double)ls_shape_count(*ls_node_out_shape(g, n, 0));
+}
+
+static double value_bytes(const ls_graph *g, int32_t id)
+{
+    const ls_vinfo *v = g->values[id];
+
+    return (double)ls_shape_count(v->shape) * (double)ls_dtype_size(v->dtype);
+}
+
+double ls_node_bytes(const ls_graph *g, const ls_node *n)
+{
+    double sum = 0;
+
+    if (n->op->bytes != NULL) return n->op->bytes(g, n);
+    if (n->op->flags & LS_OP_VIEW) return 0;
+    for (int i = 0; i < n->n_in; i++) sum += value_bytes(g, n->in[i]);
+    for (int k = 0; k < n->n_out; k++) sum += value_bytes(g, n->out[k]);
+    return sum;
+}
+
+void ls_node_text(const ls_node *n, char *buf, size_t size)
+{
+    char attr[512] = "";
+
+    if (n->op->attr_text != NULL) n->op->attr_text(n->attr, attr, sizeof attr);
+    snprintf(buf, size, "%s%s%s", n->op->name, attr[0] != '\0' ? " " : "", attr);
+}
+
+void ls_graph_replace(ls_graph *g, int32_t from, int32_t to)
+{
+    for (int32_t i = 0; i < g->n_nodes; i++) {
+        ls_node *n = g->nodes[i];
+        if (n->dead) continue;
+        for (int k = 0; k < n->n_in; k++)
+            if (n->in[k] == from) n->in[k] = to;
+    }
+    for (int32_t i = 0; i < g->n_vars; i++)
+        if (g->vars[i]->current == from) g->vars[i]->current = to;
+    if (g->values[from]->fetch) {
+        g->values[to]->fetch = true;
+        g->values[to]->name = g->values[from]->name;
+        g->values[from]->fetch = false;
+    }
+    if (g->values[to]->kind == LS_VALUE_NODE && g->values[to]->category == LS_CAT_ACTIVATION)
+        g->values[to]->category = g->values[from]->category;
+}
+
+void ls_graph_count_uses(const ls_graph *g, int32_t *uses)
+{
+    memset(uses, 0, sizeof *uses * (size_t)g->n_values);
+    for (int32_t i = 0; i < g->n_nodes; i++) {
+        const ls_node *n = g->nodes[i];
+        if (n->dead) continue;
+        for (int k = 0; k < n->n_in; k++) uses[n->in[k]]++;
+    }
+    for (int32_t i = 0; i < g->n_values; i++)
+        if (g->values[i]->fetch) uses[i]++;
+    for (int32_t i = 0; i < g->n_vars; i++) uses[g->vars[i]->current]++;
+}

@@ -1,0 +1,106 @@
+/* autodiff.c: reverse-mode differentiation, graph to graph. */
+#include "passes/autodiff.h"
+
+#include "ops/ops.h"
+
+typedef struct adjoint {
+    ls_graph *g;
+    int32_t n_values; /* values that existed before gradients were added */
+    bool *depends;    /* value depends on some wrt */
+    ls_value *grad;   /* accumulated gradient of each value; invalid while none has arrived */
+} adjoint;
+
+/* A value carries gradient when it depends on wrt and is of floating type. */
+static void mark_dependent(adjoint *a, int n, const ls_value *wrt)
+{
+    const ls_graph *g = a->g;
+
+    for (int i = 0; i < n; i++) a->depends[wrt[i].id] = true;
+    for (int32_t i = 0; i < g->n_nodes; i++) {
+        const ls_node *node = g->nodes[i];
+        bool any = false;
+        if (node->op->flags & LS_OP_NO_GRAD) continue;
+        for (int k = 0; k < node->n_in; k++) any = any || a->depends[node->in[k]];
+        if (!any) continue;
+        for (int k = 0; k < node->n_out; k++)
+            if (ls_dtype_is_float(g->values[node->out[k]]->dtype)) a->depends[node->out[k]] = true;
+    }
+}
+
+static void accumulate(adjoint *a, int32_t id, ls_value d)
+{
+    if (!ls_value_ok(d)) return;
+    a->grad[id] = ls_value_ok(a->grad[id]) ? ls_add(a->grad[id], d) : d;
+}
+
+/* Calls the node's gradient rule and hands its results to the inputs. */
+static void visit(adjoint *a, const ls_node *node)
+{
+    ls_graph *g = a->g;
+    size_t n_in = (size_t)node->n_in, n_out = (size_t)node->n_out;
+    ls_value *v = ls_arena_alloc(g->arena, sizeof *v * (2 * n_in + 2 * n_out + 1));
+    bool *want = ls_arena_alloc(g->arena, n_in + 1);
+    bool any_in = false, any_out = false;
+    ls_grad_call c;
+
+    if (v == NULL || want == NULL) {
+        ls_graph_fail(g, LS_NOMEM, "autodiff: no memory");
+        return;
+    }
+    c = (ls_grad_call){g, node->attr, node->n_in, node->n_out, v, v + n_in, v + n_in + n_out, want,
+                       v + n_in + 2 * n_out};
+    for (int i = 0; i < node->n_in; i++) {
+        v[i] = (ls_value){g, node->in[i]};
+        want[i] = a->depends[node->in[i]];
+        c.din[i] = (ls_value){g, -1};
+        any_in = any_in || want[i];
+    }
+    for (int k = 0; k < node->n_out; k++) {
+        v[node->n_in + k] = (ls_value){g, node->out[k]};
+        v[node->n_in + node->n_out + k] = a->grad[node->out[k]];
+        any_out = any_out || ls_value_ok(a->grad[node->out[k]]);
+    }
+    if (!any_in || !any_out) return;
+    g->here = node->src;
+    g->scope = node->scope;
+    if (node->op->grad == NULL) {
+        ls_graph_fail(g, LS_UNSUPPORTED, "op %s has no gradient, but the loss depends on parameters through it",
+                      node->op->name);
+        return;
+    }
+    node->op->grad(&c);
+    for (int i = 0; i < node->n_in; i++)
+        if (want[i]) accumulate(a, node->in[i], c.din[i]);
+}
+
+void ls_autodiff(ls_value loss, ls_value seed, int n, const ls_value *wrt, ls_value *grads)
+{
+    ls_graph *g = loss.g;
+    ls_src here = g != NULL ? g->here : (ls_src){NULL, 0};
+    const char *scope = g != NULL ? g->scope : "";
+    int32_t n_nodes;
+    adjoint a;
+
+    for (int i = 0; i < n; i++) grads[i] = (ls_value){g, -1};
+    if (!ls_value_ok(loss) || g->err.status != LS_OK) return;
+    n_nodes = g->n_nodes;
+    a = (adjoint){g, g->n_values, NULL, NULL};
+    a.depends = ls_arena_alloc(g->arena, (size_t)a.n_values);
+    a.grad = ls_arena_alloc(g->arena, sizeof *a.grad * (size_t)a.n_values);
+    if (a.depends == NULL || a.grad == NULL) {
+        ls_graph_fail(g, LS_NOMEM, "autodiff: no memory");
+        return;
+    }
+    for (int32_t i = 0; i < a.n_values; i++) a.grad[i] = (ls_value){g, -1};
+    mark_dependent(&a, n, wrt);
+    if (!a.depends[loss.id]) return;
+    g->backward = true;
+    a.grad[loss.id] = ls_value_ok(seed) ? seed : ls_fill(g, ls_value_shape(loss), ls_value_dtype(loss), 1.0);
+    /* Creation order is topological, so the reverse of it visits every user before its producer. */
+    for (int32_t i = n_nodes - 1; i >= 0 && g->err.status == LS_OK; i--)
+        if (!(g->nodes[i]->op->flags & LS_OP_NO_GRAD) && !g->nodes[i]->dead) visit(&a, g->nodes[i]);
+    g->backward = false;
+    g->here = here;
+    g->scope = scope;
+    for (int i = 0; i < n; i++) grads[i] = a.grad[wrt[i].id];
+}
