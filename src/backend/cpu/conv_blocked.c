@@ -11,10 +11,10 @@ void *lsi_bump_take(lsi_bump *b, size_t bytes)
 
 bool lsi_conv_blocked_ok(const lsi_conv_problem *p)
 {
-    return p->x_layout == LS_LAYOUT_C16 && p->y_layout == LS_LAYOUT_C16 && p->groups == 1 && p->ci > 0 && p->co > 0 &&
-           p->ci % LSI_LINE == 0 && p->co % LSI_LINE == 0 && p->n >= 0 && p->hi > 0 && p->wi > 0 && p->ho > 0 &&
-           p->wo > 0 && p->kh > 0 && p->kw > 0 && p->sh > 0 && p->sw > 0 && p->dh > 0 && p->dw > 0 &&
-           p->threads > 0 && lsi_conv_kernels_get() != NULL;
+    return p->x_layout == LS_LAYOUT_C16 && p->y_layout == LS_LAYOUT_C16 && p->groups == 1 && p->ci > 0 &&
+           p->co > 0 && p->ci % LSI_LINE == 0 && p->co % LSI_LINE == 0 && p->n >= 0 && p->hi > 0 &&
+           p->wi > 0 && p->ho > 0 && p->wo > 0 && p->kh > 0 && p->kw > 0 && p->sh > 0 && p->sw > 0 &&
+           p->dh > 0 && p->dw > 0 && p->threads > 0 && lsi_conv_kernels_get() != NULL;
 }
 
 /* Sixteen rows (output channels) of 16 * taps floats lie at a distance of ci * taps; they are transposed in
@@ -50,8 +50,8 @@ void lsi_weights_dx(const lsi_weight_block *b, int64_t co_b, int64_t ci_b)
     }
 }
 
-void lsi_weights_from_blocks(const lsi_conv_kernels *k, const float *from, int64_t from_tap, float *dw, int64_t ci,
-                             int64_t taps, int64_t co_b, int64_t ci_b)
+void lsi_weights_from_blocks(const lsi_conv_kernels *k, const float *from, int64_t from_tap, float *dw,
+                             int64_t ci, int64_t taps, int64_t co_b, int64_t ci_b)
 {
     const int64_t row = ci * taps;
     float *dst = dw + co_b * LSI_LINE * row + ci_b * LSI_LINE * taps;

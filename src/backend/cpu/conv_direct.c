@@ -1,12 +1,13 @@
 /* conv_direct.c: direct convolution on channel-blocked maps, forward and gradient of the input.
  *
- * Both passes are "gather" problems: every produced pixel is a sum over taps of one read pixel times one block of
- * weights, and a strip of up to 14 produced pixels is one call of the row product with a list of (pixel, weights)
- * terms.  Two ways to lay strips: along the row (large maps), or along the batch at one fixed pixel (small maps);
- * the latter reads a copy of the input with the batch innermost, and leaves out every tap that would only see
- * padding, so a 3x3 kernel on a 1x1 map costs what a 1x1 kernel costs. */
+ * Both passes are "gather" problems: every produced pixel is a sum over taps of one read pixel times one
+ * block of weights, and a strip of up to 14 produced pixels is one call of the row product with a list of
+ * (pixel, weights) terms.  Two ways to lay strips: along the row (large maps), or along the batch at one
+ * fixed pixel (small maps); the latter reads a copy of the input with the batch innermost, and leaves out
+ * every tap that would only see padding, so a 3x3 kernel on a 1x1 map costs what a 1x1 kernel costs. */
 #include "backend/cpu/conv_direct.h"
 
+#include "backend/cpu/conv_list.h"
 #include "base/parallel.h"
 
 /* One axis of the gather: where tap k reads for produced position o. */
@@ -68,8 +69,8 @@ static bool axis_phase_start(const axis *x, int64_t phase, int64_t k, int64_t *s
 /* A 1x1 stride-1 convolution without padding sees pixels, not rows: one row of h * w pixels. */
 static bool is_pointwise(const lsi_conv_problem *p)
 {
-    return p->kh == 1 && p->kw == 1 && p->sh == 1 && p->sw == 1 && p->pt == 0 && p->pl == 0 && p->hi == p->ho &&
-           p->wi == p->wo;
+    return p->kh == 1 && p->kw == 1 && p->sh == 1 && p->sw == 1 && p->pt == 0 && p->pl == 0 &&
+           p->hi == p->ho && p->wi == p->wo;
 }
 
 /* Fraction of the row product's capacity that strips of at most `max` out of `n` pixels use. */
@@ -202,8 +203,10 @@ static void reorder_weights(const gather *g, int thread, int n_threads)
             .to_tap = LSI_LINE * row,
             .to_row = row,
         };
-        if (g->p->pass == LSI_CONV_FWD) lsi_weights_fwd(g->k, &b, pb, rb);
-        else lsi_weights_dx(&b, rb, pb);
+        if (g->p->pass == LSI_CONV_FWD)
+            lsi_weights_fwd(g->k, &b, pb, rb);
+        else
+            lsi_weights_dx(&b, rb, pb);
     }
 }
 
@@ -312,9 +315,20 @@ static void produce(const gather *g, int64_t chunk, int64_t image, int64_t oy, i
     }
 }
 
-static void gather_region(int thread, int n_threads, void *arg)
+static void prepare_region(int thread, int n_threads, void *arg)
 {
-    gather *g = arg;
+    const gather *g = arg;
+
+    reorder_weights(g, thread, n_threads);
+    if (g->copy && g->batch)
+        copy_batch_inner(g, thread, n_threads);
+    else if (g->copy)
+        copy_padded(g, thread, n_threads);
+}
+
+static void produce_region(int thread, int n_threads, void *arg)
+{
+    const gather *g = arg;
     const int64_t chunks = lsi_div_ceil(g->pb, g->k->blocks_max);
     const int64_t images = g->batch ? 1 : g->p->n;
     const int64_t columns = g->batch ? g->wp : lsi_min64(g->phases, g->wp);
@@ -322,15 +336,11 @@ static void gather_region(int thread, int n_threads, void *arg)
     int64_t *offsets = g->offsets + 2 * g->max_terms * thread;
     int64_t lo, hi;
 
-    reorder_weights(g, thread, n_threads);
-    if (g->copy && g->batch) copy_batch_inner(g, thread, n_threads);
-    else if (g->copy) copy_padded(g, thread, n_threads);
-    ls_parallel_barrier(thread, n_threads);
     ls_parallel_range(chunks * per_chunk, thread, n_threads, &lo, &hi);
     for (int64_t u = lo; u < hi; u++) {
         const int64_t in_chunk = u % per_chunk;
-        produce(g, u / per_chunk, in_chunk / (g->hp * columns), in_chunk / columns % g->hp, in_chunk % columns,
-                offsets);
+        produce(g, u / per_chunk, in_chunk / (g->hp * columns), in_chunk / columns % g->hp,
+                in_chunk % columns, offsets);
     }
 }
 
@@ -346,7 +356,8 @@ void lsi_direct_gather_run(const lsi_conv_problem *p, const lsi_conv_args *a)
     g.src = p->pass == LSI_CONV_FWD ? a->x : a->y;
     g.dst = p->pass == LSI_CONV_FWD ? a->y : a->x;
     find_used_taps(&g);
-    ls_parallel_run(p->threads, gather_region, &g);
+    ls_parallel_run(p->threads, prepare_region, &g);
+    ls_parallel_run(p->threads, produce_region, &g);
 }
 
 static bool direct_applicable(const lsi_conv_problem *p)
@@ -362,8 +373,10 @@ static size_t direct_scratch(const lsi_conv_problem *p)
 static void direct_run(void *state, const lsi_conv_problem *p, const lsi_conv_args *a)
 {
     (void)state;
-    if (p->pass == LSI_CONV_DW) lsi_direct_dw_run(p, a);
-    else lsi_direct_gather_run(p, a);
+    if (p->pass == LSI_CONV_DW)
+        lsi_direct_dw_run(p, a);
+    else
+        lsi_direct_gather_run(p, a);
 }
 
 const lsi_conv_impl lsi_conv_direct_c16 = {

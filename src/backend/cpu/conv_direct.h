@@ -12,6 +12,4 @@ void lsi_direct_gather_run(const lsi_conv_problem *p, const lsi_conv_args *a);
 size_t lsi_direct_dw_scratch(const lsi_conv_problem *p);
 void lsi_direct_dw_run(const lsi_conv_problem *p, const lsi_conv_args *a);
 
-extern const lsi_conv_impl lsi_conv_direct_c16;
-
 #endif

@@ -1,9 +1,10 @@
 /* conv_direct_dw.c: direct gradient of the weights on channel-blocked maps.
  *
- * Every (output block, input block, tap) is a 16 x 16 sum of outer products over all pixel pairs of the batch.
- * Threads own such blocks, so nothing is reduced between threads and the result does not depend on their number.
- * Rows of the maps are taken in chunks that stay in the second-level cache while all blocks of a thread pass over
- * them; a tap's pixel pairs in a row are one run of consecutive pixels, padding excluded. */
+ * Every (output block, input block, tap) is a 16 x 16 sum of outer products over all pixel pairs of the
+ * batch. Threads own such blocks, so nothing is reduced between threads and the result does not depend on
+ * their number. Rows of the maps are taken in chunks that stay in the second-level cache while all blocks of
+ * a thread pass over them; a tap's pixel pairs in a row are one run of consecutive pixels, padding excluded.
+ */
 #include "backend/cpu/conv_direct.h"
 
 #include "base/parallel.h"
@@ -78,7 +79,7 @@ static int64_t list_runs(const dw_job *j, int64_t ky, int64_t kx, int64_t r0, in
     return n;
 }
 
-static void dw_region(int thread, int n_threads, void *arg)
+static void sum_region(int thread, int n_threads, void *arg)
 {
     const dw_job *j = arg;
     const lsi_conv_problem *p = j->p;
@@ -100,10 +101,16 @@ static void dw_region(int thread, int n_threads, void *arg)
                              j->acc + u * LSI_BLOCK);
         }
     }
-    ls_parallel_barrier(thread, n_threads);
+}
+
+static void reorder_region(int thread, int n_threads, void *arg)
+{
+    const dw_job *j = arg;
+    int64_t lo, hi;
+
     ls_parallel_range(j->ob * j->ib, thread, n_threads, &lo, &hi);
     for (int64_t u = lo; u < hi; u++)
-        lsi_weights_from_blocks(j->k, j->acc + u * j->taps * LSI_BLOCK, LSI_BLOCK, j->a->w, p->ci, j->taps,
+        lsi_weights_from_blocks(j->k, j->acc + u * j->taps * LSI_BLOCK, LSI_BLOCK, j->a->w, j->p->ci, j->taps,
                                 u / j->ib, u % j->ib);
 }
 
@@ -115,5 +122,6 @@ void lsi_direct_dw_run(const lsi_conv_problem *p, const lsi_conv_args *a)
     job_init(&j, p);
     job_take(&j, &b);
     j.a = a;
-    ls_parallel_run(p->threads, dw_region, &j);
+    ls_parallel_run(p->threads, sum_region, &j);
+    ls_parallel_run(p->threads, reorder_region, &j);
 }

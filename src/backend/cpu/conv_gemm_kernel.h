@@ -1,8 +1,8 @@
 /* conv_gemm_kernel.h: register-blocked products and 16 x 16 transposes, for one instruction set.
  *
- * Included once by each conv_kernels_<isa>.c.  The register blocking: AVX-512 holds 14 rows x 2 blocks (28 of 32
- * registers), AVX2 6 rows x 1 block (12 of 16); every loaded weight vector meets all rows, every broadcast pixel
- * value all blocks, so the loads stay below one per multiply-add. */
+ * Included once by each conv_kernels_<isa>.c.  The register blocking: AVX-512 holds 14 rows x 2 blocks (28 of
+ * 32 registers), AVX2 6 rows x 1 block (12 of 16); every loaded weight vector meets all rows, every broadcast
+ * pixel value all blocks, so the loads stay below one per multiply-add. */
 #ifndef LS_BACKEND_CPU_CONV_GEMM_KERNEL_H
 #define LS_BACKEND_CPU_CONV_GEMM_KERNEL_H
 
@@ -56,9 +56,7 @@ V_INLINE void gemm_rows_body(const int rows, const int nv, const int64_t a_step,
 
 /* One function per number of rows, so that the accumulators are registers. */
 #define GEMM_ROWS_CASE(R)                                                                                    \
-    case R:                                                                                                  \
-        gemm_rows_body(R, nv, a_step, g);                                                                    \
-        break;
+    case R: gemm_rows_body(R, nv, a_step, g); break;
 
 V_INLINE void gemm_rows_switch(int rows, const int nv, const int64_t a_step, const lsi_gemm_rows *g)
 {
@@ -79,8 +77,7 @@ V_INLINE void gemm_rows_switch(int rows, const int nv, const int64_t a_step, con
         GEMM_ROWS_CASE(13)
         GEMM_ROWS_CASE(14)
 #endif
-    default:
-        break;
+    default: break;
     }
 }
 
@@ -90,12 +87,14 @@ static void gemm_rows(int rows, int blocks, int64_t a_step, const lsi_gemm_rows 
     if (a_step == LSI_LINE) {
         if (blocks == 1) gemm_rows_switch(rows, VPB, LSI_LINE, g);
 #if BLOCKS_MAX > 1
-        else gemm_rows_switch(rows, 2 * VPB, LSI_LINE, g);
+        else
+            gemm_rows_switch(rows, 2 * VPB, LSI_LINE, g);
 #endif
     } else {
         if (blocks == 1) gemm_rows_switch(rows, VPB, 2 * LSI_LINE, g);
 #if BLOCKS_MAX > 1
-        else gemm_rows_switch(rows, 2 * VPB, 2 * LSI_LINE, g);
+        else
+            gemm_rows_switch(rows, 2 * VPB, 2 * LSI_LINE, g);
 #endif
     }
 }
@@ -135,8 +134,8 @@ V_INLINE void gemm_outer_rows(const int i0, const int n, const float *a, int64_t
     }
 }
 
-static void gemm_outer(const float *a, int64_t a_step, const float *b, const lsi_gemm_run *runs, int64_t n_runs,
-                       float *c)
+static void gemm_outer(const float *a, int64_t a_step, const float *b, const lsi_gemm_run *runs,
+                       int64_t n_runs, float *c)
 {
 #if VW == 16
     gemm_outer_rows(0, 16, a, a_step, b, runs, n_runs, c);

@@ -1,8 +1,8 @@
 /* conv_kernels.h: the vector kernels under the blocked convolutions, one table per instruction set.
  *
- * A `line` is the 16 channels of one pixel: 16 consecutive floats, 64 bytes.  All kernels work on lines and on
- * 16 x 16 blocks of weights; the drivers (conv_direct*.c, conv_wino*.c) hold the loops and know no vectors.
- * Kernels neither allocate nor start threads. */
+ * A `line` is the 16 channels of one pixel: 16 consecutive floats, 64 bytes.  All kernels work on lines and
+ * on 16 x 16 blocks of weights; the drivers (conv_direct*.c, conv_wino*.c) hold the loops and know no
+ * vectors. Kernels neither allocate nor start threads. */
 #ifndef LS_BACKEND_CPU_CONV_KERNELS_H
 #define LS_BACKEND_CPU_CONV_KERNELS_H
 
@@ -20,7 +20,8 @@ typedef struct lsi_gemm_rows {
     int64_t c_row, c_block;
 } lsi_gemm_rows;
 
-/* One stretch of a reduction over pixels: (a + a_off)[k * a_step + i] and (b + b_off)[k * 16 + o], k < len. */
+/* One stretch of a reduction over pixels: (a + a_off)[k * a_step + i] and (b + b_off)[k * 16 + o], k < len.
+ */
 typedef struct lsi_gemm_run {
     int64_t a_off, b_off, len;
 } lsi_gemm_run;
@@ -32,8 +33,8 @@ typedef struct lsi_conv_kernels {
 
     void (*gemm_rows)(int rows, int blocks, int64_t a_step, const lsi_gemm_rows *g);
     /* c[i][o] (16 x 16, contiguous) += sum over the runs and k of a[..][i] * b[..][o]. */
-    void (*gemm_outer)(const float *a, int64_t a_step, const float *b, const lsi_gemm_run *runs, int64_t n_runs,
-                       float *c);
+    void (*gemm_outer)(const float *a, int64_t a_step, const float *b, const lsi_gemm_run *runs,
+                       int64_t n_runs, float *c);
     /* c[row] = act(c[row] + bias) for `rows` lines that are c_row floats apart; bias: 16 floats or NULL. */
     void (*finish)(float *c, int64_t rows, int64_t c_row, const float *bias, lsi_conv_act act, float slope);
     /* t[j][i] = s[i * s_row + j] for i, j < 16; t rows are contiguous lines given one by one. */

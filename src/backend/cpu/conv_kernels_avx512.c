@@ -1,4 +1,5 @@
-/* conv_kernels_avx512.c: the convolution kernels compiled for AVX-512F (the build passes the flags for this file only). */
+/* conv_kernels_avx512.c: the convolution kernels compiled for AVX-512F (the build passes the flags for this
+ * file only). */
 #include "backend/cpu/conv_gemm_kernel.h"
 
 const lsi_conv_kernels lsi_conv_kernels_avx512 = {
