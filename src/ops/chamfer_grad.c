@@ -1,7 +1,6 @@
 /* chamfer_grad: dloss, p, q, index_p, index_q -> dp; with the roles of p and q exchanged it gives dq.
  *
- * A point of p is pulled towards its own nearest point of q and towards every point of q whose nearest it is.
- */
+ * A point of p is pulled to its own nearest point of q and to every point of q whose nearest it is. */
 #include <string.h>
 
 #include "ops/chamfer_rules.h"

@@ -1,6 +1,6 @@
-/* sgd: stochastic gradient descent with momentum, Nesterov's momentum and L2 weight decay, as PyTorch writes
- * it: g += wd * w;  v = m * v + g;  w -= lr * (nesterov ? g + m * v : v). v starts at zero, so the first step
- * has v = g. */
+/* sgd: stochastic gradient descent with momentum, Nesterov's momentum and L2 weight decay, as in PyTorch:
+ *   g += wd * w;  v = m * v + g;  w -= lr * (nesterov ? g + m * v : v).
+ * v starts at zero, so that the first step has v = g. */
 #include "ops/optim_rules.h"
 
 static void update(const lsi_optim_step *step, const lsi_param *p)
