@@ -275,6 +275,7 @@ ls_value ls_graph_add(ls_graph *g, const ls_op *op, int n_in, const ls_value *in
     n = new_node(g, op, n_in, in, attr);
     if (n == NULL || !grow((void **)&g->nodes, g->n_nodes, &g->cap_nodes)) return fail_nomem(g);
     n->id = g->n_nodes;
+    n->order = 2 * (int64_t)n->id;
     v = infer_outputs(g, n);
     if (ls_value_ok(v)) g->nodes[g->n_nodes++] = n;
     return v;

@@ -55,6 +55,8 @@ struct ls_node {
     const char *scope; /* the layer it belongs to, e.g. "conv1"; "" outside of layers */
     bool backward;     /* made by autodiff */
     bool dead;
+    int64_t order;     /* among nodes that are ready, the one with the smallest runs first; 2 * id unless a pass
+                          put the node elsewhere */
 };
 
 typedef enum ls_var_role { LS_VAR_PARAM, LS_VAR_BUFFER, LS_VAR_OPTIMIZER } ls_var_role;
