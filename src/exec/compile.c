@@ -18,6 +18,7 @@ static ls_status run_passes(ls_plan *p, ls_err *err)
     ls_graph *g = p->graph;
 
     ls_pass_dead(g);
+    p->hash = lsi_plan_hash(g); /* before the device has its say: ranks on different devices must agree */
     if (p->dev->backend->fuses) ls_pass_fuse(g);
     if (p->dev->backend->layouts != NULL) ls_pass_layout(g, query_layouts, p->dev);
     ls_pass_versions(g);
@@ -139,7 +140,6 @@ ls_status ls_plan_compile_take(ls_plan **out, ls_graph *graph, ls_device *dev, l
     LS_TRY(resolve_pointers(p, state_index, err));
     LS_TRY(list_tensors(p, state_index, err));
     count_state_bytes(p);
-    p->hash = lsi_plan_hash(p->graph, &p->schedule);
     *out = p;
     p = NULL;
 out:

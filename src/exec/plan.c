@@ -77,13 +77,14 @@ uint64_t ls_plan_hash(const ls_plan *p)
     return p->hash;
 }
 
-uint64_t lsi_plan_hash(const ls_graph *g, const ls_schedule *s)
+uint64_t lsi_plan_hash(const ls_graph *g)
 {
     uint64_t h = 0;
 
-    for (int32_t i = 0; i < s->n; i++) {
-        const ls_node *n = g->nodes[s->order[i]];
+    for (int32_t i = 0; i < g->n_nodes; i++) {
+        const ls_node *n = g->nodes[i];
         char text[1024], shape[LS_SHAPE_TEXT];
+        if (n->dead) continue;
         ls_node_text(n, text, sizeof text);
         h = XXH3_64bits_withSeed(text, strlen(text), h);
         for (int k = 0; k < n->n_in + n->n_out; k++) {

@@ -27,7 +27,7 @@ struct ls_plan {
     uint64_t hash;
 };
 
-/* A hash over the listing of the scheduled nodes, their attributes, types and shapes. */
-uint64_t lsi_plan_hash(const ls_graph *g, const ls_schedule *s);
+/* A hash over the listing of the live nodes, their attributes, types and shapes. */
+uint64_t lsi_plan_hash(const ls_graph *g);
 
 #endif

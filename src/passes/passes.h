@@ -31,6 +31,8 @@ typedef struct ls_schedule {
     int32_t n;
 } ls_schedule;
 ls_status ls_pass_schedule(const ls_graph *g, ls_schedule *out, ls_err *err) LS_MUST_CHECK;
+/* The same by data dependencies alone and with views: for passes that must see producers before readers. */
+ls_status ls_pass_topological(const ls_graph *g, ls_schedule *out, ls_err *err) LS_MUST_CHECK;
 void ls_schedule_release(ls_schedule *s);
 
 /* Memory: which bytes of one arena each value and each node's scratch occupy. */

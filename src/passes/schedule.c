@@ -46,7 +46,7 @@ static bool add_readers_before(const ls_graph *g, edges *e, int32_t value, int32
     return true;
 }
 
-static bool build_edges(const ls_graph *g, edges *e)
+static bool build_edges(const ls_graph *g, edges *e, bool updates)
 {
     for (int32_t i = 0; i < g->n_nodes; i++) e->head[i] = -1;
     for (int32_t i = 0; i < g->n_nodes; i++) {
@@ -56,7 +56,7 @@ static bool build_edges(const ls_graph *g, edges *e)
             int32_t producer = g->values[n->in[k]]->node;
             if (producer >= 0 && !add_edge(e, producer, i)) return false;
         }
-        if (!(n->op->flags & LS_OP_UPDATE)) continue;
+        if (!updates || !(n->op->flags & LS_OP_UPDATE)) continue;
         for (int k = 0; k < n->n_out; k++) {
             int in = n->op->alias(n->n_in, n->attr, k);
             if (in >= 0 && !add_readers_before(g, e, n->in[in], i)) return false;
@@ -110,7 +110,8 @@ static int32_t heap_pop(heap *h)
     }
 }
 
-ls_status ls_pass_schedule(const ls_graph *g, ls_schedule *out, ls_err *err)
+/* Sorts the live nodes; `updates` adds the edges that keep in-place updates right, `views` lists views too. */
+static ls_status sort(const ls_graph *g, bool updates, bool views, ls_schedule *out, ls_err *err)
 {
     ls_status st = LS_OK;
     size_t n = (size_t)g->n_nodes + 1;
@@ -123,7 +124,7 @@ ls_status ls_pass_schedule(const ls_graph *g, ls_schedule *out, ls_err *err)
     e.wait = ls_alloc(LS_MEM_PLAN, sizeof *e.wait * n);
     h.a = ls_alloc(LS_MEM_PLAN, sizeof *h.a * n);
     out->order = ls_alloc(LS_MEM_PLAN, sizeof *out->order * n);
-    if (e.head == NULL || e.wait == NULL || h.a == NULL || out->order == NULL || !build_edges(g, &e)) {
+    if (e.head == NULL || e.wait == NULL || h.a == NULL || out->order == NULL || !build_edges(g, &e, updates)) {
         st = ls_fail(err, LS_NOMEM, "schedule: no memory");
         goto out;
     }
@@ -135,7 +136,7 @@ ls_status ls_pass_schedule(const ls_graph *g, ls_schedule *out, ls_err *err)
     while (h.n > 0) {
         int32_t i = heap_pop(&h);
         done++;
-        if (!(g->nodes[i]->op->flags & LS_OP_VIEW)) out->order[out->n++] = i;
+        if (views || !(g->nodes[i]->op->flags & LS_OP_VIEW)) out->order[out->n++] = i;
         for (int32_t k = e.head[i]; k >= 0; k = e.next[k])
             if (--e.wait[e.to[k]] == 0) heap_push(&h, e.to[k]);
     }
@@ -148,6 +149,16 @@ out:
     ls_free(h.a);
     if (st != LS_OK) ls_schedule_release(out);
     return st;
+}
+
+ls_status ls_pass_schedule(const ls_graph *g, ls_schedule *out, ls_err *err)
+{
+    return sort(g, true, false, out, err);
+}
+
+ls_status ls_pass_topological(const ls_graph *g, ls_schedule *out, ls_err *err)
+{
+    return sort(g, false, true, out, err);
 }
 
 void ls_schedule_release(ls_schedule *s)
