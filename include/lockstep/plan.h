@@ -1,8 +1,9 @@
 /* plan.h: compiling a graph into a plan and running it.
  *
- * A plan is a fixed list of kernels over fixed memory.  Making one may be slow (kernels are timed and chosen);
- * running one allocates nothing.  The variables of a model live in an ls_state of their own, so that a training
- * plan and an evaluation plan can share them.  A plan, its state and its device belong to one thread at a time. */
+ * A plan is a fixed list of kernels over fixed memory.  Making one may be slow (kernels are timed and
+ * chosen); running one allocates nothing.  The variables of a model live in an ls_state of their own, so that
+ * a training plan and an evaluation plan can share them.  A plan, its state and its device belong to one
+ * thread at a time. */
 #ifndef LOCKSTEP_PLAN_H
 #define LOCKSTEP_PLAN_H
 
@@ -20,7 +21,8 @@ typedef struct ls_plan ls_plan;
 ls_status ls_device_open(ls_device **out, const char *name, int threads, ls_err *err) LS_MUST_CHECK;
 void ls_device_close(ls_device *dev); /* accepts NULL; after everything that uses it is gone */
 
-/* -- variables ------------------------------------------------------------------------------------------------ */
+/* -- variables
+ * ------------------------------------------------------------------------------------------------ */
 
 typedef struct ls_tensor {
     const char *name;
@@ -39,7 +41,8 @@ const ls_tensor *ls_state_at(const ls_state *s, int i);
 /* NULL when there is no such variable. */
 const ls_tensor *ls_state_find(const ls_state *s, const char *name);
 
-/* -- plans ---------------------------------------------------------------------------------------------------- */
+/* -- plans
+ * ---------------------------------------------------------------------------------------------------- */
 
 /* Compiles the graph for the device.  Variables that `state` lacks are added to it (uninitialised: call
  * ls_state_init), others must match in type and shape.  The graph is taken over and transformed, also on
@@ -51,8 +54,8 @@ void ls_plan_destroy(ls_plan *p); /* accepts NULL */
 /* One step.  Inputs keep their contents from step to step until they are written again. */
 void ls_plan_run(ls_plan *p);
 
-/* The memory of an input (write it before a step) or of a fetched value (read it after one); borrowed from the
- * plan.  NULL when there is none of that name. */
+/* The memory of an input (write it before a step) or of a fetched value (read it after one); borrowed from
+ * the plan.  NULL when there is none of that name. */
 const ls_tensor *ls_plan_input(const ls_plan *p, const char *name);
 const ls_tensor *ls_plan_fetch(const ls_plan *p, const char *name);
 int ls_plan_input_count(const ls_plan *p);
@@ -60,7 +63,8 @@ const ls_tensor *ls_plan_input_at(const ls_plan *p, int i);
 int ls_plan_fetch_count(const ls_plan *p);
 const ls_tensor *ls_plan_fetch_at(const ls_plan *p, int i);
 
-/* -- what a plan costs ------------------------------------------------------------------------------------------ */
+/* -- what a plan costs
+ * ------------------------------------------------------------------------------------------ */
 
 typedef struct ls_plan_memory {
     size_t weights, gradients, optimizer, activations, scratch, comm, total;

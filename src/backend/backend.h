@@ -1,9 +1,9 @@
 /* backend.h: what a device must be able to do.
  *
  * A backend turns each node of a finished graph into a kernel once, at planning time (it may allocate, time
- * candidates, and fail with a reason), and the executor then runs the kernels in order, many times (nothing of
- * the sort any more).  `ref` is always built and serves as the oracle of the tests; other backends fall back to
- * its kernels op by op, so that nothing is ever missing, only slow. */
+ * candidates, and fail with a reason), and the executor then runs the kernels in order, many times (nothing
+ * of the sort any more).  `ref` is always built and serves as the oracle of the tests; other backends fall
+ * back to its kernels op by op, so that nothing is ever missing, only slow. */
 #ifndef LS_BACKEND_BACKEND_H
 #define LS_BACKEND_BACKEND_H
 

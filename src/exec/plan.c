@@ -60,8 +60,13 @@ ls_plan_memory ls_plan_memory_of(const ls_plan *p)
         c[i] = p->memory.by_category[i] + p->state_bytes[i];
         total += c[i];
     }
-    return (ls_plan_memory){c[LS_CAT_WEIGHT],     c[LS_CAT_GRADIENT], c[LS_CAT_OPTIMIZER], c[LS_CAT_ACTIVATION],
-                            c[LS_CAT_SCRATCH], c[LS_CAT_COMM],     total};
+    return (ls_plan_memory){c[LS_CAT_WEIGHT],
+                            c[LS_CAT_GRADIENT],
+                            c[LS_CAT_OPTIMIZER],
+                            c[LS_CAT_ACTIVATION],
+                            c[LS_CAT_SCRATCH],
+                            c[LS_CAT_COMM],
+                            total};
 }
 
 double ls_plan_flops(const ls_plan *p)

@@ -1,7 +1,7 @@
 /* state.c: memory and initial values of variables.
  *
- * Initial values are drawn with the counter-based generator from seed, variable name and element number, so that
- * they depend neither on the order of layers nor on ranks or threads. */
+ * Initial values are drawn with the counter-based generator from seed, variable name and element number, so
+ * that they depend neither on the order of layers nor on ranks or threads. */
 #include "exec/state.h"
 
 #include <math.h>
@@ -120,14 +120,15 @@ ls_status lsi_state_bind(ls_state *s, const ls_graph *g, int *index, ls_err *err
         }
         t = &s->entries[index[i]]->t;
         if (t->dtype != v->dtype || !ls_shape_equal(t->shape, v->shape))
-            return ls_fail(err, LS_INVALID, "variable \"%s\" is %s %s in the state but %s %s in the graph", t->name,
-                           ls_dtype_name(t->dtype), ls_shape_text(t->shape, have), ls_dtype_name(v->dtype),
-                           ls_shape_text(v->shape, want));
+            return ls_fail(err, LS_INVALID, "variable \"%s\" is %s %s in the state but %s %s in the graph",
+                           t->name, ls_dtype_name(t->dtype), ls_shape_text(t->shape, have),
+                           ls_dtype_name(v->dtype), ls_shape_text(v->shape, want));
     }
     return LS_OK;
 }
 
-/* -- initial values --------------------------------------------------------------------------------------------- */
+/* -- initial values
+ * --------------------------------------------------------------------------------------------- */
 
 static double draw(const ls_init *init, const ls_rng_key *key, uint32_t stream, uint64_t i)
 {

@@ -1,5 +1,5 @@
-/* dead.c: removes what nobody needs.  Passes append nodes out of order, so this walks backwards from the results
- * rather than down the list. */
+/* dead.c: removes what nobody needs.  Passes append nodes out of order, so this walks backwards from the
+ * results rather than down the list. */
 #include "passes/passes.h"
 
 typedef struct walk {

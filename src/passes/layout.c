@@ -1,8 +1,8 @@
 /* layout.c: gives every value a layout and inserts reorders where producer and reader disagree.
  *
- * Nodes are visited in an order in which inputs come first; the backend says, node by node, what it would like given what is
- * there.  A reorder is made once per value and layout.  Variables, inputs and fetched values stay plain, since
- * the world outside sees them. */
+ * Nodes are visited in an order in which inputs come first; the backend says, node by node, what it would
+ * like given what is there.  A reorder is made once per value and layout.  Variables, inputs and fetched
+ * values stay plain, since the world outside sees them. */
 #include "ops/ops.h"
 #include "passes/passes.h"
 

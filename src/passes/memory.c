@@ -1,7 +1,7 @@
 /* memory.c: one arena; offsets from lifetimes.
  *
- * 1. Values that share memory are joined into one buffer: views, the versions of a variable, and results that may be
- *    written over an operand that dies in the same node.
+ * 1. Values that share memory are joined into one buffer: views, the versions of a variable, and results that
+ * may be written over an operand that dies in the same node.
  * 2. A buffer lives from the node that makes it to the last that reads it; inputs and fetched values live for
  *    the whole step, since the host touches them before and after.
  * 3. Buffers, largest first, take the lowest gap among the buffers they overlap in time. */
@@ -133,7 +133,8 @@ static void make_buffers(planner *p, const size_t *scratch_bytes, int32_t *scrat
     }
 }
 
-/* -- placing -------------------------------------------------------------------------------------------------- */
+/* -- placing
+ * -------------------------------------------------------------------------------------------------- */
 
 static int by_size(const void *a, const void *b)
 {

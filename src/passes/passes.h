@@ -24,8 +24,8 @@ void ls_pass_layout(ls_graph *g, ls_layout_query query, const void *ctx);
  * reader itself depends on the update, it is given a copy taken before. */
 void ls_pass_versions(ls_graph *g);
 
-/* A valid order of the live nodes (views left out): order[i] is a node number.  Among ready nodes the one that was made
- * first goes first. */
+/* A valid order of the live nodes (views left out): order[i] is a node number.  Among ready nodes the one
+ * that was made first goes first. */
 typedef struct ls_schedule {
     int32_t *order;
     int32_t n;
@@ -38,11 +38,12 @@ void ls_schedule_release(ls_schedule *s);
 /* Memory: which bytes of one arena each value and each node's scratch occupy. */
 #define LS_IN_STATE SIZE_MAX /* the value lives in a variable's own memory */
 typedef struct ls_memory {
-    size_t *offset;         /* per value: offset in the arena, or LS_IN_STATE */
-    int32_t *var;           /* per value: the variable whose memory it is in, or -1 */
-    size_t *scratch;        /* per scheduled node: offset of its scratch */
+    size_t *offset;  /* per value: offset in the arena, or LS_IN_STATE */
+    int32_t *var;    /* per value: the variable whose memory it is in, or -1 */
+    size_t *scratch; /* per scheduled node: offset of its scratch */
     size_t arena_bytes;
-    size_t by_category[LS_CAT_N]; /* sums to arena_bytes: shares at the moment of largest use, gaps booked as activations */
+    size_t by_category[LS_CAT_N]; /* sums to arena_bytes: shares at the moment of largest use, gaps booked as
+                                     activations */
 } ls_memory;
 /* `value_bytes` gives the size of each value in its layout; `scratch_bytes` of each scheduled node. */
 ls_status ls_pass_memory(const ls_graph *g, const ls_schedule *s, const size_t *value_bytes,

@@ -1,7 +1,8 @@
 /* schedule.c: one order for all nodes. */
 #include "passes/passes.h"
 
-/* Dependencies are data edges plus, for every in-place update, an edge from each reader of the old version. */
+/* Dependencies are data edges plus, for every in-place update, an edge from each reader of the old version.
+ */
 typedef struct edges {
     int32_t *to;   /* successor of edge e */
     int32_t *next; /* next edge of the same source, or -1 */
@@ -110,7 +111,8 @@ static int32_t heap_pop(heap *h)
     }
 }
 
-/* Sorts the live nodes; `updates` adds the edges that keep in-place updates right, `views` lists views too. */
+/* Sorts the live nodes; `updates` adds the edges that keep in-place updates right, `views` lists views too.
+ */
 static ls_status sort(const ls_graph *g, bool updates, bool views, ls_schedule *out, ls_err *err)
 {
     ls_status st = LS_OK;
@@ -124,7 +126,8 @@ static ls_status sort(const ls_graph *g, bool updates, bool views, ls_schedule *
     e.wait = ls_alloc(LS_MEM_PLAN, sizeof *e.wait * n);
     h.a = ls_alloc(LS_MEM_PLAN, sizeof *h.a * n);
     out->order = ls_alloc(LS_MEM_PLAN, sizeof *out->order * n);
-    if (e.head == NULL || e.wait == NULL || h.a == NULL || out->order == NULL || !build_edges(g, &e, updates)) {
+    if (e.head == NULL || e.wait == NULL || h.a == NULL || out->order == NULL ||
+        !build_edges(g, &e, updates)) {
         st = ls_fail(err, LS_NOMEM, "schedule: no memory");
         goto out;
     }

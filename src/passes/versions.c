@@ -1,7 +1,8 @@
 /* versions.c: keeps updates in place and still right.
  *
- * An update op writes version k+1 of a variable over version k.  Readers of version k that run before it are fine
- * (the schedule sees to that); a reader that depends on the update can only run after it, so it gets a copy. */
+ * An update op writes version k+1 of a variable over version k.  Readers of version k that run before it are
+ * fine (the schedule sees to that); a reader that depends on the update can only run after it, so it gets a
+ * copy. */
 #include "ops/ops.h"
 #include "passes/passes.h"
 

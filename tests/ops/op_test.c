@@ -76,7 +76,8 @@ static op_source *float_source(op_test *t, op_source_kind kind, op_range range, 
         for (int64_t i = 0; i < s->count; i++) s->values[i] = draw(t, range, index, i);
     /* Values that every float type can hold: all runs see the same numbers. */
     if (fresh)
-        for (int64_t i = 0; i < s->count; i++) s->values[i] = (double)ls_bf16_to_f32(ls_bf16_from_f32((float)s->values[i]));
+        for (int64_t i = 0; i < s->count; i++)
+            s->values[i] = (double)ls_bf16_to_f32(ls_bf16_from_f32((float)s->values[i]));
     return s;
 }
 
@@ -131,7 +132,8 @@ ls_value op_counter(op_test *t, int32_t value)
     op_source *s = next_source(t, OP_SOURCE_COUNTER, LS_SHAPE(1), &fresh);
 
     s->values[0] = value;
-    return s->v = ls_graph_var(t->g, s->name, LS_VAR_OPTIMIZER, LS_I32, LS_SHAPE(1), (ls_init){LS_INIT_CONST, 0});
+    return s->v = ls_graph_var(t->g, s->name, LS_VAR_OPTIMIZER, LS_I32, LS_SHAPE(1),
+                               (ls_init){LS_INIT_CONST, 0});
 }
 
 void op_length(op_test *t, int64_t n)

@@ -7,7 +7,13 @@
 
 #define OP_MAX_TENSORS 64
 
-typedef enum op_source_kind { OP_SOURCE_FLOAT, OP_SOURCE_INDEX, OP_SOURCE_KEY, OP_SOURCE_STATE, OP_SOURCE_COUNTER } op_source_kind;
+typedef enum op_source_kind {
+    OP_SOURCE_FLOAT,
+    OP_SOURCE_INDEX,
+    OP_SOURCE_KEY,
+    OP_SOURCE_STATE,
+    OP_SOURCE_COUNTER
+} op_source_kind;
 
 /* One input of a case, with its values in double, the same for every run of the case. */
 typedef struct op_source {
@@ -29,8 +35,8 @@ struct op_test {
     ls_graph *g;
     ls_dtype dtype; /* of float tensors in the current run */
     op_source in[OP_MAX_TENSORS];
-    int n_in;       /* sources made so far in this run */
-    int n_known;    /* sources with values from an earlier run */
+    int n_in;    /* sources made so far in this run */
+    int n_known; /* sources with values from an earlier run */
     op_output out[OP_MAX_TENSORS];
     int n_out;
     int64_t length;

@@ -1,4 +1,5 @@
-/* test_ops.c: every op by its case list: gradients against finite differences, backends against the reference.
+/* test_ops.c: every op by its case list: gradients against finite differences, backends against the
+ * reference.
  *
  * usage: test_ops [LIST [CASE]]   runs everything, one list, or one case of it. */
 #include <math.h>
@@ -28,13 +29,15 @@ static void fail(const char *fmt, ...)
     printf("\n");
 }
 
-/* -- building and running one variant of a case ------------------------------------------------------------------ */
+/* -- building and running one variant of a case
+ * ------------------------------------------------------------------ */
 
 /* What is evaluated: 0 the outputs; 1 also the gradients of loss = sum of weight * output; 2 also the
  * gradients of a weighted sum of those gradients. */
 typedef enum depth { OUTPUTS, GRADIENTS, TWICE } depth;
 
-/* Fixed pseudo-random weights that turn tensors into one number; plain arithmetic so that every dtype sees the same. */
+/* Fixed pseudo-random weights that turn tensors into one number; plain arithmetic so that every dtype sees
+ * the same. */
 static double weight_of(int tensor, int64_t i)
 {
     return (double)((i * 7 + tensor * 13) % 11 - 5) / 4.0 + 0.125;
@@ -87,7 +90,8 @@ static void add_loss(op_test *t, depth d)
     ls_autodiff(loss, (ls_value){t->g, -1}, n, wrt, grads);
     for (int i = 0; i < n; i++) {
         snprintf(name, sizeof name, "g1_%d", source[i]);
-        /* a gradient that is an input itself (add: dx = dy) needs a node of its own to be fetched under this name */
+        /* a gradient that is an input itself (add: dx = dy) needs a node of its own to be fetched under this
+         * name */
         if (ls_value_ok(grads[i])) ls_graph_fetch(ls_copy(grads[i]), name);
     }
     if (d < TWICE) return;
@@ -149,7 +153,8 @@ static void note_ops(const ls_graph *g)
             if (all[k] == g->nodes[i]->op) exercised[k] = true;
 }
 
-static bool variant_open(variant *v, op_test *t, const op_case *c, const char *device, ls_dtype dtype, depth d)
+static bool variant_open(variant *v, op_test *t, const op_case *c, const char *device, ls_dtype dtype,
+                         depth d)
 {
     ls_err err = {0};
     char name[32];
@@ -204,7 +209,8 @@ static double fetch_scalar(const variant *v, const char *name)
     return get(ls_plan_fetch(v->plan, name), 0);
 }
 
-/* -- 1. gradients against finite differences ------------------------------------------------------------------------ */
+/* -- 1. gradients against finite differences
+ * ------------------------------------------------------------------------ */
 
 /* Derivative of fetch `loss` with respect to one element by central differences, Richardson-extrapolated. */
 static double numeric(variant *v, const op_test *t, const char *loss, int source, int64_t i, double h)
@@ -244,8 +250,8 @@ static void check_level(variant *v, op_test *t, const char *loss, const char *pr
             double want = numeric(v, t, loss, i, j, 1e-3), tol = 1e-6 * (1 + fabs(want));
             n_grad_checks++;
             if (!(fabs(want - grad[j]) <= tol))
-                fail("d%s/d%s[%lld]: gradient rule %.12g, finite differences %.12g", loss, t->in[i].name, (long long)j,
-                     grad[j], want);
+                fail("d%s/d%s[%lld]: gradient rule %.12g, finite differences %.12g", loss, t->in[i].name,
+                     (long long)j, grad[j], want);
         }
         free(grad);
     }
@@ -266,7 +272,8 @@ static void check_gradients(op_test *t, const op_case *c)
     variant_close(&v);
 }
 
-/* -- 2. backends against the reference ---------------------------------------------------------------------------------- */
+/* -- 2. backends against the reference
+ * ---------------------------------------------------------------------------------- */
 
 static void collect(const variant *v, op_result *r)
 {
@@ -310,8 +317,8 @@ static bool run_twice(variant *v, const op_test *t, const char *device, op_resul
     return same;
 }
 
-/* Rounding errors of a sum of n terms grow like sqrt(n) for terms of mixed sign; gradients pass through two such sums.
- * The constant covers the few roundings around the sum and Winograd's larger constants. */
+/* Rounding errors of a sum of n terms grow like sqrt(n) for terms of mixed sign; gradients pass through two
+ * such sums. The constant covers the few roundings around the sum and Winograd's larger constants. */
 static double tolerance(ls_dtype t, int64_t length, double largest)
 {
     double eps = t == LS_BF16 ? 1.0 / 256 : 1.2e-7;
@@ -319,7 +326,8 @@ static double tolerance(ls_dtype t, int64_t length, double largest)
     return eps * (4 + 3 * sqrt((double)length)) * (largest + 1e-3);
 }
 
-static void compare(const op_result *want, const op_result *got, const char *device, ls_dtype dtype, int64_t length)
+static void compare(const op_result *want, const op_result *got, const char *device, ls_dtype dtype,
+                    int64_t length)
 {
     for (int i = 0; i < want->n; i++) {
         double largest = 0, worst = 0, tol;
@@ -337,12 +345,14 @@ static void compare(const op_result *want, const op_result *got, const char *dev
         }
         n_compared++;
         if (!(worst <= tol))
-            fail("%s %s: %s[%lld] is %.9g, reference %.9g (difference %.3g, allowed %.3g)", device, ls_dtype_name(dtype),
-                 want->name[i], (long long)at, got->d[i][at], want->d[i][at], worst, tol);
+            fail("%s %s: %s[%lld] is %.9g, reference %.9g (difference %.3g, allowed %.3g)", device,
+                 ls_dtype_name(dtype), want->name[i], (long long)at, got->d[i][at], want->d[i][at], worst,
+                 tol);
     }
 }
 
-static void check_backend(op_test *t, const op_case *c, const char *device, ls_dtype dtype, const op_result *want)
+static void check_backend(op_test *t, const op_case *c, const char *device, ls_dtype dtype,
+                          const op_result *want)
 {
     variant v;
     op_result got;
@@ -375,7 +385,9 @@ static void check_backends(op_test *t, const op_case *c)
     release(&want);
 }
 
-/* -- driver ---------------------------------------------------------------------------------------------------------------- */
+/* -- driver
+ * ----------------------------------------------------------------------------------------------------------------
+ */
 
 static void run_case(const op_case *c, uint64_t seed)
 {
@@ -413,8 +425,9 @@ int main(int argc, char **argv)
             fail("no case exercises this op");
         }
     }
-    printf("test_ops: %d ops of %d, %d cases, %d gradients against finite differences, %d tensors against the "
-           "reference, %d failures\n",
-           n_exercised, n_ops, n_cases, n_grad_checks, n_compared, n_failures);
+    printf(
+        "test_ops: %d ops of %d, %d cases, %d gradients against finite differences, %d tensors against the "
+        "reference, %d failures\n",
+        n_exercised, n_ops, n_cases, n_grad_checks, n_compared, n_failures);
     return n_failures > 0 ? 1 : 0;
 }

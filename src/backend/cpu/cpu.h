@@ -1,4 +1,5 @@
-/* cpu.h: the CPU backend: vector kernels of our own, oneDNN where it is faster, the reference kernels for the rest. */
+/* cpu.h: the CPU backend: vector kernels of our own, oneDNN where it is faster, the reference kernels for the
+ * rest. */
 #ifndef LS_BACKEND_CPU_CPU_H
 #define LS_BACKEND_CPU_CPU_H
 
@@ -6,8 +7,8 @@
 
 extern const ls_backend ls_backend_cpu;
 
-/* Plans one node of a kind of op.  LS_UNSUPPORTED without text: this variant has no kernel here, take the reference
- * kernel. */
+/* Plans one node of a kind of op.  LS_UNSUPPORTED without text: this variant has no kernel here, take the
+ * reference kernel. */
 typedef ls_status (*lsi_cpu_planner)(ls_device *dev, const ls_graph *g, const ls_node *n, ls_kernel *out,
                                      ls_err *err);
 

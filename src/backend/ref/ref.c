@@ -1,7 +1,7 @@
 /* ref.c: runs reference kernels.
  *
- * Tensors are stored in their own type; for a call, inputs are widened to double and outputs rounded once at the end.
- * That keeps the kernels free of types and makes their result the correctly rounded one, up to the
+ * Tensors are stored in their own type; for a call, inputs are widened to double and outputs rounded once at
+ * the end. That keeps the kernels free of types and makes their result the correctly rounded one, up to the
  * rounding of double arithmetic: what the other backends are compared with. */
 #include "backend/ref/ref.h"
 
@@ -14,9 +14,9 @@ typedef struct ref_state {
     const ls_op *op;
     const void *attr;
     int n_in, n_out;
-    ls_ref_tensor *t;  /* inputs, then outputs */
-    ls_dtype *dtype;   /* likewise */
-    size_t *offset;    /* of the widened copy in scratch; unused for f64 */
+    ls_ref_tensor *t; /* inputs, then outputs */
+    ls_dtype *dtype;  /* likewise */
+    size_t *offset;   /* of the widened copy in scratch; unused for f64 */
 } ref_state;
 
 static void widen(double *to, const void *from, ls_dtype t, int64_t n)
