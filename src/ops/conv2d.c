@@ -1,6 +1,6 @@
-/* conv2d: y[n][o][oy][ox] = sum over c, ky, kx of w[o][c][ky][kx] * x[n][g*C/groups + c][oy*s + ky*d - p][...],
- * zeros outside.  conv2d, conv2d_dx and conv2d_dw are closed under differentiation: each one's gradients are
- * the other two, so gradients of any order exist. */
+/* conv2d: y[n][o][oy][ox] = sum over c, ky, kx of w[o][c][ky][kx] * x[n][g*C/groups + c][oy*s + ky*d -
+ * p][...], zeros outside.  conv2d, conv2d_dx and conv2d_dw are closed under differentiation: each one's
+ * gradients are the other two, so gradients of any order exist. */
 #include "ops/conv_rules.h"
 
 static ls_status infer(ls_infer *c, ls_err *err)
@@ -14,7 +14,8 @@ static ls_status infer(ls_infer *c, ls_err *err)
         return ls_fail(err, LS_INVALID, "needs x (N, C, H, W) and weights (O, C/groups, KH, KW)");
     if (c->in_dtype[0] != c->in_dtype[1]) return ls_fail(err, LS_INVALID, "x and weights differ in type");
     if (a->groups < 1 || x.dim[1] != w.dim[1] * a->groups || w.dim[0] % a->groups != 0)
-        return ls_fail(err, LS_INVALID, "%lld input channels in %d groups do not fit weights for %lld per group",
+        return ls_fail(err, LS_INVALID,
+                       "%lld input channels in %d groups do not fit weights for %lld per group",
                        (long long)x.dim[1], a->groups, (long long)w.dim[1]);
     if (c->n_in > 2 && (c->in[2].rank != 1 || c->in[2].dim[0] != w.dim[0]))
         return ls_fail(err, LS_INVALID, "the bias must have one entry per output channel");

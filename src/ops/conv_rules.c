@@ -13,7 +13,8 @@ ls_status lsi_conv_out_size(const ls_conv_attr *a, const int64_t *in, int64_t kh
         int64_t room = in[2 + i] + a->pad[i] + a->pad[2 + i] - span;
         if (a->stride[i] < 1 || a->dilation[i] < 1 || kernel[i] < 1)
             return ls_fail(err, LS_INVALID, "stride, dilation and kernel must be at least 1");
-        if (a->pad[i] < 0 || a->pad[2 + i] < 0) return ls_fail(err, LS_INVALID, "padding must not be negative");
+        if (a->pad[i] < 0 || a->pad[2 + i] < 0)
+            return ls_fail(err, LS_INVALID, "padding must not be negative");
         if (room < 0)
             return ls_fail(err, LS_INVALID, "a kernel spanning %lld does not fit the padded size %lld",
                            (long long)span, (long long)(room + span));
@@ -26,7 +27,8 @@ void lsi_conv_attr_text(const void *attr, char *buf, size_t n)
 {
     const ls_conv_attr *a = attr;
 
-    snprintf(buf, n, "stride=%dx%d pad=%d,%d,%d,%d dilation=%dx%d groups=%d in=%lldx%lld kernel=%dx%d act=%s:%.9g",
+    snprintf(buf, n,
+             "stride=%dx%d pad=%d,%d,%d,%d dilation=%dx%d groups=%d in=%lldx%lld kernel=%dx%d act=%s:%.9g",
              a->stride[0], a->stride[1], a->pad[0], a->pad[1], a->pad[2], a->pad[3], a->dilation[0],
              a->dilation[1], a->groups, (long long)a->in[2], (long long)a->in[3], a->kernel[0], a->kernel[1],
              ls_act_name(a->act), a->slope);
@@ -50,7 +52,8 @@ void lsi_conv_each(const ls_conv_attr *a, ls_shape x, ls_shape w, ls_shape y, ls
                                 int64_t ix = ox * a->stride[1] + kx * a->dilation[1] - a->pad[1];
                                 int64_t channel = (o / OG) * CG + c;
                                 if (iy < 0 || iy >= H || ix < 0 || ix >= W) continue;
-                                term(ctx, ((n * O + o) * HO + oy) * WO + ox, ((o * CG + c) * KH + ky) * KW + kx,
+                                term(ctx, ((n * O + o) * HO + oy) * WO + ox,
+                                     ((o * CG + c) * KH + ky) * KW + kx,
                                      ((n * C + channel) * H + iy) * W + ix);
                             }
 }
