@@ -92,14 +92,38 @@ ls_value ls_abs(ls_value x);
 ls_value ls_sign(ls_value x);     /* -1, 0, 1 */
 ls_value ls_softplus(ls_value x); /* log(1 + exp(x)) without overflow */
 ls_value ls_copy(ls_value x);
+typedef struct ls_cast_attr {
+    ls_dtype to;
+} ls_cast_attr;
+/* To integers: towards zero, at the ends of the range where x lies outside it, 0 for NaN; to bool: x != 0. */
 ls_value ls_cast(ls_value x, ls_dtype to);
 
-/* -- shape
- * --------------------------------------------------------------------------------------------------- */
+/* -- shape ---------------------------------------------------------------------------------------------
+ * These move elements of any type.  A negative axis counts from the end; the nodes hold it resolved. Builders
+ * return their argument where nothing would change. */
+typedef struct ls_shape_attr {
+    ls_shape to;
+} ls_shape_attr;
+typedef struct ls_axis_attr {
+    int axis;
+} ls_axis_attr;
+typedef struct ls_fill_attr {
+    ls_shape shape;
+    ls_dtype dtype;
+    double value;
+} ls_fill_attr;
 ls_value ls_fill(ls_graph *g, ls_shape shape, ls_dtype dtype, double value);
-ls_value ls_reshape(ls_value x, ls_shape to);       /* one dimension may be -1: whatever is left */
-ls_value ls_detach(ls_value x);                     /* x, but no gradient flows through */
+ls_value ls_reshape(ls_value x, ls_shape to); /* one dimension may be -1: whatever is left */
+ls_value ls_detach(ls_value x);               /* x, but no gradient flows through */
+typedef struct ls_transpose_attr {
+    int rank; /* entries of perm in use */
+    int perm[LS_MAX_RANK];
+} ls_transpose_attr;
 ls_value ls_transpose(ls_value x, const int *perm); /* dimension i of the result is dimension perm[i] of x */
+typedef struct ls_slice_attr {
+    int axis;
+    int64_t start, length;
+} ls_slice_attr;
 ls_value ls_slice(ls_value x, int axis, int64_t start, int64_t length);
 ls_value ls_concat(int n, const ls_value *x, int axis);
 typedef enum ls_pad_mode { LS_PAD_ZERO, LS_PAD_REFLECT } ls_pad_mode;
@@ -110,22 +134,36 @@ ls_value ls_pad2d_adjoint(ls_value dy, ls_pad_mode mode, int64_t top, int64_t le
                           int64_t right);
 ls_value ls_broadcast_to(ls_value x, ls_shape to);
 
-/* -- reductions
- * ------------------------------------------------------------------------------------------------ `axes` is
- * a bit mask: 1u << i reduces dimension i; LS_ALL_AXES reduces to a scalar (or to all ones with keep). */
+/* -- reductions ----------------------------------------------------------------------------------------
+ * `axes` is a bit mask: 1u << i reduces dimension i; LS_ALL_AXES reduces to a scalar (or to all ones with
+ * keep). */
 #define LS_ALL_AXES 0xffffffffu
+typedef struct ls_reduce_attr {
+    unsigned axes; /* only bits of dimensions that exist */
+    bool keep;     /* reduced dimensions stay, with size 1 */
+} ls_reduce_attr;
 ls_value ls_reduce_sum(ls_value x, unsigned axes, bool keep);
 ls_value ls_reduce_mean(ls_value x, unsigned axes, bool keep); /* reduce_sum, then affine */
 /* Sums x over broadcast dimensions so that it has shape `to` (the adjoint of broadcasting). */
 ls_value ls_sum_to(ls_value x, ls_shape to);
-/* Maximum over one axis, which disappears; output 1 is the index (i32) of the first maximum. */
+/* Maximum over one axis, which disappears; output 1 is the index (i32) of the first maximum.  A NaN counts as
+ * larger than any number.  The axis must not be empty. */
 ls_value ls_reduce_max(ls_value x, int axis);
+typedef struct ls_reduce_max_grad_attr {
+    int axis; /* of the result */
+    int64_t length;
+} ls_reduce_max_grad_attr;
+/* The adjoint: a new axis of `length` entries, dy at the index and zeros elsewhere. */
 ls_value ls_reduce_max_grad(ls_value dy, ls_value index, int axis, int64_t length);
 
-/* -- products
- * -------------------------------------------------------------------------------------------------- */
+/* -- products ------------------------------------------------------------------------------------------ */
+typedef struct ls_matmul_attr {
+    bool trans_a, trans_b;
+    ls_act act;
+    double slope;
+} ls_matmul_attr;
 /* a: (..., M, K), b: (..., K, N) -> (..., M, N); trans_a: a is (..., K, M), trans_b: b is (..., N, K).
- * Leading dimensions are equal, or b has rank 2 and serves all of a. */
+ * Leading dimensions are equal, or b has rank 2 and serves all of a.  Third input when fused: bias (N). */
 ls_value ls_matmul(ls_value a, ls_value b, bool trans_a, bool trans_b);
 /* x + b along `axis` of x (1 for feature maps, -1 for the last). */
 ls_value ls_bias(ls_value x, ls_value b, int axis);
@@ -253,8 +291,8 @@ ls_value ls_random_uniform(ls_value key, ls_shape shape, const char *stream); /*
 #define LS_PW_MAX_STEPS  16
 #define LS_PW_MAX_INPUTS 8
 /* A chain of element-wise functions over tensors of one shape (or single elements), run in one pass over
- * memory. Registers 0..n_in-1 hold the inputs; step i writes register n_in + i; the last step is the result.
- */
+ * memory. The result has the inputs' broadcast shape; every input has that shape or is a single element.
+ * Registers 0..n_in-1 hold the inputs; step i writes register n_in + i; the last step is the result. */
 typedef struct ls_pointwise_attr {
     int n_steps;
     struct {
