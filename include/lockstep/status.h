@@ -54,7 +54,8 @@ typedef struct ls_err {
 ls_status ls_fail(ls_err *err, ls_status status, const char *fmt, ...) LS_PRINTF(3, 4);
 
 /* Puts "context: " in front of the text already in `err`, so that the user reads the path the error took:
- * `train: data/val.h5: dataset "label": expected int64`.  Returns `status` unchanged; does nothing on LS_OK. */
+ * `train: data/val.h5: dataset "label": expected int64`.  Returns `status` unchanged; does nothing on LS_OK.
+ */
 ls_status ls_fail_in(ls_err *err, ls_status status, const char *fmt, ...) LS_PRINTF(3, 4);
 
 /* The short lower-case name of a status: "invalid", "no memory", ...  Never NULL. */

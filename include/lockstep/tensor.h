@@ -44,9 +44,10 @@ typedef struct ls_shape {
 #define LS_SHAPE_SCALAR ls_shape_make(0, NULL)
 
 ls_shape ls_shape_make(int rank, const int64_t *dim);
-/* Product of the dimensions; 1 for a scalar. */
+/* Product of the dimensions; 1 for a scalar.  For valid shapes. */
 int64_t ls_shape_count(ls_shape s);
-/* False when a dimension is negative or the element count times 8 bytes would overflow int64_t. */
+/* False when a dimension is negative or the element count times 8 bytes would overflow int64_t, where a
+ * dimension of 0 counts as 1: parts of an empty shape can be multiplied too. */
 bool ls_shape_valid(ls_shape s);
 bool ls_shape_equal(ls_shape a, ls_shape b);
 /* "(64, 1, 28, 28)" into buf of at least LS_SHAPE_TEXT bytes; returns buf. */

@@ -31,9 +31,9 @@ char *ls_strdup(ls_mem_tag tag, const char *text) LS_MUST_CHECK;
 void ls_free(void *p); /* accepts NULL */
 
 typedef struct ls_mem_stats {
-    uint64_t n_allocs;          /* allocations made since the process started */
+    uint64_t n_allocs;           /* allocations made since the process started */
     size_t live_bytes[LS_MEM_N]; /* by tag, as asked for (without headers and padding) */
-    size_t peak_bytes;          /* largest sum of live_bytes so far */
+    size_t peak_bytes;           /* largest sum of live_bytes so far */
 } ls_mem_stats;
 
 ls_mem_stats ls_mem_stats_now(void);

@@ -1,9 +1,9 @@
 /* parallel.h: the one way kernels use threads.
  *
  * A region runs one function on a fixed number of threads and returns when all are done; the caller is
- * thread 0.  Built on OpenMP (the runtime that oneDNN shares, so that both use the same threads) or, where the
- * build says LS_PARALLEL_PTHREAD (sanitizers, clang), on a small pool of our own.
- * Work is cut by ls_parallel_range, the same way every time: results do not depend on timing. */
+ * thread 0.  Built on OpenMP (the runtime that oneDNN shares, so that both use the same threads) or, where
+ * the build says LS_PARALLEL_PTHREAD (sanitizers, clang), on a small pool of our own. Work is cut by
+ * ls_parallel_range, the same way every time: results do not depend on timing. */
 #ifndef LS_BASE_PARALLEL_H
 #define LS_BASE_PARALLEL_H
 
@@ -12,7 +12,8 @@
 typedef void (*ls_parallel_fn)(int thread, int n_threads, void *arg);
 
 /* Runs fn(0..n_threads-1) concurrently and waits for all.  With n_threads == 1 it is a plain call.
- * Regions do not nest: a region started inside a region runs its threads one after another on the caller. */
+ * Regions do not nest: a region started inside a region runs its threads one after another on the caller, as
+ * does a region for which the system grants too few threads. */
 void ls_parallel_run(int n_threads, ls_parallel_fn fn, void *arg);
 
 /* The half-open part [*lo, *hi) of 0..n that belongs to `thread`; parts differ by at most one element. */
@@ -20,7 +21,8 @@ void ls_parallel_range(int64_t n, int thread, int n_threads, int64_t *lo, int64_
 /* The same in units of `grain` elements (the last part takes the rest). */
 void ls_parallel_range_grain(int64_t n, int64_t grain, int thread, int n_threads, int64_t *lo, int64_t *hi);
 
-/* Waits for all threads of the current region.  Every thread of the region must call it. */
+/* Waits for all threads of the current region.  Every thread of the region must call it, and the region must
+ * not be nested in another: threads that run one after another can never meet, which aborts. */
 void ls_parallel_barrier(int thread, int n_threads);
 
 /* Cores this process may use (its affinity mask), at least 1. */
@@ -29,7 +31,9 @@ int ls_parallel_cores(void);
  * OMP_NUM_THREADS when set, else cores / local_ranks, at least 1. */
 int ls_parallel_default_threads(int local_ranks);
 /* Spinning at barriers is right when every thread has a core of its own and disastrous otherwise:
- * call once, before the first region, with the number of threads of all ranks on this machine. */
+ * call once, before the first region, with the number of threads of all ranks on this machine.
+ * OpenMP reads its policy when the process is loaded: a launcher calls this before it starts its ranks, and
+ * they inherit the policy by OMP_WAIT_POLICY, which is never overwritten. */
 void ls_parallel_set_wait_policy(int threads_on_machine);
 /* "openmp" or "pthread". */
 const char *ls_parallel_name(void);

@@ -22,7 +22,7 @@ static ls_status infer(ls_infer *c, ls_err *err)
     c->out[Y] = x;
     for (int k = MEAN; k <= NEW_VAR; k++) {
         c->out[k] = LS_SHAPE(x.dim[1]);
-        c->out_dtype[k] = lsi_stat_dtype(c->in_dtype[X]);
+        c->out_dtype[k] = lsi_wide_dtype(c->in_dtype[X]);
     }
 out:
     return st;

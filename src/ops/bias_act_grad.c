@@ -4,25 +4,25 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ops/ops.h"
+#include "ops/shape_rules.h"
 
 static ls_status infer(ls_infer *c, ls_err *err)
 {
     ls_bias_act_attr *a = c->attr;
     ls_shape dy = c->in[0];
-    int axis = a->axis < 0 ? a->axis + dy.rank : a->axis;
+    ls_status st = LS_OK;
 
     if (c->in_dtype[0] != c->in_dtype[1] || !ls_dtype_is_float(c->in_dtype[0]) ||
         !ls_shape_equal(dy, c->in[1]))
         return ls_fail(err, LS_INVALID, "dy and y must have one floating type and one shape");
-    if (axis < 0 || axis >= dy.rank) return ls_fail(err, LS_INVALID, "there is no dimension %d", a->axis);
     if (a->act == LS_ACT_GELU)
         return ls_fail(err, LS_INVALID, "the gradient of %s does not follow from its result",
                        ls_act_name(a->act));
-    a->axis = axis;
+    LS_TRY(lsi_resolve_axis(&a->axis, dy.rank, err));
     c->out[0] = dy;
-    c->out[1] = LS_SHAPE(dy.dim[axis]);
-    return LS_OK;
+    c->out[1] = LS_SHAPE(dy.dim[a->axis]);
+out:
+    return st;
 }
 
 /* One for the activation, one for the sum. */
@@ -34,15 +34,13 @@ static double flops(const ls_graph *g, const ls_node *n)
 static void ref(const ls_ref_call *c)
 {
     const ls_bias_act_attr *a = c->attr;
-    ls_shape dy = c->in[0].shape;
-    int64_t inner = 1;
+    lsi_split s = lsi_split_at(c->in[0].shape, a->axis);
 
-    for (int i = a->axis + 1; i < dy.rank; i++) inner *= dy.dim[i];
     memset(c->out[1].d, 0, sizeof(double) * (size_t)c->out[1].count);
     for (int64_t i = 0; i < c->in[0].count; i++) {
         double dz = ls_act_grad_from_y(a->act, a->slope, c->in[1].d[i], c->in[0].d[i]);
         c->out[0].d[i] = dz;
-        c->out[1].d[i / inner % dy.dim[a->axis]] += dz;
+        c->out[1].d[i / s.inner % s.length] += dz;
     }
 }
 

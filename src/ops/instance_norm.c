@@ -14,7 +14,7 @@ static ls_status infer(ls_infer *c, ls_err *err)
     c->out[0] = x;
     for (int k = 1; k < 3; k++) {
         c->out[k] = LS_SHAPE(x.dim[0], x.dim[1]);
-        c->out_dtype[k] = lsi_stat_dtype(c->in_dtype[0]);
+        c->out_dtype[k] = lsi_wide_dtype(c->in_dtype[0]);
     }
 out:
     return st;

@@ -18,7 +18,7 @@ static ls_status infer(ls_infer *c, ls_err *err)
     c->out[0] = x;
     for (int k = 1; k < 3; k++) {
         c->out[k] = ls_shape_make(x.rank - 1, x.dim);
-        c->out_dtype[k] = lsi_stat_dtype(c->in_dtype[X]);
+        c->out_dtype[k] = lsi_wide_dtype(c->in_dtype[X]);
     }
 out:
     return st;

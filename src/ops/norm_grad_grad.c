@@ -22,11 +22,6 @@ typedef struct second {
     ls_value v, vg, vb;   /* incoming; vg and vb broadcast against x; invalid where nothing flows */
 } second;
 
-static ls_value cast(ls_value x, ls_dtype to)
-{
-    return ls_value_dtype(x) == to ? x : ls_cast(x, to);
-}
-
 /* a + b, where an invalid value stands for zero. */
 static ls_value plus(ls_value a, ls_value b)
 {
@@ -52,24 +47,24 @@ static ls_value project(const second *t, ls_value h)
     ls_value in[5];
     int n = 0;
 
-    in[n++] = cast(h, x_dtype);
+    in[n++] = ls_cast(h, x_dtype);
     in[n++] = c->in[1];
     if (ls_value_ok(t->gamma)) in[n++] = ls_fill(c->g, ls_value_shape(c->in[2]), t->dtype, 1.0);
     in[n++] = c->in[c->n_in - 2];
     in[n++] = c->in[c->n_in - 1];
-    return cast(ls_graph_add(c->g, t->op, n, in, c->attr), t->dtype);
+    return ls_cast(ls_graph_add(c->g, t->op, n, in, c->attr), t->dtype);
 }
 
 static second prepare(ls_grad_call *c, const ls_op *op, const lsi_norm_form *f)
 {
     ls_value none = {c->g, -1};
-    second t = {c, op, f, lsi_stat_dtype(ls_value_dtype(c->in[1])), none, none, none, none, none, none, none};
-    ls_value x = cast(c->in[1], t.dtype);
+    second t = {c, op, f, lsi_wide_dtype(ls_value_dtype(c->in[1])), none, none, none, none, none, none, none};
+    ls_value x = ls_cast(c->in[1], t.dtype);
 
-    t.dy = cast(c->in[0], t.dtype);
+    t.dy = ls_cast(c->in[0], t.dtype);
     t.s = ls_reshape(c->in[c->n_in - 1], f->stat_row);
     t.xhat = ls_mul(ls_sub(x, ls_reshape(c->in[c->n_in - 2], f->stat_row)), t.s);
-    if (ls_value_ok(c->dout[0])) t.v = cast(c->dout[0], t.dtype);
+    if (ls_value_ok(c->dout[0])) t.v = ls_cast(c->dout[0], t.dtype);
     if (f->affine == LSI_AFFINE_NONE) return t;
     t.gamma = ls_reshape(c->in[2], f->affine_row);
     if (ls_value_ok(c->dout[1])) t.vg = ls_reshape(c->dout[1], f->affine_row);
@@ -111,11 +106,11 @@ void lsi_norm_grad_grad(ls_grad_call *c, const ls_op *op, const lsi_norm_form *f
         if (ls_value_ok(t.vg)) d = plus(d, ls_mul(t.vg, t.xhat));
         d = plus(d, t.vb);
         if (!ls_value_ok(q) && !ls_value_ok(t.vg)) d = ls_broadcast_to(d, ls_value_shape(c->in[0]));
-        c->din[0] = cast(d, ls_value_dtype(c->in[0]));
+        c->din[0] = ls_cast(d, ls_value_dtype(c->in[0]));
     }
     if (c->want[1]) {
         ls_value dx = grad_x(&t);
-        if (ls_value_ok(dx)) c->din[1] = cast(dx, ls_value_dtype(c->in[1]));
+        if (ls_value_ok(dx)) c->din[1] = ls_cast(dx, ls_value_dtype(c->in[1]));
     }
     if (affine && c->want[2] && ls_value_ok(q))
         c->din[2] = ls_reshape(ls_sum_to(ls_mul(t.dy, q), f->affine_row), ls_value_shape(c->in[2]));

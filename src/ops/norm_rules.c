@@ -4,11 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-ls_dtype lsi_stat_dtype(ls_dtype t)
-{
-    return t == LS_F64 ? LS_F64 : LS_F32;
-}
-
 /* -- forms
  * -------------------------------------------------------------------------------------------------------- */
 
@@ -93,7 +88,7 @@ ls_status lsi_norm_check_like(const ls_infer *c, int x, int i, const char *name,
 
 ls_status lsi_norm_check_stat(const ls_infer *c, int x, int i, const char *name, ls_shape shape, ls_err *err)
 {
-    return check_input(c, i, name, lsi_stat_dtype(c->in_dtype[x]), shape, err);
+    return check_input(c, i, name, lsi_wide_dtype(c->in_dtype[x]), shape, err);
 }
 
 ls_status lsi_norm_check_act(const ls_norm_attr *a, ls_err *err)

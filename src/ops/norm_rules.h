@@ -7,9 +7,7 @@
 #define LS_OPS_NORM_RULES_H
 
 #include "ops/ops.h"
-
-/* Statistics, gamma, beta and running values of an input of type t: f32, or f64 for f64. */
-ls_dtype lsi_stat_dtype(ls_dtype t);
+#include "ops/type_rules.h"
 
 typedef enum lsi_norm_affine {
     LSI_AFFINE_NONE,

@@ -1,7 +1,7 @@
 /* layout.h: how the elements of a tensor lie in memory on the CPU.
  *
- * LS_LAYOUT_PLAIN is row-major in the logical shape.  LS_LAYOUT_C16 is for rank-4 feature maps (N, C, H, W) with
- * C a multiple of 16: (N, C/16, H, W, 16), the layout in which vector kernels load 16 channels at once
+ * LS_LAYOUT_PLAIN is row-major in the logical shape.  LS_LAYOUT_C16 is for rank-4 feature maps (N, C, H, W)
+ * with C a multiple of 16: (N, C/16, H, W, 16), the layout in which vector kernels load 16 channels at once
  * (oneDNN calls it nChw16c). */
 #ifndef LS_TENSOR_LAYOUT_H
 #define LS_TENSOR_LAYOUT_H

@@ -1,0 +1,56 @@
+# What Lockstep is linked with: target ls_dependencies.
+#
+# Required: jansson, xxHash, threads, libm.  Optional: OpenMP (else our own thread pool) and oneDNN
+# (else only our own kernels).
+add_library(ls_dependencies INTERFACE)
+
+set(THREADS_PREFER_PTHREAD_FLAG ON)
+find_package(Threads REQUIRED)
+target_link_libraries(ls_dependencies INTERFACE Threads::Threads m)
+
+# ls_find(<VAR> <header> <library>): sets <VAR>_INCLUDE and <VAR>_LIBRARY in the cache.
+function(ls_find var header library)
+    find_path(${var}_INCLUDE ${header})
+    find_library(${var}_LIBRARY ${library})
+    mark_as_advanced(${var}_INCLUDE ${var}_LIBRARY)
+endfunction()
+
+function(ls_require var header library package)
+    ls_find(${var} ${header} ${library})
+    if(NOT ${var}_INCLUDE OR NOT ${var}_LIBRARY)
+        message(FATAL_ERROR "${header} or lib${library} not found: install ${package} (or run scripts/setup)")
+    endif()
+    target_include_directories(ls_dependencies SYSTEM INTERFACE ${${var}_INCLUDE})
+    target_link_libraries(ls_dependencies INTERFACE ${${var}_LIBRARY})
+endfunction()
+
+ls_require(JANSSON jansson.h jansson libjansson-dev)
+ls_require(XXHASH xxhash.h xxhash libxxhash-dev)
+
+# oneDNN's library uses libgomp.  Clang's own OpenMP runtime beside it would mean two sets of threads, and
+# ThreadSanitizer cannot see into libgomp; those builds use our pool.
+if(NOT LS_PARALLEL_PTHREAD AND CMAKE_C_COMPILER_ID STREQUAL "GNU")
+    find_package(OpenMP COMPONENTS C)
+endif()
+if(OpenMP_C_FOUND)
+    target_link_libraries(ls_dependencies INTERFACE OpenMP::OpenMP_C)
+    set(LS_PARALLEL "openmp")
+else()
+    target_compile_definitions(ls_dependencies INTERFACE LS_PARALLEL_PTHREAD)
+    set(LS_PARALLEL "pthread")
+endif()
+
+set(LS_ONEDNN "off")
+if(LS_WITH_ONEDNN)
+    ls_find(ONEDNN oneapi/dnnl/dnnl.h dnnl)
+    if(ONEDNN_INCLUDE AND ONEDNN_LIBRARY)
+        target_include_directories(ls_dependencies SYSTEM INTERFACE ${ONEDNN_INCLUDE})
+        target_link_libraries(ls_dependencies INTERFACE ${ONEDNN_LIBRARY})
+        target_compile_definitions(ls_dependencies INTERFACE LS_HAVE_ONEDNN)
+        set(LS_ONEDNN "${ONEDNN_LIBRARY}")
+    else()
+        set(LS_ONEDNN "not found")
+    endif()
+endif()
+
+message(STATUS "Lockstep: threads ${LS_PARALLEL}, oneDNN ${LS_ONEDNN}")

@@ -1,0 +1,264 @@
+/* conv_gemm_kernel.h: register-blocked products and 16 x 16 transposes, for one instruction set.
+ *
+ * Included once by each conv_kernels_<isa>.c.  The register blocking: AVX-512 holds 14 rows x 2 blocks (28 of
+ * 32 registers), AVX2 6 rows x 1 block (12 of 16); every loaded weight vector meets all rows, every broadcast
+ * pixel value all blocks, so the loads stay below one per multiply-add. */
+#ifndef LS_BACKEND_CPU_CONV_GEMM_KERNEL_H
+#define LS_BACKEND_CPU_CONV_GEMM_KERNEL_H
+
+#include <math.h>
+
+#include "backend/cpu/conv_kernels.h"
+#include "backend/cpu/conv_vec.h"
+
+#if VW == 16
+#define ROWS_MAX   14
+#define BLOCKS_MAX 2
+#else
+#define ROWS_MAX   6
+#define BLOCKS_MAX 1
+#endif
+
+V_INLINE void gemm_rows_body(const int rows, const int nv, const int64_t a_step, const lsi_gemm_rows *g)
+{
+    vf acc[ROWS_MAX][BLOCKS_MAX * VPB];
+
+    V_UNROLL
+    for (int m = 0; m < rows; m++) {
+        V_UNROLL
+        for (int j = 0; j < nv; j++) acc[m][j] = v_zero();
+    }
+    for (int64_t t = 0; t < g->n_terms; t++) {
+        const float *a = g->a + g->a_off[t];
+        const float *b = g->b + g->b_off[t];
+        V_UNROLL_2
+        for (int k = 0; k < LSI_LINE; k++) {
+            vf w[BLOCKS_MAX * VPB];
+            V_UNROLL
+            for (int j = 0; j < nv; j++) w[j] = v_load(b + j * VW);
+            V_UNROLL
+            for (int m = 0; m < rows; m++) {
+                const vf x = v_set(a[m * a_step]);
+                V_UNROLL
+                for (int j = 0; j < nv; j++) acc[m][j] = v_fma(x, w[j], acc[m][j]);
+            }
+            a += 1;
+            b += nv * VW;
+        }
+    }
+    V_UNROLL
+    for (int m = 0; m < rows; m++) {
+        V_UNROLL
+        for (int j = 0; j < nv; j++)
+            v_store(g->c + m * g->c_row + (j / VPB) * g->c_block + (j % VPB) * VW, acc[m][j]);
+    }
+}
+
+/* One function per number of rows, so that the accumulators are registers. */
+#define GEMM_ROWS_CASE(R)                                                                                    \
+    case R: gemm_rows_body(R, nv, a_step, g); break;
+
+V_INLINE void gemm_rows_switch(int rows, const int nv, const int64_t a_step, const lsi_gemm_rows *g)
+{
+    switch (rows) {
+        GEMM_ROWS_CASE(1)
+        GEMM_ROWS_CASE(2)
+        GEMM_ROWS_CASE(3)
+        GEMM_ROWS_CASE(4)
+        GEMM_ROWS_CASE(5)
+        GEMM_ROWS_CASE(6)
+#if ROWS_MAX > 6
+        GEMM_ROWS_CASE(7)
+        GEMM_ROWS_CASE(8)
+        GEMM_ROWS_CASE(9)
+        GEMM_ROWS_CASE(10)
+        GEMM_ROWS_CASE(11)
+        GEMM_ROWS_CASE(12)
+        GEMM_ROWS_CASE(13)
+        GEMM_ROWS_CASE(14)
+#endif
+    default: break;
+    }
+}
+
+static void gemm_rows(int rows, int blocks, int64_t a_step, const lsi_gemm_rows *g)
+{
+    /* The step is a constant in each copy: displacements instead of 14 row pointers. */
+    if (a_step == LSI_LINE) {
+        if (blocks == 1) gemm_rows_switch(rows, VPB, LSI_LINE, g);
+#if BLOCKS_MAX > 1
+        else
+            gemm_rows_switch(rows, 2 * VPB, LSI_LINE, g);
+#endif
+    } else {
+        if (blocks == 1) gemm_rows_switch(rows, VPB, 2 * LSI_LINE, g);
+#if BLOCKS_MAX > 1
+        else
+            gemm_rows_switch(rows, 2 * VPB, 2 * LSI_LINE, g);
+#endif
+    }
+}
+
+/* Rows i0..i0+n-1 of the 16 x 16 outer-product accumulation. */
+V_INLINE void gemm_outer_rows(const int i0, const int n, const float *a, int64_t a_step, const float *b,
+                              const lsi_gemm_run *runs, int64_t n_runs, float *c)
+{
+    vf acc[16][VPB];
+
+    V_UNROLL
+    for (int i = 0; i < n; i++) {
+        V_UNROLL
+        for (int j = 0; j < VPB; j++) acc[i][j] = v_load(c + (i0 + i) * LSI_LINE + j * VW);
+    }
+    for (int64_t r = 0; r < n_runs; r++) {
+        const float *ar = a + runs[r].a_off + i0;
+        const float *br = b + runs[r].b_off;
+        for (int64_t k = runs[r].len; k > 0; k--) {
+            vf y[VPB];
+            V_UNROLL
+            for (int j = 0; j < VPB; j++) y[j] = v_load(br + j * VW);
+            V_UNROLL
+            for (int i = 0; i < n; i++) {
+                const vf x = v_set(ar[i]);
+                V_UNROLL
+                for (int j = 0; j < VPB; j++) acc[i][j] = v_fma(x, y[j], acc[i][j]);
+            }
+            ar += a_step;
+            br += LSI_LINE;
+        }
+    }
+    V_UNROLL
+    for (int i = 0; i < n; i++) {
+        V_UNROLL
+        for (int j = 0; j < VPB; j++) v_store(c + (i0 + i) * LSI_LINE + j * VW, acc[i][j]);
+    }
+}
+
+static void gemm_outer(const float *a, int64_t a_step, const float *b, const lsi_gemm_run *runs,
+                       int64_t n_runs, float *c)
+{
+#if VW == 16
+    gemm_outer_rows(0, 16, a, a_step, b, runs, n_runs, c);
+#else
+    gemm_outer_rows(0, 6, a, a_step, b, runs, n_runs, c);
+    gemm_outer_rows(6, 5, a, a_step, b, runs, n_runs, c);
+    gemm_outer_rows(11, 5, a, a_step, b, runs, n_runs, c);
+#endif
+}
+
+V_INLINE vf apply_act(vf v, lsi_conv_act act, vf slope)
+{
+    const vf zero = v_zero();
+
+    if (act == LSI_ACT_RELU) return v_max(v, zero);
+    if (act == LSI_ACT_LEAKY) return v_fma(v_min(v, zero), slope, v_max(v, zero));
+    if (act == LSI_ACT_TANH) {
+        float lane[VW];
+        v_store(lane, v);
+        for (int i = 0; i < VW; i++) lane[i] = tanhf(lane[i]);
+        return v_load(lane);
+    }
+    return v;
+}
+
+static void finish(float *c, int64_t rows, int64_t c_row, const float *bias, lsi_conv_act act, float slope)
+{
+    const vf s = v_set(slope);
+
+    for (int j = 0; j < VPB; j++) {
+        const vf b = bias ? v_load(bias + j * VW) : v_zero();
+        for (int64_t r = 0; r < rows; r++) {
+            float *p = c + r * c_row + j * VW;
+            v_store(p, apply_act(v_add(v_load(p), b), act, s));
+        }
+    }
+}
+
+/* Transposes of VW x VW in registers: log2(VW) rounds that exchange halves of ever wider groups. */
+#if VW == 16
+V_INLINE void transpose_regs(vf r[16])
+{
+    vf t[16];
+    V_UNROLL
+    for (int i = 0; i < 16; i += 2) {
+        t[i] = _mm512_unpacklo_ps(r[i], r[i + 1]);
+        t[i + 1] = _mm512_unpackhi_ps(r[i], r[i + 1]);
+    }
+    V_UNROLL
+    for (int i = 0; i < 16; i += 4) {
+        const __m512d a = _mm512_castps_pd(t[i]), b = _mm512_castps_pd(t[i + 1]);
+        const __m512d c = _mm512_castps_pd(t[i + 2]), d = _mm512_castps_pd(t[i + 3]);
+        r[i] = _mm512_castpd_ps(_mm512_unpacklo_pd(a, c));
+        r[i + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(a, c));
+        r[i + 2] = _mm512_castpd_ps(_mm512_unpacklo_pd(b, d));
+        r[i + 3] = _mm512_castpd_ps(_mm512_unpackhi_pd(b, d));
+    }
+    V_UNROLL
+    for (int i = 0; i < 16; i += 8) {
+        V_UNROLL
+        for (int j = 0; j < 4; j++) {
+            t[i + j] = _mm512_shuffle_f32x4(r[i + j], r[i + j + 4], 0x88);
+            t[i + j + 4] = _mm512_shuffle_f32x4(r[i + j], r[i + j + 4], 0xdd);
+        }
+    }
+    V_UNROLL
+    for (int j = 0; j < 8; j++) {
+        r[j] = _mm512_shuffle_f32x4(t[j], t[j + 8], 0x88);
+        r[j + 8] = _mm512_shuffle_f32x4(t[j], t[j + 8], 0xdd);
+    }
+}
+#else
+V_INLINE void transpose_regs(vf r[8])
+{
+    vf t[8];
+    V_UNROLL
+    for (int i = 0; i < 8; i += 2) {
+        t[i] = _mm256_unpacklo_ps(r[i], r[i + 1]);
+        t[i + 1] = _mm256_unpackhi_ps(r[i], r[i + 1]);
+    }
+    V_UNROLL
+    for (int i = 0; i < 8; i += 4) {
+        r[i] = _mm256_shuffle_ps(t[i], t[i + 2], 0x44);
+        r[i + 1] = _mm256_shuffle_ps(t[i], t[i + 2], 0xee);
+        r[i + 2] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0x44);
+        r[i + 3] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0xee);
+    }
+    V_UNROLL
+    for (int j = 0; j < 4; j++) {
+        t[j] = _mm256_permute2f128_ps(r[j], r[j + 4], 0x20);
+        t[j + 4] = _mm256_permute2f128_ps(r[j], r[j + 4], 0x31);
+    }
+    V_UNROLL
+    for (int j = 0; j < 8; j++) r[j] = t[j];
+}
+#endif
+
+static void transpose_in(const float *s, int64_t s_row, float *const t[16])
+{
+    for (int bi = 0; bi < 16; bi += VW) {
+        for (int bj = 0; bj < 16; bj += VW) {
+            vf r[VW];
+            V_UNROLL
+            for (int i = 0; i < VW; i++) r[i] = v_load(s + (bi + i) * s_row + bj);
+            transpose_regs(r);
+            V_UNROLL
+            for (int j = 0; j < VW; j++) v_store(t[bj + j] + bi, r[j]);
+        }
+    }
+}
+
+static void transpose_out(const float *const s[16], float *t, int64_t t_row)
+{
+    for (int bi = 0; bi < 16; bi += VW) {
+        for (int bj = 0; bj < 16; bj += VW) {
+            vf r[VW];
+            V_UNROLL
+            for (int j = 0; j < VW; j++) r[j] = v_load(s[bj + j] + bi);
+            transpose_regs(r);
+            V_UNROLL
+            for (int i = 0; i < VW; i++) v_store(t + (bi + i) * t_row + bj, r[i]);
+        }
+    }
+}
+
+#endif

@@ -1,0 +1,11 @@
+/* conv_list.h: what each implementation file offers to conv_list.c; nobody else names them. */
+#ifndef LS_BACKEND_CPU_CONV_LIST_H
+#define LS_BACKEND_CPU_CONV_LIST_H
+
+#include "backend/cpu/conv.h"
+
+extern const lsi_conv_impl lsi_conv_onednn, lsi_conv_onednn_wino; /* conv_onednn.c */
+extern const lsi_conv_impl lsi_conv_direct_c16;                   /* conv_direct.c */
+extern const lsi_conv_impl lsi_conv_naive;                        /* conv_naive.c */
+
+#endif

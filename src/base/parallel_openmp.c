@@ -1,0 +1,64 @@
+/* parallel_openmp.c: regions on gcc's OpenMP runtime, whose threads oneDNN uses too. */
+#include "base/parallel_internal.h"
+
+#ifndef LS_PARALLEL_PTHREAD
+
+#include <omp.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "lockstep/status.h"
+
+void ls_parallel_run(int n_threads, ls_parallel_fn fn, void *arg)
+{
+    LS_BUG_IF(n_threads < 1);
+    if (n_threads == 1) {
+        fn(0, 1, arg);
+        return;
+    }
+    if (omp_in_parallel() || lsi_parallel_is_serial()) {
+        lsi_parallel_run_serially(n_threads, fn, arg);
+        return;
+    }
+    /* OMP_DYNAMIC and OMP_THREAD_LIMIT may grant fewer threads than asked for.  The cut of the work must not
+     * depend on that, so such a region does nothing and is then run serially. */
+    bool short_of_threads = false;
+#pragma omp parallel num_threads(n_threads)
+    {
+        if (omp_get_num_threads() == n_threads) {
+            fn(omp_get_thread_num(), n_threads, arg);
+        } else if (omp_get_thread_num() == 0) {
+            short_of_threads = true;
+        }
+    }
+    if (short_of_threads) lsi_parallel_run_serially(n_threads, fn, arg);
+}
+
+void ls_parallel_barrier(int thread, int n_threads)
+{
+    (void)thread;
+    if (n_threads == 1) return;
+    LS_BUG_IF(lsi_parallel_is_serial());
+#pragma omp barrier
+}
+
+/* libgomp decides once, when it is loaded, how long waiting threads spin (some milliseconds by default);
+ * inside one process it stops spinning by itself when it runs more threads than cores.  What it cannot know
+ * of are other processes, and those are told by their environment: the variable is inherited by the ranks
+ * that this one starts. */
+void lsi_parallel_apply_wait_policy(int oversubscribed)
+{
+    if (oversubscribed) setenv("OMP_WAIT_POLICY", "passive", 0);
+}
+
+int lsi_parallel_thread_limit(void)
+{
+    return omp_get_thread_limit();
+}
+
+const char *ls_parallel_name(void)
+{
+    return "openmp";
+}
+
+#endif

@@ -1,0 +1,168 @@
+/* text.c: a growing string, nearest names, numbers for people, globs. */
+#include "base/text.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+
+/* --- growing string --- */
+
+static bool reserve(ls_text *t, size_t more)
+{
+    size_t need = t->length + more + 1;
+    if (need <= t->capacity) return true;
+    size_t capacity = t->capacity ? t->capacity * 2 : 64;
+    if (capacity < need) capacity = need;
+    char *data = ls_realloc(LS_MEM_CLI, t->data, capacity);
+    if (!data) {
+        t->failed = true;
+        return false;
+    }
+    t->data = data;
+    t->capacity = capacity;
+    return true;
+}
+
+void ls_text_add(ls_text *t, const char *fmt, ...)
+{
+    if (t->failed) return;
+    va_list ap;
+    va_start(ap, fmt);
+    int n = vsnprintf(NULL, 0, fmt, ap);
+    va_end(ap);
+    LS_BUG_IF(n < 0);
+    if (!reserve(t, (size_t)n)) return;
+    va_start(ap, fmt);
+    vsnprintf(t->data + t->length, (size_t)n + 1, fmt, ap);
+    va_end(ap);
+    t->length += (size_t)n;
+}
+
+void ls_text_release(ls_text *t)
+{
+    ls_free(t->data);
+    *t = (ls_text){0};
+}
+
+/* --- nearest name --- */
+
+#define WORD_MAX 127
+
+/* Levenshtein distance by one row of the table; words longer than WORD_MAX are never near anything. */
+static size_t edit_distance(const char *a, const char *b)
+{
+    size_t na = strlen(a), nb = strlen(b);
+    if (na > WORD_MAX || nb > WORD_MAX) return SIZE_MAX;
+    size_t row[WORD_MAX + 1];
+    for (size_t j = 0; j <= nb; j++) row[j] = j;
+    for (size_t i = 1; i <= na; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= nb; j++) {
+            size_t best = diagonal + (a[i - 1] != b[j - 1]);
+            if (row[j] + 1 < best) best = row[j] + 1;
+            if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
+            diagonal = row[j];
+            row[j] = best;
+        }
+    }
+    return row[nb];
+}
+
+const char *ls_text_nearest(const char *word, const char *const *candidates, size_t n)
+{
+    const char *best = NULL;
+    size_t best_distance = SIZE_MAX;
+    for (size_t i = 0; i < n; i++) {
+        size_t longer = strlen(word), length = strlen(candidates[i]);
+        if (length > longer) longer = length;
+        size_t distance = edit_distance(word, candidates[i]);
+        if (distance <= (longer + 2) / 3 && distance < best_distance) {
+            best = candidates[i];
+            best_distance = distance;
+        }
+    }
+    return best;
+}
+
+/* --- numbers --- */
+
+#define NUMBER_BUF 32
+
+/* Divides *value by `base` until it prints below `base`, and returns how often (at most `max`). */
+static int scale_down(double *value, double base, int max)
+{
+    int steps = 0;
+    /* 999.995 would print as 1000.00 of the smaller unit. */
+    while (steps < max && fabs(*value) >= base - 0.005) {
+        *value /= base;
+        steps++;
+    }
+    return steps;
+}
+
+const char *ls_text_bytes(double bytes, char *buf)
+{
+    static const char *const unit[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    int step = scale_down(&bytes, 1024, 6);
+    double size = fabs(bytes);
+    int digits = step == 0 ? 0 : size < 9.995 ? 2 : size < 99.95 ? 1 : 0;
+    snprintf(buf, NUMBER_BUF, "%.*f %s", digits, bytes, unit[step]);
+    return buf;
+}
+
+const char *ls_text_si(double value, char *buf)
+{
+    static const char *const unit[] = {"", " k", " M", " G", " T", " P", " E"};
+    int step = isfinite(value) ? scale_down(&value, 1000, 6) : 0;
+    if (step > 0) {
+        snprintf(buf, NUMBER_BUF, "%.2f%s", value, unit[step]);
+    } else {
+        snprintf(buf, NUMBER_BUF, "%.*g", fabs(value) < 1 ? 3 : 5, value);
+    }
+    return buf;
+}
+
+const char *ls_text_count(int64_t value, char *buf)
+{
+    char digits[24];
+    /* The magnitude is taken in unsigned arithmetic: -INT64_MIN does not exist. */
+    uint64_t magnitude = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+    int n = snprintf(digits, sizeof digits, "%llu", (unsigned long long)magnitude);
+    char *p = buf;
+    if (value < 0) *p++ = '-';
+    for (int i = 0; i < n; i++) {
+        if (i > 0 && (n - i) % 3 == 0) *p++ = ',';
+        *p++ = digits[i];
+    }
+    *p = '\0';
+    return buf;
+}
+
+/* --- glob --- */
+
+bool ls_text_glob(const char *pattern, const char *text)
+{
+    /* On a mismatch after a star, let the last star take one character more: earlier stars need no second
+     * try. */
+    const char *star = NULL, *resume = NULL;
+    while (*text) {
+        if (*pattern == '*') {
+            star = ++pattern;
+            resume = text;
+        } else if (*pattern == '?' || *pattern == *text) {
+            pattern++;
+            text++;
+        } else if (star) {
+            pattern = star;
+            text = ++resume;
+        } else {
+            return false;
+        }
+    }
+    while (*pattern == '*') pattern++;
+    return *pattern == '\0';
+}

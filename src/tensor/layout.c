@@ -1,0 +1,23 @@
+/* layout.c: names of layouts and what may be stored in them. */
+#include "tensor/layout.h"
+
+#define C16_LANES 16
+
+const char *ls_layout_name(ls_layout l)
+{
+    LS_BUG_IF((int)l < 0 || l >= LS_LAYOUT_N);
+    return l == LS_LAYOUT_C16 ? "c16" : "plain";
+}
+
+bool ls_layout_allowed(ls_layout l, ls_dtype t, ls_shape s)
+{
+    switch (l) {
+    case LS_LAYOUT_PLAIN: return true;
+    case LS_LAYOUT_C16:
+        /* Vector kernels exist for the types that networks compute in. */
+        return s.rank == 4 && s.dim[1] > 0 && s.dim[1] % C16_LANES == 0 &&
+               (t == LS_F32 || t == LS_BF16 || t == LS_F16);
+    case LS_LAYOUT_N: break;
+    }
+    return false;
+}
