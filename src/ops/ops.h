@@ -127,6 +127,10 @@ typedef struct ls_slice_attr {
 ls_value ls_slice(ls_value x, int axis, int64_t start, int64_t length);
 ls_value ls_concat(int n, const ls_value *x, int axis);
 typedef enum ls_pad_mode { LS_PAD_ZERO, LS_PAD_REFLECT } ls_pad_mode;
+typedef struct ls_pad_attr {
+    ls_pad_mode mode;
+    int64_t pad[4]; /* top, left, bottom, right */
+} ls_pad_attr;
 /* Pads the last two dimensions; reflection does not repeat the edge and needs pad < size. */
 ls_value ls_pad2d(ls_value x, ls_pad_mode mode, int64_t top, int64_t left, int64_t bottom, int64_t right);
 /* The adjoint of ls_pad2d: zero pads are cut off, reflected ones added back where they came from. */
@@ -200,6 +204,9 @@ ls_value ls_maxpool2d(ls_value x, ls_pool_attr a);
 ls_value ls_maxpool2d_grad(ls_value dy, ls_value index, ls_pool_attr a);
 ls_value ls_avgpool2d(ls_value x, ls_pool_attr a);
 ls_value ls_avgpool2d_grad(ls_value dy, ls_pool_attr a);
+typedef struct ls_upsample_attr {
+    int factor;
+} ls_upsample_attr;
 ls_value ls_upsample2d(ls_value x, int factor);       /* nearest */
 ls_value ls_upsample2d_grad(ls_value dy, int factor); /* sums factor x factor blocks */
 
