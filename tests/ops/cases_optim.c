@@ -66,14 +66,14 @@ static void update(op_test *t, const int64_t *p)
     int n_states = ls_optim_states(s->op, &a), n_in = 0, n_out;
 
     a.n = group(p[GROUP], shapes);
-    in[n_in++] = op_fixed(t, OP_POSITIVE, p[GROUP] == 0 ? LS_SHAPE(1) : LS_SHAPE_SCALAR);
-    in[n_in++] = op_fixed(t, OP_POSITIVE, LS_SHAPE_SCALAR);
+    in[n_in++] = op_fixed_wide(t, OP_POSITIVE, p[GROUP] == 0 ? LS_SHAPE(1) : LS_SHAPE_SCALAR);
+    in[n_in++] = op_fixed_wide(t, OP_POSITIVE, LS_SHAPE_SCALAR);
     in[n_in++] = op_counter(t, (int32_t)p[UPDATES]);
     for (int i = 0; i < a.n; i++) in[n_in++] = op_state(t, OP_NORMAL, shapes[i]);
     for (int i = 0; i < a.n; i++) in[n_in++] = op_fixed(t, OP_NONZERO, shapes[i]);
     /* Positive, because some of them are means of squares. */
     for (int k = 0; k < n_states; k++)
-        for (int i = 0; i < a.n; i++) in[n_in++] = op_state(t, OP_POSITIVE, shapes[i]);
+        for (int i = 0; i < a.n; i++) in[n_in++] = op_state_wide(t, OP_POSITIVE, shapes[i]);
     op_length(t, 1031);
     out = ls_graph_add(op_graph(t), s->op, n_in, in, &a);
     n_out = 1 + (1 + n_states) * a.n;
@@ -86,27 +86,27 @@ static void update(op_test *t, const int64_t *p)
 
 static const op_case cases[] = {
     {"sgd: one", update, {SGD, 0, 0}, OP_NO_GRAD},
-    {"sgd: group", update, {SGD, 3, 1}, OP_NO_GRAD},
+    {"sgd: group", update, {SGD, 3, 1}, OP_NO_GRAD | OP_BF16},
     {"sgd with momentum: one", update, {SGD_MOMENTUM, 0, 0}, OP_NO_GRAD},
-    {"sgd with momentum: group", update, {SGD_MOMENTUM, 3, 1}, OP_NO_GRAD},
+    {"sgd with momentum: group", update, {SGD_MOMENTUM, 3, 1}, OP_NO_GRAD | OP_BF16},
     {"sgd with momentum: empty parameter", update, {SGD_MOMENTUM, 3, 2}, OP_NO_GRAD},
-    {"sgd with Nesterov's momentum: group", update, {SGD_NESTEROV, 3, 1}, OP_NO_GRAD},
+    {"sgd with Nesterov's momentum: group", update, {SGD_NESTEROV, 3, 1}, OP_NO_GRAD | OP_BF16},
     {"adam, torch: first update", update, {ADAM_TORCH, 0, 0}, OP_NO_GRAD},
-    {"adam, torch: group", update, {ADAM_TORCH, 3, 1}, OP_NO_GRAD},
+    {"adam, torch: group", update, {ADAM_TORCH, 3, 1}, OP_NO_GRAD | OP_BF16},
     {"adam, torch: empty parameter", update, {ADAM_TORCH, 3, 2}, OP_NO_GRAD},
     {"adam, torch: late", update, {ADAM_TORCH, 100000, 1}, OP_NO_GRAD},
     {"adam, tf: first update", update, {ADAM_TF, 0, 0}, OP_NO_GRAD},
-    {"adam, tf: group", update, {ADAM_TF, 3, 1}, OP_NO_GRAD},
+    {"adam, tf: group", update, {ADAM_TF, 3, 1}, OP_NO_GRAD | OP_BF16},
     {"adamw: first update", update, {ADAM_W, 0, 0}, OP_NO_GRAD},
-    {"adamw: group", update, {ADAM_W, 3, 1}, OP_NO_GRAD},
+    {"adamw: group", update, {ADAM_W, 3, 1}, OP_NO_GRAD | OP_BF16},
     {"rmsprop: one", update, {RMSPROP, 0, 0}, OP_NO_GRAD},
-    {"rmsprop: group", update, {RMSPROP, 3, 1}, OP_NO_GRAD},
-    {"rmsprop with momentum: group", update, {RMSPROP_MOMENTUM, 3, 1}, OP_NO_GRAD},
+    {"rmsprop: group", update, {RMSPROP, 3, 1}, OP_NO_GRAD | OP_BF16},
+    {"rmsprop with momentum: group", update, {RMSPROP_MOMENTUM, 3, 1}, OP_NO_GRAD | OP_BF16},
     {"lars: one", update, {LARS, 0, 0}, OP_NO_GRAD},
-    {"lars: group", update, {LARS, 3, 1}, OP_NO_GRAD},
+    {"lars: group", update, {LARS, 3, 1}, OP_NO_GRAD | OP_BF16},
     {"lars: empty parameter", update, {LARS, 3, 2}, OP_NO_GRAD},
     {"lamb: first update", update, {LAMB, 0, 0}, OP_NO_GRAD},
-    {"lamb: group", update, {LAMB, 3, 1}, OP_NO_GRAD},
+    {"lamb: group", update, {LAMB, 3, 1}, OP_NO_GRAD | OP_BF16},
     {"lamb: empty parameter", update, {LAMB, 3, 2}, OP_NO_GRAD},
 };
 
