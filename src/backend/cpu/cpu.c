@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 
-#include "backend/ref/ref.h"
 #include "base/parallel.h"
 
 static ls_status probe(ls_err *why)
