@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "backend/cpu/dnnl_info.h"
 #include "base/parallel.h"
 
 static ls_status probe(ls_err *why)
@@ -14,11 +15,13 @@ static ls_status probe(ls_err *why)
 static ls_status cpu_open(ls_device **out, int threads, ls_err *err)
 {
     lsi_cpu_device *d = ls_alloc(LS_MEM_PLAN, sizeof *d);
+    char library[64];
     ls_status st;
 
     if (d == NULL) return ls_fail(err, LS_NOMEM, "cpu: no memory");
+    lsi_dnnl_info(library, sizeof library);
     d->base = (ls_device){&ls_backend_cpu, threads};
-    st = lsi_tuner_create(&d->tuner, threads, lsi_dnnl_version(), err);
+    st = lsi_tuner_create(&d->tuner, threads, library, err);
     if (st != LS_OK)
         ls_free(d);
     else
