@@ -1,4 +1,5 @@
-/* cpu.h: the CPU backend: vector kernels of our own, oneDNN where it is faster, the reference kernels for the rest. */
+/* cpu.h: the CPU backend: vector kernels of our own, oneDNN where it is faster, the reference kernels for the
+ * rest. */
 #ifndef LS_BACKEND_CPU_CPU_H
 #define LS_BACKEND_CPU_CPU_H
 
@@ -12,8 +13,8 @@ typedef struct lsi_cpu_device {
     lsi_tuner *tuner;
 } lsi_cpu_device;
 
-/* Plans one node of a kind of op.  LS_UNSUPPORTED without text: this variant has no kernel here, take the reference
- * kernel. */
+/* Plans one node of a kind of op.  LS_UNSUPPORTED without text: this variant has no kernel here, take the
+ * reference kernel. */
 typedef ls_status (*lsi_cpu_planner)(ls_device *dev, const ls_graph *g, const ls_node *n, ls_kernel *out,
                                      ls_err *err);
 
@@ -27,8 +28,8 @@ extern const lsi_cpu_entry lsi_cpu_entries[]; /* ended by an entry with op NULL 
 lsi_cpu_planner lsi_cpu_planner_of(const ls_op *op); /* NULL: none */
 
 /* Layouts (layouts.c): see ls_backend. */
-void lsi_cpu_layouts(const ls_device *dev, const ls_graph *g, const ls_node *n, const ls_layout *have, ls_layout *in,
-                     ls_layout *out);
+void lsi_cpu_layouts(const ls_device *dev, const ls_graph *g, const ls_node *n, const ls_layout *have,
+                     ls_layout *in, ls_layout *out);
 
 /* Planners of this folder's files. */
 ls_status lsi_plan_conv(ls_device *dev, const ls_graph *g, const ls_node *n, ls_kernel *out, ls_err *err);

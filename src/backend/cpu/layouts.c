@@ -1,8 +1,9 @@
 /* layouts.c: which layout each op wants its tensors in.
  *
- * Convolutions with many channels on both sides work on blocked maps (C16); ops that can work on either take what
- * is there, so that a blocked layout, once entered, lasts until something (a reshape, a linear layer) needs the
- * plain order.  Ops without a kernel of this backend's own run the reference kernel, which is plain. */
+ * Convolutions with many channels on both sides work on blocked maps (C16); ops that can work on either take
+ * what is there, so that a blocked layout, once entered, lasts until something (a reshape, a linear layer)
+ * needs the plain order.  Ops without a kernel of this backend's own run the reference kernel, which is
+ * plain. */
 #include "backend/cpu/cpu.h"
 #include "ops/ops.h"
 
@@ -37,7 +38,8 @@ static void set_out(query *q, int k, bool blocked)
     if (k < q->n->n_out && blocked && can_block(q, q->n->out[k])) q->out[k] = LS_LAYOUT_C16;
 }
 
-/* -- rules -------------------------------------------------------------------------------------------------------- */
+/* -- rules
+ * -------------------------------------------------------------------------------------------------------- */
 
 static void rule_conv(query *q)
 {
@@ -83,7 +85,8 @@ static void follow(query *q, int lead)
     bool blocked = q->have[lead] == LS_LAYOUT_C16;
 
     for (int i = 0; i < q->n->n_in; i++) set_in(q, i, blocked && same_shape(q, q->n->in[i], q->n->in[lead]));
-    for (int k = 0; k < q->n->n_out; k++) set_out(q, k, blocked && same_shape(q, q->n->out[k], q->n->in[lead]));
+    for (int k = 0; k < q->n->n_out; k++)
+        set_out(q, k, blocked && same_shape(q, q->n->out[k], q->n->in[lead]));
 }
 
 static void rule_follow_first(query *q)
@@ -91,7 +94,8 @@ static void rule_follow_first(query *q)
     follow(q, 0);
 }
 
-/* Norm gradients read dy and x: x was made blocked or not by the convolution before it, dy is reordered to match. */
+/* Norm gradients read dy and x: x was made blocked or not by the convolution before it, dy is reordered to
+ * match. */
 static void rule_follow_second(query *q)
 {
     follow(q, 1);
@@ -151,8 +155,8 @@ static const struct {
     {&ls_op_reduce_sum, rule_reduce_sum},
 };
 
-void lsi_cpu_layouts(const ls_device *dev, const ls_graph *g, const ls_node *n, const ls_layout *have, ls_layout *in,
-                     ls_layout *out)
+void lsi_cpu_layouts(const ls_device *dev, const ls_graph *g, const ls_node *n, const ls_layout *have,
+                     ls_layout *in, ls_layout *out)
 {
     query q = {g, n, have, in, out};
 

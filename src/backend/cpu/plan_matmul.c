@@ -17,7 +17,8 @@ static void run(void *state, const ls_call *c)
 {
     const matmul_state *s = state;
 
-    s->impl->run(&s->problem, c->in[0], c->in[1], c->out[0], s->problem.has_bias ? c->in[2] : NULL, c->scratch);
+    s->impl->run(&s->problem, c->in[0], c->in[1], c->out[0], s->problem.has_bias ? c->in[2] : NULL,
+                 c->scratch);
 }
 
 /* A product of (..., M, K) with one (K, N) for all is a single product of (... * M, K) when A is not
@@ -55,7 +56,8 @@ _Static_assert((int)LS_ACT_NONE == (int)LSI_ACT_NONE && (int)LS_ACT_RELU == (int
                    (int)LS_ACT_LEAKY == (int)LSI_ACT_LEAKY && (int)LS_ACT_TANH == (int)LSI_ACT_TANH,
                "activations are passed on by number");
 
-/* -- timing candidates ------------------------------------------------------------------------------------------ */
+/* -- timing candidates
+ * ------------------------------------------------------------------------------------------ */
 
 typedef struct trial {
     const lsi_gemm_problem *problem;
@@ -115,8 +117,8 @@ static const lsi_gemm_impl *choose(lsi_tuner *tuner, const lsi_gemm_problem *p)
     }
     if (t.n < 2) return t.n > 0 ? t.impl[0] : NULL;
     snprintf(text, sizeof text, "gemm m%lld n%lld k%lld %c%c batch%lld bias%d act%d", (long long)p->m,
-             (long long)p->n, (long long)p->k, p->trans_a ? 't' : 'n', p->trans_b ? 't' : 'n', (long long)p->batch,
-             p->has_bias, (int)p->act);
+             (long long)p->n, (long long)p->k, p->trans_a ? 't' : 'n', p->trans_b ? 't' : 'n',
+             (long long)p->batch, p->has_bias, (int)p->act);
     winner = lsi_tune(tuner, &(lsi_candidates){text, t.n, t.name, try_candidate, &t});
     ls_free(t.a);
     ls_free(t.b);

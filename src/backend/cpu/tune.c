@@ -26,7 +26,8 @@ struct lsi_tuner {
     size_t n, cap;
 };
 
-/* -- the list of choices ------------------------------------------------------------------------------------ */
+/* -- the list of choices ------------------------------------------------------------------------------------
+ */
 
 static const char *find(const lsi_tuner *t, const char *problem)
 {
@@ -73,13 +74,15 @@ void lsi_tuner_parse(lsi_tuner *t, const char *text, size_t n)
         const char *stop = eol != NULL ? eol : end;
         const char *tab = memchr(text, '\t', (size_t)(stop - text));
         bool whole = eol != NULL; /* a torn last line is not trusted */
-        if (whole && tab != NULL && tab > text && tab + 1 < stop && memchr(text, '\0', (size_t)(stop - text)) == NULL)
+        if (whole && tab != NULL && tab > text && tab + 1 < stop &&
+            memchr(text, '\0', (size_t)(stop - text)) == NULL)
             add(t, text, (size_t)(tab - text), tab + 1, (size_t)(stop - tab - 1));
         text = stop + 1;
     }
 }
 
-/* -- the file ------------------------------------------------------------------------------------------------ */
+/* -- the file
+ * ------------------------------------------------------------------------------------------------ */
 
 static void load(lsi_tuner *t)
 {
@@ -190,7 +193,8 @@ void lsi_tuner_destroy(lsi_tuner *t)
     ls_free(t);
 }
 
-/* -- measuring ------------------------------------------------------------------------------------------------- */
+/* -- measuring
+ * ------------------------------------------------------------------------------------------------- */
 
 /* The best of a few runs: noise only ever adds time.  Hopeless candidates are given up after the first. */
 static double best_time(const lsi_candidates *c, int i, double to_beat)

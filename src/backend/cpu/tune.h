@@ -2,9 +2,9 @@
  *
  * The same problem gets the same implementation in every later run on this machine, so results stay identical
  * from run to run: choices are kept in a small text file, one line "problem <tab> implementation" each, in
- * $LOCKSTEP_CACHE, $XDG_CACHE_HOME/lockstep or ~/.cache/lockstep.  The file's name carries what a choice depends
- * on (processor, thread count, library versions).  With LOCKSTEP_TUNE=off nothing is timed, read or written and the
- * first candidate is taken. */
+ * $LOCKSTEP_CACHE, $XDG_CACHE_HOME/lockstep or ~/.cache/lockstep.  The file's name carries what a choice
+ * depends on (processor, thread count, library versions).  With LOCKSTEP_TUNE=off nothing is timed, read or
+ * written and the first candidate is taken. */
 #ifndef LS_BACKEND_CPU_TUNE_H
 #define LS_BACKEND_CPU_TUNE_H
 
@@ -21,7 +21,8 @@ typedef struct lsi_candidates {
     const char *problem; /* text without tabs or newlines that identifies the problem */
     int n;
     const char *const *names;
-    /* Runs candidate i once, timed by the caller of this function; false when it cannot be run at all (no memory). */
+    /* Runs candidate i once, timed by the caller of this function; false when it cannot be run at all (no
+     * memory). */
     bool (*run)(void *ctx, int i);
     void *ctx;
 } lsi_candidates;
