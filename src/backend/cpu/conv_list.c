@@ -2,6 +2,8 @@
 #include "backend/cpu/conv_list.h"
 
 const lsi_conv_impl *const lsi_conv_impls[] = {
+    &lsi_conv_wino,
+    &lsi_conv_s2d,
     &lsi_conv_onednn_wino,
     &lsi_conv_onednn,
     &lsi_conv_direct_c16,
