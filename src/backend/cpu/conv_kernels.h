@@ -29,8 +29,8 @@ typedef struct lsi_gemm_run {
 /* Where one tile of results goes. */
 typedef struct lsi_wino_out {
     float *y;
-    int64_t row, col; /* distances in floats */
-    int rows, cols;   /* 1..4 each */
+    int64_t row, col;  /* distances in floats */
+    int rows, cols;    /* 1..4 each */
     const float *bias; /* 16 floats or NULL */
     lsi_conv_act act;
     float slope;
@@ -55,8 +55,9 @@ typedef struct lsi_conv_kernels {
     /* Transforms of Winograd's F(4x4, 3x3); point (i, j) of a tile is line i * 6 + j, `plane` floats apart.
      * wino_read: 6x6 pixels (row and column distances in floats) to 36 points.
      * wino_grad: 4x4 pixels of an output gradient to 36 points.
-     * wino_write: 36 points to 4x4 pixels, of which the first rows x cols are stored, bias and activation applied.
-     * wino_weights: a 3x3 filter, one line per tap, to 36 points; wino_dw: 36 points to a filter's gradient. */
+     * wino_write: 36 points to 4x4 pixels, of which the first rows x cols are stored, bias and activation
+     * applied. wino_weights: a 3x3 filter, one line per tap, to 36 points; wino_dw: 36 points to a filter's
+     * gradient. */
     void (*wino_read)(const float *x, int64_t row, int64_t col, float *v, int64_t plane);
     void (*wino_grad)(const float *y, int64_t row, int64_t col, float *z, int64_t plane);
     void (*wino_write)(const float *m, int64_t plane, const lsi_wino_out *o);

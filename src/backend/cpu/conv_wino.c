@@ -4,8 +4,8 @@
 
 #include "backend/cpu/conv_list.h"
 
-/* Splits kernel index k - pad = stride * t + phase; position s of the 3-tap filter is t - first forward, and the
- * other way round for the gradient of the input, which reads y at (position - t). */
+/* Splits kernel index k - pad = stride * t + phase; position s of the 3-tap filter is t - first forward, and
+ * the other way round for the gradient of the input, which reads y at (position - t). */
 static bool axis_init(lsi_wino_axis *x, bool reversed, int stride, int taps, int pad)
 {
     const int first = (int)lsi_div_floor(-pad, stride), last = (int)lsi_div_floor(taps - 1 - pad, stride);
@@ -29,7 +29,8 @@ bool lsi_wino_init(lsi_wino *w, const lsi_conv_problem *p, int stride)
     const bool reversed = p->pass == LSI_CONV_DX;
 
     memset(w, 0, sizeof *w);
-    if (!lsi_conv_blocked_ok(p) || p->sh != stride || p->sw != stride || p->dh != 1 || p->dw != 1) return false;
+    if (!lsi_conv_blocked_ok(p) || p->sh != stride || p->sw != stride || p->dh != 1 || p->dw != 1)
+        return false;
     if (p->kh < 3 || p->kw < 3 || p->kh > 3 * stride || p->kw > 3 * stride) return false;
     if (!axis_init(&w->ay, reversed, stride, p->kh, p->pt)) return false;
     if (!axis_init(&w->ax, reversed, stride, p->kw, p->pl)) return false;
@@ -54,7 +55,8 @@ static void clip(int64_t start, int size, int64_t n, int *lo, int *hi)
     *hi = (int)lsi_max64(*lo, lsi_min64(size, n - start));
 }
 
-lsi_wino_tile lsi_wino_tile_at(const lsi_wino_map *m, int64_t image, int64_t v, int64_t y0, int64_t x0, int size)
+lsi_wino_tile lsi_wino_tile_at(const lsi_wino_map *m, int64_t image, int64_t v, int64_t y0, int64_t x0,
+                               int size)
 {
     lsi_wino_tile t;
     int64_t block;
@@ -76,7 +78,8 @@ lsi_wino_tile lsi_wino_tile_whole(const lsi_wino_tile *t, int size, float *buffe
     memset(buffer, 0, sizeof(float) * LSI_LINE * (size_t)(size * size));
     for (int y = t->y_lo; y < t->y_hi; y++)
         for (int x = t->x_lo; x < t->x_hi; x++)
-            memcpy(buffer + (y * size + x) * LSI_LINE, t->at + y * t->row + x * t->col, sizeof(float) * LSI_LINE);
+            memcpy(buffer + (y * size + x) * LSI_LINE, t->at + y * t->row + x * t->col,
+                   sizeof(float) * LSI_LINE);
     return (lsi_wino_tile){.at = buffer, .row = size * LSI_LINE, .col = LSI_LINE};
 }
 
@@ -108,8 +111,10 @@ static void run(const lsi_conv_problem *p, const lsi_conv_args *a, int stride)
     lsi_wino w;
 
     LS_BUG_IF(!lsi_wino_init(&w, p, stride));
-    if (p->pass == LSI_CONV_DW) lsi_wino_dw_run(&w, a);
-    else lsi_wino_gather_run(&w, a);
+    if (p->pass == LSI_CONV_DW)
+        lsi_wino_dw_run(&w, a);
+    else
+        lsi_wino_gather_run(&w, a);
 }
 
 static bool wino_applicable(const lsi_conv_problem *p)

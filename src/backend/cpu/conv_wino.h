@@ -1,10 +1,12 @@
 /* conv_wino.h: Winograd convolution on channel-blocked maps, shared by its passes.
  *
- * F(4x4, 3x3) computes 4x4 results of a 3x3 stride-1 convolution from 6x6 pixels with 36 products per channel pair
- * instead of 144.  A stride-2 convolution becomes one of stride 1 by taking the four interleaved quarter maps
- * ("phases") of x as separate channel blocks ("space to depth"): a kernel of up to 6 taps then has at most 3 in every
- * phase.  Phases with 2 or 1 taps have transformed weights that vanish at the points 0 or infinity; those products
- * are left out, which brings 5x5 stride 2 from 144 to 121 products per tile and 3x3 stride 2 to 81. */
+ * F(4x4, 3x3) computes 4x4 results of a 3x3 stride-1 convolution from 6x6 pixels with 36 products per channel
+ * pair instead of 144.  A stride-2 convolution becomes one of stride 1 by taking the four interleaved quarter
+ * maps
+ * ("phases") of x as separate channel blocks ("space to depth"): a kernel of up to 6 taps then has at most 3
+ * in every phase.  Phases with 2 or 1 taps have transformed weights that vanish at the points 0 or infinity;
+ * those products are left out, which brings 5x5 stride 2 from 144 to 121 products per tile and 3x3 stride 2
+ * to 81. */
 #ifndef LS_BACKEND_CPU_CONV_WINO_H
 #define LS_BACKEND_CPU_CONV_WINO_H
 
@@ -14,14 +16,14 @@ enum { LSI_WINO_TILE = 4, LSI_WINO_READ = 6, LSI_WINO_POINTS = 36 };
 
 /* One axis of the problem as `phases` stride-1 problems with 3 taps. */
 typedef struct lsi_wino_axis {
-    int phases;     /* the stride: 1 or 2 */
-    int before;     /* pixels that a tile reads before its first result */
-    int tap[2][3];  /* by phase and position in the 3-tap filter: the kernel's tap, or -1 */
-    int dead[2];    /* by phase: bit i set when point i always has zero weights */
+    int phases;    /* the stride: 1 or 2 */
+    int before;    /* pixels that a tile reads before its first result */
+    int tap[2][3]; /* by phase and position in the 3-tap filter: the kernel's tap, or -1 */
+    int dead[2];   /* by phase: bit i set when point i always has zero weights */
 } lsi_wino_axis;
 
-/* A map split into phases.  Virtual block v is phase `v mod phases^2` of block `v / phases^2`, or, phase_major, phase
- * `v / blocks` of block `v mod blocks`. */
+/* A map split into phases.  Virtual block v is phase `v mod phases^2` of block `v / phases^2`, or,
+ * phase_major, phase `v / blocks` of block `v mod blocks`. */
 typedef struct lsi_wino_map {
     float *base;
     int64_t blocks, h, w; /* of the real map */
@@ -66,7 +68,8 @@ typedef struct lsi_wino_tile {
     int y_lo, y_hi, x_lo, x_hi; /* the part that lies inside the map */
 } lsi_wino_tile;
 
-lsi_wino_tile lsi_wino_tile_at(const lsi_wino_map *m, int64_t image, int64_t v, int64_t y0, int64_t x0, int size);
+lsi_wino_tile lsi_wino_tile_at(const lsi_wino_map *m, int64_t image, int64_t v, int64_t y0, int64_t x0,
+                               int size);
 /* Pixels outside the map read as zero: returns the tile itself, or a copy in `buffer` (size * size lines). */
 lsi_wino_tile lsi_wino_tile_whole(const lsi_wino_tile *t, int size, float *buffer);
 /* Image and tile row and column of tile number t. */

@@ -1,9 +1,10 @@
 /* conv_wino_dw.c: Winograd gradient of the weights.
  *
- * The adjoint of the forward pass with respect to the weights: x tiles (6x6) and y gradient tiles (4x4) go to 36
- * points each, per point their outer products are summed over all tiles, and the sums go back to 3x3.  Tiles are
- * taken in chunks whose points stay in the last-level cache; blocks of (input x output) channels form groups whose
- * sums stay in the second-level cache of the thread that owns them.  Nothing is reduced between threads. */
+ * The adjoint of the forward pass with respect to the weights: x tiles (6x6) and y gradient tiles (4x4) go to
+ * 36 points each, per point their outer products are summed over all tiles, and the sums go back to 3x3.
+ * Tiles are taken in chunks whose points stay in the last-level cache; blocks of (input x output) channels
+ * form groups whose sums stay in the second-level cache of the thread that owns them.  Nothing is reduced
+ * between threads. */
 #include "backend/cpu/conv_wino.h"
 
 #include "base/parallel.h"
@@ -14,8 +15,9 @@ typedef struct job {
     const lsi_wino *w;
     int64_t tile_n, t0, t1; /* room per chunk, and the current chunk */
     int64_t v_plane, z_plane;
-    int64_t gi, go, groups_i, groups; /* blocks per group along both channels; groups along input, and in all */
-    bool one_chunk;                   /* sums of a group die with it: one buffer per thread suffices */
+    int64_t gi, go, groups_i,
+        groups;     /* blocks per group along both channels; groups along input, and in all */
+    bool one_chunk; /* sums of a group die with it: one buffer per thread suffices */
     float *v, *z, *sums;
     int64_t sums_size; /* of one group */
 } job;
@@ -33,9 +35,12 @@ static void choose_groups(job *j)
         j->groups_i = lsi_div_ceil(w->rb, j->gi);
         j->groups = j->groups_i * lsi_div_ceil(w->pb, j->go);
         if (j->groups >= 4 * threads || j->groups % threads == 0) return;
-        if (j->go > 1) j->go /= 2;
-        else if (j->gi > q2) j->gi = lsi_max64(q2, j->gi / 2);
-        else return;
+        if (j->go > 1)
+            j->go /= 2;
+        else if (j->gi > q2)
+            j->gi = lsi_max64(q2, j->gi / 2);
+        else
+            return;
     }
 }
 

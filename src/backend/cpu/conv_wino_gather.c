@@ -1,10 +1,10 @@
 /* conv_wino_gather.c: Winograd forward and gradient of the input.
  *
- * Three steps: pixels to points (v), weights to points (u), per point a product of v and u over channels (m) and
- * back to pixels.  Which of v and u is made once for all depends on which is larger.  With few channels u is shared
- * and every thread takes its tiles in chunks whose v and m stay in its second-level cache; with many channels v is
- * shared and every thread makes u for one chunk of produced channels at a time, so that the fourfold larger
- * transformed weights never go to memory. */
+ * Three steps: pixels to points (v), weights to points (u), per point a product of v and u over channels (m)
+ * and back to pixels.  Which of v and u is made once for all depends on which is larger.  With few channels u
+ * is shared and every thread takes its tiles in chunks whose v and m stay in its second-level cache; with
+ * many channels v is shared and every thread makes u for one chunk of produced channels at a time, so that
+ * the fourfold larger transformed weights never go to memory. */
 #include "backend/cpu/conv_wino.h"
 
 #include "base/parallel.h"
@@ -18,7 +18,7 @@ typedef struct job {
     int64_t tile_n;  /* tiles per chunk */
     int64_t v_tiles; /* room for tiles in v: tile_n, or all when shared */
     int64_t v_plane, m_plane;
-    int64_t chunks;  /* of produced blocks */
+    int64_t chunks;   /* of produced blocks */
     float *u, *v, *m; /* v or u, and m, one per thread */
     int64_t v_size, u_size, m_size;
     int64_t *a_off, *b_off; /* [point][read block], without dead ones; b_off for one produced block */
@@ -127,13 +127,17 @@ static void transform_filters(const job *j, int64_t pv, int64_t rb, float *u)
             if (ky >= 0 && kx >= 0) used[ky * w->p->kw + kx] = 1;
         }
     }
-    if (w->p->pass == LSI_CONV_FWD) lsi_weights_fwd(w->k, &b, block, rb);
-    else lsi_weights_dx(&b, rb, block);
+    if (w->p->pass == LSI_CONV_FWD)
+        lsi_weights_fwd(w->k, &b, block, rb);
+    else
+        lsi_weights_dx(&b, rb, block);
     for (int q = 0; q < q2; q++) {
         const float *g[9];
         float *to = u + (rb * q2 + q) * LSI_LINE * row + (pv - chunk * w->k->blocks_max) * LSI_LINE;
-        if (q2 > 1) filter_lines(w, q / w->from.phases, q % w->from.phases, raw, zero, g);
-        else filter_lines(w, qy, qx, raw, zero, g);
+        if (q2 > 1)
+            filter_lines(w, q / w->from.phases, q % w->from.phases, raw, zero, g);
+        else
+            filter_lines(w, qy, qx, raw, zero, g);
         for (int k = 0; k < LSI_LINE; k++) {
             w->k->wino_weights(g, to + k * row, plane);
             for (int i = 0; i < 9; i++) g[i] += g[i] == zero ? 0 : LSI_LINE;
@@ -187,7 +191,8 @@ static void write_tiles(const job *j, int64_t pv, int64_t t0, int64_t t1, const 
     int qy, qx;
 
     lsi_wino_locate(&w->to, pv, &block, &qy, &qx);
-    lsi_wino_out o = {.bias = p->has_bias ? w->a->bias + block * LSI_LINE : NULL, .act = p->act, .slope = p->slope};
+    lsi_wino_out o = {
+        .bias = p->has_bias ? w->a->bias + block * LSI_LINE : NULL, .act = p->act, .slope = p->slope};
     for (int64_t t = t0; t < t1; t++) {
         int64_t image, ty, tx;
         lsi_wino_tile_place(w, t, &image, &ty, &tx);
@@ -202,7 +207,8 @@ static void write_tiles(const job *j, int64_t pv, int64_t t0, int64_t t1, const 
     }
 }
 
-static void produce(const job *j, int64_t chunk, const float *u, const float *v, int64_t t0, int64_t t1, float *m)
+static void produce(const job *j, int64_t chunk, const float *u, const float *v, int64_t t0, int64_t t1,
+                    float *m)
 {
     multiply(j, chunk, u, v, t1 - t0, m);
     for (int b = 0; b < chunk_blocks(j, chunk); b++)

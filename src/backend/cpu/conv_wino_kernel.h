@@ -1,8 +1,9 @@
 /* conv_wino_kernel.h: the transforms of Winograd's F(4x4, 3x3), for one instruction set.
  *
- * Toom-Cook with the points 0, a, -a, b, -b and infinity.  The usual a = 1, b = 2 gives neat integers; a = 5/8 and
- * b = 3/2 balance the sizes of the matrices' entries and halve the rounding error at the same cost.  All constants
- * but the reciprocals in G are exact in fp32.  Each transform is the one-dimensional one on columns, then on rows. */
+ * Toom-Cook with the points 0, a, -a, b, -b and infinity.  The usual a = 1, b = 2 gives neat integers; a =
+ * 5/8 and b = 3/2 balance the sizes of the matrices' entries and halve the rounding error at the same cost.
+ * All constants but the reciprocals in G are exact in fp32.  Each transform is the one-dimensional one on
+ * columns, then on rows. */
 #ifndef LS_BACKEND_CPU_CONV_WINO_KERNEL_H
 #define LS_BACKEND_CPU_CONV_WINO_KERNEL_H
 
@@ -157,7 +158,8 @@ static void wino_write(const float *m, int64_t plane, const lsi_wino_out *o)
             float *y = o->y + i * o->row + h;
             vf e[4];
             write_1d(t[i], e);
-            for (int j = 0; j < o->cols; j++) v_store(y + j * o->col, apply_act(v_add(e[j], bias), o->act, slope));
+            for (int j = 0; j < o->cols; j++)
+                v_store(y + j * o->col, apply_act(v_add(e[j], bias), o->act, slope));
         }
     }
 }
