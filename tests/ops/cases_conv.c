@@ -7,7 +7,8 @@ static ls_conv_attr attr(const int64_t *p)
 {
     int s = (int)p[STRIDE], d = (int)p[DILATION], a = (int)p[PAD_A], b = (int)p[PAD_B];
 
-    return (ls_conv_attr){.stride = {s, s}, .dilation = {d, d}, .pad = {a, a, b, b}, .groups = (int)p[GROUPS]};
+    return (ls_conv_attr){
+        .stride = {s, s}, .dilation = {d, d}, .pad = {a, a, b, b}, .groups = (int)p[GROUPS]};
 }
 
 static void build(op_test *t, const int64_t *p)
