@@ -14,10 +14,10 @@
 
 typedef struct chain_step {
     lsi_pw_fn fn;
-    int a, b;      /* registers */
-    int sa, sb;    /* their strides */
-    int buffer;    /* where the result goes; -1: the output */
-    bool one;      /* the result is a single element */
+    int a, b;   /* registers */
+    int sa, sb; /* their strides */
+    int buffer; /* where the result goes; -1: the output */
+    bool one;   /* the result is a single element */
     float p[2];
 } chain_step;
 

@@ -56,8 +56,8 @@ LSI_INLINE void v_split(vf a, vf *m, vf *e)
     const __m256i bits = _mm256_castps_si256(a);
 
     *e = _mm256_cvtepi32_ps(_mm256_sub_epi32(_mm256_srli_epi32(bits, 23), _mm256_set1_epi32(127)));
-    *m = _mm256_castsi256_ps(_mm256_or_si256(_mm256_and_si256(bits, _mm256_set1_epi32(0x7fffff)),
-                                             _mm256_set1_epi32(0x3f800000)));
+    *m = _mm256_castsi256_ps(
+        _mm256_or_si256(_mm256_and_si256(bits, _mm256_set1_epi32(0x7fffff)), _mm256_set1_epi32(0x3f800000)));
 }
 LSI_INLINE void v_add_to_double(double *acc, vf a)
 {
