@@ -31,8 +31,4 @@ lsi_cpu_planner lsi_cpu_planner_of(const ls_op *op); /* NULL: none */
 void lsi_cpu_layouts(const ls_device *dev, const ls_graph *g, const ls_node *n, const ls_layout *have,
                      ls_layout *in, ls_layout *out);
 
-/* Planners of this folder's files. */
-ls_status lsi_plan_conv(ls_device *dev, const ls_graph *g, const ls_node *n, ls_kernel *out, ls_err *err);
-ls_status lsi_plan_matmul(ls_device *dev, const ls_graph *g, const ls_node *n, ls_kernel *out, ls_err *err);
-
 #endif

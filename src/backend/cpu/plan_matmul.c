@@ -4,6 +4,7 @@
 
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/gemm.h"
+#include "backend/cpu/planners.h"
 #include "ops/ops.h"
 
 #define MAX_IMPLS 8
