@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "backend/cpu/dnnl_info.h"
+#include "backend/cpu/widen.h"
 #include "base/parallel.h"
 
 static ls_status probe(ls_err *why)
@@ -53,6 +54,7 @@ static ls_status plan(ls_device *dev, const ls_graph *g, const ls_node *n, ls_ke
     ls_status st = LS_UNSUPPORTED;
 
     if (planner != NULL) st = planner(dev, g, n, out, err);
+    if (planner != NULL && st == LS_UNSUPPORTED) st = lsi_plan_widened(planner, dev, g, n, out, err);
     return st == LS_UNSUPPORTED ? ls_ref_plan(g, n, out, err) : st;
 }
 

@@ -49,8 +49,9 @@ static void rule_conv(query *q)
     int32_t yv = dx ? q->n->in[0] : dw ? q->n->in[1] : q->n->out[0];
     int64_t ci = q->g->values[xv]->shape.dim[1], co = q->g->values[yv]->shape.dim[1];
     bool ci_many = ci % 16 == 0 && can_block(q, xv), co_many = co % 16 == 0 && can_block(q, yv);
-    bool x_blocked = a->groups == 1 && ci_many && (co_many || co <= FEW_CHANNELS);
-    bool y_blocked = a->groups == 1 && co_many && (ci_many || ci <= FEW_CHANNELS);
+    bool simple = a->groups == 1 && a->act <= LS_ACT_TANH; /* anything else runs the reference kernel */
+    bool x_blocked = simple && ci_many && (co_many || co <= FEW_CHANNELS);
+    bool y_blocked = simple && co_many && (ci_many || ci <= FEW_CHANNELS);
 
     if (dx) {
         set_out(q, 0, x_blocked);
