@@ -80,7 +80,7 @@ static int differentiable(op_test *t, ls_value *wrt, int *source)
 
 static void add_loss(op_test *t, depth d)
 {
-    ls_value outs[OP_MAX_TENSORS], wrt[OP_MAX_TENSORS], grads[OP_MAX_TENSORS], grads2[OP_MAX_TENSORS];
+    ls_value outs[OP_MAX_TENSORS] = {0}, wrt[OP_MAX_TENSORS], grads[OP_MAX_TENSORS], grads2[OP_MAX_TENSORS];
     int source[OP_MAX_TENSORS], n = differentiable(t, wrt, source);
     char name[32];
     ls_value loss;
