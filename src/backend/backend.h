@@ -61,4 +61,8 @@ extern const ls_backend *const ls_backends[];
 ls_status ls_device_open(ls_device **out, const char *name, int threads, ls_err *err) LS_MUST_CHECK;
 void ls_device_close(ls_device *dev); /* accepts NULL */
 
+/* Plans a node with its op's reference kernel; tensors must be in plain layout.  Other backends use it for
+ * ops they have no kernel for. */
+ls_status ls_ref_plan(const ls_graph *g, const ls_node *n, ls_kernel *out, ls_err *err) LS_MUST_CHECK;
+
 #endif

@@ -5,6 +5,7 @@
 
 #include "base/rng.h"
 #include "op_test_internal.h"
+#include "ops/type_rules.h"
 
 ls_graph *op_graph(op_test *t)
 {
@@ -81,19 +82,32 @@ static op_source *float_source(op_test *t, op_source_kind kind, op_range range, 
     return s;
 }
 
-ls_value op_in(op_test *t, op_range range, ls_shape shape)
+static ls_value add_input(op_test *t, op_range range, ls_shape shape, ls_dtype dtype, bool differentiated)
 {
     op_source *s = float_source(t, OP_SOURCE_FLOAT, range, shape);
 
-    s->differentiated = true;
-    return s->v = ls_graph_input(t->g, s->name, t->dtype, shape);
+    s->differentiated = differentiated;
+    return s->v = ls_graph_input(t->g, s->name, dtype, shape);
+}
+
+ls_value op_in(op_test *t, op_range range, ls_shape shape)
+{
+    return add_input(t, range, shape, t->dtype, true);
 }
 
 ls_value op_fixed(op_test *t, op_range range, ls_shape shape)
 {
-    op_source *s = float_source(t, OP_SOURCE_FLOAT, range, shape);
+    return add_input(t, range, shape, t->dtype, false);
+}
 
-    return s->v = ls_graph_input(t->g, s->name, t->dtype, shape);
+ls_value op_in_wide(op_test *t, op_range range, ls_shape shape)
+{
+    return add_input(t, range, shape, lsi_wide_dtype(t->dtype), true);
+}
+
+ls_value op_fixed_wide(op_test *t, op_range range, ls_shape shape)
+{
+    return add_input(t, range, shape, lsi_wide_dtype(t->dtype), false);
 }
 
 ls_value op_index(op_test *t, int64_t limit, ls_shape shape)
@@ -119,11 +133,21 @@ ls_value op_key(op_test *t)
     return s->v = ls_graph_input(t->g, s->name, LS_I32, LS_SHAPE(4));
 }
 
-ls_value op_state(op_test *t, op_range range, ls_shape shape)
+static ls_value add_state(op_test *t, op_range range, ls_shape shape, ls_dtype dtype)
 {
     op_source *s = float_source(t, OP_SOURCE_STATE, range, shape);
 
-    return s->v = ls_graph_var(t->g, s->name, LS_VAR_PARAM, t->dtype, shape, (ls_init){LS_INIT_CONST, 0});
+    return s->v = ls_graph_var(t->g, s->name, LS_VAR_PARAM, dtype, shape, (ls_init){LS_INIT_CONST, 0});
+}
+
+ls_value op_state(op_test *t, op_range range, ls_shape shape)
+{
+    return add_state(t, range, shape, t->dtype);
+}
+
+ls_value op_state_wide(op_test *t, op_range range, ls_shape shape)
+{
+    return add_state(t, range, shape, lsi_wide_dtype(t->dtype));
 }
 
 ls_value op_counter(op_test *t, int32_t value)
