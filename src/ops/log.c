@@ -27,7 +27,7 @@ const ls_op ls_op_log = {
     .pw_eval = eval,
 };
 
-ls_value ls_log(ls_value x)
+ls_value ls_ln(ls_value x)
 {
     return lsi_add_unary(&ls_op_log, x, 0, 0);
 }

@@ -84,7 +84,7 @@ ls_value ls_tanh_grad(ls_value dy, ls_value y); /* dy * (1 - y*y) */
 ls_value ls_sigmoid(ls_value x);
 ls_value ls_sigmoid_grad(ls_value dy, ls_value y); /* dy * y * (1 - y) */
 ls_value ls_exp(ls_value x);
-ls_value ls_log(ls_value x);
+ls_value ls_ln(ls_value x); /* op "log"; ls_log writes the log */
 ls_value ls_sqrt(ls_value x);
 ls_value ls_rsqrt(ls_value x);
 ls_value ls_square(ls_value x);

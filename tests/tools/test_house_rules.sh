@@ -41,4 +41,8 @@ rule "no code is switched off by #if 0" "$(grep -nE '^[ \t]*#[ \t]*if[ \t]+[01](
 rule "every .c and .h opens with a comment" \
     "$(for f in "${code[@]}"; do head -c 2 "$f" | grep -q '/\*' || echo "$f"; done)"
 
+rule "README.md lists the packages of scripts/setup, and no others" \
+    "$(diff <(scripts/setup --list | awk '{ print $2, $1, $3 == "must" ? "yes" : "no" }' | sort) \
+            <(awk -F' *[|] *' '$3 == "build" || $3 == "test" { gsub("`", "", $2); print $2, $3, $4 }' README.md | sort) || true)"
+
 [ "$failures" -eq 0 ]

@@ -2,5 +2,11 @@
 #include "backend/cpu/conv_list.h"
 
 const lsi_conv_impl *const lsi_conv_impls[] = {
-    &lsi_conv_onednn_wino, &lsi_conv_onednn, &lsi_conv_direct_c16, &lsi_conv_naive, NULL,
+    &lsi_conv_wino,        /* 3x3 stride 1 */
+    &lsi_conv_s2d,         /* 3x3 to 6x6 stride 2 */
+    &lsi_conv_onednn_wino, /* 3x3 stride 1 */
+    &lsi_conv_onednn,      /* nearly everything */
+    &lsi_conv_direct_c16,  /* blocked maps, everything without groups */
+    &lsi_conv_naive,       /* everything */
+    NULL,
 };

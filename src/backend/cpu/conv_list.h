@@ -5,6 +5,7 @@
 #include "backend/cpu/conv.h"
 
 extern const lsi_conv_impl lsi_conv_onednn, lsi_conv_onednn_wino; /* conv_onednn.c */
+extern const lsi_conv_impl lsi_conv_wino, lsi_conv_s2d;           /* conv_wino.c */
 extern const lsi_conv_impl lsi_conv_direct_c16;                   /* conv_direct.c */
 extern const lsi_conv_impl lsi_conv_naive;                        /* conv_naive.c */
 
