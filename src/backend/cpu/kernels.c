@@ -4,6 +4,11 @@
 #include "ops/ops.h"
 
 const lsi_cpu_entry lsi_cpu_entries[] = {
+    {&ls_op_conv2d, lsi_plan_conv},
+    {&ls_op_conv2d_dx, lsi_plan_conv},
+    {&ls_op_conv2d_dw, lsi_plan_conv},
+    {&ls_op_matmul, lsi_plan_matmul},
+    {&ls_op_reorder, lsi_plan_reorder},
     {&ls_op_add, lsi_plan_elementwise},
     {&ls_op_sub, lsi_plan_elementwise},
     {&ls_op_mul, lsi_plan_elementwise},

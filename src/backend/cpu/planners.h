@@ -13,5 +13,10 @@
 LSI_DECLARE_PLANNER(lsi_plan_pointwise);
 LSI_DECLARE_PLANNER(lsi_plan_elementwise);
 LSI_DECLARE_PLANNER(lsi_plan_broadcast_to);
+/* reorder.c: plain <-> C16, every type. */
+LSI_DECLARE_PLANNER(lsi_plan_reorder);
+/* plan_conv.c, plan_matmul.c: f32; the implementation is chosen by measurement. */
+LSI_DECLARE_PLANNER(lsi_plan_conv);
+LSI_DECLARE_PLANNER(lsi_plan_matmul);
 
 #endif
