@@ -12,17 +12,16 @@
 #include "backend/cpu/vec_transpose.h"
 
 enum {
-    VL = LSI_VL,
+    VL = VW,
     MR = GEMM_MR,
-    NR = 2 * LSI_VL,
+    NR = 2 * VW,
     KC = 256,
     NC = 16 * NR,
     A_FLOATS = KC * VL, /* one panel of A: MR <= VL rows, stored VL apart */
     B_FLOATS = KC * NC,
 };
 
-/* --- packing
- * ------------------------------------------------------------------------------------------------ */
+/* --- packing --- */
 
 /* dst[l * pitch + r] = src[r * ld + l] for r < rows <= VL (zero above) and l < k. */
 static void pack_transposed(const float *src, int64_t ld, int64_t rows, int64_t k, float *dst, int64_t pitch)
@@ -76,31 +75,31 @@ static void pack_b(const lsi_gemm_block *g, int64_t n, int64_t cols, int64_t l, 
     }
 }
 
-/* --- the tile in registers
- * ---------------------------------------------------------------------------------- */
+/* --- the tile in registers --- */
 
 /* mr and nv are compile-time constants wherever this is inlined, so acc lives in registers.  Overwrites C, or
  * adds to it. */
-LSI_INLINE void tile(const int mr, const int nv, int64_t k, const float *a, const float *b, int64_t ldb,
-                     float *c, int64_t ldc, int64_t cols, bool add)
+V_INLINE void tile(const int mr, const int nv, int64_t k, const float *a, const float *b, int64_t ldb,
+                   float *c, int64_t ldc, int64_t cols, bool add)
 {
     vf acc[MR][2];
 
-#pragma GCC unroll 16
-    for (int i = 0; i < mr; i++)
-#pragma GCC unroll 2
+    V_UNROLL
+    for (int i = 0; i < mr; i++) {
+        V_UNROLL
         for (int j = 0; j < nv; j++) acc[i][j] = v_zero();
+    }
     for (int64_t l = 0; l < k; l++) {
         const vf b0 = v_load(b + l * ldb), b1 = nv > 1 ? v_load(b + l * ldb + VL) : b0;
-#pragma GCC unroll 16
+        V_UNROLL
         for (int i = 0; i < mr; i++) {
-            const vf ai = v_set1(a[l * VL + i]);
+            const vf ai = v_set(a[l * VL + i]);
             acc[i][0] = v_fma(ai, b0, acc[i][0]);
             if (nv > 1) acc[i][1] = v_fma(ai, b1, acc[i][1]);
         }
     }
     const int64_t last = cols - (nv - 1) * VL; /* columns of the last vector */
-#pragma GCC unroll 16
+    V_UNROLL
     for (int i = 0; i < mr; i++) {
         float *to = c + i * ldc;
         if (nv > 1) v_store(to, add ? v_add(acc[i][0], v_load(to)) : acc[i][0]);
@@ -138,7 +137,10 @@ typedef void (*tile_fn)(int64_t k, const float *a, const float *b, int64_t ldb, 
 #define TILES(mr) TILE(mr, 1) TILE(mr, 2)
 TILES(1)
 TILES(2)
-TILES(3) TILES(4) TILES(5) TILES(6)
+TILES(3)
+TILES(4)
+TILES(5)
+TILES(6)
 #if GEMM_MR == 14
     TILES(7) TILES(8) TILES(9) TILES(10) TILES(11) TILES(12) TILES(13) TILES(14)
 #endif
@@ -152,8 +154,7 @@ TILES(3) TILES(4) TILES(5) TILES(6)
 #endif
 };
 
-/* --- loops over blocks
- * -------------------------------------------------------------------------------------- */
+/* --- loops over blocks --- */
 
 /* All rows against columns [n, n_end) and one block of k. */
 static void rows_times_panels(const lsi_gemm_block *g, int64_t n, int64_t n_end, int64_t l, int64_t k,
@@ -200,43 +201,44 @@ static void packed_block(const lsi_gemm_block *g)
     }
 }
 
-/* --- dot products along k
- * ----------------------------------------------------------------------------------- */
+/* --- dot products along k --- */
 
 enum { DOT = 4 }; /* rows of A by rows of B at a time: 16 sums */
 
-LSI_INLINE void dot_tile(const int mr, const int nr, const lsi_gemm_block *g, int64_t m, int64_t n)
+V_INLINE void dot_tile(const int mr, const int nr, const lsi_gemm_block *g, int64_t m, int64_t n)
 {
     const lsi_gemm_problem *p = g->p;
     const float *a = g->a + m * p->lda, *b = g->b + n * p->ldb;
     vf acc[DOT][DOT];
     int64_t l = 0;
 
-#pragma GCC unroll 4
-    for (int i = 0; i < mr; i++)
-#pragma GCC unroll 4
+    V_UNROLL
+    for (int i = 0; i < mr; i++) {
+        V_UNROLL
         for (int j = 0; j < nr; j++) acc[i][j] = v_zero();
+    }
     for (; l < p->k; l += VL) {
         const int64_t left = p->k - l;
         vf bv[DOT];
-#pragma GCC unroll 4
+        V_UNROLL
         for (int j = 0; j < nr; j++)
             bv[j] = left >= VL ? v_load(b + j * p->ldb + l) : v_load_n(b + j * p->ldb + l, left);
-#pragma GCC unroll 4
+        V_UNROLL
         for (int i = 0; i < mr; i++) {
             const vf av = left >= VL ? v_load(a + i * p->lda + l) : v_load_n(a + i * p->lda + l, left);
-#pragma GCC unroll 4
+            V_UNROLL
             for (int j = 0; j < nr; j++) acc[i][j] = v_fma(av, bv[j], acc[i][j]);
         }
     }
-#pragma GCC unroll 4
-    for (int i = 0; i < mr; i++)
-#pragma GCC unroll 4
+    V_UNROLL
+    for (int i = 0; i < mr; i++) {
+        V_UNROLL
         for (int j = 0; j < nr; j++) {
             float *c = g->c + (m + i) * p->ldc + n + j;
             const float sum = v_sum(acc[i][j]) + (p->accumulate ? *c : 0) + (g->bias ? g->bias[n + j] : 0);
             *c = lsi_act(sum, p->act, p->slope);
         }
+    }
 }
 
 static void dot_tile_any(const lsi_gemm_block *g, int64_t m, int64_t n)
@@ -261,8 +263,7 @@ static void dot_block(const lsi_gemm_block *g)
         for (int64_t m = g->m_lo; m < g->m_hi; m += DOT) dot_tile_any(g, m, n);
 }
 
-/* --- interface
- * ---------------------------------------------------------------------------------------------- */
+/* --- interface --- */
 
 static bool wants_dots(const lsi_gemm_problem *p)
 {

@@ -1,12 +1,12 @@
-/* vec_transpose.h: transposes LSI_VL x LSI_VL floats held in as many vectors. */
+/* vec_transpose.h: transposes VW x VW floats held in as many vectors. */
 #ifndef LS_BACKEND_CPU_VEC_TRANSPOSE_H
 #define LS_BACKEND_CPU_VEC_TRANSPOSE_H
 
 #include "backend/cpu/vec.h"
 
-#if LSI_VL == 16
+#if VW == 16
 
-LSI_INLINE void v_transpose(vf r[16])
+V_INLINE void v_transpose(vf r[16])
 {
     vf t[16];
 
@@ -37,7 +37,7 @@ LSI_INLINE void v_transpose(vf r[16])
 
 #else
 
-LSI_INLINE void v_transpose(vf r[8])
+V_INLINE void v_transpose(vf r[8])
 {
     vf t[8];
 
