@@ -135,8 +135,8 @@ static void operands_release(operands *o)
 /* Largest error in units of the tolerance; infinity when something outside C was written. */
 static double compare(const lsi_gemm_problem *p, const operands *o, const float *c)
 {
-    /* A plain sum of k products in (-1, 1) wanders to sqrt(k)/3 and is rounded k times on the way: 0.12 eps k is
-     * the standard deviation of the error, and the largest of many elements is several times that. */
+    /* A plain sum of k products in (-1, 1) wanders to sqrt(k)/3 and is rounded k times on the way: 0.12 eps k
+     * is the standard deviation of the error, and the largest of many elements is several times that. */
     const double tol = 1.2e-7 * (16 + (double)p->k);
     double worst = 0;
 

@@ -73,37 +73,27 @@ typedef void (*wide_fn)(const lsi_few *f, const padded *x, const float *src, con
     {                                                                                                        \
         wide_tile(t, nv, sw, f, x, src, w, bias, y);                                                         \
     }
-#define WIDE_NAMES_6(nv, sw)                                                                                 \
-    wide_1_##nv##_##sw, wide_2_##nv##_##sw, wide_3_##nv##_##sw, wide_4_##nv##_##sw, wide_5_##nv##_##sw,      \
-        wide_6_##nv##_##sw
-#define WIDES_6(nv, sw)                                                                                      \
+/* clang-format off */
+#define WIDES_6(nv, sw) \
     WIDE(1, nv, sw) WIDE(2, nv, sw) WIDE(3, nv, sw) WIDE(4, nv, sw) WIDE(5, nv, sw) WIDE(6, nv, sw)
-
+#define WIDE_NAMES_6(nv, sw) wide_1_##nv##_##sw, wide_2_##nv##_##sw, wide_3_##nv##_##sw, \
+    wide_4_##nv##_##sw, wide_5_##nv##_##sw, wide_6_##nv##_##sw
 #if VW == 16
-#define WIDES_14(nv, sw)                                                                                     \
-    WIDES_6(nv, sw)                                                                                          \
-    WIDE(7, nv, sw)                                                                                          \
-    WIDE(8, nv, sw)                                                                                          \
-    WIDE(9, nv, sw)                                                                                          \
-    WIDE(10, nv, sw)                                                                                         \
-    WIDE(11, nv, sw)                                                                                         \
-    WIDE(12, nv, sw)                                                                                         \
-    WIDE(13, nv, sw)                                                                                         \
-    WIDE(14, nv, sw)
-#define WIDE_NAMES_14(nv, sw)                                                                                \
-    WIDE_NAMES_6(nv, sw), wide_7_##nv##_##sw, wide_8_##nv##_##sw, wide_9_##nv##_##sw, wide_10_##nv##_##sw,   \
-        wide_11_##nv##_##sw, wide_12_##nv##_##sw, wide_13_##nv##_##sw, wide_14_##nv##_##sw
-WIDES_14(1, 1)
-WIDES_14(1, 2)
-WIDES_14(2, 1)
-WIDES_14(2, 2)
+#define WIDES_14(nv, sw) WIDES_6(nv, sw) \
+    WIDE(7, nv, sw) WIDE(8, nv, sw) WIDE(9, nv, sw) WIDE(10, nv, sw) \
+    WIDE(11, nv, sw) WIDE(12, nv, sw) WIDE(13, nv, sw) WIDE(14, nv, sw)
+#define WIDE_NAMES_14(nv, sw) WIDE_NAMES_6(nv, sw), wide_7_##nv##_##sw, wide_8_##nv##_##sw, \
+    wide_9_##nv##_##sw, wide_10_##nv##_##sw, wide_11_##nv##_##sw, wide_12_##nv##_##sw, \
+    wide_13_##nv##_##sw, wide_14_##nv##_##sw
+WIDES_14(1, 1) WIDES_14(1, 2) WIDES_14(2, 1) WIDES_14(2, 2)
+/* By vectors per group, stride and pixels, each counted from 1. */
 static const wide_fn wides[2][2][WIDE_T] = {{{WIDE_NAMES_14(1, 1)}, {WIDE_NAMES_14(1, 2)}},
                                             {{WIDE_NAMES_14(2, 1)}, {WIDE_NAMES_14(2, 2)}}};
 #else
-WIDES_6(2, 1)
-WIDES_6(2, 2)
+WIDES_6(2, 1) WIDES_6(2, 2)
 static const wide_fn wides[2][2][WIDE_T] = {{{NULL}, {NULL}}, {{WIDE_NAMES_6(2, 1)}, {WIDE_NAMES_6(2, 2)}}};
 #endif
+/* clang-format on */
 
 /* Vectors per group: two when the channels allow it. */
 static int wide_nv(const lsi_few *f)

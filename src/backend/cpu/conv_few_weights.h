@@ -63,21 +63,15 @@ typedef void (*weights_fn)(const stretch *s, float *total, int64_t row_floats, i
     {                                                                                                        \
         weights_tile(kr, kw, nv, s, total, row_floats, tap_floats);                                          \
     }
-#define WEIGHTS_5(nv)                                                                                        \
+/* clang-format off */
+#define WEIGHTS_5(nv) \
     WEIGHTS(1, 1, nv) WEIGHTS(1, 2, nv) WEIGHTS(1, 3, nv) WEIGHTS(1, 4, nv) WEIGHTS(1, 5, nv)
-#define WEIGHTS_NAMES_5(nv)                                                                                  \
+#define WEIGHTS_NAMES_5(nv) \
     weights_1_1_##nv, weights_1_2_##nv, weights_1_3_##nv, weights_1_4_##nv, weights_1_5_##nv
-
+/* By vectors per group and taps of a row; what has no entry would need more registers than there are. */
 #if VW == 16
-WEIGHTS_5(1)
-WEIGHTS_5(2)
-WEIGHTS_5(4)
-WEIGHTS(1, 6, 1)
-WEIGHTS(1, 7, 1)
-WEIGHTS(1, 6, 2)
-WEIGHTS(1, 7, 2)
-WEIGHTS(3, 3, 1)
-WEIGHTS(3, 3, 2)
+WEIGHTS_5(1) WEIGHTS_5(2) WEIGHTS_5(4)
+WEIGHTS(1, 6, 1) WEIGHTS(1, 7, 1) WEIGHTS(1, 6, 2) WEIGHTS(1, 7, 2) WEIGHTS(3, 3, 1) WEIGHTS(3, 3, 2)
 static const weights_fn weights_rows[WEIGHTS_NV + 1][WEIGHTS_KW] = {
     [1] = {WEIGHTS_NAMES_5(1), weights_1_6_1, weights_1_7_1},
     [2] = {WEIGHTS_NAMES_5(2), weights_1_6_2, weights_1_7_2},
@@ -85,12 +79,11 @@ static const weights_fn weights_rows[WEIGHTS_NV + 1][WEIGHTS_KW] = {
 };
 static const weights_fn weights_3x3[WEIGHTS_NV + 1] = {[1] = weights_3_3_1, [2] = weights_3_3_2};
 #else
-WEIGHTS_5(2)
-WEIGHTS(1, 6, 2)
-static const weights_fn weights_rows[WEIGHTS_NV + 1][WEIGHTS_KW] = {
-    [2] = {WEIGHTS_NAMES_5(2), weights_1_6_2}};
+WEIGHTS_5(2) WEIGHTS(1, 6, 2)
+static const weights_fn weights_rows[WEIGHTS_NV + 1][WEIGHTS_KW] = {[2] = {WEIGHTS_NAMES_5(2), weights_1_6_2}};
 static const weights_fn weights_3x3[WEIGHTS_NV + 1] = {NULL};
 #endif
+/* clang-format on */
 
 /* Vectors per group: as many as divide the channels and leave registers for the taps. */
 static int weights_nv(const lsi_few *f)

@@ -134,25 +134,23 @@ typedef void (*tile_fn)(int64_t k, const float *a, const float *b, int64_t ldb, 
     {                                                                                                        \
         tile(mr, nv, k, a, b, ldb, c, ldc, cols, add);                                                       \
     }
+/* clang-format off */
 #define TILES(mr) TILE(mr, 1) TILE(mr, 2)
-TILES(1)
-TILES(2)
-TILES(3)
-TILES(4)
-TILES(5)
-TILES(6)
+TILES(1) TILES(2) TILES(3) TILES(4) TILES(5) TILES(6)
 #if GEMM_MR == 14
-    TILES(7) TILES(8) TILES(9) TILES(10) TILES(11) TILES(12) TILES(13) TILES(14)
+TILES(7) TILES(8) TILES(9) TILES(10) TILES(11) TILES(12) TILES(13) TILES(14)
 #endif
 
-        static const tile_fn tiles[MR + 1][2] = {
-            {NULL, NULL},           {tile_1x1, tile_1x2},   {tile_2x1, tile_2x2},   {tile_3x1, tile_3x2},
-            {tile_4x1, tile_4x2},   {tile_5x1, tile_5x2},   {tile_6x1, tile_6x2},
+static const tile_fn tiles[MR + 1][2] = {
+    {NULL, NULL},
+    {tile_1x1, tile_1x2}, {tile_2x1, tile_2x2}, {tile_3x1, tile_3x2},
+    {tile_4x1, tile_4x2}, {tile_5x1, tile_5x2}, {tile_6x1, tile_6x2},
 #if GEMM_MR == 14
-            {tile_7x1, tile_7x2},   {tile_8x1, tile_8x2},   {tile_9x1, tile_9x2},   {tile_10x1, tile_10x2},
-            {tile_11x1, tile_11x2}, {tile_12x1, tile_12x2}, {tile_13x1, tile_13x2}, {tile_14x1, tile_14x2},
+    {tile_7x1, tile_7x2}, {tile_8x1, tile_8x2}, {tile_9x1, tile_9x2}, {tile_10x1, tile_10x2},
+    {tile_11x1, tile_11x2}, {tile_12x1, tile_12x2}, {tile_13x1, tile_13x2}, {tile_14x1, tile_14x2},
 #endif
 };
+/* clang-format on */
 
 /* --- loops over blocks --- */
 
