@@ -19,6 +19,7 @@ set(CMAKE_C_FLAGS_RELEASE "-O3 -g")
 set(CMAKE_C_FLAGS_DEBUG "-O0 -g3")
 
 if(LS_SANITIZE)
+    target_compile_definitions(ls_compiler INTERFACE LS_SANITIZED)
     target_compile_options(ls_compiler INTERFACE
         -fsanitize=${LS_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
     target_link_options(ls_compiler INTERFACE -fsanitize=${LS_SANITIZE})

@@ -35,6 +35,9 @@
 
 /* Runs `static void fn(void)` and prints "fn: N checks". */
 #define CHECK_RUN(fn) check_run(#fn, fn)
+/* True in sanitizer builds, which run 5 to 50 times slower: a test with thousands of cases takes a sample of
+ * them. */
+bool check_is_slow_build(void);
 /* The exit status of main(). */
 #define CHECK_DONE() check_done()
 /* Ends the program as skipped (exit status 77), saying why. */

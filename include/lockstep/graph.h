@@ -1,9 +1,9 @@
 /* graph.h: handles to a graph and its values.
  *
- * A graph is written once, in static single assignment: every op makes new values and changes none.  Errors are
- * sticky: the first one is kept in the graph with the op, the shapes and the source line that caused it; every
- * later call on the broken graph returns an invalid value and does nothing, so a builder needs one check at
- * its end.  A graph belongs to one thread. */
+ * A graph is written once, in static single assignment: every op makes new values and changes none.  Errors
+ * are sticky: the first one is kept in the graph with the op, the shapes and the source line that caused it;
+ * every later call on the broken graph returns an invalid value and does nothing, so a builder needs one
+ * check at its end.  A graph belongs to one thread. */
 #ifndef LOCKSTEP_GRAPH_H
 #define LOCKSTEP_GRAPH_H
 

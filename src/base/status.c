@@ -29,10 +29,11 @@ ls_status ls_fail_in(ls_err *err, ls_status status, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(context, sizeof context - 2, fmt, ap);
     va_end(ap);
-    strcat(context, ": ");
+    size_t n = strlen(context), old = strlen(err->text);
+    memcpy(context + n, ": ", 2);
+    n += 2;
 
     /* When both do not fit, the end of the older text is lost: the path is what locates the error. */
-    size_t n = strlen(context), old = strlen(err->text);
     if (old > sizeof err->text - 1 - n) old = sizeof err->text - 1 - n;
     memmove(err->text + n, err->text, old);
     memcpy(err->text, context, n);

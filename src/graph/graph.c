@@ -59,7 +59,8 @@ ls_value ls_value_at(ls_value v, const char *file, int line)
     return v;
 }
 
-/* -- errors ----------------------------------------------------------------------------------------------- */
+/* -- errors -----------------------------------------------------------------------------------------------
+ */
 
 ls_value ls_graph_fail(ls_graph *g, ls_status status, const char *fmt, ...)
 {
@@ -98,7 +99,8 @@ static ls_value fail_infer(ls_graph *g, const ls_op *op, int n_in, const ls_shap
     return v;
 }
 
-/* -- values ------------------------------------------------------------------------------------------------ */
+/* -- values ------------------------------------------------------------------------------------------------
+ */
 
 /* Makes room for one more pointer in a growing array; false when memory runs out. */
 static bool grow(void **array, int32_t n, int32_t *cap)
@@ -137,7 +139,8 @@ ls_value ls_graph_input(ls_graph *g, const char *name, ls_dtype dtype, ls_shape 
 
     if (g->err.status != LS_OK) return (ls_value){g, -1};
     if (!ls_shape_valid(shape))
-        return ls_graph_fail(g, LS_INVALID, "input \"%s\": impossible shape %s", name, ls_shape_text(shape, buf));
+        return ls_graph_fail(g, LS_INVALID, "input \"%s\": impossible shape %s", name,
+                             ls_shape_text(shape, buf));
     for (int32_t i = 0; i < g->n_values; i++)
         if (g->values[i]->kind == LS_VALUE_INPUT && strcmp(g->values[i]->name, name) == 0)
             return ls_graph_fail(g, LS_INVALID, "input \"%s\" is declared twice", name);
@@ -159,7 +162,8 @@ ls_value ls_graph_var(ls_graph *g, const char *name, ls_var_role role, ls_dtype 
         return ls_graph_fail(g, LS_INVALID, "variable \"%s\": impossible shape %s", name,
                              ls_shape_text(shape, buf));
     if (ls_graph_find_var(g, name) >= 0)
-        return ls_graph_fail(g, LS_INVALID, "variable \"%s\" exists already; give the layer another name", name);
+        return ls_graph_fail(g, LS_INVALID, "variable \"%s\" exists already; give the layer another name",
+                             name);
     v = new_value(g, dtype, shape);
     var = ls_arena_alloc(g->arena, sizeof *var);
     if (v == NULL || var == NULL || (v->name = ls_arena_strdup(g->arena, name)) == NULL ||
@@ -200,7 +204,8 @@ void ls_graph_fetch(ls_value v, const char *name)
     if (info->name == NULL) fail_nomem(v.g);
 }
 
-/* -- nodes ------------------------------------------------------------------------------------------------- */
+/* -- nodes -------------------------------------------------------------------------------------------------
+ */
 
 static ls_node *new_node(ls_graph *g, const ls_op *op, int n_in, const ls_value *in, const void *attr)
 {
@@ -275,6 +280,7 @@ ls_value ls_graph_add(ls_graph *g, const ls_op *op, int n_in, const ls_value *in
     n = new_node(g, op, n_in, in, attr);
     if (n == NULL || !grow((void **)&g->nodes, g->n_nodes, &g->cap_nodes)) return fail_nomem(g);
     n->id = g->n_nodes;
+    n->order = 2 * (int64_t)n->id;
     v = infer_outputs(g, n);
     if (ls_value_ok(v)) g->nodes[g->n_nodes++] = n;
     return v;

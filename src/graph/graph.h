@@ -55,15 +55,17 @@ struct ls_node {
     const char *scope; /* the layer it belongs to, e.g. "conv1"; "" outside of layers */
     bool backward;     /* made by autodiff */
     bool dead;
+    int64_t order; /* among nodes that are ready, the one with the smallest runs first; 2 * id unless a pass
+                      put the node elsewhere */
 };
 
 typedef enum ls_var_role { LS_VAR_PARAM, LS_VAR_BUFFER, LS_VAR_OPTIMIZER } ls_var_role;
 
 typedef enum ls_init_kind {
-    LS_INIT_CONST,        /* every element = a */
-    LS_INIT_UNIFORM,      /* in [-a, a) */
-    LS_INIT_NORMAL,       /* mean 0, standard deviation a */
-    LS_INIT_TRUNC_NORMAL  /* the same, redrawn beyond two standard deviations */
+    LS_INIT_CONST,       /* every element = a */
+    LS_INIT_UNIFORM,     /* in [-a, a) */
+    LS_INIT_NORMAL,      /* mean 0, standard deviation a */
+    LS_INIT_TRUNC_NORMAL /* the same, redrawn beyond two standard deviations */
 } ls_init_kind;
 
 typedef struct ls_init {
@@ -133,7 +135,8 @@ double ls_node_bytes(const ls_graph *g, const ls_node *n);
 /* "conv2d stride=1x1 pad=0,0,0,0" into buf. */
 void ls_node_text(const ls_node *n, char *buf, size_t size);
 
-/* -- changing (passes) ------------------------------------------------------------------------------------ */
+/* -- changing (passes) ------------------------------------------------------------------------------------
+ */
 
 /* Every live node that reads `from` reads `to` instead; fetches and variables' current versions follow. */
 void ls_graph_replace(ls_graph *g, int32_t from, int32_t to);

@@ -86,7 +86,7 @@ enum {
 };
 
 struct ls_op {
-    const char *name;  /* stable: printed, hashed and used in messages */
+    const char *name;   /* stable: printed, hashed and used in messages */
     int min_in, max_in; /* max_in -1: no limit */
     int n_out;          /* or the result of count_out */
     size_t attr_size;   /* of the attribute struct in ops.h; 0 for none */
@@ -96,8 +96,8 @@ struct ls_op {
     int (*count_out)(int n_in, const void *attr); /* NULL: n_out */
     ls_status (*infer)(ls_infer *c, ls_err *err);
     void (*grad)(ls_grad_call *c); /* NULL: asking for its gradient is an error, unless LS_OP_NO_GRAD */
-    /* Floating-point operations, a multiply-add being two.  NULL: one per element of output 0 for element-wise
-     * ops, none for others. */
+    /* Floating-point operations, a multiply-add being two.  NULL: one per element of output 0 for
+     * element-wise ops, none for others. */
     double (*flops)(const ls_graph *g, const ls_node *node);
     /* Bytes moved; NULL: all inputs and outputs once. */
     double (*bytes)(const ls_graph *g, const ls_node *node);

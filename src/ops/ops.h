@@ -1,8 +1,8 @@
 /* ops.h: the list of all ops, their attributes, and the functions that add them to a graph.
  *
- * Adding an op is one file with its ls_op and one line in LS_OPS; tables, tests and documentation follow from the
- * list.  The builders below are what gradient rules, layers and trials call; every one of them returns an invalid
- * value (and leaves the error in the graph) when the shapes do not fit.
+ * Adding an op is one file with its ls_op and one line in LS_OPS; tables, tests and documentation follow from
+ * the list.  The builders below are what gradient rules, layers and trials call; every one of them returns an
+ * invalid value (and leaves the error in the graph) when the shapes do not fit.
  *
  * Activations that a fusion pass may fold into a producer are named by ls_act; ops that can carry one have a
  * field `act`, which is LS_ACT_NONE in every graph that autodiff sees: fusion comes after differentiation. */
@@ -52,11 +52,12 @@ const ls_op *const *ls_ops_all(int *n);
 
 typedef enum ls_act { LS_ACT_NONE, LS_ACT_RELU, LS_ACT_LEAKY, LS_ACT_TANH, LS_ACT_GELU } ls_act;
 const char *ls_act_name(ls_act a);
-double ls_act_eval(ls_act a, double slope, double x);                 /* act(x) */
+double ls_act_eval(ls_act a, double slope, double x);                   /* act(x) */
 double ls_act_grad_from_y(ls_act a, double slope, double y, double dy); /* none, relu, leaky, tanh only */
 
-/* -- element-wise --------------------------------------------------------------------------------------------
- * Binary ops broadcast like NumPy; both operands have the same dtype. */
+/* -- element-wise
+ * -------------------------------------------------------------------------------------------- Binary ops
+ * broadcast like NumPy; both operands have the same dtype. */
 ls_value ls_add(ls_value a, ls_value b);
 ls_value ls_sub(ls_value a, ls_value b);
 ls_value ls_mul(ls_value a, ls_value b);
@@ -83,7 +84,7 @@ ls_value ls_tanh_grad(ls_value dy, ls_value y); /* dy * (1 - y*y) */
 ls_value ls_sigmoid(ls_value x);
 ls_value ls_sigmoid_grad(ls_value dy, ls_value y); /* dy * y * (1 - y) */
 ls_value ls_exp(ls_value x);
-ls_value ls_log(ls_value x);
+ls_value ls_ln(ls_value x); /* op "log"; ls_log writes the log */
 ls_value ls_sqrt(ls_value x);
 ls_value ls_rsqrt(ls_value x);
 ls_value ls_square(ls_value x);
@@ -91,16 +92,45 @@ ls_value ls_abs(ls_value x);
 ls_value ls_sign(ls_value x);     /* -1, 0, 1 */
 ls_value ls_softplus(ls_value x); /* log(1 + exp(x)) without overflow */
 ls_value ls_copy(ls_value x);
+typedef struct ls_cast_attr {
+    ls_dtype to;
+} ls_cast_attr;
+/* To integers: towards zero, at the ends of the range where x lies outside it, 0 for NaN; to bool: x != 0. */
 ls_value ls_cast(ls_value x, ls_dtype to);
 
-/* -- shape --------------------------------------------------------------------------------------------------- */
+/* -- shape ---------------------------------------------------------------------------------------------
+ * These move elements of any type.  A negative axis counts from the end; the nodes hold it resolved. Builders
+ * return their argument where nothing would change. */
+typedef struct ls_shape_attr {
+    ls_shape to;
+} ls_shape_attr;
+typedef struct ls_axis_attr {
+    int axis;
+} ls_axis_attr;
+typedef struct ls_fill_attr {
+    ls_shape shape;
+    ls_dtype dtype;
+    double value;
+} ls_fill_attr;
 ls_value ls_fill(ls_graph *g, ls_shape shape, ls_dtype dtype, double value);
 ls_value ls_reshape(ls_value x, ls_shape to); /* one dimension may be -1: whatever is left */
 ls_value ls_detach(ls_value x);               /* x, but no gradient flows through */
-ls_value ls_transpose(ls_value x, const int *perm);       /* dimension i of the result is dimension perm[i] of x */
+typedef struct ls_transpose_attr {
+    int rank; /* entries of perm in use */
+    int perm[LS_MAX_RANK];
+} ls_transpose_attr;
+ls_value ls_transpose(ls_value x, const int *perm); /* dimension i of the result is dimension perm[i] of x */
+typedef struct ls_slice_attr {
+    int axis;
+    int64_t start, length;
+} ls_slice_attr;
 ls_value ls_slice(ls_value x, int axis, int64_t start, int64_t length);
 ls_value ls_concat(int n, const ls_value *x, int axis);
 typedef enum ls_pad_mode { LS_PAD_ZERO, LS_PAD_REFLECT } ls_pad_mode;
+typedef struct ls_pad_attr {
+    ls_pad_mode mode;
+    int64_t pad[4]; /* top, left, bottom, right */
+} ls_pad_attr;
 /* Pads the last two dimensions; reflection does not repeat the edge and needs pad < size. */
 ls_value ls_pad2d(ls_value x, ls_pad_mode mode, int64_t top, int64_t left, int64_t bottom, int64_t right);
 /* The adjoint of ls_pad2d: zero pads are cut off, reflected ones added back where they came from. */
@@ -108,20 +138,36 @@ ls_value ls_pad2d_adjoint(ls_value dy, ls_pad_mode mode, int64_t top, int64_t le
                           int64_t right);
 ls_value ls_broadcast_to(ls_value x, ls_shape to);
 
-/* -- reductions ------------------------------------------------------------------------------------------------
- * `axes` is a bit mask: 1u << i reduces dimension i; LS_ALL_AXES reduces to a scalar (or to all ones with keep). */
+/* -- reductions ----------------------------------------------------------------------------------------
+ * `axes` is a bit mask: 1u << i reduces dimension i; LS_ALL_AXES reduces to a scalar (or to all ones with
+ * keep). */
 #define LS_ALL_AXES 0xffffffffu
+typedef struct ls_reduce_attr {
+    unsigned axes; /* only bits of dimensions that exist */
+    bool keep;     /* reduced dimensions stay, with size 1 */
+} ls_reduce_attr;
 ls_value ls_reduce_sum(ls_value x, unsigned axes, bool keep);
 ls_value ls_reduce_mean(ls_value x, unsigned axes, bool keep); /* reduce_sum, then affine */
 /* Sums x over broadcast dimensions so that it has shape `to` (the adjoint of broadcasting). */
 ls_value ls_sum_to(ls_value x, ls_shape to);
-/* Maximum over one axis, which disappears; output 1 is the index (i32) of the first maximum. */
+/* Maximum over one axis, which disappears; output 1 is the index (i32) of the first maximum.  A NaN counts as
+ * larger than any number.  The axis must not be empty. */
 ls_value ls_reduce_max(ls_value x, int axis);
+typedef struct ls_reduce_max_grad_attr {
+    int axis; /* of the result */
+    int64_t length;
+} ls_reduce_max_grad_attr;
+/* The adjoint: a new axis of `length` entries, dy at the index and zeros elsewhere. */
 ls_value ls_reduce_max_grad(ls_value dy, ls_value index, int axis, int64_t length);
 
-/* -- products -------------------------------------------------------------------------------------------------- */
+/* -- products ------------------------------------------------------------------------------------------ */
+typedef struct ls_matmul_attr {
+    bool trans_a, trans_b;
+    ls_act act;
+    double slope;
+} ls_matmul_attr;
 /* a: (..., M, K), b: (..., K, N) -> (..., M, N); trans_a: a is (..., K, M), trans_b: b is (..., N, K).
- * Leading dimensions are equal, or b has rank 2 and serves all of a. */
+ * Leading dimensions are equal, or b has rank 2 and serves all of a.  Third input when fused: bias (N). */
 ls_value ls_matmul(ls_value a, ls_value b, bool trans_a, bool trans_b);
 /* x + b along `axis` of x (1 for feature maps, -1 for the last). */
 ls_value ls_bias(ls_value x, ls_value b, int axis);
@@ -130,7 +176,7 @@ typedef struct ls_conv_attr {
     int stride[2], dilation[2];
     int pad[4]; /* top, left, bottom, right: zeros */
     int groups;
-    int64_t in[4];  /* shape of x: (N, C, H, W); conv2d fills it in, the gradients need it */
+    int64_t in[4]; /* shape of x: (N, C, H, W); conv2d fills it in, the gradients need it */
     int kernel[2]; /* of conv2d_dw's result */
     ls_act act;
     double slope;
@@ -143,13 +189,14 @@ ls_value ls_conv2d_dx(ls_value dy, ls_value w, ls_conv_attr a);
 /* The adjoint of conv2d in w: x, dy -> (O, C/groups, a.kernel[0], a.kernel[1]). */
 ls_value ls_conv2d_dw(ls_value x, ls_value dy, ls_conv_attr a);
 
-/* -- pooling and sampling ---------------------------------------------------------------------------------------- */
+/* -- pooling and sampling
+ * ---------------------------------------------------------------------------------------- */
 typedef struct ls_pool_attr {
     int kernel[2], stride[2];
-    int pad[4];      /* top, left, bottom, right */
-    bool count_pad;  /* avgpool2d: divide by the whole window (PyTorch's default) or by what lies inside */
-    int64_t in[2];   /* H, W of x; the gradients need it */
-    bool relu;       /* maxpool2d: max(0, .) on top, and its mask in the gradient (set by fusion) */
+    int pad[4];     /* top, left, bottom, right */
+    bool count_pad; /* avgpool2d: divide by the whole window (PyTorch's default) or by what lies inside */
+    int64_t in[2];  /* H, W of x; the gradients need it */
+    bool relu;      /* maxpool2d: max(0, .) on top, and its mask in the gradient (set by fusion) */
 } ls_pool_attr;
 /* Output 1 (u8): position of the maximum inside the window, ky * KW + kx; windows of up to 255 elements. */
 ls_value ls_maxpool2d(ls_value x, ls_pool_attr a);
@@ -157,17 +204,22 @@ ls_value ls_maxpool2d(ls_value x, ls_pool_attr a);
 ls_value ls_maxpool2d_grad(ls_value dy, ls_value index, ls_pool_attr a);
 ls_value ls_avgpool2d(ls_value x, ls_pool_attr a);
 ls_value ls_avgpool2d_grad(ls_value dy, ls_pool_attr a);
+typedef struct ls_upsample_attr {
+    int factor;
+} ls_upsample_attr;
 ls_value ls_upsample2d(ls_value x, int factor);       /* nearest */
 ls_value ls_upsample2d_grad(ls_value dy, int factor); /* sums factor x factor blocks */
 
-/* -- norms --------------------------------------------------------------------------------------------------------- */
+/* -- norms
+ * ---------------------------------------------------------------------------------------------------------
+ */
 typedef struct ls_norm_attr {
     double eps;
-    double momentum;        /* running = (1 - momentum) * running + momentum * batch */
-    bool unbiased_running;  /* feed n/(n-1) times the batch variance to the running variance */
-    ls_act act;             /* set by fusion: y = act(norm(x) [+ residual]) */
+    double momentum;       /* running = (1 - momentum) * running + momentum * batch */
+    bool unbiased_running; /* feed n/(n-1) times the batch variance to the running variance */
+    ls_act act;            /* set by fusion: y = act(norm(x) [+ residual]) */
     double slope;
-    bool residual;          /* set by fusion: the last input is added before act */
+    bool residual; /* set by fusion: the last input is added before act */
 } ls_norm_attr;
 /* Per channel (dimension 1) over the rest; rank 2 or 4.  x, gamma, beta, running_mean, running_var ->
  * y, mean, invstd, new running_mean, new running_var.  The caller advances the two running variables
@@ -186,50 +238,67 @@ ls_value ls_layer_norm(ls_value x, ls_value gamma, ls_value beta, ls_norm_attr a
 ls_value ls_layer_norm_grad(ls_value dy, ls_value x, ls_value gamma, ls_value mean, ls_value invstd,
                             ls_norm_attr a);
 
-/* -- softmax, attention, losses, metrics ------------------------------------------------------------------------------ */
+/* -- softmax, attention, losses, metrics
+ * ------------------------------------------------------------------------------ */
 ls_value ls_softmax(ls_value x);     /* over the last dimension */
 ls_value ls_log_softmax(ls_value x); /* over the last dimension */
-/* q, k, v: (B, T, D) -> softmax(scale * q k^T) v per B; output 1 is log-sum-exp (B, T).  No T x T matrix is stored. */
+typedef struct ls_attention_attr {
+    double scale;
+} ls_attention_attr;
+/* q, k, v: (B, T, D) -> softmax(scale * q k^T) v per B; output 1 is log-sum-exp (B, T), of type f32 for
+ * 16-bit types. No T x T matrix is stored. */
 ls_value ls_attention(ls_value q, ls_value k, ls_value v, double scale);
 /* q, k, v, out, lse, dout -> dq, dk, dv */
 ls_value ls_attention_grad(ls_value q, ls_value k, ls_value v, ls_value out, ls_value lse, ls_value dout,
                            double scale);
-/* Mean over the batch of -log softmax(logits)[label]; logits (N, C), labels (N) i32 -> loss (scalar), probabilities (N, C).
- * A label outside 0..C-1 makes the loss NaN. */
+/* Losses of 16-bit inputs are f32; the loss of an empty batch is 0.
+ * Mean over the batch of -log softmax(logits)[label]; logits (N, C), labels (N) i32 -> loss (scalar),
+ * probabilities (N, C) of the loss's type, through which no gradient flows.  A label outside 0..C-1 makes the
+ * loss NaN. */
 ls_value ls_cross_entropy(ls_value logits, ls_value labels);
 ls_value ls_cross_entropy_grad(ls_value dloss, ls_value probs, ls_value labels);
 /* Sum over the batch and all points of squared distances to the nearest point of the other cloud, both ways.
- * p, q: (B, 3, P), (B, 3, Q) -> loss (scalar), nearest q of each p (B, P) i32, nearest p of each q (B, Q) i32. */
+ * p, q: (B, 3, P), (B, 3, Q) -> loss (scalar), nearest q of each p (B, P) i32, nearest p of each q (B, Q)
+ * i32. */
 ls_value ls_chamfer(ls_value p, ls_value q);
 /* dloss, p, q, index_p, index_q -> dp */
 ls_value ls_chamfer_grad(ls_value dloss, ls_value p, ls_value q, ls_value index_p, ls_value index_q);
 /* Number of samples whose largest logit (first of equals) is the label: scalar f32. */
 ls_value ls_accuracy(ls_value logits, ls_value labels);
-ls_value ls_gather_rows(ls_value table, ls_value index);                 /* (V, D), (N) i32 -> (N, D) */
-ls_value ls_scatter_rows(ls_value rows, ls_value index, int64_t n_rows); /* its adjoint: adds rows into zeros */
+typedef struct ls_scatter_attr {
+    int64_t n_rows;
+} ls_scatter_attr;
+/* (V, D), (N) i32 -> (N, D); an index outside 0..V-1 gives a row of NaN. */
+ls_value ls_gather_rows(ls_value table, ls_value index);
+/* Its adjoint: adds rows into zeros (n_rows, D); rows whose index lies outside are ignored. */
+ls_value ls_scatter_rows(ls_value rows, ls_value index, int64_t n_rows);
 /* Composites (no op of their own); all are means over all elements. */
 ls_value ls_bce_with_logits(ls_value logits, ls_value target);
 ls_value ls_l1_loss(ls_value a, ls_value b);
 ls_value ls_mse_loss(ls_value a, ls_value b);
 
-/* -- random ------------------------------------------------------------------------------------------------------------
- * `key` is the step's i32 (4) input {seed_lo, seed_hi, step, sample_base} (base/rng.h); `stream` names the draws. */
+/* -- random
+ * ------------------------------------------------------------------------------------------------------------
+ * `key` is the step's i32 (4) input {seed_lo, seed_hi, step, sample_base} (base/rng.h); `stream` names the
+ * draws. */
 typedef struct ls_random_attr {
-    double p;        /* dropout: probability of dropping; normal: standard deviation; uniform: unused */
+    double p; /* dropout: probability of dropping; normal: standard deviation; uniform: unused */
     uint32_t stream;
     bool per_channel; /* dropout: one draw per sample and channel (dimension 1) */
     ls_shape shape;   /* random_*: result; dimension 0 counts samples */
 } ls_random_attr;
-/* Kept elements are scaled by 1/(1-p).  Element e of sample s is dropped when uniform(word(s, e)) < p.  Its gradient is
- * itself with the same stream: the mask is redrawn, never stored. */
+/* Kept elements are scaled by 1/(1-p).  Element e of sample s is dropped when uniform(word(s, e)) < p.  Its
+ * gradient is itself with the same stream: the mask is redrawn, never stored. */
 ls_value ls_dropout(ls_value x, ls_value key, double p, bool per_channel, const char *stream);
 ls_value ls_random_normal(ls_value key, ls_shape shape, double stddev, const char *stream);
 ls_value ls_random_uniform(ls_value key, ls_shape shape, const char *stream); /* in [0, 1) */
 
-/* -- made by fusion ------------------------------------------------------------------------------------------------------ */
+/* -- made by fusion
+ * ------------------------------------------------------------------------------------------------------ */
 #define LS_PW_MAX_STEPS  16
 #define LS_PW_MAX_INPUTS 8
-/* A chain of element-wise functions over tensors of one shape (or single elements), run in one pass over memory.
+/* A chain of element-wise functions over tensors of one shape (or single elements), run in one pass over
+ * memory. The result has the inputs' broadcast shape; every input has that shape or is a single element.
  * Registers 0..n_in-1 hold the inputs; step i writes register n_in + i; the last step is the result. */
 typedef struct ls_pointwise_attr {
     int n_steps;
@@ -255,10 +324,12 @@ typedef struct ls_reorder_attr {
     ls_layout from, to;
 } ls_reorder_attr;
 
-/* -- optimisers ------------------------------------------------------------------------------------------------------------
- * One node updates all parameters of a group.  Inputs: lr (scalar), loss_scale (scalar; gradients are divided by it),
- * t (i32 (1), number of updates so far), then n weights, n gradients, and the op's state tensors, n of each.
- * Outputs: t + 1, then n weights and the states in the same order; each takes over its input's memory. */
+/* -- optimisers
+ * ------------------------------------------------------------------------------------------------------------
+ * One node updates all parameters of a group.  Inputs: lr (scalar), loss_scale (scalar; gradients are divided
+ * by it), t (i32 (1), number of updates so far), then n weights, n gradients, and the op's state tensors, n
+ * of each. Outputs: t + 1, then n weights and the states in the same order; each takes over its input's
+ * memory. */
 typedef enum ls_adam_form { LS_ADAM_TORCH, LS_ADAM_TF, LS_ADAM_W } ls_adam_form;
 typedef struct ls_optim_attr {
     int n; /* parameters in the group */
@@ -268,8 +339,8 @@ typedef struct ls_optim_attr {
     bool nesterov;
     ls_adam_form form;
 } ls_optim_attr;
-/* States per parameter: sgd 1 if momentum != 0 else 0; adam 2 (m, v); rmsprop 1 (mean square) + 1 if momentum; lars 1;
- * lamb 2. */
+/* States per parameter: sgd 1 if momentum != 0 else 0; adam 2 (m, v); rmsprop 1 (mean square) + 1 if
+ * momentum; lars 1; lamb 2. */
 int ls_optim_states(const ls_op *op, const ls_optim_attr *a);
 
 #endif

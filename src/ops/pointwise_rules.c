@@ -22,8 +22,7 @@ ls_status lsi_infer_binary(ls_infer *c, ls_err *err)
     return LS_OK;
 }
 
-/* Position in a broadcast operand of the element at `index` of the result. */
-static int64_t operand_offset(ls_shape operand, ls_shape result, int64_t index)
+int64_t lsi_broadcast_offset(ls_shape operand, ls_shape result, int64_t index)
 {
     int64_t offset = 0, stride = 1;
 
@@ -43,8 +42,8 @@ void lsi_ref_pointwise(const ls_op *op, const ls_ref_call *c)
     const double *p = c->attr != NULL ? ((const ls_pw_attr *)c->attr)->p : none;
 
     for (int64_t i = 0; i < c->out[0].count; i++) {
-        double a = c->in[0].d[operand_offset(c->in[0].shape, c->out[0].shape, i)];
-        double b = c->n_in > 1 ? c->in[1].d[operand_offset(c->in[1].shape, c->out[0].shape, i)] : 0;
+        double a = c->in[0].d[lsi_broadcast_offset(c->in[0].shape, c->out[0].shape, i)];
+        double b = c->n_in > 1 ? c->in[1].d[lsi_broadcast_offset(c->in[1].shape, c->out[0].shape, i)] : 0;
         c->out[0].d[i] = op->pw_eval(a, b, p);
     }
 }

@@ -8,6 +8,8 @@
 ls_status lsi_infer_unary(ls_infer *c, ls_err *err);
 /* Shape rule of binary ops: equal dtypes, NumPy broadcasting. */
 ls_status lsi_infer_binary(ls_infer *c, ls_err *err);
+/* Position in a broadcast operand of the element at `index` of the result. */
+int64_t lsi_broadcast_offset(ls_shape operand, ls_shape result, int64_t index);
 /* The reference kernel of all element-wise ops: calls the op's function on every element, broadcasting. */
 void lsi_ref_pointwise(const ls_op *op, const ls_ref_call *c);
 void lsi_pw_attr_text(const void *attr, char *buf, size_t n);

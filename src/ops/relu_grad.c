@@ -10,7 +10,7 @@ static double eval(double dy, double y, const double *p)
 static void grad(ls_grad_call *c)
 {
     /* Linear in dy; the dependence on y is flat wherever it is defined. */
-    if (c->want[0]) c->din[0] = ls_relu_grad(c->dout[0], c->in[1]);
+    if (c->want[0]) c->din[0] = ls_sum_to(ls_relu_grad(c->dout[0], c->in[1]), ls_value_shape(c->in[0]));
 }
 
 const ls_op ls_op_relu_grad = {

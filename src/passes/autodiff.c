@@ -47,8 +47,8 @@ static void visit(adjoint *a, const ls_node *node)
         ls_graph_fail(g, LS_NOMEM, "autodiff: no memory");
         return;
     }
-    c = (ls_grad_call){g, node->attr, node->n_in, node->n_out, v, v + n_in, v + n_in + n_out, want,
-                       v + n_in + 2 * n_out};
+    c = (ls_grad_call){g,        node->attr,       node->n_in, node->n_out,         v,
+                       v + n_in, v + n_in + n_out, want,       v + n_in + 2 * n_out};
     for (int i = 0; i < node->n_in; i++) {
         v[i] = (ls_value){g, node->in[i]};
         want[i] = a->depends[node->in[i]];
@@ -64,8 +64,8 @@ static void visit(adjoint *a, const ls_node *node)
     g->here = node->src;
     g->scope = node->scope;
     if (node->op->grad == NULL) {
-        ls_graph_fail(g, LS_UNSUPPORTED, "op %s has no gradient, but the loss depends on parameters through it",
-                      node->op->name);
+        ls_graph_fail(g, LS_UNSUPPORTED,
+                      "op %s has no gradient, but the loss depends on parameters through it", node->op->name);
         return;
     }
     node->op->grad(&c);

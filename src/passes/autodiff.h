@@ -1,14 +1,16 @@
 /* autodiff.h: gradients as further nodes of the same graph.
  *
  * Because every op's gradient rule is written in ops, the result can be differentiated again (a gradient
- * penalty needs that).  Only nodes that lie between `wrt` and `loss` get gradients: nothing dead is computed. */
+ * penalty needs that).  Only nodes that lie between `wrt` and `loss` get gradients: nothing dead is computed.
+ */
 #ifndef LS_PASSES_AUTODIFF_H
 #define LS_PASSES_AUTODIFF_H
 
 #include "graph/graph.h"
 
-/* Adds the gradient of the sum of `seed` * `loss` (same shape; an invalid seed means ones) with respect to each of
- * wrt[0..n-1]; fills grads[i], invalid where loss does not depend on wrt[i].  Errors are sticky in the graph. */
+/* Adds the gradient of the sum of `seed` * `loss` (same shape; an invalid seed means ones) with respect to
+ * each of wrt[0..n-1]; fills grads[i], invalid where loss does not depend on wrt[i].  Errors are sticky in
+ * the graph. */
 void ls_autodiff(ls_value loss, ls_value seed, int n, const ls_value *wrt, ls_value *grads);
 
 #endif

@@ -2,9 +2,10 @@
  *
  * A case is a function that builds a small graph.  For each case the harness
  *   1. evaluates outputs and gradients with the reference kernels in double precision,
- *   2. checks the gradients against central finite differences (and, with OP_TWICE, the gradient of the gradient),
- *   3. compares every other backend, in f32 (and bf16 with OP_BF16), with the reference, within a tolerance computed from
- *      dtype and reduction length,
+ *   2. checks the gradients against central finite differences (and, with OP_TWICE, the gradient of the
+ * gradient),
+ *   3. compares every other backend, in f32 (and bf16 with OP_BF16), with the reference, within a tolerance
+ * computed from dtype and reduction length,
  *   4. runs each backend twice and requires identical bits.
  * At the end every op of the list must have been exercised, or the test fails. */
 #ifndef TESTS_OPS_OP_TEST_H
@@ -47,16 +48,22 @@ ls_graph *op_graph(op_test *t);
 ls_dtype op_dtype(const op_test *t);
 ls_value op_in(op_test *t, op_range range, ls_shape shape);    /* differentiated */
 ls_value op_fixed(op_test *t, op_range range, ls_shape shape); /* not differentiated */
-ls_value op_index(op_test *t, int64_t limit, ls_shape shape);  /* i32, 0 <= index < limit */
-ls_value op_key(op_test *t);                                   /* random key, i32 (4) */
-/* A variable of the run's dtype (for ops that write the next version); `op_counter` is an i32 (1) one holding `value`. */
+/* The same in the type that statistics and losses have beside the run's: f32, or f64 in f64 runs. */
+ls_value op_in_wide(op_test *t, op_range range, ls_shape shape);
+ls_value op_fixed_wide(op_test *t, op_range range, ls_shape shape);
+ls_value op_index(op_test *t, int64_t limit, ls_shape shape); /* i32, 0 <= index < limit */
+ls_value op_key(op_test *t);                                  /* random key, i32 (4) */
+/* A variable of the run's dtype (for ops that write the next version); `op_counter` is an i32 (1) one holding
+ * `value`. */
 ls_value op_state(op_test *t, op_range range, ls_shape shape);
+ls_value op_state_wide(op_test *t, op_range range, ls_shape shape); /* of the type of op_in_wide */
 ls_value op_counter(op_test *t, int32_t value);
 /* The numbers of terms summed into one output element: sets the tolerance (default 1). */
 void op_length(op_test *t, int64_t n);
 /* An output to compare; floating outputs also enter the differentiated loss. */
 void op_out(op_test *t, ls_value v);
-/* An output to compare that must not enter the loss (indices, statistics without gradient, new variable versions). */
+/* An output to compare that must not enter the loss (indices, statistics without gradient, new variable
+ * versions). */
 void op_out_fixed(op_test *t, ls_value v);
 
 /* Every list: one line here, one file cases_<name>.c that defines op_cases_<name>. */

@@ -1,9 +1,10 @@
 /* conv.h: the convolution implementations of the CPU backend, and how one is chosen.
  *
  * A problem is one pass of one layer: forward, gradient with respect to the input (which is also transposed
- * convolution), or gradient with respect to the weights.  Several implementations can usually do a problem and
- * differ in speed by up to 16x, so the backend times the applicable ones once, when a plan is made, and keeps the
- * winner.  Planning may allocate; running allocates nothing and takes its scratch from the plan's arena. */
+ * convolution), or gradient with respect to the weights.  Several implementations can usually do a problem
+ * and differ in speed by up to 16x, so the backend times the applicable ones once, when a plan is made, and
+ * keeps the winner.  Planning may allocate; running allocates nothing and takes its scratch from the plan's
+ * arena. */
 #ifndef LS_BACKEND_CPU_CONV_H
 #define LS_BACKEND_CPU_CONV_H
 
@@ -12,7 +13,8 @@
 
 typedef enum lsi_conv_pass {
     LSI_CONV_FWD, /* y  = act(conv(x, w) + bias[co]) */
-    LSI_CONV_DX,  /* dx = act(adjoint of conv applied to dy + bias[ci]); bias and act serve transposed convolution */
+    LSI_CONV_DX,  /* dx = act(adjoint of conv applied to dy + bias[ci]); bias and act serve transposed
+                     convolution */
     LSI_CONV_DW   /* dw = sum over the batch */
 } lsi_conv_pass;
 
@@ -25,19 +27,20 @@ typedef struct lsi_conv_problem {
     int64_t n, ci, hi, wi; /* x, dx: (n, ci, hi, wi) */
     int64_t co, ho, wo;    /* y, dy: (n, co, ho, wo) */
     int kh, kw, sh, sw, dh, dw, pt, pl, groups;
-    ls_layout x_layout, y_layout; /* of x/dx and of y/dy; weights are always plain (co, ci/groups, kh, kw) fp32 */
-    bool has_bias;                /* never set for DW */
-    lsi_conv_act act;             /* LSI_ACT_NONE for DW */
-    float slope;                  /* of LSI_ACT_LEAKY */
+    ls_layout x_layout,
+        y_layout;     /* of x/dx and of y/dy; weights are always plain (co, ci/groups, kh, kw) fp32 */
+    bool has_bias;    /* never set for DW */
+    lsi_conv_act act; /* LSI_ACT_NONE for DW */
+    float slope;      /* of LSI_ACT_LEAKY */
     int threads;
 } lsi_conv_problem;
 
 /* x, y stand for dx, dy where the pass has them.  Outputs are overwritten, never accumulated into. */
 typedef struct lsi_conv_args {
-    float *x;    /* FWD, DW: read; DX: written */
-    float *w;    /* FWD, DX: read; DW: written (dw) */
-    float *bias; /* or NULL; co entries in FWD, ci entries in DX */
-    float *y;    /* FWD: written; DX, DW: read */
+    float *x;      /* FWD, DW: read; DX: written */
+    float *w;      /* FWD, DX: read; DW: written (dw) */
+    float *bias;   /* or NULL; co entries in FWD, ci entries in DX */
+    float *y;      /* FWD: written; DX, DW: read */
     void *scratch; /* aligned to 64 bytes; scratch(p) bytes */
 } lsi_conv_args;
 
@@ -46,7 +49,8 @@ typedef struct lsi_conv_impl {
     /* Truthful: the test suite runs everything this says yes to. */
     bool (*applicable)(const lsi_conv_problem *p);
     size_t (*scratch)(const lsi_conv_problem *p); /* bytes; may be NULL for none */
-    /* State made at planning time (primitives, tables); all three may be NULL for an implementation without. */
+    /* State made at planning time (primitives, tables); all three may be NULL for an implementation without.
+     */
     ls_status (*create)(void **state, const lsi_conv_problem *p, ls_err *err);
     void (*destroy)(void *state);
     void (*run)(void *state, const lsi_conv_problem *p, const lsi_conv_args *a);

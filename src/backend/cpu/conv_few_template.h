@@ -6,8 +6,8 @@
 
 #include "backend/cpu/conv_few.h"
 #include "backend/cpu/conv_util.h"
+#include "backend/cpu/conv_vec.h"
 #include "backend/cpu/isa.h"
-#include "backend/cpu/vec.h"
 #include "backend/cpu/vec_transpose.h"
 
 V_INLINE int64_t min64(int64_t a, int64_t b)
@@ -76,9 +76,9 @@ static void finish_row(float *out, int64_t n, float bias, lsi_conv_act act, floa
     }
 }
 
-#include "backend/cpu/conv_few_to_thin.h"
-#include "backend/cpu/conv_few_to_wide.h"
-#include "backend/cpu/conv_few_weights.h"
+#include "backend/cpu/conv_few_to_thin_template.h"
+#include "backend/cpu/conv_few_to_wide_template.h"
+#include "backend/cpu/conv_few_weights_template.h"
 
 static bool can(const lsi_few *f, lsi_conv_pass pass)
 {

@@ -4,18 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the build's flags for *_avx512.c and *_avx2.c let the compiler use. */
-static bool has_avx2(void)
-{
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-}
-
-static bool has_avx512(void)
-{
-    return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-           __builtin_cpu_supports("avx512cd");
-}
+#include "backend/cpu/isa.h"
 
 const lsi_conv_kernels *lsi_conv_kernels_get(void)
 {
@@ -24,7 +13,7 @@ const lsi_conv_kernels *lsi_conv_kernels_get(void)
     const bool avx2_only = limit && strcmp(limit, "avx2") == 0;
 
     if (none) return NULL;
-    if (!avx2_only && has_avx512()) return &lsi_conv_kernels_avx512;
-    if (has_avx2()) return &lsi_conv_kernels_avx2;
+    if (!avx2_only && lsi_has_avx512()) return &lsi_conv_kernels_avx512;
+    if (lsi_has_avx2()) return &lsi_conv_kernels_avx2;
     return NULL;
 }

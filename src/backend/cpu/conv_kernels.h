@@ -26,6 +26,16 @@ typedef struct lsi_gemm_run {
     int64_t a_off, b_off, len;
 } lsi_gemm_run;
 
+/* Where one tile of results goes. */
+typedef struct lsi_wino_out {
+    float *y;
+    int64_t row, col;  /* distances in floats */
+    int rows, cols;    /* 1..4 each */
+    const float *bias; /* 16 floats or NULL */
+    lsi_conv_act act;
+    float slope;
+} lsi_wino_out;
+
 typedef struct lsi_conv_kernels {
     const char *name;
     int rows_max;   /* most rows gemm_rows takes at once */
@@ -41,6 +51,18 @@ typedef struct lsi_conv_kernels {
     void (*transpose_in)(const float *s, int64_t s_row, float *const t[16]);
     /* t[i * t_row + j] = s[j][i]: the way back. */
     void (*transpose_out)(const float *const s[16], float *t, int64_t t_row);
+
+    /* Transforms of Winograd's F(4x4, 3x3); point (i, j) of a tile is line i * 6 + j, `plane` floats apart.
+     * wino_read: 6x6 pixels (row and column distances in floats) to 36 points.
+     * wino_grad: 4x4 pixels of an output gradient to 36 points.
+     * wino_write: 36 points to 4x4 pixels, of which the first rows x cols are stored, bias and activation
+     * applied. wino_weights: a 3x3 filter, one line per tap, to 36 points; wino_dw: 36 points to a filter's
+     * gradient. */
+    void (*wino_read)(const float *x, int64_t row, int64_t col, float *v, int64_t plane);
+    void (*wino_grad)(const float *y, int64_t row, int64_t col, float *z, int64_t plane);
+    void (*wino_write)(const float *m, int64_t plane, const lsi_wino_out *o);
+    void (*wino_weights)(const float *const g[9], float *u, int64_t plane);
+    void (*wino_dw)(const float *u, int64_t plane, float *const g[9]);
 } lsi_conv_kernels;
 
 /* The best table this CPU can run, or NULL when it has neither AVX-512F nor AVX2 + FMA.

@@ -1,6 +1,7 @@
 /* conv_kernels_avx512.c: the convolution kernels compiled for AVX-512F (the build passes the flags for this
  * file only). */
 #include "backend/cpu/conv_gemm_kernel.h"
+#include "backend/cpu/conv_wino_kernel.h"
 
 const lsi_conv_kernels lsi_conv_kernels_avx512 = {
     .name = "avx512",
@@ -11,4 +12,9 @@ const lsi_conv_kernels lsi_conv_kernels_avx512 = {
     .finish = finish,
     .transpose_in = transpose_in,
     .transpose_out = transpose_out,
+    .wino_read = wino_read,
+    .wino_grad = wino_grad,
+    .wino_write = wino_write,
+    .wino_weights = wino_weights,
+    .wino_dw = wino_dw,
 };

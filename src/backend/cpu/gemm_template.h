@@ -12,9 +12,9 @@
 #include "backend/cpu/vec_transpose.h"
 
 enum {
-    VL = VW,
+    VL = LSI_VL,
     MR = GEMM_MR,
-    NR = 2 * VW,
+    NR = 2 * LSI_VL,
     KC = 256,
     NC = 16 * NR,
     A_FLOATS = KC * VL, /* one panel of A: MR <= VL rows, stored VL apart */
@@ -79,8 +79,8 @@ static void pack_b(const lsi_gemm_block *g, int64_t n, int64_t cols, int64_t l, 
 
 /* mr and nv are compile-time constants wherever this is inlined, so acc lives in registers.  Overwrites C, or
  * adds to it. */
-V_INLINE void tile(const int mr, const int nv, int64_t k, const float *a, const float *b, int64_t ldb,
-                   float *c, int64_t ldc, int64_t cols, bool add)
+LSI_INLINE void tile(const int mr, const int nv, int64_t k, const float *a, const float *b, int64_t ldb,
+                     float *c, int64_t ldc, int64_t cols, bool add)
 {
     vf acc[MR][2];
 
@@ -93,7 +93,7 @@ V_INLINE void tile(const int mr, const int nv, int64_t k, const float *a, const 
         const vf b0 = v_load(b + l * ldb), b1 = nv > 1 ? v_load(b + l * ldb + VL) : b0;
         V_UNROLL
         for (int i = 0; i < mr; i++) {
-            const vf ai = v_set(a[l * VL + i]);
+            const vf ai = v_set1(a[l * VL + i]);
             acc[i][0] = v_fma(ai, b0, acc[i][0]);
             if (nv > 1) acc[i][1] = v_fma(ai, b1, acc[i][1]);
         }
@@ -203,7 +203,7 @@ static void packed_block(const lsi_gemm_block *g)
 
 enum { DOT = 4 }; /* rows of A by rows of B at a time: 16 sums */
 
-V_INLINE void dot_tile(const int mr, const int nr, const lsi_gemm_block *g, int64_t m, int64_t n)
+LSI_INLINE void dot_tile(const int mr, const int nr, const lsi_gemm_block *g, int64_t m, int64_t n)
 {
     const lsi_gemm_problem *p = g->p;
     const float *a = g->a + m * p->lda, *b = g->b + n * p->ldb;

@@ -1,12 +1,12 @@
-/* vec_transpose.h: reordering between vectors: transposition of VW x VW floats, and interleaving. */
+/* vec_transpose.h: reordering between vectors: transposition of LSI_VL x LSI_VL floats, and interleaving. */
 #ifndef LS_BACKEND_CPU_VEC_TRANSPOSE_H
 #define LS_BACKEND_CPU_VEC_TRANSPOSE_H
 
 #include "backend/cpu/vec.h"
 
-#if VW == 16
+#if LSI_VL == 16
 
-V_INLINE void v_transpose(vf r[16])
+LSI_INLINE void v_transpose(vf r[16])
 {
     vf t[16];
 
@@ -39,19 +39,19 @@ V_INLINE void v_transpose(vf r[16])
     }
 }
 
-/* to[0..2*VW) = a0 b0 a1 b1 ... */
-V_INLINE void v_interleave(float *to, vf a, vf b)
+/* to[0..2*LSI_VL) = a0 b0 a1 b1 ... */
+LSI_INLINE void v_interleave(float *to, vf a, vf b)
 {
     const __m512i lo = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
     const __m512i hi = _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
 
     v_store(to, _mm512_permutex2var_ps(a, lo, b));
-    v_store(to + VW, _mm512_permutex2var_ps(a, hi, b));
+    v_store(to + LSI_VL, _mm512_permutex2var_ps(a, hi, b));
 }
 
 #else
 
-V_INLINE void v_transpose(vf r[8])
+LSI_INLINE void v_transpose(vf r[8])
 {
     vf t[8];
 
@@ -76,12 +76,12 @@ V_INLINE void v_transpose(vf r[8])
     for (int i = 0; i < 8; i++) r[i] = t[i];
 }
 
-V_INLINE void v_interleave(float *to, vf a, vf b)
+LSI_INLINE void v_interleave(float *to, vf a, vf b)
 {
     const vf lo = _mm256_unpacklo_ps(a, b), hi = _mm256_unpackhi_ps(a, b);
 
     v_store(to, _mm256_permute2f128_ps(lo, hi, 0x20));
-    v_store(to + VW, _mm256_permute2f128_ps(lo, hi, 0x31));
+    v_store(to + LSI_VL, _mm256_permute2f128_ps(lo, hi, 0x31));
 }
 
 #endif

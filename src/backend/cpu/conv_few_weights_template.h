@@ -1,4 +1,5 @@
-/* conv_few_weights.h: gradient of the weights between a thin and a wide map (part of conv_few_template.h).
+/* conv_few_weights_template.h: gradient of the weights between a thin and a wide map (part of
+ * conv_few_template.h).
  *
  * For a stretch of pixels, the taps of one filter row (or three rows of a 3x3 filter) times a group of
  * channels are summed in registers: each pixel's lines are loaded once and multiplied by one thin value per

@@ -1,4 +1,4 @@
-/* conv_few_to_wide.h: thin map -> wide map (part of conv_few_template.h).
+/* conv_few_to_wide_template.h: thin map -> wide map (part of conv_few_template.h).
  *
  * Up to WIDE_T neighbouring pixels of a group of channels are summed in registers: for each tap, the group's
  * weights are loaded once and multiplied by one value of the thin map per pixel. */

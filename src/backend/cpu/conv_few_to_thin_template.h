@@ -1,4 +1,4 @@
-/* conv_few_to_thin.h: wide map -> thin map, a transposed convolution (part of conv_few_template.h).
+/* conv_few_to_thin_template.h: wide map -> thin map, a transposed convolution (part of conv_few_template.h).
  *
  * The sum runs over the wide map's channels, so vectors hold neighbouring pixels instead: each row of the
  * wide map is transposed into rows per channel.  A wide row contributes to kh rows of the thin map; columns

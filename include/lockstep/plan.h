@@ -1,0 +1,96 @@
+/* plan.h: compiling a graph into a plan and running it.
+ *
+ * A plan is a fixed list of kernels over fixed memory.  Making one may be slow (kernels are timed and
+ * chosen); running one allocates nothing.  The variables of a model live in an ls_state of their own, so that
+ * a training plan and an evaluation plan can share them.  A plan, its state and its device belong to one
+ * thread at a time. */
+#ifndef LOCKSTEP_PLAN_H
+#define LOCKSTEP_PLAN_H
+
+#include "lockstep/graph.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct ls_device ls_device;
+typedef struct ls_state ls_state;
+typedef struct ls_plan ls_plan;
+
+/* Opens "cpu" or "ref" with `threads` threads (0: a default from the cores at hand); the caller owns *out. */
+ls_status ls_device_open(ls_device **out, const char *name, int threads, ls_err *err) LS_MUST_CHECK;
+void ls_device_close(ls_device *dev); /* accepts NULL; after everything that uses it is gone */
+
+/* -- variables
+ * ------------------------------------------------------------------------------------------------ */
+
+typedef struct ls_tensor {
+    const char *name;
+    ls_dtype dtype;
+    ls_shape shape;
+    void *data; /* row-major, in host memory for the CPU devices */
+    size_t bytes;
+} ls_tensor;
+
+ls_status ls_state_create(ls_state **out, ls_device *dev, ls_err *err) LS_MUST_CHECK;
+void ls_state_destroy(ls_state *s); /* accepts NULL; after every plan that uses it */
+/* Gives every variable its initial value from `seed`: a function of seed, name and element alone. */
+void ls_state_init(ls_state *s, uint64_t seed);
+int ls_state_count(const ls_state *s);
+const ls_tensor *ls_state_at(const ls_state *s, int i);
+/* NULL when there is no such variable. */
+const ls_tensor *ls_state_find(const ls_state *s, const char *name);
+
+/* -- plans
+ * ---------------------------------------------------------------------------------------------------- */
+
+/* Compiles the graph for the device.  Variables that `state` lacks are added to it (uninitialised: call
+ * ls_state_init), others must match in type and shape.  The graph is taken over and transformed, also on
+ * failure: do not use it again.  The caller owns *out. */
+ls_status ls_plan_compile_take(ls_plan **out, ls_graph *graph, ls_device *dev, ls_state *state,
+                               ls_err *err) LS_MUST_CHECK;
+void ls_plan_destroy(ls_plan *p); /* accepts NULL */
+
+/* One step.  Inputs keep their contents from step to step until they are written again. */
+void ls_plan_run(ls_plan *p);
+
+/* The memory of an input (write it before a step) or of a fetched value (read it after one); borrowed from
+ * the plan.  NULL when there is none of that name. */
+const ls_tensor *ls_plan_input(const ls_plan *p, const char *name);
+const ls_tensor *ls_plan_fetch(const ls_plan *p, const char *name);
+int ls_plan_input_count(const ls_plan *p);
+const ls_tensor *ls_plan_input_at(const ls_plan *p, int i);
+int ls_plan_fetch_count(const ls_plan *p);
+const ls_tensor *ls_plan_fetch_at(const ls_plan *p, int i);
+
+/* -- what a plan costs
+ * ------------------------------------------------------------------------------------------ */
+
+typedef struct ls_plan_memory {
+    size_t weights, gradients, optimizer, activations, scratch, comm, total;
+} ls_plan_memory;
+
+ls_plan_memory ls_plan_memory_of(const ls_plan *p);
+double ls_plan_flops(const ls_plan *p);  /* per step: matrix products, convolutions and the rest */
+uint64_t ls_plan_hash(const ls_plan *p); /* equal for equal plans; independent of device and thread count */
+
+/* One scheduled node, for listings and profiles. */
+typedef struct ls_plan_node {
+    const char *op;    /* "conv2d" */
+    const char *scope; /* layer, e.g. "layer1.0.conv1" */
+    const char *impl;  /* chosen implementation, e.g. "wino" */
+    bool backward;
+    double flops, bytes;
+    double seconds; /* measured by ls_plan_profile; 0 before */
+    ls_shape shape; /* of output 0 */
+} ls_plan_node;
+
+int ls_plan_node_count(const ls_plan *p);
+ls_plan_node ls_plan_node_at(const ls_plan *p, int i);
+/* Runs `steps` steps with a clock around every kernel and stores the median time of each. */
+ls_status ls_plan_profile(ls_plan *p, int steps, ls_err *err) LS_MUST_CHECK;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,68 @@
+/* backend.h: what a device must be able to do.
+ *
+ * A backend turns each node of a finished graph into a kernel once, at planning time (it may allocate, time
+ * candidates, and fail with a reason), and the executor then runs the kernels in order, many times (nothing
+ * of the sort any more).  `ref` is always built and serves as the oracle of the tests; other backends fall
+ * back to its kernels op by op, so that nothing is ever missing, only slow. */
+#ifndef LS_BACKEND_BACKEND_H
+#define LS_BACKEND_BACKEND_H
+
+#include "graph/graph.h"
+
+typedef struct ls_backend ls_backend;
+
+/* A device in use.  Backends embed it as their first member. */
+typedef struct ls_device ls_device;
+struct ls_device {
+    const ls_backend *backend;
+    int threads;
+};
+
+/* The memory a kernel works on; fixed when the plan is made. */
+typedef struct ls_call {
+    void *const *in;
+    void *const *out;
+    void *scratch; /* aligned to 64 bytes */
+} ls_call;
+
+typedef struct ls_kernel {
+    void (*run)(void *state, const ls_call *call); /* allocates nothing */
+    void (*destroy)(void *state);                  /* NULL: nothing to free */
+    void *state;
+    size_t scratch_bytes;
+    const char *impl; /* which implementation was chosen, for `plan` and profiles; static or owned by state */
+} ls_kernel;
+
+struct ls_backend {
+    const char *name; /* as written in settings and logs: "ref", "cpu" */
+
+    /* LS_OK when usable on this machine; otherwise says why.  Prints nothing. */
+    ls_status (*probe)(ls_err *why);
+    ls_status (*open)(ls_device **out, int threads, ls_err *err);
+    void (*close)(ls_device *dev);
+    /* One line about the device: instruction set, libraries and their versions. */
+    void (*describe)(const ls_device *dev, char *buf, size_t n);
+
+    bool fuses; /* the fusion pass runs for this backend */
+    /* The layouts in which the node's kernel wants its inputs and makes its outputs; `have` holds the layouts
+     * the inputs are in already.  NULL: plain everywhere. */
+    void (*layouts)(const ls_device *dev, const ls_graph *g, const ls_node *n, const ls_layout *have,
+                    ls_layout *in, ls_layout *out);
+    /* Chooses the kernel of one node. */
+    ls_status (*plan)(ls_device *dev, const ls_graph *g, const ls_node *n, ls_kernel *out, ls_err *err);
+    /* Whether `op` has a kernel of this backend's own (otherwise it runs the reference kernel). */
+    bool (*optimised)(const ls_op *op);
+};
+
+/* Every backend of this build, ended by NULL (registry.c: the only list). */
+extern const ls_backend *const ls_backends[];
+
+/* Opens "ref" or "cpu" with `threads` threads (0: a default from the cores at hand); the caller owns *out. */
+ls_status ls_device_open(ls_device **out, const char *name, int threads, ls_err *err) LS_MUST_CHECK;
+void ls_device_close(ls_device *dev); /* accepts NULL */
+
+/* Plans a node with its op's reference kernel; tensors must be in plain layout.  Other backends use it for
+ * ops they have no kernel for. */
+ls_status ls_ref_plan(const ls_graph *g, const ls_node *n, ls_kernel *out, ls_err *err) LS_MUST_CHECK;
+
+#endif

@@ -1,0 +1,99 @@
+/* conv_wino.h: Winograd convolution on channel-blocked maps, shared by its passes.
+ *
+ * F(4x4, 3x3) computes 4x4 results of a 3x3 stride-1 convolution from 6x6 pixels with 36 products per channel
+ * pair instead of 144.  A stride-2 convolution becomes one of stride 1 by taking the four interleaved quarter
+ * maps
+ * ("phases") of x as separate channel blocks ("space to depth"): a kernel of up to 6 taps then has at most 3
+ * in every phase.  Phases with 2 or 1 taps have transformed weights that vanish at the points 0 or infinity;
+ * those products are left out, which brings 5x5 stride 2 from 144 to 121 products per tile and 3x3 stride 2
+ * to 81. */
+#ifndef LS_BACKEND_CPU_CONV_WINO_H
+#define LS_BACKEND_CPU_CONV_WINO_H
+
+#include "backend/cpu/conv_blocked.h"
+
+enum { LSI_WINO_TILE = 4, LSI_WINO_READ = 6, LSI_WINO_POINTS = 36 };
+
+/* One axis of the problem as `phases` stride-1 problems with 3 taps. */
+typedef struct lsi_wino_axis {
+    int phases;    /* the stride: 1 or 2 */
+    int before;    /* pixels that a tile reads before its first result */
+    int tap[2][3]; /* by phase and position in the 3-tap filter: the kernel's tap, or -1 */
+    int dead[2];   /* by phase: bit i set when point i always has zero weights */
+} lsi_wino_axis;
+
+/* A map split into phases.  Virtual block v is phase `v mod phases^2` of block `v / phases^2`, or,
+ * phase_major, phase `v / blocks` of block `v mod blocks`. */
+typedef struct lsi_wino_map {
+    float *base;
+    int64_t blocks, h, w; /* of the real map */
+    int phases;
+    bool phase_major;
+} lsi_wino_map;
+
+typedef struct lsi_wino {
+    const lsi_conv_problem *p;
+    const lsi_conv_args *a;
+    const lsi_conv_kernels *k;
+    lsi_wino_axis ay, ax;
+    lsi_wino_map from, to; /* read and produced; x and y for the gradient of the weights */
+    int64_t rb, pb;        /* virtual blocks of each */
+    int64_t ty, tx, tiles; /* tiles per column and row of an image, and in the batch */
+} lsi_wino;
+
+/* Fills everything but `a` and the base pointers.  False when the problem cannot be done this way. */
+bool lsi_wino_init(lsi_wino *w, const lsi_conv_problem *p, int stride);
+
+/* Block and phase of a virtual block. */
+static inline void lsi_wino_locate(const lsi_wino_map *m, int64_t v, int64_t *block, int *qy, int *qx)
+{
+    const int q2 = m->phases * m->phases;
+    const int q = (int)(m->phase_major ? v / m->blocks : v % q2);
+
+    *block = m->phase_major ? v % m->blocks : v / q2;
+    *qy = q / m->phases;
+    *qx = q % m->phases;
+}
+
+/* Whether point xi has non-zero weights for phase (qy, qx). */
+static inline bool lsi_wino_live(const lsi_wino *w, int xi, int qy, int qx)
+{
+    return !(w->ay.dead[qy] >> (xi / LSI_WINO_READ) & 1) && !(w->ax.dead[qx] >> (xi % LSI_WINO_READ) & 1);
+}
+
+/* A tile of a map: `size` x `size` lines from virtual pixel (y0, x0) on. */
+typedef struct lsi_wino_tile {
+    float *at; /* of pixel (y0, x0), inside the map or not */
+    int64_t row, col;
+    int y_lo, y_hi, x_lo, x_hi; /* the part that lies inside the map */
+} lsi_wino_tile;
+
+lsi_wino_tile lsi_wino_tile_at(const lsi_wino_map *m, int64_t image, int64_t v, int64_t y0, int64_t x0,
+                               int size);
+/* Pixels outside the map read as zero: returns the tile itself, or a copy in `buffer` (size * size lines). */
+lsi_wino_tile lsi_wino_tile_whole(const lsi_wino_tile *t, int size, float *buffer);
+/* Image and tile row and column of tile number t. */
+static inline void lsi_wino_tile_place(const lsi_wino *w, int64_t t, int64_t *image, int64_t *ty, int64_t *tx)
+{
+    *image = t / (w->ty * w->tx);
+    *ty = t / w->tx % w->ty;
+    *tx = t % w->tx;
+}
+
+/* v[point][block][tile - t0][16] from the map that is read; `tile_n` is the room for tiles per block. */
+void lsi_wino_read_tiles(const lsi_wino *w, int64_t t0, int64_t t1, int64_t block, float *v, int64_t tile_n,
+                         int64_t plane);
+
+/* A distance of about n floats between planes that does not map all planes to the same cache sets. */
+static inline int64_t lsi_wino_plane(int64_t n)
+{
+    return n + (n / LSI_LINE % 2 == 0 ? LSI_LINE : 0);
+}
+
+/* The passes: forward and gradient of the input, and gradient of the weights. */
+size_t lsi_wino_gather_scratch(lsi_wino *w);
+void lsi_wino_gather_run(lsi_wino *w, const lsi_conv_args *a);
+size_t lsi_wino_dw_scratch(lsi_wino *w);
+void lsi_wino_dw_run(lsi_wino *w, const lsi_conv_args *a);
+
+#endif

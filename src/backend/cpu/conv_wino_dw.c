@@ -1,0 +1,189 @@
+/* conv_wino_dw.c: Winograd gradient of the weights.
+ *
+ * The adjoint of the forward pass with respect to the weights: x tiles (6x6) and y gradient tiles (4x4) go to
+ * 36 points each, per point their outer products are summed over all tiles, and the sums go back to 3x3.
+ * Tiles are taken in chunks whose points stay in the last-level cache; blocks of (input x output) channels
+ * form groups whose sums stay in the second-level cache of the thread that owns them.  Nothing is reduced
+ * between threads. */
+#include "backend/cpu/conv_wino.h"
+
+#include "base/parallel.h"
+
+#define POINT_BYTES (4 * 1024 * 1024) /* of v and z of one chunk of tiles */
+
+typedef struct job {
+    const lsi_wino *w;
+    int64_t tile_n, t0, t1; /* room per chunk, and the current chunk */
+    int64_t v_plane, z_plane;
+    int64_t gi, go, groups_i,
+        groups;     /* blocks per group along both channels; groups along input, and in all */
+    bool one_chunk; /* sums of a group die with it: one buffer per thread suffices */
+    float *v, *z, *sums;
+    int64_t sums_size; /* of one group */
+} job;
+
+static void choose_groups(job *j)
+{
+    const lsi_wino *w = j->w;
+    const int64_t threads = w->p->threads;
+
+    /* A group holds whole input blocks: all phases of each. */
+    const int64_t q2 = (int64_t)w->from.phases * w->from.phases;
+    j->gi = q2 > 1 ? q2 : lsi_min64(4, w->rb);
+    j->go = lsi_min64(4, w->pb);
+    for (;;) {
+        j->groups_i = lsi_div_ceil(w->rb, j->gi);
+        j->groups = j->groups_i * lsi_div_ceil(w->pb, j->go);
+        if (j->groups >= 4 * threads || j->groups % threads == 0) return;
+        if (j->go > 1)
+            j->go /= 2;
+        else if (j->gi > q2)
+            j->gi = lsi_max64(q2, j->gi / 2);
+        else
+            return;
+    }
+}
+
+static void job_init(job *j, const lsi_wino *w)
+{
+    const int64_t per_tile = LSI_WINO_POINTS * (w->rb + w->pb) * LSI_LINE * (int64_t)sizeof(float);
+
+    memset(j, 0, sizeof *j);
+    j->w = w;
+    const int64_t chunks = lsi_max64(1, lsi_div_ceil(w->tiles, lsi_max64(64, POINT_BYTES / per_tile)));
+    j->tile_n = lsi_max64(1, lsi_div_ceil(w->tiles, chunks));
+    j->one_chunk = j->tile_n >= w->tiles;
+    j->v_plane = lsi_wino_plane(w->rb * j->tile_n * LSI_LINE);
+    j->z_plane = lsi_wino_plane(w->pb * j->tile_n * LSI_LINE);
+    choose_groups(j);
+    j->sums_size = LSI_WINO_POINTS * j->gi * j->go * LSI_BLOCK;
+}
+
+static void job_take(job *j, lsi_bump *b)
+{
+    const int64_t buffers = j->one_chunk ? j->w->p->threads : j->groups;
+
+    j->v = lsi_bump_take(b, sizeof(float) * (size_t)(LSI_WINO_POINTS * j->v_plane));
+    j->z = lsi_bump_take(b, sizeof(float) * (size_t)(LSI_WINO_POINTS * j->z_plane));
+    j->sums = lsi_bump_take(b, sizeof(float) * (size_t)(buffers * j->sums_size));
+}
+
+static void grad_tiles(const job *j, int64_t t0, int64_t t1, int64_t block)
+{
+    const lsi_wino *w = j->w;
+    float buffer[LSI_WINO_TILE * LSI_WINO_TILE * LSI_LINE];
+
+    for (int64_t t = t0; t < t1; t++) {
+        int64_t image, ty, tx;
+        lsi_wino_tile_place(w, t, &image, &ty, &tx);
+        const lsi_wino_tile part =
+            lsi_wino_tile_at(&w->to, image, block, ty * LSI_WINO_TILE, tx * LSI_WINO_TILE, LSI_WINO_TILE);
+        const lsi_wino_tile tile = lsi_wino_tile_whole(&part, LSI_WINO_TILE, buffer);
+        float *z = j->z + (block * j->tile_n + t - j->t0) * LSI_LINE;
+        w->k->wino_grad(tile.at, tile.row, tile.col, z, j->z_plane);
+    }
+}
+
+static void points_region(int thread, int n_threads, void *arg)
+{
+    const job *j = arg;
+    const lsi_wino *w = j->w;
+    int64_t lo, hi;
+
+    ls_parallel_range(j->t1 - j->t0, thread, n_threads, &lo, &hi);
+    for (int64_t b = 0; b < w->rb; b++)
+        lsi_wino_read_tiles(w, j->t0 + lo, j->t0 + hi, b, j->v + lo * LSI_LINE, j->tile_n, j->v_plane);
+    for (int64_t b = 0; b < w->pb; b++) grad_tiles(j, j->t0 + lo, j->t0 + hi, b);
+}
+
+/* Adds the current chunk of tiles to the sums [point][output][input] of blocks o0.. and i0... */
+static void sum_group(const job *j, int64_t i0, int64_t i1, int64_t o0, int64_t o1, float *sums)
+{
+    const lsi_wino *w = j->w;
+    const lsi_gemm_run run = {0, 0, j->t1 - j->t0};
+
+    for (int xi = 0; xi < LSI_WINO_POINTS; xi++) {
+        for (int64_t o = o0; o < o1; o++) {
+            for (int64_t i = i0; i < i1; i++) {
+                int64_t block;
+                int qy, qx;
+                lsi_wino_locate(&w->from, i, &block, &qy, &qx);
+                if (!lsi_wino_live(w, xi, qy, qx)) continue;
+                w->k->gemm_outer(j->v + xi * j->v_plane + i * j->tile_n * LSI_LINE, LSI_LINE,
+                                 j->z + xi * j->z_plane + o * j->tile_n * LSI_LINE, &run, 1,
+                                 sums + ((xi * j->go + o - o0) * j->gi + i - i0) * LSI_BLOCK);
+            }
+        }
+    }
+}
+
+/* The gradient of one real pair of blocks; `sums` is that of its first phase at point 0. */
+static void finish_pair(const job *j, int64_t block_i, int64_t o, const float *sums)
+{
+    const lsi_wino *w = j->w;
+    const int q2 = w->from.phases * w->from.phases;
+    const int64_t plane = j->go * j->gi * LSI_BLOCK, taps = (int64_t)w->p->kh * w->p->kw;
+    float raw[36 * LSI_BLOCK], unused[LSI_LINE];
+
+    for (int q = 0; q < q2; q++) {
+        const int qy = q / w->from.phases, qx = q % w->from.phases;
+        for (int k = 0; k < LSI_LINE; k++) {
+            float *g[9];
+            for (int i = 0; i < 9; i++) {
+                const int ky = w->ay.tap[qy][i / 3], kx = w->ax.tap[qx][i % 3];
+                g[i] = ky < 0 || kx < 0 ? unused : raw + (ky * w->p->kw + kx) * LSI_BLOCK + k * LSI_LINE;
+            }
+            w->k->wino_dw(sums + q * LSI_BLOCK + k * LSI_LINE, plane, g);
+        }
+    }
+    lsi_weights_from_blocks(w->k, raw, LSI_BLOCK, w->a->w, w->p->ci, taps, o, block_i);
+}
+
+static void groups_region(int thread, int n_threads, void *arg)
+{
+    const job *j = arg;
+    const lsi_wino *w = j->w;
+    const int64_t q2 = (int64_t)w->from.phases * w->from.phases;
+    int64_t lo, hi;
+
+    ls_parallel_range(j->groups, thread, n_threads, &lo, &hi);
+    for (int64_t g = lo; g < hi; g++) {
+        const int64_t i0 = g % j->groups_i * j->gi, i1 = lsi_min64(w->rb, i0 + j->gi);
+        const int64_t o0 = g / j->groups_i * j->go, o1 = lsi_min64(w->pb, o0 + j->go);
+        float *sums = j->sums + (j->one_chunk ? thread : g) * j->sums_size;
+        if (j->t0 == 0) memset(sums, 0, sizeof(float) * (size_t)j->sums_size);
+        sum_group(j, i0, i1, o0, o1, sums);
+        if (j->t1 < w->tiles) continue;
+        for (int64_t o = o0; o < o1; o++)
+            for (int64_t i = i0; i < i1; i += q2)
+                finish_pair(j, i / q2, o, sums + ((o - o0) * j->gi + i - i0) * LSI_BLOCK);
+    }
+}
+
+size_t lsi_wino_dw_scratch(lsi_wino *w)
+{
+    job j;
+    lsi_bump b = {0};
+
+    job_init(&j, w);
+    job_take(&j, &b);
+    return b.used;
+}
+
+void lsi_wino_dw_run(lsi_wino *w, const lsi_conv_args *a)
+{
+    job j;
+    lsi_bump b = {.base = a->scratch};
+
+    w->a = a;
+    w->from.base = a->x;
+    w->to.base = a->y;
+    job_init(&j, w);
+    job_take(&j, &b);
+    do {
+        j.t1 = lsi_min64(w->tiles, j.t0 + j.tile_n);
+        ls_parallel_run(w->p->threads, points_region, &j);
+        ls_parallel_run(w->p->threads, groups_region, &j);
+        j.t0 = j.t1;
+    } while (j.t0 < w->tiles);
+}

@@ -1,0 +1,307 @@
+/* conv_wino_gather.c: Winograd forward and gradient of the input.
+ *
+ * Three steps: pixels to points (v), weights to points (u), per point a product of v and u over channels (m)
+ * and back to pixels.  Which of v and u is made once for all depends on which is larger.  With few channels u
+ * is shared and every thread takes its tiles in chunks whose v and m stay in its second-level cache; with
+ * many channels v is shared and every thread makes u for one chunk of produced channels at a time, so that
+ * the fourfold larger transformed weights never go to memory. */
+#include "backend/cpu/conv_wino.h"
+
+#include "base/parallel.h"
+
+#define V_CHUNK_BYTES  (400 * 1024)
+#define U_SHARED_BYTES (4 * 1024 * 1024)
+
+typedef struct job {
+    const lsi_wino *w;
+    bool v_shared;
+    int64_t tile_n;  /* tiles per chunk */
+    int64_t v_tiles; /* room for tiles in v: tile_n, or all when shared */
+    int64_t v_plane, m_plane;
+    int64_t chunks;   /* of produced blocks */
+    float *u, *v, *m; /* v or u, and m, one per thread */
+    int64_t v_size, u_size, m_size;
+    int64_t *a_off, *b_off; /* [point][read block], without dead ones; b_off for one produced block */
+    int64_t *n_terms;       /* [point] */
+} job;
+
+static int64_t round_up(int64_t n, int64_t unit)
+{
+    return lsi_div_ceil(n, unit) * unit;
+}
+
+static void job_init(job *j, const lsi_wino *w)
+{
+    const int64_t rows = w->k->rows_max;
+    const int64_t v_tile = LSI_WINO_POINTS * w->rb * LSI_LINE * (int64_t)sizeof(float);
+    const int64_t u_bytes = LSI_WINO_POINTS * w->rb * w->pb * LSI_BLOCK * (int64_t)sizeof(float);
+
+    memset(j, 0, sizeof *j);
+    j->w = w;
+    j->v_shared = u_bytes > U_SHARED_BYTES;
+    j->tile_n = lsi_max64(1, lsi_min64(8, V_CHUNK_BYTES / (v_tile * rows))) * rows;
+    if (j->v_shared) j->tile_n = lsi_max64(j->tile_n, round_up(56, rows));
+    j->tile_n = lsi_max64(1, lsi_min64(j->tile_n, w->tiles));
+    j->v_tiles = j->v_shared ? w->tiles : j->tile_n;
+    j->v_plane = lsi_wino_plane(w->rb * j->v_tiles * LSI_LINE);
+    j->m_plane = lsi_wino_plane(w->k->blocks_max * j->tile_n * LSI_LINE);
+    j->chunks = lsi_div_ceil(w->pb, w->k->blocks_max);
+    j->v_size = LSI_WINO_POINTS * j->v_plane;
+    j->m_size = LSI_WINO_POINTS * j->m_plane;
+    j->u_size = LSI_WINO_POINTS * w->rb * LSI_BLOCK * (j->v_shared ? w->k->blocks_max : w->pb);
+}
+
+static void job_take(job *j, lsi_bump *b)
+{
+    const int64_t threads = j->w->p->threads, lists = LSI_WINO_POINTS * j->w->rb;
+
+    j->u = lsi_bump_take(b, sizeof(float) * (size_t)(j->u_size * (j->v_shared ? threads : 1)));
+    j->v = lsi_bump_take(b, sizeof(float) * (size_t)(j->v_size * (j->v_shared ? 1 : threads)));
+    j->m = lsi_bump_take(b, sizeof(float) * (size_t)(j->m_size * threads));
+    j->a_off = lsi_bump_take(b, sizeof(int64_t) * (size_t)lists);
+    j->b_off = lsi_bump_take(b, sizeof(int64_t) * (size_t)(2 * lists));
+    j->n_terms = lsi_bump_take(b, sizeof(int64_t) * LSI_WINO_POINTS);
+}
+
+static void list_terms(job *j)
+{
+    const lsi_wino *w = j->w;
+    const int64_t lists = LSI_WINO_POINTS * w->rb;
+
+    for (int xi = 0; xi < LSI_WINO_POINTS; xi++) {
+        int64_t n = 0;
+        for (int64_t v = 0; v < w->rb; v++) {
+            int64_t block;
+            int qy, qx;
+            lsi_wino_locate(&w->from, v, &block, &qy, &qx);
+            if (w->from.phases > 1 && !lsi_wino_live(w, xi, qy, qx)) continue;
+            const int64_t at = xi * w->rb + n++;
+            j->a_off[at] = v * j->v_tiles * LSI_LINE;
+            j->b_off[at] = v * LSI_BLOCK;
+            j->b_off[lists + at] = 2 * v * LSI_BLOCK;
+        }
+        j->n_terms[xi] = n;
+    }
+}
+
+static int chunk_blocks(const job *j, int64_t chunk)
+{
+    return (int)lsi_min64(j->w->k->blocks_max, j->w->pb - chunk * j->w->k->blocks_max);
+}
+
+/* The nine taps of a filter for phase (qy, qx), as lines of one reduced channel; missing taps are zero. */
+static void filter_lines(const lsi_wino *w, int qy, int qx, const float *raw, const float *zero,
+                         const float *lines[9])
+{
+    for (int i = 0; i < 9; i++) {
+        const int ky = w->ay.tap[qy][i / 3], kx = w->ax.tap[qx][i % 3];
+        lines[i] = ky < 0 || kx < 0 ? zero : raw + (ky * w->p->kw + kx) * LSI_BLOCK;
+    }
+}
+
+/* The points of all filters between produced virtual block pv and real read block rb; u is the chunk's. */
+static void transform_filters(const job *j, int64_t pv, int64_t rb, float *u)
+{
+    const lsi_wino *w = j->w;
+    const int64_t chunk = pv / w->k->blocks_max;
+    const int64_t row = chunk_blocks(j, chunk) * LSI_LINE, plane = w->rb * LSI_LINE * row;
+    const int q2 = w->from.phases * w->from.phases;
+    float raw[36 * LSI_BLOCK];
+    const float zero[LSI_LINE] = {0};
+    unsigned char used[36];
+    int64_t block;
+    int qy, qx;
+
+    lsi_wino_locate(&w->to, pv, &block, &qy, &qx);
+    const lsi_weight_block b = {.w = w->a->w,
+                                .ci = w->p->ci,
+                                .taps = (int64_t)w->p->kh * w->p->kw,
+                                .used = used,
+                                .to = raw,
+                                .to_tap = LSI_BLOCK,
+                                .to_row = LSI_LINE};
+    memset(used, w->to.phases == 1, sizeof used);
+    if (w->to.phases > 1) {
+        for (int i = 0; i < 9; i++) {
+            const int ky = w->ay.tap[qy][i / 3], kx = w->ax.tap[qx][i % 3];
+            if (ky >= 0 && kx >= 0) used[ky * w->p->kw + kx] = 1;
+        }
+    }
+    if (w->p->pass == LSI_CONV_FWD)
+        lsi_weights_fwd(w->k, &b, block, rb);
+    else
+        lsi_weights_dx(&b, rb, block);
+    for (int q = 0; q < q2; q++) {
+        const float *g[9];
+        float *to = u + (rb * q2 + q) * LSI_LINE * row + (pv - chunk * w->k->blocks_max) * LSI_LINE;
+        if (q2 > 1)
+            filter_lines(w, q / w->from.phases, q % w->from.phases, raw, zero, g);
+        else
+            filter_lines(w, qy, qx, raw, zero, g);
+        for (int k = 0; k < LSI_LINE; k++) {
+            w->k->wino_weights(g, to + k * row, plane);
+            for (int i = 0; i < 9; i++) g[i] += g[i] == zero ? 0 : LSI_LINE;
+        }
+    }
+}
+
+static bool chunk_live(const lsi_wino *w, int xi, int64_t pv0, int blocks)
+{
+    if (w->to.phases == 1) return true;
+    for (int j = 0; j < blocks; j++) {
+        int64_t block;
+        int qy, qx;
+        lsi_wino_locate(&w->to, pv0 + j, &block, &qy, &qx);
+        if (lsi_wino_live(w, xi, qy, qx)) return true;
+    }
+    return false;
+}
+
+/* m[point][block][tile][16] of one chunk of produced blocks and `n` tiles, whose v starts at `v`. */
+static void multiply(const job *j, int64_t chunk, const float *u, const float *v, int64_t n, float *m)
+{
+    const lsi_wino *w = j->w;
+    const int blocks = chunk_blocks(j, chunk);
+    const int64_t u_plane = w->rb * LSI_BLOCK * blocks;
+    const int64_t strips = lsi_div_ceil(n, w->k->rows_max);
+
+    for (int xi = 0; xi < LSI_WINO_POINTS; xi++) {
+        lsi_gemm_rows r = {
+            .b = u + xi * u_plane,
+            .a_off = j->a_off + xi * w->rb,
+            .b_off = j->b_off + (blocks - 1) * LSI_WINO_POINTS * w->rb + xi * w->rb,
+            .n_terms = chunk_live(w, xi, chunk * w->k->blocks_max, blocks) ? j->n_terms[xi] : 0,
+            .c_row = LSI_LINE,
+            .c_block = j->tile_n * LSI_LINE,
+        };
+        for (int64_t s = 0; s < strips; s++) {
+            const int64_t m0 = n * s / strips, m1 = n * (s + 1) / strips;
+            r.a = v + xi * j->v_plane + m0 * LSI_LINE;
+            r.c = m + xi * j->m_plane + m0 * LSI_LINE;
+            w->k->gemm_rows((int)(m1 - m0), blocks, LSI_LINE, &r);
+        }
+    }
+}
+
+static void write_tiles(const job *j, int64_t pv, int64_t t0, int64_t t1, const float *m)
+{
+    const lsi_wino *w = j->w;
+    const lsi_conv_problem *p = w->p;
+    int64_t block;
+    int qy, qx;
+
+    lsi_wino_locate(&w->to, pv, &block, &qy, &qx);
+    lsi_wino_out o = {
+        .bias = p->has_bias ? w->a->bias + block * LSI_LINE : NULL, .act = p->act, .slope = p->slope};
+    for (int64_t t = t0; t < t1; t++) {
+        int64_t image, ty, tx;
+        lsi_wino_tile_place(w, t, &image, &ty, &tx);
+        const lsi_wino_tile tile =
+            lsi_wino_tile_at(&w->to, image, pv, ty * LSI_WINO_TILE, tx * LSI_WINO_TILE, LSI_WINO_TILE);
+        o.y = tile.at;
+        o.row = tile.row;
+        o.col = tile.col;
+        o.rows = tile.y_hi;
+        o.cols = tile.x_hi;
+        w->k->wino_write(m + (t - t0) * LSI_LINE, j->m_plane, &o);
+    }
+}
+
+static void produce(const job *j, int64_t chunk, const float *u, const float *v, int64_t t0, int64_t t1,
+                    float *m)
+{
+    multiply(j, chunk, u, v, t1 - t0, m);
+    for (int b = 0; b < chunk_blocks(j, chunk); b++)
+        write_tiles(j, chunk * j->w->k->blocks_max + b, t0, t1, m + b * j->tile_n * LSI_LINE);
+}
+
+/* u shared: all filters first ... */
+static void filters_region(int thread, int n_threads, void *arg)
+{
+    const job *j = arg;
+    const lsi_wino *w = j->w;
+    const int64_t rb_n = w->from.blocks;
+    int64_t lo, hi;
+
+    ls_parallel_range(w->pb * rb_n, thread, n_threads, &lo, &hi);
+    for (int64_t i = lo; i < hi; i++) {
+        const int64_t pv = i / rb_n, first = pv / w->k->blocks_max * w->k->blocks_max;
+        transform_filters(j, pv, i % rb_n, j->u + first * LSI_WINO_POINTS * w->rb * LSI_BLOCK);
+    }
+}
+
+/* ... then each thread its tiles. */
+static void tiles_region(int thread, int n_threads, void *arg)
+{
+    const job *j = arg;
+    const lsi_wino *w = j->w;
+    float *v = j->v + j->v_size * thread, *m = j->m + j->m_size * thread;
+    int64_t lo, hi;
+
+    ls_parallel_range(w->tiles, thread, n_threads, &lo, &hi);
+    for (int64_t t0 = lo; t0 < hi; t0 += j->tile_n) {
+        const int64_t t1 = lsi_min64(hi, t0 + j->tile_n);
+        for (int64_t b = 0; b < w->rb; b++) lsi_wino_read_tiles(w, t0, t1, b, v, j->v_tiles, j->v_plane);
+        for (int64_t c = 0; c < j->chunks; c++) {
+            const int64_t first = c * w->k->blocks_max;
+            produce(j, c, j->u + first * LSI_WINO_POINTS * w->rb * LSI_BLOCK, v, t0, t1, m);
+        }
+    }
+}
+
+/* v shared: all pixels first ... */
+static void pixels_region(int thread, int n_threads, void *arg)
+{
+    const job *j = arg;
+    const lsi_wino *w = j->w;
+    int64_t lo, hi;
+
+    ls_parallel_range(w->tiles, thread, n_threads, &lo, &hi);
+    for (int64_t b = 0; b < w->rb; b++)
+        lsi_wino_read_tiles(w, lo, hi, b, j->v + lo * LSI_LINE, j->v_tiles, j->v_plane);
+}
+
+/* ... then each thread its produced channels. */
+static void channels_region(int thread, int n_threads, void *arg)
+{
+    const job *j = arg;
+    const lsi_wino *w = j->w;
+    float *u = j->u + j->u_size * thread, *m = j->m + j->m_size * thread;
+    int64_t lo, hi;
+
+    ls_parallel_range(j->chunks, thread, n_threads, &lo, &hi);
+    for (int64_t c = lo; c < hi; c++) {
+        for (int b = 0; b < chunk_blocks(j, c); b++)
+            for (int64_t rb = 0; rb < w->from.blocks; rb++)
+                transform_filters(j, c * w->k->blocks_max + b, rb, u);
+        for (int64_t t0 = 0; t0 < w->tiles; t0 += j->tile_n)
+            produce(j, c, u, j->v + t0 * LSI_LINE, t0, lsi_min64(w->tiles, t0 + j->tile_n), m);
+    }
+}
+
+size_t lsi_wino_gather_scratch(lsi_wino *w)
+{
+    job j;
+    lsi_bump b = {0};
+
+    job_init(&j, w);
+    job_take(&j, &b);
+    return b.used;
+}
+
+void lsi_wino_gather_run(lsi_wino *w, const lsi_conv_args *a)
+{
+    job j;
+    lsi_bump b = {.base = a->scratch};
+    const bool fwd = w->p->pass == LSI_CONV_FWD;
+
+    if (w->tiles == 0) return;
+    w->a = a;
+    w->from.base = fwd ? a->x : a->y;
+    w->to.base = fwd ? a->y : a->x;
+    job_init(&j, w);
+    job_take(&j, &b);
+    list_terms(&j);
+    ls_parallel_run(w->p->threads, j.v_shared ? pixels_region : filters_region, &j);
+    ls_parallel_run(w->p->threads, j.v_shared ? channels_region : tiles_region, &j);
+}

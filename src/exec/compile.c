@@ -1,0 +1,165 @@
+/* compile.c: from a graph to a plan: passes, kernels, memory, pointers. */
+#include <stdio.h>
+#include <string.h>
+
+#include "exec/plan_internal.h"
+
+/* Binds the pass to the backend without the pass knowing what a backend is. */
+static void query_layouts(const void *ctx, const ls_graph *g, const ls_node *n, const ls_layout *have,
+                          ls_layout *in, ls_layout *out)
+{
+    const ls_device *dev = ctx;
+
+    dev->backend->layouts(dev, g, n, have, in, out);
+}
+
+static ls_status run_passes(ls_plan *p, ls_err *err)
+{
+    ls_graph *g = p->graph;
+
+    ls_pass_dead(g);
+    p->hash = lsi_plan_hash(g); /* before the device has its say: ranks on different devices must agree */
+    if (p->dev->backend->fuses) ls_pass_fuse(g);
+    if (p->dev->backend->layouts != NULL) ls_pass_layout(g, query_layouts, p->dev);
+    ls_pass_versions(g);
+    ls_pass_dead(g);
+    if (ls_graph_status(g, err) != LS_OK) return g->err.status;
+    return ls_pass_schedule(g, &p->schedule, err);
+}
+
+static ls_status plan_kernels(ls_plan *p, ls_err *err)
+{
+    p->steps = ls_alloc(LS_MEM_PLAN, sizeof *p->steps * ((size_t)p->schedule.n + 1));
+    if (p->steps == NULL) return ls_fail(err, LS_NOMEM, "plan: no memory");
+    for (int32_t i = 0; i < p->schedule.n; i++) {
+        const ls_node *n = p->graph->nodes[p->schedule.order[i]];
+        ls_status st = p->dev->backend->plan(p->dev, p->graph, n, &p->steps[i].kernel, err);
+        p->steps[i].node = n;
+        if (st != LS_OK) return ls_fail_in(err, st, "plan: %s \"%s\"", n->op->name, n->scope);
+    }
+    return LS_OK;
+}
+
+static ls_status plan_memory(ls_plan *p, ls_err *err)
+{
+    const ls_graph *g = p->graph;
+    size_t *bytes = ls_alloc(LS_MEM_PLAN, sizeof *bytes * ((size_t)g->n_values + 1));
+    size_t *scratch = ls_alloc(LS_MEM_PLAN, sizeof *scratch * ((size_t)p->schedule.n + 1));
+    ls_status st = LS_OK;
+
+    if (bytes == NULL || scratch == NULL) {
+        st = ls_fail(err, LS_NOMEM, "plan: no memory");
+        goto out;
+    }
+    for (int32_t i = 0; i < g->n_values; i++)
+        bytes[i] = (size_t)ls_shape_count(g->values[i]->shape) * ls_dtype_size(g->values[i]->dtype);
+    for (int32_t i = 0; i < p->schedule.n; i++) scratch[i] = p->steps[i].kernel.scratch_bytes;
+    LS_TRY(ls_pass_memory(g, &p->schedule, bytes, scratch, &p->memory, err));
+    p->arena = ls_alloc(LS_MEM_TENSOR, p->memory.arena_bytes);
+    if (p->arena == NULL)
+        st = ls_fail(err, LS_NOMEM, "plan: %zu bytes for one step cannot be had", p->memory.arena_bytes);
+out:
+    ls_free(bytes);
+    ls_free(scratch);
+    return st;
+}
+
+/* Where value v lives; the same for every step, which is why pointers can be stored. */
+static void *address(const ls_plan *p, const int *state_index, int32_t v)
+{
+    if (p->memory.var[v] >= 0) return lsi_state_entry(p->state, state_index[p->memory.var[v]])->data;
+    return p->memory.offset[v] == LS_IN_STATE ? NULL : p->arena + p->memory.offset[v];
+}
+
+static ls_status resolve_pointers(ls_plan *p, const int *state_index, ls_err *err)
+{
+    size_t total = 0, at = 0;
+
+    for (int32_t i = 0; i < p->schedule.n; i++)
+        total += (size_t)p->steps[i].node->n_in + (size_t)p->steps[i].node->n_out;
+    p->pointers = ls_alloc(LS_MEM_PLAN, sizeof *p->pointers * (total + 1));
+    if (p->pointers == NULL) return ls_fail(err, LS_NOMEM, "plan: no memory");
+    for (int32_t i = 0; i < p->schedule.n; i++) {
+        const ls_node *n = p->steps[i].node;
+        void **in = p->pointers + at, **out = in + n->n_in;
+        for (int k = 0; k < n->n_in; k++) in[k] = address(p, state_index, n->in[k]);
+        for (int k = 0; k < n->n_out; k++) out[k] = address(p, state_index, n->out[k]);
+        p->steps[i].call = (ls_call){in, out, p->arena + p->memory.scratch[i]};
+        at += (size_t)n->n_in + (size_t)n->n_out;
+    }
+    return LS_OK;
+}
+
+static ls_status list_tensors(ls_plan *p, const int *state_index, ls_err *err)
+{
+    const ls_graph *g = p->graph;
+
+    p->inputs = ls_alloc(LS_MEM_PLAN, sizeof *p->inputs * ((size_t)g->n_values + 1));
+    p->fetches = ls_alloc(LS_MEM_PLAN, sizeof *p->fetches * ((size_t)g->n_values + 1));
+    if (p->inputs == NULL || p->fetches == NULL) return ls_fail(err, LS_NOMEM, "plan: no memory");
+    for (int32_t i = 0; i < g->n_values; i++) {
+        const ls_vinfo *v = g->values[i];
+        ls_tensor t = {v->name, v->dtype, v->shape, NULL,
+                       (size_t)ls_shape_count(v->shape) * ls_dtype_size(v->dtype)};
+        if (v->kind != LS_VALUE_INPUT && !v->fetch) continue;
+        t.data = address(p, state_index, i);
+        if (v->kind == LS_VALUE_INPUT) p->inputs[p->n_inputs++] = t;
+        if (v->fetch) p->fetches[p->n_fetches++] = t;
+    }
+    return LS_OK;
+}
+
+static void count_state_bytes(ls_plan *p)
+{
+    for (int32_t i = 0; i < p->graph->n_vars; i++) {
+        const ls_vinfo *v = p->graph->values[p->graph->vars[i]->first];
+        p->state_bytes[v->category] += (size_t)ls_shape_count(v->shape) * ls_dtype_size(v->dtype);
+    }
+}
+
+ls_status ls_plan_compile_take(ls_plan **out, ls_graph *graph, ls_device *dev, ls_state *state, ls_err *err)
+{
+    ls_status st = LS_OK;
+    ls_plan *p = ls_alloc(LS_MEM_PLAN, sizeof *p);
+    int *state_index = ls_alloc(LS_MEM_PLAN, sizeof *state_index * ((size_t)graph->n_vars + 1));
+
+    *out = NULL;
+    if (p == NULL || state_index == NULL) {
+        ls_graph_destroy(graph);
+        st = ls_fail(err, LS_NOMEM, "plan: no memory");
+        goto out;
+    }
+    p->graph = graph;
+    p->dev = dev;
+    p->state = state;
+    LS_TRY(ls_graph_status(graph, err));
+    LS_TRY(lsi_state_bind(state, graph, state_index, err));
+    LS_TRY(run_passes(p, err));
+    LS_TRY(plan_kernels(p, err));
+    LS_TRY(plan_memory(p, err));
+    LS_TRY(resolve_pointers(p, state_index, err));
+    LS_TRY(list_tensors(p, state_index, err));
+    count_state_bytes(p);
+    *out = p;
+    p = NULL;
+out:
+    ls_plan_destroy(p);
+    ls_free(state_index);
+    return st;
+}
+
+void ls_plan_destroy(ls_plan *p)
+{
+    if (p == NULL) return;
+    for (int32_t i = 0; p->steps != NULL && i < p->schedule.n; i++)
+        if (p->steps[i].kernel.destroy != NULL) p->steps[i].kernel.destroy(p->steps[i].kernel.state);
+    ls_free(p->steps);
+    ls_free(p->pointers);
+    ls_free(p->inputs);
+    ls_free(p->fetches);
+    ls_free(p->arena);
+    ls_schedule_release(&p->schedule);
+    ls_memory_release(&p->memory);
+    ls_graph_destroy(p->graph);
+    ls_free(p);
+}

@@ -1,0 +1,153 @@
+/* plan.c: running a plan, and what can be asked about one. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "base/clock.h"
+#include "exec/plan_internal.h"
+
+void ls_plan_run(ls_plan *p)
+{
+    for (int32_t i = 0; i < p->schedule.n; i++) {
+        const lsi_step *s = &p->steps[i];
+        s->kernel.run(s->kernel.state, &s->call);
+    }
+}
+
+static const ls_tensor *find(const ls_tensor *t, int n, const char *name)
+{
+    for (int i = 0; i < n; i++)
+        if (strcmp(t[i].name, name) == 0) return &t[i];
+    return NULL;
+}
+
+const ls_tensor *ls_plan_input(const ls_plan *p, const char *name)
+{
+    return find(p->inputs, p->n_inputs, name);
+}
+
+const ls_tensor *ls_plan_fetch(const ls_plan *p, const char *name)
+{
+    return find(p->fetches, p->n_fetches, name);
+}
+
+int ls_plan_input_count(const ls_plan *p)
+{
+    return p->n_inputs;
+}
+
+const ls_tensor *ls_plan_input_at(const ls_plan *p, int i)
+{
+    return i >= 0 && i < p->n_inputs ? &p->inputs[i] : NULL;
+}
+
+int ls_plan_fetch_count(const ls_plan *p)
+{
+    return p->n_fetches;
+}
+
+const ls_tensor *ls_plan_fetch_at(const ls_plan *p, int i)
+{
+    return i >= 0 && i < p->n_fetches ? &p->fetches[i] : NULL;
+}
+
+ls_plan_memory ls_plan_memory_of(const ls_plan *p)
+{
+    size_t c[LS_CAT_N], total = 0;
+
+    for (int i = 0; i < LS_CAT_N; i++) {
+        c[i] = p->memory.by_category[i] + p->state_bytes[i];
+        total += c[i];
+    }
+    return (ls_plan_memory){c[LS_CAT_WEIGHT],
+                            c[LS_CAT_GRADIENT],
+                            c[LS_CAT_OPTIMIZER],
+                            c[LS_CAT_ACTIVATION],
+                            c[LS_CAT_SCRATCH],
+                            c[LS_CAT_COMM],
+                            total};
+}
+
+double ls_plan_flops(const ls_plan *p)
+{
+    double sum = 0;
+
+    for (int32_t i = 0; i < p->schedule.n; i++) sum += ls_node_flops(p->graph, p->steps[i].node);
+    return sum;
+}
+
+uint64_t ls_plan_hash(const ls_plan *p)
+{
+    return p->hash;
+}
+
+uint64_t lsi_plan_hash(const ls_graph *g)
+{
+    uint64_t h = 0;
+
+    for (int32_t i = 0; i < g->n_nodes; i++) {
+        const ls_node *n = g->nodes[i];
+        char text[1024], shape[LS_SHAPE_TEXT];
+        if (n->dead) continue;
+        ls_node_text(n, text, sizeof text);
+        h = XXH3_64bits_withSeed(text, strlen(text), h);
+        for (int k = 0; k < n->n_in + n->n_out; k++) {
+            const ls_vinfo *v = g->values[k < n->n_in ? n->in[k] : n->out[k - n->n_in]];
+            snprintf(text, sizeof text, "%s%s", ls_dtype_name(v->dtype), ls_shape_text(v->shape, shape));
+            h = XXH3_64bits_withSeed(text, strlen(text), h);
+        }
+    }
+    return h;
+}
+
+int ls_plan_node_count(const ls_plan *p)
+{
+    return p->schedule.n;
+}
+
+ls_plan_node ls_plan_node_at(const ls_plan *p, int i)
+{
+    const lsi_step *s = &p->steps[i];
+
+    return (ls_plan_node){s->node->op->name,
+                          s->node->scope,
+                          s->kernel.impl,
+                          s->node->backward,
+                          ls_node_flops(p->graph, s->node),
+                          ls_node_bytes(p->graph, s->node),
+                          s->seconds,
+                          *ls_node_out_shape(p->graph, s->node, 0)};
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+ls_status ls_plan_profile(ls_plan *p, int steps, ls_err *err)
+{
+    int32_t n = p->schedule.n;
+    double *t = ls_alloc(LS_MEM_PLAN, sizeof *t * ((size_t)n * (size_t)steps + 1));
+
+    if (t == NULL) return ls_fail(err, LS_NOMEM, "profile: no memory");
+    for (int k = 0; k < steps; k++) {
+        double before = ls_clock_seconds();
+        for (int32_t i = 0; i < n; i++) {
+            double after;
+            p->steps[i].kernel.run(p->steps[i].kernel.state, &p->steps[i].call);
+            after = ls_clock_seconds();
+            t[(size_t)i * (size_t)steps + (size_t)k] = after - before;
+            before = after;
+        }
+    }
+    for (int32_t i = 0; i < n; i++) {
+        double *row = t + (size_t)i * (size_t)steps;
+        qsort(row, (size_t)steps, sizeof *row, by_value);
+        p->steps[i].seconds = row[steps / 2];
+    }
+    ls_free(t);
+    return LS_OK;
+}

@@ -1,0 +1,33 @@
+/* plan_internal.h: the inside of a plan, shared by the files of exec. */
+#ifndef LS_EXEC_PLAN_INTERNAL_H
+#define LS_EXEC_PLAN_INTERNAL_H
+
+#include "exec/state.h"
+#include "passes/passes.h"
+
+typedef struct lsi_step {
+    ls_kernel kernel;
+    ls_call call;
+    const ls_node *node;
+    double seconds;
+} lsi_step;
+
+struct ls_plan {
+    ls_graph *graph;
+    ls_device *dev;
+    ls_state *state;
+    ls_schedule schedule;
+    ls_memory memory;
+    char *arena;
+    lsi_step *steps; /* schedule.n of them */
+    void **pointers; /* in/out arrays of all calls, one block */
+    ls_tensor *inputs, *fetches;
+    int n_inputs, n_fetches;
+    size_t state_bytes[LS_CAT_N];
+    uint64_t hash;
+};
+
+/* A hash over the listing of the live nodes, their attributes, types and shapes. */
+uint64_t lsi_plan_hash(const ls_graph *g);
+
+#endif

@@ -1,0 +1,172 @@
+/* state.c: memory and initial values of variables.
+ *
+ * Initial values are drawn with the counter-based generator from seed, variable name and element number, so
+ * that they depend neither on the order of layers nor on ranks or threads. */
+#include "exec/state.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/rng.h"
+
+typedef struct entry {
+    ls_tensor t;
+    ls_init init;
+    ls_var_role role;
+} entry;
+
+struct ls_state {
+    ls_device *dev;
+    entry **entries;
+    int n, cap;
+};
+
+ls_status ls_state_create(ls_state **out, ls_device *dev, ls_err *err)
+{
+    ls_state *s = ls_alloc(LS_MEM_PLAN, sizeof *s);
+
+    *out = s;
+    if (s == NULL) return ls_fail(err, LS_NOMEM, "state: no memory");
+    s->dev = dev;
+    return LS_OK;
+}
+
+static void entry_destroy(entry *e)
+{
+    if (e == NULL) return;
+    ls_free((char *)e->t.name);
+    ls_free(e->t.data);
+    ls_free(e);
+}
+
+void ls_state_destroy(ls_state *s)
+{
+    if (s == NULL) return;
+    for (int i = 0; i < s->n; i++) entry_destroy(s->entries[i]);
+    ls_free(s->entries);
+    ls_free(s);
+}
+
+int ls_state_count(const ls_state *s)
+{
+    return s->n;
+}
+
+const ls_tensor *ls_state_at(const ls_state *s, int i)
+{
+    return i >= 0 && i < s->n ? &s->entries[i]->t : NULL;
+}
+
+ls_tensor *lsi_state_entry(ls_state *s, int i)
+{
+    return &s->entries[i]->t;
+}
+
+static int find(const ls_state *s, const char *name)
+{
+    for (int i = 0; i < s->n; i++)
+        if (strcmp(s->entries[i]->t.name, name) == 0) return i;
+    return -1;
+}
+
+const ls_tensor *ls_state_find(const ls_state *s, const char *name)
+{
+    int i = find(s, name);
+
+    return i < 0 ? NULL : &s->entries[i]->t;
+}
+
+static ls_status add_entry(ls_state *s, const ls_var *var, const ls_vinfo *v, ls_err *err)
+{
+    entry *e = ls_alloc(LS_MEM_PLAN, sizeof *e);
+    size_t bytes = (size_t)ls_shape_count(v->shape) * ls_dtype_size(v->dtype);
+
+    if (s->n == s->cap) {
+        int cap = s->cap * 2 + 64;
+        void *p = ls_realloc(LS_MEM_PLAN, s->entries, sizeof *s->entries * (size_t)cap);
+        if (p == NULL) {
+            ls_free(e);
+            return ls_fail(err, LS_NOMEM, "state: no memory");
+        }
+        s->entries = p;
+        s->cap = cap;
+    }
+    if (e != NULL) {
+        e->t = (ls_tensor){ls_strdup(LS_MEM_PLAN, var->name), v->dtype, v->shape,
+                           ls_alloc(LS_MEM_TENSOR, bytes), bytes};
+        e->init = var->init;
+        e->role = var->role;
+    }
+    if (e == NULL || e->t.name == NULL || e->t.data == NULL) {
+        entry_destroy(e);
+        return ls_fail(err, LS_NOMEM, "state: no memory for variable \"%s\" (%zu bytes)", var->name, bytes);
+    }
+    s->entries[s->n++] = e;
+    return LS_OK;
+}
+
+ls_status lsi_state_bind(ls_state *s, const ls_graph *g, int *index, ls_err *err)
+{
+    char have[LS_SHAPE_TEXT], want[LS_SHAPE_TEXT];
+
+    for (int32_t i = 0; i < g->n_vars; i++) {
+        const ls_vinfo *v = g->values[g->vars[i]->first];
+        const ls_tensor *t;
+        index[i] = find(s, g->vars[i]->name);
+        if (index[i] < 0) {
+            ls_status st = add_entry(s, g->vars[i], v, err);
+            if (st != LS_OK) return st;
+            index[i] = s->n - 1;
+        }
+        t = &s->entries[index[i]]->t;
+        if (t->dtype != v->dtype || !ls_shape_equal(t->shape, v->shape))
+            return ls_fail(err, LS_INVALID, "variable \"%s\" is %s %s in the state but %s %s in the graph",
+                           t->name, ls_dtype_name(t->dtype), ls_shape_text(t->shape, have),
+                           ls_dtype_name(v->dtype), ls_shape_text(v->shape, want));
+    }
+    return LS_OK;
+}
+
+/* -- initial values
+ * --------------------------------------------------------------------------------------------- */
+
+static double draw(const ls_init *init, const ls_rng_key *key, uint32_t stream, uint64_t i)
+{
+    switch (init->kind) {
+    case LS_INIT_CONST: return init->a;
+    case LS_INIT_UNIFORM:
+        return init->a * (2.0 * (double)ls_rng_uniform(ls_rng_word(key, stream, 0, i)) - 1.0);
+    default: break;
+    }
+    /* The try number takes the place of the sample index, so that redraws are independent. */
+    for (uint32_t attempt = 0;; attempt++) {
+        double z = ls_rng_normal(ls_rng_word(key, stream, attempt, i / 2 * 2),
+                                 ls_rng_word(key, stream, attempt, i / 2 * 2 + 1), (int)(i % 2));
+        if (init->kind == LS_INIT_NORMAL || fabs(z) <= 2.0) return init->a * z;
+    }
+}
+
+static void store(void *data, ls_dtype t, int64_t i, double x)
+{
+    switch (t) {
+    case LS_F32: ((float *)data)[i] = (float)x; break;
+    case LS_BF16: ((uint16_t *)data)[i] = ls_bf16_from_f32((float)x); break;
+    case LS_F16: ((uint16_t *)data)[i] = ls_f16_from_f32((float)x); break;
+    case LS_F64: ((double *)data)[i] = x; break;
+    case LS_I32: ((int32_t *)data)[i] = (int32_t)x; break;
+    default: ((uint8_t *)data)[i] = (uint8_t)x; break;
+    }
+}
+
+void ls_state_init(ls_state *s, uint64_t seed)
+{
+    ls_rng_key key = {(uint32_t)seed, (uint32_t)(seed >> 32), 0, 0};
+
+    for (int k = 0; k < s->n; k++) {
+        const entry *e = s->entries[k];
+        uint32_t stream = ls_rng_stream(e->t.name);
+        int64_t count = ls_shape_count(e->t.shape);
+        for (int64_t i = 0; i < count; i++)
+            store(e->t.data, e->t.dtype, i, draw(&e->init, &key, stream, (uint64_t)i));
+    }
+}

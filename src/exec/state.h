@@ -1,0 +1,12 @@
+/* state.h (internal): the variables of a model: weights, running statistics, optimiser state. */
+#ifndef LS_EXEC_STATE_H
+#define LS_EXEC_STATE_H
+
+#include "backend/backend.h"
+#include "lockstep/plan.h"
+
+/* Finds or adds each variable of `g`; index[i] receives the entry of variable i. */
+ls_status lsi_state_bind(ls_state *s, const ls_graph *g, int *index, ls_err *err) LS_MUST_CHECK;
+ls_tensor *lsi_state_entry(ls_state *s, int i);
+
+#endif

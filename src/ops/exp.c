@@ -1,0 +1,33 @@
+/* exp: y = e^x. */
+#include "ops/pointwise_rules.h"
+
+#include <math.h>
+
+static double eval(double a, double b, const double *p)
+{
+    (void)b;
+    (void)p;
+    return exp(a);
+}
+
+static void grad(ls_grad_call *c)
+{
+    if (c->want[0]) c->din[0] = ls_mul(c->dout[0], c->out[0]);
+}
+
+const ls_op ls_op_exp = {
+    .name = "exp",
+    .min_in = 1,
+    .max_in = 1,
+    .n_out = 1,
+    .flags = LS_OP_INPLACE,
+    .pw = LS_PW_EXP,
+    .infer = lsi_infer_unary,
+    .grad = grad,
+    .pw_eval = eval,
+};
+
+ls_value ls_exp(ls_value x)
+{
+    return lsi_add_unary(&ls_op_exp, x, 0, 0);
+}

@@ -1,0 +1,33 @@
+/* tanh_grad: dx = dy * (1 - y^2); y is the output of tanh. */
+#include "ops/pointwise_rules.h"
+
+static double eval(double dy, double y, const double *p)
+{
+    (void)p;
+    return dy * (1 - y * y);
+}
+
+static void grad(ls_grad_call *c)
+{
+    ls_value ddx = c->dout[0], dy = c->in[0], y = c->in[1];
+
+    if (c->want[0]) c->din[0] = ls_sum_to(ls_tanh_grad(ddx, y), ls_value_shape(dy));
+    if (c->want[1]) c->din[1] = ls_sum_to(ls_mul(ls_mul(ddx, dy), ls_scale(y, -2)), ls_value_shape(y));
+}
+
+const ls_op ls_op_tanh_grad = {
+    .name = "tanh_grad",
+    .min_in = 2,
+    .max_in = 2,
+    .n_out = 1,
+    .flags = LS_OP_INPLACE,
+    .pw = LS_PW_TANH_GRAD,
+    .infer = lsi_infer_binary,
+    .grad = grad,
+    .pw_eval = eval,
+};
+
+ls_value ls_tanh_grad(ls_value dy, ls_value y)
+{
+    return lsi_add_binary(&ls_op_tanh_grad, dy, y, 0);
+}

@@ -1,0 +1,255 @@
+/* memory.c: one arena; offsets from lifetimes.
+ *
+ * 1. Values that share memory are joined into one buffer: views, the versions of a variable, and results that
+ * may be written over an operand that dies in the same node.
+ * 2. A buffer lives from the node that makes it to the last that reads it; inputs and fetched values live for
+ *    the whole step, since the host touches them before and after.
+ * 3. Buffers, largest first, take the lowest gap among the buffers they overlap in time. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "passes/passes.h"
+
+#define ALIGN 64
+
+typedef struct buffer {
+    size_t bytes, offset;
+    int32_t first, last; /* positions in the schedule, inclusive */
+    ls_category category;
+    bool placed;
+} buffer;
+
+typedef struct planner {
+    const ls_graph *g;
+    const ls_schedule *s;
+    const size_t *value_bytes;
+    int32_t *of_value; /* buffer of each value, or -1: in a variable, or never used */
+    int32_t *var;      /* variable whose memory the value is in, or -1 */
+    int32_t *last_use; /* last position that reads each value */
+    buffer *b;
+    int32_t n;
+} planner;
+
+static size_t aligned(size_t bytes)
+{
+    return (bytes + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+/* Every use of a view is a use of what it views. */
+static int32_t storage_of(const ls_graph *g, int32_t value)
+{
+    for (;;) {
+        int32_t node = g->values[value]->node;
+        if (node < 0 || !(g->nodes[node]->op->flags & LS_OP_VIEW)) return value;
+        value = g->nodes[node]->in[0];
+    }
+}
+
+static void find_last_uses(planner *p)
+{
+    const ls_graph *g = p->g;
+
+    for (int32_t i = 0; i < g->n_values; i++) p->last_use[i] = -1;
+    for (int32_t pos = 0; pos < p->s->n; pos++) {
+        const ls_node *n = g->nodes[p->s->order[pos]];
+        for (int k = 0; k < n->n_in; k++) p->last_use[storage_of(g, n->in[k])] = pos;
+    }
+    for (int32_t i = 0; i < g->n_values; i++)
+        if (g->values[i]->fetch || g->values[i]->kind == LS_VALUE_INPUT)
+            p->last_use[storage_of(g, i)] = p->s->n;
+}
+
+static int32_t new_buffer(planner *p, size_t bytes, int32_t first, int32_t last, ls_category category)
+{
+    p->b[p->n] = (buffer){aligned(bytes), 0, first, last < first ? first : last, category, false};
+    return p->n++;
+}
+
+/* The operand that output 0 of node n may overwrite, or -1. */
+static int32_t overwritable(const planner *p, const ls_node *n, int32_t pos)
+{
+    int candidates = n->op->pw != LS_PW_NONE ? n->n_in : 1;
+
+    if (!(n->op->flags & LS_OP_INPLACE)) return -1;
+    for (int k = 0; k < candidates && k < n->n_in; k++) {
+        int32_t v = storage_of(p->g, n->in[k]);
+        bool read_twice = false;
+        if (p->of_value[v] < 0 || p->last_use[v] != pos) continue;
+        if (p->value_bytes[v] != p->value_bytes[n->out[0]]) continue;
+        if (p->g->values[n->in[k]]->layout != p->g->values[n->out[0]]->layout) continue;
+        if (p->g->values[n->in[k]]->dtype != p->g->values[n->out[0]]->dtype) continue;
+        /* A second operand in the same memory under another shape could be read after it was overwritten. */
+        for (int j = 0; j < n->n_in; j++)
+            if (j != k && p->of_value[storage_of(p->g, n->in[j])] == p->of_value[v] && n->in[j] != n->in[k])
+                read_twice = true;
+        if (!read_twice) return v;
+    }
+    return -1;
+}
+
+static void place_output(planner *p, const ls_node *n, int k, int32_t pos)
+{
+    int32_t v = n->out[k];
+    int in = n->op->alias != NULL ? n->op->alias(n->n_in, n->attr, k) : -1;
+    int32_t victim;
+
+    if (in >= 0) {
+        int32_t old = storage_of(p->g, n->in[in]);
+        p->var[v] = p->var[old];
+        p->of_value[v] = p->of_value[old];
+        LS_BUG_IF(p->var[v] < 0);
+        return;
+    }
+    victim = k == 0 ? overwritable(p, n, pos) : -1;
+    if (victim >= 0) {
+        buffer *b = &p->b[p->of_value[victim]];
+        p->of_value[v] = p->of_value[victim];
+        if (p->last_use[v] > b->last) b->last = p->last_use[v];
+        if (b->last < pos) b->last = pos;
+        return;
+    }
+    p->of_value[v] = new_buffer(p, p->value_bytes[v], pos, p->last_use[v], p->g->values[v]->category);
+}
+
+static void make_buffers(planner *p, const size_t *scratch_bytes, int32_t *scratch)
+{
+    const ls_graph *g = p->g;
+
+    for (int32_t i = 0; i < g->n_values; i++) {
+        p->of_value[i] = p->var[i] = -1;
+        if (g->values[i]->kind == LS_VALUE_VAR) p->var[i] = g->values[i]->var;
+        if (g->values[i]->kind == LS_VALUE_INPUT)
+            p->of_value[i] = new_buffer(p, p->value_bytes[i], 0, p->s->n, LS_CAT_ACTIVATION);
+    }
+    for (int32_t pos = 0; pos < p->s->n; pos++) {
+        const ls_node *n = g->nodes[p->s->order[pos]];
+        for (int k = 0; k < n->n_out; k++) place_output(p, n, k, pos);
+        scratch[pos] = new_buffer(p, scratch_bytes[pos], pos, pos, LS_CAT_SCRATCH);
+    }
+    for (int32_t i = 0; i < g->n_values; i++) {
+        int32_t root = storage_of(g, i);
+        p->of_value[i] = p->of_value[root];
+        p->var[i] = p->var[root];
+    }
+}
+
+/* -- placing
+ * -------------------------------------------------------------------------------------------------- */
+
+static int by_size(const void *a, const void *b)
+{
+    const buffer *x = *(const buffer *const *)a, *y = *(const buffer *const *)b;
+
+    if (x->bytes != y->bytes) return x->bytes > y->bytes ? -1 : 1;
+    return x < y ? -1 : x > y;
+}
+
+static int by_offset(const void *a, const void *b)
+{
+    const buffer *x = *(const buffer *const *)a, *y = *(const buffer *const *)b;
+
+    if (x->offset != y->offset) return x->offset < y->offset ? -1 : 1;
+    return x < y ? -1 : x > y;
+}
+
+/* Lowest offset at which `b` fits between the placed buffers alive at the same time. */
+static size_t lowest_gap(const planner *p, const buffer *b, const buffer **near)
+{
+    size_t n = 0, end = 0;
+
+    for (int32_t i = 0; i < p->n; i++) {
+        const buffer *o = &p->b[i];
+        if (o->placed && o->bytes > 0 && o->first <= b->last && b->first <= o->last) near[n++] = o;
+    }
+    qsort(near, n, sizeof *near, by_offset);
+    for (size_t i = 0; i < n; i++) {
+        if (near[i]->offset >= end + b->bytes) break;
+        if (near[i]->offset + near[i]->bytes > end) end = near[i]->offset + near[i]->bytes;
+    }
+    return end;
+}
+
+static size_t place_all(planner *p, buffer **sorted, const buffer **near)
+{
+    size_t total = 0;
+
+    for (int32_t i = 0; i < p->n; i++) sorted[i] = &p->b[i];
+    qsort(sorted, (size_t)p->n, sizeof *sorted, by_size);
+    for (int32_t i = 0; i < p->n; i++) {
+        sorted[i]->offset = lowest_gap(p, sorted[i], near);
+        sorted[i]->placed = true;
+        if (sorted[i]->offset + sorted[i]->bytes > total) total = sorted[i]->offset + sorted[i]->bytes;
+    }
+    return total;
+}
+
+/* What the arena holds at the moment when most of it is in use. */
+static void book_categories(const planner *p, ls_memory *m)
+{
+    size_t best = 0, booked = 0;
+
+    for (int32_t pos = 0; pos <= p->s->n; pos++) {
+        size_t sum[LS_CAT_N] = {0}, all = 0;
+        for (int32_t i = 0; i < p->n; i++) {
+            if (p->b[i].first > pos || p->b[i].last < pos) continue;
+            sum[p->b[i].category] += p->b[i].bytes;
+            all += p->b[i].bytes;
+        }
+        if (all <= best) continue;
+        best = all;
+        memcpy(m->by_category, sum, sizeof sum);
+    }
+    for (int c = 0; c < LS_CAT_N; c++) booked += m->by_category[c];
+    m->by_category[LS_CAT_ACTIVATION] += m->arena_bytes - booked;
+}
+
+ls_status ls_pass_memory(const ls_graph *g, const ls_schedule *s, const size_t *value_bytes,
+                         const size_t *scratch_bytes, ls_memory *out, ls_err *err)
+{
+    ls_status st = LS_OK;
+    size_t nv = (size_t)g->n_values + 1, ns = (size_t)s->n + 1, nb = nv + ns;
+    planner p = {g, s, value_bytes, NULL, NULL, NULL, NULL, 0};
+    int32_t *scratch = ls_alloc(LS_MEM_PLAN, sizeof *scratch * ns);
+    buffer **sorted = ls_alloc(LS_MEM_PLAN, sizeof *sorted * nb);
+    const buffer **near = ls_alloc(LS_MEM_PLAN, sizeof *near * nb);
+
+    *out = (ls_memory){0};
+    p.of_value = ls_alloc(LS_MEM_PLAN, sizeof *p.of_value * nv);
+    p.var = ls_alloc(LS_MEM_PLAN, sizeof *p.var * nv);
+    p.last_use = ls_alloc(LS_MEM_PLAN, sizeof *p.last_use * nv);
+    p.b = ls_alloc(LS_MEM_PLAN, sizeof *p.b * nb);
+    out->offset = ls_alloc(LS_MEM_PLAN, sizeof *out->offset * nv);
+    out->scratch = ls_alloc(LS_MEM_PLAN, sizeof *out->scratch * ns);
+    if (scratch == NULL || sorted == NULL || near == NULL || p.of_value == NULL || p.var == NULL ||
+        p.last_use == NULL || p.b == NULL || out->offset == NULL || out->scratch == NULL) {
+        st = ls_fail(err, LS_NOMEM, "memory plan: no memory");
+        goto out;
+    }
+    find_last_uses(&p);
+    make_buffers(&p, scratch_bytes, scratch);
+    out->arena_bytes = place_all(&p, sorted, near);
+    book_categories(&p, out);
+    for (int32_t i = 0; i < g->n_values; i++)
+        out->offset[i] = p.var[i] >= 0 || p.of_value[i] < 0 ? LS_IN_STATE : p.b[p.of_value[i]].offset;
+    for (int32_t i = 0; i < s->n; i++) out->scratch[i] = p.b[scratch[i]].offset;
+    out->var = p.var;
+    p.var = NULL;
+out:
+    ls_free(scratch);
+    ls_free(sorted);
+    ls_free(near);
+    ls_free(p.of_value);
+    ls_free(p.var);
+    ls_free(p.last_use);
+    ls_free(p.b);
+    if (st != LS_OK) ls_memory_release(out);
+    return st;
+}
+
+void ls_memory_release(ls_memory *m)
+{
+    ls_free(m->offset);
+    ls_free(m->var);
+    ls_free(m->scratch);
+    *m = (ls_memory){0};
+}

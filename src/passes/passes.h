@@ -1,0 +1,53 @@
+/* passes.h: the transformations between a trial's graph and a plan.
+ *
+ * Order: autodiff (while the trial builds), ls_pass_dead, ls_pass_fuse, ls_pass_layout, ls_pass_versions,
+ * ls_pass_schedule, ls_pass_memory.  Each works on the graph in place and leaves it valid. */
+#ifndef LS_PASSES_PASSES_H
+#define LS_PASSES_PASSES_H
+
+#include "graph/graph.h"
+
+/* Marks every node dead that neither a fetch nor a variable's newest version needs. */
+void ls_pass_dead(ls_graph *g);
+
+/* Folds bias, activation, residual and norm chains into their producers, and chains of element-wise ops into
+ * `pointwise` nodes. */
+void ls_pass_fuse(ls_graph *g);
+
+/* Asks `query` for the layouts each node wants and inserts `reorder` nodes where they differ from what is
+ * there; one reorder per value and layout, however many readers it has.  `query` is the backend's. */
+typedef void (*ls_layout_query)(const void *ctx, const ls_graph *g, const ls_node *n, const ls_layout *have,
+                                ls_layout *in, ls_layout *out);
+void ls_pass_layout(ls_graph *g, ls_layout_query query, const void *ctx);
+
+/* A variable is updated in place, so all readers of the old version must run before the update.  Where a
+ * reader itself depends on the update, it is given a copy taken before. */
+void ls_pass_versions(ls_graph *g);
+
+/* A valid order of the live nodes (views left out): order[i] is a node number.  Among ready nodes the one
+ * that was made first goes first. */
+typedef struct ls_schedule {
+    int32_t *order;
+    int32_t n;
+} ls_schedule;
+ls_status ls_pass_schedule(const ls_graph *g, ls_schedule *out, ls_err *err) LS_MUST_CHECK;
+/* The same by data dependencies alone and with views: for passes that must see producers before readers. */
+ls_status ls_pass_topological(const ls_graph *g, ls_schedule *out, ls_err *err) LS_MUST_CHECK;
+void ls_schedule_release(ls_schedule *s);
+
+/* Memory: which bytes of one arena each value and each node's scratch occupy. */
+#define LS_IN_STATE SIZE_MAX /* the value lives in a variable's own memory */
+typedef struct ls_memory {
+    size_t *offset;  /* per value: offset in the arena, or LS_IN_STATE */
+    int32_t *var;    /* per value: the variable whose memory it is in, or -1 */
+    size_t *scratch; /* per scheduled node: offset of its scratch */
+    size_t arena_bytes;
+    size_t by_category[LS_CAT_N]; /* sums to arena_bytes: shares at the moment of largest use, gaps booked as
+                                     activations */
+} ls_memory;
+/* `value_bytes` gives the size of each value in its layout; `scratch_bytes` of each scheduled node. */
+ls_status ls_pass_memory(const ls_graph *g, const ls_schedule *s, const size_t *value_bytes,
+                         const size_t *scratch_bytes, ls_memory *out, ls_err *err) LS_MUST_CHECK;
+void ls_memory_release(ls_memory *m);
+
+#endif

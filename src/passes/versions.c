@@ -1,0 +1,86 @@
+/* versions.c: keeps updates in place and still right.
+ *
+ * An update op writes version k+1 of a variable over version k.  Readers of version k that run before it are
+ * fine (the schedule sees to that); a reader that depends on the update can only run after it, so it gets a
+ * copy. */
+#include "ops/ops.h"
+#include "passes/passes.h"
+
+/* Marks in `after` every node that depends on `start` (itself included). */
+static void mark_descendants(const ls_graph *g, int32_t start, bool *after, bool *value_after)
+{
+    bool changed = true;
+
+    for (int32_t i = 0; i < g->n_values; i++) value_after[i] = false;
+    for (int32_t i = 0; i < g->n_nodes; i++) after[i] = i == start;
+    for (int k = 0; k < g->nodes[start]->n_out; k++) value_after[g->nodes[start]->out[k]] = true;
+    /* Nodes are nearly in topological order, so one or two sweeps reach the fixed point. */
+    while (changed) {
+        changed = false;
+        for (int32_t i = 0; i < g->n_nodes; i++) {
+            const ls_node *n = g->nodes[i];
+            bool hit = false;
+            if (n->dead || after[i]) continue;
+            for (int k = 0; k < n->n_in; k++) hit = hit || value_after[n->in[k]];
+            if (!hit) continue;
+            after[i] = changed = true;
+            for (int k = 0; k < n->n_out; k++) value_after[n->out[k]] = true;
+        }
+    }
+}
+
+/* Redirects the readers of `value` (and of views of it) that run after `update` to one copy. */
+static void protect_readers(ls_graph *g, const ls_node *update, int32_t value, const bool *after)
+{
+    ls_value copy = {g, -1};
+    int32_t n_nodes = g->n_nodes;
+
+    for (int32_t i = 0; i < n_nodes; i++) {
+        ls_node *n = g->nodes[i];
+        if (n->dead || n == update || i >= n_nodes || !after[i]) continue;
+        for (int k = 0; k < n->n_in; k++) {
+            if (n->in[k] != value) continue;
+            if (!ls_value_ok(copy)) {
+                copy = ls_copy((ls_value){g, value});
+                if (!ls_value_ok(copy)) return;
+                g->nodes[g->values[copy.id]->node]->order = update->order - 1;
+                g->values[copy.id]->layout = g->values[value]->layout;
+            }
+            n->in[k] = copy.id;
+        }
+    }
+}
+
+/* A view that is made before the update but read after it would see the new bytes: a copy breaks the tie. */
+static void protect_views(ls_graph *g, const ls_node *update, int32_t value, const bool *after)
+{
+    protect_readers(g, update, value, after);
+    for (int32_t i = 0; i < g->n_nodes; i++) {
+        const ls_node *n = g->nodes[i];
+        if (!n->dead && (n->op->flags & LS_OP_VIEW) && n->in[0] == value && n != update)
+            protect_views(g, update, n->out[0], after);
+    }
+}
+
+void ls_pass_versions(ls_graph *g)
+{
+    int32_t n_nodes = g->n_nodes;
+
+    for (int32_t i = 0; i < n_nodes && g->err.status == LS_OK; i++) {
+        const ls_node *n = g->nodes[i];
+        bool *after, *value_after;
+        if (n->dead || !(n->op->flags & LS_OP_UPDATE)) continue;
+        /* Copies appended below are never descendants, but must be addressable. */
+        after = ls_arena_alloc(g->arena, (size_t)g->n_nodes + (size_t)n->n_out + 64);
+        value_after = ls_arena_alloc(g->arena, (size_t)g->n_values + 1);
+        if (after == NULL || value_after == NULL) {
+            ls_graph_fail(g, LS_NOMEM, "version pass: no memory");
+            return;
+        }
+        mark_descendants(g, i, after, value_after);
+        for (int k = 0; k < n->n_out; k++) {
+            int in = n->op->alias(n->n_in, n->attr, k);
+            if (in >= 0) protect_views(g, n, n->in[in], after);
+        }
+    }
+}

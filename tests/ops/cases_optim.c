@@ -1,0 +1,113 @@
+/* Cases of the optimisers: one update of a group from given states; test_optim_values.c follows whole
+ * trajectories. */
+#include "op_test.h"
+
+typedef struct setting {
+    const ls_op *op;
+    ls_optim_attr attr;
+} setting;
+
+enum {
+    SGD,
+    SGD_MOMENTUM,
+    SGD_NESTEROV,
+    ADAM_TORCH,
+    ADAM_TF,
+    ADAM_W,
+    RMSPROP,
+    RMSPROP_MOMENTUM,
+    LARS,
+    LAMB,
+};
+
+static const setting settings[] = {
+    [SGD] = {&ls_op_sgd, {.weight_decay = 0.01}},
+    [SGD_MOMENTUM] = {&ls_op_sgd, {.momentum = 0.9, .weight_decay = 0.01}},
+    [SGD_NESTEROV] = {&ls_op_sgd, {.momentum = 0.9, .nesterov = true}},
+    [ADAM_TORCH] = {&ls_op_adam, {.beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 0.01}},
+    [ADAM_TF] = {&ls_op_adam, {.beta1 = 0.5, .beta2 = 0.999, .eps = 1e-7, .form = LS_ADAM_TF}},
+    [ADAM_W] = {&ls_op_adam,
+                {.beta1 = 0.9, .beta2 = 0.99, .eps = 1e-8, .weight_decay = 0.1, .form = LS_ADAM_W}},
+    [RMSPROP] = {&ls_op_rmsprop, {.alpha = 0.99, .eps = 1e-8, .weight_decay = 0.01}},
+    [RMSPROP_MOMENTUM] = {&ls_op_rmsprop, {.alpha = 0.9, .eps = 1e-8, .momentum = 0.9}},
+    [LARS] = {&ls_op_lars, {.momentum = 0.9, .weight_decay = 1e-4, .trust = 0.001}},
+    [LAMB] = {&ls_op_lamb, {.beta1 = 0.9, .beta2 = 0.999, .eps = 1e-6, .weight_decay = 0.01}},
+};
+
+enum { SETTING, UPDATES, GROUP };
+
+#define MAX_PARAMS 5
+
+/* Group 0 is a single element; group 1 has every rank and odd sizes; group 2 an empty parameter. */
+static int group(int64_t which, ls_shape *shapes)
+{
+    if (which == 0) {
+        shapes[0] = LS_SHAPE(1);
+        return 1;
+    }
+    shapes[0] = LS_SHAPE(5, 7);
+    shapes[1] = LS_SHAPE(13);
+    if (which == 2) {
+        shapes[2] = LS_SHAPE(0, 3);
+        return 3;
+    }
+    shapes[2] = LS_SHAPE(3, 2, 3, 3);
+    shapes[3] = LS_SHAPE_SCALAR;
+    shapes[4] = LS_SHAPE(1, 1031);
+    return 5;
+}
+
+static void update(op_test *t, const int64_t *p)
+{
+    const setting *s = &settings[p[SETTING]];
+    ls_shape shapes[MAX_PARAMS];
+    ls_optim_attr a = s->attr;
+    ls_value in[3 + 4 * MAX_PARAMS], out;
+    int n_states = ls_optim_states(s->op, &a), n_in = 0, n_out;
+
+    a.n = group(p[GROUP], shapes);
+    in[n_in++] = op_fixed_wide(t, OP_POSITIVE, p[GROUP] == 0 ? LS_SHAPE(1) : LS_SHAPE_SCALAR);
+    in[n_in++] = op_fixed_wide(t, OP_POSITIVE, LS_SHAPE_SCALAR);
+    in[n_in++] = op_counter(t, (int32_t)p[UPDATES]);
+    for (int i = 0; i < a.n; i++) in[n_in++] = op_state(t, OP_NORMAL, shapes[i]);
+    for (int i = 0; i < a.n; i++) in[n_in++] = op_fixed(t, OP_NONZERO, shapes[i]);
+    /* Positive, because some of them are means of squares. */
+    for (int k = 0; k < n_states; k++)
+        for (int i = 0; i < a.n; i++) in[n_in++] = op_state_wide(t, OP_POSITIVE, shapes[i]);
+    op_length(t, 1031);
+    out = ls_graph_add(op_graph(t), s->op, n_in, in, &a);
+    n_out = 1 + (1 + n_states) * a.n;
+    for (int k = 0; k < n_out; k++) {
+        ls_value next = ls_graph_out(out, k), from = in[s->op->alias(n_in, &a, k)];
+        if (ls_value_ok(next)) ls_graph_advance(op_graph(t), ls_graph_value(op_graph(t), from.id)->var, next);
+        op_out_fixed(t, next);
+    }
+}
+
+static const op_case cases[] = {
+    {"sgd: one", update, {SGD, 0, 0}, OP_NO_GRAD},
+    {"sgd: group", update, {SGD, 3, 1}, OP_NO_GRAD | OP_BF16},
+    {"sgd with momentum: one", update, {SGD_MOMENTUM, 0, 0}, OP_NO_GRAD},
+    {"sgd with momentum: group", update, {SGD_MOMENTUM, 3, 1}, OP_NO_GRAD | OP_BF16},
+    {"sgd with momentum: empty parameter", update, {SGD_MOMENTUM, 3, 2}, OP_NO_GRAD},
+    {"sgd with Nesterov's momentum: group", update, {SGD_NESTEROV, 3, 1}, OP_NO_GRAD | OP_BF16},
+    {"adam, torch: first update", update, {ADAM_TORCH, 0, 0}, OP_NO_GRAD},
+    {"adam, torch: group", update, {ADAM_TORCH, 3, 1}, OP_NO_GRAD | OP_BF16},
+    {"adam, torch: empty parameter", update, {ADAM_TORCH, 3, 2}, OP_NO_GRAD},
+    {"adam, torch: late", update, {ADAM_TORCH, 100000, 1}, OP_NO_GRAD},
+    {"adam, tf: first update", update, {ADAM_TF, 0, 0}, OP_NO_GRAD},
+    {"adam, tf: group", update, {ADAM_TF, 3, 1}, OP_NO_GRAD | OP_BF16},
+    {"adamw: first update", update, {ADAM_W, 0, 0}, OP_NO_GRAD},
+    {"adamw: group", update, {ADAM_W, 3, 1}, OP_NO_GRAD | OP_BF16},
+    {"rmsprop: one", update, {RMSPROP, 0, 0}, OP_NO_GRAD},
+    {"rmsprop: group", update, {RMSPROP, 3, 1}, OP_NO_GRAD | OP_BF16},
+    {"rmsprop with momentum: group", update, {RMSPROP_MOMENTUM, 3, 1}, OP_NO_GRAD | OP_BF16},
+    {"lars: one", update, {LARS, 0, 0}, OP_NO_GRAD},
+    {"lars: group", update, {LARS, 3, 1}, OP_NO_GRAD | OP_BF16},
+    {"lars: empty parameter", update, {LARS, 3, 2}, OP_NO_GRAD},
+    {"lamb: first update", update, {LAMB, 0, 0}, OP_NO_GRAD},
+    {"lamb: group", update, {LAMB, 3, 1}, OP_NO_GRAD | OP_BF16},
+    {"lamb: empty parameter", update, {LAMB, 3, 2}, OP_NO_GRAD},
+};
+
+OP_CASE_LIST(optim, cases);

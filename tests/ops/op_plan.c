@@ -1,0 +1,72 @@
+#include "op_plan.h"
+
+#include "check.h"
+
+void op_plan_begin(op_plan *p)
+{
+    ls_err err = {0};
+
+    *p = (op_plan){0};
+    REQUIRE_OK(ls_graph_create(&p->g, &err), &err);
+}
+
+void op_plan_compile(op_plan *p, const char *device)
+{
+    ls_err err = {0};
+    ls_graph *g = p->g;
+
+    REQUIRE_OK(ls_graph_status(g, &err), &err);
+    REQUIRE_OK(ls_device_open(&p->dev, device, 2, &err), &err);
+    REQUIRE_OK(ls_state_create(&p->state, p->dev, &err), &err);
+    p->g = NULL; /* the plan takes it */
+    REQUIRE_OK(ls_plan_compile_take(&p->plan, g, p->dev, p->state, &err), &err);
+}
+
+void op_plan_end(op_plan *p)
+{
+    ls_plan_destroy(p->plan);
+    ls_state_destroy(p->state);
+    ls_device_close(p->dev);
+    ls_graph_destroy(p->g);
+    *p = (op_plan){0};
+}
+
+const ls_tensor *op_plan_find(const op_plan *p, const char *name)
+{
+    const ls_tensor *t = ls_plan_input(p->plan, name);
+
+    if (t == NULL) t = ls_plan_fetch(p->plan, name);
+    if (t == NULL) t = ls_state_find(p->state, name);
+    REQUIRE(t != NULL);
+    return t;
+}
+
+void op_put(const ls_tensor *t, int64_t i, double x)
+{
+    switch (t->dtype) {
+    case LS_F64: ((double *)t->data)[i] = x; break;
+    case LS_F32: ((float *)t->data)[i] = (float)x; break;
+    case LS_BF16: ((uint16_t *)t->data)[i] = ls_bf16_from_f32((float)x); break;
+    case LS_F16: ((uint16_t *)t->data)[i] = ls_f16_from_f32((float)x); break;
+    case LS_I32: ((int32_t *)t->data)[i] = (int32_t)x; break;
+    default: ((uint8_t *)t->data)[i] = (uint8_t)x; break;
+    }
+}
+
+double op_get(const ls_tensor *t, int64_t i)
+{
+    switch (t->dtype) {
+    case LS_F64: return ((const double *)t->data)[i];
+    case LS_F32: return (double)((const float *)t->data)[i];
+    case LS_BF16: return (double)ls_bf16_to_f32(((const uint16_t *)t->data)[i]);
+    case LS_F16: return (double)ls_f16_to_f32(((const uint16_t *)t->data)[i]);
+    case LS_I32: return (double)((const int32_t *)t->data)[i];
+    default: return (double)((const uint8_t *)t->data)[i];
+    }
+}
+
+void op_set(const ls_tensor *t, const double *x, int64_t n)
+{
+    REQUIRE(ls_shape_count(t->shape) == n);
+    for (int64_t i = 0; i < n; i++) op_put(t, i, x[i]);
+}

@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# Every header compiles by itself; the public ones also as C++.  Not so *_template.h, which are bodies that a
+# .c file includes after defining what they need.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+failures=0
+n=0
+
+# compiles HEADER COMMAND...
+compiles() {
+    local header=$1 output
+    shift
+    n=$((n + 1))
+    if ! output=$(printf '#include "%s"\n' "$header" | "$@" -Iinclude -Isrc -Icmd -fsyntax-only - 2>&1) || [ -n "$output" ]; then
+        printf '%s does not compile by itself (%s):\n%s\n' "$header" "$1" "$output"
+        failures=$((failures + 1))
+    fi
+}
+
+folders=(include src)
+[ -d cmd ] && folders+=(cmd)
+# Some headers are for vector kernels only, so the flags of those are on.
+for header in $(find "${folders[@]}" -name '*.h' -not -name '*_template.h' | sort); do
+    compiles "${header#*/}" cc -x c -std=c17 -D_GNU_SOURCE -mavx2 -mfma -mf16c -Wall -Wextra -Wconversion
+done
+if echo | c++ -x c++ -fsyntax-only - 2>/dev/null; then
+    for header in include/lockstep/*.h; do
+        compiles "${header#*/}" c++ -x c++ -std=c++17 -Wall -Wextra
+    done
+else
+    echo "no C++ compiler: public headers checked as C only"
+fi
+echo "$n compilations, $failures failed"
+[ "$failures" -eq 0 ]

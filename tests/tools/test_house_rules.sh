@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# Rules for the sources that a machine can check.  Each rule prints its violations.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+failures=0
+
+if git rev-parse --is-inside-work-tree >/dev/null 2>&1; then
+    list() { git ls-files --cached --others --exclude-standard -- "$@" | while read -r f; do [ -f "$f" ] && echo "$f"; done; }
+else
+    list() { find "$@" -type f -not -path './build*' 2>/dev/null; }
+fi
+mapfile -t sources < <(list CMakeLists.txt cmake include src cmd tests scripts check demo | sort)
+mapfile -t code < <(printf '%s\n' "${sources[@]}" | grep -E '^(src|cmd|include)/.*\.[ch]$')
+
+# rule NAME VIOLATIONS
+rule() {
+    if [ -z "$2" ]; then
+        echo "ok: $1"
+    else
+        printf 'violated: %s\n%s\n' "$1" "$2"
+        failures=$((failures + 1))
+    fi
+}
+
+# The words are written in two parts so that this file does not break its own rule.
+marks="TO""DO|FIX""ME|XX""X|HA""CK"
+rule "no unfinished work is left in comments ($marks)" "$(grep -nwE "$marks" "${sources[@]}" || true)"
+
+rule "no source file is longer than 800 lines" \
+    "$(wc -l "${sources[@]}" | awk '$2 != "total" && $1 > 800 { print $2 ": " $1 " lines" }')"
+
+rule "no unbounded string functions (sprintf, strcpy, strcat, gets)" \
+    "$(grep -nE '(^|[^a-z_])(v?sprintf|strcpy|strcat|gets)\(' "${code[@]}" || true)"
+
+rule "memory outside src/base comes from base/alloc.h" \
+    "$(printf '%s\n' "${code[@]}" | grep -v '^src/base/' |
+       xargs -r grep -nE '(^|[^a-zA-Z0-9_>.])(malloc|calloc|realloc|aligned_alloc|posix_memalign|strdup|free)\(' || true)"
+
+rule "no code is switched off by #if 0" "$(grep -nE '^[ \t]*#[ \t]*if[ \t]+[01]([^0-9]|$)' "${code[@]}" || true)"
+
+rule "every .c and .h opens with a comment" \
+    "$(for f in "${code[@]}"; do head -c 2 "$f" | grep -q '/\*' || echo "$f"; done)"
+
+rule "README.md lists the packages of scripts/setup, and no others" \
+    "$(diff <(scripts/setup --list | awk '{ print $2, $1, $3 == "must" ? "yes" : "no" }' | sort) \
+            <(awk -F' *[|] *' '$3 == "build" || $3 == "test" { gsub("`", "", $2); print $2, $3, $4 }' README.md | sort) || true)"
+
+[ "$failures" -eq 0 ]
