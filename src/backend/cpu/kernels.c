@@ -37,5 +37,11 @@ const lsi_cpu_entry lsi_cpu_entries[] = {
     {&ls_op_copy, lsi_plan_elementwise},
     {&ls_op_broadcast_to, lsi_plan_broadcast_to},
     {&ls_op_pointwise, lsi_plan_pointwise},
+    {&ls_op_batch_norm, lsi_plan_batch_norm},
+    {&ls_op_batch_norm_grad, lsi_plan_batch_norm_grad},
+    {&ls_op_instance_norm, lsi_plan_instance_norm},
+    {&ls_op_instance_norm_grad, lsi_plan_instance_norm_grad},
+    {&ls_op_bias, lsi_plan_bias},
+    {&ls_op_bias_act_grad, lsi_plan_bias_act_grad},
     {NULL, NULL},
 };
