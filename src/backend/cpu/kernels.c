@@ -43,5 +43,10 @@ const lsi_cpu_entry lsi_cpu_entries[] = {
     {&ls_op_instance_norm_grad, lsi_plan_instance_norm_grad},
     {&ls_op_bias, lsi_plan_bias},
     {&ls_op_bias_act_grad, lsi_plan_bias_act_grad},
+    {&ls_op_sgd, lsi_plan_optimiser},
+    {&ls_op_adam, lsi_plan_optimiser},
+    {&ls_op_rmsprop, lsi_plan_optimiser},
+    {&ls_op_lars, lsi_plan_optimiser},
+    {&ls_op_lamb, lsi_plan_optimiser},
     {NULL, NULL},
 };
