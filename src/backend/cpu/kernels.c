@@ -48,5 +48,13 @@ const lsi_cpu_entry lsi_cpu_entries[] = {
     {&ls_op_rmsprop, lsi_plan_optimiser},
     {&ls_op_lars, lsi_plan_optimiser},
     {&ls_op_lamb, lsi_plan_optimiser},
+    {&ls_op_maxpool2d, lsi_plan_maxpool2d},
+    {&ls_op_maxpool2d_grad, lsi_plan_maxpool2d_grad},
+    {&ls_op_avgpool2d, lsi_plan_avgpool2d},
+    {&ls_op_avgpool2d_grad, lsi_plan_avgpool2d_grad},
+    {&ls_op_upsample2d, lsi_plan_upsample2d},
+    {&ls_op_upsample2d_grad, lsi_plan_upsample2d_grad},
+    {&ls_op_pad, lsi_plan_pad},
+    {&ls_op_pad_adjoint, lsi_plan_pad},
     {NULL, NULL},
 };
