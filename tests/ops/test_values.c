@@ -1,8 +1,9 @@
-/* Reference kernels against numbers worked out by hand: the case lists compare other backends with the
+/* Kernels against numbers worked out by hand: the case lists compare other backends with the
  * reference and gradients with the forward pass, so somebody has to vouch for the forward pass itself. */
 #include <math.h>
 #include <stdio.h>
 
+#include "backend/backend.h"
 #include "check.h"
 #include "op_plan.h"
 #include "ops/ops.h"
@@ -20,29 +21,27 @@ typedef struct value_case {
     double want[MOST];
 } value_case;
 
-static void run_case(const value_case *c)
+static void run_case(const value_case *c, const char *device, ls_dtype dtype)
 {
     op_plan p;
-    double x[MOST];
-    ls_value y;
+    double x[MOST], relative = dtype == LS_F64 ? 1e-11 : 1e-6;
     const ls_tensor *t;
     bool ok;
 
     for (int i = 0; i < MOST; i++) x[i] = c->x != NULL ? c->x[i] : i + 1;
     op_plan_begin(&p);
-    y = c->build(ls_graph_input(p.g, "x", LS_F64, c->in));
-    ls_graph_fetch(y, "y");
-    op_plan_compile(&p, "ref");
+    ls_graph_fetch(c->build(ls_graph_input(p.g, "x", dtype, c->in)), "y");
+    op_plan_compile(&p, device);
     op_set(op_plan_find(&p, "x"), x, ls_shape_count(c->in));
     ls_plan_run(p.plan);
     t = op_plan_find(&p, "y");
     ok = CHECK_EQ_INT(ls_shape_count(t->shape), c->n);
     for (int i = 0; ok && i < c->n; i++) {
-        double got = op_get(t, i);
-        ok = isnan(c->want[i]) ? CHECK(isnan(got)) : CHECK_NEAR(got, c->want[i], 1e-9);
+        double got = op_get(t, i), want = c->want[i];
+        ok = isnan(want) ? CHECK(isnan(got)) : CHECK_NEAR(got, want, relative * (1 + fabs(want)));
         if (!ok) printf("element %d\n", i);
     }
-    if (!ok) printf("case: %s\n", c->name);
+    if (!ok) printf("%s %s: %s\n", device, ls_dtype_name(dtype), c->name);
     op_plan_end(&p);
 }
 
@@ -208,7 +207,7 @@ static ls_value chain(ls_value x)
                                        {LS_PW_AFFINE, 0, 0, {1, -0.5}},
                                        {LS_PW_MUL, 2, 3, {0}},
                                        {LS_PW_MIN, 4, 1, {0}}}};
-    ls_value three = ls_fill(x.g, LS_SHAPE_SCALAR, LS_F64, 3);
+    ls_value three = ls_fill(x.g, LS_SHAPE_SCALAR, ls_value_dtype(x), 3);
 
     return ls_graph_add(x.g, &ls_op_pointwise, 2, (ls_value[]){x, three}, &attr);
 }
@@ -331,9 +330,16 @@ static const value_case cases[] = {
     {"gradient at the kink: abs", abs_slope, {1, {5}}, mixed, 5, {-1, -1, 0, 1, 1}},
 };
 
-static void kernels_compute_known_numbers(void)
+static void reference_kernels_compute_known_numbers(void)
 {
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) run_case(&cases[i]);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) run_case(&cases[i], "ref", LS_F64);
+}
+
+static void all_backends_compute_known_numbers(void)
+{
+    for (int b = 0; ls_backends[b] != NULL; b++)
+        for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+            run_case(&cases[i], ls_backends[b]->name, LS_F32);
 }
 
 /* -- the table of element-wise functions -------------------------------------------------------------------
@@ -378,7 +384,8 @@ static void activations_are_those_functions(void)
 
 int main(void)
 {
-    CHECK_RUN(kernels_compute_known_numbers);
+    CHECK_RUN(reference_kernels_compute_known_numbers);
+    CHECK_RUN(all_backends_compute_known_numbers);
     CHECK_RUN(every_function_code_belongs_to_one_op);
     CHECK_RUN(activations_are_those_functions);
     return CHECK_DONE();
