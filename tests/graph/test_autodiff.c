@@ -102,7 +102,7 @@ static void no_gradient_node_is_dead(void)
         ls_autodiff(loss, no_seed, n, wrt, grad);
         CHECK_OK(ls_graph_status(g, &err), &err);
         for (int i = 0; i < n; i++) {
-            char name[8];
+            char name[16];
             snprintf(name, sizeof name, "g%d", i);
             CHECK(ls_value_ok(grad[i]));
             CHECK(ls_shape_equal(ls_value_shape(grad[i]), ls_value_shape(wrt[i])));
