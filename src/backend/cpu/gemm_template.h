@@ -139,7 +139,9 @@ typedef void (*tile_fn)(int64_t k, const float *a, const float *b, int64_t ldb, 
 TILES(1)
 TILES(2)
 TILES(3)
-TILES(4) TILES(5) TILES(6)
+TILES(4)
+TILES(5)
+TILES(6)
 #if GEMM_MR == 14
     TILES(7) TILES(8) TILES(9) TILES(10) TILES(11) TILES(12) TILES(13) TILES(14)
 #endif

@@ -4,6 +4,11 @@
 #include "ops/ops.h"
 
 const lsi_cpu_entry lsi_cpu_entries[] = {
+    {&ls_op_conv2d, lsi_plan_conv},
+    {&ls_op_conv2d_dx, lsi_plan_conv},
+    {&ls_op_conv2d_dw, lsi_plan_conv},
+    {&ls_op_matmul, lsi_plan_matmul},
+    {&ls_op_reorder, lsi_plan_reorder},
     {&ls_op_add, lsi_plan_elementwise},
     {&ls_op_sub, lsi_plan_elementwise},
     {&ls_op_mul, lsi_plan_elementwise},
@@ -32,5 +37,11 @@ const lsi_cpu_entry lsi_cpu_entries[] = {
     {&ls_op_copy, lsi_plan_elementwise},
     {&ls_op_broadcast_to, lsi_plan_broadcast_to},
     {&ls_op_pointwise, lsi_plan_pointwise},
+    {&ls_op_batch_norm, lsi_plan_batch_norm},
+    {&ls_op_batch_norm_grad, lsi_plan_batch_norm_grad},
+    {&ls_op_instance_norm, lsi_plan_instance_norm},
+    {&ls_op_instance_norm_grad, lsi_plan_instance_norm_grad},
+    {&ls_op_bias, lsi_plan_bias},
+    {&ls_op_bias_act_grad, lsi_plan_bias_act_grad},
     {NULL, NULL},
 };

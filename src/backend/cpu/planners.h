@@ -13,5 +13,18 @@
 LSI_DECLARE_PLANNER(lsi_plan_pointwise);
 LSI_DECLARE_PLANNER(lsi_plan_elementwise);
 LSI_DECLARE_PLANNER(lsi_plan_broadcast_to);
+/* norm.c: f32, both layouts, every fused form. */
+LSI_DECLARE_PLANNER(lsi_plan_batch_norm);
+LSI_DECLARE_PLANNER(lsi_plan_batch_norm_grad);
+LSI_DECLARE_PLANNER(lsi_plan_instance_norm);
+LSI_DECLARE_PLANNER(lsi_plan_instance_norm_grad);
+/* bias.c: f32, both layouts. */
+LSI_DECLARE_PLANNER(lsi_plan_bias);
+LSI_DECLARE_PLANNER(lsi_plan_bias_act_grad);
+/* reorder.c: plain <-> C16, every type. */
+LSI_DECLARE_PLANNER(lsi_plan_reorder);
+/* plan_conv.c, plan_matmul.c: f32; the implementation is chosen by measurement. */
+LSI_DECLARE_PLANNER(lsi_plan_conv);
+LSI_DECLARE_PLANNER(lsi_plan_matmul);
 
 #endif

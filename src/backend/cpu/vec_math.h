@@ -40,6 +40,11 @@ LSI_INLINE float v_max_across(vf a)
 {
     return _mm512_reduce_max_ps(a);
 }
+/* a with zeros behind its first n elements. */
+LSI_INLINE vf v_keep_n(vf a, int64_t n)
+{
+    return _mm512_maskz_mov_ps((__mmask16)((1u << n) - 1), a);
+}
 
 #else
 
@@ -73,6 +78,10 @@ LSI_INLINE float v_max_across(vf a)
 
     s = _mm_max_ps(s, _mm_movehl_ps(s, s));
     return _mm_cvtss_f32(_mm_max_ss(s, _mm_shuffle_ps(s, s, 1)));
+}
+LSI_INLINE vf v_keep_n(vf a, int64_t n)
+{
+    return _mm256_and_ps(a, _mm256_castsi256_ps(v_mask_(n)));
 }
 
 #endif
