@@ -13,6 +13,13 @@
 
 #define LSI_INLINE static inline __attribute__((always_inline))
 
+/* Fully unrolls the next loop: accumulators indexed by its counter must live in registers. */
+#if defined(__clang__)
+#define V_UNROLL _Pragma("unroll")
+#else
+#define V_UNROLL _Pragma("GCC unroll 64")
+#endif
+
 #if defined(__AVX512F__)
 
 #define LSI_VL 16
