@@ -8,12 +8,10 @@
 
 void cli_print_json_take(json_t *object)
 {
-    char *text = json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(9));
-
-    if (text != NULL) printf("%s\n", text);
-    free(text);
-    json_decref(object);
+    json_dumpf(object, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
+    putchar('\n');
     fflush(stdout);
+    json_decref(object);
 }
 
 json_t *report_spread_json(ls_spread s)
