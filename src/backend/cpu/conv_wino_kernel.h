@@ -92,7 +92,7 @@ V_INLINE void dw_1d(const vf u[6], vf g[3])
     g[2] = v_fma(v_set(PT_A2), sum_a, v_fma(v_set(PT_B2), sum_b, u[5]));
 }
 
-static void wino_read(const float *x, int64_t row, int64_t col, float *v, int64_t plane)
+static void tile_read(const float *x, int64_t row, int64_t col, float *v, int64_t plane)
 {
     for (int h = 0; h < 16; h += VW) {
         vf t[6][6];
@@ -115,7 +115,7 @@ static void wino_read(const float *x, int64_t row, int64_t col, float *v, int64_
     }
 }
 
-static void wino_grad(const float *y, int64_t row, int64_t col, float *z, int64_t plane)
+static void tile_grad(const float *y, int64_t row, int64_t col, float *z, int64_t plane)
 {
     for (int h = 0; h < 16; h += VW) {
         vf t[6][4];
@@ -138,7 +138,7 @@ static void wino_grad(const float *y, int64_t row, int64_t col, float *z, int64_
     }
 }
 
-static void wino_write(const float *m, int64_t plane, const lsi_wino_out *o)
+static void tile_write(const float *m, int64_t plane, const lsi_wino_out *o)
 {
     const vf slope = v_set(o->slope);
 
@@ -164,7 +164,7 @@ static void wino_write(const float *m, int64_t plane, const lsi_wino_out *o)
     }
 }
 
-static void wino_weights(const float *const g[9], float *u, int64_t plane)
+static void tile_weights(const float *const *g, float *u, int64_t plane)
 {
     for (int h = 0; h < 16; h += VW) {
         vf t[6][3];
@@ -187,7 +187,7 @@ static void wino_weights(const float *const g[9], float *u, int64_t plane)
     }
 }
 
-static void wino_dw(const float *u, int64_t plane, float *const g[9])
+static void tile_dw(const float *u, int64_t plane, float *const *g)
 {
     for (int h = 0; h < 16; h += VW) {
         vf t[3][6];
@@ -209,5 +209,19 @@ static void wino_dw(const float *u, int64_t plane, float *const g[9])
         }
     }
 }
+
+static const lsi_wino_kernels wino_4x4_3x3 = {
+    .tile_h = 4,
+    .tile_w = 4,
+    .read_h = 6,
+    .read_w = 6,
+    .taps_h = 3,
+    .taps_w = 3,
+    .read = tile_read,
+    .grad = tile_grad,
+    .write = tile_write,
+    .weights = tile_weights,
+    .dw = tile_dw,
+};
 
 #endif
