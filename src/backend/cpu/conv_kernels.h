@@ -26,6 +26,13 @@ typedef struct lsi_gemm_run {
     int64_t a_off, b_off, len;
 } lsi_gemm_run;
 
+/* A part of a map: h x w lines, of which those in [y_lo, y_hi) x [x_lo, x_hi) exist. */
+typedef struct lsi_wino_part {
+    float *at;        /* line (0, 0), whether it exists or not */
+    int64_t row, col; /* distances in floats */
+    int h, w, y_lo, y_hi, x_lo, x_hi;
+} lsi_wino_part;
+
 /* Where one tile of results goes. */
 typedef struct lsi_wino_out {
     float *y;
@@ -71,6 +78,8 @@ typedef struct lsi_conv_kernels {
     void (*transpose_out)(const float *const s[16], float *t, int64_t t_row);
 
     const lsi_wino_kernels *wino[LSI_WINO_KINDS];
+    /* Copies a part to contiguous lines; those that do not exist become zero. */
+    void (*wino_fill)(const lsi_wino_part *part, float *to);
 } lsi_conv_kernels;
 
 /* The best table this CPU can run, or NULL when it has neither AVX-512F nor AVX2 + FMA.

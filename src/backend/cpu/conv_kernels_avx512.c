@@ -13,5 +13,6 @@ const lsi_conv_kernels lsi_conv_kernels_avx512 = {
     .finish = finish,
     .transpose_in = transpose_in,
     .transpose_out = transpose_out,
+    .wino_fill = wino_fill,
     .wino = {&wino_4x4_3x3, &wino_6_3, &wino_4_5},
 };

@@ -70,48 +70,80 @@ static void clip(int64_t start, int size, int64_t n, int *lo, int *hi)
     *hi = (int)lsi_max64(*lo, lsi_min64(size, n - start));
 }
 
-lsi_wino_tile lsi_wino_tile_at(const lsi_wino_map *m, int64_t image, int64_t v, int64_t y0, int64_t x0, int h,
-                               int w)
+lsi_wino_walk lsi_wino_walk_from(const lsi_wino *w, const lsi_wino_map *m, int64_t v, int64_t t0,
+                                 int64_t before_y, int64_t before_x, int part_h, int part_w)
 {
-    lsi_wino_tile t = {.h = h, .w = w};
+    const int64_t per_image = w->ty * w->tx;
     int64_t block;
     int qy, qx;
 
     lsi_wino_locate(m, v, &block, &qy, &qx);
-    const int64_t y = y0 * m->phases + qy, x = x0 * m->phases + qx;
-    t.at = m->base + (((image * m->blocks + block) * m->h + y) * m->w + x) * LSI_LINE;
-    t.row = m->w * m->phases * LSI_LINE;
-    t.col = m->phases * LSI_LINE;
-    clip(y0, h, lsi_div_ceil(m->h - qy, m->phases), &t.y_lo, &t.y_hi);
-    clip(x0, w, lsi_div_ceil(m->w - qx, m->phases), &t.x_lo, &t.x_hi);
-    return t;
+    lsi_wino_walk k = {
+        .image_step = m->blocks * m->h * m->w * LSI_LINE,
+        .row = m->w * m->phases * LSI_LINE,
+        .col = m->phases * LSI_LINE,
+        .h = lsi_div_ceil(m->h - qy, m->phases),
+        .w = lsi_div_ceil(m->w - qx, m->phases),
+        .y_first = -before_y,
+        .x_first = -before_x,
+        .y_end = w->ty * w->t->tile_h - before_y,
+        .x_end = w->tx * w->t->tile_w - before_x,
+        .part_h = part_h,
+        .part_w = part_w,
+        .step_h = w->t->tile_h,
+        .step_w = w->t->tile_w,
+    };
+    k.y = t0 % per_image / w->tx * k.step_h - before_y;
+    k.x = t0 % w->tx * k.step_w - before_x;
+    k.image = m->base + ((t0 / per_image * m->blocks + block) * m->h * m->w + qy * m->w + qx) * LSI_LINE;
+    return k;
 }
 
-lsi_wino_tile lsi_wino_tile_whole(const lsi_wino_tile *t, float *buffer)
+lsi_wino_part lsi_wino_walk_next(lsi_wino_walk *k)
 {
-    if (t->y_hi - t->y_lo == t->h && t->x_hi - t->x_lo == t->w) return *t;
-    memset(buffer, 0, sizeof(float) * LSI_LINE * (size_t)(t->h * t->w));
-    for (int y = t->y_lo; y < t->y_hi; y++)
-        for (int x = t->x_lo; x < t->x_hi; x++)
-            memcpy(buffer + (y * t->w + x) * LSI_LINE, t->at + y * t->row + x * t->col,
-                   sizeof(float) * LSI_LINE);
-    return (lsi_wino_tile){.at = buffer, .row = t->w * LSI_LINE, .col = LSI_LINE, .h = t->h, .w = t->w};
+    lsi_wino_part part = {.at = k->image + k->y * k->row + k->x * k->col,
+                          .row = k->row,
+                          .col = k->col,
+                          .h = k->part_h,
+                          .w = k->part_w};
+
+    clip(k->y, k->part_h, k->h, &part.y_lo, &part.y_hi);
+    clip(k->x, k->part_w, k->w, &part.x_lo, &part.x_hi);
+    k->x += k->step_w;
+    if (k->x == k->x_end) {
+        k->x = k->x_first;
+        k->y += k->step_h;
+        if (k->y == k->y_end) {
+            k->y = k->y_first;
+            k->image += k->image_step;
+        }
+    }
+    return part;
 }
 
-void lsi_wino_read_tiles(const lsi_wino *w, int64_t t0, int64_t t1, int64_t block, float *v, int64_t tile_n,
-                         int64_t plane)
+/* Points of n parts, one line per part and point, by a transform that reads whole parts. */
+void lsi_wino_points(const lsi_wino *w, lsi_wino_walk k, int64_t n, lsi_wino_to_points *transform, float *to,
+                     int64_t plane)
 {
-    const lsi_wino_kernels *f = w->t;
     float buffer[LSI_WINO_MAX_POINTS * LSI_LINE];
 
-    for (int64_t t = t0; t < t1; t++) {
-        int64_t image, ty, tx;
-        lsi_wino_tile_place(w, t, &image, &ty, &tx);
-        const lsi_wino_tile part = lsi_wino_tile_at(&w->from, image, block, ty * f->tile_h - w->ay.before,
-                                                    tx * f->tile_w - w->ax.before, f->read_h, f->read_w);
-        const lsi_wino_tile tile = lsi_wino_tile_whole(&part, buffer);
-        f->read(tile.at, tile.row, tile.col, v + (block * tile_n + t - t0) * LSI_LINE, plane);
+    for (int64_t t = 0; t < n; t++, to += LSI_LINE) {
+        const lsi_wino_part part = lsi_wino_walk_next(&k);
+        if (part.y_hi - part.y_lo == part.h && part.x_hi - part.x_lo == part.w) {
+            transform(part.at, part.row, part.col, to, plane);
+        } else {
+            w->k->wino_fill(&part, buffer);
+            transform(buffer, part.w * LSI_LINE, LSI_LINE, to, plane);
+        }
     }
+}
+
+void lsi_wino_read_tiles(const lsi_wino *w, int64_t t0, int64_t t1, int64_t block, float *v, int64_t plane)
+{
+    const lsi_wino_walk k =
+        lsi_wino_walk_from(w, &w->from, block, t0, w->ay.before, w->ax.before, w->t->read_h, w->t->read_w);
+
+    lsi_wino_points(w, k, t1 - t0, w->t->read, v, plane);
 }
 
 static size_t scratch(const lsi_conv_problem *p, int stride)

@@ -69,29 +69,27 @@ static inline int lsi_wino_tap(const lsi_wino *w, int i, int qy, int qx)
     return ky < 0 || kx < 0 ? -1 : ky * w->p->kw + kx;
 }
 
-/* A part of a map: h x w lines from virtual pixel (y0, x0) on. */
-typedef struct lsi_wino_tile {
-    float *at; /* of pixel (y0, x0), inside the map or not */
-    int64_t row, col;
-    int h, w;
-    int y_lo, y_hi, x_lo, x_hi; /* what lies inside the map */
-} lsi_wino_tile;
+/* Goes through the tiles of one virtual block in order of their numbers. */
+typedef struct lsi_wino_walk {
+    float *image;                                 /* pixel (0, 0) of the block in the current image */
+    int64_t image_step, row, col, h, w;           /* distances in floats, and the size of the phase's map */
+    int64_t y, x, y_first, x_first, y_end, x_end; /* of the current part, and where they start and turn */
+    int part_h, part_w, step_h, step_w;
+} lsi_wino_walk;
 
-lsi_wino_tile lsi_wino_tile_at(const lsi_wino_map *m, int64_t image, int64_t v, int64_t y0, int64_t x0, int h,
-                               int w);
-/* Pixels outside the map read as zero: returns the tile itself, or a copy in `buffer` (h * w lines). */
-lsi_wino_tile lsi_wino_tile_whole(const lsi_wino_tile *t, float *buffer);
-/* Image and tile row and column of tile number t. */
-static inline void lsi_wino_tile_place(const lsi_wino *w, int64_t t, int64_t *image, int64_t *ty, int64_t *tx)
-{
-    *image = t / (w->ty * w->tx);
-    *ty = t / w->tx % w->ty;
-    *tx = t % w->tx;
-}
+/* From tile t0 on: parts of `part_h` x `part_w` pixels of map m that begin (before_y, before_x) before the
+ * tile. */
+lsi_wino_walk lsi_wino_walk_from(const lsi_wino *w, const lsi_wino_map *m, int64_t v, int64_t t0,
+                                 int64_t before_y, int64_t before_x, int part_h, int part_w);
+/* The current part; goes on to the next tile. */
+lsi_wino_part lsi_wino_walk_next(lsi_wino_walk *k);
 
-/* v[point][block][tile - t0][16] from the map that is read; `tile_n` is the room for tiles per block. */
-void lsi_wino_read_tiles(const lsi_wino *w, int64_t t0, int64_t t1, int64_t block, float *v, int64_t tile_n,
-                         int64_t plane);
+typedef void lsi_wino_to_points(const float *from, int64_t row, int64_t col, float *to, int64_t plane);
+/* The points of the next n tiles of a walk: to[point][tile][16], `plane` floats between points. */
+void lsi_wino_points(const lsi_wino *w, lsi_wino_walk k, int64_t n, lsi_wino_to_points *transform, float *to,
+                     int64_t plane);
+/* The points of tiles t0..t1-1 of one virtual block of the map that is read. */
+void lsi_wino_read_tiles(const lsi_wino *w, int64_t t0, int64_t t1, int64_t block, float *v, int64_t plane);
 
 /* A distance of about n floats between planes that does not map all planes to the same cache sets. */
 static inline int64_t lsi_wino_plane(int64_t n)

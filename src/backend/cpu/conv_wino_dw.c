@@ -68,22 +68,6 @@ static void job_take(job *j, lsi_bump *b)
     j->sums = lsi_bump_take(b, sizeof(float) * (size_t)(buffers * j->sums_size));
 }
 
-static void grad_tiles(const job *j, int64_t t0, int64_t t1, int64_t block)
-{
-    const lsi_wino *w = j->w;
-    float buffer[LSI_WINO_MAX_POINTS * LSI_LINE];
-
-    for (int64_t t = t0; t < t1; t++) {
-        int64_t image, ty, tx;
-        lsi_wino_tile_place(w, t, &image, &ty, &tx);
-        const lsi_wino_tile part = lsi_wino_tile_at(&w->to, image, block, ty * w->t->tile_h,
-                                                    tx * w->t->tile_w, w->t->tile_h, w->t->tile_w);
-        const lsi_wino_tile tile = lsi_wino_tile_whole(&part, buffer);
-        float *z = j->z + (block * j->tile_n + t - j->t0) * LSI_LINE;
-        w->t->grad(tile.at, tile.row, tile.col, z, j->z_plane);
-    }
-}
-
 static void points_region(int thread, int n_threads, void *arg)
 {
     const job *j = arg;
@@ -92,8 +76,12 @@ static void points_region(int thread, int n_threads, void *arg)
 
     ls_parallel_range(j->t1 - j->t0, thread, n_threads, &lo, &hi);
     for (int64_t b = 0; b < w->rb; b++)
-        lsi_wino_read_tiles(w, j->t0 + lo, j->t0 + hi, b, j->v + lo * LSI_LINE, j->tile_n, j->v_plane);
-    for (int64_t b = 0; b < w->pb; b++) grad_tiles(j, j->t0 + lo, j->t0 + hi, b);
+        lsi_wino_read_tiles(w, j->t0 + lo, j->t0 + hi, b, j->v + (b * j->tile_n + lo) * LSI_LINE, j->v_plane);
+    for (int64_t b = 0; b < w->pb; b++) {
+        const lsi_wino_walk k =
+            lsi_wino_walk_from(w, &w->to, b, j->t0 + lo, 0, 0, w->t->tile_h, w->t->tile_w);
+        lsi_wino_points(w, k, hi - lo, w->t->grad, j->z + (b * j->tile_n + lo) * LSI_LINE, j->z_plane);
+    }
 }
 
 /* Adds the current chunk of tiles to the sums [point][output][input] of blocks o0.. and i0... */

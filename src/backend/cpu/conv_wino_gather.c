@@ -194,17 +194,15 @@ static void write_tiles(const job *j, int64_t pv, int64_t t0, int64_t t1, const 
     lsi_wino_locate(&w->to, pv, &block, &qy, &qx);
     lsi_wino_out o = {
         .bias = p->has_bias ? w->a->bias + block * LSI_LINE : NULL, .act = p->act, .slope = p->slope};
-    for (int64_t t = t0; t < t1; t++) {
-        int64_t image, ty, tx;
-        lsi_wino_tile_place(w, t, &image, &ty, &tx);
-        const lsi_wino_tile tile = lsi_wino_tile_at(&w->to, image, pv, ty * w->t->tile_h, tx * w->t->tile_w,
-                                                    w->t->tile_h, w->t->tile_w);
-        o.y = tile.at;
-        o.row = tile.row;
-        o.col = tile.col;
-        o.rows = tile.y_hi;
-        o.cols = tile.x_hi;
-        w->t->write(m + (t - t0) * LSI_LINE, j->m_plane, &o);
+    lsi_wino_walk k = lsi_wino_walk_from(w, &w->to, pv, t0, 0, 0, w->t->tile_h, w->t->tile_w);
+    for (int64_t t = t0; t < t1; t++, m += LSI_LINE) {
+        const lsi_wino_part part = lsi_wino_walk_next(&k);
+        o.y = part.at;
+        o.row = part.row;
+        o.col = part.col;
+        o.rows = part.y_hi;
+        o.cols = part.x_hi;
+        w->t->write(m, j->m_plane, &o);
     }
 }
 
@@ -242,7 +240,8 @@ static void tiles_region(int thread, int n_threads, void *arg)
     ls_parallel_range(w->tiles, thread, n_threads, &lo, &hi);
     for (int64_t t0 = lo; t0 < hi; t0 += j->tile_n) {
         const int64_t t1 = lsi_min64(hi, t0 + j->tile_n);
-        for (int64_t b = 0; b < w->rb; b++) lsi_wino_read_tiles(w, t0, t1, b, v, j->v_tiles, j->v_plane);
+        for (int64_t b = 0; b < w->rb; b++)
+            lsi_wino_read_tiles(w, t0, t1, b, v + b * j->v_tiles * LSI_LINE, j->v_plane);
         for (int64_t c = 0; c < j->chunks; c++) {
             const int64_t first = c * w->k->blocks_max;
             produce(j, c, j->u + first * w->points * w->rb * LSI_BLOCK, v, t0, t1, m);
@@ -259,7 +258,7 @@ static void pixels_region(int thread, int n_threads, void *arg)
 
     ls_parallel_range(w->tiles, thread, n_threads, &lo, &hi);
     for (int64_t b = 0; b < w->rb; b++)
-        lsi_wino_read_tiles(w, lo, hi, b, j->v + lo * LSI_LINE, j->v_tiles, j->v_plane);
+        lsi_wino_read_tiles(w, lo, hi, b, j->v + (b * j->v_tiles + lo) * LSI_LINE, j->v_plane);
 }
 
 /* ... then each thread its produced channels. */

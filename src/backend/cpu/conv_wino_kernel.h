@@ -245,6 +245,19 @@ static void tile_dw(const float *u, int64_t plane, float *const *g)
     }
 }
 
+static void wino_fill(const lsi_wino_part *part, float *to)
+{
+    for (int y = 0; y < part->h; y++) {
+        const bool row_exists = y >= part->y_lo && y < part->y_hi;
+        const float *from = part->at + y * part->row;
+        for (int x = 0; x < part->w; x++, to += LSI_LINE) {
+            const bool exists = row_exists && x >= part->x_lo && x < part->x_hi;
+            for (int h = 0; h < 16; h += VW)
+                v_store(to + h, exists ? v_load(from + x * part->col + h) : v_zero());
+        }
+    }
+}
+
 static const lsi_wino_kernels wino_4x4_3x3 = {
     .tile_h = 4,
     .tile_w = 4,
