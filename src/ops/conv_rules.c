@@ -1,3 +1,4 @@
+/* conv_rules.c: checks, sizes and the sum that conv2d and its adjoints share. */
 #include "ops/conv_rules.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* norm_rules.c: forms, checks, costs and reference kernels of the three norms. */
 #include "ops/norm_rules.h"
 
 #include <math.h>

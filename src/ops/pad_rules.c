@@ -1,3 +1,4 @@
+/* pad_rules.c: shapes and positions for pad and its adjoint. */
 #include "ops/pad_rules.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* pool_rules.c: shapes and windows of the pooling ops; sizes follow the rule of convolutions. */
 #include "ops/pool_rules.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* upsample_rules.c: checks and positions for upsample2d and its adjoint. */
 #include "ops/upsample_rules.h"
 
 #include <stdio.h>

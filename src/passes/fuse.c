@@ -1,9 +1,268 @@
-/* fuse.c: folds small ops into their producers so that a tensor is read and written once. */
-#include "passes/passes.h"
+/* fuse.c: folds small ops into their producers, so that a tensor is read and written once. */
+#include <string.h>
 
-#include "ops/ops.h"
+#include "passes/fuse_internal.h"
+
+/* -- tools
+ * ---------------------------------------------------------------------------------------------------- */
+
+ls_node *lsi_fuse_producer(const lsi_fuser *f, int32_t value)
+{
+    int32_t node = f->g->values[value]->node;
+
+    return node < 0 || f->g->nodes[node]->dead ? NULL : f->g->nodes[node];
+}
+
+bool lsi_fuse_single_use(const lsi_fuser *f, int32_t value)
+{
+    return value < f->n_uses && f->uses[value] == 1 && !f->g->values[value]->fetch;
+}
+
+ls_act lsi_fuse_act(const ls_node *n, double *slope)
+{
+    *slope = 0;
+    if (n->op == &ls_op_relu) return LS_ACT_RELU;
+    if (n->op == &ls_op_tanh) return LS_ACT_TANH;
+    if (n->op != &ls_op_leaky_relu) return LS_ACT_NONE;
+    *slope = ((const ls_pw_attr *)n->attr)->p[0];
+    return LS_ACT_LEAKY;
+}
+
+ls_act lsi_fuse_act_grad(const ls_node *n, double *slope)
+{
+    *slope = 0;
+    if (n->op == &ls_op_relu_grad) return LS_ACT_RELU;
+    if (n->op == &ls_op_tanh_grad) return LS_ACT_TANH;
+    if (n->op != &ls_op_leaky_relu_grad) return LS_ACT_NONE;
+    *slope = ((const ls_pw_attr *)n->attr)->p[0];
+    return LS_ACT_LEAKY;
+}
+
+ls_node *lsi_fuse_substitute(lsi_fuser *f, ls_node *old, const ls_op *op, int n_in, const int32_t *in,
+                             const void *attr)
+{
+    ls_graph *g = f->g;
+    ls_value inputs[LS_PW_MAX_INPUTS + 8], v;
+    ls_node *n;
+
+    LS_BUG_IF(n_in > (int)(sizeof inputs / sizeof inputs[0]));
+    for (int i = 0; i < n_in; i++) inputs[i] = (ls_value){g, in[i]};
+    g->here = old->src;
+    g->scope = old->scope;
+    v = ls_graph_add(g, op, n_in, inputs, attr);
+    if (!ls_value_ok(v)) return NULL;
+    n = g->nodes[g->values[v.id]->node];
+    n->order = old->order;
+    n->backward = old->backward;
+    old->dead = true;
+    for (int k = 0; k < old->n_out; k++) {
+        g->values[n->out[k]]->var = g->values[old->out[k]]->var;
+        g->values[n->out[k]]->category = g->values[old->out[k]]->category;
+        ls_graph_replace(g, old->out[k], n->out[k]);
+    }
+    return n;
+}
+
+void lsi_fuse_bypass(lsi_fuser *f, ls_node *n, int32_t value)
+{
+    n->dead = true;
+    ls_graph_replace(f->g, n->out[0], value);
+}
+
+static bool recount(lsi_fuser *f)
+{
+    f->n_uses = f->g->n_values;
+    f->uses = ls_arena_alloc(f->g->arena, sizeof *f->uses * ((size_t)f->n_uses + 1));
+    if (f->uses == NULL) {
+        ls_graph_fail(f->g, LS_NOMEM, "fusion: no memory");
+        return false;
+    }
+    ls_graph_count_uses(f->g, f->uses);
+    return true;
+}
+
+/* -- forward: bias and activation into products
+ * ------------------------------------------------------------------ */
+
+static bool is_product(const ls_node *n)
+{
+    return n->op == &ls_op_conv2d || n->op == &ls_op_conv2d_dx || n->op == &ls_op_matmul;
+}
+
+static ls_act product_act(const ls_node *n)
+{
+    return n->op == &ls_op_matmul ? ((const ls_matmul_attr *)n->attr)->act
+                                  : ((const ls_conv_attr *)n->attr)->act;
+}
+
+/* bias(product(x, w), b) along the product's channels. */
+static void fuse_bias(lsi_fuser *f, ls_node *n)
+{
+    ls_node *p;
+    int rank, axis;
+    int32_t in[3];
+
+    if (n->op != &ls_op_bias || !lsi_fuse_single_use(f, n->in[0])) return;
+    p = lsi_fuse_producer(f, n->in[0]);
+    if (p == NULL || !is_product(p) || p->n_in != 2 || product_act(p) != LS_ACT_NONE) return;
+    rank = ls_node_out_shape(f->g, p, 0)->rank;
+    axis = ((const ls_axis_attr *)n->attr)->axis;
+    if (axis != (p->op == &ls_op_matmul ? rank - 1 : 1)) return;
+    in[0] = p->in[0], in[1] = p->in[1], in[2] = n->in[1];
+    /* The fused node runs where the bias stood, when the bias vector is certainly there. */
+    p->order = n->order;
+    p = lsi_fuse_substitute(f, p, p->op, 3, in, p->attr);
+    if (p != NULL) lsi_fuse_bypass(f, n, p->out[0]);
+}
+
+/* act(product(...)) and act(batch_norm(...)), act(instance_norm(...)). */
+static void fuse_act(lsi_fuser *f, ls_node *n)
+{
+    double slope;
+    ls_act act = lsi_fuse_act(n, &slope);
+    ls_node *p;
+
+    if (act == LS_ACT_NONE || !lsi_fuse_single_use(f, n->in[0])) return;
+    p = lsi_fuse_producer(f, n->in[0]);
+    if (p == NULL || f->g->values[n->in[0]]->out != 0) return;
+    if (p->op == &ls_op_matmul && product_act(p) == LS_ACT_NONE) {
+        ((ls_matmul_attr *)p->attr)->act = act;
+        ((ls_matmul_attr *)p->attr)->slope = slope;
+    } else if (is_product(p) && product_act(p) == LS_ACT_NONE) {
+        ((ls_conv_attr *)p->attr)->act = act;
+        ((ls_conv_attr *)p->attr)->slope = slope;
+    } else if ((p->op == &ls_op_batch_norm || p->op == &ls_op_instance_norm) &&
+               ((const ls_norm_attr *)p->attr)->act == LS_ACT_NONE) {
+        ((ls_norm_attr *)p->attr)->act = act;
+        ((ls_norm_attr *)p->attr)->slope = slope;
+    } else if (p->op == &ls_op_maxpool2d && act == LS_ACT_RELU) {
+        ((ls_pool_attr *)p->attr)->relu = true;
+    } else {
+        return;
+    }
+    lsi_fuse_bypass(f, n, n->in[0]);
+}
+
+/* add(norm(x), r): the norm adds r itself, before its activation. */
+static void fuse_residual(lsi_fuser *f, ls_node *n)
+{
+    if (n->op != &ls_op_add) return;
+    for (int k = 1; k >= 0; k--) {
+        ls_node *p = lsi_fuse_producer(f, n->in[k]);
+        int32_t r = n->in[1 - k], in[8];
+        const ls_node *rp = lsi_fuse_producer(f, r);
+        ls_norm_attr a;
+        if (p == NULL || (p->op != &ls_op_batch_norm && p->op != &ls_op_instance_norm)) continue;
+        if (f->g->values[n->in[k]]->out != 0 || !lsi_fuse_single_use(f, n->in[k])) continue;
+        a = *(const ls_norm_attr *)p->attr;
+        if (a.act != LS_ACT_NONE || a.residual) continue;
+        if (!ls_shape_equal(f->g->values[r]->shape, f->g->values[n->in[k]]->shape)) continue;
+        /* Whatever r needs must not need the norm: what was made before it cannot. */
+        if (rp != NULL && rp->order > p->order) continue;
+        memcpy(in, p->in, sizeof *in * (size_t)p->n_in);
+        in[p->n_in] = r;
+        a.residual = true;
+        p = lsi_fuse_substitute(f, p, p->op, p->n_in + 1, in, &a);
+        if (p != NULL) lsi_fuse_bypass(f, n, p->out[0]);
+        return;
+    }
+}
+
+/* -- backward: gradients of activations into what reads them
+ * -------------------------------------------------------- */
+
+/* norm_grad(act_grad(dy, y), x, ...): the norm's gradient applies the mask itself and, when others need the
+ * masked gradient too (the residual branch), hands it out. */
+static void fuse_norm_grad(lsi_fuser *f, ls_node *n)
+{
+    ls_graph *g = f->g;
+    double slope;
+    ls_node *p, *fused;
+    ls_norm_attr a;
+    int32_t in[8];
+
+    if (n->op != &ls_op_batch_norm_grad && n->op != &ls_op_instance_norm_grad) return;
+    a = *(const ls_norm_attr *)n->attr;
+    p = lsi_fuse_producer(f, n->in[0]);
+    if (p == NULL || a.act != LS_ACT_NONE) return;
+    a.act = lsi_fuse_act_grad(p, &slope);
+    a.slope = slope;
+    if (a.act == LS_ACT_NONE || !ls_shape_equal(*ls_node_in_shape(g, p, 0), *ls_node_in_shape(g, p, 1)))
+        return;
+    a.residual = !lsi_fuse_single_use(f, n->in[0]);
+    if (a.residual) {
+        if (g->values[p->out[0]]->fetch) return;
+        /* Other readers will wait for this node, so it must come before all of them. */
+        for (int32_t i = 0; i < g->n_nodes; i++)
+            for (int k = 0; !g->nodes[i]->dead && k < g->nodes[i]->n_in; k++)
+                if (g->nodes[i]->in[k] == p->out[0] && g->nodes[i]->order < n->order) return;
+    }
+    memcpy(in, n->in, sizeof *in * (size_t)n->n_in);
+    in[0] = p->in[0];
+    in[n->n_in] = p->in[1];
+    fused = lsi_fuse_substitute(f, n, n->op, n->n_in + 1, in, &a);
+    if (fused == NULL) return;
+    p->dead = true;
+    if (a.residual) ls_graph_replace(g, p->out[0], fused->out[fused->n_out - 1]);
+}
+
+/* maxpool2d_grad(relu_grad(dy, y), index) of a pool that applies the ReLU itself. */
+static void fuse_pool_grad(lsi_fuser *f, ls_node *n)
+{
+    ls_node *p;
+    ls_pool_attr a;
+    int32_t in[3];
+
+    if (n->op != &ls_op_maxpool2d_grad || !lsi_fuse_single_use(f, n->in[0])) return;
+    p = lsi_fuse_producer(f, n->in[0]);
+    a = *(const ls_pool_attr *)n->attr;
+    if (p == NULL || p->op != &ls_op_relu_grad || a.relu) return;
+    if (!ls_shape_equal(*ls_node_in_shape(f->g, p, 0), *ls_node_in_shape(f->g, p, 1))) return;
+    a.relu = true;
+    in[0] = p->in[0], in[1] = n->in[1], in[2] = p->in[1];
+    if (lsi_fuse_substitute(f, n, n->op, 3, in, &a) != NULL) p->dead = true;
+}
+
+/* reduce_sum(act_grad(dy, y)) over everything but one axis: the gradient of a bias under an activation. */
+static void fuse_bias_grad(lsi_fuser *f, ls_node *n)
+{
+    const ls_reduce_attr *r = n->attr;
+    ls_node *p, *fused;
+    ls_bias_act_attr a = {0};
+    unsigned all, kept;
+
+    if (n->op != &ls_op_reduce_sum || r->keep) return;
+    p = lsi_fuse_producer(f, n->in[0]);
+    if (p == NULL) return;
+    a.act = lsi_fuse_act_grad(p, &a.slope);
+    if (a.act == LS_ACT_NONE || !ls_shape_equal(*ls_node_in_shape(f->g, p, 0), *ls_node_in_shape(f->g, p, 1)))
+        return;
+    all = (1u << ls_node_in_shape(f->g, n, 0)->rank) - 1;
+    kept = all & ~r->axes;
+    if (kept == 0 || (kept & (kept - 1)) != 0) return;
+    while (!(kept & 1u << a.axis)) a.axis++;
+    fused = lsi_fuse_substitute(f, p, &ls_op_bias_act_grad, 2, p->in, &a);
+    if (fused == NULL) return;
+    f->g->values[fused->out[1]]->category = f->g->values[n->out[0]]->category;
+    lsi_fuse_bypass(f, n, fused->out[1]);
+}
+
+/* -- driver
+ * ------------------------------------------------------------------------------------------------------------
+ */
 
 void ls_pass_fuse(ls_graph *g)
 {
-    (void)g;
+    static void (*const rules[])(lsi_fuser *, ls_node *) = {
+        fuse_bias, fuse_residual, fuse_act, fuse_norm_grad, fuse_pool_grad, fuse_bias_grad,
+    };
+    lsi_fuser f = {g, NULL, 0};
+
+    for (size_t r = 0; r < sizeof rules / sizeof rules[0]; r++) {
+        int32_t n = g->n_nodes;
+        if (!recount(&f)) return;
+        for (int32_t i = 0; i < n && g->err.status == LS_OK; i++)
+            if (!g->nodes[i]->dead) rules[r](&f, g->nodes[i]);
+    }
+    if (recount(&f)) lsi_fuse_pointwise(&f);
 }

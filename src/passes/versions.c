@@ -6,6 +6,12 @@
 #include "ops/ops.h"
 #include "passes/passes.h"
 
+/* Which nodes depend on an update.  Nodes from n on are copies made since; they never do. */
+typedef struct descendants {
+    bool *node;
+    int32_t n;
+} descendants;
+
 /* Marks in `after` every node that depends on `start` (itself included). */
 static void mark_descendants(const ls_graph *g, int32_t start, bool *after, bool *value_after)
 {
@@ -29,30 +35,44 @@ static void mark_descendants(const ls_graph *g, int32_t start, bool *after, bool
     }
 }
 
-/* Redirects the readers of `value` (and of views of it) that run after `update` to one copy. */
-static void protect_readers(ls_graph *g, const ls_node *update, int32_t value, const bool *after)
+/* A copy of `value` that is taken before `update` overwrites it. */
+static ls_value copy_before(ls_graph *g, const ls_node *update, int32_t value)
+{
+    ls_value copy = ls_copy((ls_value){g, value});
+
+    if (!ls_value_ok(copy)) return copy;
+    g->nodes[g->values[copy.id]->node]->order = update->order - 1;
+    g->values[copy.id]->layout = g->values[value]->layout;
+    return copy;
+}
+
+/* Redirects the readers of `value` that run after `update`, the host among them, to one copy. */
+static void protect_readers(ls_graph *g, const ls_node *update, int32_t value, const descendants *after)
 {
     ls_value copy = {g, -1};
-    int32_t n_nodes = g->n_nodes;
+    ls_vinfo *v = g->values[value];
 
-    for (int32_t i = 0; i < n_nodes; i++) {
+    if (v->fetch) {
+        copy = copy_before(g, update, value);
+        if (!ls_value_ok(copy)) return;
+        g->values[copy.id]->fetch = true;
+        g->values[copy.id]->name = v->name;
+        v->fetch = false;
+    }
+    for (int32_t i = 0; i < after->n; i++) {
         ls_node *n = g->nodes[i];
-        if (n->dead || n == update || i >= n_nodes || !after[i]) continue;
+        if (n->dead || n == update || !after->node[i]) continue;
         for (int k = 0; k < n->n_in; k++) {
             if (n->in[k] != value) continue;
-            if (!ls_value_ok(copy)) {
-                copy = ls_copy((ls_value){g, value});
-                if (!ls_value_ok(copy)) return;
-                g->nodes[g->values[copy.id]->node]->order = update->order - 1;
-                g->values[copy.id]->layout = g->values[value]->layout;
-            }
+            if (!ls_value_ok(copy)) copy = copy_before(g, update, value);
+            if (!ls_value_ok(copy)) return;
             n->in[k] = copy.id;
         }
     }
 }
 
 /* A view that is made before the update but read after it would see the new bytes: a copy breaks the tie. */
-static void protect_views(ls_graph *g, const ls_node *update, int32_t value, const bool *after)
+static void protect_views(ls_graph *g, const ls_node *update, int32_t value, const descendants *after)
 {
     protect_readers(g, update, value, after);
     for (int32_t i = 0; i < g->n_nodes; i++) {
@@ -68,19 +88,19 @@ void ls_pass_versions(ls_graph *g)
 
     for (int32_t i = 0; i < n_nodes && g->err.status == LS_OK; i++) {
         const ls_node *n = g->nodes[i];
-        bool *after, *value_after;
+        descendants after;
+        bool *value_after;
         if (n->dead || !(n->op->flags & LS_OP_UPDATE)) continue;
-        /* Copies appended below are never descendants, but must be addressable. */
-        after = ls_arena_alloc(g->arena, (size_t)g->n_nodes + (size_t)n->n_out + 64);
-        value_after = ls_arena_alloc(g->arena, (size_t)g->n_values + 1);
-        if (after == NULL || value_after == NULL) {
+        after = (descendants){ls_arena_alloc(g->arena, (size_t)g->n_nodes), g->n_nodes};
+        value_after = ls_arena_alloc(g->arena, (size_t)g->n_values);
+        if (after.node == NULL || value_after == NULL) {
             ls_graph_fail(g, LS_NOMEM, "version pass: no memory");
             return;
         }
-        mark_descendants(g, i, after, value_after);
+        mark_descendants(g, i, after.node, value_after);
         for (int k = 0; k < n->n_out; k++) {
             int in = n->op->alias(n->n_in, n->attr, k);
-            if (in >= 0) protect_views(g, n, n->in[in], after);
+            if (in >= 0) protect_views(g, n, n->in[in], &after);
         }
     }
 }

@@ -14,9 +14,9 @@ bool ls_layout_allowed(ls_layout l, ls_dtype t, ls_shape s)
     switch (l) {
     case LS_LAYOUT_PLAIN: return true;
     case LS_LAYOUT_C16:
-        /* Vector kernels exist for the types that networks compute in. */
+        /* Vector kernels exist for the types that networks compute in, and for the indices of their pools. */
         return s.rank == 4 && s.dim[1] > 0 && s.dim[1] % C16_LANES == 0 &&
-               (t == LS_F32 || t == LS_BF16 || t == LS_F16);
+               (t == LS_F32 || t == LS_BF16 || t == LS_F16 || t == LS_U8);
     case LS_LAYOUT_N: break;
     }
     return false;

@@ -51,8 +51,8 @@ ls_value op_fixed(op_test *t, op_range range, ls_shape shape); /* not differenti
 /* The same in the type that statistics and losses have beside the run's: f32, or f64 in f64 runs. */
 ls_value op_in_wide(op_test *t, op_range range, ls_shape shape);
 ls_value op_fixed_wide(op_test *t, op_range range, ls_shape shape);
-ls_value op_index(op_test *t, int64_t limit, ls_shape shape);  /* i32, 0 <= index < limit */
-ls_value op_key(op_test *t);                                   /* random key, i32 (4) */
+ls_value op_index(op_test *t, int64_t limit, ls_shape shape); /* i32, 0 <= index < limit */
+ls_value op_key(op_test *t);                                  /* random key, i32 (4) */
 /* A variable of the run's dtype (for ops that write the next version); `op_counter` is an i32 (1) one holding
  * `value`. */
 ls_value op_state(op_test *t, op_range range, ls_shape shape);

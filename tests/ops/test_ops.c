@@ -80,7 +80,7 @@ static int differentiable(op_test *t, ls_value *wrt, int *source)
 
 static void add_loss(op_test *t, depth d)
 {
-    ls_value outs[OP_MAX_TENSORS], wrt[OP_MAX_TENSORS], grads[OP_MAX_TENSORS], grads2[OP_MAX_TENSORS];
+    ls_value outs[OP_MAX_TENSORS] = {0}, wrt[OP_MAX_TENSORS], grads[OP_MAX_TENSORS], grads2[OP_MAX_TENSORS];
     int source[OP_MAX_TENSORS], n = differentiable(t, wrt, source);
     char name[32];
     ls_value loss;
@@ -268,6 +268,14 @@ static void collect(const variant *v, op_result *r)
     }
 }
 
+/* The result called `name`, or -1: the order of results is the plan's affair. */
+static int find_result(const op_result *r, const char *name)
+{
+    for (int i = 0; i < r->n; i++)
+        if (strcmp(r->name[i], name) == 0) return i;
+    return -1;
+}
+
 static void release(op_result *r)
 {
     for (int i = 0; i < r->n; i++) free(r->d[i]);
@@ -310,13 +318,18 @@ static void compare(const op_result *want, const op_result *got, const char *dev
     for (int i = 0; i < want->n; i++) {
         double largest = 0, worst = 0, tol;
         int64_t at = -1;
+        int k = find_result(got, want->name[i]);
+        if (k < 0 || got->count[k] != want->count[i]) {
+            fail("%s: result %s is missing or has another size", device, want->name[i]);
+            continue;
+        }
         if (strcmp(want->name[i], "loss") == 0) continue; /* it cancels; its terms are compared as outputs */
         for (int64_t j = 0; j < want->count[i]; j++)
             if (isfinite(want->d[i][j]) && fabs(want->d[i][j]) > largest) largest = fabs(want->d[i][j]);
         tol = tolerance(dtype, length, largest);
         for (int64_t j = 0; j < want->count[i]; j++) {
-            double e = fabs(want->d[i][j] - got->d[i][j]);
-            if (isnan(want->d[i][j]) && isnan(got->d[i][j])) continue;
+            double e = fabs(want->d[i][j] - got->d[k][j]);
+            if (isnan(want->d[i][j]) && isnan(got->d[k][j])) continue;
             if (!(e <= worst)) {
                 worst = e;
                 at = j;
@@ -325,7 +338,7 @@ static void compare(const op_result *want, const op_result *got, const char *dev
         n_compared++;
         if (!(worst <= tol))
             fail("%s %s: %s[%lld] is %.9g, reference %.9g (difference %.3g, allowed %.3g)", device,
-                 ls_dtype_name(dtype), want->name[i], (long long)at, got->d[i][at], want->d[i][at], worst,
+                 ls_dtype_name(dtype), want->name[i], (long long)at, got->d[k][at], want->d[i][at], worst,
                  tol);
     }
 }

@@ -4,6 +4,8 @@
 
 #include "backend/cpu/conv.h"
 
+extern const lsi_conv_impl lsi_conv_first_avx512, lsi_conv_last_avx512; /* conv_few.c */
+extern const lsi_conv_impl lsi_conv_first_avx2, lsi_conv_last_avx2;
 extern const lsi_conv_impl lsi_conv_onednn, lsi_conv_onednn_wino; /* conv_onednn.c */
 extern const lsi_conv_impl lsi_conv_wino, lsi_conv_s2d;           /* conv_wino.c */
 extern const lsi_conv_impl lsi_conv_direct_c16;                   /* conv_direct.c */

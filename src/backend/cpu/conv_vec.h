@@ -5,116 +5,27 @@
 #ifndef LS_BACKEND_CPU_CONV_VEC_H
 #define LS_BACKEND_CPU_CONV_VEC_H
 
-#include <immintrin.h>
-#include <stdint.h>
+#include "backend/cpu/vec.h"
 
-#if defined(__AVX512F__)
-#define VW 16
-typedef __m512 vf;
-static inline vf v_load(const float *p)
-{
-    return _mm512_loadu_ps(p);
-}
-static inline void v_store(float *p, vf a)
-{
-    _mm512_storeu_ps(p, a);
-}
-static inline vf v_set(float a)
-{
-    return _mm512_set1_ps(a);
-}
-static inline vf v_zero(void)
-{
-    return _mm512_setzero_ps();
-}
-/* a * b + c and c - a * b, rounded once. */
-static inline vf v_fma(vf a, vf b, vf c)
-{
-    return _mm512_fmadd_ps(a, b, c);
-}
-static inline vf v_fnma(vf a, vf b, vf c)
-{
-    return _mm512_fnmadd_ps(a, b, c);
-}
-static inline vf v_add(vf a, vf b)
-{
-    return _mm512_add_ps(a, b);
-}
-static inline vf v_sub(vf a, vf b)
-{
-    return _mm512_sub_ps(a, b);
-}
-static inline vf v_mul(vf a, vf b)
-{
-    return _mm512_mul_ps(a, b);
-}
-static inline vf v_max(vf a, vf b)
-{
-    return _mm512_max_ps(a, b);
-}
-static inline vf v_min(vf a, vf b)
-{
-    return _mm512_min_ps(a, b);
-}
-#else
-#define VW 8
-typedef __m256 vf;
-static inline vf v_load(const float *p)
-{
-    return _mm256_loadu_ps(p);
-}
-static inline void v_store(float *p, vf a)
-{
-    _mm256_storeu_ps(p, a);
-}
-static inline vf v_set(float a)
-{
-    return _mm256_set1_ps(a);
-}
-static inline vf v_zero(void)
-{
-    return _mm256_setzero_ps();
-}
-static inline vf v_fma(vf a, vf b, vf c)
-{
-    return _mm256_fmadd_ps(a, b, c);
-}
-static inline vf v_fnma(vf a, vf b, vf c)
-{
-    return _mm256_fnmadd_ps(a, b, c);
-}
-static inline vf v_add(vf a, vf b)
-{
-    return _mm256_add_ps(a, b);
-}
-static inline vf v_sub(vf a, vf b)
-{
-    return _mm256_sub_ps(a, b);
-}
-static inline vf v_mul(vf a, vf b)
-{
-    return _mm256_mul_ps(a, b);
-}
-static inline vf v_max(vf a, vf b)
-{
-    return _mm256_max_ps(a, b);
-}
-static inline vf v_min(vf a, vf b)
-{
-    return _mm256_min_ps(a, b);
-}
-#endif
+#define VW LSI_VL
 
 #define VPB (16 / VW)
 
-#define V_INLINE static inline __attribute__((always_inline))
+#define V_INLINE LSI_INLINE
 
-/* Fully unrolls the next loop: accumulators indexed by its counter must live in registers. */
-#if defined(__clang__)
-#define V_UNROLL _Pragma("unroll")
+V_INLINE vf v_set(float a)
+{
+    return v_set1(a);
+}
+/* c - a * b, rounded once. */
+V_INLINE vf v_fnma(vf a, vf b, vf c)
+{
+#if VW == 16
+    return _mm512_fnmadd_ps(a, b, c);
 #else
-#define V_UNROLL _Pragma("GCC unroll 64")
+    return _mm256_fnmadd_ps(a, b, c);
 #endif
+}
 
 /* Unrolls the next loop twice and no more: the compiler would otherwise hoist loads over all rounds and
  * spill. */

@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+#include "backend/cpu/dnnl_info.h"
+#include "backend/cpu/widen.h"
 #include "base/parallel.h"
 
 static ls_status probe(ls_err *why)
@@ -13,16 +15,24 @@ static ls_status probe(ls_err *why)
 
 static ls_status cpu_open(ls_device **out, int threads, ls_err *err)
 {
-    ls_device *d = ls_alloc(LS_MEM_PLAN, sizeof *d);
+    lsi_cpu_device *d = ls_alloc(LS_MEM_PLAN, sizeof *d);
+    char library[64];
+    ls_status st;
 
     if (d == NULL) return ls_fail(err, LS_NOMEM, "cpu: no memory");
-    *d = (ls_device){&ls_backend_cpu, threads};
-    *out = d;
-    return LS_OK;
+    lsi_dnnl_info(library, sizeof library);
+    d->base = (ls_device){&ls_backend_cpu, threads};
+    st = lsi_tuner_create(&d->tuner, threads, library, err);
+    if (st != LS_OK)
+        ls_free(d);
+    else
+        *out = &d->base;
+    return st;
 }
 
 static void cpu_close(ls_device *dev)
 {
+    lsi_tuner_destroy(((lsi_cpu_device *)dev)->tuner);
     ls_free(dev);
 }
 
@@ -31,7 +41,7 @@ static void describe(const ls_device *dev, char *buf, size_t n)
     snprintf(buf, n, "%d thread%s (%s)", dev->threads, dev->threads == 1 ? "" : "s", ls_parallel_name());
 }
 
-static lsi_cpu_planner planner_of(const ls_op *op)
+lsi_cpu_planner lsi_cpu_planner_of(const ls_op *op)
 {
     for (const lsi_cpu_entry *e = lsi_cpu_entries; e->op != NULL; e++)
         if (e->op == op) return e->plan;
@@ -40,16 +50,17 @@ static lsi_cpu_planner planner_of(const ls_op *op)
 
 static ls_status plan(ls_device *dev, const ls_graph *g, const ls_node *n, ls_kernel *out, ls_err *err)
 {
-    lsi_cpu_planner planner = planner_of(n->op);
+    lsi_cpu_planner planner = lsi_cpu_planner_of(n->op);
     ls_status st = LS_UNSUPPORTED;
 
     if (planner != NULL) st = planner(dev, g, n, out, err);
+    if (planner != NULL && st == LS_UNSUPPORTED) st = lsi_plan_widened(planner, dev, g, n, out, err);
     return st == LS_UNSUPPORTED ? ls_ref_plan(g, n, out, err) : st;
 }
 
 static bool optimised(const ls_op *op)
 {
-    return planner_of(op) != NULL;
+    return lsi_cpu_planner_of(op) != NULL;
 }
 
 const ls_backend ls_backend_cpu = {
@@ -59,6 +70,7 @@ const ls_backend ls_backend_cpu = {
     .close = cpu_close,
     .describe = describe,
     .fuses = true,
+    .layouts = lsi_cpu_layouts,
     .plan = plan,
     .optimised = optimised,
 };

@@ -4,8 +4,14 @@
 #define LS_BACKEND_CPU_CPU_H
 
 #include "backend/backend.h"
+#include "backend/cpu/tune.h"
 
 extern const ls_backend ls_backend_cpu;
+
+typedef struct lsi_cpu_device {
+    ls_device base;
+    lsi_tuner *tuner;
+} lsi_cpu_device;
 
 /* Plans one node of a kind of op.  LS_UNSUPPORTED without text: this variant has no kernel here, take the
  * reference kernel. */
@@ -18,5 +24,11 @@ typedef struct lsi_cpu_entry {
     lsi_cpu_planner plan;
 } lsi_cpu_entry;
 extern const lsi_cpu_entry lsi_cpu_entries[]; /* ended by an entry with op NULL */
+
+lsi_cpu_planner lsi_cpu_planner_of(const ls_op *op); /* NULL: none */
+
+/* Layouts (layouts.c): see ls_backend. */
+void lsi_cpu_layouts(const ls_device *dev, const ls_graph *g, const ls_node *n, const ls_layout *have,
+                     ls_layout *in, ls_layout *out);
 
 #endif

@@ -21,8 +21,7 @@ enum {
     B_FLOATS = KC * NC,
 };
 
-/* --- packing
- * ------------------------------------------------------------------------------------------------ */
+/* --- packing --- */
 
 /* dst[l * pitch + r] = src[r * ld + l] for r < rows <= VL (zero above) and l < k. */
 static void pack_transposed(const float *src, int64_t ld, int64_t rows, int64_t k, float *dst, int64_t pitch)
@@ -76,8 +75,7 @@ static void pack_b(const lsi_gemm_block *g, int64_t n, int64_t cols, int64_t l, 
     }
 }
 
-/* --- the tile in registers
- * ---------------------------------------------------------------------------------- */
+/* --- the tile in registers --- */
 
 /* mr and nv are compile-time constants wherever this is inlined, so acc lives in registers.  Overwrites C, or
  * adds to it. */
@@ -86,13 +84,14 @@ LSI_INLINE void tile(const int mr, const int nv, int64_t k, const float *a, cons
 {
     vf acc[MR][2];
 
-#pragma GCC unroll 16
-    for (int i = 0; i < mr; i++)
-#pragma GCC unroll 2
+    V_UNROLL
+    for (int i = 0; i < mr; i++) {
+        V_UNROLL
         for (int j = 0; j < nv; j++) acc[i][j] = v_zero();
+    }
     for (int64_t l = 0; l < k; l++) {
         const vf b0 = v_load(b + l * ldb), b1 = nv > 1 ? v_load(b + l * ldb + VL) : b0;
-#pragma GCC unroll 16
+        V_UNROLL
         for (int i = 0; i < mr; i++) {
             const vf ai = v_set1(a[l * VL + i]);
             acc[i][0] = v_fma(ai, b0, acc[i][0]);
@@ -100,7 +99,7 @@ LSI_INLINE void tile(const int mr, const int nv, int64_t k, const float *a, cons
         }
     }
     const int64_t last = cols - (nv - 1) * VL; /* columns of the last vector */
-#pragma GCC unroll 16
+    V_UNROLL
     for (int i = 0; i < mr; i++) {
         float *to = c + i * ldc;
         if (nv > 1) v_store(to, add ? v_add(acc[i][0], v_load(to)) : acc[i][0]);
@@ -135,26 +134,25 @@ typedef void (*tile_fn)(int64_t k, const float *a, const float *b, int64_t ldb, 
     {                                                                                                        \
         tile(mr, nv, k, a, b, ldb, c, ldc, cols, add);                                                       \
     }
+/* clang-format off */
 #define TILES(mr) TILE(mr, 1) TILE(mr, 2)
-TILES(1)
-TILES(2)
-TILES(3)
-TILES(4) TILES(5) TILES(6)
+TILES(1) TILES(2) TILES(3) TILES(4) TILES(5) TILES(6)
 #if GEMM_MR == 14
-    TILES(7) TILES(8) TILES(9) TILES(10) TILES(11) TILES(12) TILES(13) TILES(14)
+TILES(7) TILES(8) TILES(9) TILES(10) TILES(11) TILES(12) TILES(13) TILES(14)
 #endif
 
-        static const tile_fn tiles[MR + 1][2] = {
-            {NULL, NULL},           {tile_1x1, tile_1x2},   {tile_2x1, tile_2x2},   {tile_3x1, tile_3x2},
-            {tile_4x1, tile_4x2},   {tile_5x1, tile_5x2},   {tile_6x1, tile_6x2},
+static const tile_fn tiles[MR + 1][2] = {
+    {NULL, NULL},
+    {tile_1x1, tile_1x2}, {tile_2x1, tile_2x2}, {tile_3x1, tile_3x2},
+    {tile_4x1, tile_4x2}, {tile_5x1, tile_5x2}, {tile_6x1, tile_6x2},
 #if GEMM_MR == 14
-            {tile_7x1, tile_7x2},   {tile_8x1, tile_8x2},   {tile_9x1, tile_9x2},   {tile_10x1, tile_10x2},
-            {tile_11x1, tile_11x2}, {tile_12x1, tile_12x2}, {tile_13x1, tile_13x2}, {tile_14x1, tile_14x2},
+    {tile_7x1, tile_7x2}, {tile_8x1, tile_8x2}, {tile_9x1, tile_9x2}, {tile_10x1, tile_10x2},
+    {tile_11x1, tile_11x2}, {tile_12x1, tile_12x2}, {tile_13x1, tile_13x2}, {tile_14x1, tile_14x2},
 #endif
 };
+/* clang-format on */
 
-/* --- loops over blocks
- * -------------------------------------------------------------------------------------- */
+/* --- loops over blocks --- */
 
 /* All rows against columns [n, n_end) and one block of k. */
 static void rows_times_panels(const lsi_gemm_block *g, int64_t n, int64_t n_end, int64_t l, int64_t k,
@@ -201,8 +199,7 @@ static void packed_block(const lsi_gemm_block *g)
     }
 }
 
-/* --- dot products along k
- * ----------------------------------------------------------------------------------- */
+/* --- dot products along k --- */
 
 enum { DOT = 4 }; /* rows of A by rows of B at a time: 16 sums */
 
@@ -213,31 +210,33 @@ LSI_INLINE void dot_tile(const int mr, const int nr, const lsi_gemm_block *g, in
     vf acc[DOT][DOT];
     int64_t l = 0;
 
-#pragma GCC unroll 4
-    for (int i = 0; i < mr; i++)
-#pragma GCC unroll 4
+    V_UNROLL
+    for (int i = 0; i < mr; i++) {
+        V_UNROLL
         for (int j = 0; j < nr; j++) acc[i][j] = v_zero();
+    }
     for (; l < p->k; l += VL) {
         const int64_t left = p->k - l;
         vf bv[DOT];
-#pragma GCC unroll 4
+        V_UNROLL
         for (int j = 0; j < nr; j++)
             bv[j] = left >= VL ? v_load(b + j * p->ldb + l) : v_load_n(b + j * p->ldb + l, left);
-#pragma GCC unroll 4
+        V_UNROLL
         for (int i = 0; i < mr; i++) {
             const vf av = left >= VL ? v_load(a + i * p->lda + l) : v_load_n(a + i * p->lda + l, left);
-#pragma GCC unroll 4
+            V_UNROLL
             for (int j = 0; j < nr; j++) acc[i][j] = v_fma(av, bv[j], acc[i][j]);
         }
     }
-#pragma GCC unroll 4
-    for (int i = 0; i < mr; i++)
-#pragma GCC unroll 4
+    V_UNROLL
+    for (int i = 0; i < mr; i++) {
+        V_UNROLL
         for (int j = 0; j < nr; j++) {
             float *c = g->c + (m + i) * p->ldc + n + j;
             const float sum = v_sum(acc[i][j]) + (p->accumulate ? *c : 0) + (g->bias ? g->bias[n + j] : 0);
             *c = lsi_act(sum, p->act, p->slope);
         }
+    }
 }
 
 static void dot_tile_any(const lsi_gemm_block *g, int64_t m, int64_t n)
@@ -262,8 +261,7 @@ static void dot_block(const lsi_gemm_block *g)
         for (int64_t m = g->m_lo; m < g->m_hi; m += DOT) dot_tile_any(g, m, n);
 }
 
-/* --- interface
- * ---------------------------------------------------------------------------------------------- */
+/* --- interface --- */
 
 static bool wants_dots(const lsi_gemm_problem *p)
 {

@@ -13,6 +13,13 @@
 
 #define LSI_INLINE static inline __attribute__((always_inline))
 
+/* Fully unrolls the next loop: accumulators indexed by its counter must live in registers. */
+#if defined(__clang__)
+#define V_UNROLL _Pragma("unroll")
+#else
+#define V_UNROLL _Pragma("GCC unroll 64")
+#endif
+
 #if defined(__AVX512F__)
 
 #define LSI_VL 16
@@ -94,11 +101,10 @@ LSI_INLINE vf v_copysign(vf a, vf s)
 {
     return _mm512_or_ps(_mm512_abs_ps(a), _mm512_and_ps(s, _mm512_set1_ps(-0.0f)));
 }
-/* 2^a for whole numbers a in -126..127. */
-LSI_INLINE vf v_exp2_whole(vf a)
+/* a * 2^k for whole numbers k, with gradual underflow. */
+LSI_INLINE vf v_scale2(vf a, vf k)
 {
-    return _mm512_castsi512_ps(
-        _mm512_slli_epi32(_mm512_add_epi32(_mm512_cvtps_epi32(a), _mm512_set1_epi32(127)), 23));
+    return _mm512_scalef_ps(a, k);
 }
 
 #elif defined(__AVX2__) && defined(__FMA__)
@@ -185,21 +191,27 @@ LSI_INLINE vf v_copysign(vf a, vf s)
 {
     return _mm256_or_ps(v_abs(a), _mm256_and_ps(s, _mm256_set1_ps(-0.0f)));
 }
-LSI_INLINE vf v_exp2_whole(vf a)
+LSI_INLINE vf v_exp2_whole_(__m256i k)
 {
-    return _mm256_castsi256_ps(
-        _mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(a), _mm256_set1_epi32(127)), 23));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(k, _mm256_set1_epi32(127)), 23));
+}
+LSI_INLINE vf v_scale2(vf a, vf k)
+{
+    /* In two steps, because 2^k alone may lie outside the range of normal numbers. */
+    const __m256i all = _mm256_cvtps_epi32(k), half = _mm256_srai_epi32(all, 1);
+
+    return _mm256_mul_ps(_mm256_mul_ps(a, v_exp2_whole_(half)), v_exp2_whole_(_mm256_sub_epi32(all, half)));
 }
 
 #else
 #error "vec.h needs AVX-512 or AVX2 with FMA"
 #endif
 
-/* e^a to 2 ulp for a in -87..88, clamped outside: a = k ln 2 + r, and a polynomial for e^r, |r| <= ln 2 / 2.
- */
+/* e^a to 2 ulp, with the limits 0 and infinity; NaN stays NaN.  a = k ln 2 + r, and a polynomial for e^r,
+ * |r| <= ln 2 / 2. */
 LSI_INLINE vf v_exp(vf a)
 {
-    a = v_min(v_max(a, v_set1(-87.0f)), v_set1(88.0f));
+    a = v_min(v_set1(90.0f), v_max(v_set1(-105.0f), a)); /* in this order a NaN passes */
     const vf k = v_round(v_mul(a, v_set1(1.44269504f)));
     vf r = v_fma(k, v_set1(-0.693359375f), a); /* ln 2 in two parts, the first exact in few bits */
     r = v_fma(k, v_set1(2.12194440e-4f), r);
@@ -210,7 +222,7 @@ LSI_INLINE vf v_exp(vf a)
     e = v_fma(e, r, v_set1(1.6666665459e-1f));
     e = v_fma(e, r, v_set1(5.0000001201e-1f));
     e = v_add(v_fma(e, v_mul(r, r), r), v_set1(1.0f));
-    return v_mul(e, v_exp2_whole(k));
+    return v_scale2(e, k);
 }
 
 /* tanh to 3 ulp: an odd polynomial near zero, where 1 - 2 / (e^2a + 1) would cancel, that formula elsewhere.

@@ -1,0 +1,204 @@
+/* plan_conv.c: from a convolution node to the fastest applicable implementation. */
+#include <stdio.h>
+#include <string.h>
+
+#include "backend/cpu/conv.h"
+#include "backend/cpu/cpu.h"
+#include "backend/cpu/planners.h"
+#include "ops/ops.h"
+
+#define MAX_IMPLS 16
+
+typedef struct conv_state {
+    lsi_conv_problem problem;
+    const lsi_conv_impl *impl;
+    void *state;
+} conv_state;
+
+static lsi_conv_args arguments(lsi_conv_pass pass, const ls_call *c, bool has_bias)
+{
+    float *bias = has_bias ? c->in[2] : NULL;
+
+    switch (pass) {
+    case LSI_CONV_FWD: return (lsi_conv_args){c->in[0], c->in[1], bias, c->out[0], c->scratch};
+    case LSI_CONV_DX: return (lsi_conv_args){c->out[0], c->in[1], bias, c->in[0], c->scratch};
+    default: return (lsi_conv_args){c->in[0], c->out[0], NULL, c->in[1], c->scratch};
+    }
+}
+
+static void run(void *state, const ls_call *call)
+{
+    const conv_state *s = state;
+    lsi_conv_args a = arguments(s->problem.pass, call, s->problem.has_bias);
+
+    s->impl->run(s->state, &s->problem, &a);
+}
+
+static void destroy(void *state)
+{
+    conv_state *s = state;
+
+    if (s != NULL && s->impl != NULL && s->impl->destroy != NULL) s->impl->destroy(s->state);
+    ls_free(s);
+}
+
+static bool map_act(ls_act from, lsi_conv_act *to)
+{
+    switch (from) {
+    case LS_ACT_NONE: *to = LSI_ACT_NONE; return true;
+    case LS_ACT_RELU: *to = LSI_ACT_RELU; return true;
+    case LS_ACT_LEAKY: *to = LSI_ACT_LEAKY; return true;
+    case LS_ACT_TANH: *to = LSI_ACT_TANH; return true;
+    default: return false;
+    }
+}
+
+/* False when the node is outside of what the interface can say. */
+static bool describe(const ls_device *dev, const ls_graph *g, const ls_node *n, lsi_conv_problem *p)
+{
+    const ls_conv_attr *a = n->attr;
+    const ls_vinfo *x, *y, *w;
+
+    memset(p, 0, sizeof *p);
+    if (n->op == &ls_op_conv2d) {
+        p->pass = LSI_CONV_FWD;
+        x = g->values[n->in[0]], w = g->values[n->in[1]], y = g->values[n->out[0]];
+    } else if (n->op == &ls_op_conv2d_dx) {
+        p->pass = LSI_CONV_DX;
+        y = g->values[n->in[0]], w = g->values[n->in[1]], x = g->values[n->out[0]];
+    } else {
+        p->pass = LSI_CONV_DW;
+        x = g->values[n->in[0]], y = g->values[n->in[1]], w = g->values[n->out[0]];
+    }
+    if (x->dtype != LS_F32 || y->dtype != LS_F32 || w->dtype != LS_F32) return false;
+    p->n = x->shape.dim[0], p->ci = x->shape.dim[1], p->hi = x->shape.dim[2], p->wi = x->shape.dim[3];
+    p->co = y->shape.dim[1], p->ho = y->shape.dim[2], p->wo = y->shape.dim[3];
+    p->kh = (int)w->shape.dim[2], p->kw = (int)w->shape.dim[3];
+    p->sh = a->stride[0], p->sw = a->stride[1];
+    p->dh = a->dilation[0], p->dw = a->dilation[1];
+    p->pt = a->pad[0], p->pl = a->pad[1];
+    p->groups = a->groups;
+    p->x_layout = x->layout, p->y_layout = y->layout;
+    p->has_bias = p->pass != LSI_CONV_DW && n->n_in > 2;
+    p->slope = (float)a->slope;
+    p->threads = dev->threads;
+    return map_act(p->pass == LSI_CONV_DW ? LS_ACT_NONE : a->act, &p->act);
+}
+
+static void problem_text(const lsi_conv_problem *p, char *buf, size_t n)
+{
+    static const char *const pass[] = {"fwd", "dx", "dw"};
+
+    snprintf(
+        buf, n, "conv %s n%lld c%lldx%lldx%lld o%lldx%lldx%lld k%dx%d s%dx%d d%dx%d p%d,%d g%d %s>%s b%d a%d",
+        pass[p->pass], (long long)p->n, (long long)p->ci, (long long)p->hi, (long long)p->wi,
+        (long long)p->co, (long long)p->ho, (long long)p->wo, p->kh, p->kw, p->sh, p->sw, p->dh, p->dw, p->pt,
+        p->pl, p->groups, ls_layout_name(p->x_layout), ls_layout_name(p->y_layout), p->has_bias, (int)p->act);
+}
+
+/* -- timing candidates
+ * ------------------------------------------------------------------------------------------ */
+
+typedef struct trial {
+    const lsi_conv_problem *problem;
+    const lsi_conv_impl *impl[MAX_IMPLS];
+    const char *name[MAX_IMPLS];
+    int n;
+    int current; /* candidate whose state is open, or -1 */
+    void *state;
+    lsi_conv_args args;
+} trial;
+
+static void close_current(trial *t)
+{
+    if (t->current >= 0 && t->impl[t->current]->destroy != NULL) t->impl[t->current]->destroy(t->state);
+    ls_free(t->args.scratch);
+    t->args.scratch = NULL;
+    t->state = NULL;
+    t->current = -1;
+}
+
+static float *tune_tensor(int64_t count)
+{
+    float *p = ls_alloc(LS_MEM_TUNE, (size_t)count * sizeof(float));
+
+    /* Anything but denormals; the pattern is irrelevant to the time. */
+    for (int64_t i = 0; p != NULL && i < count; i++) p[i] = (float)(i % 13) * 0.125f - 0.75f;
+    return p;
+}
+
+/* Tensors are made when the first candidate runs: a remembered choice needs none. */
+static bool make_tensors(trial *t)
+{
+    const lsi_conv_problem *p = t->problem;
+
+    if (t->args.x != NULL) return t->args.w != NULL && t->args.bias != NULL && t->args.y != NULL;
+    t->args.x = tune_tensor(p->n * p->ci * p->hi * p->wi);
+    t->args.w = tune_tensor(p->co * p->ci / p->groups * p->kh * p->kw);
+    t->args.bias = tune_tensor(p->pass == LSI_CONV_DX ? p->ci : p->co);
+    t->args.y = tune_tensor(p->n * p->co * p->ho * p->wo);
+    return t->args.x != NULL && t->args.w != NULL && t->args.bias != NULL && t->args.y != NULL;
+}
+
+static bool try_candidate(void *ctx, int i)
+{
+    trial *t = ctx;
+    const lsi_conv_impl *impl = t->impl[i];
+    ls_err err = {0};
+
+    if (!make_tensors(t)) return false;
+    if (t->current != i) {
+        close_current(t);
+        t->args.scratch = ls_alloc(LS_MEM_TUNE, impl->scratch != NULL ? impl->scratch(t->problem) : 0);
+        if (t->args.scratch == NULL) return false;
+        if (impl->create != NULL && impl->create(&t->state, t->problem, &err) != LS_OK) return false;
+        t->current = i;
+    }
+    impl->run(t->state, t->problem, &t->args);
+    return true;
+}
+
+static const lsi_conv_impl *choose(lsi_tuner *tuner, const lsi_conv_problem *p)
+{
+    trial t = {.problem = p, .current = -1};
+    char text[256];
+    lsi_candidates c;
+    int winner;
+
+    for (int i = 0; lsi_conv_impls[i] != NULL && t.n < MAX_IMPLS; i++) {
+        if (!lsi_conv_impls[i]->applicable(p)) continue;
+        t.name[t.n] = lsi_conv_impls[i]->name;
+        t.impl[t.n++] = lsi_conv_impls[i];
+    }
+    if (t.n == 0) return NULL;
+    if (t.n > 1) t.n--; /* the plain loops end the list and only serve where nothing else does */
+    problem_text(p, text, sizeof text);
+    c = (lsi_candidates){text, t.n, t.name, try_candidate, &t};
+    winner = lsi_tune(tuner, &c);
+    close_current(&t);
+    ls_free(t.args.x);
+    ls_free(t.args.w);
+    ls_free(t.args.bias);
+    ls_free(t.args.y);
+    return t.impl[winner];
+}
+
+ls_status lsi_plan_conv(ls_device *dev, const ls_graph *g, const ls_node *n, ls_kernel *out, ls_err *err)
+{
+    lsi_conv_problem p;
+    const lsi_conv_impl *impl;
+    conv_state *s;
+    ls_status st = LS_OK;
+
+    if (!describe(dev, g, n, &p)) return LS_UNSUPPORTED;
+    impl = choose(((lsi_cpu_device *)dev)->tuner, &p);
+    if (impl == NULL) return LS_UNSUPPORTED;
+    s = ls_alloc(LS_MEM_PLAN, sizeof *s);
+    if (s == NULL) return ls_fail(err, LS_NOMEM, "cpu: no memory");
+    s->problem = p;
+    if (impl->create != NULL) st = impl->create(&s->state, &s->problem, err);
+    if (st == LS_OK) s->impl = impl; /* destroy() must not see a state that was never made */
+    *out = (ls_kernel){run, destroy, s, impl->scratch != NULL ? impl->scratch(&s->problem) : 0, impl->name};
+    if (st != LS_OK) destroy(s);
+    return st;
+}

@@ -1,0 +1,30 @@
+/* planners.h: the planners of the vector kernels, as listed in kernels.c.  What each of them does and which
+ * variants it leaves to the reference kernels stands in the file named beside it. */
+#ifndef LS_BACKEND_CPU_PLANNERS_H
+#define LS_BACKEND_CPU_PLANNERS_H
+
+#include "backend/cpu/cpu.h"
+
+#define LSI_DECLARE_PLANNER(name)                                                                            \
+    ls_status name(ls_device *dev, const ls_graph *g, const ls_node *n, ls_kernel *out, ls_err *err)
+
+/* pointwise.c: f32, all layouts where operands are of one shape or single elements; broadcasting when plain.
+ */
+LSI_DECLARE_PLANNER(lsi_plan_pointwise);
+LSI_DECLARE_PLANNER(lsi_plan_elementwise);
+LSI_DECLARE_PLANNER(lsi_plan_broadcast_to);
+/* norm.c: f32, both layouts, every fused form. */
+LSI_DECLARE_PLANNER(lsi_plan_batch_norm);
+LSI_DECLARE_PLANNER(lsi_plan_batch_norm_grad);
+LSI_DECLARE_PLANNER(lsi_plan_instance_norm);
+LSI_DECLARE_PLANNER(lsi_plan_instance_norm_grad);
+/* bias.c: f32, both layouts. */
+LSI_DECLARE_PLANNER(lsi_plan_bias);
+LSI_DECLARE_PLANNER(lsi_plan_bias_act_grad);
+/* reorder.c: plain <-> C16, every type. */
+LSI_DECLARE_PLANNER(lsi_plan_reorder);
+/* plan_conv.c, plan_matmul.c: f32; the implementation is chosen by measurement. */
+LSI_DECLARE_PLANNER(lsi_plan_conv);
+LSI_DECLARE_PLANNER(lsi_plan_matmul);
+
+#endif

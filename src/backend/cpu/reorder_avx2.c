@@ -1,0 +1,3 @@
+#include "backend/cpu/reorder_template.h"
+
+const lsi_reorder_kernels lsi_reorder_avx2 = {block, unblock};

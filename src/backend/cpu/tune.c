@@ -1,0 +1,236 @@
+#include "backend/cpu/tune.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/text.h"
+
+#define FILE_MAX_BYTES (8u << 20) /* a larger file is not ours */
+
+typedef struct choice {
+    char *problem, *name;
+} choice;
+
+struct lsi_tuner {
+    bool off;
+    bool changed;
+    char *path; /* NULL: nowhere to remember */
+    choice *choices;
+    size_t n, cap;
+};
+
+/* -- the list of choices ------------------------------------------------------------------------------------
+ */
+
+static const char *find(const lsi_tuner *t, const char *problem)
+{
+    for (size_t i = 0; i < t->n; i++)
+        if (strcmp(t->choices[i].problem, problem) == 0) return t->choices[i].name;
+    return NULL;
+}
+
+static char *copy_bytes(const char *text, size_t n)
+{
+    char *p = ls_alloc(LS_MEM_PLAN, n + 1);
+
+    if (p != NULL) memcpy(p, text, n);
+    return p;
+}
+
+/* Losing a choice for want of memory only means that it is measured again. */
+static void add(lsi_tuner *t, const char *problem, size_t problem_n, const char *name, size_t name_n)
+{
+    choice c;
+
+    if (t->n == t->cap) {
+        size_t cap = t->cap * 2 + 64;
+        void *p = ls_realloc(LS_MEM_PLAN, t->choices, cap * sizeof *t->choices);
+        if (p == NULL) return;
+        t->choices = p;
+        t->cap = cap;
+    }
+    c = (choice){copy_bytes(problem, problem_n), copy_bytes(name, name_n)};
+    if (c.problem == NULL || c.name == NULL) {
+        ls_free(c.problem);
+        ls_free(c.name);
+        return;
+    }
+    t->choices[t->n++] = c;
+}
+
+void lsi_tuner_parse(lsi_tuner *t, const char *text, size_t n)
+{
+    const char *end = text + n;
+
+    while (text < end) {
+        const char *eol = memchr(text, '\n', (size_t)(end - text));
+        const char *stop = eol != NULL ? eol : end;
+        const char *tab = memchr(text, '\t', (size_t)(stop - text));
+        bool whole = eol != NULL; /* a torn last line is not trusted */
+        if (whole && tab != NULL && tab > text && tab + 1 < stop &&
+            memchr(text, '\0', (size_t)(stop - text)) == NULL)
+            add(t, text, (size_t)(tab - text), tab + 1, (size_t)(stop - tab - 1));
+        text = stop + 1;
+    }
+}
+
+/* -- the file
+ * ------------------------------------------------------------------------------------------------ */
+
+static void load(lsi_tuner *t)
+{
+    FILE *f = fopen(t->path, "rb");
+    char *text;
+    size_t n;
+
+    if (f == NULL) return;
+    text = ls_alloc(LS_MEM_PLAN, FILE_MAX_BYTES);
+    n = text != NULL ? fread(text, 1, FILE_MAX_BYTES, f) : 0;
+    if (n == FILE_MAX_BYTES)
+        ls_log(LS_LOG_WARN, "%s is too large to be ours; ignored", t->path);
+    else if (n > 0)
+        lsi_tuner_parse(t, text, n);
+    ls_free(text);
+    fclose(f);
+}
+
+/* Written under another name and renamed, so that readers see the old file or the new one, never a part. */
+static void save(const lsi_tuner *t)
+{
+    char temporary[4200];
+    FILE *f;
+    bool ok;
+
+    snprintf(temporary, sizeof temporary, "%s.%ld", t->path, (long)getpid());
+    f = fopen(temporary, "wb");
+    if (f == NULL) {
+        ls_log(LS_LOG_INFO, "kernel choices are not remembered: %s: %s", temporary, strerror(errno));
+        return;
+    }
+    for (size_t i = 0; i < t->n; i++) fprintf(f, "%s\t%s\n", t->choices[i].problem, t->choices[i].name);
+    ok = ferror(f) == 0;
+    ok = fclose(f) == 0 && ok;
+    if (!ok || rename(temporary, t->path) != 0) {
+        ls_log(LS_LOG_INFO, "kernel choices are not remembered: %s: %s", t->path, strerror(errno));
+        remove(temporary);
+    }
+}
+
+/* First line of the processor's name in /proc/cpuinfo, or "unknown". */
+static void processor_name(char *buf, size_t n)
+{
+    FILE *f = fopen("/proc/cpuinfo", "r");
+    char line[512];
+
+    snprintf(buf, n, "unknown");
+    while (f != NULL && fgets(line, sizeof line, f) != NULL) {
+        const char *colon = strchr(line, ':');
+        if (strncmp(line, "model name", 10) != 0 || colon == NULL) continue;
+        snprintf(buf, n, "%s", colon + 2);
+        break;
+    }
+    if (f != NULL) fclose(f);
+}
+
+static char *make_path(int threads, const char *fingerprint)
+{
+    const char *own = getenv("LOCKSTEP_CACHE"), *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    char folder[4000], cpu[256], id[1024], path[4100];
+
+    if (own != NULL && own[0] != '\0')
+        snprintf(folder, sizeof folder, "%s", own);
+    else if (xdg != NULL && xdg[0] != '\0')
+        snprintf(folder, sizeof folder, "%s/lockstep", xdg);
+    else if (home != NULL && home[0] != '\0')
+        snprintf(folder, sizeof folder, "%s/.cache/lockstep", home);
+    else
+        return NULL;
+    for (char *p = folder + 1; *p != '\0'; p++) {
+        if (*p != '/') continue;
+        *p = '\0';
+        (void)mkdir(folder, 0777);
+        *p = '/';
+    }
+    (void)mkdir(folder, 0777);
+    processor_name(cpu, sizeof cpu);
+    snprintf(id, sizeof id, "%s|%s|%s", cpu, fingerprint, LS_VERSION);
+    snprintf(path, sizeof path, "%s/cpu-%d-%016llx.txt", folder, threads,
+             (unsigned long long)XXH3_64bits(id, strlen(id)));
+    return ls_strdup(LS_MEM_PLAN, path);
+}
+
+ls_status lsi_tuner_create(lsi_tuner **out, int threads, const char *fingerprint, ls_err *err)
+{
+    const char *tune = getenv("LOCKSTEP_TUNE");
+    lsi_tuner *t = ls_alloc(LS_MEM_PLAN, sizeof *t);
+
+    *out = t;
+    if (t == NULL) return ls_fail(err, LS_NOMEM, "cpu: no memory");
+    t->off = tune != NULL && strcmp(tune, "off") == 0;
+    if (t->off) return LS_OK;
+    t->path = make_path(threads, fingerprint);
+    if (t->path != NULL) load(t);
+    return LS_OK;
+}
+
+void lsi_tuner_destroy(lsi_tuner *t)
+{
+    if (t == NULL) return;
+    if (t->changed && t->path != NULL) save(t);
+    for (size_t i = 0; i < t->n; i++) {
+        ls_free(t->choices[i].problem);
+        ls_free(t->choices[i].name);
+    }
+    ls_free(t->choices);
+    ls_free(t->path);
+    ls_free(t);
+}
+
+/* -- measuring
+ * ------------------------------------------------------------------------------------------------- */
+
+/* The best of a few runs: noise only ever adds time.  Hopeless candidates are given up after the first. */
+static double best_time(const lsi_candidates *c, int i, double to_beat)
+{
+    double best = 1e30, spent = 0;
+
+    if (!c->run(c->ctx, i)) return best; /* warms caches and pages */
+    for (int round = 0; round < 5; round++) {
+        double t0 = ls_clock_seconds(), t;
+        if (!c->run(c->ctx, i)) return 1e30;
+        t = ls_clock_seconds() - t0;
+        if (t < best) best = t;
+        spent += t;
+        if (best > 1.5 * to_beat || (round >= 2 && spent > 0.1)) break;
+    }
+    return best;
+}
+
+int lsi_tune(lsi_tuner *t, const lsi_candidates *c)
+{
+    const char *known;
+    double best = 1e30;
+    int winner = 0;
+
+    if (t->off || c->n < 2) return 0;
+    known = find(t, c->problem);
+    for (int i = 0; known != NULL && i < c->n; i++)
+        if (strcmp(c->names[i], known) == 0) return i;
+    for (int i = 0; i < c->n; i++) {
+        double time = best_time(c, i, best);
+        if (time < best) {
+            best = time;
+            winner = i;
+        }
+    }
+    add(t, c->problem, strlen(c->problem), c->names[winner], strlen(c->names[winner]));
+    t->changed = true;
+    return winner;
+}

@@ -1,0 +1,36 @@
+/* tune.h: choosing among implementations by measurement, once, and remembering the choice.
+ *
+ * The same problem gets the same implementation in every later run on this machine, so results stay identical
+ * from run to run: choices are kept in a small text file, one line "problem <tab> implementation" each, in
+ * $LOCKSTEP_CACHE, $XDG_CACHE_HOME/lockstep or ~/.cache/lockstep.  The file's name carries what a choice
+ * depends on (processor, thread count, library versions).  With LOCKSTEP_TUNE=off nothing is timed, read or
+ * written and the first candidate is taken. */
+#ifndef LS_BACKEND_CPU_TUNE_H
+#define LS_BACKEND_CPU_TUNE_H
+
+#include "base/alloc.h"
+
+typedef struct lsi_tuner lsi_tuner;
+
+/* `threads` and `fingerprint` (library versions) go into the file's name; the caller owns *out. */
+ls_status lsi_tuner_create(lsi_tuner **out, int threads, const char *fingerprint, ls_err *err) LS_MUST_CHECK;
+/* Saves new choices (a failure to do so is logged, not fatal) and frees; accepts NULL. */
+void lsi_tuner_destroy(lsi_tuner *t);
+
+typedef struct lsi_candidates {
+    const char *problem; /* text without tabs or newlines that identifies the problem */
+    int n;
+    const char *const *names;
+    /* Runs candidate i once, timed by the caller of this function; false when it cannot be run at all (no
+     * memory). */
+    bool (*run)(void *ctx, int i);
+    void *ctx;
+} lsi_candidates;
+
+/* The index of the candidate to use: remembered, or measured now.  Never fails: 0 in the worst case. */
+int lsi_tune(lsi_tuner *t, const lsi_candidates *c);
+
+/* Reads choices from text; lines that do not have the form are skipped.  Apart for tests and fuzzing. */
+void lsi_tuner_parse(lsi_tuner *t, const char *text, size_t n);
+
+#endif

@@ -1,0 +1,13 @@
+/* widen.h: f32 kernels on tensors stored as bf16 or f16. */
+#ifndef LS_BACKEND_CPU_WIDEN_H
+#define LS_BACKEND_CPU_WIDEN_H
+
+#include "backend/cpu/cpu.h"
+
+/* Plans the node as if its 16-bit floats were f32 and wraps the kernel in conversions: what is stored is 16
+ * bits wide, what is computed is not.  LS_UNSUPPORTED without text when the node has no 16-bit floats or the
+ * planner declines. */
+ls_status lsi_plan_widened(lsi_cpu_planner planner, ls_device *dev, const ls_graph *g, const ls_node *n,
+                           ls_kernel *out, ls_err *err) LS_MUST_CHECK;
+
+#endif

@@ -1,0 +1,320 @@
+/* The CPU kernels on every layout they take: a node planned by hand on a graph whose feature maps are C16,
+ * run on reordered data, against the reference kernel on plain data; on one and on several threads. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/backend.h"
+#include "base/rng.h"
+#include "check.h"
+#include "ops/ops.h"
+
+#define MAX_TENSORS 16
+
+/* -- tensors ----------------------------------------------------------------------------------------------
+ */
+
+static size_t bytes_of(const ls_vinfo *v)
+{
+    return (size_t)ls_shape_count(v->shape) * ls_dtype_size(v->dtype);
+}
+
+static void *take(size_t bytes)
+{
+    void *p = ls_alloc(LS_MEM_TEST, bytes + 64);
+
+    if (p == NULL) abort();
+    return p;
+}
+
+/* Copies a (N, C, H, W) tensor between plain and C16. */
+static void reorder(void *to, const void *from, const ls_vinfo *v, bool to_c16)
+{
+    int64_t C = v->shape.dim[1], S = v->shape.dim[2] * v->shape.dim[3];
+    size_t size = ls_dtype_size(v->dtype);
+
+    for (int64_t i = 0; i < ls_shape_count(v->shape); i++) {
+        int64_t n = i / (C * S), c = i / S % C, s = i % S;
+        size_t plain = (size_t)i * size;
+        size_t blocked = (size_t)(((n * (C / 16) + c / 16) * S + s) * 16 + c % 16) * size;
+        memcpy((char *)to + (to_c16 ? blocked : plain), (const char *)from + (to_c16 ? plain : blocked),
+               size);
+    }
+}
+
+/* Values on a grid of 1/8 in -4..4: exact in every sum of products that a test makes. */
+static void fill(void *data, const ls_vinfo *v, uint32_t seed, int32_t limit)
+{
+    const ls_rng_key key = {seed, 7, 1, 0};
+
+    for (int64_t i = 0; i < ls_shape_count(v->shape); i++) {
+        uint32_t w = ls_rng_word(&key, 1, 0, (uint64_t)i);
+        if (v->dtype == LS_F32)
+            ((float *)data)[i] = (float)((int)(w % 64) - 32) / 8.0f;
+        else if (v->dtype == LS_U8)
+            ((uint8_t *)data)[i] = (uint8_t)(w % (uint32_t)limit);
+        else
+            ((int32_t *)data)[i] = (int32_t)(w % (uint32_t)limit);
+    }
+}
+
+/* -- one node ---------------------------------------------------------------------------------------------
+ */
+
+typedef struct run_result {
+    void *out[MAX_TENSORS];
+} run_result;
+
+static bool is_map(const ls_vinfo *v)
+{
+    return v->layout == LS_LAYOUT_C16;
+}
+
+/* Plans and runs the node on `device` with the layouts that the graph's values have; inputs and results are
+ * plain. */
+static bool run_node(const ls_graph *g, const ls_node *n, const char *device, int threads,
+                     void *const *plain_in, run_result *r)
+{
+    ls_device *dev = NULL;
+    ls_kernel k = {0};
+    ls_err err = {0};
+    void *in[MAX_TENSORS], *out[MAX_TENSORS], *scratch;
+    bool own;
+
+    if (ls_device_open(&dev, device, threads, &err) != LS_OK) abort();
+    if (dev->backend->plan(dev, g, n, &k, &err) != LS_OK) {
+        printf("%s: %s\n", n->op->name, err.text);
+        abort();
+    }
+    own = strcmp(k.impl, "ref") != 0;
+    scratch = take(k.scratch_bytes);
+    for (int i = 0; i < n->n_in; i++) {
+        const ls_vinfo *v = g->values[n->in[i]];
+        in[i] = take(bytes_of(v));
+        if (is_map(v))
+            reorder(in[i], plain_in[i], v, true);
+        else
+            memcpy(in[i], plain_in[i], bytes_of(v));
+    }
+    for (int i = 0; i < n->n_out; i++) out[i] = take(bytes_of(g->values[n->out[i]]));
+    k.run(k.state, &(ls_call){in, out, scratch});
+    for (int i = 0; i < n->n_out; i++) {
+        const ls_vinfo *v = g->values[n->out[i]];
+        r->out[i] = out[i];
+        if (!is_map(v)) continue;
+        r->out[i] = take(bytes_of(v));
+        reorder(r->out[i], out[i], v, false);
+        ls_free(out[i]);
+    }
+    for (int i = 0; i < n->n_in; i++) ls_free(in[i]);
+    ls_free(scratch);
+    if (k.destroy != NULL) k.destroy(k.state);
+    ls_device_close(dev);
+    return own;
+}
+
+static void compare(const char *name, const ls_vinfo *v, int k, const void *want, const void *got)
+{
+    int64_t n = ls_shape_count(v->shape);
+    double largest = 0, worst = 0;
+    int64_t at = 0;
+
+    if (v->dtype != LS_F32) {
+        if (memcmp(want, got, bytes_of(v)) != 0) printf("%s: output %d differs\n", name, k);
+        CHECK(memcmp(want, got, bytes_of(v)) == 0);
+        return;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        double w = (double)((const float *)want)[i], e = fabs(w - (double)((const float *)got)[i]);
+        if (fabs(w) > largest) largest = fabs(w);
+        if (!(e <= worst)) {
+            worst = e;
+            at = i;
+        }
+    }
+    if (!(worst <= 1e-5 * largest + 1e-6))
+        printf("%s: output %d [%lld] is %.9g, reference %.9g\n", name, k, (long long)at,
+               (double)((const float *)got)[at], (double)((const float *)want)[at]);
+    CHECK(worst <= 1e-5 * largest + 1e-6);
+}
+
+/* Values that may be C16 are made so, or all are left plain. */
+static void set_layouts(ls_graph *g, bool c16)
+{
+    for (int32_t i = 0; i < g->n_values; i++) {
+        ls_vinfo *v = g->values[i];
+        bool can = ls_layout_allowed(LS_LAYOUT_C16, v->dtype, v->shape);
+        v->layout = c16 && can ? LS_LAYOUT_C16 : LS_LAYOUT_PLAIN;
+    }
+}
+
+/* Runs the graph's last node both ways and compares; the graph is destroyed. */
+static void check_last(const char *name, ls_graph *g)
+{
+    static const int threads[] = {1, 2, 3};
+    const ls_node *n;
+    void *in[MAX_TENSORS];
+    run_result want, got;
+    ls_err err = {0};
+
+    if (ls_graph_status(g, &err) != LS_OK) {
+        printf("%s: %s\n", name, err.text);
+        abort();
+    }
+    n = g->nodes[g->n_nodes - 1];
+    for (int i = 0; i < n->n_in; i++) {
+        const ls_vinfo *v = g->values[n->in[i]];
+        in[i] = take(bytes_of(v));
+        fill(in[i], v, (uint32_t)(100 + i), 4);
+        /* Standard deviations and learning rates must be positive. */
+        if (v->dtype == LS_F32 && (v->shape.rank <= 2))
+            for (int64_t j = 0; j < ls_shape_count(v->shape); j++)
+                ((float *)in[i])[j] = fabsf(((float *)in[i])[j]) + 0.5f;
+    }
+    set_layouts(g, false);
+    run_node(g, n, "ref", 1, in, &want);
+    for (int c16 = 0; c16 < 2; c16++)
+        for (size_t t = 0; t < sizeof threads / sizeof threads[0]; t++) {
+            char text[128];
+            bool own;
+            set_layouts(g, c16 != 0);
+            own = run_node(g, n, "cpu", threads[t], in, &got);
+            snprintf(text, sizeof text, "%s %s on %d threads", name, c16 ? "c16" : "plain", threads[t]);
+            if (!own) printf("%s: no kernel of its own\n", text);
+            CHECK(own || !(__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")));
+            for (int k = 0; k < n->n_out; k++) {
+                compare(text, g->values[n->out[k]], k, want.out[k], got.out[k]);
+                ls_free(got.out[k]);
+            }
+        }
+    for (int i = 0; i < n->n_in; i++) ls_free(in[i]);
+    for (int k = 0; k < n->n_out; k++) ls_free(want.out[k]);
+    ls_graph_destroy(g);
+}
+
+/* -- building ---------------------------------------------------------------------------------------------
+ */
+
+static ls_graph *graph(void)
+{
+    ls_graph *g;
+    ls_err err = {0};
+
+    if (ls_graph_create(&g, &err) != LS_OK) abort();
+    return g;
+}
+
+static ls_value input(ls_graph *g, ls_dtype t, ls_shape s)
+{
+    char name[16];
+
+    snprintf(name, sizeof name, "x%d", g->n_values);
+    return ls_graph_input(g, name, t, s);
+}
+
+static ls_value f32(ls_graph *g, ls_shape s)
+{
+    return input(g, LS_F32, s);
+}
+
+/* Small, with odd sides; more than one thread's worth; images of one pixel. */
+static const int64_t maps[][4] = {{2, 16, 3, 5}, {3, 48, 7, 11}, {2, 32, 33, 17}, {5, 32, 1, 1}};
+#define N_MAPS (sizeof maps / sizeof maps[0])
+
+static ls_shape map_shape(size_t m)
+{
+    return LS_SHAPE(maps[m][0], maps[m][1], maps[m][2], maps[m][3]);
+}
+
+static void pointwise(void)
+{
+    for (size_t m = 0; m < N_MAPS; m++) {
+        ls_graph *g = graph();
+        ls_pointwise_attr a = {.n_steps = 3};
+        ls_value in[] = {f32(g, map_shape(m)), f32(g, map_shape(m)), f32(g, LS_SHAPE_SCALAR)};
+        a.step[0].pw = LS_PW_MUL;
+        a.step[0].b = 2;
+        a.step[1].pw = LS_PW_ADD;
+        a.step[1].a = 3;
+        a.step[1].b = 1;
+        a.step[2].pw = LS_PW_RELU;
+        a.step[2].a = 4;
+        ls_graph_add(g, &ls_op_pointwise, 3, in, &a);
+        check_last("pointwise", g);
+        g = graph();
+        ls_relu_grad(f32(g, map_shape(m)), f32(g, map_shape(m)));
+        check_last("relu_grad", g);
+    }
+}
+
+static const struct {
+    ls_act act;
+    bool residual;
+} fused[] = {{LS_ACT_NONE, false},
+             {LS_ACT_RELU, false},
+             {LS_ACT_RELU, true},
+             {LS_ACT_LEAKY, true},
+             {LS_ACT_TANH, false}};
+#define N_FUSED (sizeof fused / sizeof fused[0])
+
+static ls_norm_attr norm_attr(size_t f)
+{
+    return (ls_norm_attr){.eps = 1e-5,
+                          .momentum = 0.1,
+                          .unbiased_running = true,
+                          .act = fused[f].act,
+                          .slope = 0.2,
+                          .residual = fused[f].residual};
+}
+
+static void norms(void)
+{
+    for (size_t m = 0; m < N_MAPS; m++)
+        for (size_t f = 0; f < N_FUSED; f++) {
+            ls_norm_attr a = norm_attr(f);
+            ls_shape x = map_shape(m), c = LS_SHAPE(x.dim[1]), nc = LS_SHAPE(x.dim[0], x.dim[1]);
+            int res = a.residual ? 1 : 0, act = a.act != LS_ACT_NONE ? 1 : 0;
+            ls_graph *g = graph();
+            ls_value bn[] = {f32(g, x), f32(g, c), f32(g, c), f32(g, c), f32(g, c), f32(g, x)};
+            ls_graph_add(g, &ls_op_batch_norm, 5 + res, bn, &a);
+            check_last("batch_norm", g);
+            g = graph();
+            ls_value bg[] = {f32(g, x), f32(g, x), f32(g, c), f32(g, c), f32(g, c), f32(g, x)};
+            ls_graph_add(g, &ls_op_batch_norm_grad, 5 + act, bg, &a);
+            check_last("batch_norm_grad", g);
+            g = graph();
+            ls_value in[] = {f32(g, x), f32(g, x)};
+            ls_graph_add(g, &ls_op_instance_norm, 1 + res, in, &a);
+            check_last("instance_norm", g);
+            g = graph();
+            ls_value ig[] = {f32(g, x), f32(g, x), f32(g, nc), f32(g, nc), f32(g, x)};
+            ls_graph_add(g, &ls_op_instance_norm_grad, 4 + act, ig, &a);
+            check_last("instance_norm_grad", g);
+        }
+}
+
+static void biases(void)
+{
+    for (size_t m = 0; m < N_MAPS; m++) {
+        ls_shape x = map_shape(m);
+        ls_graph *g = graph();
+        ls_bias(f32(g, x), f32(g, LS_SHAPE(x.dim[1])), 1);
+        check_last("bias", g);
+        for (int act = LS_ACT_NONE; act <= LS_ACT_TANH; act++) {
+            ls_bias_act_attr a = {.act = (ls_act)act, .slope = 0.2, .axis = 1};
+            g = graph();
+            ls_value in[] = {f32(g, x), f32(g, x)};
+            ls_graph_add(g, &ls_op_bias_act_grad, 2, in, &a);
+            check_last("bias_act_grad", g);
+        }
+    }
+}
+
+int main(void)
+{
+    CHECK_RUN(pointwise);
+    CHECK_RUN(norms);
+    CHECK_RUN(biases);
+    return CHECK_DONE();
+}

@@ -1,0 +1,151 @@
+/* test_fuse.c: which nodes fusion leaves of known graphs.  That fused graphs compute the same is checked by
+ * the op tests, which run every case through this pass on the CPU backend. */
+#include <string.h>
+
+#include "check.h"
+#include "ops/ops.h"
+#include "passes/autodiff.h"
+#include "passes/passes.h"
+
+static ls_graph *g;
+
+static void begin(void)
+{
+    REQUIRE_OK(ls_graph_create(&g, NULL), NULL);
+}
+
+static ls_value param(const char *name, ls_shape shape)
+{
+    return ls_graph_var(g, name, LS_VAR_PARAM, LS_F32, shape, (ls_init){LS_INIT_CONST, 1});
+}
+
+/* Gradients of `loss` with respect to all parameters, fetched so that they stay alive. */
+static void differentiate(ls_value loss)
+{
+    ls_value wrt[16] = {0}, grads[16];
+    int n = 0;
+
+    for (int32_t i = 0; i < g->n_vars; i++)
+        if (g->vars[i]->role == LS_VAR_PARAM) wrt[n++] = (ls_value){g, g->vars[i]->first};
+    ls_autodiff(loss, (ls_value){g, -1}, n, wrt, grads);
+    for (int i = 0; i < n; i++) ls_graph_fetch(grads[i], g->values[wrt[i].id]->name);
+}
+
+static void finish(void)
+{
+    ls_err err = {0};
+
+    REQUIRE_OK(ls_graph_status(g, &err), &err);
+    ls_pass_dead(g);
+    ls_pass_fuse(g);
+    ls_pass_dead(g);
+    REQUIRE_OK(ls_graph_status(g, &err), &err);
+}
+
+static int count(const ls_op *op)
+{
+    int n = 0;
+
+    for (int32_t i = 0; i < g->n_nodes; i++) n += !g->nodes[i]->dead && g->nodes[i]->op == op;
+    return n;
+}
+
+static const ls_node *only(const ls_op *op)
+{
+    for (int32_t i = 0; i < g->n_nodes; i++)
+        if (!g->nodes[i]->dead && g->nodes[i]->op == op) return g->nodes[i];
+    return NULL;
+}
+
+static ls_conv_attr conv3x3(void)
+{
+    return (ls_conv_attr){.stride = {1, 1}, .dilation = {1, 1}, .pad = {1, 1, 1, 1}, .groups = 1};
+}
+
+static void bias_and_activation_join_the_convolution(void)
+{
+    ls_value x, y;
+
+    begin();
+    x = ls_graph_input(g, "x", LS_F32, LS_SHAPE(2, 3, 8, 8));
+    y = ls_conv2d(x, param("w", LS_SHAPE(4, 3, 3, 3)), conv3x3());
+    y = ls_leaky_relu(ls_bias(y, param("b", LS_SHAPE(4)), 1), 0.2);
+    differentiate(ls_reduce_sum(ls_square(y), LS_ALL_AXES, false));
+    finish();
+    CHECK_EQ_INT(count(&ls_op_conv2d), 1);
+    CHECK_EQ_INT(count(&ls_op_bias), 0);
+    CHECK_EQ_INT(count(&ls_op_leaky_relu), 0);
+    CHECK_EQ_INT(only(&ls_op_conv2d)->n_in, 3);
+    CHECK_EQ_INT(((const ls_conv_attr *)only(&ls_op_conv2d)->attr)->act, LS_ACT_LEAKY);
+    /* backward: the mask and the bias gradient are one pass */
+    CHECK_EQ_INT(count(&ls_op_bias_act_grad), 1);
+    CHECK_EQ_INT(count(&ls_op_leaky_relu_grad), 0);
+    CHECK_EQ_INT(count(&ls_op_conv2d_dx), 0); /* nobody asked for the gradient of the input */
+    ls_graph_destroy(g);
+}
+
+/* y = relu(bn(conv(x)) + x), the end of a residual block. */
+static void residual_block_is_one_norm_each_way(void)
+{
+    ls_value x, h, y, rm, rv;
+    ls_norm_attr a = {.eps = 1e-5, .momentum = 0.1};
+
+    begin();
+    x = ls_graph_input(g, "x", LS_F32, LS_SHAPE(2, 4, 8, 8));
+    x = ls_relu(ls_conv2d(x, param("w0", LS_SHAPE(4, 4, 3, 3)), conv3x3()));
+    rm = ls_graph_var(g, "rm", LS_VAR_BUFFER, LS_F32, LS_SHAPE(4), (ls_init){LS_INIT_CONST, 0});
+    rv = ls_graph_var(g, "rv", LS_VAR_BUFFER, LS_F32, LS_SHAPE(4), (ls_init){LS_INIT_CONST, 1});
+    h = ls_conv2d(x, param("w", LS_SHAPE(4, 4, 3, 3)), conv3x3());
+    h = ls_batch_norm(h, param("gamma", LS_SHAPE(4)), param("beta", LS_SHAPE(4)), rm, rv, a);
+    ls_graph_advance(g, ls_graph_find_var(g, "rm"), ls_graph_out(h, 3));
+    ls_graph_advance(g, ls_graph_find_var(g, "rv"), ls_graph_out(h, 4));
+    y = ls_relu(ls_add(h, x));
+    differentiate(ls_reduce_sum(ls_square(y), LS_ALL_AXES, false));
+    finish();
+    CHECK_EQ_INT(count(&ls_op_batch_norm), 1);
+    CHECK(((const ls_norm_attr *)only(&ls_op_batch_norm)->attr)->residual);
+    CHECK_EQ_INT(((const ls_norm_attr *)only(&ls_op_batch_norm)->attr)->act, LS_ACT_RELU);
+    CHECK_EQ_INT(only(&ls_op_batch_norm_grad)->n_out, 4); /* hands the masked gradient to the shortcut */
+    CHECK_EQ_INT(count(&ls_op_relu), 0);
+    CHECK_EQ_INT(g->vars[ls_graph_find_var(g, "rm")]->current, only(&ls_op_batch_norm)->out[3]);
+    ls_graph_destroy(g);
+}
+
+static void chains_of_small_ops_become_one(void)
+{
+    ls_value x, y;
+
+    begin();
+    x = ls_graph_input(g, "x", LS_F32, LS_SHAPE(5, 7));
+    y = ls_exp(ls_affine(ls_mul(ls_tanh(x), ls_sigmoid(x)), 2, 1));
+    ls_graph_fetch(y, "y");
+    finish();
+    CHECK_EQ_INT(count(&ls_op_pointwise), 1);
+    CHECK_EQ_INT(((const ls_pointwise_attr *)only(&ls_op_pointwise)->attr)->n_steps, 5);
+    CHECK_EQ_INT(only(&ls_op_pointwise)->n_in, 1);
+    ls_graph_destroy(g);
+}
+
+static void what_is_read_elsewhere_stays(void)
+{
+    ls_value x, c;
+
+    begin();
+    x = ls_graph_input(g, "x", LS_F32, LS_SHAPE(1, 3, 8, 8));
+    c = ls_conv2d(x, param("w", LS_SHAPE(4, 3, 3, 3)), conv3x3());
+    ls_graph_fetch(ls_relu(c), "y");
+    ls_graph_fetch(c, "before");
+    finish();
+    CHECK_EQ_INT(count(&ls_op_relu), 1);
+    CHECK_EQ_INT(((const ls_conv_attr *)only(&ls_op_conv2d)->attr)->act, LS_ACT_NONE);
+    ls_graph_destroy(g);
+}
+
+int main(void)
+{
+    CHECK_RUN(bias_and_activation_join_the_convolution);
+    CHECK_RUN(residual_block_is_one_norm_each_way);
+    CHECK_RUN(chains_of_small_ops_become_one);
+    CHECK_RUN(what_is_read_elsewhere_stays);
+    return CHECK_DONE();
+}

@@ -1,0 +1,120 @@
+/* test_versions.c: in-place updates of variables, seen by readers of the old and the new version. */
+#include "check.h"
+#include "lockstep/plan.h"
+#include "ops/ops.h"
+
+typedef struct rig {
+    ls_graph *g;
+    ls_device *dev;
+    ls_state *state;
+    ls_plan *plan;
+    ls_value w, w1; /* versions 0 and 1 of the parameter */
+} rig;
+
+/* w = 3 and one SGD step with gradient 1 and lr 0.5: version 1 is 2.5. */
+static void begin(rig *r)
+{
+    ls_value in[5];
+    ls_optim_attr a = {.n = 1};
+
+    REQUIRE_OK(ls_graph_create(&r->g, NULL), NULL);
+    r->w = ls_graph_var(r->g, "w", LS_VAR_PARAM, LS_F32, LS_SHAPE(2), (ls_init){LS_INIT_CONST, 3});
+    in[0] = ls_fill(r->g, LS_SHAPE_SCALAR, LS_F32, 0.5);
+    in[1] = ls_fill(r->g, LS_SHAPE_SCALAR, LS_F32, 1);
+    in[2] = ls_graph_var(r->g, "t", LS_VAR_OPTIMIZER, LS_I32, LS_SHAPE(1), (ls_init){LS_INIT_CONST, 0});
+    in[3] = r->w;
+    in[4] = ls_fill(r->g, LS_SHAPE(2), LS_F32, 1);
+    r->w1 = ls_graph_out(ls_graph_add(r->g, &ls_op_sgd, 5, in, &a), 1);
+    ls_graph_advance(r->g, 0, r->w1);
+    ls_graph_advance(r->g, 1, ls_graph_out(r->w1, 0));
+}
+
+static void run(rig *r)
+{
+    ls_err err = {0};
+
+    REQUIRE_OK(ls_device_open(&r->dev, "cpu", 1, &err), &err);
+    REQUIRE_OK(ls_state_create(&r->state, r->dev, &err), &err);
+    REQUIRE_OK(ls_plan_compile_take(&r->plan, r->g, r->dev, r->state, &err), &err);
+    ls_state_init(r->state, 1);
+    ls_plan_run(r->plan);
+}
+
+static double result(const rig *r, const char *name)
+{
+    const ls_tensor *t = ls_plan_fetch(r->plan, name);
+
+    REQUIRE(t != NULL);
+    return (double)((const float *)t->data)[0];
+}
+
+static void end(rig *r)
+{
+    ls_plan_destroy(r->plan);
+    ls_state_destroy(r->state);
+    ls_device_close(r->dev);
+}
+
+/* Built after the update, but of the old version: must run before it. */
+static void reader_of_the_old_version_runs_first(void)
+{
+    rig r;
+
+    begin(&r);
+    ls_graph_fetch(ls_affine(r.w, 1, 10), "old");
+    ls_graph_fetch(ls_affine(r.w1, 1, 10), "new");
+    run(&r);
+    CHECK_NEAR(result(&r, "old"), 13, 0);
+    CHECK_NEAR(result(&r, "new"), 12.5, 0);
+    CHECK_NEAR(((const float *)ls_state_find(r.state, "w")->data)[0], 2.5, 0);
+    end(&r);
+}
+
+/* new - old needs both at once: the old version must have been copied. */
+static void reader_of_both_gets_a_copy(void)
+{
+    rig r;
+
+    begin(&r);
+    ls_graph_fetch(ls_sub(ls_affine(r.w1, 2, 0), r.w), "both");
+    run(&r);
+    CHECK_NEAR(result(&r, "both"), 2, 0);
+    end(&r);
+}
+
+/* The same through a view of the old version. */
+static void reader_of_a_view_gets_a_copy(void)
+{
+    rig r;
+    ls_value view;
+
+    begin(&r);
+    view = ls_reshape(r.w, LS_SHAPE(1, 2));
+    ls_graph_fetch(ls_sub(ls_reshape(ls_affine(r.w1, 2, 0), LS_SHAPE(1, 2)), view), "both");
+    run(&r);
+    CHECK_NEAR(result(&r, "both"), 2, 0);
+    end(&r);
+}
+
+static void second_step_starts_from_the_first(void)
+{
+    rig r;
+
+    begin(&r);
+    ls_graph_fetch(ls_affine(r.w, 1, 0), "old");
+    run(&r);
+    ls_plan_run(r.plan);
+    CHECK_NEAR(result(&r, "old"), 2.5, 0);
+    CHECK_NEAR(((const float *)ls_state_find(r.state, "w")->data)[1], 2.0, 0);
+    CHECK_EQ_INT(((const int32_t *)ls_state_find(r.state, "t")->data)[0], 2);
+    end(&r);
+}
+
+int main(void)
+{
+    CHECK_RUN(reader_of_the_old_version_runs_first);
+    CHECK_RUN(reader_of_both_gets_a_copy);
+    CHECK_RUN(reader_of_a_view_gets_a_copy);
+    CHECK_RUN(second_step_starts_from_the_first);
+    return CHECK_DONE();
+}
