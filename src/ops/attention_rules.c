@@ -1,3 +1,4 @@
+/* attention_rules.c: checks and arithmetic that attention and its gradient share. */
 #include "ops/attention_rules.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* chamfer_rules.c: the check that the Chamfer distance and its gradient share. */
 #include "ops/chamfer_rules.h"
 
 ls_status lsi_chamfer_check(const ls_infer *c, int p, int q, ls_err *err)

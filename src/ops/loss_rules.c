@@ -1,3 +1,4 @@
+/* loss_rules.c: checks of logits, labels and the gradient of a loss. */
 #include "ops/loss_rules.h"
 
 ls_status lsi_check_labelled(const ls_infer *c, int logits, int labels, ls_err *err)

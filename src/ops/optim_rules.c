@@ -1,3 +1,4 @@
+/* optim_rules.c: the layout of an optimiser's inputs and outputs, its checks, and the loop over a group. */
 #include "ops/optim_rules.h"
 
 #include <math.h>

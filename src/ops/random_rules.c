@@ -1,3 +1,4 @@
+/* random_rules.c: keys, checks and the filling loop of ops that draw random numbers. */
 #include "ops/random_rules.h"
 
 #include <stdio.h>

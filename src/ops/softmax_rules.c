@@ -1,3 +1,4 @@
+/* softmax_rules.c: rows along the last dimension, for softmax, log_softmax and cross_entropy. */
 #include "ops/softmax_rules.h"
 
 #include <math.h>

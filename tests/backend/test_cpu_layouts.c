@@ -311,10 +311,84 @@ static void biases(void)
     }
 }
 
+static const ls_pool_attr windows[] = {
+    {.kernel = {2, 2}, .stride = {2, 2}},
+    {.kernel = {3, 3}, .stride = {2, 2}, .pad = {1, 1, 1, 1}},
+    {.kernel = {3, 3}, .stride = {2, 2}, .pad = {1, 1, 1, 1}, .relu = true},
+    {.kernel = {3, 2}, .stride = {1, 3}, .pad = {2, 0, 1, 1}, .count_pad = true},
+};
+
+static void pooling(void)
+{
+    for (size_t m = 0; m < 3; m++)
+        for (size_t w = 0; w < sizeof windows / sizeof windows[0]; w++) {
+            ls_shape x = map_shape(m), y;
+            ls_pool_attr a = windows[w];
+            ls_graph *g = graph();
+            ls_value v = ls_maxpool2d(f32(g, x), a);
+            y = ls_value_shape(v);
+            check_last("maxpool2d", g);
+            a.in[0] = x.dim[2];
+            a.in[1] = x.dim[3];
+            /* The positions are drawn from 0..3 and may lie in the padding, so pad nothing here. */
+            memset(a.pad, 0, sizeof a.pad);
+            g = graph();
+            y = ls_value_shape(ls_maxpool2d(f32(g, x), a));
+            ls_graph_destroy(g);
+            g = graph();
+            ls_value in[] = {f32(g, y), input(g, LS_U8, y), f32(g, y)};
+            ls_graph_add(g, &ls_op_maxpool2d_grad, a.relu ? 3 : 2, in, &a);
+            check_last("maxpool2d_grad", g);
+            a = windows[w];
+            a.relu = false;
+            g = graph();
+            y = ls_value_shape(ls_avgpool2d(f32(g, x), a));
+            check_last("avgpool2d", g);
+            a.in[0] = x.dim[2];
+            a.in[1] = x.dim[3];
+            g = graph();
+            ls_avgpool2d_grad(f32(g, y), a);
+            check_last("avgpool2d_grad", g);
+        }
+}
+
+static void resizing(void)
+{
+    for (size_t m = 0; m < N_MAPS; m++) {
+        ls_shape x = map_shape(m), y = x;
+        for (int f = 2; f < 4; f++) {
+            ls_graph *g = graph();
+            ls_upsample2d(f32(g, x), f);
+            check_last("upsample2d", g);
+            y.dim[2] = x.dim[2] * f;
+            y.dim[3] = x.dim[3] * f;
+            g = graph();
+            ls_upsample2d_grad(f32(g, y), f);
+            check_last("upsample2d_grad", g);
+        }
+        for (int mode = LS_PAD_ZERO; mode <= LS_PAD_REFLECT; mode++) {
+            ls_graph *g = graph();
+            if (mode == LS_PAD_REFLECT && x.dim[2] < 3) {
+                ls_graph_destroy(g);
+                continue;
+            }
+            ls_pad2d(f32(g, x), (ls_pad_mode)mode, 1, 2, 2, 0);
+            check_last("pad", g);
+            y.dim[2] = x.dim[2] + 3;
+            y.dim[3] = x.dim[3] + 2;
+            g = graph();
+            ls_pad2d_adjoint(f32(g, y), (ls_pad_mode)mode, 1, 2, 2, 0);
+            check_last("pad_adjoint", g);
+        }
+    }
+}
+
 int main(void)
 {
     CHECK_RUN(pointwise);
     CHECK_RUN(norms);
     CHECK_RUN(biases);
+    CHECK_RUN(pooling);
+    CHECK_RUN(resizing);
     return CHECK_DONE();
 }

@@ -1,3 +1,4 @@
+/* op_plan.c: see op_plan.h. */
 #include "op_plan.h"
 
 #include "check.h"

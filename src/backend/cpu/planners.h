@@ -21,6 +21,16 @@ LSI_DECLARE_PLANNER(lsi_plan_instance_norm_grad);
 /* bias.c: f32, both layouts. */
 LSI_DECLARE_PLANNER(lsi_plan_bias);
 LSI_DECLARE_PLANNER(lsi_plan_bias_act_grad);
+/* optim.c: f32 weights and states. */
+LSI_DECLARE_PLANNER(lsi_plan_optimiser);
+/* pool.c, pad.c: f32, both layouts. */
+LSI_DECLARE_PLANNER(lsi_plan_maxpool2d);
+LSI_DECLARE_PLANNER(lsi_plan_maxpool2d_grad);
+LSI_DECLARE_PLANNER(lsi_plan_avgpool2d);
+LSI_DECLARE_PLANNER(lsi_plan_avgpool2d_grad);
+LSI_DECLARE_PLANNER(lsi_plan_upsample2d);
+LSI_DECLARE_PLANNER(lsi_plan_upsample2d_grad);
+LSI_DECLARE_PLANNER(lsi_plan_pad);
 /* reorder.c: plain <-> C16, every type. */
 LSI_DECLARE_PLANNER(lsi_plan_reorder);
 /* plan_conv.c, plan_matmul.c: f32; the implementation is chosen by measurement. */

@@ -1,0 +1,359 @@
+/* pool_template.h: pooling in vectors; included by pool_avx512.c and _avx2.c, which define POOL_TABLE.
+ *
+ * In lanes a vector holds channels, and one window is done at a time.  In lines a vector holds neighbouring
+ * windows, whose elements are read with the stride of the windows; windows that reach into the padding are
+ * done one by one.  Gradients are gathered: for every element of the image the few windows that contain it
+ * are looked at, so that it is written once. */
+#include <math.h>
+#include <string.h>
+
+#include "backend/cpu/pool.h"
+#include "backend/cpu/vec_math.h"
+
+#if LSI_VL == 16
+
+/* best and at become v and where in the lanes where v is larger, or the first NaN. */
+LSI_INLINE void v_contest(vf *best, vf *at, vf v, vf where)
+{
+    const __mmask16 wins =
+        _mm512_cmp_ps_mask(v, *best, _CMP_NLE_UQ) & _mm512_cmp_ps_mask(*best, *best, _CMP_ORD_Q);
+
+    *best = _mm512_mask_mov_ps(*best, wins, v);
+    *at = _mm512_mask_mov_ps(*at, wins, where);
+}
+LSI_INLINE void v_store_bytes(uint8_t *p, vf a, int64_t n)
+{
+    _mm512_mask_cvtepi32_storeu_epi8(p, (__mmask16)((1u << n) - 1), _mm512_cvtps_epi32(a));
+}
+/* a where the byte is `code`, else 0. */
+LSI_INLINE vf v_pick(vf a, const uint8_t *p, int code)
+{
+    const __m128i bytes = _mm_loadu_si128((const __m128i *)p);
+
+    return _mm512_maskz_mov_ps(_mm_cmpeq_epi8_mask(bytes, _mm_set1_epi8((char)code)), a);
+}
+/* p[0], p[stride], ...: n elements. */
+LSI_INLINE vf v_load_stride(const float *p, int stride, int64_t n)
+{
+    const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+
+    if (stride == 1) return v_load_upto(p, n);
+    if (stride == 2 && n >= LSI_VL) {
+        /* The last vector begins one earlier, so that nothing behind the last element is read. */
+        const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 17, 19, 21, 23, 25, 27, 29, 31);
+        return _mm512_permutex2var_ps(v_load(p), even, v_load(p + 15));
+    }
+    return _mm512_mask_i32gather_ps(v_zero(), (__mmask16)(n >= 16 ? 0xffff : (1u << n) - 1),
+                                    _mm512_mullo_epi32(lane, _mm512_set1_epi32(stride)), p, 4);
+}
+
+#else
+
+LSI_INLINE void v_contest(vf *best, vf *at, vf v, vf where)
+{
+    const vf wins =
+        _mm256_and_ps(_mm256_cmp_ps(v, *best, _CMP_NLE_UQ), _mm256_cmp_ps(*best, *best, _CMP_ORD_Q));
+
+    *best = _mm256_blendv_ps(*best, v, wins);
+    *at = _mm256_blendv_ps(*at, where, wins);
+}
+LSI_INLINE void v_store_bytes(uint8_t *p, vf a, int64_t n)
+{
+    int32_t lane[8];
+
+    _mm256_storeu_si256((__m256i *)lane, _mm256_cvtps_epi32(a));
+    for (int64_t i = 0; i < n && i < 8; i++) p[i] = (uint8_t)lane[i];
+}
+LSI_INLINE vf v_pick(vf a, const uint8_t *p, int code)
+{
+    const __m256i wide = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p));
+
+    return _mm256_and_ps(a, _mm256_castsi256_ps(_mm256_cmpeq_epi32(wide, _mm256_set1_epi32(code))));
+}
+LSI_INLINE vf v_load_stride(const float *p, int stride, int64_t n)
+{
+    const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+
+    if (stride == 1) return v_load_upto(p, n);
+    return _mm256_mask_i32gather_ps(v_zero(), p, _mm256_mullo_epi32(lane, _mm256_set1_epi32(stride)),
+                                    _mm256_castsi256_ps(v_mask_(n)), 4);
+}
+
+#endif
+
+/* The part of a window along one side that lies inside 0..n-1: from `lo` to `hi` of 0..k-1. */
+typedef struct span {
+    int64_t first; /* image coordinate of the window's first element, possibly negative */
+    int lo, hi;
+} span;
+
+LSI_INLINE span window(int64_t o, int stride, int pad, int k, int64_t n)
+{
+    const int64_t first = o * stride - pad;
+    span s = {first, first < 0 ? (int)-first : 0, k};
+
+    if (first + k > n) s.hi = (int)(n - first);
+    return s;
+}
+
+/* Windows lo..hi-1 of 0..n_out-1 that lie inside the image with all their k elements. */
+LSI_INLINE void inner_windows(int stride, int pad, int k, int64_t n, int64_t n_out, int64_t *lo, int64_t *hi)
+{
+    *lo = (pad + stride - 1) / stride;
+    *hi = n + pad - k >= 0 ? (n + pad - k) / stride + 1 : 0;
+    if (*hi > n_out) *hi = n_out;
+    if (*lo > *hi) *lo = *hi;
+}
+
+/* Windows lo..hi-1 that contain image coordinate `pos`. */
+LSI_INLINE void windows_of(int64_t pos, int stride, int pad, int k, int64_t n_out, int64_t *lo, int64_t *hi)
+{
+    const int64_t from = pos + pad - k + 1;
+
+    *lo = from <= 0 ? 0 : (from + stride - 1) / stride;
+    *hi = (pos + pad) / stride + 1;
+    if (*hi > n_out) *hi = n_out;
+}
+
+LSI_INLINE float weight_of(const lsi_pool *p, span sy, span sx)
+{
+    return p->weight != 0 ? p->weight : 1.0f / (float)((sy.hi - sy.lo) * (sx.hi - sx.lo));
+}
+
+/* -- maximum ----------------------------------------------------------------------------------------------
+ */
+
+/* One window, in lanes; kw is a constant where the window is common and whole. */
+LSI_INLINE void max_window(const lsi_pool *p, const float *x, float *y, uint8_t *index, span sy, span sx,
+                           const int kw)
+{
+    for (int half = 0; half < 16; half += LSI_VL) {
+        const float *from = x + (sy.first * p->w + sx.first) * 16 + half;
+        vf best = v_load(from + (sy.lo * p->w + sx.lo) * 16), at = v_set1((float)(sy.lo * kw + sx.lo));
+        for (int ky = sy.lo; ky < sy.hi; ky++)
+            for (int kx = sx.lo; kx < sx.hi; kx++)
+                v_contest(&best, &at, v_load(from + (ky * p->w + kx) * 16), v_set1((float)(ky * kw + kx)));
+        v_store(y + half, p->relu ? v_max(best, v_zero()) : best);
+        v_store_bytes(index + half, at, LSI_VL);
+    }
+}
+
+static void max_lanes(const lsi_pool *p, const float *x, float *y, uint8_t *index, int64_t lo, int64_t hi)
+{
+    for (int64_t oy = lo; oy < hi; oy++) {
+        const span sy = window(oy, p->sh, p->pt, p->kh, p->h);
+        const bool inside = sy.lo == 0 && sy.hi == p->kh;
+        for (int64_t ox = 0; ox < p->wo; ox++) {
+            const span sx = window(ox, p->sw, p->pl, p->kw, p->w);
+            const bool whole = inside && sx.lo == 0 && sx.hi == p->kw;
+            const int64_t at = (oy * p->wo + ox) * 16;
+            if (whole && p->kh == 2 && p->kw == 2)
+                max_window(p, x, y + at, index + at, (span){sy.first, 0, 2}, (span){sx.first, 0, 2}, 2);
+            else if (whole && p->kh == 3 && p->kw == 3)
+                max_window(p, x, y + at, index + at, (span){sy.first, 0, 3}, (span){sx.first, 0, 3}, 3);
+            else
+                max_window(p, x, y + at, index + at, sy, sx, p->kw);
+        }
+    }
+}
+
+/* Windows ox..ox+n-1 of one row, in lines; all of them lie inside from left to right unless n is 1. */
+LSI_INLINE void max_run(const lsi_pool *p, const float *x, float *y, uint8_t *index, span sy, int64_t ox,
+                        int64_t n)
+{
+    const span sx = window(ox, p->sw, p->pl, p->kw, p->w);
+    const float *from = x + sy.first * p->w + sx.first;
+    vf best = v_load_stride(from + sy.lo * p->w + sx.lo, p->sw, n);
+    vf at = v_set1((float)(sy.lo * p->kw + sx.lo));
+
+    for (int ky = sy.lo; ky < sy.hi; ky++)
+        for (int kx = sx.lo; kx < sx.hi; kx++)
+            v_contest(&best, &at, v_load_stride(from + ky * p->w + kx, p->sw, n),
+                      v_set1((float)(ky * p->kw + kx)));
+    if (p->relu) best = v_max(best, v_zero());
+    v_store_upto(y + ox, best, n);
+    v_store_bytes(index + ox, at, n < LSI_VL ? n : LSI_VL);
+}
+
+static void max_lines(const lsi_pool *p, const float *x, float *y, uint8_t *index, int64_t lo, int64_t hi)
+{
+    int64_t in_lo, in_hi;
+
+    inner_windows(p->sw, p->pl, p->kw, p->w, p->wo, &in_lo, &in_hi);
+    for (int64_t oy = lo; oy < hi; oy++) {
+        const span sy = window(oy, p->sh, p->pt, p->kh, p->h);
+        float *row = y + oy * p->wo;
+        uint8_t *index_row = index + oy * p->wo;
+        for (int64_t ox = 0; ox < in_lo; ox++) max_run(p, x, row, index_row, sy, ox, 1);
+        for (int64_t ox = in_lo; ox < in_hi; ox += LSI_VL) max_run(p, x, row, index_row, sy, ox, in_hi - ox);
+        for (int64_t ox = in_hi; ox < p->wo; ox++) max_run(p, x, row, index_row, sy, ox, 1);
+    }
+}
+
+static void pool_max(const lsi_pool *p, const float *x, float *y, uint8_t *index, int64_t lo, int64_t hi)
+{
+    if (p->lanes)
+        max_lanes(p, x, y, index, lo, hi);
+    else
+        max_lines(p, x, y, index, lo, hi);
+}
+
+static void max_back_lanes(const lsi_pool *p, const float *dy, const uint8_t *index, const float *y,
+                           float *dx, int64_t lo, int64_t hi)
+{
+    for (int64_t iy = lo; iy < hi; iy++) {
+        int64_t oy0, oy1, ox0, ox1;
+        windows_of(iy, p->sh, p->pt, p->kh, p->ho, &oy0, &oy1);
+        for (int64_t ix = 0; ix < p->w; ix++) {
+            windows_of(ix, p->sw, p->pl, p->kw, p->wo, &ox0, &ox1);
+            for (int half = 0; half < 16; half += LSI_VL) {
+                vf sum = v_zero();
+                for (int64_t oy = oy0; oy < oy1; oy++)
+                    for (int64_t ox = ox0; ox < ox1; ox++) {
+                        const int64_t at = (oy * p->wo + ox) * 16 + half;
+                        const int64_t ky = iy + p->pt - oy * p->sh, kx = ix + p->pl - ox * p->sw;
+                        vf d = v_load(dy + at);
+                        if (p->relu) d = v_select_gt(v_load(y + at), v_zero(), d, v_zero());
+                        sum = v_add(sum, v_pick(d, index + at, (int)(ky * p->kw + kx)));
+                    }
+                v_store(dx + (iy * p->w + ix) * 16 + half, sum);
+            }
+        }
+    }
+}
+
+/* In lines every dy of the rows that touch lo..hi-1 is sent to its element if that lies there. */
+static void max_back_lines(const lsi_pool *p, const float *dy, const uint8_t *index, const float *y,
+                           float *dx, int64_t lo, int64_t hi)
+{
+    int64_t oy0, oy1, unused;
+
+    if (lo >= hi) return;
+    memset(dx + lo * p->w, 0, sizeof(float) * (size_t)((hi - lo) * p->w));
+    windows_of(lo, p->sh, p->pt, p->kh, p->ho, &oy0, &unused);
+    windows_of(hi - 1, p->sh, p->pt, p->kh, p->ho, &unused, &oy1);
+    for (int64_t oy = oy0; oy < oy1; oy++)
+        for (int64_t ox = 0; ox < p->wo; ox++) {
+            const int64_t at = oy * p->wo + ox;
+            const int64_t iy = oy * p->sh - p->pt + index[at] / p->kw;
+            const int64_t ix = ox * p->sw - p->pl + index[at] % p->kw;
+            if (iy < lo || iy >= hi || (p->relu && !(y[at] > 0))) continue;
+            dx[iy * p->w + ix] += dy[at];
+        }
+}
+
+static void pool_max_back(const lsi_pool *p, const float *dy, const uint8_t *index, const float *y, float *dx,
+                          int64_t lo, int64_t hi)
+{
+    if (p->lanes)
+        max_back_lanes(p, dy, index, y, dx, lo, hi);
+    else
+        max_back_lines(p, dy, index, y, dx, lo, hi);
+}
+
+/* -- average ------------------------------------------------------------------------------------------- */
+
+static void average_lanes(const lsi_pool *p, const float *x, float *y, int64_t lo, int64_t hi)
+{
+    for (int64_t oy = lo; oy < hi; oy++) {
+        const span sy = window(oy, p->sh, p->pt, p->kh, p->h);
+        for (int64_t ox = 0; ox < p->wo; ox++) {
+            const span sx = window(ox, p->sw, p->pl, p->kw, p->w);
+            for (int half = 0; half < 16; half += LSI_VL) {
+                vf sum = v_zero();
+                for (int ky = sy.lo; ky < sy.hi; ky++)
+                    for (int kx = sx.lo; kx < sx.hi; kx++)
+                        sum = v_add(sum, v_load(x + ((sy.first + ky) * p->w + sx.first + kx) * 16 + half));
+                v_store(y + (oy * p->wo + ox) * 16 + half, v_mul(sum, v_set1(weight_of(p, sy, sx))));
+            }
+        }
+    }
+}
+
+LSI_INLINE void average_run(const lsi_pool *p, const float *x, float *y, span sy, int64_t ox, int64_t n)
+{
+    const span sx = window(ox, p->sw, p->pl, p->kw, p->w);
+    vf sum = v_zero();
+
+    for (int ky = sy.lo; ky < sy.hi; ky++)
+        for (int kx = sx.lo; kx < sx.hi; kx++)
+            sum = v_add(sum, v_load_stride(x + (sy.first + ky) * p->w + sx.first + kx, p->sw, n));
+    v_store_upto(y + ox, v_mul(sum, v_set1(weight_of(p, sy, sx))), n);
+}
+
+static void average_lines(const lsi_pool *p, const float *x, float *y, int64_t lo, int64_t hi)
+{
+    int64_t in_lo, in_hi;
+
+    inner_windows(p->sw, p->pl, p->kw, p->w, p->wo, &in_lo, &in_hi);
+    for (int64_t oy = lo; oy < hi; oy++) {
+        const span sy = window(oy, p->sh, p->pt, p->kh, p->h);
+        float *row = y + oy * p->wo;
+        for (int64_t ox = 0; ox < in_lo; ox++) average_run(p, x, row, sy, ox, 1);
+        for (int64_t ox = in_lo; ox < in_hi; ox += LSI_VL) average_run(p, x, row, sy, ox, in_hi - ox);
+        for (int64_t ox = in_hi; ox < p->wo; ox++) average_run(p, x, row, sy, ox, 1);
+    }
+}
+
+static void pool_average(const lsi_pool *p, const float *x, float *y, int64_t lo, int64_t hi)
+{
+    if (p->lanes)
+        average_lanes(p, x, y, lo, hi);
+    else
+        average_lines(p, x, y, lo, hi);
+}
+
+static void average_back_lanes(const lsi_pool *p, const float *dy, float *dx, int64_t lo, int64_t hi)
+{
+    for (int64_t iy = lo; iy < hi; iy++) {
+        int64_t oy0, oy1, ox0, ox1;
+        windows_of(iy, p->sh, p->pt, p->kh, p->ho, &oy0, &oy1);
+        for (int64_t ix = 0; ix < p->w; ix++) {
+            windows_of(ix, p->sw, p->pl, p->kw, p->wo, &ox0, &ox1);
+            for (int half = 0; half < 16; half += LSI_VL) {
+                vf sum = v_zero();
+                for (int64_t oy = oy0; oy < oy1; oy++)
+                    for (int64_t ox = ox0; ox < ox1; ox++) {
+                        const float w = weight_of(p, window(oy, p->sh, p->pt, p->kh, p->h),
+                                                  window(ox, p->sw, p->pl, p->kw, p->w));
+                        sum = v_fma(v_load(dy + (oy * p->wo + ox) * 16 + half), v_set1(w), sum);
+                    }
+                v_store(dx + (iy * p->w + ix) * 16 + half, sum);
+            }
+        }
+    }
+}
+
+static void average_back_lines(const lsi_pool *p, const float *dy, float *dx, int64_t lo, int64_t hi)
+{
+    for (int64_t iy = lo; iy < hi; iy++) {
+        float *row = dx + iy * p->w;
+        int64_t oy0, oy1;
+        windows_of(iy, p->sh, p->pt, p->kh, p->ho, &oy0, &oy1);
+        memset(row, 0, sizeof(float) * (size_t)p->w);
+        for (int64_t oy = oy0; oy < oy1; oy++) {
+            const span sy = window(oy, p->sh, p->pt, p->kh, p->h);
+            for (int64_t ox = 0; ox < p->wo; ox++) {
+                const span sx = window(ox, p->sw, p->pl, p->kw, p->w);
+                const float d = dy[oy * p->wo + ox] * weight_of(p, sy, sx);
+                for (int kx = sx.lo; kx < sx.hi; kx++) row[sx.first + kx] += d;
+            }
+        }
+    }
+}
+
+static void pool_average_back(const lsi_pool *p, const float *dy, float *dx, int64_t lo, int64_t hi)
+{
+    if (p->lanes)
+        average_back_lanes(p, dy, dx, lo, hi);
+    else
+        average_back_lines(p, dy, dx, lo, hi);
+}
+
+const lsi_pool_table POOL_TABLE = {
+    .impl = POOL_IMPL,
+    .max = pool_max,
+    .average = pool_average,
+    .max_back = pool_max_back,
+    .average_back = pool_average_back,
+};
