@@ -311,6 +311,18 @@ static void biases(void)
     }
 }
 
+static void sums(void)
+{
+    static const unsigned axes[] = {0xc, 0xd};
+
+    for (size_t m = 0; m < 3; m++)
+        for (int k = 0; k < 4; k++) {
+            ls_graph *g = graph();
+            ls_reduce_sum(f32(g, map_shape(m)), axes[k / 2], k % 2 == 1);
+            check_last("reduce_sum", g);
+        }
+}
+
 static const ls_pool_attr windows[] = {
     {.kernel = {2, 2}, .stride = {2, 2}},
     {.kernel = {3, 3}, .stride = {2, 2}, .pad = {1, 1, 1, 1}},
@@ -388,6 +400,7 @@ int main(void)
     CHECK_RUN(pointwise);
     CHECK_RUN(norms);
     CHECK_RUN(biases);
+    CHECK_RUN(sums);
     CHECK_RUN(pooling);
     CHECK_RUN(resizing);
     return CHECK_DONE();

@@ -56,5 +56,13 @@ const lsi_cpu_entry lsi_cpu_entries[] = {
     {&ls_op_upsample2d_grad, lsi_plan_upsample2d_grad},
     {&ls_op_pad, lsi_plan_pad},
     {&ls_op_pad_adjoint, lsi_plan_pad},
+    {&ls_op_reduce_sum, lsi_plan_reduce_sum},
+    {&ls_op_softmax, lsi_plan_softmax},
+    {&ls_op_log_softmax, lsi_plan_softmax},
+    {&ls_op_layer_norm, lsi_plan_layer_norm},
+    {&ls_op_layer_norm_grad, lsi_plan_layer_norm_grad},
+    {&ls_op_cross_entropy, lsi_plan_cross_entropy},
+    {&ls_op_cross_entropy_grad, lsi_plan_cross_entropy_grad},
+    {&ls_op_accuracy, lsi_plan_accuracy},
     {NULL, NULL},
 };
