@@ -1,3 +1,4 @@
+/* pointwise_rules.c: shape rules, broadcasting and the reference kernel of all element-wise ops. */
 #include "ops/pointwise_rules.h"
 
 #include <stdio.h>

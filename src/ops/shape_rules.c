@@ -1,3 +1,4 @@
+/* shape_rules.c: axes, splits and attribute texts of ops that move or reduce elements. */
 #include "ops/shape_rules.h"
 
 #include <stdio.h>

@@ -5,6 +5,16 @@
 /* -- products
  * -------------------------------------------------------------------------------------------------- */
 
+/* Weights that keep sums of `terms` products near 1 by an exact factor: errors are measured against the
+ * largest result, and an activation that flattens large sums would hide how large they were. */
+static ls_value weights(op_test *t, int64_t terms, ls_shape shape)
+{
+    double factor = 1;
+
+    while (factor * factor * (double)terms > 1) factor /= 2;
+    return ls_scale(op_fixed(t, OP_NORMAL, shape), factor);
+}
+
 /* p: activation, with bias, M, K, N, batch (0: none), transposed b */
 static void build_matmul(op_test *t, const int64_t *p)
 {
@@ -12,7 +22,7 @@ static void build_matmul(op_test *t, const int64_t *p)
     ls_value in[3];
 
     in[0] = op_fixed(t, OP_NORMAL, p[5] > 0 ? LS_SHAPE(p[5], p[2], p[3]) : LS_SHAPE(p[2], p[3]));
-    in[1] = op_fixed(t, OP_NORMAL, p[6] ? LS_SHAPE(p[4], p[3]) : LS_SHAPE(p[3], p[4]));
+    in[1] = weights(t, p[3], p[6] ? LS_SHAPE(p[4], p[3]) : LS_SHAPE(p[3], p[4]));
     if (p[1]) in[2] = op_fixed(t, OP_NORMAL, LS_SHAPE(p[4]));
     op_length(t, p[3]);
     op_out(t, ls_graph_add(op_graph(t), &ls_op_matmul, p[1] ? 3 : 2, in, &attr));
@@ -31,7 +41,7 @@ static void build_conv2d(op_test *t, const int64_t *p)
     ls_value in[3];
 
     in[0] = op_fixed(t, OP_NORMAL, LS_SHAPE(p[2], p[3], p[4], p[5]));
-    in[1] = op_fixed(t, OP_NORMAL, LS_SHAPE(p[6], p[3] / p[10], k, k));
+    in[1] = weights(t, p[3] / p[10] * k * k, LS_SHAPE(p[6], p[3] / p[10], k, k));
     if (p[1]) in[2] = op_fixed(t, OP_NORMAL, LS_SHAPE(p[6]));
     op_length(t, p[3] / p[10] * k * k);
     op_out(t, ls_graph_add(op_graph(t), &ls_op_conv2d, p[1] ? 3 : 2, in, &attr));

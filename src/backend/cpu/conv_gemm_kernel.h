@@ -99,7 +99,8 @@ static void gemm_rows(int rows, int blocks, int64_t a_step, const lsi_gemm_rows 
     }
 }
 
-/* Rows i0..i0+n-1 of the 16 x 16 outer-product accumulation. */
+/* Rows i0..i0+n-1 of the 16 x 16 outer-product accumulation.  Each call sums from zero and adds the result:
+ * sums of sums lose less than one long sum. */
 V_INLINE void gemm_outer_rows(const int i0, const int n, const float *a, int64_t a_step, const float *b,
                               const lsi_gemm_run *runs, int64_t n_runs, float *c)
 {
@@ -108,7 +109,7 @@ V_INLINE void gemm_outer_rows(const int i0, const int n, const float *a, int64_t
     V_UNROLL
     for (int i = 0; i < n; i++) {
         V_UNROLL
-        for (int j = 0; j < VPB; j++) acc[i][j] = v_load(c + (i0 + i) * LSI_LINE + j * VW);
+        for (int j = 0; j < VPB; j++) acc[i][j] = v_zero();
     }
     for (int64_t r = 0; r < n_runs; r++) {
         const float *ar = a + runs[r].a_off + i0;
@@ -130,7 +131,10 @@ V_INLINE void gemm_outer_rows(const int i0, const int n, const float *a, int64_t
     V_UNROLL
     for (int i = 0; i < n; i++) {
         V_UNROLL
-        for (int j = 0; j < VPB; j++) v_store(c + (i0 + i) * LSI_LINE + j * VW, acc[i][j]);
+        for (int j = 0; j < VPB; j++) {
+            float *to = c + (i0 + i) * LSI_LINE + j * VW;
+            v_store(to, v_add(v_load(to), acc[i][j]));
+        }
     }
 }
 
