@@ -198,7 +198,9 @@ typedef struct ls_pool_attr {
     int64_t in[2];  /* H, W of x; the gradients need it */
     bool relu;      /* maxpool2d: max(0, .) on top, and its mask in the gradient (set by fusion) */
 } ls_pool_attr;
-/* Output 1 (u8): position of the maximum inside the window, ky * KW + kx; windows of up to 255 elements. */
+/* Padding is smaller than the window and images are not empty: every window holds an element.  Of equal
+ * elements the first wins, padding never does, a NaN always. Output 1 (u8): position of the maximum inside
+ * the window, ky * KW + kx; windows of up to 255 elements. */
 ls_value ls_maxpool2d(ls_value x, ls_pool_attr a);
 /* dy, index[, y when relu] -> dx */
 ls_value ls_maxpool2d_grad(ls_value dy, ls_value index, ls_pool_attr a);
@@ -221,6 +223,9 @@ typedef struct ls_norm_attr {
     double slope;
     bool residual; /* set by fusion: the last input is added before act */
 } ls_norm_attr;
+/* Gamma, beta, mean, invstd and running values are f32, or f64 beside an f64 x.  Gradients flow through y
+ * only; they can be differentiated again, mean and invstd then counting as functions of x.  Statistics of no
+ * elements are mean 0 and variance 0, and leave running values alone. */
 /* Per channel (dimension 1) over the rest; rank 2 or 4.  x, gamma, beta, running_mean, running_var ->
  * y, mean, invstd, new running_mean, new running_var.  The caller advances the two running variables
  * (nn does).  Normalises with the biased variance. */
@@ -231,6 +236,7 @@ ls_value ls_batch_norm_grad(ls_value dy, ls_value x, ls_value gamma, ls_value me
                             ls_norm_attr a);
 /* Per sample and channel over H, W, no affine: x[, residual] -> y, mean (N, C), invstd (N, C). */
 ls_value ls_instance_norm(ls_value x, ls_norm_attr a);
+/* dy, x, mean, invstd[, y when act != none] -> dx[, dresidual when residual]. */
 ls_value ls_instance_norm_grad(ls_value dy, ls_value x, ls_value mean, ls_value invstd, ls_norm_attr a);
 /* Over the last dimension: x (..., D), gamma (D), beta (D) -> y, mean (...), invstd (...). */
 ls_value ls_layer_norm(ls_value x, ls_value gamma, ls_value beta, ls_norm_attr a);

@@ -158,8 +158,6 @@ V_INLINE void tile_write_columns(const float *m, int64_t plane, vf t[4][6])
 /* A whole tile with an activation known at compile time: nothing but the results is stored. */
 V_INLINE void tile_write_whole(const float *m, int64_t plane, const lsi_wino_out *o, const lsi_conv_act act)
 {
-    const vf slope = v_set(o->slope);
-
     for (int h = 0; h < 16; h += VW) {
         const vf bias = o->bias ? v_load(o->bias + h) : v_zero();
         vf t[4][6];
@@ -170,15 +168,13 @@ V_INLINE void tile_write_whole(const float *m, int64_t plane, const lsi_wino_out
             vf e[4];
             write_1d(t[i], e);
             V_UNROLL
-            for (int j = 0; j < 4; j++) v_store(y + j * o->col, apply_act(v_add(e[j], bias), act, slope));
+            for (int j = 0; j < 4; j++) v_store(y + j * o->col, v_act(v_add(e[j], bias), act, o->slope));
         }
     }
 }
 
 static void tile_write(const float *m, int64_t plane, const lsi_wino_out *o)
 {
-    const vf slope = v_set(o->slope);
-
     if (o->rows == 4 && o->cols == 4 && o->act == LSI_ACT_NONE) {
         tile_write_whole(m, plane, o, LSI_ACT_NONE);
         return;
@@ -196,7 +192,7 @@ static void tile_write(const float *m, int64_t plane, const lsi_wino_out *o)
             vf e[4];
             write_1d(t[i], e);
             for (int j = 0; j < o->cols; j++)
-                v_store(y + j * o->col, apply_act(v_add(e[j], bias), o->act, slope));
+                v_store(y + j * o->col, v_act(v_add(e[j], bias), o->act, o->slope));
         }
     }
 }

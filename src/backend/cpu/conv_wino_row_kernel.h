@@ -86,8 +86,6 @@ V_INLINE void row_grad(const int n, const float *y, int64_t col, float *z, int64
 
 V_INLINE void row_write(const int n, const float *m, int64_t plane, const lsi_wino_out *o)
 {
-    const vf slope = v_set(o->slope);
-
     for (int h = 0; h < 16; h += VW) {
         const vf bias = o->bias ? v_load(o->bias + h) : v_zero();
         vf y[6];
@@ -106,9 +104,9 @@ V_INLINE void row_write(const int n, const float *m, int64_t plane, const lsi_wi
         }
         if (o->cols == n) {
             V_UNROLL
-            for (int k = 0; k < n; k++) v_store(o->y + k * o->col + h, apply_act(y[k], o->act, slope));
+            for (int k = 0; k < n; k++) v_store(o->y + k * o->col + h, v_act(y[k], o->act, o->slope));
         } else {
-            for (int k = 0; k < o->cols; k++) v_store(o->y + k * o->col + h, apply_act(y[k], o->act, slope));
+            for (int k = 0; k < o->cols; k++) v_store(o->y + k * o->col + h, v_act(y[k], o->act, o->slope));
         }
     }
 }
