@@ -64,5 +64,8 @@ const lsi_cpu_entry lsi_cpu_entries[] = {
     {&ls_op_cross_entropy, lsi_plan_cross_entropy},
     {&ls_op_cross_entropy_grad, lsi_plan_cross_entropy_grad},
     {&ls_op_accuracy, lsi_plan_accuracy},
+    {&ls_op_dropout, lsi_plan_dropout},
+    {&ls_op_random_normal, lsi_plan_random},
+    {&ls_op_random_uniform, lsi_plan_random},
     {NULL, NULL},
 };

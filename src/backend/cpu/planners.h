@@ -40,6 +40,9 @@ LSI_DECLARE_PLANNER(lsi_plan_layer_norm_grad);
 LSI_DECLARE_PLANNER(lsi_plan_cross_entropy);
 LSI_DECLARE_PLANNER(lsi_plan_cross_entropy_grad);
 LSI_DECLARE_PLANNER(lsi_plan_accuracy);
+/* random.c: f32; dropout on both layouts. */
+LSI_DECLARE_PLANNER(lsi_plan_dropout);
+LSI_DECLARE_PLANNER(lsi_plan_random);
 /* reorder.c: plain <-> C16, every type. */
 LSI_DECLARE_PLANNER(lsi_plan_reorder);
 /* plan_conv.c, plan_matmul.c: f32; the implementation is chosen by measurement. */
