@@ -269,7 +269,7 @@ void ls_step_write_rng(const ls_plan *p, uint64_t seed, uint32_t step, uint32_t 
 #define ls_tanh(x)                    ls_tanh(LS_HERE(x))
 #define ls_sigmoid(x)                 ls_sigmoid(LS_HERE(x))
 #define ls_exp(x)                     ls_exp(LS_HERE(x))
-#define ls_log(x)                     ls_log(LS_HERE(x))
+#define ls_ln(x)                      ls_ln(LS_HERE(x))
 #define ls_sqrt(x)                    ls_sqrt(LS_HERE(x))
 #define ls_rsqrt(x)                   ls_rsqrt(LS_HERE(x))
 #define ls_square(x)                  ls_square(LS_HERE(x))
