@@ -19,7 +19,7 @@ typedef struct cli_args {
     const char *device;
     int threads, ranks, steps;
     double seconds;
-    bool json, help, profile, list_settings;
+    bool json, help, profile, list_settings, tune;
 } cli_args;
 
 typedef struct cli_command {

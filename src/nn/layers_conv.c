@@ -91,9 +91,9 @@ static ls_value convolve(ls_step *s, ls_value x, const char *full, ls_conv_args 
     return lsi_add_bias(s, ls_conv2d(x, w, attr), full, 1, a.no_bias, a.init, fan_in);
 }
 
-ls_value ls_conv_layer(ls_step *s, ls_value x, const char *name, ls_conv_args a)
+ls_value ls_conv_layer(ls_step *s, ls_at at, ls_value x, const char *name, ls_conv_args a)
 {
-    const char *full = lsi_layer_enter(s, name);
+    const char *full = lsi_layer_enter(s, at, name);
     ls_value y;
 
     if (full == NULL) return lsi_step_none(s);
@@ -125,9 +125,9 @@ static ls_value convolve_line(ls_step *s, ls_value x, const char *full, ls_conv_
     return ls_reshape(x, LS_SHAPE(in.dim[0], in.dim[1], in.dim[3]));
 }
 
-ls_value ls_conv1d_layer(ls_step *s, ls_value x, const char *name, ls_conv_args a)
+ls_value ls_conv1d_layer(ls_step *s, ls_at at, ls_value x, const char *name, ls_conv_args a)
 {
-    const char *full = lsi_layer_enter(s, name);
+    const char *full = lsi_layer_enter(s, at, name);
     ls_value y;
 
     if (full == NULL) return lsi_step_none(s);
@@ -163,9 +163,9 @@ static ls_value convolve_back(ls_step *s, ls_value x, const char *full, ls_conv_
     return lsi_add_bias(s, ls_conv2d_dx(x, w, attr), full, 1, a.no_bias, a.init, fan_in);
 }
 
-ls_value ls_conv_transpose_layer(ls_step *s, ls_value x, const char *name, ls_conv_args a)
+ls_value ls_conv_transpose_layer(ls_step *s, ls_at at, ls_value x, const char *name, ls_conv_args a)
 {
-    const char *full = lsi_layer_enter(s, name);
+    const char *full = lsi_layer_enter(s, at, name);
     ls_value y;
 
     if (full == NULL) return lsi_step_none(s);
