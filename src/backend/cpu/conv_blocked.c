@@ -17,6 +17,26 @@ bool lsi_conv_blocked_ok(const lsi_conv_problem *p)
            p->dh > 0 && p->dw > 0 && p->threads > 0 && lsi_conv_kernels_get() != NULL;
 }
 
+static int64_t count_used(const lsi_weight_block *b)
+{
+    int64_t n = 0;
+
+    for (int64_t t = 0; t < b->taps; t++) n += b->used[t];
+    return n;
+}
+
+/* Few of many taps (a map smaller than the kernel): element by element. */
+static void pick_taps(const lsi_weight_block *b, const float *src, int64_t row)
+{
+    for (int64_t t = 0; t < b->taps; t++) {
+        if (!b->used[t]) continue;
+        for (int64_t i = 0; i < LSI_LINE; i++) {
+            float *to = b->to + t * b->to_tap + i * b->to_row;
+            for (int64_t o = 0; o < LSI_LINE; o++) to[o] = src[o * row + i * b->taps + t];
+        }
+    }
+}
+
 /* Sixteen rows (output channels) of 16 * taps floats lie at a distance of ci * taps; they are transposed in
  * squares, and column c is input channel c / taps, tap c % taps. */
 void lsi_weights_fwd(const lsi_conv_kernels *k, const lsi_weight_block *b, int64_t co_b, int64_t ci_b)
@@ -25,6 +45,10 @@ void lsi_weights_fwd(const lsi_conv_kernels *k, const lsi_weight_block *b, int64
     const float *src = b->w + co_b * LSI_LINE * row + ci_b * LSI_LINE * b->taps;
     float unused[LSI_LINE];
 
+    if (b->used && 4 * count_used(b) <= b->taps) {
+        pick_taps(b, src, row);
+        return;
+    }
     for (int64_t c0 = 0; c0 < LSI_LINE * b->taps; c0 += LSI_LINE) {
         float *to[LSI_LINE];
         bool any = false;
@@ -38,14 +62,17 @@ void lsi_weights_fwd(const lsi_conv_kernels *k, const lsi_weight_block *b, int64
     }
 }
 
-void lsi_weights_dx(const lsi_weight_block *b, int64_t co_b, int64_t ci_b)
+/* One output channel at a time: 16 rows (input channels) of `taps` floats, transposed. */
+void lsi_weights_dx(const lsi_conv_kernels *k, const lsi_weight_block *b, int64_t co_b, int64_t ci_b)
 {
     for (int64_t o = 0; o < LSI_LINE; o++) {
         const float *src = b->w + ((co_b * LSI_LINE + o) * b->ci + ci_b * LSI_LINE) * b->taps;
-        for (int64_t t = 0; t < b->taps; t++) {
-            if (b->used && !b->used[t]) continue;
-            float *to = b->to + t * b->to_tap + o * b->to_row;
-            for (int64_t i = 0; i < LSI_LINE; i++) to[i] = src[i * b->taps + t];
+        for (int64_t t0 = 0; t0 < b->taps; t0 += LSI_LINE) {
+            const int n = (int)lsi_min64(LSI_LINE, b->taps - t0);
+            float *to[LSI_LINE];
+            for (int j = 0; j < n; j++)
+                to[j] = !b->used || b->used[t0 + j] ? b->to + (t0 + j) * b->to_tap + o * b->to_row : NULL;
+            k->transpose_cols(src + t0, b->taps, n, to);
         }
     }
 }

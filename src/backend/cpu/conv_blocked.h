@@ -35,7 +35,7 @@ typedef struct lsi_weight_block {
 } lsi_weight_block;
 
 void lsi_weights_fwd(const lsi_conv_kernels *k, const lsi_weight_block *b, int64_t co_b, int64_t ci_b);
-void lsi_weights_dx(const lsi_weight_block *b, int64_t co_b, int64_t ci_b);
+void lsi_weights_dx(const lsi_conv_kernels *k, const lsi_weight_block *b, int64_t co_b, int64_t ci_b);
 /* The way back for gradients: dw (co, ci, taps) from blocks [ci][co] at from + t * from_tap. */
 void lsi_weights_from_blocks(const lsi_conv_kernels *k, const float *from, int64_t from_tap, float *dw,
                              int64_t ci, int64_t taps, int64_t co_b, int64_t ci_b);
