@@ -67,5 +67,12 @@ const lsi_cpu_entry lsi_cpu_entries[] = {
     {&ls_op_dropout, lsi_plan_dropout},
     {&ls_op_random_normal, lsi_plan_random},
     {&ls_op_random_uniform, lsi_plan_random},
+    {&ls_op_slice, lsi_plan_slice},
+    {&ls_op_concat, lsi_plan_concat},
+    {&ls_op_fill, lsi_plan_fill},
+    {&ls_op_cast, lsi_plan_cast},
+    {&ls_op_gather_rows, lsi_plan_indexed_rows},
+    {&ls_op_scatter_rows, lsi_plan_indexed_rows},
+    {&ls_op_transpose, lsi_plan_transpose},
     {NULL, NULL},
 };
