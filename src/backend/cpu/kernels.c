@@ -74,5 +74,9 @@ const lsi_cpu_entry lsi_cpu_entries[] = {
     {&ls_op_gather_rows, lsi_plan_indexed_rows},
     {&ls_op_scatter_rows, lsi_plan_indexed_rows},
     {&ls_op_transpose, lsi_plan_transpose},
+    {&ls_op_reduce_max, lsi_plan_reduce_max},
+    {&ls_op_reduce_max_grad, lsi_plan_reduce_max_grad},
+    {&ls_op_chamfer, lsi_plan_chamfer},
+    {&ls_op_chamfer_grad, lsi_plan_chamfer_grad},
     {NULL, NULL},
 };

@@ -51,6 +51,11 @@ LSI_DECLARE_PLANNER(lsi_plan_fill);
 LSI_DECLARE_PLANNER(lsi_plan_cast);
 LSI_DECLARE_PLANNER(lsi_plan_indexed_rows);
 LSI_DECLARE_PLANNER(lsi_plan_transpose);
+/* reduce_max.c, chamfer.c: f32, plain. */
+LSI_DECLARE_PLANNER(lsi_plan_reduce_max);
+LSI_DECLARE_PLANNER(lsi_plan_reduce_max_grad);
+LSI_DECLARE_PLANNER(lsi_plan_chamfer);
+LSI_DECLARE_PLANNER(lsi_plan_chamfer_grad);
 /* reorder.c: plain <-> C16, every type. */
 LSI_DECLARE_PLANNER(lsi_plan_reorder);
 /* plan_conv.c, plan_matmul.c: f32; the implementation is chosen by measurement. */
