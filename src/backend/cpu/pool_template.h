@@ -12,15 +12,6 @@
 
 #if LSI_VL == 16
 
-/* best and at become v and where in the lanes where v is larger, or the first NaN. */
-LSI_INLINE void v_contest(vf *best, vf *at, vf v, vf where)
-{
-    const __mmask16 wins =
-        _mm512_cmp_ps_mask(v, *best, _CMP_NLE_UQ) & _mm512_cmp_ps_mask(*best, *best, _CMP_ORD_Q);
-
-    *best = _mm512_mask_mov_ps(*best, wins, v);
-    *at = _mm512_mask_mov_ps(*at, wins, where);
-}
 LSI_INLINE void v_store_bytes(uint8_t *p, vf a, int64_t n)
 {
     _mm512_mask_cvtepi32_storeu_epi8(p, (__mmask16)((1u << n) - 1), _mm512_cvtps_epi32(a));
@@ -49,14 +40,6 @@ LSI_INLINE vf v_load_stride(const float *p, int stride, int64_t n)
 
 #else
 
-LSI_INLINE void v_contest(vf *best, vf *at, vf v, vf where)
-{
-    const vf wins =
-        _mm256_and_ps(_mm256_cmp_ps(v, *best, _CMP_NLE_UQ), _mm256_cmp_ps(*best, *best, _CMP_ORD_Q));
-
-    *best = _mm256_blendv_ps(*best, v, wins);
-    *at = _mm256_blendv_ps(*at, where, wins);
-}
 LSI_INLINE void v_store_bytes(uint8_t *p, vf a, int64_t n)
 {
     int32_t lane[8];
@@ -133,7 +116,7 @@ LSI_INLINE void max_window(const lsi_pool *p, const float *x, float *y, uint8_t 
         for (int ky = sy.lo; ky < sy.hi; ky++)
             for (int kx = sx.lo; kx < sx.hi; kx++)
                 v_contest(&best, &at, v_load(from + (ky * p->w + kx) * 16), v_set1((float)(ky * kw + kx)));
-        v_store(y + half, p->relu ? v_max(best, v_zero()) : best);
+        v_store(y + half, p->relu ? v_max(v_zero(), best) : best);
         v_store_bytes(index + half, at, LSI_VL);
     }
 }
@@ -170,7 +153,7 @@ LSI_INLINE void max_run(const lsi_pool *p, const float *x, float *y, uint8_t *in
         for (int kx = sx.lo; kx < sx.hi; kx++)
             v_contest(&best, &at, v_load_stride(from + ky * p->w + kx, p->sw, n),
                       v_set1((float)(ky * p->kw + kx)));
-    if (p->relu) best = v_max(best, v_zero());
+    if (p->relu) best = v_max(v_zero(), best);
     v_store_upto(y + ox, best, n);
     v_store_bytes(index + ox, at, n < LSI_VL ? n : LSI_VL);
 }
