@@ -143,21 +143,35 @@ LSI_INLINE void max_window(const lsi_pool *p, const float *x, float *y, uint8_t 
     }
 }
 
+/* Windows lo..hi-1 of a row, all of them k x k elements inside the image; k is a constant. */
+LSI_INLINE void max_inner(const lsi_pool *p, const float *x, float *y, uint8_t *index, int64_t first_y,
+                          int64_t lo, int64_t hi, const int k)
+{
+    for (int64_t ox = lo; ox < hi; ox++)
+        max_window(p, x, y + ox * 16, index + ox * 16, (span){first_y, 0, k},
+                   (span){ox * p->sw - p->pl, 0, k}, k);
+}
+
 static void max_lanes(const lsi_pool *p, const float *x, float *y, uint8_t *index, int64_t lo, int64_t hi)
 {
+    int64_t in_lo, in_hi;
+
+    inner_windows(p->sw, p->pl, p->kw, p->w, p->wo, &in_lo, &in_hi);
+    if (p->kh != p->kw || p->kh < 2 || p->kh > 3) in_lo = in_hi = p->wo;
     for (int64_t oy = lo; oy < hi; oy++) {
         const span sy = window(oy, p->sh, p->pt, p->kh, p->h);
         const bool inside = sy.lo == 0 && sy.hi == p->kh;
+        float *row = y + oy * p->wo * 16;
+        uint8_t *index_row = index + oy * p->wo * 16;
+        if (inside && p->kh == 2)
+            max_inner(p, x, row, index_row, sy.first, in_lo, in_hi, 2);
+        else if (inside && p->kh == 3)
+            max_inner(p, x, row, index_row, sy.first, in_lo, in_hi, 3);
         for (int64_t ox = 0; ox < p->wo; ox++) {
-            const span sx = window(ox, p->sw, p->pl, p->kw, p->w);
-            const bool whole = inside && sx.lo == 0 && sx.hi == p->kw;
-            const int64_t at = (oy * p->wo + ox) * 16;
-            if (whole && p->kh == 2 && p->kw == 2)
-                max_window(p, x, y + at, index + at, (span){sy.first, 0, 2}, (span){sx.first, 0, 2}, 2);
-            else if (whole && p->kh == 3 && p->kw == 3)
-                max_window(p, x, y + at, index + at, (span){sy.first, 0, 3}, (span){sx.first, 0, 3}, 3);
-            else
-                max_window(p, x, y + at, index + at, sy, sx, p->kw);
+            if (inside && ox == in_lo) ox = in_hi; /* done above */
+            if (ox < p->wo)
+                max_window(p, x, row + ox * 16, index_row + ox * 16, sy,
+                           window(ox, p->sw, p->pl, p->kw, p->w), p->kw);
         }
     }
 }
