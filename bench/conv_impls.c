@@ -4,8 +4,8 @@
  * Usage: bench_conv [layer substring] [implementation substring] [threads].  The implementations of one
  * problem take turns, round by round, so that other load hits all of them alike; the median counts.  GFLOP/s
  * are by the dense direct count (2 n co ho wo ci kh kw) whatever the algorithm does; `ratio` is against
- * oneDNN's direct kernel, of the medians and of the best rounds.  The first result of every implementation is
- * compared with that one too. */
+ * oneDNN's direct kernel (0 where it has none), of the medians and of the best rounds.  The first result of
+ * every implementation is compared with that one too. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,6 +51,17 @@ static const layer layers[] = {
     {"pointnet 128->256 k3", 32, 128, 1, 3371, 256, 1, 3371, 1, 3, 1, 0, 1},
     {"pointnet 256->256 k1", 32, 256, 1, 3371, 256, 1, 3371, 1, 1, 1, 0, 0},
     {"pointnet 256->512 k1", 32, 256, 1, 3371, 512, 1, 3371, 1, 1, 1, 0, 0},
+    {"few mnist net-t 1->32", 64, 1, 28, 28, 32, 26, 26, 3, 3, 1, 0, 0},
+    {"few mnist net-p 1->10", 64, 1, 28, 28, 10, 24, 24, 5, 5, 1, 0, 0},
+    {"few mnist net-p 10->20", 64, 10, 12, 12, 20, 8, 8, 5, 5, 1, 0, 0},
+    {"few resnet224 stem", 16, 3, 224, 224, 64, 112, 112, 7, 7, 2, 3, 3},
+    {"few resnet32 stem", 96, 3, 32, 32, 64, 16, 16, 7, 7, 2, 3, 3},
+    {"few dcgan 1->64", 8, 1, 256, 256, 64, 128, 128, 5, 5, 2, 1, 1},
+    {"few cyclegan 3->64", 1, 3, 262, 262, 64, 256, 256, 7, 7, 1, 0, 0},
+    {"few cyclegan 64->3", 1, 64, 262, 262, 3, 256, 256, 7, 7, 1, 0, 0},
+    {"few patchgan 3->64", 1, 3, 256, 256, 64, 128, 128, 4, 4, 2, 1, 1},
+    {"few patchgan 512->1", 1, 512, 31, 31, 1, 30, 30, 4, 4, 1, 1, 1},
+    {"few pointnet 3->64 k5", 32, 3, 1, 3375, 64, 1, 3371, 1, 5, 1, 0, 0},
 };
 
 static const char *const pass_names[] = {"fwd", "dx", "dw"};
@@ -112,8 +123,8 @@ static lsi_conv_problem problem_of(const layer *l, lsi_conv_pass pass, int threa
                               .pt = l->pt,
                               .pl = l->pl,
                               .groups = 1,
-                              .x_layout = LS_LAYOUT_C16,
-                              .y_layout = LS_LAYOUT_C16,
+                              .x_layout = l->ci % 16 ? LS_LAYOUT_PLAIN : LS_LAYOUT_C16,
+                              .y_layout = l->co % 16 ? LS_LAYOUT_PLAIN : LS_LAYOUT_C16,
                               .threads = threads};
 }
 
@@ -141,7 +152,7 @@ static void add_candidates(bench *b, const char *impl_filter)
         if (impl_filter && !is_base && !strstr(impl->name, impl_filter)) continue;
         *c = (candidate){.impl = impl};
         if (impl->create && impl->create(&c->state, &b->p, &err) != LS_OK) {
-            printf("  %-14s %s\n", impl->name, err.text);
+            printf("  %-18s %s\n", impl->name, err.text);
             continue;
         }
         c->scratch = take(impl->scratch ? impl->scratch(&b->p) : 0);
@@ -184,7 +195,7 @@ static void report(bench *b, int rounds, double flop)
     }
     for (int i = 0; i < b->n; i++) {
         const double s = b->c[i].seconds[rounds / 2], best = b->c[i].seconds[0];
-        printf("  %-14s %9.3f ms %8.1f GFLOP/s  ratio %5.2f  best %5.2f  difference %.1e\n",
+        printf("  %-18s %9.3f ms %8.1f GFLOP/s  ratio %5.2f  best %5.2f  difference %.1e\n",
                b->c[i].impl->name, s * 1e3, flop / s * 1e-9, base / s, base_best / best, b->c[i].error);
     }
     fflush(stdout);

@@ -31,6 +31,18 @@ LSI_DECLARE_PLANNER(lsi_plan_avgpool2d_grad);
 LSI_DECLARE_PLANNER(lsi_plan_upsample2d);
 LSI_DECLARE_PLANNER(lsi_plan_upsample2d_grad);
 LSI_DECLARE_PLANNER(lsi_plan_pad);
+/* reduce.c: f32; plain for the usual sets of axes, C16 for sums over H, W or over N, H, W. */
+LSI_DECLARE_PLANNER(lsi_plan_reduce_sum);
+/* rows.c: f32, plain. */
+LSI_DECLARE_PLANNER(lsi_plan_softmax);
+LSI_DECLARE_PLANNER(lsi_plan_layer_norm);
+LSI_DECLARE_PLANNER(lsi_plan_layer_norm_grad);
+LSI_DECLARE_PLANNER(lsi_plan_cross_entropy);
+LSI_DECLARE_PLANNER(lsi_plan_cross_entropy_grad);
+LSI_DECLARE_PLANNER(lsi_plan_accuracy);
+/* random.c: f32; dropout on both layouts. */
+LSI_DECLARE_PLANNER(lsi_plan_dropout);
+LSI_DECLARE_PLANNER(lsi_plan_random);
 /* reorder.c: plain <-> C16, every type. */
 LSI_DECLARE_PLANNER(lsi_plan_reorder);
 /* plan_conv.c, plan_matmul.c: f32; the implementation is chosen by measurement. */

@@ -1,0 +1,6 @@
+/* conv_lanes_avx2.c: the kernels of conv_lanes.h with tiles of 3x3 sums. */
+#define LANES_TILE 3
+#include "backend/cpu/conv_lanes_template.h"
+
+const lsi_lanes_kernels lsi_lanes_avx2 = {
+    lsi_has_avx2, {map_floats, prepare_map, map}, {weights_floats, prepare_weights, weights}};
