@@ -1,3 +1,4 @@
+/* tune.c: timed choices and the text file that remembers them (see tune.h). */
 #include "backend/cpu/tune.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* widen.c: converts 16-bit operands to f32 around a kernel that knows only f32 (see widen.h). */
 #include "backend/cpu/widen.h"
 
 #include <string.h>
