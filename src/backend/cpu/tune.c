@@ -1,4 +1,4 @@
-/* tune.c: timed choices and the text file that remembers them (see tune.h). */
+/* tune.c: a list of remembered choices, its file, and the stopwatch. */
 #include "backend/cpu/tune.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* widen.c: converts 16-bit operands to f32 around a kernel that knows only f32 (see widen.h). */
+/* widen.c: conversions around a kernel that knows only f32. */
 #include "backend/cpu/widen.h"
 
 #include <string.h>
