@@ -1,8 +1,9 @@
-/* ops.h: the list of all ops, their attributes, and the functions that add them to a graph.
+/* ops.h: the list of all ops, their attributes, and the functions that only the engine calls.
  *
  * Adding an op is one file with its ls_op and one line in LS_OPS; tables, tests and documentation follow from
- * the list.  The builders below are what gradient rules, layers and trials call; every one of them returns an
- * invalid value (and leaves the error in the graph) when the shapes do not fit.
+ * the list.  Builders that trials call are declared in lockstep/ops.h; those below are for gradient rules,
+ * layers and passes.  Every one of them returns an invalid value (and leaves the error in the graph) when the
+ * shapes do not fit.
  *
  * Activations that a fusion pass may fold into a producer are named by ls_act; ops that can carry one have a
  * field `act`, which is LS_ACT_NONE in every graph that autodiff sees: fusion comes after differentiation. */
@@ -10,6 +11,7 @@
 #define LS_OPS_OPS_H
 
 #include "graph/graph.h"
+#include "lockstep/ops.h"
 
 /* clang-format off */
 #define LS_OPS(X)          \
@@ -55,52 +57,18 @@ const char *ls_act_name(ls_act a);
 double ls_act_eval(ls_act a, double slope, double x);                   /* act(x) */
 double ls_act_grad_from_y(ls_act a, double slope, double y, double dy); /* none, relu, leaky, tanh only */
 
-/* -- element-wise
- * -------------------------------------------------------------------------------------------- Binary ops
- * broadcast like NumPy; both operands have the same dtype. */
-ls_value ls_add(ls_value a, ls_value b);
-ls_value ls_sub(ls_value a, ls_value b);
-ls_value ls_mul(ls_value a, ls_value b);
-ls_value ls_div(ls_value a, ls_value b);
-ls_value ls_maximum(ls_value a, ls_value b);
-ls_value ls_minimum(ls_value a, ls_value b);
-ls_value ls_affine(ls_value x, double scale, double shift); /* scale * x + shift */
-static inline ls_value ls_scale(ls_value x, double scale)
-{
-    return ls_affine(x, scale, 0.0);
-}
-static inline ls_value ls_neg(ls_value x)
-{
-    return ls_affine(x, -1.0, 0.0);
-}
-ls_value ls_relu(ls_value x);
-ls_value ls_relu_grad(ls_value dy, ls_value y); /* dy where y > 0, else 0 */
-ls_value ls_leaky_relu(ls_value x, double slope);
+/* -- element-wise ---------------------------------------------------------------------------------------- */
+ls_value ls_relu_grad(ls_value dy, ls_value y);                     /* dy where y > 0, else 0 */
 ls_value ls_leaky_relu_grad(ls_value dy, ls_value y, double slope); /* dy where y > 0, else slope * dy */
-ls_value ls_gelu(ls_value x);                                       /* x * Phi(x), the exact (erf) form */
 ls_value ls_gelu_grad(ls_value dy, ls_value x);
-ls_value ls_tanh(ls_value x);
-ls_value ls_tanh_grad(ls_value dy, ls_value y); /* dy * (1 - y*y) */
-ls_value ls_sigmoid(ls_value x);
+ls_value ls_tanh_grad(ls_value dy, ls_value y);    /* dy * (1 - y*y) */
 ls_value ls_sigmoid_grad(ls_value dy, ls_value y); /* dy * y * (1 - y) */
-ls_value ls_exp(ls_value x);
-ls_value ls_ln(ls_value x); /* op "log"; ls_log writes the log */
-ls_value ls_sqrt(ls_value x);
-ls_value ls_rsqrt(ls_value x);
-ls_value ls_square(ls_value x);
-ls_value ls_abs(ls_value x);
-ls_value ls_sign(ls_value x);     /* -1, 0, 1 */
-ls_value ls_softplus(ls_value x); /* log(1 + exp(x)) without overflow */
-ls_value ls_copy(ls_value x);
 typedef struct ls_cast_attr {
     ls_dtype to;
 } ls_cast_attr;
-/* To integers: towards zero, at the ends of the range where x lies outside it, 0 for NaN; to bool: x != 0. */
-ls_value ls_cast(ls_value x, ls_dtype to);
 
-/* -- shape ---------------------------------------------------------------------------------------------
- * These move elements of any type.  A negative axis counts from the end; the nodes hold it resolved. Builders
- * return their argument where nothing would change. */
+/* -- shape -----------------------------------------------------------------------------------------------
+ * A negative axis counts from the end; the nodes hold it resolved. */
 typedef struct ls_shape_attr {
     ls_shape to;
 } ls_shape_attr;
@@ -112,66 +80,41 @@ typedef struct ls_fill_attr {
     ls_dtype dtype;
     double value;
 } ls_fill_attr;
-ls_value ls_fill(ls_graph *g, ls_shape shape, ls_dtype dtype, double value);
-ls_value ls_reshape(ls_value x, ls_shape to); /* one dimension may be -1: whatever is left */
-ls_value ls_detach(ls_value x);               /* x, but no gradient flows through */
 typedef struct ls_transpose_attr {
     int rank; /* entries of perm in use */
     int perm[LS_MAX_RANK];
 } ls_transpose_attr;
-ls_value ls_transpose(ls_value x, const int *perm); /* dimension i of the result is dimension perm[i] of x */
 typedef struct ls_slice_attr {
     int axis;
     int64_t start, length;
 } ls_slice_attr;
-ls_value ls_slice(ls_value x, int axis, int64_t start, int64_t length);
-ls_value ls_concat(int n, const ls_value *x, int axis);
-typedef enum ls_pad_mode { LS_PAD_ZERO, LS_PAD_REFLECT } ls_pad_mode;
 typedef struct ls_pad_attr {
     ls_pad_mode mode;
     int64_t pad[4]; /* top, left, bottom, right */
 } ls_pad_attr;
-/* Pads the last two dimensions; reflection does not repeat the edge and needs pad < size. */
-ls_value ls_pad2d(ls_value x, ls_pad_mode mode, int64_t top, int64_t left, int64_t bottom, int64_t right);
 /* The adjoint of ls_pad2d: zero pads are cut off, reflected ones added back where they came from. */
 ls_value ls_pad2d_adjoint(ls_value dy, ls_pad_mode mode, int64_t top, int64_t left, int64_t bottom,
                           int64_t right);
-ls_value ls_broadcast_to(ls_value x, ls_shape to);
 
-/* -- reductions ----------------------------------------------------------------------------------------
- * `axes` is a bit mask: 1u << i reduces dimension i; LS_ALL_AXES reduces to a scalar (or to all ones with
- * keep). */
-#define LS_ALL_AXES 0xffffffffu
+/* -- reductions ------------------------------------------------------------------------------------------ */
 typedef struct ls_reduce_attr {
     unsigned axes; /* only bits of dimensions that exist */
     bool keep;     /* reduced dimensions stay, with size 1 */
 } ls_reduce_attr;
-ls_value ls_reduce_sum(ls_value x, unsigned axes, bool keep);
-ls_value ls_reduce_mean(ls_value x, unsigned axes, bool keep); /* reduce_sum, then affine */
-/* Sums x over broadcast dimensions so that it has shape `to` (the adjoint of broadcasting). */
-ls_value ls_sum_to(ls_value x, ls_shape to);
-/* Maximum over one axis, which disappears; output 1 is the index (i32) of the first maximum.  A NaN counts as
- * larger than any number.  The axis must not be empty. */
-ls_value ls_reduce_max(ls_value x, int axis);
 typedef struct ls_reduce_max_grad_attr {
     int axis; /* of the result */
     int64_t length;
 } ls_reduce_max_grad_attr;
-/* The adjoint: a new axis of `length` entries, dy at the index and zeros elsewhere. */
+/* The adjoint of ls_reduce_max: a new axis of `length` entries, dy at the index and zeros elsewhere. */
 ls_value ls_reduce_max_grad(ls_value dy, ls_value index, int axis, int64_t length);
 
 /* -- products ------------------------------------------------------------------------------------------ */
+/* Third input when fused: bias (N). */
 typedef struct ls_matmul_attr {
     bool trans_a, trans_b;
     ls_act act;
     double slope;
 } ls_matmul_attr;
-/* a: (..., M, K), b: (..., K, N) -> (..., M, N); trans_a: a is (..., K, M), trans_b: b is (..., N, K).
- * Leading dimensions are equal, or b has rank 2 and serves all of a.  Third input when fused: bias (N). */
-ls_value ls_matmul(ls_value a, ls_value b, bool trans_a, bool trans_b);
-/* x + b along `axis` of x (1 for feature maps, -1 for the last). */
-ls_value ls_bias(ls_value x, ls_value b, int axis);
-
 typedef struct ls_conv_attr {
     int stride[2], dilation[2];
     int pad[4]; /* top, left, bottom, right: zeros */
@@ -198,7 +141,9 @@ typedef struct ls_pool_attr {
     int64_t in[2];  /* H, W of x; the gradients need it */
     bool relu;      /* maxpool2d: max(0, .) on top, and its mask in the gradient (set by fusion) */
 } ls_pool_attr;
-/* Output 1 (u8): position of the maximum inside the window, ky * KW + kx; windows of up to 255 elements. */
+/* Padding is smaller than the window and images are not empty: every window holds an element.  Of equal
+ * elements the first wins, padding never does, a NaN always. Output 1 (u8): position of the maximum inside
+ * the window, ky * KW + kx; windows of up to 255 elements. */
 ls_value ls_maxpool2d(ls_value x, ls_pool_attr a);
 /* dy, index[, y when relu] -> dx */
 ls_value ls_maxpool2d_grad(ls_value dy, ls_value index, ls_pool_attr a);
@@ -207,7 +152,6 @@ ls_value ls_avgpool2d_grad(ls_value dy, ls_pool_attr a);
 typedef struct ls_upsample_attr {
     int factor;
 } ls_upsample_attr;
-ls_value ls_upsample2d(ls_value x, int factor);       /* nearest */
 ls_value ls_upsample2d_grad(ls_value dy, int factor); /* sums factor x factor blocks */
 
 /* -- norms
@@ -221,6 +165,9 @@ typedef struct ls_norm_attr {
     double slope;
     bool residual; /* set by fusion: the last input is added before act */
 } ls_norm_attr;
+/* Gamma, beta, mean, invstd and running values are f32, or f64 beside an f64 x.  Gradients flow through y
+ * only; they can be differentiated again, mean and invstd then counting as functions of x.  Statistics of no
+ * elements are mean 0 and variance 0, and leave running values alone. */
 /* Per channel (dimension 1) over the rest; rank 2 or 4.  x, gamma, beta, running_mean, running_var ->
  * y, mean, invstd, new running_mean, new running_var.  The caller advances the two running variables
  * (nn does).  Normalises with the biased variance. */
@@ -231,6 +178,7 @@ ls_value ls_batch_norm_grad(ls_value dy, ls_value x, ls_value gamma, ls_value me
                             ls_norm_attr a);
 /* Per sample and channel over H, W, no affine: x[, residual] -> y, mean (N, C), invstd (N, C). */
 ls_value ls_instance_norm(ls_value x, ls_norm_attr a);
+/* dy, x, mean, invstd[, y when act != none] -> dx[, dresidual when residual]. */
 ls_value ls_instance_norm_grad(ls_value dy, ls_value x, ls_value mean, ls_value invstd, ls_norm_attr a);
 /* Over the last dimension: x (..., D), gamma (D), beta (D) -> y, mean (...), invstd (...). */
 ls_value ls_layer_norm(ls_value x, ls_value gamma, ls_value beta, ls_norm_attr a);
@@ -240,42 +188,21 @@ ls_value ls_layer_norm_grad(ls_value dy, ls_value x, ls_value gamma, ls_value me
 
 /* -- softmax, attention, losses, metrics
  * ------------------------------------------------------------------------------ */
-ls_value ls_softmax(ls_value x);     /* over the last dimension */
-ls_value ls_log_softmax(ls_value x); /* over the last dimension */
 typedef struct ls_attention_attr {
     double scale;
 } ls_attention_attr;
-/* q, k, v: (B, T, D) -> softmax(scale * q k^T) v per B; output 1 is log-sum-exp (B, T), of type f32 for
- * 16-bit types. No T x T matrix is stored. */
-ls_value ls_attention(ls_value q, ls_value k, ls_value v, double scale);
 /* q, k, v, out, lse, dout -> dq, dk, dv */
 ls_value ls_attention_grad(ls_value q, ls_value k, ls_value v, ls_value out, ls_value lse, ls_value dout,
                            double scale);
-/* Losses of 16-bit inputs are f32; the loss of an empty batch is 0.
- * Mean over the batch of -log softmax(logits)[label]; logits (N, C), labels (N) i32 -> loss (scalar),
- * probabilities (N, C) of the loss's type, through which no gradient flows.  A label outside 0..C-1 makes the
- * loss NaN. */
-ls_value ls_cross_entropy(ls_value logits, ls_value labels);
 ls_value ls_cross_entropy_grad(ls_value dloss, ls_value probs, ls_value labels);
-/* Sum over the batch and all points of squared distances to the nearest point of the other cloud, both ways.
- * p, q: (B, 3, P), (B, 3, Q) -> loss (scalar), nearest q of each p (B, P) i32, nearest p of each q (B, Q)
- * i32. */
-ls_value ls_chamfer(ls_value p, ls_value q);
 /* dloss, p, q, index_p, index_q -> dp */
 ls_value ls_chamfer_grad(ls_value dloss, ls_value p, ls_value q, ls_value index_p, ls_value index_q);
-/* Number of samples whose largest logit (first of equals) is the label: scalar f32. */
-ls_value ls_accuracy(ls_value logits, ls_value labels);
 typedef struct ls_scatter_attr {
     int64_t n_rows;
 } ls_scatter_attr;
-/* (V, D), (N) i32 -> (N, D); an index outside 0..V-1 gives a row of NaN. */
-ls_value ls_gather_rows(ls_value table, ls_value index);
-/* Its adjoint: adds rows into zeros (n_rows, D); rows whose index lies outside are ignored. */
+/* The adjoint of ls_gather_rows: adds rows into zeros (n_rows, D); rows whose index lies outside are ignored.
+ */
 ls_value ls_scatter_rows(ls_value rows, ls_value index, int64_t n_rows);
-/* Composites (no op of their own); all are means over all elements. */
-ls_value ls_bce_with_logits(ls_value logits, ls_value target);
-ls_value ls_l1_loss(ls_value a, ls_value b);
-ls_value ls_mse_loss(ls_value a, ls_value b);
 
 /* -- random
  * ------------------------------------------------------------------------------------------------------------
@@ -330,7 +257,6 @@ typedef struct ls_reorder_attr {
  * by it), t (i32 (1), number of updates so far), then n weights, n gradients, and the op's state tensors, n
  * of each. Outputs: t + 1, then n weights and the states in the same order; each takes over its input's
  * memory. */
-typedef enum ls_adam_form { LS_ADAM_TORCH, LS_ADAM_TF, LS_ADAM_W } ls_adam_form;
 typedef struct ls_optim_attr {
     int n; /* parameters in the group */
     double momentum, weight_decay, beta1, beta2, eps;

@@ -82,6 +82,24 @@ static void protect_views(ls_graph *g, const ls_node *update, int32_t value, con
     }
 }
 
+/* Two updates of one version would each have to come before the other. */
+static void check_single_update(ls_graph *g, int32_t update, int32_t value)
+{
+    for (int32_t i = 0; i < update; i++) {
+        const ls_node *n = g->nodes[i];
+        if (n->dead || !(n->op->flags & LS_OP_UPDATE)) continue;
+        for (int k = 0; k < n->n_out; k++) {
+            int in = n->op->alias(n->n_in, n->attr, k);
+            if (in < 0 || n->in[in] != value) continue;
+            g->here = g->nodes[update]->src;
+            g->scope = g->nodes[update]->scope;
+            ls_graph_fail(g, LS_INVALID,
+                          "op %s updates variable \"%s\" from a version that %s has updated already",
+                          g->nodes[update]->op->name, g->values[value]->name, n->op->name);
+        }
+    }
+}
+
 void ls_pass_versions(ls_graph *g)
 {
     int32_t n_nodes = g->n_nodes;
@@ -100,7 +118,9 @@ void ls_pass_versions(ls_graph *g)
         mark_descendants(g, i, after.node, value_after);
         for (int k = 0; k < n->n_out; k++) {
             int in = n->op->alias(n->n_in, n->attr, k);
-            if (in >= 0) protect_views(g, n, n->in[in], &after);
+            if (in < 0) continue;
+            check_single_update(g, i, n->in[in]);
+            protect_views(g, n, n->in[in], &after);
         }
     }
 }

@@ -311,6 +311,29 @@ static void biases(void)
     }
 }
 
+static void sums(void)
+{
+    static const unsigned axes[] = {0xc, 0xd};
+
+    for (size_t m = 0; m < 3; m++)
+        for (int k = 0; k < 4; k++) {
+            ls_graph *g = graph();
+            ls_reduce_sum(f32(g, map_shape(m)), axes[k / 2], k % 2 == 1);
+            check_last("reduce_sum", g);
+        }
+}
+
+static void dropouts(void)
+{
+    for (size_t m = 0; m < N_MAPS; m++)
+        for (int per_channel = 0; per_channel < 2; per_channel++) {
+            ls_graph *g = graph();
+            ls_value key = input(g, LS_I32, LS_SHAPE(4));
+            ls_dropout(f32(g, map_shape(m)), key, 0.3, per_channel != 0, "test");
+            check_last("dropout", g);
+        }
+}
+
 static const ls_pool_attr windows[] = {
     {.kernel = {2, 2}, .stride = {2, 2}},
     {.kernel = {3, 3}, .stride = {2, 2}, .pad = {1, 1, 1, 1}},
@@ -388,6 +411,8 @@ int main(void)
     CHECK_RUN(pointwise);
     CHECK_RUN(norms);
     CHECK_RUN(biases);
+    CHECK_RUN(sums);
+    CHECK_RUN(dropouts);
     CHECK_RUN(pooling);
     CHECK_RUN(resizing);
     return CHECK_DONE();

@@ -51,6 +51,15 @@ static void build_batch(op_test *t, const int64_t *p)
     op_out(t, add_batch(t, x, x, &a, p));
 }
 
+/* The second derivative also reaches dy when that depends on x. */
+static void build_batch_square(op_test *t, const int64_t *p)
+{
+    ls_norm_attr a = attr(p);
+    ls_value x = op_in(t, OP_NORMAL, x_shape(p));
+
+    op_out(t, ls_square(add_batch(t, x, x, &a, p)));
+}
+
 /* One element per channel: y does not depend on x, and gradients are zero.  Adding x gives the comparison
  * between backends something to be relative to. */
 static void build_batch_single(op_test *t, const int64_t *p)
@@ -127,6 +136,12 @@ static void build_instance(op_test *t, const int64_t *p)
     op_out_fixed(t, ls_graph_out(y, 2));
 }
 
+static void build_instance_square(op_test *t, const int64_t *p)
+{
+    op_length(t, p[H] * p[W]);
+    op_out(t, ls_square(ls_instance_norm(op_in(t, OP_NORMAL, x_shape(p)), attr(p))));
+}
+
 static void build_instance_single(op_test *t, const int64_t *p)
 {
     ls_value x = op_in(t, OP_NORMAL, x_shape(p));
@@ -172,6 +187,11 @@ static void build_layer(op_test *t, const int64_t *p)
     op_out(t, add_layer(t, op_in(t, OP_NORMAL, ls_shape_make((int)p[RANK], p + D0)), p));
 }
 
+static void build_layer_square(op_test *t, const int64_t *p)
+{
+    op_out(t, ls_square(add_layer(t, op_in(t, OP_NORMAL, ls_shape_make((int)p[RANK], p + D0)), p)));
+}
+
 static void build_layer_single(op_test *t, const int64_t *p)
 {
     ls_value x = op_in(t, OP_NORMAL, ls_shape_make((int)p[RANK], p + D0));
@@ -187,6 +207,7 @@ static const op_case cases[] = {
     {"batch", build_batch,                                   {3, 5,  4, 3, 100000, 10, 1}, OP_TWICE | OP_BF16},
     {"batch, biased running variance", build_batch,          {3, 5,  4, 3, 100000, 10, 0}, OP_TWICE},
     {"batch, large eps", build_batch,                        {2, 3,  3, 3, 2,      50, 1}, OP_TWICE},
+    {"batch, squared", build_batch_square,                   {2, 3,  3, 2, 1000,   10, 1}, OP_TWICE},
     {"batch, matrix", build_batch,                           {7, 13, 0, 0, 100000, 10, 1}, OP_TWICE | OP_BF16},
     {"batch, matrix, 16 channels", build_batch,              {6, 16, 0, 0, 100000, 1,  0}, 0},
     {"batch, 16 channels", build_batch,                      {2, 16, 3, 5, 100000, 10, 1}, OP_BF16},
@@ -220,6 +241,7 @@ static const op_case cases[] = {
 
     {"instance", build_instance,                             {2, 3,  4, 5, 100000, 0, 0, NONE, 0}, OP_TWICE | OP_BF16},
     {"instance, large eps", build_instance,                  {2, 3,  3, 3, 2,      0, 0, NONE, 0}, OP_TWICE},
+    {"instance, squared", build_instance_square,             {2, 3,  3, 3, 1000,   0, 0, NONE, 0}, OP_TWICE},
     {"instance, 16 channels", build_instance,                {2, 16, 4, 4, 100000, 0, 0, NONE, 0}, 0},
     {"instance, 32 channels", build_instance,                {1, 32, 5, 3, 100000, 0, 0, NONE, 0}, 0},
     {"instance, one element", build_instance_single,         {1, 2,  1, 1, 10,     0, 0, NONE, 0}, 0},
@@ -238,6 +260,7 @@ static const op_case cases[] = {
     /*                                 1/eps   rank dims */
     {"layer", build_layer,            {100000, 2, 7, 11}, OP_TWICE | OP_BF16},
     {"layer, large eps", build_layer, {2,      2, 3, 5}, OP_TWICE},
+    {"layer, squared", build_layer_square, {1000, 2, 3, 5}, OP_TWICE},
     {"layer, one row", build_layer,   {100000, 1, 13}, 0},
     {"layer, sequences", build_layer, {100000, 3, 2, 5, 16}, OP_TWICE},
     {"layer, 64 wide", build_layer,   {100000, 3, 2, 3, 64}, OP_BF16},

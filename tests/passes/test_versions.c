@@ -110,11 +110,33 @@ static void second_step_starts_from_the_first(void)
     end(&r);
 }
 
+/* Two optimiser nodes on the same version of w have no order. */
+static void a_version_is_updated_once(void)
+{
+    rig r;
+    ls_value in[5];
+    ls_optim_attr a = {.n = 1};
+    ls_err err = {0};
+
+    begin(&r);
+    in[0] = in[1] = ls_fill(r.g, LS_SHAPE_SCALAR, LS_F32, 1);
+    in[2] = ls_graph_var(r.g, "t2", LS_VAR_OPTIMIZER, LS_I32, LS_SHAPE(1), (ls_init){LS_INIT_CONST, 0});
+    in[3] = r.w;
+    in[4] = ls_fill(r.g, LS_SHAPE(2), LS_F32, 1);
+    ls_graph_fetch(ls_copy(ls_graph_out(ls_graph_add(r.g, &ls_op_sgd, 5, in, &a), 1)), "twice");
+    REQUIRE_OK(ls_device_open(&r.dev, "ref", 1, &err), &err);
+    REQUIRE_OK(ls_state_create(&r.state, r.dev, &err), &err);
+    CHECK_STATUS(ls_plan_compile_take(&r.plan, r.g, r.dev, r.state, &err), LS_INVALID, NULL);
+    CHECK_CONTAINS(err.text, "\"w\"");
+    end(&r);
+}
+
 int main(void)
 {
     CHECK_RUN(reader_of_the_old_version_runs_first);
     CHECK_RUN(reader_of_both_gets_a_copy);
     CHECK_RUN(reader_of_a_view_gets_a_copy);
     CHECK_RUN(second_step_starts_from_the_first);
+    CHECK_RUN(a_version_is_updated_once);
     return CHECK_DONE();
 }

@@ -9,7 +9,7 @@ set -euo pipefail
 # The one list of layers, lowest first.
 layers="base tensor graph ops passes backend exec nn trials bench cmd"
 # Public headers (include/lockstep/NAME) and the layer each belongs to; lockstep.h includes all the others.
-public="status.h=base tensor.h=tensor graph.h=graph plan.h=exec nn.h=nn lockstep.h=nn"
+public="status.h=base tensor.h=tensor graph.h=graph ops.h=ops plan.h=exec nn.h=nn trial.h=trials lockstep.h=trials"
 
 cd "${1:-$(dirname "$0")/../..}"
 folders=()

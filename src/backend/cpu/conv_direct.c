@@ -10,6 +10,8 @@
 #include "backend/cpu/conv_list.h"
 #include "base/parallel.h"
 
+#define GROUP_BYTES (192 * 1024)
+
 /* One axis of the gather: where tap k reads for produced position o. */
 typedef struct axis {
     bool fwd;
@@ -30,6 +32,8 @@ typedef struct gather {
     bool copy;        /* strips read `in`, a copy; otherwise the tensor itself */
     int64_t step;     /* read pixels between neighbours of a strip */
     int64_t phases;   /* produced columns between neighbours of a strip */
+    int64_t columns;  /* positions per row: pixels (batch) or phases */
+    int64_t strips;   /* strips per position, along the row or the batch */
     const float *src;
     float *dst;
     unsigned char *used; /* by tap: whether any pixel reads it */
@@ -138,6 +142,8 @@ static void gather_init(gather *g, const lsi_conv_problem *p)
     g->phases = fwd ? 1 : p->sw;
     g->max_terms = g->rb * g->kh * g->kw;
     choose_strips(g);
+    g->columns = g->batch ? g->wp : lsi_min64(g->phases, g->wp);
+    g->strips = lsi_div_ceil(g->batch ? p->n : lsi_div_ceil(g->wp, g->phases), g->k->rows_max);
 }
 
 static void gather_take(gather *g, lsi_bump *b)
@@ -285,16 +291,17 @@ static void finish_strip(const gather *g, int64_t pb, int blocks, int rows, cons
     }
 }
 
-/* All strips of one row and phase of one image (row), or of one pixel (batch), for one chunk of channels. */
-static void produce(const gather *g, int64_t chunk, int64_t image, int64_t oy, int64_t ox, int64_t *offsets)
+/* Strips i0..i1-1 of all strips, for one chunk of produced channels.  Strips are counted along the row (or
+ * batch) first, then over columns (phases, or pixels), rows and images; the list of terms is made once per
+ * position. */
+static void produce(const gather *g, int64_t chunk, int64_t i0, int64_t i1, int64_t *offsets)
 {
     const int64_t taps = (int64_t)g->kh * g->kw, pb = chunk * g->k->blocks_max;
     const int64_t map = g->hp * g->wp * LSI_LINE;
     const int blocks = chunk_blocks(g, chunk);
     const float *in = g->copy ? g->in : g->src;
-    const int64_t pixels = g->batch ? g->p->n : lsi_div_ceil(g->wp - ox, g->phases);
-    const int64_t strips = lsi_div_ceil(pixels, g->k->rows_max);
     const int64_t a_step = (g->batch ? 1 : g->step) * LSI_LINE;
+    int64_t at = -1, oy = 0, ox = 0, image = 0, pixels = 0;
     lsi_gemm_rows r = {
         .b = g->weights + pb * g->rb * taps * LSI_BLOCK,
         .a_off = offsets,
@@ -303,13 +310,20 @@ static void produce(const gather *g, int64_t chunk, int64_t image, int64_t oy, i
         .c_block = map,
     };
 
-    r.n_terms = list_terms(g, blocks, oy, ox, offsets, offsets + g->max_terms);
-    const float *a = in + (g->batch ? 0 : image * g->rb * g->hr * g->wr_pad * LSI_LINE);
-    float *c = g->dst + (image * g->pb + pb) * map + (oy * g->wp + ox) * LSI_LINE;
-    for (int64_t s = 0; s < strips; s++) {
-        const int64_t m0 = pixels * s / strips, m1 = pixels * (s + 1) / strips;
-        r.a = a + m0 * a_step;
-        r.c = c + m0 * r.c_row;
+    for (int64_t i = i0; i < i1; i++) {
+        if (i / g->strips != at) {
+            at = i / g->strips;
+            ox = at % g->columns;
+            oy = at / g->columns % g->hp;
+            image = at / g->columns / g->hp;
+            pixels = g->batch ? g->p->n : lsi_div_ceil(g->wp - ox, g->phases);
+            r.n_terms = list_terms(g, blocks, oy, ox, offsets, offsets + g->max_terms);
+        }
+        const int64_t s = i % g->strips;
+        const int64_t m0 = pixels * s / g->strips, m1 = pixels * (s + 1) / g->strips;
+        r.a = in + (g->batch ? 0 : image * g->rb * g->hr * g->wr_pad * LSI_LINE) + m0 * a_step;
+        r.c = g->dst + (image * g->pb + pb) * map + (oy * g->wp + ox) * LSI_LINE + m0 * r.c_row;
+        if (m1 == m0) continue;
         g->k->gemm_rows((int)(m1 - m0), blocks, a_step, &r);
         finish_strip(g, pb, blocks, (int)(m1 - m0), &r);
     }
@@ -326,22 +340,25 @@ static void prepare_region(int thread, int n_threads, void *arg)
         copy_padded(g, thread, n_threads);
 }
 
+/* Groups of strips whose input stays in the second-level cache while all chunks of channels pass over it. */
 static void produce_region(int thread, int n_threads, void *arg)
 {
     const gather *g = arg;
     const int64_t chunks = lsi_div_ceil(g->pb, g->k->blocks_max);
-    const int64_t images = g->batch ? 1 : g->p->n;
-    const int64_t columns = g->batch ? g->wp : lsi_min64(g->phases, g->wp);
-    const int64_t per_chunk = images * g->hp * columns;
+    const int64_t strip_bytes = g->k->rows_max * g->rb * LSI_LINE * (int64_t)sizeof(float);
+    const int64_t group = lsi_max64(8, GROUP_BYTES / strip_bytes);
+    const int64_t total = (g->batch ? 1 : g->p->n) * g->hp * g->columns * g->strips;
+    /* With few strips the threads share them and cut the channels. */
+    const bool cut_chunks = total < 2 * group * n_threads && chunks >= n_threads;
     int64_t *offsets = g->offsets + 2 * g->max_terms * thread;
-    int64_t lo, hi;
+    int64_t i_lo = 0, i_hi = total, c_lo = 0, c_hi = chunks;
 
-    ls_parallel_range(chunks * per_chunk, thread, n_threads, &lo, &hi);
-    for (int64_t u = lo; u < hi; u++) {
-        const int64_t in_chunk = u % per_chunk;
-        produce(g, u / per_chunk, in_chunk / (g->hp * columns), in_chunk / columns % g->hp,
-                in_chunk % columns, offsets);
-    }
+    if (cut_chunks)
+        ls_parallel_range(chunks, thread, n_threads, &c_lo, &c_hi);
+    else
+        ls_parallel_range(total, thread, n_threads, &i_lo, &i_hi);
+    for (int64_t i0 = i_lo; i0 < i_hi; i0 += group)
+        for (int64_t c = c_lo; c < c_hi; c++) produce(g, c, i0, lsi_min64(i_hi, i0 + group), offsets);
 }
 
 void lsi_direct_gather_run(const lsi_conv_problem *p, const lsi_conv_args *a)

@@ -6,10 +6,9 @@
 #ifndef LS_BACKEND_CPU_CONV_GEMM_KERNEL_H
 #define LS_BACKEND_CPU_CONV_GEMM_KERNEL_H
 
-#include <math.h>
-
 #include "backend/cpu/conv_kernels.h"
 #include "backend/cpu/conv_vec.h"
+#include "backend/cpu/vec_transpose.h"
 
 #if VW == 16
 #define ROWS_MAX   14
@@ -99,7 +98,8 @@ static void gemm_rows(int rows, int blocks, int64_t a_step, const lsi_gemm_rows 
     }
 }
 
-/* Rows i0..i0+n-1 of the 16 x 16 outer-product accumulation. */
+/* Rows i0..i0+n-1 of the 16 x 16 outer-product accumulation.  Each call sums from zero and adds the result:
+ * sums of sums lose less than one long sum. */
 V_INLINE void gemm_outer_rows(const int i0, const int n, const float *a, int64_t a_step, const float *b,
                               const lsi_gemm_run *runs, int64_t n_runs, float *c)
 {
@@ -108,7 +108,7 @@ V_INLINE void gemm_outer_rows(const int i0, const int n, const float *a, int64_t
     V_UNROLL
     for (int i = 0; i < n; i++) {
         V_UNROLL
-        for (int j = 0; j < VPB; j++) acc[i][j] = v_load(c + (i0 + i) * LSI_LINE + j * VW);
+        for (int j = 0; j < VPB; j++) acc[i][j] = v_zero();
     }
     for (int64_t r = 0; r < n_runs; r++) {
         const float *ar = a + runs[r].a_off + i0;
@@ -130,7 +130,10 @@ V_INLINE void gemm_outer_rows(const int i0, const int n, const float *a, int64_t
     V_UNROLL
     for (int i = 0; i < n; i++) {
         V_UNROLL
-        for (int j = 0; j < VPB; j++) v_store(c + (i0 + i) * LSI_LINE + j * VW, acc[i][j]);
+        for (int j = 0; j < VPB; j++) {
+            float *to = c + (i0 + i) * LSI_LINE + j * VW;
+            v_store(to, v_add(v_load(to), acc[i][j]));
+        }
     }
 }
 
@@ -146,92 +149,16 @@ static void gemm_outer(const float *a, int64_t a_step, const float *b, const lsi
 #endif
 }
 
-V_INLINE vf apply_act(vf v, lsi_conv_act act, vf slope)
-{
-    const vf zero = v_zero();
-
-    if (act == LSI_ACT_RELU) return v_max(v, zero);
-    if (act == LSI_ACT_LEAKY) return v_fma(v_min(v, zero), slope, v_max(v, zero));
-    if (act == LSI_ACT_TANH) {
-        float lane[VW];
-        v_store(lane, v);
-        for (int i = 0; i < VW; i++) lane[i] = tanhf(lane[i]);
-        return v_load(lane);
-    }
-    return v;
-}
-
 static void finish(float *c, int64_t rows, int64_t c_row, const float *bias, lsi_conv_act act, float slope)
 {
-    const vf s = v_set(slope);
-
     for (int j = 0; j < VPB; j++) {
         const vf b = bias ? v_load(bias + j * VW) : v_zero();
         for (int64_t r = 0; r < rows; r++) {
             float *p = c + r * c_row + j * VW;
-            v_store(p, apply_act(v_add(v_load(p), b), act, s));
+            v_store(p, v_act(v_add(v_load(p), b), act, slope));
         }
     }
 }
-
-/* Transposes of VW x VW in registers: log2(VW) rounds that exchange halves of ever wider groups. */
-#if VW == 16
-V_INLINE void transpose_regs(vf r[16])
-{
-    vf t[16];
-    V_UNROLL
-    for (int i = 0; i < 16; i += 2) {
-        t[i] = _mm512_unpacklo_ps(r[i], r[i + 1]);
-        t[i + 1] = _mm512_unpackhi_ps(r[i], r[i + 1]);
-    }
-    V_UNROLL
-    for (int i = 0; i < 16; i += 4) {
-        const __m512d a = _mm512_castps_pd(t[i]), b = _mm512_castps_pd(t[i + 1]);
-        const __m512d c = _mm512_castps_pd(t[i + 2]), d = _mm512_castps_pd(t[i + 3]);
-        r[i] = _mm512_castpd_ps(_mm512_unpacklo_pd(a, c));
-        r[i + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(a, c));
-        r[i + 2] = _mm512_castpd_ps(_mm512_unpacklo_pd(b, d));
-        r[i + 3] = _mm512_castpd_ps(_mm512_unpackhi_pd(b, d));
-    }
-    V_UNROLL
-    for (int i = 0; i < 16; i += 8) {
-        V_UNROLL
-        for (int j = 0; j < 4; j++) {
-            t[i + j] = _mm512_shuffle_f32x4(r[i + j], r[i + j + 4], 0x88);
-            t[i + j + 4] = _mm512_shuffle_f32x4(r[i + j], r[i + j + 4], 0xdd);
-        }
-    }
-    V_UNROLL
-    for (int j = 0; j < 8; j++) {
-        r[j] = _mm512_shuffle_f32x4(t[j], t[j + 8], 0x88);
-        r[j + 8] = _mm512_shuffle_f32x4(t[j], t[j + 8], 0xdd);
-    }
-}
-#else
-V_INLINE void transpose_regs(vf r[8])
-{
-    vf t[8];
-    V_UNROLL
-    for (int i = 0; i < 8; i += 2) {
-        t[i] = _mm256_unpacklo_ps(r[i], r[i + 1]);
-        t[i + 1] = _mm256_unpackhi_ps(r[i], r[i + 1]);
-    }
-    V_UNROLL
-    for (int i = 0; i < 8; i += 4) {
-        r[i] = _mm256_shuffle_ps(t[i], t[i + 2], 0x44);
-        r[i + 1] = _mm256_shuffle_ps(t[i], t[i + 2], 0xee);
-        r[i + 2] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0x44);
-        r[i + 3] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0xee);
-    }
-    V_UNROLL
-    for (int j = 0; j < 4; j++) {
-        t[j] = _mm256_permute2f128_ps(r[j], r[j + 4], 0x20);
-        t[j + 4] = _mm256_permute2f128_ps(r[j], r[j + 4], 0x31);
-    }
-    V_UNROLL
-    for (int j = 0; j < 8; j++) r[j] = t[j];
-}
-#endif
 
 static void transpose_in(const float *s, int64_t s_row, float *const t[16])
 {
@@ -240,7 +167,7 @@ static void transpose_in(const float *s, int64_t s_row, float *const t[16])
             vf r[VW];
             V_UNROLL
             for (int i = 0; i < VW; i++) r[i] = v_load(s + (bi + i) * s_row + bj);
-            transpose_regs(r);
+            v_transpose(r);
             V_UNROLL
             for (int j = 0; j < VW; j++) v_store(t[bj + j] + bi, r[j]);
         }
@@ -254,7 +181,7 @@ static void transpose_out(const float *const s[16], float *t, int64_t t_row)
             vf r[VW];
             V_UNROLL
             for (int j = 0; j < VW; j++) r[j] = v_load(s[bj + j] + bi);
-            transpose_regs(r);
+            v_transpose(r);
             V_UNROLL
             for (int i = 0; i < VW; i++) v_store(t + (bi + i) * t_row + bj, r[i]);
         }

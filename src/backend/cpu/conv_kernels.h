@@ -26,15 +26,40 @@ typedef struct lsi_gemm_run {
     int64_t a_off, b_off, len;
 } lsi_gemm_run;
 
+/* A part of a map: h x w lines, of which those in [y_lo, y_hi) x [x_lo, x_hi) exist. */
+typedef struct lsi_wino_part {
+    float *at;        /* line (0, 0), whether it exists or not */
+    int64_t row, col; /* distances in floats */
+    int h, w, y_lo, y_hi, x_lo, x_hi;
+} lsi_wino_part;
+
 /* Where one tile of results goes. */
 typedef struct lsi_wino_out {
     float *y;
     int64_t row, col;  /* distances in floats */
-    int rows, cols;    /* 1..4 each */
+    int rows, cols;    /* how many to store: at least 1, at most tile_h, tile_w */
     const float *bias; /* 16 floats or NULL */
     lsi_conv_act act;
     float slope;
 } lsi_wino_out;
+
+/* The transforms of one kind of Winograd convolution.  A tile of tile_h x tile_w results is made from read_h
+ * x read_w pixels and a filter of taps_h x taps_w by as many products as pixels.  Point (i, j) is line i *
+ * read_w + j; the points of a tile lie `plane` floats apart. read: pixels (row and column distances in
+ * floats) to points.  grad: tile of an output gradient to points. write: points to results, bias and
+ * activation applied.  weights: a filter, one line per tap, to points. dw: points to a filter's gradient. */
+typedef struct lsi_wino_kernels {
+    int tile_h, tile_w, read_h, read_w, taps_h, taps_w;
+    void (*read)(const float *x, int64_t row, int64_t col, float *v, int64_t plane);
+    void (*grad)(const float *y, int64_t row, int64_t col, float *z, int64_t plane);
+    void (*write)(const float *m, int64_t plane, const lsi_wino_out *o);
+    void (*weights)(const float *const *g, float *u, int64_t plane);
+    void (*dw)(const float *u, int64_t plane, float *const *g);
+} lsi_wino_kernels;
+
+/* F(4x4, 3x3), and along rows only F(6, 3) and F(4, 5). */
+enum { LSI_WINO_4X4_3X3, LSI_WINO_6_3, LSI_WINO_4_5, LSI_WINO_KINDS };
+enum { LSI_WINO_MAX_POINTS = 36, LSI_WINO_MAX_TAPS = 9 };
 
 typedef struct lsi_conv_kernels {
     const char *name;
@@ -52,17 +77,9 @@ typedef struct lsi_conv_kernels {
     /* t[i * t_row + j] = s[j][i]: the way back. */
     void (*transpose_out)(const float *const s[16], float *t, int64_t t_row);
 
-    /* Transforms of Winograd's F(4x4, 3x3); point (i, j) of a tile is line i * 6 + j, `plane` floats apart.
-     * wino_read: 6x6 pixels (row and column distances in floats) to 36 points.
-     * wino_grad: 4x4 pixels of an output gradient to 36 points.
-     * wino_write: 36 points to 4x4 pixels, of which the first rows x cols are stored, bias and activation
-     * applied. wino_weights: a 3x3 filter, one line per tap, to 36 points; wino_dw: 36 points to a filter's
-     * gradient. */
-    void (*wino_read)(const float *x, int64_t row, int64_t col, float *v, int64_t plane);
-    void (*wino_grad)(const float *y, int64_t row, int64_t col, float *z, int64_t plane);
-    void (*wino_write)(const float *m, int64_t plane, const lsi_wino_out *o);
-    void (*wino_weights)(const float *const g[9], float *u, int64_t plane);
-    void (*wino_dw)(const float *u, int64_t plane, float *const g[9]);
+    const lsi_wino_kernels *wino[LSI_WINO_KINDS];
+    /* Copies a part to contiguous lines; those that do not exist become zero. */
+    void (*wino_fill)(const lsi_wino_part *part, float *to);
 } lsi_conv_kernels;
 
 /* The best table this CPU can run, or NULL when it has neither AVX-512F nor AVX2 + FMA.

@@ -2,6 +2,7 @@
  * file only). */
 #include "backend/cpu/conv_gemm_kernel.h"
 #include "backend/cpu/conv_wino_kernel.h"
+#include "backend/cpu/conv_wino_row_kernel.h"
 
 const lsi_conv_kernels lsi_conv_kernels_avx2 = {
     .name = "avx2",
@@ -12,9 +13,6 @@ const lsi_conv_kernels lsi_conv_kernels_avx2 = {
     .finish = finish,
     .transpose_in = transpose_in,
     .transpose_out = transpose_out,
-    .wino_read = wino_read,
-    .wino_grad = wino_grad,
-    .wino_write = wino_write,
-    .wino_weights = wino_weights,
-    .wino_dw = wino_dw,
+    .wino_fill = wino_fill,
+    .wino = {&wino_4x4_3x3, &wino_6_3, &wino_4_5},
 };

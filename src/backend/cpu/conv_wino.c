@@ -1,27 +1,38 @@
 /* conv_wino.c: geometry of the Winograd convolutions, and the two implementations made of them:
- * `wino` (3x3 stride 1) and `s2d` (kernels up to 6x6 with stride 2, as space to depth). */
+ * `wino` (3x3, 1x3 and 1x5 stride 1) and `s2d` (kernels up to 6x6 with stride 2, as space to depth). */
 #include "backend/cpu/conv_wino.h"
 
 #include "backend/cpu/conv_list.h"
 
-/* Splits kernel index k - pad = stride * t + phase; position s of the 3-tap filter is t - first forward, and
- * the other way round for the gradient of the input, which reads y at (position - t). */
-static bool axis_init(lsi_wino_axis *x, bool reversed, int stride, int taps, int pad)
+/* Splits kernel index k - pad = stride * t + phase; position s of the filter is t - first forward, and the
+ * other way round for the gradient of the input, which reads y at (position - t). */
+static bool axis_init(lsi_wino_axis *x, bool reversed, int stride, int taps, int pad, int filter, int points)
 {
     const int first = (int)lsi_div_floor(-pad, stride), last = (int)lsi_div_floor(taps - 1 - pad, stride);
 
-    if (last - first > 2) return false;
+    if (last - first >= filter) return false;
     x->phases = stride;
-    x->before = reversed ? first + 2 : -first;
+    x->before = reversed ? first + filter - 1 : -first;
     for (int q = 0; q < stride; q++) {
-        for (int s = 0; s < 3; s++) {
-            const int t = reversed ? first + 2 - s : first + s;
+        for (int s = 0; s < filter; s++) {
+            const int t = reversed ? first + filter - 1 - s : first + s;
             const int k = stride * t + q + pad;
             x->tap[q][s] = k >= 0 && k < taps ? k : -1;
         }
-        x->dead[q] = (x->tap[q][0] < 0 ? 1 : 0) | (x->tap[q][2] < 0 ? 1 << (LSI_WINO_READ - 1) : 0);
+        x->dead[q] = (x->tap[q][0] < 0 ? 1 : 0) | (x->tap[q][filter - 1] < 0 ? 1 << (points - 1) : 0);
     }
     return true;
+}
+
+/* The transforms that fit a kernel, or NULL. */
+static const lsi_wino_kernels *transforms_for(const lsi_conv_problem *p, int stride)
+{
+    const lsi_conv_kernels *k = lsi_conv_kernels_get();
+
+    if (stride == 1 && p->kh == 1 && p->kw == 3) return k->wino[LSI_WINO_6_3];
+    if (stride == 1 && p->kh == 1 && p->kw == 5) return k->wino[LSI_WINO_4_5];
+    if (p->kh < 3 || p->kw < 3 || p->kh > 3 * stride || p->kw > 3 * stride) return NULL;
+    return k->wino[LSI_WINO_4X4_3X3];
 }
 
 bool lsi_wino_init(lsi_wino *w, const lsi_conv_problem *p, int stride)
@@ -31,19 +42,23 @@ bool lsi_wino_init(lsi_wino *w, const lsi_conv_problem *p, int stride)
     memset(w, 0, sizeof *w);
     if (!lsi_conv_blocked_ok(p) || p->sh != stride || p->sw != stride || p->dh != 1 || p->dw != 1)
         return false;
-    if (p->kh < 3 || p->kw < 3 || p->kh > 3 * stride || p->kw > 3 * stride) return false;
-    if (!axis_init(&w->ay, reversed, stride, p->kh, p->pt)) return false;
-    if (!axis_init(&w->ax, reversed, stride, p->kw, p->pl)) return false;
+    const lsi_wino_kernels *t = transforms_for(p, stride);
+    if (!t) return false;
+    if (!axis_init(&w->ay, reversed, stride, p->kh, p->pt, t->taps_h, t->read_h)) return false;
+    if (!axis_init(&w->ax, reversed, stride, p->kw, p->pl, t->taps_w, t->read_w)) return false;
     w->p = p;
     w->k = lsi_conv_kernels_get();
+    w->t = t;
+    w->points = t->read_h * t->read_w;
+    w->taps = t->taps_h * t->taps_w;
     const lsi_wino_map x = {NULL, p->ci / LSI_LINE, p->hi, p->wi, stride, reversed};
     const lsi_wino_map y = {NULL, p->co / LSI_LINE, p->ho, p->wo, 1, false};
     w->from = reversed ? y : x;
     w->to = reversed ? x : y;
     w->rb = w->from.blocks * w->from.phases * w->from.phases;
     w->pb = w->to.blocks * w->to.phases * w->to.phases;
-    w->ty = lsi_div_ceil(w->to.h, (int64_t)w->to.phases * LSI_WINO_TILE);
-    w->tx = lsi_div_ceil(w->to.w, (int64_t)w->to.phases * LSI_WINO_TILE);
+    w->ty = lsi_div_ceil(w->to.h, (int64_t)w->to.phases * t->tile_h);
+    w->tx = lsi_div_ceil(w->to.w, (int64_t)w->to.phases * t->tile_w);
     w->tiles = p->n * w->ty * w->tx;
     return true;
 }
@@ -55,47 +70,80 @@ static void clip(int64_t start, int size, int64_t n, int *lo, int *hi)
     *hi = (int)lsi_max64(*lo, lsi_min64(size, n - start));
 }
 
-lsi_wino_tile lsi_wino_tile_at(const lsi_wino_map *m, int64_t image, int64_t v, int64_t y0, int64_t x0,
-                               int size)
+lsi_wino_walk lsi_wino_walk_from(const lsi_wino *w, const lsi_wino_map *m, int64_t v, int64_t t0,
+                                 int64_t before_y, int64_t before_x, int part_h, int part_w)
 {
-    lsi_wino_tile t;
+    const int64_t per_image = w->ty * w->tx;
     int64_t block;
     int qy, qx;
 
     lsi_wino_locate(m, v, &block, &qy, &qx);
-    const int64_t y = y0 * m->phases + qy, x = x0 * m->phases + qx;
-    t.at = m->base + (((image * m->blocks + block) * m->h + y) * m->w + x) * LSI_LINE;
-    t.row = m->w * m->phases * LSI_LINE;
-    t.col = m->phases * LSI_LINE;
-    clip(y0, size, lsi_div_ceil(m->h - qy, m->phases), &t.y_lo, &t.y_hi);
-    clip(x0, size, lsi_div_ceil(m->w - qx, m->phases), &t.x_lo, &t.x_hi);
-    return t;
+    lsi_wino_walk k = {
+        .image_step = m->blocks * m->h * m->w * LSI_LINE,
+        .row = m->w * m->phases * LSI_LINE,
+        .col = m->phases * LSI_LINE,
+        .h = lsi_div_ceil(m->h - qy, m->phases),
+        .w = lsi_div_ceil(m->w - qx, m->phases),
+        .y_first = -before_y,
+        .x_first = -before_x,
+        .y_end = w->ty * w->t->tile_h - before_y,
+        .x_end = w->tx * w->t->tile_w - before_x,
+        .part_h = part_h,
+        .part_w = part_w,
+        .step_h = w->t->tile_h,
+        .step_w = w->t->tile_w,
+    };
+    k.y = t0 % per_image / w->tx * k.step_h - before_y;
+    k.x = t0 % w->tx * k.step_w - before_x;
+    k.image = m->base + ((t0 / per_image * m->blocks + block) * m->h * m->w + qy * m->w + qx) * LSI_LINE;
+    return k;
 }
 
-lsi_wino_tile lsi_wino_tile_whole(const lsi_wino_tile *t, int size, float *buffer)
+lsi_wino_part lsi_wino_walk_next(lsi_wino_walk *k)
 {
-    if (t->y_hi - t->y_lo == size && t->x_hi - t->x_lo == size) return *t;
-    memset(buffer, 0, sizeof(float) * LSI_LINE * (size_t)(size * size));
-    for (int y = t->y_lo; y < t->y_hi; y++)
-        for (int x = t->x_lo; x < t->x_hi; x++)
-            memcpy(buffer + (y * size + x) * LSI_LINE, t->at + y * t->row + x * t->col,
-                   sizeof(float) * LSI_LINE);
-    return (lsi_wino_tile){.at = buffer, .row = size * LSI_LINE, .col = LSI_LINE};
-}
+    lsi_wino_part part = {.at = k->image + k->y * k->row + k->x * k->col,
+                          .row = k->row,
+                          .col = k->col,
+                          .h = k->part_h,
+                          .w = k->part_w};
 
-void lsi_wino_read_tiles(const lsi_wino *w, int64_t t0, int64_t t1, int64_t block, float *v, int64_t tile_n,
-                         int64_t plane)
-{
-    float buffer[LSI_WINO_POINTS * LSI_LINE];
-
-    for (int64_t t = t0; t < t1; t++) {
-        int64_t image, ty, tx;
-        lsi_wino_tile_place(w, t, &image, &ty, &tx);
-        const lsi_wino_tile part = lsi_wino_tile_at(&w->from, image, block, ty * LSI_WINO_TILE - w->ay.before,
-                                                    tx * LSI_WINO_TILE - w->ax.before, LSI_WINO_READ);
-        const lsi_wino_tile tile = lsi_wino_tile_whole(&part, LSI_WINO_READ, buffer);
-        w->k->wino_read(tile.at, tile.row, tile.col, v + (block * tile_n + t - t0) * LSI_LINE, plane);
+    clip(k->y, k->part_h, k->h, &part.y_lo, &part.y_hi);
+    clip(k->x, k->part_w, k->w, &part.x_lo, &part.x_hi);
+    k->x += k->step_w;
+    if (k->x == k->x_end) {
+        k->x = k->x_first;
+        k->y += k->step_h;
+        if (k->y == k->y_end) {
+            k->y = k->y_first;
+            k->image += k->image_step;
+        }
     }
+    return part;
+}
+
+/* Points of n parts, one line per part and point, by a transform that reads whole parts. */
+void lsi_wino_points(const lsi_wino *w, lsi_wino_walk k, int64_t n, lsi_wino_to_points *transform, float *to,
+                     int64_t plane)
+{
+    float buffer[LSI_WINO_MAX_POINTS * LSI_LINE];
+
+    for (int64_t t = 0; t < n; t++, to += LSI_LINE) {
+        const lsi_wino_part part = lsi_wino_walk_next(&k);
+        if (part.y_hi - part.y_lo == part.h && part.x_hi - part.x_lo == part.w) {
+            transform(part.at, part.row, part.col, to, plane);
+        } else {
+            w->k->wino_fill(&part, buffer);
+            transform(buffer, part.w * LSI_LINE, LSI_LINE, to, plane);
+        }
+    }
+}
+
+void lsi_wino_read_tiles(const lsi_wino *w, int64_t t0, int64_t t1, int64_t block, float *v, int64_t plane)
+{
+    const lsi_wino_walk k =
+        lsi_wino_walk_from(w, &w->from, block, t0, w->ay.before, w->ax.before, w->t->read_h, w->t->read_w);
+
+    lsi_wino_points(w, k, t1 - t0, w->t->read, v, plane);
 }
 
 static size_t scratch(const lsi_conv_problem *p, int stride)

@@ -12,13 +12,11 @@
 
 #include "backend/cpu/conv_blocked.h"
 
-enum { LSI_WINO_TILE = 4, LSI_WINO_READ = 6, LSI_WINO_POINTS = 36 };
-
-/* One axis of the problem as `phases` stride-1 problems with 3 taps. */
+/* One axis of the problem as `phases` stride-1 problems with the filter length of the transform. */
 typedef struct lsi_wino_axis {
     int phases;    /* the stride: 1 or 2 */
     int before;    /* pixels that a tile reads before its first result */
-    int tap[2][3]; /* by phase and position in the 3-tap filter: the kernel's tap, or -1 */
+    int tap[2][5]; /* by phase and position in the filter: the kernel's tap, or -1 */
     int dead[2];   /* by phase: bit i set when point i always has zero weights */
 } lsi_wino_axis;
 
@@ -35,6 +33,8 @@ typedef struct lsi_wino {
     const lsi_conv_problem *p;
     const lsi_conv_args *a;
     const lsi_conv_kernels *k;
+    const lsi_wino_kernels *t; /* the transforms */
+    int points, taps;          /* of a tile and of a filter */
     lsi_wino_axis ay, ax;
     lsi_wino_map from, to; /* read and produced; x and y for the gradient of the weights */
     int64_t rb, pb;        /* virtual blocks of each */
@@ -58,31 +58,38 @@ static inline void lsi_wino_locate(const lsi_wino_map *m, int64_t v, int64_t *bl
 /* Whether point xi has non-zero weights for phase (qy, qx). */
 static inline bool lsi_wino_live(const lsi_wino *w, int xi, int qy, int qx)
 {
-    return !(w->ay.dead[qy] >> (xi / LSI_WINO_READ) & 1) && !(w->ax.dead[qx] >> (xi % LSI_WINO_READ) & 1);
+    return !(w->ay.dead[qy] >> (xi / w->t->read_w) & 1) && !(w->ax.dead[qx] >> (xi % w->t->read_w) & 1);
 }
 
-/* A tile of a map: `size` x `size` lines from virtual pixel (y0, x0) on. */
-typedef struct lsi_wino_tile {
-    float *at; /* of pixel (y0, x0), inside the map or not */
-    int64_t row, col;
-    int y_lo, y_hi, x_lo, x_hi; /* the part that lies inside the map */
-} lsi_wino_tile;
-
-lsi_wino_tile lsi_wino_tile_at(const lsi_wino_map *m, int64_t image, int64_t v, int64_t y0, int64_t x0,
-                               int size);
-/* Pixels outside the map read as zero: returns the tile itself, or a copy in `buffer` (size * size lines). */
-lsi_wino_tile lsi_wino_tile_whole(const lsi_wino_tile *t, int size, float *buffer);
-/* Image and tile row and column of tile number t. */
-static inline void lsi_wino_tile_place(const lsi_wino *w, int64_t t, int64_t *image, int64_t *ty, int64_t *tx)
+/* The kernel's tap (ky * kw + kx) at position i of the filter of phase (qy, qx), or -1. */
+static inline int lsi_wino_tap(const lsi_wino *w, int i, int qy, int qx)
 {
-    *image = t / (w->ty * w->tx);
-    *ty = t / w->tx % w->ty;
-    *tx = t % w->tx;
+    const int ky = w->ay.tap[qy][i / w->t->taps_w], kx = w->ax.tap[qx][i % w->t->taps_w];
+
+    return ky < 0 || kx < 0 ? -1 : ky * w->p->kw + kx;
 }
 
-/* v[point][block][tile - t0][16] from the map that is read; `tile_n` is the room for tiles per block. */
-void lsi_wino_read_tiles(const lsi_wino *w, int64_t t0, int64_t t1, int64_t block, float *v, int64_t tile_n,
-                         int64_t plane);
+/* Goes through the tiles of one virtual block in order of their numbers. */
+typedef struct lsi_wino_walk {
+    float *image;                                 /* pixel (0, 0) of the block in the current image */
+    int64_t image_step, row, col, h, w;           /* distances in floats, and the size of the phase's map */
+    int64_t y, x, y_first, x_first, y_end, x_end; /* of the current part, and where they start and turn */
+    int part_h, part_w, step_h, step_w;
+} lsi_wino_walk;
+
+/* From tile t0 on: parts of `part_h` x `part_w` pixels of map m that begin (before_y, before_x) before the
+ * tile. */
+lsi_wino_walk lsi_wino_walk_from(const lsi_wino *w, const lsi_wino_map *m, int64_t v, int64_t t0,
+                                 int64_t before_y, int64_t before_x, int part_h, int part_w);
+/* The current part; goes on to the next tile. */
+lsi_wino_part lsi_wino_walk_next(lsi_wino_walk *k);
+
+typedef void lsi_wino_to_points(const float *from, int64_t row, int64_t col, float *to, int64_t plane);
+/* The points of the next n tiles of a walk: to[point][tile][16], `plane` floats between points. */
+void lsi_wino_points(const lsi_wino *w, lsi_wino_walk k, int64_t n, lsi_wino_to_points *transform, float *to,
+                     int64_t plane);
+/* The points of tiles t0..t1-1 of one virtual block of the map that is read. */
+void lsi_wino_read_tiles(const lsi_wino *w, int64_t t0, int64_t t1, int64_t block, float *v, int64_t plane);
 
 /* A distance of about n floats between planes that does not map all planes to the same cache sets. */
 static inline int64_t lsi_wino_plane(int64_t n)

@@ -46,7 +46,7 @@ static void choose_groups(job *j)
 
 static void job_init(job *j, const lsi_wino *w)
 {
-    const int64_t per_tile = LSI_WINO_POINTS * (w->rb + w->pb) * LSI_LINE * (int64_t)sizeof(float);
+    const int64_t per_tile = w->points * (w->rb + w->pb) * LSI_LINE * (int64_t)sizeof(float);
 
     memset(j, 0, sizeof *j);
     j->w = w;
@@ -56,32 +56,16 @@ static void job_init(job *j, const lsi_wino *w)
     j->v_plane = lsi_wino_plane(w->rb * j->tile_n * LSI_LINE);
     j->z_plane = lsi_wino_plane(w->pb * j->tile_n * LSI_LINE);
     choose_groups(j);
-    j->sums_size = LSI_WINO_POINTS * j->gi * j->go * LSI_BLOCK;
+    j->sums_size = w->points * j->gi * j->go * LSI_BLOCK;
 }
 
 static void job_take(job *j, lsi_bump *b)
 {
     const int64_t buffers = j->one_chunk ? j->w->p->threads : j->groups;
 
-    j->v = lsi_bump_take(b, sizeof(float) * (size_t)(LSI_WINO_POINTS * j->v_plane));
-    j->z = lsi_bump_take(b, sizeof(float) * (size_t)(LSI_WINO_POINTS * j->z_plane));
+    j->v = lsi_bump_take(b, sizeof(float) * (size_t)(j->w->points * j->v_plane));
+    j->z = lsi_bump_take(b, sizeof(float) * (size_t)(j->w->points * j->z_plane));
     j->sums = lsi_bump_take(b, sizeof(float) * (size_t)(buffers * j->sums_size));
-}
-
-static void grad_tiles(const job *j, int64_t t0, int64_t t1, int64_t block)
-{
-    const lsi_wino *w = j->w;
-    float buffer[LSI_WINO_TILE * LSI_WINO_TILE * LSI_LINE];
-
-    for (int64_t t = t0; t < t1; t++) {
-        int64_t image, ty, tx;
-        lsi_wino_tile_place(w, t, &image, &ty, &tx);
-        const lsi_wino_tile part =
-            lsi_wino_tile_at(&w->to, image, block, ty * LSI_WINO_TILE, tx * LSI_WINO_TILE, LSI_WINO_TILE);
-        const lsi_wino_tile tile = lsi_wino_tile_whole(&part, LSI_WINO_TILE, buffer);
-        float *z = j->z + (block * j->tile_n + t - j->t0) * LSI_LINE;
-        w->k->wino_grad(tile.at, tile.row, tile.col, z, j->z_plane);
-    }
 }
 
 static void points_region(int thread, int n_threads, void *arg)
@@ -92,8 +76,12 @@ static void points_region(int thread, int n_threads, void *arg)
 
     ls_parallel_range(j->t1 - j->t0, thread, n_threads, &lo, &hi);
     for (int64_t b = 0; b < w->rb; b++)
-        lsi_wino_read_tiles(w, j->t0 + lo, j->t0 + hi, b, j->v + lo * LSI_LINE, j->tile_n, j->v_plane);
-    for (int64_t b = 0; b < w->pb; b++) grad_tiles(j, j->t0 + lo, j->t0 + hi, b);
+        lsi_wino_read_tiles(w, j->t0 + lo, j->t0 + hi, b, j->v + (b * j->tile_n + lo) * LSI_LINE, j->v_plane);
+    for (int64_t b = 0; b < w->pb; b++) {
+        const lsi_wino_walk k =
+            lsi_wino_walk_from(w, &w->to, b, j->t0 + lo, 0, 0, w->t->tile_h, w->t->tile_w);
+        lsi_wino_points(w, k, hi - lo, w->t->grad, j->z + (b * j->tile_n + lo) * LSI_LINE, j->z_plane);
+    }
 }
 
 /* Adds the current chunk of tiles to the sums [point][output][input] of blocks o0.. and i0... */
@@ -102,7 +90,7 @@ static void sum_group(const job *j, int64_t i0, int64_t i1, int64_t o0, int64_t 
     const lsi_wino *w = j->w;
     const lsi_gemm_run run = {0, 0, j->t1 - j->t0};
 
-    for (int xi = 0; xi < LSI_WINO_POINTS; xi++) {
+    for (int xi = 0; xi < w->points; xi++) {
         for (int64_t o = o0; o < o1; o++) {
             for (int64_t i = i0; i < i1; i++) {
                 int64_t block;
@@ -128,12 +116,12 @@ static void finish_pair(const job *j, int64_t block_i, int64_t o, const float *s
     for (int q = 0; q < q2; q++) {
         const int qy = q / w->from.phases, qx = q % w->from.phases;
         for (int k = 0; k < LSI_LINE; k++) {
-            float *g[9];
-            for (int i = 0; i < 9; i++) {
-                const int ky = w->ay.tap[qy][i / 3], kx = w->ax.tap[qx][i % 3];
-                g[i] = ky < 0 || kx < 0 ? unused : raw + (ky * w->p->kw + kx) * LSI_BLOCK + k * LSI_LINE;
+            float *g[LSI_WINO_MAX_TAPS];
+            for (int i = 0; i < w->taps; i++) {
+                const int tap = lsi_wino_tap(w, i, qy, qx);
+                g[i] = tap < 0 ? unused : raw + tap * LSI_BLOCK + k * LSI_LINE;
             }
-            w->k->wino_dw(sums + q * LSI_BLOCK + k * LSI_LINE, plane, g);
+            w->t->dw(sums + q * LSI_BLOCK + k * LSI_LINE, plane, g);
         }
     }
     lsi_weights_from_blocks(w->k, raw, LSI_BLOCK, w->a->w, w->p->ci, taps, o, block_i);

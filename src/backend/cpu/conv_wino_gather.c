@@ -33,8 +33,8 @@ static int64_t round_up(int64_t n, int64_t unit)
 static void job_init(job *j, const lsi_wino *w)
 {
     const int64_t rows = w->k->rows_max;
-    const int64_t v_tile = LSI_WINO_POINTS * w->rb * LSI_LINE * (int64_t)sizeof(float);
-    const int64_t u_bytes = LSI_WINO_POINTS * w->rb * w->pb * LSI_BLOCK * (int64_t)sizeof(float);
+    const int64_t v_tile = w->points * w->rb * LSI_LINE * (int64_t)sizeof(float);
+    const int64_t u_bytes = w->points * w->rb * w->pb * LSI_BLOCK * (int64_t)sizeof(float);
 
     memset(j, 0, sizeof *j);
     j->w = w;
@@ -46,29 +46,30 @@ static void job_init(job *j, const lsi_wino *w)
     j->v_plane = lsi_wino_plane(w->rb * j->v_tiles * LSI_LINE);
     j->m_plane = lsi_wino_plane(w->k->blocks_max * j->tile_n * LSI_LINE);
     j->chunks = lsi_div_ceil(w->pb, w->k->blocks_max);
-    j->v_size = LSI_WINO_POINTS * j->v_plane;
-    j->m_size = LSI_WINO_POINTS * j->m_plane;
-    j->u_size = LSI_WINO_POINTS * w->rb * LSI_BLOCK * (j->v_shared ? w->k->blocks_max : w->pb);
+    j->v_size = w->points * j->v_plane;
+    j->m_size = w->points * j->m_plane;
+    j->u_size = w->points * w->rb * LSI_BLOCK * (j->v_shared ? w->k->blocks_max : w->pb);
 }
 
 static void job_take(job *j, lsi_bump *b)
 {
-    const int64_t threads = j->w->p->threads, lists = LSI_WINO_POINTS * j->w->rb;
+    const lsi_wino *w = j->w;
+    const int64_t threads = w->p->threads, lists = w->points * w->rb;
 
     j->u = lsi_bump_take(b, sizeof(float) * (size_t)(j->u_size * (j->v_shared ? threads : 1)));
     j->v = lsi_bump_take(b, sizeof(float) * (size_t)(j->v_size * (j->v_shared ? 1 : threads)));
     j->m = lsi_bump_take(b, sizeof(float) * (size_t)(j->m_size * threads));
     j->a_off = lsi_bump_take(b, sizeof(int64_t) * (size_t)lists);
     j->b_off = lsi_bump_take(b, sizeof(int64_t) * (size_t)(2 * lists));
-    j->n_terms = lsi_bump_take(b, sizeof(int64_t) * LSI_WINO_POINTS);
+    j->n_terms = lsi_bump_take(b, sizeof(int64_t) * (size_t)w->points);
 }
 
 static void list_terms(job *j)
 {
     const lsi_wino *w = j->w;
-    const int64_t lists = LSI_WINO_POINTS * w->rb;
+    const int64_t lists = w->points * w->rb;
 
-    for (int xi = 0; xi < LSI_WINO_POINTS; xi++) {
+    for (int xi = 0; xi < w->points; xi++) {
         int64_t n = 0;
         for (int64_t v = 0; v < w->rb; v++) {
             int64_t block;
@@ -89,13 +90,13 @@ static int chunk_blocks(const job *j, int64_t chunk)
     return (int)lsi_min64(j->w->k->blocks_max, j->w->pb - chunk * j->w->k->blocks_max);
 }
 
-/* The nine taps of a filter for phase (qy, qx), as lines of one reduced channel; missing taps are zero. */
+/* The taps of a filter for phase (qy, qx), as lines of one reduced channel; missing taps are zero. */
 static void filter_lines(const lsi_wino *w, int qy, int qx, const float *raw, const float *zero,
-                         const float *lines[9])
+                         const float **lines)
 {
-    for (int i = 0; i < 9; i++) {
-        const int ky = w->ay.tap[qy][i / 3], kx = w->ax.tap[qx][i % 3];
-        lines[i] = ky < 0 || kx < 0 ? zero : raw + (ky * w->p->kw + kx) * LSI_BLOCK;
+    for (int i = 0; i < w->taps; i++) {
+        const int tap = lsi_wino_tap(w, i, qy, qx);
+        lines[i] = tap < 0 ? zero : raw + tap * LSI_BLOCK;
     }
 }
 
@@ -122,9 +123,9 @@ static void transform_filters(const job *j, int64_t pv, int64_t rb, float *u)
                                 .to_row = LSI_LINE};
     memset(used, w->to.phases == 1, sizeof used);
     if (w->to.phases > 1) {
-        for (int i = 0; i < 9; i++) {
-            const int ky = w->ay.tap[qy][i / 3], kx = w->ax.tap[qx][i % 3];
-            if (ky >= 0 && kx >= 0) used[ky * w->p->kw + kx] = 1;
+        for (int i = 0; i < w->taps; i++) {
+            const int tap = lsi_wino_tap(w, i, qy, qx);
+            if (tap >= 0) used[tap] = 1;
         }
     }
     if (w->p->pass == LSI_CONV_FWD)
@@ -132,15 +133,15 @@ static void transform_filters(const job *j, int64_t pv, int64_t rb, float *u)
     else
         lsi_weights_dx(&b, rb, block);
     for (int q = 0; q < q2; q++) {
-        const float *g[9];
+        const float *g[LSI_WINO_MAX_TAPS];
         float *to = u + (rb * q2 + q) * LSI_LINE * row + (pv - chunk * w->k->blocks_max) * LSI_LINE;
         if (q2 > 1)
             filter_lines(w, q / w->from.phases, q % w->from.phases, raw, zero, g);
         else
             filter_lines(w, qy, qx, raw, zero, g);
         for (int k = 0; k < LSI_LINE; k++) {
-            w->k->wino_weights(g, to + k * row, plane);
-            for (int i = 0; i < 9; i++) g[i] += g[i] == zero ? 0 : LSI_LINE;
+            w->t->weights(g, to + k * row, plane);
+            for (int i = 0; i < w->taps; i++) g[i] += g[i] == zero ? 0 : LSI_LINE;
         }
     }
 }
@@ -165,11 +166,11 @@ static void multiply(const job *j, int64_t chunk, const float *u, const float *v
     const int64_t u_plane = w->rb * LSI_BLOCK * blocks;
     const int64_t strips = lsi_div_ceil(n, w->k->rows_max);
 
-    for (int xi = 0; xi < LSI_WINO_POINTS; xi++) {
+    for (int xi = 0; xi < w->points; xi++) {
         lsi_gemm_rows r = {
             .b = u + xi * u_plane,
             .a_off = j->a_off + xi * w->rb,
-            .b_off = j->b_off + (blocks - 1) * LSI_WINO_POINTS * w->rb + xi * w->rb,
+            .b_off = j->b_off + (blocks - 1) * w->points * w->rb + xi * w->rb,
             .n_terms = chunk_live(w, xi, chunk * w->k->blocks_max, blocks) ? j->n_terms[xi] : 0,
             .c_row = LSI_LINE,
             .c_block = j->tile_n * LSI_LINE,
@@ -193,17 +194,15 @@ static void write_tiles(const job *j, int64_t pv, int64_t t0, int64_t t1, const 
     lsi_wino_locate(&w->to, pv, &block, &qy, &qx);
     lsi_wino_out o = {
         .bias = p->has_bias ? w->a->bias + block * LSI_LINE : NULL, .act = p->act, .slope = p->slope};
-    for (int64_t t = t0; t < t1; t++) {
-        int64_t image, ty, tx;
-        lsi_wino_tile_place(w, t, &image, &ty, &tx);
-        const lsi_wino_tile tile =
-            lsi_wino_tile_at(&w->to, image, pv, ty * LSI_WINO_TILE, tx * LSI_WINO_TILE, LSI_WINO_TILE);
-        o.y = tile.at;
-        o.row = tile.row;
-        o.col = tile.col;
-        o.rows = tile.y_hi;
-        o.cols = tile.x_hi;
-        w->k->wino_write(m + (t - t0) * LSI_LINE, j->m_plane, &o);
+    lsi_wino_walk k = lsi_wino_walk_from(w, &w->to, pv, t0, 0, 0, w->t->tile_h, w->t->tile_w);
+    for (int64_t t = t0; t < t1; t++, m += LSI_LINE) {
+        const lsi_wino_part part = lsi_wino_walk_next(&k);
+        o.y = part.at;
+        o.row = part.row;
+        o.col = part.col;
+        o.rows = part.y_hi;
+        o.cols = part.x_hi;
+        w->t->write(m, j->m_plane, &o);
     }
 }
 
@@ -226,7 +225,7 @@ static void filters_region(int thread, int n_threads, void *arg)
     ls_parallel_range(w->pb * rb_n, thread, n_threads, &lo, &hi);
     for (int64_t i = lo; i < hi; i++) {
         const int64_t pv = i / rb_n, first = pv / w->k->blocks_max * w->k->blocks_max;
-        transform_filters(j, pv, i % rb_n, j->u + first * LSI_WINO_POINTS * w->rb * LSI_BLOCK);
+        transform_filters(j, pv, i % rb_n, j->u + first * w->points * w->rb * LSI_BLOCK);
     }
 }
 
@@ -241,10 +240,11 @@ static void tiles_region(int thread, int n_threads, void *arg)
     ls_parallel_range(w->tiles, thread, n_threads, &lo, &hi);
     for (int64_t t0 = lo; t0 < hi; t0 += j->tile_n) {
         const int64_t t1 = lsi_min64(hi, t0 + j->tile_n);
-        for (int64_t b = 0; b < w->rb; b++) lsi_wino_read_tiles(w, t0, t1, b, v, j->v_tiles, j->v_plane);
+        for (int64_t b = 0; b < w->rb; b++)
+            lsi_wino_read_tiles(w, t0, t1, b, v + b * j->v_tiles * LSI_LINE, j->v_plane);
         for (int64_t c = 0; c < j->chunks; c++) {
             const int64_t first = c * w->k->blocks_max;
-            produce(j, c, j->u + first * LSI_WINO_POINTS * w->rb * LSI_BLOCK, v, t0, t1, m);
+            produce(j, c, j->u + first * w->points * w->rb * LSI_BLOCK, v, t0, t1, m);
         }
     }
 }
@@ -258,7 +258,7 @@ static void pixels_region(int thread, int n_threads, void *arg)
 
     ls_parallel_range(w->tiles, thread, n_threads, &lo, &hi);
     for (int64_t b = 0; b < w->rb; b++)
-        lsi_wino_read_tiles(w, lo, hi, b, j->v + lo * LSI_LINE, j->v_tiles, j->v_plane);
+        lsi_wino_read_tiles(w, lo, hi, b, j->v + (b * j->v_tiles + lo) * LSI_LINE, j->v_plane);
 }
 
 /* ... then each thread its produced channels. */

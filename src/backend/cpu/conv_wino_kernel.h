@@ -92,83 +92,115 @@ V_INLINE void dw_1d(const vf u[6], vf g[3])
     g[2] = v_fma(v_set(PT_A2), sum_a, v_fma(v_set(PT_B2), sum_b, u[5]));
 }
 
-static void wino_read(const float *x, int64_t row, int64_t col, float *v, int64_t plane)
+/* What bounds the transforms to points is storing 36 lines that are in no first-level cache; intermediate
+ * lines on the stack cost nothing beside that, so the loops are plain. */
+static void tile_read(const float *x, int64_t row, int64_t col, float *v, int64_t plane)
 {
     for (int h = 0; h < 16; h += VW) {
         vf t[6][6];
-        V_UNROLL
         for (int j = 0; j < 6; j++) {
+            const float *p = x + j * col + h;
             vf d[6], e[6];
             V_UNROLL
-            for (int i = 0; i < 6; i++) d[i] = v_load(x + i * row + j * col + h);
+            for (int i = 0; i < 6; i++, p += row) d[i] = v_load(p);
             read_1d(d, e);
             V_UNROLL
             for (int i = 0; i < 6; i++) t[i][j] = e[i];
         }
-        V_UNROLL
+        float *to = v + h;
         for (int i = 0; i < 6; i++) {
             vf e[6];
             read_1d(t[i], e);
             V_UNROLL
-            for (int j = 0; j < 6; j++) v_store(v + (i * 6 + j) * plane + h, e[j]);
+            for (int j = 0; j < 6; j++, to += plane) v_store(to, e[j]);
         }
     }
 }
 
-static void wino_grad(const float *y, int64_t row, int64_t col, float *z, int64_t plane)
+static void tile_grad(const float *y, int64_t row, int64_t col, float *z, int64_t plane)
 {
     for (int h = 0; h < 16; h += VW) {
         vf t[6][4];
-        V_UNROLL
         for (int j = 0; j < 4; j++) {
+            const float *p = y + j * col + h;
             vf d[4], e[6];
             V_UNROLL
-            for (int i = 0; i < 4; i++) d[i] = v_load(y + i * row + j * col + h);
+            for (int i = 0; i < 4; i++, p += row) d[i] = v_load(p);
             grad_1d(d, e);
             V_UNROLL
             for (int i = 0; i < 6; i++) t[i][j] = e[i];
         }
-        V_UNROLL
+        float *to = z + h;
         for (int i = 0; i < 6; i++) {
             vf e[6];
             grad_1d(t[i], e);
             V_UNROLL
-            for (int j = 0; j < 6; j++) v_store(z + (i * 6 + j) * plane + h, e[j]);
+            for (int j = 0; j < 6; j++, to += plane) v_store(to, e[j]);
         }
     }
 }
 
-static void wino_write(const float *m, int64_t plane, const lsi_wino_out *o)
+/* The first step of the write: m's columns to four values each. */
+V_INLINE void tile_write_columns(const float *m, int64_t plane, vf t[4][6])
 {
-    const vf slope = v_set(o->slope);
+    V_UNROLL
+    for (int j = 0; j < 6; j++) {
+        const float *p = m + j * plane;
+        vf d[6], e[4];
+        V_UNROLL
+        for (int i = 0; i < 6; i++, p += 6 * plane) d[i] = v_load(p);
+        write_1d(d, e);
+        V_UNROLL
+        for (int i = 0; i < 4; i++) t[i][j] = e[i];
+    }
+}
 
+/* A whole tile with an activation known at compile time: nothing but the results is stored. */
+V_INLINE void tile_write_whole(const float *m, int64_t plane, const lsi_wino_out *o, const lsi_conv_act act)
+{
     for (int h = 0; h < 16; h += VW) {
         const vf bias = o->bias ? v_load(o->bias + h) : v_zero();
         vf t[4][6];
+        float *y = o->y + h;
+        tile_write_columns(m + h, plane, t);
         V_UNROLL
-        for (int j = 0; j < 6; j++) {
-            vf d[6], e[4];
+        for (int i = 0; i < 4; i++, y += o->row) {
+            vf e[4];
+            write_1d(t[i], e);
             V_UNROLL
-            for (int i = 0; i < 6; i++) d[i] = v_load(m + (i * 6 + j) * plane + h);
-            write_1d(d, e);
-            V_UNROLL
-            for (int i = 0; i < 4; i++) t[i][j] = e[i];
+            for (int j = 0; j < 4; j++) v_store(y + j * o->col, v_act(v_add(e[j], bias), act, o->slope));
         }
+    }
+}
+
+static void tile_write(const float *m, int64_t plane, const lsi_wino_out *o)
+{
+    if (o->rows == 4 && o->cols == 4 && o->act == LSI_ACT_NONE) {
+        tile_write_whole(m, plane, o, LSI_ACT_NONE);
+        return;
+    }
+    if (o->rows == 4 && o->cols == 4 && o->act == LSI_ACT_RELU) {
+        tile_write_whole(m, plane, o, LSI_ACT_RELU);
+        return;
+    }
+    for (int h = 0; h < 16; h += VW) {
+        const vf bias = o->bias ? v_load(o->bias + h) : v_zero();
+        vf t[4][6];
+        tile_write_columns(m + h, plane, t);
         for (int i = 0; i < o->rows; i++) {
             float *y = o->y + i * o->row + h;
             vf e[4];
             write_1d(t[i], e);
             for (int j = 0; j < o->cols; j++)
-                v_store(y + j * o->col, apply_act(v_add(e[j], bias), o->act, slope));
+                v_store(y + j * o->col, v_act(v_add(e[j], bias), o->act, o->slope));
         }
     }
 }
 
-static void wino_weights(const float *const g[9], float *u, int64_t plane)
+static void tile_weights(const float *const *g, float *u, int64_t plane)
 {
     for (int h = 0; h < 16; h += VW) {
         vf t[6][3];
-        V_UNROLL
         for (int j = 0; j < 3; j++) {
             vf d[3], e[6];
             V_UNROLL
@@ -177,30 +209,29 @@ static void wino_weights(const float *const g[9], float *u, int64_t plane)
             V_UNROLL
             for (int i = 0; i < 6; i++) t[i][j] = e[i];
         }
-        V_UNROLL
+        float *to = u + h;
         for (int i = 0; i < 6; i++) {
             vf e[6];
             weights_1d(t[i], e);
             V_UNROLL
-            for (int j = 0; j < 6; j++) v_store(u + (i * 6 + j) * plane + h, e[j]);
+            for (int j = 0; j < 6; j++, to += plane) v_store(to, e[j]);
         }
     }
 }
 
-static void wino_dw(const float *u, int64_t plane, float *const g[9])
+static void tile_dw(const float *u, int64_t plane, float *const *g)
 {
     for (int h = 0; h < 16; h += VW) {
         vf t[3][6];
-        V_UNROLL
         for (int j = 0; j < 6; j++) {
+            const float *p = u + j * plane + h;
             vf d[6], e[3];
             V_UNROLL
-            for (int i = 0; i < 6; i++) d[i] = v_load(u + (i * 6 + j) * plane + h);
+            for (int i = 0; i < 6; i++, p += 6 * plane) d[i] = v_load(p);
             dw_1d(d, e);
             V_UNROLL
             for (int i = 0; i < 3; i++) t[i][j] = e[i];
         }
-        V_UNROLL
         for (int i = 0; i < 3; i++) {
             vf e[3];
             dw_1d(t[i], e);
@@ -209,5 +240,32 @@ static void wino_dw(const float *u, int64_t plane, float *const g[9])
         }
     }
 }
+
+static void wino_fill(const lsi_wino_part *part, float *to)
+{
+    for (int y = 0; y < part->h; y++) {
+        const bool row_exists = y >= part->y_lo && y < part->y_hi;
+        const float *from = part->at + y * part->row;
+        for (int x = 0; x < part->w; x++, to += LSI_LINE) {
+            const bool exists = row_exists && x >= part->x_lo && x < part->x_hi;
+            for (int h = 0; h < 16; h += VW)
+                v_store(to + h, exists ? v_load(from + x * part->col + h) : v_zero());
+        }
+    }
+}
+
+static const lsi_wino_kernels wino_4x4_3x3 = {
+    .tile_h = 4,
+    .tile_w = 4,
+    .read_h = 6,
+    .read_w = 6,
+    .taps_h = 3,
+    .taps_w = 3,
+    .read = tile_read,
+    .grad = tile_grad,
+    .write = tile_write,
+    .weights = tile_weights,
+    .dw = tile_dw,
+};
 
 #endif

@@ -31,6 +31,31 @@ LSI_DECLARE_PLANNER(lsi_plan_avgpool2d_grad);
 LSI_DECLARE_PLANNER(lsi_plan_upsample2d);
 LSI_DECLARE_PLANNER(lsi_plan_upsample2d_grad);
 LSI_DECLARE_PLANNER(lsi_plan_pad);
+/* reduce.c: f32; plain for the usual sets of axes, C16 for sums over H, W or over N, H, W. */
+LSI_DECLARE_PLANNER(lsi_plan_reduce_sum);
+/* rows.c: f32, plain. */
+LSI_DECLARE_PLANNER(lsi_plan_softmax);
+LSI_DECLARE_PLANNER(lsi_plan_layer_norm);
+LSI_DECLARE_PLANNER(lsi_plan_layer_norm_grad);
+LSI_DECLARE_PLANNER(lsi_plan_cross_entropy);
+LSI_DECLARE_PLANNER(lsi_plan_cross_entropy_grad);
+LSI_DECLARE_PLANNER(lsi_plan_accuracy);
+/* random.c: f32; dropout on both layouts. */
+LSI_DECLARE_PLANNER(lsi_plan_dropout);
+LSI_DECLARE_PLANNER(lsi_plan_random);
+/* move.c, transpose.c: plain; slice and concat of every type, transpose of 4-byte types, cast between f32 and
+ * 16-bit floats, the others f32. */
+LSI_DECLARE_PLANNER(lsi_plan_slice);
+LSI_DECLARE_PLANNER(lsi_plan_concat);
+LSI_DECLARE_PLANNER(lsi_plan_fill);
+LSI_DECLARE_PLANNER(lsi_plan_cast);
+LSI_DECLARE_PLANNER(lsi_plan_indexed_rows);
+LSI_DECLARE_PLANNER(lsi_plan_transpose);
+/* reduce_max.c, chamfer.c: f32, plain. */
+LSI_DECLARE_PLANNER(lsi_plan_reduce_max);
+LSI_DECLARE_PLANNER(lsi_plan_reduce_max_grad);
+LSI_DECLARE_PLANNER(lsi_plan_chamfer);
+LSI_DECLARE_PLANNER(lsi_plan_chamfer_grad);
 /* reorder.c: plain <-> C16, every type. */
 LSI_DECLARE_PLANNER(lsi_plan_reorder);
 /* plan_conv.c, plan_matmul.c: f32; the implementation is chosen by measurement. */

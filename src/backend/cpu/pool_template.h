@@ -12,15 +12,6 @@
 
 #if LSI_VL == 16
 
-/* best and at become v and where in the lanes where v is larger, or the first NaN. */
-LSI_INLINE void v_contest(vf *best, vf *at, vf v, vf where)
-{
-    const __mmask16 wins =
-        _mm512_cmp_ps_mask(v, *best, _CMP_NLE_UQ) & _mm512_cmp_ps_mask(*best, *best, _CMP_ORD_Q);
-
-    *best = _mm512_mask_mov_ps(*best, wins, v);
-    *at = _mm512_mask_mov_ps(*at, wins, where);
-}
 LSI_INLINE void v_store_bytes(uint8_t *p, vf a, int64_t n)
 {
     _mm512_mask_cvtepi32_storeu_epi8(p, (__mmask16)((1u << n) - 1), _mm512_cvtps_epi32(a));
@@ -49,14 +40,6 @@ LSI_INLINE vf v_load_stride(const float *p, int stride, int64_t n)
 
 #else
 
-LSI_INLINE void v_contest(vf *best, vf *at, vf v, vf where)
-{
-    const vf wins =
-        _mm256_and_ps(_mm256_cmp_ps(v, *best, _CMP_NLE_UQ), _mm256_cmp_ps(*best, *best, _CMP_ORD_Q));
-
-    *best = _mm256_blendv_ps(*best, v, wins);
-    *at = _mm256_blendv_ps(*at, where, wins);
-}
 LSI_INLINE void v_store_bytes(uint8_t *p, vf a, int64_t n)
 {
     int32_t lane[8];

@@ -45,6 +45,15 @@ LSI_INLINE vf v_keep_n(vf a, int64_t n)
 {
     return _mm512_maskz_mov_ps((__mmask16)((1u << n) - 1), a);
 }
+/* best and at become v and where in the lanes where v is larger, or the first NaN. */
+LSI_INLINE void v_contest(vf *best, vf *at, vf v, vf where)
+{
+    const __mmask16 wins =
+        _mm512_cmp_ps_mask(v, *best, _CMP_NLE_UQ) & _mm512_cmp_ps_mask(*best, *best, _CMP_ORD_Q);
+
+    *best = _mm512_mask_mov_ps(*best, wins, v);
+    *at = _mm512_mask_mov_ps(*at, wins, where);
+}
 
 #else
 
@@ -82,6 +91,14 @@ LSI_INLINE float v_max_across(vf a)
 LSI_INLINE vf v_keep_n(vf a, int64_t n)
 {
     return _mm256_and_ps(a, _mm256_castsi256_ps(v_mask_(n)));
+}
+LSI_INLINE void v_contest(vf *best, vf *at, vf v, vf where)
+{
+    const vf wins =
+        _mm256_and_ps(_mm256_cmp_ps(v, *best, _CMP_NLE_UQ), _mm256_cmp_ps(*best, *best, _CMP_ORD_Q));
+
+    *best = _mm256_blendv_ps(*best, v, wins);
+    *at = _mm256_blendv_ps(*at, where, wins);
 }
 
 #endif

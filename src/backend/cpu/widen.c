@@ -2,7 +2,8 @@
 
 #include <string.h>
 
-#include "base/parallel.h"
+#include "backend/cpu/kernel_util.h"
+#include "backend/cpu/move.h"
 
 typedef struct operand {
     ls_dtype dtype; /* as stored */
@@ -23,6 +24,7 @@ typedef struct conversion {
     uint16_t *narrow;
     float *wide;
     bool widen;
+    const lsi_move_table *table; /* NULL: no vectors here */
 } conversion;
 
 static void convert_part(int thread, int n_threads, void *arg)
@@ -31,19 +33,27 @@ static void convert_part(int thread, int n_threads, void *arg)
     int64_t lo, hi;
 
     ls_parallel_range_grain(c->o->count, 64, thread, n_threads, &lo, &hi);
-    if (c->o->dtype == LS_BF16 && c->widen)
-        for (int64_t i = lo; i < hi; i++) c->wide[i] = ls_bf16_to_f32(c->narrow[i]);
-    else if (c->o->dtype == LS_BF16)
-        for (int64_t i = lo; i < hi; i++) c->narrow[i] = ls_bf16_from_f32(c->wide[i]);
-    else if (c->widen)
-        for (int64_t i = lo; i < hi; i++) c->wide[i] = ls_f16_to_f32(c->narrow[i]);
-    else
-        for (int64_t i = lo; i < hi; i++) c->narrow[i] = ls_f16_from_f32(c->wide[i]);
+    if (c->table != NULL) {
+        const lsi_move_table *t = c->table;
+        if (c->widen)
+            (c->o->dtype == LS_BF16 ? t->bf16_to_f32 : t->f16_to_f32)(c->wide + lo, c->narrow + lo, hi - lo);
+        else
+            (c->o->dtype == LS_BF16 ? t->bf16_from_f32 : t->f16_from_f32)(c->narrow + lo, c->wide + lo,
+                                                                          hi - lo);
+        return;
+    }
+    for (int64_t i = lo; i < hi; i++) {
+        if (c->widen)
+            c->wide[i] = c->o->dtype == LS_BF16 ? ls_bf16_to_f32(c->narrow[i]) : ls_f16_to_f32(c->narrow[i]);
+        else
+            c->narrow[i] =
+                c->o->dtype == LS_BF16 ? ls_bf16_from_f32(c->wide[i]) : ls_f16_from_f32(c->wide[i]);
+    }
 }
 
 static void convert(const widen_state *s, const operand *o, void *narrow, void *wide, bool widen)
 {
-    conversion c = {o, narrow, wide, widen};
+    conversion c = {o, narrow, wide, widen, LSI_PICK(lsi_move_avx512, lsi_move_avx2)};
 
     ls_parallel_run(o->count < 16384 ? 1 : s->threads, convert_part, &c);
 }

@@ -1,0 +1,69 @@
+/* cli.h: what the commands of the program share: their table, options, and the plan they work on. */
+#ifndef LS_CMD_CLI_H
+#define LS_CMD_CLI_H
+
+#include <jansson.h>
+
+#include "lockstep/trial.h"
+
+/* Exit codes (docs/cli.md). */
+enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
+
+/* Which commands an option belongs to. */
+enum { CLI_PLAN = 1, CLI_BENCH = 2, CLI_INFO = 4 };
+
+typedef struct cli_args {
+    const char *model;
+    const char **settings; /* key=value, as given */
+    int n_settings;
+    const char *device;
+    int threads, ranks, steps;
+    double seconds;
+    bool json, help, profile, list_settings;
+} cli_args;
+
+typedef struct cli_command {
+    const char *name;
+    unsigned bit;
+    const char *usage; /* what follows the name */
+    const char *about;
+    int (*run)(const cli_args *args); /* returns the exit code */
+} cli_command;
+
+/* Every command, ended by a NULL name (main.c: the only list). */
+extern const cli_command cli_commands[];
+
+int cli_plan(const cli_args *args);
+int cli_bench(const cli_args *args);
+int cli_info(const cli_args *args);
+
+/* Fills `args` from what follows the command's name.  args->settings is the caller's to ls_free. */
+ls_status cli_parse(const cli_command *c, int argc, char **argv, cli_args *args, ls_err *err) LS_MUST_CHECK;
+void cli_help(const cli_command *c);
+void cli_help_all(void);
+/* Prints the error and returns the exit code that belongs to it: 2 for LS_INVALID, else 1. */
+int cli_fail(const char *command, const ls_err *err);
+
+/* A model compiled for a device, with initial values, learning rates and made-up data in place. */
+typedef struct cli_experiment {
+    const ls_trial *trial;
+    ls_config *cfg;
+    ls_device *dev;
+    ls_state *state;
+    ls_step *step;
+    ls_plan *plan;
+    int threads;
+    int64_t batch;
+    uint64_t seed;
+} cli_experiment;
+
+/* The settings alone: trial and cfg are filled. */
+ls_status cli_experiment_configure(cli_experiment *x, const cli_args *args, ls_err *err) LS_MUST_CHECK;
+/* Everything.  Release in any case. */
+ls_status cli_experiment_open(cli_experiment *x, const cli_args *args, ls_err *err) LS_MUST_CHECK;
+void cli_experiment_release(cli_experiment *x);
+
+/* One line on standard output; takes over `object`. */
+void cli_print_json_take(json_t *object);
+
+#endif

@@ -1,0 +1,44 @@
+/* experiment.c: from a command line to a plan that is ready to run. */
+#include <stdio.h>
+
+#include "backend/backend.h"
+#include "base/parallel.h"
+#include "cli.h"
+
+ls_status cli_experiment_configure(cli_experiment *x, const cli_args *args, ls_err *err)
+{
+    ls_status st = LS_OK;
+
+    LS_TRY(ls_trial_find(&x->trial, args->model, err));
+    LS_TRY(ls_config_create(&x->cfg, x->trial, err));
+    for (int i = 0; i < args->n_settings; i++) LS_TRY(ls_config_set(x->cfg, args->settings[i], err));
+    x->batch = ls_config_int(x->cfg, "batch.per_rank");
+    x->seed = (uint64_t)ls_config_int(x->cfg, "seed");
+out:
+    return st;
+}
+
+ls_status cli_experiment_open(cli_experiment *x, const cli_args *args, ls_err *err)
+{
+    ls_status st = LS_OK;
+
+    LS_TRY(cli_experiment_configure(x, args, err));
+    LS_TRY(ls_trial_build(&x->step, x->trial, x->cfg, LS_TRAIN, err));
+    LS_TRY(ls_device_open(&x->dev, args->device, args->threads, err));
+    x->threads = x->dev->threads;
+    ls_parallel_set_wait_policy(x->threads);
+    LS_TRY(ls_state_create(&x->state, x->dev, err));
+    LS_TRY(ls_plan_compile_take(&x->plan, ls_step_graph_take(x->step), x->dev, x->state, err));
+out:
+    return st;
+}
+
+void cli_experiment_release(cli_experiment *x)
+{
+    ls_plan_destroy(x->plan);
+    ls_state_destroy(x->state);
+    ls_step_destroy(x->step);
+    ls_device_close(x->dev);
+    ls_config_destroy(x->cfg);
+    *x = (cli_experiment){0};
+}

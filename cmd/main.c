@@ -1,0 +1,79 @@
+/* main.c: `lockstep COMMAND ...`: finds the command and runs it. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/text.h"
+#include "cli.h"
+
+const cli_command cli_commands[] = {
+    {"plan", CLI_PLAN, "MODEL [key=value ...] [options]",
+     "Shows the compiled training step, its arithmetic and its memory, without running it.", cli_plan},
+    {"bench", CLI_BENCH, "MODEL [key=value ...] [options]",
+     "Measures a training step on made-up data: step time, samples/s, FLOP/s, memory.", cli_bench},
+    {"info", CLI_INFO, "[options]", "Version, processor, backends, libraries, models.", cli_info},
+    {NULL, 0, NULL, NULL, NULL},
+};
+
+static const cli_command *find(const char *name)
+{
+    for (const cli_command *c = cli_commands; c->name != NULL; c++)
+        if (strcmp(c->name, name) == 0) return c;
+    return NULL;
+}
+
+static int unknown_command(const char *name)
+{
+    const char *names[16], *near;
+    size_t n = 0;
+
+    while (cli_commands[n].name != NULL) {
+        names[n] = cli_commands[n].name;
+        n++;
+    }
+    near = ls_text_nearest(name, names, n);
+    if (near != NULL)
+        fprintf(stderr, "lockstep: no command \"%s\"; did you mean \"%s\"?\n", name, near);
+    else
+        fprintf(stderr, "lockstep: no command \"%s\"; `lockstep --help` lists them\n", name);
+    return CLI_USAGE;
+}
+
+static int run_command(const cli_command *c, int argc, char **argv)
+{
+    cli_args args = {.device = "cpu", .ranks = 1};
+    ls_err err = {0};
+    int rc;
+
+    if (cli_parse(c, argc, argv, &args, &err) != LS_OK) {
+        rc = cli_fail(c->name, &err);
+    } else if (args.help) {
+        cli_help(c);
+        rc = CLI_DONE;
+    } else {
+        rc = c->run(&args);
+    }
+    ls_free(args.settings);
+    if (fflush(stdout) != 0 && rc == CLI_DONE) rc = CLI_FAILED;
+    return rc;
+}
+
+int main(int argc, char **argv)
+{
+    const cli_command *c;
+
+    if (argc < 2) {
+        cli_help_all();
+        return CLI_USAGE;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
+        cli_help_all();
+        return CLI_DONE;
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        printf("lockstep %s\n", LS_VERSION);
+        return CLI_DONE;
+    }
+    c = find(argv[1]);
+    return c != NULL ? run_command(c, argc - 2, argv + 2) : unknown_command(argv[1]);
+}

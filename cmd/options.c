@@ -1,0 +1,191 @@
+/* options.c: one table of options, from which parsing and help both come. */
+#include <errno.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/text.h"
+#include "cli.h"
+
+typedef enum option_kind { FLAG, INT, REAL, TEXT } option_kind;
+
+typedef struct option {
+    const char *name, *alias; /* alias: NULL or "-n" */
+    option_kind kind;
+    size_t field; /* of cli_args */
+    unsigned commands;
+    const char *arg, *help;
+} option;
+
+#define FIELD(f) offsetof(cli_args, f)
+
+static const option options[] = {
+    {"--device", NULL, TEXT, FIELD(device), CLI_PLAN | CLI_BENCH, "NAME",
+     "cpu (default) or ref, the slow reference"},
+    {"--threads", NULL, INT, FIELD(threads), CLI_PLAN | CLI_BENCH, "N",
+     "threads (default: the cores at hand)"},
+    {"--ranks", "-n", INT, FIELD(ranks), CLI_PLAN | CLI_BENCH, "N",
+     "ranks (default and, at present, limit: 1)"},
+    {"--steps", NULL, INT, FIELD(steps), CLI_BENCH, "N", "timed steps (default: as many as fit --seconds)"},
+    {"--seconds", NULL, REAL, FIELD(seconds), CLI_BENCH, "S", "time to measure for (default 5)"},
+    {"--profile", NULL, FLAG, FIELD(profile), CLI_BENCH, NULL, "time per kind of op and per node"},
+    {"--settings", NULL, FLAG, FIELD(list_settings), CLI_PLAN | CLI_BENCH, NULL,
+     "list the model's settings and stop"},
+    {"--json", NULL, FLAG, FIELD(json), CLI_PLAN | CLI_BENCH | CLI_INFO, NULL,
+     "one JSON object per line, the result last"},
+    {"--help", "-h", FLAG, FIELD(help), CLI_PLAN | CLI_BENCH | CLI_INFO, NULL, "this text"},
+};
+
+#define N_OPTIONS (sizeof options / sizeof options[0])
+
+/* -- parsing ----------------------------------------------------------------------------------------------
+ */
+
+/* The option called `word` (up to '=', if it has one), or NULL. */
+static const option *find(const cli_command *c, const char *word, size_t length)
+{
+    for (size_t i = 0; i < N_OPTIONS; i++) {
+        const option *o = &options[i];
+        if (!(o->commands & c->bit)) continue;
+        if (strlen(o->name) == length && strncmp(o->name, word, length) == 0) return o;
+        if (o->alias != NULL && strlen(o->alias) == length && strncmp(o->alias, word, length) == 0) return o;
+    }
+    return NULL;
+}
+
+static ls_status unknown_option(const cli_command *c, const char *word, size_t length, ls_err *err)
+{
+    const char *names[N_OPTIONS], *near;
+    char name[64];
+    size_t n = 0;
+
+    for (size_t i = 0; i < N_OPTIONS; i++)
+        if (options[i].commands & c->bit) names[n++] = options[i].name;
+    snprintf(name, sizeof name, "%.*s", (int)length, word);
+    near = ls_text_nearest(name, names, n);
+    if (near != NULL) return ls_fail(err, LS_INVALID, "no option \"%s\"; did you mean \"%s\"?", name, near);
+    return ls_fail(err, LS_INVALID, "no option \"%s\"; `lockstep %s --help` lists them", name, c->name);
+}
+
+static ls_status store(const option *o, const char *text, cli_args *args, ls_err *err)
+{
+    char *field = (char *)args + o->field, *end;
+    double x = 0;
+
+    switch (o->kind) {
+    case FLAG: *(bool *)field = true; return LS_OK;
+    case TEXT: *(const char **)field = text; return LS_OK;
+    default: break;
+    }
+    x = strtod(text, &end);
+    if (end == text || *end != '\0' || !isfinite(x) || x <= 0 || x > 1e9)
+        return ls_fail(err, LS_INVALID, "%s: \"%s\" is no positive number", o->name, text);
+    if (o->kind == INT && x != floor(x))
+        return ls_fail(err, LS_INVALID, "%s: \"%s\" is no whole number", o->name, text);
+    if (o->kind == INT)
+        *(int *)field = (int)x;
+    else
+        *(double *)field = x;
+    return LS_OK;
+}
+
+/* One option with its value, which follows '=' or as the next word; *i moves on. */
+static ls_status parse_option(const cli_command *c, int argc, char **argv, int *i, cli_args *args,
+                              ls_err *err)
+{
+    const char *word = argv[*i], *eq = strchr(word, '=');
+    size_t length = eq != NULL ? (size_t)(eq - word) : strlen(word);
+    const option *o = find(c, word, length);
+
+    if (o == NULL) return unknown_option(c, word, length, err);
+    if (o->kind == FLAG && eq != NULL) return ls_fail(err, LS_INVALID, "%s takes no value", o->name);
+    if (o->kind == FLAG) return store(o, NULL, args, err);
+    if (eq != NULL) return store(o, eq + 1, args, err);
+    if (*i + 1 >= argc) return ls_fail(err, LS_INVALID, "%s needs a value: %s", o->name, o->arg);
+    return store(o, argv[++*i], args, err);
+}
+
+static ls_status check_complete(const cli_command *c, const cli_args *args, ls_err *err)
+{
+    if (args->help) return LS_OK;
+    if (c->bit != CLI_INFO && args->model == NULL)
+        return ls_fail(err, LS_INVALID, "which model?  `lockstep info` lists them");
+    if (args->ranks > 1)
+        return ls_fail(err, LS_INVALID, "-n %d: this version runs on one rank only", args->ranks);
+    return LS_OK;
+}
+
+ls_status cli_parse(const cli_command *c, int argc, char **argv, cli_args *args, ls_err *err)
+{
+    ls_status st = LS_OK;
+
+    args->settings = ls_alloc(LS_MEM_CLI, sizeof *args->settings * ((size_t)argc + 1));
+    if (args->settings == NULL) return ls_fail(err, LS_NOMEM, "no memory");
+    for (int i = 0; i < argc; i++) {
+        if (argv[i][0] == '-') {
+            LS_TRY(parse_option(c, argc, argv, &i, args, err));
+        } else if (c->bit != CLI_INFO && args->model == NULL && strchr(argv[i], '=') == NULL) {
+            args->model = argv[i];
+        } else if (c->bit != CLI_INFO && strchr(argv[i], '=') != NULL) {
+            args->settings[args->n_settings++] = argv[i];
+        } else {
+            st = ls_fail(err, LS_INVALID, "\"%s\" is one word too many; settings are written key=value",
+                         argv[i]);
+            goto out;
+        }
+    }
+    LS_TRY(check_complete(c, args, err));
+out:
+    return st;
+}
+
+/* -- help -------------------------------------------------------------------------------------------------
+ */
+
+static void print_option(const option *o)
+{
+    char left[64];
+
+    snprintf(left, sizeof left, "%s%s%s%s%s", o->alias != NULL ? o->alias : "", o->alias != NULL ? ", " : "",
+             o->name, o->arg != NULL ? " " : "", o->arg != NULL ? o->arg : "");
+    printf("  %-18s %s\n", left, o->help);
+}
+
+/* Names separated by commas, broken before column 78. */
+static void print_models(void)
+{
+    int column = printf("Models:");
+
+    for (int i = 0; ls_trials[i] != NULL; i++) {
+        int width = (int)strlen(ls_trials[i]->name) + 2;
+        if (column + width > 78) column = printf("\n       ") - 1;
+        column += printf(" %s%s", ls_trials[i]->name, ls_trials[i + 1] != NULL ? "," : "\n");
+    }
+}
+
+void cli_help(const cli_command *c)
+{
+    printf("Usage: lockstep %s %s\n\n%s\n\nOptions:\n", c->name, c->usage, c->about);
+    for (size_t i = 0; i < N_OPTIONS; i++)
+        if (options[i].commands & c->bit) print_option(&options[i]);
+    if (c->bit == CLI_INFO) return;
+    printf("\nSettings such as batch.per_rank=32, seed=7 or optimizer.lr=0.1 change the model's defaults.\n");
+    print_models();
+}
+
+void cli_help_all(void)
+{
+    printf(
+        "Usage: lockstep COMMAND ...\n\nTrains neural networks in synchronous data parallel.\n\nCommands:\n");
+    for (const cli_command *c = cli_commands; c->name != NULL; c++) printf("  %-6s %s\n", c->name, c->about);
+    printf("\n`lockstep COMMAND --help` says more; `lockstep --version` prints the version.\n");
+}
+
+int cli_fail(const char *command, const ls_err *err)
+{
+    fprintf(stderr, "lockstep %s: %s\n", command, err->text);
+    return err->status == LS_INVALID ? CLI_USAGE : CLI_FAILED;
+}

@@ -1,0 +1,101 @@
+/* plan.c: `lockstep plan`: the compiled step, its arithmetic and its memory, without running it. */
+#include <stdio.h>
+
+#include "base/text.h"
+#include "bench/flops.h"
+#include "report.h"
+
+/* A shape without spaces, as it stands in the table. */
+static void shape_text(ls_shape s, char *buf, size_t size)
+{
+    size_t at = 0;
+
+    buf[0] = '\0';
+    if (s.rank == 0) snprintf(buf, size, "scalar");
+    for (int i = 0; i < s.rank && at < size; i++)
+        at += (size_t)snprintf(buf + at, size - at, "%s%lld", i ? "x" : "", (long long)s.dim[i]);
+}
+
+static void node_text(const ls_plan_node *n)
+{
+    char shape[96], op[48], flops[32], bytes[32];
+
+    shape_text(n->shape, shape, sizeof shape);
+    snprintf(op, sizeof op, "%s%s", n->op, n->backward ? "'" : "");
+    printf("%-20s %-28s %-18s %-14s %10s %10s\n", op, n->scope, shape, n->impl != NULL ? n->impl : "",
+           ls_text_si(n->flops, flops), ls_text_bytes(n->bytes, bytes));
+}
+
+static void node_json(const ls_plan_node *n)
+{
+    json_t *shape = json_array();
+
+    for (int i = 0; i < n->shape.rank; i++) json_array_append_new(shape, json_integer(n->shape.dim[i]));
+    cli_print_json_take(json_pack("{s:s, s:s, s:s, s:b, s:o, s:s, s:f, s:f}", "event", "node", "op", n->op,
+                                  "layer", n->scope, "backward", n->backward, "shape", shape, "impl",
+                                  n->impl != NULL ? n->impl : "", "flops", n->flops, "bytes", n->bytes));
+}
+
+static void print_nodes(const ls_plan *p, bool json)
+{
+    if (!json)
+        printf("%-20s %-28s %-18s %-14s %10s %10s\n", "op (' backward)", "layer", "shape", "implementation",
+               "FLOP", "bytes");
+    for (int i = 0; i < ls_plan_node_count(p); i++) {
+        ls_plan_node n = ls_plan_node_at(p, i);
+        if (json)
+            node_json(&n);
+        else
+            node_text(&n);
+    }
+}
+
+static void print_json(const cli_experiment *x)
+{
+    char hash[24];
+
+    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)ls_plan_hash(x->plan));
+    cli_print_json_take(
+        json_pack("{s:s, s:s, s:I, s:o, s:f, s:f, s:o, s:[], s:s}", "event", "plan", "experiment",
+                  x->trial->name, "batch_per_rank", (json_int_t)x->batch, "parameters", report_params_json(x),
+                  "flops_per_sample", ls_plan_product_flops(x->plan) / (double)x->batch,
+                  "all_flops_per_sample", ls_plan_flops(x->plan) / (double)x->batch, "planned_bytes",
+                  report_memory_json(ls_plan_memory_of(x->plan)), "buckets", "plan_hash", hash));
+}
+
+static void print_text(const cli_experiment *x)
+{
+    double n = (double)x->batch;
+    char a[32], b[32];
+
+    printf("\nmodel         %s: %s\n", x->trial->name, x->trial->about);
+    printf("step          %d nodes, batch %lld\n", ls_plan_node_count(x->plan), (long long)x->batch);
+    report_params_text(x);
+    printf("FLOP/sample   %s in products and convolutions, %s in all\n",
+           ls_text_si(ls_plan_product_flops(x->plan) / n, a), ls_text_si(ls_plan_flops(x->plan) / n, b));
+    report_memory_text(ls_plan_memory_of(x->plan));
+    printf("plan hash     %016llx\n", (unsigned long long)ls_plan_hash(x->plan));
+}
+
+int cli_plan(const cli_args *args)
+{
+    cli_experiment x = {0};
+    ls_err err = {0};
+    ls_status st;
+    int rc = CLI_DONE;
+
+    st = args->list_settings ? cli_experiment_configure(&x, args, &err) : cli_experiment_open(&x, args, &err);
+    if (st != LS_OK) {
+        rc = cli_fail("plan", &err);
+    } else if (args->list_settings) {
+        report_settings(&x, args->json);
+    } else {
+        print_nodes(x.plan, args->json);
+        if (args->json)
+            print_json(&x);
+        else
+            print_text(&x);
+    }
+    cli_experiment_release(&x);
+    return rc;
+}

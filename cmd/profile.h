@@ -1,0 +1,11 @@
+/* profile.h: where the time of a step goes. */
+#ifndef LS_CMD_PROFILE_H
+#define LS_CMD_PROFILE_H
+
+#include "cli.h"
+
+/* Times every node and prints two tables: per kind of op and the slowest nodes.  `step_s` is the time of an
+ * undisturbed step, for comparison with the sum. */
+ls_status profile_print(ls_plan *p, bool json, double step_s, ls_err *err) LS_MUST_CHECK;
+
+#endif

@@ -1,0 +1,132 @@
+/* report.c: parts of reports that several commands print, as text and as JSON. */
+#include "report.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+
+void cli_print_json_take(json_t *object)
+{
+    json_dumpf(object, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
+    putchar('\n');
+    fflush(stdout);
+    json_decref(object);
+}
+
+json_t *report_spread_json(ls_spread s)
+{
+    return json_pack("{s:f, s:f, s:f}", "p16", s.p16, "p50", s.p50, "p84", s.p84);
+}
+
+/* -- parameters -------------------------------------------------------------------------------------------
+ */
+
+/* The next network of the trial and its parameters; false at the end. */
+static bool next_network(const cli_experiment *x, const char **at, char *name, size_t size, int64_t *count)
+{
+    char pattern[80];
+    size_t n;
+
+    if (x->trial->networks == NULL) {
+        bool first = *at == NULL;
+        *at = "";
+        snprintf(name, size, "model");
+        *count = ls_step_count_params(x->step, "*");
+        return first;
+    }
+    if (*at == NULL) *at = x->trial->networks;
+    *at += strspn(*at, " ");
+    n = strcspn(*at, " ");
+    if (n == 0) return false;
+    snprintf(name, size, "%.*s", (int)n, *at);
+    snprintf(pattern, sizeof pattern, "%.60s.*", name);
+    *count = ls_step_count_params(x->step, pattern);
+    *at += n;
+    return true;
+}
+
+json_t *report_params_json(const cli_experiment *x)
+{
+    json_t *o = json_object();
+    const char *at = NULL;
+    char name[64];
+    int64_t count;
+
+    while (next_network(x, &at, name, sizeof name, &count)) json_object_set_new(o, name, json_integer(count));
+    json_object_set_new(o, "total", json_integer(ls_step_count_params(x->step, "*")));
+    return o;
+}
+
+void report_params_text(const cli_experiment *x)
+{
+    const char *at = NULL;
+    char name[64], a[32];
+    int64_t count;
+
+    printf("parameters    %s in %d tensors", ls_text_count(ls_step_count_params(x->step, "*"), a),
+           ls_step_param_tensors(x->step));
+    if (x->trial->networks != NULL)
+        while (next_network(x, &at, name, sizeof name, &count))
+            printf(", %s %s", name, ls_text_count(count, a));
+    printf("\n");
+}
+
+/* -- memory -----------------------------------------------------------------------------------------------
+ */
+
+json_t *report_memory_json(ls_plan_memory m)
+{
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "weights", (json_int_t)m.weights, "gradients",
+                     (json_int_t)m.gradients, "optimizer", (json_int_t)m.optimizer, "activations",
+                     (json_int_t)m.activations, "scratch", (json_int_t)m.scratch, "comm", (json_int_t)m.comm,
+                     "total", (json_int_t)m.total);
+}
+
+void report_memory_text(ls_plan_memory m)
+{
+    char a[6][32];
+
+    printf("memory        %s planned: weights %s, gradients %s, optimizer %s, activations %s, scratch %s\n",
+           ls_text_bytes((double)m.total, a[0]), ls_text_bytes((double)m.weights, a[1]),
+           ls_text_bytes((double)m.gradients, a[2]), ls_text_bytes((double)m.optimizer, a[3]),
+           ls_text_bytes((double)m.activations, a[4]), ls_text_bytes((double)m.scratch, a[5]));
+}
+
+/* -- settings ---------------------------------------------------------------------------------------------
+ */
+
+static void setting_value(const ls_setting *s, char *buf, size_t size)
+{
+    const char *at = s->choices;
+
+    if (s->kind == LS_SETTING_BOOL) {
+        snprintf(buf, size, "%s", s->value != 0 ? "true" : "false");
+    } else if (s->kind == LS_SETTING_CHOICE) {
+        for (int i = 0; i < (int)s->value; i++) at += strcspn(at, " ") + 1;
+        snprintf(buf, size, "%.*s", (int)strcspn(at, " "), at);
+    } else {
+        snprintf(buf, size, "%.15g", s->value);
+    }
+}
+
+void report_settings(const cli_experiment *x, bool json)
+{
+    json_t *o = json_object();
+
+    for (int i = 0; i < ls_config_count(x->cfg); i++) {
+        ls_setting s = ls_config_at(x->cfg, i);
+        char value[64];
+        setting_value(&s, value, sizeof value);
+        if (json)
+            json_object_set_new(o, s.key, json_string(value));
+        else
+            printf("%-24s %-10s %s%s%s%s\n", s.key, value, s.help, s.choices != NULL ? " (" : "",
+                   s.choices != NULL ? s.choices : "", s.choices != NULL ? ")" : "");
+    }
+    if (json)
+        cli_print_json_take(
+            json_pack("{s:s, s:s, s:o}", "event", "settings", "experiment", x->trial->name, "settings", o));
+    else
+        json_decref(o);
+}

@@ -1,0 +1,18 @@
+/* report.h: parts of reports that several commands print, as text and as JSON. */
+#ifndef LS_CMD_REPORT_H
+#define LS_CMD_REPORT_H
+
+#include "bench/stats.h"
+#include "cli.h"
+
+/* {"p16": ..., "p50": ..., "p84": ...} */
+json_t *report_spread_json(ls_spread s);
+/* {network: count, ..., "total": count} */
+json_t *report_params_json(const cli_experiment *x);
+void report_params_text(const cli_experiment *x);
+json_t *report_memory_json(ls_plan_memory m);
+void report_memory_text(ls_plan_memory m);
+/* The model's settings with their values. */
+void report_settings(const cli_experiment *x, bool json);
+
+#endif

@@ -1,0 +1,282 @@
+/* minimise.c: which loss trains which parameters: gradients, one optimiser node per call, new versions. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "nn/nn_internal.h"
+#include "passes/autodiff.h"
+
+/* The state tensors of each rule, in the order of the op's inputs; `with_momentum` ones exist only then. */
+typedef struct rule_info {
+    const ls_op *op;
+    const char *name;
+    const char *states[2];
+} rule_info;
+
+static const rule_info rules[] = {
+    [LS_SGD] = {&ls_op_sgd, "sgd", {"momentum", NULL}},
+    [LS_ADAM] = {&ls_op_adam, "adam", {"m", "v"}},
+    [LS_RMSPROP] = {&ls_op_rmsprop, "rmsprop", {"square", "momentum"}},
+    [LS_LARS] = {&ls_op_lars, "lars", {"momentum", NULL}},
+    [LS_LAMB] = {&ls_op_lamb, "lamb", {"m", "v"}},
+};
+
+typedef struct group {
+    const rule_info *rule;
+    ls_optim_attr attr;
+    int n, n_states;
+    int32_t *vars;     /* the matched parameters */
+    ls_value *weights; /* their current versions */
+    ls_value *grads;
+    ls_value *in; /* inputs of the optimiser node */
+} group;
+
+static double or_default(double x, double otherwise)
+{
+    return x != 0 ? x : otherwise;
+}
+
+static ls_optim_attr attr_of(const ls_optimiser *o)
+{
+    return (ls_optim_attr){.momentum = o->momentum,
+                           .weight_decay = o->weight_decay,
+                           .beta1 = or_default(o->beta1, 0.9),
+                           .beta2 = or_default(o->beta2, 0.999),
+                           .eps = or_default(o->eps, o->rule == LS_LAMB ? 1e-6 : 1e-8),
+                           .alpha = or_default(o->alpha, 0.99),
+                           .trust = or_default(o->trust, 0.001),
+                           .nesterov = o->nesterov,
+                           .form = o->form};
+}
+
+static bool alloc_group(ls_step *s, group *gr)
+{
+    size_t n = (size_t)s->g->n_vars + 1;
+
+    gr->vars = ls_arena_alloc(s->g->arena, n * sizeof *gr->vars);
+    gr->weights = ls_arena_alloc(s->g->arena, n * sizeof *gr->weights);
+    gr->grads = ls_arena_alloc(s->g->arena, n * sizeof *gr->grads);
+    gr->in = ls_arena_alloc(s->g->arena, (3 + 4 * n) * sizeof *gr->in);
+    if (gr->vars != NULL && gr->weights != NULL && gr->grads != NULL && gr->in != NULL) return true;
+    ls_graph_fail(s->g, LS_NOMEM, "ls_minimise: no memory");
+    return false;
+}
+
+/* Every glob must find something: a misspelt one would silently leave a network untrained. */
+static bool check_globs(ls_step *s, const char *params)
+{
+    const char *at = params;
+    char glob[LSI_WORD];
+    int n_globs = 0;
+
+    for (; lsi_next_word(&at, glob); n_globs++) {
+        int hits = 0;
+        for (int i = 0; i < s->n_params; i++) hits += ls_text_glob(glob, s->params[i].name);
+        if (hits > 0) continue;
+        lsi_step_fail(s, "ls_minimise: no parameter matches \"%s\" (there are %d, the first is \"%s\")", glob,
+                      s->n_params, s->n_params > 0 ? s->params[0].name : "none");
+        return false;
+    }
+    if (n_globs == 0) lsi_step_fail(s, "ls_minimise: which parameters?  The pattern is empty");
+    return n_globs > 0;
+}
+
+static void collect(ls_step *s, const char *params, group *gr)
+{
+    for (int32_t i = 0; i < s->g->n_vars; i++) {
+        const ls_var *var = s->g->vars[i];
+        if (var->role != LS_VAR_PARAM || !lsi_match_any(params, var->name)) continue;
+        gr->vars[gr->n] = i;
+        gr->weights[gr->n++] = (ls_value){s->g, var->current};
+    }
+}
+
+/* Whether `loss` depends on any version of variable `var` at all. */
+static bool reaches_some_version(const ls_graph *g, ls_value loss, int32_t var, bool *depends)
+{
+    for (int32_t i = 0; i < g->n_values; i++) depends[i] = g->values[i]->var == var;
+    for (int32_t i = 0; i < g->n_nodes; i++) {
+        const ls_node *n = g->nodes[i];
+        bool any = false;
+        if (n->op->flags & LS_OP_NO_GRAD) continue;
+        for (int k = 0; k < n->n_in; k++) any = any || depends[n->in[k]];
+        for (int k = 0; k < n->n_out; k++) depends[n->out[k]] = depends[n->out[k]] || any;
+    }
+    return depends[loss.id];
+}
+
+static void fail_unreached(ls_step *s, ls_value loss, int32_t var)
+{
+    const char *name = s->g->vars[var]->name;
+    bool *depends = ls_arena_alloc(s->g->arena, (size_t)s->g->n_values);
+
+    if (depends != NULL && reaches_some_version(s->g, loss, var, depends))
+        lsi_step_fail(
+            s,
+            "ls_minimise: the loss uses \"%s\" only as it was before an earlier ls_minimise; build the "
+            "loss after that call, or update both with one",
+            name);
+    else
+        lsi_step_fail(s, "ls_minimise: the loss does not depend on the parameter \"%s\"", name);
+}
+
+static bool differentiate(ls_step *s, ls_value loss, group *gr)
+{
+    ls_autodiff(loss, s->loss_scale, gr->n, gr->weights, gr->grads);
+    if (!lsi_step_open(s)) return false;
+    for (int i = 0; i < gr->n; i++) {
+        if (!ls_value_ok(gr->grads[i])) {
+            fail_unreached(s, loss, gr->vars[i]);
+            return false;
+        }
+        s->g->values[gr->grads[i].id]->category = LS_CAT_GRADIENT;
+    }
+    return true;
+}
+
+/* The state tensors, shared with earlier calls of the same optimiser on the same parameters. */
+static bool add_states(ls_step *s, group *gr, bool continued, const char *optimiser)
+{
+    for (int k = 0; k < gr->n_states; k++)
+        for (int i = 0; i < gr->n; i++) {
+            const char *param = s->g->vars[gr->vars[i]]->name;
+            const char *name =
+                ls_arena_printf(s->g->arena, "%s.%s.%s", param, gr->rule->name, gr->rule->states[k]);
+            if (name == NULL) {
+                ls_graph_fail(s->g, LS_NOMEM, "ls_minimise: no memory");
+                return false;
+            }
+            if (!continued && ls_graph_find_var(s->g, name) >= 0) {
+                lsi_step_fail(s, "ls_minimise: \"%s\" is already trained by another optimiser than \"%s\"",
+                              param, optimiser);
+                return false;
+            }
+            gr->in[3 + (2 + k) * gr->n + i] =
+                lsi_variable(s, name, NULL, LS_VAR_OPTIMIZER, LS_F32, ls_value_shape(gr->weights[i]),
+                             (ls_init){LS_INIT_CONST, 0});
+        }
+    return lsi_step_open(s);
+}
+
+static void advance(ls_step *s, const group *gr, ls_value out)
+{
+    /* Output k takes over the memory of input alias(k): t, the weights, the states. */
+    ls_graph *g = s->g;
+    int n_out = 1 + gr->n * (1 + gr->n_states);
+
+    for (int k = 0; k < n_out; k++) {
+        int in = gr->rule->op->alias(0, &gr->attr, k);
+        ls_graph_advance(g, g->values[gr->in[in].id]->var, ls_graph_out(out, k));
+    }
+}
+
+static bool record_lr(ls_step *s, const ls_optimiser *o, const char **input)
+{
+    char name[LSI_WORD];
+
+    snprintf(name, sizeof name, "lr%s%s", o->name != NULL ? "." : "", o->name != NULL ? o->name : "");
+    for (int i = 0; i < s->n_lrs; i++)
+        if (strcmp(s->lrs[i].input, name) == 0) {
+            *input = s->lrs[i].input;
+            if (s->lrs[i].value == o->lr) return true;
+            lsi_step_fail(s, "ls_minimise: \"%s\" is %g already; optimisers with another rate need a .name",
+                          name, s->lrs[i].value);
+            return false;
+        }
+    *input = ls_arena_strdup(s->arena, name);
+    if (*input == NULL || !lsi_step_grow(s, (void **)&s->lrs, s->n_lrs, &s->cap_lrs, sizeof *s->lrs)) {
+        ls_graph_fail(s->g, LS_NOMEM, "ls_minimise: no memory");
+        return false;
+    }
+    s->lrs[s->n_lrs++] = (lsi_lr){*input, o->lr};
+    return true;
+}
+
+/* The optimiser node over the whole group, and its outputs as the new versions. */
+static void update(ls_step *s, const ls_optimiser *o, const char *name, group *gr)
+{
+    const char *t = ls_arena_printf(s->g->arena, "optimizer.%s.t", name), *lr;
+    bool continued = t != NULL && ls_graph_find_var(s->g, t) >= 0;
+    ls_value out;
+
+    if (t == NULL) {
+        ls_graph_fail(s->g, LS_NOMEM, "ls_minimise: no memory");
+        return;
+    }
+    if (!record_lr(s, o, &lr)) return;
+    gr->in[0] = lsi_scalar_input(s, lr);
+    gr->in[1] = s->loss_scale;
+    gr->in[2] = lsi_variable(s, t, NULL, LS_VAR_OPTIMIZER, LS_I32, LS_SHAPE(1), (ls_init){LS_INIT_CONST, 0});
+    for (int i = 0; i < gr->n; i++) {
+        gr->in[3 + i] = gr->weights[i];
+        gr->in[3 + gr->n + i] = gr->grads[i];
+    }
+    if (!add_states(s, gr, continued, name)) return;
+    out = ls_graph_add(s->g, gr->rule->op, 3 + gr->n * (2 + gr->n_states), gr->in, &gr->attr);
+    if (ls_value_ok(out)) advance(s, gr, out);
+}
+
+static bool check_loss(ls_step *s, ls_value loss)
+{
+    char buf[LS_SHAPE_TEXT];
+
+    if (!ls_value_ok(loss)) return false;
+    if (ls_value_shape(loss).rank == 0 && ls_value_dtype(loss) == LS_F32) return true;
+    lsi_step_fail(s, "ls_minimise: the loss must be an f32 scalar, got %s %s",
+                  ls_dtype_name(ls_value_dtype(loss)), ls_shape_text(ls_value_shape(loss), buf));
+    return false;
+}
+
+void ls_minimise_at(ls_step *s, ls_value loss, const char *params, ls_optimiser o)
+{
+    group gr = {0};
+    const char *scope;
+    /* Calls without a name are told apart by what they train. */
+    const char *name = o.name != NULL ? o.name : params;
+
+    if (!lsi_step_open(s) || s->mode == LS_EVAL) return;
+    if ((unsigned)o.rule >= sizeof rules / sizeof rules[0] || !(o.lr >= 0)) {
+        lsi_step_fail(s, "ls_minimise: unknown rule %d or negative learning rate %g", (int)o.rule, o.lr);
+        return;
+    }
+    if (!check_loss(s, loss) || !check_globs(s, params) || !alloc_group(s, &gr)) return;
+    gr.rule = &rules[o.rule];
+    collect(s, params, &gr);
+    gr.attr = attr_of(&o);
+    gr.attr.n = gr.n;
+    gr.n_states = ls_optim_states(gr.rule->op, &gr.attr);
+    if (!ls_value_ok(s->loss_scale)) s->loss_scale = lsi_scalar_input(s, "loss_scale");
+    if (!differentiate(s, loss, &gr)) return;
+    scope = s->g->scope;
+    s->g->scope = ls_arena_printf(s->g->arena, "optimizer.%s", name);
+    if (s->g->scope == NULL) s->g->scope = "optimizer";
+    update(s, &o, name, &gr);
+    s->g->scope = scope;
+}
+
+ls_value ls_gradient_at(ls_value y, ls_value x)
+{
+    ls_value dx;
+
+    if (!ls_value_ok(y) || !ls_value_ok(x)) return (ls_value){y.g, -1};
+    ls_autodiff(y, (ls_value){y.g, -1}, 1, &x, &dx);
+    if (!ls_value_ok(dx) && y.g->err.status == LS_OK)
+        return ls_graph_fail(y.g, LS_INVALID, "ls_gradient: the first value does not depend on the second");
+    return dx;
+}
+
+void ls_metric_at(ls_step *s, const char *name, ls_value v)
+{
+    const ls_vinfo *info;
+
+    if (!lsi_step_open(s) || !ls_value_ok(v)) return;
+    for (int32_t i = 0; i < s->g->n_values; i++)
+        if (s->g->values[i]->fetch && strcmp(s->g->values[i]->name, name) == 0) {
+            lsi_step_fail(s, "metric \"%s\" is declared twice", name);
+            return;
+        }
+    info = s->g->values[v.id];
+    /* A value has one name, and inputs and variables change under the reader: those are copied. */
+    if (info->fetch || info->kind != LS_VALUE_NODE || info->var >= 0) v = ls_copy(v);
+    ls_graph_fetch(v, name);
+}

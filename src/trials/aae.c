@@ -1,0 +1,153 @@
+/* aae.c: the adversarial autoencoder on protein point clouds, and its critic alone (WGAN with gradient
+ * penalty).
+ *
+ * This is the lean form of the published step: the gradients upstream computes and throws away (of the
+ * critic's loss in the encoder, of the other loss in the critic) are not computed; the weights that come out
+ * are the same. */
+#include <stdio.h>
+
+#include "trials/trials.h"
+
+#define LATENT 64
+
+/* A chain of linear layers fc1, fc2, ... with ReLU between them. */
+static ls_value mlp(ls_step *s, ls_value x, int n, const int64_t *width)
+{
+    for (int i = 0; i < n; i++) {
+        char name[8];
+        snprintf(name, sizeof name, "fc%d", i + 1);
+        x = ls_linear(s, x, name, .out = width[i], .init = ls_init_glorot(0.01));
+        if (i + 1 < n) x = ls_relu(x);
+    }
+    return x;
+}
+
+/* (N, 3, points) -> codes (N, 64); they are drawn in training and evaluation alike. */
+static ls_value encoder(ls_step *s, ls_value cloud, int64_t points)
+{
+    static const int64_t out[] = {64, 128, 256, 256, 512};
+    static const int kernel[] = {5, 5, 3, 1, 1};
+    ls_value h, mu, logvar, eps;
+
+    ls_scope_push(s, "E");
+    h = ls_reshape(cloud, LS_SHAPE(ls_step_batch(s), 3, 1, points));
+    for (int i = 0; i < 5; i++) {
+        char name[8];
+        snprintf(name, sizeof name, "conv%d", i + 1);
+        h = ls_conv1d(s, h, name, .out = out[i], .kernel = kernel[i]);
+        if (i < 4) h = ls_relu(h);
+    }
+    h = ls_reshape(ls_reduce_max(h, 3), LS_SHAPE(ls_step_batch(s), 512));
+    h = ls_relu(ls_linear(s, h, "fc", .out = 256, .init = ls_init_glorot(0.01)));
+    mu = ls_linear(s, h, "mu", .out = LATENT, .init = ls_init_glorot(0.01));
+    logvar = ls_linear(s, h, "logvar", .out = LATENT, .init = ls_init_glorot(0.01));
+    eps = ls_draw_normal(s, "eps", LS_SHAPE(-1, LATENT), 1.0);
+    ls_scope_pop(s);
+    return ls_add(mu, ls_mul(ls_exp(ls_scale(logvar, 0.5)), eps));
+}
+
+/* Codes -> (N, 3, points), all x first, then all y, then all z. */
+static ls_value generator(ls_step *s, ls_value code, int64_t points)
+{
+    ls_value y;
+
+    ls_scope_push(s, "G");
+    y = mlp(s, code, 5, (const int64_t[]){64, 128, 512, 1024, 3 * points});
+    ls_scope_pop(s);
+    return ls_reshape(y, LS_SHAPE(ls_step_batch(s), 3, points));
+}
+
+static ls_value critic(ls_step *s, ls_value code)
+{
+    ls_value y;
+
+    ls_scope_push(s, "D");
+    y = mlp(s, code, 5, (const int64_t[]){512, 512, 128, 64, 1});
+    ls_scope_pop(s);
+    return y;
+}
+
+static ls_value mean(ls_value x)
+{
+    return ls_reduce_mean(x, LS_ALL_AXES, false);
+}
+
+/* mean D(code) - mean D(noise) + lambda * mean (|dD/dx| - 1)^2 at random points between the two. */
+static ls_value critic_loss(ls_step *s, ls_value code, double lambda_gp)
+{
+    ls_value noise = ls_draw_normal(s, "noise", LS_SHAPE(-1, LATENT), 1.0);
+    ls_value a = ls_draw_uniform(s, "mix", LS_SHAPE(-1, 1));
+    ls_value x = ls_add(noise, ls_mul(a, ls_sub(code, noise)));
+    ls_value loss = ls_sub(mean(critic(s, code)), mean(critic(s, noise)));
+    ls_value g = ls_gradient(critic(s, x), x);
+    /* The published code has no epsilon here and met NaN after long training. */
+    ls_value norm = ls_sqrt(ls_affine(ls_reduce_sum(ls_square(g), 1u << 1, false), 1.0, 1e-12));
+
+    return ls_add(loss, ls_scale(mean(ls_square(ls_affine(norm, 1.0, -1.0))), lambda_gp));
+}
+
+/* The critic is updated first; encoder and generator then face the new one. */
+static void build_aae(ls_step *s, ls_config *cfg)
+{
+    int64_t points = ls_config_int(cfg, "model.points");
+    double lambda_rec = ls_config_real(cfg, "model.lambda_rec");
+    ls_value cloud = ls_input(s, "cloud", LS_F32, LS_SHAPE(-1, 3, points));
+    ls_value code = encoder(s, cloud, points);
+    ls_value loss_d = critic_loss(s, code, ls_config_real(cfg, "model.lambda_gp"));
+    ls_value rec, loss_eg;
+
+    ls_input_range(s, "cloud", 0, 1);
+    ls_minimise(s, loss_d, "D.*", ls_config_optimiser(cfg));
+    rec = ls_chamfer(generator(s, code, points), cloud);
+    loss_eg = ls_sub(ls_scale(rec, lambda_rec), mean(critic(s, code)));
+    ls_minimise(s, loss_eg, "E.* G.*", ls_config_optimiser(cfg));
+    ls_metric(s, "loss_d", loss_d);
+    ls_metric(s, "loss_eg", loss_eg);
+    ls_metric(s, "loss_rec", ls_scale(rec, lambda_rec));
+}
+
+static void build_critic(ls_step *s, ls_config *cfg)
+{
+    ls_value code = ls_input(s, "code", LS_F32, LS_SHAPE(-1, LATENT));
+    ls_value loss = critic_loss(s, code, ls_config_real(cfg, "model.lambda_gp"));
+
+    ls_minimise(s, loss, "D.*", ls_config_optimiser(cfg));
+    ls_metric(s, "loss_d", loss);
+}
+
+#define GP_SETTING                                                                                           \
+    {                                                                                                        \
+        "model.lambda_gp", LS_SETTING_REAL, 10, 0, 1e6, NULL, "weight of the gradient penalty"               \
+    }
+#define END_SETTING                                                                                          \
+    {                                                                                                        \
+        NULL, 0, 0, 0, 0, NULL, NULL                                                                         \
+    }
+
+static const ls_setting critic_settings[] = {GP_SETTING, END_SETTING};
+static const ls_setting aae_settings[] = {
+    {"model.points", LS_SETTING_INT, 3375, 16, 1e6, NULL, "points of a cloud"},
+    {"model.lambda_rec", LS_SETTING_REAL, 0.5, 0, 1e6, NULL, "weight of the Chamfer distance"},
+    GP_SETTING,
+    END_SETTING,
+};
+
+const ls_trial ls_trial_aae = {
+    .name = "aae",
+    .about = "adversarial autoencoder on 3375 points (E 502,272, G 10,981,965, D 369,921 parameters)",
+    .networks = "E G D",
+    .batch = 32,
+    .optimiser = {.rule = LS_ADAM, .lr = 1e-4},
+    .settings = aae_settings,
+    .build = build_aae,
+};
+
+const ls_trial ls_trial_wgan_gp = {
+    .name = "wgan-gp",
+    .about = "the AAE's critic alone on given codes, with gradient penalty (369,921 parameters)",
+    .networks = "D",
+    .batch = 32,
+    .optimiser = {.rule = LS_ADAM, .lr = 1e-4},
+    .settings = critic_settings,
+    .build = build_critic,
+};

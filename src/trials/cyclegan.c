@@ -1,0 +1,134 @@
+/* cyclegan.c: unpaired image translation with two ResNet-9 generators and two patch discriminators.
+ *
+ * Generators are updated first, then the two discriminators on the images made before that update.  The
+ * original shows discriminators images from a replay buffer of earlier steps; here they see this step's. */
+#include <stdio.h>
+
+#include "trials/trials.h"
+
+#define INIT ls_init_normal(0.02)
+
+/* Reflection around the image, then a convolution without zeros. */
+static ls_value conv_reflect(ls_step *s, ls_value x, const char *name, int64_t out, int kernel)
+{
+    int64_t r = kernel / 2;
+
+    x = ls_pad2d(x, LS_PAD_REFLECT, r, r, r, r);
+    return ls_conv(s, x, name, .out = out, .kernel = kernel, .init = INIT);
+}
+
+/* The norm has no parameters; biases under it are counted but have no effect. */
+static ls_value norm_relu(ls_value x)
+{
+    return ls_relu(ls_instancenorm(x, 1e-5));
+}
+
+static ls_value residual(ls_step *s, ls_value x, int number)
+{
+    ls_value h;
+
+    ls_scope_push(s, "res%d", number);
+    h = norm_relu(conv_reflect(s, x, "conv1", 256, 3));
+    h = ls_instancenorm(conv_reflect(s, h, "conv2", 256, 3), 1e-5);
+    ls_scope_pop(s);
+    return ls_add(x, h);
+}
+
+static ls_value generator(ls_step *s, const char *name, ls_value x, int64_t blocks)
+{
+    ls_scope_push(s, "%s", name);
+    x = norm_relu(conv_reflect(s, x, "in", 64, 7));
+    x = norm_relu(ls_conv(s, x, "down1", .out = 128, .kernel = 3, .stride = 2, .pad = 1, .init = INIT));
+    x = norm_relu(ls_conv(s, x, "down2", .out = 256, .kernel = 3, .stride = 2, .pad = 1, .init = INIT));
+    for (int i = 0; i < blocks; i++) x = residual(s, x, i);
+    x = norm_relu(ls_conv(s, ls_upsample2d(x, 2), "up1", .out = 128, .kernel = 3, .pad = 1, .init = INIT));
+    x = norm_relu(ls_conv(s, ls_upsample2d(x, 2), "up2", .out = 64, .kernel = 3, .pad = 1, .init = INIT));
+    x = ls_tanh(conv_reflect(s, x, "out", 3, 7));
+    ls_scope_pop(s);
+    return x;
+}
+
+/* One judgement per patch: (N, 1, size / 16, size / 16). */
+static ls_value discriminator(ls_step *s, const char *name, ls_value x)
+{
+    ls_scope_push(s, "%s", name);
+    for (int i = 0; i < 4; i++) {
+        char conv[8];
+        snprintf(conv, sizeof conv, "conv%d", i + 1);
+        x = ls_conv(s, x, conv, .out = 64 << i, .kernel = 4, .stride = 2, .pad = 1, .init = INIT);
+        x = ls_leaky_relu(i > 0 ? ls_instancenorm(x, 1e-5) : x, 0.2);
+    }
+    /* Padding of 1 and one more row and column of zeros at the top and left only. */
+    x = ls_conv(s, x, "conv5", .out = 1, .kernel = 4, .pads = {2, 2, 1, 1}, .init = INIT);
+    ls_scope_pop(s);
+    return x;
+}
+
+/* Mean squared distance of the judgement to `target` everywhere. */
+static ls_value judged(ls_step *s, ls_value verdict, double target)
+{
+    return ls_mse_loss(verdict, ls_constant(s, ls_value_shape(verdict), target));
+}
+
+static ls_value half_sum(ls_value a, ls_value b)
+{
+    return ls_scale(ls_add(a, b), 0.5);
+}
+
+/* The discriminator `name` learns to tell `real` from `fake`; returns its loss. */
+static ls_value train_discriminator(ls_step *s, ls_config *cfg, const char *name, const char *params,
+                                    ls_value real, ls_value fake)
+{
+    ls_value loss = half_sum(judged(s, discriminator(s, name, real), 1),
+                             judged(s, discriminator(s, name, ls_detach(fake)), 0));
+
+    ls_minimise(s, loss, params, ls_config_optimiser(cfg));
+    return loss;
+}
+
+static void build(ls_step *s, ls_config *cfg)
+{
+    int64_t size = ls_config_int(cfg, "model.size"), blocks = ls_config_int(cfg, "model.blocks");
+    ls_value a = ls_input(s, "a", LS_F32, LS_SHAPE(-1, 3, size, size));
+    ls_value b = ls_input(s, "b", LS_F32, LS_SHAPE(-1, 3, size, size));
+    ls_value fake_a, fake_b, identity, gan, cycle, loss_g, loss_da, loss_db;
+
+    ls_input_range(s, "a", -1, 1);
+    ls_input_range(s, "b", -1, 1);
+    identity = half_sum(ls_l1_loss(generator(s, "G_BA", a, blocks), a),
+                        ls_l1_loss(generator(s, "G_AB", b, blocks), b));
+    fake_b = generator(s, "G_AB", a, blocks);
+    fake_a = generator(s, "G_BA", b, blocks);
+    gan = half_sum(judged(s, discriminator(s, "D_B", fake_b), 1),
+                   judged(s, discriminator(s, "D_A", fake_a), 1));
+    cycle = half_sum(ls_l1_loss(generator(s, "G_BA", fake_b, blocks), a),
+                     ls_l1_loss(generator(s, "G_AB", fake_a, blocks), b));
+    loss_g = ls_add(gan, ls_add(ls_scale(cycle, ls_config_real(cfg, "model.lambda_cyc")),
+                                ls_scale(identity, ls_config_real(cfg, "model.lambda_id"))));
+    ls_minimise(s, loss_g, "G_AB.* G_BA.*", ls_config_optimiser(cfg));
+    loss_da = train_discriminator(s, cfg, "D_A", "D_A.*", a, fake_a);
+    loss_db = train_discriminator(s, cfg, "D_B", "D_B.*", b, fake_b);
+    ls_metric(s, "loss_g", loss_g);
+    ls_metric(s, "loss_gan", gan);
+    ls_metric(s, "loss_cycle", cycle);
+    ls_metric(s, "loss_identity", identity);
+    ls_metric(s, "loss_d", half_sum(loss_da, loss_db));
+}
+
+static const ls_setting settings[] = {
+    {"model.size", LS_SETTING_INT, 256, 32, 1024, NULL, "height and width; a multiple of 16"},
+    {"model.blocks", LS_SETTING_INT, 9, 0, 100, NULL, "residual blocks of a generator"},
+    {"model.lambda_cyc", LS_SETTING_REAL, 10, 0, 1e6, NULL, "weight of the cycle loss"},
+    {"model.lambda_id", LS_SETTING_REAL, 5, 0, 1e6, NULL, "weight of the identity loss"},
+    {NULL, 0, 0, 0, 0, NULL, NULL},
+};
+
+const ls_trial ls_trial_cyclegan = {
+    .name = "cyclegan",
+    .about = "CycleGAN at 256 x 256 (28,285,832 parameters); no replay buffer",
+    .networks = "G_AB G_BA D_A D_B",
+    .batch = 1,
+    .optimiser = {.rule = LS_ADAM, .lr = 2e-4, .beta1 = 0.5},
+    .settings = settings,
+    .build = build,
+};

@@ -1,0 +1,167 @@
+#!/usr/bin/python3
+"""Repeats steps written by torch_steps in PyTorch and compares losses and all variables.
+
+usage: compare_steps.py TORCH_STEPS [MODEL ...]   exit status 1 when a case disagrees.
+
+PyTorch runs twice, in fp32 and in fp64.  A ReLU near zero or a small Adam moment can amplify one rounding into a visible
+difference on either side, so ours is held against the fp64 run within the stated tolerance, and against the fp32 run within
+that tolerance plus fp32 PyTorch's own distance from fp64.
+Losses: relative difference.  Variables: norm of the difference over the norm of the variable's change since the start.
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+import torch
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from models import MODELS  # noqa: E402
+
+DTYPES = {"f32": np.float32, "i32": np.int32}
+
+
+class Adam:
+    """Adam in PyTorch's or TensorFlow's form, and plain SGD with momentum, over a list of named tensors."""
+
+    def __init__(self, rule, lr, beta1=0.9, beta2=0.999, eps=1e-8, momentum=0.0, form="torch"):
+        self.rule, self.lr, self.b1, self.b2, self.eps = rule, lr, beta1, beta2, eps
+        self.momentum, self.form, self.state, self.t = momentum, form, {}, {}
+
+    def step(self, named, group):
+        t = self.t[group] = self.t.get(group, 0) + 1
+        for name, w, g in named:
+            if self.rule == "sgd":
+                v = self.state[name] = self.momentum * self.state.get(name, torch.zeros_like(w)) + g
+                w.sub_(self.lr * v)
+                continue
+            m, v = self.state.get(name, (torch.zeros_like(w), torch.zeros_like(w)))
+            m, v = self.b1 * m + (1 - self.b1) * g, self.b2 * v + (1 - self.b2) * g * g
+            self.state[name] = (m, v)
+            if self.form == "tf":
+                w.sub_(self.lr * (1 - self.b2 ** t) ** 0.5 / (1 - self.b1 ** t) * m / (v.sqrt() + self.eps))
+            else:
+                w.sub_(self.lr / (1 - self.b1 ** t) * m / (v.sqrt() / (1 - self.b2 ** t) ** 0.5 + self.eps))
+
+
+class Record:
+    def __init__(self, folder, double=False):
+        self.double = double
+        with open(os.path.join(folder, "index.json")) as f:
+            self.index = json.load(f)
+        self.data = np.memmap(os.path.join(folder, "data.bin"), dtype=np.uint8, mode="r")
+
+    def get(self, name):
+        e = self.index[name]
+        n = int(np.prod(e["shape"], dtype=np.int64)) if e["shape"] else 1
+        d = np.frombuffer(self.data, DTYPES[e["dtype"]], n, e["offset"])
+        t = torch.from_numpy(d.copy().reshape(e["shape"]))
+        return t.double() if self.double and t.dtype == torch.float32 else t
+
+    def names(self, prefix):
+        return [n[len(prefix):] for n in self.index if n.startswith(prefix)]
+
+
+def is_state_of_optimiser(name):
+    return name.startswith("optimizer.") or name.split(".")[-2] in ("sgd", "adam")
+
+
+def repeat(model, record, steps, optimiser):
+    """Returns the losses per step and the variables after the last one."""
+    p = {n: record.get("init/" + n) for n in record.names("init/") if not is_state_of_optimiser(n)}
+    trained = [n for n in p if not n.rsplit(".", 1)[-1].startswith("running_")]
+    for n in trained:
+        p[n].requires_grad_(True)
+    losses = []
+    for i in range(steps):
+        x = {n: record.get(f"{i}/in/{n}") for n in record.names(f"{i}/in/")}
+        x.update({n: record.get(f"{i}/draw/{n}") for n in record.names(f"{i}/draw/")})
+        step = {}
+        for item in MODELS[model](p, x):
+            parts = item if isinstance(item, list) else [item]
+            grads = []
+            for loss, prefixes, metric in parts:  # all gradients of a group of losses before any update
+                names = [n for n in trained if any(n.startswith(q) for q in prefixes)]
+                g = torch.autograd.grad(loss, [p[n] for n in names], retain_graph=True)
+                grads.append((metric, names, g))
+                step[metric] = loss.item()
+            with torch.no_grad():
+                for metric, names, g in grads:
+                    optimiser.step([(n, p[n], gi) for n, gi in zip(names, g)], metric)
+        losses.append(step)
+    return losses, p
+
+
+# Biases in front of a batch norm have a gradient of exactly zero; what is computed is rounding noise.  They have no effect on any
+# result and are left out.
+def without_effect(model):
+    if model in ("cosmogan", "dcgan-d", "dcgan-g"):
+        return {f"G.h{i}.bias" for i in range(4)} | {f"D.h{i}.bias" for i in (1, 2, 3)}
+    return set()
+
+
+# name, device, settings, optimiser, tolerance of losses, of variables.  Adam runs with a larger epsilon: with 1e-8 its first
+# steps are lr * sign(gradient), and the sign of a gradient near zero is noise.
+CASES = [
+    ("mnist", "ref", ["batch.per_rank=8"], dict(rule="sgd", lr=0.01, momentum=0.5), 1e-5, 1e-4),
+    ("mnist", "cpu", ["batch.per_rank=64"], dict(rule="sgd", lr=0.01, momentum=0.5), 1e-5, 1e-4),
+    ("mnist-keras", "cpu", ["batch.per_rank=32", "optimizer.lr=0.001", "optimizer.eps=1e-3"],
+     dict(rule="adam", lr=0.001, eps=1e-3, form="tf"), 1e-5, 1e-3),
+    ("resnet18-cifar", "cpu", ["batch.per_rank=32", "optimizer.name=sgd", "optimizer.lr=1e-4", "optimizer.momentum=0.9"],
+     dict(rule="sgd", lr=1e-4, momentum=0.9), 1e-3, 5e-2),
+    ("cosmogan", "cpu", ["batch.per_rank=4", "model.size=64", "optimizer.lr=1e-5", "optimizer.eps=1e-3"],
+     dict(rule="adam", lr=1e-5, beta1=0.5, eps=1e-3, form="tf"), 1e-3, 5e-2),
+    ("wgan-gp", "ref", ["batch.per_rank=8", "optimizer.eps=1e-3"], dict(rule="adam", lr=1e-4, eps=1e-3), 1e-5, 1e-3),
+    ("wgan-gp", "cpu", ["batch.per_rank=32", "optimizer.eps=1e-3"], dict(rule="adam", lr=1e-4, eps=1e-3), 1e-5, 1e-3),
+    ("aae", "cpu", ["batch.per_rank=4", "model.points=64", "optimizer.eps=1e-3"],
+     dict(rule="adam", lr=1e-4, eps=1e-3), 1e-4, 1e-2),
+]
+
+
+def worst_loss(a, b):
+    return max(abs(x[m] - y[m]) / max(abs(y[m]), 1e-2) for x, y in zip(a, b) for m in y)
+
+
+def worst_variable(a, b, start, skip):
+    """The largest distance between a and b relative to how far b moved, and where."""
+    worst, where = 0.0, "-"
+    for n in b:
+        moved = (b[n] - start[n]).norm().item()
+        d = (a[n].double() - b[n].double()).norm().item() / max(moved, 1e-6)
+        if n not in skip and not d <= worst:
+            worst, where = d, n
+    return worst, where
+
+
+def run_case(tool, case, steps=20):
+    model, device, settings, optimiser, loss_tol, var_tol = case
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([tool, model, device, str(steps), folder] + settings, check=True)
+        runs = {}
+        for name, double in (("fp32", False), ("fp64", True)):
+            losses, p = repeat(model, Record(folder, double), steps, Adam(**optimiser))
+            runs[name] = losses, {n: t.detach() for n, t in p.items()}
+        record = Record(folder)
+        exact = runs["fp64"]
+        ours = ([{m: record.get(f"{i}/out/{m}").item() for m in step} for i, step in enumerate(exact[0])],
+                {n: record.get("final/" + n) for n in exact[1]})
+        start, skip = {n: record.get("init/" + n) for n in exact[1]}, without_effect(model)
+
+        def distance(a, b):
+            return worst_loss(a[0], b[0]), worst_variable(a[1], b[1], start, skip)
+
+        to_exact, to_fp32, theirs = distance(ours, exact), distance(ours, runs["fp32"]), distance(runs["fp32"], exact)
+        ok = (to_exact[0] <= loss_tol and to_exact[1][0] <= var_tol and to_fp32[0] <= loss_tol + theirs[0]
+              and to_fp32[1][0] <= 2 * (var_tol + theirs[1][0]))
+        print(f"{'ok    ' if ok else 'FAILED'} {model} on {device}, {steps} steps, {len(start)} variables: "
+              f"losses {to_exact[0]:.1e} from fp64 (allowed {loss_tol:.0e}), {to_fp32[0]:.1e} from fp32; "
+              f"variables {to_exact[1][0]:.1e} in {to_exact[1][1]} (allowed {var_tol:.0e}), {to_fp32[1][0]:.1e}; "
+              f"fp32 PyTorch itself {theirs[0]:.1e}, {theirs[1][0]:.1e}", flush=True)
+        return ok
+
+
+if __name__ == "__main__":
+    chosen = [c for c in CASES if len(sys.argv) < 3 or c[0] in sys.argv[2:]]
+    sys.exit(0 if all([run_case(sys.argv[1], c) for c in chosen]) else 1)

@@ -1,0 +1,150 @@
+"""The built-in models in PyTorch, written over a dict of named tensors.
+
+Names, shapes and formulas are those of src/trials; the same definitions serve the comparison of numbers
+(compare_steps.py) and of speed (bench/compare_torch.py).  `p` maps parameter and buffer names to tensors, `x` maps
+inputs and injected random draws to tensors.  Each model returns [(loss, parameter prefixes it trains), ...] in the
+order in which the updates happen, as generators where an update must come before the next loss is built.
+"""
+import torch
+import torch.nn.functional as F
+
+
+def bn(p, name, h):
+    return F.batch_norm(h, p[name + ".running_mean"], p[name + ".running_var"], p[name + ".weight"],
+                        p[name + ".bias"], training=True, momentum=0.1, eps=1e-5)
+
+
+def linear(p, name, h):
+    return F.linear(h, p[name + ".weight"], p[name + ".bias"])
+
+
+def mnist(p, x, drop=False):
+    h = F.conv2d(x["image"], p["conv1.weight"], p["conv1.bias"])
+    h = F.relu(F.max_pool2d(h, 2))
+    h = F.conv2d(h, p["conv2.weight"], p["conv2.bias"])
+    if drop:
+        h = F.dropout2d(h, 0.5)
+    h = F.relu(F.max_pool2d(h, 2))
+    h = F.relu(linear(p, "fc1", h.flatten(1)))
+    if drop:
+        h = F.dropout(h, 0.5)
+    yield F.cross_entropy(linear(p, "fc2", h), x["label"].long()), [""], "loss"
+
+
+def mnist_keras(p, x, drop=False):
+    h = F.relu(F.conv2d(x["image"], p["conv1.weight"], p["conv1.bias"]))
+    h = F.relu(F.conv2d(h, p["conv2.weight"], p["conv2.bias"]))
+    h = F.max_pool2d(h, 2)
+    if drop:
+        h = F.dropout(h, 0.25)
+    h = F.relu(linear(p, "fc1", h.flatten(1)))
+    if drop:
+        h = F.dropout(h, 0.5)
+    yield F.cross_entropy(linear(p, "fc2", h), x["label"].long()), [""], "loss"
+
+
+def resnet18(p, x, drop=False):
+    stem = p["conv1.weight"].shape[2]
+    if stem == 7:
+        h = F.conv2d(x["image"], p["conv1.weight"], stride=2, padding=3)
+        h = F.max_pool2d(F.relu(bn(p, "bn1", h), inplace=True), 3, 2, 1)
+    else:
+        h = F.relu(bn(p, "bn1", F.conv2d(x["image"], p["conv1.weight"], padding=1)), inplace=True)
+    for stage in range(1, 5):
+        for block in range(2):
+            n = f"layer{stage}.{block}."
+            s = 2 if stage > 1 and block == 0 else 1
+            g = F.relu(bn(p, n + "bn1", F.conv2d(h, p[n + "conv1.weight"], stride=s, padding=1)), inplace=True)
+            g = bn(p, n + "bn2", F.conv2d(g, p[n + "conv2.weight"], padding=1))
+            if n + "downsample.0.weight" in p:
+                h = bn(p, n + "downsample.1", F.conv2d(h, p[n + "downsample.0.weight"], stride=s))
+            h = F.relu(g + h, inplace=True)
+    yield F.cross_entropy(linear(p, "fc", h.mean((2, 3))), x["label"].long()), [""], "loss"
+
+
+def dcgan_generator(p, z):
+    h = linear(p, "G.h0", z)
+    side = int((h.shape[1] // 512) ** 0.5)
+    h = F.relu(bn(p, "G.bn0", h.view(-1, 512, side, side)))
+    for i in range(1, 5):
+        # The adjoint of a 5x5 stride-2 convolution padded 1 before and 2 after: drop 1 row and column at the top and
+        # left, 2 at the bottom and right, of the full result (2 * side + 3).
+        h = F.conv_transpose2d(h, p[f"G.h{i}.weight"], p[f"G.h{i}.bias"], stride=2)[:, :, 1:-2, 1:-2]
+        h = F.relu(bn(p, f"G.bn{i}", h)) if i < 4 else torch.tanh(h)
+    return h
+
+
+def dcgan_discriminator(p, h):
+    for i in range(4):
+        h = F.conv2d(F.pad(h, (1, 2, 1, 2)), p[f"D.h{i}.weight"], p[f"D.h{i}.bias"], stride=2)
+        if i > 0:
+            h = bn(p, f"D.bn{i}", h)
+        h = F.leaky_relu(h, 0.2)
+    return linear(p, "D.h4", h.flatten(1))
+
+
+def bce(logits, target):
+    return F.binary_cross_entropy_with_logits(logits, torch.full_like(logits, target))
+
+
+def dcgan_d(p, x, drop=False):
+    loss = bce(dcgan_discriminator(p, x["real"]), 1.0) + bce(dcgan_discriminator(p, x["fake"]), 0.0)
+    yield loss, ["D."], "d_loss"
+
+
+def dcgan_g(p, x, drop=False):
+    yield F.mse_loss(dcgan_generator(p, x["z"]), x["target"]), ["G."], "g_loss"
+
+
+def cosmogan(p, x, drop=False):
+    """Simultaneous: both losses from one forward pass, both gradients before either update."""
+    fake = dcgan_generator(p, x["z"])
+    d_real, d_fake = dcgan_discriminator(p, x["image"]), dcgan_discriminator(p, fake)
+    flip = float(x["flip"].item() < 0.01) if "flip" in x else 0.0
+    d_loss = bce(d_real, 1.0 - flip) + bce(d_fake, flip)
+    yield [(d_loss, ["D."], "d_loss"), (bce(d_fake, 1.0), ["G."], "g_loss")]
+
+
+def mlp(p, prefix, h, n=5):
+    for i in range(1, n + 1):
+        h = linear(p, f"{prefix}.fc{i}", h)
+        if i < n:
+            h = F.relu(h)
+    return h
+
+
+def critic_loss(p, x, code):
+    noise, mix = x["noise"], x["mix"]
+    between = (noise + mix * (code - noise)).detach().requires_grad_(True)
+    loss = mlp(p, "D", code).mean() - mlp(p, "D", noise).mean()
+    g, = torch.autograd.grad(mlp(p, "D", between).sum(), between, create_graph=True)
+    norm = (g.square().sum(1) + 1e-12).sqrt()
+    return loss + 10.0 * (norm - 1).square().mean()
+
+
+def wgan_gp(p, x, drop=False):
+    yield critic_loss(p, x, x["code"]), ["D."], "loss_d"
+
+
+def aae(p, x, drop=False):
+    """Sequential: the critic's update comes before the second loss is built."""
+    cloud = x["cloud"]
+    h = cloud
+    for i in range(1, 6):
+        h = F.conv1d(h, p[f"E.conv{i}.weight"], p[f"E.conv{i}.bias"])
+        if i < 5:
+            h = F.relu(h)
+    h = F.relu(linear(p, "E.fc", h.amax(2) if h.shape[2] == 1 else h.max(2)[0]))
+    code = linear(p, "E.mu", h) + torch.exp(0.5 * linear(p, "E.logvar", h)) * x["eps"]
+    yield critic_loss(p, x, code.detach()), ["D."], "loss_d"
+    made = mlp(p, "G", code).view(-1, 3, cloud.shape[2])
+    d = (cloud[:, :, :, None] - made[:, :, None, :]).square().sum(1)
+    rec = d.min(2)[0].sum() + d.min(1)[0].sum()
+    yield 0.5 * rec - mlp(p, "D", code).mean(), ["E.", "G."], "loss_eg"
+
+
+MODELS = {
+    "mnist": mnist, "mnist-keras": mnist_keras, "resnet18": resnet18, "resnet18-cifar": resnet18,
+    "resnet18-cifar-stem": resnet18, "dcgan-d": dcgan_d, "dcgan-g": dcgan_g, "cosmogan": cosmogan,
+    "wgan-gp": wgan_gp, "aae": aae,
+}

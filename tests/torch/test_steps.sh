@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# Losses and weights of 20 steps against PyTorch, from the same initial weights, inputs and random draws.
+set -eu
+python=/usr/bin/python3
+if ! "$python" -c 'import torch, numpy' 2>/dev/null; then
+    echo "skipped: python3-torch is not installed (scripts/setup test installs it)"
+    exit 77
+fi
+export OPENBLAS_CORETYPE=${OPENBLAS_CORETYPE:-} OMP_WAIT_POLICY=PASSIVE
+exec "$python" tests/torch/compare_steps.py "$LS_BUILD_DIR/tests/torch/torch_steps"
