@@ -58,7 +58,7 @@ V_INLINE void wide_tile(const int t, const int nv, const int sw, const lsi_few *
         V_UNROLL
         for (int p = 0; p < t; p++) {
             V_UNROLL
-            for (int v = 0; v < nv; v++) acc[p][v] = v_max(acc[p][v], v_zero());
+            for (int v = 0; v < nv; v++) acc[p][v] = v_max(v_zero(), acc[p][v]);
         }
     } else if (f->act == LSI_ACT_LEAKY) {
         V_UNROLL

@@ -37,7 +37,7 @@ static inline int64_t lsi_pixel_stride(ls_layout layout)
 static inline float lsi_act(float v, lsi_conv_act act, float slope)
 {
     switch (act) {
-    case LSI_ACT_RELU: return v > 0 ? v : 0;
+    case LSI_ACT_RELU: return v < 0 ? 0 : v; /* NaN stays NaN */
     case LSI_ACT_LEAKY: return v > 0 ? v : slope * v;
     case LSI_ACT_TANH: return tanhf(v);
     case LSI_ACT_NONE: break;

@@ -78,5 +78,7 @@ const lsi_cpu_entry lsi_cpu_entries[] = {
     {&ls_op_reduce_max_grad, lsi_plan_reduce_max_grad},
     {&ls_op_chamfer, lsi_plan_chamfer},
     {&ls_op_chamfer_grad, lsi_plan_chamfer_grad},
+    {&ls_op_attention, lsi_plan_attention},
+    {&ls_op_attention_grad, lsi_plan_attention},
     {NULL, NULL},
 };

@@ -56,6 +56,8 @@ LSI_DECLARE_PLANNER(lsi_plan_reduce_max);
 LSI_DECLARE_PLANNER(lsi_plan_reduce_max_grad);
 LSI_DECLARE_PLANNER(lsi_plan_chamfer);
 LSI_DECLARE_PLANNER(lsi_plan_chamfer_grad);
+/* attention.c: f32, plain. */
+LSI_DECLARE_PLANNER(lsi_plan_attention);
 /* reorder.c: plain <-> C16, every type. */
 LSI_DECLARE_PLANNER(lsi_plan_reorder);
 /* plan_conv.c, plan_matmul.c: f32; the implementation is chosen by measurement. */

@@ -76,6 +76,7 @@ LSI_INLINE vf v_div(vf a, vf b)
 {
     return _mm512_div_ps(a, b);
 }
+/* Where either is NaN, b: so v_max(v_zero(), x) is a ReLU that lets NaN pass. */
 LSI_INLINE vf v_max(vf a, vf b)
 {
     return _mm512_max_ps(a, b);
@@ -259,7 +260,7 @@ LSI_INLINE vf v_tanh(vf a)
 LSI_INLINE vf v_act(vf a, lsi_conv_act act, float slope)
 {
     switch (act) {
-    case LSI_ACT_RELU: return v_max(a, v_zero());
+    case LSI_ACT_RELU: return v_max(v_zero(), a);
     case LSI_ACT_LEAKY: return v_select_gt(a, v_zero(), a, v_mul(a, v_set1(slope)));
     case LSI_ACT_TANH: return v_tanh(a);
     case LSI_ACT_NONE: break;
