@@ -223,6 +223,37 @@ static void test_all_cases(void)
         printf("%-8s %5lld products\n", lsi_gemm_impls[i]->name, (long long)runs[i]);
 }
 
+/* A product so large that its result may be written past the caches. */
+static void test_large_result(void)
+{
+    enum { M = 66001, N = 64, K = 3 };
+    lsi_gemm_problem p = {
+        .m = M, .n = N, .k = K, .lda = M, .ldb = N, .ldc = N, .trans_a = true, .batch = 1, .threads = 2};
+    float *a = floats(M * K), *b = floats(K * N), *c = floats(M * N);
+    uint32_t seed = 6;
+
+    for (int i = 0; i < M * K; i++) a[i] = random_value(&seed);
+    for (int i = 0; i < K * N; i++) b[i] = random_value(&seed);
+    for (int impl = 0; lsi_gemm_impls[impl]; impl++) {
+        double worst = 0;
+        if (!lsi_gemm_impls[impl]->applicable(&p)) continue;
+        const size_t bytes = lsi_gemm_impls[impl]->scratch ? lsi_gemm_impls[impl]->scratch(&p) : 0;
+        void *scratch = ls_alloc(LS_MEM_TEST, bytes);
+        REQUIRE(scratch != NULL);
+        memset(c, 0xff, sizeof(float) * M * N);
+        lsi_gemm_impls[impl]->run(&p, a, b, c, NULL, scratch);
+        for (int64_t i = 0; i < M * N; i++) {
+            const double e = fabs((double)c[i] - element(&p, a, b, i / N, i % N));
+            if (!(e <= worst)) worst = e;
+        }
+        CHECK_NEAR(worst, 0, 1.2e-7 * 16);
+        ls_free(scratch);
+    }
+    ls_free(a);
+    ls_free(b);
+    ls_free(c);
+}
+
 /* A column of B with unit stride, a shared B, and the call that chooses by itself. */
 static void test_default(void)
 {
@@ -254,6 +285,7 @@ static void test_default(void)
 int main(void)
 {
     CHECK_RUN(test_all_cases);
+    CHECK_RUN(test_large_result);
     CHECK_RUN(test_default);
     return CHECK_DONE();
 }
