@@ -5,7 +5,7 @@ static double eval(double a, double b, const double *p)
 {
     (void)b;
     (void)p;
-    return a > 0 ? a : 0;
+    return a < 0 ? 0 : a; /* NaN stays NaN: a ReLU must not hide a broken number */
 }
 
 static void grad(ls_grad_call *c)

@@ -283,6 +283,7 @@ static const value_case cases[] = {
     {"square", ls_square, {1, {3}}, mixed, 3, {4, 0.25, 0}},
     {"abs", ls_abs, {1, {4}}, mixed, 4, {2, 0.5, 0, 0.5}},
     {"sign", ls_sign, {1, {6}}, with_nan, 6, {1, 1, NAN, 1, 1, -1}},
+    {"relu", ls_relu, {1, {6}}, with_nan, 6, {1, 3, NAN, 2, 2, 0}},
     {"sign of zero", ls_sign, {1, {4}}, mixed, 4, {-1, -1, 0, 1}},
     {"maximum, NaN on either side", maximum_next, {1, {6}}, with_nan, 5, {3, NAN, NAN, 2, 2}},
     {"minimum, NaN on either side", minimum_next, {1, {6}}, with_nan, 5, {1, NAN, NAN, 2, -1}},

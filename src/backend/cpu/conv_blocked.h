@@ -35,10 +35,17 @@ typedef struct lsi_weight_block {
 } lsi_weight_block;
 
 void lsi_weights_fwd(const lsi_conv_kernels *k, const lsi_weight_block *b, int64_t co_b, int64_t ci_b);
-void lsi_weights_dx(const lsi_weight_block *b, int64_t co_b, int64_t ci_b);
-/* The way back for gradients: dw (co, ci, taps) from blocks [ci][co] at from + t * from_tap. */
-void lsi_weights_from_blocks(const lsi_conv_kernels *k, const float *from, int64_t from_tap, float *dw,
-                             int64_t ci, int64_t taps, int64_t co_b, int64_t ci_b);
+void lsi_weights_dx(const lsi_conv_kernels *k, const lsi_weight_block *b, int64_t co_b, int64_t ci_b);
+/* The way back for gradients: dw (co, ci, taps) from blocks [ci][co] at from + t * from_tap; taps with
+ * used[t] == 0 become zero (used NULL: all are there). */
+typedef struct lsi_dw_block {
+    float *dw;
+    int64_t ci, taps;
+    const unsigned char *used;
+} lsi_dw_block;
+
+void lsi_weights_from_blocks(const lsi_conv_kernels *k, const float *from, int64_t from_tap,
+                             const lsi_dw_block *b, int64_t co_b, int64_t ci_b);
 
 /* Floor and ceiling of a / b for b > 0 and any a. */
 static inline int64_t lsi_div_floor(int64_t a, int64_t b)

@@ -212,7 +212,7 @@ static void reorder_weights(const gather *g, int thread, int n_threads)
         if (g->p->pass == LSI_CONV_FWD)
             lsi_weights_fwd(g->k, &b, pb, rb);
         else
-            lsi_weights_dx(&b, rb, pb);
+            lsi_weights_dx(g->k, &b, rb, pb);
     }
 }
 

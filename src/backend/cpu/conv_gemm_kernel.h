@@ -174,6 +174,22 @@ static void transpose_in(const float *s, int64_t s_row, float *const t[16])
     }
 }
 
+static void transpose_cols(const float *s, int64_t s_row, int cols, float *const *t)
+{
+    for (int bi = 0; bi < 16; bi += VW) {
+        for (int bj = 0; bj < cols; bj += VW) {
+            const int n = cols - bj < VW ? cols - bj : VW;
+            vf r[VW];
+            V_UNROLL
+            for (int i = 0; i < VW; i++) r[i] = v_load_n(s + (bi + i) * s_row + bj, n);
+            v_transpose(r);
+            V_UNROLL
+            for (int j = 0; j < VW; j++)
+                if (j < n && t[bj + j]) v_store(t[bj + j] + bi, r[j]);
+        }
+    }
+}
+
 static void transpose_out(const float *const s[16], float *t, int64_t t_row)
 {
     for (int bi = 0; bi < 16; bi += VW) {

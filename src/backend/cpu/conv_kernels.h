@@ -74,6 +74,8 @@ typedef struct lsi_conv_kernels {
     void (*finish)(float *c, int64_t rows, int64_t c_row, const float *bias, lsi_conv_act act, float slope);
     /* t[j][i] = s[i * s_row + j] for i, j < 16; t rows are contiguous lines given one by one. */
     void (*transpose_in)(const float *s, int64_t s_row, float *const t[16]);
+    /* The same for columns j < cols <= 16 only; nothing beyond them is read.  A NULL t[j] is left out. */
+    void (*transpose_cols)(const float *s, int64_t s_row, int cols, float *const *t);
     /* t[i * t_row + j] = s[j][i]: the way back. */
     void (*transpose_out)(const float *const s[16], float *t, int64_t t_row);
 

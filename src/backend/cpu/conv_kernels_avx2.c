@@ -12,6 +12,7 @@ const lsi_conv_kernels lsi_conv_kernels_avx2 = {
     .gemm_outer = gemm_outer,
     .finish = finish,
     .transpose_in = transpose_in,
+    .transpose_cols = transpose_cols,
     .transpose_out = transpose_out,
     .wino_fill = wino_fill,
     .wino = {&wino_4x4_3x3, &wino_6_3, &wino_4_5},

@@ -110,7 +110,8 @@ static void finish_pair(const job *j, int64_t block_i, int64_t o, const float *s
 {
     const lsi_wino *w = j->w;
     const int q2 = w->from.phases * w->from.phases;
-    const int64_t plane = j->go * j->gi * LSI_BLOCK, taps = (int64_t)w->p->kh * w->p->kw;
+    const int64_t plane = j->go * j->gi * LSI_BLOCK;
+    const lsi_dw_block b = {.dw = w->a->w, .ci = w->p->ci, .taps = (int64_t)w->p->kh * w->p->kw};
     float raw[36 * LSI_BLOCK], unused[LSI_LINE];
 
     for (int q = 0; q < q2; q++) {
@@ -124,7 +125,7 @@ static void finish_pair(const job *j, int64_t block_i, int64_t o, const float *s
             w->t->dw(sums + q * LSI_BLOCK + k * LSI_LINE, plane, g);
         }
     }
-    lsi_weights_from_blocks(w->k, raw, LSI_BLOCK, w->a->w, w->p->ci, taps, o, block_i);
+    lsi_weights_from_blocks(w->k, raw, LSI_BLOCK, &b, o, block_i);
 }
 
 static void groups_region(int thread, int n_threads, void *arg)

@@ -1,16 +1,17 @@
 /* conv_wino_gather.c: Winograd forward and gradient of the input.
  *
  * Three steps: pixels to points (v), weights to points (u), per point a product of v and u over channels (m)
- * and back to pixels.  Which of v and u is made once for all depends on which is larger.  With few channels u
- * is shared and every thread takes its tiles in chunks whose v and m stay in its second-level cache; with
- * many channels v is shared and every thread makes u for one chunk of produced channels at a time, so that
- * the fourfold larger transformed weights never go to memory. */
+ * and back to pixels.  Normally u is made once for all, and every thread takes its tiles in chunks whose v
+ * and m stay in cache.  With few tiles and many channels it is the other way round: v is made for all tiles,
+ * and every thread makes u for one chunk of produced channels at a time, so that the fourfold larger
+ * transformed weights never go to memory. */
 #include "backend/cpu/conv_wino.h"
 
 #include "base/parallel.h"
 
-#define V_CHUNK_BYTES  (400 * 1024)
-#define U_SHARED_BYTES (4 * 1024 * 1024)
+#define V_CHUNK_BYTES (544 * 1024)
+#define U_LARGE_BYTES (32 * 1024 * 1024)
+#define FEW_TILES     96
 
 typedef struct job {
     const lsi_wino *w;
@@ -25,23 +26,24 @@ typedef struct job {
     int64_t *n_terms;       /* [point] */
 } job;
 
-static int64_t round_up(int64_t n, int64_t unit)
+/* Tiles per chunk: as many as keep v near the second-level cache; more when u comes from memory, since u is
+ * read once per chunk. */
+static int64_t choose_tiles(const lsi_wino *w, int64_t u_bytes)
 {
-    return lsi_div_ceil(n, unit) * unit;
+    const int64_t strip = w->points * w->rb * LSI_LINE * (int64_t)sizeof(float) * w->k->rows_max;
+    const int64_t strips = u_bytes > U_LARGE_BYTES ? 4 : lsi_min64(2, V_CHUNK_BYTES / strip);
+
+    return lsi_max64(1, strips) * w->k->rows_max;
 }
 
 static void job_init(job *j, const lsi_wino *w)
 {
-    const int64_t rows = w->k->rows_max;
-    const int64_t v_tile = w->points * w->rb * LSI_LINE * (int64_t)sizeof(float);
     const int64_t u_bytes = w->points * w->rb * w->pb * LSI_BLOCK * (int64_t)sizeof(float);
 
     memset(j, 0, sizeof *j);
     j->w = w;
-    j->v_shared = u_bytes > U_SHARED_BYTES;
-    j->tile_n = lsi_max64(1, lsi_min64(8, V_CHUNK_BYTES / (v_tile * rows))) * rows;
-    if (j->v_shared) j->tile_n = lsi_max64(j->tile_n, round_up(56, rows));
-    j->tile_n = lsi_max64(1, lsi_min64(j->tile_n, w->tiles));
+    j->v_shared = w->tiles <= FEW_TILES && w->tiles < w->pb * LSI_LINE;
+    j->tile_n = lsi_max64(1, lsi_min64(choose_tiles(w, u_bytes), w->tiles));
     j->v_tiles = j->v_shared ? w->tiles : j->tile_n;
     j->v_plane = lsi_wino_plane(w->rb * j->v_tiles * LSI_LINE);
     j->m_plane = lsi_wino_plane(w->k->blocks_max * j->tile_n * LSI_LINE);
@@ -131,7 +133,7 @@ static void transform_filters(const job *j, int64_t pv, int64_t rb, float *u)
     if (w->p->pass == LSI_CONV_FWD)
         lsi_weights_fwd(w->k, &b, block, rb);
     else
-        lsi_weights_dx(&b, rb, block);
+        lsi_weights_dx(w->k, &b, rb, block);
     for (int q = 0; q < q2; q++) {
         const float *g[LSI_WINO_MAX_TAPS];
         float *to = u + (rb * q2 + q) * LSI_LINE * row + (pv - chunk * w->k->blocks_max) * LSI_LINE;

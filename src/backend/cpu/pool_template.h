@@ -138,7 +138,7 @@ LSI_INLINE void max_window(const lsi_pool *p, const float *x, float *y, uint8_t 
         for (int ky = sy.lo; ky < sy.hi; ky++)
             for (int kx = sx.lo; kx < sx.hi; kx++)
                 v_contest(&best, &at, v_load(from + (ky * p->w + kx) * 16), v_set1((float)(ky * kw + kx)));
-        v_store(y + half, p->relu ? v_max(best, v_zero()) : best);
+        v_store(y + half, p->relu ? v_max(v_zero(), best) : best);
         v_store_bytes(index + half, at, LSI_VL);
     }
 }
@@ -189,7 +189,7 @@ LSI_INLINE void max_run(const lsi_pool *p, const float *x, float *y, uint8_t *in
         for (int kx = sx.lo; kx < sx.hi; kx++)
             v_contest(&best, &at, v_load_stride(from + ky * p->w + kx, p->sw, n),
                       v_set1((float)(ky * p->kw + kx)));
-    if (p->relu) best = v_max(best, v_zero());
+    if (p->relu) best = v_max(v_zero(), best);
     v_store_upto(y + ox, best, n);
     v_store_bytes(index + ox, at, n < LSI_VL ? n : LSI_VL);
 }

@@ -1,3 +1,4 @@
+/* tune.c: a list of remembered choices, its file, and the stopwatch. */
 #include "backend/cpu/tune.h"
 
 #include <errno.h>

@@ -41,6 +41,11 @@ LSI_INLINE void v_store(float *p, vf a)
 {
     _mm512_storeu_ps(p, a);
 }
+/* Past the caches; p is aligned to the vector.  The writer ends with v_stream_done. */
+LSI_INLINE void v_stream(float *p, vf a)
+{
+    _mm512_stream_ps(p, a);
+}
 /* The first n (0..LSI_VL) elements; the others are read as zero and not touched. */
 LSI_INLINE vf v_load_n(const float *p, int64_t n)
 {
@@ -71,6 +76,7 @@ LSI_INLINE vf v_div(vf a, vf b)
 {
     return _mm512_div_ps(a, b);
 }
+/* Where either is NaN, b: so v_max(v_zero(), x) is a ReLU that lets NaN pass. */
 LSI_INLINE vf v_max(vf a, vf b)
 {
     return _mm512_max_ps(a, b);
@@ -127,6 +133,10 @@ LSI_INLINE vf v_load(const float *p)
 LSI_INLINE void v_store(float *p, vf a)
 {
     _mm256_storeu_ps(p, a);
+}
+LSI_INLINE void v_stream(float *p, vf a)
+{
+    _mm256_stream_ps(p, a);
 }
 LSI_INLINE __m256i v_mask_(int64_t n)
 {
@@ -207,6 +217,12 @@ LSI_INLINE vf v_scale2(vf a, vf k)
 #error "vec.h needs AVX-512 or AVX2 with FMA"
 #endif
 
+/* Makes streamed stores visible before whatever the thread does next. */
+LSI_INLINE void v_stream_done(void)
+{
+    _mm_sfence();
+}
+
 /* e^a to 2 ulp, with the limits 0 and infinity; NaN stays NaN.  a = k ln 2 + r, and a polynomial for e^r,
  * |r| <= ln 2 / 2. */
 LSI_INLINE vf v_exp(vf a)
@@ -244,7 +260,7 @@ LSI_INLINE vf v_tanh(vf a)
 LSI_INLINE vf v_act(vf a, lsi_conv_act act, float slope)
 {
     switch (act) {
-    case LSI_ACT_RELU: return v_max(a, v_zero());
+    case LSI_ACT_RELU: return v_max(v_zero(), a);
     case LSI_ACT_LEAKY: return v_select_gt(a, v_zero(), a, v_mul(a, v_set1(slope)));
     case LSI_ACT_TANH: return v_tanh(a);
     case LSI_ACT_NONE: break;

@@ -207,7 +207,7 @@ LSI_INLINE vf v_softplus(vf a)
 {
     const vf tail = v_log1p(v_exp(v_sub(v_zero(), v_abs(a))));
 
-    return v_add(v_max(a, v_zero()), tail);
+    return v_add(v_max(v_zero(), a), tail);
 }
 
 LSI_INLINE vf v_gelu(vf a)
@@ -235,7 +235,7 @@ LSI_INLINE vf v_leaky_grad(vf dy, vf y, vf slope)
 LSI_INLINE vf v_graph_act(vf a, ls_act act, float slope)
 {
     switch (act) {
-    case LS_ACT_RELU: return v_max(a, v_zero());
+    case LS_ACT_RELU: return v_max(v_zero(), a);
     case LS_ACT_LEAKY: return v_select_gt(a, v_zero(), a, v_mul(a, v_set1(slope)));
     case LS_ACT_TANH: return v_tanh(a);
     case LS_ACT_GELU: return v_gelu(a);

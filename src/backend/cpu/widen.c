@@ -1,3 +1,4 @@
+/* widen.c: conversions around a kernel that knows only f32. */
 #include "backend/cpu/widen.h"
 
 #include <string.h>
