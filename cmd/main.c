@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/parallel.h"
 #include "base/text.h"
 #include "cli.h"
 
@@ -74,6 +75,7 @@ int main(int argc, char **argv)
         printf("lockstep %s\n", LS_VERSION);
         return CLI_DONE;
     }
+    ls_parallel_settle(argv);
     c = find(argv[1]);
     return c != NULL ? run_command(c, argc - 2, argv + 2) : unknown_command(argv[1]);
 }

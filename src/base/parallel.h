@@ -30,10 +30,15 @@ int ls_parallel_cores(void);
 /* Threads for a process that shares the machine with `local_ranks` - 1 others: LOCKSTEP_THREADS or
  * OMP_NUM_THREADS when set, else cores / local_ranks, at least 1. */
 int ls_parallel_default_threads(int local_ranks);
-/* Spinning at barriers is right when every thread has a core of its own and disastrous otherwise:
- * call once, before the first region, with the number of threads of all ranks on this machine.
- * OpenMP reads its policy when the process is loaded: a launcher calls this before it starts its ranks, and
- * they inherit the policy by OMP_WAIT_POLICY, which is never overwritten. */
+/* For the start of main(), before any other thread.  Threads that wait for others spin; by default OpenMP
+ * lets them do so for milliseconds, which makes a training step several times slower as soon as anything else
+ * runs on the machine.  It reads its settings when the process is loaded, so where the user's environment has
+ * none (OMP_WAIT_POLICY, GOMP_SPINCOUNT), this adds one and starts the program again in its place; otherwise
+ * it returns. */
+void ls_parallel_settle(char **argv);
+/* Spinning is right when every thread has a core of its own and disastrous otherwise: call once, before the
+ * first region, with the number of threads of all ranks on this machine.  A launcher calls it before it
+ * starts ranks, which inherit the policy by their environment; what the user has set there stays. */
 void ls_parallel_set_wait_policy(int threads_on_machine);
 /* "openmp" or "pthread". */
 const char *ls_parallel_name(void);

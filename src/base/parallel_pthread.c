@@ -20,11 +20,11 @@
 
 #include "lockstep/status.h"
 
-#define SPINS_ALONE  20000 /* about a quarter of a millisecond: longer than the gap between two kernels */
-#define SPINS_SHARED 0     /* somebody else needs the core */
+#define SPINS_ALONE  3000 /* some tens of microseconds: longer than the gap between two kernels */
+#define SPINS_SHARED 0    /* somebody else needs the core */
 #define MAX_THREADS  1024
 
-static atomic_int spins = 1000;
+static atomic_int spins = SPINS_ALONE;
 
 /* --- a word that threads wait on --- */
 
@@ -197,6 +197,12 @@ void ls_parallel_barrier(int thread, int n_threads)
     } else {
         event_wait(&r->phase, phase);
     }
+}
+
+/* Our own pool starts with a short spin and needs no environment. */
+void ls_parallel_settle(char **argv)
+{
+    (void)argv;
 }
 
 void lsi_parallel_apply_wait_policy(int oversubscribed)

@@ -14,9 +14,18 @@ static void pack_wide(const lsi_few *f, int64_t group, int64_t n_groups, float *
                         to[o] = f->w[(g * group + o) * f->w_o + i * f->w_i + ky * f->w_y + kx * f->w_x];
 }
 
+enum { WIDE_STREAM_FLOATS = 4 << 20 };
+
+/* What the tiles of one row share. */
+typedef struct wide_line {
+    int64_t ky_lo, ky_hi; /* filter rows that see the map and not only zeros above or below it */
+    int64_t x_row, x_plane;
+    bool stream; /* store past the caches */
+} wide_line;
+
 /* One stretch of `t` pixels; t, nv and sw are constants where this is inlined.  `y` is the first pixel's
  * line. */
-V_INLINE void wide_tile(const int t, const int nv, const int sw, const lsi_few *f, const padded *x,
+V_INLINE void wide_tile(const int t, const int nv, const int sw, const lsi_few *f, const wide_line *x,
                         const float *src, const float *w, const float *bias, float *y)
 {
     const int64_t plane = f->ho * f->wo * 16, kw = f->kw, dw = f->dw;
@@ -29,12 +38,13 @@ V_INLINE void wide_tile(const int t, const int nv, const int sw, const lsi_few *
         for (int p = 0; p < t; p++) acc[p][v] = b;
     }
     for (int64_t i = 0; i < f->n_thin; i++) {
-        for (int64_t ky = 0; ky < f->kh; ky++) {
-            const float *row = src + i * x->plane + ky * f->dh * x->row;
-            for (int64_t kx = 0; kx < kw; kx++, row += dw, w += nv * VW) {
+        for (int64_t ky = x->ky_lo; ky < x->ky_hi; ky++) {
+            const float *row = src + i * x->x_plane + ky * f->dh * x->x_row;
+            const float *wr = w + (i * f->kh + ky) * kw * nv * VW;
+            for (int64_t kx = 0; kx < kw; kx++, row += dw, wr += nv * VW) {
                 vf wv[WIDE_NV];
                 V_UNROLL
-                for (int v = 0; v < nv; v++) wv[v] = v_load(w + v * VW);
+                for (int v = 0; v < nv; v++) wv[v] = v_load(wr + v * VW);
                 V_UNROLL
                 for (int p = 0; p < t; p++) {
                     const vf xv = v_set(row[p * sw]);
@@ -60,16 +70,21 @@ V_INLINE void wide_tile(const int t, const int nv, const int sw, const lsi_few *
     V_UNROLL
     for (int p = 0; p < t; p++) {
         V_UNROLL
-        for (int v = 0; v < nv; v++) v_store(y + p * 16 + vector_at(v, plane), acc[p][v]);
+        for (int v = 0; v < nv; v++) {
+            if (x->stream)
+                v_stream(y + p * 16 + vector_at(v, plane), acc[p][v]);
+            else
+                v_store(y + p * 16 + vector_at(v, plane), acc[p][v]);
+        }
     }
 }
 
-typedef void (*wide_fn)(const lsi_few *f, const padded *x, const float *src, const float *w,
+typedef void (*wide_fn)(const lsi_few *f, const wide_line *x, const float *src, const float *w,
                         const float *bias, float *y);
 
 #define WIDE(t, nv, sw)                                                                                      \
-    static void wide_##t##_##nv##_##sw(const lsi_few *f, const padded *x, const float *src, const float *w,  \
-                                       const float *bias, float *y)                                          \
+    static void wide_##t##_##nv##_##sw(const lsi_few *f, const wide_line *x, const float *src,               \
+                                       const float *w, const float *bias, float *y)                          \
     {                                                                                                        \
         wide_tile(t, nv, sw, f, x, src, w, bias, y);                                                         \
     }
@@ -107,7 +122,7 @@ static size_t to_wide_floats(const lsi_few *f)
 }
 
 /* The lines of row oy in one group of channels. */
-static void wide_row(const lsi_few *f, const padded *x, const float *src, int nv, const float *w,
+static void wide_row(const lsi_few *f, const wide_line *x, const float *src, int nv, const float *w,
                      const float *bias, float *y)
 {
     const int64_t n_tiles = (f->wo + WIDE_T - 1) / WIDE_T;
@@ -122,21 +137,35 @@ static void wide_row(const lsi_few *f, const padded *x, const float *src, int nv
     }
 }
 
+/* Rows so many and aligned that nobody will find them in a cache are written past the caches; tanh reads its
+ * row again, so not then. */
+static bool wide_streams(const lsi_few *f)
+{
+    return f->n * f->n_wide * f->ho * f->wo >= WIDE_STREAM_FLOATS && f->act != LSI_ACT_TANH &&
+           (uintptr_t)f->wide % 64 == 0;
+}
+
 static void to_wide(const lsi_few *f, int64_t lo, int64_t hi, float *scratch)
 {
     const int nv = wide_nv(f);
     const int64_t group = nv * VW, taps = f->n_thin * f->kh * f->kw, plane = f->ho * f->wo;
     float *buffer = scratch + lsi_few_weights(f);
+    wide_line line = {.stream = wide_streams(f)};
 
     if (lo < hi) pack_wide(f, group, f->n_wide / group, scratch);
     for (int64_t u = lo; u < hi; u++) {
         const int64_t sample = u / f->n_bands, first = u % f->n_bands * f->band,
                       end = min64(first + f->band, f->ho);
         const padded x = pad_rows(f, sample, first, end - first, buffer);
+        line.x_row = x.row;
+        line.x_plane = x.plane;
         for (int64_t g = 0; g < f->n_wide / group; g++)
-            for (int64_t oy = first; oy < end; oy++)
-                wide_row(f, &x, x.data + (oy - first) * f->sh * x.row, nv, scratch + g * group * taps,
+            for (int64_t oy = first; oy < end; oy++) {
+                lsi_conv_valid(oy * f->sh - f->pt, f->dh, f->hi, f->kh, &line.ky_lo, &line.ky_hi);
+                wide_row(f, &line, x.data + (oy - first) * f->sh * x.row, nv, scratch + g * group * taps,
                          f->bias ? f->bias + g * group : NULL,
                          f->wide + ((sample * f->n_wide / 16 + g * group / 16) * plane + oy * f->wo) * 16);
+            }
     }
+    v_stream_done();
 }

@@ -6,8 +6,9 @@
 
 #include "backend/cpu/conv.h"
 
-/* The output positions [*lo, *hi) of 0..n_out whose input position o*stride + offset lies in 0..n_in-1, where
- * `offset` is k*dilation - padding of one filter tap.  Empty ranges have *lo == *hi. */
+/* The positions o of [*lo, *hi), within 0..n_out, for which o*stride + offset lies in 0..n_in-1: the outputs
+ * that a filter tap with `offset` = k*dilation - padding serves.  Empty ranges have *lo == *hi.  With the
+ * roles of output and tap exchanged it gives the taps that an output uses. */
 static inline void lsi_conv_valid(int64_t offset, int64_t stride, int64_t n_in, int64_t n_out, int64_t *lo,
                                   int64_t *hi)
 {

@@ -15,8 +15,10 @@ enum {
     VL = LSI_VL,
     MR = GEMM_MR,
     NR = 2 * LSI_VL,
-    KC = 256,
+    KC = 384,
     NC = 16 * NR,
+    STREAM_FLOATS = 4 << 20,
+    AHEAD = 8,          /* rows of B fetched in advance */
     A_FLOATS = KC * VL, /* one panel of A: MR <= VL rows, stored VL apart */
     B_FLOATS = KC * NC,
 };
@@ -61,26 +63,54 @@ static void pack_a(const lsi_gemm_block *g, int64_t m, int64_t rows, int64_t l, 
         pack_transposed(g->a + m * p->lda + l, p->lda, rows, k, dst, VL);
 }
 
-/* One panel: columns n.. of B, `cols` <= NR of them. */
-static void pack_b(const lsi_gemm_block *g, int64_t n, int64_t cols, int64_t l, int64_t k, float *dst)
+/* One panel of one slice of k: columns n.. of B, `cols` <= NR of them. */
+static void pack_panel(const lsi_gemm_problem *p, const float *b, int64_t cols, int64_t k, float *dst)
 {
-    const lsi_gemm_problem *p = g->p;
-
     for (int64_t half = 0; half < NR; half += VL) {
         const int64_t left = cols - half <= 0 ? 0 : cols - half < VL ? cols - half : VL;
         if (p->trans_b)
-            pack_transposed(g->b + (n + half) * p->ldb + l, p->ldb, left, k, dst + half, NR);
+            pack_transposed(b + half * p->ldb, p->ldb, left, k, dst + half, NR);
         else
-            pack_copied(g->b + l * p->ldb + n + half, p->ldb, left, k, dst + half, NR);
+            pack_copied(b + half, p->ldb, left, k, dst + half, NR);
+    }
+}
+
+/* Columns [n, n_end) as panels of NR columns and k rows.  Stored rows of B are long, so they are read a few
+ * at a time over all panels: each is then a forward stream in one page at a time. */
+static void pack_b(const lsi_gemm_block *g, int64_t n, int64_t n_end, int64_t l, int64_t k, float *dst)
+{
+    const lsi_gemm_problem *p = g->p;
+    const int64_t slice = p->trans_b ? k : 8;
+
+    for (int64_t s = 0; s < k; s += slice) {
+        const int64_t rows = k - s < slice ? k - s : slice;
+        for (int64_t j = n; j < n_end; j += NR) {
+            const float *from = g->b + (p->trans_b ? j * p->ldb + l + s : (l + s) * p->ldb + j);
+            pack_panel(p, from, n_end - j < NR ? n_end - j : NR, rows, dst + (j - n) * k + s * NR);
+        }
     }
 }
 
 /* --- the tile in registers --- */
 
-/* mr and nv are compile-time constants wherever this is inlined, so acc lives in registers.  Overwrites C, or
- * adds to it. */
+/* What becomes of a tile: it replaces what C holds, is added to it, or replaces it past the caches (full,
+ * aligned vectors only), which spares reading lines that are about to be overwritten. */
+typedef enum tile_end { TILE_SET, TILE_ADD, TILE_STREAM } tile_end;
+
+LSI_INLINE void end_vector(float *to, vf v, tile_end end)
+{
+    if (end == TILE_SET) {
+        v_store(to, v);
+    } else if (end == TILE_ADD) {
+        v_store(to, v_add(v, v_load(to)));
+    } else {
+        v_stream(to, v);
+    }
+}
+
+/* mr and nv are compile-time constants wherever this is inlined, so acc lives in registers. */
 LSI_INLINE void tile(const int mr, const int nv, int64_t k, const float *a, const float *b, int64_t ldb,
-                     float *c, int64_t ldc, int64_t cols, bool add)
+                     float *c, int64_t ldc, int64_t cols, tile_end end)
 {
     vf acc[MR][2];
 
@@ -102,12 +132,12 @@ LSI_INLINE void tile(const int mr, const int nv, int64_t k, const float *a, cons
     V_UNROLL
     for (int i = 0; i < mr; i++) {
         float *to = c + i * ldc;
-        if (nv > 1) v_store(to, add ? v_add(acc[i][0], v_load(to)) : acc[i][0]);
+        if (nv > 1) end_vector(to, acc[i][0], end);
         to += (nv - 1) * VL;
         if (last == VL)
-            v_store(to, add ? v_add(acc[i][nv - 1], v_load(to)) : acc[i][nv - 1]);
+            end_vector(to, acc[i][nv - 1], end);
         else
-            v_store_n(to, add ? v_add(acc[i][nv - 1], v_load_n(to, last)) : acc[i][nv - 1], last);
+            v_store_n(to, end == TILE_ADD ? v_add(acc[i][nv - 1], v_load_n(to, last)) : acc[i][nv - 1], last);
     }
 }
 
@@ -126,13 +156,13 @@ static void finish_tile(const lsi_gemm_block *g, int64_t m, int64_t rows, int64_
 }
 
 typedef void (*tile_fn)(int64_t k, const float *a, const float *b, int64_t ldb, float *c, int64_t ldc,
-                        int64_t cols, bool add);
+                        int64_t cols, tile_end end);
 
 #define TILE(mr, nv)                                                                                         \
     static void tile_##mr##x##nv(int64_t k, const float *a, const float *b, int64_t ldb, float *c,           \
-                                 int64_t ldc, int64_t cols, bool add)                                        \
+                                 int64_t ldc, int64_t cols, tile_end end)                                    \
     {                                                                                                        \
-        tile(mr, nv, k, a, b, ldb, c, ldc, cols, add);                                                       \
+        tile(mr, nv, k, a, b, ldb, c, ldc, cols, end);                                                       \
     }
 /* clang-format off */
 #define TILES(mr) TILE(mr, 1) TILE(mr, 2)
@@ -154,17 +184,28 @@ static const tile_fn tiles[MR + 1][2] = {
 
 /* --- loops over blocks --- */
 
+/* Whether C is written once, is too large to be found in a cache by whoever reads it next, and is aligned. */
+static bool wants_stream(const lsi_gemm_block *g)
+{
+    const lsi_gemm_problem *p = g->p;
+
+    return p->m * p->n >= STREAM_FLOATS && p->n % VL == 0 && p->ldc % VL == 0 &&
+           (uintptr_t)g->c % sizeof(vf) == 0;
+}
+
 /* All rows against columns [n, n_end) and one block of k. */
 static void rows_times_panels(const lsi_gemm_block *g, int64_t n, int64_t n_end, int64_t l, int64_t k,
                               bool direct, float *a_pack, float *b_pack)
 {
     const lsi_gemm_problem *p = g->p;
     const bool finish = l + k >= p->k && (g->bias || p->act != LSI_ACT_NONE);
+    const tile_end end = p->accumulate || l > 0                    ? TILE_ADD
+                         : k >= p->k && !finish && wants_stream(g) ? TILE_STREAM
+                                                                   : TILE_SET;
 
-    for (int64_t j = n; j < n_end; j += NR) {
-        const int64_t cols = n_end - j < NR ? n_end - j : NR;
-        if (!direct || cols < NR) pack_b(g, j, cols, l, k, b_pack + (j - n) * k);
-    }
+    const int64_t in_place_end = direct ? n_end - (n_end - n) % NR : n; /* whole panels only */
+
+    pack_b(g, in_place_end, n_end, l, k, b_pack);
     /* The rows are shared out evenly over the tiles: 16 rows are 8 + 8, not 14 + 2. */
     const int64_t rows = g->m_hi - g->m_lo, n_tiles = (rows + MR - 1) / MR;
     for (int64_t t = 0; t < n_tiles; t++) {
@@ -172,10 +213,10 @@ static void rows_times_panels(const lsi_gemm_block *g, int64_t n, int64_t n_end,
         pack_a(g, i, mr, l, k, a_pack);
         for (int64_t j = n; j < n_end; j += NR) {
             const int64_t cols = n_end - j < NR ? n_end - j : NR;
-            const bool in_place = direct && cols == NR;
-            tiles[mr][cols > VL](k, a_pack, in_place ? g->b + l * p->ldb + j : b_pack + (j - n) * k,
-                                 in_place ? p->ldb : NR, g->c + i * p->ldc + j, p->ldc, cols,
-                                 p->accumulate || l > 0);
+            const bool in_place = j < in_place_end;
+            tiles[mr][cols > VL](k, a_pack,
+                                 in_place ? g->b + l * p->ldb + j : b_pack + (j - in_place_end) * k,
+                                 in_place ? p->ldb : NR, g->c + i * p->ldc + j, p->ldc, cols, end);
             if (finish) finish_tile(g, i, mr, j, cols);
         }
     }
@@ -197,6 +238,7 @@ static void packed_block(const lsi_gemm_block *g)
             l += KC;
         } while (l < p->k);
     }
+    v_stream_done();
 }
 
 /* --- dot products along k --- */

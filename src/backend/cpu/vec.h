@@ -41,6 +41,11 @@ LSI_INLINE void v_store(float *p, vf a)
 {
     _mm512_storeu_ps(p, a);
 }
+/* Past the caches; p is aligned to the vector.  The writer ends with v_stream_done. */
+LSI_INLINE void v_stream(float *p, vf a)
+{
+    _mm512_stream_ps(p, a);
+}
 /* The first n (0..LSI_VL) elements; the others are read as zero and not touched. */
 LSI_INLINE vf v_load_n(const float *p, int64_t n)
 {
@@ -129,6 +134,10 @@ LSI_INLINE void v_store(float *p, vf a)
 {
     _mm256_storeu_ps(p, a);
 }
+LSI_INLINE void v_stream(float *p, vf a)
+{
+    _mm256_stream_ps(p, a);
+}
 LSI_INLINE __m256i v_mask_(int64_t n)
 {
     return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
@@ -207,6 +216,12 @@ LSI_INLINE vf v_scale2(vf a, vf k)
 #else
 #error "vec.h needs AVX-512 or AVX2 with FMA"
 #endif
+
+/* Makes streamed stores visible before whatever the thread does next. */
+LSI_INLINE void v_stream_done(void)
+{
+    _mm_sfence();
+}
 
 /* e^a to 2 ulp, with the limits 0 and infinity; NaN stays NaN.  a = k ln 2 + r, and a polynomial for e^r,
  * |r| <= ln 2 / 2. */
