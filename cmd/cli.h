@@ -9,6 +9,8 @@
 /* Exit codes (docs/cli.md). */
 enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
 
+#define CLI_MAX_THREADS 1024
+
 /* Which commands an option belongs to. */
 enum { CLI_PLAN = 1, CLI_BENCH = 2, CLI_INFO = 4 };
 

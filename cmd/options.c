@@ -115,6 +115,9 @@ static ls_status check_complete(const cli_command *c, const cli_args *args, ls_e
     if (args->help) return LS_OK;
     if (c->bit != CLI_INFO && args->model == NULL)
         return ls_fail(err, LS_INVALID, "which model?  `lockstep info` lists them");
+    if (args->threads > CLI_MAX_THREADS)
+        return ls_fail(err, LS_INVALID, "--threads %d: more than %d make no sense", args->threads,
+                       CLI_MAX_THREADS);
     if (args->ranks > 1)
         return ls_fail(err, LS_INVALID, "-n %d: this version runs on one rank only", args->ranks);
     return LS_OK;

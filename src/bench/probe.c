@@ -102,7 +102,11 @@ ls_status ls_probe_machine(int threads, ls_probe *out, ls_err *err)
     void *data = ls_alloc(LS_MEM_TUNE, READ_BYTES);
     int per_round = LSI_FMA_C;
 
-    if (fma == NULL || read == NULL || data == NULL || threads > MAX_THREADS) {
+    if (threads < 1 || threads > MAX_THREADS) {
+        st = ls_fail(err, LS_INVALID, "probe: 1 to %d threads, not %d", MAX_THREADS, threads);
+        goto out;
+    }
+    if (fma == NULL || read == NULL || data == NULL) {
         st = ls_fail(err, LS_NOMEM, "probe: no memory");
         goto out;
     }

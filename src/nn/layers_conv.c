@@ -86,7 +86,7 @@ static ls_value convolve(ls_step *s, ls_value x, const char *full, ls_conv_args 
     w = lsi_variable(s, full, "weight", LS_VAR_PARAM, LS_F32,
                      one_d ? LS_SHAPE(a.out, in.dim[1] / a.groups, a.kernel_w)
                            : LS_SHAPE(a.out, in.dim[1] / a.groups, a.kernel_h, a.kernel_w),
-                     lsi_init_weight(a.init, fan_in, (double)(a.out / a.groups) * taps));
+                     lsi_init_weight(a.init, fan_in, (double)a.out * taps));
     if (one_d) w = ls_reshape(w, LS_SHAPE(a.out, in.dim[1] / a.groups, 1, a.kernel_w));
     return lsi_add_bias(s, ls_conv2d(x, w, attr), full, 1, a.no_bias, a.init, fan_in);
 }

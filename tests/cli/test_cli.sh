@@ -93,6 +93,8 @@ run 2 bench mnist --steps=zero
 says err "no positive number"
 run 2 bench mnist --threads 1.5
 says err "no whole number"
+run 2 bench mnist --threads 1000000
+says err "--threads 1000000"
 run 2 bench mnist --json=yes
 says err "takes no value"
 run 2 bench mnist optimizer.lrr=1
