@@ -22,7 +22,7 @@ typedef struct dump {
     size_t offset;
 } dump;
 
-static void die(const ls_err *err)
+LS_NORETURN static void die(const ls_err *err)
 {
     fprintf(stderr, "torch_steps: %s\n", err->text);
     exit(1);
