@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Whole training steps, ours against PyTorch, interleaved in one run; ratio = PyTorch's time / our time.
 
-usage: bench/compare_torch.py [--build build] [--rounds 7] [--seconds 1.5] [--threads 2] [--json FILE] [ROW ...]
+usage: bench/compare_torch.py [--build build] [--rounds 7] [--seconds 1.5] [--threads 2] [--python PYTHON] [--json FILE] [ROW ...]
 
 Each round runs PyTorch for a while, then Lockstep; a row's figure is the median of the rounds' ratios, with the smallest and the
 largest beside it.  PyTorch is tuned: its thread count is set, OpenBLAS is told the processor, malloc keeps its pages, gradients
@@ -85,10 +85,10 @@ def worker(model, folder, threads, optimiser, lr):
 
 
 class Torch:
-    def __init__(self, model, folder, threads, optimiser, lr):
-        env = dict(os.environ, **TUNED, OMP_NUM_THREADS=str(threads))
+    def __init__(self, args, model, folder, optimiser, lr):
+        env = dict(os.environ, **TUNED, OMP_NUM_THREADS=str(args.threads))
         self.process = subprocess.Popen(
-            ["/usr/bin/python3", os.path.abspath(__file__), "--worker", model, folder, str(threads), optimiser, str(lr)],
+            [args.python, os.path.abspath(__file__), "--worker", model, folder, str(args.threads), optimiser, str(lr)],
             env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def run(self, layout, seconds):
@@ -112,7 +112,7 @@ def compare(args, name):
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([os.path.join(args.build, "tests", "torch", "torch_steps"), model, "cpu", "1", folder] + settings,
                        check=True)
-        torch = Torch(model, folder, args.threads, optimiser, lr)
+        torch = Torch(args, model, folder, optimiser, lr)
         layouts = {layout: min(torch.run(layout, args.seconds) for _ in range(2)) for layout in ("nchw", "nhwc")}
         layout = min(layouts, key=layouts.get)
         torch.run(layout, args.seconds)
@@ -141,6 +141,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=1.5)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--python", default="/usr/bin/python3", help="the Python that has PyTorch")
     parser.add_argument("--json")
     parser.add_argument("rows", nargs="*", metavar="ROW", help="of: " + " ".join(ROWS))
     args = parser.parse_args()

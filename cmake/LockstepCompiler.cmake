@@ -6,6 +6,7 @@ add_library(ls_compiler INTERFACE)
 target_compile_options(ls_compiler INTERFACE
     -Wall -Wextra -Wconversion
     -ffp-contract=off -fno-math-errno -fno-semantic-interposition
+    -fmacro-prefix-map=${CMAKE_SOURCE_DIR}/= # messages name src/trials/vit.c, wherever it was built
     $<$<BOOL:${LS_WERROR}>:-Werror>)
 target_compile_definitions(ls_compiler INTERFACE _GNU_SOURCE)
 target_compile_features(ls_compiler INTERFACE c_std_17)

@@ -9,6 +9,8 @@
 /* Exit codes (docs/cli.md). */
 enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
 
+#define CLI_MAX_THREADS 1024
+
 /* Which commands an option belongs to. */
 enum { CLI_PLAN = 1, CLI_BENCH = 2, CLI_INFO = 4 };
 
@@ -19,7 +21,7 @@ typedef struct cli_args {
     const char *device;
     int threads, ranks, steps;
     double seconds;
-    bool json, help, profile, list_settings;
+    bool json, help, profile, list_settings, tune;
 } cli_args;
 
 typedef struct cli_command {

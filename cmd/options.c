@@ -32,6 +32,8 @@ static const option options[] = {
     {"--steps", NULL, INT, FIELD(steps), CLI_BENCH, "N", "timed steps (default: as many as fit --seconds)"},
     {"--seconds", NULL, REAL, FIELD(seconds), CLI_BENCH, "S", "time to measure for (default 5)"},
     {"--profile", NULL, FLAG, FIELD(profile), CLI_BENCH, NULL, "time per kind of op and per node"},
+    {"--tune", NULL, FLAG, FIELD(tune), CLI_PLAN, NULL,
+     "time kernels and show the ones that training would use"},
     {"--settings", NULL, FLAG, FIELD(list_settings), CLI_PLAN | CLI_BENCH, NULL,
      "list the model's settings and stop"},
     {"--json", NULL, FLAG, FIELD(json), CLI_PLAN | CLI_BENCH | CLI_INFO, NULL,
@@ -113,6 +115,9 @@ static ls_status check_complete(const cli_command *c, const cli_args *args, ls_e
     if (args->help) return LS_OK;
     if (c->bit != CLI_INFO && args->model == NULL)
         return ls_fail(err, LS_INVALID, "which model?  `lockstep info` lists them");
+    if (args->threads > CLI_MAX_THREADS)
+        return ls_fail(err, LS_INVALID, "--threads %d: more than %d make no sense", args->threads,
+                       CLI_MAX_THREADS);
     if (args->ranks > 1)
         return ls_fail(err, LS_INVALID, "-n %d: this version runs on one rank only", args->ranks);
     return LS_OK;

@@ -1,5 +1,6 @@
 /* plan.c: `lockstep plan`: the compiled step, its arithmetic and its memory, without running it. */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/text.h"
 #include "bench/flops.h"
@@ -84,6 +85,8 @@ int cli_plan(const cli_args *args)
     ls_status st;
     int rc = CLI_DONE;
 
+    /* A listing must not take long: without being asked, take each op's first kernel. */
+    if (!args->tune) setenv("LOCKSTEP_TUNE", "off", 0);
     st = args->list_settings ? cli_experiment_configure(&x, args, &err) : cli_experiment_open(&x, args, &err);
     if (st != LS_OK) {
         rc = cli_fail("plan", &err);

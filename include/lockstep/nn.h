@@ -40,8 +40,12 @@ ls_status ls_step_status(const ls_step *s, ls_err *err);
  * be built with it. */
 ls_graph *ls_step_graph_take(ls_step *s);
 
-/* What comes next is at this line of the trial; returns s.  The macros below call it. */
-ls_step *ls_step_at(ls_step *s, const char *file, int line);
+/* A line of a trial.  The macros below hand it on, so that an error can name the line. */
+typedef struct ls_at {
+    const char *file;
+    int line;
+} ls_at;
+#define LS_AT      ((ls_at){__FILE__, __LINE__})
 #define LS_HERE(v) ls_value_at((v), __FILE__, __LINE__)
 
 /* Names made until the matching pop begin with this text and a dot; scopes nest. */
@@ -51,9 +55,8 @@ void ls_scope_pop(ls_step *s);
 /* -- inputs --------------------------------------------------------------------------------------------- */
 
 /* An input the host writes before a step; a dimension of -1 is the local batch.  The name is not scoped. */
-ls_value ls_input_at(ls_step *s, const char *name, ls_dtype dtype, ls_shape shape);
-#define ls_input(s, name, dtype, shape)                                                                      \
-    ls_input_at(ls_step_at((s), __FILE__, __LINE__), (name), (dtype), (shape))
+ls_value ls_input_at(ls_step *s, ls_at at, const char *name, ls_dtype dtype, ls_shape shape);
+#define ls_input(s, name, dtype, shape) ls_input_at((s), LS_AT, (name), (dtype), (shape))
 /* What made-up data for the input look like: uniform in [lo, hi), whole numbers for integer inputs.  Inputs
  * without a range are filled with standard normal numbers (integers: zeros). */
 void ls_input_range(ls_step *s, const char *name, double lo, double hi);
@@ -62,8 +65,10 @@ ls_value ls_constant(ls_step *s, ls_shape shape, double value);
 /* The step's random key, an input "rng" i32 (4) made on first use; see ls_step_write_rng. */
 ls_value ls_random_key(ls_step *s);
 /* Draws, new in every step; dimension 0 counts samples, -1 is the local batch. */
-ls_value ls_draw_normal(ls_step *s, const char *name, ls_shape shape, double stddev);
-ls_value ls_draw_uniform(ls_step *s, const char *name, ls_shape shape); /* in [0, 1) */
+ls_value ls_draw_normal_at(ls_step *s, ls_at at, const char *name, ls_shape shape, double stddev);
+#define ls_draw_normal(s, name, shape, stddev) ls_draw_normal_at((s), LS_AT, (name), (shape), (stddev))
+ls_value ls_draw_uniform_at(ls_step *s, ls_at at, const char *name, ls_shape shape); /* in [0, 1) */
+#define ls_draw_uniform(s, name, shape) ls_draw_uniform_at((s), LS_AT, (name), (shape))
 
 /* -- initial values --------------------------------------------------------------------------------------
  * Which distribution a layer's weights start from; the bias starts from a constant (`bias`, 0 unless set)
@@ -90,9 +95,8 @@ typedef struct ls_init_rule {
 #define ls_init_const(a)              LS_INIT_RULE(LS_HOW_CONST, a, 0)
 
 /* A parameter of its own: the current version of the one called `name`, made on first use. */
-ls_value ls_parameter_at(ls_step *s, const char *name, ls_shape shape, ls_init_rule init);
-#define ls_parameter(s, name, shape, init)                                                                   \
-    ls_parameter_at(ls_step_at((s), __FILE__, __LINE__), (name), (shape), (init))
+ls_value ls_parameter_at(ls_step *s, ls_at at, const char *name, ls_shape shape, ls_init_rule init);
+#define ls_parameter(s, name, shape, init) ls_parameter_at((s), LS_AT, (name), (shape), (init))
 
 /* -- layers ---------------------------------------------------------------------------------------------- */
 
@@ -110,21 +114,19 @@ typedef struct ls_conv_args {
     bool no_bias;
     ls_init_rule init;
 } ls_conv_args;
-ls_value ls_conv_layer(ls_step *s, ls_value x, const char *name, ls_conv_args a);
-#define ls_conv(s, x, name, ...)                                                                             \
-    ls_conv_layer(ls_step_at((s), __FILE__, __LINE__), (x), (name), (ls_conv_args){__VA_ARGS__})
+ls_value ls_conv_layer(ls_step *s, ls_at at, ls_value x, const char *name, ls_conv_args a);
+#define ls_conv(s, x, name, ...) ls_conv_layer((s), LS_AT, (x), (name), (ls_conv_args){__VA_ARGS__})
 
 /* Transposed convolution, the adjoint of ls_conv with the same kernel, stride and padding:
  * x (N, C, H, W) -> (N, out, H', W'); weight (C, out / groups, KH, KW).  With `same`, H' = H * stride. */
-ls_value ls_conv_transpose_layer(ls_step *s, ls_value x, const char *name, ls_conv_args a);
+ls_value ls_conv_transpose_layer(ls_step *s, ls_at at, ls_value x, const char *name, ls_conv_args a);
 #define ls_conv_transpose(s, x, name, ...)                                                                   \
-    ls_conv_transpose_layer(ls_step_at((s), __FILE__, __LINE__), (x), (name), (ls_conv_args){__VA_ARGS__})
+    ls_conv_transpose_layer((s), LS_AT, (x), (name), (ls_conv_args){__VA_ARGS__})
 
 /* Over the last dimension: x (N, C, L), or (N, C, 1, L), which stays so and saves reshapes in a chain;
  * weight (out, C / groups, kernel).  `pad` and pads[1], pads[3] apply to L. */
-ls_value ls_conv1d_layer(ls_step *s, ls_value x, const char *name, ls_conv_args a);
-#define ls_conv1d(s, x, name, ...)                                                                           \
-    ls_conv1d_layer(ls_step_at((s), __FILE__, __LINE__), (x), (name), (ls_conv_args){__VA_ARGS__})
+ls_value ls_conv1d_layer(ls_step *s, ls_at at, ls_value x, const char *name, ls_conv_args a);
+#define ls_conv1d(s, x, name, ...) ls_conv1d_layer((s), LS_AT, (x), (name), (ls_conv_args){__VA_ARGS__})
 
 /* x (..., in) -> (..., out); weight (out, in), bias (out), as in PyTorch. */
 typedef struct ls_linear_args {
@@ -132,9 +134,8 @@ typedef struct ls_linear_args {
     bool no_bias;
     ls_init_rule init;
 } ls_linear_args;
-ls_value ls_linear_layer(ls_step *s, ls_value x, const char *name, ls_linear_args a);
-#define ls_linear(s, x, name, ...)                                                                           \
-    ls_linear_layer(ls_step_at((s), __FILE__, __LINE__), (x), (name), (ls_linear_args){__VA_ARGS__})
+ls_value ls_linear_layer(ls_step *s, ls_at at, ls_value x, const char *name, ls_linear_args a);
+#define ls_linear(s, x, name, ...) ls_linear_layer((s), LS_AT, (x), (name), (ls_linear_args){__VA_ARGS__})
 
 /* Per channel (dimension 1) of x (N, C) or (N, C, H, W): parameters weight and bias, buffers running_mean and
  * running_var.  Training steps normalise by the batch and advance the buffers, evaluation steps normalise by
@@ -146,26 +147,24 @@ typedef struct ls_batchnorm_args {
                           */
     bool zero_weight;    /* weight starts at 0 instead of 1 */
 } ls_batchnorm_args;
-ls_value ls_batchnorm_layer(ls_step *s, ls_value x, const char *name, ls_batchnorm_args a);
+ls_value ls_batchnorm_layer(ls_step *s, ls_at at, ls_value x, const char *name, ls_batchnorm_args a);
 #define ls_batchnorm(s, x, name, ...)                                                                        \
-    ls_batchnorm_layer(ls_step_at((s), __FILE__, __LINE__), (x), (name), (ls_batchnorm_args){__VA_ARGS__})
+    ls_batchnorm_layer((s), LS_AT, (x), (name), (ls_batchnorm_args){__VA_ARGS__})
 
 /* Per sample and channel of x (N, C, H, W); no parameters.  eps 0: 1e-5. */
 ls_value ls_instancenorm_layer(ls_value x, double eps);
 #define ls_instancenorm(x, eps) ls_instancenorm_layer(LS_HERE(x), (eps))
 
 /* Over the last dimension, parameters weight and bias.  eps 0: 1e-5. */
-ls_value ls_layernorm_layer(ls_step *s, ls_value x, const char *name, double eps);
-#define ls_layernorm(s, x, name, eps)                                                                        \
-    ls_layernorm_layer(ls_step_at((s), __FILE__, __LINE__), (x), (name), (eps))
+ls_value ls_layernorm_layer(ls_step *s, ls_at at, ls_value x, const char *name, double eps);
+#define ls_layernorm(s, x, name, eps) ls_layernorm_layer((s), LS_AT, (x), (name), (eps))
 
 /* Dropout with probability p of dropping; the kept values are scaled by 1/(1-p).  Identity in evaluation.
  * The name picks the random stream; a second call with the same name draws anew. */
-ls_value ls_drop_layer(ls_step *s, ls_value x, const char *name, double p, bool channels);
-#define ls_drop(s, x, name, p) ls_drop_layer(ls_step_at((s), __FILE__, __LINE__), (x), (name), (p), false)
+ls_value ls_drop_layer(ls_step *s, ls_at at, ls_value x, const char *name, double p, bool channels);
+#define ls_drop(s, x, name, p) ls_drop_layer((s), LS_AT, (x), (name), (p), false)
 /* The same for whole channels (dimension 1). */
-#define ls_drop_channels(s, x, name, p)                                                                      \
-    ls_drop_layer(ls_step_at((s), __FILE__, __LINE__), (x), (name), (p), true)
+#define ls_drop_channels(s, x, name, p) ls_drop_layer((s), LS_AT, (x), (name), (p), true)
 
 typedef struct ls_pool_args {
     int kernel;    /* must be given */
@@ -189,19 +188,18 @@ typedef struct ls_embedding_args {
     int64_t rows, width; /* must be given */
     ls_init_rule init;   /* the zero value is normal(1) here, as in PyTorch */
 } ls_embedding_args;
-ls_value ls_embedding_layer(ls_step *s, ls_value index, const char *name, ls_embedding_args a);
+ls_value ls_embedding_layer(ls_step *s, ls_at at, ls_value index, const char *name, ls_embedding_args a);
 #define ls_embedding(s, index, name, ...)                                                                    \
-    ls_embedding_layer(ls_step_at((s), __FILE__, __LINE__), (index), (name), (ls_embedding_args){__VA_ARGS__})
+    ls_embedding_layer((s), LS_AT, (index), (name), (ls_embedding_args){__VA_ARGS__})
 
 /* Multi-head self-attention, x (N, T, D) -> (N, T, D): layers name.qkv (3 D, D) and name.proj (D, D). */
 typedef struct ls_attention_args {
     int64_t heads; /* must divide D */
     ls_init_rule init;
 } ls_attention_args;
-ls_value ls_self_attention_layer(ls_step *s, ls_value x, const char *name, ls_attention_args a);
+ls_value ls_self_attention_layer(ls_step *s, ls_at at, ls_value x, const char *name, ls_attention_args a);
 #define ls_self_attention(s, x, name, ...)                                                                   \
-    ls_self_attention_layer(ls_step_at((s), __FILE__, __LINE__), (x), (name),                                \
-                            (ls_attention_args){__VA_ARGS__})
+    ls_self_attention_layer((s), LS_AT, (x), (name), (ls_attention_args){__VA_ARGS__})
 
 /* -- training -------------------------------------------------------------------------------------------- */
 
@@ -220,17 +218,16 @@ typedef struct ls_optimiser {
 /* Updates every parameter that matches one of the space-separated globs in `params` by the gradient of
  * `loss` (a scalar), and makes the updated versions current.  An error when a glob matches nothing, or when
  * the loss does not depend on the current version of a matched parameter.  Does nothing in evaluation. */
-void ls_minimise_at(ls_step *s, ls_value loss, const char *params, ls_optimiser o);
-#define ls_minimise(s, loss, params, ...)                                                                    \
-    ls_minimise_at(ls_step_at((s), __FILE__, __LINE__), (loss), (params), __VA_ARGS__)
+void ls_minimise_at(ls_step *s, ls_at at, ls_value loss, const char *params, ls_optimiser o);
+#define ls_minimise(s, loss, params, ...) ls_minimise_at((s), LS_AT, (loss), (params), __VA_ARGS__)
 
 /* The gradient of the sum of y with respect to x, as values that can be differentiated again. */
-ls_value ls_gradient_at(ls_value y, ls_value x);
-#define ls_gradient(y, x) ls_gradient_at(LS_HERE(y), (x))
+ls_value ls_gradient_at(ls_at at, ls_value y, ls_value x);
+#define ls_gradient(y, x) ls_gradient_at(LS_AT, (y), (x))
 
 /* The host reads `v` under `name` after each step (ls_plan_fetch). */
-void ls_metric_at(ls_step *s, const char *name, ls_value v);
-#define ls_metric(s, name, v) ls_metric_at(ls_step_at((s), __FILE__, __LINE__), (name), (v))
+void ls_metric_at(ls_step *s, ls_at at, const char *name, ls_value v);
+#define ls_metric(s, name, v) ls_metric_at((s), LS_AT, (name), (v))
 
 /* -- questions about a built step, also after its graph was taken -------------------------------------- */
 
@@ -251,15 +248,30 @@ void ls_step_write_rng(const ls_plan *p, uint64_t seed, uint32_t step, uint32_t 
 #endif
 
 /* -- the trial's line for ops that are not layers --------------------------------------------------------
- * A macro is not expanded again inside itself, so each of these calls the function of the same name.
- * Define LS_PLAIN_OPS to have the functions only (the layers themselves do: their line is the caller's). */
+ * A macro is not expanded again inside itself, so each of these calls the function of the same name.  Where
+ * there are several values, the line is recorded after all of them were evaluated: a value may be a call that
+ * has lines of its own, and C does not say which argument comes first.  Define LS_PLAIN_OPS to have the
+ * functions only (the layers themselves do: their line is the caller's). */
+static inline ls_value ls_at2(ls_at at, ls_value (*f)(ls_value, ls_value), ls_value a, ls_value b)
+{
+    return f(ls_value_at(a, at.file, at.line), b);
+}
+static inline ls_value ls_matmul_at(ls_at at, ls_value a, ls_value b, bool trans_a, bool trans_b)
+{
+    return ls_matmul(ls_value_at(a, at.file, at.line), b, trans_a, trans_b);
+}
+static inline ls_value ls_attention_at(ls_at at, ls_value q, ls_value k, ls_value v, double scale)
+{
+    return ls_attention(ls_value_at(q, at.file, at.line), k, v, scale);
+}
+
 #ifndef LS_PLAIN_OPS
-#define ls_add(a, b)                  ls_add(LS_HERE(a), (b))
-#define ls_sub(a, b)                  ls_sub(LS_HERE(a), (b))
-#define ls_mul(a, b)                  ls_mul(LS_HERE(a), (b))
-#define ls_div(a, b)                  ls_div(LS_HERE(a), (b))
-#define ls_maximum(a, b)              ls_maximum(LS_HERE(a), (b))
-#define ls_minimum(a, b)              ls_minimum(LS_HERE(a), (b))
+#define ls_add(a, b)                  ls_at2(LS_AT, ls_add, (a), (b))
+#define ls_sub(a, b)                  ls_at2(LS_AT, ls_sub, (a), (b))
+#define ls_mul(a, b)                  ls_at2(LS_AT, ls_mul, (a), (b))
+#define ls_div(a, b)                  ls_at2(LS_AT, ls_div, (a), (b))
+#define ls_maximum(a, b)              ls_at2(LS_AT, ls_maximum, (a), (b))
+#define ls_minimum(a, b)              ls_at2(LS_AT, ls_minimum, (a), (b))
 #define ls_affine(x, scale, shift)    ls_affine(LS_HERE(x), (scale), (shift))
 #define ls_scale(x, scale)            ls_scale(LS_HERE(x), (scale))
 #define ls_neg(x)                     ls_neg(LS_HERE(x))
@@ -286,18 +298,18 @@ void ls_step_write_rng(const ls_plan *p, uint64_t seed, uint32_t step, uint32_t 
 #define ls_reduce_sum(x, axes, keep)  ls_reduce_sum(LS_HERE(x), (axes), (keep))
 #define ls_reduce_mean(x, axes, keep) ls_reduce_mean(LS_HERE(x), (axes), (keep))
 #define ls_reduce_max(x, axis)        ls_reduce_max(LS_HERE(x), (axis))
-#define ls_matmul(a, b, ta, tb)       ls_matmul(LS_HERE(a), (b), (ta), (tb))
+#define ls_matmul(a, b, ta, tb)       ls_matmul_at(LS_AT, (a), (b), (ta), (tb))
 #define ls_upsample2d(x, factor)      ls_upsample2d(LS_HERE(x), (factor))
 #define ls_softmax(x)                 ls_softmax(LS_HERE(x))
 #define ls_log_softmax(x)             ls_log_softmax(LS_HERE(x))
-#define ls_attention(q, k, v, scale)  ls_attention(LS_HERE(q), (k), (v), (scale))
-#define ls_cross_entropy(x, labels)   ls_cross_entropy(LS_HERE(x), (labels))
-#define ls_accuracy(x, labels)        ls_accuracy(LS_HERE(x), (labels))
-#define ls_chamfer(p, q)              ls_chamfer(LS_HERE(p), (q))
-#define ls_gather_rows(table, index)  ls_gather_rows(LS_HERE(table), (index))
-#define ls_bce_with_logits(x, target) ls_bce_with_logits(LS_HERE(x), (target))
-#define ls_l1_loss(a, b)              ls_l1_loss(LS_HERE(a), (b))
-#define ls_mse_loss(a, b)             ls_mse_loss(LS_HERE(a), (b))
+#define ls_attention(q, k, v, scale)  ls_attention_at(LS_AT, (q), (k), (v), (scale))
+#define ls_cross_entropy(x, labels)   ls_at2(LS_AT, ls_cross_entropy, (x), (labels))
+#define ls_accuracy(x, labels)        ls_at2(LS_AT, ls_accuracy, (x), (labels))
+#define ls_chamfer(p, q)              ls_at2(LS_AT, ls_chamfer, (p), (q))
+#define ls_gather_rows(table, index)  ls_at2(LS_AT, ls_gather_rows, (table), (index))
+#define ls_bce_with_logits(x, target) ls_at2(LS_AT, ls_bce_with_logits, (x), (target))
+#define ls_l1_loss(a, b)              ls_at2(LS_AT, ls_l1_loss, (a), (b))
+#define ls_mse_loss(a, b)             ls_at2(LS_AT, ls_mse_loss, (a), (b))
 #endif
 
 #endif

@@ -7,10 +7,11 @@
 #include "bench/probe_internal.h"
 
 #define MAX_THREADS  1024
-#define FMA_SECONDS  0.02
-#define FMA_TRIES    5
-#define READ_TRIES   5
-#define READ_BYTES   ((size_t)256 << 20) /* well beyond the last-level cache of one core's share */
+#define FMA_SECONDS  0.002 /* shorter than a time slice: some bursts run undisturbed on a busy machine */
+#define FMA_TRIES    40
+#define READ_ROUNDS  4
+#define READ_PARTS   8
+#define READ_BYTES   ((size_t)256 << 20) /* a part is long gone from the caches when it is read again */
 #define READ_STRIDES 8
 
 /* Scalar multiply-adds, for processors without vectors of our own. */
@@ -59,7 +60,7 @@ static double probe_fma(int threads, fma_job *job, int per_round)
 }
 
 typedef struct read_job {
-    const uint64_t *data;
+    const uint64_t *data; /* the part read now */
     int64_t words;
     volatile uint64_t sink[MAX_THREADS];
 } read_job;
@@ -77,14 +78,17 @@ static void read_thread(int thread, int n_threads, void *arg)
     job->sink[thread] = all;
 }
 
-static double probe_read(int threads, read_job *job)
+static double probe_read(int threads, read_job *job, const uint64_t *data)
 {
     double best = 0;
 
-    for (int k = 0; k < READ_TRIES; k++) {
-        double t = ls_clock_seconds(), rate;
+    job->words = (int64_t)(READ_BYTES / READ_PARTS / sizeof *data);
+    for (int k = 0; k < READ_ROUNDS * READ_PARTS; k++) {
+        double t, rate;
+        job->data = data + k % READ_PARTS * job->words;
+        t = ls_clock_seconds();
         ls_parallel_run(threads, read_thread, job);
-        rate = (double)READ_BYTES / (ls_clock_seconds() - t);
+        rate = (double)job->words * (double)sizeof *data / (ls_clock_seconds() - t);
         if (rate > best) best = rate;
     }
     return best;
@@ -98,7 +102,11 @@ ls_status ls_probe_machine(int threads, ls_probe *out, ls_err *err)
     void *data = ls_alloc(LS_MEM_TUNE, READ_BYTES);
     int per_round = LSI_FMA_C;
 
-    if (fma == NULL || read == NULL || data == NULL || threads > MAX_THREADS) {
+    if (threads < 1 || threads > MAX_THREADS) {
+        st = ls_fail(err, LS_INVALID, "probe: 1 to %d threads, not %d", MAX_THREADS, threads);
+        goto out;
+    }
+    if (fma == NULL || read == NULL || data == NULL) {
         st = ls_fail(err, LS_NOMEM, "probe: no memory");
         goto out;
     }
@@ -115,9 +123,7 @@ ls_status ls_probe_machine(int threads, ls_probe *out, ls_err *err)
         per_round = LSI_FMA_AVX512;
     }
     out->flop_s = probe_fma(threads, fma, per_round);
-    read->data = data;
-    read->words = (int64_t)(READ_BYTES / sizeof(uint64_t));
-    out->read_b_s = probe_read(threads, read);
+    out->read_b_s = probe_read(threads, read, data);
 out:
     ls_free(fma);
     ls_free(read);

@@ -14,12 +14,13 @@ ls_shape lsi_with_batch(const ls_step *s, ls_shape shape)
     return shape;
 }
 
-ls_value ls_input_at(ls_step *s, const char *name, ls_dtype dtype, ls_shape shape)
+ls_value ls_input_at(ls_step *s, ls_at at, const char *name, ls_dtype dtype, ls_shape shape)
 {
     ls_value v;
     const char *copy;
 
     if (!lsi_step_open(s)) return lsi_step_none(s);
+    lsi_step_at(s, at);
     v = ls_graph_input(s->g, name, dtype, lsi_with_batch(s, shape));
     copy = ls_arena_strdup(s->arena, name);
     if (!ls_value_ok(v) ||
@@ -73,9 +74,9 @@ static const char *fresh_stream(ls_step *s, const char *full)
     return name;
 }
 
-ls_value ls_drop_layer(ls_step *s, ls_value x, const char *name, double p, bool channels)
+ls_value ls_drop_layer(ls_step *s, ls_at at, ls_value x, const char *name, double p, bool channels)
 {
-    const char *full = lsi_layer_enter(s, name), *stream;
+    const char *full = lsi_layer_enter(s, at, name), *stream;
 
     if (full == NULL) return lsi_step_none(s);
     stream = fresh_stream(s, full);
@@ -89,9 +90,9 @@ ls_value ls_drop_layer(ls_step *s, ls_value x, const char *name, double p, bool 
     return x;
 }
 
-ls_value ls_draw_normal(ls_step *s, const char *name, ls_shape shape, double stddev)
+ls_value ls_draw_normal_at(ls_step *s, ls_at at, const char *name, ls_shape shape, double stddev)
 {
-    const char *full = lsi_layer_enter(s, name), *stream;
+    const char *full = lsi_layer_enter(s, at, name), *stream;
     ls_value v = lsi_step_none(s);
 
     if (full == NULL) return v;
@@ -101,9 +102,9 @@ ls_value ls_draw_normal(ls_step *s, const char *name, ls_shape shape, double std
     return v;
 }
 
-ls_value ls_draw_uniform(ls_step *s, const char *name, ls_shape shape)
+ls_value ls_draw_uniform_at(ls_step *s, ls_at at, const char *name, ls_shape shape)
 {
-    const char *full = lsi_layer_enter(s, name), *stream;
+    const char *full = lsi_layer_enter(s, at, name), *stream;
     ls_value v = lsi_step_none(s);
 
     if (full == NULL) return v;

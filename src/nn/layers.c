@@ -23,9 +23,9 @@ static ls_value linear(ls_step *s, ls_value x, const char *full, ls_linear_args 
     return lsi_add_bias(s, ls_matmul(x, w, false, true), full, -1, a.no_bias, a.init, (double)width);
 }
 
-ls_value ls_linear_layer(ls_step *s, ls_value x, const char *name, ls_linear_args a)
+ls_value ls_linear_layer(ls_step *s, ls_at at, ls_value x, const char *name, ls_linear_args a)
 {
-    const char *full = lsi_layer_enter(s, name);
+    const char *full = lsi_layer_enter(s, at, name);
     ls_value y;
 
     if (full == NULL) return lsi_step_none(s);
@@ -83,9 +83,9 @@ static ls_value batchnorm(ls_step *s, ls_value x, const char *full, ls_batchnorm
     return y;
 }
 
-ls_value ls_batchnorm_layer(ls_step *s, ls_value x, const char *name, ls_batchnorm_args a)
+ls_value ls_batchnorm_layer(ls_step *s, ls_at at, ls_value x, const char *name, ls_batchnorm_args a)
 {
-    const char *full = lsi_layer_enter(s, name);
+    const char *full = lsi_layer_enter(s, at, name);
     ls_value y;
 
     if (full == NULL) return lsi_step_none(s);
@@ -99,9 +99,9 @@ ls_value ls_instancenorm_layer(ls_value x, double eps)
     return ls_instance_norm(x, (ls_norm_attr){.eps = eps != 0 ? eps : 1e-5});
 }
 
-ls_value ls_layernorm_layer(ls_step *s, ls_value x, const char *name, double eps)
+ls_value ls_layernorm_layer(ls_step *s, ls_at at, ls_value x, const char *name, double eps)
 {
-    const char *full = lsi_layer_enter(s, name);
+    const char *full = lsi_layer_enter(s, at, name);
     ls_shape in = ls_value_shape(x);
     ls_value weight, bias, y;
 
@@ -174,9 +174,9 @@ static ls_value embed(ls_step *s, ls_value index, const char *full, ls_embedding
     return in.rank == 1 ? rows : ls_reshape(rows, LS_SHAPE(in.dim[0], in.dim[1], a.width));
 }
 
-ls_value ls_embedding_layer(ls_step *s, ls_value index, const char *name, ls_embedding_args a)
+ls_value ls_embedding_layer(ls_step *s, ls_at at, ls_value index, const char *name, ls_embedding_args a)
 {
-    const char *full = lsi_layer_enter(s, name);
+    const char *full = lsi_layer_enter(s, at, name);
     ls_value y;
 
     if (full == NULL) return lsi_step_none(s);
@@ -194,7 +194,7 @@ static ls_value third(ls_value qkv, int64_t i)
     return ls_reshape(ls_slice(qkv, 0, i, 1), LS_SHAPE(in.dim[1] * in.dim[2], in.dim[3], in.dim[4]));
 }
 
-static ls_value attend(ls_step *s, ls_value x, ls_attention_args a)
+static ls_value attend(ls_step *s, ls_at at, ls_value x, ls_attention_args a)
 {
     ls_shape in = ls_value_shape(x);
     int64_t depth;
@@ -207,22 +207,24 @@ static ls_value attend(ls_step *s, ls_value x, ls_attention_args a)
         return lsi_step_fail(s, ".heads (%lld) must divide the width %lld", (long long)a.heads,
                              (long long)in.dim[2]);
     depth = in.dim[2] / a.heads;
-    qkv = ls_linear_layer(s, x, "qkv", (ls_linear_args){.out = 3 * in.dim[2], .init = a.init});
+    qkv = ls_linear_layer(s, at, x, "qkv", (ls_linear_args){.out = 3 * in.dim[2], .init = a.init});
     qkv = ls_reshape(qkv, LS_SHAPE(in.dim[0], in.dim[1], 3, a.heads, depth));
     qkv = ls_transpose(qkv, (const int[]){2, 0, 3, 1, 4});
     y = ls_attention(third(qkv, 0), third(qkv, 1), third(qkv, 2), 1.0 / sqrt((double)depth));
     y = ls_transpose(ls_reshape(y, LS_SHAPE(in.dim[0], a.heads, in.dim[1], depth)),
                      (const int[]){0, 2, 1, 3});
-    return ls_linear_layer(s, ls_reshape(y, in), "proj", (ls_linear_args){.out = in.dim[2], .init = a.init});
+    return ls_linear_layer(s, at, ls_reshape(y, in), "proj",
+                           (ls_linear_args){.out = in.dim[2], .init = a.init});
 }
 
-ls_value ls_self_attention_layer(ls_step *s, ls_value x, const char *name, ls_attention_args a)
+ls_value ls_self_attention_layer(ls_step *s, ls_at at, ls_value x, const char *name, ls_attention_args a)
 {
     ls_value y;
 
     if (!lsi_step_open(s)) return lsi_step_none(s);
+    lsi_step_at(s, at);
     ls_scope_push(s, "%s", name);
-    y = attend(s, x, a);
+    y = attend(s, at, x, a);
     ls_scope_pop(s);
     return y;
 }

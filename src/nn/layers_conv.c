@@ -86,14 +86,14 @@ static ls_value convolve(ls_step *s, ls_value x, const char *full, ls_conv_args 
     w = lsi_variable(s, full, "weight", LS_VAR_PARAM, LS_F32,
                      one_d ? LS_SHAPE(a.out, in.dim[1] / a.groups, a.kernel_w)
                            : LS_SHAPE(a.out, in.dim[1] / a.groups, a.kernel_h, a.kernel_w),
-                     lsi_init_weight(a.init, fan_in, (double)(a.out / a.groups) * taps));
+                     lsi_init_weight(a.init, fan_in, (double)a.out * taps));
     if (one_d) w = ls_reshape(w, LS_SHAPE(a.out, in.dim[1] / a.groups, 1, a.kernel_w));
     return lsi_add_bias(s, ls_conv2d(x, w, attr), full, 1, a.no_bias, a.init, fan_in);
 }
 
-ls_value ls_conv_layer(ls_step *s, ls_value x, const char *name, ls_conv_args a)
+ls_value ls_conv_layer(ls_step *s, ls_at at, ls_value x, const char *name, ls_conv_args a)
 {
-    const char *full = lsi_layer_enter(s, name);
+    const char *full = lsi_layer_enter(s, at, name);
     ls_value y;
 
     if (full == NULL) return lsi_step_none(s);
@@ -125,9 +125,9 @@ static ls_value convolve_line(ls_step *s, ls_value x, const char *full, ls_conv_
     return ls_reshape(x, LS_SHAPE(in.dim[0], in.dim[1], in.dim[3]));
 }
 
-ls_value ls_conv1d_layer(ls_step *s, ls_value x, const char *name, ls_conv_args a)
+ls_value ls_conv1d_layer(ls_step *s, ls_at at, ls_value x, const char *name, ls_conv_args a)
 {
-    const char *full = lsi_layer_enter(s, name);
+    const char *full = lsi_layer_enter(s, at, name);
     ls_value y;
 
     if (full == NULL) return lsi_step_none(s);
@@ -163,9 +163,9 @@ static ls_value convolve_back(ls_step *s, ls_value x, const char *full, ls_conv_
     return lsi_add_bias(s, ls_conv2d_dx(x, w, attr), full, 1, a.no_bias, a.init, fan_in);
 }
 
-ls_value ls_conv_transpose_layer(ls_step *s, ls_value x, const char *name, ls_conv_args a)
+ls_value ls_conv_transpose_layer(ls_step *s, ls_at at, ls_value x, const char *name, ls_conv_args a)
 {
-    const char *full = lsi_layer_enter(s, name);
+    const char *full = lsi_layer_enter(s, at, name);
     ls_value y;
 
     if (full == NULL) return lsi_step_none(s);

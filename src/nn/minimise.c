@@ -227,7 +227,7 @@ static bool check_loss(ls_step *s, ls_value loss)
     return false;
 }
 
-void ls_minimise_at(ls_step *s, ls_value loss, const char *params, ls_optimiser o)
+void ls_minimise_at(ls_step *s, ls_at at, ls_value loss, const char *params, ls_optimiser o)
 {
     group gr = {0};
     const char *scope;
@@ -235,6 +235,7 @@ void ls_minimise_at(ls_step *s, ls_value loss, const char *params, ls_optimiser 
     const char *name = o.name != NULL ? o.name : params;
 
     if (!lsi_step_open(s) || s->mode == LS_EVAL) return;
+    lsi_step_at(s, at);
     if ((unsigned)o.rule >= sizeof rules / sizeof rules[0] || !(o.lr >= 0)) {
         lsi_step_fail(s, "ls_minimise: unknown rule %d or negative learning rate %g", (int)o.rule, o.lr);
         return;
@@ -254,22 +255,24 @@ void ls_minimise_at(ls_step *s, ls_value loss, const char *params, ls_optimiser 
     s->g->scope = scope;
 }
 
-ls_value ls_gradient_at(ls_value y, ls_value x)
+ls_value ls_gradient_at(ls_at at, ls_value y, ls_value x)
 {
     ls_value dx;
 
     if (!ls_value_ok(y) || !ls_value_ok(x)) return (ls_value){y.g, -1};
+    y = ls_value_at(y, at.file, at.line);
     ls_autodiff(y, (ls_value){y.g, -1}, 1, &x, &dx);
     if (!ls_value_ok(dx) && y.g->err.status == LS_OK)
         return ls_graph_fail(y.g, LS_INVALID, "ls_gradient: the first value does not depend on the second");
     return dx;
 }
 
-void ls_metric_at(ls_step *s, const char *name, ls_value v)
+void ls_metric_at(ls_step *s, ls_at at, const char *name, ls_value v)
 {
     const ls_vinfo *info;
 
     if (!lsi_step_open(s) || !ls_value_ok(v)) return;
+    lsi_step_at(s, at);
     for (int32_t i = 0; i < s->g->n_values; i++)
         if (s->g->values[i]->fetch && strcmp(s->g->values[i]->name, name) == 0) {
             lsi_step_fail(s, "metric \"%s\" is declared twice", name);

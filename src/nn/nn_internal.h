@@ -65,9 +65,11 @@ const char *lsi_step_name(ls_step *s, const char *name);
  */
 bool lsi_step_grow(ls_step *s, void **array, int n, int *cap, size_t size);
 
+/* What comes next is at this line of the trial. */
+void lsi_step_at(ls_step *s, ls_at at);
 /* Nodes made between enter and leave belong to the layer `name`.  lsi_layer_enter returns the full name, or
  * NULL when nothing can be built (leave must not be called then). */
-const char *lsi_layer_enter(ls_step *s, const char *name);
+const char *lsi_layer_enter(ls_step *s, ls_at at, const char *name);
 void lsi_layer_leave(ls_step *s);
 
 /* The current version of variable "<layer>.<what>" ("<layer>" when what is NULL), made on first use. */

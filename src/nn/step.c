@@ -66,10 +66,9 @@ ls_graph *ls_step_graph_take(ls_step *s)
     return g;
 }
 
-ls_step *ls_step_at(ls_step *s, const char *file, int line)
+void lsi_step_at(ls_step *s, ls_at at)
 {
-    if (s->g != NULL) s->g->here = (ls_src){file, line};
-    return s;
+    if (s->g != NULL) s->g->here = (ls_src){at.file, at.line};
 }
 
 bool lsi_step_open(const ls_step *s)
@@ -187,10 +186,12 @@ void ls_scope_pop(ls_step *s)
     set_graph_scope(s, s->n_scopes > 0 ? s->scopes[s->n_scopes - 1] : "");
 }
 
-const char *lsi_layer_enter(ls_step *s, const char *name)
+const char *lsi_layer_enter(ls_step *s, ls_at at, const char *name)
 {
-    const char *full = lsi_step_name(s, name);
+    const char *full;
 
+    lsi_step_at(s, at);
+    full = lsi_step_name(s, name);
     if (full == NULL) return NULL;
     s->saved_scope = s->g->scope;
     set_graph_scope(s, full);
@@ -270,9 +271,9 @@ ls_value lsi_add_bias(ls_step *s, ls_value y, const char *layer, int axis, bool 
     return ls_bias(y, b, axis);
 }
 
-ls_value ls_parameter_at(ls_step *s, const char *name, ls_shape shape, ls_init_rule init)
+ls_value ls_parameter_at(ls_step *s, ls_at at, const char *name, ls_shape shape, ls_init_rule init)
 {
-    const char *full = lsi_layer_enter(s, name);
+    const char *full = lsi_layer_enter(s, at, name);
     double fan_in, fan_out;
     ls_value v;
 

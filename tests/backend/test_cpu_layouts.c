@@ -1,5 +1,7 @@
 /* The CPU kernels on every layout they take: a node planned by hand on a graph whose feature maps are C16,
- * run on reordered data, against the reference kernel on plain data; on one and on several threads. */
+ * run on reordered data, against the reference kernel on plain data; on one and on several threads.  Also the
+ * other kernels on sizes beyond one vector, one tile and one thread, for which finite differences would take
+ * too long. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,6 +56,8 @@ static void fill(void *data, const ls_vinfo *v, uint32_t seed, int32_t limit)
             ((float *)data)[i] = (float)((int)(w % 64) - 32) / 8.0f;
         else if (v->dtype == LS_U8)
             ((uint8_t *)data)[i] = (uint8_t)(w % (uint32_t)limit);
+        else if (v->dtype == LS_BF16 || v->dtype == LS_F16)
+            ((uint16_t *)data)[i] = (uint16_t)(w & 0x3fff); /* finite in both */
         else
             ((int32_t *)data)[i] = (int32_t)(w % (uint32_t)limit);
     }
@@ -406,6 +410,154 @@ static void resizing(void)
     }
 }
 
+/* -- sizes ------------------------------------------------------------------------------------------------
+ */
+
+/* Elements of a tensor that several threads share, with a rest behind the last vector. */
+#define MANY 40003
+
+static void elementwise(void)
+{
+    static ls_value (*const unary[])(ls_value) = {ls_relu,   ls_gelu, ls_tanh, ls_sigmoid,  ls_exp,
+                                                  ls_square, ls_abs,  ls_sign, ls_softplus, ls_copy};
+    static ls_value (*const binary[])(ls_value, ls_value) = {ls_add,       ls_sub,       ls_mul,
+                                                             ls_maximum,   ls_minimum,   ls_relu_grad,
+                                                             ls_gelu_grad, ls_tanh_grad, ls_sigmoid_grad};
+
+    for (size_t i = 0; i < sizeof unary / sizeof unary[0]; i++) {
+        ls_graph *g = graph();
+        unary[i](f32(g, LS_SHAPE(MANY, 1, 1)));
+        check_last("unary", g);
+    }
+    for (size_t i = 0; i < sizeof binary / sizeof binary[0]; i++) {
+        ls_graph *g = graph();
+        binary[i](f32(g, LS_SHAPE(MANY, 1, 1)), f32(g, LS_SHAPE(MANY, 1, 1)));
+        check_last("binary", g);
+        g = graph();
+        binary[i](f32(g, LS_SHAPE(7, 53, 1, 61)), f32(g, LS_SHAPE(53, 3, 1)));
+        check_last("binary, broadcast", g);
+        g = graph();
+        binary[i](f32(g, LS_SHAPE(300, 1)), f32(g, LS_SHAPE(1, 77)));
+        check_last("binary, outer product", g);
+    }
+}
+
+static void reductions(void)
+{
+    static const int64_t shape[] = {5, 37, 6, 41};
+    static const unsigned axes[] = {0xf, 0x1, 0x8, 0xc, 0xd, 0x6, 0x2, 0x7, 0xe};
+
+    for (size_t i = 0; i < sizeof axes / sizeof axes[0]; i++) {
+        ls_graph *g = graph();
+        ls_reduce_sum(f32(g, ls_shape_make(4, shape)), axes[i], i % 2 == 0);
+        check_last("reduce_sum", g);
+    }
+    for (int axis = 0; axis < 3; axis++) {
+        ls_graph *g = graph();
+        ls_reduce_max(f32(g, LS_SHAPE(17, 53, 71)), axis);
+        check_last("reduce_max", g);
+        g = graph();
+        ls_reduce_max_grad(f32(g, LS_SHAPE(53, 71)), input(g, LS_I32, LS_SHAPE(53, 71)), axis, 9);
+        check_last("reduce_max_grad", g);
+    }
+}
+
+static void rows(void)
+{
+    static const int64_t widths[] = {5, 64, 1031};
+
+    for (size_t i = 0; i < 3; i++) {
+        int64_t w = widths[i];
+        ls_norm_attr a = {.eps = 1e-5};
+        ls_graph *g = graph();
+        ls_softmax(f32(g, LS_SHAPE(3, 13, w)));
+        check_last("softmax", g);
+        g = graph();
+        ls_log_softmax(f32(g, LS_SHAPE(3, 13, w)));
+        check_last("log_softmax", g);
+        g = graph();
+        ls_layer_norm(f32(g, LS_SHAPE(3, 13, w)), f32(g, LS_SHAPE(w)), f32(g, LS_SHAPE(w)), a);
+        check_last("layer_norm", g);
+        g = graph();
+        ls_layer_norm_grad(f32(g, LS_SHAPE(3, 13, w)), f32(g, LS_SHAPE(3, 13, w)), f32(g, LS_SHAPE(w)),
+                           f32(g, LS_SHAPE(3, 13)), f32(g, LS_SHAPE(3, 13)), a);
+        check_last("layer_norm_grad", g);
+        g = graph();
+        ls_cross_entropy(f32(g, LS_SHAPE(39, w)), input(g, LS_I32, LS_SHAPE(39)));
+        check_last("cross_entropy", g);
+        g = graph();
+        ls_accuracy(f32(g, LS_SHAPE(39, w)), input(g, LS_I32, LS_SHAPE(39)));
+        check_last("accuracy", g);
+        g = graph();
+        ls_gather_rows(f32(g, LS_SHAPE(39, w)), input(g, LS_I32, LS_SHAPE(50)));
+        check_last("gather_rows", g);
+        g = graph();
+        ls_scatter_rows(f32(g, LS_SHAPE(50, w)), input(g, LS_I32, LS_SHAPE(50)), 39);
+        check_last("scatter_rows", g);
+    }
+}
+
+static void moves(void)
+{
+    static const int perms[][4] = {{0, 2, 3, 1}, {0, 3, 1, 2}, {3, 2, 1, 0}, {1, 0, 2, 3}, {0, 2, 1, 3}};
+    ls_shape x = LS_SHAPE(3, 37, 19, 23);
+
+    for (size_t i = 0; i < sizeof perms / sizeof perms[0]; i++) {
+        ls_graph *g = graph();
+        ls_transpose(f32(g, x), perms[i]);
+        check_last("transpose", g);
+    }
+    for (int axis = 0; axis < 4; axis++) {
+        ls_graph *g = graph();
+        ls_slice(f32(g, x), axis, 1, 2);
+        check_last("slice", g);
+        g = graph();
+        ls_value in[] = {f32(g, x), f32(g, x), f32(g, x)};
+        ls_concat(3, in, axis);
+        check_last("concat", g);
+    }
+    for (int back = 0; back < 2; back++)
+        for (int type = LS_BF16; type <= LS_F16; type++) {
+            ls_graph *g = graph();
+            if (back)
+                ls_cast(input(g, (ls_dtype)type, LS_SHAPE(MANY)), LS_F32);
+            else
+                ls_cast(f32(g, LS_SHAPE(MANY, 1, 1)), (ls_dtype)type);
+            check_last("cast", g);
+        }
+}
+
+static void losses(void)
+{
+    ls_graph *g = graph();
+    ls_chamfer(f32(g, LS_SHAPE(2, 3, 131)), f32(g, LS_SHAPE(2, 3, 77)));
+    check_last("chamfer", g);
+    g = graph();
+    ls_chamfer_grad(f32(g, LS_SHAPE_SCALAR), f32(g, LS_SHAPE(2, 3, 131)), f32(g, LS_SHAPE(2, 3, 77)),
+                    input(g, LS_I32, LS_SHAPE(2, 131)), input(g, LS_I32, LS_SHAPE(2, 77)));
+    check_last("chamfer_grad", g);
+    g = graph();
+    ls_attention(f32(g, LS_SHAPE(3, 131, 24)), f32(g, LS_SHAPE(3, 131, 24)), f32(g, LS_SHAPE(3, 131, 24)),
+                 0.05);
+    check_last("attention", g);
+}
+
+static void draws(void)
+{
+    for (int64_t w = 1; w < 5000; w = w * 5 + 1) {
+        ls_graph *g = graph();
+        ls_random_uniform(input(g, LS_I32, LS_SHAPE(4)), LS_SHAPE(7, w), "test");
+        check_last("random_uniform", g);
+        g = graph();
+        ls_random_normal(input(g, LS_I32, LS_SHAPE(4)), LS_SHAPE(7, w), 2.0, "test");
+        check_last("random_normal", g);
+        g = graph();
+        ls_value key = input(g, LS_I32, LS_SHAPE(4));
+        ls_dropout(f32(g, LS_SHAPE(7, w)), key, 0.3, false, "test");
+        check_last("dropout", g);
+    }
+}
+
 int main(void)
 {
     CHECK_RUN(pointwise);
@@ -415,5 +567,11 @@ int main(void)
     CHECK_RUN(dropouts);
     CHECK_RUN(pooling);
     CHECK_RUN(resizing);
+    CHECK_RUN(elementwise);
+    CHECK_RUN(reductions);
+    CHECK_RUN(rows);
+    CHECK_RUN(moves);
+    CHECK_RUN(losses);
+    CHECK_RUN(draws);
     return CHECK_DONE();
 }

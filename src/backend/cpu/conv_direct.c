@@ -10,7 +10,8 @@
 #include "backend/cpu/conv_list.h"
 #include "base/parallel.h"
 
-#define GROUP_BYTES (192 * 1024)
+#define GROUP_BYTES   (192 * 1024)
+#define WEIGHTS_BYTES (4 * 1024 * 1024)
 
 /* One axis of the gather: where tap k reads for produced position o. */
 typedef struct axis {
@@ -340,14 +341,22 @@ static void prepare_region(int thread, int n_threads, void *arg)
         copy_padded(g, thread, n_threads);
 }
 
-/* Groups of strips whose input stays in the second-level cache while all chunks of channels pass over it. */
+/* Strips are taken in groups whose input stays in the second-level cache while all chunks of channels pass
+ * over it; with weights so large that they would come from memory each time, all strips are one group. */
+static int64_t group_strips(const gather *g)
+{
+    const int64_t strip = g->k->rows_max * g->rb * LSI_LINE * (int64_t)sizeof(float);
+    const int64_t weights = g->pb * g->rb * g->kh * g->kw * LSI_BLOCK * (int64_t)sizeof(float);
+
+    return weights > WEIGHTS_BYTES ? INT64_MAX : lsi_max64(8, GROUP_BYTES / strip);
+}
+
 static void produce_region(int thread, int n_threads, void *arg)
 {
     const gather *g = arg;
     const int64_t chunks = lsi_div_ceil(g->pb, g->k->blocks_max);
-    const int64_t strip_bytes = g->k->rows_max * g->rb * LSI_LINE * (int64_t)sizeof(float);
-    const int64_t group = lsi_max64(8, GROUP_BYTES / strip_bytes);
     const int64_t total = (g->batch ? 1 : g->p->n) * g->hp * g->columns * g->strips;
+    const int64_t group = lsi_max64(1, lsi_min64(group_strips(g), total));
     /* With few strips the threads share them and cut the channels. */
     const bool cut_chunks = total < 2 * group * n_threads && chunks >= n_threads;
     int64_t *offsets = g->offsets + 2 * g->max_terms * thread;

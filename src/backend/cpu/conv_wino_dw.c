@@ -9,7 +9,7 @@
 
 #include "base/parallel.h"
 
-#define POINT_BYTES (4 * 1024 * 1024) /* of v and z of one chunk of tiles */
+#define POINT_BYTES (2 * 1024 * 1024) /* of v and z of one chunk of tiles, per thread */
 
 typedef struct job {
     const lsi_wino *w;
@@ -50,7 +50,8 @@ static void job_init(job *j, const lsi_wino *w)
 
     memset(j, 0, sizeof *j);
     j->w = w;
-    const int64_t chunks = lsi_max64(1, lsi_div_ceil(w->tiles, lsi_max64(64, POINT_BYTES / per_tile)));
+    const int64_t chunks =
+        lsi_max64(1, lsi_div_ceil(w->tiles, lsi_max64(128, POINT_BYTES * w->p->threads / per_tile)));
     j->tile_n = lsi_max64(1, lsi_div_ceil(w->tiles, chunks));
     j->one_chunk = j->tile_n >= w->tiles;
     j->v_plane = lsi_wino_plane(w->rb * j->tile_n * LSI_LINE);

@@ -23,16 +23,26 @@ LSI_INLINE vf v_pick(vf a, const uint8_t *p, int code)
 
     return _mm512_maskz_mov_ps(_mm_cmpeq_epi8_mask(bytes, _mm_set1_epi8((char)code)), a);
 }
+/* a[0], b[0], a[1], b[1], ... */
+LSI_INLINE void v_interleave(vf a, vf b, vf *lo, vf *hi)
+{
+    const __m512i first = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+
+    *lo = _mm512_permutex2var_ps(a, first, b);
+    *hi = _mm512_permutex2var_ps(a, _mm512_add_epi32(first, _mm512_set1_epi32(8)), b);
+}
 /* p[0], p[stride], ...: n elements. */
 LSI_INLINE vf v_load_stride(const float *p, int stride, int64_t n)
 {
     const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
 
     if (stride == 1) return v_load_upto(p, n);
-    if (stride == 2 && n >= LSI_VL) {
-        /* The last vector begins one earlier, so that nothing behind the last element is read. */
+    if (stride == 2) {
+        /* The second vector begins one earlier, so that nothing behind the last element is read. */
         const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 17, 19, 21, 23, 25, 27, 29, 31);
-        return _mm512_permutex2var_ps(v_load(p), even, v_load(p + 15));
+        if (n >= LSI_VL) return _mm512_permutex2var_ps(v_load(p), even, v_load(p + 15));
+        const vf first = v_load_upto(p, 2 * n - 1);
+        return _mm512_permutex2var_ps(first, even, n > 8 ? v_load_n(p + 15, 2 * n - 16) : first);
     }
     return _mm512_mask_i32gather_ps(v_zero(), (__mmask16)(n >= 16 ? 0xffff : (1u << n) - 1),
                                     _mm512_mullo_epi32(lane, _mm512_set1_epi32(stride)), p, 4);
@@ -53,11 +63,23 @@ LSI_INLINE vf v_pick(vf a, const uint8_t *p, int code)
 
     return _mm256_and_ps(a, _mm256_castsi256_ps(_mm256_cmpeq_epi32(wide, _mm256_set1_epi32(code))));
 }
+LSI_INLINE void v_interleave(vf a, vf b, vf *lo, vf *hi)
+{
+    const vf even = _mm256_unpacklo_ps(a, b), odd = _mm256_unpackhi_ps(a, b);
+
+    *lo = _mm256_permute2f128_ps(even, odd, 0x20);
+    *hi = _mm256_permute2f128_ps(even, odd, 0x31);
+}
 LSI_INLINE vf v_load_stride(const float *p, int stride, int64_t n)
 {
     const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
 
     if (stride == 1) return v_load_upto(p, n);
+    if (stride == 2 && n >= LSI_VL) {
+        /* The second vector begins one earlier, so that nothing behind the last element is read. */
+        const __m256 both = _mm256_shuffle_ps(v_load(p), v_load(p + 7), _MM_SHUFFLE(3, 1, 2, 0));
+        return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(both), _MM_SHUFFLE(3, 1, 2, 0)));
+    }
     return _mm256_mask_i32gather_ps(v_zero(), p, _mm256_mullo_epi32(lane, _mm256_set1_epi32(stride)),
                                     _mm256_castsi256_ps(v_mask_(n)), 4);
 }
@@ -121,21 +143,35 @@ LSI_INLINE void max_window(const lsi_pool *p, const float *x, float *y, uint8_t 
     }
 }
 
+/* Windows lo..hi-1 of a row, all of them k x k elements inside the image; k is a constant. */
+LSI_INLINE void max_inner(const lsi_pool *p, const float *x, float *y, uint8_t *index, int64_t first_y,
+                          int64_t lo, int64_t hi, const int k)
+{
+    for (int64_t ox = lo; ox < hi; ox++)
+        max_window(p, x, y + ox * 16, index + ox * 16, (span){first_y, 0, k},
+                   (span){ox * p->sw - p->pl, 0, k}, k);
+}
+
 static void max_lanes(const lsi_pool *p, const float *x, float *y, uint8_t *index, int64_t lo, int64_t hi)
 {
+    int64_t in_lo, in_hi;
+
+    inner_windows(p->sw, p->pl, p->kw, p->w, p->wo, &in_lo, &in_hi);
+    if (p->kh != p->kw || p->kh < 2 || p->kh > 3) in_lo = in_hi = p->wo;
     for (int64_t oy = lo; oy < hi; oy++) {
         const span sy = window(oy, p->sh, p->pt, p->kh, p->h);
         const bool inside = sy.lo == 0 && sy.hi == p->kh;
+        float *row = y + oy * p->wo * 16;
+        uint8_t *index_row = index + oy * p->wo * 16;
+        if (inside && p->kh == 2)
+            max_inner(p, x, row, index_row, sy.first, in_lo, in_hi, 2);
+        else if (inside && p->kh == 3)
+            max_inner(p, x, row, index_row, sy.first, in_lo, in_hi, 3);
         for (int64_t ox = 0; ox < p->wo; ox++) {
-            const span sx = window(ox, p->sw, p->pl, p->kw, p->w);
-            const bool whole = inside && sx.lo == 0 && sx.hi == p->kw;
-            const int64_t at = (oy * p->wo + ox) * 16;
-            if (whole && p->kh == 2 && p->kw == 2)
-                max_window(p, x, y + at, index + at, (span){sy.first, 0, 2}, (span){sx.first, 0, 2}, 2);
-            else if (whole && p->kh == 3 && p->kw == 3)
-                max_window(p, x, y + at, index + at, (span){sy.first, 0, 3}, (span){sx.first, 0, 3}, 3);
-            else
-                max_window(p, x, y + at, index + at, sy, sx, p->kw);
+            if (inside && ox == in_lo) ox = in_hi; /* done above */
+            if (ox < p->wo)
+                max_window(p, x, row + ox * 16, index_row + ox * 16, sy,
+                           window(ox, p->sw, p->pl, p->kw, p->w), p->kw);
         }
     }
 }
@@ -181,27 +217,60 @@ static void pool_max(const lsi_pool *p, const float *x, float *y, uint8_t *index
         max_lines(p, x, y, index, lo, hi);
 }
 
-static void max_back_lanes(const lsi_pool *p, const float *dy, const uint8_t *index, const float *y,
-                           float *dx, int64_t lo, int64_t hi)
+/* kh to sw are constants for the common windows: without them every pixel would cost divisions. */
+LSI_INLINE void max_back_lanes(const lsi_pool *p, const float *dy, const uint8_t *index, const float *y,
+                               float *dx, int64_t lo, int64_t hi, const int kh, const int kw, const int sh,
+                               const int sw)
 {
     for (int64_t iy = lo; iy < hi; iy++) {
         int64_t oy0, oy1, ox0, ox1;
-        windows_of(iy, p->sh, p->pt, p->kh, p->ho, &oy0, &oy1);
+        windows_of(iy, sh, p->pt, kh, p->ho, &oy0, &oy1);
         for (int64_t ix = 0; ix < p->w; ix++) {
-            windows_of(ix, p->sw, p->pl, p->kw, p->wo, &ox0, &ox1);
+            windows_of(ix, sw, p->pl, kw, p->wo, &ox0, &ox1);
             for (int half = 0; half < 16; half += LSI_VL) {
                 vf sum = v_zero();
                 for (int64_t oy = oy0; oy < oy1; oy++)
                     for (int64_t ox = ox0; ox < ox1; ox++) {
                         const int64_t at = (oy * p->wo + ox) * 16 + half;
-                        const int64_t ky = iy + p->pt - oy * p->sh, kx = ix + p->pl - ox * p->sw;
+                        const int64_t ky = iy + p->pt - oy * sh, kx = ix + p->pl - ox * sw;
                         vf d = v_load(dy + at);
                         if (p->relu) d = v_select_gt(v_load(y + at), v_zero(), d, v_zero());
-                        sum = v_add(sum, v_pick(d, index + at, (int)(ky * p->kw + kx)));
+                        sum = v_add(sum, v_pick(d, index + at, (int)(ky * kw + kx)));
                     }
                 v_store(dx + (iy * p->w + ix) * 16 + half, sum);
             }
         }
+    }
+}
+
+static bool is_window(const lsi_pool *p, int k, int stride)
+{
+    return p->kh == k && p->kw == k && p->sh == stride && p->sw == stride;
+}
+
+/* Windows of 2x2 side by side, in lines: each row of dy gives two whole rows of dx. */
+static void max_back_pairs(const lsi_pool *p, const float *dy, const uint8_t *index, const float *y,
+                           float *dx, int64_t lo, int64_t hi)
+{
+    for (int64_t iy = lo; iy < hi; iy++) {
+        float *row = dx + iy * p->w;
+        const int64_t at = iy / 2 * p->wo;
+        const int code = (int)(iy % 2) * 2;
+        if (iy / 2 >= p->ho) {
+            memset(row, 0, sizeof(float) * (size_t)p->w);
+            continue;
+        }
+        for (int64_t ox = 0; ox < p->wo; ox += LSI_VL) {
+            const int64_t n = p->wo - ox;
+            uint8_t bytes[LSI_VL] = {0};
+            vf d = v_load_upto(dy + at + ox, n), even, odd;
+            if (p->relu) d = v_select_gt(v_load_upto(y + at + ox, n), v_zero(), d, v_zero());
+            memcpy(bytes, index + at + ox, (size_t)(n < LSI_VL ? n : LSI_VL));
+            v_interleave(v_pick(d, bytes, code), v_pick(d, bytes, code + 1), &even, &odd);
+            v_store_upto(row + 2 * ox, even, 2 * n);
+            if (2 * n > LSI_VL) v_store_upto(row + 2 * ox + LSI_VL, odd, 2 * n - LSI_VL);
+        }
+        if (p->w > 2 * p->wo) row[p->w - 1] = 0;
     }
 }
 
@@ -228,8 +297,14 @@ static void max_back_lines(const lsi_pool *p, const float *dy, const uint8_t *in
 static void pool_max_back(const lsi_pool *p, const float *dy, const uint8_t *index, const float *y, float *dx,
                           int64_t lo, int64_t hi)
 {
-    if (p->lanes)
-        max_back_lanes(p, dy, index, y, dx, lo, hi);
+    if (p->lanes && is_window(p, 2, 2))
+        max_back_lanes(p, dy, index, y, dx, lo, hi, 2, 2, 2, 2);
+    else if (p->lanes && is_window(p, 3, 2))
+        max_back_lanes(p, dy, index, y, dx, lo, hi, 3, 3, 2, 2);
+    else if (p->lanes)
+        max_back_lanes(p, dy, index, y, dx, lo, hi, p->kh, p->kw, p->sh, p->sw);
+    else if (is_window(p, 2, 2) && p->pt == 0 && p->pl == 0 && p->w <= 2 * p->wo + 1)
+        max_back_pairs(p, dy, index, y, dx, lo, hi);
     else
         max_back_lines(p, dy, index, y, dx, lo, hi);
 }
@@ -286,19 +361,20 @@ static void pool_average(const lsi_pool *p, const float *x, float *y, int64_t lo
         average_lines(p, x, y, lo, hi);
 }
 
-static void average_back_lanes(const lsi_pool *p, const float *dy, float *dx, int64_t lo, int64_t hi)
+LSI_INLINE void average_back_lanes(const lsi_pool *p, const float *dy, float *dx, int64_t lo, int64_t hi,
+                                   const int kh, const int kw, const int sh, const int sw)
 {
     for (int64_t iy = lo; iy < hi; iy++) {
         int64_t oy0, oy1, ox0, ox1;
-        windows_of(iy, p->sh, p->pt, p->kh, p->ho, &oy0, &oy1);
+        windows_of(iy, sh, p->pt, kh, p->ho, &oy0, &oy1);
         for (int64_t ix = 0; ix < p->w; ix++) {
-            windows_of(ix, p->sw, p->pl, p->kw, p->wo, &ox0, &ox1);
+            windows_of(ix, sw, p->pl, kw, p->wo, &ox0, &ox1);
             for (int half = 0; half < 16; half += LSI_VL) {
                 vf sum = v_zero();
                 for (int64_t oy = oy0; oy < oy1; oy++)
                     for (int64_t ox = ox0; ox < ox1; ox++) {
-                        const float w = weight_of(p, window(oy, p->sh, p->pt, p->kh, p->h),
-                                                  window(ox, p->sw, p->pl, p->kw, p->w));
+                        const float w =
+                            weight_of(p, window(oy, sh, p->pt, kh, p->h), window(ox, sw, p->pl, kw, p->w));
                         sum = v_fma(v_load(dy + (oy * p->wo + ox) * 16 + half), v_set1(w), sum);
                     }
                 v_store(dx + (iy * p->w + ix) * 16 + half, sum);
@@ -327,8 +403,10 @@ static void average_back_lines(const lsi_pool *p, const float *dy, float *dx, in
 
 static void pool_average_back(const lsi_pool *p, const float *dy, float *dx, int64_t lo, int64_t hi)
 {
-    if (p->lanes)
-        average_back_lanes(p, dy, dx, lo, hi);
+    if (p->lanes && is_window(p, 2, 2))
+        average_back_lanes(p, dy, dx, lo, hi, 2, 2, 2, 2);
+    else if (p->lanes)
+        average_back_lanes(p, dy, dx, lo, hi, p->kh, p->kw, p->sh, p->sw);
     else
         average_back_lines(p, dy, dx, lo, hi);
 }

@@ -1,0 +1,178 @@
+#!/usr/bin/env bash
+# The program as a user meets it: commands, texts, JSON, exit codes.
+set -uo pipefail
+: "${LOCKSTEP:?the program to test}"
+export LOCKSTEP_TUNE=off
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+n=0 failures=0
+
+fail() {
+    echo "FAILED: $*"
+    failures=$((failures + 1))
+}
+
+# run CODE ARGUMENT...: runs the program; the exit code must be CODE.  Output is left in $work/out and $work/err.
+run() {
+    local want=$1 got
+    shift
+    n=$((n + 1))
+    "$LOCKSTEP" "$@" >"$work/out" 2>"$work/err"
+    got=$?
+    [ "$got" -eq "$want" ] || fail "lockstep $*: exit code $got, not $want: $(cat "$work/err")"
+}
+
+# says out|err TEXT: the last run's output contains the text.
+says() {
+    n=$((n + 1))
+    grep -qF -- "$2" "$work/$1" || fail "std$1 lacks \"$2\": $(head -c 600 "$work/$1")"
+}
+
+# JSON is read by python3; without it only exit codes and texts are checked.
+have_json=true
+command -v python3 >/dev/null || have_json=false
+$have_json || echo "no python3: JSON is not checked"
+
+# field PATH: what stands at the dotted path in the last line of JSON.
+field() {
+    python3 -c '
+import json, sys
+o = json.loads(open(sys.argv[1]).read().splitlines()[-1])
+for key in sys.argv[2].split("."):
+    o = o[key]
+print(json.dumps(o) if isinstance(o, (dict, list)) else o)' "$work/out" "$1" 2>&1
+}
+
+# is PATH VALUE
+is() {
+    local got
+    $have_json || return 0
+    n=$((n + 1))
+    got=$(field "$1")
+    [ "$got" = "$2" ] || fail "JSON $1 is \"$got\", not \"$2\""
+}
+
+# holds EXPRESSION over o, the last line of JSON
+holds() {
+    $have_json || return 0
+    n=$((n + 1))
+    python3 -c '
+import json, sys
+o = json.loads(open(sys.argv[1]).read().splitlines()[-1])
+sys.exit(0 if eval(sys.argv[2]) else 1)' "$work/out" "$1" || fail "JSON: not true: $1 in $(tail -1 "$work/out")"
+}
+
+# --- help and version -----------------------------------------------------------------------------
+run 2
+says out "Usage: lockstep COMMAND"
+run 0 --help
+for command in plan bench info; do says out "  $command"; done
+run 0 --version
+says out "lockstep "
+for command in plan bench info; do
+    run 0 $command --help
+    says out "Usage: lockstep $command"
+    says out "--json"
+    n=$((n + 1))
+    [ "$(wc -l <"$work/out")" -le 24 ] || fail "help of $command does not fit a screen"
+    [ "$(awk '{ print length }' "$work/out" | sort -n | tail -1)" -le 100 ] || fail "help of $command is too wide"
+done
+
+# --- bad command lines: exit code 2 and the nearest name ------------------------------------------
+run 2 bensh
+says err 'did you mean "bench"'
+run 2 bench
+says err "which model?"
+run 2 bench mnits
+says err 'did you mean "mnist"'
+run 2 bench mnist --jsn
+says err 'did you mean "--json"'
+run 2 bench mnist --steps
+says err "--steps needs a value"
+run 2 bench mnist --steps=zero
+says err "no positive number"
+run 2 bench mnist --threads 1.5
+says err "no whole number"
+run 2 bench mnist --threads 1000000
+says err "--threads 1000000"
+run 2 bench mnist --json=yes
+says err "takes no value"
+run 2 bench mnist optimizer.lrr=1
+says err 'did you mean "optimizer.lr"'
+run 2 plan mnist batch.per_rank=0
+says err "batch.per_rank: 0 is outside"
+run 2 plan mnist batch.per_rank
+says err "key=value"
+run 2 plan mnist optimizer.momentum=much
+says err "is no number"
+run 2 plan mnist optimizer.name=sdg
+says err "sgd adam"
+run 2 plan vit-tiny model.heads=3
+says err ".heads (3) must divide the width 64"
+says err "src/trials/vit.c:"
+run 2 plan mnist -n 2
+says err "one rank only"
+run 2 plan mnist --device abacus
+says err 'no device "abacus"'
+run 2 info mnist
+says err "one word too many"
+
+# --- plan -----------------------------------------------------------------------------------------
+run 0 plan mnist --settings
+says out "batch.per_rank           64"
+says out "optimizer.momentum       0.5"
+run 0 plan mnist
+for part in conv2d_dw fc2 64x10x24x24 "21,840 in 8 tensors" "plan hash"; do says out "$part"; done
+run 0 plan cosmogan model.size=32 batch.per_rank=2 --device ref --json
+is event plan
+is buckets "[]"
+holds 'o["parameters"]["D"] > 0 and o["parameters"]["G"] + o["parameters"]["D"] == o["parameters"]["total"]'
+holds 'o["planned_bytes"]["total"] == sum(v for k, v in o["planned_bytes"].items() if k != "total")'
+holds 'set(o["planned_bytes"]) == {"weights", "gradients", "optimizer", "activations", "scratch", "comm", "total"}'
+holds 'len(o["plan_hash"]) == 16 and o["flops_per_sample"] > 0'
+run 0 plan mnist --json
+is parameters.model 21840
+first=$(field plan_hash)
+holds 'abs(o["flops_per_sample"] - 2.595e6) < 0.01e6'
+run 0 plan mnist --json --device ref --threads 1
+! $have_json || [ "$(field plan_hash)" = "$first" ] || fail "the plan's hash depends on the device"
+run 0 plan mnist --json batch.per_rank=32
+! $have_json || [ "$(field plan_hash)" != "$first" ] || fail "the plan's hash does not depend on the batch"
+
+# --- bench ----------------------------------------------------------------------------------------
+run 0 bench wgan-gp --steps 4 --threads 1 --json
+for key in event experiment device ranks threads batch_per_rank steps step_s samples_per_s comm_exposed_s data_wait_s \
+    flops_per_sample flop_s peak_share planned_bytes used_bytes allocs_per_step; do
+    holds "'$key' in o"
+done
+is event bench
+is experiment wgan-gp
+is steps 4
+is threads 1
+is batch_per_rank 32
+is allocs_per_step 0.0
+holds 'o["planned_bytes"] == o["used_bytes"]'
+holds '0 < o["step_s"]["p16"] <= o["step_s"]["p50"] <= o["step_s"]["p84"]'
+holds 'o["samples_per_s"]["p16"] <= o["samples_per_s"]["p50"] <= o["samples_per_s"]["p84"]'
+holds 'abs(o["samples_per_s"]["p50"] * o["step_s"]["p50"] / 32 - 1) < 1e-6'
+holds 'o["warmup_steps"] >= 3'
+run 0 bench wgan-gp optimizer.lr=0.001 batch.per_rank=8 --seconds 0.1 --threads 1 --profile
+for part in "samples/s" "matmul" "slowest nodes" "allocations   0 per step" "loss_d"; do says out "$part"; done
+n=$((n + 1))
+[ -s "$work/err" ] && fail "bench wrote to standard error: $(cat "$work/err")"
+
+# --- info -----------------------------------------------------------------------------------------
+run 0 info
+for part in "backend cpu" "backend ref" jansson mnist; do says out "$part"; done
+run 0 info --json
+is event info
+holds '[b["name"] for b in o["backends"]] == ["cpu", "ref"] and all(b["usable"] for b in o["backends"])'
+# For the record: how long it takes (a median of 9; no verdict, machines differ).
+for _ in 1 2 3 4 5 6 7 8 9; do
+    start=$(date +%s%N)
+    "$LOCKSTEP" info >/dev/null
+    echo $((($(date +%s%N) - start) / 100000))
+done | sort -n | awk 'NR == 5 { printf "info takes %.1f ms\n", $1 / 10 }'
+
+echo "$n checks, $failures failed"
+[ "$failures" -eq 0 ]
