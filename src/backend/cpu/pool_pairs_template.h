@@ -1,0 +1,87 @@
+/* pool_pairs_template.h: maximum over windows of 2x2 side by side, without padding; part of pool_template.h.
+ *
+ * A pair of image rows makes one row of windows, and both lie in memory one behind the other.  In lines a
+ * map's rows are mostly no multiple of a vector: all vectors are whole nevertheless, and what the last one of
+ * a row reads and writes behind it belongs to the following rows, which are written later.  Only where that
+ * would leave the rows lo..hi-1, tails are masked. */
+
+/* Floats that whole vectors cover which begin at the first of n. */
+LSI_INLINE int64_t covered(int64_t n)
+{
+    return (n + LSI_VL - 1) / LSI_VL * LSI_VL;
+}
+
+/* n windows of one row (whole vectors: LSI_VL), the upper left element of the first at x. */
+LSI_INLINE void max_pair_run(const lsi_pool *p, const float *x, float *y, uint8_t *index, int64_t n)
+{
+    vf best, at = v_zero(), right, lower, lower_right;
+
+    v_load_pairs(x, n, &best, &right);
+    v_load_pairs(x + p->w, n, &lower, &lower_right);
+    v_contest(&best, &at, right, v_set1(1));
+    v_contest(&best, &at, lower, v_set1(2));
+    v_contest(&best, &at, lower_right, v_set1(3));
+    if (p->relu) best = v_max(v_zero(), best);
+    v_store_upto(y, best, n);
+    v_store_bytes(index, at, n < LSI_VL ? n : LSI_VL);
+}
+
+static void max_pairs(const lsi_pool *p, const float *x, float *y, uint8_t *index, int64_t lo, int64_t hi)
+{
+    for (int64_t oy = lo; oy < hi; oy++) {
+        const float *from = x + 2 * oy * p->w;
+        float *row = y + oy * p->wo;
+        uint8_t *index_row = index + oy * p->wo;
+        if (covered(p->wo) <= (hi - oy) * p->wo)
+            for (int64_t ox = 0; ox < p->wo; ox += LSI_VL)
+                max_pair_run(p, from + 2 * ox, row + ox, index_row + ox, LSI_VL);
+        else
+            for (int64_t ox = 0; ox < p->wo; ox += LSI_VL)
+                max_pair_run(p, from + 2 * ox, row + ox, index_row + ox, p->wo - ox);
+    }
+}
+
+/* What n windows send to the rows at `upper` and `lower`, either of which may be NULL. */
+LSI_INLINE void max_back_pair_run(const lsi_pool *p, const float *dy, const uint8_t *index, const float *y,
+                                  float *upper, float *lower, int64_t n)
+{
+    const vb bytes = v_load_bytes(index, n < LSI_VL ? n : LSI_VL);
+    float *const row[2] = {upper, lower};
+    vf d = v_load_upto(dy, n), first, second;
+
+    if (p->relu) d = v_select_gt(v_load_upto(y, n), v_zero(), d, v_zero());
+    V_UNROLL for (int ky = 0; ky < 2; ky++)
+    {
+        if (row[ky] == NULL) continue;
+        v_interleave(v_pick(d, bytes, 2 * ky), v_pick(d, bytes, 2 * ky + 1), &first, &second);
+        v_store_upto(row[ky], first, 2 * n);
+        if (2 * n > LSI_VL) v_store_upto(row[ky] + LSI_VL, second, 2 * n - LSI_VL);
+    }
+}
+
+/* The image is at most one column wider than its windows. */
+static void max_back_pairs(const lsi_pool *p, const float *dy, const uint8_t *index, const float *y,
+                           float *dx, int64_t lo, int64_t hi)
+{
+    for (int64_t iy = lo, next; iy < hi; iy = next) {
+        const int64_t oy = iy / 2, at = oy * p->wo;
+        next = 2 * oy + 2 < hi ? 2 * oy + 2 : hi;
+        if (oy >= p->ho) {
+            memset(dx + iy * p->w, 0, sizeof(float) * (size_t)((next - iy) * p->w));
+            continue;
+        }
+        float *const upper = iy % 2 == 0 ? dx + iy * p->w : NULL;
+        float *const lower = next == 2 * oy + 2 ? dx + (next - 1) * p->w : NULL;
+        const bool whole =
+            covered(p->wo) <= (p->ho - oy) * p->wo && 2 * covered(p->wo) <= (hi - next + 1) * p->w;
+        for (int64_t ox = 0; ox < p->wo; ox += LSI_VL) {
+            const float *y_at = p->relu ? y + at + ox : NULL;
+            float *u = upper != NULL ? upper + 2 * ox : NULL, *l = lower != NULL ? lower + 2 * ox : NULL;
+            if (whole && u != NULL && l != NULL)
+                max_back_pair_run(p, dy + at + ox, index + at + ox, y_at, u, l, LSI_VL);
+            else
+                max_back_pair_run(p, dy + at + ox, index + at + ox, y_at, u, l, p->wo - ox);
+        }
+        for (int64_t row = iy; row < next && p->w > 2 * p->wo; row++) dx[row * p->w + p->w - 1] = 0;
+    }
+}
