@@ -77,11 +77,51 @@ static void max_back_pairs(const lsi_pool *p, const float *dy, const uint8_t *in
         for (int64_t ox = 0; ox < p->wo; ox += LSI_VL) {
             const float *y_at = p->relu ? y + at + ox : NULL;
             float *u = upper != NULL ? upper + 2 * ox : NULL, *l = lower != NULL ? lower + 2 * ox : NULL;
-            if (whole && u != NULL && l != NULL)
+            /* Behind a row of several vectors lies a lower row that is partly written already. */
+            const bool over = p->wo > LSI_VL && ox + LSI_VL > p->wo;
+            if (whole && !over && u != NULL && l != NULL)
                 max_back_pair_run(p, dy + at + ox, index + at + ox, y_at, u, l, LSI_VL);
             else
                 max_back_pair_run(p, dy + at + ox, index + at + ox, y_at, u, l, p->wo - ox);
         }
         for (int64_t row = iy; row < next && p->w > 2 * p->wo; row++) dx[row * p->w + p->w - 1] = 0;
+    }
+}
+
+/* In lanes: each window is read once and sends to its four pixels, or to two of them. */
+LSI_INLINE void max_back_window(const lsi_pool *p, const float *dy, const uint8_t *index, const float *y,
+                                float *dx, int ky0, int ky1)
+{
+    for (int half = 0; half < 16; half += LSI_VL) {
+        const vb bytes = v_load_bytes(index + half, LSI_VL);
+        vf d = v_load(dy + half);
+        if (p->relu) d = v_select_gt(v_load(y + half), v_zero(), d, v_zero());
+        for (int ky = ky0; ky < ky1; ky++)
+            for (int kx = 0; kx < 2; kx++)
+                v_store(dx + ((ky - ky0) * p->w + kx) * 16 + half, v_pick(d, bytes, 2 * ky + kx));
+    }
+}
+
+static void max_back_pairs_lanes(const lsi_pool *p, const float *dy, const uint8_t *index, const float *y,
+                                 float *dx, int64_t lo, int64_t hi)
+{
+    for (int64_t iy = lo, next; iy < hi; iy = next) {
+        const int64_t oy = iy / 2;
+        next = 2 * oy + 2 < hi ? 2 * oy + 2 : hi;
+        if (oy >= p->ho) {
+            memset(dx + iy * p->w * 16, 0, sizeof(float) * (size_t)((next - iy) * p->w * 16));
+            continue;
+        }
+        for (int64_t ox = 0; ox < p->wo; ox++) {
+            const int64_t at = (oy * p->wo + ox) * 16;
+            const float *y_at = p->relu ? y + at : NULL;
+            float *to = dx + (iy * p->w + 2 * ox) * 16;
+            if (next - iy == 2)
+                max_back_window(p, dy + at, index + at, y_at, to, 0, 2);
+            else
+                max_back_window(p, dy + at, index + at, y_at, to, (int)(iy % 2), (int)(iy % 2) + 1);
+        }
+        for (int64_t row = iy; row < next && p->w > 2 * p->wo; row++)
+            memset(dx + (row * p->w + p->w - 1) * 16, 0, sizeof(float) * 16);
     }
 }

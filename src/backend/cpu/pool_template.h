@@ -175,11 +175,11 @@ static bool is_window(const lsi_pool *p, int k, int stride)
     return p->kh == k && p->kw == k && p->sh == stride && p->sw == stride;
 }
 
-/* Windows of 2x2 side by side in lines, without padding, and at most one column behind them. */
+/* Windows of 2x2 side by side, without padding, and at most one column behind them. */
 static bool is_pairs(const lsi_pool *p)
 {
-    return !p->lanes && is_window(p, 2, 2) && p->pt == 0 && p->pl == 0 && p->w >= 2 * p->wo &&
-           p->w <= 2 * p->wo + 1 && p->h >= 2 * p->ho;
+    return is_window(p, 2, 2) && p->pt == 0 && p->pl == 0 && p->w >= 2 * p->wo && p->w <= 2 * p->wo + 1 &&
+           p->h >= 2 * p->ho;
 }
 
 /* -- maximum ----------------------------------------------------------------------------------------------
@@ -327,14 +327,14 @@ static void max_back_lines(const lsi_pool *p, const float *dy, const uint8_t *in
 static void pool_max_back(const lsi_pool *p, const float *dy, const uint8_t *index, const float *y, float *dx,
                           int64_t lo, int64_t hi)
 {
-    if (p->lanes && is_window(p, 2, 2))
-        max_back_lanes(p, dy, index, y, dx, lo, hi, 2, 2, 2, 2);
+    if (is_pairs(p) && p->lanes)
+        max_back_pairs_lanes(p, dy, index, y, dx, lo, hi);
+    else if (is_pairs(p))
+        max_back_pairs(p, dy, index, y, dx, lo, hi);
     else if (p->lanes && is_window(p, 3, 2))
         max_back_lanes(p, dy, index, y, dx, lo, hi, 3, 3, 2, 2);
     else if (p->lanes)
         max_back_lanes(p, dy, index, y, dx, lo, hi, p->kh, p->kw, p->sh, p->sw);
-    else if (is_pairs(p))
-        max_back_pairs(p, dy, index, y, dx, lo, hi);
     else
         max_back_lines(p, dy, index, y, dx, lo, hi);
 }
