@@ -387,20 +387,39 @@ static int64_t block_units(const lsi_lanes *l)
 }
 
 typedef struct unit {
-    int64_t d, nd, c, ky, kx, nx; /* nd channels from d, nx taps from kx */
+    int64_t d, nd, c, ky, piece, kx, nx; /* nd channels from d, nx taps from kx */
 } unit;
 
+static void set_taps(const lsi_lanes *l, unit *u, int64_t piece)
+{
+    const int64_t pieces = (l->kw + TILE - 1) / TILE;
+
+    u->piece = piece;
+    u->kx = pieces == 1 ? 0 : part_of(l->kw, piece, pieces);
+    u->nx = (pieces == 1 ? l->kw : part_of(l->kw, piece + 1, pieces)) - u->kx;
+}
+
+/* The i-th unit of block b. */
 static unit unit_of(const lsi_lanes *l, int64_t b, int64_t i)
 {
     const int64_t blocks = n_blocks(l->dst_c), pieces = (l->kw + TILE - 1) / TILE;
-    unit u = {.d = part_of(l->dst_c, b, blocks),
-              .c = i / (l->kh * pieces),
-              .ky = i / pieces % l->kh,
-              .kx = part_of(l->kw, i % pieces, pieces)};
+    unit u = {.d = part_of(l->dst_c, b, blocks), .c = i / (l->kh * pieces), .ky = i / pieces % l->kh};
 
     u.nd = part_of(l->dst_c, b + 1, blocks) - u.d;
-    u.nx = part_of(l->kw, i % pieces + 1, pieces) - u.kx;
+    set_taps(l, &u, i % pieces);
     return u;
+}
+
+/* The unit after this one, without the divisions. */
+static void next_unit(const lsi_lanes *l, unit *u)
+{
+    const bool row_done = u->kx + u->nx == l->kw;
+
+    set_taps(l, u, row_done ? 0 : u->piece + 1);
+    if (row_done && ++u->ky == l->kh) {
+        u->ky = 0;
+        u->c++;
+    }
 }
 
 /* Of one thread: the sums of a block's units, and its destination planes of one lane group. */
@@ -458,10 +477,9 @@ static void weights_block(const lsi_lanes *l, int64_t b, int64_t lo, int64_t hi,
     memset(totals, 0, (size_t)((hi - lo) * size) * sizeof *totals);
     for (int64_t g = 0; g < n_groups(l); g++) {
         gather_dest(l, g, first.d, first.nd, dst);
-        for (int64_t i = lo; i < hi; i++) {
-            const unit u = unit_of(l, b, i);
+        unit u = first;
+        for (int64_t i = lo; i < hi; i++, next_unit(l, &u))
             add_unit(l, &u, g, src, dst, totals + (i - lo) * size);
-        }
     }
     for (int64_t i = lo; i < hi; i++) {
         const unit u = unit_of(l, b, i);
