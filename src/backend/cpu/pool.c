@@ -26,7 +26,8 @@ static void pool_thread(int thread, int n_threads, void *arg)
     const pool_call *c = arg;
     int64_t lo, hi;
 
-    ls_parallel_range(c->s->planes * c->s->rows, thread, n_threads, &lo, &hi);
+    /* Two rows that share their windows are cheapest together. */
+    ls_parallel_range_grain(c->s->planes * c->s->rows, 2, thread, n_threads, &lo, &hi);
     while (lo < hi) {
         int64_t row = lo % c->s->rows, n = c->s->rows - row < hi - lo ? c->s->rows - row : hi - lo;
         c->part(c->s, c->call, lo / c->s->rows, row, row + n);

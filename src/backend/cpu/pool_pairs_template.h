@@ -11,23 +11,80 @@ LSI_INLINE int64_t covered(int64_t n)
     return (n + LSI_VL - 1) / LSI_VL * LSI_VL;
 }
 
+/* The maxima of the windows whose elements in order are a to d. */
+LSI_INLINE void max_of_4(const lsi_pool *p, vf a, vf b, vf c, vf d, float *y, uint8_t *index, int64_t n)
+{
+    vf at = v_zero();
+
+    v_contest(&a, &at, b, v_set1(1));
+    v_contest(&a, &at, c, v_set1(2));
+    v_contest(&a, &at, d, v_set1(3));
+    v_store_upto(y, p->relu ? v_max(v_zero(), a) : a, n);
+    v_store_bytes(index, at, n < LSI_VL ? n : LSI_VL);
+}
+
+#if LSI_VL == 16
+
+/* Rows of four windows: a pair of image rows is one vector, and four pairs make a vector of windows. */
+static void max_pairs_of_4(const lsi_pool *p, const float *x, float *y, uint8_t *index, int64_t rows)
+{
+    /* Of two pairs: their upper rows' elements 0, 2, 4, 6, then 1, 3, 5, 7; 8 more: of the lower rows. */
+    const __m512i upper = _mm512_setr_epi32(0, 2, 4, 6, 16, 18, 20, 22, 1, 3, 5, 7, 17, 19, 21, 23);
+    const __m512i lower = _mm512_add_epi32(upper, _mm512_set1_epi32(8));
+
+    for (int64_t r = 0; r < rows; r += 4, x += 64, y += 16, index += 16) {
+        const vf pair0 = v_load(x), pair1 = v_load(x + 16), pair2 = v_load(x + 32), pair3 = v_load(x + 48);
+        const vf u0 = _mm512_permutex2var_ps(pair0, upper, pair1);
+        const vf u1 = _mm512_permutex2var_ps(pair2, upper, pair3);
+        const vf l0 = _mm512_permutex2var_ps(pair0, lower, pair1);
+        const vf l1 = _mm512_permutex2var_ps(pair2, lower, pair3);
+        max_of_4(p, _mm512_shuffle_f32x4(u0, u1, 0x44), _mm512_shuffle_f32x4(u0, u1, 0xee),
+                 _mm512_shuffle_f32x4(l0, l1, 0x44), _mm512_shuffle_f32x4(l0, l1, 0xee), y, index, LSI_VL);
+    }
+}
+
+/* The gradient: every window's dy and index go to the four places of their vector, and one of them keeps it.
+ */
+static void max_back_pairs_of_4(const lsi_pool *p, const float *dy, const uint8_t *index, const float *y,
+                                float *dx, int64_t rows)
+{
+    const __m512i place = _mm512_setr_epi32(0, 1, 0, 1, 0, 1, 0, 1, 2, 3, 2, 3, 2, 3, 2, 3);
+    const __m512i source = _mm512_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3, 0, 0, 1, 1, 2, 2, 3, 3);
+
+    for (int64_t at = 0; at < 4 * rows; at += 16) {
+        const __m512i where = _mm512_cvtepu8_epi32(v_load_bytes(index + at, LSI_VL));
+        vf d = v_load(dy + at);
+        if (p->relu) d = v_select_gt(v_load(y + at), v_zero(), d, v_zero());
+        V_UNROLL for (int r = 0; r < 4; r++)
+        {
+            const __m512i from = _mm512_add_epi32(source, _mm512_set1_epi32(4 * r));
+            const __mmask16 here = _mm512_cmpeq_epi32_mask(_mm512_permutexvar_epi32(from, where), place);
+            v_store(dx + 4 * at + 16 * r, _mm512_maskz_permutexvar_ps(here, from, d));
+        }
+    }
+}
+
+#endif
+
 /* n windows of one row (whole vectors: LSI_VL), the upper left element of the first at x. */
 LSI_INLINE void max_pair_run(const lsi_pool *p, const float *x, float *y, uint8_t *index, int64_t n)
 {
-    vf best, at = v_zero(), right, lower, lower_right;
+    vf left, right, lower_left, lower_right;
 
-    v_load_pairs(x, n, &best, &right);
-    v_load_pairs(x + p->w, n, &lower, &lower_right);
-    v_contest(&best, &at, right, v_set1(1));
-    v_contest(&best, &at, lower, v_set1(2));
-    v_contest(&best, &at, lower_right, v_set1(3));
-    if (p->relu) best = v_max(v_zero(), best);
-    v_store_upto(y, best, n);
-    v_store_bytes(index, at, n < LSI_VL ? n : LSI_VL);
+    v_load_pairs(x, n, &left, &right);
+    v_load_pairs(x + p->w, n, &lower_left, &lower_right);
+    max_of_4(p, left, right, lower_left, lower_right, y, index, n);
 }
 
 static void max_pairs(const lsi_pool *p, const float *x, float *y, uint8_t *index, int64_t lo, int64_t hi)
 {
+#if LSI_VL == 16
+    if (p->wo == 4 && p->w == 8) {
+        const int64_t rows = (hi - lo) / 4 * 4;
+        max_pairs_of_4(p, x + lo * 16, y + lo * 4, index + lo * 4, rows);
+        lo += rows;
+    }
+#endif
     for (int64_t oy = lo; oy < hi; oy++) {
         const float *from = x + 2 * oy * p->w;
         float *row = y + oy * p->wo;
@@ -63,6 +120,14 @@ LSI_INLINE void max_back_pair_run(const lsi_pool *p, const float *dy, const uint
 static void max_back_pairs(const lsi_pool *p, const float *dy, const uint8_t *index, const float *y,
                            float *dx, int64_t lo, int64_t hi)
 {
+#if LSI_VL == 16
+    if (p->wo == 4 && p->w == 8 && lo % 2 == 0) {
+        const int64_t last = hi / 2 < p->ho ? hi / 2 : p->ho;
+        const int64_t rows = last > lo / 2 ? (last - lo / 2) / 4 * 4 : 0, at = lo / 2 * 4;
+        max_back_pairs_of_4(p, dy + at, index + at, p->relu ? y + at : NULL, dx + lo * 8, rows);
+        lo += 2 * rows;
+    }
+#endif
     for (int64_t iy = lo, next; iy < hi; iy = next) {
         const int64_t oy = iy / 2, at = oy * p->wo;
         next = 2 * oy + 2 < hi ? 2 * oy + 2 : hi;
