@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "backend/cpu/isa.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -161,7 +162,7 @@ static char *make_path(int threads, const char *fingerprint)
     }
     (void)mkdir(folder, 0777);
     processor_name(cpu, sizeof cpu);
-    snprintf(id, sizeof id, "%s|%s|%s", cpu, fingerprint, LS_VERSION);
+    snprintf(id, sizeof id, "%s|%s|%s|%d%d", cpu, fingerprint, LS_VERSION, lsi_has_avx512(), lsi_has_avx2());
     snprintf(path, sizeof path, "%s/cpu-%d-%016llx.txt", folder, threads,
              (unsigned long long)XXH3_64bits(id, strlen(id)));
     return ls_strdup(LS_MEM_PLAN, path);
