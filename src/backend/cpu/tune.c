@@ -201,7 +201,7 @@ void lsi_tuner_destroy(lsi_tuner *t)
 #define MAX_CANDIDATES 16
 #define MIN_ROUNDS     4
 #define MAX_ROUNDS     60
-#define CLEAR_LEAD     1.08
+#define CLEAR_LEAD     1.03
 #define ENOUGH_SECONDS 0.06 /* for one candidate; slow kernels need few rounds, fast ones get many */
 
 /* Seconds of one run of candidate i; a large number when it cannot be run. */
