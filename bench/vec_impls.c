@@ -108,13 +108,16 @@ static void instance_norm(ls_graph *g, const int64_t *p)
 
     ls_graph_add(g, &ls_op_instance_norm, a.residual ? 2 : 1, (ls_value[]){map(g, p), map(g, p)}, &a);
 }
-/* p[4]: size of the window, p[5]: padding; stride 2 */
+/* p[4]: size of the window, p[5]: padding, p[6]: relu; stride 2 */
 static ls_pool_attr window(const int64_t *p)
 {
     int k = (int)p[4], pad = (int)p[5];
 
-    return (ls_pool_attr){
-        .kernel = {k, k}, .stride = {2, 2}, .pad = {pad, pad, pad, pad}, .in = {p[2], p[3]}};
+    return (ls_pool_attr){.kernel = {k, k},
+                          .stride = {2, 2},
+                          .pad = {pad, pad, pad, pad},
+                          .in = {p[2], p[3]},
+                          .relu = p[6] != 0};
 }
 static void maxpool(ls_graph *g, const int64_t *p)
 {
@@ -124,8 +127,10 @@ static void maxpool_grad(ls_graph *g, const int64_t *p)
 {
     int64_t h = (p[2] + 2 * p[5] - p[4]) / 2 + 1, w = (p[3] + 2 * p[5] - p[4]) / 2 + 1;
     ls_shape y = LS_SHAPE(p[0], p[1], h, w);
+    ls_pool_attr a = window(p);
+    ls_value in[] = {input(g, LS_F32, y), input(g, LS_U8, y), input(g, LS_F32, y)};
 
-    ls_maxpool2d_grad(input(g, LS_F32, y), input(g, LS_U8, y), window(p));
+    ls_graph_add(g, &ls_op_maxpool2d_grad, a.relu ? 3 : 2, in, &a);
 }
 static void upsample(ls_graph *g, const int64_t *p)
 {
@@ -200,15 +205,22 @@ static const bench_case cases[] = {
     {"maxpool 3x3/2 51 MB", maxpool, {16, 64, 112, 112, 3, 1}, true},
     {"maxpool 2x2/2", maxpool, {64, 64, 24, 24, 2, 0}, true},
     {"maxpool 2x2/2 plain", maxpool, {64, 64, 24, 24, 2, 0}, false},
+    {"maxpool 2x2/2 relu", maxpool, {64, 64, 24, 24, 2, 0, 1}, true},
+    {"maxpool 2x2/2 relu plain 24x24x10", maxpool, {64, 10, 24, 24, 2, 0, 1}, false},
+    {"maxpool 2x2/2 relu plain 8x8x20", maxpool, {64, 20, 8, 8, 2, 0, 1}, false},
     {"maxpool_grad 3x3/2 51 MB", maxpool_grad, {16, 64, 112, 112, 3, 1}, true},
     {"maxpool_grad 2x2/2", maxpool_grad, {64, 64, 24, 24, 2, 0}, true},
     {"maxpool_grad 2x2/2 plain", maxpool_grad, {64, 64, 24, 24, 2, 0}, false},
+    {"maxpool_grad 2x2/2 relu", maxpool_grad, {64, 64, 24, 24, 2, 0, 1}, true},
+    {"maxpool_grad 2x2/2 relu plain 24x24x10", maxpool_grad, {64, 10, 24, 24, 2, 0, 1}, false},
+    {"maxpool_grad 2x2/2 relu plain 8x8x20", maxpool_grad, {64, 20, 8, 8, 2, 0, 1}, false},
     {"upsample 2", upsample, {8, 64, 64, 64}, true},
     {"pad reflect", pad_reflect, {1, 256, 64, 64}, true},
     {"global pool", global_pool, {16, 512, 14, 14}, true},
     {"dropout", dropout, {16, 64, 56, 56, 0}, true},
     {"dropout plain", dropout, {16, 64, 56, 56, 0}, false},
     {"dropout per channel", dropout, {16, 64, 56, 56, 1}, true},
+    {"dropout per channel plain 8x8x20", dropout, {64, 20, 8, 8, 1}, false},
     {"transpose nchw to nhwc", transpose, {16, 64, 56, 56}, false},
     {"softmax", softmax, {64, 12, 197, 197}, false},
     {"reduce_max of points", reduce_max, {32, 256, 1, 3371}, false},

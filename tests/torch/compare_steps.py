@@ -6,7 +6,8 @@ usage: compare_steps.py TORCH_STEPS [MODEL ...]   exit status 1 when a case disa
 PyTorch runs twice, in fp32 and in fp64.  A ReLU near zero or a small Adam moment can amplify one rounding into a visible
 difference on either side, so ours is held against the fp64 run within the stated tolerance, and against the fp32 run within
 that tolerance plus fp32 PyTorch's own distance from fp64.
-Losses: relative difference.  Variables: norm of the difference over the norm of the variable's change since the start.
+Losses: relative difference.  Variables: norm of the difference, less what storing the variable in fp32 after every step rounds
+away, over the norm of the variable's change since the start.
 """
 import json
 import os
@@ -103,16 +104,17 @@ def without_effect(model):
 
 
 # name, device, settings, optimiser, tolerance of losses, of variables.  Adam runs with a larger epsilon: with 1e-8 its first
-# steps are lr * sign(gradient), and the sign of a gradient near zero is noise.
+# steps are lr * sign(gradient), and the sign of a gradient near zero is noise.  Networks with batch norm over few values run with
+# a small learning rate: with the published one even fp32 and fp64 PyTorch part within 20 steps.
 CASES = [
     ("mnist", "ref", ["batch.per_rank=8"], dict(rule="sgd", lr=0.01, momentum=0.5), 1e-5, 1e-4),
     ("mnist", "cpu", ["batch.per_rank=64"], dict(rule="sgd", lr=0.01, momentum=0.5), 1e-5, 1e-4),
     ("mnist-keras", "cpu", ["batch.per_rank=32", "optimizer.lr=0.001", "optimizer.eps=1e-3"],
      dict(rule="adam", lr=0.001, eps=1e-3, form="tf"), 1e-5, 1e-3),
-    ("resnet18-cifar", "cpu", ["batch.per_rank=32", "optimizer.name=sgd", "optimizer.lr=1e-4", "optimizer.momentum=0.9"],
-     dict(rule="sgd", lr=1e-4, momentum=0.9), 1e-3, 5e-2),
-    ("cosmogan", "cpu", ["batch.per_rank=4", "model.size=64", "optimizer.lr=1e-5", "optimizer.eps=1e-3"],
-     dict(rule="adam", lr=1e-5, beta1=0.5, eps=1e-3, form="tf"), 1e-3, 5e-2),
+    ("resnet18-cifar", "cpu", ["batch.per_rank=32", "optimizer.name=sgd", "optimizer.lr=1e-5", "optimizer.momentum=0.9"],
+     dict(rule="sgd", lr=1e-5, momentum=0.9), 1e-3, 5e-2),
+    ("cosmogan", "cpu", ["batch.per_rank=4", "model.size=64", "optimizer.lr=2e-6", "optimizer.eps=1e-3"],
+     dict(rule="adam", lr=2e-6, beta1=0.5, eps=1e-3, form="tf"), 1e-3, 5e-2),
     ("wgan-gp", "ref", ["batch.per_rank=8", "optimizer.eps=1e-3"], dict(rule="adam", lr=1e-4, eps=1e-3), 1e-5, 1e-3),
     ("wgan-gp", "cpu", ["batch.per_rank=32", "optimizer.eps=1e-3"], dict(rule="adam", lr=1e-4, eps=1e-3), 1e-5, 1e-3),
     ("aae", "cpu", ["batch.per_rank=4", "model.points=64", "optimizer.eps=1e-3"],
@@ -124,12 +126,13 @@ def worst_loss(a, b):
     return max(abs(x[m] - y[m]) / max(abs(y[m]), 1e-2) for x, y in zip(a, b) for m in y)
 
 
-def worst_variable(a, b, start, skip):
+def worst_variable(a, b, start, skip, steps):
     """The largest distance between a and b relative to how far b moved, and where."""
     worst, where = 0.0, "-"
     for n in b:
         moved = (b[n] - start[n]).norm().item()
-        d = (a[n].double() - b[n].double()).norm().item() / max(moved, 1e-6)
+        rounding = steps * 2.0 ** -24 * b[n].norm().item()
+        d = max((a[n].double() - b[n].double()).norm().item() - rounding, 0.0) / max(moved, 1e-6)
         if n not in skip and not d <= worst:
             worst, where = d, n
     return worst, where
@@ -150,7 +153,7 @@ def run_case(tool, case, steps=20):
         start, skip = {n: record.get("init/" + n) for n in exact[1]}, without_effect(model)
 
         def distance(a, b):
-            return worst_loss(a[0], b[0]), worst_variable(a[1], b[1], start, skip)
+            return worst_loss(a[0], b[0]), worst_variable(a[1], b[1], start, skip, steps)
 
         to_exact, to_fp32, theirs = distance(ours, exact), distance(ours, runs["fp32"]), distance(runs["fp32"], exact)
         ok = (to_exact[0] <= loss_tol and to_exact[1][0] <= var_tol and to_fp32[0] <= loss_tol + theirs[0]

@@ -138,7 +138,9 @@ def aae(p, x, drop=False):
     code = linear(p, "E.mu", h) + torch.exp(0.5 * linear(p, "E.logvar", h)) * x["eps"]
     yield critic_loss(p, x, code.detach()), ["D."], "loss_d"
     made = mlp(p, "G", code).view(-1, 3, cloud.shape[2])
-    d = (cloud[:, :, :, None] - made[:, :, None, :]).square().sum(1)
+    # As published: |q|^2 + |p|^2 - 2 q.p over all pairs of points.
+    d = (cloud.square().sum(1)[:, :, None] + made.square().sum(1)[:, None, :]
+         - 2 * torch.bmm(cloud.transpose(1, 2), made))
     rec = d.min(2)[0].sum() + d.min(1)[0].sum()
     yield 0.5 * rec - mlp(p, "D", code).mean(), ["E.", "G."], "loss_eg"
 

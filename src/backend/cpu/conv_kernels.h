@@ -85,7 +85,7 @@ typedef struct lsi_conv_kernels {
 } lsi_conv_kernels;
 
 /* The best table this CPU can run, or NULL when it has neither AVX-512F nor AVX2 + FMA.
- * LOCKSTEP_CPU_ISA=avx2 in the environment holds AVX-512 back, =none both: for tests and comparisons. */
+   See isa.h for how to hold an instruction set back. */
 const lsi_conv_kernels *lsi_conv_kernels_get(void);
 
 extern const lsi_conv_kernels lsi_conv_kernels_avx512;

@@ -5,6 +5,7 @@
  * needs the plain order.  Ops without a kernel of this backend's own run the reference kernel, which is
  * plain. */
 #include "backend/cpu/cpu.h"
+#include "backend/cpu/isa.h"
 #include "ops/ops.h"
 
 #define FEW_CHANNELS 4 /* up to here, kernels for few channels take or give plain maps */
@@ -165,6 +166,7 @@ void lsi_cpu_layouts(const ls_device *dev, const ls_graph *g, const ls_node *n, 
     for (int i = 0; i < n->n_in; i++) in[i] = LS_LAYOUT_PLAIN;
     for (int k = 0; k < n->n_out; k++) out[k] = LS_LAYOUT_PLAIN;
     if (lsi_cpu_planner_of(n->op) == NULL && !(n->op->flags & LS_OP_VIEW)) return;
+    if (!lsi_has_avx2() && !lsi_has_avx512()) return; /* kernels for blocked maps are vector code */
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
         if (rules[i].op == n->op) {
             rules[i].rule(&q);

@@ -104,19 +104,10 @@ typedef struct trial {
     const lsi_conv_impl *impl[MAX_IMPLS];
     const char *name[MAX_IMPLS];
     int n;
-    int current; /* candidate whose state is open, or -1 */
-    void *state;
-    lsi_conv_args args;
+    bool open[MAX_IMPLS]; /* its state exists */
+    void *state[MAX_IMPLS];
+    lsi_conv_args args; /* tensors and scratch that all candidates share; made when the first one runs */
 } trial;
-
-static void close_current(trial *t)
-{
-    if (t->current >= 0 && t->impl[t->current]->destroy != NULL) t->impl[t->current]->destroy(t->state);
-    ls_free(t->args.scratch);
-    t->args.scratch = NULL;
-    t->state = NULL;
-    t->current = -1;
-}
 
 static float *tune_tensor(int64_t count)
 {
@@ -127,17 +118,24 @@ static float *tune_tensor(int64_t count)
     return p;
 }
 
-/* Tensors are made when the first candidate runs: a remembered choice needs none. */
+/* A remembered choice needs no tensors, so they are made when the first candidate runs. */
 static bool make_tensors(trial *t)
 {
     const lsi_conv_problem *p = t->problem;
+    size_t scratch = 0;
 
-    if (t->args.x != NULL) return t->args.w != NULL && t->args.bias != NULL && t->args.y != NULL;
+    if (t->args.scratch != NULL) return true;
+    for (int i = 0; i < t->n; i++) {
+        size_t bytes = t->impl[i]->scratch != NULL ? t->impl[i]->scratch(p) : 0;
+        if (bytes > scratch) scratch = bytes;
+    }
     t->args.x = tune_tensor(p->n * p->ci * p->hi * p->wi);
     t->args.w = tune_tensor(p->co * p->ci / p->groups * p->kh * p->kw);
     t->args.bias = tune_tensor(p->pass == LSI_CONV_DX ? p->ci : p->co);
     t->args.y = tune_tensor(p->n * p->co * p->ho * p->wo);
-    return t->args.x != NULL && t->args.w != NULL && t->args.bias != NULL && t->args.y != NULL;
+    if (t->args.x == NULL || t->args.w == NULL || t->args.bias == NULL || t->args.y == NULL) return false;
+    t->args.scratch = ls_alloc(LS_MEM_TUNE, scratch);
+    return t->args.scratch != NULL;
 }
 
 static bool try_candidate(void *ctx, int i)
@@ -147,20 +145,27 @@ static bool try_candidate(void *ctx, int i)
     ls_err err = {0};
 
     if (!make_tensors(t)) return false;
-    if (t->current != i) {
-        close_current(t);
-        t->args.scratch = ls_alloc(LS_MEM_TUNE, impl->scratch != NULL ? impl->scratch(t->problem) : 0);
-        if (t->args.scratch == NULL) return false;
-        if (impl->create != NULL && impl->create(&t->state, t->problem, &err) != LS_OK) return false;
-        t->current = i;
-    }
-    impl->run(t->state, t->problem, &t->args);
+    if (!t->open[i] && impl->create != NULL && impl->create(&t->state[i], t->problem, &err) != LS_OK)
+        return false;
+    t->open[i] = true;
+    impl->run(t->state[i], t->problem, &t->args);
     return true;
+}
+
+static void trial_release(trial *t)
+{
+    for (int i = 0; i < t->n; i++)
+        if (t->open[i] && t->impl[i]->destroy != NULL) t->impl[i]->destroy(t->state[i]);
+    ls_free(t->args.x);
+    ls_free(t->args.w);
+    ls_free(t->args.bias);
+    ls_free(t->args.y);
+    ls_free(t->args.scratch);
 }
 
 static const lsi_conv_impl *choose(lsi_tuner *tuner, const lsi_conv_problem *p)
 {
-    trial t = {.problem = p, .current = -1};
+    trial t = {.problem = p};
     char text[256];
     lsi_candidates c;
     int winner;
@@ -175,11 +180,7 @@ static const lsi_conv_impl *choose(lsi_tuner *tuner, const lsi_conv_problem *p)
     problem_text(p, text, sizeof text);
     c = (lsi_candidates){text, t.n, t.name, try_candidate, &t};
     winner = lsi_tune(tuner, &c);
-    close_current(&t);
-    ls_free(t.args.x);
-    ls_free(t.args.w);
-    ls_free(t.args.bias);
-    ls_free(t.args.y);
+    trial_release(&t);
     return t.impl[winner];
 }
 

@@ -26,7 +26,8 @@ static void pool_thread(int thread, int n_threads, void *arg)
     const pool_call *c = arg;
     int64_t lo, hi;
 
-    ls_parallel_range(c->s->planes * c->s->rows, thread, n_threads, &lo, &hi);
+    /* Two rows that share their windows are cheapest together. */
+    ls_parallel_range_grain(c->s->planes * c->s->rows, 2, thread, n_threads, &lo, &hi);
     while (lo < hi) {
         int64_t row = lo % c->s->rows, n = c->s->rows - row < hi - lo ? c->s->rows - row : hi - lo;
         c->part(c->s, c->call, lo / c->s->rows, row, row + n);
@@ -110,7 +111,8 @@ static bool tensors_fit(const ls_graph *g, const ls_node *n)
     return lsi_in(g, n, 0)->dtype == LS_F32;
 }
 
-/* Fills in everything but windows and weight; `image` is the tensor before pooling, `pooled` the one after.
+/* Fills in everything but windows (which it looks at) and weight; `image` is the tensor before pooling,
+ * `pooled` the one after.
  */
 static void set_sizes(pool_state *s, const ls_device *dev, const ls_vinfo *image, const ls_vinfo *pooled,
                       const ls_vinfo *out)
@@ -123,6 +125,14 @@ static void set_sizes(pool_state *s, const ls_device *dev, const ls_vinfo *image
     s->planes = image->shape.dim[0] * image->shape.dim[1] / (s->pool.lanes ? 16 : 1);
     s->rows = out->shape.dim[2];
     s->threads = lsi_threads_for(dev, ls_shape_count(image->shape));
+    /* Where windows neither overlap nor leave rows over, the planes on top of one another are one tall plane,
+     * and its kernel is called once per thread. */
+    if (s->pool.pt == 0 && s->pool.kh == s->pool.sh && s->pool.h == s->pool.ho * s->pool.sh) {
+        s->pool.h *= s->planes;
+        s->pool.ho *= s->planes;
+        s->rows *= s->planes;
+        s->planes = s->planes > 0 ? 1 : 0;
+    }
 }
 
 static ls_status plan_pool(ls_device *dev, const ls_graph *g, const ls_node *n, bool backward, bool average,

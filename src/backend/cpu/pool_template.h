@@ -12,15 +12,26 @@
 
 #if LSI_VL == 16
 
+/* A byte for each lane. */
+typedef __m128i vb;
+
+LSI_INLINE vb v_load_bytes(const uint8_t *p, int64_t n)
+{
+    if (n == LSI_VL) return _mm_loadu_si128((const __m128i *)p);
+    return _mm_maskz_loadu_epi8((__mmask16)((1u << n) - 1), p);
+}
 LSI_INLINE void v_store_bytes(uint8_t *p, vf a, int64_t n)
 {
-    _mm512_mask_cvtepi32_storeu_epi8(p, (__mmask16)((1u << n) - 1), _mm512_cvtps_epi32(a));
+    const __m128i bytes = _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(a));
+
+    if (n == LSI_VL)
+        _mm_storeu_si128((__m128i *)p, bytes);
+    else
+        _mm_mask_storeu_epi8(p, (__mmask16)((1u << n) - 1), bytes);
 }
 /* a where the byte is `code`, else 0. */
-LSI_INLINE vf v_pick(vf a, const uint8_t *p, int code)
+LSI_INLINE vf v_pick(vf a, vb bytes, int code)
 {
-    const __m128i bytes = _mm_loadu_si128((const __m128i *)p);
-
     return _mm512_maskz_mov_ps(_mm_cmpeq_epi8_mask(bytes, _mm_set1_epi8((char)code)), a);
 }
 /* a[0], b[0], a[1], b[1], ... */
@@ -30,6 +41,14 @@ LSI_INLINE void v_interleave(vf a, vf b, vf *lo, vf *hi)
 
     *lo = _mm512_permutex2var_ps(a, first, b);
     *hi = _mm512_permutex2var_ps(a, _mm512_add_epi32(first, _mm512_set1_epi32(8)), b);
+}
+/* The inverse. */
+LSI_INLINE void v_deinterleave(vf lo, vf hi, vf *a, vf *b)
+{
+    const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+
+    *a = _mm512_permutex2var_ps(lo, even, hi);
+    *b = _mm512_permutex2var_ps(lo, _mm512_add_epi32(even, _mm512_set1_epi32(1)), hi);
 }
 /* p[0], p[stride], ...: n elements. */
 LSI_INLINE vf v_load_stride(const float *p, int stride, int64_t n)
@@ -50,17 +69,26 @@ LSI_INLINE vf v_load_stride(const float *p, int stride, int64_t n)
 
 #else
 
+typedef __m256i vb; /* widened */
+
+LSI_INLINE vb v_load_bytes(const uint8_t *p, int64_t n)
+{
+    uint64_t bytes = 0;
+
+    if (n == LSI_VL) return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p));
+    memcpy(&bytes, p, (size_t)n);
+    return _mm256_cvtepu8_epi32(_mm_cvtsi64_si128((long long)bytes));
+}
 LSI_INLINE void v_store_bytes(uint8_t *p, vf a, int64_t n)
 {
-    int32_t lane[8];
+    const __m256i lane = _mm256_cvtps_epi32(a);
+    const __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(lane), _mm256_extracti128_si256(lane, 1));
+    const uint64_t bytes = (uint64_t)_mm_cvtsi128_si64(_mm_packus_epi16(words, words));
 
-    _mm256_storeu_si256((__m256i *)lane, _mm256_cvtps_epi32(a));
-    for (int64_t i = 0; i < n && i < 8; i++) p[i] = (uint8_t)lane[i];
+    memcpy(p, &bytes, (size_t)n);
 }
-LSI_INLINE vf v_pick(vf a, const uint8_t *p, int code)
+LSI_INLINE vf v_pick(vf a, vb wide, int code)
 {
-    const __m256i wide = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p));
-
     return _mm256_and_ps(a, _mm256_castsi256_ps(_mm256_cmpeq_epi32(wide, _mm256_set1_epi32(code))));
 }
 LSI_INLINE void v_interleave(vf a, vf b, vf *lo, vf *hi)
@@ -69,6 +97,15 @@ LSI_INLINE void v_interleave(vf a, vf b, vf *lo, vf *hi)
 
     *lo = _mm256_permute2f128_ps(even, odd, 0x20);
     *hi = _mm256_permute2f128_ps(even, odd, 0x31);
+}
+LSI_INLINE void v_deinterleave(vf lo, vf hi, vf *a, vf *b)
+{
+    const vf first = _mm256_permute2f128_ps(lo, hi, 0x20), second = _mm256_permute2f128_ps(lo, hi, 0x31);
+    const vf even = _mm256_shuffle_ps(first, second, _MM_SHUFFLE(2, 0, 2, 0));
+    const vf odd = _mm256_shuffle_ps(first, second, _MM_SHUFFLE(3, 1, 3, 1));
+
+    *a = even;
+    *b = odd;
 }
 LSI_INLINE vf v_load_stride(const float *p, int stride, int64_t n)
 {
@@ -85,6 +122,14 @@ LSI_INLINE vf v_load_stride(const float *p, int stride, int64_t n)
 }
 
 #endif
+
+/* p[0], p[2], ... and p[1], p[3], ...: n elements each. */
+LSI_INLINE void v_load_pairs(const float *p, int64_t n, vf *even, vf *odd)
+{
+    const vf lo = v_load_upto(p, 2 * n);
+
+    v_deinterleave(lo, 2 * n > LSI_VL ? v_load_upto(p + LSI_VL, 2 * n - LSI_VL) : v_zero(), even, odd);
+}
 
 /* The part of a window along one side that lies inside 0..n-1: from `lo` to `hi` of 0..k-1. */
 typedef struct span {
@@ -123,6 +168,18 @@ LSI_INLINE void windows_of(int64_t pos, int stride, int pad, int k, int64_t n_ou
 LSI_INLINE float weight_of(const lsi_pool *p, span sy, span sx)
 {
     return p->weight != 0 ? p->weight : 1.0f / (float)((sy.hi - sy.lo) * (sx.hi - sx.lo));
+}
+
+static bool is_window(const lsi_pool *p, int k, int stride)
+{
+    return p->kh == k && p->kw == k && p->sh == stride && p->sw == stride;
+}
+
+/* Windows of 2x2 side by side, without padding, and at most one column behind them. */
+static bool is_pairs(const lsi_pool *p)
+{
+    return is_window(p, 2, 2) && p->pt == 0 && p->pl == 0 && p->w >= 2 * p->wo && p->w <= 2 * p->wo + 1 &&
+           p->h >= 2 * p->ho;
 }
 
 /* -- maximum ----------------------------------------------------------------------------------------------
@@ -209,10 +266,14 @@ static void max_lines(const lsi_pool *p, const float *x, float *y, uint8_t *inde
     }
 }
 
+#include "backend/cpu/pool_pairs_template.h"
+
 static void pool_max(const lsi_pool *p, const float *x, float *y, uint8_t *index, int64_t lo, int64_t hi)
 {
     if (p->lanes)
         max_lanes(p, x, y, index, lo, hi);
+    else if (is_pairs(p))
+        max_pairs(p, x, y, index, lo, hi);
     else
         max_lines(p, x, y, index, lo, hi);
 }
@@ -235,42 +296,11 @@ LSI_INLINE void max_back_lanes(const lsi_pool *p, const float *dy, const uint8_t
                         const int64_t ky = iy + p->pt - oy * sh, kx = ix + p->pl - ox * sw;
                         vf d = v_load(dy + at);
                         if (p->relu) d = v_select_gt(v_load(y + at), v_zero(), d, v_zero());
-                        sum = v_add(sum, v_pick(d, index + at, (int)(ky * kw + kx)));
+                        sum = v_add(sum, v_pick(d, v_load_bytes(index + at, LSI_VL), (int)(ky * kw + kx)));
                     }
                 v_store(dx + (iy * p->w + ix) * 16 + half, sum);
             }
         }
-    }
-}
-
-static bool is_window(const lsi_pool *p, int k, int stride)
-{
-    return p->kh == k && p->kw == k && p->sh == stride && p->sw == stride;
-}
-
-/* Windows of 2x2 side by side, in lines: each row of dy gives two whole rows of dx. */
-static void max_back_pairs(const lsi_pool *p, const float *dy, const uint8_t *index, const float *y,
-                           float *dx, int64_t lo, int64_t hi)
-{
-    for (int64_t iy = lo; iy < hi; iy++) {
-        float *row = dx + iy * p->w;
-        const int64_t at = iy / 2 * p->wo;
-        const int code = (int)(iy % 2) * 2;
-        if (iy / 2 >= p->ho) {
-            memset(row, 0, sizeof(float) * (size_t)p->w);
-            continue;
-        }
-        for (int64_t ox = 0; ox < p->wo; ox += LSI_VL) {
-            const int64_t n = p->wo - ox;
-            uint8_t bytes[LSI_VL] = {0};
-            vf d = v_load_upto(dy + at + ox, n), even, odd;
-            if (p->relu) d = v_select_gt(v_load_upto(y + at + ox, n), v_zero(), d, v_zero());
-            memcpy(bytes, index + at + ox, (size_t)(n < LSI_VL ? n : LSI_VL));
-            v_interleave(v_pick(d, bytes, code), v_pick(d, bytes, code + 1), &even, &odd);
-            v_store_upto(row + 2 * ox, even, 2 * n);
-            if (2 * n > LSI_VL) v_store_upto(row + 2 * ox + LSI_VL, odd, 2 * n - LSI_VL);
-        }
-        if (p->w > 2 * p->wo) row[p->w - 1] = 0;
     }
 }
 
@@ -297,14 +327,14 @@ static void max_back_lines(const lsi_pool *p, const float *dy, const uint8_t *in
 static void pool_max_back(const lsi_pool *p, const float *dy, const uint8_t *index, const float *y, float *dx,
                           int64_t lo, int64_t hi)
 {
-    if (p->lanes && is_window(p, 2, 2))
-        max_back_lanes(p, dy, index, y, dx, lo, hi, 2, 2, 2, 2);
+    if (is_pairs(p) && p->lanes)
+        max_back_pairs_lanes(p, dy, index, y, dx, lo, hi);
+    else if (is_pairs(p))
+        max_back_pairs(p, dy, index, y, dx, lo, hi);
     else if (p->lanes && is_window(p, 3, 2))
         max_back_lanes(p, dy, index, y, dx, lo, hi, 3, 3, 2, 2);
     else if (p->lanes)
         max_back_lanes(p, dy, index, y, dx, lo, hi, p->kh, p->kw, p->sh, p->sw);
-    else if (is_window(p, 2, 2) && p->pt == 0 && p->pl == 0 && p->w <= 2 * p->wo + 1)
-        max_back_pairs(p, dy, index, y, dx, lo, hi);
     else
         max_back_lines(p, dy, index, y, dx, lo, hi);
 }

@@ -14,12 +14,13 @@
 typedef struct random_state {
     const lsi_random_table *table;
     ls_random_attr attr;
-    int64_t samples, per_sample;
-    int64_t channels, pixels; /* C16 */
-    uint32_t limit;           /* a draw is dropped when its upper 24 bits are less */
+    int64_t samples, per_sample; /* draws of a sample: one for each element or channel */
+    int64_t channels, pixels;    /* of a sample; where needed */
+    uint32_t limit;              /* a draw is dropped when its upper 24 bits are less */
     float scale;
     int threads;
-    lsi_channel_job job; /* per channel */
+    ls_parallel_fn drop; /* dropout on one of the threads, or NULL: `job` */
+    lsi_channel_job job; /* per channel, in C16 */
     const lsi_channel_table *channel_table;
 } random_state;
 
@@ -39,8 +40,7 @@ static ls_rng_key key_of(const void *input)
     return (ls_rng_key){w[0], w[1], w[2], w[3]};
 }
 
-/* What to do with n elements of a sample from element e on (the place `at` of the tensor), given their words.
- */
+/* What to do with n draws, the first of them number `at` of the tensor, given their words. */
 typedef void (*use_words)(const random_call *c, const uint32_t *words, int64_t at, int64_t n);
 
 /* Cuts the tensor among threads and hands out tiles with their words. */
@@ -73,6 +73,24 @@ static void use_drop(const random_call *c, const uint32_t *words, int64_t at, in
 static void drop_thread(int thread, int n_threads, void *arg)
 {
     for_tiles(arg, thread, n_threads, use_drop);
+}
+
+static void use_drop_planes(const random_call *c, const uint32_t *words, int64_t at, int64_t n)
+{
+    const random_state *s = c->s;
+    const int64_t S = s->pixels;
+
+    s->table->drop_planes(words, s->limit, s->scale, c->x + at * S, c->y + at * S, n, S);
+}
+
+static void drop_planes_thread(int thread, int n_threads, void *arg)
+{
+    for_tiles(arg, thread, n_threads, use_drop_planes);
+}
+
+static void use_factor(const random_call *c, const uint32_t *words, int64_t at, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) c->factor[at + i] = words[i] >> 8 < c->s->limit ? 0 : c->s->scale;
 }
 
 /* Pixels lo..lo+n-1 of 16 channels of a sample. */
@@ -128,17 +146,13 @@ static void run_dropout(void *state, const ls_call *call)
 {
     const random_state *s = state;
     random_call c = {s, key_of(call->in[1]), call->in[0], call->out[0], call->scratch};
-    int64_t C = s->job.view.c;
 
     if (s->samples * s->per_sample == 0) return;
-    if (!s->attr.per_channel) {
-        ls_parallel_run(s->threads, s->pixels > 0 ? drop_c16_thread : drop_thread, &c);
+    if (s->drop != NULL) {
+        ls_parallel_run(s->threads, s->drop, &c);
         return;
     }
-    for (int64_t i = 0; i < s->samples * C; i++) {
-        uint32_t w = ls_rng_word(&c.key, s->attr.stream, (uint32_t)(i / C), (uint64_t)(i % C));
-        c.factor[i] = w >> 8 < s->limit ? 0 : s->scale;
-    }
+    for_tiles(&c, 0, 1, use_factor);
     lsi_channel_job_apply(&s->job, &c);
 }
 
@@ -165,16 +179,24 @@ ls_status lsi_plan_dropout(ls_device *dev, const ls_graph *g, const ls_node *n, 
     /* uniform < p exactly when the 24 bits are less than p * 2^24, rounded up. */
     s.limit = (uint32_t)ceil(s.attr.p * 0x1p24);
     s.scale = (float)(1 / (1 - s.attr.p));
+    s.drop = drop_thread;
+    if (s.attr.per_channel || x->layout == LS_LAYOUT_C16) {
+        s.channels = x->shape.dim[1];
+        s.pixels = s.channels > 0 ? s.per_sample / s.channels : 0;
+        s.drop = drop_c16_thread;
+    }
     if (s.attr.per_channel) {
+        s.per_sample = s.pixels > 0 ? s.channels : 0;
+        s.drop = drop_planes_thread;
+    }
+    if (s.attr.per_channel && x->layout == LS_LAYOUT_C16) {
         s.channel_table = LSI_PICK(lsi_channels_avx512, lsi_channels_avx2);
         s.job = (lsi_channel_job){.view = lsi_channels_of(x->shape, 1, x->layout, false),
                                   .unit = s.channel_table->unit,
                                   .threads = s.threads,
                                   .apply = channel_apply};
-        scratch = (size_t)(x->shape.dim[0] * x->shape.dim[1]) * sizeof(float);
-    } else if (x->layout == LS_LAYOUT_C16) {
-        s.channels = x->shape.dim[1];
-        s.pixels = x->shape.dim[2] * x->shape.dim[3];
+        s.drop = NULL;
+        scratch = (size_t)(s.samples * s.channels) * sizeof(float);
     }
     return lsi_kernel_make(out, run_dropout, &s, sizeof s, scratch, s.table->impl, err);
 }

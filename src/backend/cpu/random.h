@@ -16,7 +16,11 @@ typedef struct lsi_random_table {
                   uint32_t *out);
     /* y = x * scale, or 0 where word >> 8 < limit; y may equal x. */
     void (*drop)(const uint32_t *words, uint32_t limit, float scale, const float *x, float *y, int64_t n);
-    /* The same on n pixels of 16 channels; the word of channel c and pixel i is words[c * stride + i]. */
+    /* The same with one word for each of n planes of `pixels` elements, one behind the other. */
+    void (*drop_planes)(const uint32_t *words, uint32_t limit, float scale, const float *x, float *y,
+                        int64_t n, int64_t pixels);
+    /* The same as drop on n pixels of 16 channels; the word of channel c and pixel i is words[c * stride +
+     * i]. */
     void (*drop16)(const uint32_t *words, int64_t stride, uint32_t limit, float scale, const float *x,
                    float *y, int64_t n);
 } lsi_random_table;

@@ -2,6 +2,8 @@
  *
  * Each lane runs the generator for a block of its own; the four words of a block are then brought next to one
  * another. */
+#include <string.h>
+
 #include "backend/cpu/random.h"
 #include "backend/cpu/vec.h"
 
@@ -124,6 +126,22 @@ static void drop(const uint32_t *w, uint32_t limit, float scale, const float *x,
     for (; i < n; i++) y[i] = w[i] >> 8 < limit ? 0 : x[i] * scale;
 }
 
+static void drop_planes(const uint32_t *w, uint32_t limit, float scale, const float *x, float *y, int64_t n,
+                        int64_t pixels)
+{
+    const vf s = v_set1(scale);
+
+    for (int64_t plane = 0; plane < n; plane++, x += pixels, y += pixels) {
+        int64_t i = 0;
+        if (w[plane] >> 8 < limit) {
+            memset(y, 0, (size_t)pixels * sizeof *y);
+            continue;
+        }
+        for (; i + LSI_VL <= pixels; i += LSI_VL) v_store(y + i, v_mul(v_load(x + i), s));
+        if (i < pixels) v_store_n(y + i, v_mul(v_load_n(x + i, pixels - i), s), pixels - i);
+    }
+}
+
 static void drop16(const uint32_t *w, int64_t stride, uint32_t limit, float scale, const float *x, float *y,
                    int64_t n)
 {
@@ -137,4 +155,5 @@ static void drop16(const uint32_t *w, int64_t stride, uint32_t limit, float scal
         }
 }
 
-const lsi_random_table RANDOM_TABLE = {.impl = RANDOM_IMPL, .words = words, .drop = drop, .drop16 = drop16};
+const lsi_random_table RANDOM_TABLE = {
+    .impl = RANDOM_IMPL, .words = words, .drop = drop, .drop_planes = drop_planes, .drop16 = drop16};

@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "backend/cpu/isa.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -161,7 +162,7 @@ static char *make_path(int threads, const char *fingerprint)
     }
     (void)mkdir(folder, 0777);
     processor_name(cpu, sizeof cpu);
-    snprintf(id, sizeof id, "%s|%s|%s", cpu, fingerprint, LS_VERSION);
+    snprintf(id, sizeof id, "%s|%s|%s|%d%d", cpu, fingerprint, LS_VERSION, lsi_has_avx512(), lsi_has_avx2());
     snprintf(path, sizeof path, "%s/cpu-%d-%016llx.txt", folder, threads,
              (unsigned long long)XXH3_64bits(id, strlen(id)));
     return ls_strdup(LS_MEM_PLAN, path);
@@ -197,40 +198,57 @@ void lsi_tuner_destroy(lsi_tuner *t)
 /* -- measuring
  * ------------------------------------------------------------------------------------------------- */
 
-/* The best of a few runs: noise only ever adds time.  Hopeless candidates are given up after the first. */
-static double best_time(const lsi_candidates *c, int i, double to_beat)
-{
-    double best = 1e30, spent = 0;
+#define MAX_CANDIDATES 16
+#define MIN_ROUNDS     4
+#define MAX_ROUNDS     60
+#define ENOUGH_SECONDS 0.06 /* for one candidate; slow kernels need few rounds, fast ones get many */
 
-    if (!c->run(c->ctx, i)) return best; /* warms caches and pages */
-    for (int round = 0; round < 5; round++) {
-        double t0 = ls_clock_seconds(), t;
-        if (!c->run(c->ctx, i)) return 1e30;
-        t = ls_clock_seconds() - t0;
-        if (t < best) best = t;
-        spent += t;
-        if (best > 1.5 * to_beat || (round >= 2 && spent > 0.1)) break;
+/* Seconds of one run of candidate i; a large number when it cannot be run. */
+static double time_once(const lsi_candidates *c, int i)
+{
+    double start = ls_clock_seconds();
+
+    return c->run(c->ctx, i) ? ls_clock_seconds() - start : 1e30;
+}
+
+/* Candidates take turns, so that whatever else the machine does hits all of them alike, and the best time of
+ * each counts: noise only ever adds.  One that is far behind is left out of later rounds. */
+static int fastest(const lsi_candidates *c)
+{
+    double best[MAX_CANDIDATES], spent = 0;
+    int n = c->n < MAX_CANDIDATES ? c->n : MAX_CANDIDATES, winner = 0;
+
+    for (int i = 0; i < n; i++)
+        best[i] = time_once(c, i); /* touches its memory for the first time: an upper bound */
+    for (int round = 0; round < MAX_ROUNDS; round++) {
+        double lead;
+        for (int i = 0; i < n; i++)
+            if (best[i] < best[winner]) winner = i;
+        lead = best[winner];
+        for (int i = 0; i < n; i++) {
+            double t;
+            if (best[i] > (round < 2 ? 4.0 : 1.4) * lead) continue;
+            t = time_once(c, i);
+            if (t < best[i]) best[i] = t;
+            if (i == winner) spent += t;
+        }
+        if (round >= MIN_ROUNDS && spent > ENOUGH_SECONDS) break;
     }
-    return best;
+    for (int i = 0; i < n; i++)
+        if (best[i] < best[winner]) winner = i;
+    return winner;
 }
 
 int lsi_tune(lsi_tuner *t, const lsi_candidates *c)
 {
     const char *known;
-    double best = 1e30;
-    int winner = 0;
+    int winner;
 
     if (t->off || c->n < 2) return 0;
     known = find(t, c->problem);
     for (int i = 0; known != NULL && i < c->n; i++)
         if (strcmp(c->names[i], known) == 0) return i;
-    for (int i = 0; i < c->n; i++) {
-        double time = best_time(c, i, best);
-        if (time < best) {
-            best = time;
-            winner = i;
-        }
-    }
+    winner = fastest(c);
     add(t, c->problem, strlen(c->problem), c->names[winner], strlen(c->names[winner]));
     t->changed = true;
     return winner;
