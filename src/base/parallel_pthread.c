@@ -20,8 +20,9 @@
 
 #include "lockstep/status.h"
 
-#define SPINS_ALONE  3000 /* some tens of microseconds: longer than the gap between two kernels */
-#define SPINS_SHARED 0    /* somebody else needs the core */
+#define SPINS_ALONE                                                                                          \
+    1000               /* some microseconds: longer than the gap between two kernels; see parallel_openmp.c */
+#define SPINS_SHARED 0 /* somebody else needs the core */
 #define MAX_THREADS  1024
 
 static atomic_int spins = SPINS_ALONE;
