@@ -1,6 +1,8 @@
 /* probe.c: measures peak arithmetic and memory bandwidth. */
 #include "bench/probe.h"
 
+#include <string.h>
+
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/parallel.h"
@@ -110,6 +112,8 @@ ls_status ls_probe_machine(int threads, ls_probe *out, ls_err *err)
         st = ls_fail(err, LS_NOMEM, "probe: no memory");
         goto out;
     }
+    /* Pages that were never written are all one page of zeros, which lives in the cache. */
+    memset(data, 1, READ_BYTES);
     *out = (ls_probe){.isa = "c"};
     fma->run = lsi_probe_fma_c;
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
