@@ -5,8 +5,8 @@
 
 double ls_product_flops(const char *op, double flops)
 {
-    static const char *const counted[] = {"matmul",    "conv2d",  "conv2d_dx", "conv2d_dw",
-                                          "attention", "chamfer", NULL};
+    static const char *const counted[] = {"matmul",           "conv2d",    "conv2d_dx", "conv2d_dw",
+                                          "conv2d_dw_pooled", "attention", "chamfer",   NULL};
 
     /* It computes the scores a second time: one product of its five is repeated work. */
     if (strcmp(op, "attention_grad") == 0) return flops * 0.8;

@@ -26,7 +26,7 @@
     /* reductions */       \
     X(reduce_sum) X(reduce_max) X(reduce_max_grad)                                    \
     /* products */         \
-    X(matmul) X(bias) X(conv2d) X(conv2d_dx) X(conv2d_dw)                             \
+    X(matmul) X(bias) X(conv2d) X(conv2d_dx) X(conv2d_dw) X(conv2d_dw_pooled)         \
     /* pooling, sampling */ \
     X(maxpool2d) X(maxpool2d_grad) X(avgpool2d) X(avgpool2d_grad)                     \
     X(upsample2d) X(upsample2d_grad)                                                  \
@@ -147,6 +147,12 @@ typedef struct ls_pool_attr {
 ls_value ls_maxpool2d(ls_value x, ls_pool_attr a);
 /* dy, index[, y when relu] -> dx */
 ls_value ls_maxpool2d_grad(ls_value dy, ls_value index, ls_pool_attr a);
+/* conv2d_dw(x, maxpool2d_grad(dy, index)) without what lies between (set by fusion). */
+typedef struct ls_conv_pool_attr {
+    ls_conv_attr conv;
+    ls_pool_attr pool;
+} ls_conv_pool_attr;
+ls_value ls_conv2d_dw_pooled(ls_value x, ls_value dy, ls_value index, ls_conv_pool_attr a);
 ls_value ls_avgpool2d(ls_value x, ls_pool_attr a);
 ls_value ls_avgpool2d_grad(ls_value dy, ls_pool_attr a);
 typedef struct ls_upsample_attr {

@@ -206,6 +206,63 @@ static void fuse_norm_grad(lsi_fuser *f, ls_node *n)
     if (a.residual) ls_graph_replace(g, p->out[0], fused->out[fused->n_out - 1]);
 }
 
+/* relu_grad(maxpool2d_grad(dy, index), x) where x, the pool's input, came from the ReLU: the elements that
+ * won are positive exactly where the pool's output is, so the mask can go on the smaller side of the pool. */
+static void move_relu_grad(lsi_fuser *f, ls_node *n)
+{
+    ls_graph *g = f->g;
+    const ls_node *pool;
+    ls_node *p;
+    ls_value masked;
+
+    if (n->op != &ls_op_relu_grad || !lsi_fuse_single_use(f, n->in[0])) return;
+    p = lsi_fuse_producer(f, n->in[0]);
+    if (p == NULL || p->op != &ls_op_maxpool2d_grad || ((const ls_pool_attr *)p->attr)->relu) return;
+    pool = lsi_fuse_producer(f, p->in[1]);
+    if (pool == NULL || pool->op != &ls_op_maxpool2d || pool->in[0] != n->in[1]) return;
+    g->here = n->src;
+    g->scope = n->scope;
+    masked = ls_relu_grad((ls_value){g, p->in[0]}, (ls_value){g, pool->out[0]});
+    if (!ls_value_ok(masked)) return;
+    g->nodes[g->values[masked.id]->node]->order = p->order;
+    g->nodes[g->values[masked.id]->node]->backward = p->backward;
+    if (lsi_fuse_substitute(f, p, p->op, 2, (int32_t[]){masked.id, p->in[1]}, p->attr) == NULL) return;
+    lsi_fuse_bypass(f, n, n->in[0]);
+}
+
+/* reduce_sum(maxpool2d_grad(dy, index)) over the images: every element of dy goes somewhere once. */
+static void fuse_pool_sum(lsi_fuser *f, ls_node *n)
+{
+    const ls_reduce_attr *r = n->attr;
+    const unsigned image = 1u << 2 | 1u << 3;
+    const ls_node *p;
+
+    if (n->op != &ls_op_reduce_sum) return;
+    p = lsi_fuse_producer(f, n->in[0]);
+    if (p == NULL || p->op != &ls_op_maxpool2d_grad || (r->axes & image) != image) return;
+    if (((const ls_pool_attr *)p->attr)->relu) return;
+    lsi_fuse_substitute(f, n, n->op, 1, &p->in[0], r);
+}
+
+/* conv2d_dw(x, maxpool2d_grad(dy, index)) of a first layer.  With many channels, products with zeros at full
+ * speed cost less than scattered ones without; so do the blocked layouts of 16 channels. */
+static void fuse_pooled_weights(lsi_fuser *f, ls_node *n)
+{
+    ls_graph *g = f->g;
+    const ls_node *p;
+    ls_conv_pool_attr a;
+
+    if (n->op != &ls_op_conv2d_dw || !lsi_fuse_single_use(f, n->in[1])) return;
+    p = lsi_fuse_producer(f, n->in[1]);
+    if (p == NULL || p->op != &ls_op_maxpool2d_grad) return;
+    a = (ls_conv_pool_attr){*(const ls_conv_attr *)n->attr, *(const ls_pool_attr *)p->attr};
+    if (a.pool.relu || a.conv.groups != 1 || a.conv.kernel[0] > 8 || a.conv.kernel[1] > 8) return;
+    for (int i = 0; i < 2; i++)
+        if (a.conv.stride[i] != 1 || a.conv.dilation[i] != 1 || a.pool.stride[i] < a.pool.kernel[i]) return;
+    if (a.conv.in[1] > 4 || ls_node_in_shape(g, n, 1)->dim[1] % 16 == 0) return;
+    lsi_fuse_substitute(f, n, &ls_op_conv2d_dw_pooled, 3, (int32_t[]){n->in[0], p->in[0], p->in[1]}, &a);
+}
+
 /* maxpool2d_grad(relu_grad(dy, y), index) of a pool that applies the ReLU itself. */
 static void fuse_pool_grad(lsi_fuser *f, ls_node *n)
 {
@@ -254,7 +311,8 @@ static void fuse_bias_grad(lsi_fuser *f, ls_node *n)
 void ls_pass_fuse(ls_graph *g)
 {
     static void (*const rules[])(lsi_fuser *, ls_node *) = {
-        fuse_bias, fuse_residual, fuse_act, fuse_norm_grad, fuse_pool_grad, fuse_bias_grad,
+        fuse_bias,     fuse_residual,  fuse_act,       move_relu_grad,      fuse_norm_grad,
+        fuse_pool_sum, fuse_pool_grad, fuse_bias_grad, fuse_pooled_weights,
     };
     lsi_fuser f = {g, NULL, 0};
 

@@ -19,6 +19,7 @@ const ls_trial *const ls_trials[] = {
     &ls_trial_wgan_gp,
     &ls_trial_aae,
     &ls_trial_cyclegan,
+    &ls_trial_cyclegan_g,
     NULL,
 };
 

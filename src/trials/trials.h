@@ -9,7 +9,7 @@ extern const ls_trial ls_trial_resnet18, ls_trial_resnet18_cifar, ls_trial_resne
 extern const ls_trial ls_trial_vit, ls_trial_vit_b32, ls_trial_vit_tiny;
 extern const ls_trial ls_trial_dcgan_d, ls_trial_dcgan_g, ls_trial_cosmogan;
 extern const ls_trial ls_trial_wgan_gp, ls_trial_aae;
-extern const ls_trial ls_trial_cyclegan;
+extern const ls_trial ls_trial_cyclegan, ls_trial_cyclegan_g;
 
 /* What all classifiers share.  Inputs "image" (N, channels, size, size) and "label" (N) below `classes`. */
 void lsi_image_inputs(ls_step *s, int64_t channels, int64_t size, int64_t classes, ls_value *image,

@@ -30,6 +30,7 @@ static const expectation params[] = {
     {"wgan-gp", "*", 369921},
     {"cyclegan", "G_AB.*", 11378179},
     {"cyclegan", "G_BA.*", 11378179},
+    {"cyclegan-g", "*", 11378179},
     {"cyclegan", "D_A.*", 2764737},
     {"cyclegan", "D_B.*", 2764737},
 };
@@ -60,6 +61,7 @@ static const work works[] = {
     {"cosmogan", LS_TRAIN, 47.85e9},
     {"aae", LS_TRAIN, 6.96e9},
     {"cyclegan", LS_TRAIN, 2092.7e9},
+    {"cyclegan-g", LS_EVAL, 113.6e9},
 };
 
 static ls_step *build(const char *name, ls_mode mode)

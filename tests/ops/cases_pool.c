@@ -75,6 +75,28 @@ static void build_max_relu(op_test *t, const int64_t *p)
     op_out(t, ls_graph_add(op_graph(t), &ls_op_maxpool2d_grad, 3, in, &a));
 }
 
+enum { CONV_O = COUNT_PAD, CONV_K, CONV_STRIDE, CONV_PAD };
+
+/* A convolution's weights through the pool: x (N, C, H, W), CONV_O filters of CONV_K x CONV_K + 1. */
+static void build_pooled_weights(op_test *t, const int64_t *p)
+{
+    const int k = (int)p[CONV_K], s = (int)p[CONV_STRIDE], pad = (int)p[CONV_PAD];
+    const ls_conv_attr conv = {.stride = {s, s},
+                               .dilation = {1, 1},
+                               .pad = {pad, pad, pad + 1, pad},
+                               .groups = 1,
+                               .in = {p[N], p[C], p[H], p[W]},
+                               .kernel = {k, k + 1}};
+    const int64_t h = (p[H] + 2 * pad + 1 - k) / s + 1, w = (p[W] + 2 * pad - k - 1) / s + 1;
+    const int64_t pooled[] = {p[N], p[CONV_O], h, w, p[KH], p[KW], p[STRIDE], p[PAD_A], p[PAD_B], 0};
+    ls_conv_pool_attr a = {conv, attr(pooled)};
+    ls_value y = ls_maxpool2d(op_in(t, OP_DISTINCT, x_shape(pooled)), a.pool);
+    ls_value x = op_in(t, OP_NORMAL, x_shape(p)), dy = op_in(t, OP_NORMAL, y_shape(pooled));
+
+    op_length(t, p[N] * ls_value_shape(dy).dim[2] * ls_value_shape(dy).dim[3]);
+    op_out(t, ls_conv2d_dw_pooled(x, dy, ls_graph_out(y, 1), a));
+}
+
 static void build_avg(op_test *t, const int64_t *p)
 {
     op_length(t, p[KH] * p[KW]);
@@ -156,6 +178,18 @@ static const op_case cases[] = {
     {"max with relu, rows left over", build_max_relu,      {9, 10, 19, 26, 2, 2, 2, 0, 0}, OP_NO_GRAD},
     {"max with relu, 16 channels, left over", build_max_relu, {9, 16, 11, 9, 2, 2, 2, 0, 0}, OP_NO_GRAD},
     {"max with relu, empty batch", build_max_relu,         {0, 3,  4,  4,  2, 2, 2, 0, 0}, OP_NO_GRAD},
+
+    /*                                                      N  C   H   W   KH KW s  pa pb filters k s pad */
+    {"pooled weights, one", build_pooled_weights,          {1, 1,  1,  2,  1, 1, 1, 0, 0, 1, 1, 1, 0}, OP_NO_GRAD},
+    {"pooled weights, 5x6", build_pooled_weights,          {3, 1,  12, 13, 2, 2, 2, 0, 0, 5, 5, 1, 0}, OP_NO_GRAD | OP_BF16},
+    {"pooled weights, padded", build_pooled_weights,       {2, 3,  7,  9,  2, 2, 2, 0, 0, 3, 3, 1, 2}, OP_NO_GRAD},
+    {"pooled weights, padded pool", build_pooled_weights,  {2, 2,  8,  8,  2, 3, 3, 1, 1, 2, 2, 1, 1}, OP_NO_GRAD},
+    {"pooled weights, overlapping", build_pooled_weights,  {2, 2,  9,  8,  3, 3, 2, 1, 1, 2, 4, 1, 0}, OP_NO_GRAD},
+    {"pooled weights, rows left over", build_pooled_weights, {2, 1, 11, 10, 2, 2, 2, 0, 0, 4, 7, 1, 1}, OP_NO_GRAD},
+    {"pooled weights, 8x9", build_pooled_weights,          {2, 1,  10, 12, 2, 2, 2, 0, 0, 3, 8, 1, 0}, OP_NO_GRAD},
+    {"pooled weights, stride 2", build_pooled_weights,     {2, 3,  11, 11, 2, 2, 2, 0, 0, 2, 3, 2, 1}, OP_NO_GRAD},
+    {"pooled weights, larger", build_pooled_weights,       {40, 1, 28, 28, 2, 2, 2, 0, 0, 10, 5, 1, 0}, OP_NO_GRAD},
+    {"pooled weights, empty batch", build_pooled_weights,  {0, 1,  8,  8,  2, 2, 2, 0, 0, 3, 3, 1, 0}, OP_NO_GRAD},
 
     AVG("one", 0,                                           1, 1,  1,  1,  1, 1, 1, 0, 0, 1),
     AVG("2x2", OP_BF16,                                     2, 3,  6,  8,  2, 2, 2, 0, 0, 1),

@@ -33,7 +33,7 @@ enum {
 typedef struct op_case {
     const char *name;
     void (*build)(op_test *t, const int64_t *p);
-    int64_t p[12]; /* free for the build function */
+    int64_t p[14]; /* free for the build function */
     unsigned flags;
 } op_case;
 

@@ -111,6 +111,29 @@ static void residual_block_is_one_norm_each_way(void)
     ls_graph_destroy(g);
 }
 
+/* A first layer conv, relu, pool or conv, pool, relu: backward, nothing of the convolution's size is left. */
+static void pooled_first_layer_works_on_pooled_tensors(void)
+{
+    const ls_pool_attr half = {.kernel = {2, 2}, .stride = {2, 2}};
+
+    for (int relu_first = 0; relu_first < 2; relu_first++) {
+        ls_value x, y;
+        begin();
+        x = ls_graph_input(g, "x", LS_F32, LS_SHAPE(2, 1, 8, 8));
+        y = ls_conv2d(x, param("w", LS_SHAPE(5, 1, 3, 3)), conv3x3());
+        y = ls_bias(y, param("b", LS_SHAPE(5)), 1);
+        y = relu_first ? ls_maxpool2d(ls_relu(y), half) : ls_relu(ls_maxpool2d(y, half));
+        differentiate(ls_reduce_sum(ls_square(y), LS_ALL_AXES, false));
+        finish();
+        CHECK_EQ_INT(count(&ls_op_conv2d_dw_pooled), 1);
+        CHECK_EQ_INT(count(&ls_op_maxpool2d_grad), 0);
+        CHECK_EQ_INT(count(&ls_op_conv2d_dw), 0);
+        CHECK_EQ_INT(count(&ls_op_relu_grad), 0);
+        CHECK_EQ_INT(ls_node_in_shape(g, only(&ls_op_bias_act_grad), 0)->dim[2], 4);
+        ls_graph_destroy(g);
+    }
+}
+
 static void chains_of_small_ops_become_one(void)
 {
     ls_value x, y;
@@ -145,6 +168,7 @@ int main(void)
 {
     CHECK_RUN(bias_and_activation_join_the_convolution);
     CHECK_RUN(residual_block_is_one_norm_each_way);
+    CHECK_RUN(pooled_first_layer_works_on_pooled_tensors);
     CHECK_RUN(chains_of_small_ops_become_one);
     CHECK_RUN(what_is_read_elsewhere_stays);
     return CHECK_DONE();

@@ -95,26 +95,33 @@ def repeat(model, record, steps, optimiser):
     return losses, p
 
 
-# Biases in front of a batch norm have a gradient of exactly zero; what is computed is rounding noise.  They have no effect on any
+# Biases in front of a batch or instance norm have a gradient of exactly zero; what is computed is rounding noise.  They have no effect on any
 # result and are left out.
 def without_effect(model):
     if model in ("cosmogan", "dcgan-d", "dcgan-g"):
         return {f"G.h{i}.bias" for i in range(4)} | {f"D.h{i}.bias" for i in (1, 2, 3)}
+    if model == "cyclegan-g":
+        return {f"G.{n}.bias" for n in ("in", "down1", "down2", "up1", "up2", "res0.conv1", "res0.conv2")}
     return set()
 
 
 # name, device, settings, optimiser, tolerance of losses, of variables.  Adam runs with a larger epsilon: with 1e-8 its first
 # steps are lr * sign(gradient), and the sign of a gradient near zero is noise.  Networks with batch norm over few values run with
-# a small learning rate: with the published one even fp32 and fp64 PyTorch part within 20 steps.
+# a small learning rate: with the published one even fp32 and fp64 PyTorch part within 20 steps.  The fast convolutions (Winograd)
+# err by 1e-6 to 6e-6 of the largest result: among 1e5 activations about one falls on the other side of a ReLU or loses its pooling
+# window to a neighbour, which moves a weight's gradient by 1e-4 to 1e-2 of itself; which ones depends on the processor.  Hence
+# 1e-5 for what has no such kernels, and 1e-2 to 5e-2 with them: a wrong factor or a lost term is far outside of either.
 CASES = [
     ("mnist", "ref", ["batch.per_rank=8"], dict(rule="sgd", lr=0.01, momentum=0.5), 1e-5, 1e-4),
     ("mnist", "cpu", ["batch.per_rank=64"], dict(rule="sgd", lr=0.01, momentum=0.5), 1e-5, 1e-4),
     ("mnist-keras", "cpu", ["batch.per_rank=32", "optimizer.lr=0.001", "optimizer.eps=1e-3"],
-     dict(rule="adam", lr=0.001, eps=1e-3, form="tf"), 1e-5, 1e-3),
+     dict(rule="adam", lr=0.001, eps=1e-3, form="tf"), 1e-4, 1e-2),
     ("resnet18-cifar", "cpu", ["batch.per_rank=32", "optimizer.name=sgd", "optimizer.lr=1e-5", "optimizer.momentum=0.9"],
      dict(rule="sgd", lr=1e-5, momentum=0.9), 1e-3, 5e-2),
     ("cosmogan", "cpu", ["batch.per_rank=4", "model.size=64", "optimizer.lr=2e-6", "optimizer.eps=1e-3"],
      dict(rule="adam", lr=2e-6, beta1=0.5, eps=1e-3, form="tf"), 1e-3, 5e-2),
+    ("cyclegan-g", "cpu", ["batch.per_rank=1", "model.size=64", "model.blocks=1", "optimizer.lr=2e-5", "optimizer.eps=1e-3"],
+     dict(rule="adam", lr=2e-5, beta1=0.5, eps=1e-3), 1e-3, 5e-2),
     ("wgan-gp", "ref", ["batch.per_rank=8", "optimizer.eps=1e-3"], dict(rule="adam", lr=1e-4, eps=1e-3), 1e-5, 1e-3),
     ("wgan-gp", "cpu", ["batch.per_rank=32", "optimizer.eps=1e-3"], dict(rule="adam", lr=1e-4, eps=1e-3), 1e-5, 1e-3),
     ("aae", "cpu", ["batch.per_rank=4", "model.points=64", "optimizer.eps=1e-3"],

@@ -145,8 +145,33 @@ def aae(p, x, drop=False):
     yield 0.5 * rec - mlp(p, "D", code).mean(), ["E.", "G."], "loss_eg"
 
 
+def conv_reflect(p, name, h):
+    w = p[name + ".weight"]
+    return F.conv2d(F.pad(h, (w.shape[2] // 2,) * 4, mode="reflect"), w, p[name + ".bias"])
+
+
+def cyclegan_generator(p, g, h):
+    def norm_relu(t):
+        return F.relu(F.instance_norm(t), inplace=True)
+
+    h = norm_relu(conv_reflect(p, g + ".in", h))
+    for i in (1, 2):
+        h = norm_relu(F.conv2d(h, p[f"{g}.down{i}.weight"], p[f"{g}.down{i}.bias"], stride=2, padding=1))
+    for i in range(sum(n.startswith(g + ".res") and n.endswith(".conv1.weight") for n in p)):
+        r = norm_relu(conv_reflect(p, f"{g}.res{i}.conv1", h))
+        h = h + F.instance_norm(conv_reflect(p, f"{g}.res{i}.conv2", r))
+    for i in (1, 2):
+        h = F.interpolate(h, scale_factor=2)
+        h = norm_relu(F.conv2d(h, p[f"{g}.up{i}.weight"], p[f"{g}.up{i}.bias"], padding=1))
+    return torch.tanh(conv_reflect(p, g + ".out", h))
+
+
+def cyclegan_g(p, x, drop=False):
+    yield F.l1_loss(cyclegan_generator(p, "G", x["a"]), x["b"]), ["G."], "loss_g"
+
+
 MODELS = {
     "mnist": mnist, "mnist-keras": mnist_keras, "resnet18": resnet18, "resnet18-cifar": resnet18,
     "resnet18-cifar-stem": resnet18, "dcgan-d": dcgan_d, "dcgan-g": dcgan_g, "cosmogan": cosmogan,
-    "wgan-gp": wgan_gp, "aae": aae,
+    "wgan-gp": wgan_gp, "aae": aae, "cyclegan-g": cyclegan_g,
 }

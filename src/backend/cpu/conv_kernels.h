@@ -37,7 +37,7 @@ typedef struct lsi_wino_part {
 typedef struct lsi_wino_out {
     float *y;
     int64_t row, col;  /* distances in floats */
-    int rows, cols;    /* how many to store: at least 1, at most tile_h, tile_w */
+    int rows, cols;    /* how many to store: at least 1, at most those of the tile */
     const float *bias; /* 16 floats or NULL */
     lsi_conv_act act;
     float slope;
@@ -47,12 +47,14 @@ typedef struct lsi_wino_out {
  * x read_w pixels and a filter of taps_h x taps_w by as many products as pixels.  Point (i, j) is line i *
  * read_w + j; the points of a tile lie `plane` floats apart. read: pixels (row and column distances in
  * floats) to points.  grad: tile of an output gradient to points. write: points to results, bias and
- * activation applied.  weights: a filter, one line per tap, to points. dw: points to a filter's gradient. */
+ * activation applied.  spread (or NULL): the adjoint of read; adds read_h x read_w pixels to those that are
+ * there. weights: a filter, one line per tap, to points. dw: points to a filter's gradient. */
 typedef struct lsi_wino_kernels {
     int tile_h, tile_w, read_h, read_w, taps_h, taps_w;
     void (*read)(const float *x, int64_t row, int64_t col, float *v, int64_t plane);
     void (*grad)(const float *y, int64_t row, int64_t col, float *z, int64_t plane);
     void (*write)(const float *m, int64_t plane, const lsi_wino_out *o);
+    void (*spread)(const float *m, int64_t plane, const lsi_wino_out *o);
     void (*weights)(const float *const *g, float *u, int64_t plane);
     void (*dw)(const float *u, int64_t plane, float *const *g);
 } lsi_wino_kernels;

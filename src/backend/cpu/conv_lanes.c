@@ -1,5 +1,5 @@
 /* conv_lanes.c: chooses the view of a problem with few plain channels on both sides, and offers
- * "plain_small". */
+ * "plain_small" and "plain_rows". */
 #include "backend/cpu/conv_lanes.h"
 
 #include "backend/cpu/conv_list.h"
@@ -78,7 +78,8 @@ static bool applicable(const lsi_lanes_kernels *k, const lsi_conv_problem *p)
 {
     lsi_lanes l;
 
-    return k->usable() && view(p, &l);
+    if (!k->usable() || !view(p, &l) || (k->fits != NULL && !k->fits(&l))) return false;
+    return (p->pass == LSI_CONV_DW ? &k->weights : &k->map)->run != NULL;
 }
 
 static size_t scratch(const lsi_lanes_kernels *k, const lsi_conv_problem *p)
@@ -163,3 +164,22 @@ static void avx2_run(void *state, const lsi_conv_problem *p, const lsi_conv_args
 
 const lsi_conv_impl lsi_conv_plain_small_avx2 = {
     .name = "plain_small_avx2", .applicable = avx2_applicable, .scratch = avx2_scratch, .run = avx2_run};
+
+static bool rows_applicable(const lsi_conv_problem *p)
+{
+    return applicable(&lsi_conv_rows_avx2, p);
+}
+
+static size_t rows_scratch(const lsi_conv_problem *p)
+{
+    return scratch(&lsi_conv_rows_avx2, p);
+}
+
+static void rows_run(void *state, const lsi_conv_problem *p, const lsi_conv_args *a)
+{
+    (void)state;
+    run(&lsi_conv_rows_avx2, p, a);
+}
+
+const lsi_conv_impl lsi_conv_plain_rows_avx2 = {
+    .name = "plain_rows_avx2", .applicable = rows_applicable, .scratch = rows_scratch, .run = rows_run};

@@ -31,12 +31,14 @@ typedef struct lsi_lanes_pass {
 } lsi_lanes_pass;
 
 typedef struct lsi_lanes_kernels {
-    bool (*usable)(void);   /* whether this processor has the instructions */
-    lsi_lanes_pass map;     /* src, w -> dst */
-    lsi_lanes_pass weights; /* src, dst -> w */
+    bool (*usable)(void);             /* whether this processor has the instructions */
+    bool (*fits)(const lsi_lanes *l); /* whether the kernels can do this view; NULL: every one */
+    lsi_lanes_pass map;               /* src, w -> dst */
+    lsi_lanes_pass weights;           /* src, dst -> w; may be missing */
 } lsi_lanes_kernels;
 
-extern const lsi_lanes_kernels lsi_lanes_avx512; /* conv_lanes_avx512.c */
-extern const lsi_lanes_kernels lsi_lanes_avx2;   /* conv_lanes_avx2.c */
+extern const lsi_lanes_kernels lsi_lanes_avx512;   /* conv_lanes_avx512.c */
+extern const lsi_lanes_kernels lsi_lanes_avx2;     /* conv_lanes_avx2.c */
+extern const lsi_lanes_kernels lsi_conv_rows_avx2; /* conv_rows_avx2.c: rows instead of lanes, same views */
 
 #endif

@@ -2,5 +2,6 @@
 #define LANES_TILE 3
 #include "backend/cpu/conv_lanes_template.h"
 
-const lsi_lanes_kernels lsi_lanes_avx2 = {
-    lsi_has_avx2, {map_floats, prepare_map, map}, {weights_floats, prepare_weights, weights}};
+const lsi_lanes_kernels lsi_lanes_avx2 = {.usable = lsi_has_avx2,
+                                          .map = {map_floats, prepare_map, map},
+                                          .weights = {weights_floats, prepare_weights, weights}};

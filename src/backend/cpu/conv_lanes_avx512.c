@@ -2,5 +2,6 @@
 #define LANES_TILE 5
 #include "backend/cpu/conv_lanes_template.h"
 
-const lsi_lanes_kernels lsi_lanes_avx512 = {
-    lsi_has_avx512, {map_floats, prepare_map, map}, {weights_floats, prepare_weights, weights}};
+const lsi_lanes_kernels lsi_lanes_avx512 = {.usable = lsi_has_avx512,
+                                            .map = {map_floats, prepare_map, map},
+                                            .weights = {weights_floats, prepare_weights, weights}};

@@ -5,6 +5,7 @@ const lsi_conv_impl *const lsi_conv_impls[] = {
     &lsi_conv_first_avx512,       /* few plain channels in, many blocked channels out */
     &lsi_conv_last_avx512,        /* the other way round, stride 1 */
     &lsi_conv_plain_small_avx512, /* few plain channels on both sides */
+    &lsi_conv_plain_rows_avx2,    /* the same, stride 1, where rows fill vectors */
     &lsi_conv_wino,               /* 3x3 stride 1 */
     &lsi_conv_s2d,                /* 3x3 to 6x6 stride 2 */
     &lsi_conv_onednn_wino,        /* 3x3 stride 1 */

@@ -7,9 +7,10 @@
 extern const lsi_conv_impl lsi_conv_first_avx512, lsi_conv_last_avx512; /* conv_few.c */
 extern const lsi_conv_impl lsi_conv_first_avx2, lsi_conv_last_avx2;
 extern const lsi_conv_impl lsi_conv_plain_small_avx512, lsi_conv_plain_small_avx2; /* conv_lanes.c */
-extern const lsi_conv_impl lsi_conv_onednn, lsi_conv_onednn_wino;                  /* conv_onednn.c */
-extern const lsi_conv_impl lsi_conv_wino, lsi_conv_s2d;                            /* conv_wino.c */
-extern const lsi_conv_impl lsi_conv_direct_c16;                                    /* conv_direct.c */
-extern const lsi_conv_impl lsi_conv_naive;                                         /* conv_naive.c */
+extern const lsi_conv_impl lsi_conv_plain_rows_avx2;
+extern const lsi_conv_impl lsi_conv_onednn, lsi_conv_onednn_wino; /* conv_onednn.c */
+extern const lsi_conv_impl lsi_conv_wino, lsi_conv_s2d;           /* conv_wino.c */
+extern const lsi_conv_impl lsi_conv_direct_c16;                   /* conv_direct.c */
+extern const lsi_conv_impl lsi_conv_naive;                        /* conv_naive.c */
 
 #endif

@@ -35,15 +35,28 @@ static const lsi_wino_kernels *transforms_for(const lsi_conv_problem *p, int str
     return k->wino[LSI_WINO_4X4_3X3];
 }
 
+/* The gradient of the input is a convolution of dy, in tiles of dx; or each step of the forward pass turned
+ * around, in tiles of y, whose 6x6 shares of dx are added up.  Without padding y has fewer tiles than dx.
+ * Tiles of an image overlap, so every thread needs images of its own. */
+static bool wants_adjoint(const lsi_conv_problem *p, const lsi_wino_kernels *t, int stride)
+{
+    if (p->pass != LSI_CONV_DX || stride != 1 || t->spread == NULL || p->n < p->threads) return false;
+    if (p->has_bias || p->act != LSI_ACT_NONE || p->pt != 0 || p->pl != 0) return false;
+    return lsi_div_ceil(p->ho, t->tile_h) * lsi_div_ceil(p->wo, t->tile_w) <
+           lsi_div_ceil(p->hi, t->tile_h) * lsi_div_ceil(p->wi, t->tile_w);
+}
+
 bool lsi_wino_init(lsi_wino *w, const lsi_conv_problem *p, int stride)
 {
-    const bool reversed = p->pass == LSI_CONV_DX;
+    const bool dx = p->pass == LSI_CONV_DX;
 
     memset(w, 0, sizeof *w);
     if (!lsi_conv_blocked_ok(p) || p->sh != stride || p->sw != stride || p->dh != 1 || p->dw != 1)
         return false;
     const lsi_wino_kernels *t = transforms_for(p, stride);
     if (!t) return false;
+    w->adjoint = wants_adjoint(p, t, stride);
+    const bool reversed = dx && !w->adjoint;
     if (!axis_init(&w->ay, reversed, stride, p->kh, p->pt, t->taps_h, t->read_h)) return false;
     if (!axis_init(&w->ax, reversed, stride, p->kw, p->pl, t->taps_w, t->read_w)) return false;
     w->p = p;
@@ -51,14 +64,15 @@ bool lsi_wino_init(lsi_wino *w, const lsi_conv_problem *p, int stride)
     w->t = t;
     w->points = t->read_h * t->read_w;
     w->taps = t->taps_h * t->taps_w;
-    const lsi_wino_map x = {NULL, p->ci / LSI_LINE, p->hi, p->wi, stride, reversed};
+    const lsi_wino_map x = {NULL, p->ci / LSI_LINE, p->hi, p->wi, stride, dx};
     const lsi_wino_map y = {NULL, p->co / LSI_LINE, p->ho, p->wo, 1, false};
-    w->from = reversed ? y : x;
-    w->to = reversed ? x : y;
+    const lsi_wino_map *tiled = reversed ? &x : &y;
+    w->from = dx ? y : x;
+    w->to = dx ? x : y;
     w->rb = w->from.blocks * w->from.phases * w->from.phases;
     w->pb = w->to.blocks * w->to.phases * w->to.phases;
-    w->ty = lsi_div_ceil(w->to.h, (int64_t)w->to.phases * t->tile_h);
-    w->tx = lsi_div_ceil(w->to.w, (int64_t)w->to.phases * t->tile_w);
+    w->ty = lsi_div_ceil(tiled->h, (int64_t)tiled->phases * t->tile_h);
+    w->tx = lsi_div_ceil(tiled->w, (int64_t)tiled->phases * t->tile_w);
     w->tiles = p->n * w->ty * w->tx;
     return true;
 }
@@ -138,11 +152,22 @@ void lsi_wino_points(const lsi_wino *w, lsi_wino_walk k, int64_t n, lsi_wino_to_
     }
 }
 
+void lsi_wino_grad_tiles(const lsi_wino *w, const lsi_wino_map *m, int64_t t0, int64_t t1, int64_t block,
+                         float *z, int64_t plane)
+{
+    const lsi_wino_walk k = lsi_wino_walk_from(w, m, block, t0, 0, 0, w->t->tile_h, w->t->tile_w);
+
+    lsi_wino_points(w, k, t1 - t0, w->t->grad, z, plane);
+}
+
 void lsi_wino_read_tiles(const lsi_wino *w, int64_t t0, int64_t t1, int64_t block, float *v, int64_t plane)
 {
+    if (w->adjoint) {
+        lsi_wino_grad_tiles(w, &w->from, t0, t1, block, v, plane);
+        return;
+    }
     const lsi_wino_walk k =
         lsi_wino_walk_from(w, &w->from, block, t0, w->ay.before, w->ax.before, w->t->read_h, w->t->read_w);
-
     lsi_wino_points(w, k, t1 - t0, w->t->read, v, plane);
 }
 

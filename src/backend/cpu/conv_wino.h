@@ -35,6 +35,7 @@ typedef struct lsi_wino {
     const lsi_conv_kernels *k;
     const lsi_wino_kernels *t; /* the transforms */
     int points, taps;          /* of a tile and of a filter */
+    bool adjoint;              /* gradient of the input by the forward pass's tiles, backwards */
     lsi_wino_axis ay, ax;
     lsi_wino_map from, to; /* read and produced; x and y for the gradient of the weights */
     int64_t rb, pb;        /* virtual blocks of each */
@@ -90,6 +91,10 @@ void lsi_wino_points(const lsi_wino *w, lsi_wino_walk k, int64_t n, lsi_wino_to_
                      int64_t plane);
 /* The points of tiles t0..t1-1 of one virtual block of the map that is read. */
 void lsi_wino_read_tiles(const lsi_wino *w, int64_t t0, int64_t t1, int64_t block, float *v, int64_t plane);
+
+/* The same for tiles of an output gradient, map m. */
+void lsi_wino_grad_tiles(const lsi_wino *w, const lsi_wino_map *m, int64_t t0, int64_t t1, int64_t block,
+                         float *z, int64_t plane);
 
 /* A distance of about n floats between planes that does not map all planes to the same cache sets. */
 static inline int64_t lsi_wino_plane(int64_t n)

@@ -78,11 +78,9 @@ static void points_region(int thread, int n_threads, void *arg)
     ls_parallel_range(j->t1 - j->t0, thread, n_threads, &lo, &hi);
     for (int64_t b = 0; b < w->rb; b++)
         lsi_wino_read_tiles(w, j->t0 + lo, j->t0 + hi, b, j->v + (b * j->tile_n + lo) * LSI_LINE, j->v_plane);
-    for (int64_t b = 0; b < w->pb; b++) {
-        const lsi_wino_walk k =
-            lsi_wino_walk_from(w, &w->to, b, j->t0 + lo, 0, 0, w->t->tile_h, w->t->tile_w);
-        lsi_wino_points(w, k, hi - lo, w->t->grad, j->z + (b * j->tile_n + lo) * LSI_LINE, j->z_plane);
-    }
+    for (int64_t b = 0; b < w->pb; b++)
+        lsi_wino_grad_tiles(w, &w->to, j->t0 + lo, j->t0 + hi, b, j->z + (b * j->tile_n + lo) * LSI_LINE,
+                            j->z_plane);
 }
 
 /* Adds the current chunk of tiles to the sums [point][output][input] of blocks o0.. and i0... */

@@ -4,7 +4,10 @@
  * and back to pixels.  Normally u is made once for all, and every thread takes its tiles in chunks whose v
  * and m stay in cache.  With few tiles and many channels it is the other way round: v is made for all tiles,
  * and every thread makes u for one chunk of produced channels at a time, so that the fourfold larger
- * transformed weights never go to memory. */
+ * transformed weights never go to memory.
+ *
+ * The gradient of the input of an unpadded convolution goes through the forward pass backwards (`adjoint`):
+ * tiles of dy to points, per point the product with the same u, and each tile's share added to dx. */
 #include "backend/cpu/conv_wino.h"
 
 #include "base/parallel.h"
@@ -42,7 +45,7 @@ static void job_init(job *j, const lsi_wino *w)
 
     memset(j, 0, sizeof *j);
     j->w = w;
-    j->v_shared = w->tiles <= FEW_TILES && w->tiles < w->pb * LSI_LINE;
+    j->v_shared = !w->adjoint && w->tiles <= FEW_TILES && w->tiles < w->pb * LSI_LINE;
     j->tile_n = lsi_max64(1, lsi_min64(choose_tiles(w, u_bytes), w->tiles));
     j->v_tiles = j->v_shared ? w->tiles : j->tile_n;
     j->v_plane = lsi_wino_plane(w->rb * j->v_tiles * LSI_LINE);
@@ -196,7 +199,8 @@ static void write_tiles(const job *j, int64_t pv, int64_t t0, int64_t t1, const 
     lsi_wino_locate(&w->to, pv, &block, &qy, &qx);
     lsi_wino_out o = {
         .bias = p->has_bias ? w->a->bias + block * LSI_LINE : NULL, .act = p->act, .slope = p->slope};
-    lsi_wino_walk k = lsi_wino_walk_from(w, &w->to, pv, t0, 0, 0, w->t->tile_h, w->t->tile_w);
+    lsi_wino_walk k = w->adjoint ? lsi_wino_walk_from(w, &w->to, pv, t0, 0, 0, w->t->read_h, w->t->read_w)
+                                 : lsi_wino_walk_from(w, &w->to, pv, t0, 0, 0, w->t->tile_h, w->t->tile_w);
     for (int64_t t = t0; t < t1; t++, m += LSI_LINE) {
         const lsi_wino_part part = lsi_wino_walk_next(&k);
         o.y = part.at;
@@ -204,7 +208,7 @@ static void write_tiles(const job *j, int64_t pv, int64_t t0, int64_t t1, const 
         o.col = part.col;
         o.rows = part.y_hi;
         o.cols = part.x_hi;
-        w->t->write(m, j->m_plane, &o);
+        (w->adjoint ? w->t->spread : w->t->write)(m, j->m_plane, &o);
     }
 }
 
@@ -231,6 +235,15 @@ static void filters_region(int thread, int n_threads, void *arg)
     }
 }
 
+/* Images that begin with one of the tiles t0..t1-1 are set to zero, just before shares are added to them. */
+static void clear_images(const lsi_wino *w, int64_t t0, int64_t t1)
+{
+    const int64_t per_image = w->ty * w->tx, floats = w->to.blocks * w->to.h * w->to.w * LSI_LINE;
+    const int64_t lo = lsi_div_ceil(t0, per_image), hi = lsi_div_ceil(t1, per_image);
+
+    memset(w->to.base + lo * floats, 0, sizeof(float) * (size_t)((hi - lo) * floats));
+}
+
 /* ... then each thread its tiles. */
 static void tiles_region(int thread, int n_threads, void *arg)
 {
@@ -239,9 +252,10 @@ static void tiles_region(int thread, int n_threads, void *arg)
     float *v = j->v + j->v_size * thread, *m = j->m + j->m_size * thread;
     int64_t lo, hi;
 
-    ls_parallel_range(w->tiles, thread, n_threads, &lo, &hi);
+    ls_parallel_range_grain(w->tiles, w->adjoint ? w->ty * w->tx : 1, thread, n_threads, &lo, &hi);
     for (int64_t t0 = lo; t0 < hi; t0 += j->tile_n) {
         const int64_t t1 = lsi_min64(hi, t0 + j->tile_n);
+        if (w->adjoint) clear_images(w, t0, t1);
         for (int64_t b = 0; b < w->rb; b++)
             lsi_wino_read_tiles(w, t0, t1, b, v + b * j->v_tiles * LSI_LINE, j->v_plane);
         for (int64_t c = 0; c < j->chunks; c++) {

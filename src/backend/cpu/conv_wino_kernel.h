@@ -37,6 +37,21 @@ V_INLINE void read_1d(const vf d[6], vf v[6])
     v[5] = v_fma(prod, d[1], v_fnma(sum, d[3], d[5]));
 }
 
+/* d = B v, the adjoint of read_1d. */
+V_INLINE void spread_1d(const vf v[6], vf d[6])
+{
+    const vf sum = v_set(PT_A2 + PT_B2), prod = v_set(PT_A2 * PT_B2);
+    const vf even_a = v_add(v[1], v[2]), odd_a = v_sub(v[1], v[2]);
+    const vf even_b = v_add(v[3], v[4]), odd_b = v_sub(v[3], v[4]);
+
+    d[0] = v_mul(prod, v[0]);
+    d[1] = v_fnma(v_set(PT_A * PT_B2), odd_a, v_fnma(v_set(PT_A2 * PT_B), odd_b, v_mul(prod, v[5])));
+    d[2] = v_fnma(v_set(PT_B2), even_a, v_fnma(v_set(PT_A2), even_b, v_fnma(sum, v[0], v_zero())));
+    d[3] = v_fma(v_set(PT_A), odd_a, v_fnma(sum, v[5], v_mul(v_set(PT_B), odd_b)));
+    d[4] = v_add(v[0], v_add(even_a, even_b));
+    d[5] = v[5];
+}
+
 /* y = A^T m. */
 V_INLINE void write_1d(const vf m[6], vf y[4])
 {
@@ -197,6 +212,34 @@ static void tile_write(const float *m, int64_t plane, const lsi_wino_out *o)
     }
 }
 
+static void tile_spread(const float *m, int64_t plane, const lsi_wino_out *o)
+{
+    for (int h = 0; h < 16; h += VW) {
+        vf t[6][6];
+        for (int j = 0; j < 6; j++) {
+            const float *p = m + j * plane + h;
+            vf v[6], d[6];
+            V_UNROLL
+            for (int i = 0; i < 6; i++, p += 6 * plane) v[i] = v_load(p);
+            spread_1d(v, d);
+            V_UNROLL
+            for (int i = 0; i < 6; i++) t[i][j] = d[i];
+        }
+        for (int i = 0; i < o->rows; i++) {
+            float *y = o->y + i * o->row + h;
+            vf d[6];
+            spread_1d(t[i], d);
+            if (o->cols == 6) {
+                V_UNROLL
+                for (int j = 0; j < 6; j++) v_store(y + j * o->col, v_add(v_load(y + j * o->col), d[j]));
+            } else {
+                for (int j = 0; j < o->cols; j++)
+                    v_store(y + j * o->col, v_add(v_load(y + j * o->col), d[j]));
+            }
+        }
+    }
+}
+
 static void tile_weights(const float *const *g, float *u, int64_t plane)
 {
     for (int h = 0; h < 16; h += VW) {
@@ -264,6 +307,7 @@ static const lsi_wino_kernels wino_4x4_3x3 = {
     .read = tile_read,
     .grad = tile_grad,
     .write = tile_write,
+    .spread = tile_spread,
     .weights = tile_weights,
     .dw = tile_dw,
 };

@@ -7,6 +7,7 @@ const lsi_cpu_entry lsi_cpu_entries[] = {
     {&ls_op_conv2d, lsi_plan_conv},
     {&ls_op_conv2d_dx, lsi_plan_conv},
     {&ls_op_conv2d_dw, lsi_plan_conv},
+    {&ls_op_conv2d_dw_pooled, lsi_plan_conv_dw_pooled},
     {&ls_op_matmul, lsi_plan_matmul},
     {&ls_op_reorder, lsi_plan_reorder},
     {&ls_op_add, lsi_plan_elementwise},

@@ -60,6 +60,8 @@ LSI_DECLARE_PLANNER(lsi_plan_chamfer_grad);
 LSI_DECLARE_PLANNER(lsi_plan_attention);
 /* reorder.c: plain <-> C16, every type. */
 LSI_DECLARE_PLANNER(lsi_plan_reorder);
+/* conv_pooled.c: f32, plain; stride 1, no dilation, no groups, filters of up to 8x8. */
+LSI_DECLARE_PLANNER(lsi_plan_conv_dw_pooled);
 /* plan_conv.c, plan_matmul.c: f32; the implementation is chosen by measurement. */
 LSI_DECLARE_PLANNER(lsi_plan_conv);
 LSI_DECLARE_PLANNER(lsi_plan_matmul);

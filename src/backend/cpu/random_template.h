@@ -6,6 +6,7 @@
 
 #include "backend/cpu/random.h"
 #include "backend/cpu/vec.h"
+#include "backend/cpu/vec_transpose.h"
 
 #if LSI_VL == 16
 
@@ -32,9 +33,9 @@ LSI_INLINE vi vi_load(const uint32_t *p)
 {
     return _mm512_loadu_si512(p);
 }
-LSI_INLINE vi vi_gather(const uint32_t *p, vi at)
+LSI_INLINE vi vi_of(vf bits)
 {
-    return _mm512_i32gather_epi32(at, p, 4);
+    return _mm512_castps_si512(bits);
 }
 
 #else
@@ -61,9 +62,9 @@ LSI_INLINE vi vi_load(const uint32_t *p)
 {
     return _mm256_loadu_si256((const vi *)p);
 }
-LSI_INLINE vi vi_gather(const uint32_t *p, vi at)
+LSI_INLINE vi vi_of(vf bits)
 {
-    return _mm256_i32gather_epi32((const int *)p, at, 4);
+    return _mm256_castps_si256(bits);
 }
 
 #endif
@@ -142,16 +143,36 @@ static void drop_planes(const uint32_t *w, uint32_t limit, float scale, const fl
     }
 }
 
+/* LSI_VL pixels of LSI_VL channels, of which `left` pixels exist: the words lie by channel and are brought
+ * into the order of the map. */
+LSI_INLINE void drop_square(const uint32_t *w, int64_t stride, uint32_t limit, vf s, const float *x, float *y,
+                            int64_t left)
+{
+    vf r[LSI_VL];
+
+    V_UNROLL
+    for (int c = 0; c < LSI_VL; c++)
+        r[c] = left == LSI_VL ? v_load((const float *)(w + c * stride))
+                              : v_load_n((const float *)(w + c * stride), left);
+    v_transpose(r);
+    V_UNROLL
+    for (int i = 0; i < LSI_VL; i++)
+        if (i < left) v_store(y + i * 16, v_drop(v_load(x + i * 16), vi_of(r[i]), limit, s));
+}
+
 static void drop16(const uint32_t *w, int64_t stride, uint32_t limit, float scale, const float *x, float *y,
                    int64_t n)
 {
-    const vi at = VI(mullo_epi32)(lanes_from(0), VI_ALL((uint32_t)stride));
     const vf s = v_set1(scale);
 
-    for (int64_t i = 0; i < n; i++)
+    for (int64_t i = 0; i < n; i += LSI_VL)
         for (int half = 0; half < 16; half += LSI_VL) {
-            const vi mine = vi_gather(w + half * stride + i, at);
-            v_store(y + i * 16 + half, v_drop(v_load(x + i * 16 + half), mine, limit, s));
+            const uint32_t *at = w + half * stride + i;
+            const int64_t map = i * 16 + half;
+            if (n - i >= LSI_VL)
+                drop_square(at, stride, limit, s, x + map, y + map, LSI_VL);
+            else
+                drop_square(at, stride, limit, s, x + map, y + map, n - i);
         }
 }
 

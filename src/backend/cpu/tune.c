@@ -201,7 +201,7 @@ void lsi_tuner_destroy(lsi_tuner *t)
 #define MAX_CANDIDATES 16
 #define MIN_ROUNDS     4
 #define MAX_ROUNDS     60
-#define CLEAR_LEAD     1.03
+#define CLEAR_LEAD     1.05
 #define ENOUGH_SECONDS 0.06 /* for one candidate; slow kernels need few rounds, fast ones get many */
 
 /* Seconds of one run of candidate i; a large number when it cannot be run. */
@@ -237,6 +237,8 @@ static int fastest(const lsi_candidates *c)
     }
     for (int i = 0; i < n; i++)
         if (best[i] < best[winner]) winner = i;
+    for (int i = 0; i < n; i++)
+        ls_log(LS_LOG_DEBUG, "tune: %s: %s %.4g ms", c->problem, c->names[i], best[i] * 1e3);
     /* The list is ordered by best guess; a small lead, measured on warm caches, does not overrule it. */
     for (int i = 0; i < n; i++)
         if (best[i] <= CLEAR_LEAD * best[winner]) return i;
