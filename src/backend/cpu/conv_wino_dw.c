@@ -2,14 +2,21 @@
  *
  * The adjoint of the forward pass with respect to the weights: x tiles (6x6) and y gradient tiles (4x4) go to
  * 36 points each, per point their outer products are summed over all tiles, and the sums go back to 3x3.
- * Tiles are taken in chunks whose points stay in the last-level cache; blocks of (input x output) channels
- * form groups whose sums stay in the second-level cache of the thread that owns them.  Nothing is reduced
- * between threads. */
+ *
+ * With few channels every thread takes tiles of its own, in chunks whose points stay in a cache, and sums of
+ * its own; the threads' sums are added at the end.  Threads then share nothing until that moment, which
+ * counts where cores are far apart (two cores that do not share their last-level cache exchanged points at
+ * half the speed of the whole pass).  With many channels sums are too large for that: the points of a chunk
+ * are made by all threads, and blocks of (input x output) channels form groups whose sums stay in the
+ * second-level cache of the thread that owns them. */
 #include "backend/cpu/conv_wino.h"
 
 #include "base/parallel.h"
 
-#define POINT_BYTES (2 * 1024 * 1024) /* of v and z of one chunk of tiles, per thread */
+#define POINT_BYTES   (2 * 1024 * 1024)  /* of v and z of one chunk of tiles, per thread */
+#define OWN_SUM_BYTES (5 * 1024 * 1024)  /* most that sums of its own may take, per thread */
+#define OWN_ALL_BYTES (40 * 1024 * 1024) /* and of all threads together */
+#define OWN_MIN_TILES 128                /* per thread, so that adding up the sums does not matter */
 
 typedef struct job {
     const lsi_wino *w;
@@ -17,9 +24,10 @@ typedef struct job {
     int64_t v_plane, z_plane;
     int64_t gi, go, groups_i,
         groups;     /* blocks per group along both channels; groups along input, and in all */
+    bool own;       /* tiles and sums of its own for every thread */
     bool one_chunk; /* sums of a group die with it: one buffer per thread suffices */
     float *v, *z, *sums;
-    int64_t sums_size; /* of one group */
+    int64_t sums_size; /* of one group, or of one thread */
 } job;
 
 static void choose_groups(job *j)
@@ -44,12 +52,35 @@ static void choose_groups(job *j)
     }
 }
 
+/* One group of all channels, if sums of that size are affordable for every thread. */
+static bool choose_own(job *j, int64_t per_tile)
+{
+    const lsi_wino *w = j->w;
+    const int64_t threads = w->p->threads, sums = w->points * w->rb * w->pb * LSI_BLOCK;
+    const int64_t bytes = sums * (int64_t)sizeof(float);
+
+    j->own = threads > 1 && bytes <= OWN_SUM_BYTES && bytes * threads <= OWN_ALL_BYTES &&
+             w->tiles >= threads * OWN_MIN_TILES;
+    if (!j->own) return false;
+    j->gi = w->rb;
+    j->go = w->pb;
+    j->groups_i = j->groups = 1;
+    j->sums_size = sums;
+    j->tile_n = lsi_max64(64, POINT_BYTES / per_tile);
+    return true;
+}
+
 static void job_init(job *j, const lsi_wino *w)
 {
     const int64_t per_tile = w->points * (w->rb + w->pb) * LSI_LINE * (int64_t)sizeof(float);
 
     memset(j, 0, sizeof *j);
     j->w = w;
+    if (choose_own(j, per_tile)) {
+        j->v_plane = lsi_wino_plane(w->rb * j->tile_n * LSI_LINE);
+        j->z_plane = lsi_wino_plane(w->pb * j->tile_n * LSI_LINE);
+        return;
+    }
     const int64_t chunks =
         lsi_max64(1, lsi_div_ceil(w->tiles, lsi_max64(128, POINT_BYTES * w->p->threads / per_tile)));
     j->tile_n = lsi_max64(1, lsi_div_ceil(w->tiles, chunks));
@@ -62,25 +93,33 @@ static void job_init(job *j, const lsi_wino *w)
 
 static void job_take(job *j, lsi_bump *b)
 {
-    const int64_t buffers = j->one_chunk ? j->w->p->threads : j->groups;
+    const int64_t threads = j->w->p->threads, buffers = j->own || j->one_chunk ? threads : j->groups;
+    const int64_t sharers = j->own ? threads : 1;
 
-    j->v = lsi_bump_take(b, sizeof(float) * (size_t)(j->w->points * j->v_plane));
-    j->z = lsi_bump_take(b, sizeof(float) * (size_t)(j->w->points * j->z_plane));
+    j->v = lsi_bump_take(b, sizeof(float) * (size_t)(sharers * j->w->points * j->v_plane));
+    j->z = lsi_bump_take(b, sizeof(float) * (size_t)(sharers * j->w->points * j->z_plane));
     j->sums = lsi_bump_take(b, sizeof(float) * (size_t)(buffers * j->sums_size));
 }
 
-static void points_region(int thread, int n_threads, void *arg)
+/* The points of tiles lo..hi-1 of the current chunk. */
+static void make_points(const job *j, int64_t lo, int64_t hi)
 {
-    const job *j = arg;
     const lsi_wino *w = j->w;
-    int64_t lo, hi;
 
-    ls_parallel_range(j->t1 - j->t0, thread, n_threads, &lo, &hi);
     for (int64_t b = 0; b < w->rb; b++)
         lsi_wino_read_tiles(w, j->t0 + lo, j->t0 + hi, b, j->v + (b * j->tile_n + lo) * LSI_LINE, j->v_plane);
     for (int64_t b = 0; b < w->pb; b++)
         lsi_wino_grad_tiles(w, &w->to, j->t0 + lo, j->t0 + hi, b, j->z + (b * j->tile_n + lo) * LSI_LINE,
                             j->z_plane);
+}
+
+static void points_region(int thread, int n_threads, void *arg)
+{
+    const job *j = arg;
+    int64_t lo, hi;
+
+    ls_parallel_range(j->t1 - j->t0, thread, n_threads, &lo, &hi);
+    make_points(j, lo, hi);
 }
 
 /* Adds the current chunk of tiles to the sums [point][output][input] of blocks o0.. and i0... */
@@ -148,6 +187,53 @@ static void groups_region(int thread, int n_threads, void *arg)
     }
 }
 
+/* Own tiles: from pixels to the sums of this thread. */
+static void own_region(int thread, int n_threads, void *arg)
+{
+    job j = *(const job *)arg;
+    const lsi_wino *w = j.w;
+    float *sums = j.sums + thread * j.sums_size;
+    int64_t lo, hi;
+
+    j.v += thread * w->points * j.v_plane;
+    j.z += thread * w->points * j.z_plane;
+    memset(sums, 0, sizeof(float) * (size_t)j.sums_size);
+    ls_parallel_range(w->tiles, thread, n_threads, &lo, &hi);
+    for (j.t0 = lo; j.t0 < hi; j.t0 = j.t1) {
+        j.t1 = lsi_min64(hi, j.t0 + j.tile_n);
+        make_points(&j, 0, j.t1 - j.t0);
+        sum_group(&j, 0, w->rb, 0, w->pb, sums);
+    }
+}
+
+/* Adds all threads' sums of one real pair of blocks to those of thread 0. */
+static void add_pair(const job *j, int64_t at, int n_threads)
+{
+    const int64_t q2 = (int64_t)j->w->from.phases * j->w->from.phases, plane = j->go * j->gi * LSI_BLOCK;
+
+    for (int t = 1; t < n_threads; t++)
+        for (int xi = 0; xi < j->w->points; xi++) {
+            float *to = j->sums + xi * plane + at;
+            const float *from = to + t * j->sums_size;
+            for (int64_t i = 0; i < q2 * LSI_BLOCK; i++) to[i] += from[i];
+        }
+}
+
+/* Own tiles: each thread finishes some of the pairs. */
+static void pairs_region(int thread, int n_threads, void *arg)
+{
+    const job *j = arg;
+    const int64_t q2 = (int64_t)j->w->from.phases * j->w->from.phases, blocks = j->gi / q2;
+    int64_t lo, hi;
+
+    ls_parallel_range(blocks * j->go, thread, n_threads, &lo, &hi);
+    for (int64_t p = lo; p < hi; p++) {
+        const int64_t o = p / blocks, i = p % blocks, at = (o * j->gi + i * q2) * LSI_BLOCK;
+        add_pair(j, at, n_threads);
+        finish_pair(j, i, o, j->sums + at);
+    }
+}
+
 size_t lsi_wino_dw_scratch(lsi_wino *w)
 {
     job j;
@@ -168,6 +254,11 @@ void lsi_wino_dw_run(lsi_wino *w, const lsi_conv_args *a)
     w->to.base = a->y;
     job_init(&j, w);
     job_take(&j, &b);
+    if (j.own) {
+        ls_parallel_run(w->p->threads, own_region, &j);
+        ls_parallel_run(w->p->threads, pairs_region, &j);
+        return;
+    }
     do {
         j.t1 = lsi_min64(w->tiles, j.t0 + j.tile_n);
         ls_parallel_run(w->p->threads, points_region, &j);

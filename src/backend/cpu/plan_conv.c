@@ -106,36 +106,30 @@ typedef struct trial {
     int n;
     bool open[MAX_IMPLS]; /* its state exists */
     void *state[MAX_IMPLS];
-    lsi_conv_args args; /* tensors and scratch that all candidates share; made when the first one runs */
+    lsi_ring x, y, w, bias; /* shared by all candidates, like the scratch; made when the first one runs */
+    void *scratch;
+    int turn;
 } trial;
-
-static float *tune_tensor(int64_t count)
-{
-    float *p = ls_alloc(LS_MEM_TUNE, (size_t)count * sizeof(float));
-
-    /* Anything but denormals; the pattern is irrelevant to the time. */
-    for (int64_t i = 0; p != NULL && i < count; i++) p[i] = (float)(i % 13) * 0.125f - 0.75f;
-    return p;
-}
 
 /* A remembered choice needs no tensors, so they are made when the first candidate runs. */
 static bool make_tensors(trial *t)
 {
     const lsi_conv_problem *p = t->problem;
+    const int64_t x = p->n * p->ci * p->hi * p->wi, y = p->n * p->co * p->ho * p->wo;
+    const int copies = lsi_ring_copies(x + y);
     size_t scratch = 0;
 
-    if (t->args.scratch != NULL) return true;
+    if (t->scratch != NULL) return true;
     for (int i = 0; i < t->n; i++) {
         size_t bytes = t->impl[i]->scratch != NULL ? t->impl[i]->scratch(p) : 0;
         if (bytes > scratch) scratch = bytes;
     }
-    t->args.x = tune_tensor(p->n * p->ci * p->hi * p->wi);
-    t->args.w = tune_tensor(p->co * p->ci / p->groups * p->kh * p->kw);
-    t->args.bias = tune_tensor(p->pass == LSI_CONV_DX ? p->ci : p->co);
-    t->args.y = tune_tensor(p->n * p->co * p->ho * p->wo);
-    if (t->args.x == NULL || t->args.w == NULL || t->args.bias == NULL || t->args.y == NULL) return false;
-    t->args.scratch = ls_alloc(LS_MEM_TUNE, scratch);
-    return t->args.scratch != NULL;
+    if (!lsi_ring_make(&t->x, x, copies) || !lsi_ring_make(&t->y, y, copies) ||
+        !lsi_ring_make(&t->w, p->co * p->ci / p->groups * p->kh * p->kw, 1) ||
+        !lsi_ring_make(&t->bias, p->pass == LSI_CONV_DX ? p->ci : p->co, 1))
+        return false;
+    t->scratch = ls_alloc(LS_MEM_TUNE, scratch);
+    return t->scratch != NULL;
 }
 
 static bool try_candidate(void *ctx, int i)
@@ -148,7 +142,10 @@ static bool try_candidate(void *ctx, int i)
     if (!t->open[i] && impl->create != NULL && impl->create(&t->state[i], t->problem, &err) != LS_OK)
         return false;
     t->open[i] = true;
-    impl->run(t->state[i], t->problem, &t->args);
+    impl->run(t->state[i], t->problem,
+              &(lsi_conv_args){lsi_ring_at(&t->x, t->turn), t->w.base, t->bias.base,
+                               lsi_ring_at(&t->y, t->turn), t->scratch});
+    t->turn++;
     return true;
 }
 
@@ -156,11 +153,11 @@ static void trial_release(trial *t)
 {
     for (int i = 0; i < t->n; i++)
         if (t->open[i] && t->impl[i]->destroy != NULL) t->impl[i]->destroy(t->state[i]);
-    ls_free(t->args.x);
-    ls_free(t->args.w);
-    ls_free(t->args.bias);
-    ls_free(t->args.y);
-    ls_free(t->args.scratch);
+    lsi_ring_free(&t->x);
+    lsi_ring_free(&t->y);
+    lsi_ring_free(&t->w);
+    lsi_ring_free(&t->bias);
+    ls_free(t->scratch);
 }
 
 static const lsi_conv_impl *choose(lsi_tuner *tuner, const lsi_conv_problem *p)

@@ -65,32 +65,26 @@ typedef struct trial {
     const lsi_gemm_impl *impl[MAX_IMPLS];
     const char *name[MAX_IMPLS];
     int n;
-    float *a, *b, *c, *bias;
+    lsi_ring a, b, c, bias;
     void *scratch;
     size_t scratch_bytes; /* enough for every candidate */
+    int turn;
 } trial;
-
-static float *tune_matrix(int64_t count)
-{
-    float *p = ls_alloc(LS_MEM_TUNE, (size_t)count * sizeof(float));
-
-    for (int64_t i = 0; p != NULL && i < count; i++) p[i] = (float)(i % 11) * 0.125f - 0.625f;
-    return p;
-}
 
 /* Matrices are made when the first candidate runs: a remembered choice needs none. */
 static bool make_matrices(trial *t)
 {
     const lsi_gemm_problem *p = t->problem;
+    const int64_t a = p->batch * p->m * p->k, b = (p->stride_b > 0 ? p->batch : 1) * p->k * p->n;
+    const int64_t c = p->batch * p->m * p->n;
+    const int copies = lsi_ring_copies(a + b + c);
 
-    if (t->a == NULL) {
-        t->a = tune_matrix(p->batch * p->m * p->k);
-        t->b = tune_matrix((p->stride_b > 0 ? p->batch : 1) * p->k * p->n);
-        t->c = tune_matrix(p->batch * p->m * p->n);
-        t->bias = tune_matrix(p->n);
-        t->scratch = ls_alloc(LS_MEM_TUNE, t->scratch_bytes);
-    }
-    return t->a != NULL && t->b != NULL && t->c != NULL && t->bias != NULL && t->scratch != NULL;
+    if (t->scratch != NULL) return true;
+    if (!lsi_ring_make(&t->a, a, copies) || !lsi_ring_make(&t->b, b, copies) ||
+        !lsi_ring_make(&t->c, c, copies) || !lsi_ring_make(&t->bias, p->n, 1))
+        return false;
+    t->scratch = ls_alloc(LS_MEM_TUNE, t->scratch_bytes);
+    return t->scratch != NULL;
 }
 
 static bool try_candidate(void *ctx, int i)
@@ -98,7 +92,9 @@ static bool try_candidate(void *ctx, int i)
     trial *t = ctx;
 
     if (!make_matrices(t)) return false;
-    t->impl[i]->run(t->problem, t->a, t->b, t->c, t->problem->has_bias ? t->bias : NULL, t->scratch);
+    t->impl[i]->run(t->problem, lsi_ring_at(&t->a, t->turn), lsi_ring_at(&t->b, t->turn),
+                    lsi_ring_at(&t->c, t->turn), t->problem->has_bias ? t->bias.base : NULL, t->scratch);
+    t->turn++;
     return true;
 }
 
@@ -121,10 +117,10 @@ static const lsi_gemm_impl *choose(lsi_tuner *tuner, const lsi_gemm_problem *p)
              (long long)p->n, (long long)p->k, p->trans_a ? 't' : 'n', p->trans_b ? 't' : 'n',
              (long long)p->batch, p->has_bias, (int)p->act);
     winner = lsi_tune(tuner, &(lsi_candidates){text, t.n, t.name, try_candidate, &t});
-    ls_free(t.a);
-    ls_free(t.b);
-    ls_free(t.c);
-    ls_free(t.bias);
+    lsi_ring_free(&t.a);
+    lsi_ring_free(&t.b);
+    lsi_ring_free(&t.c);
+    lsi_ring_free(&t.bias);
     ls_free(t.scratch);
     return t.impl[winner];
 }

@@ -199,17 +199,19 @@ void lsi_tuner_destroy(lsi_tuner *t)
  * ------------------------------------------------------------------------------------------------- */
 
 #define MAX_CANDIDATES 16
-#define MIN_ROUNDS     4
+#define MIN_ROUNDS     6
 #define MAX_ROUNDS     60
 #define CLEAR_LEAD     1.05
 #define ENOUGH_SECONDS 0.06 /* for one candidate; slow kernels need few rounds, fast ones get many */
 
-/* Seconds of one run of candidate i; a large number when it cannot be run. */
+#define CANNOT 1e30
+
+/* Seconds of one run of candidate i; CANNOT when it cannot be run. */
 static double time_once(const lsi_candidates *c, int i)
 {
     double start = ls_clock_seconds();
 
-    return c->run(c->ctx, i) ? ls_clock_seconds() - start : 1e30;
+    return c->run(c->ctx, i) ? ls_clock_seconds() - start : CANNOT;
 }
 
 /* Candidates take turns, so that whatever else the machine does hits all of them alike, and the best time of
@@ -219,8 +221,10 @@ static int fastest(const lsi_candidates *c)
     double best[MAX_CANDIDATES], spent = 0;
     int n = c->n < MAX_CANDIDATES ? c->n : MAX_CANDIDATES, winner = 0;
 
+    /* The first run of each touches memory for the first time, of which the first candidate gets the most. */
+    for (int i = 0; i < n; i++) best[i] = time_once(c, i);
     for (int i = 0; i < n; i++)
-        best[i] = time_once(c, i); /* touches its memory for the first time: an upper bound */
+        if (best[i] < CANNOT) best[i] = time_once(c, i);
     for (int round = 0; round < MAX_ROUNDS; round++) {
         double lead;
         for (int i = 0; i < n; i++)
@@ -228,7 +232,7 @@ static int fastest(const lsi_candidates *c)
         lead = best[winner];
         for (int i = 0; i < n; i++) {
             double t;
-            if (best[i] > (round < 2 ? 4.0 : 1.4) * lead) continue;
+            if (best[i] > (round < 5 ? 3.0 : 1.4) * lead) continue;
             t = time_once(c, i);
             if (t < best[i]) best[i] = t;
             if (i == winner) spent += t;
@@ -258,4 +262,37 @@ int lsi_tune(lsi_tuner *t, const lsi_candidates *c)
     add(t, c->problem, strlen(c->problem), c->names[winner], strlen(c->names[winner]));
     t->changed = true;
     return winner;
+}
+
+/* -- tensors for trials
+ * ---------------------------------------------------------------------------------------- */
+
+#define RING_COPIES 3
+#define RING_FLOATS (24 << 20) /* beyond, one copy is as cold as it gets */
+
+int lsi_ring_copies(int64_t floats)
+{
+    for (int copies = RING_COPIES; copies > 1; copies--)
+        if (floats * (copies - 1) < RING_FLOATS) return copies;
+    return 1;
+}
+
+bool lsi_ring_make(lsi_ring *r, int64_t count, int copies)
+{
+    const int64_t all = count * copies;
+
+    *r = (lsi_ring){ls_alloc(LS_MEM_TUNE, (size_t)all * sizeof(float)), count, copies};
+    /* Anything but denormals; the pattern is irrelevant to the time. */
+    for (int64_t i = 0; r->base != NULL && i < all; i++) r->base[i] = (float)(i % 13) * 0.125f - 0.75f;
+    return r->base != NULL;
+}
+
+float *lsi_ring_at(const lsi_ring *r, int turn)
+{
+    return r->base + turn % r->copies * r->count;
+}
+
+void lsi_ring_free(lsi_ring *r)
+{
+    ls_free(r->base);
 }

@@ -33,4 +33,20 @@ int lsi_tune(lsi_tuner *t, const lsi_candidates *c);
 /* Reads choices from text; lines that do not have the form are skipped.  Apart for tests and fuzzing. */
 void lsi_tuner_parse(lsi_tuner *t, const char *text, size_t n);
 
+/* Tensors for a trial.  Between two runs of a kernel in a step, other kernels go through the caches; a few
+ * copies of each tensor, used in turn, stand for that: small problems stay as near as they would be, large
+ * ones come from memory. */
+typedef struct lsi_ring {
+    float *base;
+    int64_t count; /* of one copy */
+    int copies;
+} lsi_ring;
+
+/* How many copies tensors of so many floats in all should have. */
+int lsi_ring_copies(int64_t floats);
+/* Filled with small numbers; false when there is no memory. */
+bool lsi_ring_make(lsi_ring *r, int64_t count, int copies);
+float *lsi_ring_at(const lsi_ring *r, int turn);
+void lsi_ring_free(lsi_ring *r);
+
 #endif
