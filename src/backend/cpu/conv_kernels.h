@@ -43,17 +43,27 @@ typedef struct lsi_wino_out {
     float slope;
 } lsi_wino_out;
 
-/* The transforms of one kind of Winograd convolution.  A tile of tile_h x tile_w results is made from read_h
- * x read_w pixels and a filter of taps_h x taps_w by as many products as pixels.  Point (i, j) is line i *
- * read_w + j; the points of a tile lie `plane` floats apart. read: pixels (row and column distances in
- * floats) to points.  grad: tile of an output gradient to points. write: points to results, bias and
- * activation applied.  spread (or NULL): the adjoint of read; adds read_h x read_w pixels to those that are
- * there. weights: a filter, one line per tap, to points. dw: points to a filter's gradient. */
-typedef struct lsi_wino_kernels {
-    int tile_h, tile_w, read_h, read_w, taps_h, taps_w;
+/* The transforms of one size of tile: h x w results from h + taps - 1 by w + taps - 1 pixels.  The points of
+ * a tile lie `plane` floats apart; bit i of `points` is set when the tile uses point i.  read: pixels (row
+ * and column distances in floats) to points.  grad: tile of an output gradient to points.  write: points to
+ * results, bias and activation applied. */
+typedef struct lsi_wino_tile {
+    int h, w;
+    uint64_t points;
     void (*read)(const float *x, int64_t row, int64_t col, float *v, int64_t plane);
     void (*grad)(const float *y, int64_t row, int64_t col, float *z, int64_t plane);
     void (*write)(const float *m, int64_t plane, const lsi_wino_out *o);
+} lsi_wino_tile;
+
+/* One kind of Winograd convolution.  A tile of results is made from read_h x read_w pixels and a filter of
+ * taps_h x taps_w by as many products as pixels; point (i, j) is line i * read_w + j.  cut[rows - 1][cols -
+ * 1] (or NULL): the smallest tile with so many results, which uses some of the same points.  spread (or
+ * NULL): the adjoint of the tile's read; adds read_h x read_w pixels to those that are there.  weights: a
+ * filter, one line per tap, to points.  dw: points to a filter's gradient. */
+typedef struct lsi_wino_kernels {
+    const lsi_wino_tile *tile;
+    int read_h, read_w, taps_h, taps_w;
+    const lsi_wino_tile *cut[4][4];
     void (*spread)(const float *m, int64_t plane, const lsi_wino_out *o);
     void (*weights)(const float *const *g, float *u, int64_t plane);
     void (*dw)(const float *u, int64_t plane, float *const *g);

@@ -42,8 +42,35 @@ static bool wants_adjoint(const lsi_conv_problem *p, const lsi_wino_kernels *t, 
 {
     if (p->pass != LSI_CONV_DX || stride != 1 || t->spread == NULL || p->n < p->threads) return false;
     if (p->has_bias || p->act != LSI_ACT_NONE || p->pt != 0 || p->pl != 0) return false;
-    return lsi_div_ceil(p->ho, t->tile_h) * lsi_div_ceil(p->wo, t->tile_w) <
-           lsi_div_ceil(p->hi, t->tile_h) * lsi_div_ceil(p->wi, t->tile_w);
+    return lsi_div_ceil(p->ho, t->tile->h) * lsi_div_ceil(p->wo, t->tile->w) <
+           lsi_div_ceil(p->hi, t->tile->h) * lsi_div_ceil(p->wi, t->tile->w);
+}
+
+static void add_kind(lsi_wino *w, const lsi_wino_tile *t, int64_t y0, int64_t x0, int64_t ty, int64_t tx)
+{
+    lsi_wino_kind *k = &w->kind[w->n_kinds];
+
+    if (ty == 0 || tx == 0) return;
+    *k = (lsi_wino_kind){t, y0, x0, ty, tx, w->tiles, w->p->n * ty * tx};
+    w->tiles += k->tiles;
+    w->n_kinds++;
+}
+
+/* Covers h x w results of every image with tiles: whole ones, and smaller ones where the last would hang over
+ * the edge, if there are any. */
+static void choose_kinds(lsi_wino *w, int64_t h, int64_t wd)
+{
+    const lsi_wino_tile *t = w->t->tile;
+    const int64_t ty = h / t->h, tx = wd / t->w, rows = h % t->h, cols = wd % t->w;
+
+    if (w->t->cut[0][0] == NULL || w->adjoint) {
+        add_kind(w, t, 0, 0, lsi_div_ceil(h, t->h), lsi_div_ceil(wd, t->w));
+        return;
+    }
+    add_kind(w, t, 0, 0, ty, tx);
+    if (cols > 0) add_kind(w, w->t->cut[3][cols - 1], 0, tx * t->w, ty, 1);
+    if (rows > 0) add_kind(w, w->t->cut[rows - 1][3], ty * t->h, 0, 1, tx);
+    if (rows > 0 && cols > 0) add_kind(w, w->t->cut[rows - 1][cols - 1], ty * t->h, tx * t->w, 1, 1);
 }
 
 bool lsi_wino_init(lsi_wino *w, const lsi_conv_problem *p, int stride)
@@ -71,9 +98,7 @@ bool lsi_wino_init(lsi_wino *w, const lsi_conv_problem *p, int stride)
     w->to = dx ? x : y;
     w->rb = w->from.blocks * w->from.phases * w->from.phases;
     w->pb = w->to.blocks * w->to.phases * w->to.phases;
-    w->ty = lsi_div_ceil(tiled->h, (int64_t)tiled->phases * t->tile_h);
-    w->tx = lsi_div_ceil(tiled->w, (int64_t)tiled->phases * t->tile_w);
-    w->tiles = p->n * w->ty * w->tx;
+    choose_kinds(w, lsi_div_ceil(tiled->h, tiled->phases), lsi_div_ceil(tiled->w, tiled->phases));
     return true;
 }
 
@@ -84,10 +109,10 @@ static void clip(int64_t start, int size, int64_t n, int *lo, int *hi)
     *hi = (int)lsi_max64(*lo, lsi_min64(size, n - start));
 }
 
-lsi_wino_walk lsi_wino_walk_from(const lsi_wino *w, const lsi_wino_map *m, int64_t v, int64_t t0,
+lsi_wino_walk lsi_wino_walk_from(const lsi_wino_kind *kind, const lsi_wino_map *m, int64_t v, int64_t t0,
                                  int64_t before_y, int64_t before_x, int part_h, int part_w)
 {
-    const int64_t per_image = w->ty * w->tx;
+    const int64_t per_image = kind->ty * kind->tx;
     int64_t block;
     int qy, qx;
 
@@ -98,17 +123,17 @@ lsi_wino_walk lsi_wino_walk_from(const lsi_wino *w, const lsi_wino_map *m, int64
         .col = m->phases * LSI_LINE,
         .h = lsi_div_ceil(m->h - qy, m->phases),
         .w = lsi_div_ceil(m->w - qx, m->phases),
-        .y_first = -before_y,
-        .x_first = -before_x,
-        .y_end = w->ty * w->t->tile_h - before_y,
-        .x_end = w->tx * w->t->tile_w - before_x,
+        .y_first = kind->y0 - before_y,
+        .x_first = kind->x0 - before_x,
         .part_h = part_h,
         .part_w = part_w,
-        .step_h = w->t->tile_h,
-        .step_w = w->t->tile_w,
+        .step_h = kind->t->h,
+        .step_w = kind->t->w,
     };
-    k.y = t0 % per_image / w->tx * k.step_h - before_y;
-    k.x = t0 % w->tx * k.step_w - before_x;
+    k.y_end = k.y_first + kind->ty * k.step_h;
+    k.x_end = k.x_first + kind->tx * k.step_w;
+    k.y = k.y_first + t0 % per_image / kind->tx * k.step_h;
+    k.x = k.x_first + t0 % kind->tx * k.step_w;
     k.image = m->base + ((t0 / per_image * m->blocks + block) * m->h * m->w + qy * m->w + qx) * LSI_LINE;
     return k;
 }
@@ -135,9 +160,11 @@ lsi_wino_part lsi_wino_walk_next(lsi_wino_walk *k)
     return part;
 }
 
+typedef void to_points(const float *from, int64_t row, int64_t col, float *to, int64_t plane);
+
 /* Points of n parts, one line per part and point, by a transform that reads whole parts. */
-void lsi_wino_points(const lsi_wino *w, lsi_wino_walk k, int64_t n, lsi_wino_to_points *transform, float *to,
-                     int64_t plane)
+static void points(const lsi_wino *w, lsi_wino_walk k, int64_t n, to_points *transform, float *to,
+                   int64_t plane)
 {
     float buffer[LSI_WINO_MAX_POINTS * LSI_LINE];
 
@@ -152,23 +179,24 @@ void lsi_wino_points(const lsi_wino *w, lsi_wino_walk k, int64_t n, lsi_wino_to_
     }
 }
 
-void lsi_wino_grad_tiles(const lsi_wino *w, const lsi_wino_map *m, int64_t t0, int64_t t1, int64_t block,
-                         float *z, int64_t plane)
+void lsi_wino_grad_tiles(const lsi_wino *w, const lsi_wino_kind *kind, const lsi_wino_map *m, int64_t lo,
+                         int64_t hi, int64_t block, float *to, int64_t plane)
 {
-    const lsi_wino_walk k = lsi_wino_walk_from(w, m, block, t0, 0, 0, w->t->tile_h, w->t->tile_w);
-
-    lsi_wino_points(w, k, t1 - t0, w->t->grad, z, plane);
+    points(w, lsi_wino_walk_from(kind, m, block, lo, 0, 0, kind->t->h, kind->t->w), hi - lo, kind->t->grad,
+           to, plane);
 }
 
-void lsi_wino_read_tiles(const lsi_wino *w, int64_t t0, int64_t t1, int64_t block, float *v, int64_t plane)
+void lsi_wino_read_tiles(const lsi_wino *w, const lsi_wino_kind *kind, int64_t lo, int64_t hi, int64_t block,
+                         float *to, int64_t plane)
 {
     if (w->adjoint) {
-        lsi_wino_grad_tiles(w, &w->from, t0, t1, block, v, plane);
+        lsi_wino_grad_tiles(w, kind, &w->from, lo, hi, block, to, plane);
         return;
     }
-    const lsi_wino_walk k =
-        lsi_wino_walk_from(w, &w->from, block, t0, w->ay.before, w->ax.before, w->t->read_h, w->t->read_w);
-    lsi_wino_points(w, k, t1 - t0, w->t->read, v, plane);
+    points(w,
+           lsi_wino_walk_from(kind, &w->from, block, lo, w->ay.before, w->ax.before,
+                              kind->t->h + w->t->taps_h - 1, kind->t->w + w->t->taps_w - 1),
+           hi - lo, kind->t->read, to, plane);
 }
 
 static size_t scratch(const lsi_conv_problem *p, int stride)

@@ -29,6 +29,17 @@ typedef struct lsi_wino_map {
     bool phase_major;
 } lsi_wino_map;
 
+/* Tiles of one size: a rectangle of them in every image.  They are numbered from `first` on, image by image;
+ * the numbers of all kinds together run from 0 to tiles - 1. */
+typedef struct lsi_wino_kind {
+    const lsi_wino_tile *t;
+    int64_t y0, x0; /* where the rectangle begins, in results */
+    int64_t ty, tx; /* tiles per column and row of the rectangle */
+    int64_t first, tiles;
+} lsi_wino_kind;
+
+enum { LSI_WINO_MAX_KINDS = 4 }; /* whole tiles, those at the right, at the bottom and in the corner */
+
 typedef struct lsi_wino {
     const lsi_conv_problem *p;
     const lsi_conv_args *a;
@@ -39,7 +50,9 @@ typedef struct lsi_wino {
     lsi_wino_axis ay, ax;
     lsi_wino_map from, to; /* read and produced; x and y for the gradient of the weights */
     int64_t rb, pb;        /* virtual blocks of each */
-    int64_t ty, tx, tiles; /* tiles per column and row of an image, and in the batch */
+    lsi_wino_kind kind[LSI_WINO_MAX_KINDS];
+    int n_kinds;
+    int64_t tiles; /* in the batch */
 } lsi_wino;
 
 /* Fills everything but `a` and the base pointers.  False when the problem cannot be done this way. */
@@ -78,23 +91,28 @@ typedef struct lsi_wino_walk {
     int part_h, part_w, step_h, step_w;
 } lsi_wino_walk;
 
-/* From tile t0 on: parts of `part_h` x `part_w` pixels of map m that begin (before_y, before_x) before the
- * tile. */
-lsi_wino_walk lsi_wino_walk_from(const lsi_wino *w, const lsi_wino_map *m, int64_t v, int64_t t0,
+/* From tile t0 of a kind on: parts of `part_h` x `part_w` pixels of map m that begin (before_y, before_x)
+ * before the tile. */
+lsi_wino_walk lsi_wino_walk_from(const lsi_wino_kind *kind, const lsi_wino_map *m, int64_t v, int64_t t0,
                                  int64_t before_y, int64_t before_x, int part_h, int part_w);
 /* The current part; goes on to the next tile. */
 lsi_wino_part lsi_wino_walk_next(lsi_wino_walk *k);
 
-typedef void lsi_wino_to_points(const float *from, int64_t row, int64_t col, float *to, int64_t plane);
-/* The points of the next n tiles of a walk: to[point][tile][16], `plane` floats between points. */
-void lsi_wino_points(const lsi_wino *w, lsi_wino_walk k, int64_t n, lsi_wino_to_points *transform, float *to,
-                     int64_t plane);
-/* The points of tiles t0..t1-1 of one virtual block of the map that is read. */
-void lsi_wino_read_tiles(const lsi_wino *w, int64_t t0, int64_t t1, int64_t block, float *v, int64_t plane);
+/* The part of tiles t0..t1-1 that is of this kind, in the kind's own numbers; false when there is none. */
+static inline bool lsi_wino_clip(const lsi_wino_kind *kind, int64_t t0, int64_t t1, int64_t *lo, int64_t *hi)
+{
+    *lo = (t0 > kind->first ? t0 : kind->first) - kind->first;
+    *hi = (t1 < kind->first + kind->tiles ? t1 : kind->first + kind->tiles) - kind->first;
+    return *lo < *hi;
+}
 
+/* Points of tiles lo..hi-1 of a kind, one virtual block of the map that is read: to[point][tile][16], `plane`
+ * floats between points; points that the kind does not use are left alone. */
+void lsi_wino_read_tiles(const lsi_wino *w, const lsi_wino_kind *kind, int64_t lo, int64_t hi, int64_t block,
+                         float *to, int64_t plane);
 /* The same for tiles of an output gradient, map m. */
-void lsi_wino_grad_tiles(const lsi_wino *w, const lsi_wino_map *m, int64_t t0, int64_t t1, int64_t block,
-                         float *z, int64_t plane);
+void lsi_wino_grad_tiles(const lsi_wino *w, const lsi_wino_kind *kind, const lsi_wino_map *m, int64_t lo,
+                         int64_t hi, int64_t block, float *to, int64_t plane);
 
 /* A distance of about n floats between planes that does not map all planes to the same cache sets. */
 static inline int64_t lsi_wino_plane(int64_t n)

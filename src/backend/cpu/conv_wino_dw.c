@@ -101,34 +101,53 @@ static void job_take(job *j, lsi_bump *b)
     j->sums = lsi_bump_take(b, sizeof(float) * (size_t)(buffers * j->sums_size));
 }
 
-/* The points of tiles lo..hi-1 of the current chunk. */
-static void make_points(const job *j, int64_t lo, int64_t hi)
+/* This thread's part of the points of every kind of tile in the current chunk. */
+static void make_points(const job *j, int thread, int n_threads)
 {
     const lsi_wino *w = j->w;
 
-    for (int64_t b = 0; b < w->rb; b++)
-        lsi_wino_read_tiles(w, j->t0 + lo, j->t0 + hi, b, j->v + (b * j->tile_n + lo) * LSI_LINE, j->v_plane);
-    for (int64_t b = 0; b < w->pb; b++)
-        lsi_wino_grad_tiles(w, &w->to, j->t0 + lo, j->t0 + hi, b, j->z + (b * j->tile_n + lo) * LSI_LINE,
-                            j->z_plane);
+    for (const lsi_wino_kind *kind = w->kind; kind < w->kind + w->n_kinds; kind++) {
+        int64_t lo, hi, first, end;
+        if (!lsi_wino_clip(kind, j->t0, j->t1, &first, &end)) continue;
+        ls_parallel_range(end - first, thread, n_threads, &lo, &hi);
+        const int64_t at = kind->first + first + lo - j->t0; /* in the chunk */
+        lo += first;
+        hi += first;
+        for (int64_t b = 0; b < w->rb; b++)
+            lsi_wino_read_tiles(w, kind, lo, hi, b, j->v + (b * j->tile_n + at) * LSI_LINE, j->v_plane);
+        for (int64_t b = 0; b < w->pb; b++)
+            lsi_wino_grad_tiles(w, kind, &w->to, lo, hi, b, j->z + (b * j->tile_n + at) * LSI_LINE,
+                                j->z_plane);
+    }
 }
 
 static void points_region(int thread, int n_threads, void *arg)
 {
-    const job *j = arg;
-    int64_t lo, hi;
+    make_points(arg, thread, n_threads);
+}
 
-    ls_parallel_range(j->t1 - j->t0, thread, n_threads, &lo, &hi);
-    make_points(j, lo, hi);
+/* The stretches of the current chunk whose tiles use point xi. */
+static int list_runs(const job *j, int xi, lsi_gemm_run *runs)
+{
+    const lsi_wino *w = j->w;
+    int n = 0;
+
+    for (const lsi_wino_kind *kind = w->kind; kind < w->kind + w->n_kinds; kind++) {
+        int64_t lo, hi;
+        if (!(kind->t->points >> xi & 1) || !lsi_wino_clip(kind, j->t0, j->t1, &lo, &hi)) continue;
+        const int64_t at = (kind->first + lo - j->t0) * LSI_LINE;
+        runs[n++] = (lsi_gemm_run){at, at, hi - lo};
+    }
+    return n;
 }
 
 /* Adds the current chunk of tiles to the sums [point][output][input] of blocks o0.. and i0... */
 static void sum_group(const job *j, int64_t i0, int64_t i1, int64_t o0, int64_t o1, float *sums)
 {
     const lsi_wino *w = j->w;
-    const lsi_gemm_run run = {0, 0, j->t1 - j->t0};
-
     for (int xi = 0; xi < w->points; xi++) {
+        lsi_gemm_run runs[LSI_WINO_MAX_KINDS];
+        const int n_runs = list_runs(j, xi, runs);
         for (int64_t o = o0; o < o1; o++) {
             for (int64_t i = i0; i < i1; i++) {
                 int64_t block;
@@ -136,7 +155,7 @@ static void sum_group(const job *j, int64_t i0, int64_t i1, int64_t o0, int64_t 
                 lsi_wino_locate(&w->from, i, &block, &qy, &qx);
                 if (!lsi_wino_live(w, xi, qy, qx)) continue;
                 w->k->gemm_outer(j->v + xi * j->v_plane + i * j->tile_n * LSI_LINE, LSI_LINE,
-                                 j->z + xi * j->z_plane + o * j->tile_n * LSI_LINE, &run, 1,
+                                 j->z + xi * j->z_plane + o * j->tile_n * LSI_LINE, runs, n_runs,
                                  sums + ((xi * j->go + o - o0) * j->gi + i - i0) * LSI_BLOCK);
             }
         }
@@ -193,16 +212,19 @@ static void own_region(int thread, int n_threads, void *arg)
     job j = *(const job *)arg;
     const lsi_wino *w = j.w;
     float *sums = j.sums + thread * j.sums_size;
-    int64_t lo, hi;
 
     j.v += thread * w->points * j.v_plane;
     j.z += thread * w->points * j.z_plane;
     memset(sums, 0, sizeof(float) * (size_t)j.sums_size);
-    ls_parallel_range(w->tiles, thread, n_threads, &lo, &hi);
-    for (j.t0 = lo; j.t0 < hi; j.t0 = j.t1) {
-        j.t1 = lsi_min64(hi, j.t0 + j.tile_n);
-        make_points(&j, 0, j.t1 - j.t0);
-        sum_group(&j, 0, w->rb, 0, w->pb, sums);
+    for (const lsi_wino_kind *kind = w->kind; kind < w->kind + w->n_kinds; kind++) {
+        int64_t lo, hi;
+        ls_parallel_range(kind->tiles, thread, n_threads, &lo, &hi);
+        hi += kind->first;
+        for (j.t0 = lo + kind->first; j.t0 < hi; j.t0 = j.t1) {
+            j.t1 = lsi_min64(hi, j.t0 + j.tile_n);
+            make_points(&j, 0, 1);
+            sum_group(&j, 0, w->rb, 0, w->pb, sums);
+        }
     }
 }
 

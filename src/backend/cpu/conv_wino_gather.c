@@ -163,8 +163,10 @@ static bool chunk_live(const lsi_wino *w, int xi, int64_t pv0, int blocks)
     return false;
 }
 
-/* m[point][block][tile][16] of one chunk of produced blocks and `n` tiles, whose v starts at `v`. */
-static void multiply(const job *j, int64_t chunk, const float *u, const float *v, int64_t n, float *m)
+/* m[point][block][tile][16] of one chunk of produced blocks and `n` tiles that use `points`, whose v starts
+ * at `v`. */
+static void multiply(const job *j, int64_t chunk, const float *u, const float *v, int64_t n, uint64_t points,
+                     float *m)
 {
     const lsi_wino *w = j->w;
     const int blocks = chunk_blocks(j, chunk);
@@ -172,6 +174,7 @@ static void multiply(const job *j, int64_t chunk, const float *u, const float *v
     const int64_t strips = lsi_div_ceil(n, w->k->rows_max);
 
     for (int xi = 0; xi < w->points; xi++) {
+        if (!(points >> xi & 1)) continue;
         lsi_gemm_rows r = {
             .b = u + xi * u_plane,
             .a_off = j->a_off + xi * w->rb,
@@ -189,7 +192,8 @@ static void multiply(const job *j, int64_t chunk, const float *u, const float *v
     }
 }
 
-static void write_tiles(const job *j, int64_t pv, int64_t t0, int64_t t1, const float *m)
+static void write_tiles(const job *j, const lsi_wino_kind *kind, int64_t pv, int64_t lo, int64_t hi,
+                        const float *m)
 {
     const lsi_wino *w = j->w;
     const lsi_conv_problem *p = w->p;
@@ -199,25 +203,26 @@ static void write_tiles(const job *j, int64_t pv, int64_t t0, int64_t t1, const 
     lsi_wino_locate(&w->to, pv, &block, &qy, &qx);
     lsi_wino_out o = {
         .bias = p->has_bias ? w->a->bias + block * LSI_LINE : NULL, .act = p->act, .slope = p->slope};
-    lsi_wino_walk k = w->adjoint ? lsi_wino_walk_from(w, &w->to, pv, t0, 0, 0, w->t->read_h, w->t->read_w)
-                                 : lsi_wino_walk_from(w, &w->to, pv, t0, 0, 0, w->t->tile_h, w->t->tile_w);
-    for (int64_t t = t0; t < t1; t++, m += LSI_LINE) {
+    lsi_wino_walk k = w->adjoint ? lsi_wino_walk_from(kind, &w->to, pv, lo, 0, 0, w->t->read_h, w->t->read_w)
+                                 : lsi_wino_walk_from(kind, &w->to, pv, lo, 0, 0, kind->t->h, kind->t->w);
+    for (int64_t t = lo; t < hi; t++, m += LSI_LINE) {
         const lsi_wino_part part = lsi_wino_walk_next(&k);
         o.y = part.at;
         o.row = part.row;
         o.col = part.col;
         o.rows = part.y_hi;
         o.cols = part.x_hi;
-        (w->adjoint ? w->t->spread : w->t->write)(m, j->m_plane, &o);
+        (w->adjoint ? w->t->spread : kind->t->write)(m, j->m_plane, &o);
     }
 }
 
-static void produce(const job *j, int64_t chunk, const float *u, const float *v, int64_t t0, int64_t t1,
-                    float *m)
+/* One chunk of produced blocks of tiles lo..hi-1 of a kind. */
+static void produce(const job *j, const lsi_wino_kind *kind, int64_t chunk, const float *u, const float *v,
+                    int64_t lo, int64_t hi, float *m)
 {
-    multiply(j, chunk, u, v, t1 - t0, m);
+    multiply(j, chunk, u, v, hi - lo, kind->t->points, m);
     for (int b = 0; b < chunk_blocks(j, chunk); b++)
-        write_tiles(j, chunk * j->w->k->blocks_max + b, t0, t1, m + b * j->tile_n * LSI_LINE);
+        write_tiles(j, kind, chunk * j->w->k->blocks_max + b, lo, hi, m + b * j->tile_n * LSI_LINE);
 }
 
 /* u shared: all filters first ... */
@@ -235,32 +240,34 @@ static void filters_region(int thread, int n_threads, void *arg)
     }
 }
 
-/* Images that begin with one of the tiles t0..t1-1 are set to zero, just before shares are added to them. */
-static void clear_images(const lsi_wino *w, int64_t t0, int64_t t1)
+/* Images that begin with one of the tiles lo..hi-1 are set to zero, just before shares are added to them. */
+static void clear_images(const lsi_wino *w, const lsi_wino_kind *kind, int64_t lo, int64_t hi)
 {
-    const int64_t per_image = w->ty * w->tx, floats = w->to.blocks * w->to.h * w->to.w * LSI_LINE;
-    const int64_t lo = lsi_div_ceil(t0, per_image), hi = lsi_div_ceil(t1, per_image);
+    const int64_t per_image = kind->ty * kind->tx, floats = w->to.blocks * w->to.h * w->to.w * LSI_LINE;
+    const int64_t from = lsi_div_ceil(lo, per_image), to = lsi_div_ceil(hi, per_image);
 
-    memset(w->to.base + lo * floats, 0, sizeof(float) * (size_t)((hi - lo) * floats));
+    memset(w->to.base + from * floats, 0, sizeof(float) * (size_t)((to - from) * floats));
 }
 
-/* ... then each thread its tiles. */
+/* ... then each thread its tiles of every kind. */
 static void tiles_region(int thread, int n_threads, void *arg)
 {
     const job *j = arg;
     const lsi_wino *w = j->w;
     float *v = j->v + j->v_size * thread, *m = j->m + j->m_size * thread;
-    int64_t lo, hi;
 
-    ls_parallel_range_grain(w->tiles, w->adjoint ? w->ty * w->tx : 1, thread, n_threads, &lo, &hi);
-    for (int64_t t0 = lo; t0 < hi; t0 += j->tile_n) {
-        const int64_t t1 = lsi_min64(hi, t0 + j->tile_n);
-        if (w->adjoint) clear_images(w, t0, t1);
-        for (int64_t b = 0; b < w->rb; b++)
-            lsi_wino_read_tiles(w, t0, t1, b, v + b * j->v_tiles * LSI_LINE, j->v_plane);
-        for (int64_t c = 0; c < j->chunks; c++) {
-            const int64_t first = c * w->k->blocks_max;
-            produce(j, c, j->u + first * w->points * w->rb * LSI_BLOCK, v, t0, t1, m);
+    for (const lsi_wino_kind *kind = w->kind; kind < w->kind + w->n_kinds; kind++) {
+        int64_t first, end;
+        ls_parallel_range_grain(kind->tiles, w->adjoint ? kind->ty * kind->tx : 1, thread, n_threads, &first,
+                                &end);
+        for (int64_t lo = first; lo < end; lo += j->tile_n) {
+            const int64_t hi = lsi_min64(end, lo + j->tile_n);
+            if (w->adjoint) clear_images(w, kind, lo, hi);
+            for (int64_t b = 0; b < w->rb; b++)
+                lsi_wino_read_tiles(w, kind, lo, hi, b, v + b * j->v_tiles * LSI_LINE, j->v_plane);
+            for (int64_t c = 0; c < j->chunks; c++)
+                produce(j, kind, c, j->u + c * w->k->blocks_max * w->points * w->rb * LSI_BLOCK, v, lo, hi,
+                        m);
         }
     }
 }
@@ -270,11 +277,14 @@ static void pixels_region(int thread, int n_threads, void *arg)
 {
     const job *j = arg;
     const lsi_wino *w = j->w;
-    int64_t lo, hi;
 
-    ls_parallel_range(w->tiles, thread, n_threads, &lo, &hi);
-    for (int64_t b = 0; b < w->rb; b++)
-        lsi_wino_read_tiles(w, lo, hi, b, j->v + (b * j->v_tiles + lo) * LSI_LINE, j->v_plane);
+    for (const lsi_wino_kind *kind = w->kind; kind < w->kind + w->n_kinds; kind++) {
+        int64_t lo, hi;
+        ls_parallel_range(kind->tiles, thread, n_threads, &lo, &hi);
+        for (int64_t b = 0; b < w->rb; b++)
+            lsi_wino_read_tiles(w, kind, lo, hi, b, j->v + (b * j->v_tiles + kind->first + lo) * LSI_LINE,
+                                j->v_plane);
+    }
 }
 
 /* ... then each thread its produced channels. */
@@ -283,15 +293,17 @@ static void channels_region(int thread, int n_threads, void *arg)
     const job *j = arg;
     const lsi_wino *w = j->w;
     float *u = j->u + j->u_size * thread, *m = j->m + j->m_size * thread;
-    int64_t lo, hi;
+    int64_t first, end;
 
-    ls_parallel_range(j->chunks, thread, n_threads, &lo, &hi);
-    for (int64_t c = lo; c < hi; c++) {
+    ls_parallel_range(j->chunks, thread, n_threads, &first, &end);
+    for (int64_t c = first; c < end; c++) {
         for (int b = 0; b < chunk_blocks(j, c); b++)
             for (int64_t rb = 0; rb < w->from.blocks; rb++)
                 transform_filters(j, c * w->k->blocks_max + b, rb, u);
-        for (int64_t t0 = 0; t0 < w->tiles; t0 += j->tile_n)
-            produce(j, c, u, j->v + t0 * LSI_LINE, t0, lsi_min64(w->tiles, t0 + j->tile_n), m);
+        for (const lsi_wino_kind *kind = w->kind; kind < w->kind + w->n_kinds; kind++)
+            for (int64_t lo = 0; lo < kind->tiles; lo += j->tile_n)
+                produce(j, kind, c, u, j->v + (kind->first + lo) * LSI_LINE, lo,
+                        lsi_min64(kind->tiles, lo + j->tile_n), m);
     }
 }
 

@@ -196,30 +196,27 @@ static void row_dw_5(const float *u, int64_t plane, float *const *g)
     row_dw(5, u, plane, g);
 }
 
+static const lsi_wino_tile row_tile_6 = {
+    .h = 1, .w = 6, .points = 0xff, .read = row_read, .grad = row_grad_6, .write = row_write_6};
+static const lsi_wino_tile row_tile_4 = {
+    .h = 1, .w = 4, .points = 0xff, .read = row_read, .grad = row_grad_4, .write = row_write_4};
+
 static const lsi_wino_kernels wino_6_3 = {
-    .tile_h = 1,
-    .tile_w = 6,
+    .tile = &row_tile_6,
     .read_h = 1,
     .read_w = ROW_POINTS,
     .taps_h = 1,
     .taps_w = 3,
-    .read = row_read,
-    .grad = row_grad_6,
-    .write = row_write_6,
     .weights = row_weights_3,
     .dw = row_dw_3,
 };
 
 static const lsi_wino_kernels wino_4_5 = {
-    .tile_h = 1,
-    .tile_w = 4,
+    .tile = &row_tile_4,
     .read_h = 1,
     .read_w = ROW_POINTS,
     .taps_h = 1,
     .taps_w = 5,
-    .read = row_read,
-    .grad = row_grad_4,
-    .write = row_write_4,
     .weights = row_weights_5,
     .dw = row_dw_5,
 };
