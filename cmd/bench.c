@@ -116,6 +116,9 @@ static void print_text(const cli_experiment *x, const cli_args *args, const resu
     printf("FLOP/s        %s = %.1f %% of the measured peak %s (%s); %s per sample\n",
            ls_text_si(r->flop_s, a), 100 * r->flop_s / r->peak.flop_s, ls_text_si(r->peak.flop_s, b),
            r->peak.isa, ls_text_si(r->flops_per_sample, c));
+    if (r->flop_s > r->peak.flop_s)
+        printf("              more than the peak: counted is the direct formula; Winograd convolutions do "
+               "less\n");
     printf("memory read   %s/s measured\n", ls_text_bytes(r->peak.read_b_s, a));
     printf("memory        %s planned, %s used\n", ls_text_bytes((double)r->planned, a),
            ls_text_bytes((double)r->used, b));
