@@ -250,11 +250,11 @@ V_INLINE void tile_write(const int ny, const int nx, const float *m, int64_t pla
         const vf bias = o->bias ? v_load(o->bias + h) : v_zero();
         vf t[4][6];
         tile_write_columns(ny, nx, m + h, plane, t);
-        for (int i = 0; i < o->rows; i++) {
+        for (int i = 0; i < ny && i < o->rows; i++) {
             float *y = o->y + i * o->row + h;
             vf e[4];
             write_1d(nx, t[i], e);
-            for (int j = 0; j < o->cols; j++)
+            for (int j = 0; j < nx && j < o->cols; j++)
                 v_store(y + j * o->col, v_act(v_add(e[j], bias), o->act, o->slope));
         }
     }
