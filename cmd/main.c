@@ -12,6 +12,8 @@ const cli_command cli_commands[] = {
      "Shows the compiled training step, its arithmetic and its memory, without running it.", cli_plan},
     {"bench", CLI_BENCH, "MODEL [key=value ...] [options]",
      "Measures a training step on made-up data: step time, samples/s, FLOP/s, memory.", cli_bench},
+    {"data", CLI_DATA, "info|verify|make key=value ... [options]",
+     "Describes a data set, reads all of it to find damage, or writes a small synthetic one.", cli_data},
     {"info", CLI_INFO, "[options]", "Version, processor, backends, libraries, models.", cli_info},
     {NULL, 0, NULL, NULL, NULL},
 };
