@@ -12,6 +12,8 @@ const cli_command cli_commands[] = {
      "Shows the compiled training step, its arithmetic and its memory, without running it.", cli_plan},
     {"bench", CLI_BENCH, "MODEL [key=value ...] [options]",
      "Measures a training step on made-up data: step time, samples/s, FLOP/s, memory.", cli_bench},
+    {"ckpt", CLI_CKPT, "show|verify|export|import PATH [TO] [options]",
+     "Lists a checkpoint, looks for damage, writes it as plain safetensors or reads such a file.", cli_ckpt},
     {"info", CLI_INFO, "[options]", "Version, processor, backends, libraries, models.", cli_info},
     {NULL, 0, NULL, NULL, NULL},
 };
