@@ -4,6 +4,7 @@
 
 #include <jansson.h>
 
+#include "config/experiment.h"
 #include "lockstep/trial.h"
 
 /* Exit codes (docs/cli.md). */
@@ -12,11 +13,11 @@ enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_DAMAGED = 3 };
 #define CLI_MAX_THREADS 1024
 
 /* Which commands an option belongs to. */
-enum { CLI_PLAN = 1, CLI_BENCH = 2, CLI_INFO = 4 };
+enum { CLI_PLAN = 1, CLI_BENCH = 2, CLI_INFO = 4, CLI_DATA = 8, CLI_CKPT = 64 };
 
 typedef struct cli_args {
-    const char *model;
-    const char **settings; /* key=value, as given */
+    const char *model;     /* experiment: a file, its name or a model's; of `ckpt`, `data`: what to do */
+    const char **settings; /* key=value, as given; of `ckpt`: the words after the first */
     int n_settings;
     const char *device;
     int threads, ranks, steps;
@@ -38,6 +39,11 @@ extern const cli_command cli_commands[];
 int cli_plan(const cli_args *args);
 int cli_bench(const cli_args *args);
 int cli_info(const cli_args *args);
+int cli_data(const cli_args *args);
+void cli_data_help(void); /* the settings of `data` */
+int cli_ckpt(const cli_args *args);
+ls_status cli_ckpt_check(const cli_args *args, ls_err *err) LS_MUST_CHECK; /* its words */
+void cli_ckpt_help(void);
 
 /* Fills `args` from what follows the command's name.  args->settings is the caller's to ls_free. */
 ls_status cli_parse(const cli_command *c, int argc, char **argv, cli_args *args, ls_err *err) LS_MUST_CHECK;
@@ -48,8 +54,10 @@ int cli_fail(const char *command, const ls_err *err);
 
 /* A model compiled for a device, with initial values, learning rates and made-up data in place. */
 typedef struct cli_experiment {
-    const ls_trial *trial;
+    ls_experiment experiment;
+    const ls_trial *trial; /* this and the next two are the experiment's */
     ls_config *cfg;
+    const char *name;
     ls_device *dev;
     ls_state *state;
     ls_step *step;

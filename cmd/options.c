@@ -35,10 +35,11 @@ static const option options[] = {
     {"--tune", NULL, FLAG, FIELD(tune), CLI_PLAN, NULL,
      "time kernels and show the ones that training would use"},
     {"--settings", NULL, FLAG, FIELD(list_settings), CLI_PLAN | CLI_BENCH, NULL,
-     "list the model's settings and stop"},
-    {"--json", NULL, FLAG, FIELD(json), CLI_PLAN | CLI_BENCH | CLI_INFO, NULL,
+     "list all settings with their values and stop"},
+    {"--json", NULL, FLAG, FIELD(json), CLI_PLAN | CLI_BENCH | CLI_INFO | CLI_DATA | CLI_CKPT, NULL,
      "one JSON object per line, the result last"},
-    {"--help", "-h", FLAG, FIELD(help), CLI_PLAN | CLI_BENCH | CLI_INFO, NULL, "this text"},
+    {"--help", "-h", FLAG, FIELD(help), CLI_PLAN | CLI_BENCH | CLI_INFO | CLI_DATA | CLI_CKPT, NULL,
+     "this text"},
 };
 
 #define N_OPTIONS (sizeof options / sizeof options[0])
@@ -113,8 +114,11 @@ static ls_status parse_option(const cli_command *c, int argc, char **argv, int *
 static ls_status check_complete(const cli_command *c, const cli_args *args, ls_err *err)
 {
     if (args->help) return LS_OK;
+    if (c->bit == CLI_DATA && args->model == NULL)
+        return ls_fail(err, LS_INVALID, "info, verify or make?  `lockstep data --help` says more");
+    if (c->bit == CLI_CKPT) return cli_ckpt_check(args, err);
     if (c->bit != CLI_INFO && args->model == NULL)
-        return ls_fail(err, LS_INVALID, "which model?  `lockstep info` lists them");
+        return ls_fail(err, LS_INVALID, "which model?  `lockstep info` lists them; a file is fine, too");
     if (args->threads > CLI_MAX_THREADS)
         return ls_fail(err, LS_INVALID, "--threads %d: more than %d make no sense", args->threads,
                        CLI_MAX_THREADS);
@@ -134,7 +138,7 @@ ls_status cli_parse(const cli_command *c, int argc, char **argv, cli_args *args,
             LS_TRY(parse_option(c, argc, argv, &i, args, err));
         } else if (c->bit != CLI_INFO && args->model == NULL && strchr(argv[i], '=') == NULL) {
             args->model = argv[i];
-        } else if (c->bit != CLI_INFO && strchr(argv[i], '=') != NULL) {
+        } else if (c->bit == CLI_CKPT || (c->bit != CLI_INFO && strchr(argv[i], '=') != NULL)) {
             args->settings[args->n_settings++] = argv[i];
         } else {
             st = ls_fail(err, LS_INVALID, "\"%s\" is one word too many; settings are written key=value",
@@ -176,8 +180,11 @@ void cli_help(const cli_command *c)
     printf("Usage: lockstep %s %s\n\n%s\n\nOptions:\n", c->name, c->usage, c->about);
     for (size_t i = 0; i < N_OPTIONS; i++)
         if (options[i].commands & c->bit) print_option(&options[i]);
-    if (c->bit == CLI_INFO) return;
-    printf("\nSettings such as batch.per_rank=32, seed=7 or optimizer.lr=0.1 change the model's defaults.\n");
+    if (c->bit == CLI_DATA) cli_data_help();
+    if (c->bit == CLI_CKPT) cli_ckpt_help();
+    if (c->bit & (CLI_INFO | CLI_DATA | CLI_CKPT)) return;
+    printf("\nEXPERIMENT is a YAML file, the name of one in experiments/, or a model.\n"
+           "Settings such as batch.per_rank=32, seed=7 or optimizer.lr=0.1 change what it says.\n");
     print_models();
 }
 
