@@ -1,6 +1,8 @@
 /* evaluate.c: data sets of an experiment, and evaluation. */
 #include "train/evaluate.h"
 
+#include <string.h>
+
 #include "data/loader.h"
 
 /* NULL for the empty text. */
@@ -11,22 +13,42 @@ static const char *text_or_null(ls_config *cfg, const char *key)
     return t != NULL && t[0] != '\0' ? t : NULL;
 }
 
-ls_status ls_train_data(const ls_experiment *x, bool test, ls_dataset **out, ls_err *err)
+/* A choice by its name. */
+static const char *choice(const ls_config *cfg, const char *key, char buf[LS_SETTING_SHOW_MAX])
+{
+    const ls_setting s = ls_config_at(cfg, ls_config_find(cfg, key));
+
+    return ls_setting_show(&s, buf);
+}
+
+enum { SYNTHETIC_TRAIN = 8192, SYNTHETIC_TEST = 2048 };
+
+ls_status ls_train_data(const ls_experiment *x, const ls_session *s, bool test, ls_dataset **out, ls_err *err)
 {
     ls_config *cfg = x->cfg;
     const char *images = text_or_null(cfg, test ? "data.test_images" : "data.train_images");
-    ls_data_source src = {.kind = ls_config_choice(cfg, "data.kind"),
+    char kind[LS_SETTING_SHOW_MAX], normalise[LS_SETTING_SHOW_MAX];
+    ls_field fields[LS_SESSION_INPUTS];
+    ls_data_source src = {.kind = choice(cfg, "data.kind", kind),
                           .path = text_or_null(cfg, "data.path"),
                           .images = images != NULL ? images
                                     : test         ? "test"
                                                    : "train",
                           .labels = text_or_null(cfg, test ? "data.test_labels" : "data.train_labels"),
-                          .normalise = ls_config_choice(cfg, "data.normalise"),
+                          .normalise = choice(cfg, "data.normalise", normalise),
+                          .n_fields = ls_session_fields(s, fields),
+                          .fields = fields,
                           .seed = (uint64_t)ls_config_int(cfg, "seed"),
-                          .count = 10000};
+                          .count = SYNTHETIC_TRAIN + SYNTHETIC_TEST};
+    double lo, hi;
 
     *out = NULL;
-    ls_experiment_range(x, test ? "data.test_range" : "data.train_range", &src.first, &src.end);
+    if (ls_step_input_range(s->plans[0].step, "label", &lo, &hi)) src.classes = (int64_t)hi;
+    if (!ls_experiment_range(x, test ? "data.test_range" : "data.train_range", &src.first, &src.end) &&
+        strcmp(src.kind, "synthetic") == 0) {
+        src.first = test ? SYNTHETIC_TRAIN : 0;
+        src.end = test ? SYNTHETIC_TRAIN + SYNTHETIC_TEST : SYNTHETIC_TRAIN;
+    }
     return ls_dataset_open(out, &src, err);
 }
 

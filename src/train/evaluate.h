@@ -6,8 +6,10 @@
 #include "train/counters.h"
 #include "train/session.h"
 
-/* The experiment's training set, or its test set; *out is NULL when there is no test set. */
-ls_status ls_train_data(const ls_experiment *x, bool test, ls_dataset **out, ls_err *err) LS_MUST_CHECK;
+/* The experiment's training set, or its test set.  Made-up data take their fields from the model's inputs,
+ * and labels must be in the range the model gives its input "label". */
+ls_status ls_train_data(const ls_experiment *x, const ls_session *s, bool test, ls_dataset **out,
+                        ls_err *err) LS_MUST_CHECK;
 
 /* Every sample of `data` once, in stored order, through evaluation plans; sums->samples says how many. */
 ls_status ls_evaluate(ls_session *s, const ls_dataset *data, ls_metric_sums *sums, ls_err *err) LS_MUST_CHECK;

@@ -88,14 +88,18 @@ static ls_status check_settings(const run *r, ls_err *err)
     return LS_OK;
 }
 
+/* The session, the two data sets, and what follows from their sizes. */
 static ls_status open_data(run *r, ls_err *err)
 {
     ls_status st = LS_OK;
 
-    LS_TRY(ls_train_data(r->x, false, &r->train, err));
-    LS_TRY(ls_train_data(r->x, true, &r->test, err));
-    r->epoch_samples = ls_dataset_count(r->train);
     r->batch = ls_config_int(r->cfg, "batch.per_rank");
+    LS_TRY(ls_session_open(&r->session, r->x->trial, r->cfg, r->o->device, r->o->threads, r->batch, err));
+    LS_TRY(ls_train_data(r->x, &r->session, false, &r->train, err));
+    LS_TRY(ls_train_data(r->x, &r->session, true, &r->test, err));
+    LS_TRY(ls_session_check_data(&r->session, r->train, err));
+    LS_TRY(ls_session_check_data(&r->session, r->test, err));
+    r->epoch_samples = ls_dataset_count(r->train);
     r->total_steps = ls_config_int(r->cfg, "train.steps");
     if (r->total_steps == 0) r->total_steps = steps_of(r, ls_config_real(r->cfg, "train.epochs"));
     set_schedule(r);
@@ -165,8 +169,6 @@ static ls_status begin(run *r, ls_err *err)
     ls_status st = LS_OK;
 
     LS_TRY(open_data(r, err));
-    LS_TRY(ls_session_open(&r->session, r->x->trial, r->cfg, r->o->device, r->o->threads, r->batch, err));
-    LS_TRY(ls_session_check_data(&r->session, r->train, err));
     LS_TRY(r->o->resume ? ls_rundir_find(&r->dir, name, r->o->run_dir, err)
                         : ls_rundir_create(&r->dir, name, r->o->run_dir, err));
     if (r->o->resume) LS_TRY(restore(r, err));
@@ -381,8 +383,6 @@ ls_status ls_train_eval(const ls_experiment *x, const ls_train_options *o, const
 
     *result = NULL;
     LS_TRY(open_data(&r, err));
-    LS_TRY(ls_session_open(&r.session, x->trial, r.cfg, o->device, o->threads, r.batch, err));
-    LS_TRY(ls_session_check_data(&r.session, r.test, err));
     LS_TRY(ls_ckpt_open(&ckpt, checkpoint, err));
     LS_TRY(ls_ckpt_load_state(ckpt, r.session.state, err));
     LS_TRY(ls_evaluate(&r.session, r.test, &test, err));

@@ -122,6 +122,18 @@ static ls_shape sample_shape(ls_shape s)
     return r;
 }
 
+int ls_session_fields(const ls_session *s, ls_field fields[LS_SESSION_INPUTS])
+{
+    const ls_plan *p = s->plans[0].plan;
+    int n = 0;
+
+    for (int i = 0; i < ls_plan_input_count(p) && n < LS_SESSION_INPUTS; i++) {
+        const ls_tensor *t = ls_plan_input_at(p, i);
+        if (!is_own_input(t->name)) fields[n++] = (ls_field){t->name, t->dtype, sample_shape(t->shape)};
+    }
+    return n;
+}
+
 static void shape_text(ls_shape s, char *buf, size_t n)
 {
     size_t at = 0;

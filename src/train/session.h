@@ -18,8 +18,9 @@ typedef struct ls_batch_plan {
 } ls_batch_plan;
 
 enum {
-    LS_SESSION_PLANS = 8, /* sizes of batches that are kept */
-    LS_SESSION_LRS = 16   /* most optimisers with a rate of their own */
+    LS_SESSION_PLANS = 8,  /* sizes of batches that are kept */
+    LS_SESSION_LRS = 16,   /* most optimisers with a rate of their own */
+    LS_SESSION_INPUTS = 16 /* most inputs with data */
 };
 
 typedef struct ls_session {
@@ -42,6 +43,8 @@ void ls_session_release(ls_session *s);
 /* The plan for batches of n samples; it is made when there is none. */
 ls_status ls_session_plan(ls_session *s, ls_mode mode, int64_t n, ls_batch_plan **out,
                           ls_err *err) LS_MUST_CHECK;
+/* One sample of every input that takes data; returns their number. */
+int ls_session_fields(const ls_session *s, ls_field fields[LS_SESSION_INPUTS]);
 /* Checks that the data set has what the plan's inputs need: name, type and shape of a sample. */
 ls_status ls_session_check_data(const ls_session *s, const ls_dataset *data, ls_err *err) LS_MUST_CHECK;
 /* Copies n samples of every field into the plan's inputs of the same name. */
