@@ -62,6 +62,11 @@ ls_tensor *lsi_state_entry(ls_state *s, int i)
     return &s->entries[i]->t;
 }
 
+ls_var_role ls_state_role(const ls_state *s, int i)
+{
+    return s->entries[i]->role;
+}
+
 static int find(const ls_state *s, const char *name)
 {
     for (int i = 0; i < s->n; i++)

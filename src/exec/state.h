@@ -8,5 +8,7 @@
 /* Finds or adds each variable of `g`; index[i] receives the entry of variable i. */
 ls_status lsi_state_bind(ls_state *s, const ls_graph *g, int *index, ls_err *err) LS_MUST_CHECK;
 ls_tensor *lsi_state_entry(ls_state *s, int i);
+/* What variable i is for: parameters and buffers are the model, the rest belongs to the optimiser. */
+ls_var_role ls_state_role(const ls_state *s, int i);
 
 #endif
