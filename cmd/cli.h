@@ -7,7 +7,7 @@
 #include "lockstep/trial.h"
 
 /* Exit codes (docs/cli.md). */
-enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
+enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_DAMAGED = 3 };
 
 #define CLI_MAX_THREADS 1024
 
@@ -43,7 +43,7 @@ int cli_info(const cli_args *args);
 ls_status cli_parse(const cli_command *c, int argc, char **argv, cli_args *args, ls_err *err) LS_MUST_CHECK;
 void cli_help(const cli_command *c);
 void cli_help_all(void);
-/* Prints the error and returns the exit code that belongs to it: 2 for LS_INVALID, else 1. */
+/* Prints the error and returns the exit code that belongs to it: 2 for LS_INVALID, 3 for LS_DATA, else 1. */
 int cli_fail(const char *command, const ls_err *err);
 
 /* A model compiled for a device, with initial values, learning rates and made-up data in place. */

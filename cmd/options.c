@@ -192,5 +192,9 @@ void cli_help_all(void)
 int cli_fail(const char *command, const ls_err *err)
 {
     fprintf(stderr, "lockstep %s: %s\n", command, err->text);
-    return err->status == LS_INVALID ? CLI_USAGE : CLI_FAILED;
+    switch (err->status) {
+    case LS_INVALID: return CLI_USAGE;
+    case LS_DATA: return CLI_DAMAGED;
+    default: return CLI_FAILED;
+    }
 }

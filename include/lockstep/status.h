@@ -25,6 +25,7 @@ typedef enum ls_status {
     LS_PEER = -7,        /* another rank failed or disagreed */
     LS_TIMEOUT = -8,
     LS_CANCELLED = -9,
+    LS_DATA = -10, /* a data set or checkpoint is missing, unreadable or damaged; the text names the file */
 } ls_status;
 
 #define LS_ERR_TEXT_MAX 2048

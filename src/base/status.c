@@ -54,6 +54,7 @@ const char *ls_status_name(ls_status status)
     case LS_PEER: return "peer error";
     case LS_TIMEOUT: return "timeout";
     case LS_CANCELLED: return "cancelled";
+    case LS_DATA: return "bad data";
     }
     return "unknown status";
 }

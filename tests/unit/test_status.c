@@ -52,9 +52,9 @@ static void long_texts_are_cut(void)
 
 static void every_status_has_a_name(void)
 {
-    for (int s = LS_CANCELLED; s <= LS_OK; s++) {
+    for (int s = LS_DATA; s <= LS_OK; s++) {
         CHECK(strcmp(ls_status_name((ls_status)s), "unknown status") != 0);
-        for (int t = LS_CANCELLED; t < s; t++) {
+        for (int t = LS_DATA; t < s; t++) {
             CHECK(strcmp(ls_status_name((ls_status)s), ls_status_name((ls_status)t)) != 0);
         }
     }

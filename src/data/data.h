@@ -1,0 +1,71 @@
+/* data.h: sets of samples, read by index.
+ *
+ * A data set is a list of samples with the same fields ("image", "label"); reading sample i writes each field
+ * in the element type and row-major shape that ls_dataset_fields tells.  A set is immutable once open, and
+ * any number of threads may read from it at once.  What is wrong with a set (a file is missing, damaged, or
+ * does not fit another) is LS_DATA, and the text names file, place, value and remedy; what is wrong with the
+ * request (an unknown kind, a range beyond the set) is LS_INVALID. */
+#ifndef LS_DATA_DATA_H
+#define LS_DATA_DATA_H
+
+#include "base/rng.h"
+#include "lockstep/tensor.h"
+
+/* One field of one sample, without the batch dimension. */
+typedef struct ls_field {
+    const char *name;
+    ls_dtype dtype;
+    ls_shape shape;
+} ls_field;
+
+typedef struct ls_dataset ls_dataset;
+
+/* Which set to open.  Start with {0}; strings may be NULL and need not live longer than ls_dataset_open.
+ *
+ * kind "idx"        MNIST's format, plain or gzip.  `path` is a folder; `images` is "train" (also when NULL:
+ *                   train-images-idx3-ubyte[.gz]), "test" (t10k-...) or a file name, in `path` unless it is
+ *                   absolute; `labels` names the file of labels, else its name follows from that of the
+ *                   images.  Fields: image f32 (1, H, W), label i32 ().
+ * kind "cifar"      CIFAR-10's binary batches.  `images` is "train" (data_batch_1.bin to _5.bin, as many as
+ *                   there are), "test" (test_batch.bin) or a file name.  Fields: image f32 (3, 32, 32),
+ * label. kind "npy"        NumPy arrays, memory mapped: `images` (or `path` itself) of u1, f4 or f8, the
+ * first dimension counts samples; (N, H, W) becomes images of one channel.  `labels` names an optional array
+ * of u1, i4 or i8.  Fields: image f32, and label i32 when there are labels. kind "synthetic"  made up from
+ * `seed`: `count` samples with the given `fields` (by default those of MNIST). A label is one of `classes`
+ * (0: 10); an image is the pattern of its class under noise, so that it can be learnt; other fields are
+ * noise, floats in [-1, 1) and integers in [0, classes).  Two ranges of one seed share their patterns:
+ * training set and test set. */
+typedef struct ls_data_source {
+    const char *kind, *path, *images, *labels;
+    int64_t first, end; /* the range of samples to use; end 0: all */
+    /* What is done to pixels p / 255 (and to floats as they are): "none" or NULL, "mnist" (x - 0.1307) /
+     * 0.3081, "unit" to -1..1. */
+    const char *normalise;
+    int64_t classes;        /* labels must be below; 0: not checked */
+    int n_fields;           /* synthetic: what to make */
+    const ls_field *fields; /* synthetic */
+    uint64_t seed;          /* synthetic */
+    int64_t count;          /* synthetic */
+} ls_data_source;
+
+ls_status ls_dataset_open(ls_dataset **out, const ls_data_source *src, ls_err *err) LS_MUST_CHECK;
+void ls_dataset_close(ls_dataset *d); /* accepts NULL */
+
+const char *ls_dataset_kind(const ls_dataset *d);
+/* Samples in the range, at least 1. */
+int64_t ls_dataset_count(const ls_dataset *d);
+/* The number of fields, and the fields, which live as long as the set. */
+int ls_dataset_fields(const ls_dataset *d, const ls_field **out);
+/* The place of the field called `name`, or -1. */
+int ls_dataset_find(const ls_dataset *d, const char *name);
+/* Bytes of one sample's field `i`. */
+size_t ls_dataset_field_bytes(const ls_dataset *d, int i);
+
+/* Writes sample `index` (0 to count - 1) into fields[i]; a NULL pointer leaves that field out.  `augment`
+ * keys the random changes a set may make to its samples; with NULL there are none.  No kind of set changes
+ * samples at present.  On LS_DATA the contents of the fields are undefined and other samples can still be
+ * read. */
+ls_status ls_dataset_read(const ls_dataset *d, int64_t index, const ls_rng_key *augment, void *const *fields,
+                          ls_err *err) LS_MUST_CHECK;
+
+#endif

@@ -1,0 +1,73 @@
+/* data_internal.h: what the kinds of data sets share: the table of kinds, files in memory, pixel scaling. */
+#ifndef LS_DATA_DATA_INTERNAL_H
+#define LS_DATA_DATA_INTERNAL_H
+
+#include "base/alloc.h"
+#include "data/data.h"
+
+/* What is done to every pixel; `table` holds the results for bytes. */
+typedef struct lsi_scale {
+    float shift, divisor; /* (x - shift) / divisor */
+    float table[256];
+} lsi_scale;
+
+ls_status lsi_scale_init(lsi_scale *s, const char *normalise, ls_err *err) LS_MUST_CHECK;
+float lsi_scale_value(const lsi_scale *s, float x);
+void lsi_scale_bytes(const lsi_scale *s, const uint8_t *in, int64_t n, float *out);
+
+/* -- files ------------------------------------------------------------------------------------------------
+ */
+
+/* A whole file: mapped, or unpacked into memory when it is compressed (told by its first bytes, not by its
+ * name). */
+typedef struct lsi_file {
+    const char *path; /* as in messages; the arena's */
+    const uint8_t *data;
+    size_t size;
+    bool mapped;
+} lsi_file;
+
+/* Opens `name` in the folder `folder` (which may be NULL; an absolute name ignores it), or `name`.gz where
+ * the first does not exist. */
+ls_status lsi_file_open(lsi_file *f, ls_arena *arena, const char *folder, const char *name,
+                        ls_err *err) LS_MUST_CHECK;
+void lsi_file_close(lsi_file *f);
+/* Whether lsi_file_open would find something. */
+bool lsi_file_exists(const char *folder, const char *name);
+
+/* -- data sets --------------------------------------------------------------------------------------------
+ */
+
+typedef struct lsi_data_kind {
+    const char *name;
+    /* Fills total, fields and own; small things go into d->arena.  close is called in any case. */
+    ls_status (*open)(ls_dataset *d, const ls_data_source *src, ls_err *err);
+    /* `index` counts from the start of the files. */
+    ls_status (*read)(const ls_dataset *d, int64_t index, const ls_rng_key *augment, void *const *fields,
+                      ls_err *err);
+    void (*close)(ls_dataset *d);
+} lsi_data_kind;
+
+enum { LSI_MAX_FIELDS = 16 };
+
+struct ls_dataset {
+    const lsi_data_kind *kind;
+    ls_arena *arena;
+    int64_t first, count; /* the range in use */
+    int64_t total;        /* samples in the files */
+    int64_t classes;
+    lsi_scale scale;
+    int n_fields;
+    ls_field fields[LSI_MAX_FIELDS];
+    void *own; /* of the kind; from the arena, zeroed */
+};
+
+/* Adds a field; the name is not copied. */
+void lsi_dataset_add_field(ls_dataset *d, const char *name, ls_dtype dtype, ls_shape shape);
+/* LS_DATA unless `label` is in 0 to d->classes - 1 (any that fits an i32 when classes is 0). */
+ls_status lsi_dataset_check_label(const ls_dataset *d, int64_t label, const char *path, int64_t sample,
+                                  int64_t byte, ls_err *err) LS_MUST_CHECK;
+
+extern const lsi_data_kind lsi_kind_idx, lsi_kind_cifar, lsi_kind_npy, lsi_kind_synthetic;
+
+#endif

@@ -1,0 +1,126 @@
+/* dataset.c: what all kinds of data sets have in common: finding the kind, the range, the fields. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "data_internal.h"
+
+static const lsi_data_kind *const kinds[] = {&lsi_kind_idx, &lsi_kind_cifar, &lsi_kind_npy,
+                                             &lsi_kind_synthetic};
+
+enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
+
+static ls_status find_kind(const char *name, const lsi_data_kind **out, ls_err *err)
+{
+    const char *names[N_KINDS], *near;
+
+    for (int i = 0; i < N_KINDS; i++) {
+        names[i] = kinds[i]->name;
+        *out = kinds[i];
+        if (name && strcmp(name, names[i]) == 0) return LS_OK;
+    }
+    near = name ? ls_text_nearest(name, names, N_KINDS) : NULL;
+    return ls_fail(err, LS_INVALID, "no kind of data \"%s\"; %s%s%s there are idx, cifar, npy, synthetic",
+                   name ? name : "", near ? "did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+}
+
+static ls_status set_range(ls_dataset *d, const ls_data_source *src, ls_err *err)
+{
+    int64_t end = src->end ? src->end : d->total;
+
+    if (d->total < 1)
+        return ls_fail(err, LS_DATA, "%s: the set holds no samples; check the files it was made from",
+                       src->path ? src->path : src->kind);
+    if (src->first < 0 || end > d->total || src->first >= end)
+        return ls_fail(err, LS_INVALID,
+                       "samples %" PRId64 " to %" PRId64 " were asked for, but the set has 0 to %" PRId64
+                       "; change first and end",
+                       src->first, end, d->total);
+    d->first = src->first;
+    d->count = end - src->first;
+    return LS_OK;
+}
+
+ls_status ls_dataset_open(ls_dataset **out, const ls_data_source *src, ls_err *err)
+{
+    ls_status st = LS_OK;
+    const lsi_data_kind *kind;
+    ls_dataset *d = NULL;
+
+    *out = NULL;
+    LS_TRY(find_kind(src->kind, &kind, err));
+    d = ls_alloc(LS_MEM_DATA, sizeof *d);
+    if (!d) return ls_fail(err, LS_NOMEM, "no memory for a data set");
+    d->kind = kind;
+    d->classes = src->classes;
+    LS_TRY(ls_arena_create(&d->arena, LS_MEM_DATA, err));
+    LS_TRY(lsi_scale_init(&d->scale, src->normalise, err));
+    LS_TRY(kind->open(d, src, err));
+    LS_TRY(set_range(d, src, err));
+    *out = d;
+    d = NULL;
+out:
+    ls_dataset_close(d);
+    return st;
+}
+
+void ls_dataset_close(ls_dataset *d)
+{
+    if (!d) return;
+    if (d->own) d->kind->close(d);
+    ls_arena_destroy(d->arena);
+    ls_free(d);
+}
+
+const char *ls_dataset_kind(const ls_dataset *d)
+{
+    return d->kind->name;
+}
+
+int64_t ls_dataset_count(const ls_dataset *d)
+{
+    return d->count;
+}
+
+int ls_dataset_fields(const ls_dataset *d, const ls_field **out)
+{
+    *out = d->fields;
+    return d->n_fields;
+}
+
+int ls_dataset_find(const ls_dataset *d, const char *name)
+{
+    for (int i = 0; i < d->n_fields; i++)
+        if (strcmp(d->fields[i].name, name) == 0) return i;
+    return -1;
+}
+
+size_t ls_dataset_field_bytes(const ls_dataset *d, int i)
+{
+    return (size_t)ls_shape_count(d->fields[i].shape) * ls_dtype_size(d->fields[i].dtype);
+}
+
+ls_status ls_dataset_read(const ls_dataset *d, int64_t index, const ls_rng_key *augment, void *const *fields,
+                          ls_err *err)
+{
+    LS_BUG_IF(index < 0 || index >= d->count);
+    return d->kind->read(d, d->first + index, augment, fields, err);
+}
+
+void lsi_dataset_add_field(ls_dataset *d, const char *name, ls_dtype dtype, ls_shape shape)
+{
+    LS_BUG_IF(d->n_fields == LSI_MAX_FIELDS);
+    d->fields[d->n_fields++] = (ls_field){name, dtype, shape};
+}
+
+ls_status lsi_dataset_check_label(const ls_dataset *d, int64_t label, const char *path, int64_t sample,
+                                  int64_t byte, ls_err *err)
+{
+    int64_t limit = d->classes ? d->classes : INT32_MAX;
+
+    if (label >= 0 && label < limit) return LS_OK;
+    return ls_fail(err, LS_DATA,
+                   "%s: the label of sample %" PRId64 " (byte %" PRId64 ") is %" PRId64
+                   ", but labels must lie in 0 to %" PRId64 "; mend the file, or set classes",
+                   path, sample, byte, label, limit - 1);
+}
