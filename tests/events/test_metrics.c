@@ -1,0 +1,162 @@
+/* test_metrics.c: lines of metrics.jsonl, and what a resume leaves of them. */
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "base/log.h"
+#include "check.h"
+#include "event_files.h"
+#include "events/metrics.h"
+#include "faults.h"
+
+static char folder[FOLDER_MAX], path[FOLDER_MAX + 32];
+
+static void check_file(const char *want)
+{
+    char *got = read_bytes(path, NULL);
+    CHECK_EQ_STR(got, want);
+    free(got);
+}
+
+static ls_metrics *open_metrics(int64_t last_step)
+{
+    ls_err err = {0};
+    ls_metrics *m;
+    REQUIRE_OK(ls_metrics_open(&m, path, last_step, &err), &err);
+    return m;
+}
+
+static void write_step(ls_metrics *m, int64_t step)
+{
+    const ls_metric loss = {"loss", 0.5};
+    ls_metrics_write(m, &(ls_metrics_line){.step = step, .time_s = 1, .values = &loss, .n_values = 1});
+}
+
+static void lines(void)
+{
+    const ls_metric values[] = {{"train/loss", 0.1}, {"a \"b\"\\\n", 1e300}, {"third", 1.0 / 3}, {"n", -4}};
+    ls_metrics *m = open_metrics(LS_METRICS_NEW);
+    ls_metrics_write(m, &(ls_metrics_line){781, 1, 12.5, values, 4});
+    ls_metrics_write(m, &(ls_metrics_line){782, 1.25, 0.1 + 0.2, NULL, 0});
+    CHECK_EQ_INT(ls_metrics_dropped(m), 0);
+    ls_metrics_close(m);
+    check_file("{\"step\": 781, \"epoch\": 1, \"time_s\": 12.5, \"train/loss\": 0.1, "
+               "\"a \\\"b\\\"\\\\\\u000a\": 1e+300, \"third\": 0.3333333333333333, \"n\": -4}\n"
+               "{\"step\": 782, \"epoch\": 1.25, \"time_s\": 0.30000000000000004}\n");
+}
+
+static void not_finite(void)
+{
+    const ls_metric values[] = {{"loss", NAN}, {"acc", 1}, {"up", INFINITY}, {"down", -INFINITY}};
+    ls_metrics *m = open_metrics(LS_METRICS_NEW);
+    ls_metrics_write(m, &(ls_metrics_line){1, 0, 0, values, 4});
+    ls_metrics_close(m);
+    check_file("{\"step\": 1, \"epoch\": 0, \"time_s\": 0, \"loss\": null, \"acc\": 1, \"up\": null, "
+               "\"down\": null, \"not_finite\": {\"loss\": \"nan\", \"up\": \"inf\", \"down\": \"-inf\"}}\n");
+}
+
+#define LINE(step) "{\"step\": " step ", \"epoch\": 0, \"time_s\": 1, \"loss\": 0.5}\n"
+
+static void resumed(int64_t last_step, const char *want)
+{
+    const char *was = LINE("50") LINE("100") LINE("100") "something else\n" LINE("150") LINE("1000");
+    write_bytes(path, was, strlen(was));
+    ls_metrics *m = open_metrics(last_step);
+    write_step(m, 120);
+    ls_metrics_close(m);
+    check_file(want);
+}
+
+static void cut_after_resume(void)
+{
+    resumed(LS_METRICS_NEW, LINE("120"));
+    resumed(0, LINE("120"));
+    resumed(49, LINE("120"));
+    resumed(50, LINE("50") LINE("120"));
+    resumed(100, LINE("50") LINE("100") LINE("100") "something else\n" LINE("120"));
+    resumed(149, LINE("50") LINE("100") LINE("100") "something else\n" LINE("120"));
+    resumed(999, LINE("50") LINE("100") LINE("100") "something else\n" LINE("150") LINE("120"));
+    resumed(LS_METRICS_KEEP,
+            LINE("50") LINE("100") LINE("100") "something else\n" LINE("150") LINE("1000") LINE("120"));
+}
+
+/* A kill can leave part of the last line. */
+static void torn_line(void)
+{
+    const char *was = LINE("50") LINE("60");
+    size_t first = strlen(LINE("50"));
+    for (size_t n = first; n < strlen(was); n++) {
+        write_bytes(path, was, n);
+        ls_metrics *m = open_metrics(LS_METRICS_KEEP);
+        write_step(m, 70);
+        ls_metrics_close(m);
+        check_file(LINE("50") LINE("70"));
+    }
+}
+
+static void full_disk(void)
+{
+    struct rlimit was, limit;
+    ls_metrics *m = open_metrics(LS_METRICS_NEW);
+    write_step(m, 1);
+    getrlimit(RLIMIT_FSIZE, &was);
+    limit = (struct rlimit){.rlim_cur = strlen(LINE("1")) + 5, .rlim_max = was.rlim_max};
+    REQUIRE(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+    write_step(m, 2);
+    write_step(m, 3);
+    setrlimit(RLIMIT_FSIZE, &was);
+    CHECK_EQ_INT(ls_metrics_dropped(m), 2);
+    ls_metrics_close(m);
+    check_file(LINE("1"));
+}
+
+static void no_writer(void)
+{
+    write_step(NULL, 1);
+    ls_metrics_flush(NULL);
+    ls_metrics_close(NULL);
+    CHECK_EQ_INT(ls_metrics_dropped(NULL), 0);
+}
+
+static void no_folder(void)
+{
+    ls_err err = {0};
+    ls_metrics *m;
+    CHECK_STATUS(ls_metrics_open(&m, "/nonexistent/metrics.jsonl", 5, &err), LS_IO, &err);
+    CHECK_CONTAINS(err.text, "/nonexistent/metrics.jsonl: No such file");
+    CHECK(m == NULL);
+}
+
+static ls_status open_and_close(void *arg, ls_err *err)
+{
+    ls_metrics *m;
+    ls_status st = ls_metrics_open(&m, arg, LS_METRICS_KEEP, err);
+    ls_metrics_close(m);
+    return st;
+}
+
+static void out_of_memory(void)
+{
+    check_faults("open", open_and_close, path);
+}
+
+int main(void)
+{
+    signal(SIGXFSZ, SIG_IGN);
+    ls_log_set_level(LS_LOG_ERROR);
+    make_folder(folder);
+    snprintf(path, sizeof path, "%s/metrics.jsonl", folder);
+    CHECK_RUN(lines);
+    CHECK_RUN(not_finite);
+    CHECK_RUN(cut_after_resume);
+    CHECK_RUN(torn_line);
+    CHECK_RUN(full_disk);
+    CHECK_RUN(no_writer);
+    CHECK_RUN(no_folder);
+    CHECK_RUN(out_of_memory);
+    remove_folder(folder);
+    return CHECK_DONE();
+}
