@@ -7,12 +7,12 @@
 #include "lockstep/trial.h"
 
 /* Exit codes (docs/cli.md). */
-enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_DAMAGED = 3 };
+enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_DAMAGED = 3, CLI_STOPPED = 75 };
 
 #define CLI_MAX_THREADS 1024
 
 /* Which commands an option belongs to. */
-enum { CLI_PLAN = 1, CLI_BENCH = 2, CLI_INFO = 4 };
+enum { CLI_PLAN = 1, CLI_BENCH = 2, CLI_INFO = 4, CLI_TRAIN = 32, CLI_EVAL = 64 };
 
 typedef struct cli_args {
     const char *model;
@@ -22,6 +22,9 @@ typedef struct cli_args {
     int threads, ranks, steps;
     double seconds;
     bool json, help, profile, list_settings, tune;
+    const char *run_dir;
+    const char *resume; /* NULL: no; "": the newest run of this name; else a run directory */
+    bool quiet, dry_run;
 } cli_args;
 
 typedef struct cli_command {
@@ -38,6 +41,8 @@ extern const cli_command cli_commands[];
 int cli_plan(const cli_args *args);
 int cli_bench(const cli_args *args);
 int cli_info(const cli_args *args);
+int cli_train(const cli_args *args);
+int cli_eval(const cli_args *args);
 
 /* Fills `args` from what follows the command's name.  args->settings is the caller's to ls_free. */
 ls_status cli_parse(const cli_command *c, int argc, char **argv, cli_args *args, ls_err *err) LS_MUST_CHECK;

@@ -12,6 +12,10 @@ const cli_command cli_commands[] = {
      "Shows the compiled training step, its arithmetic and its memory, without running it.", cli_plan},
     {"bench", CLI_BENCH, "MODEL [key=value ...] [options]",
      "Measures a training step on made-up data: step time, samples/s, FLOP/s, memory.", cli_bench},
+    {"train", CLI_TRAIN, "EXPERIMENT [key=value ...] [options]",
+     "Trains, with checkpoints, TensorBoard files and a summary in a run directory.", cli_train},
+    {"eval", CLI_EVAL, "RUN|CHECKPOINT [key=value ...] [options]",
+     "The test pass alone, with the weights of a run or of one of its checkpoints.", cli_eval},
     {"info", CLI_INFO, "[options]", "Version, processor, backends, libraries, models.", cli_info},
     {NULL, 0, NULL, NULL, NULL},
 };

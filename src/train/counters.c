@@ -78,7 +78,7 @@ static const json_t *member(reader *r, const json_t *from, const char *key)
     const json_t *v = json_object_get(from, key);
 
     if (v == NULL && r->st == LS_OK)
-        r->st = ls_fail(r->err, LS_FORMAT, "the checkpoint's state has no \"%s\"", key);
+        r->st = ls_fail(r->err, LS_DATA, "the checkpoint's state has no \"%s\"", key);
     return v;
 }
 
@@ -88,7 +88,7 @@ static int64_t whole(reader *r, const json_t *from, const char *key)
 
     if (r->st != LS_OK) return 0;
     if (!json_is_integer(v) || json_integer_value(v) < 0) {
-        r->st = ls_fail(r->err, LS_FORMAT, "the checkpoint's state: \"%s\" is not a count", key);
+        r->st = ls_fail(r->err, LS_DATA, "the checkpoint's state: \"%s\" is not a count", key);
         return 0;
     }
     return (int64_t)json_integer_value(v);
@@ -104,7 +104,7 @@ static double real(reader *r, const json_t *from, const char *key)
     if (r->st != LS_OK) return 0;
     d = text != NULL ? strtod(text, &end) : 0;
     if (text == NULL || end == text || *end != '\0')
-        r->st = ls_fail(r->err, LS_FORMAT, "the checkpoint's state: \"%s\" is not a number", key);
+        r->st = ls_fail(r->err, LS_DATA, "the checkpoint's state: \"%s\" is not a number", key);
     return d;
 }
 
@@ -113,7 +113,7 @@ static bool flag(reader *r, const json_t *from, const char *key)
     const json_t *v = member(r, from, key);
 
     if (r->st == LS_OK && !json_is_boolean(v))
-        r->st = ls_fail(r->err, LS_FORMAT, "the checkpoint's state: \"%s\" is neither true nor false", key);
+        r->st = ls_fail(r->err, LS_DATA, "the checkpoint's state: \"%s\" is neither true nor false", key);
     return json_is_true(v);
 }
 
@@ -126,7 +126,7 @@ static void read_sums(reader *r, const json_t *from, ls_metric_sums *m)
         const json_t *item = json_array_get(list, i);
         const char *name = json_string_value(json_object_get(item, "name"));
         if (name == NULL || m->n == LS_MAX_METRICS) {
-            r->st = ls_fail(r->err, LS_FORMAT, "the checkpoint's state: \"sums\" is damaged at entry %zu", i);
+            r->st = ls_fail(r->err, LS_DATA, "the checkpoint's state: \"sums\" is damaged at entry %zu", i);
             return;
         }
         snprintf(m->name[m->n], sizeof m->name[m->n], "%s", name);

@@ -38,7 +38,7 @@ void ls_metric_add(ls_metric_sums *m, const char *name, double value, int64_t sa
 /* The mean over samples; NaN for a name that was never added. */
 double ls_metric_mean(const ls_metric_sums *m, const char *name);
 
-/* To and from a checkpoint.  NULL when memory runs out; LS_FORMAT when something is missing or of the wrong
+/* To and from a checkpoint.  NULL when memory runs out; LS_DATA when something is missing or of the wrong
  * type, naming it.  Doubles survive exactly. */
 json_t *ls_counters_save(const ls_counters *c);
 ls_status ls_counters_load(ls_counters *c, const json_t *from, ls_err *err) LS_MUST_CHECK;

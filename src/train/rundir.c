@@ -103,7 +103,7 @@ ls_status ls_rundir_last(const ls_rundir *r, char path[LS_PATH_MAX], ls_err *err
     snprintf(link, sizeof link, "%s/last", r->checkpoints);
     n = readlink(link, target, sizeof target - 1);
     if (n < 0)
-        return ls_fail(err, LS_FORMAT, "%s: no checkpoint to resume from (%s)", r->path, strerror(errno));
+        return ls_fail(err, LS_DATA, "%s: no checkpoint to resume from (%s)", r->path, strerror(errno));
     target[n] = '\0';
     if (snprintf(path, LS_PATH_MAX, "%s/%s", r->checkpoints, target) >= LS_PATH_MAX)
         return ls_fail(err, LS_INVALID, "%s: path too long", link);

@@ -56,7 +56,7 @@ static void what_is_missing_is_named(void)
         ls_counters b;
         ls_err err = {0};
         json_object_del(j, keys[i]);
-        CHECK_EQ_INT(ls_counters_load(&b, j, &err), LS_FORMAT);
+        CHECK_EQ_INT(ls_counters_load(&b, j, &err), LS_DATA);
         if (!CHECK(strstr(err.text, keys[i]) != NULL)) printf("  %s: %s\n", keys[i], err.text);
         json_decref(j);
     }
