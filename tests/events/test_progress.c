@@ -55,7 +55,7 @@ static void show(screen *s, double time, int64_t step)
 {
     const ls_metric values[] = {{"loss", 0.43211234}, {"acc", 0.912}};
     s->time = 1000 + time;
-    ls_progress_update(s->p, &(ls_progress_state){.epoch = 1 + step / 500,
+    ls_progress_update(s->p, &(ls_progress_state){.epoch = 1 + step / 501,
                                                   .n_epochs = 2,
                                                   .step = step,
                                                   .n_steps = 1000,
@@ -71,13 +71,13 @@ static void bar(void)
     screen s;
     screen_open(&s, plain_bar);
     show(&s, 0, 0);
-    CHECK_EQ_STR(seen(&s), "\repoch 1/2  step 0/1000 ..................................."
+    CHECK_EQ_STR(seen(&s), "\repoch 1/2  step 0/1000 ............................"
                            "    0%  loss 0.4321  acc 0.912  2.61 k samples/s\033[K");
     show(&s, 10, 250);
-    CHECK_EQ_STR(seen(&s), "\repoch 1/2  step 250/1000 ######.................."
+    CHECK_EQ_STR(seen(&s), "\repoch 1/2  step 250/1000 ###............"
                            "   25%  loss 0.4321  acc 0.912  2.61 k samples/s  0:30 left\033[K");
     show(&s, 40, 1000);
-    CHECK_EQ_STR(seen(&s), "\repoch 3/2  step 1000/1000 #######################"
+    CHECK_EQ_STR(seen(&s), "\repoch 2/2  step 1000/1000 ##############"
                            "  100%  loss 0.4321  acc 0.912  2.61 k samples/s  0:00 left\033[K");
     ls_progress_finish(s.p);
     CHECK_EQ_STR(seen(&s), "\n");
@@ -153,7 +153,7 @@ static void narrow(void)
 static void blocks_and_colours(void)
 {
     screen s;
-    ls_progress_options options = {.mode = LS_PROGRESS_BAR, .columns = 38, .utf8 = true, .colour = true};
+    ls_progress_options options = {.mode = LS_PROGRESS_BAR, .columns = 39, .utf8 = true, .colour = true};
     screen_open(&s, options);
     ls_progress_update(s.p, &(ls_progress_state){.phase = "test", .step = 29, .n_steps = 80});
     CHECK_EQ_STR(seen(&s), "\rtest  step 29/80 \033[32m█████▍\033[0;2m░░░░░░░░░\033[0m   36%\033[K");
