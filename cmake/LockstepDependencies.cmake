@@ -1,6 +1,6 @@
 # What Lockstep is linked with: target ls_dependencies.
 #
-# Required: jansson, xxHash, zlib, threads, libm.  Optional: OpenMP (else our own thread pool) and oneDNN
+# Required: jansson, xxHash, libyaml, zlib, threads, libm.  Optional: OpenMP (else our own thread pool) and oneDNN
 # (else only our own kernels).
 add_library(ls_dependencies INTERFACE)
 
@@ -26,6 +26,7 @@ endfunction()
 
 ls_require(JANSSON jansson.h jansson libjansson-dev)
 ls_require(XXHASH xxhash.h xxhash libxxhash-dev)
+ls_require(YAML yaml.h yaml libyaml-dev)
 ls_require(ZLIB zlib.h z zlib1g-dev)
 
 # oneDNN's library uses libgomp.  Clang's own OpenMP runtime beside it would mean two sets of threads, and

@@ -4,6 +4,7 @@
 
 #include <jansson.h>
 
+#include "config/experiment.h"
 #include "lockstep/trial.h"
 
 /* Exit codes (docs/cli.md). */
@@ -15,7 +16,7 @@ enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_DAMAGED = 3, CLI_STOPPED
 enum { CLI_PLAN = 1, CLI_BENCH = 2, CLI_INFO = 4, CLI_TRAIN = 32, CLI_EVAL = 64 };
 
 typedef struct cli_args {
-    const char *model;
+    const char *model;     /* experiment: a file, its name or a model's */
     const char **settings; /* key=value, as given */
     int n_settings;
     const char *device;
@@ -53,8 +54,10 @@ int cli_fail(const char *command, const ls_err *err);
 
 /* A model compiled for a device, with initial values, learning rates and made-up data in place. */
 typedef struct cli_experiment {
-    const ls_trial *trial;
+    ls_experiment experiment;
+    const ls_trial *trial; /* this and the next two are the experiment's */
     ls_config *cfg;
+    const char *name;
     ls_device *dev;
     ls_state *state;
     ls_step *step;

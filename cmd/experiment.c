@@ -8,10 +8,17 @@
 ls_status cli_experiment_configure(cli_experiment *x, const cli_args *args, ls_err *err)
 {
     ls_status st = LS_OK;
+    int64_t ranks;
 
-    LS_TRY(ls_trial_find(&x->trial, args->model, err));
-    LS_TRY(ls_config_create(&x->cfg, x->trial, err));
-    for (int i = 0; i < args->n_settings; i++) LS_TRY(ls_config_set(x->cfg, args->settings[i], err));
+    LS_TRY(ls_experiment_load(&x->experiment, args->model, args->settings, args->n_settings, err));
+    x->trial = x->experiment.trial;
+    x->cfg = x->experiment.cfg;
+    ranks = ls_config_int(x->cfg, "ranks");
+    if (ranks > 1) {
+        st = ls_fail(err, LS_INVALID, "ranks: %lld: this version runs on one rank only", (long long)ranks);
+        goto out;
+    }
+    x->name = ls_config_text(x->cfg, "name");
     x->batch = ls_config_int(x->cfg, "batch.per_rank");
     x->seed = (uint64_t)ls_config_int(x->cfg, "seed");
 out:
@@ -39,6 +46,6 @@ void cli_experiment_release(cli_experiment *x)
     ls_state_destroy(x->state);
     ls_step_destroy(x->step);
     ls_device_close(x->dev);
-    ls_config_destroy(x->cfg);
+    ls_experiment_release(&x->experiment);
     *x = (cli_experiment){0};
 }

@@ -8,9 +8,9 @@
 #include "cli.h"
 
 const cli_command cli_commands[] = {
-    {"plan", CLI_PLAN, "MODEL [key=value ...] [options]",
+    {"plan", CLI_PLAN, "EXPERIMENT [key=value ...] [options]",
      "Shows the compiled training step, its arithmetic and its memory, without running it.", cli_plan},
-    {"bench", CLI_BENCH, "MODEL [key=value ...] [options]",
+    {"bench", CLI_BENCH, "EXPERIMENT [key=value ...] [options]",
      "Measures a training step on made-up data: step time, samples/s, FLOP/s, memory.", cli_bench},
     {"train", CLI_TRAIN, "EXPERIMENT [key=value ...] [options]",
      "Trains, with checkpoints, TensorBoard files and a summary in a run directory.", cli_train},

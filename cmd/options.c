@@ -36,7 +36,7 @@ static const option options[] = {
     {"--tune", NULL, FLAG, FIELD(tune), CLI_PLAN, NULL,
      "time kernels and show the ones that training would use"},
     {"--settings", NULL, FLAG, FIELD(list_settings), CLI_PLAN | CLI_BENCH, NULL,
-     "list the model's settings and stop"},
+     "list all settings with their values and stop"},
     {"--resume", NULL, MAYBE, FIELD(resume), CLI_TRAIN, "[=RUN]",
      "go on from the last checkpoint of RUN (default: the newest)"},
     {"--run-dir", NULL, TEXT, FIELD(run_dir), CLI_TRAIN, "DIR",
@@ -123,7 +123,7 @@ static ls_status check_complete(const cli_command *c, const cli_args *args, ls_e
 {
     if (args->help) return LS_OK;
     if (c->bit != CLI_INFO && args->model == NULL)
-        return ls_fail(err, LS_INVALID, "which model?  `lockstep info` lists them");
+        return ls_fail(err, LS_INVALID, "which model?  `lockstep info` lists them; a file is fine, too");
     if (args->threads > CLI_MAX_THREADS)
         return ls_fail(err, LS_INVALID, "--threads %d: more than %d make no sense", args->threads,
                        CLI_MAX_THREADS);
@@ -186,7 +186,8 @@ void cli_help(const cli_command *c)
     for (size_t i = 0; i < N_OPTIONS; i++)
         if (options[i].commands & c->bit) print_option(&options[i]);
     if (c->bit == CLI_INFO) return;
-    printf("\nSettings such as batch.per_rank=32, seed=7 or optimizer.lr=0.1 change the model's defaults.\n");
+    printf("\nEXPERIMENT is a YAML file, the name of one in experiments/, or a model.\n"
+           "Settings such as batch.per_rank=32, seed=7 or optimizer.lr=0.1 change what it says.\n");
     print_models();
 }
 

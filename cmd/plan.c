@@ -57,8 +57,8 @@ static void print_json(const cli_experiment *x)
 
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)ls_plan_hash(x->plan));
     cli_print_json_take(
-        json_pack("{s:s, s:s, s:I, s:o, s:f, s:f, s:o, s:[], s:s}", "event", "plan", "experiment",
-                  x->trial->name, "batch_per_rank", (json_int_t)x->batch, "parameters", report_params_json(x),
+        json_pack("{s:s, s:s, s:I, s:o, s:f, s:f, s:o, s:[], s:s}", "event", "plan", "experiment", x->name,
+                  "batch_per_rank", (json_int_t)x->batch, "parameters", report_params_json(x),
                   "flops_per_sample", ls_plan_product_flops(x->plan) / (double)x->batch,
                   "all_flops_per_sample", ls_plan_flops(x->plan) / (double)x->batch, "planned_bytes",
                   report_memory_json(ls_plan_memory_of(x->plan)), "buckets", "plan_hash", hash));

@@ -96,28 +96,14 @@ void report_memory_text(ls_plan_memory m)
 /* -- settings ---------------------------------------------------------------------------------------------
  */
 
-static void setting_value(const ls_setting *s, char *buf, size_t size)
-{
-    const char *at = s->choices;
-
-    if (s->kind == LS_SETTING_BOOL) {
-        snprintf(buf, size, "%s", s->value != 0 ? "true" : "false");
-    } else if (s->kind == LS_SETTING_CHOICE) {
-        for (int i = 0; i < (int)s->value; i++) at += strcspn(at, " ") + 1;
-        snprintf(buf, size, "%.*s", (int)strcspn(at, " "), at);
-    } else {
-        snprintf(buf, size, "%.15g", s->value);
-    }
-}
-
 void report_settings(const cli_experiment *x, bool json)
 {
     json_t *o = json_object();
 
     for (int i = 0; i < ls_config_count(x->cfg); i++) {
         ls_setting s = ls_config_at(x->cfg, i);
-        char value[64];
-        setting_value(&s, value, sizeof value);
+        char buf[LS_SETTING_SHOW_MAX];
+        const char *value = ls_setting_show(&s, buf);
         if (json)
             json_object_set_new(o, s.key, json_string(value));
         else
@@ -126,7 +112,7 @@ void report_settings(const cli_experiment *x, bool json)
     }
     if (json)
         cli_print_json_take(
-            json_pack("{s:s, s:s, s:o}", "event", "settings", "experiment", x->trial->name, "settings", o));
+            json_pack("{s:s, s:s, s:o}", "event", "settings", "experiment", x->name, "settings", o));
     else
         json_decref(o);
 }

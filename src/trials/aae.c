@@ -117,17 +117,17 @@ static void build_critic(ls_step *s, ls_config *cfg)
 
 #define GP_SETTING                                                                                           \
     {                                                                                                        \
-        "model.lambda_gp", LS_SETTING_REAL, 10, 0, 1e6, NULL, "weight of the gradient penalty"               \
+        "model.lambda_gp", LS_SETTING_REAL, 10, 0, 1e6, NULL, "weight of the gradient penalty", NULL         \
     }
 #define END_SETTING                                                                                          \
     {                                                                                                        \
-        NULL, 0, 0, 0, 0, NULL, NULL                                                                         \
+        NULL, 0, 0, 0, 0, NULL, NULL, NULL                                                                   \
     }
 
 static const ls_setting critic_settings[] = {GP_SETTING, END_SETTING};
 static const ls_setting aae_settings[] = {
-    {"model.points", LS_SETTING_INT, 3375, 16, 1e6, NULL, "points of a cloud"},
-    {"model.lambda_rec", LS_SETTING_REAL, 0.5, 0, 1e6, NULL, "weight of the Chamfer distance"},
+    {"model.points", LS_SETTING_INT, 3375, 16, 1e6, NULL, "points of a cloud", NULL},
+    {"model.lambda_rec", LS_SETTING_REAL, 0.5, 0, 1e6, NULL, "weight of the Chamfer distance", NULL},
     GP_SETTING,
     END_SETTING,
 };

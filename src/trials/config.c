@@ -8,36 +8,44 @@
 #include "base/text.h"
 #include "lockstep/trial.h"
 
-#define MAX_SETTINGS 64
+#define MAX_SETTINGS 128
 #define MANY         1e15 /* integers stay exact in a double */
 
 struct ls_config {
     ls_setting settings[MAX_SETTINGS];
+    char *owned[MAX_SETTINGS]; /* texts that replaced a default; names of choices that were asked for */
     int n;
     ls_err err; /* first wrong key a builder asked for */
 };
 
 /* Those every trial has; their defaults come from the trial itself. */
 static const ls_setting common[] = {
-    {"batch.per_rank", LS_SETTING_INT, 0, 1, 1e6, NULL, "samples of one rank in one step"},
-    {"seed", LS_SETTING_INT, 1, 0, MANY, NULL, "of initial weights, dropout, noise and made-up data"},
-    {"optimizer.name", LS_SETTING_CHOICE, 0, 0, 0, "sgd adam rmsprop lars lamb", "update rule"},
-    {"optimizer.lr", LS_SETTING_REAL, 0, 0, 1e6, NULL, "learning rate"},
-    {"optimizer.momentum", LS_SETTING_REAL, 0, 0, 1, NULL, "sgd, rmsprop, lars"},
-    {"optimizer.nesterov", LS_SETTING_BOOL, 0, 0, 1, NULL, "sgd: look ahead"},
-    {"optimizer.weight_decay", LS_SETTING_REAL, 0, 0, 1e6, NULL, "L2, or decoupled with form=adamw"},
-    {"optimizer.beta1", LS_SETTING_REAL, 0, 0, 1, NULL, "adam, lamb; 0 means 0.9"},
-    {"optimizer.beta2", LS_SETTING_REAL, 0, 0, 1, NULL, "adam, lamb; 0 means 0.999"},
-    {"optimizer.eps", LS_SETTING_REAL, 0, 0, 1, NULL, "adam, rmsprop, lamb; 0 means 1e-8 (lamb 1e-6)"},
-    {"optimizer.form", LS_SETTING_CHOICE, 0, 0, 0, "torch tf adamw", "adam: whose formula"},
-    {NULL, 0, 0, 0, 0, NULL, NULL},
+    {"batch.per_rank", LS_SETTING_INT, 0, 1, 1e6, NULL, "samples of one rank in one step", NULL},
+    {"seed", LS_SETTING_INT, 1, 0, MANY, NULL, "of initial weights, dropout, noise and made-up data", NULL},
+    {"optimizer.name", LS_SETTING_CHOICE, 0, 0, 0, "sgd adam rmsprop lars lamb", "update rule", NULL},
+    {"optimizer.lr", LS_SETTING_REAL, 0, 0, 1e6, NULL, "learning rate", NULL},
+    {"optimizer.momentum", LS_SETTING_REAL, 0, 0, 1, NULL, "sgd, rmsprop, lars", NULL},
+    {"optimizer.nesterov", LS_SETTING_BOOL, 0, 0, 1, NULL, "sgd: look ahead", NULL},
+    {"optimizer.weight_decay", LS_SETTING_REAL, 0, 0, 1e6, NULL, "L2, or decoupled with form=adamw", NULL},
+    {"optimizer.beta1", LS_SETTING_REAL, 0, 0, 1, NULL, "adam, lamb; 0 means 0.9", NULL},
+    {"optimizer.beta2", LS_SETTING_REAL, 0, 0, 1, NULL, "adam, lamb; 0 means 0.999", NULL},
+    {"optimizer.eps", LS_SETTING_REAL, 0, 0, 1, NULL, "adam, rmsprop, lamb; 0 means 1e-8 (lamb 1e-6)", NULL},
+    {"optimizer.form", LS_SETTING_CHOICE, 0, 0, 0, "torch tf adamw", "adam: whose formula", NULL},
+    {NULL, 0, 0, 0, 0, NULL, NULL, NULL},
 };
+
+int ls_config_find(const ls_config *cfg, const char *key)
+{
+    for (int i = 0; i < cfg->n; i++)
+        if (strcmp(cfg->settings[i].key, key) == 0) return i;
+    return -1;
+}
 
 static ls_setting *find(ls_config *cfg, const char *key)
 {
-    for (int i = 0; i < cfg->n; i++)
-        if (strcmp(cfg->settings[i].key, key) == 0) return &cfg->settings[i];
-    return NULL;
+    int i = ls_config_find(cfg, key);
+
+    return i < 0 ? NULL : &cfg->settings[i];
 }
 
 static void preset(ls_config *cfg, const char *key, double value)
@@ -58,11 +66,17 @@ static void append(ls_config *cfg, const ls_setting *table)
 
 ls_status ls_config_create(ls_config **out, const ls_trial *t, ls_err *err)
 {
+    return ls_config_create_with(out, t, NULL, err);
+}
+
+ls_status ls_config_create_with(ls_config **out, const ls_trial *t, const ls_setting *more, ls_err *err)
+{
     ls_config *cfg = ls_alloc(LS_MEM_CLI, sizeof *cfg);
     const ls_optimiser *o = &t->optimiser;
 
     *out = cfg;
     if (cfg == NULL) return ls_fail(err, LS_NOMEM, "settings: no memory");
+    append(cfg, more);
     append(cfg, common);
     append(cfg, t->settings);
     preset(cfg, "batch.per_rank", (double)t->batch);
@@ -80,6 +94,7 @@ ls_status ls_config_create(ls_config **out, const ls_trial *t, ls_err *err)
 
 void ls_config_destroy(ls_config *cfg)
 {
+    for (int i = 0; cfg != NULL && i < cfg->n; i++) ls_free(cfg->owned[i]);
     ls_free(cfg);
 }
 
@@ -104,7 +119,8 @@ static ls_status fail_key(const ls_config *cfg, const char *key, ls_err *err)
     for (int i = 0; i < cfg->n; i++) names[i] = cfg->settings[i].key;
     near = ls_text_nearest(key, names, (size_t)cfg->n);
     if (near != NULL) return ls_fail(err, LS_INVALID, "no setting \"%s\"; did you mean \"%s\"?", key, near);
-    return ls_fail(err, LS_INVALID, "no setting \"%s\"; `lockstep plan MODEL --settings` lists them", key);
+    return ls_fail(err, LS_INVALID, "no setting \"%s\"; `lockstep plan EXPERIMENT --settings` lists them",
+                   key);
 }
 
 static ls_status parse_choice(const ls_setting *s, const char *text, double *out, ls_err *err)
@@ -138,23 +154,77 @@ static ls_status parse_number(const ls_setting *s, const char *text, double *out
     return LS_OK;
 }
 
+/* A number and its unit, nothing else. */
+static ls_status parse_period(const ls_setting *s, const char *text, ls_period *out, ls_err *err)
+{
+    static const char *const units[] = {[LS_PERIOD_STEPS] = "st",
+                                        [LS_PERIOD_EPOCHS] = "ep",
+                                        [LS_PERIOD_SAMPLES] = "sa",
+                                        [LS_PERIOD_MINUTES] = "min"};
+    char *end;
+    double x = strtod(text, &end);
+
+    *out = (ls_period){0, LS_PERIOD_NONE};
+    if (strcmp(text, "none") == 0) return LS_OK;
+    for (int u = LS_PERIOD_STEPS; end != text && u <= LS_PERIOD_MINUTES; u++)
+        if (strcmp(end, units[u]) == 0) *out = (ls_period){x, (ls_period_unit)u};
+    if (out->unit == LS_PERIOD_NONE)
+        return ls_fail(err, LS_INVALID,
+                       "%s: \"%s\" is no period; write 1ep, 500st, 10000sa, 10min (epochs, steps, samples, "
+                       "minutes) or none",
+                       s->key, text);
+    if (!isfinite(x) || x <= 0 || x > MANY)
+        return ls_fail(err, LS_INVALID, "%s: %s is no positive length", s->key, text);
+    if ((out->unit == LS_PERIOD_STEPS || out->unit == LS_PERIOD_SAMPLES) && x != floor(x))
+        return ls_fail(err, LS_INVALID, "%s: %s is no whole number", s->key, text);
+    return LS_OK;
+}
+
+static ls_status put_text(ls_config *cfg, ls_setting *s, const char *text, ls_err *err)
+{
+    char *copy = ls_strdup(LS_MEM_CLI, text), **owned = &cfg->owned[s - cfg->settings];
+
+    if (copy == NULL) return ls_fail(err, LS_NOMEM, "%s: no memory", s->key);
+    ls_free(*owned);
+    s->text = *owned = copy;
+    return LS_OK;
+}
+
+ls_status ls_config_put(ls_config *cfg, const char *key, const char *value, ls_err *err)
+{
+    ls_setting *s = find(cfg, key);
+    ls_status st = LS_OK;
+    ls_period period;
+
+    if (s == NULL) return fail_key(cfg, key, err);
+    switch (s->kind) {
+    case LS_SETTING_CHOICE:
+        LS_TRY(parse_choice(s, value, &s->value, err));
+        ls_free(cfg->owned[s - cfg->settings]);
+        cfg->owned[s - cfg->settings] = NULL;
+        return LS_OK;
+    case LS_SETTING_BOOL:
+        if (strcmp(value, "true") != 0 && strcmp(value, "false") != 0)
+            return ls_fail(err, LS_INVALID, "%s: \"%s\" is neither true nor false", key, value);
+        s->value = value[0] == 't';
+        return LS_OK;
+    case LS_SETTING_PERIOD: LS_TRY(parse_period(s, value, &period, err)); return put_text(cfg, s, value, err);
+    case LS_SETTING_TEXT: return put_text(cfg, s, value, err);
+    default: return parse_number(s, value, &s->value, err);
+    }
+out:
+    return st;
+}
+
 ls_status ls_config_set(ls_config *cfg, const char *assignment, ls_err *err)
 {
     const char *eq = strchr(assignment, '=');
     char key[128];
-    ls_setting *s;
 
     if (eq == NULL || eq == assignment)
         return ls_fail(err, LS_INVALID, "\"%s\": settings are written key=value", assignment);
     snprintf(key, sizeof key, "%.*s", (int)(eq - assignment), assignment);
-    s = find(cfg, key);
-    if (s == NULL) return fail_key(cfg, key, err);
-    if (s->kind == LS_SETTING_CHOICE) return parse_choice(s, eq + 1, &s->value, err);
-    if (s->kind == LS_SETTING_BOOL && strcmp(eq + 1, "true") == 0) return s->value = 1, LS_OK;
-    if (s->kind == LS_SETTING_BOOL && strcmp(eq + 1, "false") == 0) return s->value = 0, LS_OK;
-    if (s->kind == LS_SETTING_BOOL)
-        return ls_fail(err, LS_INVALID, "%s: \"%s\" is neither true nor false", key, eq + 1);
-    return parse_number(s, eq + 1, &s->value, err);
+    return ls_config_put(cfg, key, eq + 1, err);
 }
 
 /* -- reading ----------------------------------------------------------------------------------------------
@@ -177,6 +247,60 @@ int64_t ls_config_int(ls_config *cfg, const char *key)
 bool ls_config_bool(ls_config *cfg, const char *key)
 {
     return ls_config_real(cfg, key) != 0;
+}
+
+const char *ls_config_text(ls_config *cfg, const char *key)
+{
+    const ls_setting *s = find(cfg, key);
+
+    if (s != NULL && s->text != NULL) return s->text;
+    ls_fail(&cfg->err, LS_INVALID, "no setting \"%s\" that holds a text", key);
+    return "";
+}
+
+const char *ls_config_choice(ls_config *cfg, const char *key)
+{
+    int i = ls_config_find(cfg, key);
+    char buf[LS_SETTING_SHOW_MAX];
+
+    if (i < 0 || cfg->settings[i].kind != LS_SETTING_CHOICE) {
+        ls_fail(&cfg->err, LS_INVALID, "no setting \"%s\" that holds a choice", key);
+        return "";
+    }
+    if (cfg->owned[i] == NULL) cfg->owned[i] = ls_strdup(LS_MEM_CLI, ls_setting_show(&cfg->settings[i], buf));
+    if (cfg->owned[i] == NULL) ls_fail(&cfg->err, LS_NOMEM, "%s: no memory", key);
+    return cfg->owned[i] != NULL ? cfg->owned[i] : "";
+}
+
+ls_period ls_config_period(ls_config *cfg, const char *key)
+{
+    const ls_setting *s = find(cfg, key);
+    ls_period period = {0, LS_PERIOD_NONE};
+
+    if (s != NULL && s->kind == LS_SETTING_PERIOD)
+        LS_BUG_IF(parse_period(s, s->text, &period, NULL) != LS_OK); /* it was read once, or is a default */
+    else
+        ls_fail(&cfg->err, LS_INVALID, "no setting \"%s\" that holds a period", key);
+    return period;
+}
+
+const char *ls_setting_show(const ls_setting *s, char *buf)
+{
+    const char *at = s->choices;
+
+    if (s->text != NULL) return s->text;
+    if (s->kind == LS_SETTING_BOOL) return s->value != 0 ? "true" : "false";
+    if (s->kind == LS_SETTING_CHOICE) {
+        for (int i = 0; i < (int)s->value; i++) at += strcspn(at, " ") + 1;
+        snprintf(buf, LS_SETTING_SHOW_MAX, "%.*s", (int)strcspn(at, " "), at);
+        return buf;
+    }
+    /* The fewest digits that give the same number again. */
+    for (int digits = 6; digits <= 17; digits++) {
+        snprintf(buf, LS_SETTING_SHOW_MAX, "%.*g", digits, s->value);
+        if (strtod(buf, NULL) == s->value) break;
+    }
+    return buf;
 }
 
 ls_optimiser ls_config_optimiser(ls_config *cfg)

@@ -111,11 +111,11 @@ static void build_g(ls_step *s, ls_config *cfg)
 
 #define SIZE_SETTING                                                                                         \
     {                                                                                                        \
-        "model.size", LS_SETTING_INT, 256, 16, 1024, NULL, "height and width; a multiple of 16"              \
+        "model.size", LS_SETTING_INT, 256, 16, 1024, NULL, "height and width; a multiple of 16", NULL        \
     }
 #define END_SETTING                                                                                          \
     {                                                                                                        \
-        NULL, 0, 0, 0, 0, NULL, NULL                                                                         \
+        NULL, 0, 0, 0, 0, NULL, NULL, NULL                                                                   \
     }
 #define TF_ADAM                                                                                              \
     {                                                                                                        \
@@ -125,7 +125,7 @@ static void build_g(ls_step *s, ls_config *cfg)
 static const ls_setting part_settings[] = {SIZE_SETTING, END_SETTING};
 static const ls_setting gan_settings[] = {
     SIZE_SETTING,
-    {"model.flip_labels", LS_SETTING_REAL, 0.01, 0, 1, NULL, "share of steps with exchanged labels"},
+    {"model.flip_labels", LS_SETTING_REAL, 0.01, 0, 1, NULL, "share of steps with exchanged labels", NULL},
     END_SETTING,
 };
 

@@ -131,17 +131,17 @@ static void build_generator(ls_step *s, ls_config *cfg)
 }
 
 #define GENERATOR_SETTINGS                                                                                   \
-    {"model.size", LS_SETTING_INT, 256, 32, 1024, NULL, "height and width; a multiple of 16"},               \
+    {"model.size", LS_SETTING_INT, 256, 32, 1024, NULL, "height and width; a multiple of 16", NULL},         \
     {                                                                                                        \
-        "model.blocks", LS_SETTING_INT, 9, 0, 100, NULL, "residual blocks of a generator"                    \
+        "model.blocks", LS_SETTING_INT, 9, 0, 100, NULL, "residual blocks of a generator", NULL              \
     }
 
-static const ls_setting generator_settings[] = {GENERATOR_SETTINGS, {NULL, 0, 0, 0, 0, NULL, NULL}};
+static const ls_setting generator_settings[] = {GENERATOR_SETTINGS, {NULL, 0, 0, 0, 0, NULL, NULL, NULL}};
 static const ls_setting settings[] = {
     GENERATOR_SETTINGS,
-    {"model.lambda_cyc", LS_SETTING_REAL, 10, 0, 1e6, NULL, "weight of the cycle loss"},
-    {"model.lambda_id", LS_SETTING_REAL, 5, 0, 1e6, NULL, "weight of the identity loss"},
-    {NULL, 0, 0, 0, 0, NULL, NULL},
+    {"model.lambda_cyc", LS_SETTING_REAL, 10, 0, 1e6, NULL, "weight of the cycle loss", NULL},
+    {"model.lambda_id", LS_SETTING_REAL, 5, 0, 1e6, NULL, "weight of the identity loss", NULL},
+    {NULL, 0, 0, 0, 0, NULL, NULL, NULL},
 };
 
 const ls_trial ls_trial_cyclegan = {

@@ -42,15 +42,22 @@ static void build(ls_step *s, ls_config *cfg)
     lsi_classify(s, cfg, ls_linear(s, ls_global_avg_pool(h), "fc", .out = classes), label);
 }
 
-#define SETTINGS(size, small_stem)                                                                            \
-    {                                                                                                         \
-        {"model.size", LS_SETTING_INT, size, 32, 1024, NULL, "height and width of an image"},                 \
-            {"model.classes", LS_SETTING_INT, 10, 2, 1e5, NULL, "classes"},                                   \
-            {"model.cifar_stem", LS_SETTING_BOOL, small_stem, 0, 1, NULL, "3x3 stem without pooling"},        \
-            {"model.zero_last", LS_SETTING_BOOL, 0, 0, 1, NULL, "each block's last norm starts at 0 (timm)"}, \
-        {                                                                                                     \
-            NULL, 0, 0, 0, 0, NULL, NULL                                                                      \
-        }                                                                                                     \
+#define SETTINGS(size, small_stem)                                                                           \
+    {                                                                                                        \
+        {"model.size", LS_SETTING_INT, size, 32, 1024, NULL, "height and width of an image", NULL},          \
+            {"model.classes", LS_SETTING_INT, 10, 2, 1e5, NULL, "classes", NULL},                            \
+            {"model.cifar_stem", LS_SETTING_BOOL, small_stem, 0, 1, NULL, "3x3 stem without pooling", NULL}, \
+            {"model.zero_last",                                                                              \
+             LS_SETTING_BOOL,                                                                                \
+             0,                                                                                              \
+             0,                                                                                              \
+             1,                                                                                              \
+             NULL,                                                                                           \
+             "each block's last norm starts at 0 (timm)",                                                    \
+             NULL},                                                                                          \
+        {                                                                                                    \
+            NULL, 0, 0, 0, 0, NULL, NULL, NULL                                                               \
+        }                                                                                                    \
     }
 
 static const ls_setting settings_224[] = SETTINGS(224, 0);

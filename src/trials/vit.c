@@ -47,15 +47,16 @@ static void build(ls_step *s, ls_config *cfg)
 
 #define SETTINGS(size, patch, width, depth, heads, mlp)                                                      \
     {                                                                                                        \
-        {"model.size", LS_SETTING_INT, size, 8, 1024, NULL, "height and width of an image"},                 \
-            {"model.patch", LS_SETTING_INT, patch, 1, 1024, NULL, "height and width of a patch"},            \
-            {"model.width", LS_SETTING_INT, width, 1, 1e5, NULL, "features of a token"},                     \
-            {"model.depth", LS_SETTING_INT, depth, 1, 1000, NULL, "transformer blocks"},                     \
-            {"model.heads", LS_SETTING_INT, heads, 1, 1000, NULL, "attention heads; must divide the width"}, \
-            {"model.mlp", LS_SETTING_INT, mlp, 1, 1e6, NULL, "hidden features of a block's MLP"},            \
-            {"model.classes", LS_SETTING_INT, 10, 2, 1e5, NULL, "classes"},                                  \
+        {"model.size", LS_SETTING_INT, size, 8, 1024, NULL, "height and width of an image", NULL},           \
+            {"model.patch", LS_SETTING_INT, patch, 1, 1024, NULL, "height and width of a patch", NULL},      \
+            {"model.width", LS_SETTING_INT, width, 1, 1e5, NULL, "features of a token", NULL},               \
+            {"model.depth", LS_SETTING_INT, depth, 1, 1000, NULL, "transformer blocks", NULL},               \
+            {"model.heads", LS_SETTING_INT, heads, 1, 1000, NULL, "attention heads; must divide the width",  \
+             NULL},                                                                                          \
+            {"model.mlp", LS_SETTING_INT, mlp, 1, 1e6, NULL, "hidden features of a block's MLP", NULL},      \
+            {"model.classes", LS_SETTING_INT, 10, 2, 1e5, NULL, "classes", NULL},                            \
         {                                                                                                    \
-            NULL, 0, 0, 0, 0, NULL, NULL                                                                     \
+            NULL, 0, 0, 0, 0, NULL, NULL, NULL                                                               \
         }                                                                                                    \
     }
 

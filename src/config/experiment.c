@@ -1,0 +1,304 @@
+/* experiment.c: entries from files and overrides become a trial with checked settings, and a file again. */
+#include "config/experiment.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "config/config_internal.h"
+#include "config/settings.h"
+
+/* -- known keys -------------------------------------------------------------------------------------------
+ */
+
+#define KEYS_MAX 192
+
+/* The keys of a configuration and the other names for them. */
+static int all_keys(const ls_config *cfg, const char **keys)
+{
+    int n = 0;
+
+    LS_BUG_IF(ls_config_count(cfg) > KEYS_MAX / 2);
+    for (; n < ls_config_count(cfg); n++) keys[n] = ls_config_at(cfg, n).key;
+    for (int i = 0; lsi_other_name(i) != NULL; i++) {
+        LS_BUG_IF(n == KEYS_MAX);
+        keys[n++] = lsi_other_name(i);
+    }
+    return n;
+}
+
+/* Whether `key` is "group." and more. */
+static bool is_inside(const char *key, const char *group)
+{
+    size_t n = strlen(group);
+
+    return strncmp(key, group, n) == 0 && key[n] == '.';
+}
+
+/* An entry whose key is no setting: a group without keys is fine, the rest is explained. */
+static ls_status judge_unknown(const lsi_entry *e, const char *const *keys, int n, ls_err *err)
+{
+    const char *near, *outer = NULL, *inner = NULL;
+
+    for (int i = 0; i < n; i++) {
+        if (is_inside(e->written, keys[i])) outer = keys[i];
+        if (inner == NULL && is_inside(keys[i], e->written)) inner = keys[i];
+    }
+    if (inner != NULL && e->kind != LSI_VALUE) return LS_OK;
+    if (inner != NULL)
+        return lsi_fail_at(err, &e->at, "\"%s\" is a group of settings, such as \"%s\"", e->written, inner);
+    if (outer != NULL) return lsi_fail_at(err, &e->at, "\"%s\" takes one value, not a group", outer);
+    near = ls_text_nearest(e->written, keys, (size_t)n);
+    if (near != NULL)
+        return lsi_fail_at(err, &e->at, "unknown key \"%s\"; did you mean \"%s\"?", e->written, near);
+    return lsi_fail_at(err, &e->at, "unknown key \"%s\"; `lockstep plan EXPERIMENT --settings` lists them",
+                       e->written);
+}
+
+static ls_status check_keys(const ls_config *cfg, const lsi_entries *all, ls_err *err)
+{
+    const char *keys[KEYS_MAX];
+    int n = all_keys(cfg, keys);
+    ls_status st = LS_OK;
+
+    for (int i = 0; i < all->n; i++) {
+        const lsi_entry *e = &all->items[i];
+        bool known = false;
+        for (int k = 0; k < n && !known; k++) known = strcmp(keys[k], e->written) == 0;
+        if (!known) LS_TRY(judge_unknown(e, keys, n, err));
+        if (known && e->kind == LSI_EMPTY_GROUP) {
+            st = lsi_fail_at(err, &e->at, "\"%s\" takes one value, not a group", e->written);
+            goto out;
+        }
+    }
+out:
+    return st;
+}
+
+/* -- values -----------------------------------------------------------------------------------------------
+ */
+
+static ls_status choose_trial(ls_experiment *x, const lsi_entries *all, const char *source, ls_err *err)
+{
+    lsi_entry *e = lsi_find(all, "model.trial");
+    ls_status st = LS_OK;
+
+    if (e == NULL || e->kind != LSI_VALUE)
+        return ls_fail(err, LS_INVALID, "%s: no model.trial; `lockstep info` lists the models", source);
+    LS_TRY(lsi_resolve(all, e, NULL, err));
+    st = lsi_find_trial(&x->trial, e->value, err);
+    if (st != LS_OK) return lsi_fail_in_at(err, st, &e->value_at);
+    e->value = x->trial->name;
+    LS_TRY(ls_config_create_with(&x->cfg, x->trial, ls_train_settings, err));
+    LS_TRY(ls_config_put(x->cfg, "name", x->trial->name, err));
+out:
+    return st;
+}
+
+static ls_status put_all(ls_experiment *x, const lsi_entries *all, ls_err *err)
+{
+    ls_status st = LS_OK;
+
+    for (int i = 0; i < all->n; i++) LS_TRY(lsi_resolve(all, &all->items[i], x->cfg, err));
+    for (int i = 0; i < all->n; i++) {
+        const lsi_entry *e = &all->items[i];
+        if (e->kind != LSI_VALUE) continue;
+        st = ls_config_put(x->cfg, e->key, e->value, err);
+        if (st != LS_OK) return lsi_fail_in_at(err, st, &e->value_at);
+    }
+out:
+    return st;
+}
+
+/* "first:end" with 0 <= first < end. */
+static bool parse_range(const char *text, int64_t *first, int64_t *end)
+{
+    char *rest;
+
+    if (text[0] < '0' || text[0] > '9') return false;
+    *first = strtoll(text, &rest, 10);
+    if (rest[0] != ':' || rest[1] < '0' || rest[1] > '9') return false;
+    *end = strtoll(rest + 1, &rest, 10);
+    return *rest == '\0' && *first < *end;
+}
+
+static ls_status check_range(const ls_experiment *x, const lsi_entries *all, const char *key, ls_err *err)
+{
+    const char *text = ls_config_text(x->cfg, key);
+    int64_t first, end;
+
+    if (text[0] == '\0' || parse_range(text, &first, &end)) return LS_OK;
+    return lsi_fail_at(err, &lsi_find(all, key)->value_at,
+                       "%s: \"%.200s\" is no range; write first:end, such as 0:50000", key, text);
+}
+
+/* The name becomes that of a folder. */
+static ls_status check_name(const ls_experiment *x, const lsi_entries *all, ls_err *err)
+{
+    const char *name = ls_config_text(x->cfg, "name");
+
+    if (name[0] != '\0' && name[0] != '.' && strchr(name, '/') == NULL && strlen(name) < 128) return LS_OK;
+    return lsi_fail_at(err, &lsi_find(all, "name")->value_at,
+                       "name: \"%.200s\" cannot be the name of a folder", name);
+}
+
+/* batch.per_rank as the share of a global batch. */
+static ls_status share_batch(ls_experiment *x, const lsi_entries *all, ls_err *err)
+{
+    int64_t global = ls_config_int(x->cfg, "batch.global"), ranks = ls_config_int(x->cfg, "ranks");
+    int64_t accumulate = ls_config_int(x->cfg, "parallel.accumulate");
+    const lsi_entry *e = lsi_find(all, "batch.global");
+    char text[LS_SETTING_SHOW_MAX];
+    ls_status st;
+
+    if (global == 0) return LS_OK;
+    if (global % (ranks * accumulate) != 0)
+        return lsi_fail_at(err, &e->value_at,
+                           "%s: %lld samples cannot be shared evenly by ranks %lld x accumulate %lld",
+                           e->written, (long long)global, (long long)ranks, (long long)accumulate);
+    snprintf(text, sizeof text, "%lld", (long long)(global / (ranks * accumulate)));
+    st = ls_config_put(x->cfg, "batch.per_rank", text, err);
+    return st == LS_OK ? st : lsi_fail_in_at(err, st, &e->value_at);
+}
+
+ls_status lsi_configure(ls_experiment *out, const lsi_entries *all, const char *source, ls_err *err)
+{
+    ls_status st = LS_OK;
+
+    LS_TRY(choose_trial(out, all, source, err));
+    LS_TRY(check_keys(out->cfg, all, err));
+    LS_TRY(put_all(out, all, err));
+    LS_TRY(check_name(out, all, err));
+    LS_TRY(check_range(out, all, "data.train_range", err));
+    LS_TRY(check_range(out, all, "data.test_range", err));
+    LS_TRY(share_batch(out, all, err));
+out:
+    return st;
+}
+
+/* -- loading ----------------------------------------------------------------------------------------------
+ */
+
+static ls_status add_overrides(lsi_entries *all, const char *const *overrides, int n, ls_err *err)
+{
+    lsi_document *doc = ls_arena_alloc(all->arena, sizeof *doc);
+    ls_status st = LS_OK;
+
+    if (doc == NULL) return ls_fail(err, LS_NOMEM, "experiment: no memory");
+    LS_TRY(lsi_entries_create(&doc->entries, all->arena, err));
+    for (int i = 0; i < n; i++) {
+        const char *eq = strchr(overrides[i], '=');
+        char *key;
+        if (eq == NULL || eq == overrides[i])
+            return ls_fail(err, LS_INVALID, "\"%.200s\": settings are written key=value", overrides[i]);
+        key = ls_arena_printf(all->arena, "%.*s", (int)(eq - overrides[i]), overrides[i]);
+        if (key == NULL) return ls_fail(err, LS_NOMEM, "experiment: no memory");
+        LS_TRY(lsi_yaml_parse(doc, eq + 1, strlen(eq + 1), overrides[i], key, err));
+        LS_TRY(lsi_merge(all, &doc->entries, LSI_OVERRIDE_LAYER + i, err));
+    }
+out:
+    return st;
+}
+
+/* No file of that name: it must be a trial's. */
+static ls_status add_trial(lsi_entries *all, const char *name, ls_err *err)
+{
+    const ls_trial *trial;
+    ls_status st = lsi_find_trial(&trial, name, NULL);
+
+    if (st != LS_OK) return lsi_fail_name(name, err);
+    all->items[all->n++] = (lsi_entry){.key = "model.trial",
+                                       .written = "model.trial",
+                                       .value = trial->name,
+                                       .at = {name, 0, 0},
+                                       .value_at = {name, 0, 0}};
+    return LS_OK;
+}
+
+ls_status ls_experiment_load(ls_experiment *out, const char *name, const char *const *overrides, int n,
+                             ls_err *err)
+{
+    ls_status st = LS_OK;
+    ls_arena *arena = NULL;
+    const char *path;
+    lsi_entries all;
+
+    *out = (ls_experiment){0};
+    LS_TRY(ls_arena_create(&arena, LS_MEM_CLI, err));
+    LS_TRY(lsi_entries_create(&all, arena, err));
+    LS_TRY(lsi_find_file(&path, name, arena, err));
+    if (path != NULL)
+        LS_TRY(lsi_read_file(&all, path, err));
+    else
+        LS_TRY(add_trial(&all, name, err));
+    LS_TRY(add_overrides(&all, overrides, n, err));
+    LS_TRY(lsi_configure(out, &all, path != NULL ? path : name, err));
+out:
+    ls_arena_destroy(arena);
+    return st;
+}
+
+void ls_experiment_release(ls_experiment *x)
+{
+    ls_config_destroy(x->cfg);
+    *x = (ls_experiment){0};
+}
+
+bool ls_experiment_range(const ls_experiment *x, const char *key, int64_t *first, int64_t *end)
+{
+    return parse_range(ls_config_text(x->cfg, key), first, end);
+}
+
+/* -- writing ----------------------------------------------------------------------------------------------
+ */
+
+static void write_text(const char *text, FILE *file)
+{
+    fputc('"', file);
+    for (; *text != '\0'; text++) {
+        if (*text == '"' || *text == '\\') fputc('\\', file);
+        if (strncmp(text, "${", 2) == 0) fputc('$', file);
+        fputc(*text, file);
+    }
+    fputs("\"\n", file);
+}
+
+static void write_setting(const ls_setting *s, const char *key, FILE *file)
+{
+    char buf[LS_SETTING_SHOW_MAX];
+
+    fprintf(file, "%s: ", key);
+    if (s->kind == LS_SETTING_TEXT)
+        write_text(s->text, file);
+    else
+        fprintf(file, "%s\n", ls_setting_show(s, buf));
+}
+
+/* All settings of the group that setting `at` is the first of. */
+static void write_group(ls_config *cfg, int at, size_t group, FILE *file)
+{
+    const char *first = ls_config_at(cfg, at).key;
+    const char *left_out = ls_config_int(cfg, "batch.global") > 0 ? "batch.per_rank" : "batch.global";
+
+    for (int i = 0; i < at; i++)
+        if (strncmp(ls_config_at(cfg, i).key, first, group + 1) == 0) return; /* written already */
+    fprintf(file, "%.*s:\n", (int)group, first);
+    for (int i = at; i < ls_config_count(cfg); i++) {
+        ls_setting s = ls_config_at(cfg, i);
+        if (strncmp(s.key, first, group + 1) != 0 || strcmp(s.key, left_out) == 0) continue;
+        fputs("  ", file);
+        write_setting(&s, s.key + group + 1, file);
+    }
+}
+
+void ls_experiment_write(const ls_experiment *x, FILE *file)
+{
+    for (int i = 0; i < ls_config_count(x->cfg); i++) {
+        ls_setting s = ls_config_at(x->cfg, i);
+        size_t group = strcspn(s.key, ".");
+        if (s.key[group] == '.')
+            write_group(x->cfg, i, group, file);
+        else
+            write_setting(&s, s.key, file);
+    }
+}

@@ -1,0 +1,36 @@
+/* experiment.h: from a file, its bases, overrides and references to a trial with all settings.
+ *
+ * Files are YAML: groups of keys (optimizer: {lr: 0.1} is optimizer.lr), `defaults: [base.yaml]` for files
+ * that are read first, ${a.b}, ${env:VAR} and ${env:VAR:-otherwise} for values from elsewhere ($${ is a
+ * plain ${), null for the default.  docs/experiments.md describes them for users. */
+#ifndef LS_CONFIG_EXPERIMENT_H
+#define LS_CONFIG_EXPERIMENT_H
+
+#include <stdio.h>
+
+#include "lockstep/trial.h"
+
+typedef struct ls_experiment {
+    const ls_trial *trial;
+    ls_config *cfg; /* ls_train_settings, then those of lockstep/trial.h, then the trial's */
+} ls_experiment;
+
+/* `name`: a path to a file (it has a '/' or ends in .yaml or .yml); or a file NAME.yaml in
+ * $LOCKSTEP_EXPERIMENTS, the installed or the source tree's experiments/; or a trial, with its defaults.
+ * `overrides`: n times "key=value", where value is YAML.  Whatever is wrong with either is LS_INVALID and
+ * says where: `a.yaml:3:8: unknown key "optimizer.lrr"; did you mean "optimizer.lr"?`.
+ *
+ * Exactly one of batch.per_rank and batch.global counts: the one set last.  Afterwards both are consistent:
+ * with a global batch, batch.per_rank is its share for `ranks` and parallel.accumulate; without, batch.global
+ * is 0.  Release in any case. */
+ls_status ls_experiment_load(ls_experiment *out, const char *name, const char *const *overrides, int n,
+                             ls_err *err) LS_MUST_CHECK;
+void ls_experiment_release(ls_experiment *x); /* frees and zeroes */
+
+/* Writes all values as a file that loads to the same ones.  Errors are left in `file` (ferror). */
+void ls_experiment_write(const ls_experiment *x, FILE *file);
+
+/* data.train_range or data.test_range: false when it is not set (all samples). */
+bool ls_experiment_range(const ls_experiment *x, const char *key, int64_t *first, int64_t *end);
+
+#endif

@@ -1,0 +1,64 @@
+/* settings.c: the trainer's settings: key, kind, default, range, help. */
+#include "config/settings.h"
+
+#define MANY 1e15 /* integers stay exact in a double */
+
+/* clang-format off */
+#define INT(key, value, lo, hi, help)   {key, LS_SETTING_INT, value, lo, hi, NULL, help, NULL}
+#define REAL(key, value, lo, hi, help)  {key, LS_SETTING_REAL, value, lo, hi, NULL, help, NULL}
+#define BOOL(key, value, help)          {key, LS_SETTING_BOOL, value, 0, 1, NULL, help, NULL}
+#define CHOICE(key, choices, help)      {key, LS_SETTING_CHOICE, 0, 0, 0, choices, help, NULL} /* first: default */
+#define TEXT(key, value, help)          {key, LS_SETTING_TEXT, 0, 0, 0, NULL, help, value}
+#define PERIOD(key, value, help)        {key, LS_SETTING_PERIOD, 0, 0, 0, NULL, help, value}
+
+const ls_setting ls_train_settings[] = {
+    TEXT("name", "", "of the run and its folder; unless set, the model's"),
+    TEXT("model.trial", "", "the model; `lockstep info` lists them"),
+    INT("ranks", 1, 1, 1e6, "processes that train together, one per device"),
+    INT("max_restarts", 0, 0, 1e6, "how often a run that lost a rank starts again from its last checkpoint"),
+
+    CHOICE("data.kind", "synthetic idx cifar npy hdf5 images", "what the samples are read from; synthetic: made up"),
+    TEXT("data.path", "", "folder that the names of files below are relative to"),
+    TEXT("data.train_images", "", "file of training samples; unless set, the usual name for the kind"),
+    TEXT("data.train_labels", "", "file of training labels"),
+    TEXT("data.test_images", "", "file of validation samples"),
+    TEXT("data.test_labels", "", "file of validation labels"),
+    TEXT("data.train_range", "", "training samples first:end (end not included); unless set, all"),
+    TEXT("data.test_range", "", "validation samples first:end (end not included); unless set, all"),
+    INT("data.workers", 1, 0, 1024, "threads that read and decode; 0: the training thread does"),
+    INT("data.prefetch", 4, 1, 1024, "batches made ready ahead of the step"),
+    CHOICE("data.on_error", "stop skip", "what a damaged sample does"),
+    INT("data.max_skipped", 0, 0, MANY, "with skip: damaged samples after which the run stops; 0: no limit"),
+    CHOICE("data.normalise", "none mnist unit", "of pixels; none: 0 to 1, mnist: less 0.1307, then divided by 0.3081, "
+           "unit: -1 to 1"),
+
+    REAL("train.epochs", 1, 0, 1e9, "passes over the training samples; may be a part of one"),
+    INT("train.steps", 0, 0, MANY, "steps; 0: as train.epochs says"),
+    PERIOD("train.validate_every", "1ep", "how often all validation samples are evaluated"),
+    PERIOD("train.checkpoint_every", "1ep", "how often a checkpoint is written"),
+    PERIOD("train.report_every", "50st", "how often metrics are reported"),
+    INT("train.early_stop", 0, 0, 1e9, "stop after so many validations without a better metric; 0: never"),
+    TEXT("train.best_metric", "val/acc", "metric that says which checkpoint is best"),
+    CHOICE("train.best_mode", "max min", "whether the best is the largest or the smallest"),
+    INT("train.keep", 2, 1, 1e6, "newest checkpoints that are kept"),
+    INT("train.keep_best", 1, 0, 1e6, "best checkpoints that are kept beside them"),
+
+    CHOICE("lr.scale", "none linear sqrt", "how the learning rate grows with the global batch over reference_batch"),
+    INT("lr.reference_batch", 64, 1, 1e9, "global batch that optimizer.lr is meant for"),
+    PERIOD("lr.warmup", "none", "time until the learning rate is reached"),
+    CHOICE("lr.warmup_kind", "linear constant", "linear: rises from warmup_factor to 1; constant: stays at it"),
+    REAL("lr.warmup_factor", 0.1, 0, 1, "of the learning rate, at the start of the warm-up"),
+    CHOICE("lr.schedule", "constant step cosine linear plateau", "course of the learning rate after the warm-up"),
+    PERIOD("lr.step_every", "none", "step: time between two steps down"),
+    REAL("lr.step_factor", 0.1, 0, 1, "step, plateau: factor of one step down"),
+    REAL("lr.final", 0, 0, 1e6, "cosine, linear: learning rate at the end; plateau: smallest one"),
+    INT("lr.patience", 10, 0, 1e9, "plateau: validations without a better metric before a step down"),
+
+    INT("batch.global", 0, 0, 1e9, "samples of all ranks in one update, instead of batch.per_rank; 0: not set"),
+    INT("parallel.accumulate", 1, 1, 1e6, "steps whose gradients are added up before one update"),
+    CHOICE("parallel.strategy", "ddp", "how ranks share the work; ddp: each has all weights"),
+    CHOICE("precision", "fp32", "of weights and arithmetic"),
+    BOOL("reproducible", 0, "use only kernels whose result does not depend on timing"),
+    {NULL, 0, 0, 0, 0, NULL, NULL, NULL},
+};
+/* clang-format on */

@@ -1,0 +1,232 @@
+/* Bad experiments: every message, and that hostile files cost nothing. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "check.h"
+#include "config_test.h"
+
+#define M "model: {trial: mnist}\n"
+
+static void unknown_keys_name_the_nearest(void)
+{
+    config_test_refuses(M "optimizer:\n  name: sgd\n  lrr: 0.1\n", NULL,
+                        "4:3: unknown key \"optimizer.lrr\"; did you mean \"optimizer.lr\"?");
+    config_test_refuses(M "optimiser: {lr: 0.1}\n", NULL,
+                        "2:13: unknown key \"optimiser.lr\"; did you mean \"optimizer.lr\"?");
+    config_test_refuses(
+        M "resources: {slots: 1}\n", NULL,
+        "2:13: unknown key \"resources.slots\"; `lockstep plan EXPERIMENT --settings` lists them");
+    config_test_refuses(M "searcher: {max_length: {batch: 1}}\n", NULL,
+                        "2:25: unknown key \"searcher.max_length.batch\"; did you mean "
+                        "\"searcher.max_length.batches\"?");
+    config_test_refuses(M, "optimizer.lrr=1",
+                        "optimizer.lrr=1: unknown key \"optimizer.lrr\"; did you mean \"optimizer.lr\"?");
+    config_test_refuses("model: {trial: mnits}\n", NULL, "1:16: no model \"mnits\"; did you mean \"mnist\"?");
+    config_test_refuses("name: x\n", NULL, " no model.trial; `lockstep info` lists the models");
+    config_test_refuses("", NULL, " no model.trial; `lockstep info` lists the models");
+}
+
+static void values_must_fit_their_kind(void)
+{
+    config_test_refuses(M "optimizer: {lr: fast}\n", NULL, "2:17: optimizer.lr: \"fast\" is no number");
+    config_test_refuses(M "batch: {per_rank: 1.5}\n", NULL,
+                        "2:19: batch.per_rank: \"1.5\" is no whole number");
+    config_test_refuses(M "batch: {per_rank: 0}\n", NULL, "2:19: batch.per_rank: 0 is outside 1 to 1e+06");
+    config_test_refuses(M "reproducible: yes\n", NULL,
+                        "2:15: reproducible: \"yes\" is neither true nor false");
+    config_test_refuses(M "lr: {scale: cubic}\n", NULL,
+                        "2:13: lr.scale: \"cubic\" is none of: none linear sqrt");
+    config_test_refuses(
+        M "train: {validate_every: 5}\n", NULL,
+        "2:25: train.validate_every: \"5\" is no period; write 1ep, 500st, 10000sa, 10min (epochs, "
+        "steps, samples, minutes) or none");
+    config_test_refuses(M "train: {validate_every: 0ep}\n", NULL,
+                        "2:25: train.validate_every: 0ep is no positive length");
+    config_test_refuses(M "train: {validate_every: 1.5st}\n", NULL,
+                        "2:25: train.validate_every: 1.5st is no whole number");
+    config_test_refuses(M "data: {train_range: '5:5'}\n", NULL,
+                        "2:21: data.train_range: \"5:5\" is no range; write first:end, such as 0:50000");
+    config_test_refuses(M "name: ../up\n", NULL, "2:7: name: \"../up\" cannot be the name of a folder");
+    config_test_refuses(M "min_validation_period: {batches: few}\n", NULL,
+                        "2:34: min_validation_period.batches: \"few\" is no number");
+    config_test_refuses(M "searcher: {name: asha}\n", NULL,
+                        "2:18: searcher.name: \"asha\": one experiment is one run; only \"single\" is known");
+    config_test_refuses(M, "seed=many", "seed=many: seed: \"many\" is no number");
+    config_test_refuses(M, "seed", "\"seed\": settings are written key=value");
+}
+
+static void shape_must_fit(void)
+{
+    config_test_refuses(M "optimizer: sgd\n", NULL,
+                        "2:1: \"optimizer\" is a group of settings, such as \"optimizer.name\"");
+    config_test_refuses(M "seed: {a: 1}\n", NULL, "2:8: \"seed\" takes one value, not a group");
+    config_test_refuses(M "seed: {}\n", NULL, "2:1: \"seed\" takes one value, not a group");
+    config_test_refuses(M "seed: [1]\n", NULL, "2:7: \"seed\": a list where one value is expected");
+    config_test_refuses("- a\n", NULL, "1:1: an experiment is a list of \"key: value\"");
+    config_test_refuses(M "[a]: 1\n", NULL, "2:1: a key must be a name");
+    config_test_refuses(M "---\n" M, NULL, "2:1: a second document; one is read");
+    config_test_refuses(M "defaults: {a: b}\n", NULL, "2:11: \"defaults\" is a list of names of files");
+    config_test_refuses(M "seed: 1\noptimizer: {lr: 1}\nseed: 2\n", NULL,
+                        "4:1: key \"seed\" is there twice, first in line 2");
+    config_test_refuses(M "train.steps: 1\nsearcher: {max_length: {batches: 2}}\n", NULL,
+                        "3:25: key \"searcher.max_length.batches\" is there twice, first in line 2");
+}
+
+static void batch_is_said_once(void)
+{
+    config_test_refuses(M "batch: {per_rank: 8, global: 64}\n", NULL,
+                        "2:22: \"batch.global\" and \"batch.per_rank\" exclude each other; set one");
+    config_test_refuses(M "batch: {global: 100}\nranks: 3\n", NULL,
+                        "2:17: batch.global: 100 samples cannot be shared evenly by ranks 3 x accumulate 1");
+}
+
+static void yaml_must_be_plain(void)
+{
+    config_test_refuses(M "name: &a x\ndata: {path: *a}\n", NULL,
+                        "3:14: \"*a\": aliases are not read; refer to a key with ${a.b}");
+    config_test_refuses(
+        M "seed: !!int 1\n", NULL,
+        "2:7: \"tag:yaml.org,2002:int\": tags are not read; the key says what kind of value it has");
+    config_test_refuses(M "name: \"a\\n\"\n", NULL, "2:7: a value with a control character or line end");
+    config_test_refuses(M "name: \"a\\0b\"\n", NULL, "2:7: a value with a control character or line end");
+    config_test_refuses(M "name: \"a\n", NULL,
+                        "3:1: not YAML: found unexpected end of stream while scanning a quoted scalar");
+    config_test_refuses(M "a: b: c\n", NULL, "2:5: not YAML: mapping values are not allowed in this context");
+    config_test_refuses(M "name: \xff\n", NULL, " byte 28: invalid leading UTF-8 octet");
+}
+
+static void references_must_lead_somewhere(void)
+{
+    unsetenv("LS_TEST_UNSET");
+    config_test_refuses(M "data: {path: '${env:LS_TEST_UNSET}/x'}\n", NULL,
+                        "2:14: data.path: the environment variable LS_TEST_UNSET is not set");
+    config_test_refuses(M "name: ${nam}\n", NULL, "2:7: name: refers to \"nam\", which is not set");
+    config_test_refuses(M "name: ${data.path}\ndata: {path: '${name}'}\n", NULL,
+                        "2:7: name refers to itself");
+    config_test_refuses(M "name: ${seed\n", NULL, "2:7: name: \"${\" without \"}\"");
+    setenv("LS_TEST_ODD", "a\033[1m", 1);
+    config_test_refuses(M "name: ${env:LS_TEST_ODD}\n", NULL,
+                        "2:7: name: the environment variable LS_TEST_ODD does not hold plain UTF-8 text");
+}
+
+static void bases_must_exist_and_end(void)
+{
+    ls_experiment x;
+    ls_err err = {0};
+
+    config_test_file("x.yaml", M);
+    CHECK_STATUS(config_test_load(&x, "defaults: [none.yaml]\n", NULL, &err), LS_INVALID, &err);
+    CHECK_CONTAINS(err.text, "/x.yaml:1:12: defaults: /tmp/lockstep-config-");
+    CHECK_CONTAINS(err.text, "/none.yaml: No such file or directory");
+    err = (ls_err){0};
+    config_test_file("y.yaml", "defaults: [x.yaml]\n");
+    CHECK_STATUS(config_test_load(&x, "defaults: [y.yaml]\n", NULL, &err), LS_INVALID, &err);
+    CHECK_CONTAINS(err.text, "/y.yaml:1:12: defaults: ");
+    CHECK_CONTAINS(err.text, "/x.yaml: the file is based on itself");
+    err = (ls_err){0};
+    /* Every file reads the next one eight times: more than all the files there may be. */
+    for (int i = 0; i < 8; i++) {
+        char name[16], text[128];
+        snprintf(name, sizeof name, "f%d.yaml", i);
+        snprintf(text, sizeof text, "defaults: [f%d.yaml, f%d.yaml, f%d.yaml, f%d.yaml]\n", i + 1, i + 1,
+                 i + 1, i + 1);
+        config_test_file(name, i < 7 ? text : M);
+    }
+    CHECK_STATUS(config_test_load(&x, "defaults: [f0.yaml]\n", NULL, &err), LS_INVALID, &err);
+    CHECK_CONTAINS(err.text, "too many files based on files");
+}
+
+static void names_must_exist(void)
+{
+    static const struct {
+        const char *name, *message;
+    } cases[] = {
+        {"fashon", "no experiment or model \"fashon\"; did you mean \"fashion\"?"},
+        {"resnet17", "no experiment or model \"resnet17\"; did you mean \"resnet18\"?"},
+        {"zzzzzzzzzzzz", "no experiment or model \"zzzzzzzzzzzz\"; `lockstep info` lists them"},
+        {"", "no experiment or model \"\"; `lockstep info` lists them"},
+        {"none.yaml", "none.yaml: no such file, here or among the experiments"},
+        {"./none", "./none: No such file or directory"},
+        {"/dev/zero", "/dev/zero: not a file"},
+        {"/tmp/", "/tmp/: not a file"},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        ls_experiment x;
+        ls_err err = {0};
+        CHECK_STATUS(ls_experiment_load(&x, cases[i].name, NULL, 0, &err), LS_INVALID, &err);
+        CHECK_EQ_STR(err.text, cases[i].message);
+    }
+}
+
+/* `times` times `unit`, behind a first line that is fine. */
+static char *repeated(const char *unit, size_t times)
+{
+    size_t n = strlen(unit);
+    char *text = malloc(sizeof M + n * times);
+
+    REQUIRE(text != NULL);
+    memcpy(text, M, sizeof M);
+    for (size_t i = 0; i < times; i++) memcpy(text + sizeof M - 1 + i * n, unit, n);
+    text[sizeof M - 1 + n * times] = '\0';
+    return text;
+}
+
+static void hostile_files_cost_little(void)
+{
+    static const struct {
+        const char *unit;
+        size_t times;
+        const char *message;
+    } cases[] = {
+        {"x", 10 << 20, " larger than 1 MiB; no experiment is"},
+        {"x", 1 << 19, "not YAML: could not find expected ':' while scanning a simple key"},
+        {"a: {", 5000, "nested more than 32 deep"},
+        {"name: ${", 100000, ""},
+        {"name: ${a}", 100000, ""},
+        {"{", 100000, ""},
+        {"[", 100000, ""},
+        {"? ", 100000, ""},
+        {"- ", 100000, ""},
+        {"a: [", 100000, "2:4: \"a\": a list where one value is expected"},
+        {"&a ", 100000, ""},
+        {"k: 1\n", 100000, "1001:1: more than 1000 keys"},
+        {"\"", 100000, ""},
+        {"#", 1000000, ""},
+        {"a: '\n", 100000, ""},
+    };
+    size_t before = ls_mem_stats_now().live_bytes[LS_MEM_CLI];
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char *text = repeated(cases[i].unit, cases[i].times);
+        ls_experiment x;
+        ls_err err = {0};
+        if (cases[i].unit[0] == '#')
+            CHECK_OK(config_test_load(&x, text, NULL, &err), &err);
+        else
+            CHECK_STATUS(config_test_load(&x, text, NULL, &err), LS_INVALID, &err);
+        CHECK_CONTAINS(err.text, cases[i].message);
+        ls_experiment_release(&x);
+        CHECK_EQ_INT(ls_mem_stats_now().live_bytes[LS_MEM_CLI], before);
+        free(text);
+    }
+    CHECK(ls_mem_stats_now().peak_bytes < (size_t)16 << 20);
+}
+
+int main(void)
+{
+    config_test_begin();
+    CHECK_RUN(unknown_keys_name_the_nearest);
+    CHECK_RUN(values_must_fit_their_kind);
+    CHECK_RUN(shape_must_fit);
+    CHECK_RUN(batch_is_said_once);
+    CHECK_RUN(yaml_must_be_plain);
+    CHECK_RUN(references_must_lead_somewhere);
+    CHECK_RUN(bases_must_exist_and_end);
+    CHECK_RUN(names_must_exist);
+    CHECK_RUN(hostile_files_cost_little);
+    config_test_end();
+    return CHECK_DONE();
+}
