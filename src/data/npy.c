@@ -112,7 +112,7 @@ static ls_status parse_header(array *a, bool labels, ls_err *err)
 {
     ls_status st = LS_OK;
     char text[4096];
-    size_t start, length;
+    size_t start = 0, length = 0;
 
     LS_TRY(find_header(a, &start, &length, err));
     a->offset = start + length;

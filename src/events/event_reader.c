@@ -108,7 +108,7 @@ static ls_status bad(ls_event_reader *r, ls_err *err, const char *what)
  * when the message is damaged, which *damaged says. */
 static bool find_field(lsi_span s, int number, int type, lsi_field *out, bool *damaged)
 {
-    lsi_field f;
+    lsi_field f = {0};
     lsi_wire_result result;
     bool found = false;
     while ((result = lsi_wire_next(&s, &f)) == LSI_WIRE_FIELD) {
@@ -123,13 +123,13 @@ static bool find_field(lsi_span s, int number, int type, lsi_field *out, bool *d
 
 static int64_t find_int(lsi_span s, int number, bool *damaged)
 {
-    lsi_field f;
+    lsi_field f = {0};
     return find_field(s, number, LSI_WIRE_VARINT, &f, damaged) ? (int64_t)f.bits : 0;
 }
 
 static bool find_bytes(lsi_span s, int number, lsi_span *out, bool *damaged)
 {
-    lsi_field f;
+    lsi_field f = {0};
     if (!find_field(s, number, LSI_WIRE_BYTES, &f, damaged)) return false;
     *out = f.bytes;
     return true;
@@ -185,7 +185,7 @@ static void read_image(ls_event *e, lsi_span image, bool *damaged)
 static bool read_value(ls_event_reader *r, lsi_span value, ls_event *e)
 {
     bool damaged = false;
-    lsi_field f;
+    lsi_field f = {0};
     lsi_span tag, part, content = {0};
 
     r->tag[0] = r->plugin[0] = '\0';
@@ -239,7 +239,7 @@ static ls_status next_record(ls_event_reader *r, lsi_span *out, bool *more, ls_e
 static bool read_event(ls_event_reader *r, lsi_span event)
 {
     bool damaged = false;
-    lsi_field f;
+    lsi_field f = {0};
     lsi_span part;
 
     r->current = (ls_event){.kind = LS_EVENT_OTHER};
@@ -263,7 +263,7 @@ static bool read_event(ls_event_reader *r, lsi_span event)
 /* Takes the next Value off the current Summary; LSI_WIRE_DONE when there is none left. */
 static lsi_wire_result next_value(ls_event_reader *r, lsi_span *out)
 {
-    lsi_field f;
+    lsi_field f = {0};
     lsi_wire_result result;
     while ((result = lsi_wire_next(&r->values, &f)) == LSI_WIRE_FIELD) {
         if (f.number == LSI_SUMMARY_VALUE && f.type == LSI_WIRE_BYTES) {
@@ -278,7 +278,7 @@ static lsi_wire_result next_value(ls_event_reader *r, lsi_span *out)
 static ls_status advance(ls_event_reader *r, ls_event *out, bool *more, ls_err *err)
 {
     for (;;) {
-        lsi_span span;
+        lsi_span span = {0};
         lsi_wire_result result = next_value(r, &span);
         *out = r->current;
         if (result == LSI_WIRE_FIELD) {
