@@ -52,6 +52,9 @@ typedef struct ls_ckpt_tensor {
     ls_var_role role;
 } ls_ckpt_tensor;
 
+/* "parameter", "buffer" or "optimizer". */
+const char *ls_ckpt_role_name(ls_var_role role);
+
 /* Opens and checks everything but the tensors' bytes: manifest, header, sizes.  LS_DATA when something is
  * missing, damaged or contradictory.  The caller owns *out.  A link such as `last` may be given. */
 ls_status ls_ckpt_open(ls_ckpt **out, const char *dir, ls_err *err) LS_MUST_CHECK;
@@ -93,9 +96,9 @@ uint64_t ls_weights_xxh3(const ls_state *vars);
 
 /* Writes the parameters and buffers of a checkpoint to one file that other programs read. */
 ls_status ls_ckpt_export(const char *dir, const char *file, ls_err *err) LS_MUST_CHECK;
-/* Makes a checkpoint directory, with an empty state, of such a file.  Tensors of types that Lockstep does not
- * have (int64 counters, for instance) are left out with a warning; *left_out (may be NULL) receives how many.
- */
+/* Makes a checkpoint directory, with an empty state, of such a file; LS_INVALID when `dir` is there already.
+ * Tensors of types that Lockstep does not have (int64 counters, for instance) are left out with a warning;
+ * *left_out (may be NULL) receives how many. */
 ls_status ls_ckpt_import(const char *file, const char *dir, int *left_out, ls_err *err) LS_MUST_CHECK;
 
 /* -- writing beside a run ---------------------------------------------------------------------------------

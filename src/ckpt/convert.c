@@ -129,6 +129,7 @@ ls_status ls_ckpt_import(const char *file, const char *dir, int *left_out, ls_er
     int fd = -1, dropped;
     ls_status st = LS_OK;
 
+    if (access(dir, F_OK) == 0) return ls_fail(err, LS_INVALID, "%s: is there already", dir);
     LS_TRY(lsi_io_open(file, &fd, &bytes, err));
     LS_TRY(read_header(fd, file, bytes, &t, &data_at, err));
     dropped = drop_foreign(&t, file);

@@ -16,6 +16,11 @@ static const char *const role_names[] = {
 
 #define N_ROLES (int)(sizeof role_names / sizeof role_names[0])
 
+const char *ls_ckpt_role_name(ls_var_role role)
+{
+    return role_names[role];
+}
+
 static void tail(char buf[TAIL_BYTES + 1], const char *text, size_t length)
 {
     snprintf(buf, TAIL_BYTES + 1, ",\n \"xxh3\": \"%016llx\"\n}\n",

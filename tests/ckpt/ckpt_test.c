@@ -2,9 +2,11 @@
 #include "ckpt_test.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "graph/graph.h"
@@ -108,4 +110,32 @@ int ckpt_test_entries(const char *path)
     while (readdir(d) != NULL) n++;
     closedir(d);
     return n;
+}
+
+bool ckpt_test_there(const char *folder, const char *name)
+{
+    char path[512];
+    struct stat s;
+
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return lstat(path, &s) == 0;
+}
+
+bool ckpt_test_link_is(const char *folder, const char *name, const char *want)
+{
+    char path[512], got[256] = "";
+
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    if (readlink(path, got, sizeof got - 1) < 0) snprintf(got, sizeof got, "(%s)", strerror(errno));
+    return CHECK_EQ_STR(got, want);
+}
+
+bool ckpt_test_whole(const char *folder, const char *name)
+{
+    char path[512];
+    ls_err err = {0};
+    int bad;
+
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return CHECK_OK(ls_ckpt_verify(path, &bad, NULL, NULL, &err), &err);
 }

@@ -24,4 +24,12 @@ void ckpt_test_put(const char *path, const void *data, size_t bytes);
 /* Files and folders in `folder` beside "." and "..". */
 int ckpt_test_entries(const char *folder);
 
+/* More than a checkpoint of ckpt_test_vars needs, for writers. */
+#define CKPT_TEST_SIZE ((size_t)64 << 10)
+
+bool ckpt_test_there(const char *folder, const char *name);
+/* Checks: the link leads to `want`; the checkpoint is whole. */
+bool ckpt_test_link_is(const char *folder, const char *name, const char *want);
+bool ckpt_test_whole(const char *folder, const char *name);
+
 #endif
