@@ -16,6 +16,8 @@ const cli_command cli_commands[] = {
      "Trains, with checkpoints, TensorBoard files and a summary in a run directory.", cli_train},
     {"eval", CLI_EVAL, "RUN|CHECKPOINT [key=value ...] [options]",
      "The test pass alone, with the weights of a run or of one of its checkpoints.", cli_eval},
+    {"data", CLI_DATA, "info|verify|make key=value ... [options]",
+     "Describes a data set, reads all of it to find damage, or writes a small synthetic one.", cli_data},
     {"ckpt", CLI_CKPT, "show|verify|export|import PATH [TO] [options]",
      "Lists a checkpoint, looks for damage, writes it as plain safetensors or reads such a file.", cli_ckpt},
     {"info", CLI_INFO, "[options]", "Version, processor, backends, libraries, models.", cli_info},
