@@ -13,10 +13,10 @@ enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_DAMAGED = 3 };
 #define CLI_MAX_THREADS 1024
 
 /* Which commands an option belongs to. */
-enum { CLI_PLAN = 1, CLI_BENCH = 2, CLI_INFO = 4, CLI_CKPT = 64 };
+enum { CLI_PLAN = 1, CLI_BENCH = 2, CLI_INFO = 4, CLI_DATA = 8, CLI_CKPT = 64 };
 
 typedef struct cli_args {
-    const char *model;     /* experiment: a file, its name or a model's; of `ckpt`: what to do */
+    const char *model;     /* experiment: a file, its name or a model's; of `ckpt`, `data`: what to do */
     const char **settings; /* key=value, as given; of `ckpt`: the words after the first */
     int n_settings;
     const char *device;
@@ -39,6 +39,8 @@ extern const cli_command cli_commands[];
 int cli_plan(const cli_args *args);
 int cli_bench(const cli_args *args);
 int cli_info(const cli_args *args);
+int cli_data(const cli_args *args);
+void cli_data_help(void); /* the settings of `data` */
 int cli_ckpt(const cli_args *args);
 ls_status cli_ckpt_check(const cli_args *args, ls_err *err) LS_MUST_CHECK; /* its words */
 void cli_ckpt_help(void);

@@ -12,6 +12,8 @@ const cli_command cli_commands[] = {
      "Shows the compiled training step, its arithmetic and its memory, without running it.", cli_plan},
     {"bench", CLI_BENCH, "EXPERIMENT [key=value ...] [options]",
      "Measures a training step on made-up data: step time, samples/s, FLOP/s, memory.", cli_bench},
+    {"data", CLI_DATA, "info|verify|make key=value ... [options]",
+     "Describes a data set, reads all of it to find damage, or writes a small synthetic one.", cli_data},
     {"ckpt", CLI_CKPT, "show|verify|export|import PATH [TO] [options]",
      "Lists a checkpoint, looks for damage, writes it as plain safetensors or reads such a file.", cli_ckpt},
     {"info", CLI_INFO, "[options]", "Version, processor, backends, libraries, models.", cli_info},

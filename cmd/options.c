@@ -36,9 +36,10 @@ static const option options[] = {
      "time kernels and show the ones that training would use"},
     {"--settings", NULL, FLAG, FIELD(list_settings), CLI_PLAN | CLI_BENCH, NULL,
      "list all settings with their values and stop"},
-    {"--json", NULL, FLAG, FIELD(json), CLI_PLAN | CLI_BENCH | CLI_INFO | CLI_CKPT, NULL,
+    {"--json", NULL, FLAG, FIELD(json), CLI_PLAN | CLI_BENCH | CLI_INFO | CLI_DATA | CLI_CKPT, NULL,
      "one JSON object per line, the result last"},
-    {"--help", "-h", FLAG, FIELD(help), CLI_PLAN | CLI_BENCH | CLI_INFO | CLI_CKPT, NULL, "this text"},
+    {"--help", "-h", FLAG, FIELD(help), CLI_PLAN | CLI_BENCH | CLI_INFO | CLI_DATA | CLI_CKPT, NULL,
+     "this text"},
 };
 
 #define N_OPTIONS (sizeof options / sizeof options[0])
@@ -113,6 +114,8 @@ static ls_status parse_option(const cli_command *c, int argc, char **argv, int *
 static ls_status check_complete(const cli_command *c, const cli_args *args, ls_err *err)
 {
     if (args->help) return LS_OK;
+    if (c->bit == CLI_DATA && args->model == NULL)
+        return ls_fail(err, LS_INVALID, "info, verify or make?  `lockstep data --help` says more");
     if (c->bit == CLI_CKPT) return cli_ckpt_check(args, err);
     if (c->bit != CLI_INFO && args->model == NULL)
         return ls_fail(err, LS_INVALID, "which model?  `lockstep info` lists them; a file is fine, too");
@@ -177,8 +180,9 @@ void cli_help(const cli_command *c)
     printf("Usage: lockstep %s %s\n\n%s\n\nOptions:\n", c->name, c->usage, c->about);
     for (size_t i = 0; i < N_OPTIONS; i++)
         if (options[i].commands & c->bit) print_option(&options[i]);
+    if (c->bit == CLI_DATA) cli_data_help();
     if (c->bit == CLI_CKPT) cli_ckpt_help();
-    if (c->bit & (CLI_INFO | CLI_CKPT)) return;
+    if (c->bit & (CLI_INFO | CLI_DATA | CLI_CKPT)) return;
     printf("\nEXPERIMENT is a YAML file, the name of one in experiments/, or a model.\n"
            "Settings such as batch.per_rank=32, seed=7 or optimizer.lr=0.1 change what it says.\n");
     print_models();

@@ -22,19 +22,24 @@ typedef struct ls_dataset ls_dataset;
 
 /* Which set to open.  Start with {0}; strings may be NULL and need not live longer than ls_dataset_open.
  *
- * kind "idx"        MNIST's format, plain or gzip.  `path` is a folder; `images` is "train" (also when NULL:
- *                   train-images-idx3-ubyte[.gz]), "test" (t10k-...) or a file name, in `path` unless it is
- *                   absolute; `labels` names the file of labels, else its name follows from that of the
- *                   images.  Fields: image f32 (1, H, W), label i32 ().
- * kind "cifar"      CIFAR-10's binary batches.  `images` is "train" (data_batch_1.bin to _5.bin, as many as
- *                   there are), "test" (test_batch.bin) or a file name.  Fields: image f32 (3, 32, 32),
- * label. kind "npy"        NumPy arrays, memory mapped: `images` (or `path` itself) of u1, f4 or f8, the
- * first dimension counts samples; (N, H, W) becomes images of one channel.  `labels` names an optional array
- * of u1, i4 or i8.  Fields: image f32, and label i32 when there are labels. kind "synthetic"  made up from
- * `seed`: `count` samples with the given `fields` (by default those of MNIST). A label is one of `classes`
- * (0: 10); an image is the pattern of its class under noise, so that it can be learnt; other fields are
- * noise, floats in [-1, 1) and integers in [0, classes).  Two ranges of one seed share their patterns:
- * training set and test set. */
+ * Kind "idx": MNIST's format, plain or gzip.  `path` is a folder; `images` is "train" (also when NULL:
+ * train-images-idx3-ubyte[.gz]), "test" (t10k-...) or a file name, in `path` unless it is absolute; `labels`
+ * names the file of labels, else its name follows from that of the images.  Fields: image f32 (1, H, W),
+ * label i32 ().
+ *
+ * Kind "cifar": CIFAR-10's binary batches.  `images` is "train" (also when NULL: data_batch_1.bin to _5.bin,
+ * as many as there are), "test" (test_batch.bin) or a file name.  Fields: image f32 (3, 32, 32), label i32
+ * ().
+ *
+ * Kind "npy": NumPy arrays of u1, f4 or f8, memory mapped; the first dimension counts samples, and (N, H, W)
+ * becomes images of one channel.  `images` is a file name, "train" or "test" (train-images.npy, ...), or
+ * NULL: then `path` is the file.  `labels` names an optional array of u1, i4 or i8; "train" and "test" take
+ * train-labels.npy, ... where it exists.  Fields: image f32, and label i32 () when there are labels.
+ *
+ * Kind "synthetic": `count` samples made up from `seed`, with the given `fields` (by default those of MNIST).
+ * A label is one of `classes` (0: 10); an image is the pattern of its class under noise, so that it can be
+ * learnt; other fields are noise, floats in [-1, 1) and integers in [0, classes).  Two ranges of one seed
+ * share their patterns: training set and test set. */
 typedef struct ls_data_source {
     const char *kind, *path, *images, *labels;
     int64_t first, end; /* the range of samples to use; end 0: all */

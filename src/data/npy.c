@@ -143,11 +143,11 @@ out:
 /* -- the set ----------------------------------------------------------------------------------------------
  */
 
-static ls_status open_labels(ls_dataset *d, npy *x, const ls_data_source *src, ls_err *err)
+static ls_status open_labels(ls_dataset *d, npy *x, const char *folder, const char *name, ls_err *err)
 {
     ls_status st = LS_OK;
 
-    LS_TRY(lsi_file_open(&x->labels.file, d->arena, src->path, src->labels, err));
+    LS_TRY(lsi_file_open(&x->labels.file, d->arena, folder, name, err));
     LS_TRY(parse_header(&x->labels, true, err));
     if (x->labels.shape.rank != 1 || x->labels.shape.dim[0] != d->total) {
         char shape[LS_SHAPE_TEXT];
@@ -161,17 +161,11 @@ out:
     return st;
 }
 
-static ls_status open_npy(ls_dataset *d, const ls_data_source *src, ls_err *err)
+static ls_status open_images(ls_dataset *d, npy *x, const char *folder, const char *name, ls_err *err)
 {
     ls_status st = LS_OK;
-    npy *x = ls_arena_alloc(d->arena, sizeof *x);
 
-    if (!x) return ls_fail(err, LS_NOMEM, "no memory for a data set");
-    d->own = x;
-    if (!src->images && !src->path)
-        return ls_fail(err, LS_INVALID, "which .npy file?  Name it in `path`, or in `path` and `images`");
-    LS_TRY(src->images ? lsi_file_open(&x->images.file, d->arena, src->path, src->images, err)
-                       : lsi_file_open(&x->images.file, d->arena, NULL, src->path, err));
+    LS_TRY(lsi_file_open(&x->images.file, d->arena, folder, name, err));
     LS_TRY(parse_header(&x->images, false, err));
     ls_shape all = x->images.shape, one = ls_shape_make(all.rank - 1, all.dim + 1);
     if (all.rank == 3) one = LS_SHAPE(1, all.dim[1], all.dim[2]);
@@ -181,7 +175,29 @@ static ls_status open_npy(ls_dataset *d, const ls_data_source *src, ls_err *err)
         return ls_fail(err, LS_DATA, "%s: byte 10: samples without elements; save the array again",
                        x->images.file.path);
     lsi_dataset_add_field(d, "image", LS_F32, one);
-    if (src->labels) LS_TRY(open_labels(d, x, src, err));
+out:
+    return st;
+}
+
+static ls_status open_npy(ls_dataset *d, const ls_data_source *src, ls_err *err)
+{
+    ls_status st = LS_OK;
+    const char *folder = src->images ? src->path : NULL, *images = src->images ? src->images : src->path;
+    const char *labels = src->labels;
+    npy *x = ls_arena_alloc(d->arena, sizeof *x);
+
+    if (!x) return ls_fail(err, LS_NOMEM, "no memory for a data set");
+    d->own = x;
+    if (!images)
+        return ls_fail(err, LS_INVALID, "which .npy file?  Name it in `path`, or in `path` and `images`");
+    for (int test = 0; src->images && test < 2; test++) {
+        const char *usual = test ? "test-labels.npy" : "train-labels.npy";
+        if (strcmp(src->images, test ? "test" : "train") != 0) continue;
+        images = test ? "test-images.npy" : "train-images.npy";
+        if (!labels && lsi_file_exists(folder, usual)) labels = usual;
+    }
+    LS_TRY(open_images(d, x, folder, images, err));
+    if (labels) LS_TRY(open_labels(d, x, folder, labels, err));
 out:
     return st;
 }

@@ -5,9 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/log.h"
 #include "check.h"
 #include "event_files.h"
@@ -256,6 +258,62 @@ static void full_disk(void)
     remove_folder(folder);
 }
 
+/* A process that is killed loses nothing of what it has reported. */
+static void killed(void)
+{
+    ls_err err = {0};
+    ls_events *ev;
+    char folder[FOLDER_MAX], path[1024], said[20];
+    int fds[2];
+    size_t n, torn;
+    ls_status status;
+
+    make_folder(folder);
+    REQUIRE(pipe(fds) == 0);
+    REQUIRE_OK(ls_events_open(&ev, folder, &err), &err);
+    snprintf(path, sizeof path, "%s", ls_events_path(ev));
+    pid_t child = fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+        for (int64_t step = 1;; step++) {
+            ls_events_scalar(ev, "loss", step, 1);
+            if (step % 100 == 0 && write(fds[1], "x", 1) != 1) _exit(1);
+        }
+    }
+    for (size_t got = 0; got < sizeof said;) { /* it has reported 2000 times */
+        ssize_t more = read(fds[0], said + got, sizeof said - got);
+        REQUIRE(more > 0);
+        got += (size_t)more;
+    }
+    REQUIRE(kill(child, SIGKILL) == 0);
+    REQUIRE(waitpid(child, NULL, 0) == child);
+    char *data = read_bytes(path, &n);
+    CHECK(count_values(data, n, &torn, &status) >= 2001);
+    CHECK_EQ_INT(status, LS_OK);
+    CHECK(torn < n / 1000); /* less than a record */
+    free(data);
+    close(fds[0]);
+    close(fds[1]);
+    ls_events_close(ev);
+    remove_folder(folder);
+}
+
+/* Reports come between steps, which allocate nothing. */
+static void no_allocation(void)
+{
+    ls_err err = {0};
+    ls_events *ev;
+    char folder[FOLDER_MAX];
+    make_folder(folder);
+    REQUIRE_OK(ls_events_open(&ev, folder, &err), &err);
+    ls_events_scalar(ev, "train/loss", 1, 1);
+    uint64_t before = ls_mem_stats_now().n_allocs;
+    for (int i = 0; i < 100; i++) ls_events_scalar(ev, "train/loss", INT64_C(1) << (i % 62), 1);
+    CHECK_EQ_INT(ls_mem_stats_now().n_allocs, before);
+    ls_events_close(ev);
+    remove_folder(folder);
+}
+
 static ls_status open_and_close(void *arg, ls_err *err)
 {
     ls_events *ev;
@@ -282,6 +340,8 @@ int main(void)
     CHECK_RUN(torn_at_every_length);
     CHECK_RUN(every_bit_is_checked);
     CHECK_RUN(full_disk);
+    CHECK_RUN(killed);
+    CHECK_RUN(no_allocation);
     CHECK_RUN(out_of_memory);
     return CHECK_DONE();
 }

@@ -6,6 +6,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "check.h"
 #include "events/progress.h"
 #include "faults.h"
@@ -313,6 +314,23 @@ static void detected_terminal(void)
     close(leader);
 }
 
+/* It is called between steps, which allocate nothing. */
+static void no_allocation(void)
+{
+    screen s;
+    screen_open(&s, plain_bar);
+    show(&s, 0, 1);
+    show(&s, 1000, 2); /* the longest line: days are left */
+    uint64_t before = ls_mem_stats_now().n_allocs;
+    for (int i = 3; i < 100; i++) {
+        show(&s, 1000 + i, i);
+        seen(&s);
+    }
+    CHECK_EQ_INT(ls_mem_stats_now().n_allocs, before);
+    ls_progress_finish(s.p);
+    screen_close(&s);
+}
+
 static ls_status create_and_destroy(void *arg, ls_err *err)
 {
     ls_progress *p;
@@ -341,6 +359,7 @@ int main(void)
     CHECK_RUN(quiet);
     CHECK_RUN(detected_elsewhere);
     CHECK_RUN(detected_terminal);
+    CHECK_RUN(no_allocation);
     CHECK_RUN(out_of_memory);
     return CHECK_DONE();
 }

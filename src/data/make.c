@@ -1,0 +1,248 @@
+/* make.c: synthetic samples in the formats of real sets. */
+#include "data/make.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <zlib.h>
+
+#include "base/alloc.h"
+
+typedef enum part { TRAIN, TEST } part;
+
+typedef struct maker {
+    ls_data_make_options o;
+    ls_dataset *set;
+    int64_t first, end; /* samples of the part in work */
+    int64_t pixels;
+    float *image;
+    uint8_t *bytes;
+} maker;
+
+/* -- one file ---------------------------------------------------------------------------------------------
+ */
+
+typedef struct output {
+    char path[4096];
+    gzFile file;
+} output;
+
+static ls_status create(output *out, const maker *m, const char *name, ls_err *err)
+{
+    bool gzip = m->o.gzip;
+
+    snprintf(out->path, sizeof out->path, "%s/%s%s", m->o.path, name, gzip ? ".gz" : "");
+    errno = 0;
+    out->file = gzopen(out->path, gzip ? "wbx" : "wbxT"); /* T: as it is; x: only a new file */
+    if (out->file) return LS_OK;
+    if (errno == EEXIST)
+        return ls_fail(err, LS_INVALID, "%s: is already there; choose another folder, or remove it",
+                       out->path);
+    return ls_fail(err, LS_IO, "%s: cannot be written: %s", out->path, errno ? strerror(errno) : "no memory");
+}
+
+static ls_status put(output *out, const void *bytes, size_t n, ls_err *err)
+{
+    if (gzwrite(out->file, bytes, (unsigned)n) == (int)n) return LS_OK;
+    return ls_fail(err, LS_IO, "%s: cannot be written: %s", out->path, strerror(errno));
+}
+
+/* Closes the file; what could not be written until then fails here. */
+static ls_status finish(output *out, ls_status st, ls_err *err)
+{
+    int rc = out->file ? gzclose(out->file) : Z_OK;
+
+    if (st == LS_OK && rc != Z_OK)
+        return ls_fail(err, LS_IO, "%s: cannot be written: %s", out->path, strerror(errno));
+    return st;
+}
+
+/* -- samples ----------------------------------------------------------------------------------------------
+ */
+
+static ls_status load(const maker *m, int64_t index, bool image, int32_t *label, ls_err *err)
+{
+    void *const fields[] = {image ? m->image : NULL, label};
+    ls_status st = ls_dataset_read(m->set, index, NULL, fields, err);
+
+    for (int64_t i = 0; image && i < m->pixels; i++) m->bytes[i] = (uint8_t)(m->image[i] * 255.0f + 0.5f);
+    return st;
+}
+
+/* Each sample of the part: the label before the image, or only one of them. */
+static ls_status put_samples(const maker *m, output *out, bool label, bool image, ls_err *err)
+{
+    ls_status st = LS_OK;
+
+    for (int64_t i = m->first; i < m->end; i++) {
+        int32_t value;
+        LS_TRY(load(m, i, image, &value, err));
+        uint8_t byte = (uint8_t)value;
+        if (label) LS_TRY(put(out, &byte, 1, err));
+        if (image) LS_TRY(put(out, m->bytes, (size_t)m->pixels, err));
+    }
+out:
+    return st;
+}
+
+static ls_status write_file(const maker *m, const char *name, const void *header, size_t n_header, bool label,
+                            bool image, ls_err *err)
+{
+    ls_status st = LS_OK;
+    output out = {.file = NULL};
+
+    LS_TRY(create(&out, m, name, err));
+    if (n_header) LS_TRY(put(&out, header, n_header, err));
+    LS_TRY(put_samples(m, &out, label, image, err));
+out:
+    return finish(&out, st, err);
+}
+
+/* -- formats ----------------------------------------------------------------------------------------------
+ */
+
+static void big_endian(uint8_t *p, int64_t value)
+{
+    for (int i = 0; i < 4; i++) p[i] = (uint8_t)(value >> (24 - 8 * i));
+}
+
+static ls_status write_idx(const maker *m, part p, ls_err *err)
+{
+    ls_status st = LS_OK;
+    uint8_t header[16];
+
+    big_endian(header, 0x803);
+    big_endian(header + 4, m->end - m->first);
+    big_endian(header + 8, m->o.shape.dim[1]);
+    big_endian(header + 12, m->o.shape.dim[2]);
+    LS_TRY(write_file(m, p == TRAIN ? "train-images-idx3-ubyte" : "t10k-images-idx3-ubyte", header, 16, false,
+                      true, err));
+    big_endian(header, 0x801);
+    LS_TRY(write_file(m, p == TRAIN ? "train-labels-idx1-ubyte" : "t10k-labels-idx1-ubyte", header, 8, true,
+                      false, err));
+out:
+    return st;
+}
+
+static ls_status write_cifar(const maker *m, part p, ls_err *err)
+{
+    return write_file(m, p == TRAIN ? "data_batch_1.bin" : "test_batch.bin", NULL, 0, true, true, err);
+}
+
+/* The header of a .npy file: 10 bytes and a text padded to a multiple of 64 in all. */
+static size_t npy_header(char *buf, const char *shape)
+{
+    enum { SIZE = 128 };
+    int n = snprintf(buf + 10, SIZE - 10, "{'descr': '|u1', 'fortran_order': False, 'shape': %s, }", shape);
+
+    memcpy(buf, "\x93NUMPY\x01\x00\x76\x00", 10);
+    memset(buf + 10 + n, ' ', (size_t)(SIZE - 10 - n));
+    buf[SIZE - 1] = '\n';
+    return SIZE;
+}
+
+static ls_status write_npy(const maker *m, part p, ls_err *err)
+{
+    ls_status st = LS_OK;
+    char shape[64], header[256];
+    int64_t count = m->end - m->first;
+    const int64_t *dim = m->o.shape.dim;
+
+    snprintf(shape, sizeof shape, "(%" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 ")", count, dim[0],
+             dim[1], dim[2]);
+    LS_TRY(write_file(m, p == TRAIN ? "train-images.npy" : "test-images.npy", header,
+                      npy_header(header, shape), false, true, err));
+    snprintf(shape, sizeof shape, "(%" PRId64 ",)", count);
+    LS_TRY(write_file(m, p == TRAIN ? "train-labels.npy" : "test-labels.npy", header,
+                      npy_header(header, shape), true, false, err));
+out:
+    return st;
+}
+
+static const struct {
+    const char *name;
+    ls_status (*write)(const maker *m, part p, ls_err *err);
+    int64_t channels, side; /* what the format prescribes, or 0 */
+} formats[] = {{"idx", write_idx, 1, 0}, {"cifar", write_cifar, 3, 32}, {"npy", write_npy, 0, 0}};
+
+enum { N_FORMATS = sizeof formats / sizeof formats[0], MAX_SIDE = 4096 };
+
+/* -- everything -------------------------------------------------------------------------------------------
+ */
+
+static ls_status complete(maker *m, int format, ls_err *err)
+{
+    ls_data_make_options *o = &m->o;
+    int64_t c = formats[format].channels, side = formats[format].side;
+
+    if (!o->train) o->train = 1000;
+    if (!o->test) o->test = 200;
+    if (!o->classes) o->classes = 10;
+    if (!o->shape.rank) o->shape = LS_SHAPE(c ? c : 1, side ? side : 28, side ? side : 28);
+    const int64_t *dim = o->shape.dim;
+    char text[LS_SHAPE_TEXT];
+    bool fits = o->shape.rank == 3 && (!c || dim[0] == c) && (!side || (dim[1] == side && dim[2] == side));
+    for (int i = 0; fits && i < 3; i++) fits = dim[i] >= 1 && dim[i] <= MAX_SIDE;
+    if (!fits)
+        return ls_fail(err, LS_INVALID, "images of shape %s cannot be written as %s; leave the shape out",
+                       ls_shape_text(o->shape, text), o->kind);
+    if (o->classes < 1 || o->classes > 256)
+        return ls_fail(err, LS_INVALID, "%" PRId64 " classes: labels are bytes, 1 to 256 are possible",
+                       o->classes);
+    if (o->train < 1 || o->test < 1 || o->train > INT32_MAX || o->test > INT32_MAX)
+        return ls_fail(err, LS_INVALID,
+                       "%" PRId64 " and %" PRId64 " samples: neither may be below 1 or beyond %d", o->train,
+                       o->test, INT32_MAX);
+    if (o->gzip && strcmp(o->kind, "idx") != 0)
+        return ls_fail(err, LS_INVALID, "only idx files are written compressed, not %s", o->kind);
+    m->pixels = ls_shape_count(o->shape);
+    return LS_OK;
+}
+
+static ls_status prepare(maker *m, ls_err *err)
+{
+    ls_status st = LS_OK;
+    const ls_field fields[] = {{"image", LS_F32, m->o.shape}, {"label", LS_I32, LS_SHAPE_SCALAR}};
+    const ls_data_source src = {.kind = "synthetic",
+                                .count = m->o.train + m->o.test,
+                                .seed = m->o.seed,
+                                .classes = m->o.classes,
+                                .n_fields = 2,
+                                .fields = fields};
+
+    LS_TRY(ls_dataset_open(&m->set, &src, err));
+    m->image = ls_alloc(LS_MEM_DATA, sizeof *m->image * (size_t)m->pixels);
+    m->bytes = ls_alloc(LS_MEM_DATA, (size_t)m->pixels);
+    if (!m->image || !m->bytes) return ls_fail(err, LS_NOMEM, "no memory for a sample");
+    if (mkdir(m->o.path, 0777) != 0 && errno != EEXIST)
+        return ls_fail(err, LS_IO, "%s: the folder cannot be made: %s", m->o.path, strerror(errno));
+out:
+    return st;
+}
+
+ls_status ls_data_make(const ls_data_make_options *o, ls_err *err)
+{
+    ls_status st = LS_OK;
+    maker m = {.o = *o};
+    int format = 0;
+
+    while (format < N_FORMATS && (!o->kind || strcmp(formats[format].name, o->kind) != 0)) format++;
+    if (format == N_FORMATS)
+        return ls_fail(err, LS_INVALID, "no format \"%s\" to write; there are idx, cifar, npy",
+                       o->kind ? o->kind : "");
+    if (!o->path) return ls_fail(err, LS_INVALID, "into which folder?  Name it in `path`");
+    LS_TRY(complete(&m, format, err));
+    LS_TRY(prepare(&m, err));
+    m.end = m.o.train;
+    LS_TRY(formats[format].write(&m, TRAIN, err));
+    m.first = m.o.train;
+    m.end = m.o.train + m.o.test;
+    LS_TRY(formats[format].write(&m, TEST, err));
+out:
+    ls_dataset_close(m.set);
+    ls_free(m.image);
+    ls_free(m.bytes);
+    return st;
+}

@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# `lockstep data`: makes sets, describes them, finds damage, and ends with the right code.
+set -euo pipefail
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+failures=0
+
+# expect CODE PART ARGUMENT...: the command must end with CODE and say PART.
+expect() {
+    local code=$1 part=$2 rc=0 text
+    shift 2
+    text=$("$LOCKSTEP" data "$@" 2>&1) || rc=$?
+    if [ "$rc" -ne "$code" ] || [[ $text != *"$part"* ]]; then
+        printf 'failed: lockstep data %s\n  code %d, expected %d; expected to read: %s\n%s\n' "$*" "$rc" "$code" "$part" "$text"
+        failures=$((failures + 1))
+    fi
+}
+
+for kind in idx cifar npy; do
+    expect 0 "synthetic set" make kind=$kind path="$folder/$kind" train=50 test=20 classes=3
+    expect 0 '"samples":50' info kind=$kind path="$folder/$kind" images=train --json
+    expect 0 "20 samples read, 0 damaged" verify kind=$kind path="$folder/$kind" images=test classes=3
+    expect 3 "the label of sample" verify kind=$kind path="$folder/$kind" images=test classes=2
+    expect 3 '"event":"verify","samples":20,"damaged":' verify kind=$kind path="$folder/$kind" images=test classes=2 --json
+    expect 2 "already there" make kind=$kind path="$folder/$kind"
+done
+expect 0 '"samples":70' info kind=synthetic count=70 shape=3x8x8 --json
+truncate -s 1000 "$folder/idx/t10k-images-idx3-ubyte"
+expect 3 "$folder/idx/t10k-images-idx3-ubyte: truncated" verify path="$folder/idx" images=test
+expect 3 "no such file" info path="$folder/nowhere"
+expect 2 'did you mean "path"' info pth=x
+expect 2 "whole number" info kind=synthetic count=many
+expect 2 "like 3x32x32" make path="$folder/x" shape=3x
+expect 2 "info, verify and make" describe
+expect 2 "info, verify or make" --json
+expect 0 "Settings:" --help
+
+[ "$failures" -eq 0 ]
