@@ -180,13 +180,25 @@ ls_status lsi_read_file(lsi_entries *to, const char *path, ls_err *err)
 /* -- names ------------------------------------------------------------------------------------------------
  */
 
-/* Folder number i that shipped experiments may be in, or NULL after the last. */
-static const char *folder_at(int i)
+/* Folder number i that shipped experiments may be in, or NULL after the last; "" is none. */
+static const char *folder_at(int i, char *buf, size_t size)
 {
-    const char *set = getenv("LOCKSTEP_EXPERIMENTS");
-    const char *folders[] = {set != NULL ? set : "", LS_EXPERIMENTS_INSTALLED, LS_EXPERIMENTS_SOURCE};
+    const char *set = getenv("LOCKSTEP_EXPERIMENTS"), *share = "/../share/lockstep/experiments";
+    ssize_t n;
 
-    return i < (int)(sizeof folders / sizeof folders[0]) ? folders[i] : NULL;
+    switch (i) {
+    case 0: return set != NULL ? set : "";
+    case 1: /* beside the program, wherever it was installed to */
+        n = readlink("/proc/self/exe", buf, size);
+        if (n <= 0 || (size_t)n >= size - strlen(share)) return "";
+        buf[n] = '\0';
+        *strrchr(buf, '/') = '\0';
+        memcpy(buf + strlen(buf), share, strlen(share) + 1);
+        return buf;
+    case 2: return LS_EXPERIMENTS_INSTALLED;
+    case 3: return LS_EXPERIMENTS_SOURCE;
+    default: return NULL;
+    }
 }
 
 static bool ends_in(const char *text, const char *end)
@@ -199,19 +211,20 @@ static bool ends_in(const char *text, const char *end)
 ls_status lsi_find_file(const char **path, const char *name, ls_arena *arena, ls_err *err)
 {
     bool yaml = ends_in(name, ".yaml") || ends_in(name, ".yml");
+    const char *folder;
+    char buf[PATH_MAX];
 
     *path = NULL;
     if (strchr(name, '/') != NULL || (yaml && access(name, F_OK) == 0)) {
         *path = name;
         return LS_OK;
     }
-    for (int i = 0; folder_at(i) != NULL && name[0] != '\0'; i++) {
-        char *candidate = ls_arena_printf(arena, "%s/%s%s", folder_at(i), name, yaml ? "" : ".yaml");
+    for (int i = 0; (folder = folder_at(i, buf, sizeof buf)) != NULL; i++) {
+        char *candidate = ls_arena_printf(arena, "%s/%s%s", folder, name, yaml ? "" : ".yaml");
         if (candidate == NULL) return ls_fail(err, LS_NOMEM, "%s: no memory", name);
-        if (folder_at(i)[0] != '\0' && access(candidate, F_OK) == 0) {
-            *path = candidate;
-            return LS_OK;
-        }
+        if (folder[0] == '\0' || name[0] == '\0' || access(candidate, F_OK) != 0) continue;
+        *path = candidate;
+        return LS_OK;
     }
     if (yaml) return ls_fail(err, LS_INVALID, "%s: no such file, here or among the experiments", name);
     return LS_OK;
@@ -237,12 +250,13 @@ static int list_folder(const char *folder, char (*names)[NAME_MAX + 1], int n)
 ls_status lsi_fail_name(const char *name, ls_err *err)
 {
     char(*found)[NAME_MAX + 1] = ls_alloc(LS_MEM_CLI, sizeof *found * NAMES_MAX);
-    const char *names[2 * NAMES_MAX], *near;
+    const char *names[2 * NAMES_MAX], *near, *folder;
+    char buf[PATH_MAX];
     int n = 0, n_names = 0;
     ls_status st;
 
     if (found == NULL) return ls_fail(err, LS_NOMEM, "%.200s: no memory", name);
-    for (int i = 0; folder_at(i) != NULL; i++) n = list_folder(folder_at(i), found, n);
+    for (int i = 0; (folder = folder_at(i, buf, sizeof buf)) != NULL; i++) n = list_folder(folder, found, n);
     for (int i = 0; i < n; i++) names[n_names++] = found[i];
     for (int i = 0; ls_trials[i] != NULL && n_names < 2 * NAMES_MAX; i++)
         names[n_names++] = ls_trials[i]->name;

@@ -161,6 +161,31 @@ for part in "samples/s" "matmul" "slowest nodes" "allocations   0 per step" "los
 n=$((n + 1))
 [ -s "$work/err" ] && fail "bench wrote to standard error: $(cat "$work/err")"
 
+# --- experiments: files, shipped files, overrides ---------------------------------------------------
+printf 'defaults: [base.yaml]\nname: mine\noptimizer: {lr: 0.125}\n' >"$work/mine.yaml"
+printf 'model: {trial: mnist}\nbatch: {global: 16}\n' >"$work/base.yaml"
+run 0 plan "$work/mine.yaml" --settings
+says out "optimizer.lr             0.125"
+says out "batch.per_rank           16"
+run 0 plan "$work/mine.yaml" optimizer.lr=0.5 batch.per_rank=8 --json
+is experiment mine
+is batch_per_rank 8
+run 0 bench "$work/mine.yaml" --steps 2 --threads 1 --json
+is experiment mine
+run 0 plan fashion --settings
+says out "data.kind                idx"
+export LOCKSTEP_EXPERIMENTS=$work
+run 0 plan mine --json
+unset LOCKSTEP_EXPERIMENTS
+is experiment mine
+printf 'model: {trial: mnist}\noptimizer:\n  lrr: 0.1\n' >"$work/bad.yaml"
+run 2 plan "$work/bad.yaml"
+says err "bad.yaml:3:3: unknown key \"optimizer.lrr\"; did you mean \"optimizer.lr\"?"
+run 2 bench "$work/none.yaml"
+says err "none.yaml: No such file or directory"
+run 2 plan "$work/mine.yaml" ranks=2
+says err "one rank only"
+
 # --- info -----------------------------------------------------------------------------------------
 run 0 info
 for part in "backend cpu" "backend ref" jansson mnist; do says out "$part"; done
