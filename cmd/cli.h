@@ -8,12 +8,21 @@
 #include "lockstep/trial.h"
 
 /* Exit codes (docs/cli.md). */
-enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_DAMAGED = 3 };
+enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_DAMAGED = 3, CLI_STOPPED = 75 };
 
 #define CLI_MAX_THREADS 1024
 
 /* Which commands an option belongs to. */
-enum { CLI_PLAN = 1, CLI_BENCH = 2, CLI_INFO = 4, CLI_DATA = 8, CLI_CKPT = 64 };
+enum {
+    CLI_PLAN = 1,
+    CLI_BENCH = 2,
+    CLI_INFO = 4,
+    CLI_DATA = 8,
+    CLI_TRAIN = 16,
+    CLI_EVAL = 32,
+    CLI_CKPT = 64,
+    CLI_ALL = 127
+};
 
 typedef struct cli_args {
     const char *model;     /* experiment: a file, its name or a model's; of `ckpt`, `data`: what to do */
@@ -23,6 +32,9 @@ typedef struct cli_args {
     int threads, ranks, steps;
     double seconds;
     bool json, help, profile, list_settings, tune;
+    const char *run_dir;
+    const char *resume; /* NULL: no; "": the newest run of this name; else a run directory */
+    bool quiet, dry_run;
 } cli_args;
 
 typedef struct cli_command {
@@ -39,6 +51,8 @@ extern const cli_command cli_commands[];
 int cli_plan(const cli_args *args);
 int cli_bench(const cli_args *args);
 int cli_info(const cli_args *args);
+int cli_train(const cli_args *args);
+int cli_eval(const cli_args *args);
 int cli_data(const cli_args *args);
 void cli_data_help(void); /* the settings of `data` */
 int cli_ckpt(const cli_args *args);

@@ -10,7 +10,8 @@
 #include "base/text.h"
 #include "cli.h"
 
-typedef enum option_kind { FLAG, INT, REAL, TEXT } option_kind;
+/* MAYBE: a text that may be left out; it follows '='. */
+typedef enum option_kind { FLAG, INT, REAL, TEXT, MAYBE } option_kind;
 
 typedef struct option {
     const char *name, *alias; /* alias: NULL or "-n" */
@@ -23,11 +24,11 @@ typedef struct option {
 #define FIELD(f) offsetof(cli_args, f)
 
 static const option options[] = {
-    {"--device", NULL, TEXT, FIELD(device), CLI_PLAN | CLI_BENCH, "NAME",
+    {"--device", NULL, TEXT, FIELD(device), CLI_PLAN | CLI_BENCH | CLI_TRAIN | CLI_EVAL, "NAME",
      "cpu (default) or ref, the slow reference"},
-    {"--threads", NULL, INT, FIELD(threads), CLI_PLAN | CLI_BENCH, "N",
+    {"--threads", NULL, INT, FIELD(threads), CLI_PLAN | CLI_BENCH | CLI_TRAIN | CLI_EVAL, "N",
      "threads (default: the cores at hand)"},
-    {"--ranks", "-n", INT, FIELD(ranks), CLI_PLAN | CLI_BENCH, "N",
+    {"--ranks", "-n", INT, FIELD(ranks), CLI_PLAN | CLI_BENCH | CLI_TRAIN, "N",
      "ranks (default and, at present, limit: 1)"},
     {"--steps", NULL, INT, FIELD(steps), CLI_BENCH, "N", "timed steps (default: as many as fit --seconds)"},
     {"--seconds", NULL, REAL, FIELD(seconds), CLI_BENCH, "S", "time to measure for (default 5)"},
@@ -36,10 +37,14 @@ static const option options[] = {
      "time kernels and show the ones that training would use"},
     {"--settings", NULL, FLAG, FIELD(list_settings), CLI_PLAN | CLI_BENCH, NULL,
      "list all settings with their values and stop"},
-    {"--json", NULL, FLAG, FIELD(json), CLI_PLAN | CLI_BENCH | CLI_INFO | CLI_DATA | CLI_CKPT, NULL,
-     "one JSON object per line, the result last"},
-    {"--help", "-h", FLAG, FIELD(help), CLI_PLAN | CLI_BENCH | CLI_INFO | CLI_DATA | CLI_CKPT, NULL,
-     "this text"},
+    {"--resume", NULL, MAYBE, FIELD(resume), CLI_TRAIN, "[=RUN]",
+     "go on from the last checkpoint of RUN (default: the newest)"},
+    {"--run-dir", NULL, TEXT, FIELD(run_dir), CLI_TRAIN, "DIR",
+     "where the run's files go (default: a new folder in runs/)"},
+    {"--dry-run", NULL, FLAG, FIELD(dry_run), CLI_TRAIN, NULL, "print the resolved experiment and stop"},
+    {"--quiet", NULL, FLAG, FIELD(quiet), CLI_TRAIN, NULL, "no progress, no tables"},
+    {"--json", NULL, FLAG, FIELD(json), CLI_ALL, NULL, "one JSON object per line, the result last"},
+    {"--help", "-h", FLAG, FIELD(help), CLI_ALL, NULL, "this text"},
 };
 
 #define N_OPTIONS (sizeof options / sizeof options[0])
@@ -81,6 +86,7 @@ static ls_status store(const option *o, const char *text, cli_args *args, ls_err
     switch (o->kind) {
     case FLAG: *(bool *)field = true; return LS_OK;
     case TEXT: *(const char **)field = text; return LS_OK;
+    case MAYBE: *(const char **)field = text != NULL ? text : ""; return LS_OK;
     default: break;
     }
     x = strtod(text, &end);
@@ -105,7 +111,7 @@ static ls_status parse_option(const cli_command *c, int argc, char **argv, int *
 
     if (o == NULL) return unknown_option(c, word, length, err);
     if (o->kind == FLAG && eq != NULL) return ls_fail(err, LS_INVALID, "%s takes no value", o->name);
-    if (o->kind == FLAG) return store(o, NULL, args, err);
+    if (o->kind == FLAG || (o->kind == MAYBE && eq == NULL)) return store(o, NULL, args, err);
     if (eq != NULL) return store(o, eq + 1, args, err);
     if (*i + 1 >= argc) return ls_fail(err, LS_INVALID, "%s needs a value: %s", o->name, o->arg);
     return store(o, argv[++*i], args, err);
@@ -159,7 +165,7 @@ static void print_option(const option *o)
     char left[64];
 
     snprintf(left, sizeof left, "%s%s%s%s%s", o->alias != NULL ? o->alias : "", o->alias != NULL ? ", " : "",
-             o->name, o->arg != NULL ? " " : "", o->arg != NULL ? o->arg : "");
+             o->name, o->arg != NULL && o->kind != MAYBE ? " " : "", o->arg != NULL ? o->arg : "");
     printf("  %-18s %s\n", left, o->help);
 }
 

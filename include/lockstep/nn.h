@@ -235,6 +235,8 @@ void ls_metric_at(ls_step *s, ls_at at, const char *name, ls_value v);
 int64_t ls_step_count_params(const ls_step *s, const char *patterns);
 int ls_step_param_tensors(const ls_step *s);
 
+/* The range that ls_input_range gave an input; false when there is none. */
+bool ls_step_input_range(const ls_step *s, const char *name, double *lo, double *hi);
 /* Writes every learning rate, and 1 to the loss scale. */
 void ls_step_write_defaults(const ls_step *s, const ls_plan *p);
 /* Writes made-up data (see ls_input_range) to every input declared with ls_input. */

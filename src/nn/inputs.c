@@ -136,6 +136,17 @@ static void write_scalar(const ls_plan *p, const char *name, double x)
     if (t != NULL) *(float *)t->data = (float)x;
 }
 
+bool ls_step_input_range(const ls_step *s, const char *name, double *lo, double *hi)
+{
+    for (int i = 0; i < s->n_inputs; i++) {
+        if (strcmp(s->inputs[i].name, name) != 0 || !s->inputs[i].ranged) continue;
+        *lo = s->inputs[i].lo;
+        *hi = s->inputs[i].hi;
+        return true;
+    }
+    return false;
+}
+
 void ls_step_write_defaults(const ls_step *s, const ls_plan *p)
 {
     write_scalar(p, "loss_scale", 1.0);

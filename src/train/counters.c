@@ -1,0 +1,155 @@
+/* counters.c: means over samples, and the counters of a run as JSON. */
+#include "train/counters.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int find(const ls_metric_sums *m, const char *name)
+{
+    for (int i = 0; i < m->n; i++)
+        if (strcmp(m->name[i], name) == 0) return i;
+    return -1;
+}
+
+void ls_metric_add(ls_metric_sums *m, const char *name, double value, int64_t samples)
+{
+    int i = find(m, name);
+
+    if (i < 0) {
+        if (m->n == LS_MAX_METRICS) return;
+        i = m->n++;
+        snprintf(m->name[i], sizeof m->name[i], "%s", name);
+    }
+    m->sum[i] += value * (double)samples;
+    if (i == 0) m->samples += samples;
+}
+
+double ls_metric_mean(const ls_metric_sums *m, const char *name)
+{
+    const int i = find(m, name);
+
+    return i < 0 || m->samples == 0 ? NAN : m->sum[i] / (double)m->samples;
+}
+
+/* Doubles go as text in hexadecimal: exact, and not-a-number has a form too. */
+static json_t *exact(double v)
+{
+    char text[64];
+
+    snprintf(text, sizeof text, "%a", v);
+    return json_string(text);
+}
+
+json_t *ls_counters_save(const ls_counters *c)
+{
+    json_t *sums = json_array(), *root;
+
+    for (int i = 0; i < c->sums.n; i++)
+        json_array_append_new(sums,
+                              json_pack("{s:s, s:o}", "name", c->sums.name[i], "sum", exact(c->sums.sum[i])));
+    root = json_pack("{s:I, s:I, s:I, s:I, s:o, s:o, s:I}", "step", (json_int_t)c->step, "epoch",
+                     (json_int_t)c->epoch, "position", (json_int_t)c->position, "validations",
+                     (json_int_t)c->validations, "seconds", exact(c->seconds), "sums", sums, "sum_samples",
+                     (json_int_t)c->sums.samples);
+    if (root == NULL) return NULL;
+    json_object_set_new(root, "plateau",
+                        json_pack("{s:b, s:o, s:I, s:I}", "seen", c->plateau.seen, "best",
+                                  exact(c->plateau.best), "bad", (json_int_t)c->plateau.bad, "cuts",
+                                  (json_int_t)c->plateau.cuts));
+    json_object_set_new(root, "best",
+                        json_pack("{s:b, s:o, s:I, s:I}", "has", c->has_best, "value", exact(c->best), "step",
+                                  (json_int_t)c->best_step, "since", (json_int_t)c->since_best));
+    return root;
+}
+
+/* -- reading
+ * ----------------------------------------------------------------------------------------------------- */
+
+typedef struct reader {
+    ls_err *err;
+    ls_status st; /* sticky */
+} reader;
+
+static const json_t *member(reader *r, const json_t *from, const char *key)
+{
+    const json_t *v = json_object_get(from, key);
+
+    if (v == NULL && r->st == LS_OK)
+        r->st = ls_fail(r->err, LS_DATA, "the checkpoint's state has no \"%s\"", key);
+    return v;
+}
+
+static int64_t whole(reader *r, const json_t *from, const char *key)
+{
+    const json_t *v = member(r, from, key);
+
+    if (r->st != LS_OK) return 0;
+    if (!json_is_integer(v) || json_integer_value(v) < 0) {
+        r->st = ls_fail(r->err, LS_DATA, "the checkpoint's state: \"%s\" is not a count", key);
+        return 0;
+    }
+    return (int64_t)json_integer_value(v);
+}
+
+static double real(reader *r, const json_t *from, const char *key)
+{
+    const json_t *v = member(r, from, key);
+    const char *text = json_string_value(v);
+    char *end = NULL;
+    double d;
+
+    if (r->st != LS_OK) return 0;
+    d = text != NULL ? strtod(text, &end) : 0;
+    if (text == NULL || end == text || *end != '\0')
+        r->st = ls_fail(r->err, LS_DATA, "the checkpoint's state: \"%s\" is not a number", key);
+    return d;
+}
+
+static bool flag(reader *r, const json_t *from, const char *key)
+{
+    const json_t *v = member(r, from, key);
+
+    if (r->st == LS_OK && !json_is_boolean(v))
+        r->st = ls_fail(r->err, LS_DATA, "the checkpoint's state: \"%s\" is neither true nor false", key);
+    return json_is_true(v);
+}
+
+static void read_sums(reader *r, const json_t *from, ls_metric_sums *m)
+{
+    const json_t *list = member(r, from, "sums");
+
+    m->samples = whole(r, from, "sum_samples");
+    for (size_t i = 0; r->st == LS_OK && i < json_array_size(list); i++) {
+        const json_t *item = json_array_get(list, i);
+        const char *name = json_string_value(json_object_get(item, "name"));
+        if (name == NULL || m->n == LS_MAX_METRICS) {
+            r->st = ls_fail(r->err, LS_DATA, "the checkpoint's state: \"sums\" is damaged at entry %zu", i);
+            return;
+        }
+        snprintf(m->name[m->n], sizeof m->name[m->n], "%s", name);
+        m->sum[m->n++] = real(r, item, "sum");
+    }
+}
+
+ls_status ls_counters_load(ls_counters *c, const json_t *from, ls_err *err)
+{
+    reader r = {err, LS_OK};
+    const json_t *plateau = member(&r, from, "plateau"), *best = member(&r, from, "best");
+
+    *c = (ls_counters){.step = whole(&r, from, "step"),
+                       .epoch = whole(&r, from, "epoch"),
+                       .position = whole(&r, from, "position"),
+                       .validations = whole(&r, from, "validations"),
+                       .seconds = real(&r, from, "seconds")};
+    read_sums(&r, from, &c->sums);
+    c->plateau = (ls_plateau){flag(&r, plateau, "seen"), real(&r, plateau, "best"), whole(&r, plateau, "bad"),
+                              whole(&r, plateau, "cuts")};
+    c->has_best = flag(&r, best, "has");
+    c->best = real(&r, best, "value");
+    c->best_step = whole(&r, best, "step");
+    c->since_best = whole(&r, best, "since");
+    return r.st;
+}

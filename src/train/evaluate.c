@@ -1,0 +1,87 @@
+/* evaluate.c: data sets of an experiment, and evaluation. */
+#include "train/evaluate.h"
+
+#include <string.h>
+
+#include "data/loader.h"
+
+/* NULL for the empty text. */
+static const char *text_or_null(ls_config *cfg, const char *key)
+{
+    const char *t = ls_config_text(cfg, key);
+
+    return t != NULL && t[0] != '\0' ? t : NULL;
+}
+
+/* A choice by its name. */
+static const char *choice(const ls_config *cfg, const char *key, char buf[LS_SETTING_SHOW_MAX])
+{
+    const ls_setting s = ls_config_at(cfg, ls_config_find(cfg, key));
+
+    return ls_setting_show(&s, buf);
+}
+
+enum { SYNTHETIC_TRAIN = 8192, SYNTHETIC_TEST = 2048 };
+
+ls_status ls_train_data(const ls_experiment *x, const ls_session *s, bool test, ls_dataset **out, ls_err *err)
+{
+    ls_config *cfg = x->cfg;
+    const char *images = text_or_null(cfg, test ? "data.test_images" : "data.train_images");
+    char kind[LS_SETTING_SHOW_MAX], normalise[LS_SETTING_SHOW_MAX];
+    ls_field fields[LS_SESSION_INPUTS];
+    ls_data_source src = {.kind = choice(cfg, "data.kind", kind),
+                          .path = text_or_null(cfg, "data.path"),
+                          .images = images != NULL ? images
+                                    : test         ? "test"
+                                                   : "train",
+                          .labels = text_or_null(cfg, test ? "data.test_labels" : "data.train_labels"),
+                          .normalise = choice(cfg, "data.normalise", normalise),
+                          .n_fields = ls_session_fields(s, fields),
+                          .fields = fields,
+                          .seed = (uint64_t)ls_config_int(cfg, "seed"),
+                          .count = SYNTHETIC_TRAIN + SYNTHETIC_TEST};
+    double lo, hi;
+
+    *out = NULL;
+    if (ls_step_input_range(s->plans[0].step, "label", &lo, &hi)) src.classes = (int64_t)hi;
+    if (!ls_experiment_range(x, test ? "data.test_range" : "data.train_range", &src.first, &src.end) &&
+        strcmp(src.kind, "synthetic") == 0) {
+        src.first = test ? SYNTHETIC_TRAIN : 0;
+        src.end = test ? SYNTHETIC_TRAIN + SYNTHETIC_TEST : SYNTHETIC_TRAIN;
+    }
+    return ls_dataset_open(out, &src, err);
+}
+
+void ls_collect_metrics(const ls_plan *p, int64_t n, ls_metric_sums *sums)
+{
+    for (int i = 0; i < ls_plan_fetch_count(p); i++) {
+        const ls_tensor *t = ls_plan_fetch_at(p, i);
+        if (t->dtype == LS_F32 && t->shape.rank == 0)
+            ls_metric_add(sums, t->name, (double)*(const float *)t->data, n);
+    }
+}
+
+ls_status ls_evaluate(ls_session *s, const ls_dataset *data, ls_metric_sums *sums, ls_err *err)
+{
+    const ls_loader_options options = {.batch = ls_config_int(s->cfg, "batch.per_rank"),
+                                       .n_workers = (int)ls_config_int(s->cfg, "data.workers")};
+    const ls_field *fields;
+    const int n_fields = ls_dataset_fields(data, &fields);
+    ls_loader *loader = NULL;
+    ls_status st = LS_OK;
+
+    *sums = (ls_metric_sums){0};
+    LS_TRY(ls_loader_create(&loader, data, &options, err));
+    while (sums->samples < ls_dataset_count(data)) {
+        ls_batch_plan *p;
+        ls_batch b;
+        LS_TRY(ls_loader_next(loader, &b, err));
+        LS_TRY(ls_session_plan(s, LS_EVAL, b.n, &p, err));
+        ls_session_feed(p, fields, n_fields, b.fields);
+        ls_plan_run(p->plan);
+        ls_collect_metrics(p->plan, b.n, sums);
+    }
+out:
+    ls_loader_destroy(loader);
+    return st;
+}

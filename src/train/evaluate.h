@@ -1,0 +1,20 @@
+/* evaluate.h: opening the data of an experiment, and the exact mean of every metric over a data set. */
+#ifndef LS_TRAIN_EVALUATE_H
+#define LS_TRAIN_EVALUATE_H
+
+#include "config/experiment.h"
+#include "train/counters.h"
+#include "train/session.h"
+
+/* The experiment's training set, or its test set.  Made-up data take their fields from the model's inputs,
+ * and labels must be in the range the model gives its input "label". */
+ls_status ls_train_data(const ls_experiment *x, const ls_session *s, bool test, ls_dataset **out,
+                        ls_err *err) LS_MUST_CHECK;
+
+/* Every sample of `data` once, in stored order, through evaluation plans; sums->samples says how many. */
+ls_status ls_evaluate(ls_session *s, const ls_dataset *data, ls_metric_sums *sums, ls_err *err) LS_MUST_CHECK;
+
+/* Adds all scalar results of a plan that has just run on n samples. */
+void ls_collect_metrics(const ls_plan *p, int64_t n, ls_metric_sums *sums);
+
+#endif

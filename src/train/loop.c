@@ -1,0 +1,397 @@
+/* loop.c: the training loop of one rank. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "ckpt/ckpt.h"
+#include "data/loader.h"
+#include "train/evaluate.h"
+#include "train/periods.h"
+#include "train/report.h"
+#include "train/rundir.h"
+#include "train/summary.h"
+#include "train/train.h"
+
+/* Everything a run holds while it goes on. */
+typedef struct run {
+    const ls_experiment *x;
+    const ls_train_options *o;
+    ls_config *cfg;
+    ls_session session;
+    ls_rundir dir;
+    ls_dataset *train, *test;
+    ls_loader *loader;
+    ls_ckpt_writer *writer;
+    ls_report *report;
+    ls_counters c;
+    ls_schedule schedule;
+    ls_summary summary;
+    int64_t batch, epoch_samples, total_steps;
+    ls_period validate, checkpoint;
+    ls_moment last_validation, last_checkpoint; /* for periods in minutes */
+    double started;                             /* clock of this process's first step */
+    bool stopped, finished;
+} run;
+
+static ls_moment moment_of(const run *r)
+{
+    return (ls_moment){r->c.step, r->c.epoch * r->epoch_samples + r->c.position,
+                       (r->c.seconds + ls_clock_seconds() - r->started) / 60};
+}
+
+static int stop_request(const run *r)
+{
+    return r->o->stop != NULL ? (int)*r->o->stop : 0;
+}
+
+/* -- beginning
+ * --------------------------------------------------------------------------------------------------- */
+
+static int64_t steps_of(const run *r, double epochs)
+{
+    return ls_period_steps((ls_period){epochs, LS_PERIOD_EPOCHS}, r->epoch_samples, r->batch);
+}
+
+static void set_schedule(run *r)
+{
+    ls_config *cfg = r->cfg;
+    const double base = ls_config_real(cfg, "optimizer.lr");
+
+    r->schedule = (ls_schedule){
+        .base = base,
+        .peak = ls_lr_peak((ls_lr_scale)ls_config_int(cfg, "lr.scale"), base, r->batch,
+                           ls_config_int(cfg, "lr.reference_batch")),
+        .warmup_steps = ls_period_steps(ls_config_period(cfg, "lr.warmup"), r->epoch_samples, r->batch),
+        .warmup = (ls_lr_warmup)ls_config_int(cfg, "lr.warmup_kind"),
+        .rule = (ls_lr_rule)ls_config_int(cfg, "lr.schedule"),
+        .total_steps = r->total_steps,
+        .every = ls_period_steps(ls_config_period(cfg, "lr.step_every"), r->epoch_samples, r->batch),
+        .factor = ls_config_real(cfg, "lr.step_factor"),
+        .final = ls_config_real(cfg, "lr.final"),
+        .patience = ls_config_int(cfg, "lr.patience"),
+    };
+}
+
+static ls_status check_settings(const run *r, ls_err *err)
+{
+    if (ls_config_int(r->cfg, "parallel.accumulate") > 1)
+        return ls_fail(err, LS_UNSUPPORTED,
+                       "parallel.accumulate=%lld: gradients are not accumulated over steps yet",
+                       (long long)ls_config_int(r->cfg, "parallel.accumulate"));
+    if (r->batch > r->epoch_samples)
+        return ls_fail(err, LS_INVALID, "batch.per_rank=%lld is larger than the training set (%lld samples)",
+                       (long long)r->batch, (long long)r->epoch_samples);
+    if (r->schedule.warmup_steps < 0 || r->schedule.every < 0)
+        return ls_fail(err, LS_INVALID, "lr.warmup and lr.step_every cannot be given in minutes");
+    return LS_OK;
+}
+
+/* The session, the two data sets, and what follows from their sizes. */
+static ls_status open_data(run *r, ls_err *err)
+{
+    ls_status st = LS_OK;
+
+    r->batch = ls_config_int(r->cfg, "batch.per_rank");
+    LS_TRY(ls_session_open(&r->session, r->x->trial, r->cfg, r->o->device, r->o->threads, r->batch, err));
+    LS_TRY(ls_train_data(r->x, &r->session, false, &r->train, err));
+    LS_TRY(ls_train_data(r->x, &r->session, true, &r->test, err));
+    LS_TRY(ls_session_check_data(&r->session, r->train, err));
+    LS_TRY(ls_session_check_data(&r->session, r->test, err));
+    r->epoch_samples = ls_dataset_count(r->train);
+    r->total_steps = ls_config_int(r->cfg, "train.steps");
+    if (r->total_steps == 0) r->total_steps = steps_of(r, ls_config_real(r->cfg, "train.epochs"));
+    set_schedule(r);
+    LS_TRY(check_settings(r, err));
+out:
+    return st;
+}
+
+static ls_status open_loader(run *r, ls_err *err)
+{
+    const ls_loader_options options = {
+        .batch = r->batch,
+        .n_workers = (int)ls_config_int(r->cfg, "data.workers"),
+        .depth = (int)ls_config_int(r->cfg, "data.prefetch"),
+        .shuffle = true,
+        .seed = (uint64_t)ls_config_int(r->cfg, "seed"),
+        .first = r->c.epoch * r->epoch_samples + r->c.position,
+        .on_error = (ls_on_error)ls_config_int(r->cfg, "data.on_error"),
+        .max_skipped = ls_config_int(r->cfg, "data.max_skipped"),
+    };
+
+    return ls_loader_create(&r->loader, r->train, &options, err);
+}
+
+static ls_status write_config(const run *r, ls_err *err)
+{
+    char path[LS_PATH_MAX + 16];
+    FILE *f;
+    bool ok;
+
+    snprintf(path, sizeof path, "%s/config.yaml", r->dir.path);
+    f = fopen(path, "w");
+    if (f != NULL) ls_experiment_write(r->x, f);
+    ok = f != NULL && ferror(f) == 0;
+    if (f != NULL) ok = fclose(f) == 0 && ok;
+    return ok ? LS_OK : ls_fail(err, LS_IO, "%s cannot be written", path);
+}
+
+/* Variables and counters as the last checkpoint has them. */
+static ls_status restore(run *r, ls_err *err)
+{
+    char path[LS_PATH_MAX];
+    ls_ckpt *ckpt = NULL;
+    ls_status st = LS_OK;
+
+    LS_TRY(ls_rundir_last(&r->dir, path, err));
+    LS_TRY(ls_ckpt_open(&ckpt, path, err));
+    LS_TRY(ls_ckpt_load_state(ckpt, r->session.state, err));
+    LS_TRY(ls_counters_load(&r->c, ls_ckpt_state(ckpt), err));
+out:
+    ls_ckpt_close(ckpt);
+    return ls_fail_in(err, st, "resuming %s", r->dir.path);
+}
+
+static ls_status open_writer(run *r, ls_err *err)
+{
+    const ls_ckpt_keep keep = {.last = (int)ls_config_int(r->cfg, "train.keep"),
+                               .best = (int)ls_config_int(r->cfg, "train.keep_best"),
+                               .larger_is_better = ls_config_int(r->cfg, "train.best_mode") == 0};
+
+    return ls_ckpt_writer_create(&r->writer, r->dir.checkpoints, keep, ls_ckpt_bytes(r->session.state), err);
+}
+
+static ls_status begin(run *r, ls_err *err)
+{
+    const char *name = ls_config_text(r->cfg, "name");
+    ls_status st = LS_OK;
+
+    LS_TRY(open_data(r, err));
+    LS_TRY(r->o->resume ? ls_rundir_find(&r->dir, name, r->o->run_dir, err)
+                        : ls_rundir_create(&r->dir, name, r->o->run_dir, err));
+    if (r->o->resume) LS_TRY(restore(r, err));
+    LS_TRY(write_config(r, err));
+    LS_TRY(open_writer(r, err));
+    LS_TRY(open_loader(r, err));
+    r->validate = ls_config_period(r->cfg, "train.validate_every");
+    r->checkpoint = ls_config_period(r->cfg, "train.checkpoint_every");
+    r->started = ls_clock_seconds();
+    r->last_validation = r->last_checkpoint = moment_of(r);
+    LS_TRY(ls_report_open(&r->report,
+                          &(ls_report_options){.experiment = r->x,
+                                               .folder = r->dir.path,
+                                               .resumed_at = r->o->resume ? r->c.step : -1,
+                                               .total_steps = r->total_steps,
+                                               .epoch_samples = r->epoch_samples,
+                                               .test_samples = ls_dataset_count(r->test),
+                                               .batch = r->batch,
+                                               .schedule = &r->schedule,
+                                               .session = &r->session,
+                                               .json = r->o->json,
+                                               .quiet = r->o->quiet},
+                          err));
+out:
+    return st;
+}
+
+/* -- during
+ * ------------------------------------------------------------------------------------------------------ */
+
+static ls_status save(run *r, ls_err *err)
+{
+    const double before = ls_clock_seconds();
+    ls_counters c = r->c;
+    json_t *state;
+    ls_status st;
+
+    c.seconds += before - r->started;
+    state = ls_counters_save(&c);
+    if (state == NULL) return ls_fail(err, LS_NOMEM, "checkpoint: no memory");
+    /* Only the checkpoint of the step that was validated carries the metric by which the best are kept. */
+    st = ls_ckpt_writer_submit(r->writer, r->c.step, r->session.state, ls_plan_hash(r->session.plans[0].plan),
+                               state, r->c.has_best && r->c.best_step == r->c.step ? r->c.best : NAN, err);
+    json_decref(state);
+    r->summary.checkpoint_s += ls_clock_seconds() - before;
+    return st;
+}
+
+static void note_best(run *r, double value)
+{
+    const bool larger = ls_config_int(r->cfg, "train.best_mode") == 0;
+
+    ls_plateau_note(&r->schedule, &r->c.plateau, value, larger);
+    r->c.since_best++;
+    if (isnan(value) || (r->c.has_best && !(larger ? value > r->c.best : value < r->c.best))) return;
+    r->c.has_best = true;
+    r->c.best = value;
+    r->c.best_step = r->c.step;
+    r->c.since_best = 0;
+}
+
+static ls_status validate(run *r, ls_err *err)
+{
+    const char *best = ls_config_text(r->cfg, "train.best_metric"), *slash = strchr(best, '/');
+    const double before = ls_clock_seconds();
+    const int64_t patience = ls_config_int(r->cfg, "train.early_stop");
+    ls_metric_sums sums;
+    ls_status st = ls_evaluate(&r->session, r->test, &sums, err);
+
+    if (st != LS_OK) return st;
+    r->c.validations++;
+    note_best(r, ls_metric_mean(&sums, slash != NULL ? slash + 1 : best));
+    r->summary.evaluate_s += ls_clock_seconds() - before;
+    ls_report_validation(r->report, &r->c, &sums);
+    r->summary.last = sums;
+    if (patience > 0 && r->c.since_best >= patience) {
+        ls_log(LS_LOG_INFO, "no better %s in %lld validations: training ends", best, (long long)patience);
+        r->finished = true;
+    }
+    return LS_OK;
+}
+
+static ls_status step(run *r, const ls_batch *b, ls_err *err)
+{
+    const ls_field *fields;
+    const int n_fields = ls_dataset_fields(r->train, &fields);
+    const double lr = ls_schedule_lr(&r->schedule, &r->c.plateau, r->c.step), before = ls_clock_seconds();
+    ls_metric_sums now = {0};
+    ls_batch_plan *p;
+    ls_status st = ls_session_plan(&r->session, LS_TRAIN, b->n, &p, err);
+
+    if (st != LS_OK) return st;
+    ls_session_feed(p, fields, n_fields, b->fields);
+    ls_session_write_lr(&r->session, p, r->schedule.base > 0 ? lr / r->schedule.base : 0);
+    ls_session_scale_momentum(&r->session,
+                              ls_schedule_momentum_factor(&r->schedule, &r->c.plateau, r->c.step));
+    ls_step_write_rng(p->plan, (uint64_t)ls_config_int(r->cfg, "seed"), (uint32_t)r->c.step, 0);
+    ls_plan_run(p->plan);
+    ls_collect_metrics(p->plan, b->n, &now);
+    ls_collect_metrics(p->plan, b->n, &r->c.sums);
+    r->c.step++;
+    r->c.position = b->global_position + b->global_n;
+    ls_summary_note_step(&r->summary, ls_clock_seconds() - before, b->n);
+    ls_report_step(r->report, &r->c, &now, lr, r->summary.rate);
+    return LS_OK;
+}
+
+static void end_epoch(run *r)
+{
+    if (r->c.position < r->epoch_samples) return;
+    ls_report_epoch(r->report, &r->c);
+    r->c.sums = (ls_metric_sums){0};
+    r->c.position = 0;
+    r->c.epoch++;
+}
+
+/* What is due between the moments before and after a step. */
+static ls_status between_steps(run *r, ls_moment before, ls_err *err)
+{
+    const ls_moment now = moment_of(r);
+    const bool minutes_v = r->validate.unit == LS_PERIOD_MINUTES,
+               minutes_c = r->checkpoint.unit == LS_PERIOD_MINUTES;
+    ls_status st = LS_OK;
+
+    if (ls_period_due(r->validate, r->epoch_samples, minutes_v ? r->last_validation : before, now)) {
+        r->last_validation = now;
+        LS_TRY(validate(r, err));
+    }
+    if (ls_period_due(r->checkpoint, r->epoch_samples, minutes_c ? r->last_checkpoint : before, now)) {
+        r->last_checkpoint = now;
+        LS_TRY(save(r, err));
+    }
+out:
+    return st;
+}
+
+static ls_status loop(run *r, ls_err *err)
+{
+    ls_status st = LS_OK;
+
+    while (r->c.step < r->total_steps && !r->finished) {
+        const ls_moment before = moment_of(r);
+        ls_batch b;
+        LS_TRY(ls_loader_next(r->loader, &b, err));
+        if (b.n > 0) LS_TRY(step(r, &b, err));
+        end_epoch(r);
+        LS_TRY(between_steps(r, before, err));
+        if (stop_request(r) == 0) continue;
+        r->stopped = true;
+        break;
+    }
+out:
+    return st;
+}
+
+/* -- the end
+ * ------------------------------------------------------------------------------------------------------ */
+
+static ls_status finish(run *r, json_t **summary, ls_err *err)
+{
+    ls_metric_sums test = {0};
+    ls_status st = LS_OK;
+
+    if (stop_request(r) < 2) LS_TRY(save(r, err));
+    if (!r->stopped) LS_TRY(ls_evaluate(&r->session, r->test, &test, err));
+    /* A failed write has warned already and left the last good one; the result of the training stands. */
+    (void)ls_ckpt_writer_wait(r->writer, &(ls_err){0});
+    r->summary.wall_s = r->c.seconds + ls_clock_seconds() - r->started;
+    r->summary.data_s = ls_loader_wait_seconds(r->loader);
+    *summary = ls_summary_json(&r->summary, &r->c, &r->session, r->stopped ? "paused" : "completed", &test);
+    if (*summary == NULL) return ls_fail(err, LS_NOMEM, "summary: no memory");
+    LS_TRY(ls_rundir_write_summary(&r->dir, *summary, err));
+    ls_report_end(r->report, &r->c, r->stopped ? NULL : &test, r->dir.path, *summary);
+out:
+    return st;
+}
+
+static void release(run *r)
+{
+    ls_report_close(r->report);
+    ls_loader_destroy(r->loader);
+    ls_ckpt_writer_destroy(r->writer);
+    ls_session_release(&r->session);
+    ls_dataset_close(r->train);
+    ls_dataset_close(r->test);
+    ls_summary_release(&r->summary);
+}
+
+ls_status ls_train(const ls_experiment *x, const ls_train_options *o, json_t **summary, bool *stopped,
+                   ls_err *err)
+{
+    run r = {.x = x, .o = o, .cfg = x->cfg};
+    ls_status st = LS_OK;
+
+    *summary = NULL;
+    LS_TRY(begin(&r, err));
+    LS_TRY(loop(&r, err));
+    LS_TRY(finish(&r, summary, err));
+    *stopped = r.stopped;
+out:
+    release(&r);
+    return st;
+}
+
+ls_status ls_train_eval(const ls_experiment *x, const ls_train_options *o, const char *checkpoint,
+                        json_t **result, ls_err *err)
+{
+    run r = {.x = x, .o = o, .cfg = x->cfg};
+    ls_metric_sums test;
+    ls_ckpt *ckpt = NULL;
+    ls_status st = LS_OK;
+
+    *result = NULL;
+    LS_TRY(open_data(&r, err));
+    LS_TRY(ls_ckpt_open(&ckpt, checkpoint, err));
+    LS_TRY(ls_ckpt_load_state(ckpt, r.session.state, err));
+    LS_TRY(ls_evaluate(&r.session, r.test, &test, err));
+    *result = ls_metrics_json(&test);
+    if (*result == NULL || json_object_set_new(*result, "event", json_string("eval")) != 0 ||
+        json_object_set_new(*result, "samples", json_integer((json_int_t)test.samples)) != 0)
+        st = ls_fail(err, LS_NOMEM, "eval: no memory");
+out:
+    ls_ckpt_close(ckpt);
+    release(&r);
+    return st;
+}

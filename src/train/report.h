@@ -1,0 +1,40 @@
+/* report.h: everything a run tells while it goes on: terminal, JSON lines, metrics.jsonl, TensorBoard.
+ *
+ * Tags are those of the published runs: train/loss_step, train/loss_epoch, val/loss_epoch, test/loss_epoch
+ * and so on for every metric.  Steps are counted from 0, as there.  Reports never fail a run once they are
+ * open. */
+#ifndef LS_TRAIN_REPORT_H
+#define LS_TRAIN_REPORT_H
+
+#include <jansson.h>
+
+#include "config/experiment.h"
+#include "train/counters.h"
+#include "train/session.h"
+
+typedef struct ls_report_options {
+    const ls_experiment *experiment;
+    const char *folder;
+    int64_t resumed_at; /* the step; -1: a new run */
+    int64_t total_steps, epoch_samples, test_samples, batch;
+    const ls_schedule *schedule;
+    const ls_session *session;
+    bool json, quiet;
+} ls_report_options;
+
+typedef struct ls_report ls_report;
+
+/* Opens the files and says what is about to happen. */
+ls_status ls_report_open(ls_report **out, const ls_report_options *o, ls_err *err) LS_MUST_CHECK;
+void ls_report_close(ls_report *r); /* accepts NULL */
+
+/* After a step; `now` holds the step's own metrics. */
+void ls_report_step(ls_report *r, const ls_counters *c, const ls_metric_sums *now, double lr, double rate);
+/* At the end of an epoch, while c->sums still has it. */
+void ls_report_epoch(ls_report *r, const ls_counters *c);
+void ls_report_validation(ls_report *r, const ls_counters *c, const ls_metric_sums *sums);
+/* `test` is NULL when the run was stopped. */
+void ls_report_end(ls_report *r, const ls_counters *c, const ls_metric_sums *test, const char *folder,
+                   const json_t *summary);
+
+#endif

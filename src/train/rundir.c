@@ -1,0 +1,123 @@
+/* rundir.c: making and finding run directories. */
+#include "train/rundir.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+/* mkdir -p */
+static ls_status make_folders(const char *path, ls_err *err)
+{
+    char text[LS_PATH_MAX];
+
+    snprintf(text, sizeof text, "%s", path);
+    for (char *p = text + 1; *p != '\0'; p++) {
+        if (*p != '/') continue;
+        *p = '\0';
+        if (mkdir(text, 0777) != 0 && errno != EEXIST)
+            return ls_fail(err, LS_IO, "%s: %s", text, strerror(errno));
+        *p = '/';
+    }
+    if (mkdir(text, 0777) != 0 && errno != EEXIST)
+        return ls_fail(err, LS_IO, "%s: %s", text, strerror(errno));
+    return LS_OK;
+}
+
+static ls_status set_paths(ls_rundir *r, ls_err *err)
+{
+    if (snprintf(r->checkpoints, sizeof r->checkpoints, "%s/checkpoints", r->path) >=
+        (int)sizeof r->checkpoints)
+        return ls_fail(err, LS_INVALID, "the run directory's path is longer than %d bytes", LS_PATH_MAX);
+    return LS_OK;
+}
+
+static void new_name(ls_rundir *r, const char *name)
+{
+    char stamp[32];
+    unsigned short salt = 0;
+    time_t now = time(NULL);
+    struct tm tm;
+
+    localtime_r(&now, &tm);
+    strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", &tm);
+    if (getrandom(&salt, sizeof salt, 0) != (ssize_t)sizeof salt) salt = (unsigned short)getpid();
+    snprintf(r->path, sizeof r->path, "runs/%s-%s-%04x", name, stamp, salt);
+}
+
+ls_status ls_rundir_create(ls_rundir *r, const char *name, const char *path, ls_err *err)
+{
+    char logs[LS_PATH_MAX + 8];
+    ls_status st = LS_OK;
+
+    if (path != NULL)
+        snprintf(r->path, sizeof r->path, "%s", path);
+    else
+        new_name(r, name);
+    LS_TRY(set_paths(r, err));
+    LS_TRY(make_folders(r->checkpoints, err));
+    snprintf(logs, sizeof logs, "%s/logs", r->path);
+    LS_TRY(make_folders(logs, err));
+out:
+    return st;
+}
+
+ls_status ls_rundir_find(ls_rundir *r, const char *name, const char *path, ls_err *err)
+{
+    const size_t n = strlen(name);
+    struct stat info;
+    struct dirent *e;
+    DIR *d;
+
+    r->path[0] = '\0';
+    if (path != NULL) {
+        snprintf(r->path, sizeof r->path, "%s", path);
+        if (stat(path, &info) != 0 || !S_ISDIR(info.st_mode))
+            return ls_fail(err, LS_INVALID, "%s is no run directory", path);
+        return set_paths(r, err);
+    }
+    d = opendir("runs");
+    while (d != NULL && (e = readdir(d)) != NULL) {
+        char at[LS_PATH_MAX];
+        /* Names end in their time, so the last in the alphabet is the newest; the salt has 5 characters. */
+        if (strncmp(e->d_name, name, n) != 0 || e->d_name[n] != '-' || strlen(e->d_name) != n + 21) continue;
+        snprintf(at, sizeof at, "runs/%s", e->d_name);
+        if (strcmp(at, r->path) > 0) snprintf(r->path, sizeof r->path, "%s", at);
+    }
+    if (d != NULL) closedir(d);
+    if (r->path[0] == '\0')
+        return ls_fail(err, LS_INVALID,
+                       "there is no run of \"%s\" under runs/ to resume; name it: --resume DIRECTORY", name);
+    return set_paths(r, err);
+}
+
+ls_status ls_rundir_last(const ls_rundir *r, char path[LS_PATH_MAX], ls_err *err)
+{
+    char target[LS_PATH_MAX], link[LS_PATH_MAX + 8];
+    ssize_t n;
+
+    snprintf(link, sizeof link, "%s/last", r->checkpoints);
+    n = readlink(link, target, sizeof target - 1);
+    if (n < 0)
+        return ls_fail(err, LS_DATA, "%s: no checkpoint to resume from (%s)", r->path, strerror(errno));
+    target[n] = '\0';
+    if (snprintf(path, LS_PATH_MAX, "%s/%s", r->checkpoints, target) >= LS_PATH_MAX)
+        return ls_fail(err, LS_INVALID, "%s: path too long", link);
+    return LS_OK;
+}
+
+ls_status ls_rundir_write_summary(const ls_rundir *r, const json_t *summary, ls_err *err)
+{
+    char path[LS_PATH_MAX + 32], aside[LS_PATH_MAX + 32];
+
+    snprintf(path, sizeof path, "%s/summary.json", r->path);
+    snprintf(aside, sizeof aside, "%s/.summary.json", r->path);
+    if (json_dump_file(summary, aside, JSON_INDENT(1) | JSON_REAL_PRECISION(9)) != 0 ||
+        rename(aside, path) != 0)
+        return ls_fail(err, LS_IO, "%s: %s", path, strerror(errno));
+    return LS_OK;
+}

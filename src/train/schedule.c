@@ -1,0 +1,61 @@
+/* schedule.c: learning rates by step. */
+#include "train/schedule.h"
+
+#include <math.h>
+
+static const double pi = 3.14159265358979323846;
+
+double ls_lr_peak(ls_lr_scale scale, double base, int64_t global_batch, int64_t reference_batch)
+{
+    const double ratio = (double)global_batch / (double)reference_batch;
+
+    switch (scale) {
+    case LS_LR_SCALE_LINEAR: return base * ratio;
+    case LS_LR_SCALE_SQRT: return base * sqrt(ratio);
+    default: return base;
+    }
+}
+
+/* The share of the way from the end of the warm-up to the end of training. */
+static double progress(const ls_schedule *s, int64_t step)
+{
+    const double span = (double)(s->total_steps - s->warmup_steps);
+    const double at = span > 0 ? (double)(step - s->warmup_steps) / span : 1;
+
+    return at < 0 ? 0 : at > 1 ? 1 : at;
+}
+
+double ls_schedule_lr(const ls_schedule *s, const ls_plateau *p, int64_t step)
+{
+    if (step < s->warmup_steps)
+        return s->warmup == LS_LR_WARMUP_CONSTANT
+                   ? s->base
+                   : s->base + (s->peak - s->base) * (double)(step + 1) / (double)s->warmup_steps;
+    switch (s->rule) {
+    case LS_LR_STEP: return s->every > 0 ? s->peak * pow(s->factor, (double)(step / s->every)) : s->peak;
+    case LS_LR_COSINE: return s->final + (s->peak - s->final) * 0.5 * (1 + cos(pi * progress(s, step)));
+    case LS_LR_LINEAR: return s->peak + (s->final - s->peak) * progress(s, step);
+    case LS_LR_PLATEAU: return s->peak * pow(s->factor, (double)p->cuts);
+    default: return s->peak;
+    }
+}
+
+double ls_schedule_momentum_factor(const ls_schedule *s, const ls_plateau *p, int64_t step)
+{
+    if (s->warmup != LS_LR_WARMUP_LINEAR || step < 1 || step >= s->warmup_steps) return 1;
+    return ls_schedule_lr(s, p, step) / ls_schedule_lr(s, p, step - 1);
+}
+
+void ls_plateau_note(const ls_schedule *s, ls_plateau *p, double value, bool larger_is_better)
+{
+    if (s->rule != LS_LR_PLATEAU || isnan(value)) return;
+    if (!p->seen || (larger_is_better ? value > p->best : value < p->best)) {
+        p->seen = true;
+        p->best = value;
+        p->bad = 0;
+        return;
+    }
+    if (++p->bad <= s->patience) return;
+    p->bad = 0;
+    p->cuts++;
+}

@@ -1,0 +1,58 @@
+/* schedule.h: the learning rate of every step, as a function of the step's number.
+ *
+ * The base rate is that of the experiment; a scaling rule turns it into the rate for the global batch (the
+ * "peak"); a warm-up leads from one to the other; a schedule lowers the peak as training goes on.  Only
+ * "reduce on plateau" has a memory, which is part of a checkpoint. */
+#ifndef LS_TRAIN_SCHEDULE_H
+#define LS_TRAIN_SCHEDULE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef enum ls_lr_scale { LS_LR_SCALE_NONE, LS_LR_SCALE_LINEAR, LS_LR_SCALE_SQRT } ls_lr_scale;
+typedef enum ls_lr_warmup { LS_LR_WARMUP_LINEAR, LS_LR_WARMUP_CONSTANT } ls_lr_warmup;
+typedef enum ls_lr_rule {
+    LS_LR_CONSTANT,
+    LS_LR_STEP,    /* times `factor` every `every` steps */
+    LS_LR_COSINE,  /* from the peak to `final` along half a cosine */
+    LS_LR_LINEAR,  /* from the peak to `final` in a straight line */
+    LS_LR_PLATEAU, /* times `factor` after `patience` validations without a better result */
+} ls_lr_rule;
+
+typedef struct ls_schedule {
+    double base, peak;
+    int64_t warmup_steps; /* 0: none */
+    ls_lr_warmup warmup;
+    ls_lr_rule rule;
+    int64_t total_steps; /* cosine, linear: where `final` is reached */
+    int64_t every;       /* step */
+    double factor;       /* step, plateau */
+    double final;        /* cosine, linear */
+    int64_t patience;    /* plateau */
+} ls_schedule;
+
+/* What "reduce on plateau" remembers; the zero value is the beginning. */
+typedef struct ls_plateau {
+    bool seen;
+    double best;
+    int64_t bad, cuts; /* validations since the best; how often the rate was cut */
+} ls_plateau;
+
+/* base times 1, batch / reference or the square root of that. */
+double ls_lr_peak(ls_lr_scale scale, double base, int64_t global_batch, int64_t reference_batch);
+
+/* The rate of step 0, 1, ...  While warming up linearly it is base + (peak - base) * (step + 1) /
+ * warmup_steps, so that the last step of the warm-up has the peak; a constant warm-up keeps the base and then
+ * jumps. */
+double ls_schedule_lr(const ls_schedule *s, const ls_plateau *p, int64_t step);
+
+/* By how much momentum buffers must be scaled before step `step`.  A velocity holds gradients times past
+ * rates' worth of steps; while the rate grows in a warm-up it is corrected by new / old (Goyal et al.),
+ * else 1. */
+double ls_schedule_momentum_factor(const ls_schedule *s, const ls_plateau *p, int64_t step);
+
+/* Tells a plateau the result of a validation; `better` is by whatever metric and direction the run goes by.
+ */
+void ls_plateau_note(const ls_schedule *s, ls_plateau *p, double value, bool larger_is_better);
+
+#endif

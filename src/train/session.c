@@ -1,0 +1,201 @@
+/* session.c: device, variables and plans of a run. */
+#include "train/session.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "backend/backend.h"
+#include "base/parallel.h"
+
+static bool is_lr(const char *input)
+{
+    return strcmp(input, "lr") == 0 || strncmp(input, "lr.", 3) == 0;
+}
+
+static ls_status set_batch(ls_config *cfg, int64_t batch, ls_err *err)
+{
+    char text[64];
+
+    snprintf(text, sizeof text, "batch.per_rank=%lld", (long long)batch);
+    return ls_config_set(cfg, text, err);
+}
+
+static ls_status open_plan(ls_session *s, ls_mode mode, int64_t batch, ls_batch_plan *p, ls_err *err)
+{
+    const int64_t usual = ls_config_int(s->cfg, "batch.per_rank");
+    ls_status st = LS_OK;
+
+    *p = (ls_batch_plan){.mode = mode, .batch = batch};
+    LS_TRY(set_batch(s->cfg, batch, err));
+    st = ls_trial_build(&p->step, s->trial, s->cfg, mode, err);
+    LS_TRY(st == LS_OK ? set_batch(s->cfg, usual, err) : st);
+    LS_TRY(ls_plan_compile_take(&p->plan, ls_step_graph_take(p->step), s->dev, s->state, err));
+    ls_step_write_defaults(p->step, p->plan);
+out:
+    return st;
+}
+
+static void release_plan(ls_batch_plan *p)
+{
+    ls_plan_destroy(p->plan);
+    ls_step_destroy(p->step);
+    *p = (ls_batch_plan){0};
+}
+
+ls_status ls_session_plan(ls_session *s, ls_mode mode, int64_t n, ls_batch_plan **out, ls_err *err)
+{
+    ls_batch_plan *p;
+    ls_status st;
+
+    for (int i = 0; i < s->n_plans; i++) {
+        *out = &s->plans[i];
+        if ((*out)->mode == mode && (*out)->batch == n) return LS_OK;
+    }
+    /* Odd sizes only follow skipped samples; the last place is theirs in turn. */
+    if (s->n_plans == LS_SESSION_PLANS) release_plan(&s->plans[--s->n_plans]);
+    p = *out = &s->plans[s->n_plans];
+    st = open_plan(s, mode, n, p, err);
+    if (st == LS_OK)
+        s->n_plans++;
+    else
+        release_plan(p);
+    return st;
+}
+
+/* The rates as the trial's optimisers gave them. */
+static void remember_lrs(ls_session *s)
+{
+    const ls_plan *p = s->plans[0].plan;
+    int n = 0;
+
+    for (int i = 0; i < ls_plan_input_count(p) && n < LS_SESSION_LRS; i++) {
+        const ls_tensor *t = ls_plan_input_at(p, i);
+        if (is_lr(t->name)) s->lr[n++] = (double)*(const float *)t->data;
+    }
+}
+
+ls_status ls_session_open(ls_session *s, const ls_trial *trial, ls_config *cfg, const char *device,
+                          int threads, int64_t batch, ls_err *err)
+{
+    ls_batch_plan *p;
+    ls_status st = LS_OK;
+
+    *s = (ls_session){.trial = trial, .cfg = cfg};
+    LS_TRY(ls_device_open(&s->dev, device, threads, err));
+    s->threads = s->dev->threads;
+    ls_parallel_set_wait_policy(s->threads);
+    LS_TRY(ls_state_create(&s->state, s->dev, err));
+    LS_TRY(ls_session_plan(s, LS_TRAIN, batch, &p, err));
+    remember_lrs(s);
+    ls_state_init(s->state, (uint64_t)ls_config_int(cfg, "seed"));
+out:
+    return st;
+}
+
+void ls_session_release(ls_session *s)
+{
+    for (int i = 0; i < s->n_plans; i++) release_plan(&s->plans[i]);
+    ls_state_destroy(s->state);
+    ls_device_close(s->dev);
+    *s = (ls_session){0};
+}
+
+/* Inputs that the trainer itself writes. */
+static bool is_own_input(const char *name)
+{
+    return is_lr(name) || strcmp(name, "rng") == 0 || strcmp(name, "loss_scale") == 0;
+}
+
+static const ls_field *find_field(const ls_field *fields, int n, const char *name)
+{
+    for (int i = 0; i < n; i++)
+        if (strcmp(fields[i].name, name) == 0) return &fields[i];
+    return NULL;
+}
+
+/* The shape of one sample of a batched input. */
+static ls_shape sample_shape(ls_shape s)
+{
+    ls_shape r = {.rank = s.rank - 1};
+
+    for (int i = 1; i < s.rank; i++) r.dim[i - 1] = s.dim[i];
+    return r;
+}
+
+int ls_session_fields(const ls_session *s, ls_field fields[LS_SESSION_INPUTS])
+{
+    const ls_plan *p = s->plans[0].plan;
+    int n = 0;
+
+    for (int i = 0; i < ls_plan_input_count(p) && n < LS_SESSION_INPUTS; i++) {
+        const ls_tensor *t = ls_plan_input_at(p, i);
+        if (!is_own_input(t->name)) fields[n++] = (ls_field){t->name, t->dtype, sample_shape(t->shape)};
+    }
+    return n;
+}
+
+static void shape_text(ls_shape s, char *buf, size_t n)
+{
+    size_t at = 0;
+
+    buf[0] = '\0';
+    if (s.rank == 0) snprintf(buf, n, "one number");
+    for (int i = 0; i < s.rank && at < n; i++)
+        at += (size_t)snprintf(buf + at, n - at, "%s%lld", i > 0 ? "x" : "", (long long)s.dim[i]);
+}
+
+ls_status ls_session_check_data(const ls_session *s, const ls_dataset *data, ls_err *err)
+{
+    const ls_plan *p = s->plans[0].plan;
+    const ls_field *fields;
+    const int n = ls_dataset_fields(data, &fields);
+
+    for (int i = 0; i < ls_plan_input_count(p); i++) {
+        const ls_tensor *t = ls_plan_input_at(p, i);
+        const ls_field *f = find_field(fields, n, t->name);
+        char want[128], have[128];
+        if (is_own_input(t->name)) continue;
+        if (f == NULL)
+            return ls_fail(err, LS_INVALID,
+                           "the model's input \"%s\" is not in the data set; data.kind names its format",
+                           t->name);
+        shape_text(sample_shape(t->shape), want, sizeof want);
+        shape_text(f->shape, have, sizeof have);
+        if (f->dtype != t->dtype || !ls_shape_equal(f->shape, sample_shape(t->shape)))
+            return ls_fail(err, LS_INVALID, "the model's input \"%s\" is %s %s, the data set's is %s %s",
+                           t->name, ls_dtype_name(t->dtype), want, ls_dtype_name(f->dtype), have);
+    }
+    return LS_OK;
+}
+
+void ls_session_feed(const ls_batch_plan *p, const ls_field *fields, int n_fields, void *const *from)
+{
+    for (int i = 0; i < n_fields; i++) {
+        const ls_tensor *t = ls_plan_input(p->plan, fields[i].name);
+        if (t != NULL) memcpy(t->data, from[i], t->bytes);
+    }
+}
+
+void ls_session_write_lr(const ls_session *s, const ls_batch_plan *p, double factor)
+{
+    int n = 0;
+
+    for (int i = 0; i < ls_plan_input_count(p->plan) && n < LS_SESSION_LRS; i++) {
+        const ls_tensor *t = ls_plan_input_at(p->plan, i);
+        if (is_lr(t->name)) *(float *)t->data = (float)(s->lr[n++] * factor);
+    }
+}
+
+void ls_session_scale_momentum(const ls_session *s, double factor)
+{
+    if (factor == 1) return;
+    for (int i = 0; i < ls_state_count(s->state); i++) {
+        const ls_tensor *t = ls_state_at(s->state, i);
+        const size_t n = strlen(t->name);
+        const char tail[] = ".momentum";
+        if (n < sizeof tail || strcmp(t->name + n + 1 - sizeof tail, tail) != 0 || t->dtype != LS_F32)
+            continue;
+        for (int64_t k = 0; k < ls_shape_count(t->shape); k++)
+            ((float *)t->data)[k] = (float)((double)((float *)t->data)[k] * factor);
+    }
+}

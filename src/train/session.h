@@ -1,0 +1,57 @@
+/* session.h: what a run works with: the device, the variables and the plans over them.
+ *
+ * Plans are static, so every batch size needs its own: the full batch, what is left over at the end of an
+ * epoch, and whatever a skipped sample leaves; for training and for evaluation.  They are made when they are
+ * first needed, and all of them share one set of variables. */
+#ifndef LS_TRAIN_SESSION_H
+#define LS_TRAIN_SESSION_H
+
+#include "data/data.h"
+#include "lockstep/trial.h"
+
+/* A plan for batches of one size. */
+typedef struct ls_batch_plan {
+    ls_step *step;
+    ls_plan *plan;
+    ls_mode mode;
+    int64_t batch;
+} ls_batch_plan;
+
+enum {
+    LS_SESSION_PLANS = 8,  /* sizes of batches that are kept */
+    LS_SESSION_LRS = 16,   /* most optimisers with a rate of their own */
+    LS_SESSION_INPUTS = 16 /* most inputs with data */
+};
+
+typedef struct ls_session {
+    const ls_trial *trial;
+    ls_config *cfg;
+    ls_device *dev;
+    ls_state *state;
+    int threads;
+    ls_batch_plan plans[LS_SESSION_PLANS]; /* the first trains with the usual batch */
+    int n_plans;
+    double lr[LS_SESSION_LRS]; /* the optimisers' own rates, in the order of the plan's lr inputs */
+} ls_session;
+
+/* Opens the device and compiles the training plan for `batch` samples; variables get their initial values
+ * from the experiment's seed.  Release in any case; config and trial stay the caller's. */
+ls_status ls_session_open(ls_session *s, const ls_trial *trial, ls_config *cfg, const char *device,
+                          int threads, int64_t batch, ls_err *err) LS_MUST_CHECK;
+void ls_session_release(ls_session *s);
+
+/* The plan for batches of n samples; it is made when there is none. */
+ls_status ls_session_plan(ls_session *s, ls_mode mode, int64_t n, ls_batch_plan **out,
+                          ls_err *err) LS_MUST_CHECK;
+/* One sample of every input that takes data; returns their number. */
+int ls_session_fields(const ls_session *s, ls_field fields[LS_SESSION_INPUTS]);
+/* Checks that the data set has what the plan's inputs need: name, type and shape of a sample. */
+ls_status ls_session_check_data(const ls_session *s, const ls_dataset *data, ls_err *err) LS_MUST_CHECK;
+/* Copies n samples of every field into the plan's inputs of the same name. */
+void ls_session_feed(const ls_batch_plan *p, const ls_field *fields, int n_fields, void *const *from);
+/* Every optimiser's rate becomes its own times `factor`. */
+void ls_session_write_lr(const ls_session *s, const ls_batch_plan *p, double factor);
+/* Multiplies every momentum buffer by `factor`. */
+void ls_session_scale_momentum(const ls_session *s, double factor);
+
+#endif

@@ -1,0 +1,107 @@
+/* summary.c: times of steps, and summary.json. */
+#include "train/summary.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "bench/stats.h"
+#include "ckpt/ckpt.h"
+
+#define KEPT_STEPS 65536 /* of the newest steps; older ones are overwritten */
+
+void ls_summary_release(ls_summary *s)
+{
+    ls_free(s->steps);
+    s->steps = NULL;
+}
+
+void ls_summary_note_step(ls_summary *s, double seconds, int64_t n)
+{
+    const double now = (double)n / (seconds > 0 ? seconds : 1e-9);
+
+    if (s->steps == NULL) {
+        s->steps = ls_alloc(LS_MEM_CLI, KEPT_STEPS * sizeof *s->steps);
+        s->cap = s->steps != NULL ? KEPT_STEPS : 0;
+    }
+    if (n > s->batch) s->batch = n;
+    if (s->cap > 0 && n == s->batch) s->steps[s->n_steps++ % s->cap] = seconds;
+    s->compute_s += seconds;
+    s->rate = s->rate > 0 ? 0.95 * s->rate + 0.05 * now : now;
+}
+
+static json_t *number(double v)
+{
+    return isfinite(v) ? json_real(v) : json_null();
+}
+
+json_t *ls_metrics_json(const ls_metric_sums *m)
+{
+    json_t *o = json_object();
+
+    for (int i = 0; i < m->n; i++) json_object_set_new(o, m->name[i], number(ls_metric_mean(m, m->name[i])));
+    return o;
+}
+
+static json_t *spread_json(ls_spread s)
+{
+    return json_pack("{s:o, s:o, s:o}", "p16", number(s.p16), "p50", number(s.p50), "p84", number(s.p84));
+}
+
+/* Every second of the run: what is not booked otherwise is idle. */
+static json_t *ledger(const ls_summary *s)
+{
+    const double booked = s->compute_s + s->evaluate_s + s->data_s + s->checkpoint_s;
+
+    return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "compute", s->compute_s, "evaluate",
+                     s->evaluate_s, "comm", 0.0, "data", s->data_s, "checkpoint", s->checkpoint_s, "restart",
+                     0.0, "redone", 0.0, "idle", s->wall_s > booked ? s->wall_s - booked : 0.0);
+}
+
+static json_t *metrics(const ls_summary *s, const ls_counters *c, const ls_metric_sums *test)
+{
+    json_t *m = json_pack("{s:o}", "last", ls_metrics_json(&s->last));
+
+    if (test->samples > 0) json_object_set_new(m, "test", ls_metrics_json(test));
+    if (test->samples > 0) json_object_set_new(m, "test_samples", json_integer((json_int_t)test->samples));
+    if (c->has_best)
+        json_object_set_new(m, "best",
+                            json_pack("{s:f, s:I}", "value", c->best, "step", (json_int_t)c->best_step));
+    return m;
+}
+
+static size_t planned_bytes(const ls_session *s)
+{
+    size_t most = 0;
+
+    for (int i = 0; i < s->n_plans; i++) {
+        const size_t b = ls_plan_memory_of(s->plans[i].plan).total;
+        if (b > most) most = b;
+    }
+    return most;
+}
+
+json_t *ls_summary_json(ls_summary *s, const ls_counters *c, const ls_session *session, const char *state,
+                        const ls_metric_sums *test)
+{
+    const size_t n = s->n_steps < s->cap ? s->n_steps : s->cap;
+    const ls_spread time = n > 0 ? ls_spread_of(s->steps, n) : (ls_spread){NAN, NAN, NAN};
+    const ls_spread rate = n > 0 ? ls_spread_rate(time, (double)s->batch) : time;
+    char host[256] = "unknown", hash[20];
+    struct rusage usage = {0};
+    json_t *o;
+
+    gethostname(host, sizeof host - 1);
+    getrusage(RUSAGE_SELF, &usage);
+    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)ls_weights_xxh3(session->state));
+    o = json_pack("{s:s, s:i, s:I, s:I, s:o, s:o, s:o, s:o, s:s, s:I, s:I, s:s, s:s}", "state", state,
+                  "ranks", 1, "steps", (json_int_t)c->step, "epochs", (json_int_t)c->epoch, "metrics",
+                  metrics(s, c, test), "samples_per_s", spread_json(rate), "step_s", spread_json(time),
+                  "ledger_s", ledger(s), "weights_xxh3", hash, "peak_bytes",
+                  (json_int_t)usage.ru_maxrss * 1024, "planned_bytes", (json_int_t)planned_bytes(session),
+                  "version", LS_VERSION, "host", host);
+    return o;
+}

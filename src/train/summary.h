@@ -1,0 +1,29 @@
+/* summary.h: what a run has cost and reached, and its summary.json. */
+#ifndef LS_TRAIN_SUMMARY_H
+#define LS_TRAIN_SUMMARY_H
+
+#include <jansson.h>
+
+#include "train/counters.h"
+#include "train/session.h"
+
+typedef struct ls_summary {
+    double *steps; /* seconds of the latest steps of this process */
+    size_t n_steps, cap;
+    double compute_s, evaluate_s, checkpoint_s, data_s, wall_s;
+    double rate;         /* samples per second, smoothed: for display */
+    int64_t batch;       /* the usual one */
+    ls_metric_sums last; /* of the newest validation */
+} ls_summary;
+
+void ls_summary_release(ls_summary *s);
+/* A step of n samples took so many seconds. */
+void ls_summary_note_step(ls_summary *s, double seconds, int64_t n);
+
+/* {"name": mean, ...}; NULL when memory runs out.  Numbers that JSON does not have are null. */
+json_t *ls_metrics_json(const ls_metric_sums *m);
+/* The content of summary.json; `test` has no samples when there was no final test pass. */
+json_t *ls_summary_json(ls_summary *s, const ls_counters *c, const ls_session *session, const char *state,
+                        const ls_metric_sums *test);
+
+#endif

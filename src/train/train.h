@@ -1,0 +1,33 @@
+/* train.h: runs an experiment: the loop from the first sample to the last checkpoint.
+ *
+ * Everything a run leaves behind is in its directory (rundir.h); everything it prints goes through the
+ * reporter (report.h).  A run that was stopped, killed or has finished its epochs can be continued from its
+ * last checkpoint and then gives the same bits as one that never stopped. */
+#ifndef LS_TRAIN_TRAIN_H
+#define LS_TRAIN_TRAIN_H
+
+#include <jansson.h>
+#include <signal.h>
+
+#include "config/experiment.h"
+
+typedef struct ls_train_options {
+    const char *device;
+    int threads;
+    const char *run_dir; /* NULL: a new one under runs/ */
+    bool resume;         /* go on in run_dir, or in the newest run of this name */
+    bool json, quiet;
+    /* Set by signal handlers: 1 asks for a checkpoint and an end, 2 for an end now.  May be NULL. */
+    const volatile sig_atomic_t *stop;
+} ls_train_options;
+
+/* *summary is the content of summary.json, to be released by json_decref; NULL when there is none.  *stopped:
+ * the run ended on request, after a checkpoint. */
+ls_status ls_train(const ls_experiment *x, const ls_train_options *o, json_t **summary, bool *stopped,
+                   ls_err *err) LS_MUST_CHECK;
+
+/* The test pass alone, with the variables of `checkpoint` (a checkpoint or a run directory). */
+ls_status ls_train_eval(const ls_experiment *x, const ls_train_options *o, const char *checkpoint,
+                        json_t **result, ls_err *err) LS_MUST_CHECK;
+
+#endif

@@ -1,0 +1,89 @@
+#!/usr/bin/env bash
+# `lockstep train` and `eval` as a user meets them: files, messages, exit codes, a pause and a resume in new processes.
+set -uo pipefail
+: "${LOCKSTEP:?the program to test}"
+export LOCKSTEP_TUNE=off LOCKSTEP_THREADS=1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+failures=0
+small=(data.kind=synthetic data.train_range=0:200 data.test_range=200:240 batch.per_rank=16)
+
+fail() {
+    echo "FAILED: $*"
+    failures=$((failures + 1))
+}
+
+# run CODE ARGUMENT...
+run() {
+    local want=$1 got
+    shift
+    "$LOCKSTEP" "$@" >out 2>err
+    got=$?
+    [ "$got" -eq "$want" ] || fail "lockstep $*: exit code $got, not $want: $(tail -c 400 err)"
+}
+
+says() {
+    grep -qF -- "$2" "$1" || fail "std$1 lacks \"$2\": $(tail -c 400 "$1")"
+}
+
+# hash RUN: the weights at the end of a run
+hash() {
+    grep -o '"weights_xxh3": "[0-9a-f]*"' "$1/summary.json"
+}
+
+run 0 train mnist "${small[@]}" train.steps=30 --run-dir whole --quiet
+for f in config.yaml summary.json metrics.jsonl checkpoints/last/manifest.json checkpoints/last/model.safetensors; do
+    [ -e "whole/$f" ] || fail "the run has no $f"
+done
+ls whole/events.out.tfevents.* >/dev/null 2>&1 || fail "the run has no event file"
+grep -q '"train/loss_epoch"' whole/metrics.jsonl || fail "metrics.jsonl has no train/loss_epoch"
+grep -q '"val/acc_epoch"' whole/metrics.jsonl || fail "metrics.jsonl has no val/acc_epoch"
+
+# A pause and a resume, each in a process of its own, end with the same weights.
+run 0 train mnist "${small[@]}" train.steps=7 --run-dir parts --quiet
+run 0 train mnist "${small[@]}" train.steps=19 --resume=parts --quiet
+run 0 train mnist "${small[@]}" train.steps=30 --resume=parts --quiet
+[ "$(hash parts)" = "$(hash whole)" ] || fail "three parts gave $(hash parts), the whole $(hash whole)"
+
+# The resolved experiment alone makes the same run again.
+run 0 train whole/config.yaml --run-dir again --quiet
+[ "$(hash again)" = "$(hash whole)" ] || fail "config.yaml gave $(hash again), the run $(hash whole)"
+
+# A signal: a checkpoint, exit code 75, and the rest later.  The run has far more steps than it can do meanwhile.
+"$LOCKSTEP" train mnist "${small[@]}" train.steps=1000000 train.report_every=1st --run-dir paused --json >lines 2>err &
+pid=$!
+while ! grep -q '"event": "step"' lines 2>/dev/null && kill -0 $pid 2>/dev/null; do :; done
+kill -TERM $pid
+wait $pid
+[ $? -eq 75 ] || fail "SIGTERM: not exit code 75: $(cat err)"
+grep -q '"state": "paused"' paused/summary.json || fail "a stopped run's summary does not say so"
+steps=$(grep -o '"steps": [0-9]*' paused/summary.json | grep -o '[0-9]*')
+run 0 train mnist "${small[@]}" train.steps=$((steps + 5)) --resume=paused --quiet
+
+run 0 eval whole --json
+says out '"samples":40'
+run 0 eval whole/checkpoints/last
+says out 'samples       40'
+run 0 ckpt verify whole/checkpoints/last
+
+# What cannot be: one message each, nothing created.
+run 2 train mnist "${small[@]}" optimizer.lrr=1
+says err 'did you mean "optimizer.lr"'
+run 2 train mnist "${small[@]}" batch.per_rank=500
+says err 'larger than the training set (200 samples)'
+run 3 train mnist data.kind=idx data.path=nowhere
+says err 'nowhere'
+run 2 train mnist "${small[@]}" --resume=nothing-here
+says err 'no run directory'
+run 2 train mnist "${small[@]}" lr.warmup=3min
+says err 'cannot be given in minutes'
+run 2 eval nothing-here
+says err 'neither a run directory nor a checkpoint'
+printf 'x' | dd of=whole/checkpoints/last/model.safetensors bs=1 seek=2000 conv=notrunc 2>/dev/null
+run 3 train mnist "${small[@]}" train.steps=40 --resume=whole
+says err 'model.safetensors'
+[ ! -e runs ] || fail "a refused command left $(ls runs)"
+
+[ "$failures" -eq 0 ] && echo "train: all as expected"
+exit $((failures > 0))

@@ -1,0 +1,60 @@
+/* test_periods.c: when periods are due, in every unit. */
+#include "check.h"
+#include "train/periods.h"
+
+static bool due(ls_period p, int64_t s0, int64_t n0, int64_t s1, int64_t n1)
+{
+    return ls_period_due(p, 1000, (ls_moment){s0, n0, 0}, (ls_moment){s1, n1, 0});
+}
+
+static void steps_and_samples(void)
+{
+    const ls_period st = {5, LS_PERIOD_STEPS}, sa = {100, LS_PERIOD_SAMPLES}, none = {0, LS_PERIOD_NONE};
+
+    CHECK(!due(st, 3, 0, 4, 0));
+    CHECK(due(st, 4, 0, 5, 0));
+    CHECK(!due(st, 5, 0, 6, 0));
+    CHECK(!due(sa, 0, 0, 1, 64));
+    CHECK(due(sa, 1, 64, 2, 128));
+    CHECK(!due(none, 4, 0, 5, 0));
+}
+
+static void epochs_also_in_parts(void)
+{
+    const ls_period whole = {1, LS_PERIOD_EPOCHS}, tenth = {0.1, LS_PERIOD_EPOCHS},
+                    three = {3, LS_PERIOD_EPOCHS};
+    int n = 0;
+
+    CHECK(!due(whole, 14, 896, 15, 960));
+    CHECK(due(whole, 15, 960, 16, 1000));
+    CHECK(!due(three, 15, 960, 16, 1000));
+    CHECK(due(three, 47, 2960, 48, 3000));
+    for (int64_t i = 0; i < 100; i++) n += due(tenth, i, i * 10, i + 1, (i + 1) * 10);
+    CHECK_EQ_INT(n, 10);
+}
+
+static void minutes_since_the_last_time(void)
+{
+    const ls_period p = {2, LS_PERIOD_MINUTES};
+
+    CHECK(!ls_period_due(p, 10, (ls_moment){0, 0, 1}, (ls_moment){5, 5, 2.9}));
+    CHECK(ls_period_due(p, 10, (ls_moment){0, 0, 1}, (ls_moment){5, 5, 3}));
+}
+
+static void lengths_in_steps(void)
+{
+    CHECK_EQ_INT(ls_period_steps((ls_period){3, LS_PERIOD_EPOCHS}, 7500, 64), 3 * 118);
+    CHECK_EQ_INT(ls_period_steps((ls_period){500, LS_PERIOD_STEPS}, 7500, 64), 500);
+    CHECK_EQ_INT(ls_period_steps((ls_period){65, LS_PERIOD_SAMPLES}, 7500, 64), 2);
+    CHECK_EQ_INT(ls_period_steps((ls_period){0, LS_PERIOD_NONE}, 7500, 64), 0);
+    CHECK_EQ_INT(ls_period_steps((ls_period){1, LS_PERIOD_MINUTES}, 7500, 64), -1);
+}
+
+int main(void)
+{
+    CHECK_RUN(steps_and_samples);
+    CHECK_RUN(epochs_also_in_parts);
+    CHECK_RUN(minutes_since_the_last_time);
+    CHECK_RUN(lengths_in_steps);
+    return CHECK_DONE();
+}
