@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <xxhash.h>
+#include <zlib.h>
 #ifdef LS_HAVE_ONEDNN
 #include <oneapi/dnnl/dnnl.h>
 #endif
@@ -106,6 +107,7 @@ static json_t *describe_libraries(void)
     json_object_set_new(o, "jansson", json_string(jansson_version_str()));
     snprintf(text, sizeof text, "%u.%u.%u", x / 10000, x / 100 % 100, x % 100);
     json_object_set_new(o, "xxHash", json_string(text));
+    json_object_set_new(o, "zlib", json_string(zlibVersion()));
 #ifdef LS_HAVE_ONEDNN
     const dnnl_version_t *v = dnnl_version();
     snprintf(text, sizeof text, "%d.%d.%d", v->major, v->minor, v->patch);

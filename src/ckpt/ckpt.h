@@ -36,6 +36,8 @@ size_t ls_ckpt_bytes(const ls_state *vars);
 /* "step-00000042" into buf of at least LS_CKPT_NAME bytes; returns buf. */
 #define LS_CKPT_NAME 32
 const char *ls_ckpt_name(int64_t step, char *buf);
+/* The step of a name that ls_ckpt_name made; -1 for any other. */
+int64_t ls_ckpt_step_of(const char *name);
 
 /* -- reading ----------------------------------------------------------------------------------------------
  */
@@ -86,6 +88,11 @@ typedef void (*ls_ckpt_on_damage)(void *arg, const char *file, const char *tenso
  * the first one in `err`, when there is one.  Does not stop at the first damaged tensor. */
 ls_status ls_ckpt_verify(const char *dir, int *bad, ls_ckpt_on_damage fn, void *arg,
                          ls_err *err) LS_MUST_CHECK;
+
+/* The newest checkpoint of `folder` that is whole, all of it read: its path into `path`, which has `size`
+ * bytes. Newer ones that are damaged are passed over with a warning that names file and tensor.  LS_DATA when
+ * none is left; the text then says what is wrong with the newest. */
+ls_status ls_ckpt_find_newest(const char *folder, char *path, size_t size, ls_err *err) LS_MUST_CHECK;
 
 /* XXH3 over name, type, shape and bytes of all parameters and buffers in the order of their names (not over
  * optimiser state): equal for equal models, on any device.  0 when memory for the order cannot be had. */

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <xxhash.h>
@@ -12,6 +13,16 @@ const char *ls_ckpt_name(int64_t step, char *buf)
 {
     snprintf(buf, LS_CKPT_NAME, "step-%08lld", (long long)step);
     return buf;
+}
+
+int64_t ls_ckpt_step_of(const char *name)
+{
+    char again[LS_CKPT_NAME];
+    int64_t step;
+
+    if (strncmp(name, "step-", 5) != 0) return -1;
+    step = strtoll(name + 5, NULL, 10);
+    return strcmp(ls_ckpt_name(step, again), name) == 0 ? step : -1;
 }
 
 size_t ls_ckpt_bytes(const ls_state *vars)

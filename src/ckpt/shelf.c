@@ -119,13 +119,13 @@ static ls_status tidy_entry(lsi_shelf *s, const char *name, ls_err *err)
 
 static ls_status note_entry(lsi_shelf *s, const char *name, ls_err *err)
 {
-    char path[LSI_PATH], again[LS_CKPT_NAME], *end;
-    int64_t step = strtoll(name + 5, &end, 10);
+    char path[LSI_PATH];
+    int64_t step = ls_ckpt_step_of(name);
     ls_ckpt *c = NULL;
     ls_err why = {0};
     ls_status st;
 
-    if (strcmp(ls_ckpt_name(step, again), name) != 0) return LS_OK;
+    if (step < 0) return LS_OK;
     st = ls_ckpt_open(&c, path_of(s, name, path), &why);
     if (st == LS_OK)
         st = append(s, step, ls_ckpt_metric(c), err);

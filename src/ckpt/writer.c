@@ -119,6 +119,18 @@ static ls_status start_thread(ls_ckpt_writer *w, ls_err *err)
     return e == 0 ? LS_OK : ls_fail(err, LS_NOMEM, "checkpoints: no thread can be had: %s", strerror(e));
 }
 
+/* Room for a copy of so many bytes. */
+static ls_status make_room(job *j, size_t bytes, ls_err *err)
+{
+    if (j->staging != NULL && bytes <= j->staging_bytes) return LS_OK;
+    ls_free(j->staging);
+    j->staging = ls_alloc(LS_MEM_CKPT, bytes);
+    j->staging_bytes = j->staging != NULL ? bytes : 0;
+    return j->staging != NULL
+               ? LS_OK
+               : ls_fail(err, LS_NOMEM, "checkpoint: no memory for a copy of %zu bytes", bytes);
+}
+
 /* -- for callers ------------------------------------------------------------------------------------------
  */
 
@@ -133,6 +145,7 @@ ls_status lsi_ckpt_writer_create(ls_ckpt_writer **out, const char *folder, ls_ck
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->changed, NULL);
     LS_TRY(lsi_shelf_open(&w->shelf, folder, keep, bytes, io, err));
+    LS_TRY(make_room(&w->job, bytes, err)); /* now, so that the first copy is as fast as the others */
     LS_TRY(start_thread(w, err));
 out:
     if (st != LS_OK) {
@@ -182,15 +195,7 @@ static ls_status copy_tensors(job *j, const ls_state *vars, ls_err *err)
     LS_TRY(lsi_table_of_state(&j->table, vars, err));
     LS_TRY(ls_arena_create(&j->table.arena, LS_MEM_CKPT, err));
     for (int i = 0; i < j->table.n; i++) total += j->table.items[i].bytes;
-    if (j->staging == NULL || total > j->staging_bytes) {
-        ls_free(j->staging);
-        j->staging = ls_alloc(LS_MEM_CKPT, total);
-        j->staging_bytes = j->staging != NULL ? total : 0;
-    }
-    if (j->staging == NULL) {
-        st = ls_fail(err, LS_NOMEM, "checkpoint: no memory for a copy of %zu bytes", total);
-        goto out;
-    }
+    LS_TRY(make_room(j, total, err));
     for (int i = 0; i < j->table.n; i++) {
         lsi_item *x = &j->table.items[i];
         if (x->bytes > 0) memcpy(j->staging + at, x->data, x->bytes);

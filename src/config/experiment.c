@@ -11,14 +11,14 @@
 /* -- known keys -------------------------------------------------------------------------------------------
  */
 
-#define KEYS_MAX 192
+#define KEYS_MAX 192 /* more than a configuration can hold and all other names together */
 
 /* The keys of a configuration and the other names for them. */
 static int all_keys(const ls_config *cfg, const char **keys)
 {
     int n = 0;
 
-    LS_BUG_IF(ls_config_count(cfg) > KEYS_MAX / 2);
+    LS_BUG_IF(ls_config_count(cfg) > KEYS_MAX);
     for (; n < ls_config_count(cfg); n++) keys[n] = ls_config_at(cfg, n).key;
     for (int i = 0; lsi_other_name(i) != NULL; i++) {
         LS_BUG_IF(n == KEYS_MAX);

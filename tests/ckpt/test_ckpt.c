@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "ckpt_test.h"
 
 static const char *save(const char *name, const ls_state *vars)
@@ -283,6 +284,34 @@ static void a_model_travels_by_plain_file(void)
     ls_state_destroy(got);
 }
 
+static void damaged_ones_are_passed_over(void)
+{
+    const char *folder = ckpt_test_folder();
+    ls_state *vars = ckpt_test_vars(1, false);
+    char path[512], file[600];
+    ls_err err = {0};
+
+    ls_log_set_level(LS_LOG_ERROR);
+    CHECK_STATUS(ls_ckpt_find_newest(folder, path, sizeof path, &err), LS_DATA, &err);
+    save("step-00000009", vars);
+    save("step-99999999", vars);
+    save("step-99999999.partial", vars);
+    save("step-7", vars); /* none of ours */
+    err = (ls_err){0};
+    CHECK_OK(ls_ckpt_find_newest(folder, path, sizeof path, &err), &err);
+    CHECK_CONTAINS(path, "step-99999999");
+    snprintf(file, sizeof file, "%s/%s", path, LSI_CKPT_TENSORS);
+    REQUIRE(truncate(file, 700) == 0);
+    CHECK_OK(ls_ckpt_find_newest(folder, path, sizeof path, &err), &err);
+    CHECK_CONTAINS(path, "step-00000009");
+    snprintf(file, sizeof file, "%s/%s", path, LSI_CKPT_MANIFEST);
+    REQUIRE(unlink(file) == 0);
+    CHECK_STATUS(ls_ckpt_find_newest(folder, path, sizeof path, &err), LS_DATA, &err);
+    CHECK_CONTAINS(err.text, "step-99999999");
+    ls_log_set_level(LS_LOG_WARN);
+    ls_state_destroy(vars);
+}
+
 int main(void)
 {
     CHECK_RUN(gives_back_every_bit);
@@ -295,6 +324,7 @@ int main(void)
     CHECK_RUN(other_models_are_refused);
     CHECK_RUN(the_same_name_twice_is_refused);
     CHECK_RUN(a_model_travels_by_plain_file);
+    CHECK_RUN(damaged_ones_are_passed_over);
     ckpt_test_cleanup();
     return CHECK_DONE();
 }

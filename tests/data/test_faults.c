@@ -1,6 +1,10 @@
 /* Memory runs out at every allocation of the data layer in turn. */
+#include <stdio.h>
+#include <unistd.h>
+
 #include "check.h"
 #include "data/loader.h"
+#include "data/make.h"
 #include "data_files.h"
 #include "faults.h"
 
@@ -38,11 +42,56 @@ static void synthetic(void)
     check_faults("synthetic", load, &(ls_data_source){.kind = "synthetic", .count = 10});
 }
 
+static void npy(void)
+{
+    const unsigned char bytes[10] = {1, 2, 3};
+
+    data_write_npy("x.npy", "{'descr': '|u1', 'fortran_order': False, 'shape': (5, 2), }", bytes, 10);
+    data_write_npy("y.npy", "{'descr': '|u1', 'fortran_order': False, 'shape': (5,), }", bytes, 5);
+    check_faults(
+        "npy", load,
+        &(ls_data_source){.kind = "npy", .path = data_folder(), .images = "x.npy", .labels = "y.npy"});
+}
+
+static void cifar(void)
+{
+    static unsigned char record[2 * 3073];
+
+    data_write("data_batch_1.bin", record, sizeof record, false);
+    check_faults("cifar", load, &(ls_data_source){.kind = "cifar", .path = data_folder()});
+}
+
+/* Files are never overwritten: each try gets rid of what the one before has written. */
+static ls_status make(void *arg, ls_err *err)
+{
+    char path[1024], file[1200];
+    const char *const names[] = {"data_batch_1.bin", "test_batch.bin"};
+
+    (void)arg;
+    snprintf(path, sizeof path, "%s/made", data_folder());
+    ls_status st =
+        ls_data_make(&(ls_data_make_options){.kind = "cifar", .path = path, .train = 2, .test = 1}, err);
+    for (int i = 0; i < 2; i++) {
+        snprintf(file, sizeof file, "%s/%s", path, names[i]);
+        unlink(file);
+    }
+    rmdir(path);
+    return st;
+}
+
+static void made(void)
+{
+    check_faults("make", make, NULL);
+}
+
 int main(void)
 {
     CHECK_RUN(idx);
     CHECK_RUN(idx_gzip);
     CHECK_RUN(synthetic);
+    CHECK_RUN(npy);
+    CHECK_RUN(cifar);
+    CHECK_RUN(made);
     data_clean();
     return CHECK_DONE();
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/log.h"
@@ -241,6 +242,43 @@ static void damaged_skip(void)
     ls_dataset_close(d);
 }
 
+/* What is logged while a loader walks one epoch of the damaged set, into `text`. */
+static void capture_log(const ls_dataset *d, int workers, char *text, size_t size)
+{
+    FILE *f = tmpfile();
+    int before = dup(STDERR_FILENO);
+
+    REQUIRE(f != NULL && before >= 0 && dup2(fileno(f), STDERR_FILENO) >= 0);
+    ls_loader *l =
+        open_loader(d, (ls_loader_options){
+                           .batch = 5, .n_workers = workers, .on_error = LS_ON_ERROR_SKIP, .max_skipped = 3});
+    for (int k = 0; k < 4; k++) next(l);
+    ls_loader_destroy(l);
+    REQUIRE(dup2(before, STDERR_FILENO) >= 0);
+    close(before);
+    rewind(f);
+    text[fread(text, 1, size - 1, f)] = '\0';
+    fclose(f);
+}
+
+/* Each skipped sample is named once, in the order of the batches, whoever read it. */
+static void damaged_log(void)
+{
+    ls_dataset *d = open_damaged();
+    char plain[4096], text[4096];
+
+    capture_log(d, 0, plain, sizeof plain);
+    CHECK_CONTAINS(plain, "sample skipped");
+    CHECK_CONTAINS(plain, "train-labels-idx1-ubyte: the label of sample 3 (byte 11) is 77");
+    CHECK_CONTAINS(plain, "sample 13 (byte 21)");
+    CHECK_CONTAINS(plain, "sample 14 (byte 22)");
+    for (int workers = 1; workers < 4; workers++) {
+        capture_log(d, workers, text, sizeof text);
+        CHECK_EQ_STR(text, plain);
+    }
+    ls_dataset_close(d);
+}
+
 static void shutdown_any_time(void)
 {
     ls_dataset *d = open_set(1000);
@@ -291,6 +329,7 @@ int main(void)
     CHECK_RUN(resume);
     CHECK_RUN(damaged_stop);
     CHECK_RUN(damaged_skip);
+    CHECK_RUN(damaged_log);
     CHECK_RUN(shutdown_any_time);
     CHECK_RUN(refused);
     data_clean();
