@@ -13,29 +13,20 @@ static const char *text_or_null(ls_config *cfg, const char *key)
     return t != NULL && t[0] != '\0' ? t : NULL;
 }
 
-/* A choice by its name. */
-static const char *choice(const ls_config *cfg, const char *key, char buf[LS_SETTING_SHOW_MAX])
-{
-    const ls_setting s = ls_config_at(cfg, ls_config_find(cfg, key));
-
-    return ls_setting_show(&s, buf);
-}
-
 enum { SYNTHETIC_TRAIN = 8192, SYNTHETIC_TEST = 2048 };
 
 ls_status ls_train_data(const ls_experiment *x, const ls_session *s, bool test, ls_dataset **out, ls_err *err)
 {
     ls_config *cfg = x->cfg;
     const char *images = text_or_null(cfg, test ? "data.test_images" : "data.train_images");
-    char kind[LS_SETTING_SHOW_MAX], normalise[LS_SETTING_SHOW_MAX];
     ls_field fields[LS_SESSION_INPUTS];
-    ls_data_source src = {.kind = choice(cfg, "data.kind", kind),
+    ls_data_source src = {.kind = ls_config_choice(cfg, "data.kind"),
                           .path = text_or_null(cfg, "data.path"),
                           .images = images != NULL ? images
                                     : test         ? "test"
                                                    : "train",
                           .labels = text_or_null(cfg, test ? "data.test_labels" : "data.train_labels"),
-                          .normalise = choice(cfg, "data.normalise", normalise),
+                          .normalise = ls_config_choice(cfg, "data.normalise"),
                           .n_fields = ls_session_fields(s, fields),
                           .fields = fields,
                           .seed = (uint64_t)ls_config_int(cfg, "seed"),

@@ -199,6 +199,17 @@ out:
 /* -- during
  * ------------------------------------------------------------------------------------------------------ */
 
+/* The summary as it would be if the run ended now. */
+static ls_status summarise(run *r, const char *state, const ls_metric_sums *test, json_t **out, ls_err *err)
+{
+    r->summary.wall_s = ls_clock_seconds() - r->started; /* the ledger books this process */
+    r->summary.data_s = ls_loader_wait_seconds(r->loader);
+    *out = ls_summary_json(&r->summary, &r->c, &r->session, state, test);
+    if (*out == NULL) return ls_fail(err, LS_NOMEM, "summary: no memory");
+    return ls_rundir_write_summary(&r->dir, *out, err);
+}
+
+/* Hands the variables to the writer.  A summary that cannot be written is worth a warning, not the run. */
 static ls_status save(run *r, ls_err *err)
 {
     const double before = ls_clock_seconds();
@@ -213,6 +224,14 @@ static ls_status save(run *r, ls_err *err)
     st = ls_ckpt_writer_submit(r->writer, r->c.step, r->session.state, ls_plan_hash(r->session.plans[0].plan),
                                state, r->c.has_best && r->c.best_step == r->c.step ? r->c.best : NAN, err);
     json_decref(state);
+    ls_report_flush(r->report);
+    if (st == LS_OK && !r->stopped && r->c.step < r->total_steps) {
+        json_t *summary = NULL;
+        ls_err trouble = {0};
+        if (summarise(r, "running", &(ls_metric_sums){0}, &summary, &trouble) != LS_OK)
+            ls_log(LS_LOG_WARN, "%s", trouble.text);
+        json_decref(summary);
+    }
     r->summary.checkpoint_s += ls_clock_seconds() - before;
     return st;
 }
@@ -336,11 +355,7 @@ static ls_status finish(run *r, json_t **summary, ls_err *err)
     if (!r->stopped) LS_TRY(ls_evaluate(&r->session, r->test, &test, err));
     /* A failed write has warned already and left the last good one; the result of the training stands. */
     (void)ls_ckpt_writer_wait(r->writer, &(ls_err){0});
-    r->summary.wall_s = r->c.seconds + ls_clock_seconds() - r->started;
-    r->summary.data_s = ls_loader_wait_seconds(r->loader);
-    *summary = ls_summary_json(&r->summary, &r->c, &r->session, r->stopped ? "paused" : "completed", &test);
-    if (*summary == NULL) return ls_fail(err, LS_NOMEM, "summary: no memory");
-    LS_TRY(ls_rundir_write_summary(&r->dir, *summary, err));
+    LS_TRY(summarise(r, r->stopped ? "paused" : "completed", &test, summary, err));
     ls_report_end(r->report, &r->c, r->stopped ? NULL : &test, r->dir.path, *summary);
 out:
     return st;

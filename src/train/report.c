@@ -216,6 +216,12 @@ void ls_report_validation(ls_report *r, const ls_counters *c, const ls_metric_su
                     (long long)c->step, means_text(sums, text, sizeof text), (long long)sums->samples);
 }
 
+void ls_report_flush(ls_report *r)
+{
+    ls_metrics_flush(r->metrics);
+    ls_events_flush(r->events);
+}
+
 void ls_report_end(ls_report *r, const ls_counters *c, const ls_metric_sums *test, const char *folder,
                    const json_t *summary)
 {

@@ -33,6 +33,8 @@ void ls_report_step(ls_report *r, const ls_counters *c, const ls_metric_sums *no
 /* At the end of an epoch, while c->sums still has it. */
 void ls_report_epoch(ls_report *r, const ls_counters *c);
 void ls_report_validation(ls_report *r, const ls_counters *c, const ls_metric_sums *sums);
+/* Everything reported so far is on the disk when this returns: before a checkpoint that counts on it. */
+void ls_report_flush(ls_report *r);
 /* `test` is NULL when the run was stopped. */
 void ls_report_end(ls_report *r, const ls_counters *c, const ls_metric_sums *test, const char *folder,
                    const json_t *summary);

@@ -51,7 +51,6 @@ static void new_name(ls_rundir *r, const char *name)
 
 ls_status ls_rundir_create(ls_rundir *r, const char *name, const char *path, ls_err *err)
 {
-    char logs[LS_PATH_MAX + 8];
     ls_status st = LS_OK;
 
     if (path != NULL)
@@ -60,8 +59,6 @@ ls_status ls_rundir_create(ls_rundir *r, const char *name, const char *path, ls_
         new_name(r, name);
     LS_TRY(set_paths(r, err));
     LS_TRY(make_folders(r->checkpoints, err));
-    snprintf(logs, sizeof logs, "%s/logs", r->path);
-    LS_TRY(make_folders(logs, err));
 out:
     return st;
 }
