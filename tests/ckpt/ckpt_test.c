@@ -43,16 +43,16 @@ bool ckpt_test_equal(const ls_state *a, const ls_state *b)
     return true;
 }
 
-static char folder[256];
+static char test_folder[256];
 
 const char *ckpt_test_folder(void)
 {
     const char *tmp = getenv("TMPDIR");
 
-    if (folder[0] != '\0') return folder;
-    snprintf(folder, sizeof folder, "%s/lockstep-ckpt-XXXXXX", tmp != NULL ? tmp : "/tmp");
-    REQUIRE(mkdtemp(folder) != NULL);
-    return folder;
+    if (test_folder[0] != '\0') return test_folder;
+    snprintf(test_folder, sizeof test_folder, "%s/lockstep-ckpt-XXXXXX", tmp != NULL ? tmp : "/tmp");
+    REQUIRE(mkdtemp(test_folder) != NULL);
+    return test_folder;
 }
 
 static int remove_one(const char *path, const struct stat *s, int kind, struct FTW *f)
@@ -63,8 +63,8 @@ static int remove_one(const char *path, const struct stat *s, int kind, struct F
 
 void ckpt_test_cleanup(void)
 {
-    if (folder[0] != '\0') nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
-    folder[0] = '\0';
+    if (test_folder[0] != '\0') nftw(test_folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    test_folder[0] = '\0';
 }
 
 const char *ckpt_test_path(const char *name)
