@@ -59,8 +59,10 @@ static ls_status compare_tables(const ls_ckpt *c, ls_err *err)
         if (x->dtype != y->dtype || !ls_shape_equal(x->shape, y->shape))
             return ls_fail(err, LS_DATA, "tensor \"%s\": type or shape differ from the manifest's", x->name);
     }
-    if (m->n != c->places.n)
-        return ls_fail(err, LS_DATA, "has %d tensors; the manifest names %d", c->places.n, m->n);
+    for (int i = 0; i < c->places.n; i++)
+        if (lsi_table_find(m, c->places.items[i].name) == NULL)
+            return ls_fail(err, LS_DATA, "tensor \"%s\": is not in the manifest", c->places.items[i].name);
+    if (m->n != c->places.n) return ls_fail(err, LS_DATA, "the manifest names a tensor twice");
     return LS_OK;
 }
 

@@ -103,7 +103,8 @@ static const char *owner(const lsi_table *t, size_t header, size_t at)
     return "";
 }
 
-static bool expect_damage(const char *dir, const char *file, const char *tensor)
+/* `words` must stand in the error, beside the file and the tensor. */
+static bool expect_damage_with(const char *dir, const char *file, const char *tensor, const char *words)
 {
     seen s = {0};
     ls_err err = {0};
@@ -111,7 +112,24 @@ static bool expect_damage(const char *dir, const char *file, const char *tensor)
 
     return CHECK_STATUS(ls_ckpt_verify(dir, &bad, note, &s, &err), LS_DATA, &err) && CHECK_EQ_INT(bad, 1) &&
            CHECK_EQ_INT(s.n, 1) && CHECK_EQ_STR(s.file, file) && CHECK_EQ_STR(s.tensor, tensor) &&
-           CHECK_CONTAINS(err.text, file) && CHECK_CONTAINS(err.text, tensor);
+           CHECK_CONTAINS(err.text, file) && CHECK_CONTAINS(err.text, tensor) &&
+           CHECK_CONTAINS(err.text, words);
+}
+
+static bool expect_damage(const char *dir, const char *file, const char *tensor)
+{
+    return expect_damage_with(dir, file, tensor, "");
+}
+
+/* The header of a safetensors file; returns its size with the length before it. */
+static size_t read_header(lsi_table *t, const char *data, size_t n)
+{
+    size_t length = 0;
+    ls_err err = {0};
+
+    REQUIRE_OK(lsi_st_header_length((const unsigned char *)data, n, &length, &err), &err);
+    REQUIRE_OK(lsi_st_parse(t, data + 8, length, n - 8 - length, &err), &err);
+    return length + 8;
 }
 
 static void every_flipped_byte_is_noticed(void)
@@ -129,11 +147,7 @@ static void every_flipped_byte_is_noticed(void)
         char *data;
         snprintf(path, sizeof path, "%s/%s", dir, files[k]);
         data = ckpt_test_get(path, &n);
-        if (k == 0) {
-            REQUIRE_OK(lsi_st_header_length((unsigned char *)data, n, &header, &err), &err);
-            header += 8;
-            REQUIRE_OK(lsi_st_parse(&t, data + 8, header - 8, n - header, &err), &err);
-        }
+        if (k == 0) header = read_header(&t, data, n);
         for (size_t i = 0; i < n; i++) {
             data[i] = (char)(data[i] ^ (1 << i % 8));
             ckpt_test_put(path, data, n);
@@ -160,6 +174,8 @@ static void every_cut_is_noticed(void)
     static const char *const files[] = {LSI_CKPT_TENSORS, LSI_CKPT_MANIFEST};
     ls_state *vars = ckpt_test_vars(1, false);
     const char *dir = save("cut", vars);
+    lsi_table t = {0};
+    size_t header = 0;
 
     for (int k = 0; k < 2; k++) {
         char path[512];
@@ -167,9 +183,10 @@ static void every_cut_is_noticed(void)
         char *data;
         snprintf(path, sizeof path, "%s/%s", dir, files[k]);
         data = ckpt_test_get(path, &n);
+        if (k == 0) header = read_header(&t, data, n);
         for (size_t i = 0; i < n; i++) {
             ckpt_test_put(path, data, i);
-            if (!expect_damage(dir, files[k], "")) break;
+            if (!expect_damage_with(dir, files[k], "", k == 0 ? owner(&t, header, i) : "")) break;
         }
         data[n] = '\n'; /* one byte too many, which ckpt_test_get has room for */
         ckpt_test_put(path, data, n + 1);
@@ -179,6 +196,7 @@ static void every_cut_is_noticed(void)
         ckpt_test_put(path, data, n);
         ls_free(data);
     }
+    lsi_table_release(&t);
     ls_state_destroy(vars);
 }
 
