@@ -138,14 +138,14 @@ static ls_status write_config(const run *r, ls_err *err)
     return ok ? LS_OK : ls_fail(err, LS_IO, "%s cannot be written", path);
 }
 
-/* Variables and counters as the last checkpoint has them. */
+/* Variables and counters as the newest whole checkpoint has them. */
 static ls_status restore(run *r, ls_err *err)
 {
     char path[LS_PATH_MAX];
     ls_ckpt *ckpt = NULL;
     ls_status st = LS_OK;
 
-    LS_TRY(ls_rundir_last(&r->dir, path, err));
+    LS_TRY(ls_ckpt_find_newest(r->dir.checkpoints, path, sizeof path, err));
     LS_TRY(ls_ckpt_open(&ckpt, path, err));
     LS_TRY(ls_ckpt_load_state(ckpt, r->session.state, err));
     LS_TRY(ls_counters_load(&r->c, ls_ckpt_state(ckpt), err));

@@ -92,21 +92,6 @@ ls_status ls_rundir_find(ls_rundir *r, const char *name, const char *path, ls_er
     return set_paths(r, err);
 }
 
-ls_status ls_rundir_last(const ls_rundir *r, char path[LS_PATH_MAX], ls_err *err)
-{
-    char target[LS_PATH_MAX], link[LS_PATH_MAX + 8];
-    ssize_t n;
-
-    snprintf(link, sizeof link, "%s/last", r->checkpoints);
-    n = readlink(link, target, sizeof target - 1);
-    if (n < 0)
-        return ls_fail(err, LS_DATA, "%s: no checkpoint to resume from (%s)", r->path, strerror(errno));
-    target[n] = '\0';
-    if (snprintf(path, LS_PATH_MAX, "%s/%s", r->checkpoints, target) >= LS_PATH_MAX)
-        return ls_fail(err, LS_INVALID, "%s: path too long", link);
-    return LS_OK;
-}
-
 ls_status ls_rundir_write_summary(const ls_rundir *r, const json_t *summary, ls_err *err)
 {
     char path[LS_PATH_MAX + 32], aside[LS_PATH_MAX + 32];

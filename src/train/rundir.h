@@ -17,8 +17,6 @@ typedef struct ls_rundir {
 ls_status ls_rundir_create(ls_rundir *r, const char *name, const char *path, ls_err *err) LS_MUST_CHECK;
 /* An existing one.  `path` NULL: the newest under runs/ whose name begins with `name`-. */
 ls_status ls_rundir_find(ls_rundir *r, const char *name, const char *path, ls_err *err) LS_MUST_CHECK;
-/* The newest readable checkpoint of the run: where `last` points. */
-ls_status ls_rundir_last(const ls_rundir *r, char path[LS_PATH_MAX], ls_err *err) LS_MUST_CHECK;
 /* summary.json, written aside and renamed, so that readers see the old one or the new one. */
 ls_status ls_rundir_write_summary(const ls_rundir *r, const json_t *summary, ls_err *err) LS_MUST_CHECK;
 

@@ -80,8 +80,17 @@ run 2 train mnist "${small[@]}" lr.warmup=3min
 says err 'cannot be given in minutes'
 run 2 eval nothing-here
 says err 'neither a run directory nor a checkpoint'
+
+# A damaged checkpoint is passed over, and the run still ends with the same weights; without a whole one it cannot go on.
+run 0 train mnist "${small[@]}" train.steps=40 --run-dir longer --quiet
 printf 'x' | dd of=whole/checkpoints/last/model.safetensors bs=1 seek=2000 conv=notrunc 2>/dev/null
-run 3 train mnist "${small[@]}" train.steps=40 --resume=whole
+run 0 train mnist "${small[@]}" train.steps=40 --resume=whole --quiet
+says err 'model.safetensors'
+[ "$(hash whole)" = "$(hash longer)" ] || fail "after a damaged checkpoint: $(hash whole), not $(hash longer)"
+for f in parts/checkpoints/step-*/model.safetensors; do
+    printf 'x' | dd of="$f" bs=1 seek=2000 conv=notrunc 2>/dev/null
+done
+run 3 train mnist "${small[@]}" train.steps=40 --resume=parts
 says err 'model.safetensors'
 [ ! -e runs ] || fail "a refused command left $(ls runs)"
 
