@@ -14,10 +14,10 @@
 const ls_setting ls_train_settings[] = {
     TEXT("name", "", "of the run and its folder; unless set, the model's"),
     TEXT("model.trial", "", "the model; `lockstep info` lists them"),
-    INT("ranks", 1, 1, 1e6, "processes that train together, one per device"),
-    INT("max_restarts", 0, 0, 1e6, "how often a run that lost a rank starts again from its last checkpoint"),
+    INT("ranks", 1, 1, 1e6, "processes that train together (this version: 1)"),
+    INT("max_restarts", 0, 0, 1e6, "how often a run that lost a rank starts again (not in this version)"),
 
-    CHOICE("data.kind", "synthetic idx cifar npy hdf5 images", "what the samples are read from; synthetic: made up"),
+    CHOICE("data.kind", "synthetic idx cifar npy", "what the samples are read from; synthetic: made up"),
     TEXT("data.path", "", "folder that the names of files below are relative to"),
     TEXT("data.train_images", "", "file of training samples; unless set, the usual name for the kind"),
     TEXT("data.train_labels", "", "file of training labels"),
@@ -45,9 +45,8 @@ const ls_setting ls_train_settings[] = {
 
     CHOICE("lr.scale", "none linear sqrt", "how the learning rate grows with the global batch over reference_batch"),
     INT("lr.reference_batch", 64, 1, 1e9, "global batch that optimizer.lr is meant for"),
-    PERIOD("lr.warmup", "none", "time until the learning rate is reached"),
-    CHOICE("lr.warmup_kind", "linear constant", "linear: rises from warmup_factor to 1; constant: stays at it"),
-    REAL("lr.warmup_factor", 0.1, 0, 1, "of the learning rate, at the start of the warm-up"),
+    PERIOD("lr.warmup", "none", "time from the unscaled learning rate to the scaled one"),
+    CHOICE("lr.warmup_kind", "linear constant", "linear: from the unscaled rate to the scaled one; constant: unscaled, then a jump"),
     CHOICE("lr.schedule", "constant step cosine linear plateau", "course of the learning rate after the warm-up"),
     PERIOD("lr.step_every", "none", "step: time between two steps down"),
     REAL("lr.step_factor", 0.1, 0, 1, "step, plateau: factor of one step down"),
@@ -55,10 +54,10 @@ const ls_setting ls_train_settings[] = {
     INT("lr.patience", 10, 0, 1e9, "plateau: validations without a better metric before a step down"),
 
     INT("batch.global", 0, 0, 1e9, "samples of all ranks in one update, instead of batch.per_rank; 0: not set"),
-    INT("parallel.accumulate", 1, 1, 1e6, "steps whose gradients are added up before one update"),
+    INT("parallel.accumulate", 1, 1, 1e6, "steps whose gradients are added up before one update (this version: 1)"),
     CHOICE("parallel.strategy", "ddp", "how ranks share the work; ddp: each has all weights"),
     CHOICE("precision", "fp32", "of weights and arithmetic"),
-    BOOL("reproducible", 0, "use only kernels whose result does not depend on timing"),
+    BOOL("reproducible", 0, "the same bits for any number of ranks and threads (not in this version)"),
     {NULL, 0, 0, 0, 0, NULL, NULL, NULL},
 };
 /* clang-format on */

@@ -76,8 +76,13 @@ static void set_schedule(run *r)
 
 static ls_status check_settings(const run *r, ls_err *err)
 {
+    if (ls_config_bool(r->cfg, "reproducible") || ls_config_int(r->cfg, "ranks") > 1 ||
+        ls_config_int(r->cfg, "max_restarts") > 0)
+        return ls_fail(
+            err, LS_INVALID,
+            "reproducible, ranks above 1 and max_restarts are not in this version; leave them out");
     if (ls_config_int(r->cfg, "parallel.accumulate") > 1)
-        return ls_fail(err, LS_UNSUPPORTED,
+        return ls_fail(err, LS_INVALID,
                        "parallel.accumulate=%lld: gradients are not accumulated over steps yet",
                        (long long)ls_config_int(r->cfg, "parallel.accumulate"));
     if (r->batch > r->epoch_samples)

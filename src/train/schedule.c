@@ -35,7 +35,7 @@ double ls_schedule_lr(const ls_schedule *s, const ls_plateau *p, int64_t step)
     case LS_LR_STEP: return s->every > 0 ? s->peak * pow(s->factor, (double)(step / s->every)) : s->peak;
     case LS_LR_COSINE: return s->final + (s->peak - s->final) * 0.5 * (1 + cos(pi * progress(s, step)));
     case LS_LR_LINEAR: return s->peak + (s->final - s->peak) * progress(s, step);
-    case LS_LR_PLATEAU: return s->peak * pow(s->factor, (double)p->cuts);
+    case LS_LR_PLATEAU: return fmax(s->final, s->peak * pow(s->factor, (double)p->cuts));
     default: return s->peak;
     }
 }

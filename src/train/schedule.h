@@ -27,7 +27,7 @@ typedef struct ls_schedule {
     int64_t total_steps; /* cosine, linear: where `final` is reached */
     int64_t every;       /* step */
     double factor;       /* step, plateau */
-    double final;        /* cosine, linear */
+    double final;        /* cosine, linear; plateau: the smallest rate */
     int64_t patience;    /* plateau */
 } ls_schedule;
 

@@ -78,6 +78,10 @@ run 2 train mnist "${small[@]}" --resume=nothing-here
 says err 'no run directory'
 run 2 train mnist "${small[@]}" lr.warmup=3min
 says err 'cannot be given in minutes'
+run 2 train mnist "${small[@]}" reproducible=true
+says err 'not in this version'
+run 2 train mnist "${small[@]}" parallel.accumulate=2
+says err 'not accumulated'
 run 2 eval nothing-here
 says err 'neither a run directory nor a checkpoint'
 

@@ -79,6 +79,8 @@ static void plateau_cuts_after_patience(void)
         CHECK_EQ_INT(p.cuts, cuts[i]);
     }
     near(ls_schedule_lr(&s, &p, 5), 0.25);
+    near(ls_schedule_lr(&(ls_schedule){.peak = 1, .rule = LS_LR_PLATEAU, .factor = 0.5, .final = 0.3}, &p, 5),
+         0.3);
 }
 
 int main(void)
