@@ -32,6 +32,7 @@ typedef struct run {
     ls_period validate, checkpoint;
     ls_moment last_validation, last_checkpoint; /* for periods in minutes */
     double started;                             /* clock of this process's first step */
+    int64_t saved_step;                         /* of the newest checkpoint of this process; -1: none */
     bool stopped, finished;
 } run;
 
@@ -229,6 +230,7 @@ static ls_status save(run *r, ls_err *err)
     st = ls_ckpt_writer_submit(r->writer, r->c.step, r->session.state, ls_plan_hash(r->session.plans[0].plan),
                                state, r->c.has_best && r->c.best_step == r->c.step ? r->c.best : NAN, err);
     json_decref(state);
+    r->saved_step = r->c.step;
     ls_report_flush(r->report);
     if (st == LS_OK && !r->stopped && r->c.step < r->total_steps) {
         json_t *summary = NULL;
@@ -356,7 +358,7 @@ static ls_status finish(run *r, json_t **summary, ls_err *err)
     ls_metric_sums test = {0};
     ls_status st = LS_OK;
 
-    if (stop_request(r) < 2) LS_TRY(save(r, err));
+    if (stop_request(r) < 2 && r->saved_step != r->c.step) LS_TRY(save(r, err));
     if (!r->stopped) LS_TRY(ls_evaluate(&r->session, r->test, &test, err));
     /* A failed write has warned already and left the last good one; the result of the training stands. */
     (void)ls_ckpt_writer_wait(r->writer, &(ls_err){0});
@@ -380,7 +382,7 @@ static void release(run *r)
 ls_status ls_train(const ls_experiment *x, const ls_train_options *o, json_t **summary, bool *stopped,
                    ls_err *err)
 {
-    run r = {.x = x, .o = o, .cfg = x->cfg};
+    run r = {.x = x, .o = o, .cfg = x->cfg, .saved_step = -1};
     ls_status st = LS_OK;
 
     *summary = NULL;
@@ -396,7 +398,7 @@ out:
 ls_status ls_train_eval(const ls_experiment *x, const ls_train_options *o, const char *checkpoint,
                         json_t **result, ls_err *err)
 {
-    run r = {.x = x, .o = o, .cfg = x->cfg};
+    run r = {.x = x, .o = o, .cfg = x->cfg, .saved_step = -1};
     ls_metric_sums test;
     ls_ckpt *ckpt = NULL;
     ls_status st = LS_OK;
