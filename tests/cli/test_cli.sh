@@ -1,32 +1,7 @@
 #!/usr/bin/env bash
 # The program as a user meets it: commands, texts, JSON, exit codes.
 set -uo pipefail
-: "${LOCKSTEP:?the program to test}"
-export LOCKSTEP_TUNE=off
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-n=0 failures=0
-
-fail() {
-    echo "FAILED: $*"
-    failures=$((failures + 1))
-}
-
-# run CODE ARGUMENT...: runs the program; the exit code must be CODE.  Output is left in $work/out and $work/err.
-run() {
-    local want=$1 got
-    shift
-    n=$((n + 1))
-    "$LOCKSTEP" "$@" >"$work/out" 2>"$work/err"
-    got=$?
-    [ "$got" -eq "$want" ] || fail "lockstep $*: exit code $got, not $want: $(cat "$work/err")"
-}
-
-# says out|err TEXT: the last run's output contains the text.
-says() {
-    n=$((n + 1))
-    grep -qF -- "$2" "$work/$1" || fail "std$1 lacks \"$2\": $(head -c 600 "$work/$1")"
-}
+. "$(dirname "$0")/cli_lib.sh"
 
 # JSON is read by python3; without it only exit codes and texts are checked.
 have_json=true

@@ -1,31 +1,10 @@
 #!/usr/bin/env bash
 # `lockstep train` and `eval` as a user meets them: files, messages, exit codes, a pause and a resume in new processes.
 set -uo pipefail
-: "${LOCKSTEP:?the program to test}"
-export LOCKSTEP_TUNE=off LOCKSTEP_THREADS=1
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+. "$(dirname "$(readlink -f "$0")")/cli_lib.sh"
+export LOCKSTEP_THREADS=1
 cd "$work" || exit 1
-failures=0
 small=(data.kind=synthetic data.train_range=0:200 data.test_range=200:240 batch.per_rank=16)
-
-fail() {
-    echo "FAILED: $*"
-    failures=$((failures + 1))
-}
-
-# run CODE ARGUMENT...
-run() {
-    local want=$1 got
-    shift
-    "$LOCKSTEP" "$@" >out 2>err
-    got=$?
-    [ "$got" -eq "$want" ] || fail "lockstep $*: exit code $got, not $want: $(tail -c 400 err)"
-}
-
-says() {
-    grep -qF -- "$2" "$1" || fail "std$1 lacks \"$2\": $(tail -c 400 "$1")"
-}
 
 # hash RUN: the weights at the end of a run
 hash() {
@@ -51,7 +30,7 @@ run 0 train whole/config.yaml --run-dir again --quiet
 [ "$(hash again)" = "$(hash whole)" ] || fail "config.yaml gave $(hash again), the run $(hash whole)"
 
 # A signal: a checkpoint, exit code 75, and the rest later.  The run has far more steps than it can do meanwhile.
-"$LOCKSTEP" train mnist "${small[@]}" train.steps=1000000 train.report_every=1st --run-dir paused --json >lines 2>err &
+"$LOCKSTEP" train mnist "${small[@]}" train.steps=1000000 train.report_every=1st --run-dir paused --json >lines 2>"$work/err" &
 pid=$!
 while ! grep -q '"event": "step"' lines 2>/dev/null && kill -0 $pid 2>/dev/null; do :; done
 kill -TERM $pid
