@@ -130,6 +130,11 @@ static double rate_of(const json_t *summary, const char *key)
     return json_number_value(json_object_get(json_object_get(summary, "samples_per_s"), key));
 }
 
+static const char *rate_text(const json_t *summary, const char *key, char *buf)
+{
+    return ls_text_count((int64_t)(rate_of(summary, key) + 0.5), buf);
+}
+
 /* Where the link `last` of the run leads to. */
 static void add_checkpoint(ls_text *out, const char *folder)
 {
@@ -144,7 +149,7 @@ static void add_checkpoint(ls_text *out, const char *folder)
 void lsi_report_ending(ls_text *out, const ls_report_options *o, const ls_counters *c,
                        const ls_metric_sums *test, const json_t *summary)
 {
-    char samples[32];
+    char samples[32], mid[32], low[32], high[32];
 
     ls_text_add(out, "\n");
     add_metrics(out, o, c, json_object_get(summary, "metrics"));
@@ -155,8 +160,8 @@ void lsi_report_ending(ls_text *out, const ls_report_options *o, const ls_counte
         ls_text_add(out, "tested        on %lld samples\n", (long long)test->samples);
     ls_text_add(out, "samples       %s\n", ls_text_count(c->epoch * o->epoch_samples + c->position, samples));
     if (rate_of(summary, "p50") > 0)
-        ls_text_add(out, "samples/s     %.4g (central 68 %%: %.4g to %.4g)\n", rate_of(summary, "p50"),
-                    rate_of(summary, "p16"), rate_of(summary, "p84"));
+        ls_text_add(out, "samples/s     %s (central 68 %%: %s to %s)\n", rate_text(summary, "p50", mid),
+                    rate_text(summary, "p16", low), rate_text(summary, "p84", high));
     add_checkpoint(out, o->folder);
     ls_text_add(out, "weights       %s\n", json_string_value(json_object_get(summary, "weights_xxh3")));
     ls_text_add(out, "run           %s\n", o->folder);
