@@ -69,6 +69,7 @@ json_t *ls_counters_save(const ls_counters *c)
                              exact(c->seconds), "sums", sums_json(&c->sums), "now", sums_json(&c->now));
 
     if (root == NULL) return NULL;
+    json_object_set_new(root, "ledger", ls_ledger_json(&c->ledger));
     json_object_set_new(root, "plateau",
                         json_pack("{s:b, s:o, s:I, s:I}", "seen", c->plateau.seen, "best",
                                   exact(c->plateau.best), "bad", (json_int_t)c->plateau.bad, "cuts",
@@ -160,6 +161,7 @@ ls_status ls_counters_load(ls_counters *c, const json_t *from, ls_err *err)
                        .pending = whole(&r, from, "pending"),
                        .validations = whole(&r, from, "validations"),
                        .seconds = real(&r, from, "seconds")};
+    ls_ledger_read(&c->ledger, json_object_get(from, "ledger"), c->seconds);
     read_sums(&r, from, "sums", &c->sums);
     read_sums(&r, from, "now", &c->now);
     c->plateau = (ls_plateau){flag(&r, plateau, "seen"), real(&r, plateau, "best"), whole(&r, plateau, "bad"),
