@@ -197,6 +197,9 @@ static ls_status add_samples(ls_dataset *d, hdf5 *x, const ls_data_source *src, 
     if (!name) return ls_fail(err, LS_NOMEM, "no memory for the name of a field");
     x->elements = x->boxed = lsi_h5_sample_elements(&x->samples.layout);
     d->total = all.dim[0];
+    if (d->total < 1)
+        return ls_fail(err, LS_DATA, "%s: \"%s\" holds no samples; store it again", x->samples.file->path,
+                       x->samples.name);
     if (x->elements < 1)
         return ls_fail(err, LS_DATA, "%s: \"%s\" has samples without elements; store it again",
                        x->samples.file->path, x->samples.name);
@@ -272,7 +275,7 @@ static ls_status open_hdf5(ls_dataset *d, const ls_data_source *src, ls_err *err
     x->files[0].fd = x->files[1].fd = -1;
     d->own = x;
     LS_TRY(open_arrays(d, x, src, err));
-    if (src->box && strcmp(src->box, "auto") == 0 && d->total > 0)
+    if (src->box && strcmp(src->box, "auto") == 0)
         LS_TRY(find_box(d, err));
     else if (src->box)
         LS_TRY(ls_box_parse(&d->box, src->box, err));
