@@ -2,7 +2,6 @@
 #include "train/team.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -120,28 +119,24 @@ ls_status ls_team_share_text(ls_comm *c, char *text, size_t size, const char *wh
 static ls_status share_counters(ls_comm *c, ls_counters *counters, ls_err *err)
 {
     json_t *json = ls_counters_save(counters), *read = NULL;
-    char *text = json != NULL ? json_dumps(json, JSON_COMPACT) : NULL, *buffer = NULL;
-    uint64_t bytes = text != NULL ? strlen(text) + 1 : 0;
+    uint64_t bytes = json != NULL ? json_dumpb(json, NULL, 0, JSON_COMPACT) : 0;
+    char *text = NULL;
     ls_status st = LS_OK;
 
     LS_TRY(ls_comm_broadcast(c, &bytes, sizeof bytes, 0, "sharing counters", err));
-    buffer = bytes > 0 ? ls_alloc(LS_MEM_CLI, (size_t)bytes) : NULL;
-    if (buffer == NULL || text == NULL) {
+    text = bytes > 0 ? ls_alloc(LS_MEM_CLI, (size_t)bytes) : NULL;
+    if (text == NULL) {
         st = ls_fail(err, LS_NOMEM, "ranks: no memory");
         goto out;
     }
-    if (ls_comm_rank(c) == 0) memcpy(buffer, text, (size_t)bytes);
-    LS_TRY(ls_comm_broadcast(c, buffer, (size_t)bytes, 0, "sharing counters", err));
-    read = json_loads(buffer, 0, NULL);
-    if (read == NULL)
-        st = ls_fail(err, LS_NOMEM, "ranks: no memory");
-    else
-        st = ls_counters_load(counters, read, err);
+    if (ls_comm_rank(c) == 0) (void)json_dumpb(json, text, (size_t)bytes, JSON_COMPACT);
+    LS_TRY(ls_comm_broadcast(c, text, (size_t)bytes, 0, "sharing counters", err));
+    read = json_loadb(text, (size_t)bytes, 0, NULL);
+    st = read != NULL ? ls_counters_load(counters, read, err) : ls_fail(err, LS_NOMEM, "ranks: no memory");
 out:
     json_decref(json);
     json_decref(read);
-    free(text);
-    ls_free(buffer);
+    ls_free(text);
     return st;
 }
 
