@@ -59,6 +59,7 @@ static ls_status parse_images(ls_dataset *d, idx *x, ls_err *err)
                        f->path, shape.dim[1], shape.dim[2]);
     x->pixels = ls_shape_count(shape);
     LS_TRY(check_size(f, HEADER_IMAGES, d->total, x->pixels, err));
+    LS_TRY(lsi_dataset_check_count(d, f->path, err));
     lsi_dataset_add_field(d, "image", LS_F32, shape);
 out:
     return st;
