@@ -85,10 +85,9 @@ poke nan.npy $((128 + (7 * 784 + 100) * 4)) '\0\0\xc0\x7f'
 refused 3 'nan.npy: sample 7, element 100 (byte 22480) is nan' data.kind=npy data.path=. data.train_images=nan.npy \
     data.train_labels=npy/train-labels.npy data.test_images=npy/test-images.npy data.test_labels=npy/test-labels.npy
 
-# The same in HDF5, where the build has it: clouds are floats in chunks with checksums, so the labels are what to harm.
-run 0 data make kind=hdf5 path=h5 train=64 test=32 || true
+# HDF5, where the build has it.
+"$LOCKSTEP" data make kind=hdf5 path=h5 train=64 test=32 >"$work/out" 2>"$work/err"
 if grep -q 'built without HDF5' "$work/err"; then
-    failures=$((failures - 1))
     refused 1 'built without HDF5' data.kind=hdf5 data.path=idx data.train_images=train-images-idx3-ubyte
 else
     h5=(data.kind=hdf5 data.path=h5)
@@ -97,7 +96,7 @@ else
     refused 2 'more than the training set has (64)' "${h5[@]}" batch.per_rank=65
     refused 3 'npy/train-images.npy: cannot be opened (HDF5: file signature not found)' data.kind=hdf5 data.path=npy \
         data.train_images=train-images.npy
-    refused 2 '"image" is f32 1x28x28' "${h5[@]}" data.field=other
+    refused 2 'input "image" is not in the data set' "${h5[@]}" data.field=other
 fi
 
 [ "$failures" -eq 0 ] && echo "refusals: all as expected"
