@@ -1,0 +1,98 @@
+/* run.c: from the way a process was started to the call of its rank's work. */
+#include <stdio.h>
+
+#include "base/parallel.h"
+#include "launch/launch_internal.h"
+
+int ls_launch_exit_code(ls_status status)
+{
+    switch (status) {
+    case LS_OK: return LS_EXIT_DONE;
+    case LS_INVALID: return LS_EXIT_INVALID;
+    case LS_DATA: return LS_EXIT_DAMAGED;
+    case LS_LOST: return LS_EXIT_LOST;
+    case LS_DISAGREE: return LS_EXIT_DISAGREED;
+    default: return LS_EXIT_FAILED;
+    }
+}
+
+static ls_status run_alone(const ls_start *start, const ls_launch_options *o, ls_rank_main rank_main,
+                           void *arg, int *code, ls_err *err)
+{
+    ls_place place = start->place;
+    ls_comm *comm = NULL;
+    ls_status st = LS_OK;
+
+    place.threads = o->threads;
+    LS_TRY(ls_comm_open_self(&comm, err));
+    ls_launch_watch_signals();
+    *code = rank_main(&place, comm, arg);
+out:
+    ls_comm_close(comm);
+    return st;
+}
+
+/* mpirun or srun has started this rank and watches it. */
+static ls_status run_rank(const ls_start *start, const ls_launch_options *o, ls_rank_main rank_main,
+                          void *arg, int *code, ls_err *err)
+{
+    ls_place place = start->place;
+    ls_comm *comm = NULL;
+    ls_status st = LS_OK;
+
+    LS_TRY(ls_comm_open_mpi(&comm, err));
+    /* Such as srun --mpi=pmix with an MPI that does not know it: every rank would train by itself. */
+    if (ls_comm_size(comm) != place.size) {
+        st = ls_fail(
+            err, LS_INVALID,
+            "%s started %d ranks, but MPI knows of %d: they do not fit together (Open MPI: mpirun, or "
+            "srun --mpi=pmix; MPICH: mpiexec, or srun --mpi=pmi2)",
+            place.how, place.size, ls_comm_size(comm));
+        goto out;
+    }
+    place.rank = ls_comm_rank(comm);
+    place.local_rank = ls_comm_local_rank(comm);
+    place.local_size = ls_comm_local_size(comm);
+    place.node = ls_comm_host(comm);
+    place.nodes = ls_comm_hosts(comm);
+    place.threads = lsi_cores_threads_of_rank(o, place.local_size);
+    ls_parallel_set_wait_policy(place.threads * place.local_size);
+    lsi_watch_signals_as_rank(0);
+    if (place.rank == 0 && !o->silent)
+        printf("ranks         %d by %s on %d machine%s, %d thread%s each\n", place.size, place.how,
+               place.nodes, place.nodes == 1 ? "" : "s", place.threads, place.threads == 1 ? "" : "s");
+    *code = rank_main(&place, comm, arg);
+out:
+    ls_comm_close(comm);
+    return st;
+}
+
+static ls_status run_local(const ls_start *start, const ls_launch_options *o, ls_rank_main rank_main,
+                           void *arg, int *code, ls_err *err)
+{
+    lsi_cores cores = {0};
+    char text[512];
+    ls_status st = LS_OK;
+
+    LS_TRY(lsi_cores_share(&cores, start->place.local_size, o, err));
+    ls_parallel_set_wait_policy(cores.threads * start->place.local_size);
+    lsi_cores_text(&cores, text, sizeof text);
+    if (!o->silent) printf("ranks         %d here, %s\n", start->place.size, text);
+    LS_TRY(lsi_group_run(start, &cores, rank_main, arg, NULL, code, err));
+out:
+    lsi_cores_release(&cores);
+    return st;
+}
+
+ls_status ls_launch_run(const ls_start *start, const ls_launch_options *o, ls_rank_main rank_main, void *arg,
+                        int *code, ls_err *err)
+{
+    *code = LS_EXIT_FAILED;
+    switch (start->kind) {
+    case LS_START_LOCAL: return run_local(start, o, rank_main, arg, code, err);
+    case LS_START_RANK: return run_rank(start, o, rank_main, arg, code, err);
+    case LS_START_NODE: return ls_fail(err, LS_UNSUPPORTED, "several machines by hand are not in this build");
+    case LS_START_ALONE: break;
+    }
+    return run_alone(start, o, rank_main, arg, code, err);
+}
