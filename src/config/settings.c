@@ -14,7 +14,7 @@
 const ls_setting ls_train_settings[] = {
     TEXT("name", "", "of the run and its folder; unless set, the model's"),
     TEXT("model.trial", "", "the model; `lockstep info` lists them"),
-    INT("ranks", 1, 1, 1e6, "processes that train together (this version: 1)"),
+    INT("ranks", 1, 1, 1e6, "processes that train together; -n on the command line"),
     INT("max_restarts", 0, 0, 1e6, "how often a run that lost a rank starts again (not in this version)"),
 
     CHOICE("data.kind", "synthetic idx cifar npy", "what the samples are read from; synthetic: made up"),

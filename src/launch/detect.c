@@ -81,7 +81,7 @@ static ls_status check_no_launch(const look *l, const ls_place *p, const char *v
 
     if (o->ranks > 0 && o->ranks != p->size)
         return ls_fail(l->err, LS_INVALID,
-                       "-n %d (or the setting ranks), but %s started %d ranks (%s): leave -n out, or start "
+                       "-n %d, but %s started %d ranks (%s): leave -n out, or start "
                        "without %s",
                        o->ranks, p->how, p->size, variable, p->how);
     if (o->nodes > 0 || o->node_rank != NULL || o->master != NULL)
@@ -296,6 +296,13 @@ static ls_status reconcile(const look *l, counts *c, char *note, size_t note_siz
                            c->world, c->nodes_by, c->nodes);
         c->ranks = c->world / c->nodes;
     }
+    if (c->ranks == 0 && c->nodes > 0 && l->o->total > 1) {
+        if (l->o->total % c->nodes != 0)
+            return ls_fail(l->err, LS_INVALID,
+                           "the setting ranks: %d cannot be shared evenly by %s %d machines: say -n RANKS",
+                           l->o->total, c->nodes_by, c->nodes);
+        c->ranks = l->o->total / c->nodes;
+    }
     if (c->ranks == 0) c->ranks = 1;
     if (c->nodes > 0 || c->world == 0) return LS_OK;
     /* Only WORLD_SIZE speaks of machines. */
@@ -372,6 +379,7 @@ ls_status ls_launch_detect(ls_start *out, const ls_launch_options *o, ls_env_fn 
     const ls_start alone = {.place = {.size = 1, .local_size = 1, .nodes = 1, .how = "alone"}};
     bool found = false;
     ls_status st = LS_OK;
+    int ranks;
 
     *out = alone;
     LS_TRY(find_mpirun(&l, out, &found));
@@ -381,9 +389,10 @@ ls_status ls_launch_detect(ls_start *out, const ls_launch_options *o, ls_env_fn 
     if (!found) LS_TRY(find_nodes(&l, out, &found));
     if (found) goto out;
     *out = alone;
-    if (o->ranks > 1) {
+    ranks = o->ranks > 0 ? o->ranks : o->total;
+    if (ranks > 1) {
         out->kind = LS_START_LOCAL;
-        out->place.size = out->place.local_size = o->ranks;
+        out->place.size = out->place.local_size = ranks;
         out->place.how = "-n";
     }
 out:

@@ -64,7 +64,7 @@ LS_NORETURN static void be_rank(lsi_group *g, int i, const int *ends, pid_t laun
     if (getppid() != launcher) _exit(LS_EXIT_LOST);
     redirect(ends[i]);
     drop_descriptors(g, ends);
-    lsi_watch_signals_as_rank(launcher);
+    lsi_signals_of_rank(launcher);
     sigprocmask(SIG_SETMASK, &g->old_mask, NULL);
     lsi_cores_bind(g->cores, i);
     place.rank += i;

@@ -16,8 +16,9 @@
 
 /* What is asked for; zero or NULL: not given. */
 typedef struct ls_launch_options {
-    int ranks;   /* -n or the setting `ranks`: ranks on this machine (under mpirun or srun: of the run) */
-    int threads; /* per rank; 0: the cores at hand, shared out */
+    int ranks;             /* -n: ranks on this machine (under mpirun or srun: of the run) */
+    int total;             /* the setting `ranks`: ranks of the run, where nobody else says how many */
+    int threads;           /* per rank; 0: the cores at hand, shared out */
     const char *bind;      /* "core", "none"; NULL: core where every rank gets one */
     int nodes;             /* machines of the run */
     const char *node_rank; /* which of them this is, from 0 */
@@ -74,6 +75,8 @@ enum {
 };
 /* The code that belongs to a status. */
 int ls_launch_exit_code(ls_status status);
+/* Whether a launcher of ours tells the user of a lost rank, so that its peers need not. */
+bool ls_place_is_watched(const ls_place *place);
 
 /* Runs `rank_main` in every rank of this machine and returns when all are gone; *code is the run's: that of
  * the first failure, 4 when a rank was lost to a signal, 75 when the ranks stopped on request, 128 + the
@@ -81,11 +84,9 @@ int ls_launch_exit_code(ls_status status);
 ls_status ls_launch_run(const ls_start *start, const ls_launch_options *o, ls_rank_main rank_main, void *arg,
                         int *code, ls_err *err) LS_MUST_CHECK;
 
-/* How often the user asked this process to stop (SIGINT, SIGTERM, SIGUSR1): 1 asks for a checkpoint and an
- * end. The second time ends the process at once, so no more than 1 is ever seen by code that runs.  Ranks get
- * the request from their launcher; a signal sent to a rank itself counts as one request, however often it
- * comes.  ls_launch_run watches for ranks it starts; a process that is alone calls ls_launch_watch_signals.
- */
+/* From ls_launch_watch_signals on, SIGINT, SIGTERM and SIGUSR1 ask for a checkpoint and an end: the word
+ * becomes 1 instead of the process ending.  The second time ends it at once.  Ranks get requests from their
+ * launcher; a signal sent to a rank itself counts as one request, however often it comes. */
 const volatile sig_atomic_t *ls_launch_stop_requests(void);
 void ls_launch_watch_signals(void);
 

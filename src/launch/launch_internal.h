@@ -61,8 +61,9 @@ void lsi_fold_ranks_text(const bool *set, int n, int first_rank, char *buf, size
 
 /* What a launcher tells a rank with a signal it sends. */
 enum { LSI_STOP_SOON = 1, LSI_STOP_NOW = 2 };
-/* In a rank: requests come from process `launcher`; 0: from a launcher that is not ours. */
-void lsi_watch_signals_as_rank(pid_t launcher);
+/* In a rank: orders come from process `launcher` alone; 0: from one that is not ours, which does not give
+ * any. */
+void lsi_signals_of_rank(pid_t launcher);
 
 /* -- group: the ranks of this machine, from their start to their end ---------------------------------------
  */

@@ -1,5 +1,6 @@
 /* run.c: from the way a process was started to the call of its rank's work. */
 #include <stdio.h>
+#include <string.h>
 
 #include "base/parallel.h"
 #include "launch/launch_internal.h"
@@ -16,6 +17,11 @@ int ls_launch_exit_code(ls_status status)
     }
 }
 
+bool ls_place_is_watched(const ls_place *place)
+{
+    return strcmp(place->how, "-n") == 0 || strcmp(place->how, "by hand") == 0;
+}
+
 static ls_status run_alone(const ls_start *start, const ls_launch_options *o, ls_rank_main rank_main,
                            void *arg, int *code, ls_err *err)
 {
@@ -25,7 +31,6 @@ static ls_status run_alone(const ls_start *start, const ls_launch_options *o, ls
 
     place.threads = o->threads;
     LS_TRY(ls_comm_open_self(&comm, err));
-    ls_launch_watch_signals();
     *code = rank_main(&place, comm, arg);
 out:
     ls_comm_close(comm);
@@ -57,7 +62,7 @@ static ls_status run_rank(const ls_start *start, const ls_launch_options *o, ls_
     place.nodes = ls_comm_hosts(comm);
     place.threads = lsi_cores_threads_of_rank(o, place.local_size);
     ls_parallel_set_wait_policy(place.threads * place.local_size);
-    lsi_watch_signals_as_rank(0);
+    lsi_signals_of_rank(0);
     if (place.rank == 0 && !o->silent)
         printf("ranks         %d by %s on %d machine%s, %d thread%s each\n", place.size, place.how,
                place.nodes, place.nodes == 1 ? "" : "s", place.threads, place.threads == 1 ? "" : "s");

@@ -52,9 +52,8 @@ void ls_launch_watch_signals(void)
     sigaction(SIGUSR1, &a, NULL);
 }
 
-void lsi_watch_signals_as_rank(pid_t launcher)
+void lsi_signals_of_rank(pid_t launcher)
 {
     is_rank = 1;
     launcher_pid = (sig_atomic_t)launcher;
-    ls_launch_watch_signals();
 }

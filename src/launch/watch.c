@@ -134,7 +134,7 @@ static bool is_failure(const lsi_group *g, int status)
 {
     if (WIFEXITED(status))
         return WEXITSTATUS(status) != LS_EXIT_DONE && WEXITSTATUS(status) != LS_EXIT_STOPPED;
-    return g->stop_how != LSI_STOP_NOW;
+    return g->stop_how != LSI_STOP_NOW && !(g->stop_how > 0 && WTERMSIG(status) == g->stop_number);
 }
 
 static void describe(const lsi_group *g, int i, lsi_failure *f)
@@ -245,8 +245,8 @@ static void take_request(lsi_group *g, int number)
     const int how = g->stop_how == 0 ? LSI_STOP_SOON : LSI_STOP_NOW;
 
     if (number == SIGINT)
-        lsi_say("%s",
-                how == LSI_STOP_SOON ? "stopping after a checkpoint; once more stops now" : "stopping now");
+        lsi_say("%s", how == LSI_STOP_SOON ? "stopping (training: after a checkpoint); once more stops now"
+                                           : "stopping now");
     lsi_group_stop(g, number, how);
     if (g->hooks != NULL && g->hooks->stop_asked != NULL) g->hooks->stop_asked(g->hooks->ctx, number, how);
 }
@@ -294,9 +294,11 @@ static int exit_code(const lsi_group *g)
     int code = LS_EXIT_DONE;
 
     if (g->failure.text[0] != '\0') return g->failure.code;
-    if (g->stop_how == LSI_STOP_NOW) return 128 + g->stop_number;
-    for (int i = 0; i < g->n; i++)
+    for (int i = 0; i < g->n; i++) {
+        /* Not a failure, so by the signal that was passed on. */
+        if (WIFSIGNALED(g->members[i].status)) return 128 + g->stop_number;
         if (code_of(g->members[i].status) == LS_EXIT_STOPPED) code = LS_EXIT_STOPPED;
+    }
     return code;
 }
 

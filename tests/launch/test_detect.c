@@ -65,6 +65,12 @@ static void alone_and_local(void)
     finds(NOTHING, O(.ranks = 1), LS_START_ALONE, "alone");
     finds(NOTHING, O(.ranks = 4), LS_START_LOCAL, "-n");
     is_place(0, 4, 0, 4, 0, 1);
+    /* The setting counts where the command line says nothing. */
+    finds(NOTHING, O(.total = 4), LS_START_LOCAL, "-n");
+    is_place(0, 4, 0, 4, 0, 1);
+    finds(NOTHING, O(.ranks = 2, .total = 4), LS_START_LOCAL, "-n");
+    is_place(0, 2, 0, 2, 0, 1);
+    finds(NOTHING, O(.ranks = 1, .total = 4), LS_START_ALONE, "alone");
     /* Left over from other programs. */
     finds(ENV("MASTER_ADDR=h", "MASTER_PORT=1234"), O(.ranks = 2), LS_START_LOCAL, "-n");
     finds(ENV("WORLD_SIZE=8", "RANK=3"), NO, LS_START_ALONE, "alone");
@@ -130,6 +136,8 @@ static void machines_by_hand(void)
           "by hand");
     is_place(4, 8, 0, 4, 1, 2);
     CHECK_EQ_INT(start.port, 7);
+    finds(ENV("MASTER_ADDR=h", "NODE_RANK=1", "NNODES=2"), O(.total = 4), LS_START_NODE, "by hand");
+    is_place(2, 4, 0, 2, 1, 2);
     /* Options prevail over variables. */
     finds(ENV("MASTER_ADDR=h", "NODE_RANK=1", "NNODES=2"),
           O(.nodes = 4, .node_rank = "3", .master = "[::1]:5"), LS_START_NODE, "by hand");
@@ -176,6 +184,7 @@ static void two_meanings_of_world_size(void)
 
 static void what_is_missing_or_wrong(void)
 {
+    refuses(ENV("MASTER_ADDR=h", "NODE_RANK=1", "NNODES=2"), O(.total = 3), "ranks: 3", "NNODES 2");
     refuses(ENV("MASTER_ADDR=h", "WORLD_SIZE=2"), NO, "WORLD_SIZE says 2", "NODE_RANK");
     refuses(NOTHING, O(.nodes = 2), "--nodes says 2", "--node-rank");
     refuses(NOTHING, O(.nodes = 2, .node_rank = "one", .master = "h"), "--node-rank=one", "whole number");

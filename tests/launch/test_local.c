@@ -191,6 +191,7 @@ static int work(const ls_place *place, ls_comm *comm, void *arg)
     const launched *l = arg;
     ls_err err = {0};
 
+    ls_launch_watch_signals();
     launched_ready(l);
     for (int64_t step = 0;; step++) {
         double stop = *ls_launch_stop_requests();
@@ -215,7 +216,7 @@ static void ask(int number, int times, bool one_rank, int want)
 static void asked_once_all_stop_at_one_step(void)
 {
     ask(SIGINT, 1, false, LS_EXIT_STOPPED);
-    CHECK_CONTAINS(text, "stopping after a checkpoint");
+    CHECK_CONTAINS(text, "once more stops now");
     ask(SIGTERM, 1, false, LS_EXIT_STOPPED);
     ask(SIGUSR1, 1, false, LS_EXIT_STOPPED);
     /* To one rank only, and twice: a request, not an order. */
@@ -230,11 +231,33 @@ static int slow_to_stop(const ls_place *place, ls_comm *comm, void *arg)
 
     (void)place;
     (void)comm;
+    ls_launch_watch_signals();
     launched_ready(l);
     while (*ls_launch_stop_requests() == 0) usleep(1000);
     launched_ready(l);
     for (;;) pause();
     return LS_EXIT_FAILED;
+}
+
+/* A command that keeps nothing does not watch for requests. */
+static int end_by_default(const ls_place *place, ls_comm *comm, void *arg)
+{
+    (void)place;
+    (void)comm;
+    launched_ready(arg);
+    for (;;) pause();
+    return LS_EXIT_FAILED;
+}
+
+static void ranks_that_do_not_watch_end_by_the_signal(void)
+{
+    ls_launch_options o = ranks(2);
+    launched *l = launched_start(&o, end_by_default, 0);
+
+    launched_await(l, 2);
+    CHECK_EQ_INT(kill(l->launcher, SIGTERM), 0);
+    CHECK_EQ_INT(launched_end(l, text, sizeof text), 128 + SIGTERM);
+    CHECK(strstr(text, "was killed") == NULL);
 }
 
 static void asked_twice_they_end_now(void)
@@ -329,6 +352,7 @@ int main(void)
     CHECK_RUN(ranks_that_do_not_listen_end);
     CHECK_RUN(a_rank_fails_before_it_says_anything);
     CHECK_RUN(asked_once_all_stop_at_one_step);
+    CHECK_RUN(ranks_that_do_not_watch_end_by_the_signal);
     CHECK_RUN(asked_twice_they_end_now);
     CHECK_RUN(a_killed_launcher_leaves_no_ranks);
     CHECK_RUN(cores_are_shared_out);
