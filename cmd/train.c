@@ -12,6 +12,13 @@ typedef struct job {
     const char *checkpoint; /* of eval */
 } job;
 
+static ls_last_words last_words; /* what summary.json is to say when the program is ended at once */
+
+static void write_last_words(void)
+{
+    ls_last_words_write(&last_words);
+}
+
 static ls_train_options options_of(const cli_args *args, const ls_place *place, ls_comm *comm)
 {
     const bool named = args->resume != NULL && args->resume[0] != '\0';
@@ -23,7 +30,8 @@ static ls_train_options options_of(const cli_args *args, const ls_place *place, 
                               .json = args->json,
                               .quiet = args->quiet,
                               .comm = comm,
-                              .stop = ls_launch_stop_requests()};
+                              .stop = ls_launch_stop_requests(),
+                              .last_words = &last_words};
 }
 
 /* One rank of a training run: the place where launcher and trainer meet. */
@@ -36,9 +44,9 @@ static int train_rank(const ls_place *place, ls_comm *comm, void *arg)
     ls_err err = {0};
     ls_status st;
 
-    ls_launch_watch_signals();
+    ls_launch_watch_signals(write_last_words);
     st = ls_train(&j->ranks->experiment, &o, &summary, &stopped, &err);
-    if (st == LS_OK && j->args->json && place->rank == 0) {
+    if (j->args->json && summary != NULL && place->rank == 0) {
         json_object_set_new(summary, "event", json_string("summary"));
         cli_print_json_take(json_incref(summary));
     }

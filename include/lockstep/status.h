@@ -26,7 +26,8 @@ typedef enum ls_status {
     LS_TIMEOUT = -8,
     LS_CANCELLED = -9,
     LS_DATA = -10, /* a data set or checkpoint is missing, unreadable or damaged; the text names the file */
-    LS_DISAGREE = -11, /* ranks that must do or hold the same do not */
+    LS_DIVERGED = -11, /* the numbers of a training run are no longer finite */
+    LS_DISAGREE = -12, /* ranks that must do or hold the same do not */
 } ls_status;
 
 #define LS_ERR_TEXT_MAX 2048

@@ -85,9 +85,10 @@ ls_status ls_launch_run(const ls_start *start, const ls_launch_options *o, ls_ra
                         int *code, ls_err *err) LS_MUST_CHECK;
 
 /* From ls_launch_watch_signals on, SIGINT, SIGTERM and SIGUSR1 ask for a checkpoint and an end: the word
- * becomes 1 instead of the process ending.  The second time ends it at once.  Ranks get requests from their
- * launcher; a signal sent to a rank itself counts as one request, however often it comes. */
+ * becomes 1 instead of the process ending.  The second time ends it at once, after a call of `last` (from the
+ * handler; may be NULL).  Ranks get requests from their launcher; a signal sent to a rank itself counts as
+ * one request, however often it comes. */
 const volatile sig_atomic_t *ls_launch_stop_requests(void);
-void ls_launch_watch_signals(void);
+void ls_launch_watch_signals(void (*last)(void));
 
 #endif

@@ -11,6 +11,7 @@
 static volatile sig_atomic_t stop_requests;
 static volatile sig_atomic_t is_rank;
 static volatile sig_atomic_t launcher_pid;
+static void (*last_call)(void);
 
 const volatile sig_atomic_t *ls_launch_stop_requests(void)
 {
@@ -19,6 +20,7 @@ const volatile sig_atomic_t *ls_launch_stop_requests(void)
 
 static void end_now(int number)
 {
+    if (last_call != NULL) last_call();
     signal(number, SIG_DFL);
     raise(number);
 }
@@ -42,10 +44,11 @@ static void on_signal(int number, siginfo_t *info, void *context)
     if (number == SIGINT && write(STDERR_FILENO, first, sizeof first - 1) < 0) return;
 }
 
-void ls_launch_watch_signals(void)
+void ls_launch_watch_signals(void (*last)(void))
 {
     struct sigaction a = {.sa_sigaction = on_signal, .sa_flags = SA_RESTART | SA_SIGINFO};
 
+    last_call = last;
     sigemptyset(&a.sa_mask);
     sigaction(SIGINT, &a, NULL);
     sigaction(SIGTERM, &a, NULL);

@@ -191,7 +191,7 @@ static int work(const ls_place *place, ls_comm *comm, void *arg)
     const launched *l = arg;
     ls_err err = {0};
 
-    ls_launch_watch_signals();
+    ls_launch_watch_signals(NULL);
     launched_ready(l);
     for (int64_t step = 0;; step++) {
         double stop = *ls_launch_stop_requests();
@@ -231,7 +231,7 @@ static int slow_to_stop(const ls_place *place, ls_comm *comm, void *arg)
 
     (void)place;
     (void)comm;
-    ls_launch_watch_signals();
+    ls_launch_watch_signals(NULL);
     launched_ready(l);
     while (*ls_launch_stop_requests() == 0) usleep(1000);
     launched_ready(l);
