@@ -180,8 +180,8 @@ static ls_status begin(ls_exchange **x, claim **all, ls_comm *c, const ls_exchan
 {
     *x = ls_alloc(LS_MEM_COMM, sizeof **x);
     *all = ls_alloc(LS_MEM_COMM, (size_t)c->size * sizeof **all);
+    if (*x != NULL) (*x)->c = c;
     if (*x == NULL || *all == NULL) return ls_fail(err, LS_NOMEM, "%s: no memory", o->name);
-    (*x)->c = c;
     (*x)->n = mine->n;
     (*x)->n_shards = mine->n_shards;
     (*x)->scale = mine->scale;
