@@ -171,6 +171,15 @@ void lsi_fold_flush(lsi_fold *f, double now)
         show_oldest(f);
 }
 
+void lsi_fold_flush_of(lsi_fold *f, int i)
+{
+    int last = -1;
+
+    for (int k = 0; k < f->n_lines; k++)
+        if (f->lines[k].said[i]) last = k;
+    for (int k = 0; k <= last; k++) show_oldest(f);
+}
+
 void lsi_fold_flush_all(lsi_fold *f)
 {
     while (f->n_lines > 0) show_oldest(f);

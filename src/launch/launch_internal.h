@@ -49,6 +49,8 @@ void lsi_fold_add(lsi_fold *f, int i, const char *bytes, size_t n, double now);
 void lsi_fold_end(lsi_fold *f, int i, double now);
 /* Shows the lines that no further rank is waited for. */
 void lsi_fold_flush(lsi_fold *f, double now);
+/* Shows the lines of source i, and those that came before them. */
+void lsi_fold_flush_of(lsi_fold *f, int i);
 /* Shows all there are. */
 void lsi_fold_flush_all(lsi_fold *f);
 /* When lsi_fold_flush has something to do; infinity when nothing is held back. */

@@ -104,7 +104,6 @@ void lsi_group_fail(lsi_group *g, const lsi_failure *f)
 {
     if (g->failure.text[0] != '\0') return;
     g->failure = *f;
-    lsi_fold_flush_all(g->fold);
     if (g->n_alive > 0)
         lsi_say("%s; ending the other rank%s here", f->text, g->n_alive == 1 ? "" : "s");
     else
@@ -165,6 +164,7 @@ static void declare(lsi_group *g, int i)
     lsi_failure f;
 
     describe(g, i, &f);
+    lsi_fold_flush_of(g->fold, i); /* its own words first */
     if (g->hooks != NULL && g->hooks->failed != NULL) g->hooks->failed(g->hooks->ctx, &f);
     lsi_group_fail(g, &f);
 }
