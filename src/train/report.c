@@ -14,6 +14,7 @@
 #include "train/layers.h"
 #include "train/periods.h"
 #include "train/report_text.h"
+#include "train/samples.h"
 
 struct ls_report {
     ls_report_options o;
@@ -215,6 +216,7 @@ void ls_report_validation(ls_report *r, const ls_counters *c, const ls_metric_su
         t.n++;
     }
     emit(r, c, "validation", &t);
+    ls_samples_write(r->o.session, r->events, c->step - 1);
     snprintf(line, sizeof line, "epoch %.4g, step %lld: %s on %lld samples", epochs_done(r, c),
              (long long)c->step, means_text(sums, text, sizeof text), (long long)sums->samples);
     ls_progress_say(r->progress, "%s", line);
