@@ -2,7 +2,7 @@
  *
  * Tags are those of the published runs: train/loss_step, train/loss_epoch, val/loss_epoch, test/loss_epoch
  * and so on for every metric.  Steps are counted from 0, as there.  Reports never fail a run once they are
- * open. */
+ * open.  Ranks that do not lead have no report: NULL, to which nothing is told. */
 #ifndef LS_TRAIN_REPORT_H
 #define LS_TRAIN_REPORT_H
 

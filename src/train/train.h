@@ -16,10 +16,10 @@
 typedef struct ls_train_options {
     const char *device;
     int threads;
+    ls_comm *comm;       /* of this rank; NULL: alone */
     const char *run_dir; /* NULL: a new one under runs/ */
     bool resume;         /* go on in run_dir, or in the newest run of this name */
     bool json, quiet;
-    ls_comm *comm; /* of this rank; NULL: alone */
     /* Set by signal handlers: 1 asks for a checkpoint and an end, 2 for an end now.  May be NULL. */
     const volatile sig_atomic_t *stop;
     ls_last_words *last_words; /* for a handler that ends the program; may be NULL */
