@@ -22,8 +22,8 @@ enum { MAX_COUNTED = 1000 };
 enum { READ = 1, MAKE = 2 };
 
 typedef struct settings {
-    const char *kind, *path, *images, *labels, *normalise, *shape;
-    int64_t first, end, classes, count, seed, train, test, gzip;
+    const char *kind, *path, *images, *labels, *normalise, *shape, *layout, *format;
+    int64_t first, end, classes, count, seed, train, test, gzip, channels, resize, pad, crop;
 } settings;
 
 typedef struct setting {
@@ -37,11 +37,17 @@ typedef struct setting {
 #define FIELD(f) offsetof(settings, f)
 
 static const setting table[] = {
-    {"kind", true, FIELD(kind), READ | MAKE, "idx (default), cifar, npy; to read also synthetic"},
+    {"kind", true, FIELD(kind), READ | MAKE,
+     "idx (default), cifar, npy, images; to read also synthetic; make: also unpaired"},
     {"path", true, FIELD(path), READ | MAKE, "the folder (npy: or the file)"},
     {"images", true, FIELD(images), READ, "train (default), test, or a file name"},
     {"labels", true, FIELD(labels), READ, "file of labels, where the name of the images does not tell"},
-    {"normalise", true, FIELD(normalise), READ, "none (default), mnist, unit"},
+    {"normalise", true, FIELD(normalise), READ, "none (default), mnist, unit, imagenet, cifar"},
+    {"layout", true, FIELD(layout), READ, "images: classes (default), unpaired"},
+    {"channels", false, FIELD(channels), READ, "images: 3 (default), or 1 for grey"},
+    {"resize", false, FIELD(resize), READ, "pixels of an image's shorter side (default: as it is)"},
+    {"pad", false, FIELD(pad), READ, "black pixels around an image"},
+    {"crop", false, FIELD(crop), READ, "side of the square taken from the middle (default: all)"},
     {"first", false, FIELD(first), READ, "first sample (default 0)"},
     {"end", false, FIELD(end), READ, "the sample after the last (default: all)"},
     {"classes", false, FIELD(classes), READ | MAKE, "labels must be below (make: how many, default 10)"},
@@ -51,6 +57,7 @@ static const setting table[] = {
     {"train", false, FIELD(train), MAKE, "training samples (default 1000)"},
     {"test", false, FIELD(test), MAKE, "test samples (default 200)"},
     {"gzip", false, FIELD(gzip), MAKE, "1: compressed files (idx only)"},
+    {"format", true, FIELD(format), MAKE, "jpeg (default) or png (images and unpaired only)"},
 };
 
 enum { N_SETTINGS = sizeof table / sizeof table[0] };
@@ -138,6 +145,9 @@ static ls_status open_set(const settings *s, ls_dataset **out, ls_err *err)
                           .images = s->images,
                           .labels = s->labels,
                           .normalise = s->normalise,
+                          .layout = s->layout,
+                          .channels = s->channels,
+                          .transform = {.resize = s->resize, .pad = s->pad, .crop = s->crop},
                           .first = s->first,
                           .end = s->end,
                           .classes = s->classes,
@@ -318,15 +328,21 @@ static int make(const settings *s, bool json)
                               .test = s->test,
                               .classes = s->classes,
                               .seed = (uint64_t)s->seed,
-                              .gzip = s->gzip != 0};
+                              .gzip = s->gzip != 0,
+                              .png = s->format && strcmp(s->format, "png") == 0};
+    const bool unpaired = strcmp(s->kind, "unpaired") == 0;
 
+    if (s->format && !o.png && strcmp(s->format, "jpeg") != 0) {
+        ls_fail(&err, LS_INVALID, "format=%s: there are jpeg and png", s->format);
+        return cli_fail("data make", &err);
+    }
     if (parse_shape(s->shape, &o.shape, &err) != LS_OK || ls_data_make(&o, &err) != LS_OK)
         return cli_fail("data make", &err);
     if (json)
         cli_print_json_take(json_pack("{s:s, s:s, s:s}", "event", "make", "kind", s->kind, "path", s->path));
     else
-        printf("%s: a synthetic set of kind %s; try `lockstep data info kind=%s path=%s images=train`\n",
-               s->path, s->kind, s->kind, s->path);
+        printf("%s: a synthetic set of kind %s; try `lockstep data info kind=%s%s path=%s images=train`\n",
+               s->path, s->kind, unpaired ? "images" : s->kind, unpaired ? " layout=unpaired" : "", s->path);
     return CLI_DONE;
 }
 

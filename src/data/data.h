@@ -9,6 +9,7 @@
 #define LS_DATA_DATA_H
 
 #include "base/rng.h"
+#include "data/transform.h"
 #include "lockstep/tensor.h"
 
 /* One field of one sample, without the batch dimension. */
@@ -36,6 +37,16 @@ typedef struct ls_dataset ls_dataset;
  * NULL: then `path` is the file.  `labels` names an optional array of u1, i4 or i8; "train" and "test" take
  * train-labels.npy, ... where it exists.  Fields: image f32, and label i32 () when there are labels.
  *
+ * Kind "images": folders of JPEG and PNG files, told by their content.  With the layout "classes" (also when
+ * NULL) `path` holds train/CLASS/FILE and test/CLASS/FILE (or val/...); the class folders in the order of
+ * their names are labels 0, 1, ...  Fields: image f32 (channels, H, W), label i32 ().  With the layout
+ * "unpaired" `path` holds trainA, trainB, testA, testB (or train/A, ...); a set has as many samples as the
+ * larger of the two folders has files, and begins again at the start of the smaller one.  Fields: image_a and
+ * image_b; in training the second follows an order of its own, so that partners change from epoch to epoch.
+ * `images` is "train" (also when NULL), "test", or another name in the place of these.  Grey images get equal
+ * channels; alpha is dropped, 16 bits become 8, CMYK becomes RGB.  Without a crop all images must be of one
+ * size.
+ *
  * Kind "synthetic": `count` samples made up from `seed`, with the given `fields` (by default those of MNIST).
  * A label is one of `classes` (0: 10); an image is the pattern of its class under noise, so that it can be
  * learnt; other fields are noise, floats in [-1, 1) and integers in [0, classes).  Two ranges of one seed
@@ -44,8 +55,12 @@ typedef struct ls_data_source {
     const char *kind, *path, *images, *labels;
     int64_t first, end; /* the range of samples to use; end 0: all */
     /* What is done to pixels p / 255 (and to floats as they are): "none" or NULL, "mnist" (x - 0.1307) /
-     * 0.3081, "unit" to -1..1. */
+     * 0.3081, "unit" to -1..1; for three channels "imagenet" and "cifar", less the mean, divided by the
+     * standard deviation of each. */
     const char *normalise;
+    ls_transform transform; /* of images that are stored as bytes; synthetic ones have no need of it */
+    const char *layout;     /* images: "classes" or NULL, "unpaired" */
+    int64_t channels;       /* images: 3 (also when 0) or 1 */
     int64_t classes;        /* labels must be below; 0: not checked */
     int n_fields;           /* synthetic: what to make */
     const ls_field *fields; /* synthetic */
@@ -67,9 +82,9 @@ int ls_dataset_find(const ls_dataset *d, const char *name);
 size_t ls_dataset_field_bytes(const ls_dataset *d, int i);
 
 /* Writes sample `index` (0 to count - 1) into fields[i]; a NULL pointer leaves that field out.  `augment`
- * keys the random changes a set may make to its samples; with NULL there are none.  No kind of set changes
- * samples at present.  On LS_DATA the contents of the fields are undefined and other samples can still be
- * read. */
+ * keys the random changes that the transform makes (and the partner of an unpaired image); with NULL there
+ * are none.  Its step is the epoch, its sample_base the position in it.  On LS_DATA the contents of the
+ * fields are undefined and other samples can still be read. */
 ls_status ls_dataset_read(const ls_dataset *d, int64_t index, const ls_rng_key *augment, void *const *fields,
                           ls_err *err) LS_MUST_CHECK;
 

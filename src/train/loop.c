@@ -121,6 +121,7 @@ static ls_status open_loader(run *r, ls_err *err)
         .n_workers = (int)ls_config_int(r->cfg, "data.workers"),
         .depth = (int)ls_config_int(r->cfg, "data.prefetch"),
         .shuffle = true,
+        .augment = true,
         .seed = (uint64_t)ls_config_int(r->cfg, "seed"),
         .first = r->c.epoch * r->epoch_samples + r->c.position,
         .on_error = (ls_on_error)ls_config_int(r->cfg, "data.on_error"),
