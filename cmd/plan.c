@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "bench/flops.h"
 #include "report.h"
+#include "train/layers.h"
 
 /* A shape without spaces, as it stands in the table. */
 static void shape_text(ls_shape s, char *buf, size_t size)
@@ -51,6 +52,26 @@ static void print_nodes(const ls_plan *p, bool json)
     }
 }
 
+/* The same table, or object, that `train` begins with. */
+static ls_status print_layers(const cli_experiment *x, bool json, ls_err *err)
+{
+    ls_layers layers = {0};
+    ls_text text = {0};
+    ls_status st = LS_OK;
+
+    LS_TRY(ls_layers_of(&layers, x->step, x->plan, json ? 0 : LS_LAYER_ROWS, err));
+    if (json) {
+        cli_print_json_take(ls_layers_json(&layers));
+    } else {
+        LS_TRY(ls_layers_table(&layers, &text, err));
+        printf("\n%s", text.data);
+    }
+out:
+    ls_text_release(&text);
+    ls_layers_release(&layers);
+    return st;
+}
+
 static void print_json(const cli_experiment *x)
 {
     char hash[24];
@@ -88,16 +109,18 @@ int cli_plan(const cli_args *args)
     /* A listing must not take long: without being asked, take each op's first kernel. */
     if (!args->tune) setenv("LOCKSTEP_TUNE", "off", 0);
     st = args->list_settings ? cli_experiment_configure(&x, args, &err) : cli_experiment_open(&x, args, &err);
+    if (st == LS_OK && !args->list_settings) {
+        print_nodes(x.plan, args->json);
+        st = print_layers(&x, args->json, &err);
+    }
     if (st != LS_OK) {
         rc = cli_fail("plan", &err);
     } else if (args->list_settings) {
         report_settings(&x, args->json);
+    } else if (args->json) {
+        print_json(&x);
     } else {
-        print_nodes(x.plan, args->json);
-        if (args->json)
-            print_json(&x);
-        else
-            print_text(&x);
+        print_text(&x);
     }
     cli_experiment_release(&x);
     return rc;

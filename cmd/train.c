@@ -10,6 +10,7 @@
 
 /* How often the user asked to stop: once for a checkpoint and an end, twice for an end now. */
 static volatile sig_atomic_t stop_requests;
+static ls_last_words last_words; /* what summary.json is to say then */
 
 static void on_signal(int number)
 {
@@ -18,6 +19,7 @@ static void on_signal(int number)
     if (stop_requests < 2) stop_requests++;
     if (number == SIGINT && stop_requests == 1 && write(STDERR_FILENO, first, sizeof first - 1) < 0) return;
     if (stop_requests == 2) {
+        ls_last_words_write(&last_words);
         signal(number, SIG_DFL);
         raise(number);
     }
@@ -43,7 +45,8 @@ static ls_train_options options_of(const cli_args *args)
                               .resume = args->resume != NULL,
                               .json = args->json,
                               .quiet = args->quiet,
-                              .stop = &stop_requests};
+                              .stop = &stop_requests,
+                              .last_words = &last_words};
 }
 
 int cli_train(const cli_args *args)
@@ -61,8 +64,8 @@ int cli_train(const cli_args *args)
         goto out;
     }
     watch_signals();
-    LS_TRY(ls_train(&x, &o, &summary, &stopped, &err));
-    if (args->json) {
+    st = ls_train(&x, &o, &summary, &stopped, &err);
+    if (args->json && summary != NULL) {
         json_object_set_new(summary, "event", json_string("summary"));
         cli_print_json_take(json_incref(summary));
     }

@@ -26,6 +26,7 @@ typedef enum ls_status {
     LS_TIMEOUT = -8,
     LS_CANCELLED = -9,
     LS_DATA = -10, /* a data set or checkpoint is missing, unreadable or damaged; the text names the file */
+    LS_DIVERGED = -11, /* the numbers of a training run are no longer finite */
 } ls_status;
 
 #define LS_ERR_TEXT_MAX 2048

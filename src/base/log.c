@@ -1,6 +1,7 @@
 /* log.c: one line per message, one write per line. */
 #include "base/log.h"
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -14,6 +15,11 @@
 static const char *const level_names[] = {"error", "warn", "info", "debug"};
 
 static atomic_int log_level = LEVEL_UNSET;
+
+/* The lock makes sure that nobody is inside a hook that has been taken away. */
+static pthread_mutex_t hook_lock = PTHREAD_MUTEX_INITIALIZER;
+static ls_log_hook log_hook;
+static atomic_int hook_keep = LEVEL_UNSET; /* log_hook.keep, or LEVEL_UNSET without a hook */
 
 static int level_by_name(const char *name)
 {
@@ -48,9 +54,31 @@ ls_log_level ls_log_get_level(void)
     return (ls_log_level)level;
 }
 
+void ls_log_set_hook(const ls_log_hook *hook)
+{
+    pthread_mutex_lock(&hook_lock);
+    log_hook = hook ? *hook : (ls_log_hook){0};
+    atomic_store_explicit(&hook_keep, hook ? (int)hook->keep : LEVEL_UNSET, memory_order_relaxed);
+    pthread_mutex_unlock(&hook_lock);
+}
+
+static void emit(ls_log_level level, bool shown, const char *line, size_t n)
+{
+    pthread_mutex_lock(&hook_lock);
+    if (log_hook.line) {
+        log_hook.line(log_hook.arg, level, shown, line, n);
+    } else if (shown) {
+        /* Nothing can be done about a log line that cannot be written. */
+        ssize_t ignored = write(STDERR_FILENO, line, n);
+        (void)ignored;
+    }
+    pthread_mutex_unlock(&hook_lock);
+}
+
 void ls_log(ls_log_level level, const char *fmt, ...)
 {
-    if (level > ls_log_get_level()) return;
+    bool shown = level <= ls_log_get_level();
+    if (!shown && (int)level > atomic_load_explicit(&hook_keep, memory_order_relaxed)) return;
 
     const char *word = level == LS_LOG_ERROR ? "error: " : level == LS_LOG_WARN ? "warning: " : "";
     char line[LINE_MAX_BYTES];
@@ -67,7 +95,5 @@ void ls_log(ls_log_level level, const char *fmt, ...)
         memcpy(line + n - 3, "...", 3);
     }
     line[n++] = '\n';
-    /* Nothing can be done about a log line that cannot be written. */
-    ssize_t ignored = write(STDERR_FILENO, line, n);
-    (void)ignored;
+    emit(level, shown, line, n);
 }

@@ -55,6 +55,7 @@ const char *ls_status_name(ls_status status)
     case LS_TIMEOUT: return "timeout";
     case LS_CANCELLED: return "cancelled";
     case LS_DATA: return "bad data";
+    case LS_DIVERGED: return "diverged";
     }
     return "unknown status";
 }

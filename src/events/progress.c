@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,8 +26,9 @@
 
 struct ls_progress {
     ls_progress_options opt;
-    ls_text front, back; /* the line before and after the bar, or the whole plain line */
-    ls_text shown;       /* what is about to be written */
+    pthread_mutex_t lock; /* of all that follows */
+    ls_text front, back;  /* the line before and after the bar, or the whole plain line */
+    ls_text shown;        /* what is about to be written */
     char phase[PHASE_MAX];
     int64_t n_steps, first_step; /* where the time left is measured from, at first_s */
     double first_s, drawn_s;
@@ -229,6 +231,15 @@ static void draw(ls_progress *p, double time)
     p->pending = false;
 }
 
+/* Takes the bar away; the caller holds the lock. */
+static void clear(ls_progress *p)
+{
+    if (!p->standing) return;
+    ls_text_add(&p->shown, "\r\033[K");
+    p->standing = false;
+    p->drawn = false;
+}
+
 /* --- interface --- */
 
 ls_status ls_progress_create(ls_progress **out, const ls_progress_options *options, ls_err *err)
@@ -236,6 +247,7 @@ ls_status ls_progress_create(ls_progress **out, const ls_progress_options *optio
     *out = ls_alloc(LS_MEM_CLI, sizeof **out);
     if (!*out) return ls_fail(err, LS_NOMEM, "progress: out of memory");
     (*out)->opt = *options;
+    pthread_mutex_init(&(*out)->lock, NULL);
     return LS_OK;
 }
 
@@ -244,18 +256,19 @@ void ls_progress_update(ls_progress *p, const ls_progress_state *state)
     if (!p || p->opt.mode == LS_PROGRESS_NONE) return;
     bool bar = p->opt.mode == LS_PROGRESS_BAR;
     double time = now(p);
+    pthread_mutex_lock(&p->lock);
     compose(p, state, bar ? "  " : ", ", time);
-    if (!p->pending) return;
-    if (!p->drawn || time - p->drawn_s >= (bar ? REDRAW_S : p->opt.interval_s)) draw(p, time);
+    if (p->pending && (!p->drawn || time - p->drawn_s >= (bar ? REDRAW_S : p->opt.interval_s))) draw(p, time);
+    pthread_mutex_unlock(&p->lock);
 }
 
 void ls_progress_clear(ls_progress *p)
 {
-    if (!p || !p->standing) return;
-    ls_text_add(&p->shown, "\r\033[K");
+    if (!p) return;
+    pthread_mutex_lock(&p->lock);
+    clear(p);
     flush(p);
-    p->standing = false;
-    p->drawn = false;
+    pthread_mutex_unlock(&p->lock);
 }
 
 void ls_progress_say(ls_progress *p, const char *fmt, ...)
@@ -266,26 +279,44 @@ void ls_progress_say(ls_progress *p, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(line, sizeof line, fmt, ap);
     va_end(ap);
-    ls_progress_clear(p);
+    pthread_mutex_lock(&p->lock);
+    clear(p);
     ls_text_add(&p->shown, "%s\n", line);
     flush(p);
+    pthread_mutex_unlock(&p->lock);
+}
+
+void ls_progress_interrupt(ls_progress *p, const char *text, size_t n)
+{
+    if (!p) return;
+    pthread_mutex_lock(&p->lock);
+    bool standing = p->standing;
+    double drawn_s = p->drawn_s;
+    clear(p);
+    flush(p);
+    write_all(p->opt.fd, text, n);
+    if (standing) draw(p, drawn_s);
+    pthread_mutex_unlock(&p->lock);
 }
 
 void ls_progress_finish(ls_progress *p)
 {
     if (!p) return;
+    pthread_mutex_lock(&p->lock);
     if (p->pending) draw(p, now(p));
     if (p->standing) {
         ls_text_add(&p->shown, "\n");
         flush(p);
     }
     p->standing = p->drawn = p->started = false;
+    pthread_mutex_unlock(&p->lock);
 }
 
 void ls_progress_destroy(ls_progress *p)
 {
     if (!p) return;
     ls_progress_finish(p);
+    pthread_mutex_destroy(&p->lock);
     ls_text_release(&p->front);
     ls_text_release(&p->back);
     ls_text_release(&p->shown);

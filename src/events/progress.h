@@ -4,11 +4,13 @@
  * few seconds; or nothing.  The input is numbers: nothing here knows what they count.  Nothing of the
  * terminal is changed that would have to be put back: after a kill the bar is left standing, and no more.
  *
- * A progress belongs to one thread at a time.  All functions but create accept NULL and do nothing. */
+ * Threads may share a progress: one draws, others interrupt it.  All functions but create accept NULL and do
+ * nothing. */
 #ifndef LS_EVENTS_PROGRESS_H
 #define LS_EVENTS_PROGRESS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "events/metrics.h"
@@ -51,6 +53,9 @@ void ls_progress_update(ls_progress *p, const ls_progress_state *state);
 void ls_progress_clear(ls_progress *p);
 /* Prints a line of text of its own, above the bar.  Not in mode NONE. */
 void ls_progress_say(ls_progress *p, const char *fmt, ...) LS_PRINTF(2, 3);
+/* Writes `text`, whole lines with their newlines, above the bar and puts the bar back: for lines that come
+ * from elsewhere, such as the log's.  In every mode, also NONE. */
+void ls_progress_interrupt(ls_progress *p, const char *text, size_t n);
 /* Shows the last state given to update, if it is not what stands there, and leaves the cursor on a fresh
  * line. */
 void ls_progress_finish(ls_progress *p);

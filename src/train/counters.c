@@ -55,6 +55,7 @@ json_t *ls_counters_save(const ls_counters *c)
                      (json_int_t)c->validations, "seconds", exact(c->seconds), "sums", sums, "sum_samples",
                      (json_int_t)c->sums.samples);
     if (root == NULL) return NULL;
+    json_object_set_new(root, "ledger", ls_ledger_json(&c->ledger));
     json_object_set_new(root, "plateau",
                         json_pack("{s:b, s:o, s:I, s:I}", "seen", c->plateau.seen, "best",
                                   exact(c->plateau.best), "bad", (json_int_t)c->plateau.bad, "cuts",
@@ -144,6 +145,7 @@ ls_status ls_counters_load(ls_counters *c, const json_t *from, ls_err *err)
                        .position = whole(&r, from, "position"),
                        .validations = whole(&r, from, "validations"),
                        .seconds = real(&r, from, "seconds")};
+    ls_ledger_read(&c->ledger, json_object_get(from, "ledger"), c->seconds);
     read_sums(&r, from, &c->sums);
     c->plateau = (ls_plateau){flag(&r, plateau, "seen"), real(&r, plateau, "best"), whole(&r, plateau, "bad"),
                               whole(&r, plateau, "cuts")};

@@ -8,6 +8,7 @@
 #include <jansson.h>
 
 #include "lockstep/status.h"
+#include "train/ledger.h"
 #include "train/schedule.h"
 
 enum { LS_MAX_METRICS = 16, LS_METRIC_NAME = 64 };
@@ -26,6 +27,7 @@ typedef struct ls_counters {
     int64_t position; /* samples of it that are done */
     int64_t validations;
     double seconds;      /* of wall time before this process */
+    ls_ledger ledger;    /* where they went */
     ls_metric_sums sums; /* of the epoch that goes on */
     ls_plateau plateau;
     bool has_best;

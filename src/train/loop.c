@@ -8,9 +8,11 @@
 #include "ckpt/ckpt.h"
 #include "data/loader.h"
 #include "train/evaluate.h"
+#include "train/finite.h"
 #include "train/periods.h"
 #include "train/report.h"
 #include "train/rundir.h"
+#include "train/runlog.h"
 #include "train/summary.h"
 #include "train/train.h"
 
@@ -24,6 +26,7 @@ typedef struct run {
     ls_dataset *train, *test;
     ls_loader *loader;
     ls_ckpt_writer *writer;
+    ls_runlog *log;
     ls_report *report;
     ls_counters c;
     ls_schedule schedule;
@@ -34,12 +37,20 @@ typedef struct run {
     double started;                             /* clock of this process's first step */
     int64_t saved_step;                         /* of the newest checkpoint of this process; -1: none */
     bool stopped, finished;
+    bool diverged; /* the last step's metrics were not finite */
 } run;
 
 static ls_moment moment_of(const run *r)
 {
     return (ls_moment){r->c.step, r->c.epoch * r->epoch_samples + r->c.position,
                        (r->c.seconds + ls_clock_seconds() - r->started) / 60};
+}
+
+/* What this process has spent; the ledger is made from it. */
+static void note_time(run *r)
+{
+    r->summary.wall_s = ls_clock_seconds() - r->started;
+    r->summary.data_s = ls_loader_wait_seconds(r->loader);
 }
 
 static int stop_request(const run *r)
@@ -170,21 +181,61 @@ static ls_status open_writer(run *r, ls_err *err)
     return ls_ckpt_writer_create(&r->writer, r->dir.checkpoints, keep, ls_ckpt_bytes(r->session.state), err);
 }
 
+/* The summary as it would be if the run ended now. */
+static ls_status summarise(run *r, const char *state, const ls_metric_sums *test, const char *error,
+                           json_t **out, ls_err *err)
+{
+    const bool running = strcmp(state, "running") == 0;
+
+    note_time(r);
+    *out = ls_summary_json(&r->summary, &r->c, &r->session, state, test, error);
+    if (*out == NULL) return ls_fail(err, LS_NOMEM, "summary: no memory");
+    ls_last_words_prepare(r->o->last_words, r->dir.path, running ? *out : NULL);
+    return ls_rundir_write_summary(&r->dir, *out, err);
+}
+
+/* While the run goes on.  A summary that cannot be written is worth a warning, not the run. */
+static void summarise_running(run *r)
+{
+    json_t *summary = NULL;
+    ls_err trouble = {0};
+
+    if (summarise(r, "running", &(ls_metric_sums){0}, NULL, &summary, &trouble) != LS_OK)
+        ls_log(LS_LOG_WARN, "%s", trouble.text);
+    json_decref(summary);
+}
+
+/* Time that earlier processes took, and this one's until now. */
+static void open_ledger(run *r, double began)
+{
+    const double known = r->o->resume ? ls_ledger_known_seconds(r->dir.path) : 0;
+
+    if (r->o->resume) {
+        ls_summary_recall(&r->summary, r->dir.path);
+        ls_ledger_recall(&r->c.ledger, r->dir.path, r->c.step);
+    }
+    r->started = ls_clock_seconds();
+    ls_ledger_begin(&r->c.ledger, r->o->resume, known, r->started - began);
+    r->c.seconds = ls_ledger_total(&r->c.ledger);
+}
+
 static ls_status begin(run *r, ls_err *err)
 {
     const char *name = ls_config_text(r->cfg, "name");
+    const double began = ls_clock_seconds();
     ls_status st = LS_OK;
 
     LS_TRY(open_data(r, err));
     LS_TRY(r->o->resume ? ls_rundir_find(&r->dir, name, r->o->run_dir, err)
                         : ls_rundir_create(&r->dir, name, r->o->run_dir, err));
+    LS_TRY(ls_runlog_open(&r->log, r->dir.path, 0, err));
     if (r->o->resume) LS_TRY(restore(r, err));
     LS_TRY(write_config(r, err));
     LS_TRY(open_writer(r, err));
     LS_TRY(open_loader(r, err));
     r->validate = ls_config_period(r->cfg, "train.validate_every");
     r->checkpoint = ls_config_period(r->cfg, "train.checkpoint_every");
-    r->started = ls_clock_seconds();
+    open_ledger(r, began);
     r->last_validation = r->last_checkpoint = moment_of(r);
     LS_TRY(ls_report_open(&r->report,
                           &(ls_report_options){.experiment = r->x,
@@ -196,9 +247,11 @@ static ls_status begin(run *r, ls_err *err)
                                                .batch = r->batch,
                                                .schedule = &r->schedule,
                                                .session = &r->session,
+                                               .log = r->log,
                                                .json = r->o->json,
                                                .quiet = r->o->quiet},
                           err));
+    summarise_running(r);
 out:
     return st;
 }
@@ -206,25 +259,36 @@ out:
 /* -- during
  * ------------------------------------------------------------------------------------------------------ */
 
-/* The summary as it would be if the run ended now. */
-static ls_status summarise(run *r, const char *state, const ls_metric_sums *test, json_t **out, ls_err *err)
+/* What is said when the metrics of a step, or the variables (`now` NULL), are not finite. */
+static ls_status check_finite(run *r, const ls_metric_sums *now, double lr, ls_err *err)
 {
-    r->summary.wall_s = ls_clock_seconds() - r->started; /* the ledger books this process */
-    r->summary.data_s = ls_loader_wait_seconds(r->loader);
-    *out = ls_summary_json(&r->summary, &r->c, &r->session, state, test);
-    if (*out == NULL) return ls_fail(err, LS_NOMEM, "summary: no memory");
-    return ls_rundir_write_summary(&r->dir, *out, err);
+    const ls_finite_place at = {r->c.step, lr, r->dir.checkpoints};
+    const bool warn = ls_config_int(r->cfg, "train.on_nonfinite") == 1, before = r->diverged;
+    ls_err trouble = {0};
+
+    r->diverged = (now != NULL ? ls_finite_metrics(now, &at, NULL)
+                               : ls_finite_state(r->session.state, &at, NULL)) != LS_OK;
+    if (!r->diverged || (warn && before)) return LS_OK;
+    (void)ls_ckpt_writer_wait(r->writer, &(ls_err){0}); /* the message names the newest one */
+    if (now == NULL || ls_finite_metrics(now, &at, &trouble) == LS_OK)
+        (void)ls_finite_state(r->session.state, &at, &trouble);
+    if (!warn) return ls_fail(err, LS_DIVERGED, "%s", trouble.text);
+    ls_log(LS_LOG_WARN, "%s", trouble.text);
+    return LS_OK;
 }
 
-/* Hands the variables to the writer.  A summary that cannot be written is worth a warning, not the run. */
+/* Hands the variables to the writer. */
 static ls_status save(run *r, ls_err *err)
 {
     const double before = ls_clock_seconds();
     ls_counters c = r->c;
     json_t *state;
-    ls_status st;
+    ls_status st = check_finite(r, NULL, ls_schedule_lr(&r->schedule, &r->c.plateau, r->c.step - 1), err);
 
-    c.seconds += before - r->started;
+    if (st != LS_OK) return st;
+    note_time(r);
+    c.ledger = ls_summary_ledger(&r->summary, &r->c);
+    c.seconds = ls_ledger_total(&c.ledger);
     state = ls_counters_save(&c);
     if (state == NULL) return ls_fail(err, LS_NOMEM, "checkpoint: no memory");
     /* Only the checkpoint of the step that was validated carries the metric by which the best are kept. */
@@ -233,13 +297,7 @@ static ls_status save(run *r, ls_err *err)
     json_decref(state);
     r->saved_step = r->c.step;
     ls_report_flush(r->report);
-    if (st == LS_OK && !r->stopped && r->c.step < r->total_steps) {
-        json_t *summary = NULL;
-        ls_err trouble = {0};
-        if (summarise(r, "running", &(ls_metric_sums){0}, &summary, &trouble) != LS_OK)
-            ls_log(LS_LOG_WARN, "%s", trouble.text);
-        json_decref(summary);
-    }
+    if (st == LS_OK && !r->stopped && r->c.step < r->total_steps) summarise_running(r);
     r->summary.checkpoint_s += ls_clock_seconds() - before;
     return st;
 }
@@ -300,7 +358,7 @@ static ls_status step(run *r, const ls_batch *b, ls_err *err)
     r->c.position = b->global_position + b->global_n;
     ls_summary_note_step(&r->summary, ls_clock_seconds() - before, b->n);
     ls_report_step(r->report, &r->c, &now, lr, r->summary.rate);
-    return LS_OK;
+    return check_finite(r, &now, lr, err);
 }
 
 static void end_epoch(run *r)
@@ -363,10 +421,22 @@ static ls_status finish(run *r, json_t **summary, ls_err *err)
     if (!r->stopped) LS_TRY(ls_evaluate(&r->session, r->test, &test, err));
     /* A failed write has warned already and left the last good one; the result of the training stands. */
     (void)ls_ckpt_writer_wait(r->writer, &(ls_err){0});
-    LS_TRY(summarise(r, r->stopped ? "paused" : "completed", &test, summary, err));
-    ls_report_end(r->report, &r->c, r->stopped ? NULL : &test, r->dir.path, *summary);
+    LS_TRY(summarise(r, r->stopped ? "paused" : "completed", &test, NULL, summary, err));
+    ls_report_end(r->report, &r->c, r->stopped ? NULL : &test, *summary);
 out:
     return st;
+}
+
+/* A run that began leaves a summary that says how it ended. */
+static void fail_run(run *r, json_t **summary, const ls_err *why)
+{
+    ls_err ignored = {0};
+
+    (void)ls_ckpt_writer_wait(r->writer, &(ls_err){0});
+    json_decref(*summary);
+    *summary = NULL;
+    (void)summarise(r, "failed", &(ls_metric_sums){0}, why->text, summary, &ignored);
+    ls_report_failure(r->report, why);
 }
 
 static void release(run *r)
@@ -374,6 +444,7 @@ static void release(run *r)
     ls_report_close(r->report);
     ls_loader_destroy(r->loader);
     ls_ckpt_writer_destroy(r->writer);
+    ls_runlog_close(r->log); /* after everything that may have something to say */
     ls_session_release(&r->session);
     ls_dataset_close(r->train);
     ls_dataset_close(r->test);
@@ -388,8 +459,9 @@ ls_status ls_train(const ls_experiment *x, const ls_train_options *o, json_t **s
 
     *summary = NULL;
     LS_TRY(begin(&r, err));
-    LS_TRY(loop(&r, err));
-    LS_TRY(finish(&r, summary, err));
+    st = loop(&r, err);
+    if (st == LS_OK) st = finish(&r, summary, err);
+    if (st != LS_OK) fail_run(&r, summary, err);
     *stopped = r.stopped;
 out:
     release(&r);

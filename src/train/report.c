@@ -11,7 +11,9 @@
 #include "events/events.h"
 #include "events/metrics.h"
 #include "events/progress.h"
+#include "train/layers.h"
 #include "train/periods.h"
+#include "train/report_text.h"
 
 struct ls_report {
     ls_report_options o;
@@ -85,34 +87,30 @@ static void write_hparams(ls_report *r)
     ls_events_hparams(r->events, params, n);
 }
 
-/* The one line that says how the learning rate came about. */
-static void explain_lr(const ls_report *r)
+/* To the terminal, unless it is to be quiet, and in any case to the log. */
+static void say(const ls_report *r, ls_text *text)
 {
-    const ls_schedule *s = r->o.schedule;
-
-    printf("learning rate %g for batches of %lld", s->peak, (long long)r->o.batch);
-    if (s->peak != s->base) printf(" (%g scaled)", s->base);
-    if (s->warmup_steps > 0) printf(", warm-up from %g over %lld steps", s->base, (long long)s->warmup_steps);
-    printf("\n");
+    if (!text->failed && text->data != NULL) {
+        ls_runlog_note(r->o.log, text->data);
+        if (!r->o.json && !r->o.quiet) fputs(text->data, stdout);
+        fflush(stdout);
+    }
+    ls_text_release(text);
 }
 
-static void say_hello(const ls_report *r)
+/* The layers, for programs. */
+static void print_layers(const ls_report *r)
 {
-    const ls_report_options *o = &r->o;
-    char params[32], memory[32];
+    const ls_batch_plan *p = &r->o.session->plans[0];
+    ls_layers layers = {0};
 
-    if (o->json || o->quiet) return;
-    printf("model         %s, %s parameters, %s planned, %d thread%s\n", o->experiment->trial->name,
-           ls_text_count(ls_step_count_params(o->session->plans[0].step, "*"), params),
-           ls_text_bytes((double)ls_plan_memory_of(o->session->plans[0].plan).total, memory),
-           o->session->threads, o->session->threads == 1 ? "" : "s");
-    printf("data          %lld samples to train, %lld to test\n", (long long)o->epoch_samples,
-           (long long)o->test_samples);
-    explain_lr(r);
-    printf("run           %s, %lld steps%s\n", o->folder, (long long)o->total_steps,
-           o->resumed_at >= 0 ? ", continued" : "");
-    if (o->resumed_at >= 0) printf("from          step %lld\n", (long long)o->resumed_at);
-    fflush(stdout);
+    if (ls_layers_of(&layers, p->step, p->plan, 0, NULL) == LS_OK) {
+        json_t *o = ls_layers_json(&layers);
+        if (o != NULL) json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
+        printf("\n");
+        json_decref(o);
+    }
+    ls_layers_release(&layers);
 }
 
 ls_status ls_report_open(ls_report **out, const ls_report_options *o, ls_err *err)
@@ -120,6 +118,7 @@ ls_status ls_report_open(ls_report **out, const ls_report_options *o, ls_err *er
     const ls_progress_options progress = ls_progress_detect(STDERR_FILENO, o->quiet || o->json);
     ls_report *r = ls_alloc(LS_MEM_CLI, sizeof *r);
     char path[4200];
+    ls_text hello = {0};
     ls_status st = LS_OK;
 
     *out = r;
@@ -135,7 +134,10 @@ ls_status ls_report_open(ls_report **out, const ls_report_options *o, ls_err *er
     else
         write_hparams(r);
     LS_TRY(ls_progress_create(&r->progress, &progress, err));
-    say_hello(r);
+    ls_runlog_attach(o->log, r->progress);
+    lsi_report_beginning(&hello, o);
+    say(r, &hello);
+    if (o->json) print_layers(r);
 out:
     return st;
 }
@@ -143,6 +145,7 @@ out:
 void ls_report_close(ls_report *r)
 {
     if (r == NULL) return;
+    ls_runlog_attach(r->o.log, NULL);
     ls_progress_destroy(r->progress);
     ls_metrics_close(r->metrics);
     ls_events_close(r->events);
@@ -201,7 +204,7 @@ static const char *means_text(const ls_metric_sums *m, char *buf, size_t n)
 
 void ls_report_validation(ls_report *r, const ls_counters *c, const ls_metric_sums *sums)
 {
-    char text[512];
+    char text[512], line[640];
     tagged t;
 
     tag_all(&t, sums, "val", "_epoch");
@@ -212,8 +215,10 @@ void ls_report_validation(ls_report *r, const ls_counters *c, const ls_metric_su
         t.n++;
     }
     emit(r, c, "validation", &t);
-    ls_progress_say(r->progress, "epoch %.4g, step %lld: %s on %lld samples", epochs_done(r, c),
-                    (long long)c->step, means_text(sums, text, sizeof text), (long long)sums->samples);
+    snprintf(line, sizeof line, "epoch %.4g, step %lld: %s on %lld samples", epochs_done(r, c),
+             (long long)c->step, means_text(sums, text, sizeof text), (long long)sums->samples);
+    ls_progress_say(r->progress, "%s", line);
+    ls_runlog_note(r->o.log, line);
 }
 
 void ls_report_flush(ls_report *r)
@@ -222,11 +227,9 @@ void ls_report_flush(ls_report *r)
     ls_events_flush(r->events);
 }
 
-void ls_report_end(ls_report *r, const ls_counters *c, const ls_metric_sums *test, const char *folder,
-                   const json_t *summary)
+void ls_report_end(ls_report *r, const ls_counters *c, const ls_metric_sums *test, const json_t *summary)
 {
-    const json_t *rate = json_object_get(json_object_get(summary, "samples_per_s"), "p50");
-    char text[512];
+    ls_text text = {0};
     tagged t;
 
     ls_progress_finish(r->progress);
@@ -234,13 +237,16 @@ void ls_report_end(ls_report *r, const ls_counters *c, const ls_metric_sums *tes
         tag_all(&t, test, "test", "_epoch");
         emit(r, c, "test", &t);
     }
-    if (r->o.json || r->o.quiet) return;
-    if (test != NULL)
-        printf("test          %s on %lld samples\n", means_text(test, text, sizeof text),
-               (long long)test->samples);
-    else
-        printf("stopped       at step %lld; go on with --resume\n", (long long)c->step);
-    printf("samples/s     %.4g\n", json_real_value(rate));
-    printf("weights       %s\n", json_string_value(json_object_get(summary, "weights_xxh3")));
-    printf("run           %s\n", folder);
+    lsi_report_ending(&text, &r->o, c, test, summary);
+    say(r, &text);
+}
+
+void ls_report_failure(ls_report *r, const ls_err *why)
+{
+    ls_text text = {0};
+
+    ls_progress_finish(r->progress);
+    ls_text_add(&text, "lockstep: error: %s\n", why != NULL ? why->text : "failed");
+    if (!text.failed) ls_runlog_note(r->o.log, text.data);
+    ls_text_release(&text);
 }

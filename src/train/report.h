@@ -10,6 +10,7 @@
 
 #include "config/experiment.h"
 #include "train/counters.h"
+#include "train/runlog.h"
 #include "train/session.h"
 
 typedef struct ls_report_options {
@@ -19,6 +20,7 @@ typedef struct ls_report_options {
     int64_t total_steps, epoch_samples, test_samples, batch;
     const ls_schedule *schedule;
     const ls_session *session;
+    ls_runlog *log; /* everything said is noted there; may be NULL */
     bool json, quiet;
 } ls_report_options;
 
@@ -36,7 +38,8 @@ void ls_report_validation(ls_report *r, const ls_counters *c, const ls_metric_su
 /* Everything reported so far is on the disk when this returns: before a checkpoint that counts on it. */
 void ls_report_flush(ls_report *r);
 /* `test` is NULL when the run was stopped. */
-void ls_report_end(ls_report *r, const ls_counters *c, const ls_metric_sums *test, const char *folder,
-                   const json_t *summary);
+void ls_report_end(ls_report *r, const ls_counters *c, const ls_metric_sums *test, const json_t *summary);
+/* The run ends by an error, which the caller prints: the bar goes, the log gets the text. */
+void ls_report_failure(ls_report *r, const ls_err *why);
 
 #endif

@@ -51,14 +51,31 @@ static json_t *spread_json(ls_spread s)
     return json_pack("{s:o, s:o, s:o}", "p16", number(s.p16), "p50", number(s.p50), "p84", number(s.p84));
 }
 
-/* Every second of the run: what is not booked otherwise is idle. */
-static json_t *ledger(const ls_summary *s)
+/* Every second of this process that is not booked otherwise is idle. */
+ls_ledger ls_summary_ledger(const ls_summary *s, const ls_counters *c)
 {
     const double booked = s->compute_s + s->evaluate_s + s->data_s + s->checkpoint_s;
+    ls_ledger l = c->ledger;
 
-    return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "compute", s->compute_s, "evaluate",
-                     s->evaluate_s, "comm", 0.0, "data", s->data_s, "checkpoint", s->checkpoint_s, "restart",
-                     0.0, "redone", 0.0, "idle", s->wall_s > booked ? s->wall_s - booked : 0.0);
+    l.compute += s->compute_s;
+    l.evaluate += s->evaluate_s;
+    l.data += s->data_s;
+    l.checkpoint += s->checkpoint_s;
+    l.idle += s->wall_s > booked ? s->wall_s - booked : 0;
+    return l;
+}
+
+void ls_summary_recall(ls_summary *s, const char *folder)
+{
+    char path[4200];
+    const char *name;
+    json_t *o, *value;
+
+    snprintf(path, sizeof path, "%s/summary.json", folder);
+    o = json_load_file(path, 0, NULL);
+    json_object_foreach(json_object_get(json_object_get(o, "metrics"), "last"), name, value)
+        ls_metric_add(&s->last, name, json_is_number(value) ? json_number_value(value) : NAN, 1);
+    json_decref(o);
 }
 
 static json_t *metrics(const ls_summary *s, const ls_counters *c, const ls_metric_sums *test)
@@ -85,11 +102,12 @@ static size_t planned_bytes(const ls_session *s)
 }
 
 json_t *ls_summary_json(ls_summary *s, const ls_counters *c, const ls_session *session, const char *state,
-                        const ls_metric_sums *test)
+                        const ls_metric_sums *test, const char *error)
 {
     const size_t n = s->n_steps < s->cap ? s->n_steps : s->cap;
     const ls_spread time = n > 0 ? ls_spread_of(s->steps, n) : (ls_spread){NAN, NAN, NAN};
     const ls_spread rate = n > 0 ? ls_spread_rate(time, (double)s->batch) : time;
+    const ls_ledger ledger = ls_summary_ledger(s, c);
     char host[256] = "unknown", hash[20];
     struct rusage usage = {0};
     json_t *o;
@@ -97,10 +115,11 @@ json_t *ls_summary_json(ls_summary *s, const ls_counters *c, const ls_session *s
     gethostname(host, sizeof host - 1);
     getrusage(RUSAGE_SELF, &usage);
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)ls_weights_xxh3(session->state));
-    o = json_pack("{s:s, s:i, s:I, s:I, s:o, s:o, s:o, s:o, s:s, s:I, s:I, s:s, s:s}", "state", state,
-                  "ranks", 1, "steps", (json_int_t)c->step, "epochs", (json_int_t)c->epoch, "metrics",
-                  metrics(s, c, test), "samples_per_s", spread_json(rate), "step_s", spread_json(time),
-                  "ledger_s", ledger(s), "weights_xxh3", hash, "peak_bytes",
+    o = json_pack("{s:s, s:s*, s:i, s:I, s:I, s:o, s:o, s:o, s:f, s:o, s:s, s:I, s:I, s:s, s:s}", "state",
+                  state, "error", error, "ranks", 1, "steps", (json_int_t)c->step, "epochs",
+                  (json_int_t)c->epoch, "metrics", metrics(s, c, test), "samples_per_s", spread_json(rate),
+                  "step_s", spread_json(time), "wall_s", ls_ledger_total(&ledger), "ledger_s",
+                  ls_ledger_json(&ledger), "weights_xxh3", hash, "peak_bytes",
                   (json_int_t)usage.ru_maxrss * 1024, "planned_bytes", (json_int_t)planned_bytes(session),
                   "version", LS_VERSION, "host", host);
     return o;

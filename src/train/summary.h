@@ -10,7 +10,7 @@
 typedef struct ls_summary {
     double *steps; /* seconds of the latest steps of this process */
     size_t n_steps, cap;
-    double compute_s, evaluate_s, checkpoint_s, data_s, wall_s;
+    double compute_s, evaluate_s, checkpoint_s, data_s, wall_s; /* of this process, from its first step */
     double rate;         /* samples per second, smoothed: for display */
     int64_t batch;       /* the usual one */
     ls_metric_sums last; /* of the newest validation */
@@ -20,10 +20,17 @@ void ls_summary_release(ls_summary *s);
 /* A step of n samples took so many seconds. */
 void ls_summary_note_step(ls_summary *s, double seconds, int64_t n);
 
+/* The ledger of the run up to now: what counters hold of earlier processes, and this one. */
+ls_ledger ls_summary_ledger(const ls_summary *s, const ls_counters *c);
+
+/* The newest validation as the run's summary.json has it: a process that resumes has none of its own yet. */
+void ls_summary_recall(ls_summary *s, const char *folder);
+
 /* {"name": mean, ...}; NULL when memory runs out.  Numbers that JSON does not have are null. */
 json_t *ls_metrics_json(const ls_metric_sums *m);
-/* The content of summary.json; `test` has no samples when there was no final test pass. */
+/* The content of summary.json; `test` has no samples when there was no final test pass, `error` is NULL
+ * unless the run failed. */
 json_t *ls_summary_json(ls_summary *s, const ls_counters *c, const ls_session *session, const char *state,
-                        const ls_metric_sums *test);
+                        const ls_metric_sums *test, const char *error);
 
 #endif

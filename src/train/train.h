@@ -10,6 +10,7 @@
 #include <signal.h>
 
 #include "config/experiment.h"
+#include "train/last_words.h"
 
 typedef struct ls_train_options {
     const char *device;
@@ -19,10 +20,11 @@ typedef struct ls_train_options {
     bool json, quiet;
     /* Set by signal handlers: 1 asks for a checkpoint and an end, 2 for an end now.  May be NULL. */
     const volatile sig_atomic_t *stop;
+    ls_last_words *last_words; /* for a handler that ends the program; may be NULL */
 } ls_train_options;
 
-/* *summary is the content of summary.json, to be released by json_decref; NULL when there is none.  *stopped:
- * the run ended on request, after a checkpoint. */
+/* *summary is the content of summary.json, to be released by json_decref, also of a run that failed after it
+ * began; NULL when there is none.  *stopped: the run ended on request, after a checkpoint. */
 ls_status ls_train(const ls_experiment *x, const ls_train_options *o, json_t **summary, bool *stopped,
                    ls_err *err) LS_MUST_CHECK;
 

@@ -235,6 +235,30 @@ static void say_above_the_bar(void)
     screen_close(&s);
 }
 
+/* A line from elsewhere: the bar goes, the line comes, the bar is back without waiting for an update. */
+static void interrupted(void)
+{
+    screen s;
+    screen_open(&s, plain_bar);
+    ls_progress_interrupt(s.p, "before\n", 7);
+    CHECK_EQ_STR(seen(&s), "before\n");
+    show(&s, 0, 250);
+    char bar[8300];
+    snprintf(bar, sizeof bar, "\r\033[Klockstep: warning: w\n%s", seen(&s));
+    ls_progress_interrupt(s.p, "lockstep: warning: w\n", 21);
+    CHECK_EQ_STR(seen(&s), bar);
+    show(&s, 0.05, 251); /* the limit on redraws still holds */
+    CHECK_EQ_STR(seen(&s), "");
+    ls_progress_finish(s.p);
+    seen(&s);
+    screen_close(&s);
+
+    screen_open(&s, (ls_progress_options){.mode = LS_PROGRESS_NONE});
+    ls_progress_interrupt(s.p, "quiet is no reason to hide a warning\n", 37);
+    CHECK_EQ_STR(seen(&s), "quiet is no reason to hide a warning\n");
+    screen_close(&s);
+}
+
 static void quiet(void)
 {
     screen s;
@@ -356,6 +380,7 @@ int main(void)
     CHECK_RUN(no_end);
     CHECK_RUN(time_left);
     CHECK_RUN(say_above_the_bar);
+    CHECK_RUN(interrupted);
     CHECK_RUN(quiet);
     CHECK_RUN(detected_elsewhere);
     CHECK_RUN(detected_terminal);

@@ -104,6 +104,54 @@ static void lines_never_mix(void)
     CHECK_EQ_INT(whole, 4 * LINES);
 }
 
+typedef struct taken {
+    int n, shown;
+    char text[4096];
+} taken;
+
+static void take(void *arg, ls_log_level level, bool shown, const char *line, size_t n)
+{
+    taken *t = arg;
+    size_t at = strlen(t->text);
+    (void)level;
+    t->n++;
+    t->shown += shown;
+    if (at + n < sizeof t->text) memcpy(t->text + at, line, n);
+}
+
+/* A hook gets what it asks for and what would be shown; standard error gets nothing meanwhile. */
+static void a_hook_takes_over(void)
+{
+    static taken t;
+    char text[4096];
+    ls_log_set_level(LS_LOG_WARN);
+    ls_log_set_hook(&(ls_log_hook){LS_LOG_INFO, take, &t});
+    capture(say_all_levels, text, sizeof text);
+    CHECK_EQ_STR(text, "");
+    CHECK_EQ_STR(t.text, "lockstep: error: e 1\nlockstep: warning: w two\nlockstep: i\n");
+    CHECK_EQ_INT(t.shown, 2);
+    ls_log_set_level(LS_LOG_DEBUG);
+    capture(say_all_levels, text, sizeof text);
+    CHECK_EQ_INT(t.n, 3 + 4);
+    ls_log_set_hook(NULL);
+    ls_log_set_level(LS_LOG_ERROR);
+    capture(say_all_levels, text, sizeof text);
+    CHECK_EQ_STR(text, "lockstep: error: e 1\n");
+    CHECK_EQ_INT(t.n, 3 + 4);
+}
+
+/* Lines of several threads reach a hook one at a time. */
+static void a_hook_is_called_one_at_a_time(void)
+{
+    static taken t;
+    ls_log_set_level(LS_LOG_ERROR);
+    ls_log_set_hook(&(ls_log_hook){LS_LOG_INFO, take, &t});
+    talk_in_parallel();
+    ls_log_set_hook(NULL);
+    CHECK_EQ_INT(t.n, 4 * LINES);
+    CHECK_EQ_INT(t.shown, 0);
+}
+
 int main(void)
 {
     setenv("LOCKSTEP_LOG", "info", 1);
@@ -111,5 +159,7 @@ int main(void)
     CHECK_RUN(names);
     CHECK_RUN(long_lines_are_cut);
     CHECK_RUN(lines_never_mix);
+    CHECK_RUN(a_hook_takes_over);
+    CHECK_RUN(a_hook_is_called_one_at_a_time);
     return CHECK_DONE();
 }

@@ -1,0 +1,52 @@
+/* finite.c: the checks, and the message that goes with them. */
+#include "train/finite.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <unistd.h>
+
+/* "step-00000500 in .../checkpoints stays", or that there is none. */
+static const char *what_is_left(const char *folder, char *buf, size_t size)
+{
+    char link[4200], name[256];
+    ssize_t n;
+
+    snprintf(link, sizeof link, "%s/last", folder);
+    n = readlink(link, name, sizeof name - 1);
+    if (n > 0)
+        snprintf(buf, size, "the last checkpoint, %s/%.*s, stays", folder, (int)n, name);
+    else
+        snprintf(buf, size, "there is no checkpoint yet");
+    return buf;
+}
+
+static ls_status fail(const char *what, double value, const ls_finite_place *at, ls_err *err)
+{
+    char left[1024];
+
+    return ls_fail(
+        err, LS_DIVERGED,
+        "step %lld: %s is %s at learning rate %g: the training has diverged; %s. "
+        "A smaller optimizer.lr or a longer lr.warmup helps; train.on_nonfinite=warn goes on all the same",
+        (long long)at->step, what, isnan(value) ? "not a number" : "infinite", at->lr,
+        what_is_left(at->checkpoints, left, sizeof left));
+}
+
+ls_status ls_finite_metrics(const ls_metric_sums *m, const ls_finite_place *at, ls_err *err)
+{
+    for (int i = 0; i < m->n; i++)
+        if (!isfinite(m->sum[i])) return fail(m->name[i], m->sum[i], at, err);
+    return LS_OK;
+}
+
+ls_status ls_finite_state(const ls_state *vars, const ls_finite_place *at, ls_err *err)
+{
+    for (int i = 0; i < ls_state_count(vars); i++) {
+        const ls_tensor *t = ls_state_at(vars, i);
+        const float *x = t->data;
+        if (t->dtype != LS_F32) continue;
+        for (int64_t k = 0; k < ls_shape_count(t->shape); k++)
+            if (!isfinite(x[k])) return fail(t->name, (double)x[k], at, err);
+    }
+    return LS_OK;
+}

@@ -1,0 +1,118 @@
+#!/usr/bin/env bash
+# How a run can end, and what it then leaves: completed, failed, killed; its log, its ledger, its tables.
+set -uo pipefail
+. "$(dirname "$(readlink -f "$0")")/cli_lib.sh"
+export LOCKSTEP_THREADS=1
+cd "$work" || exit 1
+small=(data.kind=synthetic data.train_range=0:200 data.test_range=200:240 batch.per_rank=16)
+
+# state RUN
+state() {
+    sed -n 's/^ "state": "\(.*\)",$/\1/p' "$1/summary.json"
+}
+
+# ends RUN STATE
+ends() {
+    n=$((n + 1))
+    [ "$(state "$1")" = "$2" ] || fail "$1 is \"$(state "$1")\", not \"$2\""
+}
+
+# part RUN NAME: seconds of one part of the ledger, or wall_s
+part() {
+    sed -n "s/^ *\"$2\": \([0-9.e-]*\),\{0,1\}\$/\1/p" "$1/summary.json" | head -1
+}
+
+# true EXPRESSION: of awk
+true_that() {
+    n=$((n + 1))
+    awk "BEGIN { exit !($1) }" || fail "not true: $1"
+}
+
+# The parts of the ledger make up the wall time.
+adds_up() {
+    local sum=0 p
+    for p in setup compute evaluate comm data checkpoint restart redone idle; do
+        sum="$sum + $(part "$1" $p)"
+    done
+    true_that "$sum - $(part "$1" wall_s) < 1e-6 && $(part "$1" wall_s) - ($sum) < 1e-6"
+}
+
+# --- completed: tables at both ends, a log with times ---------------------------------------------
+run 0 train mnist "${small[@]}" train.steps=30 --run-dir done
+for part in "layer " "conv2              20x8x8         5,020" "total, per sample                21,840" "metric  validation" \
+    "time " "wall " "samples       464" "central 68 %" "checkpoint    done/checkpoints/step-00000030" "weights " "run           done"; do
+    says out "$part"
+done
+n=$((n + 1))
+grep -q $'\033' "$work/out" "$work/err" && fail "colours or cursor movements without a terminal"
+ends done completed
+adds_up done
+grep -q '"best": {' done/summary.json || fail "the summary has no best metric"
+log=done/logs/rank-00000.log
+stamp='^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\.[0-9]{3}Z '
+n=$((n + 1))
+[ "$(grep -cE "$stamp" $log)" -eq "$(wc -l <$log)" ] || fail "lines without a time in $log: $(grep -vE "$stamp" $log | head -3)"
+grep -q 'step 26: loss' $log || fail "the log has no validation"
+lines=$(wc -l <$log)
+
+run 0 train mnist "${small[@]}" train.steps=40 --resume=done --quiet
+[ -s "$work/out" ] && fail "--quiet printed $(head -1 "$work/out")"
+[ "$(wc -l <$log)" -gt "$lines" ] || fail "the log of a resumed run did not grow"
+head -1 $log | grep -q 'layer' || fail "the log of a resumed run lost its beginning"
+adds_up done
+true_that "$(part done restart) > 0 && $(part done redone) == 0"
+
+run 0 train mnist "${small[@]}" train.steps=2 --run-dir json --json
+head -1 "$work/out" | grep -q '"event":"model","layers":\[{"name":"conv1","shape":\[16,10,24,24\],"parameters":260' ||
+    fail "the first line is not the model: $(head -1 "$work/out")"
+
+# --- failed: a loss that is not finite --------------------------------------------------------------
+run 1 train mnist "${small[@]}" train.steps=3000 optimizer.lr=1e5 --run-dir diverged
+says err 'step 3: loss is not a number at learning rate 100000'
+says err 'there is no checkpoint yet'
+says err 'smaller optimizer.lr'
+ends diverged failed
+grep -q '"error": "step 3: loss' diverged/summary.json || fail "the summary does not say why"
+grep -q 'error: step 3: loss is not a number' diverged/logs/rank-00000.log || fail "the log does not say why"
+run 1 train mnist "${small[@]}" train.steps=3000 optimizer.lr=1e5 --run-dir diverged-json --json
+tail -1 "$work/out" | grep -q '"state":"failed"' || fail "--json: the last line of a failed run is no summary"
+
+# The last checkpoint stays, is whole and finite, and a smaller rate goes on from it.
+run 0 train mnist "${small[@]}" train.steps=20 --run-dir late --quiet
+run 1 train mnist "${small[@]}" train.steps=100 optimizer.lr=1e5 --resume=late --quiet
+says err 'the last checkpoint, late/checkpoints/step-00000020, stays'
+ends late failed
+run 0 ckpt verify late
+run 0 train mnist "${small[@]}" train.steps=60 --resume=late --quiet
+ends late completed
+adds_up late
+
+run 0 train mnist "${small[@]}" train.steps=12 optimizer.lr=1e5 train.on_nonfinite=warn --run-dir warned --quiet
+says err 'warning: step 3: loss is not a number'
+[ "$(grep -c warning "$work/err")" -eq 1 ] || fail "one divergence, several warnings: $(cat "$work/err")"
+ends warned completed
+
+# --- killed: a second signal, at once ----------------------------------------------------------------
+"$LOCKSTEP" train mnist "${small[@]}" train.steps=100000000 train.report_every=1st train.checkpoint_every=5st \
+    train.validate_every=none --run-dir killed --json >lines 2>"$work/err" &
+pid=$!
+until [ "$(grep -c '"event": "step"' lines 2>/dev/null)" -ge 20 ] || ! kill -0 $pid 2>/dev/null; do :; done
+ends killed running
+# Stopped, it cannot act on the first before the second is there, too.
+kill -STOP $pid
+kill -INT $pid
+kill -TERM $pid
+kill -CONT $pid
+wait $pid
+code=$?
+n=$((n + 1))
+[ $code -eq 143 ] || [ $code -eq 130 ] || fail "two signals: exit code $code"
+ends killed killed
+steps=$(sed -n 's/^ "steps": \([0-9]*\),$/\1/p' killed/summary.json)
+run 0 train mnist "${small[@]}" train.steps=$((steps + 20)) train.validate_every=none train.checkpoint_every=none --resume=killed --quiet
+ends killed completed
+adds_up killed
+true_that "$(part killed restart) > 0"
+
+[ "$failures" -eq 0 ] && echo "$n checks of how a run ends: all as expected"
+exit $((failures > 0))
