@@ -55,7 +55,7 @@ static void show_text(const ls_ckpt *c, const char *path)
         ls_ckpt_tensor x = ls_ckpt_at(c, i);
         printf("%-44s %-10s %-5s %-22s %10s\n", x.name, ls_ckpt_role_name(x.role), ls_dtype_name(x.dtype),
                ls_shape_text(x.shape, shape), ls_text_bytes((double)x.bytes, a));
-        *(x.role == LS_VAR_OPTIMIZER ? &optimiser : &model) += (double)x.bytes;
+        *(x.role == LS_VAR_PARAM || x.role == LS_VAR_BUFFER ? &model : &optimiser) += (double)x.bytes;
     }
     printf("\ncheckpoint    %s, written by lockstep %s\n", path, ls_ckpt_version(c));
     printf("tensors       %d: %s of the model, %s of the optimiser\n", ls_ckpt_count(c),

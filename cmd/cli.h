@@ -8,7 +8,15 @@
 #include "lockstep/trial.h"
 
 /* Exit codes (docs/cli.md). */
-enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_DAMAGED = 3, CLI_STOPPED = 75 };
+enum {
+    CLI_DONE = 0,
+    CLI_FAILED = 1,
+    CLI_USAGE = 2,
+    CLI_DAMAGED = 3,
+    CLI_LOST = 4,
+    CLI_DISAGREED = 5,
+    CLI_STOPPED = 75
+};
 
 #define CLI_MAX_THREADS 1024
 
@@ -63,7 +71,8 @@ void cli_ckpt_help(void);
 ls_status cli_parse(const cli_command *c, int argc, char **argv, cli_args *args, ls_err *err) LS_MUST_CHECK;
 void cli_help(const cli_command *c);
 void cli_help_all(void);
-/* Prints the error and returns the exit code that belongs to it: 2 for LS_INVALID, 3 for LS_DATA, else 1. */
+/* Prints the error and returns the exit code that belongs to it: 2 for LS_INVALID, 3 for LS_DATA, 4 for
+ * LS_LOST, 5 for LS_DISAGREE, else 1. */
 int cli_fail(const char *command, const ls_err *err);
 
 /* A model compiled for a device, with initial values, learning rates and made-up data in place. */

@@ -208,6 +208,8 @@ int cli_fail(const char *command, const ls_err *err)
     switch (err->status) {
     case LS_INVALID: return CLI_USAGE;
     case LS_DATA: return CLI_DAMAGED;
+    case LS_LOST: return CLI_LOST;
+    case LS_DISAGREE: return CLI_DISAGREED;
     default: return CLI_FAILED;
     }
 }

@@ -27,10 +27,28 @@ extern "C" {
 typedef struct ls_step ls_step;
 typedef enum ls_mode { LS_TRAIN, LS_EVAL } ls_mode;
 
+/* A step can be cut in two: the gradients of one batch, added up in variables "accumulated.<parameter>", and
+ * the update by what has been added up.  That is how gradients of several batches make one update.  Input
+ * "gradient.weight" multiplies a batch's gradients, and "gradient.keep" = 0 starts a new sum. */
+typedef enum ls_part { LS_PART_ALL, LS_PART_GRADIENTS, LS_PART_UPDATE } ls_part;
+
+/* How a step is built; {0} is a whole training step of one rank. */
+typedef struct ls_build {
+    ls_mode mode;
+    ls_part part;
+    /* Gradients, running statistics and scalar metrics become weighted sums over all ranks: input
+     * "gradient.weight" is this rank's share of the samples (with LS_PART_UPDATE gradients are weighted
+     * already, and "rank.weight" is for the rest).  The input "control" is summed alike, for the host's own
+     * use, and fetched under the same name. */
+    bool ranks;
+    int64_t bucket_bytes; /* gradients are exchanged in buckets of about this size; 0: 8 MiB */
+} ls_build;
+
 /* -- the step ------------------------------------------------------------------------------------------- */
 
 /* A step over `batch` samples of this rank; the caller owns *out. */
 ls_status ls_step_create(ls_step **out, int64_t batch, ls_mode mode, ls_err *err) LS_MUST_CHECK;
+ls_status ls_step_create_as(ls_step **out, int64_t batch, const ls_build *how, ls_err *err) LS_MUST_CHECK;
 void ls_step_destroy(ls_step *s); /* accepts NULL; the graph goes with it unless it was taken */
 int64_t ls_step_batch(const ls_step *s);
 bool ls_step_training(const ls_step *s);

@@ -22,11 +22,12 @@ typedef enum ls_status {
     LS_NOMEM = -4,       /* memory could not be had */
     LS_UNSUPPORTED = -5, /* a valid request that this build or device cannot serve */
     LS_DEVICE = -6,      /* a device or its library failed */
-    LS_PEER = -7,        /* another rank failed or disagreed */
+    LS_LOST = -7,        /* another rank is gone */
     LS_TIMEOUT = -8,
     LS_CANCELLED = -9,
     LS_DATA = -10, /* a data set or checkpoint is missing, unreadable or damaged; the text names the file */
     LS_DIVERGED = -11, /* the numbers of a training run are no longer finite */
+    LS_DISAGREE = -12, /* ranks that must do or hold the same do not */
 } ls_status;
 
 #define LS_ERR_TEXT_MAX 2048

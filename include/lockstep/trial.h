@@ -64,6 +64,8 @@ ls_status ls_trial_find(const ls_trial **out, const char *name, ls_err *err) LS_
 /* Builds a step of batch.per_rank samples; the caller owns *out. */
 ls_status ls_trial_build(ls_step **out, const ls_trial *t, ls_config *cfg, ls_mode mode,
                          ls_err *err) LS_MUST_CHECK;
+ls_status ls_trial_build_as(ls_step **out, const ls_trial *t, ls_config *cfg, const ls_build *how,
+                            ls_err *err) LS_MUST_CHECK;
 
 /* -- settings --------------------------------------------------------------------------------------------
  * Every trial has batch.per_rank, seed and optimizer.*; its own follow. */

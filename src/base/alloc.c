@@ -149,6 +149,7 @@ const char *ls_mem_tag_name(ls_mem_tag tag)
     case LS_MEM_PLAN: return "plan";
     case LS_MEM_TENSOR: return "tensor";
     case LS_MEM_TUNE: return "tune";
+    case LS_MEM_COMM: return "comm";
     case LS_MEM_CKPT: return "ckpt";
     case LS_MEM_DATA: return "data";
     case LS_MEM_CLI: return "cli";

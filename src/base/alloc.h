@@ -18,6 +18,7 @@ typedef enum ls_mem_tag {
     LS_MEM_PLAN,   /* schedules, kernels' states, tables of a compiled plan */
     LS_MEM_TENSOR, /* device memory: the plan's arena and persistent variables */
     LS_MEM_TUNE,   /* buffers of timing runs while kernels are chosen; gone before the first step */
+    LS_MEM_COMM,   /* communicators and exchanges, without the memory that ranks share */
     LS_MEM_CKPT,   /* checkpoints: their tables and the copy that is being written */
     LS_MEM_DATA,   /* data sets held in memory, and the batches of a loader */
     LS_MEM_CLI,    /* command line, reports, text */

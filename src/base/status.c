@@ -51,11 +51,12 @@ const char *ls_status_name(ls_status status)
     case LS_NOMEM: return "no memory";
     case LS_UNSUPPORTED: return "unsupported";
     case LS_DEVICE: return "device error";
-    case LS_PEER: return "peer error";
+    case LS_LOST: return "rank lost";
     case LS_TIMEOUT: return "timeout";
     case LS_CANCELLED: return "cancelled";
     case LS_DATA: return "bad data";
     case LS_DIVERGED: return "diverged";
+    case LS_DISAGREE: return "ranks disagree";
     }
     return "unknown status";
 }

@@ -54,7 +54,7 @@ typedef struct ls_ckpt_tensor {
     ls_var_role role;
 } ls_ckpt_tensor;
 
-/* "parameter", "buffer" or "optimizer". */
+/* "parameter", "buffer", "optimizer" or "accumulated". */
 const char *ls_ckpt_role_name(ls_var_role role);
 
 /* Opens and checks everything but the tensors' bytes: manifest, header, sizes.  LS_DATA when something is
@@ -75,7 +75,8 @@ ls_ckpt_tensor ls_ckpt_at(const ls_ckpt *c, int i); /* in the order of the file 
 ls_status ls_ckpt_read(const ls_ckpt *c, const char *name, ls_dtype dtype, ls_shape shape, void *to,
                        ls_err *err) LS_MUST_CHECK;
 /* Every variable of `vars`, by name.  All names, types and shapes are compared first: when the two do not
- * match, nothing is read, and LS_INVALID names the missing, the surplus and the different ones. */
+ * match, nothing is read, and LS_INVALID names the missing, the surplus and the different ones.  Accumulated
+ * gradients are read when the checkpoint has them: it was then taken between two updates. */
 ls_status ls_ckpt_load_state(const ls_ckpt *c, ls_state *vars, ls_err *err) LS_MUST_CHECK;
 
 /* The same for parameters and buffers alone, whatever optimiser state either side has: for evaluation, and to

@@ -33,6 +33,12 @@ typedef struct lsi_table {
     ls_arena *arena;
 } lsi_table;
 
+/* Parameters and buffers make the model; the rest is for going on with the training. */
+static inline bool lsi_is_model(ls_var_role role)
+{
+    return role == LS_VAR_PARAM || role == LS_VAR_BUFFER;
+}
+
 void lsi_table_release(lsi_table *t);
 const lsi_item *lsi_table_find(const lsi_table *t, const char *name);
 ls_status lsi_table_of_tensors(lsi_table *t, const ls_tensor *const *tensors, int n, ls_err *err);

@@ -61,7 +61,7 @@ ls_status ls_ckpt_export(const char *dir, const char *file, ls_err *err)
     }
     for (int i = 0; i < ls_ckpt_count(c); i++) {
         ls_ckpt_tensor x = ls_ckpt_at(c, i);
-        if (x.role == LS_VAR_OPTIMIZER) continue;
+        if (!lsi_is_model(x.role)) continue;
         t.items[t.n++] = (lsi_item){.name = x.name, .dtype = x.dtype, .shape = x.shape, .bytes = x.bytes};
     }
     LS_TRY(give_memory(&t, &data, err));

@@ -232,13 +232,27 @@ static void conclude(const difference *d, const char *what, ls_text *out)
     if (d->n > MAX_NAMED) ls_text_add(out, " and %d more", d->n - MAX_NAMED);
 }
 
-/* Optimiser state counts only when `all` is wanted. */
-static bool wanted(ls_var_role role, bool all)
+/* What is compared and read: the model, and with `all` what else a run needs to go on.  A checkpoint holds
+ * accumulated gradients only when it was taken between two updates; then they are needed too. */
+typedef struct wish {
+    bool all, accumulated;
+} wish;
+
+static bool wanted(ls_var_role role, wish w)
 {
-    return all || role != LS_VAR_OPTIMIZER;
+    return lsi_is_model(role) || (w.all && (role != LS_VAR_ACCUMULATED || w.accumulated));
 }
 
-static ls_status compare(const ls_ckpt *c, const ls_state *vars, bool all, ls_err *err)
+static wish wish_of(const ls_ckpt *c, bool all)
+{
+    wish w = {all, false};
+
+    for (int i = 0; i < c->manifest.tensors.n; i++)
+        if (c->manifest.tensors.items[i].role == LS_VAR_ACCUMULATED) w.accumulated = true;
+    return w;
+}
+
+static ls_status compare(const ls_ckpt *c, const ls_state *vars, wish w, ls_err *err)
 {
     const lsi_table *t = &c->manifest.tensors;
     difference missing = {0}, surplus = {0}, other = {0};
@@ -248,14 +262,14 @@ static ls_status compare(const ls_ckpt *c, const ls_state *vars, bool all, ls_er
     for (int i = 0; i < ls_state_count(vars); i++) {
         const ls_tensor *v = ls_state_at(vars, i);
         const lsi_item *x = lsi_table_find(t, v->name);
-        if (!wanted(ls_state_role(vars, i), all)) continue;
+        if (!wanted(ls_state_role(vars, i), w)) continue;
         if (x == NULL)
             differ(&missing, v->name);
         else if (x->dtype != v->dtype || !ls_shape_equal(x->shape, v->shape))
             differ(&other, v->name);
     }
     for (int i = 0; i < t->n; i++)
-        if (wanted(t->items[i].role, all) && ls_state_find(vars, t->items[i].name) == NULL)
+        if (wanted(t->items[i].role, w) && ls_state_find(vars, t->items[i].name) == NULL)
             differ(&surplus, t->items[i].name);
     if (missing.n + surplus.n + other.n > 0) {
         conclude(&missing, "it lacks", &text);
@@ -273,13 +287,15 @@ static ls_status compare(const ls_ckpt *c, const ls_state *vars, bool all, ls_er
 
 static ls_status load(const ls_ckpt *c, ls_state *vars, bool all, ls_err *err)
 {
-    ls_status st = compare(c, vars, all, err);
+    const wish w = wish_of(c, all);
+    ls_status st = compare(c, vars, w, err);
 
     for (int i = 0; st == LS_OK && i < ls_state_count(vars); i++) {
         const ls_tensor *v = ls_state_at(vars, i);
-        if (!wanted(ls_state_role(vars, i), all)) continue;
+        if (!wanted(ls_state_role(vars, i), w)) continue;
         st = ls_ckpt_read(c, v->name, v->dtype, v->shape, v->data, err);
     }
+    if (st == LS_OK && all) ls_state_set_pending(vars, w.accumulated);
     return st;
 }
 
@@ -364,7 +380,7 @@ uint64_t ls_weights_xxh3(const ls_state *vars)
 
     if (order == NULL || h == NULL) goto out;
     for (int i = 0; i < n; i++)
-        if (wanted(ls_state_role(vars, i), false)) order[m++] = ls_state_at(vars, i);
+        if (lsi_is_model(ls_state_role(vars, i))) order[m++] = ls_state_at(vars, i);
     if (m > 1) qsort(order, (size_t)m, sizeof *order, by_name);
     XXH3_64bits_reset(h);
     for (int i = 0; i < m; i++) {

@@ -12,7 +12,11 @@
 #define TAIL_BYTES 32 /* what `tail` writes */
 
 static const char *const role_names[] = {
-    [LS_VAR_PARAM] = "parameter", [LS_VAR_BUFFER] = "buffer", [LS_VAR_OPTIMIZER] = "optimizer"};
+    [LS_VAR_PARAM] = "parameter",
+    [LS_VAR_BUFFER] = "buffer",
+    [LS_VAR_OPTIMIZER] = "optimizer",
+    [LS_VAR_ACCUMULATED] = "accumulated",
+};
 
 #define N_ROLES (int)(sizeof role_names / sizeof role_names[0])
 

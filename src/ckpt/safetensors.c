@@ -72,7 +72,9 @@ ls_status lsi_table_of_state(lsi_table *t, const ls_state *vars, ls_err *err)
     int n = ls_state_count(vars);
     ls_status st = make(t, n, err);
 
-    for (int i = 0; st == LS_OK && i < n; i++) add(t, ls_state_at(vars, i), ls_state_role(vars, i));
+    for (int i = 0; st == LS_OK && i < n; i++)
+        if (ls_state_role(vars, i) != LS_VAR_ACCUMULATED || ls_state_pending(vars))
+            add(t, ls_state_at(vars, i), ls_state_role(vars, i));
     return st;
 }
 

@@ -42,6 +42,7 @@ const ls_setting ls_train_settings[] = {
     INT("train.steps", 0, 0, MANY, "steps; 0: as train.epochs says"),
     PERIOD("train.validate_every", "1ep", "how often all validation samples are evaluated"),
     PERIOD("train.checkpoint_every", "1ep", "how often a checkpoint is written"),
+    PERIOD("train.pause_after", "none", "stop after a checkpoint (exit code 75) when this process has trained so long"),
     PERIOD("train.report_every", "50st", "how often metrics are reported"),
     INT("train.early_stop", 0, 0, 1e9, "stop after so many validations without a better metric; 0: never"),
     TEXT("train.best_metric", "val/acc", "metric that says which checkpoint is best"),
@@ -61,7 +62,7 @@ const ls_setting ls_train_settings[] = {
     INT("lr.patience", 10, 0, 1e9, "plateau: validations without a better metric before a step down"),
 
     INT("batch.global", 0, 0, 1e9, "samples of all ranks in one update, instead of batch.per_rank; 0: not set"),
-    INT("parallel.accumulate", 1, 1, 1e6, "steps whose gradients are added up before one update (this version: 1)"),
+    INT("parallel.accumulate", 1, 1, 1e6, "batches of every rank whose gradients are added up for one update"),
     CHOICE("parallel.strategy", "ddp", "how ranks share the work; ddp: each has all weights"),
     CHOICE("precision", "fp32", "of weights and arithmetic"),
     BOOL("reproducible", 0, "the same bits for any number of ranks and threads (not in this version)"),

@@ -19,6 +19,7 @@ struct ls_state {
     ls_device *dev;
     entry **entries;
     int n, cap;
+    bool pending;
 };
 
 ls_status ls_state_create(ls_state **out, ls_device *dev, ls_err *err)
@@ -65,6 +66,16 @@ ls_tensor *lsi_state_entry(ls_state *s, int i)
 ls_var_role ls_state_role(const ls_state *s, int i)
 {
     return s->entries[i]->role;
+}
+
+void ls_state_set_pending(ls_state *s, bool pending)
+{
+    s->pending = pending;
+}
+
+bool ls_state_pending(const ls_state *s)
+{
+    return s->pending;
 }
 
 static int find(const ls_state *s, const char *name)

@@ -10,5 +10,9 @@ ls_status lsi_state_bind(ls_state *s, const ls_graph *g, int *index, ls_err *err
 ls_tensor *lsi_state_entry(ls_state *s, int i);
 /* What variable i is for: parameters and buffers are the model, the rest belongs to the optimiser. */
 ls_var_role ls_state_role(const ls_state *s, int i);
+/* Whether accumulated gradients wait for an update.  Between two updates they mean nothing, and checkpoints
+ * leave them out; the one who runs the plans says so. */
+void ls_state_set_pending(ls_state *s, bool pending);
+bool ls_state_pending(const ls_state *s);
 
 #endif

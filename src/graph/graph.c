@@ -172,7 +172,9 @@ ls_value ls_graph_var(ls_graph *g, const char *name, ls_var_role role, ls_dtype 
     *var = (ls_var){v->name, role, init, g->n_values - 1, g->n_values - 1};
     v->kind = LS_VALUE_VAR;
     v->var = g->n_vars;
-    v->category = role == LS_VAR_OPTIMIZER ? LS_CAT_OPTIMIZER : LS_CAT_WEIGHT;
+    v->category = role == LS_VAR_OPTIMIZER     ? LS_CAT_OPTIMIZER
+                  : role == LS_VAR_ACCUMULATED ? LS_CAT_GRADIENT
+                                               : LS_CAT_WEIGHT;
     g->vars[g->n_vars++] = var;
     return (ls_value){g, var->first};
 }

@@ -43,6 +43,7 @@ typedef struct ls_vinfo {
     int32_t var;       /* the variable this value is a version of, or -1 */
     const char *name;  /* of inputs, variables and fetched values; else NULL */
     bool fetch;        /* the host reads it after a step */
+    bool external;     /* its memory is somebody else's: the executor gives it an address */
 } ls_vinfo;
 
 struct ls_node {
@@ -59,7 +60,12 @@ struct ls_node {
                       put the node elsewhere */
 };
 
-typedef enum ls_var_role { LS_VAR_PARAM, LS_VAR_BUFFER, LS_VAR_OPTIMIZER } ls_var_role;
+typedef enum ls_var_role {
+    LS_VAR_PARAM,
+    LS_VAR_BUFFER, /* of the model, but not trained: running statistics */
+    LS_VAR_OPTIMIZER,
+    LS_VAR_ACCUMULATED /* gradients that wait for an update */
+} ls_var_role;
 
 typedef enum ls_init_kind {
     LS_INIT_CONST,       /* every element = a */

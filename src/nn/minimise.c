@@ -227,6 +227,26 @@ static bool check_loss(ls_step *s, ls_value loss)
     return false;
 }
 
+/* What the optimiser gets: false when this part of the step has none, or something is wrong. */
+static bool gradients(ls_step *s, ls_value loss, const char *scope, group *gr)
+{
+    const char *own = s->g->scope;
+
+    if (s->how.part == LS_PART_UPDATE) {
+        lsi_accumulated(s, gr->n, gr->vars, gr->grads);
+    } else {
+        s->g->scope = scope; /* gradients belong to the layers */
+        if (!differentiate(s, loss, gr)) return false;
+        s->g->scope = own;
+    }
+    if (s->how.part == LS_PART_GRADIENTS) {
+        lsi_accumulate(s, gr->n, gr->vars, gr->grads);
+        return false;
+    }
+    if (s->how.ranks) lsi_reduce(s, gr->n, gr->grads);
+    return lsi_step_open(s);
+}
+
 void ls_minimise_at(ls_step *s, ls_at at, ls_value loss, const char *params, ls_optimiser o)
 {
     group gr = {0};
@@ -247,11 +267,10 @@ void ls_minimise_at(ls_step *s, ls_at at, ls_value loss, const char *params, ls_
     gr.attr.n = gr.n;
     gr.n_states = ls_optim_states(gr.rule->op, &gr.attr);
     if (!ls_value_ok(s->loss_scale)) s->loss_scale = lsi_scalar_input(s, "loss_scale");
-    if (!differentiate(s, loss, &gr)) return;
     scope = s->g->scope;
     s->g->scope = ls_arena_printf(s->g->arena, "optimizer.%s", name);
     if (s->g->scope == NULL) s->g->scope = "optimizer";
-    update(s, &o, name, &gr);
+    if (gradients(s, loss, scope, &gr)) update(s, &o, name, &gr);
     s->g->scope = scope;
 }
 
@@ -271,7 +290,7 @@ void ls_metric_at(ls_step *s, ls_at at, const char *name, ls_value v)
 {
     const ls_vinfo *info;
 
-    if (!lsi_step_open(s) || !ls_value_ok(v)) return;
+    if (!lsi_step_open(s) || !ls_value_ok(v) || s->how.part == LS_PART_UPDATE) return;
     lsi_step_at(s, at);
     for (int32_t i = 0; i < s->g->n_values; i++)
         if (s->g->values[i]->fetch && strcmp(s->g->values[i]->name, name) == 0) {

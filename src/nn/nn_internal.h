@@ -31,6 +31,11 @@ typedef struct lsi_stream {
     int uses;
 } lsi_stream;
 
+/* Parameter `var` was trained when the graph had `n_nodes` nodes. */
+typedef struct lsi_trained {
+    int32_t var, n_nodes;
+} lsi_trained;
+
 #define LSI_MAX_SCOPES 16
 
 struct ls_step {
@@ -38,6 +43,7 @@ struct ls_step {
     ls_arena *arena;
     int64_t batch;
     ls_mode mode;
+    ls_build how;
     ls_err taken_err; /* the graph's error at the time it was taken */
 
     const char *scopes[LSI_MAX_SCOPES]; /* full dotted paths */
@@ -48,8 +54,10 @@ struct ls_step {
     lsi_input_info *inputs;
     lsi_lr *lrs;
     lsi_stream *streams;
-    int n_params, n_inputs, n_lrs, n_streams;
-    int cap_params, cap_inputs, cap_lrs, cap_streams;
+    lsi_trained *trained; /* with LS_PART_GRADIENTS */
+    int n_params, n_inputs, n_lrs, n_streams, n_trained;
+    int cap_params, cap_inputs, cap_lrs, cap_streams, cap_trained;
+    int n_buckets;            /* exchanges between ranks */
     ls_value rng, loss_scale; /* invalid until first used */
 };
 
@@ -87,6 +95,18 @@ ls_value lsi_add_bias(ls_step *s, ls_value y, const char *layer, int axis, bool 
 bool lsi_next_word(const char **at, char *word);
 /* Whether one of the space-separated globs matches. */
 bool lsi_match_any(const char *patterns, const char *name);
+
+/* -- parts and ranks (parts.c) ----------------------------------------------------------------------------
+ * The n gradients belong to the parameters `vars`. */
+
+/* Adds each gradient to its "accumulated" variable. */
+void lsi_accumulate(ls_step *s, int n, const int32_t *vars, const ls_value *grads);
+/* What was added up. */
+void lsi_accumulated(ls_step *s, int n, const int32_t *vars, ls_value *grads);
+/* Replaces gradients by their sums over ranks, bucket by bucket in the order in which they become ready. */
+void lsi_reduce(ls_step *s, int n, ls_value *grads);
+/* The end of a step: statistics and metrics over all ranks, and what only one part of a step may do. */
+void lsi_close_parts(ls_step *s);
 
 /* A run-time scalar f32 input, made on first use. */
 ls_value lsi_scalar_input(ls_step *s, const char *name);

@@ -9,6 +9,11 @@
 
 ls_status ls_step_create(ls_step **out, int64_t batch, ls_mode mode, ls_err *err)
 {
+    return ls_step_create_as(out, batch, &(ls_build){.mode = mode}, err);
+}
+
+ls_status ls_step_create_as(ls_step **out, int64_t batch, const ls_build *how, ls_err *err)
+{
     ls_status st = LS_OK;
     ls_step *s = ls_alloc(LS_MEM_GRAPH, sizeof *s);
 
@@ -19,7 +24,8 @@ ls_status ls_step_create(ls_step **out, int64_t batch, ls_mode mode, ls_err *err
         goto out;
     }
     s->batch = batch;
-    s->mode = mode;
+    s->mode = how->mode;
+    s->how = *how;
     LS_TRY(ls_arena_create(&s->arena, LS_MEM_GRAPH, err));
     LS_TRY(ls_graph_create(&s->g, err));
     s->rng = s->loss_scale = (ls_value){s->g, -1};
@@ -61,6 +67,7 @@ ls_graph *ls_step_graph_take(ls_step *s)
 
     LS_BUG_IF(g == NULL);
     if (s->n_scopes > 0) lsi_step_fail(s, "scope \"%s\" was never popped", s->scopes[s->n_scopes - 1]);
+    if (lsi_step_open(s)) lsi_close_parts(s);
     s->taken_err = g->err;
     s->g = NULL;
     return g;

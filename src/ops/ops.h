@@ -42,7 +42,9 @@
     /* made by fusion */   \
     X(pointwise) X(bias_act_grad) X(reorder)                                          \
     /* optimisers */       \
-    X(sgd) X(adam) X(rmsprop) X(lars) X(lamb)
+    X(sgd) X(adam) X(rmsprop) X(lars) X(lamb) X(accumulate) X(assign)                 \
+    /* between ranks */    \
+    X(all_reduce_start) X(all_reduce_finish)
 /* clang-format on */
 
 #define LS_DECLARE_OP(name) extern const ls_op ls_op_##name;
@@ -274,5 +276,21 @@ typedef struct ls_optim_attr {
 /* States per parameter: sgd 1 if momentum != 0 else 0; adam 2 (m, v); rmsprop 1 (mean square) + 1 if
  * momentum; lars 1; lamb 2. */
 int ls_optim_states(const ls_op *op, const ls_optim_attr *a);
+
+/* The next version of the variable `sum`: weight * gradient, added to what is there where keep is not 0. */
+ls_value ls_accumulate(ls_value sum, ls_value gradient, ls_value keep, ls_value weight);
+/* The next version of `variable` is a copy of `value`. */
+ls_value ls_assign(ls_value variable, ls_value value);
+
+/* -- between ranks
+ * ---------------------------------------------------------------------------------------------------------
+ */
+
+typedef struct ls_all_reduce_attr {
+    int bucket; /* its number in the step: exchanges are found by it */
+} ls_all_reduce_attr;
+/* The sums over ranks of weight * x[i], as one exchange: returns the first of the n results (ls_graph_out
+ * finds the others).  `in` is room for n + 1 values. */
+ls_value ls_all_reduce(ls_value weight, int bucket, int n, const ls_value *x, ls_value *in);
 
 #endif

@@ -27,6 +27,15 @@ void ls_metric_add(ls_metric_sums *m, const char *name, double value, int64_t sa
     if (i == 0) m->samples += samples;
 }
 
+void ls_metric_join(ls_metric_sums *to, const ls_metric_sums *more)
+{
+    for (int i = 0; i < more->n; i++) {
+        ls_metric_add(to, more->name[i], 0, 0);
+        to->sum[find(to, more->name[i])] += more->sum[i];
+    }
+    to->samples += more->samples;
+}
+
 double ls_metric_mean(const ls_metric_sums *m, const char *name)
 {
     const int i = find(m, name);
@@ -43,17 +52,22 @@ static json_t *exact(double v)
     return json_string(text);
 }
 
+static json_t *sums_json(const ls_metric_sums *m)
+{
+    json_t *sums = json_array();
+
+    for (int i = 0; i < m->n; i++)
+        json_array_append_new(sums, json_pack("{s:s, s:o}", "name", m->name[i], "sum", exact(m->sum[i])));
+    return json_pack("{s:I, s:o}", "samples", (json_int_t)m->samples, "of", sums);
+}
+
 json_t *ls_counters_save(const ls_counters *c)
 {
-    json_t *sums = json_array(), *root;
+    json_t *root = json_pack("{s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o}", "step", (json_int_t)c->step, "epoch",
+                             (json_int_t)c->epoch, "position", (json_int_t)c->position, "pending",
+                             (json_int_t)c->pending, "validations", (json_int_t)c->validations, "seconds",
+                             exact(c->seconds), "sums", sums_json(&c->sums), "now", sums_json(&c->now));
 
-    for (int i = 0; i < c->sums.n; i++)
-        json_array_append_new(sums,
-                              json_pack("{s:s, s:o}", "name", c->sums.name[i], "sum", exact(c->sums.sum[i])));
-    root = json_pack("{s:I, s:I, s:I, s:I, s:o, s:o, s:I}", "step", (json_int_t)c->step, "epoch",
-                     (json_int_t)c->epoch, "position", (json_int_t)c->position, "validations",
-                     (json_int_t)c->validations, "seconds", exact(c->seconds), "sums", sums, "sum_samples",
-                     (json_int_t)c->sums.samples);
     if (root == NULL) return NULL;
     json_object_set_new(root, "ledger", ls_ledger_json(&c->ledger));
     json_object_set_new(root, "plateau",
@@ -118,16 +132,17 @@ static bool flag(reader *r, const json_t *from, const char *key)
     return json_is_true(v);
 }
 
-static void read_sums(reader *r, const json_t *from, ls_metric_sums *m)
+static void read_sums(reader *r, const json_t *root, const char *key, ls_metric_sums *m)
 {
-    const json_t *list = member(r, from, "sums");
+    const json_t *from = member(r, root, key), *list = member(r, from, "of");
 
-    m->samples = whole(r, from, "sum_samples");
+    m->samples = whole(r, from, "samples");
     for (size_t i = 0; r->st == LS_OK && i < json_array_size(list); i++) {
         const json_t *item = json_array_get(list, i);
         const char *name = json_string_value(json_object_get(item, "name"));
         if (name == NULL || m->n == LS_MAX_METRICS) {
-            r->st = ls_fail(r->err, LS_DATA, "the checkpoint's state: \"sums\" is damaged at entry %zu", i);
+            r->st =
+                ls_fail(r->err, LS_DATA, "the checkpoint's state: \"%s\" is damaged at entry %zu", key, i);
             return;
         }
         snprintf(m->name[m->n], sizeof m->name[m->n], "%s", name);
@@ -143,10 +158,12 @@ ls_status ls_counters_load(ls_counters *c, const json_t *from, ls_err *err)
     *c = (ls_counters){.step = whole(&r, from, "step"),
                        .epoch = whole(&r, from, "epoch"),
                        .position = whole(&r, from, "position"),
+                       .pending = whole(&r, from, "pending"),
                        .validations = whole(&r, from, "validations"),
                        .seconds = real(&r, from, "seconds")};
     ls_ledger_read(&c->ledger, json_object_get(from, "ledger"), c->seconds);
-    read_sums(&r, from, &c->sums);
+    read_sums(&r, from, "sums", &c->sums);
+    read_sums(&r, from, "now", &c->now);
     c->plateau = (ls_plateau){flag(&r, plateau, "seen"), real(&r, plateau, "best"), whole(&r, plateau, "bad"),
                               whole(&r, plateau, "cuts")};
     c->has_best = flag(&r, best, "has");

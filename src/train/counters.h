@@ -25,16 +25,20 @@ typedef struct ls_counters {
     int64_t step;     /* optimiser steps done */
     int64_t epoch;    /* the epoch that goes on, from 0 */
     int64_t position; /* samples of it that are done */
+    int64_t pending;  /* samples whose gradients wait for the next update */
     int64_t validations;
     double seconds;      /* of wall time before this process */
     ls_ledger ledger;    /* where they went */
     ls_metric_sums sums; /* of the epoch that goes on */
+    ls_metric_sums now;  /* of the update that goes on */
     ls_plateau plateau;
     bool has_best;
     double best;
     int64_t best_step, since_best; /* since_best: validations without a better one */
 } ls_counters;
 
+/* Adds up two sums. */
+void ls_metric_join(ls_metric_sums *to, const ls_metric_sums *more);
 /* Adds the value of one batch of `samples` samples. */
 void ls_metric_add(ls_metric_sums *m, const char *name, double value, int64_t samples);
 /* The mean over samples; NaN for a name that was never added. */

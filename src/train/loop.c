@@ -13,6 +13,7 @@
 #include "train/report.h"
 #include "train/rundir.h"
 #include "train/runlog.h"
+#include "train/stepper.h"
 #include "train/summary.h"
 #include "train/train.h"
 
@@ -31,19 +32,27 @@ typedef struct run {
     ls_counters c;
     ls_schedule schedule;
     ls_summary summary;
-    int64_t batch, epoch_samples, total_steps;
-    ls_period validate, checkpoint;
+    ls_stepper stepper;
+    int64_t batch; /* of an update */
+    int64_t epoch_samples, total_steps;
+    ls_period validate, checkpoint, pause;
+    ls_moment begun;                            /* where this process began */
     ls_moment last_validation, last_checkpoint; /* for periods in minutes */
     double started;                             /* clock of this process's first step */
-    int64_t saved_step;                         /* of the newest checkpoint of this process; -1: none */
+    double step_s;                              /* of the update that goes on */
+    int64_t saved; /* samples passed at the newest checkpoint of this process; -1: none */
     bool stopped, finished;
     bool diverged; /* the last step's metrics were not finite */
 } run;
 
+static int64_t samples_passed(const run *r)
+{
+    return r->c.epoch * r->epoch_samples + r->c.position;
+}
+
 static ls_moment moment_of(const run *r)
 {
-    return (ls_moment){r->c.step, r->c.epoch * r->epoch_samples + r->c.position,
-                       (r->c.seconds + ls_clock_seconds() - r->started) / 60};
+    return (ls_moment){r->c.step, samples_passed(r), (r->c.seconds + ls_clock_seconds() - r->started) / 60};
 }
 
 /* What this process has spent; the ledger is made from it. */
@@ -93,13 +102,13 @@ static ls_status check_settings(const run *r, ls_err *err)
         return ls_fail(
             err, LS_INVALID,
             "reproducible, ranks above 1 and max_restarts are not in this version; leave them out");
-    if (ls_config_int(r->cfg, "parallel.accumulate") > 1)
-        return ls_fail(err, LS_INVALID,
-                       "parallel.accumulate=%lld: gradients are not accumulated over steps yet",
-                       (long long)ls_config_int(r->cfg, "parallel.accumulate"));
     if (r->batch > r->epoch_samples)
-        return ls_fail(err, LS_INVALID, "batch.per_rank=%lld is larger than the training set (%lld samples)",
-                       (long long)r->batch, (long long)r->epoch_samples);
+        return ls_fail(
+            err, LS_INVALID,
+            "an update takes %lld samples (batch.per_rank=%lld, parallel.accumulate=%lld), which is "
+            "more than the training set has (%lld)",
+            (long long)r->batch, (long long)ls_config_int(r->cfg, "batch.per_rank"),
+            (long long)ls_config_int(r->cfg, "parallel.accumulate"), (long long)r->epoch_samples);
     if (r->schedule.warmup_steps < 0 || r->schedule.every < 0)
         return ls_fail(err, LS_INVALID, "lr.warmup and lr.step_every cannot be given in minutes");
     return LS_OK;
@@ -108,10 +117,15 @@ static ls_status check_settings(const run *r, ls_err *err)
 /* The session, the two data sets, and what follows from their sizes. */
 static ls_status open_data(run *r, ls_err *err)
 {
+    const int64_t accumulate = ls_config_int(r->cfg, "parallel.accumulate");
+    const ls_session_options options = {.device = r->o->device,
+                                        .threads = r->o->threads,
+                                        .batch = ls_config_int(r->cfg, "batch.per_rank"),
+                                        .split = accumulate > 1};
     ls_status st = LS_OK;
 
-    r->batch = ls_config_int(r->cfg, "batch.per_rank");
-    LS_TRY(ls_session_open(&r->session, r->x->trial, r->cfg, r->o->device, r->o->threads, r->batch, err));
+    r->batch = options.batch * accumulate;
+    LS_TRY(ls_session_open(&r->session, r->x->trial, r->cfg, &options, err));
     LS_TRY(ls_train_data(r->x, &r->session, false, &r->train, err));
     LS_TRY(ls_train_data(r->x, &r->session, true, &r->test, err));
     LS_TRY(ls_session_check_data(&r->session, r->train, err));
@@ -128,13 +142,13 @@ out:
 static ls_status open_loader(run *r, ls_err *err)
 {
     const ls_loader_options options = {
-        .batch = r->batch,
+        .batch = ls_config_int(r->cfg, "batch.per_rank"),
         .n_workers = (int)ls_config_int(r->cfg, "data.workers"),
         .depth = (int)ls_config_int(r->cfg, "data.prefetch"),
         .shuffle = true,
         .augment = true,
         .seed = (uint64_t)ls_config_int(r->cfg, "seed"),
-        .first = r->c.epoch * r->epoch_samples + r->c.position,
+        .first = samples_passed(r),
         .on_error = (ls_on_error)ls_config_int(r->cfg, "data.on_error"),
         .max_skipped = ls_config_int(r->cfg, "data.max_skipped"),
     };
@@ -235,8 +249,15 @@ static ls_status begin(run *r, ls_err *err)
     LS_TRY(open_loader(r, err));
     r->validate = ls_config_period(r->cfg, "train.validate_every");
     r->checkpoint = ls_config_period(r->cfg, "train.checkpoint_every");
+    r->pause = ls_config_period(r->cfg, "train.pause_after");
+    r->stepper = (ls_stepper){.session = &r->session,
+                              .schedule = &r->schedule,
+                              .data = r->train,
+                              .seed = (uint64_t)ls_config_int(r->cfg, "seed"),
+                              .update = r->batch,
+                              .epoch_samples = r->epoch_samples};
     open_ledger(r, began);
-    r->last_validation = r->last_checkpoint = moment_of(r);
+    r->begun = r->last_validation = r->last_checkpoint = moment_of(r);
     LS_TRY(ls_report_open(&r->report,
                           &(ls_report_options){.experiment = r->x,
                                                .folder = r->dir.path,
@@ -295,7 +316,7 @@ static ls_status save(run *r, ls_err *err)
     st = ls_ckpt_writer_submit(r->writer, r->c.step, r->session.state, ls_plan_hash(r->session.plans[0].plan),
                                state, r->c.has_best && r->c.best_step == r->c.step ? r->c.best : NAN, err);
     json_decref(state);
-    r->saved_step = r->c.step;
+    r->saved = samples_passed(r);
     ls_report_flush(r->report);
     if (st == LS_OK && !r->stopped && r->c.step < r->total_steps) summarise_running(r);
     r->summary.checkpoint_s += ls_clock_seconds() - before;
@@ -338,27 +359,18 @@ static ls_status validate(run *r, ls_err *err)
 
 static ls_status step(run *r, const ls_batch *b, ls_err *err)
 {
-    const ls_field *fields;
-    const int n_fields = ls_dataset_fields(r->train, &fields);
-    const double lr = ls_schedule_lr(&r->schedule, &r->c.plateau, r->c.step), before = ls_clock_seconds();
-    ls_metric_sums now = {0};
-    ls_batch_plan *p;
-    ls_status st = ls_session_plan(&r->session, LS_TRAIN, b->n, &p, err);
+    const double before = ls_clock_seconds();
+    bool done;
+    double lr;
+    ls_status st = ls_stepper_take(&r->stepper, &r->c, b, &done, &lr, err);
 
     if (st != LS_OK) return st;
-    ls_session_feed(p, fields, n_fields, b->fields);
-    ls_session_write_lr(&r->session, p, r->schedule.base > 0 ? lr / r->schedule.base : 0);
-    ls_session_scale_momentum(&r->session,
-                              ls_schedule_momentum_factor(&r->schedule, &r->c.plateau, r->c.step));
-    ls_step_write_rng(p->plan, (uint64_t)ls_config_int(r->cfg, "seed"), (uint32_t)r->c.step, 0);
-    ls_plan_run(p->plan);
-    ls_collect_metrics(p->plan, b->n, &now);
-    ls_collect_metrics(p->plan, b->n, &r->c.sums);
-    r->c.step++;
-    r->c.position = b->global_position + b->global_n;
-    ls_summary_note_step(&r->summary, ls_clock_seconds() - before, b->n);
-    ls_report_step(r->report, &r->c, &now, lr, r->summary.rate);
-    return check_finite(r, &now, lr, err);
+    r->step_s += ls_clock_seconds() - before;
+    if (!done) return LS_OK;
+    ls_summary_note_step(&r->summary, r->step_s, r->c.now.samples);
+    r->step_s = 0;
+    ls_report_step(r->report, &r->c, &r->c.now, lr, r->summary.rate);
+    return check_finite(r, &r->c.now, lr, err);
 }
 
 static void end_epoch(run *r)
@@ -398,11 +410,12 @@ static ls_status loop(run *r, ls_err *err)
         const ls_moment before = moment_of(r);
         ls_batch b;
         LS_TRY(ls_loader_next(r->loader, &b, err));
-        if (b.n > 0) LS_TRY(step(r, &b, err));
+        LS_TRY(step(r, &b, err));
         end_epoch(r);
         LS_TRY(between_steps(r, before, err));
-        if (stop_request(r) == 0) continue;
-        r->stopped = true;
+        if (stop_request(r) == 0 && !ls_period_over(r->pause, r->epoch_samples, r->begun, moment_of(r)))
+            continue;
+        r->stopped = r->c.step < r->total_steps;
         break;
     }
 out:
@@ -417,7 +430,7 @@ static ls_status finish(run *r, json_t **summary, ls_err *err)
     ls_metric_sums test = {0};
     ls_status st = LS_OK;
 
-    if (stop_request(r) < 2 && r->saved_step != r->c.step) LS_TRY(save(r, err));
+    if (stop_request(r) < 2 && r->saved != samples_passed(r)) LS_TRY(save(r, err));
     if (!r->stopped) LS_TRY(ls_evaluate(&r->session, r->test, &test, err));
     /* A failed write has warned already and left the last good one; the result of the training stands. */
     (void)ls_ckpt_writer_wait(r->writer, &(ls_err){0});
@@ -454,7 +467,7 @@ static void release(run *r)
 ls_status ls_train(const ls_experiment *x, const ls_train_options *o, json_t **summary, bool *stopped,
                    ls_err *err)
 {
-    run r = {.x = x, .o = o, .cfg = x->cfg, .saved_step = -1};
+    run r = {.x = x, .o = o, .cfg = x->cfg, .saved = -1};
     ls_status st = LS_OK;
 
     *summary = NULL;
@@ -471,7 +484,7 @@ out:
 ls_status ls_train_eval(const ls_experiment *x, const ls_train_options *o, const char *checkpoint,
                         json_t **result, ls_err *err)
 {
-    run r = {.x = x, .o = o, .cfg = x->cfg, .saved_step = -1};
+    run r = {.x = x, .o = o, .cfg = x->cfg, .saved = -1};
     ls_metric_sums test;
     ls_ckpt *ckpt = NULL;
     ls_status st = LS_OK;

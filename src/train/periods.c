@@ -22,6 +22,19 @@ bool ls_period_due(ls_period p, int64_t epoch_samples, ls_moment before, ls_mome
     }
 }
 
+bool ls_period_over(ls_period p, int64_t epoch_samples, ls_moment begun, ls_moment now)
+{
+    const double samples = (double)(now.samples - begun.samples);
+
+    switch (p.unit) {
+    case LS_PERIOD_STEPS: return (double)(now.step - begun.step) >= p.value;
+    case LS_PERIOD_EPOCHS: return samples >= p.value * (double)epoch_samples - 1e-5;
+    case LS_PERIOD_SAMPLES: return samples >= p.value;
+    case LS_PERIOD_MINUTES: return now.minutes - begun.minutes >= p.value;
+    default: return false;
+    }
+}
+
 int64_t ls_period_steps(ls_period p, int64_t epoch_samples, int64_t batch)
 {
     const int64_t per_epoch =

@@ -17,6 +17,9 @@ typedef struct ls_moment {
  * samples. For minutes `before` is the moment it last happened. */
 bool ls_period_due(ls_period p, int64_t epoch_samples, ls_moment before, ls_moment now);
 
+/* Whether the period has passed since `begun`. */
+bool ls_period_over(ls_period p, int64_t epoch_samples, ls_moment begun, ls_moment now);
+
 /* The period in steps of `batch` samples, rounded up; 0 for none.  Minutes have no steps: -1. */
 int64_t ls_period_steps(ls_period p, int64_t epoch_samples, int64_t batch);
 

@@ -20,14 +20,14 @@ static ls_status set_batch(ls_config *cfg, int64_t batch, ls_err *err)
     return ls_config_set(cfg, text, err);
 }
 
-static ls_status open_plan(ls_session *s, ls_mode mode, int64_t batch, ls_batch_plan *p, ls_err *err)
+static ls_status open_plan(ls_session *s, const ls_build *how, int64_t batch, ls_batch_plan *p, ls_err *err)
 {
     const int64_t usual = ls_config_int(s->cfg, "batch.per_rank");
     ls_status st = LS_OK;
 
-    *p = (ls_batch_plan){.mode = mode, .batch = batch};
+    *p = (ls_batch_plan){.mode = how->mode, .batch = batch};
     LS_TRY(set_batch(s->cfg, batch, err));
-    st = ls_trial_build(&p->step, s->trial, s->cfg, mode, err);
+    st = ls_trial_build_as(&p->step, s->trial, s->cfg, how, err);
     LS_TRY(st == LS_OK ? set_batch(s->cfg, usual, err) : st);
     LS_TRY(ls_plan_compile_take(&p->plan, ls_step_graph_take(p->step), s->dev, s->state, err));
     ls_step_write_defaults(p->step, p->plan);
@@ -44,6 +44,8 @@ static void release_plan(ls_batch_plan *p)
 
 ls_status ls_session_plan(ls_session *s, ls_mode mode, int64_t n, ls_batch_plan **out, ls_err *err)
 {
+    const ls_build how = {.mode = mode,
+                          .part = s->split && mode == LS_TRAIN ? LS_PART_GRADIENTS : LS_PART_ALL};
     ls_batch_plan *p;
     ls_status st;
 
@@ -54,7 +56,7 @@ ls_status ls_session_plan(ls_session *s, ls_mode mode, int64_t n, ls_batch_plan 
     /* Odd sizes only follow skipped samples; the last place is theirs in turn. */
     if (s->n_plans == LS_SESSION_PLANS) release_plan(&s->plans[--s->n_plans]);
     p = *out = &s->plans[s->n_plans];
-    st = open_plan(s, mode, n, p, err);
+    st = open_plan(s, &how, n, p, err);
     if (st == LS_OK)
         s->n_plans++;
     else
@@ -65,7 +67,7 @@ ls_status ls_session_plan(ls_session *s, ls_mode mode, int64_t n, ls_batch_plan 
 /* The rates as the trial's optimisers gave them. */
 static void remember_lrs(ls_session *s)
 {
-    const ls_plan *p = s->plans[0].plan;
+    const ls_plan *p = s->split ? s->update.plan : s->plans[0].plan;
     int n = 0;
 
     for (int i = 0; i < ls_plan_input_count(p) && n < LS_SESSION_LRS; i++) {
@@ -74,18 +76,20 @@ static void remember_lrs(ls_session *s)
     }
 }
 
-ls_status ls_session_open(ls_session *s, const ls_trial *trial, ls_config *cfg, const char *device,
-                          int threads, int64_t batch, ls_err *err)
+ls_status ls_session_open(ls_session *s, const ls_trial *trial, ls_config *cfg, const ls_session_options *o,
+                          ls_err *err)
 {
+    const ls_build update = {.part = LS_PART_UPDATE};
     ls_batch_plan *p;
     ls_status st = LS_OK;
 
-    *s = (ls_session){.trial = trial, .cfg = cfg};
-    LS_TRY(ls_device_open(&s->dev, device, threads, err));
+    *s = (ls_session){.trial = trial, .cfg = cfg, .split = o->split};
+    LS_TRY(ls_device_open(&s->dev, o->device, o->threads, err));
     s->threads = s->dev->threads;
     ls_parallel_set_wait_policy(s->threads);
     LS_TRY(ls_state_create(&s->state, s->dev, err));
-    LS_TRY(ls_session_plan(s, LS_TRAIN, batch, &p, err));
+    LS_TRY(ls_session_plan(s, LS_TRAIN, o->batch, &p, err));
+    if (s->split) LS_TRY(open_plan(s, &update, 1, &s->update, err));
     remember_lrs(s);
     ls_state_init(s->state, (uint64_t)ls_config_int(cfg, "seed"));
 out:
@@ -95,6 +99,7 @@ out:
 void ls_session_release(ls_session *s)
 {
     for (int i = 0; i < s->n_plans; i++) release_plan(&s->plans[i]);
+    release_plan(&s->update);
     ls_state_destroy(s->state);
     ls_device_close(s->dev);
     *s = (ls_session){0};
@@ -103,7 +108,12 @@ void ls_session_release(ls_session *s)
 /* Inputs that the trainer itself writes. */
 static bool is_own_input(const char *name)
 {
-    return is_lr(name) || strcmp(name, "rng") == 0 || strcmp(name, "loss_scale") == 0;
+    static const char *const own[] = {"rng",           "loss_scale",  "gradient.weight",
+                                      "gradient.keep", "rank.weight", "control"};
+
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
+        if (strcmp(name, own[i]) == 0) return true;
+    return is_lr(name);
 }
 
 static const ls_field *find_field(const ls_field *fields, int n, const char *name)
@@ -184,6 +194,13 @@ void ls_session_write_lr(const ls_session *s, const ls_batch_plan *p, double fac
         const ls_tensor *t = ls_plan_input_at(p->plan, i);
         if (is_lr(t->name)) *(float *)t->data = (float)(s->lr[n++] * factor);
     }
+}
+
+void ls_session_write_scalar(const ls_batch_plan *p, const char *name, double value)
+{
+    const ls_tensor *t = ls_plan_input(p->plan, name);
+
+    if (t != NULL) *(float *)t->data = (float)value;
 }
 
 void ls_session_scale_momentum(const ls_session *s, double factor)

@@ -2,7 +2,8 @@
  *
  * Plans are static, so every batch size needs its own: the full batch, what is left over at the end of an
  * epoch, and whatever a skipped sample leaves; for training and for evaluation.  They are made when they are
- * first needed, and all of them share one set of variables. */
+ * first needed, and all of them share one set of variables.  Where several batches make one update, a plan
+ * for training ends with the sum of the gradients, and one more plan makes the update. */
 #ifndef LS_TRAIN_SESSION_H
 #define LS_TRAIN_SESSION_H
 
@@ -29,15 +30,24 @@ typedef struct ls_session {
     ls_device *dev;
     ls_state *state;
     int threads;
+    bool split;                            /* gradients and update are plans of their own */
     ls_batch_plan plans[LS_SESSION_PLANS]; /* the first trains with the usual batch */
     int n_plans;
+    ls_batch_plan update;      /* when split */
     double lr[LS_SESSION_LRS]; /* the optimisers' own rates, in the order of the plan's lr inputs */
 } ls_session;
 
-/* Opens the device and compiles the training plan for `batch` samples; variables get their initial values
+typedef struct ls_session_options {
+    const char *device;
+    int threads;   /* 0: a default from the cores at hand */
+    int64_t batch; /* the usual one */
+    bool split;
+} ls_session_options;
+
+/* Opens the device and compiles the training plans for the usual batch; variables get their initial values
  * from the experiment's seed.  Release in any case; config and trial stay the caller's. */
-ls_status ls_session_open(ls_session *s, const ls_trial *trial, ls_config *cfg, const char *device,
-                          int threads, int64_t batch, ls_err *err) LS_MUST_CHECK;
+ls_status ls_session_open(ls_session *s, const ls_trial *trial, ls_config *cfg, const ls_session_options *o,
+                          ls_err *err) LS_MUST_CHECK;
 void ls_session_release(ls_session *s);
 
 /* The plan for batches of n samples; it is made when there is none. */
@@ -49,8 +59,10 @@ int ls_session_fields(const ls_session *s, ls_field fields[LS_SESSION_INPUTS]);
 ls_status ls_session_check_data(const ls_session *s, const ls_dataset *data, ls_err *err) LS_MUST_CHECK;
 /* Copies n samples of every field into the plan's inputs of the same name. */
 void ls_session_feed(const ls_batch_plan *p, const ls_field *fields, int n_fields, void *const *from);
-/* Every optimiser's rate becomes its own times `factor`. */
+/* Every optimiser's rate becomes its own times `factor`, in the plan that makes the update. */
 void ls_session_write_lr(const ls_session *s, const ls_batch_plan *p, double factor);
+/* Writes a scalar input where the plan has it. */
+void ls_session_write_scalar(const ls_batch_plan *p, const char *name, double value);
 /* Multiplies every momentum buffer by `factor`. */
 void ls_session_scale_momentum(const ls_session *s, double factor);
 

@@ -43,11 +43,17 @@ ls_status ls_trial_find(const ls_trial **out, const char *name, ls_err *err)
 
 ls_status ls_trial_build(ls_step **out, const ls_trial *t, ls_config *cfg, ls_mode mode, ls_err *err)
 {
+    return ls_trial_build_as(out, t, cfg, &(ls_build){.mode = mode}, err);
+}
+
+ls_status ls_trial_build_as(ls_step **out, const ls_trial *t, ls_config *cfg, const ls_build *how,
+                            ls_err *err)
+{
     ls_status st = LS_OK;
     ls_step *s = NULL;
 
     *out = NULL;
-    LS_TRY(ls_step_create(&s, ls_config_int(cfg, "batch.per_rank"), mode, err));
+    LS_TRY(ls_step_create_as(&s, ls_config_int(cfg, "batch.per_rank"), how, err));
     t->build(s, cfg);
     LS_TRY(ls_config_status(cfg, err));
     LS_TRY(ls_step_status(s, err));

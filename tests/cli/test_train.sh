@@ -50,7 +50,7 @@ run 0 ckpt verify whole/checkpoints/last
 run 2 train mnist "${small[@]}" optimizer.lrr=1
 says err 'did you mean "optimizer.lr"'
 run 2 train mnist "${small[@]}" batch.per_rank=500
-says err 'larger than the training set (200 samples)'
+says err 'more than the training set has (200)'
 run 3 train mnist data.kind=idx data.path=nowhere
 says err 'nowhere'
 run 2 train mnist "${small[@]}" --resume=nothing-here
@@ -59,8 +59,9 @@ run 2 train mnist "${small[@]}" lr.warmup=3min
 says err 'cannot be given in minutes'
 run 2 train mnist "${small[@]}" reproducible=true
 says err 'not in this version'
-run 2 train mnist "${small[@]}" parallel.accumulate=2
-says err 'not accumulated'
+# A model that trains in stages has no one gradient to add up.
+run 2 train aae data.kind=synthetic data.train_range=0:8 data.test_range=8:12 batch.per_rank=2 parallel.accumulate=2
+says err 'trains in stages ("D.fc1.weight"'
 run 2 eval nothing-here
 says err 'neither a run directory nor a checkpoint'
 

@@ -84,6 +84,39 @@ static void update(op_test *t, const int64_t *p)
     }
 }
 
+enum { KEEP, EMPTY };
+
+static void accumulate(op_test *t, const int64_t *p)
+{
+    const ls_shape shape = p[EMPTY] ? LS_SHAPE(0, 3) : LS_SHAPE(3, 1031);
+    const ls_value sum = op_state_wide(t, OP_NORMAL, shape), g = op_fixed(t, OP_NORMAL, shape);
+    const ls_value zero = ls_fill(op_graph(t), LS_SHAPE_SCALAR, ls_value_dtype(sum), (double)p[KEEP]);
+    const ls_value next = ls_accumulate(sum, g, zero, op_fixed_wide(t, OP_POSITIVE, LS_SHAPE_SCALAR));
+
+    if (ls_value_ok(next)) ls_graph_advance(op_graph(t), ls_graph_value(op_graph(t), sum.id)->var, next);
+    op_out_fixed(t, next);
+}
+
+static void assign(op_test *t, const int64_t *p)
+{
+    const ls_value var = op_state(t, OP_NORMAL, LS_SHAPE(p[0], 7));
+    const ls_value next = ls_assign(var, op_fixed(t, OP_NORMAL, LS_SHAPE(p[0], 7)));
+
+    if (ls_value_ok(next)) ls_graph_advance(op_graph(t), ls_graph_value(op_graph(t), var.id)->var, next);
+    op_out_fixed(t, next);
+}
+
+static void all_reduce(op_test *t, const int64_t *p)
+{
+    ls_shape shapes[MAX_PARAMS];
+    ls_value x[MAX_PARAMS], in[1 + MAX_PARAMS], y;
+    const int n = group(p[0], shapes);
+
+    for (int i = 0; i < n; i++) x[i] = op_fixed_wide(t, OP_NORMAL, shapes[i]);
+    y = ls_all_reduce(op_fixed_wide(t, OP_POSITIVE, LS_SHAPE_SCALAR), 3, n, x, in);
+    for (int i = 0; i < n; i++) op_out_fixed(t, ls_graph_out(y, i));
+}
+
 static const op_case cases[] = {
     {"sgd: one", update, {SGD, 0, 0}, OP_NO_GRAD},
     {"sgd: group", update, {SGD, 3, 1}, OP_NO_GRAD | OP_BF16},
@@ -108,6 +141,14 @@ static const op_case cases[] = {
     {"lamb: first update", update, {LAMB, 0, 0}, OP_NO_GRAD},
     {"lamb: group", update, {LAMB, 3, 1}, OP_NO_GRAD | OP_BF16},
     {"lamb: empty parameter", update, {LAMB, 3, 2}, OP_NO_GRAD},
+    {"accumulate: first", accumulate, {0, 0}, OP_NO_GRAD | OP_BF16},
+    {"accumulate: next", accumulate, {1, 0}, OP_NO_GRAD | OP_BF16},
+    {"accumulate: empty", accumulate, {1, 1}, OP_NO_GRAD},
+    {"assign", assign, {149}, OP_NO_GRAD | OP_BF16},
+    {"assign: empty", assign, {0}, OP_NO_GRAD},
+    {"all_reduce, one rank: one", all_reduce, {0}, OP_NO_GRAD},
+    {"all_reduce, one rank: group", all_reduce, {1}, OP_NO_GRAD},
+    {"all_reduce, one rank: empty tensor", all_reduce, {2}, OP_NO_GRAD},
 };
 
 OP_CASE_LIST(optim, cases);

@@ -48,7 +48,8 @@ static void every_field_comes_back(void)
 
 static void what_is_missing_is_named(void)
 {
-    static const char *const keys[] = {"step", "epoch", "position", "seconds", "sums", "plateau", "best"};
+    static const char *const keys[] = {"step", "epoch", "position", "pending", "seconds",
+                                       "sums", "now",   "plateau",  "best"};
 
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
         const ls_counters a = sample();

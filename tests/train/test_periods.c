@@ -41,6 +41,21 @@ static void minutes_since_the_last_time(void)
     CHECK(ls_period_due(p, 10, (ls_moment){0, 0, 1}, (ls_moment){5, 5, 3}));
 }
 
+static void a_time_since_the_beginning(void)
+{
+    const ls_moment begun = {10, 640, 3}, now = {12, 768, 4};
+
+    CHECK(ls_period_over((ls_period){2, LS_PERIOD_STEPS}, 128, begun, now));
+    CHECK(!ls_period_over((ls_period){3, LS_PERIOD_STEPS}, 128, begun, now));
+    CHECK(ls_period_over((ls_period){128, LS_PERIOD_SAMPLES}, 128, begun, now));
+    CHECK(!ls_period_over((ls_period){129, LS_PERIOD_SAMPLES}, 128, begun, now));
+    CHECK(ls_period_over((ls_period){1, LS_PERIOD_EPOCHS}, 128, begun, now));
+    CHECK(!ls_period_over((ls_period){1.5, LS_PERIOD_EPOCHS}, 128, begun, now));
+    CHECK(ls_period_over((ls_period){1, LS_PERIOD_MINUTES}, 128, begun, now));
+    CHECK(!ls_period_over((ls_period){2, LS_PERIOD_MINUTES}, 128, begun, now));
+    CHECK(!ls_period_over((ls_period){0, LS_PERIOD_NONE}, 128, begun, now));
+}
+
 static void lengths_in_steps(void)
 {
     CHECK_EQ_INT(ls_period_steps((ls_period){3, LS_PERIOD_EPOCHS}, 7500, 64), 3 * 118);
@@ -55,6 +70,7 @@ int main(void)
     CHECK_RUN(steps_and_samples);
     CHECK_RUN(epochs_also_in_parts);
     CHECK_RUN(minutes_since_the_last_time);
+    CHECK_RUN(a_time_since_the_beginning);
     CHECK_RUN(lengths_in_steps);
     return CHECK_DONE();
 }

@@ -49,6 +49,8 @@ const lsi_cpu_entry lsi_cpu_entries[] = {
     {&ls_op_rmsprop, lsi_plan_optimiser},
     {&ls_op_lars, lsi_plan_optimiser},
     {&ls_op_lamb, lsi_plan_optimiser},
+    {&ls_op_accumulate, lsi_plan_accumulate},
+    {&ls_op_assign, lsi_plan_assign},
     {&ls_op_maxpool2d, lsi_plan_maxpool2d},
     {&ls_op_maxpool2d_grad, lsi_plan_maxpool2d_grad},
     {&ls_op_avgpool2d, lsi_plan_avgpool2d},

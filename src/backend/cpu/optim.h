@@ -35,6 +35,8 @@ typedef struct lsi_optim_table {
     void (*lamb_moments)(const lsi_optim_numbers *c, const lsi_optim_run *r, double *u_square);
     lsi_optim_fn lamb_step;
     double (*square_sum)(const float *x, int64_t n);
+    /* sum = weight * g, plus sum itself with `keep`. */
+    void (*accumulate)(float *sum, const float *g, bool keep, float weight, int64_t n);
 } lsi_optim_table;
 extern const lsi_optim_table lsi_optim_avx512, lsi_optim_avx2;
 

@@ -140,6 +140,16 @@ static double square_sum(const float *x, int64_t n)
     return v_sum_double(acc);
 }
 
+static void accumulate(float *sum, const float *g, bool keep, float weight, int64_t n)
+{
+    const vf w = v_set1(weight);
+
+    for (int64_t i = 0; i < n; i += LSI_VL) {
+        const vf x = v_load_upto(g + i, n - i);
+        v_store_upto(sum + i, keep ? v_fma(w, x, v_load_upto(sum + i, n - i)) : v_mul(w, x), n - i);
+    }
+}
+
 const lsi_optim_table OPTIM_TABLE = {
     .impl = OPTIM_IMPL,
     .sgd = sgd,
@@ -150,4 +160,5 @@ const lsi_optim_table OPTIM_TABLE = {
     .lamb_moments = lamb_moments,
     .lamb_step = lamb_step,
     .square_sum = square_sum,
+    .accumulate = accumulate,
 };

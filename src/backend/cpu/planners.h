@@ -23,6 +23,9 @@ LSI_DECLARE_PLANNER(lsi_plan_bias);
 LSI_DECLARE_PLANNER(lsi_plan_bias_act_grad);
 /* optim.c: f32 weights and states. */
 LSI_DECLARE_PLANNER(lsi_plan_optimiser);
+/* accumulate.c: f32; assign: any type. */
+LSI_DECLARE_PLANNER(lsi_plan_accumulate);
+LSI_DECLARE_PLANNER(lsi_plan_assign);
 /* pool.c, pad.c: f32, both layouts. */
 LSI_DECLARE_PLANNER(lsi_plan_maxpool2d);
 LSI_DECLARE_PLANNER(lsi_plan_maxpool2d_grad);

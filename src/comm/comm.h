@@ -1,0 +1,162 @@
+/* comm.h: how ranks meet, agree and add up their gradients.
+ *
+ * A communicator is one rank's view of all ranks of a run.  Four kinds, one interface:
+ *   self     one rank, nobody else
+ *   threads  ranks are threads of one process (tests)
+ *   local    ranks are processes of one machine, forked by a launcher that made the shared heap
+ *   mpi      ranks were started by mpirun, srun or a PMIx server; a module that is loaded when it is asked
+ * for Inside a machine ranks share memory, whichever kind it is; MPI carries what crosses machines.
+ *
+ * Every wait polls (it yields the core soon, since ranks may outnumber cores), and ends with LS_LOST when a
+ * rank is gone: the text names the rank, why, and what was being waited for.  A wait of more than some
+ * seconds is reported once on the log, with who is missing and what it did last.  After LS_LOST or
+ * LS_DISAGREE the communicator is good for ls_comm_close only.
+ *
+ * Collective functions are called by all ranks in the same order.  A communicator and its exchanges belong to
+ * one thread at a time. */
+#ifndef LS_COMM_COMM_H
+#define LS_COMM_COMM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "lockstep/status.h"
+
+typedef struct ls_comm ls_comm;
+typedef struct ls_exchange ls_exchange;
+
+/* -- the shared heap, for launchers -----------------------------------------------------------------------
+ * Memory without a name that forked ranks inherit: nothing is left behind, however a run ends. */
+typedef struct ls_comm_heap ls_comm_heap;
+
+/* A heap for `size` ranks.  Make it before forking; the descriptor stays open in the children. */
+ls_status ls_comm_heap_create(ls_comm_heap **out, int size, ls_err *err) LS_MUST_CHECK;
+void ls_comm_heap_destroy(ls_comm_heap *heap); /* accepts NULL; ranks that have opened it keep it */
+int ls_comm_heap_fd(const ls_comm_heap *heap);
+
+/* Ends every wait of every rank with LS_LOST: "rank RANK is gone (WHY) ...".  The first call counts; later
+ * ones change nothing.  Any process or thread may call it, a signal handler may not. */
+void ls_comm_heap_abort(ls_comm_heap *heap, int rank, const char *why);
+
+/* What a rank did last, as far as it has said. */
+#define LS_COMM_WHAT_MAX 64
+typedef struct ls_comm_look {
+    pid_t pid;                   /* 0: has not opened the heap yet */
+    bool left;                   /* has closed its communicator */
+    int64_t step;                /* of ls_comm_note_step; -1 before the first */
+    uint64_t beats;              /* grows with every operation and every wait */
+    char what[LS_COMM_WHAT_MAX]; /* the operation it is in or was in last; "" before the first */
+} ls_comm_look;
+void ls_comm_heap_look(const ls_comm_heap *heap, int rank, ls_comm_look *out);
+
+/* -- opening and closing -----------------------------------------------------------------------------------
+ */
+
+ls_status ls_comm_open_self(ls_comm **out, ls_err *err) LS_MUST_CHECK;
+/* All `n` communicators at once, out[rank], each for a thread of its own. */
+ls_status ls_comm_open_threads(ls_comm *out[], int n, ls_err *err) LS_MUST_CHECK;
+/* Collective: returns when all `size` ranks have opened the heap.  `heap_fd` stays the caller's. */
+ls_status ls_comm_open_local(ls_comm **out, int heap_fd, int rank, int size, ls_err *err) LS_MUST_CHECK;
+/* Collective.  LS_UNSUPPORTED, with what to install, when the module or MPI is not there. */
+ls_status ls_comm_open_mpi(ls_comm **out, ls_err *err) LS_MUST_CHECK;
+/* Not collective; a peer that still waits for this rank gets LS_LOST.  Exchanges go first.  Accepts NULL. */
+void ls_comm_close(ls_comm *c);
+
+int ls_comm_rank(const ls_comm *c);
+int ls_comm_size(const ls_comm *c);
+int ls_comm_local_rank(const ls_comm *c); /* among the ranks of this machine */
+int ls_comm_local_size(const ls_comm *c);
+int ls_comm_host(const ls_comm *c); /* number of this machine, 0 .. hosts - 1 */
+int ls_comm_hosts(const ls_comm *c);
+const char *ls_comm_kind(const ls_comm *c); /* "self", "threads", "local" or "mpi" */
+
+/* -- being watched
+ * ------------------------------------------------------------------------------------------- */
+
+/* The step that stall reports and messages about lost ranks name. */
+void ls_comm_note_step(ls_comm *c, int64_t step);
+/* Seconds until a wait is reported; 10 unless set. */
+void ls_comm_set_stall(ls_comm *c, double seconds);
+/* Tells all ranks that this one gives up; their waits end with LS_LOST. */
+void ls_comm_abort(ls_comm *c, const char *why);
+/* Seconds this rank has spent in ls_exchange_progress and ls_exchange_wait: communication that was not
+ * hidden. */
+double ls_comm_exposed_seconds(const ls_comm *c);
+
+/* -- control plane: small, blocking, collective -------------------------------------------------------------
+ * `what` names the operation in messages.  It must be the same text on all ranks: ranks that meet in
+ * different operations, or with different sizes, get LS_DISAGREE. */
+
+ls_status ls_comm_barrier(ls_comm *c, const char *what, ls_err *err) LS_MUST_CHECK;
+ls_status ls_comm_broadcast(ls_comm *c, void *data, size_t bytes, int root, const char *what,
+                            ls_err *err) LS_MUST_CHECK;
+/* `bytes` of every rank to `all` (size * bytes, by rank) on every rank. */
+ls_status ls_comm_gather_all(ls_comm *c, const void *mine, size_t bytes, void *all, const char *what,
+                             ls_err *err) LS_MUST_CHECK;
+/* Element by element, in the order of ranks: the same bits on every rank. */
+ls_status ls_comm_sum(ls_comm *c, double *values, int n, const char *what, ls_err *err) LS_MUST_CHECK;
+ls_status ls_comm_max(ls_comm *c, double *values, int n, const char *what, ls_err *err) LS_MUST_CHECK;
+ls_status ls_comm_min(ls_comm *c, double *values, int n, const char *what, ls_err *err) LS_MUST_CHECK;
+/* LS_DISAGREE, naming the first rank that differs from rank 0, unless all ranks call with the same value. */
+ls_status ls_comm_agree(ls_comm *c, uint64_t value, const char *what, ls_err *err) LS_MUST_CHECK;
+
+/* -- exchange: one bucket's all-reduce, made once, run every step, without allocating
+ * --------------------------- The sum over leaves ("shards") follows one fixed binary tree: leaves 2i and 2i
+ * + 1 first, then pairs of pairs; a missing right child passes the left one through.  Whoever owns the
+ * leaves, the bits depend on n_shards alone. A rank hands in its contiguous range of leaves as "parts": the
+ * largest subtrees that lie in the range, each summed in the order of the tree by the caller (ls_sum_into).
+ * With one leaf per rank that is one part.
+ *
+ *     fill ls_exchange_part(x, j) for every j
+ *     ls_exchange_start(x, weight)
+ *     ... compute, with a call of ls_exchange_progress now and then ...
+ *     ls_exchange_wait(x, err)
+ *     read ls_exchange_result(x)
+ *
+ * Ranks wait for their exchanges in the same order.  Several may be under way at once. */
+
+/* What crosses machines; sums are always taken in f32.  Inside a machine nothing is converted. */
+typedef enum ls_wire { LS_WIRE_F32, LS_WIRE_BF16, LS_WIRE_F16 } ls_wire;
+
+typedef struct ls_exchange_options {
+    const char *name;                         /* "bucket 3"; copied */
+    int64_t n;                                /* floats; 0 is allowed */
+    int64_t n_shards, first_shard, end_shard; /* leaves, and this rank's part of them (may be empty), in
+                                                 ascending order of ranks; n_shards 0: one leaf per rank */
+    float scale;                              /* the total is multiplied by it; 0 stands for 1 */
+    ls_wire wire;
+} ls_exchange_options;
+
+/* Collective; the caller owns *out and destroys it before the communicator. */
+ls_status ls_exchange_create(ls_exchange **out, ls_comm *c, const ls_exchange_options *o,
+                             ls_err *err) LS_MUST_CHECK;
+void ls_exchange_destroy(ls_exchange *x); /* not collective; accepts NULL */
+/* Bytes that such an exchange takes on this rank: its parts, and its share of what the machine holds once. */
+size_t ls_exchange_bytes(const ls_comm *c, const ls_exchange_options *o);
+
+int ls_exchange_parts(const ls_exchange *x);
+/* The leaves that part j is the sum of. */
+void ls_exchange_part_range(const ls_exchange *x, int j, int64_t *first, int64_t *end);
+/* n floats, aligned to 64 bytes, zero at first.  Writable unless the exchange is under way. */
+float *ls_exchange_part(ls_exchange *x, int j);
+
+/* The parts are filled.  Each is multiplied by `weight` before it is added; ranks may have different weights.
+ * The bits are independent of who owns which leaves only for weights that are powers of two (use `scale`). */
+void ls_exchange_start(ls_exchange *x, float weight);
+/* Does at most one chunk of work and never waits; true: the result is ready.  True also when a rank is lost
+ * or nothing was started: ls_exchange_wait tells. */
+bool ls_exchange_progress(ls_exchange *x);
+/* Returns when the result is ready, doing the summing that is left meanwhile. */
+ls_status ls_exchange_wait(ls_exchange *x, ls_err *err) LS_MUST_CHECK;
+/* n floats that all ranks of the machine read in place.  Valid from the end of the wait until this rank fills
+ * its parts again or starts again, whichever is first. */
+const float *ls_exchange_result(const ls_exchange *x);
+/* Seconds in ls_exchange_progress and ls_exchange_wait of this exchange since it was made. */
+double ls_exchange_exposed_seconds(const ls_exchange *x);
+
+/* to[i] += from[i]: one addition of the tree, for callers that sum their leaves. */
+void ls_sum_into(float *to, const float *from, int64_t n);
+
+#endif

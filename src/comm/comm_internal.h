@@ -1,0 +1,183 @@
+/* comm_internal.h: what the files of comm share.
+ *
+ * Ranks of one machine meet in a region of shared memory, the heap.  Its first bytes are lsi_region: a slot
+ * per rank and the abort record.  Behind it windows are made as exchanges are; all ranks make them in the
+ * same order and so at the same offsets.  "local index" is a rank's number among the ranks of its machine. */
+#ifndef LS_COMM_INTERNAL_H
+#define LS_COMM_INTERNAL_H
+
+#include <pthread.h>
+#include <stdalign.h>
+#include <stdatomic.h>
+
+#include "comm/comm.h"
+
+#define LSI_LINE       64
+#define LSI_MAIL_BYTES ((size_t)64 * 1024) /* what a rank can say in one round of the control plane */
+#define LSI_WHAT_WORDS (LS_COMM_WHAT_MAX / 8)
+
+/* One rank's place in the region.  The first line is the control plane's, the others are for watchers. */
+typedef struct lsi_slot {
+    alignas(
+        LSI_LINE) _Atomic uint64_t posted; /* rounds this rank has entered; orders its ticket and its mail */
+    uint64_t ticket[2];                    /* which operation, by parity of the round */
+    alignas(LSI_LINE) _Atomic int32_t pid;
+    _Atomic int32_t left; /* orders everything this rank did before it closed */
+    _Atomic int32_t rank; /* in the whole run */
+    _Atomic int64_t step; /* this and the next two are for people; nothing is ordered by them */
+    _Atomic uint64_t beats;
+    _Atomic uint64_t what[LSI_WHAT_WORDS]; /* words, so that a reader may meet a writer */
+} lsi_slot;
+
+enum { LSI_RUNNING, LSI_ABORT_BEING_WRITTEN, LSI_ABORTED };
+
+typedef struct lsi_region {
+    uint64_t magic;
+    int32_t size;
+    alignas(LSI_LINE) _Atomic int32_t abort_state; /* orders the next two */
+    int32_t abort_rank;
+    char abort_why[256];
+    lsi_slot slot[]; /* then two boxes of mail per rank */
+} lsi_region;
+
+/* A stretch of the heap as this process sees it.  Ranks that are threads share it: ThreadSanitizer would not
+ * notice that two addresses are the same memory. */
+typedef struct lsi_mapping {
+    struct lsi_mapping *next;
+    size_t offset, bytes;
+    void *at;
+    int users;
+} lsi_mapping;
+
+struct ls_comm_heap {
+    int fd, size;
+    lsi_region *region;
+    size_t region_bytes;
+    pthread_mutex_t lock; /* guards mappings and users */
+    lsi_mapping *mappings;
+    int users;
+};
+
+/* Where a rank lives. */
+typedef struct lsi_place {
+    int host, local;
+} lsi_place;
+
+struct ls_comm {
+    const char *kind;
+    int rank, size, local_rank, local_size, host, hosts;
+    ls_comm_heap *heap;
+    uint64_t round; /* of the control plane on this machine */
+    size_t cursor;  /* where the next window begins */
+    int *pidfd;     /* by local index: readable when that process is gone; -1 unknown; NULL for threads */
+    double stall_seconds;
+    uint64_t exposed_ns;
+};
+
+/* -- heap.c ------------------------------------------------------------------------------------------------
+ */
+
+/* The heap behind a descriptor, which is duplicated. */
+ls_status lsi_heap_attach(ls_comm_heap **out, int fd, int size, ls_err *err) LS_MUST_CHECK;
+void lsi_heap_keep(ls_comm_heap *heap); /* one more user; ls_comm_heap_destroy takes one away */
+static inline char *lsi_mail(const ls_comm_heap *heap, int local, uint64_t round)
+{
+    char *boxes = (char *)(heap->region->slot + heap->size);
+
+    return boxes + ((size_t)local * 2 + (size_t)(round & 1)) * LSI_MAIL_BYTES;
+}
+/* Makes room at `offset`, maps it and touches every page. */
+ls_status lsi_heap_map(ls_comm_heap *heap, size_t offset, size_t bytes, void **out,
+                       ls_err *err) LS_MUST_CHECK;
+void lsi_heap_unmap(ls_comm_heap *heap, void *at); /* accepts NULL */
+/* Gives the memory of a window back to the system; nobody may use it any more. */
+void lsi_heap_discard(ls_comm_heap *heap, size_t offset, size_t bytes);
+
+/* -- wait.c ------------------------------------------------------------------------------------------------
+ */
+
+/* Says which operation this rank is in. */
+void lsi_note(ls_comm *c, const char *what);
+
+/* A wait under way; start with {.what = ...}. */
+typedef struct lsi_wait {
+    const char *what;
+    uint64_t begun_ns, looked_ns;
+    int turns;
+    bool reported;
+} lsi_wait;
+/* Whether the rank with this local index has not arrived yet. */
+typedef bool (*lsi_missing)(const void *arg, int local);
+/* What to do each time a wait finds nothing: rests a little, and fails when a rank is gone.  After that rest
+ * the caller looks again, and may do so at once after LS_OK only. */
+ls_status lsi_wait_turn(ls_comm *c, lsi_wait *w, lsi_missing missing, const void *arg, ls_err *err);
+/* Whether somebody has given up. */
+static inline bool lsi_aborted(const ls_comm *c)
+{
+    return atomic_load_explicit(&c->heap->region->abort_state, memory_order_relaxed) != LSI_RUNNING;
+}
+ls_status lsi_lost(const ls_comm *c, const char *what, ls_err *err);
+
+/* -- control.c
+ * ----------------------------------------------------------------------------------------------- */
+
+/* Collective: all ranks return LS_OK, or none does.  `st` is how this rank fared; `err` has its text. */
+ls_status lsi_all_well(ls_comm *c, ls_status st, const char *what, ls_err *err) LS_MUST_CHECK;
+
+/* -- tree.c: which sums, in which order
+ * ------------------------------------------------------------------------
+ */
+
+/* A subtree: the leaves [first, end). */
+typedef struct lsi_node {
+    int64_t first, end;
+} lsi_node;
+
+/* The largest subtrees of the tree over n_leaves that make up [first, end); returns how many, at most
+ * LSI_MAX_PARTS. */
+#define LSI_MAX_PARTS 128
+int lsi_tree_parts(int64_t n_leaves, int64_t first, int64_t end, lsi_node *out);
+
+/* One move of a sum over several inputs, on a stack of blocks. */
+typedef struct lsi_move {
+    enum {
+        LSI_PUSH,      /* push weight[a] * in[a] */
+        LSI_PUSH_PAIR, /* push weight[a] * in[a] + weight[b] * in[b] */
+        LSI_ADD_INPUT, /* top += weight[a] * in[a] */
+        LSI_ADD        /* pop, and add to the new top */
+    } how;
+    int a, b;
+} lsi_move;
+
+/* How to add inputs that are subtrees, in ascending order.  What is left on the stack in the end are the
+ * outputs: the largest subtrees that the inputs make up. */
+typedef struct lsi_sum_plan {
+    int n_in, n_moves, depth, n_out;
+    lsi_move *move;
+    lsi_node *out;
+} lsi_sum_plan;
+
+ls_status lsi_sum_plan_make(lsi_sum_plan *plan, int64_t n_leaves, const lsi_node *in, int n_in,
+                            ls_err *err) LS_MUST_CHECK;
+void lsi_sum_plan_release(lsi_sum_plan *plan);
+
+/* -- sum.c: the additions
+ * --------------------------------------------------------------------------------------
+ */
+
+#define LSI_SUM_BLOCK 2048 /* floats: a few blocks fit the first cache */
+
+typedef struct lsi_sum_loops {
+    void (*scale)(float *out, const float *a, float w, int64_t n);
+    void (*pair)(float *out, const float *a, float wa, const float *b, float wb, int64_t n);
+    void (*add_scaled)(float *to, const float *a, float w, int64_t n);
+    void (*add)(float *to, const float *a, int64_t n);
+} lsi_sum_loops;
+const lsi_sum_loops *lsi_sum_loops_best(void);
+extern const lsi_sum_loops lsi_sum_loops_avx2;
+
+/* out[k][i] = scale * (output k of the plan), for i in [lo, hi).  `stack` has plan->depth blocks. */
+void lsi_sum_run(const lsi_sum_plan *plan, const lsi_sum_loops *loops, const float *const *in,
+                 const float *weight, float scale, float *const *out, int64_t lo, int64_t hi, float *stack);
+
+#endif

@@ -1,0 +1,228 @@
+/* control.c: barrier, broadcast and gather over the region that the ranks of a machine share.
+ *
+ * All of them are rounds.  In a round every rank puts a ticket (which operation) and perhaps mail into its
+ * slot, posts the round's number, waits until all have posted it, and reads.  Slots hold two rounds, by
+ * parity.  That is enough: a rank writes round k over round k - 2 after its wait in round k - 1 has seen all
+ * ranks post k - 1, which each did after it had read round k - 2.  So one wait per round suffices. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "comm/comm_internal.h"
+
+/* -- rounds
+ * --------------------------------------------------------------------------------------------------- */
+
+typedef struct round_wait {
+    const ls_comm *c;
+    uint64_t number;
+} round_wait;
+
+static bool round_missing(const void *arg, int local)
+{
+    const round_wait *w = arg;
+
+    return atomic_load_explicit(&w->c->heap->region->slot[local].posted, memory_order_acquire) < w->number;
+}
+
+/* FNV-1a; a collision would only make a wrong program fail later. */
+static uint64_t ticket_of(const char *operation, size_t bytes, const char *what)
+{
+    uint64_t h = UINT64_C(14695981039346656037) ^ bytes;
+
+    for (const char *p = operation; *p != '\0'; p++) h = (h ^ (unsigned char)*p) * UINT64_C(1099511628211);
+    for (const char *p = what; *p != '\0'; p++) h = (h ^ (unsigned char)*p) * UINT64_C(1099511628211);
+    return h;
+}
+
+static ls_status check_tickets(const ls_comm *c, uint64_t number, const char *operation, size_t bytes,
+                               const char *what, ls_err *err)
+{
+    const lsi_slot *slot = c->heap->region->slot;
+    ls_comm_look look;
+
+    for (int i = 0; i < c->local_size; i++) {
+        if (slot[i].ticket[number & 1] == slot[c->local_rank].ticket[number & 1]) continue;
+        ls_comm_heap_look(c->heap, i, &look);
+        return ls_fail(err, LS_DISAGREE, "rank %d is in %s (%s, %zu bytes), but rank %d is in %s", c->rank,
+                       what, operation, bytes, atomic_load(&slot[i].rank), look.what);
+    }
+    return LS_OK;
+}
+
+/* Enters the next round and waits for all; the caller has put its mail into the box of round c->round + 1. */
+static ls_status meet(ls_comm *c, const char *operation, size_t bytes, const char *what, ls_err *err)
+{
+    lsi_slot *slot = c->heap->region->slot;
+    round_wait w = {c, ++c->round};
+    lsi_wait wait = {.what = what};
+
+    slot[c->local_rank].ticket[w.number & 1] = ticket_of(operation, bytes, what);
+    atomic_store_explicit(&slot[c->local_rank].posted, w.number, memory_order_release);
+    for (int i = 0; i < c->local_size; i++) {
+        while (round_missing(&w, i)) {
+            ls_status st = lsi_wait_turn(c, &wait, round_missing, &w, err);
+            if (st != LS_OK) return st;
+        }
+    }
+    return check_tickets(c, w.number, operation, bytes, what, err);
+}
+
+static size_t piece_of(size_t bytes, size_t at)
+{
+    return bytes - at < LSI_MAIL_BYTES ? bytes - at : LSI_MAIL_BYTES;
+}
+
+/* -- operations
+ * ------------------------------------------------------------------------------------------------ */
+
+ls_status ls_comm_barrier(ls_comm *c, const char *what, ls_err *err)
+{
+    lsi_note(c, what);
+    return meet(c, "barrier", 0, what, err);
+}
+
+ls_status ls_comm_broadcast(ls_comm *c, void *data, size_t bytes, int root, const char *what, ls_err *err)
+{
+    ls_status st = LS_OK;
+    size_t at = 0;
+
+    LS_BUG_IF(root < 0 || root >= c->size);
+    lsi_note(c, what);
+    do {
+        size_t piece = piece_of(bytes, at);
+        if (c->rank == root && piece > 0)
+            memcpy(lsi_mail(c->heap, root, c->round + 1), (char *)data + at, piece);
+        LS_TRY(meet(c, "broadcast", bytes, what, err));
+        if (c->rank != root && piece > 0) memcpy((char *)data + at, lsi_mail(c->heap, root, c->round), piece);
+        at += piece;
+    } while (at < bytes);
+out:
+    return st;
+}
+
+ls_status ls_comm_gather_all(ls_comm *c, const void *mine, size_t bytes, void *all, const char *what,
+                             ls_err *err)
+{
+    ls_status st = LS_OK;
+    size_t at = 0;
+
+    lsi_note(c, what);
+    do {
+        size_t piece = piece_of(bytes, at);
+        if (piece > 0) memcpy(lsi_mail(c->heap, c->local_rank, c->round + 1), (const char *)mine + at, piece);
+        LS_TRY(meet(c, "gather", bytes, what, err));
+        for (int i = 0; piece > 0 && i < c->size; i++)
+            memcpy((char *)all + (size_t)i * bytes + at, lsi_mail(c->heap, i, c->round), piece);
+        at += piece;
+    } while (at < bytes);
+out:
+    return st;
+}
+
+/* -- what is made of a gather
+ * ---------------------------------------------------------------------------------- */
+
+static double add(double a, double b)
+{
+    return a + b;
+}
+
+static double larger(double a, double b)
+{
+    return b > a || b != b ? b : a;
+}
+
+static double smaller(double a, double b)
+{
+    return b < a || b != b ? b : a;
+}
+
+/* Folds the values of all ranks in the order of ranks, a few at a time: no memory is taken. */
+static ls_status fold(ls_comm *c, double (*f)(double, double), double *values, int n, const char *what,
+                      ls_err *err)
+{
+    enum { ROOM = 512 };
+    ls_status st = LS_OK;
+    double all[ROOM], *large = NULL;
+    int at_once = ROOM / c->size, done = 0;
+
+    if (at_once == 0) { /* more ranks than fit */
+        at_once = 1;
+        large = ls_alloc(LS_MEM_COMM, (size_t)c->size * sizeof(double));
+        if (large == NULL) return ls_fail(err, LS_NOMEM, "%s: no memory", what);
+    }
+    do {
+        int m = n - done < at_once ? n - done : at_once;
+        double *got = large != NULL ? large : all;
+        LS_TRY(ls_comm_gather_all(c, values + done, (size_t)m * sizeof(double), got, what, err));
+        for (int i = 0; i < m; i++) {
+            double v = got[i];
+            for (int r = 1; r < c->size; r++) v = f(v, got[r * m + i]);
+            values[done + i] = v;
+        }
+        done += m;
+    } while (done < n);
+out:
+    ls_free(large);
+    return st;
+}
+
+ls_status ls_comm_sum(ls_comm *c, double *values, int n, const char *what, ls_err *err)
+{
+    return fold(c, add, values, n, what, err);
+}
+
+ls_status ls_comm_max(ls_comm *c, double *values, int n, const char *what, ls_err *err)
+{
+    return fold(c, larger, values, n, what, err);
+}
+
+ls_status ls_comm_min(ls_comm *c, double *values, int n, const char *what, ls_err *err)
+{
+    return fold(c, smaller, values, n, what, err);
+}
+
+/* The values of all ranks, one word each; the caller frees *all. */
+static ls_status gather_words(ls_comm *c, uint64_t mine, uint64_t **all, const char *what, ls_err *err)
+{
+    ls_status st;
+
+    *all = ls_alloc(LS_MEM_COMM, (size_t)c->size * sizeof **all);
+    if (*all == NULL) return ls_fail(err, LS_NOMEM, "%s: no memory", what);
+    st = ls_comm_gather_all(c, &mine, sizeof mine, *all, what, err);
+    if (st != LS_OK) {
+        ls_free(*all);
+        *all = NULL;
+    }
+    return st;
+}
+
+ls_status ls_comm_agree(ls_comm *c, uint64_t value, const char *what, ls_err *err)
+{
+    uint64_t *all;
+    ls_status st = gather_words(c, value, &all, what, err);
+
+    for (int r = 1; st == LS_OK && r < c->size; r++)
+        if (all[r] != all[0])
+            st = ls_fail(err, LS_DISAGREE, "%s: rank 0 has %016llx, rank %d has %016llx", what,
+                         (unsigned long long)all[0], r, (unsigned long long)all[r]);
+    ls_free(all);
+    return st;
+}
+
+ls_status lsi_all_well(ls_comm *c, ls_status mine, const char *what, ls_err *err)
+{
+    double worst[2] = {mine != LS_OK ? 1 + c->size - c->rank : 0, 0};
+    int32_t said[2];
+
+    /* No memory is taken: it may be what has run out. */
+    ls_status st = ls_comm_max(c, worst, 1, what, err);
+    if (st != LS_OK || worst[0] == 0) return mine != LS_OK ? mine : st;
+    said[0] = 1 + c->size - (int)worst[0]; /* the first rank that failed */
+    said[1] = mine;
+    st = ls_comm_broadcast(c, &said[1], sizeof said[1], said[0], what, err);
+    if (mine != LS_OK || st != LS_OK) return mine != LS_OK ? mine : st;
+    return ls_fail(err, (ls_status)said[1], "%s failed on rank %d: %s", what, said[0],
+                   ls_status_name((ls_status)said[1]));
+}

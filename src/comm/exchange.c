@@ -1,0 +1,165 @@
+/* exchange.c: the all-reduce of one bucket between ranks that share memory.
+ *
+ * Each rank writes its parts where all can read them and posts the exchange's number.  Once all have posted,
+ * ranks claim chunks and write the weighted sum into the one result that all read in place.  Whoever has time
+ * does the work: a rank that waits sums, a rank that computes does not.  The order of additions is fixed by
+ * the plan, so the bits do not depend on who did it.
+ *
+ * No barrier is needed.  Let C be the number of chunks.
+ *   Parts: a rank fills its parts for exchange t + 1 after it saw `done` reach t C.  All sums of t are then
+ *     finished, so nobody reads the parts (or the weight) any more.
+ *   Result: it is overwritten by sums of t + 1, which begin when all ranks have posted t + 1.  A rank posts t
+ * + 1 when it needs the result of t no more. Claims: nobody claims for t + 1 before all have posted t + 1;
+ * each had then seen `done` reach t C, so all chunks of t were claimed: `claimed` stands at t C and a claim
+ * made in t never lands in t + 1. `number` is posted with release and read with acquire, `done` is raised
+ * with release and read with acquire; all raises of `done` are read-modify-writes and so form one release
+ * sequence: to see t C is to see every chunk. */
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "comm/exchange_internal.h"
+
+int ls_exchange_parts(const ls_exchange *x)
+{
+    return x->n_parts;
+}
+
+void ls_exchange_part_range(const ls_exchange *x, int j, int64_t *first, int64_t *end)
+{
+    LS_BUG_IF(j < 0 || j >= x->n_parts);
+    *first = x->part[j].first;
+    *end = x->part[j].end;
+}
+
+float *ls_exchange_part(ls_exchange *x, int j)
+{
+    LS_BUG_IF(j < 0 || j >= x->n_parts);
+    return x->part_at[j];
+}
+
+const float *ls_exchange_result(const ls_exchange *x)
+{
+    return x->result;
+}
+
+double ls_exchange_exposed_seconds(const ls_exchange *x)
+{
+    return (double)x->exposed_ns * 1e-9;
+}
+
+/* One rank: the same two roundings as in a sum of several parts. */
+static void finish_in_place(ls_exchange *x, float weight)
+{
+    for (int64_t i = 0; weight != 1 && i < x->n; i++) x->result[i] = weight * x->result[i];
+    for (int64_t i = 0; x->scale != 1 && i < x->n; i++) x->result[i] = x->scale * x->result[i];
+}
+
+void ls_exchange_start(ls_exchange *x, float weight)
+{
+    lsi_post *mine = &x->board->post[x->c->local_rank];
+
+    LS_BUG_IF(x->running);
+    lsi_note(x->c, x->name);
+    x->number++;
+    if (x->in_place) {
+        finish_in_place(x, weight);
+        return;
+    }
+    x->running = true;
+    x->all_posted = false;
+    mine->weight = weight;
+    atomic_store_explicit(&mine->number, x->number, memory_order_release);
+}
+
+static bool not_posted(const void *arg, int local)
+{
+    const ls_exchange *x = arg;
+
+    return atomic_load_explicit(&x->board->post[local].number, memory_order_acquire) < x->number;
+}
+
+/* Whether sums may begin; then also notes everybody's weight. */
+static bool all_posted(ls_exchange *x)
+{
+    if (x->all_posted) return true;
+    for (int i = 0; i < x->c->local_size; i++)
+        if (not_posted(x, i)) return false;
+    for (int i = 0; i < x->plan.n_in; i++) x->weight[i] = x->board->post[x->owner[i]].weight;
+    x->all_posted = true;
+    return true;
+}
+
+/* Takes on one chunk of this exchange; false when all are taken. */
+static bool claim_chunk(ls_exchange *x, int64_t *chunk)
+{
+    uint64_t end = x->number * (uint64_t)x->n_chunks;
+    uint64_t next = atomic_load_explicit(&x->board->claimed, memory_order_relaxed);
+
+    while (next < end)
+        if (atomic_compare_exchange_weak_explicit(&x->board->claimed, &next, next + 1, memory_order_relaxed,
+                                                  memory_order_relaxed)) {
+            *chunk = (int64_t)(next - (end - (uint64_t)x->n_chunks));
+            return true;
+        }
+    return false;
+}
+
+static void sum_chunk(ls_exchange *x, int64_t chunk)
+{
+    int64_t lo = chunk * x->chunk, hi = lo + x->chunk < x->n ? lo + x->chunk : x->n;
+
+    lsi_sum_run(&x->plan, x->loops, x->in, x->weight, x->scale, &x->result, lo, hi, x->stack);
+    atomic_fetch_add_explicit(&x->board->done, 1, memory_order_release);
+}
+
+static bool finished(ls_exchange *x)
+{
+    if (atomic_load_explicit(&x->board->done, memory_order_acquire) < x->number * (uint64_t)x->n_chunks)
+        return false;
+    x->running = false;
+    return true;
+}
+
+/* At most one chunk of work; `worked` says whether there was some. */
+static bool advance(ls_exchange *x, bool *worked)
+{
+    int64_t chunk;
+
+    *worked = all_posted(x) && claim_chunk(x, &chunk);
+    if (*worked) sum_chunk(x, chunk);
+    return finished(x);
+}
+
+static void book(ls_exchange *x, uint64_t begun)
+{
+    uint64_t spent = ls_clock_ns() - begun;
+
+    x->exposed_ns += spent;
+    x->c->exposed_ns += spent;
+}
+
+bool ls_exchange_progress(ls_exchange *x)
+{
+    bool worked, ready;
+
+    if (!x->running) return true;
+    uint64_t begun = ls_clock_ns();
+    ready = advance(x, &worked) || lsi_aborted(x->c);
+    book(x, begun);
+    return ready;
+}
+
+ls_status ls_exchange_wait(ls_exchange *x, ls_err *err)
+{
+    ls_status st = LS_OK;
+    lsi_wait wait = {.what = x->name};
+    bool worked;
+
+    if (!x->running) return LS_OK;
+    uint64_t begun = ls_clock_ns();
+    lsi_note(x->c, x->name);
+    while (st == LS_OK && !advance(x, &worked))
+        if (!worked) st = lsi_wait_turn(x->c, &wait, not_posted, x, err);
+    book(x, begun);
+    return st;
+}

@@ -1,0 +1,52 @@
+/* exchange_internal.h: an exchange, as exchange.c runs it and exchange_make.c makes it.
+ *
+ * Its window in the heap holds the board, the result, and the parts of all ranks of the machine. */
+#ifndef LS_COMM_EXCHANGE_INTERNAL_H
+#define LS_COMM_EXCHANGE_INTERNAL_H
+
+#include "comm/comm_internal.h"
+
+/* What one rank says on the board, on a line of its own. */
+typedef struct lsi_post {
+    alignas(LSI_LINE) _Atomic uint64_t number; /* the last exchange for which its parts are filled; orders the
+                                                  parts and the weight */
+    float weight;
+} lsi_post;
+
+/* Counts run on over all exchanges: with C chunks, those of exchange t (from 1) are [(t - 1) C, t C). */
+typedef struct lsi_board {
+    alignas(LSI_LINE) _Atomic uint64_t claimed; /* chunks that somebody has taken on */
+    alignas(LSI_LINE) _Atomic uint64_t done;    /* chunks whose result is written; orders the result */
+    alignas(LSI_LINE) _Atomic int32_t closed;   /* ranks that have destroyed their exchange */
+    lsi_post post[];
+} lsi_board;
+
+struct ls_exchange {
+    ls_comm *c;
+    char name[LS_COMM_WHAT_MAX];
+    int64_t n, n_shards;
+    float scale;
+    int n_parts;
+    lsi_node *part; /* this rank's */
+    float **part_at;
+    bool in_place; /* one rank: its part becomes the result */
+
+    size_t offset, bytes; /* the window */
+    void *window;
+    lsi_board *board;
+    float *result;
+
+    lsi_sum_plan plan; /* over all parts of the machine */
+    const float **in;
+    int *owner; /* of each input: a local index */
+    float *weight;
+    const lsi_sum_loops *loops;
+    float *stack;
+
+    int64_t chunk, n_chunks; /* floats in a chunk, and how many chunks there are */
+    uint64_t number;         /* of the exchange under way, or of the last one */
+    bool running, all_posted;
+    uint64_t exposed_ns;
+};
+
+#endif

@@ -1,0 +1,114 @@
+/* all_reduce_start and all_reduce_finish: the weighted sum over ranks of one bucket of tensors, in two nodes,
+ * so that a plan can compute between them.
+ *
+ * start: in weight, x1..xn; out a token.  finish: in token, x1..xn; out y1..yn, where yk is the sum over all
+ * ranks of weight * xk.  The tensors are inputs of both, which keeps them in place until they have arrived.
+ * What is below is the case of one rank: the token is the weight.  With more ranks the executor runs these
+ * nodes itself (exec/peers.c), because an exchange belongs to a communicator and not to a device. */
+#include <stdio.h>
+
+#include "ops/ops.h"
+
+static ls_status check_tensors(const ls_infer *c, ls_err *err)
+{
+    const ls_dtype type = c->in_dtype[0];
+
+    if ((type != LS_F32 && type != LS_F64) || ls_shape_count(c->in[0]) != 1)
+        return ls_fail(err, LS_INVALID, "the weight (or token) must be one floating-point number");
+    for (int i = 1; i < c->n_in; i++)
+        if (c->in_dtype[i] != type)
+            return ls_fail(err, LS_INVALID, "tensor %d is %s, but a bucket of %s takes no other type", i,
+                           ls_dtype_name(c->in_dtype[i]), ls_dtype_name(type));
+    return LS_OK;
+}
+
+static ls_status infer_start(ls_infer *c, ls_err *err)
+{
+    c->out[0] = LS_SHAPE_SCALAR;
+    c->out_dtype[0] = c->in_dtype[0];
+    return check_tensors(c, err);
+}
+
+static ls_status infer_finish(ls_infer *c, ls_err *err)
+{
+    for (int k = 0; k < c->n_out; k++) {
+        c->out[k] = c->in[1 + k];
+        c->out_dtype[k] = c->in_dtype[1 + k];
+    }
+    return check_tensors(c, err);
+}
+
+static int count_out(int n_in, const void *attr)
+{
+    (void)attr;
+    return n_in - 1;
+}
+
+static void attr_text(const void *attr, char *buf, size_t n)
+{
+    snprintf(buf, n, "bucket=%d", ((const ls_all_reduce_attr *)attr)->bucket);
+}
+
+static double flops(const ls_graph *g, const ls_node *n)
+{
+    double count = 0;
+
+    for (int k = 1; k < n->n_in; k++) count += (double)ls_shape_count(*ls_node_in_shape(g, n, k));
+    return 2 * count;
+}
+
+static void ref_start(const ls_ref_call *c)
+{
+    c->out[0].d[0] = c->in[0].d[0];
+}
+
+static void ref_finish(const ls_ref_call *c)
+{
+    for (int k = 0; k < c->n_out; k++)
+        for (int64_t i = 0; i < c->out[k].count; i++) c->out[k].d[i] = c->in[0].d[0] * c->in[1 + k].d[i];
+}
+
+const ls_op ls_op_all_reduce_start = {
+    .name = "all_reduce_start",
+    .min_in = 2,
+    .max_in = -1,
+    .n_out = 1,
+    .attr_size = sizeof(ls_all_reduce_attr),
+    .flags = LS_OP_NO_GRAD,
+    .infer = infer_start,
+    .ref = ref_start,
+    .attr_text = attr_text,
+};
+
+const ls_op ls_op_all_reduce_finish = {
+    .name = "all_reduce_finish",
+    .min_in = 2,
+    .max_in = -1,
+    .attr_size = sizeof(ls_all_reduce_attr),
+    .flags = LS_OP_NO_GRAD,
+    .count_out = count_out,
+    .infer = infer_finish,
+    .flops = flops,
+    .ref = ref_finish,
+    .attr_text = attr_text,
+};
+
+ls_value ls_all_reduce(ls_value weight, int bucket, int n, const ls_value *x, ls_value *in)
+{
+    const ls_all_reduce_attr attr = {bucket};
+    ls_value token;
+    int32_t last = 0;
+
+    in[0] = weight;
+    for (int i = 0; i < n; i++) {
+        const int32_t node = weight.g->values[x[i].id]->node;
+        in[1 + i] = x[i];
+        if (node > last) last = node;
+    }
+    token = ls_graph_add(weight.g, &ls_op_all_reduce_start, 1 + n, in, &attr);
+    if (!ls_value_ok(token)) return token;
+    /* As soon as its last tensor is there, before anything that merely was written down earlier. */
+    weight.g->nodes[weight.g->values[token.id]->node]->order = 2 * (int64_t)last + 1;
+    in[0] = token;
+    return ls_graph_add(weight.g, &ls_op_all_reduce_finish, 1 + n, in, &attr);
+}

@@ -1,0 +1,93 @@
+/* stepper.c: one batch: feed, run, count; and the update when it is due. */
+#include "train/stepper.h"
+
+#include "exec/state.h"
+#include "train/evaluate.h"
+
+/* Samples of the update that batch b belongs to. */
+static int64_t update_samples(const ls_stepper *s, const ls_counters *c, const ls_batch *b)
+{
+    const int64_t left = s->epoch_samples - (b->global_position - c->pending);
+
+    return left < s->update ? left : s->update;
+}
+
+/* Gradients of b's samples; each draws its random numbers by its place in the update. */
+static ls_status run_batch(ls_stepper *s, ls_counters *c, const ls_batch *b, ls_batch_plan **p, ls_err *err)
+{
+    const ls_field *fields;
+    const int n_fields = ls_dataset_fields(s->data, &fields);
+    const int64_t offset = c->pending + b->position - b->global_position;
+    ls_status st = ls_session_plan(s->session, LS_TRAIN, b->n, p, err);
+
+    if (st != LS_OK) return st;
+    ls_session_feed(*p, fields, n_fields, b->fields);
+    ls_step_write_rng((*p)->plan, s->seed, (uint32_t)c->step, (uint32_t)offset);
+    return LS_OK;
+}
+
+static void write_rates(const ls_stepper *s, const ls_counters *c, const ls_batch_plan *p, double lr)
+{
+    ls_session_write_lr(s->session, p, s->schedule->base > 0 ? lr / s->schedule->base : 0);
+    ls_session_scale_momentum(s->session, ls_schedule_momentum_factor(s->schedule, &c->plateau, c->step));
+}
+
+static ls_status whole_step(ls_stepper *s, ls_counters *c, const ls_batch *b, double lr, ls_err *err)
+{
+    ls_batch_plan *p;
+    ls_status st = run_batch(s, c, b, &p, err);
+
+    if (st != LS_OK) return st;
+    write_rates(s, c, p, lr);
+    ls_plan_run(p->plan);
+    ls_collect_metrics(p->plan, b->n, &c->now);
+    return LS_OK;
+}
+
+static ls_status add_gradients(ls_stepper *s, ls_counters *c, const ls_batch *b, ls_err *err)
+{
+    ls_batch_plan *p;
+    ls_status st = run_batch(s, c, b, &p, err);
+
+    if (st != LS_OK) return st;
+    ls_session_write_scalar(p, "gradient.weight", (double)b->n / (double)update_samples(s, c, b));
+    ls_session_write_scalar(p, "gradient.keep", ls_state_pending(s->session->state) ? 1 : 0);
+    ls_plan_run(p->plan);
+    ls_state_set_pending(s->session->state, true);
+    ls_collect_metrics(p->plan, b->n, &c->now);
+    return LS_OK;
+}
+
+/* Damaged samples may have been left out: the loss scale makes the sum a mean over those that were not. */
+static void update(ls_stepper *s, ls_counters *c, int64_t samples, double lr)
+{
+    const ls_batch_plan *p = &s->session->update;
+
+    write_rates(s, c, p, lr);
+    ls_session_write_scalar(p, "loss_scale", (double)c->now.samples / (double)samples);
+    ls_plan_run(p->plan);
+    ls_state_set_pending(s->session->state, false);
+}
+
+ls_status ls_stepper_take(ls_stepper *s, ls_counters *c, const ls_batch *b, bool *done, double *lr,
+                          ls_err *err)
+{
+    const int64_t samples = update_samples(s, c, b);
+    ls_status st = LS_OK;
+
+    *done = c->pending + b->global_n >= samples;
+    *lr = ls_schedule_lr(s->schedule, &c->plateau, c->step);
+    if (c->pending == 0) c->now = (ls_metric_sums){0};
+    if (b->n > 0) st = s->session->split ? add_gradients(s, c, b, err) : whole_step(s, c, b, *lr, err);
+    if (st != LS_OK) return st;
+    c->pending += b->global_n;
+    c->position = b->global_position + b->global_n;
+    if (!*done) return LS_OK;
+    *done = c->now.samples > 0; /* every sample of the update was damaged: there is nothing to learn */
+    c->pending = 0;
+    if (!*done) return LS_OK;
+    if (s->session->split) update(s, c, samples, *lr);
+    ls_metric_join(&c->sums, &c->now);
+    c->step++;
+    return LS_OK;
+}

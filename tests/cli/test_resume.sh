@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# A run that is paused anywhere, also between the batches of one update, and continued in a new process ends with the
+# same bits; and batches whose gradients are added up make the update of one large batch.
+set -uo pipefail
+. "$(dirname "$(readlink -f "$0")")/cli_lib.sh"
+export LOCKSTEP_THREADS=1
+cd "$work" || exit 1
+# Short last batch and short last update in every epoch; dropout, momentum, a warm-up and a schedule are in play.
+common=(data.kind=synthetic data.train_range=0:150 data.test_range=150:190 optimizer.momentum=0.9 lr.scale=linear
+    lr.reference_batch=8 lr.warmup=5st lr.schedule=step lr.step_every=9st train.validate_every=none)
+
+hash() {
+    grep -o '"weights_xxh3": "[0-9a-f]*"' "$1/summary.json"
+}
+
+# pauses NAME SAMPLES SETTING...: pauses after SAMPLES, twice as many, ... 20 times, each in a run of its own
+pauses() {
+    local name=$1 samples=$2 k
+    shift 2
+    run 0 train mnist "${common[@]}" "$@" --run-dir "$name" --quiet
+    for k in $(seq 20); do
+        run 75 train mnist "${common[@]}" "$@" train.pause_after=$((k * samples))sa --run-dir "$name-$k" --quiet
+        [ "$(hash "$name-$k")" != "$(hash "$name")" ] || fail "$name: the pause after $k batches came too late"
+        run 0 train mnist "${common[@]}" "$@" --resume="$name-$k" --quiet
+        [ "$(hash "$name-$k")" = "$(hash "$name")" ] ||
+            fail "$name: after a pause at $((k * samples)) samples $(hash "$name-$k"), without $(hash "$name")"
+    done
+}
+
+pauses steps 16 batch.per_rank=16 train.steps=24
+pauses micro 8 batch.per_rank=8 parallel.accumulate=3 train.steps=9
+
+# Only a pause between two batches of an update has gradients to keep.
+run 75 train mnist "${common[@]}" batch.per_rank=8 parallel.accumulate=3 train.steps=9 train.pause_after=32sa --run-dir inside --quiet
+run 0 ckpt show inside/checkpoints/last
+says out 'accumulated.conv1.weight'
+run 75 train mnist "${common[@]}" batch.per_rank=8 parallel.accumulate=3 train.steps=9 train.pause_after=48sa --run-dir between --quiet
+run 0 ckpt show between/checkpoints/last
+grep -q accumulated "$work/out" && fail "a checkpoint between two updates holds gradients"
+# Another number of batches per update cannot take over such gradients.
+run 2 train mnist "${common[@]}" batch.per_rank=8 train.steps=9 --resume=inside
+says err 'accumulated.conv1.bias'
+
+# Three batches of eight are one of 24 to rounding: the losses of all steps, dropout included.
+losses() {
+    grep -o '"train/loss_step": [0-9.]*' "$1/metrics.jsonl" | grep -o '[0-9.]*$'
+}
+run 0 train mnist "${common[@]}" batch.per_rank=24 train.steps=21 train.report_every=1st --run-dir one --quiet
+run 0 train mnist "${common[@]}" batch.per_rank=8 parallel.accumulate=3 train.steps=21 train.report_every=1st --run-dir three --quiet
+paste <(losses one) <(losses three) >losses
+[ "$(wc -l <losses)" -eq 21 ] || fail "there are $(wc -l <losses) losses, not 21"
+awk '{ d = $1 - $2; if (d < 0) d = -d; if (!(d < 1e-4)) bad = 1; if (d != 0) apart = 1 } END { exit bad || !apart }' losses ||
+    fail "one batch and three make different losses (or the very same bits, which cannot be): $(cat losses)"
+
+[ $failures -eq 0 ] && echo "test_resume: $n checks passed"
+exit $((failures > 0))
