@@ -22,8 +22,8 @@ enum { MAX_COUNTED = 1000 };
 enum { READ = 1, MAKE = 2 };
 
 typedef struct settings {
-    const char *kind, *path, *images, *labels, *normalise, *shape, *layout, *format;
-    int64_t first, end, classes, count, seed, train, test, gzip, channels, resize, pad, crop;
+    const char *kind, *path, *images, *labels, *normalise, *shape, *field, *box, *layout, *format;
+    int64_t first, end, classes, count, seed, train, test, gzip, points, channels, resize, pad, crop;
 } settings;
 
 typedef struct setting {
@@ -38,11 +38,15 @@ typedef struct setting {
 
 static const setting table[] = {
     {"kind", true, FIELD(kind), READ | MAKE,
-     "idx (default), cifar, npy, images; to read also synthetic; make: also unpaired"},
-    {"path", true, FIELD(path), READ | MAKE, "the folder (npy: or the file)"},
-    {"images", true, FIELD(images), READ, "train (default), test, or a file name"},
+     "idx (default), cifar, npy, hdf5, images; to read also synthetic; make: also unpaired"},
+    {"path", true, FIELD(path), READ | MAKE, "the folder (npy, hdf5: or the file)"},
+    {"images", true, FIELD(images), READ, "train (default), test, or a file name (hdf5: FILE:/ARRAY)"},
     {"labels", true, FIELD(labels), READ, "file of labels, where the name of the images does not tell"},
     {"normalise", true, FIELD(normalise), READ, "none (default), mnist, unit, imagenet, cifar"},
+    {"field", true, FIELD(field), READ, "hdf5: the model's input that the samples are for (default image)"},
+    {"box", true, FIELD(box), READ, "hdf5: brings clouds to 0..1: LO:HI, or auto"},
+    {"points", false, FIELD(points), READ | MAKE,
+     "hdf5: points of a cloud to take (make: clouds of so many)"},
     {"layout", true, FIELD(layout), READ, "images: classes (default), unpaired"},
     {"channels", false, FIELD(channels), READ, "images: 3 (default), or 1 for grey"},
     {"resize", false, FIELD(resize), READ, "pixels of an image's shorter side (default: as it is)"},
@@ -56,7 +60,7 @@ static const setting table[] = {
     {"shape", true, FIELD(shape), READ | MAKE, "synthetic and make: an image, such as 1x28x28"},
     {"train", false, FIELD(train), MAKE, "training samples (default 1000)"},
     {"test", false, FIELD(test), MAKE, "test samples (default 200)"},
-    {"gzip", false, FIELD(gzip), MAKE, "1: compressed files (idx only)"},
+    {"gzip", false, FIELD(gzip), MAKE, "1: compressed files (idx, hdf5)"},
     {"format", true, FIELD(format), MAKE, "jpeg (default) or png (images and unpaired only)"},
 };
 
@@ -148,6 +152,9 @@ static ls_status open_set(const settings *s, ls_dataset **out, ls_err *err)
                           .layout = s->layout,
                           .channels = s->channels,
                           .transform = {.resize = s->resize, .pad = s->pad, .crop = s->crop},
+                          .field = s->field,
+                          .box = s->box,
+                          .points = s->points,
                           .first = s->first,
                           .end = s->end,
                           .classes = s->classes,
@@ -221,6 +228,8 @@ static void print_info(const ls_dataset *d, const json_t *classes, int64_t damag
     for (int i = 0; i < n; i++)
         printf("field     %-8s %s %s\n", f[i].name, ls_dtype_name(f[i].dtype),
                ls_shape_text(f[i].shape, text));
+    if (ls_dataset_box(d))
+        printf("box       %.9g:%.9g\n", (double)ls_dataset_box(d)->lo, (double)ls_dataset_box(d)->hi);
     for (size_t k = 0; k < json_array_size(classes); k++)
         printf("class     %-8zu %" JSON_INTEGER_FORMAT "\n", k,
                json_integer_value(json_array_get(classes, k)));
@@ -329,7 +338,8 @@ static int make(const settings *s, bool json)
                               .classes = s->classes,
                               .seed = (uint64_t)s->seed,
                               .gzip = s->gzip != 0,
-                              .png = s->format && strcmp(s->format, "png") == 0};
+                              .png = s->format && strcmp(s->format, "png") == 0,
+                              .points = s->points};
     const bool unpaired = strcmp(s->kind, "unpaired") == 0;
 
     if (s->format && !o.png && strcmp(s->format, "jpeg") != 0) {
@@ -341,8 +351,9 @@ static int make(const settings *s, bool json)
     if (json)
         cli_print_json_take(json_pack("{s:s, s:s, s:s}", "event", "make", "kind", s->kind, "path", s->path));
     else
-        printf("%s: a synthetic set of kind %s; try `lockstep data info kind=%s%s path=%s images=train`\n",
-               s->path, s->kind, unpaired ? "images" : s->kind, unpaired ? " layout=unpaired" : "", s->path);
+        printf("%s: a synthetic set of kind %s; try `lockstep data info kind=%s%s path=%s images=train%s`\n",
+               s->path, s->kind, unpaired ? "images" : s->kind, unpaired ? " layout=unpaired" : "", s->path,
+               s->points ? " field=cloud" : "");
     return CLI_DONE;
 }
 

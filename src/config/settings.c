@@ -17,7 +17,7 @@ const ls_setting ls_train_settings[] = {
     INT("ranks", 1, 1, 1e6, "processes that train together (this version: 1)"),
     INT("max_restarts", 0, 0, 1e6, "how often a run that lost a rank starts again (not in this version)"),
 
-    CHOICE("data.kind", "synthetic idx cifar npy images", "what the samples are read from; synthetic: made up"),
+    CHOICE("data.kind", "synthetic idx cifar npy hdf5 images", "what the samples are read from; synthetic: made up"),
     TEXT("data.path", "", "folder that the names of files below are relative to"),
     TEXT("data.train_images", "", "file of training samples; unless set, the usual name for the kind"),
     TEXT("data.train_labels", "", "file of training labels"),
@@ -25,6 +25,9 @@ const ls_setting ls_train_settings[] = {
     TEXT("data.test_labels", "", "file of validation labels"),
     TEXT("data.train_range", "", "training samples first:end (end not included); unless set, all"),
     TEXT("data.test_range", "", "validation samples first:end (end not included); unless set, all"),
+    TEXT("data.field", "", "hdf5: the model's input that the samples are for; unless set, image"),
+    INT("data.points", 0, 0, 4294967295.0, "hdf5: so many points of each cloud, chosen anew in every epoch; 0: all"),
+    TEXT("data.box", "", "hdf5: brings clouds to 0..1 by their least and greatest coordinate: LO:HI, or auto to look for them"),
     INT("data.workers", 1, 0, 1024, "threads that read and decode; 0: the training thread does"),
     INT("data.prefetch", 4, 1, 1024, "batches made ready ahead of the step"),
     CHOICE("data.on_error", "stop skip", "what a damaged sample does"),

@@ -9,6 +9,7 @@
 #define LS_DATA_DATA_H
 
 #include "base/rng.h"
+#include "data/points.h"
 #include "data/transform.h"
 #include "lockstep/tensor.h"
 
@@ -38,14 +39,21 @@ typedef struct ls_dataset ls_dataset;
  * train-labels.npy, ... where it exists.  Fields: image f32, and label i32 () when there are labels.
  *
  * Kind "images": folders of JPEG and PNG files, told by their content.  With the layout "classes" (also when
- * NULL) `path` holds train/CLASS/FILE and test/CLASS/FILE (or val/...); the class folders in the order of
- * their names are labels 0, 1, ...  Fields: image f32 (channels, H, W), label i32 ().  With the layout
- * "unpaired" `path` holds trainA, trainB, testA, testB (or train/A, ...); a set has as many samples as the
- * larger of the two folders has files, and begins again at the start of the smaller one.  Fields: image_a and
- * image_b; in training the second follows an order of its own, so that partners change from epoch to epoch.
- * `images` is "train" (also when NULL), "test", or another name in the place of these.  Grey images get equal
- * channels; alpha is dropped, 16 bits become 8, CMYK becomes RGB.  Without a crop all images must be of one
- * size.
+ * NULL) `path` holds train/CLASS/FILE and test/CLASS/FILE (or val/...); the training set's
+ * class folders in the order of their names are labels 0, 1, ...  Fields: image f32 (channels, H, W), label
+ * i32 ().  With the layout "unpaired" `path` holds trainA, trainB, testA, testB (or train/A, ...); a set has
+ * as many samples as the larger of the two folders has files, and begins again at the start of the smaller
+ * one.  Fields: image_a and image_b; in training the second follows an order of its own, so that partners
+ * change from epoch to epoch. `images` is "train" (also when NULL), "test", or another name in the place of
+ * these.  Grey images get equal channels; alpha is dropped, 16 bits become 8, CMYK becomes RGB.  Without a
+ * crop all images must be of one size.
+ *
+ * Kind "hdf5": arrays in HDF5 files, of integers or floats, in one piece or in chunks, packed by deflate or
+ * not. `images` is "FILE:/ARRAY", "train" (also when NULL: train.h5:/images, or :/point_cloud where the field
+ * is "cloud") or "test" (test.h5:...); without a FILE, `path` is the file.  `labels` is "FILE:/ARRAY", or
+ * ":/ARRAY" in the same file; "train" and "test" take :/labels where it exists.  The first dimension counts
+ * samples, and images (N, H, W) become those of one channel.  Fields: image (or what `field` says) f32, and
+ * label i32 () when there are labels.
  *
  * Kind "synthetic": `count` samples made up from `seed`, with the given `fields` (by default those of MNIST).
  * A label is one of `classes` (0: 10); an image is the pattern of its class under noise, so that it can be
@@ -61,6 +69,10 @@ typedef struct ls_data_source {
     ls_transform transform; /* of images that are stored as bytes; synthetic ones have no need of it */
     const char *layout;     /* images: "classes" or NULL, "unpaired" */
     int64_t channels;       /* images: 3 (also when 0) or 1 */
+    const char *field;      /* hdf5: the name of the samples' field; NULL: image */
+    const char
+        *box; /* hdf5: brings point clouds to 0..1: "LO:HI", "auto" to look for them, NULL: not (points.h) */
+    int64_t points;         /* hdf5: of each cloud (channels, points) so many, chosen at random; 0: all */
     int64_t classes;        /* labels must be below; 0: not checked */
     int n_fields;           /* synthetic: what to make */
     const ls_field *fields; /* synthetic */
@@ -80,6 +92,9 @@ int ls_dataset_fields(const ls_dataset *d, const ls_field **out);
 int ls_dataset_find(const ls_dataset *d, const char *name);
 /* Bytes of one sample's field `i`. */
 size_t ls_dataset_field_bytes(const ls_dataset *d, int i);
+
+/* The box that brings point clouds to 0..1, or NULL without one. */
+const ls_box *ls_dataset_box(const ls_dataset *d);
 
 /* Writes sample `index` (0 to count - 1) into fields[i]; a NULL pointer leaves that field out.  `augment`
  * keys the random changes that the transform makes (and the partner of an unpaired image); with NULL there

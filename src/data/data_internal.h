@@ -16,11 +16,14 @@ typedef struct lsi_scale {
 } lsi_scale;
 
 ls_status lsi_scale_init(lsi_scale *s, const char *normalise, ls_err *err) LS_MUST_CHECK;
-/* LS_INVALID unless images of that many channels can be normalised so. */
-ls_status lsi_scale_check(const lsi_scale *s, int64_t channels, ls_err *err) LS_MUST_CHECK;
+/* LS_INVALID unless samples of that shape (channels, height, width, or any other of one channel) can be
+ * normalised so. */
+ls_status lsi_scale_check(const lsi_scale *s, ls_shape shape, ls_err *err) LS_MUST_CHECK;
 /* The place of a channel in the tables. */
 int lsi_scale_channel(const lsi_scale *s, int64_t channel);
 float lsi_scale_value(const lsi_scale *s, int64_t channel, float x);
+/* All values of one sample in their place. */
+void lsi_scale_floats(const lsi_scale *s, ls_shape shape, float *values);
 
 /* -- files ------------------------------------------------------------------------------------------------
  */
@@ -66,6 +69,7 @@ struct ls_dataset {
     lsi_scale scale;
     ls_transform transform;
     bool transforms; /* the kind applies `transform`, or has no need to */
+    ls_box box;      /* of point clouds */
     int n_fields;
     ls_field fields[LSI_MAX_FIELDS];
     void *own; /* of the kind; from the arena, zeroed */
@@ -73,10 +77,12 @@ struct ls_dataset {
 
 /* Adds a field; the name is not copied. */
 void lsi_dataset_add_field(ls_dataset *d, const char *name, ls_dtype dtype, ls_shape shape);
-/* LS_DATA unless `label` is in 0 to d->classes - 1 (any that fits an i32 when classes is 0). */
+/* LS_DATA unless `label` is in 0 to d->classes - 1 (any that fits an i32 when classes is 0).
+ * `byte` is the label's place in the file, or -1 where that says nothing. */
 ls_status lsi_dataset_check_label(const ls_dataset *d, int64_t label, const char *path, int64_t sample,
                                   int64_t byte, ls_err *err) LS_MUST_CHECK;
 
-extern const lsi_data_kind lsi_kind_idx, lsi_kind_cifar, lsi_kind_npy, lsi_kind_images, lsi_kind_synthetic;
+extern const lsi_data_kind lsi_kind_idx, lsi_kind_cifar, lsi_kind_npy, lsi_kind_hdf5, lsi_kind_images,
+    lsi_kind_synthetic;
 
 #endif

@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "image_internal.h"
+#include "make_internal.h"
 
 typedef enum part { TRAIN, TEST } part;
 
@@ -63,23 +64,29 @@ static ls_status finish(output *out, ls_status st, ls_err *err)
 /* -- samples ----------------------------------------------------------------------------------------------
  */
 
-static ls_status load(const maker *m, int64_t index, bool image, int32_t *label, ls_err *err)
+ls_status lsi_make_load(const lsi_make_part *p, int64_t index, uint8_t *bytes, int32_t *label, ls_err *err)
 {
-    void *const fields[] = {image ? m->image : NULL, label};
-    ls_status st = ls_dataset_read(m->set, index, NULL, fields, err);
+    void *const fields[] = {bytes ? p->image : NULL, label};
+    ls_status st = ls_dataset_read(p->set, index, NULL, fields, err);
 
-    for (int64_t i = 0; image && i < m->pixels; i++) m->bytes[i] = (uint8_t)(m->image[i] * 255.0f + 0.5f);
+    for (int64_t i = 0; bytes && i < p->pixels; i++) bytes[i] = (uint8_t)(p->image[i] * 255.0f + 0.5f);
     return st;
+}
+
+static lsi_make_part part_of(const maker *m, part p)
+{
+    return (lsi_make_part){&m->o, m->set, m->first, m->end, m->pixels, m->image, p == TEST};
 }
 
 /* Each sample of the part: the label before the image, or only one of them. */
 static ls_status put_samples(const maker *m, output *out, bool label, bool image, ls_err *err)
 {
     ls_status st = LS_OK;
+    const lsi_make_part part = part_of(m, TRAIN);
 
     for (int64_t i = m->first; i < m->end; i++) {
         int32_t value;
-        LS_TRY(load(m, i, image, &value, err));
+        LS_TRY(lsi_make_load(&part, i, image ? m->bytes : NULL, &value, err));
         uint8_t byte = (uint8_t)value;
         if (label) LS_TRY(put(out, &byte, 1, err));
         if (image) LS_TRY(put(out, m->bytes, (size_t)m->pixels, err));
@@ -177,11 +184,11 @@ static ls_status write_image(const maker *m, const char *folder, int64_t number,
 {
     ls_status st = LS_OK;
     char path[4096 + 64];
-    int32_t label;
+    const lsi_make_part part = part_of(m, TRAIN);
     const int64_t *dim = m->o.shape.dim;
     const lsi_pixels pixels = lsi_pixels_planar(m->bytes, dim[0], dim[1], dim[2]);
 
-    LS_TRY(load(m, index, true, &label, err));
+    LS_TRY(lsi_make_load(&part, index, m->bytes, NULL, err));
     for (int64_t i = 0; negative && i < m->pixels; i++) m->bytes[i] = (uint8_t)(255 - m->bytes[i]);
     snprintf(path, sizeof path, "%s/%05" PRId64 ".%s", folder, number, m->o.png ? "png" : "jpg");
     LS_TRY(m->o.png ? lsi_png_write(path, &pixels, err) : lsi_jpeg_write(path, &pixels, err));
@@ -192,13 +199,14 @@ out:
 static ls_status write_classes(const maker *m, part p, ls_err *err)
 {
     ls_status st = LS_OK;
+    const lsi_make_part part = part_of(m, p);
     char root[2048], folder[4096];
 
     snprintf(root, sizeof root, "%s/%s", m->o.path, p == TRAIN ? "train" : "test");
     LS_TRY(make_folder(root, err));
     for (int64_t i = m->first; i < m->end; i++) {
         int32_t label;
-        LS_TRY(load(m, i, false, &label, err));
+        LS_TRY(lsi_make_load(&part, i, NULL, &label, err));
         snprintf(folder, sizeof folder, "%s/class-%03d", root, (int)label);
         LS_TRY(make_folder(folder, err));
         LS_TRY(write_image(m, folder, i - m->first, i, false, err));
@@ -226,16 +234,21 @@ out:
     return st;
 }
 
+static ls_status write_hdf5(const maker *m, part p, ls_err *err)
+{
+    const lsi_make_part part = part_of(m, p);
+
+    return lsi_make_hdf5(&part, err);
+}
+
 static const struct {
     const char *name;
     ls_status (*write)(const maker *m, part p, ls_err *err);
     int64_t channels, side; /* what the format prescribes, or 0 */
     bool files;             /* one per image */
-} formats[] = {{"idx", write_idx, 1, 0, false},
-               {"cifar", write_cifar, 3, 32, false},
-               {"npy", write_npy, 0, 0, false},
-               {"images", write_classes, 0, 0, true},
-               {"unpaired", write_unpaired, 0, 0, true}};
+} formats[] = {{"idx", write_idx, 1, 0, false},       {"cifar", write_cifar, 3, 32, false},
+               {"npy", write_npy, 0, 0, false},       {"hdf5", write_hdf5, 0, 0, false},
+               {"images", write_classes, 0, 0, true}, {"unpaired", write_unpaired, 0, 0, true}};
 
 enum { N_FORMATS = sizeof formats / sizeof formats[0], MAX_SIDE = 4096 };
 
@@ -261,6 +274,11 @@ static ls_status complete(maker *m, int format, ls_err *err)
     if (!fits)
         return ls_fail(err, LS_INVALID, "images of shape %s cannot be written as %s; leave the shape out",
                        ls_shape_text(o->shape, text), o->kind);
+    if (o->points && strcmp(o->kind, "hdf5") != 0)
+        return ls_fail(err, LS_INVALID, "clouds of points can be written as hdf5, not as %s", o->kind);
+    if (o->points < 0 || o->points > MAX_SIDE * MAX_SIDE)
+        return ls_fail(err, LS_INVALID, "%" PRId64 " points: a cloud has at most %d", o->points,
+                       MAX_SIDE * MAX_SIDE);
     if (o->classes < 1 || o->classes > 256)
         return ls_fail(err, LS_INVALID, "%" PRId64 " classes: labels are bytes, 1 to 256 are possible",
                        o->classes);
@@ -268,8 +286,8 @@ static ls_status complete(maker *m, int format, ls_err *err)
         return ls_fail(err, LS_INVALID,
                        "%" PRId64 " and %" PRId64 " samples: neither may be below 1 or beyond %d", o->train,
                        o->test, INT32_MAX);
-    if (o->gzip && strcmp(o->kind, "idx") != 0)
-        return ls_fail(err, LS_INVALID, "only idx files are written compressed, not %s", o->kind);
+    if (o->gzip && strcmp(o->kind, "idx") != 0 && strcmp(o->kind, "hdf5") != 0)
+        return ls_fail(err, LS_INVALID, "only idx and hdf5 files are written compressed, not %s", o->kind);
     if (o->png && !files) return ls_fail(err, LS_INVALID, "only images are written as PNG, not %s", o->kind);
     if (formats[format].write == write_unpaired && (o->train < 2 || o->test < 2))
         return ls_fail(err, LS_INVALID, "unpaired images need at least 2 samples for their two folders");
@@ -306,7 +324,7 @@ ls_status ls_data_make(const ls_data_make_options *o, ls_err *err)
     while (format < N_FORMATS && (!o->kind || strcmp(formats[format].name, o->kind) != 0)) format++;
     if (format == N_FORMATS)
         return ls_fail(err, LS_INVALID,
-                       "no format \"%s\" to write; there are idx, cifar, npy, images, unpaired",
+                       "no format \"%s\" to write; there are idx, cifar, npy, hdf5, images, unpaired",
                        o->kind ? o->kind : "");
     if (!o->path) return ls_fail(err, LS_INVALID, "into which folder?  Name it in `path`");
     LS_TRY(complete(&m, format, err));

@@ -176,7 +176,7 @@ static ls_status open_images(ls_dataset *d, npy *x, const ls_data_source *src, c
     if (x->elements < 1)
         return ls_fail(err, LS_DATA, "%s: byte 10: samples without elements; save the array again",
                        x->images.file.path);
-    LS_TRY(lsi_scale_check(&d->scale, one.rank == 3 ? one.dim[0] : 1, err));
+    LS_TRY(lsi_scale_check(&d->scale, one, err));
     x->one = one;
     if (x->images.type == U1 && one.rank == 3)
         LS_TRY(lsi_transform_add_field(d, src, "image", one.dim[0], one.dim[1], one.dim[2], err));
@@ -212,8 +212,7 @@ out:
 static ls_status read_floats(const ls_dataset *d, const npy *x, int64_t index, float *out, ls_err *err)
 {
     const array *a = &x->images;
-    int64_t size = elements[a->type].size, first = index * x->elements,
-            plane = x->one.rank == 3 ? x->one.dim[1] * x->one.dim[2] : x->elements;
+    int64_t size = elements[a->type].size, first = index * x->elements;
     const uint8_t *in = a->file.data + a->offset + first * size;
 
     for (int64_t i = 0; i < x->elements; i++) {
@@ -232,8 +231,9 @@ static ls_status read_floats(const ls_dataset *d, const npy *x, int64_t index, f
                            "%s: sample %" PRId64 ", element %" PRId64 " (byte %" PRId64
                            ") is %g, which no network can learn from; mend the array",
                            a->file.path, index, i, (int64_t)a->offset + (first + i) * size, value);
-        out[i] = lsi_scale_value(&d->scale, i / plane, narrow);
+        out[i] = narrow;
     }
+    lsi_scale_floats(&d->scale, x->one, out);
     return LS_OK;
 }
 

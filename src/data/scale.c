@@ -37,6 +37,12 @@ float lsi_scale_value(const lsi_scale *s, int64_t channel, float x)
     return (x - s->shift[c]) / s->divisor[c];
 }
 
+/* What is no feature map has one. */
+static int64_t channels_of(ls_shape shape)
+{
+    return shape.rank == 3 ? shape.dim[0] : 1;
+}
+
 static ls_status unknown(const char *wanted, ls_err *err)
 {
     const char *names[N_MODES], *near;
@@ -65,8 +71,19 @@ ls_status lsi_scale_init(lsi_scale *s, const char *normalise, ls_err *err)
     return LS_OK;
 }
 
-ls_status lsi_scale_check(const lsi_scale *s, int64_t channels, ls_err *err)
+void lsi_scale_floats(const lsi_scale *s, ls_shape shape, float *values)
 {
+    const int64_t channels = channels_of(shape), plane = ls_shape_count(shape) / channels;
+
+    for (int64_t c = 0; c < channels; c++)
+        for (int64_t i = 0; i < plane; i++)
+            values[c * plane + i] = lsi_scale_value(s, c, values[c * plane + i]);
+}
+
+ls_status lsi_scale_check(const lsi_scale *s, ls_shape shape, ls_err *err)
+{
+    const int64_t channels = channels_of(shape);
+
     if (s->channels == 1 || s->channels == channels) return LS_OK;
     return ls_fail(err, LS_INVALID,
                    "normalise=%s is for images of %d channels, and these have %" PRId64

@@ -67,7 +67,7 @@ static ls_status add_fields(ls_dataset *d, synthetic *x, const ls_data_source *s
         lsi_dataset_add_field(d, name, fields[i].dtype, fields[i].shape);
         x->stream[i] = ls_rng_stream(name) ^ ls_rng_stream("synthetic.noise");
         if (!is_image(&d->fields[i])) continue;
-        LS_TRY(lsi_scale_check(&d->scale, fields[i].shape.rank == 3 ? fields[i].shape.dim[0] : 1, err));
+        LS_TRY(lsi_scale_check(&d->scale, fields[i].shape, err));
         LS_TRY(make_tiles(d, x, i, err));
     }
 out:

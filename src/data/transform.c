@@ -92,7 +92,7 @@ ls_status lsi_transform_add_field(ls_dataset *d, const ls_data_source *src, cons
     LS_TRY(check_transform(&src->transform, err));
     d->transform = src->transform;
     d->transforms = true;
-    LS_TRY(lsi_scale_check(&d->scale, channels, err));
+    LS_TRY(lsi_scale_check(&d->scale, LS_SHAPE(channels, height, width), err));
     if (!holds_crop(&d->transform, height, width))
         return ls_fail(err, LS_INVALID,
                        "crop=%" PRId64 " is more than images of %" PRId64 " x %" PRId64
