@@ -69,8 +69,15 @@ enum { N_SETTINGS = sizeof table / sizeof table[0] };
 void cli_data_help(void)
 {
     printf("\nSettings:\n");
-    for (int i = 0; i < N_SETTINGS; i++)
-        printf("  %-18s %s%s\n", table[i].name, table[i].verbs == MAKE ? "make: " : "", table[i].help);
+    for (int i = 0; i < N_SETTINGS; i++) {
+        const int at = printf("  %-18s %s", table[i].name, table[i].verbs == MAKE ? "make: " : "");
+        cli_print_wrapped(table[i].help, at, 21);
+    }
+}
+
+const char *cli_data_setting(int i)
+{
+    return i >= 0 && i < N_SETTINGS ? table[i].name : NULL;
 }
 
 static ls_status unknown(const char *word, unsigned verb, ls_err *err)

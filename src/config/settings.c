@@ -14,7 +14,7 @@
 const ls_setting ls_train_settings[] = {
     TEXT("name", "", "of the run and its folder; unless set, the model's"),
     TEXT("model.trial", "", "the model; `lockstep info` lists them"),
-    INT("ranks", 1, 1, 1e6, "processes that train together (this version: 1)"),
+    INT("ranks", 1, 1, 1e6, "processes that train together, as -n"),
     INT("max_restarts", 0, 0, 1e6, "how often a run that lost a rank starts again (not in this version)"),
 
     CHOICE("data.kind", "synthetic idx cifar npy hdf5 images", "what the samples are read from; synthetic: made up"),
@@ -66,6 +66,10 @@ const ls_setting ls_train_settings[] = {
 
     INT("batch.global", 0, 0, 1e9, "samples of all ranks in one update, instead of batch.per_rank; 0: not set"),
     INT("parallel.accumulate", 1, 1, 1e6, "batches of every rank whose gradients are added up for one update"),
+    REAL("parallel.bucket_mb", 8, 0.001, 4096, "gradients are exchanged in buckets of about so many MiB"),
+    BOOL("parallel.overlap", 1, "exchange gradients while others are still being computed"),
+    CHOICE("parallel.wire", "fp32 bf16 fp16", "number format between machines; sums are made in fp32"),
+    PERIOD("parallel.verify_every", "500st", "how often ranks compare their weights"),
     CHOICE("parallel.strategy", "ddp", "how ranks share the work; ddp: each has all weights"),
     CHOICE("precision", "fp32", "of weights and arithmetic"),
     BOOL("reproducible", 0, "the same bits for any number of ranks and threads (not in this version)"),
