@@ -1,8 +1,8 @@
 # What Lockstep is linked with: target ls_dependencies.
 #
-# Required: jansson, xxHash, libyaml, zlib, threads, libm.  Optional: OpenMP (else our own thread pool), oneDNN (else
-# only our own kernels), HDF5 (else data of that kind is refused), PMIx and libsodium (else ranks on one machine, or
-# under mpirun and srun, only).
+# Required: jansson, xxHash, libyaml, zlib, libjpeg-turbo, libpng, threads, libm.  Optional: OpenMP (else our own thread
+# pool), oneDNN (else only our own kernels), HDF5 (else data of that kind is refused), PMIx and libsodium (else ranks on
+# one machine, or under mpirun and srun, only).
 add_library(ls_dependencies INTERFACE)
 
 set(THREADS_PREFER_PTHREAD_FLAG ON)
@@ -29,6 +29,8 @@ ls_require(JANSSON jansson.h jansson libjansson-dev)
 ls_require(XXHASH xxhash.h xxhash libxxhash-dev)
 ls_require(YAML yaml.h yaml libyaml-dev)
 ls_require(ZLIB zlib.h z zlib1g-dev)
+ls_require(JPEG jpeglib.h jpeg libjpeg-dev)
+ls_require(PNG png.h png libpng-dev)
 
 # oneDNN's library uses libgomp.  Clang's own OpenMP runtime beside it would mean two sets of threads, and
 # ThreadSanitizer cannot see into libgomp; those builds use our pool.
