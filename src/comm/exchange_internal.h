@@ -45,7 +45,7 @@ struct ls_exchange {
 
     int64_t chunk, n_chunks; /* floats in a chunk, and how many chunks there are */
     uint64_t number;         /* of the exchange under way, or of the last one */
-    bool running, all_posted;
+    bool running, all_posted, weights_known;
     uint64_t exposed_ns;
 };
 
