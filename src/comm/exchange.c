@@ -79,8 +79,7 @@ static bool not_posted(const void *arg, int local)
     return atomic_load_explicit(&x->board->post[local].number, memory_order_acquire) < x->number;
 }
 
-/* Whether sums may begin. */
-static bool all_posted(ls_exchange *x)
+bool lsi_exchange_all_posted(ls_exchange *x)
 {
     for (int i = 0; i < x->c->local_size && !x->all_posted; i++)
         if (not_posted(x, i)) return false;
@@ -103,18 +102,23 @@ static bool claim_chunk(ls_exchange *x, int64_t *chunk)
     return false;
 }
 
+void lsi_exchange_read_weights(ls_exchange *x)
+{
+    for (int i = 0; i < x->plan.n_in && !x->weights_known; i++)
+        x->weight[i] = x->board->post[x->owner[i]].weight;
+    x->weights_known = true;
+}
+
 static void sum_chunk(ls_exchange *x, int64_t chunk)
 {
     int64_t lo = chunk * x->chunk, hi = lo + x->chunk < x->n ? lo + x->chunk : x->n;
 
-    for (int i = 0; i < x->plan.n_in && !x->weights_known; i++)
-        x->weight[i] = x->board->post[x->owner[i]].weight;
-    x->weights_known = true;
+    lsi_exchange_read_weights(x);
     lsi_sum_run(&x->plan, x->loops, x->in, x->weight, x->scale, &x->result, lo, hi, x->stack);
     atomic_fetch_add_explicit(&x->board->done, 1, memory_order_release);
 }
 
-static bool finished(ls_exchange *x)
+bool lsi_exchange_finished(ls_exchange *x)
 {
     if (atomic_load_explicit(&x->board->done, memory_order_acquire) < x->number * (uint64_t)x->n_chunks)
         return false;
@@ -127,9 +131,10 @@ static bool advance(ls_exchange *x, bool *worked)
 {
     int64_t chunk;
 
-    *worked = all_posted(x) && claim_chunk(x, &chunk);
+    if (x->far != NULL) return lsi_far_exchange_advance(x, worked);
+    *worked = lsi_exchange_all_posted(x) && claim_chunk(x, &chunk);
     if (*worked) sum_chunk(x, chunk);
-    return finished(x);
+    return lsi_exchange_finished(x);
 }
 
 static void book(ls_exchange *x, uint64_t begun)
