@@ -1,7 +1,8 @@
 # What Lockstep is linked with: target ls_dependencies.
 #
 # Required: jansson, xxHash, libyaml, zlib, threads, libm.  Optional: OpenMP (else our own thread pool) and oneDNN
-# (else only our own kernels).
+# (else only our own kernels) and HDF5
+# (else data of that kind is refused).
 add_library(ls_dependencies INTERFACE)
 
 set(THREADS_PREFER_PTHREAD_FLAG ON)
@@ -55,6 +56,22 @@ if(LS_WITH_ONEDNN)
     endif()
 endif()
 
+# Debian's serial library has a name of its own; elsewhere it is called hdf5.
+set(LS_HDF5 "off")
+if(LS_WITH_HDF5)
+    find_path(HDF5_INCLUDE hdf5.h PATH_SUFFIXES hdf5/serial)
+    find_library(HDF5_LIBRARY NAMES hdf5_serial hdf5)
+    mark_as_advanced(HDF5_INCLUDE HDF5_LIBRARY)
+    if(HDF5_INCLUDE AND HDF5_LIBRARY)
+        target_include_directories(ls_dependencies SYSTEM INTERFACE ${HDF5_INCLUDE})
+        target_link_libraries(ls_dependencies INTERFACE ${HDF5_LIBRARY})
+        target_compile_definitions(ls_dependencies INTERFACE LS_HAVE_HDF5)
+        set(LS_HDF5 "${HDF5_LIBRARY}")
+    else()
+        set(LS_HDF5 "not found")
+    endif()
+endif()
+
 # MPI is not linked with: the module liblockstep_mpi.so is, and it is loaded when it is asked for.
 set(LS_MPI "off")
 if(LS_WITH_MPI)
@@ -67,4 +84,4 @@ if(LS_WITH_MPI)
 endif()
 target_link_libraries(ls_dependencies INTERFACE ${CMAKE_DL_LIBS})
 
-message(STATUS "Lockstep: threads ${LS_PARALLEL}, oneDNN ${LS_ONEDNN}, MPI ${LS_MPI}")
+message(STATUS "Lockstep: threads ${LS_PARALLEL}, oneDNN ${LS_ONEDNN}, HDF5 ${LS_HDF5}, MPI ${LS_MPI}")

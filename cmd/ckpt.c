@@ -210,8 +210,9 @@ ls_status cli_ckpt_check(const cli_args *args, ls_err *err)
 
 void cli_ckpt_help(void)
 {
-    printf("\nPATH is a checkpoint's directory, a link to one, or a run, which stands for its newest.\n");
-    for (size_t i = 0; i < N_ACTIONS; i++) printf("  %-18s %s\n", actions[i].name, actions[i].about);
+    printf("\nPATH is a checkpoint's directory, a link to one, or a run, which stands for its\nnewest.\n");
+    for (size_t i = 0; i < N_ACTIONS; i++)
+        cli_print_wrapped(actions[i].about, printf("  %-18s ", actions[i].name), 21);
 }
 
 int cli_ckpt(const cli_args *args)

@@ -69,8 +69,27 @@ void cli_ckpt_help(void);
 
 /* Fills `args` from what follows the command's name.  args->settings is the caller's to ls_free. */
 ls_status cli_parse(const cli_command *c, int argc, char **argv, cli_args *args, ls_err *err) LS_MUST_CHECK;
-void cli_help(const cli_command *c);
+/* The command's help, or that of a `topic`: "settings".  Returns the exit code. */
+int cli_help(const cli_command *c, const char *topic);
 void cli_help_all(void);
+/* Prints `text` from `column` on, in lines of at most 79 columns that begin there; the cursor is at `at`. */
+void cli_print_wrapped(const char *text, int at, int column);
+/* All settings with defaults and help. */
+int cli_help_settings(void);
+
+/* An option as the manual and the completion of shells need it. */
+typedef struct cli_option {
+    const char *name, *alias, *arg, *help; /* alias and arg may be NULL */
+    unsigned commands;
+    bool maybe; /* the value may be left out */
+} cli_option;
+/* Option number i; false after the last. */
+bool cli_option_at(int i, cli_option *out);
+/* The name of setting number i of `lockstep data`, or NULL after the last. */
+const char *cli_data_setting(int i);
+
+/* The program: what main does. */
+int cli_main(int argc, char **argv);
 /* Prints the error and returns the exit code that belongs to it: 2 for LS_INVALID, 3 for LS_DATA, 4 for
  * LS_LOST, 5 for LS_DISAGREE, else 1. */
 int cli_fail(const char *command, const ls_err *err);

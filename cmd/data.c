@@ -22,8 +22,8 @@ enum { MAX_COUNTED = 1000 };
 enum { READ = 1, MAKE = 2 };
 
 typedef struct settings {
-    const char *kind, *path, *images, *labels, *normalise, *shape;
-    int64_t first, end, classes, count, seed, train, test, gzip;
+    const char *kind, *path, *images, *labels, *normalise, *shape, *field, *box;
+    int64_t first, end, classes, count, seed, train, test, gzip, points;
 } settings;
 
 typedef struct setting {
@@ -37,11 +37,15 @@ typedef struct setting {
 #define FIELD(f) offsetof(settings, f)
 
 static const setting table[] = {
-    {"kind", true, FIELD(kind), READ | MAKE, "idx (default), cifar, npy; to read also synthetic"},
-    {"path", true, FIELD(path), READ | MAKE, "the folder (npy: or the file)"},
-    {"images", true, FIELD(images), READ, "train (default), test, or a file name"},
+    {"kind", true, FIELD(kind), READ | MAKE, "idx (default), cifar, npy, hdf5; to read also synthetic"},
+    {"path", true, FIELD(path), READ | MAKE, "the folder (npy, hdf5: or the file)"},
+    {"images", true, FIELD(images), READ, "train (default), test, or a file name (hdf5: FILE:/ARRAY)"},
     {"labels", true, FIELD(labels), READ, "file of labels, where the name of the images does not tell"},
     {"normalise", true, FIELD(normalise), READ, "none (default), mnist, unit"},
+    {"field", true, FIELD(field), READ, "hdf5: the model's input that the samples are for (default image)"},
+    {"box", true, FIELD(box), READ, "hdf5: brings clouds to 0..1: LO:HI, or auto"},
+    {"points", false, FIELD(points), READ | MAKE,
+     "hdf5: points of a cloud to take (make: clouds of so many)"},
     {"first", false, FIELD(first), READ, "first sample (default 0)"},
     {"end", false, FIELD(end), READ, "the sample after the last (default: all)"},
     {"classes", false, FIELD(classes), READ | MAKE, "labels must be below (make: how many, default 10)"},
@@ -50,7 +54,7 @@ static const setting table[] = {
     {"shape", true, FIELD(shape), READ | MAKE, "synthetic and make: an image, such as 1x28x28"},
     {"train", false, FIELD(train), MAKE, "training samples (default 1000)"},
     {"test", false, FIELD(test), MAKE, "test samples (default 200)"},
-    {"gzip", false, FIELD(gzip), MAKE, "1: compressed files (idx only)"},
+    {"gzip", false, FIELD(gzip), MAKE, "1: compressed files (idx, hdf5)"},
 };
 
 enum { N_SETTINGS = sizeof table / sizeof table[0] };
@@ -58,8 +62,15 @@ enum { N_SETTINGS = sizeof table / sizeof table[0] };
 void cli_data_help(void)
 {
     printf("\nSettings:\n");
-    for (int i = 0; i < N_SETTINGS; i++)
-        printf("  %-18s %s%s\n", table[i].name, table[i].verbs == MAKE ? "make: " : "", table[i].help);
+    for (int i = 0; i < N_SETTINGS; i++) {
+        const int at = printf("  %-18s %s", table[i].name, table[i].verbs == MAKE ? "make: " : "");
+        cli_print_wrapped(table[i].help, at, 21);
+    }
+}
+
+const char *cli_data_setting(int i)
+{
+    return i >= 0 && i < N_SETTINGS ? table[i].name : NULL;
 }
 
 static ls_status unknown(const char *word, unsigned verb, ls_err *err)
@@ -138,6 +149,9 @@ static ls_status open_set(const settings *s, ls_dataset **out, ls_err *err)
                           .images = s->images,
                           .labels = s->labels,
                           .normalise = s->normalise,
+                          .field = s->field,
+                          .box = s->box,
+                          .points = s->points,
                           .first = s->first,
                           .end = s->end,
                           .classes = s->classes,
@@ -211,6 +225,8 @@ static void print_info(const ls_dataset *d, const json_t *classes, int64_t damag
     for (int i = 0; i < n; i++)
         printf("field     %-8s %s %s\n", f[i].name, ls_dtype_name(f[i].dtype),
                ls_shape_text(f[i].shape, text));
+    if (ls_dataset_box(d))
+        printf("box       %.9g:%.9g\n", (double)ls_dataset_box(d)->lo, (double)ls_dataset_box(d)->hi);
     for (size_t k = 0; k < json_array_size(classes); k++)
         printf("class     %-8zu %" JSON_INTEGER_FORMAT "\n", k,
                json_integer_value(json_array_get(classes, k)));
@@ -318,15 +334,16 @@ static int make(const settings *s, bool json)
                               .test = s->test,
                               .classes = s->classes,
                               .seed = (uint64_t)s->seed,
-                              .gzip = s->gzip != 0};
+                              .gzip = s->gzip != 0,
+                              .points = s->points};
 
     if (parse_shape(s->shape, &o.shape, &err) != LS_OK || ls_data_make(&o, &err) != LS_OK)
         return cli_fail("data make", &err);
     if (json)
         cli_print_json_take(json_pack("{s:s, s:s, s:s}", "event", "make", "kind", s->kind, "path", s->path));
     else
-        printf("%s: a synthetic set of kind %s; try `lockstep data info kind=%s path=%s images=train`\n",
-               s->path, s->kind, s->kind, s->path);
+        printf("%s: a synthetic set of kind %s; try `lockstep data info kind=%s path=%s images=train%s`\n",
+               s->path, s->kind, s->kind, s->path, s->points ? " field=cloud" : "");
     return CLI_DONE;
 }
 

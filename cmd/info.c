@@ -194,9 +194,26 @@ static void print_text(const json_t *o)
     json_array_foreach(json_object_get(o, "communicators"), i, b) print_communicator(b);
     printf("libraries    ");
     json_object_foreach((json_t *)libs, name, b) printf(" %s %s", name, json_string_value(b));
-    printf("\nmodels\n");
+    printf("\n");
+    print_list("experiments  ", json_object_get(o, "experiments"));
+    printf("models\n");
     for (int k = 0; ls_trials[k] != NULL; k++)
         printf("  %-20s %s\n", ls_trials[k]->name, ls_trials[k]->about);
+}
+
+/* What can be trained by name. */
+static json_t *list_experiments(void)
+{
+    const char *const *names;
+    json_t *list = json_array();
+    ls_arena *arena = NULL;
+    int n = 0;
+
+    if (ls_arena_create(&arena, LS_MEM_CLI, NULL) == LS_OK &&
+        ls_experiment_names(arena, &names, &n, NULL) == LS_OK)
+        for (int i = 0; i < n; i++) json_array_append_new(list, json_string(names[i]));
+    ls_arena_destroy(arena);
+    return list;
 }
 
 int cli_info(const cli_args *args)
@@ -206,10 +223,10 @@ int cli_info(const cli_args *args)
     for (int i = 0; ls_backends[i] != NULL; i++)
         json_array_append_new(backends, describe_backend(ls_backends[i]));
     for (int i = 0; ls_trials[i] != NULL; i++) json_array_append_new(models, json_string(ls_trials[i]->name));
-    o = json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o}", "event", "info", "version", LS_VERSION,
+    o = json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "event", "info", "version", LS_VERSION,
                   "compiler", compiler(), "processor", describe_processor(), "backends", backends,
-                  "communicators", describe_communicators(), "libraries", describe_libraries(), "models",
-                  models);
+                  "communicators", describe_communicators(), "libraries", describe_libraries(), "experiments",
+                  list_experiments(), "models", models);
     if (args->json) {
         cli_print_json_take(o);
     } else {

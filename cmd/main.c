@@ -1,4 +1,5 @@
-/* main.c: `lockstep COMMAND ...`: finds the command and runs it. */
+/* main.c: `lockstep COMMAND ...`: finds the command and runs it.  The program's entry is in lockstep.c, so
+ * that the generator of the manual can be linked with the tables here. */
 #include <stdio.h>
 #include <string.h>
 
@@ -57,8 +58,7 @@ static int run_command(const cli_command *c, int argc, char **argv)
     if (cli_parse(c, argc, argv, &args, &err) != LS_OK) {
         rc = cli_fail(c->name, &err);
     } else if (args.help) {
-        cli_help(c);
-        rc = CLI_DONE;
+        rc = cli_help(c, args.model);
     } else {
         rc = c->run(&args);
     }
@@ -67,7 +67,7 @@ static int run_command(const cli_command *c, int argc, char **argv)
     return rc;
 }
 
-int main(int argc, char **argv)
+int cli_main(int argc, char **argv)
 {
     const cli_command *c;
 

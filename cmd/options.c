@@ -166,7 +166,15 @@ static void print_option(const option *o)
 
     snprintf(left, sizeof left, "%s%s%s%s%s", o->alias != NULL ? o->alias : "", o->alias != NULL ? ", " : "",
              o->name, o->arg != NULL && o->kind != MAYBE ? " " : "", o->arg != NULL ? o->arg : "");
-    printf("  %-18s %s\n", left, o->help);
+    cli_print_wrapped(o->help, printf("  %-18s ", left), 21);
+}
+
+bool cli_option_at(int i, cli_option *out)
+{
+    if (i < 0 || (size_t)i >= N_OPTIONS) return false;
+    *out = (cli_option){options[i].name, options[i].alias,    options[i].arg,
+                        options[i].help, options[i].commands, options[i].kind == MAYBE};
+    return true;
 }
 
 /* Names separated by commas, broken before column 78. */
@@ -181,24 +189,35 @@ static void print_models(void)
     }
 }
 
-void cli_help(const cli_command *c)
+int cli_help(const cli_command *c, const char *topic)
 {
-    printf("Usage: lockstep %s %s\n\n%s\n\nOptions:\n", c->name, c->usage, c->about);
+    const bool has_settings = !(c->bit & (CLI_INFO | CLI_DATA | CLI_CKPT));
+
+    if (has_settings && topic != NULL && strcmp(topic, "settings") == 0) return cli_help_settings();
+    printf("Usage: lockstep %s %s\n\n", c->name, c->usage);
+    cli_print_wrapped(c->about, 0, 0);
+    printf("\nOptions:\n");
     for (size_t i = 0; i < N_OPTIONS; i++)
         if (options[i].commands & c->bit) print_option(&options[i]);
     if (c->bit == CLI_DATA) cli_data_help();
     if (c->bit == CLI_CKPT) cli_ckpt_help();
-    if (c->bit & (CLI_INFO | CLI_DATA | CLI_CKPT)) return;
-    printf("\nEXPERIMENT is a YAML file, the name of one in experiments/, or a model.\n"
-           "Settings such as batch.per_rank=32, seed=7 or optimizer.lr=0.1 change what it says.\n");
+    if (!has_settings) return CLI_DONE;
+    printf("\nSettings such as batch.per_rank=32, seed=7 or optimizer.lr=0.1 change what the\n"
+           "experiment says; `lockstep %s --help settings` lists them all.\n",
+           c->name);
+    if (strstr(c->usage, "EXPERIMENT") == NULL) return CLI_DONE;
+    printf("EXPERIMENT is a YAML file, the name of one that ships (`lockstep info` lists\n"
+           "them), or a model.\n");
     print_models();
+    return CLI_DONE;
 }
 
 void cli_help_all(void)
 {
     printf(
         "Usage: lockstep COMMAND ...\n\nTrains neural networks in synchronous data parallel.\n\nCommands:\n");
-    for (const cli_command *c = cli_commands; c->name != NULL; c++) printf("  %-6s %s\n", c->name, c->about);
+    for (const cli_command *c = cli_commands; c->name != NULL; c++)
+        cli_print_wrapped(c->about, printf("  %-7s ", c->name), 10);
     printf("\n`lockstep COMMAND --help` says more; `lockstep --version` prints the version.\n");
 }
 

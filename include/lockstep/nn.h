@@ -247,6 +247,13 @@ ls_value ls_gradient_at(ls_at at, ls_value y, ls_value x);
 void ls_metric_at(ls_step *s, ls_at at, const char *name, ls_value v);
 #define ls_metric(s, name, v) ls_metric_at((s), LS_AT, (name), (v))
 
+/* Images to look at: v (N, 1 or 3, H, W) with values from lo (black) to hi.  At every validation the trainer
+ * shows those of one batch in TensorBoard as samples/<name>.  Costs nothing in training: there it does
+ * nothing.
+ */
+void ls_image_at(ls_step *s, ls_at at, const char *name, ls_value v, double lo, double hi);
+#define ls_image(s, name, v, lo, hi) ls_image_at((s), LS_AT, (name), (v), (lo), (hi))
+
 /* -- questions about a built step, also after its graph was taken -------------------------------------- */
 
 /* Elements of all parameters that match one of the space-separated globs; "*" for all. */

@@ -152,11 +152,12 @@ static ls_status share_batch(ls_experiment *x, const lsi_entries *all, ls_err *e
     ls_status st;
 
     if (global == 0) return LS_OK;
-    if (global % (ranks * accumulate) != 0)
+    if (global % accumulate != 0 || global / accumulate < ranks)
         return lsi_fail_at(err, &e->value_at,
-                           "%s: %lld samples cannot be shared evenly by ranks %lld x accumulate %lld",
-                           e->written, (long long)global, (long long)ranks, (long long)accumulate);
-    snprintf(text, sizeof text, "%lld", (long long)(global / (ranks * accumulate)));
+                           "%s: %lld samples cannot be shared by accumulate %lld x ranks %lld", e->written,
+                           (long long)global, (long long)accumulate, (long long)ranks);
+    /* Where ranks do not divide it, some take one sample more. */
+    snprintf(text, sizeof text, "%lld", (long long)((global / accumulate + ranks - 1) / ranks));
     st = ls_config_put(x->cfg, "batch.per_rank", text, err);
     return st == LS_OK ? st : lsi_fail_in_at(err, st, &e->value_at);
 }

@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 
+#include "base/alloc.h"
 #include "lockstep/trial.h"
 
 typedef struct ls_experiment {
@@ -29,6 +30,10 @@ void ls_experiment_release(ls_experiment *x); /* frees and zeroes */
 
 /* Writes all values as a file that loads to the same ones.  Errors are left in `file` (ferror). */
 void ls_experiment_write(const ls_experiment *x, FILE *file);
+
+/* The experiments that can be given by name, in the order of the alphabet, each once: names from `arena`, *n
+ * of them. */
+ls_status ls_experiment_names(ls_arena *arena, const char *const **names, int *n, ls_err *err) LS_MUST_CHECK;
 
 /* data.train_range or data.test_range: false when it is not set (all samples). */
 bool ls_experiment_range(const ls_experiment *x, const char *key, int64_t *first, int64_t *end);

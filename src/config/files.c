@@ -232,31 +232,64 @@ ls_status lsi_find_file(const char **path, const char *name, ls_arena *arena, ls
 
 #define NAMES_MAX 256
 
-/* Adds the names of the .yaml files in `folder`. */
-static int list_folder(const char *folder, char (*names)[NAME_MAX + 1], int n)
+static bool is_there(const char *const *names, int n, const char *name)
+{
+    for (int i = 0; i < n; i++)
+        if (strcmp(names[i], name) == 0) return true;
+    return false;
+}
+
+/* Adds the names of the .yaml files in `folder`; *n is -1 when memory runs out. */
+static void list_folder(const char *folder, ls_arena *arena, const char **names, int *n)
 {
     DIR *dir = folder[0] != '\0' ? opendir(folder) : NULL;
     struct dirent *entry;
 
-    while (dir != NULL && n < NAMES_MAX && (entry = readdir(dir)) != NULL) {
+    while (dir != NULL && *n >= 0 && *n < NAMES_MAX && (entry = readdir(dir)) != NULL) {
+        char *name;
         if (!ends_in(entry->d_name, ".yaml")) continue;
-        snprintf(names[n], sizeof names[n], "%s", entry->d_name);
-        names[n++][strlen(entry->d_name) - strlen(".yaml")] = '\0';
+        name = ls_arena_strdup(arena, entry->d_name);
+        if (name != NULL) name[strlen(name) - strlen(".yaml")] = '\0';
+        if (name == NULL)
+            *n = -1;
+        else if (!is_there(names, *n, name))
+            names[(*n)++] = name;
     }
     if (dir != NULL) closedir(dir);
-    return n;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+ls_status ls_experiment_names(ls_arena *arena, const char *const **out, int *n, ls_err *err)
+{
+    const char **names = ls_arena_alloc(arena, NAMES_MAX * sizeof *names), *folder;
+    char buf[PATH_MAX];
+
+    *n = 0;
+    *out = names;
+    for (int i = 0; names != NULL && *n >= 0 && (folder = folder_at(i, buf, sizeof buf)) != NULL; i++)
+        list_folder(folder, arena, names, n);
+    if (names == NULL || *n < 0) {
+        *n = 0;
+        return ls_fail(err, LS_NOMEM, "experiments: no memory");
+    }
+    qsort(names, (size_t)*n, sizeof *names, by_name);
+    return LS_OK;
 }
 
 ls_status lsi_fail_name(const char *name, ls_err *err)
 {
-    char(*found)[NAME_MAX + 1] = ls_alloc(LS_MEM_CLI, sizeof *found * NAMES_MAX);
-    const char *names[2 * NAMES_MAX], *near, *folder;
-    char buf[PATH_MAX];
+    const char *names[2 * NAMES_MAX], *near;
+    const char *const *found;
+    ls_arena *arena = NULL;
     int n = 0, n_names = 0;
-    ls_status st;
+    ls_status st = LS_OK;
 
-    if (found == NULL) return ls_fail(err, LS_NOMEM, "%.200s: no memory", name);
-    for (int i = 0; (folder = folder_at(i, buf, sizeof buf)) != NULL; i++) n = list_folder(folder, found, n);
+    LS_TRY(ls_arena_create(&arena, LS_MEM_CLI, err));
+    LS_TRY(ls_experiment_names(arena, &found, &n, err));
     for (int i = 0; i < n; i++) names[n_names++] = found[i];
     for (int i = 0; ls_trials[i] != NULL && n_names < 2 * NAMES_MAX; i++)
         names[n_names++] = ls_trials[i]->name;
@@ -265,6 +298,7 @@ ls_status lsi_fail_name(const char *name, ls_err *err)
         st = ls_fail(err, LS_INVALID, "no experiment or model \"%.200s\"; did you mean \"%s\"?", name, near);
     else
         st = ls_fail(err, LS_INVALID, "no experiment or model \"%.200s\"; `lockstep info` lists them", name);
-    ls_free(found);
+out:
+    ls_arena_destroy(arena);
     return st;
 }

@@ -14,10 +14,10 @@
 const ls_setting ls_train_settings[] = {
     TEXT("name", "", "of the run and its folder; unless set, the model's"),
     TEXT("model.trial", "", "the model; `lockstep info` lists them"),
-    INT("ranks", 1, 1, 1e6, "processes that train together (this version: 1)"),
+    INT("ranks", 1, 1, 1e6, "processes that train together, as -n"),
     INT("max_restarts", 0, 0, 1e6, "how often a run that lost a rank starts again (not in this version)"),
 
-    CHOICE("data.kind", "synthetic idx cifar npy", "what the samples are read from; synthetic: made up"),
+    CHOICE("data.kind", "synthetic idx cifar npy hdf5", "what the samples are read from; synthetic: made up"),
     TEXT("data.path", "", "folder that the names of files below are relative to"),
     TEXT("data.train_images", "", "file of training samples; unless set, the usual name for the kind"),
     TEXT("data.train_labels", "", "file of training labels"),
@@ -25,6 +25,9 @@ const ls_setting ls_train_settings[] = {
     TEXT("data.test_labels", "", "file of validation labels"),
     TEXT("data.train_range", "", "training samples first:end (end not included); unless set, all"),
     TEXT("data.test_range", "", "validation samples first:end (end not included); unless set, all"),
+    TEXT("data.field", "", "hdf5: the model's input that the samples are for; unless set, image"),
+    INT("data.points", 0, 0, 4294967295.0, "hdf5: so many points of each cloud, chosen anew in every epoch; 0: all"),
+    TEXT("data.box", "", "hdf5: brings clouds to 0..1 by their least and greatest coordinate: LO:HI, or auto to look for them"),
     INT("data.workers", 1, 0, 1024, "threads that read and decode; 0: the training thread does"),
     INT("data.prefetch", 4, 1, 1024, "batches made ready ahead of the step"),
     CHOICE("data.on_error", "stop skip", "what a damaged sample does"),
@@ -57,6 +60,10 @@ const ls_setting ls_train_settings[] = {
 
     INT("batch.global", 0, 0, 1e9, "samples of all ranks in one update, instead of batch.per_rank; 0: not set"),
     INT("parallel.accumulate", 1, 1, 1e6, "batches of every rank whose gradients are added up for one update"),
+    REAL("parallel.bucket_mb", 8, 0.001, 4096, "gradients are exchanged in buckets of about so many MiB"),
+    BOOL("parallel.overlap", 1, "exchange gradients while others are still being computed"),
+    CHOICE("parallel.wire", "fp32 bf16 fp16", "number format between machines; sums are made in fp32"),
+    PERIOD("parallel.verify_every", "500st", "how often ranks compare their weights"),
     CHOICE("parallel.strategy", "ddp", "how ranks share the work; ddp: each has all weights"),
     CHOICE("precision", "fp32", "of weights and arithmetic"),
     BOOL("reproducible", 0, "the same bits for any number of ranks and threads (not in this version)"),

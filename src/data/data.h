@@ -9,6 +9,7 @@
 #define LS_DATA_DATA_H
 
 #include "base/rng.h"
+#include "data/points.h"
 #include "lockstep/tensor.h"
 
 /* One field of one sample, without the batch dimension. */
@@ -36,6 +37,13 @@ typedef struct ls_dataset ls_dataset;
  * NULL: then `path` is the file.  `labels` names an optional array of u1, i4 or i8; "train" and "test" take
  * train-labels.npy, ... where it exists.  Fields: image f32, and label i32 () when there are labels.
  *
+ * Kind "hdf5": arrays in HDF5 files, of integers or floats, in one piece or in chunks, packed by deflate or
+ * not. `images` is "FILE:/ARRAY", "train" (also when NULL: train.h5:/images, or :/point_cloud where the field
+ * is "cloud") or "test" (test.h5:...); without a FILE, `path` is the file.  `labels` is "FILE:/ARRAY", or
+ * ":/ARRAY" in the same file; "train" and "test" take :/labels where it exists.  The first dimension counts
+ * samples, and images (N, H, W) become those of one channel.  Fields: image (or what `field` says) f32, and
+ * label i32 () when there are labels.
+ *
  * Kind "synthetic": `count` samples made up from `seed`, with the given `fields` (by default those of MNIST).
  * A label is one of `classes` (0: 10); an image is the pattern of its class under noise, so that it can be
  * learnt; other fields are noise, floats in [-1, 1) and integers in [0, classes).  Two ranges of one seed
@@ -46,6 +54,10 @@ typedef struct ls_data_source {
     /* What is done to pixels p / 255 (and to floats as they are): "none" or NULL, "mnist" (x - 0.1307) /
      * 0.3081, "unit" to -1..1. */
     const char *normalise;
+    const char *field; /* hdf5: the name of the samples' field; NULL: image */
+    const char
+        *box; /* hdf5: brings point clouds to 0..1: "LO:HI", "auto" to look for them, NULL: not (points.h) */
+    int64_t points;         /* hdf5: of each cloud (channels, points) so many, chosen at random; 0: all */
     int64_t classes;        /* labels must be below; 0: not checked */
     int n_fields;           /* synthetic: what to make */
     const ls_field *fields; /* synthetic */
@@ -66,10 +78,13 @@ int ls_dataset_find(const ls_dataset *d, const char *name);
 /* Bytes of one sample's field `i`. */
 size_t ls_dataset_field_bytes(const ls_dataset *d, int i);
 
+/* The box that brings point clouds to 0..1, or NULL without one. */
+const ls_box *ls_dataset_box(const ls_dataset *d);
+
 /* Writes sample `index` (0 to count - 1) into fields[i]; a NULL pointer leaves that field out.  `augment`
- * keys the random changes a set may make to its samples; with NULL there are none.  No kind of set changes
- * samples at present.  On LS_DATA the contents of the fields are undefined and other samples can still be
- * read. */
+ * keys the random changes a set may make to its samples; with NULL there are none.  Its step
+ * is the epoch, its sample_base the position in it.  On LS_DATA the contents of the fields are undefined and
+ * other samples can still be read. */
 ls_status ls_dataset_read(const ls_dataset *d, int64_t index, const ls_rng_key *augment, void *const *fields,
                           ls_err *err) LS_MUST_CHECK;
 

@@ -57,6 +57,7 @@ struct ls_dataset {
     int64_t total;        /* samples in the files */
     int64_t classes;
     lsi_scale scale;
+    ls_box box; /* of point clouds */
     int n_fields;
     ls_field fields[LSI_MAX_FIELDS];
     void *own; /* of the kind; from the arena, zeroed */
@@ -64,10 +65,11 @@ struct ls_dataset {
 
 /* Adds a field; the name is not copied. */
 void lsi_dataset_add_field(ls_dataset *d, const char *name, ls_dtype dtype, ls_shape shape);
-/* LS_DATA unless `label` is in 0 to d->classes - 1 (any that fits an i32 when classes is 0). */
+/* LS_DATA unless `label` is in 0 to d->classes - 1 (any that fits an i32 when classes is 0).
+ * `byte` is the label's place in the file, or -1 where that says nothing. */
 ls_status lsi_dataset_check_label(const ls_dataset *d, int64_t label, const char *path, int64_t sample,
                                   int64_t byte, ls_err *err) LS_MUST_CHECK;
 
-extern const lsi_data_kind lsi_kind_idx, lsi_kind_cifar, lsi_kind_npy, lsi_kind_synthetic;
+extern const lsi_data_kind lsi_kind_idx, lsi_kind_cifar, lsi_kind_npy, lsi_kind_hdf5, lsi_kind_synthetic;
 
 #endif

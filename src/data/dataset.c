@@ -1,11 +1,12 @@
 /* dataset.c: what all kinds of data sets have in common: finding the kind, the range, the fields. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
 #include "data_internal.h"
 
-static const lsi_data_kind *const kinds[] = {&lsi_kind_idx, &lsi_kind_cifar, &lsi_kind_npy,
+static const lsi_data_kind *const kinds[] = {&lsi_kind_idx, &lsi_kind_cifar, &lsi_kind_npy, &lsi_kind_hdf5,
                                              &lsi_kind_synthetic};
 
 enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
@@ -20,7 +21,8 @@ static ls_status find_kind(const char *name, const lsi_data_kind **out, ls_err *
         if (name && strcmp(name, names[i]) == 0) return LS_OK;
     }
     near = name ? ls_text_nearest(name, names, N_KINDS) : NULL;
-    return ls_fail(err, LS_INVALID, "no kind of data \"%s\"; %s%s%s there are idx, cifar, npy, synthetic",
+    return ls_fail(err, LS_INVALID,
+                   "no kind of data \"%s\"; %s%s%s there are idx, cifar, npy, hdf5, synthetic",
                    name ? name : "", near ? "did you mean \"" : "", near ? near : "", near ? "\"?" : "");
 }
 
@@ -41,6 +43,16 @@ static ls_status set_range(ls_dataset *d, const ls_data_source *src, ls_err *err
     return LS_OK;
 }
 
+/* What has no effect is refused. */
+static ls_status check_options(const ls_dataset *d, const ls_data_source *src, ls_err *err)
+{
+    const char *option = src->box ? "box" : src->points ? "points" : src->field ? "field" : NULL;
+
+    if (!option || d->kind == &lsi_kind_hdf5) return LS_OK;
+    return ls_fail(err, LS_INVALID, "%s is for data of kind hdf5, not %s; leave it out", option,
+                   d->kind->name);
+}
+
 ls_status ls_dataset_open(ls_dataset **out, const ls_data_source *src, ls_err *err)
 {
     ls_status st = LS_OK;
@@ -55,6 +67,7 @@ ls_status ls_dataset_open(ls_dataset **out, const ls_data_source *src, ls_err *e
     d->classes = src->classes;
     LS_TRY(ls_arena_create(&d->arena, LS_MEM_DATA, err));
     LS_TRY(lsi_scale_init(&d->scale, src->normalise, err));
+    LS_TRY(check_options(d, src, err));
     LS_TRY(kind->open(d, src, err));
     LS_TRY(set_range(d, src, err));
     *out = d;
@@ -100,6 +113,11 @@ size_t ls_dataset_field_bytes(const ls_dataset *d, int i)
     return (size_t)ls_shape_count(d->fields[i].shape) * ls_dtype_size(d->fields[i].dtype);
 }
 
+const ls_box *ls_dataset_box(const ls_dataset *d)
+{
+    return d->box.on ? &d->box : NULL;
+}
+
 ls_status ls_dataset_read(const ls_dataset *d, int64_t index, const ls_rng_key *augment, void *const *fields,
                           ls_err *err)
 {
@@ -117,10 +135,12 @@ ls_status lsi_dataset_check_label(const ls_dataset *d, int64_t label, const char
                                   int64_t byte, ls_err *err)
 {
     int64_t limit = d->classes ? d->classes : INT32_MAX;
+    char place[40] = "";
 
     if (label >= 0 && label < limit) return LS_OK;
+    if (byte >= 0) snprintf(place, sizeof place, " (byte %" PRId64 ")", byte);
     return ls_fail(err, LS_DATA,
-                   "%s: the label of sample %" PRId64 " (byte %" PRId64 ") is %" PRId64
+                   "%s: the label of sample %" PRId64 "%s is %" PRId64
                    ", but labels must lie in 0 to %" PRId64 "; mend the file, or set classes",
-                   path, sample, byte, label, limit - 1);
+                   path, sample, place, label, limit - 1);
 }

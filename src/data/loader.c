@@ -61,9 +61,33 @@ struct ls_loader {
 /* -- which samples ----------------------------------------------------------------------------------------
  */
 
+static int64_t global_of(const ls_loader_options *o)
+{
+    return o->global > 0 ? o->global : o->batch * (o->n_ranks ? o->n_ranks : 1);
+}
+
 static int64_t batches_in(const ls_loader *l, int64_t samples)
 {
     return l->opt.drop_last ? samples / l->global : (samples + l->global - 1) / l->global;
+}
+
+void ls_loader_share(int64_t n, int64_t shards, int rank, int n_ranks, int64_t *lo, int64_t *hi,
+                     int64_t *first, int64_t *end)
+{
+    int64_t a, b, skip;
+
+    if (shards == 0) {
+        ls_parallel_range(n, rank, n_ranks, lo, hi);
+        return;
+    }
+    ls_parallel_range(shards, rank, n_ranks, &a, &b);
+    ls_parallel_range(n, (int)a, (int)shards, lo, hi);
+    if (b > a)
+        ls_parallel_range(n, (int)b - 1, (int)shards, &skip, hi);
+    else
+        *hi = *lo;
+    if (first != NULL) *first = a;
+    if (end != NULL) *end = b;
 }
 
 /* The place of global batch `k`: epoch, position and size; and the part of it that is this rank's. */
@@ -80,7 +104,7 @@ static void locate(const ls_loader *l, int64_t k, ls_batch *b)
     b->global_position = start + within * l->global;
     b->global_n = l->count - b->global_position;
     if (b->global_n > l->global) b->global_n = l->global;
-    ls_parallel_range(b->global_n, l->opt.rank, l->opt.n_ranks, &lo, &hi);
+    ls_loader_share(b->global_n, l->opt.shards, l->opt.rank, l->opt.n_ranks, &lo, &hi, NULL, NULL);
     b->position = b->global_position + lo;
     b->n = hi - lo;
 }
@@ -173,7 +197,12 @@ static ls_status check_options(const ls_dataset *d, const ls_loader_options *o, 
     if (o->n_ranks < 0 || o->rank < 0 || o->rank >= (o->n_ranks ? o->n_ranks : 1))
         return ls_fail(err, LS_INVALID, "rank %d of %d does not exist", o->rank, o->n_ranks);
     if (o->first < 0) return ls_fail(err, LS_INVALID, "a loader cannot begin at position %" PRId64, o->first);
-    int64_t global = o->batch * (o->n_ranks ? o->n_ranks : 1);
+    int64_t global = global_of(o), lo, hi;
+    ls_loader_share(global, o->shards, o->rank, o->n_ranks ? o->n_ranks : 1, &lo, &hi, NULL, NULL);
+    if (o->global < 0 || o->shards < 0 || o->shards > INT32_MAX || hi - lo > o->batch)
+        return ls_fail(err, LS_INVALID,
+                       "rank %d's part of a global batch of %" PRId64 " does not fit a batch of %" PRId64,
+                       o->rank, global, o->batch);
     if (o->drop_last && ls_dataset_count(d) < global)
         return ls_fail(err, LS_INVALID,
                        "the set has %" PRId64 " samples, fewer than one global batch of %" PRId64
@@ -252,7 +281,7 @@ ls_status ls_loader_create(ls_loader **out, const ls_dataset *d, const ls_loader
     l->opt = *options;
     if (!l->opt.n_ranks) l->opt.n_ranks = 1;
     l->count = ls_dataset_count(d);
-    l->global = l->opt.batch * l->opt.n_ranks;
+    l->global = global_of(&l->opt);
     l->n_fields = ls_dataset_fields(d, &fields);
     l->n_slots = l->opt.n_workers ? (l->opt.depth ? l->opt.depth : DEFAULT_DEPTH) + 1 : 1;
     for (int i = 0; i < l->n_fields; i++) l->sample_bytes[i] = ls_dataset_field_bytes(d, i);

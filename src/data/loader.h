@@ -24,6 +24,10 @@ typedef struct ls_loader_options {
      * drop_last).  Each rank takes one contiguous part of it, cut as by ls_parallel_range: full batches give
      * rank r the positions from r * batch on, the last one is shared out evenly. */
     int rank, n_ranks; /* n_ranks 0: 1 */
+    int64_t global;    /* samples of a global batch; 0: n_ranks * batch.  `batch` must hold any rank's part */
+    /* 0, or: a global batch is cut evenly into so many shards, and a rank takes whole shards: a contiguous
+     * range, as even as can be. */
+    int64_t shards;
     /* Where to begin: samples passed by all ranks together over all epochs, epoch * count + position.  The
      * first global batch starts right there. */
     int64_t first;
@@ -42,6 +46,11 @@ typedef struct ls_batch {
 } ls_batch;
 
 typedef struct ls_loader ls_loader;
+
+/* The samples [*lo, *hi) of a global batch of n that belong to a rank, and with `shards` (0: none) the shards
+ * [*first, *end) they are; first and end may be NULL. */
+void ls_loader_share(int64_t n, int64_t shards, int rank, int n_ranks, int64_t *lo, int64_t *hi,
+                     int64_t *first, int64_t *end);
 
 /* `d` must outlive the loader. */
 ls_status ls_loader_create(ls_loader **out, const ls_dataset *d, const ls_loader_options *options,

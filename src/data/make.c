@@ -9,6 +9,7 @@
 #include <zlib.h>
 
 #include "base/alloc.h"
+#include "make_internal.h"
 
 typedef enum part { TRAIN, TEST } part;
 
@@ -62,23 +63,29 @@ static ls_status finish(output *out, ls_status st, ls_err *err)
 /* -- samples ----------------------------------------------------------------------------------------------
  */
 
-static ls_status load(const maker *m, int64_t index, bool image, int32_t *label, ls_err *err)
+ls_status lsi_make_load(const lsi_make_part *p, int64_t index, uint8_t *bytes, int32_t *label, ls_err *err)
 {
-    void *const fields[] = {image ? m->image : NULL, label};
-    ls_status st = ls_dataset_read(m->set, index, NULL, fields, err);
+    void *const fields[] = {bytes ? p->image : NULL, label};
+    ls_status st = ls_dataset_read(p->set, index, NULL, fields, err);
 
-    for (int64_t i = 0; image && i < m->pixels; i++) m->bytes[i] = (uint8_t)(m->image[i] * 255.0f + 0.5f);
+    for (int64_t i = 0; bytes && i < p->pixels; i++) bytes[i] = (uint8_t)(p->image[i] * 255.0f + 0.5f);
     return st;
+}
+
+static lsi_make_part part_of(const maker *m, part p)
+{
+    return (lsi_make_part){&m->o, m->set, m->first, m->end, m->pixels, m->image, p == TEST};
 }
 
 /* Each sample of the part: the label before the image, or only one of them. */
 static ls_status put_samples(const maker *m, output *out, bool label, bool image, ls_err *err)
 {
     ls_status st = LS_OK;
+    const lsi_make_part part = part_of(m, TRAIN);
 
     for (int64_t i = m->first; i < m->end; i++) {
         int32_t value;
-        LS_TRY(load(m, i, image, &value, err));
+        LS_TRY(lsi_make_load(&part, i, image ? m->bytes : NULL, &value, err));
         uint8_t byte = (uint8_t)value;
         if (label) LS_TRY(put(out, &byte, 1, err));
         if (image) LS_TRY(put(out, m->bytes, (size_t)m->pixels, err));
@@ -161,11 +168,21 @@ out:
     return st;
 }
 
+static ls_status write_hdf5(const maker *m, part p, ls_err *err)
+{
+    const lsi_make_part part = part_of(m, p);
+
+    return lsi_make_hdf5(&part, err);
+}
+
 static const struct {
     const char *name;
     ls_status (*write)(const maker *m, part p, ls_err *err);
     int64_t channels, side; /* what the format prescribes, or 0 */
-} formats[] = {{"idx", write_idx, 1, 0}, {"cifar", write_cifar, 3, 32}, {"npy", write_npy, 0, 0}};
+} formats[] = {{"idx", write_idx, 1, 0},
+               {"cifar", write_cifar, 3, 32},
+               {"npy", write_npy, 0, 0},
+               {"hdf5", write_hdf5, 0, 0}};
 
 enum { N_FORMATS = sizeof formats / sizeof formats[0], MAX_SIDE = 4096 };
 
@@ -188,6 +205,11 @@ static ls_status complete(maker *m, int format, ls_err *err)
     if (!fits)
         return ls_fail(err, LS_INVALID, "images of shape %s cannot be written as %s; leave the shape out",
                        ls_shape_text(o->shape, text), o->kind);
+    if (o->points && strcmp(o->kind, "hdf5") != 0)
+        return ls_fail(err, LS_INVALID, "clouds of points can be written as hdf5, not as %s", o->kind);
+    if (o->points < 0 || o->points > MAX_SIDE * MAX_SIDE)
+        return ls_fail(err, LS_INVALID, "%" PRId64 " points: a cloud has at most %d", o->points,
+                       MAX_SIDE * MAX_SIDE);
     if (o->classes < 1 || o->classes > 256)
         return ls_fail(err, LS_INVALID, "%" PRId64 " classes: labels are bytes, 1 to 256 are possible",
                        o->classes);
@@ -195,8 +217,8 @@ static ls_status complete(maker *m, int format, ls_err *err)
         return ls_fail(err, LS_INVALID,
                        "%" PRId64 " and %" PRId64 " samples: neither may be below 1 or beyond %d", o->train,
                        o->test, INT32_MAX);
-    if (o->gzip && strcmp(o->kind, "idx") != 0)
-        return ls_fail(err, LS_INVALID, "only idx files are written compressed, not %s", o->kind);
+    if (o->gzip && strcmp(o->kind, "idx") != 0 && strcmp(o->kind, "hdf5") != 0)
+        return ls_fail(err, LS_INVALID, "only idx and hdf5 files are written compressed, not %s", o->kind);
     m->pixels = ls_shape_count(o->shape);
     return LS_OK;
 }
@@ -230,7 +252,7 @@ ls_status ls_data_make(const ls_data_make_options *o, ls_err *err)
 
     while (format < N_FORMATS && (!o->kind || strcmp(formats[format].name, o->kind) != 0)) format++;
     if (format == N_FORMATS)
-        return ls_fail(err, LS_INVALID, "no format \"%s\" to write; there are idx, cifar, npy",
+        return ls_fail(err, LS_INVALID, "no format \"%s\" to write; there are idx, cifar, npy, hdf5",
                        o->kind ? o->kind : "");
     if (!o->path) return ls_fail(err, LS_INVALID, "into which folder?  Name it in `path`");
     LS_TRY(complete(&m, format, err));

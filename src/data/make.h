@@ -6,13 +6,14 @@
 
 /* Start with {0}. */
 typedef struct ls_data_make_options {
-    const char *kind;    /* idx, cifar or npy */
+    const char *kind;    /* idx, cifar, npy or hdf5 */
     const char *path;    /* the folder; made when it is not there */
     int64_t train, test; /* samples; 0: 1000 and 200 */
     int64_t classes;     /* 0: 10; at most 256 */
     ls_shape shape; /* channels, height, width; rank 0: that of the format, (1, 28, 28) where it has none */
     uint64_t seed;
-    bool gzip; /* idx only: compressed files */
+    bool gzip;      /* idx, hdf5: compressed files */
+    int64_t points; /* hdf5: clouds of so many points instead of images; each class is a coil of its own */
 } ls_data_make_options;
 
 /* Writes the files under the names by which the kind finds them ("train" and "test" of ls_data_source).  The

@@ -33,10 +33,23 @@ static ls_status plan_kernels(ls_plan *p, ls_err *err)
     if (p->steps == NULL) return ls_fail(err, LS_NOMEM, "plan: no memory");
     for (int32_t i = 0; i < p->schedule.n; i++) {
         const ls_node *n = p->graph->nodes[p->schedule.order[i]];
-        ls_status st = p->dev->backend->plan(p->dev, p->graph, n, &p->steps[i].kernel, err);
+        ls_status st = lsi_peers_runs(p->peers, n)
+                           ? lsi_peers_plan(p->peers, p->graph, n, &p->steps[i].kernel, err)
+                           : p->dev->backend->plan(p->dev, p->graph, n, &p->steps[i].kernel, err);
         p->steps[i].node = n;
         if (st != LS_OK) return ls_fail_in(err, st, "plan: %s \"%s\"", n->op->name, n->scope);
     }
+    return LS_OK;
+}
+
+/* What ranks exchange lies in memory they share. */
+static ls_status place_external(ls_plan *p, ls_err *err)
+{
+    p->external = ls_alloc(LS_MEM_PLAN, sizeof *p->external * ((size_t)p->graph->n_values + 1));
+    if (p->external == NULL) return ls_fail(err, LS_NOMEM, "plan: no memory");
+    for (int32_t i = 0; i < p->schedule.n; i++)
+        if (lsi_peers_runs(p->peers, p->steps[i].node))
+            lsi_peers_place(&p->steps[i].kernel, p->graph, p->steps[i].node, p->external);
     return LS_OK;
 }
 
@@ -67,7 +80,10 @@ out:
 /* Where value v lives; the same for every step, which is why pointers can be stored. */
 static void *address(const ls_plan *p, const int *state_index, int32_t v)
 {
+    const int32_t root = ls_graph_storage(p->graph, v);
+
     if (p->memory.var[v] >= 0) return lsi_state_entry(p->state, state_index[p->memory.var[v]])->data;
+    if (p->external[root] != NULL) return p->external[root];
     return p->memory.offset[v] == LS_IN_STATE ? NULL : p->arena + p->memory.offset[v];
 }
 
@@ -132,10 +148,12 @@ ls_status ls_plan_compile_take(ls_plan **out, ls_graph *graph, ls_device *dev, l
     p->graph = graph;
     p->dev = dev;
     p->state = state;
+    p->peers = ls_state_peers(state);
     LS_TRY(ls_graph_status(graph, err));
     LS_TRY(lsi_state_bind(state, graph, state_index, err));
     LS_TRY(run_passes(p, err));
     LS_TRY(plan_kernels(p, err));
+    LS_TRY(place_external(p, err));
     LS_TRY(plan_memory(p, err));
     LS_TRY(resolve_pointers(p, state_index, err));
     LS_TRY(list_tensors(p, state_index, err));
@@ -155,6 +173,7 @@ void ls_plan_destroy(ls_plan *p)
         if (p->steps[i].kernel.destroy != NULL) p->steps[i].kernel.destroy(p->steps[i].kernel.state);
     ls_free(p->steps);
     ls_free(p->pointers);
+    ls_free(p->external);
     ls_free(p->inputs);
     ls_free(p->fetches);
     ls_free(p->arena);

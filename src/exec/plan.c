@@ -12,6 +12,7 @@ void ls_plan_run(ls_plan *p)
     for (int32_t i = 0; i < p->schedule.n; i++) {
         const lsi_step *s = &p->steps[i];
         s->kernel.run(s->kernel.state, &s->call);
+        if (p->peers != NULL) lsi_peers_progress(p->peers);
     }
 }
 

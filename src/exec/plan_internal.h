@@ -2,6 +2,7 @@
 #ifndef LS_EXEC_PLAN_INTERNAL_H
 #define LS_EXEC_PLAN_INTERNAL_H
 
+#include "exec/peers.h"
 #include "exec/state.h"
 #include "passes/passes.h"
 
@@ -16,11 +17,13 @@ struct ls_plan {
     ls_graph *graph;
     ls_device *dev;
     ls_state *state;
+    ls_peers *peers; /* NULL: one rank */
     ls_schedule schedule;
     ls_memory memory;
     char *arena;
     lsi_step *steps; /* schedule.n of them */
     void **pointers; /* in/out arrays of all calls, one block */
+    void **external; /* per value: the address of an external one, else NULL */
     ls_tensor *inputs, *fetches;
     int n_inputs, n_fetches;
     size_t state_bytes[LS_CAT_N];

@@ -20,6 +20,7 @@ struct ls_state {
     entry **entries;
     int n, cap;
     bool pending;
+    struct ls_peers *peers;
 };
 
 ls_status ls_state_create(ls_state **out, ls_device *dev, ls_err *err)
@@ -76,6 +77,16 @@ void ls_state_set_pending(ls_state *s, bool pending)
 bool ls_state_pending(const ls_state *s)
 {
     return s->pending;
+}
+
+void ls_state_set_peers(ls_state *s, struct ls_peers *peers)
+{
+    s->peers = peers;
+}
+
+struct ls_peers *ls_state_peers(const ls_state *s)
+{
+    return s->peers;
 }
 
 static int find(const ls_state *s, const char *name)

@@ -14,5 +14,9 @@ ls_var_role ls_state_role(const ls_state *s, int i);
  * leave them out; the one who runs the plans says so. */
 void ls_state_set_pending(ls_state *s, bool pending);
 bool ls_state_pending(const ls_state *s);
+/* The ranks with which plans over these variables exchange gradients; borrowed, NULL (as at first): none. */
+struct ls_peers;
+void ls_state_set_peers(ls_state *s, struct ls_peers *peers);
+struct ls_peers *ls_state_peers(const ls_state *s);
 
 #endif

@@ -136,6 +136,8 @@ static inline const ls_shape *ls_node_out_shape(const ls_graph *g, const ls_node
 {
     return &g->values[n->out[k]]->shape;
 }
+/* The value whose memory `value` is in: itself, or what it is a view of. */
+int32_t ls_graph_storage(const ls_graph *g, int32_t value);
 double ls_node_flops(const ls_graph *g, const ls_node *n);
 double ls_node_bytes(const ls_graph *g, const ls_node *n);
 /* "conv2d stride=1x1 pad=0,0,0,0" into buf. */

@@ -12,6 +12,15 @@ const char *ls_category_name(ls_category c)
     return c < LS_CAT_N ? names[c] : "?";
 }
 
+int32_t ls_graph_storage(const ls_graph *g, int32_t value)
+{
+    for (;;) {
+        const int32_t node = g->values[value]->node;
+        if (node < 0 || !(g->nodes[node]->op->flags & LS_OP_VIEW)) return value;
+        value = g->nodes[node]->in[0];
+    }
+}
+
 double ls_node_flops(const ls_graph *g, const ls_node *n)
 {
     if (n->op->flops != NULL) return n->op->flops(g, n);

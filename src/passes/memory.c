@@ -3,7 +3,7 @@
  * 1. Values that share memory are joined into one buffer: views, the versions of a variable, and results that
  * may be written over an operand that dies in the same node.
  * 2. A buffer lives from the node that makes it to the last that reads it; inputs and fetched values live for
- *    the whole step, since the host touches them before and after.
+ *    the whole step, since the host touches them before and after.  External values have no buffer.
  * 3. Buffers, largest first, take the lowest gap among the buffers they overlap in time. */
 #include <stdlib.h>
 #include <string.h>
@@ -36,15 +36,6 @@ static size_t aligned(size_t bytes)
 }
 
 /* Every use of a view is a use of what it views. */
-static int32_t storage_of(const ls_graph *g, int32_t value)
-{
-    for (;;) {
-        int32_t node = g->values[value]->node;
-        if (node < 0 || !(g->nodes[node]->op->flags & LS_OP_VIEW)) return value;
-        value = g->nodes[node]->in[0];
-    }
-}
-
 static void find_last_uses(planner *p)
 {
     const ls_graph *g = p->g;
@@ -52,11 +43,11 @@ static void find_last_uses(planner *p)
     for (int32_t i = 0; i < g->n_values; i++) p->last_use[i] = -1;
     for (int32_t pos = 0; pos < p->s->n; pos++) {
         const ls_node *n = g->nodes[p->s->order[pos]];
-        for (int k = 0; k < n->n_in; k++) p->last_use[storage_of(g, n->in[k])] = pos;
+        for (int k = 0; k < n->n_in; k++) p->last_use[ls_graph_storage(g, n->in[k])] = pos;
     }
     for (int32_t i = 0; i < g->n_values; i++)
         if (g->values[i]->fetch || g->values[i]->kind == LS_VALUE_INPUT)
-            p->last_use[storage_of(g, i)] = p->s->n;
+            p->last_use[ls_graph_storage(g, i)] = p->s->n;
 }
 
 static int32_t new_buffer(planner *p, size_t bytes, int32_t first, int32_t last, ls_category category)
@@ -72,7 +63,7 @@ static int32_t overwritable(const planner *p, const ls_node *n, int32_t pos)
 
     if (!(n->op->flags & LS_OP_INPLACE)) return -1;
     for (int k = 0; k < candidates && k < n->n_in; k++) {
-        int32_t v = storage_of(p->g, n->in[k]);
+        int32_t v = ls_graph_storage(p->g, n->in[k]);
         bool read_twice = false;
         if (p->of_value[v] < 0 || p->last_use[v] != pos) continue;
         if (p->value_bytes[v] != p->value_bytes[n->out[0]]) continue;
@@ -80,7 +71,8 @@ static int32_t overwritable(const planner *p, const ls_node *n, int32_t pos)
         if (p->g->values[n->in[k]]->dtype != p->g->values[n->out[0]]->dtype) continue;
         /* A second operand in the same memory under another shape could be read after it was overwritten. */
         for (int j = 0; j < n->n_in; j++)
-            if (j != k && p->of_value[storage_of(p->g, n->in[j])] == p->of_value[v] && n->in[j] != n->in[k])
+            if (j != k && p->of_value[ls_graph_storage(p->g, n->in[j])] == p->of_value[v] &&
+                n->in[j] != n->in[k])
                 read_twice = true;
         if (!read_twice) return v;
     }
@@ -94,12 +86,13 @@ static void place_output(planner *p, const ls_node *n, int k, int32_t pos)
     int32_t victim;
 
     if (in >= 0) {
-        int32_t old = storage_of(p->g, n->in[in]);
+        int32_t old = ls_graph_storage(p->g, n->in[in]);
         p->var[v] = p->var[old];
         p->of_value[v] = p->of_value[old];
         LS_BUG_IF(p->var[v] < 0);
         return;
     }
+    if (p->g->values[v]->external) return;
     victim = k == 0 ? overwritable(p, n, pos) : -1;
     if (victim >= 0) {
         buffer *b = &p->b[p->of_value[victim]];
@@ -127,7 +120,7 @@ static void make_buffers(planner *p, const size_t *scratch_bytes, int32_t *scrat
         scratch[pos] = new_buffer(p, scratch_bytes[pos], pos, pos, LS_CAT_SCRATCH);
     }
     for (int32_t i = 0; i < g->n_values; i++) {
-        int32_t root = storage_of(g, i);
+        int32_t root = ls_graph_storage(g, i);
         p->of_value[i] = p->of_value[root];
         p->var[i] = p->var[root];
     }

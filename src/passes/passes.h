@@ -38,7 +38,7 @@ void ls_schedule_release(ls_schedule *s);
 /* Memory: which bytes of one arena each value and each node's scratch occupy. */
 #define LS_IN_STATE SIZE_MAX /* the value lives in a variable's own memory */
 typedef struct ls_memory {
-    size_t *offset;  /* per value: offset in the arena, or LS_IN_STATE */
+    size_t *offset;  /* per value: offset in the arena, or LS_IN_STATE (also for external values) */
     int32_t *var;    /* per value: the variable whose memory it is in, or -1 */
     size_t *scratch; /* per scheduled node: offset of its scratch */
     size_t arena_bytes;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "data/loader.h"
+#include "train/team.h"
 
 /* NULL for the empty text. */
 static const char *text_or_null(ls_config *cfg, const char *key)
@@ -26,6 +27,9 @@ ls_status ls_train_data(const ls_experiment *x, const ls_session *s, bool test, 
                                     : test         ? "test"
                                                    : "train",
                           .labels = text_or_null(cfg, test ? "data.test_labels" : "data.train_labels"),
+                          .field = text_or_null(cfg, "data.field"),
+                          .points = ls_config_int(cfg, "data.points"),
+                          .box = text_or_null(cfg, "data.box"),
                           .normalise = ls_config_choice(cfg, "data.normalise"),
                           .n_fields = ls_session_fields(s, fields),
                           .fields = fields,
@@ -47,7 +51,7 @@ void ls_collect_metrics(const ls_plan *p, int64_t n, ls_metric_sums *sums)
 {
     for (int i = 0; i < ls_plan_fetch_count(p); i++) {
         const ls_tensor *t = ls_plan_fetch_at(p, i);
-        if (t->dtype == LS_F32 && t->shape.rank == 0)
+        if (t->dtype == LS_F32 && t->shape.rank == 0 && strcmp(t->name, LS_CONTROL) != 0)
             ls_metric_add(sums, t->name, (double)*(const float *)t->data, n);
     }
 }
@@ -55,7 +59,9 @@ void ls_collect_metrics(const ls_plan *p, int64_t n, ls_metric_sums *sums)
 ls_status ls_evaluate(ls_session *s, const ls_dataset *data, ls_metric_sums *sums, ls_err *err)
 {
     const ls_loader_options options = {.batch = ls_config_int(s->cfg, "batch.per_rank"),
-                                       .n_workers = (int)ls_config_int(s->cfg, "data.workers")};
+                                       .n_workers = (int)ls_config_int(s->cfg, "data.workers"),
+                                       .rank = s->rank,
+                                       .n_ranks = s->ranks};
     const ls_field *fields;
     const int n_fields = ls_dataset_fields(data, &fields);
     ls_loader *loader = NULL;
@@ -63,15 +69,17 @@ ls_status ls_evaluate(ls_session *s, const ls_dataset *data, ls_metric_sums *sum
 
     *sums = (ls_metric_sums){0};
     LS_TRY(ls_loader_create(&loader, data, &options, err));
-    while (sums->samples < ls_dataset_count(data)) {
+    for (int64_t k = ls_loader_batches_per_epoch(loader); k > 0; k--) {
         ls_batch_plan *p;
         ls_batch b;
         LS_TRY(ls_loader_next(loader, &b, err));
+        if (b.n == 0) continue; /* the others have the few that are left */
         LS_TRY(ls_session_plan(s, LS_EVAL, b.n, &p, err));
         ls_session_feed(p, fields, n_fields, b.fields);
         ls_plan_run(p->plan);
         ls_collect_metrics(p->plan, b.n, sums);
     }
+    LS_TRY(ls_team_sum(s->comm, sums, NULL, err));
 out:
     ls_loader_destroy(loader);
     return st;

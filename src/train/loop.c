@@ -15,6 +15,7 @@
 #include "train/runlog.h"
 #include "train/stepper.h"
 #include "train/summary.h"
+#include "train/team.h"
 #include "train/train.h"
 
 /* Everything a run holds while it goes on. */
@@ -33,9 +34,9 @@ typedef struct run {
     ls_schedule schedule;
     ls_summary summary;
     ls_stepper stepper;
-    int64_t batch; /* of an update */
+    int64_t global, batch; /* samples of all ranks in a batch and in an update */
     int64_t epoch_samples, total_steps;
-    ls_period validate, checkpoint, pause;
+    ls_period validate, checkpoint, pause, verify;
     ls_moment begun;                            /* where this process began */
     ls_moment last_validation, last_checkpoint; /* for periods in minutes */
     double started;                             /* clock of this process's first step */
@@ -60,6 +61,12 @@ static void note_time(run *r)
 {
     r->summary.wall_s = ls_clock_seconds() - r->started;
     r->summary.data_s = ls_loader_wait_seconds(r->loader);
+    if (r->session.comm != NULL) r->summary.comm_s = ls_comm_exposed_seconds(r->session.comm);
+}
+
+static bool leads(const run *r)
+{
+    return r->session.rank == 0;
 }
 
 static int stop_request(const run *r)
@@ -97,18 +104,20 @@ static void set_schedule(run *r)
 
 static ls_status check_settings(const run *r, ls_err *err)
 {
-    if (ls_config_bool(r->cfg, "reproducible") || ls_config_int(r->cfg, "ranks") > 1 ||
-        ls_config_int(r->cfg, "max_restarts") > 0)
-        return ls_fail(
-            err, LS_INVALID,
-            "reproducible, ranks above 1 and max_restarts are not in this version; leave them out");
+    if (ls_config_bool(r->cfg, "reproducible") || ls_config_int(r->cfg, "max_restarts") > 0)
+        return ls_fail(err, LS_INVALID,
+                       "reproducible and max_restarts are not in this version; leave them out");
+    if (ls_config_int(r->cfg, "ranks") != r->session.ranks)
+        return ls_fail(err, LS_INVALID, "ranks=%lld, but there are %d; start them with -n, mpirun or srun",
+                       (long long)ls_config_int(r->cfg, "ranks"), r->session.ranks);
     if (r->batch > r->epoch_samples)
-        return ls_fail(
-            err, LS_INVALID,
-            "an update takes %lld samples (batch.per_rank=%lld, parallel.accumulate=%lld), which is "
-            "more than the training set has (%lld)",
-            (long long)r->batch, (long long)ls_config_int(r->cfg, "batch.per_rank"),
-            (long long)ls_config_int(r->cfg, "parallel.accumulate"), (long long)r->epoch_samples);
+        return ls_fail(err, LS_INVALID,
+                       "an update takes %lld samples (batch.per_rank=%lld, ranks=%d, "
+                       "parallel.accumulate=%lld), which is "
+                       "more than the training set has (%lld)",
+                       (long long)r->batch, (long long)ls_config_int(r->cfg, "batch.per_rank"),
+                       r->session.ranks, (long long)ls_config_int(r->cfg, "parallel.accumulate"),
+                       (long long)r->epoch_samples);
     if (r->schedule.warmup_steps < 0 || r->schedule.every < 0)
         return ls_fail(err, LS_INVALID, "lr.warmup and lr.step_every cannot be given in minutes");
     return LS_OK;
@@ -121,11 +130,15 @@ static ls_status open_data(run *r, ls_err *err)
     const ls_session_options options = {.device = r->o->device,
                                         .threads = r->o->threads,
                                         .batch = ls_config_int(r->cfg, "batch.per_rank"),
-                                        .split = accumulate > 1};
+                                        .split = accumulate > 1,
+                                        .comm = r->o->comm};
     ls_status st = LS_OK;
 
-    r->batch = options.batch * accumulate;
     LS_TRY(ls_session_open(&r->session, r->x->trial, r->cfg, &options, err));
+    LS_TRY(ls_team_agree(r->session.comm, r->x, ls_plan_hash(r->session.plans[0].plan), err));
+    r->global = ls_config_int(r->cfg, "batch.global") / accumulate;
+    if (r->global == 0) r->global = options.batch * r->session.ranks;
+    r->batch = r->global * accumulate;
     LS_TRY(ls_train_data(r->x, &r->session, false, &r->train, err));
     LS_TRY(ls_train_data(r->x, &r->session, true, &r->test, err));
     LS_TRY(ls_session_check_data(&r->session, r->train, err));
@@ -147,6 +160,9 @@ static ls_status open_loader(run *r, ls_err *err)
         .depth = (int)ls_config_int(r->cfg, "data.prefetch"),
         .shuffle = true,
         .seed = (uint64_t)ls_config_int(r->cfg, "seed"),
+        .rank = r->session.rank,
+        .n_ranks = r->session.ranks,
+        .global = r->global,
         .first = samples_passed(r),
         .on_error = (ls_on_error)ls_config_int(r->cfg, "data.on_error"),
         .max_skipped = ls_config_int(r->cfg, "data.max_skipped"),
@@ -200,6 +216,7 @@ static ls_status summarise(run *r, const char *state, const ls_metric_sums *test
 {
     const bool running = strcmp(state, "running") == 0;
 
+    if (!leads(r)) return LS_OK;
     note_time(r);
     *out = ls_summary_json(&r->summary, &r->c, &r->session, state, test, error);
     if (*out == NULL) return ls_fail(err, LS_NOMEM, "summary: no memory");
@@ -232,20 +249,36 @@ static void open_ledger(run *r, double began)
     r->c.seconds = ls_ledger_total(&r->c.ledger);
 }
 
-static ls_status begin(run *r, ls_err *err)
+/* The run directory is rank 0's; the others learn its name, for their logs.  Where they do not share a disk
+ * with it, they make one of that name. */
+static ls_status open_rundir(run *r, ls_err *err)
 {
     const char *name = ls_config_text(r->cfg, "name");
+    ls_status st = LS_OK;
+
+    if (leads(r))
+        LS_TRY(r->o->resume ? ls_rundir_find(&r->dir, name, r->o->run_dir, err)
+                            : ls_rundir_create(&r->dir, name, r->o->run_dir, err));
+    LS_TRY(ls_team_share_text(r->session.comm, r->dir.path, sizeof r->dir.path, "naming the run", err));
+    if (!leads(r)) LS_TRY(ls_rundir_join(&r->dir, err));
+    LS_TRY(ls_runlog_open(&r->log, r->dir.path, r->session.rank, err));
+    if (leads(r) && r->o->resume) LS_TRY(restore(r, err));
+    LS_TRY(ls_team_share(r->session.comm, &r->session, &r->c, err));
+    if (leads(r)) LS_TRY(write_config(r, err));
+    if (leads(r)) LS_TRY(open_writer(r, err));
+out:
+    return st;
+}
+
+static ls_status begin(run *r, ls_err *err)
+{
     const double began = ls_clock_seconds();
     ls_status st = LS_OK;
 
     LS_TRY(open_data(r, err));
-    LS_TRY(r->o->resume ? ls_rundir_find(&r->dir, name, r->o->run_dir, err)
-                        : ls_rundir_create(&r->dir, name, r->o->run_dir, err));
-    LS_TRY(ls_runlog_open(&r->log, r->dir.path, 0, err));
-    if (r->o->resume) LS_TRY(restore(r, err));
-    LS_TRY(write_config(r, err));
-    LS_TRY(open_writer(r, err));
+    LS_TRY(open_rundir(r, err));
     LS_TRY(open_loader(r, err));
+    r->verify = ls_config_period(r->cfg, "parallel.verify_every");
     r->validate = ls_config_period(r->cfg, "train.validate_every");
     r->checkpoint = ls_config_period(r->cfg, "train.checkpoint_every");
     r->pause = ls_config_period(r->cfg, "train.pause_after");
@@ -257,6 +290,7 @@ static ls_status begin(run *r, ls_err *err)
                               .epoch_samples = r->epoch_samples};
     open_ledger(r, began);
     r->begun = r->last_validation = r->last_checkpoint = moment_of(r);
+    if (!leads(r)) return LS_OK;
     LS_TRY(ls_report_open(&r->report,
                           &(ls_report_options){.experiment = r->x,
                                                .folder = r->dir.path,
@@ -289,7 +323,7 @@ static ls_status check_finite(run *r, const ls_metric_sums *now, double lr, ls_e
     r->diverged = (now != NULL ? ls_finite_metrics(now, &at, NULL)
                                : ls_finite_state(r->session.state, &at, NULL)) != LS_OK;
     if (!r->diverged || (warn && before)) return LS_OK;
-    (void)ls_ckpt_writer_wait(r->writer, &(ls_err){0}); /* the message names the newest one */
+    if (leads(r)) (void)ls_ckpt_writer_wait(r->writer, &(ls_err){0}); /* the message names the newest one */
     if (now == NULL || ls_finite_metrics(now, &at, &trouble) == LS_OK)
         (void)ls_finite_state(r->session.state, &at, &trouble);
     if (!warn) return ls_fail(err, LS_DIVERGED, "%s", trouble.text);
@@ -306,6 +340,8 @@ static ls_status save(run *r, ls_err *err)
     ls_status st = check_finite(r, NULL, ls_schedule_lr(&r->schedule, &r->c.plateau, r->c.step - 1), err);
 
     if (st != LS_OK) return st;
+    r->saved = samples_passed(r);
+    if (!leads(r)) return LS_OK;
     note_time(r);
     c.ledger = ls_summary_ledger(&r->summary, &r->c);
     c.seconds = ls_ledger_total(&c.ledger);
@@ -315,7 +351,6 @@ static ls_status save(run *r, ls_err *err)
     st = ls_ckpt_writer_submit(r->writer, r->c.step, r->session.state, ls_plan_hash(r->session.plans[0].plan),
                                state, r->c.has_best && r->c.best_step == r->c.step ? r->c.best : NAN, err);
     json_decref(state);
-    r->saved = samples_passed(r);
     ls_report_flush(r->report);
     if (st == LS_OK && !r->stopped && r->c.step < r->total_steps) summarise_running(r);
     r->summary.checkpoint_s += ls_clock_seconds() - before;
@@ -350,7 +385,8 @@ static ls_status validate(run *r, ls_err *err)
     ls_report_validation(r->report, &r->c, &sums);
     r->summary.last = sums;
     if (patience > 0 && r->c.since_best >= patience) {
-        ls_log(LS_LOG_INFO, "no better %s in %lld validations: training ends", best, (long long)patience);
+        if (leads(r))
+            ls_log(LS_LOG_INFO, "no better %s in %lld validations: training ends", best, (long long)patience);
         r->finished = true;
     }
     return LS_OK;
@@ -361,8 +397,11 @@ static ls_status step(run *r, const ls_batch *b, ls_err *err)
     const double before = ls_clock_seconds();
     bool done;
     double lr;
-    ls_status st = ls_stepper_take(&r->stepper, &r->c, b, &done, &lr, err);
+    ls_status st;
 
+    r->stepper.stop = stop_request(r) > 0;
+    if (r->session.comm != NULL) ls_comm_note_step(r->session.comm, r->c.step);
+    st = ls_stepper_take(&r->stepper, &r->c, b, &done, &lr, err);
     if (st != LS_OK) return st;
     r->step_s += ls_clock_seconds() - before;
     if (!done) return LS_OK;
@@ -382,13 +421,14 @@ static void end_epoch(run *r)
 }
 
 /* What is due between the moments before and after a step. */
-static ls_status between_steps(run *r, ls_moment before, ls_err *err)
+static ls_status between_steps(run *r, ls_moment before, ls_moment now, ls_err *err)
 {
-    const ls_moment now = moment_of(r);
     const bool minutes_v = r->validate.unit == LS_PERIOD_MINUTES,
                minutes_c = r->checkpoint.unit == LS_PERIOD_MINUTES;
     ls_status st = LS_OK;
 
+    if (ls_period_due(r->verify, r->epoch_samples, before, now))
+        LS_TRY(ls_team_compare_weights(r->session.comm, &r->session, err));
     if (ls_period_due(r->validate, r->epoch_samples, minutes_v ? r->last_validation : before, now)) {
         r->last_validation = now;
         LS_TRY(validate(r, err));
@@ -401,18 +441,39 @@ out:
     return st;
 }
 
+/* Where something is due by the clock, that of rank 0 counts. */
+static ls_status agree_on_time(const run *r, ls_moment *now, ls_err *err)
+{
+    const bool by_clock = r->validate.unit == LS_PERIOD_MINUTES || r->checkpoint.unit == LS_PERIOD_MINUTES ||
+                          r->pause.unit == LS_PERIOD_MINUTES || r->verify.unit == LS_PERIOD_MINUTES;
+
+    if (r->session.comm == NULL || !by_clock) return LS_OK;
+    return ls_comm_broadcast(r->session.comm, &now->minutes, sizeof now->minutes, 0, "reading the clock",
+                             err);
+}
+
+/* One rank can stop after any batch.  Several agree with an update, and their sums of gradients are not in a
+ * checkpoint. */
+static bool may_stop(const run *r)
+{
+    return r->session.comm == NULL || r->c.pending == 0;
+}
+
 static ls_status loop(run *r, ls_err *err)
 {
     ls_status st = LS_OK;
 
     while (r->c.step < r->total_steps && !r->finished) {
         const ls_moment before = moment_of(r);
+        ls_moment now;
         ls_batch b;
         LS_TRY(ls_loader_next(r->loader, &b, err));
         LS_TRY(step(r, &b, err));
         end_epoch(r);
-        LS_TRY(between_steps(r, before, err));
-        if (stop_request(r) == 0 && !ls_period_over(r->pause, r->epoch_samples, r->begun, moment_of(r)))
+        now = moment_of(r);
+        LS_TRY(agree_on_time(r, &now, err));
+        LS_TRY(between_steps(r, before, now, err));
+        if (!may_stop(r) || (!r->stepper.stop && !ls_period_over(r->pause, r->epoch_samples, r->begun, now)))
             continue;
         r->stopped = r->c.step < r->total_steps;
         break;
@@ -431,8 +492,9 @@ static ls_status finish(run *r, json_t **summary, ls_err *err)
 
     if (stop_request(r) < 2 && r->saved != samples_passed(r)) LS_TRY(save(r, err));
     if (!r->stopped) LS_TRY(ls_evaluate(&r->session, r->test, &test, err));
+    LS_TRY(ls_team_compare_weights(r->session.comm, &r->session, err));
     /* A failed write has warned already and left the last good one; the result of the training stands. */
-    (void)ls_ckpt_writer_wait(r->writer, &(ls_err){0});
+    if (leads(r)) (void)ls_ckpt_writer_wait(r->writer, &(ls_err){0});
     LS_TRY(summarise(r, r->stopped ? "paused" : "completed", &test, NULL, summary, err));
     ls_report_end(r->report, &r->c, r->stopped ? NULL : &test, *summary);
 out:
@@ -444,6 +506,8 @@ static void fail_run(run *r, json_t **summary, const ls_err *why)
 {
     ls_err ignored = {0};
 
+    if (r->session.comm != NULL) ls_comm_abort(r->session.comm, why->text);
+    if (!leads(r)) return;
     (void)ls_ckpt_writer_wait(r->writer, &(ls_err){0});
     json_decref(*summary);
     *summary = NULL;
@@ -491,7 +555,7 @@ ls_status ls_train_eval(const ls_experiment *x, const ls_train_options *o, const
     *result = NULL;
     LS_TRY(open_data(&r, err));
     LS_TRY(ls_ckpt_open(&ckpt, checkpoint, err));
-    LS_TRY(ls_ckpt_load_state(ckpt, r.session.state, err));
+    LS_TRY(ls_ckpt_load_model(ckpt, r.session.state, err));
     LS_TRY(ls_evaluate(&r.session, r.test, &test, err));
     *result = ls_metrics_json(&test);
     if (*result == NULL || json_object_set_new(*result, "event", json_string("eval")) != 0 ||

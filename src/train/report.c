@@ -14,6 +14,7 @@
 #include "train/layers.h"
 #include "train/periods.h"
 #include "train/report_text.h"
+#include "train/samples.h"
 
 struct ls_report {
     ls_report_options o;
@@ -155,7 +156,7 @@ void ls_report_close(ls_report *r)
 /* -- during
  * ------------------------------------------------------------------------------------------------------ */
 
-void ls_report_step(ls_report *r, const ls_counters *c, const ls_metric_sums *now, double lr, double rate)
+static void report_step(ls_report *r, const ls_counters *c, const ls_metric_sums *now, double lr, double rate)
 {
     const int64_t samples = c->epoch * r->o.epoch_samples + c->position;
     const ls_moment after = {c->step, samples, 0}, before = {c->step - 1, samples - now->samples, 0};
@@ -182,10 +183,16 @@ void ls_report_step(ls_report *r, const ls_counters *c, const ls_metric_sums *no
                                             .samples_per_s = rate});
 }
 
+void ls_report_step(ls_report *r, const ls_counters *c, const ls_metric_sums *now, double lr, double rate)
+{
+    if (r != NULL) report_step(r, c, now, lr, rate);
+}
+
 void ls_report_epoch(ls_report *r, const ls_counters *c)
 {
     tagged t;
 
+    if (r == NULL) return;
     tag_all(&t, &c->sums, "train", "_epoch");
     emit(r, c, "epoch", &t);
 }
@@ -207,6 +214,7 @@ void ls_report_validation(ls_report *r, const ls_counters *c, const ls_metric_su
     char text[512], line[640];
     tagged t;
 
+    if (r == NULL) return;
     tag_all(&t, sums, "val", "_epoch");
     if (c->has_best && t.n < LS_MAX_METRICS) {
         snprintf(t.tag[t.n], sizeof t.tag[t.n], "%s_best",
@@ -215,6 +223,7 @@ void ls_report_validation(ls_report *r, const ls_counters *c, const ls_metric_su
         t.n++;
     }
     emit(r, c, "validation", &t);
+    ls_samples_write(r->o.session, r->events, c->step - 1);
     snprintf(line, sizeof line, "epoch %.4g, step %lld: %s on %lld samples", epochs_done(r, c),
              (long long)c->step, means_text(sums, text, sizeof text), (long long)sums->samples);
     ls_progress_say(r->progress, "%s", line);
@@ -223,6 +232,7 @@ void ls_report_validation(ls_report *r, const ls_counters *c, const ls_metric_su
 
 void ls_report_flush(ls_report *r)
 {
+    if (r == NULL) return;
     ls_metrics_flush(r->metrics);
     ls_events_flush(r->events);
 }
@@ -232,6 +242,7 @@ void ls_report_end(ls_report *r, const ls_counters *c, const ls_metric_sums *tes
     ls_text text = {0};
     tagged t;
 
+    if (r == NULL) return;
     ls_progress_finish(r->progress);
     if (test != NULL) {
         tag_all(&t, test, "test", "_epoch");
@@ -245,6 +256,7 @@ void ls_report_failure(ls_report *r, const ls_err *why)
 {
     ls_text text = {0};
 
+    if (r == NULL) return;
     ls_progress_finish(r->progress);
     ls_text_add(&text, "lockstep: error: %s\n", why != NULL ? why->text : "failed");
     if (!text.failed) ls_runlog_note(r->o.log, text.data);

@@ -2,7 +2,7 @@
  *
  * Tags are those of the published runs: train/loss_step, train/loss_epoch, val/loss_epoch, test/loss_epoch
  * and so on for every metric.  Steps are counted from 0, as there.  Reports never fail a run once they are
- * open. */
+ * open.  Ranks that do not lead have no report: NULL, to which nothing is told. */
 #ifndef LS_TRAIN_REPORT_H
 #define LS_TRAIN_REPORT_H
 
@@ -34,6 +34,7 @@ void ls_report_close(ls_report *r); /* accepts NULL */
 void ls_report_step(ls_report *r, const ls_counters *c, const ls_metric_sums *now, double lr, double rate);
 /* At the end of an epoch, while c->sums still has it. */
 void ls_report_epoch(ls_report *r, const ls_counters *c);
+/* Right after the evaluation: images that the trial declares are still in its plan. */
 void ls_report_validation(ls_report *r, const ls_counters *c, const ls_metric_sums *sums);
 /* Everything reported so far is on the disk when this returns: before a checkpoint that counts on it. */
 void ls_report_flush(ls_report *r);

@@ -66,7 +66,8 @@ static void print_table(ls_table *t, ls_text *out)
 
 static void number_text(const json_t *v, char *buf, size_t size)
 {
-    snprintf(buf, size, json_is_number(v) ? "%.4f" : "", json_number_value(v));
+    buf[0] = '\0';
+    if (json_is_number(v)) snprintf(buf, size, "%.4f", json_number_value(v));
 }
 
 /* One row per metric: the last validation, the best one where it is kept count of, the test pass. */

@@ -49,6 +49,13 @@ static void new_name(ls_rundir *r, const char *name)
     snprintf(r->path, sizeof r->path, "runs/%s-%s-%04x", name, stamp, salt);
 }
 
+ls_status ls_rundir_join(ls_rundir *r, ls_err *err)
+{
+    ls_status st = set_paths(r, err);
+
+    return st == LS_OK ? make_folders(r->path, err) : st;
+}
+
 ls_status ls_rundir_create(ls_rundir *r, const char *name, const char *path, ls_err *err)
 {
     ls_status st = LS_OK;

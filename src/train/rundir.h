@@ -17,6 +17,8 @@ typedef struct ls_rundir {
 ls_status ls_rundir_create(ls_rundir *r, const char *name, const char *path, ls_err *err) LS_MUST_CHECK;
 /* An existing one.  `path` NULL: the newest under runs/ whose name begins with `name`-. */
 ls_status ls_rundir_find(ls_rundir *r, const char *name, const char *path, ls_err *err) LS_MUST_CHECK;
+/* The directory r->path of another rank: made where this rank does not see it. */
+ls_status ls_rundir_join(ls_rundir *r, ls_err *err) LS_MUST_CHECK;
 /* summary.json, written aside and renamed, so that readers see the old one or the new one. */
 ls_status ls_rundir_write_summary(const ls_rundir *r, const json_t *summary, ls_err *err) LS_MUST_CHECK;
 

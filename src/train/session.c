@@ -6,6 +6,7 @@
 
 #include "backend/backend.h"
 #include "base/parallel.h"
+#include "exec/state.h"
 
 static bool is_lr(const char *input)
 {
@@ -42,9 +43,16 @@ static void release_plan(ls_batch_plan *p)
     *p = (ls_batch_plan){0};
 }
 
+static int64_t bucket_bytes(ls_config *cfg)
+{
+    return (int64_t)(ls_config_real(cfg, "parallel.bucket_mb") * (1 << 20));
+}
+
 ls_status ls_session_plan(ls_session *s, ls_mode mode, int64_t n, ls_batch_plan **out, ls_err *err)
 {
     const ls_build how = {.mode = mode,
+                          .ranks = s->peers != NULL && mode == LS_TRAIN,
+                          .bucket_bytes = bucket_bytes(s->cfg),
                           .part = s->split && mode == LS_TRAIN ? LS_PART_GRADIENTS : LS_PART_ALL};
     ls_batch_plan *p;
     ls_status st;
@@ -76,18 +84,51 @@ static void remember_lrs(ls_session *s)
     }
 }
 
+/* Kernels are chosen by timing them, once per machine; ranks that do so all at the same time would disturb
+ * one another.  So the first rank of each machine compiles the plans for itself before the others begin. */
+static ls_status choose_kernels(const ls_session *s, const ls_session_options *o, ls_err *err)
+{
+    const ls_session_options alone = {
+        .device = o->device, .threads = o->threads, .batch = o->batch, .split = o->split};
+    ls_session first = {0};
+    ls_status st = LS_OK;
+
+    if (ls_comm_local_rank(o->comm) == 0) st = ls_session_open(&first, s->trial, s->cfg, &alone, err);
+    ls_session_release(&first);
+    return st == LS_OK ? ls_comm_barrier(o->comm, "choosing kernels", err) : st;
+}
+
+static ls_status meet(ls_session *s, const ls_session_options *o, ls_err *err)
+{
+    ls_status st = LS_OK;
+
+    s->ranks = 1;
+    if (o->comm == NULL || ls_comm_size(o->comm) == 1) return LS_OK;
+    s->comm = o->comm;
+    s->rank = ls_comm_rank(o->comm);
+    s->ranks = ls_comm_size(o->comm);
+    LS_TRY(choose_kernels(s, o, err));
+    LS_TRY(ls_peers_create(&s->peers, s->comm, (ls_wire)ls_config_int(s->cfg, "parallel.wire"),
+                           ls_config_bool(s->cfg, "parallel.overlap"), err));
+out:
+    return st;
+}
+
 ls_status ls_session_open(ls_session *s, const ls_trial *trial, ls_config *cfg, const ls_session_options *o,
                           ls_err *err)
 {
-    const ls_build update = {.part = LS_PART_UPDATE};
+    ls_build update = {.part = LS_PART_UPDATE, .bucket_bytes = bucket_bytes(cfg)};
     ls_batch_plan *p;
     ls_status st = LS_OK;
 
     *s = (ls_session){.trial = trial, .cfg = cfg, .split = o->split};
+    LS_TRY(meet(s, o, err));
+    update.ranks = s->peers != NULL;
     LS_TRY(ls_device_open(&s->dev, o->device, o->threads, err));
     s->threads = s->dev->threads;
     ls_parallel_set_wait_policy(s->threads);
     LS_TRY(ls_state_create(&s->state, s->dev, err));
+    ls_state_set_peers(s->state, s->peers);
     LS_TRY(ls_session_plan(s, LS_TRAIN, o->batch, &p, err));
     if (s->split) LS_TRY(open_plan(s, &update, 1, &s->update, err));
     remember_lrs(s);
@@ -100,6 +141,7 @@ void ls_session_release(ls_session *s)
 {
     for (int i = 0; i < s->n_plans; i++) release_plan(&s->plans[i]);
     release_plan(&s->update);
+    ls_peers_destroy(s->peers);
     ls_state_destroy(s->state);
     ls_device_close(s->dev);
     *s = (ls_session){0};
@@ -201,6 +243,13 @@ void ls_session_write_scalar(const ls_batch_plan *p, const char *name, double va
     const ls_tensor *t = ls_plan_input(p->plan, name);
 
     if (t != NULL) *(float *)t->data = (float)value;
+}
+
+void ls_session_clear_sums(const ls_session *s)
+{
+    for (int i = 0; i < ls_state_count(s->state); i++)
+        if (ls_state_role(s->state, i) == LS_VAR_ACCUMULATED)
+            memset(ls_state_at(s->state, i)->data, 0, ls_state_at(s->state, i)->bytes);
 }
 
 void ls_session_scale_momentum(const ls_session *s, double factor)

@@ -7,7 +7,9 @@
 #ifndef LS_TRAIN_SESSION_H
 #define LS_TRAIN_SESSION_H
 
+#include "comm/comm.h"
 #include "data/data.h"
+#include "exec/peers.h"
 #include "lockstep/trial.h"
 
 /* A plan for batches of one size. */
@@ -29,6 +31,9 @@ typedef struct ls_session {
     ls_config *cfg;
     ls_device *dev;
     ls_state *state;
+    ls_comm *comm;   /* NULL: one rank */
+    ls_peers *peers; /* NULL: plans exchange nothing */
+    int rank, ranks;
     int threads;
     bool split;                            /* gradients and update are plans of their own */
     ls_batch_plan plans[LS_SESSION_PLANS]; /* the first trains with the usual batch */
@@ -37,15 +42,19 @@ typedef struct ls_session {
     double lr[LS_SESSION_LRS]; /* the optimisers' own rates, in the order of the plan's lr inputs */
 } ls_session;
 
+/* The input and the result by which ranks tell one another that one of them was asked to stop. */
+#define LS_CONTROL "control"
+
 typedef struct ls_session_options {
     const char *device;
     int threads;   /* 0: a default from the cores at hand */
     int64_t batch; /* the usual one */
     bool split;
+    ls_comm *comm; /* borrowed; NULL: one rank */
 } ls_session_options;
 
 /* Opens the device and compiles the training plans for the usual batch; variables get their initial values
- * from the experiment's seed.  Release in any case; config and trial stay the caller's. */
+ * from the experiment's seed.  Collective.  Release in any case; config and trial stay the caller's. */
 ls_status ls_session_open(ls_session *s, const ls_trial *trial, ls_config *cfg, const ls_session_options *o,
                           ls_err *err) LS_MUST_CHECK;
 void ls_session_release(ls_session *s);
@@ -63,6 +72,8 @@ void ls_session_feed(const ls_batch_plan *p, const ls_field *fields, int n_field
 void ls_session_write_lr(const ls_session *s, const ls_batch_plan *p, double factor);
 /* Writes a scalar input where the plan has it. */
 void ls_session_write_scalar(const ls_batch_plan *p, const char *name, double value);
+/* Sums of gradients become zero. */
+void ls_session_clear_sums(const ls_session *s);
 /* Multiplies every momentum buffer by `factor`. */
 void ls_session_scale_momentum(const ls_session *s, double factor);
 

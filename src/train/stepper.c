@@ -3,6 +3,7 @@
 
 #include "exec/state.h"
 #include "train/evaluate.h"
+#include "train/team.h"
 
 /* Samples of the update that batch b belongs to. */
 static int64_t update_samples(const ls_stepper *s, const ls_counters *c, const ls_batch *b)
@@ -12,13 +13,20 @@ static int64_t update_samples(const ls_stepper *s, const ls_counters *c, const l
     return left < s->update ? left : s->update;
 }
 
-/* Gradients of b's samples; each draws its random numbers by its place in the update. */
-static ls_status run_batch(ls_stepper *s, ls_counters *c, const ls_batch *b, ls_batch_plan **p, ls_err *err)
+/* A rank without samples (an epoch ends with fewer than there are ranks, or all were damaged) takes part with
+ * one made of zeros that has no weight: plans exchange gradients at places of their own. */
+static int64_t plan_batch(const ls_batch *b)
+{
+    return b->n > 0 ? b->n : 1;
+}
+
+/* Gets ready for b's samples; each draws its random numbers by its place in the update. */
+static ls_status feed(ls_stepper *s, ls_counters *c, const ls_batch *b, ls_batch_plan **p, ls_err *err)
 {
     const ls_field *fields;
     const int n_fields = ls_dataset_fields(s->data, &fields);
     const int64_t offset = c->pending + b->position - b->global_position;
-    ls_status st = ls_session_plan(s->session, LS_TRAIN, b->n, p, err);
+    ls_status st = ls_session_plan(s->session, LS_TRAIN, plan_batch(b), p, err);
 
     if (st != LS_OK) return st;
     ls_session_feed(*p, fields, n_fields, b->fields);
@@ -34,21 +42,32 @@ static void write_rates(const ls_stepper *s, const ls_counters *c, const ls_batc
 
 static ls_status whole_step(ls_stepper *s, ls_counters *c, const ls_batch *b, double lr, ls_err *err)
 {
+    const ls_session *session = s->session;
+    const ls_tensor *control;
     ls_batch_plan *p;
-    ls_status st = run_batch(s, c, b, &p, err);
+    ls_status st = LS_OK;
 
-    if (st != LS_OK) return st;
+    if (b->n == 0 && session->peers == NULL) return LS_OK;
+    LS_TRY(feed(s, c, b, &p, err));
     write_rates(s, c, p, lr);
+    ls_session_write_scalar(p, "gradient.weight", (double)b->n / (double)b->global_n);
+    ls_session_write_scalar(p, LS_CONTROL, s->stop ? 1 : 0);
     ls_plan_run(p->plan);
-    ls_collect_metrics(p->plan, b->n, &c->now);
-    return LS_OK;
+    if (session->peers != NULL) LS_TRY(ls_peers_status(session->peers, err));
+    ls_collect_metrics(p->plan, session->peers != NULL ? b->global_n : b->n, &c->now);
+    control = ls_plan_fetch(p->plan, LS_CONTROL);
+    if (control != NULL) s->stop = *(const float *)control->data != 0;
+out:
+    return st;
 }
 
 static ls_status add_gradients(ls_stepper *s, ls_counters *c, const ls_batch *b, ls_err *err)
 {
     ls_batch_plan *p;
-    ls_status st = run_batch(s, c, b, &p, err);
+    ls_status st;
 
+    if (b->n == 0) return LS_OK;
+    st = feed(s, c, b, &p, err);
     if (st != LS_OK) return st;
     ls_session_write_scalar(p, "gradient.weight", (double)b->n / (double)update_samples(s, c, b));
     ls_session_write_scalar(p, "gradient.keep", ls_state_pending(s->session->state) ? 1 : 0);
@@ -59,14 +78,23 @@ static ls_status add_gradients(ls_stepper *s, ls_counters *c, const ls_batch *b,
 }
 
 /* Damaged samples may have been left out: the loss scale makes the sum a mean over those that were not. */
-static void update(ls_stepper *s, ls_counters *c, int64_t samples, double lr)
+static ls_status update(ls_stepper *s, ls_counters *c, int64_t samples, double lr, ls_err *err)
 {
     const ls_batch_plan *p = &s->session->update;
+    const int64_t mine = c->now.samples;
+    ls_status st = LS_OK;
 
+    LS_TRY(ls_team_sum(s->session->comm, &c->now, &s->stop, err));
+    if (c->now.samples == 0) return LS_OK; /* all were damaged: there is nothing to learn */
+    if (!ls_state_pending(s->session->state)) ls_session_clear_sums(s->session); /* nothing from this rank */
     write_rates(s, c, p, lr);
     ls_session_write_scalar(p, "loss_scale", (double)c->now.samples / (double)samples);
+    ls_session_write_scalar(p, "rank.weight", (double)mine / (double)c->now.samples);
     ls_plan_run(p->plan);
+    if (s->session->peers != NULL) LS_TRY(ls_peers_status(s->session->peers, err));
     ls_state_set_pending(s->session->state, false);
+out:
+    return st;
 }
 
 ls_status ls_stepper_take(ls_stepper *s, ls_counters *c, const ls_batch *b, bool *done, double *lr,
@@ -78,16 +106,16 @@ ls_status ls_stepper_take(ls_stepper *s, ls_counters *c, const ls_batch *b, bool
     *done = c->pending + b->global_n >= samples;
     *lr = ls_schedule_lr(s->schedule, &c->plateau, c->step);
     if (c->pending == 0) c->now = (ls_metric_sums){0};
-    if (b->n > 0) st = s->session->split ? add_gradients(s, c, b, err) : whole_step(s, c, b, *lr, err);
-    if (st != LS_OK) return st;
+    LS_TRY(s->session->split ? add_gradients(s, c, b, err) : whole_step(s, c, b, *lr, err));
     c->pending += b->global_n;
     c->position = b->global_position + b->global_n;
     if (!*done) return LS_OK;
-    *done = c->now.samples > 0; /* every sample of the update was damaged: there is nothing to learn */
     c->pending = 0;
+    if (s->session->split) LS_TRY(update(s, c, samples, *lr, err));
+    *done = c->now.samples > 0;
     if (!*done) return LS_OK;
-    if (s->session->split) update(s, c, samples, *lr);
     ls_metric_join(&c->sums, &c->now);
     c->step++;
-    return LS_OK;
+out:
+    return st;
 }

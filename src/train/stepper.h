@@ -2,7 +2,8 @@
  *
  * An update is made of one batch, or of `accumulate` consecutive ones whose gradients are added up; where an
  * epoch ends within an update, the update is made of what there is.  The gradient is in any case the mean
- * over the update's samples: a batch counts by its share of them. */
+ * over the update's samples, of all ranks: a batch counts by its share of them.  Afterwards all ranks have
+ * the same parameters, the same counters and the same metrics, so that they take the same decisions. */
 #ifndef LS_TRAIN_STEPPER_H
 #define LS_TRAIN_STEPPER_H
 
@@ -18,10 +19,11 @@ typedef struct ls_stepper {
     uint64_t seed;
     int64_t update;        /* samples of a full update */
     int64_t epoch_samples; /* samples of an epoch */
+    bool stop;             /* in: this rank was asked to stop; out, after an update: some rank was */
 } ls_stepper;
 
-/* Computes the batch and brings the counters up to it.  *done: the parameters were updated; then c->now holds
- * the metrics of the whole update until the next batch is taken, and *lr the rate. */
+/* Collective.  Computes the batch and brings the counters up to it.  *done: the parameters were updated; then
+ * c->now holds the metrics of the whole update until the next batch is taken, and *lr the rate. */
 ls_status ls_stepper_take(ls_stepper *s, ls_counters *c, const ls_batch *b, bool *done, double *lr,
                           ls_err *err) LS_MUST_CHECK;
 

@@ -57,7 +57,8 @@ ls_ledger ls_summary_ledger(const ls_summary *s, const ls_counters *c)
     const double booked = s->compute_s + s->evaluate_s + s->data_s + s->checkpoint_s;
     ls_ledger l = c->ledger;
 
-    l.compute += s->compute_s;
+    l.compute += s->compute_s - s->comm_s;
+    l.comm += s->comm_s;
     l.evaluate += s->evaluate_s;
     l.data += s->data_s;
     l.checkpoint += s->checkpoint_s;
@@ -116,7 +117,7 @@ json_t *ls_summary_json(ls_summary *s, const ls_counters *c, const ls_session *s
     getrusage(RUSAGE_SELF, &usage);
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)ls_weights_xxh3(session->state));
     o = json_pack("{s:s, s:s*, s:i, s:I, s:I, s:o, s:o, s:o, s:f, s:o, s:s, s:I, s:I, s:s, s:s}", "state",
-                  state, "error", error, "ranks", 1, "steps", (json_int_t)c->step, "epochs",
+                  state, "error", error, "ranks", session->ranks, "steps", (json_int_t)c->step, "epochs",
                   (json_int_t)c->epoch, "metrics", metrics(s, c, test), "samples_per_s", spread_json(rate),
                   "step_s", spread_json(time), "wall_s", ls_ledger_total(&ledger), "ledger_s",
                   ls_ledger_json(&ledger), "weights_xxh3", hash, "peak_bytes",

@@ -11,6 +11,7 @@ typedef struct ls_summary {
     double *steps; /* seconds of the latest steps of this process */
     size_t n_steps, cap;
     double compute_s, evaluate_s, checkpoint_s, data_s, wall_s; /* of this process, from its first step */
+    double comm_s;       /* of compute_s: exchanging gradients, where nothing hid it */
     double rate;         /* samples per second, smoothed: for display */
     int64_t batch;       /* the usual one */
     ls_metric_sums last; /* of the newest validation */

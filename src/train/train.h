@@ -9,12 +9,14 @@
 #include <jansson.h>
 #include <signal.h>
 
+#include "comm/comm.h"
 #include "config/experiment.h"
 #include "train/last_words.h"
 
 typedef struct ls_train_options {
     const char *device;
     int threads;
+    ls_comm *comm;       /* of this rank; NULL: alone */
     const char *run_dir; /* NULL: a new one under runs/ */
     bool resume;         /* go on in run_dir, or in the newest run of this name */
     bool json, quiet;

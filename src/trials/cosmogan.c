@@ -84,6 +84,7 @@ static void build_gan(ls_step *s, ls_config *cfg)
     ls_minimise(s, g_loss, "G.*", ls_config_optimiser(cfg));
     ls_metric(s, "d_loss", d_loss);
     ls_metric(s, "g_loss", g_loss);
+    ls_image(s, "fake", fake, -1, 1);
 }
 
 static void build_d(ls_step *s, ls_config *cfg)
@@ -103,10 +104,12 @@ static void build_g(ls_step *s, ls_config *cfg)
     int64_t size = ls_config_int(cfg, "model.size");
     ls_value z = ls_input(s, "z", LS_F32, LS_SHAPE(-1, Z_DIM));
     ls_value target = map_input(s, "target", size);
-    ls_value loss = ls_mse_loss(generator(s, z, size), target);
+    ls_value fake = generator(s, z, size);
+    ls_value loss = ls_mse_loss(fake, target);
 
     ls_minimise(s, loss, "G.*", ls_config_optimiser(cfg));
     ls_metric(s, "g_loss", loss);
+    ls_image(s, "fake", fake, -1, 1);
 }
 
 #define SIZE_SETTING                                                                                         \

@@ -114,6 +114,8 @@ static void build(ls_step *s, ls_config *cfg)
     ls_metric(s, "loss_cycle", cycle);
     ls_metric(s, "loss_identity", identity);
     ls_metric(s, "loss_d", half_sum(loss_da, loss_db));
+    ls_image(s, "a_to_b", fake_b, -1, 1);
+    ls_image(s, "b_to_a", fake_a, -1, 1);
 }
 
 /* One generator learns to turn given images into given others: the part of the step that takes the time. */
@@ -122,12 +124,14 @@ static void build_generator(ls_step *s, ls_config *cfg)
     int64_t size = ls_config_int(cfg, "model.size");
     ls_value a = ls_input(s, "a", LS_F32, LS_SHAPE(-1, 3, size, size));
     ls_value b = ls_input(s, "b", LS_F32, LS_SHAPE(-1, 3, size, size));
-    ls_value loss = ls_l1_loss(generator(s, "G", a, ls_config_int(cfg, "model.blocks")), b);
+    ls_value made = generator(s, "G", a, ls_config_int(cfg, "model.blocks"));
+    ls_value loss = ls_l1_loss(made, b);
 
     ls_input_range(s, "a", -1, 1);
     ls_input_range(s, "b", -1, 1);
     ls_minimise(s, loss, "G.*", ls_config_optimiser(cfg));
     ls_metric(s, "loss_g", loss);
+    ls_image(s, "made", made, -1, 1);
 }
 
 #define GENERATOR_SETTINGS                                                                                   \

@@ -16,7 +16,13 @@ expect() {
     fi
 }
 
-for kind in idx cifar npy; do
+kinds="idx cifar npy"
+if "$LOCKSTEP" data make kind=hdf5 path="$folder/probe" train=1 test=1 2>&1 | grep -q 'built without HDF5'; then
+    echo "kind hdf5 is left out: built without HDF5"
+else
+    kinds+=" hdf5"
+fi
+for kind in $kinds; do
     expect 0 "synthetic set" make kind=$kind path="$folder/$kind" train=50 test=20 classes=3
     expect 0 '"samples":50' info kind=$kind path="$folder/$kind" images=train --json
     expect 0 "20 samples read, 0 damaged" verify kind=$kind path="$folder/$kind" images=test classes=3
@@ -24,6 +30,19 @@ for kind in idx cifar npy; do
     expect 3 '"event":"verify","samples":20,"damaged":' verify kind=$kind path="$folder/$kind" images=test classes=2 --json
     expect 2 "already there" make kind=$kind path="$folder/$kind"
 done
+if [[ $kinds == *hdf5* ]]; then
+    for gzip in 0 1; do
+        expect 0 "field=cloud" make kind=hdf5 path="$folder/cloud$gzip" train=8 test=4 points=50 gzip=$gzip
+        expect 0 "field     cloud    f32 (3, 20)" info kind=hdf5 path="$folder/cloud$gzip" field=cloud box=auto points=20
+        expect 0 "8 samples read, 0 damaged" verify kind=hdf5 path="$folder/cloud$gzip" field=cloud
+    done
+    expect 0 "box       -30:30" info kind=hdf5 path="$folder/cloud0/test.h5" images=:/point_cloud field=cloud box=-30:30
+    expect 3 "holds no array \"/images\"; it holds labels, point_cloud" info kind=hdf5 path="$folder/cloud0"
+    head -c 700 "$folder/hdf5/test.h5" >"$folder/short.h5"
+    expect 3 "$folder/short.h5: cannot be opened (HDF5: truncated file" verify kind=hdf5 path="$folder" images=short.h5
+fi
+expect 2 "points is for data of kind hdf5" info kind=synthetic points=3
+expect 2 "not as npy" make kind=npy path="$folder/clouds" points=3
 expect 0 '"samples":70' info kind=synthetic count=70 shape=3x8x8 --json
 truncate -s 1000 "$folder/idx/t10k-images-idx3-ubyte"
 expect 3 "$folder/idx/t10k-images-idx3-ubyte: truncated" verify path="$folder/idx" images=test

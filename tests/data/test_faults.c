@@ -7,6 +7,7 @@
 #include "data/make.h"
 #include "data_files.h"
 #include "faults.h"
+#include "hdf5_files.h"
 
 static ls_status load(void *arg, ls_err *err)
 {
@@ -61,6 +62,27 @@ static void cifar(void)
     check_faults("cifar", load, &(ls_data_source){.kind = "cifar", .path = data_folder()});
 }
 
+static void hdf5(void)
+{
+    static const int64_t chunk[] = {3, 2, 4};
+    lsi_h5_content c[] = {{.name = "point_cloud",
+                           .element = H5_F8,
+                           .shape = LS_SHAPE(10, 3, 4),
+                           .chunk = chunk,
+                           .deflate = 1,
+                           .sample = hdf5_sample},
+                          {.name = "labels", .element = H5_U1, .shape = LS_SHAPE(10), .sample = hdf5_label}};
+
+    c[0].arg = &c[0];
+    c[1].arg = &c[1];
+#ifdef LS_HAVE_HDF5
+    hdf5_write("train.h5", c, 2);
+    check_faults("hdf5", load,
+                 &(ls_data_source){
+                     .kind = "hdf5", .path = data_folder(), .field = "cloud", .points = 2, .box = "auto"});
+#endif
+}
+
 /* Files are never overwritten: each try gets rid of what the one before has written. */
 static ls_status make(void *arg, ls_err *err)
 {
@@ -91,6 +113,7 @@ int main(void)
     CHECK_RUN(synthetic);
     CHECK_RUN(npy);
     CHECK_RUN(cifar);
+    CHECK_RUN(hdf5);
     CHECK_RUN(made);
     data_clean();
     return CHECK_DONE();

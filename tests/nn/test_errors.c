@@ -28,6 +28,14 @@ static ls_value image(ls_step *s)
     return ls_input(s, "image", LS_F32, LS_SHAPE(-1, 3, 8, 8));
 }
 
+static void image_of_vectors(ls_step *s)
+{
+    ls_image(s, "fake", ls_flatten(image(s)), -1, 1), HERE;
+}
+static void image_without_range(ls_step *s)
+{
+    ls_image(s, "fake", image(s), 1, 1), HERE;
+}
 static void conv_too_large(ls_step *s)
 {
     ls_conv(s, image(s), "net.conv1", .out = 4, .kernel = 11), HERE;
@@ -72,6 +80,8 @@ static void bad_name(ls_step *s)
 
 static void layers(void)
 {
+    check_error(image_of_vectors, "image \"fake\": needs f32 (N, 1 or 3, H, W)", "(4, 192)");
+    check_error(image_without_range, "image \"fake\": its range must grow, got 1 to 1", NULL);
     check_error(conv_too_large, "layer \"net.conv1\"", "(4, 3, 8, 8)");
     check_error(conv_without_out, ".out", "layer \"conv1\"");
     check_error(conv_without_kernel, ".kernel", NULL);

@@ -1,6 +1,5 @@
 /* settings_doc.c: prints docs/settings.md from the tables of settings. */
 #include <stdio.h>
-#include <string.h>
 
 #include "config/settings.h"
 
@@ -40,23 +39,29 @@ static void print_head(const char *title)
     printf("\n## %s\n\n| key | default | values | meaning |\n|---|---|---|---|\n", title);
 }
 
-static bool is_trains(const char *key)
-{
-    for (const ls_setting *s = ls_train_settings; s->key != NULL; s++)
-        if (strcmp(s->key, key) == 0) return true;
-    return false;
-}
+/* Where the walk is: a new group or model begins a new table. */
+typedef struct place {
+    ls_setting_group group;
+    const ls_trial *model;
+} place;
 
-static bool is_models(const ls_trial *t, const char *key)
+static void visit(void *arg, ls_setting_group group, const ls_trial *model, bool from_model,
+                  const ls_setting *s)
 {
-    for (const ls_setting *s = t->settings; s != NULL && s->key != NULL; s++)
-        if (strcmp(s->key, key) == 0) return true;
-    return false;
+    place *at = arg;
+    char title[128];
+
+    if (group != at->group || model != at->model) {
+        snprintf(title, sizeof title, "Model `%s`", model != NULL ? model->name : "");
+        print_head(model != NULL ? title : "Batch, seed and optimiser");
+        *at = (place){group, model};
+    }
+    print_row(s, from_model ? "the model's" : NULL);
 }
 
 int main(void)
 {
-    ls_config *cfg;
+    place at = {LS_SETTINGS_RUN, NULL};
     ls_err err = {0};
 
     printf("# Settings\n\n"
@@ -68,24 +73,9 @@ int main(void)
            "minutes), or "
            "`none`.\n");
     print_head("The run");
-    for (const ls_setting *s = ls_train_settings; s->key != NULL; s++) print_row(s, NULL);
-    print_head("Batch, seed and optimiser");
-    if (ls_config_create_with(&cfg, ls_trials[0], ls_train_settings, &err) != LS_OK) {
+    if (ls_settings_each(visit, &at, &err) != LS_OK) {
         fprintf(stderr, "%s\n", err.text);
         return 1;
-    }
-    for (int i = 0; i < ls_config_count(cfg); i++) {
-        ls_setting s = ls_config_at(cfg, i);
-        if (!is_trains(s.key) && !is_models(ls_trials[0], s.key))
-            print_row(&s, strcmp(s.key, "seed") == 0 ? NULL : "the model's");
-    }
-    ls_config_destroy(cfg);
-    for (int i = 0; ls_trials[i] != NULL; i++) {
-        char title[128];
-        if (ls_trials[i]->settings == NULL) continue;
-        snprintf(title, sizeof title, "Model `%s`", ls_trials[i]->name);
-        print_head(title);
-        for (const ls_setting *s = ls_trials[i]->settings; s->key != NULL; s++) print_row(s, NULL);
     }
     return 0;
 }

@@ -1,0 +1,7 @@
+/* lockstep.c: where the program starts. */
+#include "cli.h"
+
+int main(int argc, char **argv)
+{
+    return cli_main(argc, argv);
+}

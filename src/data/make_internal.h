@@ -1,0 +1,23 @@
+/* make_internal.h: what the writers of synthetic sets share. */
+#ifndef LS_DATA_MAKE_INTERNAL_H
+#define LS_DATA_MAKE_INTERNAL_H
+
+#include "data/make.h"
+
+/* The training samples or the test samples of a set that is being written. */
+typedef struct lsi_make_part {
+    const ls_data_make_options *options; /* complete */
+    const ls_dataset *set;
+    int64_t first, end; /* samples of the set */
+    int64_t pixels;
+    float *image; /* room for one */
+    bool test;
+} lsi_make_part;
+
+/* Sample `index` of the set: its pixels as bytes and its label; either may be NULL. */
+ls_status lsi_make_load(const lsi_make_part *p, int64_t index, uint8_t *bytes, int32_t *label,
+                        ls_err *err) LS_MUST_CHECK;
+
+ls_status lsi_make_hdf5(const lsi_make_part *p, ls_err *err) LS_MUST_CHECK;
+
+#endif

@@ -1,0 +1,212 @@
+/* peers.c: all_reduce_start and all_reduce_finish over a communicator. */
+#include "exec/peers.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "ops/ops.h"
+
+enum { ALIGN = 16 }; /* floats: tensors of a bucket begin at cache lines */
+
+typedef struct bucket {
+    ls_exchange *x;
+    int64_t n;    /* floats */
+    float weight; /* of the start that waits, without overlap */
+    bool waiting, under_way;
+} bucket;
+
+struct ls_peers {
+    ls_comm *comm;
+    ls_wire wire;
+    bool overlap;
+    bucket *buckets;
+    int n, cap;
+    int under_way; /* exchanges that were started and are not finished */
+    ls_err failure;
+};
+
+/* Where a tensor lies in its bucket, in floats. */
+typedef struct piece {
+    int64_t offset, count;
+} piece;
+
+/* The kernel of either node. */
+typedef struct transfer {
+    ls_peers *peers;
+    int bucket;
+    int n_tensors;
+    piece pieces[];
+} transfer;
+
+ls_status ls_peers_create(ls_peers **out, ls_comm *comm, ls_wire wire, bool overlap, ls_err *err)
+{
+    ls_peers *p = ls_alloc(LS_MEM_PLAN, sizeof *p);
+
+    *out = p;
+    if (p == NULL) return ls_fail(err, LS_NOMEM, "ranks: no memory");
+    p->comm = comm;
+    p->wire = wire;
+    p->overlap = overlap;
+    return LS_OK;
+}
+
+void ls_peers_destroy(ls_peers *p)
+{
+    if (p == NULL) return;
+    for (int i = 0; i < p->n; i++) ls_exchange_destroy(p->buckets[i].x);
+    ls_free(p->buckets);
+    ls_free(p);
+}
+
+ls_status ls_peers_status(const ls_peers *p, ls_err *err)
+{
+    return p->failure.status == LS_OK ? LS_OK : ls_fail(err, p->failure.status, "%s", p->failure.text);
+}
+
+int ls_peers_buckets(const ls_peers *p)
+{
+    return p->n;
+}
+
+size_t ls_peers_bucket_bytes(const ls_peers *p, int bucket)
+{
+    return (size_t)p->buckets[bucket].n * sizeof(float);
+}
+
+/* -- planning ---------------------------------------------------------------------------------------------
+ */
+
+bool lsi_peers_runs(const ls_peers *p, const ls_node *n)
+{
+    return p != NULL && (n->op == &ls_op_all_reduce_start || n->op == &ls_op_all_reduce_finish);
+}
+
+static ls_status reserve(ls_peers *p, int bucket, ls_err *err)
+{
+    void *more;
+
+    if (bucket < p->cap) return LS_OK;
+    more = ls_realloc(LS_MEM_PLAN, p->buckets, sizeof *p->buckets * (size_t)(2 * bucket + 16));
+    if (more == NULL) return ls_fail(err, LS_NOMEM, "ranks: no memory");
+    p->buckets = more;
+    p->cap = 2 * bucket + 16;
+    return LS_OK;
+}
+
+/* Plans meet buckets in the order in which they are ready, which need not be that of their numbers. */
+static ls_status find_exchange(ls_peers *p, int bucket_number, int64_t n, ls_err *err)
+{
+    char name[32];
+    const ls_exchange_options o = {.name = name, .n = n, .wire = p->wire};
+    bucket *b;
+    ls_status st = reserve(p, bucket_number, err);
+
+    if (st != LS_OK) return st;
+    for (; p->n <= bucket_number; p->n++) p->buckets[p->n] = (bucket){0};
+    b = &p->buckets[bucket_number];
+    LS_BUG_IF(b->x != NULL && b->n != n); /* one model's steps have the same buckets, whatever the batch */
+    if (b->x != NULL) return LS_OK;
+    snprintf(name, sizeof name, "bucket %d", bucket_number);
+    b->n = n;
+    return ls_exchange_create(&b->x, p->comm, &o, err);
+}
+
+static void fail(ls_peers *p, const ls_err *err)
+{
+    if (p->failure.status == LS_OK) p->failure = *err;
+}
+
+static void launch(ls_peers *p, bucket *b, float weight)
+{
+    ls_exchange_start(b->x, weight);
+    b->under_way = true;
+    p->under_way++;
+}
+
+static void run_start(void *state, const ls_call *call)
+{
+    const transfer *t = state;
+    bucket *b = &t->peers->buckets[t->bucket];
+    const float weight = *(const float *)call->in[0];
+    float *part = ls_exchange_part(b->x, 0);
+
+    *(float *)call->out[0] = weight;
+    for (int i = 0; i < t->n_tensors; i++) {
+        const float *from = call->in[1 + i];
+        float *to = part + t->pieces[i].offset;
+        if (from != to) memcpy(to, from, (size_t)t->pieces[i].count * sizeof *to);
+    }
+    b->weight = weight;
+    b->waiting = !t->peers->overlap;
+    if (!b->waiting) launch(t->peers, b, weight);
+}
+
+static void run_finish(void *state, const ls_call *call)
+{
+    const transfer *t = state;
+    ls_peers *p = t->peers;
+    bucket *b = &p->buckets[t->bucket];
+    ls_err err = {0};
+
+    (void)call; /* the results lie where the outputs are */
+    if (b->waiting) launch(p, b, b->weight);
+    b->waiting = false;
+    if (!b->under_way) return;
+    if (ls_exchange_wait(b->x, &err) != LS_OK) fail(p, &err);
+    b->under_way = false;
+    p->under_way--;
+}
+
+void lsi_peers_progress(ls_peers *p)
+{
+    if (p->under_way == 0) return;
+    for (int i = 0; i < p->n; i++)
+        if (p->buckets[i].under_way && !ls_exchange_progress(p->buckets[i].x)) return;
+}
+
+ls_status lsi_peers_plan(ls_peers *p, const ls_graph *g, const ls_node *n, ls_kernel *out, ls_err *err)
+{
+    const ls_all_reduce_attr *attr = n->attr;
+    const int n_tensors = n->n_in - 1;
+    transfer *t = ls_alloc(LS_MEM_PLAN, sizeof *t + sizeof t->pieces[0] * (size_t)n_tensors);
+    int64_t length = 0;
+    ls_status st;
+
+    if (t == NULL) return ls_fail(err, LS_NOMEM, "ranks: no memory");
+    t->peers = p;
+    t->bucket = attr->bucket;
+    t->n_tensors = n_tensors;
+    for (int i = 0; i < n_tensors; i++) {
+        t->pieces[i] = (piece){length, ls_shape_count(*ls_node_in_shape(g, n, 1 + i))};
+        length += (t->pieces[i].count + ALIGN - 1) / ALIGN * ALIGN;
+    }
+    st = find_exchange(p, attr->bucket, length, err);
+    *out = (ls_kernel){n->op == &ls_op_all_reduce_start ? run_start : run_finish, ls_free, t, 0,
+                       ls_comm_kind(p->comm)};
+    return st;
+}
+
+/* Whether the value's maker can write it into the bucket: it is made by a kernel, into memory of its own. */
+static bool can_move(const ls_graph *g, int32_t v)
+{
+    const ls_vinfo *x = g->values[v];
+
+    return x->kind == LS_VALUE_NODE && x->var < 0 && !x->fetch && !x->external &&
+           x->layout == LS_LAYOUT_PLAIN;
+}
+
+void lsi_peers_place(const ls_kernel *k, ls_graph *g, const ls_node *n, void **external)
+{
+    const transfer *t = k->state;
+    ls_exchange *x = t->peers->buckets[t->bucket].x;
+    const bool start = n->op == &ls_op_all_reduce_start;
+
+    for (int i = 0; i < t->n_tensors; i++) {
+        const int32_t v = start ? ls_graph_storage(g, n->in[1 + i]) : n->out[i];
+        if (start && !can_move(g, v)) continue;
+        g->values[v]->external = true;
+        external[v] = start ? ls_exchange_part(x, 0) + t->pieces[i].offset
+                            : (float *)(uintptr_t)(ls_exchange_result(x) + t->pieces[i].offset);
+    }
+}

@@ -1,0 +1,176 @@
+/* team.c: agreeing, sharing and adding up over the control plane of a communicator. */
+#include "train/team.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/text.h"
+#include "ckpt/ckpt.h"
+#include "exec/state.h"
+
+enum { COMPLAINT = 400 };
+
+/* -- agreeing ---------------------------------------------------------------------------------------------
+ */
+
+/* What may differ between machines. */
+static bool is_of_the_machine(const char *key)
+{
+    static const char *const keys[] = {"data.path", "data.workers", "data.prefetch"};
+
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+        if (strcmp(key, keys[i]) == 0) return true;
+    return false;
+}
+
+/* "key=value" lines. */
+static void list_settings(const ls_experiment *x, ls_text *out)
+{
+    char shown[LS_SETTING_SHOW_MAX];
+
+    ls_text_add(out, "model.trial=%s\n", x->trial->name);
+    for (int i = 0; i < ls_config_count(x->cfg); i++) {
+        const ls_setting s = ls_config_at(x->cfg, i);
+        if (!is_of_the_machine(s.key)) ls_text_add(out, "%s=%s\n", s.key, ls_setting_show(&s, shown));
+    }
+}
+
+/* Lines of `mine` that `first` (rank 0's) does not have, each with what rank 0 has for the key. */
+static void compare_settings(const char *mine, const char *first, char complaint[COMPLAINT])
+{
+    size_t at = 0;
+
+    for (const char *line = mine; *line != '\0' && at < COMPLAINT - 1; line = strchr(line, '\n') + 1) {
+        const int length = (int)strcspn(line, "\n"), key = (int)strcspn(line, "=") + 1;
+        const char *other = first;
+        while (*other != '\0' && strncmp(other, line, (size_t)key) != 0) other = strchr(other, '\n') + 1;
+        if (*other != '\0' && strncmp(other, line, (size_t)length + 1) == 0) continue;
+        at += (size_t)snprintf(complaint + at, COMPLAINT - at, "%s%.*s (rank 0: %.*s)", at > 0 ? ", " : "",
+                               length, line, *other != '\0' ? (int)strcspn(other + key, "\n") : 4,
+                               *other != '\0' ? other + key : "none");
+    }
+}
+
+/* Every rank learns every rank's complaint; the first one is the error. */
+static ls_status report_complaints(ls_comm *c, const char complaint[COMPLAINT], ls_err *err)
+{
+    const int size = ls_comm_size(c);
+    char *all = ls_alloc(LS_MEM_CLI, (size_t)size * COMPLAINT);
+    ls_status st;
+
+    if (all == NULL) return ls_fail(err, LS_NOMEM, "ranks: no memory");
+    st = ls_comm_gather_all(c, complaint, COMPLAINT, all, "comparing experiments", err);
+    for (int i = 0; st == LS_OK && i < size; i++)
+        if (all[i * COMPLAINT] != '\0')
+            st = ls_fail(err, LS_DISAGREE, "rank %d was started with another experiment than rank 0: %.*s", i,
+                         COMPLAINT - 1, &all[i * COMPLAINT]);
+    ls_free(all);
+    return st;
+}
+
+ls_status ls_team_agree(ls_comm *c, const ls_experiment *x, uint64_t plan_hash, ls_err *err)
+{
+    ls_text mine = {0};
+    char complaint[COMPLAINT] = "", *first = NULL;
+    uint64_t length;
+    ls_status st = LS_OK;
+
+    if (c == NULL || ls_comm_size(c) == 1) return LS_OK;
+    list_settings(x, &mine);
+    length = mine.length + 1;
+    if (mine.failed) {
+        st = ls_fail(err, LS_NOMEM, "ranks: no memory");
+        goto out;
+    }
+    LS_TRY(ls_comm_broadcast(c, &length, sizeof length, 0, "comparing experiments", err));
+    first = ls_alloc(LS_MEM_CLI, (size_t)length);
+    if (first == NULL) {
+        st = ls_fail(err, LS_NOMEM, "ranks: no memory");
+        goto out;
+    }
+    if (ls_comm_rank(c) == 0) memcpy(first, mine.data, (size_t)length);
+    LS_TRY(ls_comm_broadcast(c, first, (size_t)length, 0, "comparing experiments", err));
+    compare_settings(mine.data, first, complaint);
+    LS_TRY(report_complaints(c, complaint, err));
+    LS_TRY(ls_comm_agree(c, plan_hash, "comparing plans", err));
+out:
+    ls_free(first);
+    ls_text_release(&mine);
+    return st;
+}
+
+ls_status ls_team_compare_weights(ls_comm *c, const ls_session *s, ls_err *err)
+{
+    if (c == NULL || ls_comm_size(c) == 1) return LS_OK;
+    return ls_comm_agree(c, ls_weights_xxh3(s->state), "comparing weights", err);
+}
+
+/* -- sharing ----------------------------------------------------------------------------------------------
+ */
+
+ls_status ls_team_share_text(ls_comm *c, char *text, size_t size, const char *what, ls_err *err)
+{
+    if (c == NULL || ls_comm_size(c) == 1) return LS_OK;
+    return ls_comm_broadcast(c, text, size, 0, what, err);
+}
+
+/* Through their JSON form, which is exact. */
+static ls_status share_counters(ls_comm *c, ls_counters *counters, ls_err *err)
+{
+    json_t *json = ls_counters_save(counters), *read = NULL;
+    uint64_t bytes = json != NULL ? json_dumpb(json, NULL, 0, JSON_COMPACT) : 0;
+    char *text = NULL;
+    ls_status st = LS_OK;
+
+    LS_TRY(ls_comm_broadcast(c, &bytes, sizeof bytes, 0, "sharing counters", err));
+    text = bytes > 0 ? ls_alloc(LS_MEM_CLI, (size_t)bytes) : NULL;
+    if (text == NULL) {
+        st = ls_fail(err, LS_NOMEM, "ranks: no memory");
+        goto out;
+    }
+    if (ls_comm_rank(c) == 0) (void)json_dumpb(json, text, (size_t)bytes, JSON_COMPACT);
+    LS_TRY(ls_comm_broadcast(c, text, (size_t)bytes, 0, "sharing counters", err));
+    read = json_loadb(text, (size_t)bytes, 0, NULL);
+    st = read != NULL ? ls_counters_load(counters, read, err) : ls_fail(err, LS_NOMEM, "ranks: no memory");
+out:
+    json_decref(json);
+    json_decref(read);
+    ls_free(text);
+    return st;
+}
+
+ls_status ls_team_share(ls_comm *c, ls_session *s, ls_counters *counters, ls_err *err)
+{
+    uint8_t pending = ls_state_pending(s->state);
+    ls_status st = LS_OK;
+
+    if (c == NULL || ls_comm_size(c) == 1) return LS_OK;
+    for (int i = 0; i < ls_state_count(s->state); i++) {
+        const ls_tensor *t = ls_state_at(s->state, i);
+        LS_TRY(ls_comm_broadcast(c, t->data, t->bytes, 0, t->name, err));
+    }
+    LS_TRY(ls_comm_broadcast(c, &pending, sizeof pending, 0, "sharing counters", err));
+    ls_state_set_pending(s->state, pending != 0);
+    LS_TRY(share_counters(c, counters, err));
+out:
+    return st;
+}
+
+/* -- adding up --------------------------------------------------------------------------------------------
+ */
+
+ls_status ls_team_sum(ls_comm *c, ls_metric_sums *m, bool *flag, ls_err *err)
+{
+    double values[LS_MAX_METRICS + 2] = {(double)m->samples, flag != NULL && *flag ? 1 : 0};
+    ls_status st;
+
+    if (c == NULL || ls_comm_size(c) == 1) return LS_OK;
+    for (int i = 0; i < m->n; i++) values[2 + i] = m->sum[i];
+    st = ls_comm_sum(c, values, LS_MAX_METRICS + 2, "adding up metrics", err);
+    if (st != LS_OK) return st;
+    m->samples = (int64_t)values[0];
+    if (flag != NULL) *flag = values[1] != 0;
+    for (int i = 0; i < m->n; i++) m->sum[i] = values[2 + i];
+    return LS_OK;
+}

@@ -1,0 +1,27 @@
+/* team.h: what the ranks of a run do together besides training: agree, share, add up.
+ *
+ * All functions are collective, and with one rank they do nothing.  Rank 0 leads: it alone has the run
+ * directory, the checkpoints and the reports. */
+#ifndef LS_TRAIN_TEAM_H
+#define LS_TRAIN_TEAM_H
+
+#include "comm/comm.h"
+#include "config/experiment.h"
+#include "train/counters.h"
+#include "train/session.h"
+
+/* LS_DISAGREE unless all ranks were started with the same experiment and have compiled the same plan; the
+ * text names a rank and the settings that differ, with both values.  Where the data lie, and how many threads
+ * read them, may differ. */
+ls_status ls_team_agree(ls_comm *c, const ls_experiment *x, uint64_t plan_hash, ls_err *err) LS_MUST_CHECK;
+/* Variables and counters of rank 0. */
+ls_status ls_team_share(ls_comm *c, ls_session *s, ls_counters *counters, ls_err *err) LS_MUST_CHECK;
+/* Rank 0's text, at most `size` bytes with its end. */
+ls_status ls_team_share_text(ls_comm *c, char *text, size_t size, const char *what,
+                             ls_err *err) LS_MUST_CHECK;
+/* The sums of all ranks together.  `flags` (may be NULL) becomes non-zero where any rank's was. */
+ls_status ls_team_sum(ls_comm *c, ls_metric_sums *m, bool *flag, ls_err *err) LS_MUST_CHECK;
+/* LS_DISAGREE, naming the rank, unless all have the same weights. */
+ls_status ls_team_compare_weights(ls_comm *c, const ls_session *s, ls_err *err) LS_MUST_CHECK;
+
+#endif

@@ -1,0 +1,240 @@
+/* test_samples.c: images of a trial reach TensorBoard as PNG pictures, pixel for pixel, and only in
+ * validation. */
+#include <dirent.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "base/alloc.h"
+#include "check.h"
+#include "events/event_reader.h"
+#include "events/png.h"
+#include "train/samples.h"
+#include "train/train.h"
+
+static char folder[] = "/tmp/lockstep-samples-XXXXXX";
+
+static uint32_t get32(const uint8_t *p)
+{
+    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+}
+
+/* Reads a PNG as ls_png_encode writes it, checksums and all; the caller frees the pixels. */
+static uint8_t *decode(const uint8_t *png, size_t n, uint32_t *width, uint32_t *height, uint32_t *channels)
+{
+    uint8_t *rows, *pixels;
+    const uint8_t *data = NULL;
+    uLongf raw;
+    size_t n_data = 0, row;
+    bool ended = false;
+
+    REQUIRE(n > 8 && memcmp(png, "\x89PNG\r\n\x1a\n", 8) == 0);
+    for (size_t at = 8; at + 12 <= n;) {
+        const uint32_t length = get32(png + at);
+        REQUIRE(at + 12 + length <= n);
+        CHECK_EQ_INT(get32(png + at + 8 + length), crc32(0, png + at + 4, length + 4));
+        if (memcmp(png + at + 4, "IHDR", 4) == 0) {
+            *width = get32(png + at + 8);
+            *height = get32(png + at + 12);
+            CHECK_EQ_INT(png[at + 16], 8);
+            *channels = png[at + 17] == 2 ? 3 : 1;
+        } else if (memcmp(png + at + 4, "IDAT", 4) == 0) {
+            data = png + at + 8;
+            n_data = length;
+        } else {
+            ended = memcmp(png + at + 4, "IEND", 4) == 0 && at + 12 + length == n;
+        }
+        at += 12 + length;
+    }
+    CHECK(ended);
+    REQUIRE(data != NULL);
+    row = (size_t)*width * *channels;
+    raw = (uLongf)(*height * (row + 1));
+    rows = malloc(raw);
+    pixels = malloc(*height * row);
+    CHECK_EQ_INT(uncompress(rows, &raw, data, n_data), Z_OK);
+    CHECK_EQ_INT(raw, *height * (row + 1));
+    for (size_t y = 0; y < *height; y++) {
+        CHECK_EQ_INT(rows[y * (row + 1)], 1);
+        for (size_t i = 0; i < row; i++)
+            pixels[y * row + i] = (uint8_t)(rows[y * (row + 1) + 1 + i] +
+                                            (i >= *channels ? pixels[y * row + i - *channels] : 0));
+    }
+    free(rows);
+    return pixels;
+}
+
+static void png_there_and_back(void)
+{
+    uint8_t pixels[7 * 5 * 3], *png = NULL, *back;
+    uint32_t width = 0, height = 0, channels = 0;
+    size_t n = 0;
+    ls_err err = {0};
+
+    for (size_t i = 0; i < sizeof pixels; i++) pixels[i] = (uint8_t)(i * 37);
+    for (int c = 1; c <= 3; c += 2) {
+        REQUIRE_OK(ls_png_encode(pixels, 7, 5, c, &png, &n, &err), &err);
+        back = decode(png, n, &width, &height, &channels);
+        CHECK_EQ_INT(width, 7);
+        CHECK_EQ_INT(height, 5);
+        CHECK_EQ_INT(channels, c);
+        CHECK_EQ_MEM(back, pixels, (size_t)(7 * 5 * c));
+        free(back);
+        ls_free(png);
+    }
+    CHECK_EQ_INT(ls_png_encode(pixels, 7, 5, 2, &png, &n, &err), LS_INVALID);
+    CHECK_EQ_INT(ls_png_encode(pixels, 0, 5, 1, &png, &n, &(ls_err){0}), LS_INVALID);
+}
+
+static void a_grid(void)
+{
+    float images[10][2][3];
+    uint8_t *grid = NULL;
+    int64_t width, height;
+    ls_err err = {0};
+
+    for (int i = 0; i < 10; i++)
+        for (int k = 0; k < 6; k++) images[i][k / 3][k % 3] = (float)(i + 1) / 10;
+    images[9][0][0] = NAN;
+    images[9][0][1] = 7;
+    images[9][0][2] = -7;
+    REQUIRE_OK(ls_samples_grid(&images[0][0][0], 10, 1, 2, 3, &grid, &width, &height, &err), &err);
+    CHECK_EQ_INT(width, 8 * 5 - 2);
+    CHECK_EQ_INT(height, 2 * 4 - 2);
+    CHECK_EQ_INT(grid[0], 26);     /* 0.1 */
+    CHECK_EQ_INT(grid[3], 0);      /* the gap */
+    CHECK_EQ_INT(grid[5], 51);     /* 0.2 */
+    CHECK_EQ_INT(grid[width], 26); /* the second row of the first image */
+    CHECK_EQ_INT(grid[2 * width], 0);
+    CHECK_EQ_INT(grid[4 * width], 230); /* the ninth, 0.9, begins the second row */
+    CHECK_EQ_INT(grid[4 * width + 5], 0);
+    CHECK_EQ_INT(grid[4 * width + 6], 255);
+    CHECK_EQ_INT(grid[4 * width + 7], 0);
+    CHECK_EQ_INT(grid[4 * width + 10], 0); /* there is no eleventh */
+    ls_free(grid);
+
+    float *large = calloc(16 * 3 * 300 * 300, sizeof *large);
+    REQUIRE_OK(ls_samples_grid(large, 16, 3, 300, 300, &grid, &width, &height, &err), &err);
+    CHECK_EQ_INT(width, 3 * 302 - 2);
+    CHECK_EQ_INT(height, 3 * 302 - 2);
+    ls_free(grid);
+    free(large);
+}
+
+/* Images of every event file of a run. */
+static int count_images(const char *run, const char *tag, int64_t *last_step, uint32_t size[3])
+{
+    struct dirent *entry;
+    DIR *dir = opendir(run);
+    int n = 0;
+
+    REQUIRE(dir != NULL);
+    while ((entry = readdir(dir)) != NULL) {
+        ls_event_reader *reader = NULL;
+        char path[600];
+        bool more = true;
+        ls_err err = {0};
+        if (strncmp(entry->d_name, "events.", 7) != 0) continue;
+        snprintf(path, sizeof path, "%s/%s", run, entry->d_name);
+        REQUIRE_OK(ls_event_reader_open(&reader, path, &err), &err);
+        while (more) {
+            ls_event e;
+            REQUIRE_OK(ls_event_reader_next(reader, &e, &more, &err), &err);
+            if (!more || e.kind != LS_EVENT_IMAGE || strcmp(e.tag, tag) != 0) continue;
+            free(decode((const uint8_t *)e.bytes, e.n_bytes, &size[0], &size[1], &size[2]));
+            CHECK_EQ_INT(e.width, size[0]);
+            CHECK_EQ_INT(e.height, size[1]);
+            CHECK_EQ_INT(e.channels, size[2]);
+            *last_step = e.step;
+            n++;
+        }
+        ls_event_reader_close(reader);
+    }
+    closedir(dir);
+    return n;
+}
+
+static void a_gan_shows_its_samples(void)
+{
+    char run[256];
+    const char *settings[] = {"model.size=16",
+                              "data.kind=synthetic",
+                              "data.train_range=0:24",
+                              "data.test_range=24:34",
+                              "batch.per_rank=4",
+                              "train.steps=6",
+                              "train.best_metric=val/g_loss",
+                              "train.validate_every=2st"};
+    ls_train_options o = {.device = "cpu", .threads = 1, .run_dir = run, .quiet = true};
+    ls_experiment x = {0};
+    json_t *summary = NULL;
+    bool stopped;
+    int64_t step = -1;
+    uint32_t size[3] = {0};
+    ls_err err = {0};
+
+    snprintf(run, sizeof run, "%s/gan", folder);
+    REQUIRE_OK(
+        ls_experiment_load(&x, "cosmogan", settings, (int)(sizeof settings / sizeof settings[0]), &err),
+        &err);
+    REQUIRE_OK(ls_train(&x, &o, &summary, &stopped, &err), &err);
+    CHECK_EQ_INT(count_images(run, "samples/fake", &step, size), 3);
+    CHECK_EQ_INT(step, 5);
+    CHECK_EQ_INT(size[0], 4 * 18 - 2);
+    CHECK_EQ_INT(size[1], 16);
+    CHECK_EQ_INT(size[2], 1);
+    json_decref(summary);
+    ls_experiment_release(&x);
+}
+
+/* Images are declared in evaluation alone: the training step does not know them. */
+static void training_does_not_pay(void)
+{
+    static const char *const models[] = {"cosmogan", "dcgan-g", "cyclegan", "cyclegan-g"};
+
+    for (size_t i = 0; i < sizeof models / sizeof models[0]; i++)
+        for (int mode = LS_TRAIN; mode <= LS_EVAL; mode++) {
+            const ls_trial *trial;
+            ls_config *cfg = NULL;
+            ls_step *step = NULL;
+            ls_device *dev = NULL;
+            ls_state *state = NULL;
+            ls_plan *plan = NULL;
+            int images = 0;
+            ls_err err = {0};
+            REQUIRE_OK(ls_trial_find(&trial, models[i], &err), &err);
+            REQUIRE_OK(ls_config_create(&cfg, trial, &err), &err);
+            REQUIRE_OK(ls_config_set(cfg, "model.size=32", &err), &err);
+            REQUIRE_OK(ls_trial_build(&step, trial, cfg, (ls_mode)mode, &err), &err);
+            REQUIRE_OK(ls_device_open(&dev, "ref", 1, &err), &err);
+            REQUIRE_OK(ls_state_create(&state, dev, &err), &err);
+            REQUIRE_OK(ls_plan_compile_take(&plan, ls_step_graph_take(step), dev, state, &err), &err);
+            for (int k = 0; k < ls_plan_fetch_count(plan); k++)
+                images += strncmp(ls_plan_fetch_at(plan, k)->name, "samples/", 8) == 0;
+            if (!CHECK(mode == LS_TRAIN ? images == 0 : images > 0))
+                printf("  %s, mode %d: %d images\n", models[i], mode, images);
+            ls_plan_destroy(plan);
+            ls_state_destroy(state);
+            ls_device_close(dev);
+            ls_step_destroy(step);
+            ls_config_destroy(cfg);
+        }
+}
+
+int main(void)
+{
+    char command[128];
+    int rc;
+
+    if (mkdtemp(folder) == NULL) return 1;
+    CHECK_RUN(png_there_and_back);
+    CHECK_RUN(a_grid);
+    CHECK_RUN(a_gan_shows_its_samples);
+    CHECK_RUN(training_does_not_pay);
+    rc = CHECK_DONE();
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    if (system(command) != 0) rc = 1;
+    return rc;
+}
