@@ -1,8 +1,8 @@
 # What Lockstep is linked with: target ls_dependencies.
 #
-# Required: jansson, xxHash, libyaml, zlib, threads, libm.  Optional: OpenMP (else our own thread pool) and oneDNN
-# (else only our own kernels) and HDF5
-# (else data of that kind is refused).
+# Required: jansson, xxHash, libyaml, zlib, libjpeg-turbo, libpng, threads, libm.  Optional: OpenMP (else our own thread
+# pool), oneDNN (else only our own kernels), HDF5 (else data of that kind is refused), PMIx and libsodium (else ranks on
+# one machine, or under mpirun and srun, only).
 add_library(ls_dependencies INTERFACE)
 
 set(THREADS_PREFER_PTHREAD_FLAG ON)
@@ -29,6 +29,8 @@ ls_require(JANSSON jansson.h jansson libjansson-dev)
 ls_require(XXHASH xxhash.h xxhash libxxhash-dev)
 ls_require(YAML yaml.h yaml libyaml-dev)
 ls_require(ZLIB zlib.h z zlib1g-dev)
+ls_require(JPEG jpeglib.h jpeg libjpeg-dev)
+ls_require(PNG png.h png libpng-dev)
 
 # oneDNN's library uses libgomp.  Clang's own OpenMP runtime beside it would mean two sets of threads, and
 # ThreadSanitizer cannot see into libgomp; those builds use our pool.
@@ -72,7 +74,7 @@ if(LS_WITH_HDF5)
     endif()
 endif()
 
-# MPI is not linked with: the module liblockstep_mpi.so is, and it is loaded when it is asked for.
+# MPI is not linked with: the module lockstep-mpi.so is, and it is loaded when it is asked for.
 set(LS_MPI "off")
 if(LS_WITH_MPI)
     find_package(MPI QUIET COMPONENTS C)
@@ -82,6 +84,27 @@ if(LS_WITH_MPI)
         set(LS_MPI "${MPI_C_COMPILER}")
     endif()
 endif()
-target_link_libraries(ls_dependencies INTERFACE ${CMAKE_DL_LIBS})
 
-message(STATUS "Lockstep: threads ${LS_PARALLEL}, oneDNN ${LS_ONEDNN}, HDF5 ${LS_HDF5}, MPI ${LS_MPI}")
+# For several machines: PMIx tells MPI who the ranks are (a module), libsodium authenticates the machines.
+# Debian keeps PMIx in a folder of its own.
+set(LS_PMIX "not found")
+set(pmix_folder /usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}/pmix2)
+find_path(PMIX_INCLUDE pmix_server.h HINTS ${pmix_folder}/include)
+find_library(PMIX_LIBRARY pmix HINTS ${pmix_folder}/lib)
+mark_as_advanced(PMIX_INCLUDE PMIX_LIBRARY)
+if(PMIX_INCLUDE AND PMIX_LIBRARY)
+    add_library(ls_pmix INTERFACE)
+    target_include_directories(ls_pmix SYSTEM INTERFACE ${PMIX_INCLUDE})
+    target_link_libraries(ls_pmix INTERFACE ${PMIX_LIBRARY})
+    set(LS_PMIX "${PMIX_LIBRARY}")
+endif()
+set(LS_SODIUM "not found")
+ls_find(SODIUM sodium.h sodium)
+if(SODIUM_INCLUDE AND SODIUM_LIBRARY)
+    target_include_directories(ls_dependencies SYSTEM INTERFACE ${SODIUM_INCLUDE})
+    target_link_libraries(ls_dependencies INTERFACE ${SODIUM_LIBRARY})
+    set_source_files_properties(src/launch/auth.c PROPERTIES COMPILE_DEFINITIONS LS_HAVE_SODIUM)
+    set(LS_SODIUM "${SODIUM_LIBRARY}")
+endif()
+
+message(STATUS "Lockstep: threads ${LS_PARALLEL}, oneDNN ${LS_ONEDNN}, HDF5 ${LS_HDF5}, PMIx ${LS_PMIX}, libsodium ${LS_SODIUM}, MPI ${LS_MPI}")

@@ -86,11 +86,12 @@ static void warn_unless_finite(const ls_plan *p)
 
 static void print_json(const cli_experiment *x, const cli_args *args, const result *r)
 {
-    json_t *o = json_pack("{s:s, s:s, s:s, s:i, s:i, s:I, s:i, s:o, s:o, s:f, s:f}", "event", "bench",
-                          "experiment", x->name, "device", args->device, "ranks", args->ranks, "threads",
-                          x->threads, "batch_per_rank", (json_int_t)x->batch, "steps", r->m.steps, "step_s",
-                          report_spread_json(r->m.step_s), "samples_per_s", report_spread_json(r->rate),
-                          "comm_exposed_s", 0.0, "data_wait_s", 0.0);
+    json_t *o =
+        json_pack("{s:s, s:s, s:s, s:i, s:i, s:I, s:i, s:o, s:o, s:f, s:f}", "event", "bench", "experiment",
+                  x->name, "device", args->device, "ranks", (int)ls_config_int(x->cfg, "ranks"), "threads",
+                  x->threads, "batch_per_rank", (json_int_t)x->batch, "steps", r->m.steps, "step_s",
+                  report_spread_json(r->m.step_s), "samples_per_s", report_spread_json(r->rate),
+                  "comm_exposed_s", 0.0, "data_wait_s", 0.0);
     json_t *more = json_pack(
         "{s:f, s:f, s:f, s:I, s:I, s:f, s:i, s:f, s:f, s:f}", "flops_per_sample", r->flops_per_sample,
         "flop_s", r->flop_s, "peak_share", r->flop_s / r->peak.flop_s, "planned_bytes",

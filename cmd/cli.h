@@ -5,17 +5,18 @@
 #include <jansson.h>
 
 #include "config/experiment.h"
+#include "launch/launch.h"
 #include "lockstep/trial.h"
 
 /* Exit codes (docs/cli.md). */
 enum {
-    CLI_DONE = 0,
-    CLI_FAILED = 1,
-    CLI_USAGE = 2,
-    CLI_DAMAGED = 3,
-    CLI_LOST = 4,
-    CLI_DISAGREED = 5,
-    CLI_STOPPED = 75
+    CLI_DONE = LS_EXIT_DONE,
+    CLI_FAILED = LS_EXIT_FAILED,
+    CLI_USAGE = LS_EXIT_INVALID,
+    CLI_DAMAGED = LS_EXIT_DAMAGED,
+    CLI_LOST = LS_EXIT_LOST,
+    CLI_DISAGREED = LS_EXIT_DISAGREED,
+    CLI_STOPPED = LS_EXIT_STOPPED
 };
 
 #define CLI_MAX_THREADS 1024
@@ -43,6 +44,11 @@ typedef struct cli_args {
     const char *run_dir;
     const char *resume; /* NULL: no; "": the newest run of this name; else a run directory */
     bool quiet, dry_run;
+    /* Where ranks start (launch/launch.h); `ranks` 0: not given, else it is among the settings, too. */
+    const char *bind, *node_rank, *master;
+    int nodes;
+    double join_timeout;
+    char ranks_setting[24];
 } cli_args;
 
 typedef struct cli_command {
@@ -90,9 +96,27 @@ const char *cli_data_setting(int i);
 
 /* The program: what main does. */
 int cli_main(int argc, char **argv);
-/* Prints the error and returns the exit code that belongs to it: 2 for LS_INVALID, 3 for LS_DATA, 4 for
- * LS_LOST, 5 for LS_DISAGREE, else 1. */
+/* Prints the error and returns the exit code that belongs to it. */
 int cli_fail(const char *command, const ls_err *err);
+
+/* -- commands on several ranks (ranks.c) -------------------------------------------------------------------
+ */
+
+typedef struct cli_ranks {
+    ls_launch_options options;
+    ls_start start;
+    ls_experiment experiment; /* with `ranks` as the run will have */
+} cli_ranks;
+
+/* Loads `experiment` and finds out how many ranks there will be, and who starts them.  `keep_ranks`: the
+ * experiment's own setting counts where the command line says nothing.  Release in any case. */
+ls_status cli_ranks_open(cli_ranks *r, const char *experiment, bool keep_ranks, const cli_args *args,
+                         ls_err *err) LS_MUST_CHECK;
+void cli_ranks_release(cli_ranks *r);
+/* Runs `rank_main` in every rank and returns the run's exit code. */
+int cli_ranks_run(const cli_ranks *r, const char *command, ls_rank_main rank_main, void *arg);
+/* cli_fail of a rank: says nothing of a lost rank where the launcher does. */
+int cli_fail_in_rank(const char *command, const ls_place *place, const ls_err *err);
 
 /* A model compiled for a device, with initial values, learning rates and made-up data in place. */
 typedef struct cli_experiment {

@@ -51,7 +51,7 @@ static int unknown_command(const char *name)
 
 static int run_command(const cli_command *c, int argc, char **argv)
 {
-    cli_args args = {.device = "cpu", .ranks = 1};
+    cli_args args = {.device = "cpu"};
     ls_err err = {0};
     int rc;
 

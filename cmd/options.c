@@ -28,8 +28,18 @@ static const option options[] = {
      "cpu (default) or ref, the slow reference"},
     {"--threads", NULL, INT, FIELD(threads), CLI_PLAN | CLI_BENCH | CLI_TRAIN | CLI_EVAL, "N",
      "threads (default: the cores at hand)"},
-    {"--ranks", "-n", INT, FIELD(ranks), CLI_PLAN | CLI_BENCH | CLI_TRAIN, "N",
-     "ranks (default and, at present, limit: 1)"},
+    {"--ranks", "-n", INT, FIELD(ranks), CLI_PLAN | CLI_BENCH | CLI_TRAIN | CLI_EVAL, "N",
+     "ranks to start here (default: the setting ranks)"},
+    {"--bind", NULL, TEXT, FIELD(bind), CLI_TRAIN, "core|none",
+     "of ranks (default: core where each gets one)"},
+    {"--nodes", NULL, INT, FIELD(nodes), CLI_TRAIN, "N",
+     "machines that train together; on each: the same command"},
+    {"--node-rank", NULL, TEXT, FIELD(node_rank), CLI_TRAIN, "I",
+     "which of them this is, from 0 (or NODE_RANK)"},
+    {"--master", NULL, TEXT, FIELD(master), CLI_TRAIN, "HOST:PORT",
+     "where machine 0 is met (or MASTER_ADDR)"},
+    {"--join-timeout", NULL, REAL, FIELD(join_timeout), CLI_TRAIN, "S",
+     "how long machines wait for one another"},
     {"--steps", NULL, INT, FIELD(steps), CLI_BENCH, "N", "timed steps (default: as many as fit --seconds)"},
     {"--seconds", NULL, REAL, FIELD(seconds), CLI_BENCH, "S", "time to measure for (default 5)"},
     {"--profile", NULL, FLAG, FIELD(profile), CLI_BENCH, NULL, "time per kind of op and per node"},
@@ -128,8 +138,6 @@ static ls_status check_complete(const cli_command *c, const cli_args *args, ls_e
     if (args->threads > CLI_MAX_THREADS)
         return ls_fail(err, LS_INVALID, "--threads %d: more than %d make no sense", args->threads,
                        CLI_MAX_THREADS);
-    if (args->ranks > 1)
-        return ls_fail(err, LS_INVALID, "-n %d: this version runs on one rank only", args->ranks);
     return LS_OK;
 }
 
@@ -137,7 +145,7 @@ ls_status cli_parse(const cli_command *c, int argc, char **argv, cli_args *args,
 {
     ls_status st = LS_OK;
 
-    args->settings = ls_alloc(LS_MEM_CLI, sizeof *args->settings * ((size_t)argc + 1));
+    args->settings = ls_alloc(LS_MEM_CLI, sizeof *args->settings * ((size_t)argc + 2));
     if (args->settings == NULL) return ls_fail(err, LS_NOMEM, "no memory");
     for (int i = 0; i < argc; i++) {
         if (argv[i][0] == '-') {
@@ -151,6 +159,10 @@ ls_status cli_parse(const cli_command *c, int argc, char **argv, cli_args *args,
                          argv[i]);
             goto out;
         }
+    }
+    if (args->ranks > 0) {
+        snprintf(args->ranks_setting, sizeof args->ranks_setting, "ranks=%d", args->ranks);
+        args->settings[args->n_settings++] = args->ranks_setting;
     }
     LS_TRY(check_complete(c, args, err));
 out:
@@ -224,11 +236,5 @@ void cli_help_all(void)
 int cli_fail(const char *command, const ls_err *err)
 {
     fprintf(stderr, "lockstep %s: %s\n", command, err->text);
-    switch (err->status) {
-    case LS_INVALID: return CLI_USAGE;
-    case LS_DATA: return CLI_DAMAGED;
-    case LS_LOST: return CLI_LOST;
-    case LS_DISAGREE: return CLI_DISAGREED;
-    default: return CLI_FAILED;
-    }
+    return ls_launch_exit_code(err->status);
 }

@@ -1,79 +1,75 @@
 /* train.c: `lockstep train` and `lockstep eval`. */
-#include <signal.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "base/log.h"
 #include "cli.h"
 #include "train/train.h"
 
-/* How often the user asked to stop: once for a checkpoint and an end, twice for an end now. */
-static volatile sig_atomic_t stop_requests;
-static ls_last_words last_words; /* what summary.json is to say then */
+/* What all ranks of a run know. */
+typedef struct job {
+    const cli_args *args;
+    const cli_ranks *ranks;
+    const char *checkpoint; /* of eval */
+} job;
 
-static void on_signal(int number)
+static ls_last_words last_words; /* what summary.json is to say when the program is ended at once */
+
+static void write_last_words(void)
 {
-    static const char first[] = "\nlockstep: stopping after a checkpoint; once more stops now\n";
-
-    if (stop_requests < 2) stop_requests++;
-    if (number == SIGINT && stop_requests == 1 && write(STDERR_FILENO, first, sizeof first - 1) < 0) return;
-    if (stop_requests == 2) {
-        ls_last_words_write(&last_words);
-        signal(number, SIG_DFL);
-        raise(number);
-    }
+    ls_last_words_write(&last_words);
 }
 
-static void watch_signals(void)
-{
-    struct sigaction a = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
-
-    sigemptyset(&a.sa_mask);
-    sigaction(SIGINT, &a, NULL);
-    sigaction(SIGTERM, &a, NULL);
-    sigaction(SIGUSR1, &a, NULL);
-}
-
-static ls_train_options options_of(const cli_args *args)
+static ls_train_options options_of(const cli_args *args, const ls_place *place, ls_comm *comm)
 {
     const bool named = args->resume != NULL && args->resume[0] != '\0';
 
     return (ls_train_options){.device = args->device,
-                              .threads = args->threads,
+                              .threads = place->threads,
                               .run_dir = named ? args->resume : args->run_dir,
                               .resume = args->resume != NULL,
                               .json = args->json,
                               .quiet = args->quiet,
-                              .stop = &stop_requests,
+                              .comm = comm,
+                              .stop = ls_launch_stop_requests(),
                               .last_words = &last_words};
+}
+
+/* One rank of a training run: the place where launcher and trainer meet. */
+static int train_rank(const ls_place *place, ls_comm *comm, void *arg)
+{
+    const job *j = arg;
+    const ls_train_options o = options_of(j->args, place, comm);
+    json_t *summary = NULL;
+    bool stopped = false;
+    ls_err err = {0};
+    ls_status st;
+
+    ls_launch_watch_signals(write_last_words);
+    st = ls_train(&j->ranks->experiment, &o, &summary, &stopped, &err);
+    if (j->args->json && summary != NULL && place->rank == 0) {
+        json_object_set_new(summary, "event", json_string("summary"));
+        cli_print_json_take(json_incref(summary));
+    }
+    json_decref(summary);
+    if (st != LS_OK) return cli_fail_in_rank("train", place, &err);
+    return stopped ? CLI_STOPPED : CLI_DONE;
 }
 
 int cli_train(const cli_args *args)
 {
-    const ls_train_options o = options_of(args);
-    ls_experiment x = {0};
-    json_t *summary = NULL;
-    bool stopped = false;
+    cli_ranks ranks;
+    job j = {.args = args, .ranks = &ranks};
     ls_err err = {0};
-    ls_status st = LS_OK;
+    int code = CLI_DONE;
 
-    LS_TRY(ls_experiment_load(&x, args->model, args->settings, args->n_settings, &err));
-    if (args->dry_run) {
-        ls_experiment_write(&x, stdout);
-        goto out;
-    }
-    watch_signals();
-    st = ls_train(&x, &o, &summary, &stopped, &err);
-    if (args->json && summary != NULL) {
-        json_object_set_new(summary, "event", json_string("summary"));
-        cli_print_json_take(json_incref(summary));
-    }
-out:
-    json_decref(summary);
-    ls_experiment_release(&x);
-    if (st != LS_OK) return cli_fail("train", &err);
-    return stopped ? CLI_STOPPED : CLI_DONE;
+    if (cli_ranks_open(&ranks, args->model, true, args, &err) != LS_OK)
+        code = cli_fail("train", &err);
+    else if (args->dry_run)
+        ls_experiment_write(&ranks.experiment, stdout);
+    else
+        code = cli_ranks_run(&ranks, "train", train_rank, &j);
+    cli_ranks_release(&ranks);
+    return code;
 }
 
 /* -- eval
@@ -103,32 +99,51 @@ static ls_status locate(const char *given, char config[PATH_BYTES], char checkpo
     return ls_fail(err, LS_INVALID, "%s is neither a run directory nor a checkpoint of one", given);
 }
 
-int cli_eval(const cli_args *args)
+static void print_result(const json_t *result, const char *checkpoint)
 {
-    const ls_train_options o = options_of(args);
-    char config[PATH_BYTES], checkpoint[PATH_BYTES];
-    ls_experiment x = {0};
-    json_t *result = NULL;
     const char *name;
     json_t *value;
-    ls_err err = {0};
-    ls_status st = LS_OK;
 
-    LS_TRY(locate(args->model, config, checkpoint, &err));
-    LS_TRY(ls_experiment_load(&x, config, args->settings, args->n_settings, &err));
-    LS_TRY(ls_train_eval(&x, &o, checkpoint, &result, &err));
-    if (args->json) {
-        cli_print_json_take(json_incref(result));
-        goto out;
-    }
     printf("checkpoint    %s\n", checkpoint);
-    json_object_foreach(result, name, value)
+    json_object_foreach((json_t *)result, name, value)
     {
         if (json_is_real(value)) printf("%-13s %.6g\n", name, json_real_value(value));
         if (json_is_integer(value)) printf("%-13s %lld\n", name, (long long)json_integer_value(value));
     }
-out:
+}
+
+static int eval_rank(const ls_place *place, ls_comm *comm, void *arg)
+{
+    const job *j = arg;
+    const ls_train_options o = options_of(j->args, place, comm);
+    json_t *result = NULL;
+    ls_err err = {0};
+    ls_status st = ls_train_eval(&j->ranks->experiment, &o, j->checkpoint, &result, &err);
+
+    if (st == LS_OK && place->rank == 0) {
+        if (j->args->json)
+            cli_print_json_take(json_incref(result));
+        else
+            print_result(result, j->checkpoint);
+    }
     json_decref(result);
-    ls_experiment_release(&x);
-    return st == LS_OK ? CLI_DONE : cli_fail("eval", &err);
+    return st == LS_OK ? CLI_DONE : cli_fail_in_rank("eval", place, &err);
+}
+
+int cli_eval(const cli_args *args)
+{
+    char config[PATH_BYTES], checkpoint[PATH_BYTES];
+    cli_ranks ranks = {0};
+    job j = {.args = args, .ranks = &ranks, .checkpoint = checkpoint};
+    ls_err err = {0};
+    ls_status st = LS_OK;
+    int code = CLI_DONE;
+
+    LS_TRY(locate(args->model, config, checkpoint, &err));
+    /* A run of four ranks may be evaluated by one. */
+    LS_TRY(cli_ranks_open(&ranks, config, args->ranks > 0, args, &err));
+    code = cli_ranks_run(&ranks, "eval", eval_rank, &j);
+out:
+    cli_ranks_release(&ranks);
+    return st == LS_OK ? code : cli_fail("eval", &err);
 }

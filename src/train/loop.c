@@ -159,6 +159,7 @@ static ls_status open_loader(run *r, ls_err *err)
         .n_workers = (int)ls_config_int(r->cfg, "data.workers"),
         .depth = (int)ls_config_int(r->cfg, "data.prefetch"),
         .shuffle = true,
+        .augment = true,
         .seed = (uint64_t)ls_config_int(r->cfg, "seed"),
         .rank = r->session.rank,
         .n_ranks = r->session.ranks,

@@ -1,4 +1,4 @@
-/* module.c: liblockstep_mpi.so, the link between machines on MPI.
+/* mpi.c: lockstep-mpi.so, the link between machines on MPI.
  *
  * Plain MPI 3, so that Open MPI, MPICH and their kin compile it alike.  All state is the process's: MPI can
  * be initialised once in a process, so there is one link.  Errors are returned, never fatal: the run then

@@ -1,0 +1,76 @@
+/* ranks.c: what commands share that run on several ranks: the experiment meets the launcher. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "cli.h"
+
+static ls_status load(ls_experiment *x, const char *name, const cli_args *args, int ranks, ls_err *err)
+{
+    const char **settings = ls_alloc(LS_MEM_CLI, sizeof *settings * ((size_t)args->n_settings + 1));
+    char text[24];
+    ls_status st;
+    int n = args->n_settings;
+
+    if (settings == NULL) return ls_fail(err, LS_NOMEM, "no memory");
+    for (int i = 0; i < n; i++) settings[i] = args->settings[i];
+    if (ranks > 0) {
+        snprintf(text, sizeof text, "ranks=%d", ranks);
+        settings[n++] = text;
+    }
+    ls_experiment_release(x);
+    st = ls_experiment_load(x, name, settings, n, err);
+    ls_free(settings);
+    return st;
+}
+
+ls_status cli_ranks_open(cli_ranks *r, const char *experiment, bool keep_ranks, const cli_args *args,
+                         ls_err *err)
+{
+    ls_launch_options *o = &r->options;
+    ls_status st = LS_OK;
+    int known;
+
+    *r = (cli_ranks){.options = {.ranks = args->ranks,
+                                 .threads = args->threads,
+                                 .bind = args->bind,
+                                 .nodes = args->nodes,
+                                 .node_rank = args->node_rank,
+                                 .master = args->master,
+                                 .join_timeout_s = args->join_timeout,
+                                 .silent = args->quiet || args->json}};
+    /* Under mpirun or srun the number is known before the experiment, whose own may not even share its batch.
+     */
+    LS_TRY(ls_launch_detect(&r->start, o, ls_launch_env, NULL, err));
+    known = r->start.kind == LS_START_RANK ? r->start.place.size : keep_ranks ? args->ranks : 1;
+    LS_TRY(load(&r->experiment, experiment, args, known, err));
+    if (r->start.kind == LS_START_RANK) goto out;
+    o->total = (int)ls_config_int(r->experiment.cfg, "ranks");
+    LS_TRY(ls_launch_detect(&r->start, o, ls_launch_env, NULL, err));
+    if (r->start.place.size != o->total)
+        LS_TRY(load(&r->experiment, experiment, args, r->start.place.size, err));
+out:
+    return st;
+}
+
+void cli_ranks_release(cli_ranks *r)
+{
+    ls_experiment_release(&r->experiment);
+    *r = (cli_ranks){0};
+}
+
+int cli_ranks_run(const cli_ranks *r, const char *command, ls_rank_main rank_main, void *arg)
+{
+    ls_err err = {0};
+    int code;
+
+    if (ls_launch_run(&r->start, &r->options, rank_main, arg, &code, &err) != LS_OK)
+        return cli_fail(command, &err);
+    return code;
+}
+
+int cli_fail_in_rank(const char *command, const ls_place *place, const ls_err *err)
+{
+    if (err->status == LS_LOST && ls_place_is_watched(place)) return LS_EXIT_LOST;
+    return cli_fail(command, err);
+}
