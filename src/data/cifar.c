@@ -28,6 +28,7 @@ static ls_status add_file(ls_dataset *d, cifar *x, const char *folder, const cha
             f->path, f->size, RECORD, f->size / RECORD * RECORD);
     d->total += (int64_t)(f->size / RECORD);
     x->end[x->n_files - 1] = d->total;
+    LS_TRY(lsi_dataset_check_count(d, f->path, err));
 out:
     return st;
 }

@@ -77,6 +77,8 @@ struct ls_dataset {
 
 /* Adds a field; the name is not copied. */
 void lsi_dataset_add_field(ls_dataset *d, const char *name, ls_dtype dtype, ls_shape shape);
+/* LS_DATA when d->total is 0; for kinds that can name the file. */
+ls_status lsi_dataset_check_count(const ls_dataset *d, const char *path, ls_err *err) LS_MUST_CHECK;
 /* LS_DATA unless `label` is in 0 to d->classes - 1 (any that fits an i32 when classes is 0).
  * `byte` is the label's place in the file, or -1 where that says nothing. */
 ls_status lsi_dataset_check_label(const ls_dataset *d, int64_t label, const char *path, int64_t sample,

@@ -26,6 +26,12 @@ static ls_status find_kind(const char *name, const lsi_data_kind **out, ls_err *
                    name ? name : "", near ? "did you mean \"" : "", near ? near : "", near ? "\"?" : "");
 }
 
+ls_status lsi_dataset_check_count(const ls_dataset *d, const char *path, ls_err *err)
+{
+    if (d->total > 0) return LS_OK;
+    return ls_fail(err, LS_DATA, "%s: holds no samples; check what it was made from", path);
+}
+
 static ls_status check_transform(const ls_dataset *d, const ls_transform *t, ls_err *err)
 {
     if (d->transforms || !(t->resize || t->pad || t->crop || t->flip)) return LS_OK;
@@ -39,9 +45,7 @@ static ls_status set_range(ls_dataset *d, const ls_data_source *src, ls_err *err
 {
     int64_t end = src->end ? src->end : d->total;
 
-    if (d->total < 1)
-        return ls_fail(err, LS_DATA, "%s: the set holds no samples; check the files it was made from",
-                       src->path ? src->path : src->kind);
+    if (d->total < 1) return lsi_dataset_check_count(d, src->path ? src->path : src->kind, err);
     if (src->first < 0 || end > d->total || src->first >= end)
         return ls_fail(err, LS_INVALID,
                        "samples %" PRId64 " to %" PRId64 " were asked for, but the set has 0 to %" PRId64

@@ -192,15 +192,14 @@ static ls_status split_name(ls_arena *arena, const char *text, char **file, cons
 
 static ls_status add_samples(ls_dataset *d, hdf5 *x, const ls_data_source *src, ls_err *err)
 {
+    ls_status st = LS_OK;
     const char *name = src->field ? ls_arena_strdup(d->arena, src->field) : "image";
     ls_shape all = x->samples.layout.shape, one = ls_shape_make(all.rank - 1, all.dim + 1);
 
     if (!name) return ls_fail(err, LS_NOMEM, "no memory for the name of a field");
     x->elements = x->boxed = lsi_h5_sample_elements(&x->samples.layout);
     d->total = all.dim[0];
-    if (d->total < 1)
-        return ls_fail(err, LS_DATA, "%s: \"%s\" holds no samples; store it again", x->samples.file->path,
-                       x->samples.name);
+    LS_TRY(lsi_dataset_check_count(d, x->samples.file->path, err));
     if (x->elements < 1)
         return ls_fail(err, LS_DATA, "%s: \"%s\" has samples without elements; store it again",
                        x->samples.file->path, x->samples.name);
@@ -222,7 +221,9 @@ static ls_status add_samples(ls_dataset *d, hdf5 *x, const ls_data_source *src, 
         one.dim[1] = src->points;
     }
     lsi_dataset_add_field(d, name, LS_F32, one);
-    return lsi_scale_check(&d->scale, one, err);
+    LS_TRY(lsi_scale_check(&d->scale, one, err));
+out:
+    return st;
 }
 
 static ls_status add_labels(ls_dataset *d, const hdf5 *x, ls_err *err)

@@ -59,6 +59,7 @@ static ls_status parse_images(ls_dataset *d, idx *x, const ls_data_source *src, 
                        f->path, shape.dim[1], shape.dim[2]);
     x->pixels = ls_shape_count(shape);
     LS_TRY(check_size(f, HEADER_IMAGES, d->total, x->pixels, err));
+    LS_TRY(lsi_dataset_check_count(d, f->path, err));
     x->height = shape.dim[1];
     x->width = shape.dim[2];
     LS_TRY(lsi_transform_add_field(d, src, "image", 1, x->height, x->width, err));

@@ -172,6 +172,7 @@ static ls_status open_images(ls_dataset *d, npy *x, const ls_data_source *src, c
     ls_shape all = x->images.shape, one = ls_shape_make(all.rank - 1, all.dim + 1);
     if (all.rank == 3) one = LS_SHAPE(1, all.dim[1], all.dim[2]);
     d->total = all.dim[0];
+    LS_TRY(lsi_dataset_check_count(d, x->images.file.path, err));
     x->elements = ls_shape_count(one);
     if (x->elements < 1)
         return ls_fail(err, LS_DATA, "%s: byte 10: samples without elements; save the array again",
