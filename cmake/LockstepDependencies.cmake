@@ -74,6 +74,17 @@ if(LS_WITH_HDF5)
     endif()
 endif()
 
+# MPI is not linked with: the module lockstep-mpi.so is, and it is loaded when it is asked for.
+set(LS_MPI "off")
+if(LS_WITH_MPI)
+    find_package(MPI QUIET COMPONENTS C)
+    set(LS_MPI_FOUND ${MPI_C_FOUND})
+    set(LS_MPI "not found")
+    if(MPI_C_FOUND)
+        set(LS_MPI "${MPI_C_COMPILER}")
+    endif()
+endif()
+
 # For several machines: PMIx tells MPI who the ranks are (a module), libsodium authenticates the machines.
 # Debian keeps PMIx in a folder of its own.
 set(LS_PMIX "not found")
@@ -96,4 +107,4 @@ if(SODIUM_INCLUDE AND SODIUM_LIBRARY)
     set(LS_SODIUM "${SODIUM_LIBRARY}")
 endif()
 
-message(STATUS "Lockstep: threads ${LS_PARALLEL}, oneDNN ${LS_ONEDNN}, HDF5 ${LS_HDF5}, PMIx ${LS_PMIX}, libsodium ${LS_SODIUM}")
+message(STATUS "Lockstep: threads ${LS_PARALLEL}, oneDNN ${LS_ONEDNN}, HDF5 ${LS_HDF5}, PMIx ${LS_PMIX}, libsodium ${LS_SODIUM}, MPI ${LS_MPI}")

@@ -1,7 +1,7 @@
 /* Damaged JPEG and PNG files: each mutant either decodes or is refused as LS_DATA by its name; the loader
  * counts the same ones as damaged.
  *
- * Usage: test_image_mutants [COUNT [SEED]]; COUNT is 1,000 unless given here or in $LOCKSTEP_MUTANTS. */
+ * Usage: test_image_mutants [COUNT [SEED]]; COUNT is 1,000 unless given here or in $LS_MUTANTS. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -188,7 +188,7 @@ static void both_kinds(void)
 
 int main(int argc, char **argv)
 {
-    const char *wanted = getenv("LOCKSTEP_MUTANTS");
+    const char *wanted = getenv("LS_MUTANTS");
 
     if (wanted) test.count = atol(wanted);
     if (argc > 1) test.count = atol(argv[1]);
