@@ -105,6 +105,10 @@ void lsi_group_fail(lsi_group *g, const lsi_failure *f);
 /* For hooks: passes a request to stop on to the ranks here. */
 void lsi_group_stop(lsi_group *g, int number, int how);
 
+/* The launcher of one machine of several (nodes.c); as ls_launch_run. */
+ls_status lsi_run_node(const ls_start *start, const ls_launch_options *o, ls_rank_main rank_main, void *arg,
+                       int *code, ls_err *err) LS_MUST_CHECK;
+
 /* One line on standard error, over a progress bar that may stand there. */
 void lsi_say(const char *fmt, ...) LS_PRINTF(1, 2);
 void lsi_say_line(const char *line, size_t length); /* with its newline */

@@ -278,7 +278,7 @@ static pmix_status_t register_ranks(void)
 /* -- the module ---------------------------------------------------------------------------------------------
  */
 
-static pmix_status_t start_library(const char *folder)
+static pmix_status_t start_library(void)
 {
     pmix_info_t *info;
     pmix_status_t rc;
@@ -287,11 +287,12 @@ static pmix_status_t start_library(const char *folder)
     /* Data are handed to ranks by message: the store in shared memory leaves files behind when ranks are
      * killed. */
     setenv("PMIX_MCA_gds", "hash", 1);
-    PMIX_INFO_CREATE(info, 2);
-    put_text(info, &n, PMIX_SERVER_TMPDIR, folder);
-    put_text(info, &n, PMIX_SYSTEM_TMPDIR, folder);
+    PMIX_INFO_CREATE(info, 3);
+    put_text(info, &n, PMIX_SERVER_TMPDIR, server.job.folder);
+    put_text(info, &n, PMIX_SYSTEM_TMPDIR, server.job.folder);
+    put_text(info, &n, PMIX_HOSTNAME, server.job.host);
     rc = PMIx_server_init(&callbacks, info, n);
-    PMIX_INFO_FREE(info, 2);
+    PMIX_INFO_FREE(info, 3);
     return rc;
 }
 
@@ -302,7 +303,7 @@ static int start(const ls_pmix_job *job, char error[LS_PMIX_ERROR_BYTES])
 
     server.job = *job;
     PMIX_LOAD_NSPACE(server.name, job->name);
-    rc = start_library(job->folder);
+    rc = start_library();
     if (rc != PMIX_SUCCESS) return failed(error, "PMIx_server_init", rc);
     rc = make_maps(&m);
     if (rc == PMIX_SUCCESS) rc = register_run(&m);
