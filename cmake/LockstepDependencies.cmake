@@ -94,4 +94,16 @@ if(SODIUM_INCLUDE AND SODIUM_LIBRARY)
     set(LS_SODIUM "${SODIUM_LIBRARY}")
 endif()
 
-message(STATUS "Lockstep: threads ${LS_PARALLEL}, oneDNN ${LS_ONEDNN}, HDF5 ${LS_HDF5}, PMIx ${LS_PMIX}, libsodium ${LS_SODIUM}")
+# MPI is not linked with: the module liblockstep_mpi.so is, and it is loaded when it is asked for.
+set(LS_MPI "off")
+if(LS_WITH_MPI)
+    find_package(MPI QUIET COMPONENTS C)
+    set(LS_MPI_FOUND ${MPI_C_FOUND})
+    set(LS_MPI "not found")
+    if(MPI_C_FOUND)
+        set(LS_MPI "${MPI_C_COMPILER}")
+    endif()
+endif()
+target_link_libraries(ls_dependencies INTERFACE ${CMAKE_DL_LIBS})
+
+message(STATUS "Lockstep: threads ${LS_PARALLEL}, oneDNN ${LS_ONEDNN}, HDF5 ${LS_HDF5}, MPI ${LS_MPI}, PMIx ${LS_PMIX}, libsodium ${LS_SODIUM}")

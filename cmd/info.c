@@ -12,6 +12,7 @@
 #include "base/parallel.h"
 #include "base/text.h"
 #include "cli.h"
+#include "comm/comm.h"
 #include "ops/ops.h"
 
 static const char *compiler(void)
@@ -98,6 +99,25 @@ static json_t *describe_backend(const ls_backend *b)
                      "about", text, "ops", n_ops, "optimised_ops", ops);
 }
 
+/* How ranks can be joined here. */
+static json_t *describe_communicators(void)
+{
+    json_t *list = json_array();
+    ls_err why = {0};
+    ls_comm_heap *heap;
+    char about[128] = "";
+    bool usable = ls_comm_heap_create(&heap, 2, &why) == LS_OK;
+
+    ls_comm_heap_destroy(heap);
+    json_array_append_new(list, json_pack("{s:s, s:b, s:s, s:s}", "name", "local", "usable", usable, "reason",
+                                          why.text, "about", "ranks of this machine share memory"));
+    why = (ls_err){0};
+    usable = ls_comm_mpi_probe(about, sizeof about, &why) == LS_OK;
+    json_array_append_new(list, json_pack("{s:s, s:b, s:s, s:s}", "name", "mpi", "usable", usable, "reason",
+                                          why.text, "about", about));
+    return list;
+}
+
 static json_t *describe_libraries(void)
 {
     json_t *o = json_object();
@@ -151,6 +171,14 @@ static void print_backend(const json_t *b)
         print_list("             ", json_object_get(b, "optimised_ops"));
 }
 
+static void print_communicator(const json_t *c)
+{
+    bool usable = json_is_true(json_object_get(c, "usable"));
+
+    printf("ranks   %-5s %s%s\n", text_of(c, "name"),
+           usable ? "" : "not usable: ", text_of(c, usable ? "about" : "reason"));
+}
+
 static void print_text(const json_t *o)
 {
     const json_t *cpu = json_object_get(o, "processor"), *libs = json_object_get(o, "libraries");
@@ -163,6 +191,7 @@ static void print_text(const json_t *o)
            (int)json_integer_value(json_object_get(cpu, "cores")));
     print_list("             ", json_object_get(cpu, "features"));
     json_array_foreach(json_object_get(o, "backends"), i, b) print_backend(b);
+    json_array_foreach(json_object_get(o, "communicators"), i, b) print_communicator(b);
     printf("libraries    ");
     json_object_foreach((json_t *)libs, name, b) printf(" %s %s", name, json_string_value(b));
     printf("\n");
@@ -194,9 +223,10 @@ int cli_info(const cli_args *args)
     for (int i = 0; ls_backends[i] != NULL; i++)
         json_array_append_new(backends, describe_backend(ls_backends[i]));
     for (int i = 0; ls_trials[i] != NULL; i++) json_array_append_new(models, json_string(ls_trials[i]->name));
-    o = json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o}", "event", "info", "version", LS_VERSION,
+    o = json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "event", "info", "version", LS_VERSION,
                   "compiler", compiler(), "processor", describe_processor(), "backends", backends,
-                  "libraries", describe_libraries(), "experiments", list_experiments(), "models", models);
+                  "communicators", describe_communicators(), "libraries", describe_libraries(), "experiments",
+                  list_experiments(), "models", models);
     if (args->json) {
         cli_print_json_take(o);
     } else {

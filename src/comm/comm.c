@@ -8,9 +8,10 @@
 #include "comm/comm_internal.h"
 
 #define STALL_SECONDS 10.0
+/* Windows begin at multiples of the largest page that Linux is built with. */
+#define WINDOW_GRAIN ((size_t)64 * 1024)
 
-/* A rank on this machine's heap, which it takes over one use of. */
-static ls_status make_take(ls_comm **out, const char *kind, ls_comm_heap *heap, int rank, ls_err *err)
+ls_status lsi_comm_make_take(ls_comm **out, const char *kind, ls_comm_heap *heap, int local, ls_err *err)
 {
     ls_comm *c = ls_alloc(LS_MEM_COMM, sizeof *c);
 
@@ -19,15 +20,22 @@ static ls_status make_take(ls_comm **out, const char *kind, ls_comm_heap *heap, 
         return ls_fail(err, LS_NOMEM, "no memory for a communicator");
     }
     c->kind = kind;
-    c->rank = c->local_rank = rank;
+    c->rank = c->local_rank = local;
     c->size = c->local_size = heap->size;
     c->hosts = 1;
     c->heap = heap;
-    c->cursor = heap->region_bytes;
+    c->cursor = (heap->region_bytes + WINDOW_GRAIN - 1) / WINDOW_GRAIN * WINDOW_GRAIN;
     c->stall_seconds = STALL_SECONDS;
-    atomic_store(&heap->region->slot[rank].pid, (int32_t)getpid());
+    atomic_store(&heap->region->slot[local].pid, (int32_t)getpid());
     *out = c;
     return LS_OK;
+}
+
+ls_status lsi_window_map(ls_comm *c, size_t bytes, size_t *offset, void **out, ls_err *err)
+{
+    *offset = c->cursor;
+    c->cursor += (bytes + WINDOW_GRAIN - 1) / WINDOW_GRAIN * WINDOW_GRAIN;
+    return lsi_heap_map(c->heap, *offset, bytes, out, err);
 }
 
 ls_status ls_comm_open_threads(ls_comm *out[], int n, ls_err *err)
@@ -39,7 +47,7 @@ ls_status ls_comm_open_threads(ls_comm *out[], int n, ls_err *err)
     LS_TRY(ls_comm_heap_create(&heap, n, err));
     for (int i = 0; i < n && st == LS_OK; i++) {
         lsi_heap_keep(heap);
-        st = make_take(&out[i], "threads", heap, i, err);
+        st = lsi_comm_make_take(&out[i], "threads", heap, i, err);
     }
     ls_comm_heap_destroy(heap); /* the ranks keep it */
     for (int i = 0; i < n && st != LS_OK; i++) {
@@ -58,8 +66,8 @@ ls_status ls_comm_open_self(ls_comm **out, ls_err *err)
     return st;
 }
 
-/* Peers can be watched from now on.  Where the system cannot, the launcher alone tells of lost ranks. */
-static ls_status watch_peers(ls_comm *c, ls_err *err)
+/* Where the system cannot, the launcher alone tells of lost ranks. */
+ls_status lsi_comm_watch_peers(ls_comm *c, ls_err *err)
 {
     c->pidfd = ls_alloc(LS_MEM_COMM, (size_t)c->local_size * sizeof *c->pidfd);
     if (c->pidfd == NULL) return ls_fail(err, LS_NOMEM, "no memory for a communicator");
@@ -79,9 +87,9 @@ ls_status ls_comm_open_local(ls_comm **out, int heap_fd, int rank, int size, ls_
     *out = NULL;
     if (rank < 0 || rank >= size) return ls_fail(err, LS_INVALID, "rank %d of %d", rank, size);
     LS_TRY(lsi_heap_attach(&heap, heap_fd, size, err));
-    LS_TRY(make_take(&c, "local", heap, rank, err));
+    LS_TRY(lsi_comm_make_take(&c, "local", heap, rank, err));
     LS_TRY(ls_comm_barrier(c, "meeting", err));
-    LS_TRY(lsi_all_well(c, watch_peers(c, err), "meeting", err));
+    LS_TRY(lsi_all_well(c, lsi_comm_watch_peers(c, err), "meeting", err));
     *out = c;
     c = NULL;
 out:
@@ -91,7 +99,14 @@ out:
 
 void ls_comm_close(ls_comm *c)
 {
+    bool orderly;
+
     if (c == NULL) return;
+    /* The library between machines can only be closed together, and not at all when somebody is missing. */
+    orderly =
+        c->link != NULL && !c->disagreed && !lsi_aborted(c) && ls_comm_barrier(c, "closing", NULL) == LS_OK;
+    if (c->link != NULL) c->link->close(orderly);
+    lsi_far_destroy(c);
     atomic_store_explicit(&c->heap->region->slot[c->local_rank].left, 1, memory_order_release);
     for (int i = 0; c->pidfd != NULL && i < c->local_size; i++)
         if (c->pidfd[i] >= 0) close(c->pidfd[i]);

@@ -61,8 +61,11 @@ ls_status ls_comm_open_threads(ls_comm *out[], int n, ls_err *err) LS_MUST_CHECK
 ls_status ls_comm_open_local(ls_comm **out, int heap_fd, int rank, int size, ls_err *err) LS_MUST_CHECK;
 /* Collective.  LS_UNSUPPORTED, with what to install, when the module or MPI is not there. */
 ls_status ls_comm_open_mpi(ls_comm **out, ls_err *err) LS_MUST_CHECK;
-/* Not collective; a peer that still waits for this rank gets LS_LOST.  Exchanges go first.  Accepts NULL. */
+/* A peer that still waits for this rank gets LS_LOST (or LS_DISAGREE).  Exchanges go first.  Of kind mpi it
+ * is collective, since MPI ends together; when a rank is lost, nobody is waited for.  Accepts NULL. */
 void ls_comm_close(ls_comm *c);
+/* Whether MPI could be used: loads the module and writes "Open MPI v4.1.4" to `about`; starts nothing. */
+ls_status ls_comm_mpi_probe(char *about, size_t bytes, ls_err *err) LS_MUST_CHECK;
 
 int ls_comm_rank(const ls_comm *c);
 int ls_comm_size(const ls_comm *c);

@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 
 #include "comm/comm.h"
+#include "comm/link.h"
 
 #define LSI_LINE       64
 #define LSI_MAIL_BYTES ((size_t)64 * 1024) /* what a rank can say in one round of the control plane */
@@ -33,6 +34,7 @@ enum { LSI_RUNNING, LSI_ABORT_BEING_WRITTEN, LSI_ABORTED };
 
 typedef struct lsi_region {
     uint64_t magic;
+    uint64_t nonce; /* tells this heap from all others */
     int32_t size;
     alignas(LSI_LINE) _Atomic int32_t abort_state; /* orders the next two */
     int32_t abort_rank;
@@ -58,10 +60,18 @@ struct ls_comm_heap {
     int users;
 };
 
-/* Where a rank lives. */
-typedef struct lsi_place {
-    int host, local;
-} lsi_place;
+/* What a communicator over several machines has besides.  Ranks of a machine are known by their local index,
+ * in ascending order of ranks; the one with index 0, the leader, speaks for its machine in the control plane.
+ */
+typedef struct lsi_far {
+    int *host_of;          /* by rank */
+    int *local_of;         /* by rank */
+    int *host_size;        /* by host */
+    int **ranks_of;        /* by host and local index */
+    char *staging;         /* in the heap: a block per host, what its leader said in this round */
+    ls_link_request *wait; /* the leader's transfers of a round */
+    int next_tag;          /* for exchanges */
+} lsi_far;
 
 struct ls_comm {
     const char *kind;
@@ -72,7 +82,22 @@ struct ls_comm {
     int *pidfd;     /* by local index: readable when that process is gone; -1 unknown; NULL for threads */
     double stall_seconds;
     uint64_t exposed_ns;
+    bool disagreed;      /* the ranks are no longer in step with each other */
+    const ls_link *link; /* of kind mpi */
+    ls_link_place place;
+    lsi_far *far; /* NULL: all ranks are on this machine */
 };
+
+/* -- comm.c ------------------------------------------------------------------------------------------------
+ */
+
+/* A rank on this machine's heap; takes over one use of the heap, also when it fails. */
+ls_status lsi_comm_make_take(ls_comm **out, const char *kind, ls_comm_heap *heap, int local,
+                             ls_err *err) LS_MUST_CHECK;
+/* The next window of the heap, the same for all ranks of the machine; lsi_heap_unmap ends it. */
+ls_status lsi_window_map(ls_comm *c, size_t bytes, size_t *offset, void **out, ls_err *err) LS_MUST_CHECK;
+/* From now on ends of the processes of this machine's ranks are noticed; all must have met. */
+ls_status lsi_comm_watch_peers(ls_comm *c, ls_err *err) LS_MUST_CHECK;
 
 /* -- heap.c ------------------------------------------------------------------------------------------------
  */
@@ -121,8 +146,32 @@ ls_status lsi_lost(const ls_comm *c, const char *what, ls_err *err);
 /* -- control.c
  * ----------------------------------------------------------------------------------------------- */
 
+/* The number that stands for an operation; ranks compare it when they meet. */
+uint64_t lsi_ticket(const char *operation, size_t bytes, const char *what);
+/* A round among the ranks of this machine.  Mail lies in the boxes of round c->round + 1, which is c->round
+ * when this returns. */
+ls_status lsi_meet(ls_comm *c, uint64_t ticket, const char *what, ls_err *err) LS_MUST_CHECK;
 /* Collective: all ranks return LS_OK, or none does.  `st` is how this rank fared; `err` has its text. */
 ls_status lsi_all_well(ls_comm *c, ls_status st, const char *what, ls_err *err) LS_MUST_CHECK;
+
+/* -- far.c: the control plane between machines --------------------------------------------------------------
+ */
+
+#define LSI_FAR_BYTES ((size_t)16 * 1024) /* what a rank can say in one round over several machines */
+
+ls_status lsi_far_create(ls_comm *c, const int *host_of, ls_err *err) LS_MUST_CHECK;
+void lsi_far_destroy(ls_comm *c); /* accepts that there is none */
+/* After lsi_meet: carries the mail of this round, `piece` bytes of every rank (root -1) or of one, to all
+ * machines. */
+ls_status lsi_far_round(ls_comm *c, int root, size_t piece, uint64_t ticket, const char *what,
+                        ls_err *err) LS_MUST_CHECK;
+/* Where the mail of a rank then lies. */
+const char *lsi_far_mail(const ls_comm *c, int rank, int root, size_t piece);
+
+/* -- module.c
+ * ------------------------------------------------------------------------------------------------ */
+
+ls_status lsi_link_load(const ls_link **out, ls_err *err) LS_MUST_CHECK;
 
 /* -- tree.c: which sums, in which order
  * ------------------------------------------------------------------------

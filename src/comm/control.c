@@ -26,7 +26,7 @@ static bool round_missing(const void *arg, int local)
 }
 
 /* FNV-1a; a collision would only make a wrong program fail later. */
-static uint64_t ticket_of(const char *operation, size_t bytes, const char *what)
+uint64_t lsi_ticket(const char *operation, size_t bytes, const char *what)
 {
     uint64_t h = UINT64_C(14695981039346656037) ^ bytes;
 
@@ -35,8 +35,7 @@ static uint64_t ticket_of(const char *operation, size_t bytes, const char *what)
     return h;
 }
 
-static ls_status check_tickets(const ls_comm *c, uint64_t number, const char *operation, size_t bytes,
-                               const char *what, ls_err *err)
+static ls_status check_tickets(ls_comm *c, uint64_t number, const char *what, ls_err *err)
 {
     const lsi_slot *slot = c->heap->region->slot;
     ls_comm_look look;
@@ -44,20 +43,20 @@ static ls_status check_tickets(const ls_comm *c, uint64_t number, const char *op
     for (int i = 0; i < c->local_size; i++) {
         if (slot[i].ticket[number & 1] == slot[c->local_rank].ticket[number & 1]) continue;
         ls_comm_heap_look(c->heap, i, &look);
-        return ls_fail(err, LS_DISAGREE, "rank %d is in %s (%s, %zu bytes), but rank %d is in %s", c->rank,
-                       what, operation, bytes, atomic_load(&slot[i].rank), look.what);
+        c->disagreed = true;
+        return ls_fail(err, LS_DISAGREE, "rank %d is in %s, rank %d in %s, or with another size", c->rank,
+                       what, atomic_load(&slot[i].rank), look.what);
     }
     return LS_OK;
 }
 
-/* Enters the next round and waits for all; the caller has put its mail into the box of round c->round + 1. */
-static ls_status meet(ls_comm *c, const char *operation, size_t bytes, const char *what, ls_err *err)
+ls_status lsi_meet(ls_comm *c, uint64_t ticket, const char *what, ls_err *err)
 {
     lsi_slot *slot = c->heap->region->slot;
     round_wait w = {c, ++c->round};
     lsi_wait wait = {.what = what};
 
-    slot[c->local_rank].ticket[w.number & 1] = ticket_of(operation, bytes, what);
+    slot[c->local_rank].ticket[w.number & 1] = ticket;
     atomic_store_explicit(&slot[c->local_rank].posted, w.number, memory_order_release);
     for (int i = 0; i < c->local_size; i++) {
         while (round_missing(&w, i)) {
@@ -65,37 +64,59 @@ static ls_status meet(ls_comm *c, const char *operation, size_t bytes, const cha
             if (st != LS_OK) return st;
         }
     }
-    return check_tickets(c, w.number, operation, bytes, what, err);
+    return check_tickets(c, w.number, what, err);
 }
 
-static size_t piece_of(size_t bytes, size_t at)
+/* -- operations: a round for every piece that fits
+ * ------------------------------------------------------------- */
+
+static size_t piece_of(const ls_comm *c, size_t bytes, size_t at)
 {
-    return bytes - at < LSI_MAIL_BYTES ? bytes - at : LSI_MAIL_BYTES;
+    size_t most = c->far != NULL ? LSI_FAR_BYTES : LSI_MAIL_BYTES;
+
+    return bytes - at < most ? bytes - at : most;
 }
 
-/* -- operations
- * ------------------------------------------------------------------------------------------------ */
+/* One round of the whole run; a rank with mail has `piece` bytes at `mine`. */
+static ls_status round_of_all(ls_comm *c, const void *mine, int root, size_t piece, uint64_t ticket,
+                              const char *what, ls_err *err)
+{
+    ls_status st = LS_OK;
+
+    if (piece > 0 && (root < 0 || root == c->rank))
+        memcpy(lsi_mail(c->heap, c->local_rank, c->round + 1), mine, piece);
+    LS_TRY(lsi_meet(c, ticket, what, err));
+    if (c->far != NULL) LS_TRY(lsi_far_round(c, root, piece, ticket, what, err));
+out:
+    return st;
+}
+
+static const char *mail_of(const ls_comm *c, int rank, int root, size_t piece)
+{
+    return c->far != NULL ? lsi_far_mail(c, rank, root, piece) : lsi_mail(c->heap, rank, c->round);
+}
 
 ls_status ls_comm_barrier(ls_comm *c, const char *what, ls_err *err)
 {
     lsi_note(c, what);
-    return meet(c, "barrier", 0, what, err);
+    return round_of_all(c, NULL, -1, 0, lsi_ticket("barrier", 0, what), what, err);
 }
 
 ls_status ls_comm_broadcast(ls_comm *c, void *data, size_t bytes, int root, const char *what, ls_err *err)
 {
     ls_status st = LS_OK;
+    uint64_t ticket = lsi_ticket("broadcast", bytes, what);
+    char *next = data;
     size_t at = 0;
 
     LS_BUG_IF(root < 0 || root >= c->size);
     lsi_note(c, what);
     do {
-        size_t piece = piece_of(bytes, at);
-        if (c->rank == root && piece > 0)
-            memcpy(lsi_mail(c->heap, root, c->round + 1), (char *)data + at, piece);
-        LS_TRY(meet(c, "broadcast", bytes, what, err));
-        if (c->rank != root && piece > 0) memcpy((char *)data + at, lsi_mail(c->heap, root, c->round), piece);
+        size_t piece = piece_of(c, bytes, at);
+        LS_TRY(round_of_all(c, next, root, piece, ticket, what, err));
+        if (piece > 0 && c->rank != root) memcpy(next, mail_of(c, root, root, piece), piece);
         at += piece;
+        if (piece > 0) next += piece;
     } while (at < bytes);
 out:
     return st;
@@ -105,16 +126,18 @@ ls_status ls_comm_gather_all(ls_comm *c, const void *mine, size_t bytes, void *a
                              ls_err *err)
 {
     ls_status st = LS_OK;
+    uint64_t ticket = lsi_ticket("gather", bytes, what);
+    const char *next = mine;
     size_t at = 0;
 
     lsi_note(c, what);
     do {
-        size_t piece = piece_of(bytes, at);
-        if (piece > 0) memcpy(lsi_mail(c->heap, c->local_rank, c->round + 1), (const char *)mine + at, piece);
-        LS_TRY(meet(c, "gather", bytes, what, err));
-        for (int i = 0; piece > 0 && i < c->size; i++)
-            memcpy((char *)all + (size_t)i * bytes + at, lsi_mail(c->heap, i, c->round), piece);
+        size_t piece = piece_of(c, bytes, at);
+        LS_TRY(round_of_all(c, next, -1, piece, ticket, what, err));
+        for (int r = 0; piece > 0 && r < c->size; r++)
+            memcpy((char *)all + (size_t)r * bytes + at, mail_of(c, r, -1, piece), piece);
         at += piece;
+        if (piece > 0) next += piece;
     } while (at < bytes);
 out:
     return st;

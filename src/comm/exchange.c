@@ -7,8 +7,9 @@
  *
  * No barrier is needed.  Let C be the number of chunks.
  *   Parts: a rank fills its parts for exchange t + 1 after it saw `done` reach t C.  All sums of t are then
- *     finished, so nobody reads the parts (or the weight) any more.
- *   Result: it is overwritten by sums of t + 1, which begin when all ranks have posted t + 1.  A rank posts t
+ *     finished, so nobody reads the parts any more.  Nor the weights, which are read by ranks that hold a
+ * claim: the exchange cannot end before their chunk. Result: it is overwritten by sums of t + 1, which begin
+ * when all ranks have posted t + 1.  A rank posts t
  * + 1 when it needs the result of t no more. Claims: nobody claims for t + 1 before all have posted t + 1;
  * each had then seen `done` reach t C, so all chunks of t were claimed: `claimed` stands at t C and a claim
  * made in t never lands in t + 1. `number` is posted with release and read with acquire, `done` is raised
@@ -66,7 +67,7 @@ void ls_exchange_start(ls_exchange *x, float weight)
         return;
     }
     x->running = true;
-    x->all_posted = false;
+    x->all_posted = x->weights_known = false;
     mine->weight = weight;
     atomic_store_explicit(&mine->number, x->number, memory_order_release);
 }
@@ -78,13 +79,10 @@ static bool not_posted(const void *arg, int local)
     return atomic_load_explicit(&x->board->post[local].number, memory_order_acquire) < x->number;
 }
 
-/* Whether sums may begin; then also notes everybody's weight. */
-static bool all_posted(ls_exchange *x)
+bool lsi_exchange_all_posted(ls_exchange *x)
 {
-    if (x->all_posted) return true;
-    for (int i = 0; i < x->c->local_size; i++)
+    for (int i = 0; i < x->c->local_size && !x->all_posted; i++)
         if (not_posted(x, i)) return false;
-    for (int i = 0; i < x->plan.n_in; i++) x->weight[i] = x->board->post[x->owner[i]].weight;
     x->all_posted = true;
     return true;
 }
@@ -104,15 +102,23 @@ static bool claim_chunk(ls_exchange *x, int64_t *chunk)
     return false;
 }
 
+void lsi_exchange_read_weights(ls_exchange *x)
+{
+    for (int i = 0; i < x->plan.n_in && !x->weights_known; i++)
+        x->weight[i] = x->board->post[x->owner[i]].weight;
+    x->weights_known = true;
+}
+
 static void sum_chunk(ls_exchange *x, int64_t chunk)
 {
     int64_t lo = chunk * x->chunk, hi = lo + x->chunk < x->n ? lo + x->chunk : x->n;
 
+    lsi_exchange_read_weights(x);
     lsi_sum_run(&x->plan, x->loops, x->in, x->weight, x->scale, &x->result, lo, hi, x->stack);
     atomic_fetch_add_explicit(&x->board->done, 1, memory_order_release);
 }
 
-static bool finished(ls_exchange *x)
+bool lsi_exchange_finished(ls_exchange *x)
 {
     if (atomic_load_explicit(&x->board->done, memory_order_acquire) < x->number * (uint64_t)x->n_chunks)
         return false;
@@ -125,9 +131,10 @@ static bool advance(ls_exchange *x, bool *worked)
 {
     int64_t chunk;
 
-    *worked = all_posted(x) && claim_chunk(x, &chunk);
+    if (x->far != NULL) return lsi_far_exchange_advance(x, worked);
+    *worked = lsi_exchange_all_posted(x) && claim_chunk(x, &chunk);
     if (*worked) sum_chunk(x, chunk);
-    return finished(x);
+    return lsi_exchange_finished(x);
 }
 
 static void book(ls_exchange *x, uint64_t begun)

@@ -21,6 +21,8 @@ typedef struct lsi_board {
     lsi_post post[];
 } lsi_board;
 
+typedef struct lsi_far_exchange lsi_far_exchange;
+
 struct ls_exchange {
     ls_comm *c;
     char name[LS_COMM_WHAT_MAX];
@@ -36,7 +38,8 @@ struct ls_exchange {
     lsi_board *board;
     float *result;
 
-    lsi_sum_plan plan; /* over all parts of the machine */
+    lsi_sum_plan plan;     /* over all parts of the machine */
+    lsi_far_exchange *far; /* NULL: there is one machine, and the plan's output is the result */
     const float **in;
     int *owner; /* of each input: a local index */
     float *weight;
@@ -45,8 +48,43 @@ struct ls_exchange {
 
     int64_t chunk, n_chunks; /* floats in a chunk, and how many chunks there are */
     uint64_t number;         /* of the exchange under way, or of the last one */
-    bool running, all_posted;
+    bool running, all_posted, weights_known;
     uint64_t exposed_ns;
 };
+
+/* What ranks tell each other when an exchange is made. */
+typedef struct lsi_claim {
+    int64_t n, n_shards, first, end;
+    float scale;
+    int32_t wire;
+} lsi_claim;
+
+/* -- exchange_make.c ---------------------------------------------------------------------------------------
+ */
+
+/* The parts of all ranks of a host, in ascending order; *nodes and *owner (local indices) are the caller's.
+ */
+ls_status lsi_list_parts(const ls_comm *c, int host, const lsi_claim *all, lsi_node **nodes, int **owner,
+                         int *n, ls_err *err) LS_MUST_CHECK;
+
+/* -- exchange.c --------------------------------------------------------------------------------------------
+ */
+
+bool lsi_exchange_finished(ls_exchange *x);
+/* Whether sums may begin. */
+bool lsi_exchange_all_posted(ls_exchange *x);
+/* For holders of a claim: reads everybody's weight. */
+void lsi_exchange_read_weights(ls_exchange *x);
+
+/* -- exchange_far.c: what happens between machines
+ * ------------------------------------------------------------ */
+
+/* Chunks are then slices, each dealt to one rank of every machine: sets x->chunk and x->n_chunks. */
+ls_status lsi_far_exchange_create(ls_exchange *x, const lsi_claim *all, ls_err *err) LS_MUST_CHECK;
+void lsi_far_exchange_destroy(ls_exchange *x); /* accepts that there is none */
+size_t lsi_far_exchange_bytes(const ls_comm *c, int64_t n,
+                              ls_wire wire); /* about, for one part per machine */
+/* Like `advance` of exchange.c. */
+bool lsi_far_exchange_advance(ls_exchange *x, bool *worked);
 
 #endif

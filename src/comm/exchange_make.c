@@ -9,8 +9,6 @@
 #include "comm/exchange_internal.h"
 
 #define PAGE ((size_t)4096)
-/* Windows begin at multiples of the largest page that Linux is built with. */
-#define WINDOW_GRAIN ((size_t)64 * 1024)
 /* Chunks: so many per rank that the last one is short, but none so small that taking it costs more than it.
  */
 enum { CHUNKS_PER_RANK = 4, MIN_CHUNK = 4 * 1024, MAX_CHUNK = 64 * 1024 };
@@ -36,18 +34,11 @@ static size_t board_bytes(int local_size)
 /* -- who owns what -----------------------------------------------------------------------------------------
  */
 
-/* What ranks tell each other. */
-typedef struct claim {
-    int64_t n, n_shards, first, end;
-    float scale;
-    int32_t wire;
-} claim;
-
-static claim claim_of(const ls_comm *c, const ls_exchange_options *o)
+static lsi_claim claim_of(const ls_comm *c, const ls_exchange_options *o)
 {
     bool per_rank = o->n_shards == 0;
 
-    return (claim){
+    return (lsi_claim){
         .n = o->n,
         .n_shards = per_rank ? c->size : o->n_shards,
         .first = per_rank ? c->rank : o->first_shard,
@@ -57,7 +48,7 @@ static claim claim_of(const ls_comm *c, const ls_exchange_options *o)
     };
 }
 
-static ls_status check_claim(const claim *m, const char *name, ls_err *err)
+static ls_status check_claim(const lsi_claim *m, const char *name, ls_err *err)
 {
     if (m->n < 0 || m->n > INT64_MAX / 1024)
         return ls_fail(err, LS_INVALID, "%s: %lld floats", name, (long long)m->n);
@@ -68,7 +59,7 @@ static ls_status check_claim(const claim *m, const char *name, ls_err *err)
 }
 
 /* The same words lie before every rank, so all come to the same conclusion. */
-static ls_status check_claims(const claim *all, int size, const char *name, ls_err *err)
+static ls_status check_claims(const lsi_claim *all, int size, const char *name, ls_err *err)
 {
     int64_t next = 0;
 
@@ -90,7 +81,7 @@ static ls_status check_claims(const claim *all, int size, const char *name, ls_e
     return LS_OK;
 }
 
-static ls_status gather_claims(ls_exchange *x, const claim *mine, claim *all, ls_err *err)
+static ls_status gather_claims(ls_exchange *x, const lsi_claim *mine, lsi_claim *all, ls_err *err)
 {
     ls_status st = LS_OK;
 
@@ -103,37 +94,63 @@ out:
 /* -- where it lies -----------------------------------------------------------------------------------------
  */
 
-/* The parts of all ranks, in ascending order, with their owners; and the tables of this rank. */
-static ls_status list_parts(ls_exchange *x, const claim *all, ls_err *err)
+static int rank_at(const ls_comm *c, int host, int local)
+{
+    return c->far != NULL ? c->far->ranks_of[host][local] : local;
+}
+
+static int size_at(const ls_comm *c, int host)
+{
+    return c->far != NULL ? c->far->host_size[host] : c->size;
+}
+
+ls_status lsi_list_parts(const ls_comm *c, int host, const lsi_claim *all, lsi_node **nodes, int **owner,
+                         int *n, ls_err *err)
+{
+    lsi_node parts[LSI_MAX_PARTS];
+    int total = 0, ranks = size_at(c, host);
+
+    for (int i = 0; i < ranks; i++) {
+        const lsi_claim *m = &all[rank_at(c, host, i)];
+        total += lsi_tree_parts(m->n_shards, m->first, m->end, parts);
+    }
+    *nodes = ls_alloc(LS_MEM_COMM, (size_t)total * sizeof **nodes);
+    *owner = ls_alloc(LS_MEM_COMM, (size_t)total * sizeof **owner);
+    if (*nodes == NULL || *owner == NULL)
+        return ls_fail(err, LS_NOMEM, "no memory for the parts of an exchange");
+    *n = 0;
+    for (int i = 0; i < ranks; i++) {
+        const lsi_claim *m = &all[rank_at(c, host, i)];
+        int some = lsi_tree_parts(m->n_shards, m->first, m->end, *nodes + *n);
+        for (int k = 0; k < some; k++) (*owner)[*n + k] = i;
+        *n += some;
+    }
+    return LS_OK;
+}
+
+/* The sum over this machine's parts, and the tables of this rank's own. */
+static ls_status plan_sum(ls_exchange *x, const lsi_claim *all, ls_err *err)
 {
     ls_status st = LS_OK;
-    lsi_node parts[LSI_MAX_PARTS], *nodes = NULL;
-    int total = 0, n = 0;
+    lsi_node *nodes = NULL;
+    const ls_comm *c = x->c;
+    int n;
 
-    for (int r = 0; r < x->c->size; r++)
-        total += lsi_tree_parts(x->n_shards, all[r].first, all[r].end, parts);
-    x->n_parts = lsi_tree_parts(x->n_shards, all[x->c->rank].first, all[x->c->rank].end, parts);
-    nodes = ls_alloc(LS_MEM_COMM, (size_t)total * sizeof *nodes);
-    x->owner = ls_alloc(LS_MEM_COMM, (size_t)total * sizeof *x->owner);
-    x->in = ls_alloc(LS_MEM_COMM, (size_t)total * sizeof *x->in);
-    x->weight = ls_alloc(LS_MEM_COMM, (size_t)total * sizeof *x->weight);
-    x->part = ls_alloc(LS_MEM_COMM, (size_t)x->n_parts * sizeof *x->part);
-    x->part_at = ls_alloc(LS_MEM_COMM, (size_t)x->n_parts * sizeof *x->part_at);
-    if (nodes == NULL || x->owner == NULL || x->in == NULL || x->weight == NULL || x->part == NULL ||
-        x->part_at == NULL) {
+    LS_TRY(lsi_list_parts(c, c->host, all, &nodes, &x->owner, &n, err));
+    LS_TRY(lsi_sum_plan_make(&x->plan, x->n_shards, nodes, n, err));
+    LS_BUG_IF(c->far == NULL && x->plan.n_out != 1);
+    x->in = ls_alloc(LS_MEM_COMM, (size_t)n * sizeof *x->in);
+    x->weight = ls_alloc(LS_MEM_COMM, (size_t)n * sizeof *x->weight);
+    x->stack = ls_alloc(LS_MEM_COMM, (size_t)x->plan.depth * LSI_SUM_BLOCK * sizeof *x->stack);
+    x->part = ls_alloc(LS_MEM_COMM, (size_t)n * sizeof *x->part);
+    x->part_at = ls_alloc(LS_MEM_COMM, (size_t)n * sizeof *x->part_at);
+    if (x->in == NULL || x->weight == NULL || x->stack == NULL || x->part == NULL || x->part_at == NULL) {
         st = ls_fail(err, LS_NOMEM, "%s: no memory", x->name);
         goto out;
     }
-    memcpy(x->part, parts, (size_t)x->n_parts * sizeof *x->part);
-    for (int r = 0; r < x->c->size; r++) {
-        int m = lsi_tree_parts(x->n_shards, all[r].first, all[r].end, nodes + n);
-        for (int i = 0; i < m; i++) x->owner[n + i] = r;
-        n += m;
-    }
-    LS_TRY(lsi_sum_plan_make(&x->plan, x->n_shards, nodes, total, err));
-    LS_BUG_IF(x->plan.n_out != 1);
-    x->stack = ls_alloc(LS_MEM_COMM, (size_t)x->plan.depth * LSI_SUM_BLOCK * sizeof *x->stack);
-    if (x->stack == NULL) st = ls_fail(err, LS_NOMEM, "%s: no memory", x->name);
+    for (int i = 0; i < n; i++)
+        if (x->owner[i] == c->local_rank) x->part[x->n_parts++] = nodes[i];
+    if (c->far != NULL) LS_TRY(lsi_far_exchange_create(x, all, err));
 out:
     ls_free(nodes);
     return st;
@@ -147,10 +164,8 @@ static ls_status lay_out(ls_exchange *x, ls_err *err)
     int j = 0;
 
     x->in_place = x->c->size == 1;
-    x->offset = round_up(x->c->cursor, WINDOW_GRAIN);
-    x->bytes = round_up(at + ((size_t)x->plan.n_in + (x->in_place ? 0 : 1)) * stride, WINDOW_GRAIN);
-    x->c->cursor = x->offset + x->bytes;
-    LS_TRY(lsi_heap_map(x->c->heap, x->offset, x->bytes, &x->window, err));
+    x->bytes = at + ((size_t)x->plan.n_in + (x->in_place ? 0 : 1)) * stride;
+    LS_TRY(lsi_window_map(x->c, x->bytes, &x->offset, &x->window, err));
     x->board = x->window;
     x->result = (float *)((char *)x->window + at);
     if (!x->in_place) at += stride;
@@ -175,8 +190,8 @@ static void choose_chunks(ls_exchange *x)
 /* -- making and destroying
  * ------------------------------------------------------------------------------------ */
 
-static ls_status begin(ls_exchange **x, claim **all, ls_comm *c, const ls_exchange_options *o,
-                       const claim *mine, ls_err *err)
+static ls_status begin(ls_exchange **x, lsi_claim **all, ls_comm *c, const ls_exchange_options *o,
+                       const lsi_claim *mine, ls_err *err)
 {
     *x = ls_alloc(LS_MEM_COMM, sizeof **x);
     *all = ls_alloc(LS_MEM_COMM, (size_t)c->size * sizeof **all);
@@ -194,14 +209,14 @@ ls_status ls_exchange_create(ls_exchange **out, ls_comm *c, const ls_exchange_op
 {
     ls_status st = LS_OK;
     ls_exchange *x = NULL;
-    claim *all = NULL, mine = claim_of(c, o);
+    lsi_claim *all = NULL, mine = claim_of(c, o);
 
     *out = NULL;
     LS_TRY(lsi_all_well(c, begin(&x, &all, c, o, &mine, err), o->name, err));
     LS_TRY(gather_claims(x, &mine, all, err));
-    LS_TRY(lsi_all_well(c, list_parts(x, all, err), x->name, err));
+    if (c->far == NULL) choose_chunks(x);
+    LS_TRY(lsi_all_well(c, plan_sum(x, all, err), x->name, err));
     LS_TRY(lsi_all_well(c, lay_out(x, err), x->name, err));
-    choose_chunks(x);
     *out = x;
     x = NULL;
 out:
@@ -217,6 +232,7 @@ void ls_exchange_destroy(ls_exchange *x)
     bool last = x->board != NULL && atomic_fetch_add(&x->board->closed, 1) + 1 == x->c->local_size;
     lsi_heap_unmap(x->c->heap, x->window);
     if (last) lsi_heap_discard(x->c->heap, x->offset, x->bytes);
+    lsi_far_exchange_destroy(x);
     lsi_sum_plan_release(&x->plan);
     ls_free(x->stack);
     ls_free(x->weight);
@@ -229,10 +245,11 @@ void ls_exchange_destroy(ls_exchange *x)
 
 size_t ls_exchange_bytes(const ls_comm *c, const ls_exchange_options *o)
 {
-    claim m = claim_of(c, o);
+    lsi_claim m = claim_of(c, o);
     lsi_node parts[LSI_MAX_PARTS];
     size_t own = (size_t)lsi_tree_parts(m.n_shards, m.first, m.end, parts) * stride_of(m.n);
 
     if (c->size == 1) return own + board_bytes(1);
+    if (c->far != NULL) own += lsi_far_exchange_bytes(c, m.n, o->wire);
     return own + (stride_of(m.n) + board_bytes(c->local_size)) / (size_t)c->local_size;
 }

@@ -9,10 +9,12 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "comm/comm_internal.h"
 
 #define MAGIC     UINT64_C(0x31706165686b636c) /* lckheap1 */
@@ -65,6 +67,7 @@ ls_status ls_comm_heap_create(ls_comm_heap **out, int size, ls_err *err)
     LS_TRY(adopt_take(out, fd, size, err));
     (*out)->region->size = size;
     (*out)->region->magic = MAGIC;
+    if (getrandom(&(*out)->region->nonce, sizeof(uint64_t), 0) < 0) (*out)->region->nonce = ls_clock_ns();
     for (int i = 0; i < size; i++) {
         atomic_init(&(*out)->region->slot[i].step, -1);
         atomic_init(&(*out)->region->slot[i].rank, i);

@@ -8,9 +8,8 @@
 const lsi_sum_loops *lsi_sum_loops_best(void)
 {
     /* The flags are those the build gives to files named *_avx2.c. */
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c")
-               ? &lsi_sum_loops_avx2
-               : &lsi_sum_loops_c;
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? &lsi_sum_loops_avx2
+                                                                           : &lsi_sum_loops_c;
 }
 
 void ls_sum_into(float *to, const float *from, int64_t n)

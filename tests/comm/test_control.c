@@ -3,90 +3,24 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "bodies.h"
 #include "check.h"
 #include "faults.h"
 #include "ranks.h"
 
-static int wrong_value(const ls_comm *c, const char *what, double got, double want)
-{
-    if (got == want) return 0;
-    printf("rank %d of %d: %s: %.17g, expected %.17g\n", ls_comm_rank(c), ls_comm_size(c), what, got, want);
-    return 1;
-}
-
-/* Sizes on both sides of what one round carries, many times, at different paces. */
-static int gather_and_broadcast(ls_comm *c, const void *arg)
-{
-    static const size_t sizes[] = {0, 1, 100, 65535, 65536, 65537, 200000};
-    static _Thread_local unsigned char mine[200000], all[5 * 200000];
-    int size = ls_comm_size(c), rank = ls_comm_rank(c), wrong = 0;
-    uint64_t pace = (uint64_t)rank;
-    ls_err err = {0};
-
-    (void)arg;
-    for (int t = 0; t < 30 && wrong == 0; t++) {
-        size_t n = sizes[t % 7];
-        for (size_t i = 0; i < n; i++) mine[i] = (unsigned char)(rank * 50 + t + (int)(i % 7));
-        dawdle(&pace);
-        wrong +=
-            expect_status(c, ls_comm_gather_all(c, mine, n, all, "all words", &err), LS_OK, &err, "gather");
-        for (int r = 0; r < size; r++)
-            for (size_t i = 0; i < n && wrong == 0; i++)
-                wrong += wrong_value(c, "gathered byte", all[(size_t)r * n + i],
-                                     (unsigned char)(r * 50 + t + (int)(i % 7)));
-        dawdle(&pace);
-        wrong += expect_status(c, ls_comm_broadcast(c, mine, n, t % size, "words of one", &err), LS_OK, &err,
-                               "broadcast");
-        for (size_t i = 0; i < n && wrong == 0; i++)
-            wrong += wrong_value(c, "broadcast byte", mine[i],
-                                 (unsigned char)((t % size) * 50 + t + (int)(i % 7)));
-        wrong += expect_status(c, ls_comm_barrier(c, "end of turn", &err), LS_OK, &err, "barrier");
-    }
-    return wrong;
-}
-
 static void words_arrive(void)
 {
     for (int n = 1; n <= 5; n++) {
-        CHECK_EQ_INT(run_threads(n, gather_and_broadcast, NULL), 0);
-        CHECK_EQ_INT(run_processes(n, gather_and_broadcast, NULL), 0);
+        CHECK_EQ_INT(run_threads(n, rank_gathers, NULL), 0);
+        CHECK_EQ_INT(run_processes(n, rank_gathers, NULL), 0);
     }
-}
-
-/* More values than are folded at once; the sum is in the order of ranks. */
-static int folds(ls_comm *c, const void *arg)
-{
-    enum { N = 1111 };
-    double v[3][N];
-    int size = ls_comm_size(c), rank = ls_comm_rank(c), wrong = 0;
-    ls_err err = {0};
-
-    (void)arg;
-    for (int k = 0; k < 3; k++)
-        for (int i = 0; i < N; i++) v[k][i] = (double)noise((uint64_t)rank, 0, (uint64_t)i) / 3;
-    wrong += expect_status(c, ls_comm_sum(c, v[0], N, "sum", &err), LS_OK, &err, "sum");
-    wrong += expect_status(c, ls_comm_max(c, v[1], N, "max", &err), LS_OK, &err, "max");
-    wrong += expect_status(c, ls_comm_min(c, v[2], N, "min", &err), LS_OK, &err, "min");
-    wrong += expect_status(c, ls_comm_sum(c, v[0], 0, "none", &err), LS_OK, &err, "no values");
-    for (int i = 0; i < N && wrong == 0; i++) {
-        double sum = 0, most = -2, least = 2;
-        for (int r = 0; r < size; r++) {
-            double x = (double)noise((uint64_t)r, 0, (uint64_t)i) / 3;
-            sum = r == 0 ? x : sum + x;
-            most = x > most ? x : most;
-            least = x < least ? x : least;
-        }
-        wrong += wrong_value(c, "sum", v[0][i], sum) + wrong_value(c, "max", v[1][i], most) +
-                 wrong_value(c, "min", v[2][i], least);
-    }
-    return wrong;
 }
 
 static void sums_are_in_rank_order(void)
 {
-    CHECK_EQ_INT(run_threads(1, folds, NULL), 0);
-    CHECK_EQ_INT(run_threads(4, folds, NULL), 0);
-    CHECK_EQ_INT(run_processes(3, folds, NULL), 0);
+    CHECK_EQ_INT(run_threads(1, rank_folds, NULL), 0);
+    CHECK_EQ_INT(run_threads(4, rank_folds, NULL), 0);
+    CHECK_EQ_INT(run_processes(3, rank_folds, NULL), 0);
 }
 
 static int places(ls_comm *c, const void *arg)

@@ -5,62 +5,9 @@
 
 #include "base/alloc.h"
 #include "base/parallel.h"
+#include "bodies.h"
 #include "check.h"
 #include "ranks.h"
-
-typedef struct plan_case {
-    int64_t n, shards; /* shards 0: one per rank */
-    int steps;
-} plan_case;
-
-static int64_t tree_width(int64_t leaves)
-{
-    int64_t width = 1;
-
-    while (width < leaves) width *= 2;
-    return width;
-}
-
-/* Result against the readable tree, bit for bit. */
-static int compare(const ls_comm *c, const float *got, uint64_t seed, int64_t leaves, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++) {
-        float want = tree_value(seed, leaves, 0, tree_width(leaves), i);
-        if (memcmp(&got[i], &want, sizeof want) == 0) continue;
-        printf("rank %d of %d: element %lld of %lld, %lld leaves: %.9g, expected %.9g\n", ls_comm_rank(c),
-               ls_comm_size(c), (long long)i, (long long)n, (long long)leaves, (double)got[i], (double)want);
-        return 1;
-    }
-    return 0;
-}
-
-static int sum_steps(ls_comm *c, const void *arg)
-{
-    const plan_case *p = arg;
-    ls_exchange_options o = {.name = "bucket", .n = p->n, .n_shards = p->shards};
-    int64_t leaves = p->shards > 0 ? p->shards : ls_comm_size(c);
-    uint64_t pace = (uint64_t)ls_comm_rank(c);
-    ls_exchange *x;
-    ls_err err = {0};
-    int wrong = 0;
-
-    deal(leaves, ls_comm_size(c), ls_comm_rank(c), &o.first_shard, &o.end_shard);
-    wrong += expect_status(c, ls_exchange_create(&x, c, &o, &err), LS_OK, &err, "create");
-    for (int t = 0; t < p->steps && wrong == 0; t++) {
-        ls_comm_note_step(c, t);
-        fill_parts(x, (uint64_t)t, leaves, p->n);
-        dawdle(&pace);
-        ls_exchange_start(x, 1);
-        for (int i = 0; i < 3; i++) {
-            ls_exchange_progress(x);
-            dawdle(&pace);
-        }
-        wrong += expect_status(c, ls_exchange_wait(x, &err), LS_OK, &err, "wait");
-        wrong += compare(c, ls_exchange_result(x), (uint64_t)t, leaves, p->n);
-    }
-    ls_exchange_destroy(x);
-    return wrong;
-}
 
 static const int rank_counts[] = {1, 2, 3, 4, 5, 8};
 #define N_COUNTS (int)(sizeof rank_counts / sizeof *rank_counts)
@@ -71,16 +18,16 @@ static void same_bits_for_any_rank_count(void)
 
     for (size_t s = 0; s < sizeof shards / sizeof *shards; s++)
         for (int r = 0; r < N_COUNTS; r++) {
-            plan_case p = {1000, shards[s], 2};
-            CHECK_EQ_INT(run_threads(rank_counts[r], sum_steps, &p), 0);
+            sum_case p = {1000, shards[s], 2};
+            CHECK_EQ_INT(run_threads(rank_counts[r], rank_sums_steps, &p), 0);
         }
 }
 
 static void same_bits_from_processes(void)
 {
     for (int r = 0; r < N_COUNTS; r++) {
-        plan_case p = {3000, 8, 3};
-        CHECK_EQ_INT(run_processes(rank_counts[r], sum_steps, &p), 0);
+        sum_case p = {3000, 8, 3};
+        CHECK_EQ_INT(run_processes(rank_counts[r], rank_sums_steps, &p), 0);
     }
 }
 
@@ -90,103 +37,42 @@ static void any_length(void)
     static const int64_t n[] = {0, 1, 15, 17, 2047, 2049, 4095, 4097, 8193, 40001};
 
     for (size_t i = 0; i < sizeof n / sizeof *n; i++) {
-        plan_case p = {n[i], 0, 2};
-        CHECK_EQ_INT(run_threads(2, sum_steps, &p), 0);
-        CHECK_EQ_INT(run_threads(3, sum_steps, &p), 0);
+        sum_case p = {n[i], 0, 2};
+        CHECK_EQ_INT(run_threads(2, rank_sums_steps, &p), 0);
+        CHECK_EQ_INT(run_threads(3, rank_sums_steps, &p), 0);
     }
 }
 
 static void many_steps_at_different_pace(void)
 {
-    plan_case p = {9000, 0, check_is_slow_build() ? 60 : 300};
+    sum_case p = {9000, 0, check_is_slow_build() ? 60 : 300};
 
-    CHECK_EQ_INT(run_threads(2, sum_steps, &p), 0);
-    CHECK_EQ_INT(run_threads(4, sum_steps, &p), 0);
-    CHECK_EQ_INT(run_processes(3, sum_steps, &p), 0);
+    CHECK_EQ_INT(run_threads(2, rank_sums_steps, &p), 0);
+    CHECK_EQ_INT(run_threads(4, rank_sums_steps, &p), 0);
+    CHECK_EQ_INT(run_processes(3, rank_sums_steps, &p), 0);
 }
 
 static void more_ranks_than_cores(void)
 {
     int n = 4 * ls_parallel_cores() < 16 ? 4 * ls_parallel_cores() : 16;
-    plan_case p = {5000, 0, 40};
+    sum_case p = {5000, 0, 40};
 
-    CHECK_EQ_INT(run_threads(n, sum_steps, &p), 0);
-    CHECK_EQ_INT(run_processes(n, sum_steps, &p), 0);
-}
-
-/* Several exchanges under way at once, started in one order, waited for in the same. */
-static int several_at_once(ls_comm *c, const void *arg)
-{
-    static const int64_t n[3] = {5000, 70, 20000};
-    ls_exchange *x[3];
-    ls_err err = {0};
-    uint64_t pace = 7 * (uint64_t)ls_comm_rank(c);
-    int wrong = 0;
-
-    (void)arg;
-    for (int i = 0; i < 3; i++) {
-        ls_exchange_options o = {.name = "several", .n = n[i]};
-        wrong += expect_status(c, ls_exchange_create(&x[i], c, &o, &err), LS_OK, &err, "create");
-    }
-    for (int t = 0; t < 20 && wrong == 0; t++) {
-        for (int i = 0; i < 3; i++) {
-            fill_parts(x[i], (uint64_t)(3 * t + i), ls_comm_size(c), n[i]);
-            ls_exchange_start(x[i], 1);
-            dawdle(&pace);
-            for (int k = 0; k < i; k++) ls_exchange_progress(x[k]);
-        }
-        for (int i = 0; i < 3; i++) {
-            wrong += expect_status(c, ls_exchange_wait(x[i], &err), LS_OK, &err, "wait");
-            wrong += compare(c, ls_exchange_result(x[i]), (uint64_t)(3 * t + i), ls_comm_size(c), n[i]);
-        }
-    }
-    for (int i = 0; i < 3; i++) ls_exchange_destroy(x[i]);
-    return wrong;
+    CHECK_EQ_INT(run_threads(n, rank_sums_steps, &p), 0);
+    CHECK_EQ_INT(run_processes(n, rank_sums_steps, &p), 0);
 }
 
 static void exchanges_overlap(void)
 {
-    CHECK_EQ_INT(run_threads(1, several_at_once, NULL), 0);
-    CHECK_EQ_INT(run_threads(3, several_at_once, NULL), 0);
-    CHECK_EQ_INT(run_processes(2, several_at_once, NULL), 0);
-}
-
-/* Weights differ by rank and by step; the scale is applied to the total. */
-static int weigh(ls_comm *c, const void *arg)
-{
-    enum { N = 3001 };
-    int size = ls_comm_size(c), rank = ls_comm_rank(c), wrong = 0;
-    ls_exchange_options o = {.name = "weighed", .n = N, .scale = 0.3f};
-    ls_exchange *x;
-    ls_err err = {0};
-
-    (void)arg;
-    wrong += expect_status(c, ls_exchange_create(&x, c, &o, &err), LS_OK, &err, "create");
-    for (int t = 0; t < 3 && wrong == 0; t++) {
-        fill_parts(x, (uint64_t)t, size, N);
-        ls_exchange_start(x, (float)(rank + 1) / (float)(t + 7));
-        wrong += expect_status(c, ls_exchange_wait(x, &err), LS_OK, &err, "wait");
-        for (int i = 0; i < N && wrong == 0; i++) {
-            float sum[4] = {0}, want; /* four leaves: (0 + 1) + (2 + 3) */
-            for (int r = 0; r < size; r++)
-                sum[r] = (float)(r + 1) / (float)(t + 7) * noise((uint64_t)t, (uint64_t)r, (uint64_t)i);
-            want = size == 1 ? sum[0] : size == 2 ? sum[0] + sum[1] : (sum[0] + sum[1]) + (sum[2] + sum[3]);
-            want = 0.3f * want;
-            if (memcmp(&want, &ls_exchange_result(x)[i], sizeof want) == 0) continue;
-            printf("rank %d of %d, element %d: %.9g, expected %.9g\n", rank, size, i,
-                   (double)ls_exchange_result(x)[i], (double)want);
-            wrong++;
-        }
-    }
-    ls_exchange_destroy(x);
-    return wrong;
+    CHECK_EQ_INT(run_threads(1, rank_overlaps, NULL), 0);
+    CHECK_EQ_INT(run_threads(3, rank_overlaps, NULL), 0);
+    CHECK_EQ_INT(run_processes(2, rank_overlaps, NULL), 0);
 }
 
 static void weights_and_scale(void)
 {
-    CHECK_EQ_INT(run_threads(1, weigh, NULL), 0);
-    CHECK_EQ_INT(run_threads(2, weigh, NULL), 0);
-    CHECK_EQ_INT(run_threads(4, weigh, NULL), 0);
+    CHECK_EQ_INT(run_threads(1, rank_weighs, NULL), 0);
+    CHECK_EQ_INT(run_threads(2, rank_weighs, NULL), 0);
+    CHECK_EQ_INT(run_threads(4, rank_weighs, NULL), 0);
 }
 
 /* Parts: the subtrees of a range, largest first where they fit; and what they cost. */

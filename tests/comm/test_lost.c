@@ -153,7 +153,7 @@ static void launchers_look_and_abort(void)
         _exit(wrong);
     }
     do ls_comm_heap_look(heap, 1, &look);
-    while (look.what[0] == '\0');
+    while (look.pid == 0 || look.what[0] == '\0');
     CHECK_EQ_INT(look.pid, pid[1]);
     CHECK_EQ_STR(look.what, "meeting");
     ls_comm_heap_abort(heap, 2, "signal 9");

@@ -1,0 +1,429 @@
+/* exchange_far.c: the part of an exchange that crosses machines.
+ *
+ * The vector is cut into slices.  Slice k is summed on host k mod H: one rank of every machine, the slice's
+ * owner, sums what its machine has (to the machine's largest subtrees, which is what the tree asks for),
+ * sends that to the owner on the summing host, and receives the result right into the machine's result.  Over
+ * all slices that is a reduce-scatter and an all-gather, in which every machine sends and receives 2 (H - 1)
+ * / H of the vector; it needs no order among machines, and a late one holds up no more than its own slices.
+ *
+ * A rank has up to SLOTS slices in hand and takes them in ascending order.  Nothing can lock: of all
+ * unfinished slices the lowest is in hand, or next, at all of its owners.
+ *
+ * On a narrow wire (bf16, f16) what a machine sends is rounded, and so is the result, on the summing host
+ * too: all machines must hold the same bits. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "comm/exchange_internal.h"
+#include "lockstep/tensor.h"
+
+enum { SLOTS = 2, SLICES_PER_RANK = 2, MIN_SLICE = 16 * 1024, MAX_SLICE = 256 * 1024 };
+
+/* One subtree that a machine contributes. */
+typedef struct share {
+    lsi_node node;
+    int host, index; /* the machine's index-th */
+} share;
+
+/* A slice in hand. */
+typedef struct hand {
+    enum { FREE, COLLECTING, ANSWERING, ASKING } state;
+    int64_t slice, lo, n;
+    int n_requests;
+    ls_link_request *request;
+    float *own; /* this machine's subtrees */
+    float *got; /* on the summing host: the others', host after host */
+    void *out;  /* narrow wires only: what is sent, */
+    void *in;   /* and what has come */
+} hand;
+
+struct lsi_far_exchange {
+    ls_wire wire;
+    int first_tag;
+    int *n_shares;      /* by host */
+    lsi_sum_plan total; /* over the shares of all machines */
+    share *share;       /* its inputs */
+    const float **in_at;
+    float **out_at;
+    float *ones, *stack;
+    uint64_t begun; /* number of the exchange that `next` belongs to */
+    int64_t next;   /* the next slice of this rank to take in hand */
+    hand hand[SLOTS];
+};
+
+/* -- who does what
+ * ------------------------------------------------------------------------------------------- */
+
+static int summing_host(const ls_exchange *x, int64_t slice)
+{
+    return (int)(slice % x->c->hosts);
+}
+
+static int owner_of(const ls_exchange *x, int64_t slice, int host)
+{
+    const lsi_far *f = x->c->far;
+
+    return f->ranks_of[host][slice / x->c->hosts % f->host_size[host]];
+}
+
+/* The first slice from `slice` on that is this rank's. */
+static int64_t next_own(const ls_exchange *x, int64_t slice)
+{
+    while (slice < x->n_chunks && owner_of(x, slice, x->c->host) != x->c->rank) slice++;
+    return slice;
+}
+
+static int64_t slice_size(const ls_comm *c, int64_t n)
+{
+    int most = 1;
+    int64_t size;
+
+    for (int h = 0; h < c->hosts; h++)
+        if (c->far->host_size[h] > most) most = c->far->host_size[h];
+    size = n / ((int64_t)c->hosts * most * SLICES_PER_RANK);
+    if (size < MIN_SLICE) size = MIN_SLICE;
+    return size > MAX_SLICE ? MAX_SLICE : size;
+}
+
+/* -- making
+ * ---------------------------------------------------------------------------------------------------- */
+
+static int by_first_leaf(const void *a, const void *b)
+{
+    const share *s = a, *t = b;
+
+    return (s->node.first > t->node.first) - (s->node.first < t->node.first);
+}
+
+/* Adds the subtrees that a machine's parts make up. */
+static ls_status add_shares(ls_exchange *x, const lsi_claim *all, int host, int *n, ls_err *err)
+{
+    ls_status st = LS_OK;
+    lsi_far_exchange *f = x->far;
+    lsi_node *nodes = NULL;
+    lsi_sum_plan plan = {0};
+    int *owner = NULL, n_parts;
+    share *more;
+
+    LS_TRY(lsi_list_parts(x->c, host, all, &nodes, &owner, &n_parts, err));
+    LS_TRY(lsi_sum_plan_make(&plan, x->n_shards, nodes, n_parts, err));
+    more = ls_realloc(LS_MEM_COMM, f->share, (size_t)(*n + plan.n_out) * sizeof *more);
+    if (more == NULL) {
+        st = ls_fail(err, LS_NOMEM, "%s: no memory", x->name);
+        goto out;
+    }
+    f->share = more;
+    for (int i = 0; i < plan.n_out; i++) f->share[(*n)++] = (share){plan.out[i], host, i};
+    f->n_shares[host] = plan.n_out;
+out:
+    lsi_sum_plan_release(&plan);
+    ls_free(owner);
+    ls_free(nodes);
+    return st;
+}
+
+static ls_status plan_total(ls_exchange *x, const lsi_claim *all, ls_err *err)
+{
+    ls_status st = LS_OK;
+    lsi_far_exchange *f = x->far;
+    lsi_node *nodes = NULL;
+    int n = 0;
+
+    f->n_shares = ls_alloc(LS_MEM_COMM, (size_t)x->c->hosts * sizeof *f->n_shares);
+    f->share = ls_alloc(LS_MEM_COMM, sizeof *f->share);
+    if (f->n_shares == NULL || f->share == NULL) return ls_fail(err, LS_NOMEM, "%s: no memory", x->name);
+    for (int h = 0; h < x->c->hosts; h++) LS_TRY(add_shares(x, all, h, &n, err));
+    qsort(f->share, (size_t)n, sizeof *f->share, by_first_leaf);
+    nodes = ls_alloc(LS_MEM_COMM, (size_t)n * sizeof *nodes);
+    if (nodes == NULL) {
+        st = ls_fail(err, LS_NOMEM, "%s: no memory", x->name);
+        goto out;
+    }
+    for (int i = 0; i < n; i++) nodes[i] = f->share[i].node;
+    LS_TRY(lsi_sum_plan_make(&f->total, x->n_shards, nodes, n, err));
+    LS_BUG_IF(f->total.n_out != 1);
+out:
+    ls_free(nodes);
+    return st;
+}
+
+static size_t wire_bytes(ls_wire wire)
+{
+    return wire == LS_WIRE_F32 ? sizeof(float) : sizeof(uint16_t);
+}
+
+static ls_status make_hands(ls_exchange *x, ls_err *err)
+{
+    lsi_far_exchange *f = x->far;
+    int own = f->n_shares[x->c->host], others = f->total.n_in - own;
+    size_t slice = (size_t)x->chunk;
+
+    for (int i = 0; i < SLOTS; i++) {
+        hand *h = &f->hand[i];
+        h->request = ls_alloc(LS_MEM_COMM, 2 * (size_t)x->c->hosts * sizeof *h->request);
+        h->own = ls_alloc(LS_MEM_COMM, (size_t)own * slice * sizeof(float));
+        h->got = ls_alloc(LS_MEM_COMM, (size_t)others * slice * sizeof(float));
+        if (h->request == NULL || h->own == NULL || h->got == NULL)
+            return ls_fail(err, LS_NOMEM, "%s: no memory", x->name);
+        if (f->wire == LS_WIRE_F32) continue;
+        h->out = ls_alloc(LS_MEM_COMM, (size_t)(own + 1) * slice * wire_bytes(f->wire));
+        h->in = ls_alloc(LS_MEM_COMM, (size_t)(others + 1) * slice * wire_bytes(f->wire));
+        if (h->out == NULL || h->in == NULL) return ls_fail(err, LS_NOMEM, "%s: no memory", x->name);
+    }
+    return LS_OK;
+}
+
+/* Two tags per slice.  When they are used up they begin anew: two exchanges that share tags would have to be
+ * millions of slices apart, and messages with equal tags still arrive in order. */
+static int take_tags(ls_comm *c, int64_t n_slices)
+{
+    int first = c->far->next_tag;
+
+    if (2 * n_slices > c->place.last_tag - first) first = 1;
+    c->far->next_tag = first + (int)(2 * n_slices);
+    return first;
+}
+
+ls_status lsi_far_exchange_create(ls_exchange *x, const lsi_claim *all, ls_err *err)
+{
+    ls_status st = LS_OK;
+    lsi_far_exchange *f = ls_alloc(LS_MEM_COMM, sizeof *f);
+
+    if (f == NULL) return ls_fail(err, LS_NOMEM, "%s: no memory", x->name);
+    x->far = f;
+    f->wire = (ls_wire)all[0].wire;
+    x->chunk = slice_size(x->c, x->n);
+    x->n_chunks = (x->n + x->chunk - 1) / x->chunk;
+    if (2 * x->n_chunks >= x->c->place.last_tag)
+        return ls_fail(err, LS_UNSUPPORTED, "%s: too long for the tags of this MPI", x->name);
+    f->first_tag = take_tags(x->c, x->n_chunks);
+    LS_TRY(plan_total(x, all, err));
+    f->in_at = ls_alloc(LS_MEM_COMM, (size_t)(f->total.n_in + x->plan.n_in) * sizeof *f->in_at);
+    f->out_at = ls_alloc(LS_MEM_COMM, (size_t)(x->plan.n_out + 1) * sizeof *f->out_at);
+    f->ones = ls_alloc(LS_MEM_COMM, (size_t)f->total.n_in * sizeof *f->ones);
+    f->stack = ls_alloc(LS_MEM_COMM, (size_t)f->total.depth * LSI_SUM_BLOCK * sizeof *f->stack);
+    if (f->in_at == NULL || f->out_at == NULL || f->ones == NULL || f->stack == NULL) {
+        st = ls_fail(err, LS_NOMEM, "%s: no memory", x->name);
+        goto out;
+    }
+    for (int i = 0; i < f->total.n_in; i++) f->ones[i] = 1;
+    LS_TRY(make_hands(x, err));
+out:
+    return st;
+}
+
+void lsi_far_exchange_destroy(ls_exchange *x)
+{
+    lsi_far_exchange *f = x->far;
+
+    if (f == NULL) return;
+    for (int i = 0; i < SLOTS; i++) {
+        ls_free(f->hand[i].in);
+        ls_free(f->hand[i].out);
+        ls_free(f->hand[i].got);
+        ls_free(f->hand[i].own);
+        ls_free(f->hand[i].request);
+    }
+    ls_free(f->stack);
+    ls_free(f->ones);
+    ls_free(f->out_at);
+    ls_free(f->in_at);
+    lsi_sum_plan_release(&f->total);
+    ls_free(f->share);
+    ls_free(f->n_shares);
+    ls_free(f);
+    x->far = NULL;
+}
+
+size_t lsi_far_exchange_bytes(const ls_comm *c, int64_t n, ls_wire wire)
+{
+    size_t slice = (size_t)slice_size(c, n), hosts = (size_t)c->hosts;
+    size_t narrow = wire == LS_WIRE_F32 ? 0 : (hosts + 2) * wire_bytes(wire);
+
+    return SLOTS * slice * (hosts * sizeof(float) + narrow);
+}
+
+/* -- one slice
+ * ----------------------------------------------------------------------------------------------- */
+
+static void narrow(ls_wire wire, void *to, const float *from, int64_t n)
+{
+    uint16_t *out = to;
+
+    if (wire == LS_WIRE_BF16)
+        for (int64_t i = 0; i < n; i++) out[i] = ls_bf16_from_f32(from[i]);
+    else
+        for (int64_t i = 0; i < n; i++) out[i] = ls_f16_from_f32(from[i]);
+}
+
+static void widen(ls_wire wire, float *to, const void *from, int64_t n)
+{
+    const uint16_t *in = from;
+
+    if (wire == LS_WIRE_BF16)
+        for (int64_t i = 0; i < n; i++) to[i] = ls_bf16_to_f32(in[i]);
+    else
+        for (int64_t i = 0; i < n; i++) to[i] = ls_f16_to_f32(in[i]);
+}
+
+/* What the machine has, into h->own. */
+static void sum_own(ls_exchange *x, hand *h)
+{
+    lsi_far_exchange *f = x->far;
+
+    lsi_exchange_read_weights(x);
+    for (int i = 0; i < x->plan.n_in; i++) f->in_at[i] = x->in[i] + h->lo;
+    for (int i = 0; i < x->plan.n_out; i++) f->out_at[i] = h->own + i * h->n;
+    lsi_sum_run(&x->plan, x->loops, f->in_at, x->weight, 1, f->out_at, 0, h->n, x->stack);
+}
+
+/* Everybody's shares, into the result. */
+static void sum_total(ls_exchange *x, hand *h)
+{
+    lsi_far_exchange *f = x->far;
+
+    for (int i = 0; i < f->total.n_in; i++) {
+        const share *s = &f->share[i];
+        int before = 0;
+        for (int k = 0; k < s->host; k++)
+            if (k != x->c->host) before += f->n_shares[k];
+        f->in_at[i] = s->host == x->c->host ? h->own + s->index * h->n : h->got + (before + s->index) * h->n;
+    }
+    f->out_at[0] = x->result + h->lo;
+    lsi_sum_run(&f->total, x->loops, f->in_at, f->ones, x->scale, f->out_at, 0, h->n, f->stack);
+}
+
+static int tag_of(const ls_exchange *x, const hand *h, bool result)
+{
+    return x->far->first_tag + (int)(2 * h->slice) + (result ? 1 : 0);
+}
+
+/* On the summing host: the shares of the others are awaited. */
+static ls_status collect(ls_exchange *x, hand *h, ls_err *err)
+{
+    ls_status st = LS_OK;
+    lsi_far_exchange *f = x->far;
+    size_t unit = wire_bytes(f->wire);
+    char *to = f->wire == LS_WIRE_F32 ? (char *)h->got : h->in;
+
+    for (int k = 0; k < x->c->hosts; k++) {
+        size_t bytes = (size_t)(f->n_shares[k] * h->n) * unit;
+        if (k == x->c->host || bytes == 0) continue;
+        LS_TRY(x->c->link->receive(to, bytes, owner_of(x, h->slice, k), tag_of(x, h, false),
+                                   &h->request[h->n_requests++], err));
+        to += bytes;
+    }
+    sum_own(x, h);
+    h->state = COLLECTING;
+out:
+    return st;
+}
+
+/* On the summing host: the total goes to the others. */
+static ls_status answer(ls_exchange *x, hand *h, ls_err *err)
+{
+    ls_status st = LS_OK;
+    lsi_far_exchange *f = x->far;
+    const void *from = x->result + h->lo;
+    int others = f->total.n_in - f->n_shares[x->c->host];
+
+    if (f->wire != LS_WIRE_F32) widen(f->wire, h->got, h->in, others * h->n);
+    sum_total(x, h);
+    if (f->wire != LS_WIRE_F32) {
+        narrow(f->wire, h->out, x->result + h->lo, h->n);
+        widen(f->wire, x->result + h->lo, h->out, h->n);
+        from = h->out;
+    }
+    for (int k = 0; k < x->c->hosts; k++) {
+        if (k == x->c->host) continue;
+        LS_TRY(x->c->link->send(from, (size_t)h->n * wire_bytes(f->wire), owner_of(x, h->slice, k),
+                                tag_of(x, h, true), &h->request[h->n_requests++], err));
+    }
+    h->state = ANSWERING;
+out:
+    return st;
+}
+
+/* Elsewhere: this machine's shares go to the summing host, the total is awaited. */
+static ls_status ask(ls_exchange *x, hand *h, ls_err *err)
+{
+    ls_status st = LS_OK;
+    lsi_far_exchange *f = x->far;
+    int peer = owner_of(x, h->slice, summing_host(x, h->slice));
+    bool wide = f->wire == LS_WIRE_F32;
+    int64_t own = x->plan.n_out * h->n;
+
+    LS_TRY(x->c->link->receive(wide ? (void *)(x->result + h->lo) : h->in, (size_t)h->n * wire_bytes(f->wire),
+                               peer, tag_of(x, h, true), &h->request[h->n_requests++], err));
+    sum_own(x, h);
+    if (!wide) narrow(f->wire, h->out, h->own, own);
+    if (own > 0)
+        LS_TRY(x->c->link->send(wide ? (const void *)h->own : h->out, (size_t)own * wire_bytes(f->wire), peer,
+                                tag_of(x, h, false), &h->request[h->n_requests++], err));
+    h->state = ASKING;
+out:
+    return st;
+}
+
+static ls_status take_in_hand(ls_exchange *x, hand *h, ls_err *err)
+{
+    lsi_far_exchange *f = x->far;
+
+    h->slice = f->next;
+    h->lo = h->slice * x->chunk;
+    h->n = x->n - h->lo < x->chunk ? x->n - h->lo : x->chunk;
+    h->n_requests = 0;
+    f->next = next_own(x, f->next + 1);
+    return summing_host(x, h->slice) == x->c->host ? collect(x, h, err) : ask(x, h, err);
+}
+
+/* All transfers of the slice's state are over. */
+static ls_status move_on(ls_exchange *x, hand *h, ls_err *err)
+{
+    h->n_requests = 0;
+    if (h->state == COLLECTING) return answer(x, h, err);
+    if (h->state == ASKING && x->far->wire != LS_WIRE_F32)
+        widen(x->far->wire, x->result + h->lo, h->in, h->n);
+    h->state = FREE;
+    atomic_fetch_add_explicit(&x->board->done, 1, memory_order_release);
+    return LS_OK;
+}
+
+/* The first slot that can go on, goes on. */
+static ls_status work(ls_exchange *x, bool *worked, ls_err *err)
+{
+    ls_status st = LS_OK;
+    lsi_far_exchange *f = x->far;
+
+    for (int i = 0; i < SLOTS && !*worked; i++) {
+        hand *h = &f->hand[i];
+        if (h->state == FREE) {
+            if (f->next >= x->n_chunks) continue;
+            *worked = true;
+            return take_in_hand(x, h, err);
+        }
+        LS_TRY(x->c->link->test(h->request, h->n_requests, worked, err));
+        if (*worked) LS_TRY(move_on(x, h, err));
+    }
+out:
+    return st;
+}
+
+bool lsi_far_exchange_advance(ls_exchange *x, bool *worked)
+{
+    ls_err err = {0};
+
+    *worked = false;
+    if (!lsi_exchange_all_posted(x)) return false;
+    if (x->far->begun != x->number) {
+        x->far->begun = x->number;
+        x->far->next = next_own(x, 0);
+    }
+    /* Everybody on this machine waits for this rank's slices: all must learn of a failure. */
+    if (work(x, worked, &err) != LS_OK) {
+        *worked = false;
+        ls_comm_heap_abort(x->c->heap, x->c->rank, err.text);
+    }
+    return lsi_exchange_finished(x);
+}

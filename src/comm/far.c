@@ -1,0 +1,165 @@
+/* far.c: the control plane between machines.
+ *
+ * A round over several machines is two rounds inside each (control.c), and between them the leaders send
+ * their machine's mail to each other.  What arrives lies in the heap, in one block per machine, where all
+ * ranks read it. Blocks are written by the leader after the first round and read by the others after the
+ * second; the next first round comes after everybody has read. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "comm/comm_internal.h"
+
+enum { CONTROL_TAG = 0, FIRST_EXCHANGE_TAG = 1 };
+#define TICKET_BYTES ((size_t)LSI_LINE) /* in front of a block */
+
+static size_t block_room(int ranks)
+{
+    return TICKET_BYTES + (size_t)ranks * LSI_FAR_BYTES;
+}
+
+/* Blocks lie in the order of hosts, each with room for all its ranks. */
+static char *block_of(const ls_comm *c, int host)
+{
+    size_t at = 0;
+
+    for (int h = 0; h < host; h++) at += block_room(c->far->host_size[h]);
+    return c->far->staging + at;
+}
+
+/* -- making ------------------------------------------------------------------------------------------------
+ */
+
+static bool allocate(ls_comm *c)
+{
+    lsi_far *f = c->far;
+    size_t size = (size_t)c->size, hosts = (size_t)c->hosts;
+
+    f->host_of = ls_alloc(LS_MEM_COMM, size * sizeof *f->host_of);
+    f->local_of = ls_alloc(LS_MEM_COMM, size * sizeof *f->local_of);
+    f->host_size = ls_alloc(LS_MEM_COMM, hosts * sizeof *f->host_size);
+    f->ranks_of = ls_alloc(LS_MEM_COMM, hosts * sizeof *f->ranks_of + size * sizeof **f->ranks_of);
+    f->wait = ls_alloc(LS_MEM_COMM, 2 * hosts * sizeof *f->wait);
+    return f->host_of != NULL && f->local_of != NULL && f->host_size != NULL && f->ranks_of != NULL &&
+           f->wait != NULL;
+}
+
+ls_status lsi_far_create(ls_comm *c, const int *host_of, ls_err *err)
+{
+    ls_status st = LS_OK;
+    void *window;
+    size_t bytes = 0, unused;
+    int *next;
+
+    c->far = ls_alloc(LS_MEM_COMM, sizeof *c->far);
+    if (c->far == NULL || !allocate(c)) return ls_fail(err, LS_NOMEM, "no memory for a communicator");
+    lsi_far *f = c->far;
+    for (int r = 0; r < c->size; r++) {
+        f->host_of[r] = host_of[r];
+        f->local_of[r] = f->host_size[host_of[r]]++;
+    }
+    next = (int *)(f->ranks_of + c->hosts);
+    for (int h = 0; h < c->hosts; h++) {
+        f->ranks_of[h] = next;
+        next += f->host_size[h];
+        bytes += block_room(f->host_size[h]);
+    }
+    for (int r = 0; r < c->size; r++) f->ranks_of[f->host_of[r]][f->local_of[r]] = r;
+    f->next_tag = FIRST_EXCHANGE_TAG;
+    LS_TRY(lsi_window_map(c, bytes, &unused, &window, err));
+    f->staging = window;
+out:
+    return st;
+}
+
+void lsi_far_destroy(ls_comm *c)
+{
+    lsi_far *f = c->far;
+
+    if (f == NULL) return;
+    lsi_heap_unmap(c->heap, f->staging);
+    ls_free(f->wait);
+    ls_free(f->ranks_of);
+    ls_free(f->host_size);
+    ls_free(f->local_of);
+    ls_free(f->host_of);
+    ls_free(f);
+    c->far = NULL;
+}
+
+/* -- a round ------------------------------------------------------------------------------------------------
+ */
+
+/* Bytes of a machine's block in this round. */
+static size_t block_bytes(const ls_comm *c, int host, int root, size_t piece)
+{
+    if (root < 0) return TICKET_BYTES + (size_t)c->far->host_size[host] * piece;
+    return TICKET_BYTES + (c->far->host_of[root] == host ? piece : 0);
+}
+
+static void pack(ls_comm *c, int root, size_t piece, uint64_t ticket)
+{
+    char *block = block_of(c, c->host), *at = block + TICKET_BYTES;
+
+    memcpy(block, &ticket, sizeof ticket);
+    for (int i = 0; i < c->local_size && piece > 0; i++) {
+        if (root >= 0 && c->far->ranks_of[c->host][i] != root) continue;
+        memcpy(at, lsi_mail(c->heap, i, c->round), piece);
+        at += piece;
+    }
+}
+
+/* The leader's part: its block to all other leaders, theirs to here. */
+static ls_status swap_blocks(ls_comm *c, int root, size_t piece, const char *what, ls_err *err)
+{
+    ls_status st = LS_OK;
+    lsi_wait wait = {.what = what};
+    bool finished = false;
+    int n = 0;
+
+    for (int h = 0; h < c->hosts; h++) {
+        int leader = c->far->ranks_of[h][0];
+        if (h == c->host) continue;
+        /* A peer in another operation may say less or more than expected; the ticket then tells. */
+        LS_TRY(c->link->receive(block_of(c, h), block_room(c->far->host_size[h]), leader, CONTROL_TAG,
+                                &c->far->wait[n++], err));
+        LS_TRY(c->link->send(block_of(c, c->host), block_bytes(c, c->host, root, piece), leader, CONTROL_TAG,
+                             &c->far->wait[n++], err));
+    }
+    while (true) {
+        LS_TRY(c->link->test(c->far->wait, n, &finished, err));
+        if (finished) break;
+        LS_TRY(lsi_wait_turn(c, &wait, NULL, NULL, err));
+    }
+out:
+    return st;
+}
+
+ls_status lsi_far_round(ls_comm *c, int root, size_t piece, uint64_t ticket, const char *what, ls_err *err)
+{
+    ls_status st = LS_OK;
+
+    if (c->local_rank == 0) {
+        pack(c, root, piece, ticket);
+        st = swap_blocks(c, root, piece, what, err);
+        if (st != LS_OK) { /* the other ranks of the machine wait for this one */
+            ls_comm_heap_abort(c->heap, c->rank, err != NULL ? err->text : "lost its peers");
+            return st;
+        }
+    }
+    LS_TRY(lsi_meet(c, ticket, what, err));
+    for (int h = 0; h < c->hosts; h++) {
+        if (memcmp(block_of(c, h), &ticket, sizeof ticket) == 0) continue;
+        c->disagreed = true;
+        return ls_fail(err, LS_DISAGREE, "rank %d is in %s, but rank %d is in something else", c->rank, what,
+                       c->far->ranks_of[h][0]);
+    }
+out:
+    return st;
+}
+
+const char *lsi_far_mail(const ls_comm *c, int rank, int root, size_t piece)
+{
+    size_t before = root < 0 ? (size_t)c->far->local_of[rank] * piece : 0;
+
+    return block_of(c, c->far->host_of[rank]) + TICKET_BYTES + before;
+}

@@ -1,0 +1,25 @@
+/* bodies.h: what ranks do in the tests of comm, whatever kind of communicator joins them.
+ *
+ * Each returns how many things went wrong, and prints them. */
+#ifndef LS_TESTS_COMM_BODIES_H
+#define LS_TESTS_COMM_BODIES_H
+
+#include "comm/comm.h"
+
+typedef struct sum_case {
+    int64_t n, shards; /* shards 0: one per rank */
+    int steps;
+} sum_case;
+
+/* arg: a sum_case.  Exchanges at a pace that differs by rank, compared bit for bit with a readable tree. */
+int rank_sums_steps(ls_comm *c, const void *arg);
+/* Several exchanges under way at once. */
+int rank_overlaps(ls_comm *c, const void *arg);
+/* Weights that differ by rank and step, and a scale; 1, 2 or 4 ranks. */
+int rank_weighs(ls_comm *c, const void *arg);
+/* Gathers and broadcasts on both sides of what one round carries; at most 8 ranks. */
+int rank_gathers(ls_comm *c, const void *arg);
+/* Sums, maxima and minima in the order of ranks. */
+int rank_folds(ls_comm *c, const void *arg);
+
+#endif

@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# Ranks under a real mpirun: the same checks as for threads and forked processes, on one host and on several that are
+# made of one (LOCKSTEP_COMM_HOSTS), where everything between them travels through MPI.
+set -uo pipefail
+skip() {
+    echo "skipped: $1"
+    exit 77
+}
+program=$LS_BUILD_DIR/tests/tools/mpi_ranks
+[ -n "${LOCKSTEP_MPI_MODULE:-}" ] || skip "the MPI module was not built (no MPI was found)"
+command -v mpirun >/dev/null || skip "mpirun is not installed (Debian: openmpi-bin)"
+grep -q '^LS_SANITIZE:.*=.*thread' "$LS_BUILD_DIR/CMakeCache.txt" && skip "ThreadSanitizer cannot see into MPI"
+export ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0 # MPI keeps what it allocates until the end
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+
+# Options of Open MPI's mpirun that MPICH's does not know (nor need).
+options=()
+mpirun --version 2>&1 | grep -q "Open MPI" && options=(--oversubscribe --bind-to none)
+failures=0
+
+# start RANKS CASE: its output and mpirun's exit status
+start() {
+    timeout 60 mpirun "${options[@]}" -n "$1" "$program" "$2" 2>&1
+}
+
+# expect NAME STATUS
+expect() {
+    if [ "$2" -eq 0 ]; then
+        echo "$1: ok"
+    else
+        printf '%s: failed (%s)\n%s\n' "$1" "$2" "$output"
+        failures=$((failures + 1))
+    fi
+}
+
+for ranks in 2 3 4 8; do
+    output=$(start $ranks everything)
+    expect "$ranks ranks on one host" $?
+done
+# 2 and 3 hosts with neighbouring ranks; 2 with every other rank; and each rank a host of its own.
+for hosts_ranks in 2:2 2:4 3:4 -2:5 3:8 8:8; do
+    export LOCKSTEP_COMM_HOSTS=${hosts_ranks%:*}
+    output=$(start "${hosts_ranks#*:}" everything)
+    expect "${hosts_ranks#*:} ranks, hosts $LOCKSTEP_COMM_HOSTS" $?
+done
+for hosts in 1 2 3; do
+    export LOCKSTEP_COMM_HOSTS=$hosts
+    output=$(start 4 narrow)
+    expect "narrow wires on $hosts hosts" $?
+done
+unset LOCKSTEP_COMM_HOSTS
+
+# A rank that is killed: the others must say who and end by themselves, or be ended by mpirun; nothing may hang.
+output=$(start 3 lose)
+status=$?
+[ $status -ne 0 ] && [ $status -ne 124 ]
+expect "a killed rank ends the run" $?
+
+# Where there is no module, the message says what to install.
+output=$(LOCKSTEP_MPI_MODULE= "$program" place)
+[[ $? -eq 98 && $output == *libopenmpi-dev* ]]
+expect "no module" $?
+[ $failures -eq 0 ]

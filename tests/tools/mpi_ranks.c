@@ -1,0 +1,102 @@
+/* mpi_ranks.c: one rank of the tests of comm under MPI; test_mpi.sh starts several.
+ *
+ * mpi_ranks CASE: runs it and ends with the number of things that went wrong. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bodies.h"
+#include "ranks.h"
+
+/* Everything that must hold on any number of ranks. */
+static int everything(ls_comm *c)
+{
+    static const sum_case cases[] = {{.n = 1000, .shards = 8, .steps = 3},
+                                     {.n = 0, .shards = 0, .steps = 3},
+                                     {.n = 100003, .shards = 0, .steps = 3},
+                                     {.n = 70001, .shards = 13, .steps = 2},
+                                     {.n = 400000, .shards = 0, .steps = 2}};
+    int wrong = rank_gathers(c, NULL) + rank_folds(c, NULL) + rank_overlaps(c, NULL);
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases && wrong == 0; i++)
+        wrong += rank_sums_steps(c, &cases[i]);
+    if (wrong == 0 && (ls_comm_size(c) == 2 || ls_comm_size(c) == 4)) wrong += rank_weighs(c, NULL);
+    return wrong;
+}
+
+/* On a narrow wire all ranks hold the same bits, near the exact sum; inside a machine nothing is rounded. */
+static int narrow(ls_comm *c, ls_wire wire, double tolerance)
+{
+    enum { N = 50000 };
+    ls_exchange_options o = {.name = "narrow", .n = N, .wire = wire};
+    int size = ls_comm_size(c), wrong = 0;
+    ls_exchange *x;
+    ls_err err = {0};
+    double worst = 0;
+    uint64_t hash = 0;
+
+    wrong += expect_status(c, ls_exchange_create(&x, c, &o, &err), LS_OK, &err, "create");
+    if (wrong > 0) return wrong;
+    fill_parts(x, 5, size, N);
+    ls_exchange_start(x, 1);
+    wrong += expect_status(c, ls_exchange_wait(x, &err), LS_OK, &err, "wait");
+    for (int i = 0; i < N && wrong == 0; i++) {
+        double sum = 0, off;
+        uint32_t bits;
+        for (int r = 0; r < size; r++) sum += (double)noise(5, (uint64_t)r, (uint64_t)i);
+        off = (double)ls_exchange_result(x)[i] - sum;
+        if (off < 0) off = -off;
+        if (off > worst) worst = off;
+        memcpy(&bits, &ls_exchange_result(x)[i], sizeof bits);
+        hash = (hash ^ bits) * UINT64_C(1099511628211);
+    }
+    if (!(worst <= tolerance * size) || (ls_comm_hosts(c) > 1 && worst < tolerance / 1000)) {
+        printf("rank %d: largest error on the narrow wire is %g\n", ls_comm_rank(c), worst);
+        wrong++;
+    }
+    wrong += expect_status(c, ls_comm_agree(c, hash, "narrow result", &err), LS_OK, &err, "agree");
+    ls_exchange_destroy(x);
+    return wrong;
+}
+
+/* Ends one rank in the middle; what the others say depends on who kills them first, so they only must end. */
+static int lose_one(ls_comm *c)
+{
+    ls_err err = {0};
+
+    if (ls_comm_barrier(c, "before", &err) != LS_OK) return 1;
+    if (ls_comm_rank(c) == 1) raise(SIGKILL);
+    ls_status st = ls_comm_barrier(c, "after", &err);
+    printf("rank %d: %s\n", ls_comm_rank(c), err.text);
+    fflush(stdout);
+    return st == LS_LOST ? 4 : 1;
+}
+
+static int report_place(ls_comm *c)
+{
+    printf("rank %d of %d: host %d of %d, %d of %d there, %s\n", ls_comm_rank(c), ls_comm_size(c),
+           ls_comm_host(c), ls_comm_hosts(c), ls_comm_local_rank(c), ls_comm_local_size(c), ls_comm_kind(c));
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    const char *what = argc > 1 ? argv[1] : "";
+    ls_comm *c;
+    ls_err err = {0};
+    int wrong = 99;
+
+    if (ls_comm_open_mpi(&c, &err) != LS_OK) {
+        printf("%s\n", err.text);
+        return 98;
+    }
+    if (strcmp(what, "everything") == 0) wrong = everything(c);
+    if (strcmp(what, "narrow") == 0)
+        wrong = narrow(c, LS_WIRE_BF16, 0x1p-7) + narrow(c, LS_WIRE_F16, 0x1p-10);
+    if (strcmp(what, "lose") == 0) wrong = lose_one(c);
+    if (strcmp(what, "place") == 0) wrong = report_place(c);
+    ls_comm_close(c);
+    return wrong;
+}
