@@ -85,7 +85,7 @@ static void refuse(meeting *m, lsi_link *link, const char *text)
 {
     lsi_message no = {.kind = LSI_MSG_REFUSE};
 
-    snprintf(no.text, sizeof no.text, "%s", text);
+    snprintf(no.text, sizeof no.text, "%.1000s", text);
     if (lsi_link_send(link, &no, NULL) == LS_OK) lsi_link_flush(link, 1.0);
     (void)m;
 }
@@ -432,7 +432,7 @@ out:
     return st;
 }
 
-ls_status lsi_meet(lsi_party *p, const ls_start *start, const ls_launch_options *o, ls_err *err)
+ls_status lsi_meet_machines(lsi_party *p, const ls_start *start, const ls_launch_options *o, ls_err *err)
 {
     const double timeout = o->join_timeout_s > 0 ? o->join_timeout_s : LS_JOIN_TIMEOUT_S;
     meeting m = {

@@ -21,8 +21,8 @@ typedef struct lsi_party {
 } lsi_party;
 
 /* Release in any case. */
-ls_status lsi_meet(lsi_party *p, const ls_start *start, const ls_launch_options *o,
-                   ls_err *err) LS_MUST_CHECK;
+ls_status lsi_meet_machines(lsi_party *p, const ls_start *start, const ls_launch_options *o,
+                            ls_err *err) LS_MUST_CHECK;
 void lsi_party_release(lsi_party *p);
 
 #endif

@@ -565,7 +565,7 @@ ls_status lsi_run_node(const ls_start *start, const ls_launch_options *o, ls_ran
     if (start->note[0] != '\0' && !o->silent) printf("machines      %s\n", start->note);
     LS_TRY(lsi_cores_share(&cores, start->place.local_size, o, err));
     LS_TRY(load_pmix(&x, err));
-    LS_TRY(lsi_meet(&x.party, start, o, err));
+    LS_TRY(lsi_meet_machines(&x.party, start, o, err));
     LS_TRY(prepare(&x, err));
     ls_parallel_set_wait_policy(cores.threads * start->place.local_size);
     lsi_cores_text(&cores, text, sizeof text);
