@@ -81,7 +81,7 @@ typedef struct lsi_failure {
 typedef struct lsi_group_hooks {
     void *ctx;
     /* In a rank: opens its communicator, instead of one over the shared heap alone. */
-    ls_status (*open_comm)(void *ctx, ls_comm **out, int local_rank, ls_err *err);
+    ls_status (*open_comm)(void *ctx, ls_comm **out, int heap_fd, int local_rank, ls_err *err);
     /* When all ranks have been forked. */
     ls_status (*started)(void *ctx, ls_err *err);
     /* Adds descriptors to be polled; returns how many (at most LSI_EXTRA_FDS_MAX). */

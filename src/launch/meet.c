@@ -28,6 +28,7 @@ typedef struct meeting {
     lsi_party *p;
     const ls_start *start;
     lsi_key key;
+    bool is_secret;
     double timeout, until;
     lsi_address master;
     int listener;
@@ -264,6 +265,12 @@ static ls_status host_meeting(meeting *m, ls_err *err)
     ls_status st = LS_OK;
 
     LS_TRY(lsi_net_listen(&m->listener, &m->master, m->start->master, m->start->port, err));
+    if (!m->is_secret)
+        ls_log(LS_LOG_WARN,
+               "no LOCKSTEP_SECRET: any program that reaches %s port %d can join this run; set the same one "
+               "on all "
+               "machines unless the network is your own",
+               m->master.text, m->start->port);
     while (m->n_here < p->nodes - 1 && m->refusal.status == LS_OK) {
         if (ls_clock_seconds() > m->until)
             explain_missing(m, &m->refusal);
@@ -422,12 +429,7 @@ static ls_status prepare(meeting *m, const ls_launch_options *o, ls_err *err)
                p->interface.address);
         fflush(stdout);
     }
-    if (!is_secret && p->node == 0)
-        ls_log(LS_LOG_WARN,
-               "no LOCKSTEP_SECRET: any program that reaches %s port %d can join this run; set the same one "
-               "on all "
-               "machines unless the network is your own",
-               m->master.text, m->start->port);
+    m->is_secret = is_secret;
 out:
     return st;
 }

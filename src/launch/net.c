@@ -181,11 +181,10 @@ static ls_status explain_listen(int number, const lsi_address *at, const char *h
             "HOST:PORT) on all machines",
             port, at->text);
     if (number == EADDRNOTAVAIL)
-        return ls_fail(
-            err, LS_INVALID,
-            "MASTER_ADDR (or --master) is %s (%s), which is not an address of this machine, though it is "
-            "machine 0; it has %s: correct the address on all machines, or NODE_RANK here",
-            host, at->text, own);
+        return ls_fail(err, LS_INVALID,
+                       "MASTER_ADDR (or --master) is %s, address %s, which is not one of this machine, "
+                       "though it is machine 0; it has %s: correct it on all machines, or NODE_RANK here",
+                       host, at->text, own);
     return ls_fail(err, LS_INVALID, "machine 0 cannot listen on %s port %d: %s", at->text, port,
                    strerror(number));
 }

@@ -6,8 +6,10 @@
  * only fill a box and ring a bell; everything else is done by the launcher's one loop.
  *
  * The fork comes first: a process that has already started the library could not be a client of it. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <ftw.h>
 #include <math.h>
 #include <pthread.h>
@@ -15,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -42,7 +45,8 @@ typedef struct nodes {
     lsi_party party;
     const ls_pmix_module *pmix;
     bool pmix_runs;
-    char folder[64];    /* of PMIx and MPI; "" before it is made */
+    char folder[64];    /* of PMIx and MPI */
+    int folder_fd;      /* its lock; -1: there is none */
     int (*env_pipe)[2]; /* by local rank: what it needs to find the server */
     double limit, next_beat;
 
@@ -449,13 +453,15 @@ static ls_status take_environment(int fd, ls_err *err)
     }
 }
 
-static ls_status open_comm(void *ctx, ls_comm **out, int local_rank, ls_err *err)
+static ls_status open_comm(void *ctx, ls_comm **out, int heap_fd, int local_rank, ls_err *err)
 {
     nodes *x = ctx;
     const int fd = x->env_pipe[local_rank][0];
+    char heap[16];
     ls_status st = LS_OK;
 
     close(x->bell);
+    close(x->folder_fd);
     for (int i = 0; i < x->party.nodes; i++)
         if (x->party.links[i] != NULL) close(lsi_link_fd(x->party.links[i]));
     for (int i = 0; i < x->party.ranks; i++) {
@@ -464,6 +470,8 @@ static ls_status open_comm(void *ctx, ls_comm **out, int local_rank, ls_err *err
     }
     LS_TRY(take_environment(fd, err));
     close(fd);
+    snprintf(heap, sizeof heap, "%d", heap_fd);
+    setenv("LOCKSTEP_HEAP_FD", heap, 1);
     LS_TRY(ls_comm_open_mpi(out, err));
 out:
     return st;
@@ -487,11 +495,61 @@ static ls_status load_pmix(nodes *x, ls_err *err)
     return LS_OK;
 }
 
+/* -- the folder of PMIx and MPI --------------------------------------------------------------------------
+ * Its lock is held as long as the launcher lives: what a killed one has left can be told from what is in use.
+ */
+
+#define FOLDER_PATTERN "lockstep-run-XXXXXX"
+
+static int remove_one(const char *path, const struct stat *about, int kind, struct FTW *at)
+{
+    (void)about;
+    (void)kind;
+    (void)at;
+    (void)!remove(path);
+    return 0;
+}
+
+static void remove_tree(const char *path)
+{
+    nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+static void remove_stale(const char *tmp)
+{
+    DIR *dir = opendir(tmp);
+    const struct dirent *e;
+
+    while (dir != NULL && (e = readdir(dir)) != NULL) {
+        char path[512];
+        if (fnmatch("lockstep-run-??????", e->d_name, 0) != 0) continue;
+        snprintf(path, sizeof path, "%s/%s", tmp, e->d_name);
+        const int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (fd < 0) continue;
+        if (flock(fd, LOCK_EX | LOCK_NB) == 0) remove_tree(path);
+        close(fd);
+    }
+    if (dir != NULL) closedir(dir);
+}
+
+static ls_status make_folder(nodes *x, ls_err *err)
+{
+    const char *given = getenv("TMPDIR");
+    const char *tmp = given != NULL && given[0] == '/' && strlen(given) < 40 ? given : "/tmp";
+
+    remove_stale(tmp);
+    snprintf(x->folder, sizeof x->folder, "%s/" FOLDER_PATTERN, tmp);
+    if (mkdtemp(x->folder) != NULL) {
+        x->folder_fd = open(x->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (x->folder_fd >= 0 && flock(x->folder_fd, LOCK_EX | LOCK_NB) == 0) return LS_OK;
+    }
+    return ls_fail(err, LS_IO, "%s: %s", x->folder, strerror(errno));
+}
+
 static ls_status prepare(nodes *x, ls_err *err)
 {
     const int ranks = x->start->place.local_size, n = x->start->place.nodes;
     const char *given = getenv("LOCKSTEP_HEARTBEAT");
-    const char *tmp = getenv("TMPDIR");
 
     x->limit = given != NULL && atof(given) >= 1.5 ? atof(given) : LIMIT_S;
     x->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -503,24 +561,7 @@ static ls_status prepare(nodes *x, ls_err *err)
     for (int i = 0; i < ranks; i++) x->env_pipe[i][0] = x->env_pipe[i][1] = -1;
     for (int i = 0; i < ranks; i++)
         if (pipe2(x->env_pipe[i], O_CLOEXEC) != 0) return ls_fail(err, LS_IO, "a pipe: %s", strerror(errno));
-    if (snprintf(x->folder, sizeof x->folder, "%s/lockstep-XXXXXX",
-                 tmp != NULL && strlen(tmp) < 40 ? tmp : "/tmp") < 0 ||
-        mkdtemp(x->folder) == NULL) {
-        const int number = errno;
-        const ls_status st = ls_fail(err, LS_IO, "%s: %s", x->folder, strerror(number));
-        x->folder[0] = '\0';
-        return st;
-    }
-    return LS_OK;
-}
-
-static int remove_one(const char *path, const struct stat *about, int kind, struct FTW *at)
-{
-    (void)about;
-    (void)kind;
-    (void)at;
-    (void)!remove(path);
-    return 0;
+    return make_folder(x, err);
 }
 
 static void release(nodes *x)
@@ -528,7 +569,10 @@ static void release(nodes *x)
     for (int i = 0; x->party.links != NULL && i < x->party.nodes; i++)
         if (x->party.links[i] != NULL) lsi_link_flush(x->party.links[i], LAST_WORDS_S);
     if (x->pmix_runs) x->pmix->stop();
-    if (x->folder[0] != '\0') nftw(x->folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    if (x->folder_fd >= 0) {
+        remove_tree(x->folder);
+        close(x->folder_fd);
+    }
     for (int i = 0; x->env_pipe != NULL && i < x->start->place.local_size; i++)
         for (int k = 0; k < 2; k++)
             if (x->env_pipe[i][k] >= 0) close(x->env_pipe[i][k]);
@@ -546,7 +590,7 @@ static void release(nodes *x)
 ls_status lsi_run_node(const ls_start *start, const ls_launch_options *o, ls_rank_main rank_main, void *arg,
                        int *code, ls_err *err)
 {
-    nodes x = {.start = start, .bell = -1};
+    nodes x = {.start = start, .bell = -1, .folder_fd = -1};
     const lsi_group_hooks hooks = {.ctx = &x,
                                    .open_comm = open_comm,
                                    .started = on_started,

@@ -160,23 +160,31 @@ typedef struct maps {
     char peers[16384];   /* ranks of this machine, separated by commas */
 } maps;
 
+/* Ranks first to end - 1, separated by commas; returns the length.  Ranges ("0-3") would be shorter, but
+ * PMIx 4.2 counts the words of the list. */
+static size_t list_ranks(char *buf, size_t size, int first, int end)
+{
+    size_t at = 0;
+
+    for (int i = first; i < end && at + 16 < size; i++)
+        at += (size_t)snprintf(buf + at, size - at, "%s%d", i > first ? "," : "", i);
+    return at;
+}
+
 static pmix_status_t make_maps(maps *m)
 {
     const ls_pmix_job *j = &server.job;
-    const size_t size = (size_t)j->nodes * 32 + 1;
+    const size_t size = (size_t)j->nodes * (size_t)j->local_size * 12 + 64;
     char *ranks = malloc(size);
     pmix_status_t rc = PMIX_ERR_NOMEM;
-    size_t at = 0, used = 0;
+    size_t at = 0;
 
     if (ranks == NULL) return rc;
     for (int i = 0; i < j->nodes; i++) {
-        const int first = i * j->local_size;
-        at += (size_t)snprintf(ranks + at, size - at, "%s%d-%d", i > 0 ? ";" : "", first,
-                               first + j->local_size - 1);
+        if (i > 0) ranks[at++] = ';';
+        at += list_ranks(ranks + at, size - at, i * j->local_size, (i + 1) * j->local_size);
     }
-    for (int i = 0; i < j->local_size && used + 16 < sizeof m->peers; i++)
-        used += (size_t)snprintf(m->peers + used, sizeof m->peers - used, "%s%d", i > 0 ? "," : "",
-                                 j->node * j->local_size + i);
+    list_ranks(m->peers, sizeof m->peers, j->node * j->local_size, (j->node + 1) * j->local_size);
     rc = PMIx_generate_regex(j->hosts, &m->hosts);
     if (rc == PMIX_SUCCESS) rc = PMIx_generate_ppn(ranks, &m->ranks);
     free(ranks);
