@@ -156,9 +156,12 @@ static ls_status check_proof(const lsi_link *l, const char *what, const uint8_t 
     return ls_fail(err, LS_FORMAT, "%s does not know the secret of this run", l->peer);
 }
 
+/* As far as it has come: somebody who speaks otherwise is not waited for. */
 static ls_status check_magic(const lsi_link *l, ls_err *err)
 {
-    if (memcmp(l->head, MAGIC, MAGIC_BYTES) == 0) return LS_OK;
+    const size_t n = l->n_head < MAGIC_BYTES ? l->n_head : MAGIC_BYTES;
+
+    if ((l->stage != AWAIT_HELLO && l->stage != AWAIT_ANSWER) || memcmp(l->head, MAGIC, n) == 0) return LS_OK;
     return ls_fail(err, LS_FORMAT, "%s does not speak as Lockstep does", l->peer);
 }
 
@@ -181,7 +184,6 @@ static ls_status shake(lsi_link *l, ls_err *err)
 
     switch (l->stage) {
     case AWAIT_HELLO:
-        LS_TRY(check_magic(l, err));
         memcpy(l->theirs.bytes, l->head + MAGIC_BYTES, LSI_KEY_BYTES);
         prove(l, "client", &proof);
         LS_TRY(queue(l, MAGIC, MAGIC_BYTES, err));
@@ -190,7 +192,6 @@ static ls_status shake(lsi_link *l, ls_err *err)
         l->stage = AWAIT_PROOF;
         break;
     case AWAIT_ANSWER:
-        LS_TRY(check_magic(l, err));
         memcpy(l->theirs.bytes, l->head + MAGIC_BYTES, LSI_KEY_BYTES);
         LS_TRY(check_proof(l, "client", l->head + HELLO_BYTES, err));
         prove(l, "server", &proof);
@@ -334,6 +335,7 @@ ls_status lsi_link_pump(lsi_link *l, bool *got, lsi_message *m, ls_err *err)
         LS_TRY(pull(l, l->head + l->n_head, head_bytes(l) - l->n_head, &n, err));
         l->n_head += n;
         if (n == 0) break;
+        LS_TRY(check_magic(l, err));
         if (l->n_head < head_bytes(l)) continue;
         l->n_head = 0;
         if (l->stage == OPEN)
