@@ -1,8 +1,8 @@
 # What Lockstep is linked with: target ls_dependencies.
 #
-# Required: jansson, xxHash, libyaml, zlib, threads, libm.  Optional: OpenMP (else our own thread pool), oneDNN (else
-# only our own kernels), HDF5 (else data of that kind is refused), PMIx and libsodium (else ranks on one machine, or
-# under mpirun and srun, only).
+# Required: jansson, xxHash, libyaml, zlib, libjpeg-turbo, libpng, threads, libm.  Optional: OpenMP (else our own thread
+# pool), oneDNN (else only our own kernels), HDF5 (else data of that kind is refused), PMIx and libsodium (else ranks on
+# one machine, or under mpirun and srun, only).
 add_library(ls_dependencies INTERFACE)
 
 set(THREADS_PREFER_PTHREAD_FLAG ON)
@@ -29,6 +29,8 @@ ls_require(JANSSON jansson.h jansson libjansson-dev)
 ls_require(XXHASH xxhash.h xxhash libxxhash-dev)
 ls_require(YAML yaml.h yaml libyaml-dev)
 ls_require(ZLIB zlib.h z zlib1g-dev)
+ls_require(JPEG jpeglib.h jpeg libjpeg-dev)
+ls_require(PNG png.h png libpng-dev)
 
 # oneDNN's library uses libgomp.  Clang's own OpenMP runtime beside it would mean two sets of threads, and
 # ThreadSanitizer cannot see into libgomp; those builds use our pool.
@@ -72,6 +74,17 @@ if(LS_WITH_HDF5)
     endif()
 endif()
 
+# MPI is not linked with: the module lockstep-mpi.so is, and it is loaded when it is asked for.
+set(LS_MPI "off")
+if(LS_WITH_MPI)
+    find_package(MPI QUIET COMPONENTS C)
+    set(LS_MPI_FOUND ${MPI_C_FOUND})
+    set(LS_MPI "not found")
+    if(MPI_C_FOUND)
+        set(LS_MPI "${MPI_C_COMPILER}")
+    endif()
+endif()
+
 # For several machines: PMIx tells MPI who the ranks are (a module), libsodium authenticates the machines.
 # Debian keeps PMIx in a folder of its own.
 set(LS_PMIX "not found")
@@ -94,16 +107,4 @@ if(SODIUM_INCLUDE AND SODIUM_LIBRARY)
     set(LS_SODIUM "${SODIUM_LIBRARY}")
 endif()
 
-# MPI is not linked with: the module liblockstep_mpi.so is, and it is loaded when it is asked for.
-set(LS_MPI "off")
-if(LS_WITH_MPI)
-    find_package(MPI QUIET COMPONENTS C)
-    set(LS_MPI_FOUND ${MPI_C_FOUND})
-    set(LS_MPI "not found")
-    if(MPI_C_FOUND)
-        set(LS_MPI "${MPI_C_COMPILER}")
-    endif()
-endif()
-target_link_libraries(ls_dependencies INTERFACE ${CMAKE_DL_LIBS})
-
-message(STATUS "Lockstep: threads ${LS_PARALLEL}, oneDNN ${LS_ONEDNN}, HDF5 ${LS_HDF5}, MPI ${LS_MPI}, PMIx ${LS_PMIX}, libsodium ${LS_SODIUM}")
+message(STATUS "Lockstep: threads ${LS_PARALLEL}, oneDNN ${LS_ONEDNN}, HDF5 ${LS_HDF5}, PMIx ${LS_PMIX}, libsodium ${LS_SODIUM}, MPI ${LS_MPI}")

@@ -22,8 +22,8 @@ enum { MAX_COUNTED = 1000 };
 enum { READ = 1, MAKE = 2 };
 
 typedef struct settings {
-    const char *kind, *path, *images, *labels, *normalise, *shape, *field, *box;
-    int64_t first, end, classes, count, seed, train, test, gzip, points;
+    const char *kind, *path, *images, *labels, *normalise, *shape, *field, *box, *layout, *format;
+    int64_t first, end, classes, count, seed, train, test, gzip, points, channels, resize, pad, crop;
 } settings;
 
 typedef struct setting {
@@ -37,15 +37,21 @@ typedef struct setting {
 #define FIELD(f) offsetof(settings, f)
 
 static const setting table[] = {
-    {"kind", true, FIELD(kind), READ | MAKE, "idx (default), cifar, npy, hdf5; to read also synthetic"},
+    {"kind", true, FIELD(kind), READ | MAKE,
+     "idx (default), cifar, npy, hdf5, images; to read also synthetic; make: also unpaired"},
     {"path", true, FIELD(path), READ | MAKE, "the folder (npy, hdf5: or the file)"},
     {"images", true, FIELD(images), READ, "train (default), test, or a file name (hdf5: FILE:/ARRAY)"},
     {"labels", true, FIELD(labels), READ, "file of labels, where the name of the images does not tell"},
-    {"normalise", true, FIELD(normalise), READ, "none (default), mnist, unit"},
+    {"normalise", true, FIELD(normalise), READ, "none (default), mnist, unit, imagenet, cifar"},
     {"field", true, FIELD(field), READ, "hdf5: the model's input that the samples are for (default image)"},
     {"box", true, FIELD(box), READ, "hdf5: brings clouds to 0..1: LO:HI, or auto"},
     {"points", false, FIELD(points), READ | MAKE,
      "hdf5: points of a cloud to take (make: clouds of so many)"},
+    {"layout", true, FIELD(layout), READ, "images: classes (default), unpaired"},
+    {"channels", false, FIELD(channels), READ, "images: 3 (default), or 1 for grey"},
+    {"resize", false, FIELD(resize), READ, "pixels of an image's shorter side (default: as it is)"},
+    {"pad", false, FIELD(pad), READ, "black pixels around an image"},
+    {"crop", false, FIELD(crop), READ, "side of the square taken from the middle (default: all)"},
     {"first", false, FIELD(first), READ, "first sample (default 0)"},
     {"end", false, FIELD(end), READ, "the sample after the last (default: all)"},
     {"classes", false, FIELD(classes), READ | MAKE, "labels must be below (make: how many, default 10)"},
@@ -55,6 +61,7 @@ static const setting table[] = {
     {"train", false, FIELD(train), MAKE, "training samples (default 1000)"},
     {"test", false, FIELD(test), MAKE, "test samples (default 200)"},
     {"gzip", false, FIELD(gzip), MAKE, "1: compressed files (idx, hdf5)"},
+    {"format", true, FIELD(format), MAKE, "jpeg (default) or png (images and unpaired only)"},
 };
 
 enum { N_SETTINGS = sizeof table / sizeof table[0] };
@@ -149,6 +156,9 @@ static ls_status open_set(const settings *s, ls_dataset **out, ls_err *err)
                           .images = s->images,
                           .labels = s->labels,
                           .normalise = s->normalise,
+                          .layout = s->layout,
+                          .channels = s->channels,
+                          .transform = {.resize = s->resize, .pad = s->pad, .crop = s->crop},
                           .field = s->field,
                           .box = s->box,
                           .points = s->points,
@@ -335,15 +345,22 @@ static int make(const settings *s, bool json)
                               .classes = s->classes,
                               .seed = (uint64_t)s->seed,
                               .gzip = s->gzip != 0,
+                              .png = s->format && strcmp(s->format, "png") == 0,
                               .points = s->points};
+    const bool unpaired = strcmp(s->kind, "unpaired") == 0;
 
+    if (s->format && !o.png && strcmp(s->format, "jpeg") != 0) {
+        ls_fail(&err, LS_INVALID, "format=%s: there are jpeg and png", s->format);
+        return cli_fail("data make", &err);
+    }
     if (parse_shape(s->shape, &o.shape, &err) != LS_OK || ls_data_make(&o, &err) != LS_OK)
         return cli_fail("data make", &err);
     if (json)
         cli_print_json_take(json_pack("{s:s, s:s, s:s}", "event", "make", "kind", s->kind, "path", s->path));
     else
-        printf("%s: a synthetic set of kind %s; try `lockstep data info kind=%s path=%s images=train%s`\n",
-               s->path, s->kind, s->kind, s->path, s->points ? " field=cloud" : "");
+        printf("%s: a synthetic set of kind %s; try `lockstep data info kind=%s%s path=%s images=train%s`\n",
+               s->path, s->kind, unpaired ? "images" : s->kind, unpaired ? " layout=unpaired" : "", s->path,
+               s->points ? " field=cloud" : "");
     return CLI_DONE;
 }
 

@@ -168,11 +168,6 @@ ls_status lsi_far_round(ls_comm *c, int root, size_t piece, uint64_t ticket, con
 /* Where the mail of a rank then lies. */
 const char *lsi_far_mail(const ls_comm *c, int rank, int root, size_t piece);
 
-/* -- module.c
- * ------------------------------------------------------------------------------------------------ */
-
-ls_status lsi_link_load(const ls_link **out, ls_err *err) LS_MUST_CHECK;
-
 /* -- tree.c: which sums, in which order
  * ------------------------------------------------------------------------
  */

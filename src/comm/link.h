@@ -1,6 +1,6 @@
 /* link.h: what a module must offer so that ranks can talk between machines.
  *
- * It is the whole contract between liblockstep and liblockstep_mpi.so, which is loaded at run time and built
+ * It is the whole contract between liblockstep and lockstep-mpi.so, which is loaded at run time and built
  * against whatever MPI is there.  The module uses nothing of liblockstep but this header: texts go into an
  * ls_err that the caller hands in.  All functions are called by the one thread that opened the link.
  * Functions that fail return LS_LOST when a peer may be the reason. */

@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "base/module.h"
 #include "comm/comm_internal.h"
 
 /* What a rank tells about itself while they meet. */
@@ -193,6 +194,30 @@ out:
     return st;
 }
 
+static ls_status load(const ls_link **out, ls_err *err)
+{
+    ls_err why = {0};
+    void *symbol;
+
+    *out = NULL;
+    if (ls_module_open(&symbol, "mpi", LS_LINK_SYMBOL, &why) != LS_OK)
+        return ls_fail(err, LS_UNSUPPORTED,
+                       "%s; install an MPI (Debian: libopenmpi-dev, openmpi-bin) and build again", why.text);
+    if (((const ls_link *)symbol)->version != LS_LINK_VERSION)
+        return ls_fail(err, LS_UNSUPPORTED, "the module mpi belongs to another version of Lockstep");
+    *out = symbol;
+    return LS_OK;
+}
+
+ls_status ls_comm_mpi_probe(char *about, size_t bytes, ls_err *err)
+{
+    const ls_link *link;
+    ls_status st = load(&link, err);
+
+    if (st == LS_OK) link->describe(about, bytes);
+    return st;
+}
+
 ls_status ls_comm_open_mpi(ls_comm **out, ls_err *err)
 {
     ls_status st = LS_OK;
@@ -205,7 +230,7 @@ ls_status ls_comm_open_mpi(ls_comm **out, ls_err *err)
     bool opened = false;
 
     *out = NULL;
-    LS_TRY(lsi_link_load(&link, err));
+    LS_TRY(load(&link, err));
     LS_TRY(link->open(&p, err));
     opened = true;
     all = ls_alloc(LS_MEM_COMM, (size_t)p.size * sizeof *all);

@@ -17,7 +17,7 @@ const ls_setting ls_train_settings[] = {
     INT("ranks", 1, 1, 1e6, "processes that train together, as -n"),
     INT("max_restarts", 0, 0, 1e6, "how often a run that lost a rank starts again (not in this version)"),
 
-    CHOICE("data.kind", "synthetic idx cifar npy hdf5", "what the samples are read from; synthetic: made up"),
+    CHOICE("data.kind", "synthetic idx cifar npy hdf5 images", "what the samples are read from; synthetic: made up"),
     TEXT("data.path", "", "folder that the names of files below are relative to"),
     TEXT("data.train_images", "", "file of training samples; unless set, the usual name for the kind"),
     TEXT("data.train_labels", "", "file of training labels"),
@@ -32,8 +32,14 @@ const ls_setting ls_train_settings[] = {
     INT("data.prefetch", 4, 1, 1024, "batches made ready ahead of the step"),
     CHOICE("data.on_error", "stop skip", "what a damaged sample does"),
     INT("data.max_skipped", 0, 0, MANY, "with skip: more damaged samples than this in one epoch stop the run"),
-    CHOICE("data.normalise", "none mnist unit", "of pixels; none: 0 to 1, mnist: less 0.1307, then divided by 0.3081, "
-           "unit: -1 to 1"),
+    CHOICE("data.normalise", "none mnist unit imagenet cifar", "of pixels; none: 0 to 1, mnist: less 0.1307, then divided by "
+           "0.3081, unit: -1 to 1, imagenet and cifar: by each channel's mean and deviation"),
+    CHOICE("data.layout", "classes unpaired", "images: a folder for each class, or trainA and trainB without labels"),
+    INT("data.channels", 3, 1, 3, "images: 3, or 1 for grey"),
+    INT("data.resize", 0, 0, 65536, "pixels of an image's shorter side, bicubic; 0: as it is"),
+    INT("data.pad", 0, 0, 65536, "black pixels around an image before it is cropped"),
+    INT("data.crop", 0, 0, 65536, "side of the square that is taken: in training at random, else from the middle; 0: all"),
+    BOOL("data.flip", 0, "in training, left and right exchanged in every second image, at random"),
 
     REAL("train.epochs", 1, 0, 1e9, "passes over the training samples; may be a part of one"),
     INT("train.steps", 0, 0, MANY, "steps; 0: as train.epochs says"),
@@ -64,9 +70,11 @@ const ls_setting ls_train_settings[] = {
     BOOL("parallel.overlap", 1, "exchange gradients while others are still being computed"),
     CHOICE("parallel.wire", "fp32 bf16 fp16", "number format between machines; sums are made in fp32"),
     PERIOD("parallel.verify_every", "500st", "how often ranks compare their weights"),
+    INT("parallel.shards", 8, 1, 65536, "with reproducible: parts of an update that are computed each by itself; "
+        "at least as many as ranks"),
     CHOICE("parallel.strategy", "ddp", "how ranks share the work; ddp: each has all weights"),
     CHOICE("precision", "fp32", "of weights and arithmetic"),
-    BOOL("reproducible", 0, "the same bits for any number of ranks and threads (not in this version)"),
+    BOOL("reproducible", 0, "the same bits for any number of ranks and threads"),
     {NULL, 0, 0, 0, 0, NULL, NULL, NULL},
 };
 /* clang-format on */

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "data_internal.h"
+#include "transform_internal.h"
 
 enum { PIXELS = 3 * 32 * 32, RECORD = 1 + PIXELS, MAX_FILES = 5 };
 
@@ -28,6 +28,7 @@ static ls_status add_file(ls_dataset *d, cifar *x, const char *folder, const cha
             f->path, f->size, RECORD, f->size / RECORD * RECORD);
     d->total += (int64_t)(f->size / RECORD);
     x->end[x->n_files - 1] = d->total;
+    LS_TRY(lsi_dataset_check_count(d, f->path, err));
 out:
     return st;
 }
@@ -52,7 +53,7 @@ static ls_status open_cifar(ls_dataset *d, const ls_data_source *src, ls_err *er
             LS_TRY(add_file(d, x, src->path, name, err));
         }
     }
-    lsi_dataset_add_field(d, "image", LS_F32, LS_SHAPE(3, 32, 32));
+    LS_TRY(lsi_transform_add_field(d, src, "image", 3, 32, 32, err));
     lsi_dataset_add_field(d, "label", LS_I32, LS_SHAPE_SCALAR);
 out:
     return st;
@@ -62,16 +63,22 @@ static ls_status read_cifar(const ls_dataset *d, int64_t index, const ls_rng_key
                             void *const *fields, ls_err *err)
 {
     const cifar *x = d->own;
+    ls_status st = LS_OK;
+    lsi_scratch scratch = {0};
     int file = 0;
 
-    (void)augment;
     while (index >= x->end[file]) file++;
     int64_t byte = (index - (file ? x->end[file - 1] : 0)) * RECORD;
     const uint8_t *record = x->file[file].data + byte;
     int32_t label = record[0];
-    if (fields[0]) lsi_scale_bytes(&d->scale, record + 1, PIXELS, fields[0]);
+    lsi_pixels pixels = lsi_pixels_planar(record + 1, 3, 32, 32);
+    if (fields[0])
+        LS_TRY(lsi_transform_apply(d, 0, &pixels, augment, &scratch, x->file[file].path, fields[0], err));
     if (fields[1]) memcpy(fields[1], &label, sizeof label);
-    return lsi_dataset_check_label(d, label, x->file[file].path, index, byte, err);
+    LS_TRY(lsi_dataset_check_label(d, label, x->file[file].path, index, byte, err));
+out:
+    lsi_scratch_release(&scratch);
+    return st;
 }
 
 static void close_cifar(ls_dataset *d)

@@ -10,6 +10,7 @@
 
 #include "base/rng.h"
 #include "data/points.h"
+#include "data/transform.h"
 #include "lockstep/tensor.h"
 
 /* One field of one sample, without the batch dimension. */
@@ -37,6 +38,16 @@ typedef struct ls_dataset ls_dataset;
  * NULL: then `path` is the file.  `labels` names an optional array of u1, i4 or i8; "train" and "test" take
  * train-labels.npy, ... where it exists.  Fields: image f32, and label i32 () when there are labels.
  *
+ * Kind "images": folders of JPEG and PNG files, told by their content.  With the layout "classes" (also when
+ * NULL) `path` holds train/CLASS/FILE and test/CLASS/FILE (or val/...); the training set's
+ * class folders in the order of their names are labels 0, 1, ...  Fields: image f32 (channels, H, W), label
+ * i32 ().  With the layout "unpaired" `path` holds trainA, trainB, testA, testB (or train/A, ...); a set has
+ * as many samples as the larger of the two folders has files, and begins again at the start of the smaller
+ * one.  Fields: image_a and image_b; in training the second follows an order of its own, so that partners
+ * change from epoch to epoch. `images` is "train" (also when NULL), "test", or another name in the place of
+ * these.  Grey images get equal channels; alpha is dropped, 16 bits become 8, CMYK becomes RGB.  Without a
+ * crop all images must be of one size.
+ *
  * Kind "hdf5": arrays in HDF5 files, of integers or floats, in one piece or in chunks, packed by deflate or
  * not. `images` is "FILE:/ARRAY", "train" (also when NULL: train.h5:/images, or :/point_cloud where the field
  * is "cloud") or "test" (test.h5:...); without a FILE, `path` is the file.  `labels` is "FILE:/ARRAY", or
@@ -52,9 +63,13 @@ typedef struct ls_data_source {
     const char *kind, *path, *images, *labels;
     int64_t first, end; /* the range of samples to use; end 0: all */
     /* What is done to pixels p / 255 (and to floats as they are): "none" or NULL, "mnist" (x - 0.1307) /
-     * 0.3081, "unit" to -1..1. */
+     * 0.3081, "unit" to -1..1; for three channels "imagenet" and "cifar", less the mean, divided by the
+     * standard deviation of each. */
     const char *normalise;
-    const char *field; /* hdf5: the name of the samples' field; NULL: image */
+    ls_transform transform; /* of images that are stored as bytes; synthetic ones have no need of it */
+    const char *layout;     /* images: "classes" or NULL, "unpaired" */
+    int64_t channels;       /* images: 3 (also when 0) or 1 */
+    const char *field;      /* hdf5: the name of the samples' field; NULL: image */
     const char
         *box; /* hdf5: brings point clouds to 0..1: "LO:HI", "auto" to look for them, NULL: not (points.h) */
     int64_t points;         /* hdf5: of each cloud (channels, points) so many, chosen at random; 0: all */
@@ -82,9 +97,9 @@ size_t ls_dataset_field_bytes(const ls_dataset *d, int i);
 const ls_box *ls_dataset_box(const ls_dataset *d);
 
 /* Writes sample `index` (0 to count - 1) into fields[i]; a NULL pointer leaves that field out.  `augment`
- * keys the random changes a set may make to its samples; with NULL there are none.  Its step
- * is the epoch, its sample_base the position in it.  On LS_DATA the contents of the fields are undefined and
- * other samples can still be read. */
+ * keys the random changes that the transform makes (and the partner of an unpaired image); with NULL there
+ * are none.  Its step is the epoch, its sample_base the position in it.  On LS_DATA the contents of the
+ * fields are undefined and other samples can still be read. */
 ls_status ls_dataset_read(const ls_dataset *d, int64_t index, const ls_rng_key *augment, void *const *fields,
                           ls_err *err) LS_MUST_CHECK;
 

@@ -5,15 +5,25 @@
 #include "base/alloc.h"
 #include "data/data.h"
 
-/* What is done to every pixel; `table` holds the results for bytes. */
+enum { LSI_SCALE_CHANNELS = 3 };
+
+/* What is done to every pixel, by channel or to all alike; `table` holds the results for bytes. */
 typedef struct lsi_scale {
-    float shift, divisor; /* (x - shift) / divisor */
-    float table[256];
+    const char *name;
+    int channels;                                                 /* 1: all alike */
+    float shift[LSI_SCALE_CHANNELS], divisor[LSI_SCALE_CHANNELS]; /* (x - shift) / divisor */
+    float table[LSI_SCALE_CHANNELS][256];
 } lsi_scale;
 
 ls_status lsi_scale_init(lsi_scale *s, const char *normalise, ls_err *err) LS_MUST_CHECK;
-float lsi_scale_value(const lsi_scale *s, float x);
-void lsi_scale_bytes(const lsi_scale *s, const uint8_t *in, int64_t n, float *out);
+/* LS_INVALID unless samples of that shape (channels, height, width, or any other of one channel) can be
+ * normalised so. */
+ls_status lsi_scale_check(const lsi_scale *s, ls_shape shape, ls_err *err) LS_MUST_CHECK;
+/* The place of a channel in the tables. */
+int lsi_scale_channel(const lsi_scale *s, int64_t channel);
+float lsi_scale_value(const lsi_scale *s, int64_t channel, float x);
+/* All values of one sample in their place. */
+void lsi_scale_floats(const lsi_scale *s, ls_shape shape, float *values);
 
 /* -- files ------------------------------------------------------------------------------------------------
  */
@@ -57,7 +67,9 @@ struct ls_dataset {
     int64_t total;        /* samples in the files */
     int64_t classes;
     lsi_scale scale;
-    ls_box box; /* of point clouds */
+    ls_transform transform;
+    bool transforms; /* the kind applies `transform`, or has no need to */
+    ls_box box;      /* of point clouds */
     int n_fields;
     ls_field fields[LSI_MAX_FIELDS];
     void *own; /* of the kind; from the arena, zeroed */
@@ -65,11 +77,14 @@ struct ls_dataset {
 
 /* Adds a field; the name is not copied. */
 void lsi_dataset_add_field(ls_dataset *d, const char *name, ls_dtype dtype, ls_shape shape);
+/* LS_DATA when d->total is 0; for kinds that can name the file. */
+ls_status lsi_dataset_check_count(const ls_dataset *d, const char *path, ls_err *err) LS_MUST_CHECK;
 /* LS_DATA unless `label` is in 0 to d->classes - 1 (any that fits an i32 when classes is 0).
  * `byte` is the label's place in the file, or -1 where that says nothing. */
 ls_status lsi_dataset_check_label(const ls_dataset *d, int64_t label, const char *path, int64_t sample,
                                   int64_t byte, ls_err *err) LS_MUST_CHECK;
 
-extern const lsi_data_kind lsi_kind_idx, lsi_kind_cifar, lsi_kind_npy, lsi_kind_hdf5, lsi_kind_synthetic;
+extern const lsi_data_kind lsi_kind_idx, lsi_kind_cifar, lsi_kind_npy, lsi_kind_hdf5, lsi_kind_images,
+    lsi_kind_synthetic;
 
 #endif

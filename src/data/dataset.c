@@ -6,8 +6,8 @@
 #include "base/text.h"
 #include "data_internal.h"
 
-static const lsi_data_kind *const kinds[] = {&lsi_kind_idx, &lsi_kind_cifar, &lsi_kind_npy, &lsi_kind_hdf5,
-                                             &lsi_kind_synthetic};
+static const lsi_data_kind *const kinds[] = {&lsi_kind_idx,  &lsi_kind_cifar,  &lsi_kind_npy,
+                                             &lsi_kind_hdf5, &lsi_kind_images, &lsi_kind_synthetic};
 
 enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
 
@@ -22,17 +22,30 @@ static ls_status find_kind(const char *name, const lsi_data_kind **out, ls_err *
     }
     near = name ? ls_text_nearest(name, names, N_KINDS) : NULL;
     return ls_fail(err, LS_INVALID,
-                   "no kind of data \"%s\"; %s%s%s there are idx, cifar, npy, hdf5, synthetic",
+                   "no kind of data \"%s\"; %s%s%s there are idx, cifar, npy, hdf5, images, synthetic",
                    name ? name : "", near ? "did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+}
+
+ls_status lsi_dataset_check_count(const ls_dataset *d, const char *path, ls_err *err)
+{
+    if (d->total > 0) return LS_OK;
+    return ls_fail(err, LS_DATA, "%s: holds no samples; check what it was made from", path);
+}
+
+static ls_status check_transform(const ls_dataset *d, const ls_transform *t, ls_err *err)
+{
+    if (d->transforms || !(t->resize || t->pad || t->crop || t->flip)) return LS_OK;
+    return ls_fail(
+        err, LS_INVALID,
+        "resize, pad, crop and flip are for images of bytes, which this set of kind %s does not hold",
+        d->kind->name);
 }
 
 static ls_status set_range(ls_dataset *d, const ls_data_source *src, ls_err *err)
 {
     int64_t end = src->end ? src->end : d->total;
 
-    if (d->total < 1)
-        return ls_fail(err, LS_DATA, "%s: the set holds no samples; check the files it was made from",
-                       src->path ? src->path : src->kind);
+    if (d->total < 1) return lsi_dataset_check_count(d, src->path ? src->path : src->kind, err);
     if (src->first < 0 || end > d->total || src->first >= end)
         return ls_fail(err, LS_INVALID,
                        "samples %" PRId64 " to %" PRId64 " were asked for, but the set has 0 to %" PRId64
@@ -69,6 +82,7 @@ ls_status ls_dataset_open(ls_dataset **out, const ls_data_source *src, ls_err *e
     LS_TRY(lsi_scale_init(&d->scale, src->normalise, err));
     LS_TRY(check_options(d, src, err));
     LS_TRY(kind->open(d, src, err));
+    LS_TRY(check_transform(d, &src->transform, err));
     LS_TRY(set_range(d, src, err));
     *out = d;
     d = NULL;

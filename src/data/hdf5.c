@@ -15,6 +15,7 @@
 typedef struct hdf5 {
     lsi_h5_file files[2];
     lsi_h5_array samples, labels;
+    ls_shape stored;                  /* shape of a sample, before points are taken */
     int64_t elements;                 /* of a stored sample */
     int64_t boxed;                    /* elements that the box is for, from the first on */
     int64_t channels, points, chosen; /* of a cloud: as stored, and how many are taken */
@@ -191,15 +192,14 @@ static ls_status split_name(ls_arena *arena, const char *text, char **file, cons
 
 static ls_status add_samples(ls_dataset *d, hdf5 *x, const ls_data_source *src, ls_err *err)
 {
+    ls_status st = LS_OK;
     const char *name = src->field ? ls_arena_strdup(d->arena, src->field) : "image";
     ls_shape all = x->samples.layout.shape, one = ls_shape_make(all.rank - 1, all.dim + 1);
 
     if (!name) return ls_fail(err, LS_NOMEM, "no memory for the name of a field");
     x->elements = x->boxed = lsi_h5_sample_elements(&x->samples.layout);
     d->total = all.dim[0];
-    if (d->total < 1)
-        return ls_fail(err, LS_DATA, "%s: \"%s\" holds no samples; store it again", x->samples.file->path,
-                       x->samples.name);
+    LS_TRY(lsi_dataset_check_count(d, x->samples.file->path, err));
     if (x->elements < 1)
         return ls_fail(err, LS_DATA, "%s: \"%s\" has samples without elements; store it again",
                        x->samples.file->path, x->samples.name);
@@ -215,12 +215,15 @@ static ls_status add_samples(ls_dataset *d, hdf5 *x, const ls_data_source *src, 
         x->points = one.dim[1];
         if (x->channels > 3) x->boxed = 3 * x->points;
     }
+    x->stored = one;
     if (src->points && src->points < x->points) {
         x->chosen = src->points;
         one.dim[1] = src->points;
     }
     lsi_dataset_add_field(d, name, LS_F32, one);
-    return LS_OK;
+    LS_TRY(lsi_scale_check(&d->scale, one, err));
+out:
+    return st;
 }
 
 static ls_status add_labels(ls_dataset *d, const hdf5 *x, ls_err *err)
@@ -301,7 +304,7 @@ static void finish_sample(const ls_dataset *d, float *values)
     const hdf5 *x = d->own;
 
     if (d->box.on) ls_box_apply(&d->box, values, x->boxed);
-    for (int64_t i = 0; i < x->elements; i++) values[i] = lsi_scale_value(&d->scale, values[i]);
+    lsi_scale_floats(&d->scale, x->stored, values);
 }
 
 /* A cloud of which fewer points are wanted.  Without a key the choice depends on the sample alone. */

@@ -3,13 +3,13 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "data_internal.h"
+#include "transform_internal.h"
 
 enum { MAGIC_IMAGES = 0x00000803, MAGIC_LABELS = 0x00000801, HEADER_IMAGES = 16, HEADER_LABELS = 8 };
 
 typedef struct idx {
     lsi_file images, labels;
-    int64_t pixels; /* of one image */
+    int64_t height, width, pixels; /* of one image */
 } idx;
 
 static uint32_t big_endian(const uint8_t *p)
@@ -44,7 +44,7 @@ static ls_status check_size(const lsi_file *f, size_t header, int64_t count, int
                    f->path, short_ ? "truncated" : "wrong size", count, each, have);
 }
 
-static ls_status parse_images(ls_dataset *d, idx *x, ls_err *err)
+static ls_status parse_images(ls_dataset *d, idx *x, const ls_data_source *src, ls_err *err)
 {
     ls_status st = LS_OK;
     const lsi_file *f = &x->images;
@@ -59,7 +59,10 @@ static ls_status parse_images(ls_dataset *d, idx *x, ls_err *err)
                        f->path, shape.dim[1], shape.dim[2]);
     x->pixels = ls_shape_count(shape);
     LS_TRY(check_size(f, HEADER_IMAGES, d->total, x->pixels, err));
-    lsi_dataset_add_field(d, "image", LS_F32, shape);
+    LS_TRY(lsi_dataset_check_count(d, f->path, err));
+    x->height = shape.dim[1];
+    x->width = shape.dim[2];
+    LS_TRY(lsi_transform_add_field(d, src, "image", 1, x->height, x->width, err));
 out:
     return st;
 }
@@ -120,7 +123,7 @@ static ls_status open_idx(ls_dataset *d, const ls_data_source *src, ls_err *err)
         return ls_fail(err, LS_INVALID, "which labels belong to \"%s\"?  Name their file in `labels`",
                        images);
     LS_TRY(lsi_file_open(&x->images, d->arena, src->path, images, err));
-    LS_TRY(parse_images(d, x, err));
+    LS_TRY(parse_images(d, x, src, err));
     LS_TRY(lsi_file_open(&x->labels, d->arena, src->path, labels, err));
     LS_TRY(parse_labels(d, x, err));
 out:
@@ -134,11 +137,18 @@ static ls_status read_idx(const ls_dataset *d, int64_t index, const ls_rng_key *
     int64_t byte = HEADER_LABELS + index;
     int32_t label = x->labels.data[byte];
 
-    (void)augment;
+    ls_status st = LS_OK;
+    lsi_scratch scratch = {0};
+    lsi_pixels pixels =
+        lsi_pixels_planar(x->images.data + HEADER_IMAGES + index * x->pixels, 1, x->height, x->width);
+
     if (fields[0])
-        lsi_scale_bytes(&d->scale, x->images.data + HEADER_IMAGES + index * x->pixels, x->pixels, fields[0]);
+        LS_TRY(lsi_transform_apply(d, 0, &pixels, augment, &scratch, x->images.path, fields[0], err));
     if (fields[1]) memcpy(fields[1], &label, sizeof label);
-    return lsi_dataset_check_label(d, label, x->labels.path, index, byte, err);
+    LS_TRY(lsi_dataset_check_label(d, label, x->labels.path, index, byte, err));
+out:
+    lsi_scratch_release(&scratch);
+    return st;
 }
 
 static void close_idx(ls_dataset *d)

@@ -130,7 +130,7 @@ static ls_status read_into(const ls_loader *l, slot *s, int64_t n, int64_t epoch
 
     for (int i = 0; i < l->n_fields; i++) fields[i] = (char *)s->fields[i] + (size_t)n * l->sample_bytes[i];
     s->indices[n] = index;
-    return ls_dataset_read(l->set, index, &key, fields, err);
+    return ls_dataset_read(l->set, index, l->opt.augment ? &key : NULL, fields, err);
 }
 
 static void fill(const ls_loader *l, slot *s, int64_t k)

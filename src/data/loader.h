@@ -19,6 +19,7 @@ typedef struct ls_loader_options {
     int n_workers; /* 0: ls_loader_next reads by itself */
     int depth;     /* batches made ahead of the one in use; 0: 4 */
     bool shuffle;  /* order by ls_order_at, else as stored */
+    bool augment;  /* for training: the set's random changes, keyed by seed, epoch and position */
     uint64_t seed;
     /* A global batch is n_ranks * batch consecutive positions of the epoch (fewer at its end, unless
      * drop_last).  Each rank takes one contiguous part of it, cut as by ls_parallel_range: full batches give

@@ -9,6 +9,7 @@
 #include <zlib.h>
 
 #include "base/alloc.h"
+#include "image_internal.h"
 #include "make_internal.h"
 
 typedef enum part { TRAIN, TEST } part;
@@ -168,6 +169,71 @@ out:
     return st;
 }
 
+/* -- image files ------------------------------------------------------------------------------------------
+ */
+
+static ls_status make_folder(const char *path, ls_err *err)
+{
+    if (mkdir(path, 0777) == 0 || errno == EEXIST) return LS_OK;
+    return ls_fail(err, LS_IO, "%s: the folder cannot be made: %s", path, strerror(errno));
+}
+
+/* Sample `index` as FOLDER/NUMBER.jpg or .png; `negative`: light and dark exchanged. */
+static ls_status write_image(const maker *m, const char *folder, int64_t number, int64_t index, bool negative,
+                             ls_err *err)
+{
+    ls_status st = LS_OK;
+    char path[4096 + 64];
+    const lsi_make_part part = part_of(m, TRAIN);
+    const int64_t *dim = m->o.shape.dim;
+    const lsi_pixels pixels = lsi_pixels_planar(m->bytes, dim[0], dim[1], dim[2]);
+
+    LS_TRY(lsi_make_load(&part, index, m->bytes, NULL, err));
+    for (int64_t i = 0; negative && i < m->pixels; i++) m->bytes[i] = (uint8_t)(255 - m->bytes[i]);
+    snprintf(path, sizeof path, "%s/%05" PRId64 ".%s", folder, number, m->o.png ? "png" : "jpg");
+    LS_TRY(m->o.png ? lsi_png_write(path, &pixels, err) : lsi_jpeg_write(path, &pixels, err));
+out:
+    return st;
+}
+
+static ls_status write_classes(const maker *m, part p, ls_err *err)
+{
+    ls_status st = LS_OK;
+    const lsi_make_part part = part_of(m, p);
+    char root[2048], folder[4096];
+
+    snprintf(root, sizeof root, "%s/%s", m->o.path, p == TRAIN ? "train" : "test");
+    LS_TRY(make_folder(root, err));
+    for (int64_t i = m->first; i < m->end; i++) {
+        int32_t label;
+        LS_TRY(lsi_make_load(&part, i, NULL, &label, err));
+        snprintf(folder, sizeof folder, "%s/class-%03d", root, (int)label);
+        LS_TRY(make_folder(folder, err));
+        LS_TRY(write_image(m, folder, i - m->first, i, false, err));
+    }
+out:
+    return st;
+}
+
+/* B holds other samples than A, as negatives: what a translation has to learn. */
+static ls_status write_unpaired(const maker *m, part p, ls_err *err)
+{
+    ls_status st = LS_OK;
+    char folder[2][4096];
+    const int64_t middle = (m->first + m->end + 1) / 2;
+
+    for (int k = 0; k < 2; k++) {
+        snprintf(folder[k], sizeof folder[k], "%s/%s%c", m->o.path, p == TRAIN ? "train" : "test", "AB"[k]);
+        LS_TRY(make_folder(folder[k], err));
+    }
+    for (int64_t i = m->first; i < m->end; i++) {
+        bool b = i >= middle;
+        LS_TRY(write_image(m, folder[b], i - (b ? middle : m->first), i, b, err));
+    }
+out:
+    return st;
+}
+
 static ls_status write_hdf5(const maker *m, part p, ls_err *err)
 {
     const lsi_make_part part = part_of(m, p);
@@ -179,10 +245,10 @@ static const struct {
     const char *name;
     ls_status (*write)(const maker *m, part p, ls_err *err);
     int64_t channels, side; /* what the format prescribes, or 0 */
-} formats[] = {{"idx", write_idx, 1, 0},
-               {"cifar", write_cifar, 3, 32},
-               {"npy", write_npy, 0, 0},
-               {"hdf5", write_hdf5, 0, 0}};
+    bool files;             /* one per image */
+} formats[] = {{"idx", write_idx, 1, 0, false},       {"cifar", write_cifar, 3, 32, false},
+               {"npy", write_npy, 0, 0, false},       {"hdf5", write_hdf5, 0, 0, false},
+               {"images", write_classes, 0, 0, true}, {"unpaired", write_unpaired, 0, 0, true}};
 
 enum { N_FORMATS = sizeof formats / sizeof formats[0], MAX_SIDE = 4096 };
 
@@ -197,11 +263,14 @@ static ls_status complete(maker *m, int format, ls_err *err)
     if (!o->train) o->train = 1000;
     if (!o->test) o->test = 200;
     if (!o->classes) o->classes = 10;
+    const bool files = formats[format].files;
+    if (!o->shape.rank && files) o->shape = LS_SHAPE(3, 32, 32);
     if (!o->shape.rank) o->shape = LS_SHAPE(c ? c : 1, side ? side : 28, side ? side : 28);
     const int64_t *dim = o->shape.dim;
     char text[LS_SHAPE_TEXT];
     bool fits = o->shape.rank == 3 && (!c || dim[0] == c) && (!side || (dim[1] == side && dim[2] == side));
     for (int i = 0; fits && i < 3; i++) fits = dim[i] >= 1 && dim[i] <= MAX_SIDE;
+    if (files) fits = fits && (dim[0] == 1 || dim[0] == 3);
     if (!fits)
         return ls_fail(err, LS_INVALID, "images of shape %s cannot be written as %s; leave the shape out",
                        ls_shape_text(o->shape, text), o->kind);
@@ -219,6 +288,9 @@ static ls_status complete(maker *m, int format, ls_err *err)
                        o->test, INT32_MAX);
     if (o->gzip && strcmp(o->kind, "idx") != 0 && strcmp(o->kind, "hdf5") != 0)
         return ls_fail(err, LS_INVALID, "only idx and hdf5 files are written compressed, not %s", o->kind);
+    if (o->png && !files) return ls_fail(err, LS_INVALID, "only images are written as PNG, not %s", o->kind);
+    if (formats[format].write == write_unpaired && (o->train < 2 || o->test < 2))
+        return ls_fail(err, LS_INVALID, "unpaired images need at least 2 samples for their two folders");
     m->pixels = ls_shape_count(o->shape);
     return LS_OK;
 }
@@ -238,8 +310,7 @@ static ls_status prepare(maker *m, ls_err *err)
     m->image = ls_alloc(LS_MEM_DATA, sizeof *m->image * (size_t)m->pixels);
     m->bytes = ls_alloc(LS_MEM_DATA, (size_t)m->pixels);
     if (!m->image || !m->bytes) return ls_fail(err, LS_NOMEM, "no memory for a sample");
-    if (mkdir(m->o.path, 0777) != 0 && errno != EEXIST)
-        return ls_fail(err, LS_IO, "%s: the folder cannot be made: %s", m->o.path, strerror(errno));
+    LS_TRY(make_folder(m->o.path, err));
 out:
     return st;
 }
@@ -252,7 +323,8 @@ ls_status ls_data_make(const ls_data_make_options *o, ls_err *err)
 
     while (format < N_FORMATS && (!o->kind || strcmp(formats[format].name, o->kind) != 0)) format++;
     if (format == N_FORMATS)
-        return ls_fail(err, LS_INVALID, "no format \"%s\" to write; there are idx, cifar, npy, hdf5",
+        return ls_fail(err, LS_INVALID,
+                       "no format \"%s\" to write; there are idx, cifar, npy, hdf5, images, unpaired",
                        o->kind ? o->kind : "");
     if (!o->path) return ls_fail(err, LS_INVALID, "into which folder?  Name it in `path`");
     LS_TRY(complete(&m, format, err));

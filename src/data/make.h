@@ -6,19 +6,23 @@
 
 /* Start with {0}. */
 typedef struct ls_data_make_options {
-    const char *kind;    /* idx, cifar, npy or hdf5 */
+    const char *kind;    /* idx, cifar, npy, hdf5, images (a folder per class), unpaired (folders A and B) */
     const char *path;    /* the folder; made when it is not there */
     int64_t train, test; /* samples; 0: 1000 and 200 */
     int64_t classes;     /* 0: 10; at most 256 */
-    ls_shape shape; /* channels, height, width; rank 0: that of the format, (1, 28, 28) where it has none */
+    ls_shape shape; /* channels, height, width; rank 0: that of the format, (1, 28, 28) where it has none, (3,
+                       32, 32) for image files */
     uint64_t seed;
     bool gzip;      /* idx, hdf5: compressed files */
+    bool png;       /* images and unpaired: PNG files, else JPEG */
     int64_t points; /* hdf5: clouds of so many points instead of images; each class is a coil of its own */
 } ls_data_make_options;
 
 /* Writes the files under the names by which the kind finds them ("train" and "test" of ls_data_source).  The
  * samples are those of a synthetic set with the same seed, rounded to bytes; the test set follows the
- * training set in it.  A file that is already there is never overwritten: LS_INVALID. */
+ * training set in it.  Of unpaired images one half is A's and the other, as
+ * negatives, B's.  JPEG files are what is left after compression.  A file that is already there is never
+ * overwritten: LS_INVALID. */
 ls_status ls_data_make(const ls_data_make_options *o, ls_err *err) LS_MUST_CHECK;
 
 #endif

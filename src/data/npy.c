@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "data_internal.h"
+#include "transform_internal.h"
 
 typedef enum element { U1, I4, I8, F4, F8, N_ELEMENTS } element;
 
@@ -26,7 +26,8 @@ typedef struct array {
 
 typedef struct npy {
     array images, labels;
-    int64_t elements; /* of one image */
+    ls_shape one;     /* image, as it is stored */
+    int64_t elements; /* of it */
 } npy;
 
 /* -- header -----------------------------------------------------------------------------------------------
@@ -161,7 +162,8 @@ out:
     return st;
 }
 
-static ls_status open_images(ls_dataset *d, npy *x, const char *folder, const char *name, ls_err *err)
+static ls_status open_images(ls_dataset *d, npy *x, const ls_data_source *src, const char *folder,
+                             const char *name, ls_err *err)
 {
     ls_status st = LS_OK;
 
@@ -170,11 +172,17 @@ static ls_status open_images(ls_dataset *d, npy *x, const char *folder, const ch
     ls_shape all = x->images.shape, one = ls_shape_make(all.rank - 1, all.dim + 1);
     if (all.rank == 3) one = LS_SHAPE(1, all.dim[1], all.dim[2]);
     d->total = all.dim[0];
+    LS_TRY(lsi_dataset_check_count(d, x->images.file.path, err));
     x->elements = ls_shape_count(one);
     if (x->elements < 1)
         return ls_fail(err, LS_DATA, "%s: byte 10: samples without elements; save the array again",
                        x->images.file.path);
-    lsi_dataset_add_field(d, "image", LS_F32, one);
+    LS_TRY(lsi_scale_check(&d->scale, one, err));
+    x->one = one;
+    if (x->images.type == U1 && one.rank == 3)
+        LS_TRY(lsi_transform_add_field(d, src, "image", one.dim[0], one.dim[1], one.dim[2], err));
+    else
+        lsi_dataset_add_field(d, "image", LS_F32, one);
 out:
     return st;
 }
@@ -196,7 +204,7 @@ static ls_status open_npy(ls_dataset *d, const ls_data_source *src, ls_err *err)
         images = test ? "test-images.npy" : "train-images.npy";
         if (!labels && lsi_file_exists(folder, usual)) labels = usual;
     }
-    LS_TRY(open_images(d, x, folder, images, err));
+    LS_TRY(open_images(d, x, src, folder, images, err));
     if (labels) LS_TRY(open_labels(d, x, folder, labels, err));
 out:
     return st;
@@ -224,9 +232,28 @@ static ls_status read_floats(const ls_dataset *d, const npy *x, int64_t index, f
                            "%s: sample %" PRId64 ", element %" PRId64 " (byte %" PRId64
                            ") is %g, which no network can learn from; mend the array",
                            a->file.path, index, i, (int64_t)a->offset + (first + i) * size, value);
-        out[i] = lsi_scale_value(&d->scale, narrow);
+        out[i] = narrow;
     }
+    lsi_scale_floats(&d->scale, x->one, out);
     return LS_OK;
+}
+
+/* What is no feature map has no transform, and one channel. */
+static ls_status read_bytes(const ls_dataset *d, const npy *x, int64_t index, const ls_rng_key *augment,
+                            float *out, ls_err *err)
+{
+    const uint8_t *in = x->images.file.data + x->images.offset + index * x->elements;
+    const int64_t *dim = x->one.dim;
+    lsi_pixels pixels = lsi_pixels_planar(in, dim[0], dim[1], dim[2]);
+    lsi_scratch scratch = {0};
+    ls_status st = LS_OK;
+
+    if (d->transforms)
+        st = lsi_transform_apply(d, 0, &pixels, augment, &scratch, x->images.file.path, out, err);
+    else
+        for (int64_t i = 0; i < x->elements; i++) out[i] = d->scale.table[0][in[i]];
+    lsi_scratch_release(&scratch);
+    return st;
 }
 
 static ls_status read_label(const ls_dataset *d, const npy *x, int64_t index, int32_t *out, ls_err *err)
@@ -254,13 +281,10 @@ static ls_status read_npy(const ls_dataset *d, int64_t index, const ls_rng_key *
     const npy *x = d->own;
     ls_status st = LS_OK;
 
-    (void)augment;
-    if (fields[0] && x->images.type == U1) {
-        const uint8_t *in = x->images.file.data + x->images.offset + index * x->elements;
-        lsi_scale_bytes(&d->scale, in, x->elements, fields[0]);
-    } else if (fields[0]) {
+    if (fields[0] && x->images.type == U1)
+        LS_TRY(read_bytes(d, x, index, augment, fields[0], err));
+    else if (fields[0])
         LS_TRY(read_floats(d, x, index, fields[0], err));
-    }
     if (d->n_fields > 1) LS_TRY(read_label(d, x, index, fields[1], err));
 out:
     return st;

@@ -66,7 +66,9 @@ static ls_status add_fields(ls_dataset *d, synthetic *x, const ls_data_source *s
             return ls_fail(err, LS_INVALID, "field \"%s\": its shape holds no element", name);
         lsi_dataset_add_field(d, name, fields[i].dtype, fields[i].shape);
         x->stream[i] = ls_rng_stream(name) ^ ls_rng_stream("synthetic.noise");
-        if (is_image(&d->fields[i])) LS_TRY(make_tiles(d, x, i, err));
+        if (!is_image(&d->fields[i])) continue;
+        LS_TRY(lsi_scale_check(&d->scale, fields[i].shape, err));
+        LS_TRY(make_tiles(d, x, i, err));
     }
 out:
     return st;
@@ -78,6 +80,7 @@ static ls_status open_synthetic(ls_dataset *d, const ls_data_source *src, ls_err
 
     if (!x) return ls_fail(err, LS_NOMEM, "no memory for a data set");
     d->own = x;
+    d->transforms = true; /* images are made in the size that is asked for */
     x->key = (ls_rng_key){.seed_lo = (uint32_t)src->seed, .seed_hi = (uint32_t)(src->seed >> 32)};
     x->classes = src->classes ? src->classes : DEFAULT_CLASSES;
     if (x->classes < 1 || x->classes > MAX_CLASSES)
@@ -97,8 +100,8 @@ static float noise(uint32_t word)
 }
 
 /* One row: the tiles' light and dark around 0.5, and the noise, a quarter of the range each. */
-static void draw_row(const ls_dataset *d, const synthetic *x, int field, uint32_t index, const int8_t *tiles,
-                     int64_t at, int64_t w, float *out)
+static void draw_row(const ls_dataset *d, const synthetic *x, int field, uint32_t index, int64_t channel,
+                     const int8_t *tiles, int64_t at, int64_t w, float *out)
 {
     uint32_t word[4];
 
@@ -107,7 +110,7 @@ static void draw_row(const ls_dataset *d, const synthetic *x, int field, uint32_
         if (i == 0 || element % 4 == 0)
             ls_rng_block(&x->key, x->stream[field], index, (uint32_t)(element / 4), word);
         float value = 0.5f + 0.25f * (float)tiles[i * TILES / w] + 0.25f * noise(word[element % 4]);
-        out[i] = lsi_scale_value(&d->scale, value);
+        out[i] = lsi_scale_value(&d->scale, channel, value);
     }
 }
 
@@ -121,7 +124,7 @@ static void draw_image(const ls_dataset *d, const synthetic *x, int field, uint3
         for (int64_t y = 0; y < h; y++) {
             const int8_t *tiles = x->tiles[field] + ((class * c + i) * TILES + y * TILES / h) * TILES;
             int64_t at = (i * h + y) * w;
-            draw_row(d, x, field, index, tiles, at, w, out + at);
+            draw_row(d, x, field, index, i, tiles, at, w, out + at);
         }
     }
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "data/loader.h"
+#include "train/shards.h"
 #include "train/team.h"
 
 /* NULL for the empty text. */
@@ -31,6 +32,12 @@ ls_status ls_train_data(const ls_experiment *x, const ls_session *s, bool test, 
                           .points = ls_config_int(cfg, "data.points"),
                           .box = text_or_null(cfg, "data.box"),
                           .normalise = ls_config_choice(cfg, "data.normalise"),
+                          .layout = ls_config_choice(cfg, "data.layout"),
+                          .channels = ls_config_int(cfg, "data.channels"),
+                          .transform = {.resize = ls_config_int(cfg, "data.resize"),
+                                        .pad = ls_config_int(cfg, "data.pad"),
+                                        .crop = ls_config_int(cfg, "data.crop"),
+                                        .flip = ls_config_bool(cfg, "data.flip")},
                           .n_fields = ls_session_fields(s, fields),
                           .fields = fields,
                           .seed = (uint64_t)ls_config_int(cfg, "seed"),
@@ -67,6 +74,7 @@ ls_status ls_evaluate(ls_session *s, const ls_dataset *data, ls_metric_sums *sum
     ls_loader *loader = NULL;
     ls_status st = LS_OK;
 
+    if (s->shards != NULL) return ls_shards_evaluate(s->shards, data, sums, err);
     *sums = (ls_metric_sums){0};
     LS_TRY(ls_loader_create(&loader, data, &options, err));
     for (int64_t k = ls_loader_batches_per_epoch(loader); k > 0; k--) {

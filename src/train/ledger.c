@@ -125,6 +125,7 @@ void ls_ledger_begin(ls_ledger *l, bool resumed, double known, double setup)
         l->setup += setup;
         return;
     }
-    if (known > before) l->redone += known - before;
+    /* Files hold nine digits: less than a microsecond is rounding. */
+    if (known > before + 1e-6) l->redone += known - before;
     l->restart += setup;
 }

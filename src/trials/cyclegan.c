@@ -90,12 +90,12 @@ static ls_value train_discriminator(ls_step *s, ls_config *cfg, const char *name
 static void build(ls_step *s, ls_config *cfg)
 {
     int64_t size = ls_config_int(cfg, "model.size"), blocks = ls_config_int(cfg, "model.blocks");
-    ls_value a = ls_input(s, "a", LS_F32, LS_SHAPE(-1, 3, size, size));
-    ls_value b = ls_input(s, "b", LS_F32, LS_SHAPE(-1, 3, size, size));
+    ls_value a = ls_input(s, "image_a", LS_F32, LS_SHAPE(-1, 3, size, size));
+    ls_value b = ls_input(s, "image_b", LS_F32, LS_SHAPE(-1, 3, size, size));
     ls_value fake_a, fake_b, identity, gan, cycle, loss_g, loss_da, loss_db;
 
-    ls_input_range(s, "a", -1, 1);
-    ls_input_range(s, "b", -1, 1);
+    ls_input_range(s, "image_a", -1, 1);
+    ls_input_range(s, "image_b", -1, 1);
     identity = half_sum(ls_l1_loss(generator(s, "G_BA", a, blocks), a),
                         ls_l1_loss(generator(s, "G_AB", b, blocks), b));
     fake_b = generator(s, "G_AB", a, blocks);
@@ -122,13 +122,13 @@ static void build(ls_step *s, ls_config *cfg)
 static void build_generator(ls_step *s, ls_config *cfg)
 {
     int64_t size = ls_config_int(cfg, "model.size");
-    ls_value a = ls_input(s, "a", LS_F32, LS_SHAPE(-1, 3, size, size));
-    ls_value b = ls_input(s, "b", LS_F32, LS_SHAPE(-1, 3, size, size));
+    ls_value a = ls_input(s, "image_a", LS_F32, LS_SHAPE(-1, 3, size, size));
+    ls_value b = ls_input(s, "image_b", LS_F32, LS_SHAPE(-1, 3, size, size));
     ls_value made = generator(s, "G", a, ls_config_int(cfg, "model.blocks"));
     ls_value loss = ls_l1_loss(made, b);
 
-    ls_input_range(s, "a", -1, 1);
-    ls_input_range(s, "b", -1, 1);
+    ls_input_range(s, "image_a", -1, 1);
+    ls_input_range(s, "image_b", -1, 1);
     ls_minimise(s, loss, "G.*", ls_config_optimiser(cfg));
     ls_metric(s, "loss_g", loss);
     ls_image(s, "made", made, -1, 1);

@@ -30,6 +30,23 @@ for kind in $kinds; do
     expect 3 '"event":"verify","samples":20,"damaged":' verify kind=$kind path="$folder/$kind" images=test classes=2 --json
     expect 2 "already there" make kind=$kind path="$folder/$kind"
 done
+for format in jpeg png; do
+    set_=$folder/$format
+    expect 0 "synthetic set" make kind=images path="$set_" train=50 test=20 classes=3 format=$format
+    expect 0 '"samples":50' info kind=images path="$set_" images=train --json
+    expect 0 '{"name":"image","dtype":"f32","shape":[3,24,24]}' info kind=images path="$set_" resize=28 crop=24 --json
+    expect 0 "20 samples read, 0 damaged" verify kind=images path="$set_" images=test classes=3
+    expect 3 "holds 3 folders of classes" verify kind=images path="$set_" classes=2
+    expect 2 "already there" make kind=images path="$set_" train=50 format=$format
+    expect 0 "layout=unpaired" make kind=unpaired path="$set_-pairs" train=9 test=4 format=$format
+    expect 0 "5 samples read, 0 damaged" verify kind=images layout=unpaired path="$set_-pairs"
+done
+for file in "$folder"/{jpeg,png}/test/class-001/*; do
+    truncate -s -40 "$file"
+    expect 3 "damaged   $file: damaged " verify kind=images path="$(dirname "$(dirname "$(dirname "$file")")")" images=test
+done
+expect 2 "jpeg and png" make kind=images path="$folder/x" format=gif
+expect 2 "only images" make kind=npy path="$folder/x" format=png
 if [[ $kinds == *hdf5* ]]; then
     for gzip in 0 1; do
         expect 0 "field=cloud" make kind=hdf5 path="$folder/cloud$gzip" train=8 test=4 points=50 gzip=$gzip

@@ -8,6 +8,7 @@
 #include "data_files.h"
 #include "faults.h"
 #include "hdf5_files.h"
+#include "image_files.h"
 
 static ls_status load(void *arg, ls_err *err)
 {
@@ -83,6 +84,18 @@ static void hdf5(void)
 #endif
 }
 
+/* libjpeg takes its memory by itself; libpng asks us. */
+static void images(void)
+{
+    for (int png = 0; png < 2; png++) {
+        ls_data_make_options o = {
+            .kind = "images", .train = 6, .test = 1, .classes = 2, .png = png, .shape = LS_SHAPE(3, 8, 12)};
+        check_faults(png ? "png" : "jpeg", load,
+                     &(ls_data_source){
+                         .kind = "images", .path = image_folder(&o), .transform = {.resize = 10, .crop = 6}});
+    }
+}
+
 /* Files are never overwritten: each try gets rid of what the one before has written. */
 static ls_status make(void *arg, ls_err *err)
 {
@@ -114,7 +127,9 @@ int main(void)
     CHECK_RUN(npy);
     CHECK_RUN(cifar);
     CHECK_RUN(hdf5);
+    CHECK_RUN(images);
     CHECK_RUN(made);
     data_clean();
+    image_clean();
     return CHECK_DONE();
 }

@@ -15,7 +15,10 @@ fail() {
     failures=$((failures + 1))
 }
 
-DESTDIR=$work cmake --install "$LS_BUILD_DIR" --prefix /usr >"$work/log" 2>&1 || fail "cmake --install: $(tail -5 "$work/log")"
+if ! DESTDIR=$work cmake --install "$LS_BUILD_DIR" --prefix /usr >"$work/log" 2>&1; then
+    echo "FAILED: cmake --install: $(tail -5 "$work/log")"
+    exit 1
+fi
 
 # --- files ------------------------------------------------------------------------------------------
 for file in bin/lockstep include/lockstep/lockstep.h include/lockstep/nn.h share/man/man1/lockstep.1 \

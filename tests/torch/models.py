@@ -167,7 +167,7 @@ def cyclegan_generator(p, g, h):
 
 
 def cyclegan_g(p, x, drop=False):
-    yield F.l1_loss(cyclegan_generator(p, "G", x["a"]), x["b"]), ["G."], "loss_g"
+    yield F.l1_loss(cyclegan_generator(p, "G", x["image_a"]), x["image_b"]), ["G."], "loss_g"
 
 
 MODELS = {

@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# `lockstep train` on a disk that fills up: it does not start where no checkpoint fits, and it goes on, with the last
+# good checkpoint whole, where the room ends in the middle.
+set -uo pipefail
+. "$(dirname "$(readlink -f "$0")")/cli_lib.sh"
+export LOCKSTEP_THREADS=1
+cd "$work" || exit 1
+small=(data.kind=synthetic data.train_range=0:200 data.test_range=200:216 batch.per_rank=8 train.validate_every=none)
+mkdir disk
+if ! mount -t tmpfs -o size=400k tmpfs disk 2>/dev/null; then
+    echo "skipped: a small tmpfs cannot be mounted here (root can)"
+    exit 77
+fi
+pid=
+trap '[ -z "$pid" ] || kill -KILL $pid 2>/dev/null; umount -l "$work/disk" 2>/dev/null; rm -rf "$work"' EXIT
+
+run 1 train mnist "${small[@]}" train.steps=4 --run-dir disk/run --quiet
+says err 'disk/run/checkpoints'
+says err 'are free'
+says err 'are missing'
+umount disk || exit 1
+mount -t tmpfs -o size=3m tmpfs disk || exit 1
+
+# One that has far more steps than it can do meanwhile.
+"$LOCKSTEP" train mnist "${small[@]}" train.steps=10000000 train.checkpoint_every=20st train.report_every=1000st --run-dir disk/run \
+    --quiet >out 2>err &
+pid=$!
+alive() {
+    kill -0 $pid 2>/dev/null
+}
+while alive && [ ! -e disk/run/checkpoints/last ]; do :; done
+# Somebody takes all the room, also what was set aside for the next checkpoint.
+while alive && ! grep -q 'missing' err; do
+    rm -f disk/run/checkpoints/.reserve
+    cat /dev/zero >>disk/filler 2>/dev/null
+done
+alive || fail "the run ended on a full disk: $(cat err)"
+grep -qE '[0-9.]+ (KiB|MiB) are missing' err || fail "the warning does not say how much is missing: $(head -c 600 err)"
+good=$(readlink disk/run/checkpoints/last)
+run 0 ckpt verify "disk/run/checkpoints/$good"
+# The room comes back, and so do checkpoints.
+rm -f disk/filler
+while alive && [ "$(readlink disk/run/checkpoints/last)" = "$good" ]; do :; done
+alive || fail "the run ended after the room came back: $(cat err)"
+kill -TERM $pid
+wait $pid
+[ $? -eq 75 ] || fail "SIGTERM after a full disk: not exit code 75: $(cat err)"
+pid=
+run 0 ckpt verify disk/run/checkpoints/last
+run 0 train mnist "${small[@]}" train.steps=1 --resume=disk/run --quiet
+
+[ "$failures" -eq 0 ] && echo "full disk: all as expected"
+exit $((failures > 0))
