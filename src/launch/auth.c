@@ -22,6 +22,11 @@ ls_status lsi_auth_usable(ls_err *err)
     return LS_OK;
 }
 
+const char *lsi_auth_library(void)
+{
+    return sodium_version_string();
+}
+
 void lsi_auth_hash(lsi_key *out, const lsi_key *key, const char *what, const void *a, size_t n_a,
                    const void *b, size_t n_b)
 {
@@ -54,6 +59,11 @@ ls_status lsi_auth_usable(ls_err *err)
 {
     return ls_fail(err, LS_UNSUPPORTED,
                    "several machines need libsodium, which this build has not found (Debian: libsodium-dev)");
+}
+
+const char *lsi_auth_library(void)
+{
+    return "missing";
 }
 
 void lsi_auth_hash(lsi_key *out, const lsi_key *key, const char *what, const void *a, size_t n_a,

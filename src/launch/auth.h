@@ -19,6 +19,8 @@ typedef struct lsi_key {
 /* LS_UNSUPPORTED when this build has no libsodium. */
 ls_status lsi_auth_usable(ls_err *err) LS_MUST_CHECK;
 
+const char *lsi_auth_library(void); /* its version */
+
 /* The key of the run: from LOCKSTEP_SECRET, else from the file LOCKSTEP_SECRET_FILE (which only its owner may
  * be able to read), else a fixed one: `is_secret` is then false, and anybody who reaches the port can join.
  */

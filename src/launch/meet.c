@@ -82,13 +82,12 @@ static void accept_guests(meeting *m)
     }
 }
 
-static void refuse(meeting *m, lsi_link *link, const char *text)
+static void refuse(const meeting *m, lsi_link *link)
 {
-    lsi_message no = {.kind = LSI_MSG_REFUSE};
+    lsi_message no = {.kind = LSI_MSG_REFUSE, .code = (uint32_t)ls_launch_exit_code(m->refusal.status)};
 
-    snprintf(no.text, sizeof no.text, "%.1000s", text);
+    snprintf(no.text, sizeof no.text, "%.1000s", m->refusal.text);
     if (lsi_link_send(link, &no, NULL) == LS_OK) lsi_link_flush(link, 1.0);
-    (void)m;
 }
 
 /* Whether what a machine was told fits what machine 0 was told. */
@@ -123,7 +122,7 @@ static void join(meeting *m, int i, const lsi_message *j)
     lsi_link *link = m->guests[i].link;
 
     if (check_join(m, j, link, &m->refusal) != LS_OK) {
-        refuse(m, link, m->refusal.text);
+        refuse(m, link);
         drop_guest(m, i);
         return;
     }
@@ -279,7 +278,7 @@ static ls_status host_meeting(meeting *m, ls_err *err)
     }
     if (m->refusal.status != LS_OK) {
         for (int i = 1; i < p->nodes; i++)
-            if (p->links[i] != NULL) refuse(m, p->links[i], m->refusal.text);
+            if (p->links[i] != NULL) refuse(m, p->links[i]);
         *err = m->refusal;
         st = err->status;
         goto out;
@@ -331,7 +330,9 @@ static ls_status take_welcome(meeting *m, const lsi_message *message, ls_err *er
 {
     lsi_party *p = m->p;
 
-    if (message->kind == LSI_MSG_REFUSE) return ls_fail(err, LS_INVALID, "machine 0 says: %s", message->text);
+    if (message->kind == LSI_MSG_REFUSE)
+        return ls_fail(err, message->code == LS_EXIT_INVALID ? LS_INVALID : LS_TIMEOUT, "machine 0 says: %s",
+                       message->text);
     if (message->kind != LSI_MSG_WELCOME || memchr(message->data, '\0', message->n_data) != NULL)
         return ls_fail(err, LS_FORMAT, "machine 0 (%s) says something unexpected", m->master.text);
     snprintf(p->name, sizeof p->name, "%s", message->name);
@@ -341,15 +342,17 @@ static ls_status take_welcome(meeting *m, const lsi_message *message, ls_err *er
     return LS_OK;
 }
 
-static ls_status explain_end(const meeting *m, bool was_open, ls_status st, ls_err *err)
+/* Before a run has begun nothing is lost yet: the status becomes that of a connection. */
+static ls_status explain_end(const meeting *m, bool was_open, const ls_err *why, ls_err *err)
 {
-    if (st == LS_LOST && !was_open)
-        return ls_fail_in(
-            err, st,
-            "joining machine 0 at %s port %d: it has another secret (LOCKSTEP_SECRET must be the same on "
-            "all machines), or another program listens there",
-            m->master.text, m->start->port);
-    return ls_fail_in(err, st, "joining machine 0 at %s port %d", m->master.text, m->start->port);
+    if (why->status != LS_LOST || was_open)
+        return ls_fail(err, why->status == LS_LOST ? LS_IO : why->status,
+                       "joining machine 0 at %s port %d: %s", m->master.text, m->start->port, why->text);
+    return ls_fail(
+        err, LS_IO,
+        "joining machine 0 at %s port %d: %s; it has another secret (LOCKSTEP_SECRET must be the same on "
+        "all machines), or another program listens there",
+        m->master.text, m->start->port, why->text);
 }
 
 static ls_status attend_meeting(meeting *m, ls_err *err)
@@ -360,6 +363,7 @@ static ls_status attend_meeting(meeting *m, ls_err *err)
                                .nodes = (uint32_t)p->nodes,
                                .ranks = (uint32_t)p->ranks};
     bool told = false, got = false;
+    ls_err why = {0};
     double until, shaken;
     ls_status st = LS_OK;
     int fd = -1;
@@ -379,8 +383,8 @@ static ls_status attend_meeting(meeting *m, ls_err *err)
             return ls_fail(err, LS_TIMEOUT, "%s port %d answers, but not as machine 0 of a run does",
                            m->master.text, m->start->port);
         (void)poll(&poll_for, 1, 100);
-        st = lsi_link_pump(p->links[0], &got, &message, err);
-        if (st != LS_OK) return explain_end(m, was_open, st, err);
+        if (lsi_link_pump(p->links[0], &got, &message, &why) != LS_OK)
+            return explain_end(m, was_open, &why, err);
         if (lsi_link_is_open(p->links[0]) && !told) {
             LS_TRY(lsi_link_send(p->links[0], &me, err));
             told = true;

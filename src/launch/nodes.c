@@ -396,6 +396,10 @@ static void add_mpi_words(const nodes *x, int fd)
     /* Open MPI 4.1 takes a rank without mpirun for a run of its own unless it believes in this launcher. */
     add_word(&fd, "JSM_JSRUN_PORT=1");
     add_word(&fd, "OMPI_MCA_mpi_yield_when_idle=1");
+    /* Its files of shared memory would else be in /dev/shm, by a name that launchers on one machine share,
+     * and stay there when a rank is killed. */
+    snprintf(word, sizeof word, "OMPI_MCA_btl_vader_backing_directory=%s", x->folder);
+    add_word(&fd, word);
     if (x->party.interface.network[0] == '\0') return;
     snprintf(word, sizeof word, "OMPI_MCA_btl_tcp_if_include=%s", x->party.interface.network);
     add_word(&fd, word);
@@ -480,7 +484,7 @@ out:
 /* -- the whole --------------------------------------------------------------------------------------------
  */
 
-static ls_status load_pmix(nodes *x, ls_err *err)
+static ls_status load_pmix(const ls_pmix_module **out, ls_err *err)
 {
     void *symbol;
     ls_status st = ls_module_open(&symbol, "pmix", LS_PMIX_MODULE_SYMBOL, err);
@@ -488,11 +492,29 @@ static ls_status load_pmix(nodes *x, ls_err *err)
     if (st != LS_OK)
         return ls_fail_in(err, st,
                           "several machines need PMIx to start MPI (Debian: libpmix-dev libopenmpi-dev)");
-    x->pmix = symbol;
-    if (x->pmix->version != LS_PMIX_MODULE_VERSION)
+    *out = symbol;
+    if ((*out)->version != LS_PMIX_MODULE_VERSION)
         return ls_fail(err, LS_UNSUPPORTED,
                        "module pmix is of another version: install all of Lockstep again");
     return LS_OK;
+}
+
+ls_status ls_launch_nodes_probe(char *about, size_t bytes, ls_err *err)
+{
+    const ls_pmix_module *pmix = NULL;
+    const char *text;
+    ls_status st = LS_OK;
+    int name;
+
+    LS_TRY(lsi_auth_usable(err));
+    LS_TRY(load_pmix(&pmix, err));
+    text = pmix->library();
+    /* "OpenPMIx 4.2.2 (PMIx Standard: ...)" */
+    name = (int)strcspn(text, "(");
+    while (name > 0 && text[name - 1] == ' ') name--;
+    snprintf(about, bytes, "%.*s, libsodium %s", name, text, lsi_auth_library());
+out:
+    return st;
 }
 
 /* -- the folder of PMIx and MPI --------------------------------------------------------------------------
@@ -608,7 +630,7 @@ ls_status lsi_run_node(const ls_start *start, const ls_launch_options *o, ls_ran
     pthread_mutex_init(&x.lock, NULL);
     if (start->note[0] != '\0' && !o->silent) printf("machines      %s\n", start->note);
     LS_TRY(lsi_cores_share(&cores, start->place.local_size, o, err));
-    LS_TRY(load_pmix(&x, err));
+    LS_TRY(load_pmix(&x.pmix, err));
     LS_TRY(lsi_meet_machines(&x.party, start, o, err));
     LS_TRY(prepare(&x, err));
     ls_parallel_set_wait_policy(cores.threads * start->place.local_size);

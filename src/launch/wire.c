@@ -87,7 +87,10 @@ static void fields(cursor *c, lsi_message *m)
         text(c, m->host, sizeof m->host);
         break;
     case LSI_MSG_WELCOME: text(c, m->name, sizeof m->name); break;
-    case LSI_MSG_REFUSE: text(c, m->text, sizeof m->text); break;
+    case LSI_MSG_REFUSE:
+        number(c, &m->code);
+        text(c, m->text, sizeof m->text);
+        break;
     case LSI_MSG_FAILED:
         number(c, &m->rank);
         number(c, &m->code);
