@@ -14,6 +14,8 @@ done
 export LOCKSTEP_TUNE=off LOCKSTEP_SECRET="secret of test $$"
 unset MASTER_ADDR MASTER_PORT WORLD_SIZE RANK LOCAL_RANK NODE_RANK NNODES GROUP_RANK GROUP_WORLD_SIZE
 work=$(mktemp -d)
+export TMPDIR=$work/tmp # where launchers have their folders
+mkdir "$TMPDIR"
 prefix=ls$$x
 net=10.$((200 + $$ % 50)).$(($$ / 50 % 250))
 port=$((20000 + $$ % 20000))

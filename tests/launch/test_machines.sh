@@ -17,7 +17,7 @@ weights=$(grep '^weights' "$work/out.one")
 [ -n "$weights" ] && [ "$(grep '^weights' "$work/out.0")" = "$weights" ] ||
     fail "4 ranks on two machines: $(grep '^weights' "$work/out.0"), on one: $weights"
 n=$((n + 1))
-ls -d "${TMPDIR:-/tmp}"/lockstep-run-* >/dev/null 2>&1 && fail "a folder is left in ${TMPDIR:-/tmp}"
+[ -z "$(ls "$TMPDIR")" ] || fail "left behind: $(ls "$TMPDIR")"
 
 # --- a rank is killed: all end, and both machines name it -----------------------------------------
 rm -rf "$work"/run.*
