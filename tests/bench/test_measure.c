@@ -46,18 +46,18 @@ static void subjects_take_turns(void)
 
     b.id = 1;
     REQUIRE_OK(ls_measure_subjects(subjects, 2, &args, m, &err), &err);
-    CHECK_INT(m[0].warmup_steps, 3); /* ended by the other rank */
-    CHECK_INT(m[0].steps, 10);
-    CHECK_INT(m[1].steps, 10);
-    CHECK_INT(a.steps, 13);
-    CHECK_INT(b.steps, 13);
+    CHECK_EQ_INT(m[0].warmup_steps, 3); /* ended by the other rank */
+    CHECK_EQ_INT(m[0].steps, 10);
+    CHECK_EQ_INT(m[1].steps, 10);
+    CHECK_EQ_INT(a.steps, 13);
+    CHECK_EQ_INT(b.steps, 13);
     CHECK_NEAR(m[0].exposed_s.p50, 0.25, 0);
     CHECK_NEAR(m[1].exposed_s.p84, 0, 0);
     CHECK_NEAR(m[0].allocs_per_step, 0, 0);
-    begin = 6; /* two warm-ups */
+    begin = 6;                     /* two warm-ups */
     for (int i = 0; i < 20; i++) { /* 4 4, 4 4, 2 2 */
         const int want = i < 16 ? i / 4 % 2 : i >= 18;
-        CHECK_INT(order[begin + i], want);
+        CHECK_EQ_INT(order[begin + i], want);
     }
 }
 
@@ -72,7 +72,7 @@ static void another_rank_can_end_it(void)
 
     /* The wish is in every step from the third on: the first timed one is the last. */
     REQUIRE_OK(ls_measure_subjects(&subject, 1, &args, &m, &err), &err);
-    CHECK_INT(m.steps, 1);
+    CHECK_EQ_INT(m.steps, 1);
 }
 
 static void a_lost_rank_is_an_error(void)
@@ -82,13 +82,13 @@ static void a_lost_rank_is_an_error(void)
     ls_measure m;
     ls_err err = {0};
 
-    CHECK_INT(ls_measure_subjects(&subject, 1, &args, &m, &err), LS_LOST);
+    CHECK_STATUS(ls_measure_subjects(&subject, 1, &args, &m, &err), LS_LOST, &err);
 }
 
 int main(void)
 {
-    subjects_take_turns();
-    another_rank_can_end_it();
-    a_lost_rank_is_an_error();
-    return check_report();
+    CHECK_RUN(subjects_take_turns);
+    CHECK_RUN(another_rank_can_end_it);
+    CHECK_RUN(a_lost_rank_is_an_error);
+    return CHECK_DONE();
 }
