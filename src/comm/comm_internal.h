@@ -216,9 +216,14 @@ typedef struct lsi_sum_loops {
     void (*pair)(float *out, const float *a, float wa, const float *b, float wb, int64_t n);
     void (*add_scaled)(float *to, const float *a, float w, int64_t n);
     void (*add)(float *to, const float *a, int64_t n);
+    /* The same as the first two, for what is written last: */
+    void (*scale_out)(float *out, const float *a, float w, int64_t n);
+    void (*pair_out)(float *out, const float *a, float wa, const float *b, float wb, int64_t n);
 } lsi_sum_loops;
-const lsi_sum_loops *lsi_sum_loops_best(void);
-extern const lsi_sum_loops lsi_sum_loops_avx2;
+/* `past_cache`: results are too large to stay in a cache, and are written around it; they must then be
+ * aligned to 32 bytes wherever a range begins. */
+const lsi_sum_loops *lsi_sum_loops_best(bool past_cache);
+extern const lsi_sum_loops lsi_sum_loops_avx2, lsi_sum_loops_avx2_past_cache;
 
 /* out[k][i] = scale * (output k of the plan), for i in [lo, hi).  `stack` has plan->depth blocks. */
 void lsi_sum_run(const lsi_sum_plan *plan, const lsi_sum_loops *loops, const float *const *in,
