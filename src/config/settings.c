@@ -70,9 +70,11 @@ const ls_setting ls_train_settings[] = {
     BOOL("parallel.overlap", 1, "exchange gradients while others are still being computed"),
     CHOICE("parallel.wire", "fp32 bf16 fp16", "number format between machines; sums are made in fp32"),
     PERIOD("parallel.verify_every", "500st", "how often ranks compare their weights"),
+    INT("parallel.shards", 8, 1, 65536, "with reproducible: parts of an update that are computed each by itself; "
+        "at least as many as ranks"),
     CHOICE("parallel.strategy", "ddp", "how ranks share the work; ddp: each has all weights"),
     CHOICE("precision", "fp32", "of weights and arithmetic"),
-    BOOL("reproducible", 0, "the same bits for any number of ranks and threads (not in this version)"),
+    BOOL("reproducible", 0, "the same bits for any number of ranks and threads"),
     {NULL, 0, 0, 0, 0, NULL, NULL, NULL},
 };
 /* clang-format on */

@@ -13,10 +13,12 @@ typedef struct entry {
     ls_tensor t;
     ls_init init;
     ls_var_role role;
+    const ls_state *owner;
 } entry;
 
 struct ls_state {
     ls_device *dev;
+    ls_state *base; /* whose parameters these are; NULL: its own */
     entry **entries;
     int n, cap;
     bool pending;
@@ -33,6 +35,14 @@ ls_status ls_state_create(ls_state **out, ls_device *dev, ls_err *err)
     return LS_OK;
 }
 
+ls_status ls_state_create_beside(ls_state **out, ls_state *base, ls_err *err)
+{
+    ls_status st = ls_state_create(out, base->dev, err);
+
+    if (st == LS_OK) (*out)->base = base;
+    return st;
+}
+
 static void entry_destroy(entry *e)
 {
     if (e == NULL) return;
@@ -44,7 +54,8 @@ static void entry_destroy(entry *e)
 void ls_state_destroy(ls_state *s)
 {
     if (s == NULL) return;
-    for (int i = 0; i < s->n; i++) entry_destroy(s->entries[i]);
+    for (int i = 0; i < s->n; i++)
+        if (s->entries[i]->owner == s) entry_destroy(s->entries[i]);
     ls_free(s->entries);
     ls_free(s);
 }
@@ -118,11 +129,19 @@ static ls_status add_entry(ls_state *s, const ls_var *var, const ls_vinfo *v, ls
         s->entries = p;
         s->cap = cap;
     }
+    if (s->base != NULL && (var->role == LS_VAR_PARAM || var->role == LS_VAR_OPTIMIZER)) {
+        const int shared = find(s->base, var->name);
+        LS_BUG_IF(shared < 0);
+        ls_free(e);
+        s->entries[s->n++] = s->base->entries[shared];
+        return LS_OK;
+    }
     if (e != NULL) {
         e->t = (ls_tensor){ls_strdup(LS_MEM_PLAN, var->name), v->dtype, v->shape,
                            ls_alloc(LS_MEM_TENSOR, bytes), bytes};
         e->init = var->init;
         e->role = var->role;
+        e->owner = s;
     }
     if (e == NULL || e->t.name == NULL || e->t.data == NULL) {
         entry_destroy(e);

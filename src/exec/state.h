@@ -5,6 +5,11 @@
 #include "backend/backend.h"
 #include "lockstep/plan.h"
 
+/* Variables for work beside `base`: parameters and optimiser state are those of `base` itself, buffers and
+ * accumulated gradients are copies of its own.  A plan over `base` must have been compiled from the same
+ * model before; `base` outlives it. */
+ls_status ls_state_create_beside(ls_state **out, ls_state *base, ls_err *err) LS_MUST_CHECK;
+
 /* Finds or adds each variable of `g`; index[i] receives the entry of variable i. */
 ls_status lsi_state_bind(ls_state *s, const ls_graph *g, int *index, ls_err *err) LS_MUST_CHECK;
 ls_tensor *lsi_state_entry(ls_state *s, int i);

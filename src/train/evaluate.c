@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "data/loader.h"
+#include "train/shards.h"
 #include "train/team.h"
 
 /* NULL for the empty text. */
@@ -73,6 +74,7 @@ ls_status ls_evaluate(ls_session *s, const ls_dataset *data, ls_metric_sums *sum
     ls_loader *loader = NULL;
     ls_status st = LS_OK;
 
+    if (s->shards != NULL) return ls_shards_evaluate(s->shards, data, sums, err);
     *sums = (ls_metric_sums){0};
     LS_TRY(ls_loader_create(&loader, data, &options, err));
     for (int64_t k = ls_loader_batches_per_epoch(loader); k > 0; k--) {

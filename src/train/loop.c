@@ -35,6 +35,7 @@ typedef struct run {
     ls_summary summary;
     ls_stepper stepper;
     int64_t global, batch; /* samples of all ranks in a batch and in an update */
+    int64_t shards;        /* of an update in the reproducible mode; else 0 */
     int64_t epoch_samples, total_steps;
     ls_period validate, checkpoint, pause, verify;
     ls_moment begun;                            /* where this process began */
@@ -104,9 +105,11 @@ static void set_schedule(run *r)
 
 static ls_status check_settings(const run *r, ls_err *err)
 {
-    if (ls_config_bool(r->cfg, "reproducible") || ls_config_int(r->cfg, "max_restarts") > 0)
+    if (ls_config_int(r->cfg, "max_restarts") > 0)
+        return ls_fail(err, LS_INVALID, "max_restarts is not in this version; leave it out");
+    if (r->shards > 0 && ls_config_int(r->cfg, "data.on_error") == LS_ON_ERROR_SKIP)
         return ls_fail(err, LS_INVALID,
-                       "reproducible and max_restarts are not in this version; leave them out");
+                       "reproducible=true needs data.on_error=stop: a sample left out would move all others");
     if (ls_config_int(r->cfg, "ranks") != r->session.ranks)
         return ls_fail(err, LS_INVALID, "ranks=%lld, but there are %d; start them with -n, mpirun or srun",
                        (long long)ls_config_int(r->cfg, "ranks"), r->session.ranks);
@@ -127,18 +130,23 @@ static ls_status check_settings(const run *r, ls_err *err)
 static ls_status open_data(run *r, ls_err *err)
 {
     const int64_t accumulate = ls_config_int(r->cfg, "parallel.accumulate");
-    const ls_session_options options = {.device = r->o->device,
-                                        .threads = r->o->threads,
-                                        .batch = ls_config_int(r->cfg, "batch.per_rank"),
-                                        .split = accumulate > 1,
-                                        .comm = r->o->comm};
+    ls_session_options options = {.device = r->o->device,
+                                  .threads = r->o->threads,
+                                  .batch = ls_config_int(r->cfg, "batch.per_rank"),
+                                  .split = accumulate > 1,
+                                  .comm = r->o->comm};
     ls_status st = LS_OK;
 
+    r->global = ls_config_int(r->cfg, "batch.global") / accumulate;
+    if (r->global == 0) r->global = options.batch * (r->o->comm != NULL ? ls_comm_size(r->o->comm) : 1);
+    r->batch = r->global * accumulate;
+    if (ls_config_bool(r->cfg, "reproducible")) { /* an update is cut into shards, whatever the batches are */
+        r->shards = options.shards = ls_config_int(r->cfg, "parallel.shards");
+        r->global = options.batch = r->batch;
+        options.split = true;
+    }
     LS_TRY(ls_session_open(&r->session, r->x->trial, r->cfg, &options, err));
     LS_TRY(ls_team_agree(r->session.comm, r->x, ls_plan_hash(r->session.plans[0].plan), err));
-    r->global = ls_config_int(r->cfg, "batch.global") / accumulate;
-    if (r->global == 0) r->global = options.batch * r->session.ranks;
-    r->batch = r->global * accumulate;
     LS_TRY(ls_train_data(r->x, &r->session, false, &r->train, err));
     LS_TRY(ls_train_data(r->x, &r->session, true, &r->test, err));
     LS_TRY(ls_session_check_data(&r->session, r->train, err));
@@ -154,8 +162,11 @@ out:
 
 static ls_status open_loader(run *r, ls_err *err)
 {
+    const int64_t per_shard = r->shards > 0 ? (r->batch + r->shards - 1) / r->shards : 0;
+    const int64_t most = (r->shards + r->session.ranks - 1) / r->session.ranks; /* shards of a rank */
     const ls_loader_options options = {
-        .batch = ls_config_int(r->cfg, "batch.per_rank"),
+        .batch = r->shards > 0 ? per_shard * most : ls_config_int(r->cfg, "batch.per_rank"),
+        .shards = r->shards,
         .n_workers = (int)ls_config_int(r->cfg, "data.workers"),
         .depth = (int)ls_config_int(r->cfg, "data.prefetch"),
         .shuffle = true,

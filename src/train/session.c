@@ -7,6 +7,7 @@
 #include "backend/backend.h"
 #include "base/parallel.h"
 #include "exec/state.h"
+#include "train/shards.h"
 
 static bool is_lr(const char *input)
 {
@@ -21,7 +22,8 @@ static ls_status set_batch(ls_config *cfg, int64_t batch, ls_err *err)
     return ls_config_set(cfg, text, err);
 }
 
-static ls_status open_plan(ls_session *s, const ls_build *how, int64_t batch, ls_batch_plan *p, ls_err *err)
+ls_status ls_batch_plan_open(ls_batch_plan *p, const ls_session *s, const ls_build *how, int64_t batch,
+                             ls_device *dev, ls_state *state, ls_err *err)
 {
     const int64_t usual = ls_config_int(s->cfg, "batch.per_rank");
     ls_status st = LS_OK;
@@ -30,13 +32,13 @@ static ls_status open_plan(ls_session *s, const ls_build *how, int64_t batch, ls
     LS_TRY(set_batch(s->cfg, batch, err));
     st = ls_trial_build_as(&p->step, s->trial, s->cfg, how, err);
     LS_TRY(st == LS_OK ? set_batch(s->cfg, usual, err) : st);
-    LS_TRY(ls_plan_compile_take(&p->plan, ls_step_graph_take(p->step), s->dev, s->state, err));
+    LS_TRY(ls_plan_compile_take(&p->plan, ls_step_graph_take(p->step), dev, state, err));
     ls_step_write_defaults(p->step, p->plan);
 out:
     return st;
 }
 
-static void release_plan(ls_batch_plan *p)
+void ls_batch_plan_release(ls_batch_plan *p)
 {
     ls_plan_destroy(p->plan);
     ls_step_destroy(p->step);
@@ -62,13 +64,13 @@ ls_status ls_session_plan(ls_session *s, ls_mode mode, int64_t n, ls_batch_plan 
         if ((*out)->mode == mode && (*out)->batch == n) return LS_OK;
     }
     /* Odd sizes only follow skipped samples; the last place is theirs in turn. */
-    if (s->n_plans == LS_SESSION_PLANS) release_plan(&s->plans[--s->n_plans]);
+    if (s->n_plans == LS_SESSION_PLANS) ls_batch_plan_release(&s->plans[--s->n_plans]);
     p = *out = &s->plans[s->n_plans];
-    st = open_plan(s, &how, n, p, err);
+    st = ls_batch_plan_open(p, s, &how, n, s->dev, s->state, err);
     if (st == LS_OK)
         s->n_plans++;
     else
-        release_plan(p);
+        ls_batch_plan_release(p);
     return st;
 }
 
@@ -107,6 +109,7 @@ static ls_status meet(ls_session *s, const ls_session_options *o, ls_err *err)
     s->comm = o->comm;
     s->rank = ls_comm_rank(o->comm);
     s->ranks = ls_comm_size(o->comm);
+    if (o->shards > 0) return LS_OK; /* kernels are fixed, and shards have an exchange of their own */
     LS_TRY(choose_kernels(s, o, err));
     LS_TRY(ls_peers_create(&s->peers, s->comm, (ls_wire)ls_config_int(s->cfg, "parallel.wire"),
                            ls_config_bool(s->cfg, "parallel.overlap"), err));
@@ -118,29 +121,34 @@ ls_status ls_session_open(ls_session *s, const ls_trial *trial, ls_config *cfg, 
                           ls_err *err)
 {
     ls_build update = {.part = LS_PART_UPDATE, .bucket_bytes = bucket_bytes(cfg)};
+    const int64_t batch = o->shards > 0 ? (o->batch + o->shards - 1) / o->shards : o->batch;
     ls_batch_plan *p;
     ls_status st = LS_OK;
 
     *s = (ls_session){.trial = trial, .cfg = cfg, .split = o->split};
     LS_TRY(meet(s, o, err));
     update.ranks = s->peers != NULL;
-    LS_TRY(ls_device_open(&s->dev, o->device, o->threads, err));
+    LS_TRY(ls_device_open(&s->dev, o->device, o->shards > 0 ? 1 : o->threads, err));
+    s->dev->fixed = o->shards > 0;
     s->threads = s->dev->threads;
     ls_parallel_set_wait_policy(s->threads);
     LS_TRY(ls_state_create(&s->state, s->dev, err));
     ls_state_set_peers(s->state, s->peers);
-    LS_TRY(ls_session_plan(s, LS_TRAIN, o->batch, &p, err));
-    if (s->split) LS_TRY(open_plan(s, &update, 1, &s->update, err));
+    LS_TRY(ls_session_plan(s, LS_TRAIN, batch, &p, err));
+    if (s->split) LS_TRY(ls_batch_plan_open(&s->update, s, &update, 1, s->dev, s->state, err));
     remember_lrs(s);
     ls_state_init(s->state, (uint64_t)ls_config_int(cfg, "seed"));
+    if (o->shards > 0) LS_TRY(ls_shards_create(&s->shards, s, o->shards, o->batch, o->threads, err));
+    if (o->shards > 0) s->threads = ls_shards_threads(s->shards);
 out:
     return st;
 }
 
 void ls_session_release(ls_session *s)
 {
-    for (int i = 0; i < s->n_plans; i++) release_plan(&s->plans[i]);
-    release_plan(&s->update);
+    ls_shards_destroy(s->shards);
+    for (int i = 0; i < s->n_plans; i++) ls_batch_plan_release(&s->plans[i]);
+    ls_batch_plan_release(&s->update);
     ls_peers_destroy(s->peers);
     ls_state_destroy(s->state);
     ls_device_close(s->dev);

@@ -39,8 +39,14 @@ typedef struct ls_session {
     ls_batch_plan plans[LS_SESSION_PLANS]; /* the first trains with the usual batch */
     int n_plans;
     ls_batch_plan update;      /* when split */
+    struct ls_shards *shards;  /* the reproducible mode's; NULL: not in use */
     double lr[LS_SESSION_LRS]; /* the optimisers' own rates, in the order of the plan's lr inputs */
 } ls_session;
+
+/* A plan of its own over `state`, for batches of one size; release in any case. */
+ls_status ls_batch_plan_open(ls_batch_plan *p, const ls_session *s, const ls_build *how, int64_t batch,
+                             ls_device *dev, ls_state *state, ls_err *err) LS_MUST_CHECK;
+void ls_batch_plan_release(ls_batch_plan *p);
 
 /* The input and the result by which ranks tell one another that one of them was asked to stop. */
 #define LS_CONTROL "control"
@@ -50,7 +56,8 @@ typedef struct ls_session_options {
     int threads;   /* 0: a default from the cores at hand */
     int64_t batch; /* the usual one */
     bool split;
-    ls_comm *comm; /* borrowed; NULL: one rank */
+    int64_t shards; /* not 0: the reproducible mode with so many; `batch` is then that of an update */
+    ls_comm *comm;  /* borrowed; NULL: one rank */
 } ls_session_options;
 
 /* Opens the device and compiles the training plans for the usual batch; variables get their initial values

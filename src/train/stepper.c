@@ -3,6 +3,7 @@
 
 #include "exec/state.h"
 #include "train/evaluate.h"
+#include "train/shards.h"
 #include "train/team.h"
 
 /* Samples of the update that batch b belongs to. */
@@ -84,9 +85,10 @@ static ls_status update(ls_stepper *s, ls_counters *c, int64_t samples, double l
     const int64_t mine = c->now.samples;
     ls_status st = LS_OK;
 
-    LS_TRY(ls_team_sum(s->session->comm, &c->now, &s->stop, err));
+    if (s->session->shards == NULL) LS_TRY(ls_team_sum(s->session->comm, &c->now, &s->stop, err));
     if (c->now.samples == 0) return LS_OK; /* all were damaged: there is nothing to learn */
-    if (!ls_state_pending(s->session->state)) ls_session_clear_sums(s->session); /* nothing from this rank */
+    if (!ls_state_pending(s->session->state) && s->session->shards == NULL)
+        ls_session_clear_sums(s->session); /* nothing from this rank */
     write_rates(s, c, p, lr);
     ls_session_write_scalar(p, "loss_scale", (double)c->now.samples / (double)samples);
     ls_session_write_scalar(p, "rank.weight", (double)mine / (double)c->now.samples);
@@ -106,7 +108,10 @@ ls_status ls_stepper_take(ls_stepper *s, ls_counters *c, const ls_batch *b, bool
     *done = c->pending + b->global_n >= samples;
     *lr = ls_schedule_lr(s->schedule, &c->plateau, c->step);
     if (c->pending == 0) c->now = (ls_metric_sums){0};
-    LS_TRY(s->session->split ? add_gradients(s, c, b, err) : whole_step(s, c, b, *lr, err));
+    if (s->session->shards != NULL)
+        LS_TRY(ls_shards_gradients(s->session->shards, s->data, b, s->seed, c->step, &c->now, &s->stop, err));
+    else
+        LS_TRY(s->session->split ? add_gradients(s, c, b, err) : whole_step(s, c, b, *lr, err));
     c->pending += b->global_n;
     c->position = b->global_position + b->global_n;
     if (!*done) return LS_OK;

@@ -179,7 +179,7 @@ says err "one rank only"
 
 # --- info -----------------------------------------------------------------------------------------
 run 0 info
-for part in "backend cpu" "backend ref" jansson mnist "experiments   fashion"; do says out "$part"; done
+for part in "backend cpu" "backend ref" jansson mnist " fashion mnist "; do says out "$part"; done
 run 0 info --json
 is event info
 holds '"fashion" in o["experiments"] and o["experiments"] == sorted(set(o["experiments"]))'

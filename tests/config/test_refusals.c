@@ -78,8 +78,10 @@ static void batch_is_said_once(void)
 {
     config_test_refuses(M "batch: {per_rank: 8, global: 64}\n", NULL,
                         "2:22: \"batch.global\" and \"batch.per_rank\" exclude each other; set one");
-    config_test_refuses(M "batch: {global: 100}\nranks: 3\n", NULL,
-                        "2:17: batch.global: 100 samples cannot be shared evenly by ranks 3 x accumulate 1");
+    config_test_refuses(M "batch: {global: 100}\nparallel: {accumulate: 3}\n", NULL,
+                        "2:17: batch.global: 100 samples cannot be shared by accumulate 3 x ranks 1");
+    config_test_refuses(M "batch: {global: 100}\nranks: 101\n", NULL,
+                        "2:17: batch.global: 100 samples cannot be shared by accumulate 1 x ranks 101");
 }
 
 static void yaml_must_be_plain(void)

@@ -21,7 +21,7 @@ static ls_status cpu_open(ls_device **out, int threads, ls_err *err)
 
     if (d == NULL) return ls_fail(err, LS_NOMEM, "cpu: no memory");
     lsi_dnnl_info(library, sizeof library);
-    d->base = (ls_device){&ls_backend_cpu, threads};
+    d->base = (ls_device){.backend = &ls_backend_cpu, .threads = threads};
     st = lsi_tuner_create(&d->tuner, threads, library, err);
     if (st != LS_OK)
         ls_free(d);

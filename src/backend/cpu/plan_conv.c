@@ -160,7 +160,7 @@ static void trial_release(trial *t)
     ls_free(t->scratch);
 }
 
-static const lsi_conv_impl *choose(lsi_tuner *tuner, const lsi_conv_problem *p)
+static const lsi_conv_impl *choose(const lsi_cpu_device *dev, const lsi_conv_problem *p)
 {
     trial t = {.problem = p};
     char text[256];
@@ -176,7 +176,7 @@ static const lsi_conv_impl *choose(lsi_tuner *tuner, const lsi_conv_problem *p)
     if (t.n > 1) t.n--; /* the plain loops end the list and only serve where nothing else does */
     problem_text(p, text, sizeof text);
     c = (lsi_candidates){text, t.n, t.name, try_candidate, &t};
-    winner = lsi_tune(tuner, &c);
+    winner = dev->base.fixed ? 0 : lsi_tune(dev->tuner, &c);
     trial_release(&t);
     return t.impl[winner];
 }
@@ -189,7 +189,7 @@ ls_status lsi_plan_conv(ls_device *dev, const ls_graph *g, const ls_node *n, ls_
     ls_status st = LS_OK;
 
     if (!describe(dev, g, n, &p)) return LS_UNSUPPORTED;
-    impl = choose(((lsi_cpu_device *)dev)->tuner, &p);
+    impl = choose((const lsi_cpu_device *)dev, &p);
     if (impl == NULL) return LS_UNSUPPORTED;
     s = ls_alloc(LS_MEM_PLAN, sizeof *s);
     if (s == NULL) return ls_fail(err, LS_NOMEM, "cpu: no memory");

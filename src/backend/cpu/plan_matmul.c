@@ -98,7 +98,7 @@ static bool try_candidate(void *ctx, int i)
     return true;
 }
 
-static const lsi_gemm_impl *choose(lsi_tuner *tuner, const lsi_gemm_problem *p)
+static const lsi_gemm_impl *choose(const lsi_cpu_device *dev, const lsi_gemm_problem *p)
 {
     trial t = {.problem = p};
     char text[200];
@@ -116,7 +116,8 @@ static const lsi_gemm_impl *choose(lsi_tuner *tuner, const lsi_gemm_problem *p)
     snprintf(text, sizeof text, "gemm m%lld n%lld k%lld %c%c batch%lld bias%d act%d", (long long)p->m,
              (long long)p->n, (long long)p->k, p->trans_a ? 't' : 'n', p->trans_b ? 't' : 'n',
              (long long)p->batch, p->has_bias, (int)p->act);
-    winner = lsi_tune(tuner, &(lsi_candidates){text, t.n, t.name, try_candidate, &t});
+    winner =
+        dev->base.fixed ? 0 : lsi_tune(dev->tuner, &(lsi_candidates){text, t.n, t.name, try_candidate, &t});
     lsi_ring_free(&t.a);
     lsi_ring_free(&t.b);
     lsi_ring_free(&t.c);
@@ -132,7 +133,7 @@ ls_status lsi_plan_matmul(ls_device *dev, const ls_graph *g, const ls_node *n, l
     matmul_state *s;
 
     if (!describe(dev, g, n, &p)) return LS_UNSUPPORTED;
-    impl = choose(((lsi_cpu_device *)dev)->tuner, &p);
+    impl = choose((const lsi_cpu_device *)dev, &p);
     if (impl == NULL) return LS_UNSUPPORTED;
     s = ls_alloc(LS_MEM_PLAN, sizeof *s);
     if (s == NULL) return ls_fail(err, LS_NOMEM, "cpu: no memory");

@@ -117,7 +117,7 @@ static ls_status ref_open(ls_device **out, int threads, ls_err *err)
 
     (void)threads;
     if (d == NULL) return ls_fail(err, LS_NOMEM, "ref: no memory");
-    *d = (ls_device){&ls_backend_ref, 1};
+    *d = (ls_device){.backend = &ls_backend_ref, .threads = 1};
     *out = d;
     return LS_OK;
 }

@@ -1,0 +1,446 @@
+/* shards.c: lanes, leaves and their tree. */
+#include "train/shards.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/parallel.h"
+#include "exec/state.h"
+
+enum { LANE_PLANS = 6, MAX_LEVELS = 32, ALIGN = 16 };
+
+typedef struct lane {
+    ls_state *state;
+    ls_batch_plan plans[LANE_PLANS];
+    int n_plans;
+    ls_batch_plan *now; /* the one it runs next */
+    float *leaf;
+    int64_t n; /* samples of the shard it has just computed; 0: none */
+} lane;
+
+/* A variable in a leaf. */
+typedef struct item {
+    const char *name;
+    int64_t offset, count; /* in floats */
+    ls_var_role role;
+    void *data; /* the session's */
+} item;
+
+struct ls_shards {
+    ls_session *session;
+    ls_comm *own;                 /* where the session has none */
+    int64_t n_shards, first, end; /* all, and this rank's */
+    int64_t share;                /* most samples of a shard */
+    int threads;
+    lane *lanes;
+    item *items;
+    int n_items, n_metrics;
+    int64_t metrics, length; /* offset of the metrics, and floats of a leaf */
+    ls_exchange *exchange;
+    float *levels[MAX_LEVELS]; /* sums of 2^level leaves that wait for their sibling */
+    int n_levels;
+    float *memory; /* of leaves and levels */
+};
+
+/* -- making -----------------------------------------------------------------------------------------------
+ */
+
+static int64_t aligned(int64_t floats)
+{
+    return (floats + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+/* What a leaf holds and where: sums of gradients, statistics, metrics, the wish to stop. */
+static ls_status lay_out(ls_shards *x, ls_err *err)
+{
+    const ls_state *vars = x->session->state;
+
+    x->items = ls_alloc(LS_MEM_PLAN, sizeof *x->items * ((size_t)ls_state_count(vars) + 1));
+    if (x->items == NULL) return ls_fail(err, LS_NOMEM, "shards: no memory");
+    for (int i = 0; i < ls_state_count(vars); i++) {
+        const ls_tensor *t = ls_state_at(vars, i);
+        const ls_var_role role = ls_state_role(vars, i);
+        if ((role != LS_VAR_ACCUMULATED && role != LS_VAR_BUFFER) || t->dtype != LS_F32) continue;
+        x->items[x->n_items++] = (item){t->name, x->length, ls_shape_count(t->shape), role, t->data};
+        x->length += aligned(ls_shape_count(t->shape));
+    }
+    x->metrics = x->length;
+    x->n_metrics = LS_MAX_METRICS;
+    x->length += aligned(LS_MAX_METRICS + 1);
+    return LS_OK;
+}
+
+static ls_status open_exchange(ls_shards *x, ls_err *err)
+{
+    ls_comm *comm = x->session->comm;
+    int64_t longest = 1;
+    ls_status st = LS_OK;
+
+    if (comm == NULL) LS_TRY(ls_comm_open_self(&x->own, err));
+    if (comm == NULL) comm = x->own;
+    LS_TRY(ls_exchange_create(&x->exchange, comm,
+                              &(ls_exchange_options){.name = "shards",
+                                                     .n = x->length,
+                                                     .n_shards = x->n_shards,
+                                                     .first_shard = x->first,
+                                                     .end_shard = x->end},
+                              err));
+    for (int j = 0; j < ls_exchange_parts(x->exchange); j++) {
+        int64_t first, end;
+        ls_exchange_part_range(x->exchange, j, &first, &end);
+        if (end - first > longest) longest = end - first;
+    }
+    while ((int64_t)1 << x->n_levels < longest) x->n_levels++;
+    x->n_levels++;
+out:
+    return st;
+}
+
+static ls_status open_lanes(ls_shards *x, ls_err *err)
+{
+    const size_t leaf = (size_t)x->length, buffers = (size_t)(x->threads + x->n_levels);
+    ls_status st = LS_OK;
+
+    x->lanes = ls_alloc(LS_MEM_PLAN, sizeof *x->lanes * (size_t)x->threads);
+    x->memory = ls_alloc(LS_MEM_TENSOR, sizeof *x->memory * leaf * buffers);
+    if (x->lanes == NULL || x->memory == NULL) return ls_fail(err, LS_NOMEM, "shards: no memory");
+    for (int i = 0; i < x->threads; i++) {
+        x->lanes[i].leaf = x->memory + (size_t)i * leaf;
+        LS_TRY(ls_state_create_beside(&x->lanes[i].state, x->session->state, err));
+    }
+    for (int i = 0; i < x->n_levels; i++) x->levels[i] = x->memory + (size_t)(x->threads + i) * leaf;
+out:
+    return st;
+}
+
+ls_status ls_shards_create(ls_shards **out, ls_session *s, int64_t n_shards, int64_t update, int threads,
+                           ls_err *err)
+{
+    ls_shards *x = ls_alloc(LS_MEM_PLAN, sizeof *x);
+    int64_t lo, hi;
+    ls_status st = LS_OK;
+
+    *out = x;
+    if (x == NULL) return ls_fail(err, LS_NOMEM, "shards: no memory");
+    if (n_shards < s->ranks || update < n_shards)
+        return ls_fail(
+            err, LS_INVALID,
+            "parallel.shards=%lld must lie between the number of ranks (%d) and the samples of an update "
+            "(%lld)",
+            (long long)n_shards, s->ranks, (long long)update);
+    x->session = s;
+    x->n_shards = n_shards;
+    x->share = (update + n_shards - 1) / n_shards;
+    ls_loader_share(update, n_shards, s->rank, s->ranks, &lo, &hi, &x->first, &x->end);
+    x->threads = threads > 0 ? threads : ls_parallel_default_threads(1);
+    if (x->threads > x->end - x->first) x->threads = (int)(x->end - x->first);
+    LS_TRY(lay_out(x, err));
+    LS_TRY(open_exchange(x, err));
+    LS_TRY(open_lanes(x, err));
+out:
+    return st;
+}
+
+void ls_shards_destroy(ls_shards *x)
+{
+    if (x == NULL) return;
+    for (int i = 0; x->lanes != NULL && i < x->threads; i++) {
+        for (int k = 0; k < x->lanes[i].n_plans; k++) ls_batch_plan_release(&x->lanes[i].plans[k]);
+        ls_state_destroy(x->lanes[i].state);
+    }
+    ls_exchange_destroy(x->exchange);
+    ls_comm_close(x->own);
+    ls_free(x->lanes);
+    ls_free(x->items);
+    ls_free(x->memory);
+    ls_free(x);
+}
+
+int ls_shards_threads(const ls_shards *x)
+{
+    return x->threads;
+}
+
+/* -- computing shards --------------------------------------------------------------------------------------
+ */
+
+/* What the lanes compute next. */
+typedef struct work {
+    ls_shards *x;
+    ls_mode mode;
+    const ls_dataset *data;
+    const ls_batch *b;
+    uint64_t seed;
+    int64_t step, first; /* the first lane's shard */
+} work;
+
+/* The samples [*lo, *hi) of shard s within the global batch. */
+static void shard_samples(const work *w, int64_t s, int64_t *lo, int64_t *hi)
+{
+    ls_parallel_range(w->b->global_n, (int)s, (int)w->x->n_shards, lo, hi);
+}
+
+static ls_status lane_plan(const ls_shards *x, lane *l, ls_mode mode, int64_t n, ls_batch_plan **out,
+                           ls_err *err)
+{
+    const ls_build how = {.mode = mode, .part = mode == LS_TRAIN ? LS_PART_GRADIENTS : LS_PART_ALL};
+    ls_status st;
+
+    for (int i = 0; i < l->n_plans; i++) {
+        *out = &l->plans[i];
+        if ((*out)->mode == mode && (*out)->batch == n) return LS_OK;
+    }
+    if (l->n_plans == LANE_PLANS) ls_batch_plan_release(&l->plans[--l->n_plans]);
+    *out = &l->plans[l->n_plans];
+    st = ls_batch_plan_open(*out, x->session, &how, n, x->session->dev, l->state, err);
+    if (st == LS_OK)
+        l->n_plans++;
+    else
+        ls_batch_plan_release(*out);
+    return st;
+}
+
+/* Statistics start from the parameters' own; each shard moves them by its samples. */
+static void copy_buffers(const ls_shards *x, const lane *l)
+{
+    for (int i = 0; i < x->n_items; i++)
+        if (x->items[i].role == LS_VAR_BUFFER)
+            memcpy(ls_state_find(l->state, x->items[i].name)->data, x->items[i].data,
+                   (size_t)x->items[i].count * sizeof(float));
+}
+
+static void fill_leaf(const ls_shards *x, const lane *l, const ls_plan *p, float weight)
+{
+    int metric = 0;
+
+    for (int i = 0; i < x->n_items; i++) {
+        const item *t = &x->items[i];
+        const float *from = ls_state_find(l->state, t->name)->data;
+        if (t->role == LS_VAR_ACCUMULATED)
+            memcpy(l->leaf + t->offset, from, (size_t)t->count * sizeof *from);
+        else
+            for (int64_t k = 0; k < t->count; k++) l->leaf[t->offset + k] = weight * from[k];
+    }
+    memset(l->leaf + x->metrics, 0, sizeof *l->leaf * (size_t)(x->length - x->metrics));
+    for (int i = 0; i < ls_plan_fetch_count(p) && metric < x->n_metrics; i++) {
+        const ls_tensor *t = ls_plan_fetch_at(p, i);
+        if (t->dtype == LS_F32 && t->shape.rank == 0)
+            l->leaf[x->metrics + metric++] = weight * *(const float *)t->data;
+    }
+}
+
+static void run_lane(int thread, int n_threads, void *arg)
+{
+    const work *w = arg;
+    const ls_shards *x = w->x;
+    lane *l = &x->lanes[thread];
+    const ls_field *fields;
+    const int n_fields = ls_dataset_fields(w->data, &fields);
+    const int64_t s = w->first + thread, mine = w->b->position - w->b->global_position;
+    const ls_batch_plan *p = l->now;
+    void *from[LS_SESSION_INPUTS];
+    int64_t lo, hi;
+
+    (void)n_threads;
+    l->n = 0;
+    if (s >= x->end) return;
+    shard_samples(w, s, &lo, &hi);
+    l->n = hi - lo;
+    if (l->n == 0) {
+        memset(l->leaf, 0, sizeof *l->leaf * (size_t)x->length);
+        return;
+    }
+    for (int i = 0; i < n_fields; i++)
+        from[i] = (char *)w->b->fields[i] + (size_t)(lo - mine) * ls_dataset_field_bytes(w->data, i);
+    ls_session_feed(p, fields, n_fields, from);
+    copy_buffers(x, l);
+    if (w->mode == LS_TRAIN) {
+        const float weight = (float)((double)l->n / (double)w->b->global_n);
+        ls_session_write_scalar(p, "gradient.weight", (double)weight);
+        ls_session_write_scalar(p, "gradient.keep", 0);
+        ls_step_write_rng(p->plan, w->seed, (uint32_t)w->step, (uint32_t)lo);
+        ls_plan_run(p->plan);
+        fill_leaf(x, l, p->plan, weight);
+    } else {
+        ls_plan_run(p->plan);
+    }
+}
+
+/* The shards [w->first, w->first + threads), as far as they are this rank's, side by side. */
+static ls_status run_lanes(work *w, ls_err *err)
+{
+    ls_status st = LS_OK;
+
+    for (int i = 0; i < w->x->threads && w->first + i < w->x->end; i++) {
+        int64_t lo, hi;
+        shard_samples(w, w->first + i, &lo, &hi);
+        if (hi > lo) LS_TRY(lane_plan(w->x, &w->x->lanes[i], w->mode, hi - lo, &w->x->lanes[i].now, err));
+    }
+    ls_parallel_run(w->x->threads, run_lane, w);
+out:
+    return st;
+}
+
+/* -- the tree ---------------------------------------------------------------------------------------------
+ */
+
+/* Adds the lanes' leaves to the sums, in the order of shards; a thread takes a range of the leaves' elements.
+ * A counter in binary: where two sums of 2^k leaves meet, they become one of 2^(k+1). */
+static void add_leaves(int thread, int n_threads, void *arg)
+{
+    const work *w = arg;
+    ls_shards *x = w->x;
+    int64_t lo, hi;
+
+    ls_parallel_range_grain(x->length, ALIGN, thread, n_threads, &lo, &hi);
+    for (int i = 0, j = 0; i < x->threads && w->first + i < x->end; i++) {
+        const int64_t s = w->first + i;
+        const float *carry = x->lanes[i].leaf;
+        int64_t first, end, index;
+        int level = 0;
+        for (ls_exchange_part_range(x->exchange, j, &first, &end); s >= end;)
+            ls_exchange_part_range(x->exchange, ++j, &first, &end);
+        index = s - first;
+        for (; (index >> level & 1) != 0; level++) {
+            ls_sum_into(x->levels[level] + lo, carry + lo, hi - lo);
+            carry = x->levels[level];
+        }
+        if (s + 1 < end) {
+            memcpy(x->levels[level] + lo, carry + lo, sizeof *carry * (size_t)(hi - lo));
+            continue;
+        }
+        /* The part is complete: what waits is larger and on the left. */
+        for (; level < x->n_levels; level++) {
+            if ((index >> level & 1) == 0) continue;
+            ls_sum_into(x->levels[level] + lo, carry + lo, hi - lo);
+            carry = x->levels[level];
+        }
+        memcpy(ls_exchange_part(x->exchange, j) + lo, carry + lo, sizeof *carry * (size_t)(hi - lo));
+    }
+}
+
+/* The sum over all shards becomes the session's. */
+static void take_result(ls_shards *x, const ls_plan *p, int64_t samples, ls_metric_sums *now, bool *stop)
+{
+    const float *sum = ls_exchange_result(x->exchange);
+    int metric = 0;
+
+    for (int i = 0; i < x->n_items; i++)
+        memcpy(x->items[i].data, sum + x->items[i].offset, sizeof *sum * (size_t)x->items[i].count);
+    for (int i = 0; i < ls_plan_fetch_count(p) && metric < x->n_metrics; i++) {
+        const ls_tensor *t = ls_plan_fetch_at(p, i);
+        if (t->dtype == LS_F32 && t->shape.rank == 0)
+            ls_metric_add(now, t->name, (double)sum[x->metrics + metric++], samples);
+    }
+    *stop = sum[x->metrics + x->n_metrics] != 0;
+}
+
+ls_status ls_shards_gradients(ls_shards *x, const ls_dataset *data, const ls_batch *b, uint64_t seed,
+                              int64_t step, ls_metric_sums *now, bool *stop, ls_err *err)
+{
+    work w = {.x = x, .mode = LS_TRAIN, .data = data, .b = b, .seed = seed, .step = step};
+    ls_status st = LS_OK;
+
+    for (w.first = x->first; w.first < x->end; w.first += x->threads) {
+        LS_TRY(run_lanes(&w, err));
+        if (w.first == x->first && *stop) x->lanes[0].leaf[x->metrics + x->n_metrics] = 1;
+        ls_parallel_run(x->threads, add_leaves, &w);
+    }
+    ls_exchange_start(x->exchange, 1);
+    LS_TRY(ls_exchange_wait(x->exchange, err));
+    take_result(x, x->session->plans[0].plan, b->global_n, now, stop);
+out:
+    return st;
+}
+
+/* -- evaluation -------------------------------------------------------------------------------------------
+ * The metrics of every shard of every batch, each from the one rank that computed it, added in one order. */
+
+static void note_shard(const work *w, int64_t batch, int i, double *values)
+{
+    const lane *l = &w->x->lanes[i];
+    double *to = values + (batch * w->x->n_shards + w->first + i) * LS_MAX_METRICS;
+    int metric = 0;
+
+    if (w->first + i >= w->x->end || l->n == 0) return;
+    for (int k = 0; k < ls_plan_fetch_count(l->now->plan) && metric < LS_MAX_METRICS; k++) {
+        const ls_tensor *t = ls_plan_fetch_at(l->now->plan, k);
+        if (t->dtype == LS_F32 && t->shape.rank == 0) to[metric++] = (double)*(const float *)t->data;
+    }
+}
+
+static ls_status evaluate_batches(ls_shards *x, const ls_dataset *data, ls_loader *loader, double *values,
+                                  ls_err *err)
+{
+    const int64_t n = ls_loader_batches_per_epoch(loader);
+    ls_status st = LS_OK;
+
+    for (int64_t k = 0; k < n; k++) {
+        ls_batch b;
+        work w = {.x = x, .mode = LS_EVAL, .data = data, .b = &b};
+        LS_TRY(ls_loader_next(loader, &b, err));
+        for (w.first = x->first; w.first < x->end; w.first += x->threads) {
+            LS_TRY(run_lanes(&w, err));
+            for (int i = 0; i < x->threads; i++) note_shard(&w, k, i, values);
+        }
+    }
+out:
+    return st;
+}
+
+/* Rank by rank the values of other ranks are zero, so that sums over ranks are exact. */
+static ls_status add_values(ls_shards *x, int64_t samples, int64_t n_batches, double *values,
+                            ls_metric_sums *sums, ls_err *err)
+{
+    const int64_t global = x->share * x->n_shards, count = n_batches * x->n_shards * LS_MAX_METRICS;
+    const ls_plan *p = NULL;
+
+    for (int64_t at = 0; x->session->comm != NULL && at < count; at += 1024) {
+        const int n = (int)(count - at < 1024 ? count - at : 1024);
+        const ls_status st = ls_comm_sum(x->session->comm, values + at, n, "adding up metrics", err);
+        if (st != LS_OK) return st;
+    }
+    for (int i = 0; i < x->lanes[0].n_plans; i++)
+        if (x->lanes[0].plans[i].mode == LS_EVAL) p = x->lanes[0].plans[i].plan;
+    for (int64_t k = 0; p != NULL && k < n_batches * x->n_shards; k++) {
+        const int64_t left = samples - k / x->n_shards * global;
+        int64_t lo, hi;
+        int metric = 0;
+        ls_parallel_range(left < global ? left : global, (int)(k % x->n_shards), (int)x->n_shards, &lo, &hi);
+        for (int i = 0; hi > lo && i < ls_plan_fetch_count(p) && metric < LS_MAX_METRICS; i++) {
+            const ls_tensor *t = ls_plan_fetch_at(p, i);
+            if (t->dtype == LS_F32 && t->shape.rank == 0)
+                ls_metric_add(sums, t->name, values[k * LS_MAX_METRICS + metric++], hi - lo);
+        }
+    }
+    return LS_OK;
+}
+
+ls_status ls_shards_evaluate(ls_shards *x, const ls_dataset *data, ls_metric_sums *sums, ls_err *err)
+{
+    const ls_loader_options options = {.batch = x->share * (x->end - x->first),
+                                       .n_workers = (int)ls_config_int(x->session->cfg, "data.workers"),
+                                       .rank = x->session->rank,
+                                       .n_ranks = x->session->ranks,
+                                       .global = x->share * x->n_shards,
+                                       .shards = x->n_shards};
+    ls_loader *loader = NULL;
+    double *values = NULL;
+    int64_t n;
+    ls_status st = LS_OK;
+
+    *sums = (ls_metric_sums){0};
+    LS_TRY(ls_loader_create(&loader, data, &options, err));
+    n = ls_loader_batches_per_epoch(loader);
+    values = ls_alloc(LS_MEM_PLAN, sizeof *values * (size_t)(n * x->n_shards * LS_MAX_METRICS));
+    if (values == NULL) {
+        st = ls_fail(err, LS_NOMEM, "evaluation: no memory");
+        goto out;
+    }
+    LS_TRY(evaluate_batches(x, data, loader, values, err));
+    LS_TRY(add_values(x, ls_dataset_count(data), n, values, sums, err));
+out:
+    ls_free(values);
+    ls_loader_destroy(loader);
+    return st;
+}

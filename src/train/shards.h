@@ -1,0 +1,33 @@
+/* shards.h: the reproducible mode: the same bits for any number of ranks and threads.
+ *
+ * An update's samples are cut into a fixed number of shards.  Each shard is computed by itself, by one thread
+ * with kernels that follow from the problem alone, into a "leaf": its gradients, running statistics and
+ * metrics, times its share of the samples.  Leaves are added along one binary tree (comm/comm.h).  Who
+ * computes a shard (which rank, which thread, when) therefore changes nothing.  Threads of a rank compute
+ * shards side by side, each in a "lane": plans and buffers of its own beside the shared parameters. */
+#ifndef LS_TRAIN_SHARDS_H
+#define LS_TRAIN_SHARDS_H
+
+#include "data/loader.h"
+#include "train/counters.h"
+#include "train/session.h"
+
+typedef struct ls_shards ls_shards;
+
+/* For updates of `update` samples in n_shards shards, on `threads` threads of this rank (0: a default).  The
+ * session is split and has one thread.  Collective. */
+ls_status ls_shards_create(ls_shards **out, ls_session *s, int64_t n_shards, int64_t update, int threads,
+                           ls_err *err) LS_MUST_CHECK;
+void ls_shards_destroy(ls_shards *x); /* accepts NULL */
+int ls_shards_threads(const ls_shards *x);
+
+/* The gradient of an update, ready for the session's update plan; b holds this rank's samples of it (loader
+ * option `shards`).  *now receives the metrics of all samples, *stop whether any rank wants to.  Collective.
+ */
+ls_status ls_shards_gradients(ls_shards *x, const ls_dataset *data, const ls_batch *b, uint64_t seed,
+                              int64_t step, ls_metric_sums *now, bool *stop, ls_err *err) LS_MUST_CHECK;
+/* As ls_evaluate. */
+ls_status ls_shards_evaluate(ls_shards *x, const ls_dataset *data, ls_metric_sums *sums,
+                             ls_err *err) LS_MUST_CHECK;
+
+#endif

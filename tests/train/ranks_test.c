@@ -1,0 +1,106 @@
+/* ranks_test.c: experiments on forked ranks. */
+#include "ranks_test.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "comm/comm.h"
+#include "train/train.h"
+
+/* Leaves the error where the test finds it, or shows it. */
+static void tell(const ranks_job *j, int rank, const ls_err *err)
+{
+    char path[512];
+    FILE *f = NULL;
+
+    snprintf(path, sizeof path, "%s/%s.%d", j->folder, j->name, rank);
+    if (j->odd != NULL) f = fopen(path, "w");
+    fprintf(f != NULL ? f : stderr, "rank %d: %s\n", rank, err->text);
+    if (f != NULL) fclose(f);
+}
+
+static int rank_main(const ranks_job *j, ls_comm *comm, int rank)
+{
+    const char *settings[RANKS_SETTINGS + 2];
+    char run[256], ranks[32];
+    const ls_train_options o = {.device = "cpu",
+                                .threads = j->threads > 0 ? j->threads : 1,
+                                .comm = comm,
+                                .run_dir = run,
+                                .resume = j->resume,
+                                .quiet = true};
+    ls_experiment x = {0};
+    json_t *summary = NULL;
+    bool stopped;
+    int n = 0;
+    ls_err err = {0};
+    ls_status st;
+
+    snprintf(run, sizeof run, "%s/%s", j->folder, j->name);
+    snprintf(ranks, sizeof ranks, "ranks=%d", j->ranks);
+    settings[n++] = ranks;
+    for (int i = 0; j->settings[i] != NULL; i++) settings[n++] = j->settings[i];
+    if (j->odd != NULL && rank == j->ranks - 1) settings[n++] = j->odd;
+    st = ls_experiment_load(&x, j->model, settings, n, &err);
+    if (st == LS_OK) st = ls_train(&x, &o, &summary, &stopped, &err);
+    json_decref(summary);
+    ls_experiment_release(&x);
+    if (st != LS_OK) tell(j, rank, &err);
+    return st == LS_OK ? 0 : 10 - (int)st;
+}
+
+void ranks_run(const ranks_job *j, int codes[RANKS_MAX])
+{
+    ls_comm_heap *heap = NULL;
+    pid_t pids[RANKS_MAX];
+    ls_err err = {0};
+
+    REQUIRE_OK(ls_comm_heap_create(&heap, j->ranks, &err), &err);
+    fflush(stdout);
+    for (int r = 0; r < j->ranks; r++) {
+        pids[r] = fork();
+        if (pids[r] == 0) {
+            ls_comm *comm = NULL;
+            int code = 99;
+            if (ls_comm_open_local(&comm, ls_comm_heap_fd(heap), r, j->ranks, &err) == LS_OK)
+                code = rank_main(j, comm, r);
+            ls_comm_close(comm);
+            _exit(code);
+        }
+    }
+    for (int r = 0; r < j->ranks; r++) {
+        int status = 0;
+        waitpid(pids[r], &status, 0);
+        codes[r] = WIFEXITED(status) ? WEXITSTATUS(status) : 100;
+    }
+    ls_comm_heap_destroy(heap);
+}
+
+int ranks_losses(const ranks_job *j, double *losses, int n)
+{
+    char path[512], line[4096];
+    int found = 0;
+    FILE *f;
+
+    snprintf(path, sizeof path, "%s/%s/metrics.jsonl", j->folder, j->name);
+    f = fopen(path, "r");
+    while (f != NULL && fgets(line, sizeof line, f) != NULL) {
+        json_t *o = json_loads(line, 0, NULL);
+        const json_t *loss = json_object_get(o, "train/loss_step");
+        if (loss != NULL && found < n) losses[found++] = json_real_value(loss);
+        json_decref(o);
+    }
+    if (f != NULL) fclose(f);
+    return found;
+}
+
+json_t *ranks_summary(const ranks_job *j)
+{
+    char path[512];
+
+    snprintf(path, sizeof path, "%s/%s/summary.json", j->folder, j->name);
+    return json_load_file(path, 0, NULL);
+}
