@@ -157,6 +157,7 @@ ls_status lsi_all_well(ls_comm *c, ls_status st, const char *what, ls_err *err) 
 /* -- far.c: the control plane between machines --------------------------------------------------------------
  */
 
+enum { LSI_FIRST_EXCHANGE_TAG = 1 };
 #define LSI_FAR_BYTES ((size_t)16 * 1024) /* what a rank can say in one round over several machines */
 
 ls_status lsi_far_create(ls_comm *c, const int *host_of, ls_err *err) LS_MUST_CHECK;

@@ -222,7 +222,10 @@ ls_status ls_exchange_create(ls_exchange **out, ls_comm *c, const ls_exchange_op
     *out = NULL;
     LS_TRY(lsi_all_well(c, begin(&x, &all, c, o, &mine, err), o->name, err));
     LS_TRY(gather_claims(x, &mine, all, err));
-    if (c->far == NULL) choose_chunks(x);
+    if (c->far != NULL)
+        lsi_far_choose_slices(x);
+    else
+        choose_chunks(x);
     LS_TRY(lsi_all_well(c, plan_sum(x, all, err), x->name, err));
     LS_TRY(lsi_all_well(c, lay_out(x, err), x->name, err));
     /* Between machines slices begin anywhere, and what is summed here is sent next. */
