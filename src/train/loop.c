@@ -107,6 +107,11 @@ static ls_status check_settings(const run *r, ls_err *err)
 {
     if (ls_config_int(r->cfg, "max_restarts") > 0)
         return ls_fail(err, LS_INVALID, "max_restarts is not in this version; leave it out");
+    if (r->shards > 0 && ls_config_bool(r->cfg, "parallel.sync_batchnorm"))
+        return ls_fail(
+            err, LS_INVALID,
+            "reproducible=true computes shards one by one, so that batch norms cannot see all ranks; set "
+            "parallel.sync_batchnorm=false");
     if (r->shards > 0 && ls_config_int(r->cfg, "data.on_error") == LS_ON_ERROR_SKIP)
         return ls_fail(err, LS_INVALID,
                        "reproducible=true needs data.on_error=stop: a sample left out would move all others");
