@@ -71,29 +71,29 @@ static ls_status not_finite(const hdf5 *x, int64_t index, int64_t element, doubl
                    x->samples.file->path, x->samples.name, index, element, value);
 }
 
-/* Stored bytes to floats.  `in` may be the end of `out` where elements are not larger than floats: an element
- * is read before a float is written over it. */
+/* Stored bytes to floats, bytes p to p / 255.  `in` may be the end of `out` where elements are not larger
+ * than floats: an element is read before a float is written over it. */
 static ls_status convert(const hdf5 *x, int64_t index, const uint8_t *in, float *out, ls_err *err)
 {
     const lsi_h5_layout *l = &x->samples.layout;
     const size_t size = lsi_h5_element_size(l->element);
+    bool finite = true;
 
-    for (int64_t i = 0; i < x->elements; i++) {
-        double value;
-        if (l->element == H5_F4 && !l->big_endian) {
-            float narrow;
-            memcpy(&narrow, in + i * 4, sizeof narrow);
-            value = (double)narrow;
-        } else {
-            value = load_value(in + (size_t)i * size, l);
-        }
-        out[i] = (float)value;
-        if (!isfinite(out[i])) return not_finite(x, index, i, value, err);
+    if (l->element == H5_U1) {
+        for (int64_t i = 0; i < x->elements; i++) out[i] = (float)in[i] / 255.0f;
+        return LS_OK;
     }
+    if (l->element == H5_F4 && !l->big_endian)
+        memmove(out, in, (size_t)x->elements * size);
+    else
+        for (int64_t i = 0; i < x->elements; i++) out[i] = (float)load_value(in + (size_t)i * size, l);
+    for (int64_t i = 0; i < x->elements; i++) finite &= isfinite(out[i]) != 0;
+    for (int64_t i = 0; !finite && i < x->elements; i++)
+        if (!isfinite(out[i])) return not_finite(x, index, i, (double)out[i], err);
     return LS_OK;
 }
 
-/* The sample's values as stored, as floats, before box and scaling; bytes p as p / 255. */
+/* The sample's values as stored, as floats, before box and scaling. */
 static ls_status read_values(const ls_dataset *d, int64_t index, float *out, ls_err *err)
 {
     const hdf5 *x = d->own;
@@ -108,7 +108,6 @@ static ls_status read_values(const ls_dataset *d, int64_t index, float *out, ls_
     }
     LS_TRY(lsi_h5_read(&x->samples, index, raw, err));
     LS_TRY(convert(x, index, raw, out, err));
-    for (int64_t i = 0; l->element == H5_U1 && i < x->elements; i++) out[i] /= 255.0f;
 out:
     ls_free(wide);
     return st;

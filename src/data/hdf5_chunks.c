@@ -34,15 +34,25 @@ size_t lsi_h5_chunk_room(const lsi_h5_layout *l)
 uint32_t lsi_h5_fletcher32(const uint8_t *data, size_t n)
 {
     /* Both sums are of 16-bit words, highest byte first, in one's complement; a last odd byte is the high
-     * one. */
+     * one.  So many words fit 32 bits before the carries must be added. */
+    enum { WORDS = 360 };
     uint32_t a = 0, b = 0;
 
-    for (size_t i = 0; i < n; i += 2) {
-        a += (uint32_t)data[i] << 8 | (i + 1 < n ? data[i + 1] : 0u);
+    for (size_t i = 0; i < n;) {
+        const size_t end = n - i > 2 * WORDS ? i + 2 * WORDS : n;
+        for (; i + 1 < end; i += 2) {
+            a += (uint32_t)data[i] << 8 | data[i + 1];
+            b += a;
+        }
+        if (i < end) {
+            a += (uint32_t)data[i++] << 8;
+            b += a;
+        }
         a = (a & 0xffff) + (a >> 16);
-        b += a;
         b = (b & 0xffff) + (b >> 16);
     }
+    a = (a & 0xffff) + (a >> 16);
+    b = (b & 0xffff) + (b >> 16);
     return b << 16 | a;
 }
 

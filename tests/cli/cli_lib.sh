@@ -25,3 +25,30 @@ says() {
     n=$((n + 1))
     grep -qF -- "$2" "$work/$1" || fail "std$1 lacks \"$2\": $(head -c 600 "$work/$1")"
 }
+
+# hash RUN: the weights at the end of a run
+hash() {
+    grep -o '"weights_xxh3": "[0-9a-f]*"' "$1/summary.json"
+}
+
+# losses RUN: those of all steps that were reported
+losses() {
+    sed -n 's/.*"train\/loss_step": \([0-9.e+-]*\).*/\1/p' "$1/metrics.jsonl"
+}
+
+# same_losses RUN RUN STEPS: the losses of that many steps are equal to rounding
+same_losses() {
+    n=$((n + 1))
+    paste <(losses "$1") <(losses "$2") | awk -v steps="$3" '
+        { d = $1 - $2; if (d < 0) d = -d; if (NF != 2 || !(d < 1e-4)) bad = 1 }
+        END { exit bad || NR != steps }' ||
+        fail "$1 and $2 have different losses, or not $3: $(paste <(losses "$1") <(losses "$2"))"
+}
+
+# reached RUN LINES PID: waits until the run has reported so much, or its process has ended
+reached() {
+    while kill -0 "$3" 2>/dev/null; do
+        [ "$(wc -l 2>/dev/null <"$1/metrics.jsonl" || echo 0)" -ge "$2" ] && return
+    done
+    fail "$1 ended before line $2: $(cat "$work/err")"
+}

@@ -5,11 +5,6 @@ set -uo pipefail
 export LOCKSTEP_THREADS=1
 cd "$work" || exit 1
 
-# hash RUN: the weights at the end of a run
-hash() {
-    grep -o '"weights_xxh3": "[0-9a-f]*"' "$1/summary.json"
-}
-
 run 0 data make kind=images path=set train=120 test=40 classes=4 seed=2
 images=(data.kind=images data.path=set data.pad=4 data.crop=32 data.flip=true data.normalise=imagenet batch.per_rank=16)
 

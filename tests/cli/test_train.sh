@@ -6,11 +6,6 @@ export LOCKSTEP_THREADS=1
 cd "$work" || exit 1
 small=(data.kind=synthetic data.train_range=0:200 data.test_range=200:240 batch.per_rank=16)
 
-# hash RUN: the weights at the end of a run
-hash() {
-    grep -o '"weights_xxh3": "[0-9a-f]*"' "$1/summary.json"
-}
-
 run 0 train mnist "${small[@]}" train.steps=30 --run-dir whole --quiet
 for f in config.yaml summary.json metrics.jsonl checkpoints/last/manifest.json checkpoints/last/model.safetensors; do
     [ -e "whole/$f" ] || fail "the run has no $f"
