@@ -118,6 +118,16 @@ static json_t *describe_communicators(void)
     return list;
 }
 
+/* Whether machines can be joined without mpirun. */
+static json_t *describe_machines(void)
+{
+    ls_err why = {0};
+    char about[128] = "";
+    const bool usable = ls_launch_nodes_probe(about, sizeof about, &why) == LS_OK;
+
+    return json_pack("{s:b, s:s, s:s}", "usable", usable, "reason", why.text, "about", about);
+}
+
 static json_t *describe_libraries(void)
 {
     json_t *o = json_object();
@@ -179,6 +189,14 @@ static void print_communicator(const json_t *c)
            usable ? "" : "not usable: ", text_of(c, usable ? "about" : "reason"));
 }
 
+static void print_machines(const json_t *m)
+{
+    if (json_is_true(json_object_get(m, "usable")))
+        printf("machines      can be joined by hand: %s\n", text_of(m, "about"));
+    else
+        printf("machines      cannot be joined by hand: %s\n", text_of(m, "reason"));
+}
+
 static void print_text(const json_t *o)
 {
     const json_t *cpu = json_object_get(o, "processor"), *libs = json_object_get(o, "libraries");
@@ -192,6 +210,7 @@ static void print_text(const json_t *o)
     print_list("             ", json_object_get(cpu, "features"));
     json_array_foreach(json_object_get(o, "backends"), i, b) print_backend(b);
     json_array_foreach(json_object_get(o, "communicators"), i, b) print_communicator(b);
+    print_machines(json_object_get(o, "machines"));
     printf("libraries    ");
     json_object_foreach((json_t *)libs, name, b) printf(" %s %s", name, json_string_value(b));
     printf("\n");
@@ -223,10 +242,10 @@ int cli_info(const cli_args *args)
     for (int i = 0; ls_backends[i] != NULL; i++)
         json_array_append_new(backends, describe_backend(ls_backends[i]));
     for (int i = 0; ls_trials[i] != NULL; i++) json_array_append_new(models, json_string(ls_trials[i]->name));
-    o = json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "event", "info", "version", LS_VERSION,
-                  "compiler", compiler(), "processor", describe_processor(), "backends", backends,
-                  "communicators", describe_communicators(), "libraries", describe_libraries(), "experiments",
-                  list_experiments(), "models", models);
+    o = json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "event", "info", "version",
+                  LS_VERSION, "compiler", compiler(), "processor", describe_processor(), "backends", backends,
+                  "communicators", describe_communicators(), "machines", describe_machines(), "libraries",
+                  describe_libraries(), "experiments", list_experiments(), "models", models);
     if (args->json) {
         cli_print_json_take(o);
     } else {

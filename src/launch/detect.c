@@ -326,7 +326,7 @@ static ls_status check_node(const look *l, const counts *c, const ls_start *s)
     if (c->node < 0)
         return ls_fail(l->err, LS_INVALID,
                        "%s says %d machines, but not which of them this is: set NODE_RANK (or --node-rank) "
-                       "to 0 on %s and to 1 ... %d on the others",
+                       "on each, 0 on %s, up to %d",
                        c->nodes_by, c->nodes, s->master[0] != '\0' ? s->master : "the first", c->nodes - 1);
     if (c->node >= c->nodes)
         return ls_fail(l->err, LS_INVALID, "%s %d, but there are only %d machines (%s)%s%s: count from 0",

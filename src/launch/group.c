@@ -46,7 +46,7 @@ static void drop_descriptors(const lsi_group *g, const int *ends)
 static ls_status open_comm(const lsi_group *g, ls_comm **comm, int i, ls_err *err)
 {
     if (g->hooks != NULL && g->hooks->open_comm != NULL)
-        return g->hooks->open_comm(g->hooks->ctx, comm, i, err);
+        return g->hooks->open_comm(g->hooks->ctx, comm, ls_comm_heap_fd(g->heap), i, err);
     return ls_comm_open_local(comm, ls_comm_heap_fd(g->heap), i, g->n, err);
 }
 
@@ -146,10 +146,12 @@ static ls_status fork_ranks(lsi_group *g, const int *ends, ls_rank_main rank_mai
     return LS_OK;
 }
 
+/* What ranks say after the first failure follows from it: MPI's libraries alone fill a screen. */
 static void show(void *ctx, const char *line, size_t length)
 {
-    (void)ctx;
-    lsi_say_line(line, length);
+    const lsi_group *g = ctx;
+
+    if (g->failure.text[0] == '\0') lsi_say_line(line, length);
 }
 
 static ls_status start_group(lsi_group *g, int *ends, ls_rank_main rank_main, void *arg, ls_err *err)
@@ -159,7 +161,7 @@ static ls_status start_group(lsi_group *g, int *ends, ls_rank_main rank_main, vo
     for (int i = 0; i < g->n; i++) ends[i] = g->members[i].pipe = -1;
     allow_descriptors(g->n);
     LS_TRY(ls_comm_heap_create(&g->heap, g->n, err));
-    LS_TRY(lsi_fold_create(&g->fold, g->n, g->start->place.rank, show, NULL, err));
+    LS_TRY(lsi_fold_create(&g->fold, g->n, g->start->place.rank, show, g, err));
     LS_TRY(open_signals(g, err));
     LS_TRY(open_pipes(g, ends, err));
     LS_TRY(fork_ranks(g, ends, rank_main, arg, err));

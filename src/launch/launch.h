@@ -60,6 +60,10 @@ const char *ls_launch_env(void *ctx, const char *name);
 ls_status ls_launch_detect(ls_start *out, const ls_launch_options *o, ls_env_fn get, void *ctx,
                            ls_err *err) LS_MUST_CHECK;
 
+/* Whether machines can be joined by hand: writes the versions of what that needs to `about`; starts nothing.
+ */
+ls_status ls_launch_nodes_probe(char *about, size_t bytes, ls_err *err) LS_MUST_CHECK;
+
 /* What a rank does; returns its exit code (LS_EXIT_*).  `comm` is closed by the caller. */
 typedef int (*ls_rank_main)(const ls_place *place, ls_comm *comm, void *arg);
 

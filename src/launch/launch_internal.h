@@ -81,7 +81,7 @@ typedef struct lsi_failure {
 typedef struct lsi_group_hooks {
     void *ctx;
     /* In a rank: opens its communicator, instead of one over the shared heap alone. */
-    ls_status (*open_comm)(void *ctx, ls_comm **out, int local_rank, ls_err *err);
+    ls_status (*open_comm)(void *ctx, ls_comm **out, int heap_fd, int local_rank, ls_err *err);
     /* When all ranks have been forked. */
     ls_status (*started)(void *ctx, ls_err *err);
     /* Adds descriptors to be polled; returns how many (at most LSI_EXTRA_FDS_MAX). */
@@ -104,6 +104,10 @@ ls_status lsi_group_run(const ls_start *start, const lsi_cores *cores, ls_rank_m
 void lsi_group_fail(lsi_group *g, const lsi_failure *f);
 /* For hooks: passes a request to stop on to the ranks here. */
 void lsi_group_stop(lsi_group *g, int number, int how);
+
+/* The launcher of one machine of several (nodes.c); as ls_launch_run. */
+ls_status lsi_run_node(const ls_start *start, const ls_launch_options *o, ls_rank_main rank_main, void *arg,
+                       int *code, ls_err *err) LS_MUST_CHECK;
 
 /* One line on standard error, over a progress bar that may stand there. */
 void lsi_say(const char *fmt, ...) LS_PRINTF(1, 2);

@@ -17,6 +17,7 @@
 typedef struct ls_pmix_job {
     const char *name;  /* of the run: the same on all machines, unique */
     const char *hosts; /* names of the machines, separated by commas, all different */
+    const char *host;  /* this machine's among them */
     int node, nodes, local_size;
     const char *folder; /* for files of the library and of MPI; exists, and is removed by the caller */
     void *ctx;

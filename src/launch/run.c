@@ -37,6 +37,41 @@ out:
     return st;
 }
 
+/* mpirun or srun has started this rank and watches it. */
+static ls_status run_rank(const ls_start *start, const ls_launch_options *o, ls_rank_main rank_main,
+                          void *arg, int *code, ls_err *err)
+{
+    ls_place place = start->place;
+    ls_comm *comm = NULL;
+    ls_status st = LS_OK;
+
+    LS_TRY(ls_comm_open_mpi(&comm, err));
+    /* Such as srun --mpi=pmix with an MPI that does not know it: every rank would train by itself. */
+    if (ls_comm_size(comm) != place.size) {
+        st = ls_fail(
+            err, LS_INVALID,
+            "%s started %d ranks, but MPI knows of %d: they do not fit together (Open MPI: mpirun, or "
+            "srun --mpi=pmix; MPICH: mpiexec, or srun --mpi=pmi2)",
+            place.how, place.size, ls_comm_size(comm));
+        goto out;
+    }
+    place.rank = ls_comm_rank(comm);
+    place.local_rank = ls_comm_local_rank(comm);
+    place.local_size = ls_comm_local_size(comm);
+    place.node = ls_comm_host(comm);
+    place.nodes = ls_comm_hosts(comm);
+    place.threads = lsi_cores_threads_of_rank(o, place.local_size);
+    ls_parallel_set_wait_policy(place.threads * place.local_size);
+    lsi_signals_of_rank(0);
+    if (place.rank == 0 && !o->silent)
+        printf("ranks         %d by %s on %d machine%s, %d thread%s each\n", place.size, place.how,
+               place.nodes, place.nodes == 1 ? "" : "s", place.threads, place.threads == 1 ? "" : "s");
+    *code = rank_main(&place, comm, arg);
+out:
+    ls_comm_close(comm);
+    return st;
+}
+
 static ls_status run_local(const ls_start *start, const ls_launch_options *o, ls_rank_main rank_main,
                            void *arg, int *code, ls_err *err)
 {
@@ -60,11 +95,8 @@ ls_status ls_launch_run(const ls_start *start, const ls_launch_options *o, ls_ra
     *code = LS_EXIT_FAILED;
     switch (start->kind) {
     case LS_START_LOCAL: return run_local(start, o, rank_main, arg, code, err);
-    case LS_START_RANK:
-    case LS_START_NODE:
-        return ls_fail(err, LS_UNSUPPORTED,
-                       "%d ranks by %s: this version starts ranks of one machine only, with -n",
-                       start->place.size, start->place.how);
+    case LS_START_RANK: return run_rank(start, o, rank_main, arg, code, err);
+    case LS_START_NODE: return lsi_run_node(start, o, rank_main, arg, code, err);
     case LS_START_ALONE: break;
     }
     return run_alone(start, o, rank_main, arg, code, err);

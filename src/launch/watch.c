@@ -151,7 +151,7 @@ static void describe(const lsi_group *g, int i, lsi_failure *f)
     if (look.step >= 0) snprintf(step, sizeof step, " of step %lld", (long long)look.step);
     if (look.what[0] != '\0')
         snprintf(where, sizeof where, " in or after \"%s\"%s", look.what, step);
-    else
+    else if (look.pid == 0)
         snprintf(where, sizeof where, " before it met the others");
     f->rank = g->start->place.rank + i;
     f->code = code_of(m->status);

@@ -160,23 +160,31 @@ typedef struct maps {
     char peers[16384];   /* ranks of this machine, separated by commas */
 } maps;
 
+/* Ranks first to end - 1, separated by commas; returns the length.  Ranges ("0-3") would be shorter, but
+ * PMIx 4.2 counts the words of the list. */
+static size_t list_ranks(char *buf, size_t size, int first, int end)
+{
+    size_t at = 0;
+
+    for (int i = first; i < end && at + 16 < size; i++)
+        at += (size_t)snprintf(buf + at, size - at, "%s%d", i > first ? "," : "", i);
+    return at;
+}
+
 static pmix_status_t make_maps(maps *m)
 {
     const ls_pmix_job *j = &server.job;
-    const size_t size = (size_t)j->nodes * 32 + 1;
+    const size_t size = (size_t)j->nodes * (size_t)j->local_size * 12 + 64;
     char *ranks = malloc(size);
     pmix_status_t rc = PMIX_ERR_NOMEM;
-    size_t at = 0, used = 0;
+    size_t at = 0;
 
     if (ranks == NULL) return rc;
     for (int i = 0; i < j->nodes; i++) {
-        const int first = i * j->local_size;
-        at += (size_t)snprintf(ranks + at, size - at, "%s%d-%d", i > 0 ? ";" : "", first,
-                               first + j->local_size - 1);
+        if (i > 0) ranks[at++] = ';';
+        at += list_ranks(ranks + at, size - at, i * j->local_size, (i + 1) * j->local_size);
     }
-    for (int i = 0; i < j->local_size && used + 16 < sizeof m->peers; i++)
-        used += (size_t)snprintf(m->peers + used, sizeof m->peers - used, "%s%d", i > 0 ? "," : "",
-                                 j->node * j->local_size + i);
+    list_ranks(m->peers, sizeof m->peers, j->node * j->local_size, (j->node + 1) * j->local_size);
     rc = PMIx_generate_regex(j->hosts, &m->hosts);
     if (rc == PMIX_SUCCESS) rc = PMIx_generate_ppn(ranks, &m->ranks);
     free(ranks);
@@ -278,7 +286,7 @@ static pmix_status_t register_ranks(void)
 /* -- the module ---------------------------------------------------------------------------------------------
  */
 
-static pmix_status_t start_library(const char *folder)
+static pmix_status_t start_library(void)
 {
     pmix_info_t *info;
     pmix_status_t rc;
@@ -287,11 +295,12 @@ static pmix_status_t start_library(const char *folder)
     /* Data are handed to ranks by message: the store in shared memory leaves files behind when ranks are
      * killed. */
     setenv("PMIX_MCA_gds", "hash", 1);
-    PMIX_INFO_CREATE(info, 2);
-    put_text(info, &n, PMIX_SERVER_TMPDIR, folder);
-    put_text(info, &n, PMIX_SYSTEM_TMPDIR, folder);
+    PMIX_INFO_CREATE(info, 3);
+    put_text(info, &n, PMIX_SERVER_TMPDIR, server.job.folder);
+    put_text(info, &n, PMIX_SYSTEM_TMPDIR, server.job.folder);
+    put_text(info, &n, PMIX_HOSTNAME, server.job.host);
     rc = PMIx_server_init(&callbacks, info, n);
-    PMIX_INFO_FREE(info, 2);
+    PMIX_INFO_FREE(info, 3);
     return rc;
 }
 
@@ -302,7 +311,7 @@ static int start(const ls_pmix_job *job, char error[LS_PMIX_ERROR_BYTES])
 
     server.job = *job;
     PMIX_LOAD_NSPACE(server.name, job->name);
-    rc = start_library(job->folder);
+    rc = start_library();
     if (rc != PMIX_SUCCESS) return failed(error, "PMIx_server_init", rc);
     rc = make_maps(&m);
     if (rc == PMIX_SUCCESS) rc = register_run(&m);

@@ -1,0 +1,97 @@
+#!/usr/bin/env bash
+# Two machines joined by hand: they train as one, they end together, and what is wrong is said on both.
+set -uo pipefail
+. "$(dirname "$0")/machines_lib.sh"
+make_machines 2
+
+# --- the same bits as on one machine --------------------------------------------------------------
+for i in 1 0; do start $i -n 2 --nodes 2 train.steps=8; done
+wait
+code 0 0
+code 1 0
+says 0 "machines      0 of 2 here, machine 0 at $net.1 port $port, by eth0 ($net.1)"
+says 1 "ranks         2 to 3 of 4 here"
+"$LOCKSTEP" train mnist data.kind=synthetic -n 4 train.steps=8 --run-dir "$work/one" >"$work/out.one" 2>&1
+n=$((n + 1))
+weights=$(grep '^weights' "$work/out.one")
+[ -n "$weights" ] && [ "$(grep '^weights' "$work/out.0")" = "$weights" ] ||
+    fail "4 ranks on two machines: $(grep '^weights' "$work/out.0"), on one: $weights"
+n=$((n + 1))
+[ -z "$(ls "$TMPDIR")" ] || fail "left behind: $(ls "$TMPDIR")"
+
+# --- a rank is killed: all end, and both machines name it -----------------------------------------
+rm -rf "$work"/run.*
+for i in 1 0; do start $i -n 2 --nodes 2 train.epochs=100000 train.report_every=1st --quiet; done
+wait_for_steps
+victim=$(processes 1 | tail -1)
+begun=$(date +%s.%N)
+kill -9 "$victim"
+wait
+for i in 0 1; do
+    code $i 4
+    says $i "pid $victim) was killed by signal 9 (Killed)"
+    says $i "of step "
+done
+echo "{\"fault\": \"kill of a rank on machine 1\", \"t_stop_s\": $(awk -v a="$begun" -v b="$(cat "$work/end.0")" 'BEGIN { printf "%.3f", b - a }')}"
+nobody_left
+
+# --- a request to stop on one machine: one checkpoint, both end with 75 ----------------------------
+rm -rf "$work"/run.*
+for i in 1 0; do start $i -n 2 --nodes 2 train.epochs=100000 train.report_every=1st --quiet; done
+wait_for_steps
+kill -TERM "$(processes 1 | head -1)"
+wait
+code 0 75
+code 1 75
+n=$((n + 1))
+[ "$(ls "$work"/run.0/checkpoints | grep -c '^step')" = 1 ] || fail "not one checkpoint: $(ls "$work"/run.0/checkpoints)"
+nobody_left
+
+# --- machines that were told different things -------------------------------------------------------
+start 1 -n 1 --nodes 2
+start 0 -n 2 --nodes 2
+wait
+for i in 0 1; do
+    code $i 2
+    says $i "was started for 2 machines with 1 ranks each, machine 0 for 2 with 2"
+done
+start 0 -n 2 --nodes 2 --join-timeout 3
+LOCKSTEP_SECRET=another start 1 -n 2 --nodes 2 --join-timeout 3
+wait
+code 0 1
+says 0 "does not know the secret of this run"
+says 0 "waited 3 s at $net.1 port $port for machine 1 of 2, none has joined"
+code 1 1
+says 1 "it has another secret"
+
+# --- nobody there, the wrong address, a taken port --------------------------------------------------
+start 1 -n 2 --nodes 2 --join-timeout 1
+wait
+code 1 1
+says 1 "machine 0 does not answer at $net.1"
+says 1 "port $port: Connection refused"
+says 1 "from $net.2 (eth0)"
+on 0 env MASTER_ADDR="$net.77" MASTER_PORT=$port NODE_RANK=0 WORLD_SIZE=2 "$LOCKSTEP" train mnist
+code 0 2
+says 0 "$net.77"
+says 0 "it has $net.1 (eth0)"
+on 0 env MASTER_ADDR="$net.1" NODE_RANK=0 WORLD_SIZE=3 "$LOCKSTEP" train mnist -n 2 --nodes 2
+code 0 2
+says 0 "WORLD_SIZE=3"
+start 0 -n 2 --nodes 2 --join-timeout 3
+for k in $(seq 50); do # until it listens
+    ip netns exec "${prefix}0" bash -c ": </dev/tcp/$net.1/$port" 2>/dev/null && break
+    sleep 0.1
+done
+ip netns exec "${prefix}0" env MASTER_ADDR="$net.1" MASTER_PORT=$port NODE_RANK=0 "$LOCKSTEP" train mnist --nodes 2 >"$work/second" 2>&1
+n=$((n + 1))
+grep -q "port $port of $net.1 is taken" "$work/second" || fail "a taken port: $(cat "$work/second")"
+# Strangers at the port do no harm.
+for words in "GET / HTTP/1.1" "LOCKSTP1 who goes there" ""; do
+    ip netns exec "${prefix}1" bash -c "exec 3<>/dev/tcp/$net.1/$port; printf '%s\r\n\r\n' '$words' >&3" 2>/dev/null
+done
+wait
+code 0 1
+says 0 "does not speak as Lockstep does; it is ignored, as are others like it"
+nobody_left
+finish
