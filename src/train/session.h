@@ -36,6 +36,7 @@ typedef struct ls_session {
     int rank, ranks;
     int threads;
     bool split;                            /* gradients and update are plans of their own */
+    bool in_step;                          /* also plans for gradients exchange something */
     ls_batch_plan plans[LS_SESSION_PLANS]; /* the first trains with the usual batch */
     int n_plans;
     ls_batch_plan update;      /* when split */
@@ -60,8 +61,8 @@ typedef struct ls_session_options {
     ls_comm *comm;  /* borrowed; NULL: one rank */
 } ls_session_options;
 
-/* Bytes of gradients that ranks exchange at a time. */
-int64_t ls_bucket_bytes(ls_config *cfg);
+/* How the settings want a step built; `ranks`: there are several. */
+ls_build ls_session_build(ls_config *cfg, bool ranks, ls_mode mode, ls_part part);
 
 /* How an update is made up. */
 typedef struct ls_update {
