@@ -11,6 +11,7 @@ enum { ALIGN = 16 }; /* floats: tensors of a bucket begin at cache lines */
 
 typedef struct bucket {
     ls_exchange *x;
+    int number;
     int64_t n;    /* floats */
     float weight; /* of the start that waits, without overlap */
     bool waiting, under_way;
@@ -34,7 +35,7 @@ typedef struct piece {
 /* The kernel of either node. */
 typedef struct transfer {
     ls_peers *peers;
-    int bucket;
+    int bucket; /* its place among the peers' */
     int n_tensors;
     piece pieces[];
 } transfer;
@@ -82,34 +83,36 @@ bool lsi_peers_runs(const ls_peers *p, const ls_node *n)
     return p != NULL && (n->op == &ls_op_all_reduce_start || n->op == &ls_op_all_reduce_finish);
 }
 
-static ls_status reserve(ls_peers *p, int bucket, ls_err *err)
+static ls_status reserve(ls_peers *p, ls_err *err)
 {
+    const int cap = 2 * p->n + 16;
     void *more;
 
-    if (bucket < p->cap) return LS_OK;
-    more = ls_realloc(LS_MEM_PLAN, p->buckets, sizeof *p->buckets * (size_t)(2 * bucket + 16));
+    if (p->n < p->cap) return LS_OK;
+    more = ls_realloc(LS_MEM_PLAN, p->buckets, sizeof *p->buckets * (size_t)cap);
     if (more == NULL) return ls_fail(err, LS_NOMEM, "ranks: no memory");
     p->buckets = more;
-    p->cap = 2 * bucket + 16;
+    p->cap = cap;
     return LS_OK;
 }
 
-/* Plans meet buckets in the order in which they are ready, which need not be that of their numbers. */
-static ls_status find_exchange(ls_peers *p, int bucket_number, int64_t n, ls_err *err)
+/* The plans of one part of a step have the same exchanges, whatever the batch; those of another part differ
+ * in number or length. */
+static ls_status find_exchange(ls_peers *p, int number, int64_t n, int *index, ls_err *err)
 {
     char name[32];
     const ls_exchange_options o = {.name = name, .n = n, .wire = p->wire};
-    bucket *b;
-    ls_status st = reserve(p, bucket_number, err);
+    ls_status st = LS_OK;
 
-    if (st != LS_OK) return st;
-    for (; p->n <= bucket_number; p->n++) p->buckets[p->n] = (bucket){0};
-    b = &p->buckets[bucket_number];
-    LS_BUG_IF(b->x != NULL && b->n != n); /* one model's steps have the same buckets, whatever the batch */
-    if (b->x != NULL) return LS_OK;
-    snprintf(name, sizeof name, "bucket %d", bucket_number);
-    b->n = n;
-    return ls_exchange_create(&b->x, p->comm, &o, err);
+    for (*index = 0; *index < p->n; ++*index)
+        if (p->buckets[*index].number == number && p->buckets[*index].n == n) return LS_OK;
+    snprintf(name, sizeof name, "bucket %d", number);
+    LS_TRY(reserve(p, err));
+    p->buckets[p->n] = (bucket){.number = number, .n = n};
+    LS_TRY(ls_exchange_create(&p->buckets[p->n].x, p->comm, &o, err));
+    p->n++;
+out:
+    return st;
 }
 
 static void fail(ls_peers *p, const ls_err *err)
@@ -175,13 +178,12 @@ ls_status lsi_peers_plan(ls_peers *p, const ls_graph *g, const ls_node *n, ls_ke
 
     if (t == NULL) return ls_fail(err, LS_NOMEM, "ranks: no memory");
     t->peers = p;
-    t->bucket = attr->bucket;
     t->n_tensors = n_tensors;
     for (int i = 0; i < n_tensors; i++) {
         t->pieces[i] = (piece){length, ls_shape_count(*ls_node_in_shape(g, n, 1 + i))};
         length += (t->pieces[i].count + ALIGN - 1) / ALIGN * ALIGN;
     }
-    st = find_exchange(p, attr->bucket, length, err);
+    st = find_exchange(p, attr->bucket, length, &t->bucket, err);
     *out = (ls_kernel){n->op == &ls_op_all_reduce_start ? run_start : run_finish, ls_free, t, 0,
                        ls_comm_kind(p->comm)};
     return st;

@@ -107,6 +107,11 @@ static ls_status check_settings(const run *r, ls_err *err)
 {
     if (ls_config_int(r->cfg, "max_restarts") > 0)
         return ls_fail(err, LS_INVALID, "max_restarts is not in this version; leave it out");
+    if (r->shards > 0 && ls_config_bool(r->cfg, "parallel.sync_batchnorm"))
+        return ls_fail(
+            err, LS_INVALID,
+            "reproducible=true computes shards one by one, so that batch norms cannot see all ranks; set "
+            "parallel.sync_batchnorm=false");
     if (r->shards > 0 && ls_config_int(r->cfg, "data.on_error") == LS_ON_ERROR_SKIP)
         return ls_fail(err, LS_INVALID,
                        "reproducible=true needs data.on_error=stop: a sample left out would move all others");
@@ -382,18 +387,25 @@ static void note_best(run *r, double value)
     r->c.since_best = 0;
 }
 
+static ls_status evaluate(run *r, ls_metric_sums *sums, ls_err *err)
+{
+    const double before = ls_clock_seconds();
+    const ls_status st = ls_evaluate(&r->session, r->test, sums, err);
+
+    r->summary.evaluate_s += ls_clock_seconds() - before;
+    return st;
+}
+
 static ls_status validate(run *r, ls_err *err)
 {
     const char *best = ls_config_text(r->cfg, "train.best_metric"), *slash = strchr(best, '/');
-    const double before = ls_clock_seconds();
     const int64_t patience = ls_config_int(r->cfg, "train.early_stop");
     ls_metric_sums sums;
-    ls_status st = ls_evaluate(&r->session, r->test, &sums, err);
+    ls_status st = evaluate(r, &sums, err);
 
     if (st != LS_OK) return st;
     r->c.validations++;
     note_best(r, ls_metric_mean(&sums, slash != NULL ? slash + 1 : best));
-    r->summary.evaluate_s += ls_clock_seconds() - before;
     ls_report_validation(r->report, &r->c, &sums);
     r->summary.last = sums;
     if (patience > 0 && r->c.since_best >= patience) {
@@ -503,7 +515,7 @@ static ls_status finish(run *r, json_t **summary, ls_err *err)
     ls_status st = LS_OK;
 
     if (stop_request(r) < 2 && r->saved != samples_passed(r)) LS_TRY(save(r, err));
-    if (!r->stopped) LS_TRY(ls_evaluate(&r->session, r->test, &test, err));
+    if (!r->stopped) LS_TRY(evaluate(r, &test, err));
     LS_TRY(ls_team_compare_weights(r->session.comm, &r->session, err));
     /* A failed write has warned already and left the last good one; the result of the training stands. */
     if (leads(r)) (void)ls_ckpt_writer_wait(r->writer, &(ls_err){0});

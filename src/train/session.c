@@ -55,6 +55,8 @@ ls_status ls_session_plan(ls_session *s, ls_mode mode, int64_t n, ls_batch_plan 
     const ls_build how = {.mode = mode,
                           .ranks = s->peers != NULL && mode == LS_TRAIN,
                           .bucket_bytes = bucket_bytes(s->cfg),
+                          .sync_norm = s->peers != NULL && ls_config_bool(s->cfg, "parallel.sync_batchnorm"),
+                          .clip_norm = ls_config_real(s->cfg, "parallel.clip_norm"),
                           .part = s->split && mode == LS_TRAIN ? LS_PART_GRADIENTS : LS_PART_ALL};
     ls_batch_plan *p;
     ls_status st;
@@ -120,7 +122,9 @@ out:
 ls_status ls_session_open(ls_session *s, const ls_trial *trial, ls_config *cfg, const ls_session_options *o,
                           ls_err *err)
 {
-    ls_build update = {.part = LS_PART_UPDATE, .bucket_bytes = bucket_bytes(cfg)};
+    ls_build update = {.part = LS_PART_UPDATE,
+                       .bucket_bytes = bucket_bytes(cfg),
+                       .clip_norm = ls_config_real(cfg, "parallel.clip_norm")};
     const int64_t batch = o->shards > 0 ? (o->batch + o->shards - 1) / o->shards : o->batch;
     ls_batch_plan *p;
     ls_status st = LS_OK;
@@ -128,6 +132,7 @@ ls_status ls_session_open(ls_session *s, const ls_trial *trial, ls_config *cfg, 
     *s = (ls_session){.trial = trial, .cfg = cfg, .split = o->split};
     LS_TRY(meet(s, o, err));
     update.ranks = s->peers != NULL;
+    s->in_step = s->peers != NULL && ls_config_bool(cfg, "parallel.sync_batchnorm");
     LS_TRY(ls_device_open(&s->dev, o->device, o->shards > 0 ? 1 : o->threads, err));
     s->dev->fixed = o->shards > 0;
     s->threads = s->dev->threads;
@@ -158,8 +163,8 @@ void ls_session_release(ls_session *s)
 /* Inputs that the trainer itself writes. */
 static bool is_own_input(const char *name)
 {
-    static const char *const own[] = {"rng",           "loss_scale",  "gradient.weight",
-                                      "gradient.keep", "rank.weight", "control"};
+    static const char *const own[] = {"rng",         "loss_scale",   "gradient.weight", "gradient.keep",
+                                      "rank.weight", "rank.samples", "control"};
 
     for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
         if (strcmp(name, own[i]) == 0) return true;

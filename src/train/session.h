@@ -36,6 +36,7 @@ typedef struct ls_session {
     int rank, ranks;
     int threads;
     bool split;                            /* gradients and update are plans of their own */
+    bool in_step;                          /* also plans for gradients exchange something */
     ls_batch_plan plans[LS_SESSION_PLANS]; /* the first trains with the usual batch */
     int n_plans;
     ls_batch_plan update;      /* when split */
