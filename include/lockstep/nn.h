@@ -45,7 +45,8 @@ typedef struct ls_build {
     /* Batch norms take their statistics over all ranks; inputs "rank.weight" (this rank's share of the
      * samples) and "rank.samples" (those of all). */
     bool sync_norm;
-    double clip_norm; /* not 0: gradients of one ls_minimise are scaled down to this norm where theirs is larger */
+    double clip_norm; /* not 0: gradients of one ls_minimise are scaled down to this norm where theirs is
+                         larger */
 } ls_build;
 
 /* -- the step ------------------------------------------------------------------------------------------- */
