@@ -115,8 +115,11 @@ static void remember_lrs(ls_session *s)
  * one another.  So the first rank of each machine compiles the plans for itself before the others begin. */
 static ls_status choose_kernels(const ls_session *s, const ls_session_options *o, ls_err *err)
 {
-    const ls_session_options alone = {
-        .device = o->device, .threads = o->threads, .batch = o->batch, .split = o->split};
+    const ls_session_options alone = {.device = o->device,
+                                      .threads = o->threads,
+                                      .batch = o->batch,
+                                      .split = o->split,
+                                      .compile_only = true};
     ls_session first = {0};
     ls_status st = LS_OK;
 
@@ -163,7 +166,7 @@ ls_status ls_session_open(ls_session *s, const ls_trial *trial, ls_config *cfg, 
     LS_TRY(ls_session_plan(s, LS_TRAIN, batch, &p, err));
     if (s->split) LS_TRY(ls_batch_plan_open(&s->update, s, &update, 1, s->dev, s->state, err));
     remember_lrs(s);
-    ls_state_init(s->state, (uint64_t)ls_config_int(cfg, "seed"));
+    if (!o->compile_only) ls_state_init(s->state, (uint64_t)ls_config_int(cfg, "seed"));
     if (o->shards > 0) LS_TRY(ls_shards_create(&s->shards, s, o->shards, o->batch, o->threads, err));
     if (o->shards > 0) s->threads = ls_shards_threads(s->shards);
 out:

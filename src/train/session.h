@@ -57,8 +57,9 @@ typedef struct ls_session_options {
     int threads;   /* 0: a default from the cores at hand */
     int64_t batch; /* the usual one */
     bool split;
-    int64_t shards; /* not 0: the reproducible mode with so many; `batch` is then that of an update */
-    ls_comm *comm;  /* borrowed; NULL: one rank */
+    int64_t shards;    /* not 0: the reproducible mode with so many; `batch` is then that of an update */
+    ls_comm *comm;     /* borrowed; NULL: one rank */
+    bool compile_only; /* variables get no values */
 } ls_session_options;
 
 /* How the settings want a step built; `ranks`: there are several. */
