@@ -139,6 +139,8 @@ ls_status ls_exchange_create(ls_exchange **out, ls_comm *c, const ls_exchange_op
 void ls_exchange_destroy(ls_exchange *x); /* not collective; accepts NULL */
 /* Bytes that such an exchange takes on this rank: its parts, and its share of what the machine holds once. */
 size_t ls_exchange_bytes(const ls_comm *c, const ls_exchange_options *o);
+/* The same without a communicator: n floats, one leaf per rank, `ranks` ranks of one machine. */
+size_t ls_exchange_bytes_on(int ranks, int64_t n);
 
 int ls_exchange_parts(const ls_exchange *x);
 /* The leaves that part j is the sum of. */

@@ -256,13 +256,25 @@ void ls_exchange_destroy(ls_exchange *x)
     ls_free(x);
 }
 
+/* A rank's share of what the machine holds once; the only rank's part becomes the result. */
+static size_t shared_bytes(int size, int local_size, int64_t n)
+{
+    const size_t result = size > 1 ? stride_of(n) : 0;
+
+    return (result + board_bytes(local_size)) / (size_t)local_size;
+}
+
 size_t ls_exchange_bytes(const ls_comm *c, const ls_exchange_options *o)
 {
     lsi_claim m = claim_of(c, o);
     lsi_node parts[LSI_MAX_PARTS];
     size_t own = (size_t)lsi_tree_parts(m.n_shards, m.first, m.end, parts) * stride_of(m.n);
 
-    if (c->size == 1) return own + board_bytes(1);
     if (c->far != NULL) own += lsi_far_exchange_bytes(c, m.n, o->wire);
-    return own + (stride_of(m.n) + board_bytes(c->local_size)) / (size_t)c->local_size;
+    return own + shared_bytes(c->size, c->local_size, m.n);
+}
+
+size_t ls_exchange_bytes_on(int ranks, int64_t n)
+{
+    return stride_of(n) + shared_bytes(ranks, ranks, n);
 }

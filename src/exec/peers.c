@@ -18,7 +18,8 @@ typedef struct bucket {
 } bucket;
 
 struct ls_peers {
-    ls_comm *comm;
+    ls_comm *comm; /* NULL: absent */
+    int ranks;
     ls_wire wire;
     bool overlap;
     bucket *buckets;
@@ -47,8 +48,19 @@ ls_status ls_peers_create(ls_peers **out, ls_comm *comm, ls_wire wire, bool over
     *out = p;
     if (p == NULL) return ls_fail(err, LS_NOMEM, "ranks: no memory");
     p->comm = comm;
+    p->ranks = ls_comm_size(comm);
     p->wire = wire;
     p->overlap = overlap;
+    return LS_OK;
+}
+
+ls_status ls_peers_create_absent(ls_peers **out, int ranks, ls_err *err)
+{
+    ls_peers *p = ls_alloc(LS_MEM_PLAN, sizeof *p);
+
+    *out = p;
+    if (p == NULL) return ls_fail(err, LS_NOMEM, "ranks: no memory");
+    p->ranks = ranks;
     return LS_OK;
 }
 
@@ -73,6 +85,17 @@ int ls_peers_buckets(const ls_peers *p)
 size_t ls_peers_bucket_bytes(const ls_peers *p, int bucket)
 {
     return (size_t)p->buckets[bucket].n * sizeof(float);
+}
+
+size_t ls_peers_bytes(const ls_peers *p)
+{
+    size_t sum = 0;
+
+    for (int i = 0; i < p->n; i++) {
+        const ls_exchange_options o = {.n = p->buckets[i].n, .wire = p->wire};
+        sum += p->comm != NULL ? ls_exchange_bytes(p->comm, &o) : ls_exchange_bytes_on(p->ranks, o.n);
+    }
+    return sum;
 }
 
 /* -- planning ---------------------------------------------------------------------------------------------
@@ -109,7 +132,7 @@ static ls_status find_exchange(ls_peers *p, int number, int64_t n, int *index, l
     snprintf(name, sizeof name, "bucket %d", number);
     LS_TRY(reserve(p, err));
     p->buckets[p->n] = (bucket){.number = number, .n = n};
-    LS_TRY(ls_exchange_create(&p->buckets[p->n].x, p->comm, &o, err));
+    if (p->comm != NULL) LS_TRY(ls_exchange_create(&p->buckets[p->n].x, p->comm, &o, err));
     p->n++;
 out:
     return st;
@@ -161,6 +184,11 @@ static void run_finish(void *state, const ls_call *call)
     p->under_way--;
 }
 
+bool lsi_peers_absent(const ls_peers *p)
+{
+    return p->comm == NULL;
+}
+
 void lsi_peers_progress(ls_peers *p)
 {
     if (p->under_way == 0) return;
@@ -185,7 +213,7 @@ ls_status lsi_peers_plan(ls_peers *p, const ls_graph *g, const ls_node *n, ls_ke
     }
     st = find_exchange(p, attr->bucket, length, &t->bucket, err);
     *out = (ls_kernel){n->op == &ls_op_all_reduce_start ? run_start : run_finish, ls_free, t, 0,
-                       ls_comm_kind(p->comm)};
+                       p->comm != NULL ? ls_comm_kind(p->comm) : "absent"};
     return st;
 }
 
@@ -200,7 +228,7 @@ static bool can_move(const ls_graph *g, int32_t v)
 
 void lsi_peers_place(const ls_kernel *k, ls_graph *g, const ls_node *n, void **external)
 {
-    const transfer *t = k->state;
+    transfer *t = k->state;
     ls_exchange *x = t->peers->buckets[t->bucket].x;
     const bool start = n->op == &ls_op_all_reduce_start;
 
@@ -208,7 +236,10 @@ void lsi_peers_place(const ls_kernel *k, ls_graph *g, const ls_node *n, void **e
         const int32_t v = start ? ls_graph_storage(g, n->in[1 + i]) : n->out[i];
         if (start && !can_move(g, v)) continue;
         g->values[v]->external = true;
-        external[v] = start ? ls_exchange_part(x, 0) + t->pieces[i].offset
-                            : (float *)(uintptr_t)(ls_exchange_result(x) + t->pieces[i].offset);
+        if (x == NULL) /* absent: some address that is not ours, since nothing will be written there */
+            external[v] = t;
+        else
+            external[v] = start ? ls_exchange_part(x, 0) + t->pieces[i].offset
+                                : (float *)(uintptr_t)(ls_exchange_result(x) + t->pieces[i].offset);
     }
 }

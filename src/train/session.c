@@ -9,6 +9,27 @@
 #include "exec/state.h"
 #include "train/shards.h"
 
+ls_update ls_update_of(ls_config *cfg, int ranks)
+{
+    const int64_t accumulate = ls_config_int(cfg, "parallel.accumulate");
+    ls_update u = {.global = ls_config_int(cfg, "batch.global") / accumulate};
+
+    if (u.global == 0) u.global = ls_config_int(cfg, "batch.per_rank") * ranks;
+    u.samples = u.global * accumulate;
+    if (!ls_config_bool(cfg, "reproducible")) return u;
+    u.shards =
+        ls_config_int(cfg, "parallel.shards"); /* an update is cut into them, whatever the batches are */
+    u.global = u.samples;
+    return u;
+}
+
+ls_session_options ls_update_options(const ls_update *u, ls_config *cfg)
+{
+    return (ls_session_options){.batch = u->shards > 0 ? u->samples : ls_config_int(cfg, "batch.per_rank"),
+                                .split = u->shards > 0 || u->samples > u->global,
+                                .shards = u->shards};
+}
+
 static bool is_lr(const char *input)
 {
     return strcmp(input, "lr") == 0 || strncmp(input, "lr.", 3) == 0;
@@ -45,19 +66,21 @@ void ls_batch_plan_release(ls_batch_plan *p)
     *p = (ls_batch_plan){0};
 }
 
-static int64_t bucket_bytes(ls_config *cfg)
+ls_build ls_session_build(ls_config *cfg, bool ranks, ls_mode mode, ls_part part)
 {
-    return (int64_t)(ls_config_real(cfg, "parallel.bucket_mb") * (1 << 20));
+    return (ls_build){.mode = mode,
+                      .ranks = ranks && mode == LS_TRAIN,
+                      .bucket_bytes = (int64_t)(ls_config_real(cfg, "parallel.bucket_mb") * (1 << 20)),
+                      .sync_norm =
+                          ranks && part != LS_PART_UPDATE && ls_config_bool(cfg, "parallel.sync_batchnorm"),
+                      .clip_norm = ls_config_real(cfg, "parallel.clip_norm"),
+                      .part = part};
 }
 
 ls_status ls_session_plan(ls_session *s, ls_mode mode, int64_t n, ls_batch_plan **out, ls_err *err)
 {
-    const ls_build how = {.mode = mode,
-                          .ranks = s->peers != NULL && mode == LS_TRAIN,
-                          .bucket_bytes = bucket_bytes(s->cfg),
-                          .sync_norm = s->peers != NULL && ls_config_bool(s->cfg, "parallel.sync_batchnorm"),
-                          .clip_norm = ls_config_real(s->cfg, "parallel.clip_norm"),
-                          .part = s->split && mode == LS_TRAIN ? LS_PART_GRADIENTS : LS_PART_ALL};
+    const ls_build how = ls_session_build(s->cfg, s->peers != NULL, mode,
+                                          s->split && mode == LS_TRAIN ? LS_PART_GRADIENTS : LS_PART_ALL);
     ls_batch_plan *p;
     ls_status st;
 
@@ -125,16 +148,14 @@ out:
 ls_status ls_session_open(ls_session *s, const ls_trial *trial, ls_config *cfg, const ls_session_options *o,
                           ls_err *err)
 {
-    ls_build update = {.part = LS_PART_UPDATE,
-                       .bucket_bytes = bucket_bytes(cfg),
-                       .clip_norm = ls_config_real(cfg, "parallel.clip_norm")};
+    ls_build update;
     const int64_t batch = o->shards > 0 ? (o->batch + o->shards - 1) / o->shards : o->batch;
     ls_batch_plan *p;
     ls_status st = LS_OK;
 
     *s = (ls_session){.trial = trial, .cfg = cfg, .split = o->split};
     LS_TRY(meet(s, o, err));
-    update.ranks = s->peers != NULL;
+    update = ls_session_build(cfg, s->peers != NULL, LS_TRAIN, LS_PART_UPDATE);
     s->in_step = s->peers != NULL && ls_config_bool(cfg, "parallel.sync_batchnorm");
     LS_TRY(ls_device_open(&s->dev, o->device, o->shards > 0 ? 1 : o->threads, err));
     s->dev->fixed = o->shards > 0;

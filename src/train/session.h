@@ -62,6 +62,18 @@ typedef struct ls_session_options {
     bool compile_only; /* variables get no values */
 } ls_session_options;
 
+/* How the settings want a step built; `ranks`: there are several. */
+ls_build ls_session_build(ls_config *cfg, bool ranks, ls_mode mode, ls_part part);
+
+/* How an update is made up. */
+typedef struct ls_update {
+    int64_t global, samples; /* of all ranks, in a batch and in an update */
+    int64_t shards;          /* of an update in the reproducible mode; else 0 */
+} ls_update;
+ls_update ls_update_of(ls_config *cfg, int ranks);
+/* The options that follow from it: batch, split and shards. */
+ls_session_options ls_update_options(const ls_update *u, ls_config *cfg);
+
 /* Opens the device and compiles the training plans for the usual batch; variables get their initial values
  * from the experiment's seed.  Collective.  Release in any case; config and trial stay the caller's. */
 ls_status ls_session_open(ls_session *s, const ls_trial *trial, ls_config *cfg, const ls_session_options *o,
