@@ -251,9 +251,9 @@ out:
 
 /* Each rank was started by itself, as torchrun does and as by hand with one rank per machine: a machine of
  * one rank each. */
-static ls_status read_single_rank(const look *l, counts *c, ls_place *p)
+static ls_status read_single_rank(const look *l, counts *c, ls_start *s)
 {
-    int rank = -1;
+    int rank = -1, here = 1;
     ls_status st = LS_OK;
 
     LS_TRY(number(l, "RANK", 0, -1, &rank));
@@ -274,7 +274,9 @@ static ls_status read_single_rank(const look *l, counts *c, ls_place *p)
     c->node = rank;
     c->node_by = "RANK";
     c->ranks = 1;
-    LS_TRY(number(l, "LOCAL_RANK", 0, 0, &p->local_rank));
+    LS_TRY(number(l, "LOCAL_RANK", 0, 0, &s->place.local_rank));
+    LS_TRY(number(l, "LOCAL_WORLD_SIZE", 1, 1, &here));
+    s->n_beside = here - 1;
 out:
     return st;
 }
@@ -354,7 +356,7 @@ static ls_status find_nodes(const look *l, ls_start *s, bool *found)
     /* WORLD_SIZE and the like alone say nothing: they may be left over from something else. */
     if (s->master[0] == '\0' && l->o->nodes <= 1 && l->o->node_rank == NULL) goto out;
     LS_TRY(read_counts(l, &c));
-    LS_TRY(read_single_rank(l, &c, p));
+    LS_TRY(read_single_rank(l, &c, s));
     LS_TRY(reconcile(l, &c, s->note, sizeof s->note));
     if (c.nodes <= 1 && c.node <= 0) goto out; /* one machine: nobody to meet */
     LS_TRY(check_node(l, &c, s));

@@ -308,8 +308,11 @@ static void lose(nodes *x, lsi_group *g, int node, const char *why)
     lsi_failure f = {.rank = node * x->party.ranks, .code = LS_EXIT_LOST};
 
     if (x->has_failed || x->is_over) return;
-    snprintf(f.text, sizeof f.text, "machine %d with rank%s %d to %d is lost: %.300s", node,
-             x->party.ranks == 1 ? "" : "s", f.rank, f.rank + x->party.ranks - 1, why);
+    if (x->party.ranks == 1)
+        snprintf(f.text, sizeof f.text, "machine %d with rank %d is lost: %.300s", node, f.rank, why);
+    else
+        snprintf(f.text, sizeof f.text, "machine %d with ranks %d to %d is lost: %.300s", node, f.rank,
+                 f.rank + x->party.ranks - 1, why);
     if (is_first(x)) tell_failure(x, &f, node);
     x->has_failed = true;
     lsi_group_fail(g, &f);
@@ -551,6 +554,18 @@ static void release(nodes *x)
     pthread_mutex_destroy(&x->lock);
 }
 
+/* The cores are for all ranks of the machine, also for those that other launchers start. */
+static ls_status share_cores(lsi_cores *c, const ls_start *start, const ls_launch_options *o, ls_err *err)
+{
+    ls_launch_options mine = *o;
+
+    if (start->n_beside > 0 && o->threads == 0) {
+        mine.threads = ls_parallel_default_threads(start->place.local_size + start->n_beside);
+        if (mine.bind == NULL) mine.bind = "none";
+    }
+    return lsi_cores_share(c, start->place.local_size, &mine, err);
+}
+
 ls_status lsi_run_node(const ls_start *start, const ls_launch_options *o, ls_rank_main rank_main, void *arg,
                        int *code, ls_err *err)
 {
@@ -571,13 +586,15 @@ ls_status lsi_run_node(const ls_start *start, const ls_launch_options *o, ls_ran
 
     pthread_mutex_init(&x.lock, NULL);
     if (start->note[0] != '\0' && !o->silent) printf("machines      %s\n", start->note);
-    LS_TRY(lsi_cores_share(&cores, start->place.local_size, o, err));
+    LS_TRY(share_cores(&cores, start, o, err));
     LS_TRY(load_pmix(&x.pmix, err));
     LS_TRY(lsi_meet_machines(&x.party, start, o, err));
     LS_TRY(prepare(&x, err));
     ls_parallel_set_wait_policy(cores.threads * start->place.local_size);
     lsi_cores_text(&cores, text, sizeof text);
-    if (!o->silent)
+    if (!o->silent && start->place.local_size == 1)
+        printf("ranks         rank %d of %d here, %s\n", start->place.rank, start->place.size, text);
+    else if (!o->silent)
         printf("ranks         %d to %d of %d here, %s\n", start->place.rank,
                start->place.rank + start->place.local_size - 1, start->place.size, text);
     LS_TRY(lsi_group_run(start, &cores, rank_main, arg, &hooks, code, err));
