@@ -41,6 +41,7 @@ typedef struct cli_args {
     int threads, ranks, steps;
     double seconds;
     bool json, help, profile, list_settings, tune;
+    const char *compare; /* of bench: a setting in which a second run differs */
     const char *run_dir;
     const char *resume; /* NULL: no; "": the newest run of this name; else a run directory */
     bool quiet, dry_run;
@@ -118,7 +119,8 @@ int cli_ranks_run(const cli_ranks *r, const char *command, ls_rank_main rank_mai
 /* cli_fail of a rank: says nothing of a lost rank where the launcher does. */
 int cli_fail_in_rank(const char *command, const ls_place *place, const ls_err *err);
 
-/* A model compiled for a device, with initial values, learning rates and made-up data in place. */
+/* A model compiled for a device: one rank's plan, with as many ranks as the experiment says; not to be run.
+ */
 typedef struct cli_experiment {
     ls_experiment experiment;
     const ls_trial *trial; /* this and the next two are the experiment's */
@@ -126,11 +128,11 @@ typedef struct cli_experiment {
     const char *name;
     ls_device *dev;
     ls_state *state;
+    struct ls_peers *peers; /* NULL with one rank */
     ls_step *step;
     ls_plan *plan;
-    int threads;
+    int ranks;
     int64_t batch;
-    uint64_t seed;
 } cli_experiment;
 
 /* The settings alone: trial and cfg are filled. */

@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "bench/flops.h"
+#include "exec/peers.h"
 #include "report.h"
 #include "train/layers.h"
 
@@ -72,17 +73,37 @@ out:
     return st;
 }
 
+static json_t *buckets_json(const cli_experiment *x)
+{
+    json_t *a = json_array();
+
+    for (int i = 0; x->peers != NULL && i < ls_peers_buckets(x->peers); i++)
+        json_array_append_new(a, json_integer((json_int_t)ls_peers_bucket_bytes(x->peers, i)));
+    return a;
+}
+
 static void print_json(const cli_experiment *x)
 {
     char hash[24];
 
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)ls_plan_hash(x->plan));
-    cli_print_json_take(
-        json_pack("{s:s, s:s, s:I, s:o, s:f, s:f, s:o, s:[], s:s}", "event", "plan", "experiment", x->name,
-                  "batch_per_rank", (json_int_t)x->batch, "parameters", report_params_json(x),
-                  "flops_per_sample", ls_plan_product_flops(x->plan) / (double)x->batch,
-                  "all_flops_per_sample", ls_plan_flops(x->plan) / (double)x->batch, "planned_bytes",
-                  report_memory_json(ls_plan_memory_of(x->plan)), "buckets", "plan_hash", hash));
+    cli_print_json_take(json_pack(
+        "{s:s, s:s, s:i, s:I, s:o, s:f, s:f, s:o, s:o, s:s}", "event", "plan", "experiment", x->name, "ranks",
+        x->ranks, "batch_per_rank", (json_int_t)x->batch, "parameters", report_params_json(x),
+        "flops_per_sample", ls_plan_product_flops(x->plan) / (double)x->batch, "all_flops_per_sample",
+        ls_plan_flops(x->plan) / (double)x->batch, "planned_bytes",
+        report_memory_json(ls_plan_memory_of(x->plan)), "buckets", buckets_json(x), "plan_hash", hash));
+}
+
+static void print_buckets(const cli_experiment *x)
+{
+    char a[32];
+
+    if (x->peers == NULL) return;
+    printf("exchange      %d ranks, in the order of the backward pass:", x->ranks);
+    for (int i = 0; i < ls_peers_buckets(x->peers); i++)
+        printf("%s%s", i > 0 ? ", " : " ", ls_text_bytes((double)ls_peers_bucket_bytes(x->peers, i), a));
+    printf("\n");
 }
 
 static void print_text(const cli_experiment *x)
@@ -96,6 +117,7 @@ static void print_text(const cli_experiment *x)
     printf("FLOP/sample   %s in products and convolutions, %s in all\n",
            ls_text_si(ls_plan_product_flops(x->plan) / n, a), ls_text_si(ls_plan_flops(x->plan) / n, b));
     report_memory_text(ls_plan_memory_of(x->plan));
+    print_buckets(x);
     printf("plan hash     %016llx\n", (unsigned long long)ls_plan_hash(x->plan));
 }
 
@@ -116,7 +138,7 @@ int cli_plan(const cli_args *args)
     if (st != LS_OK) {
         rc = cli_fail("plan", &err);
     } else if (args->list_settings) {
-        report_settings(&x, args->json);
+        report_settings(&x.experiment, args->json);
     } else if (args->json) {
         print_json(&x);
     } else {

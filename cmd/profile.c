@@ -107,7 +107,7 @@ static int profile_steps(double step_s)
     return n < 3 ? 3 : n > 101 ? 101 : (int)n;
 }
 
-ls_status profile_print(ls_plan *p, bool json, double step_s, ls_err *err)
+ls_status profile_print(ls_plan *p, bool json, bool print, double step_s, ls_err *err)
 {
     ls_status st = LS_OK;
     int n = ls_plan_node_count(p), n_kinds;
@@ -120,6 +120,7 @@ ls_status profile_print(ls_plan *p, bool json, double step_s, ls_err *err)
         goto out;
     }
     LS_TRY(ls_plan_profile(p, profile_steps(step_s), err));
+    if (!print) goto out;
     for (int i = 0; i < n; i++) {
         node[i] = ls_plan_node_at(p, i);
         total += node[i].seconds;

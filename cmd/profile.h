@@ -5,7 +5,8 @@
 #include "cli.h"
 
 /* Times every node and prints two tables: per kind of op and the slowest nodes.  `step_s` is the time of an
- * undisturbed step, for comparison with the sum. */
-ls_status profile_print(ls_plan *p, bool json, double step_s, ls_err *err) LS_MUST_CHECK;
+ * undisturbed step, for comparison with the sum; it is the same on all ranks, which all must call this, and
+ * one of them says `print`. */
+ls_status profile_print(ls_plan *p, bool json, bool print, double step_s, ls_err *err) LS_MUST_CHECK;
 
 #endif

@@ -85,18 +85,20 @@ json_t *report_memory_json(ls_plan_memory m)
 
 void report_memory_text(ls_plan_memory m)
 {
-    char a[6][32];
+    char a[7][32];
 
-    printf("memory        %s planned: weights %s, gradients %s, optimizer %s, activations %s, scratch %s\n",
+    printf("memory        %s planned: weights %s, gradients %s, optimizer %s, activations %s, scratch %s",
            ls_text_bytes((double)m.total, a[0]), ls_text_bytes((double)m.weights, a[1]),
            ls_text_bytes((double)m.gradients, a[2]), ls_text_bytes((double)m.optimizer, a[3]),
            ls_text_bytes((double)m.activations, a[4]), ls_text_bytes((double)m.scratch, a[5]));
+    if (m.comm > 0) printf(", exchange %s", ls_text_bytes((double)m.comm, a[6]));
+    printf("\n");
 }
 
 /* -- settings ---------------------------------------------------------------------------------------------
  */
 
-void report_settings(const cli_experiment *x, bool json)
+void report_settings(const ls_experiment *x, bool json)
 {
     json_t *o = json_object();
 
@@ -111,8 +113,8 @@ void report_settings(const cli_experiment *x, bool json)
                    s.choices != NULL ? s.choices : "", s.choices != NULL ? ")" : "");
     }
     if (json)
-        cli_print_json_take(
-            json_pack("{s:s, s:s, s:o}", "event", "settings", "experiment", x->name, "settings", o));
+        cli_print_json_take(json_pack("{s:s, s:s, s:o}", "event", "settings", "experiment",
+                                      ls_config_text(x->cfg, "name"), "settings", o));
     else
         json_decref(o);
 }

@@ -13,6 +13,6 @@ void report_params_text(const cli_experiment *x);
 json_t *report_memory_json(ls_plan_memory m);
 void report_memory_text(ls_plan_memory m);
 /* The model's settings with their values. */
-void report_settings(const cli_experiment *x, bool json);
+void report_settings(const ls_experiment *x, bool json);
 
 #endif

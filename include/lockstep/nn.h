@@ -42,6 +42,11 @@ typedef struct ls_build {
      * use, and fetched under the same name. */
     bool ranks;
     int64_t bucket_bytes; /* gradients are exchanged in buckets of about this size; 0: 8 MiB */
+    /* Batch norms take their statistics over all ranks; inputs "rank.weight" (this rank's share of the
+     * samples) and "rank.samples" (those of all). */
+    bool sync_norm;
+    double clip_norm; /* not 0: gradients of one ls_minimise are scaled down to this norm where theirs is
+                         larger */
 } ls_build;
 
 /* -- the step ------------------------------------------------------------------------------------------- */

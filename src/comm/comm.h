@@ -82,7 +82,8 @@ const char *ls_comm_kind(const ls_comm *c); /* "self", "threads", "local" or "mp
 void ls_comm_note_step(ls_comm *c, int64_t step);
 /* Seconds until a wait is reported; 10 unless set. */
 void ls_comm_set_stall(ls_comm *c, double seconds);
-/* Tells all ranks that this one gives up; their waits end with LS_LOST. */
+/* Tells the ranks of this machine that this one gives up: their waits end with LS_LOST.  Those of other
+ * machines are ended by whoever started the run, once this rank's process has failed. */
 void ls_comm_abort(ls_comm *c, const char *why);
 /* Seconds this rank has spent in ls_exchange_progress and ls_exchange_wait: communication that was not
  * hidden. */
@@ -138,6 +139,8 @@ ls_status ls_exchange_create(ls_exchange **out, ls_comm *c, const ls_exchange_op
 void ls_exchange_destroy(ls_exchange *x); /* not collective; accepts NULL */
 /* Bytes that such an exchange takes on this rank: its parts, and its share of what the machine holds once. */
 size_t ls_exchange_bytes(const ls_comm *c, const ls_exchange_options *o);
+/* The same without a communicator: n floats, one leaf per rank, `ranks` ranks of one machine. */
+size_t ls_exchange_bytes_on(int ranks, int64_t n);
 
 int ls_exchange_parts(const ls_exchange *x);
 /* The leaves that part j is the sum of. */

@@ -157,6 +157,7 @@ ls_status lsi_all_well(ls_comm *c, ls_status st, const char *what, ls_err *err) 
 /* -- far.c: the control plane between machines --------------------------------------------------------------
  */
 
+enum { LSI_FIRST_EXCHANGE_TAG = 1 };
 #define LSI_FAR_BYTES ((size_t)16 * 1024) /* what a rank can say in one round over several machines */
 
 ls_status lsi_far_create(ls_comm *c, const int *host_of, ls_err *err) LS_MUST_CHECK;
@@ -216,9 +217,14 @@ typedef struct lsi_sum_loops {
     void (*pair)(float *out, const float *a, float wa, const float *b, float wb, int64_t n);
     void (*add_scaled)(float *to, const float *a, float w, int64_t n);
     void (*add)(float *to, const float *a, int64_t n);
+    /* The same as the first two, for what is written last: */
+    void (*scale_out)(float *out, const float *a, float w, int64_t n);
+    void (*pair_out)(float *out, const float *a, float wa, const float *b, float wb, int64_t n);
 } lsi_sum_loops;
-const lsi_sum_loops *lsi_sum_loops_best(void);
-extern const lsi_sum_loops lsi_sum_loops_avx2;
+/* `past_cache`: results are too large to stay in a cache, and are written around it; they must then be
+ * aligned to 32 bytes wherever a range begins. */
+const lsi_sum_loops *lsi_sum_loops_best(bool past_cache);
+extern const lsi_sum_loops lsi_sum_loops_avx2, lsi_sum_loops_avx2_past_cache;
 
 /* out[k][i] = scale * (output k of the plan), for i in [lo, hi).  `stack` has plan->depth blocks. */
 void lsi_sum_run(const lsi_sum_plan *plan, const lsi_sum_loops *loops, const float *const *in,

@@ -40,7 +40,6 @@ typedef struct hand {
 
 struct lsi_far_exchange {
     ls_wire wire;
-    int first_tag;
     int *n_shares;      /* by host */
     lsi_sum_plan total; /* over the shares of all machines */
     share *share;       /* its inputs */
@@ -176,13 +175,15 @@ static ls_status make_hands(ls_exchange *x, ls_err *err)
 
 /* Two tags per slice.  When they are used up they begin anew: two exchanges that share tags would have to be
  * millions of slices apart, and messages with equal tags still arrive in order. */
-static int take_tags(ls_comm *c, int64_t n_slices)
+void lsi_far_choose_slices(ls_exchange *x)
 {
-    int first = c->far->next_tag;
+    lsi_far *f = x->c->far;
 
-    if (2 * n_slices > c->place.last_tag - first) first = 1;
-    c->far->next_tag = first + (int)(2 * n_slices);
-    return first;
+    x->chunk = slice_size(x->c, x->n);
+    x->n_chunks = (x->n + x->chunk - 1) / x->chunk;
+    if (2 * x->n_chunks > x->c->place.last_tag - f->next_tag) f->next_tag = LSI_FIRST_EXCHANGE_TAG;
+    x->first_tag = f->next_tag;
+    f->next_tag += (int)(2 * x->n_chunks);
 }
 
 ls_status lsi_far_exchange_create(ls_exchange *x, const lsi_claim *all, ls_err *err)
@@ -193,11 +194,8 @@ ls_status lsi_far_exchange_create(ls_exchange *x, const lsi_claim *all, ls_err *
     if (f == NULL) return ls_fail(err, LS_NOMEM, "%s: no memory", x->name);
     x->far = f;
     f->wire = (ls_wire)all[0].wire;
-    x->chunk = slice_size(x->c, x->n);
-    x->n_chunks = (x->n + x->chunk - 1) / x->chunk;
     if (2 * x->n_chunks >= x->c->place.last_tag)
         return ls_fail(err, LS_UNSUPPORTED, "%s: too long for the tags of this MPI", x->name);
-    f->first_tag = take_tags(x->c, x->n_chunks);
     LS_TRY(plan_total(x, all, err));
     f->in_at = ls_alloc(LS_MEM_COMM, (size_t)(f->total.n_in + x->plan.n_in) * sizeof *f->in_at);
     f->out_at = ls_alloc(LS_MEM_COMM, (size_t)(x->plan.n_out + 1) * sizeof *f->out_at);
@@ -296,7 +294,7 @@ static void sum_total(ls_exchange *x, hand *h)
 
 static int tag_of(const ls_exchange *x, const hand *h, bool result)
 {
-    return x->far->first_tag + (int)(2 * h->slice) + (result ? 1 : 0);
+    return x->first_tag + (int)(2 * h->slice) + (result ? 1 : 0);
 }
 
 /* On the summing host: the shares of the others are awaited. */

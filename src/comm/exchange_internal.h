@@ -47,6 +47,7 @@ struct ls_exchange {
     float *stack;
 
     int64_t chunk, n_chunks; /* floats in a chunk, and how many chunks there are */
+    int first_tag;           /* between machines */
     uint64_t number;         /* of the exchange under way, or of the last one */
     bool running, all_posted, weights_known;
     uint64_t exposed_ns;
@@ -79,7 +80,9 @@ void lsi_exchange_read_weights(ls_exchange *x);
 /* -- exchange_far.c: what happens between machines
  * ------------------------------------------------------------ */
 
-/* Chunks are then slices, each dealt to one rank of every machine: sets x->chunk and x->n_chunks. */
+/* Chunks are then slices, each dealt to one rank of every machine: sets x->chunk, x->n_chunks and
+ * x->first_tag. Cannot fail, and so takes the same tags on all ranks. */
+void lsi_far_choose_slices(ls_exchange *x);
 ls_status lsi_far_exchange_create(ls_exchange *x, const lsi_claim *all, ls_err *err) LS_MUST_CHECK;
 void lsi_far_exchange_destroy(ls_exchange *x); /* accepts that there is none */
 size_t lsi_far_exchange_bytes(const ls_comm *c, int64_t n,

@@ -4,6 +4,7 @@
  * the others waiting.  So every phase that can fail on one rank ends with lsi_all_well, and what all decide
  * from the same gathered words they decide alike. */
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "comm/exchange_internal.h"
@@ -177,6 +178,14 @@ out:
     return st;
 }
 
+/* Whether what the machine adds up exceeds its caches. */
+static bool past_cache(const ls_exchange *x)
+{
+    long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
+
+    return (double)stride_of(x->n) * (x->plan.n_in + 1) > (cache > 0 ? (double)cache : 32.0 * 1024 * 1024);
+}
+
 static void choose_chunks(ls_exchange *x)
 {
     int64_t chunk = x->n / (x->c->local_size * CHUNKS_PER_RANK);
@@ -200,7 +209,6 @@ static ls_status begin(ls_exchange **x, lsi_claim **all, ls_comm *c, const ls_ex
     (*x)->n = mine->n;
     (*x)->n_shards = mine->n_shards;
     (*x)->scale = mine->scale;
-    (*x)->loops = lsi_sum_loops_best();
     strncpy((*x)->name, o->name, sizeof(*x)->name - 1);
     return check_claim(mine, o->name, err);
 }
@@ -214,9 +222,14 @@ ls_status ls_exchange_create(ls_exchange **out, ls_comm *c, const ls_exchange_op
     *out = NULL;
     LS_TRY(lsi_all_well(c, begin(&x, &all, c, o, &mine, err), o->name, err));
     LS_TRY(gather_claims(x, &mine, all, err));
-    if (c->far == NULL) choose_chunks(x);
+    if (c->far != NULL)
+        lsi_far_choose_slices(x);
+    else
+        choose_chunks(x);
     LS_TRY(lsi_all_well(c, plan_sum(x, all, err), x->name, err));
     LS_TRY(lsi_all_well(c, lay_out(x, err), x->name, err));
+    /* Between machines slices begin anywhere, and what is summed here is sent next. */
+    x->loops = lsi_sum_loops_best(c->far == NULL && past_cache(x));
     *out = x;
     x = NULL;
 out:
@@ -243,13 +256,25 @@ void ls_exchange_destroy(ls_exchange *x)
     ls_free(x);
 }
 
+/* A rank's share of what the machine holds once; the only rank's part becomes the result. */
+static size_t shared_bytes(int size, int local_size, int64_t n)
+{
+    const size_t result = size > 1 ? stride_of(n) : 0;
+
+    return (result + board_bytes(local_size)) / (size_t)local_size;
+}
+
 size_t ls_exchange_bytes(const ls_comm *c, const ls_exchange_options *o)
 {
     lsi_claim m = claim_of(c, o);
     lsi_node parts[LSI_MAX_PARTS];
     size_t own = (size_t)lsi_tree_parts(m.n_shards, m.first, m.end, parts) * stride_of(m.n);
 
-    if (c->size == 1) return own + board_bytes(1);
     if (c->far != NULL) own += lsi_far_exchange_bytes(c, m.n, o->wire);
-    return own + (stride_of(m.n) + board_bytes(c->local_size)) / (size_t)c->local_size;
+    return own + shared_bytes(c->size, c->local_size, m.n);
+}
+
+size_t ls_exchange_bytes_on(int ranks, int64_t n)
+{
+    return stride_of(n) + shared_bytes(ranks, ranks, n);
 }

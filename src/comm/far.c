@@ -9,7 +9,7 @@
 #include "base/alloc.h"
 #include "comm/comm_internal.h"
 
-enum { CONTROL_TAG = 0, FIRST_EXCHANGE_TAG = 1 };
+enum { CONTROL_TAG = LSI_FIRST_EXCHANGE_TAG - 1 };
 #define TICKET_BYTES ((size_t)LSI_LINE) /* in front of a block */
 
 static size_t block_room(int ranks)
@@ -64,7 +64,7 @@ ls_status lsi_far_create(ls_comm *c, const int *host_of, ls_err *err)
         bytes += block_room(f->host_size[h]);
     }
     for (int r = 0; r < c->size; r++) f->ranks_of[f->host_of[r]][f->local_of[r]] = r;
-    f->next_tag = FIRST_EXCHANGE_TAG;
+    f->next_tag = LSI_FIRST_EXCHANGE_TAG;
     LS_TRY(lsi_window_map(c, bytes, &unused, &window, err));
     f->staging = window;
 out:

@@ -5,16 +5,16 @@
 #define SUM_LOOPS lsi_sum_loops_c
 #include "comm/sum_template.h"
 
-const lsi_sum_loops *lsi_sum_loops_best(void)
+const lsi_sum_loops *lsi_sum_loops_best(bool past_cache)
 {
     /* The flags are those the build gives to files named *_avx2.c. */
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? &lsi_sum_loops_avx2
-                                                                           : &lsi_sum_loops_c;
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return &lsi_sum_loops_c;
+    return past_cache ? &lsi_sum_loops_avx2_past_cache : &lsi_sum_loops_avx2;
 }
 
 void ls_sum_into(float *to, const float *from, int64_t n)
 {
-    lsi_sum_loops_best()->add(to, from, n);
+    lsi_sum_loops_best(false)->add(to, from, n);
 }
 
 /* One block: elements [lo, lo + n). */
@@ -47,13 +47,13 @@ void lsi_sum_run(const lsi_sum_plan *plan, const lsi_sum_loops *loops, const flo
                  const float *weight, float scale_by, float *const *out, int64_t lo, int64_t hi, float *stack)
 {
     if (plan->n_in == 2 && plan->n_out == 1 && scale_by == 1) {
-        loops->pair(out[0] + lo, in[0] + lo, weight[0], in[1] + lo, weight[1], hi - lo);
+        loops->pair_out(out[0] + lo, in[0] + lo, weight[0], in[1] + lo, weight[1], hi - lo);
         return;
     }
     for (int64_t at = lo; at < hi; at += LSI_SUM_BLOCK) {
         int64_t n = hi - at < LSI_SUM_BLOCK ? hi - at : LSI_SUM_BLOCK;
         run_block(plan, loops, in, weight, stack, at, n);
         for (int k = 0; k < plan->n_out; k++)
-            loops->scale(out[k] + at, stack + k * LSI_SUM_BLOCK, scale_by, n);
+            loops->scale_out(out[k] + at, stack + k * LSI_SUM_BLOCK, scale_by, n);
     }
 }

@@ -25,4 +25,4 @@ static void add(float *restrict to, const float *restrict a, int64_t n)
     for (int64_t i = 0; i < n; i++) to[i] = to[i] + a[i];
 }
 
-const lsi_sum_loops SUM_LOOPS = {scale, pair, add_scaled, add};
+const lsi_sum_loops SUM_LOOPS = {scale, pair, add_scaled, add, scale, pair};

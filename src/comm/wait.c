@@ -16,7 +16,7 @@
 #include "base/log.h"
 #include "comm/comm_internal.h"
 
-enum { SPIN_TURNS = 200 };
+enum { SPIN_TURNS = 30 };
 #define SLEEP_AFTER_NS UINT64_C(500000)
 #define LOOK_EVERY_NS  UINT64_C(20000000)
 
@@ -119,7 +119,9 @@ static void report_stall(ls_comm *c, const lsi_wait *w, lsi_missing missing, con
                                  rank_of(c, i), last);
     }
     ls_log(LS_LOG_WARN, "rank %d has been waiting for %.0f s in %s; not there:%s", c->rank, seconds, w->what,
-           used > 0 ? text : " nobody is missing, but work is unfinished");
+           used > 0          ? text
+           : missing == NULL ? " other machines"
+                             : " nobody is missing, but work is unfinished");
 }
 
 /* The slow part of a turn: asked for every LOOK_EVERY_NS. */

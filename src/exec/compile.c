@@ -131,6 +131,7 @@ static void count_state_bytes(ls_plan *p)
         const ls_vinfo *v = p->graph->values[p->graph->vars[i]->first];
         p->state_bytes[v->category] += (size_t)ls_shape_count(v->shape) * ls_dtype_size(v->dtype);
     }
+    if (p->peers != NULL) p->state_bytes[LS_CAT_COMM] += ls_peers_bytes(p->peers);
 }
 
 ls_status ls_plan_compile_take(ls_plan **out, ls_graph *graph, ls_device *dev, ls_state *state, ls_err *err)

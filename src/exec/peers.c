@@ -11,13 +11,15 @@ enum { ALIGN = 16 }; /* floats: tensors of a bucket begin at cache lines */
 
 typedef struct bucket {
     ls_exchange *x;
+    int number;
     int64_t n;    /* floats */
     float weight; /* of the start that waits, without overlap */
     bool waiting, under_way;
 } bucket;
 
 struct ls_peers {
-    ls_comm *comm;
+    ls_comm *comm; /* NULL: absent */
+    int ranks;
     ls_wire wire;
     bool overlap;
     bucket *buckets;
@@ -34,7 +36,7 @@ typedef struct piece {
 /* The kernel of either node. */
 typedef struct transfer {
     ls_peers *peers;
-    int bucket;
+    int bucket; /* its place among the peers' */
     int n_tensors;
     piece pieces[];
 } transfer;
@@ -46,8 +48,19 @@ ls_status ls_peers_create(ls_peers **out, ls_comm *comm, ls_wire wire, bool over
     *out = p;
     if (p == NULL) return ls_fail(err, LS_NOMEM, "ranks: no memory");
     p->comm = comm;
+    p->ranks = ls_comm_size(comm);
     p->wire = wire;
     p->overlap = overlap;
+    return LS_OK;
+}
+
+ls_status ls_peers_create_absent(ls_peers **out, int ranks, ls_err *err)
+{
+    ls_peers *p = ls_alloc(LS_MEM_PLAN, sizeof *p);
+
+    *out = p;
+    if (p == NULL) return ls_fail(err, LS_NOMEM, "ranks: no memory");
+    p->ranks = ranks;
     return LS_OK;
 }
 
@@ -74,6 +87,17 @@ size_t ls_peers_bucket_bytes(const ls_peers *p, int bucket)
     return (size_t)p->buckets[bucket].n * sizeof(float);
 }
 
+size_t ls_peers_bytes(const ls_peers *p)
+{
+    size_t sum = 0;
+
+    for (int i = 0; i < p->n; i++) {
+        const ls_exchange_options o = {.n = p->buckets[i].n, .wire = p->wire};
+        sum += p->comm != NULL ? ls_exchange_bytes(p->comm, &o) : ls_exchange_bytes_on(p->ranks, o.n);
+    }
+    return sum;
+}
+
 /* -- planning ---------------------------------------------------------------------------------------------
  */
 
@@ -82,34 +106,36 @@ bool lsi_peers_runs(const ls_peers *p, const ls_node *n)
     return p != NULL && (n->op == &ls_op_all_reduce_start || n->op == &ls_op_all_reduce_finish);
 }
 
-static ls_status reserve(ls_peers *p, int bucket, ls_err *err)
+static ls_status reserve(ls_peers *p, ls_err *err)
 {
+    const int cap = 2 * p->n + 16;
     void *more;
 
-    if (bucket < p->cap) return LS_OK;
-    more = ls_realloc(LS_MEM_PLAN, p->buckets, sizeof *p->buckets * (size_t)(2 * bucket + 16));
+    if (p->n < p->cap) return LS_OK;
+    more = ls_realloc(LS_MEM_PLAN, p->buckets, sizeof *p->buckets * (size_t)cap);
     if (more == NULL) return ls_fail(err, LS_NOMEM, "ranks: no memory");
     p->buckets = more;
-    p->cap = 2 * bucket + 16;
+    p->cap = cap;
     return LS_OK;
 }
 
-/* Plans meet buckets in the order in which they are ready, which need not be that of their numbers. */
-static ls_status find_exchange(ls_peers *p, int bucket_number, int64_t n, ls_err *err)
+/* The plans of one part of a step have the same exchanges, whatever the batch; those of another part differ
+ * in number or length. */
+static ls_status find_exchange(ls_peers *p, int number, int64_t n, int *index, ls_err *err)
 {
     char name[32];
     const ls_exchange_options o = {.name = name, .n = n, .wire = p->wire};
-    bucket *b;
-    ls_status st = reserve(p, bucket_number, err);
+    ls_status st = LS_OK;
 
-    if (st != LS_OK) return st;
-    for (; p->n <= bucket_number; p->n++) p->buckets[p->n] = (bucket){0};
-    b = &p->buckets[bucket_number];
-    LS_BUG_IF(b->x != NULL && b->n != n); /* one model's steps have the same buckets, whatever the batch */
-    if (b->x != NULL) return LS_OK;
-    snprintf(name, sizeof name, "bucket %d", bucket_number);
-    b->n = n;
-    return ls_exchange_create(&b->x, p->comm, &o, err);
+    for (*index = 0; *index < p->n; ++*index)
+        if (p->buckets[*index].number == number && p->buckets[*index].n == n) return LS_OK;
+    snprintf(name, sizeof name, "bucket %d", number);
+    LS_TRY(reserve(p, err));
+    p->buckets[p->n] = (bucket){.number = number, .n = n};
+    if (p->comm != NULL) LS_TRY(ls_exchange_create(&p->buckets[p->n].x, p->comm, &o, err));
+    p->n++;
+out:
+    return st;
 }
 
 static void fail(ls_peers *p, const ls_err *err)
@@ -158,6 +184,11 @@ static void run_finish(void *state, const ls_call *call)
     p->under_way--;
 }
 
+bool lsi_peers_absent(const ls_peers *p)
+{
+    return p->comm == NULL;
+}
+
 void lsi_peers_progress(ls_peers *p)
 {
     if (p->under_way == 0) return;
@@ -175,15 +206,14 @@ ls_status lsi_peers_plan(ls_peers *p, const ls_graph *g, const ls_node *n, ls_ke
 
     if (t == NULL) return ls_fail(err, LS_NOMEM, "ranks: no memory");
     t->peers = p;
-    t->bucket = attr->bucket;
     t->n_tensors = n_tensors;
     for (int i = 0; i < n_tensors; i++) {
         t->pieces[i] = (piece){length, ls_shape_count(*ls_node_in_shape(g, n, 1 + i))};
         length += (t->pieces[i].count + ALIGN - 1) / ALIGN * ALIGN;
     }
-    st = find_exchange(p, attr->bucket, length, err);
+    st = find_exchange(p, attr->bucket, length, &t->bucket, err);
     *out = (ls_kernel){n->op == &ls_op_all_reduce_start ? run_start : run_finish, ls_free, t, 0,
-                       ls_comm_kind(p->comm)};
+                       p->comm != NULL ? ls_comm_kind(p->comm) : "absent"};
     return st;
 }
 
@@ -198,7 +228,7 @@ static bool can_move(const ls_graph *g, int32_t v)
 
 void lsi_peers_place(const ls_kernel *k, ls_graph *g, const ls_node *n, void **external)
 {
-    const transfer *t = k->state;
+    transfer *t = k->state;
     ls_exchange *x = t->peers->buckets[t->bucket].x;
     const bool start = n->op == &ls_op_all_reduce_start;
 
@@ -206,7 +236,10 @@ void lsi_peers_place(const ls_kernel *k, ls_graph *g, const ls_node *n, void **e
         const int32_t v = start ? ls_graph_storage(g, n->in[1 + i]) : n->out[i];
         if (start && !can_move(g, v)) continue;
         g->values[v]->external = true;
-        external[v] = start ? ls_exchange_part(x, 0) + t->pieces[i].offset
-                            : (float *)(uintptr_t)(ls_exchange_result(x) + t->pieces[i].offset);
+        if (x == NULL) /* absent: some address that is not ours, since nothing will be written there */
+            external[v] = t;
+        else
+            external[v] = start ? ls_exchange_part(x, 0) + t->pieces[i].offset
+                                : (float *)(uintptr_t)(ls_exchange_result(x) + t->pieces[i].offset);
     }
 }

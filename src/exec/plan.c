@@ -9,6 +9,7 @@
 
 void ls_plan_run(ls_plan *p)
 {
+    LS_BUG_IF(p->peers != NULL && lsi_peers_absent(p->peers));
     for (int32_t i = 0; i < p->schedule.n; i++) {
         const lsi_step *s = &p->steps[i];
         s->kernel.run(s->kernel.state, &s->call);

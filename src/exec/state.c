@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/parallel.h"
 #include "base/rng.h"
 
 typedef struct entry {
@@ -176,19 +177,34 @@ ls_status lsi_state_bind(ls_state *s, const ls_graph *g, int *index, ls_err *err
 /* -- initial values
  * --------------------------------------------------------------------------------------------- */
 
-static double draw(const ls_init *init, const ls_rng_key *key, uint32_t stream, uint64_t i)
+/* A truncated normal beyond its bounds is drawn again; the number of the try takes the place of the sample
+ * index, so that redraws are independent. */
+static double redraw(const ls_rng_key *key, uint32_t stream, uint64_t i)
 {
-    switch (init->kind) {
-    case LS_INIT_CONST: return init->a;
-    case LS_INIT_UNIFORM:
-        return init->a * (2.0 * (double)ls_rng_uniform(ls_rng_word(key, stream, 0, i)) - 1.0);
-    default: break;
+    for (uint32_t attempt = 1;; attempt++) {
+        const double z = ls_rng_normal(ls_rng_word(key, stream, attempt, i / 2 * 2),
+                                       ls_rng_word(key, stream, attempt, i / 2 * 2 + 1), (int)(i % 2));
+        if (fabs(z) <= 2.0) return z;
     }
-    /* The try number takes the place of the sample index, so that redraws are independent. */
-    for (uint32_t attempt = 0;; attempt++) {
-        double z = ls_rng_normal(ls_rng_word(key, stream, attempt, i / 2 * 2),
-                                 ls_rng_word(key, stream, attempt, i / 2 * 2 + 1), (int)(i % 2));
-        if (init->kind == LS_INIT_NORMAL || fabs(z) <= 2.0) return init->a * z;
+}
+
+/* Elements 4 * block to 4 * block + 3, which come from one block of random words. */
+static void draw(const ls_init *init, const ls_rng_key *key, uint32_t stream, uint64_t block, double x[4])
+{
+    uint32_t words[4] = {0};
+
+    if (init->kind != LS_INIT_CONST) ls_rng_block(key, stream, 0, (uint32_t)block, words);
+    for (int i = 0; i < 4; i++) {
+        const uint32_t *pair = words + i / 2 * 2;
+        switch (init->kind) {
+        case LS_INIT_CONST: x[i] = init->a; break;
+        case LS_INIT_UNIFORM: x[i] = init->a * (2.0 * (double)ls_rng_uniform(words[i]) - 1.0); break;
+        default:
+            x[i] = ls_rng_normal(pair[0], pair[1], i % 2);
+            if (init->kind == LS_INIT_TRUNC_NORMAL && fabs(x[i]) > 2.0)
+                x[i] = redraw(key, stream, 4 * block + (uint64_t)i);
+            x[i] *= init->a;
+        }
     }
 }
 
@@ -204,15 +220,31 @@ static void store(void *data, ls_dtype t, int64_t i, double x)
     }
 }
 
+typedef struct filling {
+    const entry *e;
+    ls_rng_key key;
+    uint32_t stream;
+} filling;
+
+static void fill_part(int thread, int n_threads, void *arg)
+{
+    const filling *f = arg;
+    const int64_t count = ls_shape_count(f->e->t.shape);
+    int64_t lo, hi;
+
+    ls_parallel_range_grain(count, 4, thread, n_threads, &lo, &hi);
+    for (int64_t i = lo; i < hi; i += 4) {
+        double x[4];
+        draw(&f->e->init, &f->key, f->stream, (uint64_t)(i / 4), x);
+        for (int64_t k = i; k < hi && k < i + 4; k++) store(f->e->t.data, f->e->t.dtype, k, x[k - i]);
+    }
+}
+
 void ls_state_init(ls_state *s, uint64_t seed)
 {
-    ls_rng_key key = {(uint32_t)seed, (uint32_t)(seed >> 32), 0, 0};
-
     for (int k = 0; k < s->n; k++) {
-        const entry *e = s->entries[k];
-        uint32_t stream = ls_rng_stream(e->t.name);
-        int64_t count = ls_shape_count(e->t.shape);
-        for (int64_t i = 0; i < count; i++)
-            store(e->t.data, e->t.dtype, i, draw(&e->init, &key, stream, (uint64_t)i));
+        filling f = {s->entries[k], {(uint32_t)seed, (uint32_t)(seed >> 32), 0, 0}, 0};
+        f.stream = ls_rng_stream(f.e->t.name);
+        ls_parallel_run(s->dev->threads, fill_part, &f);
     }
 }

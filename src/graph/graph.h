@@ -95,6 +95,7 @@ struct ls_graph {
     int32_t n_nodes, cap_nodes;
     ls_var **vars;
     int32_t n_vars, cap_vars;
+    int n_exchanges;   /* sums over ranks: each has a number of its own */
     ls_src here;       /* source line of the ops being added */
     const char *scope; /* layer of the ops being added */
     bool backward;     /* autodiff is adding ops */

@@ -205,7 +205,7 @@ static void update(ls_step *s, const ls_optimiser *o, const char *name, group *g
     }
     if (!record_lr(s, o, &lr)) return;
     gr->in[0] = lsi_scalar_input(s, lr);
-    gr->in[1] = s->loss_scale;
+    gr->in[1] = s->how.clip_norm > 0 ? lsi_clip(s, gr->n, gr->grads) : s->loss_scale;
     gr->in[2] = lsi_variable(s, t, NULL, LS_VAR_OPTIMIZER, LS_I32, LS_SHAPE(1), (ls_init){LS_INIT_CONST, 0});
     for (int i = 0; i < gr->n; i++) {
         gr->in[3 + i] = gr->weights[i];

@@ -57,7 +57,6 @@ struct ls_step {
     lsi_trained *trained; /* with LS_PART_GRADIENTS */
     int n_params, n_inputs, n_lrs, n_streams, n_trained;
     int cap_params, cap_inputs, cap_lrs, cap_streams, cap_trained;
-    int n_buckets;            /* exchanges between ranks */
     ls_value rng, loss_scale; /* invalid until first used */
 };
 
@@ -105,8 +104,17 @@ void lsi_accumulate(ls_step *s, int n, const int32_t *vars, const ls_value *grad
 void lsi_accumulated(ls_step *s, int n, const int32_t *vars, ls_value *grads);
 /* Replaces gradients by their sums over ranks, bucket by bucket in the order in which they become ready. */
 void lsi_reduce(ls_step *s, int n, ls_value *grads);
+/* The loss scale that makes the optimiser see gradients of at most how.clip_norm. */
+ls_value lsi_clip(ls_step *s, int n, const ls_value *grads);
 /* The end of a step: statistics and metrics over all ranks, and what only one part of a step may do. */
 void lsi_close_parts(ls_step *s);
+
+/* The variables of a batch norm. */
+typedef struct lsi_norm_vars {
+    ls_value weight, bias, mean, var;
+} lsi_norm_vars;
+/* Batch norm over all ranks; moves the running statistics on. */
+ls_value lsi_sync_batch_norm(ls_step *s, ls_value x, const lsi_norm_vars *v, const ls_norm_attr *a);
 
 /* A run-time scalar f32 input, made on first use. */
 ls_value lsi_scalar_input(ls_step *s, const char *name);

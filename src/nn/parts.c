@@ -77,7 +77,7 @@ static void reduce_bucket(ls_step *s, ls_value weight, int n, const ready *list,
         return;
     }
     for (int i = 0; i < n; i++) members[i] = x[list[i].index];
-    sum = ls_all_reduce(weight, s->n_buckets++, n, members, members + n);
+    sum = ls_all_reduce(weight, n, members, members + n);
     if (!ls_value_ok(sum)) return;
     for (int i = 0; i < n; i++) {
         x[list[i].index] = ls_graph_out(sum, i);
@@ -91,7 +91,7 @@ void lsi_reduce(ls_step *s, int n, ls_value *grads)
     const ls_value weight = s->how.part == LS_PART_UPDATE ? ls_fill(s->g, LS_SHAPE_SCALAR, LS_F32, 1)
                                                           : lsi_scalar_input(s, "gradient.weight");
     ready *list = ls_arena_alloc(s->g->arena, (size_t)n * sizeof *list);
-    int begin = 0;
+    int begin = 0, made = 0;
 
     if (list == NULL) ls_graph_fail(s->g, LS_NOMEM, "step: no memory");
     if (!lsi_step_open(s) || !ls_value_ok(weight)) return;
@@ -100,13 +100,32 @@ void lsi_reduce(ls_step *s, int n, ls_value *grads)
                           ls_shape_count(ls_value_shape(grads[i])) * (int64_t)sizeof(float)};
     qsort(list, (size_t)n, sizeof *list, by_node);
     while (begin < n) {
-        const int64_t limit = s->n_buckets == 0 && usual > FIRST_BUCKET_BYTES ? FIRST_BUCKET_BYTES : usual;
+        const int64_t limit = made++ == 0 && usual > FIRST_BUCKET_BYTES ? FIRST_BUCKET_BYTES : usual;
         int64_t bytes = list[begin].bytes;
         int end = begin + 1;
         while (end < n && bytes + list[end].bytes <= limit) bytes += list[end++].bytes;
         reduce_bucket(s, weight, end - begin, list + begin, grads);
         begin = end;
     }
+}
+
+/* -- clipping ---------------------------------------------------------------------------------------------
+ */
+
+ls_value lsi_clip(ls_step *s, int n, const ls_value *grads)
+{
+    const ls_value one = ls_fill(s->g, LS_SHAPE_SCALAR, LS_F32, 1);
+    ls_value squares = {s->g, -1}, norm;
+
+    for (int i = 0; i < n; i++) {
+        const int rank = ls_value_shape(grads[i]).rank;
+        const ls_value q = ls_reduce_sum(ls_square(grads[i]), (1u << rank) - 1, false);
+        squares = i == 0 ? q : ls_add(squares, q);
+    }
+    /* Gradients carry the loss scale; the small number is the one PyTorch adds. */
+    norm = ls_div(ls_sqrt(squares), s->loss_scale);
+    return ls_mul(s->loss_scale,
+                  ls_maximum(one, ls_affine(norm, 1 / s->how.clip_norm, 1e-6 / s->how.clip_norm)));
 }
 
 /* -- the end of a step ------------------------------------------------------------------------------------

@@ -57,6 +57,25 @@ static double flops(const ls_graph *g, const ls_node *n)
     return 2 * count;
 }
 
+/* Ranks' losses are weighted like their tensors, so the gradient of the sum is the same sum of gradients. */
+static void grad_finish(ls_grad_call *c)
+{
+    const ls_node *start = c->g->nodes[c->g->values[c->in[0].id]->node];
+    ls_value *dout = ls_arena_alloc(c->g->arena, sizeof *dout * (size_t)(2 * c->n_out + 1)), sum;
+    int n = 0;
+
+    if (dout == NULL) {
+        ls_graph_fail(c->g, LS_NOMEM, "autodiff: no memory");
+        return;
+    }
+    for (int k = 0; k < c->n_out; k++)
+        if (c->want[1 + k] && ls_value_ok(c->dout[k])) dout[n++] = c->dout[k];
+    if (n == 0) return;
+    sum = ls_all_reduce((ls_value){c->g, start->in[0]}, n, dout, dout + n);
+    for (int k = 0, i = 0; ls_value_ok(sum) && k < c->n_out; k++)
+        if (c->want[1 + k] && ls_value_ok(c->dout[k])) c->din[1 + k] = ls_graph_out(sum, i++);
+}
+
 static void ref_start(const ls_ref_call *c)
 {
     c->out[0].d[0] = c->in[0].d[0];
@@ -85,22 +104,25 @@ const ls_op ls_op_all_reduce_finish = {
     .min_in = 2,
     .max_in = -1,
     .attr_size = sizeof(ls_all_reduce_attr),
-    .flags = LS_OP_NO_GRAD,
     .count_out = count_out,
     .infer = infer_finish,
+    .grad = grad_finish,
     .flops = flops,
     .ref = ref_finish,
     .attr_text = attr_text,
 };
 
-ls_value ls_all_reduce(ls_value weight, int bucket, int n, const ls_value *x, ls_value *in)
+ls_value ls_all_reduce(ls_value weight, int n, const ls_value *x, ls_value *in)
 {
-    const ls_all_reduce_attr attr = {bucket};
+    ls_all_reduce_attr attr;
     ls_value token;
     int32_t last = 0;
 
+    if (!ls_value_ok(weight)) return weight;
+    attr = (ls_all_reduce_attr){weight.g->n_exchanges++};
     in[0] = weight;
     for (int i = 0; i < n; i++) {
+        if (!ls_value_ok(x[i])) return x[i];
         const int32_t node = weight.g->values[x[i].id]->node;
         in[1 + i] = x[i];
         if (node > last) last = node;

@@ -287,10 +287,10 @@ ls_value ls_assign(ls_value variable, ls_value value);
  */
 
 typedef struct ls_all_reduce_attr {
-    int bucket; /* its number in the step: exchanges are found by it */
+    int bucket; /* its number in the graph: exchanges are found by it */
 } ls_all_reduce_attr;
 /* The sums over ranks of weight * x[i], as one exchange: returns the first of the n results (ls_graph_out
  * finds the others).  `in` is room for n + 1 values. */
-ls_value ls_all_reduce(ls_value weight, int bucket, int n, const ls_value *x, ls_value *in);
+ls_value ls_all_reduce(ls_value weight, int n, const ls_value *x, ls_value *in);
 
 #endif

@@ -34,14 +34,13 @@ typedef struct run {
     ls_schedule schedule;
     ls_summary summary;
     ls_stepper stepper;
-    int64_t global, batch; /* samples of all ranks in a batch and in an update */
-    int64_t shards;        /* of an update in the reproducible mode; else 0 */
+    ls_update update;
     int64_t epoch_samples, total_steps;
     ls_period validate, checkpoint, pause, verify;
     ls_moment begun;                            /* where this process began */
     ls_moment last_validation, last_checkpoint; /* for periods in minutes */
     double started;                             /* clock of this process's first step */
-    double step_s;                              /* of the update that goes on */
+    double step_s, exposed_s;                   /* of the update that goes on */
     int64_t saved; /* samples passed at the newest checkpoint of this process; -1: none */
     bool stopped, finished;
     bool diverged; /* the last step's metrics were not finite */
@@ -57,12 +56,18 @@ static ls_moment moment_of(const run *r)
     return (ls_moment){r->c.step, samples_passed(r), (r->c.seconds + ls_clock_seconds() - r->started) / 60};
 }
 
+/* Time of exchanges that nothing hid. */
+static double exposed_seconds(const run *r)
+{
+    return r->session.comm != NULL ? ls_comm_exposed_seconds(r->session.comm) : 0;
+}
+
 /* What this process has spent; the ledger is made from it. */
 static void note_time(run *r)
 {
     r->summary.wall_s = ls_clock_seconds() - r->started;
     r->summary.data_s = ls_loader_wait_seconds(r->loader);
-    if (r->session.comm != NULL) r->summary.comm_s = ls_comm_exposed_seconds(r->session.comm);
+    r->summary.comm_s = exposed_seconds(r);
 }
 
 static bool leads(const run *r)
@@ -80,7 +85,7 @@ static int stop_request(const run *r)
 
 static int64_t steps_of(const run *r, double epochs)
 {
-    return ls_period_steps((ls_period){epochs, LS_PERIOD_EPOCHS}, r->epoch_samples, r->batch);
+    return ls_period_steps((ls_period){epochs, LS_PERIOD_EPOCHS}, r->epoch_samples, r->update.samples);
 }
 
 static void set_schedule(run *r)
@@ -90,13 +95,14 @@ static void set_schedule(run *r)
 
     r->schedule = (ls_schedule){
         .base = base,
-        .peak = ls_lr_peak((ls_lr_scale)ls_config_int(cfg, "lr.scale"), base, r->batch,
+        .peak = ls_lr_peak((ls_lr_scale)ls_config_int(cfg, "lr.scale"), base, r->update.samples,
                            ls_config_int(cfg, "lr.reference_batch")),
-        .warmup_steps = ls_period_steps(ls_config_period(cfg, "lr.warmup"), r->epoch_samples, r->batch),
+        .warmup_steps =
+            ls_period_steps(ls_config_period(cfg, "lr.warmup"), r->epoch_samples, r->update.samples),
         .warmup = (ls_lr_warmup)ls_config_int(cfg, "lr.warmup_kind"),
         .rule = (ls_lr_rule)ls_config_int(cfg, "lr.schedule"),
         .total_steps = r->total_steps,
-        .every = ls_period_steps(ls_config_period(cfg, "lr.step_every"), r->epoch_samples, r->batch),
+        .every = ls_period_steps(ls_config_period(cfg, "lr.step_every"), r->epoch_samples, r->update.samples),
         .factor = ls_config_real(cfg, "lr.step_factor"),
         .final = ls_config_real(cfg, "lr.final"),
         .patience = ls_config_int(cfg, "lr.patience"),
@@ -107,18 +113,23 @@ static ls_status check_settings(const run *r, ls_err *err)
 {
     if (ls_config_int(r->cfg, "max_restarts") > 0)
         return ls_fail(err, LS_INVALID, "max_restarts is not in this version; leave it out");
-    if (r->shards > 0 && ls_config_int(r->cfg, "data.on_error") == LS_ON_ERROR_SKIP)
+    if (r->update.shards > 0 && ls_config_bool(r->cfg, "parallel.sync_batchnorm"))
+        return ls_fail(
+            err, LS_INVALID,
+            "reproducible=true computes shards one by one, so that batch norms cannot see all ranks; set "
+            "parallel.sync_batchnorm=false");
+    if (r->update.shards > 0 && ls_config_int(r->cfg, "data.on_error") == LS_ON_ERROR_SKIP)
         return ls_fail(err, LS_INVALID,
                        "reproducible=true needs data.on_error=stop: a sample left out would move all others");
     if (ls_config_int(r->cfg, "ranks") != r->session.ranks)
         return ls_fail(err, LS_INVALID, "ranks=%lld, but there are %d; start them with -n, mpirun or srun",
                        (long long)ls_config_int(r->cfg, "ranks"), r->session.ranks);
-    if (r->batch > r->epoch_samples)
+    if (r->update.samples > r->epoch_samples)
         return ls_fail(err, LS_INVALID,
                        "an update takes %lld samples (batch.per_rank=%lld, ranks=%d, "
                        "parallel.accumulate=%lld), which is "
                        "more than the training set has (%lld)",
-                       (long long)r->batch, (long long)ls_config_int(r->cfg, "batch.per_rank"),
+                       (long long)r->update.samples, (long long)ls_config_int(r->cfg, "batch.per_rank"),
                        r->session.ranks, (long long)ls_config_int(r->cfg, "parallel.accumulate"),
                        (long long)r->epoch_samples);
     if (r->schedule.warmup_steps < 0 || r->schedule.every < 0)
@@ -129,22 +140,14 @@ static ls_status check_settings(const run *r, ls_err *err)
 /* The session, the two data sets, and what follows from their sizes. */
 static ls_status open_data(run *r, ls_err *err)
 {
-    const int64_t accumulate = ls_config_int(r->cfg, "parallel.accumulate");
-    ls_session_options options = {.device = r->o->device,
-                                  .threads = r->o->threads,
-                                  .batch = ls_config_int(r->cfg, "batch.per_rank"),
-                                  .split = accumulate > 1,
-                                  .comm = r->o->comm};
+    ls_session_options options;
     ls_status st = LS_OK;
 
-    r->global = ls_config_int(r->cfg, "batch.global") / accumulate;
-    if (r->global == 0) r->global = options.batch * (r->o->comm != NULL ? ls_comm_size(r->o->comm) : 1);
-    r->batch = r->global * accumulate;
-    if (ls_config_bool(r->cfg, "reproducible")) { /* an update is cut into shards, whatever the batches are */
-        r->shards = options.shards = ls_config_int(r->cfg, "parallel.shards");
-        r->global = options.batch = r->batch;
-        options.split = true;
-    }
+    r->update = ls_update_of(r->cfg, r->o->comm != NULL ? ls_comm_size(r->o->comm) : 1);
+    options = ls_update_options(&r->update, r->cfg);
+    options.device = r->o->device;
+    options.threads = r->o->threads;
+    options.comm = r->o->comm;
     LS_TRY(ls_session_open(&r->session, r->x->trial, r->cfg, &options, err));
     LS_TRY(ls_team_agree(r->session.comm, r->x, ls_plan_hash(r->session.plans[0].plan), err));
     LS_TRY(ls_train_data(r->x, &r->session, false, &r->train, err));
@@ -162,11 +165,12 @@ out:
 
 static ls_status open_loader(run *r, ls_err *err)
 {
-    const int64_t per_shard = r->shards > 0 ? (r->batch + r->shards - 1) / r->shards : 0;
-    const int64_t most = (r->shards + r->session.ranks - 1) / r->session.ranks; /* shards of a rank */
+    const int64_t per_shard =
+        r->update.shards > 0 ? (r->update.samples + r->update.shards - 1) / r->update.shards : 0;
+    const int64_t most = (r->update.shards + r->session.ranks - 1) / r->session.ranks; /* shards of a rank */
     const ls_loader_options options = {
-        .batch = r->shards > 0 ? per_shard * most : ls_config_int(r->cfg, "batch.per_rank"),
-        .shards = r->shards,
+        .batch = r->update.shards > 0 ? per_shard * most : ls_config_int(r->cfg, "batch.per_rank"),
+        .shards = r->update.shards,
         .n_workers = (int)ls_config_int(r->cfg, "data.workers"),
         .depth = (int)ls_config_int(r->cfg, "data.prefetch"),
         .shuffle = true,
@@ -174,7 +178,7 @@ static ls_status open_loader(run *r, ls_err *err)
         .seed = (uint64_t)ls_config_int(r->cfg, "seed"),
         .rank = r->session.rank,
         .n_ranks = r->session.ranks,
-        .global = r->global,
+        .global = r->update.global,
         .first = samples_passed(r),
         .on_error = (ls_on_error)ls_config_int(r->cfg, "data.on_error"),
         .max_skipped = ls_config_int(r->cfg, "data.max_skipped"),
@@ -298,7 +302,7 @@ static ls_status begin(run *r, ls_err *err)
                               .schedule = &r->schedule,
                               .data = r->train,
                               .seed = (uint64_t)ls_config_int(r->cfg, "seed"),
-                              .update = r->batch,
+                              .update = r->update.samples,
                               .epoch_samples = r->epoch_samples};
     open_ledger(r, began);
     r->begun = r->last_validation = r->last_checkpoint = moment_of(r);
@@ -310,7 +314,7 @@ static ls_status begin(run *r, ls_err *err)
                                                .total_steps = r->total_steps,
                                                .epoch_samples = r->epoch_samples,
                                                .test_samples = ls_dataset_count(r->test),
-                                               .batch = r->batch,
+                                               .batch = r->update.samples,
                                                .schedule = &r->schedule,
                                                .session = &r->session,
                                                .log = r->log,
@@ -382,18 +386,25 @@ static void note_best(run *r, double value)
     r->c.since_best = 0;
 }
 
+static ls_status evaluate(run *r, ls_metric_sums *sums, ls_err *err)
+{
+    const double before = ls_clock_seconds();
+    const ls_status st = ls_evaluate(&r->session, r->test, sums, err);
+
+    r->summary.evaluate_s += ls_clock_seconds() - before;
+    return st;
+}
+
 static ls_status validate(run *r, ls_err *err)
 {
     const char *best = ls_config_text(r->cfg, "train.best_metric"), *slash = strchr(best, '/');
-    const double before = ls_clock_seconds();
     const int64_t patience = ls_config_int(r->cfg, "train.early_stop");
     ls_metric_sums sums;
-    ls_status st = ls_evaluate(&r->session, r->test, &sums, err);
+    ls_status st = evaluate(r, &sums, err);
 
     if (st != LS_OK) return st;
     r->c.validations++;
     note_best(r, ls_metric_mean(&sums, slash != NULL ? slash + 1 : best));
-    r->summary.evaluate_s += ls_clock_seconds() - before;
     ls_report_validation(r->report, &r->c, &sums);
     r->summary.last = sums;
     if (patience > 0 && r->c.since_best >= patience) {
@@ -406,7 +417,7 @@ static ls_status validate(run *r, ls_err *err)
 
 static ls_status step(run *r, const ls_batch *b, ls_err *err)
 {
-    const double before = ls_clock_seconds();
+    const double before = ls_clock_seconds(), exposed = exposed_seconds(r);
     bool done;
     double lr;
     ls_status st;
@@ -416,9 +427,10 @@ static ls_status step(run *r, const ls_batch *b, ls_err *err)
     st = ls_stepper_take(&r->stepper, &r->c, b, &done, &lr, err);
     if (st != LS_OK) return st;
     r->step_s += ls_clock_seconds() - before;
+    r->exposed_s += exposed_seconds(r) - exposed;
     if (!done) return LS_OK;
-    ls_summary_note_step(&r->summary, r->step_s, r->c.now.samples);
-    r->step_s = 0;
+    ls_summary_note_step(&r->summary, r->step_s, r->exposed_s, r->c.now.samples);
+    r->step_s = r->exposed_s = 0;
     ls_report_step(r->report, &r->c, &r->c.now, lr, r->summary.rate);
     return check_finite(r, &r->c.now, lr, err);
 }
@@ -503,7 +515,7 @@ static ls_status finish(run *r, json_t **summary, ls_err *err)
     ls_status st = LS_OK;
 
     if (stop_request(r) < 2 && r->saved != samples_passed(r)) LS_TRY(save(r, err));
-    if (!r->stopped) LS_TRY(ls_evaluate(&r->session, r->test, &test, err));
+    if (!r->stopped) LS_TRY(evaluate(r, &test, err));
     LS_TRY(ls_team_compare_weights(r->session.comm, &r->session, err));
     /* A failed write has warned already and left the last good one; the result of the training stands. */
     if (leads(r)) (void)ls_ckpt_writer_wait(r->writer, &(ls_err){0});

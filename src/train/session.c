@@ -9,6 +9,27 @@
 #include "exec/state.h"
 #include "train/shards.h"
 
+ls_update ls_update_of(ls_config *cfg, int ranks)
+{
+    const int64_t accumulate = ls_config_int(cfg, "parallel.accumulate");
+    ls_update u = {.global = ls_config_int(cfg, "batch.global") / accumulate};
+
+    if (u.global == 0) u.global = ls_config_int(cfg, "batch.per_rank") * ranks;
+    u.samples = u.global * accumulate;
+    if (!ls_config_bool(cfg, "reproducible")) return u;
+    u.shards =
+        ls_config_int(cfg, "parallel.shards"); /* an update is cut into them, whatever the batches are */
+    u.global = u.samples;
+    return u;
+}
+
+ls_session_options ls_update_options(const ls_update *u, ls_config *cfg)
+{
+    return (ls_session_options){.batch = u->shards > 0 ? u->samples : ls_config_int(cfg, "batch.per_rank"),
+                                .split = u->shards > 0 || u->samples > u->global,
+                                .shards = u->shards};
+}
+
 static bool is_lr(const char *input)
 {
     return strcmp(input, "lr") == 0 || strncmp(input, "lr.", 3) == 0;
@@ -45,17 +66,21 @@ void ls_batch_plan_release(ls_batch_plan *p)
     *p = (ls_batch_plan){0};
 }
 
-static int64_t bucket_bytes(ls_config *cfg)
+ls_build ls_session_build(ls_config *cfg, bool ranks, ls_mode mode, ls_part part)
 {
-    return (int64_t)(ls_config_real(cfg, "parallel.bucket_mb") * (1 << 20));
+    return (ls_build){.mode = mode,
+                      .ranks = ranks && mode == LS_TRAIN,
+                      .bucket_bytes = (int64_t)(ls_config_real(cfg, "parallel.bucket_mb") * (1 << 20)),
+                      .sync_norm =
+                          ranks && part != LS_PART_UPDATE && ls_config_bool(cfg, "parallel.sync_batchnorm"),
+                      .clip_norm = ls_config_real(cfg, "parallel.clip_norm"),
+                      .part = part};
 }
 
 ls_status ls_session_plan(ls_session *s, ls_mode mode, int64_t n, ls_batch_plan **out, ls_err *err)
 {
-    const ls_build how = {.mode = mode,
-                          .ranks = s->peers != NULL && mode == LS_TRAIN,
-                          .bucket_bytes = bucket_bytes(s->cfg),
-                          .part = s->split && mode == LS_TRAIN ? LS_PART_GRADIENTS : LS_PART_ALL};
+    const ls_build how = ls_session_build(s->cfg, s->peers != NULL, mode,
+                                          s->split && mode == LS_TRAIN ? LS_PART_GRADIENTS : LS_PART_ALL);
     ls_batch_plan *p;
     ls_status st;
 
@@ -90,8 +115,11 @@ static void remember_lrs(ls_session *s)
  * one another.  So the first rank of each machine compiles the plans for itself before the others begin. */
 static ls_status choose_kernels(const ls_session *s, const ls_session_options *o, ls_err *err)
 {
-    const ls_session_options alone = {
-        .device = o->device, .threads = o->threads, .batch = o->batch, .split = o->split};
+    const ls_session_options alone = {.device = o->device,
+                                      .threads = o->threads,
+                                      .batch = o->batch,
+                                      .split = o->split,
+                                      .compile_only = true};
     ls_session first = {0};
     ls_status st = LS_OK;
 
@@ -120,14 +148,15 @@ out:
 ls_status ls_session_open(ls_session *s, const ls_trial *trial, ls_config *cfg, const ls_session_options *o,
                           ls_err *err)
 {
-    ls_build update = {.part = LS_PART_UPDATE, .bucket_bytes = bucket_bytes(cfg)};
+    ls_build update;
     const int64_t batch = o->shards > 0 ? (o->batch + o->shards - 1) / o->shards : o->batch;
     ls_batch_plan *p;
     ls_status st = LS_OK;
 
     *s = (ls_session){.trial = trial, .cfg = cfg, .split = o->split};
     LS_TRY(meet(s, o, err));
-    update.ranks = s->peers != NULL;
+    update = ls_session_build(cfg, s->peers != NULL, LS_TRAIN, LS_PART_UPDATE);
+    s->in_step = s->peers != NULL && ls_config_bool(cfg, "parallel.sync_batchnorm");
     LS_TRY(ls_device_open(&s->dev, o->device, o->shards > 0 ? 1 : o->threads, err));
     s->dev->fixed = o->shards > 0;
     s->threads = s->dev->threads;
@@ -137,7 +166,7 @@ ls_status ls_session_open(ls_session *s, const ls_trial *trial, ls_config *cfg, 
     LS_TRY(ls_session_plan(s, LS_TRAIN, batch, &p, err));
     if (s->split) LS_TRY(ls_batch_plan_open(&s->update, s, &update, 1, s->dev, s->state, err));
     remember_lrs(s);
-    ls_state_init(s->state, (uint64_t)ls_config_int(cfg, "seed"));
+    if (!o->compile_only) ls_state_init(s->state, (uint64_t)ls_config_int(cfg, "seed"));
     if (o->shards > 0) LS_TRY(ls_shards_create(&s->shards, s, o->shards, o->batch, o->threads, err));
     if (o->shards > 0) s->threads = ls_shards_threads(s->shards);
 out:
@@ -158,8 +187,8 @@ void ls_session_release(ls_session *s)
 /* Inputs that the trainer itself writes. */
 static bool is_own_input(const char *name)
 {
-    static const char *const own[] = {"rng",           "loss_scale",  "gradient.weight",
-                                      "gradient.keep", "rank.weight", "control"};
+    static const char *const own[] = {"rng",         "loss_scale",   "gradient.weight", "gradient.keep",
+                                      "rank.weight", "rank.samples", "control"};
 
     for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
         if (strcmp(name, own[i]) == 0) return true;

@@ -36,6 +36,7 @@ typedef struct ls_session {
     int rank, ranks;
     int threads;
     bool split;                            /* gradients and update are plans of their own */
+    bool in_step;                          /* also plans for gradients exchange something */
     ls_batch_plan plans[LS_SESSION_PLANS]; /* the first trains with the usual batch */
     int n_plans;
     ls_batch_plan update;      /* when split */
@@ -56,9 +57,22 @@ typedef struct ls_session_options {
     int threads;   /* 0: a default from the cores at hand */
     int64_t batch; /* the usual one */
     bool split;
-    int64_t shards; /* not 0: the reproducible mode with so many; `batch` is then that of an update */
-    ls_comm *comm;  /* borrowed; NULL: one rank */
+    int64_t shards;    /* not 0: the reproducible mode with so many; `batch` is then that of an update */
+    ls_comm *comm;     /* borrowed; NULL: one rank */
+    bool compile_only; /* variables get no values */
 } ls_session_options;
+
+/* How the settings want a step built; `ranks`: there are several. */
+ls_build ls_session_build(ls_config *cfg, bool ranks, ls_mode mode, ls_part part);
+
+/* How an update is made up. */
+typedef struct ls_update {
+    int64_t global, samples; /* of all ranks, in a batch and in an update */
+    int64_t shards;          /* of an update in the reproducible mode; else 0 */
+} ls_update;
+ls_update ls_update_of(ls_config *cfg, int ranks);
+/* The options that follow from it: batch, split and shards. */
+ls_session_options ls_update_options(const ls_update *u, ls_config *cfg);
 
 /* Opens the device and compiles the training plans for the usual batch; variables get their initial values
  * from the experiment's seed.  Collective.  Release in any case; config and trial stay the caller's. */

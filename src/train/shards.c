@@ -161,6 +161,11 @@ int ls_shards_threads(const ls_shards *x)
     return x->threads;
 }
 
+size_t ls_shards_leaf_bytes(const ls_shards *x)
+{
+    return (size_t)x->length * sizeof(float);
+}
+
 /* -- computing shards --------------------------------------------------------------------------------------
  */
 

@@ -20,6 +20,8 @@ ls_status ls_shards_create(ls_shards **out, ls_session *s, int64_t n_shards, int
                            ls_err *err) LS_MUST_CHECK;
 void ls_shards_destroy(ls_shards *x); /* accepts NULL */
 int ls_shards_threads(const ls_shards *x);
+/* Bytes of what is added up: gradients, statistics and metrics. */
+size_t ls_shards_leaf_bytes(const ls_shards *x);
 
 /* The gradient of an update, ready for the session's update plan; b holds this rank's samples of it (loader
  * option `shards`).  *now receives the metrics of all samples, *stop whether any rank wants to.  Collective.

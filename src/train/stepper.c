@@ -31,6 +31,8 @@ static ls_status feed(ls_stepper *s, ls_counters *c, const ls_batch *b, ls_batch
 
     if (st != LS_OK) return st;
     ls_session_feed(*p, fields, n_fields, b->fields);
+    ls_session_write_scalar(*p, "rank.weight", (double)b->n / (double)b->global_n);
+    ls_session_write_scalar(*p, "rank.samples", (double)b->global_n);
     ls_step_write_rng((*p)->plan, s->seed, (uint32_t)c->step, (uint32_t)offset);
     return LS_OK;
 }
@@ -67,15 +69,17 @@ static ls_status add_gradients(ls_stepper *s, ls_counters *c, const ls_batch *b,
     ls_batch_plan *p;
     ls_status st;
 
-    if (b->n == 0) return LS_OK;
+    if (b->n == 0 && !s->session->in_step) return LS_OK;
     st = feed(s, c, b, &p, err);
     if (st != LS_OK) return st;
     ls_session_write_scalar(p, "gradient.weight", (double)b->n / (double)update_samples(s, c, b));
     ls_session_write_scalar(p, "gradient.keep", ls_state_pending(s->session->state) ? 1 : 0);
     ls_plan_run(p->plan);
+    if (s->session->peers != NULL) LS_TRY(ls_peers_status(s->session->peers, err));
     ls_state_set_pending(s->session->state, true);
-    ls_collect_metrics(p->plan, b->n, &c->now);
-    return LS_OK;
+    if (b->n > 0) ls_collect_metrics(p->plan, b->n, &c->now);
+out:
+    return st;
 }
 
 /* Damaged samples may have been left out: the loss scale makes the sum a mean over those that were not. */

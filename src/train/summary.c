@@ -10,25 +10,31 @@
 #include "base/alloc.h"
 #include "bench/stats.h"
 #include "ckpt/ckpt.h"
+#include "train/shards.h"
 
 #define KEPT_STEPS 65536 /* of the newest steps; older ones are overwritten */
 
 void ls_summary_release(ls_summary *s)
 {
     ls_free(s->steps);
-    s->steps = NULL;
+    ls_free(s->exposed);
+    s->steps = s->exposed = NULL;
 }
 
-void ls_summary_note_step(ls_summary *s, double seconds, int64_t n)
+void ls_summary_note_step(ls_summary *s, double seconds, double exposed, int64_t n)
 {
     const double now = (double)n / (seconds > 0 ? seconds : 1e-9);
 
     if (s->steps == NULL) {
         s->steps = ls_alloc(LS_MEM_CLI, KEPT_STEPS * sizeof *s->steps);
-        s->cap = s->steps != NULL ? KEPT_STEPS : 0;
+        s->exposed = ls_alloc(LS_MEM_CLI, KEPT_STEPS * sizeof *s->exposed);
+        s->cap = s->steps != NULL && s->exposed != NULL ? KEPT_STEPS : 0;
     }
     if (n > s->batch) s->batch = n;
-    if (s->cap > 0 && n == s->batch) s->steps[s->n_steps++ % s->cap] = seconds;
+    if (s->cap > 0 && n == s->batch) {
+        s->exposed[s->n_steps % s->cap] = exposed;
+        s->steps[s->n_steps++ % s->cap] = seconds;
+    }
     s->compute_s += seconds;
     s->rate = s->rate > 0 ? 0.95 * s->rate + 0.05 * now : now;
 }
@@ -102,6 +108,20 @@ static size_t planned_bytes(const ls_session *s)
     return most;
 }
 
+/* How ranks exchange gradients, and what it costs rank 0. */
+static json_t *comm_json(ls_summary *s, size_t n, const ls_session *session)
+{
+    json_t *buckets = json_array();
+
+    for (int i = 0; session->peers != NULL && i < ls_peers_buckets(session->peers); i++)
+        json_array_append_new(buckets, json_integer((json_int_t)ls_peers_bucket_bytes(session->peers, i)));
+    if (session->shards != NULL && session->comm != NULL)
+        json_array_append_new(buckets, json_integer((json_int_t)ls_shards_leaf_bytes(session->shards)));
+    return json_pack("{s:s, s:o, s:o}", "kind", session->comm != NULL ? ls_comm_kind(session->comm) : "self",
+                     "buckets", buckets, "exposed_s_per_step",
+                     number(n > 0 ? ls_spread_of(s->exposed, n).p50 : NAN));
+}
+
 json_t *ls_summary_json(ls_summary *s, const ls_counters *c, const ls_session *session, const char *state,
                         const ls_metric_sums *test, const char *error)
 {
@@ -116,12 +136,12 @@ json_t *ls_summary_json(ls_summary *s, const ls_counters *c, const ls_session *s
     gethostname(host, sizeof host - 1);
     getrusage(RUSAGE_SELF, &usage);
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)ls_weights_xxh3(session->state));
-    o = json_pack("{s:s, s:s*, s:i, s:I, s:I, s:o, s:o, s:o, s:f, s:o, s:s, s:I, s:I, s:s, s:s}", "state",
-                  state, "error", error, "ranks", session->ranks, "steps", (json_int_t)c->step, "epochs",
-                  (json_int_t)c->epoch, "metrics", metrics(s, c, test), "samples_per_s", spread_json(rate),
-                  "step_s", spread_json(time), "wall_s", ls_ledger_total(&ledger), "ledger_s",
-                  ls_ledger_json(&ledger), "weights_xxh3", hash, "peak_bytes",
-                  (json_int_t)usage.ru_maxrss * 1024, "planned_bytes", (json_int_t)planned_bytes(session),
-                  "version", LS_VERSION, "host", host);
+    o = json_pack("{s:s, s:s*, s:i, s:I, s:I, s:o, s:o, s:o, s:f, s:o, s:o, s:s, s:I, s:I, s:s, s:s}",
+                  "state", state, "error", error, "ranks", session->ranks, "steps", (json_int_t)c->step,
+                  "epochs", (json_int_t)c->epoch, "metrics", metrics(s, c, test), "samples_per_s",
+                  spread_json(rate), "step_s", spread_json(time), "wall_s", ls_ledger_total(&ledger),
+                  "ledger_s", ls_ledger_json(&ledger), "comm", comm_json(s, n, session), "weights_xxh3", hash,
+                  "peak_bytes", (json_int_t)usage.ru_maxrss * 1024, "planned_bytes",
+                  (json_int_t)planned_bytes(session), "version", LS_VERSION, "host", host);
     return o;
 }

@@ -8,7 +8,8 @@
 #include "train/session.h"
 
 typedef struct ls_summary {
-    double *steps; /* seconds of the latest steps of this process */
+    double *steps;   /* seconds of the latest steps of this process */
+    double *exposed; /* of each: waiting for other ranks, and summing, where nothing hid it */
     size_t n_steps, cap;
     double compute_s, evaluate_s, checkpoint_s, data_s, wall_s; /* of this process, from its first step */
     double comm_s;       /* of compute_s: exchanging gradients, where nothing hid it */
@@ -18,8 +19,8 @@ typedef struct ls_summary {
 } ls_summary;
 
 void ls_summary_release(ls_summary *s);
-/* A step of n samples took so many seconds. */
-void ls_summary_note_step(ls_summary *s, double seconds, int64_t n);
+/* A step of n samples took so many seconds, of them `exposed` with the exchange of gradients. */
+void ls_summary_note_step(ls_summary *s, double seconds, double exposed, int64_t n);
 
 /* The ledger of the run up to now: what counters hold of earlier processes, and this one. */
 ls_ledger ls_summary_ledger(const ls_summary *s, const ls_counters *c);

@@ -26,6 +26,40 @@ says() {
     grep -qF -- "$2" "$work/$1" || fail "std$1 lacks \"$2\": $(head -c 600 "$work/$1")"
 }
 
+# JSON is read by python3; without it only exit codes and texts are checked.
+have_json=true
+command -v python3 >/dev/null || have_json=false
+$have_json || echo "no python3: JSON is not checked"
+
+# field PATH: what stands at the dotted path in the last line of JSON.
+field() {
+    python3 -c '
+import json, sys
+o = json.loads(open(sys.argv[1]).read().splitlines()[-1])
+for key in sys.argv[2].split("."):
+    o = o[key]
+print(json.dumps(o) if isinstance(o, (dict, list)) else o)' "$work/out" "$1" 2>&1
+}
+
+# is PATH VALUE
+is() {
+    local got
+    $have_json || return 0
+    n=$((n + 1))
+    got=$(field "$1")
+    [ "$got" = "$2" ] || fail "JSON $1 is \"$got\", not \"$2\""
+}
+
+# holds EXPRESSION over o, the last line of JSON
+holds() {
+    $have_json || return 0
+    n=$((n + 1))
+    python3 -c '
+import json, sys
+o = json.loads(open(sys.argv[1]).read().splitlines()[-1])
+sys.exit(0 if eval(sys.argv[2]) else 1)' "$work/out" "$1" || fail "JSON: not true: $1 in $(tail -1 "$work/out")"
+}
+
 # hash RUN: the weights at the end of a run
 hash() {
     grep -o '"weights_xxh3": "[0-9a-f]*"' "$1/summary.json"

@@ -3,40 +3,6 @@
 set -uo pipefail
 . "$(dirname "$0")/cli_lib.sh"
 
-# JSON is read by python3; without it only exit codes and texts are checked.
-have_json=true
-command -v python3 >/dev/null || have_json=false
-$have_json || echo "no python3: JSON is not checked"
-
-# field PATH: what stands at the dotted path in the last line of JSON.
-field() {
-    python3 -c '
-import json, sys
-o = json.loads(open(sys.argv[1]).read().splitlines()[-1])
-for key in sys.argv[2].split("."):
-    o = o[key]
-print(json.dumps(o) if isinstance(o, (dict, list)) else o)' "$work/out" "$1" 2>&1
-}
-
-# is PATH VALUE
-is() {
-    local got
-    $have_json || return 0
-    n=$((n + 1))
-    got=$(field "$1")
-    [ "$got" = "$2" ] || fail "JSON $1 is \"$got\", not \"$2\""
-}
-
-# holds EXPRESSION over o, the last line of JSON
-holds() {
-    $have_json || return 0
-    n=$((n + 1))
-    python3 -c '
-import json, sys
-o = json.loads(open(sys.argv[1]).read().splitlines()[-1])
-sys.exit(0 if eval(sys.argv[2]) else 1)' "$work/out" "$1" || fail "JSON: not true: $1 in $(tail -1 "$work/out")"
-}
-
 # --- help and version -----------------------------------------------------------------------------
 run 2
 says out "Usage: lockstep COMMAND"
@@ -101,8 +67,6 @@ says err "sgd adam"
 run 2 plan vit-tiny model.heads=3
 says err ".heads (3) must divide the width 64"
 says err "src/trials/vit.c:"
-run 2 plan mnist -n 2
-says err "one rank only"
 run 2 plan mnist --device abacus
 says err 'no device "abacus"'
 run 2 info mnist
@@ -174,8 +138,9 @@ run 2 plan "$work/bad.yaml"
 says err "bad.yaml:3:3: unknown key \"optimizer.lrr\"; did you mean \"optimizer.lr\"?"
 run 2 bench "$work/none.yaml"
 says err "none.yaml: No such file or directory"
-run 2 plan "$work/mine.yaml" ranks=2
-says err "one rank only"
+run 0 plan "$work/mine.yaml" ranks=2 --json
+is ranks 2
+is batch_per_rank 8
 
 # --- info -----------------------------------------------------------------------------------------
 run 0 info

@@ -43,6 +43,17 @@ static void any_length(void)
     }
 }
 
+/* Longer than caches: results are then written around them, by the loops for two inputs and for more. */
+static void past_the_caches(void)
+{
+    sum_case p = {7000003, 0, 1};
+
+    if (check_is_slow_build()) p.n = 3000001;
+    CHECK_EQ_INT(run_threads(2, rank_sums_steps, &p), 0);
+    p.n = 3000001;
+    CHECK_EQ_INT(run_threads(3, rank_sums_steps, &p), 0);
+}
+
 static void many_steps_at_different_pace(void)
 {
     sum_case p = {9000, 0, check_is_slow_build() ? 60 : 300};
@@ -169,6 +180,7 @@ int main(void)
     CHECK_RUN(same_bits_for_any_rank_count);
     CHECK_RUN(same_bits_from_processes);
     CHECK_RUN(any_length);
+    CHECK_RUN(past_the_caches);
     CHECK_RUN(many_steps_at_different_pace);
     CHECK_RUN(more_ranks_than_cores);
     CHECK_RUN(exchanges_overlap);

@@ -33,17 +33,17 @@ expect() {
     fi
 }
 
-for ranks in 2 3 4 8; do
+for ranks in 2 3 8; do
     output=$(start $ranks everything)
     expect "$ranks ranks on one host" $?
 done
 # 2 and 3 hosts with neighbouring ranks; 2 with every other rank; and each rank a host of its own.
-for hosts_ranks in 2:2 2:4 3:4 -2:5 3:8 8:8; do
+for hosts_ranks in 2:4 3:8 -2:5 4:4; do
     export LOCKSTEP_COMM_HOSTS=${hosts_ranks%:*}
     output=$(start "${hosts_ranks#*:}" everything)
     expect "${hosts_ranks#*:} ranks, hosts $LOCKSTEP_COMM_HOSTS" $?
 done
-for hosts in 1 2 3; do
+for hosts in 1 3; do
     export LOCKSTEP_COMM_HOSTS=$hosts
     output=$(start 4 narrow)
     expect "narrow wires on $hosts hosts" $?
