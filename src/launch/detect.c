@@ -147,6 +147,39 @@ static bool is_srun_task(const look *l)
     return strtoull(step, NULL, 10) < 0xfffffff0ull;
 }
 
+/* The first host of a list such as node[001-004,9],other. */
+static bool first_host(const char *list, char *host, size_t size)
+{
+    const size_t name = strcspn(list, ",["), tail = list[name] == '[' ? strcspn(list + name + 1, ",-]") : 0;
+
+    return snprintf(host, size, "%.*s%.*s", (int)name, list, (int)tail, list + name + 1) < (int)size &&
+           name > 0;
+}
+
+/* Without --mpi=pmix Slurm starts tasks and no more.  Then they meet as machines by hand do, each with one
+ * rank: on the first machine of the step, at a port that follows from job and step. */
+static ls_status meet_by_themselves(const look *l, ls_start *s)
+{
+    static const char *const helpers[] = {"PMIX_NAMESPACE", "PMIX_RANK", "PMI_RANK", "PMI_FD"};
+    const char *list = l->get(l->ctx, "SLURM_STEP_NODELIST");
+    ls_place *p = &s->place;
+    int job = 0, step = 0;
+    ls_status st = LS_OK;
+
+    for (size_t i = 0; i < sizeof helpers / sizeof helpers[0]; i++)
+        if (is_set(l, helpers[i])) return LS_OK;
+    if (list == NULL || !first_host(list, s->master, sizeof s->master)) return LS_OK;
+    LS_TRY(number(l, "SLURM_JOB_ID", 0, 0, &job));
+    LS_TRY(number(l, "SLURM_STEP_ID", 0, 0, &step));
+    s->port = 20000 + (job * 64 + step) % 20000;
+    s->kind = LS_START_NODE;
+    p->nodes = p->size;
+    p->node = p->rank;
+    p->local_size = 1;
+out:
+    return st;
+}
+
 static ls_status find_srun(const look *l, ls_start *s, bool *found)
 {
     static const char *const sizes[] = {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", NULL};
@@ -168,6 +201,7 @@ static ls_status find_srun(const look *l, ls_start *s, bool *found)
     s->kind = LS_START_RANK;
     LS_TRY(check_rank(l, p, "SLURM_PROCID", size_name));
     LS_TRY(check_no_launch(l, p, "SLURM_PROCID"));
+    LS_TRY(meet_by_themselves(l, s));
     *found = true;
 out:
     return st;
