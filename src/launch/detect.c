@@ -163,21 +163,20 @@ static ls_status meet_by_themselves(const look *l, ls_start *s)
     static const char *const helpers[] = {"PMIX_NAMESPACE", "PMIX_RANK", "PMI_RANK", "PMI_FD"};
     const char *list = l->get(l->ctx, "SLURM_STEP_NODELIST");
     ls_place *p = &s->place;
-    int job = 0, step = 0;
-    ls_status st = LS_OK;
+    unsigned long long port;
 
     for (size_t i = 0; i < sizeof helpers / sizeof helpers[0]; i++)
         if (is_set(l, helpers[i])) return LS_OK;
     if (list == NULL || !first_host(list, s->master, sizeof s->master)) return LS_OK;
-    LS_TRY(number(l, "SLURM_JOB_ID", 0, 0, &job));
-    LS_TRY(number(l, "SLURM_STEP_ID", 0, 0, &step));
-    s->port = 20000 + (job * 64 + step) % 20000;
+    /* Jobs are counted for years: their numbers do not end at a million. */
+    port = is_set(l, "SLURM_JOB_ID") ? strtoull(l->get(l->ctx, "SLURM_JOB_ID"), NULL, 10) % 20000 * 64 : 0;
+    port += strtoull(l->get(l->ctx, "SLURM_STEP_ID"), NULL, 10);
+    s->port = 20000 + (int)(port % 20000);
     s->kind = LS_START_NODE;
     p->nodes = p->size;
     p->node = p->rank;
     p->local_size = 1;
-out:
-    return st;
+    return LS_OK;
 }
 
 static ls_status find_srun(const look *l, ls_start *s, bool *found)

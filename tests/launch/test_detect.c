@@ -131,6 +131,10 @@ static void under_slurm(void)
     CHECK_EQ_INT(start.place.node, 3);
     CHECK_EQ_INT(start.place.nodes, 4);
     CHECK_EQ_INT(start.place.local_size, 1);
+    finds(ENV("SLURM_JOB_ID=41234567", "SLURM_STEP_ID=1", "SLURM_PROCID=1", "SLURM_NTASKS=2",
+              "SLURM_STEP_NODELIST=a,b"),
+          NO, LS_START_NODE, "srun");
+    CHECK(start.port >= 20000 && start.port < 40000);
     finds(
         ENV("SLURM_STEP_ID=1", "SLURM_PROCID=1", "SLURM_NTASKS=2", "SLURM_STEP_NODELIST=a,b", "PMIX_RANK=1"),
         NO, LS_START_RANK, "srun");
