@@ -245,6 +245,6 @@ void ls_state_init(ls_state *s, uint64_t seed)
     for (int k = 0; k < s->n; k++) {
         filling f = {s->entries[k], {(uint32_t)seed, (uint32_t)(seed >> 32), 0, 0}, 0};
         f.stream = ls_rng_stream(f.e->t.name);
-        ls_parallel_run(s->dev->threads, fill_part, &f);
+        ls_parallel_run(s->dev != NULL ? s->dev->threads : 1, fill_part, &f);
     }
 }

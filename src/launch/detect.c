@@ -147,6 +147,38 @@ static bool is_srun_task(const look *l)
     return strtoull(step, NULL, 10) < 0xfffffff0ull;
 }
 
+/* The first host of a list such as node[001-004,9],other. */
+static bool first_host(const char *list, char *host, size_t size)
+{
+    const size_t name = strcspn(list, ",["), tail = list[name] == '[' ? strcspn(list + name + 1, ",-]") : 0;
+
+    return snprintf(host, size, "%.*s%.*s", (int)name, list, (int)tail, list + name + 1) < (int)size &&
+           name > 0;
+}
+
+/* Without --mpi=pmix Slurm starts tasks and no more.  Then they meet as machines by hand do, each with one
+ * rank: on the first machine of the step, at a port that follows from job and step. */
+static ls_status meet_by_themselves(const look *l, ls_start *s)
+{
+    static const char *const helpers[] = {"PMIX_NAMESPACE", "PMIX_RANK", "PMI_RANK", "PMI_FD"};
+    const char *list = l->get(l->ctx, "SLURM_STEP_NODELIST");
+    ls_place *p = &s->place;
+    unsigned long long port;
+
+    for (size_t i = 0; i < sizeof helpers / sizeof helpers[0]; i++)
+        if (is_set(l, helpers[i])) return LS_OK;
+    if (list == NULL || !first_host(list, s->master, sizeof s->master)) return LS_OK;
+    /* Jobs are counted for years: their numbers do not end at a million. */
+    port = is_set(l, "SLURM_JOB_ID") ? strtoull(l->get(l->ctx, "SLURM_JOB_ID"), NULL, 10) % 20000 * 64 : 0;
+    port += strtoull(l->get(l->ctx, "SLURM_STEP_ID"), NULL, 10);
+    s->port = 20000 + (int)(port % 20000);
+    s->kind = LS_START_NODE;
+    p->nodes = p->size;
+    p->node = p->rank;
+    p->local_size = 1;
+    return LS_OK;
+}
+
 static ls_status find_srun(const look *l, ls_start *s, bool *found)
 {
     static const char *const sizes[] = {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", NULL};
@@ -168,6 +200,7 @@ static ls_status find_srun(const look *l, ls_start *s, bool *found)
     s->kind = LS_START_RANK;
     LS_TRY(check_rank(l, p, "SLURM_PROCID", size_name));
     LS_TRY(check_no_launch(l, p, "SLURM_PROCID"));
+    LS_TRY(meet_by_themselves(l, s));
     *found = true;
 out:
     return st;
@@ -251,9 +284,9 @@ out:
 
 /* Each rank was started by itself, as torchrun does and as by hand with one rank per machine: a machine of
  * one rank each. */
-static ls_status read_single_rank(const look *l, counts *c, ls_place *p)
+static ls_status read_single_rank(const look *l, counts *c, ls_start *s)
 {
-    int rank = -1;
+    int rank = -1, here = 1;
     ls_status st = LS_OK;
 
     LS_TRY(number(l, "RANK", 0, -1, &rank));
@@ -274,7 +307,9 @@ static ls_status read_single_rank(const look *l, counts *c, ls_place *p)
     c->node = rank;
     c->node_by = "RANK";
     c->ranks = 1;
-    LS_TRY(number(l, "LOCAL_RANK", 0, 0, &p->local_rank));
+    LS_TRY(number(l, "LOCAL_RANK", 0, 0, &s->place.local_rank));
+    LS_TRY(number(l, "LOCAL_WORLD_SIZE", 1, 1, &here));
+    s->n_beside = here - 1;
 out:
     return st;
 }
@@ -354,7 +389,7 @@ static ls_status find_nodes(const look *l, ls_start *s, bool *found)
     /* WORLD_SIZE and the like alone say nothing: they may be left over from something else. */
     if (s->master[0] == '\0' && l->o->nodes <= 1 && l->o->node_rank == NULL) goto out;
     LS_TRY(read_counts(l, &c));
-    LS_TRY(read_single_rank(l, &c, p));
+    LS_TRY(read_single_rank(l, &c, s));
     LS_TRY(reconcile(l, &c, s->note, sizeof s->note));
     if (c.nodes <= 1 && c.node <= 0) goto out; /* one machine: nobody to meet */
     LS_TRY(check_node(l, &c, s));

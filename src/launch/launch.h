@@ -50,6 +50,7 @@ typedef struct ls_start {
     ls_place place; /* of a launcher: that of its first rank */
     char master[256];
     int port;
+    int n_beside;   /* ranks that other launchers start on this machine, as far as it is known */
     char note[256]; /* how a variable with two meanings was read; "" when there is nothing to say */
 } ls_start;
 

@@ -355,42 +355,70 @@ static ls_status explain_end(const meeting *m, bool was_open, const ls_err *why,
         m->master.text, m->start->port, why->text);
 }
 
-static ls_status attend_meeting(meeting *m, ls_err *err)
+/* From a connection to a welcome.  *again: it broke before either side had proved anything. */
+static ls_status ask_to_join(meeting *m, bool *again, ls_err *err)
 {
     lsi_party *p = m->p;
     lsi_message message, me = {.kind = LSI_MSG_JOIN,
                                .node = (uint32_t)p->node,
                                .nodes = (uint32_t)p->nodes,
                                .ranks = (uint32_t)p->ranks};
+    /* Machine 0 ends the waiting for the others; the limit here is for a machine 0 that says nothing more. */
+    const double shaken = ls_clock_seconds() + GUEST_S, until = m->until + GUEST_S;
     bool told = false, got = false;
     ls_err why = {0};
-    double until, shaken;
     ls_status st = LS_OK;
-    int fd = -1;
 
-    LS_TRY(reach_master(m, &fd, err));
-    LS_TRY(lsi_link_create_take(&p->links[0], fd, false, &m->key, m->master.text, err));
+    *again = false;
     snprintf(me.version, sizeof me.version, "%s", LS_VERSION);
     own_host(me.host, sizeof me.host);
-    /* Machine 0 ends the waiting for the others; the limit here is for a machine 0 that says nothing more. */
-    shaken = ls_clock_seconds() + GUEST_S;
-    until = m->until + GUEST_S;
     while (!got) {
-        struct pollfd poll_for = {.fd = fd, .events = lsi_link_events(p->links[0])};
+        struct pollfd fds = {.fd = lsi_link_fd(p->links[0]), .events = lsi_link_events(p->links[0])};
         const double now = ls_clock_seconds();
         const bool was_open = lsi_link_is_open(p->links[0]);
         if (now > until || (!was_open && now > shaken))
             return ls_fail(err, LS_TIMEOUT, "%s port %d answers, but not as machine 0 of a run does",
                            m->master.text, m->start->port);
-        (void)poll(&poll_for, 1, 100);
-        if (lsi_link_pump(p->links[0], &got, &message, &why) != LS_OK)
+        (void)poll(&fds, 1, 100);
+        if (lsi_link_pump(p->links[0], &got, &message, &why) != LS_OK) {
+            *again = why.status == LS_LOST && !was_open;
             return explain_end(m, was_open, &why, err);
+        }
         if (lsi_link_is_open(p->links[0]) && !told) {
             LS_TRY(lsi_link_send(p->links[0], &me, err));
             told = true;
         }
     }
     LS_TRY(take_welcome(m, &message, err));
+out:
+    return st;
+}
+
+#define TRIES_MAX 8
+
+/* A machine 0 that many strangers call may drop a connection before it has spoken; one with another secret
+ * always does. */
+static ls_status attend_meeting(meeting *m, ls_err *err)
+{
+    lsi_party *p = m->p;
+    ls_status st = LS_OK;
+    bool again = true;
+
+    for (int i = 0; again; i++) {
+        ls_err why = {0};
+        int fd = -1;
+        LS_TRY(reach_master(m, &fd, err));
+        LS_TRY(lsi_link_create_take(&p->links[0], fd, false, &m->key, m->master.text, err));
+        st = ask_to_join(m, &again, &why);
+        again = again && i + 1 < TRIES_MAX && ls_clock_seconds() < m->until;
+        if (again) {
+            lsi_link_destroy(p->links[0]);
+            p->links[0] = NULL;
+            (void)poll(NULL, 0, (int)(RETRY_S * 1e3));
+        } else if (st != LS_OK) {
+            *err = why;
+        }
+    }
 out:
     return st;
 }

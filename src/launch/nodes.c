@@ -6,18 +6,14 @@
  * only fill a box and ring a bell; everything else is done by the launcher's one loop.
  *
  * The fork comes first: a process that has already started the library could not be a client of it. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <fnmatch.h>
-#include <ftw.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -25,6 +21,7 @@
 #include "base/log.h"
 #include "base/module.h"
 #include "base/parallel.h"
+#include "launch/folder.h"
 #include "launch/launch_internal.h"
 #include "launch/meet.h"
 #include "launch/pmix_module.h"
@@ -45,8 +42,7 @@ typedef struct nodes {
     lsi_party party;
     const ls_pmix_module *pmix;
     bool pmix_runs;
-    char folder[64];    /* of PMIx and MPI */
-    int folder_fd;      /* its lock; -1: there is none */
+    lsi_folder folder;  /* of PMIx and MPI */
     int (*env_pipe)[2]; /* by local rank: what it needs to find the server */
     double limit, next_beat;
 
@@ -312,8 +308,11 @@ static void lose(nodes *x, lsi_group *g, int node, const char *why)
     lsi_failure f = {.rank = node * x->party.ranks, .code = LS_EXIT_LOST};
 
     if (x->has_failed || x->is_over) return;
-    snprintf(f.text, sizeof f.text, "machine %d with rank%s %d to %d is lost: %.300s", node,
-             x->party.ranks == 1 ? "" : "s", f.rank, f.rank + x->party.ranks - 1, why);
+    if (x->party.ranks == 1)
+        snprintf(f.text, sizeof f.text, "machine %d with rank %d is lost: %.300s", node, f.rank, why);
+    else
+        snprintf(f.text, sizeof f.text, "machine %d with ranks %d to %d is lost: %.300s", node, f.rank,
+                 f.rank + x->party.ranks - 1, why);
     if (is_first(x)) tell_failure(x, &f, node);
     x->has_failed = true;
     lsi_group_fail(g, &f);
@@ -398,7 +397,7 @@ static void add_mpi_words(const nodes *x, int fd)
     add_word(&fd, "OMPI_MCA_mpi_yield_when_idle=1");
     /* Its files of shared memory would else be in /dev/shm, by a name that launchers on one machine share,
      * and stay there when a rank is killed. */
-    snprintf(word, sizeof word, "OMPI_MCA_btl_vader_backing_directory=%s", x->folder);
+    snprintf(word, sizeof word, "OMPI_MCA_btl_vader_backing_directory=%s", x->folder.path);
     add_word(&fd, word);
     if (x->party.interface.network[0] == '\0') return;
     snprintf(word, sizeof word, "OMPI_MCA_btl_tcp_if_include=%s", x->party.interface.network);
@@ -415,7 +414,7 @@ static ls_status on_started(void *ctx, ls_err *err)
                              .node = p->node,
                              .nodes = p->nodes,
                              .local_size = p->ranks,
-                             .folder = x->folder,
+                             .folder = x->folder.path,
                              .ctx = x,
                              .fence = on_fence,
                              .aborted = on_abort};
@@ -465,7 +464,7 @@ static ls_status open_comm(void *ctx, ls_comm **out, int heap_fd, int local_rank
     ls_status st = LS_OK;
 
     close(x->bell);
-    close(x->folder_fd);
+    close(x->folder.lock);
     for (int i = 0; i < x->party.nodes; i++)
         if (x->party.links[i] != NULL) close(lsi_link_fd(x->party.links[i]));
     for (int i = 0; i < x->party.ranks; i++) {
@@ -517,57 +516,6 @@ out:
     return st;
 }
 
-/* -- the folder of PMIx and MPI --------------------------------------------------------------------------
- * Its lock is held as long as the launcher lives: what a killed one has left can be told from what is in use.
- */
-
-#define FOLDER_PATTERN "lockstep-run-XXXXXX"
-
-static int remove_one(const char *path, const struct stat *about, int kind, struct FTW *at)
-{
-    (void)about;
-    (void)kind;
-    (void)at;
-    (void)!remove(path);
-    return 0;
-}
-
-static void remove_tree(const char *path)
-{
-    nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-}
-
-static void remove_stale(const char *tmp)
-{
-    DIR *dir = opendir(tmp);
-    const struct dirent *e;
-
-    while (dir != NULL && (e = readdir(dir)) != NULL) {
-        char path[512];
-        if (fnmatch("lockstep-run-??????", e->d_name, 0) != 0) continue;
-        snprintf(path, sizeof path, "%s/%s", tmp, e->d_name);
-        const int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        if (fd < 0) continue;
-        if (flock(fd, LOCK_EX | LOCK_NB) == 0) remove_tree(path);
-        close(fd);
-    }
-    if (dir != NULL) closedir(dir);
-}
-
-static ls_status make_folder(nodes *x, ls_err *err)
-{
-    const char *given = getenv("TMPDIR");
-    const char *tmp = given != NULL && given[0] == '/' && strlen(given) < 40 ? given : "/tmp";
-
-    remove_stale(tmp);
-    snprintf(x->folder, sizeof x->folder, "%s/" FOLDER_PATTERN, tmp);
-    if (mkdtemp(x->folder) != NULL) {
-        x->folder_fd = open(x->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (x->folder_fd >= 0 && flock(x->folder_fd, LOCK_EX | LOCK_NB) == 0) return LS_OK;
-    }
-    return ls_fail(err, LS_IO, "%s: %s", x->folder, strerror(errno));
-}
-
 static ls_status prepare(nodes *x, ls_err *err)
 {
     const int ranks = x->start->place.local_size, n = x->start->place.nodes;
@@ -583,7 +531,7 @@ static ls_status prepare(nodes *x, ls_err *err)
     for (int i = 0; i < ranks; i++) x->env_pipe[i][0] = x->env_pipe[i][1] = -1;
     for (int i = 0; i < ranks; i++)
         if (pipe2(x->env_pipe[i], O_CLOEXEC) != 0) return ls_fail(err, LS_IO, "a pipe: %s", strerror(errno));
-    return make_folder(x, err);
+    return lsi_folder_make(&x->folder, err);
 }
 
 static void release(nodes *x)
@@ -591,10 +539,7 @@ static void release(nodes *x)
     for (int i = 0; x->party.links != NULL && i < x->party.nodes; i++)
         if (x->party.links[i] != NULL) lsi_link_flush(x->party.links[i], LAST_WORDS_S);
     if (x->pmix_runs) x->pmix->stop();
-    if (x->folder_fd >= 0) {
-        remove_tree(x->folder);
-        close(x->folder_fd);
-    }
+    lsi_folder_remove(&x->folder);
     for (int i = 0; x->env_pipe != NULL && i < x->start->place.local_size; i++)
         for (int k = 0; k < 2; k++)
             if (x->env_pipe[i][k] >= 0) close(x->env_pipe[i][k]);
@@ -609,10 +554,22 @@ static void release(nodes *x)
     pthread_mutex_destroy(&x->lock);
 }
 
+/* The cores are for all ranks of the machine, also for those that other launchers start. */
+static ls_status share_cores(lsi_cores *c, const ls_start *start, const ls_launch_options *o, ls_err *err)
+{
+    ls_launch_options mine = *o;
+
+    if (start->n_beside > 0 && o->threads == 0) {
+        mine.threads = ls_parallel_default_threads(start->place.local_size + start->n_beside);
+        if (mine.bind == NULL) mine.bind = "none";
+    }
+    return lsi_cores_share(c, start->place.local_size, &mine, err);
+}
+
 ls_status lsi_run_node(const ls_start *start, const ls_launch_options *o, ls_rank_main rank_main, void *arg,
                        int *code, ls_err *err)
 {
-    nodes x = {.start = start, .bell = -1, .folder_fd = -1};
+    nodes x = {.start = start, .bell = -1, .folder = {.lock = -1}};
     const lsi_group_hooks hooks = {.ctx = &x,
                                    .open_comm = open_comm,
                                    .started = on_started,
@@ -629,13 +586,15 @@ ls_status lsi_run_node(const ls_start *start, const ls_launch_options *o, ls_ran
 
     pthread_mutex_init(&x.lock, NULL);
     if (start->note[0] != '\0' && !o->silent) printf("machines      %s\n", start->note);
-    LS_TRY(lsi_cores_share(&cores, start->place.local_size, o, err));
+    LS_TRY(share_cores(&cores, start, o, err));
     LS_TRY(load_pmix(&x.pmix, err));
     LS_TRY(lsi_meet_machines(&x.party, start, o, err));
     LS_TRY(prepare(&x, err));
     ls_parallel_set_wait_policy(cores.threads * start->place.local_size);
     lsi_cores_text(&cores, text, sizeof text);
-    if (!o->silent)
+    if (!o->silent && start->place.local_size == 1)
+        printf("ranks         rank %d of %d here, %s\n", start->place.rank, start->place.size, text);
+    else if (!o->silent)
         printf("ranks         %d to %d of %d here, %s\n", start->place.rank,
                start->place.rank + start->place.local_size - 1, start->place.size, text);
     LS_TRY(lsi_group_run(start, &cores, rank_main, arg, &hooks, code, err));

@@ -1,6 +1,7 @@
 /* run.c: from the way a process was started to the call of its rank's work. */
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/parallel.h"
 #include "launch/launch_internal.h"
@@ -37,6 +38,13 @@ out:
     return st;
 }
 
+/* The first code that mpirun or srun sees is the run's, and a rank that was left is not the cause: it gives
+ * the one that is a moment to end first.  The signal that follows ends the wait. */
+static void yield_to_cause(void)
+{
+    (void)nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
+}
+
 /* mpirun or srun has started this rank and watches it. */
 static ls_status run_rank(const ls_start *start, const ls_launch_options *o, ls_rank_main rank_main,
                           void *arg, int *code, ls_err *err)
@@ -69,6 +77,7 @@ static ls_status run_rank(const ls_start *start, const ls_launch_options *o, ls_
     *code = rank_main(&place, comm, arg);
 out:
     ls_comm_close(comm);
+    if (st == LS_OK && *code == LS_EXIT_LOST) yield_to_cause();
     return st;
 }
 

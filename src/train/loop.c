@@ -530,12 +530,18 @@ out:
     return st;
 }
 
+/* The other ranks must not wait for this one, nor take its leaving for a disagreement; of a real one all
+ * know. */
+static void tell_others(const run *r, const ls_err *why)
+{
+    if (r->session.comm != NULL && why->status != LS_DISAGREE) ls_comm_abort(r->session.comm, why->text);
+}
+
 /* A run that began leaves a summary that says how it ended. */
 static void fail_run(run *r, json_t **summary, const ls_err *why)
 {
     ls_err ignored = {0};
 
-    if (r->session.comm != NULL) ls_comm_abort(r->session.comm, why->text);
     if (!leads(r)) return;
     (void)ls_ckpt_writer_wait(r->writer, &(ls_err){0});
     json_decref(*summary);
@@ -560,15 +566,17 @@ ls_status ls_train(const ls_experiment *x, const ls_train_options *o, json_t **s
                    ls_err *err)
 {
     run r = {.x = x, .o = o, .cfg = x->cfg, .saved = -1};
-    ls_status st = LS_OK;
+    bool began;
+    ls_status st;
 
     *summary = NULL;
-    LS_TRY(begin(&r, err));
-    st = loop(&r, err);
+    st = begin(&r, err);
+    began = st == LS_OK;
+    if (began) st = loop(&r, err);
     if (st == LS_OK) st = finish(&r, summary, err);
-    if (st != LS_OK) fail_run(&r, summary, err);
+    if (st != LS_OK) tell_others(&r, err);
+    if (st != LS_OK && began) fail_run(&r, summary, err);
     *stopped = r.stopped;
-out:
     release(&r);
     return st;
 }
@@ -591,6 +599,7 @@ ls_status ls_train_eval(const ls_experiment *x, const ls_train_options *o, const
         json_object_set_new(*result, "samples", json_integer((json_int_t)test.samples)) != 0)
         st = ls_fail(err, LS_NOMEM, "eval: no memory");
 out:
+    if (st != LS_OK) tell_others(&r, err);
     ls_ckpt_close(ckpt);
     release(&r);
     return st;

@@ -40,12 +40,6 @@ double ls_schedule_lr(const ls_schedule *s, const ls_plateau *p, int64_t step)
     }
 }
 
-double ls_schedule_momentum_factor(const ls_schedule *s, const ls_plateau *p, int64_t step)
-{
-    if (s->warmup != LS_LR_WARMUP_LINEAR || step < 1 || step >= s->warmup_steps) return 1;
-    return ls_schedule_lr(s, p, step) / ls_schedule_lr(s, p, step - 1);
-}
-
 void ls_plateau_note(const ls_schedule *s, ls_plateau *p, double value, bool larger_is_better)
 {
     if (s->rule != LS_LR_PLATEAU || isnan(value)) return;

@@ -43,13 +43,11 @@ double ls_lr_peak(ls_lr_scale scale, double base, int64_t global_batch, int64_t 
 
 /* The rate of step 0, 1, ...  While warming up linearly it is base + (peak - base) * (step + 1) /
  * warmup_steps, so that the last step of the warm-up has the peak; a constant warm-up keeps the base and then
- * jumps. */
+ * jumps.  Momentum needs no correction while the rate grows: our velocities hold gradients, not steps, and
+ * are multiplied by the rate of the moment.  That is the form which the correction of Goyal et al.
+ * (arXiv:1706.02677, remark 2; Horovod's callback for Keras) restores where the rate is inside the velocity.
+ */
 double ls_schedule_lr(const ls_schedule *s, const ls_plateau *p, int64_t step);
-
-/* By how much momentum buffers must be scaled before step `step`.  A velocity holds gradients times past
- * rates' worth of steps; while the rate grows in a warm-up it is corrected by new / old (Goyal et al.),
- * else 1. */
-double ls_schedule_momentum_factor(const ls_schedule *s, const ls_plateau *p, int64_t step);
 
 /* Tells a plateau the result of a validation; `better` is by whatever metric and direction the run goes by.
  */

@@ -288,17 +288,3 @@ void ls_session_clear_sums(const ls_session *s)
         if (ls_state_role(s->state, i) == LS_VAR_ACCUMULATED)
             memset(ls_state_at(s->state, i)->data, 0, ls_state_at(s->state, i)->bytes);
 }
-
-void ls_session_scale_momentum(const ls_session *s, double factor)
-{
-    if (factor == 1) return;
-    for (int i = 0; i < ls_state_count(s->state); i++) {
-        const ls_tensor *t = ls_state_at(s->state, i);
-        const size_t n = strlen(t->name);
-        const char tail[] = ".momentum";
-        if (n < sizeof tail || strcmp(t->name + n + 1 - sizeof tail, tail) != 0 || t->dtype != LS_F32)
-            continue;
-        for (int64_t k = 0; k < ls_shape_count(t->shape); k++)
-            ((float *)t->data)[k] = (float)((double)((float *)t->data)[k] * factor);
-    }
-}

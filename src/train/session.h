@@ -95,7 +95,5 @@ void ls_session_write_lr(const ls_session *s, const ls_batch_plan *p, double fac
 void ls_session_write_scalar(const ls_batch_plan *p, const char *name, double value);
 /* Sums of gradients become zero. */
 void ls_session_clear_sums(const ls_session *s);
-/* Multiplies every momentum buffer by `factor`. */
-void ls_session_scale_momentum(const ls_session *s, double factor);
 
 #endif

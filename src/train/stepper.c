@@ -37,10 +37,9 @@ static ls_status feed(ls_stepper *s, ls_counters *c, const ls_batch *b, ls_batch
     return LS_OK;
 }
 
-static void write_rates(const ls_stepper *s, const ls_counters *c, const ls_batch_plan *p, double lr)
+static void write_rates(const ls_stepper *s, const ls_batch_plan *p, double lr)
 {
     ls_session_write_lr(s->session, p, s->schedule->base > 0 ? lr / s->schedule->base : 0);
-    ls_session_scale_momentum(s->session, ls_schedule_momentum_factor(s->schedule, &c->plateau, c->step));
 }
 
 static ls_status whole_step(ls_stepper *s, ls_counters *c, const ls_batch *b, double lr, ls_err *err)
@@ -52,7 +51,7 @@ static ls_status whole_step(ls_stepper *s, ls_counters *c, const ls_batch *b, do
 
     if (b->n == 0 && session->peers == NULL) return LS_OK;
     LS_TRY(feed(s, c, b, &p, err));
-    write_rates(s, c, p, lr);
+    write_rates(s, p, lr);
     ls_session_write_scalar(p, "gradient.weight", (double)b->n / (double)b->global_n);
     ls_session_write_scalar(p, LS_CONTROL, s->stop ? 1 : 0);
     ls_plan_run(p->plan);
@@ -93,7 +92,7 @@ static ls_status update(ls_stepper *s, ls_counters *c, int64_t samples, double l
     if (c->now.samples == 0) return LS_OK; /* all were damaged: there is nothing to learn */
     if (!ls_state_pending(s->session->state) && s->session->shards == NULL)
         ls_session_clear_sums(s->session); /* nothing from this rank */
-    write_rates(s, c, p, lr);
+    write_rates(s, p, lr);
     ls_session_write_scalar(p, "loss_scale", (double)c->now.samples / (double)samples);
     ls_session_write_scalar(p, "rank.weight", (double)mine / (double)c->now.samples);
     ls_plan_run(p->plan);

@@ -30,6 +30,8 @@ static const ls_setting common[] = {
     {"optimizer.beta1", LS_SETTING_REAL, 0, 0, 1, NULL, "adam, lamb; 0 means 0.9", NULL},
     {"optimizer.beta2", LS_SETTING_REAL, 0, 0, 1, NULL, "adam, lamb; 0 means 0.999", NULL},
     {"optimizer.eps", LS_SETTING_REAL, 0, 0, 1, NULL, "adam, rmsprop, lamb; 0 means 1e-8 (lamb 1e-6)", NULL},
+    {"optimizer.trust", LS_SETTING_REAL, 0, 0, 1e6, NULL,
+     "lars: coefficient of a layer's own rate; 0 means 0.001", NULL},
     {"optimizer.form", LS_SETTING_CHOICE, 0, 0, 0, "torch tf adamw", "adam: whose formula", NULL},
     {NULL, 0, 0, 0, 0, NULL, NULL, NULL},
 };
@@ -88,6 +90,7 @@ ls_status ls_config_create_with(ls_config **out, const ls_trial *t, const ls_set
     preset(cfg, "optimizer.beta1", o->beta1);
     preset(cfg, "optimizer.beta2", o->beta2);
     preset(cfg, "optimizer.eps", o->eps);
+    preset(cfg, "optimizer.trust", o->trust);
     preset(cfg, "optimizer.form", (double)o->form);
     return LS_OK;
 }
@@ -313,6 +316,7 @@ ls_optimiser ls_config_optimiser(ls_config *cfg)
                           .beta1 = ls_config_real(cfg, "optimizer.beta1"),
                           .beta2 = ls_config_real(cfg, "optimizer.beta2"),
                           .eps = ls_config_real(cfg, "optimizer.eps"),
+                          .trust = ls_config_real(cfg, "optimizer.trust"),
                           .form = (ls_adam_form)ls_config_int(cfg, "optimizer.form")};
 }
 

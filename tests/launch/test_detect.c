@@ -121,6 +121,23 @@ static void under_slurm(void)
     finds(ENV("SLURM_STEP_ID=2", "SLURM_STEP_NUM_TASKS=2", "SLURM_NTASKS=8", "SLURM_PROCID=1"), NO,
           LS_START_RANK, "srun");
     CHECK_EQ_INT(start.place.size, 2);
+    /* Without PMIx tasks meet on the first machine of the step. */
+    finds(ENV("SLURM_JOB_ID=7", "SLURM_STEP_ID=1", "SLURM_PROCID=3", "SLURM_NTASKS=4", "SLURM_LOCALID=1",
+              "SLURM_NODEID=1", "SLURM_STEP_NUM_NODES=2", "SLURM_STEP_NODELIST=n[007-008],x"),
+          NO, LS_START_NODE, "srun");
+    CHECK_EQ_STR(start.master, "n007");
+    CHECK_EQ_INT(start.port, 20000 + 7 * 64 + 1);
+    CHECK_EQ_INT(start.place.rank, 3);
+    CHECK_EQ_INT(start.place.node, 3);
+    CHECK_EQ_INT(start.place.nodes, 4);
+    CHECK_EQ_INT(start.place.local_size, 1);
+    finds(ENV("SLURM_JOB_ID=41234567", "SLURM_STEP_ID=1", "SLURM_PROCID=1", "SLURM_NTASKS=2",
+              "SLURM_STEP_NODELIST=a,b"),
+          NO, LS_START_NODE, "srun");
+    CHECK(start.port >= 20000 && start.port < 40000);
+    finds(
+        ENV("SLURM_STEP_ID=1", "SLURM_PROCID=1", "SLURM_NTASKS=2", "SLURM_STEP_NODELIST=a,b", "PMIX_RANK=1"),
+        NO, LS_START_RANK, "srun");
 }
 
 static void machines_by_hand(void)
@@ -147,10 +164,11 @@ static void machines_by_hand(void)
     finds(NOTHING, O(.nodes = 2, .node_rank = "0", .master = "fe80::1"), LS_START_NODE, "by hand");
     CHECK_EQ_STR(start.master, "fe80::1");
     /* torchrun's own variables: every process is a rank. */
-    finds(
-        ENV("MASTER_ADDR=h", "RANK=3", "WORLD_SIZE=4", "LOCAL_RANK=1", "GROUP_RANK=1", "GROUP_WORLD_SIZE=2"),
-        NO, LS_START_NODE, "by hand");
+    finds(ENV("MASTER_ADDR=h", "RANK=3", "WORLD_SIZE=4", "LOCAL_RANK=1", "LOCAL_WORLD_SIZE=2", "GROUP_RANK=1",
+              "GROUP_WORLD_SIZE=2"),
+          NO, LS_START_NODE, "by hand");
     is_place(3, 4, 1, 1, 3, 4);
+    CHECK_EQ_INT(start.n_beside, 1);
     finds(ENV("MASTER_ADDR=h", "RANK=1", "WORLD_SIZE=2"), NO, LS_START_NODE, "by hand");
     is_place(1, 2, 0, 1, 1, 2);
 }

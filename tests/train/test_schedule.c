@@ -29,9 +29,6 @@ static void linear_warmup_is_that_of_the_published_runs(void)
     }
     near(ls_schedule_lr(&s, &p, 3 * 118 - 1), 0.08);
     near(ls_schedule_lr(&s, &p, 100000), 0.08);
-    near(ls_schedule_momentum_factor(&s, &p, 0), 1);
-    near(ls_schedule_momentum_factor(&s, &p, 1), ls_schedule_lr(&s, &p, 1) / ls_schedule_lr(&s, &p, 0));
-    near(ls_schedule_momentum_factor(&s, &p, 3 * 118), 1);
 }
 
 static void constant_warmup_jumps(void)
@@ -41,7 +38,6 @@ static void constant_warmup_jumps(void)
 
     near(ls_schedule_lr(&s, &p, 7), 0.01);
     near(ls_schedule_lr(&s, &p, 8), 1.28);
-    near(ls_schedule_momentum_factor(&s, &p, 8), 1);
 }
 
 static void schedules_end_where_they_should(void)
