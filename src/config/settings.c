@@ -50,6 +50,7 @@ const ls_setting ls_train_settings[] = {
     INT("train.early_stop", 0, 0, 1e9, "stop after so many validations without a better metric; 0: never"),
     TEXT("train.best_metric", "val/acc", "metric that says which checkpoint is best"),
     CHOICE("train.best_mode", "max min", "whether the best is the largest or the smallest"),
+    INT("train.trace", 0, 0, 1e6, "of so many steps every rank writes a timeline, trace-RANK.json in the run directory"),
     CHOICE("train.on_nonfinite", "stop warn", "what a loss that is infinite or not a number does"),
     INT("train.keep", 2, 1, 1e6, "newest checkpoints that are kept"),
     INT("train.keep_best", 1, 0, 1e6, "best checkpoints that are kept beside them"),
@@ -69,6 +70,7 @@ const ls_setting ls_train_settings[] = {
     REAL("parallel.bucket_mb", 8, 0.001, 4096, "gradients are exchanged in buckets of about so many MiB"),
     BOOL("parallel.overlap", 1, "exchange gradients while others are still being computed"),
     CHOICE("parallel.wire", "fp32 bf16 fp16", "number format between machines; sums are made in fp32"),
+    REAL("parallel.stall_s", 10, 0.1, 1e6, "seconds until a wait for a rank is reported, with what that rank did last"),
     PERIOD("parallel.verify_every", "500st", "how often ranks compare their weights"),
     REAL("parallel.clip_norm", 0, 0, 1e30, "largest norm of all gradients of an optimiser together; larger ones are "
          "scaled down; 0: any"),
