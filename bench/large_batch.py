@@ -34,7 +34,7 @@ SERIES = {
     "lars": ("LARS", "#2e8b57", ["optimizer.name=lars", "optimizer.momentum=0.9", "optimizer.trust=0.1", "lr.scale=sqrt",
                                  "lr.warmup=5ep", "lr.schedule=cosine"]),
 }
-REPEATED = 64  # from so many ranks on, chance decides: every seed is run; below, the first alone
+REPEATED = 64  # from so many ranks on every seed of every series is run; below, where all is well, "none" with the first
 CHANCE = 0.1
 
 
@@ -47,7 +47,7 @@ def points(names, seeds):
             sys.exit(f"{name}: expected one of {', '.join(SERIES)}, with :RANKS or without")
         chosen += [(series, r) for r in RANKS if not ranks or r == int(ranks)]
     chosen.sort(key=lambda p: -p[1])
-    return [(*p, seeds[0]) for p in chosen] + [(*p, seed) for seed in seeds[1:] for p in chosen if p[1] >= REPEATED]
+    return [(*p, seed) for seed in seeds for p in chosen if p[1] >= REPEATED or (p[0] == "none" and seed == seeds[0])]
 
 
 # -- running ----------------------------------------------------------------------------------------------------------
