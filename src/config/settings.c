@@ -69,6 +69,7 @@ const ls_setting ls_train_settings[] = {
     REAL("parallel.bucket_mb", 8, 0.001, 4096, "gradients are exchanged in buckets of about so many MiB"),
     BOOL("parallel.overlap", 1, "exchange gradients while others are still being computed"),
     CHOICE("parallel.wire", "fp32 bf16 fp16", "number format between machines; sums are made in fp32"),
+    REAL("parallel.stall_s", 10, 0.1, 1e6, "seconds until a wait for a rank is reported, with what that rank did last"),
     PERIOD("parallel.verify_every", "500st", "how often ranks compare their weights"),
     REAL("parallel.clip_norm", 0, 0, 1e30, "largest norm of all gradients of an optimiser together; larger ones are "
          "scaled down; 0: any"),

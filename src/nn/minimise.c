@@ -192,28 +192,76 @@ static bool record_lr(ls_step *s, const ls_optimiser *o, const char **input)
     return true;
 }
 
-/* The optimiser node over the whole group, and its outputs as the new versions. */
-static void update(ls_step *s, const ls_optimiser *o, const char *name, group *gr)
+static bool same_bucket(const ls_step *s, const group *gr, int i, int k)
 {
-    const char *t = ls_arena_printf(s->g->arena, "optimizer.%s.t", name), *lr;
-    bool continued = t != NULL && ls_graph_find_var(s->g, t) >= 0;
+    return s->g->values[gr->grads[i].id]->node == s->g->values[gr->grads[k].id]->node;
+}
+
+/* In the order in which the sums of gradients arrive; insertion sort, since there are few and it keeps the
+ * order within a bucket. */
+static void sort_by_bucket(const ls_step *s, group *gr)
+{
+    for (int i = 1; i < gr->n; i++)
+        for (int k = i; k > 0; k--) {
+            const int32_t var = gr->vars[k];
+            const ls_value weight = gr->weights[k], grad = gr->grads[k];
+            if (s->g->values[gr->grads[k - 1].id]->node <= s->g->values[grad.id]->node) break;
+            gr->vars[k] = gr->vars[k - 1];
+            gr->weights[k] = gr->weights[k - 1];
+            gr->grads[k] = gr->grads[k - 1];
+            gr->vars[k - 1] = var;
+            gr->weights[k - 1] = weight;
+            gr->grads[k - 1] = grad;
+        }
+}
+
+/* One optimiser node over the parameters [begin, end), and its outputs as the new versions. */
+static void add_node(ls_step *s, const group *all, int begin, int end, ls_value t, bool continued,
+                     const char *name)
+{
+    group gr = *all;
+    const int32_t producer = s->g->values[all->grads[begin].id]->node;
     ls_value out;
 
-    if (t == NULL) {
+    gr.n = gr.attr.n = end - begin;
+    gr.attr.part = end < all->n;
+    gr.vars += begin;
+    gr.weights += begin;
+    gr.grads += begin;
+    gr.in[2] = (ls_value){s->g, s->g->vars[s->g->values[t.id]->var]->current};
+    for (int i = 0; i < gr.n; i++) {
+        gr.in[3 + i] = gr.weights[i];
+        gr.in[3 + gr.n + i] = gr.grads[i];
+    }
+    if (!add_states(s, &gr, continued, name)) return;
+    out = ls_graph_add(s->g, gr.rule->op, 3 + gr.n * (2 + gr.n_states), gr.in, &gr.attr);
+    if (!ls_value_ok(out)) return;
+    /* Right behind its bucket: while later ones are on their way. */
+    if (s->how.ranks && producer >= 0)
+        s->g->nodes[s->g->values[out.id]->node]->order = s->g->nodes[producer]->order;
+    advance(s, &gr, out);
+}
+
+/* The optimiser: one node for all parameters, or with several ranks one for every bucket of gradients. */
+static void update(ls_step *s, const ls_optimiser *o, const char *name, group *gr)
+{
+    const char *t_name = ls_arena_printf(s->g->arena, "optimizer.%s.t", name), *lr;
+    const bool continued = t_name != NULL && ls_graph_find_var(s->g, t_name) >= 0;
+    ls_value t;
+
+    if (t_name == NULL) {
         ls_graph_fail(s->g, LS_NOMEM, "ls_minimise: no memory");
         return;
     }
     if (!record_lr(s, o, &lr)) return;
     gr->in[0] = lsi_scalar_input(s, lr);
     gr->in[1] = s->how.clip_norm > 0 ? lsi_clip(s, gr->n, gr->grads) : s->loss_scale;
-    gr->in[2] = lsi_variable(s, t, NULL, LS_VAR_OPTIMIZER, LS_I32, LS_SHAPE(1), (ls_init){LS_INIT_CONST, 0});
-    for (int i = 0; i < gr->n; i++) {
-        gr->in[3 + i] = gr->weights[i];
-        gr->in[3 + gr->n + i] = gr->grads[i];
+    t = lsi_variable(s, t_name, NULL, LS_VAR_OPTIMIZER, LS_I32, LS_SHAPE(1), (ls_init){LS_INIT_CONST, 0});
+    if (s->how.ranks) sort_by_bucket(s, gr);
+    for (int begin = 0, end; begin < gr->n && lsi_step_open(s); begin = end) {
+        for (end = begin + 1; end < gr->n && (!s->how.ranks || same_bucket(s, gr, begin, end));) end++;
+        add_node(s, gr, begin, end, t, continued, name);
     }
-    if (!add_states(s, gr, continued, name)) return;
-    out = ls_graph_add(s->g, gr->rule->op, 3 + gr->n * (2 + gr->n_states), gr->in, &gr->attr);
-    if (ls_value_ok(out)) advance(s, gr, out);
 }
 
 static bool check_loss(ls_step *s, ls_value loss)

@@ -11,6 +11,7 @@
 #include "nn/nn_internal.h"
 
 enum { BUCKET_BYTES = 8 << 20, FIRST_BUCKET_BYTES = 1 << 20 };
+#define LATE ((int64_t)1 << 40) /* beyond the order of any node that was merely written down */
 
 static ls_value sum_of(ls_step *s, int32_t var)
 {
@@ -79,6 +80,8 @@ static void reduce_bucket(ls_step *s, ls_value weight, int n, const ready *list,
     for (int i = 0; i < n; i++) members[i] = x[list[i].index];
     sum = ls_all_reduce(weight, n, members, members + n);
     if (!ls_value_ok(sum)) return;
+    /* Waits come last, after everything that can be computed without the sums. */
+    s->g->nodes[s->g->values[sum.id]->node]->order += LATE;
     for (int i = 0; i < n; i++) {
         x[list[i].index] = ls_graph_out(sum, i);
         s->g->values[x[list[i].index].id]->category = LS_CAT_COMM;

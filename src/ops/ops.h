@@ -272,6 +272,7 @@ typedef struct ls_optim_attr {
     double trust; /* lars: trust coefficient */
     bool nesterov;
     ls_adam_form form;
+    bool part; /* more nodes of the same update follow: the counter t stays as it is */
 } ls_optim_attr;
 /* States per parameter: sgd 1 if momentum != 0 else 0; adam 2 (m, v); rmsprop 1 (mean square) + 1 if
  * momentum; lars 1; lamb 2. */

@@ -147,6 +147,8 @@ static ls_status open_data(run *r, ls_err *err)
     options.threads = r->o->threads;
     options.comm = r->o->comm;
     LS_TRY(ls_session_open(&r->session, r->x->trial, r->cfg, &options, err));
+    if (r->session.comm != NULL)
+        ls_comm_set_stall(r->session.comm, ls_config_real(r->cfg, "parallel.stall_s"));
     LS_TRY(ls_team_agree(r->session.comm, r->x, ls_plan_hash(r->session.plans[0].plan), err));
     LS_TRY(ls_train_data(r->x, &r->session, false, &r->train, err));
     LS_TRY(ls_train_data(r->x, &r->session, true, &r->test, err));
@@ -449,6 +451,8 @@ static ls_status between_steps(run *r, ls_moment before, ls_moment now, ls_err *
                minutes_c = r->checkpoint.unit == LS_PERIOD_MINUTES;
     ls_status st = LS_OK;
 
+    if (now.step > before.step && now.step % LS_PACE_EVERY == 0)
+        LS_TRY(ls_pace_compare(&r->summary.pace, r->session.comm, err));
     if (ls_period_due(r->verify, r->epoch_samples, before, now))
         LS_TRY(ls_team_compare_weights(r->session.comm, &r->session, err));
     if (ls_period_due(r->validate, r->epoch_samples, minutes_v ? r->last_validation : before, now)) {
@@ -515,6 +519,7 @@ static ls_status finish(run *r, json_t **summary, ls_err *err)
     if (stop_request(r) < 2 && r->saved != samples_passed(r)) LS_TRY(save(r, err));
     if (!r->stopped) LS_TRY(evaluate(r, &test, err));
     LS_TRY(ls_team_compare_weights(r->session.comm, &r->session, err));
+    LS_TRY(ls_pace_compare(&r->summary.pace, r->session.comm, err));
     /* A failed write has warned already and left the last good one; the result of the training stands. */
     if (leads(r)) (void)ls_ckpt_writer_wait(r->writer, &(ls_err){0});
     LS_TRY(summarise(r, r->stopped ? "paused" : "completed", &test, NULL, summary, err));

@@ -19,6 +19,7 @@ void ls_summary_release(ls_summary *s)
     ls_free(s->steps);
     ls_free(s->exposed);
     s->steps = s->exposed = NULL;
+    ls_pace_release(&s->pace);
 }
 
 void ls_summary_note_step(ls_summary *s, double seconds, double exposed, int64_t n)
@@ -36,6 +37,7 @@ void ls_summary_note_step(ls_summary *s, double seconds, double exposed, int64_t
         s->steps[s->n_steps++ % s->cap] = seconds;
     }
     s->compute_s += seconds;
+    ls_pace_note(&s->pace, seconds - exposed);
     s->rate = s->rate > 0 ? 0.95 * s->rate + 0.05 * now : now;
 }
 
@@ -117,9 +119,10 @@ static json_t *comm_json(ls_summary *s, size_t n, const ls_session *session)
         json_array_append_new(buckets, json_integer((json_int_t)ls_peers_bucket_bytes(session->peers, i)));
     if (session->shards != NULL && session->comm != NULL)
         json_array_append_new(buckets, json_integer((json_int_t)ls_shards_leaf_bytes(session->shards)));
-    return json_pack("{s:s, s:o, s:o}", "kind", session->comm != NULL ? ls_comm_kind(session->comm) : "self",
-                     "buckets", buckets, "exposed_s_per_step",
-                     number(n > 0 ? ls_spread_of(s->exposed, n).p50 : NAN));
+    return json_pack("{s:s, s:o, s:o, s:o}", "kind",
+                     session->comm != NULL ? ls_comm_kind(session->comm) : "self", "buckets", buckets,
+                     "exposed_s_per_step", number(n > 0 ? ls_spread_of(s->exposed, n).p50 : NAN),
+                     "rank_compute_s", ls_pace_json(&s->pace));
 }
 
 json_t *ls_summary_json(ls_summary *s, const ls_counters *c, const ls_session *session, const char *state,

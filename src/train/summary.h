@@ -5,6 +5,7 @@
 #include <jansson.h>
 
 #include "train/counters.h"
+#include "train/pace.h"
 #include "train/session.h"
 
 typedef struct ls_summary {
@@ -15,6 +16,7 @@ typedef struct ls_summary {
     double comm_s;       /* of compute_s: exchanging gradients, where nothing hid it */
     double rate;         /* samples per second, smoothed: for display */
     int64_t batch;       /* the usual one */
+    ls_pace pace;        /* of all ranks */
     ls_metric_sums last; /* of the newest validation */
 } ls_summary;
 

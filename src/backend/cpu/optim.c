@@ -199,7 +199,7 @@ static void run(void *state, const ls_call *call)
     if (s->kind == ADAM || s->kind == LAMB) adam_numbers(s, lr, (double)t, &c.numbers);
     if (s->kind == LARS || s->kind == LAMB) measure_norms(&c);
     ls_parallel_run(s->threads, step_thread, &c);
-    *(int32_t *)call->out[0] = t;
+    *(int32_t *)call->out[0] = s->attr.part ? t - 1 : t;
 }
 
 static optim_kind kind_of(const ls_op *op)
