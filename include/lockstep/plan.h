@@ -54,6 +54,12 @@ void ls_plan_destroy(ls_plan *p); /* accepts NULL */
 /* One step.  Inputs keep their contents from step to step until they are written again. */
 void ls_plan_run(ls_plan *p);
 
+/* One step with a clock: `note` is called after every node with its number, when it began and ended, and when
+ * the work for other ranks that followed ended; nanoseconds of a clock that all processes of the machine
+ * share. */
+typedef void (*ls_plan_note)(void *ctx, int node, uint64_t begun, uint64_t ended, uint64_t progressed);
+void ls_plan_run_noted(ls_plan *p, ls_plan_note note, void *ctx);
+
 /* The memory of an input (write it before a step) or of a fetched value (read it after one); borrowed from
  * the plan.  NULL when there is none of that name. */
 const ls_tensor *ls_plan_input(const ls_plan *p, const char *name);

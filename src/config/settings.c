@@ -50,6 +50,7 @@ const ls_setting ls_train_settings[] = {
     INT("train.early_stop", 0, 0, 1e9, "stop after so many validations without a better metric; 0: never"),
     TEXT("train.best_metric", "val/acc", "metric that says which checkpoint is best"),
     CHOICE("train.best_mode", "max min", "whether the best is the largest or the smallest"),
+    INT("train.trace", 0, 0, 1e6, "of so many steps every rank writes a timeline, trace-RANK.json in the run directory"),
     CHOICE("train.on_nonfinite", "stop warn", "what a loss that is infinite or not a number does"),
     INT("train.keep", 2, 1, 1e6, "newest checkpoints that are kept"),
     INT("train.keep_best", 1, 0, 1e6, "best checkpoints that are kept beside them"),

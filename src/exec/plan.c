@@ -17,6 +17,23 @@ void ls_plan_run(ls_plan *p)
     }
 }
 
+void ls_plan_run_noted(ls_plan *p, ls_plan_note note, void *ctx)
+{
+    LS_BUG_IF(p->peers != NULL && lsi_peers_absent(p->peers));
+    for (int32_t i = 0; i < p->schedule.n; i++) {
+        const lsi_step *s = &p->steps[i];
+        const uint64_t begun = ls_clock_ns();
+        uint64_t ended, progressed;
+        s->kernel.run(s->kernel.state, &s->call);
+        ended = progressed = ls_clock_ns();
+        if (p->peers != NULL) {
+            lsi_peers_progress(p->peers);
+            progressed = ls_clock_ns();
+        }
+        note(ctx, i, begun, ended, progressed);
+    }
+}
+
 static const ls_tensor *find(const ls_tensor *t, int n, const char *name)
 {
     for (int i = 0; i < n; i++)

@@ -304,6 +304,9 @@ static ls_status begin(run *r, ls_err *err)
                               .seed = (uint64_t)ls_config_int(r->cfg, "seed"),
                               .update = r->update.samples,
                               .epoch_samples = r->epoch_samples};
+    if (ls_config_int(r->cfg, "train.trace") > 0)
+        LS_TRY(ls_trace_open(&r->stepper.trace, r->dir.path, r->session.rank,
+                             ls_config_int(r->cfg, "train.trace"), err));
     open_ledger(r, began);
     r->begun = r->last_validation = r->last_checkpoint = moment_of(r);
     if (!leads(r)) return LS_OK;
@@ -424,7 +427,9 @@ static ls_status step(run *r, const ls_batch *b, ls_err *err)
 
     r->stepper.stop = stop_request(r) > 0;
     if (r->session.comm != NULL) ls_comm_note_step(r->session.comm, r->c.step);
+    ls_trace_begin(r->stepper.trace, r->c.step);
     st = ls_stepper_take(&r->stepper, &r->c, b, &done, &lr, err);
+    ls_trace_end(r->stepper.trace);
     if (st != LS_OK) return st;
     r->step_s += ls_clock_seconds() - before;
     r->exposed_s += exposed_seconds(r) - exposed;
@@ -550,6 +555,7 @@ static void fail_run(run *r, json_t **summary, const ls_err *why)
 
 static void release(run *r)
 {
+    ls_trace_close(r->stepper.trace);
     ls_report_close(r->report);
     ls_loader_destroy(r->loader);
     ls_ckpt_writer_destroy(r->writer);

@@ -54,7 +54,7 @@ static ls_status whole_step(ls_stepper *s, ls_counters *c, const ls_batch *b, do
     write_rates(s, p, lr);
     ls_session_write_scalar(p, "gradient.weight", (double)b->n / (double)b->global_n);
     ls_session_write_scalar(p, LS_CONTROL, s->stop ? 1 : 0);
-    ls_plan_run(p->plan);
+    ls_trace_run(s->trace, p->plan);
     if (session->peers != NULL) LS_TRY(ls_peers_status(session->peers, err));
     ls_collect_metrics(p->plan, session->peers != NULL ? b->global_n : b->n, &c->now);
     control = ls_plan_fetch(p->plan, LS_CONTROL);
@@ -73,7 +73,7 @@ static ls_status add_gradients(ls_stepper *s, ls_counters *c, const ls_batch *b,
     if (st != LS_OK) return st;
     ls_session_write_scalar(p, "gradient.weight", (double)b->n / (double)update_samples(s, c, b));
     ls_session_write_scalar(p, "gradient.keep", ls_state_pending(s->session->state) ? 1 : 0);
-    ls_plan_run(p->plan);
+    ls_trace_run(s->trace, p->plan);
     if (s->session->peers != NULL) LS_TRY(ls_peers_status(s->session->peers, err));
     ls_state_set_pending(s->session->state, true);
     if (b->n > 0) ls_collect_metrics(p->plan, b->n, &c->now);
@@ -95,7 +95,7 @@ static ls_status update(ls_stepper *s, ls_counters *c, int64_t samples, double l
     write_rates(s, p, lr);
     ls_session_write_scalar(p, "loss_scale", (double)c->now.samples / (double)samples);
     ls_session_write_scalar(p, "rank.weight", (double)mine / (double)c->now.samples);
-    ls_plan_run(p->plan);
+    ls_trace_run(s->trace, p->plan);
     if (s->session->peers != NULL) LS_TRY(ls_peers_status(s->session->peers, err));
     ls_state_set_pending(s->session->state, false);
 out:

@@ -11,6 +11,7 @@
 #include "train/counters.h"
 #include "train/schedule.h"
 #include "train/session.h"
+#include "train/trace.h"
 
 typedef struct ls_stepper {
     ls_session *session;
@@ -19,6 +20,7 @@ typedef struct ls_stepper {
     uint64_t seed;
     int64_t update;        /* samples of a full update */
     int64_t epoch_samples; /* samples of an epoch */
+    ls_trace *trace;       /* NULL: none */
     bool stop;             /* in: this rank was asked to stop; out, after an update: some rank was */
 } ls_stepper;
 

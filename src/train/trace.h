@@ -1,0 +1,22 @@
+/* trace.h: a timeline of the first steps of a rank, as a file for Chrome's trace viewer.
+ *
+ * One array of complete events ("ph": "X"): a span per step, and within it a span for every node of the plan
+ * and for the work on exchanges between two nodes.  The process of an event is the rank.  A file that cannot
+ * be written costs a warning, not the run. */
+#ifndef LS_TRAIN_TRACE_H
+#define LS_TRAIN_TRACE_H
+
+#include "lockstep/plan.h"
+
+typedef struct ls_trace ls_trace;
+
+/* trace-<rank>.json in `folder`, of the next `steps` steps. */
+ls_status ls_trace_open(ls_trace **out, const char *folder, int rank, int64_t steps,
+                        ls_err *err) LS_MUST_CHECK;
+/* The rest accept NULL, for which ls_trace_run is ls_plan_run. */
+void ls_trace_close(ls_trace *t);
+void ls_trace_begin(ls_trace *t, int64_t step);
+void ls_trace_run(ls_trace *t, ls_plan *p);
+void ls_trace_end(ls_trace *t);
+
+#endif
