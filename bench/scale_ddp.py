@@ -5,7 +5,8 @@ usage: bench/scale_ddp.py [--ranks 1,2,4,8,16] [--nets mnist,mnist-keras,resnet1
                           [--budget 420] [--lockstep build/lockstep] [--python PYTHON] [--layout nchw|nhwc] [--json FILE]
 
 For every number of ranks PyTorch's processes are started once; then each round measures, net by net, PyTorch for a while and
-Lockstep for a while.  A cell is the median over rounds of images/s of all ranks (from the median step of each round); efficiency
+Lockstep for a while, and as many single ranks of Lockstep at once that exchange nothing ("apart": what cores that share caches,
+memory and their pipelines allow at all).  A cell is the median over rounds of images/s of all ranks (from the median step of each round); efficiency
 is against the same side's one rank.  Rounds that no longer fit into --budget seconds are left out (the table says how many were
 taken).  Launch: from the start of the command to the end of the first training step of mnist.  Beside it stands the memory
 bandwidth of as many processes at once (copy and triad, bytes read and written).  PyTorch's rank r may use its share of the
@@ -187,6 +188,16 @@ def our_bench(a, net, ranks):
     return json.loads(out.splitlines()[-1])
 
 
+def our_apart(a, net, ranks):
+    """As many single ranks at once, each on a core of its own, that exchange nothing: what the machine itself allows."""
+    cores = sorted(os.sched_getaffinity(0))
+    command = [a.lockstep, "bench", net, "--threads", "1", f"batch.per_rank={a.batch}", "--seconds", str(a.seconds), "--json",
+               *OPTIMISER[net]]
+    running = [subprocess.Popen(["taskset", "-c", str(cores[r % len(cores)]), *command], stdout=subprocess.PIPE, text=True)
+               for r in range(ranks)]
+    return sum(json.loads(p.communicate()[0].splitlines()[-1])["samples_per_s"]["p50"] for p in running)
+
+
 def our_launch_s(a, ranks):
     """Until the report of the first step; the run goes on to its end."""
     folder = tempfile.mkdtemp()
@@ -219,8 +230,9 @@ def measure(a, ranks, end, cells, launches):
                     return
                 torch_s = group.step_s(net, a.seconds)
                 ours = our_bench(a, net, ranks)
+                apart = our_apart(a, net, ranks)
                 cells.setdefault((net, ranks), []).append(
-                    {"torch": a.batch * ranks / torch_s, "ours": ours["samples_per_s"]["p50"], "exposed_s": ours["comm_exposed_s"],
+                    {"torch": a.batch * ranks / torch_s, "ours": ours["samples_per_s"]["p50"], "apart": apart, "exposed_s": ours["comm_exposed_s"],
                      "step_s": ours["step_s"]["p50"]})
     finally:
         group.close()
@@ -237,19 +249,22 @@ def table(a, cells):
             row = {"net": net, "ranks": r, "rounds": len(rounds),
                    "ours": statistics.median(c["ours"] for c in rounds), "torch": statistics.median(c["torch"] for c in rounds),
                    "ratio": statistics.median(c["ours"] / c["torch"] for c in rounds),
+                   "apart": statistics.median(c["apart"] for c in rounds),
+                   "of_apart": statistics.median(c["ours"] / c["apart"] for c in rounds),
                    "exposed_share": statistics.median(c["exposed_s"] / c["step_s"] for c in rounds)}
             one = one or row
-            for side in ("ours", "torch"):
+            for side in ("ours", "torch", "apart"):
                 row["efficiency_" + side] = row[side] / row["ranks"] / (one[side] / one["ranks"])
             rows.append(row)
     return rows
 
 
 def print_report(rows, launches):
-    print(f"{'net':16} {'ranks':>5} {'ours img/s':>12} {'PyTorch':>12} {'ratio':>7} {'eff. ours':>10} {'eff. PyT.':>10} {'exposed':>8} {'rounds':>6}")
+    print(f"{'net':16} {'ranks':>5} {'ours img/s':>12} {'PyTorch':>12} {'ratio':>7} {'eff. ours':>10} {'eff. PyT.':>10} {'eff. apart':>10} {'of apart':>9} {'exposed':>8} {'rounds':>6}")
     for r in rows:
         print(f"{r['net']:16} {r['ranks']:5d} {r['ours']:12.0f} {r['torch']:12.0f} {r['ratio']:7.2f} {100 * r['efficiency_ours']:9.1f}% "
-              f"{100 * r['efficiency_torch']:9.1f}% {100 * r['exposed_share']:7.1f}% {r['rounds']:6d}")
+              f"{100 * r['efficiency_torch']:9.1f}% {100 * r['efficiency_apart']:9.1f}% {100 * r['of_apart']:8.1f}% "
+              f"{100 * r['exposed_share']:7.1f}% {r['rounds']:6d}")
     print(f"\n{'ranks':>5} {'launch ours s':>14} {'PyTorch s':>10} {'copy GB/s':>10} {'triad GB/s':>11}")
     for n, o in sorted(launches.items()):
         print(f"{n:5d} {o['ours_s']:14.2f} {o.get('torch_s', float('nan')):10.2f} {o.get('copy_b_s', 0) / 1e9:10.1f} {o.get('triad_b_s', 0) / 1e9:11.1f}")

@@ -2,7 +2,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "cli.h"
+#include "train/rundir.h"
 #include "train/train.h"
 
 /* What all ranks of a run know. */
@@ -55,10 +57,48 @@ static int train_rank(const ls_place *place, ls_comm *comm, void *arg)
     return stopped ? CLI_STOPPED : CLI_DONE;
 }
 
+/* A rank can only be started again by somebody who is left: one rank gets a launcher, too. */
+static void watch_over(cli_ranks *ranks)
+{
+    if (ranks->start.kind == LS_START_ALONE) ranks->start.kind = LS_START_LOCAL;
+    if (ranks->start.kind != LS_START_LOCAL)
+        ls_log(LS_LOG_WARN,
+               "max_restarts has no effect with ranks that %s started; start the run again with --resume",
+               ranks->start.place.how);
+}
+
+/* Trains; after the loss of a rank again, from the last checkpoint if there is one. */
+static int train_on(const cli_args *args, cli_ranks *ranks)
+{
+    const int64_t restarts = ls_config_int(ranks->experiment.cfg, "max_restarts");
+    cli_args now = *args;
+    job j = {.args = &now, .ranks = ranks};
+    ls_rundir dir;
+    int code;
+
+    if (restarts > 0) {
+        watch_over(ranks);
+        if (now.run_dir == NULL && now.resume == NULL) {
+            ls_rundir_name(&dir, ls_config_text(ranks->experiment.cfg, "name"));
+            now.run_dir = dir.path;
+        }
+    }
+    code = cli_ranks_run(ranks, "train", train_rank, &j);
+    for (int64_t k = 1; code == LS_EXIT_LOST && k <= restarts && ranks->start.kind == LS_START_LOCAL; k++) {
+        char last[LS_PATH_MAX + 64] = "";
+        if (now.resume == NULL && now.run_dir != NULL)
+            snprintf(last, sizeof last, "%s/checkpoints/last/manifest.json", now.run_dir);
+        if (last[0] != '\0' && access(last, R_OK) == 0) now.resume = now.run_dir;
+        ls_log(LS_LOG_WARN, "restart %lld of %lld, from the %s", (long long)k, (long long)restarts,
+               now.resume != NULL ? "last checkpoint" : "beginning: there is no checkpoint yet");
+        code = cli_ranks_run(ranks, "train", train_rank, &j);
+    }
+    return code;
+}
+
 int cli_train(const cli_args *args)
 {
     cli_ranks ranks;
-    job j = {.args = args, .ranks = &ranks};
     ls_err err = {0};
     int code = CLI_DONE;
 
@@ -67,7 +107,7 @@ int cli_train(const cli_args *args)
     else if (args->dry_run)
         ls_experiment_write(&ranks.experiment, stdout);
     else
-        code = cli_ranks_run(&ranks, "train", train_rank, &j);
+        code = train_on(args, &ranks);
     cli_ranks_release(&ranks);
     return code;
 }

@@ -15,7 +15,7 @@ const ls_setting ls_train_settings[] = {
     TEXT("name", "", "of the run and its folder; unless set, the model's"),
     TEXT("model.trial", "", "the model; `lockstep info` lists them"),
     INT("ranks", 1, 1, 1e6, "processes that train together, as -n"),
-    INT("max_restarts", 0, 0, 1e6, "how often a run that lost a rank starts again (not in this version)"),
+    INT("max_restarts", 0, 0, 1e6, "how often a run that lost a rank starts again from its last checkpoint; where -n starts the ranks"),
 
     CHOICE("data.kind", "synthetic idx cifar npy hdf5 images", "what the samples are read from; synthetic: made up"),
     TEXT("data.path", "", "folder that the names of files below are relative to"),

@@ -111,8 +111,6 @@ static void set_schedule(run *r)
 
 static ls_status check_settings(const run *r, ls_err *err)
 {
-    if (ls_config_int(r->cfg, "max_restarts") > 0)
-        return ls_fail(err, LS_INVALID, "max_restarts is not in this version; leave it out");
     if (r->update.shards > 0 && ls_config_bool(r->cfg, "parallel.sync_batchnorm"))
         return ls_fail(
             err, LS_INVALID,

@@ -36,7 +36,7 @@ static ls_status set_paths(ls_rundir *r, ls_err *err)
     return LS_OK;
 }
 
-static void new_name(ls_rundir *r, const char *name)
+void ls_rundir_name(ls_rundir *r, const char *name)
 {
     char stamp[32];
     unsigned short salt = 0;
@@ -63,7 +63,7 @@ ls_status ls_rundir_create(ls_rundir *r, const char *name, const char *path, ls_
     if (path != NULL)
         snprintf(r->path, sizeof r->path, "%s", path);
     else
-        new_name(r, name);
+        ls_rundir_name(r, name);
     LS_TRY(set_paths(r, err));
     LS_TRY(make_folders(r->checkpoints, err));
 out:

@@ -13,6 +13,8 @@ typedef struct ls_rundir {
     char checkpoints[LS_PATH_MAX]; /* <path>/checkpoints */
 } ls_rundir;
 
+/* A new name under runs/ for a run of the experiment `name`; nothing is made. */
+void ls_rundir_name(ls_rundir *r, const char *name);
 /* Makes the directory, its parents and its folders.  `path` NULL: a new name under runs/. */
 ls_status ls_rundir_create(ls_rundir *r, const char *name, const char *path, ls_err *err) LS_MUST_CHECK;
 /* An existing one.  `path` NULL: the newest under runs/ whose name begins with `name`-. */
