@@ -30,7 +30,7 @@ EXPERIMENT = "mnist-largebatch"
 SERIES = {
     "none": ("no warm-up", "#c0392b", []),
     "warmup": ("warm-up", "#1f6fb2", ["lr.warmup=10ep"]),
-    "clip": ("warm-up, clipped, decay", "#8e44ad", ["lr.warmup=10ep", "lr.schedule=cosine", "parallel.clip_norm=0.2"]),
+    "clip": ("warm-up, clipped", "#8e44ad", ["lr.warmup=10ep", "lr.schedule=cosine", "parallel.clip_norm=0.2"]),
     "lars": ("LARS", "#2e8b57", ["optimizer.name=lars", "optimizer.momentum=0.9", "optimizer.trust=0.1", "lr.scale=sqrt",
                                  "lr.warmup=5ep", "lr.schedule=cosine"]),
 }
