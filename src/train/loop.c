@@ -483,29 +483,30 @@ static ls_status agree_on_time(const run *r, ls_moment *now, ls_err *err)
                              err);
 }
 
-/* One rank can stop after any batch.  Several agree with an update, and their sums of gradients are not in a
- * checkpoint. */
-static bool may_stop(const run *r)
+/* Whether a checkpoint would hold all there is.  One rank's does after any batch; of several, each has sums
+ * of gradients of its own until the update. */
+static bool is_whole(const run *r)
 {
     return r->session.comm == NULL || r->c.pending == 0;
 }
 
 static ls_status loop(run *r, ls_err *err)
 {
+    ls_moment before = moment_of(r); /* what was due by then is done */
     ls_status st = LS_OK;
 
     while (r->c.step < r->total_steps && !r->finished) {
-        const ls_moment before = moment_of(r);
         ls_moment now;
         ls_batch b;
         LS_TRY(ls_loader_next(r->loader, &b, err));
         LS_TRY(step(r, &b, err));
         end_epoch(r);
         now = moment_of(r);
+        if (!is_whole(r)) continue;
         LS_TRY(agree_on_time(r, &now, err));
         LS_TRY(between_steps(r, before, now, err));
-        if (!may_stop(r) || (!r->stepper.stop && !ls_period_over(r->pause, r->epoch_samples, r->begun, now)))
-            continue;
+        before = now;
+        if (!r->stepper.stop && !ls_period_over(r->pause, r->epoch_samples, r->begun, now)) continue;
         r->stopped = r->c.step < r->total_steps;
         break;
     }

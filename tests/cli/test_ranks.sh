@@ -56,5 +56,14 @@ says err "$damaged"
 run 0 train mnist "${images[@]}" data.on_error=skip data.max_skipped=1 -n 3 --run-dir skipped --quiet
 says err "$damaged"
 
+# Until an update each rank has sums of gradients of its own: no checkpoint of several ranks falls in between.
+run 0 train mnist "${common[@]}" batch.global=64 parallel.accumulate=2 train.steps=4 train.checkpoint_every=32sa train.keep=9 -n 2 \
+    --run-dir between --quiet
+for at in between/checkpoints/step-*; do
+    run 0 ckpt show "$at"
+    grep -q accumulated "$work/out" && fail "$at holds gradients of one rank"
+done
+[ "$(ls -d between/checkpoints/step-* | wc -l)" -eq 4 ] || fail "not one checkpoint for each of 4 updates: $(ls between/checkpoints)"
+
 [ $failures -eq 0 ] && echo "test_ranks: $n checks passed"
 exit $((failures > 0))
