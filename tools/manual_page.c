@@ -119,9 +119,12 @@ static void rest(void)
     entry("1", "", "failed at run time");
     entry("2", "", "bad command line, experiment or setting; nothing was created");
     entry("3", "", "bad or damaged data or checkpoint; the message names the file");
+    entry("4", "", "a rank was lost and no restart was left");
+    entry("5", "", "ranks disagreed: experiment, plan, weights or operation");
     entry("75", "", "stopped on request after a checkpoint; run again with --resume");
     heading("EXAMPLES");
     entry("lockstep train fashion", "", "trains a small network; Ctrl-C stops it after a checkpoint");
+    entry("lockstep train fashion -n 4", "", "the same on four ranks of this machine");
     entry("lockstep train fashion --resume", "", "goes on where it stopped, bit for bit");
     entry("lockstep train fashion train.epochs=2 optimizer.lr=0.1", "", "the same with other settings");
     entry("lockstep bench resnet18-cifar --profile", "", "how fast a training step is, and why");
