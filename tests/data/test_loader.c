@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "check.h"
 #include "data_files.h"
+#include "loader_test.h"
 
 static ls_dataset *open_set(int64_t count)
 {
@@ -22,24 +23,6 @@ static ls_dataset *open_set(int64_t count)
 
     REQUIRE_OK(ls_dataset_open(&d, &src, &err), &err);
     return d;
-}
-
-static ls_loader *open_loader(const ls_dataset *d, ls_loader_options o)
-{
-    ls_err err = {0};
-    ls_loader *l;
-
-    REQUIRE_OK(ls_loader_create(&l, d, &o, &err), &err);
-    return l;
-}
-
-static ls_batch next(ls_loader *l)
-{
-    ls_err err = {0};
-    ls_batch b;
-
-    REQUIRE_OK(ls_loader_next(l, &b, &err), &err);
-    return b;
 }
 
 static void check_same(const ls_batch *a, const ls_batch *b, int64_t batch)
@@ -59,13 +42,13 @@ static void any_workers(void)
 
     for (int k = 0; k < 4; k++) {
         ls_loader_options o = {.batch = 8, .shuffle = true, .seed = 9};
-        ls_loader *plain = open_loader(d, o);
+        ls_loader *plain = loader_open(d, o);
         o.n_workers = workers[k];
         o.depth = depths[k];
-        ls_loader *threaded = open_loader(d, o);
+        ls_loader *threaded = loader_open(d, o);
         CHECK_EQ_INT(ls_loader_batches_per_epoch(plain), 13);
         for (int i = 0; i < 60; i++) {
-            ls_batch a = next(plain), b = next(threaded);
+            ls_batch a = loader_next(plain), b = loader_next(threaded);
             check_same(&a, &b, o.batch);
             CHECK_EQ_INT(a.epoch, i / 13);
             CHECK_EQ_INT(a.position, i % 13 * 8);
@@ -85,14 +68,14 @@ static void contents(void)
 {
     ls_dataset *d = open_set(50);
     ls_loader *l =
-        open_loader(d, (ls_loader_options){.batch = 7, .n_workers = 2, .shuffle = true, .seed = 1});
+        loader_open(d, (ls_loader_options){.batch = 7, .n_workers = 2, .shuffle = true, .seed = 1});
     int seen[50] = {0};
     float image[16];
     int32_t label;
     void *const fields[] = {image, &label};
 
     for (int64_t k = 0; k < ls_loader_batches_per_epoch(l); k++) {
-        ls_batch b = next(l);
+        ls_batch b = loader_next(l);
         for (int64_t i = 0; i < b.n; i++) {
             seen[b.indices[i]]++;
             REQUIRE_OK(ls_dataset_read(d, b.indices[i], NULL, fields, NULL), NULL);
@@ -113,14 +96,14 @@ static void ranks(void)
     for (int n_ranks = 2; n_ranks <= 4; n_ranks++) {
         ls_loader_options o = {.batch = 6, .n_workers = 1, .shuffle = true, .seed = 3, .n_ranks = n_ranks};
         ls_loader *part[4], *whole;
-        for (o.rank = 0; o.rank < n_ranks; o.rank++) part[o.rank] = open_loader(d, o);
+        for (o.rank = 0; o.rank < n_ranks; o.rank++) part[o.rank] = loader_open(d, o);
         o = (ls_loader_options){.batch = 6 * n_ranks, .shuffle = true, .seed = 3};
-        whole = open_loader(d, o);
+        whole = loader_open(d, o);
         for (int k = 0; k < 3 * ls_loader_batches_per_epoch(whole); k++) {
-            ls_batch all = next(whole);
+            ls_batch all = loader_next(whole);
             int64_t n = 0, least = 6, most = 0;
             for (int r = 0; r < n_ranks; r++) {
-                ls_batch b = next(part[r]);
+                ls_batch b = loader_next(part[r]);
                 CHECK_EQ_INT(b.position, all.position + n);
                 CHECK_EQ_INT(b.global_position, all.position);
                 CHECK_EQ_INT(b.global_n, all.n);
@@ -145,13 +128,13 @@ static void resume(void)
     for (int dropped = 0; dropped < 2; dropped++) {
         ls_loader_options o = {.batch = 10, .n_workers = 2, .shuffle = true, .seed = 4, .drop_last = dropped};
         for (int stop = 0; stop < 25; stop++) {
-            ls_loader *l = open_loader(d, o), *again;
-            for (int k = 0; k < stop; k++) next(l);
+            ls_loader *l = loader_open(d, o), *again;
+            for (int k = 0; k < stop; k++) loader_next(l);
             ls_loader_options from = o;
             from.first = ls_loader_position(l);
-            again = open_loader(d, from);
+            again = loader_open(d, from);
             for (int k = 0; k < 12; k++) {
-                ls_batch a = next(l), b = next(again);
+                ls_batch a = loader_next(l), b = loader_next(again);
                 check_same(&a, &b, o.batch);
                 CHECK(a.n == 10 || !dropped);
             }
@@ -161,12 +144,12 @@ static void resume(void)
         }
     }
     /* Positions that are no multiple of the batch: the first batch starts right there. */
-    ls_loader *l = open_loader(d, (ls_loader_options){.batch = 10, .first = 103 + 95});
-    ls_batch b = next(l);
+    ls_loader *l = loader_open(d, (ls_loader_options){.batch = 10, .first = 103 + 95});
+    ls_batch b = loader_next(l);
     CHECK_EQ_INT(b.epoch, 1);
     CHECK_EQ_INT(b.position, 95);
     CHECK_EQ_INT(b.n, 8);
-    b = next(l);
+    b = loader_next(l);
     CHECK_EQ_INT(b.epoch, 2);
     CHECK_EQ_INT(b.position, 0);
     ls_loader_destroy(l);
@@ -196,8 +179,8 @@ static void damaged_stop(void)
     for (int workers = 0; workers < 4; workers++) {
         ls_err err = {0};
         ls_batch b;
-        ls_loader *l = open_loader(d, (ls_loader_options){.batch = 3, .n_workers = workers});
-        b = next(l);
+        ls_loader *l = loader_open(d, (ls_loader_options){.batch = 3, .n_workers = workers});
+        b = loader_next(l);
         CHECK_EQ_INT(b.n, 3);
         CHECK_STATUS(ls_loader_next(l, &b, &err), LS_DATA, &err);
         CHECK_CONTAINS(err.text, "sample 3 (byte 11) is 77");
@@ -217,9 +200,9 @@ static void damaged_skip(void)
     for (int workers = 0; workers < 4; workers++) {
         ls_loader_options o = {
             .batch = 5, .n_workers = workers, .on_error = LS_ON_ERROR_SKIP, .max_skipped = 3};
-        ls_loader *l = open_loader(d, o);
+        ls_loader *l = loader_open(d, o);
         for (int k = 0; k < 8; k++) {
-            ls_batch b = next(l);
+            ls_batch b = loader_next(l);
             CHECK_EQ_INT(b.n, n[k % 4]);
             CHECK_EQ_INT(b.global_n, 5);
             if (k == 0) CHECK_EQ_INT(b.indices[3], 4);
@@ -230,9 +213,9 @@ static void damaged_skip(void)
         ls_err err = {0};
         ls_batch b;
         o.max_skipped = 2;
-        l = open_loader(d, o);
-        next(l);
-        next(l);
+        l = loader_open(d, o);
+        loader_next(l);
+        loader_next(l);
         CHECK_STATUS(ls_loader_next(l, &b, &err), LS_DATA, &err);
         CHECK_CONTAINS(err.text, "3 damaged samples in epoch 0");
         CHECK_CONTAINS(err.text, "sample 13");
@@ -250,9 +233,9 @@ static void capture_log(const ls_dataset *d, int workers, char *text, size_t siz
 
     REQUIRE(f != NULL && before >= 0 && dup2(fileno(f), STDERR_FILENO) >= 0);
     ls_loader *l =
-        open_loader(d, (ls_loader_options){
+        loader_open(d, (ls_loader_options){
                            .batch = 5, .n_workers = workers, .on_error = LS_ON_ERROR_SKIP, .max_skipped = 3});
-    for (int k = 0; k < 4; k++) next(l);
+    for (int k = 0; k < 4; k++) loader_next(l);
     ls_loader_destroy(l);
     REQUIRE(dup2(before, STDERR_FILENO) >= 0);
     close(before);
@@ -285,10 +268,10 @@ static void shutdown_any_time(void)
     size_t before = ls_mem_stats_now().live_bytes[LS_MEM_DATA];
 
     for (int k = 0; k < 60; k++) {
-        ls_loader *l = open_loader(
+        ls_loader *l = loader_open(
             d,
             (ls_loader_options){.batch = 1 + k % 7, .n_workers = k % 4, .depth = 1 + k % 3, .shuffle = true});
-        for (int i = 0; i < k % 9; i++) next(l);
+        for (int i = 0; i < k % 9; i++) loader_next(l);
         ls_loader_destroy(l);
         CHECK_EQ_INT(ls_mem_stats_now().live_bytes[LS_MEM_DATA], before);
     }

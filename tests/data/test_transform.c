@@ -9,6 +9,7 @@
 #include "data/loader.h"
 #include "data_files.h"
 #include "image_files.h"
+#include "loader_test.h"
 
 enum { SIDE = 32, PLANE = SIDE * SIDE, PIXELS = 3 * PLANE, RECORD = 1 + PIXELS, RECORDS = 23 };
 
@@ -199,24 +200,6 @@ static void resized(void)
 /* -- through the loader -----------------------------------------------------------------------------------
  */
 
-static ls_loader *open_loader(const ls_dataset *d, ls_loader_options o)
-{
-    ls_err err = {0};
-    ls_loader *l;
-
-    REQUIRE_OK(ls_loader_create(&l, d, &o, &err), &err);
-    return l;
-}
-
-static ls_batch next(ls_loader *l)
-{
-    ls_err err = {0};
-    ls_batch b;
-
-    REQUIRE_OK(ls_loader_next(l, &b, &err), &err);
-    return b;
-}
-
 enum { BATCH = 4, BATCHES = 6 };
 
 /* The same pixels for 0, 1 and 3 workers, on 2 ranks, and from the middle of an epoch on. */
@@ -224,26 +207,26 @@ static void same_sequence(const ls_dataset *d, size_t sample)
 {
     const ls_loader_options base = {.batch = BATCH, .shuffle = true, .augment = true, .seed = 11};
     const int workers[] = {1, 3};
-    ls_loader *plain = open_loader(d, base), *other[2], *rank[2];
+    ls_loader *plain = loader_open(d, base), *other[2], *rank[2];
     int64_t positions[3 * BATCHES];
 
     for (int k = 0; k < 2; k++) {
         ls_loader_options o = base;
         o.n_workers = workers[k];
-        other[k] = open_loader(d, o);
+        other[k] = loader_open(d, o);
         o = base;
         o.batch = BATCH / 2;
         o.n_ranks = 2;
         o.rank = k;
         o.n_workers = k;
-        rank[k] = open_loader(d, o);
+        rank[k] = loader_open(d, o);
     }
     for (int i = 0; i < 3 * BATCHES; i++) {
         positions[i] = ls_loader_position(plain);
-        ls_batch a = next(plain);
+        ls_batch a = loader_next(plain);
         size_t at = 0;
         for (int k = 0; k < 2; k++) {
-            ls_batch b = next(other[k]), part = next(rank[k]);
+            ls_batch b = loader_next(other[k]), part = loader_next(rank[k]);
             CHECK_EQ_MEM(b.fields[0], a.fields[0], sample * (size_t)a.n);
             CHECK_EQ_MEM(part.fields[0], (char *)a.fields[0] + at * sample, sample * (size_t)part.n);
             at += (size_t)part.n;
@@ -254,10 +237,10 @@ static void same_sequence(const ls_dataset *d, size_t sample)
         ls_loader_options o = base;
         o.first = positions[i];
         o.n_workers = 2;
-        ls_loader *from = open_loader(d, o), *whole = open_loader(d, base);
-        for (int k = 0; k < i; k++) next(whole);
+        ls_loader *from = loader_open(d, o), *whole = loader_open(d, base);
+        for (int k = 0; k < i; k++) loader_next(whole);
         for (int k = 0; k < 3; k++) {
-            ls_batch a = next(whole), b = next(from);
+            ls_batch a = loader_next(whole), b = loader_next(from);
             CHECK_EQ_MEM(b.fields[0], a.fields[0], sample * (size_t)a.n);
         }
         ls_loader_destroy(from);
@@ -279,10 +262,10 @@ static void loader_cifar(void)
 
     same_sequence(d, sizeof image);
     /* Without augment the loader gives the images as they are. */
-    ls_loader *l = open_loader(d, (ls_loader_options){.batch = BATCH, .n_workers = 1}),
-              *trained = open_loader(d, (ls_loader_options){.batch = BATCH, .augment = true});
+    ls_loader *l = loader_open(d, (ls_loader_options){.batch = BATCH, .n_workers = 1}),
+              *trained = loader_open(d, (ls_loader_options){.batch = BATCH, .augment = true});
     for (int i = 0; i < BATCHES; i++) {
-        ls_batch b = next(l), t = next(trained);
+        ls_batch b = loader_next(l), t = loader_next(trained);
         for (int64_t k = 0; k < b.n; k++) {
             read_image(still, b.indices[k], NULL, image);
             CHECK_EQ_MEM((float *)b.fields[0] + k * PIXELS, image, sizeof image);
@@ -334,11 +317,11 @@ static void loader_unpaired(void)
         REQUIRE_OK(ls_dataset_read(d, i, NULL, (void *const[]){NULL, b_of[i]}, NULL), NULL);
     CHECK_EQ_MEM(b_of[0], b_of[5], sizeof b_of[0]);
     ls_loader *l =
-        open_loader(d, (ls_loader_options){.batch = 1, .shuffle = true, .augment = true, .seed = 2});
+        loader_open(d, (ls_loader_options){.batch = 1, .shuffle = true, .augment = true, .seed = 2});
     for (int epoch = 0; epoch < 2; epoch++) {
         int met[5] = {0};
         for (int i = 0; i < 11; i++) {
-            ls_batch b = next(l);
+            ls_batch b = loader_next(l);
             for (int k = 0; k < 5; k++) {
                 if (memcmp(b.fields[1], b_of[k], sizeof b_of[k]) != 0) continue;
                 met[k]++;
