@@ -6,10 +6,12 @@
 #include <fcntl.h>
 #include <fnmatch.h>
 #include <ftw.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define NAME "lockstep-run-"
@@ -45,18 +47,42 @@ static void remove_stale(const char *tmp)
     if (dir != NULL) closedir(dir);
 }
 
+/* Makes the folder and locks it.  Until the lock is there another launcher that clears away stale folders may
+   take this one for stale: *taken says so, and the next name is tried. */
+static ls_status make_locked(lsi_folder *f, const char *tmp, bool *taken, ls_err *err)
+{
+    struct stat about;
+
+    snprintf(f->path, sizeof f->path, "%s/" NAME "XXXXXX", tmp);
+    if (mkdtemp(f->path) == NULL) return ls_fail(err, LS_IO, "%s: %s", f->path, strerror(errno));
+    const int fd = open(f->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) {
+        *taken = errno == ENOENT;
+        return *taken ? LS_OK : ls_fail(err, LS_IO, "%s: %s", f->path, strerror(errno));
+    }
+    const bool locked = flock(fd, LOCK_EX | LOCK_NB) == 0;
+    const int number = errno;
+    *taken = locked ? fstat(fd, &about) != 0 || about.st_nlink == 0 : number == EWOULDBLOCK;
+    if (locked && !*taken) {
+        f->lock = fd;
+        return LS_OK;
+    }
+    close(fd);
+    return *taken ? LS_OK : ls_fail(err, LS_IO, "%s: cannot be locked: %s", f->path, strerror(number));
+}
+
 ls_status lsi_folder_make(lsi_folder *f, ls_err *err)
 {
     const char *given = getenv("TMPDIR");
     const char *tmp = given != NULL && given[0] == '/' && strlen(given) < 40 ? given : "/tmp";
+    bool taken = true;
+    ls_status st = LS_OK;
 
     f->lock = -1;
     remove_stale(tmp);
-    snprintf(f->path, sizeof f->path, "%s/" NAME "XXXXXX", tmp);
-    if (mkdtemp(f->path) == NULL) return ls_fail(err, LS_IO, "%s: %s", f->path, strerror(errno));
-    f->lock = open(f->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (f->lock >= 0 && flock(f->lock, LOCK_EX | LOCK_NB) == 0) return LS_OK;
-    return ls_fail(err, LS_IO, "%s: %s", f->path, strerror(errno));
+    for (int k = 0; k < 100 && taken && st == LS_OK; k++) st = make_locked(f, tmp, &taken, err);
+    if (st != LS_OK || !taken) return st;
+    return ls_fail(err, LS_IO, "%s: others keep removing the folders made there", tmp);
 }
 
 void lsi_folder_remove(lsi_folder *f)
