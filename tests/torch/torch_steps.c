@@ -6,6 +6,7 @@
  *   init/NAME      every variable before the first step
  *   STEP/in/NAME   inputs of step STEP;  STEP/draw/NAME random draws;  STEP/out/NAME  metrics after it
  *   final/NAME     every variable after the last step
+ * What a replay pool draws is the slot of each sample, or -1.
  * Dropout is switched off: its masks are ours alone. */
 #include <jansson.h>
 #include <stdio.h>
@@ -51,18 +52,23 @@ static void write_state(dump *d, const char *group, const ls_state *s)
         write_tensor(d, group, ls_state_at(s, i)->name, ls_state_at(s, i));
 }
 
+static void fetch_draw(ls_graph *g, const ls_node *n, int out)
+{
+    const char *dot = strrchr(n->scope, '.');
+    char name[128];
+
+    snprintf(name, sizeof name, "draw:%s", dot != NULL ? dot + 1 : n->scope);
+    ls_graph_fetch((ls_value){g, n->out[out]}, name);
+}
+
 /* Random draws become fetched values; dropout keeps everything. */
 static void prepare_random(ls_graph *g)
 {
     for (int32_t i = 0; i < g->n_nodes; i++) {
         ls_node *n = g->nodes[i];
         if (n->op == &ls_op_dropout) ((ls_random_attr *)n->attr)->p = 0;
-        if (n->op == &ls_op_random_normal || n->op == &ls_op_random_uniform) {
-            const char *dot = strrchr(n->scope, '.');
-            char name[128];
-            snprintf(name, sizeof name, "draw:%s", dot != NULL ? dot + 1 : n->scope);
-            ls_graph_fetch((ls_value){g, n->out[0]}, name);
-        }
+        if (n->op == &ls_op_random_normal || n->op == &ls_op_random_uniform) fetch_draw(g, n, 0);
+        if (n->op == &ls_op_replay) fetch_draw(g, n, 1);
     }
 }
 
