@@ -16,6 +16,8 @@ typedef struct ls_data_make_options {
     bool gzip;      /* idx, hdf5: compressed files */
     bool png;       /* images and unpaired: PNG files, else JPEG */
     int64_t points; /* hdf5: clouds of so many points instead of images; each class is a coil of its own */
+    int64_t maps;   /* npy: square maps of so many pixels a side instead of images: smooth fields of floats
+                       from -1 to 1, without labels */
 } ls_data_make_options;
 
 /* Writes the files under the names by which the kind finds them ("train" and "test" of ls_data_source).  The
