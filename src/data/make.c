@@ -5,10 +5,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <zlib.h>
 
 #include "base/alloc.h"
+#include "base/folders.h"
 #include "data/npy_write.h"
 #include "image_internal.h"
 #include "make_internal.h"
@@ -179,12 +179,6 @@ out:
 /* -- image files ------------------------------------------------------------------------------------------
  */
 
-static ls_status make_folder(const char *path, ls_err *err)
-{
-    if (mkdir(path, 0777) == 0 || errno == EEXIST) return LS_OK;
-    return ls_fail(err, LS_IO, "%s: the folder cannot be made: %s", path, strerror(errno));
-}
-
 /* Sample `index` as FOLDER/NUMBER.jpg or .png; `negative`: light and dark exchanged. */
 static ls_status write_image(const maker *m, const char *folder, int64_t number, int64_t index, bool negative,
                              ls_err *err)
@@ -210,12 +204,12 @@ static ls_status write_classes(const maker *m, part p, ls_err *err)
     char root[2048], folder[4096];
 
     snprintf(root, sizeof root, "%s/%s", m->o.path, p == TRAIN ? "train" : "test");
-    LS_TRY(make_folder(root, err));
+    LS_TRY(ls_folders_make(root, err));
     for (int64_t i = m->first; i < m->end; i++) {
         int32_t label;
         LS_TRY(lsi_make_load(&part, i, NULL, &label, err));
         snprintf(folder, sizeof folder, "%s/class-%03d", root, (int)label);
-        LS_TRY(make_folder(folder, err));
+        LS_TRY(ls_folders_make(folder, err));
         LS_TRY(write_image(m, folder, i - m->first, i, false, err));
     }
 out:
@@ -231,7 +225,7 @@ static ls_status write_unpaired(const maker *m, part p, ls_err *err)
 
     for (int k = 0; k < 2; k++) {
         snprintf(folder[k], sizeof folder[k], "%s/%s%c", m->o.path, p == TRAIN ? "train" : "test", "AB"[k]);
-        LS_TRY(make_folder(folder[k], err));
+        LS_TRY(ls_folders_make(folder[k], err));
     }
     for (int64_t i = m->first; i < m->end; i++) {
         bool b = i >= middle;
@@ -325,7 +319,7 @@ static ls_status prepare(maker *m, ls_err *err)
     m->image = ls_alloc(LS_MEM_DATA, sizeof *m->image * (size_t)m->pixels);
     m->bytes = ls_alloc(LS_MEM_DATA, (size_t)m->pixels);
     if (!m->image || !m->bytes) return ls_fail(err, LS_NOMEM, "no memory for a sample");
-    LS_TRY(make_folder(m->o.path, err));
+    LS_TRY(ls_folders_make(m->o.path, err));
 out:
     return st;
 }

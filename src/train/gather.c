@@ -5,9 +5,9 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/alloc.h"
+#include "base/folders.h"
 #include "data/npy_write.h"
 #include "train/team.h"
 
@@ -173,8 +173,8 @@ static ls_status write_output(const ls_gather_output *o, const char *folder, dou
     ls_status st;
 
     snprintf(path, sizeof path, "%s/%s", folder, o->name);
-    if (mkdir(path, 0777) != 0 && errno != EEXIST)
-        return ls_fail(err, LS_IO, "%s: %s", path, strerror(errno));
+    st = ls_folders_make(path, err);
+    if (st != LS_OK) return st;
     snprintf(path, sizeof path, "%s/%s/epoch-%.6g.npy", folder, o->name, epoch);
     snprintf(aside, sizeof aside, "%s/%s/.epoch.npy", folder, o->name);
     f = fopen(aside, "wb");
