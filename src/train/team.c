@@ -177,3 +177,16 @@ ls_status ls_team_sum(ls_comm *c, ls_metric_sums *m, bool *flag, ls_err *err)
     for (int i = 0; i < m->n; i++) m->sum[i] = values[2 + i];
     return LS_OK;
 }
+
+enum { ADD_AT_ONCE = 1024 };
+
+ls_status ls_team_add(ls_comm *c, double *values, int64_t n, const char *what, ls_err *err)
+{
+    ls_status st = LS_OK;
+
+    if (c == NULL || ls_comm_size(c) == 1) return LS_OK;
+    for (int64_t at = 0; at < n; at += ADD_AT_ONCE)
+        LS_TRY(ls_comm_sum(c, values + at, (int)(n - at < ADD_AT_ONCE ? n - at : ADD_AT_ONCE), what, err));
+out:
+    return st;
+}
