@@ -55,8 +55,9 @@ struct ls_step {
     lsi_lr *lrs;
     lsi_stream *streams;
     lsi_trained *trained; /* with LS_PART_GRADIENTS */
-    int n_params, n_inputs, n_lrs, n_streams, n_trained;
-    int cap_params, cap_inputs, cap_lrs, cap_streams, cap_trained;
+    ls_distance_info *distances;
+    int n_params, n_inputs, n_lrs, n_streams, n_trained, n_distances;
+    int cap_params, cap_inputs, cap_lrs, cap_streams, cap_trained, cap_distances;
     ls_value rng, loss_scale; /* invalid until first used */
 };
 
