@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/folders.h"
 #include "base/program.h"
 #include "base/text.h"
 #include "cli.h"
@@ -97,13 +98,15 @@ out:
     return st;
 }
 
+/* Where there can be no folder, the command line is to blame. */
 static ls_status make_folder(const char *dir, ls_err *err)
 {
     struct stat info;
+    ls_err why = {0};
 
-    if (mkdir(dir, 0777) == 0) return LS_OK;
-    if (errno == EEXIST && stat(dir, &info) == 0 && S_ISDIR(info.st_mode)) return LS_OK;
-    return ls_fail(err, LS_INVALID, "%s: the folder cannot be made: %s", dir, strerror(errno));
+    if (ls_folders_make(dir, &why) != LS_OK) return ls_fail(err, LS_INVALID, "%s", why.text);
+    if (stat(dir, &info) == 0 && S_ISDIR(info.st_mode)) return LS_OK;
+    return ls_fail(err, LS_INVALID, "%s is no folder", dir);
 }
 
 static ls_status write_file(size_t i, const char *dir, const char *name, ls_err *err)

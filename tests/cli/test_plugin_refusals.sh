@@ -31,7 +31,7 @@ done
 new_refused 'one word too many' blobs more
 new_refused 'one word too many' blobs model.width=3
 new_refused 'did you mean "--dir"' blobs --dri x
-new_refused 'the folder cannot be made: No such file or directory' blobs --dir a/b
+new_refused 'the folder cannot be made' blobs --dir /dev/null/b
 run 0 new blobs
 cp blobs/blobs.c before.c
 run 2 new blobs
@@ -41,7 +41,9 @@ run 2 new blobs
 says err 'blobs/blobs.yaml is there already'
 [ ! -e blobs/blobs.c ] || fail "a refused new wrote a part of its files"
 mkdir given && run 0 new blobs --dir given # an empty folder is welcome
+run 0 new blobs --dir deep/er
 touch file && run 2 new blobs --dir file
+says err 'file is no folder'
 run 0 new --help
 says out '--dir DIR'
 
