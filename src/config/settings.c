@@ -13,7 +13,7 @@
 
 const ls_setting ls_train_settings[] = {
     TEXT("name", "", "of the run and its folder; unless set, the model's"),
-    TEXT("model.trial", "", "the model; `lockstep info` lists them"),
+    TEXT("model.trial", "", "the model: a name that `lockstep info` lists, or the .so file of a plug-in"),
     INT("ranks", 1, 1, 1e6, "processes that train together, as -n"),
     INT("max_restarts", 0, 0, 1e6, "how often a run that lost a rank starts again from its last checkpoint; where -n starts the ranks"),
 
