@@ -54,13 +54,26 @@ ls_status ls_train_data(const ls_experiment *x, const ls_session *s, bool test, 
     return ls_dataset_open(out, &src, err);
 }
 
+static bool is_metric(const ls_tensor *t)
+{
+    return t->dtype == LS_F32 && t->shape.rank == 0 && strcmp(t->name, LS_CONTROL) != 0;
+}
+
+void ls_declare_metrics(const ls_plan *p, ls_metric_sums *sums)
+{
+    for (int i = 0; i < ls_plan_fetch_count(p); i++) {
+        const ls_tensor *t = ls_plan_fetch_at(p, i);
+        if (is_metric(t)) ls_metric_add(sums, t->name, 0, 0);
+    }
+}
+
 void ls_collect_metrics(const ls_plan *p, int64_t n, ls_metric_sums *sums)
 {
     for (int i = 0; i < ls_plan_fetch_count(p); i++) {
         const ls_tensor *t = ls_plan_fetch_at(p, i);
-        if (t->dtype == LS_F32 && t->shape.rank == 0 && strcmp(t->name, LS_CONTROL) != 0)
-            ls_metric_add(sums, t->name, (double)*(const float *)t->data, n);
+        if (is_metric(t)) ls_metric_add(sums, t->name, (double)*(const float *)t->data, n);
     }
+    sums->samples += n;
 }
 
 ls_status ls_evaluate(ls_session *s, const ls_dataset *data, ls_metric_sums *sums, ls_err *err)
@@ -82,7 +95,7 @@ ls_status ls_evaluate(ls_session *s, const ls_dataset *data, ls_metric_sums *sum
         ls_batch b;
         LS_TRY(ls_loader_next(loader, &b, err));
         if (b.n == 0) continue; /* the others have the few that are left */
-        LS_TRY(ls_session_plan(s, LS_EVAL, b.n, &p, err));
+        LS_TRY(ls_session_plan(s, LS_EVAL, 0, b.n, &p, err));
         ls_session_feed(p, fields, n_fields, b.fields);
         ls_plan_run(p->plan);
         ls_collect_metrics(p->plan, b.n, sums);
