@@ -50,6 +50,8 @@ typedef struct ls_build {
     bool sync_norm;
     double clip_norm; /* not 0: gradients of one ls_minimise are scaled down to this norm where theirs is
                          larger */
+    int64_t update;   /* samples of an update, of all ranks; 0: not known */
+    bool images;      /* with LS_EVAL: what ls_image shows, instead of metrics */
 } ls_build;
 
 /* -- the step ------------------------------------------------------------------------------------------- */
@@ -192,6 +194,13 @@ ls_value ls_drop_layer(ls_step *s, ls_at at, ls_value x, const char *name, doubl
 /* The same for whole channels (dimension 1). */
 #define ls_drop_channels(s, x, name, p) ls_drop_layer((s), LS_AT, (x), (name), (p), true)
 
+/* Shows images of earlier steps in place of new ones, as GANs do to their discriminators: x (N, ...) goes
+ * through a pool of `capacity` (1 to 256) samples.  While it is not full every sample is kept and shown; then
+ * every second one on average is kept in the place of a random one, which is shown instead of it.  No
+ * gradient.  The pool is part of the model's state and the same on all ranks; in evaluation there is none. */
+ls_value ls_replay_layer(ls_step *s, ls_at at, ls_value x, const char *name, int64_t capacity);
+#define ls_replay(s, x, name, capacity) ls_replay_layer((s), LS_AT, (x), (name), (capacity))
+
 typedef struct ls_pool_args {
     int kernel;    /* must be given */
     int stride;    /* 0: like the kernel */
@@ -255,9 +264,9 @@ ls_value ls_gradient_at(ls_at at, ls_value y, ls_value x);
 void ls_metric_at(ls_step *s, ls_at at, const char *name, ls_value v);
 #define ls_metric(s, name, v) ls_metric_at((s), LS_AT, (name), (v))
 
-/* Images to look at: v (N, 1 or 3, H, W) with values from lo (black) to hi.  At every validation the trainer
- * shows those of one batch in TensorBoard as samples/<name>.  Costs nothing in training: there it does
- * nothing.
+/* Images to look at: v (N, 1 or 3, H, W) with values from lo (black) to hi.  Every train.sample_every the
+ * trainer shows those of the first test samples as one picture, a PNG file and in TensorBoard.  Calls with
+ * the same name make one picture, each call a row of it.  Costs nothing in training: there it does nothing.
  */
 void ls_image_at(ls_step *s, ls_at at, const char *name, ls_value v, double lo, double hi);
 #define ls_image(s, name, v, lo, hi) ls_image_at((s), LS_AT, (name), (v), (lo), (hi))

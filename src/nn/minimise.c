@@ -365,19 +365,30 @@ ls_value ls_gradient_at(ls_at at, ls_value y, ls_value x)
     return dx;
 }
 
-void ls_metric_at(ls_step *s, ls_at at, const char *name, ls_value v)
+bool lsi_is_fetched(const ls_step *s, const char *name)
+{
+    for (int32_t i = 0; i < s->g->n_values; i++)
+        if (s->g->values[i]->fetch && strcmp(s->g->values[i]->name, name) == 0) return true;
+    return false;
+}
+
+void lsi_fetch(ls_step *s, ls_value v, const char *name)
 {
     const ls_vinfo *info;
 
-    if (!lsi_step_open(s) || !ls_value_ok(v) || s->how.part == LS_PART_UPDATE) return;
-    lsi_step_at(s, at);
-    for (int32_t i = 0; i < s->g->n_values; i++)
-        if (s->g->values[i]->fetch && strcmp(s->g->values[i]->name, name) == 0) {
-            lsi_step_fail(s, "metric \"%s\" is declared twice", name);
-            return;
-        }
+    if (!ls_value_ok(v)) return;
     info = s->g->values[v.id];
     /* A value has one name, and inputs and variables change under the reader: those are copied. */
     if (info->fetch || info->kind != LS_VALUE_NODE || info->var >= 0) v = ls_copy(v);
     ls_graph_fetch(v, name);
+}
+
+void ls_metric_at(ls_step *s, ls_at at, const char *name, ls_value v)
+{
+    if (!lsi_step_open(s) || s->how.part == LS_PART_UPDATE || s->how.images) return;
+    lsi_step_at(s, at);
+    if (lsi_is_fetched(s, name))
+        lsi_step_fail(s, "metric \"%s\" is declared twice", name);
+    else
+        lsi_fetch(s, v, name);
 }

@@ -36,11 +36,11 @@ typedef struct run {
     ls_stepper stepper;
     ls_update update;
     int64_t epoch_samples, total_steps;
-    ls_period validate, checkpoint, pause, verify;
-    ls_moment begun;                            /* where this process began */
-    ls_moment last_validation, last_checkpoint; /* for periods in minutes */
-    double started;                             /* clock of this process's first step */
-    double step_s, exposed_s;                   /* of the update that goes on */
+    ls_period validate, checkpoint, pause, verify, sample;
+    ls_moment begun;                                         /* where this process began */
+    ls_moment last_validation, last_checkpoint, last_sample; /* for periods in minutes */
+    double started;                                          /* clock of this process's first step */
+    double step_s, exposed_s;                                /* of the update that goes on */
     int64_t saved; /* samples passed at the newest checkpoint of this process; -1: none */
     bool stopped, finished;
     bool diverged; /* the last step's metrics were not finite */
@@ -88,6 +88,12 @@ static int64_t steps_of(const run *r, double epochs)
     return ls_period_steps((ls_period){epochs, LS_PERIOD_EPOCHS}, r->epoch_samples, r->update.samples);
 }
 
+/* A period among the settings in steps. */
+static int64_t steps_set(const run *r, const char *key)
+{
+    return ls_period_steps(ls_config_period(r->cfg, key), r->epoch_samples, r->update.samples);
+}
+
 static void set_schedule(run *r)
 {
     ls_config *cfg = r->cfg;
@@ -97,12 +103,13 @@ static void set_schedule(run *r)
         .base = base,
         .peak = ls_lr_peak((ls_lr_scale)ls_config_int(cfg, "lr.scale"), base, r->update.samples,
                            ls_config_int(cfg, "lr.reference_batch")),
-        .warmup_steps =
-            ls_period_steps(ls_config_period(cfg, "lr.warmup"), r->epoch_samples, r->update.samples),
+        .warmup_steps = steps_set(r, "lr.warmup"),
         .warmup = (ls_lr_warmup)ls_config_int(cfg, "lr.warmup_kind"),
         .rule = (ls_lr_rule)ls_config_int(cfg, "lr.schedule"),
         .total_steps = r->total_steps,
-        .every = ls_period_steps(ls_config_period(cfg, "lr.step_every"), r->epoch_samples, r->update.samples),
+        .hold_steps = steps_set(r, "lr.hold"),
+        .stair_steps = steps_set(r, "lr.stair"),
+        .every = steps_set(r, "lr.step_every"),
         .factor = ls_config_real(cfg, "lr.step_factor"),
         .final = ls_config_real(cfg, "lr.final"),
         .patience = ls_config_int(cfg, "lr.patience"),
@@ -130,8 +137,10 @@ static ls_status check_settings(const run *r, ls_err *err)
                        (long long)r->update.samples, (long long)ls_config_int(r->cfg, "batch.per_rank"),
                        r->session.ranks, (long long)ls_config_int(r->cfg, "parallel.accumulate"),
                        (long long)r->epoch_samples);
-    if (r->schedule.warmup_steps < 0 || r->schedule.every < 0)
-        return ls_fail(err, LS_INVALID, "lr.warmup and lr.step_every cannot be given in minutes");
+    if (r->schedule.warmup_steps < 0 || r->schedule.every < 0 || r->schedule.hold_steps < 0 ||
+        r->schedule.stair_steps < 0)
+        return ls_fail(err, LS_INVALID,
+                       "lr.warmup, lr.hold, lr.stair and lr.step_every cannot be given in minutes");
     return LS_OK;
 }
 
@@ -297,6 +306,7 @@ static ls_status begin(run *r, ls_err *err)
     r->verify = ls_config_period(r->cfg, "parallel.verify_every");
     r->validate = ls_config_period(r->cfg, "train.validate_every");
     r->checkpoint = ls_config_period(r->cfg, "train.checkpoint_every");
+    r->sample = ls_config_period(r->cfg, "train.sample_every");
     r->pause = ls_config_period(r->cfg, "train.pause_after");
     r->stepper = (ls_stepper){.session = &r->session,
                               .schedule = &r->schedule,
@@ -308,7 +318,7 @@ static ls_status begin(run *r, ls_err *err)
         LS_TRY(ls_trace_open(&r->stepper.trace, r->dir.path, r->session.rank,
                              ls_config_int(r->cfg, "train.trace"), err));
     open_ledger(r, began);
-    r->begun = r->last_validation = r->last_checkpoint = moment_of(r);
+    r->begun = r->last_validation = r->last_checkpoint = r->last_sample = moment_of(r);
     if (!leads(r)) return LS_OK;
     LS_TRY(ls_report_open(&r->report,
                           &(ls_report_options){.experiment = r->x,
@@ -316,10 +326,10 @@ static ls_status begin(run *r, ls_err *err)
                                                .resumed_at = r->o->resume ? r->c.step : -1,
                                                .total_steps = r->total_steps,
                                                .epoch_samples = r->epoch_samples,
-                                               .test_samples = ls_dataset_count(r->test),
                                                .batch = r->update.samples,
                                                .schedule = &r->schedule,
                                                .session = &r->session,
+                                               .test = r->test,
                                                .log = r->log,
                                                .json = r->o->json,
                                                .quiet = r->o->quiet},
@@ -449,11 +459,21 @@ static void end_epoch(run *r)
     r->c.epoch++;
 }
 
+/* Pictures, which are rank 0's alone: the others go on, as far as they can without it. */
+static void sample(run *r)
+{
+    const double before = ls_clock_seconds();
+
+    ls_report_samples(r->report, &r->c);
+    r->summary.evaluate_s += ls_clock_seconds() - before;
+}
+
 /* What is due between the moments before and after a step. */
 static ls_status between_steps(run *r, ls_moment before, ls_moment now, ls_err *err)
 {
     const bool minutes_v = r->validate.unit == LS_PERIOD_MINUTES,
-               minutes_c = r->checkpoint.unit == LS_PERIOD_MINUTES;
+               minutes_c = r->checkpoint.unit == LS_PERIOD_MINUTES,
+               minutes_s = r->sample.unit == LS_PERIOD_MINUTES;
     ls_status st = LS_OK;
 
     if (now.step > before.step && now.step % LS_PACE_EVERY == 0)
@@ -463,6 +483,10 @@ static ls_status between_steps(run *r, ls_moment before, ls_moment now, ls_err *
     if (ls_period_due(r->validate, r->epoch_samples, minutes_v ? r->last_validation : before, now)) {
         r->last_validation = now;
         LS_TRY(validate(r, err));
+    }
+    if (ls_period_due(r->sample, r->epoch_samples, minutes_s ? r->last_sample : before, now)) {
+        r->last_sample = now;
+        sample(r);
     }
     if (ls_period_due(r->checkpoint, r->epoch_samples, minutes_c ? r->last_checkpoint : before, now)) {
         r->last_checkpoint = now;
@@ -524,6 +548,7 @@ static ls_status finish(run *r, json_t **summary, ls_err *err)
 
     if (stop_request(r) < 2 && r->saved != samples_passed(r)) LS_TRY(save(r, err));
     if (!r->stopped) LS_TRY(evaluate(r, &test, err));
+    if (!r->stopped && r->sample.unit != LS_PERIOD_NONE) sample(r);
     LS_TRY(ls_team_compare_weights(r->session.comm, &r->session, err));
     LS_TRY(ls_pace_compare(&r->summary.pace, r->session.comm, err));
     /* A failed write has warned already and left the last good one; the result of the training stands. */

@@ -26,6 +26,7 @@ ls_update ls_update_of(ls_config *cfg, int ranks)
 ls_session_options ls_update_options(const ls_update *u, ls_config *cfg)
 {
     return (ls_session_options){.batch = u->shards > 0 ? u->samples : ls_config_int(cfg, "batch.per_rank"),
+                                .update = u->samples,
                                 .split = u->shards > 0 || u->samples > u->global,
                                 .shards = u->shards};
 }
@@ -66,7 +67,7 @@ void ls_batch_plan_release(ls_batch_plan *p)
     *p = (ls_batch_plan){0};
 }
 
-ls_build ls_session_build(ls_config *cfg, bool ranks, ls_mode mode, ls_part part)
+ls_build ls_session_build(ls_config *cfg, bool ranks, int64_t update, ls_mode mode, ls_part part)
 {
     return (ls_build){.mode = mode,
                       .ranks = ranks && mode == LS_TRAIN,
@@ -74,12 +75,13 @@ ls_build ls_session_build(ls_config *cfg, bool ranks, ls_mode mode, ls_part part
                       .sync_norm =
                           ranks && part != LS_PART_UPDATE && ls_config_bool(cfg, "parallel.sync_batchnorm"),
                       .clip_norm = ls_config_real(cfg, "parallel.clip_norm"),
+                      .update = update,
                       .part = part};
 }
 
 ls_status ls_session_plan(ls_session *s, ls_mode mode, int stage, int64_t n, ls_batch_plan **out, ls_err *err)
 {
-    ls_build how = ls_session_build(s->cfg, s->peers != NULL, mode,
+    ls_build how = ls_session_build(s->cfg, s->peers != NULL, s->update_samples, mode,
                                     s->split && mode == LS_TRAIN ? LS_PART_GRADIENTS : LS_PART_ALL);
     ls_batch_plan *p;
     ls_status st;
@@ -119,6 +121,7 @@ static ls_status choose_kernels(const ls_session *s, const ls_session_options *o
     const ls_session_options alone = {.device = o->device,
                                       .threads = o->threads,
                                       .batch = o->batch,
+                                      .update = o->update,
                                       .split = o->split,
                                       .compile_only = true};
     ls_session first = {0};
@@ -149,7 +152,7 @@ out:
 /* For every stage the plan for the usual batch, and that of its update where there are two. */
 static ls_status open_plans(ls_session *s, int64_t batch, ls_err *err)
 {
-    ls_build update = ls_session_build(s->cfg, s->peers != NULL, LS_TRAIN, LS_PART_UPDATE);
+    ls_build update = ls_session_build(s->cfg, s->peers != NULL, s->update_samples, LS_TRAIN, LS_PART_UPDATE);
     ls_batch_plan *p;
     ls_status st = LS_OK;
 
@@ -176,7 +179,7 @@ ls_status ls_session_open(ls_session *s, const ls_trial *trial, ls_config *cfg, 
     const int64_t batch = o->shards > 0 ? (o->batch + o->shards - 1) / o->shards : o->batch;
     ls_status st = LS_OK;
 
-    *s = (ls_session){.trial = trial, .cfg = cfg, .split = o->split};
+    *s = (ls_session){.trial = trial, .cfg = cfg, .split = o->split, .update_samples = o->update};
     LS_TRY(meet(s, o, err));
     s->in_step = s->peers != NULL && ls_config_bool(cfg, "parallel.sync_batchnorm");
     LS_TRY(ls_device_open(&s->dev, o->device, o->shards > 0 ? 1 : o->threads, err));

@@ -208,9 +208,11 @@ static void shard_samples(const work *w, int64_t s, int64_t *lo, int64_t *hi)
 
 static ls_status lane_plan(const work *w, lane *l, int64_t n, ls_batch_plan **out, ls_err *err)
 {
-    const ls_build how = {
-        .mode = w->mode, .stage = w->stage, .part = w->mode == LS_TRAIN ? LS_PART_GRADIENTS : LS_PART_ALL};
     const ls_shards *x = w->x;
+    const ls_build how = {.mode = w->mode,
+                          .stage = w->stage,
+                          .part = w->mode == LS_TRAIN ? LS_PART_GRADIENTS : LS_PART_ALL,
+                          .update = x->session->update_samples};
     ls_status st;
 
     for (int i = 0; i < l->n_plans; i++) {
