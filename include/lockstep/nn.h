@@ -271,6 +271,20 @@ void ls_metric_at(ls_step *s, ls_at at, const char *name, ls_value v);
 void ls_image_at(ls_step *s, ls_at at, const char *name, ls_value v, double lo, double hi);
 #define ls_image(s, name, v, lo, hi) ls_image_at((s), LS_AT, (name), (v), (lo), (hi))
 
+/* Values to keep: v (N, ...) of evaluation samples.  The trainer writes those of a validation, in the order
+ * of the samples, to <name>/epoch-<e>.npy in the run directory (train.output_every, train.output_stride).
+ * Does nothing in training. */
+void ls_output_at(ls_step *s, ls_at at, const char *name, ls_value v);
+#define ls_output(s, name, v) ls_output_at((s), LS_AT, (name), (v))
+
+/* How far apart two distributions are: a metric of evaluations, the 1-Wasserstein distance between all values
+ * of a (N, ...) and all values of b over all samples.  Values are counted in LS_DISTANCE_BINS equal bins from
+ * lo to hi (those beyond in the outermost), so that it is exact to the width of one.  Does nothing in
+ * training.
+ */
+void ls_distance_at(ls_step *s, ls_at at, const char *name, ls_value a, ls_value b, double lo, double hi);
+#define ls_distance(s, name, a, b, lo, hi) ls_distance_at((s), LS_AT, (name), (a), (b), (lo), (hi))
+
 /* -- questions about a built step, also after its graph was taken -------------------------------------- */
 
 /* Elements of all parameters that match one of the space-separated globs; "*" for all. */
@@ -281,6 +295,18 @@ int ls_step_param_tensors(const ls_step *s);
 int ls_step_stages(const ls_step *s);
 /* With LS_PART_GRADIENTS: whether this stage moves the variable on, a sum of gradients or a buffer. */
 bool ls_step_changes(const ls_step *s, const char *var);
+
+/* What ls_output and ls_distance declared, as an evaluation step fetches it: "output/<name>" (N, ...), and
+ * "distance/<name>/0" and "/1", scaled so that lo to hi is 0 to 1. */
+#define LS_OUTPUT_PREFIX   "output/"
+#define LS_DISTANCE_PREFIX "distance/"
+enum { LS_DISTANCE_BINS = 4096 };
+typedef struct ls_distance_info {
+    const char *name;
+    double width; /* hi - lo */
+} ls_distance_info;
+/* Their number, and the list, which lives as long as the step. */
+int ls_step_distances(const ls_step *s, const ls_distance_info **out);
 
 /* The range that ls_input_range gave an input; false when there is none. */
 bool ls_step_input_range(const ls_step *s, const char *name, double *lo, double *hi);

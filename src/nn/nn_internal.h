@@ -64,8 +64,9 @@ struct ls_step {
     lsi_stream *streams;
     lsi_call *calls;      /* unless it is LS_PART_ALL */
     const char **changed; /* with LS_PART_GRADIENTS: variables that the stage moves on */
-    int n_params, n_inputs, n_lrs, n_streams, n_calls, n_changed;
-    int cap_params, cap_inputs, cap_lrs, cap_streams, cap_calls, cap_changed;
+    ls_distance_info *distances;
+    int n_params, n_inputs, n_lrs, n_streams, n_calls, n_changed, n_distances;
+    int cap_params, cap_inputs, cap_lrs, cap_streams, cap_calls, cap_changed, cap_distances;
     int n_stages;             /* known when the graph is taken */
     ls_value rng, loss_scale; /* invalid until first used */
 };

@@ -57,6 +57,10 @@ void ls_batch_plan_release(ls_batch_plan *p);
 /* The input and the result by which ranks tell one another that one of them was asked to stop. */
 #define LS_CONTROL "control"
 
+/* Evaluations draw random numbers as if in this step, each sample by its place in the set: they do not depend
+ * on when they happen or how many ranks there are, and no training step draws the same. */
+#define LS_EVAL_STEP UINT32_MAX
+
 typedef struct ls_session_options {
     const char *device;
     int threads;    /* 0: a default from the cores at hand */
