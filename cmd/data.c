@@ -23,7 +23,7 @@ enum { READ = 1, MAKE = 2 };
 
 typedef struct settings {
     const char *kind, *path, *images, *labels, *normalise, *shape, *field, *box, *layout, *format, *pattern;
-    int64_t first, end, classes, count, seed, train, test, gzip, points, channels, resize, pad, crop;
+    int64_t first, end, classes, count, seed, train, test, gzip, points, maps, channels, resize, pad, crop;
 } settings;
 
 typedef struct setting {
@@ -47,6 +47,7 @@ static const setting table[] = {
     {"box", true, FIELD(box), READ, "hdf5: brings clouds to 0..1: LO:HI, or auto"},
     {"points", false, FIELD(points), READ | MAKE,
      "hdf5: points of a cloud to take (make: clouds of so many)"},
+    {"maps", false, FIELD(maps), MAKE, "npy: smooth square maps of so many pixels a side, -1 to 1"},
     {"layout", true, FIELD(layout), READ, "images: classes (default), unpaired"},
     {"channels", false, FIELD(channels), READ, "images: 3 (default), or 1 for grey"},
     {"resize", false, FIELD(resize), READ, "pixels of an image's shorter side (default: as it is)"},
@@ -350,7 +351,8 @@ static int make(const settings *s, bool json)
                               .gzip = s->gzip != 0,
                               .png = s->format && strcmp(s->format, "png") == 0,
                               .pattern = s->pattern,
-                              .points = s->points};
+                              .points = s->points,
+                              .maps = s->maps};
     const bool unpaired = strcmp(s->kind, "unpaired") == 0;
 
     if (s->format && !o.png && strcmp(s->format, "jpeg") != 0) {

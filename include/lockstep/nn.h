@@ -47,6 +47,8 @@ typedef struct ls_build {
     bool sync_norm;
     double clip_norm; /* not 0: gradients of one ls_minimise are scaled down to this norm where theirs is
                          larger */
+    int64_t update;   /* samples of an update, of all ranks; 0: not known */
+    bool images;      /* with LS_EVAL: what ls_image shows, instead of metrics */
 } ls_build;
 
 /* -- the step ------------------------------------------------------------------------------------------- */
@@ -189,6 +191,13 @@ ls_value ls_drop_layer(ls_step *s, ls_at at, ls_value x, const char *name, doubl
 /* The same for whole channels (dimension 1). */
 #define ls_drop_channels(s, x, name, p) ls_drop_layer((s), LS_AT, (x), (name), (p), true)
 
+/* Shows images of earlier steps in place of new ones, as GANs do to their discriminators: x (N, ...) goes
+ * through a pool of `capacity` (1 to 256) samples.  While it is not full every sample is kept and shown; then
+ * every second one on average is kept in the place of a random one, which is shown instead of it.  No
+ * gradient.  The pool is part of the model's state and the same on all ranks; in evaluation there is none. */
+ls_value ls_replay_layer(ls_step *s, ls_at at, ls_value x, const char *name, int64_t capacity);
+#define ls_replay(s, x, name, capacity) ls_replay_layer((s), LS_AT, (x), (name), (capacity))
+
 typedef struct ls_pool_args {
     int kernel;    /* must be given */
     int stride;    /* 0: like the kernel */
@@ -252,18 +261,44 @@ ls_value ls_gradient_at(ls_at at, ls_value y, ls_value x);
 void ls_metric_at(ls_step *s, ls_at at, const char *name, ls_value v);
 #define ls_metric(s, name, v) ls_metric_at((s), LS_AT, (name), (v))
 
-/* Images to look at: v (N, 1 or 3, H, W) with values from lo (black) to hi.  At every validation the trainer
- * shows those of one batch in TensorBoard as samples/<name>.  Costs nothing in training: there it does
- * nothing.
+/* Images to look at: v (N, 1 or 3, H, W) with values from lo (black) to hi.  Every train.sample_every the
+ * trainer shows those of the first test samples as one picture, a PNG file and in TensorBoard.  Calls with
+ * the same name make one picture, each call a row of it.  Costs nothing in training: there it does nothing.
  */
 void ls_image_at(ls_step *s, ls_at at, const char *name, ls_value v, double lo, double hi);
 #define ls_image(s, name, v, lo, hi) ls_image_at((s), LS_AT, (name), (v), (lo), (hi))
+
+/* Values to keep: v (N, ...) of evaluation samples.  The trainer writes those of a validation, in the order
+ * of the samples, to <name>/epoch-<e>.npy in the run directory (train.output_every, train.output_stride).
+ * Does nothing in training. */
+void ls_output_at(ls_step *s, ls_at at, const char *name, ls_value v);
+#define ls_output(s, name, v) ls_output_at((s), LS_AT, (name), (v))
+
+/* How far apart two distributions are: a metric of evaluations, the 1-Wasserstein distance between all values
+ * of a (N, ...) and all values of b over all samples.  Values are counted in LS_DISTANCE_BINS equal bins from
+ * lo to hi (those beyond in the outermost), so that it is exact to the width of one.  Does nothing in
+ * training.
+ */
+void ls_distance_at(ls_step *s, ls_at at, const char *name, ls_value a, ls_value b, double lo, double hi);
+#define ls_distance(s, name, a, b, lo, hi) ls_distance_at((s), LS_AT, (name), (a), (b), (lo), (hi))
 
 /* -- questions about a built step, also after its graph was taken -------------------------------------- */
 
 /* Elements of all parameters that match one of the space-separated globs; "*" for all. */
 int64_t ls_step_count_params(const ls_step *s, const char *patterns);
 int ls_step_param_tensors(const ls_step *s);
+
+/* What ls_output and ls_distance declared, as an evaluation step fetches it: "output/<name>" (N, ...), and
+ * "distance/<name>/0" and "/1", scaled so that lo to hi is 0 to 1. */
+#define LS_OUTPUT_PREFIX   "output/"
+#define LS_DISTANCE_PREFIX "distance/"
+enum { LS_DISTANCE_BINS = 4096 };
+typedef struct ls_distance_info {
+    const char *name;
+    double width; /* hi - lo */
+} ls_distance_info;
+/* Their number, and the list, which lives as long as the step. */
+int ls_step_distances(const ls_step *s, const ls_distance_info **out);
 
 /* The range that ls_input_range gave an input; false when there is none. */
 bool ls_step_input_range(const ls_step *s, const char *name, double *lo, double *hi);

@@ -16,6 +16,8 @@ static const struct {
     {"resources.slots_per_trial", "ranks", SAME},
     {"hyperparameters.global_batch_size", "batch.global", SAME},
     {"optimizations.aggregation_frequency", "parallel.accumulate", SAME},
+    {"hyperparameters.decay_epoch", "lr.hold", EPOCHS},
+    {"data.sample_interval", "train.sample_every", SAMPLES},
     {"searcher.max_length.batches", "train.steps", SAME},
     {"searcher.max_length.epochs", "train.epochs", SAME},
     {"searcher.metric", "train.best_metric", SAME},

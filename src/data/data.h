@@ -64,6 +64,11 @@ typedef struct ls_dataset ls_dataset;
 typedef struct ls_data_source {
     const char *kind, *path, *images, *labels;
     int64_t first, end; /* the range of samples to use; end 0: all */
+    /* Not 0: of the range, the first floor(split * n) samples of a permutation keyed by split_seed, or with
+     * `rest` all others; both in stored order.  So that one file holds training set and validation set. */
+    double split;
+    uint64_t split_seed;
+    bool rest;
     /* What is done to pixels p / 255 (and to floats as they are): "none" or NULL, "mnist" (x - 0.1307) /
      * 0.3081, "unit" to -1..1; for three channels "imagenet" and "cifar", less the mean, divided by the
      * standard deviation of each. */

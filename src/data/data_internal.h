@@ -64,7 +64,8 @@ struct ls_dataset {
     const lsi_data_kind *kind;
     ls_arena *arena;
     int64_t first, count; /* the range in use */
-    int64_t total;        /* samples in the files */
+    int64_t *chosen; /* with a split: the `count` samples of the range, counted from `first`; else NULL */
+    int64_t total;   /* samples in the files */
     int64_t classes;
     lsi_scale scale;
     ls_transform transform;

@@ -18,6 +18,9 @@ typedef struct lsi_make_part {
 ls_status lsi_make_load(const lsi_make_part *p, int64_t index, uint8_t *bytes, int32_t *label,
                         ls_err *err) LS_MUST_CHECK;
 
+/* Map `index`: options->maps rows of as many floats. */
+void lsi_make_map(const lsi_make_part *p, int64_t index, float *out);
+
 ls_status lsi_make_hdf5(const lsi_make_part *p, ls_err *err) LS_MUST_CHECK;
 
 #endif

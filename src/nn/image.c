@@ -20,7 +20,8 @@ void ls_image_at(ls_step *s, ls_at at, const char *name, ls_value v, double lo, 
         lsi_step_fail(s, "image \"%s\": its range must grow, got %g to %g", name, lo, hi);
         return;
     }
-    if (s->mode != LS_EVAL) return; /* mistakes are told before hours of training, images after */
+    if (!s->how.images) return; /* mistakes are told before hours of training, images after */
     snprintf(full, sizeof full, "samples/%s", name);
-    ls_metric_at(s, at, full, ls_affine(v, 1 / (hi - lo), -lo / (hi - lo)));
+    for (int row = 2; lsi_is_fetched(s, full); row++) snprintf(full, sizeof full, "samples/%s#%d", name, row);
+    lsi_fetch(s, ls_affine(v, 1 / (hi - lo), -lo / (hi - lo)), full);
 }

@@ -81,12 +81,20 @@ static bool check_globs(ls_step *s, const char *params)
     return n_globs > 0;
 }
 
+/* Whether ranks of one machine can keep the variable once and update it together. */
+static bool can_be_shared(const ls_step *s, const group *gr, int32_t var)
+{
+    return s->how.ranks && ls_optim_by_element(gr->rule->op) &&
+           s->g->values[s->g->vars[var]->first]->dtype == LS_F32;
+}
+
 static void collect(ls_step *s, const char *params, group *gr)
 {
     for (int32_t i = 0; i < s->g->n_vars; i++) {
         const ls_var *var = s->g->vars[i];
         if (var->role != LS_VAR_PARAM || !lsi_match_any(params, var->name)) continue;
         gr->vars[gr->n] = i;
+        s->g->vars[i]->shared = can_be_shared(s, gr, i);
         gr->weights[gr->n++] = (ls_value){s->g, var->current};
     }
 }
@@ -151,9 +159,11 @@ static bool add_states(ls_step *s, group *gr, bool continued, const char *optimi
                               param, optimiser);
                 return false;
             }
-            gr->in[3 + (2 + k) * gr->n + i] =
-                lsi_variable(s, name, NULL, LS_VAR_OPTIMIZER, LS_F32, ls_value_shape(gr->weights[i]),
-                             (ls_init){LS_INIT_CONST, 0});
+            const ls_value state = lsi_variable(s, name, NULL, LS_VAR_OPTIMIZER, LS_F32,
+                                                ls_value_shape(gr->weights[i]), (ls_init){LS_INIT_CONST, 0});
+            if (!ls_value_ok(state)) return false;
+            s->g->vars[s->g->values[state.id]->var]->shared = s->g->vars[gr->vars[i]]->shared;
+            gr->in[3 + (2 + k) * gr->n + i] = state;
         }
     return lsi_step_open(s);
 }
@@ -225,6 +235,7 @@ static void add_node(ls_step *s, const group *all, int begin, int end, ls_value 
 
     gr.n = gr.attr.n = end - begin;
     gr.attr.part = end < all->n;
+    gr.attr.later = begin > 0;
     gr.vars += begin;
     gr.weights += begin;
     gr.grads += begin;
@@ -334,19 +345,30 @@ ls_value ls_gradient_at(ls_at at, ls_value y, ls_value x)
     return dx;
 }
 
-void ls_metric_at(ls_step *s, ls_at at, const char *name, ls_value v)
+bool lsi_is_fetched(const ls_step *s, const char *name)
+{
+    for (int32_t i = 0; i < s->g->n_values; i++)
+        if (s->g->values[i]->fetch && strcmp(s->g->values[i]->name, name) == 0) return true;
+    return false;
+}
+
+void lsi_fetch(ls_step *s, ls_value v, const char *name)
 {
     const ls_vinfo *info;
 
-    if (!lsi_step_open(s) || !ls_value_ok(v) || s->how.part == LS_PART_UPDATE) return;
-    lsi_step_at(s, at);
-    for (int32_t i = 0; i < s->g->n_values; i++)
-        if (s->g->values[i]->fetch && strcmp(s->g->values[i]->name, name) == 0) {
-            lsi_step_fail(s, "metric \"%s\" is declared twice", name);
-            return;
-        }
+    if (!ls_value_ok(v)) return;
     info = s->g->values[v.id];
     /* A value has one name, and inputs and variables change under the reader: those are copied. */
     if (info->fetch || info->kind != LS_VALUE_NODE || info->var >= 0) v = ls_copy(v);
     ls_graph_fetch(v, name);
+}
+
+void ls_metric_at(ls_step *s, ls_at at, const char *name, ls_value v)
+{
+    if (!lsi_step_open(s) || s->how.part == LS_PART_UPDATE || s->how.images) return;
+    lsi_step_at(s, at);
+    if (lsi_is_fetched(s, name))
+        lsi_step_fail(s, "metric \"%s\" is declared twice", name);
+    else
+        lsi_fetch(s, v, name);
 }

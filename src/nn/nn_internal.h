@@ -55,8 +55,9 @@ struct ls_step {
     lsi_lr *lrs;
     lsi_stream *streams;
     lsi_trained *trained; /* with LS_PART_GRADIENTS */
-    int n_params, n_inputs, n_lrs, n_streams, n_trained;
-    int cap_params, cap_inputs, cap_lrs, cap_streams, cap_trained;
+    ls_distance_info *distances;
+    int n_params, n_inputs, n_lrs, n_streams, n_trained, n_distances;
+    int cap_params, cap_inputs, cap_lrs, cap_streams, cap_trained, cap_distances;
     ls_value rng, loss_scale; /* invalid until first used */
 };
 
@@ -104,6 +105,10 @@ void lsi_accumulate(ls_step *s, int n, const int32_t *vars, const ls_value *grad
 void lsi_accumulated(ls_step *s, int n, const int32_t *vars, ls_value *grads);
 /* Replaces gradients by their sums over ranks, bucket by bucket in the order in which they become ready. */
 void lsi_reduce(ls_step *s, int n, ls_value *grads);
+/* Replaces x[0..n-1] by their sums over ranks of weight times each, in one exchange. */
+void lsi_exchange(ls_step *s, ls_value weight, int n, ls_value *x);
+/* The variable in which what belongs to `name` is added up over the batches of an update. */
+ls_value lsi_sum_variable(ls_step *s, const char *name, ls_shape shape);
 /* The loss scale that makes the optimiser see gradients of at most how.clip_norm. */
 ls_value lsi_clip(ls_step *s, int n, const ls_value *grads);
 /* The end of a step: statistics and metrics over all ranks, and what only one part of a step may do. */
@@ -118,6 +123,10 @@ ls_value lsi_sync_batch_norm(ls_step *s, ls_value x, const lsi_norm_vars *v, con
 
 /* A run-time scalar f32 input, made on first use. */
 ls_value lsi_scalar_input(ls_step *s, const char *name);
+/* The host reads `v` under `name`. */
+void lsi_fetch(ls_step *s, ls_value v, const char *name);
+/* Whether it reads something under this name already. */
+bool lsi_is_fetched(const ls_step *s, const char *name);
 /* Replaces dimensions of -1 by the batch. */
 ls_shape lsi_with_batch(const ls_step *s, ls_shape shape);
 

@@ -13,14 +13,19 @@
 enum { BUCKET_BYTES = 8 << 20, FIRST_BUCKET_BYTES = 1 << 20 };
 #define LATE ((int64_t)1 << 40) /* beyond the order of any node that was merely written down */
 
+ls_value lsi_sum_variable(ls_step *s, const char *name, ls_shape shape)
+{
+    const char *full = ls_arena_printf(s->g->arena, "accumulated.%s", name);
+
+    if (full == NULL) return ls_graph_fail(s->g, LS_NOMEM, "step: no memory");
+    return lsi_variable(s, full, NULL, LS_VAR_ACCUMULATED, LS_F32, shape, (ls_init){LS_INIT_CONST, 0});
+}
+
 static ls_value sum_of(ls_step *s, int32_t var)
 {
     const ls_var *v = s->g->vars[var];
-    const char *name = ls_arena_printf(s->g->arena, "accumulated.%s", v->name);
 
-    if (name == NULL) return ls_graph_fail(s->g, LS_NOMEM, "step: no memory");
-    return lsi_variable(s, name, NULL, LS_VAR_ACCUMULATED, LS_F32, s->g->values[v->first]->shape,
-                        (ls_init){LS_INIT_CONST, 0});
+    return lsi_sum_variable(s, v->name, s->g->values[v->first]->shape);
 }
 
 void lsi_accumulate(ls_step *s, int n, const int32_t *vars, const ls_value *grads)
@@ -86,6 +91,18 @@ static void reduce_bucket(ls_step *s, ls_value weight, int n, const ready *list,
         x[list[i].index] = ls_graph_out(sum, i);
         s->g->values[x[list[i].index].id]->category = LS_CAT_COMM;
     }
+}
+
+void lsi_exchange(ls_step *s, ls_value weight, int n, ls_value *x)
+{
+    ready *list = ls_arena_alloc(s->g->arena, (size_t)n * sizeof *list);
+
+    if (list == NULL) {
+        ls_graph_fail(s->g, LS_NOMEM, "step: no memory");
+        return;
+    }
+    for (int i = 0; i < n; i++) list[i] = (ready){0, i, 0};
+    reduce_bucket(s, weight, n, list, x);
 }
 
 void lsi_reduce(ls_step *s, int n, ls_value *grads)
@@ -154,12 +171,11 @@ static void reduce_rest(ls_step *s)
     const ls_value weight =
         lsi_scalar_input(s, s->how.part == LS_PART_UPDATE ? "rank.weight" : "gradient.weight");
     ls_value *x = ls_arena_alloc(g->arena, most * sizeof *x);
-    ready *list = ls_arena_alloc(g->arena, most * sizeof *list);
     int32_t *vars = ls_arena_alloc(g->arena, most * sizeof *vars);
     const int32_t n_values = g->n_values;
     int n = 0, n_buffers;
 
-    if (x == NULL || list == NULL || vars == NULL) ls_graph_fail(g, LS_NOMEM, "step: no memory");
+    if (x == NULL || vars == NULL) ls_graph_fail(g, LS_NOMEM, "step: no memory");
     if (!lsi_step_open(s) || !ls_value_ok(weight)) return;
     for (int32_t i = 0; i < g->n_vars; i++)
         if (is_changed_buffer(s, g->vars[i])) {
@@ -171,12 +187,11 @@ static void reduce_rest(ls_step *s)
         if (is_scalar_fetch(g->values[i])) x[n++] = (ls_value){g, i};
     x[n++] = lsi_scalar_input(s, "control");
     if (!lsi_step_open(s)) return;
-    for (int i = 0; i < n; i++) list[i] = (ready){0, i, 0};
     for (int i = n_buffers; i < n - 1; i++) {
         vars[i] = x[i].id;
         g->values[x[i].id]->fetch = false;
     }
-    reduce_bucket(s, weight, n, list, x);
+    lsi_exchange(s, weight, n, x);
     for (int i = 0; i < n_buffers && lsi_step_open(s); i++)
         ls_graph_advance(g, vars[i], ls_assign((ls_value){g, g->vars[vars[i]]->current}, x[i]));
     for (int i = n_buffers; i < n && lsi_step_open(s); i++)

@@ -38,11 +38,11 @@
     X(cross_entropy) X(cross_entropy_grad) X(chamfer) X(chamfer_grad) X(accuracy)     \
     X(gather_rows) X(scatter_rows)                                                    \
     /* random */           \
-    X(dropout) X(random_normal) X(random_uniform)                                     \
+    X(dropout) X(random_normal) X(random_uniform) X(replay)                           \
     /* made by fusion */   \
     X(pointwise) X(bias_act_grad) X(reorder)                                          \
     /* optimisers */       \
-    X(sgd) X(adam) X(rmsprop) X(lars) X(lamb) X(accumulate) X(assign)                 \
+    X(sgd) X(adam) X(rmsprop) X(lars) X(lamb) X(accumulate) X(assign) X(store_rows)   \
     /* between ranks */    \
     X(all_reduce_start) X(all_reduce_finish)
 /* clang-format on */
@@ -227,6 +227,13 @@ typedef struct ls_random_attr {
 ls_value ls_dropout(ls_value x, ls_value key, double p, bool per_channel, const char *stream);
 ls_value ls_random_normal(ls_value key, ls_shape shape, double stddev, const char *stream);
 ls_value ls_random_uniform(ls_value key, ls_shape shape, const char *stream); /* in [0, 1) */
+typedef struct ls_replay_attr {
+    uint32_t stream;
+} ls_replay_attr;
+/* Images of earlier updates in place of new ones, from pool (C, D), whose slots are empty where filled (C, 1)
+ * is 0, and x (N, D): returns what is shown (N, D); output 1 is the slot where each image of x is to be
+ * stored, or -1, output 2 its place in the update, or -1 where the slot is.  ops/replay.c has the rule. */
+ls_value ls_replay_choice(ls_value pool, ls_value filled, ls_value x, ls_value key, const char *stream);
 
 /* -- made by fusion
  * ------------------------------------------------------------------------------------------------------ */
@@ -272,16 +279,26 @@ typedef struct ls_optim_attr {
     double trust; /* lars: trust coefficient */
     bool nesterov;
     ls_adam_form form;
-    bool part; /* more nodes of the same update follow: the counter t stays as it is */
+    bool part;  /* more nodes of the same update follow: the counter t stays as it is */
+    bool later; /* it is not the first of them */
+    /* Set by the executor where `shares` ranks update the same memory together: this one updates piece number
+     * `share` of it.  0 shares: alone. */
+    int share, shares;
 } ls_optim_attr;
 /* States per parameter: sgd 1 if momentum != 0 else 0; adam 2 (m, v); rmsprop 1 (mean square) + 1 if
  * momentum; lars 1; lamb 2. */
 int ls_optim_states(const ls_op *op, const ls_optim_attr *a);
+/* Whether the new value of an element follows from that element's own alone, so that pieces of a parameter
+ * can be updated by themselves.  False for ops that are no optimisers. */
+bool ls_optim_by_element(const ls_op *op);
 
 /* The next version of the variable `sum`: weight * gradient, added to what is there where keep is not 0. */
 ls_value ls_accumulate(ls_value sum, ls_value gradient, ls_value keep, ls_value weight);
 /* The next version of `variable` is a copy of `value`. */
 ls_value ls_assign(ls_value variable, ls_value value);
+/* The next version of `table` (V, D) has rows (N, D) at index (N); an index outside of it leaves that row
+ * out. */
+ls_value ls_store_rows(ls_value table, ls_value rows, ls_value index);
 
 /* -- between ranks
  * ---------------------------------------------------------------------------------------------------------

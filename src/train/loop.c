@@ -36,11 +36,12 @@ typedef struct run {
     ls_stepper stepper;
     ls_update update;
     int64_t epoch_samples, total_steps;
-    ls_period validate, checkpoint, pause, verify;
-    ls_moment begun;                            /* where this process began */
-    ls_moment last_validation, last_checkpoint; /* for periods in minutes */
-    double started;                             /* clock of this process's first step */
-    double step_s, exposed_s;                   /* of the update that goes on */
+    ls_period validate, output, checkpoint, pause, verify, sample;
+    ls_moment begun;                                         /* where this process began */
+    ls_moment last_validation, last_checkpoint, last_sample; /* for periods in minutes */
+    ls_moment last_output;                                   /* due at a validation, not by itself */
+    double started;                                          /* clock of this process's first step */
+    ls_step_times now;                                       /* of the update that goes on */
     int64_t saved; /* samples passed at the newest checkpoint of this process; -1: none */
     bool stopped, finished;
     bool diverged; /* the last step's metrics were not finite */
@@ -57,9 +58,13 @@ static ls_moment moment_of(const run *r)
 }
 
 /* Time of exchanges that nothing hid. */
-static double exposed_seconds(const run *r)
+/* Of everything until now. */
+static ls_step_times times(const run *r)
 {
-    return r->session.comm != NULL ? ls_comm_exposed_seconds(r->session.comm) : 0;
+    const ls_comm *c = r->session.comm;
+
+    return (ls_step_times){ls_clock_seconds(), c != NULL ? ls_comm_exposed_seconds(c) : 0,
+                           c != NULL ? ls_comm_waiting_seconds(c) : 0};
 }
 
 /* What this process has spent; the ledger is made from it. */
@@ -67,7 +72,7 @@ static void note_time(run *r)
 {
     r->summary.wall_s = ls_clock_seconds() - r->started;
     r->summary.data_s = ls_loader_wait_seconds(r->loader);
-    r->summary.comm_s = exposed_seconds(r);
+    r->summary.comm_s = times(r).exposed;
 }
 
 static bool leads(const run *r)
@@ -88,6 +93,12 @@ static int64_t steps_of(const run *r, double epochs)
     return ls_period_steps((ls_period){epochs, LS_PERIOD_EPOCHS}, r->epoch_samples, r->update.samples);
 }
 
+/* A period among the settings in steps. */
+static int64_t steps_set(const run *r, const char *key)
+{
+    return ls_period_steps(ls_config_period(r->cfg, key), r->epoch_samples, r->update.samples);
+}
+
 static void set_schedule(run *r)
 {
     ls_config *cfg = r->cfg;
@@ -97,12 +108,13 @@ static void set_schedule(run *r)
         .base = base,
         .peak = ls_lr_peak((ls_lr_scale)ls_config_int(cfg, "lr.scale"), base, r->update.samples,
                            ls_config_int(cfg, "lr.reference_batch")),
-        .warmup_steps =
-            ls_period_steps(ls_config_period(cfg, "lr.warmup"), r->epoch_samples, r->update.samples),
+        .warmup_steps = steps_set(r, "lr.warmup"),
         .warmup = (ls_lr_warmup)ls_config_int(cfg, "lr.warmup_kind"),
         .rule = (ls_lr_rule)ls_config_int(cfg, "lr.schedule"),
         .total_steps = r->total_steps,
-        .every = ls_period_steps(ls_config_period(cfg, "lr.step_every"), r->epoch_samples, r->update.samples),
+        .hold_steps = steps_set(r, "lr.hold"),
+        .stair_steps = steps_set(r, "lr.stair"),
+        .every = steps_set(r, "lr.step_every"),
         .factor = ls_config_real(cfg, "lr.step_factor"),
         .final = ls_config_real(cfg, "lr.final"),
         .patience = ls_config_int(cfg, "lr.patience"),
@@ -130,8 +142,10 @@ static ls_status check_settings(const run *r, ls_err *err)
                        (long long)r->update.samples, (long long)ls_config_int(r->cfg, "batch.per_rank"),
                        r->session.ranks, (long long)ls_config_int(r->cfg, "parallel.accumulate"),
                        (long long)r->epoch_samples);
-    if (r->schedule.warmup_steps < 0 || r->schedule.every < 0)
-        return ls_fail(err, LS_INVALID, "lr.warmup and lr.step_every cannot be given in minutes");
+    if (r->schedule.warmup_steps < 0 || r->schedule.every < 0 || r->schedule.hold_steps < 0 ||
+        r->schedule.stair_steps < 0)
+        return ls_fail(err, LS_INVALID,
+                       "lr.warmup, lr.hold, lr.stair and lr.step_every cannot be given in minutes");
     return LS_OK;
 }
 
@@ -296,7 +310,9 @@ static ls_status begin(run *r, ls_err *err)
     LS_TRY(open_loader(r, err));
     r->verify = ls_config_period(r->cfg, "parallel.verify_every");
     r->validate = ls_config_period(r->cfg, "train.validate_every");
+    r->output = ls_config_period(r->cfg, "train.output_every");
     r->checkpoint = ls_config_period(r->cfg, "train.checkpoint_every");
+    r->sample = ls_config_period(r->cfg, "train.sample_every");
     r->pause = ls_config_period(r->cfg, "train.pause_after");
     r->stepper = (ls_stepper){.session = &r->session,
                               .schedule = &r->schedule,
@@ -308,7 +324,7 @@ static ls_status begin(run *r, ls_err *err)
         LS_TRY(ls_trace_open(&r->stepper.trace, r->dir.path, r->session.rank,
                              ls_config_int(r->cfg, "train.trace"), err));
     open_ledger(r, began);
-    r->begun = r->last_validation = r->last_checkpoint = moment_of(r);
+    r->begun = r->last_validation = r->last_output = r->last_checkpoint = r->last_sample = moment_of(r);
     if (!leads(r)) return LS_OK;
     LS_TRY(ls_report_open(&r->report,
                           &(ls_report_options){.experiment = r->x,
@@ -316,10 +332,10 @@ static ls_status begin(run *r, ls_err *err)
                                                .resumed_at = r->o->resume ? r->c.step : -1,
                                                .total_steps = r->total_steps,
                                                .epoch_samples = r->epoch_samples,
-                                               .test_samples = ls_dataset_count(r->test),
                                                .batch = r->update.samples,
                                                .schedule = &r->schedule,
                                                .session = &r->session,
+                                               .test = r->test,
                                                .log = r->log,
                                                .json = r->o->json,
                                                .quiet = r->o->quiet},
@@ -389,21 +405,31 @@ static void note_best(run *r, double value)
     r->c.since_best = 0;
 }
 
-static ls_status evaluate(run *r, ls_metric_sums *sums, ls_err *err)
+/* `outputs`: those of the trial are written. */
+static ls_status evaluate(run *r, bool outputs, ls_metric_sums *sums, ls_err *err)
 {
-    const double before = ls_clock_seconds();
-    const ls_status st = ls_evaluate(&r->session, r->test, sums, err);
+    const double before = ls_clock_seconds(),
+                 epoch = (double)r->c.epoch + (double)r->c.position / (double)r->epoch_samples;
+    ls_gather gather = {.samples = ls_dataset_count(r->test),
+                        .stride = outputs ? ls_config_int(r->cfg, "train.output_stride") : 0};
+    ls_err trouble = {0};
+    ls_status st = LS_OK;
 
+    LS_TRY(ls_evaluate(&r->session, r->test, &gather, sums, err));
+    if (leads(r) && ls_gather_write(&gather, r->dir.path, epoch, &trouble) != LS_OK)
+        ls_log(LS_LOG_WARN, "%s", trouble.text); /* worth a warning, not the run */
     r->summary.evaluate_s += ls_clock_seconds() - before;
+out:
+    ls_gather_release(&gather);
     return st;
 }
 
-static ls_status validate(run *r, ls_err *err)
+static ls_status validate(run *r, bool outputs, ls_err *err)
 {
     const char *best = ls_config_text(r->cfg, "train.best_metric"), *slash = strchr(best, '/');
     const int64_t patience = ls_config_int(r->cfg, "train.early_stop");
     ls_metric_sums sums;
-    ls_status st = evaluate(r, &sums, err);
+    ls_status st = evaluate(r, outputs, &sums, err);
 
     if (st != LS_OK) return st;
     r->c.validations++;
@@ -420,7 +446,8 @@ static ls_status validate(run *r, ls_err *err)
 
 static ls_status step(run *r, const ls_batch *b, ls_err *err)
 {
-    const double before = ls_clock_seconds(), exposed = exposed_seconds(r);
+    const ls_step_times before = times(r);
+    ls_step_times after;
     bool done;
     double lr;
     ls_status st;
@@ -431,11 +458,13 @@ static ls_status step(run *r, const ls_batch *b, ls_err *err)
     st = ls_stepper_take(&r->stepper, &r->c, b, &done, &lr, err);
     ls_trace_end(r->stepper.trace);
     if (st != LS_OK) return st;
-    r->step_s += ls_clock_seconds() - before;
-    r->exposed_s += exposed_seconds(r) - exposed;
+    after = times(r);
+    r->now.all += after.all - before.all;
+    r->now.exposed += after.exposed - before.exposed;
+    r->now.waiting += after.waiting - before.waiting;
     if (!done) return LS_OK;
-    ls_summary_note_step(&r->summary, r->step_s, r->exposed_s, r->c.now.samples);
-    r->step_s = r->exposed_s = 0;
+    ls_summary_note_step(&r->summary, &r->now, r->c.now.samples);
+    r->now = (ls_step_times){0};
     ls_report_step(r->report, &r->c, &r->c.now, lr, r->summary.rate);
     return check_finite(r, &r->c.now, lr, err);
 }
@@ -449,11 +478,21 @@ static void end_epoch(run *r)
     r->c.epoch++;
 }
 
+/* Pictures, which are rank 0's alone: the others go on, as far as they can without it. */
+static void sample(run *r)
+{
+    const double before = ls_clock_seconds();
+
+    ls_report_samples(r->report, &r->c);
+    r->summary.evaluate_s += ls_clock_seconds() - before;
+}
+
 /* What is due between the moments before and after a step. */
 static ls_status between_steps(run *r, ls_moment before, ls_moment now, ls_err *err)
 {
     const bool minutes_v = r->validate.unit == LS_PERIOD_MINUTES,
-               minutes_c = r->checkpoint.unit == LS_PERIOD_MINUTES;
+               minutes_c = r->checkpoint.unit == LS_PERIOD_MINUTES,
+               minutes_s = r->sample.unit == LS_PERIOD_MINUTES;
     ls_status st = LS_OK;
 
     if (now.step > before.step && now.step % LS_PACE_EVERY == 0)
@@ -461,8 +500,14 @@ static ls_status between_steps(run *r, ls_moment before, ls_moment now, ls_err *
     if (ls_period_due(r->verify, r->epoch_samples, before, now))
         LS_TRY(ls_team_compare_weights(r->session.comm, &r->session, err));
     if (ls_period_due(r->validate, r->epoch_samples, minutes_v ? r->last_validation : before, now)) {
+        const bool outputs = ls_period_due(r->output, r->epoch_samples, r->last_output, now);
         r->last_validation = now;
-        LS_TRY(validate(r, err));
+        if (outputs) r->last_output = now;
+        LS_TRY(validate(r, outputs, err));
+    }
+    if (ls_period_due(r->sample, r->epoch_samples, minutes_s ? r->last_sample : before, now)) {
+        r->last_sample = now;
+        sample(r);
     }
     if (ls_period_due(r->checkpoint, r->epoch_samples, minutes_c ? r->last_checkpoint : before, now)) {
         r->last_checkpoint = now;
@@ -476,7 +521,8 @@ out:
 static ls_status agree_on_time(const run *r, ls_moment *now, ls_err *err)
 {
     const bool by_clock = r->validate.unit == LS_PERIOD_MINUTES || r->checkpoint.unit == LS_PERIOD_MINUTES ||
-                          r->pause.unit == LS_PERIOD_MINUTES || r->verify.unit == LS_PERIOD_MINUTES;
+                          r->output.unit == LS_PERIOD_MINUTES || r->pause.unit == LS_PERIOD_MINUTES ||
+                          r->verify.unit == LS_PERIOD_MINUTES;
 
     if (r->session.comm == NULL || !by_clock) return LS_OK;
     return ls_comm_broadcast(r->session.comm, &now->minutes, sizeof now->minutes, 0, "reading the clock",
@@ -523,7 +569,8 @@ static ls_status finish(run *r, json_t **summary, ls_err *err)
     ls_status st = LS_OK;
 
     if (stop_request(r) < 2 && r->saved != samples_passed(r)) LS_TRY(save(r, err));
-    if (!r->stopped) LS_TRY(evaluate(r, &test, err));
+    if (!r->stopped) LS_TRY(evaluate(r, r->output.unit != LS_PERIOD_NONE, &test, err));
+    if (!r->stopped && r->sample.unit != LS_PERIOD_NONE) sample(r);
     LS_TRY(ls_team_compare_weights(r->session.comm, &r->session, err));
     LS_TRY(ls_pace_compare(&r->summary.pace, r->session.comm, err));
     /* A failed write has warned already and left the last good one; the result of the training stands. */
@@ -598,7 +645,7 @@ ls_status ls_train_eval(const ls_experiment *x, const ls_train_options *o, const
     LS_TRY(open_data(&r, err));
     LS_TRY(ls_ckpt_open(&ckpt, checkpoint, err));
     LS_TRY(ls_ckpt_load_model(ckpt, r.session.state, err));
-    LS_TRY(ls_evaluate(&r.session, r.test, &test, err));
+    LS_TRY(ls_evaluate(&r.session, r.test, NULL, &test, err));
     *result = ls_metrics_json(&test);
     if (*result == NULL || json_object_set_new(*result, "event", json_string("eval")) != 0 ||
         json_object_set_new(*result, "samples", json_integer((json_int_t)test.samples)) != 0)

@@ -21,6 +21,8 @@ struct ls_report {
     ls_events *events;
     ls_metrics *metrics;
     ls_progress *progress;
+    ls_samples *samples;
+    int64_t sampled; /* the step of the newest pictures */
     ls_period every;
     double started;
 };
@@ -55,6 +57,7 @@ static void emit(ls_report *r, const ls_counters *c, const char *event, const ta
                                   .values = t->value,
                                   .n_values = t->n};
 
+    ls_samples_collect(r->samples, r->events, false);
     for (int i = 0; i < t->n; i++) ls_events_scalar(r->events, t->tag[i], c->step - 1, t->value[i].value);
     ls_events_scalar(r->events, "epoch", c->step - 1, (double)c->epoch);
     ls_metrics_write(r->metrics, &line);
@@ -117,6 +120,7 @@ static void print_layers(const ls_report *r)
 ls_status ls_report_open(ls_report **out, const ls_report_options *o, ls_err *err)
 {
     const ls_progress_options progress = ls_progress_detect(STDERR_FILENO, o->quiet || o->json);
+    ls_config *cfg = o->experiment->cfg;
     ls_report *r = ls_alloc(LS_MEM_CLI, sizeof *r);
     char path[4200];
     ls_text hello = {0};
@@ -126,7 +130,7 @@ ls_status ls_report_open(ls_report **out, const ls_report_options *o, ls_err *er
     if (r == NULL) return ls_fail(err, LS_NOMEM, "report: no memory");
     r->o = *o;
     r->started = ls_clock_seconds();
-    r->every = ls_config_period(o->experiment->cfg, "train.report_every");
+    r->every = ls_config_period(cfg, "train.report_every");
     snprintf(path, sizeof path, "%s/metrics.jsonl", o->folder);
     LS_TRY(ls_metrics_open(&r->metrics, path, o->resumed_at >= 0 ? o->resumed_at - 1 : LS_METRICS_NEW, err));
     LS_TRY(ls_events_open(&r->events, o->folder, err));
@@ -134,6 +138,13 @@ ls_status ls_report_open(ls_report **out, const ls_report_options *o, ls_err *er
         ls_events_restart(r->events, o->resumed_at);
     else
         write_hparams(r);
+    LS_TRY(ls_samples_open(&r->samples,
+                           &(ls_samples_options){.session = o->session,
+                                                 .data = o->test,
+                                                 .folder = o->folder,
+                                                 .seed = (uint64_t)ls_config_int(cfg, "seed"),
+                                                 .n = ls_config_int(cfg, "train.samples")},
+                           err));
     LS_TRY(ls_progress_create(&r->progress, &progress, err));
     ls_runlog_attach(o->log, r->progress);
     lsi_report_beginning(&hello, o);
@@ -148,6 +159,7 @@ void ls_report_close(ls_report *r)
     if (r == NULL) return;
     ls_runlog_attach(r->o.log, NULL);
     ls_progress_destroy(r->progress);
+    ls_samples_close(r->samples, r->events);
     ls_metrics_close(r->metrics);
     ls_events_close(r->events);
     ls_free(r);
@@ -223,16 +235,23 @@ void ls_report_validation(ls_report *r, const ls_counters *c, const ls_metric_su
         t.n++;
     }
     emit(r, c, "validation", &t);
-    ls_samples_write(r->o.session, r->events, c->step - 1);
     snprintf(line, sizeof line, "epoch %.4g, step %lld: %s on %lld samples", epochs_done(r, c),
              (long long)c->step, means_text(sums, text, sizeof text), (long long)sums->samples);
     ls_progress_say(r->progress, "%s", line);
     ls_runlog_note(r->o.log, line);
 }
 
+void ls_report_samples(ls_report *r, const ls_counters *c)
+{
+    if (r == NULL || r->sampled == c->step) return;
+    r->sampled = c->step;
+    ls_samples_make(r->samples, r->events, c->step);
+}
+
 void ls_report_flush(ls_report *r)
 {
     if (r == NULL) return;
+    ls_samples_collect(r->samples, r->events, true);
     ls_metrics_flush(r->metrics);
     ls_events_flush(r->events);
 }

@@ -17,9 +17,10 @@ typedef struct ls_report_options {
     const ls_experiment *experiment;
     const char *folder;
     int64_t resumed_at; /* the step; -1: a new run */
-    int64_t total_steps, epoch_samples, test_samples, batch;
+    int64_t total_steps, epoch_samples, batch;
     const ls_schedule *schedule;
     const ls_session *session;
+    const ls_dataset *test;
     ls_runlog *log; /* everything said is noted there; may be NULL */
     bool json, quiet;
 } ls_report_options;
@@ -34,8 +35,10 @@ void ls_report_close(ls_report *r); /* accepts NULL */
 void ls_report_step(ls_report *r, const ls_counters *c, const ls_metric_sums *now, double lr, double rate);
 /* At the end of an epoch, while c->sums still has it. */
 void ls_report_epoch(ls_report *r, const ls_counters *c);
-/* Right after the evaluation: images that the trial declares are still in its plan. */
+/* After an evaluation. */
 void ls_report_validation(ls_report *r, const ls_counters *c, const ls_metric_sums *sums);
+/* Pictures of the trial's images, once for every step. */
+void ls_report_samples(ls_report *r, const ls_counters *c);
 /* Everything reported so far is on the disk when this returns: before a checkpoint that counts on it. */
 void ls_report_flush(ls_report *r);
 /* `test` is NULL when the run was stopped. */

@@ -47,7 +47,7 @@ void lsi_report_beginning(ls_text *out, const ls_report_options *o)
                 ls_text_bytes((double)ls_plan_memory_of(p->plan).total, memory), o->session->threads,
                 o->session->threads == 1 ? "" : "s");
     ls_text_add(out, "data          %lld samples to train, %lld to test\n", (long long)o->epoch_samples,
-                (long long)o->test_samples);
+                (long long)ls_dataset_count(o->test));
     add_lr(out, o);
     ls_text_add(out, "run           %s, %lld steps%s\n", o->folder, (long long)o->total_steps,
                 o->resumed_at >= 0 ? ", continued" : "");

@@ -16,11 +16,13 @@ double ls_lr_peak(ls_lr_scale scale, double base, int64_t global_batch, int64_t 
     }
 }
 
-/* The share of the way from the end of the warm-up to the end of training. */
+/* The share of the way from where the rate begins to fall to the end of training. */
 static double progress(const ls_schedule *s, int64_t step)
 {
-    const double span = (double)(s->total_steps - s->warmup_steps);
-    const double at = span > 0 ? (double)(step - s->warmup_steps) / span : 1;
+    const int64_t begin = s->hold_steps > s->warmup_steps ? s->hold_steps : s->warmup_steps;
+    const int64_t stair = s->stair_steps > 0 ? step - step % s->stair_steps : step;
+    const double span = (double)(s->total_steps - begin);
+    const double at = span > 0 ? (double)(stair - begin) / span : stair < begin ? 0 : 1;
 
     return at < 0 ? 0 : at > 1 ? 1 : at;
 }

@@ -25,6 +25,8 @@ typedef struct ls_schedule {
     ls_lr_warmup warmup;
     ls_lr_rule rule;
     int64_t total_steps; /* cosine, linear: where `final` is reached */
+    int64_t hold_steps;  /* cosine, linear: the rate begins to fall here, or at the end of the warm-up */
+    int64_t stair_steps; /* cosine, linear: the rate changes only every so many steps; 0: every step */
     int64_t every;       /* step */
     double factor;       /* step, plateau */
     double final;        /* cosine, linear; plateau: the smallest rate */

@@ -26,6 +26,7 @@ ls_update ls_update_of(ls_config *cfg, int ranks)
 ls_session_options ls_update_options(const ls_update *u, ls_config *cfg)
 {
     return (ls_session_options){.batch = u->shards > 0 ? u->samples : ls_config_int(cfg, "batch.per_rank"),
+                                .update = u->samples,
                                 .split = u->shards > 0 || u->samples > u->global,
                                 .shards = u->shards};
 }
@@ -66,7 +67,7 @@ void ls_batch_plan_release(ls_batch_plan *p)
     *p = (ls_batch_plan){0};
 }
 
-ls_build ls_session_build(ls_config *cfg, bool ranks, ls_mode mode, ls_part part)
+ls_build ls_session_build(ls_config *cfg, bool ranks, int64_t update, ls_mode mode, ls_part part)
 {
     return (ls_build){.mode = mode,
                       .ranks = ranks && mode == LS_TRAIN,
@@ -74,12 +75,13 @@ ls_build ls_session_build(ls_config *cfg, bool ranks, ls_mode mode, ls_part part
                       .sync_norm =
                           ranks && part != LS_PART_UPDATE && ls_config_bool(cfg, "parallel.sync_batchnorm"),
                       .clip_norm = ls_config_real(cfg, "parallel.clip_norm"),
+                      .update = update,
                       .part = part};
 }
 
 ls_status ls_session_plan(ls_session *s, ls_mode mode, int64_t n, ls_batch_plan **out, ls_err *err)
 {
-    const ls_build how = ls_session_build(s->cfg, s->peers != NULL, mode,
+    const ls_build how = ls_session_build(s->cfg, s->peers != NULL, s->update_samples, mode,
                                           s->split && mode == LS_TRAIN ? LS_PART_GRADIENTS : LS_PART_ALL);
     ls_batch_plan *p;
     ls_status st;
@@ -118,6 +120,7 @@ static ls_status choose_kernels(const ls_session *s, const ls_session_options *o
     const ls_session_options alone = {.device = o->device,
                                       .threads = o->threads,
                                       .batch = o->batch,
+                                      .update = o->update,
                                       .split = o->split,
                                       .compile_only = true};
     ls_session first = {0};
@@ -130,6 +133,7 @@ static ls_status choose_kernels(const ls_session *s, const ls_session_options *o
 
 static ls_status meet(ls_session *s, const ls_session_options *o, ls_err *err)
 {
+    ls_peers_options how;
     ls_status st = LS_OK;
 
     s->ranks = 1;
@@ -139,8 +143,10 @@ static ls_status meet(ls_session *s, const ls_session_options *o, ls_err *err)
     s->ranks = ls_comm_size(o->comm);
     if (o->shards > 0) return LS_OK; /* kernels are fixed, and shards have an exchange of their own */
     LS_TRY(choose_kernels(s, o, err));
-    LS_TRY(ls_peers_create(&s->peers, s->comm, (ls_wire)ls_config_int(s->cfg, "parallel.wire"),
-                           ls_config_bool(s->cfg, "parallel.overlap"), err));
+    how = (ls_peers_options){.wire = (ls_wire)ls_config_int(s->cfg, "parallel.wire"),
+                             .overlap = ls_config_bool(s->cfg, "parallel.overlap"),
+                             .share = ls_config_bool(s->cfg, "parallel.share")};
+    LS_TRY(ls_peers_create(&s->peers, s->comm, &how, err));
 out:
     return st;
 }
@@ -153,9 +159,9 @@ ls_status ls_session_open(ls_session *s, const ls_trial *trial, ls_config *cfg, 
     ls_batch_plan *p;
     ls_status st = LS_OK;
 
-    *s = (ls_session){.trial = trial, .cfg = cfg, .split = o->split};
+    *s = (ls_session){.trial = trial, .cfg = cfg, .split = o->split, .update_samples = o->update};
     LS_TRY(meet(s, o, err));
-    update = ls_session_build(cfg, s->peers != NULL, LS_TRAIN, LS_PART_UPDATE);
+    update = ls_session_build(cfg, s->peers != NULL, o->update, LS_TRAIN, LS_PART_UPDATE);
     s->in_step = s->peers != NULL && ls_config_bool(cfg, "parallel.sync_batchnorm");
     LS_TRY(ls_device_open(&s->dev, o->device, o->shards > 0 ? 1 : o->threads, err));
     s->dev->fixed = o->shards > 0;
@@ -167,6 +173,7 @@ ls_status ls_session_open(ls_session *s, const ls_trial *trial, ls_config *cfg, 
     if (s->split) LS_TRY(ls_batch_plan_open(&s->update, s, &update, 1, s->dev, s->state, err));
     remember_lrs(s);
     if (!o->compile_only) ls_state_init(s->state, (uint64_t)ls_config_int(cfg, "seed"));
+    if (s->peers != NULL) LS_TRY(ls_comm_barrier(s->comm, "initial values", err));
     if (o->shards > 0) LS_TRY(ls_shards_create(&s->shards, s, o->shards, o->batch, o->threads, err));
     if (o->shards > 0) s->threads = ls_shards_threads(s->shards);
 out:
@@ -178,8 +185,8 @@ void ls_session_release(ls_session *s)
     ls_shards_destroy(s->shards);
     for (int i = 0; i < s->n_plans; i++) ls_batch_plan_release(&s->plans[i]);
     ls_batch_plan_release(&s->update);
-    ls_peers_destroy(s->peers);
     ls_state_destroy(s->state);
+    ls_peers_destroy(s->peers);
     ls_device_close(s->dev);
     *s = (ls_session){0};
 }

@@ -35,6 +35,7 @@ typedef struct ls_session {
     ls_peers *peers; /* NULL: plans exchange nothing */
     int rank, ranks;
     int threads;
+    int64_t update_samples;                /* of all ranks; 0: not known */
     bool split;                            /* gradients and update are plans of their own */
     bool in_step;                          /* also plans for gradients exchange something */
     ls_batch_plan plans[LS_SESSION_PLANS]; /* the first trains with the usual batch */
@@ -52,18 +53,23 @@ void ls_batch_plan_release(ls_batch_plan *p);
 /* The input and the result by which ranks tell one another that one of them was asked to stop. */
 #define LS_CONTROL "control"
 
+/* Evaluations draw random numbers as if in this step, each sample by its place in the set: they do not depend
+ * on when they happen or how many ranks there are, and no training step draws the same. */
+#define LS_EVAL_STEP UINT32_MAX
+
 typedef struct ls_session_options {
     const char *device;
-    int threads;   /* 0: a default from the cores at hand */
-    int64_t batch; /* the usual one */
+    int threads;    /* 0: a default from the cores at hand */
+    int64_t batch;  /* the usual one */
+    int64_t update; /* samples of an update, of all ranks; 0: not known */
     bool split;
     int64_t shards;    /* not 0: the reproducible mode with so many; `batch` is then that of an update */
     ls_comm *comm;     /* borrowed; NULL: one rank */
     bool compile_only; /* variables get no values */
 } ls_session_options;
 
-/* How the settings want a step built; `ranks`: there are several. */
-ls_build ls_session_build(ls_config *cfg, bool ranks, ls_mode mode, ls_part part);
+/* How the settings want a step built, for updates of so many samples; `ranks`: there are several. */
+ls_build ls_session_build(ls_config *cfg, bool ranks, int64_t update, ls_mode mode, ls_part part);
 
 /* How an update is made up. */
 typedef struct ls_update {
@@ -71,7 +77,7 @@ typedef struct ls_update {
     int64_t shards;          /* of an update in the reproducible mode; else 0 */
 } ls_update;
 ls_update ls_update_of(ls_config *cfg, int ranks);
-/* The options that follow from it: batch, split and shards. */
+/* The options that follow from it: batch, update, split and shards. */
 ls_session_options ls_update_options(const ls_update *u, ls_config *cfg);
 
 /* Opens the device and compiles the training plans for the usual batch; variables get their initial values

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/parallel.h"
 #include "exec/state.h"
+#include "train/team.h"
 
 enum { LANE_PLANS = 6, MAX_LEVELS = 32, ALIGN = 16 };
 
@@ -188,7 +189,9 @@ static void shard_samples(const work *w, int64_t s, int64_t *lo, int64_t *hi)
 static ls_status lane_plan(const ls_shards *x, lane *l, ls_mode mode, int64_t n, ls_batch_plan **out,
                            ls_err *err)
 {
-    const ls_build how = {.mode = mode, .part = mode == LS_TRAIN ? LS_PART_GRADIENTS : LS_PART_ALL};
+    const ls_build how = {.mode = mode,
+                          .part = mode == LS_TRAIN ? LS_PART_GRADIENTS : LS_PART_ALL,
+                          .update = x->session->update_samples};
     ls_status st;
 
     for (int i = 0; i < l->n_plans; i++) {
@@ -267,6 +270,7 @@ static void run_lane(int thread, int n_threads, void *arg)
         ls_plan_run(p->plan);
         fill_leaf(x, l, p->plan, weight);
     } else {
+        ls_step_write_rng(p->plan, w->seed, LS_EVAL_STEP, (uint32_t)(w->b->global_position + lo));
         ls_plan_run(p->plan);
     }
 }
@@ -374,20 +378,39 @@ static void note_shard(const work *w, int64_t batch, int i, double *values)
     }
 }
 
-static ls_status evaluate_batches(ls_shards *x, const ls_dataset *data, ls_loader *loader, double *values,
-                                  ls_err *err)
+static ls_status gather_lanes(const work *w, ls_gather *gather, ls_err *err)
 {
+    ls_status st = LS_OK;
+
+    for (int i = 0; i < w->x->threads && w->first + i < w->x->end; i++) {
+        int64_t lo, hi;
+        shard_samples(w, w->first + i, &lo, &hi);
+        if (hi > lo) LS_TRY(ls_gather_take(gather, w->x->lanes[i].now, w->b->global_position + lo, err));
+    }
+out:
+    return st;
+}
+
+static ls_status evaluate_batches(ls_shards *x, const ls_dataset *data, ls_loader *loader, double *values,
+                                  ls_gather *gather, ls_err *err)
+{
+    const uint64_t seed = (uint64_t)ls_config_int(x->session->cfg, "seed");
     const int64_t n = ls_loader_batches_per_epoch(loader);
     ls_status st = LS_OK;
 
     for (int64_t k = 0; k < n; k++) {
         ls_batch b;
-        work w = {.x = x, .mode = LS_EVAL, .data = data, .b = &b};
+        work w = {.x = x, .mode = LS_EVAL, .data = data, .b = &b, .seed = seed};
         LS_TRY(ls_loader_next(loader, &b, err));
         for (w.first = x->first; w.first < x->end; w.first += x->threads) {
             LS_TRY(run_lanes(&w, err));
             for (int i = 0; i < x->threads; i++) note_shard(&w, k, i, values);
+            LS_TRY(gather_lanes(&w, gather, err));
         }
+    }
+    if (!gather->prepared) { /* fewer samples than shards, and none for this rank */
+        LS_TRY(lane_plan(x, &x->lanes[0], LS_EVAL, 1, &x->lanes[0].now, err));
+        LS_TRY(ls_gather_prepare(gather, x->lanes[0].now, err));
     }
 out:
     return st;
@@ -399,12 +422,9 @@ static ls_status add_values(ls_shards *x, int64_t samples, int64_t n_batches, do
 {
     const int64_t global = x->share * x->n_shards, count = n_batches * x->n_shards * LS_MAX_METRICS;
     const ls_plan *p = NULL;
+    const ls_status st = ls_team_add(x->session->comm, values, count, "adding up metrics", err);
 
-    for (int64_t at = 0; x->session->comm != NULL && at < count; at += 1024) {
-        const int n = (int)(count - at < 1024 ? count - at : 1024);
-        const ls_status st = ls_comm_sum(x->session->comm, values + at, n, "adding up metrics", err);
-        if (st != LS_OK) return st;
-    }
+    if (st != LS_OK) return st;
     for (int i = 0; i < x->lanes[0].n_plans; i++)
         if (x->lanes[0].plans[i].mode == LS_EVAL) p = x->lanes[0].plans[i].plan;
     for (int64_t k = 0; p != NULL && k < n_batches * x->n_shards; k++) {
@@ -421,7 +441,8 @@ static ls_status add_values(ls_shards *x, int64_t samples, int64_t n_batches, do
     return LS_OK;
 }
 
-ls_status ls_shards_evaluate(ls_shards *x, const ls_dataset *data, ls_metric_sums *sums, ls_err *err)
+ls_status ls_shards_evaluate(ls_shards *x, const ls_dataset *data, ls_gather *gather, ls_metric_sums *sums,
+                             ls_err *err)
 {
     const ls_loader_options options = {.batch = x->share * (x->end - x->first),
                                        .n_workers = (int)ls_config_int(x->session->cfg, "data.workers"),
@@ -442,7 +463,7 @@ ls_status ls_shards_evaluate(ls_shards *x, const ls_dataset *data, ls_metric_sum
         st = ls_fail(err, LS_NOMEM, "evaluation: no memory");
         goto out;
     }
-    LS_TRY(evaluate_batches(x, data, loader, values, err));
+    LS_TRY(evaluate_batches(x, data, loader, values, gather, err));
     LS_TRY(add_values(x, ls_dataset_count(data), n, values, sums, err));
 out:
     ls_free(values);

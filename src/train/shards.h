@@ -10,6 +10,7 @@
 
 #include "data/loader.h"
 #include "train/counters.h"
+#include "train/gather.h"
 #include "train/session.h"
 
 typedef struct ls_shards ls_shards;
@@ -28,8 +29,8 @@ size_t ls_shards_leaf_bytes(const ls_shards *x);
  */
 ls_status ls_shards_gradients(ls_shards *x, const ls_dataset *data, const ls_batch *b, uint64_t seed,
                               int64_t step, ls_metric_sums *now, bool *stop, ls_err *err) LS_MUST_CHECK;
-/* As ls_evaluate. */
-ls_status ls_shards_evaluate(ls_shards *x, const ls_dataset *data, ls_metric_sums *sums,
+/* The means of all metrics over `data`; what plans gather goes to `gather`, which the caller finishes. */
+ls_status ls_shards_evaluate(ls_shards *x, const ls_dataset *data, ls_gather *gather, ls_metric_sums *sums,
                              ls_err *err) LS_MUST_CHECK;
 
 #endif

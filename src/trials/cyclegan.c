@@ -1,8 +1,9 @@
 /* cyclegan.c: unpaired image translation with two ResNet-9 generators and two patch discriminators, and one
  * generator alone.
  *
- * Generators are updated first, then the two discriminators on the images made before that update.  The
- * original shows discriminators images from a replay buffer of earlier steps; here they see this step's. */
+ * The original updates the generators first and then the discriminators, but on images made before that
+ * update, some of them replaced by images of earlier steps.  So all three losses depend on old weights only:
+ * they are built first, and the order of the updates does not matter. */
 #include <stdio.h>
 
 #include "trials/trials.h"
@@ -26,37 +27,43 @@ static ls_value norm_relu(ls_value x)
 
 static ls_value residual(ls_step *s, ls_value x, int number)
 {
+    const int64_t channels = ls_value_shape(x).dim[1];
     ls_value h;
 
     ls_scope_push(s, "res%d", number);
-    h = norm_relu(conv_reflect(s, x, "conv1", 256, 3));
-    h = ls_instancenorm(conv_reflect(s, h, "conv2", 256, 3), 1e-5);
+    h = norm_relu(conv_reflect(s, x, "conv1", channels, 3));
+    h = ls_instancenorm(conv_reflect(s, h, "conv2", channels, 3), 1e-5);
     ls_scope_pop(s);
     return ls_add(x, h);
 }
 
-static ls_value generator(ls_step *s, const char *name, ls_value x, int64_t blocks)
+static ls_value generator(ls_step *s, ls_config *cfg, const char *name, ls_value x)
 {
+    const int64_t width = ls_config_int(cfg, "model.width"), blocks = ls_config_int(cfg, "model.blocks");
+
     ls_scope_push(s, "%s", name);
-    x = norm_relu(conv_reflect(s, x, "in", 64, 7));
-    x = norm_relu(ls_conv(s, x, "down1", .out = 128, .kernel = 3, .stride = 2, .pad = 1, .init = INIT));
-    x = norm_relu(ls_conv(s, x, "down2", .out = 256, .kernel = 3, .stride = 2, .pad = 1, .init = INIT));
+    x = norm_relu(conv_reflect(s, x, "in", width, 7));
+    x = norm_relu(ls_conv(s, x, "down1", .out = 2 * width, .kernel = 3, .stride = 2, .pad = 1, .init = INIT));
+    x = norm_relu(ls_conv(s, x, "down2", .out = 4 * width, .kernel = 3, .stride = 2, .pad = 1, .init = INIT));
     for (int i = 0; i < blocks; i++) x = residual(s, x, i);
-    x = norm_relu(ls_conv(s, ls_upsample2d(x, 2), "up1", .out = 128, .kernel = 3, .pad = 1, .init = INIT));
-    x = norm_relu(ls_conv(s, ls_upsample2d(x, 2), "up2", .out = 64, .kernel = 3, .pad = 1, .init = INIT));
+    x = norm_relu(
+        ls_conv(s, ls_upsample2d(x, 2), "up1", .out = 2 * width, .kernel = 3, .pad = 1, .init = INIT));
+    x = norm_relu(ls_conv(s, ls_upsample2d(x, 2), "up2", .out = width, .kernel = 3, .pad = 1, .init = INIT));
     x = ls_tanh(conv_reflect(s, x, "out", 3, 7));
     ls_scope_pop(s);
     return x;
 }
 
 /* One judgement per patch: (N, 1, size / 16, size / 16). */
-static ls_value discriminator(ls_step *s, const char *name, ls_value x)
+static ls_value discriminator(ls_step *s, ls_config *cfg, const char *name, ls_value x)
 {
+    const int64_t width = ls_config_int(cfg, "model.width");
+
     ls_scope_push(s, "%s", name);
     for (int i = 0; i < 4; i++) {
         char conv[8];
         snprintf(conv, sizeof conv, "conv%d", i + 1);
-        x = ls_conv(s, x, conv, .out = 64 << i, .kernel = 4, .stride = 2, .pad = 1, .init = INIT);
+        x = ls_conv(s, x, conv, .out = width << i, .kernel = 4, .stride = 2, .pad = 1, .init = INIT);
         x = ls_leaky_relu(i > 0 ? ls_instancenorm(x, 1e-5) : x, 0.2);
     }
     /* Padding of 1 and one more row and column of zeros at the top and left only. */
@@ -76,59 +83,73 @@ static ls_value half_sum(ls_value a, ls_value b)
     return ls_scale(ls_add(a, b), 0.5);
 }
 
-/* The discriminator `name` learns to tell `real` from `fake`; returns its loss. */
-static ls_value train_discriminator(ls_step *s, ls_config *cfg, const char *name, const char *params,
-                                    ls_value real, ls_value fake)
-{
-    ls_value loss = half_sum(judged(s, discriminator(s, name, real), 1),
-                             judged(s, discriminator(s, name, ls_detach(fake)), 0));
+/* How the discriminator `name` does on real images and on made ones, or what the pool shows in their place.
+ */
+typedef struct verdicts {
+    ls_value real, both;
+} verdicts;
 
-    ls_minimise(s, loss, params, ls_config_optimiser(cfg));
-    return loss;
+static verdicts judge(ls_step *s, ls_config *cfg, const char *name, const char *pool, ls_value real,
+                      ls_value fake)
+{
+    const int64_t capacity = ls_config_int(cfg, "model.replay");
+    ls_value shown = capacity > 0 ? ls_replay(s, fake, pool, capacity) : ls_detach(fake);
+    ls_value on_real = judged(s, discriminator(s, cfg, name, real), 1);
+
+    return (verdicts){on_real, half_sum(on_real, judged(s, discriminator(s, cfg, name, shown), 0))};
+}
+
+static ls_value image_input(ls_step *s, ls_config *cfg, const char *name)
+{
+    int64_t size = ls_config_int(cfg, "model.size");
+    ls_value v = ls_input(s, name, LS_F32, LS_SHAPE(-1, 3, size, size));
+
+    ls_input_range(s, name, -1, 1);
+    return v;
 }
 
 static void build(ls_step *s, ls_config *cfg)
 {
-    int64_t size = ls_config_int(cfg, "model.size"), blocks = ls_config_int(cfg, "model.blocks");
-    ls_value a = ls_input(s, "image_a", LS_F32, LS_SHAPE(-1, 3, size, size));
-    ls_value b = ls_input(s, "image_b", LS_F32, LS_SHAPE(-1, 3, size, size));
-    ls_value fake_a, fake_b, identity, gan, cycle, loss_g, loss_da, loss_db;
+    ls_value a = image_input(s, cfg, "image_a"), b = image_input(s, cfg, "image_b");
+    ls_value fake_a, fake_b, identity, gan, cycle, loss_g;
+    verdicts d_a, d_b;
 
-    ls_input_range(s, "image_a", -1, 1);
-    ls_input_range(s, "image_b", -1, 1);
-    identity = half_sum(ls_l1_loss(generator(s, "G_BA", a, blocks), a),
-                        ls_l1_loss(generator(s, "G_AB", b, blocks), b));
-    fake_b = generator(s, "G_AB", a, blocks);
-    fake_a = generator(s, "G_BA", b, blocks);
-    gan = half_sum(judged(s, discriminator(s, "D_B", fake_b), 1),
-                   judged(s, discriminator(s, "D_A", fake_a), 1));
-    cycle = half_sum(ls_l1_loss(generator(s, "G_BA", fake_b, blocks), a),
-                     ls_l1_loss(generator(s, "G_AB", fake_a, blocks), b));
+    identity =
+        half_sum(ls_l1_loss(generator(s, cfg, "G_BA", a), a), ls_l1_loss(generator(s, cfg, "G_AB", b), b));
+    fake_b = generator(s, cfg, "G_AB", a);
+    fake_a = generator(s, cfg, "G_BA", b);
+    gan = half_sum(judged(s, discriminator(s, cfg, "D_B", fake_b), 1),
+                   judged(s, discriminator(s, cfg, "D_A", fake_a), 1));
+    cycle = half_sum(ls_l1_loss(generator(s, cfg, "G_BA", fake_b), a),
+                     ls_l1_loss(generator(s, cfg, "G_AB", fake_a), b));
     loss_g = ls_add(gan, ls_add(ls_scale(cycle, ls_config_real(cfg, "model.lambda_cyc")),
                                 ls_scale(identity, ls_config_real(cfg, "model.lambda_id"))));
+    d_a = judge(s, cfg, "D_A", "replay_a", a, fake_a);
+    d_b = judge(s, cfg, "D_B", "replay_b", b, fake_b);
     ls_minimise(s, loss_g, "G_AB.* G_BA.*", ls_config_optimiser(cfg));
-    loss_da = train_discriminator(s, cfg, "D_A", "D_A.*", a, fake_a);
-    loss_db = train_discriminator(s, cfg, "D_B", "D_B.*", b, fake_b);
+    ls_minimise(s, d_a.both, "D_A.*", ls_config_optimiser(cfg));
+    ls_minimise(s, d_b.both, "D_B.*", ls_config_optimiser(cfg));
     ls_metric(s, "loss_g", loss_g);
     ls_metric(s, "loss_gan", gan);
     ls_metric(s, "loss_cycle", cycle);
     ls_metric(s, "loss_identity", identity);
-    ls_metric(s, "loss_d", half_sum(loss_da, loss_db));
-    ls_image(s, "a_to_b", fake_b, -1, 1);
-    ls_image(s, "b_to_a", fake_a, -1, 1);
+    ls_metric(s, "loss_d", half_sum(d_a.both, d_b.both));
+    ls_metric(s, "loss_d_a", d_a.both);
+    ls_metric(s, "loss_d_b", d_b.both);
+    ls_metric(s, "loss_real_d", half_sum(d_a.real, d_b.real));
+    ls_image(s, "translated", a, -1, 1);
+    ls_image(s, "translated", fake_b, -1, 1);
+    ls_image(s, "translated", b, -1, 1);
+    ls_image(s, "translated", fake_a, -1, 1);
 }
 
 /* One generator learns to turn given images into given others: the part of the step that takes the time. */
 static void build_generator(ls_step *s, ls_config *cfg)
 {
-    int64_t size = ls_config_int(cfg, "model.size");
-    ls_value a = ls_input(s, "image_a", LS_F32, LS_SHAPE(-1, 3, size, size));
-    ls_value b = ls_input(s, "image_b", LS_F32, LS_SHAPE(-1, 3, size, size));
-    ls_value made = generator(s, "G", a, ls_config_int(cfg, "model.blocks"));
+    ls_value a = image_input(s, cfg, "image_a"), b = image_input(s, cfg, "image_b");
+    ls_value made = generator(s, cfg, "G", a);
     ls_value loss = ls_l1_loss(made, b);
 
-    ls_input_range(s, "image_a", -1, 1);
-    ls_input_range(s, "image_b", -1, 1);
     ls_minimise(s, loss, "G.*", ls_config_optimiser(cfg));
     ls_metric(s, "loss_g", loss);
     ls_image(s, "made", made, -1, 1);
@@ -136,8 +157,9 @@ static void build_generator(ls_step *s, ls_config *cfg)
 
 #define GENERATOR_SETTINGS                                                                                   \
     {"model.size", LS_SETTING_INT, 256, 32, 1024, NULL, "height and width; a multiple of 16", NULL},         \
+        {"model.blocks", LS_SETTING_INT, 9, 0, 100, NULL, "residual blocks of a generator", NULL},           \
     {                                                                                                        \
-        "model.blocks", LS_SETTING_INT, 9, 0, 100, NULL, "residual blocks of a generator", NULL              \
+        "model.width", LS_SETTING_INT, 64, 1, 1024, NULL, "channels of the first layers", NULL               \
     }
 
 static const ls_setting generator_settings[] = {GENERATOR_SETTINGS, {NULL, 0, 0, 0, 0, NULL, NULL, NULL}};
@@ -145,12 +167,14 @@ static const ls_setting settings[] = {
     GENERATOR_SETTINGS,
     {"model.lambda_cyc", LS_SETTING_REAL, 10, 0, 1e6, NULL, "weight of the cycle loss", NULL},
     {"model.lambda_id", LS_SETTING_REAL, 5, 0, 1e6, NULL, "weight of the identity loss", NULL},
+    {"model.replay", LS_SETTING_INT, 50, 0, 256, NULL,
+     "earlier images of each domain kept to be shown to the discriminators; 0: none", NULL},
     {NULL, 0, 0, 0, 0, NULL, NULL, NULL},
 };
 
 const ls_trial ls_trial_cyclegan = {
     .name = "cyclegan",
-    .about = "CycleGAN at 256 x 256 (28,285,832 parameters); no replay buffer",
+    .about = "CycleGAN at 256 x 256 (28,285,832 parameters)",
     .networks = "G_AB G_BA D_A D_B",
     .batch = 1,
     .optimiser = {.rule = LS_ADAM, .lr = 2e-4, .beta1 = 0.5},

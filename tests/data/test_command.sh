@@ -69,6 +69,9 @@ fi
 expect 2 "points is for data of kind hdf5" info kind=synthetic points=3
 expect 2 "not for clouds" make kind=hdf5 path="$folder/x" points=3 pattern=waves
 expect 2 "not as npy" make kind=npy path="$folder/clouds" points=3
+expect 0 "synthetic set" make kind=npy path="$folder/new/maps" maps=16 train=6 test=2
+expect 0 "field     image    f32 (1, 16, 16)" info kind=npy path="$folder/new/maps" images=test
+expect 2 "not as idx" make kind=idx path="$folder/x" maps=16
 expect 0 '"samples":70' info kind=synthetic count=70 shape=3x8x8 --json
 truncate -s 1000 "$folder/idx/t10k-images-idx3-ubyte"
 expect 3 "$folder/idx/t10k-images-idx3-ubyte: truncated" verify path="$folder/idx" images=test

@@ -106,6 +106,17 @@ static void assign(op_test *t, const int64_t *p)
     op_out_fixed(t, next);
 }
 
+/* p: rows of the table, rows to store, width.  Indices run past the table, so that some rows go nowhere. */
+static void store_rows(op_test *t, const int64_t *p)
+{
+    const ls_value table = op_state(t, OP_NORMAL, LS_SHAPE(p[0], p[2]));
+    const ls_value rows = op_fixed(t, OP_NORMAL, LS_SHAPE(p[1], p[2]));
+    const ls_value next = ls_store_rows(table, rows, op_index(t, p[0] + 2, LS_SHAPE(p[1])));
+
+    if (ls_value_ok(next)) ls_graph_advance(op_graph(t), ls_graph_value(op_graph(t), table.id)->var, next);
+    op_out_fixed(t, next);
+}
+
 static void all_reduce(op_test *t, const int64_t *p)
 {
     ls_shape shapes[MAX_PARAMS];
@@ -146,6 +157,11 @@ static const op_case cases[] = {
     {"accumulate: empty", accumulate, {1, 1}, OP_NO_GRAD},
     {"assign", assign, {149}, OP_NO_GRAD | OP_BF16},
     {"assign: empty", assign, {0}, OP_NO_GRAD},
+    {"store_rows: one", store_rows, {1, 1, 1}, OP_NO_GRAD},
+    {"store_rows: places taken twice", store_rows, {5, 17, 13}, OP_NO_GRAD | OP_BF16},
+    {"store_rows: wide", store_rows, {7, 3, 20011}, OP_NO_GRAD},
+    {"store_rows: nothing", store_rows, {3, 0, 5}, OP_NO_GRAD},
+    {"store_rows: empty rows", store_rows, {3, 2, 0}, OP_NO_GRAD},
     {"all_reduce, one rank: one", all_reduce, {0}, OP_TWICE},
     {"all_reduce, one rank: group", all_reduce, {1}, OP_TWICE},
     {"all_reduce, one rank: empty tensor", all_reduce, {2}, OP_TWICE},

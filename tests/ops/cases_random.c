@@ -29,6 +29,19 @@ static void uniform(op_test *t, const int64_t *p)
     op_out_fixed(t, ls_random_uniform(op_key(t), ls_shape_make((int)p[RANK], p + DIMS), "test.uniform"));
 }
 
+/* p: slots, of them filled from the first on, images, width. */
+static void replay(op_test *t, const int64_t *p)
+{
+    const ls_dtype wide = op_dtype(t) == LS_F64 ? LS_F64 : LS_F32;
+    const ls_value filled[] = {ls_fill(op_graph(t), LS_SHAPE(p[1], 1), wide, 1),
+                               ls_fill(op_graph(t), LS_SHAPE(p[0] - p[1], 1), wide, 0)};
+    const ls_value pool = op_fixed(t, OP_NORMAL, LS_SHAPE(p[0], p[3])),
+                   x = op_fixed(t, OP_NORMAL, LS_SHAPE(p[2], p[3]));
+    const ls_value shown = ls_replay_choice(pool, ls_concat(2, filled, 0), x, op_key(t), "test.replay");
+
+    for (int k = 0; k < 3 && ls_value_ok(shown); k++) op_out_fixed(t, ls_graph_out(shown, k));
+}
+
 /*                               percent per_channel rank dims */
 static const op_case cases[] = {
     {"dropout: one", dropout, {50, 0, 1, 1}, OP_TWICE},
@@ -49,6 +62,13 @@ static const op_case cases[] = {
     {"random_uniform: odd", uniform, {0, 0, 2, 7, 13}, OP_NO_GRAD},
     {"random_uniform: one per sample", uniform, {0, 0, 2, 37, 1}, OP_NO_GRAD},
     {"random_uniform: empty batch", uniform, {0, 0, 2, 0, 5}, OP_NO_GRAD},
+    {"replay: empty", replay, {5, 0, 3, 7}, OP_NO_GRAD | OP_BF16},
+    {"replay: more images than empty slots", replay, {5, 3, 4, 7}, OP_NO_GRAD | OP_BF16},
+    {"replay: full", replay, {50, 50, 64, 31}, OP_NO_GRAD | OP_BF16},
+    {"replay: wide", replay, {7, 7, 5, 20011}, OP_NO_GRAD},
+    {"replay: one slot", replay, {1, 1, 2, 1}, OP_NO_GRAD},
+    {"replay: empty batch", replay, {3, 3, 0, 5}, OP_NO_GRAD},
+    {"replay: empty images", replay, {3, 3, 2, 0}, OP_NO_GRAD},
 };
 
 OP_CASE_LIST(random, cases);

@@ -1,5 +1,5 @@
-/* test_samples.c: images of a trial reach TensorBoard as PNG pictures, pixel for pixel, and only in
- * validation. */
+/* test_samples.c: images of a trial become PNG pictures, in files and in TensorBoard, pixel for pixel; the
+ * training step does not know them. */
 #include <dirent.h>
 #include <math.h>
 #include <stdio.h>
@@ -100,7 +100,9 @@ static void a_grid(void)
     images[9][0][0] = NAN;
     images[9][0][1] = 7;
     images[9][0][2] = -7;
-    REQUIRE_OK(ls_samples_grid(&images[0][0][0], 10, 1, 2, 3, &grid, &width, &height, &err), &err);
+    REQUIRE_OK(
+        ls_samples_grid(&(ls_sample_row){&images[0][0][0], 10}, 1, 1, 2, 3, &grid, &width, &height, &err),
+        &err);
     CHECK_EQ_INT(width, 8 * 5 - 2);
     CHECK_EQ_INT(height, 2 * 4 - 2);
     CHECK_EQ_INT(grid[0], 26);     /* 0.1 */
@@ -115,12 +117,34 @@ static void a_grid(void)
     CHECK_EQ_INT(grid[4 * width + 10], 0); /* there is no eleventh */
     ls_free(grid);
 
-    float *large = calloc(16 * 3 * 300 * 300, sizeof *large);
-    REQUIRE_OK(ls_samples_grid(large, 16, 3, 300, 300, &grid, &width, &height, &err), &err);
-    CHECK_EQ_INT(width, 3 * 302 - 2);
-    CHECK_EQ_INT(height, 3 * 302 - 2);
+    float *large = calloc(24 * 3 * 300 * 300, sizeof *large);
+    REQUIRE_OK(ls_samples_grid(&(ls_sample_row){large, 24}, 1, 3, 300, 300, &grid, &width, &height, &err),
+               &err);
+    CHECK_EQ_INT(width, 4 * 302 - 2);
+    CHECK_EQ_INT(height, 4 * 302 - 2);
     ls_free(grid);
     free(large);
+}
+
+/* Several rows: each begins at the left, and what is too long is left out. */
+static void a_grid_of_rows(void)
+{
+    float images[12][2];
+    const ls_sample_row rows[] = {{&images[0][0], 9}, {&images[9][0], 1}, {&images[10][0], 2}};
+    uint8_t *grid = NULL;
+    int64_t width, height;
+    ls_err err = {0};
+
+    for (int i = 0; i < 12; i++) images[i][0] = images[i][1] = (float)(i + 1) / 255;
+    REQUIRE_OK(ls_samples_grid(rows, 3, 1, 1, 2, &grid, &width, &height, &err), &err);
+    CHECK_EQ_INT(width, 8 * 4 - 2);
+    CHECK_EQ_INT(height, 3 * 3 - 2);
+    CHECK_EQ_INT(grid[7 * 4], 8); /* the ninth has no place */
+    CHECK_EQ_INT(grid[3 * width], 10);
+    CHECK_EQ_INT(grid[3 * width + 4], 0);
+    CHECK_EQ_INT(grid[6 * width], 11);
+    CHECK_EQ_INT(grid[6 * width + 5], 12);
+    ls_free(grid);
 }
 
 /* Images of every event file of a run. */
@@ -156,46 +180,91 @@ static int count_images(const char *run, const char *tag, int64_t *last_step, ui
     return n;
 }
 
-static void a_gan_shows_its_samples(void)
+/* Width, height and channels of a PNG file; `size` is zero where there is none. */
+static void file_size(const char *run, const char *name, uint32_t size[3])
 {
-    char run[256];
-    const char *settings[] = {"model.size=16",
-                              "data.kind=synthetic",
-                              "data.train_range=0:24",
-                              "data.test_range=24:34",
-                              "batch.per_rank=4",
-                              "train.steps=6",
-                              "train.best_metric=val/g_loss",
-                              "train.validate_every=2st"};
+    char path[600];
+    uint8_t *png = malloc(1 << 20);
+    size_t n;
+    FILE *f;
+
+    snprintf(path, sizeof path, "%s/samples/%s", run, name);
+    f = fopen(path, "rb");
+    memset(size, 0, 3 * sizeof *size);
+    if (f != NULL) {
+        n = fread(png, 1, 1 << 20, f);
+        fclose(f);
+        free(decode(png, n, &size[0], &size[1], &size[2]));
+    }
+    free(png);
+}
+
+static void train(const char *model, const char *run, const char *const *settings, int n)
+{
     ls_train_options o = {.device = "cpu", .threads = 1, .run_dir = run, .quiet = true};
     ls_experiment x = {0};
     json_t *summary = NULL;
     bool stopped;
-    int64_t step = -1;
-    uint32_t size[3] = {0};
     ls_err err = {0};
 
-    snprintf(run, sizeof run, "%s/gan", folder);
-    REQUIRE_OK(
-        ls_experiment_load(&x, "cosmogan", settings, (int)(sizeof settings / sizeof settings[0]), &err),
-        &err);
+    REQUIRE_OK(ls_experiment_load(&x, model, settings, n, &err), &err);
     REQUIRE_OK(ls_train(&x, &o, &summary, &stopped, &err), &err);
-    CHECK_EQ_INT(count_images(run, "samples/fake", &step, size), 3);
-    CHECK_EQ_INT(step, 5);
-    CHECK_EQ_INT(size[0], 4 * 18 - 2);
-    CHECK_EQ_INT(size[1], 16);
-    CHECK_EQ_INT(size[2], 1);
     json_decref(summary);
     ls_experiment_release(&x);
 }
 
-/* Images are declared in evaluation alone: the training step does not know them. */
+static void a_gan_shows_its_samples(void)
+{
+    char run[256];
+    const char *settings[] = {
+        "model.size=16",    "data.kind=synthetic", "data.train_range=0:24",     "data.test_range=24:34",
+        "batch.per_rank=4", "train.steps=5",       "train.validate_every=none", "train.sample_every=2st",
+        "train.samples=12"};
+    int64_t step = -1;
+    uint32_t size[3] = {0}, file[3];
+
+    snprintf(run, sizeof run, "%s/gan", folder);
+    train("cosmogan", run, settings, (int)(sizeof settings / sizeof settings[0]));
+    /* After steps 2 and 4, and at the end; of twelve samples there are ten. */
+    CHECK_EQ_INT(count_images(run, "samples/fake", &step, size), 3);
+    CHECK_EQ_INT(step, 4);
+    CHECK_EQ_INT(size[0], 8 * 18 - 2);
+    CHECK_EQ_INT(size[1], 2 * 18 - 2);
+    CHECK_EQ_INT(size[2], 1);
+    file_size(run, "fake-00000002.png", file);
+    CHECK_EQ_MEM(file, size, sizeof size);
+    file_size(run, "fake-00000005.png", file);
+    CHECK_EQ_MEM(file, size, sizeof size);
+    file_size(run, "fake-00000003.png", file);
+    CHECK_EQ_INT(file[0], 0);
+}
+
+/* Four values of one name are one picture of four rows. */
+static void rows_of_one_picture(void)
+{
+    char run[256];
+    const char *settings[] = {
+        "model.size=32",       "model.blocks=0", "data.kind=synthetic",       "data.train_range=0:4",
+        "data.test_range=4:7", "train.steps=1",  "train.validate_every=none", "train.sample_every=1st"};
+    int64_t step = -1;
+    uint32_t size[3] = {0};
+
+    snprintf(run, sizeof run, "%s/rows", folder);
+    train("cyclegan", run, settings, (int)(sizeof settings / sizeof settings[0]));
+    CHECK_EQ_INT(count_images(run, "samples/translated", &step, size), 1);
+    CHECK_EQ_INT(size[0], 3 * 34 - 2);
+    CHECK_EQ_INT(size[1], 4 * 34 - 2);
+    CHECK_EQ_INT(size[2], 3);
+}
+
+/* Images are in a plan of their own: neither the training step nor an evaluation knows them. */
 static void training_does_not_pay(void)
 {
     static const char *const models[] = {"cosmogan", "dcgan-g", "cyclegan", "cyclegan-g"};
 
     for (size_t i = 0; i < sizeof models / sizeof models[0]; i++)
-        for (int mode = LS_TRAIN; mode <= LS_EVAL; mode++) {
+        for (int k = 0; k < 3; k++) {
+            const ls_build how = {.mode = k == 0 ? LS_TRAIN : LS_EVAL, .images = k == 2};
             const ls_trial *trial;
             ls_config *cfg = NULL;
             ls_step *step = NULL;
@@ -207,14 +276,15 @@ static void training_does_not_pay(void)
             REQUIRE_OK(ls_trial_find(&trial, models[i], &err), &err);
             REQUIRE_OK(ls_config_create(&cfg, trial, &err), &err);
             REQUIRE_OK(ls_config_set(cfg, "model.size=32", &err), &err);
-            REQUIRE_OK(ls_trial_build(&step, trial, cfg, (ls_mode)mode, &err), &err);
+            REQUIRE_OK(ls_trial_build_as(&step, trial, cfg, &how, &err), &err);
             REQUIRE_OK(ls_device_open(&dev, "ref", 1, &err), &err);
             REQUIRE_OK(ls_state_create(&state, dev, &err), &err);
             REQUIRE_OK(ls_plan_compile_take(&plan, ls_step_graph_take(step), dev, state, &err), &err);
-            for (int k = 0; k < ls_plan_fetch_count(plan); k++)
-                images += strncmp(ls_plan_fetch_at(plan, k)->name, "samples/", 8) == 0;
-            if (!CHECK(mode == LS_TRAIN ? images == 0 : images > 0))
-                printf("  %s, mode %d: %d images\n", models[i], mode, images);
+            for (int f = 0; f < ls_plan_fetch_count(plan); f++)
+                images += strncmp(ls_plan_fetch_at(plan, f)->name, "samples/", 8) == 0;
+            if (!CHECK_EQ_INT(images, how.images ? ls_plan_fetch_count(plan) : 0))
+                printf("  %s, build %d: %d images\n", models[i], k, images);
+            CHECK(!how.images || images > 0);
             ls_plan_destroy(plan);
             ls_state_destroy(state);
             ls_device_close(dev);
@@ -231,7 +301,9 @@ int main(void)
     if (mkdtemp(folder) == NULL) return 1;
     CHECK_RUN(png_there_and_back);
     CHECK_RUN(a_grid);
+    CHECK_RUN(a_grid_of_rows);
     CHECK_RUN(a_gan_shows_its_samples);
+    CHECK_RUN(rows_of_one_picture);
     CHECK_RUN(training_does_not_pay);
     rc = CHECK_DONE();
     snprintf(command, sizeof command, "rm -rf %s", folder);

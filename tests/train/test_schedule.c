@@ -63,6 +63,25 @@ static void schedules_end_where_they_should(void)
     near(ls_schedule_lr(&s, &p, 60), 0.55); /* the cosine begins where the warm-up ends */
 }
 
+/* CycleGAN as published: factor 1 - max(0, e - 100) / (2000 - 100) in epoch e of 99 steps. */
+static void linear_after_a_hold_in_stairs(void)
+{
+    const ls_schedule s = {.base = 2e-4,
+                           .peak = 2e-4,
+                           .rule = LS_LR_LINEAR,
+                           .total_steps = 2000 * 99,
+                           .hold_steps = 100 * 99,
+                           .stair_steps = 99};
+    const ls_plateau p = {0};
+
+    for (int e = 0; e < 2000; e += 7)
+        for (int i = 0; i < 99; i += 49)
+            near(ls_schedule_lr(&s, &p, e * 99 + i), 2e-4 * (1 - fmax(0, e - 100) / 1900.0));
+    near(ls_schedule_lr(&(ls_schedule){.peak = 1, .rule = LS_LR_LINEAR, .total_steps = 5, .hold_steps = 9},
+                        &p, 6),
+         1); /* training ends before the rate falls */
+}
+
 static void plateau_cuts_after_patience(void)
 {
     const ls_schedule s = {.base = 1, .peak = 1, .rule = LS_LR_PLATEAU, .factor = 0.5, .patience = 2};
@@ -85,6 +104,7 @@ int main(void)
     CHECK_RUN(linear_warmup_is_that_of_the_published_runs);
     CHECK_RUN(constant_warmup_jumps);
     CHECK_RUN(schedules_end_where_they_should);
+    CHECK_RUN(linear_after_a_hold_in_stairs);
     CHECK_RUN(plateau_cuts_after_patience);
     return CHECK_DONE();
 }

@@ -46,6 +46,9 @@ LSI_DECLARE_PLANNER(lsi_plan_accuracy);
 /* random.c: f32; dropout on both layouts. */
 LSI_DECLARE_PLANNER(lsi_plan_dropout);
 LSI_DECLARE_PLANNER(lsi_plan_random);
+/* replay.c: f32, plain. */
+LSI_DECLARE_PLANNER(lsi_plan_replay);
+LSI_DECLARE_PLANNER(lsi_plan_store_rows);
 /* move.c, transpose.c: plain; slice and concat of every type, transpose of 4-byte types, cast between f32 and
  * 16-bit floats, the others f32. */
 LSI_DECLARE_PLANNER(lsi_plan_slice);

@@ -32,7 +32,7 @@ typedef struct random_call {
     float *factor; /* per channel: (samples, channels) */
 } random_call;
 
-static ls_rng_key key_of(const void *input)
+ls_rng_key lsi_key_of(const void *input)
 {
     uint32_t w[4];
 
@@ -145,7 +145,7 @@ static void channel_apply(const void *ctx, int64_t group, int64_t ch, int64_t lo
 static void run_dropout(void *state, const ls_call *call)
 {
     const random_state *s = state;
-    random_call c = {s, key_of(call->in[1]), call->in[0], call->out[0], call->scratch};
+    random_call c = {s, lsi_key_of(call->in[1]), call->in[0], call->out[0], call->scratch};
 
     if (s->samples * s->per_sample == 0) return;
     if (s->drop != NULL) {
@@ -239,7 +239,7 @@ static void normal_thread(int thread, int n_threads, void *arg)
 static void run_uniform(void *state, const ls_call *call)
 {
     const random_state *s = state;
-    random_call c = {.s = s, .key = key_of(call->in[0]), .y = call->out[0]};
+    random_call c = {.s = s, .key = lsi_key_of(call->in[0]), .y = call->out[0]};
 
     if (s->samples * s->per_sample > 0) ls_parallel_run(s->threads, uniform_thread, &c);
 }
@@ -247,7 +247,7 @@ static void run_uniform(void *state, const ls_call *call)
 static void run_normal(void *state, const ls_call *call)
 {
     const random_state *s = state;
-    random_call c = {.s = s, .key = key_of(call->in[0]), .y = call->out[0]};
+    random_call c = {.s = s, .key = lsi_key_of(call->in[0]), .y = call->out[0]};
 
     if (s->samples * s->per_sample > 0) ls_parallel_run(s->threads, normal_thread, &c);
 }

@@ -5,6 +5,9 @@
 
 #include "base/rng.h"
 
+/* The key in the memory of an i32 (4) tensor. */
+ls_rng_key lsi_key_of(const void *input);
+
 /* Words are made this many at a time: buffers have room for that many more than asked for. */
 #define LSI_WORDS_SLACK 64
 
