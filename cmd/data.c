@@ -22,8 +22,8 @@ enum { MAX_COUNTED = 1000 };
 enum { READ = 1, MAKE = 2 };
 
 typedef struct settings {
-    const char *kind, *path, *images, *labels, *normalise, *shape, *field, *box, *layout, *format;
-    int64_t first, end, classes, count, seed, train, test, gzip, points, channels, resize, pad, crop;
+    const char *kind, *path, *images, *labels, *normalise, *shape, *field, *box, *layout, *format, *pattern;
+    int64_t first, end, classes, count, seed, train, test, gzip, points, maps, channels, resize, pad, crop;
 } settings;
 
 typedef struct setting {
@@ -47,6 +47,7 @@ static const setting table[] = {
     {"box", true, FIELD(box), READ, "hdf5: brings clouds to 0..1: LO:HI, or auto"},
     {"points", false, FIELD(points), READ | MAKE,
      "hdf5: points of a cloud to take (make: clouds of so many)"},
+    {"maps", false, FIELD(maps), MAKE, "npy: smooth square maps of so many pixels a side, -1 to 1"},
     {"layout", true, FIELD(layout), READ, "images: classes (default), unpaired"},
     {"channels", false, FIELD(channels), READ, "images: 3 (default), or 1 for grey"},
     {"resize", false, FIELD(resize), READ, "pixels of an image's shorter side (default: as it is)"},
@@ -57,6 +58,8 @@ static const setting table[] = {
     {"classes", false, FIELD(classes), READ | MAKE, "labels must be below (make: how many, default 10)"},
     {"count", false, FIELD(count), READ, "synthetic: samples (default 1000)"},
     {"seed", false, FIELD(seed), READ | MAKE, "synthetic and make: the seed (default 0)"},
+    {"pattern", true, FIELD(pattern), READ | MAKE,
+     "synthetic and make: tiles (default) or waves, in which a linear classifier finds next to nothing"},
     {"shape", true, FIELD(shape), READ | MAKE, "synthetic and make: an image, such as 1x28x28"},
     {"train", false, FIELD(train), MAKE, "training samples (default 1000)"},
     {"test", false, FIELD(test), MAKE, "test samples (default 200)"},
@@ -166,6 +169,7 @@ static ls_status open_set(const settings *s, ls_dataset **out, ls_err *err)
                           .end = s->end,
                           .classes = s->classes,
                           .count = s->count,
+                          .pattern = s->pattern,
                           .seed = (uint64_t)s->seed};
 
     LS_TRY(parse_shape(s->shape, &fields[0].shape, err));
@@ -346,7 +350,9 @@ static int make(const settings *s, bool json)
                               .seed = (uint64_t)s->seed,
                               .gzip = s->gzip != 0,
                               .png = s->format && strcmp(s->format, "png") == 0,
-                              .points = s->points};
+                              .pattern = s->pattern,
+                              .points = s->points,
+                              .maps = s->maps};
     const bool unpaired = strcmp(s->kind, "unpaired") == 0;
 
     if (s->format && !o.png && strcmp(s->format, "jpeg") != 0) {

@@ -23,24 +23,29 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 typedef struct ls_step ls_step;
 typedef enum ls_mode { LS_TRAIN, LS_EVAL } ls_mode;
 
 /* A step can be cut in two: the gradients of one batch, added up in variables "accumulated.<parameter>", and
  * the update by what has been added up.  That is how gradients of several batches make one update.  Input
- * "gradient.weight" multiplies a batch's gradients, and "gradient.keep" = 0 starts a new sum. */
+ * "gradient.weight" multiplies a batch's gradients, and "gradient.keep" = 0 starts a new sum.  Where a loss
+ * needs parameters after an earlier ls_minimise, the step has several stages, each with both parts: all
+ * batches go through the first and its update is made, then all of them through the second. */
 typedef enum ls_part { LS_PART_ALL, LS_PART_GRADIENTS, LS_PART_UPDATE } ls_part;
 
 /* How a step is built; {0} is a whole training step of one rank. */
 typedef struct ls_build {
     ls_mode mode;
     ls_part part;
+    int stage; /* unless LS_PART_ALL: from 0 to below ls_step_stages of stage 0 */
     /* Gradients, running statistics and scalar metrics become weighted sums over all ranks: input
      * "gradient.weight" is this rank's share of the samples (with LS_PART_UPDATE gradients are weighted
      * already, and "rank.weight" is for the rest).  The input "control" is summed alike, for the host's own
      * use, and fetched under the same name. */
     bool ranks;
+    int64_t share_from;   /* ranks may share parameters of one ls_minimise that together have so many bytes */
     int64_t bucket_bytes; /* gradients are exchanged in buckets of about this size; 0: 8 MiB */
     /* Batch norms take their statistics over all ranks; inputs "rank.weight" (this rank's share of the
      * samples) and "rank.samples" (those of all). */
@@ -268,11 +273,42 @@ void ls_metric_at(ls_step *s, ls_at at, const char *name, ls_value v);
 void ls_image_at(ls_step *s, ls_at at, const char *name, ls_value v, double lo, double hi);
 #define ls_image(s, name, v, lo, hi) ls_image_at((s), LS_AT, (name), (v), (lo), (hi))
 
+/* Values to keep: v (N, ...) of evaluation samples.  The trainer writes those of a validation, in the order
+ * of the samples, to <name>/epoch-<e>.npy in the run directory (train.output_every, train.output_stride).
+ * Does nothing in training. */
+void ls_output_at(ls_step *s, ls_at at, const char *name, ls_value v);
+#define ls_output(s, name, v) ls_output_at((s), LS_AT, (name), (v))
+
+/* How far apart two distributions are: a metric of evaluations, the 1-Wasserstein distance between all values
+ * of a (N, ...) and all values of b over all samples.  Values are counted in LS_DISTANCE_BINS equal bins from
+ * lo to hi (those beyond in the outermost), so that it is exact to the width of one.  Does nothing in
+ * training.
+ */
+void ls_distance_at(ls_step *s, ls_at at, const char *name, ls_value a, ls_value b, double lo, double hi);
+#define ls_distance(s, name, a, b, lo, hi) ls_distance_at((s), LS_AT, (name), (a), (b), (lo), (hi))
+
 /* -- questions about a built step, also after its graph was taken -------------------------------------- */
 
 /* Elements of all parameters that match one of the space-separated globs; "*" for all. */
 int64_t ls_step_count_params(const ls_step *s, const char *patterns);
 int ls_step_param_tensors(const ls_step *s);
+
+/* The number of stages; known once the graph was taken, 1 unless the step is cut in parts. */
+int ls_step_stages(const ls_step *s);
+/* With LS_PART_GRADIENTS: whether this stage moves the variable on, a sum of gradients or a buffer. */
+bool ls_step_changes(const ls_step *s, const char *var);
+
+/* What ls_output and ls_distance declared, as an evaluation step fetches it: "output/<name>" (N, ...), and
+ * "distance/<name>/0" and "/1", scaled so that lo to hi is 0 to 1. */
+#define LS_OUTPUT_PREFIX   "output/"
+#define LS_DISTANCE_PREFIX "distance/"
+enum { LS_DISTANCE_BINS = 4096 };
+typedef struct ls_distance_info {
+    const char *name;
+    double width; /* hi - lo */
+} ls_distance_info;
+/* Their number, and the list, which lives as long as the step. */
+int ls_step_distances(const ls_step *s, const ls_distance_info **out);
 
 /* The range that ls_input_range gave an input; false when there is none. */
 bool ls_step_input_range(const ls_step *s, const char *name, double *lo, double *hi);
@@ -284,6 +320,7 @@ void ls_step_write_synthetic(const ls_step *s, const ls_plan *p, uint64_t seed);
  * sample of the local batch. */
 void ls_step_write_rng(const ls_plan *p, uint64_t seed, uint32_t step, uint32_t sample_base);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -4,16 +4,16 @@
 #define MANY 1e15 /* integers stay exact in a double */
 
 /* clang-format off */
-#define INT(key, value, lo, hi, help)   {key, LS_SETTING_INT, value, lo, hi, NULL, help, NULL}
-#define REAL(key, value, lo, hi, help)  {key, LS_SETTING_REAL, value, lo, hi, NULL, help, NULL}
-#define BOOL(key, value, help)          {key, LS_SETTING_BOOL, value, 0, 1, NULL, help, NULL}
-#define CHOICE(key, choices, help)      {key, LS_SETTING_CHOICE, 0, 0, 0, choices, help, NULL} /* first: default */
-#define TEXT(key, value, help)          {key, LS_SETTING_TEXT, 0, 0, 0, NULL, help, value}
-#define PERIOD(key, value, help)        {key, LS_SETTING_PERIOD, 0, 0, 0, NULL, help, value}
+#define INT    ls_int_setting
+#define REAL   ls_real_setting
+#define BOOL   ls_bool_setting
+#define CHOICE ls_choice_setting
+#define TEXT   ls_text_setting
+#define PERIOD ls_period_setting
 
 const ls_setting ls_train_settings[] = {
     TEXT("name", "", "of the run and its folder; unless set, the model's"),
-    TEXT("model.trial", "", "the model; `lockstep info` lists them"),
+    TEXT("model.trial", "", "the model: a name that `lockstep info` lists, or the .so file of a plug-in"),
     INT("ranks", 1, 1, 1e6, "processes that train together, as -n"),
     INT("max_restarts", 0, 0, 1e6, "how often a run that lost a rank starts again from its last checkpoint; where -n starts the ranks"),
 
@@ -25,6 +25,8 @@ const ls_setting ls_train_settings[] = {
     TEXT("data.test_labels", "", "file of validation labels"),
     TEXT("data.train_range", "", "training samples first:end (end not included); unless set, all"),
     TEXT("data.test_range", "", "validation samples first:end (end not included); unless set, all"),
+    REAL("data.split", 0, 0, 1, "share of the samples that train, chosen by a permutation; the others are for validation; 0: no split"),
+    INT("data.split_seed", 1, 0, MANY, "of the permutation that splits"),
     TEXT("data.field", "", "hdf5: the model's input that the samples are for; unless set, image"),
     INT("data.points", 0, 0, 4294967295.0, "hdf5: so many points of each cloud, chosen anew in every epoch; 0: all"),
     TEXT("data.box", "", "hdf5: brings clouds to 0..1 by their least and greatest coordinate: LO:HI, or auto to look for them"),
@@ -44,6 +46,8 @@ const ls_setting ls_train_settings[] = {
     REAL("train.epochs", 1, 0, 1e9, "passes over the training samples; may be a part of one"),
     INT("train.steps", 0, 0, MANY, "steps; 0: as train.epochs says"),
     PERIOD("train.validate_every", "1ep", "how often all validation samples are evaluated"),
+    PERIOD("train.output_every", "10ep", "how often a validation writes the model's outputs (embeddings); at the end they are written unless this is none"),
+    INT("train.output_stride", 1, 1, 1e9, "of every so many validation samples, the first one's outputs are written"),
     PERIOD("train.checkpoint_every", "1ep", "how often a checkpoint is written"),
     PERIOD("train.pause_after", "none", "stop after a checkpoint (exit code 75) when this process has trained so long"),
     PERIOD("train.report_every", "50st", "how often metrics are reported"),
@@ -73,6 +77,8 @@ const ls_setting ls_train_settings[] = {
     INT("parallel.accumulate", 1, 1, 1e6, "batches of every rank whose gradients are added up for one update"),
     REAL("parallel.bucket_mb", 8, 0.001, 4096, "gradients are exchanged in buckets of about so many MiB"),
     BOOL("parallel.overlap", 1, "exchange gradients while others are still being computed"),
+    CHOICE("parallel.share", "auto always never", "ranks of a machine keep weights and optimiser state once, and each updates a piece (sgd, "
+           "adam, rmsprop); never: every rank has its own, auto: from 1 MB of weights on"),
     CHOICE("parallel.wire", "fp32 bf16 fp16", "number format between machines; sums are made in fp32"),
     REAL("parallel.stall_s", 10, 0.1, 1e6, "seconds until a wait for a rank is reported, with what that rank did last"),
     PERIOD("parallel.verify_every", "500st", "how often ranks compare their weights"),
@@ -84,6 +90,6 @@ const ls_setting ls_train_settings[] = {
     CHOICE("parallel.strategy", "ddp", "how ranks share the work; ddp: each has all weights"),
     CHOICE("precision", "fp32", "of weights and arithmetic"),
     BOOL("reproducible", 0, "the same bits for any number of ranks and threads"),
-    {NULL, 0, 0, 0, 0, NULL, NULL, NULL},
+    ls_settings_end,
 };
 /* clang-format on */

@@ -57,11 +57,18 @@ typedef struct ls_dataset ls_dataset;
  *
  * Kind "synthetic": `count` samples made up from `seed`, with the given `fields` (by default those of MNIST).
  * A label is one of `classes` (0: 10); an image is the pattern of its class under noise, so that it can be
- * learnt; other fields are noise, floats in [-1, 1) and integers in [0, classes).  Two ranges of one seed
+ * learnt; other fields are noise, floats in [-1, 1) and integers in [0, classes).  `pattern` is "tiles" (also
+ * when NULL; light and dark in fixed places, which a linear classifier learns) or "waves" (trains of waves in
+ * random places, of random phase and colour, in which it finds next to nothing).  Two ranges of one seed
  * share their patterns: training set and test set. */
 typedef struct ls_data_source {
     const char *kind, *path, *images, *labels;
     int64_t first, end; /* the range of samples to use; end 0: all */
+    /* Not 0: of the range, the first floor(split * n) samples of a permutation keyed by split_seed, or with
+     * `rest` all others; both in stored order.  So that one file holds training set and validation set. */
+    double split;
+    uint64_t split_seed;
+    bool rest;
     /* What is done to pixels p / 255 (and to floats as they are): "none" or NULL, "mnist" (x - 0.1307) /
      * 0.3081, "unit" to -1..1; for three channels "imagenet" and "cifar", less the mean, divided by the
      * standard deviation of each. */
@@ -78,6 +85,7 @@ typedef struct ls_data_source {
     const ls_field *fields; /* synthetic */
     uint64_t seed;          /* synthetic */
     int64_t count;          /* synthetic */
+    const char *pattern;    /* synthetic */
 } ls_data_source;
 
 ls_status ls_dataset_open(ls_dataset **out, const ls_data_source *src, ls_err *err) LS_MUST_CHECK;

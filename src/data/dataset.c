@@ -1,9 +1,11 @@
 /* dataset.c: what all kinds of data sets have in common: finding the kind, the range, the fields. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
+#include "data/order.h"
 #include "data_internal.h"
 
 static const lsi_data_kind *const kinds[] = {&lsi_kind_idx,  &lsi_kind_cifar,  &lsi_kind_npy,
@@ -56,11 +58,42 @@ static ls_status set_range(ls_dataset *d, const ls_data_source *src, ls_err *err
     return LS_OK;
 }
 
+/* Keeps one part of the range. */
+static ls_status split_range(ls_dataset *d, const ls_data_source *src, ls_err *err)
+{
+    const int64_t n = d->count, n_first = (int64_t)floor(src->split * (double)n);
+    const int64_t wanted = src->rest ? n - n_first : n_first;
+    bool *in_first;
+    int64_t k = 0;
+    ls_status st = LS_OK;
+
+    if (src->split == 0) return LS_OK;
+    if (wanted < 1)
+        return ls_fail(err, LS_INVALID, "a split of %" PRId64 " samples at %g leaves one part empty", n,
+                       src->split);
+    in_first = ls_alloc(LS_MEM_DATA, sizeof *in_first * (size_t)n);
+    d->chosen = ls_alloc(LS_MEM_DATA, sizeof *d->chosen * (size_t)wanted);
+    if (!in_first || !d->chosen) {
+        st = ls_fail(err, LS_NOMEM, "no memory for a split");
+        goto out;
+    }
+    for (int64_t i = 0; i < n_first; i++) in_first[ls_order_at(src->split_seed, 0, n, i)] = true;
+    for (int64_t i = 0; i < n; i++)
+        if (in_first[i] != src->rest) d->chosen[k++] = i;
+    d->count = wanted;
+out:
+    ls_free(in_first);
+    return st;
+}
+
 /* What has no effect is refused. */
 static ls_status check_options(const ls_dataset *d, const ls_data_source *src, ls_err *err)
 {
     const char *option = src->box ? "box" : src->points ? "points" : src->field ? "field" : NULL;
 
+    if (src->pattern && d->kind != &lsi_kind_synthetic)
+        return ls_fail(err, LS_INVALID, "pattern is for synthetic data, not for kind %s; leave it out",
+                       d->kind->name);
     if (!option || d->kind == &lsi_kind_hdf5) return LS_OK;
     return ls_fail(err, LS_INVALID, "%s is for data of kind hdf5, not %s; leave it out", option,
                    d->kind->name);
@@ -84,6 +117,7 @@ ls_status ls_dataset_open(ls_dataset **out, const ls_data_source *src, ls_err *e
     LS_TRY(kind->open(d, src, err));
     LS_TRY(check_transform(d, &src->transform, err));
     LS_TRY(set_range(d, src, err));
+    LS_TRY(split_range(d, src, err));
     *out = d;
     d = NULL;
 out:
@@ -95,6 +129,7 @@ void ls_dataset_close(ls_dataset *d)
 {
     if (!d) return;
     if (d->own) d->kind->close(d);
+    ls_free(d->chosen);
     ls_arena_destroy(d->arena);
     ls_free(d);
 }
@@ -136,7 +171,7 @@ ls_status ls_dataset_read(const ls_dataset *d, int64_t index, const ls_rng_key *
                           ls_err *err)
 {
     LS_BUG_IF(index < 0 || index >= d->count);
-    return d->kind->read(d, d->first + index, augment, fields, err);
+    return d->kind->read(d, d->first + (d->chosen ? d->chosen[index] : index), augment, fields, err);
 }
 
 void lsi_dataset_add_field(ls_dataset *d, const char *name, ls_dtype dtype, ls_shape shape)

@@ -5,10 +5,11 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <zlib.h>
 
 #include "base/alloc.h"
+#include "base/folders.h"
+#include "data/npy_write.h"
 #include "image_internal.h"
 #include "make_internal.h"
 
@@ -139,44 +140,44 @@ static ls_status write_cifar(const maker *m, part p, ls_err *err)
     return write_file(m, p == TRAIN ? "data_batch_1.bin" : "test_batch.bin", NULL, 0, true, true, err);
 }
 
-/* The header of a .npy file: 10 bytes and a text padded to a multiple of 64 in all. */
-static size_t npy_header(char *buf, const char *shape)
+/* Maps are floats and have no labels. */
+static ls_status write_maps(const maker *m, part p, ls_err *err)
 {
-    enum { SIZE = 128 };
-    int n = snprintf(buf + 10, SIZE - 10, "{'descr': '|u1', 'fortran_order': False, 'shape': %s, }", shape);
+    const lsi_make_part part = part_of(m, p);
+    const int64_t side = m->o.maps;
+    char header[LS_NPY_HEADER];
+    output out = {.file = NULL};
+    ls_status st = LS_OK;
 
-    memcpy(buf, "\x93NUMPY\x01\x00\x76\x00", 10);
-    memset(buf + 10 + n, ' ', (size_t)(SIZE - 10 - n));
-    buf[SIZE - 1] = '\n';
-    return SIZE;
+    LS_TRY(create(&out, m, p == TRAIN ? "train-images.npy" : "test-images.npy", err));
+    LS_TRY(put(&out, header, ls_npy_header(header, "<f4", LS_SHAPE(m->end - m->first, side, side)), err));
+    for (int64_t i = m->first; i < m->end; i++) {
+        lsi_make_map(&part, i, m->image);
+        LS_TRY(put(&out, m->image, sizeof *m->image * (size_t)m->pixels, err));
+    }
+out:
+    return finish(&out, st, err);
 }
 
 static ls_status write_npy(const maker *m, part p, ls_err *err)
 {
     ls_status st = LS_OK;
-    char shape[64], header[256];
+    char header[LS_NPY_HEADER];
     int64_t count = m->end - m->first;
     const int64_t *dim = m->o.shape.dim;
 
-    snprintf(shape, sizeof shape, "(%" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 ")", count, dim[0],
-             dim[1], dim[2]);
+    if (m->o.maps) return write_maps(m, p, err);
     LS_TRY(write_file(m, p == TRAIN ? "train-images.npy" : "test-images.npy", header,
-                      npy_header(header, shape), false, true, err));
-    snprintf(shape, sizeof shape, "(%" PRId64 ",)", count);
+                      ls_npy_header(header, "|u1", LS_SHAPE(count, dim[0], dim[1], dim[2])), false, true,
+                      err));
     LS_TRY(write_file(m, p == TRAIN ? "train-labels.npy" : "test-labels.npy", header,
-                      npy_header(header, shape), true, false, err));
+                      ls_npy_header(header, "|u1", LS_SHAPE(count)), true, false, err));
 out:
     return st;
 }
 
 /* -- image files ------------------------------------------------------------------------------------------
  */
-
-static ls_status make_folder(const char *path, ls_err *err)
-{
-    if (mkdir(path, 0777) == 0 || errno == EEXIST) return LS_OK;
-    return ls_fail(err, LS_IO, "%s: the folder cannot be made: %s", path, strerror(errno));
-}
 
 /* The maker's bytes as FOLDER/NUMBER.jpg or .png. */
 static ls_status write_image(const maker *m, const char *folder, int64_t number, ls_err *err)
@@ -196,12 +197,12 @@ static ls_status write_classes(const maker *m, part p, ls_err *err)
     char root[2048], folder[4096];
 
     snprintf(root, sizeof root, "%s/%s", m->o.path, p == TRAIN ? "train" : "test");
-    LS_TRY(make_folder(root, err));
+    LS_TRY(ls_folders_make(root, err));
     for (int64_t i = m->first; i < m->end; i++) {
         int32_t label;
         LS_TRY(lsi_make_load(&part, i, m->bytes, &label, err));
         snprintf(folder, sizeof folder, "%s/class-%03d", root, (int)label);
-        LS_TRY(make_folder(folder, err));
+        LS_TRY(ls_folders_make(folder, err));
         LS_TRY(write_image(m, folder, i - m->first, err));
     }
 out:
@@ -217,7 +218,7 @@ static ls_status write_unpaired(const maker *m, part p, ls_err *err)
 
     for (int k = 0; k < 2; k++) {
         snprintf(folder[k], sizeof folder[k], "%s/%s%c", m->o.path, p == TRAIN ? "train" : "test", "AB"[k]);
-        LS_TRY(make_folder(folder[k], err));
+        LS_TRY(ls_folders_make(folder[k], err));
     }
     for (int64_t i = m->first; i < m->end; i++) {
         bool b = i >= middle;
@@ -258,6 +259,9 @@ static ls_status complete(maker *m, int format, ls_err *err)
     if (!o->test) o->test = 200;
     if (!o->classes) o->classes = 10;
     const bool files = formats[format].files;
+    if (o->maps && o->shape.rank)
+        return ls_fail(err, LS_INVALID, "the side of maps is their shape; leave the shape out");
+    if (o->maps) o->shape = LS_SHAPE(1, o->maps, o->maps);
     if (!o->shape.rank && files) o->shape = LS_SHAPE(3, 32, 32);
     if (!o->shape.rank) o->shape = LS_SHAPE(c ? c : 1, side ? side : 28, side ? side : 28);
     const int64_t *dim = o->shape.dim;
@@ -270,9 +274,17 @@ static ls_status complete(maker *m, int format, ls_err *err)
                        ls_shape_text(o->shape, text), o->kind);
     if (o->points && strcmp(o->kind, "hdf5") != 0)
         return ls_fail(err, LS_INVALID, "clouds of points can be written as hdf5, not as %s", o->kind);
+    if (o->pattern && (o->points || o->maps))
+        return ls_fail(err, LS_INVALID,
+                       "a pattern is for images, not for clouds of points or maps; leave it out");
     if (o->points < 0 || o->points > MAX_SIDE * MAX_SIDE)
         return ls_fail(err, LS_INVALID, "%" PRId64 " points: a cloud has at most %d", o->points,
                        MAX_SIDE * MAX_SIDE);
+    if (o->maps && strcmp(o->kind, "npy") != 0)
+        return ls_fail(err, LS_INVALID, "maps can be written as npy, not as %s", o->kind);
+    if (o->maps && (o->maps < 8 || o->maps > MAX_SIDE))
+        return ls_fail(err, LS_INVALID, "maps of %" PRId64 " pixels a side: there are those of 8 to %d",
+                       o->maps, MAX_SIDE);
     if (o->classes < 1 || o->classes > 256)
         return ls_fail(err, LS_INVALID, "%" PRId64 " classes: labels are bytes, 1 to 256 are possible",
                        o->classes);
@@ -297,6 +309,7 @@ static ls_status prepare(maker *m, ls_err *err)
                                 .count = m->o.train + m->o.test,
                                 .seed = m->o.seed,
                                 .classes = m->o.classes,
+                                .pattern = m->o.pattern,
                                 .n_fields = 2,
                                 .fields = fields};
 
@@ -304,7 +317,7 @@ static ls_status prepare(maker *m, ls_err *err)
     m->image = ls_alloc(LS_MEM_DATA, sizeof *m->image * (size_t)m->pixels);
     m->bytes = ls_alloc(LS_MEM_DATA, (size_t)m->pixels);
     if (!m->image || !m->bytes) return ls_fail(err, LS_NOMEM, "no memory for a sample");
-    LS_TRY(make_folder(m->o.path, err));
+    LS_TRY(ls_folders_make(m->o.path, err));
 out:
     return st;
 }

@@ -91,6 +91,20 @@ static void collect(ls_step *s, const char *params, group *gr)
     }
 }
 
+/* Ranks of one machine can keep once, and update together, what is updated by element.  Below some size the
+ * two meetings cost more than they save: 16 ranks on 87 KB lost 5 %, on 4.8 MB they gained 8 %. */
+static void allow_sharing(const ls_step *s, const group *gr)
+{
+    int64_t bytes = 0;
+
+    if (!s->how.ranks || !ls_optim_by_element(gr->rule->op)) return;
+    for (int i = 0; i < gr->n; i++) {
+        if (ls_value_dtype(gr->weights[i]) != LS_F32) return;
+        bytes += ls_shape_count(ls_value_shape(gr->weights[i])) * (int64_t)sizeof(float);
+    }
+    for (int i = 0; i < gr->n && bytes >= s->how.share_from; i++) s->g->vars[gr->vars[i]]->shared = true;
+}
+
 /* Whether `loss` depends on any version of variable `var` at all. */
 static bool reaches_some_version(const ls_graph *g, ls_value loss, int32_t var, bool *depends)
 {
@@ -151,9 +165,11 @@ static bool add_states(ls_step *s, group *gr, bool continued, const char *optimi
                               param, optimiser);
                 return false;
             }
-            gr->in[3 + (2 + k) * gr->n + i] =
-                lsi_variable(s, name, NULL, LS_VAR_OPTIMIZER, LS_F32, ls_value_shape(gr->weights[i]),
-                             (ls_init){LS_INIT_CONST, 0});
+            const ls_value state = lsi_variable(s, name, NULL, LS_VAR_OPTIMIZER, LS_F32,
+                                                ls_value_shape(gr->weights[i]), (ls_init){LS_INIT_CONST, 0});
+            if (!ls_value_ok(state)) return false;
+            s->g->vars[s->g->values[state.id]->var]->shared = s->g->vars[gr->vars[i]]->shared;
+            gr->in[3 + (2 + k) * gr->n + i] = state;
         }
     return lsi_step_open(s);
 }
@@ -225,6 +241,7 @@ static void add_node(ls_step *s, const group *all, int begin, int end, ls_value 
 
     gr.n = gr.attr.n = end - begin;
     gr.attr.part = end < all->n;
+    gr.attr.later = begin > 0;
     gr.vars += begin;
     gr.weights += begin;
     gr.grads += begin;
@@ -275,7 +292,7 @@ static bool check_loss(ls_step *s, ls_value loss)
     return false;
 }
 
-/* What the optimiser gets: false when this part of the step has none, or something is wrong. */
+/* What the optimiser gets. */
 static bool gradients(ls_step *s, ls_value loss, const char *scope, group *gr)
 {
     const char *own = s->g->scope;
@@ -287,12 +304,36 @@ static bool gradients(ls_step *s, ls_value loss, const char *scope, group *gr)
         if (!differentiate(s, loss, gr)) return false;
         s->g->scope = own;
     }
-    if (s->how.part == LS_PART_GRADIENTS) {
-        lsi_accumulate(s, gr->n, gr->vars, gr->grads);
-        return false;
-    }
-    if (s->how.ranks) lsi_reduce(s, gr->n, gr->grads);
+    if (s->how.ranks && s->how.part != LS_PART_GRADIENTS) lsi_reduce(s, gr->n, gr->grads);
     return lsi_step_open(s);
+}
+
+/* Where the update is another plan's, a new version stands for its result until the stages are known. */
+static void stand_in(ls_step *s, const group *gr)
+{
+    for (int i = 0; i < gr->n && lsi_step_open(s); i++) {
+        const ls_value next = ls_assign(gr->weights[i], gr->grads[i]);
+        if (ls_value_ok(next)) ls_graph_advance(s->g, gr->vars[i], next);
+    }
+}
+
+static void record_call(ls_step *s, ls_value loss, const char *params, const group *gr, int32_t first_node)
+{
+    const char *copy = ls_arena_strdup(s->arena, params);
+
+    if (copy == NULL) ls_graph_fail(s->g, LS_NOMEM, "ls_minimise: no memory");
+    if (!lsi_step_open(s) ||
+        !lsi_step_grow(s, (void **)&s->calls, s->n_calls, &s->cap_calls, sizeof *s->calls))
+        return;
+    s->calls[s->n_calls++] = (lsi_call){.params = copy,
+                                        .at = s->g->here,
+                                        .loss = loss.id,
+                                        .n = gr->n,
+                                        .vars = gr->vars,
+                                        .weights = gr->weights,
+                                        .grads = gr->grads,
+                                        .first_node = first_node,
+                                        .end_node = s->g->n_nodes};
 }
 
 void ls_minimise_at(ls_step *s, ls_at at, ls_value loss, const char *params, ls_optimiser o)
@@ -311,6 +352,7 @@ void ls_minimise_at(ls_step *s, ls_at at, ls_value loss, const char *params, ls_
     if (!check_loss(s, loss) || !check_globs(s, params) || !alloc_group(s, &gr)) return;
     gr.rule = &rules[o.rule];
     collect(s, params, &gr);
+    allow_sharing(s, &gr);
     gr.attr = attr_of(&o);
     gr.attr.n = gr.n;
     gr.n_states = ls_optim_states(gr.rule->op, &gr.attr);
@@ -318,7 +360,14 @@ void ls_minimise_at(ls_step *s, ls_at at, ls_value loss, const char *params, ls_
     scope = s->g->scope;
     s->g->scope = ls_arena_printf(s->g->arena, "optimizer.%s", name);
     if (s->g->scope == NULL) s->g->scope = "optimizer";
-    if (gradients(s, loss, scope, &gr)) update(s, &o, name, &gr);
+    if (gradients(s, loss, scope, &gr)) {
+        const int32_t first_node = s->g->n_nodes;
+        if (s->how.part == LS_PART_GRADIENTS)
+            stand_in(s, &gr);
+        else
+            update(s, &o, name, &gr);
+        if (s->how.part != LS_PART_ALL) record_call(s, loss, params, &gr, first_node);
+    }
     s->g->scope = scope;
 }
 

@@ -28,6 +28,9 @@ ls_status ls_train_data(const ls_experiment *x, const ls_session *s, bool test, 
                                     : test         ? "test"
                                                    : "train",
                           .labels = text_or_null(cfg, test ? "data.test_labels" : "data.train_labels"),
+                          .split = ls_config_real(cfg, "data.split"),
+                          .split_seed = (uint64_t)ls_config_int(cfg, "data.split_seed"),
+                          .rest = test,
                           .field = text_or_null(cfg, "data.field"),
                           .points = ls_config_int(cfg, "data.points"),
                           .box = text_or_null(cfg, "data.box"),
@@ -54,41 +57,83 @@ ls_status ls_train_data(const ls_experiment *x, const ls_session *s, bool test, 
     return ls_dataset_open(out, &src, err);
 }
 
+static bool is_metric(const ls_tensor *t)
+{
+    return t->dtype == LS_F32 && t->shape.rank == 0 && strcmp(t->name, LS_CONTROL) != 0;
+}
+
+void ls_declare_metrics(const ls_plan *p, ls_metric_sums *sums)
+{
+    for (int i = 0; i < ls_plan_fetch_count(p); i++) {
+        const ls_tensor *t = ls_plan_fetch_at(p, i);
+        if (is_metric(t)) ls_metric_add(sums, t->name, 0, 0);
+    }
+}
+
 void ls_collect_metrics(const ls_plan *p, int64_t n, ls_metric_sums *sums)
 {
     for (int i = 0; i < ls_plan_fetch_count(p); i++) {
         const ls_tensor *t = ls_plan_fetch_at(p, i);
-        if (t->dtype == LS_F32 && t->shape.rank == 0 && strcmp(t->name, LS_CONTROL) != 0)
-            ls_metric_add(sums, t->name, (double)*(const float *)t->data, n);
+        if (is_metric(t)) ls_metric_add(sums, t->name, (double)*(const float *)t->data, n);
     }
+    sums->samples += n;
 }
 
-ls_status ls_evaluate(ls_session *s, const ls_dataset *data, ls_metric_sums *sums, ls_err *err)
+/* A rank that got no samples still takes part in sums over ranks. */
+static ls_status run_none(ls_session *s, ls_gather *gather, ls_metric_sums *sums, ls_err *err)
+{
+    ls_batch_plan *p;
+    ls_status st = ls_session_plan(s, LS_EVAL, 0, 1, &p, err);
+
+    if (st == LS_OK) ls_declare_metrics(p->plan, sums);
+    return st == LS_OK ? ls_gather_prepare(gather, p, err) : st;
+}
+
+/* This rank's samples. */
+static ls_status run_all(ls_session *s, const ls_dataset *data, ls_gather *gather, ls_metric_sums *sums,
+                         ls_err *err)
 {
     const ls_loader_options options = {.batch = ls_config_int(s->cfg, "batch.per_rank"),
                                        .n_workers = (int)ls_config_int(s->cfg, "data.workers"),
                                        .rank = s->rank,
                                        .n_ranks = s->ranks};
+    const uint64_t seed = (uint64_t)ls_config_int(s->cfg, "seed");
     const ls_field *fields;
     const int n_fields = ls_dataset_fields(data, &fields);
     ls_loader *loader = NULL;
     ls_status st = LS_OK;
 
-    if (s->shards != NULL) return ls_shards_evaluate(s->shards, data, sums, err);
-    *sums = (ls_metric_sums){0};
     LS_TRY(ls_loader_create(&loader, data, &options, err));
     for (int64_t k = ls_loader_batches_per_epoch(loader); k > 0; k--) {
         ls_batch_plan *p;
         ls_batch b;
         LS_TRY(ls_loader_next(loader, &b, err));
         if (b.n == 0) continue; /* the others have the few that are left */
-        LS_TRY(ls_session_plan(s, LS_EVAL, b.n, &p, err));
+        LS_TRY(ls_session_plan(s, LS_EVAL, 0, b.n, &p, err));
         ls_session_feed(p, fields, n_fields, b.fields);
+        ls_step_write_rng(p->plan, seed, LS_EVAL_STEP, (uint32_t)b.position);
         ls_plan_run(p->plan);
         ls_collect_metrics(p->plan, b.n, sums);
+        LS_TRY(ls_gather_take(gather, p, b.position, err));
     }
+    if (sums->samples == 0) LS_TRY(run_none(s, gather, sums, err));
     LS_TRY(ls_team_sum(s->comm, sums, NULL, err));
 out:
     ls_loader_destroy(loader);
+    return st;
+}
+
+ls_status ls_evaluate(ls_session *s, const ls_dataset *data, ls_gather *gather, ls_metric_sums *sums,
+                      ls_err *err)
+{
+    ls_gather own = {.samples = ls_dataset_count(data)}, *g = gather != NULL ? gather : &own;
+    ls_status st = LS_OK;
+
+    *sums = (ls_metric_sums){0};
+    LS_TRY(s->shards != NULL ? ls_shards_evaluate(s->shards, data, g, sums, err)
+                             : run_all(s, data, g, sums, err));
+    LS_TRY(ls_gather_finish(g, s->comm, sums, err));
+out:
+    ls_gather_release(&own);
     return st;
 }

@@ -4,6 +4,7 @@
 
 #include "config/experiment.h"
 #include "train/counters.h"
+#include "train/gather.h"
 #include "train/session.h"
 
 /* The experiment's training set, or its test set.  Made-up data take their fields from the model's inputs,
@@ -11,10 +12,14 @@
 ls_status ls_train_data(const ls_experiment *x, const ls_session *s, bool test, ls_dataset **out,
                         ls_err *err) LS_MUST_CHECK;
 
-/* Every sample of `data` once, in stored order, through evaluation plans; sums->samples says how many. */
-ls_status ls_evaluate(ls_session *s, const ls_dataset *data, ls_metric_sums *sums, ls_err *err) LS_MUST_CHECK;
+/* Every sample of `data` once, in stored order, through evaluation plans; sums->samples says how many.
+ * `gather` keeps what the trial's outputs are; NULL: they are not kept.  Collective. */
+ls_status ls_evaluate(ls_session *s, const ls_dataset *data, ls_gather *gather, ls_metric_sums *sums,
+                      ls_err *err) LS_MUST_CHECK;
 
-/* Adds all scalar results of a plan that has just run on n samples. */
+/* Makes sure that sums has every scalar result of the plan: ranks without samples must know them, too. */
+void ls_declare_metrics(const ls_plan *p, ls_metric_sums *sums);
+/* Adds all scalar results of a plan that has just run on n samples, and counts these. */
 void ls_collect_metrics(const ls_plan *p, int64_t n, ls_metric_sums *sums);
 
 #endif

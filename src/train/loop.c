@@ -36,11 +36,12 @@ typedef struct run {
     ls_stepper stepper;
     ls_update update;
     int64_t epoch_samples, total_steps;
-    ls_period validate, checkpoint, pause, verify, sample;
+    ls_period validate, output, checkpoint, pause, verify, sample;
     ls_moment begun;                                         /* where this process began */
     ls_moment last_validation, last_checkpoint, last_sample; /* for periods in minutes */
+    ls_moment last_output;                                   /* due at a validation, not by itself */
     double started;                                          /* clock of this process's first step */
-    double step_s, exposed_s;                                /* of the update that goes on */
+    ls_step_times now;                                       /* of the update that goes on */
     int64_t saved; /* samples passed at the newest checkpoint of this process; -1: none */
     bool stopped, finished;
     bool diverged; /* the last step's metrics were not finite */
@@ -57,9 +58,13 @@ static ls_moment moment_of(const run *r)
 }
 
 /* Time of exchanges that nothing hid. */
-static double exposed_seconds(const run *r)
+/* Of everything until now. */
+static ls_step_times times(const run *r)
 {
-    return r->session.comm != NULL ? ls_comm_exposed_seconds(r->session.comm) : 0;
+    const ls_comm *c = r->session.comm;
+
+    return (ls_step_times){ls_clock_seconds(), c != NULL ? ls_comm_exposed_seconds(c) : 0,
+                           c != NULL ? ls_comm_waiting_seconds(c) : 0};
 }
 
 /* What this process has spent; the ledger is made from it. */
@@ -67,7 +72,7 @@ static void note_time(run *r)
 {
     r->summary.wall_s = ls_clock_seconds() - r->started;
     r->summary.data_s = ls_loader_wait_seconds(r->loader);
-    r->summary.comm_s = exposed_seconds(r);
+    r->summary.comm_s = times(r).exposed;
 }
 
 static bool leads(const run *r)
@@ -210,6 +215,43 @@ static ls_status write_config(const run *r, ls_err *err)
     return ok ? LS_OK : ls_fail(err, LS_IO, "%s cannot be written", path);
 }
 
+static void plugin_text(const run *r, char text[24])
+{
+    snprintf(text, 24, "%016llx", (unsigned long long)r->x->plugin_xxh3);
+}
+
+/* A checkpoint knows its model: the name, and of a plug-in the hash of its file. */
+static json_t *checkpoint_state(const run *r, const ls_counters *c)
+{
+    json_t *state = ls_counters_save(c);
+    char plugin[24];
+    bool ok = state != NULL && json_object_set_new(state, "trial", json_string(r->x->trial->name)) == 0;
+
+    plugin_text(r, plugin);
+    if (ok && r->x->plugin_xxh3 != 0) ok = json_object_set_new(state, "plugin", json_string(plugin)) == 0;
+    if (ok) return state;
+    json_decref(state);
+    return NULL;
+}
+
+/* Another model is refused by name.  A plug-in that was built again may be the same model: the plan tells. */
+static ls_status compare_model(const run *r, const ls_ckpt *ckpt, ls_err *err)
+{
+    const char *name = json_string_value(json_object_get(ls_ckpt_state(ckpt), "trial"));
+    const char *before = json_string_value(json_object_get(ls_ckpt_state(ckpt), "plugin"));
+    char plugin[24];
+
+    plugin_text(r, plugin);
+    if (name != NULL && strcmp(name, r->x->trial->name) != 0)
+        return ls_fail(err, LS_INVALID, "the checkpoint is of model \"%s\", not \"%s\"", name,
+                       r->x->trial->name);
+    if (before != NULL && strcmp(before, plugin) != 0 &&
+        ls_ckpt_plan_hash(ckpt) != ls_plan_hash(r->session.plans[0].plan))
+        ls_log(LS_LOG_WARN, "%s was changed since the checkpoint, and its step is another one now",
+               ls_config_text(r->cfg, "model.trial"));
+    return LS_OK;
+}
+
 /* Variables and counters as the newest whole checkpoint has them. */
 static ls_status restore(run *r, ls_err *err)
 {
@@ -219,6 +261,7 @@ static ls_status restore(run *r, ls_err *err)
 
     LS_TRY(ls_ckpt_find_newest(r->dir.checkpoints, path, sizeof path, err));
     LS_TRY(ls_ckpt_open(&ckpt, path, err));
+    LS_TRY(compare_model(r, ckpt, err));
     LS_TRY(ls_ckpt_load_state(ckpt, r->session.state, err));
     LS_TRY(ls_counters_load(&r->c, ls_ckpt_state(ckpt), err));
 out:
@@ -305,6 +348,7 @@ static ls_status begin(run *r, ls_err *err)
     LS_TRY(open_loader(r, err));
     r->verify = ls_config_period(r->cfg, "parallel.verify_every");
     r->validate = ls_config_period(r->cfg, "train.validate_every");
+    r->output = ls_config_period(r->cfg, "train.output_every");
     r->checkpoint = ls_config_period(r->cfg, "train.checkpoint_every");
     r->sample = ls_config_period(r->cfg, "train.sample_every");
     r->pause = ls_config_period(r->cfg, "train.pause_after");
@@ -318,7 +362,7 @@ static ls_status begin(run *r, ls_err *err)
         LS_TRY(ls_trace_open(&r->stepper.trace, r->dir.path, r->session.rank,
                              ls_config_int(r->cfg, "train.trace"), err));
     open_ledger(r, began);
-    r->begun = r->last_validation = r->last_checkpoint = r->last_sample = moment_of(r);
+    r->begun = r->last_validation = r->last_output = r->last_checkpoint = r->last_sample = moment_of(r);
     if (!leads(r)) return LS_OK;
     LS_TRY(ls_report_open(&r->report,
                           &(ls_report_options){.experiment = r->x,
@@ -374,7 +418,7 @@ static ls_status save(run *r, ls_err *err)
     note_time(r);
     c.ledger = ls_summary_ledger(&r->summary, &r->c);
     c.seconds = ls_ledger_total(&c.ledger);
-    state = ls_counters_save(&c);
+    state = checkpoint_state(r, &c);
     if (state == NULL) return ls_fail(err, LS_NOMEM, "checkpoint: no memory");
     /* Only the checkpoint of the step that was validated carries the metric by which the best are kept. */
     st = ls_ckpt_writer_submit(r->writer, r->c.step, r->session.state, ls_plan_hash(r->session.plans[0].plan),
@@ -399,21 +443,31 @@ static void note_best(run *r, double value)
     r->c.since_best = 0;
 }
 
-static ls_status evaluate(run *r, ls_metric_sums *sums, ls_err *err)
+/* `outputs`: those of the trial are written. */
+static ls_status evaluate(run *r, bool outputs, ls_metric_sums *sums, ls_err *err)
 {
-    const double before = ls_clock_seconds();
-    const ls_status st = ls_evaluate(&r->session, r->test, sums, err);
+    const double before = ls_clock_seconds(),
+                 epoch = (double)r->c.epoch + (double)r->c.position / (double)r->epoch_samples;
+    ls_gather gather = {.samples = ls_dataset_count(r->test),
+                        .stride = outputs ? ls_config_int(r->cfg, "train.output_stride") : 0};
+    ls_err trouble = {0};
+    ls_status st = LS_OK;
 
+    LS_TRY(ls_evaluate(&r->session, r->test, &gather, sums, err));
+    if (leads(r) && ls_gather_write(&gather, r->dir.path, epoch, &trouble) != LS_OK)
+        ls_log(LS_LOG_WARN, "%s", trouble.text); /* worth a warning, not the run */
     r->summary.evaluate_s += ls_clock_seconds() - before;
+out:
+    ls_gather_release(&gather);
     return st;
 }
 
-static ls_status validate(run *r, ls_err *err)
+static ls_status validate(run *r, bool outputs, ls_err *err)
 {
     const char *best = ls_config_text(r->cfg, "train.best_metric"), *slash = strchr(best, '/');
     const int64_t patience = ls_config_int(r->cfg, "train.early_stop");
     ls_metric_sums sums;
-    ls_status st = evaluate(r, &sums, err);
+    ls_status st = evaluate(r, outputs, &sums, err);
 
     if (st != LS_OK) return st;
     r->c.validations++;
@@ -430,7 +484,8 @@ static ls_status validate(run *r, ls_err *err)
 
 static ls_status step(run *r, const ls_batch *b, ls_err *err)
 {
-    const double before = ls_clock_seconds(), exposed = exposed_seconds(r);
+    const ls_step_times before = times(r);
+    ls_step_times after;
     bool done;
     double lr;
     ls_status st;
@@ -441,11 +496,13 @@ static ls_status step(run *r, const ls_batch *b, ls_err *err)
     st = ls_stepper_take(&r->stepper, &r->c, b, &done, &lr, err);
     ls_trace_end(r->stepper.trace);
     if (st != LS_OK) return st;
-    r->step_s += ls_clock_seconds() - before;
-    r->exposed_s += exposed_seconds(r) - exposed;
+    after = times(r);
+    r->now.all += after.all - before.all;
+    r->now.exposed += after.exposed - before.exposed;
+    r->now.waiting += after.waiting - before.waiting;
     if (!done) return LS_OK;
-    ls_summary_note_step(&r->summary, r->step_s, r->exposed_s, r->c.now.samples);
-    r->step_s = r->exposed_s = 0;
+    ls_summary_note_step(&r->summary, &r->now, r->c.now.samples);
+    r->now = (ls_step_times){0};
     ls_report_step(r->report, &r->c, &r->c.now, lr, r->summary.rate);
     return check_finite(r, &r->c.now, lr, err);
 }
@@ -481,8 +538,10 @@ static ls_status between_steps(run *r, ls_moment before, ls_moment now, ls_err *
     if (ls_period_due(r->verify, r->epoch_samples, before, now))
         LS_TRY(ls_team_compare_weights(r->session.comm, &r->session, err));
     if (ls_period_due(r->validate, r->epoch_samples, minutes_v ? r->last_validation : before, now)) {
+        const bool outputs = ls_period_due(r->output, r->epoch_samples, r->last_output, now);
         r->last_validation = now;
-        LS_TRY(validate(r, err));
+        if (outputs) r->last_output = now;
+        LS_TRY(validate(r, outputs, err));
     }
     if (ls_period_due(r->sample, r->epoch_samples, minutes_s ? r->last_sample : before, now)) {
         r->last_sample = now;
@@ -500,18 +559,19 @@ out:
 static ls_status agree_on_time(const run *r, ls_moment *now, ls_err *err)
 {
     const bool by_clock = r->validate.unit == LS_PERIOD_MINUTES || r->checkpoint.unit == LS_PERIOD_MINUTES ||
-                          r->pause.unit == LS_PERIOD_MINUTES || r->verify.unit == LS_PERIOD_MINUTES;
+                          r->output.unit == LS_PERIOD_MINUTES || r->pause.unit == LS_PERIOD_MINUTES ||
+                          r->verify.unit == LS_PERIOD_MINUTES;
 
     if (r->session.comm == NULL || !by_clock) return LS_OK;
     return ls_comm_broadcast(r->session.comm, &now->minutes, sizeof now->minutes, 0, "reading the clock",
                              err);
 }
 
-/* Whether a checkpoint would hold all there is.  One rank's does after any batch; of several, each has sums
- * of gradients of its own until the update. */
+/* Whether a checkpoint would hold all there is.  One rank's does after any batch, unless a later stage needs
+ * the batch again; of several ranks, each has sums of gradients of its own until the update. */
 static bool is_whole(const run *r)
 {
-    return r->session.comm == NULL || r->c.pending == 0;
+    return r->c.pending == 0 || (r->session.comm == NULL && r->session.n_stages == 1);
 }
 
 static ls_status loop(run *r, ls_err *err)
@@ -547,7 +607,7 @@ static ls_status finish(run *r, json_t **summary, ls_err *err)
     ls_status st = LS_OK;
 
     if (stop_request(r) < 2 && r->saved != samples_passed(r)) LS_TRY(save(r, err));
-    if (!r->stopped) LS_TRY(evaluate(r, &test, err));
+    if (!r->stopped) LS_TRY(evaluate(r, r->output.unit != LS_PERIOD_NONE, &test, err));
     if (!r->stopped && r->sample.unit != LS_PERIOD_NONE) sample(r);
     LS_TRY(ls_team_compare_weights(r->session.comm, &r->session, err));
     LS_TRY(ls_pace_compare(&r->summary.pace, r->session.comm, err));
@@ -581,7 +641,7 @@ static void fail_run(run *r, json_t **summary, const ls_err *why)
 
 static void release(run *r)
 {
-    ls_trace_close(r->stepper.trace);
+    ls_stepper_release(&r->stepper);
     ls_report_close(r->report);
     ls_loader_destroy(r->loader);
     ls_ckpt_writer_destroy(r->writer);
@@ -623,7 +683,7 @@ ls_status ls_train_eval(const ls_experiment *x, const ls_train_options *o, const
     LS_TRY(open_data(&r, err));
     LS_TRY(ls_ckpt_open(&ckpt, checkpoint, err));
     LS_TRY(ls_ckpt_load_model(ckpt, r.session.state, err));
-    LS_TRY(ls_evaluate(&r.session, r.test, &test, err));
+    LS_TRY(ls_evaluate(&r.session, r.test, NULL, &test, err));
     *result = ls_metrics_json(&test);
     if (*result == NULL || json_object_set_new(*result, "event", json_string("eval")) != 0 ||
         json_object_set_new(*result, "samples", json_integer((json_int_t)test.samples)) != 0)

@@ -10,23 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* mkdir -p */
-static ls_status make_folders(const char *path, ls_err *err)
-{
-    char text[LS_PATH_MAX];
-
-    snprintf(text, sizeof text, "%s", path);
-    for (char *p = text + 1; *p != '\0'; p++) {
-        if (*p != '/') continue;
-        *p = '\0';
-        if (mkdir(text, 0777) != 0 && errno != EEXIST)
-            return ls_fail(err, LS_IO, "%s: %s", text, strerror(errno));
-        *p = '/';
-    }
-    if (mkdir(text, 0777) != 0 && errno != EEXIST)
-        return ls_fail(err, LS_IO, "%s: %s", text, strerror(errno));
-    return LS_OK;
-}
+#include "base/folders.h"
 
 static ls_status set_paths(ls_rundir *r, ls_err *err)
 {
@@ -53,7 +37,7 @@ ls_status ls_rundir_join(ls_rundir *r, ls_err *err)
 {
     ls_status st = set_paths(r, err);
 
-    return st == LS_OK ? make_folders(r->path, err) : st;
+    return st == LS_OK ? ls_folders_make(r->path, err) : st;
 }
 
 ls_status ls_rundir_create(ls_rundir *r, const char *name, const char *path, ls_err *err)
@@ -65,7 +49,7 @@ ls_status ls_rundir_create(ls_rundir *r, const char *name, const char *path, ls_
     else
         ls_rundir_name(r, name);
     LS_TRY(set_paths(r, err));
-    LS_TRY(make_folders(r->checkpoints, err));
+    LS_TRY(ls_folders_make(r->checkpoints, err));
 out:
     return st;
 }

@@ -17,7 +17,7 @@ enum { COMPLAINT = 400 };
 /* What may differ between machines. */
 static bool is_of_the_machine(const char *key)
 {
-    static const char *const keys[] = {"data.path", "data.workers", "data.prefetch"};
+    static const char *const keys[] = {"model.trial", "data.path", "data.workers", "data.prefetch"};
 
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
         if (strcmp(key, keys[i]) == 0) return true;
@@ -29,7 +29,9 @@ static void list_settings(const ls_experiment *x, ls_text *out)
 {
     char shown[LS_SETTING_SHOW_MAX];
 
+    /* A plug-in may lie elsewhere, but it must be the same. */
     ls_text_add(out, "model.trial=%s\n", x->trial->name);
+    ls_text_add(out, "xxh3 of the plug-in=%016llx\n", (unsigned long long)x->plugin_xxh3);
     for (int i = 0; i < ls_config_count(x->cfg); i++) {
         const ls_setting s = ls_config_at(x->cfg, i);
         if (!is_of_the_machine(s.key)) ls_text_add(out, "%s=%s\n", s.key, ls_setting_show(&s, shown));
@@ -148,11 +150,14 @@ ls_status ls_team_share(ls_comm *c, ls_session *s, ls_counters *counters, ls_err
     if (c == NULL || ls_comm_size(c) == 1) return LS_OK;
     for (int i = 0; i < ls_state_count(s->state); i++) {
         const ls_tensor *t = ls_state_at(s->state, i);
-        LS_TRY(ls_comm_broadcast(c, t->data, t->bytes, 0, t->name, err));
+        const bool shared = ls_state_shared(s->state, i), keep = !shared || ls_comm_local_rank(c) == 0;
+        if (shared && ls_comm_hosts(c) == 1) continue;
+        LS_TRY(ls_comm_broadcast(c, keep ? t->data : NULL, t->bytes, 0, t->name, err));
     }
     LS_TRY(ls_comm_broadcast(c, &pending, sizeof pending, 0, "sharing counters", err));
     ls_state_set_pending(s->state, pending != 0);
     LS_TRY(share_counters(c, counters, err));
+    LS_TRY(ls_comm_barrier(c, "sharing variables", err)); /* what one rank has written all may read */
 out:
     return st;
 }
@@ -173,4 +178,17 @@ ls_status ls_team_sum(ls_comm *c, ls_metric_sums *m, bool *flag, ls_err *err)
     if (flag != NULL) *flag = values[1] != 0;
     for (int i = 0; i < m->n; i++) m->sum[i] = values[2 + i];
     return LS_OK;
+}
+
+enum { ADD_AT_ONCE = 1024 };
+
+ls_status ls_team_add(ls_comm *c, double *values, int64_t n, const char *what, ls_err *err)
+{
+    ls_status st = LS_OK;
+
+    if (c == NULL || ls_comm_size(c) == 1) return LS_OK;
+    for (int64_t at = 0; at < n; at += ADD_AT_ONCE)
+        LS_TRY(ls_comm_sum(c, values + at, (int)(n - at < ADD_AT_ONCE ? n - at : ADD_AT_ONCE), what, err));
+out:
+    return st;
 }

@@ -3,7 +3,8 @@
  *
  * This is the lean form of the published step: the gradients upstream computes and throws away (of the
  * critic's loss in the encoder, of the other loss in the critic) are not computed; the weights that come out
- * are the same. */
+ * are the same.  Linear layers start from Glorot's rule with biases of 0.01, convolutions from PyTorch's: the
+ * published initialisation names the former only. */
 #include <stdio.h>
 
 #include "trials/trials.h"
@@ -22,12 +23,12 @@ static ls_value mlp(ls_step *s, ls_value x, int n, const int64_t *width)
     return x;
 }
 
-/* (N, 3, points) -> codes (N, 64); they are drawn in training and evaluation alike. */
-static ls_value encoder(ls_step *s, ls_value cloud, int64_t points)
+/* (N, 3, points) -> codes (N, 64) around *mu; they are drawn in training and evaluation alike. */
+static ls_value encoder(ls_step *s, ls_value cloud, int64_t points, ls_value *mu)
 {
     static const int64_t out[] = {64, 128, 256, 256, 512};
     static const int kernel[] = {5, 5, 3, 1, 1};
-    ls_value h, mu, logvar, eps;
+    ls_value h, logvar, eps;
 
     ls_scope_push(s, "E");
     h = ls_reshape(cloud, LS_SHAPE(ls_step_batch(s), 3, 1, points));
@@ -39,11 +40,11 @@ static ls_value encoder(ls_step *s, ls_value cloud, int64_t points)
     }
     h = ls_reshape(ls_reduce_max(h, 3), LS_SHAPE(ls_step_batch(s), 512));
     h = ls_relu(ls_linear(s, h, "fc", .out = 256, .init = ls_init_glorot(0.01)));
-    mu = ls_linear(s, h, "mu", .out = LATENT, .init = ls_init_glorot(0.01));
+    *mu = ls_linear(s, h, "mu", .out = LATENT, .init = ls_init_glorot(0.01));
     logvar = ls_linear(s, h, "logvar", .out = LATENT, .init = ls_init_glorot(0.01));
     eps = ls_draw_normal(s, "eps", LS_SHAPE(-1, LATENT), 1.0);
     ls_scope_pop(s);
-    return ls_add(mu, ls_mul(ls_exp(ls_scale(logvar, 0.5)), eps));
+    return ls_add(*mu, ls_mul(ls_exp(ls_scale(logvar, 0.5)), eps));
 }
 
 /* Codes -> (N, 3, points), all x first, then all y, then all z. */
@@ -80,7 +81,9 @@ static ls_value critic_loss(ls_step *s, ls_value code, double lambda_gp)
     ls_value x = ls_add(noise, ls_mul(a, ls_sub(code, noise)));
     ls_value loss = ls_sub(mean(critic(s, code)), mean(critic(s, noise)));
     ls_value g = ls_gradient(critic(s, x), x);
-    /* The published code has no epsilon here and met NaN after long training. */
+    /* The root of 0 has no derivative: where all of the critic's ReLUs are off, the published code, which has
+     * no epsilon, divides 0 by 0, and one such sample makes every weight NaN (its longest run ended so).
+     * Beside norms near 1 an epsilon of 1e-12 is below the rounding of fp32. */
     ls_value norm = ls_sqrt(ls_affine(ls_reduce_sum(ls_square(g), 1u << 1, false), 1.0, 1e-12));
 
     return ls_add(loss, ls_scale(mean(ls_square(ls_affine(norm, 1.0, -1.0))), lambda_gp));
@@ -89,21 +92,28 @@ static ls_value critic_loss(ls_step *s, ls_value code, double lambda_gp)
 /* The critic is updated first; encoder and generator then face the new one. */
 static void build_aae(ls_step *s, ls_config *cfg)
 {
-    int64_t points = ls_config_int(cfg, "model.points");
-    double lambda_rec = ls_config_real(cfg, "model.lambda_rec");
-    ls_value cloud = ls_input(s, "cloud", LS_F32, LS_SHAPE(-1, 3, points));
-    ls_value code = encoder(s, cloud, points);
+    int64_t points = ls_config_int(cfg, "model.points"), sum_over = ls_config_int(cfg, "model.sum_over");
+    double weight = ls_config_real(cfg, "model.lambda_rec");
+    ls_value cloud = ls_input(s, "cloud", LS_F32, LS_SHAPE(-1, 3, points)), mu;
+    ls_value code = encoder(s, cloud, points, &mu);
     ls_value loss_d = critic_loss(s, code, ls_config_real(cfg, "model.lambda_gp"));
-    ls_value rec, loss_eg;
+    ls_value made, rec, loss_eg;
 
     ls_input_range(s, "cloud", 0, 1);
     ls_minimise(s, loss_d, "D.*", ls_config_optimiser(cfg));
-    rec = ls_chamfer(generator(s, code, points), cloud);
-    loss_eg = ls_sub(ls_scale(rec, lambda_rec), mean(critic(s, code)));
+    made = generator(s, code, points);
+    if (sum_over > 0) weight *= (double)sum_over / (double)ls_step_batch(s);
+    rec = ls_scale(ls_chamfer(made, cloud), weight);
+    loss_eg = ls_sub(rec, mean(critic(s, code)));
     ls_minimise(s, loss_eg, "E.* G.*", ls_config_optimiser(cfg));
     ls_metric(s, "loss_d", loss_d);
     ls_metric(s, "loss_eg", loss_eg);
-    ls_metric(s, "loss_rec", ls_scale(rec, lambda_rec));
+    ls_metric(s, "loss_rec", rec);
+    ls_output(s, "embeddings", mu);
+    if (ls_config_bool(cfg, "model.keep_clouds")) {
+        ls_output(s, "clouds", cloud);
+        ls_output(s, "reconstructions", made);
+    }
 }
 
 static void build_critic(ls_step *s, ls_config *cfg)
@@ -129,6 +139,13 @@ static const ls_setting aae_settings[] = {
     {"model.points", LS_SETTING_INT, 3375, 16, 1e6, NULL, "points of a cloud", NULL},
     {"model.lambda_rec", LS_SETTING_REAL, 0.5, 0, 1e6, NULL, "weight of the Chamfer distance", NULL},
     GP_SETTING,
+    {"model.sum_over", LS_SETTING_INT, 0, 0, 1e6, NULL,
+     "clouds whose Chamfer distances add up to a loss, however a batch is cut; 0: those of the batch at "
+     "hand, "
+     "as published",
+     NULL},
+    {"model.keep_clouds", LS_SETTING_BOOL, 0, 0, 1, NULL,
+     "beside the embeddings, clouds and their reconstructions are outputs", NULL},
     END_SETTING,
 };
 

@@ -7,23 +7,21 @@
 
 #include "trials/trials.h"
 
-#define Z_DIM 64
-#define WIDTH 64 /* channels of the layers next to the image */
-
 /* Statistics are those of one batch in one pass; the running averages see every pass. */
-static ls_value generator(ls_step *s, ls_value z, int64_t size)
+static ls_value generator(ls_step *s, ls_config *cfg, ls_value z)
 {
+    int64_t size = ls_config_int(cfg, "model.size"), width = ls_config_int(cfg, "model.width");
     ls_value h;
 
     ls_scope_push(s, "G");
-    h = ls_linear(s, z, "h0", .out = 8 * WIDTH * (size / 16) * (size / 16), .init = ls_init_normal(0.02));
-    h = ls_reshape(h, LS_SHAPE(ls_step_batch(s), 8 * WIDTH, size / 16, size / 16));
+    h = ls_linear(s, z, "h0", .out = 8 * width * (size / 16) * (size / 16), .init = ls_init_normal(0.02));
+    h = ls_reshape(h, LS_SHAPE(ls_step_batch(s), 8 * width, size / 16, size / 16));
     h = ls_relu(ls_batchnorm(s, h, "bn0"));
     for (int i = 1; i <= 4; i++) {
         char conv[8], bn[8];
         snprintf(conv, sizeof conv, "h%d", i);
         snprintf(bn, sizeof bn, "bn%d", i);
-        h = ls_conv_transpose(s, h, conv, .out = i < 4 ? (8 * WIDTH) >> i : 1, .kernel = 5, .stride = 2,
+        h = ls_conv_transpose(s, h, conv, .out = i < 4 ? (8 * width) >> i : 1, .kernel = 5, .stride = 2,
                               .same = true, .init = ls_init_normal(0.02));
         h = i < 4 ? ls_relu(ls_batchnorm(s, h, bn)) : ls_tanh(h);
     }
@@ -32,8 +30,9 @@ static ls_value generator(ls_step *s, ls_value z, int64_t size)
 }
 
 /* One logit per image: (N, 1). */
-static ls_value discriminator(ls_step *s, ls_value image)
+static ls_value discriminator(ls_step *s, ls_config *cfg, ls_value image)
 {
+    int64_t width = ls_config_int(cfg, "model.width");
     ls_value h = image;
 
     ls_scope_push(s, "D");
@@ -41,7 +40,7 @@ static ls_value discriminator(ls_step *s, ls_value image)
         char conv[8], bn[8];
         snprintf(conv, sizeof conv, "h%d", i);
         snprintf(bn, sizeof bn, "bn%d", i);
-        h = ls_conv(s, h, conv, .out = i == 0 ? WIDTH : 2 * i * WIDTH, .kernel = 5, .stride = 2, .same = true,
+        h = ls_conv(s, h, conv, .out = i == 0 ? width : 2 * i * width, .kernel = 5, .stride = 2, .same = true,
                     .init = ls_init_trunc_normal(0.02));
         if (i > 0) h = ls_batchnorm(s, h, bn);
         h = ls_leaky_relu(h, 0.2);
@@ -51,30 +50,34 @@ static ls_value discriminator(ls_step *s, ls_value image)
     return h;
 }
 
-static ls_value map_input(ls_step *s, const char *name, int64_t size)
+static ls_value map_input(ls_step *s, ls_config *cfg, const char *name)
 {
+    int64_t size = ls_config_int(cfg, "model.size");
     ls_value v = ls_input(s, name, LS_F32, LS_SHAPE(-1, 1, size, size));
 
     ls_input_range(s, name, -1, 1);
     return v;
 }
 
-/* One draw per step and rank: below `share`, real maps are called fake and fake ones real. */
+/* One draw per step and rank: below `share`, real maps are called fake and fake ones real.  The draw is that
+ * of the first sample at hand, so that a rank has its own, as published, and so has every shard of the
+ * reproducible mode: there the number of ranks changes nothing.  What is evaluated keeps its labels. */
 static ls_value label_flip(ls_step *s, double share)
 {
     ls_value u = ls_draw_uniform(s, "flip", LS_SHAPE(1, 1));
 
     /* 1 where u < share, else 0. */
+    if (!ls_step_training(s)) share = 0;
     return ls_broadcast_to(ls_relu(ls_sign(ls_affine(u, -1.0, share))), LS_SHAPE(ls_step_batch(s), 1));
 }
 
 /* Both losses come from one forward pass and the old weights; the two updates are simultaneous. */
 static void build_gan(ls_step *s, ls_config *cfg)
 {
-    int64_t size = ls_config_int(cfg, "model.size");
-    ls_value real = map_input(s, "image", size);
-    ls_value fake = generator(s, ls_draw_normal(s, "z", LS_SHAPE(-1, Z_DIM), 1.0), size);
-    ls_value d_real = discriminator(s, real), d_fake = discriminator(s, fake);
+    ls_value real = map_input(s, cfg, "image");
+    ls_value z = ls_draw_normal(s, "z", LS_SHAPE(-1, ls_config_int(cfg, "model.z")), 1.0);
+    ls_value fake = generator(s, cfg, z);
+    ls_value d_real = discriminator(s, cfg, real), d_fake = discriminator(s, cfg, fake);
     ls_value flip = label_flip(s, ls_config_real(cfg, "model.flip_labels"));
     ls_value d_loss =
         ls_add(ls_bce_with_logits(d_real, ls_affine(flip, -1.0, 1.0)), ls_bce_with_logits(d_fake, flip));
@@ -84,14 +87,15 @@ static void build_gan(ls_step *s, ls_config *cfg)
     ls_minimise(s, g_loss, "G.*", ls_config_optimiser(cfg));
     ls_metric(s, "d_loss", d_loss);
     ls_metric(s, "g_loss", g_loss);
+    ls_distance(s, "pixel_distance", fake, real, -1, 1);
     ls_image(s, "fake", fake, -1, 1);
+    ls_image(s, "real", real, -1, 1);
 }
 
 static void build_d(ls_step *s, ls_config *cfg)
 {
-    int64_t size = ls_config_int(cfg, "model.size");
-    ls_value d_real = discriminator(s, map_input(s, "real", size));
-    ls_value d_fake = discriminator(s, map_input(s, "fake", size));
+    ls_value d_real = discriminator(s, cfg, map_input(s, cfg, "real"));
+    ls_value d_fake = discriminator(s, cfg, map_input(s, cfg, "fake"));
     ls_value loss = ls_add(ls_bce_with_logits(d_real, ls_constant(s, LS_SHAPE(-1, 1), 1.0)),
                            ls_bce_with_logits(d_fake, ls_constant(s, LS_SHAPE(-1, 1), 0.0)));
 
@@ -101,10 +105,9 @@ static void build_d(ls_step *s, ls_config *cfg)
 
 static void build_g(ls_step *s, ls_config *cfg)
 {
-    int64_t size = ls_config_int(cfg, "model.size");
-    ls_value z = ls_input(s, "z", LS_F32, LS_SHAPE(-1, Z_DIM));
-    ls_value target = map_input(s, "target", size);
-    ls_value fake = generator(s, z, size);
+    ls_value z = ls_input(s, "z", LS_F32, LS_SHAPE(-1, ls_config_int(cfg, "model.z")));
+    ls_value target = map_input(s, cfg, "target");
+    ls_value fake = generator(s, cfg, z);
     ls_value loss = ls_mse_loss(fake, target);
 
     ls_minimise(s, loss, "G.*", ls_config_optimiser(cfg));
@@ -116,6 +119,14 @@ static void build_g(ls_step *s, ls_config *cfg)
     {                                                                                                        \
         "model.size", LS_SETTING_INT, 256, 16, 1024, NULL, "height and width; a multiple of 16", NULL        \
     }
+#define WIDTH_SETTING                                                                                        \
+    {                                                                                                        \
+        "model.width", LS_SETTING_INT, 64, 1, 4096, NULL, "channels of the layers next to the map", NULL     \
+    }
+#define Z_SETTING                                                                                            \
+    {                                                                                                        \
+        "model.z", LS_SETTING_INT, 64, 1, 1e6, NULL, "random numbers that a map is made of", NULL            \
+    }
 #define END_SETTING                                                                                          \
     {                                                                                                        \
         NULL, 0, 0, 0, 0, NULL, NULL, NULL                                                                   \
@@ -125,9 +136,12 @@ static void build_g(ls_step *s, ls_config *cfg)
         .rule = LS_ADAM, .lr = 2e-4, .beta1 = 0.5, .form = LS_ADAM_TF                                        \
     }
 
-static const ls_setting part_settings[] = {SIZE_SETTING, END_SETTING};
+static const ls_setting d_settings[] = {SIZE_SETTING, WIDTH_SETTING, END_SETTING};
+static const ls_setting g_settings[] = {SIZE_SETTING, WIDTH_SETTING, Z_SETTING, END_SETTING};
 static const ls_setting gan_settings[] = {
     SIZE_SETTING,
+    WIDTH_SETTING,
+    Z_SETTING,
     {"model.flip_labels", LS_SETTING_REAL, 0.01, 0, 1, NULL, "share of steps with exchanged labels", NULL},
     END_SETTING,
 };
@@ -148,7 +162,7 @@ const ls_trial ls_trial_dcgan_d = {
     .networks = "D",
     .batch = 8,
     .optimiser = TF_ADAM,
-    .settings = part_settings,
+    .settings = d_settings,
     .build = build_d,
 };
 
@@ -158,6 +172,6 @@ const ls_trial ls_trial_dcgan_g = {
     .networks = "G",
     .batch = 8,
     .optimiser = TF_ADAM,
-    .settings = part_settings,
+    .settings = g_settings,
     .build = build_g,
 };

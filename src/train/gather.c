@@ -1,0 +1,202 @@
+/* gather.c: rows and counts of an evaluation. */
+#include "train/gather.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/folders.h"
+#include "data/npy_write.h"
+#include "train/team.h"
+
+enum { BINS = LS_DISTANCE_BINS, COUNTS = 2 * BINS + 1 }; /* of both kinds, and what is no number */
+
+/* -- taking -----------------------------------------------------------------------------------------------
+ */
+
+static bool is_output(const ls_tensor *t)
+{
+    return strncmp(t->name, LS_OUTPUT_PREFIX, strlen(LS_OUTPUT_PREFIX)) == 0;
+}
+
+static ls_status add_output(ls_gather *g, const ls_tensor *t, ls_err *err)
+{
+    ls_gather_output *o = &g->outputs[g->n_outputs];
+
+    if (g->n_outputs == LS_GATHER_MOST)
+        return ls_fail(err, LS_INVALID, "%s: a model has at most %d outputs", t->name, LS_GATHER_MOST);
+    snprintf(o->name, sizeof o->name, "%s", t->name + strlen(LS_OUTPUT_PREFIX));
+    o->shape = t->shape;
+    o->shape.dim[0] = (g->samples + g->stride - 1) / g->stride;
+    o->rows = ls_alloc(LS_MEM_DATA, sizeof *o->rows * (size_t)ls_shape_count(o->shape));
+    if (o->rows == NULL)
+        return ls_fail(err, LS_NOMEM, "%s: no memory for %lld rows; raise train.output_stride", t->name,
+                       (long long)o->shape.dim[0]);
+    g->n_outputs++;
+    return LS_OK;
+}
+
+static ls_status add_distance(ls_gather *g, const ls_distance_info *info, ls_err *err)
+{
+    ls_gather_distance *d = &g->distances[g->n_distances];
+
+    if (g->n_distances == LS_GATHER_MOST)
+        return ls_fail(err, LS_INVALID, "%s: a model compares at most %d pairs of distributions", info->name,
+                       LS_GATHER_MOST);
+    snprintf(d->name, sizeof d->name, "%s", info->name);
+    d->width = info->width;
+    d->counts = ls_alloc(LS_MEM_DATA, sizeof *d->counts * COUNTS);
+    if (d->counts == NULL) return ls_fail(err, LS_NOMEM, "%s: no memory for its counts", info->name);
+    g->n_distances++;
+    return LS_OK;
+}
+
+ls_status ls_gather_prepare(ls_gather *g, const ls_batch_plan *p, ls_err *err)
+{
+    const ls_distance_info *infos;
+    const int n = ls_step_distances(p->step, &infos);
+    ls_status st = LS_OK;
+
+    if (g->prepared) return LS_OK;
+    for (int i = 0; i < n; i++) LS_TRY(add_distance(g, &infos[i], err));
+    for (int i = 0; g->stride > 0 && i < ls_plan_fetch_count(p->plan); i++)
+        if (is_output(ls_plan_fetch_at(p->plan, i))) LS_TRY(add_output(g, ls_plan_fetch_at(p->plan, i), err));
+    g->prepared = true;
+out:
+    return st;
+}
+
+static void take_rows(const ls_gather *g, const ls_gather_output *o, const ls_plan *p, int64_t first)
+{
+    char name[LS_GATHER_NAME + 16];
+    const ls_tensor *t;
+    int64_t n, width;
+
+    snprintf(name, sizeof name, LS_OUTPUT_PREFIX "%s", o->name);
+    t = ls_plan_fetch(p, name);
+    LS_BUG_IF(t == NULL);
+    n = t->shape.dim[0];
+    width = ls_shape_count(t->shape) / n;
+    for (int64_t i = 0; i < n; i++) {
+        const float *from = (const float *)t->data + i * width;
+        if ((first + i) % g->stride != 0) continue;
+        for (int64_t k = 0; k < width; k++) o->rows[(first + i) / g->stride * width + k] = (double)from[k];
+    }
+}
+
+static void count(const ls_gather_distance *d, const ls_plan *p, int which)
+{
+    double *bins = d->counts + which * BINS, *broken = d->counts + 2 * BINS;
+    char name[LS_GATHER_NAME + 16];
+    const ls_tensor *t;
+
+    snprintf(name, sizeof name, LS_DISTANCE_PREFIX "%s/%d", d->name, which);
+    t = ls_plan_fetch(p, name);
+    LS_BUG_IF(t == NULL);
+    for (int64_t i = 0, n = ls_shape_count(t->shape); i < n; i++) {
+        const float at = ((const float *)t->data)[i] * BINS;
+        if (isnan(at))
+            *broken += 1;
+        else
+            bins[at <= 0 ? 0 : at >= BINS ? BINS - 1 : (int)at] += 1;
+    }
+}
+
+ls_status ls_gather_take(ls_gather *g, const ls_batch_plan *p, int64_t first, ls_err *err)
+{
+    const ls_status st = ls_gather_prepare(g, p, err);
+
+    if (st != LS_OK) return st;
+    for (int i = 0; i < g->n_distances; i++)
+        for (int k = 0; k < 2; k++) count(&g->distances[i], p->plan, k);
+    for (int i = 0; i < g->n_outputs; i++) take_rows(g, &g->outputs[i], p->plan, first);
+    return LS_OK;
+}
+
+/* -- finishing --------------------------------------------------------------------------------------------
+ */
+
+/* The area between the two cumulative distributions, which is what it costs to carry one over into the other.
+ */
+static double distance(const ls_gather_distance *d)
+{
+    double total[2] = {0}, sum[2] = {0}, area = 0;
+
+    for (int k = 0; k < 2; k++)
+        for (int i = 0; i < BINS; i++) total[k] += d->counts[k * BINS + i];
+    if (total[0] == 0 || total[1] == 0 || d->counts[2 * BINS] > 0) return NAN;
+    for (int i = 0; i < BINS; i++) {
+        for (int k = 0; k < 2; k++) sum[k] += d->counts[k * BINS + i];
+        area += fabs(sum[0] / total[0] - sum[1] / total[1]);
+    }
+    return area * d->width / BINS;
+}
+
+ls_status ls_gather_finish(ls_gather *g, ls_comm *c, ls_metric_sums *sums, ls_err *err)
+{
+    ls_status st = LS_OK;
+
+    for (int i = 0; i < g->n_outputs; i++)
+        LS_TRY(ls_team_add(c, g->outputs[i].rows, ls_shape_count(g->outputs[i].shape), "gathering outputs",
+                           err));
+    for (int i = 0; i < g->n_distances; i++) {
+        LS_TRY(ls_team_add(c, g->distances[i].counts, COUNTS, "comparing distributions", err));
+        ls_metric_add(sums, g->distances[i].name, distance(&g->distances[i]), sums->samples);
+    }
+out:
+    return st;
+}
+
+/* -- writing ----------------------------------------------------------------------------------------------
+ */
+
+static ls_status write_rows(const ls_gather_output *o, FILE *f, const char *path, ls_err *err)
+{
+    char header[LS_NPY_HEADER];
+    const size_t n_header = ls_npy_header(header, "<f4", o->shape);
+    bool ok = fwrite(header, 1, n_header, f) == n_header;
+
+    for (int64_t i = 0, n = ls_shape_count(o->shape); ok && i < n; i++) {
+        const float x = (float)o->rows[i];
+        ok = fwrite(&x, sizeof x, 1, f) == 1;
+    }
+    return ok ? LS_OK : ls_fail(err, LS_IO, "%s: %s", path, strerror(errno));
+}
+
+/* Written aside and renamed: readers see a whole file or none. */
+static ls_status write_output(const ls_gather_output *o, const char *folder, double epoch, ls_err *err)
+{
+    char path[4096 + 2 * LS_GATHER_NAME], aside[4096 + 2 * LS_GATHER_NAME];
+    FILE *f;
+    ls_status st;
+
+    snprintf(path, sizeof path, "%s/%s", folder, o->name);
+    st = ls_folders_make(path, err);
+    if (st != LS_OK) return st;
+    snprintf(path, sizeof path, "%s/%s/epoch-%.6g.npy", folder, o->name, epoch);
+    snprintf(aside, sizeof aside, "%s/%s/.epoch.npy", folder, o->name);
+    f = fopen(aside, "wb");
+    if (f == NULL) return ls_fail(err, LS_IO, "%s: %s", aside, strerror(errno));
+    st = write_rows(o, f, path, err);
+    if (fclose(f) != 0 && st == LS_OK) st = ls_fail(err, LS_IO, "%s: %s", path, strerror(errno));
+    if (st == LS_OK && rename(aside, path) != 0) st = ls_fail(err, LS_IO, "%s: %s", path, strerror(errno));
+    return st;
+}
+
+ls_status ls_gather_write(const ls_gather *g, const char *folder, double epoch, ls_err *err)
+{
+    ls_status st = LS_OK;
+
+    for (int i = 0; i < g->n_outputs; i++) LS_TRY(write_output(&g->outputs[i], folder, epoch, err));
+out:
+    return st;
+}
+
+void ls_gather_release(ls_gather *g)
+{
+    for (int i = 0; i < g->n_outputs; i++) ls_free(g->outputs[i].rows);
+    for (int i = 0; i < g->n_distances; i++) ls_free(g->distances[i].counts);
+    *g = (ls_gather){0};
+}
