@@ -45,6 +45,7 @@ typedef struct ls_build {
      * already, and "rank.weight" is for the rest).  The input "control" is summed alike, for the host's own
      * use, and fetched under the same name. */
     bool ranks;
+    int64_t share_from;   /* ranks may share parameters of one ls_minimise that together have so many bytes */
     int64_t bucket_bytes; /* gradients are exchanged in buckets of about this size; 0: 8 MiB */
     /* Batch norms take their statistics over all ranks; inputs "rank.weight" (this rank's share of the
      * samples) and "rank.samples" (those of all). */

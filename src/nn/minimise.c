@@ -81,22 +81,28 @@ static bool check_globs(ls_step *s, const char *params)
     return n_globs > 0;
 }
 
-/* Whether ranks of one machine can keep the variable once and update it together. */
-static bool can_be_shared(const ls_step *s, const group *gr, int32_t var)
-{
-    return s->how.ranks && ls_optim_by_element(gr->rule->op) &&
-           s->g->values[s->g->vars[var]->first]->dtype == LS_F32;
-}
-
 static void collect(ls_step *s, const char *params, group *gr)
 {
     for (int32_t i = 0; i < s->g->n_vars; i++) {
         const ls_var *var = s->g->vars[i];
         if (var->role != LS_VAR_PARAM || !lsi_match_any(params, var->name)) continue;
         gr->vars[gr->n] = i;
-        s->g->vars[i]->shared = can_be_shared(s, gr, i);
         gr->weights[gr->n++] = (ls_value){s->g, var->current};
     }
+}
+
+/* Ranks of one machine can keep once, and update together, what is updated by element.  Below some size the
+ * two meetings cost more than they save: 16 ranks on 87 KB lost 5 %, on 4.8 MB they gained 8 %. */
+static void allow_sharing(const ls_step *s, const group *gr)
+{
+    int64_t bytes = 0;
+
+    if (!s->how.ranks || !ls_optim_by_element(gr->rule->op)) return;
+    for (int i = 0; i < gr->n; i++) {
+        if (ls_value_dtype(gr->weights[i]) != LS_F32) return;
+        bytes += ls_shape_count(ls_value_shape(gr->weights[i])) * (int64_t)sizeof(float);
+    }
+    for (int i = 0; i < gr->n && bytes >= s->how.share_from; i++) s->g->vars[gr->vars[i]]->shared = true;
 }
 
 /* Whether `loss` depends on any version of variable `var` at all. */
@@ -346,6 +352,7 @@ void ls_minimise_at(ls_step *s, ls_at at, ls_value loss, const char *params, ls_
     if (!check_loss(s, loss) || !check_globs(s, params) || !alloc_group(s, &gr)) return;
     gr.rule = &rules[o.rule];
     collect(s, params, &gr);
+    allow_sharing(s, &gr);
     gr.attr = attr_of(&o);
     gr.attr.n = gr.n;
     gr.n_states = ls_optim_states(gr.rule->op, &gr.attr);

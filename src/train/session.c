@@ -67,10 +67,23 @@ void ls_batch_plan_release(ls_batch_plan *p)
     *p = (ls_batch_plan){0};
 }
 
+enum { SHARE_AUTO, SHARE_ALWAYS, SHARE_NEVER }; /* values of parallel.share */
+
+static int64_t share_from(ls_config *cfg)
+{
+    return ls_config_int(cfg, "parallel.share") == SHARE_ALWAYS ? 0 : 1 << 20;
+}
+
+bool ls_session_shares(ls_config *cfg)
+{
+    return ls_config_int(cfg, "parallel.share") != SHARE_NEVER;
+}
+
 ls_build ls_session_build(ls_config *cfg, bool ranks, int64_t update, ls_mode mode, ls_part part)
 {
     return (ls_build){.mode = mode,
                       .ranks = ranks && mode == LS_TRAIN,
+                      .share_from = share_from(cfg),
                       .bucket_bytes = (int64_t)(ls_config_real(cfg, "parallel.bucket_mb") * (1 << 20)),
                       .sync_norm =
                           ranks && part != LS_PART_UPDATE && ls_config_bool(cfg, "parallel.sync_batchnorm"),
@@ -146,7 +159,7 @@ static ls_status meet(ls_session *s, const ls_session_options *o, ls_err *err)
     LS_TRY(choose_kernels(s, o, err));
     how = (ls_peers_options){.wire = (ls_wire)ls_config_int(s->cfg, "parallel.wire"),
                              .overlap = ls_config_bool(s->cfg, "parallel.overlap"),
-                             .share = ls_config_bool(s->cfg, "parallel.share")};
+                             .share = ls_session_shares(s->cfg)};
     LS_TRY(ls_peers_create(&s->peers, s->comm, &how, err));
 out:
     return st;

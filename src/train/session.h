@@ -75,6 +75,9 @@ typedef struct ls_session_options {
 /* How the settings want a step built, for updates of so many samples; `ranks`: there are several. */
 ls_build ls_session_build(ls_config *cfg, bool ranks, int64_t update, ls_mode mode, ls_part part);
 
+/* Whether ranks of a machine may share variables. */
+bool ls_session_shares(ls_config *cfg);
+
 /* How an update is made up. */
 typedef struct ls_update {
     int64_t global, samples; /* of all ranks, in a batch and in an update */

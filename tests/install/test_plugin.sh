@@ -31,6 +31,13 @@ if command -v nm >/dev/null; then
     [ -z "$surplus" ] || fail "exported, but in no public header: $surplus"
 fi
 
+# What travels by value is part of the layout that plug-ins are compared by.
+layout=$(sed -n '/^#define LS_TRIAL_LAYOUT/,/^#define LS_SIZES3/p' "$prefix/include/lockstep/trial.h")
+for type in $(sed -n 's/^} \(ls_[a-z_]*_args\);.*/\1/p' "$prefix/include/lockstep/nn.h") ls_trial ls_setting ls_optimiser ls_shape; do
+    n=$((n + 1))
+    grep -q "\b$type\b" <<<"$layout" || fail "$type is not part of LS_TRIAL_LAYOUT"
+done
+
 # --- a plug-in by its own Makefile ------------------------------------------------------------------------------------
 run 0 info --cflags
 says out "-I$work/a\\ prefix/"
@@ -58,6 +65,25 @@ for compiler in g++ clang++; do
     run 0 train blobs/blobs.yaml model.trial=./cxx.so train.report_every=1st train.steps=48 --run-dir "run-$compiler" --quiet
     [ "$(hash "run-$compiler")" = "$(hash run-gcc)" ] || fail "$compiler: $(hash "run-$compiler"), gcc: $(hash run-gcc)"
 done
+
+# --- the trials of the build need no more than a plug-in has ------------------------------------------------------------
+# own FILE SYMBOL NAME [SETTING...]: the file of src/trials, alone with the installed headers, makes the plan that the build's makes
+own() {
+    local file=$1 symbol=$2 name=$3
+    shift 3
+    printf '#include "trials/classifier.c"\n#include "trials/%s.c"\nLS_TRIAL_PLUGIN(%s);\n' "$file" "$symbol" >own.c
+    n=$((n + 1))
+    cc -std=c17 -shared -fPIC "-I$prefix/include" -Iown -o "own-$name.so" own.c 2>cc.log || fail "$file.c as a plug-in: $(head -5 cc.log)"
+    run 0 plan "./own-$name.so" model.trial="$name" "$@" --json # not the experiment that may have the name
+    before=$(field plan_hash)
+    run 0 plan "./own-$name.so" "$@" --json
+    is plan_hash "$before"
+}
+mkdir -p own/trials && cp "$source"/src/trials/*.[ch] own/trials
+own vit ls_trial_vit_tiny vit-tiny
+own aae ls_trial_aae aae batch.per_rank=2
+own cosmogan ls_trial_cosmogan cosmogan batch.per_rank=2
+own cyclegan ls_trial_cyclegan cyclegan model.size=64 model.blocks=2
 
 # --- a program by pkg-config ----------------------------------------------------------------------------------------------
 if command -v pkg-config >/dev/null; then
