@@ -11,6 +11,7 @@
 #include "bench/flops.h"
 #include "bench/measure.h"
 #include "bench/probe.h"
+#include "exec/state.h"
 #include "profile.h"
 #include "report.h"
 #include "train/rehearsal.h"
@@ -108,7 +109,8 @@ static ls_status open_variant(ls_rehearsal *x, const job *j, int i, const ls_pla
     if (st != LS_OK) return st;
     r->planned = ls_plan_memory_of(x->session.plans[0].plan).total;
     r->used = ls_mem_stats_now().live_bytes[LS_MEM_TENSOR] - before;
-    if (x->session.peers != NULL) r->used += ls_peers_bytes(x->session.peers);
+    if (x->session.peers != NULL)
+        r->used += ls_peers_bytes(x->session.peers) + ls_state_shared_bytes(x->session.state);
     return LS_OK;
 }
 

@@ -16,7 +16,8 @@ typedef struct ls_device ls_device;
 struct ls_device {
     const ls_backend *backend;
     int threads;
-    bool fixed; /* kernels follow from the problem alone, not from timing: set it before the first plan */
+    bool fixed;  /* kernels follow from the problem alone, not from timing: set it before the first plan */
+    bool shares; /* kernels of optimisers by element heed ls_optim_attr.share */
 };
 
 /* The memory a kernel works on; fixed when the plan is made. */

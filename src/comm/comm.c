@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "comm/comm_internal.h"
 
 #define STALL_SECONDS 10.0
@@ -150,7 +151,17 @@ const char *ls_comm_kind(const ls_comm *c)
     return c->kind;
 }
 
+void lsi_book_adding(ls_comm *c, uint64_t begun_ns)
+{
+    c->adding_ns += ls_clock_ns() - begun_ns;
+}
+
 double ls_comm_exposed_seconds(const ls_comm *c)
 {
     return (double)c->exposed_ns * 1e-9;
+}
+
+double ls_comm_waiting_seconds(const ls_comm *c)
+{
+    return (double)(c->exposed_ns - c->adding_ns) * 1e-9;
 }

@@ -26,6 +26,7 @@
 
 typedef struct ls_comm ls_comm;
 typedef struct ls_exchange ls_exchange;
+typedef struct ls_shared ls_shared;
 
 /* -- the shared heap, for launchers -----------------------------------------------------------------------
  * Memory without a name that forked ranks inherit: nothing is left behind, however a run ends. */
@@ -85,17 +86,24 @@ void ls_comm_set_stall(ls_comm *c, double seconds);
 /* Tells the ranks of this machine that this one gives up: their waits end with LS_LOST.  Those of other
  * machines are ended by whoever started the run, once this rank's process has failed. */
 void ls_comm_abort(ls_comm *c, const char *why);
-/* Seconds this rank has spent in ls_exchange_progress and ls_exchange_wait: communication that was not
- * hidden. */
+/* Seconds this rank has spent in ls_exchange_progress, ls_exchange_wait and ls_comm_meet: communication that
+ * was not hidden. */
 double ls_comm_exposed_seconds(const ls_comm *c);
+/* That less the adding: seconds in which this rank waited for others or for a network. */
+double ls_comm_waiting_seconds(const ls_comm *c);
 
 /* -- control plane: small, blocking, collective -------------------------------------------------------------
  * `what` names the operation in messages.  It must be the same text on all ranks: ranks that meet in
  * different operations, or with different sizes, get LS_DISAGREE. */
 
 ls_status ls_comm_barrier(ls_comm *c, const char *what, ls_err *err) LS_MUST_CHECK;
+/* Ranks other than the root may have NULL for data, and then only take part. */
 ls_status ls_comm_broadcast(ls_comm *c, void *data, size_t bytes, int root, const char *what,
                             ls_err *err) LS_MUST_CHECK;
+/* Only between the ranks of this machine.  While it waits it calls `work` (may be NULL), which does a piece
+ * of something useful and returns whether there was any. */
+ls_status ls_comm_meet(ls_comm *c, const char *what, bool (*work)(void *ctx), void *ctx,
+                       ls_err *err) LS_MUST_CHECK;
 /* `bytes` of every rank to `all` (size * bytes, by rank) on every rank. */
 ls_status ls_comm_gather_all(ls_comm *c, const void *mine, size_t bytes, void *all, const char *what,
                              ls_err *err) LS_MUST_CHECK;
@@ -105,6 +113,13 @@ ls_status ls_comm_max(ls_comm *c, double *values, int n, const char *what, ls_er
 ls_status ls_comm_min(ls_comm *c, double *values, int n, const char *what, ls_err *err) LS_MUST_CHECK;
 /* LS_DISAGREE, naming the first rank that differs from rank 0, unless all ranks call with the same value. */
 ls_status ls_comm_agree(ls_comm *c, uint64_t value, const char *what, ls_err *err) LS_MUST_CHECK;
+
+/* -- memory that the ranks of a machine have in common ------------------------------------------------------
+ * Collective.  It is zero at first and aligned to 64 bytes.  Who may write when is the callers' affair.
+ * Destroy it before the communicator; accepts NULL. */
+ls_status ls_shared_create(ls_shared **out, ls_comm *c, size_t bytes, ls_err *err) LS_MUST_CHECK;
+void ls_shared_destroy(ls_shared *s);
+void *ls_shared_data(const ls_shared *s);
 
 /* -- exchange: one bucket's all-reduce, made once, run every step, without allocating
  * --------------------------- The sum over leaves ("shards") follows one fixed binary tree: leaves 2i and 2i
@@ -154,6 +169,8 @@ void ls_exchange_start(ls_exchange *x, float weight);
 /* Does at most one chunk of work and never waits; true: the result is ready.  True also when a rank is lost
  * or nothing was started: ls_exchange_wait tells. */
 bool ls_exchange_progress(ls_exchange *x);
+/* The same without booking the time: for use within another wait.  True: there was a chunk of work. */
+bool ls_exchange_work(ls_exchange *x);
 /* Returns when the result is ready, doing the summing that is left meanwhile. */
 ls_status ls_exchange_wait(ls_exchange *x, ls_err *err) LS_MUST_CHECK;
 /* n floats that all ranks of the machine read in place.  Valid from the end of the wait until this rank fills

@@ -81,7 +81,7 @@ struct ls_comm {
     size_t cursor;  /* where the next window begins */
     int *pidfd;     /* by local index: readable when that process is gone; -1 unknown; NULL for threads */
     double stall_seconds;
-    uint64_t exposed_ns;
+    uint64_t exposed_ns, adding_ns;
     bool disagreed;      /* the ranks are no longer in step with each other */
     const ls_link *link; /* of kind mpi */
     ls_link_place place;
@@ -168,6 +168,12 @@ ls_status lsi_far_round(ls_comm *c, int root, size_t piece, uint64_t ticket, con
                         ls_err *err) LS_MUST_CHECK;
 /* Where the mail of a rank then lies. */
 const char *lsi_far_mail(const ls_comm *c, int rank, int root, size_t piece);
+
+/* -- comm.c ------------------------------------------------------------------------------------------------
+ */
+
+/* Additions have gone on since `begun_ns`: that time was not spent waiting. */
+void lsi_book_adding(ls_comm *c, uint64_t begun_ns);
 
 /* -- tree.c: which sums, in which order
  * ------------------------------------------------------------------------

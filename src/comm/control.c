@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "comm/comm_internal.h"
 
 /* -- rounds
@@ -24,6 +25,12 @@ static bool round_missing(const void *arg, int local)
 
     return atomic_load_explicit(&w->c->heap->region->slot[local].posted, memory_order_acquire) < w->number;
 }
+
+/* What to do while waiting. */
+typedef struct meeting {
+    bool (*work)(void *ctx);
+    void *ctx;
+} meeting;
 
 /* FNV-1a; a collision would only make a wrong program fail later. */
 uint64_t lsi_ticket(const char *operation, size_t bytes, const char *what)
@@ -50,7 +57,14 @@ static ls_status check_tickets(ls_comm *c, uint64_t number, const char *what, ls
     return LS_OK;
 }
 
-ls_status lsi_meet(ls_comm *c, uint64_t ticket, const char *what, ls_err *err)
+/* Rests, unless there is work. */
+static ls_status turn(ls_comm *c, lsi_wait *wait, const round_wait *w, const meeting *m, ls_err *err)
+{
+    if (m->work != NULL && m->work(m->ctx)) return lsi_aborted(c) ? lsi_lost(c, wait->what, err) : LS_OK;
+    return lsi_wait_turn(c, wait, round_missing, w, err);
+}
+
+static ls_status meet(ls_comm *c, uint64_t ticket, const char *what, const meeting *m, ls_err *err)
 {
     lsi_slot *slot = c->heap->region->slot;
     round_wait w = {c, ++c->round};
@@ -60,11 +74,27 @@ ls_status lsi_meet(ls_comm *c, uint64_t ticket, const char *what, ls_err *err)
     atomic_store_explicit(&slot[c->local_rank].posted, w.number, memory_order_release);
     for (int i = 0; i < c->local_size; i++) {
         while (round_missing(&w, i)) {
-            ls_status st = lsi_wait_turn(c, &wait, round_missing, &w, err);
+            ls_status st = turn(c, &wait, &w, m, err);
             if (st != LS_OK) return st;
         }
     }
     return check_tickets(c, w.number, what, err);
+}
+
+ls_status lsi_meet(ls_comm *c, uint64_t ticket, const char *what, ls_err *err)
+{
+    return meet(c, ticket, what, &(meeting){0}, err);
+}
+
+ls_status ls_comm_meet(ls_comm *c, const char *what, bool (*work)(void *ctx), void *ctx, ls_err *err)
+{
+    const uint64_t begun = ls_clock_ns();
+    ls_status st;
+
+    lsi_note(c, what);
+    st = meet(c, lsi_ticket("meet", 0, what), what, &(meeting){work, ctx}, err);
+    c->exposed_ns += ls_clock_ns() - begun;
+    return st;
 }
 
 /* -- operations: a round for every piece that fits
@@ -114,9 +144,9 @@ ls_status ls_comm_broadcast(ls_comm *c, void *data, size_t bytes, int root, cons
     do {
         size_t piece = piece_of(c, bytes, at);
         LS_TRY(round_of_all(c, next, root, piece, ticket, what, err));
-        if (piece > 0 && c->rank != root) memcpy(next, mail_of(c, root, root, piece), piece);
+        if (data != NULL && piece > 0 && c->rank != root) memcpy(next, mail_of(c, root, root, piece), piece);
         at += piece;
-        if (piece > 0) next += piece;
+        if (data != NULL && piece > 0) next += piece;
     } while (at < bytes);
 out:
     return st;

@@ -112,9 +112,11 @@ void lsi_exchange_read_weights(ls_exchange *x)
 static void sum_chunk(ls_exchange *x, int64_t chunk)
 {
     int64_t lo = chunk * x->chunk, hi = lo + x->chunk < x->n ? lo + x->chunk : x->n;
+    const uint64_t begun = ls_clock_ns();
 
     lsi_exchange_read_weights(x);
     lsi_sum_run(&x->plan, x->loops, x->in, x->weight, x->scale, &x->result, lo, hi, x->stack);
+    lsi_book_adding(x->c, begun);
     atomic_fetch_add_explicit(&x->board->done, 1, memory_order_release);
 }
 
@@ -154,6 +156,14 @@ bool ls_exchange_progress(ls_exchange *x)
     ready = advance(x, &worked) || lsi_aborted(x->c);
     book(x, begun);
     return ready;
+}
+
+bool ls_exchange_work(ls_exchange *x)
+{
+    bool worked = false;
+
+    if (x->running) (void)advance(x, &worked);
+    return worked;
 }
 
 ls_status ls_exchange_wait(ls_exchange *x, ls_err *err)

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "comm/exchange_internal.h"
 #include "lockstep/tensor.h"
 
@@ -269,17 +270,20 @@ static void widen(ls_wire wire, float *to, const void *from, int64_t n)
 static void sum_own(ls_exchange *x, hand *h)
 {
     lsi_far_exchange *f = x->far;
+    const uint64_t begun = ls_clock_ns();
 
     lsi_exchange_read_weights(x);
     for (int i = 0; i < x->plan.n_in; i++) f->in_at[i] = x->in[i] + h->lo;
     for (int i = 0; i < x->plan.n_out; i++) f->out_at[i] = h->own + i * h->n;
     lsi_sum_run(&x->plan, x->loops, f->in_at, x->weight, 1, f->out_at, 0, h->n, x->stack);
+    lsi_book_adding(x->c, begun);
 }
 
 /* Everybody's shares, into the result. */
 static void sum_total(ls_exchange *x, hand *h)
 {
     lsi_far_exchange *f = x->far;
+    const uint64_t begun = ls_clock_ns();
 
     for (int i = 0; i < f->total.n_in; i++) {
         const share *s = &f->share[i];
@@ -290,6 +294,7 @@ static void sum_total(ls_exchange *x, hand *h)
     }
     f->out_at[0] = x->result + h->lo;
     lsi_sum_run(&f->total, x->loops, f->in_at, f->ones, x->scale, f->out_at, 0, h->n, f->stack);
+    lsi_book_adding(x->c, begun);
 }
 
 static int tag_of(const ls_exchange *x, const hand *h, bool result)

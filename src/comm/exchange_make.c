@@ -12,7 +12,7 @@
 #define PAGE ((size_t)4096)
 /* Chunks: so many per rank that the last one is short, but none so small that taking it costs more than it.
  */
-enum { CHUNKS_PER_RANK = 4, MIN_CHUNK = 4 * 1024, MAX_CHUNK = 64 * 1024 };
+enum { CHUNKS_PER_RANK = 4, MIN_CHUNK = LSI_SUM_BLOCK, MAX_CHUNK = 64 * 1024 };
 
 static size_t round_up(size_t bytes, size_t grain)
 {
@@ -178,12 +178,14 @@ out:
     return st;
 }
 
-/* Whether what the machine adds up exceeds its caches. */
+/* Whether the result should be written past the caches.  It is read when the rest of the backward pass is
+ * done, which leaves little of it there; reading its old lines in order to fill them would be a third more
+ * traffic. */
 static bool past_cache(const ls_exchange *x)
 {
-    long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
+    const long own = sysconf(_SC_LEVEL2_CACHE_SIZE);
 
-    return (double)stride_of(x->n) * (x->plan.n_in + 1) > (cache > 0 ? (double)cache : 32.0 * 1024 * 1024);
+    return (double)stride_of(x->n) > (own > 0 ? (double)own : 1024.0 * 1024);
 }
 
 static void choose_chunks(ls_exchange *x)

@@ -27,15 +27,47 @@ static ls_status run_passes(ls_plan *p, ls_err *err)
     return ls_pass_schedule(g, &p->schedule, err);
 }
 
-static ls_status plan_kernels(ls_plan *p, ls_err *err)
+/* Whether all that an optimiser updates is shared by the ranks of this machine. */
+static bool updates_shared(const ls_plan *p, const int *state_index, const ls_node *n)
+{
+    if (!ls_optim_by_element(n->op)) return false;
+    for (int k = 0; k < n->n_out; k++) {
+        const ls_vinfo *v = p->graph->values[n->out[k]];
+        if (v->dtype == LS_F32 && (v->var < 0 || !ls_state_shared(p->state, state_index[v->var])))
+            return false;
+    }
+    return true;
+}
+
+/* What an optimiser is for ranks that share its variables. */
+static ls_status plan_shared_update(ls_plan *p, ls_node *n, ls_kernel *out, ls_err *err)
+{
+    ls_optim_attr *attr = ls_arena_alloc(p->graph->arena, sizeof *attr);
+    ls_status st;
+
+    if (attr == NULL) return ls_fail(err, LS_NOMEM, "plan: no memory");
+    *attr = *(const ls_optim_attr *)n->attr;
+    lsi_peers_take_share(p->peers, attr);
+    n->attr = attr;
+    st = p->dev->backend->plan(p->dev, p->graph, n, out, err);
+    return st == LS_OK ? lsi_peers_guard_take(p->peers, attr, out, err) : st;
+}
+
+static ls_status plan_kernel(ls_plan *p, const int *state_index, ls_node *n, ls_kernel *out, ls_err *err)
+{
+    if (lsi_peers_runs(p->peers, n)) return lsi_peers_plan(p->peers, p->graph, n, out, err);
+    if (lsi_peers_sharing(p->peers) != NULL && updates_shared(p, state_index, n))
+        return plan_shared_update(p, n, out, err);
+    return p->dev->backend->plan(p->dev, p->graph, n, out, err);
+}
+
+static ls_status plan_kernels(ls_plan *p, const int *state_index, ls_err *err)
 {
     p->steps = ls_alloc(LS_MEM_PLAN, sizeof *p->steps * ((size_t)p->schedule.n + 1));
     if (p->steps == NULL) return ls_fail(err, LS_NOMEM, "plan: no memory");
     for (int32_t i = 0; i < p->schedule.n; i++) {
-        const ls_node *n = p->graph->nodes[p->schedule.order[i]];
-        ls_status st = lsi_peers_runs(p->peers, n)
-                           ? lsi_peers_plan(p->peers, p->graph, n, &p->steps[i].kernel, err)
-                           : p->dev->backend->plan(p->dev, p->graph, n, &p->steps[i].kernel, err);
+        ls_node *n = p->graph->nodes[p->schedule.order[i]];
+        ls_status st = plan_kernel(p, state_index, n, &p->steps[i].kernel, err);
         p->steps[i].node = n;
         if (st != LS_OK) return ls_fail_in(err, st, "plan: %s \"%s\"", n->op->name, n->scope);
     }
@@ -129,7 +161,9 @@ static void count_state_bytes(ls_plan *p)
 {
     for (int32_t i = 0; i < p->graph->n_vars; i++) {
         const ls_vinfo *v = p->graph->values[p->graph->vars[i]->first];
-        p->state_bytes[v->category] += (size_t)ls_shape_count(v->shape) * ls_dtype_size(v->dtype);
+        const size_t bytes = (size_t)ls_shape_count(v->shape) * ls_dtype_size(v->dtype);
+        p->state_bytes[v->category] +=
+            p->graph->vars[i]->shared && p->dev->shares ? lsi_peers_part_of(p->peers, bytes) : bytes;
     }
     if (p->peers != NULL) p->state_bytes[LS_CAT_COMM] += ls_peers_bytes(p->peers);
 }
@@ -153,7 +187,7 @@ ls_status ls_plan_compile_take(ls_plan **out, ls_graph *graph, ls_device *dev, l
     LS_TRY(ls_graph_status(graph, err));
     LS_TRY(lsi_state_bind(state, graph, state_index, err));
     LS_TRY(run_passes(p, err));
-    LS_TRY(plan_kernels(p, err));
+    LS_TRY(plan_kernels(p, state_index, err));
     LS_TRY(place_external(p, err));
     LS_TRY(plan_memory(p, err));
     LS_TRY(resolve_pointers(p, state_index, err));

@@ -20,8 +20,7 @@ typedef struct bucket {
 struct ls_peers {
     ls_comm *comm; /* NULL: absent */
     int ranks;
-    ls_wire wire;
-    bool overlap;
+    ls_peers_options how;
     bucket *buckets;
     int n, cap;
     int under_way; /* exchanges that were started and are not finished */
@@ -41,7 +40,7 @@ typedef struct transfer {
     piece pieces[];
 } transfer;
 
-ls_status ls_peers_create(ls_peers **out, ls_comm *comm, ls_wire wire, bool overlap, ls_err *err)
+ls_status ls_peers_create(ls_peers **out, ls_comm *comm, const ls_peers_options *o, ls_err *err)
 {
     ls_peers *p = ls_alloc(LS_MEM_PLAN, sizeof *p);
 
@@ -49,18 +48,18 @@ ls_status ls_peers_create(ls_peers **out, ls_comm *comm, ls_wire wire, bool over
     if (p == NULL) return ls_fail(err, LS_NOMEM, "ranks: no memory");
     p->comm = comm;
     p->ranks = ls_comm_size(comm);
-    p->wire = wire;
-    p->overlap = overlap;
+    p->how = *o;
     return LS_OK;
 }
 
-ls_status ls_peers_create_absent(ls_peers **out, int ranks, ls_err *err)
+ls_status ls_peers_create_absent(ls_peers **out, int ranks, bool share, ls_err *err)
 {
     ls_peers *p = ls_alloc(LS_MEM_PLAN, sizeof *p);
 
     *out = p;
     if (p == NULL) return ls_fail(err, LS_NOMEM, "ranks: no memory");
     p->ranks = ranks;
+    p->how.share = share;
     return LS_OK;
 }
 
@@ -92,7 +91,7 @@ size_t ls_peers_bytes(const ls_peers *p)
     size_t sum = 0;
 
     for (int i = 0; i < p->n; i++) {
-        const ls_exchange_options o = {.n = p->buckets[i].n, .wire = p->wire};
+        const ls_exchange_options o = {.n = p->buckets[i].n, .wire = p->how.wire};
         sum += p->comm != NULL ? ls_exchange_bytes(p->comm, &o) : ls_exchange_bytes_on(p->ranks, o.n);
     }
     return sum;
@@ -124,7 +123,7 @@ static ls_status reserve(ls_peers *p, ls_err *err)
 static ls_status find_exchange(ls_peers *p, int number, int64_t n, int *index, ls_err *err)
 {
     char name[32];
-    const ls_exchange_options o = {.name = name, .n = n, .wire = p->wire};
+    const ls_exchange_options o = {.name = name, .n = n, .wire = p->how.wire};
     ls_status st = LS_OK;
 
     for (*index = 0; *index < p->n; ++*index)
@@ -164,7 +163,7 @@ static void run_start(void *state, const ls_call *call)
         if (from != to) memcpy(to, from, (size_t)t->pieces[i].count * sizeof *to);
     }
     b->weight = weight;
-    b->waiting = !t->peers->overlap;
+    b->waiting = !t->peers->how.overlap;
     if (!b->waiting) launch(t->peers, b, weight);
 }
 
@@ -242,4 +241,90 @@ void lsi_peers_place(const ls_kernel *k, ls_graph *g, const ls_node *n, void **e
             external[v] = start ? ls_exchange_part(x, 0) + t->pieces[i].offset
                                 : (float *)(uintptr_t)(ls_exchange_result(x) + t->pieces[i].offset);
     }
+}
+
+/* -- shared variables ---------------------------------------------------------------------------------------
+ */
+
+ls_comm *lsi_peers_sharing(const ls_peers *p)
+{
+    return p != NULL && p->comm != NULL && p->how.share && ls_comm_local_size(p->comm) > 1 ? p->comm : NULL;
+}
+
+size_t lsi_peers_part_of(const ls_peers *p, size_t bytes)
+{
+    size_t keepers = 1;
+
+    if (p != NULL && p->how.share)
+        keepers = (size_t)(p->comm != NULL ? ls_comm_local_size(p->comm) : p->ranks);
+    return (bytes + keepers - 1) / keepers;
+}
+
+bool lsi_peers_first_here(const ls_peers *p)
+{
+    return ls_comm_local_rank(p->comm) == 0;
+}
+
+void lsi_peers_take_share(const ls_peers *p, ls_optim_attr *attr)
+{
+    attr->share = ls_comm_local_rank(p->comm);
+    attr->shares = ls_comm_local_size(p->comm);
+}
+
+/* An optimiser's kernel among its meetings. */
+typedef struct guarded {
+    ls_peers *peers;
+    ls_kernel kernel;
+    bool first, last; /* of the nodes of one update */
+} guarded;
+
+static bool work_on_exchanges(void *peers)
+{
+    ls_peers *p = peers;
+
+    for (int i = 0; p->under_way > 0 && i < p->n; i++)
+        if (p->buckets[i].under_way && ls_exchange_work(p->buckets[i].x)) return true;
+    return false;
+}
+
+static void meet(ls_peers *p, const char *what)
+{
+    ls_err err = {0};
+
+    if (ls_comm_meet(p->comm, what, work_on_exchanges, p, &err) != LS_OK) fail(p, &err);
+}
+
+/* Waits for sums come after everything that reads the old values (parts.c), so that a rank which is here has
+ * read them all, also those of the update's later nodes. */
+static void run_guarded(void *state, const ls_call *call)
+{
+    const guarded *g = state;
+
+    if (g->first) meet(g->peers, "before an update");
+    g->kernel.run(g->kernel.state, call);
+    if (g->last) meet(g->peers, "after an update");
+}
+
+static void destroy_guarded(void *state)
+{
+    guarded *g = state;
+
+    if (g->kernel.destroy != NULL) g->kernel.destroy(g->kernel.state);
+    ls_free(g);
+}
+
+ls_status lsi_peers_guard_take(ls_peers *p, const ls_optim_attr *attr, ls_kernel *k, ls_err *err)
+{
+    guarded *g = ls_alloc(LS_MEM_PLAN, sizeof *g);
+
+    if (g == NULL) {
+        if (k->destroy != NULL) k->destroy(k->state);
+        *k = (ls_kernel){0};
+        return ls_fail(err, LS_NOMEM, "ranks: no memory");
+    }
+    *g = (guarded){p, *k, !attr->later, !attr->part};
+    k->run = run_guarded;
+    k->destroy = destroy_guarded;
+    k->state = g;
+    return LS_OK;
 }

@@ -2,22 +2,32 @@
  *
  * All plans of a session share one set of exchanges, found by the number of the bucket.  Gradients are
  * computed right where ranks exchange them, and optimisers read the sums where they were made: a bucket costs
- * no copy.  While exchanges are under way, the executor lets them do a piece of work after every node. */
+ * no copy.  While exchanges are under way, the executor lets them do a piece of work after every node.
+ *
+ * Parameters and optimiser state would be the same on all ranks of a machine; where the optimiser allows it
+ * they lie in memory that these share, and each rank updates a piece. */
 #ifndef LS_EXEC_PEERS_H
 #define LS_EXEC_PEERS_H
 
 #include "backend/backend.h"
 #include "comm/comm.h"
+#include "ops/ops.h"
 
 typedef struct ls_peers ls_peers;
 
-/* `comm` stays the caller's and must outlive *out.  Without `overlap` exchanges wait until their result is
- * needed: for measuring what overlap gains. */
-ls_status ls_peers_create(ls_peers **out, ls_comm *comm, ls_wire wire, bool overlap,
+typedef struct ls_peers_options {
+    ls_wire wire;
+    bool overlap; /* false: exchanges wait until their result is needed, for measuring what overlap gains */
+    bool share; /* ranks of a machine keep parameters and optimiser state once and update them together, each
+                   a piece */
+} ls_peers_options;
+
+/* `comm` stays the caller's and must outlive *out. */
+ls_status ls_peers_create(ls_peers **out, ls_comm *comm, const ls_peers_options *o,
                           ls_err *err) LS_MUST_CHECK;
 /* Stands for `ranks` ranks of one machine that are not there: plans can be compiled and looked at, not run.
  */
-ls_status ls_peers_create_absent(ls_peers **out, int ranks, ls_err *err) LS_MUST_CHECK;
+ls_status ls_peers_create_absent(ls_peers **out, int ranks, bool share, ls_err *err) LS_MUST_CHECK;
 void ls_peers_destroy(ls_peers *p); /* accepts NULL; after every plan that uses it */
 /* LS_OK, or why what the last plan computed is worthless: a rank was lost.  To be asked after every run. */
 ls_status ls_peers_status(const ls_peers *p, ls_err *err) LS_MUST_CHECK;
@@ -38,6 +48,18 @@ ls_status lsi_peers_plan(ls_peers *p, const ls_graph *g, const ls_node *n, ls_ke
 /* Marks values that can live in the exchange's memory external and sets their addresses. */
 void lsi_peers_place(const ls_kernel *k, ls_graph *g, const ls_node *n, void **external);
 bool lsi_peers_absent(const ls_peers *p);
+/* The communicator, where ranks of this machine share variables; NULL (also for p NULL): they do not. */
+ls_comm *lsi_peers_sharing(const ls_peers *p);
+/* This rank's part of a variable of so many bytes: all of it unless ranks share.  `p` may be NULL. */
+size_t lsi_peers_part_of(const ls_peers *p, size_t bytes);
+/* Whether this is the rank that writes shared variables when one rank does. */
+bool lsi_peers_first_here(const ls_peers *p);
+/* Of an optimiser whose variables are shared: this rank's piece. */
+void lsi_peers_take_share(const ls_peers *p, ls_optim_attr *attr);
+/* Its kernel, surrounded by the meetings that make it safe: nobody writes before all have read, and nobody
+ * reads before all have written.  Takes *k over, also when it fails. */
+ls_status lsi_peers_guard_take(ls_peers *p, const ls_optim_attr *attr, ls_kernel *k,
+                               ls_err *err) LS_MUST_CHECK;
 /* A piece of work for what is under way, if anything is. */
 void lsi_peers_progress(ls_peers *p);
 

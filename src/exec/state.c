@@ -9,12 +9,14 @@
 
 #include "base/parallel.h"
 #include "base/rng.h"
+#include "exec/peers.h"
 
 typedef struct entry {
     ls_tensor t;
     ls_init init;
     ls_var_role role;
     const ls_state *owner;
+    ls_shared *shared; /* where the values lie; NULL: in memory of this rank's own */
 } entry;
 
 struct ls_state {
@@ -48,7 +50,8 @@ static void entry_destroy(entry *e)
 {
     if (e == NULL) return;
     ls_free((char *)e->t.name);
-    ls_free(e->t.data);
+    if (e->shared == NULL) ls_free(e->t.data);
+    ls_shared_destroy(e->shared);
     ls_free(e);
 }
 
@@ -101,6 +104,20 @@ struct ls_peers *ls_state_peers(const ls_state *s)
     return s->peers;
 }
 
+bool ls_state_shared(const ls_state *s, int i)
+{
+    return s->entries[i]->shared != NULL;
+}
+
+size_t ls_state_shared_bytes(const ls_state *s)
+{
+    size_t sum = 0;
+
+    for (int i = 0; i < s->n; i++)
+        if (ls_state_shared(s, i)) sum += lsi_peers_part_of(s->peers, s->entries[i]->t.bytes);
+    return sum;
+}
+
 static int find(const ls_state *s, const char *name)
 {
     for (int i = 0; i < s->n; i++)
@@ -113,6 +130,19 @@ const ls_tensor *ls_state_find(const ls_state *s, const char *name)
     int i = find(s, name);
 
     return i < 0 ? NULL : &s->entries[i]->t;
+}
+
+static ls_status find_room(const ls_state *s, const ls_var *var, entry *e, ls_err *err)
+{
+    ls_comm *c = var->shared && s->dev != NULL && s->dev->shares ? lsi_peers_sharing(s->peers) : NULL;
+
+    if (c != NULL) {
+        const ls_status st = ls_shared_create(&e->shared, c, e->t.bytes, err);
+        if (st == LS_OK) e->t.data = ls_shared_data(e->shared);
+        return st;
+    }
+    e->t.data = ls_alloc(LS_MEM_TENSOR, e->t.bytes);
+    return e->t.data != NULL ? LS_OK : ls_fail(err, LS_NOMEM, "state: no memory");
 }
 
 static ls_status add_entry(ls_state *s, const ls_var *var, const ls_vinfo *v, ls_err *err)
@@ -138,13 +168,12 @@ static ls_status add_entry(ls_state *s, const ls_var *var, const ls_vinfo *v, ls
         return LS_OK;
     }
     if (e != NULL) {
-        e->t = (ls_tensor){ls_strdup(LS_MEM_PLAN, var->name), v->dtype, v->shape,
-                           ls_alloc(LS_MEM_TENSOR, bytes), bytes};
+        e->t = (ls_tensor){ls_strdup(LS_MEM_PLAN, var->name), v->dtype, v->shape, NULL, bytes};
         e->init = var->init;
         e->role = var->role;
         e->owner = s;
     }
-    if (e == NULL || e->t.name == NULL || e->t.data == NULL) {
+    if (e == NULL || e->t.name == NULL || find_room(s, var, e, err) != LS_OK) {
         entry_destroy(e);
         return ls_fail(err, LS_NOMEM, "state: no memory for variable \"%s\" (%zu bytes)", var->name, bytes);
     }
@@ -243,6 +272,7 @@ static void fill_part(int thread, int n_threads, void *arg)
 void ls_state_init(ls_state *s, uint64_t seed)
 {
     for (int k = 0; k < s->n; k++) {
+        if (ls_state_shared(s, k) && !lsi_peers_first_here(s->peers)) continue;
         filling f = {s->entries[k], {(uint32_t)seed, (uint32_t)(seed >> 32), 0, 0}, 0};
         f.stream = ls_rng_stream(f.e->t.name);
         ls_parallel_run(s->dev != NULL ? s->dev->threads : 1, fill_part, &f);

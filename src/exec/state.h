@@ -23,5 +23,10 @@ bool ls_state_pending(const ls_state *s);
 struct ls_peers;
 void ls_state_set_peers(ls_state *s, struct ls_peers *peers);
 struct ls_peers *ls_state_peers(const ls_state *s);
+/* Whether the ranks of this machine keep variable i once.  Its values then change in steps that all of them
+ * take, and where the first of them alone writes while the others wait. */
+bool ls_state_shared(const ls_state *s, int i);
+/* This rank's part of the memory that all of those take. */
+size_t ls_state_shared_bytes(const ls_state *s);
 
 #endif

@@ -169,7 +169,8 @@ ls_value ls_graph_var(ls_graph *g, const char *name, ls_var_role role, ls_dtype 
     if (v == NULL || var == NULL || (v->name = ls_arena_strdup(g->arena, name)) == NULL ||
         !grow((void **)&g->vars, g->n_vars, &g->cap_vars))
         return fail_nomem(g);
-    *var = (ls_var){v->name, role, init, g->n_values - 1, g->n_values - 1};
+    *var = (ls_var){
+        .name = v->name, .role = role, .init = init, .first = g->n_values - 1, .current = g->n_values - 1};
     v->kind = LS_VALUE_VAR;
     v->var = g->n_vars;
     v->category = role == LS_VAR_OPTIMIZER     ? LS_CAT_OPTIMIZER

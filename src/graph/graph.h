@@ -85,6 +85,7 @@ typedef struct ls_var {
     ls_init init;
     int32_t first;   /* value at the start of a step */
     int32_t current; /* newest version: what ops added now should use */
+    bool shared;     /* ranks of a machine may keep it once: all of its updates can be made in pieces */
 } ls_var;
 
 struct ls_graph {

@@ -81,12 +81,20 @@ static bool check_globs(ls_step *s, const char *params)
     return n_globs > 0;
 }
 
+/* Whether ranks of one machine can keep the variable once and update it together. */
+static bool can_be_shared(const ls_step *s, const group *gr, int32_t var)
+{
+    return s->how.ranks && ls_optim_by_element(gr->rule->op) &&
+           s->g->values[s->g->vars[var]->first]->dtype == LS_F32;
+}
+
 static void collect(ls_step *s, const char *params, group *gr)
 {
     for (int32_t i = 0; i < s->g->n_vars; i++) {
         const ls_var *var = s->g->vars[i];
         if (var->role != LS_VAR_PARAM || !lsi_match_any(params, var->name)) continue;
         gr->vars[gr->n] = i;
+        s->g->vars[i]->shared = can_be_shared(s, gr, i);
         gr->weights[gr->n++] = (ls_value){s->g, var->current};
     }
 }
@@ -151,9 +159,11 @@ static bool add_states(ls_step *s, group *gr, bool continued, const char *optimi
                               param, optimiser);
                 return false;
             }
-            gr->in[3 + (2 + k) * gr->n + i] =
-                lsi_variable(s, name, NULL, LS_VAR_OPTIMIZER, LS_F32, ls_value_shape(gr->weights[i]),
-                             (ls_init){LS_INIT_CONST, 0});
+            const ls_value state = lsi_variable(s, name, NULL, LS_VAR_OPTIMIZER, LS_F32,
+                                                ls_value_shape(gr->weights[i]), (ls_init){LS_INIT_CONST, 0});
+            if (!ls_value_ok(state)) return false;
+            s->g->vars[s->g->values[state.id]->var]->shared = s->g->vars[gr->vars[i]]->shared;
+            gr->in[3 + (2 + k) * gr->n + i] = state;
         }
     return lsi_step_open(s);
 }
@@ -225,6 +235,7 @@ static void add_node(ls_step *s, const group *all, int begin, int end, ls_value 
 
     gr.n = gr.attr.n = end - begin;
     gr.attr.part = end < all->n;
+    gr.attr.later = begin > 0;
     gr.vars += begin;
     gr.weights += begin;
     gr.grads += begin;

@@ -279,11 +279,18 @@ typedef struct ls_optim_attr {
     double trust; /* lars: trust coefficient */
     bool nesterov;
     ls_adam_form form;
-    bool part; /* more nodes of the same update follow: the counter t stays as it is */
+    bool part;  /* more nodes of the same update follow: the counter t stays as it is */
+    bool later; /* it is not the first of them */
+    /* Set by the executor where `shares` ranks update the same memory together: this one updates piece number
+     * `share` of it.  0 shares: alone. */
+    int share, shares;
 } ls_optim_attr;
 /* States per parameter: sgd 1 if momentum != 0 else 0; adam 2 (m, v); rmsprop 1 (mean square) + 1 if
  * momentum; lars 1; lamb 2. */
 int ls_optim_states(const ls_op *op, const ls_optim_attr *a);
+/* Whether the new value of an element follows from that element's own alone, so that pieces of a parameter
+ * can be updated by themselves.  False for ops that are no optimisers. */
+bool ls_optim_by_element(const ls_op *op);
 
 /* The next version of the variable `sum`: weight * gradient, added to what is there where keep is not 0. */
 ls_value ls_accumulate(ls_value sum, ls_value gradient, ls_value keep, ls_value weight);

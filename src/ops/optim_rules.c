@@ -17,6 +17,11 @@ int ls_optim_states(const ls_op *op, const ls_optim_attr *a)
     return 2;
 }
 
+bool ls_optim_by_element(const ls_op *op)
+{
+    return op == &ls_op_sgd || op == &ls_op_adam || op == &ls_op_rmsprop;
+}
+
 /* -- shape rule ---------------------------------------------------------------------------------------------
  */
 
@@ -117,9 +122,10 @@ void lsi_optim_attr_text(const void *attr, char *buf, size_t n)
 
     snprintf(buf, n,
              "n=%d momentum=%.9g weight_decay=%.9g beta=%.9g,%.9g eps=%.9g alpha=%.9g trust=%.9g nesterov=%d "
-             "form=%s%s",
+             "form=%s%s%s",
              a->n, a->momentum, a->weight_decay, a->beta1, a->beta2, a->eps, a->alpha, a->trust,
-             a->nesterov ? 1 : 0, (unsigned)a->form < 3 ? forms[a->form] : "?", a->part ? " part" : "");
+             a->nesterov ? 1 : 0, (unsigned)a->form < 3 ? forms[a->form] : "?", a->part ? " part" : "",
+             a->later ? " later" : "");
 }
 
 double lsi_optim_flops(const ls_graph *g, const ls_node *node, double per_element)

@@ -41,7 +41,7 @@ typedef struct run {
     ls_moment last_validation, last_checkpoint, last_sample; /* for periods in minutes */
     ls_moment last_output;                                   /* due at a validation, not by itself */
     double started;                                          /* clock of this process's first step */
-    double step_s, exposed_s;                                /* of the update that goes on */
+    ls_step_times now;                                       /* of the update that goes on */
     int64_t saved; /* samples passed at the newest checkpoint of this process; -1: none */
     bool stopped, finished;
     bool diverged; /* the last step's metrics were not finite */
@@ -58,9 +58,13 @@ static ls_moment moment_of(const run *r)
 }
 
 /* Time of exchanges that nothing hid. */
-static double exposed_seconds(const run *r)
+/* Of everything until now. */
+static ls_step_times times(const run *r)
 {
-    return r->session.comm != NULL ? ls_comm_exposed_seconds(r->session.comm) : 0;
+    const ls_comm *c = r->session.comm;
+
+    return (ls_step_times){ls_clock_seconds(), c != NULL ? ls_comm_exposed_seconds(c) : 0,
+                           c != NULL ? ls_comm_waiting_seconds(c) : 0};
 }
 
 /* What this process has spent; the ledger is made from it. */
@@ -68,7 +72,7 @@ static void note_time(run *r)
 {
     r->summary.wall_s = ls_clock_seconds() - r->started;
     r->summary.data_s = ls_loader_wait_seconds(r->loader);
-    r->summary.comm_s = exposed_seconds(r);
+    r->summary.comm_s = times(r).exposed;
 }
 
 static bool leads(const run *r)
@@ -442,7 +446,8 @@ static ls_status validate(run *r, bool outputs, ls_err *err)
 
 static ls_status step(run *r, const ls_batch *b, ls_err *err)
 {
-    const double before = ls_clock_seconds(), exposed = exposed_seconds(r);
+    const ls_step_times before = times(r);
+    ls_step_times after;
     bool done;
     double lr;
     ls_status st;
@@ -453,11 +458,13 @@ static ls_status step(run *r, const ls_batch *b, ls_err *err)
     st = ls_stepper_take(&r->stepper, &r->c, b, &done, &lr, err);
     ls_trace_end(r->stepper.trace);
     if (st != LS_OK) return st;
-    r->step_s += ls_clock_seconds() - before;
-    r->exposed_s += exposed_seconds(r) - exposed;
+    after = times(r);
+    r->now.all += after.all - before.all;
+    r->now.exposed += after.exposed - before.exposed;
+    r->now.waiting += after.waiting - before.waiting;
     if (!done) return LS_OK;
-    ls_summary_note_step(&r->summary, r->step_s, r->exposed_s, r->c.now.samples);
-    r->step_s = r->exposed_s = 0;
+    ls_summary_note_step(&r->summary, &r->now, r->c.now.samples);
+    r->now = (ls_step_times){0};
     ls_report_step(r->report, &r->c, &r->c.now, lr, r->summary.rate);
     return check_finite(r, &r->c.now, lr, err);
 }

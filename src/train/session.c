@@ -133,6 +133,7 @@ static ls_status choose_kernels(const ls_session *s, const ls_session_options *o
 
 static ls_status meet(ls_session *s, const ls_session_options *o, ls_err *err)
 {
+    ls_peers_options how;
     ls_status st = LS_OK;
 
     s->ranks = 1;
@@ -142,8 +143,10 @@ static ls_status meet(ls_session *s, const ls_session_options *o, ls_err *err)
     s->ranks = ls_comm_size(o->comm);
     if (o->shards > 0) return LS_OK; /* kernels are fixed, and shards have an exchange of their own */
     LS_TRY(choose_kernels(s, o, err));
-    LS_TRY(ls_peers_create(&s->peers, s->comm, (ls_wire)ls_config_int(s->cfg, "parallel.wire"),
-                           ls_config_bool(s->cfg, "parallel.overlap"), err));
+    how = (ls_peers_options){.wire = (ls_wire)ls_config_int(s->cfg, "parallel.wire"),
+                             .overlap = ls_config_bool(s->cfg, "parallel.overlap"),
+                             .share = ls_config_bool(s->cfg, "parallel.share")};
+    LS_TRY(ls_peers_create(&s->peers, s->comm, &how, err));
 out:
     return st;
 }
@@ -170,6 +173,7 @@ ls_status ls_session_open(ls_session *s, const ls_trial *trial, ls_config *cfg, 
     if (s->split) LS_TRY(ls_batch_plan_open(&s->update, s, &update, 1, s->dev, s->state, err));
     remember_lrs(s);
     if (!o->compile_only) ls_state_init(s->state, (uint64_t)ls_config_int(cfg, "seed"));
+    if (s->peers != NULL) LS_TRY(ls_comm_barrier(s->comm, "initial values", err));
     if (o->shards > 0) LS_TRY(ls_shards_create(&s->shards, s, o->shards, o->batch, o->threads, err));
     if (o->shards > 0) s->threads = ls_shards_threads(s->shards);
 out:
@@ -181,8 +185,8 @@ void ls_session_release(ls_session *s)
     ls_shards_destroy(s->shards);
     for (int i = 0; i < s->n_plans; i++) ls_batch_plan_release(&s->plans[i]);
     ls_batch_plan_release(&s->update);
-    ls_peers_destroy(s->peers);
     ls_state_destroy(s->state);
+    ls_peers_destroy(s->peers);
     ls_device_close(s->dev);
     *s = (ls_session){0};
 }

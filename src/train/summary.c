@@ -18,26 +18,29 @@ void ls_summary_release(ls_summary *s)
 {
     ls_free(s->steps);
     ls_free(s->exposed);
-    s->steps = s->exposed = NULL;
+    ls_free(s->waiting);
+    s->steps = s->exposed = s->waiting = NULL;
     ls_pace_release(&s->pace);
 }
 
-void ls_summary_note_step(ls_summary *s, double seconds, double exposed, int64_t n)
+void ls_summary_note_step(ls_summary *s, const ls_step_times *t, int64_t n)
 {
-    const double now = (double)n / (seconds > 0 ? seconds : 1e-9);
+    const double now = (double)n / (t->all > 0 ? t->all : 1e-9);
 
     if (s->steps == NULL) {
         s->steps = ls_alloc(LS_MEM_CLI, KEPT_STEPS * sizeof *s->steps);
         s->exposed = ls_alloc(LS_MEM_CLI, KEPT_STEPS * sizeof *s->exposed);
-        s->cap = s->steps != NULL && s->exposed != NULL ? KEPT_STEPS : 0;
+        s->waiting = ls_alloc(LS_MEM_CLI, KEPT_STEPS * sizeof *s->waiting);
+        s->cap = s->steps != NULL && s->exposed != NULL && s->waiting != NULL ? KEPT_STEPS : 0;
     }
     if (n > s->batch) s->batch = n;
     if (s->cap > 0 && n == s->batch) {
-        s->exposed[s->n_steps % s->cap] = exposed;
-        s->steps[s->n_steps++ % s->cap] = seconds;
+        s->exposed[s->n_steps % s->cap] = t->exposed;
+        s->waiting[s->n_steps % s->cap] = t->waiting;
+        s->steps[s->n_steps++ % s->cap] = t->all;
     }
-    s->compute_s += seconds;
-    ls_pace_note(&s->pace, seconds - exposed);
+    s->compute_s += t->all;
+    ls_pace_note(&s->pace, t->all - t->exposed);
     s->rate = s->rate > 0 ? 0.95 * s->rate + 0.05 * now : now;
 }
 
@@ -119,9 +122,10 @@ static json_t *comm_json(ls_summary *s, size_t n, const ls_session *session)
         json_array_append_new(buckets, json_integer((json_int_t)ls_peers_bucket_bytes(session->peers, i)));
     if (session->shards != NULL && session->comm != NULL)
         json_array_append_new(buckets, json_integer((json_int_t)ls_shards_leaf_bytes(session->shards)));
-    return json_pack("{s:s, s:o, s:o, s:o}", "kind",
+    return json_pack("{s:s, s:o, s:o, s:o, s:o}", "kind",
                      session->comm != NULL ? ls_comm_kind(session->comm) : "self", "buckets", buckets,
                      "exposed_s_per_step", number(n > 0 ? ls_spread_of(s->exposed, n).p50 : NAN),
+                     "waiting_s_per_step", number(n > 0 ? ls_spread_of(s->waiting, n).p50 : NAN),
                      "rank_compute_s", ls_pace_json(&s->pace));
 }
 

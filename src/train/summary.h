@@ -11,6 +11,7 @@
 typedef struct ls_summary {
     double *steps;   /* seconds of the latest steps of this process */
     double *exposed; /* of each: waiting for other ranks, and summing, where nothing hid it */
+    double *waiting; /* of that: waiting */
     size_t n_steps, cap;
     double compute_s, evaluate_s, checkpoint_s, data_s, wall_s; /* of this process, from its first step */
     double comm_s;       /* of compute_s: exchanging gradients, where nothing hid it */
@@ -21,8 +22,12 @@ typedef struct ls_summary {
 } ls_summary;
 
 void ls_summary_release(ls_summary *s);
-/* A step of n samples took so many seconds, of them `exposed` with the exchange of gradients. */
-void ls_summary_note_step(ls_summary *s, double seconds, double exposed, int64_t n);
+/* Seconds of a step, or of all steps. */
+typedef struct ls_step_times {
+    double all, exposed, waiting; /* of all: the exchange of gradients; of that: waiting */
+} ls_step_times;
+/* A step of n samples. */
+void ls_summary_note_step(ls_summary *s, const ls_step_times *t, int64_t n);
 
 /* The ledger of the run up to now: what counters hold of earlier processes, and this one. */
 ls_ledger ls_summary_ledger(const ls_summary *s, const ls_counters *c);

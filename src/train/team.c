@@ -148,11 +148,14 @@ ls_status ls_team_share(ls_comm *c, ls_session *s, ls_counters *counters, ls_err
     if (c == NULL || ls_comm_size(c) == 1) return LS_OK;
     for (int i = 0; i < ls_state_count(s->state); i++) {
         const ls_tensor *t = ls_state_at(s->state, i);
-        LS_TRY(ls_comm_broadcast(c, t->data, t->bytes, 0, t->name, err));
+        const bool shared = ls_state_shared(s->state, i), keep = !shared || ls_comm_local_rank(c) == 0;
+        if (shared && ls_comm_hosts(c) == 1) continue;
+        LS_TRY(ls_comm_broadcast(c, keep ? t->data : NULL, t->bytes, 0, t->name, err));
     }
     LS_TRY(ls_comm_broadcast(c, &pending, sizeof pending, 0, "sharing counters", err));
     ls_state_set_pending(s->state, pending != 0);
     LS_TRY(share_counters(c, counters, err));
+    LS_TRY(ls_comm_barrier(c, "sharing variables", err)); /* what one rank has written all may read */
 out:
     return st;
 }

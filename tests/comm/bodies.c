@@ -182,3 +182,42 @@ int rank_folds(ls_comm *c, const void *arg)
     }
     return wrong;
 }
+
+static bool count_call(void *ctx)
+{
+    int *calls = ctx;
+
+    return ++*calls % 2 == 0;
+}
+
+int rank_shares(ls_comm *c, const void *arg)
+{
+    enum { N = 1000, ROUNDS = 200 };
+    const int size = ls_comm_local_size(c), rank = ls_comm_local_rank(c);
+    uint64_t pace = (uint64_t)rank;
+    ls_shared *s;
+    ls_err err = {0};
+    int wrong = 0, calls = 0;
+
+    (void)arg;
+    wrong += expect_status(c, ls_shared_create(&s, c, N * sizeof(int), &err), LS_OK, &err, "share");
+    if (wrong > 0) return wrong;
+    int *x = ls_shared_data(s);
+    for (int i = 0; i < N; i++) wrong += x[i] != 0;
+    for (int t = 1; t <= ROUNDS && wrong == 0; t++) {
+        wrong += expect_status(c, ls_comm_meet(c, "all have read", NULL, NULL, &err), LS_OK, &err, "meet");
+        dawdle(&pace);
+        for (int i = rank; i < N; i += size) x[i] += i + t;
+        wrong += expect_status(c, ls_comm_meet(c, "all have written", count_call, &calls, &err), LS_OK, &err,
+                               "meet");
+        for (int i = 0; i < N && wrong == 0; i++)
+            if (x[i] != i * t + t * (t + 1) / 2)
+                wrong += printf("rank %d: x[%d] is %d in round %d\n", rank, i, x[i], t);
+    }
+    if (ls_comm_waiting_seconds(c) > ls_comm_exposed_seconds(c) || !(ls_comm_exposed_seconds(c) > 0))
+        wrong += printf("rank %d waited %g s of %g\n", rank, ls_comm_waiting_seconds(c),
+                        ls_comm_exposed_seconds(c));
+    ls_shared_destroy(s);
+    ls_shared_destroy(NULL);
+    return wrong;
+}

@@ -19,6 +19,8 @@ int rank_overlaps(ls_comm *c, const void *arg);
 int rank_weighs(ls_comm *c, const void *arg);
 /* Gathers and broadcasts on both sides of what one round carries; at most 8 ranks. */
 int rank_gathers(ls_comm *c, const void *arg);
+/* Memory in common: what one rank writes before a meeting, all read after it. */
+int rank_shares(ls_comm *c, const void *arg);
 /* Sums, maxima and minima in the order of ranks. */
 int rank_folds(ls_comm *c, const void *arg);
 

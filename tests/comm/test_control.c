@@ -23,6 +23,13 @@ static void sums_are_in_rank_order(void)
     CHECK_EQ_INT(run_processes(3, rank_folds, NULL), 0);
 }
 
+static void memory_in_common(void)
+{
+    CHECK_EQ_INT(run_threads(1, rank_shares, NULL), 0);
+    CHECK_EQ_INT(run_threads(3, rank_shares, NULL), 0);
+    CHECK_EQ_INT(run_processes(4, rank_shares, NULL), 0);
+}
+
 static int places(ls_comm *c, const void *arg)
 {
     const char *kind = arg;
@@ -127,6 +134,7 @@ static ls_status alone(void *arg, ls_err *err)
     ls_status st = LS_OK;
     ls_comm *c = NULL;
     ls_exchange *x = NULL;
+    ls_shared *s = NULL;
     ls_exchange_options o = {.name = "alone", .n = 100, .n_shards = 4, .end_shard = 4};
 
     (void)arg;
@@ -135,7 +143,9 @@ static ls_status alone(void *arg, ls_err *err)
     ls_exchange_start(x, 2);
     LS_TRY(ls_exchange_wait(x, err));
     LS_TRY(ls_comm_agree(c, 1, "alone", err));
+    LS_TRY(ls_shared_create(&s, c, 100, err));
 out:
+    ls_shared_destroy(s);
     ls_exchange_destroy(x);
     ls_comm_close(c);
     return st;
@@ -150,6 +160,7 @@ int main(void)
 {
     CHECK_RUN(words_arrive);
     CHECK_RUN(sums_are_in_rank_order);
+    CHECK_RUN(memory_in_common);
     CHECK_RUN(ranks_know_their_place);
     CHECK_RUN(disagreements_are_named);
     CHECK_RUN(bad_arguments);

@@ -87,6 +87,42 @@ static void with_clipped_gradients(void)
     CHECK(clipped[STEPS - 1] != plain[STEPS - 1]);
 }
 
+/* Whether ranks keep their variables once or each its own makes no difference to a single bit. */
+static void shared_variables_are_the_same(void)
+{
+    static const char *const cases[][3] = {
+        {"optimizer.momentum=0.9", "parallel.bucket_mb=0.02", "parallel.accumulate=1"},
+        {"optimizer.name=adam", "parallel.accumulate=2", "parallel.overlap=false"},
+        {"optimizer.name=rmsprop", "parallel.clip_norm=0.3", "train.checkpoint_every=5st"},
+        {"optimizer.name=lars", "parallel.bucket_mb=0.02", "parallel.accumulate=1"},
+    };
+
+    for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
+        char hash[2][32] = {"", ""};
+        for (int share = 0; share < 2; share++) {
+            char name[32];
+            ranks_job j = {.folder = folder,
+                           .name = name,
+                           .model = "mnist",
+                           .ranks = 3,
+                           .settings = {COMMON, "parallel.verify_every=1st",
+                                        share ? "parallel.share=true" : "parallel.share=false", cases[k][0],
+                                        cases[k][1], cases[k][2]}};
+            int codes[RANKS_MAX];
+            json_t *summary;
+            snprintf(name, sizeof name, "share-%zu-%d", k, share);
+            ranks_run(&j, codes);
+            for (int r = 0; r < j.ranks; r++) CHECK_EQ_INT(codes[r], 0);
+            summary = ranks_summary(&j);
+            snprintf(hash[share], sizeof hash[share], "%s",
+                     json_string_value(json_object_get(summary, "weights_xxh3")));
+            json_decref(summary);
+        }
+        CHECK(strlen(hash[0]) == 16);
+        CHECK_EQ_STR(hash[1], hash[0]);
+    }
+}
+
 /* Each rank's own statistics make another model; with those of all ranks it is the one of one rank. */
 static void batch_norm_over_all_ranks(void)
 {
@@ -137,6 +173,7 @@ int main(int argc, char **argv)
         CHECK_RUN(with_small_buckets_and_no_overlap);
         CHECK_RUN(with_gradients_added_up);
         CHECK_RUN(with_clipped_gradients);
+        CHECK_RUN(shared_variables_are_the_same);
         CHECK_RUN(another_setting_on_one_rank_is_noticed);
     }
     rc = CHECK_DONE();

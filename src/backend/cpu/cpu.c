@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "backend/cpu/dnnl_info.h"
+#include "backend/cpu/optim.h"
 #include "backend/cpu/widen.h"
 #include "base/parallel.h"
 
@@ -21,7 +22,8 @@ static ls_status cpu_open(ls_device **out, int threads, ls_err *err)
 
     if (d == NULL) return ls_fail(err, LS_NOMEM, "cpu: no memory");
     lsi_dnnl_info(library, sizeof library);
-    d->base = (ls_device){.backend = &ls_backend_cpu, .threads = threads};
+    d->base =
+        (ls_device){.backend = &ls_backend_cpu, .threads = threads, .shares = lsi_optimiser_table() != NULL};
     st = lsi_tuner_create(&d->tuner, threads, library, err);
     if (st != LS_OK)
         ls_free(d);

@@ -62,9 +62,14 @@ typedef void (*part_fn)(const optim_call *c, int thread, int p, const lsi_optim_
 /* Calls `part` for every piece of a parameter that lies in this thread's share. */
 static void for_parts(const optim_call *c, int thread, int n_threads, part_fn part)
 {
-    int64_t lo, hi;
+    const ls_optim_attr *a = &c->s->attr;
+    int64_t first, end, lo, hi;
 
-    ls_parallel_range_grain(c->s->total, 64, thread, n_threads, &lo, &hi);
+    /* The piece must not depend on threads, of which ranks may have different numbers. */
+    ls_parallel_range_grain(c->s->total, 64, a->share, a->shares > 0 ? a->shares : 1, &first, &end);
+    ls_parallel_range_grain(end - first, 64, thread, n_threads, &lo, &hi);
+    lo += first;
+    hi += first;
     for (int p = 0; p < c->s->attr.n && lo < hi; p++) {
         const param *q = &c->s->params[p];
         int64_t end = q->begin + q->count < hi ? q->begin + q->count : hi;
@@ -210,9 +215,14 @@ static optim_kind kind_of(const ls_op *op)
     return op == &ls_op_lars ? LARS : LAMB;
 }
 
+const lsi_optim_table *lsi_optimiser_table(void)
+{
+    return LSI_PICK(lsi_optim_avx512, lsi_optim_avx2);
+}
+
 ls_status lsi_plan_optimiser(ls_device *dev, const ls_graph *g, const ls_node *n, ls_kernel *out, ls_err *err)
 {
-    const lsi_optim_table *table = LSI_PICK(lsi_optim_avx512, lsi_optim_avx2);
+    const lsi_optim_table *table = lsi_optimiser_table();
     const ls_optim_attr *a = n->attr;
     optim_state *s;
     size_t scratch = 0;
@@ -231,7 +241,7 @@ ls_status lsi_plan_optimiser(ls_device *dev, const ls_graph *g, const ls_node *n
         s->params[p] = (param){s->total, ls_shape_count(w), w.rank};
         s->total += s->params[p].count;
     }
-    s->threads = lsi_threads_for(dev, s->total);
+    s->threads = lsi_threads_for(dev, s->total / (a->shares > 0 ? a->shares : 1));
     if (s->kind == LARS || s->kind == LAMB)
         scratch = (size_t)(1 + 2 * s->threads) * (size_t)a->n * sizeof(double);
     *out = (ls_kernel){run, ls_free, s, scratch, table->impl};

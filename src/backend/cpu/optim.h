@@ -39,5 +39,7 @@ typedef struct lsi_optim_table {
     void (*accumulate)(float *sum, const float *g, bool keep, float weight, int64_t n);
 } lsi_optim_table;
 extern const lsi_optim_table lsi_optim_avx512, lsi_optim_avx2;
+/* That of this machine; NULL: there is none, and the reference kernels are used. */
+const lsi_optim_table *lsi_optimiser_table(void);
 
 #endif
