@@ -104,4 +104,16 @@ if(SODIUM_INCLUDE AND SODIUM_LIBRARY)
     set(LS_SODIUM "${SODIUM_LIBRARY}")
 endif()
 
+# The same for pkg-config: the library is a static one, so that a program needs all of them.
+set(LS_PC_LIBRARIES "-pthread -lm -ldl")
+foreach(library "${JANSSON_LIBRARY}" "${XXHASH_LIBRARY}" "${YAML_LIBRARY}" "${ZLIB_LIBRARY}" "${JPEG_LIBRARY}"
+        "${PNG_LIBRARY}" "${LS_ONEDNN}" "${LS_HDF5}" "${LS_SODIUM}")
+    if(EXISTS "${library}")
+        string(PREPEND LS_PC_LIBRARIES "${library} ")
+    endif()
+endforeach()
+if(OpenMP_C_FOUND)
+    string(APPEND LS_PC_LIBRARIES " ${OpenMP_C_FLAGS}")
+endif()
+
 message(STATUS "Lockstep: threads ${LS_PARALLEL}, oneDNN ${LS_ONEDNN}, HDF5 ${LS_HDF5}, PMIx ${LS_PMIX}, libsodium ${LS_SODIUM}, MPI ${LS_MPI}")

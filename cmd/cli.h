@@ -30,11 +30,13 @@ enum {
     CLI_TRAIN = 16,
     CLI_EVAL = 32,
     CLI_CKPT = 64,
-    CLI_ALL = 127
+    CLI_NEW = 128,
+    CLI_ALL = 255
 };
 
 typedef struct cli_args {
-    const char *model;     /* experiment: a file, its name or a model's; of `ckpt`, `data`: what to do */
+    const char *model;     /* experiment: a file, its name or a model's; of `ckpt`, `data`: what to do; of
+                              `new`: the name */
     const char **settings; /* key=value, as given; of `ckpt`: the words after the first */
     int n_settings;
     const char *device;
@@ -42,6 +44,8 @@ typedef struct cli_args {
     double seconds;
     bool json, help, profile, list_settings, tune;
     const char *compare; /* of bench: a setting in which a second run differs */
+    const char *dir;     /* of new: the folder to write */
+    bool cflags;         /* of info: what a compiler needs for a plug-in, and nothing else */
     const char *run_dir;
     const char *resume; /* NULL: no; "": the newest run of this name; else a run directory */
     bool quiet, dry_run;
@@ -70,19 +74,23 @@ int cli_train(const cli_args *args);
 int cli_eval(const cli_args *args);
 int cli_data(const cli_args *args);
 void cli_data_help(void); /* the settings of `data` */
+int cli_new(const cli_args *args);
 int cli_ckpt(const cli_args *args);
 ls_status cli_ckpt_check(const cli_args *args, ls_err *err) LS_MUST_CHECK; /* its words */
 void cli_ckpt_help(void);
 
 /* Fills `args` from what follows the command's name.  args->settings is the caller's to ls_free. */
 ls_status cli_parse(const cli_command *c, int argc, char **argv, cli_args *args, ls_err *err) LS_MUST_CHECK;
-/* The command's help, or that of a `topic`: "settings".  Returns the exit code. */
+/* The command's help, or that of a `topic`: "settings", or an experiment, whose model's settings follow.
+ * Returns the exit code. */
 int cli_help(const cli_command *c, const char *topic);
 void cli_help_all(void);
 /* Prints `text` from `column` on, in lines of at most 79 columns that begin there; the cursor is at `at`. */
 void cli_print_wrapped(const char *text, int at, int column);
 /* All settings with defaults and help. */
 int cli_help_settings(void);
+/* The settings of one model. */
+void cli_help_model(const ls_trial *model);
 
 /* An option as the manual and the completion of shells need it. */
 typedef struct cli_option {

@@ -2,6 +2,7 @@
  * answers at once. */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 #include <xxhash.h>
 #include <zlib.h>
 #ifdef LS_HAVE_ONEDNN
@@ -10,6 +11,7 @@
 
 #include "backend/backend.h"
 #include "base/parallel.h"
+#include "base/program.h"
 #include "base/text.h"
 #include "cli.h"
 #include "comm/comm.h"
@@ -148,6 +150,20 @@ static json_t *describe_libraries(void)
     return o;
 }
 
+/* What a compiler must be told to build a plug-in for this program: where the headers are. */
+static void compiler_flags(ls_text *out)
+{
+    char folder[4096], header[4200];
+
+    if (!ls_program_beside(folder, sizeof folder, LS_HEADERS_INSTALLED) ||
+        snprintf(header, sizeof header, "%s/lockstep/trial.h", folder) < 0 || access(header, R_OK) != 0)
+        snprintf(folder, sizeof folder, "%s", LS_HEADERS_SOURCE); /* not installed: where it was built */
+    ls_text_add(out, "-I");
+    /* The words go to a shell. */
+    for (const char *at = folder; *at != '\0'; at++)
+        ls_text_add(out, "%s%c", strchr(" \t'\"\\$`&|;<>()*?#~", *at) != NULL ? "\\" : "", *at);
+}
+
 /* -- output -----------------------------------------------------------------------------------------------
  */
 
@@ -215,6 +231,7 @@ static void print_text(const json_t *o)
     json_object_foreach((json_t *)libs, name, b) printf(" %s %s", name, json_string_value(b));
     printf("\n");
     print_list("experiments  ", json_object_get(o, "experiments"));
+    printf("plug-ins      trial API %d; compiled with %s\n", LS_TRIAL_API, text_of(o, "cflags"));
     printf("models\n");
     for (int k = 0; ls_trials[k] != NULL; k++)
         printf("  %-20s %s\n", ls_trials[k]->name, ls_trials[k]->about);
@@ -237,15 +254,26 @@ static json_t *list_experiments(void)
 
 int cli_info(const cli_args *args)
 {
-    json_t *backends = json_array(), *models = json_array(), *o;
+    json_t *backends, *models, *o;
+    ls_text cflags = {0};
 
+    compiler_flags(&cflags);
+    if (args->cflags) {
+        printf("%s\n", cflags.data);
+        ls_text_release(&cflags);
+        return CLI_DONE;
+    }
+    backends = json_array();
+    models = json_array();
     for (int i = 0; ls_backends[i] != NULL; i++)
         json_array_append_new(backends, describe_backend(ls_backends[i]));
     for (int i = 0; ls_trials[i] != NULL; i++) json_array_append_new(models, json_string(ls_trials[i]->name));
-    o = json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "event", "info", "version",
+    o = json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:s, s:o}", "event", "info", "version",
                   LS_VERSION, "compiler", compiler(), "processor", describe_processor(), "backends", backends,
                   "communicators", describe_communicators(), "machines", describe_machines(), "libraries",
-                  describe_libraries(), "experiments", list_experiments(), "models", models);
+                  describe_libraries(), "experiments", list_experiments(), "trial_api", LS_TRIAL_API,
+                  "cflags", cflags.data, "models", models);
+    ls_text_release(&cflags);
     if (args->json) {
         cli_print_json_take(o);
     } else {

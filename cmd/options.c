@@ -55,6 +55,9 @@ static const option options[] = {
      "where the run's files go (default: a new folder in runs/)"},
     {"--dry-run", NULL, FLAG, FIELD(dry_run), CLI_TRAIN, NULL, "print the resolved experiment and stop"},
     {"--quiet", NULL, FLAG, FIELD(quiet), CLI_TRAIN, NULL, "no progress, no tables"},
+    {"--dir", NULL, TEXT, FIELD(dir), CLI_NEW, "DIR", "the folder to write (default: NAME)"},
+    {"--cflags", NULL, FLAG, FIELD(cflags), CLI_INFO, NULL,
+     "print what compiles a plug-in, such as -I/usr/include"},
     {"--json", NULL, FLAG, FIELD(json), CLI_ALL, NULL, "one JSON object per line, the result last"},
     {"--help", "-h", FLAG, FIELD(help), CLI_ALL, NULL, "this text"},
 };
@@ -135,12 +138,19 @@ static ls_status check_complete(const cli_command *c, const cli_args *args, ls_e
     if (c->bit == CLI_DATA && args->model == NULL)
         return ls_fail(err, LS_INVALID, "info, verify or make?  `lockstep data --help` says more");
     if (c->bit == CLI_CKPT) return cli_ckpt_check(args, err);
+    if (c->bit == CLI_NEW && args->model == NULL)
+        return ls_fail(err, LS_INVALID, "what is the model to be called?  `lockstep new NAME`");
     if (c->bit != CLI_INFO && args->model == NULL)
         return ls_fail(err, LS_INVALID, "which model?  `lockstep info` lists them; a file is fine, too");
     if (args->threads > CLI_MAX_THREADS)
         return ls_fail(err, LS_INVALID, "--threads %d: more than %d make no sense", args->threads,
                        CLI_MAX_THREADS);
     return LS_OK;
+}
+
+static bool takes_settings(const cli_command *c)
+{
+    return !(c->bit & (CLI_INFO | CLI_CKPT | CLI_NEW));
 }
 
 ls_status cli_parse(const cli_command *c, int argc, char **argv, cli_args *args, ls_err *err)
@@ -154,11 +164,11 @@ ls_status cli_parse(const cli_command *c, int argc, char **argv, cli_args *args,
             LS_TRY(parse_option(c, argc, argv, &i, args, err));
         } else if (c->bit != CLI_INFO && args->model == NULL && strchr(argv[i], '=') == NULL) {
             args->model = argv[i];
-        } else if (c->bit == CLI_CKPT || (c->bit != CLI_INFO && strchr(argv[i], '=') != NULL)) {
+        } else if (c->bit == CLI_CKPT || (takes_settings(c) && strchr(argv[i], '=') != NULL)) {
             args->settings[args->n_settings++] = argv[i];
         } else {
-            st = ls_fail(err, LS_INVALID, "\"%s\" is one word too many; settings are written key=value",
-                         argv[i]);
+            st = ls_fail(err, LS_INVALID, "\"%s\" is one word too many%s", argv[i],
+                         takes_settings(c) ? "; settings are written key=value" : "");
             goto out;
         }
     }
@@ -203,9 +213,24 @@ static void print_models(void)
     }
 }
 
+/* The settings of the model that `experiment` trains, which may be a plug-in. */
+static int help_experiment(const cli_command *c, const char *experiment)
+{
+    ls_experiment x = {0};
+    ls_err err = {0};
+    int code = CLI_DONE;
+
+    if (ls_experiment_load(&x, experiment, NULL, 0, &err) == LS_OK)
+        cli_help_model(x.trial);
+    else
+        code = cli_fail(c->name, &err);
+    ls_experiment_release(&x);
+    return code;
+}
+
 int cli_help(const cli_command *c, const char *topic)
 {
-    const bool has_settings = !(c->bit & (CLI_INFO | CLI_DATA | CLI_CKPT));
+    const bool has_settings = takes_settings(c) && c->bit != CLI_DATA;
 
     if (has_settings && topic != NULL && strcmp(topic, "settings") == 0) return cli_help_settings();
     printf("Usage: lockstep %s %s\n\n", c->name, c->usage);
@@ -221,9 +246,9 @@ int cli_help(const cli_command *c, const char *topic)
            c->name);
     if (strstr(c->usage, "EXPERIMENT") == NULL) return CLI_DONE;
     printf("EXPERIMENT is a YAML file, the name of one that ships (`lockstep info` lists\n"
-           "them), or a model.\n");
+           "them), or a model: a name, or the .so file of a plug-in (`lockstep new`).\n");
     print_models();
-    return CLI_DONE;
+    return topic != NULL ? help_experiment(c, topic) : CLI_DONE;
 }
 
 void cli_help_all(void)

@@ -44,16 +44,27 @@ static void print_heading(place *at, ls_setting_group group, const ls_trial *mod
     *at = (place){true, group, model};
 }
 
-static void visit(void *arg, ls_setting_group group, const ls_trial *model, bool from_model,
-                  const ls_setting *s)
+static void print_setting(const ls_setting *s, bool from_model)
 {
     char buf[LS_SETTING_SHOW_MAX], help[512];
     const char *value = from_model ? "" : ls_setting_show(s, buf);
 
-    print_heading(arg, group, model);
     snprintf(help, sizeof help, "%s%s%s%s", s->help, s->choices != NULL ? " (" : "",
              s->choices != NULL ? s->choices : "", s->choices != NULL ? ")" : "");
     cli_print_wrapped(help, printf("  %-22s %-9s ", s->key, value), HELP_COLUMN);
+}
+
+static void visit(void *arg, ls_setting_group group, const ls_trial *model, bool from_model,
+                  const ls_setting *s)
+{
+    print_heading(arg, group, model);
+    print_setting(s, from_model);
+}
+
+void cli_help_model(const ls_trial *model)
+{
+    printf("\nModel %s: %s%s\n", model->name, model->about, model->settings != NULL ? ":" : "");
+    for (const ls_setting *s = model->settings; s != NULL && s->key != NULL; s++) print_setting(s, false);
 }
 
 int cli_help_settings(void)

@@ -10,7 +10,7 @@ first_word manual_first(const cli_command *c)
     const char *word = c->usage + strspn(c->usage, "[");
 
     if (strncmp(word, "EXPERIMENT", 10) == 0) return FIRST_EXPERIMENT;
-    if (strncmp(word, "options", 7) == 0) return FIRST_NONE;
+    if (strncmp(word, "options", 7) == 0 || strncmp(word, "NAME", 4) == 0) return FIRST_NONE;
     if (word[0] >= 'A' && word[0] <= 'Z') return FIRST_PATH;
     return strchr(word, '|') != NULL && word[0] >= 'a' && word[0] <= 'z' ? FIRST_ACTION : FIRST_NONE;
 }

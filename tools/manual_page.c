@@ -89,7 +89,10 @@ static void setting(void *arg, const ls_setting *s)
 static void names(const manual *m)
 {
     heading("EXPERIMENTS");
-    paragraph("An EXPERIMENT is a YAML file, the name of one that ships, or a model with its defaults.");
+    paragraph(
+        "An EXPERIMENT is a YAML file, the name of one that ships, or a model with its defaults.  A model "
+        "of one's own is a plug-in: a .so file, named as model.trial or in the place of the EXPERIMENT; "
+        "`lockstep new` writes one to begin with.");
     printf(".PP\nThese ship:");
     for (int i = 0; i < m->n_experiments; i++) {
         printf(" ");
@@ -127,6 +130,8 @@ static void rest(void)
     entry("lockstep train fashion -n 4", "", "the same on four ranks of this machine");
     entry("lockstep train fashion --resume", "", "goes on where it stopped, bit for bit");
     entry("lockstep train fashion train.epochs=2 optimizer.lr=0.1", "", "the same with other settings");
+    entry("lockstep new mine && make -C mine && lockstep train mine/mine.yaml", "",
+          "trains a model of one's own");
     entry("lockstep bench resnet18-cifar --profile", "", "how fast a training step is, and why");
 }
 

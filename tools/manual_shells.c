@@ -119,7 +119,7 @@ bool manual_bash(const manual *m)
            "        if [ $positional -eq 0 ] && [ -n \"$list\" ]; then\n"
            "            COMPREPLY=($(compgen -W \"$list\" -- \"$cur\"))\n"
            "            _lockstep_takes_experiment \"$command\" && COMPREPLY+=($(compgen -f -X "
-           "'!*.y*ml' -- \"$cur\"))\n"
+           "'!*.y*ml' -- \"$cur\") $(compgen -f -X '!*.so' -- \"$cur\"))\n"
            "            return\n"
            "        fi\n"
            "        list=$(_lockstep_keys \"$command\")\n"

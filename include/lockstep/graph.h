@@ -12,6 +12,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 typedef struct ls_graph ls_graph;
 
@@ -40,6 +41,7 @@ static inline bool ls_value_ok(ls_value v)
  * nn.h call it, which is how an error can name the line of the trial. */
 ls_value ls_value_at(ls_value v, const char *file, int line);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -23,6 +23,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 typedef struct ls_step ls_step;
 typedef enum ls_mode { LS_TRAIN, LS_EVAL } ls_mode;
@@ -310,6 +311,7 @@ void ls_step_write_synthetic(const ls_step *s, const ls_plan *p, uint64_t seed);
  * sample of the local batch. */
 void ls_step_write_rng(const ls_plan *p, uint64_t seed, uint32_t step, uint32_t sample_base);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -11,6 +11,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 /* -- element-wise ----------------------------------------------------------------------------------------
  * Binary ops broadcast like NumPy; both operands have the same dtype. */
@@ -107,6 +108,7 @@ ls_value ls_mse_loss(ls_value a, ls_value b);
 /* Adam's formula: whose bias correction and weight decay. */
 typedef enum ls_adam_form { LS_ADAM_TORCH, LS_ADAM_TF, LS_ADAM_W } ls_adam_form;
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

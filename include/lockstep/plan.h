@@ -12,6 +12,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 typedef struct ls_device ls_device;
 typedef struct ls_state ls_state;
@@ -96,6 +97,7 @@ ls_plan_node ls_plan_node_at(const ls_plan *p, int i);
 /* Runs `steps` steps with a clock around every kernel and stores the median time of each. */
 ls_status ls_plan_profile(ls_plan *p, int steps, ls_err *err) LS_MUST_CHECK;
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -12,6 +12,9 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+/* Lockstep is compiled with hidden names.  What the public headers declare is visible: these names, and no
+ * others, are what the program exports to plug-ins (lockstep/trial.h). */
+#pragma GCC visibility push(default)
 
 /* The codes a caller may act on; everything finer is in the text. */
 typedef enum ls_status {
@@ -79,6 +82,7 @@ const char *ls_status_name(ls_status status);
 
 LS_NORETURN void ls_bug(const char *file, int line, const char *what);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

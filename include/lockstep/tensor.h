@@ -14,6 +14,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 typedef enum ls_dtype {
     LS_F32,
@@ -38,12 +39,23 @@ typedef struct ls_shape {
     int64_t dim[LS_MAX_RANK];
 } ls_shape;
 
+ls_shape ls_shape_make(int rank, const int64_t *dim);
 /* LS_SHAPE(2, 3) is the shape (2, 3); LS_SHAPE_SCALAR has rank 0. */
+#ifdef __cplusplus /* which has no addresses of temporary arrays */
+extern "C++" {
+template <typename... sizes> inline ls_shape ls_shape_of(sizes... s)
+{
+    const int64_t dim[] = {static_cast<int64_t>(s)...};
+    return ls_shape_make(static_cast<int>(sizeof...(s)), dim);
+}
+}
+#define LS_SHAPE(...) ls_shape_of(__VA_ARGS__)
+#else
 #define LS_SHAPE(...)                                                                                        \
     ls_shape_make((int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]){__VA_ARGS__})
+#endif
 #define LS_SHAPE_SCALAR ls_shape_make(0, NULL)
 
-ls_shape ls_shape_make(int rank, const int64_t *dim);
 /* Product of the dimensions; 1 for a scalar.  For valid shapes. */
 int64_t ls_shape_count(ls_shape s);
 /* False when a dimension is negative or the element count times 8 bytes would overflow int64_t, where a
@@ -62,6 +74,7 @@ float ls_bf16_to_f32(uint16_t x);
 uint16_t ls_f16_from_f32(float x);
 float ls_f16_to_f32(uint16_t x);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -10,6 +10,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 typedef struct ls_config ls_config;
 
@@ -31,6 +32,18 @@ typedef struct ls_setting {
     const char *help;
     const char *text; /* texts and periods: the default; else NULL */
 } ls_setting;
+
+/* Rows of a table of settings: key, default, smallest, largest, help. */
+/* clang-format off */
+#define ls_int_setting(key, value, lo, hi, help)  {key, LS_SETTING_INT, value, lo, hi, NULL, help, NULL}
+#define ls_real_setting(key, value, lo, hi, help) {key, LS_SETTING_REAL, value, lo, hi, NULL, help, NULL}
+#define ls_bool_setting(key, value, help)         {key, LS_SETTING_BOOL, value, 0, 1, NULL, help, NULL}
+/* `choices`: "sgd adam ..."; the first one is the default. */
+#define ls_choice_setting(key, choices, help) {key, LS_SETTING_CHOICE, 0, 0, 0, choices, help, NULL}
+#define ls_text_setting(key, value, help)     {key, LS_SETTING_TEXT, 0, 0, 0, NULL, help, value}
+#define ls_period_setting(key, value, help)   {key, LS_SETTING_PERIOD, 0, 0, 0, NULL, help, value}
+#define ls_settings_end                       {NULL, LS_SETTING_INT, 0, 0, 0, NULL, NULL, NULL}
+/* clang-format on */
 
 typedef enum ls_period_unit {
     LS_PERIOD_NONE, /* never */
@@ -56,6 +69,40 @@ typedef struct ls_trial {
     const ls_setting *settings;                /* the trial's own, ended by a NULL key; NULL: none */
     void (*build)(ls_step *s, ls_config *cfg); /* errors are sticky in s and cfg */
 } ls_trial;
+
+/* -- plug-ins --------------------------------------------------------------------------------------------
+ * A trial outside of Lockstep is a shared object that an experiment names (`model.trial: ./mine.so`).  It
+ * ends with LS_TRIAL_PLUGIN(trial), is compiled with -shared -fPIC, and is linked with nothing: what it calls
+ * is in the program that loads it.  `lockstep new NAME` writes one.
+ *
+ * LS_TRIAL_API is the version of everything in these headers that a plug-in can see.  A plug-in loads where
+ * the number is the one it was compiled with.  The number rises when something is removed, or changes its
+ * meaning, its arguments or its layout; it stays when something is added.  Rebuilding is then enough unless
+ * the notes of the release say more. */
+#define LS_TRIAL_API 1
+
+/* The sizes of what a plug-in lays out, in one number: headers that changed although LS_TRIAL_API did not are
+ * noticed. */
+#define LS_TRIAL_LAYOUT                                                                                      \
+    (LS_SIZES3(ls_trial, ls_setting, ls_optimiser) + 7 * LS_SIZES3(ls_shape, ls_value, ls_at) +              \
+     11 * LS_SIZES3(ls_conv_args, ls_linear_args, ls_batchnorm_args) +                                       \
+     13 * LS_SIZES3(ls_pool_args, ls_embedding_args, ls_attention_args) +                                    \
+     17 * LS_SIZES3(ls_init_rule, ls_period, ls_err))
+#define LS_SIZES3(a, b, c) (sizeof(a) + 3 * sizeof(b) + 5 * sizeof(c))
+
+/* What a plug-in shows.  The first two stay in their places in every version. */
+typedef struct ls_trial_plugin {
+    int api;
+    size_t layout;
+    const ls_trial *trial;
+} ls_trial_plugin;
+
+/* The one symbol that is looked for.  A plug-in defines it. */
+extern const ls_trial_plugin lockstep_trial_plugin;
+#define LS_TRIAL_PLUGIN(trial)                                                                               \
+    const ls_trial_plugin lockstep_trial_plugin = {LS_TRIAL_API, LS_TRIAL_LAYOUT, &(trial)}
+
+/* -- trials of a build -------------------------------------------------------------------------------- */
 
 /* The trials of this build, ended by NULL. */
 extern const ls_trial *const ls_trials[];
@@ -102,6 +149,7 @@ ls_period ls_config_period(ls_config *cfg, const char *key);
 ls_optimiser ls_config_optimiser(ls_config *cfg);
 ls_status ls_config_status(const ls_config *cfg, ls_err *err);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -59,9 +59,12 @@ struct ls_backend {
 /* Every backend of this build, ended by NULL (registry.c: the only list). */
 extern const ls_backend *const ls_backends[];
 
-/* Opens "ref" or "cpu" with `threads` threads (0: a default from the cores at hand); the caller owns *out. */
+/* Opens "ref" or "cpu" with `threads` threads (0: a default from the cores at hand); the caller owns *out.
+ * Both are public, but their header (lockstep/plan.h) belongs to a higher layer. */
+#pragma GCC visibility push(default)
 ls_status ls_device_open(ls_device **out, const char *name, int threads, ls_err *err) LS_MUST_CHECK;
 void ls_device_close(ls_device *dev); /* accepts NULL */
+#pragma GCC visibility pop
 
 /* Plans a node with its op's reference kernel; tensors must be in plain layout.  Other backends use it for
  * ops they have no kernel for. */

@@ -12,4 +12,10 @@
  * loaded.  A module stays loaded until the process ends. */
 ls_status ls_module_open(void **out, const char *name, const char *symbol, ls_err *err) LS_MUST_CHECK;
 
+/* Any shared object, by its path (with a '/'), for as long as the process lives.  LS_UNSUPPORTED with the
+ * loader's words. */
+ls_status ls_module_load(void **out, const char *path, ls_err *err) LS_MUST_CHECK;
+/* NULL when it has none of that name. */
+void *ls_module_symbol(void *module, const char *symbol);
+
 #endif

@@ -70,8 +70,9 @@ void lsi_rename(lsi_entry *e);
 ls_status lsi_convert(lsi_entry *e, ls_arena *arena, ls_err *err) LS_MUST_CHECK;
 /* Determined name number i, or NULL after the last. */
 const char *lsi_other_name(int i);
-/* The trial that `name` means: also with underscores, and by two older names. */
-ls_status lsi_find_trial(const ls_trial **out, const char *name, ls_err *err) LS_MUST_CHECK;
+/* Fills in what model.trial, the entry `e`, says, and gives the entry the value it is written with: the name
+ * of a trial of this build, or the whole path of a plug-in. */
+ls_status lsi_choose_trial(ls_experiment *x, lsi_entry *e, ls_arena *arena, ls_err *err) LS_MUST_CHECK;
 
 /* The layer of the first override; each further one is its own. */
 #define LSI_OVERRIDE_LAYER 1000

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "config/config_internal.h"
 #include "config/settings.h"
+#include "trials/plugin.h"
 
 /* -- known keys -------------------------------------------------------------------------------------------
  */
@@ -86,9 +87,7 @@ static ls_status choose_trial(ls_experiment *x, const lsi_entries *all, const ch
     if (e == NULL || e->kind != LSI_VALUE)
         return ls_fail(err, LS_INVALID, "%s: no model.trial; `lockstep info` lists the models", source);
     LS_TRY(lsi_resolve(all, e, NULL, err));
-    st = lsi_find_trial(&x->trial, e->value, err);
-    if (st != LS_OK) return lsi_fail_in_at(err, st, &e->value_at);
-    e->value = x->trial->name;
+    LS_TRY(lsi_choose_trial(x, e, all->arena, err));
     LS_TRY(ls_config_create_with(&x->cfg, x->trial, ls_train_settings, err));
     LS_TRY(ls_config_put(x->cfg, "name", x->trial->name, err));
 out:
@@ -201,16 +200,16 @@ out:
     return st;
 }
 
-/* No file of that name: it must be a trial's. */
+/* No file of that name: it must be a trial's, or that of a plug-in. */
 static ls_status add_trial(lsi_entries *all, const char *name, ls_err *err)
 {
     const ls_trial *trial;
-    ls_status st = lsi_find_trial(&trial, name, NULL);
 
-    if (st != LS_OK) return lsi_fail_name(name, err);
+    if (!ls_plugin_is_named(name) && ls_experiment_trial(&trial, name, NULL) != LS_OK)
+        return lsi_fail_name(name, err);
     all->items[all->n++] = (lsi_entry){.key = "model.trial",
                                        .written = "model.trial",
-                                       .value = trial->name,
+                                       .value = name,
                                        .at = {name, 0, 0},
                                        .value_at = {name, 0, 0}};
     return LS_OK;

@@ -12,12 +12,14 @@
 #include "lockstep/trial.h"
 
 typedef struct ls_experiment {
-    const ls_trial *trial;
-    ls_config *cfg; /* ls_train_settings, then those of lockstep/trial.h, then the trial's */
+    const ls_trial *trial; /* lives as long as the process */
+    ls_config *cfg;        /* ls_train_settings, then those of lockstep/trial.h, then the trial's */
+    uint64_t plugin_xxh3;  /* hash of the file that holds the trial; 0: it is one of this build */
 } ls_experiment;
 
 /* `name`: a path to a file (it has a '/' or ends in .yaml or .yml); or a file NAME.yaml in
- * $LOCKSTEP_EXPERIMENTS, the installed or the source tree's experiments/; or a trial, with its defaults.
+ * $LOCKSTEP_EXPERIMENTS, the installed or the source tree's experiments/; or a trial, with its defaults: one
+ * of this build, or a plug-in (it ends in .so).
  * `overrides`: n times "key=value", where value is YAML.  Whatever is wrong with either is LS_INVALID and
  * says where: `a.yaml:3:8: unknown key "optimizer.lrr"; did you mean "optimizer.lr"?`.
  *
@@ -30,6 +32,10 @@ void ls_experiment_release(ls_experiment *x); /* frees and zeroes */
 
 /* Writes all values as a file that loads to the same ones.  Errors are left in `file` (ferror). */
 void ls_experiment_write(const ls_experiment *x, FILE *file);
+
+/* The trial of this build that `name` means: also with underscores, and by two older names.  LS_INVALID with
+ * the nearest name when there is none. */
+ls_status ls_experiment_trial(const ls_trial **out, const char *name, ls_err *err) LS_MUST_CHECK;
 
 /* The experiments that can be given by name, in the order of the alphabet, each once: names from `arena`, *n
  * of them. */

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/program.h"
 #include "base/text.h"
 #include "config/config_internal.h"
 
@@ -183,18 +184,12 @@ ls_status lsi_read_file(lsi_entries *to, const char *path, ls_err *err)
 /* Folder number i that shipped experiments may be in, or NULL after the last; "" is none. */
 static const char *folder_at(int i, char *buf, size_t size)
 {
-    const char *set = getenv("LOCKSTEP_EXPERIMENTS"), *share = "/../share/lockstep/experiments";
-    ssize_t n;
+    const char *set = getenv("LOCKSTEP_EXPERIMENTS");
 
     switch (i) {
     case 0: return set != NULL ? set : "";
     case 1: /* beside the program, wherever it was installed to */
-        n = readlink("/proc/self/exe", buf, size);
-        if (n <= 0 || (size_t)n >= size - strlen(share)) return "";
-        buf[n] = '\0';
-        *strrchr(buf, '/') = '\0';
-        memcpy(buf + strlen(buf), share, strlen(share) + 1);
-        return buf;
+        return ls_program_beside(buf, size, "../share/lockstep/experiments") ? buf : "";
     case 2: return LS_EXPERIMENTS_INSTALLED;
     case 3: return LS_EXPERIMENTS_SOURCE;
     default: return NULL;
@@ -215,6 +210,7 @@ ls_status lsi_find_file(const char **path, const char *name, ls_arena *arena, ls
     char buf[PATH_MAX];
 
     *path = NULL;
+    if (ends_in(name, ".so")) return LS_OK;
     if (strchr(name, '/') != NULL || (yaml && access(name, F_OK) == 0)) {
         *path = name;
         return LS_OK;

@@ -1,7 +1,6 @@
-/* names.c: the names that experiments of Determined use for the same settings, and models' other names.
+/* names.c: the names that experiments of Determined use for the same settings.
  *
  * Each is one dotted key for one of ours; a length ({batches: 100}) becomes a number with a unit. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -96,17 +95,4 @@ ls_status lsi_convert(lsi_entry *e, ls_arena *arena, ls_err *err)
     int i = find(e->written);
 
     return i < 0 ? LS_OK : convert(e, names[i].form, arena, err);
-}
-
-ls_status lsi_find_trial(const ls_trial **out, const char *name, ls_err *err)
-{
-    char dashed[LSI_KEY_MAX];
-
-    if (strlen(name) >= sizeof dashed) return ls_fail(err, LS_INVALID, "no model \"%.100s...\"", name);
-    snprintf(dashed, sizeof dashed, "%s", name);
-    for (char *c = dashed; *c != '\0'; c++)
-        if (*c == '_') *c = '-';
-    if (strcmp(dashed, "mnist-net-p") == 0) return ls_trial_find(out, "mnist", err);
-    if (strcmp(dashed, "mnist-net-t") == 0) return ls_trial_find(out, "mnist-keras", err);
-    return ls_trial_find(out, dashed, err);
 }

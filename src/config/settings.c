@@ -4,12 +4,12 @@
 #define MANY 1e15 /* integers stay exact in a double */
 
 /* clang-format off */
-#define INT(key, value, lo, hi, help)   {key, LS_SETTING_INT, value, lo, hi, NULL, help, NULL}
-#define REAL(key, value, lo, hi, help)  {key, LS_SETTING_REAL, value, lo, hi, NULL, help, NULL}
-#define BOOL(key, value, help)          {key, LS_SETTING_BOOL, value, 0, 1, NULL, help, NULL}
-#define CHOICE(key, choices, help)      {key, LS_SETTING_CHOICE, 0, 0, 0, choices, help, NULL} /* first: default */
-#define TEXT(key, value, help)          {key, LS_SETTING_TEXT, 0, 0, 0, NULL, help, value}
-#define PERIOD(key, value, help)        {key, LS_SETTING_PERIOD, 0, 0, 0, NULL, help, value}
+#define INT    ls_int_setting
+#define REAL   ls_real_setting
+#define BOOL   ls_bool_setting
+#define CHOICE ls_choice_setting
+#define TEXT   ls_text_setting
+#define PERIOD ls_period_setting
 
 const ls_setting ls_train_settings[] = {
     TEXT("name", "", "of the run and its folder; unless set, the model's"),
@@ -90,6 +90,6 @@ const ls_setting ls_train_settings[] = {
     CHOICE("parallel.strategy", "ddp", "how ranks share the work; ddp: each has all weights"),
     CHOICE("precision", "fp32", "of weights and arithmetic"),
     BOOL("reproducible", 0, "the same bits for any number of ranks and threads"),
-    {NULL, 0, 0, 0, 0, NULL, NULL, NULL},
+    ls_settings_end,
 };
 /* clang-format on */

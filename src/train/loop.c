@@ -215,6 +215,43 @@ static ls_status write_config(const run *r, ls_err *err)
     return ok ? LS_OK : ls_fail(err, LS_IO, "%s cannot be written", path);
 }
 
+static void plugin_text(const run *r, char text[24])
+{
+    snprintf(text, 24, "%016llx", (unsigned long long)r->x->plugin_xxh3);
+}
+
+/* A checkpoint knows its model: the name, and of a plug-in the hash of its file. */
+static json_t *checkpoint_state(const run *r, const ls_counters *c)
+{
+    json_t *state = ls_counters_save(c);
+    char plugin[24];
+    bool ok = state != NULL && json_object_set_new(state, "trial", json_string(r->x->trial->name)) == 0;
+
+    plugin_text(r, plugin);
+    if (ok && r->x->plugin_xxh3 != 0) ok = json_object_set_new(state, "plugin", json_string(plugin)) == 0;
+    if (ok) return state;
+    json_decref(state);
+    return NULL;
+}
+
+/* Another model is refused by name.  A plug-in that was built again may be the same model: the plan tells. */
+static ls_status compare_model(const run *r, const ls_ckpt *ckpt, ls_err *err)
+{
+    const char *name = json_string_value(json_object_get(ls_ckpt_state(ckpt), "trial"));
+    const char *before = json_string_value(json_object_get(ls_ckpt_state(ckpt), "plugin"));
+    char plugin[24];
+
+    plugin_text(r, plugin);
+    if (name != NULL && strcmp(name, r->x->trial->name) != 0)
+        return ls_fail(err, LS_INVALID, "the checkpoint is of model \"%s\", not \"%s\"", name,
+                       r->x->trial->name);
+    if (before != NULL && strcmp(before, plugin) != 0 &&
+        ls_ckpt_plan_hash(ckpt) != ls_plan_hash(r->session.plans[0].plan))
+        ls_log(LS_LOG_WARN, "%s was changed since the checkpoint, and its step is another one now",
+               ls_config_text(r->cfg, "model.trial"));
+    return LS_OK;
+}
+
 /* Variables and counters as the newest whole checkpoint has them. */
 static ls_status restore(run *r, ls_err *err)
 {
@@ -224,6 +261,7 @@ static ls_status restore(run *r, ls_err *err)
 
     LS_TRY(ls_ckpt_find_newest(r->dir.checkpoints, path, sizeof path, err));
     LS_TRY(ls_ckpt_open(&ckpt, path, err));
+    LS_TRY(compare_model(r, ckpt, err));
     LS_TRY(ls_ckpt_load_state(ckpt, r->session.state, err));
     LS_TRY(ls_counters_load(&r->c, ls_ckpt_state(ckpt), err));
 out:
@@ -380,7 +418,7 @@ static ls_status save(run *r, ls_err *err)
     note_time(r);
     c.ledger = ls_summary_ledger(&r->summary, &r->c);
     c.seconds = ls_ledger_total(&c.ledger);
-    state = ls_counters_save(&c);
+    state = checkpoint_state(r, &c);
     if (state == NULL) return ls_fail(err, LS_NOMEM, "checkpoint: no memory");
     /* Only the checkpoint of the step that was validated carries the metric by which the best are kept. */
     st = ls_ckpt_writer_submit(r->writer, r->c.step, r->session.state, ls_plan_hash(r->session.plans[0].plan),

@@ -17,7 +17,7 @@ enum { COMPLAINT = 400 };
 /* What may differ between machines. */
 static bool is_of_the_machine(const char *key)
 {
-    static const char *const keys[] = {"data.path", "data.workers", "data.prefetch"};
+    static const char *const keys[] = {"model.trial", "data.path", "data.workers", "data.prefetch"};
 
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
         if (strcmp(key, keys[i]) == 0) return true;
@@ -29,7 +29,9 @@ static void list_settings(const ls_experiment *x, ls_text *out)
 {
     char shown[LS_SETTING_SHOW_MAX];
 
+    /* A plug-in may lie elsewhere, but it must be the same. */
     ls_text_add(out, "model.trial=%s\n", x->trial->name);
+    ls_text_add(out, "xxh3 of the plug-in=%016llx\n", (unsigned long long)x->plugin_xxh3);
     for (int i = 0; i < ls_config_count(x->cfg); i++) {
         const ls_setting s = ls_config_at(x->cfg, i);
         if (!is_of_the_machine(s.key)) ls_text_add(out, "%s=%s\n", s.key, ls_setting_show(&s, shown));

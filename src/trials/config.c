@@ -20,20 +20,19 @@ struct ls_config {
 
 /* Those every trial has; their defaults come from the trial itself. */
 static const ls_setting common[] = {
-    {"batch.per_rank", LS_SETTING_INT, 0, 1, 1e6, NULL, "samples of one rank in one step", NULL},
-    {"seed", LS_SETTING_INT, 1, 0, MANY, NULL, "of initial weights, dropout, noise and made-up data", NULL},
-    {"optimizer.name", LS_SETTING_CHOICE, 0, 0, 0, "sgd adam rmsprop lars lamb", "update rule", NULL},
-    {"optimizer.lr", LS_SETTING_REAL, 0, 0, 1e6, NULL, "learning rate", NULL},
-    {"optimizer.momentum", LS_SETTING_REAL, 0, 0, 1, NULL, "sgd, rmsprop, lars", NULL},
-    {"optimizer.nesterov", LS_SETTING_BOOL, 0, 0, 1, NULL, "sgd: look ahead", NULL},
-    {"optimizer.weight_decay", LS_SETTING_REAL, 0, 0, 1e6, NULL, "L2, or decoupled with form=adamw", NULL},
-    {"optimizer.beta1", LS_SETTING_REAL, 0, 0, 1, NULL, "adam, lamb; 0 means 0.9", NULL},
-    {"optimizer.beta2", LS_SETTING_REAL, 0, 0, 1, NULL, "adam, lamb; 0 means 0.999", NULL},
-    {"optimizer.eps", LS_SETTING_REAL, 0, 0, 1, NULL, "adam, rmsprop, lamb; 0 means 1e-8 (lamb 1e-6)", NULL},
-    {"optimizer.trust", LS_SETTING_REAL, 0, 0, 1e6, NULL,
-     "lars: coefficient of a layer's own rate; 0 means 0.001", NULL},
-    {"optimizer.form", LS_SETTING_CHOICE, 0, 0, 0, "torch tf adamw", "adam: whose formula", NULL},
-    {NULL, 0, 0, 0, 0, NULL, NULL, NULL},
+    ls_int_setting("batch.per_rank", 0, 1, 1e6, "samples of one rank in one step"),
+    ls_int_setting("seed", 1, 0, MANY, "of initial weights, dropout, noise and made-up data"),
+    ls_choice_setting("optimizer.name", "sgd adam rmsprop lars lamb", "update rule"),
+    ls_real_setting("optimizer.lr", 0, 0, 1e6, "learning rate"),
+    ls_real_setting("optimizer.momentum", 0, 0, 1, "sgd, rmsprop, lars"),
+    ls_bool_setting("optimizer.nesterov", 0, "sgd: look ahead"),
+    ls_real_setting("optimizer.weight_decay", 0, 0, 1e6, "L2, or decoupled with form=adamw"),
+    ls_real_setting("optimizer.beta1", 0, 0, 1, "adam, lamb; 0 means 0.9"),
+    ls_real_setting("optimizer.beta2", 0, 0, 1, "adam, lamb; 0 means 0.999"),
+    ls_real_setting("optimizer.eps", 0, 0, 1, "adam, rmsprop, lamb; 0 means 1e-8 (lamb 1e-6)"),
+    ls_real_setting("optimizer.trust", 0, 0, 1e6, "lars: coefficient of a layer's own rate; 0 means 0.001"),
+    ls_choice_setting("optimizer.form", "torch tf adamw", "adam: whose formula"),
+    ls_settings_end,
 };
 
 int ls_config_find(const ls_config *cfg, const char *key)
@@ -58,12 +57,13 @@ static void preset(ls_config *cfg, const char *key, double value)
     s->value = value;
 }
 
-static void append(ls_config *cfg, const ls_setting *table)
+static ls_status append(ls_config *cfg, const ls_setting *table, ls_err *err)
 {
     for (; table != NULL && table->key != NULL; table++) {
-        LS_BUG_IF(cfg->n == MAX_SETTINGS);
+        if (cfg->n == MAX_SETTINGS) return ls_fail(err, LS_INVALID, "more than %d settings", MAX_SETTINGS);
         cfg->settings[cfg->n++] = *table;
     }
+    return LS_OK;
 }
 
 ls_status ls_config_create(ls_config **out, const ls_trial *t, ls_err *err)
@@ -75,12 +75,13 @@ ls_status ls_config_create_with(ls_config **out, const ls_trial *t, const ls_set
 {
     ls_config *cfg = ls_alloc(LS_MEM_CLI, sizeof *cfg);
     const ls_optimiser *o = &t->optimiser;
+    ls_status st = LS_OK;
 
     *out = cfg;
     if (cfg == NULL) return ls_fail(err, LS_NOMEM, "settings: no memory");
-    append(cfg, more);
-    append(cfg, common);
-    append(cfg, t->settings);
+    LS_TRY(append(cfg, more, err));
+    LS_TRY(append(cfg, common, err));
+    LS_TRY(append(cfg, t->settings, err));
     preset(cfg, "batch.per_rank", (double)t->batch);
     preset(cfg, "optimizer.name", (double)o->rule);
     preset(cfg, "optimizer.lr", o->lr);
@@ -92,7 +93,8 @@ ls_status ls_config_create_with(ls_config **out, const ls_trial *t, const ls_set
     preset(cfg, "optimizer.eps", o->eps);
     preset(cfg, "optimizer.trust", o->trust);
     preset(cfg, "optimizer.form", (double)o->form);
-    return LS_OK;
+out:
+    return st;
 }
 
 void ls_config_destroy(ls_config *cfg)

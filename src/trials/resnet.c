@@ -42,23 +42,14 @@ static void build(ls_step *s, ls_config *cfg)
     lsi_classify(s, cfg, ls_linear(s, ls_global_avg_pool(h), "fc", .out = classes), label);
 }
 
-#define SETTINGS(size, small_stem)                                                                           \
-    {                                                                                                        \
-        {"model.size", LS_SETTING_INT, size, 32, 1024, NULL, "height and width of an image", NULL},          \
-            {"model.classes", LS_SETTING_INT, 10, 2, 1e5, NULL, "classes", NULL},                            \
-            {"model.cifar_stem", LS_SETTING_BOOL, small_stem, 0, 1, NULL, "3x3 stem without pooling", NULL}, \
-            {"model.zero_last",                                                                              \
-             LS_SETTING_BOOL,                                                                                \
-             0,                                                                                              \
-             0,                                                                                              \
-             1,                                                                                              \
-             NULL,                                                                                           \
-             "each block's last norm starts at 0 (timm)",                                                    \
-             NULL},                                                                                          \
-        {                                                                                                    \
-            NULL, 0, 0, 0, 0, NULL, NULL, NULL                                                               \
-        }                                                                                                    \
-    }
+/* clang-format off */
+#define SETTINGS(size, small_stem) {                                                                \
+    ls_int_setting("model.size", size, 32, 1024, "height and width of an image"),                   \
+    ls_int_setting("model.classes", 10, 2, 1e5, "classes"),                                         \
+    ls_bool_setting("model.cifar_stem", small_stem, "3x3 stem without pooling"),                    \
+    ls_bool_setting("model.zero_last", 0, "each block's last norm starts at 0 (timm)"),             \
+    ls_settings_end}
+/* clang-format on */
 
 static const ls_setting settings_224[] = SETTINGS(224, 0);
 static const ls_setting settings_32[] = SETTINGS(32, 0);

@@ -45,20 +45,17 @@ static void build(ls_step *s, ls_config *cfg)
     lsi_classify(s, cfg, ls_linear(s, h, "head", .out = classes, .init = INIT), label);
 }
 
-#define SETTINGS(size, patch, width, depth, heads, mlp)                                                      \
-    {                                                                                                        \
-        {"model.size", LS_SETTING_INT, size, 8, 1024, NULL, "height and width of an image", NULL},           \
-            {"model.patch", LS_SETTING_INT, patch, 1, 1024, NULL, "height and width of a patch", NULL},      \
-            {"model.width", LS_SETTING_INT, width, 1, 1e5, NULL, "features of a token", NULL},               \
-            {"model.depth", LS_SETTING_INT, depth, 1, 1000, NULL, "transformer blocks", NULL},               \
-            {"model.heads", LS_SETTING_INT, heads, 1, 1000, NULL, "attention heads; must divide the width",  \
-             NULL},                                                                                          \
-            {"model.mlp", LS_SETTING_INT, mlp, 1, 1e6, NULL, "hidden features of a block's MLP", NULL},      \
-            {"model.classes", LS_SETTING_INT, 10, 2, 1e5, NULL, "classes", NULL},                            \
-        {                                                                                                    \
-            NULL, 0, 0, 0, 0, NULL, NULL, NULL                                                               \
-        }                                                                                                    \
-    }
+/* clang-format off */
+#define SETTINGS(size, patch, width, depth, heads, mlp) {                                           \
+    ls_int_setting("model.size", size, 8, 1024, "height and width of an image"),                    \
+    ls_int_setting("model.patch", patch, 1, 1024, "height and width of a patch"),                   \
+    ls_int_setting("model.width", width, 1, 1e5, "features of a token"),                            \
+    ls_int_setting("model.depth", depth, 1, 1000, "transformer blocks"),                            \
+    ls_int_setting("model.heads", heads, 1, 1000, "attention heads; must divide the width"),        \
+    ls_int_setting("model.mlp", mlp, 1, 1e6, "hidden features of a block's MLP"),                   \
+    ls_int_setting("model.classes", 10, 2, 1e5, "classes"),                                         \
+    ls_settings_end}
+/* clang-format on */
 
 static const ls_setting settings_b16[] = SETTINGS(224, 16, 768, 12, 12, 3072);
 static const ls_setting settings_b32[] = SETTINGS(224, 32, 768, 12, 12, 3072);

@@ -42,6 +42,12 @@ rule "no code is switched off by #if 0" "$(grep -nE '^[ \t]*#[ \t]*if[ \t]+[01](
 rule "every .c and .h opens with a comment" \
     "$(for f in "${code[@]}"; do head -c 2 "$f" | grep -q '/\*' || echo "$f"; done)"
 
+# What a trial needs, everybody's trial may use.  Three files of the folder are not trials.
+mapfile -t trials < <(printf '%s\n' "${code[@]}" | grep -E '^src/trials/' | grep -vE '/(config|registry|plugin)\.[ch]$')
+rule "trials include the public headers only (and trials/trials.h)" \
+    "$(grep -nE '^#include "' "${trials[@]}" | grep -vE '"(lockstep/[a-z]+|trials/trials)\.h"' || true)"
+rule "no trial is longer than 300 lines" "$(wc -l "${trials[@]}" | awk '$2 != "total" && $1 > 300 { print $2 ": " $1 " lines" }')"
+
 rule "README.md lists the packages of scripts/setup, and no others" \
     "$(diff <(scripts/setup --list | awk '{ print $2, $1, $3 == "must" ? "yes" : "no" }' | sort) \
             <(awk -F' *[|] *' '$3 == "build" || $3 == "test" || $3 == "demo" { gsub("`", "", $2); print $2, $3, $4 }' README.md | sort) || true)"
