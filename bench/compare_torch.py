@@ -11,6 +11,7 @@ inputs.  Run it on an otherwise idle machine.
 import argparse
 import json
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -39,87 +40,129 @@ TUNED = {
 }
 
 
-def worker(model, folder, threads, optimiser, lr):
-    """Reads "LAYOUT SECONDS" lines, runs steps for that long, prints the median step time."""
-    import torch
-    from compare_steps import Record, is_state_of_optimiser
-    from models import MODELS
-    torch.set_num_threads(threads)
-    record = Record(folder)
+class Model:
+    """A model in PyTorch with its weights, inputs and optimisers, in one layout ("nchw" or "nhwc")."""
 
-    def prepare(layout):
+    def __init__(self, model, folder, layout, optimiser, lr):
+        from compare_steps import Record, is_state_of_optimiser
+        from models import MODELS
+        import torch
+
         def place(t):
             return t.contiguous(memory_format=torch.channels_last) if layout == "nhwc" and t.dim() == 4 else t
-        p = {n: place(record.get("init/" + n)) for n in record.names("init/") if not is_state_of_optimiser(n)}
-        trained = [n for n in p if not n.rsplit(".", 1)[-1].startswith("running_")]
-        for n in trained:
-            p[n].requires_grad_(True)
-        x = {n: place(record.get("0/in/" + n)) for n in record.names("0/in/")}
-        x.update({n: place(record.get("0/draw/" + n)) for n in record.names("0/draw/")})
-        return p, x, trained, {}
+        record = Record(folder)
+        self.forward, self.optimisers = MODELS[model], {}
+        self.make = {"sgd": lambda w: torch.optim.SGD(w, lr=lr, momentum=0.5), "adam": lambda w: torch.optim.Adam(w, lr=lr)}[optimiser]
+        self.p = {n: place(record.get("init/" + n)) for n in record.names("init/") if not is_state_of_optimiser(n)}
+        self.trained = [n for n in self.p if not n.rsplit(".", 1)[-1].startswith("running_")]
+        for n in self.trained:
+            self.p[n].requires_grad_(True)
+        self.x = {n: place(record.get("0/in/" + n)) for n in record.names("0/in/")}
+        self.x.update({n: place(record.get("0/draw/" + n)) for n in record.names("0/draw/")})
 
-    def step(p, x, trained, optimisers):
-        for item in MODELS[model](p, x, drop=True):
+    def step(self):
+        for item in self.forward(self.p, self.x, drop=True):
             parts = item if isinstance(item, list) else [item]
             for loss, prefixes, metric in parts:
-                if metric not in optimisers:
-                    mine = [p[n] for n in trained if any(n.startswith(q) for q in prefixes)]
-                    optimisers[metric] = (torch.optim.SGD(mine, lr=lr, momentum=0.5) if optimiser == "sgd"
-                                          else torch.optim.Adam(mine, lr=lr)), mine
-                o, mine = optimisers[metric]
+                if metric not in self.optimisers:
+                    mine = [self.p[n] for n in self.trained if any(n.startswith(q) for q in prefixes)]
+                    self.optimisers[metric] = self.make(mine), mine
+                o, mine = self.optimisers[metric]
                 o.zero_grad(set_to_none=True)
                 loss.backward(inputs=mine, retain_graph=len(parts) > 1)
             for _, _, metric in parts:
-                optimisers[metric][0].step()
+                self.optimisers[metric][0].step()
 
-    prepared = {}
+
+def status_bytes(key, pid="self"):
+    """VmRSS (resident now) or VmHWM (the most that was resident) of a process, in bytes."""
+    with open(f"/proc/{pid}/status") as f:
+        return next(1024 * int(line.split()[1]) for line in f if line.startswith(key + ":"))
+
+
+def worker(model, folder, threads, optimiser, lr):
+    """Reads "LAYOUT SECONDS" lines, runs steps for that long, prints the median step time.  "memory LAYOUT" runs three steps
+    and prints by how much the resident memory was larger at its largest than after the import of PyTorch."""
+    import torch
+    import compare_steps  # noqa: F401  (what it imports counts as imported)
+    torch.set_num_threads(threads)
+    imported, prepared = status_bytes("VmRSS"), {}
     for line in sys.stdin:
         layout, seconds = line.split()
+        if layout == "memory":
+            m = Model(model, folder, seconds, optimiser, lr)
+            for _ in range(3):
+                m.step()
+            print(status_bytes("VmHWM") - imported, flush=True)
+            continue
         if layout not in prepared:
-            prepared = {layout: prepare(layout)}
+            prepared = {}
+            prepared = {layout: Model(model, folder, layout, optimiser, lr)}
         times, end = [], time.perf_counter() + float(seconds)
         while len(times) < 2 or time.perf_counter() < end:
             t0 = time.perf_counter()
-            step(*prepared[layout])
+            prepared[layout].step()
             times.append(time.perf_counter() - t0)
         print(statistics.median(times[1:]), flush=True)  # the first step after a pause warms caches
 
 
+class Ended(RuntimeError):
+    """PyTorch's process ended before it answered."""
+
+
 class Torch:
-    def __init__(self, args, model, folder, optimiser, lr, policy):
-        env = dict(os.environ, **TUNED, OMP_NUM_THREADS=str(args.threads), **policy)
+    """PyTorch in a process of its own.  `limit` is the most private memory it may ask for: beyond it, PyTorch fails
+    with a message instead of being killed."""
+
+    def __init__(self, args, model, folder, optimiser, lr, environment, limit=None):
+        def confine():
+            if limit:
+                resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+        self.errors = tempfile.TemporaryFile("w+")
         self.process = subprocess.Popen(
             [args.python, os.path.abspath(__file__), "--worker", model, folder, str(args.threads), optimiser, str(lr)],
-            env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            env=dict(os.environ, OMP_NUM_THREADS=str(args.threads), **environment), stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=self.errors, preexec_fn=confine, text=True)
 
     def run(self, layout, seconds):
-        self.process.stdin.write(f"{layout} {seconds}\n")
-        self.process.stdin.flush()
-        line = self.process.stdout.readline()
-        if not line:
-            sys.exit(f"compare_torch.py: PyTorch's process ended (status {self.process.wait()}; -9 is usually too little memory)")
-        return float(line)
+        try:
+            self.process.stdin.write(f"{layout} {seconds}\n")
+            self.process.stdin.flush()
+            line = self.process.stdout.readline()
+        except BrokenPipeError:
+            line = ""
+        if line:
+            return float(line)
+        status = self.process.wait()
+        self.errors.seek(0)
+        said = (self.errors.read().strip().splitlines() or ["nothing"])[-1][:300]
+        raise Ended(f"PyTorch's process ended with status {status} (-9 is usually too little memory) and said: {said}")
 
     def close(self):
         self.process.stdin.close()
         self.process.wait()
 
 
-def best_torch(args, model, folder, optimiser, lr):
-    """The fastest variant of PyTorch, running, and its layout.  Only one runs at a time: some models fill the memory."""
+def best_torch(args, model, folder, optimiser, lr, limit=None, deadline=None):
+    """The fastest variant of PyTorch, running, with its layout.  Only one runs at a time: some models fill the memory.
+    Variants that would be tried after the deadline are left out."""
     best, chosen = None, None
     for policy in ({"OMP_WAIT_POLICY": "PASSIVE"}, {}):
-        torch = Torch(args, model, folder, optimiser, lr, policy)
-        for layout in ("nchw", "nhwc"):
-            torch.run(layout, 0)  # warms up
-            t = torch.run(layout, args.seconds / 2)
-            if best is None or t < best:
-                best, chosen = t, (policy, layout)
-            elif t > 3 * best:
-                break
-        torch.close()
+        torch = Torch(args, model, folder, optimiser, lr, dict(TUNED, **policy), limit)
+        try:
+            for layout in ("nchw", "nhwc"):
+                if best is not None and deadline is not None and time.monotonic() > deadline:
+                    break
+                torch.run(layout, 0)  # warms up
+                t = torch.run(layout, args.seconds / 2)
+                if best is None or t < best:
+                    best, chosen = t, (policy, layout)
+                elif t > 3 * best:
+                    break
+        finally:
+            torch.close()
     policy, layout = chosen
-    torch = Torch(args, model, folder, optimiser, lr, policy)
+    torch = Torch(args, model, folder, optimiser, lr, dict(TUNED, **policy), limit)
     torch.run(layout, 0)
     return torch, layout
 
@@ -130,26 +173,38 @@ def ours(args, model, settings):
     return json.loads(out.stdout.strip().splitlines()[-1])
 
 
-def compare(args, name):
-    model, settings, (optimiser, lr), target = ROWS[name]
-    with tempfile.TemporaryDirectory() as folder:
-        subprocess.run([os.path.join(args.build, "tests", "torch", "torch_steps"), model, "cpu", "1", folder] + settings,
-                       check=True)
-        torch, layout = best_torch(args, model, folder, optimiser, lr)
+def record_steps(args, model, folder, settings, steps=1):
+    """The command that writes initial weights, inputs and draws to `folder`."""
+    return [os.path.join(args.build, "tests", "torch", "torch_steps"), model, "cpu", str(steps), folder] + settings
+
+
+def in_turns(args, model, settings, optimiser, lr, folder, limit=None, deadline=None):
+    """The rounds: at least one, at most args.rounds, none begun after the deadline."""
+    middle = None if deadline is None else (time.monotonic() + deadline) / 2
+    torch, layout = best_torch(args, model, folder, optimiser, lr, limit, middle)
+    try:
         ours(args, model, settings)  # chooses kernels on the first run of a machine
         rounds = []
-        for _ in range(args.rounds):
+        while len(rounds) < args.rounds and (not rounds or deadline is None or time.monotonic() < deadline):
             a, b = torch.run(layout, args.seconds), ours(args, model, settings)
             rounds.append((a, b["step_s"]["p50"], b))
+    finally:
         torch.close()
     ratios = sorted(a / b for a, b, _ in rounds)
     last = rounds[-1][2]
-    return {"row": name, "batch": settings[0].split("=")[1], "torch_layout": layout,
+    return {"batch": settings[0].split("=")[1], "torch_layout": layout,
             "torch_ms": 1e3 * statistics.median(a for a, _, _ in rounds),
             "ours_ms": 1e3 * statistics.median(b for _, b, _ in rounds), "ratio": statistics.median(ratios),
-            "ratio_min": ratios[0], "ratio_max": ratios[-1], "target": target, "rounds": args.rounds,
+            "ratio_min": ratios[0], "ratio_max": ratios[-1], "rounds": len(rounds),
             "peak_share": last["peak_share"], "allocs_per_step": last["allocs_per_step"],
             "planned_bytes": last["planned_bytes"], "used_bytes": last["used_bytes"]}
+
+
+def compare(args, name):
+    model, settings, (optimiser, lr), target = ROWS[name]
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run(record_steps(args, model, folder, settings), check=True)
+        return {"row": name, "target": target, **in_turns(args, model, settings, optimiser, lr, folder)}
 
 
 def main():
@@ -168,7 +223,10 @@ def main():
     results = []
     print("| step | batch | PyTorch ms (layout) | ours ms | ratio (min to max) | target |\n|---|---|---|---|---|---|")
     for name in args.rows or ROWS:
-        r = compare(args, name)
+        try:
+            r = compare(args, name)
+        except Ended as ended:
+            sys.exit(f"compare_torch.py: {name}: {ended}")
         results.append(r)
         print(f"| {r['row']} | {r['batch']} | {r['torch_ms']:.2f} ({r['torch_layout']}) | {r['ours_ms']:.2f} | "
               f"**{r['ratio']:.2f}** ({r['ratio_min']:.2f} to {r['ratio_max']:.2f}) | {r['target']} |", flush=True)

@@ -6,10 +6,12 @@ usage: bench/scale_ddp.py [--ranks 1,2,4,8,16] [--nets mnist,mnist-keras,resnet1
 
 For every number of ranks PyTorch's processes are started once; then each round measures, net by net, PyTorch for a while and
 Lockstep for a while, and as many single ranks of Lockstep at once that exchange nothing ("apart": what cores that share caches,
-memory and their pipelines allow at all).  A cell is the median over rounds of images/s of all ranks (from the median step of each round); efficiency
+memory and their pipelines allow at all; "slowest": as many times the slowest of them, which is what ranks that wait for one
+another can reach).  A cell is the median over rounds of images/s of all ranks (from the median step of each round); efficiency
 is against the same side's one rank.  Rounds that no longer fit into --budget seconds are left out (the table says how many were
 taken).  Launch: from the start of the command to the end of the first training step of mnist.  Beside it stands the memory
-bandwidth of as many processes at once (copy and triad, bytes read and written).  PyTorch's rank r may use its share of the
+bandwidth of as many processes at once (copy and triad, bytes read and written), and what each of them computes in its own caches
+(products of small matrices): virtual cores that share a physical one lose there, too.  PyTorch's rank r may use its share of the
 cores (its Gloo threads need some, too); ours is bound to one core by its launcher.
 """
 import argparse
@@ -33,6 +35,7 @@ OPTIMISER = {
     "resnet18-cifar": ["optimizer.name=sgd", "optimizer.lr=0.01", "optimizer.momentum=0.9"],
 }
 PROBE_BYTES = 64 << 20
+PROBE_WIDTH = 96  # of square matrices: three of them lie in a core's own caches
 
 
 # --- PyTorch's side -------------------------------------------------------------------------------------------------
@@ -121,6 +124,14 @@ def worker(rank, ranks, port, batch, layout):
                 a.copy_(b) if kind == "copy" else torch.add(b, c, alpha=0.5, out=a)
                 done += 1
             rates[kind] = done * streams * PROBE_BYTES / (time.perf_counter() - start)
+        x, y, z = (torch.full((PROBE_WIDTH, PROBE_WIDTH), 1.0 / PROBE_WIDTH) for _ in range(3))
+        barrier()
+        done, start = 0, time.perf_counter()
+        while time.perf_counter() - start < seconds:
+            for _ in range(100):
+                torch.mm(x, y, out=z)
+            done += 100
+        rates["compute"] = done * 2 * PROBE_WIDTH ** 3 / (time.perf_counter() - start)
         return rates
 
     def say(o):
@@ -195,7 +206,8 @@ def our_apart(a, net, ranks):
                *OPTIMISER[net]]
     running = [subprocess.Popen(["taskset", "-c", str(cores[r % len(cores)]), *command], stdout=subprocess.PIPE, text=True)
                for r in range(ranks)]
-    return sum(json.loads(p.communicate()[0].splitlines()[-1])["samples_per_s"]["p50"] for p in running)
+    rates = [json.loads(p.communicate()[0].splitlines()[-1])["samples_per_s"]["p50"] for p in running]
+    return sum(rates), ranks * min(rates)
 
 
 def our_launch_s(a, ranks):
@@ -224,16 +236,18 @@ def measure(a, ranks, end, cells, launches):
         rates = group.ask("probe 0.3")
         launches[ranks]["copy_b_s"] = sum(o["copy"] for o in rates)
         launches[ranks]["triad_b_s"] = sum(o["triad"] for o in rates)
+        launches[ranks]["compute_flop_s"] = sum(o["compute"] for o in rates)
+        launches[ranks]["slowest_flop_s"] = min(o["compute"] for o in rates)
         for k in range(a.rounds):
             for net in a.nets:
                 if k > 0 and time.time() > share_end:
                     return
                 torch_s = group.step_s(net, a.seconds)
                 ours = our_bench(a, net, ranks)
-                apart = our_apart(a, net, ranks)
+                apart, slowest = our_apart(a, net, ranks)
                 cells.setdefault((net, ranks), []).append(
-                    {"torch": a.batch * ranks / torch_s, "ours": ours["samples_per_s"]["p50"], "apart": apart, "exposed_s": ours["comm_exposed_s"],
-                     "step_s": ours["step_s"]["p50"]})
+                    {"torch": a.batch * ranks / torch_s, "ours": ours["samples_per_s"]["p50"], "apart": apart, "slowest": slowest,
+                     "exposed_s": ours["comm_exposed_s"], "step_s": ours["step_s"]["p50"]})
     finally:
         group.close()
 
@@ -250,24 +264,26 @@ def table(a, cells):
                    "ours": statistics.median(c["ours"] for c in rounds), "torch": statistics.median(c["torch"] for c in rounds),
                    "ratio": statistics.median(c["ours"] / c["torch"] for c in rounds),
                    "apart": statistics.median(c["apart"] for c in rounds),
+                   "slowest": statistics.median(c["slowest"] for c in rounds),
                    "of_apart": statistics.median(c["ours"] / c["apart"] for c in rounds),
                    "exposed_share": statistics.median(c["exposed_s"] / c["step_s"] for c in rounds)}
             one = one or row
-            for side in ("ours", "torch", "apart"):
+            for side in ("ours", "torch", "apart", "slowest"):
                 row["efficiency_" + side] = row[side] / row["ranks"] / (one[side] / one["ranks"])
             rows.append(row)
     return rows
 
 
 def print_report(rows, launches):
-    print(f"{'net':16} {'ranks':>5} {'ours img/s':>12} {'PyTorch':>12} {'ratio':>7} {'eff. ours':>10} {'eff. PyT.':>10} {'eff. apart':>10} {'of apart':>9} {'exposed':>8} {'rounds':>6}")
+    print(f"{'net':16} {'ranks':>5} {'ours img/s':>12} {'PyTorch':>12} {'ratio':>7} {'eff. ours':>10} {'eff. PyT.':>10} {'eff. apart':>10} {'slowest':>8} {'of apart':>9} {'exposed':>8} {'rounds':>6}")
     for r in rows:
         print(f"{r['net']:16} {r['ranks']:5d} {r['ours']:12.0f} {r['torch']:12.0f} {r['ratio']:7.2f} {100 * r['efficiency_ours']:9.1f}% "
-              f"{100 * r['efficiency_torch']:9.1f}% {100 * r['efficiency_apart']:9.1f}% {100 * r['of_apart']:8.1f}% "
+              f"{100 * r['efficiency_torch']:9.1f}% {100 * r['efficiency_apart']:9.1f}% {100 * r['efficiency_slowest']:7.1f}% {100 * r['of_apart']:8.1f}% "
               f"{100 * r['exposed_share']:7.1f}% {r['rounds']:6d}")
-    print(f"\n{'ranks':>5} {'launch ours s':>14} {'PyTorch s':>10} {'copy GB/s':>10} {'triad GB/s':>11}")
+    print(f"\n{'ranks':>5} {'launch ours s':>14} {'PyTorch s':>10} {'copy GB/s':>10} {'triad GB/s':>11} {'GFLOP/s a rank':>15} {'slowest':>8}")
     for n, o in sorted(launches.items()):
-        print(f"{n:5d} {o['ours_s']:14.2f} {o.get('torch_s', float('nan')):10.2f} {o.get('copy_b_s', 0) / 1e9:10.1f} {o.get('triad_b_s', 0) / 1e9:11.1f}")
+        print(f"{n:5d} {o['ours_s']:14.2f} {o.get('torch_s', float('nan')):10.2f} {o.get('copy_b_s', 0) / 1e9:10.1f} {o.get('triad_b_s', 0) / 1e9:11.1f} "
+              f"{o.get('compute_flop_s', 0) / n / 1e9:15.1f} {o.get('slowest_flop_s', 0) / 1e9:8.1f}")
 
 
 def main():

@@ -134,7 +134,8 @@ static ls_status measure(ls_rehearsal *x, const job *j, ls_comm *comm, results *
         LS_TRY(slowest(comm, &m[i], err));
         of->m = m[i];
         of->rate = ls_spread_rate(of->m.step_s, (double)x[i].update.samples);
-        of->flops_per_sample = ls_plan_product_flops(p->plan) / (double)p->batch;
+        for (int k = 0; k < x[i].session.n_stages; k++)
+            of->flops_per_sample += ls_plan_product_flops(p[k].plan) / (double)p[k].batch;
         of->flop_s = of->flops_per_sample * of->rate.p50;
     }
 out:

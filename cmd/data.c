@@ -22,7 +22,7 @@ enum { MAX_COUNTED = 1000 };
 enum { READ = 1, MAKE = 2 };
 
 typedef struct settings {
-    const char *kind, *path, *images, *labels, *normalise, *shape, *field, *box, *layout, *format;
+    const char *kind, *path, *images, *labels, *normalise, *shape, *field, *box, *layout, *format, *pattern;
     int64_t first, end, classes, count, seed, train, test, gzip, points, maps, channels, resize, pad, crop;
 } settings;
 
@@ -58,6 +58,8 @@ static const setting table[] = {
     {"classes", false, FIELD(classes), READ | MAKE, "labels must be below (make: how many, default 10)"},
     {"count", false, FIELD(count), READ, "synthetic: samples (default 1000)"},
     {"seed", false, FIELD(seed), READ | MAKE, "synthetic and make: the seed (default 0)"},
+    {"pattern", true, FIELD(pattern), READ | MAKE,
+     "synthetic and make: tiles (default) or waves, in which a linear classifier finds next to nothing"},
     {"shape", true, FIELD(shape), READ | MAKE, "synthetic and make: an image, such as 1x28x28"},
     {"train", false, FIELD(train), MAKE, "training samples (default 1000)"},
     {"test", false, FIELD(test), MAKE, "test samples (default 200)"},
@@ -167,6 +169,7 @@ static ls_status open_set(const settings *s, ls_dataset **out, ls_err *err)
                           .end = s->end,
                           .classes = s->classes,
                           .count = s->count,
+                          .pattern = s->pattern,
                           .seed = (uint64_t)s->seed};
 
     LS_TRY(parse_shape(s->shape, &fields[0].shape, err));
@@ -347,6 +350,7 @@ static int make(const settings *s, bool json)
                               .seed = (uint64_t)s->seed,
                               .gzip = s->gzip != 0,
                               .png = s->format && strcmp(s->format, "png") == 0,
+                              .pattern = s->pattern,
                               .points = s->points,
                               .maps = s->maps};
     const bool unpaired = strcmp(s->kind, "unpaired") == 0;

@@ -33,8 +33,7 @@ ls_status cli_experiment_open(cli_experiment *x, const cli_args *args, ls_err *e
     LS_TRY(ls_device_open(&x->dev, args->device, args->threads, err));
     ls_parallel_set_wait_policy(x->dev->threads);
     LS_TRY(ls_state_create(&x->state, x->dev, err));
-    if (x->ranks > 1)
-        LS_TRY(ls_peers_create_absent(&x->peers, x->ranks, ls_config_bool(x->cfg, "parallel.share"), err));
+    if (x->ranks > 1) LS_TRY(ls_peers_create_absent(&x->peers, x->ranks, ls_session_shares(x->cfg), err));
     ls_state_set_peers(x->state, x->peers);
     LS_TRY(ls_plan_compile_take(&x->plan, ls_step_graph_take(x->step), x->dev, x->state, err));
 out:

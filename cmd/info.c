@@ -1,6 +1,8 @@
 /* info.c: `lockstep info`: what this build is and what it can use on this machine.  Measures nothing: it
  * answers at once. */
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <xxhash.h>
@@ -153,10 +155,12 @@ static json_t *describe_libraries(void)
 /* What a compiler must be told to build a plug-in for this program: where the headers are. */
 static void compiler_flags(ls_text *out)
 {
-    char folder[4096], header[4200];
+    char beside[PATH_MAX], folder[PATH_MAX], header[PATH_MAX + 32];
+    const bool found =
+        ls_program_beside(beside, sizeof beside, LS_HEADERS_INSTALLED) && realpath(beside, folder) != NULL;
 
-    if (!ls_program_beside(folder, sizeof folder, LS_HEADERS_INSTALLED) ||
-        snprintf(header, sizeof header, "%s/lockstep/trial.h", folder) < 0 || access(header, R_OK) != 0)
+    snprintf(header, sizeof header, "%s/lockstep/trial.h", found ? folder : "");
+    if (access(header, R_OK) != 0)
         snprintf(folder, sizeof folder, "%s", LS_HEADERS_SOURCE); /* not installed: where it was built */
     ls_text_add(out, "-I");
     /* The words go to a shell. */

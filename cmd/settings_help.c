@@ -63,7 +63,7 @@ static void visit(void *arg, ls_setting_group group, const ls_trial *model, bool
 
 void cli_help_model(const ls_trial *model)
 {
-    printf("\nModel %s: %s%s\n", model->name, model->about, model->settings != NULL ? ":" : "");
+    printf("\nModel %s: %s\n", model->name, model->about);
     for (const ls_setting *s = model->settings; s != NULL && s->key != NULL; s++) print_setting(s, false);
 }
 

@@ -30,18 +30,22 @@ typedef enum ls_mode { LS_TRAIN, LS_EVAL } ls_mode;
 
 /* A step can be cut in two: the gradients of one batch, added up in variables "accumulated.<parameter>", and
  * the update by what has been added up.  That is how gradients of several batches make one update.  Input
- * "gradient.weight" multiplies a batch's gradients, and "gradient.keep" = 0 starts a new sum. */
+ * "gradient.weight" multiplies a batch's gradients, and "gradient.keep" = 0 starts a new sum.  Where a loss
+ * needs parameters after an earlier ls_minimise, the step has several stages, each with both parts: all
+ * batches go through the first and its update is made, then all of them through the second. */
 typedef enum ls_part { LS_PART_ALL, LS_PART_GRADIENTS, LS_PART_UPDATE } ls_part;
 
 /* How a step is built; {0} is a whole training step of one rank. */
 typedef struct ls_build {
     ls_mode mode;
     ls_part part;
+    int stage; /* unless LS_PART_ALL: from 0 to below ls_step_stages of stage 0 */
     /* Gradients, running statistics and scalar metrics become weighted sums over all ranks: input
      * "gradient.weight" is this rank's share of the samples (with LS_PART_UPDATE gradients are weighted
      * already, and "rank.weight" is for the rest).  The input "control" is summed alike, for the host's own
      * use, and fetched under the same name. */
     bool ranks;
+    int64_t share_from;   /* ranks may share parameters of one ls_minimise that together have so many bytes */
     int64_t bucket_bytes; /* gradients are exchanged in buckets of about this size; 0: 8 MiB */
     /* Batch norms take their statistics over all ranks; inputs "rank.weight" (this rank's share of the
      * samples) and "rank.samples" (those of all). */
@@ -288,6 +292,11 @@ void ls_distance_at(ls_step *s, ls_at at, const char *name, ls_value a, ls_value
 /* Elements of all parameters that match one of the space-separated globs; "*" for all. */
 int64_t ls_step_count_params(const ls_step *s, const char *patterns);
 int ls_step_param_tensors(const ls_step *s);
+
+/* The number of stages; known once the graph was taken, 1 unless the step is cut in parts. */
+int ls_step_stages(const ls_step *s);
+/* With LS_PART_GRADIENTS: whether this stage moves the variable on, a sum of gradients or a buffer. */
+bool ls_step_changes(const ls_step *s, const char *var);
 
 /* What ls_output and ls_distance declared, as an evaluation step fetches it: "output/<name>" (N, ...), and
  * "distance/<name>/0" and "/1", scaled so that lo to hi is 0 to 1. */

@@ -13,7 +13,7 @@
 
 const ls_setting ls_train_settings[] = {
     TEXT("name", "", "of the run and its folder; unless set, the model's"),
-    TEXT("model.trial", "", "the model; `lockstep info` lists them"),
+    TEXT("model.trial", "", "the model: a name that `lockstep info` lists, or the .so file of a plug-in"),
     INT("ranks", 1, 1, 1e6, "processes that train together, as -n"),
     INT("max_restarts", 0, 0, 1e6, "how often a run that lost a rank starts again from its last checkpoint; where -n starts the ranks"),
 
@@ -77,8 +77,8 @@ const ls_setting ls_train_settings[] = {
     INT("parallel.accumulate", 1, 1, 1e6, "batches of every rank whose gradients are added up for one update"),
     REAL("parallel.bucket_mb", 8, 0.001, 4096, "gradients are exchanged in buckets of about so many MiB"),
     BOOL("parallel.overlap", 1, "exchange gradients while others are still being computed"),
-    BOOL("parallel.share", 1, "ranks of a machine keep weights and optimiser state once, and each updates a piece of them (sgd, adam, "
-         "rmsprop); false: every rank has its own"),
+    CHOICE("parallel.share", "auto always never", "ranks of a machine keep weights and optimiser state once, and each updates a piece (sgd, "
+           "adam, rmsprop); never: every rank has its own, auto: from 1 MB of weights on"),
     CHOICE("parallel.wire", "fp32 bf16 fp16", "number format between machines; sums are made in fp32"),
     REAL("parallel.stall_s", 10, 0.1, 1e6, "seconds until a wait for a rank is reported, with what that rank did last"),
     PERIOD("parallel.verify_every", "500st", "how often ranks compare their weights"),

@@ -57,7 +57,9 @@ typedef struct ls_dataset ls_dataset;
  *
  * Kind "synthetic": `count` samples made up from `seed`, with the given `fields` (by default those of MNIST).
  * A label is one of `classes` (0: 10); an image is the pattern of its class under noise, so that it can be
- * learnt; other fields are noise, floats in [-1, 1) and integers in [0, classes).  Two ranges of one seed
+ * learnt; other fields are noise, floats in [-1, 1) and integers in [0, classes).  `pattern` is "tiles" (also
+ * when NULL; light and dark in fixed places, which a linear classifier learns) or "waves" (trains of waves in
+ * random places, of random phase and colour, in which it finds next to nothing).  Two ranges of one seed
  * share their patterns: training set and test set. */
 typedef struct ls_data_source {
     const char *kind, *path, *images, *labels;
@@ -83,6 +85,7 @@ typedef struct ls_data_source {
     const ls_field *fields; /* synthetic */
     uint64_t seed;          /* synthetic */
     int64_t count;          /* synthetic */
+    const char *pattern;    /* synthetic */
 } ls_data_source;
 
 ls_status ls_dataset_open(ls_dataset **out, const ls_data_source *src, ls_err *err) LS_MUST_CHECK;

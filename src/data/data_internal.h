@@ -85,6 +85,10 @@ ls_status lsi_dataset_check_count(const ls_dataset *d, const char *path, ls_err 
 ls_status lsi_dataset_check_label(const ls_dataset *d, int64_t label, const char *path, int64_t sample,
                                   int64_t byte, ls_err *err) LS_MUST_CHECK;
 
+/* Sample `index` of the pattern "waves": an image (c, h, w) of values from 0 to 1. */
+void lsi_waves_draw(const ls_rng_key *key, uint32_t index, int64_t class, int64_t classes, int64_t c,
+                    int64_t h, int64_t w, float *out);
+
 extern const lsi_data_kind lsi_kind_idx, lsi_kind_cifar, lsi_kind_npy, lsi_kind_hdf5, lsi_kind_images,
     lsi_kind_synthetic;
 

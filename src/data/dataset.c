@@ -91,6 +91,9 @@ static ls_status check_options(const ls_dataset *d, const ls_data_source *src, l
 {
     const char *option = src->box ? "box" : src->points ? "points" : src->field ? "field" : NULL;
 
+    if (src->pattern && d->kind != &lsi_kind_synthetic)
+        return ls_fail(err, LS_INVALID, "pattern is for synthetic data, not for kind %s; leave it out",
+                       d->kind->name);
     if (!option || d->kind == &lsi_kind_hdf5) return LS_OK;
     return ls_fail(err, LS_INVALID, "%s is for data of kind hdf5, not %s; leave it out", option,
                    d->kind->name);

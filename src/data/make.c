@@ -280,6 +280,9 @@ static ls_status complete(maker *m, int format, ls_err *err)
                        ls_shape_text(o->shape, text), o->kind);
     if (o->points && strcmp(o->kind, "hdf5") != 0)
         return ls_fail(err, LS_INVALID, "clouds of points can be written as hdf5, not as %s", o->kind);
+    if (o->pattern && (o->points || o->maps))
+        return ls_fail(err, LS_INVALID,
+                       "a pattern is for images, not for clouds of points or maps; leave it out");
     if (o->points < 0 || o->points > MAX_SIDE * MAX_SIDE)
         return ls_fail(err, LS_INVALID, "%" PRId64 " points: a cloud has at most %d", o->points,
                        MAX_SIDE * MAX_SIDE);
@@ -312,6 +315,7 @@ static ls_status prepare(maker *m, ls_err *err)
                                 .count = m->o.train + m->o.test,
                                 .seed = m->o.seed,
                                 .classes = m->o.classes,
+                                .pattern = m->o.pattern,
                                 .n_fields = 2,
                                 .fields = fields};
 

@@ -13,8 +13,9 @@ typedef struct ls_data_make_options {
     ls_shape shape; /* channels, height, width; rank 0: that of the format, (1, 28, 28) where it has none, (3,
                        32, 32) for image files */
     uint64_t seed;
-    bool gzip;      /* idx, hdf5: compressed files */
-    bool png;       /* images and unpaired: PNG files, else JPEG */
+    bool gzip;           /* idx, hdf5: compressed files */
+    bool png;            /* images and unpaired: PNG files, else JPEG */
+    const char *pattern; /* of images: "tiles" (also when NULL) or "waves", see ls_data_source */
     int64_t points; /* hdf5: clouds of so many points instead of images; each class is a coil of its own */
     int64_t maps;   /* npy: square maps of so many pixels a side instead of images: smooth fields of floats
                        from -1 to 1, without labels */

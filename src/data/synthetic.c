@@ -1,7 +1,8 @@
 /* synthetic.c: samples made up from a seed, with something in them to be learnt.
  *
- * Every class has a coarse pattern of light and dark tiles; an image is the pattern of its class under noise
- * of the same strength.  Only the tiles are stored: the rest is a function of seed and index. */
+ * With the pattern "tiles" every class has a coarse pattern of light and dark tiles; an image is the pattern
+ * of its class under noise of the same strength.  Only the tiles are stored: the rest is a function of seed
+ * and index.  The pattern "waves" is in waves.c. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -12,6 +13,7 @@ enum { TILES = 7, DEFAULT_CLASSES = 10, MAX_CLASSES = 1 << 20 };
 typedef struct synthetic {
     ls_rng_key key;
     int64_t classes;
+    bool waves;
     int8_t *tiles[LSI_MAX_FIELDS]; /* of an image: classes x channels x TILES x TILES of -1 or 1 */
     uint32_t stream[LSI_MAX_FIELDS];
 } synthetic;
@@ -68,7 +70,7 @@ static ls_status add_fields(ls_dataset *d, synthetic *x, const ls_data_source *s
         x->stream[i] = ls_rng_stream(name) ^ ls_rng_stream("synthetic.noise");
         if (!is_image(&d->fields[i])) continue;
         LS_TRY(lsi_scale_check(&d->scale, fields[i].shape, err));
-        LS_TRY(make_tiles(d, x, i, err));
+        if (!x->waves) LS_TRY(make_tiles(d, x, i, err));
     }
 out:
     return st;
@@ -91,6 +93,9 @@ static ls_status open_synthetic(ls_dataset *d, const ls_data_source *src, ls_err
         return ls_fail(err, LS_INVALID, "count %" PRId64 ": a synthetic set has 1 to %" PRIu32 " samples",
                        src->count, UINT32_MAX);
     d->total = src->count;
+    x->waves = src->pattern && strcmp(src->pattern, "waves") == 0;
+    if (src->pattern && !x->waves && strcmp(src->pattern, "tiles") != 0)
+        return ls_fail(err, LS_INVALID, "pattern \"%s\": there are tiles and waves", src->pattern);
     return add_fields(d, x, src, err);
 }
 
@@ -120,6 +125,11 @@ static void draw_image(const ls_dataset *d, const synthetic *x, int field, uint3
     int64_t c, h, w;
 
     image_size(d->fields[field].shape, &c, &h, &w);
+    if (x->waves) {
+        lsi_waves_draw(&x->key, index, class, x->classes, c, h, w, out);
+        lsi_scale_floats(&d->scale, d->fields[field].shape, out);
+        return;
+    }
     for (int64_t i = 0; i < c; i++) {
         for (int64_t y = 0; y < h; y++) {
             const int8_t *tiles = x->tiles[field] + ((class * c + i) * TILES + y * TILES / h) * TILES;
@@ -154,7 +164,7 @@ static ls_status read_synthetic(const ls_dataset *d, int64_t index, const ls_rng
     for (int i = 0; i < d->n_fields; i++) {
         const ls_field *f = &d->fields[i];
         if (!fields[i]) continue;
-        if (x->tiles[i])
+        if (is_image(f))
             draw_image(d, x, i, (uint32_t)index, class, fields[i]);
         else if (f->dtype == LS_I32 && f->shape.rank == 0 && strcmp(f->name, "label") == 0)
             memcpy(fields[i], &class, sizeof class);

@@ -31,10 +31,18 @@ typedef struct lsi_stream {
     int uses;
 } lsi_stream;
 
-/* Parameter `var` was trained when the graph had `n_nodes` nodes. */
-typedef struct lsi_trained {
-    int32_t var, n_nodes;
-} lsi_trained;
+/* A call of ls_minimise in a step that is cut in parts. */
+typedef struct lsi_call {
+    const char *params; /* as it was given */
+    ls_src at;
+    int32_t loss;
+    int n;
+    const int32_t *vars;     /* the parameters */
+    const ls_value *weights; /* their versions before */
+    const ls_value *grads;
+    int32_t first_node, end_node; /* the nodes that make new versions are among these */
+    int stage;
+} lsi_call;
 
 #define LSI_MAX_SCOPES 16
 
@@ -54,10 +62,12 @@ struct ls_step {
     lsi_input_info *inputs;
     lsi_lr *lrs;
     lsi_stream *streams;
-    lsi_trained *trained; /* with LS_PART_GRADIENTS */
+    lsi_call *calls;      /* unless it is LS_PART_ALL */
+    const char **changed; /* with LS_PART_GRADIENTS: variables that the stage moves on */
     ls_distance_info *distances;
-    int n_params, n_inputs, n_lrs, n_streams, n_trained, n_distances;
-    int cap_params, cap_inputs, cap_lrs, cap_streams, cap_trained, cap_distances;
+    int n_params, n_inputs, n_lrs, n_streams, n_calls, n_changed, n_distances;
+    int cap_params, cap_inputs, cap_lrs, cap_streams, cap_calls, cap_changed, cap_distances;
+    int n_stages;             /* known when the graph is taken */
     ls_value rng, loss_scale; /* invalid until first used */
 };
 
@@ -113,6 +123,10 @@ ls_value lsi_sum_variable(ls_step *s, const char *name, ls_shape shape);
 ls_value lsi_clip(ls_step *s, int n, const ls_value *grads);
 /* The end of a step: statistics and metrics over all ranks, and what only one part of a step may do. */
 void lsi_close_parts(ls_step *s);
+/* What ls_step_changes answers. */
+void lsi_note_changed(ls_step *s, const char *var);
+/* Leaves of the step what belongs to the stage how.stage, and counts the stages (stages.c). */
+void lsi_cut_stage(ls_step *s);
 
 /* The variables of a batch norm. */
 typedef struct lsi_norm_vars {

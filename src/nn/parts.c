@@ -38,22 +38,30 @@ void lsi_accumulate(ls_step *s, int n, const int32_t *vars, const ls_value *grad
         ls_value next;
         if (!lsi_step_open(s)) return;
         next = ls_accumulate(sum, grads[i], keep, weight);
-        if (!ls_value_ok(next) ||
-            !lsi_step_grow(s, (void **)&s->trained, s->n_trained, &s->cap_trained, sizeof *s->trained))
-            return;
+        if (!ls_value_ok(next)) return;
         /* Right behind the gradient, while it is in a cache; its memory is then free again. */
         if (s->g->values[grads[i].id]->node >= 0)
             s->g->nodes[s->g->values[next.id]->node]->order =
                 2 * (int64_t)s->g->values[grads[i].id]->node + 1;
         ls_graph_advance(s->g, s->g->values[sum.id]->var, next);
-        s->trained[s->n_trained++] = (lsi_trained){vars[i], 0};
+        lsi_note_changed(s, s->g->vars[s->g->values[sum.id]->var]->name);
     }
-    for (int i = s->n_trained - n; i < s->n_trained; i++) s->trained[i].n_nodes = s->g->n_nodes;
 }
 
 void lsi_accumulated(ls_step *s, int n, const int32_t *vars, ls_value *grads)
 {
     for (int i = 0; i < n; i++) grads[i] = sum_of(s, vars[i]);
+}
+
+void lsi_note_changed(ls_step *s, const char *var)
+{
+    const char *name = ls_arena_strdup(s->arena, var);
+
+    if (name == NULL)
+        ls_graph_fail(s->g, LS_NOMEM, "step: no memory");
+    else if (!ls_step_changes(s, name) &&
+             lsi_step_grow(s, (void **)&s->changed, s->n_changed, &s->cap_changed, sizeof *s->changed))
+        s->changed[s->n_changed++] = name;
 }
 
 /* -- buckets ----------------------------------------------------------------------------------------------
@@ -198,37 +206,19 @@ static void reduce_rest(ls_step *s)
         ls_graph_fetch(ls_copy(x[i]), i < n - 1 ? g->values[vars[i]]->name : "control");
 }
 
-/* A later loss that must see the parameters after an earlier update cannot be computed without that update:
- * its gradients would silently be those of the old parameters. */
-static void refuse_stages(ls_step *s)
-{
-    const ls_graph *g = s->g;
-
-    for (int t = 0; t < s->n_trained; t++) {
-        const lsi_trained *x = &s->trained[t];
-        const ls_var *v = g->vars[x->var];
-        for (int i = 0; i < t; i++)
-            if (s->trained[i].var == x->var) goto refuse;
-        for (int32_t i = x->n_nodes; i < g->n_nodes; i++)
-            for (int k = 0; !g->nodes[i]->backward && k < g->nodes[i]->n_in; k++)
-                if (g->nodes[i]->in[k] == v->first) goto refuse;
-        continue;
-    refuse:
-        lsi_step_fail(
-            s,
-            "this model trains in stages (\"%s\" is used again after its update): gradients of several "
-            "batches cannot be added up for it; use parallel.accumulate=1 and reproducible=false",
-            v->name);
-        return;
-    }
-}
-
 void lsi_close_parts(ls_step *s)
 {
+    const ls_part part = s->how.part;
+
+    s->n_stages = 1;
     if (s->mode == LS_EVAL) return;
-    if (s->how.part == LS_PART_GRADIENTS) refuse_stages(s);
+    if (part != LS_PART_ALL) lsi_cut_stage(s);
+    if (lsi_step_open(s) && s->how.stage >= s->n_stages)
+        lsi_step_fail(s, "stage %d of a step that has %d", s->how.stage, s->n_stages);
     /* Statistics follow from the samples: the forward pass is in the other part. */
-    for (int32_t i = 0; s->how.part == LS_PART_UPDATE && i < s->g->n_vars; i++)
+    for (int32_t i = 0; part == LS_PART_UPDATE && i < s->g->n_vars; i++)
         if (s->g->vars[i]->role == LS_VAR_BUFFER) s->g->vars[i]->current = s->g->vars[i]->first;
-    if (s->how.ranks && s->how.part != LS_PART_GRADIENTS) reduce_rest(s);
+    /* Nothing depends on statistics before the step's last update. */
+    if (!s->how.ranks || part == LS_PART_GRADIENTS || s->how.stage + 1 < s->n_stages) return;
+    if (lsi_step_open(s)) reduce_rest(s);
 }

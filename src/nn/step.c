@@ -328,6 +328,18 @@ int64_t ls_step_count_params(const ls_step *s, const char *patterns)
     return sum;
 }
 
+int ls_step_stages(const ls_step *s)
+{
+    return s->n_stages;
+}
+
+bool ls_step_changes(const ls_step *s, const char *var)
+{
+    for (int i = 0; i < s->n_changed; i++)
+        if (strcmp(s->changed[i], var) == 0) return true;
+    return false;
+}
+
 int ls_step_param_tensors(const ls_step *s)
 {
     return s->n_params;

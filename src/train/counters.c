@@ -24,7 +24,6 @@ void ls_metric_add(ls_metric_sums *m, const char *name, double value, int64_t sa
         snprintf(m->name[i], sizeof m->name[i], "%s", name);
     }
     m->sum[i] += value * (double)samples;
-    if (i == 0) m->samples += samples;
 }
 
 void ls_metric_join(ls_metric_sums *to, const ls_metric_sums *more)

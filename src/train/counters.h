@@ -39,7 +39,7 @@ typedef struct ls_counters {
 
 /* Adds up two sums. */
 void ls_metric_join(ls_metric_sums *to, const ls_metric_sums *more);
-/* Adds the value of one batch of `samples` samples. */
+/* Adds the value of one batch of `samples` samples, which the caller counts: a step has several metrics. */
 void ls_metric_add(ls_metric_sums *m, const char *name, double value, int64_t samples);
 /* The mean over samples; NaN for a name that was never added. */
 double ls_metric_mean(const ls_metric_sums *m, const char *name);

@@ -62,24 +62,30 @@ static bool is_metric(const ls_tensor *t)
     return t->dtype == LS_F32 && t->shape.rank == 0 && strcmp(t->name, LS_CONTROL) != 0;
 }
 
+void ls_declare_metrics(const ls_plan *p, ls_metric_sums *sums)
+{
+    for (int i = 0; i < ls_plan_fetch_count(p); i++) {
+        const ls_tensor *t = ls_plan_fetch_at(p, i);
+        if (is_metric(t)) ls_metric_add(sums, t->name, 0, 0);
+    }
+}
+
 void ls_collect_metrics(const ls_plan *p, int64_t n, ls_metric_sums *sums)
 {
     for (int i = 0; i < ls_plan_fetch_count(p); i++) {
         const ls_tensor *t = ls_plan_fetch_at(p, i);
         if (is_metric(t)) ls_metric_add(sums, t->name, (double)*(const float *)t->data, n);
     }
+    sums->samples += n;
 }
 
 /* A rank that got no samples still takes part in sums over ranks. */
 static ls_status run_none(ls_session *s, ls_gather *gather, ls_metric_sums *sums, ls_err *err)
 {
     ls_batch_plan *p;
-    ls_status st = ls_session_plan(s, LS_EVAL, 1, &p, err);
+    ls_status st = ls_session_plan(s, LS_EVAL, 0, 1, &p, err);
 
-    for (int i = 0; st == LS_OK && i < ls_plan_fetch_count(p->plan); i++) {
-        const ls_tensor *t = ls_plan_fetch_at(p->plan, i);
-        if (is_metric(t)) ls_metric_add(sums, t->name, 0, 0);
-    }
+    if (st == LS_OK) ls_declare_metrics(p->plan, sums);
     return st == LS_OK ? ls_gather_prepare(gather, p, err) : st;
 }
 
@@ -103,7 +109,7 @@ static ls_status run_all(ls_session *s, const ls_dataset *data, ls_gather *gathe
         ls_batch b;
         LS_TRY(ls_loader_next(loader, &b, err));
         if (b.n == 0) continue; /* the others have the few that are left */
-        LS_TRY(ls_session_plan(s, LS_EVAL, b.n, &p, err));
+        LS_TRY(ls_session_plan(s, LS_EVAL, 0, b.n, &p, err));
         ls_session_feed(p, fields, n_fields, b.fields);
         ls_step_write_rng(p->plan, seed, LS_EVAL_STEP, (uint32_t)b.position);
         ls_plan_run(p->plan);

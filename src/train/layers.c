@@ -167,14 +167,17 @@ static void cut_middle(ls_layers *l, int max_rows)
     l->n = max_rows;
 }
 
-ls_status ls_layers_of(ls_layers *out, const ls_step *step, const ls_plan *plan, int max_rows, ls_err *err)
+static ls_status layers_of(ls_layers *out, const ls_step *step, int n_plans, const ls_plan *const *plans,
+                           int max_rows, ls_err *err)
 {
+    size_t nodes = 0;
     int depth = 1;
 
     *out = (ls_layers){.batch = ls_step_batch(step), .params = ls_step_count_params(step, "*")};
-    out->rows = ls_alloc(LS_MEM_CLI, ((size_t)ls_plan_node_count(plan) + 1) * sizeof *out->rows);
+    for (int i = 0; i < n_plans; i++) nodes += (size_t)ls_plan_node_count(plans[i]);
+    out->rows = ls_alloc(LS_MEM_CLI, (nodes + 1) * sizeof *out->rows);
     if (out->rows == NULL) return ls_fail(err, LS_NOMEM, "layers: no memory");
-    gather(out, plan);
+    for (int i = 0; i < n_plans; i++) gather(out, plans[i]);
     settle(out, step);
     for (int i = 0; i < out->n; i++)
         if (depth_of(out->rows[i].name) > depth) depth = depth_of(out->rows[i].name);
@@ -183,6 +186,19 @@ ls_status ls_layers_of(ls_layers *out, const ls_step *step, const ls_plan *plan,
     drop_empty(out);
     if (max_rows > 0 && out->n > max_rows) cut_middle(out, max_rows);
     return LS_OK;
+}
+
+ls_status ls_layers_of(ls_layers *out, const ls_step *step, const ls_plan *plan, int max_rows, ls_err *err)
+{
+    return layers_of(out, step, 1, (const ls_plan *const[]){plan}, max_rows, err);
+}
+
+ls_status ls_layers_of_session(ls_layers *out, const ls_session *s, int max_rows, ls_err *err)
+{
+    const ls_plan *plans[LS_SESSION_STAGES];
+
+    for (int i = 0; i < s->n_stages; i++) plans[i] = s->plans[i].plan;
+    return layers_of(out, s->plans[0].step, s->n_stages, plans, max_rows, err);
 }
 
 void ls_layers_release(ls_layers *l)

@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "lockstep/nn.h"
+#include "train/session.h"
 
 enum { LS_LAYER_NAME = 128, LS_LAYER_ROWS = 32 };
 
@@ -33,6 +34,8 @@ typedef struct ls_layers {
  * layer1.0; when that is not enough, the middle rows share one.  Release in any case. */
 ls_status ls_layers_of(ls_layers *out, const ls_step *step, const ls_plan *plan, int max_rows,
                        ls_err *err) LS_MUST_CHECK;
+/* Those of a session's step, all its stages added up: what a later one computes again counts again. */
+ls_status ls_layers_of_session(ls_layers *out, const ls_session *s, int max_rows, ls_err *err) LS_MUST_CHECK;
 void ls_layers_release(ls_layers *l);
 
 /* Appends the table. */

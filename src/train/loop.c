@@ -567,11 +567,11 @@ static ls_status agree_on_time(const run *r, ls_moment *now, ls_err *err)
                              err);
 }
 
-/* Whether a checkpoint would hold all there is.  One rank's does after any batch; of several, each has sums
- * of gradients of its own until the update. */
+/* Whether a checkpoint would hold all there is.  One rank's does after any batch, unless a later stage needs
+ * the batch again; of several ranks, each has sums of gradients of its own until the update. */
 static bool is_whole(const run *r)
 {
-    return r->session.comm == NULL || r->c.pending == 0;
+    return r->c.pending == 0 || (r->session.comm == NULL && r->session.n_stages == 1);
 }
 
 static ls_status loop(run *r, ls_err *err)
@@ -641,7 +641,7 @@ static void fail_run(run *r, json_t **summary, const ls_err *why)
 
 static void release(run *r)
 {
-    ls_trace_close(r->stepper.trace);
+    ls_stepper_release(&r->stepper);
     ls_report_close(r->report);
     ls_loader_destroy(r->loader);
     ls_ckpt_writer_destroy(r->writer);

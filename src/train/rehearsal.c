@@ -67,6 +67,7 @@ out:
 
 void ls_rehearsal_release(ls_rehearsal *r)
 {
+    ls_stepper_release(&r->stepper);
     ls_session_release(&r->session);
     ls_dataset_close(r->data);
     for (int i = 0; i < r->n_fields; i++) ls_free(r->fields[i]);

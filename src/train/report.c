@@ -105,10 +105,9 @@ static void say(const ls_report *r, ls_text *text)
 /* The layers, for programs. */
 static void print_layers(const ls_report *r)
 {
-    const ls_batch_plan *p = &r->o.session->plans[0];
     ls_layers layers = {0};
 
-    if (ls_layers_of(&layers, p->step, p->plan, 0, NULL) == LS_OK) {
+    if (ls_layers_of_session(&layers, r->o.session, 0, NULL) == LS_OK) {
         json_t *o = ls_layers_json(&layers);
         if (o != NULL) json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
         printf("\n");

@@ -14,10 +14,9 @@
 
 static void add_layers(ls_text *out, const ls_report_options *o)
 {
-    const ls_batch_plan *p = &o->session->plans[0];
     ls_layers layers = {0};
 
-    if (ls_layers_of(&layers, p->step, p->plan, LS_LAYER_ROWS, NULL) != LS_OK ||
+    if (ls_layers_of_session(&layers, o->session, LS_LAYER_ROWS, NULL) != LS_OK ||
         ls_layers_table(&layers, out, NULL) != LS_OK)
         out->failed = true;
     ls_layers_release(&layers);

@@ -50,7 +50,7 @@ ls_status ls_batch_plan_open(ls_batch_plan *p, const ls_session *s, const ls_bui
     const int64_t usual = ls_config_int(s->cfg, "batch.per_rank");
     ls_status st = LS_OK;
 
-    *p = (ls_batch_plan){.mode = how->mode, .batch = batch};
+    *p = (ls_batch_plan){.mode = how->mode, .stage = how->stage, .batch = batch};
     LS_TRY(set_batch(s->cfg, batch, err));
     st = ls_trial_build_as(&p->step, s->trial, s->cfg, how, err);
     LS_TRY(st == LS_OK ? set_batch(s->cfg, usual, err) : st);
@@ -67,10 +67,23 @@ void ls_batch_plan_release(ls_batch_plan *p)
     *p = (ls_batch_plan){0};
 }
 
+enum { SHARE_AUTO, SHARE_ALWAYS, SHARE_NEVER }; /* values of parallel.share */
+
+static int64_t share_from(ls_config *cfg)
+{
+    return ls_config_int(cfg, "parallel.share") == SHARE_ALWAYS ? 0 : 1 << 20;
+}
+
+bool ls_session_shares(ls_config *cfg)
+{
+    return ls_config_int(cfg, "parallel.share") != SHARE_NEVER;
+}
+
 ls_build ls_session_build(ls_config *cfg, bool ranks, int64_t update, ls_mode mode, ls_part part)
 {
     return (ls_build){.mode = mode,
                       .ranks = ranks && mode == LS_TRAIN,
+                      .share_from = share_from(cfg),
                       .bucket_bytes = (int64_t)(ls_config_real(cfg, "parallel.bucket_mb") * (1 << 20)),
                       .sync_norm =
                           ranks && part != LS_PART_UPDATE && ls_config_bool(cfg, "parallel.sync_batchnorm"),
@@ -79,16 +92,17 @@ ls_build ls_session_build(ls_config *cfg, bool ranks, int64_t update, ls_mode mo
                       .part = part};
 }
 
-ls_status ls_session_plan(ls_session *s, ls_mode mode, int64_t n, ls_batch_plan **out, ls_err *err)
+ls_status ls_session_plan(ls_session *s, ls_mode mode, int stage, int64_t n, ls_batch_plan **out, ls_err *err)
 {
-    const ls_build how = ls_session_build(s->cfg, s->peers != NULL, s->update_samples, mode,
-                                          s->split && mode == LS_TRAIN ? LS_PART_GRADIENTS : LS_PART_ALL);
+    ls_build how = ls_session_build(s->cfg, s->peers != NULL, s->update_samples, mode,
+                                    s->split && mode == LS_TRAIN ? LS_PART_GRADIENTS : LS_PART_ALL);
     ls_batch_plan *p;
     ls_status st;
 
+    how.stage = stage;
     for (int i = 0; i < s->n_plans; i++) {
         *out = &s->plans[i];
-        if ((*out)->mode == mode && (*out)->batch == n) return LS_OK;
+        if ((*out)->mode == mode && (*out)->stage == stage && (*out)->batch == n) return LS_OK;
     }
     /* Odd sizes only follow skipped samples; the last place is theirs in turn. */
     if (s->n_plans == LS_SESSION_PLANS) ls_batch_plan_release(&s->plans[--s->n_plans]);
@@ -104,7 +118,7 @@ ls_status ls_session_plan(ls_session *s, ls_mode mode, int64_t n, ls_batch_plan 
 /* The rates as the trial's optimisers gave them. */
 static void remember_lrs(ls_session *s)
 {
-    const ls_plan *p = s->split ? s->update.plan : s->plans[0].plan;
+    const ls_plan *p = s->split ? s->updates[0].plan : s->plans[0].plan;
     int n = 0;
 
     for (int i = 0; i < ls_plan_input_count(p) && n < LS_SESSION_LRS; i++) {
@@ -145,8 +159,32 @@ static ls_status meet(ls_session *s, const ls_session_options *o, ls_err *err)
     LS_TRY(choose_kernels(s, o, err));
     how = (ls_peers_options){.wire = (ls_wire)ls_config_int(s->cfg, "parallel.wire"),
                              .overlap = ls_config_bool(s->cfg, "parallel.overlap"),
-                             .share = ls_config_bool(s->cfg, "parallel.share")};
+                             .share = ls_session_shares(s->cfg)};
     LS_TRY(ls_peers_create(&s->peers, s->comm, &how, err));
+out:
+    return st;
+}
+
+/* For every stage the plan for the usual batch, and that of its update where there are two. */
+static ls_status open_plans(ls_session *s, int64_t batch, ls_err *err)
+{
+    ls_build update = ls_session_build(s->cfg, s->peers != NULL, s->update_samples, LS_TRAIN, LS_PART_UPDATE);
+    ls_batch_plan *p;
+    ls_status st = LS_OK;
+
+    s->n_stages = 1;
+    for (int i = 0; i < s->n_stages; i++) {
+        LS_TRY(ls_session_plan(s, LS_TRAIN, i, batch, &p, err));
+        s->n_stages = ls_step_stages(p->step);
+        if (s->n_stages > LS_SESSION_STAGES)
+            return ls_fail(
+                err, LS_UNSUPPORTED,
+                "the model trains in %d stages, of which gradients of several batches can be added "
+                "up for %d; use parallel.accumulate=1 and reproducible=false",
+                s->n_stages, LS_SESSION_STAGES);
+    }
+    for (update.stage = 0; s->split && update.stage < s->n_stages; update.stage++)
+        LS_TRY(ls_batch_plan_open(&s->updates[update.stage], s, &update, 1, s->dev, s->state, err));
 out:
     return st;
 }
@@ -154,14 +192,11 @@ out:
 ls_status ls_session_open(ls_session *s, const ls_trial *trial, ls_config *cfg, const ls_session_options *o,
                           ls_err *err)
 {
-    ls_build update;
     const int64_t batch = o->shards > 0 ? (o->batch + o->shards - 1) / o->shards : o->batch;
-    ls_batch_plan *p;
     ls_status st = LS_OK;
 
     *s = (ls_session){.trial = trial, .cfg = cfg, .split = o->split, .update_samples = o->update};
     LS_TRY(meet(s, o, err));
-    update = ls_session_build(cfg, s->peers != NULL, o->update, LS_TRAIN, LS_PART_UPDATE);
     s->in_step = s->peers != NULL && ls_config_bool(cfg, "parallel.sync_batchnorm");
     LS_TRY(ls_device_open(&s->dev, o->device, o->shards > 0 ? 1 : o->threads, err));
     s->dev->fixed = o->shards > 0;
@@ -169,8 +204,7 @@ ls_status ls_session_open(ls_session *s, const ls_trial *trial, ls_config *cfg, 
     ls_parallel_set_wait_policy(s->threads);
     LS_TRY(ls_state_create(&s->state, s->dev, err));
     ls_state_set_peers(s->state, s->peers);
-    LS_TRY(ls_session_plan(s, LS_TRAIN, batch, &p, err));
-    if (s->split) LS_TRY(ls_batch_plan_open(&s->update, s, &update, 1, s->dev, s->state, err));
+    LS_TRY(open_plans(s, batch, err));
     remember_lrs(s);
     if (!o->compile_only) ls_state_init(s->state, (uint64_t)ls_config_int(cfg, "seed"));
     if (s->peers != NULL) LS_TRY(ls_comm_barrier(s->comm, "initial values", err));
@@ -184,7 +218,7 @@ void ls_session_release(ls_session *s)
 {
     ls_shards_destroy(s->shards);
     for (int i = 0; i < s->n_plans; i++) ls_batch_plan_release(&s->plans[i]);
-    ls_batch_plan_release(&s->update);
+    for (int i = 0; i < LS_SESSION_STAGES; i++) ls_batch_plan_release(&s->updates[i]);
     ls_state_destroy(s->state);
     ls_peers_destroy(s->peers);
     ls_device_close(s->dev);

@@ -3,7 +3,8 @@
  * Plans are static, so every batch size needs its own: the full batch, what is left over at the end of an
  * epoch, and whatever a skipped sample leaves; for training and for evaluation.  They are made when they are
  * first needed, and all of them share one set of variables.  Where several batches make one update, a plan
- * for training ends with the sum of the gradients, and one more plan makes the update. */
+ * for training ends with the sum of the gradients, and one more plan makes the update; a model that trains in
+ * stages (lockstep/nn.h) has both for each of them. */
 #ifndef LS_TRAIN_SESSION_H
 #define LS_TRAIN_SESSION_H
 
@@ -17,11 +18,13 @@ typedef struct ls_batch_plan {
     ls_step *step;
     ls_plan *plan;
     ls_mode mode;
+    int stage;
     int64_t batch;
 } ls_batch_plan;
 
 enum {
-    LS_SESSION_PLANS = 8,  /* sizes of batches that are kept */
+    LS_SESSION_STAGES = 6, /* most stages of a step */
+    LS_SESSION_PLANS = 16, /* plans that are kept */
     LS_SESSION_LRS = 16,   /* most optimisers with a rate of their own */
     LS_SESSION_INPUTS = 16 /* most inputs with data */
 };
@@ -38,10 +41,11 @@ typedef struct ls_session {
     int64_t update_samples;                /* of all ranks; 0: not known */
     bool split;                            /* gradients and update are plans of their own */
     bool in_step;                          /* also plans for gradients exchange something */
-    ls_batch_plan plans[LS_SESSION_PLANS]; /* the first trains with the usual batch */
+    int n_stages;                          /* 1 unless split */
+    ls_batch_plan plans[LS_SESSION_PLANS]; /* the first n_stages train with the usual batch */
     int n_plans;
-    ls_batch_plan update;      /* when split */
-    struct ls_shards *shards;  /* the reproducible mode's; NULL: not in use */
+    ls_batch_plan updates[LS_SESSION_STAGES]; /* when split */
+    struct ls_shards *shards;                 /* the reproducible mode's; NULL: not in use */
     double lr[LS_SESSION_LRS]; /* the optimisers' own rates, in the order of the plan's lr inputs */
 } ls_session;
 
@@ -71,6 +75,9 @@ typedef struct ls_session_options {
 /* How the settings want a step built, for updates of so many samples; `ranks`: there are several. */
 ls_build ls_session_build(ls_config *cfg, bool ranks, int64_t update, ls_mode mode, ls_part part);
 
+/* Whether ranks of a machine may share variables. */
+bool ls_session_shares(ls_config *cfg);
+
 /* How an update is made up. */
 typedef struct ls_update {
     int64_t global, samples; /* of all ranks, in a batch and in an update */
@@ -86,8 +93,8 @@ ls_status ls_session_open(ls_session *s, const ls_trial *trial, ls_config *cfg, 
                           ls_err *err) LS_MUST_CHECK;
 void ls_session_release(ls_session *s);
 
-/* The plan for batches of n samples; it is made when there is none. */
-ls_status ls_session_plan(ls_session *s, ls_mode mode, int64_t n, ls_batch_plan **out,
+/* The plan for batches of n samples, in training for one stage; it is made when there is none. */
+ls_status ls_session_plan(ls_session *s, ls_mode mode, int stage, int64_t n, ls_batch_plan **out,
                           ls_err *err) LS_MUST_CHECK;
 /* One sample of every input that takes data; returns their number. */
 int ls_session_fields(const ls_session *s, ls_field fields[LS_SESSION_INPUTS]);

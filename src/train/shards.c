@@ -8,7 +8,7 @@
 #include "exec/state.h"
 #include "train/team.h"
 
-enum { LANE_PLANS = 6, MAX_LEVELS = 32, ALIGN = 16 };
+enum { LANE_PLANS = 12, MAX_LEVELS = 32, ALIGN = 16 };
 
 typedef struct lane {
     ls_state *state;
@@ -27,6 +27,14 @@ typedef struct item {
     void *data; /* the session's */
 } item;
 
+/* What the leaves of one stage of a step hold, and their sum over all ranks. */
+typedef struct stage {
+    item *items;
+    int n_items;
+    int64_t metrics, length; /* offset of the metrics, and floats of a leaf */
+    ls_exchange *exchange;
+} stage;
+
 struct ls_shards {
     ls_session *session;
     ls_comm *own;                 /* where the session has none */
@@ -34,10 +42,7 @@ struct ls_shards {
     int64_t share;                /* most samples of a shard */
     int threads;
     lane *lanes;
-    item *items;
-    int n_items, n_metrics;
-    int64_t metrics, length; /* offset of the metrics, and floats of a leaf */
-    ls_exchange *exchange;
+    stage stages[LS_SESSION_STAGES];
     float *levels[MAX_LEVELS]; /* sums of 2^level leaves that wait for their sibling */
     int n_levels;
     float *memory; /* of leaves and levels */
@@ -52,43 +57,47 @@ static int64_t aligned(int64_t floats)
 }
 
 /* What a leaf holds and where: sums of gradients, statistics, metrics, the wish to stop. */
-static ls_status lay_out(ls_shards *x, ls_err *err)
+static ls_status lay_out(stage *g, const ls_state *vars, const ls_step *step, ls_err *err)
 {
-    const ls_state *vars = x->session->state;
-
-    x->items = ls_alloc(LS_MEM_PLAN, sizeof *x->items * ((size_t)ls_state_count(vars) + 1));
-    if (x->items == NULL) return ls_fail(err, LS_NOMEM, "shards: no memory");
+    g->items = ls_alloc(LS_MEM_PLAN, sizeof *g->items * ((size_t)ls_state_count(vars) + 1));
+    if (g->items == NULL) return ls_fail(err, LS_NOMEM, "shards: no memory");
     for (int i = 0; i < ls_state_count(vars); i++) {
         const ls_tensor *t = ls_state_at(vars, i);
-        const ls_var_role role = ls_state_role(vars, i);
-        if ((role != LS_VAR_ACCUMULATED && role != LS_VAR_BUFFER) || t->dtype != LS_F32) continue;
-        x->items[x->n_items++] = (item){t->name, x->length, ls_shape_count(t->shape), role, t->data};
-        x->length += aligned(ls_shape_count(t->shape));
+        if (!ls_step_changes(step, t->name) || t->dtype != LS_F32) continue;
+        g->items[g->n_items++] =
+            (item){t->name, g->length, ls_shape_count(t->shape), ls_state_role(vars, i), t->data};
+        g->length += aligned(ls_shape_count(t->shape));
     }
-    x->metrics = x->length;
-    x->n_metrics = LS_MAX_METRICS;
-    x->length += aligned(LS_MAX_METRICS + 1);
+    g->metrics = g->length;
+    g->length += aligned(LS_MAX_METRICS + 1);
     return LS_OK;
 }
 
-static ls_status open_exchange(ls_shards *x, ls_err *err)
+static ls_status open_exchange(const ls_shards *x, stage *g, ls_err *err)
 {
-    ls_comm *comm = x->session->comm;
-    int64_t longest = 1;
-    ls_status st = LS_OK;
-
-    if (comm == NULL) LS_TRY(ls_comm_open_self(&x->own, err));
-    if (comm == NULL) comm = x->own;
-    LS_TRY(ls_exchange_create(&x->exchange, comm,
+    return ls_exchange_create(&g->exchange, x->own != NULL ? x->own : x->session->comm,
                               &(ls_exchange_options){.name = "shards",
-                                                     .n = x->length,
+                                                     .n = g->length,
                                                      .n_shards = x->n_shards,
                                                      .first_shard = x->first,
                                                      .end_shard = x->end},
-                              err));
-    for (int j = 0; j < ls_exchange_parts(x->exchange); j++) {
+                              err);
+}
+
+static ls_status open_stages(ls_shards *x, ls_err *err)
+{
+    const ls_session *s = x->session;
+    int64_t longest = 1;
+    ls_status st = LS_OK;
+
+    if (s->comm == NULL) LS_TRY(ls_comm_open_self(&x->own, err));
+    for (int i = 0; i < s->n_stages; i++) {
+        LS_TRY(lay_out(&x->stages[i], s->state, s->plans[i].step, err));
+        LS_TRY(open_exchange(x, &x->stages[i], err));
+    }
+    for (int j = 0; j < ls_exchange_parts(x->stages[0].exchange); j++) {
         int64_t first, end;
-        ls_exchange_part_range(x->exchange, j, &first, &end);
+        ls_exchange_part_range(x->stages[0].exchange, j, &first, &end);
         if (end - first > longest) longest = end - first;
     }
     while ((int64_t)1 << x->n_levels < longest) x->n_levels++;
@@ -97,9 +106,19 @@ out:
     return st;
 }
 
+/* Floats of the longest leaf. */
+static int64_t leaf_length(const ls_shards *x)
+{
+    int64_t most = 0;
+
+    for (int i = 0; i < x->session->n_stages; i++)
+        if (x->stages[i].length > most) most = x->stages[i].length;
+    return most;
+}
+
 static ls_status open_lanes(ls_shards *x, ls_err *err)
 {
-    const size_t leaf = (size_t)x->length, buffers = (size_t)(x->threads + x->n_levels);
+    const size_t leaf = (size_t)leaf_length(x), buffers = (size_t)(x->threads + x->n_levels);
     ls_status st = LS_OK;
 
     x->lanes = ls_alloc(LS_MEM_PLAN, sizeof *x->lanes * (size_t)x->threads);
@@ -135,8 +154,7 @@ ls_status ls_shards_create(ls_shards **out, ls_session *s, int64_t n_shards, int
     ls_loader_share(update, n_shards, s->rank, s->ranks, &lo, &hi, &x->first, &x->end);
     x->threads = threads > 0 ? threads : ls_parallel_default_threads(1);
     if (x->threads > x->end - x->first) x->threads = (int)(x->end - x->first);
-    LS_TRY(lay_out(x, err));
-    LS_TRY(open_exchange(x, err));
+    LS_TRY(open_stages(x, err));
     LS_TRY(open_lanes(x, err));
 out:
     return st;
@@ -149,10 +167,12 @@ void ls_shards_destroy(ls_shards *x)
         for (int k = 0; k < x->lanes[i].n_plans; k++) ls_batch_plan_release(&x->lanes[i].plans[k]);
         ls_state_destroy(x->lanes[i].state);
     }
-    ls_exchange_destroy(x->exchange);
+    for (int i = 0; i < LS_SESSION_STAGES; i++) {
+        ls_exchange_destroy(x->stages[i].exchange);
+        ls_free(x->stages[i].items);
+    }
     ls_comm_close(x->own);
     ls_free(x->lanes);
-    ls_free(x->items);
     ls_free(x->memory);
     ls_free(x);
 }
@@ -162,9 +182,9 @@ int ls_shards_threads(const ls_shards *x)
     return x->threads;
 }
 
-size_t ls_shards_leaf_bytes(const ls_shards *x)
+size_t ls_shards_leaf_bytes(const ls_shards *x, int of_stage)
 {
-    return (size_t)x->length * sizeof(float);
+    return (size_t)x->stages[of_stage].length * sizeof(float);
 }
 
 /* -- computing shards --------------------------------------------------------------------------------------
@@ -174,6 +194,7 @@ size_t ls_shards_leaf_bytes(const ls_shards *x)
 typedef struct work {
     ls_shards *x;
     ls_mode mode;
+    int stage;
     const ls_dataset *data;
     const ls_batch *b;
     uint64_t seed;
@@ -186,17 +207,18 @@ static void shard_samples(const work *w, int64_t s, int64_t *lo, int64_t *hi)
     ls_parallel_range(w->b->global_n, (int)s, (int)w->x->n_shards, lo, hi);
 }
 
-static ls_status lane_plan(const ls_shards *x, lane *l, ls_mode mode, int64_t n, ls_batch_plan **out,
-                           ls_err *err)
+static ls_status lane_plan(const work *w, lane *l, int64_t n, ls_batch_plan **out, ls_err *err)
 {
-    const ls_build how = {.mode = mode,
-                          .part = mode == LS_TRAIN ? LS_PART_GRADIENTS : LS_PART_ALL,
+    const ls_shards *x = w->x;
+    const ls_build how = {.mode = w->mode,
+                          .stage = w->stage,
+                          .part = w->mode == LS_TRAIN ? LS_PART_GRADIENTS : LS_PART_ALL,
                           .update = x->session->update_samples};
     ls_status st;
 
     for (int i = 0; i < l->n_plans; i++) {
         *out = &l->plans[i];
-        if ((*out)->mode == mode && (*out)->batch == n) return LS_OK;
+        if ((*out)->mode == w->mode && (*out)->stage == w->stage && (*out)->batch == n) return LS_OK;
     }
     if (l->n_plans == LANE_PLANS) ls_batch_plan_release(&l->plans[--l->n_plans]);
     *out = &l->plans[l->n_plans];
@@ -209,31 +231,33 @@ static ls_status lane_plan(const ls_shards *x, lane *l, ls_mode mode, int64_t n,
 }
 
 /* Statistics start from the parameters' own; each shard moves them by its samples. */
-static void copy_buffers(const ls_shards *x, const lane *l)
+static void copy_buffers(const ls_state *from, const lane *l)
 {
-    for (int i = 0; i < x->n_items; i++)
-        if (x->items[i].role == LS_VAR_BUFFER)
-            memcpy(ls_state_find(l->state, x->items[i].name)->data, x->items[i].data,
-                   (size_t)x->items[i].count * sizeof(float));
+    for (int i = 0; i < ls_state_count(from); i++) {
+        const ls_tensor *t = ls_state_at(from, i);
+        const ls_tensor *to =
+            ls_state_role(from, i) == LS_VAR_BUFFER ? ls_state_find(l->state, t->name) : NULL;
+        if (to != NULL) memcpy(to->data, t->data, t->bytes);
+    }
 }
 
-static void fill_leaf(const ls_shards *x, const lane *l, const ls_plan *p, float weight)
+static void fill_leaf(const stage *g, const lane *l, const ls_plan *p, float weight)
 {
     int metric = 0;
 
-    for (int i = 0; i < x->n_items; i++) {
-        const item *t = &x->items[i];
+    for (int i = 0; i < g->n_items; i++) {
+        const item *t = &g->items[i];
         const float *from = ls_state_find(l->state, t->name)->data;
         if (t->role == LS_VAR_ACCUMULATED)
             memcpy(l->leaf + t->offset, from, (size_t)t->count * sizeof *from);
         else
             for (int64_t k = 0; k < t->count; k++) l->leaf[t->offset + k] = weight * from[k];
     }
-    memset(l->leaf + x->metrics, 0, sizeof *l->leaf * (size_t)(x->length - x->metrics));
-    for (int i = 0; i < ls_plan_fetch_count(p) && metric < x->n_metrics; i++) {
+    memset(l->leaf + g->metrics, 0, sizeof *l->leaf * (size_t)(g->length - g->metrics));
+    for (int i = 0; i < ls_plan_fetch_count(p) && metric < LS_MAX_METRICS; i++) {
         const ls_tensor *t = ls_plan_fetch_at(p, i);
         if (t->dtype == LS_F32 && t->shape.rank == 0)
-            l->leaf[x->metrics + metric++] = weight * *(const float *)t->data;
+            l->leaf[g->metrics + metric++] = weight * *(const float *)t->data;
     }
 }
 
@@ -241,6 +265,7 @@ static void run_lane(int thread, int n_threads, void *arg)
 {
     const work *w = arg;
     const ls_shards *x = w->x;
+    const stage *g = &x->stages[w->stage];
     lane *l = &x->lanes[thread];
     const ls_field *fields;
     const int n_fields = ls_dataset_fields(w->data, &fields);
@@ -255,20 +280,20 @@ static void run_lane(int thread, int n_threads, void *arg)
     shard_samples(w, s, &lo, &hi);
     l->n = hi - lo;
     if (l->n == 0) {
-        memset(l->leaf, 0, sizeof *l->leaf * (size_t)x->length);
+        memset(l->leaf, 0, sizeof *l->leaf * (size_t)g->length);
         return;
     }
     for (int i = 0; i < n_fields; i++)
         from[i] = (char *)w->b->fields[i] + (size_t)(lo - mine) * ls_dataset_field_bytes(w->data, i);
     ls_session_feed(p, fields, n_fields, from);
-    copy_buffers(x, l);
+    copy_buffers(x->session->state, l);
     if (w->mode == LS_TRAIN) {
         const float weight = (float)((double)l->n / (double)w->b->global_n);
         ls_session_write_scalar(p, "gradient.weight", (double)weight);
         ls_session_write_scalar(p, "gradient.keep", 0);
         ls_step_write_rng(p->plan, w->seed, (uint32_t)w->step, (uint32_t)lo);
         ls_plan_run(p->plan);
-        fill_leaf(x, l, p->plan, weight);
+        fill_leaf(g, l, p->plan, weight);
     } else {
         ls_step_write_rng(p->plan, w->seed, LS_EVAL_STEP, (uint32_t)(w->b->global_position + lo));
         ls_plan_run(p->plan);
@@ -283,7 +308,7 @@ static ls_status run_lanes(work *w, ls_err *err)
     for (int i = 0; i < w->x->threads && w->first + i < w->x->end; i++) {
         int64_t lo, hi;
         shard_samples(w, w->first + i, &lo, &hi);
-        if (hi > lo) LS_TRY(lane_plan(w->x, &w->x->lanes[i], w->mode, hi - lo, &w->x->lanes[i].now, err));
+        if (hi > lo) LS_TRY(lane_plan(w, &w->x->lanes[i], hi - lo, &w->x->lanes[i].now, err));
     }
     ls_parallel_run(w->x->threads, run_lane, w);
 out:
@@ -299,16 +324,17 @@ static void add_leaves(int thread, int n_threads, void *arg)
 {
     const work *w = arg;
     ls_shards *x = w->x;
+    const stage *g = &x->stages[w->stage];
     int64_t lo, hi;
 
-    ls_parallel_range_grain(x->length, ALIGN, thread, n_threads, &lo, &hi);
+    ls_parallel_range_grain(g->length, ALIGN, thread, n_threads, &lo, &hi);
     for (int i = 0, j = 0; i < x->threads && w->first + i < x->end; i++) {
         const int64_t s = w->first + i;
         const float *carry = x->lanes[i].leaf;
         int64_t first, end, index;
         int level = 0;
-        for (ls_exchange_part_range(x->exchange, j, &first, &end); s >= end;)
-            ls_exchange_part_range(x->exchange, ++j, &first, &end);
+        for (ls_exchange_part_range(g->exchange, j, &first, &end); s >= end;)
+            ls_exchange_part_range(g->exchange, ++j, &first, &end);
         index = s - first;
         for (; (index >> level & 1) != 0; level++) {
             ls_sum_into(x->levels[level] + lo, carry + lo, hi - lo);
@@ -324,40 +350,42 @@ static void add_leaves(int thread, int n_threads, void *arg)
             ls_sum_into(x->levels[level] + lo, carry + lo, hi - lo);
             carry = x->levels[level];
         }
-        memcpy(ls_exchange_part(x->exchange, j) + lo, carry + lo, sizeof *carry * (size_t)(hi - lo));
+        memcpy(ls_exchange_part(g->exchange, j) + lo, carry + lo, sizeof *carry * (size_t)(hi - lo));
     }
 }
 
 /* The sum over all shards becomes the session's. */
-static void take_result(ls_shards *x, const ls_plan *p, int64_t samples, ls_metric_sums *now, bool *stop)
+static void take_result(const stage *g, const ls_plan *p, int64_t samples, ls_metric_sums *now, bool *stop)
 {
-    const float *sum = ls_exchange_result(x->exchange);
+    const float *sum = ls_exchange_result(g->exchange);
     int metric = 0;
 
-    for (int i = 0; i < x->n_items; i++)
-        memcpy(x->items[i].data, sum + x->items[i].offset, sizeof *sum * (size_t)x->items[i].count);
-    for (int i = 0; i < ls_plan_fetch_count(p) && metric < x->n_metrics; i++) {
+    for (int i = 0; i < g->n_items; i++)
+        memcpy(g->items[i].data, sum + g->items[i].offset, sizeof *sum * (size_t)g->items[i].count);
+    for (int i = 0; i < ls_plan_fetch_count(p) && metric < LS_MAX_METRICS; i++) {
         const ls_tensor *t = ls_plan_fetch_at(p, i);
         if (t->dtype == LS_F32 && t->shape.rank == 0)
-            ls_metric_add(now, t->name, (double)sum[x->metrics + metric++], samples);
+            ls_metric_add(now, t->name, (double)sum[g->metrics + metric++], samples);
     }
-    *stop = sum[x->metrics + x->n_metrics] != 0;
+    *stop = sum[g->metrics + LS_MAX_METRICS] != 0;
 }
 
-ls_status ls_shards_gradients(ls_shards *x, const ls_dataset *data, const ls_batch *b, uint64_t seed,
-                              int64_t step, ls_metric_sums *now, bool *stop, ls_err *err)
+ls_status ls_shards_gradients(ls_shards *x, int of_stage, const ls_dataset *data, const ls_batch *b,
+                              uint64_t seed, int64_t step, ls_metric_sums *now, bool *stop, ls_err *err)
 {
-    work w = {.x = x, .mode = LS_TRAIN, .data = data, .b = b, .seed = seed, .step = step};
+    work w = {.x = x, .mode = LS_TRAIN, .stage = of_stage, .data = data, .b = b, .seed = seed, .step = step};
+    stage *g = &x->stages[of_stage];
     ls_status st = LS_OK;
 
     for (w.first = x->first; w.first < x->end; w.first += x->threads) {
         LS_TRY(run_lanes(&w, err));
-        if (w.first == x->first && *stop) x->lanes[0].leaf[x->metrics + x->n_metrics] = 1;
+        if (w.first == x->first && *stop) x->lanes[0].leaf[g->metrics + LS_MAX_METRICS] = 1;
         ls_parallel_run(x->threads, add_leaves, &w);
     }
-    ls_exchange_start(x->exchange, 1);
-    LS_TRY(ls_exchange_wait(x->exchange, err));
-    take_result(x, x->session->plans[0].plan, b->global_n, now, stop);
+    ls_exchange_start(g->exchange, 1);
+    LS_TRY(ls_exchange_wait(g->exchange, err));
+    take_result(g, x->session->plans[of_stage].plan, b->global_n, now, stop);
+    if (of_stage == 0) now->samples += b->global_n; /* later stages see the same ones */
 out:
     return st;
 }
@@ -409,7 +437,7 @@ static ls_status evaluate_batches(ls_shards *x, const ls_dataset *data, ls_loade
         }
     }
     if (!gather->prepared) { /* fewer samples than shards, and none for this rank */
-        LS_TRY(lane_plan(x, &x->lanes[0], LS_EVAL, 1, &x->lanes[0].now, err));
+        LS_TRY(lane_plan(&(work){.x = x, .mode = LS_EVAL}, &x->lanes[0], 1, &x->lanes[0].now, err));
         LS_TRY(ls_gather_prepare(gather, x->lanes[0].now, err));
     }
 out:
@@ -432,6 +460,7 @@ static ls_status add_values(ls_shards *x, int64_t samples, int64_t n_batches, do
         int64_t lo, hi;
         int metric = 0;
         ls_parallel_range(left < global ? left : global, (int)(k % x->n_shards), (int)x->n_shards, &lo, &hi);
+        sums->samples += hi - lo;
         for (int i = 0; hi > lo && i < ls_plan_fetch_count(p) && metric < LS_MAX_METRICS; i++) {
             const ls_tensor *t = ls_plan_fetch_at(p, i);
             if (t->dtype == LS_F32 && t->shape.rank == 0)

@@ -21,14 +21,15 @@ ls_status ls_shards_create(ls_shards **out, ls_session *s, int64_t n_shards, int
                            ls_err *err) LS_MUST_CHECK;
 void ls_shards_destroy(ls_shards *x); /* accepts NULL */
 int ls_shards_threads(const ls_shards *x);
-/* Bytes of what is added up: gradients, statistics and metrics. */
-size_t ls_shards_leaf_bytes(const ls_shards *x);
+/* Bytes of what is added up in one stage of a step: gradients, statistics and metrics. */
+size_t ls_shards_leaf_bytes(const ls_shards *x, int of_stage);
 
-/* The gradient of an update, ready for the session's update plan; b holds this rank's samples of it (loader
- * option `shards`).  *now receives the metrics of all samples, *stop whether any rank wants to.  Collective.
- */
-ls_status ls_shards_gradients(ls_shards *x, const ls_dataset *data, const ls_batch *b, uint64_t seed,
-                              int64_t step, ls_metric_sums *now, bool *stop, ls_err *err) LS_MUST_CHECK;
+/* The gradient of one stage of an update, ready for the session's plan of that update; b holds this rank's
+ * samples (loader option `shards`).  *now receives the stage's metrics of all samples, *stop whether any rank
+ * wants to.  Collective. */
+ls_status ls_shards_gradients(ls_shards *x, int of_stage, const ls_dataset *data, const ls_batch *b,
+                              uint64_t seed, int64_t step, ls_metric_sums *now, bool *stop,
+                              ls_err *err) LS_MUST_CHECK;
 /* The means of all metrics over `data`; what plans gather goes to `gather`, which the caller finishes. */
 ls_status ls_shards_evaluate(ls_shards *x, const ls_dataset *data, ls_gather *gather, ls_metric_sums *sums,
                              ls_err *err) LS_MUST_CHECK;

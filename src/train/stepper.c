@@ -1,4 +1,4 @@
-/* stepper.c: one batch: feed, run, count; and the update when it is due. */
+/* stepper.c: one batch: feed, run, count; and the update when it is due, stage by stage. */
 #include "train/stepper.h"
 
 #include "exec/state.h"
@@ -21,13 +21,15 @@ static int64_t plan_batch(const ls_batch *b)
     return b->n > 0 ? b->n : 1;
 }
 
-/* Gets ready for b's samples; each draws its random numbers by its place in the update. */
-static ls_status feed(ls_stepper *s, ls_counters *c, const ls_batch *b, ls_batch_plan **p, ls_err *err)
+/* Gets ready for b's samples, before which the update has `pending`; each draws its random numbers by its
+ * place in the update, in every stage the same. */
+static ls_status feed(ls_stepper *s, int stage, const ls_counters *c, const ls_batch *b, int64_t pending,
+                      ls_batch_plan **p, ls_err *err)
 {
     const ls_field *fields;
     const int n_fields = ls_dataset_fields(s->data, &fields);
-    const int64_t offset = c->pending + b->position - b->global_position;
-    ls_status st = ls_session_plan(s->session, LS_TRAIN, plan_batch(b), p, err);
+    const int64_t offset = pending + b->position - b->global_position;
+    ls_status st = ls_session_plan(s->session, LS_TRAIN, stage, plan_batch(b), p, err);
 
     if (st != LS_OK) return st;
     ls_session_feed(*p, fields, n_fields, b->fields);
@@ -50,7 +52,7 @@ static ls_status whole_step(ls_stepper *s, ls_counters *c, const ls_batch *b, do
     ls_status st = LS_OK;
 
     if (b->n == 0 && session->peers == NULL) return LS_OK;
-    LS_TRY(feed(s, c, b, &p, err));
+    LS_TRY(feed(s, 0, c, b, c->pending, &p, err));
     write_rates(s, p, lr);
     ls_session_write_scalar(p, "gradient.weight", (double)b->n / (double)b->global_n);
     ls_session_write_scalar(p, LS_CONTROL, s->stop ? 1 : 0);
@@ -63,33 +65,56 @@ out:
     return st;
 }
 
-static ls_status add_gradients(ls_stepper *s, ls_counters *c, const ls_batch *b, ls_err *err)
+/* Adds the gradients of b's samples, of `samples` in the update, to those of the stage. */
+static ls_status add_gradients(ls_stepper *s, int stage, const ls_counters *c, const ls_batch *b,
+                               int64_t pending, int64_t samples, ls_metric_sums *now, ls_err *err)
 {
     ls_batch_plan *p;
     ls_status st;
 
     if (b->n == 0 && !s->session->in_step) return LS_OK;
-    st = feed(s, c, b, &p, err);
+    st = feed(s, stage, c, b, pending, &p, err);
     if (st != LS_OK) return st;
-    ls_session_write_scalar(p, "gradient.weight", (double)b->n / (double)update_samples(s, c, b));
+    ls_session_write_scalar(p, "gradient.weight", (double)b->n / (double)samples);
     ls_session_write_scalar(p, "gradient.keep", ls_state_pending(s->session->state) ? 1 : 0);
     ls_trace_run(s->trace, p->plan);
     if (s->session->peers != NULL) LS_TRY(ls_peers_status(s->session->peers, err));
     ls_state_set_pending(s->session->state, true);
-    if (b->n > 0) ls_collect_metrics(p->plan, b->n, &c->now);
+    if (b->n > 0) ls_collect_metrics(p->plan, b->n, now);
+out:
+    return st;
+}
+
+/* All batches of the update once more, with the parameters as the stages before have left them. */
+static ls_status next_stage(ls_stepper *s, int stage, ls_counters *c, const ls_batch *b, int64_t samples,
+                            ls_err *err)
+{
+    const ls_session *session = s->session;
+    ls_metric_sums now = {0};
+    ls_status st = LS_OK;
+
+    if (session->shards != NULL)
+        return ls_shards_gradients(session->shards, stage, s->data, b, s->seed, c->step, &c->now, &s->stop,
+                                   err);
+    ls_declare_metrics(session->plans[stage].plan, &now);
+    for (int i = 0; i < s->kept.n; i++) {
+        const ls_kept_batch *k = s->kept.batches[i];
+        LS_TRY(add_gradients(s, stage, c, &k->b, k->pending, samples, &now, err));
+    }
+    LS_TRY(ls_team_sum(session->comm, &now, NULL, err));
+    now.samples = 0; /* they are counted already */
+    ls_metric_join(&c->now, &now);
 out:
     return st;
 }
 
 /* Damaged samples may have been left out: the loss scale makes the sum a mean over those that were not. */
-static ls_status update(ls_stepper *s, ls_counters *c, int64_t samples, double lr, ls_err *err)
+static ls_status update(ls_stepper *s, int stage, const ls_counters *c, int64_t mine, int64_t samples,
+                        double lr, ls_err *err)
 {
-    const ls_batch_plan *p = &s->session->update;
-    const int64_t mine = c->now.samples;
+    const ls_batch_plan *p = &s->session->updates[stage];
     ls_status st = LS_OK;
 
-    if (s->session->shards == NULL) LS_TRY(ls_team_sum(s->session->comm, &c->now, &s->stop, err));
-    if (c->now.samples == 0) return LS_OK; /* all were damaged: there is nothing to learn */
     if (!ls_state_pending(s->session->state) && s->session->shards == NULL)
         ls_session_clear_sums(s->session); /* nothing from this rank */
     write_rates(s, p, lr);
@@ -98,6 +123,39 @@ static ls_status update(ls_stepper *s, ls_counters *c, int64_t samples, double l
     ls_trace_run(s->trace, p->plan);
     if (s->session->peers != NULL) LS_TRY(ls_peers_status(s->session->peers, err));
     ls_state_set_pending(s->session->state, false);
+out:
+    return st;
+}
+
+/* The first stage's gradients are there; b is the update's last batch. */
+static ls_status finish_update(ls_stepper *s, ls_counters *c, const ls_batch *b, int64_t samples, double lr,
+                               ls_err *err)
+{
+    const int64_t mine = c->now.samples;
+    ls_status st = LS_OK;
+
+    if (s->session->shards == NULL) LS_TRY(ls_team_sum(s->session->comm, &c->now, &s->stop, err));
+    if (c->now.samples == 0) goto out; /* all were damaged: there is nothing to learn */
+    for (int stage = 0; stage < s->session->n_stages; stage++) {
+        if (stage > 0) LS_TRY(next_stage(s, stage, c, b, samples, err));
+        LS_TRY(update(s, stage, c, mine, samples, lr, err));
+    }
+out:
+    ls_kept_clear(&s->kept);
+    return st;
+}
+
+/* The first stage of one batch of an update. */
+static ls_status first_stage(ls_stepper *s, ls_counters *c, const ls_batch *b, int64_t samples, ls_err *err)
+{
+    ls_session *session = s->session;
+    ls_status st = LS_OK;
+
+    if (session->shards != NULL)
+        return ls_shards_gradients(session->shards, 0, s->data, b, s->seed, c->step, &c->now, &s->stop, err);
+    if (c->pending == 0) ls_declare_metrics(session->plans[0].plan, &c->now);
+    LS_TRY(add_gradients(s, 0, c, b, c->pending, samples, &c->now, err));
+    if (session->n_stages > 1) LS_TRY(ls_kept_add(&s->kept, s->data, b, plan_batch(b), c->pending, err));
 out:
     return st;
 }
@@ -111,19 +169,22 @@ ls_status ls_stepper_take(ls_stepper *s, ls_counters *c, const ls_batch *b, bool
     *done = c->pending + b->global_n >= samples;
     *lr = ls_schedule_lr(s->schedule, &c->plateau, c->step);
     if (c->pending == 0) c->now = (ls_metric_sums){0};
-    if (s->session->shards != NULL)
-        LS_TRY(ls_shards_gradients(s->session->shards, s->data, b, s->seed, c->step, &c->now, &s->stop, err));
-    else
-        LS_TRY(s->session->split ? add_gradients(s, c, b, err) : whole_step(s, c, b, *lr, err));
+    LS_TRY(s->session->split ? first_stage(s, c, b, samples, err) : whole_step(s, c, b, *lr, err));
     c->pending += b->global_n;
     c->position = b->global_position + b->global_n;
     if (!*done) return LS_OK;
     c->pending = 0;
-    if (s->session->split) LS_TRY(update(s, c, samples, *lr, err));
+    if (s->session->split) LS_TRY(finish_update(s, c, b, samples, *lr, err));
     *done = c->now.samples > 0;
     if (!*done) return LS_OK;
     ls_metric_join(&c->sums, &c->now);
     c->step++;
 out:
     return st;
+}
+
+void ls_stepper_release(ls_stepper *s)
+{
+    ls_trace_close(s->trace);
+    ls_kept_release(&s->kept);
 }

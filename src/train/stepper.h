@@ -2,13 +2,15 @@
  *
  * An update is made of one batch, or of `accumulate` consecutive ones whose gradients are added up; where an
  * epoch ends within an update, the update is made of what there is.  The gradient is in any case the mean
- * over the update's samples, of all ranks: a batch counts by its share of them.  Afterwards all ranks have
- * the same parameters, the same counters and the same metrics, so that they take the same decisions. */
+ * over the update's samples, of all ranks: a batch counts by its share of them.  Where the model trains in
+ * stages, all of the update's samples go through one before any goes through the next.  Afterwards all ranks
+ * have the same parameters, the same counters and the same metrics, so that they take the same decisions. */
 #ifndef LS_TRAIN_STEPPER_H
 #define LS_TRAIN_STEPPER_H
 
 #include "data/loader.h"
 #include "train/counters.h"
+#include "train/kept.h"
 #include "train/schedule.h"
 #include "train/session.h"
 #include "train/trace.h"
@@ -20,7 +22,8 @@ typedef struct ls_stepper {
     uint64_t seed;
     int64_t update;        /* samples of a full update */
     int64_t epoch_samples; /* samples of an epoch */
-    ls_trace *trace;       /* NULL: none */
+    ls_trace *trace;       /* NULL: none; the stepper's own */
+    ls_kept kept;          /* batches of the update that goes on, when there are stages */
     bool stop;             /* in: this rank was asked to stop; out, after an update: some rank was */
 } ls_stepper;
 
@@ -28,5 +31,6 @@ typedef struct ls_stepper {
  * c->now holds the metrics of the whole update until the next batch is taken, and *lr the rate. */
 ls_status ls_stepper_take(ls_stepper *s, ls_counters *c, const ls_batch *b, bool *done, double *lr,
                           ls_err *err) LS_MUST_CHECK;
+void ls_stepper_release(ls_stepper *s);
 
 #endif

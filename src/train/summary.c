@@ -87,6 +87,7 @@ void ls_summary_recall(ls_summary *s, const char *folder)
     o = json_load_file(path, 0, NULL);
     json_object_foreach(json_object_get(json_object_get(o, "metrics"), "last"), name, value)
         ls_metric_add(&s->last, name, json_is_number(value) ? json_number_value(value) : NAN, 1);
+    s->last.samples = s->last.n > 0 ? 1 : 0;
     json_decref(o);
 }
 
@@ -120,8 +121,8 @@ static json_t *comm_json(ls_summary *s, size_t n, const ls_session *session)
 
     for (int i = 0; session->peers != NULL && i < ls_peers_buckets(session->peers); i++)
         json_array_append_new(buckets, json_integer((json_int_t)ls_peers_bucket_bytes(session->peers, i)));
-    if (session->shards != NULL && session->comm != NULL)
-        json_array_append_new(buckets, json_integer((json_int_t)ls_shards_leaf_bytes(session->shards)));
+    for (int i = 0; session->shards != NULL && session->comm != NULL && i < session->n_stages; i++)
+        json_array_append_new(buckets, json_integer((json_int_t)ls_shards_leaf_bytes(session->shards, i)));
     return json_pack("{s:s, s:o, s:o, s:o, s:o}", "kind",
                      session->comm != NULL ? ls_comm_kind(session->comm) : "self", "buckets", buckets,
                      "exposed_s_per_step", number(n > 0 ? ls_spread_of(s->exposed, n).p50 : NAN),

@@ -7,6 +7,7 @@
 const ls_trial *const ls_trials[] = {
     &ls_trial_mnist,
     &ls_trial_mnist_keras,
+    &ls_trial_linear,
     &ls_trial_resnet18,
     &ls_trial_resnet18_cifar,
     &ls_trial_resnet18_cifar_stem,

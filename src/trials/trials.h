@@ -5,6 +5,7 @@
 #include "lockstep/trial.h"
 
 extern const ls_trial ls_trial_mnist, ls_trial_mnist_keras;
+extern const ls_trial ls_trial_linear;
 extern const ls_trial ls_trial_resnet18, ls_trial_resnet18_cifar, ls_trial_resnet18_cifar_stem;
 extern const ls_trial ls_trial_vit, ls_trial_vit_b32, ls_trial_vit_tiny;
 extern const ls_trial ls_trial_dcgan_d, ls_trial_dcgan_g, ls_trial_cosmogan;

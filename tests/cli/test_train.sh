@@ -54,9 +54,6 @@ run 2 train mnist "${small[@]}" lr.warmup=3min
 says err 'cannot be given in minutes'
 run 2 train mnist "${small[@]}" reproducible=true data.on_error=skip
 says err "needs data.on_error=stop"
-# A model that trains in stages has no one gradient to add up.
-run 2 train aae data.kind=synthetic data.train_range=0:8 data.test_range=8:12 batch.per_rank=2 parallel.accumulate=2
-says err 'trains in stages ("D.fc1.weight"'
 run 2 eval nothing-here
 says err 'neither a run directory nor a checkpoint'
 

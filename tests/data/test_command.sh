@@ -45,6 +45,14 @@ for file in "$folder"/{jpeg,png}/test/class-001/*; do
     truncate -s -40 "$file"
     expect 3 "damaged   $file: damaged " verify kind=images path="$(dirname "$(dirname "$(dirname "$file")")")" images=test
 done
+expect 0 "synthetic set" make kind=cifar path="$folder/waves" train=50 test=20 pattern=waves
+expect 0 "20 samples read, 0 damaged" verify kind=cifar path="$folder/waves" images=test
+if cmp -s "$folder/waves/test_batch.bin" "$folder/cifar/test_batch.bin"; then
+    echo "failed: pattern=waves changes nothing"
+    failures=$((failures + 1))
+fi
+expect 2 "tiles and waves" make kind=cifar path="$folder/x" pattern=dots
+expect 2 "pattern is for synthetic data" info kind=cifar path="$folder/waves" pattern=waves
 expect 2 "jpeg and png" make kind=images path="$folder/x" format=gif
 expect 2 "only images" make kind=npy path="$folder/x" format=png
 if [[ $kinds == *hdf5* ]]; then
@@ -59,6 +67,7 @@ if [[ $kinds == *hdf5* ]]; then
     expect 3 "$folder/short.h5: cannot be opened (HDF5: truncated file" verify kind=hdf5 path="$folder" images=short.h5
 fi
 expect 2 "points is for data of kind hdf5" info kind=synthetic points=3
+expect 2 "not for clouds" make kind=hdf5 path="$folder/x" points=3 pattern=waves
 expect 2 "not as npy" make kind=npy path="$folder/clouds" points=3
 expect 0 "synthetic set" make kind=npy path="$folder/new/maps" maps=16 train=6 test=2
 expect 0 "field     image    f32 (1, 16, 16)" info kind=npy path="$folder/new/maps" images=test

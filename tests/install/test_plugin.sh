@@ -31,6 +31,13 @@ if command -v nm >/dev/null; then
     [ -z "$surplus" ] || fail "exported, but in no public header: $surplus"
 fi
 
+# What travels by value is part of the layout that plug-ins are compared by.
+layout=$(sed -n '/^#define LS_TRIAL_LAYOUT/,/^#define LS_SIZES3/p' "$prefix/include/lockstep/trial.h")
+for type in $(sed -n 's/^} \(ls_[a-z_]*_args\);.*/\1/p' "$prefix/include/lockstep/nn.h") ls_trial ls_setting ls_optimiser ls_shape; do
+    n=$((n + 1))
+    grep -q "\b$type\b" <<<"$layout" || fail "$type is not part of LS_TRIAL_LAYOUT"
+done
+
 # --- a plug-in by its own Makefile ------------------------------------------------------------------------------------
 run 0 info --cflags
 says out "-I$work/a\\ prefix/"

@@ -2,7 +2,7 @@
 
 Names, shapes and formulas are those of src/trials; the same definitions serve the comparison of numbers
 (compare_steps.py) and of speed (bench/compare_torch.py).  `p` maps parameter and buffer names to tensors, `x` maps
-inputs and injected random draws to tensors.  Each model returns [(loss, parameter prefixes it trains), ...] in the
+inputs and injected random draws (of a dropout: what it multiplies by) to tensors; with `drop`, dropouts draw by themselves.  Each model returns [(loss, parameter prefixes it trains), ...] in the
 order in which the updates happen, as generators where an update must come before the next loss is built.
 """
 import torch
@@ -18,16 +18,22 @@ def linear(p, name, h):
     return F.linear(h, p[name + ".weight"], p[name + ".bias"])
 
 
+def dropout(x, name, h, rate, drop, draw=F.dropout):
+    return draw(h, rate) if drop else h * x[name]
+
+
+def linear_classifier(p, x, drop=False):
+    yield F.cross_entropy(linear(p, "fc", x["image"].flatten(1)), x["label"].long()), [""], "loss"
+
+
 def mnist(p, x, drop=False):
     h = F.conv2d(x["image"], p["conv1.weight"], p["conv1.bias"])
     h = F.relu(F.max_pool2d(h, 2))
     h = F.conv2d(h, p["conv2.weight"], p["conv2.bias"])
-    if drop:
-        h = F.dropout2d(h, 0.5)
+    h = dropout(x, "conv2_drop", h, 0.5, drop, F.dropout2d)
     h = F.relu(F.max_pool2d(h, 2))
     h = F.relu(linear(p, "fc1", h.flatten(1)))
-    if drop:
-        h = F.dropout(h, 0.5)
+    h = dropout(x, "fc1_drop", h, 0.5, drop)
     yield F.cross_entropy(linear(p, "fc2", h), x["label"].long()), [""], "loss"
 
 
@@ -35,11 +41,9 @@ def mnist_keras(p, x, drop=False):
     h = F.relu(F.conv2d(x["image"], p["conv1.weight"], p["conv1.bias"]))
     h = F.relu(F.conv2d(h, p["conv2.weight"], p["conv2.bias"]))
     h = F.max_pool2d(h, 2)
-    if drop:
-        h = F.dropout(h, 0.25)
+    h = dropout(x, "drop1", h, 0.25, drop)
     h = F.relu(linear(p, "fc1", h.flatten(1)))
-    if drop:
-        h = F.dropout(h, 0.5)
+    h = dropout(x, "drop2", h, 0.5, drop)
     yield F.cross_entropy(linear(p, "fc2", h), x["label"].long()), [""], "loss"
 
 
@@ -60,6 +64,31 @@ def resnet18(p, x, drop=False):
                 h = bn(p, n + "downsample.1", F.conv2d(h, p[n + "downsample.0.weight"], stride=s))
             h = F.relu(g + h, inplace=True)
     yield F.cross_entropy(linear(p, "fc", h.mean((2, 3))), x["label"].long()), [""], "loss"
+
+
+def attention(p, name, h, heads):
+    n, tokens, width = h.shape
+    q, k, v = linear(p, name + ".qkv", h).view(n, tokens, 3, heads, width // heads).permute(2, 0, 3, 1, 4)
+    share = (q @ k.transpose(-2, -1) * (width // heads) ** -0.5).softmax(-1)
+    return linear(p, name + ".proj", (share @ v).transpose(1, 2).reshape(n, tokens, width))
+
+
+def vit(p, x, drop=False, heads=12):
+    def norm(name, h):
+        return F.layer_norm(h, h.shape[-1:], p[name + ".weight"], p[name + ".bias"], eps=1e-6)
+
+    w = p["patch_embed.proj.weight"]
+    h = F.conv2d(x["image"], w, p["patch_embed.proj.bias"], stride=w.shape[2]).flatten(2).transpose(1, 2)
+    h = torch.cat((p["cls_token"].expand(h.shape[0], -1, -1), h), 1) + p["pos_embed"]
+    for i in range(sum(n.startswith("blocks.") and n.endswith(".norm1.weight") for n in p)):
+        b = f"blocks.{i}."
+        h = h + attention(p, b + "attn", norm(b + "norm1", h), heads)
+        h = h + linear(p, b + "mlp.fc2", F.gelu(linear(p, b + "mlp.fc1", norm(b + "norm2", h))))
+    yield F.cross_entropy(linear(p, "head", norm("norm", h)[:, 0]), x["label"].long()), [""], "loss"
+
+
+def vit_tiny(p, x, drop=False):
+    return vit(p, x, drop, heads=2)
 
 
 def dcgan_generator(p, z):
@@ -171,6 +200,7 @@ def cyclegan_g(p, x, drop=False):
 
 
 MODELS = {
+    "linear": linear_classifier, "vit": vit, "vit-b32": vit, "vit-tiny": vit_tiny,
     "mnist": mnist, "mnist-keras": mnist_keras, "resnet18": resnet18, "resnet18-cifar": resnet18,
     "resnet18-cifar-stem": resnet18, "dcgan-d": dcgan_d, "dcgan-g": dcgan_g, "cosmogan": cosmogan,
     "wgan-gp": wgan_gp, "aae": aae, "cyclegan-g": cyclegan_g,

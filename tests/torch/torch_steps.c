@@ -6,7 +6,7 @@
  *   init/NAME      every variable before the first step
  *   STEP/in/NAME   inputs of step STEP;  STEP/draw/NAME random draws;  STEP/out/NAME  metrics after it
  *   final/NAME     every variable after the last step
- * Dropout is switched off: its masks are ours alone. */
+ * A dropout's draw is what it multiplies by: 0 or 1 / (1 - p). */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,17 +51,25 @@ static void write_state(dump *d, const char *group, const ls_state *s)
         write_tensor(d, group, ls_state_at(s, i)->name, ls_state_at(s, i));
 }
 
-/* Random draws become fetched values; dropout keeps everything. */
+/* What a dropout makes of ones: the same draws, since they are a function of stream, step and sample. */
+static ls_value mask_of(ls_graph *g, const ls_node *n)
+{
+    ls_value ones = ls_fill(g, *ls_node_in_shape(g, n, 0), LS_F32, 1.0);
+
+    return ls_graph_add(g, &ls_op_dropout, 2, (ls_value[]){ones, {g, n->in[1]}}, n->attr);
+}
+
+/* Random draws become fetched values. */
 static void prepare_random(ls_graph *g)
 {
-    for (int32_t i = 0; i < g->n_nodes; i++) {
-        ls_node *n = g->nodes[i];
-        if (n->op == &ls_op_dropout) ((ls_random_attr *)n->attr)->p = 0;
-        if (n->op == &ls_op_random_normal || n->op == &ls_op_random_uniform) {
+    for (int32_t i = 0, n_nodes = g->n_nodes; i < n_nodes; i++) {
+        const ls_node *n = g->nodes[i];
+        bool drop = n->op == &ls_op_dropout && !n->backward;
+        if (drop || n->op == &ls_op_random_normal || n->op == &ls_op_random_uniform) {
             const char *dot = strrchr(n->scope, '.');
             char name[128];
             snprintf(name, sizeof name, "draw:%s", dot != NULL ? dot + 1 : n->scope);
-            ls_graph_fetch((ls_value){g, n->out[0]}, name);
+            ls_graph_fetch(drop ? mask_of(g, n) : (ls_value){g, n->out[0]}, name);
         }
     }
 }
@@ -105,10 +113,17 @@ static void close_dump(dump *d, const char *folder)
     json_decref(d->index);
 }
 
+/* The one setting of a run, beside those of the model, that changes a step's numbers. */
+static const ls_setting run_settings[] = {
+    {"parallel.clip_norm", LS_SETTING_REAL, 0, 0, 1e30, NULL, "largest norm of the gradients; 0: any", NULL},
+    {NULL, 0, 0, 0, 0, NULL, NULL, NULL},
+};
+
 int main(int argc, char **argv)
 {
     ls_err err = {0};
     const ls_trial *trial;
+    ls_build how = {.mode = LS_TRAIN};
     ls_config *cfg;
     ls_step *s;
     ls_device *dev;
@@ -123,11 +138,13 @@ int main(int argc, char **argv)
         return 2;
     }
     steps = atoi(argv[3]);
-    if (ls_trial_find(&trial, argv[1], &err) != LS_OK || ls_config_create(&cfg, trial, &err) != LS_OK)
+    if (ls_trial_find(&trial, argv[1], &err) != LS_OK ||
+        ls_config_create_with(&cfg, trial, run_settings, &err) != LS_OK)
         die(&err);
     for (int i = 5; i < argc; i++)
         if (ls_config_set(cfg, argv[i], &err) != LS_OK) die(&err);
-    if (ls_trial_build(&s, trial, cfg, LS_TRAIN, &err) != LS_OK) die(&err);
+    how.clip_norm = ls_config_real(cfg, "parallel.clip_norm");
+    if (ls_trial_build_as(&s, trial, cfg, &how, &err) != LS_OK) die(&err);
     g = ls_step_graph_take(s);
     prepare_random(g);
     if (ls_device_open(&dev, argv[2], 0, &err) != LS_OK || ls_state_create(&state, dev, &err) != LS_OK ||

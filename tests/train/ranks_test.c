@@ -79,7 +79,7 @@ void ranks_run(const ranks_job *j, int codes[RANKS_MAX])
     ls_comm_heap_destroy(heap);
 }
 
-int ranks_losses(const ranks_job *j, double *losses, int n)
+int ranks_metric(const ranks_job *j, const char *metric, double *values, int n)
 {
     char path[512], line[4096];
     int found = 0;
@@ -89,12 +89,26 @@ int ranks_losses(const ranks_job *j, double *losses, int n)
     f = fopen(path, "r");
     while (f != NULL && fgets(line, sizeof line, f) != NULL) {
         json_t *o = json_loads(line, 0, NULL);
-        const json_t *loss = json_object_get(o, "train/loss_step");
-        if (loss != NULL && found < n) losses[found++] = json_real_value(loss);
+        const json_t *value = json_object_get(o, metric);
+        if (value != NULL && found < n) values[found++] = json_real_value(value);
         json_decref(o);
     }
     if (f != NULL) fclose(f);
     return found;
+}
+
+int ranks_losses(const ranks_job *j, double *losses, int n)
+{
+    return ranks_metric(j, "train/loss_step", losses, n);
+}
+
+void ranks_hash(const ranks_job *j, char hash[32])
+{
+    json_t *summary = ranks_summary(j);
+    const char *text = json_string_value(json_object_get(summary, "weights_xxh3"));
+
+    snprintf(hash, 32, "%s", text != NULL ? text : "none");
+    json_decref(summary);
 }
 
 json_t *ranks_summary(const ranks_job *j)

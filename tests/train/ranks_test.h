@@ -18,8 +18,12 @@ typedef struct ranks_job {
 /* codes[rank] receives 0, or 10 minus the status with which its training failed; with `odd` the error's text
  * is then in folder/name.<rank>. */
 void ranks_run(const ranks_job *j, int codes[RANKS_MAX]);
-/* The train/loss_step of all steps, at most n; returns how many. */
+/* A metric (as train/loss_step) of all steps, at most n; returns how many. */
+int ranks_metric(const ranks_job *j, const char *metric, double *values, int n);
+/* train/loss_step. */
 int ranks_losses(const ranks_job *j, double *losses, int n);
+/* The hash of the weights in the end; "none" where there is none. */
+void ranks_hash(const ranks_job *j, char hash[32]);
 /* summary.json, to be released by json_decref; NULL: there is none. */
 json_t *ranks_summary(const ranks_job *j);
 

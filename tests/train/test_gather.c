@@ -112,6 +112,7 @@ static void rows_and_distance(void)
         feed(&p, b * BATCH);
         REQUIRE_OK(ls_gather_take(&g, &p, b * BATCH, &err), &err);
         ls_metric_add(&sums, "sum", 1, BATCH);
+        sums.samples += BATCH;
     }
     REQUIRE_OK(ls_gather_finish(&g, NULL, &sums, &err), &err);
     CHECK_EQ_INT(sums.samples, SAMPLES);
@@ -144,6 +145,7 @@ static void what_is_no_number_has_no_distance(void)
     ls_plan_run(p.plan);
     REQUIRE_OK(ls_gather_take(&g, &p, 0, &err), &err);
     ls_metric_add(&sums, "sum", 1, BATCH);
+    sums.samples += BATCH;
     REQUIRE_OK(ls_gather_finish(&g, NULL, &sums, &err), &err);
     CHECK(isnan(ls_metric_mean(&sums, "far")));
     CHECK_EQ_INT(g.n_outputs, 0); /* without a stride */

@@ -106,7 +106,7 @@ static void shared_variables_are_the_same(void)
                            .model = "mnist",
                            .ranks = 3,
                            .settings = {COMMON, "parallel.verify_every=1st",
-                                        share ? "parallel.share=true" : "parallel.share=false", cases[k][0],
+                                        share ? "parallel.share=always" : "parallel.share=never", cases[k][0],
                                         cases[k][1], cases[k][2]}};
             int codes[RANKS_MAX];
             json_t *summary;
