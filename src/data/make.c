@@ -179,22 +179,15 @@ out:
 /* -- image files ------------------------------------------------------------------------------------------
  */
 
-/* Sample `index` as FOLDER/NUMBER.jpg or .png; `negative`: light and dark exchanged. */
-static ls_status write_image(const maker *m, const char *folder, int64_t number, int64_t index, bool negative,
-                             ls_err *err)
+/* The maker's bytes as FOLDER/NUMBER.jpg or .png. */
+static ls_status write_image(const maker *m, const char *folder, int64_t number, ls_err *err)
 {
-    ls_status st = LS_OK;
     char path[4096 + 64];
-    const lsi_make_part part = part_of(m, TRAIN);
     const int64_t *dim = m->o.shape.dim;
     const lsi_pixels pixels = lsi_pixels_planar(m->bytes, dim[0], dim[1], dim[2]);
 
-    LS_TRY(lsi_make_load(&part, index, m->bytes, NULL, err));
-    for (int64_t i = 0; negative && i < m->pixels; i++) m->bytes[i] = (uint8_t)(255 - m->bytes[i]);
     snprintf(path, sizeof path, "%s/%05" PRId64 ".%s", folder, number, m->o.png ? "png" : "jpg");
-    LS_TRY(m->o.png ? lsi_png_write(path, &pixels, err) : lsi_jpeg_write(path, &pixels, err));
-out:
-    return st;
+    return m->o.png ? lsi_png_write(path, &pixels, err) : lsi_jpeg_write(path, &pixels, err);
 }
 
 static ls_status write_classes(const maker *m, part p, ls_err *err)
@@ -207,16 +200,16 @@ static ls_status write_classes(const maker *m, part p, ls_err *err)
     LS_TRY(ls_folders_make(root, err));
     for (int64_t i = m->first; i < m->end; i++) {
         int32_t label;
-        LS_TRY(lsi_make_load(&part, i, NULL, &label, err));
+        LS_TRY(lsi_make_load(&part, i, m->bytes, &label, err));
         snprintf(folder, sizeof folder, "%s/class-%03d", root, (int)label);
         LS_TRY(ls_folders_make(folder, err));
-        LS_TRY(write_image(m, folder, i - m->first, i, false, err));
+        LS_TRY(write_image(m, folder, i - m->first, err));
     }
 out:
     return st;
 }
 
-/* B holds other samples than A, as negatives: what a translation has to learn. */
+/* B holds other scenes than A, drawn differently: what a translation has to learn. */
 static ls_status write_unpaired(const maker *m, part p, ls_err *err)
 {
     ls_status st = LS_OK;
@@ -229,7 +222,8 @@ static ls_status write_unpaired(const maker *m, part p, ls_err *err)
     }
     for (int64_t i = m->first; i < m->end; i++) {
         bool b = i >= middle;
-        LS_TRY(write_image(m, folder[b], i - (b ? middle : m->first), i, b, err));
+        lsi_make_scene(m->o.seed, i, b, m->o.shape, m->bytes);
+        LS_TRY(write_image(m, folder[b], i - (b ? middle : m->first), err));
     }
 out:
     return st;

@@ -23,8 +23,8 @@ typedef struct ls_data_make_options {
 
 /* Writes the files under the names by which the kind finds them ("train" and "test" of ls_data_source).  The
  * samples are those of a synthetic set with the same seed, rounded to bytes; the test set follows the
- * training set in it.  Of unpaired images one half is A's and the other, as
- * negatives, B's.  JPEG files are what is left after compression.  A file that is already there is never
+ * training set in it.  Unpaired images are scenes with plain ellipses in A and striped ones in B, one half of
+ * the samples each.  JPEG files are what is left after compression.  A file that is already there is never
  * overwritten: LS_INVALID. */
 ls_status ls_data_make(const ls_data_make_options *o, ls_err *err) LS_MUST_CHECK;
 

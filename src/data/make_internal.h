@@ -18,6 +18,9 @@ typedef struct lsi_make_part {
 ls_status lsi_make_load(const lsi_make_part *p, int64_t index, uint8_t *bytes, int32_t *label,
                         ls_err *err) LS_MUST_CHECK;
 
+/* Picture `index` of a seed as bytes of `shape` (1 or 3, H, W), channel by channel. */
+void lsi_make_scene(uint64_t seed, int64_t index, bool striped, ls_shape shape, uint8_t *bytes);
+
 /* Map `index`: options->maps rows of as many floats. */
 void lsi_make_map(const lsi_make_part *p, int64_t index, float *out);
 

@@ -155,7 +155,7 @@ is batch_per_rank 8
 
 # --- info -----------------------------------------------------------------------------------------
 run 0 info
-for part in "backend cpu" "backend ref" jansson mnist " fashion mnist "; do says out "$part"; done
+for part in "backend cpu" "backend ref" jansson " fashion" " mnist-10k" "  mnist-keras "; do says out "$part"; done
 run 0 info --json
 is event info
 holds '"fashion" in o["experiments"] and o["experiments"] == sorted(set(o["experiments"]))'

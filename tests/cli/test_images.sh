@@ -21,8 +21,8 @@ run 0 eval whole data.flip=false --json
 
 run 0 train resnet18-images data.path=set model.trial=vit-tiny train.steps=3 --run-dir from-file --quiet
 run 0 data make kind=unpaired path=pairs train=6 test=4 shape=3x40x36
-run 0 train cyclegan data.kind=images data.layout=unpaired data.path=pairs data.resize=36 data.crop=32 data.flip=true \
-    data.normalise=unit model.size=32 model.blocks=1 train.steps=1 --run-dir gan --quiet
+run 0 train cyclegan-1 data.kind=images data.layout=unpaired data.path=pairs data.resize=36 data.crop=32 data.flip=true \
+    data.normalise=unit model.size=32 model.blocks=1 train.steps=1 train.sample_every=1st --run-dir gan --quiet
 
 # One damaged file stops the run with code 3, unless one may be skipped; a second one is too many.
 file=$(ls set/train/class-001/*.jpg | head -n 1)

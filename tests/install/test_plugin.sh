@@ -66,6 +66,25 @@ for compiler in g++ clang++; do
     [ "$(hash "run-$compiler")" = "$(hash run-gcc)" ] || fail "$compiler: $(hash "run-$compiler"), gcc: $(hash run-gcc)"
 done
 
+# --- the trials of the build need no more than a plug-in has ------------------------------------------------------------
+# own FILE SYMBOL NAME [SETTING...]: the file of src/trials, alone with the installed headers, makes the plan that the build's makes
+own() {
+    local file=$1 symbol=$2 name=$3
+    shift 3
+    printf '#include "trials/classifier.c"\n#include "trials/%s.c"\nLS_TRIAL_PLUGIN(%s);\n' "$file" "$symbol" >own.c
+    n=$((n + 1))
+    cc -std=c17 -shared -fPIC "-I$prefix/include" -Iown -o "own-$name.so" own.c 2>cc.log || fail "$file.c as a plug-in: $(head -5 cc.log)"
+    run 0 plan "./own-$name.so" model.trial="$name" "$@" --json # not the experiment that may have the name
+    before=$(field plan_hash)
+    run 0 plan "./own-$name.so" "$@" --json
+    is plan_hash "$before"
+}
+mkdir -p own/trials && cp "$source"/src/trials/*.[ch] own/trials
+own vit ls_trial_vit_tiny vit-tiny
+own aae ls_trial_aae aae batch.per_rank=2
+own cosmogan ls_trial_cosmogan cosmogan batch.per_rank=2
+own cyclegan ls_trial_cyclegan cyclegan model.size=64 model.blocks=2
+
 # --- a program by pkg-config ----------------------------------------------------------------------------------------------
 if command -v pkg-config >/dev/null; then
     PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name lockstep.pc)")

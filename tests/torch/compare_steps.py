@@ -78,7 +78,7 @@ def is_state_of_optimiser(name):
 def repeat(model, record, steps, optimiser, settings):
     """Returns the losses per step and the variables after the last one."""
     p = {n: record.get("init/" + n) for n in record.names("init/") if not is_state_of_optimiser(n)}
-    trained = [n for n in p if not n.rsplit(".", 1)[-1].startswith("running_")]
+    trained = [n for n in p if not n.rsplit(".", 1)[-1].startswith("running_") and not n.startswith("replay_")]
     for n in trained:
         p[n].requires_grad_(True)
     losses = []
@@ -107,8 +107,10 @@ def repeat(model, record, steps, optimiser, settings):
 def without_effect(model):
     if model in ("cosmogan", "dcgan-d", "dcgan-g"):
         return {f"G.h{i}.bias" for i in range(4)} | {f"D.h{i}.bias" for i in (1, 2, 3)}
-    if model == "cyclegan-g":
-        return {f"G.{n}.bias" for n in ("in", "down1", "down2", "up1", "up2", "res0.conv1", "res0.conv2")}
+    if model in ("cyclegan", "cyclegan-g"):
+        layers = ["in", "down1", "down2", "up1", "up2"] + [f"res{i}.conv{k}" for i in range(9) for k in (1, 2)]
+        return ({f"{g}.{n}.bias" for g in ("G", "G_AB", "G_BA") for n in layers}
+                | {f"{d}.conv{i}.bias" for d in ("D_A", "D_B") for i in (2, 3, 4)})
     return set()
 
 
@@ -138,6 +140,8 @@ CASES = [
      dict(rule="adam", lr=2e-6, beta1=0.5, eps=1e-3, form="tf"), 1e-3, 5e-2, 10),
     ("cyclegan-g", "cpu", ["batch.per_rank=1", "model.size=64", "model.blocks=1", "optimizer.lr=2e-5", "optimizer.eps=1e-3"],
      dict(rule="adam", lr=2e-5, beta1=0.5, eps=1e-3), 1e-3, 5e-2),
+    ("cyclegan", "cpu", ["batch.per_rank=2", "model.size=32", "model.blocks=1", "model.width=16", "model.replay=5",
+                         "optimizer.lr=2e-6", "optimizer.eps=1e-3"], dict(rule="adam", lr=2e-6, beta1=0.5, eps=1e-3), 1e-4, 1e-2, 10),
     ("wgan-gp", "ref", ["batch.per_rank=8", "optimizer.eps=1e-3"], dict(rule="adam", lr=1e-4, eps=1e-3), 1e-5, 1e-3),
     ("wgan-gp", "cpu", ["batch.per_rank=32", "optimizer.eps=1e-3"], dict(rule="adam", lr=1e-4, eps=1e-3), 1e-5, 1e-3),
     ("aae", "cpu", ["batch.per_rank=4", "model.points=64", "optimizer.eps=1e-3"],
@@ -157,6 +161,7 @@ FULL = [
     ("aae", "cpu", ["batch.per_rank=8", "optimizer.eps=1e-3"], dict(rule="adam", lr=1e-4, eps=1e-3), 1e-4, 5e-2, 10),
     ("cosmogan", "cpu", ["batch.per_rank=2", "optimizer.lr=2e-6", "optimizer.eps=1e-3", "model.flip_labels=0.5"],
      dict(rule="adam", lr=2e-6, beta1=0.5, eps=1e-3, form="tf"), 1e-3, 5e-2, 10),
+    ("cyclegan", "cpu", ["batch.per_rank=1", "optimizer.eps=1e-3"], dict(rule="adam", lr=2e-4, beta1=0.5, eps=1e-3), 1e-4, 5e-2, 1),
 ]
 
 

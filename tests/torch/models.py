@@ -199,6 +199,47 @@ def cyclegan_generator(p, g, h):
     return torch.tanh(conv_reflect(p, g + ".out", h))
 
 
+def cyclegan_discriminator(p, d, h):
+    for i in range(1, 5):
+        h = F.conv2d(h, p[f"{d}.conv{i}.weight"], p[f"{d}.conv{i}.bias"], stride=2, padding=1)
+        h = F.leaky_relu(F.instance_norm(h) if i > 1 else h, 0.2)
+    return F.conv2d(F.pad(h, (1, 0, 1, 0)), p[f"{d}.conv5.weight"], p[f"{d}.conv5.bias"], padding=1)
+
+
+def replay(p, slots, name, fake):
+    """The published buffer: stored and returned while there is room, then swapped or passed on, as the draws say."""
+    images, filled = p[name + ".images"], p[name + ".filled"]
+    shown = []
+    for new, slot in zip(fake.detach(), slots.tolist()):
+        if slot < 0 and (filled == 0).any():
+            raise ValueError(f"{name}: a sample was not kept though there is room")
+        if slot < 0 or filled[slot] == 0:
+            shown.append(new)
+        else:
+            shown.append(images[slot].view_as(new).clone())
+        if slot >= 0:
+            images[slot] = new.flatten()
+            filled[slot] = 1
+    return torch.stack(shown)
+
+
+def cyclegan(p, x, drop=False):
+    """In the published order: generators first, then the discriminators on images made before that update."""
+    def mse(t, target):
+        return F.mse_loss(t, torch.full_like(t, target))
+
+    a, b = x["image_a"], x["image_b"]
+    identity = (F.l1_loss(cyclegan_generator(p, "G_BA", a), a) + F.l1_loss(cyclegan_generator(p, "G_AB", b), b)) / 2
+    fake_b, fake_a = cyclegan_generator(p, "G_AB", a), cyclegan_generator(p, "G_BA", b)
+    gan = (mse(cyclegan_discriminator(p, "D_B", fake_b), 1.0) + mse(cyclegan_discriminator(p, "D_A", fake_a), 1.0)) / 2
+    cycle = (F.l1_loss(cyclegan_generator(p, "G_BA", fake_b), a) + F.l1_loss(cyclegan_generator(p, "G_AB", fake_a), b)) / 2
+    yield gan + 10 * cycle + 5 * identity, ["G_AB.", "G_BA."], "loss_g"
+    for d, pool, real, fake in (("D_A", "replay_a", a, fake_a), ("D_B", "replay_b", b, fake_b)):
+        shown = replay(p, x[pool], pool, fake)
+        yield ((mse(cyclegan_discriminator(p, d, real), 1.0) + mse(cyclegan_discriminator(p, d, shown), 0.0)) / 2,
+               [d + "."], "loss_d_" + d[-1].lower())
+
+
 def cyclegan_g(p, x, drop=False):
     yield F.l1_loss(cyclegan_generator(p, "G", x["image_a"]), x["image_b"]), ["G."], "loss_g"
 
@@ -207,5 +248,5 @@ MODELS = {
     "linear": linear_classifier, "vit": vit, "vit-b32": vit, "vit-tiny": vit_tiny,
     "mnist": mnist, "mnist-keras": mnist_keras, "resnet18": resnet18, "resnet18-cifar": resnet18,
     "resnet18-cifar-stem": resnet18, "dcgan-d": dcgan_d, "dcgan-g": dcgan_g, "cosmogan": cosmogan,
-    "wgan-gp": wgan_gp, "aae": aae, "cyclegan-g": cyclegan_g,
+    "wgan-gp": wgan_gp, "aae": aae, "cyclegan": cyclegan, "cyclegan-g": cyclegan_g,
 }

@@ -6,6 +6,7 @@
  *   init/NAME      every variable before the first step
  *   STEP/in/NAME   inputs of step STEP;  STEP/draw/NAME random draws;  STEP/out/NAME  metrics after it
  *   final/NAME     every variable after the last step
+ * What a replay pool draws is the slot of each sample, or -1.
  * A dropout's draw is what it multiplies by: 0 or 1 / (1 - p). */
 #include <jansson.h>
 #include <stdio.h>
@@ -64,12 +65,12 @@ static void prepare_random(ls_graph *g)
 {
     for (int32_t i = 0, n_nodes = g->n_nodes; i < n_nodes; i++) {
         const ls_node *n = g->nodes[i];
-        bool drop = n->op == &ls_op_dropout && !n->backward;
-        if (drop || n->op == &ls_op_random_normal || n->op == &ls_op_random_uniform) {
+        const bool drop = n->op == &ls_op_dropout && !n->backward, replay = n->op == &ls_op_replay;
+        if (drop || replay || n->op == &ls_op_random_normal || n->op == &ls_op_random_uniform) {
             const char *dot = strrchr(n->scope, '.');
             char name[128];
             snprintf(name, sizeof name, "draw:%s", dot != NULL ? dot + 1 : n->scope);
-            ls_graph_fetch(drop ? mask_of(g, n) : (ls_value){g, n->out[0]}, name);
+            ls_graph_fetch(drop ? mask_of(g, n) : (ls_value){g, n->out[replay ? 1 : 0]}, name);
         }
     }
 }

@@ -14,10 +14,9 @@ enum { STEPS = 7 };
 static char folder[] = "/tmp/lockstep-stages-XXXXXX", experiment[64];
 static bool all; /* or the first few cases */
 
-/* 40 clouds by 18: the last update of an epoch has 4, fewer than some have ranks.  The Chamfer distance is a
- * sum over the batch at hand, whose size is what these tests change: it has no part in the loss. */
+/* 40 clouds by 18: the last update of an epoch has 4, fewer than some have ranks. */
 static const char text[] = "name: stages\n"
-                           "model: {trial: aae, points: 32, lambda_rec: 0}\n"
+                           "model: {trial: aae, points: 32, lambda_rec: 0.01, sum_over: 18}\n"
                            "data: {kind: synthetic, train_range: \"0:40\", test_range: \"40:45\"}\n"
                            "batch: {global: 18}\n"
                            "optimizer: {name: sgd, lr: 0.01, momentum: 0.9}\n"
