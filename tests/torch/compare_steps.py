@@ -75,10 +75,15 @@ def is_state_of_optimiser(name):
     return name.startswith("optimizer.") or name.split(".")[-2:-1] in (["sgd"], ["adam"])
 
 
+def is_trained(name):
+    """Of the model's variables: not running statistics, not pools of images."""
+    return not name.rsplit(".", 1)[-1].startswith("running_") and not name.startswith("replay_")
+
+
 def repeat(model, record, steps, optimiser, settings):
     """Returns the losses per step and the variables after the last one."""
     p = {n: record.get("init/" + n) for n in record.names("init/") if not is_state_of_optimiser(n)}
-    trained = [n for n in p if not n.rsplit(".", 1)[-1].startswith("running_") and not n.startswith("replay_")]
+    trained = [n for n in p if is_trained(n)]
     for n in trained:
         p[n].requires_grad_(True)
     losses = []
