@@ -30,6 +30,7 @@ ROWS = {
     "resnet18-224": ("resnet18", ["batch.per_rank=16"], ("adam", 1e-3), 2.0),
     "resnet18-32": ("resnet18-cifar", ["batch.per_rank=96"], ("adam", 1e-3), 2.0),
     "cyclegan-g": ("cyclegan-g", ["batch.per_rank=1"], ("adam", 2e-4), 2.4),
+    "cyclegan": ("cyclegan", ["batch.per_rank=1"], ("adam", 2e-4), 2.4),
     "aae": ("aae", ["batch.per_rank=32"], ("adam", 1e-4), 2.5),
 }
 
@@ -44,7 +45,7 @@ class Model:
     """A model in PyTorch with its weights, inputs and optimisers, in one layout ("nchw" or "nhwc")."""
 
     def __init__(self, model, folder, layout, optimiser, lr):
-        from compare_steps import Record, is_state_of_optimiser
+        from compare_steps import Record, is_state_of_optimiser, is_trained
         from models import MODELS
         import torch
 
@@ -54,7 +55,7 @@ class Model:
         self.forward, self.optimisers = MODELS[model], {}
         self.make = {"sgd": lambda w: torch.optim.SGD(w, lr=lr, momentum=0.5), "adam": lambda w: torch.optim.Adam(w, lr=lr)}[optimiser]
         self.p = {n: place(record.get("init/" + n)) for n in record.names("init/") if not is_state_of_optimiser(n)}
-        self.trained = [n for n in self.p if not n.rsplit(".", 1)[-1].startswith("running_")]
+        self.trained = [n for n in self.p if is_trained(n)]
         for n in self.trained:
             self.p[n].requires_grad_(True)
         self.x = {n: place(record.get("0/in/" + n)) for n in record.names("0/in/")}

@@ -12,10 +12,10 @@ static void build(ls_step *s, ls_config *cfg)
 }
 
 static const ls_setting settings[] = {
-    {"model.channels", LS_SETTING_INT, 3, 1, 1024, NULL, "channels of an image", NULL},
-    {"model.size", LS_SETTING_INT, 32, 1, 4096, NULL, "height and width of an image", NULL},
-    {"model.classes", LS_SETTING_INT, 10, 2, 1e5, NULL, "classes", NULL},
-    {NULL, 0, 0, 0, 0, NULL, NULL, NULL},
+    ls_int_setting("model.channels", 3, 1, 1024, "channels of an image"),
+    ls_int_setting("model.size", 32, 1, 4096, "height and width of an image"),
+    ls_int_setting("model.classes", 10, 2, 1e5, "classes"),
+    ls_settings_end,
 };
 
 const ls_trial ls_trial_linear = {

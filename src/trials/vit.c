@@ -1,4 +1,6 @@
-/* vit.c: vision transformers (ViT-Base and a size for tests).  Names of parameters are timm's. */
+/* vit.c: vision transformers (ViT-Base and a size for tests).  Names of parameters are timm's.  All weights
+ * start truncated normal with 0.02, biases at 0; timm differs in two places, the class token (normal, 1e-6)
+ * and the patch embedding (PyTorch's rule). */
 #include "trials/trials.h"
 
 #define INIT ls_init_trunc_normal(0.02)
