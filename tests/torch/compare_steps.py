@@ -153,9 +153,9 @@ CASES = [
 # The published sizes.
 FULL = [
     ("vit", "cpu", ["batch.per_rank=2", "optimizer.eps=1e-3", "optimizer.lr=1e-4", "parallel.clip_norm=0.5"],
-     dict(rule="adam", lr=1e-4, eps=1e-3, clip=0.5), 1e-4, 1e-2, 10),
+     dict(rule="adam", lr=1e-4, eps=1e-3, clip=0.5), 1e-5, 1e-4, 10),
     ("vit-b32", "cpu", ["batch.per_rank=2", "optimizer.eps=1e-3", "optimizer.lr=1e-4", "parallel.clip_norm=0.5"],
-     dict(rule="adam", lr=1e-4, eps=1e-3, clip=0.5), 1e-4, 1e-2, 10),
+     dict(rule="adam", lr=1e-4, eps=1e-3, clip=0.5), 1e-5, 1e-4, 10),
     ("resnet18", "cpu", ["batch.per_rank=8", "optimizer.name=sgd", "optimizer.lr=1e-5", "optimizer.momentum=0.9"],
      dict(rule="sgd", lr=1e-5, momentum=0.9), 1e-3, 5e-2, 10),
     ("cyclegan", "cpu", ["batch.per_rank=1", "optimizer.eps=1e-3"], dict(rule="adam", lr=2e-4, beta1=0.5, eps=1e-3), 1e-4, 5e-2, 1),
