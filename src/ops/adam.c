@@ -25,31 +25,4 @@ static void update(const lsi_optim_step *step, const lsi_param *p)
     }
 }
 
-static void ref(const ls_ref_call *c)
-{
-    lsi_ref_optim(c, update);
-}
-
-static ls_status infer(ls_infer *c, ls_err *err)
-{
-    return lsi_optim_infer(c, &ls_op_adam, err);
-}
-
-static double flops(const ls_graph *g, const ls_node *n)
-{
-    return lsi_optim_flops(g, n, 14);
-}
-
-const ls_op ls_op_adam = {
-    .name = "adam",
-    .min_in = LSI_OPTIM_W + 2,
-    .max_in = -1,
-    .attr_size = sizeof(ls_optim_attr),
-    .flags = LS_OP_UPDATE | LS_OP_NO_GRAD,
-    .count_out = lsi_optim_count_out,
-    .infer = infer,
-    .flops = flops,
-    .alias = lsi_optim_alias,
-    .ref = ref,
-    .attr_text = lsi_optim_attr_text,
-};
+LSI_OPTIM_OP(adam, 14)

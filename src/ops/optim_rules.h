@@ -53,4 +53,32 @@ void lsi_optim_moments(const lsi_optim_step *step, const lsi_param *p, int64_t i
 /* Euclidean norm. */
 double lsi_norm(const double *x, int64_t n);
 
+/* The op of an optimiser whose file has `update`; with what it costs per element. */
+#define LSI_OPTIM_OP(rule, per_element)                                                                      \
+    static void ref(const ls_ref_call *c)                                                                    \
+    {                                                                                                        \
+        lsi_ref_optim(c, update);                                                                            \
+    }                                                                                                        \
+    static ls_status infer(ls_infer *c, ls_err *err)                                                         \
+    {                                                                                                        \
+        return lsi_optim_infer(c, &ls_op_##rule, err);                                                       \
+    }                                                                                                        \
+    static double flops(const ls_graph *g, const ls_node *n)                                                 \
+    {                                                                                                        \
+        return lsi_optim_flops(g, n, per_element);                                                           \
+    }                                                                                                        \
+    const ls_op ls_op_##rule = {                                                                             \
+        .name = #rule,                                                                                       \
+        .min_in = LSI_OPTIM_W + 2,                                                                           \
+        .max_in = -1,                                                                                        \
+        .attr_size = sizeof(ls_optim_attr),                                                                  \
+        .flags = LS_OP_UPDATE | LS_OP_NO_GRAD,                                                               \
+        .count_out = lsi_optim_count_out,                                                                    \
+        .infer = infer,                                                                                      \
+        .flops = flops,                                                                                      \
+        .alias = lsi_optim_alias,                                                                            \
+        .ref = ref,                                                                                          \
+        .attr_text = lsi_optim_attr_text,                                                                    \
+    };
+
 #endif

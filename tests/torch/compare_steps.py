@@ -80,7 +80,7 @@ def is_trained(name):
     return not name.rsplit(".", 1)[-1].startswith("running_") and not name.startswith("replay_")
 
 
-def repeat(model, record, steps, optimiser):
+def repeat(model, record, steps, optimiser, settings):
     """Returns the losses per step and the variables after the last one."""
     p = {n: record.get("init/" + n) for n in record.names("init/") if not is_state_of_optimiser(n)}
     trained = [n for n in p if is_trained(n)]
@@ -90,6 +90,7 @@ def repeat(model, record, steps, optimiser):
     for i in range(steps):
         x = {n: record.get(f"{i}/in/{n}") for n in record.names(f"{i}/in/")}
         x.update({n: record.get(f"{i}/draw/{n}") for n in record.names(f"{i}/draw/")})
+        x["settings"] = dict(s.split("=", 1) for s in settings)
         step = {}
         for item in MODELS[model](p, x):
             parts = item if isinstance(item, list) else [item]
@@ -138,8 +139,10 @@ CASES = [
      dict(rule="sgd", lr=1e-5, momentum=0.9, clip=0.5), 1e-3, 5e-2, 10),
     ("resnet18-cifar", "cpu", ["batch.per_rank=32", "optimizer.name=sgd", "optimizer.lr=1e-5", "optimizer.momentum=0.9"],
      dict(rule="sgd", lr=1e-5, momentum=0.9), 1e-3, 5e-2),
-    ("cosmogan", "cpu", ["batch.per_rank=4", "model.size=64", "optimizer.lr=2e-6", "optimizer.eps=1e-3"],
-     dict(rule="adam", lr=2e-6, beta1=0.5, eps=1e-3, form="tf"), 1e-3, 5e-2),
+    ("cosmogan", "cpu", ["batch.per_rank=4", "model.size=64", "optimizer.lr=2e-6", "optimizer.eps=1e-3", "model.flip_labels=0"],
+     dict(rule="adam", lr=2e-6, beta1=0.5, eps=1e-3, form="tf"), 1e-3, 5e-2, 10),
+    ("cosmogan", "cpu", ["batch.per_rank=4", "model.size=32", "optimizer.lr=2e-6", "optimizer.eps=1e-3", "model.flip_labels=0.5"],
+     dict(rule="adam", lr=2e-6, beta1=0.5, eps=1e-3, form="tf"), 1e-3, 5e-2, 10),
     ("cyclegan-g", "cpu", ["batch.per_rank=1", "model.size=64", "model.blocks=1", "optimizer.lr=2e-5", "optimizer.eps=1e-3"],
      dict(rule="adam", lr=2e-5, beta1=0.5, eps=1e-3), 1e-3, 5e-2),
     ("cyclegan", "cpu", ["batch.per_rank=2", "model.size=32", "model.blocks=1", "model.width=16", "model.replay=5",
@@ -148,6 +151,8 @@ CASES = [
     ("wgan-gp", "cpu", ["batch.per_rank=32", "optimizer.eps=1e-3"], dict(rule="adam", lr=1e-4, eps=1e-3), 1e-5, 1e-3),
     ("aae", "cpu", ["batch.per_rank=4", "model.points=64", "optimizer.eps=1e-3"],
      dict(rule="adam", lr=1e-4, eps=1e-3), 1e-4, 1e-2),
+    ("aae", "ref", ["batch.per_rank=2", "model.points=24", "optimizer.eps=1e-3", "model.sum_over=32"],
+     dict(rule="adam", lr=1e-4, eps=1e-3), 1e-4, 1e-2, 10),
 ]
 
 # The published sizes.
@@ -158,6 +163,9 @@ FULL = [
      dict(rule="adam", lr=1e-4, eps=1e-3, clip=0.5), 1e-5, 1e-4, 10),
     ("resnet18", "cpu", ["batch.per_rank=8", "optimizer.name=sgd", "optimizer.lr=1e-5", "optimizer.momentum=0.9"],
      dict(rule="sgd", lr=1e-5, momentum=0.9), 1e-3, 5e-2, 10),
+    ("aae", "cpu", ["batch.per_rank=8", "optimizer.eps=1e-3"], dict(rule="adam", lr=1e-4, eps=1e-3), 1e-4, 5e-2, 10),
+    ("cosmogan", "cpu", ["batch.per_rank=2", "optimizer.lr=2e-6", "optimizer.eps=1e-3", "model.flip_labels=0.5"],
+     dict(rule="adam", lr=2e-6, beta1=0.5, eps=1e-3, form="tf"), 1e-3, 5e-2, 10),
     ("cyclegan", "cpu", ["batch.per_rank=1", "optimizer.eps=1e-3"], dict(rule="adam", lr=2e-4, beta1=0.5, eps=1e-3), 1e-4, 5e-2, 1),
 ]
 
@@ -183,7 +191,7 @@ def run_case(tool, model, device, settings, optimiser, loss_tol, var_tol, steps=
         subprocess.run([tool, model, device, str(steps), folder] + settings, check=True)
         runs = {}
         for name, double in (("fp32", False), ("fp64", True)):
-            losses, p = repeat(model, Record(folder, double), steps, Adam(**optimiser))
+            losses, p = repeat(model, Record(folder, double), steps, Adam(**optimiser), settings)
             runs[name] = losses, {n: t.detach() for n, t in p.items()}
         record = Record(folder)
         exact = runs["fp64"]

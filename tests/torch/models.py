@@ -129,7 +129,8 @@ def cosmogan(p, x, drop=False):
     """Simultaneous: both losses from one forward pass, both gradients before either update."""
     fake = dcgan_generator(p, x["z"])
     d_real, d_fake = dcgan_discriminator(p, x["image"]), dcgan_discriminator(p, fake)
-    flip = float(x["flip"].item() < 0.01) if "flip" in x else 0.0
+    share = float(x.get("settings", {}).get("model.flip_labels", 0.01))
+    flip = float(x["flip"].item() < share) if "flip" in x else 0.0
     d_loss = bce(d_real, 1.0 - flip) + bce(d_fake, flip)
     yield [(d_loss, ["D."], "d_loss"), (bce(d_fake, 1.0), ["G."], "g_loss")]
 
@@ -171,6 +172,9 @@ def aae(p, x, drop=False):
     d = (cloud.square().sum(1)[:, :, None] + made.square().sum(1)[:, None, :]
          - 2 * torch.bmm(cloud.transpose(1, 2), made))
     rec = d.min(2)[0].sum() + d.min(1)[0].sum()
+    sum_over = int(x.get("settings", {}).get("model.sum_over", 0))
+    if sum_over:
+        rec = rec * (sum_over / cloud.shape[0])
     yield 0.5 * rec - mlp(p, "D", code).mean(), ["E.", "G."], "loss_eg"
 
 

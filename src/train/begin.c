@@ -1,0 +1,337 @@
+/* begin.c: opens a run: settings, data, run directory, checkpoint, loader, report; and what it writes of
+ * itself. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "train/evaluate.h"
+#include "train/run.h"
+#include "train/team.h"
+
+int64_t lsi_run_samples(const lsi_run *r)
+{
+    return r->c.epoch * r->epoch_samples + r->c.position;
+}
+
+ls_moment lsi_run_moment(const lsi_run *r)
+{
+    return (ls_moment){r->c.step, lsi_run_samples(r), (r->c.seconds + ls_clock_seconds() - r->started) / 60};
+}
+
+/* Of everything until now. */
+ls_step_times lsi_run_times(const lsi_run *r)
+{
+    const ls_comm *c = r->session.comm;
+
+    return (ls_step_times){ls_clock_seconds(), c != NULL ? ls_comm_exposed_seconds(c) : 0,
+                           c != NULL ? ls_comm_waiting_seconds(c) : 0};
+}
+
+/* What this process has spent; the ledger is made from it. */
+void lsi_run_note_time(lsi_run *r)
+{
+    r->summary.wall_s = ls_clock_seconds() - r->started;
+    r->summary.data_s = ls_loader_wait_seconds(r->loader);
+    r->summary.comm_s = lsi_run_times(r).exposed;
+}
+
+bool lsi_run_leads(const lsi_run *r)
+{
+    return r->session.rank == 0;
+}
+
+static int64_t steps_of(const lsi_run *r, double epochs)
+{
+    return ls_period_steps((ls_period){epochs, LS_PERIOD_EPOCHS}, r->epoch_samples, r->update.samples);
+}
+
+/* A period among the settings in steps. */
+static int64_t steps_set(const lsi_run *r, const char *key)
+{
+    return ls_period_steps(ls_config_period(r->cfg, key), r->epoch_samples, r->update.samples);
+}
+
+static void set_schedule(lsi_run *r)
+{
+    ls_config *cfg = r->cfg;
+    const double base = ls_config_real(cfg, "optimizer.lr");
+
+    r->schedule = (ls_schedule){
+        .base = base,
+        .peak = ls_lr_peak((ls_lr_scale)ls_config_int(cfg, "lr.scale"), base, r->update.samples,
+                           ls_config_int(cfg, "lr.reference_batch")),
+        .warmup_steps = steps_set(r, "lr.warmup"),
+        .warmup = (ls_lr_warmup)ls_config_int(cfg, "lr.warmup_kind"),
+        .rule = (ls_lr_rule)ls_config_int(cfg, "lr.schedule"),
+        .total_steps = r->total_steps,
+        .hold_steps = steps_set(r, "lr.hold"),
+        .stair_steps = steps_set(r, "lr.stair"),
+        .every = steps_set(r, "lr.step_every"),
+        .factor = ls_config_real(cfg, "lr.step_factor"),
+        .final = ls_config_real(cfg, "lr.final"),
+        .patience = ls_config_int(cfg, "lr.patience"),
+    };
+}
+
+static ls_status check_settings(const lsi_run *r, ls_err *err)
+{
+    if (r->update.shards > 0 && ls_config_bool(r->cfg, "parallel.sync_batchnorm"))
+        return ls_fail(
+            err, LS_INVALID,
+            "reproducible=true computes shards one by one, so that batch norms cannot see all ranks; set "
+            "parallel.sync_batchnorm=false");
+    if (r->update.shards > 0 && ls_config_int(r->cfg, "data.on_error") == LS_ON_ERROR_SKIP)
+        return ls_fail(err, LS_INVALID,
+                       "reproducible=true needs data.on_error=stop: a sample left out would move all others");
+    if (ls_config_int(r->cfg, "ranks") != r->session.ranks)
+        return ls_fail(err, LS_INVALID, "ranks=%lld, but there are %d; start them with -n, mpirun or srun",
+                       (long long)ls_config_int(r->cfg, "ranks"), r->session.ranks);
+    if (r->update.samples > r->epoch_samples)
+        return ls_fail(err, LS_INVALID,
+                       "an update takes %lld samples (batch.per_rank=%lld, ranks=%d, "
+                       "parallel.accumulate=%lld), which is "
+                       "more than the training set has (%lld)",
+                       (long long)r->update.samples, (long long)ls_config_int(r->cfg, "batch.per_rank"),
+                       r->session.ranks, (long long)ls_config_int(r->cfg, "parallel.accumulate"),
+                       (long long)r->epoch_samples);
+    if (r->schedule.warmup_steps < 0 || r->schedule.every < 0 || r->schedule.hold_steps < 0 ||
+        r->schedule.stair_steps < 0)
+        return ls_fail(err, LS_INVALID,
+                       "lr.warmup, lr.hold, lr.stair and lr.step_every cannot be given in minutes");
+    return LS_OK;
+}
+
+/* The session, the two data sets, and what follows from their sizes. */
+ls_status lsi_run_open_data(lsi_run *r, ls_err *err)
+{
+    ls_session_options options;
+    ls_status st = LS_OK;
+
+    r->update = ls_update_of(r->cfg, r->o->comm != NULL ? ls_comm_size(r->o->comm) : 1);
+    options = ls_update_options(&r->update, r->cfg);
+    options.device = r->o->device;
+    options.threads = r->o->threads;
+    options.comm = r->o->comm;
+    LS_TRY(ls_session_open(&r->session, r->x->trial, r->cfg, &options, err));
+    if (r->session.comm != NULL)
+        ls_comm_set_stall(r->session.comm, ls_config_real(r->cfg, "parallel.stall_s"));
+    LS_TRY(ls_team_agree(r->session.comm, r->x, ls_plan_hash(r->session.plans[0].plan), err));
+    LS_TRY(ls_train_data(r->x, &r->session, false, &r->train, err));
+    LS_TRY(ls_train_data(r->x, &r->session, true, &r->test, err));
+    LS_TRY(ls_session_check_data(&r->session, r->train, err));
+    LS_TRY(ls_session_check_data(&r->session, r->test, err));
+    r->epoch_samples = ls_dataset_count(r->train);
+    r->total_steps = ls_config_int(r->cfg, "train.steps");
+    if (r->total_steps == 0) r->total_steps = steps_of(r, ls_config_real(r->cfg, "train.epochs"));
+    set_schedule(r);
+    LS_TRY(check_settings(r, err));
+out:
+    return st;
+}
+
+static ls_status open_loader(lsi_run *r, ls_err *err)
+{
+    const int64_t per_shard =
+        r->update.shards > 0 ? (r->update.samples + r->update.shards - 1) / r->update.shards : 0;
+    const int64_t most = (r->update.shards + r->session.ranks - 1) / r->session.ranks; /* shards of a rank */
+    const ls_loader_options options = {
+        .batch = r->update.shards > 0 ? per_shard * most : ls_config_int(r->cfg, "batch.per_rank"),
+        .shards = r->update.shards,
+        .n_workers = (int)ls_config_int(r->cfg, "data.workers"),
+        .depth = (int)ls_config_int(r->cfg, "data.prefetch"),
+        .shuffle = true,
+        .augment = true,
+        .seed = (uint64_t)ls_config_int(r->cfg, "seed"),
+        .rank = r->session.rank,
+        .n_ranks = r->session.ranks,
+        .global = r->update.global,
+        .first = lsi_run_samples(r),
+        .on_error = (ls_on_error)ls_config_int(r->cfg, "data.on_error"),
+        .max_skipped = ls_config_int(r->cfg, "data.max_skipped"),
+    };
+
+    return ls_loader_create(&r->loader, r->train, &options, err);
+}
+
+static ls_status write_config(const lsi_run *r, ls_err *err)
+{
+    char path[LS_PATH_MAX + 16];
+    FILE *f;
+    bool ok;
+
+    snprintf(path, sizeof path, "%s/config.yaml", r->dir.path);
+    f = fopen(path, "w");
+    if (f != NULL) ls_experiment_write(r->x, f);
+    ok = f != NULL && ferror(f) == 0;
+    if (f != NULL) ok = fclose(f) == 0 && ok;
+    return ok ? LS_OK : ls_fail(err, LS_IO, "%s cannot be written", path);
+}
+
+static void plugin_text(const lsi_run *r, char text[24])
+{
+    snprintf(text, 24, "%016llx", (unsigned long long)r->x->plugin_xxh3);
+}
+
+/* A checkpoint knows its model: the name, and of a plug-in the hash of its file. */
+json_t *lsi_run_checkpoint_state(const lsi_run *r, const ls_counters *c)
+{
+    json_t *state = ls_counters_save(c);
+    char plugin[24];
+    bool ok = state != NULL && json_object_set_new(state, "trial", json_string(r->x->trial->name)) == 0;
+
+    plugin_text(r, plugin);
+    if (ok && r->x->plugin_xxh3 != 0) ok = json_object_set_new(state, "plugin", json_string(plugin)) == 0;
+    if (ok) return state;
+    json_decref(state);
+    return NULL;
+}
+
+/* Another model is refused by name.  A plug-in that was built again may be the same model: the plan tells. */
+static ls_status compare_model(const lsi_run *r, const ls_ckpt *ckpt, ls_err *err)
+{
+    const char *name = json_string_value(json_object_get(ls_ckpt_state(ckpt), "trial"));
+    const char *before = json_string_value(json_object_get(ls_ckpt_state(ckpt), "plugin"));
+    char plugin[24];
+
+    plugin_text(r, plugin);
+    if (name != NULL && strcmp(name, r->x->trial->name) != 0)
+        return ls_fail(err, LS_INVALID, "the checkpoint is of model \"%s\", not \"%s\"", name,
+                       r->x->trial->name);
+    if (before != NULL && strcmp(before, plugin) != 0 &&
+        ls_ckpt_plan_hash(ckpt) != ls_plan_hash(r->session.plans[0].plan))
+        ls_log(LS_LOG_WARN, "%s was changed since the checkpoint, and its step is another one now",
+               ls_config_text(r->cfg, "model.trial"));
+    return LS_OK;
+}
+
+/* Variables and counters as the newest whole checkpoint has them. */
+static ls_status restore(lsi_run *r, ls_err *err)
+{
+    char path[LS_PATH_MAX];
+    ls_ckpt *ckpt = NULL;
+    ls_status st = LS_OK;
+
+    LS_TRY(ls_ckpt_find_newest(r->dir.checkpoints, path, sizeof path, err));
+    LS_TRY(ls_ckpt_open(&ckpt, path, err));
+    LS_TRY(compare_model(r, ckpt, err));
+    LS_TRY(ls_ckpt_load_state(ckpt, r->session.state, err));
+    LS_TRY(ls_counters_load(&r->c, ls_ckpt_state(ckpt), err));
+out:
+    ls_ckpt_close(ckpt);
+    return ls_fail_in(err, st, "resuming %s", r->dir.path);
+}
+
+static ls_status open_writer(lsi_run *r, ls_err *err)
+{
+    const ls_ckpt_keep keep = {.last = (int)ls_config_int(r->cfg, "train.keep"),
+                               .best = (int)ls_config_int(r->cfg, "train.keep_best"),
+                               .larger_is_better = ls_config_int(r->cfg, "train.best_mode") == 0};
+
+    return ls_ckpt_writer_create(&r->writer, r->dir.checkpoints, keep, ls_ckpt_bytes(r->session.state), err);
+}
+
+/* The summary as it would be if the run ended now. */
+ls_status lsi_run_summarise(lsi_run *r, const char *state, const ls_metric_sums *test, const char *error,
+                            json_t **out, ls_err *err)
+{
+    const bool running = strcmp(state, "running") == 0;
+
+    if (!lsi_run_leads(r)) return LS_OK;
+    lsi_run_note_time(r);
+    *out = ls_summary_json(&r->summary, &r->c, &r->session, state, test, error);
+    if (*out == NULL) return ls_fail(err, LS_NOMEM, "summary: no memory");
+    ls_last_words_prepare(r->o->last_words, r->dir.path, running ? *out : NULL);
+    return ls_rundir_write_summary(&r->dir, *out, err);
+}
+
+/* While the run goes on.  A summary that cannot be written is worth a warning, not the run. */
+void lsi_run_summarise_running(lsi_run *r)
+{
+    json_t *summary = NULL;
+    ls_err trouble = {0};
+
+    if (lsi_run_summarise(r, "running", &(ls_metric_sums){0}, NULL, &summary, &trouble) != LS_OK)
+        ls_log(LS_LOG_WARN, "%s", trouble.text);
+    json_decref(summary);
+}
+
+/* Time that earlier processes took, and this one's until now. */
+static void open_ledger(lsi_run *r, double began)
+{
+    const double known = r->o->resume ? ls_ledger_known_seconds(r->dir.path) : 0;
+
+    if (r->o->resume) {
+        ls_summary_recall(&r->summary, r->dir.path);
+        ls_ledger_recall(&r->c.ledger, r->dir.path, r->c.step);
+    }
+    r->started = ls_clock_seconds();
+    ls_ledger_begin(&r->c.ledger, r->o->resume, known, r->started - began);
+    r->c.seconds = ls_ledger_total(&r->c.ledger);
+}
+
+/* The run directory is rank 0's; the others learn its name, for their logs.  Where they do not share a disk
+ * with it, they make one of that name. */
+static ls_status open_rundir(lsi_run *r, ls_err *err)
+{
+    const char *name = ls_config_text(r->cfg, "name");
+    ls_status st = LS_OK;
+
+    if (lsi_run_leads(r))
+        LS_TRY(r->o->resume ? ls_rundir_find(&r->dir, name, r->o->run_dir, err)
+                            : ls_rundir_create(&r->dir, name, r->o->run_dir, err));
+    LS_TRY(ls_team_share_text(r->session.comm, r->dir.path, sizeof r->dir.path, "naming the run", err));
+    if (!lsi_run_leads(r)) LS_TRY(ls_rundir_join(&r->dir, err));
+    LS_TRY(ls_runlog_open(&r->log, r->dir.path, r->session.rank, err));
+    if (lsi_run_leads(r) && r->o->resume) LS_TRY(restore(r, err));
+    LS_TRY(ls_team_share(r->session.comm, &r->session, &r->c, err));
+    if (lsi_run_leads(r)) LS_TRY(write_config(r, err));
+    if (lsi_run_leads(r)) LS_TRY(open_writer(r, err));
+out:
+    return st;
+}
+
+ls_status lsi_run_begin(lsi_run *r, ls_err *err)
+{
+    const double began = ls_clock_seconds();
+    ls_status st = LS_OK;
+
+    LS_TRY(lsi_run_open_data(r, err));
+    LS_TRY(open_rundir(r, err));
+    LS_TRY(open_loader(r, err));
+    r->verify = ls_config_period(r->cfg, "parallel.verify_every");
+    r->validate = ls_config_period(r->cfg, "train.validate_every");
+    r->output = ls_config_period(r->cfg, "train.output_every");
+    r->checkpoint = ls_config_period(r->cfg, "train.checkpoint_every");
+    r->sample = ls_config_period(r->cfg, "train.sample_every");
+    r->pause = ls_config_period(r->cfg, "train.pause_after");
+    r->stepper = (ls_stepper){.session = &r->session,
+                              .schedule = &r->schedule,
+                              .data = r->train,
+                              .seed = (uint64_t)ls_config_int(r->cfg, "seed"),
+                              .update = r->update.samples,
+                              .epoch_samples = r->epoch_samples};
+    if (ls_config_int(r->cfg, "train.trace") > 0)
+        LS_TRY(ls_trace_open(&r->stepper.trace, r->dir.path, r->session.rank,
+                             ls_config_int(r->cfg, "train.trace"), err));
+    open_ledger(r, began);
+    r->begun = r->last_validation = r->last_output = r->last_checkpoint = r->last_sample = lsi_run_moment(r);
+    if (!lsi_run_leads(r)) return LS_OK;
+    LS_TRY(ls_report_open(&r->report,
+                          &(ls_report_options){.experiment = r->x,
+                                               .folder = r->dir.path,
+                                               .resumed_at = r->o->resume ? r->c.step : -1,
+                                               .total_steps = r->total_steps,
+                                               .epoch_samples = r->epoch_samples,
+                                               .batch = r->update.samples,
+                                               .schedule = &r->schedule,
+                                               .session = &r->session,
+                                               .test = r->test,
+                                               .log = r->log,
+                                               .json = r->o->json,
+                                               .quiet = r->o->quiet},
+                          err));
+    lsi_run_summarise_running(r);
+out:
+    return st;
+}

@@ -1,0 +1,66 @@
+/* run.h: what the files of the training loop share: begin.c opens a run, loop.c goes through it. */
+#ifndef LS_TRAIN_RUN_H
+#define LS_TRAIN_RUN_H
+
+#include "ckpt/ckpt.h"
+#include "data/loader.h"
+#include "train/periods.h"
+#include "train/report.h"
+#include "train/rundir.h"
+#include "train/runlog.h"
+#include "train/stepper.h"
+#include "train/summary.h"
+#include "train/train.h"
+
+/* Everything a run holds while it goes on. */
+typedef struct lsi_run {
+    const ls_experiment *x;
+    const ls_train_options *o;
+    ls_config *cfg;
+    ls_session session;
+    ls_rundir dir;
+    ls_dataset *train, *test;
+    ls_loader *loader;
+    ls_ckpt_writer *writer;
+    ls_runlog *log;
+    ls_report *report;
+    ls_counters c;
+    ls_schedule schedule;
+    ls_summary summary;
+    ls_stepper stepper;
+    ls_update update;
+    int64_t epoch_samples, total_steps;
+    ls_period validate, output, checkpoint, pause, verify, sample;
+    ls_moment begun;                                         /* where this process began */
+    ls_moment last_validation, last_checkpoint, last_sample; /* for periods in minutes */
+    ls_moment last_output;                                   /* due at a validation, not by itself */
+    double started;                                          /* clock of this process's first step */
+    ls_step_times now;                                       /* of the update that goes on */
+    int64_t saved; /* samples passed at the newest checkpoint of this process; -1: none */
+    bool stopped, finished;
+    bool diverged; /* the last step's metrics were not finite */
+} lsi_run;
+
+/* The session, the two data sets, and what follows from their sizes. */
+ls_status lsi_run_open_data(lsi_run *r, ls_err *err) LS_MUST_CHECK;
+/* All of it: data, run directory, the newest checkpoint if it is to be resumed, loader and report. */
+ls_status lsi_run_begin(lsi_run *r, ls_err *err) LS_MUST_CHECK;
+
+/* Whether this is rank 0, which alone writes. */
+bool lsi_run_leads(const lsi_run *r);
+/* Of all epochs. */
+int64_t lsi_run_samples(const lsi_run *r);
+ls_moment lsi_run_moment(const lsi_run *r);
+/* Of everything until now. */
+ls_step_times lsi_run_times(const lsi_run *r);
+/* What this process has spent, into the summary; the ledger is made from it. */
+void lsi_run_note_time(lsi_run *r);
+/* What a checkpoint holds besides variables; NULL: no memory. */
+json_t *lsi_run_checkpoint_state(const lsi_run *r, const ls_counters *c);
+/* Writes the summary as it would be if the run ended now. */
+ls_status lsi_run_summarise(lsi_run *r, const char *state, const ls_metric_sums *test, const char *error,
+                            json_t **out, ls_err *err);
+/* While the run goes on.  A summary that cannot be written is worth a warning, not the run. */
+void lsi_run_summarise_running(lsi_run *r);
+
+#endif
