@@ -37,7 +37,7 @@ struct ls_samples {
     int64_t step; /* of the pictures */
     pthread_t thread;
     bool has_thread;
-    atomic_bool ready; /* the thread has nothing more to do */
+    atomic_bool ready; /* the thread has nothing more to do; what it wrote comes before */
 };
 
 /* -- pixels -----------------------------------------------------------------------------------------------
