@@ -30,6 +30,7 @@ ROWS = {
     "resnet18-224": ("resnet18", ["batch.per_rank=16"], ("adam", 1e-3), 2.0),
     "resnet18-32": ("resnet18-cifar", ["batch.per_rank=96"], ("adam", 1e-3), 2.0),
     "cyclegan-g": ("cyclegan-g", ["batch.per_rank=1"], ("adam", 2e-4), 2.4),
+    "cyclegan": ("cyclegan", ["batch.per_rank=1"], ("adam", 2e-4), 2.4),
     "aae": ("aae", ["batch.per_rank=32"], ("adam", 1e-4), 2.5),
 }
 

@@ -46,6 +46,7 @@ typedef struct lsi_conv_args {
 
 typedef struct lsi_conv_impl {
     const char *name;
+    int64_t good_from; /* pixels of y; a poor guess for smaller maps (0: for none) */
     /* Truthful: the test suite runs everything this says yes to. */
     bool (*applicable)(const lsi_conv_problem *p);
     size_t (*scratch)(const lsi_conv_problem *p); /* bytes; may be NULL for none */
@@ -56,7 +57,8 @@ typedef struct lsi_conv_impl {
     void (*run)(void *state, const lsi_conv_problem *p, const lsi_conv_args *a);
 } lsi_conv_impl;
 
-/* The list of implementations, best guess first, ended by NULL (conv_list.c: the only list). */
+/* The list of implementations, best guess first among those that are good for the map, ended by NULL
+ * (conv_list.c: the only list). */
 extern const lsi_conv_impl *const lsi_conv_impls[];
 
 #endif

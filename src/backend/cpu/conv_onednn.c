@@ -367,7 +367,9 @@ static ls_status direct_create(void **out, const lsi_conv_problem *p, ls_err *er
     return create(out, p, false, err);
 }
 
+/* Its kernels go through padding, which is most of what a small map has. */
 const lsi_conv_impl lsi_conv_onednn = {.name = "onednn",
+                                       .good_from = 5,
                                        .applicable = direct_applicable,
                                        .scratch = direct_scratch,
                                        .create = direct_create,
@@ -392,6 +394,7 @@ static ls_status wino_create(void **out, const lsi_conv_problem *p, ls_err *err)
 }
 
 const lsi_conv_impl lsi_conv_onednn_wino = {.name = "onednn_wino",
+                                            .good_from = 16,
                                             .applicable = wino_applicable,
                                             .scratch = wino_scratch,
                                             .create = wino_create,

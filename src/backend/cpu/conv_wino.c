@@ -254,7 +254,8 @@ static void s2d_run(void *state, const lsi_conv_problem *p, const lsi_conv_args 
     run(p, a, 2);
 }
 
+/* Of small maps most of a tile is padding, and weights are transformed for few pixels. */
 const lsi_conv_impl lsi_conv_wino = {
-    .name = "wino", .applicable = wino_applicable, .scratch = wino_scratch, .run = wino_run};
+    .name = "wino", .good_from = 5, .applicable = wino_applicable, .scratch = wino_scratch, .run = wino_run};
 const lsi_conv_impl lsi_conv_s2d = {
-    .name = "s2d", .applicable = s2d_applicable, .scratch = s2d_scratch, .run = s2d_run};
+    .name = "s2d", .good_from = 64, .applicable = s2d_applicable, .scratch = s2d_scratch, .run = s2d_run};

@@ -160,6 +160,16 @@ static void trial_release(trial *t)
     ls_free(t->scratch);
 }
 
+/* What follows from the problem alone: the first that is good for the map, or the last resort. */
+static int guess(const trial *t)
+{
+    const int64_t pixels = t->problem->ho * t->problem->wo;
+    int i = 0;
+
+    while (i < t->n - 1 && pixels < t->impl[i]->good_from) i++;
+    return i;
+}
+
 static const lsi_conv_impl *choose(const lsi_cpu_device *dev, const lsi_conv_problem *p)
 {
     trial t = {.problem = p};
@@ -175,8 +185,8 @@ static const lsi_conv_impl *choose(const lsi_cpu_device *dev, const lsi_conv_pro
     if (t.n == 0) return NULL;
     if (t.n > 1) t.n--; /* the plain loops end the list and only serve where nothing else does */
     problem_text(p, text, sizeof text);
-    c = (lsi_candidates){text, t.n, t.name, try_candidate, &t};
-    winner = dev->base.fixed ? 0 : lsi_tune(dev->tuner, &c);
+    c = (lsi_candidates){text, t.n, t.name, guess(&t), try_candidate, &t};
+    winner = dev->base.fixed ? c.guess : lsi_tune(dev->tuner, &c);
     trial_release(&t);
     return t.impl[winner];
 }

@@ -254,7 +254,7 @@ int lsi_tune(lsi_tuner *t, const lsi_candidates *c)
     const char *known;
     int winner;
 
-    if (t->off || c->n < 2) return 0;
+    if (t->off || c->n < 2) return c->guess;
     known = find(t, c->problem);
     for (int i = 0; known != NULL && i < c->n; i++)
         if (strcmp(c->names[i], known) == 0) return i;

@@ -4,7 +4,7 @@
  * from run to run: choices are kept in a small text file, one line "problem <tab> implementation" each, in
  * $LOCKSTEP_CACHE, $XDG_CACHE_HOME/lockstep or ~/.cache/lockstep.  The file's name carries what a choice
  * depends on (processor, thread count, library versions).  With LOCKSTEP_TUNE=off nothing is timed, read or
- * written and the first candidate is taken. */
+ * written and the guess is taken. */
 #ifndef LS_BACKEND_CPU_TUNE_H
 #define LS_BACKEND_CPU_TUNE_H
 
@@ -21,13 +21,15 @@ typedef struct lsi_candidates {
     const char *problem; /* text without tabs or newlines that identifies the problem */
     int n;
     const char *const *names;
+    int guess; /* taken where nothing is timed */
     /* Runs candidate i once, timed by the caller of this function; false when it cannot be run at all (no
      * memory). */
     bool (*run)(void *ctx, int i);
     void *ctx;
 } lsi_candidates;
 
-/* The index of the candidate to use: remembered, or measured now.  Never fails: 0 in the worst case. */
+/* The index of the candidate to use: remembered, or measured now.  Never fails: the guess in the worst case.
+ */
 int lsi_tune(lsi_tuner *t, const lsi_candidates *c);
 
 /* Reads choices from text; lines that do not have the form are skipped.  Apart for tests and fuzzing. */
