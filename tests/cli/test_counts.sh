@@ -46,6 +46,11 @@ run 0 plan cosmogan-bench --json
 is parameters.G 12824449
 is parameters.D 3583873
 holds 'abs(o["flops_per_sample"] / 47.85e9 - 1) < 0.01'
+run 0 plan cyclegan-1 --json
+for net in G_AB G_BA; do is parameters.$net 11378179; done
+for net in D_A D_B; do is parameters.$net 2764737; done
+is parameters.total 28285832
+holds 'abs(o["flops_per_sample"] / 2092.7e9 - 1) < 0.01'
 
 echo "$n checks, $failures failed"
 [ "$failures" -eq 0 ]

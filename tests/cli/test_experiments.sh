@@ -21,7 +21,7 @@ done
 # --- made-up data: the commands of the comments, on fewer samples ---------------------------------------------
 cd "$work" || exit 1
 mkdir data
-names="linear resnet18 vit mnist cosmogan"
+names="linear resnet18 vit mnist cosmogan cyclegan"
 if "$LOCKSTEP" data make kind=hdf5 path=probe train=1 test=1 2>&1 | grep -q 'built without HDF5'; then
     echo "aae-small is left out: built without HDF5"
 else

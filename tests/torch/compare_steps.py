@@ -166,7 +166,7 @@ FULL = [
     ("aae", "cpu", ["batch.per_rank=8", "optimizer.eps=1e-3"], dict(rule="adam", lr=1e-4, eps=1e-3), 1e-4, 5e-2),
     ("cosmogan", "cpu", ["batch.per_rank=2", "optimizer.lr=2e-6", "optimizer.eps=1e-3", "model.flip_labels=0.5"],
      dict(rule="adam", lr=2e-6, beta1=0.5, eps=1e-3, form="tf"), 1e-3, 5e-2),
-    ("cyclegan", "cpu", ["batch.per_rank=1", "optimizer.eps=1e-3"], dict(rule="adam", lr=2e-4, beta1=0.5, eps=1e-3), 1e-4, 5e-2, 1),
+    ("cyclegan", "cpu", ["batch.per_rank=1", "optimizer.eps=1e-3"], dict(rule="adam", lr=2e-4, beta1=0.5, eps=1e-3), 1e-4, 1e-1, 1),
 ]
 
 

@@ -9,6 +9,15 @@
 #include "check.h"
 #include "ranks_test.h"
 
+/* Sanitizers make every step ten to fifty times slower. */
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+enum { ALL = 0 };
+#define WHOLE "train.steps=4"
+#else
+enum { ALL = 1 };
+#define WHOLE "train.steps=10"
+#endif
+
 static char folder[] = "/tmp/lockstep-replay-XXXXXX";
 
 typedef struct outcome {
@@ -16,7 +25,7 @@ typedef struct outcome {
     double loss_d; /* of the test set */
 } outcome;
 
-/* Ten updates of four samples; each pool of six is full after two, and an epoch ends with a short update. */
+/* Updates of four samples; each pool of six is full after two, and an epoch ends with a short update. */
 static outcome train(const char *name, int ranks, const char *steps, bool resume, const char *mode,
                      const char *extra)
 {
@@ -46,9 +55,8 @@ static outcome train(const char *name, int ranks, const char *steps, bool resume
     return o;
 }
 
-#define SAME  "reproducible=true"
-#define FAST  "reproducible=false"
-#define WHOLE "train.steps=10"
+#define SAME "reproducible=true"
+#define FAST "reproducible=false"
 
 static void check_same(const char *name, outcome a, outcome want)
 {
@@ -61,8 +69,9 @@ static void reproducible_on_any_ranks(void)
 {
     const outcome one = train("same-1", 1, WHOLE, false, SAME, NULL);
 
-    check_same("2 ranks", train("same-2", 2, WHOLE, false, SAME, NULL), one);
     check_same("3 ranks", train("same-3", 3, WHOLE, false, SAME, NULL), one);
+    if (!ALL) return;
+    check_same("2 ranks", train("same-2", 2, WHOLE, false, SAME, NULL), one);
     check_same("4 ranks", train("same-4", 4, WHOLE, false, SAME, NULL), one);
     /* The pools matter, and with them the draws: */
     CHECK(strcmp(train("none", 1, WHOLE, false, SAME, "model.replay=0").hash, one.hash) != 0);
@@ -74,13 +83,14 @@ static void fast_modes_do_the_same(void)
 {
     const outcome one = train("fast-1", 1, WHOLE, false, FAST, NULL);
     const outcome four = train("fast-4", 4, WHOLE, false, FAST, "train.sample_every=4st");
-    const outcome added = train("added", 2, WHOLE, false, FAST, "parallel.accumulate=2");
-
+    outcome added;
     char picture[128];
 
-    snprintf(picture, sizeof picture, "%s/fast-4/samples/translated-00000008.png", folder);
+    snprintf(picture, sizeof picture, "%s/fast-4/samples/translated-00000004.png", folder);
     CHECK(access(picture, R_OK) == 0); /* rank 0 makes pictures between steps */
     CHECK_NEAR(four.loss_d, one.loss_d, 5e-5);
+    if (!ALL) return;
+    added = train("added", 2, WHOLE, false, FAST, "parallel.accumulate=2");
     CHECK_NEAR(added.loss_d, one.loss_d, 5e-5);
     train("stopped", 1, "train.steps=7", false, FAST, NULL);
     check_same("resumed", train("stopped", 1, WHOLE, true, FAST, NULL), one);

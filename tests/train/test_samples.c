@@ -244,8 +244,9 @@ static void rows_of_one_picture(void)
 {
     char run[256];
     const char *settings[] = {
-        "model.size=32",       "model.blocks=0", "data.kind=synthetic",       "data.train_range=0:4",
-        "data.test_range=4:7", "train.steps=1",  "train.validate_every=none", "train.sample_every=1st"};
+        "model.size=32",         "model.blocks=0",      "model.width=4", "data.kind=synthetic",
+        "data.train_range=0:4",  "data.test_range=4:7", "train.steps=1", "train.validate_every=none",
+        "train.sample_every=1st"};
     int64_t step = -1;
     uint32_t size[3] = {0};
 
