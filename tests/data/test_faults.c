@@ -61,6 +61,7 @@ static void cifar(void)
 
     data_write("data_batch_1.bin", record, sizeof record, false);
     check_faults("cifar", load, &(ls_data_source){.kind = "cifar", .path = data_folder()});
+    check_faults("a split", load, &(ls_data_source){.kind = "cifar", .path = data_folder(), .split = 0.5});
 }
 
 static void hdf5(void)
