@@ -79,7 +79,8 @@ static ls_value critic_loss(ls_step *s, ls_value code, double lambda_gp)
     ls_value noise = ls_draw_normal(s, "noise", LS_SHAPE(-1, LATENT), 1.0);
     ls_value a = ls_draw_uniform(s, "mix", LS_SHAPE(-1, 1));
     ls_value x = ls_add(noise, ls_mul(a, ls_sub(code, noise)));
-    ls_value loss = ls_sub(mean(critic(s, code)), mean(critic(s, noise)));
+    ls_value of_code = mean(critic(s, code)), of_noise = mean(critic(s, noise));
+    ls_value loss = ls_sub(of_code, of_noise);
     ls_value g = ls_gradient(critic(s, x), x);
     /* The root of 0 has no derivative: where all of the critic's ReLUs are off, the published code, which has
      * no epsilon, divides 0 by 0, and one such sample makes every weight NaN (its longest run ended so).

@@ -79,8 +79,8 @@ static void build_gan(ls_step *s, ls_config *cfg)
     ls_value fake = generator(s, cfg, z);
     ls_value d_real = discriminator(s, cfg, real), d_fake = discriminator(s, cfg, fake);
     ls_value flip = label_flip(s, ls_config_real(cfg, "model.flip_labels"));
-    ls_value d_loss =
-        ls_add(ls_bce_with_logits(d_real, ls_affine(flip, -1.0, 1.0)), ls_bce_with_logits(d_fake, flip));
+    ls_value on_real = ls_bce_with_logits(d_real, ls_affine(flip, -1.0, 1.0));
+    ls_value d_loss = ls_add(on_real, ls_bce_with_logits(d_fake, flip));
     ls_value g_loss = ls_bce_with_logits(d_fake, ls_constant(s, LS_SHAPE(-1, 1), 1.0));
 
     ls_minimise(s, d_loss, "D.*", ls_config_optimiser(cfg));
@@ -96,8 +96,8 @@ static void build_d(ls_step *s, ls_config *cfg)
 {
     ls_value d_real = discriminator(s, cfg, map_input(s, cfg, "real"));
     ls_value d_fake = discriminator(s, cfg, map_input(s, cfg, "fake"));
-    ls_value loss = ls_add(ls_bce_with_logits(d_real, ls_constant(s, LS_SHAPE(-1, 1), 1.0)),
-                           ls_bce_with_logits(d_fake, ls_constant(s, LS_SHAPE(-1, 1), 0.0)));
+    ls_value on_real = ls_bce_with_logits(d_real, ls_constant(s, LS_SHAPE(-1, 1), 1.0));
+    ls_value loss = ls_add(on_real, ls_bce_with_logits(d_fake, ls_constant(s, LS_SHAPE(-1, 1), 0.0)));
 
     ls_minimise(s, loss, "D.*", ls_config_optimiser(cfg));
     ls_metric(s, "d_loss", loss);

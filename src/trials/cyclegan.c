@@ -114,16 +114,16 @@ static void build(ls_step *s, ls_config *cfg)
     ls_value fake_a, fake_b, identity, gan, cycle, loss_g;
     verdicts d_a, d_b;
 
-    identity =
-        half_sum(ls_l1_loss(generator(s, cfg, "G_BA", a), a), ls_l1_loss(generator(s, cfg, "G_AB", b), b));
+    identity = ls_l1_loss(generator(s, cfg, "G_BA", a), a);
+    identity = half_sum(identity, ls_l1_loss(generator(s, cfg, "G_AB", b), b));
     fake_b = generator(s, cfg, "G_AB", a);
     fake_a = generator(s, cfg, "G_BA", b);
-    gan = half_sum(judged(s, discriminator(s, cfg, "D_B", fake_b), 1),
-                   judged(s, discriminator(s, cfg, "D_A", fake_a), 1));
-    cycle = half_sum(ls_l1_loss(generator(s, cfg, "G_BA", fake_b), a),
-                     ls_l1_loss(generator(s, cfg, "G_AB", fake_a), b));
-    loss_g = ls_add(gan, ls_add(ls_scale(cycle, ls_config_real(cfg, "model.lambda_cyc")),
-                                ls_scale(identity, ls_config_real(cfg, "model.lambda_id"))));
+    gan = judged(s, discriminator(s, cfg, "D_B", fake_b), 1);
+    gan = half_sum(gan, judged(s, discriminator(s, cfg, "D_A", fake_a), 1));
+    cycle = ls_l1_loss(generator(s, cfg, "G_BA", fake_b), a);
+    cycle = half_sum(cycle, ls_l1_loss(generator(s, cfg, "G_AB", fake_a), b));
+    loss_g = ls_scale(cycle, ls_config_real(cfg, "model.lambda_cyc"));
+    loss_g = ls_add(gan, ls_add(loss_g, ls_scale(identity, ls_config_real(cfg, "model.lambda_id"))));
     d_a = judge(s, cfg, "D_A", "replay_a", a, fake_a);
     d_b = judge(s, cfg, "D_B", "replay_b", b, fake_b);
     ls_minimise(s, loss_g, "G_AB.* G_BA.*", ls_config_optimiser(cfg));

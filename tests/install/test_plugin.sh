@@ -67,17 +67,22 @@ for compiler in g++ clang++; do
 done
 
 # --- the trials of the build need no more than a plug-in has ------------------------------------------------------------
-# own FILE SYMBOL NAME [SETTING...]: the file of src/trials, alone with the installed headers, makes the plan that the build's makes
+# own FILE SYMBOL NAME [SETTING...]: the file of src/trials, alone with the installed headers, makes the plan that the build's
+# makes, whichever compiler it comes from: they differ in which argument of a call they evaluate first
 own() {
-    local file=$1 symbol=$2 name=$3
+    local file=$1 symbol=$2 name=$3 compiler before
     shift 3
     printf '#include "trials/classifier.c"\n#include "trials/%s.c"\nLS_TRIAL_PLUGIN(%s);\n' "$file" "$symbol" >own.c
-    n=$((n + 1))
-    cc -std=c17 -shared -fPIC "-I$prefix/include" -Iown -o "own-$name.so" own.c 2>cc.log || fail "$file.c as a plug-in: $(head -5 cc.log)"
-    run 0 plan "./own-$name.so" model.trial="$name" "$@" --json # not the experiment that may have the name
-    before=$(field plan_hash)
-    run 0 plan "./own-$name.so" "$@" --json
-    is plan_hash "$before"
+    for compiler in gcc clang; do
+        command -v $compiler >/dev/null || continue
+        n=$((n + 1))
+        $compiler -std=c17 -shared -fPIC "-I$prefix/include" -Iown -o "own-$name.so" own.c 2>cc.log ||
+            fail "$file.c as a plug-in, $compiler: $(head -5 cc.log)"
+        run 0 plan "./own-$name.so" model.trial="$name" "$@" --json # not the experiment that may have the name
+        before=$(field plan_hash)
+        run 0 plan "./own-$name.so" "$@" --json
+        is plan_hash "$before"
+    done
 }
 mkdir -p own/trials && cp "$source"/src/trials/*.[ch] own/trials
 own vit ls_trial_vit_tiny vit-tiny
