@@ -79,21 +79,23 @@ static void reproducible_on_any_ranks(void)
     check_same("4 ranks, then 2", train("parts", 2, WHOLE, true, SAME, NULL), one);
 }
 
+/* Six updates, of which the last is short: rounding has not grown yet (it does, twentyfold with every further
+ * update), and without the pools the loss would be another in the fourth digit. */
 static void fast_modes_do_the_same(void)
 {
-    const outcome one = train("fast-1", 1, WHOLE, false, FAST, NULL);
-    const outcome four = train("fast-4", 4, WHOLE, false, FAST, "train.sample_every=4st");
-    outcome added;
+    static const char six[] = "train.steps=6";
+    const outcome one = train("fast-1", 1, six, false, FAST, NULL);
+    const outcome four = train("fast-4", 4, six, false, FAST, "train.sample_every=4st");
     char picture[128];
 
     snprintf(picture, sizeof picture, "%s/fast-4/samples/translated-00000004.png", folder);
     CHECK(access(picture, R_OK) == 0); /* rank 0 makes pictures between steps */
-    CHECK_NEAR(four.loss_d, one.loss_d, 5e-5);
+    CHECK_NEAR(four.loss_d, one.loss_d, 2e-6);
+    CHECK(fabs(train("fast-0", 1, six, false, FAST, "model.replay=0").loss_d - one.loss_d) > 1e-4);
     if (!ALL) return;
-    added = train("added", 2, WHOLE, false, FAST, "parallel.accumulate=2");
-    CHECK_NEAR(added.loss_d, one.loss_d, 5e-5);
-    train("stopped", 1, "train.steps=7", false, FAST, NULL);
-    check_same("resumed", train("stopped", 1, WHOLE, true, FAST, NULL), one);
+    CHECK_NEAR(train("added", 2, six, false, FAST, "parallel.accumulate=2").loss_d, one.loss_d, 2e-6);
+    train("stopped", 1, "train.steps=4", false, FAST, NULL);
+    check_same("resumed", train("stopped", 1, six, true, FAST, NULL), one);
 }
 
 int main(void)
