@@ -17,7 +17,6 @@ typedef struct conv_case {
     int kh, kw, sh, sw, dh, dw, pt, pl, pb, pr, groups;
 } conv_case;
 
-/* name, n, ci, hi, wi, co, kernel h w, stride h w, dilation h w, padding top left below right, groups */
 /* ThreadSanitizer is there for the threads, which all cases use in the same way. */
 #ifdef __SANITIZE_THREAD__
 enum { STRIDE = 3 };
@@ -25,6 +24,7 @@ enum { STRIDE = 3 };
 enum { STRIDE = 1 };
 #endif
 
+/* name, n, ci, hi, wi, co, kernel h w, stride h w, dilation h w, padding top left below right, groups */
 static const conv_case cases[] = {
     {"one", 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 1},
     {"empty batch", 0, 3, 5, 5, 16, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1},
