@@ -179,9 +179,8 @@ ls_status ls_exchange_wait(ls_exchange *x, ls_err *err) LS_MUST_CHECK;
  * always. */
 ls_status ls_exchange_join(ls_exchange *x, ls_err *err) LS_MUST_CHECK;
 /* Elements lo to lo + n - 1 of the sum; n is at most LS_EXCHANGE_ADD_MAX, and there are at most
- * LS_EXCHANGE_ADD_PARTS parts.  Several threads may call it; the one that counts for the rank has `book`: of
- * its time all parts but one are exposed, since whoever reads a gradient reads one part also without ranks.
- */
+ * LS_EXCHANGE_ADD_PARTS parts.  Several threads may call it; the one that counts for the rank has `book`: all
+ * of its time is exposed. */
 enum { LS_EXCHANGE_ADD_MAX = 2048, LS_EXCHANGE_ADD_PARTS = 8 };
 void ls_exchange_add(const ls_exchange *x, int64_t lo, int64_t n, float *out, bool book);
 /* n floats that all ranks of the machine read in place.  Valid from the end of the wait until this rank fills
