@@ -12,7 +12,7 @@ ls_status lsi_chart_draw(const ls_chart *c, bool alone, ls_text *out, ls_err *er
                 alone ? " xmlns=\"http://www.w3.org/2000/svg\"" : "");
     if (alone) ls_text_add(out, "<style>\n%s</style>\n", style_chart_css);
     ls_text_add(out, "<title>");
-    lsi_xml(out, c->title);
+    lsi_xml_text(out, c->title);
     ls_text_add(out, "</title>\n</svg>\n");
     return out->failed ? ls_fail(err, LS_NOMEM, "no memory for chart \"%s\"", c->id) : LS_OK;
 }
@@ -20,7 +20,7 @@ ls_status lsi_chart_draw(const ls_chart *c, bool alone, ls_text *out, ls_err *er
 void lsi_chart_json(const ls_chart *c, ls_text *out)
 {
     ls_text_add(out, "{\"title\":");
-    lsi_json_text(out, c->title);
+    lsi_script_text(out, c->title);
     ls_text_add(out, "}");
 }
 

@@ -57,7 +57,7 @@ static bool is_xml(unsigned c)
     return c == '\t' || c == '\n' || c == '\r' || (c >= 0x20 && c != 0xfffe && c != 0xffff);
 }
 
-void lsi_xml(ls_text *out, const char *text)
+void lsi_xml_text(ls_text *out, const char *text)
 {
     const unsigned char *p = (const unsigned char *)text;
 
@@ -74,7 +74,7 @@ void lsi_xml(ls_text *out, const char *text)
     }
 }
 
-void lsi_json_text(ls_text *out, const char *text)
+void lsi_script_text(ls_text *out, const char *text)
 {
     const unsigned char *p = (const unsigned char *)text;
 

@@ -31,7 +31,7 @@ ls_status ls_report_create(ls_report **out, const char *title, ls_err *err)
 
     *out = r;
     if (r == NULL) return ls_fail(err, LS_NOMEM, "no memory for a report");
-    lsi_xml(&r->title, title);
+    lsi_xml_text(&r->title, title);
     return LS_OK;
 }
 
@@ -65,7 +65,7 @@ static void add_element(ls_report *r, const char *open, const char *close, const
     }
     vsnprintf(text, (size_t)n + 1, fmt, ap);
     ls_text_add(&r->body, "%s", open);
-    lsi_xml(&r->body, text);
+    lsi_xml_text(&r->body, text);
     ls_text_add(&r->body, "%s\n", close);
     ls_free(text);
 }
@@ -100,7 +100,7 @@ void ls_report_note(ls_report *r, const char *fmt, ...)
 void ls_report_code(ls_report *r, const char *text)
 {
     ls_text_add(&r->body, "<pre>");
-    lsi_xml(&r->body, text);
+    lsi_xml_text(&r->body, text);
     ls_text_add(&r->body, "</pre>\n");
 }
 
@@ -155,7 +155,7 @@ void ls_report_chart(ls_report *r, const ls_chart *c)
     }
     if (c->caption != NULL) {
         ls_text_add(&r->body, "<figcaption>");
-        lsi_xml(&r->body, c->caption);
+        lsi_xml_text(&r->body, c->caption);
         ls_text_add(&r->body, "</figcaption>\n");
     }
     ls_text_add(&r->body, "</figure>\n");

@@ -10,9 +10,9 @@
 
 /* Appends `text` so that it is text in HTML and SVG, also inside quoted attributes.  Bytes that XML does not
  * allow, or that are no UTF-8, become U+FFFD: one of them would make a whole SVG unreadable. */
-void lsi_xml(ls_text *out, const char *text);
+void lsi_xml_text(ls_text *out, const char *text);
 /* Appends `text` as a JSON string with its quotes, harmless within <script>. */
-void lsi_json_text(ls_text *out, const char *text);
+void lsi_script_text(ls_text *out, const char *text);
 /* Letters, digits, '-' and '_', 1 to 80 of them: a file's name that leads nowhere else. */
 ls_status lsi_check_id(const char *id, ls_err *err) LS_MUST_CHECK;
 

@@ -174,7 +174,7 @@ static void html_row(const ls_sheet *s, int64_t row, ls_text *out)
     ls_text_add(out, "<tr>");
     for (int k = 0; k < s->n_columns; k++) {
         ls_text_add(out, "<%s%s>", tag, s->columns[k].align == 'r' ? " class=\"r\"" : "");
-        lsi_xml(out, cell(s, row, k));
+        lsi_xml_text(out, cell(s, row, k));
         ls_text_add(out, "</%s>", tag);
     }
     ls_text_add(out, "</tr>\n");
@@ -186,7 +186,7 @@ ls_status ls_sheet_html(const ls_sheet *s, ls_text *out, ls_err *err)
     ls_text_add(out, "<div class=\"table\" id=\"table-%s\">\n<table>\n", s->id);
     if (s->title != NULL) {
         ls_text_add(out, "<caption>");
-        lsi_xml(out, s->title);
+        lsi_xml_text(out, s->title);
         ls_text_add(out, "</caption>\n");
     }
     ls_text_add(out, "<thead>");
