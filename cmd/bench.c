@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "bench.h"
 #include "profile.h"
-#include "report.h"
+#include "report_parts.h"
 
 /* -- ranks ------------------------------------------------------------------------------------------------
  */

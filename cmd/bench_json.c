@@ -4,7 +4,7 @@
 #include <time.h>
 
 #include "bench.h"
-#include "report.h"
+#include "report_parts.h"
 
 /* null for what cannot be said. */
 static json_t *number(double x)
