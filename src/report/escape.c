@@ -57,21 +57,44 @@ static bool is_xml(unsigned c)
     return c == '\t' || c == '\n' || c == '\r' || (c >= 0x20 && c != 0xfffe && c != 0xffff);
 }
 
+static void add_xml(ls_text *out, unsigned c)
+{
+    switch (c) {
+    case '&': ls_text_add(out, "&amp;"); break;
+    case '<': ls_text_add(out, "&lt;"); break;
+    case '>': ls_text_add(out, "&gt;"); break;
+    case '"': ls_text_add(out, "&quot;"); break;
+    case '\'': ls_text_add(out, "&#39;"); break;
+    default: add_utf8(out, is_xml(c) ? c : REPLACEMENT);
+    }
+}
+
 void lsi_xml_text(ls_text *out, const char *text)
 {
     const unsigned char *p = (const unsigned char *)text;
 
+    while (p != NULL && *p != '\0') add_xml(out, next_character(&p));
+}
+
+int lsi_characters(const char *text)
+{
+    const unsigned char *p = (const unsigned char *)text;
+    int n = 0;
+
     while (p != NULL && *p != '\0') {
-        const unsigned c = next_character(&p);
-        switch (c) {
-        case '&': ls_text_add(out, "&amp;"); break;
-        case '<': ls_text_add(out, "&lt;"); break;
-        case '>': ls_text_add(out, "&gt;"); break;
-        case '"': ls_text_add(out, "&quot;"); break;
-        case '\'': ls_text_add(out, "&#39;"); break;
-        default: add_utf8(out, is_xml(c) ? c : REPLACEMENT);
-        }
+        next_character(&p);
+        n++;
     }
+    return n;
+}
+
+void lsi_xml_short(ls_text *out, const char *text, int max)
+{
+    const unsigned char *p = (const unsigned char *)text;
+    const int all = lsi_characters(text), n = all > max ? max - 1 : all;
+
+    for (int i = 0; i < n; i++) add_xml(out, next_character(&p));
+    if (n < all) add_utf8(out, 0x2026);
 }
 
 void lsi_script_text(ls_text *out, const char *text)

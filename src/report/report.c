@@ -150,7 +150,7 @@ void ls_report_chart(ls_report *r, const ls_chart *c)
     LS_TRY(lsi_chart_draw(c, false, &r->body, &r->first));
     if (report_script[0] != '\0') {
         ls_text_add(&r->body, "<script type=\"application/json\">");
-        lsi_chart_json(c, &r->body);
+        LS_TRY(lsi_chart_json(c, &r->body, &r->first));
         ls_text_add(&r->body, "</script>\n");
     }
     if (c->caption != NULL) {
