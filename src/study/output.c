@@ -16,7 +16,7 @@ void lsi_cell_efficiency(const ls_study_row *r, char cell[64])
         snprintf(cell, 64, "-");
     else if (r->oversubscribed)
         snprintf(cell, 64, "(%.3f) no scaling", e->mid);
-    else if (isnan(e->lo))
+    else if (isnan(e->lo) || e->lo == e->hi) /* the smallest run against itself */
         snprintf(cell, 64, "%.3f", e->mid);
     else
         snprintf(cell, 64, "%.3f [%.3f, %.3f]", e->mid, e->lo, e->hi);

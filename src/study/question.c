@@ -70,7 +70,8 @@ static ls_status copy_settings(ls_study *s, const ls_study_wish *w, ls_err *err)
         return ls_fail(err, LS_INVALID, "more than %d settings", LSI_SETTINGS_MAX);
     if (list == NULL) return ls_fail(err, LS_NOMEM, "no memory");
     for (int i = 0; i < w->n_settings; i++) {
-        if (strncmp(w->settings[i], "ranks=", 6) == 0)
+        if (strncmp(w->settings[i], "ranks=", 6) == 0 ||
+            strncmp(w->settings[i], "resources.slots_per_trial=", 26) == 0)
             return ls_fail(err, LS_INVALID, "%s: a study sets the ranks by itself (--ranks 1,2,4)",
                            w->settings[i]);
         list[i] = ls_arena_strdup(s->arena, w->settings[i]);
@@ -119,7 +120,8 @@ static ls_status load(const ls_study *s, int count, const char *batch, ls_experi
     int n = 0;
 
     snprintf(ranks, sizeof ranks, "ranks=%d", ls_study_ranks(s, count));
-    for (; n < s->n_settings; n++) settings[n] = s->settings[n];
+    for (int i = 0; i < s->n_settings; i++)
+        if (batch == NULL || !lsi_sets_batch(s->settings[i])) settings[n++] = s->settings[i];
     settings[n++] = ranks;
     if (batch != NULL) settings[n++] = batch;
     return ls_experiment_load(x, s->experiment, settings, n, err);
@@ -233,6 +235,16 @@ const char *ls_study_unit(const ls_study *s)
 int ls_study_ranks(const ls_study *s, int count)
 {
     return s->ranks_per_node > 0 ? count * s->ranks_per_node : count;
+}
+
+bool lsi_sets_batch(const char *setting)
+{
+    static const char *const keys[] = {
+        "batch.per_rank=", "batch.global=", "hyperparameters.global_batch_size="};
+
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+        if (strncmp(setting, keys[i], strlen(keys[i])) == 0) return true;
+    return false;
 }
 
 void lsi_batch_setting(const ls_study *s, char text[64])

@@ -16,8 +16,8 @@
 
 void ls_study_order(int n_counts, int repeat, int *order)
 {
-    /* Up, down, and each pair begins one place further on. */
-    const int first = n_counts > 0 ? (repeat - 1) / 2 % n_counts : 0;
+    /* Up, down, and each pair begins one place further on; of two counts that would be the same again. */
+    const int first = n_counts > 2 ? (repeat - 1) / 2 % n_counts : 0;
     const bool down = repeat % 2 == 0;
 
     for (int i = 0; i < n_counts; i++) order[i] = (first + (down ? n_counts - 1 - i : i)) % n_counts;
@@ -72,7 +72,8 @@ ls_status lsi_point_command(const ls_study *s, int count, int repeat, ls_arena *
     add(&w, "lockstep");
     add(&w, s->train ? "train" : "bench");
     add(&w, s->experiment);
-    for (int i = 0; i < s->n_settings; i++) add(&w, s->settings[i]);
+    for (int i = 0; i < s->n_settings; i++)
+        if (!lsi_sets_batch(s->settings[i])) add(&w, s->settings[i]);
     add(&w, ls_arena_strdup(arena, batch));
     if (s->ranks_per_node == 0) {
         add(&w, "-n");

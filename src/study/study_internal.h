@@ -49,6 +49,8 @@ ls_status lsi_point_fits(const ls_study *s, int count, const ls_study_point *p, 
 
 enum { LSI_ARGS_MAX = 320, LSI_SETTINGS_MAX = 256 };
 
+/* Whether a setting is about the batch, which a study settles: its points get lsi_batch_setting instead. */
+bool lsi_sets_batch(const char *setting);
 /* What the batch of every point is set to: "batch.per_rank=64". */
 void lsi_batch_setting(const ls_study *s, char text[64]);
 /* Fills argv, ended by NULL, with texts of `s` and `arena`. */
