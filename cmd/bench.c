@@ -12,7 +12,7 @@
 #include "bench/measure.h"
 #include "bench/probe.h"
 #include "profile.h"
-#include "report.h"
+#include "report_parts.h"
 #include "train/rehearsal.h"
 
 enum { VARIANTS = 2 }; /* the experiment, and what it is compared with */
