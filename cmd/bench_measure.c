@@ -8,7 +8,6 @@
 #include "base/log.h"
 #include "bench.h"
 #include "bench/flops.h"
-#include "exec/state.h"
 
 /* -- progress ---------------------------------------------------------------------------------------------
  */
@@ -78,10 +77,8 @@ static ls_status open_variant(ls_rehearsal *x, const bench_job *j, int i, const 
         ls_rehearsal_open(x, &j->ranks[i].experiment, j->args->device, place->threads, j->real[i], comm, err);
 
     if (st != LS_OK) return st;
-    r->planned = ls_plan_memory_of(x->session.plans[0].plan).total;
-    r->used = ls_mem_stats_now().live_bytes[LS_MEM_TENSOR] - before;
-    if (x->session.peers != NULL)
-        r->used += ls_peers_bytes(x->session.peers) + ls_state_shared_bytes(x->session.state);
+    r->planned = ls_session_memory(&x->session).total;
+    r->used = ls_mem_stats_now().live_bytes[LS_MEM_TENSOR] - before + ls_session_comm_bytes(&x->session);
     return LS_OK;
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "train/evaluate.h"
+#include "train/shards.h"
 #include "train/team.h"
 
 /* The samples of a batch that are this rank's: [*lo, *hi). */
@@ -82,6 +83,7 @@ ls_status ls_rehearsal_open(ls_rehearsal *r, const ls_experiment *x, const char 
     options.threads = threads;
     options.comm = comm;
     LS_TRY(ls_session_open(&r->session, x->trial, x->cfg, &options, err));
+    if (r->session.shards != NULL) LS_TRY(ls_shards_prepare(r->session.shards, err));
     LS_TRY(ls_team_agree(r->session.comm, x, ls_plan_hash(r->session.plans[0].plan), err));
     LS_TRY(real ? load_data(r, x, err) : make_data(r, err));
     r->stepper = (ls_stepper){.session = &r->session,
