@@ -61,8 +61,8 @@ static void prepare(void)
 
     /* Ranks may outnumber cores; our own waits yield, MPI's must, too. */
     setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
-    /* Longer messages wait until the receiver looks, and ranks that compute look seldom.  The header goes with
-     * the first bytes. */
+    /* Longer messages wait until the receiver looks, and ranks that compute look seldom.  The header goes
+     * with the first bytes. */
     snprintf(at_once, sizeof at_once, "%d", LS_LINK_AT_ONCE + 4096);
     setenv("OMPI_MCA_btl_tcp_eager_limit", at_once, 0);
     setenv("OMPI_MCA_btl_tcp_max_send_size", at_once, 0);
