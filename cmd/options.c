@@ -56,6 +56,8 @@ static const option options[] = {
     {"--dry-run", NULL, FLAG, FIELD(dry_run), CLI_TRAIN, NULL, "print the resolved experiment and stop"},
     {"--quiet", NULL, FLAG, FIELD(quiet), CLI_TRAIN, NULL, "no progress, no tables"},
     {"--dir", NULL, TEXT, FIELD(dir), CLI_NEW, "DIR", "the folder to write (default: NAME)"},
+    {"--out", NULL, TEXT, FIELD(out), CLI_REPORT, "DIR",
+     "the folder to write (default: RUN/report; of several runs: report)"},
     {"--cflags", NULL, FLAG, FIELD(cflags), CLI_INFO, NULL,
      "print what compiles a plug-in, such as -I/usr/include"},
     {"--json", NULL, FLAG, FIELD(json), CLI_ALL, NULL, "one JSON object per line, the result last"},
@@ -138,6 +140,10 @@ static ls_status check_complete(const cli_command *c, const cli_args *args, ls_e
     if (c->bit == CLI_DATA && args->model == NULL)
         return ls_fail(err, LS_INVALID, "info, verify or make?  `lockstep data --help` says more");
     if (c->bit == CLI_CKPT) return cli_ckpt_check(args, err);
+    if (c->bit == CLI_REPORT && args->model == NULL && args->n_settings == 0)
+        return ls_fail(err, LS_INVALID,
+                       "which run?  `lockstep report RUN`, a directory that `lockstep train` wrote");
+    if (c->bit == CLI_REPORT) return LS_OK;
     if (c->bit == CLI_NEW && args->model == NULL)
         return ls_fail(err, LS_INVALID, "what is the model to be called?  `lockstep new NAME`");
     if (c->bit != CLI_INFO && args->model == NULL)
@@ -150,7 +156,13 @@ static ls_status check_complete(const cli_command *c, const cli_args *args, ls_e
 
 static bool takes_settings(const cli_command *c)
 {
-    return !(c->bit & (CLI_INFO | CLI_CKPT | CLI_NEW));
+    return !(c->bit & (CLI_INFO | CLI_CKPT | CLI_NEW | CLI_REPORT));
+}
+
+/* Words after the first that are no settings. */
+static bool takes_words(const cli_command *c)
+{
+    return (c->bit & (CLI_CKPT | CLI_REPORT)) != 0;
 }
 
 ls_status cli_parse(const cli_command *c, int argc, char **argv, cli_args *args, ls_err *err)
@@ -164,7 +176,7 @@ ls_status cli_parse(const cli_command *c, int argc, char **argv, cli_args *args,
             LS_TRY(parse_option(c, argc, argv, &i, args, err));
         } else if (c->bit != CLI_INFO && args->model == NULL && strchr(argv[i], '=') == NULL) {
             args->model = argv[i];
-        } else if (c->bit == CLI_CKPT || (takes_settings(c) && strchr(argv[i], '=') != NULL)) {
+        } else if (takes_words(c) || (takes_settings(c) && strchr(argv[i], '=') != NULL)) {
             args->settings[args->n_settings++] = argv[i];
         } else {
             st = ls_fail(err, LS_INVALID, "\"%s\" is one word too many%s", argv[i],
