@@ -82,7 +82,7 @@ ls_status ls_study_table(const ls_study *s, const ls_study_results *r, ls_text *
     head[n++] = "data wait";
     if (s->train) head[n++] = "seconds";
     if (s->train) head[n++] = r->score_name[0] != '\0' ? r->score_name : "metric";
-    head[n++] = "";
+    head[n++] = "remark";
     for (int i = 0; i < n; i++) align[i] = i < n - 1 ? 'r' : 'l';
     LS_TRY(ls_table_create(&t, align, err));
     ls_table_row(t, head);
