@@ -9,7 +9,8 @@
 # S: seconds of timed steps of a point, at least 5 steps (2).  R: how often weak scaling is measured (1 for the slow ones, 3).
 #
 # Every point is a file or a run directory in DIR (build/studies): a second call measures only what is missing.  Remove DIR
-# to measure again.  A machine that does something else meanwhile shows that in the load averages beside the tables.
+# to measure again.  The load average at the beginning stands beside the tables: what others do on
+# the machine spoils them.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 lockstep=$root/build/lockstep out=$root/build/studies ranks= seconds=2 repeats= into= place=
@@ -92,6 +93,7 @@ trained() {
     mkdir -p "$(dirname "$dir")"
     # shellcheck disable=SC2086
     "$lockstep" train "$@" $quiet_run --threads 1 --quiet --run-dir "$dir" >/dev/null
+    rm -rf "$dir/checkpoints"
 }
 
 # made KIND NAME ARGS...: a set of samples in a published format and of the published size, with made-up content.
@@ -185,10 +187,9 @@ epochs() {
     done
 }
 
-load() { cut -d ' ' -f 1 /proc/loadavg; }
-
+load=$(cut -d ' ' -f 1 /proc/loadavg) # of others: later it is our own
 for study in $studies; do
-    begun=$SECONDS before=$(load)
+    begun=$SECONDS
     case $study in
     cosmogan) weak cosmogan 2 cosmogan-bench batch.per_rank=2 ;;
     aae) weak aae 2 aae-longhorn model.points=512 ;;
@@ -209,7 +210,7 @@ for study in $studies; do
     esac
     # A study that was there already keeps what was noted when it was measured.
     if ((SECONDS - begun > 1)) || [[ ! -s $out/$study/where.txt ]]; then
-        note_where "$before" "$(load)" "--ranks $ranks --seconds $seconds${repeats:+ --repeats $repeats} $study" >"$out/$study/where.txt"
+        note_where "$load" "--ranks $ranks --seconds $seconds${repeats:+ --repeats $repeats} $study" >"$out/$study/where.txt"
     fi
     write_table "$study"
     say "$study: $((SECONDS - begun)) s"
