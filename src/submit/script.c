@@ -55,13 +55,17 @@ void lsi_add_resume(ls_text *out, const ls_submit_request *q)
 
 void lsi_add_wait(ls_text *out)
 {
-    ls_text_add(out, "step=$!\n"
-                     "[ -z \"$why\" ] || tell\n\n"
-                     "# A signal interrupts the wait, not the ranks.\n"
-                     "while wait \"$step\"; kill -0 \"$step\" 2>/dev/null; do :; done\n"
-                     "wait \"$step\"\n"
-                     "code=$?\n"
-                     "[ \"$code\" -le 128 ] || code=4   # a rank was lost\n");
+    ls_text_add(
+        out,
+        "step=$!\n"
+        "[ -z \"$why\" ] || tell\n\n"
+        "# A signal interrupts the wait, not the ranks.\n"
+        "while wait \"$step\"; kill -0 \"$step\" 2>/dev/null; do :; done\n"
+        "wait \"$step\"\n"
+        "code=$?\n"
+        "# Ranks that were told before they listened had nothing to lose; other signals mean a lost rank.\n"
+        "[ \"$code\" -ne 138 ] || [ -z \"$told\" ] || code=75\n"
+        "[ \"$code\" -le 128 ] || code=4   # a rank was lost\n");
 }
 
 static void add_head(ls_text *out, const ls_submit_request *q)
