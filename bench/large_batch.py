@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """The large-batch study (docs/studies/large-batch.md): accuracy against ranks, with and without a warm-up.
 
-usage: bench/large_batch.py [--lockstep build/lockstep] [--work build/large-batch] [--jobs 2] [--seeds 1,2,3] [--report]
-                            [--out docs/studies] [SERIES[:RANKS] ...]
+usage: bench/large_batch.py [--images digits|clothes] [--data FOLDER] [--lockstep build/lockstep] [--work build/large-batch]
+                            [--jobs 2] [--seeds 42,1,2] [--report] [--out docs/studies] [SERIES[:RANKS] ...]
 
 Trains every point of the study (or those named: `none`, `warmup:128`), several at a time and with one thread each, then
-writes OUT/large-batch.csv and two plots beside it.  It may be stopped with Ctrl-C at any time and called again: runs that
+writes OUT/large-batch-IMAGES.csv and two plots beside it.  Digits are the four files of MNIST in --data FOLDER; clothes are
+Fashion-MNIST, which has the same form (Debian's dataset-fashion-mnist unless --data says otherwise).  It may be stopped with Ctrl-C at any time and called again: runs that
 are complete are not repeated, others go on from their last checkpoint.  --report only writes what is there already.
 
 A rank of the study is a batch of 64 images whose gradient is added up (parallel.accumulate): the update depends on the
@@ -26,11 +27,14 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 RANKS = (8, 16, 32, 64, 128, 256)
 EXPERIMENT = "mnist-largebatch"
 
+# What suits the images: epochs of the warm-up alone, and the length beyond which gradients are shortened.
+IMAGES = {"digits": ("16ep", 0.5), "clothes": ("10ep", 0.2)}
 # series: what it is called in the plots, its colour, its settings
 SERIES = {
     "none": ("no warm-up", "#c0392b", []),
-    "warmup": ("warm-up", "#1f6fb2", ["lr.warmup=10ep"]),
-    "clip": ("warm-up, clipped", "#8e44ad", ["lr.warmup=10ep", "lr.schedule=cosine", "parallel.clip_norm=0.2"]),
+    "cut": ("clipped, no warm-up", "#d68910", ["lr.schedule=cosine", "parallel.clip_norm={clip}"]),
+    "warmup": ("warm-up", "#1f6fb2", ["lr.warmup={warmup}"]),
+    "clip": ("warm-up, clipped", "#8e44ad", ["lr.warmup=10ep", "lr.schedule=cosine", "parallel.clip_norm={clip}"]),
     "lars": ("LARS", "#2e8b57", ["optimizer.name=lars", "optimizer.momentum=0.9", "optimizer.trust=0.1", "lr.scale=sqrt",
                                  "lr.warmup=5ep", "lr.schedule=cosine"]),
 }
@@ -69,7 +73,8 @@ def lockstep(args, *arguments):
     # One thread: several runs at a time are faster than one run with several threads, and exactly repeatable.
     env = dict(os.environ, LOCKSTEP_THREADS="1")
     env.setdefault("LOCKSTEP_EXPERIMENTS", os.path.join(ROOT, "experiments"))
-    command = [os.path.abspath(args.lockstep), "train", EXPERIMENT, *arguments, "--quiet"]
+    data = [f"data.path={os.path.abspath(args.data)}"] if args.data else []
+    command = [os.path.abspath(args.lockstep), "train", EXPERIMENT, *data, *arguments, "--quiet"]
     done = subprocess.run(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     return done.returncode, done.stderr
 
@@ -89,7 +94,9 @@ def train(args, point):
     begun = os.path.exists(os.path.join(folder, "checkpoints", "last"))
     if not begun:  # killed before its first checkpoint
         shutil.rmtree(folder, ignore_errors=True)
-    code, words = lockstep(args, f"parallel.accumulate={ranks}", f"seed={seed}", *SERIES[series][2],
+    warmup, clip = IMAGES[args.images]
+    settings = [text.format(warmup=warmup, clip=clip) for text in SERIES[series][2]]
+    code, words = lockstep(args, f"parallel.accumulate={ranks}", f"seed={seed}", *settings,
                            f"--resume={folder}" if begun else f"--run-dir={folder}")
     if not is_done(folder):
         return f"exit code {code}: {words.strip()}"
@@ -248,9 +255,10 @@ def report(args, todo):
     rows = [row for row in (read(args.work, p) for p in sorted(todo, key=lambda p: (list(SERIES).index(p[0]), *p[1:])))
             if row]
     os.makedirs(args.out, exist_ok=True)
-    write_csv(os.path.join(args.out, "large-batch.csv"), rows)
-    plot_ranks(os.path.join(args.out, "large-batch-ranks.svg"), rows)
-    plot_epochs(os.path.join(args.out, "large-batch-epochs.svg"), rows)
+    name = os.path.join(args.out, f"large-batch-{args.images}")
+    write_csv(f"{name}.csv", rows)
+    plot_ranks(f"{name}-ranks.svg", rows)
+    plot_epochs(f"{name}-epochs.svg", rows)
     write_table(rows)
     print(f"{len(rows)} of {len(todo)} runs are complete; written to {args.out}")
 
@@ -261,10 +269,15 @@ def main():
     p.add_argument("--work", default=os.path.join(ROOT, "build", "large-batch"))
     p.add_argument("--out", default=os.path.join(ROOT, "docs", "studies"))
     p.add_argument("--jobs", type=int, default=os.cpu_count())
-    p.add_argument("--seeds", default="1,2,3", type=lambda text: [int(x) for x in text.split(",")])
+    p.add_argument("--images", choices=list(IMAGES), default="digits")
+    p.add_argument("--data", help="the folder of the images' files")
+    p.add_argument("--seeds", default="42,1,2", type=lambda text: [int(x) for x in text.split(",")])
     p.add_argument("--report", action="store_true")
     p.add_argument("points", nargs="*", metavar="SERIES[:RANKS]")
     args = p.parse_args()
+    if args.images == "digits" and not args.data:
+        p.error("--data: the folder with MNIST's four files is missing; or --images clothes")
+    args.work = os.path.join(args.work, args.images)
     os.makedirs(args.work, exist_ok=True)
     failed = 0
     if not args.report:

@@ -13,7 +13,7 @@
 #include "bench/probe.h"
 #include "exec/state.h"
 #include "profile.h"
-#include "report.h"
+#include "report_parts.h"
 #include "train/rehearsal.h"
 
 enum { VARIANTS = 2 }; /* the experiment, and what it is compared with */

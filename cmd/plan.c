@@ -5,7 +5,7 @@
 #include "base/text.h"
 #include "bench/flops.h"
 #include "exec/peers.h"
-#include "report.h"
+#include "report_parts.h"
 #include "train/layers.h"
 
 /* A shape without spaces, as it stands in the table. */

@@ -1,5 +1,5 @@
-/* report.c: parts of reports that several commands print, as text and as JSON. */
-#include "report.h"
+/* report_parts.c: parts of reports that several commands print, as text and as JSON. */
+#include "report_parts.h"
 
 #include <stdio.h>
 #include <string.h>

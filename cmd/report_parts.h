@@ -1,6 +1,6 @@
-/* report.h: parts of reports that several commands print, as text and as JSON. */
-#ifndef LS_CMD_REPORT_H
-#define LS_CMD_REPORT_H
+/* report_parts.h: parts of reports that several commands print, as text and as JSON. */
+#ifndef LS_CMD_REPORT_PARTS_H
+#define LS_CMD_REPORT_PARTS_H
 
 #include "bench/stats.h"
 #include "cli.h"

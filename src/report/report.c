@@ -1,0 +1,214 @@
+/* report.c: the document: its parts as HTML, and the files that go beside it. */
+#include "report/report.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/folders.h"
+#include "base/replace.h"
+#include "report/report_internal.h"
+#include "script.h" /* made by the build: report_script, from web/report.ts */
+#include "style.h"  /* made by the build: style_chart_css and style_page_css, from web/style */
+
+/* A file beside the page. */
+typedef struct part {
+    char name[96];
+    ls_text text;
+} part;
+
+struct ls_report {
+    ls_text title, body;
+    part *parts;
+    int n_parts, capacity;
+    ls_err first; /* the first failure */
+};
+
+ls_status ls_report_create(ls_report **out, const char *title, ls_err *err)
+{
+    ls_report *r = ls_alloc(LS_MEM_CLI, sizeof *r);
+
+    *out = r;
+    if (r == NULL) return ls_fail(err, LS_NOMEM, "no memory for a report");
+    lsi_xml_text(&r->title, title);
+    return LS_OK;
+}
+
+void ls_report_destroy(ls_report *r)
+{
+    if (r == NULL) return;
+    for (int i = 0; i < r->n_parts; i++) ls_text_release(&r->parts[i].text);
+    ls_free(r->parts);
+    ls_text_release(&r->title);
+    ls_text_release(&r->body);
+    ls_free(r);
+}
+
+/* -- what it is made of ------------------------------------------------------------------------------------
+ */
+
+static void add_element(ls_report *r, const char *open, const char *close, const char *fmt, va_list ap)
+{
+    va_list again;
+    char *text;
+    int n;
+
+    va_copy(again, ap);
+    n = vsnprintf(NULL, 0, fmt, again);
+    va_end(again);
+    LS_BUG_IF(n < 0);
+    text = ls_alloc(LS_MEM_CLI, (size_t)n + 1);
+    if (text == NULL) {
+        ls_fail(&r->first, LS_NOMEM, "no memory for a report");
+        return;
+    }
+    vsnprintf(text, (size_t)n + 1, fmt, ap);
+    ls_text_add(&r->body, "%s", open);
+    lsi_xml_text(&r->body, text);
+    ls_text_add(&r->body, "%s\n", close);
+    ls_free(text);
+}
+
+void ls_report_heading(ls_report *r, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    add_element(r, "<h2>", "</h2>", fmt, ap);
+    va_end(ap);
+}
+
+void ls_report_paragraph(ls_report *r, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    add_element(r, "<p>", "</p>", fmt, ap);
+    va_end(ap);
+}
+
+void ls_report_note(ls_report *r, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    add_element(r, "<p class=\"note\">", "</p>", fmt, ap);
+    va_end(ap);
+}
+
+void ls_report_code(ls_report *r, const char *text)
+{
+    ls_text_add(&r->body, "<pre>");
+    lsi_xml_text(&r->body, text);
+    ls_text_add(&r->body, "</pre>\n");
+}
+
+/* A new file beside the page, to be filled; NULL when the report has failed. */
+static part *add_part(ls_report *r, const char *id, const char *ending)
+{
+    if (r->first.status != LS_OK) return NULL;
+    if (r->n_parts == r->capacity) {
+        const int more = r->capacity > 0 ? 2 * r->capacity : 16;
+        part *parts = ls_realloc(LS_MEM_CLI, r->parts, (size_t)more * sizeof *parts);
+        if (parts == NULL) {
+            ls_fail(&r->first, LS_NOMEM, "no memory for a report");
+            return NULL;
+        }
+        r->parts = parts;
+        r->capacity = more;
+    }
+    part *p = &r->parts[r->n_parts++];
+    *p = (part){0};
+    snprintf(p->name, sizeof p->name, "%s.%s", id, ending);
+    for (int i = 0; i + 1 < r->n_parts; i++)
+        if (strcmp(r->parts[i].name, p->name) == 0)
+            ls_fail(&r->first, LS_INVALID, "two parts of the report would be written to %s", p->name);
+    return p;
+}
+
+void ls_report_sheet(ls_report *r, const ls_sheet *s)
+{
+    ls_status st = LS_OK;
+    part *p;
+
+    if ((p = add_part(r, lsi_sheet_id(s), "csv")) != NULL) LS_TRY(ls_sheet_csv(s, &p->text, &r->first));
+    if ((p = add_part(r, lsi_sheet_id(s), "md")) != NULL) LS_TRY(ls_sheet_markdown(s, &p->text, &r->first));
+    LS_TRY(ls_sheet_html(s, &r->body, &r->first));
+out:
+    (void)st; /* kept in r->first */
+}
+
+void ls_report_chart(ls_report *r, const ls_chart *c)
+{
+    ls_status st = LS_OK;
+    part *p;
+
+    LS_TRY(lsi_check_id(c->id, &r->first));
+    if ((p = add_part(r, c->id, "svg")) != NULL) LS_TRY(ls_chart_svg(c, &p->text, &r->first));
+    ls_text_add(&r->body, "<figure id=\"%s\">\n", c->id);
+    LS_TRY(lsi_chart_draw(c, false, &r->body, &r->first));
+    if (report_script[0] != '\0') {
+        ls_text_add(&r->body, "<script type=\"application/json\">");
+        LS_TRY(lsi_chart_json(c, &r->body, &r->first));
+        ls_text_add(&r->body, "</script>\n");
+    }
+    if (c->caption != NULL) {
+        ls_text_add(&r->body, "<figcaption>");
+        lsi_xml_text(&r->body, c->caption);
+        ls_text_add(&r->body, "</figcaption>\n");
+    }
+    ls_text_add(&r->body, "</figure>\n");
+out:
+    (void)st; /* kept in r->first */
+}
+
+/* -- writing -----------------------------------------------------------------------------------------------
+ */
+
+bool ls_report_interactive(void)
+{
+    return report_script[0] != '\0';
+}
+
+ls_status ls_report_html(const ls_report *r, ls_text *out, ls_err *err)
+{
+    if (r->first.status != LS_OK) return ls_fail(err, r->first.status, "%s", r->first.text);
+    if (r->title.failed || r->body.failed) return ls_fail(err, LS_NOMEM, "no memory for a report");
+    /* The policy keeps the page from asking the network for anything, whatever a name in it contains. */
+    ls_text_add(out,
+                "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+                "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+                "<meta name=\"color-scheme\" content=\"light dark\">\n"
+                "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
+                "style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\">\n"
+                "<title>%s</title>\n<style>\n%s%s</style>\n</head>\n<body>\n<main>\n<h1>%s</h1>\n%s</main>\n",
+                r->title.data != NULL ? r->title.data : "", style_chart_css, style_page_css,
+                r->title.data != NULL ? r->title.data : "", r->body.data != NULL ? r->body.data : "");
+    if (report_script[0] != '\0') ls_text_add(out, "<script>%s</script>\n", report_script);
+    ls_text_add(out, "</body>\n</html>\n");
+    return out->failed ? ls_fail(err, LS_NOMEM, "no memory for a report") : LS_OK;
+}
+
+static ls_status write_in(const char *folder, const char *name, const ls_text *text, ls_err *err)
+{
+    char path[4200];
+
+    if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path)
+        return ls_fail(err, LS_IO, "%.200s...: the name is too long", folder);
+    return ls_replace_file(path, text->data, text->length, err);
+}
+
+ls_status ls_report_write(const ls_report *r, const char *folder, ls_err *err)
+{
+    ls_text page = {0};
+    ls_status st = LS_OK;
+
+    LS_TRY(ls_report_html(r, &page, err));
+    LS_TRY(ls_folders_make(folder, err));
+    for (int i = 0; i < r->n_parts; i++) LS_TRY(write_in(folder, r->parts[i].name, &r->parts[i].text, err));
+    LS_TRY(write_in(folder, "report.html", &page, err)); /* last: what it stands for is there */
+out:
+    ls_text_release(&page);
+    return st;
+}

@@ -1,0 +1,29 @@
+/* sheet.h: a table of texts that becomes HTML, Markdown or CSV. */
+#ifndef LS_REPORT_SHEET_H
+#define LS_REPORT_SHEET_H
+
+#include "base/text.h"
+#include "lockstep/status.h"
+
+typedef struct ls_sheet ls_sheet;
+
+typedef struct ls_sheet_column {
+    const char *name;
+    char align; /* 'l' or 'r' */
+} ls_sheet_column;
+
+/* An empty table.  `id` names its files ID.csv and ID.md and is made as a chart's; `title` may be NULL. */
+ls_status ls_sheet_create(ls_sheet **out, const char *id, const char *title, const ls_sheet_column *columns,
+                          int n_columns, ls_err *err) LS_MUST_CHECK;
+void ls_sheet_destroy(ls_sheet *s); /* accepts NULL */
+
+/* The next cell, row by row from the left.  When memory runs out, the sheet remembers, and writers fail. */
+void ls_sheet_cell(ls_sheet *s, const char *fmt, ...) LS_PRINTF(2, 3);
+
+/* Append the sheet; a last row that is not full has empty cells.  LS_NOMEM when a cell is missing.
+ * CSV is RFC 4180: quoted where needed, lines end in CR LF. */
+ls_status ls_sheet_markdown(const ls_sheet *s, ls_text *out, ls_err *err) LS_MUST_CHECK;
+ls_status ls_sheet_csv(const ls_sheet *s, ls_text *out, ls_err *err) LS_MUST_CHECK;
+ls_status ls_sheet_html(const ls_sheet *s, ls_text *out, ls_err *err) LS_MUST_CHECK;
+
+#endif
