@@ -42,7 +42,9 @@ static void print_state(void *ctx, const ls_submit_job *job)
         printf("%-13s on %s%s\n", strcmp(job->state, "RUNNING") == 0 ? "running" : job->state, job->nodes,
                job->restarts > 0 ? ", resumed" : "");
     } else {
-        printf("ended         %s, exit code %d\n", job->state, ls_submit_exit_code(job));
+        const int code = ls_submit_exit_code(job);
+        printf("ended         %s, exit code %d%s\n", job->state, code,
+               code == CLI_STOPPED ? ": stopped on request, with a checkpoint" : "");
     }
     fflush(stdout);
 }

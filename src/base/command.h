@@ -7,8 +7,9 @@
 #include "base/text.h"
 #include "lockstep/status.h"
 
-#define LS_COMMAND_OUTPUT_MAX ((size_t)4 << 20) /* bytes of each stream that are kept; the rest is dropped   \
-                                                 */
+#define LS_COMMAND_OUTPUT_MAX                                                                                \
+    ((size_t)4 << 20) /* bytes of each stream that are kept; the rest is dropped                             \
+                       */
 
 /* Starts as {0}. */
 typedef struct ls_command_result {
