@@ -11,7 +11,6 @@
 #include "bench/flops.h"
 #include "bench/measure.h"
 #include "bench/probe.h"
-#include "exec/state.h"
 #include "profile.h"
 #include "report_parts.h"
 #include "train/rehearsal.h"
@@ -107,10 +106,8 @@ static ls_status open_variant(ls_rehearsal *x, const job *j, int i, const ls_pla
         ls_rehearsal_open(x, &j->ranks[i].experiment, j->args->device, place->threads, comm, err);
 
     if (st != LS_OK) return st;
-    r->planned = ls_plan_memory_of(x->session.plans[0].plan).total;
-    r->used = ls_mem_stats_now().live_bytes[LS_MEM_TENSOR] - before;
-    if (x->session.peers != NULL)
-        r->used += ls_peers_bytes(x->session.peers) + ls_state_shared_bytes(x->session.state);
+    r->planned = ls_session_memory(&x->session).total;
+    r->used = ls_mem_stats_now().live_bytes[LS_MEM_TENSOR] - before + ls_session_comm_bytes(&x->session);
     return LS_OK;
 }
 

@@ -31,22 +31,27 @@ enum {
     CLI_EVAL = 32,
     CLI_CKPT = 64,
     CLI_NEW = 128,
-    CLI_SUBMIT = 256,
-    CLI_ALL = 511
+    CLI_SCALE = 256,
+    CLI_SUBMIT = 512,
+    CLI_ALL = 1023
 };
 
 typedef struct cli_args {
     const char *model;     /* experiment: a file, its name or a model's; of `ckpt`, `data`: what to do; of
                               `new`: the name */
-    const char **settings; /* key=value, as given; of `ckpt`: the words after the first */
+    const char **settings; /* key=value, as given; of `ckpt`: the words after the first,
+                              of `scale --compare`: the second study */
     int n_settings;
     const char *device;
     int threads, ranks, steps;
     double seconds;
     bool json, help, profile, list_settings, tune;
-    const char *compare; /* of bench: a setting in which a second run differs */
-    const char *dir;     /* of new: the folder to write */
-    bool cflags;         /* of info: what a compiler needs for a plug-in, and nothing else */
+    const char *compare;            /* of bench: a setting in which a second run differs */
+    const char *dir;                /* of new, scale: the folder to write */
+    bool cflags;                    /* of info: what a compiler needs for a plug-in, and nothing else */
+    const char *rank_counts, *mode; /* of scale: "1,2,4"; weak or strong */
+    int repeats;
+    bool train, fresh, compare_two;
     const char *run_dir;
     const char *resume; /* NULL: no; "": the newest run of this name; else a run directory */
     bool quiet, dry_run;
@@ -82,6 +87,8 @@ int cli_eval(const cli_args *args);
 int cli_data(const cli_args *args);
 void cli_data_help(void); /* the settings of `data` */
 int cli_new(const cli_args *args);
+int cli_scale(const cli_args *args);
+ls_status cli_scale_check(const cli_args *args, ls_err *err) LS_MUST_CHECK; /* its words */
 int cli_ckpt(const cli_args *args);
 ls_status cli_ckpt_check(const cli_args *args, ls_err *err) LS_MUST_CHECK; /* its words */
 void cli_ckpt_help(void);

@@ -13,6 +13,10 @@ const cli_command cli_commands[] = {
      "Shows the compiled training step, its arithmetic and its memory, without running it.", cli_plan},
     {"bench", CLI_BENCH, "EXPERIMENT [key=value ...] [options]",
      "Measures a training step on made-up data: step time, samples/s, FLOP/s, memory.", cli_bench},
+    {"scale", CLI_SCALE, "EXPERIMENT [key=value ...] --ranks 1,2 --mode weak|strong",
+     "A scaling study: measures rank counts in turns, and reports throughput and efficiency with their "
+     "uncertainty.  Run again, it goes on where it was stopped.",
+     cli_scale},
     {"train", CLI_TRAIN, "EXPERIMENT [key=value ...] [options]",
      "Trains, with checkpoints, TensorBoard files and a summary in a run directory.", cli_train},
     {"eval", CLI_EVAL, "RUN|CHECKPOINT [key=value ...] [options]",

@@ -24,10 +24,22 @@ typedef struct option {
 #define FIELD(f) offsetof(cli_args, f)
 
 static const option options[] = {
-    {"--device", NULL, TEXT, FIELD(device), CLI_PLAN | CLI_BENCH | CLI_TRAIN | CLI_EVAL | CLI_SUBMIT, "NAME",
+    {"--device", NULL, TEXT, FIELD(device),
+     CLI_PLAN | CLI_BENCH | CLI_TRAIN | CLI_EVAL | CLI_SCALE | CLI_SUBMIT, "NAME",
      "cpu (default) or ref, the slow reference"},
     {"--threads", NULL, INT, FIELD(threads), CLI_PLAN | CLI_BENCH | CLI_TRAIN | CLI_EVAL, "N",
      "threads (default: the cores at hand)"},
+    {"--threads", NULL, INT, FIELD(threads), CLI_SCALE, "N", "threads of every rank (default 1)"},
+    {"--ranks", NULL, TEXT, FIELD(rank_counts), CLI_SCALE, "1,2,4", "rank counts to measure"},
+    {"--mode", NULL, TEXT, FIELD(mode), CLI_SCALE, "weak|strong",
+     "what stays: the batch of a rank, or that of all ranks"},
+    {"--repeats", NULL, INT, FIELD(repeats), CLI_SCALE, "R", "of every point, in turns (default 3)"},
+    {"--train", NULL, FLAG, FIELD(train), CLI_SCALE, NULL,
+     "train at every point: time to solution and accuracy, too"},
+    {"--fresh", NULL, FLAG, FIELD(fresh), CLI_SCALE, NULL,
+     "begin anew; a study that is there is kept under another name"},
+    {"--compare", NULL, FLAG, FIELD(compare_two), CLI_SCALE, NULL,
+     "A B: which of two studies is faster, as far as their spread allows to say"},
     {"--ranks", "-n", INT, FIELD(ranks), CLI_PLAN | CLI_BENCH | CLI_TRAIN | CLI_EVAL, "N",
      "ranks to start here (default: the setting ranks)"},
     {"--bind", NULL, TEXT, FIELD(bind), CLI_TRAIN | CLI_BENCH, "core|none",
@@ -58,8 +70,9 @@ static const option options[] = {
      "where machine 0 is met (or MASTER_ADDR)"},
     {"--join-timeout", NULL, REAL, FIELD(join_timeout), CLI_TRAIN | CLI_BENCH, "S",
      "how long machines wait for one another"},
-    {"--steps", NULL, INT, FIELD(steps), CLI_BENCH, "N", "timed steps (default: as many as fit --seconds)"},
-    {"--seconds", NULL, REAL, FIELD(seconds), CLI_BENCH, "S", "time to measure for (default 5)"},
+    {"--steps", NULL, INT, FIELD(steps), CLI_BENCH | CLI_SCALE, "N",
+     "timed steps (default: as many as fit --seconds)"},
+    {"--seconds", NULL, REAL, FIELD(seconds), CLI_BENCH | CLI_SCALE, "S", "time to measure for (default 5)"},
     {"--compare", NULL, TEXT, FIELD(compare), CLI_BENCH, "KEY=VALUE",
      "time it in turns with the same under that setting (KEY alone: the other of true and false)"},
     {"--profile", NULL, FLAG, FIELD(profile), CLI_BENCH, NULL, "time per kind of op and per node"},
@@ -75,6 +88,8 @@ static const option options[] = {
     {"--dry-run", NULL, FLAG, FIELD(dry_run), CLI_SUBMIT, NULL, "print the script and stop"},
     {"--quiet", NULL, FLAG, FIELD(quiet), CLI_TRAIN, NULL, "no progress, no tables"},
     {"--dir", NULL, TEXT, FIELD(dir), CLI_NEW, "DIR", "the folder to write (default: NAME)"},
+    {"--dir", NULL, TEXT, FIELD(dir), CLI_SCALE, "DIR",
+     "the study's folder (default: studies/EXPERIMENT-MODE)"},
     {"--cflags", NULL, FLAG, FIELD(cflags), CLI_INFO, NULL,
      "print what compiles a plug-in, such as -I/usr/include"},
     {"--json", NULL, FLAG, FIELD(json), CLI_ALL, NULL, "one JSON object per line, the result last"},
@@ -157,6 +172,10 @@ static ls_status check_complete(const cli_command *c, const cli_args *args, ls_e
     if (c->bit == CLI_DATA && args->model == NULL)
         return ls_fail(err, LS_INVALID, "info, verify or make?  `lockstep data --help` says more");
     if (c->bit == CLI_CKPT) return cli_ckpt_check(args, err);
+    if (c->bit == CLI_SCALE && (args->compare_two || args->model != NULL)) {
+        const ls_status st = cli_scale_check(args, err);
+        if (st != LS_OK) return st;
+    }
     if (c->bit == CLI_NEW && args->model == NULL)
         return ls_fail(err, LS_INVALID, "what is the model to be called?  `lockstep new NAME`");
     if (c->bit == CLI_SUBMIT && cli_submit_is_of_job(args)) return LS_OK;
@@ -173,6 +192,12 @@ static bool takes_settings(const cli_command *c)
     return !(c->bit & (CLI_INFO | CLI_CKPT | CLI_NEW));
 }
 
+/* Words after the first that are no settings. */
+static bool takes_words(const cli_command *c)
+{
+    return (c->bit & (CLI_CKPT | CLI_SCALE)) != 0;
+}
+
 ls_status cli_parse(const cli_command *c, int argc, char **argv, cli_args *args, ls_err *err)
 {
     ls_status st = LS_OK;
@@ -184,7 +209,7 @@ ls_status cli_parse(const cli_command *c, int argc, char **argv, cli_args *args,
             LS_TRY(parse_option(c, argc, argv, &i, args, err));
         } else if (c->bit != CLI_INFO && args->model == NULL && strchr(argv[i], '=') == NULL) {
             args->model = argv[i];
-        } else if (c->bit == CLI_CKPT || (takes_settings(c) && strchr(argv[i], '=') != NULL)) {
+        } else if (takes_words(c) || (takes_settings(c) && strchr(argv[i], '=') != NULL)) {
             args->settings[args->n_settings++] = argv[i];
         } else {
             st = ls_fail(err, LS_INVALID, "\"%s\" is one word too many%s", argv[i],

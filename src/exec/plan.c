@@ -71,23 +71,6 @@ const ls_tensor *ls_plan_fetch_at(const ls_plan *p, int i)
     return i >= 0 && i < p->n_fetches ? &p->fetches[i] : NULL;
 }
 
-ls_plan_memory ls_plan_memory_of(const ls_plan *p)
-{
-    size_t c[LS_CAT_N], total = 0;
-
-    for (int i = 0; i < LS_CAT_N; i++) {
-        c[i] = p->memory.by_category[i] + p->state_bytes[i];
-        total += c[i];
-    }
-    return (ls_plan_memory){c[LS_CAT_WEIGHT],
-                            c[LS_CAT_GRADIENT],
-                            c[LS_CAT_OPTIMIZER],
-                            c[LS_CAT_ACTIVATION],
-                            c[LS_CAT_SCRATCH],
-                            c[LS_CAT_COMM],
-                            total};
-}
-
 double ls_plan_flops(const ls_plan *p)
 {
     double sum = 0;

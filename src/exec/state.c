@@ -15,6 +15,7 @@ typedef struct entry {
     ls_tensor t;
     ls_init init;
     ls_var_role role;
+    ls_category category;
     const ls_state *owner;
     ls_shared *shared; /* where the values lie; NULL: in memory of this rank's own */
 } entry;
@@ -118,6 +119,16 @@ size_t ls_state_shared_bytes(const ls_state *s)
     return sum;
 }
 
+void lsi_state_bytes(const ls_state *s, size_t by_category[LS_CAT_N])
+{
+    for (int i = 0; i < s->n; i++) {
+        const entry *e = s->entries[i];
+        if (e->owner == s)
+            by_category[e->category] +=
+                ls_state_shared(s, i) ? lsi_peers_part_of(s->peers, e->t.bytes) : e->t.bytes;
+    }
+}
+
 static int find(const ls_state *s, const char *name)
 {
     for (int i = 0; i < s->n; i++)
@@ -171,6 +182,7 @@ static ls_status add_entry(ls_state *s, const ls_var *var, const ls_vinfo *v, ls
         e->t = (ls_tensor){ls_strdup(LS_MEM_PLAN, var->name), v->dtype, v->shape, NULL, bytes};
         e->init = var->init;
         e->role = var->role;
+        e->category = v->category;
         e->owner = s;
     }
     if (e == NULL || e->t.name == NULL || find_room(s, var, e, err) != LS_OK) {

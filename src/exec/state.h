@@ -13,6 +13,8 @@ ls_status ls_state_create_beside(ls_state **out, ls_state *base, ls_err *err) LS
 /* Finds or adds each variable of `g`; index[i] receives the entry of variable i. */
 ls_status lsi_state_bind(ls_state *s, const ls_graph *g, int *index, ls_err *err) LS_MUST_CHECK;
 ls_tensor *lsi_state_entry(ls_state *s, int i);
+/* Adds the bytes of the variables that are the state's own, this rank's part, to what they are for. */
+void lsi_state_bytes(const ls_state *s, size_t by_category[LS_CAT_N]);
 /* What variable i is for: parameters and buffers are the model, the rest belongs to the optimiser. */
 ls_var_role ls_state_role(const ls_state *s, int i);
 /* Whether accumulated gradients wait for an update.  Between two updates they mean nothing, and checkpoints

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "train/evaluate.h"
 #include "train/run.h"
+#include "train/shards.h"
 #include "train/team.h"
 
 int64_t lsi_run_samples(const lsi_run *r)
@@ -298,6 +299,7 @@ ls_status lsi_run_begin(lsi_run *r, ls_err *err)
 
     LS_TRY(lsi_run_open_data(r, err));
     LS_TRY(open_rundir(r, err));
+    if (r->session.shards != NULL) LS_TRY(ls_shards_prepare(r->session.shards, err));
     LS_TRY(open_loader(r, err));
     r->verify = ls_config_period(r->cfg, "parallel.verify_every");
     r->validate = ls_config_period(r->cfg, "train.validate_every");

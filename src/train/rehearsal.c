@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "train/shards.h"
 #include "train/team.h"
 
 /* The samples of this rank, as many as it takes: those that the plan's inputs were given, over and over. */
@@ -51,6 +52,7 @@ ls_status ls_rehearsal_open(ls_rehearsal *r, const ls_experiment *x, const char 
     options.threads = threads;
     options.comm = comm;
     LS_TRY(ls_session_open(&r->session, x->trial, x->cfg, &options, err));
+    if (r->session.shards != NULL) LS_TRY(ls_shards_prepare(r->session.shards, err));
     LS_TRY(ls_team_agree(r->session.comm, x, ls_plan_hash(r->session.plans[0].plan), err));
     LS_TRY(open_data(r, err));
     ls_loader_share(r->update.global, r->update.shards, r->session.rank, ranks, &lo, &hi, NULL, NULL);

@@ -43,7 +43,7 @@ void lsi_report_beginning(ls_text *out, const ls_report_options *o)
     add_layers(out, o);
     ls_text_add(out, "model         %s, %s parameters, %s planned, %d thread%s\n", o->experiment->trial->name,
                 ls_text_count(ls_step_count_params(p->step, "*"), params),
-                ls_text_bytes((double)ls_plan_memory_of(p->plan).total, memory), o->session->threads,
+                ls_text_bytes((double)ls_session_memory(o->session).total, memory), o->session->threads,
                 o->session->threads == 1 ? "" : "s");
     ls_text_add(out, "data          %lld samples to train, %lld to test\n", (long long)o->epoch_samples,
                 (long long)ls_dataset_count(o->test));

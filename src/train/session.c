@@ -6,7 +6,7 @@
 
 #include "backend/backend.h"
 #include "base/parallel.h"
-#include "exec/state.h"
+#include "exec/memory.h"
 #include "train/shards.h"
 
 ls_update ls_update_of(ls_config *cfg, int ranks)
@@ -223,6 +223,27 @@ void ls_session_release(ls_session *s)
     ls_peers_destroy(s->peers);
     ls_device_close(s->dev);
     *s = (ls_session){0};
+}
+
+ls_plan_memory ls_session_memory(const ls_session *s)
+{
+    ls_plan_memory m = {0};
+
+    for (int i = 0; i < s->n_plans; i++) ls_memory_add_plan(&m, s->plans[i].plan);
+    for (int i = 0; s->split && i < s->n_stages; i++) ls_memory_add_plan(&m, s->updates[i].plan);
+    ls_memory_add_state(&m, s->state);
+    if (s->peers != NULL) ls_memory_add_comm(&m, ls_peers_bytes(s->peers));
+    if (s->shards != NULL) ls_shards_add_memory(s->shards, &m);
+    return m;
+}
+
+size_t ls_session_comm_bytes(const ls_session *s)
+{
+    size_t sum = 0;
+
+    if (s->peers != NULL) sum += ls_peers_bytes(s->peers) + ls_state_shared_bytes(s->state);
+    if (s->shards != NULL) sum += ls_shards_comm_bytes(s->shards);
+    return sum;
 }
 
 /* Inputs that the trainer itself writes. */

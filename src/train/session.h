@@ -96,6 +96,10 @@ void ls_session_release(ls_session *s);
 /* The plan for batches of n samples, in training for one stage; it is made when there is none. */
 ls_status ls_session_plan(ls_session *s, ls_mode mode, int stage, int64_t n, ls_batch_plan **out,
                           ls_err *err) LS_MUST_CHECK;
+/* Memory of this rank that all plans made so far take, with their variables and exchanges. */
+ls_plan_memory ls_session_memory(const ls_session *s);
+/* The part of it that ranks exchange gradients in or share: it is not the allocator's. */
+size_t ls_session_comm_bytes(const ls_session *s);
 /* One sample of every input that takes data; returns their number. */
 int ls_session_fields(const ls_session *s, ls_field fields[LS_SESSION_INPUTS]);
 /* Checks that the data set has what the plan's inputs need: name, type and shape of a sample. */

@@ -5,7 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/parallel.h"
-#include "exec/state.h"
+#include "exec/memory.h"
 #include "train/team.h"
 
 enum { LANE_PLANS = 12, MAX_LEVELS = 32, ALIGN = 16 };
@@ -39,7 +39,7 @@ struct ls_shards {
     ls_session *session;
     ls_comm *own;                 /* where the session has none */
     int64_t n_shards, first, end; /* all, and this rank's */
-    int64_t share;                /* most samples of a shard */
+    int64_t update, share;        /* samples of a full update, and most of a shard */
     int threads;
     lane *lanes;
     stage stages[LS_SESSION_STAGES];
@@ -73,15 +73,18 @@ static ls_status lay_out(stage *g, const ls_state *vars, const ls_step *step, ls
     return LS_OK;
 }
 
-static ls_status open_exchange(const ls_shards *x, stage *g, ls_err *err)
+static ls_comm *comm_of(const ls_shards *x)
 {
-    return ls_exchange_create(&g->exchange, x->own != NULL ? x->own : x->session->comm,
-                              &(ls_exchange_options){.name = "shards",
-                                                     .n = g->length,
-                                                     .n_shards = x->n_shards,
-                                                     .first_shard = x->first,
-                                                     .end_shard = x->end},
-                              err);
+    return x->own != NULL ? x->own : x->session->comm;
+}
+
+static ls_exchange_options exchange_of(const ls_shards *x, const stage *g)
+{
+    return (ls_exchange_options){.name = "shards",
+                                 .n = g->length,
+                                 .n_shards = x->n_shards,
+                                 .first_shard = x->first,
+                                 .end_shard = x->end};
 }
 
 static ls_status open_stages(ls_shards *x, ls_err *err)
@@ -92,8 +95,10 @@ static ls_status open_stages(ls_shards *x, ls_err *err)
 
     if (s->comm == NULL) LS_TRY(ls_comm_open_self(&x->own, err));
     for (int i = 0; i < s->n_stages; i++) {
+        ls_exchange_options how;
         LS_TRY(lay_out(&x->stages[i], s->state, s->plans[i].step, err));
-        LS_TRY(open_exchange(x, &x->stages[i], err));
+        how = exchange_of(x, &x->stages[i]);
+        LS_TRY(ls_exchange_create(&x->stages[i].exchange, comm_of(x), &how, err));
     }
     for (int j = 0; j < ls_exchange_parts(x->stages[0].exchange); j++) {
         int64_t first, end;
@@ -116,13 +121,19 @@ static int64_t leaf_length(const ls_shards *x)
     return most;
 }
 
+/* Bytes of a leaf for every lane, and of the sums. */
+static size_t leaf_bytes(const ls_shards *x)
+{
+    return sizeof *x->memory * (size_t)leaf_length(x) * (size_t)(x->threads + x->n_levels);
+}
+
 static ls_status open_lanes(ls_shards *x, ls_err *err)
 {
-    const size_t leaf = (size_t)leaf_length(x), buffers = (size_t)(x->threads + x->n_levels);
+    const size_t leaf = (size_t)leaf_length(x);
     ls_status st = LS_OK;
 
     x->lanes = ls_alloc(LS_MEM_PLAN, sizeof *x->lanes * (size_t)x->threads);
-    x->memory = ls_alloc(LS_MEM_TENSOR, sizeof *x->memory * leaf * buffers);
+    x->memory = ls_alloc(LS_MEM_TENSOR, leaf_bytes(x));
     if (x->lanes == NULL || x->memory == NULL) return ls_fail(err, LS_NOMEM, "shards: no memory");
     for (int i = 0; i < x->threads; i++) {
         x->lanes[i].leaf = x->memory + (size_t)i * leaf;
@@ -150,6 +161,7 @@ ls_status ls_shards_create(ls_shards **out, ls_session *s, int64_t n_shards, int
             (long long)n_shards, s->ranks, (long long)update);
     x->session = s;
     x->n_shards = n_shards;
+    x->update = update;
     x->share = (update + n_shards - 1) / n_shards;
     ls_loader_share(update, n_shards, s->rank, s->ranks, &lo, &hi, &x->first, &x->end);
     x->threads = threads > 0 ? threads : ls_parallel_default_threads(1);
@@ -185,6 +197,27 @@ int ls_shards_threads(const ls_shards *x)
 size_t ls_shards_leaf_bytes(const ls_shards *x, int of_stage)
 {
     return (size_t)x->stages[of_stage].length * sizeof(float);
+}
+
+size_t ls_shards_comm_bytes(const ls_shards *x)
+{
+    size_t sum = 0;
+
+    for (int i = 0; i < x->session->n_stages; i++) {
+        const ls_exchange_options how = exchange_of(x, &x->stages[i]);
+        sum += ls_exchange_bytes(comm_of(x), &how);
+    }
+    return sum;
+}
+
+void ls_shards_add_memory(const ls_shards *x, ls_plan_memory *m)
+{
+    for (int i = 0; i < x->threads; i++) {
+        for (int k = 0; k < x->lanes[i].n_plans; k++) ls_memory_add_plan(m, x->lanes[i].plans[k].plan);
+        ls_memory_add_state(m, x->lanes[i].state);
+    }
+    ls_memory_add_gradients(m, leaf_bytes(x));
+    ls_memory_add_comm(m, ls_shards_comm_bytes(x));
 }
 
 /* -- computing shards --------------------------------------------------------------------------------------
@@ -300,8 +333,8 @@ static void run_lane(int thread, int n_threads, void *arg)
     }
 }
 
-/* The shards [w->first, w->first + threads), as far as they are this rank's, side by side. */
-static ls_status run_lanes(work *w, ls_err *err)
+/* Every lane gets its plan for the shards [w->first, w->first + threads), as far as they are this rank's. */
+static ls_status plan_lanes(const work *w, ls_err *err)
 {
     ls_status st = LS_OK;
 
@@ -310,8 +343,28 @@ static ls_status run_lanes(work *w, ls_err *err)
         shard_samples(w, w->first + i, &lo, &hi);
         if (hi > lo) LS_TRY(lane_plan(w, &w->x->lanes[i], hi - lo, &w->x->lanes[i].now, err));
     }
-    ls_parallel_run(w->x->threads, run_lane, w);
 out:
+    return st;
+}
+
+ls_status ls_shards_prepare(ls_shards *x, ls_err *err)
+{
+    const ls_batch full = {.global_n = x->update};
+    work w = {.x = x, .mode = LS_TRAIN, .b = &full};
+    ls_status st = LS_OK;
+
+    for (w.stage = 0; w.stage < x->session->n_stages; w.stage++)
+        for (w.first = x->first; w.first < x->end; w.first += x->threads) LS_TRY(plan_lanes(&w, err));
+out:
+    return st;
+}
+
+/* Computes those shards side by side. */
+static ls_status run_lanes(work *w, ls_err *err)
+{
+    const ls_status st = plan_lanes(w, err);
+
+    if (st == LS_OK) ls_parallel_run(w->x->threads, run_lane, w);
     return st;
 }
 

@@ -24,6 +24,12 @@ int ls_shards_threads(const ls_shards *x);
 /* Bytes of what is added up in one stage of a step: gradients, statistics and metrics. */
 size_t ls_shards_leaf_bytes(const ls_shards *x, int of_stage);
 
+/* Makes the plans of full updates, which otherwise the first step makes. */
+ls_status ls_shards_prepare(ls_shards *x, ls_err *err) LS_MUST_CHECK;
+/* Adds what the shards take: plans and variables of lanes, leaves and their sums, exchanges. */
+void ls_shards_add_memory(const ls_shards *x, ls_plan_memory *m);
+size_t ls_shards_comm_bytes(const ls_shards *x); /* the exchanges alone */
+
 /* The gradient of one stage of an update, ready for the session's plan of that update; b holds this rank's
  * samples (loader option `shards`).  *now receives the stage's metrics of all samples, *stop whether any rank
  * wants to.  Collective. */

@@ -103,17 +103,6 @@ static json_t *metrics(const ls_summary *s, const ls_counters *c, const ls_metri
     return m;
 }
 
-static size_t planned_bytes(const ls_session *s)
-{
-    size_t most = 0;
-
-    for (int i = 0; i < s->n_plans; i++) {
-        const size_t b = ls_plan_memory_of(s->plans[i].plan).total;
-        if (b > most) most = b;
-    }
-    return most;
-}
-
 /* How ranks exchange gradients, and what it costs rank 0. */
 static json_t *comm_json(ls_summary *s, size_t n, const ls_session *session)
 {
@@ -150,6 +139,6 @@ json_t *ls_summary_json(ls_summary *s, const ls_counters *c, const ls_session *s
                   spread_json(rate), "step_s", spread_json(time), "wall_s", ls_ledger_total(&ledger),
                   "ledger_s", ls_ledger_json(&ledger), "comm", comm_json(s, n, session), "weights_xxh3", hash,
                   "peak_bytes", (json_int_t)usage.ru_maxrss * 1024, "planned_bytes",
-                  (json_int_t)planned_bytes(session), "version", LS_VERSION, "host", host);
+                  (json_int_t)ls_session_memory(session).total, "version", LS_VERSION, "host", host);
     return o;
 }

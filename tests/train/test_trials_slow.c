@@ -1,55 +1,26 @@
 /* test_trials_slow.c: every built-in trial trains on 1, 2 and 4 ranks: in the reproducible mode to the same
  * bits, and otherwise with the losses of one rank, where batch norms (which see a rank's own samples) do not
- * make it another model.
- *
- * A trial is one line of the table; the test fails for one that has none. */
+ * make it another model. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "check.h"
-#include "lockstep/trial.h"
 #include "ranks_test.h"
+#include "small_trials.h"
 
 enum { STEPS = 2 };
 
-typedef struct line {
-    const char *trial;
-    const char *model;  /* settings that make it small */
-    const char *metric; /* that is compared; NULL: there are batch norms */
-    bool large;         /* even so: one step in fewer shards */
-    const char *like;   /* not trained: it differs from that trial in sizes only */
-} line;
-
-static const line lines[] = {
-    {"mnist", .metric = "loss"},
-    {"mnist-keras", .metric = "loss"},
-    {"linear", .metric = "loss"},
-    {"resnet18", .like = "resnet18-cifar"},
-    {"resnet18-cifar", .large = true},
-    {"resnet18-cifar-stem", .like = "resnet18-cifar"},
-    {"vit", .like = "vit-tiny"},
-    {"vit-b32", .like = "vit-tiny"},
-    {"vit-tiny", .metric = "loss"},
-    {"dcgan-d", .model = "size: 32, width: 4"},
-    {"dcgan-g", .model = "size: 32, width: 4"},
-    {"cosmogan", .model = "size: 32, width: 4"},
-    {"wgan-gp", .metric = "loss_d"},
-    {"aae", .model = "points: 32, sum_over: 8", .metric = "loss_eg"},
-    {"cyclegan", .model = "size: 32, blocks: 0", .metric = "loss_d", .large = true},
-    {"cyclegan-g", .model = "size: 32, blocks: 1", .metric = "loss_g"},
-};
-
 static char folder[] = "/tmp/lockstep-trials-XXXXXX";
 
-static int steps_of(const line *l)
+static int steps_of(const small_trial *l)
 {
     return l->large ? 1 : STEPS;
 }
 
 /* An experiment in a file of its own: that of the same name may be another. */
-static void write_experiment(const line *l, char path[256])
+static void write_experiment(const small_trial *l, char path[256])
 {
     FILE *f;
 
@@ -57,19 +28,22 @@ static void write_experiment(const line *l, char path[256])
     f = fopen(path, "w");
     REQUIRE(f != NULL);
     fprintf(f,
-            "name: %s\nmodel: {trial: %s%s%s}\n"
+            "name: %s\nmodel: {trial: %s}\n"
             "data: {kind: synthetic, train_range: \"0:20\", test_range: \"20:22\"}\n"
             "batch: {global: %d}\nparallel: {shards: %d}\n"
             "train: {steps: %d, report_every: 1st, validate_every: none}\n",
-            l->trial, l->trial, l->model != NULL ? ", " : "", l->model != NULL ? l->model : "",
-            l->large ? 4 : 8, l->large ? 4 : 8, steps_of(l));
+            l->trial, l->trial, l->large ? 4 : 8, l->large ? 4 : 8, steps_of(l));
     REQUIRE(fclose(f) == 0);
 }
 
-static ranks_job train(const char *name, const char *experiment, int ranks, const char *mode)
+static ranks_job train(const small_trial *l, const char *name, const char *experiment, int ranks,
+                       const char *mode)
 {
-    const ranks_job j = {
-        .folder = folder, .name = name, .model = experiment, .ranks = ranks, .settings = {mode}};
+    const ranks_job j = {.folder = folder,
+                         .name = name,
+                         .model = experiment,
+                         .ranks = ranks,
+                         .settings = {mode, l->settings[0], l->settings[1], l->settings[2]}};
     int codes[RANKS_MAX];
 
     ranks_run(&j, codes);
@@ -78,14 +52,14 @@ static ranks_job train(const char *name, const char *experiment, int ranks, cons
     return j;
 }
 
-static void same_bits(const line *l, const char *experiment)
+static void same_bits(const small_trial *l, const char *experiment)
 {
     char first[32] = "", hash[32], name[64];
 
     for (int ranks = 1; ranks <= 4; ranks *= 2) {
         ranks_job j;
         snprintf(name, sizeof name, "%s-bits-%d", l->trial, ranks);
-        j = train(name, experiment, ranks, "reproducible=true");
+        j = train(l, name, experiment, ranks, "reproducible=true");
         ranks_hash(&j, hash);
         if (ranks == 1) snprintf(first, sizeof first, "%s", hash);
         if (!CHECK(strcmp(hash, first) == 0))
@@ -93,7 +67,7 @@ static void same_bits(const line *l, const char *experiment)
     }
 }
 
-static void same_losses(const line *l, const char *experiment)
+static void same_losses(const small_trial *l, const char *experiment)
 {
     char name[64], metric[64];
     double first[STEPS], now[STEPS];
@@ -102,7 +76,7 @@ static void same_losses(const line *l, const char *experiment)
     for (int ranks = l->metric != NULL ? 1 : 2; ranks <= 4; ranks *= 2) {
         ranks_job j;
         snprintf(name, sizeof name, "%s-losses-%d", l->trial, ranks);
-        j = train(name, experiment, ranks, NULL);
+        j = train(l, name, experiment, ranks, "reproducible=false");
         if (l->metric == NULL) continue;
         CHECK_EQ_INT(ranks_metric(&j, metric, ranks == 1 ? first : now, STEPS), steps_of(l));
         for (int i = 0; ranks > 1 && i < steps_of(l); i++)
@@ -113,22 +87,12 @@ static void same_losses(const line *l, const char *experiment)
 
 static void every_trial_on_1_2_and_4_ranks(void)
 {
-    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+    for (const small_trial *l = small_trials; l->trial != NULL; l++) {
         char experiment[256];
-        if (lines[i].like != NULL) continue;
-        write_experiment(&lines[i], experiment);
-        same_bits(&lines[i], experiment);
-        same_losses(&lines[i], experiment);
-    }
-}
-
-static void no_trial_is_missing(void)
-{
-    for (int i = 0; ls_trials[i] != NULL; i++) {
-        bool found = false;
-        for (size_t k = 0; k < sizeof lines / sizeof lines[0]; k++)
-            found = found || strcmp(lines[k].trial, ls_trials[i]->name) == 0;
-        if (!CHECK(found)) printf("  no line for the trial %s\n", ls_trials[i]->name);
+        if (l->like != NULL) continue;
+        write_experiment(l, experiment);
+        same_bits(l, experiment);
+        same_losses(l, experiment);
     }
 }
 
@@ -138,7 +102,7 @@ int main(void)
     int rc;
 
     if (mkdtemp(folder) == NULL || setenv("LOCKSTEP_TUNE", "off", 1) != 0) return 1; /* speed is not tested */
-    CHECK_RUN(no_trial_is_missing);
+    CHECK_RUN(small_trials_check);
     CHECK_RUN(every_trial_on_1_2_and_4_ranks);
     rc = CHECK_DONE();
     snprintf(command, sizeof command, "rm -rf %s", folder);

@@ -1,0 +1,19 @@
+/* memory.h: what a run takes, added up over all its plans.
+ *
+ * ls_plan_memory_of tells it for a run with one plan.  Several plans have memory of their own each, but the
+ * variables and the exchanges are shared by all of them and count once. */
+#ifndef LS_EXEC_MEMORY_H
+#define LS_EXEC_MEMORY_H
+
+#include "exec/peers.h"
+#include "exec/state.h"
+
+/* What the plan has for itself. */
+void ls_memory_add_plan(ls_plan_memory *m, const ls_plan *p);
+/* Variables that are the state's own: this rank's part. */
+void ls_memory_add_state(ls_plan_memory *m, const ls_state *s);
+/* Memory in which gradients are added up, and memory in which ranks exchange them. */
+void ls_memory_add_gradients(ls_plan_memory *m, size_t bytes);
+void ls_memory_add_comm(ls_plan_memory *m, size_t bytes);
+
+#endif

@@ -1,0 +1,68 @@
+/* study_internal.h: what the files of study share: statistics, names of files, reading and comparing. */
+#ifndef LS_STUDY_INTERNAL_H
+#define LS_STUDY_INTERNAL_H
+
+#include "study/compare.h"
+#include "study/study.h"
+
+#define LSI_STUDY_FORMAT 1
+#define LSI_STUDY_FILE   "study.json"
+
+/* -- statistics -------------------------------------------------------------------------------------------
+ */
+
+/* Mean of n numbers and its standard error (NaN for n < 2). */
+typedef struct lsi_moments {
+    int n;
+    double mean, error;
+} lsi_moments;
+
+lsi_moments lsi_moments_of(const double *x, int n);
+/* The share of a series, known by its percentiles, that is below x. */
+double lsi_share_below(const ls_spread *s, double x);
+/* exp(log_mid), and the 95 % interval of `df` degrees of freedom (INFINITY: of the normal distribution). */
+ls_interval lsi_interval_around(double log_mid, double error, double df);
+/* exp(b - a) of two means of logarithms that have nothing to do with each other. */
+ls_interval lsi_ratio_unpaired(const lsi_moments *a, const lsi_moments *b);
+
+/* The relative standard error of a point's median rate. */
+double lsi_point_error(const ls_study_point *p);
+
+/* -- files ------------------------------------------------------------------------------------------------
+ */
+
+/* The bytes of a file of at most a few MB; LS_DATA when it cannot be read.  Free *bytes in any case. */
+ls_status lsi_study_read(const char *path, char **bytes, size_t *n, ls_err *err) LS_MUST_CHECK;
+/* "FOLDER/name", where a path that does not fit is LS_INVALID. */
+ls_status lsi_study_join(char path[LS_STUDY_PATH_MAX], const char *folder, const char *name,
+                         ls_err *err) LS_MUST_CHECK;
+/* "ranks-0002-repeat-03": what all files of a point begin with. */
+void lsi_point_name(const ls_study *s, int count, int repeat, char name[64]);
+/* Reads the file of a point.  *there: the file exists.  LS_DATA when it is no result of this point. */
+ls_status lsi_point_load(const ls_study *s, int count, int repeat, ls_study_point *p, bool *there,
+                         ls_err *err) LS_MUST_CHECK;
+/* Whether the result `p` can be that of the point: LS_DATA with what does not fit. */
+ls_status lsi_point_fits(const ls_study *s, int count, const ls_study_point *p, ls_err *err) LS_MUST_CHECK;
+
+/* -- the command of a point -------------------------------------------------------------------------------
+ */
+
+enum { LSI_ARGS_MAX = 320, LSI_SETTINGS_MAX = 256 };
+
+/* Whether a setting is about the batch, which a study settles: its points get lsi_batch_setting instead. */
+bool lsi_sets_batch(const char *setting);
+/* What the batch of every point is set to: "batch.per_rank=64". */
+void lsi_batch_setting(const ls_study *s, char text[64]);
+/* Fills argv, ended by NULL, with texts of `s` and `arena`. */
+ls_status lsi_point_command(const ls_study *s, int count, int repeat, ls_arena *arena,
+                            const char *argv[LSI_ARGS_MAX], ls_err *err) LS_MUST_CHECK;
+
+/* -- output -----------------------------------------------------------------------------------------------
+ */
+
+/* "0.953 [0.941, 0.965]"; of an oversubscribed point "(0.48) no scaling". */
+void lsi_cell_efficiency(const ls_study_row *r, char cell[64]);
+/* {"lo": ..., "mid": ..., "hi": ...}; null for what is not known. */
+json_t *lsi_interval_json(ls_interval i);
+
+#endif
