@@ -46,7 +46,7 @@ typedef struct cli_args {
     int threads, ranks, steps;
     double seconds;
     bool json, help, profile, list_settings, tune;
-    const char *compare;            /* of bench: a setting in which a second run differs */
+    const char *against;            /* of bench: a setting in which a second run differs */
     const char *dir;                /* of new, scale: the folder to write */
     bool cflags;                    /* of info: what a compiler needs for a plug-in, and nothing else */
     const char *rank_counts, *mode; /* of scale: "1,2,4"; weak or strong */

@@ -73,7 +73,7 @@ static const option options[] = {
     {"--steps", NULL, INT, FIELD(steps), CLI_BENCH | CLI_SCALE, "N",
      "timed steps (default: as many as fit --seconds)"},
     {"--seconds", NULL, REAL, FIELD(seconds), CLI_BENCH | CLI_SCALE, "S", "time to measure for (default 5)"},
-    {"--compare", NULL, TEXT, FIELD(compare), CLI_BENCH, "KEY=VALUE",
+    {"--against", NULL, TEXT, FIELD(against), CLI_BENCH, "KEY=VALUE",
      "time it in turns with the same under that setting (KEY alone: the other of true and false)"},
     {"--profile", NULL, FLAG, FIELD(profile), CLI_BENCH, NULL, "time per kind of op and per node"},
     {"--tune", NULL, FLAG, FIELD(tune), CLI_PLAN, NULL,
