@@ -33,13 +33,14 @@ enum {
     CLI_NEW = 128,
     CLI_SCALE = 256,
     CLI_SUBMIT = 512,
-    CLI_ALL = 1023
+    CLI_REPORT = 1024,
+    CLI_ALL = 2047
 };
 
 typedef struct cli_args {
     const char *model;     /* experiment: a file, its name or a model's; of `ckpt`, `data`: what to do; of
                               `new`: the name */
-    const char **settings; /* key=value, as given; of `ckpt`: the words after the first,
+    const char **settings; /* key=value, as given; of `ckpt`, `report`: the words after the first,
                               of `scale --compare`: the second study */
     int n_settings;
     const char *device;
@@ -52,6 +53,7 @@ typedef struct cli_args {
     const char *rank_counts, *mode; /* of scale: "1,2,4"; weak or strong */
     int repeats;
     bool train, fresh, compare_two;
+    const char *out; /* of report: the folder to write */
     const char *run_dir;
     const char *resume; /* NULL: no; "": the newest run of this name; else a run directory */
     bool quiet, dry_run;
@@ -87,6 +89,7 @@ int cli_eval(const cli_args *args);
 int cli_data(const cli_args *args);
 void cli_data_help(void); /* the settings of `data` */
 int cli_new(const cli_args *args);
+int cli_report(const cli_args *args);
 int cli_scale(const cli_args *args);
 ls_status cli_scale_check(const cli_args *args, ls_err *err) LS_MUST_CHECK; /* its words */
 int cli_ckpt(const cli_args *args);

@@ -21,6 +21,10 @@ const cli_command cli_commands[] = {
      "Trains, with checkpoints, TensorBoard files and a summary in a run directory.", cli_train},
     {"eval", CLI_EVAL, "RUN|CHECKPOINT [key=value ...] [options]",
      "The test pass alone, with the weights of a run or of one of its checkpoints.", cli_eval},
+    {"report", CLI_REPORT, "RUN|STUDY|FOLDER ... [options]",
+     "A page to be opened in a browser: metrics, throughput, ledger and timeline of one or several runs; or "
+     "that of a scaling study, made again.",
+     cli_report},
     {"data", CLI_DATA, "info|verify|make key=value ... [options]",
      "Describes a data set, reads all of it to find damage, or writes a small synthetic one.", cli_data},
     {"ckpt", CLI_CKPT, "show|verify|export|import PATH [TO] [options]",

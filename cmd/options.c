@@ -90,6 +90,8 @@ static const option options[] = {
     {"--dir", NULL, TEXT, FIELD(dir), CLI_NEW, "DIR", "the folder to write (default: NAME)"},
     {"--dir", NULL, TEXT, FIELD(dir), CLI_SCALE, "DIR",
      "the study's folder (default: studies/EXPERIMENT-MODE)"},
+    {"--out", NULL, TEXT, FIELD(out), CLI_REPORT, "DIR",
+     "the folder to write (default: RUN/report; of several runs: report)"},
     {"--cflags", NULL, FLAG, FIELD(cflags), CLI_INFO, NULL,
      "print what compiles a plug-in, such as -I/usr/include"},
     {"--json", NULL, FLAG, FIELD(json), CLI_ALL, NULL, "one JSON object per line, the result last"},
@@ -172,6 +174,11 @@ static ls_status check_complete(const cli_command *c, const cli_args *args, ls_e
     if (c->bit == CLI_DATA && args->model == NULL)
         return ls_fail(err, LS_INVALID, "info, verify or make?  `lockstep data --help` says more");
     if (c->bit == CLI_CKPT) return cli_ckpt_check(args, err);
+    if (c->bit == CLI_REPORT && args->model == NULL && args->n_settings == 0)
+        return ls_fail(
+            err, LS_INVALID,
+            "which run?  `lockstep report RUN`, a directory that `lockstep train` or `scale` wrote");
+    if (c->bit == CLI_REPORT) return LS_OK;
     if (c->bit == CLI_SCALE && (args->compare_two || args->model != NULL)) {
         const ls_status st = cli_scale_check(args, err);
         if (st != LS_OK) return st;
@@ -189,13 +196,13 @@ static ls_status check_complete(const cli_command *c, const cli_args *args, ls_e
 
 static bool takes_settings(const cli_command *c)
 {
-    return !(c->bit & (CLI_INFO | CLI_CKPT | CLI_NEW));
+    return !(c->bit & (CLI_INFO | CLI_CKPT | CLI_NEW | CLI_REPORT));
 }
 
 /* Words after the first that are no settings. */
 static bool takes_words(const cli_command *c)
 {
-    return (c->bit & (CLI_CKPT | CLI_SCALE)) != 0;
+    return (c->bit & (CLI_CKPT | CLI_SCALE | CLI_REPORT)) != 0;
 }
 
 ls_status cli_parse(const cli_command *c, int argc, char **argv, cli_args *args, ls_err *err)
