@@ -48,7 +48,7 @@ ls_estimate ls_mean_of(const double *x, size_t n)
     ls_estimate e = {.batches = (int)n};
     double squares = 0;
 
-    LS_BUG_IF(n == 0);
+    if (n == 0) return (ls_estimate){.mean = NAN, .error = NAN};
     for (size_t i = 0; i < n; i++) e.mean += x[i] / (double)n;
     for (size_t i = 0; i < n; i++) squares += (x[i] - e.mean) * (x[i] - e.mean);
     e.error = n > 1 ? sqrt(squares / (double)(n - 1) / (double)n) : NAN;

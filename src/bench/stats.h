@@ -30,7 +30,7 @@ typedef struct ls_estimate {
 ls_estimate ls_batch_means(const double *x, size_t n);
 /* `amount` per time. */
 ls_estimate ls_estimate_rate(ls_estimate time, double amount);
-/* The mean of n > 0 independent numbers: every one is a batch. */
+/* The mean of n independent numbers: every one is a batch.  NaN of none. */
 ls_estimate ls_mean_of(const double *x, size_t n);
 
 #endif
