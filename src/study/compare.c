@@ -13,12 +13,6 @@
 /* -- computing --------------------------------------------------------------------------------------------
  */
 
-static ls_verdict verdict_of(ls_interval ratio)
-{
-    if (isnan(ratio.lo) || isnan(ratio.hi)) return LS_UNKNOWN;
-    return ratio.lo > 1 ? LS_FASTER : ratio.hi < 1 ? LS_SLOWER : LS_SAME;
-}
-
 static int index_of(const ls_study *s, int count)
 {
     for (int i = 0; i < s->n_counts; i++)
@@ -28,10 +22,10 @@ static int index_of(const ls_study *s, int count)
 
 /* Logarithms of rates: of the n counts with the indices `at` together, one number per repeat that has them
  * all. A single repeat brings the error that its own steps show. */
-static lsi_moments rates_of(const ls_study *s, const ls_study_points *p, const int *at, int n)
+static ls_estimate rates_of(const ls_study *s, const ls_study_points *p, const int *at, int n)
 {
     double x[LS_STUDY_REPEATS_MAX] = {0}, error = 0;
-    lsi_moments m;
+    ls_estimate m;
     int found = 0;
 
     for (int k = 0; k < s->repeats; k++) {
@@ -49,7 +43,7 @@ static lsi_moments rates_of(const ls_study *s, const ls_study_points *p, const i
         error = sqrt(squares) / n;
         x[found++] = sum / n;
     }
-    m = lsi_moments_of(x, found);
+    m = ls_mean_of(x, (size_t)found);
     if (found == 1) m.error = error;
     return m;
 }
@@ -57,12 +51,12 @@ static lsi_moments rates_of(const ls_study *s, const ls_study_points *p, const i
 static ls_compared compare_counts(const ls_comparison *c, const ls_study_points *pa,
                                   const ls_study_points *pb, const int *a, const int *b, int n)
 {
-    const lsi_moments ma = rates_of(&c->a, pa, a, n), mb = rates_of(&c->b, pb, b, n);
+    const ls_estimate ma = rates_of(&c->a, pa, a, n), mb = rates_of(&c->b, pb, b, n);
     ls_compared r = {.ratio = {NAN, NAN, NAN}, .verdict = LS_UNKNOWN};
 
-    if (ma.n == 0 || mb.n == 0) return r;
-    r.ratio = lsi_ratio_unpaired(&ma, &mb);
-    r.verdict = verdict_of(r.ratio);
+    if (ma.batches == 0 || mb.batches == 0) return r;
+    r.ratio = ls_interval_ratio(ma, mb);
+    r.verdict = ls_verdict_of(r.ratio);
     return r;
 }
 
@@ -130,16 +124,6 @@ void ls_comparison_release(ls_comparison *c)
 
 /* -- showing ----------------------------------------------------------------------------------------------
  */
-
-const char *ls_verdict_text(ls_verdict v)
-{
-    switch (v) {
-    case LS_SAME: return "no difference that the spread allows";
-    case LS_FASTER: return "faster";
-    case LS_SLOWER: return "slower";
-    default: return "not measured";
-    }
-}
 
 static void add_row(ls_table *t, const ls_compared *r)
 {

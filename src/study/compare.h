@@ -4,9 +4,6 @@
 
 #include "study/study.h"
 
-/* What the spread allows to say of B beside A. */
-typedef enum ls_verdict { LS_SAME, LS_FASTER, LS_SLOWER, LS_UNKNOWN } ls_verdict;
-
 typedef struct ls_compared {
     int count, ranks;    /* count 0: all points together */
     ls_interval ratio;   /* rate of B over that of A; 95 % */
@@ -26,8 +23,6 @@ typedef struct ls_comparison {
 ls_status ls_study_compare(ls_comparison *c, const char *a, const char *b, ls_err *err) LS_MUST_CHECK;
 void ls_comparison_release(ls_comparison *c);
 
-/* "faster", "slower", "no difference that the spread allows", "not measured". */
-const char *ls_verdict_text(ls_verdict v);
 ls_status ls_comparison_table(const ls_comparison *c, ls_text *out, ls_err *err) LS_MUST_CHECK;
 /* The object of `scale --compare --json`. */
 json_t *ls_comparison_json(const ls_comparison *c);

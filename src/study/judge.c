@@ -89,7 +89,7 @@ static ls_interval efficiency(const ls_study *s, const column *base, const colum
         b = c->p[k];
         ratio[n++] = log_share(b) - log_share(a);
     }
-    if (n > 1) return ls_study_ratio(ratio, n);
+    if (n > 1) return ls_interval_mean(ls_mean_of(ratio, (size_t)n));
     if (n == 1) return ls_study_ratio_once(ratio[0], lsi_point_error(a), lsi_point_error(b));
     return (ls_interval){NAN, NAN, NAN};
 }
@@ -107,7 +107,7 @@ static ls_study_row row_of(const ls_study *s, const column *base, const column *
     ls_spread rates[LS_STUDY_REPEATS_MAX];
     double medians[LS_STUDY_REPEATS_MAX];
     const ls_study_point *any = NULL;
-    lsi_moments m;
+    ls_estimate m;
     int n = 0;
 
     for (int k = 0; k < s->repeats; k++) {
@@ -118,7 +118,7 @@ static ls_study_row row_of(const ls_study *s, const column *base, const column *
         rates[n++] = c->p[k]->rate;
     }
     r.rate = ls_study_pool(rates, n);
-    m = lsi_moments_of(medians, n);
+    m = ls_mean_of(medians, (size_t)n);
     r.mean = m.mean;
     r.error = n == 1 ? m.mean * lsi_point_error(any) : m.error;
     r.efficiency = base == c && n > 0 ? (ls_interval){1, 1, 1} : efficiency(s, base, c);

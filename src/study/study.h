@@ -19,7 +19,7 @@
 
 #include "base/alloc.h"
 #include "base/text.h"
-#include "bench/stats.h"
+#include "bench/interval.h"
 
 enum {
     LS_STUDY_COUNTS_MAX = 64,
@@ -207,10 +207,6 @@ void ls_study_order(int n_counts, int repeat, int *order);
 /* -- results ----------------------------------------------------------------------------------------------
  */
 
-typedef struct ls_interval {
-    double lo, mid, hi;
-} ls_interval;
-
 /* One rank count over all its repeats.  NaN where nothing was measured. */
 typedef struct ls_study_row {
     int count, ranks, threads, repeats; /* repeats: measured ones */
@@ -252,9 +248,6 @@ ls_status ls_study_rebuild(const char *folder, char path[LS_STUDY_PATH_MAX], ls_
 /* The mixture of n series that are known by their percentiles only, each with the same weight; between the
  * percentiles, and beyond, a series is taken as uniform. */
 ls_spread ls_study_pool(const ls_spread *of, int n);
-/* The mean of exp(x) as the middle, and its Student interval at 95 %, both as ratios: lo = hi = NaN for n
- * < 2. */
-ls_interval ls_study_ratio(const double *log_ratio, int n);
 /* Two ratios' worth of one measurement each: exp(log_ratio) with relative standard errors a and b. */
 ls_interval ls_study_ratio_once(double log_ratio, double a, double b);
 

@@ -11,19 +11,8 @@
 /* -- statistics -------------------------------------------------------------------------------------------
  */
 
-/* Mean of n numbers and its standard error (NaN for n < 2). */
-typedef struct lsi_moments {
-    int n;
-    double mean, error;
-} lsi_moments;
-
-lsi_moments lsi_moments_of(const double *x, int n);
 /* The share of a series, known by its percentiles, that is below x. */
 double lsi_share_below(const ls_spread *s, double x);
-/* exp(log_mid), and the 95 % interval of `df` degrees of freedom (INFINITY: of the normal distribution). */
-ls_interval lsi_interval_around(double log_mid, double error, double df);
-/* exp(b - a) of two means of logarithms that have nothing to do with each other. */
-ls_interval lsi_ratio_unpaired(const lsi_moments *a, const lsi_moments *b);
 
 /* The relative standard error of a point's median rate. */
 double lsi_point_error(const ls_study_point *p);

@@ -217,15 +217,16 @@ static void single_repeat(void)
 static void ratios_by_hand(void)
 {
     const double two[] = {log(0.8), log(0.9)};
-    const ls_interval i = ls_study_ratio(two, 2), once = ls_study_ratio_once(log(0.5), 0.03, 0.04);
+    const ls_interval i = ls_interval_mean(ls_mean_of(two, 2)),
+                      once = ls_study_ratio_once(log(0.5), 0.03, 0.04);
     const double mid = 0.5 * (two[0] + two[1]), error = 0.5 * (two[1] - two[0]);
 
     CHECK_NEAR(log(i.mid), mid, 1e-12);
     CHECK_NEAR(log(i.hi), mid + 12.7062047 * error, 1e-6);
     CHECK_NEAR(log(i.lo), mid - 12.7062047 * error, 1e-6);
     CHECK_NEAR(log(once.hi), log(0.5) + 1.95996398 * 0.05, 1e-6);
-    CHECK(isnan(ls_study_ratio(two, 1).lo));
-    CHECK_NEAR(ls_study_ratio(two, 1).mid, 0.8, 1e-12);
+    CHECK(isnan(ls_interval_mean(ls_mean_of(two, 1)).lo));
+    CHECK_NEAR(ls_interval_mean(ls_mean_of(two, 1)).mid, 0.8, 1e-12);
 }
 
 int main(void)

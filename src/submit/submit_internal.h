@@ -1,0 +1,23 @@
+/* submit_internal.h: what the writers of scripts share. */
+#ifndef LS_SUBMIT_SUBMIT_INTERNAL_H
+#define LS_SUBMIT_SUBMIT_INTERNAL_H
+
+#include "submit/submit.h"
+
+/* Adds `word` so that a shell, and sbatch in a script's head, reads exactly it: plain where that is safe,
+ * else in single quotes. */
+void lsi_quote(ls_text *out, const char *word);
+/* Adds the command that every rank runs, on one line, with the script's "$@" after it where the job trains.
+ */
+void lsi_add_command(ls_text *out, const ls_submit_request *q);
+/* Adds the lines that choose between a new run and its continuation, for jobs that train. */
+void lsi_add_resume(ls_text *out, const ls_submit_request *q);
+/* Adds the function `stop WHY`, which passes a request on to the ranks, for the script's traps. */
+void lsi_add_stop(ls_text *out);
+/* Adds the lines that wait for process $step, through signals, and leave our exit code in $code. */
+void lsi_add_wait(ls_text *out);
+
+void lsi_script_slurm(ls_text *out, const ls_submit_request *q);
+void lsi_script_pbs(ls_text *out, const ls_submit_request *q);
+
+#endif
