@@ -315,27 +315,68 @@ static void add_question(ls_report *doc, const ls_study *s, const ls_study_resul
                  "what differs from run to run.");
 }
 
-static void add_machine(ls_report *doc, const ls_study *s, const ls_study_results *r)
+/* How far a value is from growing with the ranks: 1 when it does. */
+static void cell_growth(ls_sheet *t, double x, double base, double ranks)
 {
-    char flops[32], bytes[32];
+    if (x > 0 && base > 0)
+        ls_sheet_cell(t, "%.3f", x / base / ranks);
+    else
+        ls_sheet_cell(t, "-");
+}
+
+/* What the machine itself can do on so many cores: training cannot scale better than that. */
+static ls_status add_probe(ls_report *doc, const ls_study_results *r, ls_err *err)
+{
+    static const ls_sheet_column columns[] = {{"ranks", 'r'},    {"peak FLOP/s", 'r'},
+                                              {"of ideal", 'r'}, {"memory read per s", 'r'},
+                                              {"of ideal", 'r'}, {"step at FLOP/s", 'r'}};
+    const ls_study_row *base = &r->rows[0];
+    ls_sheet *t = NULL;
+    ls_status st = LS_OK;
+    int n = 0;
+
+    LS_TRY(ls_sheet_create(&t, "machine", NULL, columns, sizeof columns / sizeof columns[0], err));
+    for (int i = 0; i < r->n; i++) {
+        const ls_study_row *w = &r->rows[i];
+        const double more = (double)w->ranks / base->ranks;
+        char text[32];
+        /* Ranks that take turns each reach a core's peak in their turn: the sum of those is nobody's. */
+        if (isnan(w->peak_flop_s) || isnan(w->peak_read_b_s) || w->oversubscribed) continue;
+        ls_sheet_cell(t, "%d", w->ranks);
+        ls_sheet_cell(t, "%s", ls_text_si(w->peak_flop_s, text));
+        cell_growth(t, w->peak_flop_s, base->peak_flop_s, more);
+        ls_sheet_cell(t, "%s", ls_text_bytes(w->peak_read_b_s, text));
+        cell_growth(t, w->peak_read_b_s, base->peak_read_b_s, more);
+        ls_sheet_cell(t, "%s", ls_text_si(w->flop_s, text));
+        n++;
+    }
+    if (n > 0) {
+        ls_report_paragraph(
+            doc, "Measured beside each point, on all its ranks at once: arithmetic in registers and "
+                 "reading of memory.  \"Of ideal\" is the share of the smallest run's value times "
+                 "the ranks: where the machine itself does not grow, training cannot.");
+        ls_report_sheet(doc, t);
+    }
+out:
+    ls_sheet_destroy(t);
+    return st;
+}
+
+static ls_status add_machine(ls_report *doc, const ls_study *s, const ls_study_results *r, ls_err *err)
+{
     ls_text command = {0};
+    ls_status st = LS_OK;
 
     ls_report_heading(doc, "The machine");
     ls_report_paragraph(doc, "%s, %d cores at hand; lockstep %s, device %s.", s->host, s->cores, s->version,
                         s->device);
-    for (int i = 0; i < r->n; i++) {
-        const ls_study_row *w = &r->rows[i];
-        /* Ranks that take turns each reach a core's peak in their turn: the sum of those is nobody's. */
-        if (isnan(w->peak_flop_s) || isnan(w->peak_read_b_s) || w->oversubscribed) continue;
-        ls_report_paragraph(doc,
-                            "%d rank%s: measured peak %sFLOP/s and %s/s of memory read, all ranks at once.",
-                            w->ranks, w->ranks == 1 ? "" : "s", ls_text_si(w->peak_flop_s, flops),
-                            ls_text_bytes(w->peak_read_b_s, bytes));
-    }
+    LS_TRY(add_probe(doc, r, err));
     ls_report_heading(doc, "To repeat it");
     ls_study_command(s, &command);
     ls_report_code(doc, command.data != NULL ? command.data : "");
+out:
     ls_text_release(&command);
+    return st;
 }
 
 /* -- all of it --------------------------------------------------------------------------------------------
@@ -354,7 +395,7 @@ ls_status ls_study_report(const ls_study *s, const ls_study_points *p, const ls_
     LS_TRY(add_table(doc, s, r, err));
     add_scaling_charts(doc, s, r);
     add_ledger(doc, r);
-    add_machine(doc, s, r);
+    LS_TRY(add_machine(doc, s, r, err));
     ls_report_heading(doc, "All points");
     LS_TRY(add_points(doc, s, p, r, err));
     LS_TRY(ls_report_write(doc, s->dir, err));
