@@ -294,7 +294,7 @@ static void add_question(ls_report *doc, const ls_study *s, const ls_study_resul
 
     ls_report_paragraph(doc,
                         "%s scaling of %s: every point has %lld samples per %s.  %d thread%s per rank, %d "
-                        "repeat%s in turns, %s.",
+                        "repeat%s, %s.",
                         weak ? "Weak" : "Strong", s->name, (long long)s->batch,
                         weak ? "rank and batch" : "update, shared by all ranks", s->threads,
                         s->threads == 1 ? "" : "s", s->repeats, s->repeats == 1 ? "" : "s",
