@@ -75,6 +75,7 @@ static void fit_lines(lsi_figure *f)
         marks |= c->series[k].marks;
     }
     f->empty = x.lo > x.hi;
+    if (c->y_most > 0 && y.lo < c->y_most && y.hi > c->y_most) y.hi = c->y_most;
     f->x = lsi_axis_fit(c->x_scale, x, 7, false, marks ? 0.03 : 0);
     f->y = lsi_axis_fit(c->y_scale, y, 5, true, 0);
 }

@@ -53,6 +53,8 @@ typedef struct ls_chart {
     ls_chart_kind kind;
     const char *x_label, *y_label;
     ls_chart_scale x_scale, y_scale;
+    double y_most; /* 0, or where the y axis ends at the latest: one wild value then does not flatten the
+                      others; what lies beyond is cut off */
     const char *flag_name; /* what flagged points are: "oversubscribed"; named in legend and read-out */
     const ls_chart_series *series;
     int n_series;
