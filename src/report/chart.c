@@ -194,7 +194,9 @@ static void draw_key(void *arg, int k, double x, double y)
                     x + 10, y - 4);
     } else {
         ls_text_add(l->out, "<g class=\"key c%d\" data-i=\"%d\">", lsi_colour(c, k), k);
-        if (c->kind == LS_CHART_LINES)
+        if (c->kind == LS_CHART_LINES && c->series[k].n == 1)
+            ls_text_add(l->out, "<circle class=\"mark\" cx=\"%.1f\" cy=\"%.1f\" r=\"3.2\"/>", x + 10, y - 4);
+        else if (c->kind == LS_CHART_LINES)
             ls_text_add(l->out, "<path class=\"line%s\" d=\"M%.1f %.1fL%.1f %.1f\"/>",
                         c->series[k].dashed || c->series[k].ideal ? " dashed" : "", x, y - 4, x + 20, y - 4);
         else
