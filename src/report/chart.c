@@ -80,7 +80,7 @@ static void fit_lines(lsi_figure *f)
     f->y = lsi_axis_fit(c->y_scale, y, 5, true, 0);
 }
 
-/* Bars begin at zero; lanes where their first span does. */
+/* Bars and lanes begin at zero. */
 static void fit_rows(lsi_figure *f)
 {
     const ls_chart *c = f->c;
@@ -100,7 +100,7 @@ static void fit_rows(lsi_figure *f)
     }
     f->empty = x.lo > x.hi;
     x.whole = false;
-    f->x = lsi_axis_fit(c->kind == LS_CHART_BARS ? LS_SCALE_FROM_ZERO : LS_SCALE_FITTED, x, 7, false, 0);
+    f->x = lsi_axis_fit(LS_SCALE_FROM_ZERO, x, 7, false, 0);
 }
 
 static double label_width(const lsi_figure *f)

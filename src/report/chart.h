@@ -42,7 +42,7 @@ typedef struct ls_chart_series {
 typedef struct ls_chart_span {
     int lane;          /* index into `categories` */
     int series;        /* index into `series`, whose name and colour it has */
-    double begin, end; /* in units of the x axis */
+    double begin, end; /* in units of the x axis, which begins at 0 */
     const char *name;  /* shown when pointed at */
 } ls_chart_span;
 
