@@ -220,7 +220,8 @@ static void add_scaling_charts(ls_report *doc, const ls_study *s, const ls_study
                              "intervals that reach beyond the chart are cut, the table has them whole."
                            : "Samples/s per rank over that of the smallest run, with its 95 % interval.",
                    .y_label = "efficiency",
-                   .y_scale = LS_SCALE_FROM_ZERO},
+                   .y_scale = LS_SCALE_FROM_ZERO,
+                   .y_most = 2}, /* intervals of two noisy repeats can be absurdly wide */
         "measured", efficiency_of, true, &one);
     if (!s->train) return;
     ls_report_heading(doc, "Time to solution");
