@@ -109,7 +109,9 @@ static ls_status show_results(const ls_study *s, bool json, ls_err *err)
     ls_study_judge(s, &p, &r);
     LS_TRY(ls_study_report(s, &p, &r, report, err));
     if (json) {
-        cli_print_json_take(ls_study_json(s, &r, report));
+        json_t *o = ls_study_json(s, &r, report);
+        if (o == NULL) LS_TRY(ls_fail(err, LS_INVALID, "%s: the result cannot be written as JSON", s->dir));
+        cli_print_json_take(o);
         goto out;
     }
     LS_TRY(ls_study_table(s, &r, &table, err));

@@ -112,6 +112,12 @@ out:
 /* -- what follows from the experiment ---------------------------------------------------------------------
  */
 
+/* data=real and data=synthetic are words of `bench`, not settings. */
+static bool is_of_bench(const ls_study *s, const char *setting)
+{
+    return !s->train && strncmp(setting, "data=", 5) == 0;
+}
+
 /* The experiment as the point of `count` has it; `batch` NULL: as it is written. */
 static ls_status load(const ls_study *s, int count, const char *batch, ls_experiment *x, ls_err *err)
 {
@@ -121,7 +127,8 @@ static ls_status load(const ls_study *s, int count, const char *batch, ls_experi
 
     snprintf(ranks, sizeof ranks, "ranks=%d", ls_study_ranks(s, count));
     for (int i = 0; i < s->n_settings; i++)
-        if (batch == NULL || !lsi_sets_batch(s->settings[i])) settings[n++] = s->settings[i];
+        if (!is_of_bench(s, s->settings[i]) && (batch == NULL || !lsi_sets_batch(s->settings[i])))
+            settings[n++] = s->settings[i];
     settings[n++] = ranks;
     if (batch != NULL) settings[n++] = batch;
     return ls_experiment_load(x, s->experiment, settings, n, err);

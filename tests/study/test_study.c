@@ -346,6 +346,7 @@ static void trained_points(void)
     CHECK_OK(study(&w, in_work("trained"), false, &m, &err), &err);
     CHECK_CONTAINS(m.last, "lockstep train mnist batch.global=64 -n 1");
     CHECK_CONTAINS(m.last, "trained/runs/ranks-0001-repeat-02 --quiet --json");
+    CHECK_CONTAINS(m.last, "--run-dir=");
     load(in_work("trained"), &s, &r);
     CHECK_EQ_STR(r.score_name, "acc");
     CHECK_NEAR(r.rows[1].score.mid, 0.9, 1e-12);
@@ -355,6 +356,32 @@ static void trained_points(void)
     w.steps = 3;
     CHECK_STATUS(study(&w, in_work("trained2"), false, &m, &err), LS_INVALID, &err);
     CHECK_CONTAINS(err.text, "train.steps");
+}
+
+/* A run that was paused goes on; what a run of another end left is left alone. */
+static void trained_points_go_on(void)
+{
+    const ls_study_wish w = {
+        .experiment = "mnist", .counts = "1", .mode = "weak", .repeats = 1, .train = true};
+    const char *folders[] = {"again/runs", "again/runs/ranks-0001-repeat-01",
+                             "again/runs/ranks-0001-repeat-01/checkpoints",
+                             "again/runs/ranks-0001-repeat-01/checkpoints/last"};
+    maker m = {0};
+    ls_err err = {0};
+
+    CHECK_OK(study(&w, in_work("again"), false, &m, &err), &err);
+    for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) mkdir(in_work(folders[i]), 0777);
+    write_text(in_work("again/runs/ranks-0001-repeat-01/checkpoints/last/manifest.json"), "{}");
+    write_text(in_work("again/runs/ranks-0001-repeat-01/summary.json"), "{\"state\": \"paused\"}");
+    CHECK(remove(in_work("again/points/ranks-0001-repeat-01.json")) == 0);
+    CHECK_OK(study(&w, in_work("again"), false, &m, &err), &err);
+    CHECK_CONTAINS(m.last, "--resume=");
+    CHECK_CONTAINS(m.last, "again/runs/ranks-0001-repeat-01 ");
+    write_text(in_work("again/runs/ranks-0001-repeat-01/summary.json"), "{\"state\": \"completed\"}");
+    CHECK(remove(in_work("again/points/ranks-0001-repeat-01.json")) == 0);
+    CHECK_OK(study(&w, in_work("again"), false, &m, &err), &err);
+    CHECK_CONTAINS(m.last, "--run-dir=");
+    CHECK_CONTAINS(m.last, "again/runs/ranks-0001-repeat-01-try-2 ");
 }
 
 static void report_files(void)
@@ -460,6 +487,7 @@ int main(void)
     CHECK_RUN(batch_stays);
     CHECK_RUN(results_of_known_points);
     CHECK_RUN(trained_points);
+    CHECK_RUN(trained_points_go_on);
     CHECK_RUN(report_files);
     CHECK_RUN(comparing);
     CHECK_RUN(description_survives);
