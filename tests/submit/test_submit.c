@@ -140,6 +140,26 @@ static void slurm_script(void)
     ls_text_release(&text);
 }
 
+/* A warning as long as the job would come before its first step. */
+static void warnings_of_short_jobs(void)
+{
+    static const struct {
+        int64_t time_s;
+        const char *line;
+    } cases[] = {
+        {0, "USR1@60\n"}, {3600, "USR1@60\n"}, {60, "USR1@15\n"}, {180, "USR1@45\n"}, {1, "USR1@1\n"}};
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        ls_submit_request q = request();
+        ls_text text = {0};
+        ls_err err = {0};
+        q.time_s = cases[i].time_s;
+        REQUIRE_OK(ls_submit_script(&text, &q, LS_SUBMIT_SLURM, &err), &err);
+        CHECK_CONTAINS(text.data, cases[i].line);
+        ls_text_release(&text);
+    }
+}
+
 static void script_of_a_measurement(void)
 {
     ls_submit_request q = request();
@@ -151,6 +171,7 @@ static void script_of_a_measurement(void)
     CHECK_CONTAINS(text.data, "\n#SBATCH --dependency=singleton\n#SBATCH --no-requeue\n");
     CHECK_CONTAINS(text.data, " --threads 1 >'/home/a b/point.json' &\n");
     CHECK(strstr(text.data, "scontrol") == NULL && strstr(text.data, "--time") == NULL);
+    CHECK(strstr(text.data, "--signal") == NULL); /* it has no checkpoint to write */
     ls_text_release(&text);
 }
 
@@ -355,6 +376,7 @@ int main(void)
     CHECK_RUN(job_names);
     CHECK_RUN(schedulers);
     CHECK_RUN(slurm_script);
+    CHECK_RUN(warnings_of_short_jobs);
     CHECK_RUN(script_of_a_measurement);
     CHECK_RUN(pbs_script);
     CHECK_RUN(partitions);
