@@ -63,7 +63,8 @@ typedef struct cli_args {
     double join_timeout;
     char ranks_setting[24];
     /* Of submit; `nodes` and `threads` as well. */
-    int ranks_per_node;
+    int ranks_per_node;      /* of scale as well */
+    const char *node_counts; /* of scale: "1,2,4" */
     const char *time, *partition, *account, *job_name, *scheduler;
     const char *follow; /* NULL: not given; "": the job that is submitted; else a job */
     bool no_follow;

@@ -260,25 +260,10 @@ void lsi_batch_setting(const ls_study *s, char text[64])
              (long long)s->batch);
 }
 
-/* A word as a shell takes it. */
 static void add_word(ls_text *out, const char *word)
 {
-    const bool plain = word[0] != '\0' && strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                                       "0123456789_-./=:,+@%") == strlen(word);
-
     ls_text_add(out, " ");
-    if (plain) {
-        ls_text_add(out, "%s", word);
-        return;
-    }
-    ls_text_add(out, "'");
-    for (const char *p = word; *p != '\0'; p++) {
-        if (*p == '\'')
-            ls_text_add(out, "'\\''");
-        else
-            ls_text_add(out, "%c", *p);
-    }
-    ls_text_add(out, "'");
+    ls_text_add_quoted(out, word);
 }
 
 void ls_study_command(const ls_study *s, ls_text *out)

@@ -46,6 +46,9 @@ void lsi_batch_setting(const ls_study *s, char text[64]);
 ls_status lsi_point_command(const ls_study *s, int count, int repeat, ls_arena *arena,
                             const char *argv[LSI_ARGS_MAX], ls_err *err) LS_MUST_CHECK;
 
+/* The failure of a point whose command ended with the exit code `code`, with the last words of its log. */
+ls_status lsi_point_failed(const char *log, int code, ls_err *err);
+
 /* -- output -----------------------------------------------------------------------------------------------
  */
 

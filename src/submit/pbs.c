@@ -34,10 +34,10 @@ void lsi_script_pbs(ls_text *out, const ls_submit_request *q)
 
     add_head(out, q, threads);
     ls_text_add(out, "cd -- ");
-    lsi_quote(out, q->folder);
+    ls_text_add_quoted(out, q->folder);
     ls_text_add(out, " || exit 1\n");
     ls_text_add(out, "exec >>");
-    lsi_quote(out, q->log);
+    ls_text_add_quoted(out, q->log);
     ls_text_add(out, " 2>&1\n\n");
     lsi_add_stop(out);
     ls_text_add(out, "trap 'stop limit' USR1\ntrap 'stop cancel' TERM   # from qdel\n");

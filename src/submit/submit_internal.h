@@ -4,9 +4,6 @@
 
 #include "submit/submit.h"
 
-/* Adds `word` so that a shell, and sbatch in a script's head, reads exactly it: plain where that is safe,
- * else in single quotes. */
-void lsi_quote(ls_text *out, const char *word);
 /* Adds the command that every rank runs, on one line, with the script's "$@" after it where the job trains.
  */
 void lsi_add_command(ls_text *out, const ls_submit_request *q);

@@ -146,9 +146,9 @@ static void script_of_a_measurement(void)
     ls_text text = {0};
     ls_err err = {0};
 
-    q.run_dir = NULL, q.result = "/home/a b/point.json";
+    q.run_dir = NULL, q.result = "/home/a b/point.json", q.in_turn = true;
     REQUIRE_OK(ls_submit_script(&text, &q, LS_SUBMIT_SLURM, &err), &err);
-    CHECK_CONTAINS(text.data, "\n#SBATCH --no-requeue\n");
+    CHECK_CONTAINS(text.data, "\n#SBATCH --dependency=singleton\n#SBATCH --no-requeue\n");
     CHECK_CONTAINS(text.data, " --threads 1 >'/home/a b/point.json' &\n");
     CHECK(strstr(text.data, "scontrol") == NULL && strstr(text.data, "--time") == NULL);
     ls_text_release(&text);
