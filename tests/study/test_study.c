@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "check.h"
+#include "faults.h"
 #include "study/compare.h"
 #include "study/study.h"
 
@@ -475,6 +476,37 @@ static void description_survives(void)
     ls_text_release(&text);
 }
 
+/* Without memory a study is not taken for a damaged or an empty one. */
+static ls_status load_and_show(void *arg, ls_err *err)
+{
+    ls_study s = {0};
+    ls_study_points p = {0};
+    ls_study_results r;
+    ls_text table = {0}, again = {0};
+    ls_status st = LS_OK;
+
+    LS_TRY(ls_study_load(&s, arg, err));
+    LS_TRY(ls_study_points_load(&p, &s, err));
+    CHECK_EQ_INT(p.n_there, s.n_counts * s.repeats);
+    ls_study_judge(&s, &p, &r);
+    LS_TRY(ls_study_table(&s, &r, &table, err));
+    LS_TRY(ls_study_text(&s, &again, err));
+out:
+    ls_text_release(&table);
+    ls_text_release(&again);
+    ls_study_points_release(&p);
+    ls_study_release(&s);
+    return st;
+}
+
+static void memory_runs_out(void)
+{
+    char dir[1024];
+
+    snprintf(dir, sizeof dir, "%s", in_work("a"));
+    check_faults("loading a study", load_and_show, dir);
+}
+
 int main(void)
 {
     snprintf(work, sizeof work, "/tmp/lockstep-study-XXXXXX");
@@ -491,6 +523,7 @@ int main(void)
     CHECK_RUN(report_files);
     CHECK_RUN(comparing);
     CHECK_RUN(description_survives);
+    CHECK_RUN(memory_runs_out);
     {
         char command[600];
         snprintf(command, sizeof command, "rm -rf '%s'", work);
