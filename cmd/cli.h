@@ -32,6 +32,7 @@ enum {
     CLI_CKPT = 64,
     CLI_NEW = 128,
     CLI_SCALE = 256,
+    CLI_SUBMIT = 512,
     CLI_REPORT = 1024,
     CLI_ALL = 2047
 };
@@ -63,6 +64,13 @@ typedef struct cli_args {
     int nodes;
     double join_timeout;
     char ranks_setting[24];
+    /* Of submit; `nodes` and `threads` as well. */
+    int ranks_per_node;      /* of scale as well */
+    const char *node_counts; /* of scale: "1,2,4" */
+    const char *time, *partition, *account, *job_name, *scheduler;
+    const char *follow; /* NULL: not given; "": the job that is submitted; else a job */
+    bool no_follow;
+    const char *cancel; /* a job */
 } cli_args;
 
 typedef struct cli_command {
@@ -91,6 +99,8 @@ ls_status cli_scale_check(const cli_args *args, ls_err *err) LS_MUST_CHECK; /* i
 int cli_ckpt(const cli_args *args);
 ls_status cli_ckpt_check(const cli_args *args, ls_err *err) LS_MUST_CHECK; /* its words */
 void cli_ckpt_help(void);
+int cli_submit(const cli_args *args);
+bool cli_submit_is_of_job(const cli_args *args); /* it is about one that was submitted before */
 
 /* Fills `args` from what follows the command's name.  args->settings is the caller's to ls_free. */
 ls_status cli_parse(const cli_command *c, int argc, char **argv, cli_args *args, ls_err *err) LS_MUST_CHECK;
@@ -123,6 +133,11 @@ int cli_fail(const char *command, const ls_err *err);
 
 /* -- commands on several ranks (ranks.c) -------------------------------------------------------------------
  */
+
+/* The experiment of the command line; `ranks` > 0 takes the place of its own setting.  Release in any case;
+ * one that was loaded before is released here. */
+ls_status cli_load(ls_experiment *x, const char *name, const cli_args *args, int ranks,
+                   ls_err *err) LS_MUST_CHECK;
 
 typedef struct cli_ranks {
     ls_launch_options options;

@@ -31,6 +31,8 @@ const cli_command cli_commands[] = {
      "Describes a data set, reads all of it to find damage, or writes a small synthetic one.", cli_data},
     {"ckpt", CLI_CKPT, "show|verify|export|import PATH [TO] [options]",
      "Lists a checkpoint, looks for damage, writes it as plain safetensors or reads such a file.", cli_ckpt},
+    {"submit", CLI_SUBMIT, "EXPERIMENT [key=value ...] --nodes N [options]",
+     "Trains as a job of Slurm: writes and submits the batch script, follows it, cancels it.", cli_submit},
     {"new", CLI_NEW, "NAME [options]",
      "Writes a folder with a model of one's own to begin with: source, Makefile, experiment.", cli_new},
     {"info", CLI_INFO, "[options]", "Version, processor, backends, libraries, models.", cli_info},

@@ -24,7 +24,8 @@ typedef struct option {
 #define FIELD(f) offsetof(cli_args, f)
 
 static const option options[] = {
-    {"--device", NULL, TEXT, FIELD(device), CLI_PLAN | CLI_BENCH | CLI_TRAIN | CLI_EVAL | CLI_SCALE, "NAME",
+    {"--device", NULL, TEXT, FIELD(device),
+     CLI_PLAN | CLI_BENCH | CLI_TRAIN | CLI_EVAL | CLI_SCALE | CLI_SUBMIT, "NAME",
      "cpu (default) or ref, the slow reference"},
     {"--threads", NULL, INT, FIELD(threads), CLI_PLAN | CLI_BENCH | CLI_TRAIN | CLI_EVAL, "N",
      "threads (default: the cores at hand)"},
@@ -49,6 +50,28 @@ static const option options[] = {
      "of ranks (default: core where each gets one)"},
     {"--nodes", NULL, INT, FIELD(nodes), CLI_TRAIN | CLI_BENCH, "N",
      "machines that train together; on each: the same command"},
+    {"--nodes", NULL, INT, FIELD(nodes), CLI_SUBMIT, "N", "nodes of the job"},
+    {"--nodes", NULL, TEXT, FIELD(node_counts), CLI_SCALE, "1,2,4",
+     "node counts to measure as jobs of Slurm, instead of --ranks"},
+    {"--ranks-per-node", NULL, INT, FIELD(ranks_per_node), CLI_SUBMIT | CLI_SCALE, "R", "ranks on each node"},
+    {"--threads", NULL, INT, FIELD(threads), CLI_SUBMIT, "T",
+     "CPUs of each rank (default: a node's, shared out)"},
+    {"--time", NULL, TEXT, FIELD(time), CLI_SCALE, "TIME",
+     "limit of each job: minutes, HH:MM:SS or D-HH:MM:SS"},
+    {"--time", NULL, TEXT, FIELD(time), CLI_SUBMIT, "TIME",
+     "minutes, HH:MM:SS or D-HH:MM:SS, after which it goes back into the queue (default: the partition's)"},
+    {"--partition", NULL, TEXT, FIELD(partition), CLI_SUBMIT | CLI_SCALE, "P", "default: the cluster's"},
+    {"--account", NULL, TEXT, FIELD(account), CLI_SUBMIT | CLI_SCALE, "A", "whom the time is charged to"},
+    {"--job-name", NULL, TEXT, FIELD(job_name), CLI_SUBMIT, "NAME", "default: the experiment's name"},
+    {"--scheduler", NULL, TEXT, FIELD(scheduler), CLI_SUBMIT, "NAME",
+     "slurm (default), or pbs, whose script is only printed"},
+    {"--follow", NULL, MAYBE, FIELD(follow), CLI_SUBMIT, "[=JOB]",
+     "show the job's state and output until it ends (the default at a terminal; Ctrl-C leaves it running), "
+     "or "
+     "those of a job submitted before"},
+    {"--no-follow", NULL, FLAG, FIELD(no_follow), CLI_SUBMIT, NULL, "submit, and no more"},
+    {"--cancel", NULL, TEXT, FIELD(cancel), CLI_SUBMIT, "JOB",
+     "end a job: after a checkpoint when it runs, at once when it waits"},
     {"--node-rank", NULL, TEXT, FIELD(node_rank), CLI_TRAIN | CLI_BENCH, "I",
      "which of them this is, from 0 (or NODE_RANK)"},
     {"--master", NULL, TEXT, FIELD(master), CLI_TRAIN | CLI_BENCH, "HOST:PORT",
@@ -69,9 +92,10 @@ static const option options[] = {
      "list all settings with their values and stop"},
     {"--resume", NULL, MAYBE, FIELD(resume), CLI_TRAIN, "[=RUN]",
      "go on from the last checkpoint of RUN (default: the newest)"},
-    {"--run-dir", NULL, TEXT, FIELD(run_dir), CLI_TRAIN, "DIR",
+    {"--run-dir", NULL, TEXT, FIELD(run_dir), CLI_TRAIN | CLI_SUBMIT, "DIR",
      "where the run's files go (default: a new folder in runs/)"},
     {"--dry-run", NULL, FLAG, FIELD(dry_run), CLI_TRAIN, NULL, "print the resolved experiment and stop"},
+    {"--dry-run", NULL, FLAG, FIELD(dry_run), CLI_SUBMIT, NULL, "print the script and stop"},
     {"--quiet", NULL, FLAG, FIELD(quiet), CLI_TRAIN, NULL, "no progress, no tables"},
     {"--dir", NULL, TEXT, FIELD(dir), CLI_NEW, "DIR", "the folder to write (default: NAME)"},
     {"--dir", NULL, TEXT, FIELD(dir), CLI_SCALE, "DIR",
@@ -172,6 +196,7 @@ static ls_status check_complete(const cli_command *c, const cli_args *args, ls_e
     }
     if (c->bit == CLI_NEW && args->model == NULL)
         return ls_fail(err, LS_INVALID, "what is the model to be called?  `lockstep new NAME`");
+    if (c->bit == CLI_SUBMIT && cli_submit_is_of_job(args)) return LS_OK;
     if (c->bit != CLI_INFO && args->model == NULL)
         return ls_fail(err, LS_INVALID, "which model?  `lockstep info` lists them; a file is fine, too");
     if (args->threads > CLI_MAX_THREADS)
