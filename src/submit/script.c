@@ -5,6 +5,14 @@
  * them without a checkpoint.  scancel reaches the ranks itself, so that one is only noted. */
 #include "submit/submit_internal.h"
 
+int lsi_warning_s(const ls_submit_request *q)
+{
+    if (q->run_dir == NULL) return 0;
+    return q->time_s == 0 || q->time_s / 4 > LS_SUBMIT_WARNING_S ? LS_SUBMIT_WARNING_S
+           : q->time_s >= 4                                      ? (int)(q->time_s / 4)
+                                                                 : 1;
+}
+
 void lsi_add_command(ls_text *out, const ls_submit_request *q)
 {
     ls_text_add_quoted(out, q->program);
@@ -59,7 +67,8 @@ static void add_head(ls_text *out, const ls_submit_request *q)
     ls_text_add_quoted(out, q->folder);
     ls_text_add(out, "\n#SBATCH --output=");
     ls_text_add_quoted(out, q->log);
-    ls_text_add(out, "\n#SBATCH --open-mode=append\n#SBATCH --signal=B:USR1@%d\n", LS_SUBMIT_WARNING_S);
+    ls_text_add(out, "\n#SBATCH --open-mode=append\n");
+    if (lsi_warning_s(q) > 0) ls_text_add(out, "#SBATCH --signal=B:USR1@%d\n", lsi_warning_s(q));
     if (q->in_turn) ls_text_add(out, "#SBATCH --dependency=singleton\n");
     ls_text_add(out, "#SBATCH --%s\n\n", q->run_dir != NULL ? "requeue" : "no-requeue");
 }

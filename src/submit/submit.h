@@ -19,7 +19,9 @@
 /* -- the request and its script --------------------------------------------------------------------------
  */
 
-#define LS_SUBMIT_WARNING_S 60 /* so long before the time limit a run is told to write its checkpoint */
+/* So long before its time limit a run is told to write its checkpoint; of short jobs it is a quarter of their
+ * time, since Slurm is up to half a minute early. */
+#define LS_SUBMIT_WARNING_S 60
 
 /* Texts are the caller's; zero or NULL: not given. */
 typedef struct ls_submit_request {
