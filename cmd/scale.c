@@ -200,15 +200,16 @@ static int compare(const cli_args *args)
 
     LS_TRY(ls_study_compare(&c, args->model, args->settings[0], &err));
     if (args->json) {
-        cli_print_json_take(ls_comparison_json(&c));
+        json_t *o = ls_comparison_json(&c);
+        if (o == NULL) LS_TRY(ls_fail(&err, LS_INVALID, "the comparison cannot be written as JSON"));
+        cli_print_json_take(o);
         goto out;
     }
     LS_TRY(ls_comparison_table(&c, &table, &err));
     printf("A             %s\nB             %s\ndiffer in     %s\n\n%s\n", c.a.dir, c.b.dir,
            c.differences.data != NULL ? c.differences.data : "nothing that is recorded", table.data);
-    printf("B is %s%s%s: %.3f times the rate of A, 95 %% [%.3f, %.3f]\n",
-           c.all.verdict == LS_SAME ? "as fast as A: " : "", ls_verdict_text(c.all.verdict),
-           c.all.verdict == LS_SAME ? "" : " than A", c.all.ratio.mid, c.all.ratio.lo, c.all.ratio.hi);
+    printf("verdict       %s: B has %.3f times the rate of A, 95 %% [%.3f, %.3f]\n",
+           ls_verdict_text(c.all.verdict), c.all.ratio.mid, c.all.ratio.lo, c.all.ratio.hi);
 out:
     ls_text_release(&table);
     ls_comparison_release(&c);

@@ -90,7 +90,7 @@ static int follow(const char *id, const char *run, const char *log, bool json)
     if (json) print_result(id, run, log, &job);
     if (job.phase == LS_JOB_ENDED) return ls_submit_exit_code(&job);
     if (!json) {
-        printf("\njob %s goes on without a witness\n", id);
+        printf("\njob %s goes on\n", id);
         print_how_to_go_on(id);
     }
     return CLI_DONE;

@@ -205,7 +205,10 @@ static unsigned differ_settings(ls_text *text, const ls_study *a, const ls_study
 
 unsigned ls_study_differences(const ls_study *a, const ls_study *b, ls_text *text)
 {
-    unsigned d = differ(text, LS_STUDY_QUESTION, "experiment", a->experiment, b->experiment);
+    /* The same experiment may lie elsewhere on another machine. */
+    const bool moved = strcmp(a->name, b->name) == 0;
+    unsigned d = differ(text, moved ? LS_STUDY_VERSION : LS_STUDY_QUESTION, "experiment", a->experiment,
+                        b->experiment);
 
     d |= differ(text, LS_STUDY_QUESTION, "name", a->name, b->name);
     d |= differ_settings(text, a, b);

@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "check.h"
+#include "faults.h"
 #include "submit/submit.h"
 
 /* -- times and names --------------------------------------------------------------------------------------
@@ -369,6 +370,25 @@ static void job_numbers(void)
         if (!CHECK_STATUS(ls_submit_check_id(bad[i], NULL), LS_INVALID, NULL)) printf("  %s\n", bad[i]);
 }
 
+static ls_status write_script(void *arg, ls_err *err)
+{
+    const ls_submit_request q = request();
+    ls_text text = {0};
+    const ls_status st = ls_submit_script(&text, &q, *(ls_submit_scheduler *)arg, err);
+
+    ls_text_release(&text);
+    return st;
+}
+
+static void memory_ends(void)
+{
+    ls_submit_scheduler s = LS_SUBMIT_SLURM;
+
+    check_faults("script for Slurm", write_script, &s);
+    s = LS_SUBMIT_PBS;
+    check_faults("script for PBS", write_script, &s);
+}
+
 int main(void)
 {
     CHECK_RUN(times);
@@ -379,6 +399,7 @@ int main(void)
     CHECK_RUN(warnings_of_short_jobs);
     CHECK_RUN(script_of_a_measurement);
     CHECK_RUN(pbs_script);
+    CHECK_RUN(memory_ends);
     CHECK_RUN(partitions);
     CHECK_RUN(partitions_that_are_none);
     CHECK_RUN(many_kinds_of_nodes);
