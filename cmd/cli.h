@@ -31,21 +31,29 @@ enum {
     CLI_EVAL = 32,
     CLI_CKPT = 64,
     CLI_NEW = 128,
-    CLI_ALL = 255
+    CLI_SCALE = 256,
+    CLI_SUBMIT = 512,
+    CLI_REPORT = 1024,
+    CLI_ALL = 2047
 };
 
 typedef struct cli_args {
     const char *model;     /* experiment: a file, its name or a model's; of `ckpt`, `data`: what to do; of
                               `new`: the name */
-    const char **settings; /* key=value, as given; of `ckpt`: the words after the first */
+    const char **settings; /* key=value, as given; of `ckpt`, `report`: the words after the first,
+                              of `scale --compare`: the second study */
     int n_settings;
     const char *device;
     int threads, ranks, steps;
     double seconds;
     bool json, help, profile, list_settings, tune;
-    const char *compare; /* of bench: a setting in which a second run differs */
-    const char *dir;     /* of new: the folder to write */
-    bool cflags;         /* of info: what a compiler needs for a plug-in, and nothing else */
+    const char *against;            /* of bench: a setting in which a second run differs */
+    const char *dir;                /* of new, scale: the folder to write */
+    bool cflags;                    /* of info: what a compiler needs for a plug-in, and nothing else */
+    const char *rank_counts, *mode; /* of scale: "1,2,4"; weak or strong */
+    int repeats;
+    bool train, fresh, compare_two;
+    const char *out; /* of report: the folder to write */
     const char *run_dir;
     const char *resume; /* NULL: no; "": the newest run of this name; else a run directory */
     bool quiet, dry_run;
@@ -54,6 +62,13 @@ typedef struct cli_args {
     int nodes;
     double join_timeout;
     char ranks_setting[24];
+    /* Of submit; `nodes` and `threads` as well. */
+    int ranks_per_node;      /* of scale as well */
+    const char *node_counts; /* of scale: "1,2,4" */
+    const char *time, *partition, *account, *job_name, *scheduler;
+    const char *follow; /* NULL: not given; "": the job that is submitted; else a job */
+    bool no_follow;
+    const char *cancel; /* a job */
 } cli_args;
 
 typedef struct cli_command {
@@ -75,9 +90,14 @@ int cli_eval(const cli_args *args);
 int cli_data(const cli_args *args);
 void cli_data_help(void); /* the settings of `data` */
 int cli_new(const cli_args *args);
+int cli_report(const cli_args *args);
+int cli_scale(const cli_args *args);
+ls_status cli_scale_check(const cli_args *args, ls_err *err) LS_MUST_CHECK; /* its words */
 int cli_ckpt(const cli_args *args);
 ls_status cli_ckpt_check(const cli_args *args, ls_err *err) LS_MUST_CHECK; /* its words */
 void cli_ckpt_help(void);
+int cli_submit(const cli_args *args);
+bool cli_submit_is_of_job(const cli_args *args); /* it is about one that was submitted before */
 
 /* Fills `args` from what follows the command's name.  args->settings is the caller's to ls_free. */
 ls_status cli_parse(const cli_command *c, int argc, char **argv, cli_args *args, ls_err *err) LS_MUST_CHECK;
@@ -110,6 +130,11 @@ int cli_fail(const char *command, const ls_err *err);
 
 /* -- commands on several ranks (ranks.c) -------------------------------------------------------------------
  */
+
+/* The experiment of the command line; `ranks` > 0 takes the place of its own setting.  Release in any case;
+ * one that was loaded before is released here. */
+ls_status cli_load(ls_experiment *x, const char *name, const cli_args *args, int ranks,
+                   ls_err *err) LS_MUST_CHECK;
 
 typedef struct cli_ranks {
     ls_launch_options options;

@@ -24,25 +24,60 @@ typedef struct option {
 #define FIELD(f) offsetof(cli_args, f)
 
 static const option options[] = {
-    {"--device", NULL, TEXT, FIELD(device), CLI_PLAN | CLI_BENCH | CLI_TRAIN | CLI_EVAL, "NAME",
+    {"--device", NULL, TEXT, FIELD(device),
+     CLI_PLAN | CLI_BENCH | CLI_TRAIN | CLI_EVAL | CLI_SCALE | CLI_SUBMIT, "NAME",
      "cpu (default) or ref, the slow reference"},
     {"--threads", NULL, INT, FIELD(threads), CLI_PLAN | CLI_BENCH | CLI_TRAIN | CLI_EVAL, "N",
      "threads (default: the cores at hand)"},
+    {"--threads", NULL, INT, FIELD(threads), CLI_SCALE, "N", "threads of every rank (default 1)"},
+    {"--ranks", NULL, TEXT, FIELD(rank_counts), CLI_SCALE, "1,2,4", "rank counts to measure"},
+    {"--mode", NULL, TEXT, FIELD(mode), CLI_SCALE, "weak|strong",
+     "what stays: the batch of a rank, or that of all ranks"},
+    {"--repeats", NULL, INT, FIELD(repeats), CLI_SCALE, "R", "of every point, in turns (default 3)"},
+    {"--train", NULL, FLAG, FIELD(train), CLI_SCALE, NULL,
+     "train at every point: time to solution and accuracy, too"},
+    {"--fresh", NULL, FLAG, FIELD(fresh), CLI_SCALE, NULL,
+     "begin anew; a study that is there is kept under another name"},
+    {"--compare", NULL, FLAG, FIELD(compare_two), CLI_SCALE, NULL,
+     "A B: which of two studies is faster, as far as their spread allows to say"},
     {"--ranks", "-n", INT, FIELD(ranks), CLI_PLAN | CLI_BENCH | CLI_TRAIN | CLI_EVAL, "N",
      "ranks to start here (default: the setting ranks)"},
     {"--bind", NULL, TEXT, FIELD(bind), CLI_TRAIN | CLI_BENCH | CLI_EVAL, "core|none",
      "of ranks (default: core where each gets one)"},
     {"--nodes", NULL, INT, FIELD(nodes), CLI_TRAIN | CLI_BENCH | CLI_EVAL, "N",
      "machines that train together; on each: the same command"},
+    {"--nodes", NULL, INT, FIELD(nodes), CLI_SUBMIT, "N", "nodes of the job"},
+    {"--nodes", NULL, TEXT, FIELD(node_counts), CLI_SCALE, "1,2,4",
+     "node counts to measure as jobs of Slurm, instead of --ranks"},
+    {"--ranks-per-node", NULL, INT, FIELD(ranks_per_node), CLI_SUBMIT | CLI_SCALE, "R", "ranks on each node"},
+    {"--threads", NULL, INT, FIELD(threads), CLI_SUBMIT, "T",
+     "CPUs of each rank (default: a node's, shared out)"},
+    {"--time", NULL, TEXT, FIELD(time), CLI_SCALE, "TIME",
+     "limit of each job: minutes, HH:MM:SS or D-HH:MM:SS"},
+    {"--time", NULL, TEXT, FIELD(time), CLI_SUBMIT, "TIME",
+     "minutes, HH:MM:SS or D-HH:MM:SS, after which it goes back into the queue (default: the partition's)"},
+    {"--partition", NULL, TEXT, FIELD(partition), CLI_SUBMIT | CLI_SCALE, "P", "default: the cluster's"},
+    {"--account", NULL, TEXT, FIELD(account), CLI_SUBMIT | CLI_SCALE, "A", "whom the time is charged to"},
+    {"--job-name", NULL, TEXT, FIELD(job_name), CLI_SUBMIT, "NAME", "default: the experiment's name"},
+    {"--scheduler", NULL, TEXT, FIELD(scheduler), CLI_SUBMIT, "NAME",
+     "slurm (default), or pbs, whose script is only printed"},
+    {"--follow", NULL, MAYBE, FIELD(follow), CLI_SUBMIT, "[=JOB]",
+     "show the job's state and output until it ends (the default at a terminal; Ctrl-C leaves it running), "
+     "or "
+     "those of a job submitted before"},
+    {"--no-follow", NULL, FLAG, FIELD(no_follow), CLI_SUBMIT, NULL, "submit, and no more"},
+    {"--cancel", NULL, TEXT, FIELD(cancel), CLI_SUBMIT, "JOB",
+     "end a job: after a checkpoint when it runs, at once when it waits"},
     {"--node-rank", NULL, TEXT, FIELD(node_rank), CLI_TRAIN | CLI_BENCH | CLI_EVAL, "I",
      "which of them this is, from 0 (or NODE_RANK)"},
     {"--master", NULL, TEXT, FIELD(master), CLI_TRAIN | CLI_BENCH | CLI_EVAL, "HOST:PORT",
      "where machine 0 is met (or MASTER_ADDR)"},
     {"--join-timeout", NULL, REAL, FIELD(join_timeout), CLI_TRAIN | CLI_BENCH | CLI_EVAL, "S",
      "how long machines wait for one another"},
-    {"--steps", NULL, INT, FIELD(steps), CLI_BENCH, "N", "timed steps (default: as many as fit --seconds)"},
-    {"--seconds", NULL, REAL, FIELD(seconds), CLI_BENCH, "S", "time to measure for (default 5)"},
-    {"--compare", NULL, TEXT, FIELD(compare), CLI_BENCH, "KEY=VALUE",
+    {"--steps", NULL, INT, FIELD(steps), CLI_BENCH | CLI_SCALE, "N",
+     "timed steps (default: as many as fit --seconds)"},
+    {"--seconds", NULL, REAL, FIELD(seconds), CLI_BENCH | CLI_SCALE, "S", "time to measure for (default 5)"},
+    {"--against", NULL, TEXT, FIELD(against), CLI_BENCH, "KEY=VALUE",
      "time it in turns with the same under that setting (KEY alone: the other of true and false)"},
     {"--profile", NULL, FLAG, FIELD(profile), CLI_BENCH, NULL, "time per kind of op and per node"},
     {"--tune", NULL, FLAG, FIELD(tune), CLI_PLAN, NULL,
@@ -51,11 +86,16 @@ static const option options[] = {
      "list all settings with their values and stop"},
     {"--resume", NULL, MAYBE, FIELD(resume), CLI_TRAIN, "[=RUN]",
      "go on from the last checkpoint of RUN (default: the newest)"},
-    {"--run-dir", NULL, TEXT, FIELD(run_dir), CLI_TRAIN, "DIR",
+    {"--run-dir", NULL, TEXT, FIELD(run_dir), CLI_TRAIN | CLI_SUBMIT, "DIR",
      "where the run's files go (default: a new folder in runs/)"},
     {"--dry-run", NULL, FLAG, FIELD(dry_run), CLI_TRAIN, NULL, "print the resolved experiment and stop"},
+    {"--dry-run", NULL, FLAG, FIELD(dry_run), CLI_SUBMIT, NULL, "print the script and stop"},
     {"--quiet", NULL, FLAG, FIELD(quiet), CLI_TRAIN, NULL, "no progress, no tables"},
     {"--dir", NULL, TEXT, FIELD(dir), CLI_NEW, "DIR", "the folder to write (default: NAME)"},
+    {"--dir", NULL, TEXT, FIELD(dir), CLI_SCALE, "DIR",
+     "the study's folder (default: studies/EXPERIMENT-MODE)"},
+    {"--out", NULL, TEXT, FIELD(out), CLI_REPORT, "DIR",
+     "the folder to write (default: RUN/report; of several runs: report)"},
     {"--cflags", NULL, FLAG, FIELD(cflags), CLI_INFO, NULL,
      "print what compiles a plug-in, such as -I/usr/include"},
     {"--json", NULL, FLAG, FIELD(json), CLI_ALL, NULL, "one JSON object per line, the result last"},
@@ -138,8 +178,18 @@ static ls_status check_complete(const cli_command *c, const cli_args *args, ls_e
     if (c->bit == CLI_DATA && args->model == NULL)
         return ls_fail(err, LS_INVALID, "info, verify or make?  `lockstep data --help` says more");
     if (c->bit == CLI_CKPT) return cli_ckpt_check(args, err);
+    if (c->bit == CLI_REPORT && args->model == NULL && args->n_settings == 0)
+        return ls_fail(
+            err, LS_INVALID,
+            "which run?  `lockstep report RUN`, a directory that `lockstep train` or `scale` wrote");
+    if (c->bit == CLI_REPORT) return LS_OK;
+    if (c->bit == CLI_SCALE && (args->compare_two || args->model != NULL)) {
+        const ls_status st = cli_scale_check(args, err);
+        if (st != LS_OK) return st;
+    }
     if (c->bit == CLI_NEW && args->model == NULL)
         return ls_fail(err, LS_INVALID, "what is the model to be called?  `lockstep new NAME`");
+    if (c->bit == CLI_SUBMIT && cli_submit_is_of_job(args)) return LS_OK;
     if (c->bit != CLI_INFO && args->model == NULL)
         return ls_fail(err, LS_INVALID, "which model?  `lockstep info` lists them; a file is fine, too");
     if (args->threads > CLI_MAX_THREADS)
@@ -150,7 +200,13 @@ static ls_status check_complete(const cli_command *c, const cli_args *args, ls_e
 
 static bool takes_settings(const cli_command *c)
 {
-    return !(c->bit & (CLI_INFO | CLI_CKPT | CLI_NEW));
+    return !(c->bit & (CLI_INFO | CLI_CKPT | CLI_NEW | CLI_REPORT));
+}
+
+/* Words after the first that are no settings. */
+static bool takes_words(const cli_command *c)
+{
+    return (c->bit & (CLI_CKPT | CLI_SCALE | CLI_REPORT)) != 0;
 }
 
 ls_status cli_parse(const cli_command *c, int argc, char **argv, cli_args *args, ls_err *err)
@@ -164,7 +220,7 @@ ls_status cli_parse(const cli_command *c, int argc, char **argv, cli_args *args,
             LS_TRY(parse_option(c, argc, argv, &i, args, err));
         } else if (c->bit != CLI_INFO && args->model == NULL && strchr(argv[i], '=') == NULL) {
             args->model = argv[i];
-        } else if (c->bit == CLI_CKPT || (takes_settings(c) && strchr(argv[i], '=') != NULL)) {
+        } else if (takes_words(c) || (takes_settings(c) && strchr(argv[i], '=') != NULL)) {
             args->settings[args->n_settings++] = argv[i];
         } else {
             st = ls_fail(err, LS_INVALID, "\"%s\" is one word too many%s", argv[i],

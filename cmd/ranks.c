@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "cli.h"
 
-static ls_status load(ls_experiment *x, const char *name, const cli_args *args, int ranks, ls_err *err)
+ls_status cli_load(ls_experiment *x, const char *name, const cli_args *args, int ranks, ls_err *err)
 {
     const char **settings = ls_alloc(LS_MEM_CLI, sizeof *settings * ((size_t)args->n_settings + 1));
     char text[24];
@@ -43,12 +43,12 @@ ls_status cli_ranks_open(cli_ranks *r, const char *experiment, bool keep_ranks, 
      */
     LS_TRY(ls_launch_detect(&r->start, o, ls_launch_env, NULL, err));
     known = r->start.kind == LS_START_RANK ? r->start.place.size : keep_ranks ? args->ranks : 1;
-    LS_TRY(load(&r->experiment, experiment, args, known, err));
+    LS_TRY(cli_load(&r->experiment, experiment, args, known, err));
     if (r->start.kind == LS_START_RANK) goto out;
     o->total = (int)ls_config_int(r->experiment.cfg, "ranks");
     LS_TRY(ls_launch_detect(&r->start, o, ls_launch_env, NULL, err));
     if (r->start.place.size != o->total)
-        LS_TRY(load(&r->experiment, experiment, args, r->start.place.size, err));
+        LS_TRY(cli_load(&r->experiment, experiment, args, r->start.place.size, err));
 out:
     return st;
 }

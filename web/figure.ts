@@ -76,7 +76,8 @@ export function numberText(v: number, digits: number): string {
     const decimals = Math.max(0, digits - 1 - Math.floor(Math.log10(size)));
     const [whole, part] = v.toFixed(Math.min(decimals, 20)).split(".") as [string, string?];
     const grouped = whole.replace(/\B(?=(\d{3})+$)/g, ",");
-    return part === undefined ? grouped : `${grouped}.${part}`;
+    const trimmed = (part ?? "").replace(/0+$/, "");
+    return trimmed === "" ? grouped : `${grouped}.${trimmed}`;
 }
 
 /** Tick labels: no more decimals than the distance of ticks needs. */
@@ -139,8 +140,9 @@ function valueText(c: Chart, series: number, i: number, x: number): string {
     return text;
 }
 
-/** Rows as CSV (RFC 4180). */
+/** Rows as CSV (RFC 4180); numbers lose the commas between their thousands, as in the files beside the page. */
 export function csvOf(rows: string[][]): string {
+    const plain = (t: string): string => (/^-?\d{1,3}(,\d{3})+(\.\d*)?$/.test(t) ? t.replace(/,/g, "") : t);
     const cell = (t: string): string => (/[",\r\n]/.test(t) ? `"${t.replace(/"/g, '""')}"` : t);
-    return rows.map((r) => r.map(cell).join(",") + "\r\n").join("");
+    return rows.map((r) => r.map(plain).map(cell).join(",") + "\r\n").join("");
 }

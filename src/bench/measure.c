@@ -3,29 +3,41 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "bench/warmup.h"
 
-#define WARMUP_STEPS   3
-#define WARMUP_SECONDS 0.5
-#define MIN_STEPS      5
-#define MAX_STEPS      1000000
-#define TURN_STEPS     4 /* in a row, where there are several subjects */
+#define MIN_STEPS  5
+#define MAX_STEPS  1000000
+#define TURN_STEPS 4 /* in a row, where there are several subjects */
+#define COLUMNS    5 /* numbers kept of a step */
 
 typedef struct run {
     const ls_measure_args *args;
     const ls_subject *subjects;
     int n_subjects;
-    double seconds, start;
-    double *step_s, *exposed_s; /* room for each subject */
-    int room, done;
+    double seconds, start; /* start: clock at the first timed step */
+    ls_measure *out;
+    int room, done; /* steps of each subject */
 } run;
 
-static ls_status one_step(const ls_subject *x, bool *last, double *seconds, double *exposed_s, ls_err *err)
+static ls_spent spent(const ls_subject *x)
 {
-    const double before = x->exposed_s != NULL ? x->exposed_s(x->ctx) : 0, start = ls_clock_seconds();
-    const ls_status st = x->step(x->ctx, last, err);
+    return x->spent != NULL ? x->spent(x->ctx) : (ls_spent){0};
+}
 
-    *seconds = ls_clock_seconds() - start;
-    *exposed_s = x->exposed_s != NULL ? x->exposed_s(x->ctx) - before : 0;
+/* Step number `at` of those that are kept; `zero` is where its clock begins. */
+static ls_status timed_step(const ls_subject *x, double zero, bool *last, ls_measure *m, int at, ls_err *err)
+{
+    const ls_spent before = spent(x);
+    const double begin = ls_clock_seconds();
+    const ls_status st = x->step(x->ctx, last, err);
+    const double end = ls_clock_seconds();
+    const ls_spent after = spent(x);
+
+    m->begin_s[at] = begin - zero;
+    m->end_s[at] = end - zero;
+    m->exposed_s[at] = after.exposed_s - before.exposed_s;
+    m->waiting_s[at] = after.waiting_s - before.waiting_s;
+    m->data_s[at] = after.data_s - before.data_s;
     return st;
 }
 
@@ -37,16 +49,21 @@ static void report(const run *r, const char *phase, int done, int planned)
 /* *step_s: the seconds of the last step, the best guess at those to come. */
 static ls_status warm_up(const run *r, const ls_subject *x, int *steps, double *step_s, ls_err *err)
 {
-    const double start = ls_clock_seconds();
+    double now = ls_clock_seconds();
+    ls_warmup w = {.began = now, .slice = now};
     bool last = false;
-    double exposed;
     ls_status st = LS_OK;
 
-    for (*steps = 0; !last;) {
-        last = *steps + 1 >= WARMUP_STEPS && ls_clock_seconds() - start >= WARMUP_SECONDS;
-        LS_TRY(one_step(x, &last, step_s, &exposed, err));
-        report(r, "warm-up", ++*steps, 0);
+    while (!last) {
+        const double begin = now;
+        last = ls_warmup_enough(&w, now);
+        LS_TRY(x->step(x->ctx, &last, err));
+        now = ls_clock_seconds();
+        *step_s = now - begin;
+        ls_warmup_note(&w, *step_s, now);
+        report(r, "warm-up", w.steps, 0);
     }
+    *steps = w.steps;
 out:
     return st;
 }
@@ -61,7 +78,7 @@ static int room_for(const run *r, double step_s)
 }
 
 /* A turn of every subject.  *last: as of the last step, which is the same on all ranks. */
-static ls_status one_round(run *r, bool *last, ls_err *err)
+static ls_status one_round(run *r, double zero, bool *last, ls_err *err)
 {
     int turn = r->n_subjects > 1 ? TURN_STEPS : 1;
     ls_status st = LS_OK;
@@ -69,10 +86,9 @@ static ls_status one_round(run *r, bool *last, ls_err *err)
     if (turn > r->room - r->done) turn = r->room - r->done;
     for (int i = 0; i < r->n_subjects; i++)
         for (int k = 0; k < turn; k++) {
-            const int at = i * r->room + r->done + k;
             *last = r->done + 2 * turn > r->room ||
                     (r->done + turn >= MIN_STEPS && ls_clock_seconds() - r->start >= r->seconds);
-            LS_TRY(one_step(&r->subjects[i], last, &r->step_s[at], &r->exposed_s[at], err));
+            LS_TRY(timed_step(&r->subjects[i], zero, last, &r->out[i], r->done + k, err));
             report(r, "timing", r->done + k + 1, r->args->steps);
         }
     r->done += turn;
@@ -80,22 +96,36 @@ out:
     return st;
 }
 
-static ls_status time_steps(run *r, ls_measure *out, ls_err *err)
+static ls_status time_steps(run *r, ls_err *err)
 {
-    const uint64_t allocs = ls_mem_stats_now().n_allocs;
+    double zero = ls_clock_seconds();
     bool last = false;
+    uint64_t allocs;
     ls_status st = LS_OK;
 
+    if (r->args->start != NULL) LS_TRY(r->args->start(r->args->ctx, &zero, err));
+    allocs = ls_mem_stats_now().n_allocs;
     r->start = ls_clock_seconds();
-    while (r->args->steps > 0 ? r->done < r->args->steps : !last) LS_TRY(one_round(r, &last, err));
+    while (r->args->steps > 0 ? r->done < r->args->steps : !last) LS_TRY(one_round(r, zero, &last, err));
     for (int i = 0; i < r->n_subjects; i++) {
-        out[i].allocs_per_step = (double)(ls_mem_stats_now().n_allocs - allocs) / (r->n_subjects * r->done);
-        out[i].steps = r->done;
-        out[i].step_s = ls_spread_of(r->step_s + i * r->room, (size_t)r->done);
-        out[i].exposed_s = ls_spread_of(r->exposed_s + i * r->room, (size_t)r->done);
+        r->out[i].allocs_per_step =
+            (double)(ls_mem_stats_now().n_allocs - allocs) / (r->n_subjects * r->done);
+        r->out[i].steps = r->done;
     }
 out:
     return st;
+}
+
+static ls_status make_room(ls_measure *m, int steps, ls_err *err)
+{
+    m->room = ls_alloc(LS_MEM_CLI, sizeof *m->room * COLUMNS * (size_t)steps);
+    if (m->room == NULL) return ls_fail(err, LS_NOMEM, "no memory for %d samples", steps);
+    m->begin_s = m->room;
+    m->end_s = m->begin_s + steps;
+    m->exposed_s = m->end_s + steps;
+    m->waiting_s = m->exposed_s + steps;
+    m->data_s = m->waiting_s + steps;
+    return LS_OK;
 }
 
 ls_status ls_measure_subjects(const ls_subject *subjects, int n, const ls_measure_args *args, ls_measure *out,
@@ -104,25 +134,25 @@ ls_status ls_measure_subjects(const ls_subject *subjects, int n, const ls_measur
     run r = {.args = args,
              .subjects = subjects,
              .n_subjects = n,
-             .seconds = args->seconds > 0 ? args->seconds : 5};
+             .seconds = args->seconds > 0 ? args->seconds : 5,
+             .out = out};
     double step_s = 0, least = 0;
     ls_status st = LS_OK;
 
+    for (int i = 0; i < n; i++) out[i] = (ls_measure){0};
     for (int i = 0; i < n; i++) {
-        out[i] = (ls_measure){0};
         LS_TRY(warm_up(&r, &subjects[i], &out[i].warmup_steps, &step_s, err));
         if (i == 0 || step_s < least) least = step_s;
     }
     r.room = room_for(&r, least);
-    r.step_s = ls_alloc(LS_MEM_CLI, sizeof *r.step_s * (size_t)(n * r.room));
-    r.exposed_s = ls_alloc(LS_MEM_CLI, sizeof *r.exposed_s * (size_t)(n * r.room));
-    if (r.step_s == NULL || r.exposed_s == NULL) {
-        st = ls_fail(err, LS_NOMEM, "no memory for %d samples", r.room);
-        goto out;
-    }
-    LS_TRY(time_steps(&r, out, err));
+    for (int i = 0; i < n; i++) LS_TRY(make_room(&out[i], r.room, err));
+    LS_TRY(time_steps(&r, err));
 out:
-    ls_free(r.step_s);
-    ls_free(r.exposed_s);
     return st;
+}
+
+void ls_measure_release(ls_measure *m)
+{
+    ls_free(m->room);
+    *m = (ls_measure){0};
 }

@@ -11,11 +11,17 @@
 #include "bench/stats.h"
 #include "lockstep/status.h"
 
+/* Seconds of all steps of a subject up to now in which its rank did not compute. */
+typedef struct ls_spent {
+    double exposed_s; /* with the exchange and nothing else */
+    double waiting_s; /* of these: until other ranks had come that far */
+    double data_s;    /* waiting for samples */
+} ls_spent;
+
 typedef struct ls_subject {
     /* One step.  *last: in, whether this rank has had enough; out, whether any rank has. */
     ls_status (*step)(void *ctx, bool *last, ls_err *err);
-    /* Seconds of its steps up to now in which it did nothing but wait for other ranks; NULL: none. */
-    double (*exposed_s)(void *ctx);
+    ls_spent (*spent)(void *ctx); /* NULL: nothing is spent so */
     void *ctx;
 } ls_subject;
 
@@ -25,19 +31,25 @@ typedef struct ls_measure_args {
     /* Called between steps, outside the timing, with the phase ("warm-up", "timing"), the steps done and
      * the planned number (0: unknown); may be NULL. */
     void (*progress)(void *ctx, const char *phase, int done, int planned);
+    /* Called once, when timing is about to start: brings the ranks together and sets *zero to the moment of
+     * this rank's clock from which all of them count.  NULL: now. */
+    ls_status (*start)(void *ctx, double *zero, ls_err *err);
     void *ctx;
 } ls_measure_args;
 
+/* The timed steps of this rank, one by one, in seconds. */
 typedef struct ls_measure {
     int warmup_steps, steps;
-    ls_spread step_s;
-    ls_spread exposed_s;    /* of a step */
+    double *begin_s, *end_s; /* since `zero` */
+    double *exposed_s, *waiting_s, *data_s;
     double allocs_per_step; /* allocations of the whole process during the timed steps of all subjects */
+    double *room;           /* all of the above lie there */
 } ls_measure;
 
-/* Warms up each subject for at least 3 steps and half a second, then times steps one by one; out[i] is for
- * subject i. */
+/* Warms up each subject (bench/warmup.h), then times steps one by one; out[i] is for subject i.  Release them
+ * in any case. */
 ls_status ls_measure_subjects(const ls_subject *subjects, int n, const ls_measure_args *args, ls_measure *out,
                               ls_err *err) LS_MUST_CHECK;
+void ls_measure_release(ls_measure *m); /* frees and zeroes */
 
 #endif

@@ -1,6 +1,7 @@
 /* probe.c: measures peak arithmetic and memory bandwidth. */
 #include "bench/probe.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -61,15 +62,15 @@ static double probe_fma(int threads, fma_job *job, int per_round)
     return best;
 }
 
-typedef struct read_job {
-    const uint64_t *data; /* the part read now */
+typedef struct memory_job {
+    uint64_t *data, *to; /* the part read now; where it is copied, or NULL */
     int64_t words;
     volatile uint64_t sink[MAX_THREADS];
-} read_job;
+} memory_job;
 
 static void read_thread(int thread, int n_threads, void *arg)
 {
-    read_job *job = arg;
+    memory_job *job = arg;
     uint64_t sum[READ_STRIDES] = {0}, all = 0;
     int64_t lo, hi;
 
@@ -80,7 +81,18 @@ static void read_thread(int thread, int n_threads, void *arg)
     job->sink[thread] = all;
 }
 
-static double probe_read(int threads, read_job *job, const uint64_t *data)
+static void copy_thread(int thread, int n_threads, void *arg)
+{
+    memory_job *job = arg;
+    int64_t lo, hi;
+
+    ls_parallel_range_grain(job->words, READ_STRIDES, thread, n_threads, &lo, &hi);
+    memcpy(job->to + lo, job->data + lo, sizeof *job->data * (size_t)(hi - lo));
+}
+
+/* Bytes per second of the best round; a part that is copied goes to the next but one, which is long gone from
+ * the caches, too. */
+static double probe_memory(int threads, memory_job *job, uint64_t *data, bool copy)
 {
     double best = 0;
 
@@ -88,9 +100,11 @@ static double probe_read(int threads, read_job *job, const uint64_t *data)
     for (int k = 0; k < READ_ROUNDS * READ_PARTS; k++) {
         double t, rate;
         job->data = data + k % READ_PARTS * job->words;
+        job->to = data + (k + 2) % READ_PARTS * job->words;
         t = ls_clock_seconds();
-        ls_parallel_run(threads, read_thread, job);
-        rate = (double)job->words * (double)sizeof *data / (ls_clock_seconds() - t);
+        ls_parallel_run(threads, copy ? copy_thread : read_thread, job);
+        t = ls_clock_seconds() - t;
+        rate = (copy ? 2.0 : 1.0) * (double)job->words * (double)sizeof *data / t;
         if (rate > best) best = rate;
     }
     return best;
@@ -100,7 +114,7 @@ ls_status ls_probe_machine(int threads, ls_probe *out, ls_err *err)
 {
     ls_status st = LS_OK;
     fma_job *fma = ls_alloc(LS_MEM_TUNE, sizeof *fma);
-    read_job *read = ls_alloc(LS_MEM_TUNE, sizeof *read);
+    memory_job *memory = ls_alloc(LS_MEM_TUNE, sizeof *memory);
     void *data = ls_alloc(LS_MEM_TUNE, READ_BYTES);
     int per_round = LSI_FMA_C;
 
@@ -108,7 +122,7 @@ ls_status ls_probe_machine(int threads, ls_probe *out, ls_err *err)
         st = ls_fail(err, LS_INVALID, "probe: 1 to %d threads, not %d", MAX_THREADS, threads);
         goto out;
     }
-    if (fma == NULL || read == NULL || data == NULL) {
+    if (fma == NULL || memory == NULL || data == NULL) {
         st = ls_fail(err, LS_NOMEM, "probe: no memory");
         goto out;
     }
@@ -127,10 +141,11 @@ ls_status ls_probe_machine(int threads, ls_probe *out, ls_err *err)
         per_round = LSI_FMA_AVX512;
     }
     out->flop_s = probe_fma(threads, fma, per_round);
-    out->read_b_s = probe_read(threads, read, data);
+    out->read_b_s = probe_memory(threads, memory, data, false);
+    out->copy_b_s = probe_memory(threads, memory, data, true);
 out:
     ls_free(fma);
-    ls_free(read);
+    ls_free(memory);
     ls_free(data);
     return st;
 }

@@ -1,4 +1,4 @@
-/* stats.c: order statistics of measured series. */
+/* stats.c: order statistics and means of measured series. */
 #include "bench/stats.h"
 
 #include <math.h>
@@ -36,4 +36,55 @@ ls_spread ls_spread_of(double *x, size_t n)
 ls_spread ls_spread_rate(ls_spread time, double amount)
 {
     return (ls_spread){amount / time.p84, amount / time.p50, amount / time.p16};
+}
+
+/* -- means ------------------------------------------------------------------------------------------------
+ */
+
+enum { LEAST_BATCHES = 5, MOST_BATCHES = 20 };
+
+ls_estimate ls_mean_of(const double *x, size_t n)
+{
+    ls_estimate e = {.batches = (int)n};
+    double squares = 0;
+
+    if (n == 0) return (ls_estimate){.mean = NAN, .error = NAN};
+    for (size_t i = 0; i < n; i++) e.mean += x[i] / (double)n;
+    for (size_t i = 0; i < n; i++) squares += (x[i] - e.mean) * (x[i] - e.mean);
+    e.error = n > 1 ? sqrt(squares / (double)(n - 1) / (double)n) : NAN;
+    return e;
+}
+
+static size_t batches_of(size_t n)
+{
+    const size_t root = (size_t)sqrt((double)n);
+
+    if (n < LEAST_BATCHES) return n;
+    return root < LEAST_BATCHES ? LEAST_BATCHES : root > MOST_BATCHES ? MOST_BATCHES : root;
+}
+
+ls_estimate ls_batch_means(const double *x, size_t n)
+{
+    const size_t batches = batches_of(n);
+    double means[MOST_BATCHES], all = 0;
+    ls_estimate e;
+
+    LS_BUG_IF(n == 0);
+    for (size_t i = 0; i < batches; i++) {
+        const size_t from = i * n / batches, to = (i + 1) * n / batches;
+        double sum = 0;
+        for (size_t k = from; k < to; k++) sum += x[k];
+        means[i] = sum / (double)(to - from);
+        all += sum;
+    }
+    e = ls_mean_of(means, batches);
+    e.mean = all / (double)n; /* batches may differ in length by one */
+    return e;
+}
+
+ls_estimate ls_estimate_rate(ls_estimate time, double amount)
+{
+    const double rate = amount / time.mean;
+
+    return (ls_estimate){rate, rate * (time.error / time.mean), time.batches};
 }

@@ -166,23 +166,13 @@ float *ls_exchange_part(ls_exchange *x, int j);
 /* The parts are filled.  Each is multiplied by `weight` before it is added; ranks may have different weights.
  * The bits are independent of who owns which leaves only for weights that are powers of two (use `scale`). */
 void ls_exchange_start(ls_exchange *x, float weight);
-/* Does at most one chunk of work and never waits; true: the result is ready.  True also when a rank is lost
- * or nothing was started: ls_exchange_wait tells. */
+/* Does at most one chunk of work, between machines all that can be done at once, and never waits; true: the
+ * result is ready.  True also when a rank is lost or nothing was started: ls_exchange_wait tells. */
 bool ls_exchange_progress(ls_exchange *x);
 /* The same without booking the time: for use within another wait.  True: there was a chunk of work. */
 bool ls_exchange_work(ls_exchange *x);
 /* Returns when the result is ready, doing the summing that is left meanwhile. */
 ls_status ls_exchange_wait(ls_exchange *x, ls_err *err) LS_MUST_CHECK;
-/* In the place of progress and wait, where all ranks are on one machine: returns when all ranks have started.
- * Each then adds up what it needs with ls_exchange_add; there is no result.  Between the last such call of
- * any rank and the next start of any the ranks must meet.  One exchange is used in this way or in the other,
- * always. */
-ls_status ls_exchange_join(ls_exchange *x, ls_err *err) LS_MUST_CHECK;
-/* Elements lo to lo + n - 1 of the sum; n is at most LS_EXCHANGE_ADD_MAX, and there are at most
- * LS_EXCHANGE_ADD_PARTS parts.  Several threads may call it; the one that counts for the rank has `book`: all
- * of its time is exposed. */
-enum { LS_EXCHANGE_ADD_MAX = 2048, LS_EXCHANGE_ADD_PARTS = 8 };
-void ls_exchange_add(const ls_exchange *x, int64_t lo, int64_t n, float *out, bool book);
 /* n floats that all ranks of the machine read in place.  Valid from the end of the wait until this rank fills
  * its parts again or starts again, whichever is first. */
 const float *ls_exchange_result(const ls_exchange *x);

@@ -235,8 +235,5 @@ extern const lsi_sum_loops lsi_sum_loops_avx2, lsi_sum_loops_avx2_past_cache;
 /* out[k][i] = scale * (output k of the plan), for i in [lo, hi).  `stack` has plan->depth blocks. */
 void lsi_sum_run(const lsi_sum_plan *plan, const lsi_sum_loops *loops, const float *const *in,
                  const float *weight, float scale, float *const *out, int64_t lo, int64_t hi, float *stack);
-/* Elements [lo, lo + n) of the only output, n at most LSI_SUM_BLOCK, to out[0 .. n - 1]. */
-void lsi_sum_block(const lsi_sum_plan *plan, const lsi_sum_loops *loops, const float *const *in,
-                   const float *weight, float scale_by, float *out, int64_t lo, int64_t n, float *stack);
 
 #endif

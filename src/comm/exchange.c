@@ -20,9 +20,6 @@
 #include "base/clock.h"
 #include "comm/exchange_internal.h"
 
-enum { DEPTH = 4 }; /* of the sum over LS_EXCHANGE_ADD_PARTS parts */
-_Static_assert(LS_EXCHANGE_ADD_MAX == LSI_SUM_BLOCK, "one block at a time");
-
 int ls_exchange_parts(const ls_exchange *x)
 {
     return x->n_parts;
@@ -156,37 +153,12 @@ bool ls_exchange_progress(ls_exchange *x)
 
     if (!x->running) return true;
     uint64_t begun = ls_clock_ns();
-    ready = advance(x, &worked) || lsi_aborted(x->c);
+    /* Between machines the next transfer begins where the last one ended, or the wire is idle until the next
+     * call. */
+    do ready = advance(x, &worked) || lsi_aborted(x->c);
+    while (x->far != NULL && worked && !ready);
     book(x, begun);
     return ready;
-}
-
-ls_status ls_exchange_join(ls_exchange *x, ls_err *err)
-{
-    ls_status st = LS_OK;
-    lsi_wait wait = {.what = x->name};
-    uint64_t begun = ls_clock_ns();
-
-    LS_BUG_IF(!x->running || x->far != NULL);
-    lsi_note(x->c, x->name);
-    while (st == LS_OK && !lsi_exchange_all_posted(x)) st = lsi_wait_turn(x->c, &wait, not_posted, x, err);
-    if (st == LS_OK) lsi_exchange_read_weights(x);
-    x->running = false;
-    book(x, begun);
-    return st;
-}
-
-void ls_exchange_add(const ls_exchange *x, int64_t lo, int64_t n, float *out, bool booked)
-{
-    float stack[DEPTH * LSI_SUM_BLOCK];
-    const uint64_t begun = booked ? ls_clock_ns() : 0;
-
-    LS_BUG_IF(n > LS_EXCHANGE_ADD_MAX || x->plan.depth > DEPTH);
-    lsi_sum_block(&x->plan, lsi_sum_loops_best(false), x->in, x->weight, x->scale, out, lo, n, stack);
-    if (!booked) return;
-    const uint64_t spent = ls_clock_ns() - begun;
-    x->c->exposed_ns += spent;
-    x->c->adding_ns += spent;
 }
 
 bool ls_exchange_work(ls_exchange *x)

@@ -19,7 +19,14 @@
 #include "comm/exchange_internal.h"
 #include "lockstep/tensor.h"
 
-enum { SLOTS = 2, SLICES_PER_RANK = 2, MIN_SLICE = 16 * 1024, MAX_SLICE = 256 * 1024 };
+/* Slices are short enough for the link to send them at once, without asking (module/mpi.c): a message that is
+ * agreed upon first needs both sides at hand at the same time, and they compute. */
+enum {
+    SLOTS = 8,
+    SLICES_PER_RANK = 2,
+    MIN_SLICE = 16 * 1024,
+    MAX_SLICE = LS_LINK_AT_ONCE / (int)sizeof(float)
+};
 
 /* One subtree that a machine contributes. */
 typedef struct share {

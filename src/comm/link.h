@@ -17,6 +17,9 @@
 /* The one symbol of a module: `const ls_link ls_link_module`. */
 #define LS_LINK_SYMBOL "ls_link_module"
 
+/* Messages up to so many bytes should leave when they are sent, whatever the receiver does at the time. */
+#define LS_LINK_AT_ONCE (256 * 1024)
+
 /* A transfer under way; the module knows what is in it. */
 typedef struct ls_link_request {
     uint64_t word[2];

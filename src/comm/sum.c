@@ -57,14 +57,3 @@ void lsi_sum_run(const lsi_sum_plan *plan, const lsi_sum_loops *loops, const flo
             loops->scale_out(out[k] + at, stack + k * LSI_SUM_BLOCK, scale_by, n);
     }
 }
-
-void lsi_sum_block(const lsi_sum_plan *plan, const lsi_sum_loops *loops, const float *const *in,
-                   const float *weight, float scale_by, float *out, int64_t lo, int64_t n, float *stack)
-{
-    if (plan->n_in == 2 && scale_by == 1) {
-        loops->pair(out, in[0] + lo, weight[0], in[1] + lo, weight[1], n);
-        return;
-    }
-    run_block(plan, loops, in, weight, stack, lo, n);
-    loops->scale_out(out, stack, scale_by, n);
-}

@@ -40,19 +40,17 @@ static bool updates_shared(const ls_plan *p, const int *state_index, const ls_no
 }
 
 /* What an optimiser is for ranks that share its variables. */
-static ls_status plan_shared_update(ls_plan *p, ls_node *n, ls_kernel *kernel, ls_err *err)
+static ls_status plan_shared_update(ls_plan *p, ls_node *n, ls_kernel *out, ls_err *err)
 {
     ls_optim_attr *attr = ls_arena_alloc(p->graph->arena, sizeof *attr);
-    ls_status st = LS_OK;
+    ls_status st;
 
     if (attr == NULL) return ls_fail(err, LS_NOMEM, "plan: no memory");
     *attr = *(const ls_optim_attr *)n->attr;
-    LS_TRY(lsi_peers_take_share(p->peers, p->graph, n, attr, err));
+    lsi_peers_take_share(p->peers, attr);
     n->attr = attr;
-    LS_TRY(p->dev->backend->plan(p->dev, p->graph, n, kernel, err));
-    LS_TRY(lsi_peers_guard_take(p->peers, attr, kernel, err));
-out:
-    return st;
+    st = p->dev->backend->plan(p->dev, p->graph, n, out, err);
+    return st == LS_OK ? lsi_peers_guard_take(p->peers, attr, out, err) : st;
 }
 
 static ls_status plan_kernel(ls_plan *p, const int *state_index, ls_node *n, ls_kernel *out, ls_err *err)

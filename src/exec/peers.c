@@ -8,9 +8,6 @@
 #include "ops/ops.h"
 
 enum { ALIGN = 16 }; /* floats: tensors of a bucket begin at cache lines */
-enum { MOST_JOINED = 4 };
-_Static_assert((int)MOST_JOINED <= (int)LS_EXCHANGE_ADD_PARTS, "one part per rank");
-_Static_assert((int)LS_OPTIM_READ_MAX <= (int)LS_EXCHANGE_ADD_MAX, "a block is added at once");
 
 typedef struct bucket {
     ls_exchange *x;
@@ -18,7 +15,6 @@ typedef struct bucket {
     int64_t n;    /* floats */
     float weight; /* of the start that waits, without overlap */
     bool waiting, under_way;
-    bool joined; /* added up by those who need it, in the update */
 } bucket;
 
 struct ls_peers {
@@ -122,48 +118,9 @@ static ls_status reserve(ls_peers *p, ls_err *err)
     return LS_OK;
 }
 
-static bool is_shared(const ls_graph *g, const ls_node *optimiser)
-{
-    for (int k = 0; k < optimiser->n_out; k++) {
-        const ls_vinfo *v = g->values[optimiser->out[k]];
-        if (v->dtype == LS_F32 && (v->var < 0 || !g->vars[v->var]->shared)) return false;
-    }
-    return true;
-}
-
-/* Whether only updates of shared variables read the value. */
-static bool is_for_updates(const ls_graph *g, int32_t v)
-{
-    for (int32_t i = 0; i < g->n_nodes; i++) {
-        const ls_node *n = g->nodes[i];
-        for (int k = 0; !n->dead && k < n->n_in; k++)
-            if (n->in[k] == v && !(ls_optim_by_element(n->op) && is_shared(g, n))) return false;
-    }
-    return !g->values[v]->fetch;
-}
-
-/* Whether this bucket is added up where it is used: every rank updates a piece of the variables, and of the
- * sum it needs the same piece.  That saves writing the sum and reading it again; with more ranks the parts no
- * longer come from caches, and those who wait for others had better add ahead. */
-static bool can_join(const ls_peers *p, const ls_graph *g, int number)
-{
-    if (lsi_peers_sharing(p) == NULL || !p->how.overlap || ls_comm_size(p->comm) > MOST_JOINED ||
-        ls_comm_hosts(p->comm) > 1)
-        return false;
-    for (int32_t i = 0; i < g->n_nodes; i++) {
-        const ls_node *n = g->nodes[i];
-        if (n->dead || n->op != &ls_op_all_reduce_finish ||
-            ((const ls_all_reduce_attr *)n->attr)->bucket != number)
-            continue;
-        for (int k = 0; k < n->n_out; k++)
-            if (!is_for_updates(g, n->out[k])) return false;
-    }
-    return true;
-}
-
 /* The plans of one part of a step have the same exchanges, whatever the batch; those of another part differ
  * in number or length. */
-static ls_status find_exchange(ls_peers *p, const ls_graph *g, int number, int64_t n, int *index, ls_err *err)
+static ls_status find_exchange(ls_peers *p, int number, int64_t n, int *index, ls_err *err)
 {
     char name[32];
     const ls_exchange_options o = {.name = name, .n = n, .wire = p->how.wire};
@@ -173,7 +130,7 @@ static ls_status find_exchange(ls_peers *p, const ls_graph *g, int number, int64
         if (p->buckets[*index].number == number && p->buckets[*index].n == n) return LS_OK;
     snprintf(name, sizeof name, "bucket %d", number);
     LS_TRY(reserve(p, err));
-    p->buckets[p->n] = (bucket){.number = number, .n = n, .joined = can_join(p, g, number)};
+    p->buckets[p->n] = (bucket){.number = number, .n = n};
     if (p->comm != NULL) LS_TRY(ls_exchange_create(&p->buckets[p->n].x, p->comm, &o, err));
     p->n++;
 out:
@@ -221,7 +178,7 @@ static void run_finish(void *state, const ls_call *call)
     if (b->waiting) launch(p, b, b->weight);
     b->waiting = false;
     if (!b->under_way) return;
-    if ((b->joined ? ls_exchange_join(b->x, &err) : ls_exchange_wait(b->x, &err)) != LS_OK) fail(p, &err);
+    if (ls_exchange_wait(b->x, &err) != LS_OK) fail(p, &err);
     b->under_way = false;
     p->under_way--;
 }
@@ -231,16 +188,14 @@ bool lsi_peers_absent(const ls_peers *p)
     return p->comm == NULL;
 }
 
-static bool adds_ahead(const bucket *b)
-{
-    return b->under_way && !b->joined;
-}
-
 void lsi_peers_progress(ls_peers *p)
 {
     if (p->under_way == 0) return;
+    /* Sums take the time of the core that computes: one piece between two nodes.  Between machines all that
+     * can travel should be travelling. */
+    const bool wire = ls_comm_hosts(p->comm) > 1;
     for (int i = 0; i < p->n; i++)
-        if (adds_ahead(&p->buckets[i]) && !ls_exchange_progress(p->buckets[i].x)) return;
+        if (p->buckets[i].under_way && !ls_exchange_progress(p->buckets[i].x) && !wire) return;
 }
 
 ls_status lsi_peers_plan(ls_peers *p, const ls_graph *g, const ls_node *n, ls_kernel *out, ls_err *err)
@@ -258,7 +213,7 @@ ls_status lsi_peers_plan(ls_peers *p, const ls_graph *g, const ls_node *n, ls_ke
         t->pieces[i] = (piece){length, ls_shape_count(*ls_node_in_shape(g, n, 1 + i))};
         length += (t->pieces[i].count + ALIGN - 1) / ALIGN * ALIGN;
     }
-    st = find_exchange(p, g, attr->bucket, length, &t->bucket, err);
+    st = find_exchange(p, attr->bucket, length, &t->bucket, err);
     *out = (ls_kernel){n->op == &ls_op_all_reduce_start ? run_start : run_finish, ls_free, t, 0,
                        p->comm != NULL ? ls_comm_kind(p->comm) : "absent"};
     return st;
@@ -313,71 +268,10 @@ bool lsi_peers_first_here(const ls_peers *p)
     return ls_comm_local_rank(p->comm) == 0;
 }
 
-/* Where the gradients of an update are added up from. */
-typedef struct source {
-    const ls_exchange *x;
-    int64_t offset[]; /* of each parameter's, in the bucket */
-} source;
-
-static void read_gradient(const void *gradients, int p, int64_t lo, int64_t n, float *out, int thread)
-{
-    const source *s = gradients;
-
-    ls_exchange_add(s->x, s->offset[p] + lo, n, out, thread == 0);
-}
-
-static const bucket *bucket_of(const ls_peers *p, const ls_node *finish)
-{
-    const int number = ((const ls_all_reduce_attr *)finish->attr)->bucket;
-
-    for (int i = 0; i < p->n; i++)
-        if (p->buckets[i].number == number && p->buckets[i].joined) return &p->buckets[i];
-    return NULL;
-}
-
-/* Floats in front of output k of a bucket. */
-static int64_t offset_of(const ls_graph *g, const ls_node *finish, int k)
-{
-    int64_t at = 0;
-
-    for (int i = 0; i < k; i++)
-        at += (ls_shape_count(g->values[finish->out[i]]->shape) + ALIGN - 1) / ALIGN * ALIGN;
-    return at;
-}
-
-/* All gradients of an update are in one bucket (minimise.c). */
-static ls_status take_gradients(const ls_peers *p, ls_graph *g, const ls_node *n, ls_optim_attr *attr,
-                                ls_err *err)
-{
-    const int32_t maker = g->values[n->in[LS_OPTIM_FIRST + attr->n]]->node;
-    const ls_node *finish = maker >= 0 ? g->nodes[maker] : NULL;
-    const bucket *b;
-    source *s;
-
-    if (finish == NULL || finish->op != &ls_op_all_reduce_finish) return LS_OK;
-    b = bucket_of(p, finish);
-    if (b == NULL) return LS_OK;
-    s = ls_arena_alloc(g->arena, sizeof *s + sizeof s->offset[0] * (size_t)attr->n);
-    if (s == NULL) return ls_fail(err, LS_NOMEM, "ranks: no memory");
-    s->x = b->x;
-    for (int i = 0; i < attr->n; i++) {
-        const int32_t v = n->in[LS_OPTIM_FIRST + attr->n + i];
-        int k = 0;
-        while (k < finish->n_out && finish->out[k] != v) k++;
-        LS_BUG_IF(k == finish->n_out);
-        s->offset[i] = offset_of(g, finish, k);
-    }
-    attr->read = read_gradient;
-    attr->gradients = s;
-    return LS_OK;
-}
-
-ls_status lsi_peers_take_share(const ls_peers *p, ls_graph *g, const ls_node *n, ls_optim_attr *attr,
-                               ls_err *err)
+void lsi_peers_take_share(const ls_peers *p, ls_optim_attr *attr)
 {
     attr->share = ls_comm_local_rank(p->comm);
     attr->shares = ls_comm_local_size(p->comm);
-    return take_gradients(p, g, n, attr, err);
 }
 
 /* An optimiser's kernel among its meetings. */
@@ -392,7 +286,7 @@ static bool work_on_exchanges(void *peers)
     ls_peers *p = peers;
 
     for (int i = 0; p->under_way > 0 && i < p->n; i++)
-        if (adds_ahead(&p->buckets[i]) && ls_exchange_work(p->buckets[i].x)) return true;
+        if (p->buckets[i].under_way && ls_exchange_work(p->buckets[i].x)) return true;
     return false;
 }
 

@@ -54,9 +54,8 @@ ls_comm *lsi_peers_sharing(const ls_peers *p);
 size_t lsi_peers_part_of(const ls_peers *p, size_t bytes);
 /* Whether this is the rank that writes shared variables when one rank does. */
 bool lsi_peers_first_here(const ls_peers *p);
-/* Of an optimiser whose variables are shared: this rank's piece, and where its gradients come from. */
-ls_status lsi_peers_take_share(const ls_peers *p, ls_graph *g, const ls_node *n, ls_optim_attr *attr,
-                               ls_err *err) LS_MUST_CHECK;
+/* Of an optimiser whose variables are shared: this rank's piece. */
+void lsi_peers_take_share(const ls_peers *p, ls_optim_attr *attr);
 /* Its kernel, surrounded by the meetings that make it safe: nobody writes before all have read, and nobody
  * reads before all have written.  Takes *k over, also when it fails. */
 ls_status lsi_peers_guard_take(ls_peers *p, const ls_optim_attr *attr, ls_kernel *k,

@@ -112,6 +112,13 @@ static int group_limit(void)
     return least >= INT_MAX ? INT_MAX : least <= 1 ? 1 : (int)(least + 0.999);
 }
 
+int ls_launch_cores(void)
+{
+    const int cores = ls_parallel_cores(), limit = group_limit();
+
+    return cores < limit ? cores : limit;
+}
+
 /* -- sharing ----------------------------------------------------------------------------------------------
  */
 

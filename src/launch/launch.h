@@ -65,6 +65,9 @@ ls_status ls_launch_detect(ls_start *out, const ls_launch_options *o, ls_env_fn 
  */
 ls_status ls_launch_nodes_probe(char *about, size_t bytes, ls_err *err) LS_MUST_CHECK;
 
+/* Cores this process may use: those of its mask, at most what its control groups grant the time of. */
+int ls_launch_cores(void);
+
 /* What a rank does; returns its exit code (LS_EXIT_*).  `comm` is closed by the caller. */
 typedef int (*ls_rank_main)(const ls_place *place, ls_comm *comm, void *arg);
 

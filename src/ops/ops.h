@@ -284,14 +284,7 @@ typedef struct ls_optim_attr {
     /* Set by the executor where `shares` ranks update the same memory together: this one updates piece number
      * `share` of it.  0 shares: alone. */
     int share, shares;
-    /* Set likewise where gradients are not added up yet: n elements of parameter p's, from lo on, come from
-     * read(gradients, ...), n at most LS_OPTIM_READ_MAX.  Thread 0 is the one whose time counts.  NULL: they
-     * are inputs. */
-    void (*read)(const void *gradients, int p, int64_t lo, int64_t n, float *out, int thread);
-    const void *gradients;
 } ls_optim_attr;
-enum { LS_OPTIM_READ_MAX = 2048 };
-enum { LS_OPTIM_FIRST = 3 }; /* input that is the first weight; gradients begin n further on */
 /* States per parameter: sgd 1 if momentum != 0 else 0; adam 2 (m, v); rmsprop 1 (mean square) + 1 if
  * momentum; lars 1; lamb 2. */
 int ls_optim_states(const ls_op *op, const ls_optim_attr *a);

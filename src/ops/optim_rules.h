@@ -11,7 +11,6 @@ enum {
     LSI_OPTIM_T,
     LSI_OPTIM_W
 }; /* the first inputs; weights begin at the last */
-_Static_assert((int)LSI_OPTIM_W == (int)LS_OPTIM_FIRST, "as ops.h says");
 
 /* Checks the whole group against `op`'s number of states and gives each output the shape and type of the
  * input it replaces.  Learning rate, loss scale and states are f32 (f64 beside f64 weights); gradients are

@@ -4,6 +4,7 @@
  * powers of its base, with 2 and 5 in between on a short axis of base ten. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "report/report_internal.h"
@@ -164,6 +165,17 @@ static const char *fixed(double v, int decimals, char *buf)
     return buf;
 }
 
+/* Without zeros at the end of decimals: 25.00 is 25. */
+static const char *trimmed(char *buf)
+{
+    char *end = buf + strlen(buf);
+
+    if (strchr(buf, '.') == NULL) return buf;
+    while (end[-1] == '0') *--end = '\0';
+    if (end[-1] == '.') end[-1] = '\0';
+    return buf;
+}
+
 /* 3e-05 is 3e-5. */
 static const char *scientific(double v, int digits, char *buf)
 {
@@ -172,13 +184,11 @@ static const char *scientific(double v, int digits, char *buf)
     snprintf(buf, LSI_NUMBER_MAX, "%.*e", digits > 0 ? digits - 1 : 0, v);
     e = strchr(buf, 'e');
     if (e == NULL) return buf; /* not finite */
-    long power = 0;
-    sscanf(e + 1, "%ld", &power);
-    char *end = e;
-    if (memchr(buf, '.', (size_t)(e - buf)) != NULL)
-        while (end[-1] == '0' || end[-1] == '.')
-            if (*--end == '.') break;
-    snprintf(end, LSI_NUMBER_MAX - (size_t)(end - buf), "e%ld", power);
+    const int power = atoi(e + 1);
+    *e = '\0';
+    trimmed(buf);
+    const size_t n = strlen(buf);
+    snprintf(buf + n, LSI_NUMBER_MAX - n, "e%d", power);
     return buf;
 }
 
@@ -189,7 +199,8 @@ const char *lsi_number_text(double v, int digits, char buf[LSI_NUMBER_MAX])
     if (v == 0) return fixed(0, 0, buf);
     if (!isfinite(v) || fabs(v) >= 1e12 || fabs(v) < 1e-4) return scientific(v, digits, buf);
     decimals = digits - 1 - (int)floor(log10(fabs(v)));
-    return fixed(v, decimals > 0 ? decimals : 0, buf);
+    fixed(v, decimals > 0 ? decimals : 0, buf);
+    return trimmed(buf);
 }
 
 /* Large numbers of one axis share their unit: 0, 5 M, 10 M. */

@@ -147,20 +147,41 @@ ls_status ls_sheet_markdown(const ls_sheet *s, ls_text *out, ls_err *err)
     return finished(s, out, err);
 }
 
+/* Is it a number with commas between thousands, such as -12,345.6? */
+static bool has_thousands(const char *text)
+{
+    size_t n;
+
+    if (*text == '-') text++;
+    n = strspn(text, "0123456789");
+    if (n < 1 || n > 3 || text[n] != ',') return false;
+    for (text += n; *text == ','; text += 4)
+        if (strspn(text + 1, "0123456789") != 3) return false;
+    if (*text == '.') text += 1 + strspn(text + 1, "0123456789");
+    return *text == '\0';
+}
+
+static void add_csv(ls_text *out, const char *text)
+{
+    if (has_thousands(text)) {
+        for (; *text != '\0'; text++)
+            if (*text != ',') ls_text_add(out, "%c", *text);
+    } else if (strpbrk(text, ",\"\r\n") == NULL) {
+        ls_text_add(out, "%s", text);
+    } else {
+        ls_text_add(out, "\"");
+        for (; *text != '\0'; text++) ls_text_add(out, *text == '"' ? "\"\"" : "%c", *text);
+        ls_text_add(out, "\"");
+    }
+}
+
 ls_status ls_sheet_csv(const ls_sheet *s, ls_text *out, ls_err *err)
 {
     if (s->failed) return finished(s, out, err);
     for (int64_t row = -1; row < n_rows(s); row++) {
         for (int k = 0; k < s->n_columns; k++) {
-            const char *text = cell(s, row, k);
             if (k > 0) ls_text_add(out, ",");
-            if (strpbrk(text, ",\"\r\n") == NULL) {
-                ls_text_add(out, "%s", text);
-                continue;
-            }
-            ls_text_add(out, "\"");
-            for (; *text != '\0'; text++) ls_text_add(out, *text == '"' ? "\"\"" : "%c", *text);
-            ls_text_add(out, "\"");
+            add_csv(out, cell(s, row, k));
         }
         ls_text_add(out, "\r\n");
     }

@@ -21,7 +21,8 @@ void ls_sheet_destroy(ls_sheet *s); /* accepts NULL */
 void ls_sheet_cell(ls_sheet *s, const char *fmt, ...) LS_PRINTF(2, 3);
 
 /* Append the sheet; a last row that is not full has empty cells.  LS_NOMEM when a cell is missing.
- * CSV is RFC 4180: quoted where needed, lines end in CR LF. */
+ * CSV is RFC 4180: quoted where needed, lines end in CR LF; a number loses the commas between its thousands,
+ * which programs that read CSV would not take for one. */
 ls_status ls_sheet_markdown(const ls_sheet *s, ls_text *out, ls_err *err) LS_MUST_CHECK;
 ls_status ls_sheet_csv(const ls_sheet *s, ls_text *out, ls_err *err) LS_MUST_CHECK;
 ls_status ls_sheet_html(const ls_sheet *s, ls_text *out, ls_err *err) LS_MUST_CHECK;

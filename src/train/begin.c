@@ -82,25 +82,14 @@ static ls_status check_settings(const lsi_run *r, ls_err *err)
             err, LS_INVALID,
             "reproducible=true computes shards one by one, so that batch norms cannot see all ranks; set "
             "parallel.sync_batchnorm=false");
-    if (r->update.shards > 0 && ls_config_int(r->cfg, "data.on_error") == LS_ON_ERROR_SKIP)
-        return ls_fail(err, LS_INVALID,
-                       "reproducible=true needs data.on_error=stop: a sample left out would move all others");
     if (ls_config_int(r->cfg, "ranks") != r->session.ranks)
         return ls_fail(err, LS_INVALID, "ranks=%lld, but there are %d; start them with -n, mpirun or srun",
                        (long long)ls_config_int(r->cfg, "ranks"), r->session.ranks);
-    if (r->update.samples > r->epoch_samples)
-        return ls_fail(err, LS_INVALID,
-                       "an update takes %lld samples (batch.per_rank=%lld, ranks=%d, "
-                       "parallel.accumulate=%lld), which is "
-                       "more than the training set has (%lld)",
-                       (long long)r->update.samples, (long long)ls_config_int(r->cfg, "batch.per_rank"),
-                       r->session.ranks, (long long)ls_config_int(r->cfg, "parallel.accumulate"),
-                       (long long)r->epoch_samples);
     if (r->schedule.warmup_steps < 0 || r->schedule.every < 0 || r->schedule.hold_steps < 0 ||
         r->schedule.stair_steps < 0)
         return ls_fail(err, LS_INVALID,
                        "lr.warmup, lr.hold, lr.stair and lr.step_every cannot be given in minutes");
-    return LS_OK;
+    return ls_update_check(&r->update, r->cfg, r->session.ranks, r->epoch_samples, err);
 }
 
 /* The session, the two data sets, and what follows from their sizes. */
@@ -129,30 +118,6 @@ ls_status lsi_run_open_data(lsi_run *r, ls_err *err)
     LS_TRY(check_settings(r, err));
 out:
     return st;
-}
-
-static ls_status open_loader(lsi_run *r, ls_err *err)
-{
-    const int64_t per_shard =
-        r->update.shards > 0 ? (r->update.samples + r->update.shards - 1) / r->update.shards : 0;
-    const int64_t most = (r->update.shards + r->session.ranks - 1) / r->session.ranks; /* shards of a rank */
-    const ls_loader_options options = {
-        .batch = r->update.shards > 0 ? per_shard * most : ls_config_int(r->cfg, "batch.per_rank"),
-        .shards = r->update.shards,
-        .n_workers = (int)ls_config_int(r->cfg, "data.workers"),
-        .depth = (int)ls_config_int(r->cfg, "data.prefetch"),
-        .shuffle = true,
-        .augment = true,
-        .seed = (uint64_t)ls_config_int(r->cfg, "seed"),
-        .rank = r->session.rank,
-        .n_ranks = r->session.ranks,
-        .global = r->update.global,
-        .first = lsi_run_samples(r),
-        .on_error = (ls_on_error)ls_config_int(r->cfg, "data.on_error"),
-        .max_skipped = ls_config_int(r->cfg, "data.max_skipped"),
-    };
-
-    return ls_loader_create(&r->loader, r->train, &options, err);
 }
 
 static ls_status write_config(const lsi_run *r, ls_err *err)
@@ -300,7 +265,7 @@ ls_status lsi_run_begin(lsi_run *r, ls_err *err)
     LS_TRY(lsi_run_open_data(r, err));
     LS_TRY(open_rundir(r, err));
     if (r->session.shards != NULL) LS_TRY(ls_shards_prepare(r->session.shards, err));
-    LS_TRY(open_loader(r, err));
+    LS_TRY(ls_train_loader(&r->session, &r->update, r->train, lsi_run_samples(r), false, &r->loader, err));
     r->verify = ls_config_period(r->cfg, "parallel.verify_every");
     r->validate = ls_config_period(r->cfg, "train.validate_every");
     r->output = ls_config_period(r->cfg, "train.output_every");

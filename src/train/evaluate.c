@@ -57,6 +57,32 @@ ls_status ls_train_data(const ls_experiment *x, const ls_session *s, bool test, 
     return ls_dataset_open(out, &src, err);
 }
 
+ls_status ls_train_loader(const ls_session *s, const ls_update *u, const ls_dataset *data, int64_t first,
+                          bool full_only, ls_loader **out, ls_err *err)
+{
+    ls_config *cfg = s->cfg;
+    const int64_t per_shard = u->shards > 0 ? (u->samples + u->shards - 1) / u->shards : 0;
+    const int64_t most = (u->shards + s->ranks - 1) / s->ranks; /* shards of a rank */
+    const ls_loader_options options = {
+        .batch = u->shards > 0 ? per_shard * most : ls_config_int(cfg, "batch.per_rank"),
+        .shards = u->shards,
+        .n_workers = (int)ls_config_int(cfg, "data.workers"),
+        .depth = (int)ls_config_int(cfg, "data.prefetch"),
+        .shuffle = true,
+        .augment = true,
+        .seed = (uint64_t)ls_config_int(cfg, "seed"),
+        .rank = s->rank,
+        .n_ranks = s->ranks,
+        .global = u->global,
+        .first = first,
+        .drop_last = full_only,
+        .on_error = (ls_on_error)ls_config_int(cfg, "data.on_error"),
+        .max_skipped = ls_config_int(cfg, "data.max_skipped"),
+    };
+
+    return ls_loader_create(out, data, &options, err);
+}
+
 static bool is_metric(const ls_tensor *t)
 {
     return t->dtype == LS_F32 && t->shape.rank == 0 && strcmp(t->name, LS_CONTROL) != 0;

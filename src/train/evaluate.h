@@ -1,8 +1,10 @@
-/* evaluate.h: opening the data of an experiment, and the exact mean of every metric over a data set. */
+/* evaluate.h: opening the data of an experiment and loading them, and the exact mean of every metric over a
+ * data set. */
 #ifndef LS_TRAIN_EVALUATE_H
 #define LS_TRAIN_EVALUATE_H
 
 #include "config/experiment.h"
+#include "data/loader.h"
 #include "train/counters.h"
 #include "train/gather.h"
 #include "train/session.h"
@@ -11,6 +13,11 @@
  * and labels must be in the range the model gives its input "label". */
 ls_status ls_train_data(const ls_experiment *x, const ls_session *s, bool test, ls_dataset **out,
                         ls_err *err) LS_MUST_CHECK;
+
+/* The batches of this rank, in the order of training, from sample number `first` on (of all epochs);
+ * `full_only`: an epoch ends with its last full batch.  `data` must outlive the loader. */
+ls_status ls_train_loader(const ls_session *s, const ls_update *u, const ls_dataset *data, int64_t first,
+                          bool full_only, ls_loader **out, ls_err *err) LS_MUST_CHECK;
 
 /* Every sample of `data` once, in stored order, through evaluation plans; sums->samples says how many.
  * `gather` keeps what the trial's outputs are; NULL: they are not kept.  Collective. */

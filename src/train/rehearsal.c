@@ -1,18 +1,37 @@
-/* rehearsal.c: steps on made-up data. */
+/* rehearsal.c: steps on made-up or on real data, for measuring. */
 #include "train/rehearsal.h"
 
 #include <string.h>
 
 #include "base/alloc.h"
+#include "train/evaluate.h"
 #include "train/shards.h"
 #include "train/team.h"
 
+/* The samples of a batch that are this rank's: [*lo, *hi). */
+static void share(const ls_rehearsal *r, int64_t *lo, int64_t *hi)
+{
+    ls_loader_share(r->update.global, r->update.shards, r->session.rank, r->session.ranks, lo, hi, NULL,
+                    NULL);
+}
+
+int64_t ls_rehearsal_samples(const ls_rehearsal *r)
+{
+    int64_t lo, hi;
+
+    share(r, &lo, &hi);
+    return (hi - lo) * (r->update.samples / r->update.global);
+}
+
 /* The samples of this rank, as many as it takes: those that the plan's inputs were given, over and over. */
-static ls_status make_fields(ls_rehearsal *r, int64_t n, ls_err *err)
+static ls_status make_fields(ls_rehearsal *r, ls_err *err)
 {
     const ls_batch_plan *p = &r->session.plans[0];
     const ls_field *fields;
+    int64_t lo, n;
 
+    share(r, &lo, &n);
+    n -= lo;
     ls_step_write_synthetic(p->step, p->plan, (uint64_t)ls_config_int(r->session.cfg, "seed"));
     r->n_fields = ls_dataset_fields(r->data, &fields);
     for (int i = 0; i < r->n_fields; i++) {
@@ -26,24 +45,36 @@ static ls_status make_fields(ls_rehearsal *r, int64_t n, ls_err *err)
     return LS_OK;
 }
 
-static ls_status open_data(ls_rehearsal *r, ls_err *err)
+static ls_status make_data(ls_rehearsal *r, ls_err *err)
 {
     ls_field fields[LS_SESSION_INPUTS];
     const ls_data_source source = {.kind = "synthetic",
                                    .count = 1,
                                    .fields = fields,
                                    .n_fields = ls_session_fields(&r->session, fields)};
+    ls_status st = ls_dataset_open(&r->data, &source, err);
 
-    return ls_dataset_open(&r->data, &source, err);
+    return st == LS_OK ? make_fields(r, err) : st;
+}
+
+static ls_status load_data(ls_rehearsal *r, const ls_experiment *x, ls_err *err)
+{
+    ls_status st = LS_OK;
+
+    LS_TRY(ls_train_data(x, &r->session, false, &r->data, err));
+    LS_TRY(ls_session_check_data(&r->session, r->data, err));
+    LS_TRY(ls_update_check(&r->update, x->cfg, r->session.ranks, ls_dataset_count(r->data), err));
+    LS_TRY(ls_train_loader(&r->session, &r->update, r->data, 0, true, &r->loader, err));
+out:
+    return st;
 }
 
 ls_status ls_rehearsal_open(ls_rehearsal *r, const ls_experiment *x, const char *device, int threads,
-                            ls_comm *comm, ls_err *err)
+                            bool real, ls_comm *comm, ls_err *err)
 {
     const double lr = ls_config_real(x->cfg, "optimizer.lr");
     const int ranks = comm != NULL ? ls_comm_size(comm) : 1;
     ls_session_options options;
-    int64_t lo, hi;
     ls_status st = LS_OK;
 
     *r = (ls_rehearsal){.update = ls_update_of(x->cfg, ranks), .schedule = {.base = lr, .peak = lr}};
@@ -54,15 +85,13 @@ ls_status ls_rehearsal_open(ls_rehearsal *r, const ls_experiment *x, const char 
     LS_TRY(ls_session_open(&r->session, x->trial, x->cfg, &options, err));
     if (r->session.shards != NULL) LS_TRY(ls_shards_prepare(r->session.shards, err));
     LS_TRY(ls_team_agree(r->session.comm, x, ls_plan_hash(r->session.plans[0].plan), err));
-    LS_TRY(open_data(r, err));
-    ls_loader_share(r->update.global, r->update.shards, r->session.rank, ranks, &lo, &hi, NULL, NULL);
-    LS_TRY(make_fields(r, hi - lo, err));
+    LS_TRY(real ? load_data(r, x, err) : make_data(r, err));
     r->stepper = (ls_stepper){.session = &r->session,
                               .schedule = &r->schedule,
                               .data = r->data,
                               .seed = (uint64_t)ls_config_int(x->cfg, "seed"),
                               .update = r->update.samples,
-                              .epoch_samples = r->update.samples};
+                              .epoch_samples = INT64_MAX / 2}; /* no update is cut short */
 out:
     return st;
 }
@@ -70,29 +99,41 @@ out:
 void ls_rehearsal_release(ls_rehearsal *r)
 {
     ls_stepper_release(&r->stepper);
+    ls_loader_destroy(r->loader);
     ls_session_release(&r->session);
     ls_dataset_close(r->data);
     for (int i = 0; i < r->n_fields; i++) ls_free(r->fields[i]);
     *r = (ls_rehearsal){0};
 }
 
+/* The batch that begins `at` samples into the update. */
+static ls_status next_batch(ls_rehearsal *r, int64_t at, ls_batch *b, ls_err *err)
+{
+    int64_t lo, hi;
+
+    if (r->loader != NULL) return ls_loader_next(r->loader, b, err);
+    share(r, &lo, &hi);
+    *b = (ls_batch){.fields = r->fields,
+                    .n = hi - lo,
+                    .position = at + lo,
+                    .global_position = at,
+                    .global_n = r->update.global};
+    return LS_OK;
+}
+
 ls_status ls_rehearsal_step(void *rehearsal, bool *last, ls_err *err)
 {
     ls_rehearsal *r = rehearsal;
     const ls_session *s = &r->session;
-    ls_batch b = {.fields = r->fields, .global_n = r->update.global};
-    int64_t lo, hi;
     bool done = false;
     double lr;
     ls_status st = LS_OK;
 
-    ls_loader_share(b.global_n, r->update.shards, s->rank, s->ranks, &lo, &hi, NULL, NULL);
-    b.n = hi - lo;
     r->stepper.stop = *last;
     if (s->comm != NULL) ls_comm_note_step(s->comm, r->c.step);
-    for (int64_t at = 0; at < r->update.samples; at += b.global_n) {
-        b.global_position = at;
-        b.position = at + lo;
+    for (int64_t at = 0; at < r->update.samples; at += r->update.global) {
+        ls_batch b;
+        LS_TRY(next_batch(r, at, &b, err));
         LS_TRY(ls_stepper_take(&r->stepper, &r->c, &b, &done, &lr, err));
     }
     r->c.sums = (ls_metric_sums){0};
@@ -101,9 +142,12 @@ out:
     return st;
 }
 
-double ls_rehearsal_exposed_s(void *rehearsal)
+ls_spent ls_rehearsal_spent(void *rehearsal)
 {
-    const ls_session *s = &((ls_rehearsal *)rehearsal)->session;
+    const ls_rehearsal *r = rehearsal;
+    const ls_comm *c = r->session.comm;
 
-    return s->comm != NULL ? ls_comm_exposed_seconds(s->comm) : 0;
+    return (ls_spent){.exposed_s = c != NULL ? ls_comm_exposed_seconds(c) : 0,
+                      .waiting_s = c != NULL ? ls_comm_waiting_seconds(c) : 0,
+                      .data_s = r->loader != NULL ? ls_loader_wait_seconds(r->loader) : 0};
 }

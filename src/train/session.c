@@ -6,7 +6,9 @@
 
 #include "backend/backend.h"
 #include "base/parallel.h"
+#include "data/loader.h"
 #include "exec/memory.h"
+#include "exec/state.h"
 #include "train/shards.h"
 
 ls_update ls_update_of(ls_config *cfg, int ranks)
@@ -29,6 +31,20 @@ ls_session_options ls_update_options(const ls_update *u, ls_config *cfg)
                                 .update = u->samples,
                                 .split = u->shards > 0 || u->samples > u->global,
                                 .shards = u->shards};
+}
+
+ls_status ls_update_check(const ls_update *u, ls_config *cfg, int ranks, int64_t samples, ls_err *err)
+{
+    if (u->shards > 0 && ls_config_int(cfg, "data.on_error") == LS_ON_ERROR_SKIP)
+        return ls_fail(err, LS_INVALID,
+                       "reproducible=true needs data.on_error=stop: a sample left out would move all others");
+    if (u->samples <= samples) return LS_OK;
+    return ls_fail(err, LS_INVALID,
+                   "an update takes %lld samples (batch.per_rank=%lld, ranks=%d, "
+                   "parallel.accumulate=%lld), which is "
+                   "more than the training set has (%lld)",
+                   (long long)u->samples, (long long)ls_config_int(cfg, "batch.per_rank"), ranks,
+                   (long long)ls_config_int(cfg, "parallel.accumulate"), (long long)samples);
 }
 
 static bool is_lr(const char *input)

@@ -86,6 +86,10 @@ typedef struct ls_update {
 ls_update ls_update_of(ls_config *cfg, int ranks);
 /* The options that follow from it: batch, update, split and shards. */
 ls_session_options ls_update_options(const ls_update *u, ls_config *cfg);
+/* LS_INVALID, with the settings it follows from, where updates cannot be made of a training set of so many
+ * samples. */
+ls_status ls_update_check(const ls_update *u, ls_config *cfg, int ranks, int64_t samples,
+                          ls_err *err) LS_MUST_CHECK;
 
 /* Opens the device and compiles the training plans for the usual batch; variables get their initial values
  * from the experiment's seed.  Collective.  Release in any case; config and trial stay the caller's. */

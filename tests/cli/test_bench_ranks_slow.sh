@@ -26,16 +26,16 @@ holds 'o["steps"] >= 5'
 run 0 bench mnist -n 2 batch.per_rank=8 --threads 1 --steps 6 reproducible=true --json
 holds 'o["compared"]["setting"] == "reproducible=false" and o["allocs_per_step"] == 0'
 holds 'abs(o["compared"]["ratio"] * o["compared"]["step_s"]["p50"] / o["step_s"]["p50"] - 1) < 1e-6'
-run 0 bench mnist -n 2 batch.per_rank=8 --threads 1 --steps 5 --compare parallel.overlap
+run 0 bench mnist -n 2 batch.per_rank=8 --threads 1 --steps 5 --against parallel.overlap
 says out "with parallel.overlap=false"
 says out "2 ranks of 1 thread"
 run 0 bench mnist -n 3 batch.global=16 parallel.accumulate=2 --threads 1 --steps 3 --json # uneven shares
 holds 'abs(o["samples_per_s"]["p50"] * o["step_s"]["p50"] / 16 - 1) < 1e-6'
 run 0 bench mnist -n 2 batch.per_rank=8 --threads 1 --steps 3 --profile
 says out all_reduce_finish
-run 2 bench mnist --compare optimizer.lr
+run 2 bench mnist --against optimizer.lr
 says err "write key=value"
-run 2 bench mnist --compare optimizer.lrr=1
+run 2 bench mnist --against optimizer.lrr=1
 says err "did you mean"
 
 # --- the summary of a run ---------------------------------------------------------------------------

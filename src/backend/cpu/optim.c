@@ -42,7 +42,6 @@ static lsi_optim_run run_of(const optim_call *c, int p, int64_t lo, int64_t hi)
     int n = c->s->attr.n, states = c->s->n_states;
     void *const *in = c->call->in + LSI_OPTIM_W + p, *const *out = c->call->out + 1 + p;
     lsi_optim_run r = {.n = hi - lo,
-                       .at = lo,
                        .w = (const float *)in[0] + lo,
                        .g = (const float *)in[n] + lo,
                        .w_new = (float *)out[0] + lo};
@@ -84,39 +83,17 @@ static void for_parts(const optim_call *c, int thread, int n_threads, part_fn pa
 
 /* -- the step ----------------------------------------------------------------------------------------- */
 
-/* Gradients that are still in parts: added up a block at a time, which then lies in the first cache. */
-static void step_by_blocks(const optim_call *c, int thread, int p, const lsi_optim_run *r, lsi_optim_fn fn)
-{
-    const ls_optim_attr *a = &c->s->attr;
-    float g[LS_OPTIM_READ_MAX];
-
-    for (int64_t i = 0; i < r->n; i += LS_OPTIM_READ_MAX) {
-        const int64_t n = r->n - i < LS_OPTIM_READ_MAX ? r->n - i : LS_OPTIM_READ_MAX;
-        lsi_optim_run b = run_of(c, p, r->at + i, r->at + i + n);
-        a->read(a->gradients, p, b.at, n, g, thread);
-        b.g = g;
-        fn(&c->numbers, &b);
-    }
-}
-
-static void step_by_element(const optim_call *c, int thread, int p, const lsi_optim_run *r, lsi_optim_fn fn)
-{
-    if (c->s->attr.read != NULL)
-        step_by_blocks(c, thread, p, r, fn);
-    else
-        fn(&c->numbers, r);
-}
-
 static void step_part(const optim_call *c, int thread, int p, const lsi_optim_run *r)
 {
     const optim_state *s = c->s;
     const lsi_optim_table *t = s->table;
     lsi_optim_numbers x = c->numbers;
 
+    (void)thread;
     switch (s->kind) {
-    case SGD: step_by_element(c, thread, p, r, s->n_states > 0 ? t->sgd_momentum : t->sgd); break;
-    case ADAM: step_by_element(c, thread, p, r, t->adam); break;
-    case RMSPROP: step_by_element(c, thread, p, r, s->n_states > 1 ? t->rmsprop_momentum : t->rmsprop); break;
+    case SGD: (s->n_states > 0 ? t->sgd_momentum : t->sgd)(&x, r); break;
+    case ADAM: t->adam(&x, r); break;
+    case RMSPROP: (s->n_states > 1 ? t->rmsprop_momentum : t->rmsprop)(&x, r); break;
     case LARS:
         x.decay = s->params[p].rank > 1 ? (float)(c->ratio[p] * s->attr.weight_decay) : 0;
         x.g_scale = (float)(c->ratio[p] / c->scale);

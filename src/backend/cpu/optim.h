@@ -17,7 +17,7 @@ typedef struct lsi_optim_numbers {
 
 /* Elements of one parameter: old values in, new values out; each out may equal its in exactly. */
 typedef struct lsi_optim_run {
-    int64_t n, at; /* the elements at, at + 1, ... */
+    int64_t n;
     const float *w, *g, *s0, *s1;
     float *w_new, *s0_new, *s1_new;
 } lsi_optim_run;

@@ -1,0 +1,48 @@
+/* bench.h: what the files of `lockstep bench` share: bench.c runs the command, bench_measure.c measures, the
+ * others show the result. */
+#ifndef LS_CMD_BENCH_H
+#define LS_CMD_BENCH_H
+
+#include "bench/probe.h"
+#include "bench/ranks.h"
+#include "cli.h"
+#include "train/rehearsal.h"
+
+enum { BENCH_VARIANTS = 2 }; /* the experiment, and what it is timed against */
+
+/* What all ranks know. */
+typedef struct bench_job {
+    const cli_args *args;
+    cli_ranks ranks[BENCH_VARIANTS];
+    bool real[BENCH_VARIANTS]; /* data=real */
+    int n;
+    char other[128]; /* the setting in which the second differs */
+    int cores;       /* usable on this machine; 0: this process is bound to its own */
+} bench_job;
+
+/* One variant, of all ranks. */
+typedef struct bench_result {
+    ls_measure m;       /* of this rank */
+    ls_job_times times; /* of all ranks */
+    ls_spread rate;     /* samples per second, of all ranks */
+    ls_estimate mean;   /* of that */
+    double flops_per_sample, flop_s;
+    size_t planned, used;
+} bench_result;
+
+typedef struct bench_results {
+    bench_result of[BENCH_VARIANTS];
+    ls_probe peak; /* of all ranks at once */
+    ls_probe core; /* of one thread alone */
+    ls_crowd crowd;
+} bench_results;
+
+/* Opens the variants of `x`, measures them and fills `r`.  Collective.  Release in any case. */
+ls_status bench_measure(ls_rehearsal x[BENCH_VARIANTS], const bench_job *j, const ls_place *place,
+                        ls_comm *comm, bench_results *r, ls_err *err) LS_MUST_CHECK;
+void bench_release(ls_rehearsal x[BENCH_VARIANTS], bench_results *r);
+
+void bench_print_text(const ls_rehearsal *x, const bench_job *j, const bench_results *r);
+void bench_print_json(const ls_rehearsal *x, const bench_job *j, const bench_results *r);
+
+#endif

@@ -1,0 +1,147 @@
+/* bench_measure.c: times the steps of an experiment on all ranks, and what the machine can do. */
+#include <math.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "bench.h"
+#include "bench/flops.h"
+
+/* -- progress ---------------------------------------------------------------------------------------------
+ */
+
+typedef struct ticker {
+    bool on;
+    double last;
+    ls_comm *comm;
+} ticker;
+
+static void tick(void *ctx, const char *phase, int done, int planned)
+{
+    ticker *t = ctx;
+    double now = ls_clock_seconds();
+
+    if (!t->on || now - t->last < 0.1) return;
+    t->last = now;
+    if (planned > 0)
+        fprintf(stderr, "\r\033[K%s: step %d of %d", phase, done, planned);
+    else
+        fprintf(stderr, "\r\033[K%s: step %d", phase, done);
+}
+
+static void tick_end(const ticker *t)
+{
+    if (t->on) fprintf(stderr, "\r\033[K");
+}
+
+static ls_status start(void *ctx, double *zero, ls_err *err)
+{
+    return ls_job_zero(((ticker *)ctx)->comm, zero, err);
+}
+
+/* -- the machine ------------------------------------------------------------------------------------------
+ */
+
+/* What one thread can do alone, and then all ranks at once. */
+static ls_status probe(ls_comm *c, int threads, bench_results *r, ls_err *err)
+{
+    double sums[3];
+    ls_status st = LS_OK;
+
+    if (c == NULL || ls_comm_rank(c) == 0) LS_TRY(ls_probe_machine(1, &r->core, err));
+    r->peak = r->core;
+    if (c == NULL && threads == 1) return LS_OK;
+    if (c != NULL) LS_TRY(ls_comm_barrier(c, "before the probe", err));
+    LS_TRY(ls_probe_machine(threads, &r->peak, err));
+    sums[0] = r->peak.flop_s;
+    sums[1] = r->peak.read_b_s;
+    sums[2] = r->peak.copy_b_s;
+    if (c != NULL) LS_TRY(ls_comm_sum(c, sums, 3, "adding up the probe", err));
+    r->peak.flop_s = sums[0];
+    r->peak.read_b_s = sums[1];
+    r->peak.copy_b_s = sums[2];
+out:
+    return st;
+}
+
+/* -- the experiment ---------------------------------------------------------------------------------------
+ */
+
+static ls_status open_variant(ls_rehearsal *x, const bench_job *j, int i, const ls_place *place,
+                              ls_comm *comm, bench_result *r, ls_err *err)
+{
+    const size_t before = ls_mem_stats_now().live_bytes[LS_MEM_TENSOR];
+    const ls_status st =
+        ls_rehearsal_open(x, &j->ranks[i].experiment, j->args->device, place->threads, j->real[i], comm, err);
+
+    if (st != LS_OK) return st;
+    r->planned = ls_session_memory(&x->session).total;
+    r->used = ls_mem_stats_now().live_bytes[LS_MEM_TENSOR] - before + ls_session_comm_bytes(&x->session);
+    return LS_OK;
+}
+
+static ls_status time_steps(ls_rehearsal *x, const bench_job *j, ls_comm *comm, bench_results *r, ls_err *err)
+{
+    ticker t = {.on = !j->args->json && isatty(STDERR_FILENO) && x[0].session.rank == 0, .comm = comm};
+    const ls_measure_args how = {j->args->steps, j->args->seconds, tick, start, &t};
+    ls_subject subjects[BENCH_VARIANTS];
+    ls_measure m[BENCH_VARIANTS];
+    ls_status st;
+
+    for (int i = 0; i < j->n; i++) subjects[i] = (ls_subject){ls_rehearsal_step, ls_rehearsal_spent, &x[i]};
+    st = ls_measure_subjects(subjects, j->n, &how, m, err);
+    for (int i = 0; i < j->n; i++) r->of[i].m = m[i];
+    tick_end(&t);
+    return st;
+}
+
+/* What follows from the times of one variant. */
+static ls_status conclude(bench_result *r, const ls_rehearsal *x, ls_comm *comm, ls_err *err)
+{
+    const ls_batch_plan *p = &x->session.plans[0];
+    const double samples = (double)x->update.samples;
+    ls_status st = ls_job_times_gather(&r->times, &r->m, (double)ls_rehearsal_samples(x), comm, err);
+
+    if (st != LS_OK) return st;
+    r->rate = ls_spread_rate(r->times.spread, samples);
+    r->mean = ls_estimate_rate(r->times.mean, samples);
+    for (int k = 0; k < x->session.n_stages; k++)
+        r->flops_per_sample += ls_plan_product_flops(p[k].plan) / (double)p[k].batch;
+    r->flop_s = r->flops_per_sample * r->rate.p50;
+    return LS_OK;
+}
+
+/* A run whose numbers blew up may be faster or slower than a real one: say so. */
+static void warn_unless_finite(const ls_metric_sums *now)
+{
+    for (int i = 0; i < now->n; i++) {
+        const double value = ls_metric_mean(now, now->name[i]);
+        if (!isfinite(value)) ls_log(LS_LOG_WARN, "%s is %g after the last step", now->name[i], value);
+    }
+}
+
+ls_status bench_measure(ls_rehearsal x[BENCH_VARIANTS], const bench_job *j, const ls_place *place,
+                        ls_comm *comm, bench_results *r, ls_err *err)
+{
+    ls_status st = LS_OK;
+
+    for (int i = 0; i < j->n; i++) LS_TRY(open_variant(&x[i], j, i, place, comm, &r->of[i], err));
+    LS_TRY(ls_crowd_look(&r->crowd, comm, x[0].session.threads, j->cores, err));
+    LS_TRY(time_steps(x, j, comm, r, err));
+    LS_TRY(probe(comm, x[0].session.threads, r, err));
+    for (int i = 0; i < j->n; i++) LS_TRY(conclude(&r->of[i], &x[i], comm, err));
+    if (place->rank == 0) warn_unless_finite(&x[0].c.now);
+out:
+    return st;
+}
+
+void bench_release(ls_rehearsal x[BENCH_VARIANTS], bench_results *r)
+{
+    for (int i = 0; i < BENCH_VARIANTS; i++) {
+        ls_measure_release(&r->of[i].m);
+        ls_job_times_release(&r->of[i].times);
+        ls_rehearsal_release(&x[i]);
+    }
+}

@@ -1,0 +1,120 @@
+/* bench_text.c: the result of `lockstep bench` for people. */
+#include <math.h>
+#include <stdio.h>
+
+#include "base/text.h"
+#include "bench.h"
+#include "bench/warmup.h"
+
+static void print_subject(const ls_rehearsal *x, const bench_job *j, const bench_results *r)
+{
+    const ls_session *s = &x->session;
+
+    printf("model         %s, batch %lld, device %s, ", s->trial->name,
+           (long long)ls_config_int(s->cfg, "batch.per_rank"), j->args->device);
+    if (s->ranks > 1) printf("%d ranks of ", s->ranks);
+    printf("%d thread%s, %s data\n", s->threads, s->threads == 1 ? "" : "s",
+           j->real[0] ? "the experiment's own" : "made-up");
+    if (r->crowd.oversubscribed)
+        printf("oversubscribed: more threads than the %d cores at hand; this says nothing of scaling\n",
+               r->crowd.cores);
+}
+
+static void print_rates(const ls_session *s, const bench_result *a)
+{
+    const ls_spread t = a->times.spread;
+
+    printf("measured      %d steps after %d of warm-up (at least %d and %g s, until none is faster)\n",
+           a->m.steps, a->m.warmup_steps, LS_WARMUP_STEPS, LS_WARMUP_SECONDS);
+    printf("step          %.3f ms (central 68 %%: %.3f to %.3f)\n", t.p50 * 1e3, t.p16 * 1e3, t.p84 * 1e3);
+    printf("samples/s     %.4g (%.4g to %.4g)%s; mean %.4g", a->rate.p50, a->rate.p16, a->rate.p84,
+           s->ranks > 1 ? " of all ranks" : "", a->mean.mean);
+    if (isfinite(a->mean.error)) printf(" +- %.2g", a->mean.error);
+    printf("\n");
+}
+
+static void print_ranks(const ls_job_times *t)
+{
+    if (t->ranks < 2) return;
+    for (int i = 0; i < 2; i++) {
+        const int rank = i == 0 ? t->slowest : t->fastest;
+        const ls_rank_times *x = &t->of[rank];
+        printf("%s rank  %d on %s: %.3f ms of a step without waiting for others, %.4g samples/s (%.4g to "
+               "%.4g)\n",
+               i == 0 ? "slowest" : "fastest", rank, x->host, x->own_s * 1e3, x->rate.p50, x->rate.p16,
+               x->rate.p84);
+    }
+}
+
+static void print_exchange(const ls_session *s, const bench_result *a)
+{
+    char b[32];
+
+    if (s->comm == NULL) return;
+    printf("exchange      %.3f ms of a step not hidden (%.1f %%; median step of the rank with the most)",
+           a->times.exposed_s * 1e3, 100 * a->times.exposed_s / a->times.spread.p50);
+    if (s->peers != NULL)
+        printf(", %d buckets, %s", ls_peers_buckets(s->peers),
+               ls_text_bytes((double)ls_peers_bytes(s->peers), b));
+    printf("\n");
+}
+
+static void print_data(bool real, const bench_result *a)
+{
+    if (!real) return;
+    printf("data          %.3f ms of a step waiting for samples (%.1f %%; mean of the rank with the most)\n",
+           a->times.data_wait_s * 1e3, 100 * a->times.data_wait_s / a->times.mean.mean);
+}
+
+static void print_against(const bench_job *j, const bench_results *r)
+{
+    const bench_result *a = &r->of[0], *b = &r->of[1];
+    const ls_spread t = b->times.spread;
+
+    if (j->n < 2) return;
+    printf("with %-8s %.3f ms (%.3f to %.3f), in turns with the above: a step takes %.3f times as long as "
+           "that\n",
+           j->other, t.p50 * 1e3, t.p16 * 1e3, t.p84 * 1e3, a->times.spread.p50 / t.p50);
+    if (a->times.exposed_s > 0 || b->times.exposed_s > 0)
+        printf("              exchange not hidden: %.3f ms\n", b->times.exposed_s * 1e3);
+}
+
+static void print_peak(const bench_result *a, const bench_results *r)
+{
+    char t[3][32];
+
+    printf("FLOP/s        %s = %.1f %% of the measured peak %s (%s); %s per sample\n",
+           ls_text_si(a->flop_s, t[0]), 100 * a->flop_s / r->peak.flop_s, ls_text_si(r->peak.flop_s, t[1]),
+           r->peak.isa, ls_text_si(a->flops_per_sample, t[2]));
+    if (a->flop_s > r->peak.flop_s)
+        printf("              more than the peak: counted is the direct formula; Winograd convolutions do "
+               "less\n");
+    printf("probe         all threads: %sFLOP/s, memory read %s/s, copied %s/s\n",
+           ls_text_si(r->peak.flop_s, t[0]), ls_text_bytes(r->peak.read_b_s, t[1]),
+           ls_text_bytes(r->peak.copy_b_s, t[2]));
+    printf("              one thread:  %sFLOP/s, memory read %s/s, copied %s/s\n",
+           ls_text_si(r->core.flop_s, t[0]), ls_text_bytes(r->core.read_b_s, t[1]),
+           ls_text_bytes(r->core.copy_b_s, t[2]));
+}
+
+void bench_print_text(const ls_rehearsal *x, const bench_job *j, const bench_results *r)
+{
+    const bench_result *a = &r->of[0];
+    const ls_session *s = &x->session;
+    const ls_metric_sums *now = &x->c.now;
+    char t[2][32];
+
+    print_subject(x, j, r);
+    print_rates(s, a);
+    print_ranks(&a->times);
+    print_exchange(s, a);
+    print_data(j->real[0], a);
+    print_against(j, r);
+    print_peak(a, r);
+    printf("memory        %s planned, %s used%s\n", ls_text_bytes((double)a->planned, t[0]),
+           ls_text_bytes((double)a->used, t[1]), s->ranks > 1 ? ", of each rank" : "");
+    printf("allocations   %g per step\n", a->times.allocs_per_step);
+    printf("last step    ");
+    for (int i = 0; i < now->n; i++) printf(" %s %.5g", now->name[i], ls_metric_mean(now, now->name[i]));
+    printf("\n");
+}

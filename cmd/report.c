@@ -1,0 +1,187 @@
+/* report.c: `lockstep report RUN|STUDY|FOLDER...`: a page about runs that are over, or still go on; and the
+ * page of a scaling study made again from its points. */
+#include <dirent.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/alloc.h"
+#include "cli.h"
+#include "report/report.h"
+#include "study/study.h"
+#include "train/run_pages.h"
+
+/* The runs that were named, one by one or by the folder that holds them. */
+typedef struct chosen {
+    ls_past_run *runs; /* room for LS_RUN_PAGES_MOST */
+    int n;
+    json_t *studies; /* [{"study": folder, "report": page}] */
+} chosen;
+
+static bool has(const char *folder, const char *file)
+{
+    char path[4200];
+    struct stat info;
+
+    if (snprintf(path, sizeof path, "%s/%s", folder, file) >= (int)sizeof path) return false;
+    return stat(path, &info) == 0;
+}
+
+static bool is_run(const char *folder)
+{
+    return has(folder, "summary.json") || has(folder, "metrics.jsonl");
+}
+
+static ls_status add_run(chosen *c, const char *path, ls_err *err)
+{
+    if (c->n == LS_RUN_PAGES_MOST)
+        return ls_fail(err, LS_INVALID, "more than %d runs cannot be told apart in one report; name fewer",
+                       LS_RUN_PAGES_MOST);
+    return ls_past_run_open(&c->runs[c->n++], path, err);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(a, b);
+}
+
+/* The runs in a folder such as runs/, in the order of their names.  0: there are none. */
+static ls_status add_folder(chosen *c, const char *folder, int *found, ls_err *err)
+{
+    char names[LS_RUN_PAGES_MOST + 1][NAME_MAX + 1], path[4200];
+    DIR *d = opendir(folder);
+    const struct dirent *e;
+    ls_status st = LS_OK;
+    int n = 0;
+
+    while (d != NULL && n <= LS_RUN_PAGES_MOST && (e = readdir(d)) != NULL) {
+        snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
+        if (e->d_name[0] != '.' && is_run(path)) snprintf(names[n++], sizeof names[0], "%s", e->d_name);
+    }
+    if (d != NULL) closedir(d);
+    qsort(names, (size_t)n, sizeof names[0], by_name);
+    *found = n;
+    for (int i = 0; i < n; i++) {
+        if (snprintf(path, sizeof path, "%s/%s", folder, names[i]) >= (int)sizeof path) continue;
+        LS_TRY(add_run(c, path, err)); /* of too many, one more than can be shown is refused */
+    }
+out:
+    return st;
+}
+
+/* A study's page lies in its folder, and is written there at once. */
+static ls_status rebuild(chosen *c, const char *folder, const cli_args *args, ls_err *err)
+{
+    char page[LS_STUDY_PATH_MAX];
+    ls_status st = LS_OK;
+
+    if (args->out != NULL) {
+        st = ls_fail(err, LS_INVALID, "%s is a study, whose report lies in its folder; --out is for runs",
+                     folder);
+        goto out;
+    }
+    LS_TRY(ls_study_rebuild(folder, page, err));
+    json_array_append_new(c->studies, json_pack("{s:s, s:s}", "study", folder, "report", page));
+    if (!args->json) printf("study         %s\nreport        %s\n", folder, page);
+out:
+    return st;
+}
+
+static ls_status add_word(chosen *c, const char *word, const cli_args *args, ls_err *err)
+{
+    ls_status st = LS_OK;
+    int found = 0;
+
+    if (ls_study_is_one(word)) return rebuild(c, word, args, err);
+    if (!is_run(word)) LS_TRY(add_folder(c, word, &found, err));
+    if (found == 0 && has(word, ".") && !is_run(word))
+        st = ls_fail(
+            err, LS_DATA,
+            "%s holds no run and is no study: summary.json and metrics.jsonl are in none of its folders; "
+            "name a directory that `lockstep train` or `lockstep scale` wrote",
+            word);
+    else if (found == 0)
+        st = add_run(c, word, err);
+out:
+    return st;
+}
+
+/* Beside a single run; for several, in the folder where the command is given. */
+static void default_folder(const chosen *c, char *out, size_t size)
+{
+    if (c->n == 1)
+        snprintf(out, size, "%s/report", c->runs[0].path);
+    else
+        snprintf(out, size, "report");
+}
+
+static void announce_text(const chosen *c, const char *folder)
+{
+    for (int k = 0; k < c->n; k++)
+        printf("run           %s (%s)\n", c->runs[k].path, ls_past_run_text(&c->runs[k], "state"));
+    if (c->n > 0)
+        printf("report        %s/report.html%s\n", folder,
+               ls_report_interactive() ? "" : " (without interaction: esbuild was not there at build time)");
+}
+
+static void announce_json(const chosen *c, const char *folder)
+{
+    json_t *runs = json_array(), *page;
+
+    for (int k = 0; k < c->n; k++)
+        json_array_append_new(runs,
+                              json_pack("{s:s, s:s, s:s}", "run", c->runs[k].path, "name", c->runs[k].name,
+                                        "state", ls_past_run_text(&c->runs[k], "state")));
+    page = c->n > 0 ? json_pack("s+", folder, "/report.html")
+                    : json_incref(json_object_get(json_array_get(c->studies, 0), "report"));
+    cli_print_json_take(json_pack("{s:s, s:o, s:b, s:o, s:O}", "event", "report", "report", page,
+                                  "interactive", ls_report_interactive(), "runs", runs, "studies",
+                                  c->studies));
+}
+
+static ls_status make_page(const chosen *c, const char *folder, ls_err *err)
+{
+    ls_report *page = NULL;
+    ls_status st = LS_OK;
+
+    LS_TRY(ls_report_create(&page, c->n == 1 ? c->runs[0].name : "Runs", err));
+    if (c->n == 1)
+        ls_report_paragraph(page, "A run of Lockstep %s on host %s.",
+                            ls_past_run_text(&c->runs[0], "version"), ls_past_run_text(&c->runs[0], "host"));
+    else
+        ls_report_paragraph(page, "%d runs beside each other; one colour is one run in all charts.", c->n);
+    LS_TRY(ls_run_pages(page, c->runs, c->n, err));
+    LS_TRY(ls_report_write(page, folder, err));
+out:
+    ls_report_destroy(page);
+    return st;
+}
+
+int cli_report(const cli_args *args)
+{
+    chosen c = {.runs = ls_alloc(LS_MEM_CLI, LS_RUN_PAGES_MOST * sizeof *c.runs), .studies = json_array()};
+    char folder[4200];
+    ls_err err = {0};
+    ls_status st = LS_OK;
+
+    if (c.runs == NULL) {
+        st = ls_fail(&err, LS_NOMEM, "no memory for the runs");
+        goto out;
+    }
+    if (args->model != NULL) LS_TRY(add_word(&c, args->model, args, &err));
+    for (int i = 0; i < args->n_settings; i++) LS_TRY(add_word(&c, args->settings[i], args, &err));
+    default_folder(&c, folder, sizeof folder);
+    if (args->out != NULL) snprintf(folder, sizeof folder, "%s", args->out);
+    if (c.n > 0) LS_TRY(make_page(&c, folder, &err));
+    if (args->json)
+        announce_json(&c, folder);
+    else
+        announce_text(&c, folder);
+out:
+    for (int k = 0; k < c.n; k++) ls_past_run_release(&c.runs[k]);
+    ls_free(c.runs);
+    json_decref(c.studies);
+    return st == LS_OK ? CLI_DONE : cli_fail("report", &err);
+}

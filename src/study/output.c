@@ -1,0 +1,162 @@
+/* output.c: the results of a study as a table for a terminal and as JSON. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "events/table.h"
+#include "study/study_internal.h"
+
+/* -- table ------------------------------------------------------------------------------------------------
+ */
+
+static void show_efficiency(const ls_study_row *r, char *cell, size_t size)
+{
+    const ls_interval *e = &r->efficiency;
+
+    if (isnan(e->mid))
+        snprintf(cell, size, "-");
+    else if (r->oversubscribed)
+        snprintf(cell, size, "(%.3f) no scaling", e->mid);
+    else if (isnan(e->lo) || e->lo == e->hi) /* the smallest run against itself */
+        snprintf(cell, size, "%.3f", e->mid);
+    else
+        snprintf(cell, size, "%.3f [%.3f, %.3f]", e->mid, e->lo, e->hi);
+}
+
+static void show_number(double x, char *cell, size_t size)
+{
+    if (isfinite(x))
+        snprintf(cell, size, "%.5g", x);
+    else
+        snprintf(cell, size, "-");
+}
+
+static void show_share(double part, double all, char *cell, size_t size)
+{
+    if (all > 0)
+        snprintf(cell, size, "%.1f %%", 100 * part / all);
+    else
+        snprintf(cell, size, "-");
+}
+
+int lsi_columns(const ls_study *s, const ls_study_results *r, const char *names[LSI_COLUMNS_MAX])
+{
+    int n = 0;
+
+    if (s->ranks_per_node > 0) names[n++] = "nodes";
+    names[n++] = "ranks";
+    names[n++] = "threads";
+    names[n++] = "cores";
+    names[n++] = "samples/s";
+    names[n++] = "central 68 %";
+    names[n++] = "efficiency [95 %]";
+    names[n++] = "exposed comm";
+    names[n++] = "data wait";
+    if (s->train) names[n++] = "seconds";
+    if (s->train) names[n++] = r->score_name[0] != '\0' ? r->score_name : "metric";
+    names[n++] = "repeats";
+    return n;
+}
+
+void lsi_cells(const ls_study *s, const ls_study_row *r, lsi_cell cells[LSI_COLUMNS_MAX])
+{
+    const size_t size = sizeof cells[0].text;
+    int n = 0;
+
+    if (s->ranks_per_node > 0) snprintf(cells[n++].text, size, "%d", r->count);
+    snprintf(cells[n++].text, size, "%d", r->ranks);
+    snprintf(cells[n++].text, size, "%d", r->threads);
+    snprintf(cells[n++].text, size, "%s",
+             r->oversubscribed ? "oversubscribed"
+             : r->repeats > 0  ? "own"
+                               : "-");
+    show_number(r->rate.p50, cells[n++].text, size);
+    if (r->repeats > 0)
+        snprintf(cells[n++].text, size, "%.5g to %.5g", r->rate.p16, r->rate.p84);
+    else
+        snprintf(cells[n++].text, size, "-");
+    show_efficiency(r, cells[n++].text, size);
+    show_share(r->exposed_s, r->step_s, cells[n++].text, size);
+    show_share(r->data_wait_s, r->step_s, cells[n++].text, size);
+    if (s->train) show_number(r->solution_s.mid, cells[n++].text, size);
+    if (s->train) show_number(r->score.mid, cells[n++].text, size);
+    snprintf(cells[n++].text, size, "%d", r->repeats);
+}
+
+ls_status ls_study_table(const ls_study *s, const ls_study_results *r, ls_text *out, ls_err *err)
+{
+    const char *texts[LSI_COLUMNS_MAX];
+    const int n = lsi_columns(s, r, texts);
+    char align[LSI_COLUMNS_MAX + 1] = "";
+    lsi_cell cells[LSI_COLUMNS_MAX];
+    ls_table *t = NULL;
+    ls_status st = LS_OK;
+
+    memset(align, 'r', (size_t)n);
+    LS_TRY(ls_table_create(&t, align, err));
+    ls_table_row(t, texts);
+    ls_table_rule(t);
+    for (int i = 0; i < r->n; i++) {
+        lsi_cells(s, &r->rows[i], cells);
+        for (int k = 0; k < n; k++) texts[k] = cells[k].text;
+        ls_table_row(t, texts);
+    }
+    LS_TRY(ls_table_print(t, out, err));
+out:
+    ls_table_destroy(t);
+    return st;
+}
+
+/* -- JSON -------------------------------------------------------------------------------------------------
+ */
+
+static json_t *number(double x)
+{
+    return isfinite(x) ? json_real(x) : json_null();
+}
+
+json_t *lsi_interval_json(ls_interval i)
+{
+    return json_pack("{s:o, s:o, s:o}", "lo", number(i.lo), "mid", number(i.mid), "hi", number(i.hi));
+}
+
+static json_t *spread_json(ls_spread s)
+{
+    return json_pack("{s:o, s:o, s:o}", "p16", number(s.p16), "p50", number(s.p50), "p84", number(s.p84));
+}
+
+static json_t *row_json(const ls_study *s, const ls_study_results *all, const ls_study_row *r)
+{
+    json_t *o =
+        json_pack("{s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o}", "ranks", r->ranks,
+                  "threads", r->threads, "repeats", r->repeats, "samples_per_s", spread_json(r->rate),
+                  "mean_samples_per_s", number(r->mean), "stderr_samples_per_s", number(r->error),
+                  "efficiency", lsi_interval_json(r->efficiency), "oversubscribed", (int)r->oversubscribed,
+                  "step_s", number(r->step_s), "compute_s", number(r->compute_s), "comm_exposed_s",
+                  number(r->exposed_s), "data_wait_s", number(r->data_wait_s), "peak_flop_s",
+                  number(r->peak_flop_s), "peak_read_b_s", number(r->peak_read_b_s));
+
+    if (s->ranks_per_node > 0) json_object_set_new(o, "nodes", json_integer(r->count));
+    if (!s->train) return o;
+    json_object_set_new(o, "time_to_solution_s", lsi_interval_json(r->solution_s));
+    if (all->score_name[0] != '\0') json_object_set_new(o, all->score_name, lsi_interval_json(r->score));
+    return o;
+}
+
+json_t *ls_study_json(const ls_study *s, const ls_study_results *r, const char *report)
+{
+    json_t *points = json_array();
+    json_t *o = json_pack("{s:s, s:s, s:s, s:b, s:i, s:I, s:s, s:s, s:i, s:s}", "event", "scale", "mode",
+                          ls_study_mode_name(s->mode), "experiment", s->name, "complete", (int)r->complete,
+                          "repeats", s->repeats, "batch", (json_int_t)s->batch, "version", s->version, "host",
+                          s->host, "cores", s->cores, "study", s->dir);
+
+    if (o == NULL) {
+        json_decref(points);
+        return NULL;
+    }
+    for (int i = 0; i < r->n; i++) json_array_append_new(points, row_json(s, r, &r->rows[i]));
+    json_object_set_new(o, "points", points);
+    if (report != NULL) json_object_set_new(o, "report", json_string(report));
+    return o;
+}

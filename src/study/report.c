@@ -1,0 +1,424 @@
+/* report.c: the report of a study: what was asked, the table, the charts, the machine, the command. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "report/report.h"
+#include "study/study_internal.h"
+
+/* -- tables -----------------------------------------------------------------------------------------------
+ */
+
+static ls_status add_table(ls_report *doc, const ls_study *s, const ls_study_results *r, ls_err *err)
+{
+    const char *names[LSI_COLUMNS_MAX];
+    const int n = lsi_columns(s, r, names);
+    ls_sheet_column columns[LSI_COLUMNS_MAX];
+    lsi_cell cells[LSI_COLUMNS_MAX];
+    ls_sheet *t = NULL;
+    ls_status st = LS_OK;
+
+    for (int k = 0; k < n; k++) columns[k] = (ls_sheet_column){names[k], 'r'};
+    LS_TRY(ls_sheet_create(&t, "table", NULL, columns, n, err));
+    for (int i = 0; i < r->n; i++) {
+        lsi_cells(s, &r->rows[i], cells);
+        for (int k = 0; k < n; k++) ls_sheet_cell(t, "%s", cells[k].text);
+    }
+    ls_report_sheet(doc, t);
+out:
+    ls_sheet_destroy(t);
+    return st;
+}
+
+static void cell_number(ls_sheet *t, double x)
+{
+    if (isfinite(x))
+        ls_sheet_cell(t, "%.9g", x);
+    else
+        ls_sheet_cell(t, "%s", "");
+}
+
+/* Every measured point, for other programs. */
+static ls_status add_points(ls_report *doc, const ls_study *s, const ls_study_points *p,
+                            const ls_study_results *r, ls_err *err)
+{
+    static const ls_sheet_column columns[] = {{"ranks", 'r'},         {"repeat", 'r'},
+                                              {"threads", 'r'},       {"oversubscribed", 'l'},
+                                              {"steps", 'r'},         {"samples_per_s_p16", 'r'},
+                                              {"samples_per_s", 'r'}, {"samples_per_s_p84", 'r'},
+                                              {"step_s", 'r'},        {"comm_exposed_s", 'r'},
+                                              {"data_wait_s", 'r'},   {"peak_flop_s", 'r'},
+                                              {"peak_read_b_s", 'r'}, {"time_to_solution_s", 'r'},
+                                              {"metric", 'r'}};
+    ls_sheet *t = NULL;
+    ls_status st = LS_OK;
+
+    LS_TRY(ls_sheet_create(&t, "points", NULL, columns, sizeof columns / sizeof columns[0], err));
+    for (int i = 0; i < s->n_counts * s->repeats; i++) {
+        const ls_study_point *w = &p->of[i];
+        if (!p->there[i]) continue;
+        ls_sheet_cell(t, "%d", w->ranks);
+        ls_sheet_cell(t, "%d", i % s->repeats + 1);
+        ls_sheet_cell(t, "%d", s->threads);
+        ls_sheet_cell(t, "%s", r->rows[i / s->repeats].oversubscribed ? "yes" : "no");
+        ls_sheet_cell(t, "%lld", (long long)w->steps);
+        cell_number(t, w->rate.p16);
+        cell_number(t, w->rate.p50);
+        cell_number(t, w->rate.p84);
+        cell_number(t, w->step_s.p50);
+        cell_number(t, w->exposed_s);
+        cell_number(t, w->data_wait_s);
+        cell_number(t, w->peak_flop_s);
+        cell_number(t, w->peak_read_b_s);
+        cell_number(t, w->solution_s);
+        cell_number(t, w->score);
+    }
+    ls_report_sheet(doc, t);
+out:
+    ls_sheet_destroy(t);
+    return st;
+}
+
+/* -- charts -----------------------------------------------------------------------------------------------
+ */
+
+/* Values by rank count in two groups: those that scale, and those where ranks share cores.  The second is
+ * never joined to the first. */
+typedef struct group {
+    double x[LS_STUDY_COUNTS_MAX], y[LS_STUDY_COUNTS_MAX], lo[LS_STUDY_COUNTS_MAX], hi[LS_STUDY_COUNTS_MAX];
+    bool flag[LS_STUDY_COUNTS_MAX];
+    int64_t n;
+} group;
+
+typedef ls_interval (*value_of)(const ls_study_row *r);
+
+static ls_interval rate_of(const ls_study_row *r)
+{
+    return (ls_interval){r->rate.p16, r->rate.p50, r->rate.p84};
+}
+
+static ls_interval efficiency_of(const ls_study_row *r)
+{
+    return r->efficiency;
+}
+
+static ls_interval solution_of(const ls_study_row *r)
+{
+    return r->solution_s;
+}
+
+static ls_interval score_of(const ls_study_row *r)
+{
+    return r->score;
+}
+
+static void gather(const ls_study_results *r, value_of value, bool oversubscribed, group *g)
+{
+    g->n = 0;
+    for (int i = 0; i < r->n; i++) {
+        const ls_interval v = value(&r->rows[i]);
+        if (r->rows[i].repeats == 0 || r->rows[i].oversubscribed != oversubscribed || isnan(v.mid)) continue;
+        g->x[g->n] = r->rows[i].ranks;
+        g->y[g->n] = v.mid;
+        g->lo[g->n] = v.lo;
+        g->hi[g->n] = v.hi;
+        g->flag[g->n++] = oversubscribed;
+    }
+}
+
+static ls_chart_series series_of(const char *name, const group *g, bool whiskers)
+{
+    return (ls_chart_series){.name = name,
+                             .colour = 1,
+                             .dashed = g->n > 0 && g->flag[0],
+                             .marks = true,
+                             .whiskers = whiskers,
+                             .n = g->n,
+                             .x = g->x,
+                             .y = g->y,
+                             .lo = g->lo,
+                             .hi = g->hi,
+                             .flag = g->flag};
+}
+
+/* A chart of `value` against ranks; `ideal` (may be NULL) is a line to compare with. */
+static void add_lines(ls_report *doc, const ls_study_results *r, ls_chart c, const char *name, value_of value,
+                      bool whiskers, const group *ideal)
+{
+    group good, over;
+    ls_chart_series series[3];
+
+    gather(r, value, false, &good);
+    gather(r, value, true, &over);
+    if (good.n + over.n == 0) return;
+    if (good.n > 0) series[c.n_series++] = series_of(name, &good, whiskers);
+    if (over.n > 0) series[c.n_series++] = series_of("oversubscribed: no scaling", &over, whiskers);
+    if (ideal != NULL)
+        series[c.n_series++] =
+            (ls_chart_series){.name = "ideal", .ideal = true, .n = ideal->n, .x = ideal->x, .y = ideal->y};
+    c.kind = LS_CHART_LINES;
+    c.x_label = "ranks";
+    c.x_scale = LS_SCALE_LOG2;
+    c.flag_name = over.n > 0 ? "oversubscribed" : NULL;
+    c.series = series;
+    ls_report_chart(doc, &c);
+}
+
+/* The smallest run times the ranks; or 1, or the time that falls as ranks are added. */
+static group ideal_of(const ls_study_results *r, double base, int power)
+{
+    group g = {0};
+
+    for (int i = 0; i < r->n; i++) {
+        g.x[g.n] = r->rows[i].ranks;
+        g.y[g.n++] = base * pow((double)r->rows[i].ranks / r->rows[0].ranks, power);
+    }
+    return g;
+}
+
+/* An interval of two noisy repeats may reach beyond all sense; the chart must not be about that. */
+static bool cut_intervals(ls_study_results *r)
+{
+    double most = 1;
+    bool cut = false;
+
+    for (int i = 0; i < r->n; i++) most = fmax(most, r->rows[i].efficiency.mid); /* fmax leaves out NaN */
+    for (int i = 0; i < r->n; i++) {
+        ls_interval *e = &r->rows[i].efficiency;
+        if (!(e->hi > 1.5 * most)) continue;
+        e->hi = 1.5 * most;
+        cut = true;
+    }
+    return cut;
+}
+
+static void add_scaling_charts(ls_report *doc, const ls_study *s, const ls_study_results *r)
+{
+    const group linear = ideal_of(r, r->rows[0].rate.p50, 1), one = ideal_of(r, 1, 0);
+    const group faster = ideal_of(r, r->rows[0].solution_s.mid, -1);
+    ls_study_results shown = *r;
+    bool cut;
+
+    ls_report_heading(doc, "Throughput");
+    add_lines(doc, r,
+              (ls_chart){.id = "throughput",
+                         .title = "Samples per second of all ranks",
+                         .caption =
+                             "Median and central 68 % of all timed steps; the dashed line is the smallest "
+                             "run times the ranks.",
+                         .y_label = "samples/s",
+                         .y_scale = LS_SCALE_LOG2},
+              "measured", rate_of, false, isnan(linear.y[0]) ? NULL : &linear);
+    cut = cut_intervals(&shown);
+    ls_report_heading(doc, "Efficiency");
+    add_lines(
+        doc, &shown,
+        (ls_chart){.id = "efficiency",
+                   .title = "Efficiency against the smallest run",
+                   .caption =
+                       cut ? "Samples/s per rank over that of the smallest run, with its 95 % interval; "
+                             "intervals that reach beyond the chart are cut, the table has them whole."
+                           : "Samples/s per rank over that of the smallest run, with its 95 % interval.",
+                   .y_label = "efficiency",
+                   .y_scale = LS_SCALE_FROM_ZERO,
+                   .y_most = 2}, /* intervals of two noisy repeats can be absurdly wide */
+        "measured", efficiency_of, true, &one);
+    if (!s->train) return;
+    ls_report_heading(doc, "Time to solution");
+    add_lines(doc, r,
+              (ls_chart){.id = "time",
+                         .title = "Seconds of a training run",
+                         .caption = "From the start to the end of a run: median of the repeats, smallest and "
+                                    "largest.",
+                         .y_label = "seconds",
+                         .y_scale = LS_SCALE_LOG2},
+              "measured", solution_of, true, isnan(faster.y[0]) ? NULL : &faster);
+    if (r->score_name[0] == '\0') return;
+    ls_report_heading(doc, "What was learned");
+    add_lines(doc, r,
+              (ls_chart){.id = "accuracy",
+                         .title = r->score_name,
+                         .caption = "Of the trained model: median of the repeats, smallest and largest.",
+                         .y_label = r->score_name,
+                         .y_scale = LS_SCALE_FITTED},
+              r->score_name, score_of, true, NULL);
+}
+
+/* Where a step's time goes, one bar per rank count. */
+static void add_ledger(ls_report *doc, const ls_study_results *r)
+{
+    double part[3][LS_STUDY_COUNTS_MAX];
+    char text[LS_STUDY_COUNTS_MAX][64];
+    const char *names[LS_STUDY_COUNTS_MAX];
+    ls_chart_series series[3] = {
+        {.name = "compute"}, {.name = "exposed communication"}, {.name = "data wait"}};
+    int n = 0;
+
+    for (int i = 0; i < r->n; i++) {
+        const ls_study_row *w = &r->rows[i];
+        if (w->repeats == 0) continue;
+        part[0][n] = w->compute_s * 1e3;
+        part[1][n] = w->exposed_s * 1e3;
+        part[2][n] = w->data_wait_s * 1e3;
+        snprintf(text[n], sizeof text[n], "%d rank%s%s", w->ranks, w->ranks == 1 ? "" : "s",
+                 w->oversubscribed ? " (oversubscribed)" : "");
+        names[n] = text[n];
+        n++;
+    }
+    if (n == 0) return;
+    for (int k = 0; k < 3; k++) {
+        series[k].n = n;
+        series[k].y = part[k];
+    }
+    ls_report_heading(doc, "Where a step's time goes");
+    ls_report_chart(doc, &(ls_chart){.id = "ledger",
+                                     .title = "A step, by rank count",
+                                     .caption = "Median step of the slowest rank; compute is what is neither "
+                                                "exposed communication nor waiting for data.",
+                                     .kind = LS_CHART_BARS,
+                                     .x_label = "milliseconds",
+                                     .x_scale = LS_SCALE_FROM_ZERO,
+                                     .y_scale = LS_SCALE_FROM_ZERO,
+                                     .series = series,
+                                     .n_series = 3,
+                                     .categories = names,
+                                     .n_categories = n});
+}
+
+/* -- words ------------------------------------------------------------------------------------------------
+ */
+
+static void add_question(ls_report *doc, const ls_study *s, const ls_study_results *r,
+                         const ls_study_points *p)
+{
+    const bool weak = s->mode == LS_STUDY_WEAK;
+
+    ls_report_paragraph(doc,
+                        "%s scaling of %s: every point has %lld samples per %s.  %d thread%s per rank, %d "
+                        "repeat%s, %s.",
+                        weak ? "Weak" : "Strong", s->name, (long long)s->batch,
+                        weak ? "rank and batch" : "update, shared by all ranks", s->threads,
+                        s->threads == 1 ? "" : "s", s->repeats, s->repeats == 1 ? "" : "s",
+                        s->train ? "each point a training run" : "each point a benchmark of training steps");
+    if (!r->complete)
+        ls_report_note(doc, "The study is not complete: %d of %d points are measured.", p->n_there,
+                       s->n_counts * s->repeats);
+    if (r->any_oversubscribed)
+        ls_report_note(
+            doc,
+            "Points marked oversubscribed have more threads than the machine has cores (%d).  Their "
+            "ranks take turns on the cores, so their efficiency says nothing about scaling: it is "
+            "what sharing the cores costs.",
+            s->cores);
+    if (s->repeats == 1)
+        ls_report_note(
+            doc, "One repeat: intervals follow from the scatter of steps within each run and cannot see "
+                 "what differs from run to run.");
+}
+
+/* How far a value is from growing with the ranks: 1 when it does. */
+static void cell_growth(ls_sheet *t, double x, double base, double ranks)
+{
+    if (x > 0 && base > 0)
+        ls_sheet_cell(t, "%.3f", x / base / ranks);
+    else
+        ls_sheet_cell(t, "-");
+}
+
+/* What the machine itself can do on so many cores: training cannot scale better than that. */
+static ls_status add_probe(ls_report *doc, const ls_study_results *r, ls_err *err)
+{
+    static const ls_sheet_column columns[] = {{"ranks", 'r'},    {"peak FLOP/s", 'r'},
+                                              {"of ideal", 'r'}, {"memory read per s", 'r'},
+                                              {"of ideal", 'r'}, {"step at FLOP/s", 'r'}};
+    const ls_study_row *base = &r->rows[0];
+    ls_sheet *t = NULL;
+    ls_status st = LS_OK;
+    int n = 0;
+
+    LS_TRY(ls_sheet_create(&t, "machine", NULL, columns, sizeof columns / sizeof columns[0], err));
+    for (int i = 0; i < r->n; i++) {
+        const ls_study_row *w = &r->rows[i];
+        const double more = (double)w->ranks / base->ranks;
+        char text[32];
+        /* Ranks that take turns each reach a core's peak in their turn: the sum of those is nobody's. */
+        if (isnan(w->peak_flop_s) || isnan(w->peak_read_b_s) || w->oversubscribed) continue;
+        ls_sheet_cell(t, "%d", w->ranks);
+        ls_sheet_cell(t, "%s", ls_text_si(w->peak_flop_s, text));
+        cell_growth(t, w->peak_flop_s, base->peak_flop_s, more);
+        ls_sheet_cell(t, "%s", ls_text_bytes(w->peak_read_b_s, text));
+        cell_growth(t, w->peak_read_b_s, base->peak_read_b_s, more);
+        ls_sheet_cell(t, "%s", ls_text_si(w->flop_s, text));
+        n++;
+    }
+    if (n > 0) {
+        ls_report_paragraph(
+            doc, "Measured beside each point, on all its ranks at once: arithmetic in registers and "
+                 "reading of memory.  \"Of ideal\" is the share of the smallest run's value times "
+                 "the ranks: where the machine itself does not grow, training cannot.");
+        ls_report_sheet(doc, t);
+    }
+out:
+    ls_sheet_destroy(t);
+    return st;
+}
+
+static ls_status add_machine(ls_report *doc, const ls_study *s, const ls_study_results *r, ls_err *err)
+{
+    ls_text command = {0};
+    ls_status st = LS_OK;
+
+    ls_report_heading(doc, "The machine");
+    ls_report_paragraph(doc, "%s, %d cores at hand; lockstep %s, device %s.", s->host, s->cores, s->version,
+                        s->device);
+    LS_TRY(add_probe(doc, r, err));
+    ls_report_heading(doc, "To repeat it");
+    ls_study_command(s, &command);
+    ls_report_code(doc, command.data != NULL ? command.data : "");
+out:
+    ls_text_release(&command);
+    return st;
+}
+
+/* -- all of it --------------------------------------------------------------------------------------------
+ */
+
+ls_status ls_study_report(const ls_study *s, const ls_study_points *p, const ls_study_results *r,
+                          char path[LS_STUDY_PATH_MAX], ls_err *err)
+{
+    ls_report *doc = NULL;
+    char title[320];
+    ls_status st = LS_OK;
+
+    snprintf(title, sizeof title, "%.200s, %s scaling", s->name, ls_study_mode_name(s->mode));
+    LS_TRY(ls_report_create(&doc, title, err));
+    add_question(doc, s, r, p);
+    LS_TRY(add_table(doc, s, r, err));
+    add_scaling_charts(doc, s, r);
+    add_ledger(doc, r);
+    LS_TRY(add_machine(doc, s, r, err));
+    ls_report_heading(doc, "All points");
+    LS_TRY(add_points(doc, s, p, r, err));
+    LS_TRY(ls_report_write(doc, s->dir, err));
+    LS_TRY(lsi_study_join(path, s->dir, "report.html", err));
+out:
+    ls_report_destroy(doc);
+    return st;
+}
+
+ls_status ls_study_rebuild(const char *folder, char path[LS_STUDY_PATH_MAX], ls_err *err)
+{
+    ls_study s = {0};
+    ls_study_points p = {0};
+    ls_study_results r;
+    ls_status st = LS_OK;
+
+    LS_TRY(ls_study_load(&s, folder, err));
+    LS_TRY(ls_study_points_load(&p, &s, err));
+    ls_study_judge(&s, &p, &r);
+    LS_TRY(ls_study_report(&s, &p, &r, path, err));
+out:
+    ls_study_points_release(&p);
+    ls_study_release(&s);
+    return st;
+}

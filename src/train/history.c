@@ -1,0 +1,240 @@
+/* history.c: the files of a run as numbers. */
+#include "train/history.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/alloc.h"
+#include "base/whole.h"
+
+/* A line a second for a month is 2.6 million of them, and a quarter of this. */
+#define METRICS_MAX_BYTES ((size_t)1 << 30)
+#define SUMMARY_MAX_BYTES ((size_t)16 << 20)
+
+/* -- metrics.jsonl -----------------------------------------------------------------------------------------
+ */
+
+/* Makes room for one more number in both columns. */
+static ls_status grow(double **a, double **b, int64_t n, int64_t *capacity, ls_err *err)
+{
+    const int64_t more = *capacity > 0 ? 2 * *capacity : 64;
+    double *p;
+
+    if (n < *capacity) return LS_OK;
+    if ((p = ls_realloc(LS_MEM_CLI, *a, (size_t)more * sizeof *p)) == NULL) goto out;
+    *a = p;
+    if ((p = ls_realloc(LS_MEM_CLI, *b, (size_t)more * sizeof *p)) == NULL) goto out;
+    *b = p;
+    *capacity = more;
+    return LS_OK;
+out:
+    return ls_fail(err, LS_NOMEM, "no memory for the curves of a run");
+}
+
+static ls_curve *find(const ls_history *h, const char *name)
+{
+    for (int i = 0; i < h->n_curves; i++)
+        if (strcmp(h->curves[i].name, name) == 0) return &h->curves[i];
+    return NULL;
+}
+
+const ls_curve *ls_history_curve(const ls_history *h, const char *name)
+{
+    return find(h, name);
+}
+
+/* The curve called so, made where it is new. */
+static ls_status curve_of(ls_history *h, const char *name, ls_curve **out, ls_err *err)
+{
+    *out = find(h, name);
+    if (*out != NULL) return LS_OK;
+    if (h->n_curves == LS_HISTORY_CURVES)
+        return ls_fail(err, LS_DATA, "more than %d metrics; is this file the work of `lockstep train`?",
+                       LS_HISTORY_CURVES);
+    if (strlen(name) >= LS_HISTORY_NAME)
+        return ls_fail(err, LS_DATA, "the name \"%.40s...\" has more than %d bytes", name,
+                       LS_HISTORY_NAME - 1);
+    if (h->curves == NULL) h->curves = ls_alloc(LS_MEM_CLI, LS_HISTORY_CURVES * sizeof *h->curves);
+    if (h->curves == NULL) return ls_fail(err, LS_NOMEM, "no memory for the curves of a run");
+    *out = &h->curves[h->n_curves++];
+    snprintf((*out)->name, sizeof(*out)->name, "%s", name);
+    return LS_OK;
+}
+
+static ls_status add_time(ls_history *h, double step, double time_s, ls_err *err)
+{
+    ls_status st = LS_OK;
+
+    if (h->n_times > 0 && h->step[h->n_times - 1] >= step) return LS_OK;
+    LS_TRY(grow(&h->step, &h->time_s, h->n_times, &h->times_capacity, err));
+    h->step[h->n_times] = step;
+    h->time_s[h->n_times++] = time_s;
+out:
+    return st;
+}
+
+static bool is_metric(const char *name, const json_t *value)
+{
+    return strcmp(name, "step") != 0 && strcmp(name, "epoch") != 0 && strcmp(name, "time_s") != 0 &&
+           (json_is_number(value) || json_is_null(value));
+}
+
+static ls_status add_line(ls_history *h, json_t *line, ls_err *err)
+{
+    const json_t *step = json_object_get(line, "step"), *epoch = json_object_get(line, "epoch");
+    const json_t *time_s = json_object_get(line, "time_s");
+    const char *name;
+    json_t *value;
+    ls_status st = LS_OK;
+
+    if (!json_is_number(step) || !json_is_number(epoch) || !json_is_number(time_s)) {
+        st = ls_fail(err, LS_DATA, "\"step\", \"epoch\" and \"time_s\" are not all there, as numbers");
+        goto out;
+    }
+    LS_TRY(add_time(h, json_number_value(step), json_number_value(time_s), err));
+    json_object_foreach(line, name, value)
+    {
+        ls_curve *c;
+        if (!is_metric(name, value)) continue;
+        LS_TRY(curve_of(h, name, &c, err));
+        LS_TRY(grow(&c->epoch, &c->value, c->n, &c->capacity, err));
+        c->epoch[c->n] = json_number_value(epoch);
+        c->value[c->n++] = json_is_number(value) ? json_number_value(value) : NAN;
+    }
+out:
+    return st;
+}
+
+ls_status ls_history_parse(ls_history *h, const char *text, size_t n, const char *path, ls_err *err)
+{
+    const char *end = text + n, *next;
+    ls_status st = LS_OK;
+    int64_t number = 1;
+
+    for (const char *at = text; at < end; at = next + 1, number++) {
+        json_error_t why;
+        json_t *line;
+        next = memchr(at, '\n', (size_t)(end - at));
+        if (next == NULL) break; /* a line that is being written */
+        line = json_loadb(at, (size_t)(next - at), 0, &why);
+        if (json_is_object(line))
+            st = add_line(h, line, err);
+        else
+            st = ls_fail(err, LS_DATA, "no JSON object%s%s", line == NULL ? ": " : "",
+                         line == NULL ? why.text : "");
+        json_decref(line);
+        if (st != LS_OK) {
+            ls_fail_in(err, st, "%s, line %lld", path, (long long)number);
+            break;
+        }
+    }
+    return st;
+}
+
+void ls_history_release(ls_history *h)
+{
+    for (int i = 0; i < h->n_curves; i++) {
+        ls_free(h->curves[i].epoch);
+        ls_free(h->curves[i].value);
+    }
+    ls_free(h->curves);
+    ls_free(h->step);
+    ls_free(h->time_s);
+    *h = (ls_history){0};
+}
+
+/* -- the folder --------------------------------------------------------------------------------------------
+ */
+
+/* The last part of a path, without slashes at its end. */
+static void name_of(char *name, size_t size, const char *path)
+{
+    size_t end = strlen(path), begin;
+
+    while (end > 1 && path[end - 1] == '/') end--;
+    for (begin = end; begin > 0 && path[begin - 1] != '/';) begin--;
+    snprintf(name, size, "%.*s", (int)(end - begin), path + begin);
+}
+
+static ls_status read_summary(ls_past_run *r, ls_err *err)
+{
+    char path[4200], *text = NULL;
+    json_error_t why;
+    ls_status st = LS_OK;
+    size_t n;
+
+    snprintf(path, sizeof path, "%s/summary.json", r->path);
+    LS_TRY(ls_whole_file(&text, &n, path, SUMMARY_MAX_BYTES, err));
+    r->summary = json_loadb(text, n, 0, &why);
+    if (!json_is_object(r->summary))
+        st = ls_fail(err, LS_DATA, "%s: no JSON object%s%s", path, r->summary == NULL ? ": " : "",
+                     r->summary == NULL ? why.text : "");
+out:
+    ls_free(text);
+    return st;
+}
+
+static ls_status read_metrics(ls_past_run *r, ls_err *err)
+{
+    char path[4200], *text = NULL;
+    ls_status st = LS_OK;
+    size_t n;
+
+    snprintf(path, sizeof path, "%s/metrics.jsonl", r->path);
+    LS_TRY(ls_whole_file(&text, &n, path, METRICS_MAX_BYTES, err));
+    LS_TRY(ls_history_parse(&r->history, text, n, path, err));
+out:
+    ls_free(text);
+    return st;
+}
+
+ls_status ls_past_run_open(ls_past_run *r, const char *path, ls_err *err)
+{
+    struct stat info;
+    ls_status st = LS_OK;
+
+    *r = (ls_past_run){0};
+    if (strlen(path) >= sizeof r->path)
+        return ls_fail(err, LS_INVALID, "a path of more than %zu bytes", sizeof r->path);
+    if (stat(path, &info) != 0 || !S_ISDIR(info.st_mode))
+        return ls_fail(err, LS_INVALID, "there is no folder %s; `lockstep train` says where a run is", path);
+    snprintf(r->path, sizeof r->path, "%s", path);
+    name_of(r->name, sizeof r->name, path);
+    LS_TRY(read_summary(r, err));
+    LS_TRY(read_metrics(r, err));
+out:
+    if (st == LS_DATA) {
+        /* Both files are written by the run: what is damaged cannot be mended, but it can be made again. */
+        size_t n = strlen(err != NULL ? err->text : "");
+        if (err != NULL && n < sizeof err->text)
+            snprintf(err->text + n, sizeof err->text - n,
+                     "; a run has both summary.json and metrics.jsonl: continue it with `lockstep train "
+                     "--resume=RUN`, or leave it out");
+    }
+    return st;
+}
+
+void ls_past_run_release(ls_past_run *r)
+{
+    ls_history_release(&r->history);
+    json_decref(r->summary);
+    r->summary = NULL;
+}
+
+double ls_past_run_number(const ls_past_run *r, const char *within, const char *key)
+{
+    const json_t *o = within != NULL ? json_object_get(r->summary, within) : r->summary;
+    const json_t *v = json_object_get(o, key);
+
+    return json_is_number(v) ? json_number_value(v) : NAN;
+}
+
+const char *ls_past_run_text(const ls_past_run *r, const char *key)
+{
+    const char *text = json_string_value(json_object_get(r->summary, key));
+
+    return text != NULL ? text : "";
+}
