@@ -47,6 +47,8 @@ typedef struct cli_args {
     int threads, ranks, steps;
     double seconds;
     bool json, help, profile, list_settings, tune;
+    const char *format;             /* of bench: NULL, or whose layout */
+    const char *export;             /* of bench: a file for the parts of the step */
     const char *against;            /* of bench: a setting in which a second run differs */
     const char *dir;                /* of new, scale: the folder to write */
     bool cflags;                    /* of info: what a compiler needs for a plug-in, and nothing else */
@@ -84,6 +86,7 @@ extern const cli_command cli_commands[];
 
 int cli_plan(const cli_args *args);
 int cli_bench(const cli_args *args);
+ls_status cli_bench_check(const cli_args *args, ls_err *err) LS_MUST_CHECK; /* its words */
 int cli_info(const cli_args *args);
 int cli_train(const cli_args *args);
 int cli_eval(const cli_args *args);
