@@ -188,10 +188,9 @@ aggregation_table() {
         say(4, 1, "299.38", "1.82 to 4.19", "")
         if (most > 1) {
             print ""
-            print "| ranks | batch a rank | aggregation | ours (central 68 %) | of " most " ranks, a rank |\n|---|---|---|---|---|"
-            split("1 1 1 2 4", b, " "); split("1 2 4 1 1", k, " ")
-            for (i = 1; i <= 5; i++) { key = "1," b[i] "," k[i]; other = most "," b[i] "," k[i]
-                if (here[key] && here[other]) print "| 1 | " b[i] " | " k[i] " | " figure(mid[key]) " (" figure(lo[key]) " to " figure(hi[key]) ") | " percent(mid[other] / most / mid[key]) " |" }
+            print "| batch, one rank | ours (central 68 %) | over its first row | a rank of " most ": its share |\n|---|---|---|---|"
+            for (b = 1; b <= 4; b *= 2) { key = "1," b ",1"; other = most "," b ",1"
+                if (here[key] && here[other]) print "| " b " | " figure(mid[key]) " (" figure(lo[key]) " to " figure(hi[key]) ") | " sprintf("%.2f", mid[key] / mid["1,1,1"]) " | " percent(mid[other] / most / mid[key]) " |" }
         }
     }' "$out/tables/aggregation.rows"
     rm "$out/tables/aggregation.rows"
