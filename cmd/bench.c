@@ -12,8 +12,6 @@
 
 static ls_status profile(const ls_rehearsal *x, const bench_job *j, double step_s, ls_err *err)
 {
-    if (x->session.shards != NULL)
-        return ls_fail(err, LS_INVALID, "--profile shows one plan; reproducible=true runs several at a time");
     return profile_print(x->session.plans[0].plan, j->args->json, x->session.rank == 0, step_s, err);
 }
 
@@ -26,11 +24,8 @@ static ls_status run(const bench_job *j, const ls_place *place, ls_comm *comm, l
     if (place->size == 1) comm = NULL;
     LS_TRY(bench_measure(x, j, place, comm, &r, err));
     if (j->args->profile) LS_TRY(profile(&x[0], j, r.of[0].times.spread.p50, err));
-    if (place->rank != 0) goto out;
-    if (j->args->json)
-        bench_print_json(&x[0], j, &r);
-    else
-        bench_print_text(&x[0], j, &r);
+    if (place->rank == 0) j->print(&x[0], j, &r);
+    if (j->args->export != NULL) LS_TRY(bench_export(&x[0], j, &r, err));
 out:
     if (st != LS_OK && comm != NULL) ls_comm_abort(comm, err->text);
     bench_release(x, &r);
@@ -78,6 +73,12 @@ out:
     return st;
 }
 
+/* Only our own formats have a place for a second variant. */
+static bool shows_other(const bench_job *j)
+{
+    return j->print == bench_print_text || j->print == bench_print_json;
+}
+
 /* What the experiment is timed against: --against KEY=VALUE; a KEY that is true or false alone is turned
  * round.  The reproducible mode always shows its price. */
 static ls_status choose_other(bench_job *j, ls_err *err)
@@ -86,7 +87,7 @@ static ls_status choose_other(bench_job *j, ls_err *err)
     const char *key = j->args->against;
     int at;
 
-    if (key == NULL && ls_config_bool(cfg, "reproducible")) key = "reproducible";
+    if (key == NULL && ls_config_bool(cfg, "reproducible") && shows_other(j)) key = "reproducible";
     if (key == NULL) return LS_OK;
     at = ls_config_find(cfg, key);
     if (strchr(key, '=') != NULL)
@@ -102,18 +103,58 @@ static ls_status choose_other(bench_job *j, ls_err *err)
 /* -- the command ------------------------------------------------------------------------------------------
  */
 
-int cli_bench(const cli_args *args)
+/* The iterations of Horovod's benchmark, where nothing else is said. */
+enum { HOROVOD_STEPS = 10 * LS_ITERATION_STEPS };
+
+/* What follows from --format. */
+static ls_status choose_format(cli_args *args, bench_job *j, ls_err *err)
 {
-    bench_job j = {.args = args};
+    const char *name = args->format != NULL ? args->format : args->json ? "json" : "text";
+    ls_status st = bench_format(name, &j->print, err);
+
+    if (st != LS_OK) return st;
+    if (args->json && j->print != bench_print_json)
+        return ls_fail(err, LS_INVALID, "--json and --format %s: choose one", name);
+    args->json = j->print == bench_print_json;
+    args->quiet = !shows_other(j);
+    if (!shows_other(j) && (args->against != NULL || args->profile))
+        return ls_fail(err, LS_INVALID, "--format %s has no place for %s", name,
+                       args->profile ? "--profile" : "--against");
+    if (strcmp(name, "horovod") == 0 && args->steps == 0 && args->seconds <= 0) args->steps = HOROVOD_STEPS;
+    return LS_OK;
+}
+
+ls_status cli_bench_check(const cli_args *args, ls_err *err)
+{
+    if (args->compare_two && (args->model == NULL || args->n_settings != 1))
+        return ls_fail(err, LS_INVALID, "--compare takes two files with results of `lockstep bench --json`");
+    return LS_OK;
+}
+
+static ls_status check_parts(const bench_job *j, ls_err *err)
+{
+    if ((!j->args->profile && j->args->export == NULL) ||
+        !ls_config_bool(j->ranks[0].experiment.cfg, "reproducible"))
+        return LS_OK;
+    return ls_fail(err, LS_INVALID, "%s times one plan; reproducible=true runs several at a time",
+                   j->args->profile ? "--profile" : "--export");
+}
+
+static int measure(const cli_args *given)
+{
+    cli_args args = *given;
+    bench_job j = {.args = &args};
     ls_err err = {0};
     ls_status st = LS_OK;
     int code = CLI_DONE;
 
+    LS_TRY(choose_format(&args, &j, &err));
     LS_TRY(open_variant(&j, 0, NULL, &err));
-    if (args->list_settings) {
-        report_settings(&j.ranks[0].experiment, args->json);
+    if (args.list_settings) {
+        report_settings(&j.ranks[0].experiment, args.json);
         goto out;
     }
+    LS_TRY(check_parts(&j, &err));
     LS_TRY(choose_other(&j, &err));
     if (j.other[0] != '\0') LS_TRY(open_variant(&j, 1, j.other, &err));
     if (j.ranks[0].start.kind != LS_START_RANK) j.cores = ls_launch_cores();
@@ -121,4 +162,9 @@ int cli_bench(const cli_args *args)
 out:
     for (int i = 0; i < BENCH_VARIANTS; i++) cli_ranks_release(&j.ranks[i]);
     return st == LS_OK ? code : cli_fail("bench", &err);
+}
+
+int cli_bench(const cli_args *args)
+{
+    return args->compare_two ? bench_compare(args) : measure(args);
 }

@@ -10,15 +10,22 @@
 
 enum { BENCH_VARIANTS = 2 }; /* the experiment, and what it is timed against */
 
+typedef struct bench_job bench_job;
+typedef struct bench_results bench_results;
+
+/* Prints the result of the first variant, in rank 0. */
+typedef void (*bench_printer)(const ls_rehearsal *x, const bench_job *j, const bench_results *r);
+
 /* What all ranks know. */
-typedef struct bench_job {
+struct bench_job {
     const cli_args *args;
     cli_ranks ranks[BENCH_VARIANTS];
     bool real[BENCH_VARIANTS]; /* data=real */
     int n;
     char other[128]; /* the setting in which the second differs */
     int cores;       /* usable on this machine; 0: this process is bound to its own */
-} bench_job;
+    bench_printer print;
+};
 
 /* One variant, of all ranks. */
 typedef struct bench_result {
@@ -30,19 +37,31 @@ typedef struct bench_result {
     size_t planned, used;
 } bench_result;
 
-typedef struct bench_results {
+struct bench_results {
     bench_result of[BENCH_VARIANTS];
     ls_probe peak; /* of all ranks at once */
     ls_probe core; /* of one thread alone */
     ls_crowd crowd;
-} bench_results;
+    int64_t begin_ms, run_ms, stop_ms; /* since 1970: the beginning, the first timed step, the end */
+};
 
 /* Opens the variants of `x`, measures them and fills `r`.  Collective.  Release in any case. */
 ls_status bench_measure(ls_rehearsal x[BENCH_VARIANTS], const bench_job *j, const ls_place *place,
                         ls_comm *comm, bench_results *r, ls_err *err) LS_MUST_CHECK;
 void bench_release(ls_rehearsal x[BENCH_VARIANTS], bench_results *r);
 
+/* The printer of a format; LS_INVALID when there is none of that name. */
+#define BENCH_FORMATS "text, json, horovod, cosmogan or mlperf"
+ls_status bench_format(const char *name, bench_printer *out, ls_err *err) LS_MUST_CHECK;
 void bench_print_text(const ls_rehearsal *x, const bench_job *j, const bench_results *r);
+/* The object that the next one prints. */
+json_t *bench_json(const ls_rehearsal *x, const bench_job *j, const bench_results *r);
 void bench_print_json(const ls_rehearsal *x, const bench_job *j, const bench_results *r);
+
+/* --export FILE: measures the parts of the step and writes them.  Collective. */
+ls_status bench_export(const ls_rehearsal *x, const bench_job *j, const bench_results *r,
+                       ls_err *err) LS_MUST_CHECK;
+/* --compare A B: returns the exit code. */
+int bench_compare(const cli_args *args);
 
 #endif

@@ -1,7 +1,6 @@
 /* bench_json.c: the result of `lockstep bench` as JSON; its fields are in docs/bench.md. */
 #include <math.h>
 #include <stdio.h>
-#include <time.h>
 
 #include "bench.h"
 #include "report_parts.h"
@@ -59,7 +58,7 @@ static json_t *subject_json(const ls_rehearsal *x, const bench_job *j, const ben
                      "oversubscribed", r->crowd.oversubscribed, "batch_per_rank",
                      (json_int_t)ls_config_int(s->cfg, "batch.per_rank"), "batch_global",
                      (json_int_t)x->update.samples, "plan_hash", hash, "version", LS_VERSION, "host",
-                     r->of[0].times.of[0].host, "time", (json_int_t)time(NULL));
+                     r->of[0].times.of[0].host, "time", (json_int_t)(r->stop_ms / 1000));
 }
 
 static json_t *times_json(const bench_result *a)
@@ -87,7 +86,7 @@ static json_t *costs_json(const ls_rehearsal *x, const bench_results *r)
                      a->times.allocs_per_step);
 }
 
-void bench_print_json(const ls_rehearsal *x, const bench_job *j, const bench_results *r)
+json_t *bench_json(const ls_rehearsal *x, const bench_job *j, const bench_results *r)
 {
     json_t *o = subject_json(x, j, r), *times = times_json(&r->of[0]), *costs = costs_json(x, r);
 
@@ -96,5 +95,10 @@ void bench_print_json(const ls_rehearsal *x, const bench_job *j, const bench_res
     json_decref(times);
     json_decref(costs);
     if (j->n > 1) json_object_set_new(o, "compared", against_json(j, r));
-    cli_print_json_take(o);
+    return o;
+}
+
+void bench_print_json(const ls_rehearsal *x, const bench_job *j, const bench_results *r)
+{
+    cli_print_json_take(bench_json(x, j, r));
 }

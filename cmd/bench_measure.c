@@ -1,6 +1,7 @@
 /* bench_measure.c: times the steps of an experiment on all ranks, and what the machine can do. */
 #include <math.h>
 #include <stdio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -16,6 +17,7 @@ typedef struct ticker {
     bool on;
     double last;
     ls_comm *comm;
+    bench_results *r;
 } ticker;
 
 static void tick(void *ctx, const char *phase, int done, int planned)
@@ -36,9 +38,20 @@ static void tick_end(const ticker *t)
     if (t->on) fprintf(stderr, "\r\033[K");
 }
 
+static int64_t wall_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
 static ls_status start(void *ctx, double *zero, ls_err *err)
 {
-    return ls_job_zero(((ticker *)ctx)->comm, zero, err);
+    const ticker *t = ctx;
+
+    t->r->run_ms = wall_ms();
+    return ls_job_zero(t->comm, zero, err);
 }
 
 /* -- the machine ------------------------------------------------------------------------------------------
@@ -84,7 +97,8 @@ static ls_status open_variant(ls_rehearsal *x, const bench_job *j, int i, const 
 
 static ls_status time_steps(ls_rehearsal *x, const bench_job *j, ls_comm *comm, bench_results *r, ls_err *err)
 {
-    ticker t = {.on = !j->args->json && isatty(STDERR_FILENO) && x[0].session.rank == 0, .comm = comm};
+    ticker t = {
+        .on = !j->args->json && isatty(STDERR_FILENO) && x[0].session.rank == 0, .comm = comm, .r = r};
     const ls_measure_args how = {j->args->steps, j->args->seconds, tick, start, &t};
     ls_subject subjects[BENCH_VARIANTS];
     ls_measure m[BENCH_VARIANTS];
@@ -93,6 +107,7 @@ static ls_status time_steps(ls_rehearsal *x, const bench_job *j, ls_comm *comm, 
     for (int i = 0; i < j->n; i++) subjects[i] = (ls_subject){ls_rehearsal_step, ls_rehearsal_spent, &x[i]};
     st = ls_measure_subjects(subjects, j->n, &how, m, err);
     for (int i = 0; i < j->n; i++) r->of[i].m = m[i];
+    r->stop_ms = wall_ms();
     tick_end(&t);
     return st;
 }
@@ -127,6 +142,7 @@ ls_status bench_measure(ls_rehearsal x[BENCH_VARIANTS], const bench_job *j, cons
 {
     ls_status st = LS_OK;
 
+    r->begin_ms = wall_ms();
     for (int i = 0; i < j->n; i++) LS_TRY(open_variant(&x[i], j, i, place, comm, &r->of[i], err));
     LS_TRY(ls_crowd_look(&r->crowd, comm, x[0].session.threads, j->cores, err));
     LS_TRY(time_steps(x, j, comm, r, err));

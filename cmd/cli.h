@@ -47,6 +47,8 @@ typedef struct cli_args {
     int threads, ranks, steps;
     double seconds;
     bool json, help, profile, list_settings, tune;
+    const char *format;             /* of bench: NULL, or whose layout */
+    const char *export;             /* of bench: a file for the parts of the step */
     const char *against;            /* of bench: a setting in which a second run differs */
     const char *dir;                /* of new, scale: the folder to write */
     bool cflags;                    /* of info: what a compiler needs for a plug-in, and nothing else */
@@ -63,7 +65,8 @@ typedef struct cli_args {
     double join_timeout;
     char ranks_setting[24];
     /* Of submit; `nodes` and `threads` as well. */
-    int ranks_per_node;
+    int ranks_per_node;      /* of scale as well */
+    const char *node_counts; /* of scale: "1,2,4" */
     const char *time, *partition, *account, *job_name, *scheduler;
     const char *follow; /* NULL: not given; "": the job that is submitted; else a job */
     bool no_follow;
@@ -83,6 +86,7 @@ extern const cli_command cli_commands[];
 
 int cli_plan(const cli_args *args);
 int cli_bench(const cli_args *args);
+ls_status cli_bench_check(const cli_args *args, ls_err *err) LS_MUST_CHECK; /* its words */
 int cli_info(const cli_args *args);
 int cli_train(const cli_args *args);
 int cli_eval(const cli_args *args);

@@ -12,7 +12,9 @@ const cli_command cli_commands[] = {
     {"plan", CLI_PLAN, "EXPERIMENT [key=value ...] [options]",
      "Shows the compiled training step, its arithmetic and its memory, without running it.", cli_plan},
     {"bench", CLI_BENCH, "EXPERIMENT [key=value ...] [options]",
-     "Measures a training step on made-up data: step time, samples/s, FLOP/s, memory.", cli_bench},
+     "Measures a training step on made-up data, or with data=real on the experiment's: rates of all ranks, "
+     "waiting, FLOP/s, memory.",
+     cli_bench},
     {"scale", CLI_SCALE, "EXPERIMENT [key=value ...] --ranks 1,2 --mode weak|strong",
      "A scaling study: measures rank counts in turns, and reports throughput and efficiency with their "
      "uncertainty.  Run again, it goes on where it was stopped.",

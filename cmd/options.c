@@ -38,6 +38,10 @@ static const option options[] = {
      "train at every point: time to solution and accuracy, too"},
     {"--fresh", NULL, FLAG, FIELD(fresh), CLI_SCALE, NULL,
      "begin anew; a study that is there is kept under another name"},
+    {"--format", NULL, TEXT, FIELD(format), CLI_BENCH, "NAME",
+     "text, json, or as others print: horovod, cosmogan, mlperf"},
+    {"--compare", NULL, FLAG, FIELD(compare_two), CLI_BENCH, NULL,
+     "A B: which of two files of results (--json) is faster"},
     {"--compare", NULL, FLAG, FIELD(compare_two), CLI_SCALE, NULL,
      "A B: which of two studies is faster, as far as their spread allows to say"},
     {"--ranks", "-n", INT, FIELD(ranks), CLI_PLAN | CLI_BENCH | CLI_TRAIN | CLI_EVAL, "N",
@@ -47,13 +51,17 @@ static const option options[] = {
     {"--nodes", NULL, INT, FIELD(nodes), CLI_TRAIN | CLI_BENCH, "N",
      "machines that train together; on each: the same command"},
     {"--nodes", NULL, INT, FIELD(nodes), CLI_SUBMIT, "N", "nodes of the job"},
-    {"--ranks-per-node", NULL, INT, FIELD(ranks_per_node), CLI_SUBMIT, "R", "ranks on each of them"},
+    {"--nodes", NULL, TEXT, FIELD(node_counts), CLI_SCALE, "1,2,4",
+     "node counts to measure as jobs of Slurm, instead of --ranks"},
+    {"--ranks-per-node", NULL, INT, FIELD(ranks_per_node), CLI_SUBMIT | CLI_SCALE, "R", "ranks on each node"},
     {"--threads", NULL, INT, FIELD(threads), CLI_SUBMIT, "T",
      "CPUs of each rank (default: a node's, shared out)"},
+    {"--time", NULL, TEXT, FIELD(time), CLI_SCALE, "TIME",
+     "limit of each job: minutes, HH:MM:SS or D-HH:MM:SS"},
     {"--time", NULL, TEXT, FIELD(time), CLI_SUBMIT, "TIME",
      "minutes, HH:MM:SS or D-HH:MM:SS, after which it goes back into the queue (default: the partition's)"},
-    {"--partition", NULL, TEXT, FIELD(partition), CLI_SUBMIT, "P", "default: the cluster's"},
-    {"--account", NULL, TEXT, FIELD(account), CLI_SUBMIT, "A", "whom the time is charged to"},
+    {"--partition", NULL, TEXT, FIELD(partition), CLI_SUBMIT | CLI_SCALE, "P", "default: the cluster's"},
+    {"--account", NULL, TEXT, FIELD(account), CLI_SUBMIT | CLI_SCALE, "A", "whom the time is charged to"},
     {"--job-name", NULL, TEXT, FIELD(job_name), CLI_SUBMIT, "NAME", "default: the experiment's name"},
     {"--scheduler", NULL, TEXT, FIELD(scheduler), CLI_SUBMIT, "NAME",
      "slurm (default), or pbs, whose script is only printed"},
@@ -76,6 +84,8 @@ static const option options[] = {
     {"--against", NULL, TEXT, FIELD(against), CLI_BENCH, "KEY=VALUE",
      "time it in turns with the same under that setting (KEY alone: the other of true and false)"},
     {"--profile", NULL, FLAG, FIELD(profile), CLI_BENCH, NULL, "time per kind of op and per node"},
+    {"--export", NULL, TEXT, FIELD(export), CLI_BENCH, "FILE",
+     "write all costs of the step: nodes, buckets, probe, steps"},
     {"--tune", NULL, FLAG, FIELD(tune), CLI_PLAN, NULL,
      "time kernels and show the ones that training would use"},
     {"--settings", NULL, FLAG, FIELD(list_settings), CLI_PLAN | CLI_BENCH, NULL,
@@ -179,6 +189,7 @@ static ls_status check_complete(const cli_command *c, const cli_args *args, ls_e
             err, LS_INVALID,
             "which run?  `lockstep report RUN`, a directory that `lockstep train` or `scale` wrote");
     if (c->bit == CLI_REPORT) return LS_OK;
+    if (c->bit == CLI_BENCH && args->compare_two) return cli_bench_check(args, err);
     if (c->bit == CLI_SCALE && (args->compare_two || args->model != NULL)) {
         const ls_status st = cli_scale_check(args, err);
         if (st != LS_OK) return st;
@@ -200,9 +211,9 @@ static bool takes_settings(const cli_command *c)
 }
 
 /* Words after the first that are no settings. */
-static bool takes_words(const cli_command *c)
+static bool takes_words(const cli_command *c, const cli_args *args)
 {
-    return (c->bit & (CLI_CKPT | CLI_SCALE | CLI_REPORT)) != 0;
+    return (c->bit & (CLI_CKPT | CLI_SCALE | CLI_REPORT)) != 0 || args->compare_two;
 }
 
 ls_status cli_parse(const cli_command *c, int argc, char **argv, cli_args *args, ls_err *err)
@@ -216,7 +227,7 @@ ls_status cli_parse(const cli_command *c, int argc, char **argv, cli_args *args,
             LS_TRY(parse_option(c, argc, argv, &i, args, err));
         } else if (c->bit != CLI_INFO && args->model == NULL && strchr(argv[i], '=') == NULL) {
             args->model = argv[i];
-        } else if (takes_words(c) || (takes_settings(c) && strchr(argv[i], '=') != NULL)) {
+        } else if (takes_words(c, args) || (takes_settings(c) && strchr(argv[i], '=') != NULL)) {
             args->settings[args->n_settings++] = argv[i];
         } else {
             st = ls_fail(err, LS_INVALID, "\"%s\" is one word too many%s", argv[i],

@@ -80,6 +80,13 @@ static void print_text(const ls_plan_node *node, int n, const kind *kinds, int n
     printf("\n");
 }
 
+json_t *profile_node_json(const ls_plan_node *n)
+{
+    return json_pack("{s:s, s:s, s:s, s:b, s:f, s:f, s:f}", "op", n->op, "layer", n->scope, "impl",
+                     n->impl != NULL ? n->impl : "", "backward", n->backward, "seconds", n->seconds, "flops",
+                     n->flops, "bytes", n->bytes);
+}
+
 static void print_json(const ls_plan_node *node, int n, const kind *kinds, int n_kinds, double total)
 {
     json_t *by_op = json_array(), *by_node = json_array();
@@ -89,22 +96,16 @@ static void print_json(const ls_plan_node *node, int n, const kind *kinds, int n
                                                kinds[i].nodes, "seconds", kinds[i].seconds, "share",
                                                kinds[i].seconds / total, "flops", kinds[i].flops, "bytes",
                                                kinds[i].bytes));
-    for (int i = 0; i < n; i++)
-        json_array_append_new(by_node,
-                              json_pack("{s:s, s:s, s:s, s:b, s:f, s:f, s:f}", "op", node[i].op, "layer",
-                                        node[i].scope, "impl", node[i].impl != NULL ? node[i].impl : "",
-                                        "backward", node[i].backward, "seconds", node[i].seconds, "flops",
-                                        node[i].flops, "bytes", node[i].bytes));
+    for (int i = 0; i < n; i++) json_array_append_new(by_node, profile_node_json(&node[i]));
     cli_print_json_take(json_pack("{s:s, s:f, s:o, s:o}", "event", "profile", "seconds", total, "ops", by_op,
                                   "nodes", by_node));
 }
 
-/* Enough steps for a median, within a few seconds. */
-static int profile_steps(double step_s)
+int profile_steps(double step_s)
 {
     double n = 3.0 / (step_s > 1e-6 ? step_s : 1e-6);
 
-    return n < 3 ? 3 : n > 101 ? 101 : (int)n;
+    return n < 3 ? 3 : n > PROFILE_STEPS_MAX ? PROFILE_STEPS_MAX : (int)n;
 }
 
 ls_status profile_print(ls_plan *p, bool json, bool print, double step_s, ls_err *err)

@@ -5,6 +5,7 @@
 
 #include "cli.h"
 #include "study/compare.h"
+#include "study/jobs.h"
 #include "study/study.h"
 
 /* -- progress ---------------------------------------------------------------------------------------------
@@ -61,6 +62,38 @@ static void tell(void *ctx, const ls_study_news *n)
         show_point(sc, n);
 }
 
+/* -- points as jobs ---------------------------------------------------------------------------------------
+ */
+
+/* Where the job of the point is that is waited for. */
+static void show_job(void *ctx, const ls_study_job *point, const char *id, const ls_submit_job *job)
+{
+    const screen *sc = ctx;
+
+    if (!sc->live) return;
+    fprintf(stderr, "\r\033[K[%d/%d] %d node%s, repeat %d: job %s %s%s%s ...", sc->done + 1, sc->all,
+            point->count, point->count == 1 ? "" : "s", point->repeat, id,
+            job->phase == LS_JOB_WAITS  ? "waits"
+            : job->phase == LS_JOB_RUNS ? "runs on "
+                                        : "has ended",
+            job->phase == LS_JOB_RUNS ? job->nodes : "",
+            job->phase == LS_JOB_WAITS && strcmp(job->reason, "Dependency") == 0 ? " for the one before"
+                                                                                 : "");
+}
+
+static ls_status submit_points(ls_study_jobs **jobs, const ls_study *s, const ls_study_jobs_wish *w,
+                               ls_study_how *how, const screen *sc, ls_err *err)
+{
+    int n = 0;
+    const ls_status st = ls_study_jobs_submit(jobs, s, w, &n, err);
+
+    how->run = ls_study_run_job;
+    how->run_ctx = *jobs;
+    if (st == LS_OK && !sc->json && n > 0) printf("jobs          %d, which run one after another\n", n);
+    fflush(stdout);
+    return st;
+}
+
 /* -- the study --------------------------------------------------------------------------------------------
  */
 
@@ -76,7 +109,9 @@ static ls_status show_results(const ls_study *s, bool json, ls_err *err)
     ls_study_judge(s, &p, &r);
     LS_TRY(ls_study_report(s, &p, &r, report, err));
     if (json) {
-        cli_print_json_take(ls_study_json(s, &r, report));
+        json_t *o = ls_study_json(s, &r, report);
+        if (o == NULL) LS_TRY(ls_fail(err, LS_INVALID, "%s: the result cannot be written as JSON", s->dir));
+        cli_print_json_take(o);
         goto out;
     }
     LS_TRY(ls_study_table(s, &r, &table, err));
@@ -108,7 +143,8 @@ static int measure(const cli_args *args)
     const ls_study_wish wish = {.experiment = args->model,
                                 .settings = args->settings,
                                 .n_settings = args->n_settings,
-                                .counts = args->rank_counts,
+                                .counts = args->node_counts != NULL ? args->node_counts : args->rank_counts,
+                                .ranks_per_node = args->ranks_per_node,
                                 .mode = args->mode,
                                 .repeats = args->repeats,
                                 .steps = args->steps,
@@ -117,17 +153,27 @@ static int measure(const cli_args *args)
                                 .device = args->device,
                                 .train = args->train};
     screen sc = {.json = args->json, .live = !args->json && isatty(STDERR_FILENO)};
-    const ls_study_how how = {.tell = tell, .tell_ctx = &sc};
+    ls_study_jobs_wish jobs_wish = {
+        .partition = args->partition, .account = args->account, .state = show_job, .ctx = &sc};
+    ls_study_how how = {.tell = tell, .tell_ctx = &sc};
+    ls_study_jobs *jobs = NULL;
     char aside[LS_STUDY_PATH_MAX];
     ls_study s = {0};
     ls_err err = {0};
     ls_status st = LS_OK;
     int code = CLI_DONE;
 
+    if (args->time != NULL) LS_TRY(ls_submit_time(args->time, &jobs_wish.time_s, &err));
     LS_TRY(ls_study_ask(&s, &wish, &err));
+    if (args->node_counts != NULL) LS_TRY(ls_study_jobs_fit(&s, &jobs_wish, &err));
     LS_TRY(ls_study_open(&s, args->dir, args->fresh, aside, &err));
     if (aside[0] != '\0') fprintf(stderr, "lockstep scale: what was in %s is now in %s\n", s.dir, aside);
+    if (args->node_counts != NULL) LS_TRY(submit_points(&jobs, &s, &jobs_wish, &how, &sc, &err));
     st = ls_study_run(&s, &how, &err);
+    if (st != LS_OK) {
+        ls_study_jobs_close(jobs);
+        jobs = NULL;
+    }
     if (st == LS_CANCELLED) {
         code = stopped(&s, &sc);
         st = LS_OK;
@@ -137,6 +183,7 @@ static int measure(const cli_args *args)
     if (st != LS_OK) goto out;
     LS_TRY(show_results(&s, args->json, &err));
 out:
+    ls_study_jobs_close(jobs);
     ls_study_release(&s);
     return st == LS_OK ? code : cli_fail("scale", &err);
 }
@@ -153,15 +200,16 @@ static int compare(const cli_args *args)
 
     LS_TRY(ls_study_compare(&c, args->model, args->settings[0], &err));
     if (args->json) {
-        cli_print_json_take(ls_comparison_json(&c));
+        json_t *o = ls_comparison_json(&c);
+        if (o == NULL) LS_TRY(ls_fail(&err, LS_INVALID, "the comparison cannot be written as JSON"));
+        cli_print_json_take(o);
         goto out;
     }
     LS_TRY(ls_comparison_table(&c, &table, &err));
     printf("A             %s\nB             %s\ndiffer in     %s\n\n%s\n", c.a.dir, c.b.dir,
            c.differences.data != NULL ? c.differences.data : "nothing that is recorded", table.data);
-    printf("B is %s%s%s: %.3f times the rate of A, 95 %% [%.3f, %.3f]\n",
-           c.all.verdict == LS_SAME ? "as fast as A: " : "", ls_verdict_text(c.all.verdict),
-           c.all.verdict == LS_SAME ? "" : " than A", c.all.ratio.mid, c.all.ratio.lo, c.all.ratio.hi);
+    printf("verdict       %s: B has %.3f times the rate of A, 95 %% [%.3f, %.3f]\n",
+           ls_verdict_text(c.all.verdict), c.all.ratio.mid, c.all.ratio.lo, c.all.ratio.hi);
 out:
     ls_text_release(&table);
     ls_comparison_release(&c);
@@ -173,6 +221,17 @@ ls_status cli_scale_check(const cli_args *args, ls_err *err)
     if (args->compare_two && (args->model == NULL || args->n_settings != 1))
         return ls_fail(err, LS_INVALID, "--compare takes two studies: their folders, or their study.json");
     if (args->compare_two) return LS_OK;
+    if (args->node_counts != NULL && args->rank_counts != NULL)
+        return ls_fail(err, LS_INVALID,
+                       "--ranks measures on this machine, --nodes as jobs of Slurm: leave one of them out");
+    if (args->node_counts != NULL && args->ranks_per_node == 0)
+        return ls_fail(err, LS_INVALID, "how many ranks on each node?  --ranks-per-node R");
+    if (args->node_counts == NULL &&
+        (args->ranks_per_node > 0 || args->partition != NULL || args->account != NULL || args->time != NULL))
+        return ls_fail(
+            err, LS_INVALID,
+            "--ranks-per-node, --partition, --account and --time are for jobs of Slurm: say --nodes "
+            "1,2,4 instead of --ranks");
     for (int i = 0; i < args->n_settings; i++)
         if (strchr(args->settings[i], '=') == NULL)
             return ls_fail(err, LS_INVALID, "\"%s\" is one word too many; settings are written key=value",

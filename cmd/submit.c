@@ -1,7 +1,8 @@
 /* submit.c: `lockstep submit`: an experiment as a job, a job's way to its end, and its end before that. */
+#include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,12 +21,16 @@ bool cli_submit_is_of_job(const cli_args *args)
 /* -- following --------------------------------------------------------------------------------------------
  */
 
-static volatile sig_atomic_t detached; /* written by a signal handler */
-
-static void on_interrupt(int number)
+/* Ctrl-C and SIGTERM become readable here instead of ending this process; -1: not to be had. */
+static int open_stop(void)
 {
-    (void)number;
-    detached = 1;
+    sigset_t asked;
+
+    sigemptyset(&asked);
+    sigaddset(&asked, SIGINT);
+    sigaddset(&asked, SIGTERM);
+    sigprocmask(SIG_BLOCK, &asked, NULL);
+    return signalfd(-1, &asked, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
 static void print_state(void *ctx, const ls_submit_job *job)
@@ -74,19 +79,18 @@ static void print_result(const char *id, const char *run, const char *log, const
 /* Until the job ends, or Ctrl-C.  Returns the exit code. */
 static int follow(const char *id, const char *run, const char *log, bool json)
 {
-    const struct sigaction a = {.sa_handler = on_interrupt};
     const ls_submit_watcher w = {
-        .state = print_state, .output = print_output, .ctx = &json, .stop = &detached};
+        .state = print_state, .output = print_output, .ctx = &json, .stop_fd = open_stop()};
     ls_submit_job job;
     ls_err err = {0};
+    const ls_status st = ls_slurm_follow(id, log, &w, &job, &err);
 
-    sigaction(SIGINT, &a, NULL);
-    sigaction(SIGTERM, &a, NULL);
-    if (ls_slurm_follow(id, log, &w, &job, &err) != LS_OK) return cli_fail("submit", &err);
+    if (w.stop_fd >= 0) close(w.stop_fd);
+    if (st != LS_OK) return cli_fail("submit", &err);
     if (json) print_result(id, run, log, &job);
-    if (job.phase == LS_JOB_ENDED && job.state[0] != '\0') return ls_submit_exit_code(&job);
+    if (job.phase == LS_JOB_ENDED) return ls_submit_exit_code(&job);
     if (!json) {
-        printf("\njob %s goes on without a witness\n", id);
+        printf("\njob %s goes on\n", id);
         print_how_to_go_on(id);
     }
     return CLI_DONE;
@@ -106,10 +110,7 @@ static int cancel(const cli_args *args)
     ls_submit_job job;
     ls_err err = {0};
 
-    if (ls_slurm_cancel(args->cancel, false, &job, &err) != LS_OK) {
-        if (err.status == LS_UNSUPPORTED) err.status = LS_INVALID; /* the command line makes no sense here */
-        return cli_fail("submit", &err);
-    }
+    if (ls_slurm_cancel(args->cancel, false, &job, &err) != LS_OK) return cli_fail("submit", &err);
     if (!args->json)
         printf("job %s: %s\n", args->cancel,
                job.phase == LS_JOB_WAITS ? "taken out of the queue"
@@ -223,13 +224,9 @@ static ls_status check_cluster(ls_submit_request *q, bool dry_run, ls_err *err)
     else if (dry_run) {
         fprintf(stderr, "lockstep submit: not compared with a cluster: %s\n", why.text);
         st = LS_OK;
-    } else if (st == LS_UNSUPPORTED)
-        st = ls_fail(
-            err, LS_INVALID,
-            "Slurm is not on this machine (there is no sinfo or sbatch): submit where it is, or write "
-            "the script with --dry-run and take it there");
-    else
-        st = ls_fail(err, st, "%s", why.text);
+    } else
+        st = ls_fail(err, st, "%s%s", why.text,
+                     st == LS_INVALID ? ", or write the script with --dry-run and take it there" : "");
     ls_free(c);
     return st;
 }
@@ -260,7 +257,7 @@ static ls_status submit(plan *p, char id[LS_SUBMIT_ID_MAX], ls_err *err)
     /* Nothing has begun: nothing stays. */
     unlink(p->script);
     if (p->is_new) rmdir(p->run);
-    st = ls_fail(err, st == LS_IO || st == LS_UNSUPPORTED ? LS_INVALID : st, "%s", why.text);
+    st = ls_fail(err, st == LS_IO ? LS_INVALID : st, "%s", why.text);
 out:
     return st;
 }

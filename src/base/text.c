@@ -41,6 +41,24 @@ void ls_text_add(ls_text *t, const char *fmt, ...)
     t->length += (size_t)n;
 }
 
+void ls_text_add_quoted(ls_text *t, const char *word)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:,+@%";
+
+    if (word[0] != '\0' && strspn(word, plain) == strlen(word)) {
+        ls_text_add(t, "%s", word);
+        return;
+    }
+    ls_text_add(t, "'");
+    for (const char *p = word; *p != '\0'; p++) {
+        if (*p == '\'')
+            ls_text_add(t, "'\"'\"'"); /* which Slurm's sbatch understands, too, unlike '\'' */
+        else
+            ls_text_add(t, "%c", *p);
+    }
+    ls_text_add(t, "'");
+}
+
 void ls_text_release(ls_text *t)
 {
     ls_free(t->data);

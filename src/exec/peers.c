@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "exec/plan_internal.h"
 #include "ops/ops.h"
 
 enum { ALIGN = 16 }; /* floats: tensors of a bucket begin at cache lines */
@@ -84,6 +85,13 @@ int ls_peers_buckets(const ls_peers *p)
 size_t ls_peers_bucket_bytes(const ls_peers *p, int bucket)
 {
     return (size_t)p->buckets[bucket].n * sizeof(float);
+}
+
+int ls_peers_bucket_at(const ls_peers *p, const ls_plan *plan, int node)
+{
+    const lsi_step *s = &plan->steps[node];
+
+    return lsi_peers_runs(p, s->node) ? ((const transfer *)s->kernel.state)->bucket : -1;
 }
 
 size_t ls_peers_bytes(const ls_peers *p)

@@ -11,6 +11,7 @@
 
 #include "backend/backend.h"
 #include "comm/comm.h"
+#include "lockstep/plan.h"
 #include "ops/ops.h"
 
 typedef struct ls_peers ls_peers;
@@ -34,6 +35,8 @@ ls_status ls_peers_status(const ls_peers *p, ls_err *err) LS_MUST_CHECK;
 /* The buckets there are, and bytes of gradients in one. */
 int ls_peers_buckets(const ls_peers *p);
 size_t ls_peers_bucket_bytes(const ls_peers *p, int bucket);
+/* The bucket, counted from 0 as above, that a node of the plan begins or ends the exchange of; -1: none. */
+int ls_peers_bucket_at(const ls_peers *p, const ls_plan *plan, int node);
 /* Memory of this rank that all of them take. */
 size_t ls_peers_bytes(const ls_peers *p);
 

@@ -75,11 +75,12 @@ static void fit_lines(lsi_figure *f)
         marks |= c->series[k].marks;
     }
     f->empty = x.lo > x.hi;
+    if (c->y_most > 0 && y.lo < c->y_most && y.hi > c->y_most) y.hi = c->y_most;
     f->x = lsi_axis_fit(c->x_scale, x, 7, false, marks ? 0.03 : 0);
     f->y = lsi_axis_fit(c->y_scale, y, 5, true, 0);
 }
 
-/* Bars begin at zero; lanes where their first span does. */
+/* Bars and lanes begin at zero. */
 static void fit_rows(lsi_figure *f)
 {
     const ls_chart *c = f->c;
@@ -99,7 +100,7 @@ static void fit_rows(lsi_figure *f)
     }
     f->empty = x.lo > x.hi;
     x.whole = false;
-    f->x = lsi_axis_fit(c->kind == LS_CHART_BARS ? LS_SCALE_FROM_ZERO : LS_SCALE_FITTED, x, 7, false, 0);
+    f->x = lsi_axis_fit(LS_SCALE_FROM_ZERO, x, 7, false, 0);
 }
 
 static double label_width(const lsi_figure *f)
@@ -193,7 +194,9 @@ static void draw_key(void *arg, int k, double x, double y)
                     x + 10, y - 4);
     } else {
         ls_text_add(l->out, "<g class=\"key c%d\" data-i=\"%d\">", lsi_colour(c, k), k);
-        if (c->kind == LS_CHART_LINES)
+        if (c->kind == LS_CHART_LINES && c->series[k].n == 1)
+            ls_text_add(l->out, "<circle class=\"mark\" cx=\"%.1f\" cy=\"%.1f\" r=\"3.2\"/>", x + 10, y - 4);
+        else if (c->kind == LS_CHART_LINES)
             ls_text_add(l->out, "<path class=\"line%s\" d=\"M%.1f %.1fL%.1f %.1f\"/>",
                         c->series[k].dashed || c->series[k].ideal ? " dashed" : "", x, y - 4, x + 20, y - 4);
         else

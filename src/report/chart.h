@@ -42,7 +42,7 @@ typedef struct ls_chart_series {
 typedef struct ls_chart_span {
     int lane;          /* index into `categories` */
     int series;        /* index into `series`, whose name and colour it has */
-    double begin, end; /* in units of the x axis */
+    double begin, end; /* in units of the x axis, which begins at 0 */
     const char *name;  /* shown when pointed at */
 } ls_chart_span;
 
@@ -53,6 +53,8 @@ typedef struct ls_chart {
     ls_chart_kind kind;
     const char *x_label, *y_label;
     ls_chart_scale x_scale, y_scale;
+    double y_most; /* 0, or where the y axis ends at the latest: one wild value then does not flatten the
+                      others; what lies beyond is cut off */
     const char *flag_name; /* what flagged points are: "oversubscribed"; named in legend and read-out */
     const ls_chart_series *series;
     int n_series;

@@ -146,22 +146,28 @@ static void last_words(const char *log, char *buf, size_t size)
     ls_free(bytes);
 }
 
-static ls_status judge_end(const child *c, const ls_study_job *job, int status, ls_err *err)
+ls_status lsi_point_failed(const char *log, int code, ls_err *err)
 {
-    const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    ls_status st;
+    const ls_status st = code == LS_EXIT_INVALID     ? LS_INVALID
+                         : code == LS_EXIT_DAMAGED   ? LS_DATA
+                         : code == LS_EXIT_LOST      ? LS_LOST
+                         : code == LS_EXIT_DISAGREED ? LS_DISAGREE
+                                                     : LS_DEVICE;
     char words[1024];
 
-    if (code == LS_EXIT_DONE) return LS_OK;
-    if (c->asked) return ls_fail(err, LS_CANCELLED, "stopped on request");
-    last_words(job->log, words, sizeof words);
-    if (code < 0) return ls_fail(err, LS_LOST, "ended by signal %d%s", WTERMSIG(status), words);
-    st = code == LS_EXIT_INVALID     ? LS_INVALID
-         : code == LS_EXIT_DAMAGED   ? LS_DATA
-         : code == LS_EXIT_LOST      ? LS_LOST
-         : code == LS_EXIT_DISAGREED ? LS_DISAGREE
-                                     : LS_DEVICE;
+    last_words(log, words, sizeof words);
     return ls_fail(err, st, "exit code %d%s", code, words);
+}
+
+static ls_status judge_end(const child *c, const ls_study_job *job, int status, ls_err *err)
+{
+    char words[1024];
+
+    if (WIFEXITED(status) && WEXITSTATUS(status) == LS_EXIT_DONE) return LS_OK;
+    if (c->asked) return ls_fail(err, LS_CANCELLED, "stopped on request");
+    if (WIFEXITED(status)) return lsi_point_failed(job->log, WEXITSTATUS(status), err);
+    last_words(job->log, words, sizeof words);
+    return ls_fail(err, LS_LOST, "ended by signal %d%s", WTERMSIG(status), words);
 }
 
 ls_status ls_study_run_child(void *ctx, const ls_study_job *job, ls_text *line, ls_err *err)

@@ -142,7 +142,7 @@ ls_status ls_comparison_table(const ls_comparison *c, ls_text *out, ls_err *err)
     ls_status st = LS_OK;
 
     LS_TRY(ls_table_create(&t, "rrrll", err));
-    ls_table_row(t, (const char *const[]){"ranks", "B / A", "95 %", "B is", ""});
+    ls_table_row(t, (const char *const[]){"ranks", "B / A", "95 %", "B is", "remark"});
     ls_table_rule(t);
     for (int i = 0; i < c->n; i++) add_row(t, &c->of[i]);
     ls_table_rule(t);

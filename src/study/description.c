@@ -11,7 +11,7 @@
 ls_status ls_study_text(const ls_study *s, ls_text *out, ls_err *err)
 {
     json_t *settings = json_array(), *counts = json_array(), *o;
-    const size_t flags = JSON_INDENT(1) | JSON_REAL_PRECISION(9);
+    const size_t flags = JSON_INDENT(1) | JSON_REAL_PRECISION(17);
     size_t n;
     char *text;
 
@@ -42,6 +42,7 @@ typedef struct reader {
     const json_t *o;
     ls_arena *arena;
     const char *wrong;
+    bool no_memory;
 } reader;
 
 static const json_t *member(reader *r, const char *key)
@@ -66,7 +67,8 @@ static const char *text_value(reader *r, const json_t *v, const char *key)
     const char *text = json_string_value(v);
     const char *copy = text != NULL ? ls_arena_strdup(r->arena, text) : NULL;
 
-    if (copy == NULL && r->wrong == NULL) r->wrong = key;
+    if (text == NULL && r->wrong == NULL) r->wrong = key;
+    r->no_memory |= text != NULL && copy == NULL;
     return copy != NULL ? copy : "";
 }
 
@@ -96,6 +98,7 @@ static void read_settings(reader *r, ls_study *s)
     const size_t n = json_array_size(list);
     const char **texts = ls_arena_alloc(r->arena, sizeof *texts * (n + 1));
 
+    r->no_memory |= texts == NULL;
     if (!json_is_array(list) || n > LSI_SETTINGS_MAX || texts == NULL) {
         if (r->wrong == NULL) r->wrong = "settings";
         return;
@@ -153,6 +156,7 @@ ls_status ls_study_parse(ls_study *s, const char *text, size_t length, ls_err *e
         goto out;
     }
     read_members(&r, s);
+    if (r.no_memory) LS_TRY(ls_fail(err, LS_NOMEM, "no memory"));
     if (r.wrong != NULL) st = ls_fail(err, LS_DATA, "\"%s\" is missing or makes no sense", r.wrong);
 out:
     json_decref(root);
@@ -162,13 +166,17 @@ out:
 /* -- comparing --------------------------------------------------------------------------------------------
  */
 
-static unsigned differ(ls_text *text, ls_study_part part, const char *what, const char *a, const char *b)
+static unsigned note(ls_text *text, ls_study_part part, const char *what, const char *a, const char *b)
 {
-    if (strcmp(a, b) == 0) return 0;
     if (text != NULL)
         ls_text_add(text, "%s%s: %s and %s", text->length > 0 ? "; " : "", what, a[0] != '\0' ? a : "none",
                     b[0] != '\0' ? b : "none");
     return part;
+}
+
+static unsigned differ(ls_text *text, ls_study_part part, const char *what, const char *a, const char *b)
+{
+    return strcmp(a, b) != 0 ? note(text, part, what, a, b) : 0;
 }
 
 static unsigned differ_number(ls_text *text, ls_study_part part, const char *what, double a, double b)
@@ -177,26 +185,30 @@ static unsigned differ_number(ls_text *text, ls_study_part part, const char *wha
 
     snprintf(x, sizeof x, "%.10g", a);
     snprintf(y, sizeof y, "%.10g", b);
-    return differ(text, part, what, x, y);
+    return a != b ? note(text, part, what, x, y) : 0;
 }
 
 static unsigned differ_settings(ls_text *text, const ls_study *a, const ls_study *b)
 {
     ls_text x = {0}, y = {0};
-    unsigned different;
+    bool same = a->n_settings == b->n_settings;
 
+    for (int i = 0; i < a->n_settings && same; i++) same = strcmp(a->settings[i], b->settings[i]) == 0;
+    if (same) return 0;
     for (int i = 0; i < a->n_settings; i++) ls_text_add(&x, "%s%s", i > 0 ? " " : "", a->settings[i]);
     for (int i = 0; i < b->n_settings; i++) ls_text_add(&y, "%s%s", i > 0 ? " " : "", b->settings[i]);
-    different = differ(text, LS_STUDY_QUESTION, "settings", x.data != NULL ? x.data : "",
-                       y.data != NULL ? y.data : "");
+    note(text, LS_STUDY_QUESTION, "settings", x.data != NULL ? x.data : "", y.data != NULL ? y.data : "");
     ls_text_release(&x);
     ls_text_release(&y);
-    return different;
+    return LS_STUDY_QUESTION;
 }
 
 unsigned ls_study_differences(const ls_study *a, const ls_study *b, ls_text *text)
 {
-    unsigned d = differ(text, LS_STUDY_QUESTION, "experiment", a->experiment, b->experiment);
+    /* The same experiment may lie elsewhere on another machine. */
+    const bool moved = strcmp(a->name, b->name) == 0;
+    unsigned d = differ(text, moved ? LS_STUDY_VERSION : LS_STUDY_QUESTION, "experiment", a->experiment,
+                        b->experiment);
 
     d |= differ(text, LS_STUDY_QUESTION, "name", a->name, b->name);
     d |= differ_settings(text, a, b);

@@ -1,6 +1,7 @@
 /* output.c: the results of a study as a table for a terminal and as JSON. */
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "events/table.h"
 #include "study/study_internal.h"
@@ -8,86 +9,98 @@
 /* -- table ------------------------------------------------------------------------------------------------
  */
 
-void lsi_cell_efficiency(const ls_study_row *r, char cell[64])
+static void show_efficiency(const ls_study_row *r, char *cell, size_t size)
 {
     const ls_interval *e = &r->efficiency;
 
     if (isnan(e->mid))
-        snprintf(cell, 64, "-");
+        snprintf(cell, size, "-");
     else if (r->oversubscribed)
-        snprintf(cell, 64, "(%.3f) no scaling", e->mid);
+        snprintf(cell, size, "(%.3f) no scaling", e->mid);
     else if (isnan(e->lo) || e->lo == e->hi) /* the smallest run against itself */
-        snprintf(cell, 64, "%.3f", e->mid);
+        snprintf(cell, size, "%.3f", e->mid);
     else
-        snprintf(cell, 64, "%.3f [%.3f, %.3f]", e->mid, e->lo, e->hi);
+        snprintf(cell, size, "%.3f [%.3f, %.3f]", e->mid, e->lo, e->hi);
 }
 
-static void cell_share(double part, double all, char cell[32])
+static void show_number(double x, char *cell, size_t size)
+{
+    if (isfinite(x))
+        snprintf(cell, size, "%.5g", x);
+    else
+        snprintf(cell, size, "-");
+}
+
+static void show_share(double part, double all, char *cell, size_t size)
 {
     if (all > 0)
-        snprintf(cell, 32, "%.1f %%", 100 * part / all);
+        snprintf(cell, size, "%.1f %%", 100 * part / all);
     else
-        snprintf(cell, 32, "-");
+        snprintf(cell, size, "-");
 }
 
-static void add_row(ls_table *t, const ls_study *s, const ls_study_row *r)
+int lsi_columns(const ls_study *s, const ls_study_results *r, const char *names[LSI_COLUMNS_MAX])
 {
-    char count[16], ranks[16], threads[16], repeats[16], rate[32], spread[64], efficiency[64], comm[32],
-        data[32], seconds[32], score[32];
-    const char *cells[11];
     int n = 0;
 
-    snprintf(count, sizeof count, "%d", r->count);
-    snprintf(ranks, sizeof ranks, "%d", r->ranks);
-    snprintf(threads, sizeof threads, "%d", r->threads);
-    snprintf(repeats, sizeof repeats, "%d", r->repeats);
-    snprintf(rate, sizeof rate, r->repeats > 0 ? "%.5g" : "-", r->rate.p50);
-    snprintf(spread, sizeof spread, r->repeats > 0 ? "%.5g to %.5g" : "-", r->rate.p16, r->rate.p84);
-    lsi_cell_efficiency(r, efficiency);
-    cell_share(r->exposed_s, r->step_s, comm);
-    cell_share(r->data_wait_s, r->step_s, data);
-    snprintf(seconds, sizeof seconds, "%.4g", r->solution_s.mid);
-    snprintf(score, sizeof score, "%.4g", r->score.mid);
-    if (s->ranks_per_node > 0) cells[n++] = count;
-    cells[n++] = ranks;
-    cells[n++] = threads;
-    cells[n++] = repeats;
-    cells[n++] = rate;
-    cells[n++] = spread;
-    cells[n++] = efficiency;
-    cells[n++] = comm;
-    cells[n++] = data;
-    if (s->train) cells[n++] = seconds;
-    if (s->train) cells[n++] = score;
-    cells[n++] = r->oversubscribed ? "oversubscribed" : "";
-    ls_table_row(t, cells);
+    if (s->ranks_per_node > 0) names[n++] = "nodes";
+    names[n++] = "ranks";
+    names[n++] = "threads";
+    names[n++] = "cores";
+    names[n++] = "samples/s";
+    names[n++] = "central 68 %";
+    names[n++] = "efficiency [95 %]";
+    names[n++] = "exposed comm";
+    names[n++] = "data wait";
+    if (s->train) names[n++] = "seconds";
+    if (s->train) names[n++] = r->score_name[0] != '\0' ? r->score_name : "metric";
+    names[n++] = "repeats";
+    return n;
+}
+
+void lsi_cells(const ls_study *s, const ls_study_row *r, lsi_cell cells[LSI_COLUMNS_MAX])
+{
+    const size_t size = sizeof cells[0].text;
+    int n = 0;
+
+    if (s->ranks_per_node > 0) snprintf(cells[n++].text, size, "%d", r->count);
+    snprintf(cells[n++].text, size, "%d", r->ranks);
+    snprintf(cells[n++].text, size, "%d", r->threads);
+    snprintf(cells[n++].text, size, "%s",
+             r->oversubscribed ? "oversubscribed"
+             : r->repeats > 0  ? "own"
+                               : "-");
+    show_number(r->rate.p50, cells[n++].text, size);
+    if (r->repeats > 0)
+        snprintf(cells[n++].text, size, "%.5g to %.5g", r->rate.p16, r->rate.p84);
+    else
+        snprintf(cells[n++].text, size, "-");
+    show_efficiency(r, cells[n++].text, size);
+    show_share(r->exposed_s, r->step_s, cells[n++].text, size);
+    show_share(r->data_wait_s, r->step_s, cells[n++].text, size);
+    if (s->train) show_number(r->solution_s.mid, cells[n++].text, size);
+    if (s->train) show_number(r->score.mid, cells[n++].text, size);
+    snprintf(cells[n++].text, size, "%d", r->repeats);
 }
 
 ls_status ls_study_table(const ls_study *s, const ls_study_results *r, ls_text *out, ls_err *err)
 {
-    const char *head[12];
-    char align[13] = "";
+    const char *texts[LSI_COLUMNS_MAX];
+    const int n = lsi_columns(s, r, texts);
+    char align[LSI_COLUMNS_MAX + 1] = "";
+    lsi_cell cells[LSI_COLUMNS_MAX];
     ls_table *t = NULL;
     ls_status st = LS_OK;
-    int n = 0;
 
-    if (s->ranks_per_node > 0) head[n++] = "nodes";
-    head[n++] = "ranks";
-    head[n++] = "threads";
-    head[n++] = "repeats";
-    head[n++] = "samples/s";
-    head[n++] = "central 68 %";
-    head[n++] = "efficiency [95 %]";
-    head[n++] = "exposed comm";
-    head[n++] = "data wait";
-    if (s->train) head[n++] = "seconds";
-    if (s->train) head[n++] = r->score_name[0] != '\0' ? r->score_name : "metric";
-    head[n++] = "remark";
-    for (int i = 0; i < n; i++) align[i] = i < n - 1 ? 'r' : 'l';
+    memset(align, 'r', (size_t)n);
     LS_TRY(ls_table_create(&t, align, err));
-    ls_table_row(t, head);
+    ls_table_row(t, texts);
     ls_table_rule(t);
-    for (int i = 0; i < r->n; i++) add_row(t, s, &r->rows[i]);
+    for (int i = 0; i < r->n; i++) {
+        lsi_cells(s, &r->rows[i], cells);
+        for (int k = 0; k < n; k++) texts[k] = cells[k].text;
+        ls_table_row(t, texts);
+    }
     LS_TRY(ls_table_print(t, out, err));
 out:
     ls_table_destroy(t);
@@ -138,6 +151,10 @@ json_t *ls_study_json(const ls_study *s, const ls_study_results *r, const char *
                           "repeats", s->repeats, "batch", (json_int_t)s->batch, "version", s->version, "host",
                           s->host, "cores", s->cores, "study", s->dir);
 
+    if (o == NULL) {
+        json_decref(points);
+        return NULL;
+    }
     for (int i = 0; i < r->n; i++) json_array_append_new(points, row_json(s, r, &r->rows[i]));
     json_object_set_new(o, "points", points);
     if (report != NULL) json_object_set_new(o, "report", json_string(report));

@@ -112,6 +112,12 @@ out:
 /* -- what follows from the experiment ---------------------------------------------------------------------
  */
 
+/* data=real and data=synthetic are words of `bench`, not settings. */
+static bool is_of_bench(const ls_study *s, const char *setting)
+{
+    return !s->train && strncmp(setting, "data=", 5) == 0;
+}
+
 /* The experiment as the point of `count` has it; `batch` NULL: as it is written. */
 static ls_status load(const ls_study *s, int count, const char *batch, ls_experiment *x, ls_err *err)
 {
@@ -121,7 +127,8 @@ static ls_status load(const ls_study *s, int count, const char *batch, ls_experi
 
     snprintf(ranks, sizeof ranks, "ranks=%d", ls_study_ranks(s, count));
     for (int i = 0; i < s->n_settings; i++)
-        if (batch == NULL || !lsi_sets_batch(s->settings[i])) settings[n++] = s->settings[i];
+        if (!is_of_bench(s, s->settings[i]) && (batch == NULL || !lsi_sets_batch(s->settings[i])))
+            settings[n++] = s->settings[i];
     settings[n++] = ranks;
     if (batch != NULL) settings[n++] = batch;
     return ls_experiment_load(x, s->experiment, settings, n, err);
@@ -253,25 +260,10 @@ void lsi_batch_setting(const ls_study *s, char text[64])
              (long long)s->batch);
 }
 
-/* A word as a shell takes it. */
 static void add_word(ls_text *out, const char *word)
 {
-    const bool plain = word[0] != '\0' && strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                                       "0123456789_-./=:,+@%") == strlen(word);
-
     ls_text_add(out, " ");
-    if (plain) {
-        ls_text_add(out, "%s", word);
-        return;
-    }
-    ls_text_add(out, "'");
-    for (const char *p = word; *p != '\0'; p++) {
-        if (*p == '\'')
-            ls_text_add(out, "'\\''");
-        else
-            ls_text_add(out, "%c", *p);
-    }
-    ls_text_add(out, "'");
+    ls_text_add_quoted(out, word);
 }
 
 void ls_study_command(const ls_study *s, ls_text *out)

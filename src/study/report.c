@@ -11,41 +11,18 @@
 
 static ls_status add_table(ls_report *doc, const ls_study *s, const ls_study_results *r, ls_err *err)
 {
-    static const ls_sheet_column columns[] = {{"ranks", 'r'},
-                                              {"threads", 'r'},
-                                              {"repeats", 'r'},
-                                              {"samples/s", 'r'},
-                                              {"central 68 %", 'r'},
-                                              {"efficiency [95 %]", 'r'},
-                                              {"exposed comm", 'r'},
-                                              {"data wait", 'r'},
-                                              {"remark", 'l'},
-                                              {"seconds", 'r'},
-                                              {"", 'r'}};
-    enum { PLAIN = 9, TRAINED = 11 };
-    ls_sheet_column named[TRAINED];
+    const char *names[LSI_COLUMNS_MAX];
+    const int n = lsi_columns(s, r, names);
+    ls_sheet_column columns[LSI_COLUMNS_MAX];
+    lsi_cell cells[LSI_COLUMNS_MAX];
     ls_sheet *t = NULL;
     ls_status st = LS_OK;
 
-    memcpy(named, columns, sizeof named);
-    named[TRAINED - 1].name = r->score_name[0] != '\0' ? r->score_name : "metric";
-    LS_TRY(ls_sheet_create(&t, "table", NULL, named, s->train ? TRAINED : PLAIN, err));
+    for (int k = 0; k < n; k++) columns[k] = (ls_sheet_column){names[k], 'r'};
+    LS_TRY(ls_sheet_create(&t, "table", NULL, columns, n, err));
     for (int i = 0; i < r->n; i++) {
-        const ls_study_row *w = &r->rows[i];
-        char efficiency[64];
-        lsi_cell_efficiency(w, efficiency);
-        ls_sheet_cell(t, "%d", w->ranks);
-        ls_sheet_cell(t, "%d", w->threads);
-        ls_sheet_cell(t, "%d", w->repeats);
-        ls_sheet_cell(t, w->repeats > 0 ? "%.5g" : "-", w->rate.p50);
-        ls_sheet_cell(t, w->repeats > 0 ? "%.5g to %.5g" : "-", w->rate.p16, w->rate.p84);
-        ls_sheet_cell(t, "%s", efficiency);
-        ls_sheet_cell(t, w->repeats > 0 ? "%.1f %%" : "-", 100 * w->exposed_s / w->step_s);
-        ls_sheet_cell(t, w->repeats > 0 ? "%.1f %%" : "-", 100 * w->data_wait_s / w->step_s);
-        ls_sheet_cell(t, "%s", w->oversubscribed ? "oversubscribed" : "");
-        if (!s->train) continue;
-        ls_sheet_cell(t, w->repeats > 0 ? "%.4g" : "-", w->solution_s.mid);
-        ls_sheet_cell(t, isnan(w->score.mid) ? "-" : "%.4g", w->score.mid);
+        lsi_cells(s, &r->rows[i], cells);
+        for (int k = 0; k < n; k++) ls_sheet_cell(t, "%s", cells[k].text);
     }
     ls_report_sheet(doc, t);
 out:
@@ -199,10 +176,28 @@ static group ideal_of(const ls_study_results *r, double base, int power)
     return g;
 }
 
+/* An interval of two noisy repeats may reach beyond all sense; the chart must not be about that. */
+static bool cut_intervals(ls_study_results *r)
+{
+    double most = 1;
+    bool cut = false;
+
+    for (int i = 0; i < r->n; i++) most = fmax(most, r->rows[i].efficiency.mid); /* fmax leaves out NaN */
+    for (int i = 0; i < r->n; i++) {
+        ls_interval *e = &r->rows[i].efficiency;
+        if (!(e->hi > 1.5 * most)) continue;
+        e->hi = 1.5 * most;
+        cut = true;
+    }
+    return cut;
+}
+
 static void add_scaling_charts(ls_report *doc, const ls_study *s, const ls_study_results *r)
 {
     const group linear = ideal_of(r, r->rows[0].rate.p50, 1), one = ideal_of(r, 1, 0);
     const group faster = ideal_of(r, r->rows[0].solution_s.mid, -1);
+    ls_study_results shown = *r;
+    bool cut;
 
     ls_report_heading(doc, "Throughput");
     add_lines(doc, r,
@@ -214,14 +209,19 @@ static void add_scaling_charts(ls_report *doc, const ls_study *s, const ls_study
                          .y_label = "samples/s",
                          .y_scale = LS_SCALE_LOG2},
               "measured", rate_of, false, isnan(linear.y[0]) ? NULL : &linear);
+    cut = cut_intervals(&shown);
     ls_report_heading(doc, "Efficiency");
     add_lines(
-        doc, r,
+        doc, &shown,
         (ls_chart){.id = "efficiency",
                    .title = "Efficiency against the smallest run",
-                   .caption = "Samples/s per rank over that of the smallest run, with its 95 % interval.",
+                   .caption =
+                       cut ? "Samples/s per rank over that of the smallest run, with its 95 % interval; "
+                             "intervals that reach beyond the chart are cut, the table has them whole."
+                           : "Samples/s per rank over that of the smallest run, with its 95 % interval.",
                    .y_label = "efficiency",
-                   .y_scale = LS_SCALE_FROM_ZERO},
+                   .y_scale = LS_SCALE_FROM_ZERO,
+                   .y_most = 2}, /* intervals of two noisy repeats can be absurdly wide */
         "measured", efficiency_of, true, &one);
     if (!s->train) return;
     ls_report_heading(doc, "Time to solution");
@@ -295,7 +295,7 @@ static void add_question(ls_report *doc, const ls_study *s, const ls_study_resul
 
     ls_report_paragraph(doc,
                         "%s scaling of %s: every point has %lld samples per %s.  %d thread%s per rank, %d "
-                        "repeat%s in turns, %s.",
+                        "repeat%s, %s.",
                         weak ? "Weak" : "Strong", s->name, (long long)s->batch,
                         weak ? "rank and batch" : "update, shared by all ranks", s->threads,
                         s->threads == 1 ? "" : "s", s->repeats, s->repeats == 1 ? "" : "s",
@@ -316,26 +316,68 @@ static void add_question(ls_report *doc, const ls_study *s, const ls_study_resul
                  "what differs from run to run.");
 }
 
-static void add_machine(ls_report *doc, const ls_study *s, const ls_study_results *r)
+/* How far a value is from growing with the ranks: 1 when it does. */
+static void cell_growth(ls_sheet *t, double x, double base, double ranks)
 {
-    char flops[32], bytes[32];
+    if (x > 0 && base > 0)
+        ls_sheet_cell(t, "%.3f", x / base / ranks);
+    else
+        ls_sheet_cell(t, "-");
+}
+
+/* What the machine itself can do on so many cores: training cannot scale better than that. */
+static ls_status add_probe(ls_report *doc, const ls_study_results *r, ls_err *err)
+{
+    static const ls_sheet_column columns[] = {{"ranks", 'r'},    {"peak FLOP/s", 'r'},
+                                              {"of ideal", 'r'}, {"memory read per s", 'r'},
+                                              {"of ideal", 'r'}, {"step at FLOP/s", 'r'}};
+    const ls_study_row *base = &r->rows[0];
+    ls_sheet *t = NULL;
+    ls_status st = LS_OK;
+    int n = 0;
+
+    LS_TRY(ls_sheet_create(&t, "machine", NULL, columns, sizeof columns / sizeof columns[0], err));
+    for (int i = 0; i < r->n; i++) {
+        const ls_study_row *w = &r->rows[i];
+        const double more = (double)w->ranks / base->ranks;
+        char text[32];
+        /* Ranks that take turns each reach a core's peak in their turn: the sum of those is nobody's. */
+        if (isnan(w->peak_flop_s) || isnan(w->peak_read_b_s) || w->oversubscribed) continue;
+        ls_sheet_cell(t, "%d", w->ranks);
+        ls_sheet_cell(t, "%s", ls_text_si(w->peak_flop_s, text));
+        cell_growth(t, w->peak_flop_s, base->peak_flop_s, more);
+        ls_sheet_cell(t, "%s", ls_text_bytes(w->peak_read_b_s, text));
+        cell_growth(t, w->peak_read_b_s, base->peak_read_b_s, more);
+        ls_sheet_cell(t, "%s", ls_text_si(w->flop_s, text));
+        n++;
+    }
+    if (n > 0) {
+        ls_report_paragraph(
+            doc, "Measured beside each point, on all its ranks at once: arithmetic in registers and "
+                 "reading of memory.  \"Of ideal\" is the share of the smallest run's value times "
+                 "the ranks: where the machine itself does not grow, training cannot.");
+        ls_report_sheet(doc, t);
+    }
+out:
+    ls_sheet_destroy(t);
+    return st;
+}
+
+static ls_status add_machine(ls_report *doc, const ls_study *s, const ls_study_results *r, ls_err *err)
+{
     ls_text command = {0};
+    ls_status st = LS_OK;
 
     ls_report_heading(doc, "The machine");
     ls_report_paragraph(doc, "%s, %d cores at hand; lockstep %s, device %s.", s->host, s->cores, s->version,
                         s->device);
-    for (int i = 0; i < r->n; i++) {
-        const ls_study_row *w = &r->rows[i];
-        if (isnan(w->peak_flop_s) || isnan(w->peak_read_b_s)) continue;
-        ls_report_paragraph(doc,
-                            "%d rank%s%s: measured peak %sFLOP/s and %s/s of memory read, all ranks at once.",
-                            w->ranks, w->ranks == 1 ? "" : "s", w->oversubscribed ? " (oversubscribed)" : "",
-                            ls_text_si(w->peak_flop_s, flops), ls_text_bytes(w->peak_read_b_s, bytes));
-    }
+    LS_TRY(add_probe(doc, r, err));
     ls_report_heading(doc, "To repeat it");
     ls_study_command(s, &command);
     ls_report_code(doc, command.data != NULL ? command.data : "");
+out:
     ls_text_release(&command);
+    return st;
 }
 
 /* -- all of it --------------------------------------------------------------------------------------------
@@ -354,7 +396,7 @@ ls_status ls_study_report(const ls_study *s, const ls_study_points *p, const ls_
     LS_TRY(add_table(doc, s, r, err));
     add_scaling_charts(doc, s, r);
     add_ledger(doc, r);
-    add_machine(doc, s, r);
+    LS_TRY(add_machine(doc, s, r, err));
     ls_report_heading(doc, "All points");
     LS_TRY(add_points(doc, s, p, r, err));
     LS_TRY(ls_report_write(doc, s->dir, err));

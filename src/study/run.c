@@ -39,22 +39,41 @@ static void add(words *w, const char *word)
     if (!w->failed) w->argv[w->n++] = word;
 }
 
-/* Where a point trains; a run that was stopped there goes on from its checkpoint. */
+/* Whether the run in `dir` was stopped and can go on. */
+static bool is_paused(const char *dir)
+{
+    char path[LS_STUDY_PATH_MAX], *text = NULL;
+    size_t n;
+    json_t *o = NULL;
+    bool paused = false;
+
+    if (lsi_study_join(path, dir, "checkpoints/last/manifest.json", NULL) == LS_OK &&
+        access(path, R_OK) == 0 && lsi_study_join(path, dir, "summary.json", NULL) == LS_OK &&
+        lsi_study_read(path, &text, &n, NULL) == LS_OK)
+        o = json_loadb(text, n, 0, NULL);
+    if (json_is_string(json_object_get(o, "state")))
+        paused = strcmp(json_string_value(json_object_get(o, "state")), "paused") == 0;
+    json_decref(o);
+    ls_free(text);
+    return paused;
+}
+
+/* Where a point trains.  A run that was stopped there goes on from its checkpoint; what any other run left
+ * there is left alone, and the point takes the next name. */
 static ls_status add_run_dir(words *w, const ls_study *s, const char *name, ls_err *err)
 {
-    char runs[LS_STUDY_PATH_MAX], dir[LS_STUDY_PATH_MAX], manifest[LS_STUDY_PATH_MAX];
+    char runs[LS_STUDY_PATH_MAX], dir[LS_STUDY_PATH_MAX], next[96];
     ls_status st = LS_OK;
+    bool resumed = false;
 
     LS_TRY(lsi_study_join(runs, s->dir, "runs", err));
     LS_TRY(ls_folders_make(runs, err));
     LS_TRY(lsi_study_join(dir, runs, name, err));
-    LS_TRY(lsi_study_join(manifest, dir, "checkpoints/last/manifest.json", err));
-    if (access(manifest, R_OK) == 0) {
-        add(w, ls_arena_printf(w->arena, "--resume=%s", dir));
-    } else {
-        add(w, "--run-dir");
-        add(w, ls_arena_strdup(w->arena, dir));
+    for (int k = 2; access(dir, F_OK) == 0 && !(resumed = is_paused(dir)); k++) {
+        snprintf(next, sizeof next, "%s-try-%d", name, k);
+        LS_TRY(lsi_study_join(dir, runs, next, err));
     }
+    add(w, ls_arena_printf(w->arena, "--%s=%s", resumed ? "resume" : "run-dir", dir));
     add(w, "--quiet");
 out:
     return st;

@@ -232,7 +232,7 @@ void ls_study_judge(const ls_study *s, const ls_study_points *p, ls_study_result
 /* The table for a terminal. */
 ls_status ls_study_table(const ls_study *s, const ls_study_results *r, ls_text *out,
                          ls_err *err) LS_MUST_CHECK;
-/* The object of `scale --json`; `report` may be NULL.  NULL: no memory. */
+/* The object of `scale --json`; `report` may be NULL.  NULL: no memory, or a text that is no UTF-8. */
 json_t *ls_study_json(const ls_study *s, const ls_study_results *r, const char *report);
 
 /* Writes report.html, the charts, points.csv and table.md into the study's folder; `path` is that of the

@@ -46,11 +46,21 @@ void lsi_batch_setting(const ls_study *s, char text[64]);
 ls_status lsi_point_command(const ls_study *s, int count, int repeat, ls_arena *arena,
                             const char *argv[LSI_ARGS_MAX], ls_err *err) LS_MUST_CHECK;
 
+/* The failure of a point whose command ended with the exit code `code`, with the last words of its log. */
+ls_status lsi_point_failed(const char *log, int code, ls_err *err);
+
 /* -- output -----------------------------------------------------------------------------------------------
  */
 
-/* "0.953 [0.941, 0.965]"; of an oversubscribed point "(0.48) no scaling". */
-void lsi_cell_efficiency(const ls_study_row *r, char cell[64]);
+enum { LSI_COLUMNS_MAX = 12 };
+typedef struct lsi_cell {
+    char text[64];
+} lsi_cell;
+
+/* The table of results, as a terminal and as the report show it: names of its columns (returns how many) and
+ * the cells of a row.  The efficiency of an oversubscribed point is "(0.48) no scaling". */
+int lsi_columns(const ls_study *s, const ls_study_results *r, const char *names[LSI_COLUMNS_MAX]);
+void lsi_cells(const ls_study *s, const ls_study_row *r, lsi_cell cells[LSI_COLUMNS_MAX]);
 /* {"lo": ..., "mid": ..., "hi": ...}; null for what is not known. */
 json_t *lsi_interval_json(ls_interval i);
 

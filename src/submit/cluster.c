@@ -155,8 +155,8 @@ static const char *list_partitions(const ls_submit_cluster *c, char *text, size_
 
 enum { LIST_MAX = 1024 };
 
-static ls_status choose(const ls_submit_partition **out, const char *name, const ls_submit_cluster *c,
-                        ls_err *err)
+ls_status ls_submit_partition_of(const ls_submit_partition **out, const char *name,
+                                 const ls_submit_cluster *c, ls_err *err)
 {
     char list[LIST_MAX];
 
@@ -172,8 +172,7 @@ static ls_status choose(const ls_submit_partition **out, const char *name, const
                    list_partitions(c, list, sizeof list));
 }
 
-/* The largest CPU count that so many nodes of the partition have at least; 0: there are not so many. */
-static int64_t cpus_of(const ls_submit_partition *p, int64_t nodes)
+int64_t ls_submit_cpus(const ls_submit_partition *p, int64_t nodes)
 {
     int64_t best = 0;
 
@@ -206,7 +205,7 @@ static ls_status fit_nodes(const ls_submit_request *q, const ls_submit_partition
 
 static ls_status fit_cpus(ls_submit_request *q, const ls_submit_partition *p, ls_err *err)
 {
-    const int64_t cpus = cpus_of(p, q->nodes);
+    const int64_t cpus = ls_submit_cpus(p, q->nodes);
     const int threads = q->threads > 0 ? q->threads : 1;
 
     if ((int64_t)q->ranks_per_node * threads > cpus)
@@ -226,7 +225,7 @@ ls_status ls_submit_fit(ls_submit_request *q, const ls_submit_cluster *c, ls_err
     char asked[32], limit[32];
     ls_status st = LS_OK;
 
-    LS_TRY(choose(&p, q->partition, c, err));
+    LS_TRY(ls_submit_partition_of(&p, q->partition, c, err));
     if (!p->is_up)
         return ls_fail(err, LS_INVALID,
                        "partition \"%s\" takes no jobs now (it is not up); try another, or later", p->name);

@@ -31,6 +31,7 @@ static void take_output(following *f, const char *path)
     char bytes[8192];
     ssize_t n;
 
+    if (f->w->output == NULL) return;
     if (f->log < 0 && path[0] != '\0') f->log = open(path, O_RDONLY | O_CLOEXEC);
     if (f->log < 0) return;
     while ((n = read(f->log, bytes, sizeof bytes)) > 0) f->w->output(f->w->ctx, bytes, (size_t)n);
@@ -63,21 +64,22 @@ ls_status ls_slurm_follow(const char *id, const char *log, const ls_submit_watch
 {
     following f = {.id = id, .w = w, .log = -1, .interval = ASK_FIRST};
     ls_status st = LS_OK;
+    struct pollfd stop = {.fd = w->stop_fd, .events = POLLIN};
     bool changed, ended = false;
 
     *job = (ls_submit_job){0};
-    while (!ended && *w->stop == 0) {
+    while (!ended && stop.revents == 0) {
         if (ls_clock_seconds() >= f.next) {
             LS_TRY(look(&f, job, &changed, err));
-            ended = job->phase == LS_JOB_ENDED && job->state[0] != '\0';
+            ended = job->phase == LS_JOB_ENDED;
             if (ended) take_output(&f, log != NULL ? log : job->log); /* its end is told last */
-            if (changed) w->state(w->ctx, job);
+            if (changed && w->state != NULL) w->state(w->ctx, job);
             f.interval = changed ? ASK_FIRST : f.interval * ASK_GROWTH;
             if (f.interval > ASK_MOST) f.interval = ASK_MOST;
             f.next = ls_clock_seconds() + f.interval;
         }
         take_output(&f, log != NULL ? log : job->log);
-        if (!ended) poll(NULL, 0, LOOK_MS);
+        if (!ended && poll(&stop, 1, LOOK_MS) < 0) stop.revents = 0;
     }
 out:
     if (f.log >= 0) close(f.log);

@@ -34,17 +34,17 @@ void lsi_script_pbs(ls_text *out, const ls_submit_request *q)
 
     add_head(out, q, threads);
     ls_text_add(out, "cd -- ");
-    lsi_quote(out, q->folder);
+    ls_text_add_quoted(out, q->folder);
     ls_text_add(out, " || exit 1\n");
     ls_text_add(out, "exec >>");
-    lsi_quote(out, q->log);
+    ls_text_add_quoted(out, q->log);
     ls_text_add(out, " 2>&1\n\n");
     lsi_add_stop(out);
     ls_text_add(out, "trap 'stop limit' USR1\ntrap 'stop cancel' TERM   # from qdel\n");
-    if (q->time_s > LS_SUBMIT_WARNING_S)
+    if (q->time_s > 0 && lsi_warning_s(q) > 0)
         ls_text_add(out,
                     "(sleep %lld && kill -USR1 $$) & clock=$!\ntrap 'kill \"$clock\" 2>/dev/null' EXIT\n",
-                    (long long)(q->time_s - LS_SUBMIT_WARNING_S));
+                    (long long)(q->time_s - lsi_warning_s(q)));
     ls_text_add(out, "\n");
     lsi_add_resume(out, q);
     ls_text_add(out, "mpirun -n %lld --hostfile \"$PBS_NODEFILE\" --map-by ppr:%d:node:pe=%d ",

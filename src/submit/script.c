@@ -1,45 +1,30 @@
-/* script.c: batch scripts: quoting, the parts that all have, and Slurm's.
+/* script.c: batch scripts: the parts that all have, and Slurm's.
  *
  * How a job ends is decided in one place, the script's shell.  It is told why the run has to stop (by Slurm
  * before the time limit, by us on --cancel, by scancel) and tells the ranks once: a second signal would end
  * them without a checkpoint.  scancel reaches the ranks itself, so that one is only noted. */
-#include <ctype.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "submit/submit_internal.h"
 
-void lsi_quote(ls_text *out, const char *word)
+int lsi_warning_s(const ls_submit_request *q)
 {
-    size_t n = 0;
-
-    while (isalnum((unsigned char)word[n]) || (word[n] != '\0' && strchr("_./:=,+@-", word[n]) != NULL)) n++;
-    if (n > 0 && word[n] == '\0') {
-        ls_text_add(out, "%s", word);
-        return;
-    }
-    ls_text_add(out, "'");
-    for (; *word != '\0'; word++) {
-        if (*word == '\'')
-            ls_text_add(out, "'\"'\"'"); /* which sbatch understands in the head, too, unlike '\'' */
-        else
-            ls_text_add(out, "%c", *word);
-    }
-    ls_text_add(out, "'");
+    if (q->run_dir == NULL) return 0;
+    return q->time_s == 0 || q->time_s / 4 > LS_SUBMIT_WARNING_S ? LS_SUBMIT_WARNING_S
+           : q->time_s >= 4                                      ? (int)(q->time_s / 4)
+                                                                 : 1;
 }
 
 void lsi_add_command(ls_text *out, const ls_submit_request *q)
 {
-    lsi_quote(out, q->program);
+    ls_text_add_quoted(out, q->program);
     for (int i = 0; i < q->n_words; i++) {
         ls_text_add(out, " ");
-        lsi_quote(out, q->words[i]);
+        ls_text_add_quoted(out, q->words[i]);
     }
     ls_text_add(out, " --threads %d", q->threads > 0 ? q->threads : 1);
     if (q->run_dir != NULL) ls_text_add(out, " \"$@\"");
     if (q->result != NULL) {
         ls_text_add(out, " >");
-        lsi_quote(out, q->result);
+        ls_text_add_quoted(out, q->result);
     }
 }
 
@@ -47,7 +32,7 @@ void lsi_add_resume(ls_text *out, const ls_submit_request *q)
 {
     if (q->run_dir == NULL) return;
     ls_text_add(out, "run=");
-    lsi_quote(out, q->run_dir);
+    ls_text_add_quoted(out, q->run_dir);
     ls_text_add(out, "\nset -- --run-dir \"$run\"\n"
                      "# A later start goes on from the last checkpoint.\n"
                      "[ ! -e \"$run/checkpoints/last/manifest.json\" ] || set -- \"--resume=$run\"\n\n");
@@ -79,10 +64,12 @@ static void add_head(ls_text *out, const ls_submit_request *q)
     if (q->partition != NULL) ls_text_add(out, "#SBATCH --partition=%s\n", q->partition);
     if (q->account != NULL) ls_text_add(out, "#SBATCH --account=%s\n", q->account);
     ls_text_add(out, "#SBATCH --chdir=");
-    lsi_quote(out, q->folder);
+    ls_text_add_quoted(out, q->folder);
     ls_text_add(out, "\n#SBATCH --output=");
-    lsi_quote(out, q->log);
-    ls_text_add(out, "\n#SBATCH --open-mode=append\n#SBATCH --signal=B:USR1@%d\n", LS_SUBMIT_WARNING_S);
+    ls_text_add_quoted(out, q->log);
+    ls_text_add(out, "\n#SBATCH --open-mode=append\n");
+    if (lsi_warning_s(q) > 0) ls_text_add(out, "#SBATCH --signal=B:USR1@%d\n", lsi_warning_s(q));
+    if (q->in_turn) ls_text_add(out, "#SBATCH --dependency=singleton\n");
     ls_text_add(out, "#SBATCH --%s\n\n", q->run_dir != NULL ? "requeue" : "no-requeue");
 }
 

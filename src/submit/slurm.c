@@ -9,10 +9,22 @@
 
 #define ANSWER_S 30.0 /* a busy controller takes its time */
 
-/* Runs it; an exit code other than 0 is LS_IO with what the command said. */
+/* Runs it.  A command that is not here is LS_INVALID: what was asked makes no sense on this machine. */
+static ls_status run(ls_command_result *r, const char *const *argv, const char *input, ls_err *err)
+{
+    ls_err why = {0};
+    const ls_status st = ls_command_run(r, argv, input, ANSWER_S, &why);
+
+    if (st == LS_UNSUPPORTED)
+        return ls_fail(err, LS_INVALID,
+                       "Slurm is not on this machine (there is no %s): run this where Slurm is", argv[0]);
+    return st == LS_OK ? LS_OK : ls_fail(err, st, "%s", why.text);
+}
+
+/* The same; an exit code other than 0 is LS_IO with what the command said. */
 static ls_status ask(ls_command_result *r, const char *const *argv, const char *input, ls_err *err)
 {
-    ls_status st = ls_command_run(r, argv, input, ANSWER_S, err);
+    ls_status st = run(r, argv, input, err);
 
     if (st != LS_OK || r->code == 0) return st;
     return ls_fail(err, LS_IO, "%s failed (exit code %d): %.*s", argv[0], r->code,
@@ -79,7 +91,7 @@ ls_status ls_slurm_job(ls_submit_job *out, const char *id, ls_err *err)
     ls_status st = LS_OK;
 
     LS_TRY(ls_submit_check_id(id, err));
-    LS_TRY(ls_command_run(&r, argv, NULL, ANSWER_S, err));
+    LS_TRY(run(&r, argv, NULL, err));
     if (r.code != 0 && r.said.length > 0 && strstr(r.said.data, "Invalid job id") != NULL)
         st = job_from_accounting(out, id, err);
     else if (r.code != 0)

@@ -10,7 +10,6 @@
 #ifndef LS_SUBMIT_SUBMIT_H
 #define LS_SUBMIT_SUBMIT_H
 
-#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -20,7 +19,9 @@
 /* -- the request and its script --------------------------------------------------------------------------
  */
 
-#define LS_SUBMIT_WARNING_S 60 /* so long before the time limit a run is told to write its checkpoint */
+/* So long before its time limit a run is told to write its checkpoint; of short jobs it is a quarter of their
+ * time, since Slurm is up to half a minute early. */
+#define LS_SUBMIT_WARNING_S 60
 
 /* Texts are the caller's; zero or NULL: not given. */
 typedef struct ls_submit_request {
@@ -39,6 +40,7 @@ typedef struct ls_submit_request {
     const char *run_dir;
     const char *result; /* where standard output of the ranks goes; NULL: into the log */
     const char *log;    /* whole path of the job's output */
+    bool in_turn; /* jobs of this name run one after another, in the order in which they were submitted */
 } ls_submit_request;
 
 typedef enum ls_submit_scheduler { LS_SUBMIT_SLURM, LS_SUBMIT_PBS } ls_submit_scheduler;
@@ -90,6 +92,13 @@ typedef struct ls_submit_cluster {
 #define LS_SUBMIT_SINFO_FORMAT "%P|%a|%D|%c|%l|%s"
 ls_status ls_submit_parse_cluster(ls_submit_cluster *out, const char *text, ls_err *err) LS_MUST_CHECK;
 
+/* The partition of that name, the default one for NULL; LS_INVALID with those there are when there is none.
+ */
+ls_status ls_submit_partition_of(const ls_submit_partition **out, const char *name,
+                                 const ls_submit_cluster *c, ls_err *err) LS_MUST_CHECK;
+/* The CPUs that each of `nodes` nodes has at least, where the largest are taken; 0: there are not so many. */
+int64_t ls_submit_cpus(const ls_submit_partition *p, int64_t nodes);
+
 /* LS_INVALID with the reason and a remedy when the cluster cannot ever run it; fills q->threads where it is
  * 0. */
 ls_status ls_submit_fit(ls_submit_request *q, const ls_submit_cluster *c, ls_err *err) LS_MUST_CHECK;
@@ -120,7 +129,7 @@ enum { LS_SUBMIT_ID_MAX = 32 };
 /* LS_INVALID unless `id` is a number, or number_number for one task of an array. */
 ls_status ls_submit_check_id(const char *id, ls_err *err) LS_MUST_CHECK;
 
-/* The running Slurm.  LS_UNSUPPORTED: it is not on this machine; LS_IO: it answers with an error, which the
+/* The running Slurm.  LS_INVALID: it is not on this machine; LS_IO: it answers with an error, which the
  * text holds; LS_TIMEOUT: it does not answer. */
 ls_status ls_slurm_cluster(ls_submit_cluster *out, ls_err *err) LS_MUST_CHECK;
 ls_status ls_slurm_submit(const char *script, char id[LS_SUBMIT_ID_MAX], ls_err *err) LS_MUST_CHECK;
@@ -129,12 +138,12 @@ ls_status ls_slurm_job(ls_submit_job *out, const char *id, ls_err *err) LS_MUST_
  * once, as is a running one with `now`.  *job is what it was before. */
 ls_status ls_slurm_cancel(const char *id, bool now, ls_submit_job *job, ls_err *err) LS_MUST_CHECK;
 
-/* Who is told of a job's way; all members are needed. */
+/* Who is told of a job's way. */
 typedef struct ls_submit_watcher {
-    void (*state)(void *ctx, const ls_submit_job *job);     /* it is new or has changed */
-    void (*output)(void *ctx, const char *bytes, size_t n); /* the log has grown by this */
+    void (*state)(void *ctx, const ls_submit_job *job);     /* it is new or has changed; may be NULL */
+    void (*output)(void *ctx, const char *bytes, size_t n); /* the log has grown by this; NULL: not read */
     void *ctx;
-    const volatile sig_atomic_t *stop; /* not 0: leave the job alone and return */
+    int stop_fd; /* readable: leave the job alone and return */
 } ls_submit_watcher;
 
 /* Watches a job until it has ended (*job is its end) or the watcher wants to stop (*job is the last that was

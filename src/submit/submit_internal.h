@@ -4,9 +4,8 @@
 
 #include "submit/submit.h"
 
-/* Adds `word` so that a shell, and sbatch in a script's head, reads exactly it: plain where that is safe,
- * else in single quotes. */
-void lsi_quote(ls_text *out, const char *word);
+/* Seconds before its end at which the job is warned; 0: it has no checkpoint to write. */
+int lsi_warning_s(const ls_submit_request *q);
 /* Adds the command that every rank runs, on one line, with the script's "$@" after it where the job trains.
  */
 void lsi_add_command(ls_text *out, const ls_submit_request *q);

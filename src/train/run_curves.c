@@ -1,7 +1,8 @@
 /* run_curves.c: a chart for every metric of some runs.
  *
  * The names in metrics.jsonl are PHASE/METRIC_step and PHASE/METRIC_epoch with the phases train, val and
- * test, and names of their own such as lr.  All phases of a metric share a chart, as do all runs. */
+ * test, val/METRIC_best, and names of their own such as lr.  All phases of a metric share a chart, as do all
+ * runs. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 #include "train/run_pages.h"
 
 /* What a curve is of its metric; the order is that of the legend. */
-typedef enum part { EACH_STEP, EACH_EPOCH, VALIDATION, TEST, PARTS } part;
+typedef enum part { EACH_STEP, EACH_EPOCH, VALIDATION, TEST, BEST, PARTS } part;
 
 typedef enum kind { LOSS, ACCURACY, OTHER, RATE, KINDS } kind;
 
@@ -45,6 +46,9 @@ static name split(const char *whole)
     if (ends_in(whole, n, "_epoch")) {
         n -= strlen("_epoch");
         if (out.part == EACH_STEP) out.part = EACH_EPOCH;
+    } else if (out.part == VALIDATION && ends_in(whole, n, "_best")) {
+        n -= strlen("_best");
+        out.part = BEST;
     } else if (ends_in(whole, n, "_step")) {
         n -= strlen("_step");
     }
@@ -65,7 +69,6 @@ static const char *title_of(const char *metric)
     static const char *const titles[][2] = {
         {"loss", "Loss"},
         {"acc", "Accuracy"},
-        {"acc_best", "Best accuracy so far"},
         {"lr", "Learning rate"},
         {"loss_d", "Loss of the discriminator"},
         {"d_loss", "Loss of the discriminator"},
@@ -112,30 +115,33 @@ static const ls_curve *curve_of(const ls_past_run *r, const char *metric, part p
     return NULL;
 }
 
-/* A run's curves of the metric.  Beside others a run has its epochs' means alone where there are enough of
- * them. */
+/* Beside others a run has its epochs' means alone where there are enough of them, and not what follows from
+ * the rest. */
+static bool is_shown(part p, bool alone, const ls_curve *epochs)
+{
+    if (alone) return true;
+    return p != BEST && !(p == EACH_STEP && epochs != NULL && epochs->n > 1);
+}
+
 static ls_status add_run(drawing *d, const ls_past_run *runs, int n_runs, int k, const char *metric,
                          ls_err *err)
 {
-    static const char *const parts[PARTS] = {"training", "training, mean of epochs", "validation", "test"};
-    static const int alone[PARTS] = {6, 1, 2, 3}; /* colours; of several runs each has one */
+    static const char *const parts[PARTS] = {"training", "training, mean of epochs", "validation", "test",
+                                             "best so far"};
+    static const int colours[PARTS] = {6, 1, 2, 3, 8}; /* of several runs each has one */
     const ls_curve *epochs = curve_of(&runs[k], metric, EACH_EPOCH);
+    const bool alone = n_runs == 1;
 
     for (part p = 0; p < PARTS; p++) {
         const ls_curve *c = curve_of(&runs[k], metric, p);
-        const char *label = n_runs == 1 ? ls_arena_strdup(d->arena, parts[p])
-                                        : ls_arena_printf(d->arena, "%s, %s", runs[k].name, parts[p]);
-        if (label == NULL) return ls_fail(err, LS_NOMEM, "no memory for a chart");
-        if (c == NULL || (n_runs > 1 && p == EACH_STEP && epochs != NULL && epochs->n > 1)) continue;
-        d->series[d->n++] = (ls_chart_series){.name = label,
-                                              .colour = n_runs > 1                         ? k + 1
-                                                        : epochs == NULL && p == EACH_STEP ? 1
-                                                                                           : alone[p],
-                                              .dashed = n_runs > 1 && p >= VALIDATION,
-                                              .marks = p == TEST || (p != EACH_STEP && c->n <= 60),
-                                              .n = c->n,
-                                              .x = c->epoch,
-                                              .y = c->value};
+        if (c == NULL || !is_shown(p, alone, epochs)) continue;
+        ls_chart_series *s = &d->series[d->n++];
+        *s = (ls_chart_series){.n = c->n, .x = c->epoch, .y = c->value};
+        s->name = alone ? parts[p] : ls_arena_printf(d->arena, "%s, %s", runs[k].name, parts[p]);
+        if (s->name == NULL) return ls_fail(err, LS_NOMEM, "no memory for a chart");
+        s->colour = !alone ? k + 1 : epochs == NULL && p == EACH_STEP ? 1 : colours[p];
+        s->dashed = p == BEST || (!alone && p >= VALIDATION);
+        s->marks = p == TEST || ((p == EACH_EPOCH || p == VALIDATION) && c->n <= 60);
         note_range(d, c);
     }
     return LS_OK;

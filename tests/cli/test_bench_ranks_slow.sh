@@ -20,6 +20,14 @@ run 0 bench mnist -n 2 batch.per_rank=8 --threads 1 --steps 5 --json
 holds 'o["ranks"] == 2 and o["steps"] == 5 and o["batch_per_rank"] == 8 and o["threads"] == 1'
 holds 'abs(o["samples_per_s"]["p50"] * o["step_s"]["p50"] / 16 - 1) < 1e-6'
 holds '0 < o["comm_exposed_s"] < o["step_s"]["p84"] * 5'
+holds 'o["batch_global"] == 16 and o["mode"] == "synthetic" and o["hosts"] == 1 and o["data_wait_s"] == 0'
+holds '[r["rank"] for r in o["per_rank"]] == [0, 1] and all(r["host"] == o["host"] for r in o["per_rank"])'
+# Every rank has half of the samples, and no rank is in a step for longer than all of them together.
+holds 'all(abs(r["samples_per_s"]["p50"] * r["step_s"]["p50"] / 8 - 1) < 1e-6 for r in o["per_rank"])'
+holds 'all(r["own_s"] <= r["step_s"]["p84"] and r["comm_exposed_s"] <= o["comm_exposed_s"] for r in o["per_rank"])'
+holds 'o["per_rank"][o["slowest_rank"]]["own_s"] >= o["per_rank"][o["fastest_rank"]]["own_s"]'
+holds 'o["mean_samples_per_s"] > 0 and o["stderr_samples_per_s"] > 0 and o["batches"] == 5 and o["warmup_steps"] >= 3'
+holds 'o["oversubscribed"] == (2 > o["cores"]) and o["peak_core"]["flop_s"] > 0 and o["peak_copy_b_s"] > 0'
 holds 'o["allocs_per_step"] == 0 and o["planned_bytes"] == o["used_bytes"] and "compared" not in o'
 run 0 bench mnist -n 2 batch.per_rank=8 --threads 1 --seconds 0.05 --json # by the clock: ranks agree on the end
 holds 'o["steps"] >= 5'
@@ -29,6 +37,8 @@ holds 'abs(o["compared"]["ratio"] * o["compared"]["step_s"]["p50"] / o["step_s"]
 run 0 bench mnist -n 2 batch.per_rank=8 --threads 1 --steps 5 --against parallel.overlap
 says out "with parallel.overlap=false"
 says out "2 ranks of 1 thread"
+says out "slowest rank  "
+says out "one thread: "
 run 0 bench mnist -n 3 batch.global=16 parallel.accumulate=2 --threads 1 --steps 3 --json # uneven shares
 holds 'abs(o["samples_per_s"]["p50"] * o["step_s"]["p50"] / 16 - 1) < 1e-6'
 run 0 bench mnist -n 2 batch.per_rank=8 --threads 1 --steps 3 --profile
@@ -37,6 +47,19 @@ run 2 bench mnist --against optimizer.lr
 says err "write key=value"
 run 2 bench mnist --against optimizer.lrr=1
 says err "did you mean"
+
+# --- the experiment's own data ----------------------------------------------------------------------
+run 0 data make kind=idx path="$work/set" shape=1x28x28 train=60 test=10
+run 0 bench mnist -n 2 batch.per_rank=8 --threads 1 --steps 12 data=real data.kind=idx data.path="$work/set" --json
+holds 'o["mode"] == "real" and o["steps"] == 12 and "data=real" in o["settings"]' # 3 full batches an epoch
+holds '0 <= o["data_wait_s"] < 2 * o["batch_global"] / o["mean_samples_per_s"] and max(r["data_wait_s"] for r in o["per_rank"]) == o["data_wait_s"]'
+cp "$work/out" "$work/real.json"
+run 3 bench mnist -n 2 batch.per_rank=8 --threads 1 --steps 3 data=real data.kind=idx data.path="$work/nothing"
+says err "$work/nothing"
+run 2 bench mnist -n 2 batch.per_rank=31 --threads 1 --steps 3 data=real data.kind=idx data.path="$work/set"
+says err "more than the training set has (60)"
+run 2 bench mnist data=reel
+says err "expected data=real or data=synthetic"
 
 # --- the summary of a run ---------------------------------------------------------------------------
 run 0 train mnist -n 2 batch.per_rank=8 --threads 1 train.steps=3 data.kind=synthetic --quiet --json --run-dir "$work/run"

@@ -15,7 +15,7 @@ J
     cat >"$r/metrics.jsonl" <<J
 {"step": 0, "epoch": 0.1, "time_s": 1, "train/loss_step": 2.5, "lr": 0.1}
 {"step": 10, "epoch": 1, "time_s": 2, "train/loss_epoch": 2, "train/acc_epoch": 0.25}
-{"step": 10, "epoch": 1, "time_s": 2.5, "val/loss_epoch": 1.5, "<b>strange": 1}
+{"step": 10, "epoch": 1, "time_s": 2.5, "val/loss_epoch": 1.5, "val/loss_best": 1.5, "<b>strange": 1}
 {"step": 20, "epoch": 2, "time_s": 4, "train/loss_epoch": 1, "val/loss_epoch": $2, "test/loss_epoch": 0.75}
 J
 }
@@ -34,7 +34,7 @@ is event report
 is report "$one/report/report.html"
 is runs '[{"run": "'"$one"'", "name": "<i>one", "state": "completed"}]'
 page=$one/report/report.html
-for text in "&lt;i&gt;one" "<td class=\"r\">900 to 1,100</td>" "00ff00ff00ff00ff" ">validation</text>" ">training, mean of epochs</text>" \
+for text in "&lt;i&gt;one" "<td class=\"r\">900 to 1,100</td>" "00ff00ff00ff00ff" ">validation</text>" ">training, mean of epochs</text>" ">best so far</text>" \
     ">&lt;b&gt;strange</text>" ">Learning rate</text>" ">Where the seconds went</text>" "&lt;i&gt;one, compute: 3 (66.7 %)"; do
     has "$page" "$text"
 done
@@ -60,6 +60,8 @@ run 0 report "$work/runs" --out "$work/both"
 says out "$work/both/report.html"
 has "$work/both/report.html" "&lt;i&gt;one, validation</text>"
 has "$work/both/report.html" ">two, validation</text>"
+n=$((n + 1))
+grep -q "best so far" "$work/both/report.html" && fail "what follows from validation is drawn beside other runs"
 n=$((n + 1))
 [ "$(grep -c '' "$work/both/runs.csv")" -eq 3 ] || fail "the table has not two rows"
 

@@ -116,6 +116,20 @@ static void missing_values_leave_gaps(void)
     ls_text_release(&svg);
 }
 
+static void a_wild_value_is_cut_off(void)
+{
+    const double x[] = {1, 2}, y[] = {0.5, 1}, lo[] = {0.4, 0}, hi[] = {0.6, 418};
+    const ls_chart_series s = {
+        .name = "efficiency", .whiskers = true, .n = 2, .x = x, .y = y, .lo = lo, .hi = hi};
+    ls_chart c = {.id = "e", .title = "E", .y_scale = LS_SCALE_FROM_ZERO, .series = &s, .n_series = 1};
+
+    CHECK_NEAR(lsi_figure_of(&c).y.hi, 500, 0);
+    c.y_most = 2;
+    CHECK_NEAR(lsi_figure_of(&c).y.hi, 2, 0);
+    c.y_most = 1000; /* has nothing to cut off */
+    CHECK_NEAR(lsi_figure_of(&c).y.hi, 500, 0);
+}
+
 static void little_data(void)
 {
     const double x[] = {3, 3, 3}, y[] = {7, 7, 7};
@@ -243,6 +257,7 @@ int main(void)
 {
     CHECK_RUN(points_lie_on_their_axes);
     CHECK_RUN(missing_values_leave_gaps);
+    CHECK_RUN(a_wild_value_is_cut_off);
     CHECK_RUN(little_data);
     CHECK_RUN(long_curves);
     CHECK_RUN(bars_are_stacked);

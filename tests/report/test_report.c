@@ -11,6 +11,7 @@
 #include "base/replace.h"
 #include "base/whole.h"
 #include "check.h"
+#include "faults.h"
 #include "report/report.h"
 #include "report/report_internal.h"
 
@@ -24,29 +25,30 @@ static int count(const char *text, const char *part)
     return n;
 }
 
-static ls_sheet *make_sheet(void)
+static ls_status make_sheet(ls_sheet **out, ls_err *err)
 {
     const ls_sheet_column columns[] = {{"run", 'l'}, {"samples/s", 'r'}};
-    ls_sheet *s = NULL;
-    ls_err err = {0};
+    ls_status st = LS_OK;
 
-    REQUIRE_OK(ls_sheet_create(&s, "runs", "Runs", columns, 2, &err), &err);
-    ls_sheet_cell(s, "%s", "a,b");
-    ls_sheet_cell(s, "%d", 12);
-    ls_sheet_cell(s, "%s", "say \"hi\" | <b>");
-    ls_sheet_cell(s, "%s", "two\nlines");
-    ls_sheet_cell(s, "%s", "-1,234,567.8");
-    ls_sheet_cell(s, "%s", "1,23");
-    ls_sheet_cell(s, "%s", "last"); /* the second cell of its row is missing */
-    return s;
+    LS_TRY(ls_sheet_create(out, "runs", "Runs", columns, 2, err));
+    ls_sheet_cell(*out, "%s", "a,b");
+    ls_sheet_cell(*out, "%d", 12);
+    ls_sheet_cell(*out, "%s", "say \"hi\" | <b>");
+    ls_sheet_cell(*out, "%s", "two\nlines");
+    ls_sheet_cell(*out, "%s", "-1,234,567.8");
+    ls_sheet_cell(*out, "%s", "1,23");
+    ls_sheet_cell(*out, "%s", "last"); /* the second cell of its row is missing */
+out:
+    return st;
 }
 
 static void tables_in_three_forms(void)
 {
-    ls_sheet *s = make_sheet();
+    ls_sheet *s = NULL;
     ls_text csv = {0}, markdown = {0}, html = {0};
     ls_err err = {0};
 
+    REQUIRE_OK(make_sheet(&s, &err), &err);
     REQUIRE_OK(ls_sheet_csv(s, &csv, &err), &err);
     CHECK_EQ_STR(csv.data, "run,samples/s\r\n\"a,b\",12\r\n\"say \"\"hi\"\" | "
                            "<b>\",\"two\nlines\"\r\n-1234567.8,\"1,23\"\r\nlast,\r\n");
@@ -93,7 +95,7 @@ static void text_is_escaped(void)
     ls_text_release(&cut);
 }
 
-static ls_report *make_report(void)
+static ls_status make_report(ls_report **out, ls_err *err)
 {
     static const double x[] = {1, 2}, y[] = {3, 4};
     const ls_chart_series series[] = {{.name = EVIL, .n = 2, .x = x, .y = y, .marks = true},
@@ -106,29 +108,52 @@ static ls_report *make_report(void)
                             .flag_name = EVIL,
                             .series = series,
                             .n_series = 2};
-    ls_report *r = NULL;
-    ls_err err = {0};
-    ls_sheet *s = make_sheet();
+    ls_sheet *s = NULL;
+    ls_status st = LS_OK;
 
-    REQUIRE_OK(ls_report_create(&r, EVIL, &err), &err);
-    ls_report_heading(r, "%s", EVIL);
-    ls_report_paragraph(r, "%s", EVIL);
-    ls_report_note(r, "%s", EVIL);
-    ls_report_code(r, EVIL);
-    ls_report_chart(r, &chart);
-    ls_report_sheet(r, s);
+    *out = NULL;
+    LS_TRY(make_sheet(&s, err));
+    LS_TRY(ls_report_create(out, EVIL, err));
+    ls_report_heading(*out, "%s", EVIL);
+    ls_report_paragraph(*out, "%s", EVIL);
+    ls_report_note(*out, "%s", EVIL);
+    ls_report_code(*out, EVIL);
+    ls_report_chart(*out, &chart);
+    ls_report_sheet(*out, s);
+out:
     ls_sheet_destroy(s);
-    return r;
+    return st;
+}
+
+static ls_status make_page(void *arg, ls_err *err)
+{
+    ls_report *r = NULL;
+    ls_text page = {0};
+    ls_status st = LS_OK;
+
+    (void)arg;
+    LS_TRY(make_report(&r, err));
+    LS_TRY(ls_report_html(r, &page, err));
+out:
+    ls_text_release(&page);
+    ls_report_destroy(r);
+    return st;
+}
+
+static void memory_runs_out(void)
+{
+    check_faults("a page", make_page, NULL);
 }
 
 /* The page holds no tag that a name brought, and no address but that of SVG, which is none that is asked for.
  */
 static void pages_are_harmless(void)
 {
-    ls_report *r = make_report();
+    ls_report *r;
     ls_text page = {0};
     ls_err err = {0};
 
+    REQUIRE_OK(make_report(&r, &err), &err);
     REQUIRE_OK(ls_report_html(r, &page, &err), &err);
     CHECK_EQ_INT(count(page.data, "alert(\"1\")"), 0);
     CHECK_EQ_INT(count(page.data, "<script>alert"), 0);
@@ -158,9 +183,10 @@ static void check_file(const char *folder, const char *name, const char *part)
 static void files_beside_the_page(void)
 {
     char folder[] = "/tmp/ls_report_XXXXXX", below[64];
-    ls_report *r = make_report();
+    ls_report *r;
     ls_err err = {0};
 
+    REQUIRE_OK(make_report(&r, &err), &err);
     REQUIRE(mkdtemp(folder) != NULL);
     snprintf(below, sizeof below, "%s/a/b", folder);
     for (int again = 0; again < 2; again++) REQUIRE_OK(ls_report_write(r, below, &err), &err);
@@ -177,11 +203,13 @@ static void files_beside_the_page(void)
 
 static void failures_are_kept(void)
 {
-    ls_report *r = make_report();
+    ls_report *r;
+    ls_sheet *s = NULL;
     ls_text page = {0};
     ls_err err = {0};
-    ls_sheet *s = make_sheet();
 
+    REQUIRE_OK(make_report(&r, &err), &err);
+    REQUIRE_OK(make_sheet(&s, &err), &err);
     ls_report_sheet(r, s); /* a second table for runs.csv */
     CHECK_STATUS(ls_report_html(r, &page, &err), LS_INVALID, &err);
     CHECK_CONTAINS(err.text, "runs.csv");
@@ -227,6 +255,7 @@ int main(void)
     CHECK_RUN(tables_in_three_forms);
     CHECK_RUN(text_is_escaped);
     CHECK_RUN(pages_are_harmless);
+    CHECK_RUN(memory_runs_out);
     CHECK_RUN(files_beside_the_page);
     CHECK_RUN(failures_are_kept);
     CHECK_RUN(a_file_is_replaced_as_a_whole);

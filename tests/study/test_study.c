@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "check.h"
+#include "faults.h"
 #include "study/compare.h"
 #include "study/study.h"
 
@@ -346,6 +347,7 @@ static void trained_points(void)
     CHECK_OK(study(&w, in_work("trained"), false, &m, &err), &err);
     CHECK_CONTAINS(m.last, "lockstep train mnist batch.global=64 -n 1");
     CHECK_CONTAINS(m.last, "trained/runs/ranks-0001-repeat-02 --quiet --json");
+    CHECK_CONTAINS(m.last, "--run-dir=");
     load(in_work("trained"), &s, &r);
     CHECK_EQ_STR(r.score_name, "acc");
     CHECK_NEAR(r.rows[1].score.mid, 0.9, 1e-12);
@@ -355,6 +357,32 @@ static void trained_points(void)
     w.steps = 3;
     CHECK_STATUS(study(&w, in_work("trained2"), false, &m, &err), LS_INVALID, &err);
     CHECK_CONTAINS(err.text, "train.steps");
+}
+
+/* A run that was paused goes on; what a run of another end left is left alone. */
+static void trained_points_go_on(void)
+{
+    const ls_study_wish w = {
+        .experiment = "mnist", .counts = "1", .mode = "weak", .repeats = 1, .train = true};
+    const char *folders[] = {"again/runs", "again/runs/ranks-0001-repeat-01",
+                             "again/runs/ranks-0001-repeat-01/checkpoints",
+                             "again/runs/ranks-0001-repeat-01/checkpoints/last"};
+    maker m = {0};
+    ls_err err = {0};
+
+    CHECK_OK(study(&w, in_work("again"), false, &m, &err), &err);
+    for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) mkdir(in_work(folders[i]), 0777);
+    write_text(in_work("again/runs/ranks-0001-repeat-01/checkpoints/last/manifest.json"), "{}");
+    write_text(in_work("again/runs/ranks-0001-repeat-01/summary.json"), "{\"state\": \"paused\"}");
+    CHECK(remove(in_work("again/points/ranks-0001-repeat-01.json")) == 0);
+    CHECK_OK(study(&w, in_work("again"), false, &m, &err), &err);
+    CHECK_CONTAINS(m.last, "--resume=");
+    CHECK_CONTAINS(m.last, "again/runs/ranks-0001-repeat-01 ");
+    write_text(in_work("again/runs/ranks-0001-repeat-01/summary.json"), "{\"state\": \"completed\"}");
+    CHECK(remove(in_work("again/points/ranks-0001-repeat-01.json")) == 0);
+    CHECK_OK(study(&w, in_work("again"), false, &m, &err), &err);
+    CHECK_CONTAINS(m.last, "--run-dir=");
+    CHECK_CONTAINS(m.last, "again/runs/ranks-0001-repeat-01-try-2 ");
 }
 
 static void report_files(void)
@@ -448,6 +476,37 @@ static void description_survives(void)
     ls_text_release(&text);
 }
 
+/* Without memory a study is not taken for a damaged or an empty one. */
+static ls_status load_and_show(void *arg, ls_err *err)
+{
+    ls_study s = {0};
+    ls_study_points p = {0};
+    ls_study_results r;
+    ls_text table = {0}, again = {0};
+    ls_status st = LS_OK;
+
+    LS_TRY(ls_study_load(&s, arg, err));
+    LS_TRY(ls_study_points_load(&p, &s, err));
+    CHECK_EQ_INT(p.n_there, s.n_counts * s.repeats);
+    ls_study_judge(&s, &p, &r);
+    LS_TRY(ls_study_table(&s, &r, &table, err));
+    LS_TRY(ls_study_text(&s, &again, err));
+out:
+    ls_text_release(&table);
+    ls_text_release(&again);
+    ls_study_points_release(&p);
+    ls_study_release(&s);
+    return st;
+}
+
+static void memory_runs_out(void)
+{
+    char dir[1024];
+
+    snprintf(dir, sizeof dir, "%s", in_work("a"));
+    check_faults("loading a study", load_and_show, dir);
+}
+
 int main(void)
 {
     snprintf(work, sizeof work, "/tmp/lockstep-study-XXXXXX");
@@ -460,9 +519,11 @@ int main(void)
     CHECK_RUN(batch_stays);
     CHECK_RUN(results_of_known_points);
     CHECK_RUN(trained_points);
+    CHECK_RUN(trained_points_go_on);
     CHECK_RUN(report_files);
     CHECK_RUN(comparing);
     CHECK_RUN(description_survives);
+    CHECK_RUN(memory_runs_out);
     {
         char command[600];
         snprintf(command, sizeof command, "rm -rf '%s'", work);

@@ -90,6 +90,27 @@ submit 2 --nodes 2 --ranks-per-node 2 --run-dir refused
 says err "you may not"
 rm "$work/refuse"
 
+# -- a study over node counts, likewise
+study() {
+    run 2 scale mnist data.kind=synthetic --mode weak "$@"
+}
+study --nodes 1,64 --ranks-per-node 1
+says err '--nodes 64: partition "main" has 4 nodes'
+study --nodes 1,2
+says err "--ranks-per-node R"
+study --nodes 1,2 --ranks-per-node 1 --ranks 1,2
+says err "leave one of them out"
+study --ranks 1,2 --partition main
+says err "--nodes 1,2,4"
+study --nodes 1,2 --ranks-per-node 3
+says err "need 3 CPUs"
+study --nodes 1,2 --ranks-per-node 1 --time 2-0
+says err "above the limit"
+path=$work/none
+study --nodes 1,2 --ranks-per-node 1
+says err "Slurm is not on this machine"
+path=$work/bin:$PATH
+
 # -- dry runs: exit code 0, and nothing is made
 submit 0 --nodes 2 --ranks-per-node 2 --dry-run
 says out "#SBATCH --nodes=2"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # `lockstep submit` with a real Slurm of three nodes on this machine: a job runs to its end and is followed, is cancelled with
-# a checkpoint, and goes on by itself after its time.
+# a checkpoint, and goes on by itself after its time; and a study over node counts is jobs and one report.
 set -uo pipefail
 . tests/cli/cli_lib.sh
 [ -e "$LS_BUILD_DIR/lockstep-mpi.so" ] || { echo "skipped: module mpi is not in this build" && exit 77; }
@@ -51,6 +51,9 @@ says_log() {
 run 2 submit mnist --nodes 64 --ranks-per-node 2
 says err 'partition "main" has 3 nodes'
 
+run 2 scale mnist data.kind=synthetic --nodes 1,64 --ranks-per-node 1 --mode weak --dir "$work/study"
+says err 'partition "main" has 3 nodes'
+
 # -- one job is told that its time is over; it waits in the queue during what follows
 begin again 1
 again=$job
@@ -88,6 +91,25 @@ wait_for 60 grep -q "^from  *step" "$work/again/job.log"
 run 75 submit --cancel "$again" --follow
 says_log again ", continued"
 stopped again
+
+# -- a study over node counts: a job per point, one report
+run 0 scale mnist data.kind=synthetic --nodes 1,2 --ranks-per-node 1 --mode weak --repeats 1 --steps 5 --dir "$work/a study"
+says out "jobs          2, which run one after another"
+says out "[2/2] 2 nodes, repeat 1: "
+says out "on Slurm partition main (2 cores)"
+for file in report.html table.md points/nodes-0001-repeat-01.json points/nodes-0002-repeat-01.json; do
+    n=$((n + 1))
+    [ -s "$work/a study/$file" ] || fail "the study has no $file"
+done
+grep -q '"ranks": *2' "$work/a study/points/nodes-0002-repeat-01.json" || fail "two nodes were not two ranks"
+# A point that is lost is measured again, the other is not.
+rm "$work/a study/points/nodes-0001-repeat-01.json"
+kept=$(stat -c %Y.%i "$work/a study/points/nodes-0002-repeat-01.json")
+run 0 scale mnist data.kind=synthetic --nodes 1,2 --ranks-per-node 1 --mode weak --repeats 1 --steps 5 --dir "$work/a study"
+says out "jobs          1,"
+says out "measured before"
+n=$((n + 1))
+[ "$kept" = "$(stat -c %Y.%i "$work/a study/points/nodes-0002-repeat-01.json")" ] || fail "a point that was there was written again"
 
 echo "$n checks, $failures failed"
 [ "$failures" -eq 0 ]

@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "check.h"
+#include "faults.h"
 #include "submit/submit.h"
 
 /* -- times and names --------------------------------------------------------------------------------------
@@ -140,17 +141,38 @@ static void slurm_script(void)
     ls_text_release(&text);
 }
 
+/* A warning as long as the job would come before its first step. */
+static void warnings_of_short_jobs(void)
+{
+    static const struct {
+        int64_t time_s;
+        const char *line;
+    } cases[] = {
+        {0, "USR1@60\n"}, {3600, "USR1@60\n"}, {60, "USR1@15\n"}, {180, "USR1@45\n"}, {1, "USR1@1\n"}};
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        ls_submit_request q = request();
+        ls_text text = {0};
+        ls_err err = {0};
+        q.time_s = cases[i].time_s;
+        REQUIRE_OK(ls_submit_script(&text, &q, LS_SUBMIT_SLURM, &err), &err);
+        CHECK_CONTAINS(text.data, cases[i].line);
+        ls_text_release(&text);
+    }
+}
+
 static void script_of_a_measurement(void)
 {
     ls_submit_request q = request();
     ls_text text = {0};
     ls_err err = {0};
 
-    q.run_dir = NULL, q.result = "/home/a b/point.json";
+    q.run_dir = NULL, q.result = "/home/a b/point.json", q.in_turn = true;
     REQUIRE_OK(ls_submit_script(&text, &q, LS_SUBMIT_SLURM, &err), &err);
-    CHECK_CONTAINS(text.data, "\n#SBATCH --no-requeue\n");
+    CHECK_CONTAINS(text.data, "\n#SBATCH --dependency=singleton\n#SBATCH --no-requeue\n");
     CHECK_CONTAINS(text.data, " --threads 1 >'/home/a b/point.json' &\n");
     CHECK(strstr(text.data, "scontrol") == NULL && strstr(text.data, "--time") == NULL);
+    CHECK(strstr(text.data, "--signal") == NULL); /* it has no checkpoint to write */
     ls_text_release(&text);
 }
 
@@ -348,6 +370,25 @@ static void job_numbers(void)
         if (!CHECK_STATUS(ls_submit_check_id(bad[i], NULL), LS_INVALID, NULL)) printf("  %s\n", bad[i]);
 }
 
+static ls_status write_script(void *arg, ls_err *err)
+{
+    const ls_submit_request q = request();
+    ls_text text = {0};
+    const ls_status st = ls_submit_script(&text, &q, *(ls_submit_scheduler *)arg, err);
+
+    ls_text_release(&text);
+    return st;
+}
+
+static void memory_ends(void)
+{
+    ls_submit_scheduler s = LS_SUBMIT_SLURM;
+
+    check_faults("script for Slurm", write_script, &s);
+    s = LS_SUBMIT_PBS;
+    check_faults("script for PBS", write_script, &s);
+}
+
 int main(void)
 {
     CHECK_RUN(times);
@@ -355,8 +396,10 @@ int main(void)
     CHECK_RUN(job_names);
     CHECK_RUN(schedulers);
     CHECK_RUN(slurm_script);
+    CHECK_RUN(warnings_of_short_jobs);
     CHECK_RUN(script_of_a_measurement);
     CHECK_RUN(pbs_script);
+    CHECK_RUN(memory_ends);
     CHECK_RUN(partitions);
     CHECK_RUN(partitions_that_are_none);
     CHECK_RUN(many_kinds_of_nodes);

@@ -12,6 +12,11 @@ no() {
     echo "no Slurm here: $*"
     exit 77
 }
+# What was started ends again.
+give_up() {
+    stop
+    no "$@"
+}
 [ $# -ge 2 ] || { sed -n '2,3s/^# //p' "$0"; exit 2; }
 what=$1 folder=$2 nodes=${3:-3} cpus=${4:-2}
 
@@ -101,18 +106,17 @@ start() {
     export SLURM_CONF=$folder/slurm.conf
     munged --force --key-file="$folder/munge.key" --socket="$folder/munge.socket" --pid-file="$folder/munged.pid" \
         --log-file="$folder/munged.log" --seed-file="$folder/munge.seed" --num-threads=2 || no "munged does not start"
-    slurmctld -f "$folder/slurm.conf" || no "slurmctld does not start"
+    slurmctld -f "$folder/slurm.conf" || give_up "slurmctld does not start"
     for i in $(seq "$nodes"); do
         unshare --uts --ipc --mount --propagation slave sh -c \
             'hostname "$1" && mount --bind "$2/hosts" /etc/hosts && exec slurmd -N "$1" -f "$2/slurm.conf"' sh "node$i" "$folder" ||
-            no "slurmd does not start"
+            give_up "slurmd does not start"
     done
     for k in $(seq 300); do
         [ "$(sinfo --noheader --Node --format=%T 2>/dev/null | grep -c '^idle$')" -lt "$nodes" ] || return 0
         sleep 0.1
     done
-    stop
-    no "its nodes did not come up in 30 s: $(tail -2 "$folder/slurmctld.log")"
+    give_up "its nodes did not come up in 30 s: $(tail -2 "$folder/slurmctld.log")"
 }
 
 case $what in

@@ -6,7 +6,9 @@
 
 #include "base/text.h"
 #include "check.h"
+#include "faults.h"
 #include "train/history.h"
+#include "train/run_pages.h"
 #include "train/timeline.h"
 
 static ls_status parse(ls_history *h, const char *text, ls_err *err)
@@ -155,11 +157,61 @@ static void damaged_traces(void)
     }
 }
 
+/* Everything that a page about two runs takes memory for. */
+static ls_status make_page(void *arg, ls_err *err)
+{
+    static const char lines[] =
+        "{\"step\": 10, \"epoch\": 0.5, \"time_s\": 1, \"train/loss_step\": 2, \"lr\": 0.1}\n"
+        "{\"step\": 20, \"epoch\": 1, \"time_s\": 2, \"val/loss_epoch\": 1}\n";
+    ls_past_run runs[2] = {{.name = "a", .path = "/nowhere"}, {.name = "b", .path = "/nowhere"}};
+    ls_report *page = NULL;
+    ls_text html = {0};
+    ls_status st = LS_OK;
+
+    (void)arg;
+    for (int k = 0; k < 2; k++) {
+        runs[k].summary = json_loads(
+            "{\"state\": \"paused\", \"metrics\": {\"last\": {\"loss\": 1}}, \"ledger_s\": {\"compute\": 2}}",
+            0, NULL);
+        LS_TRY(ls_history_parse(&runs[k].history, lines, strlen(lines), "metrics.jsonl", err));
+    }
+    LS_TRY(ls_report_create(&page, "Runs", err));
+    LS_TRY(ls_run_pages(page, runs, 2, err));
+    LS_TRY(ls_report_html(page, &html, err));
+    CHECK_CONTAINS(html.data, "a is not complete: its state is &quot;paused&quot;");
+    CHECK_CONTAINS(html.data, ">b, validation</text>");
+out:
+    for (int k = 0; k < 2; k++) ls_past_run_release(&runs[k]);
+    ls_text_release(&html);
+    ls_report_destroy(page);
+    return st;
+}
+
+static ls_status make_timeline(void *arg, ls_err *err)
+{
+    const char *text = "[" SPAN("node", "matmul", 1000, 500) "," SPAN("step", "step 4", 1000, 600) "]";
+    ls_timeline t;
+    ls_err own;
+    const ls_status st = timeline(&t, text, text, &own);
+
+    (void)arg;
+    *err = own;
+    ls_timeline_release(&t);
+    return st;
+}
+
+static void memory_runs_out(void)
+{
+    check_faults("a page about runs", make_page, NULL);
+    check_faults("a timeline", make_timeline, NULL);
+}
+
 int main(void)
 {
     CHECK_RUN(curves);
     CHECK_RUN(damaged_metrics);
     CHECK_RUN(one_step_of_every_rank);
     CHECK_RUN(damaged_traces);
+    CHECK_RUN(memory_runs_out);
     return CHECK_DONE();
 }

@@ -127,9 +127,32 @@ static void clock_goes_forward(void)
     CHECK_EQ_INT(back, 0);
 }
 
+static void quoted_for_a_shell(void)
+{
+    static const char *const cases[][2] = {
+        {"optimizer.lr=0.1", "optimizer.lr=0.1"},
+        {"", "''"},
+        {"a b", "'a b'"},
+        {"it's", "'it'\"'\"'s'"},
+        {"$(x)", "'$(x)'"},
+        {"#", "'#'"},
+        {"a\nb", "'a\nb'"},
+        {"~", "'~'"},
+        {"\"\\`", "'\"\\`'"},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        ls_text t = {0};
+        ls_text_add_quoted(&t, cases[i][0]);
+        CHECK_EQ_STR(t.data, cases[i][1]);
+        ls_text_release(&t);
+    }
+}
+
 int main(void)
 {
     CHECK_RUN(grows);
+    CHECK_RUN(quoted_for_a_shell);
     CHECK_RUN(keeps_what_it_has_when_memory_ends);
     CHECK_RUN(nearest);
     CHECK_RUN(numbers);
