@@ -136,6 +136,7 @@ apart() {
     local dir=$out/$1/apart r cores pids=()
     shift
     mapfile -t cores < <(usable_cores)
+    command -v taskset >/dev/null || return 0
     ((most > 1 && most <= ${#cores[@]})) || return 0
     [[ -s $dir/$((most - 1)).json ]] && return
     say "$most single ranks at once"
@@ -186,9 +187,9 @@ epochs() {
     done
 }
 
-load=$(cut -d ' ' -f 1 /proc/loadavg) # of others: later it is our own
-for study in $studies; do
-    begun=$SECONDS
+# measure STUDY: it all, from what is missing to the table.
+measure() {
+    local study=$1 begun=$SECONDS n
     case $study in
     cosmogan) weak cosmogan 1 cosmogan-bench batch.per_rank=2 ;;
     aae) weak aae 2 aae-longhorn model.points=512 ;;
@@ -203,9 +204,7 @@ for study in $studies; do
             point "$out/aae-3375/ranks-$n.json" aae-longhorn -n "$n" --steps 3
         done
         ;;
-    vit)
-        point "$out/vit/ranks-$most.json" vit-ddp batch.per_rank=1 -n "$most" --steps 3
-        ;;
+    vit) point "$out/vit/ranks-$most.json" vit-ddp batch.per_rank=1 -n "$most" --steps 3 ;;
     esac
     # A study that was there already keeps what was noted when it was measured.
     if ((SECONDS - begun > 1)) || [[ ! -s $out/$study/where.txt ]]; then
@@ -213,8 +212,26 @@ for study in $studies; do
     fi
     write_table "$study"
     say "$study: $((SECONDS - begun)) s"
-done
-for study in $studies; do
+}
+
+# One study is measured here.  Several are a call each, so that one that fails does not take the others with it.
+load=${STUDIES_LOAD:-$(cut -d ' ' -f 1 /proc/loadavg)} # of others: later it is our own
+failed=
+read -r -a wanted <<<"$studies"
+if ((${#wanted[@]} == 1)); then
+    measure "${wanted[0]}"
+else
+    for study in "${wanted[@]}"; do
+        STUDIES_LOAD=$load "$0" --lockstep "$lockstep" --out "$out" --ranks "$ranks" --seconds "$seconds" ${repeats:+--repeats "$repeats"} "$study" >/dev/null ||
+            failed+=" $study"
+    done
+fi
+for study in "${wanted[@]}"; do
+    [[ -s $out/tables/$study.md ]] || continue
     printf '\n## %s\n\n' "$study"
     cat "$out/tables/$study.md"
 done
+if [[ -n $failed ]]; then
+    echo "studies.sh: failed:$failed; the same command goes on where they ended" >&2
+    exit 1
+fi

@@ -156,7 +156,7 @@ mnist_time_table() {
             print "| " n " | " ((n in theta) ? thousands(theta[n]) : "") " | " (p ? percent(p) : "") " | " ((n in gpu) ? gpu[n] : "") \
                 " | " (here[n] ? sprintf("%.1f", t[n]) : "") " | " (here[n] ? percent(x) : "") " | " v " |"
         }
-        print "\nSeconds of 32 epochs of 60,000 images, 64 a rank, with a test of 10,000 after every epoch. Our efficiency is against " ref " ranks, that of Theta against 8."
+        print "\nSeconds of 32 epochs of 60,000 images, 64 a rank, with a test of 10,000 after every epoch. Our efficiency is against " ref (ref == 1 ? " rank" : " ranks") ", that of Theta against 8."
     }' "$out/tables/mnist-time.csv" "$([[ -s $out/tables/mnist.csv ]] && echo "$out/tables/mnist.csv" || echo /dev/null)"
 }
 
