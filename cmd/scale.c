@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "cli.h"
 #include "study/compare.h"
 #include "study/jobs.h"
@@ -166,6 +167,12 @@ static int measure(const cli_args *args)
     if (args->time != NULL) LS_TRY(ls_submit_time(args->time, &jobs_wish.time_s, &err));
     LS_TRY(ls_study_ask(&s, &wish, &err));
     if (args->node_counts != NULL) LS_TRY(ls_study_jobs_fit(&s, &jobs_wish, &err));
+    ls_study_look_around(&s);
+    if (s.busy >= LS_STUDY_BUSY)
+        ls_log(
+            LS_LOG_WARN,
+            "others keep %.0f %% of this machine's processors busy: rates will be lower, and intervals wider",
+            100 * s.busy);
     LS_TRY(ls_study_open(&s, args->dir, args->fresh, aside, &err));
     if (aside[0] != '\0') fprintf(stderr, "lockstep scale: what was in %s is now in %s\n", s.dir, aside);
     if (args->node_counts != NULL) LS_TRY(submit_points(&jobs, &s, &jobs_wish, &how, &sc, &err));

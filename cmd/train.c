@@ -180,8 +180,8 @@ int cli_eval(const cli_args *args)
     int code = CLI_DONE;
 
     LS_TRY(locate(args->model, config, checkpoint, &err));
-    /* A run of four ranks may be evaluated by one. */
-    LS_TRY(cli_ranks_open(&ranks, config, args->ranks > 0, args, &err));
+    /* A run of four ranks may be evaluated by one.  Machines share the run's number unless told theirs. */
+    LS_TRY(cli_ranks_open(&ranks, config, args->ranks > 0 || args->nodes > 0, args, &err));
     code = cli_ranks_run(&ranks, "eval", eval_rank, &j);
 out:
     cli_ranks_release(&ranks);

@@ -68,6 +68,9 @@ ls_status lsi_fail_in_at(ls_err *err, ls_status st, const lsi_place *at);
 void lsi_rename(lsi_entry *e);
 /* ... and, once references are replaced, the value; one that means nothing here becomes null. */
 ls_status lsi_convert(lsi_entry *e, ls_arena *arena, ls_err *err) LS_MUST_CHECK;
+/* Determined counts batches that one exchange of gradients follows several of; here what is counted is the
+ * update.  To be called once all values are in the configuration. */
+ls_status lsi_count_updates(ls_config *cfg, const lsi_entries *all, ls_err *err) LS_MUST_CHECK;
 /* Determined name number i, or NULL after the last. */
 const char *lsi_other_name(int i);
 /* Fills in what model.trial, the entry `e`, says, and gives the entry the value it is written with: the name

@@ -1,6 +1,8 @@
 /* names.c: the names that experiments of Determined use for the same settings.
  *
  * Each is one dotted key for one of ours; a length ({batches: 100}) becomes a number with a unit. */
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -95,4 +97,46 @@ ls_status lsi_convert(lsi_entry *e, ls_arena *arena, ls_err *err)
     int i = find(e->written);
 
     return i < 0 ? LS_OK : convert(e, names[i].form, arena, err);
+}
+
+/* The entry for `key`, where it was written with a Determined name that ends so; else NULL. */
+static const lsi_entry *find_written(const lsi_entries *all, const char *key, const char *end)
+{
+    const lsi_entry *e = lsi_find(all, key);
+    const size_t n = e != NULL ? strlen(e->written) : 0, m = strlen(end);
+
+    if (e == NULL || e->kind != LSI_VALUE || find(e->written) < 0 || n < m) return NULL;
+    return strcmp(e->written + n - m, end) == 0 ? e : NULL;
+}
+
+static ls_status put(ls_config *cfg, const lsi_entry *e, int64_t n, const char *unit, ls_err *err)
+{
+    char text[LS_SETTING_SHOW_MAX];
+    ls_status st;
+
+    snprintf(text, sizeof text, "%lld%s", (long long)n, unit);
+    st = ls_config_put(cfg, e->key, text, err);
+    return st == LS_OK ? st : lsi_fail_in_at(err, st, &e->value_at);
+}
+
+ls_status lsi_count_updates(ls_config *cfg, const lsi_entries *all, ls_err *err)
+{
+    static const char *const periods[] = {"train.validate_every", "train.checkpoint_every"};
+    const int64_t batches = ls_config_int(cfg, "parallel.accumulate"); /* of an update */
+    const lsi_entry *e;
+    ls_status st = LS_OK;
+
+    if (find_written(all, "parallel.accumulate", "aggregation_frequency") == NULL) return LS_OK;
+    e = find_written(all, "batch.global", "global_batch_size");
+    if (e != NULL) LS_TRY(put(cfg, e, ls_config_int(cfg, e->key) * batches, "", err));
+    e = find_written(all, "train.steps", ".batches");
+    if (e != NULL) LS_TRY(put(cfg, e, (ls_config_int(cfg, e->key) + batches - 1) / batches, "", err));
+    for (size_t i = 0; i < sizeof periods / sizeof periods[0]; i++) {
+        const ls_period p = ls_config_period(cfg, periods[i]);
+        e = find_written(all, periods[i], ".batches");
+        if (e != NULL && p.unit == LS_PERIOD_STEPS)
+            LS_TRY(put(cfg, e, (int64_t)ceil(p.value / (double)batches), "st", err));
+    }
+out:
+    return st;
 }

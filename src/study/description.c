@@ -24,6 +24,7 @@ ls_status ls_study_text(const ls_study *s, ls_text *out, ls_err *err)
         s->repeats, "steps", s->steps, "seconds", s->seconds, "threads", s->threads, "device", s->device,
         "train", (int)s->train, "batch", (json_int_t)s->batch, "config_xxh3", s->config, "version",
         s->version, "host", s->host, "cores", s->cores);
+    if (o != NULL) json_object_set_new(o, "busy", json_real(s->busy));
     if (o == NULL) return ls_fail(err, LS_INVALID, "the study cannot be written: a text in it is no UTF-8");
     n = json_dumpb(o, NULL, 0, flags);
     text = ls_alloc(LS_MEM_CLI, n + 1);
@@ -133,6 +134,8 @@ static void read_members(reader *r, ls_study *s)
     snprintf(s->config, sizeof s->config, "%.16s", text_value(r, member(r, "config_xxh3"), "config_xxh3"));
     s->version = text_value(r, member(r, "version"), "version");
     s->host = text_value(r, member(r, "host"), "host");
+    s->busy = json_number_value(json_object_get(r->o, "busy"));
+    if (!(s->busy >= 0 && s->busy <= 1)) s->busy = 0;
     s->cores = (int)whole(r, "cores", 1, 1 << 20);
 }
 

@@ -174,6 +174,17 @@ static ls_status join_counts(ls_study *s, const ls_study *before, ls_err *err)
     return LS_OK;
 }
 
+/* A study that only shows its results does not care what goes on around it. */
+static ls_status join_busy(ls_study *s, const ls_study *before, ls_err *err)
+{
+    ls_study_points p = {0};
+    const ls_status st = ls_study_points_load(&p, s, err);
+
+    if (before->busy > s->busy || p.n_there == s->n_counts * s->repeats) s->busy = before->busy;
+    ls_study_points_release(&p);
+    return st;
+}
+
 static ls_status go_on(ls_study *s, ls_err *err)
 {
     ls_study before = {0};
@@ -188,6 +199,7 @@ static ls_status go_on(ls_study *s, ls_err *err)
                      s->dir, text.data != NULL ? text.data : "");
     else
         st = join_counts(s, &before, err);
+    if (st == LS_OK) st = join_busy(s, &before, err);
 out:
     ls_text_release(&text);
     ls_study_release(&before);

@@ -155,6 +155,7 @@ json_t *ls_study_json(const ls_study *s, const ls_study_results *r, const char *
         json_decref(points);
         return NULL;
     }
+    json_object_set_new(o, "busy", json_real(s->busy));
     for (int i = 0; i < r->n; i++) json_array_append_new(points, row_json(s, r, &r->rows[i]));
     json_object_set_new(o, "points", points);
     if (report != NULL) json_object_set_new(o, "report", json_string(report));

@@ -310,6 +310,12 @@ static void add_question(ls_report *doc, const ls_study *s, const ls_study_resul
             "ranks take turns on the cores, so their efficiency says nothing about scaling: it is "
             "what sharing the cores costs.",
             s->cores);
+    if (s->busy >= LS_STUDY_BUSY)
+        ls_report_note(
+            doc,
+            "Others used the machine: when the study began, they kept %.0f %% of its processors busy.  Rates "
+            "are lower, and intervals wider, than on a machine of one's own.",
+            100 * s->busy);
     if (s->repeats == 1)
         ls_report_note(
             doc, "One repeat: intervals follow from the scatter of steps within each run and cannot see "

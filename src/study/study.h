@@ -53,7 +53,9 @@ typedef struct ls_study {
     char config[24];     /* hash of the resolved experiment */
     const char *version; /* of the program, and where it ran */
     const char *host;
-    int cores;       /* that it may use there */
+    double
+        busy;  /* share of that machine's processors that others kept busy when it began, at most; 0: none */
+    int cores; /* that it may use there */
     ls_arena *arena; /* of all texts */
 } ls_study;
 
@@ -77,6 +79,11 @@ typedef struct ls_study_wish {
  * Release in any case. */
 ls_status ls_study_ask(ls_study *s, const ls_study_wish *w, ls_err *err) LS_MUST_CHECK;
 void ls_study_release(ls_study *s); /* frees and zeroes */
+
+/* Fills s->busy, which takes a moment; to be called before the study is opened.  LS_STUDY_BUSY and more is
+ * worth a warning. */
+void ls_study_look_around(ls_study *s);
+#define LS_STUDY_BUSY 0.1
 
 /* study.json, and back.  The text is from outside: LS_DATA when it is no study.  Release in any case. */
 ls_status ls_study_text(const ls_study *s, ls_text *out, ls_err *err) LS_MUST_CHECK;

@@ -10,6 +10,7 @@
 #include "trials/trials.h"
 
 #define LATENT 64
+#define BATCH  32 /* as published, also for the sum of distances in the loss */
 
 /* A chain of linear layers fc1, fc2, ... with ReLU between them. */
 static ls_value mlp(ls_step *s, ls_value x, int n, const int64_t *width)
@@ -140,10 +141,8 @@ static const ls_setting aae_settings[] = {
     {"model.points", LS_SETTING_INT, 3375, 16, 1e6, NULL, "points of a cloud", NULL},
     {"model.lambda_rec", LS_SETTING_REAL, 0.5, 0, 1e6, NULL, "weight of the Chamfer distance", NULL},
     GP_SETTING,
-    {"model.sum_over", LS_SETTING_INT, 0, 0, 1e6, NULL,
-     "clouds whose Chamfer distances add up to a loss, however a batch is cut; 0: those of the batch at "
-     "hand, "
-     "as published",
+    {"model.sum_over", LS_SETTING_INT, BATCH, 0, 1e6, NULL,
+     "clouds whose Chamfer distances add up to a loss, however a batch is cut; 0: those of the batch at hand",
      NULL},
     {"model.keep_clouds", LS_SETTING_BOOL, 0, 0, 1, NULL,
      "beside the embeddings, clouds and their reconstructions are outputs", NULL},
@@ -154,7 +153,7 @@ const ls_trial ls_trial_aae = {
     .name = "aae",
     .about = "adversarial autoencoder on 3375 points (E 502,272, G 10,981,965, D 369,921 parameters)",
     .networks = "E G D",
-    .batch = 32,
+    .batch = BATCH,
     .optimiser = {.rule = LS_ADAM, .lr = 1e-4},
     .settings = aae_settings,
     .build = build_aae,

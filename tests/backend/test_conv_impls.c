@@ -19,7 +19,7 @@ typedef struct conv_case {
 
 /* ThreadSanitizer is there for the threads, which all cases use in the same way. */
 #ifdef __SANITIZE_THREAD__
-enum { STRIDE = 3 };
+enum { STRIDE = 6 };
 #else
 enum { STRIDE = 1 };
 #endif

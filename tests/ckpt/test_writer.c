@@ -93,6 +93,13 @@ static void refuses_what_cannot_fit(void)
 /* -- calls that fail, and death ---------------------------------------------------------------------------
  */
 
+/* To ThreadSanitizer death is nothing new after failing calls, and it is slow to start processes. */
+#ifdef __SANITIZE_THREAD__
+enum { DEATHS = 0 };
+#else
+enum { DEATHS = 1 };
+#endif
+
 typedef struct fault {
     int n, at;   /* calls so far; the one that fails, from 1 */
     bool deadly; /* the process ends there */
@@ -203,7 +210,7 @@ int main(void)
     CHECK_RUN(writes_what_was_there_at_submit);
     CHECK_RUN(refuses_what_cannot_fit);
     CHECK_RUN(every_failing_call_leaves_a_good_one);
-    CHECK_RUN(death_at_every_call_leaves_a_good_one);
+    if (DEATHS) CHECK_RUN(death_at_every_call_leaves_a_good_one);
     ckpt_test_cleanup();
     return CHECK_DONE();
 }

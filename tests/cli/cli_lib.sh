@@ -26,6 +26,11 @@ says() {
     grep -qF -- "$2" "$work/$1" || fail "std$1 lacks \"$2\": $(head -c 600 "$work/$1")"
 }
 
+# slow_build: whether the program was built with a sanitizer, which makes it ten to fifty times slower
+slow_build() {
+    grep -q '^LS_SANITIZE:.*=.\+' "$LS_BUILD_DIR/CMakeCache.txt"
+}
+
 # JSON is read by python3; without it only exit codes and texts are checked.
 have_json=true
 command -v python3 >/dev/null || have_json=false

@@ -136,7 +136,7 @@ static void determined_names_are_mapped(void)
                              "resources: {slots_per_trial: 4}\n"
                              "hyperparameters: {global_batch_size: 256}\n"
                              "optimizations: {aggregation_frequency: 2}\n"
-                             "min_validation_period: {batches: 100}\n"
+                             "min_validation_period: {batches: 101}\n"
                              "min_checkpoint_period: {records: '${seed}000'}\n"
                              "searcher: {name: single, metric: val/loss, smaller_is_better: true,\n"
                              "           max_length: {epochs: 5}}\n"
@@ -145,10 +145,10 @@ static void determined_names_are_mapped(void)
 
     CHECK_EQ_STR(x.trial->name, "mnist-keras");
     CHECK_EQ_INT(ls_config_int(x.cfg, "ranks"), 4);
-    CHECK_EQ_INT(ls_config_int(x.cfg, "batch.global"), 256);
+    CHECK_EQ_INT(ls_config_int(x.cfg, "batch.global"), 512); /* there, two batches of 256 make an update */
     CHECK_EQ_INT(ls_config_int(x.cfg, "parallel.accumulate"), 2);
-    CHECK_EQ_INT(ls_config_int(x.cfg, "batch.per_rank"), 32);
-    CHECK_EQ_STR(ls_config_text(x.cfg, "train.validate_every"), "100st");
+    CHECK_EQ_INT(ls_config_int(x.cfg, "batch.per_rank"), 64);
+    CHECK_EQ_STR(ls_config_text(x.cfg, "train.validate_every"), "51st");
     CHECK_EQ_STR(ls_config_text(x.cfg, "train.checkpoint_every"), "1000sa");
     CHECK_EQ_STR(ls_config_text(x.cfg, "train.best_metric"), "val/loss");
     CHECK_EQ_STR(ls_config_choice(x.cfg, "train.best_mode"), "min");
@@ -160,6 +160,18 @@ static void determined_names_are_mapped(void)
         NULL);
     CHECK_EQ_INT(ls_config_int(x.cfg, "train.steps"), 70);
     CHECK_EQ_INT(ls_config_period(x.cfg, "train.validate_every").unit, LS_PERIOD_NONE);
+    ls_experiment_release(&x);
+    /* Batches are counted otherwise only where both names are Determined's. */
+    x = loaded("model: {trial: mnist}\nbatch: {global: 96}\noptimizations: {aggregation_frequency: 3}\n"
+               "searcher: {max_length: {batches: 70}}\n",
+               NULL);
+    CHECK_EQ_INT(ls_config_int(x.cfg, "batch.global"), 96);
+    CHECK_EQ_INT(ls_config_int(x.cfg, "batch.per_rank"), 32);
+    CHECK_EQ_INT(ls_config_int(x.cfg, "train.steps"), 24);
+    ls_experiment_release(&x);
+    x = loaded("model: {trial: mnist}\nhyperparameters: {global_batch_size: 96}\nparallel: {accumulate: 3}\n",
+               NULL);
+    CHECK_EQ_INT(ls_config_int(x.cfg, "batch.global"), 96);
     ls_experiment_release(&x);
 }
 

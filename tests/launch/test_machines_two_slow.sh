@@ -4,6 +4,11 @@ set -uo pipefail
 . "$(dirname "$0")/machines_lib.sh"
 make_machines 2
 
+# loss_of I: as `eval --json` printed it on machine I
+loss_of() {
+    sed -n 's/.*"loss":\([^,}]*\).*/\1/p' "$work/out.$1"
+}
+
 # --- the same bits as on one machine --------------------------------------------------------------
 for i in 1 0; do start $i -n 2 --nodes 2 train.steps=8; done
 wait
@@ -16,6 +21,20 @@ n=$((n + 1))
 weights=$(grep '^weights' "$work/out.one")
 [ -n "$weights" ] && [ "$(grep '^weights' "$work/out.0")" = "$weights" ] ||
     fail "4 ranks on two machines: $(grep '^weights' "$work/out.0"), on one: $weights"
+# They test what they trained: to the number that one rank finds, by as many ranks as trained and by fewer.
+"$LOCKSTEP" eval "$work/one" --json >"$work/out.one" 2>&1
+for ranks in "" "-n 1"; do
+    for i in 1 0; do
+        # shellcheck disable=SC2086 # two words or none
+        on $i env MASTER_ADDR="$net.1" MASTER_PORT=$port NODE_RANK=$i "$LOCKSTEP" eval "$work/run.0" --nodes 2 $ranks --json &
+    done
+    wait
+    code 0 0
+    code 1 0
+    n=$((n + 1))
+    [ -n "$(loss_of one)" ] && awk -v a="$(loss_of 0)" -v b="$(loss_of one)" 'BEGIN { exit !(a > 0 && (a - b) ^ 2 < 1e-12 * b * b) }' ||
+        fail "eval on two machines${ranks:+ with $ranks}: loss $(loss_of 0), on one rank: $(loss_of one)"
+done
 n=$((n + 1))
 [ -z "$(ls "$TMPDIR")" ] || fail "left behind: $(ls "$TMPDIR")"
 

@@ -8,9 +8,9 @@
 static const nn_train_case cases[] = {
     {"mnist", {"batch.per_rank=4"}, 1e-4},
     {"vit-tiny", {"batch.per_rank=2"}, 1e-3},
-    {"dcgan-d", {"batch.per_rank=2", "model.size=16"}, 1e-3},
-    {"dcgan-g", {"batch.per_rank=1", "model.size=16"}, 1e-3},
-    {"cosmogan", {"batch.per_rank=1", "model.size=16"}, 1e-2},
+    {"dcgan-d", {"batch.per_rank=2", "model.size=16", "model.width=16"}, 1e-3},
+    {"dcgan-g", {"batch.per_rank=1", "model.size=16", "model.width=16"}, 1e-3},
+    {"cosmogan", {"batch.per_rank=1", "model.size=16", "model.width=16"}, 1e-2},
     {"wgan-gp", {"batch.per_rank=4"}, 1e-3},
     {"aae", {"batch.per_rank=1", "model.points=24"}, 1e-3},
 };

@@ -499,6 +499,33 @@ out:
     return st;
 }
 
+/* What others did when the study began stays with it, and is said. */
+static void busy_machines_are_remembered(void)
+{
+    const ls_study_wish w = wish("1,2", "weak", 1);
+    char path[LS_STUDY_PATH_MAX], page[65536] = "";
+    const ls_study_how how = {.run = make, .run_ctx = &(maker){0}};
+    ls_err err = {0};
+    ls_study s;
+    FILE *f;
+
+    for (int turn = 0; turn < 2; turn++) {
+        REQUIRE_OK(ls_study_ask(&s, &w, &err), &err);
+        ls_study_look_around(&s);
+        CHECK(s.busy >= 0 && s.busy <= 1);
+        s.busy = turn == 0 ? 0.42 : 0.77; /* the second time all is measured already */
+        CHECK_OK(ls_study_open(&s, in_work("busy"), false, NULL, &err), &err);
+        CHECK_OK(ls_study_run(&s, &how, &err), &err);
+        ls_study_release(&s);
+    }
+    CHECK_OK(ls_study_rebuild(in_work("busy"), path, &err), &err);
+    f = fopen(path, "r");
+    REQUIRE(f != NULL);
+    page[fread(page, 1, sizeof page - 1, f)] = '\0';
+    fclose(f);
+    CHECK(strstr(page, "kept 42 % of its processors busy") != NULL);
+}
+
 static void memory_runs_out(void)
 {
     char dir[1024];
@@ -523,6 +550,7 @@ int main(void)
     CHECK_RUN(report_files);
     CHECK_RUN(comparing);
     CHECK_RUN(description_survives);
+    CHECK_RUN(busy_machines_are_remembered);
     CHECK_RUN(memory_runs_out);
     {
         char command[600];

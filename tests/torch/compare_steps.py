@@ -1,13 +1,12 @@
 #!/usr/bin/python3
 """Repeats steps written by torch_steps in PyTorch and compares losses and all variables.
 
-usage: compare_steps.py TORCH_STEPS [--full] [MODEL ...]   exit status 1 when a case disagrees.
+usage: compare_steps.py TORCH_STEPS [--full] [--fp32] [MODEL ...]   exit status 1 when a case disagrees.
 --full takes the cases at full size instead (minutes each, and up to 12 GB of memory):
   python3 tests/torch/compare_steps.py build/tests/torch/torch_steps --full vit
 
-PyTorch runs twice, in fp32 and in fp64.  A ReLU near zero or a small Adam moment can amplify one rounding into a visible
-difference on either side, so ours is held against the fp64 run within the stated tolerance, and against the fp32 run within
-that tolerance plus fp32 PyTorch's own distance from fp64.
+A ReLU near zero or a small Adam moment can amplify one rounding into a visible difference, and on either side, so ours is held
+against PyTorch in fp64.  --fp32 prints how far PyTorch in fp32 is from both: from ours at most by the sum of the other two distances.
 Losses: relative difference.  Variables: norm of the difference, less what storing the variable in fp32 after every step rounds
 away, over the norm of the variable's change since the start.
 """
@@ -149,9 +148,9 @@ CASES = [
                          "optimizer.lr=2e-6", "optimizer.eps=1e-3"], dict(rule="adam", lr=2e-6, beta1=0.5, eps=1e-3), 1e-4, 1e-2),
     ("wgan-gp", "ref", ["batch.per_rank=8", "optimizer.eps=1e-3"], dict(rule="adam", lr=1e-4, eps=1e-3), 1e-5, 1e-3),
     ("wgan-gp", "cpu", ["batch.per_rank=32", "optimizer.eps=1e-3"], dict(rule="adam", lr=1e-4, eps=1e-3), 1e-5, 1e-3),
-    ("aae", "cpu", ["batch.per_rank=4", "model.points=64", "optimizer.eps=1e-3"],
+    ("aae", "cpu", ["batch.per_rank=4", "model.points=64", "optimizer.eps=1e-3", "model.sum_over=0"],
      dict(rule="adam", lr=1e-4, eps=1e-3), 1e-4, 1e-2),
-    ("aae", "ref", ["batch.per_rank=2", "model.points=24", "optimizer.eps=1e-3", "model.sum_over=32"],
+    ("aae", "ref", ["batch.per_rank=2", "model.points=24", "optimizer.eps=1e-3"],
      dict(rule="adam", lr=1e-4, eps=1e-3), 1e-4, 1e-2),
 ]
 
@@ -163,7 +162,7 @@ FULL = [
      dict(rule="adam", lr=1e-4, eps=1e-3, clip=0.5), 1e-5, 1e-4),
     ("resnet18", "cpu", ["batch.per_rank=8", "optimizer.name=sgd", "optimizer.lr=1e-5", "optimizer.momentum=0.9"],
      dict(rule="sgd", lr=1e-5, momentum=0.9), 1e-3, 5e-2),
-    ("aae", "cpu", ["batch.per_rank=8", "optimizer.eps=1e-3"], dict(rule="adam", lr=1e-4, eps=1e-3), 1e-4, 5e-2),
+    ("aae", "cpu", ["batch.per_rank=8", "optimizer.eps=1e-3", "model.sum_over=0"], dict(rule="adam", lr=1e-4, eps=1e-3), 1e-4, 5e-2),
     ("cosmogan", "cpu", ["batch.per_rank=2", "optimizer.lr=2e-6", "optimizer.eps=1e-3", "model.flip_labels=0.5"],
      dict(rule="adam", lr=2e-6, beta1=0.5, eps=1e-3, form="tf"), 1e-3, 5e-2),
     ("cyclegan", "cpu", ["batch.per_rank=1", "optimizer.eps=1e-3"], dict(rule="adam", lr=2e-4, beta1=0.5, eps=1e-3), 1e-4, 1e-1, 1),
@@ -186,11 +185,11 @@ def worst_variable(a, b, start, skip, steps):
     return worst, where
 
 
-def run_case(tool, model, device, settings, optimiser, loss_tol, var_tol, steps=10):
+def run_case(fp32, tool, model, device, settings, optimiser, loss_tol, var_tol, steps=10):
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([tool, model, device, str(steps), folder] + settings, check=True)
         runs = {}
-        for name, double in (("fp32", False), ("fp64", True)):
+        for name, double in (("fp32", False), ("fp64", True))[0 if fp32 else 1:]:
             losses, p = repeat(model, Record(folder, double), steps, Adam(**optimiser), settings)
             runs[name] = losses, {n: t.detach() for n, t in p.items()}
         record = Record(folder)
@@ -202,19 +201,21 @@ def run_case(tool, model, device, settings, optimiser, loss_tol, var_tol, steps=
         def distance(a, b):
             return worst_loss(a[0], b[0]), worst_variable(a[1], b[1], start, skip, steps)
 
-        to_exact, to_fp32, theirs = distance(ours, exact), distance(ours, runs["fp32"]), distance(runs["fp32"], exact)
-        ok = (to_exact[0] <= loss_tol and to_exact[1][0] <= var_tol and to_fp32[0] <= loss_tol + theirs[0]
-              and to_fp32[1][0] <= 2 * (var_tol + theirs[1][0]))
+        to_exact = distance(ours, exact)
+        ok = to_exact[0] <= loss_tol and to_exact[1][0] <= var_tol
         print(f"{'ok    ' if ok else 'FAILED'} {model} on {device}, {steps} steps, {len(start)} variables: "
-              f"losses {to_exact[0]:.1e} from fp64 (allowed {loss_tol:.0e}), {to_fp32[0]:.1e} from fp32; "
-              f"variables {to_exact[1][0]:.1e} in {to_exact[1][1]} (allowed {var_tol:.0e}), {to_fp32[1][0]:.1e}; "
-              f"fp32 PyTorch itself {theirs[0]:.1e}, {theirs[1][0]:.1e}", flush=True)
+              f"losses {to_exact[0]:.1e} from fp64 (allowed {loss_tol:.0e}), "
+              f"variables {to_exact[1][0]:.1e} in {to_exact[1][1]} (allowed {var_tol:.0e})", flush=True)
+        if fp32:
+            to_fp32, theirs = distance(ours, runs["fp32"]), distance(runs["fp32"], exact)
+            print(f"       from fp32: losses {to_fp32[0]:.1e}, variables {to_fp32[1][0]:.1e}; "
+                  f"fp32 PyTorch from fp64 {theirs[0]:.1e}, {theirs[1][0]:.1e}", flush=True)
         return ok
 
 
 if __name__ == "__main__":
-    full, models = "--full" in sys.argv[2:], [a for a in sys.argv[2:] if a != "--full"]
+    full, models = "--full" in sys.argv[2:], [a for a in sys.argv[2:] if not a.startswith("--")]
     chosen = [c for c in (FULL if full else CASES) if not models or c[0] in models]
     if not chosen:
         sys.exit(f"no case of {' '.join(models)}; there are {' '.join(sorted({c[0] for c in (FULL if full else CASES)}))}")
-    sys.exit(0 if all([run_case(sys.argv[1], *c) for c in chosen]) else 1)
+    sys.exit(0 if all([run_case("--fp32" in sys.argv[2:], sys.argv[1], *c) for c in chosen]) else 1)

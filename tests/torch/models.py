@@ -172,7 +172,7 @@ def aae(p, x, drop=False):
     d = (cloud.square().sum(1)[:, :, None] + made.square().sum(1)[:, None, :]
          - 2 * torch.bmm(cloud.transpose(1, 2), made))
     rec = d.min(2)[0].sum() + d.min(1)[0].sum()
-    sum_over = int(x.get("settings", {}).get("model.sum_over", 0))
+    sum_over = int(x.get("settings", {}).get("model.sum_over", 32))
     if sum_over:
         rec = rec * (sum_over / cloud.shape[0])
     yield 0.5 * rec - mlp(p, "D", code).mean(), ["E.", "G."], "loss_eg"

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Losses and weights of 10 steps against PyTorch, from the same initial weights, inputs and random draws.
 # The published sizes take minutes each and are not part of this test:
-#   /usr/bin/python3 tests/torch/compare_steps.py build/tests/torch/torch_steps --full [MODEL ...]
+#   /usr/bin/python3 tests/torch/compare_steps.py build/tests/torch/torch_steps --full [--fp32] [MODEL ...]
+# (--fp32: also how far PyTorch in fp32 is from both)
 set -eu
 python=/usr/bin/python3
 if ! "$python" -c 'import torch, numpy' 2>/dev/null; then

@@ -91,8 +91,8 @@ static void fast_modes_do_the_same(void)
     snprintf(picture, sizeof picture, "%s/fast-4/samples/translated-00000004.png", folder);
     CHECK(access(picture, R_OK) == 0); /* rank 0 makes pictures between steps */
     CHECK_NEAR(four.loss_d, one.loss_d, 2e-6);
-    CHECK(fabs(train("fast-0", 1, six, false, FAST, "model.replay=0").loss_d - one.loss_d) > 1e-4);
     if (!ALL) return;
+    CHECK(fabs(train("fast-0", 1, six, false, FAST, "model.replay=0").loss_d - one.loss_d) > 1e-4);
     CHECK_NEAR(train("added", 2, six, false, FAST, "parallel.accumulate=2").loss_d, one.loss_d, 2e-6);
     train("stopped", 1, "train.steps=4", false, FAST, NULL);
     check_same("resumed", train("stopped", 1, six, true, FAST, NULL), one);

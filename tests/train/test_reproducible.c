@@ -10,9 +10,9 @@
 
 /* Sanitizers make every step ten to fifty times slower and need only a few. */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-enum { MANY_STEPS = 12, MANY_CASES = 5 };
+enum { MANY_STEPS = 12, MANY_CASES = 5, LONG = 16 };
 #else
-enum { MANY_STEPS = 100, MANY_CASES = 9 };
+enum { MANY_STEPS = 100, MANY_CASES = 9, LONG = 40 };
 #endif
 
 static char folder[] = "/tmp/lockstep-same-XXXXXX";
@@ -93,19 +93,19 @@ static void resnet_with_batch_norm(void)
 
 static void resumed_on_other_ranks(void)
 {
-    const outcome whole = train("mnist", "whole", 1, 1, 40, false, "reproducible=true", NULL);
+    const outcome whole = train("mnist", "whole", 1, 1, LONG, false, "reproducible=true", NULL);
 
-    train("mnist", "parts", 4, 1, 17, false, "reproducible=true", NULL);
-    train("mnist", "parts", 3, 1, 29, true, "reproducible=true", NULL);
-    check_same("4, then 3, then 1 rank", train("mnist", "parts", 1, 2, 40, true, "reproducible=true", NULL),
+    train("mnist", "parts", 4, 1, LONG / 2 - 3, false, "reproducible=true", NULL);
+    train("mnist", "parts", 3, 1, LONG - 5, true, "reproducible=true", NULL);
+    check_same("4, then 3, then 1 rank", train("mnist", "parts", 1, 2, LONG, true, "reproducible=true", NULL),
                whole);
 }
 
 /* Otherwise the tests above would prove nothing. */
 static void the_default_mode_rounds_differently(void)
 {
-    const outcome one = train("mnist", "one", 1, 1, 40, false, "reproducible=false", NULL);
-    const outcome three = train("mnist", "three", 3, 1, 40, false, "reproducible=false", NULL);
+    const outcome one = train("mnist", "one", 1, 1, LONG, false, "reproducible=false", NULL);
+    const outcome three = train("mnist", "three", 3, 1, LONG, false, "reproducible=false", NULL);
 
     CHECK(strcmp(one.hash, three.hash) != 0);
 }

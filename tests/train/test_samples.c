@@ -219,7 +219,7 @@ static void a_gan_shows_its_samples(void)
     const char *settings[] = {
         "model.size=16",    "data.kind=synthetic", "data.train_range=0:24",     "data.test_range=24:34",
         "batch.per_rank=4", "train.steps=5",       "train.validate_every=none", "train.sample_every=2st",
-        "train.samples=12"};
+        "train.samples=12", "model.width=4"};
     int64_t step = -1;
     uint32_t size[3] = {0}, file[3];
 
