@@ -127,7 +127,7 @@ weak_table() {
     }' "$csv" -
 }
 
-# All weak scaling studies that were measured, in one table: efficiencies, and what the cores allow at the largest count.
+# overview DIR: all weak scaling studies that were measured, in one table, DIR/weak.md: efficiencies, and what the cores allow at the largest count.
 overview() {
     local study measured=()
     for study in cosmogan aae cyclegan resnet18 mnist; do
@@ -137,7 +137,7 @@ overview() {
     {
         sed '1s/^/study,/;q' "$out/tables/${measured[0]}.csv"
         for study in "${measured[@]}"; do sed "1d;s/^/$study,/" "$out/tables/$study.csv"; done
-    } >"$out/tables/weak.csv"
+    } >"$1/weak.csv"
     {
         awk -F , "$awk_json"'
         FNR == 1 { next }
@@ -152,10 +152,10 @@ overview() {
                 for (i = 2; i <= counts; i++) printf " | %s", !((s, count[i]) in x) ? "" : over[s, count[i]] ? "oversubscribed" : percent(x[s, count[i]])
                 printf " | %s | %s | %s | %s | %s |\n", percent(e[s]), apart[s] == "" ? "" : percent(apart[s]), slow[s] == "" ? "" : percent(slow[s]), percent(a[s]), percent(m[s]) }
             print "\nEfficiencies against one rank. The last five columns are of the largest count: the share of a step that is exchange and waiting; what as many single ranks reach at once that exchange nothing, together (*apart*) and as many times the slowest of them, which is what ranks that wait for one another can have (*slowest*); and what as many cores do at once of nothing but multiply-adds (*arithmetic*) and of reading memory."
-        }' "$out/tables/weak.csv"
+        }' "$1/weak.csv"
         echo
         for study in "${measured[@]}"; do sed "s/ $study\`\$/\`/" "$out/$study/where.txt"; done | sort -u
-    } >"$out/tables/weak.md"
+    } >"$1/weak.md"
 }
 
 # --- the others ---------------------------------------------------------------------------------------------------------
@@ -290,39 +290,41 @@ write_table() {
 
 # charts_of STUDY DOCS PLACE: copies the charts that documents show, and prints the lines that show them.
 charts_of() {
-    local chart
-    for chart in throughput efficiency time; do
+    local chart charts="throughput efficiency"
+    if [[ -e $out/$1/time.svg ]]; then charts=time; fi
+    for chart in $charts; do
         [[ -e $out/$1/$chart.svg ]] || continue
-        cp "$out/$1/$chart.svg" "$2/$1-$3-$chart.svg"
+        cat "$out/$1/$chart.svg" >"$2/$1-$3-$chart.svg"
         printf '\n![%s of %s](%s-%s-%s.svg)\n' "$chart" "$1" "$1" "$3" "$chart"
     done
 }
 
 # install_tables DOCS PLACE: the lines between "<!-- STUDY PLACE -->" and "<!-- end -->" of every document become the table of
-# STUDY and its charts; the CSV file is copied as STUDY-PLACE.csv.
+# STUDY and its charts; the CSV file is copied as STUDY-PLACE.csv.  The results are only read.
 install_tables() {
-    local table study doc n=0
-    overview
-    for table in "$out"/tables/*.md; do
-        [[ -e $table ]] || fail "$out has no tables; measure first"
+    local work table study doc n=0
+    work=$(mktemp -d)
+    overview "$work"
+    for table in "$out"/tables/*.md "$work"/weak.md; do
+        [[ -e $table ]] || continue
         study=$(basename "$table" .md)
         for doc in "$1"/*.md; do
             grep -qF "<!-- $study $2 -->" "$doc" || continue
-            cp "$out/tables/$study.csv" "$1/$study-$2.csv"
+            cat "${table%.md}.csv" >"$1/$study-$2.csv"
             {
                 cat "$table"
                 printf '\nAll figures: [%s-%s.csv](%s-%s.csv).\n' "$study" "$2" "$study" "$2"
                 charts_of "$study" "$1" "$2"
-            } >"$out/block"
-            awk -v open="<!-- $study $2 -->" -v block="$out/block" '
+            } >"$work/block"
+            awk -v open="<!-- $study $2 -->" -v block="$work/block" '
                 $0 == open { print; print ""; while ((getline line < block) > 0) print line; print ""; inside = 1; next }
                 inside && $0 == "<!-- end -->" { inside = 0 }
-                !inside' "$doc" >"$out/document"
-            cat "$out/document" >"$doc"
+                !inside' "$doc" >"$work/document"
+            cat "$work/document" >"$doc"
             echo "$study -> $doc"
             n=$((n + 1))
         done
     done
-    rm -f "$out/block" "$out/document"
-    ((n > 0)) || fail "no document in $1 has a place for tables of \"$2\" (a line <!-- STUDY $2 -->)"
+    rm -r "$work"
+    ((n > 0)) || fail "nothing was copied: $out/tables has no table that a document in $1 has a place for as \"$2\" (a line <!-- STUDY $2 -->)"
 }
