@@ -127,6 +127,37 @@ weak_table() {
     }' "$csv" -
 }
 
+# All weak scaling studies that were measured, in one table: efficiencies, and what the cores allow at the largest count.
+overview() {
+    local study measured=()
+    for study in cosmogan aae cyclegan resnet18 mnist; do
+        if [[ -s $out/tables/$study.csv ]]; then measured+=("$study"); fi
+    done
+    ((${#measured[@]} > 0)) || return 0
+    {
+        sed '1s/^/study,/;q' "$out/tables/${measured[0]}.csv"
+        for study in "${measured[@]}"; do sed "1d;s/^/$study,/" "$out/tables/$study.csv"; done
+    } >"$out/tables/weak.csv"
+    {
+        awk -F , "$awk_json"'
+        FNR == 1 { next }
+        { if (!($1 in one)) { name[++names] = $1; one[$1] = $6 }
+          if (!($2 in seen)) { seen[$2] = 1; count[++counts] = $2 }
+          x[$1, $2] = $9; over[$1, $2] = $17 == "yes"; batch[$1] = $3; last[$1] = $2; e[$1] = $12 / $11; a[$1] = $15; m[$1] = $16; apart[$1] = $18; slow[$1] = $19 }
+        END {
+            printf "| study | batch a rank | samples/s of one rank"; for (i = 2; i <= counts; i++) printf " | %d ranks", count[i]
+            printf " | exchange and waiting | apart | slowest | arithmetic | memory |\n|---|---|---"; for (i = 2; i <= counts; i++) printf "|---"
+            print "|---|---|---|---|---|"
+            for (k = 1; k <= names; k++) { s = name[k]; printf "| `%s` | %d | %s", s, batch[s], figure(one[s])
+                for (i = 2; i <= counts; i++) printf " | %s", !((s, count[i]) in x) ? "" : over[s, count[i]] ? "oversubscribed" : percent(x[s, count[i]])
+                printf " | %s | %s | %s | %s | %s |\n", percent(e[s]), apart[s] == "" ? "" : percent(apart[s]), slow[s] == "" ? "" : percent(slow[s]), percent(a[s]), percent(m[s]) }
+            print "\nEfficiencies against one rank. The last five columns are of the largest count: the share of a step that is exchange and waiting; what as many single ranks reach at once that exchange nothing, together (*apart*) and as many times the slowest of them, which is what ranks that wait for one another can have (*slowest*); and what as many cores do at once of nothing but multiply-adds (*arithmetic*) and of reading memory."
+        }' "$out/tables/weak.csv"
+        echo
+        for study in "${measured[@]}"; do sed "s/ $study\`\$/\`/" "$out/$study/where.txt"; done | sort -u
+    } >"$out/tables/weak.md"
+}
+
 # --- the others ---------------------------------------------------------------------------------------------------------
 
 # MNIST on Theta (PyTorch, Horovod) and on A100s, 32 epochs: ranks, seconds on Theta, seconds on A100s.
@@ -271,6 +302,7 @@ charts_of() {
 # STUDY and its charts; the CSV file is copied as STUDY-PLACE.csv.
 install_tables() {
     local table study doc n=0
+    overview
     for table in "$out"/tables/*.md; do
         [[ -e $table ]] || fail "$out has no tables; measure first"
         study=$(basename "$table" .md)
