@@ -6,7 +6,7 @@
 #
 # STUDY: cosmogan aae cyclegan resnet18 mnist (weak scaling), mnist-time (32 epochs), aggregation (CycleGAN), epochs (DDP),
 # aae-3375 and vit (at full size, few steps); all of them unless some are named.  LIST: 1,2,4,... up to the cores unless given.
-# S: seconds of timed steps of a point, at least 5 steps (2).  R: how often weak scaling is measured (1 for the slow ones, 3).
+# S: seconds of timed steps of a point, at least 5 steps (2).  R: how often weak scaling is measured (1 to 3 times).
 #
 # Every point is a file or a run directory in DIR (build/studies): a second call measures only what is missing.  Remove DIR
 # to measure again.  The load average at the beginning stands beside the tables: what others do on
@@ -66,6 +66,7 @@ fi
 [[ -x $lockstep ]] || fail "$lockstep is no program; build it, or name it with --lockstep"
 mkdir -p "$out/tables"
 export LOCKSTEP_EXPERIMENTS=$root/experiments
+export LOCKSTEP_CACHE=$out/cache # kernels are chosen on the machine as it is now
 counts=${ranks//,/ }
 most=${ranks##*,}
 quiet_run="train.checkpoint_every=none train.report_every=none train.on_nonfinite=warn"
@@ -135,6 +136,7 @@ apart() {
     local dir=$out/$1/apart r cores pids=()
     shift
     mapfile -t cores < <(usable_cores)
+    command -v taskset >/dev/null || return 0
     ((most > 1 && most <= ${#cores[@]})) || return 0
     [[ -s $dir/$((most - 1)).json ]] && return
     say "$most single ranks at once"
@@ -159,18 +161,16 @@ mnist_time() {
     LOCKSTEP_DATA=$out/data scaled mnist-time mnist-theta $quiet_run --ranks "$three" --repeats 1 --train
 }
 
-# CycleGAN at 32 x 32: as many gradients as at 256 x 256 with 1/64 of the work, so that the exchange weighs.
+# CycleGAN at 32 x 32: as many gradients as at 256 x 256 with 1/64 of the work, so that the exchange weighs.  On one rank there
+# is nothing to exchange, and only the batch matters.
 aggregation() {
-    local small="cyclegan-1 model.size=32 batch.global=null" n k
-    for n in $(printf '%s\n' 1 "$most" | sort -un); do
-        for k in 1 2 4; do
-            # shellcheck disable=SC2086
-            point "$out/aggregation/ranks-$n-batch-1-times-$k.json" $small -n "$n" batch.per_rank=1 parallel.accumulate=$k --seconds "$seconds"
+    local small="cyclegan-1 model.size=32 batch.global=null --seconds $seconds" n k
+    # shellcheck disable=SC2086
+    for k in 1 2 4; do
+        for n in $(printf '%s\n' 1 "$most" | sort -un); do
+            point "$out/aggregation/ranks-$n-batch-$k-times-1.json" $small -n "$n" batch.per_rank=$k
         done
-        for k in 2 4; do
-            # shellcheck disable=SC2086
-            point "$out/aggregation/ranks-$n-batch-$k-times-1.json" $small -n "$n" batch.per_rank=$k --seconds "$seconds"
-        done
+        point "$out/aggregation/ranks-$most-batch-1-times-$k.json" $small -n "$most" batch.per_rank=1 parallel.accumulate=$k
     done
 }
 
@@ -187,14 +187,14 @@ epochs() {
     done
 }
 
-load=$(cut -d ' ' -f 1 /proc/loadavg) # of others: later it is our own
-for study in $studies; do
-    begun=$SECONDS
+# measure STUDY: it all, from what is missing to the table.
+measure() {
+    local study=$1 begun=$SECONDS n
     case $study in
-    cosmogan) weak cosmogan 2 cosmogan-bench batch.per_rank=2 ;;
+    cosmogan) weak cosmogan 1 cosmogan-bench batch.per_rank=2 ;;
     aae) weak aae 2 aae-longhorn model.points=512 ;;
     cyclegan) weak cyclegan 1 cyclegan-1 model.size=64 batch.global=null batch.per_rank=1 ;;
-    resnet18) weak resnet18 3 resnet18-cifar ;;
+    resnet18) weak resnet18 2 resnet18-cifar ;;
     mnist) weak mnist 3 mnist-theta ;;
     mnist-time) mnist_time ;;
     aggregation) aggregation ;;
@@ -204,9 +204,7 @@ for study in $studies; do
             point "$out/aae-3375/ranks-$n.json" aae-longhorn -n "$n" --steps 3
         done
         ;;
-    vit)
-        point "$out/vit/ranks-$most.json" vit-ddp batch.per_rank=1 -n "$most" --steps 3
-        ;;
+    vit) point "$out/vit/ranks-$most.json" vit-ddp batch.per_rank=1 -n "$most" --steps 3 ;;
     esac
     # A study that was there already keeps what was noted when it was measured.
     if ((SECONDS - begun > 1)) || [[ ! -s $out/$study/where.txt ]]; then
@@ -214,8 +212,26 @@ for study in $studies; do
     fi
     write_table "$study"
     say "$study: $((SECONDS - begun)) s"
-done
-for study in $studies; do
+}
+
+# One study is measured here.  Several are a call each, so that one that fails does not take the others with it.
+load=${STUDIES_LOAD:-$(cut -d ' ' -f 1 /proc/loadavg)} # of others: later it is our own
+failed=
+read -r -a wanted <<<"$studies"
+if ((${#wanted[@]} == 1)); then
+    measure "${wanted[0]}"
+else
+    for study in "${wanted[@]}"; do
+        STUDIES_LOAD=$load "$0" --lockstep "$lockstep" --out "$out" --ranks "$ranks" --seconds "$seconds" ${repeats:+--repeats "$repeats"} "$study" >/dev/null ||
+            failed+=" $study"
+    done
+fi
+for study in "${wanted[@]}"; do
+    [[ -s $out/tables/$study.md ]] || continue
     printf '\n## %s\n\n' "$study"
     cat "$out/tables/$study.md"
 done
+if [[ -n $failed ]]; then
+    echo "studies.sh: failed:$failed; the same command goes on where they ended" >&2
+    exit 1
+fi

@@ -127,6 +127,37 @@ weak_table() {
     }' "$csv" -
 }
 
+# overview DIR: all weak scaling studies that were measured, in one table, DIR/weak.md: efficiencies, and what the cores allow at the largest count.
+overview() {
+    local study measured=()
+    for study in cosmogan aae cyclegan resnet18 mnist; do
+        if [[ -s $out/tables/$study.csv ]]; then measured+=("$study"); fi
+    done
+    ((${#measured[@]} > 0)) || return 0
+    {
+        sed '1s/^/study,/;q' "$out/tables/${measured[0]}.csv"
+        for study in "${measured[@]}"; do sed "1d;s/^/$study,/" "$out/tables/$study.csv"; done
+    } >"$1/weak.csv"
+    {
+        awk -F , "$awk_json"'
+        FNR == 1 { next }
+        { if (!($1 in one)) { name[++names] = $1; one[$1] = $6 }
+          if (!($2 in seen)) { seen[$2] = 1; count[++counts] = $2 }
+          x[$1, $2] = $9; over[$1, $2] = $17 == "yes"; batch[$1] = $3; last[$1] = $2; e[$1] = $12 / $11; a[$1] = $15; m[$1] = $16; apart[$1] = $18; slow[$1] = $19 }
+        END {
+            printf "| study | batch a rank | samples/s of one rank"; for (i = 2; i <= counts; i++) printf " | %d ranks", count[i]
+            printf " | exchange and waiting | apart | slowest | arithmetic | memory |\n|---|---|---"; for (i = 2; i <= counts; i++) printf "|---"
+            print "|---|---|---|---|---|"
+            for (k = 1; k <= names; k++) { s = name[k]; printf "| `%s` | %d | %s", s, batch[s], figure(one[s])
+                for (i = 2; i <= counts; i++) printf " | %s", !((s, count[i]) in x) ? "" : over[s, count[i]] ? "oversubscribed" : percent(x[s, count[i]])
+                printf " | %s | %s | %s | %s | %s |\n", percent(e[s]), apart[s] == "" ? "" : percent(apart[s]), slow[s] == "" ? "" : percent(slow[s]), percent(a[s]), percent(m[s]) }
+            print "\nEfficiencies against one rank. The last five columns are of the largest count: the share of a step that is exchange and waiting; what as many single ranks reach at once that exchange nothing, together (*apart*) and as many times the slowest of them, which is what ranks that wait for one another can have (*slowest*); and what as many cores do at once of nothing but multiply-adds (*arithmetic*) and of reading memory."
+        }' "$1/weak.csv"
+        echo
+        for study in "${measured[@]}"; do sed "s/ $study\`\$/\`/" "$out/$study/where.txt"; done | sort -u
+    } >"$1/weak.md"
+}
+
 # --- the others ---------------------------------------------------------------------------------------------------------
 
 # MNIST on Theta (PyTorch, Horovod) and on A100s, 32 epochs: ranks, seconds on Theta, seconds on A100s.
@@ -156,7 +187,7 @@ mnist_time_table() {
             print "| " n " | " ((n in theta) ? thousands(theta[n]) : "") " | " (p ? percent(p) : "") " | " ((n in gpu) ? gpu[n] : "") \
                 " | " (here[n] ? sprintf("%.1f", t[n]) : "") " | " (here[n] ? percent(x) : "") " | " v " |"
         }
-        print "\nSeconds of 32 epochs of 60,000 images, 64 a rank, with a test of 10,000 after every epoch. Our efficiency is against " ref " ranks, that of Theta against 8."
+        print "\nSeconds of 32 epochs of 60,000 images, 64 a rank, with a test of 10,000 after every epoch. Our efficiency is against " ref (ref == 1 ? " rank" : " ranks") ", that of Theta against 8."
     }' "$out/tables/mnist-time.csv" "$([[ -s $out/tables/mnist.csv ]] && echo "$out/tables/mnist.csv" || echo /dev/null)"
 }
 
@@ -188,10 +219,9 @@ aggregation_table() {
         say(4, 1, "299.38", "1.82 to 4.19", "")
         if (most > 1) {
             print ""
-            print "| ranks | batch a rank | aggregation | ours (central 68 %) | of " most " ranks, a rank |\n|---|---|---|---|---|"
-            split("1 1 1 2 4", b, " "); split("1 2 4 1 1", k, " ")
-            for (i = 1; i <= 5; i++) { key = "1," b[i] "," k[i]; other = most "," b[i] "," k[i]
-                if (here[key] && here[other]) print "| 1 | " b[i] " | " k[i] " | " figure(mid[key]) " (" figure(lo[key]) " to " figure(hi[key]) ") | " percent(mid[other] / most / mid[key]) " |" }
+            print "| batch, one rank | ours (central 68 %) | over its first row | a rank of " most ": its share |\n|---|---|---|---|"
+            for (b = 1; b <= 4; b *= 2) { key = "1," b ",1"; other = most "," b ",1"
+                if (here[key] && here[other]) print "| " b " | " figure(mid[key]) " (" figure(lo[key]) " to " figure(hi[key]) ") | " sprintf("%.2f", mid[key] / mid["1,1,1"]) " | " percent(mid[other] / most / mid[key]) " |" }
         }
     }' "$out/tables/aggregation.rows"
     rm "$out/tables/aggregation.rows"
@@ -260,38 +290,41 @@ write_table() {
 
 # charts_of STUDY DOCS PLACE: copies the charts that documents show, and prints the lines that show them.
 charts_of() {
-    local chart
-    for chart in throughput efficiency time; do
+    local chart charts="throughput efficiency"
+    if [[ -e $out/$1/time.svg ]]; then charts=time; fi
+    for chart in $charts; do
         [[ -e $out/$1/$chart.svg ]] || continue
-        cp "$out/$1/$chart.svg" "$2/$1-$3-$chart.svg"
+        cat "$out/$1/$chart.svg" >"$2/$1-$3-$chart.svg"
         printf '\n![%s of %s](%s-%s-%s.svg)\n' "$chart" "$1" "$1" "$3" "$chart"
     done
 }
 
 # install_tables DOCS PLACE: the lines between "<!-- STUDY PLACE -->" and "<!-- end -->" of every document become the table of
-# STUDY and its charts; the CSV file is copied as STUDY-PLACE.csv.
+# STUDY and its charts; the CSV file is copied as STUDY-PLACE.csv.  The results are only read.
 install_tables() {
-    local table study doc n=0
-    for table in "$out"/tables/*.md; do
-        [[ -e $table ]] || fail "$out has no tables; measure first"
+    local work table study doc n=0
+    work=$(mktemp -d)
+    overview "$work"
+    for table in "$out"/tables/*.md "$work"/weak.md; do
+        [[ -e $table ]] || continue
         study=$(basename "$table" .md)
         for doc in "$1"/*.md; do
             grep -qF "<!-- $study $2 -->" "$doc" || continue
-            cp "$out/tables/$study.csv" "$1/$study-$2.csv"
+            cat "${table%.md}.csv" >"$1/$study-$2.csv"
             {
                 cat "$table"
                 printf '\nAll figures: [%s-%s.csv](%s-%s.csv).\n' "$study" "$2" "$study" "$2"
                 charts_of "$study" "$1" "$2"
-            } >"$out/block"
-            awk -v open="<!-- $study $2 -->" -v block="$out/block" '
+            } >"$work/block"
+            awk -v open="<!-- $study $2 -->" -v block="$work/block" '
                 $0 == open { print; print ""; while ((getline line < block) > 0) print line; print ""; inside = 1; next }
                 inside && $0 == "<!-- end -->" { inside = 0 }
-                !inside' "$doc" >"$out/document"
-            cat "$out/document" >"$doc"
+                !inside' "$doc" >"$work/document"
+            cat "$work/document" >"$doc"
             echo "$study -> $doc"
             n=$((n + 1))
         done
     done
-    rm -f "$out/block" "$out/document"
-    ((n > 0)) || fail "no document in $1 has a place for tables of \"$2\" (a line <!-- STUDY $2 -->)"
+    rm -r "$work"
+    ((n > 0)) || fail "nothing was copied: $out/tables has no table that a document in $1 has a place for as \"$2\" (a line <!-- STUDY $2 -->)"
 }

@@ -4,11 +4,7 @@
 
 #include "bench.h"
 #include "bench/compare.h"
-
-static json_t *number(double x)
-{
-    return isfinite(x) ? json_real(x) : json_null();
-}
+#include "report_parts.h"
 
 static json_t *side_json(const char *file, const ls_bench_results *r, double rate)
 {
@@ -26,9 +22,9 @@ static void print_json(const ls_bench_comparison *c, json_t *a, json_t *b)
                                                 c->fields[i].a, "b", c->fields[i].b));
     cli_print_json_take(json_pack(
         "{s:s, s:o, s:o, s:{s:o, s:o, s:o}, s:s, s:s, s:o, s:b, s:b}", "event", "bench-compare", "a", a, "b",
-        b, "ratio", "lo", number(c->ratio.lo), "mid", number(c->ratio.mid), "hi", number(c->ratio.hi),
-        "verdict", verdicts[c->verdict], "interval", ways[c->way], "differences", fields, "same_measurement",
-        (int)c->same, "oversubscribed", (int)c->oversubscribed));
+        b, "ratio", "lo", report_number_json(c->ratio.lo), "mid", report_number_json(c->ratio.mid), "hi",
+        report_number_json(c->ratio.hi), "verdict", verdicts[c->verdict], "interval", ways[c->way],
+        "differences", fields, "same_measurement", (int)c->same, "oversubscribed", (int)c->oversubscribed));
 }
 
 static void print_side(const char *name, const char *file, const ls_bench_results *r, double rate)
@@ -39,7 +35,7 @@ static void print_side(const char *name, const char *file, const ls_bench_result
     if (r->n > 1)
         printf(" in the mean of %d repeats\n", r->n);
     else if (isfinite(x->rate.error))
-        printf(" +- %.2g\n", x->rate.error);
+        printf(" +- %.3g\n", x->rate.error);
     else
         printf("\n");
 }

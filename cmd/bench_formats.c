@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "bench.h"
+#include "report_parts.h"
 
 /* -- Horovod's synthetic benchmark ------------------------------------------------------------------------
  */
@@ -95,8 +96,7 @@ static void print_mlperf(const ls_rehearsal *x, const bench_job *j, const bench_
     mllog(r->stop_ms, "POINT_IN_TIME", "tracked_stats",
           json_pack("{s:f, s:f, s:f, s:f, s:o}", "throughput", a->mean.mean, "samples_per_second_p16",
                     a->rate.p16, "samples_per_second_p50", a->rate.p50, "samples_per_second_p84", a->rate.p84,
-                    "samples_per_second_stderr",
-                    isfinite(a->mean.error) ? json_real(a->mean.error) : json_null()),
+                    "samples_per_second_stderr", report_number_json(a->mean.error)),
           json_pack("{s:i, s:i, s:s}", "step", a->m.steps, "warmup_steps", a->m.warmup_steps, "data",
                     j->real[0] ? "real" : "synthetic"));
     mllog(r->stop_ms, "INTERVAL_END", "run_stop", json_null(), json_pack("{s:s}", "status", "success"));

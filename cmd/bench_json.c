@@ -1,15 +1,8 @@
 /* bench_json.c: the result of `lockstep bench` as JSON; its fields are in docs/bench.md. */
-#include <math.h>
 #include <stdio.h>
 
 #include "bench.h"
 #include "report_parts.h"
-
-/* null for what cannot be said. */
-static json_t *number(double x)
-{
-    return isfinite(x) ? json_real(x) : json_null();
-}
 
 static json_t *probe_json(const ls_probe *p)
 {
@@ -65,11 +58,11 @@ static json_t *times_json(const bench_result *a)
 {
     return json_pack("{s:i, s:i, s:o, s:o, s:o, s:o, s:i, s:f, s:f, s:i, s:i, s:o}", "steps", a->m.steps,
                      "warmup_steps", a->m.warmup_steps, "step_s", report_spread_json(a->times.spread),
-                     "samples_per_s", report_spread_json(a->rate), "mean_samples_per_s", number(a->mean.mean),
-                     "stderr_samples_per_s", number(a->mean.error), "batches", a->mean.batches,
-                     "comm_exposed_s", a->times.exposed_s, "data_wait_s", a->times.data_wait_s,
-                     "slowest_rank", a->times.slowest, "fastest_rank", a->times.fastest, "per_rank",
-                     ranks_json(&a->times));
+                     "samples_per_s", report_spread_json(a->rate), "mean_samples_per_s",
+                     report_number_json(a->mean.mean), "stderr_samples_per_s",
+                     report_number_json(a->mean.error), "batches", a->mean.batches, "comm_exposed_s",
+                     a->times.exposed_s, "data_wait_s", a->times.data_wait_s, "slowest_rank",
+                     a->times.slowest, "fastest_rank", a->times.fastest, "per_rank", ranks_json(&a->times));
 }
 
 static json_t *costs_json(const ls_rehearsal *x, const bench_results *r)

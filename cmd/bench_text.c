@@ -29,7 +29,7 @@ static void print_rates(const ls_session *s, const bench_result *a)
     printf("step          %.3f ms (central 68 %%: %.3f to %.3f)\n", t.p50 * 1e3, t.p16 * 1e3, t.p84 * 1e3);
     printf("samples/s     %.4g (%.4g to %.4g)%s; mean %.4g", a->rate.p50, a->rate.p16, a->rate.p84,
            s->ranks > 1 ? " of all ranks" : "", a->mean.mean);
-    if (isfinite(a->mean.error)) printf(" +- %.2g", a->mean.error);
+    if (isfinite(a->mean.error)) printf(" +- %.3g", a->mean.error);
     printf("\n");
 }
 

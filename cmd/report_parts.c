@@ -1,6 +1,7 @@
 /* report_parts.c: parts of reports that several commands print, as text and as JSON. */
 #include "report_parts.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,6 +13,11 @@ void cli_print_json_take(json_t *object)
     putchar('\n');
     fflush(stdout);
     json_decref(object);
+}
+
+json_t *report_number_json(double x)
+{
+    return isfinite(x) ? json_real(x) : json_null();
 }
 
 json_t *report_spread_json(ls_spread s)

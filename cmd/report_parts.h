@@ -5,6 +5,8 @@
 #include "bench/stats.h"
 #include "cli.h"
 
+/* null for what is not finite. */
+json_t *report_number_json(double x);
 /* {"p16": ..., "p50": ..., "p84": ...} */
 json_t *report_spread_json(ls_spread s);
 /* {network: count, ..., "total": count} */

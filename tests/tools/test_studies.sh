@@ -3,7 +3,7 @@
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+trap 'chmod -R u+w "$work" && rm -rf "$work"' EXIT
 failures=0
 
 # expect NAME FILE TEXT: a line of the file has the text.
@@ -55,9 +55,13 @@ study mnist "$(row 1 100 1.0 1e9 1e9)" "$(row 2 150 0.75 2e9 2e9)"
 expect "without an exchange" "$out/tables/mnist.md" "2 single ranks at once, which exchange nothing, reach 75 % together, and 2 times the slowest of them 70 %"
 
 mkdir "$work/docs"
+printf '<!-- weak here -->\n<!-- end -->\n' >"$work/docs/all.md"
 printf 'before\n<!-- cosmogan here -->\n\nold\n\n<!-- end -->\nafter\n' >"$work/docs/study.md"
+chmod -R a-w "$out"
 for again in 1 2; do "$root/bench/studies.sh" --out "$out" --into "$work/docs" --as here >/dev/null; done
 expect "table in the document" "$work/docs/study.md" "not reproduced: as 64"
+expect "all weak scaling in one" "$work/docs/all.md" '| `mnist` | 2 | 100 | 75 % |  |  |  |  | 10 % | 75 % | 70 % | 100 % | 100 % |'
+expect "oversubscribed in it, too" "$work/docs/all.md" '| `cosmogan` | 2 | 100 | 98 % | 60 % | 50 % | 50 % | oversubscribed | 10 % |'
 expect "CSV beside it" "$work/docs/cosmogan-here.csv" "2,2,2,196,196,196,0.9800"
 grep -q old "$work/docs/study.md" && expect "the old table is gone" "$work/docs/study.md" "no old"
 [[ $(grep -c 'not reproduced: as 64' "$work/docs/study.md") == 1 ]] || expect "copied twice, there once" "$work/docs/study.md" "one table"
@@ -66,5 +70,5 @@ if "$root/bench/studies.sh" --out "$out" --into "$work/docs" --as elsewhere 2>"$
     echo "a place that no document has: expected an error"
     failures=$((failures + 1))
 fi
-expect "a place that no document has" "$work/said" 'has a place for tables of "elsewhere"'
+expect "a place that no document has" "$work/said" 'has a place for as "elsewhere"'
 [ "$failures" -eq 0 ]
