@@ -36,33 +36,43 @@ have_json=true
 command -v python3 >/dev/null || have_json=false
 $have_json || echo "no python3: JSON is not checked"
 
-# field PATH: what stands at the dotted path in the last line of JSON.
+# fields: what stands at the dotted paths that it reads, one a line, in the last line of JSON.
+fields() {
+    python3 -c '
+import json, sys
+last = json.loads(open(sys.argv[1]).read().splitlines()[-1])
+for path in sys.stdin.read().splitlines():
+    o = last
+    for key in path.split("."):
+        o = o[key]
+    print(json.dumps(o) if isinstance(o, (dict, list)) else o)' "$work/out" 2>&1
+}
+# field PATH: one of them.
 field() {
-    python3 -c '
-import json, sys
-o = json.loads(open(sys.argv[1]).read().splitlines()[-1])
-for key in sys.argv[2].split("."):
-    o = o[key]
-print(json.dumps(o) if isinstance(o, (dict, list)) else o)' "$work/out" "$1" 2>&1
+    fields <<<"$1"
 }
 
-# is PATH VALUE
+# is PATH VALUE [PATH VALUE ...]
 is() {
-    local got
+    local i got wrong=()
     $have_json || return 0
-    n=$((n + 1))
-    got=$(field "$1")
-    [ "$got" = "$2" ] || fail "JSON $1 is \"$got\", not \"$2\""
+    n=$((n + $# / 2))
+    mapfile -t got < <(for ((i = 1; i < $#; i += 2)); do echo "${!i}"; done | fields)
+    for i in "${!got[@]}"; do [ "${got[i]}" = "${@:2 * i + 2:1}" ] || wrong+=("${@:2 * i + 1:1} is \"${got[i]}\""); done
+    [ ${#wrong[@]} -eq 0 ] && [ ${#got[@]} -eq $(($# / 2)) ] || fail "JSON: ${wrong[*]}, not as in: $*"
 }
 
-# holds EXPRESSION over o, the last line of JSON
+# holds EXPRESSION...: over o, the last line of JSON.  To start python takes longer than to evaluate dozens.
 holds() {
+    local wrong
     $have_json || return 0
-    n=$((n + 1))
-    python3 -c '
+    n=$((n + $#))
+    wrong=$(python3 -c '
 import json, sys
 o = json.loads(open(sys.argv[1]).read().splitlines()[-1])
-sys.exit(0 if eval(sys.argv[2]) else 1)' "$work/out" "$1" || fail "JSON: not true: $1 in $(tail -1 "$work/out")"
+for expression in sys.argv[2:]:
+    if not eval(expression):
+        print(expression)' "$work/out" "$@" 2>&1) && [ -z "$wrong" ] || fail "JSON: not true: $wrong in $(tail -1 "$work/out")"
 }
 
 # hash RUN: the weights at the end of a run

@@ -17,23 +17,23 @@ says out "exchange "
 
 # --- bench ------------------------------------------------------------------------------------------
 run 0 bench mnist -n 2 batch.per_rank=8 --threads 1 --steps 5 --json
-holds 'o["ranks"] == 2 and o["steps"] == 5 and o["batch_per_rank"] == 8 and o["threads"] == 1'
-holds 'abs(o["samples_per_s"]["p50"] * o["step_s"]["p50"] / 16 - 1) < 1e-6'
-holds '0 < o["comm_exposed_s"] < o["step_s"]["p84"] * 5'
-holds 'o["batch_global"] == 16 and o["mode"] == "synthetic" and o["hosts"] == 1 and o["data_wait_s"] == 0'
-holds '[r["rank"] for r in o["per_rank"]] == [0, 1] and all(r["host"] == o["host"] for r in o["per_rank"])'
+holds 'o["ranks"] == 2 and o["steps"] == 5 and o["batch_per_rank"] == 8 and o["threads"] == 1' \
+    'abs(o["samples_per_s"]["p50"] * o["step_s"]["p50"] / 16 - 1) < 1e-6' \
+    '0 < o["comm_exposed_s"] < o["step_s"]["p84"] * 5' \
+    'o["batch_global"] == 16 and o["mode"] == "synthetic" and o["hosts"] == 1 and o["data_wait_s"] == 0' \
+    '[r["rank"] for r in o["per_rank"]] == [0, 1] and all(r["host"] == o["host"] for r in o["per_rank"])'
 # Every rank has half of the samples, and no rank is in a step for longer than all of them together.
-holds 'all(abs(r["samples_per_s"]["p50"] * r["step_s"]["p50"] / 8 - 1) < 1e-6 for r in o["per_rank"])'
-holds 'all(r["own_s"] <= r["step_s"]["p84"] and r["comm_exposed_s"] <= o["comm_exposed_s"] for r in o["per_rank"])'
-holds 'o["per_rank"][o["slowest_rank"]]["own_s"] >= o["per_rank"][o["fastest_rank"]]["own_s"]'
-holds 'o["mean_samples_per_s"] > 0 and o["stderr_samples_per_s"] > 0 and o["batches"] == 5 and o["warmup_steps"] >= 3'
-holds 'o["oversubscribed"] == (2 > o["cores"]) and o["peak_core"]["flop_s"] > 0 and o["peak_copy_b_s"] > 0'
-holds 'o["allocs_per_step"] == 0 and o["planned_bytes"] == o["used_bytes"] and "compared" not in o'
+holds 'all(abs(r["samples_per_s"]["p50"] * r["step_s"]["p50"] / 8 - 1) < 1e-6 for r in o["per_rank"])' \
+    'all(r["own_s"] <= r["step_s"]["p84"] and r["comm_exposed_s"] <= o["comm_exposed_s"] for r in o["per_rank"])' \
+    'o["per_rank"][o["slowest_rank"]]["own_s"] >= o["per_rank"][o["fastest_rank"]]["own_s"]' \
+    'o["mean_samples_per_s"] > 0 and o["stderr_samples_per_s"] > 0 and o["batches"] == 5 and o["warmup_steps"] >= 3' \
+    'o["oversubscribed"] == (2 > o["cores"]) and o["peak_core"]["flop_s"] > 0 and o["peak_copy_b_s"] > 0' \
+    'o["allocs_per_step"] == 0 and o["planned_bytes"] == o["used_bytes"] and "compared" not in o'
 run 0 bench mnist -n 2 batch.per_rank=8 --threads 1 --seconds 0.05 --json # by the clock: ranks agree on the end
 holds 'o["steps"] >= 5'
 run 0 bench mnist -n 2 batch.per_rank=8 --threads 1 --steps 6 reproducible=true --json
-holds 'o["compared"]["setting"] == "reproducible=false" and o["allocs_per_step"] == 0'
-holds 'abs(o["compared"]["ratio"] * o["compared"]["step_s"]["p50"] / o["step_s"]["p50"] - 1) < 1e-6'
+holds 'o["compared"]["setting"] == "reproducible=false" and o["allocs_per_step"] == 0' \
+    'abs(o["compared"]["ratio"] * o["compared"]["step_s"]["p50"] / o["step_s"]["p50"] - 1) < 1e-6'
 run 0 bench mnist -n 2 batch.per_rank=8 --threads 1 --steps 5 --against parallel.overlap
 says out "with parallel.overlap=false"
 says out "2 ranks of 1 thread"
@@ -62,8 +62,8 @@ says err "expected data=real or data=synthetic"
 
 # --- the summary of a run ---------------------------------------------------------------------------
 run 0 train mnist -n 2 batch.per_rank=8 --threads 1 train.steps=3 data.kind=synthetic --quiet --json --run-dir "$work/run"
-holds 'o["comm"]["kind"] == "local" and len(o["comm"]["buckets"]) == 2 and o["comm"]["exposed_s_per_step"] > 0'
-holds 'len(o["comm"]["rank_compute_s"]) == 2 and min(o["comm"]["rank_compute_s"]) > 0'
+holds 'o["comm"]["kind"] == "local" and len(o["comm"]["buckets"]) == 2 and o["comm"]["exposed_s_per_step"] > 0' \
+    'len(o["comm"]["rank_compute_s"]) == 2 and min(o["comm"]["rank_compute_s"]) > 0'
 run 0 train mnist batch.per_rank=8 --threads 1 train.steps=3 data.kind=synthetic --quiet --json --run-dir "$work/one"
 holds 'o["comm"] == {"kind": "self", "buckets": [], "exposed_s_per_step": 0.0, "waiting_s_per_step": 0.0, "rank_compute_s": []}'
 

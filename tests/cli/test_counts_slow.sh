@@ -36,18 +36,15 @@ counts vit-b32 87462922 152 4.41e9 0.1156e9
 run 0 plan vit model.depth=1 batch.per_rank=1 --json
 one=$(field parameters.total) work_one=$(field flops_per_sample)
 run 0 plan vit model.depth=2 batch.per_rank=1 --json
-holds "o['parameters']['total'] - $one == 7087872"
-holds "abs((o['flops_per_sample'] - $work_one) / (6 * 1.454e9) - 1) < 0.01"
+holds "o['parameters']['total'] - $one == 7087872" \
+    "abs((o['flops_per_sample'] - $work_one) / (6 * 1.454e9) - 1) < 0.01"
 # Models with several networks and losses: as their specifications count them.
 run 0 plan aae-longhorn --json
-is parameters.E 502272
-is parameters.G 10981965
-is parameters.D 369921
+is parameters.E 502272 parameters.G 10981965 parameters.D 369921
 holds 'abs(o["flops_per_sample"] / 6.96e9 - 1) < 0.01'
 holds 'o["planned_bytes"]["total"] < 32 * 3375 * 3375 * 4' # not even one matrix of distances is kept
 run 0 plan cosmogan-bench --json
-is parameters.G 12824449
-is parameters.D 3583873
+is parameters.G 12824449 parameters.D 3583873
 holds 'abs(o["flops_per_sample"] / 47.85e9 - 1) < 0.01'
 run 0 plan cyclegan-1 --json
 for net in G_AB G_BA; do is parameters.$net 11378179; done

@@ -20,9 +20,7 @@ run 0 new blobs
 says out 'cd blobs && make && lockstep train blobs.yaml'
 built blobs
 run 0 new other_one --dir elsewhere --json
-is event new
-is path elsewhere
-is files '["other_one.c", "other_one.yaml", "Makefile", "README.md"]'
+is event new path elsewhere files '["other_one.c", "other_one.yaml", "Makefile", "README.md"]'
 grep -q '@' elsewhere/other_one.c elsewhere/other_one.yaml elsewhere/README.md && fail "a mark was left in a file of other_one"
 
 # --- it trains, and the experiment finds it from any folder -----------------------------------------------------------
@@ -40,8 +38,7 @@ run 0 plan ./blobs/blobs.so model.width=4 --json
 is parameters.total 4266
 run 0 plan mnist model.trial=blobs/blobs.so --json
 run 0 bench blobs/blobs.so --steps 3 --json
-is experiment blobs
-is allocs_per_step 0.0
+is experiment blobs allocs_per_step 0.0
 run 0 info
 says out "trial API $(sed -n 's/^#define LS_TRIAL_API //p' "$OLDPWD/include/lockstep/trial.h")"
 

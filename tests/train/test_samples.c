@@ -277,6 +277,8 @@ static void training_does_not_pay(void)
             REQUIRE_OK(ls_trial_find(&trial, models[i], &err), &err);
             REQUIRE_OK(ls_config_create(&cfg, trial, &err), &err);
             REQUIRE_OK(ls_config_set(cfg, "model.size=32", &err), &err);
+            REQUIRE_OK(ls_config_set(cfg, "model.width=4", &err), &err);
+            REQUIRE_OK(ls_config_set(cfg, "batch.per_rank=2", &err), &err);
             REQUIRE_OK(ls_trial_build_as(&step, trial, cfg, &how, &err), &err);
             REQUIRE_OK(ls_device_open(&dev, "ref", 1, &err), &err);
             REQUIRE_OK(ls_state_create(&state, dev, &err), &err);
