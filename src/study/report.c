@@ -207,7 +207,7 @@ static void add_scaling_charts(ls_report *doc, const ls_study *s, const ls_study
                              "Median and central 68 % of all timed steps; the dashed line is the smallest "
                              "run times the ranks.",
                          .y_label = "samples/s",
-                         .y_scale = LS_SCALE_LOG2},
+                         .y_scale = LS_SCALE_LOG10},
               "measured", rate_of, false, isnan(linear.y[0]) ? NULL : &linear);
     cut = cut_intervals(&shown);
     ls_report_heading(doc, "Efficiency");
@@ -231,7 +231,7 @@ static void add_scaling_charts(ls_report *doc, const ls_study *s, const ls_study
                          .caption = "From the start to the end of a run: median of the repeats, smallest and "
                                     "largest.",
                          .y_label = "seconds",
-                         .y_scale = LS_SCALE_LOG2},
+                         .y_scale = LS_SCALE_LOG10},
               "measured", solution_of, true, isnan(faster.y[0]) ? NULL : &faster);
     if (r->score_name[0] == '\0') return;
     ls_report_heading(doc, "What was learned");
