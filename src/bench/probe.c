@@ -12,7 +12,7 @@
 #define MAX_THREADS  1024
 #define FMA_SECONDS  0.002 /* shorter than a time slice: some bursts run undisturbed on a busy machine */
 #define FMA_TRIES    40
-#define READ_ROUNDS  4
+#define READ_ROUNDS  2
 #define READ_PARTS   8
 #define READ_BYTES   ((size_t)256 << 20) /* a part is long gone from the caches when it is read again */
 #define READ_STRIDES 8
