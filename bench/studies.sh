@@ -9,7 +9,7 @@
 # S: seconds of timed steps of a point, at least 5 steps (2).  R: how often weak scaling is measured (1 to 3 times).
 #
 # Every point is a file or a run directory in DIR (build/studies): a second call measures only what is missing.  Remove DIR
-# to measure again.  The load average at the beginning stands beside the tables: what others do on
+# to measure again.  How busy others kept the processors at the beginning stands beside the tables: what they do on
 # the machine spoils them.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -208,21 +208,21 @@ measure() {
     esac
     # A study that was there already keeps what was noted when it was measured.
     if ((SECONDS - begun > 1)) || [[ ! -s $out/$study/where.txt ]]; then
-        note_where "$load" "--ranks $ranks --seconds $seconds${repeats:+ --repeats $repeats} $study" >"$out/$study/where.txt"
+        note_where "$busy" "--ranks $ranks --seconds $seconds${repeats:+ --repeats $repeats} $study" >"$out/$study/where.txt"
     fi
     write_table "$study"
     say "$study: $((SECONDS - begun)) s"
 }
 
 # One study is measured here.  Several are a call each, so that one that fails does not take the others with it.
-load=${STUDIES_LOAD:-$(cut -d ' ' -f 1 /proc/loadavg)} # of others: later it is our own
+busy=${STUDIES_BUSY:-$(busy_percent)} # with others: later it is our own
 failed=
 read -r -a wanted <<<"$studies"
 if ((${#wanted[@]} == 1)); then
     measure "${wanted[0]}"
 else
     for study in "${wanted[@]}"; do
-        STUDIES_LOAD=$load "$0" --lockstep "$lockstep" --out "$out" --ranks "$ranks" --seconds "$seconds" ${repeats:+--repeats "$repeats"} "$study" >/dev/null ||
+        STUDIES_BUSY=$busy "$0" --lockstep "$lockstep" --out "$out" --ranks "$ranks" --seconds "$seconds" ${repeats:+--repeats "$repeats"} "$study" >/dev/null ||
             failed+=" $study"
     done
 fi

@@ -18,13 +18,19 @@ function median(v, n,   i, j, t) {
     return n % 2 ? v[(n + 1) / 2] : (v[n / 2] + v[n / 2 + 1]) / 2
 }'
 
-# note_where LOAD ARGUMENTS: on which machine, when and how a study was measured.
+# busy_percent: how much of the processors' time of one second is taken.
+busy_percent() {
+    { head -n 1 /proc/stat; sleep 1; head -n 1 /proc/stat; } |
+        awk '{ all = 0; for (i = 2; i <= 9; i++) all += $i; idle = $5 + $6 } NR == 1 { a = all; b = idle } END { printf "%.0f\n", 100 * (1 - (idle - b) / (all - a)) }'
+}
+
+# note_where BUSY ARGUMENTS: on which machine, when and how a study was measured.
 note_where() {
     local model version
     model=$(awk -F ': ' '/^model name/ { print $2; exit }' /proc/cpuinfo)
     version=$("$lockstep" --version | awk '{ print $NF; exit }')
     printf 'Made on %s cores (%s), %s, version %s: `bench/studies.sh %s`\n' "$(nproc)" "$model" "$(date +%F)" "$version" "$2"
-    awk -v l="$1" 'BEGIN { if (l > 0.7) print "**The machine was not idle (load average " l " when it began): these figures say little.**" }'
+    if (($1 > 10)); then echo "**The machine was not idle (its processors were busy to $1 % when it began): these figures say little.**"; fi
 }
 
 # --- weak scaling -----------------------------------------------------------------------------------------------------
@@ -75,11 +81,13 @@ published() {
 # verdict, in awk: the published efficiency against ours, x, with the share of a step that is exposed, e, and what as many cores do at
 # once of arithmetic, a, and of reading memory, m.
 #   reproduced      ours is at most 5 points below the published one
+#   not comparable  it is lower, but its interval, up to hi, holds the published one: too few repeats to tell ("": no interval)
 #   not reproduced  it is lower; the reason is the cores where they do little better without any exchange
 # apart: what as many times the slowest single rank reaches without an exchange ("": not measured).
 awk_verdict='
-function verdict(there, e, a, m, x, apart) {
+function verdict(there, e, a, m, x, hi, apart) {
     if (x >= there - 0.05) return "reproduced"
+    if (hi != "" && hi >= there - 0.05) return "not comparable: too few repeats, the interval holds the published efficiency, too"
     if (apart != "" && apart < x + 0.1) return "not reproduced: as many single ranks that exchange nothing reach " percent(apart) ", too"
     if (a < x + 0.1 && a <= m) return "not reproduced: these cores, all at once, do " percent(a) " of the arithmetic"
     if (m < x + 0.1) return "not reproduced: these cores, all at once, read memory at " percent(m)
@@ -110,7 +118,7 @@ weak_table() {
                 else if (!here[n]) v = "not comparable: not measured on this machine"
                 else if (over[n]) v = "not comparable: more ranks than cores"
                 else if (n == first) v = "not comparable: another machine; efficiencies are compared"
-                else v = verdict(p, e[n], a[n], m[n], x[n], n == last ? slowest : "")
+                else v = verdict(p, e[n], a[n], m[n], x[n], best[n] > 0 ? best[n] : "", n == last ? slowest : "")
                 print "| " n " | " rate[n] (width[n] == "-" ? "" : " (" width[n] ")") " | " (n == 1 ? "" : percent(p)) " " ours(n) " " v " |"
             }
         } else {
@@ -182,7 +190,7 @@ mnist_time_table() {
             if (!here[n]) v = "not comparable: not measured on this machine"
             else if (n == ref) v = "not comparable: another machine; the reference of our efficiencies"
             else if (!(n in theta)) v = "not comparable: no such row on Theta, and a GPU is no core"
-            else if (a[ref] > 0) v = verdict(p, e[n], a[n] / a[ref], m[n] / m[ref], x, "")
+            else if (a[ref] > 0) v = verdict(p, e[n], a[n] / a[ref], m[n] / m[ref], x, "", "")
             else v = x >= p - 0.05 ? "reproduced" : "not reproduced"
             print "| " n " | " ((n in theta) ? thousands(theta[n]) : "") " | " (p ? percent(p) : "") " | " ((n in gpu) ? gpu[n] : "") \
                 " | " (here[n] ? sprintf("%.1f", t[n]) : "") " | " (here[n] ? percent(x) : "") " | " v " |"

@@ -93,23 +93,27 @@ says_log again ", continued"
 stopped again
 
 # -- a study over node counts: a job per point, one report
-run 0 scale mnist data.kind=synthetic --nodes 1,2 --ranks-per-node 1 --mode weak --repeats 1 --steps 5 --dir "$work/a study"
+run 0 scale mnist data.kind=synthetic --nodes 1,3 --ranks-per-node 1 --mode weak --repeats 1 --steps 5 --dir "$work/a study"
 says out "jobs          2, which run one after another"
-says out "[2/2] 2 nodes, repeat 1: "
+says out "[2/2] 3 nodes, repeat 1: "
 says out "on Slurm partition main (2 cores)"
-for file in report.html table.md points/nodes-0001-repeat-01.json points/nodes-0002-repeat-01.json; do
+for file in report.html table.md points/nodes-0001-repeat-01.json points/nodes-0003-repeat-01.json; do
     n=$((n + 1))
     [ -s "$work/a study/$file" ] || fail "the study has no $file"
 done
-grep -q '"ranks": *2' "$work/a study/points/nodes-0002-repeat-01.json" || fail "two nodes were not two ranks"
+grep -q '"ranks": *3' "$work/a study/points/nodes-0003-repeat-01.json" || fail "three nodes were not three ranks"
+# All nodes are this machine: what its cores cannot hold is no scaling, whatever the nodes are called.
+n=$((n + 1))
+marked=$(grep -c "no scaling" "$work/a study/table.md")
+[ "$marked" = "$(($(nproc) < 3))" ] || fail "3 ranks on $(nproc) cores: $marked points are marked as oversubscribed"
 # A point that is lost is measured again, the other is not.
 rm "$work/a study/points/nodes-0001-repeat-01.json"
-kept=$(stat -c %Y.%i "$work/a study/points/nodes-0002-repeat-01.json")
-run 0 scale mnist data.kind=synthetic --nodes 1,2 --ranks-per-node 1 --mode weak --repeats 1 --steps 5 --dir "$work/a study"
+kept=$(stat -c %Y.%i "$work/a study/points/nodes-0003-repeat-01.json")
+run 0 scale mnist data.kind=synthetic --nodes 1,3 --ranks-per-node 1 --mode weak --repeats 1 --steps 5 --dir "$work/a study"
 says out "jobs          1,"
 says out "measured before"
 n=$((n + 1))
-[ "$kept" = "$(stat -c %Y.%i "$work/a study/points/nodes-0002-repeat-01.json")" ] || fail "a point that was there was written again"
+[ "$kept" = "$(stat -c %Y.%i "$work/a study/points/nodes-0003-repeat-01.json")" ] || fail "a point that was there was written again"
 
 echo "$n checks, $failures failed"
 [ "$failures" -eq 0 ]
