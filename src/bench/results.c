@@ -1,53 +1,18 @@
 /* results.c: reads results of bench. */
 #include "bench/results.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/whole.h"
+#include "bench/fields.h"
 
 enum { FILE_BYTES_MAX = 64 << 20 };
 
 /* -- one object -------------------------------------------------------------------------------------------
  */
-
-/* Cuts text that is too long, and never within a character of several bytes. */
-static void copy(char *to, size_t size, const char *text)
-{
-    size_t n = strlen(text);
-
-    if (n >= size) {
-        n = size - 1;
-        while (n > 0 && ((unsigned char)text[n] & 0xC0) == 0x80) n--;
-    }
-    memcpy(to, text, n);
-    to[n] = '\0';
-}
-
-static void text_of(const json_t *o, const char *key, char *to, size_t size)
-{
-    const char *text = json_string_value(json_object_get(o, key));
-
-    copy(to, size, text != NULL ? text : "");
-}
-
-/* A number that is not negative, or 0. */
-static int64_t count_of(const json_t *o, const char *key)
-{
-    const json_int_t x = json_integer_value(json_object_get(o, key));
-
-    return x > 0 ? (int64_t)x : 0;
-}
-
-static double number_of(const json_t *o, const char *key)
-{
-    const json_t *x = json_object_get(o, key);
-
-    return json_is_number(x) ? json_number_value(x) : NAN;
-}
 
 static void settings_of(const json_t *o, char *to, size_t size)
 {
@@ -60,33 +25,34 @@ static void settings_of(const json_t *o, char *to, size_t size)
         const char *text = json_string_value(one);
         if (text == NULL || at + 2 >= size) continue;
         if (at > 0) to[at++] = ' ';
-        copy(to + at, size - at, text);
+        ls_field_copy(to + at, size - at, text);
         at += strlen(to + at);
     }
 }
 
 static ls_status read_result(ls_bench_result *r, const json_t *o, ls_err *err)
 {
-    *r = (ls_bench_result){
-        .ranks = count_of(o, "ranks"),
-        .threads = count_of(o, "threads"),
-        .hosts = count_of(o, "hosts"),
-        .cores = count_of(o, "cores"),
-        .batch_per_rank = count_of(o, "batch_per_rank"),
-        .batch_global = count_of(o, "batch_global"),
-        .steps = count_of(o, "steps"),
-        .time = count_of(o, "time"),
-        .oversubscribed = json_is_true(json_object_get(o, "oversubscribed")),
-        .rate = {.mean = number_of(o, "mean_samples_per_s"), .error = number_of(o, "stderr_samples_per_s")}};
-    text_of(o, "experiment", r->experiment, sizeof r->experiment);
-    text_of(o, "device", r->device, sizeof r->device);
-    text_of(o, "mode", r->mode, sizeof r->mode);
-    text_of(o, "host", r->host, sizeof r->host);
-    text_of(o, "version", r->version, sizeof r->version);
-    text_of(o, "plan_hash", r->plan_hash, sizeof r->plan_hash);
+    const int64_t batches = ls_field_count(o, "batches", INT64_MAX);
+
+    *r = (ls_bench_result){.ranks = ls_field_count(o, "ranks", INT64_MAX),
+                           .threads = ls_field_count(o, "threads", INT64_MAX),
+                           .hosts = ls_field_count(o, "hosts", INT64_MAX),
+                           .cores = ls_field_count(o, "cores", INT64_MAX),
+                           .batch_per_rank = ls_field_count(o, "batch_per_rank", INT64_MAX),
+                           .batch_global = ls_field_count(o, "batch_global", INT64_MAX),
+                           .steps = ls_field_count(o, "steps", INT64_MAX),
+                           .time = ls_field_count(o, "time", INT64_MAX),
+                           .oversubscribed = json_is_true(json_object_get(o, "oversubscribed")),
+                           .rate = {.mean = ls_field_number(o, "mean_samples_per_s"),
+                                    .error = ls_field_number(o, "stderr_samples_per_s")}};
+    ls_field_text(o, "experiment", r->experiment, sizeof r->experiment);
+    ls_field_text(o, "device", r->device, sizeof r->device);
+    ls_field_text(o, "mode", r->mode, sizeof r->mode);
+    ls_field_text(o, "host", r->host, sizeof r->host);
+    ls_field_text(o, "version", r->version, sizeof r->version);
+    ls_field_text(o, "plan_hash", r->plan_hash, sizeof r->plan_hash);
     settings_of(o, r->settings, sizeof r->settings);
-    if (count_of(o, "batches") > 1 && count_of(o, "batches") <= r->steps && r->steps <= INT32_MAX)
-        r->rate.batches = (int)count_of(o, "batches");
+    if (batches > 1 && batches <= r->steps && r->steps <= INT32_MAX) r->rate.batches = (int)batches;
     if (!(r->rate.mean > 0 && r->rate.mean < 1e30))
         return ls_fail(err, LS_DATA, "\"mean_samples_per_s\" is no positive number");
     if (!(r->rate.error >= 0 && r->rate.error < 1e30) || r->rate.batches == 0)

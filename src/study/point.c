@@ -5,56 +5,34 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bench/fields.h"
 #include "study/study_internal.h"
 
 /* -- one result -------------------------------------------------------------------------------------------
  */
-
-/* A finite number that is not negative; NaN otherwise. */
-static double number(const json_t *o, const char *key)
-{
-    const json_t *v = json_object_get(o, key);
-    const double x = json_is_number(v) ? json_number_value(v) : NAN;
-
-    return isfinite(x) && x >= 0 && x < 1e30 ? x : NAN;
-}
-
-static int count_of(const json_t *o, const char *key, int most)
-{
-    const json_int_t x = json_integer_value(json_object_get(o, key));
-
-    return x > 0 && x <= most ? (int)x : 0;
-}
-
-static void text_of(const json_t *o, const char *key, char *buf, size_t size)
-{
-    const char *text = json_string_value(json_object_get(o, key));
-
-    snprintf(buf, size, "%s", text != NULL ? text : "");
-}
 
 /* {p16, p50, p84}: positive, in order. */
 static ls_status spread_of(const json_t *o, const char *key, ls_spread *s, ls_err *err)
 {
     const json_t *v = json_object_get(o, key);
 
-    *s = (ls_spread){number(v, "p16"), number(v, "p50"), number(v, "p84")};
+    *s = (ls_spread){ls_field_number(v, "p16"), ls_field_number(v, "p50"), ls_field_number(v, "p84")};
     if (s->p16 > 0 && s->p16 <= s->p50 && s->p50 <= s->p84) return LS_OK;
     return ls_fail(err, LS_DATA, "\"%s\" is missing or makes no sense", key);
 }
 
 static void read_bench(ls_study_point *p, const json_t *o)
 {
-    p->threads = count_of(o, "threads", 1 << 20);
-    p->cores = count_of(o, "cores", 1 << 20);
+    p->threads = (int)ls_field_count(o, "threads", 1 << 20);
+    p->cores = (int)ls_field_count(o, "cores", 1 << 20);
     p->oversubscribed = json_is_true(json_object_get(o, "oversubscribed"));
-    p->mean_rate = number(o, "mean_samples_per_s");
-    p->error_rate = number(o, "stderr_samples_per_s");
-    p->exposed_s = number(o, "comm_exposed_s");
-    p->data_wait_s = number(o, "data_wait_s");
-    p->flop_s = number(o, "flop_s");
-    p->peak_flop_s = number(o, "peak_flop_s");
-    p->peak_read_b_s = number(o, "peak_read_b_s");
+    p->mean_rate = ls_field_number(o, "mean_samples_per_s");
+    p->error_rate = ls_field_number(o, "stderr_samples_per_s");
+    p->exposed_s = ls_field_number(o, "comm_exposed_s");
+    p->data_wait_s = ls_field_number(o, "data_wait_s");
+    p->flop_s = ls_field_number(o, "flop_s");
+    p->peak_flop_s = ls_field_number(o, "peak_flop_s");
+    p->peak_read_b_s = ls_field_number(o, "peak_read_b_s");
 }
 
 /* The metric that a trained model is judged by: an accuracy where there is one, else the loss. */
@@ -80,13 +58,13 @@ static ls_status read_summary(ls_study_point *p, const json_t *o, ls_err *err)
 {
     char state[32];
 
-    text_of(o, "state", state, sizeof state);
+    ls_field_text(o, "state", state, sizeof state);
     if (strcmp(state, "completed") != 0)
         return ls_fail(err, LS_DATA, "a training run that is \"%s\", not completed", state);
     p->trained = true;
-    p->exposed_s = number(json_object_get(o, "comm"), "exposed_s_per_step");
-    p->data_wait_s = number(json_object_get(o, "ledger_s"), "data") / (double)p->steps;
-    p->solution_s = number(o, "wall_s");
+    p->exposed_s = ls_field_number(json_object_get(o, "comm"), "exposed_s_per_step");
+    p->data_wait_s = ls_field_number(json_object_get(o, "ledger_s"), "data") / (double)p->steps;
+    p->solution_s = ls_field_number(o, "wall_s");
     if (!(p->solution_s > 0)) return ls_fail(err, LS_DATA, "\"wall_s\" is missing or makes no sense");
     read_score(p, json_object_get(o, "metrics"));
     return LS_OK;
@@ -107,18 +85,18 @@ ls_status ls_study_point_parse(ls_study_point *p, const char *text, size_t lengt
                           .solution_s = NAN,
                           .score = NAN};
     if (o == NULL) return ls_fail(err, LS_DATA, "line %d: %s", where.line, where.text);
-    text_of(o, "event", event, sizeof event);
+    ls_field_text(o, "event", event, sizeof event);
     if (strcmp(event, "bench") != 0 && strcmp(event, "summary") != 0) {
         st = ls_fail(err, LS_DATA, "neither the result of a benchmark nor the summary of a training run");
         goto out;
     }
-    p->ranks = count_of(o, "ranks", LS_STUDY_RANKS_MAX);
-    p->steps = count_of(o, "steps", 2000000000);
+    p->ranks = (int)ls_field_count(o, "ranks", LS_STUDY_RANKS_MAX);
+    p->steps = (int)ls_field_count(o, "steps", 2000000000);
     if (p->ranks == 0 || p->steps == 0) LS_TRY(ls_fail(err, LS_DATA, "\"ranks\" or \"steps\" is missing"));
     LS_TRY(spread_of(o, "samples_per_s", &p->rate, err));
     LS_TRY(spread_of(o, "step_s", &p->step_s, err));
-    text_of(o, "host", p->host, sizeof p->host);
-    text_of(o, "version", p->version, sizeof p->version);
+    ls_field_text(o, "host", p->host, sizeof p->host);
+    ls_field_text(o, "version", p->version, sizeof p->version);
     if (strcmp(event, "summary") == 0)
         LS_TRY(read_summary(p, o, err));
     else
