@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/output.h"
 #include "base/parallel.h"
 #include "base/text.h"
 #include "cli.h"
@@ -77,11 +78,10 @@ static int run_command(const cli_command *c, int argc, char **argv)
         rc = c->run(&args);
     }
     ls_free(args.settings);
-    if (fflush(stdout) != 0 && rc == CLI_DONE) rc = CLI_FAILED;
     return rc;
 }
 
-int cli_main(int argc, char **argv)
+static int run_words(int argc, char **argv)
 {
     const cli_command *c;
 
@@ -100,4 +100,17 @@ int cli_main(int argc, char **argv)
     ls_parallel_settle(argv);
     c = find(argv[1]);
     return c != NULL ? run_command(c, argc - 2, argv + 2) : unknown_command(argv[1]);
+}
+
+int cli_main(int argc, char **argv)
+{
+    ls_err err = {0};
+    int code;
+
+    ls_output_begin();
+    code = run_words(argc, argv);
+    if (ls_output_end(&err) == LS_OK) return code;
+    /* What has failed before has said so, and its own code tells more. */
+    if (code == CLI_DONE || code == CLI_STOPPED) fprintf(stderr, "lockstep: %s\n", err.text);
+    return code == CLI_DONE ? CLI_FAILED : code;
 }

@@ -5,13 +5,17 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/output.h"
 #include "base/text.h"
 
 void cli_print_json_take(json_t *object)
 {
-    json_dumpf(object, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
+    if (object == NULL) ls_output_lost("no memory for the result, or a text in it is no UTF-8");
+    if (object != NULL && json_dumpf(object, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9)) != 0 &&
+        !ferror(stdout))
+        ls_output_lost("the result could not be written as JSON");
     putchar('\n');
-    fflush(stdout);
+    ls_output_flush();
     json_decref(object);
 }
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/output.h"
 #include "cli.h"
 #include "study/compare.h"
 #include "study/jobs.h"
@@ -26,7 +27,7 @@ static void show_point(const screen *sc, const ls_study_news *n)
     printf("[%*d/%d] %d %s%s, repeat %d: %.5g samples/s (%.5g to %.5g)%s\n", n->all > 9 ? 2 : 1, n->done,
            n->all, count, ls_study_unit(s), count == 1 ? "" : "s", n->job->repeat, n->point->rate.p50,
            n->point->rate.p16, n->point->rate.p84, n->state == LS_STUDY_KEPT ? ", measured before" : "");
-    fflush(stdout);
+    ls_output_flush();
 }
 
 static void show_point_json(const ls_study_news *n)
@@ -91,7 +92,7 @@ static ls_status submit_points(ls_study_jobs **jobs, const ls_study *s, const ls
     how->run = ls_study_run_job;
     how->run_ctx = *jobs;
     if (st == LS_OK && !sc->json && n > 0) printf("jobs          %d, which run one after another\n", n);
-    fflush(stdout);
+    ls_output_flush();
     return st;
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/folders.h"
+#include "base/output.h"
 #include "base/program.h"
 #include "cli.h"
 #include "submit/submit.h"
@@ -51,14 +52,14 @@ static void print_state(void *ctx, const ls_submit_job *job)
         printf("ended         %s, exit code %d%s\n", job->state, code,
                code == CLI_STOPPED ? ": stopped on request, with a checkpoint" : "");
     }
-    fflush(stdout);
+    ls_output_flush();
 }
 
 static void print_output(void *ctx, const char *bytes, size_t n)
 {
     if (*(const bool *)ctx) return;
     fwrite(bytes, 1, n, stdout);
-    fflush(stdout);
+    ls_output_flush();
 }
 
 static void print_how_to_go_on(const char *id)

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/output.h"
 #include "launch/group_internal.h"
 
 /* -- in a rank --------------------------------------------------------------------------------------------
@@ -50,6 +51,16 @@ static ls_status open_comm(const lsi_group *g, ls_comm **comm, int i, ls_err *er
     return ls_comm_open_local(comm, ls_comm_heap_fd(g->heap), i, g->n, err);
 }
 
+/* The exit code of a rank whose work ended with `code`. */
+static int said_all(int code)
+{
+    ls_err err = {0};
+
+    if (ls_output_end(&err) == LS_OK) return code;
+    fprintf(stderr, "lockstep: %s\n", err.text);
+    return code == LS_EXIT_DONE ? LSI_EXIT_UNHEARD : code;
+}
+
 LS_NORETURN static void be_rank(lsi_group *g, int i, const int *ends, pid_t launcher, ls_rank_main rank_main,
                                 void *arg)
 {
@@ -63,6 +74,7 @@ LS_NORETURN static void be_rank(lsi_group *g, int i, const int *ends, pid_t laun
     /* The launcher may have died before the promise was given. */
     if (getppid() != launcher) _exit(LS_EXIT_LOST);
     redirect(ends[i]);
+    ls_output_forget();
     drop_descriptors(g, ends);
     lsi_signals_of_rank(launcher);
     sigprocmask(SIG_SETMASK, &g->old_mask, NULL);
@@ -77,8 +89,7 @@ LS_NORETURN static void be_rank(lsi_group *g, int i, const int *ends, pid_t laun
         if (code != LS_EXIT_LOST) fprintf(stderr, "lockstep: rank %d: %s\n", place.rank, err.text);
     }
     ls_comm_close(comm);
-    if (fflush(stdout) != 0 && code == LS_EXIT_DONE) code = LS_EXIT_FAILED;
-    exit(code);
+    exit(said_all(code));
 }
 
 /* -- in the launcher --------------------------------------------------------------------------------------

@@ -5,6 +5,10 @@
 
 #include "launch/launch_internal.h"
 
+/* A rank that has done its work, and whose standard output could not be written: the run is complete and
+ * nobody else is to be ended, but its exit code is that of a failure. */
+#define LSI_EXIT_UNHEARD 74
+
 typedef struct lsi_member {
     pid_t pid; /* also of its process group; 0: not started */
     int pipe;  /* what it says; -1: closed, or it has the terminal itself */

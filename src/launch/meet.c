@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/output.h"
 #include "base/text.h"
 #include "launch/launch_internal.h"
 
@@ -459,7 +460,7 @@ static ls_status prepare(meeting *m, const ls_launch_options *o, ls_err *err)
         printf("machines      %d of %d here, machine 0 at %s port %d, by %s (%s)\n", p->node, p->nodes,
                m->master.text, m->start->port, p->interface.name[0] != '\0' ? p->interface.name : "no route",
                p->interface.address);
-        fflush(stdout);
+        ls_output_flush();
     }
     m->is_secret = is_secret;
 out:

@@ -132,7 +132,8 @@ static int code_of(int status)
 static bool is_failure(const lsi_group *g, int status)
 {
     if (WIFEXITED(status))
-        return WEXITSTATUS(status) != LS_EXIT_DONE && WEXITSTATUS(status) != LS_EXIT_STOPPED;
+        return WEXITSTATUS(status) != LS_EXIT_DONE && WEXITSTATUS(status) != LS_EXIT_STOPPED &&
+               WEXITSTATUS(status) != LSI_EXIT_UNHEARD;
     return g->stop_how != LSI_STOP_NOW && !(g->stop_how > 0 && WTERMSIG(status) == g->stop_number);
 }
 
@@ -298,6 +299,7 @@ static int exit_code(const lsi_group *g)
         /* Not a failure, so by the signal that was passed on. */
         if (WIFSIGNALED(g->members[i].status)) return 128 + g->stop_number;
         if (code_of(g->members[i].status) == LS_EXIT_STOPPED) code = LS_EXIT_STOPPED;
+        if (code_of(g->members[i].status) == LSI_EXIT_UNHEARD && code == LS_EXIT_DONE) code = LS_EXIT_FAILED;
     }
     return code;
 }

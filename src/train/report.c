@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/output.h"
 #include "base/text.h"
 #include "events/events.h"
 #include "events/metrics.h"
@@ -66,7 +67,7 @@ static void emit(ls_report *r, const ls_counters *c, const char *event, const ta
         ls_text_add(&text, "{\"event\": \"%s\", ", event);
         ls_metrics_format(&text, &line);
         if (!text.failed) printf("%s}\n", text.data);
-        fflush(stdout);
+        ls_output_flush();
         ls_text_release(&text);
     }
 }
@@ -97,7 +98,7 @@ static void say(const ls_report *r, ls_text *text)
     if (!text->failed && text->data != NULL) {
         ls_runlog_note(r->o.log, text->data);
         if (!r->o.json && !r->o.quiet) fputs(text->data, stdout);
-        fflush(stdout);
+        ls_output_flush();
     }
     ls_text_release(text);
 }
