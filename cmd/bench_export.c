@@ -7,7 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/replace.h"
+#include "base/json.h"
 #include "bench.h"
 #include "profile.h"
 
@@ -182,22 +182,6 @@ static json_t *steps_json(const ls_job_times *t)
     return steps;
 }
 
-static ls_status write_file(const char *path, const json_t *o, ls_err *err)
-{
-    const size_t flags = JSON_INDENT(1) | JSON_REAL_PRECISION(9), n = json_dumpb(o, NULL, 0, flags);
-    char *text = ls_alloc(LS_MEM_CLI, n + 1);
-    ls_status st;
-
-    if (n == 0 || text == NULL) {
-        st = ls_fail(err, LS_NOMEM, "%s: no memory", path);
-    } else {
-        (void)json_dumpb(o, text, n, flags);
-        st = ls_replace_file(path, text, n, err);
-    }
-    ls_free(text);
-    return st;
-}
-
 ls_status bench_export(const ls_rehearsal *x, const bench_job *j, const bench_results *r, ls_err *err)
 {
     json_t *plans = json_array(), *buckets = json_array(), *o = NULL;
@@ -208,7 +192,7 @@ ls_status bench_export(const ls_rehearsal *x, const bench_job *j, const bench_re
     o = json_pack("{s:s, s:i, s:o, s:O, s:O, s:o}", "event", "bench-export", "format", 1, "result",
                   bench_json(x, j, r), "plans", plans, "buckets", buckets, "steps_s",
                   steps_json(&r->of[0].times));
-    st = write_file(j->args->export, o, err);
+    st = ls_json_write(j->args->export, o, err);
 out:
     json_decref(o);
     json_decref(plans);

@@ -10,6 +10,7 @@
 #include "base/folders.h"
 #include "base/output.h"
 #include "base/program.h"
+#include "base/replace.h"
 #include "cli.h"
 #include "submit/submit.h"
 #include "train/rundir.h"
@@ -234,15 +235,9 @@ static ls_status check_cluster(ls_submit_request *q, bool dry_run, ls_err *err)
 
 static ls_status write_script(plan *p, ls_err *err)
 {
-    FILE *f;
-    bool written;
-
     p->is_new = access(p->run, F_OK) != 0;
     if (ls_folders_make(p->run, err) != LS_OK) return LS_IO;
-    f = fopen(p->script, "w");
-    written = f != NULL && fputs(p->text.data, f) >= 0;
-    if (f != NULL && fclose(f) != 0) written = false;
-    if (!written) return ls_fail(err, LS_IO, "%s cannot be written", p->script);
+    if (ls_replace_file(p->script, p->text.data, p->text.length, err) != LS_OK) return LS_IO;
     chmod(p->script, 0755);
     return LS_OK;
 }

@@ -1,14 +1,46 @@
-/* replace.h: writes a whole file so that readers see the old one or the new one, never a part. */
+/* replace.h: writes a whole file so that readers see the old one or the new one, never a part.
+ *
+ * The bytes go to a new file beside `path`, PATH.PID.partial: one that nobody else has (what a killed process
+ * left under that name is removed, a link there is never followed).  They are on the disk before it is
+ * renamed, and the renaming is before the call returns.  The folder must be there.  Two processes that write
+ * the same path do not disturb each other: the last one wins. */
 #ifndef LS_BASE_REPLACE_H
 #define LS_BASE_REPLACE_H
 
 #include <stddef.h>
+#include <stdio.h>
 
 #include "lockstep/status.h"
 
-/* Writes `n` bytes beside `path`, waits until they are on the disk and renames; LS_IO names the file.  The
- * folder must be there.  Two processes that write the same path do not disturb each other: the last one
- * wins. */
+/* LS_IO names the file; what was at `path` is then still there, and nothing beside it. */
 ls_status ls_replace_file(const char *path, const void *bytes, size_t n, ls_err *err) LS_MUST_CHECK;
+
+enum { LS_REPLACE_PATH = 4300 };
+
+/* The names that belong to a path, made beforehand. */
+typedef struct ls_replace_names {
+    char path[LS_REPLACE_PATH], aside[LS_REPLACE_PATH + 32], folder[LS_REPLACE_PATH];
+} ls_replace_names;
+
+/* LS_IO when the path is too long. */
+ls_status ls_replace_name(ls_replace_names *names, const char *path, ls_err *err) LS_MUST_CHECK;
+/* ls_replace_file with names of ls_replace_name: 0 or the errno.  May be called from a signal handler. */
+int ls_replace_named(const ls_replace_names *names, const void *bytes, size_t n);
+
+/* The same for what is written piece by piece: begin, write to `f`, then commit or abandon.  Neither does
+ * anything to one that failed to begin. */
+typedef struct ls_replace_stream {
+    ls_replace_names names;
+    FILE *f;
+} ls_replace_stream;
+
+ls_status ls_replace_begin(ls_replace_stream *s, const char *path, ls_err *err) LS_MUST_CHECK;
+/* LS_IO also when a write to `f` has failed before; the path then has what it had. */
+ls_status ls_replace_commit(ls_replace_stream *s, ls_err *err) LS_MUST_CHECK;
+void ls_replace_abandon(ls_replace_stream *s);
+
+/* fsync of a folder: what was renamed in it stays renamed.  0 or the errno; a file system that cannot is no
+ * failure.  May be called from a signal handler. */
+int ls_replace_sync_folder(const char *folder);
 
 #endif

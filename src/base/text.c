@@ -6,24 +6,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/alloc.h"
+#include "base/grow.h"
 
 /* --- growing string --- */
 
 static bool reserve(ls_text *t, size_t more)
 {
-    size_t need = t->length + more + 1;
-    if (need <= t->capacity) return true;
-    size_t capacity = t->capacity ? t->capacity * 2 : 64;
-    if (capacity < need) capacity = need;
-    char *data = ls_realloc(LS_MEM_CLI, t->data, capacity);
-    if (!data) {
-        t->failed = true;
-        return false;
-    }
-    t->data = data;
-    t->capacity = capacity;
-    return true;
+    t->failed = !LS_GROW(LS_MEM_CLI, t->data, t->length + more + 1, t->capacity);
+    return !t->failed;
 }
 
 void ls_text_add(ls_text *t, const char *fmt, ...)

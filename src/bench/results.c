@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/grow.h"
 #include "base/whole.h"
 #include "bench/fields.h"
 
@@ -83,7 +84,6 @@ static ls_status add(ls_bench_results *r, const json_t *o, ls_err *err)
 {
     const char *event = json_string_value(json_object_get(o, "event"));
     ls_bench_result one;
-    void *more;
     ls_status st = LS_OK;
 
     if (!json_is_object(o)) return ls_fail(err, LS_DATA, "no JSON object");
@@ -92,9 +92,8 @@ static ls_status add(ls_bench_results *r, const json_t *o, ls_err *err)
     if (r->n > 0) LS_TRY(check_repeat(&r->of[0], &one, err));
     if (r->n == LS_BENCH_RESULTS_MAX)
         return ls_fail(err, LS_DATA, "more than %d results", LS_BENCH_RESULTS_MAX);
-    more = ls_realloc(LS_MEM_CLI, r->of, sizeof *r->of * (size_t)(r->n + 1));
-    if (more == NULL) return ls_fail(err, LS_NOMEM, "no memory for results");
-    r->of = more;
+    if (!LS_GROW(LS_MEM_CLI, r->of, r->n + 1, r->capacity))
+        return ls_fail(err, LS_NOMEM, "no memory for results");
     r->of[r->n++] = one;
 out:
     return st;

@@ -26,6 +26,7 @@ enum { LS_BENCH_RESULTS_MAX = 1000 };
 typedef struct ls_bench_results {
     ls_bench_result *of;
     int n; /* at least 1 when it was read */
+    size_t capacity;
 } ls_bench_results;
 
 /* LS_DATA, with the number of the line, where there is something else than JSON, a result that makes no sense

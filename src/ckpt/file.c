@@ -11,6 +11,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/replace.h"
 #include "ckpt/ckpt_internal.h"
 
 /* False with errno set when the hook wants the call to fail. */
@@ -34,7 +35,9 @@ static ls_status refused(const char *call, const char *path, ls_err *err)
 ls_status lsi_io_create(const lsi_io *io, const char *path, int *fd, ls_err *err)
 {
     *fd = -1;
-    if (allowed(io, "create")) *fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    /* Always a new file: what a killed process left there goes, and no link is followed. */
+    if (allowed(io, "create") && (unlink(path) == 0 || errno == ENOENT))
+        *fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
     return *fd < 0 ? refused("create", path, err) : LS_OK;
 }
 
@@ -72,13 +75,10 @@ ls_status lsi_io_mkdir(const lsi_io *io, const char *path, ls_err *err)
 
 ls_status lsi_io_sync_dir(const lsi_io *io, const char *path, ls_err *err)
 {
-    int fd = allowed(io, "sync directory") ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-    bool ok = fd >= 0 && fsync(fd) == 0;
-    int e = errno;
+    int bad = allowed(io, "sync directory") ? ls_replace_sync_folder(path) : errno;
 
-    if (fd >= 0) close(fd);
-    errno = e;
-    return ok ? LS_OK : refused("sync", path, err);
+    errno = bad;
+    return bad == 0 ? LS_OK : refused("sync", path, err);
 }
 
 ls_status lsi_io_replace(const lsi_io *io, const char *from, const char *to, ls_err *err)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "ckpt/ckpt_internal.h"
 
 #define MAX_HEADER ((uint64_t)100 << 20) /* what the format's own reader accepts */
@@ -122,17 +123,10 @@ static json_t *describe(const lsi_item *x)
                      "data_offsets", (json_int_t)x->begin, (json_int_t)(x->begin + x->bytes));
 }
 
-static int append(const char *text, size_t length, void *to)
-{
-    ls_text_add(to, "%.*s", (int)length, text);
-    return ((ls_text *)to)->failed ? -1 : 0;
-}
-
 ls_status lsi_json_text(const json_t *o, size_t flags, ls_text *out, ls_err *err)
 {
-    if (json_dump_callback(o, append, out, flags) != 0 || out->failed)
-        return ls_fail(err, LS_NOMEM, "checkpoint: no memory for a header");
-    return LS_OK;
+    ls_json_add(out, o, flags);
+    return out->failed ? ls_fail(err, LS_NOMEM, "checkpoint: no memory for a header") : LS_OK;
 }
 
 ls_status lsi_st_header(const lsi_table *t, ls_text *out, ls_err *err)

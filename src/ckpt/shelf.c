@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/grow.h"
 #include "base/log.h"
 
 #define RESERVE ".reserve"
@@ -64,13 +65,8 @@ static ls_status check_space(const lsi_shelf *s, ls_err *err)
 
 static ls_status append(lsi_shelf *s, int64_t step, double metric, ls_err *err)
 {
-    if (s->n == s->cap) {
-        int cap = s->cap * 2 + 16;
-        void *p = ls_realloc(LS_MEM_CKPT, s->items, sizeof *s->items * (size_t)cap);
-        if (p == NULL) return ls_fail(err, LS_NOMEM, "%s: no memory", s->folder);
-        s->items = p;
-        s->cap = cap;
-    }
+    if (!LS_GROW(LS_MEM_CKPT, s->items, s->n + 1, s->cap))
+        return ls_fail(err, LS_NOMEM, "%s: no memory", s->folder);
     s->items[s->n++] = (lsi_kept){step, metric, true};
     return LS_OK;
 }

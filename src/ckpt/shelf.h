@@ -17,7 +17,8 @@ typedef struct lsi_shelf {
     size_t bytes; /* of one checkpoint */
     const lsi_io *io;
     lsi_kept *items; /* whole ones, oldest first */
-    int n, cap;
+    int n;
+    size_t cap;
 } lsi_shelf;
 
 /* See ls_ckpt_writer_create.  Release in any case. */

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/grow.h"
 #include "folder_internal.h"
 
 bool lsi_folder_exists(const char *path)
@@ -24,18 +25,12 @@ static bool is_folder(const lsi_folder *f, const struct dirent *e)
     return lsi_folder_exists(path);
 }
 
-static ls_status add(lsi_folder *f, ls_arena *arena, int64_t *room, const char *name, ls_err *err)
+static ls_status add(lsi_folder *f, ls_arena *arena, size_t *room, const char *name, ls_err *err)
 {
     char *copy = ls_arena_strdup(arena, name);
 
-    if (f->n == *room) {
-        int64_t wanted = *room ? *room * 2 : 64;
-        const char **larger = ls_realloc(LS_MEM_DATA, f->names, sizeof *larger * (size_t)wanted);
-        if (!larger) return ls_fail(err, LS_NOMEM, "%s: no memory for a list of its files", f->path);
-        f->names = larger;
-        *room = wanted;
-    }
-    if (!copy) return ls_fail(err, LS_NOMEM, "%s: no memory for a list of its files", f->path);
+    if (!copy || !LS_GROW(LS_MEM_DATA, f->names, f->n + 1, *room))
+        return ls_fail(err, LS_NOMEM, "%s: no memory for a list of its files", f->path);
     f->names[f->n++] = copy;
     return LS_OK;
 }
@@ -49,7 +44,7 @@ ls_status lsi_folder_list(lsi_folder *f, ls_arena *arena, const char *path, lsi_
 {
     ls_status st = LS_OK;
     const struct dirent *e;
-    int64_t room = 0;
+    size_t room = 0;
     DIR *dir = NULL;
 
     *f = (lsi_folder){.path = ls_arena_strdup(arena, path)};

@@ -1,19 +1,19 @@
 /* event_reader.c: TFRecords to values, trusting nothing. */
 #include "events/event_reader.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/whole.h"
 #include "events/crc32c.h"
 #include "events/events_internal.h"
 #include "events/wire.h"
 
 #define NAME_MAX_BYTES 1024 /* tags and names of plugins beyond this are refused */
+#define FILE_MAX_BYTES ((size_t)16 << 30)
 
 struct ls_event_reader {
-    uint8_t *owned; /* NULL over the caller's bytes */
+    char *owned; /* NULL over the caller's bytes */
     const uint8_t *data;
     size_t n, at; /* `at`: start of the record after the current one */
     size_t torn;
@@ -35,46 +35,13 @@ ls_status ls_event_reader_memory(ls_event_reader **out, const void *data, size_t
     return LS_OK;
 }
 
-static ls_status read_file(uint8_t **out, size_t *n, const char *path, ls_err *err)
-{
-    ls_status st = LS_OK;
-    uint8_t *data = NULL;
-    size_t length = 0, capacity = 0, got;
-    FILE *f = fopen(path, "rb");
-    if (!f) return ls_fail(err, LS_IO, "%s: %s", path, strerror(errno));
-    do {
-        if (length == capacity) {
-            capacity = capacity ? capacity * 2 : 1 << 16;
-            uint8_t *grown = ls_realloc(LS_MEM_CLI, data, capacity);
-            if (!grown) {
-                st = ls_fail(err, LS_NOMEM, "%s: out of memory", path);
-                goto out;
-            }
-            data = grown;
-        }
-        got = fread(data + length, 1, capacity - length, f);
-        length += got;
-    } while (got > 0);
-    if (ferror(f)) {
-        st = ls_fail(err, LS_IO, "%s: %s", path, strerror(errno));
-        goto out;
-    }
-    *out = data;
-    *n = length;
-    data = NULL;
-out:
-    fclose(f);
-    ls_free(data);
-    return st;
-}
-
 ls_status ls_event_reader_open(ls_event_reader **out, const char *path, ls_err *err)
 {
     ls_status st = LS_OK;
-    uint8_t *data = NULL;
+    char *data = NULL;
     size_t n = 0;
     *out = NULL;
-    LS_TRY(read_file(&data, &n, path, err));
+    LS_TRY(ls_whole_file(&data, &n, path, FILE_MAX_BYTES, err));
     LS_TRY(ls_event_reader_memory(out, data, n, err));
     (*out)->owned = data;
     data = NULL;

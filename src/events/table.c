@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/grow.h"
 
 #define GAP "  "
 
@@ -12,7 +13,8 @@ struct ls_table {
     const char *align;
     int n_columns;
     char ***rows; /* NULL is a rule */
-    int64_t n_rows, capacity;
+    int64_t n_rows;
+    size_t capacity;
     bool failed;
 };
 
@@ -53,15 +55,9 @@ void ls_table_destroy(ls_table *t)
 
 static void add_row(ls_table *t, char **cells)
 {
-    if (t->n_rows == t->capacity) {
-        int64_t capacity = t->capacity ? t->capacity * 2 : 16;
-        char ***rows = ls_realloc(LS_MEM_CLI, t->rows, (size_t)capacity * sizeof *rows);
-        if (!rows) {
-            t->failed = true;
-            return;
-        }
-        t->rows = rows;
-        t->capacity = capacity;
+    if (!LS_GROW(LS_MEM_CLI, t->rows, t->n_rows + 1, t->capacity)) {
+        t->failed = true;
+        return;
     }
     t->rows[t->n_rows++] = cells;
 }

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "base/alloc.h"
+#include "base/grow.h"
 
 #define VARINT_MAX 10 /* bytes of the longest 64-bit varint */
 #define FIELD_MAX  0x1FFFFFFF
@@ -13,18 +13,8 @@
 static bool reserve(lsi_wire *w, size_t more)
 {
     if (w->failed) return false;
-    size_t need = w->length + more;
-    if (need <= w->capacity) return true;
-    size_t capacity = w->capacity ? w->capacity * 2 : 256;
-    if (capacity < need) capacity = need;
-    uint8_t *data = ls_realloc(LS_MEM_CLI, w->data, capacity);
-    if (!data) {
-        w->failed = true;
-        return false;
-    }
-    w->data = data;
-    w->capacity = capacity;
-    return true;
+    w->failed = !LS_GROW(LS_MEM_CLI, w->data, w->length + more, w->capacity);
+    return !w->failed;
 }
 
 void lsi_wire_raw(lsi_wire *w, const void *data, size_t n)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/grow.h"
 #include "exec/plan_internal.h"
 #include "ops/ops.h"
 
@@ -23,7 +24,8 @@ struct ls_peers {
     int ranks;
     ls_peers_options how;
     bucket *buckets;
-    int n, cap;
+    int n;
+    size_t cap;
     int under_way; /* exchanges that were started and are not finished */
     ls_err failure;
 };
@@ -115,15 +117,8 @@ bool lsi_peers_runs(const ls_peers *p, const ls_node *n)
 
 static ls_status reserve(ls_peers *p, ls_err *err)
 {
-    const int cap = 2 * p->n + 16;
-    void *more;
-
-    if (p->n < p->cap) return LS_OK;
-    more = ls_realloc(LS_MEM_PLAN, p->buckets, sizeof *p->buckets * (size_t)cap);
-    if (more == NULL) return ls_fail(err, LS_NOMEM, "ranks: no memory");
-    p->buckets = more;
-    p->cap = cap;
-    return LS_OK;
+    if (LS_GROW(LS_MEM_PLAN, p->buckets, p->n + 1, p->cap)) return LS_OK;
+    return ls_fail(err, LS_NOMEM, "ranks: no memory");
 }
 
 /* The plans of one part of a step have the same exchanges, whatever the batch; those of another part differ

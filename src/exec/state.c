@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "base/parallel.h"
 #include "base/rng.h"
 #include "exec/peers.h"
@@ -24,7 +25,8 @@ struct ls_state {
     ls_device *dev;
     ls_state *base; /* whose parameters these are; NULL: its own */
     entry **entries;
-    int n, cap;
+    int n;
+    size_t cap;
     bool pending;
     struct ls_peers *peers;
 };
@@ -161,15 +163,9 @@ static ls_status add_entry(ls_state *s, const ls_var *var, const ls_vinfo *v, ls
     entry *e = ls_alloc(LS_MEM_PLAN, sizeof *e);
     size_t bytes = (size_t)ls_shape_count(v->shape) * ls_dtype_size(v->dtype);
 
-    if (s->n == s->cap) {
-        int cap = s->cap * 2 + 64;
-        void *p = ls_realloc(LS_MEM_PLAN, s->entries, sizeof *s->entries * (size_t)cap);
-        if (p == NULL) {
-            ls_free(e);
-            return ls_fail(err, LS_NOMEM, "state: no memory");
-        }
-        s->entries = p;
-        s->cap = cap;
+    if (!LS_GROW(LS_MEM_PLAN, s->entries, s->n + 1, s->cap)) {
+        ls_free(e);
+        return ls_fail(err, LS_NOMEM, "state: no memory");
     }
     if (s->base != NULL && (var->role == LS_VAR_PARAM || var->role == LS_VAR_OPTIMIZER)) {
         const int shared = find(s->base, var->name);

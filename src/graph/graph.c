@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "base/text.h"
 
 ls_status ls_graph_create(ls_graph **out, ls_err *err)
@@ -102,26 +103,11 @@ static ls_value fail_infer(ls_graph *g, const ls_op *op, int n_in, const ls_shap
 /* -- values ------------------------------------------------------------------------------------------------
  */
 
-/* Makes room for one more pointer in a growing array; false when memory runs out. */
-static bool grow(void **array, int32_t n, int32_t *cap)
-{
-    void *p;
-    int32_t want;
-
-    if (n < *cap) return true;
-    want = *cap < 64 ? 64 : *cap * 2;
-    p = ls_realloc(LS_MEM_GRAPH, *array, (size_t)want * sizeof(void *));
-    if (p == NULL) return false;
-    *array = p;
-    *cap = want;
-    return true;
-}
-
 static ls_vinfo *new_value(ls_graph *g, ls_dtype dtype, ls_shape shape)
 {
     ls_vinfo *v;
 
-    if (!grow((void **)&g->values, g->n_values, &g->cap_values)) return NULL;
+    if (!LS_GROW(LS_MEM_GRAPH, g->values, g->n_values + 1, g->cap_values)) return NULL;
     v = ls_arena_alloc(g->arena, sizeof *v);
     if (v == NULL) return NULL;
     v->dtype = dtype;
@@ -167,7 +153,7 @@ ls_value ls_graph_var(ls_graph *g, const char *name, ls_var_role role, ls_dtype 
     v = new_value(g, dtype, shape);
     var = ls_arena_alloc(g->arena, sizeof *var);
     if (v == NULL || var == NULL || (v->name = ls_arena_strdup(g->arena, name)) == NULL ||
-        !grow((void **)&g->vars, g->n_vars, &g->cap_vars))
+        !LS_GROW(LS_MEM_GRAPH, g->vars, g->n_vars + 1, g->cap_vars))
         return fail_nomem(g);
     *var = (ls_var){
         .name = v->name, .role = role, .init = init, .first = g->n_values - 1, .current = g->n_values - 1};
@@ -281,7 +267,7 @@ ls_value ls_graph_add(ls_graph *g, const ls_op *op, int n_in, const ls_value *in
         return ls_graph_fail(g, LS_INVALID, "op %s takes %d to %d inputs, was given %d", op->name, op->min_in,
                              op->max_in, n_in);
     n = new_node(g, op, n_in, in, attr);
-    if (n == NULL || !grow((void **)&g->nodes, g->n_nodes, &g->cap_nodes)) return fail_nomem(g);
+    if (n == NULL || !LS_GROW(LS_MEM_GRAPH, g->nodes, g->n_nodes + 1, g->cap_nodes)) return fail_nomem(g);
     n->id = g->n_nodes;
     n->order = 2 * (int64_t)n->id;
     v = infer_outputs(g, n);

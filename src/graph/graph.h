@@ -91,11 +91,14 @@ typedef struct ls_var {
 struct ls_graph {
     ls_arena *arena;
     ls_vinfo **values;
-    int32_t n_values, cap_values;
+    int32_t n_values;
+    size_t cap_values;
     ls_node **nodes;
-    int32_t n_nodes, cap_nodes;
+    int32_t n_nodes;
+    size_t cap_nodes;
     ls_var **vars;
-    int32_t n_vars, cap_vars;
+    int32_t n_vars;
+    size_t cap_vars;
     int n_exchanges;   /* sums over ranks: each has a number of its own */
     ls_src here;       /* source line of the ops being added */
     const char *scope; /* layer of the ops being added */

@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/grow.h"
 
 #define MAGIC       "LOCKSTP1"
 #define MAGIC_BYTES 8
@@ -47,13 +48,8 @@ static ls_status queue(lsi_link *l, const void *bytes, size_t n, ls_err *err)
         l->out_at = 0;
         l->out_end = waiting;
     }
-    if (l->out_end + n > l->out_size) {
-        const size_t size = (l->out_end + n) * 2;
-        uint8_t *out = ls_realloc(LS_MEM_CLI, l->out, size);
-        if (out == NULL) return ls_fail(err, LS_NOMEM, "no memory for a message to %s", l->peer);
-        l->out = out;
-        l->out_size = size;
-    }
+    if (!LS_GROW(LS_MEM_CLI, l->out, l->out_end + n, l->out_size))
+        return ls_fail(err, LS_NOMEM, "no memory for a message to %s", l->peer);
     if (n > 0) memcpy(l->out + l->out_end, bytes, n);
     l->out_end += n;
     return LS_OK;

@@ -1,4 +1,5 @@
 /* schedule.c: one order for all nodes. */
+#include "base/grow.h"
 #include "passes/passes.h"
 
 /* Dependencies are data edges plus, for every in-place update, an edge from each reader of the old version.
@@ -6,25 +7,18 @@
 typedef struct edges {
     int32_t *to;   /* successor of edge e */
     int32_t *next; /* next edge of the same source, or -1 */
+    size_t to_cap, next_cap;
     int32_t *head; /* first edge of each node */
     int32_t *wait; /* unfinished predecessors of each node */
-    int32_t n, cap;
+    int32_t n;
 } edges;
 
 static bool add_edge(edges *e, int32_t from, int32_t to)
 {
     if (from == to) return true;
-    if (e->n == e->cap) {
-        int32_t cap = e->cap * 2 + 1024;
-        void *a = ls_realloc(LS_MEM_PLAN, e->to, sizeof *e->to * (size_t)cap);
-        void *b;
-        if (a == NULL) return false;
-        e->to = a;
-        b = ls_realloc(LS_MEM_PLAN, e->next, sizeof *e->next * (size_t)cap);
-        if (b == NULL) return false;
-        e->next = b;
-        e->cap = cap;
-    }
+    if (!LS_GROW(LS_MEM_PLAN, e->to, e->n + 1, e->to_cap) ||
+        !LS_GROW(LS_MEM_PLAN, e->next, e->n + 1, e->next_cap))
+        return false;
     e->to[e->n] = to;
     e->next[e->n] = e->head[from];
     e->head[from] = e->n++;

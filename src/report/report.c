@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/folders.h"
+#include "base/grow.h"
 #include "base/replace.h"
 #include "report/report_internal.h"
 #include "script.h" /* made by the build: report_script, from web/report.ts */
@@ -21,7 +22,8 @@ typedef struct part {
 struct ls_report {
     ls_text title, body;
     part *parts;
-    int n_parts, capacity;
+    int n_parts;
+    size_t capacity;
     ls_err first; /* the first failure */
 };
 
@@ -108,15 +110,9 @@ void ls_report_code(ls_report *r, const char *text)
 static part *add_part(ls_report *r, const char *id, const char *ending)
 {
     if (r->first.status != LS_OK) return NULL;
-    if (r->n_parts == r->capacity) {
-        const int more = r->capacity > 0 ? 2 * r->capacity : 16;
-        part *parts = ls_realloc(LS_MEM_CLI, r->parts, (size_t)more * sizeof *parts);
-        if (parts == NULL) {
-            ls_fail(&r->first, LS_NOMEM, "no memory for a report");
-            return NULL;
-        }
-        r->parts = parts;
-        r->capacity = more;
+    if (!LS_GROW(LS_MEM_CLI, r->parts, r->n_parts + 1, r->capacity)) {
+        ls_fail(&r->first, LS_NOMEM, "no memory for a report");
+        return NULL;
     }
     part *p = &r->parts[r->n_parts++];
     *p = (part){0};

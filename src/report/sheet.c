@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/grow.h"
 #include "report/report_internal.h"
 
 struct ls_sheet {
@@ -14,7 +15,8 @@ struct ls_sheet {
     ls_sheet_column *columns;
     int n_columns;
     const char **cells;
-    int64_t n_cells, capacity;
+    int64_t n_cells;
+    size_t capacity;
     bool failed;
 };
 
@@ -67,15 +69,9 @@ void ls_sheet_cell(ls_sheet *s, const char *fmt, ...)
     va_list ap;
     int n;
 
-    if (s->n_cells == s->capacity) {
-        const int64_t more = s->capacity > 0 ? 2 * s->capacity : 64;
-        const char **cells = ls_realloc(LS_MEM_CLI, s->cells, (size_t)more * sizeof *cells);
-        if (cells == NULL) {
-            s->failed = true;
-            return;
-        }
-        s->cells = cells;
-        s->capacity = more;
+    if (!LS_GROW(LS_MEM_CLI, s->cells, s->n_cells + 1, s->capacity)) {
+        s->failed = true;
+        return;
     }
     va_start(ap, fmt);
     n = vsnprintf(NULL, 0, fmt, ap);

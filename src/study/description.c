@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "study/study_internal.h"
 
 /* -- writing ----------------------------------------------------------------------------------------------
@@ -12,8 +13,6 @@ ls_status ls_study_text(const ls_study *s, ls_text *out, ls_err *err)
 {
     json_t *settings = json_array(), *counts = json_array(), *o;
     const size_t flags = JSON_INDENT(1) | JSON_REAL_PRECISION(17);
-    size_t n;
-    char *text;
 
     for (int i = 0; i < s->n_settings; i++) json_array_append_new(settings, json_string(s->settings[i]));
     for (int i = 0; i < s->n_counts; i++) json_array_append_new(counts, json_integer(s->counts[i]));
@@ -26,11 +25,8 @@ ls_status ls_study_text(const ls_study *s, ls_text *out, ls_err *err)
         s->version, "host", s->host, "cores", s->cores);
     if (o != NULL) json_object_set_new(o, "busy", json_real(s->busy));
     if (o == NULL) return ls_fail(err, LS_INVALID, "the study cannot be written: a text in it is no UTF-8");
-    n = json_dumpb(o, NULL, 0, flags);
-    text = ls_alloc(LS_MEM_CLI, n + 1);
-    if (text != NULL) ls_text_add(out, "%.*s\n", (int)json_dumpb(o, text, n, flags), text);
-    out->failed |= text == NULL;
-    ls_free(text);
+    ls_json_add(out, o, flags);
+    ls_text_add(out, "\n");
     json_decref(o);
     return out->failed ? ls_fail(err, LS_NOMEM, "no memory") : LS_OK;
 }

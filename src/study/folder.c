@@ -8,6 +8,7 @@
 
 #include "base/folders.h"
 #include "base/replace.h"
+#include "base/whole.h"
 #include "study/study_internal.h"
 
 enum { FILE_BYTES_MAX = 8 << 20 };
@@ -22,27 +23,7 @@ ls_status lsi_study_join(char path[LS_STUDY_PATH_MAX], const char *folder, const
 
 ls_status lsi_study_read(const char *path, char **bytes, size_t *n, ls_err *err)
 {
-    FILE *f = fopen(path, "rb");
-    struct stat info;
-    ls_status st = LS_OK;
-
-    *bytes = NULL;
-    *n = 0;
-    if (f == NULL || fstat(fileno(f), &info) != 0) {
-        st = ls_fail(err, LS_DATA, "%s: cannot be opened: %s", path, strerror(errno));
-        goto out;
-    }
-    if (!S_ISREG(info.st_mode) || info.st_size > FILE_BYTES_MAX) {
-        st = ls_fail(err, LS_DATA, "%s: no plain file, or too long to be a result", path);
-        goto out;
-    }
-    *bytes = ls_alloc(LS_MEM_CLI, (size_t)info.st_size + 1);
-    if (*bytes == NULL) LS_TRY(ls_fail(err, LS_NOMEM, "no memory"));
-    *n = fread(*bytes, 1, (size_t)info.st_size, f);
-    if (ferror(f)) st = ls_fail(err, LS_DATA, "%s: cannot be read", path);
-out:
-    if (f != NULL) fclose(f);
-    return st;
+    return ls_whole_plain(bytes, n, path, FILE_BYTES_MAX, err);
 }
 
 /* -- reading ----------------------------------------------------------------------------------------------

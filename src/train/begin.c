@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/replace.h"
 #include "train/evaluate.h"
 #include "train/run.h"
 #include "train/shards.h"
@@ -123,15 +124,14 @@ out:
 static ls_status write_config(const lsi_run *r, ls_err *err)
 {
     char path[LS_PATH_MAX + 16];
-    FILE *f;
-    bool ok;
+    ls_replace_stream file;
+    ls_status st;
 
     snprintf(path, sizeof path, "%s/config.yaml", r->dir.path);
-    f = fopen(path, "w");
-    if (f != NULL) ls_experiment_write(r->x, f);
-    ok = f != NULL && ferror(f) == 0;
-    if (f != NULL) ok = fclose(f) == 0 && ok;
-    return ok ? LS_OK : ls_fail(err, LS_IO, "%s cannot be written", path);
+    st = ls_replace_begin(&file, path, err);
+    if (st != LS_OK) return st;
+    ls_experiment_write(r->x, file.f);
+    return ls_replace_commit(&file, err);
 }
 
 static void plugin_text(const lsi_run *r, char text[24])

@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/folders.h"
+#include "base/replace.h"
 #include "data/npy_write.h"
 #include "train/team.h"
 
@@ -165,23 +166,21 @@ static ls_status write_rows(const ls_gather_output *o, FILE *f, const char *path
     return ok ? LS_OK : ls_fail(err, LS_IO, "%s: %s", path, strerror(errno));
 }
 
-/* Written aside and renamed: readers see a whole file or none. */
 static ls_status write_output(const ls_gather_output *o, const char *folder, double epoch, ls_err *err)
 {
-    char path[4096 + 2 * LS_GATHER_NAME], aside[4096 + 2 * LS_GATHER_NAME];
-    FILE *f;
+    char path[4096 + 2 * LS_GATHER_NAME];
+    ls_replace_stream file = {.f = NULL};
     ls_status st;
 
     snprintf(path, sizeof path, "%s/%s", folder, o->name);
     st = ls_folders_make(path, err);
     if (st != LS_OK) return st;
     snprintf(path, sizeof path, "%s/%s/epoch-%.6g.npy", folder, o->name, epoch);
-    snprintf(aside, sizeof aside, "%s/%s/.epoch.npy", folder, o->name);
-    f = fopen(aside, "wb");
-    if (f == NULL) return ls_fail(err, LS_IO, "%s: %s", aside, strerror(errno));
-    st = write_rows(o, f, path, err);
-    if (fclose(f) != 0 && st == LS_OK) st = ls_fail(err, LS_IO, "%s: %s", path, strerror(errno));
-    if (st == LS_OK && rename(aside, path) != 0) st = ls_fail(err, LS_IO, "%s: %s", path, strerror(errno));
+    LS_TRY(ls_replace_begin(&file, path, err));
+    LS_TRY(write_rows(o, file.f, path, err));
+    LS_TRY(ls_replace_commit(&file, err));
+out:
+    ls_replace_abandon(&file);
     return st;
 }
 

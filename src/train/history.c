@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/alloc.h"
+#include "base/grow.h"
 #include "base/whole.h"
 
 /* A line a second for a month is 2.6 million of them, and a quarter of this. */
@@ -18,19 +19,11 @@
  */
 
 /* Makes room for one more number in both columns. */
-static ls_status grow(double **a, double **b, int64_t n, int64_t *capacity, ls_err *err)
+static ls_status grow(double **a, double **b, int64_t n, size_t *capacity, ls_err *err)
 {
-    const int64_t more = *capacity > 0 ? 2 * *capacity : 64;
-    double *p;
+    size_t first = *capacity;
 
-    if (n < *capacity) return LS_OK;
-    if ((p = ls_realloc(LS_MEM_CLI, *a, (size_t)more * sizeof *p)) == NULL) goto out;
-    *a = p;
-    if ((p = ls_realloc(LS_MEM_CLI, *b, (size_t)more * sizeof *p)) == NULL) goto out;
-    *b = p;
-    *capacity = more;
-    return LS_OK;
-out:
+    if (LS_GROW(LS_MEM_CLI, *a, n + 1, first) && LS_GROW(LS_MEM_CLI, *b, n + 1, *capacity)) return LS_OK;
     return ls_fail(err, LS_NOMEM, "no memory for the curves of a run");
 }
 

@@ -15,7 +15,8 @@ enum { LS_HISTORY_CURVES = 256, LS_HISTORY_NAME = 128 };
 /* One metric of a run, in the order of its reports.  A value that was not finite is NaN. */
 typedef struct ls_curve {
     char name[LS_HISTORY_NAME]; /* as in the file: "train/loss_step" */
-    int64_t n, capacity;
+    int64_t n;
+    size_t capacity;
     double *epoch, *value;
 } ls_curve;
 
@@ -23,7 +24,8 @@ typedef struct ls_history {
     ls_curve *curves;
     int n_curves;
     /* The time of every step that was reported, once: what throughput over time is made of. */
-    int64_t n_times, times_capacity;
+    int64_t n_times;
+    size_t times_capacity;
     double *step, *time_s;
 } ls_history;
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/grow.h"
 
 static ls_status no_memory(ls_err *err)
 {
@@ -13,10 +14,7 @@ static ls_status no_memory(ls_err *err)
 /* One more place, empty. */
 static ls_status grow(ls_kept *k, ls_err *err)
 {
-    void *p = ls_realloc(LS_MEM_DATA, k->batches, sizeof(void *) * (size_t)(k->cap + 1));
-
-    if (p == NULL) return no_memory(err);
-    k->batches = p;
+    if (!LS_GROW(LS_MEM_DATA, k->batches, k->cap + 1, k->room)) return no_memory(err);
     k->batches[k->cap] = ls_alloc(LS_MEM_DATA, sizeof **k->batches);
     if (k->batches[k->cap] == NULL) return no_memory(err);
     k->cap++;

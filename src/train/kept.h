@@ -18,7 +18,8 @@ typedef struct ls_kept_batch {
 /* Start with {0}. */
 typedef struct ls_kept {
     ls_kept_batch **batches;
-    int n, cap;
+    int n, cap;  /* used; made */
+    size_t room; /* for pointers to them */
 } ls_kept;
 
 /* Adds a copy of b and of the first `samples` samples in it. */

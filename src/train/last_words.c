@@ -1,12 +1,13 @@
 /* last_words.c: prepared in peace, written in a hurry. */
 #include "train/last_words.h"
 
-#include <fcntl.h>
 #include <stdio.h>
-#include <unistd.h>
+
+#include "base/json.h"
 
 void ls_last_words_prepare(ls_last_words *w, const char *folder, const json_t *summary)
 {
+    char path[LS_LAST_WORDS_PATH];
     json_t *copy;
     int next;
 
@@ -18,14 +19,15 @@ void ls_last_words_prepare(ls_last_words *w, const char *folder, const json_t *s
     next = atomic_load(&w->ready) == 1 ? 2 : 1;
     copy = json_copy((json_t *)summary);
     json_object_set_new(copy, "state", json_string("killed"));
-    w->text[next - 1].n = json_dumpb(copy, w->text[next - 1].data, LS_LAST_WORDS_BYTES,
-                                     JSON_INDENT(1) | JSON_REAL_PRECISION(9));
+    w->text[next - 1].n = json_dumpb(copy, w->text[next - 1].data, LS_LAST_WORDS_BYTES, LS_JSON_FILE_FLAGS);
     json_decref(copy);
     if (w->text[next - 1].n == 0 || w->text[next - 1].n > LS_LAST_WORDS_BYTES)
         return; /* the text before stays */
-    if (w->path[0] == '\0') {
-        snprintf(w->path, sizeof w->path, "%s/summary.json", folder);
-        snprintf(w->aside, sizeof w->aside, "%s/.summary-killed.json", folder);
+    if (w->names.path[0] == '\0') {
+        snprintf(path, sizeof path, "%s/summary.json", folder);
+        if (ls_replace_name(&w->names, path, NULL) != LS_OK) return;
+        /* Not the name of one that is being written while the signal comes. */
+        snprintf(w->names.aside, sizeof w->names.aside, "%s/.summary-killed.json", folder);
     }
     atomic_store(&w->ready, next);
 }
@@ -33,12 +35,6 @@ void ls_last_words_prepare(ls_last_words *w, const char *folder, const json_t *s
 void ls_last_words_write(ls_last_words *w)
 {
     const int which = atomic_load(&w->ready);
-    int fd;
 
-    if (which == 0) return;
-    fd = open(w->aside, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0666);
-    if (fd < 0) return;
-    if (write(fd, w->text[which - 1].data, w->text[which - 1].n) == (ssize_t)w->text[which - 1].n)
-        rename(w->aside, w->path);
-    close(fd);
+    if (which != 0) (void)ls_replace_named(&w->names, w->text[which - 1].data, w->text[which - 1].n);
 }

@@ -9,12 +9,14 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
+#include "base/replace.h"
+
 enum { LS_LAST_WORDS_BYTES = 16384, LS_LAST_WORDS_PATH = 4200 };
 
 /* Starts as {0}, and must live as long as a handler may be called. */
 typedef struct ls_last_words {
     atomic_int ready; /* 0: nothing to say; else the text's number, from 1 */
-    char path[LS_LAST_WORDS_PATH], aside[LS_LAST_WORDS_PATH];
+    ls_replace_names names;
     struct {
         size_t n;
         char data[LS_LAST_WORDS_BYTES];

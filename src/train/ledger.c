@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json.h"
+
 enum { PATH_BYTES = 4200, TAIL_BYTES = 8192 };
 
 static const struct {
@@ -89,9 +91,10 @@ static double last_reported(const char *folder)
 static json_t *load_summary(const char *folder)
 {
     char path[PATH_BYTES];
+    json_t *summary;
 
     snprintf(path, sizeof path, "%s/summary.json", folder);
-    return json_load_file(path, 0, NULL);
+    return ls_json_read(&summary, path, LS_JSON_FILE_MAX, NULL) == LS_OK ? summary : NULL;
 }
 
 void ls_ledger_recall(ls_ledger *l, const char *folder, int64_t step)

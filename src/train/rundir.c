@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/folders.h"
+#include "base/json.h"
 
 static ls_status set_paths(ls_rundir *r, ls_err *err)
 {
@@ -85,12 +86,8 @@ ls_status ls_rundir_find(ls_rundir *r, const char *name, const char *path, ls_er
 
 ls_status ls_rundir_write_summary(const ls_rundir *r, const json_t *summary, ls_err *err)
 {
-    char path[LS_PATH_MAX + 32], aside[LS_PATH_MAX + 32];
+    char path[LS_PATH_MAX + 32];
 
     snprintf(path, sizeof path, "%s/summary.json", r->path);
-    snprintf(aside, sizeof aside, "%s/.summary.json", r->path);
-    if (json_dump_file(summary, aside, JSON_INDENT(1) | JSON_REAL_PRECISION(9)) != 0 ||
-        rename(aside, path) != 0)
-        return ls_fail(err, LS_IO, "%s: %s", path, strerror(errno));
-    return LS_OK;
+    return ls_json_write(path, summary, err);
 }

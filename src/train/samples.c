@@ -14,6 +14,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "base/replace.h"
 #include "events/png.h"
 
 enum { GAP = 2, MAX_PICTURES = 16, MAX_ROWS = 16, NAME = 128 };
@@ -101,16 +102,11 @@ ls_status ls_samples_grid(const ls_sample_row *rows, int n_rows, int64_t channel
 static ls_status write_file(const ls_samples *s, const picture *p, ls_err *err)
 {
     char path[sizeof s->folder + NAME + 32];
-    FILE *f;
-    bool ok;
 
     snprintf(path, sizeof path, "%s/%s-%08lld.png", s->folder, p->name, (long long)s->step);
     for (char *c = path + strlen(s->folder) + 1; *c != '\0'; c++)
         if (*c == '/') *c = '-';
-    f = fopen(path, "wb");
-    ok = f != NULL && fwrite(p->png, 1, p->bytes, f) == p->bytes;
-    if (f != NULL) ok = fclose(f) == 0 && ok;
-    return ok ? LS_OK : ls_fail(err, LS_IO, "%s: cannot be written: %s", path, strerror(errno));
+    return ls_replace_file(path, p->png, p->bytes, err);
 }
 
 static void *serve(void *arg)

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/json.h"
 #include "bench/stats.h"
 #include "ckpt/ckpt.h"
 #include "train/shards.h"
@@ -81,10 +82,10 @@ void ls_summary_recall(ls_summary *s, const char *folder)
 {
     char path[4200];
     const char *name;
-    json_t *o, *value;
+    json_t *o = NULL, *value;
 
     snprintf(path, sizeof path, "%s/summary.json", folder);
-    o = json_load_file(path, 0, NULL);
+    if (ls_json_read(&o, path, LS_JSON_FILE_MAX, NULL) != LS_OK) return;
     json_object_foreach(json_object_get(json_object_get(o, "metrics"), "last"), name, value)
         ls_metric_add(&s->last, name, json_is_number(value) ? json_number_value(value) : NAN, 1);
     s->last.samples = s->last.n > 0 ? 1 : 0;

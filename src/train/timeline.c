@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/grow.h"
 #include "base/whole.h"
 
 #define TRACE_MAX_BYTES ((size_t)64 << 20)
@@ -112,13 +113,8 @@ static ls_status add_span(ls_timeline *t, const ls_timeline_span *span, const js
 {
     const char *op = text_of(event, "name"), *layer = text_of(json_object_get(event, "args"), "layer");
 
-    if (t->n_spans == t->capacity) {
-        const int64_t more = t->capacity > 0 ? 2 * t->capacity : 256;
-        ls_timeline_span *spans = ls_realloc(LS_MEM_CLI, t->spans, (size_t)more * sizeof *spans);
-        if (spans == NULL) return ls_fail(err, LS_NOMEM, "no memory for a timeline");
-        t->spans = spans;
-        t->capacity = more;
-    }
+    if (!LS_GROW(LS_MEM_CLI, t->spans, t->n_spans + 1, t->capacity))
+        return ls_fail(err, LS_NOMEM, "no memory for a timeline");
     t->spans[t->n_spans] = *span;
     t->spans[t->n_spans].name = ls_arena_printf(t->arena, "%s%s%s", op, layer[0] != '\0' ? " " : "", layer);
     if (t->spans[t->n_spans++].name == NULL) return ls_fail(err, LS_NOMEM, "no memory for a timeline");

@@ -28,7 +28,8 @@ typedef struct ls_timeline {
     long long step; /* which; the last one that all ranks have */
     int n_ranks;    /* 0: there are no traces */
     ls_timeline_span *spans;
-    int64_t n_spans, capacity;
+    int64_t n_spans;
+    size_t capacity;
 } ls_timeline;
 
 enum { LS_TIMELINE_RANKS = 64 }; /* further ranks are left out */

@@ -167,7 +167,7 @@ static void no_folder(void)
     CHECK_CONTAINS(err.text, "No such file");
     CHECK(ev == NULL);
     err = (ls_err){0};
-    CHECK_STATUS(ls_event_reader_open(&r, "/nonexistent/file", &err), LS_IO, &err);
+    CHECK_STATUS(ls_event_reader_open(&r, "/nonexistent/file", &err), LS_DATA, &err);
     CHECK(r == NULL);
 }
 

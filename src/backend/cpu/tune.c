@@ -1,7 +1,6 @@
 /* tune.c: a list of remembered choices, its file, and the stopwatch. */
 #include "backend/cpu/tune.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +10,11 @@
 
 #include "backend/cpu/isa.h"
 #include "base/clock.h"
+#include "base/grow.h"
 #include "base/log.h"
+#include "base/replace.h"
 #include "base/text.h"
+#include "base/whole.h"
 
 #define FILE_MAX_BYTES (8u << 20) /* a larger file is not ours */
 
@@ -51,13 +53,7 @@ static void add(lsi_tuner *t, const char *problem, size_t problem_n, const char 
 {
     choice c;
 
-    if (t->n == t->cap) {
-        size_t cap = t->cap * 2 + 64;
-        void *p = ls_realloc(LS_MEM_PLAN, t->choices, cap * sizeof *t->choices);
-        if (p == NULL) return;
-        t->choices = p;
-        t->cap = cap;
-    }
+    if (!LS_GROW(LS_MEM_PLAN, t->choices, t->n + 1, t->cap)) return;
     c = (choice){copy_bytes(problem, problem_n), copy_bytes(name, name_n)};
     if (c.problem == NULL || c.name == NULL) {
         ls_free(c.problem);
@@ -88,41 +84,28 @@ void lsi_tuner_parse(lsi_tuner *t, const char *text, size_t n)
 
 static void load(lsi_tuner *t)
 {
-    FILE *f = fopen(t->path, "rb");
-    char *text;
+    ls_err why = {0};
+    char *text = NULL;
     size_t n;
 
-    if (f == NULL) return;
-    text = ls_alloc(LS_MEM_PLAN, FILE_MAX_BYTES);
-    n = text != NULL ? fread(text, 1, FILE_MAX_BYTES, f) : 0;
-    if (n == FILE_MAX_BYTES)
-        ls_log(LS_LOG_WARN, "%s is too large to be ours; ignored", t->path);
-    else if (n > 0)
+    if (access(t->path, F_OK) != 0) return;
+    if (ls_whole_plain(&text, &n, t->path, FILE_MAX_BYTES, &why) == LS_OK)
         lsi_tuner_parse(t, text, n);
+    else
+        ls_log(LS_LOG_WARN, "kernel choices are measured again: %s", why.text);
     ls_free(text);
-    fclose(f);
 }
 
-/* Written under another name and renamed, so that readers see the old file or the new one, never a part. */
 static void save(const lsi_tuner *t)
 {
-    char temporary[4200];
-    FILE *f;
-    bool ok;
+    ls_text text = {0};
+    ls_err why = {0};
 
-    snprintf(temporary, sizeof temporary, "%s.%ld", t->path, (long)getpid());
-    f = fopen(temporary, "wb");
-    if (f == NULL) {
-        ls_log(LS_LOG_INFO, "kernel choices are not remembered: %s: %s", temporary, strerror(errno));
-        return;
-    }
-    for (size_t i = 0; i < t->n; i++) fprintf(f, "%s\t%s\n", t->choices[i].problem, t->choices[i].name);
-    ok = ferror(f) == 0;
-    ok = fclose(f) == 0 && ok;
-    if (!ok || rename(temporary, t->path) != 0) {
-        ls_log(LS_LOG_INFO, "kernel choices are not remembered: %s: %s", t->path, strerror(errno));
-        remove(temporary);
-    }
+    for (size_t i = 0; i < t->n; i++)
+        ls_text_add(&text, "%s\t%s\n", t->choices[i].problem, t->choices[i].name);
+    if (!text.failed && ls_replace_file(t->path, text.data, text.length, &why) != LS_OK)
+        ls_log(LS_LOG_INFO, "kernel choices are not remembered: %s", why.text);
+    ls_text_release(&text);
 }
 
 /* First line of the processor's name in /proc/cpuinfo, or "unknown". */
