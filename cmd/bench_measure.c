@@ -60,21 +60,12 @@ static ls_status start(void *ctx, double *zero, ls_err *err)
 /* What one thread can do alone, and then all ranks at once. */
 static ls_status probe(ls_comm *c, int threads, bench_results *r, ls_err *err)
 {
-    double sums[3];
     ls_status st = LS_OK;
 
-    if (c == NULL || ls_comm_rank(c) == 0) LS_TRY(ls_probe_machine(1, &r->core, err));
+    if (c == NULL || ls_comm_rank(c) == 0) LS_TRY(ls_probe_machine(1, NULL, &r->core, err));
     r->peak = r->core;
     if (c == NULL && threads == 1) return LS_OK;
-    if (c != NULL) LS_TRY(ls_comm_barrier(c, "before the probe", err));
-    LS_TRY(ls_probe_machine(threads, &r->peak, err));
-    sums[0] = r->peak.flop_s;
-    sums[1] = r->peak.read_b_s;
-    sums[2] = r->peak.copy_b_s;
-    if (c != NULL) LS_TRY(ls_comm_sum(c, sums, 3, "adding up the probe", err));
-    r->peak.flop_s = sums[0];
-    r->peak.read_b_s = sums[1];
-    r->peak.copy_b_s = sums[2];
+    LS_TRY(ls_probe_machine(threads, c, &r->peak, err));
 out:
     return st;
 }

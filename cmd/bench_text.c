@@ -89,9 +89,10 @@ static void print_peak(const bench_result *a, const bench_results *r)
     if (a->flop_s > r->peak.flop_s)
         printf("              more than the peak: counted is the direct formula; Winograd convolutions do "
                "less\n");
-    printf("probe         all threads: %sFLOP/s, memory read %s/s, copied %s/s\n",
+    printf("probe         all threads: %sFLOP/s, memory read %s/s, copied %s/s%s\n",
            ls_text_si(r->peak.flop_s, t[0]), ls_text_bytes(r->peak.read_b_s, t[1]),
-           ls_text_bytes(r->peak.copy_b_s, t[2]));
+           ls_text_bytes(r->peak.copy_b_s, t[2]),
+           r->crowd.oversubscribed ? "; they take turns on the cores" : "");
     printf("              one thread:  %sFLOP/s, memory read %s/s, copied %s/s\n",
            ls_text_si(r->core.flop_s, t[0]), ls_text_bytes(r->core.read_b_s, t[1]),
            ls_text_bytes(r->core.copy_b_s, t[2]));

@@ -1,28 +1,18 @@
 /* crowd.c: whether ranks have a core for each of their threads. */
 #include <sched.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/parallel.h"
+#include "bench/machine.h"
 #include "bench/ranks.h"
 
 /* What a rank says of itself. */
 typedef struct seat {
-    char machine[40];   /* the kernel that runs it, whatever names it goes by */
+    char machine[LS_MACHINE_NAME_MAX];
     int threads, cores; /* cores 0: the mask counts */
     cpu_set_t mask;
 } seat;
-
-/* Nodes of a batch system, containers and network namespaces may be one machine with several names. */
-static void name_machine(seat *s, int host)
-{
-    FILE *f = fopen("/proc/sys/kernel/random/boot_id", "r");
-
-    if (f == NULL || fgets(s->machine, sizeof s->machine, f) == NULL)
-        snprintf(s->machine, sizeof s->machine, "host %d", host);
-    if (f != NULL) fclose(f);
-}
 
 static bool is_on(const seat *s, const seat *machine)
 {
@@ -61,7 +51,7 @@ ls_status ls_crowd_look(ls_crowd *out, ls_comm *comm, int threads, int cores, ls
 
     *out = (ls_crowd){.hosts = comm != NULL ? ls_comm_hosts(comm) : 1};
     if (all == NULL) return ls_fail(err, LS_NOMEM, "no memory for %d ranks", ranks);
-    name_machine(&mine, comm != NULL ? ls_comm_host(comm) : 0);
+    lsi_machine_name(mine.machine, comm);
     /* More processors than a mask holds: the count alone is known. */
     if (sched_getaffinity(0, sizeof mine.mask, &mine.mask) != 0 && cores == 0)
         mine.cores = ls_parallel_cores();

@@ -104,7 +104,7 @@ static void probe_is_plausible(void)
     ls_probe p;
     ls_err err = {0};
 
-    REQUIRE_OK(ls_probe_machine(1, &p, &err), &err);
+    REQUIRE_OK(ls_probe_machine(1, NULL, &p, &err), &err);
     CHECK(p.flop_s > 1e6 && p.flop_s < 1e15);
     CHECK(p.read_b_s > 1e6 && p.read_b_s < 1e15);
     CHECK(p.copy_b_s > 1e6 && p.copy_b_s < 1e15);

@@ -29,6 +29,9 @@ holds 'all(abs(r["samples_per_s"]["p50"] * r["step_s"]["p50"] / 8 - 1) < 1e-6 fo
     'o["mean_samples_per_s"] > 0 and o["stderr_samples_per_s"] > 0 and o["batches"] == 5 and o["warmup_steps"] >= 3' \
     'o["oversubscribed"] == (2 > o["cores"]) and o["peak_core"]["flop_s"] > 0 and o["peak_copy_b_s"] > 0' \
     'o["allocs_per_step"] == 0 and o["planned_bytes"] == o["used_bytes"] and "compared" not in o'
+# Ranks that share cores reach no more than the cores have.
+run 0 bench mnist -n $((4 * $(nproc))) batch.per_rank=8 --threads 1 --steps 1 --json
+holds 'o["oversubscribed"] and o["peak_flop_s"] < 1.6 * o["cores"] * o["peak_core"]["flop_s"]'
 run 0 bench mnist -n 2 batch.per_rank=8 --threads 1 --seconds 0.05 --json # by the clock: ranks agree on the end
 holds 'o["steps"] >= 5'
 run 0 bench mnist -n 2 batch.per_rank=8 --threads 1 --steps 6 reproducible=true --json
