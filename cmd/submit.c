@@ -12,8 +12,8 @@
 #include "base/program.h"
 #include "base/replace.h"
 #include "cli.h"
+#include "runs/run.h"
 #include "submit/submit.h"
-#include "train/rundir.h"
 
 bool cli_submit_is_of_job(const cli_args *args)
 {
@@ -146,14 +146,14 @@ static void release(plan *p)
 /* Run directory, log and script, as whole paths.  A run may have several jobs, one after another. */
 static ls_status choose_paths(plan *p, const cli_args *args, ls_err *err)
 {
-    ls_rundir dir;
+    char fresh[LS_PATH_MAX];
     const char *run = args->run_dir;
 
     if (getcwd(p->folder, sizeof p->folder) == NULL || !ls_program_path(p->program, sizeof p->program))
         return ls_fail(err, LS_IO, "this folder, or where this program lies, cannot be told");
     if (run == NULL) {
-        ls_rundir_name(&dir, ls_config_text(p->experiment.cfg, "name"));
-        run = dir.path;
+        ls_run_new_name(fresh, ls_config_text(p->experiment.cfg, "name"));
+        run = fresh;
     }
     if (snprintf(p->run, sizeof p->run, "%s%s%s", run[0] == '/' ? "" : p->folder, run[0] == '/' ? "" : "/",
                  run) >= (int)sizeof p->run)

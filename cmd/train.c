@@ -1,10 +1,9 @@
 /* train.c: `lockstep train` and `lockstep eval`. */
 #include <stdio.h>
-#include <unistd.h>
 
 #include "base/log.h"
 #include "cli.h"
-#include "train/rundir.h"
+#include "runs/reader.h"
 #include "train/train.h"
 
 /* What all ranks of a run know. */
@@ -12,6 +11,8 @@ typedef struct job {
     const cli_args *args;
     const cli_ranks *ranks;
     const char *checkpoint; /* of eval */
+    ls_run *run;            /* of train: taken before ranks start, where this process starts rank 0 */
+    bool resume;
 } job;
 
 static ls_last_words last_words; /* what summary.json is to say when the program is ended at once */
@@ -21,14 +22,29 @@ static void write_last_words(void)
     ls_last_words_write(&last_words);
 }
 
+/* The run's directory is taken before anything else: who may not have it need not wait for its data. */
+static ls_status take_run(ls_run **out, const cli_args *args, const ls_experiment *x, ls_err *err)
+{
+    const char *name = ls_config_text(x->cfg, "name"), *path = args->run_dir;
+    char newest[LS_PATH_MAX];
+    ls_status st = LS_OK;
+
+    *out = NULL;
+    if (args->resume == NULL) return ls_run_create(out, name, path, err);
+    if (args->resume[0] != '\0') path = args->resume;
+    if (path == NULL) {
+        LS_TRY(ls_runs_newest(newest, "runs", name, err));
+        path = newest;
+    }
+    LS_TRY(ls_run_open(out, path, -1, err));
+out:
+    return st;
+}
+
 static ls_train_options options_of(const cli_args *args, const ls_place *place, ls_comm *comm)
 {
-    const bool named = args->resume != NULL && args->resume[0] != '\0';
-
     return (ls_train_options){.device = args->device,
                               .threads = place->threads,
-                              .run_dir = named ? args->resume : args->run_dir,
-                              .resume = args->resume != NULL,
                               .json = args->json,
                               .quiet = args->quiet,
                               .comm = comm,
@@ -40,14 +56,29 @@ static ls_train_options options_of(const cli_args *args, const ls_place *place, 
 static int train_rank(const ls_place *place, ls_comm *comm, void *arg)
 {
     const job *j = arg;
-    const ls_train_options o = options_of(j->args, place, comm);
+    ls_train_options o = options_of(j->args, place, comm);
+    ls_run *run = NULL; /* where mpirun or srun started rank 0 */
     json_t *summary = NULL;
     bool stopped = false;
     ls_err err = {0};
-    ls_status st;
+    ls_status st = LS_OK;
 
+    o.resume = j->resume;
+    if (place->rank != 0) {
+        ls_run_close(j->run); /* only rank 0 holds it, beside the launcher */
+    } else if (j->run != NULL) {
+        o.run = j->run;
+    } else {
+        st = take_run(&run, j->args, &j->ranks->experiment, &err);
+        if (st != LS_OK && comm != NULL) ls_comm_abort(comm, err.text);
+        o.run = run;
+    }
+    if (st != LS_OK) return cli_fail_in_rank("train", place, &err);
     ls_launch_watch_signals(write_last_words);
+    if (o.run != NULL) ls_run_enter(o.run);
     st = ls_train(&j->ranks->experiment, &o, &summary, &stopped, &err);
+    if (st != LS_OK && o.run != NULL) ls_run_settle(o.run, "failed", err.text);
+    ls_run_close(run);
     if (j->args->json && summary != NULL && place->rank == 0) {
         json_object_set_new(summary, "event", json_string("summary"));
         cli_print_json_take(json_incref(summary));
@@ -67,32 +98,46 @@ static void watch_over(cli_ranks *ranks)
                ranks->start.place.how);
 }
 
+/* Whether rank 0 is this process, or started by it: then this process owns the run. */
+static bool owns_run(const ls_start *start)
+{
+    return start->kind != LS_START_RANK && start->place.rank == 0;
+}
+
+/* The last word about a run whose writer may have been lost before it could say it. */
+static void settle(ls_run *run, int code)
+{
+    if (run == NULL || code == LS_EXIT_DONE || code == LS_EXIT_STOPPED) return;
+    if (code > 128)
+        ls_run_settle(run, "killed", NULL);
+    else
+        ls_run_settle(run, "failed", code == LS_EXIT_LOST ? "a rank was lost" : NULL);
+}
+
 /* Trains; after the loss of a rank again, from the last checkpoint if there is one. */
 static int train_on(const cli_args *args, cli_ranks *ranks)
 {
     const int64_t restarts = ls_config_int(ranks->experiment.cfg, "max_restarts");
-    cli_args now = *args;
-    job j = {.args = &now, .ranks = ranks};
-    ls_rundir dir;
+    job j = {.args = args, .ranks = ranks, .resume = args->resume != NULL};
+    ls_err err = {0};
     int code;
 
-    if (restarts > 0) {
-        watch_over(ranks);
-        if (now.run_dir == NULL && now.resume == NULL) {
-            ls_rundir_name(&dir, ls_config_text(ranks->experiment.cfg, "name"));
-            now.run_dir = dir.path;
-        }
-    }
+    if (restarts > 0) watch_over(ranks);
+    if (owns_run(&ranks->start) && take_run(&j.run, args, &ranks->experiment, &err) != LS_OK)
+        return cli_fail("train", &err);
     code = cli_ranks_run(ranks, "train", train_rank, &j);
     for (int64_t k = 1; code == LS_EXIT_LOST && k <= restarts && ranks->start.kind == LS_START_LOCAL; k++) {
-        char last[LS_PATH_MAX + 64] = "";
-        if (now.resume == NULL && now.run_dir != NULL)
-            snprintf(last, sizeof last, "%s/checkpoints/last/manifest.json", now.run_dir);
-        if (last[0] != '\0' && access(last, R_OK) == 0) now.resume = now.run_dir;
+        if (ls_run_renew(j.run, &err) != LS_OK) {
+            code = cli_fail("train", &err);
+            break;
+        }
+        j.resume = ls_run_has_checkpoint(j.run);
         ls_log(LS_LOG_WARN, "restart %lld of %lld, from the %s", (long long)k, (long long)restarts,
-               now.resume != NULL ? "last checkpoint" : "beginning: there is no checkpoint yet");
+               j.resume ? "last checkpoint" : "beginning: there is no checkpoint yet");
         code = cli_ranks_run(ranks, "train", train_rank, &j);
     }
+    settle(j.run, code);
+    ls_run_close(j.run);
     return code;
 }
 
@@ -114,30 +159,6 @@ int cli_train(const cli_args *args)
 
 /* -- eval
  * -------------------------------------------------------------------------------------------------------- */
-
-enum { PATH_BYTES = 4096 };
-
-static bool exists(const char *folder, const char *name, char path[PATH_BYTES])
-{
-    return snprintf(path, PATH_BYTES, "%s/%s", folder, name) < PATH_BYTES && access(path, R_OK) == 0;
-}
-
-/* The experiment and the checkpoint that RUN or CHECKPOINT means. */
-static ls_status locate(const char *given, char config[PATH_BYTES], char checkpoint[PATH_BYTES], ls_err *err)
-{
-    char manifest[PATH_BYTES];
-
-    if (exists(given, "config.yaml", config)) {
-        if (exists(given, "checkpoints/best", checkpoint) || exists(given, "checkpoints/last", checkpoint))
-            return LS_OK;
-        return ls_fail(err, LS_INVALID, "%s has no checkpoint yet", given);
-    }
-    if (exists(given, "manifest.json", manifest) && exists(given, "../../config.yaml", config)) {
-        snprintf(checkpoint, PATH_BYTES, "%s", given);
-        return LS_OK;
-    }
-    return ls_fail(err, LS_INVALID, "%s is neither a run directory nor a checkpoint of one", given);
-}
 
 static void print_result(const json_t *result, const char *checkpoint)
 {
@@ -172,14 +193,14 @@ static int eval_rank(const ls_place *place, ls_comm *comm, void *arg)
 
 int cli_eval(const cli_args *args)
 {
-    char config[PATH_BYTES], checkpoint[PATH_BYTES];
+    char config[LS_PATH_MAX], checkpoint[LS_PATH_MAX];
     cli_ranks ranks = {0};
     job j = {.args = args, .ranks = &ranks, .checkpoint = checkpoint};
     ls_err err = {0};
     ls_status st = LS_OK;
     int code = CLI_DONE;
 
-    LS_TRY(locate(args->model, config, checkpoint, &err));
+    LS_TRY(ls_run_locate(args->model, false, config, checkpoint, &err));
     /* A run of four ranks may be evaluated by one.  Machines share the run's number unless told theirs. */
     LS_TRY(cli_ranks_open(&ranks, config, args->ranks > 0 || args->nodes > 0, args, &err));
     code = cli_ranks_run(&ranks, "eval", eval_rank, &j);

@@ -35,7 +35,7 @@ void lsi_add_resume(ls_text *out, const ls_submit_request *q)
     ls_text_add_quoted(out, q->run_dir);
     ls_text_add(out, "\nset -- --run-dir \"$run\"\n"
                      "# A later start goes on from the last checkpoint.\n"
-                     "[ ! -e \"$run/checkpoints/last/manifest.json\" ] || set -- \"--resume=$run\"\n\n");
+                     "[ ! -e \"$run/config.yaml\" ] || set -- \"--resume=$run\"\n\n");
 }
 
 void lsi_add_wait(ls_text *out)

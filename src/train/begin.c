@@ -202,13 +202,15 @@ ls_status lsi_run_summarise(lsi_run *r, const char *state, const ls_metric_sums 
                             json_t **out, ls_err *err)
 {
     const bool running = strcmp(state, "running") == 0;
+    ls_status st;
 
     if (!lsi_run_leads(r)) return LS_OK;
     lsi_run_note_time(r);
     *out = ls_summary_json(&r->summary, &r->c, &r->session, state, test, error);
     if (*out == NULL) return ls_fail(err, LS_NOMEM, "summary: no memory");
+    st = ls_run_write_summary(r->o->run, *out, err);
     ls_last_words_prepare(r->o->last_words, r->dir.path, running ? *out : NULL);
-    return ls_rundir_write_summary(&r->dir, *out, err);
+    return st;
 }
 
 /* While the run goes on.  A summary that cannot be written is worth a warning, not the run. */
@@ -225,14 +227,14 @@ void lsi_run_summarise_running(lsi_run *r)
 /* Time that earlier processes took, and this one's until now. */
 static void open_ledger(lsi_run *r, double began)
 {
-    const double known = r->o->resume ? ls_ledger_known_seconds(r->dir.path) : 0;
+    const double known = r->resumed ? ls_ledger_known_seconds(r->dir.path) : 0;
 
-    if (r->o->resume) {
+    if (r->resumed) {
         ls_summary_recall(&r->summary, r->dir.path);
         ls_ledger_recall(&r->c.ledger, r->dir.path, r->c.step);
     }
     r->started = ls_clock_seconds();
-    ls_ledger_begin(&r->c.ledger, r->o->resume, known, r->started - began);
+    ls_ledger_begin(&r->c.ledger, r->resumed, known, r->started - began);
     r->c.seconds = ls_ledger_total(&r->c.ledger);
 }
 
@@ -240,16 +242,20 @@ static void open_ledger(lsi_run *r, double began)
  * with it, they make one of that name. */
 static ls_status open_rundir(lsi_run *r, ls_err *err)
 {
-    const char *name = ls_config_text(r->cfg, "name");
     ls_status st = LS_OK;
 
-    if (lsi_run_leads(r))
-        LS_TRY(r->o->resume ? ls_rundir_find(&r->dir, name, r->o->run_dir, err)
-                            : ls_rundir_create(&r->dir, name, r->o->run_dir, err));
+    r->resumed = r->o->resume;
+    if (lsi_run_leads(r)) {
+        LS_TRY(ls_run_begin(r->o->run, err));
+        r->dir = *ls_run_paths_of(r->o->run);
+        r->resumed = r->o->resume && ls_run_has_checkpoint(r->o->run);
+        if (r->o->resume && !r->resumed)
+            ls_log(LS_LOG_WARN, "%s has no checkpoint yet: the run begins from the beginning", r->dir.path);
+    }
     LS_TRY(ls_team_share_text(r->session.comm, r->dir.path, sizeof r->dir.path, "naming the run", err));
-    if (!lsi_run_leads(r)) LS_TRY(ls_rundir_join(&r->dir, err));
+    if (!lsi_run_leads(r)) LS_TRY(ls_run_join(&r->dir, err));
     LS_TRY(ls_runlog_open(&r->log, r->dir.path, r->session.rank, err));
-    if (lsi_run_leads(r) && r->o->resume) LS_TRY(restore(r, err));
+    if (lsi_run_leads(r) && r->resumed) LS_TRY(restore(r, err));
     LS_TRY(ls_team_share(r->session.comm, &r->session, &r->c, err));
     if (lsi_run_leads(r)) LS_TRY(write_config(r, err));
     if (lsi_run_leads(r)) LS_TRY(open_writer(r, err));
@@ -287,7 +293,7 @@ ls_status lsi_run_begin(lsi_run *r, ls_err *err)
     LS_TRY(ls_report_open(&r->report,
                           &(ls_report_options){.experiment = r->x,
                                                .folder = r->dir.path,
-                                               .resumed_at = r->o->resume ? r->c.step : -1,
+                                               .resumed_at = r->resumed ? r->c.step : -1,
                                                .total_steps = r->total_steps,
                                                .epoch_samples = r->epoch_samples,
                                                .batch = r->update.samples,

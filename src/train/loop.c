@@ -48,6 +48,8 @@ static ls_status save(lsi_run *r, ls_err *err)
     if (st != LS_OK) return st;
     r->saved = lsi_run_samples(r);
     if (!lsi_run_leads(r)) return LS_OK;
+    st = ls_run_check(r->o->run, err);
+    if (st != LS_OK) return st;
     lsi_run_note_time(r);
     c.ledger = ls_summary_ledger(&r->summary, &r->c);
     c.seconds = ls_ledger_total(&c.ledger);

@@ -4,9 +4,9 @@
 
 #include "ckpt/ckpt.h"
 #include "data/loader.h"
+#include "runs/run.h"
 #include "train/periods.h"
 #include "train/report.h"
-#include "train/rundir.h"
 #include "train/runlog.h"
 #include "train/stepper.h"
 #include "train/summary.h"
@@ -18,7 +18,8 @@ typedef struct lsi_run {
     const ls_train_options *o;
     ls_config *cfg;
     ls_session session;
-    ls_rundir dir;
+    ls_run_paths dir;
+    bool resumed; /* goes on from a checkpoint */
     ls_dataset *train, *test;
     ls_loader *loader;
     ls_ckpt_writer *writer;

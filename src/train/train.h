@@ -1,6 +1,6 @@
 /* train.h: runs an experiment: the loop from the first sample to the last checkpoint.
  *
- * Everything a run leaves behind is in its directory (rundir.h); everything it prints goes through the
+ * Everything a run leaves behind is in its directory (runs/run.h); everything it prints goes through the
  * reporter (report.h).  A run that was stopped, killed or has finished its epochs can be continued from its
  * last checkpoint and then gives the same bits as one that never stopped. */
 #ifndef LS_TRAIN_TRAIN_H
@@ -11,14 +11,15 @@
 
 #include "comm/comm.h"
 #include "config/experiment.h"
-#include "train/last_words.h"
+#include "runs/last_words.h"
+#include "runs/run.h"
 
 typedef struct ls_train_options {
     const char *device;
     int threads;
-    ls_comm *comm;       /* of this rank; NULL: alone */
-    const char *run_dir; /* NULL: a new one under runs/ */
-    bool resume;         /* go on in run_dir, or in the newest run of this name */
+    ls_comm *comm; /* of this rank; NULL: alone */
+    ls_run *run;   /* of rank 0: the directory, which it writes; of other ranks: unused */
+    bool resume;   /* go on from the run's last checkpoint, if there is one */
     bool json, quiet;
     /* Set by signal handlers: 1 asks for a checkpoint and an end, 2 for an end now.  May be NULL. */
     const volatile sig_atomic_t *stop;

@@ -159,8 +159,8 @@ script 4
 echo 75 >"$work/behave"
 script 75
 calls ""
-mkdir -p "$dir/checkpoints/last"
-: >"$dir/checkpoints/last/manifest.json"
+mkdir -p "$dir"
+: >"$dir/config.yaml"
 echo 0 >"$work/behave"
 script 0
 n=$((n + 1))

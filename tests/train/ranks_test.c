@@ -27,12 +27,11 @@ static int rank_main(const ranks_job *j, ls_comm *comm, int rank)
 {
     const char *settings[RANKS_SETTINGS + 2];
     char run[256], ranks[32];
-    const ls_train_options o = {.device = "cpu",
-                                .threads = j->threads > 0 ? j->threads : 1,
-                                .comm = comm,
-                                .run_dir = run,
-                                .resume = j->resume,
-                                .quiet = true};
+    ls_train_options o = {.device = "cpu",
+                          .threads = j->threads > 0 ? j->threads : 1,
+                          .comm = comm,
+                          .resume = j->resume,
+                          .quiet = true};
     ls_experiment x = {0};
     json_t *summary = NULL;
     bool stopped;
@@ -46,7 +45,10 @@ static int rank_main(const ranks_job *j, ls_comm *comm, int rank)
     for (int i = 0; j->settings[i] != NULL; i++) settings[n++] = j->settings[i];
     if (j->odd != NULL && rank == j->ranks - 1) settings[n++] = j->odd;
     st = ls_experiment_load(&x, j->model, settings, n, &err);
+    if (st == LS_OK && rank == 0)
+        st = j->resume ? ls_run_open(&o.run, run, 0, &err) : ls_run_create(&o.run, j->model, run, &err);
     if (st == LS_OK) st = ls_train(&x, &o, &summary, &stopped, &err);
+    ls_run_close(o.run);
     json_decref(summary);
     ls_experiment_release(&x);
     if (st != LS_OK) tell(j, rank, &err);

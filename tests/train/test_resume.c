@@ -32,7 +32,7 @@ static void train(const char *name, bool resume, int steps, char hash[32])
                               "train.validate_every=9st",
                               "data.workers=1",
                               n_steps};
-    ls_train_options o = {.device = "cpu", .threads = 1, .run_dir = run, .resume = resume, .quiet = true};
+    ls_train_options o = {.device = "cpu", .threads = 1, .resume = resume, .quiet = true};
     ls_experiment x = {0};
     json_t *summary = NULL;
     bool stopped;
@@ -42,7 +42,9 @@ static void train(const char *name, bool resume, int steps, char hash[32])
     snprintf(n_steps, sizeof n_steps, "train.steps=%d", steps);
     REQUIRE_OK(ls_experiment_load(&x, "mnist", settings, (int)(sizeof settings / sizeof settings[0]), &err),
                &err);
+    REQUIRE_OK(resume ? ls_run_open(&o.run, run, 0, &err) : ls_run_create(&o.run, name, run, &err), &err);
     REQUIRE_OK(ls_train(&x, &o, &summary, &stopped, &err), &err);
+    ls_run_close(o.run);
     snprintf(hash, 32, "%s", json_string_value(json_object_get(summary, "weights_xxh3")));
     CHECK_EQ_INT(json_integer_value(json_object_get(summary, "steps")), steps);
     json_decref(summary);

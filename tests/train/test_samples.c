@@ -201,14 +201,16 @@ static void file_size(const char *run, const char *name, uint32_t size[3])
 
 static void train(const char *model, const char *run, const char *const *settings, int n)
 {
-    ls_train_options o = {.device = "cpu", .threads = 1, .run_dir = run, .quiet = true};
+    ls_train_options o = {.device = "cpu", .threads = 1, .quiet = true};
     ls_experiment x = {0};
     json_t *summary = NULL;
     bool stopped;
     ls_err err = {0};
 
     REQUIRE_OK(ls_experiment_load(&x, model, settings, n, &err), &err);
+    REQUIRE_OK(ls_run_create(&o.run, model, run, &err), &err);
     REQUIRE_OK(ls_train(&x, &o, &summary, &stopped, &err), &err);
+    ls_run_close(o.run);
     json_decref(summary);
     ls_experiment_release(&x);
 }

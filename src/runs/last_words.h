@@ -2,8 +2,8 @@
  *
  * A second Ctrl-C ends a run at once, in the middle of whatever it does.  So that its summary.json still says
  * so, the text is prepared beforehand, each time a summary is written, and the handler only writes it. */
-#ifndef LS_TRAIN_LAST_WORDS_H
-#define LS_TRAIN_LAST_WORDS_H
+#ifndef LS_RUNS_LAST_WORDS_H
+#define LS_RUNS_LAST_WORDS_H
 
 #include <jansson.h>
 #include <stdatomic.h>

@@ -1,5 +1,5 @@
 /* last_words.c: prepared in peace, written in a hurry. */
-#include "train/last_words.h"
+#include "runs/last_words.h"
 
 #include <stdio.h>
 

@@ -1,0 +1,174 @@
+/* write.c: what the writer of a run does: heartbeat, the look whether the run is still its own, summary.json.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/folders.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "runs/run_internal.h"
+
+#define LOOK_S 1.0 /* how long a look at owner.json holds */
+
+/* -- the heartbeat ----------------------------------------------------------------------------------------
+ */
+
+static void *beat(void *arg)
+{
+    ls_run *r = arg;
+    struct timespec next;
+
+    pthread_mutex_lock(&r->lock);
+    clock_gettime(CLOCK_MONOTONIC, &next);
+    while (!r->leaving) {
+        if (!atomic_load(&r->lost))
+            futimens(r->fd, (const struct timespec[2]){{.tv_nsec = UTIME_OMIT}, {.tv_nsec = UTIME_NOW}});
+        next.tv_sec += (time_t)LSI_BEAT_S;
+        while (!r->leaving && pthread_cond_timedwait(&r->wake, &r->lock, &next) != ETIMEDOUT) continue;
+    }
+    pthread_mutex_unlock(&r->lock);
+    return NULL;
+}
+
+void ls_run_enter(ls_run *r)
+{
+    pthread_condattr_t attr;
+    sigset_t all, before;
+
+    if (r->is_beating) return;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_mutex_init(&r->lock, NULL);
+    pthread_cond_init(&r->wake, &attr);
+    pthread_condattr_destroy(&attr);
+    r->leaving = false;
+    /* Signals are for the thread that trains. */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    r->is_beating = pthread_create(&r->beat, NULL, beat, r) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!r->is_beating)
+        ls_log(LS_LOG_WARN, "%s: no thread for the heartbeat; other machines may take this run for dead",
+               r->paths.path);
+}
+
+void lsi_run_stop_beat(ls_run *r)
+{
+    if (!r->is_beating) return;
+    pthread_mutex_lock(&r->lock);
+    r->leaving = true;
+    pthread_cond_signal(&r->wake);
+    pthread_mutex_unlock(&r->lock);
+    pthread_join(r->beat, NULL);
+    pthread_cond_destroy(&r->wake);
+    pthread_mutex_destroy(&r->lock);
+    r->is_beating = false;
+}
+
+/* -- whose it is ------------------------------------------------------------------------------------------
+ */
+
+ls_status ls_run_check(ls_run *r, ls_err *err)
+{
+    const double now = ls_clock_seconds();
+    ls_run_owner other;
+    bool there = false;
+    int fd;
+
+    if (!atomic_load(&r->lost) && r->looked > 0 && now - r->looked < LOOK_S) return LS_OK;
+    fd = open(r->file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd >= 0) lsi_owner_read(fd, &other, &there);
+    if (fd >= 0) close(fd);
+    /* A file that is gone says nothing: the directory may have been removed, which is somebody else's matter.
+     */
+    if (!there || (other.epoch == r->owner.epoch && other.pid == r->owner.pid &&
+                   strcmp(other.boot, r->owner.boot) == 0)) {
+        r->looked = now;
+        return LS_OK;
+    }
+    atomic_store(&r->lost, true);
+    return ls_fail(err, LS_IO,
+                   "%s was taken over by process %lld on host %s (opening %lld, this is %lld): this process "
+                   "writes nothing more",
+                   r->paths.path, (long long)other.pid, other.host, (long long)other.epoch,
+                   (long long)r->owner.epoch);
+}
+
+ls_status ls_run_begin(ls_run *r, ls_err *err)
+{
+    ls_status st = LS_OK;
+
+    LS_TRY(ls_run_check(r, err));
+    r->owner.begun = true;
+    LS_TRY(lsi_owner_write(r->fd, &r->owner, r->file, err));
+    LS_TRY(ls_folders_make(r->paths.checkpoints, err));
+out:
+    return st;
+}
+
+/* -- summary.json -----------------------------------------------------------------------------------------
+ */
+
+static void add_text(json_t *o, const char *key, const char *text)
+{
+    /* Not UTF-8: JSON cannot hold it. */
+    json_t *v = json_string(text);
+    if (v != NULL) json_object_set_new(o, key, v);
+}
+
+static void add_own(const ls_run *r, json_t *summary)
+{
+    char text[32];
+
+    if (r->owner.name[0] != '\0') add_text(summary, "name", r->owner.name);
+    add_text(summary, "started", lsi_time_text(r->started, text));
+    add_text(summary, "written", lsi_time_text(lsi_now(), text));
+    json_object_set_new(summary, "owner_epoch", json_integer((json_int_t)r->owner.epoch));
+}
+
+ls_status ls_run_write_summary(ls_run *r, json_t *summary, ls_err *err)
+{
+    char path[LS_PATH_MAX];
+    ls_status st = LS_OK;
+
+    LS_TRY(ls_run_check(r, err));
+    LS_TRY(lsi_run_path(path, r->paths.path, LSI_SUMMARY_FILE, err));
+    add_own(r, summary);
+    LS_TRY(ls_json_write(path, summary, err));
+out:
+    return st;
+}
+
+void ls_run_settle(ls_run *r, const char *state, const char *why)
+{
+    char path[LS_PATH_MAX];
+    ls_run_owner now;
+    bool there;
+    json_t *summary = NULL;
+    const char *said;
+    ls_err err = {0};
+
+    lsi_owner_read(r->fd, &now, &there);
+    if (!there || !now.begun || now.epoch != r->owner.epoch || ls_run_check(r, NULL) != LS_OK) return;
+    if (lsi_run_path(path, r->paths.path, LSI_SUMMARY_FILE, NULL) == LS_OK)
+        summary = lsi_summary_load(path, NULL);
+    said = json_string_value(json_object_get(summary, "state"));
+    if (said == NULL || strcmp(said, "running") == 0) {
+        /* Without one, the writer was lost before it could write its first. */
+        if (summary == NULL)
+            summary = json_pack("{s:i, s:i, s:{}, s:s, s:s}", "steps", 0, "epochs", 0, "metrics", "version",
+                                r->owner.version, "host", r->owner.host);
+        if (summary != NULL) {
+            add_text(summary, "state", state);
+            if (why != NULL && why[0] != '\0') add_text(summary, "error", why);
+            if (ls_run_write_summary(r, summary, &err) != LS_OK) ls_log(LS_LOG_WARN, "%s", err.text);
+        }
+    }
+    json_decref(summary);
+}
