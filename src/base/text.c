@@ -1,6 +1,7 @@
 /* text.c: a growing string, nearest names, numbers for people, globs. */
 #include "base/text.h"
 
+#include <fnmatch.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -154,23 +155,5 @@ const char *ls_text_count(int64_t value, char *buf)
 
 bool ls_text_glob(const char *pattern, const char *text)
 {
-    /* On a mismatch after a star, let the last star take one character more: earlier stars need no second
-     * try. */
-    const char *star = NULL, *resume = NULL;
-    while (*text) {
-        if (*pattern == '*') {
-            star = ++pattern;
-            resume = text;
-        } else if (*pattern == '?' || *pattern == *text) {
-            pattern++;
-            text++;
-        } else if (star) {
-            pattern = star;
-            text = ++resume;
-        } else {
-            return false;
-        }
-    }
-    while (*pattern == '*') pattern++;
-    return *pattern == '\0';
+    return fnmatch(pattern, text, 0) == 0;
 }

@@ -32,7 +32,8 @@ const char *ls_text_si(double value, char *buf);
 /* "11,181,642" into `buf` (at least 32 bytes); returns buf. */
 const char *ls_text_count(int64_t value, char *buf);
 
-/* Glob match with '*' and '?' over the whole of `text`: "D.*" matches "D.h0.weight". */
+/* Whether the shell pattern (fnmatch: '*', '?', '[...]', and '\\' before one that is meant) matches the whole
+ * of `text`: "D.*" matches "D.h0.weight". */
 bool ls_text_glob(const char *pattern, const char *text);
 
 #endif

@@ -2,10 +2,13 @@
  *
  * As with JPEG, the library leaves a failed call by longjmp, and everything it could jump over lives in a
  * `job`.  Its memory comes from base/alloc.h, and it is told to refuse chunks that would unpack to much. */
+#include "data/png.h"
+
 #include <png.h>
 #include <setjmp.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "image_internal.h"
 
 enum {
@@ -19,7 +22,9 @@ typedef struct job {
     jmp_buf escape;
     const char *path;
     const uint8_t *bytes;
-    size_t size, at;
+    size_t size, at; /* of `bytes`; of what is written into memory, `at` alone */
+    uint8_t *out;
+    size_t room;
     bool writing, nomem;
     ls_status status;
     ls_err *err;
@@ -140,13 +145,35 @@ ls_status lsi_png_decode(lsi_decoder *d, const char *path, const uint8_t *bytes,
 /* -- encoding ---------------------------------------------------------------------------------------------
  */
 
+/* A file in memory that grows. */
+static void on_write(png_structp png, png_bytep from, size_t n)
+{
+    job *j = png_get_io_ptr(png);
+
+    if (!LS_GROW(LS_MEM_DATA, j->out, j->at + n, j->room)) {
+        j->nomem = true;
+        png_error(png, "the file grows");
+    }
+    memcpy(j->out + j->at, from, n);
+    j->at += n;
+}
+
+static void on_flush(png_structp png)
+{
+    (void)png;
+}
+
+/* Into `file`, or where there is none into memory. */
 static bool compress_rows(job *j, const lsi_pixels *in, FILE *file, uint8_t *row)
 {
     if (setjmp(j->escape)) return false;
     j->png = png_create_write_struct_2(PNG_LIBPNG_VER_STRING, j, on_error, on_warning, j, on_malloc, on_free);
     if (j->png) j->info = png_create_info_struct(j->png);
     if (!j->info) leave(j, no_memory(j));
-    png_init_io(j->png, file);
+    if (file)
+        png_init_io(j->png, file);
+    else
+        png_set_write_fn(j->png, j, on_write, on_flush);
     png_set_IHDR(j->png, j->info, (png_uint_32)in->width, (png_uint_32)in->height, 8,
                  in->channels == 1 ? PNG_COLOR_TYPE_GRAY : PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE,
                  PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
@@ -169,4 +196,32 @@ ls_status lsi_png_write(const char *path, const lsi_pixels *in, ls_err *err)
     if (!compress_rows(&j, in, f.file, f.row)) st = j.status;
     png_destroy_write_struct(&j.png, &j.info);
     return lsi_image_finish(&f, st, err);
+}
+
+ls_status ls_png_encode(const uint8_t *pixels, int64_t width, int64_t height, int channels, uint8_t **out,
+                        size_t *n, ls_err *err)
+{
+    job j = {.path = "PNG", .writing = true, .err = err};
+    const lsi_pixels in = lsi_pixels_interleaved(pixels, channels, height, width);
+    uint8_t *row;
+    bool ok;
+
+    *out = NULL;
+    *n = 0;
+    if (width < 1 || height < 1 || width > LSI_IMAGE_SIDE || height > LSI_IMAGE_SIDE ||
+        (channels != 1 && channels != 3))
+        return ls_fail(err, LS_INVALID, "PNG: %lld x %lld with %d channels cannot be written",
+                       (long long)width, (long long)height, channels);
+    row = ls_alloc(LS_MEM_DATA, (size_t)(width * channels));
+    if (!row) return no_memory(&j);
+    ok = compress_rows(&j, &in, NULL, row);
+    png_destroy_write_struct(&j.png, &j.info);
+    ls_free(row);
+    if (!ok) {
+        ls_free(j.out);
+        return j.status;
+    }
+    *out = j.out;
+    *n = j.at;
+    return LS_OK;
 }

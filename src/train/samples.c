@@ -15,7 +15,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/replace.h"
-#include "events/png.h"
+#include "data/png.h"
 
 enum { GAP = 2, MAX_PICTURES = 16, MAX_ROWS = 16, NAME = 128 };
 #define PREFIX "samples/"

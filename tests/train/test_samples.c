@@ -2,68 +2,68 @@
  * training step does not know them. */
 #include <dirent.h>
 #include <math.h>
+#include <png.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zlib.h>
 
 #include "base/alloc.h"
 #include "check.h"
+#include "data/png.h"
 #include "events/event_reader.h"
-#include "events/png.h"
 #include "train/samples.h"
 #include "train/train.h"
 
 static char folder[] = "/tmp/lockstep-samples-XXXXXX";
 
-static uint32_t get32(const uint8_t *p)
-{
-    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
-}
-
-/* Reads a PNG as ls_png_encode writes it, checksums and all; the caller frees the pixels. */
+/* Reads a PNG by libpng's own simple way; the caller frees the pixels. */
 static uint8_t *decode(const uint8_t *png, size_t n, uint32_t *width, uint32_t *height, uint32_t *channels)
 {
-    uint8_t *rows, *pixels;
-    const uint8_t *data = NULL;
-    uLongf raw;
-    size_t n_data = 0, row;
-    bool ended = false;
+    png_image image = {.version = PNG_IMAGE_VERSION};
+    uint8_t *pixels;
 
-    REQUIRE(n > 8 && memcmp(png, "\x89PNG\r\n\x1a\n", 8) == 0);
-    for (size_t at = 8; at + 12 <= n;) {
-        const uint32_t length = get32(png + at);
-        REQUIRE(at + 12 + length <= n);
-        CHECK_EQ_INT(get32(png + at + 8 + length), crc32(0, png + at + 4, length + 4));
-        if (memcmp(png + at + 4, "IHDR", 4) == 0) {
-            *width = get32(png + at + 8);
-            *height = get32(png + at + 12);
-            CHECK_EQ_INT(png[at + 16], 8);
-            *channels = png[at + 17] == 2 ? 3 : 1;
-        } else if (memcmp(png + at + 4, "IDAT", 4) == 0) {
-            data = png + at + 8;
-            n_data = length;
-        } else {
-            ended = memcmp(png + at + 4, "IEND", 4) == 0 && at + 12 + length == n;
-        }
-        at += 12 + length;
-    }
-    CHECK(ended);
-    REQUIRE(data != NULL);
-    row = (size_t)*width * *channels;
-    raw = (uLongf)(*height * (row + 1));
-    rows = malloc(raw);
-    pixels = malloc(*height * row);
-    CHECK_EQ_INT(uncompress(rows, &raw, data, n_data), Z_OK);
-    CHECK_EQ_INT(raw, *height * (row + 1));
-    for (size_t y = 0; y < *height; y++) {
-        CHECK_EQ_INT(rows[y * (row + 1)], 1);
-        for (size_t i = 0; i < row; i++)
-            pixels[y * row + i] = (uint8_t)(rows[y * (row + 1) + 1 + i] +
-                                            (i >= *channels ? pixels[y * row + i - *channels] : 0));
-    }
-    free(rows);
+    REQUIRE(png_image_begin_read_from_memory(&image, png, n));
+    *width = image.width;
+    *height = image.height;
+    *channels = PNG_IMAGE_SAMPLE_CHANNELS(image.format);
+    CHECK(image.format == PNG_FORMAT_GRAY || image.format == PNG_FORMAT_RGB);
+    pixels = malloc(PNG_IMAGE_SIZE(image));
+    REQUIRE(pixels != NULL);
+    CHECK(png_image_finish_read(&image, NULL, pixels, 0, NULL));
     return pixels;
+}
+
+/* Rows that do not compress make a file of several chunks. */
+static void a_large_png(void)
+{
+    enum { SIDE = 301 };
+    uint8_t *pixels = malloc(SIDE * SIDE * 3), *png = NULL, *back;
+    uint32_t word = 1, width, height, channels;
+    size_t n = 0;
+    ls_err err = {0};
+
+    REQUIRE(pixels != NULL);
+    for (size_t i = 0; i < SIDE * SIDE * 3; i++)
+        pixels[i] = (uint8_t)((word = word * 1664525 + 1013904223) >> 24);
+    REQUIRE_OK(ls_png_encode(pixels, SIDE, SIDE, 3, &png, &n, &err), &err);
+    back = decode(png, n, &width, &height, &channels);
+    CHECK_EQ_INT(width * height * channels, SIDE * SIDE * 3);
+    CHECK_EQ_MEM(back, pixels, SIDE * SIDE * 3);
+    free(back);
+    ls_free(png);
+    /* Wherever memory ends, it is said and nothing is kept. */
+    for (uint64_t at = 1;; at++) {
+        const ls_mem_stats before = ls_mem_stats_now();
+        ls_mem_fail_at(at);
+        const ls_status st = ls_png_encode(pixels, SIDE, SIDE, 3, &png, &n, &(ls_err){0});
+        ls_mem_fail_at(0);
+        if (st == LS_OK) break;
+        CHECK_EQ_INT(st, LS_NOMEM);
+        CHECK(png == NULL);
+        CHECK_EQ_INT(ls_mem_stats_now().live_bytes[LS_MEM_DATA], before.live_bytes[LS_MEM_DATA]);
+    }
+    ls_free(png);
+    free(pixels);
 }
 
 static void png_there_and_back(void)
@@ -305,6 +305,7 @@ int main(void)
 
     if (mkdtemp(folder) == NULL) return 1;
     CHECK_RUN(png_there_and_back);
+    CHECK_RUN(a_large_png);
     CHECK_RUN(a_grid);
     CHECK_RUN(a_grid_of_rows);
     CHECK_RUN(a_gan_shows_its_samples);

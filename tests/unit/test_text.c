@@ -105,6 +105,11 @@ static void globs(void)
         {"a?c*", "abcdef", true},
         {"*aab", "aaaaab", true},
         {"conv1", "conv10", false},
+        {"conv[12].*", "conv2.weight", true},
+        {"conv[12].*", "conv3.weight", false},
+        {"a\\*", "a*", true},
+        {"a\\*", "ab", false},
+        {"*", "a/b", true},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         if (!CHECK_EQ_INT(ls_text_glob(cases[i].pattern, cases[i].text), cases[i].match)) {

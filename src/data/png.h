@@ -1,6 +1,6 @@
-/* png.h: writes PNG images: 8 bits, grey or RGB. */
-#ifndef LS_EVENTS_PNG_H
-#define LS_EVENTS_PNG_H
+/* png.h: PNG images in memory: 8 bits, grey or RGB. */
+#ifndef LS_DATA_PNG_H
+#define LS_DATA_PNG_H
 
 #include <stddef.h>
 #include <stdint.h>
