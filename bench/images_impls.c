@@ -15,7 +15,7 @@
 #include <jpeglib.h>
 
 #include "base/clock.h"
-#include "bench/stats.h"
+#include "base/stats.h"
 #include "data/loader.h"
 
 enum { THREADS = 2, BATCH = 4, DEPTH = 2, TURN = 96, MAX_ROUNDS = 400, MAX_FILES = 1 << 16 };

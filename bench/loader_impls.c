@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "base/parallel.h"
-#include "bench/stats.h"
+#include "base/stats.h"
 #include "data/loader.h"
 #include "lockstep/trial.h"
 

@@ -2,7 +2,7 @@
 #ifndef LS_CMD_REPORT_PARTS_H
 #define LS_CMD_REPORT_PARTS_H
 
-#include "bench/stats.h"
+#include "base/stats.h"
 #include "cli.h"
 
 /* null for what is not finite. */

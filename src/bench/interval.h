@@ -5,7 +5,7 @@
 #ifndef LS_BENCH_INTERVAL_H
 #define LS_BENCH_INTERVAL_H
 
-#include "bench/stats.h"
+#include "base/stats.h"
 
 /* 95 %; NaN for what is not known. */
 typedef struct ls_interval {

@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "bench/stats.h"
+#include "base/stats.h"
 #include "lockstep/status.h"
 
 /* Seconds of all steps of a subject up to now in which its rank did not compute. */

@@ -12,12 +12,6 @@
  */
 
 /* `scratch` holds a number per step. */
-static double median_of(const double *x, int n, double *scratch)
-{
-    memcpy(scratch, x, sizeof *x * (size_t)n);
-    return ls_spread_of(scratch, (size_t)n).p50;
-}
-
 static ls_rank_times times_of(const ls_measure *m, double samples, double *scratch)
 {
     const int n = m->steps;
@@ -29,7 +23,7 @@ static ls_rank_times times_of(const ls_measure *m, double samples, double *scrat
     t.rate = ls_spread_rate(t.step_s, samples);
     for (int i = 0; i < n; i++) scratch[i] = m->end_s[i] - m->begin_s[i] - m->waiting_s[i];
     t.own_s = ls_spread_of(scratch, (size_t)n).p50;
-    t.exposed_s = median_of(m->exposed_s, n, scratch);
+    t.exposed_s = ls_spread_keep(m->exposed_s, (size_t)n, scratch).p50;
     t.data_wait_s = ls_mean_of(m->data_s, (size_t)n).mean;
     return t;
 }
@@ -72,8 +66,7 @@ static ls_status step_together(ls_job_times *t, const ls_measure *m, double *beg
     }
     for (int i = 0; i < t->steps; i++) t->step_s[i] -= begin[i];
     t->mean = ls_batch_means(t->step_s, (size_t)t->steps);
-    memcpy(begin, t->step_s, bytes);
-    t->spread = ls_spread_of(begin, (size_t)t->steps);
+    t->spread = ls_spread_keep(t->step_s, (size_t)t->steps, begin);
 out:
     return st;
 }

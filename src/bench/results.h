@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "bench/stats.h"
+#include "base/stats.h"
 #include "lockstep/status.h"
 
 typedef struct ls_bench_result {

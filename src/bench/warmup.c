@@ -1,7 +1,7 @@
 /* warmup.c: the rule that ends a warm-up. */
 #include "bench/warmup.h"
 
-#include "bench/stats.h"
+#include "base/stats.h"
 
 void ls_warmup_note(ls_warmup *w, double step_s, double now)
 {

@@ -1,11 +1,9 @@
 /* pace.c: comparing the ranks' times. */
 #include "train/pace.h"
 
-#include <string.h>
-
 #include "base/alloc.h"
 #include "base/log.h"
-#include "bench/stats.h"
+#include "base/stats.h"
 
 void ls_pace_release(ls_pace *p)
 {
@@ -28,8 +26,7 @@ int ls_pace_slow(const double *means, int n, double *sorted, double *factor)
 
     for (int i = 1; i < n; i++)
         if (means[i] > means[slowest]) slowest = i;
-    memcpy(sorted, means, (size_t)n * sizeof *sorted);
-    (void)ls_spread_of(sorted, (size_t)n);
+    (void)ls_spread_keep(means, (size_t)n, sorted);
     median = sorted[(n - 1) / 2]; /* the lower one of two: with two ranks the other one */
     *factor = median > 0 ? means[slowest] / median : 1;
     return *factor > LS_PACE_SLOW ? slowest : -1;

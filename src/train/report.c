@@ -52,15 +52,15 @@ static double epochs_done(const ls_report *r, const ls_counters *c)
 /* One report to all files, and as a JSON line where those are wanted. */
 static void emit(ls_report *r, const ls_counters *c, const char *event, const tagged *t)
 {
-    const ls_metrics_line line = {.step = c->step - 1,
+    const ls_metrics_line line = {.step = c->step,
                                   .epoch = epochs_done(r, c),
                                   .time_s = c->seconds + ls_clock_seconds() - r->started,
                                   .values = t->value,
                                   .n_values = t->n};
 
     ls_samples_collect(r->samples, r->events, false);
-    for (int i = 0; i < t->n; i++) ls_events_scalar(r->events, t->tag[i], c->step - 1, t->value[i].value);
-    ls_events_scalar(r->events, "epoch", c->step - 1, (double)c->epoch);
+    for (int i = 0; i < t->n; i++) ls_events_scalar(r->events, t->tag[i], c->step, t->value[i].value);
+    ls_events_scalar(r->events, "epoch", c->step, (double)c->epoch);
     ls_metrics_write(r->metrics, &line);
     if (r->o.json) {
         ls_text text = {0};
@@ -132,10 +132,10 @@ ls_status ls_report_open(ls_report **out, const ls_report_options *o, ls_err *er
     r->started = ls_clock_seconds();
     r->every = ls_config_period(cfg, "train.report_every");
     snprintf(path, sizeof path, "%s/metrics.jsonl", o->folder);
-    LS_TRY(ls_metrics_open(&r->metrics, path, o->resumed_at >= 0 ? o->resumed_at - 1 : LS_METRICS_NEW, err));
+    LS_TRY(ls_metrics_open(&r->metrics, path, o->resumed_at >= 0 ? o->resumed_at : LS_METRICS_NEW, err));
     LS_TRY(ls_events_open(&r->events, o->folder, err));
     if (o->resumed_at >= 0)
-        ls_events_restart(r->events, o->resumed_at);
+        ls_events_restart(r->events, o->resumed_at + 1);
     else
         write_hparams(r);
     LS_TRY(ls_samples_open(&r->samples,

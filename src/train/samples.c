@@ -147,7 +147,7 @@ void ls_samples_collect(ls_samples *s, ls_events *ev, bool wait)
         char tag[NAME + sizeof PREFIX];
         snprintf(tag, sizeof tag, PREFIX "%s", p->name);
         if (p->png != NULL)
-            ls_events_image(ev, tag, s->step - 1, p->width, p->height, p->channels, p->png, p->bytes);
+            ls_events_image(ev, tag, s->step, p->width, p->height, p->channels, p->png, p->bytes);
         ls_free(p->pixels);
         ls_free(p->png);
         *p = (picture){0};

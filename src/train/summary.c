@@ -9,7 +9,6 @@
 
 #include "base/alloc.h"
 #include "base/json.h"
-#include "bench/stats.h"
 #include "ckpt/ckpt.h"
 #include "train/shards.h"
 
@@ -20,7 +19,8 @@ void ls_summary_release(ls_summary *s)
     ls_free(s->steps);
     ls_free(s->exposed);
     ls_free(s->waiting);
-    s->steps = s->exposed = s->waiting = NULL;
+    ls_free(s->sorted);
+    s->steps = s->exposed = s->waiting = s->sorted = NULL;
     ls_pace_release(&s->pace);
 }
 
@@ -32,7 +32,10 @@ void ls_summary_note_step(ls_summary *s, const ls_step_times *t, int64_t n)
         s->steps = ls_alloc(LS_MEM_CLI, KEPT_STEPS * sizeof *s->steps);
         s->exposed = ls_alloc(LS_MEM_CLI, KEPT_STEPS * sizeof *s->exposed);
         s->waiting = ls_alloc(LS_MEM_CLI, KEPT_STEPS * sizeof *s->waiting);
-        s->cap = s->steps != NULL && s->exposed != NULL && s->waiting != NULL ? KEPT_STEPS : 0;
+        s->sorted = ls_alloc(LS_MEM_CLI, KEPT_STEPS * sizeof *s->sorted);
+        s->cap = s->steps != NULL && s->exposed != NULL && s->waiting != NULL && s->sorted != NULL
+                     ? KEPT_STEPS
+                     : 0;
     }
     if (n > s->batch) s->batch = n;
     if (s->cap > 0 && n == s->batch) {
@@ -43,6 +46,13 @@ void ls_summary_note_step(ls_summary *s, const ls_step_times *t, int64_t n)
     s->compute_s += t->all;
     ls_pace_note(&s->pace, t->all - t->exposed);
     s->rate = s->rate > 0 ? 0.95 * s->rate + 0.05 * now : now;
+}
+
+ls_spread ls_summary_spread(const ls_summary *s, const double *latest)
+{
+    const size_t n = s->n_steps < s->cap ? s->n_steps : s->cap;
+
+    return n > 0 ? ls_spread_keep(latest, n, s->sorted) : (ls_spread){NAN, NAN, NAN};
 }
 
 static json_t *number(double v)
@@ -105,7 +115,7 @@ static json_t *metrics(const ls_summary *s, const ls_counters *c, const ls_metri
 }
 
 /* How ranks exchange gradients, and what it costs rank 0. */
-static json_t *comm_json(ls_summary *s, size_t n, const ls_session *session)
+static json_t *comm_json(const ls_summary *s, const ls_session *session)
 {
     json_t *buckets = json_array();
 
@@ -115,17 +125,14 @@ static json_t *comm_json(ls_summary *s, size_t n, const ls_session *session)
         json_array_append_new(buckets, json_integer((json_int_t)ls_shards_leaf_bytes(session->shards, i)));
     return json_pack("{s:s, s:o, s:o, s:o, s:o}", "kind",
                      session->comm != NULL ? ls_comm_kind(session->comm) : "self", "buckets", buckets,
-                     "exposed_s_per_step", number(n > 0 ? ls_spread_of(s->exposed, n).p50 : NAN),
-                     "waiting_s_per_step", number(n > 0 ? ls_spread_of(s->waiting, n).p50 : NAN),
-                     "rank_compute_s", ls_pace_json(&s->pace));
+                     "exposed_s_per_step", number(ls_summary_spread(s, s->exposed).p50), "waiting_s_per_step",
+                     number(ls_summary_spread(s, s->waiting).p50), "rank_compute_s", ls_pace_json(&s->pace));
 }
 
-json_t *ls_summary_json(ls_summary *s, const ls_counters *c, const ls_session *session, const char *state,
-                        const ls_metric_sums *test, const char *error)
+json_t *ls_summary_json(const ls_summary *s, const ls_counters *c, const ls_session *session,
+                        const char *state, const ls_metric_sums *test, const char *error)
 {
-    const size_t n = s->n_steps < s->cap ? s->n_steps : s->cap;
-    const ls_spread time = n > 0 ? ls_spread_of(s->steps, n) : (ls_spread){NAN, NAN, NAN};
-    const ls_spread rate = n > 0 ? ls_spread_rate(time, (double)s->batch) : time;
+    const ls_spread time = ls_summary_spread(s, s->steps), rate = ls_spread_rate(time, (double)s->batch);
     const ls_ledger ledger = ls_summary_ledger(s, c);
     char host[256] = "unknown", hash[20];
     struct rusage usage = {0};
@@ -138,7 +145,7 @@ json_t *ls_summary_json(ls_summary *s, const ls_counters *c, const ls_session *s
                   "state", state, "error", error, "ranks", session->ranks, "steps", (json_int_t)c->step,
                   "epochs", (json_int_t)c->epoch, "metrics", metrics(s, c, test), "samples_per_s",
                   spread_json(rate), "step_s", spread_json(time), "wall_s", ls_ledger_total(&ledger),
-                  "ledger_s", ls_ledger_json(&ledger), "comm", comm_json(s, n, session), "weights_xxh3", hash,
+                  "ledger_s", ls_ledger_json(&ledger), "comm", comm_json(s, session), "weights_xxh3", hash,
                   "peak_bytes", (json_int_t)usage.ru_maxrss * 1024, "planned_bytes",
                   (json_int_t)ls_session_memory(session).total, "version", LS_VERSION, "host", host);
     return o;

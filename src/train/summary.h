@@ -4,6 +4,7 @@
 
 #include <jansson.h>
 
+#include "base/stats.h"
 #include "train/counters.h"
 #include "train/pace.h"
 #include "train/session.h"
@@ -12,6 +13,7 @@ typedef struct ls_summary {
     double *steps;   /* seconds of the latest steps of this process */
     double *exposed; /* of each: waiting for other ranks, and summing, where nothing hid it */
     double *waiting; /* of that: waiting */
+    double *sorted;  /* room for as many; a ring that is sorted would forget others than the oldest */
     size_t n_steps, cap;
     double compute_s, evaluate_s, checkpoint_s, data_s, wall_s; /* of this process, from its first step */
     double comm_s;       /* of compute_s: exchanging gradients, where nothing hid it */
@@ -29,6 +31,9 @@ typedef struct ls_step_times {
 /* A step of n samples. */
 void ls_summary_note_step(ls_summary *s, const ls_step_times *t, int64_t n);
 
+/* The spread of the seconds of the latest steps (of `exposed`, `waiting` alike); NaN where there are none. */
+ls_spread ls_summary_spread(const ls_summary *s, const double *latest);
+
 /* The ledger of the run up to now: what counters hold of earlier processes, and this one. */
 ls_ledger ls_summary_ledger(const ls_summary *s, const ls_counters *c);
 
@@ -39,7 +44,7 @@ void ls_summary_recall(ls_summary *s, const char *folder);
 json_t *ls_metrics_json(const ls_metric_sums *m);
 /* The content of summary.json; `test` has no samples when there was no final test pass, `error` is NULL
  * unless the run failed. */
-json_t *ls_summary_json(ls_summary *s, const ls_counters *c, const ls_session *session, const char *state,
-                        const ls_metric_sums *test, const char *error);
+json_t *ls_summary_json(const ls_summary *s, const ls_counters *c, const ls_session *session,
+                        const char *state, const ls_metric_sums *test, const char *error);
 
 #endif

@@ -13,6 +13,9 @@ done
 ls whole/events.out.tfevents.* >/dev/null 2>&1 || fail "the run has no event file"
 grep -q '"train/loss_epoch"' whole/metrics.jsonl || fail "metrics.jsonl has no train/loss_epoch"
 grep -q '"val/acc_epoch"' whole/metrics.jsonl || fail "metrics.jsonl has no val/acc_epoch"
+# A step has the same number wherever it is reported: 30 are done at the end.
+[ "$(tail -n 1 whole/metrics.jsonl | sed 's/.*"step": \([0-9]*\).*/\1/')" = 30 ] ||
+    fail "the last step of metrics.jsonl is not 30: $(tail -n 1 whole/metrics.jsonl)"
 
 # A pause and a resume, each in a process of its own, end with the same weights.
 run 0 train mnist "${small[@]}" train.steps=7 --run-dir parts --quiet

@@ -229,7 +229,7 @@ static void a_gan_shows_its_samples(void)
     train("cosmogan", run, settings, (int)(sizeof settings / sizeof settings[0]));
     /* After steps 2 and 4, and at the end; of twelve samples there are ten. */
     CHECK_EQ_INT(count_images(run, "samples/fake", &step, size), 3);
-    CHECK_EQ_INT(step, 4);
+    CHECK_EQ_INT(step, 5);
     CHECK_EQ_INT(size[0], 8 * 18 - 2);
     CHECK_EQ_INT(size[1], 2 * 18 - 2);
     CHECK_EQ_INT(size[2], 1);

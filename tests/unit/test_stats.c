@@ -2,8 +2,8 @@
 #include <math.h>
 #include <stdint.h>
 
+#include "base/stats.h"
 #include "bench/probe.h"
-#include "bench/stats.h"
 #include "check.h"
 
 static void quantiles_of_known_series(void)

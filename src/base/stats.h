@@ -1,6 +1,6 @@
 /* stats.h: order statistics and means of measured series. */
-#ifndef LS_BENCH_STATS_H
-#define LS_BENCH_STATS_H
+#ifndef LS_BASE_STATS_H
+#define LS_BASE_STATS_H
 
 #include <stddef.h>
 
@@ -12,8 +12,10 @@ typedef struct ls_spread {
 /* Quantile q in [0, 1] of n > 0 numbers in ascending order, linear between the two nearest (NumPy's
  * default). */
 double ls_quantile_sorted(const double *x, size_t n, double q);
-/* Sorts x in place. */
+/* Sorts x in place: not for series that go on (ls_spread_keep). */
 ls_spread ls_spread_of(double *x, size_t n);
+/* The same of numbers that stay as they are; `scratch` has room for n. */
+ls_spread ls_spread_keep(const double *x, size_t n, double *scratch);
 /* `amount` per time: percentiles swap sides. */
 ls_spread ls_spread_rate(ls_spread time, double amount);
 

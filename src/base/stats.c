@@ -1,8 +1,9 @@
 /* stats.c: order statistics and means of measured series. */
-#include "bench/stats.h"
+#include "base/stats.h"
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "lockstep/status.h"
 
@@ -31,6 +32,12 @@ ls_spread ls_spread_of(double *x, size_t n)
     qsort(x, n, sizeof *x, ascending);
     return (ls_spread){ls_quantile_sorted(x, n, 0.16), ls_quantile_sorted(x, n, 0.5),
                        ls_quantile_sorted(x, n, 0.84)};
+}
+
+ls_spread ls_spread_keep(const double *x, size_t n, double *scratch)
+{
+    memcpy(scratch, x, n * sizeof *x);
+    return ls_spread_of(scratch, n);
 }
 
 ls_spread ls_spread_rate(ls_spread time, double amount)
