@@ -19,12 +19,17 @@ export interface Series {
     flag?: number[];
 }
 
-export interface Chart {
-    kind: "lines" | "bars" | "timeline";
+/** Where a drawing has its plot. */
+export interface View {
     x: Axis;
     y?: Axis;
     top: number;
     bottom: number;
+}
+
+/** A chart in one of its drawings. */
+export interface Chart extends View {
+    kind: "lines" | "bars" | "timeline";
     xLabel: string;
     flag: string;
     series: Series[];
@@ -140,9 +145,12 @@ function valueText(c: Chart, series: number, i: number, x: number): string {
     return text;
 }
 
-/** Rows as CSV (RFC 4180); numbers lose the commas between their thousands, as in the files beside the page. */
+/** Rows as CSV (RFC 4180), as in the files beside the page (src/report/sheet.c): numbers lose the commas between their
+ *  thousands; other text that a spreadsheet would take for a formula gets an apostrophe in front. */
 export function csvOf(rows: string[][]): string {
+    const number = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
     const plain = (t: string): string => (/^-?\d{1,3}(,\d{3})+(\.\d*)?$/.test(t) ? t.replace(/,/g, "") : t);
+    const harmless = (t: string): string => (/^[=+\-@\t\r]/.test(t) && t !== "-" && !number.test(t) ? `'${t}` : t);
     const cell = (t: string): string => (/[",\r\n]/.test(t) ? `"${t.replace(/"/g, '""')}"` : t);
-    return rows.map((r) => r.map(plain).map(cell).join(",") + "\r\n").join("");
+    return rows.map((r) => r.map(plain).map(harmless).map(cell).join(",") + "\r\n").join("");
 }

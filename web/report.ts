@@ -2,7 +2,7 @@
 //
 // Pointing at a curve reads out the values of all series there; a click on the legend hides or shows a series; dragging
 // zooms, a double click goes back; tables can be copied as CSV.  Names come from outside: they only ever become text.
-import { Axis, Chart, ReadOut, csvOf, movePath, numberText, position, readOut, tickTexts, ticks, zoomed } from "./figure";
+import { Axis, Chart, ReadOut, View, csvOf, movePath, numberText, position, readOut, tickTexts, ticks, zoomed } from "./figure";
 
 const SVG = "http://www.w3.org/2000/svg";
 const LEAST_DRAG = 8;
@@ -20,7 +20,6 @@ interface Point {
 }
 
 class Figure {
-    private readonly svg: SVGSVGElement;
     private readonly tip: HTMLElement;
     private readonly hidden = new Set<number>();
     /** Attributes as the program drew them: zooming begins from these every time. */
@@ -32,8 +31,7 @@ class Figure {
     private cursor: SVGElement | null = null;
     private drag: { from: Point; box: SVGElement } | null = null;
 
-    constructor(private readonly figure: HTMLElement, private readonly chart: Chart) {
-        this.svg = figure.querySelector("svg")!;
+    constructor(private readonly figure: HTMLElement, private readonly svg: SVGSVGElement, private readonly chart: Chart) {
         this.x = chart.x;
         this.y = chart.y;
         this.tip = document.createElement("div");
@@ -46,6 +44,7 @@ class Figure {
         this.svg.addEventListener("pointerleave", () => this.leave());
         this.svg.addEventListener("pointerdown", (e) => this.press(e));
         this.svg.addEventListener("pointerup", (e) => this.release(e));
+        this.svg.addEventListener("pointercancel", () => this.forget());
         this.svg.addEventListener("dblclick", () => this.zoom(chart.x, chart.y));
         this.svg.querySelectorAll<SVGElement>(".key[data-i]").forEach((key) => this.enliven(key));
     }
@@ -72,13 +71,16 @@ class Figure {
     }
 
     private enliven(key: SVGElement): void {
-        const i = Number(key.dataset["i"]);
+        const members = (key.dataset["i"] ?? "").split(" ").map(Number);
         const toggle = (): void => {
-            const off = !this.hidden.delete(i);
-            if (off) this.hidden.add(i);
+            const off = !this.hidden.has(members[0]!);
+            for (const i of members) {
+                if (off) this.hidden.add(i);
+                else this.hidden.delete(i);
+                this.svg.querySelector(`.series[data-i="${i}"]`)?.classList.toggle("off", off);
+            }
             key.classList.toggle("off", off);
             key.setAttribute("aria-pressed", String(!off));
-            this.svg.querySelector(`.series[data-i="${i}"]`)?.classList.toggle("off", off);
         };
         key.setAttribute("tabindex", "0");
         key.setAttribute("role", "button");
@@ -147,7 +149,8 @@ class Figure {
 
     private press(e: PointerEvent): void {
         const p = this.at(e);
-        if (e.button !== 0 || this.chart.kind === "bars" || !this.inside(p)) return;
+        // A finger that is drawn over a chart scrolls the page.
+        if (e.button !== 0 || e.pointerType === "touch" || this.chart.kind === "bars" || !this.inside(p)) return;
         e.preventDefault();
         this.svg.setPointerCapture(e.pointerId);
         this.leave();
@@ -178,6 +181,12 @@ class Figure {
         this.drag = null;
         if (x[1] - x[0] < LEAST_DRAG) return;
         this.zoom(zoomed(this.x, ...x), this.y !== undefined && y !== null ? zoomed(this.y, ...y) : this.y);
+    }
+
+    private forget(): void {
+        this.drag?.box.remove();
+        this.drag = null;
+        this.leave();
     }
 
     private zoom(x: Axis, y: Axis | undefined): void {
@@ -238,6 +247,8 @@ function addCopy(holder: HTMLElement): void {
 
 document.querySelectorAll<HTMLElement>("figure").forEach((figure) => {
     const data = figure.querySelector('script[type="application/json"]');
-    if (data !== null) new Figure(figure, JSON.parse(data.textContent ?? "") as Chart);
+    if (data === null) return;
+    const { views, ...chart } = JSON.parse(data.textContent ?? "") as Chart & { views: View[] };
+    figure.querySelectorAll("svg").forEach((svg, k) => new Figure(figure, svg, { ...chart, ...views[k]! }));
 });
 document.querySelectorAll<HTMLElement>(".table").forEach(addCopy);

@@ -9,6 +9,9 @@
 
 #include "report/report_internal.h"
 
+/* Of an axis, relative to its values.  Sums of 32-bit numbers are exact to about 1e-6. */
+static const double LEAST_LENGTH = 1e-4;
+
 static bool is_log(ls_chart_scale scale)
 {
     return scale == LS_SCALE_LOG2 || scale == LS_SCALE_LOG10;
@@ -112,9 +115,9 @@ static void widen(lsi_axis *a, lsi_extent e)
         a->lo = e.lo / 2;
         a->hi = e.lo * 2;
     } else {
-        const double by = e.lo == 0 ? 1 : fabs(e.lo) * 0.1;
-        a->lo = e.lo - by;
-        a->hi = e.lo + by;
+        const double middle = e.lo + (e.hi - e.lo) / 2, by = middle == 0 ? 1 : fabs(middle) * 0.1;
+        a->lo = middle - by;
+        a->hi = middle + by;
     }
 }
 
@@ -126,8 +129,9 @@ lsi_axis lsi_axis_fit(ls_chart_scale scale, lsi_extent e, int wanted, bool round
         a.lo = e.lo < 0 ? e.lo : 0;
         a.hi = e.hi > 0 ? e.hi : 0;
     }
-    /* Values that differ by less than they are exact to are equal. */
-    if (!(a.hi - a.lo > 1e-12 * fmax(fabs(a.lo), fabs(a.hi)))) widen(&a, e);
+    /* Values that differ by less than they are exact to are equal: an axis of that length would show
+     * rounding as a climb.  Counts are exact. */
+    if (!(a.hi - a.lo > (e.whole ? 1e-12 : LEAST_LENGTH) * fmax(fabs(a.lo), fabs(a.hi)))) widen(&a, e);
     if (scale == LS_SCALE_FROM_ZERO && e.lo >= 0) a.lo = 0;
     if (!round && margin > 0) {
         const double lo = along(scale, a.lo), hi = along(scale, a.hi), by = margin * (hi - lo);

@@ -7,18 +7,25 @@
 #include "report/report_internal.h"
 #include "style.h" /* made by the build: style_chart_css, from web/style */
 
-/* Pixels.  Letters are not measured: 7 is about the mean width of wide sans-serif fonts at 12 pixels. */
-static const double LETTER = 7, KEY = 26, KEY_GAP = 18, LINE = 19;
-enum { NAME_MAX_SHOWN = 44, PLOT_HEIGHT = 250, TITLE = 26, AXIS = 40, PADDING = 14 };
+/* Characters of a bar's or lane's name beside the plot; pixels. */
+enum {
+    NAME_MOST = 44,
+    NAME_MOST_NARROW = 16,
+    PLOT_HEIGHT = 250,
+    PLOT_HEIGHT_NARROW = 210,
+    AXIS = 40,
+    PADDING = 14
+};
+static const double TITLE_LETTER = 8.8;
 
 int lsi_colour(const ls_chart *c, int i)
 {
     int before = 0;
 
     if (c->series[i].ideal) return 0;
-    if (c->series[i].colour > 0) return (c->series[i].colour - 1) % LSI_COLOURS + 1;
+    if (c->series[i].colour > 0) return (c->series[i].colour - 1) % LS_CHART_COLOURS + 1;
     for (int k = 0; k < i; k++) before += !c->series[k].ideal;
-    return before % LSI_COLOURS + 1;
+    return before % LS_CHART_COLOURS + 1;
 }
 
 /* -- layout ------------------------------------------------------------------------------------------------
@@ -28,7 +35,7 @@ static double text_width(const char *text, int max)
 {
     const int n = lsi_characters(text);
 
-    return LETTER * (n < max ? n : max);
+    return LSI_LETTER * (n < max ? n : max);
 }
 
 static void extend(lsi_extent *e, ls_chart_scale scale, double v)
@@ -64,6 +71,17 @@ static bool any_flag(const ls_chart *c)
     return false;
 }
 
+/* Of the x axis. */
+static int wanted_ticks(const lsi_figure *f)
+{
+    return f->form == LSI_NARROW ? 4 : 7;
+}
+
+static int name_most(const lsi_figure *f)
+{
+    return f->form == LSI_NARROW ? NAME_MOST_NARROW : NAME_MOST;
+}
+
 static void fit_lines(lsi_figure *f)
 {
     const ls_chart *c = f->c;
@@ -76,7 +94,7 @@ static void fit_lines(lsi_figure *f)
     }
     f->empty = x.lo > x.hi;
     if (c->y_most > 0 && y.lo < c->y_most && y.hi > c->y_most) y.hi = c->y_most;
-    f->x = lsi_axis_fit(c->x_scale, x, 7, false, marks ? 0.03 : 0);
+    f->x = lsi_axis_fit(c->x_scale, x, wanted_ticks(f), false, marks ? 0.03 : 0);
     f->y = lsi_axis_fit(c->y_scale, y, 5, true, 0);
 }
 
@@ -100,7 +118,7 @@ static void fit_rows(lsi_figure *f)
     }
     f->empty = x.lo > x.hi;
     x.whole = false;
-    f->x = lsi_axis_fit(LS_SCALE_FROM_ZERO, x, 7, false, 0);
+    f->x = lsi_axis_fit(LS_SCALE_FROM_ZERO, x, wanted_ticks(f), false, 0);
 }
 
 static double label_width(const lsi_figure *f)
@@ -110,10 +128,10 @@ static double label_width(const lsi_figure *f)
 
     if (f->c->kind == LS_CHART_LINES)
         for (int i = 0; i < f->y.n_ticks; i++)
-            most = fmax(most, text_width(lsi_tick_text(&f->y, i, buf), NAME_MAX_SHOWN));
+            most = fmax(most, text_width(lsi_tick_text(&f->y, i, buf), NAME_MOST));
     else
         for (int i = 0; i < f->c->n_categories; i++)
-            most = fmax(most, text_width(f->c->categories[i], NAME_MAX_SHOWN));
+            most = fmax(most, text_width(f->c->categories[i], name_most(f)));
     return most;
 }
 
@@ -127,36 +145,15 @@ double lsi_row_top(const lsi_figure *f, int k)
     return f->top + 6 + k * (lsi_row_height(f) + 8);
 }
 
-/* A key of the legend: what it stands for, or the series -1: flagged points. */
-typedef void (*key_fn)(void *arg, int series, double x, double y);
-
-/* Calls `fn` for every key and returns the y below the last line of them. */
-static double each_key(const lsi_figure *f, key_fn fn, void *arg)
+lsi_figure lsi_figure_of(const ls_chart *c, lsi_form form)
 {
-    const ls_chart *c = f->c;
-    double x = 0, y = TITLE + 14;
+    lsi_figure f = {.c = c,
+                    .form = form,
+                    .width = form == LSI_NARROW ? LSI_WIDTH_NARROW : LSI_WIDTH,
+                    .flagged = c->kind == LS_CHART_LINES && c->flag_name != NULL && any_flag(c)};
+    double plot = form == LSI_NARROW ? PLOT_HEIGHT_NARROW : PLOT_HEIGHT;
 
-    if (c->n_series < 2 && !f->flagged) return TITLE;
-    for (int k = 0; k <= c->n_series; k++) {
-        const bool last = k == c->n_series;
-        if (last && !f->flagged) break;
-        const double width = KEY + text_width(last ? c->flag_name : c->series[k].name, NAME_MAX_SHOWN);
-        if (x + width > LSI_WIDTH && x > 0) {
-            x = 0;
-            y += LINE;
-        }
-        if (fn != NULL) fn(arg, last ? -1 : k, x, y);
-        x += width + KEY_GAP;
-    }
-    return y + 8;
-}
-
-lsi_figure lsi_figure_of(const ls_chart *c)
-{
-    lsi_figure f = {.c = c, .flagged = c->kind == LS_CHART_LINES && c->flag_name != NULL && any_flag(c)};
-    double plot = PLOT_HEIGHT;
-
-    f.top = each_key(&f, NULL, NULL) + (c->y_label != NULL && c->y_label[0] != '\0' ? 28 : 12);
+    f.top = lsi_legend_end(&f) + (c->y_label != NULL && c->y_label[0] != '\0' ? 28 : 12);
     if (c->kind == LS_CHART_LINES) {
         fit_lines(&f);
     } else {
@@ -165,7 +162,7 @@ lsi_figure lsi_figure_of(const ls_chart *c)
     }
     f.left = label_width(&f) + 10;
     /* The totals of bars stand at their ends. */
-    f.right = LSI_WIDTH - (c->kind == LS_CHART_BARS ? 68 : 12);
+    f.right = f.width - (c->kind == LS_CHART_BARS ? 68 : 12);
     f.bottom = f.top + plot;
     f.height = f.bottom + AXIS;
     f.x.from = f.left;
@@ -177,37 +174,6 @@ lsi_figure lsi_figure_of(const ls_chart *c)
 
 /* -- drawing -----------------------------------------------------------------------------------------------
  */
-
-typedef struct legend {
-    const lsi_figure *f;
-    ls_text *out;
-} legend;
-
-static void draw_key(void *arg, int k, double x, double y)
-{
-    const legend *l = arg;
-    const ls_chart *c = l->f->c;
-
-    if (k < 0) {
-        ls_text_add(l->out,
-                    "<g class=\"key c0\"><circle class=\"mark flag\" cx=\"%.1f\" cy=\"%.1f\" r=\"4\"/>",
-                    x + 10, y - 4);
-    } else {
-        ls_text_add(l->out, "<g class=\"key c%d\" data-i=\"%d\">", lsi_colour(c, k), k);
-        if (c->kind == LS_CHART_LINES && c->series[k].n == 1)
-            ls_text_add(l->out, "<circle class=\"mark\" cx=\"%.1f\" cy=\"%.1f\" r=\"3.2\"/>", x + 10, y - 4);
-        else if (c->kind == LS_CHART_LINES)
-            ls_text_add(l->out, "<path class=\"line%s\" d=\"M%.1f %.1fL%.1f %.1f\"/>",
-                        c->series[k].dashed || c->series[k].ideal ? " dashed" : "", x, y - 4, x + 20, y - 4);
-        else
-            ls_text_add(l->out,
-                        "<rect class=\"area\" x=\"%.1f\" y=\"%.1f\" width=\"13\" height=\"11\" rx=\"2\"/>",
-                        x + 5, y - 10);
-    }
-    ls_text_add(l->out, "<text x=\"%.1f\" y=\"%.1f\">", x + KEY, y);
-    lsi_xml_short(l->out, k < 0 ? c->flag_name : c->series[k].name, NAME_MAX_SHOWN);
-    ls_text_add(l->out, "</text></g>\n");
-}
 
 /* Lines of the grid with their numbers, in a group of their own: the script draws it again when it zooms. */
 static void draw_axes(const lsi_figure *f, ls_text *out)
@@ -233,31 +199,34 @@ static void draw_axes(const lsi_figure *f, ls_text *out)
     for (int i = 0; i < f->c->n_categories && f->c->kind != LS_CHART_LINES; i++) {
         ls_text_add(out, "<text class=\"end name\" x=\"%.1f\" y=\"%.1f\">", f->left - 8,
                     lsi_row_top(f, i) + lsi_row_height(f) / 2 + 4);
-        lsi_xml_short(out, f->c->categories[i], NAME_MAX_SHOWN);
+        lsi_xml_short(out, f->c->categories[i], name_most(f));
         ls_text_add(out, "</text>\n");
     }
     ls_text_add(out, "</g>\n<path class=\"base\" d=\"M%.1f %.1fL%.1f %.1f\"/>\n", f->left, f->bottom,
                 f->right, f->bottom);
 }
 
-static void draw_text(ls_text *out, const char *class, double x, double y, const char *text)
+/* At most `most` characters, which is what fits. */
+static void draw_text(ls_text *out, const char *class, double x, double y, const char *text, double most)
 {
     if (text == NULL || text[0] == '\0') return;
     ls_text_add(out, "<text class=\"%s\" x=\"%.1f\" y=\"%.1f\">", class, x, y);
-    lsi_xml_text(out, text);
+    lsi_xml_short(out, text, (int)most);
     ls_text_add(out, "</text>\n");
 }
 
 static ls_status draw_plot(const lsi_figure *f, ls_text *out, ls_err *err)
 {
+    const char *narrow = f->form == LSI_NARROW ? "-narrow" : ""; /* ids are those of the whole page */
     ls_status st = LS_OK;
 
     /* The clip keeps zoomed curves inside; a little room lets marks at the border be whole. */
     ls_text_add(
         out,
-        "<clipPath id=\"clip-%s\"><rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"/></clipPath>\n"
-        "<g class=\"plot\" clip-path=\"url(#clip-%s)\">\n",
-        f->c->id, f->left - 5, f->top - 5, f->right - f->left + 10, f->bottom - f->top + 10, f->c->id);
+        "<clipPath id=\"clip%s-%s\"><rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"/></clipPath>\n"
+        "<g class=\"plot\" clip-path=\"url(#clip%s-%s)\">\n",
+        narrow, f->c->id, f->left - 5, f->top - 5, f->right - f->left + 10, f->bottom - f->top + 10, narrow,
+        f->c->id);
     switch (f->c->kind) {
     case LS_CHART_LINES: LS_TRY(lsi_draw_lines(f, out, err)); break;
     case LS_CHART_BARS: lsi_draw_bars(f, out); break;
@@ -265,38 +234,47 @@ static ls_status draw_plot(const lsi_figure *f, ls_text *out, ls_err *err)
     }
     ls_text_add(out, "</g>\n");
     if (f->empty)
-        draw_text(out, "mid none", (f->left + f->right) / 2, (f->top + f->bottom) / 2 + 4, "no data");
+        draw_text(out, "mid none", (f->left + f->right) / 2, (f->top + f->bottom) / 2 + 4, "no data",
+                  NAME_MOST);
 out:
     return st;
 }
 
-ls_status lsi_chart_draw(const ls_chart *c, bool alone, ls_text *out, ls_err *err)
+/* The element's beginning. */
+static void open_svg(const lsi_figure *f, ls_text *out)
 {
-    const lsi_figure f = lsi_figure_of(c);
-    ls_status st = LS_OK;
-
-    if (alone) { /* with some room around it, which the page gives otherwise */
-        const double width = LSI_WIDTH + 2 * PADDING, height = f.height + 2 * PADDING;
+    if (f->form == LSI_ALONE) { /* with some room around it, which the page gives otherwise */
+        const double width = f->width + 2 * PADDING, height = f->height + 2 * PADDING;
         ls_text_add(
             out,
             "<svg class=\"chart\" xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" "
             "viewBox=\"%d %d %.0f %.0f\"",
             width, height, -PADDING, -PADDING, width, height);
     } else {
-        ls_text_add(out, "<svg class=\"chart\" viewBox=\"0 0 %d %.0f\"", LSI_WIDTH, f.height);
+        ls_text_add(out, "<svg class=\"chart %s\" viewBox=\"0 0 %.0f %.0f\"",
+                    f->form == LSI_NARROW ? "narrow" : "wide", f->width, f->height);
     }
     ls_text_add(out, " role=\"img\" aria-label=\"");
-    lsi_xml_text(out, c->title);
+    lsi_xml_text(out, f->c->title);
     ls_text_add(out, "\">\n");
-    if (alone)
+    if (f->form == LSI_ALONE)
         ls_text_add(out,
                     "<style>\n%s</style>\n<rect class=\"paper\" x=\"%d\" y=\"%d\" width=\"100%%\" "
                     "height=\"100%%\"/>\n",
                     style_chart_css, -PADDING, -PADDING);
-    draw_text(out, "title", 0, 16, c->title);
-    each_key(&f, draw_key, &(legend){&f, out});
-    draw_text(out, "label", 0, f.top - 12, c->y_label);
-    draw_text(out, "label mid", (f.left + f.right) / 2, f.bottom + 35, c->x_label);
+}
+
+ls_status lsi_chart_draw(const ls_chart *c, lsi_form form, ls_text *out, ls_err *err)
+{
+    const lsi_figure f = lsi_figure_of(c, form);
+    const double letters = f.width / LSI_LETTER;
+    ls_status st = LS_OK;
+
+    open_svg(&f, out);
+    draw_text(out, "title", 0, 16, c->title, f.width / TITLE_LETTER);
+    lsi_draw_legend(&f, out);
+    draw_text(out, "label", 0, f.top - 12, c->y_label, letters);
+    draw_text(out, "label mid", (f.left + f.right) / 2, f.bottom + 35, c->x_label, letters);
     draw_axes(&f, out);
     LS_TRY(draw_plot(&f, out, err));
     ls_text_add(out, "</svg>\n");
@@ -310,7 +288,7 @@ ls_status ls_chart_svg(const ls_chart *c, ls_text *out, ls_err *err)
     ls_status st = LS_OK;
 
     LS_TRY(lsi_check_id(c->id, err));
-    LS_TRY(lsi_chart_draw(c, true, out, err));
+    LS_TRY(lsi_chart_draw(c, LSI_ALONE, out, err));
 out:
     return st;
 }

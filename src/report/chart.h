@@ -25,10 +25,15 @@ typedef enum ls_chart_scale {
     LS_SCALE_LOG10      /* ticks at powers of ten; values <= 0 are gaps */
 } ls_chart_scale;
 
+enum { LS_CHART_COLOURS = 32 }; /* of the palette, all different */
+
 typedef struct ls_chart_series {
     const char *name;
-    int colour; /* of the palette, from 1, so that one run has one colour in all charts; 0: by its position */
-    bool ideal; /* a line to compare with: dashed and grey, without a colour of its own */
+    const char *key; /* NULL: its name has an entry in the legend; else what the entry says that all series of
+                        the chart with an equal key share */
+    int colour;    /* of the palette, from 1, so that one run has one colour in all charts; 0: by its position
+                    */
+    bool ideal;    /* a line to compare with: dashed and grey, without a colour of its own */
     bool dashed;   /* a second curve of the same colour, such as validation beside training */
     bool marks;    /* a dot at every point; a series of one point always has it */
     bool whiskers; /* lo and hi are error bars at the points instead of a band */

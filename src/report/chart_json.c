@@ -29,7 +29,7 @@ static ls_status add_series(const ls_chart *c, const ls_chart_series *s, ls_text
     ls_text_add(out, "{\"name\":");
     lsi_script_text(out, s->name);
     if (c->kind == LS_CHART_LINES) {
-        LS_TRY(lsi_thin(s, &index, &n, err));
+        LS_TRY(lsi_thin(s, LSI_WIDE, &index, &n, err));
         add_column(out, "x", s->x, index, n);
         add_column(out, "y", s->y, index, n);
         if (s->lo != NULL) add_column(out, "lo", s->lo, index, n);
@@ -56,16 +56,27 @@ static void add_axis(ls_text *out, const char *name, const lsi_axis *a)
                 a->lo, a->hi, a->from, a->to);
 }
 
+/* Where a drawing has its plot. */
+static void add_view(ls_text *out, const ls_chart *c, lsi_form form)
+{
+    const lsi_figure f = lsi_figure_of(c, form);
+
+    ls_text_add(out, "{");
+    add_axis(out, "x", &f.x);
+    if (c->kind == LS_CHART_LINES) add_axis(out, "y", &f.y);
+    ls_text_add(out, "\"top\":%.1f,\"bottom\":%.1f}", f.top, f.bottom);
+}
+
 ls_status lsi_chart_json(const ls_chart *c, ls_text *out, ls_err *err)
 {
     static const char *const kinds[] = {"lines", "bars", "timeline"};
-    const lsi_figure f = lsi_figure_of(c);
     ls_status st = LS_OK;
 
-    ls_text_add(out, "{\"kind\":\"%s\",", kinds[c->kind]);
-    add_axis(out, "x", &f.x);
-    if (c->kind == LS_CHART_LINES) add_axis(out, "y", &f.y);
-    ls_text_add(out, "\"top\":%.1f,\"bottom\":%.1f,\"xLabel\":", f.top, f.bottom);
+    ls_text_add(out, "{\"kind\":\"%s\",\"views\":[", kinds[c->kind]);
+    add_view(out, c, LSI_WIDE);
+    ls_text_add(out, ",");
+    add_view(out, c, LSI_NARROW);
+    ls_text_add(out, "],\"xLabel\":");
     lsi_script_text(out, c->x_label);
     ls_text_add(out, ",\"flag\":");
     lsi_script_text(out, c->flag_name);

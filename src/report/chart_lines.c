@@ -7,7 +7,8 @@
 #include "base/alloc.h"
 #include "report/report_internal.h"
 
-enum { ALL = 1500, STRETCHES = 400 };
+/* Of a series: how many points are not thinned, and how many stretches it has otherwise. */
+enum { ALL = 1500, ALL_NARROW = 600, STRETCHES = 400, STRETCHES_NARROW = 150 };
 
 static int in_order(const int64_t pick[5], int64_t i)
 {
@@ -16,10 +17,11 @@ static int in_order(const int64_t pick[5], int64_t i)
     return 0;
 }
 
-ls_status lsi_thin(const ls_chart_series *s, int64_t **out, int64_t *n, ls_err *err)
+ls_status lsi_thin(const ls_chart_series *s, lsi_form form, int64_t **out, int64_t *n, ls_err *err)
 {
-    const bool all = s->n <= ALL;
-    int64_t *index = ls_alloc(LS_MEM_CLI, (size_t)(all ? s->n : 5 * STRETCHES) * sizeof *index);
+    const bool all = s->n <= (form == LSI_NARROW ? ALL_NARROW : ALL);
+    const int stretches = form == LSI_NARROW ? STRETCHES_NARROW : STRETCHES;
+    int64_t *index = ls_alloc(LS_MEM_CLI, (size_t)(all ? s->n : 5 * stretches) * sizeof *index);
 
     *out = index;
     *n = 0;
@@ -28,8 +30,8 @@ ls_status lsi_thin(const ls_chart_series *s, int64_t **out, int64_t *n, ls_err *
         for (int64_t i = 0; i < s->n; i++) index[(*n)++] = i;
         return LS_OK;
     }
-    for (int64_t k = 0; k < STRETCHES; k++) {
-        const int64_t begin = s->n * k / STRETCHES, end = s->n * (k + 1) / STRETCHES;
+    for (int64_t k = 0; k < stretches; k++) {
+        const int64_t begin = s->n * k / stretches, end = s->n * (k + 1) / stretches;
         int64_t pick[5] = {begin, end - 1, -1, -1, -1}; /* first, last, least, most, missing */
         for (int64_t i = begin; i < end; i++) {
             if (!isfinite(s->y[i])) {
@@ -156,7 +158,7 @@ static ls_status draw_series(const lsi_figure *f, int i, ls_text *out, ls_err *e
     int64_t *index = NULL;
     ls_status st = LS_OK;
 
-    LS_TRY(lsi_thin(c.s, &index, &c.n, err));
+    LS_TRY(lsi_thin(c.s, f->form, &index, &c.n, err));
     c.index = index;
     ls_text_add(out, "<g class=\"series c%d\" data-i=\"%d\">\n", lsi_colour(f->c, i), i);
     if (c.s->whiskers)

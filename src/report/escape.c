@@ -91,10 +91,15 @@ int lsi_characters(const char *text)
 void lsi_xml_short(ls_text *out, const char *text, int max)
 {
     const unsigned char *p = (const unsigned char *)text;
-    const int all = lsi_characters(text), n = all > max ? max - 1 : all;
+    const int all = lsi_characters(text);
+    /* The end keeps as much as the beginning, which has the odd one. */
+    const int end = all > max ? all - (max - 1) / 2 : 0, begin = all > max ? max - 1 - (max - 1) / 2 : all;
 
-    for (int i = 0; i < n; i++) add_xml(out, next_character(&p));
-    if (n < all) add_utf8(out, 0x2026);
+    for (int i = 0; i < all; i++) {
+        const unsigned c = next_character(&p);
+        if (i < begin || (i >= end && all > max)) add_xml(out, c);
+        if (i + 1 == begin && all > max) add_utf8(out, 0x2026);
+    }
 }
 
 void lsi_script_text(ls_text *out, const char *text)

@@ -106,6 +106,18 @@ void ls_report_code(ls_report *r, const char *text)
     ls_text_add(&r->body, "</pre>\n");
 }
 
+void ls_report_fold(ls_report *r, const char *title)
+{
+    ls_text_add(&r->body, "<details>\n<summary>");
+    lsi_xml_text(&r->body, title);
+    ls_text_add(&r->body, "</summary>\n");
+}
+
+void ls_report_unfold(ls_report *r)
+{
+    ls_text_add(&r->body, "</details>\n");
+}
+
 /* A new file beside the page, to be filled; NULL when the report has failed. */
 static part *add_part(ls_report *r, const char *id, const char *ending)
 {
@@ -143,7 +155,8 @@ void ls_report_chart(ls_report *r, const ls_chart *c)
     LS_TRY(lsi_check_id(c->id, &r->first));
     if ((p = add_part(r, c->id, "svg")) != NULL) LS_TRY(ls_chart_svg(c, &p->text, &r->first));
     ls_text_add(&r->body, "<figure id=\"%s\">\n", c->id);
-    LS_TRY(lsi_chart_draw(c, false, &r->body, &r->first));
+    LS_TRY(lsi_chart_draw(c, LSI_WIDE, &r->body, &r->first));
+    LS_TRY(lsi_chart_draw(c, LSI_NARROW, &r->body, &r->first));
     if (report_script[0] != '\0') {
         ls_text_add(&r->body, "<script type=\"application/json\">");
         LS_TRY(lsi_chart_json(c, &r->body, &r->first));

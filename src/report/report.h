@@ -20,6 +20,9 @@ void ls_report_paragraph(ls_report *r, const char *fmt, ...) LS_PRINTF(2, 3);
 void ls_report_note(ls_report *r, const char *fmt, ...) LS_PRINTF(2, 3);
 /* Lines as they are: a command, a configuration. */
 void ls_report_code(ls_report *r, const char *text);
+/* What is added from here to ls_report_unfold is shown once the reader clicks on `title`. */
+void ls_report_fold(ls_report *r, const char *title);
+void ls_report_unfold(ls_report *r);
 void ls_report_sheet(ls_report *r, const ls_sheet *s);
 void ls_report_chart(ls_report *r, const ls_chart *c);
 

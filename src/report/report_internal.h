@@ -16,7 +16,8 @@ void lsi_script_text(ls_text *out, const char *text);
 /* Letters, digits, '-' and '_', 1 to 80 of them: a file's name that leads nowhere else. */
 ls_status lsi_check_id(const char *id, ls_err *err) LS_MUST_CHECK;
 
-/* Appends at most `max` characters of `text`, the last of them an ellipsis where some are left out. */
+/* Appends at most `max` characters of `text`; where some are left out, an ellipsis takes their place in the
+ * middle: names of runs differ at their end. */
 void lsi_xml_short(ls_text *out, const char *text, int max);
 /* Characters of UTF-8 text; 0 for NULL. */
 int lsi_characters(const char *text);
@@ -52,29 +53,43 @@ double lsi_axis_at(const lsi_axis *a, double v);
 const char *lsi_tick_text(const lsi_axis *a, int i, char buf[LSI_NUMBER_MAX]);
 const char *lsi_number_text(double v, int digits, char buf[LSI_NUMBER_MAX]);
 
-/* -- charts (chart.c, chart_lines.c, chart_bars.c) ---------------------------------------------------------
+/* -- charts (chart.c, chart_legend.c, chart_lines.c, chart_bars.c) -----------------------------------------
  */
+
+/* What a chart is drawn for.  A page holds two drawings, of which the reader's window shows one: letters keep
+ * their size on a phone. */
+typedef enum lsi_form {
+    LSI_WIDE,   /* on a page, for windows */
+    LSI_NARROW, /* on a page, for phones */
+    LSI_ALONE   /* a file: as LSI_WIDE, with its own style */
+} lsi_form;
 
 /* A chart with everything in its place. */
 typedef struct lsi_figure {
     const ls_chart *c;
+    lsi_form form;
+    double width, height;            /* of the figure */
     lsi_axis x, y;                   /* y: of LS_CHART_LINES */
     double left, right, top, bottom; /* of the plot */
-    double height;                   /* of the figure */
     bool empty, flagged;             /* nothing to draw; some points are flagged */
 } lsi_figure;
 
-enum { LSI_WIDTH = 760, LSI_COLOURS = 8 };
+/* Pixels.  Letters are not measured: this is about the mean width of wide sans-serif fonts at 12 pixels. */
+#define LSI_LETTER 7.0
+enum { LSI_WIDTH = 760, LSI_WIDTH_NARROW = 350, LSI_TITLE = 26 };
 
-/* The SVG element.  `alone`: with its own style, as a file needs; otherwise the page's style applies. */
-ls_status lsi_chart_draw(const ls_chart *c, bool alone, ls_text *out, ls_err *err) LS_MUST_CHECK;
+/* The SVG element. */
+ls_status lsi_chart_draw(const ls_chart *c, lsi_form form, ls_text *out, ls_err *err) LS_MUST_CHECK;
 /* What the script needs to know of it, as JSON. */
 ls_status lsi_chart_json(const ls_chart *c, ls_text *out, ls_err *err) LS_MUST_CHECK;
 
 /* Lays the chart out. */
-lsi_figure lsi_figure_of(const ls_chart *c);
-/* The colour (1 to LSI_COLOURS; 0 for `ideal`) of series i. */
+lsi_figure lsi_figure_of(const ls_chart *c, lsi_form form);
+/* The colour (1 to LS_CHART_COLOURS; 0 for `ideal`) of series i. */
 int lsi_colour(const ls_chart *c, int i);
+/* The y below the legend, whose place is known before anything else is; and the legend itself. */
+double lsi_legend_end(const lsi_figure *f);
+void lsi_draw_legend(const lsi_figure *f, ls_text *out);
 /* What fills the plot. */
 ls_status lsi_draw_lines(const lsi_figure *f, ls_text *out, ls_err *err) LS_MUST_CHECK;
 void lsi_draw_bars(const lsi_figure *f, ls_text *out);
@@ -85,7 +100,8 @@ double lsi_row_height(const lsi_figure *f);
 /* Which points of a series are drawn: all of a short one; of a long one the first, last, smallest, largest
  * and a missing one of every stretch, so that the picture is the same and the file is not large.  *out: their
  * indices, the caller's to ls_free. */
-ls_status lsi_thin(const ls_chart_series *s, int64_t **out, int64_t *n, ls_err *err) LS_MUST_CHECK;
+ls_status lsi_thin(const ls_chart_series *s, lsi_form form, int64_t **out, int64_t *n,
+                   ls_err *err) LS_MUST_CHECK;
 
 /* -- tables (sheet.c) --------------------------------------------------------------------------------------
  */

@@ -1,20 +1,28 @@
 /* sheet.c: tables as HTML, Markdown and CSV. */
 #include "report/sheet.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/grow.h"
 #include "report/report_internal.h"
 
+typedef struct sheet_cell {
+    const char *text, *csv; /* csv: NULL where it is the text */
+    int colour;             /* 0: no mark */
+} sheet_cell;
+
 struct ls_sheet {
     ls_arena *arena; /* holds this and all that belongs to it, but for the list of cells */
     const char *id, *title;
     ls_sheet_column *columns;
+    int *colours; /* of the columns; 0: no mark */
     int n_columns;
-    const char **cells;
+    sheet_cell *cells;
     int64_t n_cells;
     size_t capacity;
     bool failed;
@@ -33,6 +41,7 @@ ls_status ls_sheet_create(ls_sheet **out, const char *id, const char *title, con
     LS_TRY(ls_arena_create(&arena, LS_MEM_CLI, err));
     s = ls_arena_alloc(arena, sizeof *s);
     if (s == NULL || (s->columns = ls_arena_alloc(arena, (size_t)n_columns * sizeof *columns)) == NULL ||
+        (s->colours = ls_arena_alloc(arena, (size_t)n_columns * sizeof *s->colours)) == NULL ||
         (s->id = ls_arena_strdup(arena, id)) == NULL ||
         (title != NULL && (s->title = ls_arena_strdup(arena, title)) == NULL)) {
         st = ls_fail(err, LS_NOMEM, "no memory for a table");
@@ -63,29 +72,68 @@ const char *lsi_sheet_id(const ls_sheet *s)
     return s->id;
 }
 
-void ls_sheet_cell(ls_sheet *s, const char *fmt, ...)
+/* Room for one more; NULL, and the sheet has failed, when there is none. */
+static sheet_cell *add_cell(ls_sheet *s)
 {
-    char *text;
-    va_list ap;
-    int n;
-
     if (!LS_GROW(LS_MEM_CLI, s->cells, s->n_cells + 1, s->capacity)) {
         s->failed = true;
-        return;
+        return NULL;
     }
-    va_start(ap, fmt);
-    n = vsnprintf(NULL, 0, fmt, ap);
-    va_end(ap);
+    s->cells[s->n_cells] = (sheet_cell){.text = ""};
+    return &s->cells[s->n_cells++];
+}
+
+static void set_text(ls_sheet *s, sheet_cell *c, const char *fmt, va_list ap)
+{
+    va_list again;
+    char *text;
+    int n;
+
+    va_copy(again, ap);
+    n = vsnprintf(NULL, 0, fmt, again);
+    va_end(again);
     LS_BUG_IF(n < 0);
     text = ls_arena_alloc(s->arena, (size_t)n + 1);
     if (text == NULL) {
         s->failed = true;
         return;
     }
-    va_start(ap, fmt);
     vsnprintf(text, (size_t)n + 1, fmt, ap);
+    c->text = text;
+}
+
+void ls_sheet_cell(ls_sheet *s, const char *fmt, ...)
+{
+    sheet_cell *c = add_cell(s);
+    va_list ap;
+
+    if (c == NULL) return;
+    va_start(ap, fmt);
+    set_text(s, c, fmt, ap);
     va_end(ap);
-    s->cells[s->n_cells++] = text;
+}
+
+void ls_sheet_number(ls_sheet *s, double value, const char *fmt, ...)
+{
+    sheet_cell *c = add_cell(s);
+    va_list ap;
+
+    if (c == NULL) return;
+    va_start(ap, fmt);
+    set_text(s, c, fmt, ap);
+    va_end(ap);
+    c->csv = isfinite(value) ? ls_arena_printf(s->arena, "%.9g", value) : "";
+    s->failed |= c->csv == NULL;
+}
+
+void ls_sheet_mark(ls_sheet *s, int colour)
+{
+    if (s->n_cells > 0) s->cells[s->n_cells - 1].colour = colour;
+}
+
+void ls_sheet_mark_column(ls_sheet *s, int column, int colour)
+{
+    s->colours[column] = colour;
 }
 
 /* -- the three forms ---------------------------------------------------------------------------------------
@@ -97,12 +145,17 @@ static int64_t n_rows(const ls_sheet *s)
 }
 
 /* Row -1 is the head. */
-static const char *cell(const ls_sheet *s, int64_t row, int column)
+static sheet_cell cell(const ls_sheet *s, int64_t row, int column)
 {
     const int64_t i = row * s->n_columns + column;
 
-    if (row < 0) return s->columns[column].name;
-    return i < s->n_cells ? s->cells[i] : "";
+    if (row < 0) return (sheet_cell){.text = s->columns[column].name, .colour = s->colours[column]};
+    return i < s->n_cells ? s->cells[i] : (sheet_cell){.text = ""};
+}
+
+static bool is_shown(const ls_sheet *s, int column)
+{
+    return s->columns[column].align != '-';
 }
 
 static ls_status finished(const ls_sheet *s, const ls_text *out, ls_err *err)
@@ -131,13 +184,15 @@ ls_status ls_sheet_markdown(const ls_sheet *s, ls_text *out, ls_err *err)
     if (s->failed) return finished(s, out, err);
     for (int64_t row = -1; row < n_rows(s); row++) {
         for (int k = 0; k < s->n_columns; k++) {
-            ls_text_add(out, k == 0 ? "| " : " | ");
-            add_markdown(out, cell(s, row, k));
+            if (!is_shown(s, k)) continue;
+            ls_text_add(out, "| ");
+            add_markdown(out, cell(s, row, k).text);
+            ls_text_add(out, " ");
         }
-        ls_text_add(out, " |\n");
+        ls_text_add(out, "|\n");
         if (row >= 0) continue;
         for (int k = 0; k < s->n_columns; k++)
-            ls_text_add(out, s->columns[k].align == 'r' ? "|---:" : "|---");
+            if (is_shown(s, k)) ls_text_add(out, s->columns[k].align == 'r' ? "|---:" : "|---");
         ls_text_add(out, "|\n");
     }
     return finished(s, out, err);
@@ -157,15 +212,28 @@ static bool has_thousands(const char *text)
     return *text == '\0';
 }
 
-static void add_csv(ls_text *out, const char *text)
+/* Would a spreadsheet calculate it?  A sign may begin a number, and a dash alone stands for nothing. */
+static bool is_formula(const char *text)
 {
+    char *end;
+
+    if (*text == '\0' || strchr("=+-@\t\r", *text) == NULL || strcmp(text, "-") == 0) return false;
+    if ((*text != '+' && *text != '-') || strspn(text + 1, "0123456789.") == 0) return true;
+    strtod(text, &end);
+    return *end != '\0' || strpbrk(text, "xXpP") != NULL;
+}
+
+void ls_csv_cell(ls_text *out, const char *text)
+{
+    const char *before = is_formula(text) ? "'" : "";
+
     if (has_thousands(text)) {
         for (; *text != '\0'; text++)
             if (*text != ',') ls_text_add(out, "%c", *text);
     } else if (strpbrk(text, ",\"\r\n") == NULL) {
-        ls_text_add(out, "%s", text);
+        ls_text_add(out, "%s%s", before, text);
     } else {
-        ls_text_add(out, "\"");
+        ls_text_add(out, "\"%s", before);
         for (; *text != '\0'; text++) ls_text_add(out, *text == '"' ? "\"\"" : "%c", *text);
         ls_text_add(out, "\"");
     }
@@ -176,8 +244,9 @@ ls_status ls_sheet_csv(const ls_sheet *s, ls_text *out, ls_err *err)
     if (s->failed) return finished(s, out, err);
     for (int64_t row = -1; row < n_rows(s); row++) {
         for (int k = 0; k < s->n_columns; k++) {
+            const sheet_cell c = cell(s, row, k);
             if (k > 0) ls_text_add(out, ",");
-            add_csv(out, cell(s, row, k));
+            ls_csv_cell(out, c.csv != NULL ? c.csv : c.text);
         }
         ls_text_add(out, "\r\n");
     }
@@ -190,8 +259,11 @@ static void html_row(const ls_sheet *s, int64_t row, ls_text *out)
 
     ls_text_add(out, "<tr>");
     for (int k = 0; k < s->n_columns; k++) {
+        const sheet_cell c = cell(s, row, k);
+        if (!is_shown(s, k)) continue;
         ls_text_add(out, "<%s%s>", tag, s->columns[k].align == 'r' ? " class=\"r\"" : "");
-        lsi_xml_text(out, cell(s, row, k));
+        if (c.colour > 0) ls_text_add(out, "<span class=\"swatch c%d\"></span>", c.colour);
+        lsi_xml_text(out, c.text);
         ls_text_add(out, "</%s>", tag);
     }
     ls_text_add(out, "</tr>\n");

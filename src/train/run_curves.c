@@ -94,6 +94,7 @@ typedef struct drawing {
     ls_arena *arena;
     ls_chart_series *series;
     int n;
+    bool has[PARTS];    /* curves of any run */
     double least, most; /* of the finite values */
 } drawing;
 
@@ -123,21 +124,22 @@ static bool is_shown(part p, bool alone, const ls_curve *epochs)
     return p != BEST && !(p == EACH_STEP && epochs != NULL && epochs->n > 1);
 }
 
-static ls_status add_run(drawing *d, const ls_past_run *runs, int n_runs, int k, const char *metric,
-                         ls_err *err)
+static ls_status add_run(drawing *d, const ls_page_runs *pages, int k, const char *metric, ls_err *err)
 {
     static const char *const parts[PARTS] = {"training", "training, mean of epochs", "validation", "test",
                                              "best so far"};
     static const int colours[PARTS] = {6, 1, 2, 3, 8}; /* of several runs each has one */
-    const ls_curve *epochs = curve_of(&runs[k], metric, EACH_EPOCH);
-    const bool alone = n_runs == 1;
+    const ls_curve *epochs = curve_of(&pages->runs[k], metric, EACH_EPOCH);
+    const bool alone = pages->n == 1;
 
     for (part p = 0; p < PARTS; p++) {
-        const ls_curve *c = curve_of(&runs[k], metric, p);
+        const ls_curve *c = curve_of(&pages->runs[k], metric, p);
         if (c == NULL || !is_shown(p, alone, epochs)) continue;
         ls_chart_series *s = &d->series[d->n++];
         *s = (ls_chart_series){.n = c->n, .x = c->epoch, .y = c->value};
-        s->name = alone ? parts[p] : ls_arena_printf(d->arena, "%s, %s", runs[k].name, parts[p]);
+        s->name = alone ? parts[p] : ls_arena_printf(d->arena, "%s, %s", pages->label[k], parts[p]);
+        s->key = alone ? NULL : pages->label[k];
+        d->has[p] = true;
         if (s->name == NULL) return ls_fail(err, LS_NOMEM, "no memory for a chart");
         s->colour = !alone ? k + 1 : epochs == NULL && p == EACH_STEP ? 1 : colours[p];
         s->dashed = p == BEST || (!alone && p >= VALIDATION);
@@ -155,20 +157,32 @@ static ls_chart_scale scale_of(const drawing *d, kind k)
     return k == ACCURACY || d->least < 0 ? LS_SCALE_FITTED : LS_SCALE_FROM_ZERO;
 }
 
-static ls_status add_chart(ls_report *page, const ls_past_run *runs, int n_runs, const char *metric,
-                           int number, ls_err *err)
+/* The metric, and which lines are what where runs have the colours. */
+static void name_lines(const drawing *d, const char *metric, bool alone, char *out, size_t size)
+{
+    const bool training = d->has[EACH_STEP] || d->has[EACH_EPOCH];
+
+    snprintf(out, size, "%s%s%s%s", metric,
+             !alone && training && (d->has[VALIDATION] || d->has[TEST]) ? "; line: training" : "",
+             !alone && d->has[VALIDATION] ? training ? ", dashed: validation" : "; dashed: validation" : "",
+             !alone && d->has[TEST] ? ", last dot: test" : "");
+}
+
+static ls_status add_chart(ls_report *page, const ls_page_runs *pages, const char *metric, int number,
+                           ls_err *err)
 {
     drawing d = {.least = INFINITY, .most = -INFINITY};
-    char id[40];
+    char id[40], label[LS_HISTORY_NAME + 80];
     ls_status st = LS_OK;
 
     LS_TRY(ls_arena_create(&d.arena, LS_MEM_CLI, err));
-    d.series = ls_arena_alloc(d.arena, (size_t)n_runs * PARTS * sizeof *d.series);
+    d.series = ls_arena_alloc(d.arena, (size_t)pages->n * PARTS * sizeof *d.series);
     if (d.series == NULL) {
         st = ls_fail(err, LS_NOMEM, "no memory for a chart");
         goto out;
     }
-    for (int k = 0; k < n_runs; k++) LS_TRY(add_run(&d, runs, n_runs, k, metric, err));
+    for (int k = 0; k < pages->n; k++) LS_TRY(add_run(&d, pages, k, metric, err));
+    name_lines(&d, metric, pages->n == 1, label, sizeof label);
     snprintf(id, sizeof id, "curve-%02d-", number);
     for (size_t i = strlen(id), j = 0; i + 1 < sizeof id && metric[j] != '\0'; i++, j++) {
         const char c = metric[j];
@@ -179,7 +193,7 @@ static ls_status add_chart(ls_report *page, const ls_past_run *runs, int n_runs,
     ls_report_chart(page, &(ls_chart){.id = id,
                                       .title = title_of(metric),
                                       .x_label = "epoch",
-                                      .y_label = metric,
+                                      .y_label = label,
                                       .x_scale = LS_SCALE_FROM_ZERO,
                                       .y_scale = scale_of(&d, kind_of(metric)),
                                       .series = d.series,
@@ -201,18 +215,19 @@ static bool is_known(const ls_past_run *runs, int k, int i, const char *metric)
     return false;
 }
 
-ls_status ls_run_pages_curves(ls_report *page, const ls_past_run *runs, int n_runs, ls_err *err)
+ls_status ls_run_pages_curves(ls_report *page, const ls_page_runs *p, ls_err *err)
 {
+    const ls_past_run *runs = p->runs;
     ls_status st = LS_OK;
     int number = 0;
 
     for (kind k = 0; k < KINDS; k++) {
-        for (int r = 0; r < n_runs; r++) {
+        for (int r = 0; r < p->n; r++) {
             for (int i = 0; i < runs[r].history.n_curves; i++) {
                 const name s = split(runs[r].history.curves[i].name);
                 if (kind_of(s.metric) != k || is_known(runs, r, i, s.metric)) continue;
                 if (number++ == 0) ls_report_heading(page, "Curves");
-                LS_TRY(add_chart(page, runs, n_runs, s.metric, number, err));
+                LS_TRY(add_chart(page, p, s.metric, number, err));
             }
         }
     }

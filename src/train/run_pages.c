@@ -59,7 +59,9 @@ typedef struct metric_columns {
 static int make_columns(const metric_columns *m, ls_arena *arena, ls_sheet_column *columns)
 {
     static const char *const before[] = {"run", "state", "ranks", "steps", "epochs"};
-    static const char *const after[] = {"samples/s", "central 68 %", "wall s", "weights"};
+    static const ls_sheet_column after[] = {{"samples/s", 'r'},     {"central 68 %", 'r'},
+                                            {"samples/s p16", '-'}, {"samples/s p84", '-'},
+                                            {"wall s", 'r'},        {"weights", 'l'}};
     int n = 0;
 
     for (int i = 0; i < 5; i++) columns[n++] = (ls_sheet_column){before[i], i < 2 ? 'l' : 'r'};
@@ -67,38 +69,48 @@ static int make_columns(const metric_columns *m, ls_arena *arena, ls_sheet_colum
         columns[n++] = (ls_sheet_column){ls_arena_printf(arena, "val %s", m->validation[i]), 'r'};
     for (int i = 0; i < m->n_test; i++)
         columns[n++] = (ls_sheet_column){ls_arena_printf(arena, "test %s", m->test[i]), 'r'};
-    for (int i = 0; i < 4; i++) columns[n++] = (ls_sheet_column){after[i], i < 3 ? 'r' : 'l'};
+    for (int i = 0; i < 6; i++) columns[n++] = after[i];
     for (int i = 0; i < n; i++)
         if (columns[i].name == NULL) return -1;
     return n;
 }
 
-static void add_row(ls_sheet *s, const ls_past_run *r, const metric_columns *m)
+/* A number for readers and for programs; nothing where there is none. */
+static void add_number(ls_sheet *s, double v)
+{
+    char buf[40];
+
+    ls_sheet_number(s, v, "%s", shown(v, buf));
+}
+
+static void add_row(ls_sheet *s, const ls_past_run *r, int colour, const metric_columns *m)
 {
     const double lo = ls_past_run_number(r, "samples_per_s", "p16");
     const double hi = ls_past_run_number(r, "samples_per_s", "p84");
     char a[40], b[40];
 
     ls_sheet_cell(s, "%s", r->name);
+    ls_sheet_mark(s, colour);
     ls_sheet_cell(s, "%s", ls_past_run_text(r, "state"));
-    ls_sheet_cell(s, "%s", shown(ls_past_run_number(r, NULL, "ranks"), a));
-    ls_sheet_cell(s, "%s", shown(ls_past_run_number(r, NULL, "steps"), a));
-    ls_sheet_cell(s, "%s", shown(ls_past_run_number(r, NULL, "epochs"), a));
-    for (int i = 0; i < m->n_validation; i++)
-        ls_sheet_cell(s, "%s", shown(metric_of(r, "last", m->validation[i]), a));
-    for (int i = 0; i < m->n_test; i++) ls_sheet_cell(s, "%s", shown(metric_of(r, "test", m->test[i]), a));
-    ls_sheet_cell(s, "%s", shown(ls_past_run_number(r, "samples_per_s", "p50"), a));
+    add_number(s, ls_past_run_number(r, NULL, "ranks"));
+    add_number(s, ls_past_run_number(r, NULL, "steps"));
+    add_number(s, ls_past_run_number(r, NULL, "epochs"));
+    for (int i = 0; i < m->n_validation; i++) add_number(s, metric_of(r, "last", m->validation[i]));
+    for (int i = 0; i < m->n_test; i++) add_number(s, metric_of(r, "test", m->test[i]));
+    add_number(s, ls_past_run_number(r, "samples_per_s", "p50"));
     if (isfinite(lo) && isfinite(hi))
         ls_sheet_cell(s, "%s to %s", shown(lo, a), shown(hi, b));
     else
         ls_sheet_cell(s, "%s", "");
-    ls_sheet_cell(s, "%s", shown(ls_past_run_number(r, NULL, "wall_s"), a));
+    ls_sheet_number(s, lo, "%s", "");
+    ls_sheet_number(s, hi, "%s", "");
+    add_number(s, ls_past_run_number(r, NULL, "wall_s"));
     ls_sheet_cell(s, "%s", ls_past_run_text(r, "weights_xxh3"));
 }
 
-static ls_status add_table(ls_report *page, const ls_past_run *runs, int n_runs, ls_err *err)
+static ls_status add_table(ls_report *page, const ls_page_runs *p, ls_err *err)
 {
-    ls_sheet_column columns[2 * NAMES + 9];
+    ls_sheet_column columns[2 * NAMES + 11];
     metric_columns m;
     ls_arena *arena = NULL;
     ls_sheet *s = NULL;
@@ -106,15 +118,15 @@ static ls_status add_table(ls_report *page, const ls_past_run *runs, int n_runs,
     int n;
 
     LS_TRY(ls_arena_create(&arena, LS_MEM_CLI, err));
-    m.n_validation = metric_names(runs, n_runs, "last", m.validation);
-    m.n_test = metric_names(runs, n_runs, "test", m.test);
+    m.n_validation = metric_names(p->runs, p->n, "last", m.validation);
+    m.n_test = metric_names(p->runs, p->n, "test", m.test);
     n = make_columns(&m, arena, columns);
     if (n < 0) {
         st = ls_fail(err, LS_NOMEM, "no memory for a table");
         goto out;
     }
     LS_TRY(ls_sheet_create(&s, "runs", NULL, columns, n, err));
-    for (int k = 0; k < n_runs; k++) add_row(s, &runs[k], &m);
+    for (int k = 0; k < p->n; k++) add_row(s, &p->runs[k], p->n > 1 ? k + 1 : 0, &m);
     ls_report_sheet(page, s);
 out:
     ls_sheet_destroy(s);
@@ -131,94 +143,6 @@ static void add_notes(ls_report *page, const ls_past_run *runs, int n_runs)
             ls_report_note(page, "%s is not complete: its state is \"%s\"%s%s.", runs[k].name, state,
                            error[0] != '\0' ? ", because " : "", error);
     }
-}
-
-/* -- throughput --------------------------------------------------------------------------------------------
- */
-
-/* Samples of a step: the summary has the rate and the time of the same steps. */
-static double batch_of(const ls_past_run *r)
-{
-    return round(ls_past_run_number(r, "samples_per_s", "p50") * ls_past_run_number(r, "step_s", "p50"));
-}
-
-/* What a run's two series need: rates between reports, and the steps' median over the whole time. */
-typedef struct pace {
-    double *time, *rate;
-    double ends[2], median[2], lo[2], hi[2];
-} pace;
-
-static ls_status add_pace(const ls_past_run *r, ls_arena *arena, const char *prefix, int colour,
-                          ls_chart_series *out, ls_err *err)
-{
-    const ls_history *h = &r->history;
-    const int64_t n = h->n_times > 1 ? h->n_times - 1 : 0;
-    const double wall = ls_past_run_number(r, NULL, "wall_s"), batch = batch_of(r);
-    pace *p = ls_arena_alloc(arena, sizeof *p);
-    const char *between = ls_arena_printf(arena, "%sbetween reports", prefix);
-    const char *steps = ls_arena_printf(arena, "%smedian of steps, central 68 %%", prefix);
-
-    if (p == NULL || between == NULL || steps == NULL ||
-        (p->time = ls_arena_alloc(arena, (size_t)n * sizeof(double) + 8)) == NULL ||
-        (p->rate = ls_arena_alloc(arena, (size_t)n * sizeof(double) + 8)) == NULL)
-        return ls_fail(err, LS_NOMEM, "no memory for a chart");
-    for (int64_t i = 0; i < n; i++) {
-        const double dt = h->time_s[i + 1] - h->time_s[i];
-        p->time[i] = h->time_s[i + 1];
-        p->rate[i] = dt > 0 ? batch * (h->step[i + 1] - h->step[i]) / dt : NAN;
-    }
-    for (int i = 0; i < 2; i++) {
-        p->median[i] = ls_past_run_number(r, "samples_per_s", "p50");
-        p->lo[i] = ls_past_run_number(r, "samples_per_s", "p16");
-        p->hi[i] = ls_past_run_number(r, "samples_per_s", "p84");
-    }
-    p->ends[0] = h->n_times > 0 ? h->time_s[0] : 0;
-    p->ends[1] = h->n_times > 1 ? h->time_s[h->n_times - 1] : wall;
-    out[0] = (ls_chart_series){.name = steps,
-                               .colour = colour,
-                               .dashed = true,
-                               .n = 2,
-                               .x = p->ends,
-                               .y = p->median,
-                               .lo = p->lo,
-                               .hi = p->hi};
-    out[1] = (ls_chart_series){
-        .name = between, .colour = colour, .marks = n <= 60, .n = n, .x = p->time, .y = p->rate};
-    return LS_OK;
-}
-
-static ls_status add_throughput(ls_report *page, const ls_past_run *runs, int n_runs, ls_err *err)
-{
-    ls_chart_series series[2 * LS_RUN_PAGES_MOST];
-    ls_arena *arena = NULL;
-    ls_status st = LS_OK;
-
-    LS_TRY(ls_arena_create(&arena, LS_MEM_CLI, err));
-    for (int k = 0; k < n_runs; k++) {
-        const char *prefix = n_runs == 1 ? "" : ls_arena_printf(arena, "%s, ", runs[k].name);
-        if (prefix == NULL) {
-            st = ls_fail(err, LS_NOMEM, "no memory for a chart");
-            goto out;
-        }
-        LS_TRY(add_pace(&runs[k], arena, prefix, k + 1, &series[2 * k], err));
-    }
-    ls_report_heading(page, "Throughput");
-    ls_report_chart(
-        page,
-        &(ls_chart){.id = "throughput",
-                    .title = "Samples per second over the run",
-                    .caption = "The band holds the central 68 % of the training steps of the run's newest "
-                               "process. Between two reports all time counts, also that of validation and "
-                               "checkpoints.",
-                    .x_label = "seconds since the start",
-                    .y_label = "samples/s",
-                    .x_scale = LS_SCALE_FROM_ZERO,
-                    .y_scale = LS_SCALE_FROM_ZERO,
-                    .series = series,
-                    .n_series = 2 * n_runs});
-out:
-    ls_arena_destroy(arena);
-    return st;
 }
 
 /* -- ledger ------------------------------------------------------------------------------------------------
@@ -242,28 +166,27 @@ static int ledger_parts(const ls_past_run *runs, int n_runs, const char **names)
     return n;
 }
 
-static ls_status add_ledger(ls_report *page, const ls_past_run *runs, int n_runs, ls_err *err)
+static ls_status add_ledger(ls_report *page, const ls_page_runs *p, ls_err *err)
 {
-    const char *names[NAMES], *categories[LS_RUN_PAGES_MOST];
+    const char *names[NAMES];
     double seconds[NAMES][LS_RUN_PAGES_MOST];
     ls_chart_series series[NAMES];
     ls_sheet_column columns[NAMES + 1] = {{"run", 'l'}};
-    const int n = ledger_parts(runs, n_runs, names);
+    const int n = ledger_parts(p->runs, p->n, names);
     ls_sheet *s = NULL;
     ls_status st = LS_OK;
-    char buf[40];
 
     for (int i = 0; i < n; i++) columns[i + 1] = (ls_sheet_column){names[i], 'r'};
     LS_TRY(ls_sheet_create(&s, "ledger-seconds", NULL, columns, n + 1, err));
-    for (int k = 0; k < n_runs; k++) {
-        categories[k] = runs[k].name;
-        ls_sheet_cell(s, "%s", runs[k].name);
+    for (int k = 0; k < p->n; k++) {
+        ls_sheet_cell(s, "%s", p->runs[k].name);
+        if (p->n > 1) ls_sheet_mark(s, k + 1);
         for (int i = 0; i < n; i++) {
-            seconds[i][k] = ls_past_run_number(&runs[k], "ledger_s", names[i]);
-            ls_sheet_cell(s, "%s", shown(seconds[i][k], buf));
+            seconds[i][k] = ls_past_run_number(&p->runs[k], "ledger_s", names[i]);
+            add_number(s, seconds[i][k]);
         }
     }
-    for (int i = 0; i < n; i++) series[i] = (ls_chart_series){.name = names[i], .n = n_runs, .y = seconds[i]};
+    for (int i = 0; i < n; i++) series[i] = (ls_chart_series){.name = names[i], .n = p->n, .y = seconds[i]};
     ls_report_heading(page, "Ledger");
     ls_report_chart(page, &(ls_chart){.id = "ledger",
                                       .title = "Where the seconds went",
@@ -271,8 +194,8 @@ static ls_status add_ledger(ls_report *page, const ls_past_run *runs, int n_runs
                                       .x_label = "seconds",
                                       .series = series,
                                       .n_series = n,
-                                      .categories = categories,
-                                      .n_categories = n_runs});
+                                      .categories = p->label,
+                                      .n_categories = p->n});
     ls_report_sheet(page, s);
 out:
     ls_sheet_destroy(s);
@@ -348,15 +271,25 @@ out:
 
 ls_status ls_run_pages(ls_report *page, const ls_past_run *runs, int n_runs, ls_err *err)
 {
+    ls_arena *arena = NULL;
+    ls_page_runs p;
+    size_t shared;
     ls_status st = LS_OK;
 
     LS_BUG_IF(n_runs < 1 || n_runs > LS_RUN_PAGES_MOST);
+    LS_TRY(ls_arena_create(&arena, LS_MEM_CLI, err));
+    LS_TRY(ls_page_runs_of(&p, runs, n_runs, arena, &shared, err));
     add_notes(page, runs, n_runs);
-    LS_TRY(add_table(page, runs, n_runs, err));
-    LS_TRY(ls_run_pages_curves(page, runs, n_runs, err));
-    LS_TRY(add_throughput(page, runs, n_runs, err));
-    LS_TRY(add_ledger(page, runs, n_runs, err));
+    LS_TRY(add_table(page, &p, err));
+    if (shared > 0)
+        ls_report_paragraph(page, "Below, names are without what all begin with: \"%.*s\".", (int)shared,
+                            p.label[0] - shared);
+    LS_TRY(ls_run_pages_settings(page, &p, err));
+    LS_TRY(ls_run_pages_curves(page, &p, err));
+    LS_TRY(ls_run_pages_throughput(page, &p, err));
+    LS_TRY(add_ledger(page, &p, err));
     LS_TRY(add_timelines(page, runs, n_runs, err));
 out:
+    ls_arena_destroy(arena);
     return st;
 }

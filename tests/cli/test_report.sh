@@ -58,12 +58,64 @@ fi
 # Several runs, by the folder that holds them: the same metric in one chart.
 run 0 report "$work/runs" --out "$work/both"
 says out "$work/both/report.html"
-has "$work/both/report.html" "&lt;i&gt;one, validation</text>"
-has "$work/both/report.html" ">two, validation</text>"
+has "$work/both/report.html" "&lt;i&gt;one, validation: 1.25 at 2</title>"
+has "$work/both/report.html" ">two</text>"
+has "$work/both/report.html" ">loss; line: training, dashed: validation, last dot: test</text>"
 n=$((n + 1))
 grep -q "best so far" "$work/both/report.html" && fail "what follows from validation is drawn beside other runs"
 n=$((n + 1))
 [ "$(grep -c '' "$work/both/runs.csv")" -eq 3 ] || fail "the table has not two rows"
+
+# Two reports 0.7 ms apart are no rate of their own: the axis ends where the steps do.
+make_run spike 1.25
+printf '%s\n' '{"step": 30, "epoch": 3, "time_s": 5, "lr": 0.1}' '{"step": 31, "epoch": 3.1, "time_s": 5.0007, "lr": 0.1}' \
+    '{"step": 40, "epoch": 4, "time_s": 6, "lr": 0.1}' >>"$work/runs/spike/metrics.jsonl"
+run 0 report "$work/runs/spike"
+n=$((n + 1))
+[ "$(sed -n '/class="axis y"/,/<\/g>/s/.*>\([0-9,]*\)<\/text>/\1/p' "$work/runs/spike/report/throughput.svg" | tail -1)" = 1,200 ] ||
+    fail "the axis of throughput ends elsewhere: $(grep -A9 'class="axis y"' "$work/runs/spike/report/throughput.svg")"
+has "$work/runs/spike/report/report.html" ">between reports: 640 at 6</title>"
+
+# A metric that moves by rounding alone is flat, with short ticks.
+for i in 1 2 3 4 5 6; do printf '{"step": 5%d, "epoch": %d, "time_s": 7, "val/acc_top5": 0.096000000%d}\n' $i $i $i; done >>"$work/runs/spike/metrics.jsonl"
+run 0 report "$work/runs/spike"
+n=$((n + 1))
+grep -q "0\.0960000" "$work/runs/spike/report/curve-03-acc_top5.svg" && fail "an axis shows rounding"
+has "$work/runs/spike/report/curve-03-acc_top5.svg" ">0.100</text>"
+rm -r "$work/runs/spike"
+
+# Settings: those that differ by run, the others folded; runs of one name are told apart by their paths.
+printf 'name: "mnist"\noptimizer:\n  lr: 0.1\nseed: 1\n' >"$one/config.yaml"
+printf 'name: "mnist"\noptimizer:\n  lr: 0.01\nseed: 1\n' >"$work/runs/two/config.yaml"
+mkdir "$work/more"
+cp -r "$work/runs/two" "$work/more/two"
+run 0 report "$work/runs" "$work/more/two" --out "$work/three"
+has "$work/three/report.html" "<td>optimizer.lr</td><td>0.1</td><td>0.01</td><td>0.01</td>"
+has "$work/three/report.html" "2 settings that all runs share</summary>"
+has "$work/three/settings.csv" "seed,1"
+has "$work/three/report.html" ">$work/more/two</text>"
+has "$work/three/report.html" ">$work/runs/two</text>"
+run 0 report "$work/runs/two"
+has "$work/runs/two/report/report.html" "all 3 settings</summary>"
+
+# As many runs as fit have as many colours, and more are refused.
+mkdir "$work/many"
+for i in $(seq 10 41); do cp -r "$work/runs/two" "$work/many/long-name-of-a-run-$i"; done
+run 0 report "$work/many" --out "$work/all"
+n=$((n + 1))
+[ "$(grep -o 'class="key c[0-9]*"' "$work/all/curve-01-loss.svg" | sort | uniq -d | wc -l)" -eq 0 ] || fail "a colour is there twice"
+[ "$(grep -c 'class="key c[0-9]*"' "$work/all/curve-01-loss.svg")" -eq 32 ] || fail "not 32 runs in the legend"
+has "$work/all/report.html" ">run-10</text>"
+has "$work/all/report.html" 'Below, names are without what all begin with: &quot;long-name-of-a-&quot;.'
+cp -r "$work/runs/two" "$work/many/one-more"
+run 2 report "$work/many" --out "$work/all"
+says err "more than 32 runs"
+
+# Names that a spreadsheet would calculate.
+cp -r "$work/runs/two" "$work/more/=1+1"
+run 0 report "$work/more" --out "$work/formula"
+has "$work/formula/runs.csv" "'=1+1,completed"
+rm -r "$work/more/=1+1"
 
 # A timeline where there are traces, of which a cut one is refused.
 span='{"ph":"X","pid":0,"cat":"%s","name":"%s","ts":%s,"dur":%s,"args":{"layer":""}}'

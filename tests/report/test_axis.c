@@ -84,6 +84,27 @@ static void degenerate_axes(void)
     }
 }
 
+/* Rounding is no climb: an axis is never much shorter than its values are exact, and its ticks stay short.
+ */
+static void rounding_is_flat(void)
+{
+    char buf[LSI_NUMBER_MAX];
+    lsi_axis a = fit(LS_SCALE_FITTED, 0.0960000001, 0.0960000006, 5, true);
+
+    CHECK(a.hi - a.lo > 0.01);
+    a.from = 250;
+    a.to = 0;
+    CHECK(fabs(lsi_axis_at(&a, 0.0960000001) - lsi_axis_at(&a, 0.0960000006)) < 0.01);
+    for (int i = 0; i < a.n_ticks; i++) CHECK(strlen(lsi_tick_text(&a, i, buf)) <= 6);
+    a = fit(LS_SCALE_FITTED, -3.00001, -3, 5, true);
+    CHECK(a.lo < -3.05 && a.hi > -2.95);
+    /* What differs by more fills the axis, as do counts, which are exact. */
+    a = fit(LS_SCALE_FITTED, 0.0960, 0.0961, 5, true);
+    CHECK(a.hi - a.lo < 0.0003);
+    a = lsi_axis_fit(LS_SCALE_FITTED, (lsi_extent){1000000, 1000005, true}, 5, false, 0);
+    CHECK_NEAR(a.hi - a.lo, 5, 1e-6);
+}
+
 static void numbers(void)
 {
     static const struct {
@@ -114,6 +135,7 @@ int main(void)
     CHECK_RUN(linear_axes);
     CHECK_RUN(logarithmic_axes);
     CHECK_RUN(degenerate_axes);
+    CHECK_RUN(rounding_is_flat);
     CHECK_RUN(numbers);
     return CHECK_DONE();
 }

@@ -58,7 +58,7 @@ static void points_lie_on_their_axes(void)
                   .flag_name = "oversubscribed",
                   .series = s,
                   .n_series = 2};
-    const lsi_figure f = lsi_figure_of(&c);
+    const lsi_figure f = lsi_figure_of(&c, LSI_ALONE);
     ls_text svg = draw(&c);
     char want[160];
 
@@ -91,7 +91,7 @@ static void missing_values_leave_gaps(void)
     const double lo[] = {0.5, 1, 1, 2, 1, NAN}, hi[] = {2, 3, 3, 4, 9, 6};
     ls_chart_series s = {.name = "loss", .n = 6, .x = x, .y = y, .lo = lo, .hi = hi};
     ls_chart c = {.id = "loss", .title = "Loss", .x_label = "step", .series = &s, .n_series = 1};
-    const lsi_figure f = lsi_figure_of(&c);
+    const lsi_figure f = lsi_figure_of(&c, LSI_ALONE);
     ls_text svg = draw(&c);
     char line[160];
 
@@ -123,11 +123,87 @@ static void a_wild_value_is_cut_off(void)
         .name = "efficiency", .whiskers = true, .n = 2, .x = x, .y = y, .lo = lo, .hi = hi};
     ls_chart c = {.id = "e", .title = "E", .y_scale = LS_SCALE_FROM_ZERO, .series = &s, .n_series = 1};
 
-    CHECK_NEAR(lsi_figure_of(&c).y.hi, 500, 0);
+    CHECK_NEAR(lsi_figure_of(&c, LSI_ALONE).y.hi, 500, 0);
     c.y_most = 2;
-    CHECK_NEAR(lsi_figure_of(&c).y.hi, 2, 0);
+    CHECK_NEAR(lsi_figure_of(&c, LSI_ALONE).y.hi, 2, 0);
     c.y_most = 1000; /* has nothing to cut off */
-    CHECK_NEAR(lsi_figure_of(&c).y.hi, 500, 0);
+    CHECK_NEAR(lsi_figure_of(&c, LSI_ALONE).y.hi, 500, 0);
+}
+
+/* Every name of the legend is whole, inside the figure, and beside no other, in windows and on phones. */
+static void legends_are_whole(void)
+{
+    static const char *const names[] = {"mnist-10k-augmented-20261115-115000-44cb",
+                                        "mnist-10k-augmented-20261115-115001-d81e", "b", "c"};
+    static const double x[] = {1, 2};
+    ls_chart_series s[8];
+    const ls_chart c = {.id = "l", .title = "L", .series = s, .n_series = 8};
+
+    for (int k = 0; k < 8; k++)
+        s[k] = (ls_chart_series){.name = "part",
+                                 .key = names[k / 2],
+                                 .colour = k / 2 + 1,
+                                 .dashed = k % 2,
+                                 .n = 2,
+                                 .x = x,
+                                 .y = x};
+    for (lsi_form form = LSI_WIDE; form <= LSI_ALONE; form++) {
+        const lsi_figure f = lsi_figure_of(&c, form);
+        double end = 0, line = 0;
+        ls_text svg = {0};
+        ls_err err = {0};
+        int n = 0;
+        REQUIRE_OK(lsi_chart_draw(&c, form, &svg, &err), &err);
+        for (const char *p = svg.data; (p = strstr(p, "class=\"key")) != NULL; p++, n++) {
+            const char *text = strstr(p, "<text");
+            double at = 0, y = 0;
+            REQUIRE(n < 4 && sscanf(text, "<text x=\"%lf\" y=\"%lf\">", &at, &y) == 2);
+            text = strchr(text, '>') + 1;
+            CHECK(strncmp(text, names[n], strlen(names[n])) == 0 && text[strlen(names[n])] == '<');
+            CHECK(y > line || at >= end);
+            end = at + LSI_LETTER * (double)strlen(names[n]);
+            line = y;
+            CHECK(end <= f.width && y < f.top);
+        }
+        CHECK_EQ_INT(n, 4); /* one for both curves of a run */
+        CHECK_CONTAINS(svg.data, "data-i=\"2 3\"");
+        ls_text_release(&svg);
+    }
+    /* A name that no line holds keeps both its ends. */
+    char lengthy[301], short_end[8] = "";
+    memset(lengthy, 'x', 300);
+    memcpy(lengthy, "begin", 5);
+    memcpy(lengthy + 297, "end", 4);
+    s[0].key = lengthy;
+    s[1].key = lengthy;
+    ls_text svg = draw(&c);
+    const char *dots = strstr(svg.data, "\xe2\x80\xa6");
+    REQUIRE(dots != NULL);
+    snprintf(short_end, sizeof short_end, "%.7s", strstr(dots, "end<"));
+    CHECK_EQ_STR(short_end, "end</te");
+    ls_text_release(&svg);
+}
+
+/* A chart's letters keep their size on a phone: it has a drawing of its own. */
+static void phones_have_a_drawing_of_their_own(void)
+{
+    static const double x[] = {0, 10}, y[] = {0, 62000};
+    const ls_chart_series s = {.name = "rate", .n = 2, .x = x, .y = y};
+    const ls_chart c = {.id = "r",
+                        .title = "A title that is longer than a phone is wide, by some words",
+                        .x_scale = LS_SCALE_FROM_ZERO,
+                        .series = &s,
+                        .n_series = 1};
+    const lsi_figure f = lsi_figure_of(&c, LSI_NARROW);
+    ls_text svg = {0};
+    ls_err err = {0};
+
+    CHECK(f.width <= 360 && f.right <= f.width && f.right - f.left > 200);
+    CHECK(f.x.n_ticks >= 2 && f.x.n_ticks <= 6);
+    REQUIRE_OK(lsi_chart_draw(&c, LSI_NARROW, &svg, &err), &err);
+    CHECK_CONTAINS(svg.data, "class=\"chart narrow\" viewBox=\"0 0 350 ");
+    CHECK_CONTAINS(svg.data, "\xe2\x80\xa6");
+    ls_text_release(&svg);
 }
 
 static void little_data(void)
@@ -171,7 +247,7 @@ static void long_curves(void)
     y[54321] = 99;
     y[77777] = NAN;
     const ls_chart_series s = {.name = "long", .n = N, .x = x, .y = y};
-    REQUIRE_OK(lsi_thin(&s, &index, &n, &err), &err);
+    REQUIRE_OK(lsi_thin(&s, LSI_WIDE, &index, &n, &err), &err);
     CHECK(n >= 400 && n <= 2000);
     for (int64_t i = 0; i < n; i++) {
         peak |= index[i] == 54321;
@@ -210,7 +286,7 @@ static void bars_are_stacked(void)
                   .n_series = 3,
                   .categories = names,
                   .n_categories = 2};
-    const lsi_figure f = lsi_figure_of(&c);
+    const lsi_figure f = lsi_figure_of(&c, LSI_ALONE);
     ls_text svg = draw(&c);
 
     CHECK_NEAR(lsi_axis_at(&f.x, 0), f.left, 1e-9);
@@ -242,7 +318,7 @@ static void spans_lie_in_lanes(void)
                   .n_categories = 2,
                   .spans = spans,
                   .n_spans = 5};
-    const lsi_figure f = lsi_figure_of(&c);
+    const lsi_figure f = lsi_figure_of(&c, LSI_ALONE);
     ls_text svg = draw(&c);
 
     CHECK_NEAR(lsi_axis_at(&f.x, 4), f.right, 1e-9);
@@ -258,6 +334,8 @@ int main(void)
     CHECK_RUN(points_lie_on_their_axes);
     CHECK_RUN(missing_values_leave_gaps);
     CHECK_RUN(a_wild_value_is_cut_off);
+    CHECK_RUN(legends_are_whole);
+    CHECK_RUN(phones_have_a_drawing_of_their_own);
     CHECK_RUN(little_data);
     CHECK_RUN(long_curves);
     CHECK_RUN(bars_are_stacked);

@@ -1,6 +1,7 @@
 /* test_report.c: documents and tables: escaping, their three forms, files that are replaced as a whole, and
  * pages that ask the network for nothing. */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,6 +66,66 @@ static void tables_in_three_forms(void)
     ls_sheet_destroy(s);
 }
 
+/* What a spreadsheet would calculate is text, and numbers stay numbers. */
+static void csv_holds_no_formulas(void)
+{
+    static const char *const cases[][2] = {
+        {"=1+1", "'=1+1"},
+        {"=HYPERLINK(\"http://x\",\"y\")", "\"'=HYPERLINK(\"\"http://x\"\",\"\"y\"\")\""},
+        {"+1+cmd|' /C calc'!A0", "'+1+cmd|' /C calc'!A0"},
+        {"-2+3", "'-2+3"},
+        {"-x", "'-x"},
+        {"@SUM(A1)", "'@SUM(A1)"},
+        {"\t=1", "'\t=1"},
+        {"\r=1", "\"'\r=1\""},
+        {"-0x10", "'-0x10"},
+        {"-inf", "'-inf"},
+        {"-0.25", "-0.25"},
+        {"-1e-05", "-1e-05"},
+        {"+3", "+3"},
+        {"-.5", "-.5"},
+        {"-1,234", "-1234"},
+        {"-", "-"},
+        {"", ""},
+        {"a=b", "a=b"},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        ls_text out = {0};
+        ls_csv_cell(&out, cases[i][0]);
+        CHECK_EQ_STR(out.data != NULL ? out.data : "", cases[i][1]);
+        ls_text_release(&out);
+    }
+}
+
+/* Readers see texts, programs numbers and the columns that are theirs alone. */
+static void numbers_for_programs(void)
+{
+    const ls_sheet_column columns[] = {{"rate", 'r'}, {"p16", '-'}, {"name", 'l'}};
+    ls_text csv = {0}, markdown = {0}, html = {0};
+    ls_sheet *s = NULL;
+    ls_err err = {0};
+
+    REQUIRE_OK(ls_sheet_create(&s, "rates", NULL, columns, 3, &err), &err);
+    ls_sheet_mark_column(s, 0, 2);
+    ls_sheet_number(s, -1234.56789, "%s", "-1.2 k");
+    ls_sheet_number(s, (double)NAN, "%s", "none");
+    ls_sheet_cell(s, "%s", "=a");
+    ls_sheet_mark(s, 3);
+    REQUIRE_OK(ls_sheet_csv(s, &csv, &err), &err);
+    CHECK_EQ_STR(csv.data, "rate,p16,name\r\n-1234.56789,,'=a\r\n");
+    REQUIRE_OK(ls_sheet_markdown(s, &markdown, &err), &err);
+    CHECK_EQ_STR(markdown.data, "| rate | name |\n|---:|---|\n| -1.2 k | =a |\n");
+    REQUIRE_OK(ls_sheet_html(s, &html, &err), &err);
+    CHECK_CONTAINS(html.data, "<td><span class=\"swatch c3\"></span>=a</td>");
+    CHECK_CONTAINS(html.data, "<th class=\"r\"><span class=\"swatch c2\"></span>rate</th>");
+    CHECK_EQ_INT(count(html.data, "p16"), 0);
+    ls_text_release(&csv);
+    ls_text_release(&markdown);
+    ls_text_release(&html);
+    ls_sheet_destroy(s);
+}
+
 static void text_is_escaped(void)
 {
     static const struct {
@@ -91,7 +152,7 @@ static void text_is_escaped(void)
     ls_text_release(&json);
     ls_text cut = {0};
     lsi_xml_short(&cut, "\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4", 3);
-    CHECK_EQ_STR(cut.data, "\xc3\xa4\xc3\xa4\xe2\x80\xa6");
+    CHECK_EQ_STR(cut.data, "\xc3\xa4\xe2\x80\xa6\xc3\xa4");
     ls_text_release(&cut);
 }
 
@@ -253,6 +314,8 @@ static void a_file_is_replaced_as_a_whole(void)
 int main(void)
 {
     CHECK_RUN(tables_in_three_forms);
+    CHECK_RUN(csv_holds_no_formulas);
+    CHECK_RUN(numbers_for_programs);
     CHECK_RUN(text_is_escaped);
     CHECK_RUN(pages_are_harmless);
     CHECK_RUN(memory_runs_out);

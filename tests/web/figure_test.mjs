@@ -65,4 +65,8 @@ test("CSV is quoted where it must be", () => {
     assert.equal(f.csvOf([["a", 'b"c'], ["1,5", "x\ny"], ["-12,345.6", "1,000,000"]]),
         'a,"b""c"\r\n"1,5","x\ny"\r\n-12345.6,1000000\r\n');
 });
-assert.equal(n, 8);
+test("CSV holds no formulas", () => {
+    assert.equal(f.csvOf([["=1+1", "-x", "-0.5", "@a"], ["+1e-5", "-2+3", "-1,234", "-"]]),
+        "'=1+1,'-x,-0.5,'@a\r\n+1e-5,'-2+3,-1234,-\r\n");
+});
+assert.equal(n, 9);
