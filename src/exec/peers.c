@@ -300,8 +300,8 @@ static void meet(ls_peers *p, const char *what)
     if (ls_comm_meet(p->comm, what, work_on_exchanges, p, &err) != LS_OK) fail(p, &err);
 }
 
-/* Waits for sums come after everything that reads the old values (parts.c), so that a rank which is here has
- * read them all, also those of the update's later nodes. */
+/* What reads old values of any of the update's variables comes before its first node, and what reads new ones
+ * after its last (passes/updates.h): between the two meetings every rank touches its own pieces alone. */
 static void run_guarded(void *state, const ls_call *call)
 {
     const guarded *g = state;

@@ -31,12 +31,13 @@ typedef struct lsi_stream {
     int uses;
 } lsi_stream;
 
-/* A call of ls_minimise in a step that is cut in parts. */
+/* A call of ls_minimise. */
 typedef struct lsi_call {
     const char *params; /* as it was given */
     ls_src at;
     int32_t loss;
     int n;
+    bool by_element;         /* of its rule */
     const int32_t *vars;     /* the parameters */
     const ls_value *weights; /* their versions before */
     const ls_value *grads;
@@ -62,7 +63,7 @@ struct ls_step {
     lsi_input_info *inputs;
     lsi_lr *lrs;
     lsi_stream *streams;
-    lsi_call *calls;      /* unless it is LS_PART_ALL */
+    lsi_call *calls;
     const char **changed; /* with LS_PART_GRADIENTS: variables that the stage moves on */
     ls_distance_info *distances;
     int n_params, n_inputs, n_lrs, n_streams, n_calls, n_changed, n_distances;
@@ -123,6 +124,8 @@ ls_value lsi_sum_variable(ls_step *s, const char *name, ls_shape shape);
 ls_value lsi_clip(ls_step *s, int n, const ls_value *grads);
 /* The end of a step: statistics and metrics over all ranks, and what only one part of a step may do. */
 void lsi_close_parts(ls_step *s);
+/* Which variables ranks may share, once all calls of ls_minimise are known (sharing.c). */
+void lsi_allow_sharing(ls_step *s);
 /* What ls_step_changes answers. */
 void lsi_note_changed(ls_step *s, const char *var);
 /* Leaves of the step what belongs to the stage how.stage, and counts the stages (stages.c). */

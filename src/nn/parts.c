@@ -212,6 +212,7 @@ void lsi_close_parts(ls_step *s)
 
     s->n_stages = 1;
     if (s->mode == LS_EVAL) return;
+    lsi_allow_sharing(s);
     if (part != LS_PART_ALL) lsi_cut_stage(s);
     if (lsi_step_open(s) && s->how.stage >= s->n_stages)
         lsi_step_fail(s, "stage %d of a step that has %d", s->how.stage, s->n_stages);

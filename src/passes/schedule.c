@@ -1,9 +1,13 @@
 /* schedule.c: one order for all nodes. */
 #include "base/grow.h"
 #include "passes/passes.h"
+#include "passes/updates.h"
 
 /* Dependencies are data edges plus, for every in-place update, an edge from each reader of the old version.
- */
+ * Where several nodes are one update (updates.h), readers of old versions come before its first node and
+ * readers of new ones after its last: other ranks write between these.  No cycle comes of it: what the nodes
+ * of an update need was made before the first of them, and readers that depend on it have copies
+ * (versions.c). */
 typedef struct edges {
     int32_t *to;   /* successor of edge e */
     int32_t *next; /* next edge of the same source, or -1 */
@@ -26,35 +30,53 @@ static bool add_edge(edges *e, int32_t from, int32_t to)
     return true;
 }
 
-/* Readers of `value`, and of views of it, must finish before `update`. */
-static bool add_readers_before(const ls_graph *g, edges *e, int32_t value, int32_t update)
+/* Readers of `value`, and of views of it, must finish before `first`; `update`, which overwrites it, may come
+ * later. */
+static bool add_readers_before(const ls_graph *g, edges *e, int32_t value, int32_t update, int32_t first)
 {
     for (int32_t i = 0; i < g->n_nodes; i++) {
         const ls_node *n = g->nodes[i];
         if (n->dead || i == update) continue;
         for (int k = 0; k < n->n_in; k++) {
             if (n->in[k] != value) continue;
-            if (!add_edge(e, i, update)) return false;
-            if ((n->op->flags & LS_OP_VIEW) && !add_readers_before(g, e, n->out[0], update)) return false;
+            if (!add_edge(e, i, first)) return false;
+            if ((n->op->flags & LS_OP_VIEW) && !add_readers_before(g, e, n->out[0], update, first))
+                return false;
         }
     }
     return true;
 }
 
-static bool build_edges(const ls_graph *g, edges *e, bool updates)
+/* Node i after those that make what it reads, and after the whole update where that is one of several nodes.
+ */
+static bool add_producers(const ls_graph *g, edges *e, const lsi_updates *u, int32_t i)
+{
+    const ls_node *n = g->nodes[i];
+
+    for (int k = 0; k < n->n_in; k++) {
+        const int32_t producer = g->values[n->in[k]]->node;
+        if (producer < 0) continue;
+        if (!add_edge(e, producer, i)) return false;
+        if (u != NULL && u->first[producer] != u->first[i] && u->last[producer] != producer &&
+            !add_edge(e, u->last[producer], i))
+            return false;
+    }
+    return true;
+}
+
+/* `u`: NULL for data dependencies alone. */
+static bool build_edges(const ls_graph *g, edges *e, const lsi_updates *u)
 {
     for (int32_t i = 0; i < g->n_nodes; i++) e->head[i] = -1;
     for (int32_t i = 0; i < g->n_nodes; i++) {
         const ls_node *n = g->nodes[i];
         if (n->dead) continue;
-        for (int k = 0; k < n->n_in; k++) {
-            int32_t producer = g->values[n->in[k]]->node;
-            if (producer >= 0 && !add_edge(e, producer, i)) return false;
-        }
-        if (!updates || !(n->op->flags & LS_OP_UPDATE)) continue;
+        if (!add_producers(g, e, u, i)) return false;
+        if (u == NULL || !(n->op->flags & LS_OP_UPDATE)) continue;
         for (int k = 0; k < n->n_out; k++) {
-            int in = n->op->alias(n->n_in, n->attr, k);
-            if (in >= 0 && !add_readers_before(g, e, n->in[in], i)) return false;
+            const int in = n->op->alias(n->n_in, n->attr, k);
+            const bool own = in >= 0 && lsi_update_hands_on(g, u, i, n->in[in]);
+            if (in >= 0 && !add_readers_before(g, e, n->in[in], i, own ? i : u->first[i])) return false;
         }
     }
     return true;
@@ -113,6 +135,7 @@ static ls_status sort(const ls_graph *g, bool updates, bool views, ls_schedule *
     size_t n = (size_t)g->n_nodes + 1;
     edges e = {0};
     heap h = {g, NULL, 0};
+    lsi_updates found;
     int32_t done = 0, live = 0;
 
     *out = (ls_schedule){0};
@@ -121,7 +144,7 @@ static ls_status sort(const ls_graph *g, bool updates, bool views, ls_schedule *
     h.a = ls_alloc(LS_MEM_PLAN, sizeof *h.a * n);
     out->order = ls_alloc(LS_MEM_PLAN, sizeof *out->order * n);
     if (e.head == NULL || e.wait == NULL || h.a == NULL || out->order == NULL ||
-        !build_edges(g, &e, updates)) {
+        !lsi_updates_find(g, &found) || !build_edges(g, &e, updates ? &found : NULL)) {
         st = ls_fail(err, LS_NOMEM, "schedule: no memory");
         goto out;
     }

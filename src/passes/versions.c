@@ -2,9 +2,10 @@
  *
  * An update op writes version k+1 of a variable over version k.  Readers of version k that run before it are
  * fine (the schedule sees to that); a reader that depends on the update can only run after it, so it gets a
- * copy. */
+ * copy.  Where several nodes are one update (updates.h), "before" is before the first of them. */
 #include "ops/ops.h"
 #include "passes/passes.h"
+#include "passes/updates.h"
 
 /* Which nodes depend on an update.  Nodes from n on are copies made since; they never do. */
 typedef struct descendants {
@@ -35,19 +36,24 @@ static void mark_descendants(const ls_graph *g, int32_t start, bool *after, bool
     }
 }
 
-/* A copy of `value` that is taken before `update` overwrites it. */
-static ls_value copy_before(ls_graph *g, const ls_node *update, int32_t value)
+/* A node that overwrites variables, and the first of those that make the update together with it. */
+typedef struct overwriting {
+    const ls_node *node, *first;
+} overwriting;
+
+/* A copy of `value` that is taken before the update overwrites it. */
+static ls_value copy_before(ls_graph *g, const overwriting *update, int32_t value)
 {
     ls_value copy = ls_copy((ls_value){g, value});
 
     if (!ls_value_ok(copy)) return copy;
-    g->nodes[g->values[copy.id]->node]->order = update->order - 1;
+    g->nodes[g->values[copy.id]->node]->order = update->first->order - 1;
     g->values[copy.id]->layout = g->values[value]->layout;
     return copy;
 }
 
 /* Redirects the readers of `value` that run after `update`, the host among them, to one copy. */
-static void protect_readers(ls_graph *g, const ls_node *update, int32_t value, const descendants *after)
+static void protect_readers(ls_graph *g, const overwriting *update, int32_t value, const descendants *after)
 {
     ls_value copy = {g, -1};
     ls_vinfo *v = g->values[value];
@@ -61,7 +67,7 @@ static void protect_readers(ls_graph *g, const ls_node *update, int32_t value, c
     }
     for (int32_t i = 0; i < after->n; i++) {
         ls_node *n = g->nodes[i];
-        if (n->dead || n == update || !after->node[i]) continue;
+        if (n->dead || n == update->node || !after->node[i]) continue;
         for (int k = 0; k < n->n_in; k++) {
             if (n->in[k] != value) continue;
             if (!ls_value_ok(copy)) copy = copy_before(g, update, value);
@@ -72,12 +78,12 @@ static void protect_readers(ls_graph *g, const ls_node *update, int32_t value, c
 }
 
 /* A view that is made before the update but read after it would see the new bytes: a copy breaks the tie. */
-static void protect_views(ls_graph *g, const ls_node *update, int32_t value, const descendants *after)
+static void protect_views(ls_graph *g, const overwriting *update, int32_t value, const descendants *after)
 {
     protect_readers(g, update, value, after);
     for (int32_t i = 0; i < g->n_nodes; i++) {
         const ls_node *n = g->nodes[i];
-        if (!n->dead && (n->op->flags & LS_OP_VIEW) && n->in[0] == value && n != update)
+        if (!n->dead && (n->op->flags & LS_OP_VIEW) && n->in[0] == value && n != update->node)
             protect_views(g, update, n->out[0], after);
     }
 }
@@ -100,27 +106,36 @@ static void check_single_update(ls_graph *g, int32_t update, int32_t value)
     }
 }
 
+static void protect(ls_graph *g, const lsi_updates *updates, int32_t i)
+{
+    const ls_node *n = g->nodes[i];
+    const overwriting whole = {n, g->nodes[updates->first[i]]}, alone = {n, n};
+    descendants after = {ls_arena_alloc(g->arena, (size_t)g->n_nodes), g->n_nodes};
+    bool *value_after = ls_arena_alloc(g->arena, (size_t)g->n_values);
+
+    if (after.node == NULL || value_after == NULL) {
+        ls_graph_fail(g, LS_NOMEM, "version pass: no memory");
+        return;
+    }
+    mark_descendants(g, updates->first[i], after.node, value_after);
+    for (int k = 0; k < n->n_out; k++) {
+        int in = n->op->alias(n->n_in, n->attr, k);
+        if (in < 0) continue;
+        check_single_update(g, i, n->in[in]);
+        /* The counter, which the update's nodes hand on, is each rank's own. */
+        protect_views(g, lsi_update_hands_on(g, updates, i, n->in[in]) ? &alone : &whole, n->in[in], &after);
+    }
+}
+
 void ls_pass_versions(ls_graph *g)
 {
-    int32_t n_nodes = g->n_nodes;
+    const int32_t n_nodes = g->n_nodes;
+    lsi_updates updates;
 
-    for (int32_t i = 0; i < n_nodes && g->err.status == LS_OK; i++) {
-        const ls_node *n = g->nodes[i];
-        descendants after;
-        bool *value_after;
-        if (n->dead || !(n->op->flags & LS_OP_UPDATE)) continue;
-        after = (descendants){ls_arena_alloc(g->arena, (size_t)g->n_nodes), g->n_nodes};
-        value_after = ls_arena_alloc(g->arena, (size_t)g->n_values);
-        if (after.node == NULL || value_after == NULL) {
-            ls_graph_fail(g, LS_NOMEM, "version pass: no memory");
-            return;
-        }
-        mark_descendants(g, i, after.node, value_after);
-        for (int k = 0; k < n->n_out; k++) {
-            int in = n->op->alias(n->n_in, n->attr, k);
-            if (in < 0) continue;
-            check_single_update(g, i, n->in[in]);
-            protect_views(g, n, n->in[in], &after);
-        }
+    if (!lsi_updates_find(g, &updates)) {
+        ls_graph_fail(g, LS_NOMEM, "version pass: no memory");
+        return;
     }
+    for (int32_t i = 0; i < n_nodes && g->err.status == LS_OK; i++)
+        if (!g->nodes[i]->dead && (g->nodes[i]->op->flags & LS_OP_UPDATE)) protect(g, &updates, i);
 }

@@ -2,6 +2,7 @@
 #include "check.h"
 #include "lockstep/plan.h"
 #include "ops/ops.h"
+#include "passes/passes.h"
 
 typedef struct rig {
     ls_graph *g;
@@ -131,6 +132,118 @@ static void a_version_is_updated_once(void)
     end(&r);
 }
 
+/* -- an update of two nodes, one for every bucket, of variables that ranks share ----------------------------
+ */
+
+typedef struct buckets {
+    ls_graph *g;
+    ls_value old[2], new[2]; /* versions of the two parameters */
+    int32_t update[2];       /* the optimiser's nodes */
+} buckets;
+
+static void begin_buckets(buckets *b)
+{
+    ls_value t, lr;
+
+    REQUIRE_OK(ls_graph_create(&b->g, NULL), NULL);
+    for (int i = 0; i < 2; i++)
+        b->old[i] = ls_graph_var(b->g, i == 0 ? "a" : "b", LS_VAR_PARAM, LS_F32, LS_SHAPE(2),
+                                 (ls_init){LS_INIT_CONST, 3});
+    t = ls_graph_var(b->g, "t", LS_VAR_OPTIMIZER, LS_I32, LS_SHAPE(1), (ls_init){LS_INIT_CONST, 0});
+    lr = ls_fill(b->g, LS_SHAPE_SCALAR, LS_F32, 1);
+    for (int i = 0; i < 2; i++) {
+        const ls_optim_attr attr = {.n = 1, .part = i == 0, .later = i > 0};
+        const ls_value gradient = ls_fill(b->g, LS_SHAPE(2), LS_F32, 1);
+        ls_value out = ls_graph_add(b->g, &ls_op_sgd, 5, (ls_value[]){lr, lr, t, b->old[i], gradient}, &attr);
+        b->g->vars[i]->shared = true;
+        b->update[i] = b->g->values[out.id]->node;
+        /* As where the second bucket's sum arrives long after the first's. */
+        b->g->nodes[b->update[i]]->order += 1000 * i;
+        b->new[i] = ls_graph_out(out, 1);
+        ls_graph_advance(b->g, i, b->new[i]);
+        ls_graph_advance(b->g, 2, out);
+        t = out;
+    }
+}
+
+/* The place of each node in the schedule, -1: in none. */
+static void places(buckets *b, int32_t *place)
+{
+    ls_schedule s;
+    ls_err err = {0};
+
+    ls_pass_dead(b->g);
+    ls_pass_versions(b->g);
+    REQUIRE_OK(ls_graph_status(b->g, &err), &err);
+    REQUIRE_OK(ls_pass_schedule(b->g, &s, &err), &err);
+    for (int32_t i = 0; i < b->g->n_nodes; i++) place[i] = -1;
+    for (int32_t i = 0; i < s.n; i++) place[s.order[i]] = i;
+    ls_schedule_release(&s);
+}
+
+static int32_t node_of(const buckets *b, ls_value v)
+{
+    return b->g->values[v.id]->node;
+}
+
+/* Other ranks may not yet have written their pieces of the first bucket: they have after the last meeting. */
+static void readers_wait_for_the_whole_update(void)
+{
+    buckets b;
+    int32_t place[64];
+    ls_value reader, later;
+
+    begin_buckets(&b);
+    reader = ls_affine(b.new[0], 1, 10);
+    later = ls_affine(ls_reshape(b.new[0], LS_SHAPE(1, 2)), 1, 20);
+    ls_graph_fetch(reader, "reader");
+    ls_graph_fetch(later, "of a view");
+    places(&b, place);
+    CHECK(place[b.update[0]] >= 0 && place[b.update[0]] < place[b.update[1]]);
+    CHECK(place[node_of(&b, reader)] > place[b.update[1]]);
+    CHECK(place[node_of(&b, later)] > place[b.update[1]]);
+    ls_graph_destroy(b.g);
+}
+
+/* Other ranks may write the second bucket as soon as this one has reached the first meeting. */
+static void old_versions_are_read_before_the_whole_update(void)
+{
+    buckets b;
+    int32_t place[64];
+    ls_value reader, both;
+    const ls_node *sub;
+
+    begin_buckets(&b);
+    reader = ls_affine(b.old[1], 1, 10);
+    b.g->nodes[node_of(&b, reader)]->order = b.g->nodes[b.update[1]]->order - 1;
+    both = ls_sub(b.new[0], b.old[1]); /* needs a copy */
+    ls_graph_fetch(reader, "reader");
+    ls_graph_fetch(both, "both");
+    places(&b, place);
+    CHECK(place[node_of(&b, reader)] >= 0 && place[node_of(&b, reader)] < place[b.update[0]]);
+    sub = b.g->nodes[node_of(&b, both)];
+    CHECK(sub->in[1] != b.old[1].id);
+    if (CHECK(b.g->values[sub->in[1]]->node >= 0))
+        CHECK(place[b.g->values[sub->in[1]]->node] < place[b.update[0]]);
+    ls_graph_destroy(b.g);
+}
+
+/* Where each rank has its own, readers need not wait for later buckets. */
+static void own_variables_are_read_at_once(void)
+{
+    buckets b;
+    int32_t place[64];
+    ls_value reader;
+
+    begin_buckets(&b);
+    b.g->vars[0]->shared = b.g->vars[1]->shared = false;
+    reader = ls_affine(b.new[0], 1, 10);
+    ls_graph_fetch(reader, "reader");
+    places(&b, place);
+    CHECK(place[node_of(&b, reader)] < place[b.update[1]]);
+    ls_graph_destroy(b.g);
+}
+
 int main(void)
 {
     CHECK_RUN(reader_of_the_old_version_runs_first);
@@ -138,5 +251,8 @@ int main(void)
     CHECK_RUN(reader_of_a_view_gets_a_copy);
     CHECK_RUN(second_step_starts_from_the_first);
     CHECK_RUN(a_version_is_updated_once);
+    CHECK_RUN(readers_wait_for_the_whole_update);
+    CHECK_RUN(old_versions_are_read_before_the_whole_update);
+    CHECK_RUN(own_variables_are_read_at_once);
     return CHECK_DONE();
 }
