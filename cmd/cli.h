@@ -7,6 +7,7 @@
 #include "config/experiment.h"
 #include "launch/launch.h"
 #include "lockstep/trial.h"
+#include "runs/run.h"
 
 /* Exit codes (docs/cli.md). */
 enum {
@@ -55,7 +56,8 @@ typedef struct cli_args {
     const char *rank_counts, *mode; /* of scale: "1,2,4"; weak or strong */
     int repeats;
     bool train, fresh, compare_two;
-    const char *out; /* of report: the folder to write */
+    const char *out;        /* of report: the folder to write */
+    const char *experiment; /* of eval: of a file of weights, or in the place of a run's own */
     const char *run_dir;
     const char *resume; /* NULL: no; "": the newest run of this name; else a run directory */
     bool quiet, dry_run;
@@ -154,6 +156,19 @@ void cli_ranks_release(cli_ranks *r);
 int cli_ranks_run(const cli_ranks *r, const char *command, ls_rank_main rank_main, void *arg);
 /* cli_fail of a rank: says nothing of a lost rank where the launcher does. */
 int cli_fail_in_rank(const char *command, const ls_place *place, const ls_err *err);
+
+/* -- given weights (weights.c) ----------------------------------------------------------------------------
+ */
+
+/* What RUN|CHECKPOINT|FILE.safetensors means. */
+typedef struct cli_weights {
+    char experiment[LS_PATH_MAX]; /* a file, the name of one, or a model */
+    char weights[LS_PATH_MAX];    /* a checkpoint, or the file */
+    char run[LS_PATH_MAX];        /* the run directory where one was given, else "" */
+} cli_weights;
+
+/* LS_INVALID, saying what to add, where the experiment of a file of weights is not known. */
+ls_status cli_weights_locate(const cli_args *args, cli_weights *w, ls_err *err) LS_MUST_CHECK;
 
 /* A model compiled for a device: one rank's plan, with as many ranks as the experiment says; not to be run.
  */

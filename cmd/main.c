@@ -22,8 +22,8 @@ const cli_command cli_commands[] = {
      cli_scale},
     {"train", CLI_TRAIN, "EXPERIMENT [key=value ...] [options]",
      "Trains, with checkpoints, TensorBoard files and a summary in a run directory.", cli_train},
-    {"eval", CLI_EVAL, "RUN|CHECKPOINT [key=value ...] [options]",
-     "The test pass alone, with the weights of a run or of one of its checkpoints.", cli_eval},
+    {"eval", CLI_EVAL, "RUN|CHECKPOINT|FILE.safetensors [key=value ...]",
+     "The test pass alone, with the weights of a run, of one of its checkpoints or of a file.", cli_eval},
     {"report", CLI_REPORT, "RUN|STUDY|FOLDER ... [options]",
      "A page to be opened in a browser: metrics, throughput, ledger and timeline of one or several runs; or "
      "that of a scaling study, made again.",

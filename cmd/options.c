@@ -102,6 +102,8 @@ static const option options[] = {
      "the study's folder (default: studies/EXPERIMENT-MODE)"},
     {"--out", NULL, TEXT, FIELD(out), CLI_REPORT, "DIR",
      "the folder to write (default: RUN/report; of several runs: report)"},
+    {"--experiment", NULL, TEXT, FIELD(experiment), CLI_EVAL, "NAME",
+     "model and data of a file of weights (else: model.trial=... data.kind=...), or in the place of a run's"},
     {"--cflags", NULL, FLAG, FIELD(cflags), CLI_INFO, NULL,
      "print what compiles a plug-in, such as -I/usr/include"},
     {"--json", NULL, FLAG, FIELD(json), CLI_ALL, NULL, "one JSON object per line, the result last"},

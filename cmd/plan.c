@@ -88,9 +88,12 @@ static void print_json(const cli_experiment *x)
 
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)ls_plan_hash(x->plan));
     cli_print_json_take(json_pack(
-        "{s:s, s:s, s:i, s:I, s:o, s:f, s:f, s:o, s:o, s:s}", "event", "plan", "experiment", x->name, "ranks",
-        x->ranks, "batch_per_rank", (json_int_t)x->batch, "parameters", report_params_json(x),
-        "flops_per_sample", ls_plan_product_flops(x->plan) / (double)x->batch, "all_flops_per_sample",
+        "{s:s, s:s, s:i, s:I, s:o, s:I, s:I, s:f, s:f, s:o, s:o, s:s}", "event", "plan", "experiment",
+        x->name, "ranks", x->ranks, "batch_per_rank", (json_int_t)x->batch, "parameters",
+        report_params_json(x), "trained",
+        (json_int_t)(ls_step_count_params(x->step, "*") - ls_step_count_frozen(x->step)), "frozen",
+        (json_int_t)ls_step_count_frozen(x->step), "flops_per_sample",
+        ls_plan_product_flops(x->plan) / (double)x->batch, "all_flops_per_sample",
         ls_plan_flops(x->plan) / (double)x->batch, "planned_bytes",
         report_memory_json(ls_plan_memory_of(x->plan)), "buckets", buckets_json(x), "plan_hash", hash));
 }
@@ -106,6 +109,16 @@ static void print_buckets(const cli_experiment *x)
     printf("\n");
 }
 
+static void print_frozen(const cli_experiment *x)
+{
+    const int64_t frozen = ls_step_count_frozen(x->step);
+    char a[32], b[32];
+
+    if (frozen == 0) return;
+    printf("trained       %s of them; %s are frozen\n",
+           ls_text_count(ls_step_count_params(x->step, "*") - frozen, a), ls_text_count(frozen, b));
+}
+
 static void print_text(const cli_experiment *x)
 {
     double n = (double)x->batch;
@@ -114,6 +127,7 @@ static void print_text(const cli_experiment *x)
     printf("\nmodel         %s: %s\n", x->trial->name, x->trial->about);
     printf("step          %d nodes, batch %lld\n", ls_plan_node_count(x->plan), (long long)x->batch);
     report_params_text(x);
+    print_frozen(x);
     printf("FLOP/sample   %s in products and convolutions, %s in all\n",
            ls_text_si(ls_plan_product_flops(x->plan) / n, a), ls_text_si(ls_plan_flops(x->plan) / n, b));
     report_memory_text(ls_plan_memory_of(x->plan));

@@ -1,4 +1,4 @@
-/* train.c: `lockstep train` and `lockstep eval`. */
+/* train.c: `lockstep train`. */
 #include <stdio.h>
 
 #include "base/log.h"
@@ -10,8 +10,7 @@
 typedef struct job {
     const cli_args *args;
     const cli_ranks *ranks;
-    const char *checkpoint; /* of eval */
-    ls_run *run;            /* of train: taken before ranks start, where this process starts rank 0 */
+    ls_run *run; /* of train: taken before ranks start, where this process starts rank 0 */
     bool resume;
 } job;
 
@@ -155,56 +154,4 @@ int cli_train(const cli_args *args)
         code = train_on(args, &ranks);
     cli_ranks_release(&ranks);
     return code;
-}
-
-/* -- eval
- * -------------------------------------------------------------------------------------------------------- */
-
-static void print_result(const json_t *result, const char *checkpoint)
-{
-    const char *name;
-    json_t *value;
-
-    printf("checkpoint    %s\n", checkpoint);
-    json_object_foreach((json_t *)result, name, value)
-    {
-        if (json_is_real(value)) printf("%-13s %.6g\n", name, json_real_value(value));
-        if (json_is_integer(value)) printf("%-13s %lld\n", name, (long long)json_integer_value(value));
-    }
-}
-
-static int eval_rank(const ls_place *place, ls_comm *comm, void *arg)
-{
-    const job *j = arg;
-    const ls_train_options o = options_of(j->args, place, comm);
-    json_t *result = NULL;
-    ls_err err = {0};
-    ls_status st = ls_train_eval(&j->ranks->experiment, &o, j->checkpoint, &result, &err);
-
-    if (st == LS_OK && place->rank == 0) {
-        if (j->args->json)
-            cli_print_json_take(json_incref(result));
-        else
-            print_result(result, j->checkpoint);
-    }
-    json_decref(result);
-    return st == LS_OK ? CLI_DONE : cli_fail_in_rank("eval", place, &err);
-}
-
-int cli_eval(const cli_args *args)
-{
-    char config[LS_PATH_MAX], checkpoint[LS_PATH_MAX];
-    cli_ranks ranks = {0};
-    job j = {.args = args, .ranks = &ranks, .checkpoint = checkpoint};
-    ls_err err = {0};
-    ls_status st = LS_OK;
-    int code = CLI_DONE;
-
-    LS_TRY(ls_run_locate(args->model, false, config, checkpoint, &err));
-    /* A run of four ranks may be evaluated by one.  Machines share the run's number unless told theirs. */
-    LS_TRY(cli_ranks_open(&ranks, config, args->ranks > 0 || args->nodes > 0, args, &err));
-    code = cli_ranks_run(&ranks, "eval", eval_rank, &j);
-out:
-    cli_ranks_release(&ranks);
-    return st == LS_OK ? code : cli_fail("eval", &err);
 }

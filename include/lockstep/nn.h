@@ -54,6 +54,9 @@ typedef struct ls_build {
                          larger */
     int64_t update;   /* samples of an update, of all ranks; 0: not known */
     bool images;      /* with LS_EVAL: what ls_image shows, instead of metrics */
+    /* Globs, separated by commas, of parameters that no ls_minimise trains: they get no gradient, no
+     * optimiser state and no exchange.  One that matches nothing is an error.  NULL or "": none. */
+    const char *freeze;
 } ls_build;
 
 /* -- the step ------------------------------------------------------------------------------------------- */
@@ -254,7 +257,8 @@ typedef struct ls_optimiser {
 
 /* Updates every parameter that matches one of the space-separated globs in `params` by the gradient of
  * `loss` (a scalar), and makes the updated versions current.  An error when a glob matches nothing, or when
- * the loss does not depend on the current version of a matched parameter.  Does nothing in evaluation. */
+ * the loss does not depend on the current version of a matched parameter.  Parameters that ls_build.freeze
+ * names stay as they are.  Does nothing in evaluation. */
 void ls_minimise_at(ls_step *s, ls_at at, ls_value loss, const char *params, ls_optimiser o);
 #define ls_minimise(s, loss, params, ...) ls_minimise_at((s), LS_AT, (loss), (params), __VA_ARGS__)
 
@@ -292,6 +296,8 @@ void ls_distance_at(ls_step *s, ls_at at, const char *name, ls_value a, ls_value
 /* Elements of all parameters that match one of the space-separated globs; "*" for all. */
 int64_t ls_step_count_params(const ls_step *s, const char *patterns);
 int ls_step_param_tensors(const ls_step *s);
+/* Elements of all parameters that ls_build.freeze keeps from being trained. */
+int64_t ls_step_count_frozen(const ls_step *s);
 
 /* The number of stages; known once the graph was taken, 1 unless the step is cut in parts. */
 int ls_step_stages(const ls_step *s);

@@ -66,6 +66,10 @@ ls_status lsi_st_parse(lsi_table *out, const char *text, size_t length, uint64_t
 ls_status lsi_st_header_length(const unsigned char first[8], uint64_t file_bytes, size_t *length,
                                ls_err *err);
 
+/* The table of an open file of so many bytes, and where its data begin. */
+ls_status lsi_st_read_header(int fd, const char *file, uint64_t bytes, lsi_table *t, size_t *data_at,
+                             ls_err *err);
+
 /* -- manifest ---------------------------------------------------------------------------------------------
  */
 

@@ -80,7 +80,7 @@ out:
 /* -- import -----------------------------------------------------------------------------------------------
  */
 
-static ls_status read_header(int fd, const char *file, uint64_t bytes, lsi_table *t, size_t *data_at,
+ls_status lsi_st_read_header(int fd, const char *file, uint64_t bytes, lsi_table *t, size_t *data_at,
                              ls_err *err)
 {
     unsigned char first[8];
@@ -131,7 +131,7 @@ ls_status ls_ckpt_import(const char *file, const char *dir, int *left_out, ls_er
 
     if (access(dir, F_OK) == 0) return ls_fail(err, LS_INVALID, "%s: is there already", dir);
     LS_TRY(lsi_io_open(file, &fd, &bytes, err));
-    LS_TRY(read_header(fd, file, bytes, &t, &data_at, err));
+    LS_TRY(lsi_st_read_header(fd, file, bytes, &t, &data_at, err));
     dropped = drop_foreign(&t, file);
     if (left_out != NULL) *left_out = dropped;
     LS_TRY(give_memory(&t, &data, err));

@@ -180,6 +180,15 @@ out:
 /* -- loading ----------------------------------------------------------------------------------------------
  */
 
+/* The value of an override as YAML.  A pattern may begin with '*', which YAML takes for the name of something
+ * that was given before; on a command line there is no such thing. */
+static const char *override_value(ls_arena *arena, const char *value)
+{
+    if (value[0] != '*') return value;
+    return strchr(value, '\'') == NULL ? ls_arena_printf(arena, "'%s'", value)
+                                       : ls_arena_printf(arena, "\"%s\"", value);
+}
+
 static ls_status add_overrides(lsi_entries *all, const char *const *overrides, int n, ls_err *err)
 {
     lsi_document *doc = ls_arena_alloc(all->arena, sizeof *doc);
@@ -189,12 +198,14 @@ static ls_status add_overrides(lsi_entries *all, const char *const *overrides, i
     LS_TRY(lsi_entries_create(&doc->entries, all->arena, err));
     for (int i = 0; i < n; i++) {
         const char *eq = strchr(overrides[i], '=');
+        const char *value;
         char *key;
         if (eq == NULL || eq == overrides[i])
             return ls_fail(err, LS_INVALID, "\"%.200s\": settings are written key=value", overrides[i]);
         key = ls_arena_printf(all->arena, "%.*s", (int)(eq - overrides[i]), overrides[i]);
-        if (key == NULL) return ls_fail(err, LS_NOMEM, "experiment: no memory");
-        LS_TRY(lsi_yaml_parse(doc, eq + 1, strlen(eq + 1), overrides[i], key, err));
+        value = override_value(all->arena, eq + 1);
+        if (key == NULL || value == NULL) return ls_fail(err, LS_NOMEM, "experiment: no memory");
+        LS_TRY(lsi_yaml_parse(doc, value, strlen(value), overrides[i], key, err));
         LS_TRY(lsi_merge(all, &doc->entries, LSI_OVERRIDE_LAYER + i, err));
     }
 out:

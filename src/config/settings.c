@@ -45,6 +45,10 @@ const ls_setting ls_train_settings[] = {
 
     REAL("train.epochs", 1, 0, 1e9, "passes over the training samples; may be a part of one"),
     INT("train.steps", 0, 0, MANY, "steps; 0: as train.epochs says"),
+    TEXT("train.init", "", "weights to start from: a run (its best checkpoint), a checkpoint, or a safetensors file with PyTorch's names"),
+    TEXT("train.init_skip", "", "patterns of variables that keep their initial values, separated by commas: fc.* for a new head"),
+    BOOL("train.init_strict", 1, "refuse weights that do not fit the model everywhere; false: what is missing keeps its initial values, with a warning"),
+    TEXT("train.freeze", "", "patterns of parameters that are not trained, separated by commas: conv1.*,layer?.*"),
     PERIOD("train.validate_every", "1ep", "how often all validation samples are evaluated"),
     PERIOD("train.output_every", "10ep", "how often a validation writes the model's outputs (embeddings); at the end they are written unless this is none"),
     INT("train.output_stride", 1, 1, 1e9, "of every so many validation samples, the first one's outputs are written"),

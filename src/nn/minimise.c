@@ -86,6 +86,10 @@ static void collect(ls_step *s, const char *params, group *gr)
     for (int32_t i = 0; i < s->g->n_vars; i++) {
         const ls_var *var = s->g->vars[i];
         if (var->role != LS_VAR_PARAM || !lsi_match_any(params, var->name)) continue;
+        if (lsi_is_frozen(s, var->name)) {
+            s->spared = true;
+            continue;
+        }
         gr->vars[gr->n] = i;
         gr->weights[gr->n++] = (ls_value){s->g, var->current};
     }
@@ -338,6 +342,8 @@ void ls_minimise_at(ls_step *s, ls_at at, ls_value loss, const char *params, ls_
     if (!check_loss(s, loss) || !check_globs(s, params) || !alloc_group(s, &gr)) return;
     gr.rule = &rules[o.rule];
     collect(s, params, &gr);
+    if (gr.n == 0 && s->spared) return; /* all of it is frozen */
+    s->trains = true;
     gr.attr = attr_of(&o);
     gr.attr.n = gr.n;
     gr.n_states = ls_optim_states(gr.rule->op, &gr.attr);

@@ -68,6 +68,7 @@ struct ls_step {
     ls_distance_info *distances;
     int n_params, n_inputs, n_lrs, n_streams, n_calls, n_changed, n_distances;
     int cap_params, cap_inputs, cap_lrs, cap_streams, cap_calls, cap_changed, cap_distances;
+    bool trains, spared;      /* a call of ls_minimise trains something; one leaves out what is frozen */
     int n_stages;             /* known when the graph is taken */
     ls_value rng, loss_scale; /* invalid until first used */
 };
@@ -106,6 +107,8 @@ ls_value lsi_add_bias(ls_step *s, ls_value y, const char *layer, int axis, bool 
 bool lsi_next_word(const char **at, char *word);
 /* Whether one of the space-separated globs matches. */
 bool lsi_match_any(const char *patterns, const char *name);
+/* Whether how.freeze names the parameter. */
+bool lsi_is_frozen(const ls_step *s, const char *param);
 
 /* -- parts and ranks (parts.c) ----------------------------------------------------------------------------
  * The n gradients belong to the parameters `vars`. */

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/globs.h"
 #include "base/text.h"
 #include "nn/nn_internal.h"
 
@@ -28,6 +29,13 @@ ls_status ls_step_create_as(ls_step **out, int64_t batch, const ls_build *how, l
     s->how = *how;
     LS_TRY(ls_arena_create(&s->arena, LS_MEM_GRAPH, err));
     LS_TRY(ls_graph_create(&s->g, err));
+    if (how->freeze != NULL) {
+        s->how.freeze = ls_arena_strdup(s->arena, how->freeze);
+        if (s->how.freeze == NULL) {
+            st = ls_fail(err, LS_NOMEM, "step: no memory");
+            goto out;
+        }
+    }
     s->rng = s->loss_scale = (ls_value){s->g, -1};
     *out = s;
     s = NULL;
@@ -61,12 +69,34 @@ ls_status ls_step_status(const ls_step *s, ls_err *err)
     return ls_fail(err, s->taken_err.status, "%s", s->taken_err.text);
 }
 
+/* A pattern that matches nothing would train what was meant to stay, and nobody trains nothing. */
+static void check_freeze(ls_step *s)
+{
+    const char **names;
+    ls_err why = {0};
+
+    if (s->how.freeze == NULL || s->how.freeze[0] == '\0' || s->mode != LS_TRAIN) return;
+    s->g->here = (ls_src){0};
+    names = ls_arena_alloc(s->arena, sizeof *names * ((size_t)s->n_params + 1));
+    if (names == NULL) {
+        ls_graph_fail(s->g, LS_NOMEM, "step: no memory");
+        return;
+    }
+    for (int i = 0; i < s->n_params; i++) names[i] = s->params[i].name;
+    if (ls_globs_check(s->how.freeze, names, (size_t)s->n_params, "train.freeze", &why) != LS_OK)
+        ls_graph_fail(s->g, why.status, "%s", why.text);
+    else if (s->spared && !s->trains)
+        ls_graph_fail(s->g, LS_INVALID, "train.freeze: \"%s\" leaves no parameter to be trained",
+                      s->how.freeze);
+}
+
 ls_graph *ls_step_graph_take(ls_step *s)
 {
     ls_graph *g = s->g;
 
     LS_BUG_IF(g == NULL);
     if (s->n_scopes > 0) lsi_step_fail(s, "scope \"%s\" was never popped", s->scopes[s->n_scopes - 1]);
+    if (lsi_step_open(s)) check_freeze(s);
     if (lsi_step_open(s)) lsi_close_parts(s);
     s->taken_err = g->err;
     s->g = NULL;
@@ -316,6 +346,11 @@ bool lsi_match_any(const char *patterns, const char *name)
     return false;
 }
 
+bool lsi_is_frozen(const ls_step *s, const char *param)
+{
+    return s->how.freeze != NULL && ls_globs_match(s->how.freeze, param);
+}
+
 /* -- questions --------------------------------------------------------------------------------------------
  */
 
@@ -325,6 +360,15 @@ int64_t ls_step_count_params(const ls_step *s, const char *patterns)
 
     for (int i = 0; i < s->n_params; i++)
         if (lsi_match_any(patterns, s->params[i].name)) sum += s->params[i].count;
+    return sum;
+}
+
+int64_t ls_step_count_frozen(const ls_step *s)
+{
+    int64_t sum = 0;
+
+    for (int i = 0; i < s->n_params; i++)
+        if (lsi_is_frozen(s, s->params[i].name)) sum += s->params[i].count;
     return sum;
 }
 

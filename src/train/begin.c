@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/replace.h"
 #include "train/evaluate.h"
+#include "train/init.h"
 #include "train/run.h"
 #include "train/shards.h"
 #include "train/team.h"
@@ -269,6 +270,7 @@ ls_status lsi_run_begin(lsi_run *r, ls_err *err)
     ls_status st = LS_OK;
 
     LS_TRY(lsi_run_open_data(r, err));
+    if (!r->o->resume) LS_TRY(ls_init_weights(&r->session, &r->summary.init, err));
     LS_TRY(open_rundir(r, err));
     if (r->session.shards != NULL) LS_TRY(ls_shards_prepare(r->session.shards, err));
     LS_TRY(ls_train_loader(&r->session, &r->update, r->train, lsi_run_samples(r), false, &r->loader, err));
@@ -300,6 +302,7 @@ ls_status lsi_run_begin(lsi_run *r, ls_err *err)
                                                .schedule = &r->schedule,
                                                .session = &r->session,
                                                .test = r->test,
+                                               .init = r->summary.init,
                                                .log = r->log,
                                                .json = r->o->json,
                                                .quiet = r->o->quiet},

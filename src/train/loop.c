@@ -254,9 +254,7 @@ out:
     return st;
 }
 
-/* The other ranks must not wait for this one, nor take its leaving for a disagreement; of a real one all
- * know. */
-static void tell_others(const lsi_run *r, const ls_err *why)
+void lsi_run_tell_others(const lsi_run *r, const ls_err *why)
 {
     if (r->session.comm != NULL && why->status != LS_DISAGREE) ls_comm_abort(r->session.comm, why->text);
 }
@@ -274,7 +272,7 @@ static void fail_run(lsi_run *r, json_t **summary, const ls_err *why)
     ls_report_failure(r->report, why);
 }
 
-static void release(lsi_run *r)
+void lsi_run_release(lsi_run *r)
 {
     ls_stepper_release(&r->stepper);
     ls_report_close(r->report);
@@ -299,33 +297,9 @@ ls_status ls_train(const ls_experiment *x, const ls_train_options *o, json_t **s
     began = st == LS_OK;
     if (began) st = loop(&r, err);
     if (st == LS_OK) st = finish(&r, summary, err);
-    if (st != LS_OK) tell_others(&r, err);
+    if (st != LS_OK) lsi_run_tell_others(&r, err);
     if (st != LS_OK && began) fail_run(&r, summary, err);
     *stopped = r.stopped;
-    release(&r);
-    return st;
-}
-
-ls_status ls_train_eval(const ls_experiment *x, const ls_train_options *o, const char *checkpoint,
-                        json_t **result, ls_err *err)
-{
-    lsi_run r = {.x = x, .o = o, .cfg = x->cfg, .saved = -1};
-    ls_metric_sums test;
-    ls_ckpt *ckpt = NULL;
-    ls_status st = LS_OK;
-
-    *result = NULL;
-    LS_TRY(lsi_run_open_data(&r, err));
-    LS_TRY(ls_ckpt_open(&ckpt, checkpoint, err));
-    LS_TRY(ls_ckpt_load_model(ckpt, r.session.state, err));
-    LS_TRY(ls_evaluate(&r.session, r.test, NULL, &test, err));
-    *result = ls_metrics_json(&test);
-    if (*result == NULL || json_object_set_new(*result, "event", json_string("eval")) != 0 ||
-        json_object_set_new(*result, "samples", json_integer((json_int_t)test.samples)) != 0)
-        st = ls_fail(err, LS_NOMEM, "eval: no memory");
-out:
-    if (st != LS_OK) tell_others(&r, err);
-    ls_ckpt_close(ckpt);
-    release(&r);
+    lsi_run_release(&r);
     return st;
 }

@@ -21,7 +21,8 @@ typedef struct ls_report_options {
     const ls_schedule *schedule;
     const ls_session *session;
     const ls_dataset *test;
-    ls_runlog *log; /* everything said is noted there; may be NULL */
+    const json_t *init; /* the weights that the run started from (train/init.h); NULL: none */
+    ls_runlog *log;     /* everything said is noted there; may be NULL */
     bool json, quiet;
 } ls_report_options;
 

@@ -23,6 +23,17 @@ static void add_layers(ls_text *out, const ls_report_options *o)
     ls_text_add(out, "\n");
 }
 
+static void add_init(ls_text *out, const json_t *init)
+{
+    const json_int_t kept = json_integer_value(json_object_get(init, "kept"));
+
+    if (init == NULL) return;
+    ls_text_add(out, "weights       from %s (xxh3 %s)", json_string_value(json_object_get(init, "path")),
+                json_string_value(json_object_get(init, "xxh3")));
+    if (kept > 0) ls_text_add(out, "; %lld variables have new ones", (long long)kept);
+    ls_text_add(out, "\n");
+}
+
 /* The one line that says how the learning rate came about. */
 static void add_lr(ls_text *out, const ls_report_options *o)
 {
@@ -47,6 +58,7 @@ void lsi_report_beginning(ls_text *out, const ls_report_options *o)
                 o->session->threads == 1 ? "" : "s");
     ls_text_add(out, "data          %lld samples to train, %lld to test\n", (long long)o->epoch_samples,
                 (long long)ls_dataset_count(o->test));
+    add_init(out, o->init);
     add_lr(out, o);
     ls_text_add(out, "run           %s, %lld steps%s\n", o->folder, (long long)o->total_steps,
                 o->resumed_at >= 0 ? ", continued" : "");

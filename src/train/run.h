@@ -47,6 +47,12 @@ ls_status lsi_run_open_data(lsi_run *r, ls_err *err) LS_MUST_CHECK;
 /* All of it: data, run directory, the newest checkpoint if it is to be resumed, loader and report. */
 ls_status lsi_run_begin(lsi_run *r, ls_err *err) LS_MUST_CHECK;
 
+/* The other ranks must not wait for this one, nor take its leaving for a disagreement; of a real one all
+ * know. */
+void lsi_run_tell_others(const lsi_run *r, const ls_err *why);
+/* Frees what the run holds, however far it came. */
+void lsi_run_release(lsi_run *r);
+
 /* Whether this is rank 0, which alone writes. */
 bool lsi_run_leads(const lsi_run *r);
 /* Of all epochs. */

@@ -105,6 +105,7 @@ ls_build ls_session_build(ls_config *cfg, bool ranks, int64_t update, ls_mode mo
                           ranks && part != LS_PART_UPDATE && ls_config_bool(cfg, "parallel.sync_batchnorm"),
                       .clip_norm = ls_config_real(cfg, "parallel.clip_norm"),
                       .update = update,
+                      .freeze = ls_config_text(cfg, "train.freeze"),
                       .part = part};
 }
 

@@ -22,6 +22,8 @@ void ls_summary_release(ls_summary *s)
     ls_free(s->sorted);
     s->steps = s->exposed = s->waiting = s->sorted = NULL;
     ls_pace_release(&s->pace);
+    json_decref(s->init);
+    s->init = NULL;
 }
 
 void ls_summary_note_step(ls_summary *s, const ls_step_times *t, int64_t n)
@@ -99,6 +101,7 @@ void ls_summary_recall(ls_summary *s, const char *folder)
     json_object_foreach(json_object_get(json_object_get(o, "metrics"), "last"), name, value)
         ls_metric_add(&s->last, name, json_is_number(value) ? json_number_value(value) : NAN, 1);
     s->last.samples = s->last.n > 0 ? 1 : 0;
+    if (s->init == NULL) s->init = json_incref(json_object_get(o, "init"));
     json_decref(o);
 }
 
@@ -148,5 +151,6 @@ json_t *ls_summary_json(const ls_summary *s, const ls_counters *c, const ls_sess
                   "ledger_s", ls_ledger_json(&ledger), "comm", comm_json(s, session), "weights_xxh3", hash,
                   "peak_bytes", (json_int_t)usage.ru_maxrss * 1024, "planned_bytes",
                   (json_int_t)ls_session_memory(session).total, "version", LS_VERSION, "host", host);
+    if (o != NULL && s->init != NULL) json_object_set(o, "init", s->init);
     return o;
 }

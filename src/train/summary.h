@@ -21,6 +21,7 @@ typedef struct ls_summary {
     int64_t batch;       /* the usual one */
     ls_pace pace;        /* of all ranks */
     ls_metric_sums last; /* of the newest validation */
+    json_t *init;        /* the weights that the run started from (train/init.h); NULL: none */
 } ls_summary;
 
 void ls_summary_release(ls_summary *s);
@@ -37,7 +38,8 @@ ls_spread ls_summary_spread(const ls_summary *s, const double *latest);
 /* The ledger of the run up to now: what counters hold of earlier processes, and this one. */
 ls_ledger ls_summary_ledger(const ls_summary *s, const ls_counters *c);
 
-/* The newest validation as the run's summary.json has it: a process that resumes has none of its own yet. */
+/* The newest validation, and the weights the run started from, as its summary.json has them: a process that
+ * resumes has none of its own yet. */
 void ls_summary_recall(ls_summary *s, const char *folder);
 
 /* {"name": mean, ...}; NULL when memory runs out.  Numbers that JSON does not have are null. */

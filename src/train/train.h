@@ -31,8 +31,8 @@ typedef struct ls_train_options {
 ls_status ls_train(const ls_experiment *x, const ls_train_options *o, json_t **summary, bool *stopped,
                    ls_err *err) LS_MUST_CHECK;
 
-/* The test pass alone, with the variables of `checkpoint` (a checkpoint or a run directory). */
-ls_status ls_train_eval(const ls_experiment *x, const ls_train_options *o, const char *checkpoint,
+/* The test pass alone, with the variables of `weights`: a checkpoint or a safetensors file. */
+ls_status ls_train_eval(const ls_experiment *x, const ls_train_options *o, const char *weights,
                         json_t **result, ls_err *err) LS_MUST_CHECK;
 
 #endif

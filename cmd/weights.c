@@ -1,0 +1,59 @@
+/* weights.c: what commands mean that work with given weights: RUN, CHECKPOINT or FILE.safetensors. */
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli.h"
+#include "runs/reader.h"
+
+/* The value of a setting on the command line; NULL: it is not there. */
+static const char *setting_of(const cli_args *args, const char *key)
+{
+    const size_t n = strlen(key);
+
+    for (int i = args->n_settings - 1; i >= 0; i--)
+        if (strncmp(args->settings[i], key, n) == 0 && args->settings[i][n] == '=')
+            return args->settings[i] + n + 1;
+    return NULL;
+}
+
+/* A file of weights says neither what model they are of nor which data they are for. */
+static ls_status locate_file(const cli_args *args, cli_weights *w, ls_err *err)
+{
+    const char *model = args->experiment != NULL ? args->experiment : setting_of(args, "model.trial");
+
+    if (model == NULL)
+        return ls_fail(
+            err, LS_INVALID,
+            "%s holds weights alone: of which model?  Add --experiment NAME, or model.trial=NAME (`lockstep "
+            "info` lists the models) and the data: data.kind=..., data.path=...",
+            args->model);
+    if (args->experiment == NULL && setting_of(args, "data.kind") == NULL && setting_of(args, "data") == NULL)
+        return ls_fail(
+            err, LS_INVALID,
+            "%s: on which data?  Add data.kind=idx|cifar|npy|hdf5|images|synthetic and data.path=..., or "
+            "--experiment NAME, which has them",
+            args->model);
+    snprintf(w->experiment, sizeof w->experiment, "%s", model);
+    return LS_OK;
+}
+
+ls_status cli_weights_locate(const cli_args *args, cli_weights *w, ls_err *err)
+{
+    struct stat info;
+    ls_status st;
+
+    *w = (cli_weights){0};
+    if (args->model[0] == '\0' || stat(args->model, &info) != 0)
+        return ls_fail(err, LS_INVALID, "%s: there is no such run, checkpoint or file of weights",
+                       args->model);
+    if (!S_ISDIR(info.st_mode)) {
+        snprintf(w->weights, sizeof w->weights, "%s", args->model);
+        return locate_file(args, w, err);
+    }
+    st = ls_run_locate(args->model, false, w->experiment, w->weights, err);
+    if (st != LS_OK) return st;
+    if (ls_run_is_one(args->model)) snprintf(w->run, sizeof w->run, "%s", args->model);
+    if (args->experiment != NULL) snprintf(w->experiment, sizeof w->experiment, "%s", args->experiment);
+    return LS_OK;
+}
