@@ -149,9 +149,11 @@ static int import(const char *path, const char *to, bool json)
     ls_err err = {0};
     int left_out = 0;
 
+    if (ls_ckpt_refuse_foreign(path, &err) != LS_OK) return cli_fail("ckpt", &err);
     if (to == NULL) {
         if (n <= m || strcmp(path + n - m, SUFFIX) != 0) {
-            ls_fail(&err, LS_INVALID, "import %s: to which directory?", path);
+            ls_fail(&err, LS_INVALID, "import %s: to which directory?  `lockstep ckpt import %s TO`", path,
+                    path);
             return cli_fail("ckpt", &err);
         }
         snprintf(name, sizeof name, "%.*s", (int)(n - m), path);

@@ -110,6 +110,15 @@ ls_status cli_parse(const cli_command *c, int argc, char **argv, cli_args *args,
  * Returns the exit code. */
 int cli_help(const cli_command *c, const char *topic);
 void cli_help_all(void);
+/* Whether key=value may follow. */
+bool cli_takes_settings(const cli_command *c);
+/* Writes to `buf` what an option that there is not may mean as a setting (hints.c).  `sure`: only a name that
+ * is known, else only one that is spelt alike; `value` may be NULL.  False: nothing is known. */
+bool cli_hint_option(const cli_command *c, const char *name, const char *value, bool sure, char *buf,
+                     size_t size);
+/* What does here what command `name` does elsewhere, or that it is not in this version; NULL: nothing is
+ * known. */
+const char *cli_hint_command(const char *name);
 /* Prints `text` from `column` on, in lines of at most 79 columns that begin there; the cursor is at `at`. */
 void cli_print_wrapped(const char *text, int at, int column);
 /* All settings with defaults and help. */

@@ -49,19 +49,30 @@ static const cli_command *find(const char *name)
 
 static int unknown_command(const char *name)
 {
-    const char *names[16], *near;
+    const char *names[32], *near, *text = cli_hint_command(name);
     size_t n = 0;
 
-    while (cli_commands[n].name != NULL) {
-        names[n] = cli_commands[n].name;
-        n++;
-    }
+    for (; cli_commands[n].name != NULL && n < 32; n++) names[n] = cli_commands[n].name;
     near = ls_text_nearest(name, names, n);
-    if (near != NULL)
+    if (text != NULL)
+        fprintf(stderr, "lockstep: no command \"%s\"; %s\n", name, text);
+    else if (near != NULL)
         fprintf(stderr, "lockstep: no command \"%s\"; did you mean \"%s\"?\n", name, near);
     else
         fprintf(stderr, "lockstep: no command \"%s\"; `lockstep --help` lists them\n", name);
     return CLI_USAGE;
+}
+
+/* `lockstep help [COMMAND [TOPIC]]`, the same as `lockstep COMMAND --help [TOPIC]`. */
+static int help(int argc, char **argv)
+{
+    const cli_command *c = argc > 0 ? find(argv[0]) : NULL;
+
+    if (c != NULL) return cli_help(c, argc > 1 ? argv[1] : NULL);
+    if (argc > 0 && strcmp(argv[0], "settings") == 0) return cli_help_settings();
+    if (argc > 0) return unknown_command(argv[0]);
+    cli_help_all();
+    return CLI_DONE;
 }
 
 static int run_command(const cli_command *c, int argc, char **argv)
@@ -89,11 +100,9 @@ static int run_words(int argc, char **argv)
         cli_help_all();
         return CLI_USAGE;
     }
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
-        cli_help_all();
-        return CLI_DONE;
-    }
-    if (strcmp(argv[1], "--version") == 0) {
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0)
+        return help(argc - 2, argv + 2);
+    if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
         printf("lockstep %s\n", LS_VERSION);
         return CLI_DONE;
     }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend/backend.h"
 #include "base/alloc.h"
 #include "base/text.h"
 #include "cli.h"
@@ -127,18 +128,56 @@ static const option *find(const cli_command *c, const char *word, size_t length)
     return NULL;
 }
 
-static ls_status unknown_option(const cli_command *c, const char *word, size_t length, ls_err *err)
+/* The commands, other than `c`, that have the option called `name`: "train and eval"; "" when none has. */
+static void others_with(const cli_command *c, const char *name, char *buf, size_t size)
+{
+    unsigned commands = 0;
+    size_t at = 0;
+
+    for (size_t i = 0; i < N_OPTIONS; i++)
+        if (strcmp(options[i].name, name) == 0) commands |= options[i].commands & ~c->bit;
+    buf[0] = '\0';
+    for (const cli_command *k = cli_commands; k->name != NULL && at < size; k++) {
+        if (!(commands & k->bit)) continue;
+        commands &= ~k->bit;
+        at += (size_t)snprintf(buf + at, size - at, "%s%s",
+                               at == 0         ? ""
+                               : commands == 0 ? " and "
+                                               : ", ",
+                               k->name);
+    }
+}
+
+/* An option that others have, a setting, or one that is spelt like it; `value` is what follows it, or NULL.
+ */
+static ls_status unknown_option(const cli_command *c, const char *word, size_t length, const char *value,
+                                ls_err *err)
 {
     const char *names[N_OPTIONS], *near;
-    char name[64];
+    char name[64], text[512];
     size_t n = 0;
 
     for (size_t i = 0; i < N_OPTIONS; i++)
         if (options[i].commands & c->bit) names[n++] = options[i].name;
     snprintf(name, sizeof name, "%.*s", (int)length, word);
+    if (cli_hint_option(c, name, value, true, text, sizeof text))
+        return ls_fail(err, LS_INVALID, "no option \"%s\"; %s", name, text);
+    others_with(c, name, text, sizeof text);
+    if (text[0] != '\0')
+        return ls_fail(err, LS_INVALID, "\"%s\" is an option of %s, not of %s", name, text, c->name);
     near = ls_text_nearest(name, names, n);
     if (near != NULL) return ls_fail(err, LS_INVALID, "no option \"%s\"; did you mean \"%s\"?", name, near);
+    if (cli_hint_option(c, name, value, false, text, sizeof text))
+        return ls_fail(err, LS_INVALID, "no option \"%s\"; %s", name, text);
     return ls_fail(err, LS_INVALID, "no option \"%s\"; `lockstep %s --help` lists them", name, c->name);
+}
+
+/* The word after an option that is not known, where it can be its value. */
+static const char *value_after(int argc, char **argv, int i, const char *eq)
+{
+    if (eq != NULL) return eq + 1;
+    if (i + 1 >= argc || argv[i + 1][0] == '-' || strchr(argv[i + 1], '=') != NULL) return NULL;
+    return argv[i + 1];
 }
 
 static ls_status store(const option *o, const char *text, cli_args *args, ls_err *err)
@@ -172,7 +211,7 @@ static ls_status parse_option(const cli_command *c, int argc, char **argv, int *
     size_t length = eq != NULL ? (size_t)(eq - word) : strlen(word);
     const option *o = find(c, word, length);
 
-    if (o == NULL) return unknown_option(c, word, length, err);
+    if (o == NULL) return unknown_option(c, word, length, value_after(argc, argv, *i, eq), err);
     if (o->kind == FLAG && eq != NULL) return ls_fail(err, LS_INVALID, "%s takes no value", o->name);
     if (o->kind == FLAG || (o->kind == MAYBE && eq == NULL)) return store(o, NULL, args, err);
     if (eq != NULL) return store(o, eq + 1, args, err);
@@ -182,6 +221,8 @@ static ls_status parse_option(const cli_command *c, int argc, char **argv, int *
 
 static ls_status check_complete(const cli_command *c, const cli_args *args, ls_err *err)
 {
+    const ls_backend *backend;
+
     if (args->help) return LS_OK;
     if (c->bit == CLI_DATA && args->model == NULL)
         return ls_fail(err, LS_INVALID, "info, verify or make?  `lockstep data --help` says more");
@@ -201,13 +242,14 @@ static ls_status check_complete(const cli_command *c, const cli_args *args, ls_e
     if (c->bit == CLI_SUBMIT && cli_submit_is_of_job(args)) return LS_OK;
     if (c->bit != CLI_INFO && args->model == NULL)
         return ls_fail(err, LS_INVALID, "which model?  `lockstep info` lists them; a file is fine, too");
+    if (ls_device_find(&backend, args->device, err) != LS_OK) return LS_INVALID;
     if (args->threads > CLI_MAX_THREADS)
         return ls_fail(err, LS_INVALID, "--threads %d: more than %d make no sense", args->threads,
                        CLI_MAX_THREADS);
     return LS_OK;
 }
 
-static bool takes_settings(const cli_command *c)
+bool cli_takes_settings(const cli_command *c)
 {
     return !(c->bit & (CLI_INFO | CLI_CKPT | CLI_NEW | CLI_REPORT));
 }
@@ -229,11 +271,11 @@ ls_status cli_parse(const cli_command *c, int argc, char **argv, cli_args *args,
             LS_TRY(parse_option(c, argc, argv, &i, args, err));
         } else if (c->bit != CLI_INFO && args->model == NULL && strchr(argv[i], '=') == NULL) {
             args->model = argv[i];
-        } else if (takes_words(c, args) || (takes_settings(c) && strchr(argv[i], '=') != NULL)) {
+        } else if (takes_words(c, args) || (cli_takes_settings(c) && strchr(argv[i], '=') != NULL)) {
             args->settings[args->n_settings++] = argv[i];
         } else {
             st = ls_fail(err, LS_INVALID, "\"%s\" is one word too many%s", argv[i],
-                         takes_settings(c) ? "; settings are written key=value" : "");
+                         cli_takes_settings(c) ? "; settings are written key=value" : "");
             goto out;
         }
     }
@@ -295,7 +337,7 @@ static int help_experiment(const cli_command *c, const char *experiment)
 
 int cli_help(const cli_command *c, const char *topic)
 {
-    const bool has_settings = takes_settings(c) && c->bit != CLI_DATA;
+    const bool has_settings = cli_takes_settings(c) && c->bit != CLI_DATA;
 
     if (has_settings && topic != NULL && strcmp(topic, "settings") == 0) return cli_help_settings();
     printf("Usage: lockstep %s %s\n\n", c->name, c->usage);

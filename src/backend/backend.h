@@ -58,6 +58,8 @@ struct ls_backend {
 
 /* Every backend of this build, ended by NULL (registry.c: the only list). */
 extern const ls_backend *const ls_backends[];
+/* The backend called `name`; LS_INVALID with the names there are. */
+ls_status ls_device_find(const ls_backend **out, const char *name, ls_err *err) LS_MUST_CHECK;
 
 /* Opens "ref" or "cpu" with `threads` threads (0: a default from the cores at hand); the caller owns *out.
  * Both are public, but their header (lockstep/plan.h) belongs to a higher layer. */

@@ -1,5 +1,6 @@
 /* registry.c: the only list of backends. */
 #include <string.h>
+#include <strings.h>
 
 #include "backend/backend.h"
 #include "backend/cpu/cpu.h"
@@ -9,24 +10,45 @@
 
 const ls_backend *const ls_backends[] = {&ls_backend_cpu, &ls_backend_ref, NULL};
 
-ls_status ls_device_open(ls_device **out, const char *name, int threads, ls_err *err)
+/* Whether a name is that of a GPU somewhere: "cuda:0", "gpu". */
+static bool is_gpu(const char *name)
+{
+    static const char *const starts[] = {"cuda", "gpu", "mps", "hip", "rocm", "xpu", "tpu"};
+
+    for (size_t i = 0; i < sizeof starts / sizeof starts[0]; i++)
+        if (strncasecmp(name, starts[i], strlen(starts[i])) == 0) return true;
+    return false;
+}
+
+ls_status ls_device_find(const ls_backend **out, const char *name, ls_err *err)
 {
     ls_text names = {0};
     ls_status st;
 
-    *out = NULL;
     for (int i = 0; ls_backends[i] != NULL; i++) {
-        const ls_backend *b = ls_backends[i];
-        ls_text_add(&names, "%s%s", i ? ", " : "", b->name);
-        if (strcmp(b->name, name) != 0) continue;
-        ls_text_release(&names);
-        st = b->probe(err);
-        if (st != LS_OK) return ls_fail_in(err, st, "device \"%s\"", name);
-        return b->open(out, threads > 0 ? threads : ls_parallel_default_threads(1), err);
+        *out = ls_backends[i];
+        if (strcmp(ls_backends[i]->name, name) == 0) return LS_OK;
     }
-    st = ls_fail(err, LS_INVALID, "no device \"%s\" in this build; there are: %s", name,
-                 names.data != NULL ? names.data : "");
+    *out = NULL;
+    for (int i = 0; ls_backends[i] != NULL; i++)
+        ls_text_add(&names, "%s%s", i ? ", " : "", ls_backends[i]->name);
+    st = ls_fail(err, LS_INVALID, "no device \"%s\"%s; there are: %s", name,
+                 is_gpu(name) ? ": GPUs are not in this version" : "", names.data != NULL ? names.data : "");
     ls_text_release(&names);
+    return st;
+}
+
+ls_status ls_device_open(ls_device **out, const char *name, int threads, ls_err *err)
+{
+    const ls_backend *b;
+    ls_status st = LS_OK;
+
+    *out = NULL;
+    LS_TRY(ls_device_find(&b, name, err));
+    st = b->probe(err);
+    if (st != LS_OK) return ls_fail_in(err, st, "device \"%s\"", name);
+    return b->open(out, threads > 0 ? threads : ls_parallel_default_threads(1), err);
+out:
     return st;
 }
 

@@ -104,6 +104,10 @@ uint64_t ls_weights_xxh3(const ls_state *vars);
 
 /* Writes the parameters and buffers of a checkpoint to one file that other programs read. */
 ls_status ls_ckpt_export(const char *dir, const char *file, ls_err *err) LS_MUST_CHECK;
+/* LS_INVALID for a file of weights of another program (PyTorch's .pt, Keras's .h5, ...), with what makes a
+ * safetensors file of it; whether the file exists does not matter. */
+ls_status ls_ckpt_refuse_foreign(const char *file, ls_err *err) LS_MUST_CHECK;
+
 /* Makes a checkpoint directory, with an empty state, of such a file; LS_INVALID when `dir` is there already.
  * Tensors of types that Lockstep does not have (int64 counters, for instance) are left out with a warning;
  * *left_out (may be NULL) receives how many. */

@@ -3,9 +3,11 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/text.h"
 #include "config/config_internal.h"
+#include "config/hints.h"
 #include "config/settings.h"
 #include "trials/plugin.h"
 
@@ -14,18 +16,21 @@
 
 #define KEYS_MAX 192 /* more than a configuration can hold and all other names together */
 
-/* The keys of a configuration and the other names for them. */
-static int all_keys(const ls_config *cfg, const char **keys)
-{
-    int n = 0;
+/* The keys of a configuration, and after them the other names for them. */
+typedef struct known_keys {
+    const char *keys[KEYS_MAX];
+    int n, n_own;
+} known_keys;
 
+static void list_keys(known_keys *k, const ls_config *cfg)
+{
     LS_BUG_IF(ls_config_count(cfg) > KEYS_MAX);
-    for (; n < ls_config_count(cfg); n++) keys[n] = ls_config_at(cfg, n).key;
+    for (k->n = 0; k->n < ls_config_count(cfg); k->n++) k->keys[k->n] = ls_config_at(cfg, k->n).key;
+    k->n_own = k->n;
     for (int i = 0; lsi_other_name(i) != NULL; i++) {
-        LS_BUG_IF(n == KEYS_MAX);
-        keys[n++] = lsi_other_name(i);
+        LS_BUG_IF(k->n == KEYS_MAX);
+        k->keys[k->n++] = lsi_other_name(i);
     }
-    return n;
 }
 
 /* Whether `key` is "group." and more. */
@@ -36,37 +41,66 @@ static bool is_inside(const char *key, const char *group)
     return strncmp(key, group, n) == 0 && key[n] == '.';
 }
 
-/* An entry whose key is no setting: a group without keys is fine, the rest is explained. */
-static ls_status judge_unknown(const lsi_entry *e, const char *const *keys, int n, ls_err *err)
+/* Models have few settings of their own: all of them. */
+static void list_of_model(const known_keys *k, char *text, size_t size)
 {
-    const char *near, *outer = NULL, *inner = NULL;
+    size_t at = 0;
 
-    for (int i = 0; i < n; i++) {
-        if (is_inside(e->written, keys[i])) outer = keys[i];
-        if (inner == NULL && is_inside(keys[i], e->written)) inner = keys[i];
+    for (int i = 0; i < k->n_own && at < size; i++)
+        if (strncmp(k->keys[i], "model.", 6) == 0 && strcmp(k->keys[i], "model.trial") != 0)
+            at +=
+                (size_t)snprintf(text + at, size - at, "%s%s", at > 0 ? ", " : "this model has ", k->keys[i]);
+    if (at == 0) snprintf(text, size, "this model has no settings of its own");
+}
+
+/* What may be meant by a key that is none; "" when nobody knows.  In a group that only Determined has, its
+ * own names come first. */
+static void guess(const known_keys *k, const char *key, ls_hint *hint, char *text, size_t size)
+{
+    const size_t group = strcspn(key, ".");
+    const char *near = ls_text_nearest(key, k->keys + k->n_own, (size_t)(k->n - k->n_own));
+
+    *hint = ls_hint_find(key, k->keys, (size_t)k->n_own);
+    if (near != NULL && key[group] == '.' && strncmp(near, key, group + 1) == 0)
+        *hint = (ls_hint){.keys = {near}, .n = 1};
+    ls_hint_write(hint, text, size);
+    if (text[0] == '\0' && strncmp(key, "model.", 6) == 0) list_of_model(k, text, size);
+}
+
+/* An entry whose key is no setting: a group without keys is fine, the rest is explained. */
+static ls_status judge_unknown(const lsi_entry *e, const known_keys *k, ls_err *err)
+{
+    const char *outer = NULL, *inner = NULL;
+    ls_hint hint;
+    char text[512];
+
+    for (int i = 0; i < k->n; i++) {
+        if (is_inside(e->written, k->keys[i])) outer = k->keys[i];
+        if (inner == NULL && is_inside(k->keys[i], e->written)) inner = k->keys[i];
     }
     if (inner != NULL && e->kind != LSI_VALUE) return LS_OK;
+    guess(k, e->written, &hint, text, sizeof text);
+    if (inner != NULL && hint.sure)
+        return lsi_fail_at(err, &e->at, "\"%s\" is a group of settings; %s", e->written, text);
     if (inner != NULL)
         return lsi_fail_at(err, &e->at, "\"%s\" is a group of settings, such as \"%s\"", e->written, inner);
     if (outer != NULL) return lsi_fail_at(err, &e->at, "\"%s\" takes one value, not a group", outer);
-    near = ls_text_nearest(e->written, keys, (size_t)n);
-    if (near != NULL)
-        return lsi_fail_at(err, &e->at, "unknown key \"%s\"; did you mean \"%s\"?", e->written, near);
+    if (text[0] != '\0') return lsi_fail_at(err, &e->at, "unknown key \"%s\"; %s", e->written, text);
     return lsi_fail_at(err, &e->at, "unknown key \"%s\"; `lockstep plan EXPERIMENT --settings` lists them",
                        e->written);
 }
 
 static ls_status check_keys(const ls_config *cfg, const lsi_entries *all, ls_err *err)
 {
-    const char *keys[KEYS_MAX];
-    int n = all_keys(cfg, keys);
+    known_keys k;
     ls_status st = LS_OK;
 
+    list_keys(&k, cfg);
     for (int i = 0; i < all->n; i++) {
         const lsi_entry *e = &all->items[i];
         bool known = false;
-        for (int k = 0; k < n && !known; k++) known = strcmp(keys[k], e->written) == 0;
-        if (!known) LS_TRY(judge_unknown(e, keys, n, err));
+        for (int j = 0; j < k.n && !known; j++) known = strcmp(k.keys[j], e->written) == 0;
+        if (!known) LS_TRY(judge_unknown(e, &k, err));
         if (known && e->kind == LSI_EMPTY_GROUP) {
             st = lsi_fail_at(err, &e->at, "\"%s\" takes one value, not a group", e->written);
             goto out;
@@ -94,6 +128,40 @@ out:
     return st;
 }
 
+/* AdamW is a form of adam here, where others call it an optimiser of its own.  What is said later about the
+ * form counts, and what was said before is forgotten. */
+static ls_status put_adamw(ls_experiment *x, const lsi_entries *all, const lsi_entry *e, ls_err *err)
+{
+    lsi_entry *form = lsi_find(all, "optimizer.form");
+    ls_status st = LS_OK;
+
+    if (form != NULL && form->kind == LSI_VALUE && form->layer >= e->layer &&
+        strcmp(form->value, "adamw") != 0)
+        return lsi_fail_at(err, &e->value_at,
+                           "%s: adamw is adam with optimizer.form=adamw, but optimizer.form is %.100s; "
+                           "leave one of the two out",
+                           e->written, form->value);
+    if (form != NULL) form->kind = LSI_NULL;
+    LS_TRY(ls_config_put(x->cfg, "optimizer.name", "adam", err));
+    LS_TRY(ls_config_put(x->cfg, "optimizer.form", "adamw", err));
+out:
+    return st;
+}
+
+static ls_status put_one(ls_experiment *x, const lsi_entries *all, const lsi_entry *e, ls_err *err)
+{
+    const char *known = ls_hint_value(e->key, e->value);
+    const int i = ls_config_find(x->cfg, e->key);
+
+    if (strcmp(e->key, "optimizer.name") == 0 && strcasecmp(e->value, "adamw") == 0)
+        return put_adamw(x, all, e, err);
+    if (known != NULL && i >= 0)
+        return lsi_fail_at(err, &e->value_at, "%s: \"%.200s\" is none of: %s; %s", e->written, e->value,
+                           ls_config_at(x->cfg, i).choices, known);
+    const ls_status st = ls_config_put(x->cfg, e->key, e->value, err);
+    return st == LS_OK ? st : lsi_fail_in_at(err, st, &e->value_at);
+}
+
 static ls_status put_all(ls_experiment *x, const lsi_entries *all, ls_err *err)
 {
     ls_status st = LS_OK;
@@ -101,9 +169,7 @@ static ls_status put_all(ls_experiment *x, const lsi_entries *all, ls_err *err)
     for (int i = 0; i < all->n; i++) LS_TRY(lsi_resolve(all, &all->items[i], x->cfg, err));
     for (int i = 0; i < all->n; i++) {
         const lsi_entry *e = &all->items[i];
-        if (e->kind != LSI_VALUE) continue;
-        st = ls_config_put(x->cfg, e->key, e->value, err);
-        if (st != LS_OK) return lsi_fail_in_at(err, st, &e->value_at);
+        if (e->kind == LSI_VALUE) LS_TRY(put_one(x, all, e, err));
     }
 out:
     return st;

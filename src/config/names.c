@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "config/config_internal.h"
 
@@ -54,7 +55,7 @@ static ls_status to_period(lsi_entry *e, const char *unit, ls_arena *arena, ls_e
 
 static ls_status convert(lsi_entry *e, value_form form, ls_arena *arena, ls_err *err)
 {
-    bool yes = strcmp(e->value, "true") == 0;
+    const bool yes = strcasecmp(e->value, "true") == 0;
 
     switch (form) {
     case SAME: return LS_OK;
@@ -62,7 +63,7 @@ static ls_status convert(lsi_entry *e, value_form form, ls_arena *arena, ls_err 
     case EPOCHS: return to_period(e, "ep", arena, err);
     case SAMPLES: return to_period(e, "sa", arena, err);
     case SMALLER:
-        if (!yes && strcmp(e->value, "false") != 0)
+        if (!yes && strcasecmp(e->value, "false") != 0)
             return lsi_fail_at(err, &e->value_at, "%s: \"%.200s\" is neither true nor false", e->written,
                                e->value);
         e->value = yes ? "min" : "max";

@@ -1,8 +1,10 @@
 /* config.c: the settings of one trial: defaults from tables, key=value from the user, values for builders. */
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/alloc.h"
 #include "base/text.h"
@@ -22,7 +24,8 @@ struct ls_config {
 static const ls_setting common[] = {
     ls_int_setting("batch.per_rank", 0, 1, 1e6, "samples of one rank in one step"),
     ls_int_setting("seed", 1, 0, MANY, "of initial weights, dropout, noise and made-up data"),
-    ls_choice_setting("optimizer.name", "sgd adam rmsprop lars lamb", "update rule"),
+    ls_choice_setting("optimizer.name", "sgd adam rmsprop lars lamb",
+                      "update rule; adamw is read as adam with optimizer.form=adamw"),
     ls_real_setting("optimizer.lr", 0, 0, 1e6, "learning rate"),
     ls_real_setting("optimizer.momentum", 0, 0, 1, "sgd, rmsprop, lars"),
     ls_bool_setting("optimizer.nesterov", 0, "sgd: look ahead"),
@@ -128,9 +131,33 @@ static ls_status fail_key(const ls_config *cfg, const char *key, ls_err *err)
                    key);
 }
 
+#define CHOICES_MAX 16
+
+/* The choice that is spelt most like `text`, also in capitals; "" when none is.  `buf` holds it. */
+static const char *nearest_choice(const ls_setting *s, const char *text, char buf[64])
+{
+    char names[CHOICES_MAX][64], small[64];
+    const char *pointers[CHOICES_MAX], *near;
+    size_t n = 0, at = 0;
+
+    while (n < CHOICES_MAX && s->choices[at] != '\0') {
+        const size_t length = strcspn(s->choices + at, " ");
+        snprintf(names[n], sizeof names[n], "%.*s", (int)length, s->choices + at);
+        pointers[n] = names[n];
+        at += length + strspn(s->choices + at + length, " ");
+        n++;
+    }
+    snprintf(small, sizeof small, "%s", text);
+    for (char *c = small; *c != '\0'; c++) *c = (char)tolower((unsigned char)*c);
+    near = ls_text_nearest(small, pointers, n);
+    snprintf(buf, 64, "%s", near != NULL ? near : "");
+    return buf;
+}
+
 static ls_status parse_choice(const ls_setting *s, const char *text, double *out, ls_err *err)
 {
     const char *at = s->choices;
+    char near[64];
     int i = 0;
 
     for (; *at != '\0'; i++) {
@@ -141,7 +168,31 @@ static ls_status parse_choice(const ls_setting *s, const char *text, double *out
         }
         at += n + strspn(at + n, " ");
     }
+    if (nearest_choice(s, text, near)[0] != '\0')
+        return ls_fail(err, LS_INVALID, "%s: \"%s\" is none of: %s; did you mean \"%s\"?", s->key, text,
+                       s->choices, near);
     return ls_fail(err, LS_INVALID, "%s: \"%s\" is none of: %s", s->key, text, s->choices);
+}
+
+/* As YAML writes them.  What else people take for one is told how. */
+static ls_status parse_bool(const ls_setting *s, const char *text, double *out, ls_err *err)
+{
+    static const char *const names[2][3] = {{"false", "False", "FALSE"}, {"true", "True", "TRUE"}};
+    static const char *const others[2][6] = {{"no", "off", "0", "n", "f", "disabled"},
+                                             {"yes", "on", "1", "y", "t", "enabled"}};
+
+    for (int yes = 0; yes < 2; yes++)
+        for (int i = 0; i < 3; i++)
+            if (strcmp(text, names[yes][i]) == 0) {
+                *out = yes;
+                return LS_OK;
+            }
+    for (int yes = 0; yes < 2; yes++)
+        for (int i = 0; i < 6; i++)
+            if (strcasecmp(text, others[yes][i]) == 0)
+                return ls_fail(err, LS_INVALID, "%s: \"%s\" is neither true nor false; write %s", s->key,
+                               text, names[yes][0]);
+    return ls_fail(err, LS_INVALID, "%s: \"%s\" is neither true nor false", s->key, text);
 }
 
 static ls_status parse_number(const ls_setting *s, const char *text, double *out, ls_err *err)
@@ -208,11 +259,7 @@ ls_status ls_config_put(ls_config *cfg, const char *key, const char *value, ls_e
         ls_free(cfg->owned[s - cfg->settings]);
         cfg->owned[s - cfg->settings] = NULL;
         return LS_OK;
-    case LS_SETTING_BOOL:
-        if (strcmp(value, "true") != 0 && strcmp(value, "false") != 0)
-            return ls_fail(err, LS_INVALID, "%s: \"%s\" is neither true nor false", key, value);
-        s->value = value[0] == 't';
-        return LS_OK;
+    case LS_SETTING_BOOL: return parse_bool(s, value, &s->value, err);
     case LS_SETTING_PERIOD: LS_TRY(parse_period(s, value, &period, err)); return put_text(cfg, s, value, err);
     case LS_SETTING_TEXT: return put_text(cfg, s, value, err);
     default: return parse_number(s, value, &s->value, err);

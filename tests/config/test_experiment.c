@@ -254,6 +254,47 @@ static void names_find_shipped_files_first(void)
     }
 }
 
+/* What PyTorch calls an optimiser of its own, and the spellings of YAML's core schema. */
+static void adamw_and_capital_truths_are_read(void)
+{
+    static const struct {
+        const char *text, *override;
+        ls_adam_form form;
+    } cases[] = {
+        {"model: {trial: mnist}\n"
+         "optimizer: {name: adamw}\n",
+         NULL, LS_ADAM_W},
+        {"model: {trial: mnist}\n"
+         "optimizer: {name: AdamW, form: adamw}\n",
+         NULL, LS_ADAM_W},
+        {"model: {trial: mnist}\n"
+         "optimizer: {form: tf}\n",
+         "optimizer.name=adamw", LS_ADAM_W},
+        {"model: {trial: mnist}\n"
+         "optimizer: {name: adamw}\n",
+         "optimizer.form=adamw", LS_ADAM_W},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const char *const overrides[] = {cases[i].override, NULL};
+        ls_experiment x = loaded(cases[i].text, overrides);
+        CHECK_EQ_INT(ls_config_optimiser(x.cfg).rule, LS_ADAM);
+        CHECK_EQ_INT(ls_config_optimiser(x.cfg).form, cases[i].form);
+        ls_experiment_release(&x);
+    }
+    for (int yes = 0; yes < 2; yes++) {
+        static const char *const words[2][3] = {{"false", "False", "FALSE"}, {"true", "True", "TRUE"}};
+        for (int i = 0; i < 3; i++) {
+            char word[64];
+            const char *const overrides[] = {word, NULL};
+            snprintf(word, sizeof word, "reproducible=%s", words[yes][i]);
+            ls_experiment x = loaded("model: {trial: mnist}\n", overrides);
+            CHECK_EQ_INT(ls_config_bool(x.cfg, "reproducible"), yes);
+            ls_experiment_release(&x);
+        }
+    }
+}
+
 static ls_status load_under_faults(void *arg, ls_err *err)
 {
     const char *const overrides[] = {"seed=3", "optimizer.name=adam"};
@@ -285,6 +326,7 @@ int main(void)
     CHECK_RUN(determined_names_are_mapped);
     CHECK_RUN(a_written_experiment_loads_to_the_same);
     CHECK_RUN(names_find_shipped_files_first);
+    CHECK_RUN(adamw_and_capital_truths_are_read);
     CHECK_RUN(memory_may_run_out_anywhere);
     config_test_end();
     return CHECK_DONE();

@@ -16,8 +16,8 @@ static void unknown_keys_name_the_nearest(void)
     config_test_refuses(M "optimiser: {lr: 0.1}\n", NULL,
                         "2:13: unknown key \"optimiser.lr\"; did you mean \"optimizer.lr\"?");
     config_test_refuses(
-        M "resources: {slots: 1}\n", NULL,
-        "2:13: unknown key \"resources.slots\"; `lockstep plan EXPERIMENT --settings` lists them");
+        M "resources: {cake: 1}\n", NULL,
+        "2:13: unknown key \"resources.cake\"; `lockstep plan EXPERIMENT --settings` lists them");
     config_test_refuses(M "searcher: {max_length: {batch: 1}}\n", NULL,
                         "2:25: unknown key \"searcher.max_length.batch\"; did you mean "
                         "\"searcher.max_length.batches\"?");
@@ -28,6 +28,50 @@ static void unknown_keys_name_the_nearest(void)
     config_test_refuses("", NULL, " no model.trial; `lockstep info` lists the models");
 }
 
+/* What people know from other programs leads to what does it here. */
+static void names_of_others_lead_on(void)
+{
+    static const struct {
+        const char *override, *meant;
+    } cases[] = {
+        {"epochs=3", "did you mean \"train.epochs\"?"},
+        {"max_epochs=3", "did you mean \"train.epochs\"?"},
+        {"trainer.max_epochs=3", "did you mean \"train.epochs\"?"},
+        {"batch_size=128", "did you mean \"batch.per_rank\"?"},
+        {"batchSize=128", "did you mean \"batch.per_rank\"?"},
+        {"data.batch-size=128", "did you mean \"batch.per_rank\"?"},
+        {"lr=0.1", "did you mean \"optimizer.lr\"?"},
+        {"learning_rate=0.1", "did you mean \"optimizer.lr\"?"},
+        {"train.lr=0.1", "did you mean \"optimizer.lr\"?"},
+        {"optimizer=adam", "did you mean \"optimizer.name\"?"},
+        {"weight_decay=1", "did you mean \"optimizer.weight_decay\"?"},
+        {"momentum=0.9", "did you mean \"optimizer.momentum\"?"},
+        {"workers=2", "did you mean \"data.workers\"?"},
+        {"num_workers=2", "did you mean \"data.workers\"?"},
+        {"devices=2", "did you mean \"ranks\"?"},
+        {"gpus=2", "GPUs are not in this version"},
+        {"nodes=2", "--nodes N --node-rank I --master HOST:PORT"},
+        {"amp=true", "not in this version, which computes in fp32"},
+        {"precision=bf16", "not in this version, which computes in fp32"},
+        {"parallel.strategy=fsdp", "it is not in this version"},
+        {"patience=3", "did you mean \"train.early_stop\" or \"lr.patience\"?"},
+        {"seeds=3", "did you mean \"seed\"?"},
+        {"model.width=3", "this model has no settings of its own"},
+        {"optimizer.name=Adam", "is none of: sgd adam rmsprop lars lamb; did you mean \"adam\"?"},
+        {"optimizer.name=lion", "is none of: sgd adam rmsprop lars lamb; it is not in this version"},
+        {"data.kind=mnist", "write idx"},
+    };
+    ls_experiment x;
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const char *const overrides[] = {cases[i].override, NULL};
+        ls_err err = {0};
+        CHECK_STATUS(config_test_load(&x, M, overrides, &err), LS_INVALID, &err);
+        CHECK_CONTAINS(err.text, cases[i].meant);
+        ls_experiment_release(&x);
+    }
+}
+
 static void values_must_fit_their_kind(void)
 {
     config_test_refuses(M "optimizer: {lr: fast}\n", NULL, "2:17: optimizer.lr: \"fast\" is no number");
@@ -35,7 +79,7 @@ static void values_must_fit_their_kind(void)
                         "2:19: batch.per_rank: \"1.5\" is no whole number");
     config_test_refuses(M "batch: {per_rank: 0}\n", NULL, "2:19: batch.per_rank: 0 is outside 1 to 1e+06");
     config_test_refuses(M "reproducible: yes\n", NULL,
-                        "2:15: reproducible: \"yes\" is neither true nor false");
+                        "2:15: reproducible: \"yes\" is neither true nor false; write true");
     config_test_refuses(M "lr: {scale: cubic}\n", NULL,
                         "2:13: lr.scale: \"cubic\" is none of: none linear sqrt");
     config_test_refuses(
@@ -53,6 +97,10 @@ static void values_must_fit_their_kind(void)
                         "2:34: min_validation_period.batches: \"few\" is no number");
     config_test_refuses(M "searcher: {name: asha}\n", NULL,
                         "2:18: searcher.name: \"asha\": one experiment is one run; only \"single\" is known");
+    config_test_refuses(
+        M "optimizer: {name: adamw, form: tf}\n", NULL,
+        "2:19: optimizer.name: adamw is adam with optimizer.form=adamw, but optimizer.form is "
+        "tf; leave one of the two out");
     config_test_refuses(M, "seed=many", "seed=many: seed: \"many\" is no number");
     config_test_refuses(M, "seed", "\"seed\": settings are written key=value");
 }
@@ -60,7 +108,9 @@ static void values_must_fit_their_kind(void)
 static void shape_must_fit(void)
 {
     config_test_refuses(M "optimizer: sgd\n", NULL,
-                        "2:1: \"optimizer\" is a group of settings, such as \"optimizer.name\"");
+                        "2:1: \"optimizer\" is a group of settings; did you mean \"optimizer.name\"?");
+    config_test_refuses(M "parallel: 2\n", NULL,
+                        "2:1: \"parallel\" is a group of settings, such as \"parallel.accumulate\"");
     config_test_refuses(M "seed: {a: 1}\n", NULL, "2:8: \"seed\" takes one value, not a group");
     config_test_refuses(M "seed: {}\n", NULL, "2:1: \"seed\" takes one value, not a group");
     config_test_refuses(M "seed: [1]\n", NULL, "2:7: \"seed\": a list where one value is expected");
@@ -221,6 +271,7 @@ int main(void)
 {
     config_test_begin();
     CHECK_RUN(unknown_keys_name_the_nearest);
+    CHECK_RUN(names_of_others_lead_on);
     CHECK_RUN(values_must_fit_their_kind);
     CHECK_RUN(shape_must_fit);
     CHECK_RUN(batch_is_said_once);

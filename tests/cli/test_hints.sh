@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# What a newcomer types who knows other programs: options, commands and files that lead nowhere here must name what does
+# it, with exit code 2 and nothing created.
+set -uo pipefail
+. "$(dirname "$(readlink -f "$0")")/cli_lib.sh"
+cd "$work" || exit 1
+
+# hint TEXT ARGUMENT...
+hint() {
+    local text=$1
+    shift
+    run 2 "$@"
+    says err "$text"
+}
+
+# Settings as options.
+hint 'no option "--lr"; settings are written without dashes: optimizer.lr=0.1' train mnist --lr 0.1
+hint 'optimizer.lr=0.1' train mnist --lr=0.1
+hint 'train.epochs=3' train mnist --epochs 3
+hint 'batch.per_rank=128' train mnist --batch-size 128
+hint 'batch.per_rank=VALUE' bench mnist --batch_size
+hint 'seed=7' train mnist --seed 7
+hint 'reproducible=true' train mnist --reproducible
+hint 'write -n 4' train mnist --nproc-per-node 4
+hint 'GPUs are not in this version' train mnist --gpus 2
+hint 'the option --run-dir' train mnist --output-dir x
+hint 'did you mean "--ranks"?' train mnist --rank 2
+hint '"--profile" is an option of bench, not of train' train mnist --profile
+hint 'kind=idx' data info --kind idx
+hint 'GPUs are not in this version; there are: cpu, ref' train mnist --device cuda:0 --dry-run
+hint 'no device "cpuu"; there are: cpu, ref' plan mnist --device cpuu
+
+# Commands.
+hint 'did you mean "train"?' trian
+hint '`lockstep train EXPERIMENT`' fit mnist
+hint '`lockstep eval RUN`' evaluate
+for absent in sweep ui predict; do hint 'not in this version' "$absent"; done
+run 0 help train
+says out 'Usage: lockstep train'
+run 0 train --help
+cp "$work/out" "$work/usage"
+run 0 help train
+cmp -s "$work/out" "$work/usage" || fail "help train and train --help differ"
+run 0 help
+says out 'Usage: lockstep COMMAND'
+run 0 help settings
+says out 'batch.per_rank'
+hint 'did you mean "train"?' help trian
+
+# Files of other programs: by name, and by content under any name.
+hint 'safetensors' ckpt import model.pt
+says err 'torch.load("model.pt"'
+says err '"model.safetensors"'
+printf 'PK\3\4abcdefgh' >weights
+hint 'is a file of PyTorch' ckpt import weights to
+hint 'is a file of ONNX' ckpt import net.onnx to
+hint 'to which directory?' ckpt import tensors
+
+[ -z "$(ls -d runs to 2>/dev/null)" ] || fail "something was created"
+[ "$failures" -eq 0 ] && echo "hints: $n checks, all as expected"
+exit $((failures > 0))
