@@ -229,8 +229,24 @@ static json_t *describe_fields(const ls_dataset *d)
     return list;
 }
 
+/* Names of classes by label, or null where the set has none. */
+static json_t *list_names(const ls_dataset *d)
+{
+    const char *const *names;
+    const int64_t n = ls_dataset_classes(d, &names);
+    json_t *list = n > 0 ? json_array() : json_null();
+
+    for (int64_t k = 0; k < n; k++) {
+        json_t *name = json_string(names[k]);
+        json_array_append_new(list, name != NULL ? name : json_string("(not UTF-8)"));
+    }
+    return list;
+}
+
 static void print_info(const ls_dataset *d, const json_t *classes, int64_t damaged)
 {
+    const char *const *names, *file;
+    const int64_t n_names = ls_dataset_classes(d, &names), ignored = ls_dataset_ignored(d, &file);
     const ls_field *f;
     int n = ls_dataset_fields(d, &f);
     char text[LS_SHAPE_TEXT];
@@ -241,9 +257,16 @@ static void print_info(const ls_dataset *d, const json_t *classes, int64_t damag
                ls_shape_text(f[i].shape, text));
     if (ls_dataset_box(d))
         printf("box       %.9g:%.9g\n", (double)ls_dataset_box(d)->lo, (double)ls_dataset_box(d)->hi);
-    for (size_t k = 0; k < json_array_size(classes); k++)
-        printf("class     %-8zu %" JSON_INTEGER_FORMAT "\n", k,
-               json_integer_value(json_array_get(classes, k)));
+    for (size_t k = 0; k < json_array_size(classes); k++) {
+        const json_int_t count = json_integer_value(json_array_get(classes, k));
+        if ((int64_t)k < n_names)
+            printf("class     %-8zu %-8" JSON_INTEGER_FORMAT " %s\n", k, count, names[k]);
+        else
+            printf("class     %-8zu %" JSON_INTEGER_FORMAT "\n", k, count);
+    }
+    if (ignored)
+        printf("ignored   %" PRId64 " file%s that %s no JPEG or PNG, such as %s\n", ignored,
+               ignored == 1 ? "" : "s", ignored == 1 ? "is" : "are", file);
     if (damaged)
         printf("damaged   %" PRId64 " labels; `lockstep data verify` with the same settings names them\n",
                damaged);
@@ -253,15 +276,17 @@ static int info(const settings *s, bool json)
 {
     ls_err err = {0};
     ls_dataset *d;
+    const char *file;
     int64_t damaged;
 
     if (open_set(s, &d, &err) != LS_OK) return cli_fail("data info", &err);
     json_t *classes = count_classes(d, &damaged);
+    const int64_t ignored = ls_dataset_ignored(d, &file);
     if (json) {
-        cli_print_json_take(json_pack("{s:s, s:s, s:I, s:o, s:O, s:I}", "event", "data", "kind",
-                                      ls_dataset_kind(d), "samples", (json_int_t)ls_dataset_count(d),
-                                      "fields", describe_fields(d), "classes", classes, "damaged",
-                                      (json_int_t)damaged));
+        cli_print_json_take(json_pack(
+            "{s:s, s:s, s:I, s:o, s:O, s:o, s:I, s:I}", "event", "data", "kind", ls_dataset_kind(d),
+            "samples", (json_int_t)ls_dataset_count(d), "fields", describe_fields(d), "classes", classes,
+            "class_names", list_names(d), "ignored", (json_int_t)ignored, "damaged", (json_int_t)damaged));
     } else {
         print_info(d, classes, damaged);
     }

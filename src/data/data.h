@@ -81,11 +81,14 @@ typedef struct ls_data_source {
         *box; /* hdf5: brings point clouds to 0..1: "LO:HI", "auto" to look for them, NULL: not (points.h) */
     int64_t points;         /* hdf5: of each cloud (channels, points) so many, chosen at random; 0: all */
     int64_t classes;        /* labels must be below; 0: not checked */
+    bool fixed_classes;     /* they are the model's, which has no setting for them */
     int n_fields;           /* synthetic: what to make */
     const ls_field *fields; /* synthetic */
     uint64_t seed;          /* synthetic */
     int64_t count;          /* synthetic */
     const char *pattern;    /* synthetic */
+    bool of_experiment; /* messages name settings as an experiment does (data.crop), not as `lockstep data`
+                           does (crop) */
 } ls_data_source;
 
 ls_status ls_dataset_open(ls_dataset **out, const ls_data_source *src, ls_err *err) LS_MUST_CHECK;
@@ -100,6 +103,12 @@ int ls_dataset_fields(const ls_dataset *d, const ls_field **out);
 int ls_dataset_find(const ls_dataset *d, const char *name);
 /* Bytes of one sample's field `i`. */
 size_t ls_dataset_field_bytes(const ls_dataset *d, int i);
+
+/* The number of classes and their names by label, which live as long as the set; 0 where the set does not say
+ * (folders of images do). */
+int64_t ls_dataset_classes(const ls_dataset *d, const char *const **names);
+/* How many files lie among the samples and are none, such as notes.txt between images; *first names one. */
+int64_t ls_dataset_ignored(const ls_dataset *d, const char **first);
 
 /* The box that brings point clouds to 0..1, or NULL without one. */
 const ls_box *ls_dataset_box(const ls_dataset *d);

@@ -67,14 +67,41 @@ struct ls_dataset {
     int64_t *chosen; /* with a split: the `count` samples of the range, counted from `first`; else NULL */
     int64_t total;   /* samples in the files */
     int64_t classes;
+    bool of_experiment, fixed_classes;
     lsi_scale scale;
     ls_transform transform;
     bool transforms; /* the kind applies `transform`, or has no need to */
     ls_box box;      /* of point clouds */
     int n_fields;
     ls_field fields[LSI_MAX_FIELDS];
+    int64_t ignored; /* files that are no samples, and one of them; the arena's */
+    const char *first_ignored;
+    const char **class_names; /* of labels 0 to n_classes - 1, where the set knows them; the arena's */
+    int64_t n_classes;
     void *own; /* of the kind; from the arena, zeroed */
 };
+
+/* Parts of messages that say which settings to change, as the user writes them. */
+typedef enum lsi_data_setting {
+    LSI_SET_RANGE,
+    LSI_SET_PATH,
+    LSI_SET_LABELS,
+    LSI_SET_RESIZE,
+    LSI_SET_PAD,
+    LSI_SET_CROP,
+    LSI_SET_FLIP,
+    LSI_SET_BOX,
+    LSI_SET_POINTS,
+    LSI_SET_FIELD,
+    LSI_SETTINGS
+} lsi_data_setting;
+const char *lsi_setting(bool of_experiment, lsi_data_setting which);
+
+/* "raise model.classes", or what else helps against labels beyond d->classes. */
+const char *lsi_more_classes(const ls_dataset *d);
+
+/* In the text of every file or folder that is not there. */
+#define LSI_MISSING "no such file"
 
 /* Adds a field; the name is not copied. */
 void lsi_dataset_add_field(ls_dataset *d, const char *name, ls_dtype dtype, ls_shape shape);

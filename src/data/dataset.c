@@ -28,6 +28,30 @@ static ls_status find_kind(const char *name, const lsi_data_kind **out, ls_err *
                    name ? name : "", near ? "did you mean \"" : "", near ? near : "", near ? "\"?" : "");
 }
 
+const char *lsi_setting(bool of_experiment, lsi_data_setting which)
+{
+    static const char *const names[LSI_SETTINGS][2] = {
+        [LSI_SET_RANGE] = {"first and end", "data.train_range or data.test_range"},
+        [LSI_SET_PATH] = {"path", "data.path"},
+        [LSI_SET_LABELS] = {"labels", "data.train_labels or data.test_labels"},
+        [LSI_SET_RESIZE] = {"resize", "data.resize"},
+        [LSI_SET_PAD] = {"pad", "data.pad"},
+        [LSI_SET_CROP] = {"crop", "data.crop"},
+        [LSI_SET_FLIP] = {"flip", "data.flip"},
+        [LSI_SET_BOX] = {"box", "data.box"},
+        [LSI_SET_POINTS] = {"points", "data.points"},
+        [LSI_SET_FIELD] = {"field", "data.field"},
+    };
+
+    return names[which][of_experiment];
+}
+
+const char *lsi_more_classes(const ls_dataset *d)
+{
+    if (d->fixed_classes) return "take a model of more classes (model.trial)";
+    return d->of_experiment ? "raise model.classes" : "raise classes";
+}
+
 ls_status lsi_dataset_check_count(const ls_dataset *d, const char *path, ls_err *err)
 {
     if (d->total > 0) return LS_OK;
@@ -36,11 +60,15 @@ ls_status lsi_dataset_check_count(const ls_dataset *d, const char *path, ls_err 
 
 static ls_status check_transform(const ls_dataset *d, const ls_transform *t, ls_err *err)
 {
+    const lsi_data_setting which = t->resize ? LSI_SET_RESIZE
+                                   : t->pad  ? LSI_SET_PAD
+                                   : t->crop ? LSI_SET_CROP
+                                             : LSI_SET_FLIP;
+
     if (d->transforms || !(t->resize || t->pad || t->crop || t->flip)) return LS_OK;
-    return ls_fail(
-        err, LS_INVALID,
-        "resize, pad, crop and flip are for images of bytes, which this set of kind %s does not hold",
-        d->kind->name);
+    return ls_fail(err, LS_INVALID,
+                   "%s is for images of bytes, which this set of kind %s does not hold; leave it out",
+                   lsi_setting(d->of_experiment, which), d->kind->name);
 }
 
 static ls_status set_range(ls_dataset *d, const ls_data_source *src, ls_err *err)
@@ -51,11 +79,45 @@ static ls_status set_range(ls_dataset *d, const ls_data_source *src, ls_err *err
     if (src->first < 0 || end > d->total || src->first >= end)
         return ls_fail(err, LS_INVALID,
                        "samples %" PRId64 " to %" PRId64 " were asked for, but the set has 0 to %" PRId64
-                       "; change first and end",
-                       src->first, end, d->total);
+                       "; change %s",
+                       src->first, end, d->total, lsi_setting(d->of_experiment, LSI_SET_RANGE));
     d->first = src->first;
     d->count = end - src->first;
     return LS_OK;
+}
+
+/* Where sets of a kind come from; what can be made is made by `lockstep data make`. */
+static const char *origin(const char *kind)
+{
+    static const struct {
+        const char *kind, *text;
+    } origins[] = {
+        {"idx", "Debian's package dataset-fashion-mnist has such files in /usr/share/datasets/fashion-mnist, "
+                "MNIST is "
+                "published as four of them"},
+        {"cifar", "CIFAR-10 is published in this form as its \"binary version\""},
+        {"npy", "numpy.save writes such files"},
+        {"hdf5", "h5py writes such files"},
+        {"images", "they are folders of JPEG or PNG files, train/CLASS/FILE and test/CLASS/FILE"},
+    };
+
+    for (size_t i = 0; i < sizeof origins / sizeof origins[0]; i++)
+        if (strcmp(origins[i].kind, kind) == 0) return origins[i].text;
+    return NULL;
+}
+
+/* A set that is not there: the text goes on with how it is had. */
+static void advise(const ls_data_source *src, ls_err *err)
+{
+    const char *from = origin(src->kind);
+    const char *kind = src->layout && strcmp(src->layout, "unpaired") == 0 ? "unpaired" : src->kind;
+    const char *make = src->points || (src->field && strcmp(src->field, "cloud") == 0) ? " points=P" : "";
+    size_t n = err ? strlen(err->text) : 0;
+
+    if (!err || !from || !strstr(err->text, LSI_MISSING)) return;
+    snprintf(err->text + n, sizeof err->text - n,
+             "; %s; `lockstep data make kind=%s%s path=FOLDER` makes a small synthetic set%s", from, kind,
+             make, src->of_experiment ? ", and data.kind=synthetic needs no files" : "");
 }
 
 /* Keeps one part of the range. */
@@ -89,14 +151,17 @@ out:
 /* What has no effect is refused. */
 static ls_status check_options(const ls_dataset *d, const ls_data_source *src, ls_err *err)
 {
-    const char *option = src->box ? "box" : src->points ? "points" : src->field ? "field" : NULL;
+    const lsi_data_setting option = src->box      ? LSI_SET_BOX
+                                    : src->points ? LSI_SET_POINTS
+                                    : src->field  ? LSI_SET_FIELD
+                                                  : LSI_SETTINGS;
 
     if (src->pattern && d->kind != &lsi_kind_synthetic)
         return ls_fail(err, LS_INVALID, "pattern is for synthetic data, not for kind %s; leave it out",
                        d->kind->name);
-    if (!option || d->kind == &lsi_kind_hdf5) return LS_OK;
-    return ls_fail(err, LS_INVALID, "%s is for data of kind hdf5, not %s; leave it out", option,
-                   d->kind->name);
+    if (option == LSI_SETTINGS || d->kind == &lsi_kind_hdf5) return LS_OK;
+    return ls_fail(err, LS_INVALID, "%s is for data of kind hdf5, not %s; leave it out",
+                   lsi_setting(d->of_experiment, option), d->kind->name);
 }
 
 ls_status ls_dataset_open(ls_dataset **out, const ls_data_source *src, ls_err *err)
@@ -111,10 +176,14 @@ ls_status ls_dataset_open(ls_dataset **out, const ls_data_source *src, ls_err *e
     if (!d) return ls_fail(err, LS_NOMEM, "no memory for a data set");
     d->kind = kind;
     d->classes = src->classes;
+    d->of_experiment = src->of_experiment;
+    d->fixed_classes = src->fixed_classes;
     LS_TRY(ls_arena_create(&d->arena, LS_MEM_DATA, err));
     LS_TRY(lsi_scale_init(&d->scale, src->normalise, err));
     LS_TRY(check_options(d, src, err));
-    LS_TRY(kind->open(d, src, err));
+    st = kind->open(d, src, err);
+    if (st == LS_DATA) advise(src, err);
+    if (st != LS_OK) goto out;
     LS_TRY(check_transform(d, &src->transform, err));
     LS_TRY(set_range(d, src, err));
     LS_TRY(split_range(d, src, err));
@@ -162,6 +231,18 @@ size_t ls_dataset_field_bytes(const ls_dataset *d, int i)
     return (size_t)ls_shape_count(d->fields[i].shape) * ls_dtype_size(d->fields[i].dtype);
 }
 
+int64_t ls_dataset_classes(const ls_dataset *d, const char *const **names)
+{
+    *names = d->class_names;
+    return d->n_classes;
+}
+
+int64_t ls_dataset_ignored(const ls_dataset *d, const char **first)
+{
+    *first = d->first_ignored;
+    return d->ignored;
+}
+
 const ls_box *ls_dataset_box(const ls_dataset *d)
 {
     return d->box.on ? &d->box : NULL;
@@ -190,6 +271,6 @@ ls_status lsi_dataset_check_label(const ls_dataset *d, int64_t label, const char
     if (byte >= 0) snprintf(place, sizeof place, " (byte %" PRId64 ")", byte);
     return ls_fail(err, LS_DATA,
                    "%s: the label of sample %" PRId64 "%s is %" PRId64
-                   ", but labels must lie in 0 to %" PRId64 "; mend the file, or set classes",
-                   path, sample, place, label, limit - 1);
+                   ", but labels must lie in 0 to %" PRId64 "; mend the file, or %s",
+                   path, sample, place, label, limit - 1, lsi_more_classes(d));
 }

@@ -157,7 +157,7 @@ ls_status lsi_file_open(lsi_file *f, ls_arena *arena, const char *folder, const 
     if (!f->path) return ls_fail(err, LS_NOMEM, "no memory for the name of a file");
     fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0 && errno == ENOENT)
-        return ls_fail(err, LS_DATA, "%s: no such file (nor with .gz); check the path of the data", path);
+        return ls_fail(err, LS_DATA, "%s: " LSI_MISSING " (nor with .gz); check the path of the data", path);
     if (fd < 0)
         return ls_fail(err, LS_DATA, "%s: cannot be opened: %s; check the file's permissions", path,
                        strerror(errno));

@@ -39,7 +39,7 @@ ls_status lsi_h5_open(lsi_h5_file *f, ls_arena *arena, const char *folder, const
     if (!f->path) return ls_fail(err, LS_NOMEM, "no memory for the name of a file");
     f->fd = open(f->path, O_RDONLY | O_CLOEXEC);
     if (f->fd < 0 && errno == ENOENT)
-        return ls_fail(err, LS_DATA, "%s: no such file; check the path of the data", f->path);
+        return ls_fail(err, LS_DATA, "%s: " LSI_MISSING "; check the path of the data", f->path);
     if (f->fd < 0)
         return ls_fail(err, LS_DATA, "%s: cannot be opened: %s; check the file's permissions", f->path,
                        strerror(errno));

@@ -120,8 +120,8 @@ static ls_status open_idx(ls_dataset *d, const ls_data_source *src, ls_err *err)
     if (is_word(images, "test")) images = "t10k-images-idx3-ubyte";
     if (!labels) labels = labels_name(d->arena, images);
     if (!labels)
-        return ls_fail(err, LS_INVALID, "which labels belong to \"%s\"?  Name their file in `labels`",
-                       images);
+        return ls_fail(err, LS_INVALID, "which labels belong to \"%s\"?  Name their file: %s", images,
+                       lsi_setting(src->of_experiment, LSI_SET_LABELS));
     LS_TRY(lsi_file_open(&x->images, d->arena, src->path, images, err));
     LS_TRY(parse_images(d, x, src, err));
     LS_TRY(lsi_file_open(&x->labels, d->arena, src->path, labels, err));

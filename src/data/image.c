@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "folder_internal.h"
 #include "image_internal.h"
 
 /* Larger files are no images that fit LSI_IMAGE_PIXELS. */
@@ -133,15 +134,14 @@ static void set_channels(lsi_decoder *d, int64_t channels, lsi_pixels *image)
 ls_status lsi_image_read(lsi_decoder *d, const char *path, int64_t channels, bool header_only,
                          lsi_pixels *out, ls_err *err)
 {
-    static const uint8_t png[8] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'}, jpeg[3] = {0xff, 0xd8, 0xff};
     ls_status st = LS_OK;
     const uint8_t *bytes = NULL;
     size_t size = 0;
 
     LS_TRY(load(d, path, &bytes, &size, err));
-    if (size > sizeof jpeg && memcmp(bytes, jpeg, sizeof jpeg) == 0)
+    if (lsi_is_image(bytes, size) && bytes[0] == 0xff)
         LS_TRY(lsi_jpeg_decode(d, path, bytes, size, header_only, out, err));
-    else if (size > sizeof png && memcmp(bytes, png, sizeof png) == 0)
+    else if (lsi_is_image(bytes, size))
         LS_TRY(lsi_png_decode(d, path, bytes, size, header_only, out, err));
     else
         return ls_fail(

@@ -59,8 +59,15 @@ static ls_status list_files(ls_dataset *d, images *x, int64_t k, const char *pat
 {
     ls_status st = lsi_folder_list(&x->folders[k], d->arena, path, LSI_FOLDER_FILES, err);
 
-    if (st == LS_OK) x->end[k] = (k ? x->end[k - 1] : 0) + x->folders[k].n;
-    return st;
+    if (st != LS_OK) return st;
+    const lsi_folder *f = &x->folders[k];
+    x->end[k] = (k ? x->end[k - 1] : 0) + f->n;
+    if (f->n_others && !d->ignored) {
+        d->first_ignored = ls_arena_printf(d->arena, "%s/%s", f->path, f->other);
+        if (!d->first_ignored) return ls_fail(err, LS_NOMEM, "no memory for the name of a file");
+    }
+    d->ignored += f->n_others;
+    return LS_OK;
 }
 
 static ls_status check_classes(const ls_dataset *d, const lsi_folder *classes, ls_err *err)
@@ -68,8 +75,9 @@ static ls_status check_classes(const ls_dataset *d, const lsi_folder *classes, l
     if (!d->classes || classes->n <= d->classes) return LS_OK;
     return ls_fail(err, LS_DATA,
                    "%s: holds %" PRId64 " folders of classes, but labels must lie in 0 to %" PRId64
-                   "; name the folder of the classes, or set classes",
-                   classes->path, classes->n, d->classes - 1);
+                   " (%s ... %s); name the folder of the classes, or %s",
+                   classes->path, classes->n, d->classes - 1, classes->names[0],
+                   classes->names[classes->n - 1], lsi_more_classes(d));
 }
 
 /* Every folder in `part` must be one of `classes`; both are sorted.  A class may lack images in a part. */
@@ -110,6 +118,13 @@ static ls_status open_classes(ls_dataset *d, images *x, const ls_data_source *sr
     LS_TRY(lsi_folder_list(&own, d->arena, path, LSI_FOLDER_FOLDERS, err));
     LS_TRY(lsi_folder_list(&classes, d->arena, train, LSI_FOLDER_FOLDERS, err));
     LS_TRY(check_classes(d, &classes, err));
+    d->class_names = ls_arena_alloc(d->arena, sizeof *d->class_names * (size_t)classes.n);
+    if (!d->class_names) {
+        st = ls_fail(err, LS_NOMEM, "no memory for the names of classes");
+        goto out;
+    }
+    memcpy(d->class_names, classes.names, sizeof *d->class_names * (size_t)classes.n);
+    d->n_classes = classes.n;
     LS_TRY(list_classes(d, x, &classes, &own, err));
 out:
     lsi_folder_release(&classes);
@@ -205,7 +220,9 @@ static ls_status set_layout(images *x, const ls_data_source *src, ls_err *err)
     if (x->channels != 1 && x->channels != 3)
         return ls_fail(err, LS_INVALID, "images of %" PRId64 " channels; they have 3, or 1 for grey",
                        x->channels);
-    if (!src->path) return ls_fail(err, LS_INVALID, "which folder of images?  Name it in `path`");
+    if (!src->path)
+        return ls_fail(err, LS_INVALID, "which folder of images?  Name it: %s=FOLDER",
+                       lsi_setting(src->of_experiment, LSI_SET_PATH));
     return LS_OK;
 }
 

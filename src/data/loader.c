@@ -189,11 +189,14 @@ static ls_status check_options(const ls_dataset *d, const ls_loader_options *o, 
     const ls_field *fields;
 
     if (o->batch < 1 || o->batch > INT64_C(1) << 40)
-        return ls_fail(err, LS_INVALID, "a batch of %" PRId64 " samples; it must be 1 or more", o->batch);
+        return ls_fail(err, LS_INVALID,
+                       "a batch of %" PRId64 " samples (batch.per_rank); it must be 1 or more", o->batch);
     if (o->n_workers < 0 || o->n_workers > MAX_WORKERS)
-        return ls_fail(err, LS_INVALID, "%d loader threads; there can be 0 to %d", o->n_workers, MAX_WORKERS);
+        return ls_fail(err, LS_INVALID, "%d loader threads (data.workers); there can be 0 to %d",
+                       o->n_workers, MAX_WORKERS);
     if (o->depth < 0 || o->depth > MAX_DEPTH)
-        return ls_fail(err, LS_INVALID, "%d batches ahead; there can be 0 to %d", o->depth, MAX_DEPTH);
+        return ls_fail(err, LS_INVALID, "%d batches ahead (data.prefetch); there can be 0 to %d", o->depth,
+                       MAX_DEPTH);
     if (o->n_ranks < 0 || o->rank < 0 || o->rank >= (o->n_ranks ? o->n_ranks : 1))
         return ls_fail(err, LS_INVALID, "rank %d of %d does not exist", o->rank, o->n_ranks);
     if (o->first < 0) return ls_fail(err, LS_INVALID, "a loader cannot begin at position %" PRId64, o->first);
@@ -206,7 +209,7 @@ static ls_status check_options(const ls_dataset *d, const ls_loader_options *o, 
     if (o->drop_last && ls_dataset_count(d) < global)
         return ls_fail(err, LS_INVALID,
                        "the set has %" PRId64 " samples, fewer than one global batch of %" PRId64
-                       "; use smaller batches, or keep the last one",
+                       "; use smaller batches (batch.per_rank)",
                        ls_dataset_count(d), global);
     LS_BUG_IF(ls_dataset_fields(d, &fields) > MAX_FIELDS);
     return LS_OK;
@@ -239,7 +242,7 @@ static ls_status make_slots(ls_loader *l, ls_err *err)
     return LS_OK;
 nomem:
     return ls_fail(err, LS_NOMEM,
-                   "no memory for %d batches of %" PRId64 " samples; use a smaller batch or depth",
+                   "no memory for %d batches of %" PRId64 " samples; lower batch.per_rank or data.prefetch",
                    l->n_slots, l->opt.batch);
 }
 
@@ -259,8 +262,8 @@ static ls_status start_workers(ls_loader *l, ls_err *err)
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (rc == 0) return LS_OK;
-    return ls_fail(err, LS_NOMEM, "loader thread %d could not be started: %s; use fewer", l->n_threads + 1,
-                   strerror(rc));
+    return ls_fail(err, LS_NOMEM, "loader thread %d could not be started: %s; lower data.workers",
+                   l->n_threads + 1, strerror(rc));
 }
 
 ls_status ls_loader_create(ls_loader **out, const ls_dataset *d, const ls_loader_options *options,
@@ -375,7 +378,9 @@ static void book(ls_loader *l, const slot *s)
     else if (l->skipped_in_epoch > l->opt.max_skipped && s->n_skipped)
         ls_fail(&l->failure, LS_DATA,
                 "%" PRId64 " damaged samples in epoch %" PRId64 " are more than the %" PRId64
-                " that may be skipped; `lockstep data verify` names them all.  The first here: %.*s",
+                " that data.max_skipped lets pass; raise it, or mend them (`lockstep data verify` names "
+                "all).  The "
+                "first here: %.*s",
                 l->skipped_in_epoch, l->epoch, l->opt.max_skipped,
                 s->notes.data ? (int)strcspn(s->notes.data, "\n") : 0, s->notes.data ? s->notes.data : "");
 }

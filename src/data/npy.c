@@ -197,7 +197,8 @@ static ls_status open_npy(ls_dataset *d, const ls_data_source *src, ls_err *err)
     if (!x) return ls_fail(err, LS_NOMEM, "no memory for a data set");
     d->own = x;
     if (!images)
-        return ls_fail(err, LS_INVALID, "which .npy file?  Name it in `path`, or in `path` and `images`");
+        return ls_fail(err, LS_INVALID, "which .npy file?  Name it, or its folder: %s=...",
+                       lsi_setting(src->of_experiment, LSI_SET_PATH));
     for (int test = 0; src->images && test < 2; test++) {
         const char *usual = test ? "test-labels.npy" : "train-labels.npy";
         if (strcmp(src->images, test ? "test" : "train") != 0) continue;

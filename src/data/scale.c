@@ -86,7 +86,7 @@ ls_status lsi_scale_check(const lsi_scale *s, ls_shape shape, ls_err *err)
 
     if (s->channels == 1 || s->channels == channels) return LS_OK;
     return ls_fail(err, LS_INVALID,
-                   "normalise=%s is for images of %d channels, and these have %" PRId64
+                   "the normalisation \"%s\" is for images of %d channels, and these have %" PRId64
                    "; there are none, mnist and unit for all",
                    s->name, s->channels, channels);
 }

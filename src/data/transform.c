@@ -70,17 +70,17 @@ static bool holds_crop(const ls_transform *t, int64_t height, int64_t width)
     return height + 2 * t->pad >= t->crop && width + 2 * t->pad >= t->crop;
 }
 
-static ls_status check_transform(const ls_transform *t, ls_err *err)
+static ls_status check_transform(const ls_dataset *d, const ls_transform *t, ls_err *err)
 {
     const struct {
-        const char *name;
+        lsi_data_setting which;
         int64_t value;
-    } sides[] = {{"resize", t->resize}, {"pad", t->pad}, {"crop", t->crop}};
+    } sides[] = {{LSI_SET_RESIZE, t->resize}, {LSI_SET_PAD, t->pad}, {LSI_SET_CROP, t->crop}};
 
     for (int i = 0; i < 3; i++)
         if (sides[i].value < 0 || sides[i].value > MAX_PIXELS_OF_SIDE)
-            return ls_fail(err, LS_INVALID, "%s=%" PRId64 ": must be 0 to %d pixels", sides[i].name,
-                           sides[i].value, MAX_PIXELS_OF_SIDE);
+            return ls_fail(err, LS_INVALID, "%s=%" PRId64 ": must be 0 to %d pixels",
+                           lsi_setting(d->of_experiment, sides[i].which), sides[i].value, MAX_PIXELS_OF_SIDE);
     return LS_OK;
 }
 
@@ -89,15 +89,17 @@ ls_status lsi_transform_add_field(ls_dataset *d, const ls_data_source *src, cons
 {
     ls_status st = LS_OK;
 
-    LS_TRY(check_transform(&src->transform, err));
+    LS_TRY(check_transform(d, &src->transform, err));
     d->transform = src->transform;
     d->transforms = true;
     LS_TRY(lsi_scale_check(&d->scale, LS_SHAPE(channels, height, width), err));
     if (!holds_crop(&d->transform, height, width))
         return ls_fail(err, LS_INVALID,
-                       "crop=%" PRId64 " is more than images of %" PRId64 " x %" PRId64
-                       " with resize=%" PRId64 " and pad=%" PRId64 " have",
-                       d->transform.crop, height, width, d->transform.resize, d->transform.pad);
+                       "%s=%" PRId64 " is more than images of %" PRId64 " x %" PRId64 " with %s=%" PRId64
+                       " and %s=%" PRId64 " have",
+                       lsi_setting(d->of_experiment, LSI_SET_CROP), d->transform.crop, height, width,
+                       lsi_setting(d->of_experiment, LSI_SET_RESIZE), d->transform.resize,
+                       lsi_setting(d->of_experiment, LSI_SET_PAD), d->transform.pad);
     final_size(&d->transform, &height, &width);
     lsi_dataset_add_field(d, name, LS_F32, LS_SHAPE(channels, height, width));
 out:
@@ -200,14 +202,16 @@ ls_status lsi_transform_apply(const ls_dataset *d, int field, const lsi_pixels *
     if (final_h != shape.dim[1] || final_w != shape.dim[2])
         return ls_fail(err, LS_DATA,
                        "%s: comes out as %" PRId64 " x %" PRId64 ", but the first image as %" PRId64
-                       " x %" PRId64 " (height x width); set crop, or make all images equal",
-                       path, final_h, final_w, shape.dim[1], shape.dim[2]);
+                       " x %" PRId64 " (height x width); set %s, or make all images equal",
+                       path, final_h, final_w, shape.dim[1], shape.dim[2],
+                       lsi_setting(d->of_experiment, LSI_SET_CROP));
     if (!holds_crop(t, in->height, in->width))
         return ls_fail(err, LS_DATA,
                        "%s: %" PRId64 " x %" PRId64
                        " pixels (height x width, resized) are fewer than the %" PRId64
-                       " to be cropped; set resize, or a smaller crop",
-                       path, height, width, t->crop);
+                       " to be cropped; set %s, or a smaller %s",
+                       path, height, width, t->crop, lsi_setting(d->of_experiment, LSI_SET_RESIZE),
+                       lsi_setting(d->of_experiment, LSI_SET_CROP));
     const lsi_window w = choose(t, height, width, augment, field, &mirrored), seen = inside(w, height, width);
     if (height != in->height || width != in->width) {
         LS_TRY(lsi_resize(in, height, width, seen, scratch, &part, err));

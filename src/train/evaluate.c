@@ -1,8 +1,10 @@
 /* evaluate.c: data sets of an experiment, and evaluation. */
 #include "train/evaluate.h"
 
+#include <stdio.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "data/loader.h"
 #include "train/shards.h"
 #include "train/team.h"
@@ -16,6 +18,27 @@ static const char *text_or_null(ls_config *cfg, const char *key)
 }
 
 enum { SYNTHETIC_TRAIN = 8192, SYNTHETIC_TEST = 2048 };
+
+/* What is odd about a set and no error. */
+static void remark(const ls_dataset *d, int64_t outputs, bool fixed)
+{
+    const char *const *names, *file;
+    const int64_t n = ls_dataset_classes(d, &names), ignored = ls_dataset_ignored(d, &file);
+    char more[64] = "";
+
+    if (ignored > 1) snprintf(more, sizeof more, " and %lld other files", (long long)ignored - 1);
+    if (ignored > 0)
+        ls_log(LS_LOG_WARN, "%s%s %s no JPEG or PNG and %s left out", file, more, ignored > 1 ? "are" : "is",
+               ignored > 1 ? "are" : "is");
+    if (n > 0 && n < outputs && fixed)
+        ls_log(LS_LOG_WARN, "the model tells %lld classes apart, the data set has %lld (%s ... %s)",
+               (long long)outputs, (long long)n, names[0], names[n - 1]);
+    else if (n > 0 && n < outputs)
+        ls_log(
+            LS_LOG_WARN,
+            "the model tells %lld classes apart, the data set has %lld (%s ... %s): model.classes=%lld fits",
+            (long long)outputs, (long long)n, names[0], names[n - 1], (long long)n);
+}
 
 ls_status ls_train_data(const ls_experiment *x, const ls_session *s, bool test, ls_dataset **out, ls_err *err)
 {
@@ -44,7 +67,9 @@ ls_status ls_train_data(const ls_experiment *x, const ls_session *s, bool test, 
                           .n_fields = ls_session_fields(s, fields),
                           .fields = fields,
                           .seed = (uint64_t)ls_config_int(cfg, "seed"),
-                          .count = SYNTHETIC_TRAIN + SYNTHETIC_TEST};
+                          .count = SYNTHETIC_TRAIN + SYNTHETIC_TEST,
+                          .of_experiment = true,
+                          .fixed_classes = ls_config_find(cfg, "model.classes") < 0};
     double lo, hi;
 
     *out = NULL;
@@ -54,7 +79,9 @@ ls_status ls_train_data(const ls_experiment *x, const ls_session *s, bool test, 
         src.first = test ? SYNTHETIC_TRAIN : 0;
         src.end = test ? SYNTHETIC_TRAIN + SYNTHETIC_TEST : SYNTHETIC_TRAIN;
     }
-    return ls_dataset_open(out, &src, err);
+    const ls_status st = ls_dataset_open(out, &src, err);
+    if (st == LS_OK) remark(*out, test ? 0 : src.classes, src.fixed_classes);
+    return st;
 }
 
 ls_status ls_train_loader(const ls_session *s, const ls_update *u, const ls_dataset *data, int64_t first,
@@ -121,6 +148,8 @@ static ls_status run_all(ls_session *s, const ls_dataset *data, ls_gather *gathe
 {
     const ls_loader_options options = {.batch = ls_config_int(s->cfg, "batch.per_rank"),
                                        .n_workers = (int)ls_config_int(s->cfg, "data.workers"),
+                                       .on_error = (ls_on_error)ls_config_int(s->cfg, "data.on_error"),
+                                       .max_skipped = ls_config_int(s->cfg, "data.max_skipped"),
                                        .rank = s->rank,
                                        .n_ranks = s->ranks};
     const uint64_t seed = (uint64_t)ls_config_int(s->cfg, "seed");
@@ -140,7 +169,7 @@ static ls_status run_all(ls_session *s, const ls_dataset *data, ls_gather *gathe
         ls_step_write_rng(p->plan, seed, LS_EVAL_STEP, (uint32_t)b.position);
         ls_plan_run(p->plan);
         ls_collect_metrics(p->plan, b.n, sums);
-        LS_TRY(ls_gather_take(gather, p, b.position, err));
+        LS_TRY(ls_gather_take_at(gather, p, b.indices, err)); /* not shuffled: their places */
     }
     if (sums->samples == 0) LS_TRY(run_none(s, gather, sums, err));
     LS_TRY(ls_team_sum(s->comm, sums, NULL, err));

@@ -69,7 +69,9 @@ out:
     return st;
 }
 
-static void take_rows(const ls_gather *g, const ls_gather_output *o, const ls_plan *p, int64_t first)
+/* Sample i is number at[i] of the evaluation, or first + i where `at` is NULL. */
+static void take_rows(const ls_gather *g, const ls_gather_output *o, const ls_plan *p, int64_t first,
+                      const int64_t *at)
 {
     char name[LS_GATHER_NAME + 16];
     const ls_tensor *t;
@@ -82,8 +84,9 @@ static void take_rows(const ls_gather *g, const ls_gather_output *o, const ls_pl
     width = ls_shape_count(t->shape) / n;
     for (int64_t i = 0; i < n; i++) {
         const float *from = (const float *)t->data + i * width;
-        if ((first + i) % g->stride != 0) continue;
-        for (int64_t k = 0; k < width; k++) o->rows[(first + i) / g->stride * width + k] = (double)from[k];
+        const int64_t number = at != NULL ? at[i] : first + i;
+        if (number % g->stride != 0) continue;
+        for (int64_t k = 0; k < width; k++) o->rows[number / g->stride * width + k] = (double)from[k];
     }
 }
 
@@ -105,15 +108,25 @@ static void count(const ls_gather_distance *d, const ls_plan *p, int which)
     }
 }
 
-ls_status ls_gather_take(ls_gather *g, const ls_batch_plan *p, int64_t first, ls_err *err)
+static ls_status take(ls_gather *g, const ls_batch_plan *p, int64_t first, const int64_t *at, ls_err *err)
 {
     const ls_status st = ls_gather_prepare(g, p, err);
 
     if (st != LS_OK) return st;
     for (int i = 0; i < g->n_distances; i++)
         for (int k = 0; k < 2; k++) count(&g->distances[i], p->plan, k);
-    for (int i = 0; i < g->n_outputs; i++) take_rows(g, &g->outputs[i], p->plan, first);
+    for (int i = 0; i < g->n_outputs; i++) take_rows(g, &g->outputs[i], p->plan, first, at);
     return LS_OK;
+}
+
+ls_status ls_gather_take(ls_gather *g, const ls_batch_plan *p, int64_t first, ls_err *err)
+{
+    return take(g, p, first, NULL, err);
+}
+
+ls_status ls_gather_take_at(ls_gather *g, const ls_batch_plan *p, const int64_t *at, ls_err *err)
+{
+    return take(g, p, 0, at, err);
 }
 
 /* -- finishing --------------------------------------------------------------------------------------------

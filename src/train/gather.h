@@ -41,6 +41,10 @@ typedef struct ls_gather {
 ls_status ls_gather_prepare(ls_gather *g, const ls_batch_plan *p, ls_err *err) LS_MUST_CHECK;
 /* After a run of an evaluation plan whose first sample is number `first` of the evaluation. */
 ls_status ls_gather_take(ls_gather *g, const ls_batch_plan *p, int64_t first, ls_err *err) LS_MUST_CHECK;
+/* The same where samples in between were left out: sample i is number at[i].  Rows that nobody hands in are
+ * zeros. */
+ls_status ls_gather_take_at(ls_gather *g, const ls_batch_plan *p, const int64_t *at,
+                            ls_err *err) LS_MUST_CHECK;
 /* After the last: what all ranks have, on all of them; distances are added to the metrics.  Collective. */
 ls_status ls_gather_finish(ls_gather *g, ls_comm *c, ls_metric_sums *sums, ls_err *err) LS_MUST_CHECK;
 /* Each output to <folder>/<name>/epoch-<epoch>.npy, in f32. */

@@ -42,8 +42,16 @@ says err 'no-such-experiment'
 [ ! -e runs ] || fail "a refused experiment left $(ls runs)"
 
 # Files that are not there or cannot be read.
+{ printf '\x93NUMPY\x01\x00\x76\x00%-117s\n' "{'descr': '<f4', 'fortran_order': False, 'shape': (64, 28, 28), }" && head -c $((64 * 784 * 4)) /dev/zero; } >float.npy
 refused 3 'nowhere/train-images.npy: no such file' data.kind=npy data.path=nowhere
 refused 3 'nowhere/train-images-idx3-ubyte: no such file' data.kind=idx data.path=nowhere
+# ... with what makes them, or where they are had.
+refused 3 '`lockstep data make kind=idx path=FOLDER`' data.kind=idx data.path=nowhere
+refused 3 'dataset-fashion-mnist' data.kind=idx data.path=nowhere
+refused 3 '`lockstep data make kind=cifar path=FOLDER`' data.kind=cifar data.path=nowhere
+refused 3 'train/CLASS/FILE' data.kind=images data.path=nowhere
+refused 2 'change data.train_range or data.test_range' "${npy[@]}" data.train_range=0:65
+refused 2 'data.crop is for images of bytes' data.kind=npy data.path=. data.train_images=float.npy data.crop=8
 mkdir -p folder/train-images.npy
 refused 3 'folder/train-images.npy: is no plain file' data.kind=npy data.path=folder
 cp -r npy secret

@@ -192,12 +192,12 @@ static void damaged_files(void)
 
     join(name, path, "x");
     REQUIRE(mkdir(name, 0777) == 0);
-    join(name, path, "x/0");
+    join(name, path, "x/0.jpg");
     image_encode(name, JPEG_PLAIN, 16, 16);
     ls_dataset *d;
     for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
         ls_err err = {0};
-        join(name, path, "x/1");
+        join(name, path, "x/1.JPG");
         if (cases[k].flavour < 0) {
             image_store(name, "just text", cases[k].flavour == -1 ? 9 : 0);
         } else {
@@ -207,25 +207,61 @@ static void damaged_files(void)
         d = open_set((ls_data_source){.path = path});
         CHECK_STATUS(ls_dataset_read(d, 1, NULL, (void *const[]){image, NULL}, &err), LS_DATA, &err);
         CHECK_CONTAINS(err.text, cases[k].part);
-        CHECK_CONTAINS(err.text, "x/1");
+        CHECK_CONTAINS(err.text, "x/1.JPG");
         read_one(d, 0, image);
         ls_dataset_close(d);
     }
     /* A damaged first file does not hide the size of the others. */
-    join(name, path, "x/0");
+    join(name, path, "x/0.jpg");
     image_store(name, "text", 4);
-    join(name, path, "x/1");
+    join(name, path, "x/1.JPG");
     image_encode(name, PNG_RGB, 16, 16);
     d = open_set((ls_data_source){.path = path});
     read_one(d, 1, image);
     ls_dataset_close(d);
     image_store(name, "text", 4);
-    data_check_refused(&(ls_data_source){.kind = "images", .path = path}, LS_DATA, "neither a JPEG", "x/0");
+    data_check_refused(&(ls_data_source){.kind = "images", .path = path}, LS_DATA, "neither a JPEG",
+                       "x/0.jpg");
     data_check_refused(&(ls_data_source){.kind = "images", .path = path, .images = "test"}, LS_DATA, "/test",
-                       "cannot be read");
+                       "no such file");
     data_check_refused(&(ls_data_source){.kind = "images"}, LS_INVALID, "which folder", NULL);
     data_check_refused(&(ls_data_source){.kind = "images", .path = path, .layout = "pairs"}, LS_INVALID,
                        "no layout \"pairs\"", NULL);
+}
+
+/* What lies about among images is no sample and no damage; what is one by its content counts, whatever its
+ * name. */
+static void other_files(void)
+{
+    static const char *const texts[] = {"x/notes.txt", "x/README", "y/Thumbs.db"};
+    const char *path = image_folder(&(ls_data_make_options){0}), *first;
+    const char *const *names;
+    char name[1024];
+    ls_dataset *d;
+
+    for (int i = 0; i < 2; i++) {
+        join(name, path, i ? "y" : "x");
+        REQUIRE(mkdir(name, 0777) == 0);
+    }
+    join(name, path, "x/0.jpg");
+    image_encode(name, JPEG_PLAIN, 16, 16);
+    join(name, path, "y/odd-name");
+    image_encode(name, PNG_RGB, 16, 16);
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        join(name, path, texts[i]);
+        image_store(name, "just text", 9);
+    }
+    d = open_set((ls_data_source){.path = path});
+    CHECK_EQ_INT(ls_dataset_count(d), 2);
+    CHECK_EQ_INT(ls_dataset_ignored(d, &first), 3);
+    CHECK_CONTAINS(first, "x/README");
+    REQUIRE(ls_dataset_classes(d, &names) == 2);
+    CHECK_EQ_STR(names[0], "x");
+    CHECK_EQ_STR(names[1], "y");
+    ls_dataset_close(d);
+    data_check_refused(&(ls_data_source){.kind = "images", .path = path, .classes = 1, .of_experiment = true},
+                       LS_DATA, "2 folders of classes, but labels must lie in 0 to 0 (x ... y)",
+                       "raise model.classes");
 }
 
 /* Sizes that no file of that length can have are refused before memory is taken. */
@@ -259,6 +295,7 @@ int main(void)
     CHECK_RUN(labels);
     CHECK_RUN(flavours);
     CHECK_RUN(damaged_files);
+    CHECK_RUN(other_files);
     CHECK_RUN(absurd_sizes);
     image_clean();
     return CHECK_DONE();

@@ -346,7 +346,7 @@ static void refused(void)
                    sizeof floats);
     ls_data_source src = {
         .kind = "npy", .path = data_folder(), .images = "f.npy", .transform = {.flip = true}};
-    data_check_refused(&src, LS_INVALID, "are for images of bytes", "npy");
+    data_check_refused(&src, LS_INVALID, "flip is for images of bytes", "npy");
     src = (ls_data_source){.kind = "cifar", .path = data_folder(), .transform = {.crop = -1}};
     data_check_refused(&src, LS_INVALID, "crop=-1", NULL);
     src.transform = (ls_transform){.crop = 41, .pad = 4};
