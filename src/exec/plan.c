@@ -1,10 +1,10 @@
 /* plan.c: running a plan, and what can be asked about one. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
 
 #include "base/clock.h"
+#include "base/stats.h"
 #include "exec/plan_internal.h"
 
 void ls_plan_run(ls_plan *p)
@@ -122,13 +122,6 @@ ls_plan_node ls_plan_node_at(const ls_plan *p, int i)
                           *ls_node_out_shape(p->graph, s->node, 0)};
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return x < y ? -1 : x > y;
-}
-
 ls_status ls_plan_profile(ls_plan *p, int steps, ls_err *err)
 {
     int32_t n = p->schedule.n;
@@ -145,11 +138,8 @@ ls_status ls_plan_profile(ls_plan *p, int steps, ls_err *err)
             before = after;
         }
     }
-    for (int32_t i = 0; i < n; i++) {
-        double *row = t + (size_t)i * (size_t)steps;
-        qsort(row, (size_t)steps, sizeof *row, by_value);
-        p->steps[i].seconds = row[steps / 2];
-    }
+    for (int32_t i = 0; i < n; i++)
+        p->steps[i].seconds = ls_spread_of(t + (size_t)i * (size_t)steps, (size_t)steps).p50;
     ls_free(t);
     return LS_OK;
 }

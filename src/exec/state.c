@@ -160,30 +160,26 @@ static ls_status find_room(const ls_state *s, const ls_var *var, entry *e, ls_er
 
 static ls_status add_entry(ls_state *s, const ls_var *var, const ls_vinfo *v, ls_err *err)
 {
-    entry *e = ls_alloc(LS_MEM_PLAN, sizeof *e);
-    size_t bytes = (size_t)ls_shape_count(v->shape) * ls_dtype_size(v->dtype);
+    const size_t bytes = (size_t)ls_shape_count(v->shape) * ls_dtype_size(v->dtype);
+    entry *e;
+    ls_status st;
 
-    if (!LS_GROW(LS_MEM_PLAN, s->entries, s->n + 1, s->cap)) {
-        ls_free(e);
+    if (!LS_GROW(LS_MEM_PLAN, s->entries, s->n + 1, s->cap))
         return ls_fail(err, LS_NOMEM, "state: no memory");
-    }
     if (s->base != NULL && (var->role == LS_VAR_PARAM || var->role == LS_VAR_OPTIMIZER)) {
         const int shared = find(s->base, var->name);
         LS_BUG_IF(shared < 0);
-        ls_free(e);
         s->entries[s->n++] = s->base->entries[shared];
         return LS_OK;
     }
-    if (e != NULL) {
-        e->t = (ls_tensor){ls_strdup(LS_MEM_PLAN, var->name), v->dtype, v->shape, NULL, bytes};
-        e->init = var->init;
-        e->role = var->role;
-        e->category = v->category;
-        e->owner = s;
-    }
-    if (e == NULL || e->t.name == NULL || find_room(s, var, e, err) != LS_OK) {
+    e = ls_alloc(LS_MEM_PLAN, sizeof *e);
+    if (e == NULL) return ls_fail(err, LS_NOMEM, "state: no memory for variable \"%s\"", var->name);
+    *e = (entry){.init = var->init, .role = var->role, .category = v->category, .owner = s};
+    e->t = (ls_tensor){ls_strdup(LS_MEM_PLAN, var->name), v->dtype, v->shape, NULL, bytes};
+    st = e->t.name != NULL ? find_room(s, var, e, err) : ls_fail(err, LS_NOMEM, "no memory for its name");
+    if (st != LS_OK) {
         entry_destroy(e);
-        return ls_fail(err, LS_NOMEM, "state: no memory for variable \"%s\" (%zu bytes)", var->name, bytes);
+        return ls_fail_in(err, st, "variable \"%s\" (%zu bytes)", var->name, bytes);
     }
     s->entries[s->n++] = e;
     return LS_OK;

@@ -38,7 +38,7 @@ static void destroy(void *state)
 {
     conv_state *s = state;
 
-    if (s != NULL && s->impl != NULL && s->impl->destroy != NULL) s->impl->destroy(s->state);
+    if (s->impl->destroy != NULL) s->impl->destroy(s->state);
     ls_free(s);
 }
 
@@ -205,8 +205,11 @@ ls_status lsi_plan_conv(ls_device *dev, const ls_graph *g, const ls_node *n, ls_
     if (s == NULL) return ls_fail(err, LS_NOMEM, "cpu: no memory");
     s->problem = p;
     if (impl->create != NULL) st = impl->create(&s->state, &s->problem, err);
-    if (st == LS_OK) s->impl = impl; /* destroy() must not see a state that was never made */
+    if (st != LS_OK) {
+        ls_free(s); /* there is no state of `impl` to be destroyed, and no kernel that somebody else would */
+        return st;
+    }
+    s->impl = impl;
     *out = (ls_kernel){run, destroy, s, impl->scratch != NULL ? impl->scratch(&s->problem) : 0, impl->name};
-    if (st != LS_OK) destroy(s);
-    return st;
+    return LS_OK;
 }

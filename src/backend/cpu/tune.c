@@ -198,7 +198,8 @@ static double time_once(const lsi_candidates *c, int i)
 }
 
 /* Candidates take turns, so that whatever else the machine does hits all of them alike, and the best time of
- * each counts: noise only ever adds.  One that is far behind is left out of later rounds. */
+ * each counts: noise only ever adds.  One that is far behind is left out of later rounds.  -1: none could be
+ * run. */
 static int fastest(const lsi_candidates *c)
 {
     double best[MAX_CANDIDATES], spent = 0;
@@ -208,6 +209,9 @@ static int fastest(const lsi_candidates *c)
     for (int i = 0; i < n; i++) best[i] = time_once(c, i);
     for (int i = 0; i < n; i++)
         if (best[i] < CANNOT) best[i] = time_once(c, i);
+    for (int i = 0; i < n; i++)
+        if (best[i] < best[winner]) winner = i;
+    if (best[winner] >= CANNOT) return -1;
     for (int round = 0; round < MAX_ROUNDS; round++) {
         double lead;
         for (int i = 0; i < n; i++)
@@ -242,6 +246,7 @@ int lsi_tune(lsi_tuner *t, const lsi_candidates *c)
     for (int i = 0; known != NULL && i < c->n; i++)
         if (strcmp(c->names[i], known) == 0) return i;
     winner = fastest(c);
+    if (winner < 0) return c->guess; /* for want of memory, perhaps: nothing to be remembered */
     add(t, c->problem, strlen(c->problem), c->names[winner], strlen(c->names[winner]));
     t->changed = true;
     return winner;
@@ -264,6 +269,7 @@ bool lsi_ring_make(lsi_ring *r, int64_t count, int copies)
 {
     const int64_t all = count * copies;
 
+    ls_free(r->base); /* of a try that had no memory for the rest */
     *r = (lsi_ring){ls_alloc(LS_MEM_TUNE, (size_t)all * sizeof(float)), count, copies};
     /* Anything but denormals; the pattern is irrelevant to the time. */
     for (int64_t i = 0; r->base != NULL && i < all; i++) r->base[i] = (float)(i % 13) * 0.125f - 0.75f;
