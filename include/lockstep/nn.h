@@ -35,6 +35,8 @@ typedef enum ls_mode { LS_TRAIN, LS_EVAL } ls_mode;
  * batches go through the first and its update is made, then all of them through the second. */
 typedef enum ls_part { LS_PART_ALL, LS_PART_GRADIENTS, LS_PART_UPDATE } ls_part;
 
+enum { LS_CONTROL_SLOTS = 16 };
+
 /* How a step is built; {0} is a whole training step of one rank. */
 typedef struct ls_build {
     ls_mode mode;
@@ -42,8 +44,8 @@ typedef struct ls_build {
     int stage; /* unless LS_PART_ALL: from 0 to below ls_step_stages of stage 0 */
     /* Gradients, running statistics and scalar metrics become weighted sums over all ranks: input
      * "gradient.weight" is this rank's share of the samples (with LS_PART_UPDATE gradients are weighted
-     * already, and "rank.weight" is for the rest).  The input "control" is summed alike, for the host's own
-     * use, and fetched under the same name. */
+     * already, and "rank.weight" is for the rest).  The input "control", LS_CONTROL_SLOTS numbers of the
+     * host's own, is summed without weight and fetched under the same name. */
     bool ranks;
     int64_t share_from;   /* ranks may share parameters of one ls_minimise that together have so many bytes */
     int64_t bucket_bytes; /* gradients are exchanged in buckets of about this size; 0: 8 MiB */

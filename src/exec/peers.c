@@ -38,8 +38,8 @@ typedef struct piece {
 /* The kernel of either node. */
 typedef struct transfer {
     ls_peers *peers;
-    int bucket; /* its place among the peers' */
-    int n_tensors;
+    int bucket;             /* its place among the peers' */
+    int n_tensors, n_plain; /* the last n_plain are not weighted */
     piece pieces[];
 } transfer;
 
@@ -163,11 +163,14 @@ static void run_start(void *state, const ls_call *call)
     for (int i = 0; i < t->n_tensors; i++) {
         const float *from = call->in[1 + i];
         float *to = part + t->pieces[i].offset;
-        if (from != to) memcpy(to, from, (size_t)t->pieces[i].count * sizeof *to);
+        if (t->n_plain > 0 && i < t->n_tensors - t->n_plain)
+            for (int64_t k = 0; k < t->pieces[i].count; k++) to[k] = weight * from[k];
+        else if (from != to)
+            memcpy(to, from, (size_t)t->pieces[i].count * sizeof *to);
     }
-    b->weight = weight;
+    b->weight = t->n_plain > 0 ? 1 : weight;
     b->waiting = !t->peers->how.overlap;
-    if (!b->waiting) launch(t->peers, b, weight);
+    if (!b->waiting) launch(t->peers, b, b->weight);
 }
 
 static void run_finish(void *state, const ls_call *call)
@@ -212,6 +215,7 @@ ls_status lsi_peers_plan(ls_peers *p, const ls_graph *g, const ls_node *n, ls_ke
     if (t == NULL) return ls_fail(err, LS_NOMEM, "ranks: no memory");
     t->peers = p;
     t->n_tensors = n_tensors;
+    t->n_plain = attr->plain;
     for (int i = 0; i < n_tensors; i++) {
         t->pieces[i] = (piece){length, ls_shape_count(*ls_node_in_shape(g, n, 1 + i))};
         length += (t->pieces[i].count + ALIGN - 1) / ALIGN * ALIGN;
@@ -239,7 +243,8 @@ void lsi_peers_place(const ls_kernel *k, ls_graph *g, const ls_node *n, void **e
 
     for (int i = 0; i < t->n_tensors; i++) {
         const int32_t v = start ? ls_graph_storage(g, n->in[1 + i]) : n->out[i];
-        if (start && !can_move(g, v)) continue;
+        /* Where not all are weighted alike, they are weighted on their way into the bucket. */
+        if (start && (t->n_plain > 0 || !can_move(g, v))) continue;
         g->values[v]->external = true;
         if (x == NULL) /* absent: some address that is not ours, since nothing will be written there */
             external[v] = t;

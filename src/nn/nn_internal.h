@@ -119,8 +119,9 @@ void lsi_accumulate(ls_step *s, int n, const int32_t *vars, const ls_value *grad
 void lsi_accumulated(ls_step *s, int n, const int32_t *vars, ls_value *grads);
 /* Replaces gradients by their sums over ranks, bucket by bucket in the order in which they become ready. */
 void lsi_reduce(ls_step *s, int n, ls_value *grads);
-/* Replaces x[0..n-1] by their sums over ranks of weight times each, in one exchange. */
-void lsi_exchange(ls_step *s, ls_value weight, int n, ls_value *x);
+/* Replaces x[0..n-1] by their sums over ranks of weight times each, in one exchange; the last `plain` are not
+ * weighted. */
+void lsi_exchange(ls_step *s, ls_value weight, int n, int plain, ls_value *x);
 /* The variable in which what belongs to `name` is added up over the batches of an update. */
 ls_value lsi_sum_variable(ls_step *s, const char *name, ls_shape shape);
 /* The loss scale that makes the optimiser see gradients of at most how.clip_norm. */

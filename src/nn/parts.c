@@ -81,8 +81,9 @@ static int by_node(const void *a, const void *b)
     return x->index < y->index ? -1 : x->index > y->index;
 }
 
-/* One exchange of the tensors x[list[0..n-1].index]; results take their places. */
-static void reduce_bucket(ls_step *s, ls_value weight, int n, const ready *list, ls_value *x)
+/* One exchange of the tensors x[list[0..n-1].index]; results take their places.  The last `plain` are not
+ * weighted. */
+static void reduce_bucket(ls_step *s, ls_value weight, int n, int plain, const ready *list, ls_value *x)
 {
     ls_value *members = ls_arena_alloc(s->g->arena, (size_t)(2 * n + 1) * sizeof *members), sum;
 
@@ -91,7 +92,7 @@ static void reduce_bucket(ls_step *s, ls_value weight, int n, const ready *list,
         return;
     }
     for (int i = 0; i < n; i++) members[i] = x[list[i].index];
-    sum = ls_all_reduce(weight, n, members, members + n);
+    sum = ls_all_reduce(weight, n, plain, members, members + n);
     if (!ls_value_ok(sum)) return;
     /* Waits come last, after everything that can be computed without the sums. */
     s->g->nodes[s->g->values[sum.id]->node]->order += LATE;
@@ -101,7 +102,7 @@ static void reduce_bucket(ls_step *s, ls_value weight, int n, const ready *list,
     }
 }
 
-void lsi_exchange(ls_step *s, ls_value weight, int n, ls_value *x)
+void lsi_exchange(ls_step *s, ls_value weight, int n, int plain, ls_value *x)
 {
     ready *list = ls_arena_alloc(s->g->arena, (size_t)n * sizeof *list);
 
@@ -110,7 +111,7 @@ void lsi_exchange(ls_step *s, ls_value weight, int n, ls_value *x)
         return;
     }
     for (int i = 0; i < n; i++) list[i] = (ready){0, i, 0};
-    reduce_bucket(s, weight, n, list, x);
+    reduce_bucket(s, weight, n, plain, list, x);
 }
 
 void lsi_reduce(ls_step *s, int n, ls_value *grads)
@@ -132,7 +133,7 @@ void lsi_reduce(ls_step *s, int n, ls_value *grads)
         int64_t bytes = list[begin].bytes;
         int end = begin + 1;
         while (end < n && bytes + list[end].bytes <= limit) bytes += list[end++].bytes;
-        reduce_bucket(s, weight, end - begin, list + begin, grads);
+        reduce_bucket(s, weight, end - begin, 0, list + begin, grads);
         begin = end;
     }
 }
@@ -171,6 +172,15 @@ static bool is_scalar_fetch(const ls_vinfo *v)
     return v->fetch && v->dtype == LS_F32 && v->shape.rank == 0;
 }
 
+/* The numbers of the host's own that travel with the update. */
+static ls_value control_input(ls_step *s)
+{
+    for (int32_t i = 0; i < s->g->n_values; i++)
+        if (s->g->values[i]->kind == LS_VALUE_INPUT && strcmp(s->g->values[i]->name, "control") == 0)
+            return lsi_step_fail(s, "the name \"control\" is taken; call the input something else");
+    return ls_graph_input(s->g, "control", LS_F32, LS_SHAPE(LS_CONTROL_SLOTS));
+}
+
 /* Everything but gradients that ranks sum up, in one exchange. */
 static void reduce_rest(ls_step *s)
 {
@@ -193,13 +203,13 @@ static void reduce_rest(ls_step *s)
     n_buffers = n;
     for (int32_t i = 0; i < n_values; i++)
         if (is_scalar_fetch(g->values[i])) x[n++] = (ls_value){g, i};
-    x[n++] = lsi_scalar_input(s, "control");
+    x[n++] = control_input(s);
     if (!lsi_step_open(s)) return;
     for (int i = n_buffers; i < n - 1; i++) {
         vars[i] = x[i].id;
         g->values[x[i].id]->fetch = false;
     }
-    lsi_exchange(s, weight, n, x);
+    lsi_exchange(s, weight, n, 1, x);
     for (int i = 0; i < n_buffers && lsi_step_open(s); i++)
         ls_graph_advance(g, vars[i], ls_assign((ls_value){g, g->vars[vars[i]]->current}, x[i]));
     for (int i = n_buffers; i < n && lsi_step_open(s); i++)

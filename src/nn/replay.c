@@ -85,7 +85,7 @@ static void exchange(ls_step *s, kept *k)
     const ls_value weight =
         s->how.part == LS_PART_UPDATE ? ls_fill(s->g, LS_SHAPE_SCALAR, LS_F32, 1) : counts(s);
 
-    lsi_exchange(s, weight, 2, x);
+    lsi_exchange(s, weight, 2, 0, x);
     *k = (kept){x[0], x[1]};
 }
 

@@ -22,7 +22,7 @@ static ls_value mean_over_ranks(ls_step *s, ls_value x)
     const ls_value own = ls_scale(ls_reduce_sum(x, shape.rank == 4 ? 0xdu : 0x1u, false), 1.0 / count);
     ls_value room[2];
 
-    return ls_all_reduce(lsi_scalar_input(s, "rank.weight"), 1, &own, room);
+    return ls_all_reduce(lsi_scalar_input(s, "rank.weight"), 1, 0, &own, room);
 }
 
 /* running = (1 - momentum) * running + momentum * batch */

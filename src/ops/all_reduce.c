@@ -2,9 +2,10 @@
  * so that a plan can compute between them.
  *
  * start: in weight, x1..xn; out a token.  finish: in token, x1..xn; out y1..yn, where yk is the sum over all
- * ranks of weight * xk.  The tensors are inputs of both, which keeps them in place until they have arrived.
- * What is below is the case of one rank: the token is the weight.  With more ranks the executor runs these
- * nodes itself (exec/peers.c), because an exchange belongs to a communicator and not to a device. */
+ * ranks of weight * xk; of the last `plain` tensors, of xk.  The tensors are inputs of both, which keeps them
+ * in place until they have arrived. What is below is the case of one rank: the token is the weight.  With
+ * more ranks the executor runs these nodes itself (exec/peers.c), because an exchange belongs to a
+ * communicator and not to a device. */
 #include <stdio.h>
 
 #include "ops/ops.h"
@@ -62,16 +63,20 @@ static void grad_finish(ls_grad_call *c)
 {
     const ls_node *start = c->g->nodes[c->g->values[c->in[0].id]->node];
     ls_value *dout = ls_arena_alloc(c->g->arena, sizeof *dout * (size_t)(2 * c->n_out + 1)), sum;
-    int n = 0;
+    const int first_plain = c->n_out - ((const ls_all_reduce_attr *)start->attr)->plain;
+    int n = 0, plain = 0;
 
     if (dout == NULL) {
         ls_graph_fail(c->g, LS_NOMEM, "autodiff: no memory");
         return;
     }
     for (int k = 0; k < c->n_out; k++)
-        if (c->want[1 + k] && ls_value_ok(c->dout[k])) dout[n++] = c->dout[k];
+        if (c->want[1 + k] && ls_value_ok(c->dout[k])) {
+            dout[n++] = c->dout[k];
+            plain += k >= first_plain;
+        }
     if (n == 0) return;
-    sum = ls_all_reduce((ls_value){c->g, start->in[0]}, n, dout, dout + n);
+    sum = ls_all_reduce((ls_value){c->g, start->in[0]}, n, plain, dout, dout + n);
     for (int k = 0, i = 0; ls_value_ok(sum) && k < c->n_out; k++)
         if (c->want[1 + k] && ls_value_ok(c->dout[k])) c->din[1 + k] = ls_graph_out(sum, i++);
 }
@@ -83,8 +88,11 @@ static void ref_start(const ls_ref_call *c)
 
 static void ref_finish(const ls_ref_call *c)
 {
+    const int plain = ((const ls_all_reduce_attr *)c->attr)->plain;
+
     for (int k = 0; k < c->n_out; k++)
-        for (int64_t i = 0; i < c->out[k].count; i++) c->out[k].d[i] = c->in[0].d[0] * c->in[1 + k].d[i];
+        for (int64_t i = 0; i < c->out[k].count; i++)
+            c->out[k].d[i] = (k < c->n_out - plain ? c->in[0].d[0] : 1) * c->in[1 + k].d[i];
 }
 
 const ls_op ls_op_all_reduce_start = {
@@ -112,14 +120,14 @@ const ls_op ls_op_all_reduce_finish = {
     .attr_text = attr_text,
 };
 
-ls_value ls_all_reduce(ls_value weight, int n, const ls_value *x, ls_value *in)
+ls_value ls_all_reduce(ls_value weight, int n, int plain, const ls_value *x, ls_value *in)
 {
     ls_all_reduce_attr attr;
     ls_value token;
     int32_t last = 0;
 
     if (!ls_value_ok(weight)) return weight;
-    attr = (ls_all_reduce_attr){weight.g->n_exchanges++};
+    attr = (ls_all_reduce_attr){weight.g->n_exchanges++, plain};
     in[0] = weight;
     for (int i = 0; i < n; i++) {
         if (!ls_value_ok(x[i])) return x[i];

@@ -306,9 +306,10 @@ ls_value ls_store_rows(ls_value table, ls_value rows, ls_value index);
 
 typedef struct ls_all_reduce_attr {
     int bucket; /* its number in the graph: exchanges are found by it */
+    int plain;  /* the last so many tensors are added up without the weight */
 } ls_all_reduce_attr;
 /* The sums over ranks of weight * x[i], as one exchange: returns the first of the n results (ls_graph_out
- * finds the others).  `in` is room for n + 1 values. */
-ls_value ls_all_reduce(ls_value weight, int n, const ls_value *x, ls_value *in);
+ * finds the others).  Of the last `plain` tensors it is the sum of x[i].  `in` is room for n + 1 values. */
+ls_value ls_all_reduce(ls_value weight, int n, int plain, const ls_value *x, ls_value *in);
 
 #endif

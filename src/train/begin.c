@@ -14,12 +14,13 @@
 
 int64_t lsi_run_samples(const lsi_run *r)
 {
-    return r->c.epoch * r->epoch_samples + r->c.position;
+    return r->c.epoch * r->ruler.epoch_samples + r->c.position;
 }
 
-ls_moment lsi_run_moment(const lsi_run *r)
+ls_moment lsi_run_moment(const lsi_run *r, int64_t samples)
 {
-    return (ls_moment){r->c.step, lsi_run_samples(r), (r->c.seconds + ls_clock_seconds() - r->started) / 60};
+    return (ls_moment){ls_ruler_steps(&r->ruler, samples), samples,
+                       (r->c.seconds + ls_clock_seconds() - r->started) / 60};
 }
 
 /* Of everything until now. */
@@ -44,22 +45,21 @@ bool lsi_run_leads(const lsi_run *r)
     return r->session.rank == 0;
 }
 
-static int64_t steps_of(const lsi_run *r, double epochs)
-{
-    return ls_period_steps((ls_period){epochs, LS_PERIOD_EPOCHS}, r->epoch_samples, r->update.samples);
-}
-
 /* A period among the settings in steps. */
 static int64_t steps_set(const lsi_run *r, const char *key)
 {
-    return ls_period_steps(ls_config_period(r->cfg, key), r->epoch_samples, r->update.samples);
+    return ls_period_steps(ls_config_period(r->cfg, key), &r->ruler);
 }
 
+/* End and schedule, as the ruler makes them. */
 static void set_schedule(lsi_run *r)
 {
     ls_config *cfg = r->cfg;
     const double base = ls_config_real(cfg, "optimizer.lr");
+    const ls_period epochs = {ls_config_real(cfg, "train.epochs"), LS_PERIOD_EPOCHS};
 
+    r->total_steps = ls_config_int(cfg, "train.steps");
+    if (r->total_steps == 0) r->total_steps = ls_period_steps(epochs, &r->ruler);
     r->schedule = (ls_schedule){
         .base = base,
         .peak = ls_lr_peak((ls_lr_scale)ls_config_int(cfg, "lr.scale"), base, r->update.samples,
@@ -91,7 +91,7 @@ static ls_status check_settings(const lsi_run *r, ls_err *err)
         r->schedule.stair_steps < 0)
         return ls_fail(err, LS_INVALID,
                        "lr.warmup, lr.hold, lr.stair and lr.step_every cannot be given in minutes");
-    return ls_update_check(&r->update, r->cfg, r->session.ranks, r->epoch_samples, err);
+    return ls_update_check(&r->update, r->cfg, r->session.ranks, r->ruler.epoch_samples, err);
 }
 
 /* The session, the two data sets, and what follows from their sizes. */
@@ -113,9 +113,7 @@ ls_status lsi_run_open_data(lsi_run *r, ls_err *err)
     LS_TRY(ls_train_data(r->x, &r->session, true, &r->test, err));
     LS_TRY(ls_session_check_data(&r->session, r->train, err));
     LS_TRY(ls_session_check_data(&r->session, r->test, err));
-    r->epoch_samples = ls_dataset_count(r->train);
-    r->total_steps = ls_config_int(r->cfg, "train.steps");
-    if (r->total_steps == 0) r->total_steps = steps_of(r, ls_config_real(r->cfg, "train.epochs"));
+    r->ruler = (ls_ruler){ls_dataset_count(r->train), r->update.samples};
     set_schedule(r);
     LS_TRY(check_settings(r, err));
 out:
@@ -264,40 +262,76 @@ out:
     return st;
 }
 
+/* Settings in steps count those of the run's beginning; after a resume that is what its checkpoint says. */
+static void measure(lsi_run *r)
+{
+    if (r->c.step_samples == 0) r->c.step_samples = r->update.samples;
+    r->c.epoch_samples = r->ruler.epoch_samples;
+    if (r->c.step_samples == r->ruler.step_samples) return;
+    r->ruler.step_samples = r->c.step_samples;
+    set_schedule(r);
+}
+
+/* The number of the last update. */
+static int64_t updates_in_all(const lsi_run *r)
+{
+    return r->c.step + ls_ruler_updates(&r->ruler, lsi_run_samples(r),
+                                        ls_ruler_samples(&r->ruler, (double)r->total_steps),
+                                        r->update.samples);
+}
+
+static void open_agenda(lsi_run *r)
+{
+    const ls_moment now = lsi_run_moment(r, lsi_run_samples(r));
+
+    r->agenda = (ls_agenda){
+        .ruler = r->ruler,
+        .every = {[LS_DUE_REPORT] = ls_config_period(r->cfg, "train.report_every"),
+                  [LS_DUE_VALIDATE] = ls_config_period(r->cfg, "train.validate_every"),
+                  [LS_DUE_OUTPUT] = ls_config_period(r->cfg, "train.output_every"),
+                  [LS_DUE_SAMPLE] = ls_config_period(r->cfg, "train.sample_every"),
+                  [LS_DUE_CHECKPOINT] = ls_config_period(r->cfg, "train.checkpoint_every"),
+                  [LS_DUE_VERIFY] = ls_config_period(r->cfg, "parallel.verify_every"),
+                  [LS_DUE_PACE] = {LS_PACE_EVERY, LS_PERIOD_STEPS}},
+        .pause = ls_config_period(r->cfg, "train.pause_after"),
+        .end = (double)r->total_steps,
+    };
+    ls_agenda_begin(&r->agenda, now, r->resumed ? r->c.last : NULL);
+    r->ended = now.steps >= r->agenda.end;
+}
+
 ls_status lsi_run_begin(lsi_run *r, ls_err *err)
 {
     const double began = ls_clock_seconds();
+    int64_t per_epoch;
     ls_status st = LS_OK;
 
     LS_TRY(lsi_run_open_data(r, err));
     if (!r->o->resume) LS_TRY(ls_init_weights(&r->session, &r->summary.init, err));
     LS_TRY(open_rundir(r, err));
+    measure(r);
     if (r->session.shards != NULL) LS_TRY(ls_shards_prepare(r->session.shards, err));
     LS_TRY(ls_train_loader(&r->session, &r->update, r->train, lsi_run_samples(r), false, &r->loader, err));
-    r->verify = ls_config_period(r->cfg, "parallel.verify_every");
-    r->validate = ls_config_period(r->cfg, "train.validate_every");
-    r->output = ls_config_period(r->cfg, "train.output_every");
-    r->checkpoint = ls_config_period(r->cfg, "train.checkpoint_every");
-    r->sample = ls_config_period(r->cfg, "train.sample_every");
-    r->pause = ls_config_period(r->cfg, "train.pause_after");
     r->stepper = (ls_stepper){.session = &r->session,
                               .schedule = &r->schedule,
                               .data = r->train,
                               .seed = (uint64_t)ls_config_int(r->cfg, "seed"),
                               .update = r->update.samples,
-                              .epoch_samples = r->epoch_samples};
+                              .ruler = &r->ruler};
     if (ls_config_int(r->cfg, "train.trace") > 0)
         LS_TRY(ls_trace_open(&r->stepper.trace, r->dir.path, r->session.rank,
                              ls_config_int(r->cfg, "train.trace"), err));
     open_ledger(r, began);
-    r->begun = r->last_validation = r->last_output = r->last_checkpoint = r->last_sample = lsi_run_moment(r);
+    open_agenda(r);
     if (!lsi_run_leads(r)) return LS_OK;
+    per_epoch = ls_ruler_epoch_steps(&r->ruler);
     LS_TRY(ls_report_open(&r->report,
                           &(ls_report_options){.experiment = r->x,
                                                .folder = r->dir.path,
                                                .resumed_at = r->resumed ? r->c.step : -1,
-                                               .total_steps = r->total_steps,
-                                               .epoch_samples = r->epoch_samples,
+                                               .total_steps = updates_in_all(r),
+                                               .n_epochs = (r->total_steps + per_epoch - 1) / per_epoch,
+                                               .epoch_samples = r->ruler.epoch_samples,
                                                .batch = r->update.samples,
                                                .schedule = &r->schedule,
                                                .session = &r->session,

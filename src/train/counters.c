@@ -60,6 +60,15 @@ static json_t *sums_json(const ls_metric_sums *m)
     return json_pack("{s:I, s:o}", "samples", (json_int_t)m->samples, "of", sums);
 }
 
+static json_t *last_json(const ls_counters *c)
+{
+    json_t *o = json_object();
+
+    for (int i = 0; i < LS_DUE_PERIODS; i++)
+        json_object_set_new(o, ls_due_name((ls_due)i), exact(c->last[i]));
+    return o;
+}
+
 json_t *ls_counters_save(const ls_counters *c)
 {
     json_t *root = json_pack("{s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o}", "step", (json_int_t)c->step, "epoch",
@@ -68,6 +77,9 @@ json_t *ls_counters_save(const ls_counters *c)
                              exact(c->seconds), "sums", sums_json(&c->sums), "now", sums_json(&c->now));
 
     if (root == NULL) return NULL;
+    json_object_set_new(root, "epoch_samples", json_integer((json_int_t)c->epoch_samples));
+    json_object_set_new(root, "step_samples", json_integer((json_int_t)c->step_samples));
+    json_object_set_new(root, "last_minutes", last_json(c));
     json_object_set_new(root, "ledger", ls_ledger_json(&c->ledger));
     json_object_set_new(root, "plateau",
                         json_pack("{s:b, s:o, s:I, s:I}", "seen", c->plateau.seen, "best",
@@ -149,6 +161,19 @@ static void read_sums(reader *r, const json_t *root, const char *key, ls_metric_
     }
 }
 
+/* Older checkpoints have none of these. */
+static void read_newer(reader *r, const json_t *from, ls_counters *c)
+{
+    const json_t *last = json_object_get(from, "last_minutes");
+
+    if (json_object_get(from, "epoch_samples") != NULL) c->epoch_samples = whole(r, from, "epoch_samples");
+    if (json_object_get(from, "step_samples") != NULL) c->step_samples = whole(r, from, "step_samples");
+    for (int i = 0; i < LS_DUE_PERIODS; i++) {
+        const char *name = ls_due_name((ls_due)i);
+        c->last[i] = json_object_get(last, name) != NULL ? real(r, last, name) : -1;
+    }
+}
+
 ls_status ls_counters_load(ls_counters *c, const json_t *from, ls_err *err)
 {
     reader r = {err, LS_OK};
@@ -169,5 +194,6 @@ ls_status ls_counters_load(ls_counters *c, const json_t *from, ls_err *err)
     c->best = real(&r, best, "value");
     c->best_step = whole(&r, best, "step");
     c->since_best = whole(&r, best, "since");
+    read_newer(&r, from, c);
     return r.st;
 }

@@ -8,6 +8,7 @@
 #include <jansson.h>
 
 #include "lockstep/status.h"
+#include "train/agenda.h"
 #include "train/ledger.h"
 #include "train/schedule.h"
 
@@ -22,10 +23,13 @@ typedef struct ls_metric_sums {
 } ls_metric_sums;
 
 typedef struct ls_counters {
-    int64_t step;     /* optimiser steps done */
+    int64_t step;     /* updates done */
     int64_t epoch;    /* the epoch that goes on, from 0 */
     int64_t position; /* samples of it that are done */
     int64_t pending;  /* samples whose gradients wait for the next update */
+    /* Samples of an epoch, and of an update when the run began: what settings in steps count.  0: not known
+     * (a checkpoint of an older version). */
+    int64_t epoch_samples, step_samples;
     int64_t validations;
     double seconds;      /* of wall time before this process */
     ls_ledger ledger;    /* where they went */
@@ -35,6 +39,7 @@ typedef struct ls_counters {
     bool has_best;
     double best;
     int64_t best_step, since_best; /* since_best: validations without a better one */
+    double last[LS_DUE_PERIODS];   /* minutes: when each thing happened last; -1: not known */
 } ls_counters;
 
 /* Adds up two sums. */

@@ -15,6 +15,11 @@ static int stop_request(const lsi_run *r)
     return r->o->stop != NULL ? (int)*r->o->stop : 0;
 }
 
+static bool is_due(unsigned due, ls_due what)
+{
+    return (due >> what & 1) != 0;
+}
+
 /* -- during
  * ------------------------------------------------------------------------------------------------------ */
 
@@ -43,7 +48,7 @@ static ls_status save(lsi_run *r, ls_err *err)
     const double before = ls_clock_seconds();
     ls_counters c = r->c;
     json_t *state;
-    ls_status st = check_finite(r, NULL, ls_schedule_lr(&r->schedule, &r->c.plateau, r->c.step - 1), err);
+    ls_status st = check_finite(r, NULL, r->lr, err);
 
     if (st != LS_OK) return st;
     r->saved = lsi_run_samples(r);
@@ -53,6 +58,7 @@ static ls_status save(lsi_run *r, ls_err *err)
     lsi_run_note_time(r);
     c.ledger = ls_summary_ledger(&r->summary, &r->c);
     c.seconds = ls_ledger_total(&c.ledger);
+    memcpy(c.last, r->agenda.last, sizeof c.last);
     state = lsi_run_checkpoint_state(r, &c);
     if (state == NULL) return ls_fail(err, LS_NOMEM, "checkpoint: no memory");
     /* Only the checkpoint of the step that was validated carries the metric by which the best are kept. */
@@ -60,7 +66,7 @@ static ls_status save(lsi_run *r, ls_err *err)
                                state, r->c.has_best && r->c.best_step == r->c.step ? r->c.best : NAN, err);
     json_decref(state);
     ls_report_flush(r->report);
-    if (st == LS_OK && !r->stopped && r->c.step < r->total_steps) lsi_run_summarise_running(r);
+    if (st == LS_OK && !r->stopped && !r->ended) lsi_run_summarise_running(r);
     r->summary.checkpoint_s += ls_clock_seconds() - before;
     return st;
 }
@@ -82,7 +88,7 @@ static void note_best(lsi_run *r, double value)
 static ls_status evaluate(lsi_run *r, bool outputs, ls_metric_sums *sums, ls_err *err)
 {
     const double before = ls_clock_seconds(),
-                 epoch = (double)r->c.epoch + (double)r->c.position / (double)r->epoch_samples;
+                 epoch = (double)r->c.epoch + (double)r->c.position / (double)r->ruler.epoch_samples;
     ls_gather gather = {.samples = ls_dataset_count(r->test),
                         .stride = outputs ? ls_config_int(r->cfg, "train.output_stride") : 0};
     ls_err trouble = {0};
@@ -112,9 +118,20 @@ static ls_status validate(lsi_run *r, bool outputs, ls_err *err)
     if (patience > 0 && r->c.since_best >= patience) {
         if (lsi_run_leads(r))
             ls_log(LS_LOG_INFO, "no better %s in %lld validations: training ends", best, (long long)patience);
-        r->finished = true;
+        r->ended = true;
     }
     return LS_OK;
+}
+
+/* Rank 0 decides what comes after the update that this batch may complete; any rank may want to stop. */
+static ls_moment decide(lsi_run *r, const ls_batch *b)
+{
+    const ls_moment after =
+        lsi_run_moment(r, r->c.epoch * r->ruler.epoch_samples + b->global_position + b->global_n);
+    const unsigned due = lsi_run_leads(r) ? ls_agenda_decide(&r->agenda, after) : 0;
+
+    r->stepper.control = ls_control_make(due, stop_request(r) > 0);
+    return after;
 }
 
 static ls_status step(lsi_run *r, const ls_batch *b, ls_err *err)
@@ -122,13 +139,11 @@ static ls_status step(lsi_run *r, const ls_batch *b, ls_err *err)
     const ls_step_times before = lsi_run_times(r);
     ls_step_times after;
     bool done;
-    double lr;
     ls_status st;
 
-    r->stepper.stop = stop_request(r) > 0;
     if (r->session.comm != NULL) ls_comm_note_step(r->session.comm, r->c.step);
     ls_trace_begin(r->stepper.trace, r->c.step);
-    st = ls_stepper_take(&r->stepper, &r->c, b, &done, &lr, err);
+    st = ls_stepper_take(&r->stepper, &r->c, b, &done, &r->lr, err);
     ls_trace_end(r->stepper.trace);
     if (st != LS_OK) return st;
     after = lsi_run_times(r);
@@ -138,13 +153,14 @@ static ls_status step(lsi_run *r, const ls_batch *b, ls_err *err)
     if (!done) return LS_OK;
     ls_summary_note_step(&r->summary, &r->now, r->c.now.samples);
     r->now = (ls_step_times){0};
-    ls_report_step(r->report, &r->c, &r->c.now, lr, r->summary.rate);
-    return check_finite(r, &r->c.now, lr, err);
+    ls_report_step(r->report, &r->c, &r->c.now, r->lr, r->summary.rate,
+                   is_due(ls_control_due(&r->stepper.control), LS_DUE_REPORT));
+    return check_finite(r, &r->c.now, r->lr, err);
 }
 
 static void end_epoch(lsi_run *r)
 {
-    if (r->c.position < r->epoch_samples) return;
+    if (r->c.position < r->ruler.epoch_samples) return;
     ls_report_epoch(r->report, &r->c);
     r->c.sums = (ls_metric_sums){0};
     r->c.position = 0;
@@ -160,74 +176,39 @@ static void sample(lsi_run *r)
     r->summary.evaluate_s += ls_clock_seconds() - before;
 }
 
-/* What is due between the moments before and after a step. */
-static ls_status between_steps(lsi_run *r, ls_moment before, ls_moment now, ls_err *err)
+/* What all ranks were told with the update. */
+static ls_status obey(lsi_run *r, unsigned due, bool stop, ls_err *err)
 {
-    const bool minutes_v = r->validate.unit == LS_PERIOD_MINUTES,
-               minutes_c = r->checkpoint.unit == LS_PERIOD_MINUTES,
-               minutes_s = r->sample.unit == LS_PERIOD_MINUTES;
     ls_status st = LS_OK;
 
-    if (now.step > before.step && now.step % LS_PACE_EVERY == 0)
-        LS_TRY(ls_pace_compare(&r->summary.pace, r->session.comm, err));
-    if (ls_period_due(r->verify, r->epoch_samples, before, now))
-        LS_TRY(ls_team_compare_weights(r->session.comm, &r->session, err));
-    if (ls_period_due(r->validate, r->epoch_samples, minutes_v ? r->last_validation : before, now)) {
-        const bool outputs = ls_period_due(r->output, r->epoch_samples, r->last_output, now);
-        r->last_validation = now;
-        if (outputs) r->last_output = now;
-        LS_TRY(validate(r, outputs, err));
-    }
-    if (ls_period_due(r->sample, r->epoch_samples, minutes_s ? r->last_sample : before, now)) {
-        r->last_sample = now;
-        sample(r);
-    }
-    if (ls_period_due(r->checkpoint, r->epoch_samples, minutes_c ? r->last_checkpoint : before, now)) {
-        r->last_checkpoint = now;
-        LS_TRY(save(r, err));
-    }
+    if (is_due(due, LS_DUE_PACE)) LS_TRY(ls_pace_compare(&r->summary.pace, r->session.comm, err));
+    if (is_due(due, LS_DUE_VERIFY)) LS_TRY(ls_team_compare_weights(r->session.comm, &r->session, err));
+    r->ended = is_due(due, LS_DUE_END);
+    if (is_due(due, LS_DUE_VALIDATE)) LS_TRY(validate(r, is_due(due, LS_DUE_OUTPUT), err));
+    if (is_due(due, LS_DUE_SAMPLE)) sample(r);
+    r->stopped = !r->ended && (stop || is_due(due, LS_DUE_PAUSE));
+    if (is_due(due, LS_DUE_CHECKPOINT)) LS_TRY(save(r, err));
 out:
     return st;
 }
 
-/* Where something is due by the clock, that of rank 0 counts. */
-static ls_status agree_on_time(const lsi_run *r, ls_moment *now, ls_err *err)
-{
-    const bool by_clock = r->validate.unit == LS_PERIOD_MINUTES || r->checkpoint.unit == LS_PERIOD_MINUTES ||
-                          r->output.unit == LS_PERIOD_MINUTES || r->pause.unit == LS_PERIOD_MINUTES ||
-                          r->verify.unit == LS_PERIOD_MINUTES;
-
-    if (r->session.comm == NULL || !by_clock) return LS_OK;
-    return ls_comm_broadcast(r->session.comm, &now->minutes, sizeof now->minutes, 0, "reading the clock",
-                             err);
-}
-
-/* Whether a checkpoint would hold all there is.  One rank's does after any batch, unless a later stage needs
- * the batch again; of several ranks, each has sums of gradients of its own until the update. */
-static bool is_whole(const lsi_run *r)
-{
-    return r->c.pending == 0 || (r->session.comm == NULL && r->session.n_stages == 1);
-}
-
+/* Between the batches of an update nothing happens: each rank has sums of gradients of its own until then. */
 static ls_status loop(lsi_run *r, ls_err *err)
 {
-    ls_moment before = lsi_run_moment(r); /* what was due by then is done */
     ls_status st = LS_OK;
 
-    while (r->c.step < r->total_steps && !r->finished) {
-        ls_moment now;
+    while (!r->ended && !r->stopped) {
+        ls_moment after;
+        unsigned due;
         ls_batch b;
         LS_TRY(ls_loader_next(r->loader, &b, err));
+        after = decide(r, &b);
         LS_TRY(step(r, &b, err));
         end_epoch(r);
-        now = lsi_run_moment(r);
-        if (!is_whole(r)) continue;
-        LS_TRY(agree_on_time(r, &now, err));
-        LS_TRY(between_steps(r, before, now, err));
-        before = now;
-        if (!r->stepper.stop && !ls_period_over(r->pause, r->epoch_samples, r->begun, now)) continue;
-        r->stopped = r->c.step < r->total_steps;
-        break;
+        if (r->c.pending > 0) continue;
+        due = ls_control_due(&r->stepper.control);
+        ls_agenda_note(&r->agenda, after, due);
+        LS_TRY(obey(r, due, ls_control_stop(&r->stepper.control), err));
     }
 out:
     return st;
@@ -242,8 +223,8 @@ static ls_status finish(lsi_run *r, json_t **summary, ls_err *err)
     ls_status st = LS_OK;
 
     if (stop_request(r) < 2 && r->saved != lsi_run_samples(r)) LS_TRY(save(r, err));
-    if (!r->stopped) LS_TRY(evaluate(r, r->output.unit != LS_PERIOD_NONE, &test, err));
-    if (!r->stopped && r->sample.unit != LS_PERIOD_NONE) sample(r);
+    if (!r->stopped) LS_TRY(evaluate(r, r->agenda.every[LS_DUE_OUTPUT].unit != LS_PERIOD_NONE, &test, err));
+    if (!r->stopped && r->agenda.every[LS_DUE_SAMPLE].unit != LS_PERIOD_NONE) sample(r);
     LS_TRY(ls_team_compare_weights(r->session.comm, &r->session, err));
     LS_TRY(ls_pace_compare(&r->summary.pace, r->session.comm, err));
     /* A failed write has warned already and left the last good one; the result of the training stands. */

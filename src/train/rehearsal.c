@@ -86,12 +86,13 @@ ls_status ls_rehearsal_open(ls_rehearsal *r, const ls_experiment *x, const char 
     if (r->session.shards != NULL) LS_TRY(ls_shards_prepare(r->session.shards, err));
     LS_TRY(ls_team_agree(r->session.comm, x, ls_plan_hash(r->session.plans[0].plan), err));
     LS_TRY(real ? load_data(r, x, err) : make_data(r, err));
+    r->ruler = (ls_ruler){INT64_MAX / 2, r->update.samples}; /* no update is cut short */
     r->stepper = (ls_stepper){.session = &r->session,
                               .schedule = &r->schedule,
                               .data = r->data,
                               .seed = (uint64_t)ls_config_int(x->cfg, "seed"),
                               .update = r->update.samples,
-                              .epoch_samples = INT64_MAX / 2}; /* no update is cut short */
+                              .ruler = &r->ruler};
 out:
     return st;
 }
@@ -129,7 +130,7 @@ ls_status ls_rehearsal_step(void *rehearsal, bool *last, ls_err *err)
     double lr;
     ls_status st = LS_OK;
 
-    r->stepper.stop = *last;
+    r->stepper.control = ls_control_make(0, *last);
     if (s->comm != NULL) ls_comm_note_step(s->comm, r->c.step);
     for (int64_t at = 0; at < r->update.samples; at += r->update.global) {
         ls_batch b;
@@ -137,7 +138,7 @@ ls_status ls_rehearsal_step(void *rehearsal, bool *last, ls_err *err)
         LS_TRY(ls_stepper_take(&r->stepper, &r->c, &b, &done, &lr, err));
     }
     r->c.sums = (ls_metric_sums){0};
-    *last = r->stepper.stop;
+    *last = ls_control_stop(&r->stepper.control);
 out:
     return st;
 }

@@ -15,6 +15,7 @@ typedef struct ls_rehearsal {
     ls_session session;
     ls_update update;
     ls_schedule schedule;
+    ls_ruler ruler;
     ls_stepper stepper;
     ls_counters c;
     ls_dataset *data;

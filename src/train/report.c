@@ -13,7 +13,6 @@
 #include "events/metrics.h"
 #include "events/progress.h"
 #include "train/layers.h"
-#include "train/periods.h"
 #include "train/report_text.h"
 #include "train/samples.h"
 
@@ -24,7 +23,6 @@ struct ls_report {
     ls_progress *progress;
     ls_samples *samples;
     int64_t sampled; /* the step of the newest pictures */
-    ls_period every;
     double started;
 };
 
@@ -130,7 +128,6 @@ ls_status ls_report_open(ls_report **out, const ls_report_options *o, ls_err *er
     if (r == NULL) return ls_fail(err, LS_NOMEM, "report: no memory");
     r->o = *o;
     r->started = ls_clock_seconds();
-    r->every = ls_config_period(cfg, "train.report_every");
     snprintf(path, sizeof path, "%s/metrics.jsonl", o->folder);
     LS_TRY(ls_metrics_open(&r->metrics, path, o->resumed_at >= 0 ? o->resumed_at : LS_METRICS_NEW, err));
     LS_TRY(ls_events_open(&r->events, o->folder, err));
@@ -168,15 +165,13 @@ void ls_report_close(ls_report *r)
 /* -- during
  * ------------------------------------------------------------------------------------------------------ */
 
-static void report_step(ls_report *r, const ls_counters *c, const ls_metric_sums *now, double lr, double rate)
+static void report_step(ls_report *r, const ls_counters *c, const ls_metric_sums *now, double lr, double rate,
+                        bool due)
 {
-    const int64_t samples = c->epoch * r->o.epoch_samples + c->position;
-    const ls_moment after = {c->step, samples, 0}, before = {c->step - 1, samples - now->samples, 0};
-    const int64_t per_epoch = (r->o.epoch_samples + r->o.batch - 1) / r->o.batch;
     tagged t;
 
     tag_all(&t, now, "train", "_step");
-    if (ls_period_due(r->every, r->o.epoch_samples, before, after)) {
+    if (due) {
         if (t.n < LS_MAX_METRICS) {
             snprintf(t.tag[t.n], sizeof t.tag[t.n], "lr");
             t.value[t.n] = (ls_metric){t.tag[t.n], lr};
@@ -185,19 +180,19 @@ static void report_step(ls_report *r, const ls_counters *c, const ls_metric_sums
         emit(r, c, "step", &t);
     }
     for (int i = 0; i < now->n; i++) t.value[i].name = now->name[i];
-    ls_progress_update(r->progress,
-                       &(ls_progress_state){.epoch = c->epoch + 1,
-                                            .n_epochs = (r->o.total_steps + per_epoch - 1) / per_epoch,
-                                            .step = c->step,
-                                            .n_steps = r->o.total_steps,
-                                            .values = t.value,
-                                            .n_values = now->n,
-                                            .samples_per_s = rate});
+    ls_progress_update(r->progress, &(ls_progress_state){.epoch = c->epoch + 1,
+                                                         .n_epochs = r->o.n_epochs,
+                                                         .step = c->step,
+                                                         .n_steps = r->o.total_steps,
+                                                         .values = t.value,
+                                                         .n_values = now->n,
+                                                         .samples_per_s = rate});
 }
 
-void ls_report_step(ls_report *r, const ls_counters *c, const ls_metric_sums *now, double lr, double rate)
+void ls_report_step(ls_report *r, const ls_counters *c, const ls_metric_sums *now, double lr, double rate,
+                    bool due)
 {
-    if (r != NULL) report_step(r, c, now, lr, rate);
+    if (r != NULL) report_step(r, c, now, lr, rate, due);
 }
 
 void ls_report_epoch(ls_report *r, const ls_counters *c)

@@ -16,8 +16,9 @@
 typedef struct ls_report_options {
     const ls_experiment *experiment;
     const char *folder;
-    int64_t resumed_at; /* the step; -1: a new run */
-    int64_t total_steps, epoch_samples, batch;
+    int64_t resumed_at;            /* the step; -1: a new run */
+    int64_t total_steps, n_epochs; /* at the end: updates made, and epochs, begun ones included */
+    int64_t epoch_samples, batch;
     const ls_schedule *schedule;
     const ls_session *session;
     const ls_dataset *test;
@@ -32,8 +33,10 @@ typedef struct ls_report ls_report;
 ls_status ls_report_open(ls_report **out, const ls_report_options *o, ls_err *err) LS_MUST_CHECK;
 void ls_report_close(ls_report *r); /* accepts NULL */
 
-/* After a step; `now` holds the step's own metrics. */
-void ls_report_step(ls_report *r, const ls_counters *c, const ls_metric_sums *now, double lr, double rate);
+/* After a step; `now` holds the step's own metrics.  `due`: they are written; the terminal has them anyway.
+ */
+void ls_report_step(ls_report *r, const ls_counters *c, const ls_metric_sums *now, double lr, double rate,
+                    bool due);
 /* At the end of an epoch, while c->sums still has it. */
 void ls_report_epoch(ls_report *r, const ls_counters *c);
 /* After an evaluation. */

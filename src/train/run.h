@@ -5,7 +5,7 @@
 #include "ckpt/ckpt.h"
 #include "data/loader.h"
 #include "runs/run.h"
-#include "train/periods.h"
+#include "train/agenda.h"
 #include "train/report.h"
 #include "train/runlog.h"
 #include "train/stepper.h"
@@ -30,16 +30,16 @@ typedef struct lsi_run {
     ls_summary summary;
     ls_stepper stepper;
     ls_update update;
-    int64_t epoch_samples, total_steps;
-    ls_period validate, output, checkpoint, pause, verify, sample;
-    ls_moment begun;                                         /* where this process began */
-    ls_moment last_validation, last_checkpoint, last_sample; /* for periods in minutes */
-    ls_moment last_output;                                   /* due at a validation, not by itself */
-    double started;                                          /* clock of this process's first step */
-    ls_step_times now;                                       /* of the update that goes on */
-    int64_t saved; /* samples passed at the newest checkpoint of this process; -1: none */
-    bool stopped, finished;
-    bool diverged; /* the last step's metrics were not finite */
+    ls_ruler ruler;      /* what settings in steps and epochs mean */
+    int64_t total_steps; /* at which training ends, by the ruler */
+    ls_agenda agenda;    /* rank 0's, which decides */
+    double started;      /* clock of this process's first step */
+    double lr;           /* of the newest update */
+    ls_step_times now;   /* of the update that goes on */
+    int64_t saved;       /* samples passed at the newest checkpoint of this process; -1: none */
+    bool ended;          /* all is done, or there was no better result for too long */
+    bool stopped;        /* to go on later */
+    bool diverged;       /* the last step's metrics were not finite */
 } lsi_run;
 
 /* The session, the two data sets, and what follows from their sizes. */
@@ -57,7 +57,8 @@ void lsi_run_release(lsi_run *r);
 bool lsi_run_leads(const lsi_run *r);
 /* Of all epochs. */
 int64_t lsi_run_samples(const lsi_run *r);
-ls_moment lsi_run_moment(const lsi_run *r);
+/* The moment at which so many samples have been seen, by this rank's clock. */
+ls_moment lsi_run_moment(const lsi_run *r, int64_t samples);
 /* Of everything until now. */
 ls_step_times lsi_run_times(const lsi_run *r);
 /* What this process has spent, into the summary; the ledger is made from it. */

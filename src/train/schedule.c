@@ -1,4 +1,4 @@
-/* schedule.c: learning rates by step. */
+/* schedule.c: learning rates by how far training is. */
 #include "train/schedule.h"
 
 #include <math.h>
@@ -17,24 +17,26 @@ double ls_lr_peak(ls_lr_scale scale, double base, int64_t global_batch, int64_t 
 }
 
 /* The share of the way from where the rate begins to fall to the end of training. */
-static double progress(const ls_schedule *s, int64_t step)
+static double progress(const ls_schedule *s, double step)
 {
     const int64_t begin = s->hold_steps > s->warmup_steps ? s->hold_steps : s->warmup_steps;
-    const int64_t stair = s->stair_steps > 0 ? step - step % s->stair_steps : step;
+    const double stair = s->stair_steps > 0 ? step - fmod(step, (double)s->stair_steps) : step;
     const double span = (double)(s->total_steps - begin);
-    const double at = span > 0 ? (double)(stair - begin) / span : stair < begin ? 0 : 1;
+    const double at = span > 0 ? (stair - (double)begin) / span : stair < (double)begin ? 0 : 1;
 
     return at < 0 ? 0 : at > 1 ? 1 : at;
 }
 
-double ls_schedule_lr(const ls_schedule *s, const ls_plateau *p, int64_t step)
+double ls_schedule_lr(const ls_schedule *s, const ls_plateau *p, double step, double length)
 {
-    if (step < s->warmup_steps)
+    const double warmup = (double)s->warmup_steps;
+
+    if (step < warmup)
         return s->warmup == LS_LR_WARMUP_CONSTANT
                    ? s->base
-                   : s->base + (s->peak - s->base) * (double)(step + 1) / (double)s->warmup_steps;
+                   : s->base + (s->peak - s->base) * fmin(step + length, warmup) / warmup;
     switch (s->rule) {
-    case LS_LR_STEP: return s->every > 0 ? s->peak * pow(s->factor, (double)(step / s->every)) : s->peak;
+    case LS_LR_STEP: return s->every > 0 ? s->peak * pow(s->factor, floor(step / (double)s->every)) : s->peak;
     case LS_LR_COSINE: return s->final + (s->peak - s->final) * 0.5 * (1 + cos(pi * progress(s, step)));
     case LS_LR_LINEAR: return s->peak + (s->final - s->peak) * progress(s, step);
     case LS_LR_PLATEAU: return fmax(s->final, s->peak * pow(s->factor, (double)p->cuts));

@@ -1,4 +1,7 @@
-/* schedule.h: the learning rate of every step, as a function of the step's number.
+/* schedule.h: the learning rate of every update, as a function of how far training is.
+ *
+ * That is counted in steps, which are made of samples seen (train/periods.h): a run that goes on with another
+ * batch finds its place.
  *
  * The base rate is that of the experiment; a scaling rule turns it into the rate for the global batch (the
  * "peak"); a warm-up leads from one to the other; a schedule lowers the peak as training goes on.  Only
@@ -43,13 +46,14 @@ typedef struct ls_plateau {
 /* base times 1, batch / reference or the square root of that. */
 double ls_lr_peak(ls_lr_scale scale, double base, int64_t global_batch, int64_t reference_batch);
 
-/* The rate of step 0, 1, ...  While warming up linearly it is base + (peak - base) * (step + 1) /
+/* The rate of the update that begins after `step` steps and is `length` steps long: 1, unless the run has
+ * another batch than it began with.  While warming up linearly it is base + (peak - base) * (step + length) /
  * warmup_steps, so that the last step of the warm-up has the peak; a constant warm-up keeps the base and then
  * jumps.  Momentum needs no correction while the rate grows: our velocities hold gradients, not steps, and
  * are multiplied by the rate of the moment.  That is the form which the correction of Goyal et al.
  * (arXiv:1706.02677, remark 2; Horovod's callback for Keras) restores where the rate is inside the velocity.
  */
-double ls_schedule_lr(const ls_schedule *s, const ls_plateau *p, int64_t step);
+double ls_schedule_lr(const ls_schedule *s, const ls_plateau *p, double step, double length);
 
 /* Tells a plateau the result of a validation; `better` is by whatever metric and direction the run goes by.
  */

@@ -267,7 +267,7 @@ size_t ls_session_comm_bytes(const ls_session *s)
 static bool is_own_input(const char *name)
 {
     static const char *const own[] = {"rng",         "loss_scale",   "gradient.weight", "gradient.keep",
-                                      "rank.weight", "rank.samples", "control"};
+                                      "rank.weight", "rank.samples", LS_CONTROL};
 
     for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
         if (strcmp(name, own[i]) == 0) return true;
@@ -359,6 +359,20 @@ void ls_session_write_scalar(const ls_batch_plan *p, const char *name, double va
     const ls_tensor *t = ls_plan_input(p->plan, name);
 
     if (t != NULL) *(float *)t->data = (float)value;
+}
+
+void ls_session_write_control(const ls_batch_plan *p, const ls_control *c)
+{
+    const ls_tensor *t = ls_plan_input(p->plan, LS_CONTROL);
+
+    for (int i = 0; t != NULL && i < LS_CONTROL_SLOTS; i++) ((float *)t->data)[i] = (float)c->slot[i];
+}
+
+void ls_session_read_control(const ls_batch_plan *p, ls_control *c)
+{
+    const ls_tensor *t = ls_plan_fetch(p->plan, LS_CONTROL);
+
+    for (int i = 0; t != NULL && i < LS_CONTROL_SLOTS; i++) c->slot[i] = (double)((const float *)t->data)[i];
 }
 
 void ls_session_clear_sums(const ls_session *s)

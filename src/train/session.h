@@ -12,6 +12,7 @@
 #include "data/data.h"
 #include "exec/peers.h"
 #include "lockstep/trial.h"
+#include "train/agenda.h"
 
 /* A plan for batches of one size. */
 typedef struct ls_batch_plan {
@@ -54,7 +55,7 @@ ls_status ls_batch_plan_open(ls_batch_plan *p, const ls_session *s, const ls_bui
                              ls_device *dev, ls_state *state, ls_err *err) LS_MUST_CHECK;
 void ls_batch_plan_release(ls_batch_plan *p);
 
-/* The input and the result by which ranks tell one another that one of them was asked to stop. */
+/* The input and the result by which ranks tell one another what comes after the update. */
 #define LS_CONTROL "control"
 
 /* Evaluations draw random numbers as if in this step, each sample by its place in the set: they do not depend
@@ -114,6 +115,9 @@ void ls_session_feed(const ls_batch_plan *p, const ls_field *fields, int n_field
 void ls_session_write_lr(const ls_session *s, const ls_batch_plan *p, double factor);
 /* Writes a scalar input where the plan has it. */
 void ls_session_write_scalar(const ls_batch_plan *p, const char *name, double value);
+/* The numbers of this rank before a step, and those of all after it; without others nothing changes. */
+void ls_session_write_control(const ls_batch_plan *p, const ls_control *c);
+void ls_session_read_control(const ls_batch_plan *p, ls_control *c);
 /* Sums of gradients become zero. */
 void ls_session_clear_sums(const ls_session *s);
 

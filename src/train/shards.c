@@ -56,7 +56,7 @@ static int64_t aligned(int64_t floats)
     return (floats + ALIGN - 1) / ALIGN * ALIGN;
 }
 
-/* What a leaf holds and where: sums of gradients, statistics, metrics, the wish to stop. */
+/* What a leaf holds and where: sums of gradients, statistics, metrics, what ranks tell one another. */
 static ls_status lay_out(stage *g, const ls_state *vars, const ls_step *step, ls_err *err)
 {
     g->items = ls_alloc(LS_MEM_PLAN, sizeof *g->items * ((size_t)ls_state_count(vars) + 1));
@@ -69,7 +69,7 @@ static ls_status lay_out(stage *g, const ls_state *vars, const ls_step *step, ls
         g->length += aligned(ls_shape_count(t->shape));
     }
     g->metrics = g->length;
-    g->length += aligned(LS_MAX_METRICS + 1);
+    g->length += aligned(LS_MAX_METRICS + LS_CONTROL_SLOTS);
     return LS_OK;
 }
 
@@ -408,7 +408,8 @@ static void add_leaves(int thread, int n_threads, void *arg)
 }
 
 /* The sum over all shards becomes the session's. */
-static void take_result(const stage *g, const ls_plan *p, int64_t samples, ls_metric_sums *now, bool *stop)
+static void take_result(const stage *g, const ls_plan *p, int64_t samples, ls_metric_sums *now,
+                        ls_control *control)
 {
     const float *sum = ls_exchange_result(g->exchange);
     int metric = 0;
@@ -420,11 +421,13 @@ static void take_result(const stage *g, const ls_plan *p, int64_t samples, ls_me
         if (t->dtype == LS_F32 && t->shape.rank == 0)
             ls_metric_add(now, t->name, (double)sum[g->metrics + metric++], samples);
     }
-    *stop = sum[g->metrics + LS_MAX_METRICS] != 0;
+    for (int i = 0; control != NULL && i < LS_CONTROL_SLOTS; i++)
+        control->slot[i] = (double)sum[g->metrics + LS_MAX_METRICS + i];
 }
 
 ls_status ls_shards_gradients(ls_shards *x, int of_stage, const ls_dataset *data, const ls_batch *b,
-                              uint64_t seed, int64_t step, ls_metric_sums *now, bool *stop, ls_err *err)
+                              uint64_t seed, int64_t step, ls_metric_sums *now, ls_control *control,
+                              ls_err *err)
 {
     work w = {.x = x, .mode = LS_TRAIN, .stage = of_stage, .data = data, .b = b, .seed = seed, .step = step};
     stage *g = &x->stages[of_stage];
@@ -432,12 +435,13 @@ ls_status ls_shards_gradients(ls_shards *x, int of_stage, const ls_dataset *data
 
     for (w.first = x->first; w.first < x->end; w.first += x->threads) {
         LS_TRY(run_lanes(&w, err));
-        if (w.first == x->first && *stop) x->lanes[0].leaf[g->metrics + LS_MAX_METRICS] = 1;
+        for (int i = 0; control != NULL && w.first == x->first && i < LS_CONTROL_SLOTS; i++)
+            x->lanes[0].leaf[g->metrics + LS_MAX_METRICS + i] = (float)control->slot[i];
         ls_parallel_run(x->threads, add_leaves, &w);
     }
     ls_exchange_start(g->exchange, 1);
     LS_TRY(ls_exchange_wait(g->exchange, err));
-    take_result(g, x->session->plans[of_stage].plan, b->global_n, now, stop);
+    take_result(g, x->session->plans[of_stage].plan, b->global_n, now, control);
     if (of_stage == 0) now->samples += b->global_n; /* later stages see the same ones */
 out:
     return st;

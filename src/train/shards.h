@@ -31,10 +31,10 @@ void ls_shards_add_memory(const ls_shards *x, ls_plan_memory *m);
 size_t ls_shards_comm_bytes(const ls_shards *x); /* the exchanges alone */
 
 /* The gradient of one stage of an update, ready for the session's plan of that update; b holds this rank's
- * samples (loader option `shards`).  *now receives the stage's metrics of all samples, *stop whether any rank
- * wants to.  Collective. */
+ * samples (loader option `shards`).  *now receives the stage's metrics of all samples, *control (may be
+ * NULL) the sum of all ranks'.  Collective. */
 ls_status ls_shards_gradients(ls_shards *x, int of_stage, const ls_dataset *data, const ls_batch *b,
-                              uint64_t seed, int64_t step, ls_metric_sums *now, bool *stop,
+                              uint64_t seed, int64_t step, ls_metric_sums *now, ls_control *control,
                               ls_err *err) LS_MUST_CHECK;
 /* The means of all metrics over `data`; what plans gather goes to `gather`, which the caller finishes. */
 ls_status ls_shards_evaluate(ls_shards *x, const ls_dataset *data, ls_gather *gather, ls_metric_sums *sums,

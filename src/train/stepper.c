@@ -9,7 +9,7 @@
 /* Samples of the update that batch b belongs to. */
 static int64_t update_samples(const ls_stepper *s, const ls_counters *c, const ls_batch *b)
 {
-    const int64_t left = s->epoch_samples - (b->global_position - c->pending);
+    const int64_t left = s->ruler->epoch_samples - (b->global_position - c->pending);
 
     return left < s->update ? left : s->update;
 }
@@ -47,7 +47,6 @@ static void write_rates(const ls_stepper *s, const ls_batch_plan *p, double lr)
 static ls_status whole_step(ls_stepper *s, ls_counters *c, const ls_batch *b, double lr, ls_err *err)
 {
     const ls_session *session = s->session;
-    const ls_tensor *control;
     ls_batch_plan *p;
     ls_status st = LS_OK;
 
@@ -55,12 +54,11 @@ static ls_status whole_step(ls_stepper *s, ls_counters *c, const ls_batch *b, do
     LS_TRY(feed(s, 0, c, b, c->pending, &p, err));
     write_rates(s, p, lr);
     ls_session_write_scalar(p, "gradient.weight", (double)b->n / (double)b->global_n);
-    ls_session_write_scalar(p, LS_CONTROL, s->stop ? 1 : 0);
+    ls_session_write_control(p, &s->control);
     ls_trace_run(s->trace, p->plan);
     if (session->peers != NULL) LS_TRY(ls_peers_status(session->peers, err));
     ls_collect_metrics(p->plan, session->peers != NULL ? b->global_n : b->n, &c->now);
-    control = ls_plan_fetch(p->plan, LS_CONTROL);
-    if (control != NULL) s->stop = *(const float *)control->data != 0;
+    ls_session_read_control(p, &s->control);
 out:
     return st;
 }
@@ -94,8 +92,7 @@ static ls_status next_stage(ls_stepper *s, int stage, ls_counters *c, const ls_b
     ls_status st = LS_OK;
 
     if (session->shards != NULL)
-        return ls_shards_gradients(session->shards, stage, s->data, b, s->seed, c->step, &c->now, &s->stop,
-                                   err);
+        return ls_shards_gradients(session->shards, stage, s->data, b, s->seed, c->step, &c->now, NULL, err);
     ls_declare_metrics(session->plans[stage].plan, &now);
     for (int i = 0; i < s->kept.n; i++) {
         const ls_kept_batch *k = s->kept.batches[i];
@@ -134,7 +131,7 @@ static ls_status finish_update(ls_stepper *s, ls_counters *c, const ls_batch *b,
     const int64_t mine = c->now.samples;
     ls_status st = LS_OK;
 
-    if (s->session->shards == NULL) LS_TRY(ls_team_sum(s->session->comm, &c->now, &s->stop, err));
+    if (s->session->shards == NULL) LS_TRY(ls_team_sum(s->session->comm, &c->now, &s->control, err));
     if (c->now.samples == 0) goto out; /* all were damaged: there is nothing to learn */
     for (int stage = 0; stage < s->session->n_stages; stage++) {
         if (stage > 0) LS_TRY(next_stage(s, stage, c, b, samples, err));
@@ -152,12 +149,22 @@ static ls_status first_stage(ls_stepper *s, ls_counters *c, const ls_batch *b, i
     ls_status st = LS_OK;
 
     if (session->shards != NULL)
-        return ls_shards_gradients(session->shards, 0, s->data, b, s->seed, c->step, &c->now, &s->stop, err);
+        return ls_shards_gradients(session->shards, 0, s->data, b, s->seed, c->step, &c->now, &s->control,
+                                   err);
     if (c->pending == 0) ls_declare_metrics(session->plans[0].plan, &c->now);
     LS_TRY(add_gradients(s, 0, c, b, c->pending, samples, &c->now, err));
     if (session->n_stages > 1) LS_TRY(ls_kept_add(&s->kept, s->data, b, plan_batch(b), c->pending, err));
 out:
     return st;
+}
+
+/* The rate of the update that batch b belongs to. */
+static double rate_of(const ls_stepper *s, const ls_counters *c, const ls_batch *b)
+{
+    const int64_t seen = c->epoch * s->ruler->epoch_samples + b->global_position - c->pending;
+
+    return ls_schedule_lr(s->schedule, &c->plateau, ls_ruler_steps(s->ruler, seen),
+                          (double)s->update / (double)s->ruler->step_samples);
 }
 
 ls_status ls_stepper_take(ls_stepper *s, ls_counters *c, const ls_batch *b, bool *done, double *lr,
@@ -167,7 +174,7 @@ ls_status ls_stepper_take(ls_stepper *s, ls_counters *c, const ls_batch *b, bool
     ls_status st = LS_OK;
 
     *done = c->pending + b->global_n >= samples;
-    *lr = ls_schedule_lr(s->schedule, &c->plateau, c->step);
+    *lr = rate_of(s, c, b);
     if (c->pending == 0) c->now = (ls_metric_sums){0};
     LS_TRY(s->session->split ? first_stage(s, c, b, samples, err) : whole_step(s, c, b, *lr, err));
     c->pending += b->global_n;

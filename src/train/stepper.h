@@ -20,11 +20,11 @@ typedef struct ls_stepper {
     const ls_schedule *schedule;
     const ls_dataset *data;
     uint64_t seed;
-    int64_t update;        /* samples of a full update */
-    int64_t epoch_samples; /* samples of an epoch */
-    ls_trace *trace;       /* NULL: none; the stepper's own */
-    ls_kept kept;          /* batches of the update that goes on, when there are stages */
-    bool stop;             /* in: this rank was asked to stop; out, after an update: some rank was */
+    int64_t update; /* samples of a full update */
+    const ls_ruler *ruler;
+    ls_trace *trace;    /* NULL: none; the stepper's own */
+    ls_kept kept;       /* batches of the update that goes on, when there are stages */
+    ls_control control; /* in: what this rank tells; out, after an update: what all did */
 } ls_stepper;
 
 /* Collective.  Computes the batch and brings the counters up to it.  *done: the parameters were updated; then

@@ -142,6 +142,13 @@ out:
     return st;
 }
 
+/* Rank 0 has them. */
+static void forget_sums(ls_metric_sums *m)
+{
+    memset(m->sum, 0, sizeof m->sum);
+    m->samples = 0;
+}
+
 ls_status ls_team_share(ls_comm *c, ls_session *s, ls_counters *counters, ls_err *err)
 {
     uint8_t pending = ls_state_pending(s->state);
@@ -155,8 +162,10 @@ ls_status ls_team_share(ls_comm *c, ls_session *s, ls_counters *counters, ls_err
         LS_TRY(ls_comm_broadcast(c, keep ? t->data : NULL, t->bytes, 0, t->name, err));
     }
     LS_TRY(ls_comm_broadcast(c, &pending, sizeof pending, 0, "sharing counters", err));
-    ls_state_set_pending(s->state, pending != 0);
+    /* A checkpoint of an older version may hold sums of gradients, and of metrics: they count once. */
+    ls_state_set_pending(s->state, pending != 0 && ls_comm_rank(c) == 0);
     LS_TRY(share_counters(c, counters, err));
+    if (ls_comm_rank(c) != 0) forget_sums(&counters->now);
     LS_TRY(ls_comm_barrier(c, "sharing variables", err)); /* what one rank has written all may read */
 out:
     return st;
@@ -165,18 +174,20 @@ out:
 /* -- adding up --------------------------------------------------------------------------------------------
  */
 
-ls_status ls_team_sum(ls_comm *c, ls_metric_sums *m, bool *flag, ls_err *err)
+ls_status ls_team_sum(ls_comm *c, ls_metric_sums *m, ls_control *control, ls_err *err)
 {
-    double values[LS_MAX_METRICS + 2] = {(double)m->samples, flag != NULL && *flag ? 1 : 0};
+    enum { METRICS = 1 + LS_CONTROL_SLOTS };
+    double values[METRICS + LS_MAX_METRICS] = {(double)m->samples};
     ls_status st;
 
     if (c == NULL || ls_comm_size(c) == 1) return LS_OK;
-    for (int i = 0; i < m->n; i++) values[2 + i] = m->sum[i];
-    st = ls_comm_sum(c, values, LS_MAX_METRICS + 2, "adding up metrics", err);
+    for (int i = 0; control != NULL && i < LS_CONTROL_SLOTS; i++) values[1 + i] = control->slot[i];
+    for (int i = 0; i < m->n; i++) values[METRICS + i] = m->sum[i];
+    st = ls_comm_sum(c, values, METRICS + LS_MAX_METRICS, "adding up metrics", err);
     if (st != LS_OK) return st;
     m->samples = (int64_t)values[0];
-    if (flag != NULL) *flag = values[1] != 0;
-    for (int i = 0; i < m->n; i++) m->sum[i] = values[2 + i];
+    for (int i = 0; control != NULL && i < LS_CONTROL_SLOTS; i++) control->slot[i] = values[1 + i];
+    for (int i = 0; i < m->n; i++) m->sum[i] = values[METRICS + i];
     return LS_OK;
 }
 

@@ -19,8 +19,8 @@ ls_status ls_team_share(ls_comm *c, ls_session *s, ls_counters *counters, ls_err
 /* Rank 0's text, at most `size` bytes with its end. */
 ls_status ls_team_share_text(ls_comm *c, char *text, size_t size, const char *what,
                              ls_err *err) LS_MUST_CHECK;
-/* The sums of all ranks together.  `flags` (may be NULL) becomes non-zero where any rank's was. */
-ls_status ls_team_sum(ls_comm *c, ls_metric_sums *m, bool *flag, ls_err *err) LS_MUST_CHECK;
+/* The sums of all ranks together, and of what they tell one another (NULL: nothing). */
+ls_status ls_team_sum(ls_comm *c, ls_metric_sums *m, ls_control *control, ls_err *err) LS_MUST_CHECK;
 /* Any number of values, element by element, in the order of ranks. */
 ls_status ls_team_add(ls_comm *c, double *values, int64_t n, const char *what, ls_err *err) LS_MUST_CHECK;
 /* LS_DISAGREE, naming the rank, unless all have the same weights. */

@@ -124,7 +124,7 @@ static void all_reduce(op_test *t, const int64_t *p)
     const int n = group(p[0], shapes);
 
     for (int i = 0; i < n; i++) x[i] = op_in_wide(t, OP_NORMAL, shapes[i]);
-    y = ls_all_reduce(op_fixed_wide(t, OP_POSITIVE, LS_SHAPE_SCALAR), n, x, in);
+    y = ls_all_reduce(op_fixed_wide(t, OP_POSITIVE, LS_SHAPE_SCALAR), n, (int)p[1], x, in);
     for (int i = 0; i < n; i++) op_out(t, ls_graph_out(y, i));
 }
 
@@ -164,6 +164,7 @@ static const op_case cases[] = {
     {"store_rows: empty rows", store_rows, {3, 2, 0}, OP_NO_GRAD},
     {"all_reduce, one rank: one", all_reduce, {0}, OP_TWICE},
     {"all_reduce, one rank: group", all_reduce, {1}, OP_TWICE},
+    {"all_reduce, one rank: group, the last without weight", all_reduce, {1, 1}, OP_TWICE},
     {"all_reduce, one rank: empty tensor", all_reduce, {2}, OP_TWICE},
 };
 

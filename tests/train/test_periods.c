@@ -4,7 +4,7 @@
 
 static bool due(ls_period p, int64_t s0, int64_t n0, int64_t s1, int64_t n1)
 {
-    return ls_period_due(p, 1000, (ls_moment){s0, n0, 0}, (ls_moment){s1, n1, 0});
+    return ls_period_due(p, 1000, (ls_moment){(double)s0, n0, 0}, (ls_moment){(double)s1, n1, 0});
 }
 
 static void steps_and_samples(void)
@@ -56,13 +56,46 @@ static void a_time_since_the_beginning(void)
     CHECK(!ls_period_over((ls_period){0, LS_PERIOD_NONE}, 128, begun, now));
 }
 
+static const ls_ruler ruler = {7500, 64}; /* 118 steps, the last of 12 samples */
+
 static void lengths_in_steps(void)
 {
-    CHECK_EQ_INT(ls_period_steps((ls_period){3, LS_PERIOD_EPOCHS}, 7500, 64), 3 * 118);
-    CHECK_EQ_INT(ls_period_steps((ls_period){500, LS_PERIOD_STEPS}, 7500, 64), 500);
-    CHECK_EQ_INT(ls_period_steps((ls_period){65, LS_PERIOD_SAMPLES}, 7500, 64), 2);
-    CHECK_EQ_INT(ls_period_steps((ls_period){0, LS_PERIOD_NONE}, 7500, 64), 0);
-    CHECK_EQ_INT(ls_period_steps((ls_period){1, LS_PERIOD_MINUTES}, 7500, 64), -1);
+    CHECK_EQ_INT(ls_period_steps((ls_period){3, LS_PERIOD_EPOCHS}, &ruler), 3 * 118);
+    CHECK_EQ_INT(ls_period_steps((ls_period){500, LS_PERIOD_STEPS}, &ruler), 500);
+    CHECK_EQ_INT(ls_period_steps((ls_period){65, LS_PERIOD_SAMPLES}, &ruler), 2);
+    CHECK_EQ_INT(ls_period_steps((ls_period){0, LS_PERIOD_NONE}, &ruler), 0);
+    CHECK_EQ_INT(ls_period_steps((ls_period){1, LS_PERIOD_MINUTES}, &ruler), -1);
+}
+
+/* A run of the ruler's own batch has made as many steps as the ruler says, short last ones included, and is
+ * after so many where the ruler says. */
+static void samples_seen_are_steps(void)
+{
+    int64_t seen = 0;
+
+    for (int step = 0; step < 3 * 118 + 5; step++) {
+        const int64_t left = 7500 - seen % 7500;
+        CHECK(ls_ruler_steps(&ruler, seen) == step);
+        CHECK_EQ_INT(ls_ruler_samples(&ruler, step), seen);
+        CHECK_EQ_INT(ls_ruler_updates(&ruler, 0, seen, 64), step);
+        seen += left < 64 ? left : 64;
+    }
+    CHECK(ls_ruler_steps(&ruler, 7500 + 96) == 118 + 1.5);
+    CHECK_EQ_INT(ls_ruler_samples(&ruler, 118 + 1.5), 7500 + 96);
+}
+
+/* Updates of any size from anywhere: as many as a loop over the epochs' batches makes. */
+static void updates_that_are_left(void)
+{
+    const ls_ruler small = {150, 16};
+
+    for (int64_t update = 1; update <= 150; update += 13)
+        for (int64_t from = 0; from < 320; from += 9)
+            for (int64_t to = 0; to < 470; to += 47) {
+                int64_t n = 0;
+                for (int64_t at = from; at < to; n++) at += 150 - at % 150 < update ? 150 - at % 150 : update;
+                CHECK_EQ_INT(ls_ruler_updates(&small, from, to, update), n);
+            }
 }
 
 int main(void)
@@ -72,5 +105,7 @@ int main(void)
     CHECK_RUN(minutes_since_the_last_time);
     CHECK_RUN(a_time_since_the_beginning);
     CHECK_RUN(lengths_in_steps);
+    CHECK_RUN(samples_seen_are_steps);
+    CHECK_RUN(updates_that_are_left);
     return CHECK_DONE();
 }

@@ -1,0 +1,124 @@
+/* test_decisions.c: several ranks agree on what comes after an update, whatever their clocks say: everything
+ * that can be asked for in minutes, with accumulation and in the reproducible mode, too, and also when rank 0
+ * had no samples in the step. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "ranks_test.h"
+
+static char folder[] = "/tmp/lockstep-decisions-XXXXXX";
+
+#define COMMON                                                                                               \
+    "data.kind=synthetic", "data.train_range=0:150", "data.test_range=150:166", "batch.global=24",           \
+        "parallel.bucket_mb=0.02"
+enum { MOST = 256 };
+
+static void train(const ranks_job *j)
+{
+    int codes[RANKS_MAX];
+
+    ranks_run(j, codes);
+    for (int r = 0; r < j->ranks; r++) CHECK_EQ_INT(codes[r], 0);
+}
+
+static int count(const ranks_job *j, const char *metric)
+{
+    double values[MOST];
+
+    return ranks_metric(j, metric, values, MOST);
+}
+
+static int checkpoints(const ranks_job *j)
+{
+    char command[256];
+    int n = 0;
+    FILE *f;
+
+    snprintf(command, sizeof command, "ls -d %s/%s/checkpoints/step-* | wc -l", j->folder, j->name);
+    f = popen(command, "r");
+    if (f != NULL && fscanf(f, "%d", &n) != 1) n = -1;
+    if (f != NULL) pclose(f);
+    return n;
+}
+
+/* A period shorter than any step: all of it is due after every update, by whatever clock. */
+static void everything_in_minutes(void)
+{
+    static const char *const modes[][2] = {{"parallel.accumulate=1", "reproducible=false"},
+                                           {"parallel.accumulate=3", "reproducible=false"},
+                                           {"parallel.accumulate=1", "reproducible=true"}};
+
+    for (int ranks = 1; ranks <= 3; ranks++)
+        for (int mode = 0; mode < 3; mode++) {
+            char name[32];
+            const ranks_job j = {.folder = folder,
+                                 .name = name,
+                                 .model = "mnist",
+                                 .ranks = ranks,
+                                 .settings = {COMMON, "train.steps=5", "train.validate_every=1e-9min",
+                                              "train.checkpoint_every=1e-9min", "train.report_every=1e-9min",
+                                              "train.sample_every=1e-9min", "train.output_every=1e-9min",
+                                              "parallel.verify_every=1e-9min", "train.keep=9", modes[mode][0],
+                                              modes[mode][1]}};
+            snprintf(name, sizeof name, "minutes-%d-%d", ranks, mode);
+            train(&j);
+            CHECK_EQ_INT(count(&j, "val/loss_epoch"), 5);
+            CHECK_EQ_INT(count(&j, "train/loss_step"), 5);
+            CHECK_EQ_INT(checkpoints(&j), 5);
+        }
+}
+
+/* A few steps long: ranks that each asked their own clock would soon wait for one another in vain. */
+static void periods_of_a_few_steps(void)
+{
+    const ranks_job j = {.folder = folder,
+                         .name = "few",
+                         .model = "mnist",
+                         .ranks = 2,
+                         .settings = {COMMON, "train.steps=200", "train.validate_every=0.0003min",
+                                      "train.checkpoint_every=0.0005min", "train.report_every=0.0002min",
+                                      "train.sample_every=0.0003min", "train.output_every=0.0004min",
+                                      "parallel.verify_every=0.0002min", "lr.schedule=plateau",
+                                      "train.best_metric=val/loss", "lr.patience=1"}};
+
+    train(&j);
+    CHECK(count(&j, "val/loss_epoch") > 0);
+}
+
+/* 50 samples in batches of 16 on four ranks: an epoch ends with two samples, of which rank 0 has none. */
+static void rank_0_without_samples_decides_all_the_same(void)
+{
+    const ranks_job j = {.folder = folder,
+                         .name = "empty",
+                         .model = "mnist",
+                         .ranks = 4,
+                         .settings = {"data.kind=synthetic", "data.train_range=0:50",
+                                      "data.test_range=150:166", "batch.global=16", "train.epochs=3",
+                                      "train.validate_every=1ep", "train.report_every=4st"}};
+    json_t *summary;
+
+    train(&j);
+    CHECK_EQ_INT(count(&j, "val/loss_epoch"), 3);
+    CHECK_EQ_INT(count(&j, "train/loss_step"), 3);
+    summary = ranks_summary(&j);
+    CHECK_EQ_INT(json_integer_value(json_object_get(summary, "steps")), 12);
+    CHECK_EQ_INT(json_integer_value(json_object_get(summary, "epochs")), 3);
+    json_decref(summary);
+}
+
+int main(void)
+{
+    char command[128];
+    int rc;
+
+    if (mkdtemp(folder) == NULL) return 1;
+    CHECK_RUN(everything_in_minutes);
+    CHECK_RUN(periods_of_a_few_steps);
+    CHECK_RUN(rank_0_without_samples_decides_all_the_same);
+    rc = CHECK_DONE();
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    if (system(command) != 0) rc = 1;
+    return rc;
+}
