@@ -55,7 +55,7 @@ typedef struct cli_args {
     bool cflags;                    /* of info: what a compiler needs for a plug-in, and nothing else */
     const char *rank_counts, *mode; /* of scale: "1,2,4"; weak or strong */
     int repeats;
-    bool train, fresh, compare_two;
+    bool train, fresh, compare_two, force;
     const char *out;        /* of report: the folder to write */
     const char *experiment; /* of eval: of a file of weights, or in the place of a run's own */
     const char *run_dir;

@@ -45,6 +45,8 @@ static const option options[] = {
      "A B: which of two files of results (--json) is faster"},
     {"--compare", NULL, FLAG, FIELD(compare_two), CLI_SCALE, NULL,
      "A B: which of two studies is faster, as far as their spread allows to say"},
+    {"--force", NULL, FLAG, FIELD(force), CLI_SCALE, NULL,
+     "with --compare: studies of different questions, too"},
     {"--ranks", "-n", INT, FIELD(ranks), CLI_PLAN | CLI_BENCH | CLI_TRAIN | CLI_EVAL, "N",
      "ranks to start here (default: the setting ranks)"},
     {"--bind", NULL, TEXT, FIELD(bind), CLI_TRAIN | CLI_BENCH | CLI_EVAL, "core|none",

@@ -206,7 +206,7 @@ static int compare(const cli_args *args)
     ls_err err = {0};
     ls_status st = LS_OK;
 
-    LS_TRY(ls_study_compare(&c, args->model, args->settings[0], &err));
+    LS_TRY(ls_study_compare(&c, args->model, args->settings[0], args->force, &err));
     if (args->json) {
         json_t *o = ls_comparison_json(&c);
         if (o == NULL) LS_TRY(ls_fail(&err, LS_INVALID, "the comparison cannot be written as JSON"));
@@ -216,6 +216,8 @@ static int compare(const cli_args *args)
     LS_TRY(ls_comparison_table(&c, &table, &err));
     printf("A             %s\nB             %s\ndiffer in     %s\n\n%s\n", c.a.dir, c.b.dir,
            c.differences.data != NULL ? c.differences.data : "nothing that is recorded", table.data);
+    if (c.parts & LS_STUDY_QUESTION)
+        printf("warning       they ask different questions, and were compared all the same (--force)\n");
     printf("verdict       %s: B has %.3f times the rate of A, 95 %% [%.3f, %.3f]\n",
            ls_verdict_text(c.all.verdict), c.all.ratio.mid, c.all.ratio.lo, c.all.ratio.hi);
 out:
@@ -229,6 +231,7 @@ ls_status cli_scale_check(const cli_args *args, ls_err *err)
     if (args->compare_two && (args->model == NULL || args->n_settings != 1))
         return ls_fail(err, LS_INVALID, "--compare takes two studies: their folders, or their study.json");
     if (args->compare_two) return LS_OK;
+    if (args->force) return ls_fail(err, LS_INVALID, "--force is for --compare A B");
     if (args->node_counts != NULL && args->rank_counts != NULL)
         return ls_fail(err, LS_INVALID,
                        "--ranks measures on this machine, --nodes as jobs of Slurm: leave one of them out");

@@ -21,10 +21,11 @@ static int index_of(const ls_study *s, int count)
 }
 
 /* Logarithms of rates: of the n counts with the indices `at` together, one number per repeat that has them
- * all. A single repeat brings the error that its own steps show. */
+ * all.  They are at least as uncertain as the steps inside the runs say; a single repeat is taken to differ
+ * from others by LS_STUDY_ASSUMED, with one degree of freedom. */
 static ls_estimate rates_of(const ls_study *s, const ls_study_points *p, const int *at, int n)
 {
-    double x[LS_STUDY_REPEATS_MAX] = {0}, error = 0;
+    double x[LS_STUDY_REPEATS_MAX] = {0}, inside = 0;
     ls_estimate m;
     int found = 0;
 
@@ -33,19 +34,29 @@ static ls_estimate rates_of(const ls_study *s, const ls_study_points *p, const i
         int i = 0;
         for (; i < n; i++) {
             const int index = at[i] * s->repeats + k;
-            double e;
             if (!p->there[index]) break;
-            e = lsi_point_error(&p->of[index]);
             sum += log(p->of[index].rate.p50);
-            squares += e * e;
+            squares += lsi_point_inside(&p->of[index]).variance;
         }
         if (i < n) continue;
-        error = sqrt(squares) / n;
+        inside += squares / n / n;
         x[found++] = sum / n;
     }
     m = ls_mean_of(x, (size_t)found);
-    if (found == 1) m.error = error;
+    if (found == 1) {
+        m.error = sqrt(inside + LS_STUDY_ASSUMED * LS_STUDY_ASSUMED);
+        m.batches = 2;
+    }
+    if (found > 1) m.error = fmax(m.error, sqrt(inside) / found);
     return m;
+}
+
+static int repeats_of(const ls_study_points *p, const ls_study *s, int at)
+{
+    int n = 0;
+
+    for (int k = 0; k < s->repeats; k++) n += p->there[at * s->repeats + k];
+    return n;
 }
 
 static ls_compared compare_counts(const ls_comparison *c, const ls_study_points *pa,
@@ -57,6 +68,8 @@ static ls_compared compare_counts(const ls_comparison *c, const ls_study_points 
     if (ma.batches == 0 || mb.batches == 0) return r;
     r.ratio = ls_interval_ratio(ma, mb);
     r.verdict = ls_verdict_of(r.ratio);
+    for (int i = 0; i < n; i++)
+        if (repeats_of(pa, &c->a, a[i]) < 2 || repeats_of(pb, &c->b, b[i]) < 2) r.assumed = true;
     return r;
 }
 
@@ -96,18 +109,19 @@ out:
     return st;
 }
 
-ls_status ls_study_compare(ls_comparison *c, const char *a, const char *b, ls_err *err)
+ls_status ls_study_compare(ls_comparison *c, const char *a, const char *b, bool force, ls_err *err)
 {
     ls_status st = LS_OK;
 
     *c = (ls_comparison){0};
     LS_TRY(ls_study_load(&c->a, a, err));
     LS_TRY(ls_study_load(&c->b, b, err));
-    if (ls_study_differences(&c->a, &c->b, &c->differences) & LS_STUDY_QUESTION)
+    c->parts = ls_study_differences(&c->a, &c->b, &c->differences);
+    if ((c->parts & LS_STUDY_QUESTION) && !force)
         LS_TRY(ls_fail(
             err, LS_INVALID,
-            "%s and %s ask different questions (%s); studies that differ in machine or version can be "
-            "compared",
+            "%s and %s ask different questions (%s); studies that differ in settings, machine or version can "
+            "be compared, others with --force",
             a, b, c->differences.data != NULL ? c->differences.data : "no memory"));
     LS_TRY(compute(c, err));
 out:
@@ -133,7 +147,9 @@ static void add_row(ls_table *t, const ls_compared *r)
     snprintf(ratio, sizeof ratio, "%.3f", r->ratio.mid);
     snprintf(interval, sizeof interval, "[%.3f, %.3f]", r->ratio.lo, r->ratio.hi);
     ls_table_row(t, (const char *const[]){ranks, ratio, interval, ls_verdict_text(r->verdict),
-                                          r->oversubscribed ? "oversubscribed" : ""});
+                                          r->oversubscribed ? "oversubscribed"
+                                          : r->assumed      ? "one repeat: spread assumed"
+                                                            : ""});
 }
 
 ls_status ls_comparison_table(const ls_comparison *c, ls_text *out, ls_err *err)
@@ -157,8 +173,9 @@ static json_t *compared_json(const ls_compared *r)
 {
     static const char *const names[] = {"same", "faster", "slower", "unknown"};
 
-    return json_pack("{s:i, s:o, s:s, s:b}", "ranks", r->ranks, "ratio", lsi_interval_json(r->ratio),
-                     "verdict", names[r->verdict], "oversubscribed", (int)r->oversubscribed);
+    return json_pack("{s:i, s:o, s:s, s:b, s:s}", "ranks", r->ranks, "ratio", lsi_interval_json(r->ratio),
+                     "verdict", names[r->verdict], "oversubscribed", (int)r->oversubscribed, "interval_from",
+                     ls_study_from_name(r->assumed ? LS_STUDY_FROM_ASSUMED : LS_STUDY_FROM_REPEATS));
 }
 
 json_t *ls_comparison_json(const ls_comparison *c)
@@ -167,7 +184,8 @@ json_t *ls_comparison_json(const ls_comparison *c)
 
     json_object_del(all, "ranks");
     for (int i = 0; i < c->n; i++) json_array_append_new(points, compared_json(&c->of[i]));
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:o, s:o}", "event", "scale-compare", "mode",
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:b, s:o, s:o}", "event", "scale-compare", "mode",
                      ls_study_mode_name(c->a.mode), "a", c->a.dir, "b", c->b.dir, "differences",
-                     c->differences.data != NULL ? c->differences.data : "", "points", points, "all", all);
+                     c->differences.data != NULL ? c->differences.data : "", "same_question",
+                     (int)!(c->parts & LS_STUDY_QUESTION), "points", points, "all", all);
 }

@@ -187,19 +187,40 @@ static unsigned differ_number(ls_text *text, ls_study_part part, const char *wha
     return a != b ? note(text, part, what, x, y) : 0;
 }
 
+/* The value of the setting whose key is the first `length` bytes of `key`; the last that was given counts. */
+static const char *value_of(const ls_study *s, const char *key, size_t length)
+{
+    for (int i = s->n_settings - 1; i >= 0; i--)
+        if (strncmp(s->settings[i], key, length) == 0 && s->settings[i][length] == '=')
+            return s->settings[i] + length + 1;
+    return NULL;
+}
+
+/* The settings of `a` that are others in `b`; with `missing` only those that `b` does not have.  The batch is
+ * the study's own matter. */
+static unsigned differ_from(ls_text *text, const ls_study *a, const ls_study *b, bool missing)
+{
+    unsigned d = 0;
+
+    for (int i = 0; i < a->n_settings; i++) {
+        const size_t length = strcspn(a->settings[i], "=");
+        const char *x = value_of(a, a->settings[i], length), *y = value_of(b, a->settings[i], length);
+        char key[128];
+        /* Given more than once: named once, where it counts. */
+        if (x == NULL || x != a->settings[i] + length + 1 || lsi_sets_batch(a->settings[i])) continue;
+        if (missing ? y != NULL : y != NULL && strcmp(x, y) == 0) continue;
+        snprintf(key, sizeof key, "%.*s", (int)length, a->settings[i]);
+        d |= note(text, LS_STUDY_SETTING, key, missing ? "not given" : x,
+                  missing     ? x
+                  : y != NULL ? y
+                              : "not given");
+    }
+    return d;
+}
+
 static unsigned differ_settings(ls_text *text, const ls_study *a, const ls_study *b)
 {
-    ls_text x = {0}, y = {0};
-    bool same = a->n_settings == b->n_settings;
-
-    for (int i = 0; i < a->n_settings && same; i++) same = strcmp(a->settings[i], b->settings[i]) == 0;
-    if (same) return 0;
-    for (int i = 0; i < a->n_settings; i++) ls_text_add(&x, "%s%s", i > 0 ? " " : "", a->settings[i]);
-    for (int i = 0; i < b->n_settings; i++) ls_text_add(&y, "%s%s", i > 0 ? " " : "", b->settings[i]);
-    note(text, LS_STUDY_QUESTION, "settings", x.data != NULL ? x.data : "", y.data != NULL ? y.data : "");
-    ls_text_release(&x);
-    ls_text_release(&y);
-    return LS_STUDY_QUESTION;
+    return differ_from(text, a, b, false) | differ_from(text, b, a, true);
 }
 
 unsigned ls_study_differences(const ls_study *a, const ls_study *b, ls_text *text)

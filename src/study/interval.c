@@ -1,4 +1,4 @@
-/* interval.c: what the percentiles of a point say, and how sure a ratio of single measurements is. */
+/* interval.c: what the percentiles of several points say together. */
 #include <math.h>
 
 #include "study/study_internal.h"
@@ -42,9 +42,4 @@ double lsi_share_below(const ls_spread *s, double x)
         x < s->p50 ? on_line(x, s->p16, 0.16, s->p50, 0.5) : on_line(x, s->p50, 0.5, s->p84, 0.84);
 
     return fmin(1, fmax(0, share));
-}
-
-ls_interval ls_study_ratio_once(double log_ratio, double a, double b)
-{
-    return ls_interval_around(log_ratio, sqrt(a * a + b * b), INFINITY);
 }

@@ -77,51 +77,81 @@ static double log_share(const ls_study_point *p)
     return log(p->rate.p50 / p->ranks);
 }
 
-static ls_interval efficiency(const ls_study *s, const column *base, const column *c)
+/* Repeat by repeat, where what drifts strikes both alike. */
+static ls_study_ratios ratios_of(const ls_study *s, const column *base, const column *c)
 {
-    double ratio[LS_STUDY_REPEATS_MAX];
-    const ls_study_point *a = NULL, *b = NULL;
-    int n = 0;
+    ls_study_ratios r = {0};
 
     for (int k = 0; k < s->repeats; k++) {
-        if (base->p[k] == NULL || c->p[k] == NULL) continue;
-        a = base->p[k];
-        b = c->p[k];
-        ratio[n++] = log_share(b) - log_share(a);
+        const ls_study_point *a = base->p[k], *b = c->p[k];
+        if (a == NULL || b == NULL) continue;
+        lsi_ratios_add(&r, log_share(b) - log_share(a), lsi_point_inside(a), lsi_point_inside(b));
     }
-    if (n > 1) return ls_interval_mean(ls_mean_of(ratio, (size_t)n));
-    if (n == 1) return ls_study_ratio_once(ratio[0], lsi_point_error(a), lsi_point_error(b));
-    return (ls_interval){NAN, NAN, NAN};
+    return r;
+}
+
+/* How the ratios of the counts other than number `but` scatter, in the mean; NaN where none has two.  Ranks
+ * that share cores scatter in ways of their own. */
+static double scatter_of_others(const ls_study_results *r, const ls_study_ratios *of, int but)
+{
+    double sum = 0;
+    int n = 0;
+
+    for (int i = 1; i < r->n; i++) {
+        if (i == but || of[i].n < 2 || r->rows[i].oversubscribed) continue;
+        sum += lsi_ratios_scatter(&of[i]);
+        n++;
+    }
+    return n > 0 ? sum / n : NAN;
+}
+
+static void judge_efficiency(const ls_study *s, const column *of, ls_study_results *r)
+{
+    static const double none = NAN;
+    ls_study_ratios ratios[LS_STUDY_COUNTS_MAX];
+    int apart = 0; /* counts whose ranks have cores of their own, beside the smallest */
+
+    for (int i = 0; i < r->n; i++) {
+        ratios[i] = ratios_of(s, &of[0], &of[i]);
+        apart += i > 0 && !r->rows[i].oversubscribed;
+    }
+    for (int i = 1; i < r->n; i++) {
+        ls_study_row *w = &r->rows[i];
+        const bool shared = w->oversubscribed;
+        w->efficiency = ls_study_ratio(&ratios[i], shared ? none : scatter_of_others(r, ratios, i),
+                                       !shared && apart > 1, &w->sure);
+    }
+    if (r->rows[0].repeats > 0) r->rows[0].efficiency = (ls_interval){1, 1, 1};
 }
 
 /* -- all of it --------------------------------------------------------------------------------------------
  */
 
-static ls_study_row row_of(const ls_study *s, const column *base, const column *c, int count)
+static ls_study_row row_of(const ls_study *s, const column *c, int count)
 {
     ls_study_row r = {.count = count,
                       .ranks = ls_study_ranks(s, count),
                       .threads = s->threads,
                       .repeats = c->n,
-                      .efficiency = {NAN, NAN, NAN}};
+                      .efficiency = {NAN, NAN, NAN},
+                      .sure = {.between = NAN, .inside = NAN, .expected = {NAN, NAN, NAN}}};
     ls_spread rates[LS_STUDY_REPEATS_MAX];
-    double medians[LS_STUDY_REPEATS_MAX];
-    const ls_study_point *any = NULL;
+    double medians[LS_STUDY_REPEATS_MAX], inside = 0;
     ls_estimate m;
     int n = 0;
 
     for (int k = 0; k < s->repeats; k++) {
         if (c->p[k] == NULL) continue;
-        any = c->p[k];
-        r.oversubscribed |= is_oversubscribed(s, any);
+        r.oversubscribed |= is_oversubscribed(s, c->p[k]);
+        inside += lsi_point_inside(c->p[k]).variance;
         medians[n] = c->p[k]->rate.p50;
         rates[n++] = c->p[k]->rate;
     }
     r.rate = ls_study_pool(rates, n);
     m = ls_mean_of(medians, (size_t)n);
     r.mean = m.mean;
-    r.error = n == 1 ? m.mean * lsi_point_error(any) : m.error;
-    r.efficiency = base == c && n > 0 ? (ls_interval){1, 1, 1} : efficiency(s, base, c);
+    /* Of one repeat the steps are all there is; of several that agree by chance they are the least. */
+    r.error = n > 0 ? fmax(m.error, m.mean * sqrt(inside) / n) : NAN; /* fmax leaves out NaN */
     r.step_s = median(s, c, FIELD(step_s.p50));
     r.exposed_s = median(s, c, FIELD(exposed_s));
     r.data_wait_s = median(s, c, FIELD(data_wait_s));
@@ -136,15 +166,16 @@ static ls_study_row row_of(const ls_study *s, const column *base, const column *
 
 void ls_study_judge(const ls_study *s, const ls_study_points *p, ls_study_results *r)
 {
-    const column base = column_of(s, p, 0);
+    column of[LS_STUDY_COUNTS_MAX];
 
     *r = (ls_study_results){.n = s->n_counts, .complete = p->n_there == s->n_counts * s->repeats};
     for (int i = 0; i < s->n_counts; i++) {
-        const column c = column_of(s, p, i);
-        r->rows[i] = row_of(s, &base, i == 0 ? &base : &c, s->counts[i]);
+        of[i] = column_of(s, p, i);
+        r->rows[i] = row_of(s, &of[i], s->counts[i]);
         r->any_oversubscribed |= r->rows[i].oversubscribed;
         for (int k = 0; k < s->repeats; k++)
-            if (c.p[k] != NULL && c.p[k]->score_name[0] != '\0')
-                snprintf(r->score_name, sizeof r->score_name, "%s", c.p[k]->score_name);
+            if (of[i].p[k] != NULL && of[i].p[k]->score_name[0] != '\0')
+                snprintf(r->score_name, sizeof r->score_name, "%s", of[i].p[k]->score_name);
     }
+    judge_efficiency(s, of, r);
 }

@@ -50,6 +50,7 @@ int lsi_columns(const ls_study *s, const ls_study_results *r, const char *names[
     names[n++] = "samples/s";
     names[n++] = "central 68 %";
     names[n++] = "efficiency [95 %]";
+    names[n++] = "interval from";
     names[n++] = "exposed comm";
     names[n++] = "data wait";
     if (s->train) names[n++] = "seconds";
@@ -76,6 +77,9 @@ void lsi_cells(const ls_study *s, const ls_study_row *r, lsi_cell cells[LSI_COLU
     else
         snprintf(cells[n++].text, size, "-");
     show_efficiency(r, cells[n++].text, size);
+    snprintf(cells[n++].text, size, "%s",
+             r->oversubscribed || r->sure.from == LS_STUDY_FROM_NOTHING ? "-"
+                                                                        : ls_study_from_name(r->sure.from));
     show_share(r->exposed_s, r->step_s, cells[n++].text, size);
     show_share(r->data_wait_s, r->step_s, cells[n++].text, size);
     if (s->train) show_number(r->solution_s.mid, cells[n++].text, size);
@@ -102,9 +106,63 @@ ls_status ls_study_table(const ls_study *s, const ls_study_results *r, ls_text *
         ls_table_row(t, texts);
     }
     LS_TRY(ls_table_print(t, out, err));
+    lsi_advice(s, r, out);
+    if (out->failed) st = ls_fail(err, LS_NOMEM, "no memory");
 out:
     ls_table_destroy(t);
     return st;
+}
+
+/* -- advice -----------------------------------------------------------------------------------------------
+ */
+
+/* The row whose interval is the widest of those that are about scaling; NULL: there is none. */
+static const ls_study_row *widest(const ls_study_results *r)
+{
+    const ls_study_row *most = NULL;
+
+    for (int i = 1; i < r->n; i++) {
+        const ls_study_row *w = &r->rows[i];
+        if (w->oversubscribed || w->sure.from == LS_STUDY_FROM_NOTHING) continue;
+        if (most == NULL || w->efficiency.hi / w->efficiency.lo > most->efficiency.hi / most->efficiency.lo)
+            most = w;
+    }
+    return most;
+}
+
+/* Half an interval of logarithms, as people say it. */
+static void add_half(ls_text *out, double half)
+{
+    if (half < 0.5)
+        ls_text_add(out, "+-%.2g %%", 100 * expm1(half));
+    else
+        ls_text_add(out, "a factor of %.2g", exp(half));
+}
+
+void lsi_advice(const ls_study *s, const ls_study_results *r, ls_text *out)
+{
+    static const int repeats[] = LS_STUDY_ADVICE;
+    const ls_study_row *w = widest(r);
+    bool more = false;
+
+    if (w == NULL) return;
+    if (w->sure.from == LS_STUDY_FROM_ASSUMED)
+        ls_text_add(
+            out,
+            "One repeat shows the spread inside the run only; runs are taken to differ by %.0f %%, which "
+            "makes intervals wide.\n",
+            100 * LS_STUDY_ASSUMED);
+    ls_text_add(out, "The efficiency of %d %s%s is known to ", w->count, ls_study_unit(s),
+                w->count == 1 ? "" : "s");
+    add_half(out, 0.5 * log(w->efficiency.hi / w->efficiency.lo));
+    for (int i = 0; i < LS_STUDY_ADVICE_N; i++) {
+        if (repeats[i] <= w->repeats) continue;
+        ls_text_add(out, "%s", more ? ", " : "; to be expected: ");
+        add_half(out, w->sure.expected[i]);
+        ls_text_add(out, " with %d repeats", repeats[i]);
+        more = true;
+    }
+    ls_text_add(out, "%s\n", more && w->sure.from == LS_STUDY_FROM_ASSUMED ? ", if they do" : "");
 }
 
 /* -- JSON -------------------------------------------------------------------------------------------------
@@ -136,6 +194,11 @@ static json_t *row_json(const ls_study *s, const ls_study_results *all, const ls
                   number(r->exposed_s), "data_wait_s", number(r->data_wait_s), "peak_flop_s",
                   number(r->peak_flop_s), "peak_read_b_s", number(r->peak_read_b_s));
 
+    json_object_update_new(o, json_pack("{s:s, s:o, s:o, s:{s:o, s:o, s:o}}", "interval_from",
+                                        ls_study_from_name(r->sure.from), "between_runs",
+                                        number(r->sure.between), "inside_runs", number(r->sure.inside),
+                                        "expected_half_width", "3", number(r->sure.expected[0]), "5",
+                                        number(r->sure.expected[1]), "8", number(r->sure.expected[2])));
     if (s->ranks_per_node > 0) json_object_set_new(o, "nodes", json_integer(r->count));
     if (!s->train) return o;
     json_object_set_new(o, "time_to_solution_s", lsi_interval_json(r->solution_s));

@@ -28,6 +28,7 @@ static void read_bench(ls_study_point *p, const json_t *o)
     p->oversubscribed = json_is_true(json_object_get(o, "oversubscribed"));
     p->mean_rate = ls_field_number(o, "mean_samples_per_s");
     p->error_rate = ls_field_number(o, "stderr_samples_per_s");
+    p->batches = (int)ls_field_count(o, "batches", 1000);
     p->exposed_s = ls_field_number(o, "comm_exposed_s");
     p->data_wait_s = ls_field_number(o, "data_wait_s");
     p->flop_s = ls_field_number(o, "flop_s");
@@ -110,12 +111,17 @@ out:
 
 /* A benchmark states the error of its mean; where it does not, the spread of its steps stands in.  A median
  * of many steps is 1.25 times as uncertain as their mean. */
-double lsi_point_error(const ls_study_point *p)
+ls_study_inside lsi_point_inside(const ls_study_point *p)
 {
     const double median = 1.2533;
+    double error = median * 0.5 * (p->rate.p84 - p->rate.p16) / p->rate.p50 / sqrt((double)p->steps);
+    double df = INFINITY;
 
-    if (p->mean_rate > 0 && p->error_rate >= 0) return median * p->error_rate / p->mean_rate;
-    return median * 0.5 * (p->rate.p84 - p->rate.p16) / p->rate.p50 / sqrt((double)p->steps);
+    if (p->mean_rate > 0 && p->error_rate >= 0) {
+        error = median * p->error_rate / p->mean_rate;
+        if (p->batches > 1) df = p->batches - 1;
+    }
+    return (ls_study_inside){error * error, df};
 }
 
 /* -- files of points --------------------------------------------------------------------------------------

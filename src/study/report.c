@@ -30,55 +30,6 @@ out:
     return st;
 }
 
-static void cell_number(ls_sheet *t, double x)
-{
-    if (isfinite(x))
-        ls_sheet_cell(t, "%.9g", x);
-    else
-        ls_sheet_cell(t, "%s", "");
-}
-
-/* Every measured point, for other programs. */
-static ls_status add_points(ls_report *doc, const ls_study *s, const ls_study_points *p,
-                            const ls_study_results *r, ls_err *err)
-{
-    static const ls_sheet_column columns[] = {{"ranks", 'r'},         {"repeat", 'r'},
-                                              {"threads", 'r'},       {"oversubscribed", 'l'},
-                                              {"steps", 'r'},         {"samples_per_s_p16", 'r'},
-                                              {"samples_per_s", 'r'}, {"samples_per_s_p84", 'r'},
-                                              {"step_s", 'r'},        {"comm_exposed_s", 'r'},
-                                              {"data_wait_s", 'r'},   {"peak_flop_s", 'r'},
-                                              {"peak_read_b_s", 'r'}, {"time_to_solution_s", 'r'},
-                                              {"metric", 'r'}};
-    ls_sheet *t = NULL;
-    ls_status st = LS_OK;
-
-    LS_TRY(ls_sheet_create(&t, "points", NULL, columns, sizeof columns / sizeof columns[0], err));
-    for (int i = 0; i < s->n_counts * s->repeats; i++) {
-        const ls_study_point *w = &p->of[i];
-        if (!p->there[i]) continue;
-        ls_sheet_cell(t, "%d", w->ranks);
-        ls_sheet_cell(t, "%d", i % s->repeats + 1);
-        ls_sheet_cell(t, "%d", s->threads);
-        ls_sheet_cell(t, "%s", r->rows[i / s->repeats].oversubscribed ? "yes" : "no");
-        ls_sheet_cell(t, "%lld", (long long)w->steps);
-        cell_number(t, w->rate.p16);
-        cell_number(t, w->rate.p50);
-        cell_number(t, w->rate.p84);
-        cell_number(t, w->step_s.p50);
-        cell_number(t, w->exposed_s);
-        cell_number(t, w->data_wait_s);
-        cell_number(t, w->peak_flop_s);
-        cell_number(t, w->peak_read_b_s);
-        cell_number(t, w->solution_s);
-        cell_number(t, w->score);
-    }
-    ls_report_sheet(doc, t);
-out:
-    ls_sheet_destroy(t);
-    return st;
-}
-
 /* -- charts -----------------------------------------------------------------------------------------------
  */
 
@@ -316,10 +267,20 @@ static void add_question(ls_report *doc, const ls_study *s, const ls_study_resul
             "Others used the machine: when the study began, they kept %.0f %% of its processors busy.  Rates "
             "are lower, and intervals wider, than on a machine of one's own.",
             100 * s->busy);
-    if (s->repeats == 1)
-        ls_report_note(
-            doc, "One repeat: intervals follow from the scatter of steps within each run and cannot see "
-                 "what differs from run to run.");
+}
+
+/* Line by line, as the terminal shows it. */
+static void add_advice(ls_report *doc, const ls_study *s, const ls_study_results *r)
+{
+    ls_text text = {0};
+
+    lsi_advice(s, r, &text);
+    for (const char *at = text.data; at != NULL && *at != '\0';) {
+        const size_t n = strcspn(at, "\n");
+        ls_report_paragraph(doc, "%.*s", (int)n, at);
+        at += n + (at[n] == '\n');
+    }
+    ls_text_release(&text);
 }
 
 /* How far a value is from growing with the ranks: 1 when it does. */
@@ -347,9 +308,8 @@ static ls_status add_probe(ls_report *doc, const ls_study_results *r, ls_err *er
         const ls_study_row *w = &r->rows[i];
         const double more = (double)w->ranks / base->ranks;
         char text[32];
-        /* Ranks that take turns each reach a core's peak in their turn: the sum of those is nobody's. */
-        if (isnan(w->peak_flop_s) || isnan(w->peak_read_b_s) || w->oversubscribed) continue;
-        ls_sheet_cell(t, "%d", w->ranks);
+        if (isnan(w->peak_flop_s) || isnan(w->peak_read_b_s)) continue;
+        ls_sheet_cell(t, "%d%s", w->ranks, w->oversubscribed ? " (oversubscribed)" : "");
         ls_sheet_cell(t, "%s", ls_text_si(w->peak_flop_s, text));
         cell_growth(t, w->peak_flop_s, base->peak_flop_s, more);
         ls_sheet_cell(t, "%s", ls_text_bytes(w->peak_read_b_s, text));
@@ -393,6 +353,7 @@ ls_status ls_study_report(const ls_study *s, const ls_study_points *p, const ls_
                           char path[LS_STUDY_PATH_MAX], ls_err *err)
 {
     ls_report *doc = NULL;
+    ls_sheet *points = NULL;
     char title[320];
     ls_status st = LS_OK;
 
@@ -400,14 +361,18 @@ ls_status ls_study_report(const ls_study *s, const ls_study_points *p, const ls_
     LS_TRY(ls_report_create(&doc, title, err));
     add_question(doc, s, r, p);
     LS_TRY(add_table(doc, s, r, err));
+    add_advice(doc, s, r);
     add_scaling_charts(doc, s, r);
     add_ledger(doc, r);
     LS_TRY(add_machine(doc, s, r, err));
     ls_report_heading(doc, "All points");
-    LS_TRY(add_points(doc, s, p, r, err));
+    LS_TRY(lsi_points_sheet(&points, s, p, r, err));
+    ls_report_sheet(doc, points);
     LS_TRY(ls_report_write(doc, s->dir, err));
+    LS_TRY(lsi_study_csv(s, r, err)); /* the tables as readers see them hold texts */
     LS_TRY(lsi_study_join(path, s->dir, "report.html", err));
 out:
+    ls_sheet_destroy(points);
     ls_report_destroy(doc);
     return st;
 }

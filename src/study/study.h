@@ -90,14 +90,15 @@ ls_status ls_study_text(const ls_study *s, ls_text *out, ls_err *err) LS_MUST_CH
 ls_status ls_study_parse(ls_study *s, const char *text, size_t length, ls_err *err) LS_MUST_CHECK;
 
 typedef enum ls_study_part {
-    LS_STUDY_QUESTION = 1, /* experiment, settings, mode, batch, threads, ... */
+    LS_STUDY_QUESTION = 1, /* experiment, mode, batch, threads, ... */
     LS_STUDY_LENGTH = 2,   /* how long a point is measured */
     LS_STUDY_MACHINE = 4,  /* host and its cores */
     LS_STUDY_VERSION = 8,  /* of the program, and what the experiment resolves to */
+    LS_STUDY_SETTING = 16, /* key=value, as given */
 } ls_study_part;
 
-/* Which parts differ, and in `text` (may be NULL) what: "threads: 1 and 2; host: a and b".  Rank counts and
- * repeats are no difference: a study may grow. */
+/* Which parts differ, and in `text` (may be NULL) what: "threads: 1 and 2; seed: 3 and not given".  Rank
+ * counts and repeats are no difference: a study may grow; nor is the order in which settings were given. */
 unsigned ls_study_differences(const ls_study *a, const ls_study *b, ls_text *text);
 
 /* The folder of `s`: made with its study.json where there is none.  One that is there must belong to the same
@@ -126,6 +127,7 @@ typedef struct ls_study_point {
     int64_t steps;
     ls_spread rate, step_s;        /* samples/s of all ranks; step times */
     double mean_rate, error_rate;  /* mean and its standard error */
+    int batches;                   /* behind that; 0: it does not say */
     double exposed_s, data_wait_s; /* of a step */
     double flop_s, peak_flop_s, peak_read_b_s;
     bool oversubscribed;
@@ -214,12 +216,39 @@ void ls_study_order(int n_counts, int repeat, int *order);
 /* -- results ----------------------------------------------------------------------------------------------
  */
 
+/* Where an interval comes from (src/study/ratio.c). */
+typedef enum ls_study_from {
+    LS_STUDY_FROM_NOTHING, /* there is none */
+    LS_STUDY_FROM_REPEATS, /* how this count's repeats scatter */
+    LS_STUDY_FROM_ALL,     /* these, and the repeats of the study's other counts */
+    LS_STUDY_FROM_STEPS,   /* the spread inside the runs, which is larger than that */
+    LS_STUDY_FROM_ASSUMED, /* one repeat: LS_STUDY_ASSUMED, and the spread inside the run */
+} ls_study_from;
+const char *ls_study_from_name(ls_study_from from); /* "repeats", "all repeats", "steps", "assumed", "none" */
+
+/* How much runs are taken to differ, relative, where a study has one repeat and cannot know. */
+#define LS_STUDY_ASSUMED 0.1
+/* Numbers of repeats for which it is said what they would be worth. */
+#define LS_STUDY_ADVICE                                                                                      \
+    {                                                                                                        \
+        3, 5, 8                                                                                              \
+    }
+enum { LS_STUDY_ADVICE_N = 3 };
+
+/* What an interval of an efficiency rests on; logarithmic, so relative.  NaN: not known. */
+typedef struct ls_study_sure {
+    ls_study_from from;
+    double between, inside;             /* standard deviation of one repeat: of all kinds, of steps alone */
+    double expected[LS_STUDY_ADVICE_N]; /* half the interval's width with so many repeats */
+} ls_study_sure;
+
 /* One rank count over all its repeats.  NaN where nothing was measured. */
 typedef struct ls_study_row {
     int count, ranks, threads, repeats; /* repeats: measured ones */
     ls_spread rate;                     /* of all repeats together */
     double mean, error;                 /* of the repeats' medians, and the standard error of that */
     ls_interval efficiency;             /* against the smallest count; 95 % */
+    ls_study_sure sure;                 /* of that */
     double step_s, compute_s, exposed_s, data_wait_s; /* medians; compute is the rest */
     double flop_s, peak_flop_s, peak_read_b_s;
     bool oversubscribed;           /* more threads than cores: its efficiency is no scaling */
@@ -236,7 +265,7 @@ typedef struct ls_study_results {
 
 void ls_study_judge(const ls_study *s, const ls_study_points *p, ls_study_results *r);
 
-/* The table for a terminal. */
+/* The table for a terminal, and what is to be said of its intervals. */
 ls_status ls_study_table(const ls_study *s, const ls_study_results *r, ls_text *out,
                          ls_err *err) LS_MUST_CHECK;
 /* The object of `scale --json`; `report` may be NULL.  NULL: no memory, or a text that is no UTF-8. */
@@ -255,7 +284,21 @@ ls_status ls_study_rebuild(const char *folder, char path[LS_STUDY_PATH_MAX], ls_
 /* The mixture of n series that are known by their percentiles only, each with the same weight; between the
  * percentiles, and beyond, a series is taken as uniform. */
 ls_spread ls_study_pool(const ls_spread *of, int n);
-/* Two ratios' worth of one measurement each: exp(log_ratio) with relative standard errors a and b. */
-ls_interval ls_study_ratio_once(double log_ratio, double a, double b);
+
+/* What the steps inside a run leave open of its rate: a relative variance, and how well that is known. */
+typedef struct ls_study_inside {
+    double variance, df;
+} ls_study_inside;
+
+/* The ratio of two rates, repeat by repeat; starts as {0}. */
+typedef struct ls_study_ratios {
+    double log_ratio[LS_STUDY_REPEATS_MAX];
+    int n;
+    double inside, inside_df; /* the mean variance inside the runs */
+} ls_study_ratios;
+
+/* The ratio with its 95 % interval.  `others`: the variance of such a ratio as the other counts of the study
+ * show it, NaN where they do not; `has_others`: they would with more repeats. */
+ls_interval ls_study_ratio(const ls_study_ratios *r, double others, bool has_others, ls_study_sure *sure);
 
 #endif

@@ -2,6 +2,7 @@
 #ifndef LS_STUDY_INTERNAL_H
 #define LS_STUDY_INTERNAL_H
 
+#include "report/sheet.h"
 #include "study/compare.h"
 #include "study/study.h"
 
@@ -14,8 +15,12 @@
 /* The share of a series, known by its percentiles, that is below x. */
 double lsi_share_below(const ls_spread *s, double x);
 
-/* The relative standard error of a point's median rate. */
-double lsi_point_error(const ls_study_point *p);
+/* What a point's own steps leave open of its median rate. */
+ls_study_inside lsi_point_inside(const ls_study_point *p);
+/* One more repeat; `a` and `b` of its two runs. */
+void lsi_ratios_add(ls_study_ratios *r, double log_ratio, ls_study_inside a, ls_study_inside b);
+/* The variance of one repeat's ratio as the repeats show it; NaN of less than two. */
+double lsi_ratios_scatter(const ls_study_ratios *r);
 
 /* -- files ------------------------------------------------------------------------------------------------
  */
@@ -52,7 +57,7 @@ ls_status lsi_point_failed(const char *log, int code, ls_err *err);
 /* -- output -----------------------------------------------------------------------------------------------
  */
 
-enum { LSI_COLUMNS_MAX = 12 };
+enum { LSI_COLUMNS_MAX = 13 };
 typedef struct lsi_cell {
     char text[64];
 } lsi_cell;
@@ -61,6 +66,16 @@ typedef struct lsi_cell {
  * the cells of a row.  The efficiency of an oversubscribed point is "(0.48) no scaling". */
 int lsi_columns(const ls_study *s, const ls_study_results *r, const char *names[LSI_COLUMNS_MAX]);
 void lsi_cells(const ls_study *s, const ls_study_row *r, lsi_cell cells[LSI_COLUMNS_MAX]);
+/* The sentences below the table: what intervals rest on, and what more repeats would be worth; each ends its
+ * line. */
+void lsi_advice(const ls_study *s, const ls_study_results *r, ls_text *out);
+
+/* Every measured point, a number in every cell.  Destroy in any case. */
+ls_status lsi_points_sheet(ls_sheet **out, const ls_study *s, const ls_study_points *p,
+                           const ls_study_results *r, ls_err *err) LS_MUST_CHECK;
+/* Writes table.csv and machine.csv: the tables of the report, a number in every cell. */
+ls_status lsi_study_csv(const ls_study *s, const ls_study_results *r, ls_err *err) LS_MUST_CHECK;
+
 /* {"lo": ..., "mid": ..., "hi": ...}; null for what is not known. */
 json_t *lsi_interval_json(ls_interval i);
 

@@ -49,7 +49,7 @@ done
 run 0 "${command[@]}"
 says out "measured before"
 run 2 "${command[@]}" seed=3
-says err "settings: batch.per_rank=8 and batch.per_rank=8 seed=3"
+says err "seed: not given and 3"
 says err "--fresh"
 
 # --- damage -----------------------------------------------------------------------------------------
@@ -66,7 +66,18 @@ holds '[p["oversubscribed"] for p in o["points"]] == [False, True]'
 grep -q oversubscribed "$work/over/table.md" || fail "table.md does not mark the oversubscribed point"
 grep -q oversubscribed "$work/over/efficiency.svg" || fail "efficiency.svg does not mark the oversubscribed point"
 grep -q "says nothing about scaling" "$work/over/report.html" || fail "report.html does not say what oversubscribed means"
-grep -q "^2,1,.*,yes," "$work/over/points.csv" || fail "points.csv does not mark it: $(cat "$work/over/points.csv")"
+grep -q "^2,1,[0-9]*,1," "$work/over/points.csv" || fail "points.csv does not mark it: $(cat "$work/over/points.csv")"
+
+# --- what intervals rest on -------------------------------------------------------------------------
+for k in 1 2; do # the second one goes on with the points of the first
+    run 0 scale mnist batch.per_rank=8 --ranks 1,2 --mode weak --steps 5 --repeats "$k" --dir "$work/sure" --json
+    holds 'o["points"][0]["interval_from"] == "none"' 'o["points"][1]["expected_half_width"]["8"] < o["points"][1]["expected_half_width"]["3"]'
+    [ "$k" -eq 1 ] && holds 'o["points"][1]["oversubscribed"] or o["points"][1]["interval_from"] == "assumed"'
+    [ "$k" -eq 2 ] && holds 'o["points"][1]["interval_from"] in ("repeats", "steps")'
+done
+run 0 scale mnist batch.per_rank=8 --ranks 1,2 --mode weak --steps 5 --repeats 2 --dir "$work/sure"
+says out "interval from"
+head -1 "$work/sure/table.csv" | grep -q "efficiency_lo,efficiency,efficiency_hi" || fail "table.csv has no bounds"
 
 # --- training, and comparing ------------------------------------------------------------------------
 train=(scale mnist data.kind=synthetic train.steps=4 batch.per_rank=8 --ranks 1,2 --mode weak --repeats 1 --train)
@@ -78,8 +89,17 @@ run 0 scale --compare "$work/a" "$work/b/study.json" --json
 holds 'o["all"]["verdict"] == "same" and [p["verdict"] for p in o["points"]] == ["same", "same"]'
 run 0 scale --compare "$work/a" "$work/b"
 says out "no difference that the spread allows"
+says out "one repeat: spread assumed"
 run 2 scale --compare "$work/a" "$work/over"
 says err "mode: weak and strong"
+run 0 scale --compare "$work/a" "$work/over" --force
+says out "they ask different questions"
+run 2 scale mnist --ranks 1 --mode weak --force --dir "$work/none"
+says err "--force is for --compare"
+# Two settings are what studies are compared for: named with both values.
+sed 's/"train.steps=4"/"train.steps=4", "optimizer.lr=0.5"/' "$work/a/study.json" >"$work/b/study.json"
+run 0 scale --compare "$work/a" "$work/b"
+says out "differ in     optimizer.lr: not given and 0.5"
 
 echo "$n checks, $failures failed"
 [ "$failures" -eq 0 ]

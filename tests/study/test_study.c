@@ -220,7 +220,7 @@ static void another_question_is_refused(void)
     w.n_settings = 1;
     CHECK_STATUS(study(&w, dir, false, &m, &err), LS_INVALID, &err);
     CHECK_CONTAINS(err.text, "threads: 1 and 2");
-    CHECK_CONTAINS(err.text, "settings: none and seed=7");
+    CHECK_CONTAINS(err.text, "seed: not given and 7");
     CHECK_EQ_INT(m.calls, 2);
     err = (ls_err){0};
     CHECK_OK(study(&w, dir, true, &m, &err), &err);
@@ -385,13 +385,41 @@ static void trained_points_go_on(void)
     CHECK_CONTAINS(m.last, "again/runs/ranks-0001-repeat-01-try-2 ");
 }
 
+static void read_text(const char *path, char *text, size_t size)
+{
+    FILE *f = fopen(path, "r");
+
+    REQUIRE(f != NULL);
+    text[fread(text, 1, size - 1, f)] = '\0';
+    fclose(f);
+}
+
+/* Cells below the head that are neither empty nor a number, but for the last `named` of each line. */
+static int not_numbers(char *csv, int named)
+{
+    int wrong = 0;
+
+    for (char *line = strtok(csv, "\r\n"), *rest; line != NULL; line = strtok(NULL, "\r\n")) {
+        if (strncmp(line, "ranks,", 6) == 0) continue;
+        for (int i = 0; i < named; i++) *strrchr(line, ',') = '\0';
+        for (char *at = line; at != NULL; at = *rest == ',' ? rest + 1 : NULL) {
+            strtod(at, &rest);
+            if (*rest != ',' && *rest != '\0') {
+                printf("  no number: %s\n", at);
+                wrong++;
+                rest = "";
+            }
+        }
+    }
+    return wrong;
+}
+
 static void report_files(void)
 {
     static const char *const files[] = {"report.html", "throughput.svg", "efficiency.svg",
                                         "ledger.svg",  "points.csv",     "table.md"};
     char path[LS_STUDY_PATH_MAX], csv[4096] = "";
     ls_err err = {0};
-    FILE *f;
 
     CHECK_OK(ls_study_rebuild(in_work("known"), path, &err), &err);
     CHECK_EQ_STR(path, in_work("known/report.html"));
@@ -400,12 +428,16 @@ static void report_files(void)
         snprintf(name, sizeof name, "known/%s", files[i]);
         CHECK(access(in_work(name), R_OK) == 0);
     }
-    f = fopen(in_work("known/points.csv"), "r");
-    REQUIRE(f != NULL);
-    csv[fread(csv, 1, sizeof csv - 1, f)] = '\0';
-    fclose(f);
-    CHECK_CONTAINS(csv, "4096,1,1,yes,10,");
-    CHECK_CONTAINS(csv, "2,3,1,no,10,");
+    read_text(in_work("known/points.csv"), csv, sizeof csv);
+    CHECK_CONTAINS(csv, "4096,1,1,1,10,");
+    CHECK_CONTAINS(csv, "2,3,1,0,10,");
+    CHECK_EQ_INT(not_numbers(csv, 0), 0);
+    read_text(in_work("known/table.csv"), csv, sizeof csv);
+    CHECK_CONTAINS(csv, "efficiency_lo,efficiency,efficiency_hi");
+    CHECK_CONTAINS(csv, ",samples_per_s_p16,samples_per_s_p50,samples_per_s_p84,");
+    CHECK_EQ_INT(not_numbers(csv, 2), 0); /* but for the names of two kinds */
+    read_text(in_work("known/machine.csv"), csv, sizeof csv);
+    CHECK_EQ_INT(not_numbers(csv, 0), 0);
     CHECK_OK(ls_study_rebuild(in_work("trained/study.json"), path, &err), &err);
     CHECK(access(in_work("trained/time.svg"), R_OK) == 0);
     CHECK(access(in_work("trained/accuracy.svg"), R_OK) == 0);
@@ -422,7 +454,7 @@ static void compared(const char *b, double factor, ls_verdict want)
     ls_err err = {0};
 
     CHECK_OK(study(&w, b, false, &m, &err), &err);
-    CHECK_OK(ls_study_compare(&c, in_work("a"), b, &err), &err);
+    CHECK_OK(ls_study_compare(&c, in_work("a"), b, false, &err), &err);
     CHECK_EQ_INT(c.n, 2);
     CHECK_EQ_INT(c.all.verdict, want);
     CHECK_EQ_INT(c.of[0].verdict, want);
@@ -443,12 +475,55 @@ static void comparing(void)
     compared(in_work("slow"), 0.8, LS_SLOWER);
     compared(in_work("same"), 1.005, LS_SAME);
     CHECK_OK(study(&other, in_work("other"), false, &m, &err), &err);
-    CHECK_STATUS(ls_study_compare(&c, in_work("a"), in_work("other"), &err), LS_INVALID, &err);
+    CHECK_STATUS(ls_study_compare(&c, in_work("a"), in_work("other"), false, &err), LS_INVALID, &err);
     CHECK_CONTAINS(err.text, "mode: weak and strong");
     ls_comparison_release(&c);
     err = (ls_err){0};
-    CHECK_STATUS(ls_study_compare(&c, in_work("a"), in_work("nowhere"), &err), LS_INVALID, &err);
+    CHECK_OK(ls_study_compare(&c, in_work("a"), in_work("other"), true, &err), &err);
+    CHECK(c.parts & LS_STUDY_QUESTION);
+    ls_comparison_release(&c);
+    CHECK_STATUS(ls_study_compare(&c, in_work("a"), in_work("nowhere"), false, &err), LS_INVALID, &err);
     CHECK_CONTAINS(err.text, "is no study");
+    ls_comparison_release(&c);
+}
+
+/* What two settings are worth is what a comparison is for: each is named with both values. */
+static void settings_are_compared(void)
+{
+    static const char *const a[] = {"seed=1", "parallel.overlap=true", "seed=3"},
+                             *const same[] = {"parallel.overlap=true", "seed=3"},
+                             *const b[] = {"seed=3", "parallel.overlap=false", "parallel.wire=fp32"};
+    ls_study_wish w = wish("1,2", "weak", 2);
+    maker m = {0};
+    ls_comparison c = {0};
+    ls_err err = {0};
+
+    w.settings = a, w.n_settings = 3;
+    CHECK_OK(study(&w, in_work("on"), false, &m, &err), &err);
+    w.settings = same, w.n_settings = 2; /* in another order, and the last of two counts */
+    CHECK_OK(study(&w, in_work("on"), false, &m, &err), &err);
+    w.settings = b, w.n_settings = 3;
+    CHECK_OK(study(&w, in_work("off"), false, &m, &err), &err);
+    CHECK_OK(ls_study_compare(&c, in_work("on"), in_work("off"), false, &err), &err);
+    CHECK(c.parts & LS_STUDY_SETTING);
+    CHECK_CONTAINS(c.differences.data, "parallel.overlap: true and false; parallel.wire: not given and fp32");
+    CHECK(strstr(c.differences.data, "seed") == NULL);
+    ls_comparison_release(&c);
+}
+
+/* One repeat knows nothing of other runs: its verdict is no surer than that of two. */
+static void one_repeat_is_compared(void)
+{
+    ls_study_wish w = wish("1", "weak", 1);
+    maker m = {0}, fast = {.factor = 1.2};
+    ls_comparison c = {0};
+    ls_err err = {0};
+
+    CHECK_OK(study(&w, in_work("once"), false, &m, &err), &err);
+    CHECK_OK(study(&w, in_work("once-fast"), false, &fast, &err), &err);
+    CHECK_OK(ls_study_compare(&c, in_work("once"), in_work("once-fast"), false, &err), &err);
+    CHECK_EQ_INT(c.all.verdict, LS_SAME);
+    CHECK(c.all.assumed && c.of[0].assumed);
     ls_comparison_release(&c);
 }
 
@@ -549,6 +624,8 @@ int main(void)
     CHECK_RUN(trained_points_go_on);
     CHECK_RUN(report_files);
     CHECK_RUN(comparing);
+    CHECK_RUN(settings_are_compared);
+    CHECK_RUN(one_repeat_is_compared);
     CHECK_RUN(description_survives);
     CHECK_RUN(busy_machines_are_remembered);
     CHECK_RUN(memory_runs_out);
