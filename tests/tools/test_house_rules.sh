@@ -52,4 +52,13 @@ rule "README.md lists the packages of scripts/setup, and no others" \
     "$(diff <(scripts/setup --list | awk '{ print $2, $1, $3 == "must" ? "yes" : "no" }' | sort) \
             <(awk -F' *[|] *' '$3 == "build" || $3 == "test" || $3 == "demo" { gsub("`", "", $2); print $2, $3, $4 }' README.md | sort) || true)"
 
+# A slip of a redirection has made files before that are called like a line of output.
+mapfile -t names < <(list . | sed 's,^\./,,')
+rule "names of files are letters, digits, '.', '_', '-' and '+', begin with none of '-', '=', and are no longer than 80" \
+    "$(printf '%s\n' "${names[@]}" | grep -vE '^([A-Za-z0-9._+][A-Za-z0-9._+-]{0,79})(/[A-Za-z0-9._+][A-Za-z0-9._+-]{0,79})*$' || true)"
+
+rule "kept inputs of fuzz targets are one archive a target (scripts/fuzz --add TARGET FILE...)" \
+    "$(printf '%s\n' "${names[@]}" | grep '^fuzz/corpus/' | grep -vE '^fuzz/corpus/fuzz_[a-z0-9_]+\.tar\.gz$' || true
+       for f in fuzz/fuzz_*.c; do [ -f "fuzz/corpus/$(basename "$f" .c).tar.gz" ] || echo "$f: no kept inputs"; done)"
+
 [ "$failures" -eq 0 ]
