@@ -84,7 +84,10 @@ static ls_status look_for_use(const char *path, char what[256], ls_err *err)
     what[0] = '\0';
     if (d == NULL && errno == ENOENT) return LS_OK;
     if (d == NULL && errno == ENOTDIR)
-        return ls_fail(err, LS_INVALID, "--run-dir %s is a file, not a directory; choose another name", path);
+        return ls_fail(err, LS_INVALID, "the run directory %s: a file is in the way; choose another name",
+                       path);
+    if (d == NULL && errno == ENAMETOOLONG)
+        return ls_fail(err, LS_INVALID, "the run directory %.60s...: a name in it is too long", path);
     if (d == NULL) return ls_fail(err, LS_IO, "%s: %s", path, strerror(errno));
     while (what[0] == '\0' && (e = readdir(d)) != NULL)
         if (!is_of_job(e->d_name) && strcmp(e->d_name, LSI_OWNER_FILE) != 0)
@@ -148,9 +151,7 @@ static ls_status make_folders(ls_run *r, ls_err *err)
         if (mkdir(text, 0777) == 0) {
             if (r->made_from == 0) r->made_from = at;
         } else if (errno != EEXIST) {
-            return ls_fail(err, errno == ENAMETOOLONG || errno == ENOTDIR ? LS_INVALID : LS_IO,
-                           "the run directory %.200s%s cannot be made: %s", text, n > 200 ? "..." : "",
-                           strerror(errno));
+            return ls_fail(err, LS_IO, "the run directory %s cannot be made: %s", text, strerror(errno));
         }
         text[at] = r->paths.path[at];
     }
@@ -345,7 +346,7 @@ static ls_status prepare(ls_run **out, const char *path, ls_err *err)
     if (r == NULL) return ls_fail(err, LS_NOMEM, "no memory for a run");
     r->fd = -1;
     r->taken_by = getpid();
-    lsi_owner_self(&r->owner);
+    LS_TRY(lsi_owner_self(&r->owner, err));
     /* Too long a path is cut here and refused by its length. */
     snprintf(r->paths.path, sizeof r->paths.path, "%s", path);
     LS_TRY(set_paths(&r->paths, err));

@@ -77,12 +77,13 @@ static void read_boot(char *out, size_t size)
 }
 
 /* The words of this process's command line, as a shell would take them. */
-static void read_command(char *out, size_t size)
+static ls_status read_command(char *out, size_t size, ls_err *err)
 {
     char words[1024];
     int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
     const ssize_t n = fd >= 0 ? read(fd, words, sizeof words - 1) : 0;
     ls_text text = {0};
+    bool failed;
 
     if (fd >= 0) close(fd);
     words[n > 0 ? n : 0] = '\0';
@@ -90,16 +91,18 @@ static void read_command(char *out, size_t size)
         if (at > 0) ls_text_add(&text, " ");
         ls_text_add_quoted(&text, words + at);
     }
-    snprintf(out, size, "%s", text.data != NULL && !text.failed ? text.data : "");
+    failed = text.failed;
+    snprintf(out, size, "%s", text.data != NULL && !failed ? text.data : "");
     ls_text_release(&text);
+    return failed ? ls_fail(err, LS_NOMEM, "no memory for the command line") : LS_OK;
 }
 
-void lsi_owner_self(ls_run_owner *o)
+ls_status lsi_owner_self(ls_run_owner *o, ls_err *err)
 {
     *o = (ls_run_owner){.pid = getpid(), .start = lsi_now(), .ended = (double)NAN, .version = LS_VERSION};
     if (gethostname(o->host, sizeof o->host - 1) != 0) snprintf(o->host, sizeof o->host, "unknown");
     read_boot(o->boot, sizeof o->boot);
-    read_command(o->command, sizeof o->command);
+    return read_command(o->command, sizeof o->command, err);
 }
 
 /* False when it is there and no text, or one that does not fit. */
@@ -173,7 +176,7 @@ ls_status lsi_owner_write(int fd, const ls_run_owner *o, const char *path, ls_er
     json_decref(j);
     bad = text.failed ? ENOMEM : write_at_start(fd, text.data, text.length);
     ls_text_release(&text);
-    return bad == 0 ? LS_OK : ls_fail(err, LS_IO, "%s: %s", path, strerror(bad));
+    return bad == 0 ? LS_OK : ls_fail(err, bad == ENOMEM ? LS_NOMEM : LS_IO, "%s: %s", path, strerror(bad));
 }
 
 void lsi_owner_read(int fd, ls_run_owner *o, bool *there)

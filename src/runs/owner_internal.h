@@ -15,7 +15,7 @@
 #define LSI_SUMMARY_FILE "summary.json"
 
 /* This process, as it is now; `epoch`, `begun` and `name` are the caller's. */
-void lsi_owner_self(ls_run_owner *o);
+ls_status lsi_owner_self(ls_run_owner *o, ls_err *err) LS_MUST_CHECK;
 /* False for anything that is not such a file; bytes behind the object are ignored, as a shorter text may just
  * be replacing a longer one. */
 bool lsi_owner_parse(ls_run_owner *o, const char *text, size_t n);
@@ -40,6 +40,15 @@ double lsi_owner_heartbeat(int fd);
 double lsi_now(void);                              /* seconds since 1970 */
 const char *lsi_time_text(double t, char buf[32]); /* "2026-11-15T23:40:01.123Z"; "" of NaN */
 double lsi_time_parse(const char *text);           /* NaN when it is none (also of NULL) */
+
+/* -- what a run is, from its files ------------------------------------------------------------------------
+ */
+
+void lsi_info_clear(ls_run_info *i);
+/* Fills in what a summary says; takes over the object. */
+void lsi_info_take_summary(ls_run_info *i, json_t *summary);
+/* The true state, from everything else that is filled in. */
+ls_run_state lsi_info_state(const ls_run_info *i);
 
 /* summary.json of a run, as an object of at most 16 MiB; NULL with the reason in `err`. */
 json_t *lsi_summary_load(const char *path, ls_err *err);

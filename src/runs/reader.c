@@ -36,7 +36,7 @@ ls_run_state ls_run_state_of(const char *name)
 
 /* What is written is the truth of its time.  Who has the run now may be at work since (running), may be about
  * to leave (its own last word stands), or may be gone without one (killed). */
-static ls_run_state true_state(const ls_run_info *i)
+ls_run_state lsi_info_state(const ls_run_info *i)
 {
     const json_int_t of = json_integer_value(json_object_get(i->summary, "owner_epoch"));
     const bool own_word = i->has_owner && i->summary != NULL && of == i->owner.epoch;
@@ -85,20 +85,11 @@ static double take_time(const json_t *from, const char *key)
     return lsi_time_parse(json_string_value(json_object_get(from, key)));
 }
 
-/* summary.json of folder `at`, a descriptor; NULL with the reason in `trouble`, "" when there is none. */
-static void read_summary(ls_run_info *i)
+void lsi_info_take_summary(ls_run_info *i, json_t *summary)
 {
-    char path[LS_PATH_MAX];
     const json_t *v;
-    ls_err why = {0};
 
-    if (!has(i->path, LSI_SUMMARY_FILE) || lsi_run_path(path, i->path, LSI_SUMMARY_FILE, NULL) != LS_OK)
-        return;
-    i->summary = lsi_summary_load(path, &why);
-    if (i->summary == NULL) {
-        snprintf(i->trouble, sizeof i->trouble, "%.255s", why.text);
-        return;
-    }
+    i->summary = summary;
     i->written = ls_run_state_of(json_string_value(json_object_get(i->summary, "state")));
     take_text(i->summary, "name", i->name, sizeof i->name);
     take_text(i->summary, "host", i->host, sizeof i->host);
@@ -111,6 +102,22 @@ static void read_summary(ls_run_info *i)
     if (json_is_integer(v) && json_integer_value(v) >= 0) i->steps = json_integer_value(v);
     v = json_object_get(i->summary, "epochs");
     if (json_is_number(v)) i->epochs = json_number_value(v);
+}
+
+static ls_status read_summary(ls_run_info *i, ls_err *err)
+{
+    char path[LS_PATH_MAX];
+    json_t *summary;
+    ls_err why = {0};
+
+    if (!has(i->path, LSI_SUMMARY_FILE) || lsi_run_path(path, i->path, LSI_SUMMARY_FILE, NULL) != LS_OK)
+        return LS_OK;
+    summary = lsi_summary_load(path, &why);
+    if (summary != NULL)
+        lsi_info_take_summary(i, summary);
+    else
+        snprintf(i->trouble, sizeof i->trouble, "%.255s", why.text);
+    return why.status == LS_NOMEM ? ls_fail(err, LS_NOMEM, "%s", why.text) : LS_OK;
 }
 
 static void read_owner(ls_run_info *i)
@@ -153,13 +160,19 @@ static void name_from_folder(ls_run_info *i)
         i->name[n - tail] = '\0';
 }
 
-ls_status ls_run_read(ls_run_info *i, const char *path, ls_err *err)
+void lsi_info_clear(ls_run_info *i)
 {
     const double nan = (double)NAN;
-    struct stat info;
 
     *i = (ls_run_info){
         .steps = -1, .epochs = nan, .heartbeat = nan, .started = nan, .opened = nan, .written_at = nan};
+}
+
+ls_status ls_run_read(ls_run_info *i, const char *path, ls_err *err)
+{
+    struct stat info;
+
+    lsi_info_clear(i);
     if (strlen(path) + 32 >= sizeof i->path)
         return ls_fail(err, LS_INVALID, "the path %.60s... is longer than %d bytes", path, LS_PATH_MAX - 32);
     if (path[0] == '\0' || stat(path, &info) != 0 || !S_ISDIR(info.st_mode))
@@ -167,7 +180,7 @@ ls_status ls_run_read(ls_run_info *i, const char *path, ls_err *err)
                        path[0] != '\0' ? path : "without a name");
     snprintf(i->path, sizeof i->path, "%s", path);
     last_part(i->folder, sizeof i->folder, path);
-    read_summary(i);
+    if (read_summary(i, err) != LS_OK) return LS_NOMEM;
     read_owner(i);
     if (i->summary == NULL && i->trouble[0] == '\0' && !(i->has_owner && (i->alive || i->owner.begun)) &&
         !has(path, "config.yaml"))
@@ -175,7 +188,7 @@ ls_status ls_run_read(ls_run_info *i, const char *path, ls_err *err)
                        path);
     if (i->name[0] == '\0') name_from_folder(i);
     if (!isfinite(i->started) && i->has_owner) i->started = i->owner.start;
-    i->state = true_state(i);
+    i->state = lsi_info_state(i);
     i->opened = time_opened(i);
     return LS_OK;
 }

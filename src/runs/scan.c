@@ -37,10 +37,13 @@ ls_status ls_runs_scan(ls_runs *list, const char *folder, ls_err *err)
             st = ls_fail(err, LS_NOMEM, "no memory for a list of runs");
             goto out;
         }
-        if (ls_run_read(&list->items[list->n], path, NULL) == LS_OK)
+        ls_err why = {0};
+        if (ls_run_read(&list->items[list->n], path, &why) == LS_OK) {
             list->n++;
-        else
-            ls_run_info_release(&list->items[list->n]);
+            continue;
+        }
+        ls_run_info_release(&list->items[list->n]);
+        if (why.status == LS_NOMEM) LS_TRY(ls_fail(err, LS_NOMEM, "%s", why.text));
     }
     if (list->n > 1) qsort(list->items, (size_t)list->n, sizeof *list->items, newest_first);
 out:
