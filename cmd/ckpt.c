@@ -4,19 +4,18 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/text.h"
 #include "cli.h"
+#include "runs/reader.h"
 
-#define PATH_MAX_BYTES 4096
+#define PATH_MAX_BYTES LS_PATH_MAX
 #define SUFFIX         ".safetensors"
 
 /* A run's directory stands for its newest checkpoint. */
 static const char *checkpoint_at(const char *path, char buf[PATH_MAX_BYTES])
 {
-    snprintf(buf, PATH_MAX_BYTES, "%s/checkpoints/last", path);
-    return access(buf, F_OK) == 0 ? buf : path;
+    return ls_run_checkpoint(path, true, buf) ? buf : path;
 }
 
 /* -- show -------------------------------------------------------------------------------------------------

@@ -104,13 +104,13 @@ static bool owns_run(const ls_start *start)
 }
 
 /* The last word about a run whose writer may have been lost before it could say it. */
-static void settle(ls_run *run, int code)
+static void settle(ls_run *run, int code, const char *failure)
 {
     if (run == NULL || code == LS_EXIT_DONE || code == LS_EXIT_STOPPED) return;
     if (code > 128)
         ls_run_settle(run, "killed", NULL);
     else
-        ls_run_settle(run, "failed", code == LS_EXIT_LOST ? "a rank was lost" : NULL);
+        ls_run_settle(run, "failed", failure);
 }
 
 /* Trains; after the loss of a rank again, from the last checkpoint if there is one. */
@@ -118,10 +118,14 @@ static int train_on(const cli_args *args, cli_ranks *ranks)
 {
     const int64_t restarts = ls_config_int(ranks->experiment.cfg, "max_restarts");
     job j = {.args = args, .ranks = ranks, .resume = args->resume != NULL};
+    char failure[LS_FAILURE_BYTES] = "";
     ls_err err = {0};
     int code;
 
+    /* Who reads along may leave; the run goes on, and its end says that its words were lost. */
+    signal(SIGPIPE, SIG_IGN);
     if (restarts > 0) watch_over(ranks);
+    ranks->start.failure = failure;
     if (owns_run(&ranks->start) && take_run(&j.run, args, &ranks->experiment, &err) != LS_OK)
         return cli_fail("train", &err);
     code = cli_ranks_run(ranks, "train", train_rank, &j);
@@ -135,7 +139,7 @@ static int train_on(const cli_args *args, cli_ranks *ranks)
                j.resume ? "last checkpoint" : "beginning: there is no checkpoint yet");
         code = cli_ranks_run(ranks, "train", train_rank, &j);
     }
-    settle(j.run, code);
+    settle(j.run, code, failure);
     ls_run_close(j.run);
     return code;
 }

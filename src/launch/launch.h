@@ -45,12 +45,15 @@ typedef enum ls_start_kind {
     LS_START_RANK,  /* this process is a rank that mpirun or srun started */
 } ls_start_kind;
 
+#define LS_FAILURE_BYTES 512
+
 typedef struct ls_start {
     ls_start_kind kind;
     ls_place place; /* of a launcher: that of its first rank */
     char master[256];
     int port;
     int n_beside;   /* ranks that other launchers start on this machine, as far as it is known */
+    char *failure;  /* set by the caller: LS_FAILURE_BYTES for the text of the first failure, or NULL */
     char note[256]; /* how a variable with two meanings was read; "" when there is nothing to say */
 } ls_start;
 

@@ -73,8 +73,9 @@ void lsi_signals_of_rank(pid_t launcher);
 typedef struct lsi_group lsi_group;
 
 typedef struct lsi_failure {
-    int rank, code; /* of the run; the exit code that follows */
-    char text[512]; /* "rank 2 (host h, pid 7) was killed by signal 9 (Killed) in "bucket 3" of step 41" */
+    int rank, code;              /* of the run; the exit code that follows */
+    char text[LS_FAILURE_BYTES]; /* "rank 2 (host h, pid 7) was killed by signal 9 (Killed) in "bucket 3" of
+                                    step 41" */
 } lsi_failure;
 
 /* What else a launcher does while its ranks run.  All may be NULL. */

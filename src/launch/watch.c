@@ -104,6 +104,7 @@ void lsi_group_fail(lsi_group *g, const lsi_failure *f)
 {
     if (g->failure.text[0] != '\0') return;
     g->failure = *f;
+    if (g->start->failure != NULL) snprintf(g->start->failure, LS_FAILURE_BYTES, "%s", f->text);
     if (g->n_alive > 0)
         lsi_say("%s; ending the other rank%s here", f->text, g->n_alive == 1 ? "" : "s");
     else

@@ -267,14 +267,20 @@ static bool find(char out[LS_PATH_MAX], const char *folder, const char *name)
     return lsi_run_path(out, folder, name, NULL) == LS_OK && access(out, R_OK) == 0;
 }
 
+bool ls_run_checkpoint(const char *run, bool newest, char checkpoint[LS_PATH_MAX])
+{
+    if (run[0] == '\0') return false;
+    return (!newest && find(checkpoint, run, "checkpoints/best")) ||
+           find(checkpoint, run, "checkpoints/last");
+}
+
 ls_status ls_run_locate(const char *given, bool newest, char config[LS_PATH_MAX],
                         char checkpoint[LS_PATH_MAX], ls_err *err)
 {
     char manifest[LS_PATH_MAX];
 
     if (given[0] != '\0' && find(config, given, "config.yaml")) {
-        if (!newest && find(checkpoint, given, "checkpoints/best")) return LS_OK;
-        if (find(checkpoint, given, "checkpoints/last")) return LS_OK;
+        if (ls_run_checkpoint(given, newest, checkpoint)) return LS_OK;
         return ls_fail(err, LS_INVALID, "%s has no checkpoint yet", given);
     }
     if (given[0] != '\0' && find(manifest, given, "manifest.json") &&

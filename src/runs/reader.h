@@ -96,9 +96,11 @@ typedef struct ls_run_checkpoints {
 ls_status ls_run_checkpoints_list(ls_run_checkpoints *c, const char *run, ls_err *err) LS_MUST_CHECK;
 void ls_run_checkpoints_release(ls_run_checkpoints *c);
 
-/* What RUN or CHECKPOINT means: the checkpoint (of a run: the best one, else the last; `newest`: the last
- * one) and the resolved experiment that it belongs to.  Only paths are made; LS_INVALID when it is neither,
- * or has no checkpoint yet. */
+/* The path of the checkpoint that a run stands for: the best one, else the last (`newest`: the last one);
+ * false when it has none. */
+bool ls_run_checkpoint(const char *run, bool newest, char checkpoint[LS_PATH_MAX]);
+/* What RUN or CHECKPOINT means: the checkpoint (of a run: by ls_run_checkpoint) and the resolved experiment
+ * that it belongs to.  Only paths are made; LS_INVALID when it is neither, or has no checkpoint yet. */
 ls_status ls_run_locate(const char *given, bool newest, char config[LS_PATH_MAX],
                         char checkpoint[LS_PATH_MAX], ls_err *err) LS_MUST_CHECK;
 

@@ -12,6 +12,7 @@
 
 #include "base/folders.h"
 #include "base/replace.h"
+#include "runs/reader.h"
 #include "study/study_internal.h"
 
 void ls_study_order(int n_counts, int repeat, int *order)
@@ -42,19 +43,12 @@ static void add(words *w, const char *word)
 /* Whether the run in `dir` was stopped and can go on. */
 static bool is_paused(const char *dir)
 {
-    char path[LS_STUDY_PATH_MAX], *text = NULL;
-    size_t n;
-    json_t *o = NULL;
-    bool paused = false;
+    char checkpoint[LS_PATH_MAX];
+    ls_run_info run;
+    const bool paused = ls_run_read(&run, dir, NULL) == LS_OK && run.state == LS_RUN_PAUSED &&
+                        ls_run_checkpoint(dir, true, checkpoint);
 
-    if (lsi_study_join(path, dir, "checkpoints/last/manifest.json", NULL) == LS_OK &&
-        access(path, R_OK) == 0 && lsi_study_join(path, dir, "summary.json", NULL) == LS_OK &&
-        lsi_study_read(path, &text, &n, NULL) == LS_OK)
-        o = json_loadb(text, n, 0, NULL);
-    if (json_is_string(json_object_get(o, "state")))
-        paused = strcmp(json_string_value(json_object_get(o, "state")), "paused") == 0;
-    json_decref(o);
-    ls_free(text);
+    ls_run_info_release(&run);
     return paused;
 }
 

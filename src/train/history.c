@@ -10,10 +10,10 @@
 #include "base/alloc.h"
 #include "base/grow.h"
 #include "base/whole.h"
+#include "runs/reader.h"
 
 /* A line a second for a month is 2.6 million of them, and a quarter of this. */
 #define METRICS_MAX_BYTES ((size_t)1 << 30)
-#define SUMMARY_MAX_BYTES ((size_t)16 << 20)
 
 /* -- metrics.jsonl -----------------------------------------------------------------------------------------
  */
@@ -142,31 +142,23 @@ void ls_history_release(ls_history *h)
 /* -- the folder --------------------------------------------------------------------------------------------
  */
 
-/* The last part of a path, without slashes at its end. */
-static void name_of(char *name, size_t size, const char *path)
-{
-    size_t end = strlen(path), begin;
-
-    while (end > 1 && path[end - 1] == '/') end--;
-    for (begin = end; begin > 0 && path[begin - 1] != '/';) begin--;
-    snprintf(name, size, "%.*s", (int)(end - begin), path + begin);
-}
-
+/* The state in it is the true one: nobody is told that a killed run goes on. */
 static ls_status read_summary(ls_past_run *r, ls_err *err)
 {
-    char path[4200], *text = NULL;
-    json_error_t why;
-    ls_status st = LS_OK;
-    size_t n;
+    ls_run_info i;
+    ls_status st = ls_run_read(&i, r->path, err);
 
-    snprintf(path, sizeof path, "%s/summary.json", r->path);
-    LS_TRY(ls_whole_file(&text, &n, path, SUMMARY_MAX_BYTES, err));
-    r->summary = json_loadb(text, n, 0, &why);
-    if (!json_is_object(r->summary))
-        st = ls_fail(err, LS_DATA, "%s: no JSON object%s%s", path, r->summary == NULL ? ": " : "",
-                     r->summary == NULL ? why.text : "");
-out:
-    ls_free(text);
+    if (st == LS_OK && i.summary == NULL)
+        st = ls_fail(err, LS_DATA, "%s",
+                     i.trouble[0] != '\0' ? i.trouble : "summary.json is not there: the run has not begun");
+    if (st == LS_OK &&
+        (json_object_set_new(i.summary, "state", json_string(ls_run_state_name(i.state))) != 0))
+        st = ls_fail(err, LS_NOMEM, "no memory for the summary of a run");
+    if (st == LS_OK) {
+        snprintf(r->name, sizeof r->name, "%s", i.folder);
+        r->summary = json_incref(i.summary);
+    }
+    ls_run_info_release(&i);
     return st;
 }
 
@@ -195,7 +187,6 @@ ls_status ls_past_run_open(ls_past_run *r, const char *path, ls_err *err)
     if (stat(path, &info) != 0 || !S_ISDIR(info.st_mode))
         return ls_fail(err, LS_INVALID, "there is no folder %s; `lockstep train` says where a run is", path);
     snprintf(r->path, sizeof r->path, "%s", path);
-    name_of(r->name, sizeof r->name, path);
     LS_TRY(read_summary(r, err));
     LS_TRY(read_metrics(r, err));
 out:

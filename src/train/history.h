@@ -40,7 +40,7 @@ const ls_curve *ls_history_curve(const ls_history *h, const char *name); /* NULL
 typedef struct ls_past_run {
     char path[4096], name[256];
     ls_history history;
-    json_t *summary;
+    json_t *summary; /* with the state as it truly is (runs/reader.h) */
 } ls_past_run;
 
 /* LS_INVALID when there is no such folder, LS_DATA when it holds no run or a damaged one.  Release in any
