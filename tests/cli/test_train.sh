@@ -58,7 +58,7 @@ says err 'cannot be given in minutes'
 run 2 train mnist "${small[@]}" reproducible=true data.on_error=skip
 says err "needs data.on_error=stop"
 run 2 eval nothing-here
-says err 'neither a run directory nor a checkpoint'
+says err 'there is no such run, checkpoint or file of weights'
 
 # A damaged checkpoint is passed over, and the run still ends with the same weights; without a whole one it cannot go on.
 run 0 train mnist "${small[@]}" train.steps=40 --run-dir longer --quiet
