@@ -35,7 +35,8 @@ enum {
     CLI_SCALE = 256,
     CLI_SUBMIT = 512,
     CLI_REPORT = 1024,
-    CLI_ALL = 2047
+    CLI_SECRET = 1 << 20,
+    CLI_ALL = 2047 | CLI_SECRET
 };
 
 typedef struct cli_args {
@@ -65,6 +66,7 @@ typedef struct cli_args {
     const char *bind, *node_rank, *master;
     int nodes;
     double join_timeout;
+    bool insecure;
     char ranks_setting[24];
     /* Of submit; `nodes` and `threads` as well. */
     int ranks_per_node;      /* of scale as well */
@@ -101,6 +103,8 @@ ls_status cli_scale_check(const cli_args *args, ls_err *err) LS_MUST_CHECK; /* i
 int cli_ckpt(const cli_args *args);
 ls_status cli_ckpt_check(const cli_args *args, ls_err *err) LS_MUST_CHECK; /* its words */
 void cli_ckpt_help(void);
+int cli_secret(const cli_args *args);
+ls_status cli_secret_check(const cli_args *args, ls_err *err) LS_MUST_CHECK; /* its words */
 int cli_submit(const cli_args *args);
 bool cli_submit_is_of_job(const cli_args *args); /* it is about one that was submitted before */
 

@@ -8,6 +8,7 @@
 
 #include "backend/backend.h"
 #include "base/alloc.h"
+#include "base/printable.h"
 #include "base/text.h"
 #include "cli.h"
 
@@ -81,6 +82,8 @@ static const option options[] = {
      "where machine 0 is met (or MASTER_ADDR)"},
     {"--join-timeout", NULL, REAL, FIELD(join_timeout), CLI_TRAIN | CLI_BENCH | CLI_EVAL, "S",
      "how long machines wait for one another"},
+    {"--insecure", NULL, FLAG, FIELD(insecure), CLI_TRAIN | CLI_BENCH | CLI_EVAL, NULL,
+     "machines may meet without a secret (`lockstep secret new` makes one)"},
     {"--steps", NULL, INT, FIELD(steps), CLI_BENCH | CLI_SCALE, "N",
      "timed steps (default: as many as fit --seconds)"},
     {"--seconds", NULL, REAL, FIELD(seconds), CLI_BENCH | CLI_SCALE, "S", "time to measure for (default 5)"},
@@ -229,6 +232,7 @@ static ls_status check_complete(const cli_command *c, const cli_args *args, ls_e
     if (c->bit == CLI_DATA && args->model == NULL)
         return ls_fail(err, LS_INVALID, "info, verify or make?  `lockstep data --help` says more");
     if (c->bit == CLI_CKPT) return cli_ckpt_check(args, err);
+    if (c->bit == CLI_SECRET) return cli_secret_check(args, err);
     if (c->bit == CLI_REPORT && args->model == NULL && args->n_settings == 0)
         return ls_fail(
             err, LS_INVALID,
@@ -253,13 +257,13 @@ static ls_status check_complete(const cli_command *c, const cli_args *args, ls_e
 
 bool cli_takes_settings(const cli_command *c)
 {
-    return !(c->bit & (CLI_INFO | CLI_CKPT | CLI_NEW | CLI_REPORT));
+    return !(c->bit & (CLI_SECRET | CLI_INFO | CLI_CKPT | CLI_NEW | CLI_REPORT));
 }
 
 /* Words after the first that are no settings. */
 static bool takes_words(const cli_command *c, const cli_args *args)
 {
-    return (c->bit & (CLI_CKPT | CLI_SCALE | CLI_REPORT)) != 0 || args->compare_two;
+    return (c->bit & (CLI_SECRET | CLI_CKPT | CLI_SCALE | CLI_REPORT)) != 0 || args->compare_two;
 }
 
 ls_status cli_parse(const cli_command *c, int argc, char **argv, cli_args *args, ls_err *err)
@@ -371,6 +375,9 @@ void cli_help_all(void)
 
 int cli_fail(const char *command, const ls_err *err)
 {
-    fprintf(stderr, "lockstep %s: %s\n", command, err->text);
+    char text[2 * LS_ERR_TEXT_MAX];
+
+    ls_printable(err->text, strlen(err->text), text, sizeof text);
+    fprintf(stderr, "lockstep %s: %s\n", command, text);
     return ls_launch_exit_code(err->status);
 }

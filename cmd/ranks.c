@@ -38,6 +38,7 @@ ls_status cli_ranks_open(cli_ranks *r, const char *experiment, bool keep_ranks, 
                                  .node_rank = args->node_rank,
                                  .master = args->master,
                                  .join_timeout_s = args->join_timeout,
+                                 .insecure = args->insecure,
                                  .silent = args->quiet || args->json}};
     /* Under mpirun or srun the number is known before the experiment, whose own may not even share its batch.
      */

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/printable.h"
+
 #define LINE_MAX_BYTES 4096
 #define LEVEL_UNSET    (-1)
 
@@ -94,6 +96,8 @@ void ls_log(ls_log_level level, const char *fmt, ...)
         n = room;
         memcpy(line + n - 3, "...", 3);
     }
-    line[n++] = '\n';
-    emit(level, shown, line, n);
+    char clean[LINE_MAX_BYTES];
+    n = ls_printable(line, n, clean, room + 1);
+    clean[n++] = '\n';
+    emit(level, shown, clean, n);
 }

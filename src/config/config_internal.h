@@ -75,7 +75,7 @@ ls_status lsi_count_updates(ls_config *cfg, const lsi_entries *all, ls_err *err)
 const char *lsi_other_name(int i);
 /* Fills in what model.trial, the entry `e`, says, and gives the entry the value it is written with: the name
  * of a trial of this build, or the whole path of a plug-in. */
-ls_status lsi_choose_trial(ls_experiment *x, lsi_entry *e, ls_arena *arena, ls_err *err) LS_MUST_CHECK;
+ls_status lsi_choose_trial(ls_experiment *x, lsi_entry *e, const lsi_entries *all, ls_err *err) LS_MUST_CHECK;
 
 /* The layer of the first override; each further one is its own. */
 #define LSI_OVERRIDE_LAYER 1000

@@ -47,7 +47,8 @@ static void list_of_model(const known_keys *k, char *text, size_t size)
     size_t at = 0;
 
     for (int i = 0; i < k->n_own && at < size; i++)
-        if (strncmp(k->keys[i], "model.", 6) == 0 && strcmp(k->keys[i], "model.trial") != 0)
+        if (strncmp(k->keys[i], "model.", 6) == 0 && strcmp(k->keys[i], "model.trial") != 0 &&
+            strcmp(k->keys[i], "model.plugin_xxh3") != 0)
             at +=
                 (size_t)snprintf(text + at, size - at, "%s%s", at > 0 ? ", " : "this model has ", k->keys[i]);
     if (at == 0) snprintf(text, size, "this model has no settings of its own");
@@ -121,7 +122,7 @@ static ls_status choose_trial(ls_experiment *x, const lsi_entries *all, const ch
     if (e == NULL || e->kind != LSI_VALUE)
         return ls_fail(err, LS_INVALID, "%s: no model.trial; `lockstep info` lists the models", source);
     LS_TRY(lsi_resolve(all, e, NULL, err));
-    LS_TRY(lsi_choose_trial(x, e, all->arena, err));
+    LS_TRY(lsi_choose_trial(x, e, all, err));
     LS_TRY(ls_config_create_with(&x->cfg, x->trial, ls_train_settings, err));
     LS_TRY(ls_config_put(x->cfg, "name", x->trial->name, err));
 out:
@@ -173,6 +174,15 @@ static ls_status put_all(ls_experiment *x, const lsi_entries *all, ls_err *err)
     }
 out:
     return st;
+}
+
+/* What a file that is written of these settings says of the plug-in. */
+static ls_status note_plugin(ls_experiment *x, ls_err *err)
+{
+    char text[24] = "";
+
+    if (x->plugin_xxh3 != 0) snprintf(text, sizeof text, "%016llx", (unsigned long long)x->plugin_xxh3);
+    return ls_config_put(x->cfg, "model.plugin_xxh3", text, err);
 }
 
 /* "first:end" with 0 <= first < end. */
@@ -234,6 +244,7 @@ ls_status lsi_configure(ls_experiment *out, const lsi_entries *all, const char *
     LS_TRY(choose_trial(out, all, source, err));
     LS_TRY(check_keys(out->cfg, all, err));
     LS_TRY(put_all(out, all, err));
+    LS_TRY(note_plugin(out, err));
     LS_TRY(check_name(out, all, err));
     LS_TRY(check_range(out, all, "data.train_range", err));
     LS_TRY(check_range(out, all, "data.test_range", err));

@@ -14,6 +14,7 @@
 const ls_setting ls_train_settings[] = {
     TEXT("name", "", "of the run and its folder; unless set, the model's"),
     TEXT("model.trial", "", "the model: a name that `lockstep info` lists, or the .so file of a plug-in"),
+    TEXT("model.plugin_xxh3", "", "of a plug-in: the hash of its file, written into a run; a file of another hash is refused unless it is named by hand"),
     INT("ranks", 1, 1, 1e6, "processes that train together, as -n"),
     INT("max_restarts", 0, 0, 1e6, "how often a run that lost a rank starts again from its last checkpoint; where -n starts the ranks"),
 

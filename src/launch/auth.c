@@ -92,11 +92,12 @@ void lsi_auth_random(void *out, size_t n)
 
 #endif
 
+#define SECRET_MIN 16
 #define SECRET_MAX 4096
 
 static ls_status read_secret(const char *path, char *buf, size_t *n, ls_err *err)
 {
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct stat about;
     ssize_t got = -1;
 
@@ -120,16 +121,24 @@ ls_status lsi_auth_run_key(lsi_key *out, bool *is_secret, ls_err *err)
 {
     static const lsi_key zero;
     const char *text = getenv("LOCKSTEP_SECRET"), *path = getenv("LOCKSTEP_SECRET_FILE");
-    char buf[SECRET_MAX] = "";
-    size_t n = 0;
+    const bool by_text = text != NULL && text[0] != '\0',
+               by_file = !by_text && path != NULL && path[0] != '\0';
+    char buf[SECRET_MAX];
+    size_t n = by_text ? strlen(text) : 0;
     ls_status st = LS_OK;
 
-    if (text != NULL && text[0] != '\0')
-        n = strlen(text);
-    else if (path != NULL && path[0] != '\0')
-        LS_TRY(read_secret(path, buf, &n, err));
-    *is_secret = n > 0;
-    lsi_auth_hash(out, &zero, "lockstep run key", n > 0 && buf[0] == '\0' ? text : buf, n, NULL, 0);
+    *is_secret = by_text || by_file;
+    if (by_file) LS_TRY(read_secret(path, buf, &n, err));
+    /* By its length: a file may hold any bytes, also a zero at its beginning. */
+    if (*is_secret && n < SECRET_MIN) {
+        st = ls_fail(
+            err, LS_INVALID,
+            "the secret in %s has %zu bytes, at least %d keep others from guessing it; `lockstep secret new` "
+            "makes one",
+            by_text ? "LOCKSTEP_SECRET" : path, n, SECRET_MIN);
+        goto out;
+    }
+    lsi_auth_hash(out, &zero, "lockstep run key", by_text ? text : buf, n, NULL, 0);
 out:
     return st;
 }

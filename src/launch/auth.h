@@ -23,7 +23,7 @@ const char *lsi_auth_library(void); /* its version */
 
 /* The key of the run: from LOCKSTEP_SECRET, else from the file LOCKSTEP_SECRET_FILE (which only its owner may
  * be able to read), else a fixed one: `is_secret` is then false, and anybody who reaches the port can join.
- */
+ * LS_INVALID for a secret of less than 16 bytes. */
 ls_status lsi_auth_run_key(lsi_key *out, bool *is_secret, ls_err *err) LS_MUST_CHECK;
 
 /* The hash of `what`, `a` and `b` under `key`; `what` keeps hashes for one purpose from serving another.  `b`

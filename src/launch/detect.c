@@ -290,6 +290,12 @@ static ls_status read_single_rank(const look *l, counts *c, ls_start *s)
     ls_status st = LS_OK;
 
     LS_TRY(number(l, "RANK", 0, -1, &rank));
+    if (rank > 0 && c->world == 0 && c->nodes == 0 && c->ranks == 0)
+        return ls_fail(
+            l->err, LS_INVALID,
+            "RANK=%d says that this is one of several ranks, but not of how many: set WORLD_SIZE, too, or "
+            "unset RANK",
+            rank);
     if (rank < 0 || c->world == 0) goto out;
     if (!is_set(l, "LOCAL_RANK") && c->node_by != NULL) goto out; /* RANK says no more than NODE_RANK */
     if (c->ranks > 1)
@@ -378,6 +384,40 @@ static ls_status check_node(const look *l, const counts *c, const ls_start *s)
     return LS_OK;
 }
 
+/* Nothing says where to meet, but variables of torchrun and the like say that this is one process of several:
+ * to train alone would be wrong in silence.  Where -n says how many ranks to start here, they may be left
+ * over. */
+static ls_status check_partial(const look *l)
+{
+    static const char *const sizes[] = {"WORLD_SIZE", "NNODES", "GROUP_WORLD_SIZE", NULL};
+    static const char *const places[] = {"RANK", "NODE_RANK", "GROUP_RANK", "LOCAL_RANK", NULL};
+    const char *size_by = NULL, *place_by = NULL;
+    int size = 0, place = 0, k = 0;
+    ls_status st = LS_OK;
+
+    for (; sizes[k] != NULL && size <= 1; k++) {
+        LS_TRY(number(l, sizes[k], 1, 0, &size));
+        size_by = sizes[k];
+    }
+    LS_TRY(first_number(l, places, 0, &place_by, &place));
+    if (size <= 1 || l->o->ranks > 0 || l->o->total == size || l->o->total == 0) goto out;
+    if (place_by != NULL)
+        st = ls_fail(
+            l->err, LS_INVALID,
+            "%s=%d and %s=%d say that this is one of several processes, but not where they meet: set "
+            "MASTER_ADDR "
+            "(or --master HOST:PORT) to the address of the first, or start ranks here with -n, or unset both",
+            size_by, size, place_by, place);
+    else
+        st = ls_fail(l->err, LS_INVALID,
+                     "%s=%d says that this is one of several processes, but not which, nor where they meet: "
+                     "set RANK (or "
+                     "NODE_RANK) and MASTER_ADDR, or start ranks here with -n, or unset it",
+                     size_by, size);
+out:
+    return st;
+}
+
 static ls_status find_nodes(const look *l, ls_start *s, bool *found)
 {
     counts c = {0};
@@ -386,8 +426,10 @@ static ls_status find_nodes(const look *l, ls_start *s, bool *found)
 
     *found = false;
     LS_TRY(find_master(l, s));
-    /* WORLD_SIZE and the like alone say nothing: they may be left over from something else. */
-    if (s->master[0] == '\0' && l->o->nodes <= 1 && l->o->node_rank == NULL) goto out;
+    if (s->master[0] == '\0' && l->o->nodes <= 1 && l->o->node_rank == NULL) {
+        LS_TRY(check_partial(l));
+        goto out;
+    }
     LS_TRY(read_counts(l, &c));
     LS_TRY(read_single_rank(l, &c, s));
     LS_TRY(reconcile(l, &c, s->note, sizeof s->note));

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/printable.h"
 #include "launch/launch_internal.h"
 
 #define LINE_BYTES 2048
@@ -93,11 +94,13 @@ static void show_oldest(lsi_fold *f)
 {
     held *h = &f->lines[0];
     bool *said = h->said;
-    char ranks[160], line[LINE_BYTES + 200];
+    char ranks[160], clean[4 * LINE_BYTES], line[4 * LINE_BYTES + 200];
     int n;
 
     lsi_fold_ranks_text(said, f->n, f->first_rank, ranks, sizeof ranks);
-    n = snprintf(line, sizeof line, "[%s] %.*s\n", ranks, (int)h->length, h->text);
+    /* A control character of one rank must not move the cursor of the terminal that all share. */
+    ls_printable(h->text, h->length, clean, sizeof clean);
+    n = snprintf(line, sizeof line, "[%s] %s\n", ranks, clean);
     f->write(f->ctx, line, (size_t)n);
     memset(said, 0, sizeof *said * (size_t)f->n);
     f->n_lines--;
@@ -141,8 +144,7 @@ void lsi_fold_add(lsi_fold *f, int i, const char *bytes, size_t n, double now)
             take_line(f, i, s->line, s->length, now);
             s->length = 0;
         }
-        /* A control character of one rank must not move the cursor of the terminal that all share. */
-        if (c != '\n') s->line[s->length++] = (unsigned char)c < 0x20 && c != '\t' ? ' ' : c;
+        if (c != '\n') s->line[s->length++] = c;
     }
     lsi_fold_flush(f, now);
 }

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fnmatch.h>
-#include <ftw.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,20 +13,45 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define NAME "lockstep-run-"
+#define NAME      "lockstep-run-"
+#define DEPTH_MAX 64 /* of folders in it */
 
-static int remove_one(const char *path, const struct stat *about, int kind, struct FTW *at)
+/* All there is in the folder `fd`, which is closed.  Links are removed, never followed, and everything is
+ * named relative to its open folder: nobody can put another one in its place meanwhile. */
+static void remove_inside(int fd, int depth)
 {
-    (void)about;
-    (void)kind;
-    (void)at;
-    (void)!remove(path);
-    return 0;
+    DIR *dir = fdopendir(fd);
+    const struct dirent *e;
+
+    if (dir == NULL) {
+        close(fd);
+        return;
+    }
+    while ((e = readdir(dir)) != NULL) {
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
+        if (unlinkat(fd, e->d_name, 0) == 0) continue;
+        const int inner = openat(fd, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (inner < 0 || depth == DEPTH_MAX) {
+            if (inner >= 0) close(inner);
+            continue;
+        }
+        remove_inside(inner, depth + 1);
+        (void)!unlinkat(fd, e->d_name, AT_REMOVEDIR);
+    }
+    closedir(dir);
 }
 
-static void remove_tree(const char *path)
+/* The folder `name` in `parent` as a descriptor, if it is this user's own; else -1.  In /tmp anybody may have
+ * made one, or a link, by that name. */
+static int open_own(int parent, const char *name)
 {
-    nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    const int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct stat about;
+
+    if (fd < 0 || (fstat(fd, &about) == 0 && about.st_uid == geteuid())) return fd;
+    close(fd);
+    errno = EPERM;
+    return -1;
 }
 
 static void remove_stale(const char *tmp)
@@ -36,12 +60,14 @@ static void remove_stale(const char *tmp)
     const struct dirent *e;
 
     while (dir != NULL && (e = readdir(dir)) != NULL) {
-        char path[512];
         if (fnmatch(NAME "??????", e->d_name, 0) != 0) continue;
-        snprintf(path, sizeof path, "%s/%s", tmp, e->d_name);
-        const int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        const int fd = open_own(dirfd(dir), e->d_name);
         if (fd < 0) continue;
-        if (flock(fd, LOCK_EX | LOCK_NB) == 0) remove_tree(path);
+        if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
+            const int inside = dup(fd); /* the lock stays until the folder is gone */
+            if (inside >= 0) remove_inside(inside, 0);
+            (void)!unlinkat(dirfd(dir), e->d_name, AT_REMOVEDIR);
+        }
         close(fd);
     }
     if (dir != NULL) closedir(dir);
@@ -55,7 +81,7 @@ static ls_status make_locked(lsi_folder *f, const char *tmp, bool *taken, ls_err
 
     snprintf(f->path, sizeof f->path, "%s/" NAME "XXXXXX", tmp);
     if (mkdtemp(f->path) == NULL) return ls_fail(err, LS_IO, "%s: %s", f->path, strerror(errno));
-    const int fd = open(f->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const int fd = open_own(AT_FDCWD, f->path);
     if (fd < 0) {
         *taken = errno == ENOENT;
         return *taken ? LS_OK : ls_fail(err, LS_IO, "%s: %s", f->path, strerror(errno));
@@ -88,7 +114,9 @@ ls_status lsi_folder_make(lsi_folder *f, ls_err *err)
 void lsi_folder_remove(lsi_folder *f)
 {
     if (f->lock < 0) return;
-    remove_tree(f->path);
+    const int inside = dup(f->lock);
+    if (inside >= 0) remove_inside(inside, 0);
+    (void)!rmdir(f->path);
     close(f->lock);
     f->lock = -1;
 }

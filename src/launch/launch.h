@@ -24,6 +24,7 @@ typedef struct ls_launch_options {
     const char *node_rank; /* which of them this is, from 0 */
     const char *master;    /* HOST or HOST:PORT of machine 0 */
     double join_timeout_s; /* how long machines wait for one another; 0: LS_JOIN_TIMEOUT_S */
+    bool insecure;         /* machines may meet without a secret, also where others reach them */
     bool silent;           /* no line that says who runs where */
 } ls_launch_options;
 

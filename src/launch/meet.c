@@ -265,11 +265,8 @@ static ls_status host_meeting(meeting *m, ls_err *err)
     ls_status st = LS_OK;
 
     LS_TRY(lsi_net_listen(&m->listener, &m->master, m->start->master, m->start->port, err));
-    if (!m->is_secret)
-        ls_log(LS_LOG_WARN,
-               "no LOCKSTEP_SECRET: any program that reaches %s port %d can join this run; set the same one "
-               "on all "
-               "machines unless the network is your own",
+    if (!m->is_secret && !lsi_net_is_loopback(&m->master))
+        ls_log(LS_LOG_WARN, "--insecure: any program that reaches %s port %d can join this run",
                m->master.text, m->start->port);
     while (m->n_here < p->nodes - 1 && m->refusal.status == LS_OK) {
         if (ls_clock_seconds() > m->until)
@@ -439,15 +436,31 @@ static void find_own_name(lsi_party *p)
     snprintf(p->host, sizeof p->host, "%.*s", at != NULL ? (int)strcspn(at, ",") : 0, at != NULL ? at : "");
 }
 
+/* Without a secret everybody who reaches the port would be a rank, and be given the experiment's data and the
+ * right to end it. */
+static ls_status check_secret(const meeting *m, const ls_launch_options *o, ls_err *err)
+{
+    if (m->is_secret || o->insecure || lsi_net_is_loopback(&m->master)) return LS_OK;
+    return ls_fail(
+        err, LS_INVALID,
+        "no secret: any program that reaches %s port %d could join this run; make one (`lockstep secret new "
+        "FILE`), copy it to all machines and set LOCKSTEP_SECRET_FILE=FILE there, or LOCKSTEP_SECRET to its "
+        "text%s; in a network of your own, --insecure does without",
+        m->master.text, m->start->port,
+        strcmp(m->start->place.how, "srun") == 0
+            ? " (before srun: export LOCKSTEP_SECRET=$(lockstep secret new))"
+            : "");
+}
+
 static ls_status prepare(meeting *m, const ls_launch_options *o, ls_err *err)
 {
     lsi_party *p = m->p;
-    bool is_secret;
     ls_status st = LS_OK;
 
     LS_TRY(lsi_auth_usable(err));
-    LS_TRY(lsi_auth_run_key(&m->key, &is_secret, err));
+    LS_TRY(lsi_auth_run_key(&m->key, &m->is_secret, err));
     LS_TRY(lsi_net_resolve(&m->master, m->start->master, m->start->port, m->timeout / 2, err));
+    LS_TRY(check_secret(m, o, err));
     p->links = ls_alloc(LS_MEM_CLI, sizeof(lsi_link *) * (size_t)p->nodes);
     m->names = ls_alloc(LS_MEM_CLI, sizeof *m->names * (size_t)p->nodes);
     if (p->links == NULL || m->names == NULL) {
@@ -462,7 +475,6 @@ static ls_status prepare(meeting *m, const ls_launch_options *o, ls_err *err)
                p->interface.address);
         ls_output_flush();
     }
-    m->is_secret = is_secret;
 out:
     return st;
 }

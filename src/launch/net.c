@@ -22,6 +22,17 @@ void lsi_net_text(const struct sockaddr_storage *sa, char *buf, size_t size)
     if (inet_ntop(sa->ss_family, at, buf, (socklen_t)size) == NULL) snprintf(buf, size, "?");
 }
 
+bool lsi_net_is_loopback(const lsi_address *a)
+{
+    if (a->sa.ss_family == AF_INET) {
+        const struct sockaddr_in *four = (const struct sockaddr_in *)&a->sa;
+        return ntohl(four->sin_addr.s_addr) >> 24 == 127;
+    }
+    if (a->sa.ss_family != AF_INET6) return false;
+    const struct in6_addr *six = &((const struct sockaddr_in6 *)&a->sa)->sin6_addr;
+    return IN6_IS_ADDR_LOOPBACK(six) || (IN6_IS_ADDR_V4MAPPED(six) && six->s6_addr[12] == 127);
+}
+
 /* -- names ------------------------------------------------------------------------------------------------
  */
 

@@ -20,6 +20,9 @@ ls_status lsi_net_resolve(lsi_address *out, const char *host, int port, double s
 /* The text of a peer's address. */
 void lsi_net_text(const struct sockaddr_storage *sa, char *buf, size_t size);
 
+/* Whether only this machine itself reaches it. */
+bool lsi_net_is_loopback(const lsi_address *a);
+
 /* One of this machine's own addresses. */
 typedef struct lsi_interface {
     char name[32], address[INET6_ADDRSTRLEN];

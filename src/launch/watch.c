@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/printable.h"
 #include "launch/group_internal.h"
 
 #define LEAVE_S   0.45 /* from the abort to SIGTERM */
@@ -37,7 +38,7 @@ void lsi_say_line(const char *line, size_t length)
 
 void lsi_say(const char *fmt, ...)
 {
-    char line[2048];
+    char line[2048], clean[2048];
     va_list ap;
     int n, m;
 
@@ -46,8 +47,9 @@ void lsi_say(const char *fmt, ...)
     m = vsnprintf(line + n, sizeof line - (size_t)n - 1, fmt, ap);
     va_end(ap);
     n = n + m < (int)sizeof line - 2 ? n + m : (int)sizeof line - 2;
-    line[n++] = '\n';
-    lsi_say_line(line, (size_t)n);
+    n = (int)ls_printable(line, (size_t)n, clean, sizeof clean - 1);
+    clean[n++] = '\n';
+    lsi_say_line(clean, (size_t)n);
 }
 
 /* -- ending -----------------------------------------------------------------------------------------------

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/printable.h"
+
 void lsi_wire_put_u32(uint8_t *at, uint32_t x)
 {
     for (int i = 0; i < 4; i++) at[i] = (uint8_t)(x >> (24 - 8 * i));
@@ -72,6 +74,7 @@ static void text(cursor *c, char *s, size_t size)
         memcpy(s, c->read + c->at, n);
         s[n] = '\0';
         if (memchr(s, '\0', n) != NULL) c->bad = true;
+        ls_printable_in_place(s); /* it may end on a terminal */
     }
     c->at += n;
 }

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include <xxhash.h>
 
 #include "base/module.h"
@@ -61,6 +62,25 @@ static ls_status check_file(const char *path, uint64_t *xxh3, ls_err *err)
     return st;
 }
 
+/* Of what a run names: a folder from elsewhere must not make this user run somebody's code. */
+static ls_status check_record(const char *path, uint64_t recorded, uint64_t xxh3, ls_err *err)
+{
+    const char *hint = "; if you trust it, name it by hand: model.trial=";
+    struct stat info;
+
+    if (recorded == 0)
+        return ls_fail(err, LS_INVALID, "the run names it without its hash (model.plugin_xxh3)%s%s", hint,
+                       path);
+    if (recorded != xxh3)
+        return ls_fail(
+            err, LS_INVALID,
+            "is not the file that the run was trained with: its hash is %016llx, recorded is %016llx%s%s",
+            (unsigned long long)xxh3, (unsigned long long)recorded, hint, path);
+    if (stat(path, &info) != 0 || (info.st_uid != geteuid() && info.st_uid != 0))
+        return ls_fail(err, LS_INVALID, "the run names it, and it belongs to another user%s%s", hint, path);
+    return LS_OK;
+}
+
 /* -- the trial --------------------------------------------------------------------------------------------
  */
 
@@ -80,7 +100,8 @@ static const char *wrong_with(const ls_setting *s)
 {
     const bool has_text = s->kind == LS_SETTING_TEXT || s->kind == LS_SETTING_PERIOD;
 
-    if (strncmp(s->key, "model.", 6) != 0 || s->key[6] == '\0' || strcmp(s->key, "model.trial") == 0)
+    if (strncmp(s->key, "model.", 6) != 0 || s->key[6] == '\0' || strcmp(s->key, "model.trial") == 0 ||
+        strcmp(s->key, "model.plugin_xxh3") == 0)
         return "is no key for a trial's own setting: those begin with \"model.\"";
     if (strlen(s->key) > 100) return "is longer than 100 bytes";
     if ((int)s->kind < LS_SETTING_INT || s->kind > LS_SETTING_PERIOD) return "is of an unknown kind";
@@ -164,8 +185,10 @@ static ls_status check_version(const ls_trial_plugin *p, ls_err *err)
     return LS_OK;
 }
 
-ls_status ls_plugin_load(const ls_trial **out, uint64_t *xxh3, const char *path, ls_err *err)
+ls_status ls_plugin_load(const ls_trial **out, uint64_t *xxh3, ls_plugin_trust trust, const char *path,
+                         ls_err *err)
 {
+    const uint64_t recorded = *xxh3;
     const ls_trial_plugin *plugin;
     void *module;
     ls_err why = {0};
@@ -173,6 +196,7 @@ ls_status ls_plugin_load(const ls_trial **out, uint64_t *xxh3, const char *path,
 
     *out = NULL;
     LS_TRY(check_file(path, xxh3, err));
+    if (trust == LS_PLUGIN_BY_RUN) LS_TRY(check_record(path, recorded, *xxh3, err));
     if (ls_module_load(&module, path, &why) != LS_OK) {
         st = ls_fail(err, LS_INVALID, "%s", why.text);
         goto out;

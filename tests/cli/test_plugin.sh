@@ -82,6 +82,26 @@ built elsewhere
 run 2 train elsewhere/other_one.yaml "${short[@]}" --resume=renamed --quiet
 says err 'the checkpoint is of model "blobs", not "other_one"'
 
+# A run that names a plug-in gets the one it was trained with, and no other unless it is named by hand: loading one runs
+# its code.
+grep -q "plugin_xxh3: \"[0-9a-f]\{16\}\"" long/config.yaml || fail "no hash in config.yaml: $(grep -n plugin long/config.yaml)"
+cp -r long forged
+sed -i "s#trial: .*#trial: \"$PWD/again/blobs.so\"#" forged/config.yaml
+run 2 eval forged
+says err 'again/blobs.so: is not the file that the run was trained with: its hash is'
+says err "name it by hand: model.trial=$PWD/again/blobs.so"
+sed -i '/plugin_xxh3/d' forged/config.yaml
+run 2 eval forged
+says err 'the run names it without its hash'
+run 0 eval forged model.trial=blobs/blobs.so --json
+holds 'o["acc"] > 0.8'
+if [ "$(id -u)" -eq 0 ]; then
+    cp -r blobs theirs && chown -R 65534 theirs
+    cp -r long foreign && sed -i "s#trial: .*#trial: \"$PWD/theirs/blobs.so\"#" foreign/config.yaml
+    run 2 eval foreign
+    says err 'belongs to another user'
+fi
+
 # Ranks that were started apart notice that they have different ones.
 if [ -r "$LS_BUILD_DIR/lockstep-mpi.so" ] && mpirun --version 2>&1 | grep -q "Open MPI" &&
     ! slow_build; then

@@ -64,6 +64,7 @@ on() {
 start() {
     local i=$1
     shift
+    case "$*" in *--resume*) ;; *) rm -rf "$work/run.$i" ;; esac # a run begins in a directory of its own
     on "$i" env MASTER_ADDR="$net.1" MASTER_PORT=$port NODE_RANK="$i" "$LOCKSTEP" train mnist data.kind=synthetic \
         --run-dir "$work/run.$i" "$@" &
 }

@@ -73,10 +73,25 @@ static void alone_and_local(void)
     finds(NOTHING, O(.ranks = 1, .total = 4), LS_START_ALONE, "alone");
     /* Left over from other programs. */
     finds(ENV("MASTER_ADDR=h", "MASTER_PORT=1234"), O(.ranks = 2), LS_START_LOCAL, "-n");
-    finds(ENV("WORLD_SIZE=8", "RANK=3"), NO, LS_START_ALONE, "alone");
+    finds(ENV("WORLD_SIZE=8", "RANK=3"), O(.ranks = 2), LS_START_LOCAL, "-n");
+    finds(ENV("WORLD_SIZE=1", "RANK=0", "LOCAL_RANK=0"), NO, LS_START_ALONE, "alone");
+    finds(ENV("RANK=0"), NO, LS_START_ALONE, "alone");
     finds(ENV("MASTER_ADDR=h", "WORLD_SIZE=1", "NODE_RANK=0"), O(.ranks = 2), LS_START_LOCAL, "-n");
     finds(ENV("MASTER_ADDR=", "NODE_RANK="), O(.ranks = 2), LS_START_LOCAL, "-n");
     finds(NOTHING, O(.ranks = 2, .nodes = 1), LS_START_LOCAL, "-n");
+}
+
+/* Half of what torchrun says: one process of several that would train alone, in silence. */
+static void half_an_environment_is_refused(void)
+{
+    refuses(ENV("WORLD_SIZE=2", "RANK=0"), O(.total = 1), "WORLD_SIZE=2 and RANK=0", "set MASTER_ADDR");
+    refuses(ENV("WORLD_SIZE=2", "LOCAL_RANK=1"), O(.total = 1), "WORLD_SIZE=2 and LOCAL_RANK=1",
+            "set MASTER_ADDR");
+    refuses(ENV("NNODES=2", "NODE_RANK=0"), O(.total = 1), "NNODES=2 and NODE_RANK=0", "set MASTER_ADDR");
+    refuses(ENV("WORLD_SIZE=1", "GROUP_WORLD_SIZE=3"), O(.total = 1), "GROUP_WORLD_SIZE=3", "not which");
+    refuses(ENV("WORLD_SIZE=4"), O(.total = 1), "WORLD_SIZE=4", "set RANK");
+    finds(ENV("WORLD_SIZE=4"), O(.total = 4), LS_START_LOCAL, "-n");
+    refuses(ENV("MASTER_ADDR=h", "RANK=1"), O(.total = 1), "RANK=1", "set WORLD_SIZE");
 }
 
 static void under_mpirun(void)
@@ -222,6 +237,7 @@ static void what_is_missing_or_wrong(void)
 int main(void)
 {
     CHECK_RUN(alone_and_local);
+    CHECK_RUN(half_an_environment_is_refused);
     CHECK_RUN(under_mpirun);
     CHECK_RUN(under_slurm);
     CHECK_RUN(machines_by_hand);

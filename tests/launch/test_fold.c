@@ -73,10 +73,11 @@ static void pieces_and_repeats(void)
     say(f, 2, "two\n", 0);
     say(f, 1, "line\n\n", 0);
     say(f, 1, "two\ntwo\n", 0); /* the second is said again, not folded away */
-    say(f, 2, "no newline\x1b[2J", 0);
+    say(f, 2, "no newline\x1b[2J\x7f\xc2\x9b \xc3\xbc\xff", 0);
     lsi_fold_end(f, 2, 0);
     lsi_fold_end(f, 1, 0);
-    close_fold(f, "[ranks 1,2] two\n[rank 1] one line\n[rank 1] two\n[rank 2] no newline [2J\n");
+    close_fold(f, "[ranks 1,2] two\n[rank 1] one line\n[rank 1] two\n[rank 2] no "
+                  "newline\\x1b[2J\\x7f\\xc2\\x9b \xc3\xbc\\xff\n");
 }
 
 static void a_flood_is_bounded(void)

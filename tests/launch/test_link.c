@@ -64,7 +64,7 @@ static ls_status shake(pair p, ls_err *err)
 
 static void messages_arrive(void)
 {
-    pair p = open_pair("open sesame", "open sesame");
+    pair p = open_pair("open sesame, open sesame", "open sesame, open sesame");
     lsi_message join = {.kind = LSI_MSG_JOIN, .node = 1, .nodes = 2, .ranks = 4}, m;
     static uint8_t blob[300000];
     lsi_message fence = {.kind = LSI_MSG_FENCE, .data = blob, .n_data = sizeof blob};
@@ -104,9 +104,12 @@ static void messages_arrive(void)
     close_pair(p);
 }
 
+#define LONG "as long as a secret must be: "
+
 static void another_secret_is_refused(void)
 {
-    static const char *const secrets[][2] = {{"a", "b"}, {"a", ""}, {"", "a"}, {"aa", "a"}};
+    static const char *const secrets[][2] = {
+        {LONG "a", LONG "b"}, {LONG "a", ""}, {"", LONG "a"}, {LONG "aa", LONG "a"}};
 
     for (size_t i = 0; i < sizeof secrets / sizeof secrets[0]; i++) {
         pair p = open_pair(secrets[i][0], secrets[i][1]);
@@ -121,7 +124,7 @@ static void another_secret_is_refused(void)
 /* A server and the bare end of a stranger. */
 static lsi_link *open_server(int *stranger)
 {
-    const lsi_key key = key_of("open sesame");
+    const lsi_key key = key_of("open sesame, open sesame");
     ls_err err = {0};
     lsi_link *server;
     int ends[2];
@@ -160,7 +163,7 @@ static void strangers_are_refused(void)
 /* All that a client with the right secret says, recorded; returns how many bytes. */
 static size_t record(uint8_t *bytes, size_t size)
 {
-    const lsi_key key = key_of("open sesame");
+    const lsi_key key = key_of("open sesame, open sesame");
     lsi_message m;
     ls_err err = {0};
     bool got;
@@ -217,7 +220,7 @@ static void a_changed_byte_is_noticed(void)
     int refused = 0, tried = 0;
 
     for (size_t at = 0; at < 84; at++) {
-        const lsi_key key = key_of("open sesame");
+        const lsi_key key = key_of("open sesame, open sesame");
         lsi_message m, done = {.kind = LSI_MSG_DONE, .code = 7};
         ls_err err = {0};
         bool got = false;
@@ -300,13 +303,30 @@ static void secrets_come_from_private_files(void)
     bool is_secret;
     ls_err err = {0};
 
-    REQUIRE(fd >= 0 && write(fd, "open sesame\n", 12) == 12);
+    REQUIRE(fd >= 0 && write(fd, "open sesame, open sesame\n", 25) == 25);
     close(fd);
-    from_text = key_of("open sesame");
+    from_text = key_of("open sesame, open sesame");
     unsetenv("LOCKSTEP_SECRET");
     setenv("LOCKSTEP_SECRET_FILE", path, 1);
     CHECK_OK(lsi_auth_run_key(&from_file, &is_secret, &err), &err);
     CHECK(is_secret && lsi_auth_equal(&from_file, &from_text));
+    /* Any bytes are a secret, also a zero at its beginning: by length. */
+    lsi_key zeros[2];
+    for (int i = 0; i < 2; i++) {
+        char bytes[24] = {0};
+        bytes[23] = (char)('a' + i);
+        const int again = open(path, O_WRONLY | O_TRUNC);
+        REQUIRE(again >= 0 && write(again, bytes, sizeof bytes) == (ssize_t)sizeof bytes);
+        close(again);
+        CHECK_OK(lsi_auth_run_key(&zeros[i], &is_secret, &err), &err);
+        CHECK(is_secret);
+    }
+    CHECK(!lsi_auth_equal(&zeros[0], &zeros[1]));
+    /* One that can be guessed is none. */
+    REQUIRE(truncate(path, 15) == 0);
+    CHECK_STATUS(lsi_auth_run_key(&from_file, &is_secret, &err), LS_INVALID, &err);
+    CHECK_CONTAINS(err.text, "has 15 bytes");
+    err = (ls_err){0};
     REQUIRE(chmod(path, 0640) == 0);
     CHECK_STATUS(lsi_auth_run_key(&from_file, &is_secret, &err), LS_INVALID, &err);
     CHECK_CONTAINS(err.text, "chmod 600");

@@ -75,13 +75,28 @@ for i in 0 1; do
     says $i "was started for 2 machines with 1 ranks each, machine 0 for 2 with 2"
 done
 start 0 -n 2 --nodes 2 --join-timeout 3
-LOCKSTEP_SECRET=another start 1 -n 2 --nodes 2 --join-timeout 3
+LOCKSTEP_SECRET="another secret of this test" start 1 -n 2 --nodes 2 --join-timeout 3
 wait
 code 0 1
 says 0 "does not know the secret of this run"
 says 0 "waited 3 s at $net.1 port $port for machine 1 of 2, none has joined"
 code 1 1
 says 1 "it has another secret"
+
+# --- no secret: refused on both sides, unless that is asked for ------------------------------------
+LOCKSTEP_SECRET='' start 0 -n 1 --nodes 2 --join-timeout 3
+LOCKSTEP_SECRET='' start 1 -n 1 --nodes 2 --join-timeout 3
+wait
+for i in 0 1; do
+    code $i 2
+    says $i "no secret: any program that reaches $net.1 port $port could join this run"
+done
+LOCKSTEP_SECRET='' start 0 -n 1 --nodes 2 --insecure train.steps=2 --quiet
+LOCKSTEP_SECRET='' start 1 -n 1 --nodes 2 --insecure train.steps=2 --quiet
+wait
+for i in 0 1; do code $i 0; done
+says 0 "--insecure: any program that reaches $net.1 port $port can join this run"
+rm -rf "$work"/run.*
 
 # --- nobody there, the wrong address, a taken port --------------------------------------------------
 start 1 -n 2 --nodes 2 --join-timeout 1
