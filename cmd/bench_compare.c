@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/units.h"
 #include "bench.h"
 #include "bench/compare.h"
 #include "report_parts.h"
@@ -30,12 +31,13 @@ static void print_json(const ls_bench_comparison *c, json_t *a, json_t *b)
 static void print_side(const char *name, const char *file, const ls_bench_results *r, double rate)
 {
     const ls_bench_result *x = &r->of[0];
+    char text[LS_UNITS_TEXT];
 
-    printf("%-13s %s: %.4g samples/s", name, file, rate);
+    printf("%-13s %s: %s samples/s", name, file, ls_units_rate(rate, text));
     if (r->n > 1)
         printf(" in the mean of %d repeats\n", r->n);
     else if (isfinite(x->rate.error))
-        printf(" +- %.3g\n", x->rate.error);
+        printf(" +- %s\n", ls_units_rate(x->rate.error, text));
     else
         printf("\n");
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "base/text.h"
+#include "base/units.h"
 #include "bench.h"
 #include "bench/warmup.h"
 
@@ -23,26 +24,31 @@ static void print_subject(const ls_rehearsal *x, const bench_job *j, const bench
 static void print_rates(const ls_session *s, const bench_result *a)
 {
     const ls_spread t = a->times.spread;
+    char lo[LS_UNITS_TEXT], mid[LS_UNITS_TEXT], hi[LS_UNITS_TEXT], mean[LS_UNITS_TEXT];
 
     printf("measured      %d steps after %d of warm-up (at least %d and %g s, until none is faster)\n",
            a->m.steps, a->m.warmup_steps, LS_WARMUP_STEPS, LS_WARMUP_SECONDS);
-    printf("step          %.3f ms (central 68 %%: %.3f to %.3f)\n", t.p50 * 1e3, t.p16 * 1e3, t.p84 * 1e3);
-    printf("samples/s     %.4g (%.4g to %.4g)%s; mean %.4g", a->rate.p50, a->rate.p16, a->rate.p84,
-           s->ranks > 1 ? " of all ranks" : "", a->mean.mean);
-    if (isfinite(a->mean.error)) printf(" +- %.3g", a->mean.error);
+    printf("step          %s (central 68 %%: %s to %s)\n", ls_units_seconds(t.p50, mid),
+           ls_units_seconds(t.p16, lo), ls_units_seconds(t.p84, hi));
+    printf("samples/s     %s (%s to %s)%s; mean %s", ls_units_rate(a->rate.p50, mid),
+           ls_units_rate(a->rate.p16, lo), ls_units_rate(a->rate.p84, hi),
+           s->ranks > 1 ? " of all ranks" : "", ls_units_rate(a->mean.mean, mean));
+    if (isfinite(a->mean.error)) printf(" +- %s", ls_units_rate(a->mean.error, mean));
     printf("\n");
 }
 
 static void print_ranks(const ls_job_times *t)
 {
+    char own[LS_UNITS_TEXT], lo[LS_UNITS_TEXT], mid[LS_UNITS_TEXT], hi[LS_UNITS_TEXT];
+
     if (t->ranks < 2) return;
     for (int i = 0; i < 2; i++) {
         const int rank = i == 0 ? t->slowest : t->fastest;
         const ls_rank_times *x = &t->of[rank];
-        printf("%s rank  %d on %s: %.3f ms of a step without waiting for others, %.4g samples/s (%.4g to "
-               "%.4g)\n",
-               i == 0 ? "slowest" : "fastest", rank, x->host, x->own_s * 1e3, x->rate.p50, x->rate.p16,
-               x->rate.p84);
+        printf("%s rank  %d on %s: %s of a step without waiting for others, %s samples/s (%s to %s)\n",
+               i == 0 ? "slowest" : "fastest", rank, x->host, ls_units_seconds(x->own_s, own),
+               ls_units_rate(x->rate.p50, mid), ls_units_rate(x->rate.p16, lo),
+               ls_units_rate(x->rate.p84, hi));
     }
 }
 
@@ -51,8 +57,8 @@ static void print_exchange(const ls_session *s, const bench_result *a)
     char b[32];
 
     if (s->comm == NULL) return;
-    printf("exchange      %.3f ms of a step not hidden (%.1f %%; median step of the rank with the most)",
-           a->times.exposed_s * 1e3, 100 * a->times.exposed_s / a->times.spread.p50);
+    printf("exchange      %s of a step not hidden (%.1f %%; median step of the rank with the most)",
+           ls_units_seconds(a->times.exposed_s, b), 100 * a->times.exposed_s / a->times.spread.p50);
     if (s->peers != NULL)
         printf(", %d buckets, %s", ls_peers_buckets(s->peers),
                ls_text_bytes((double)ls_peers_bytes(s->peers), b));
@@ -61,22 +67,25 @@ static void print_exchange(const ls_session *s, const bench_result *a)
 
 static void print_data(bool real, const bench_result *a)
 {
+    char wait[LS_UNITS_TEXT];
+
     if (!real) return;
-    printf("data          %.3f ms of a step waiting for samples (%.1f %%; mean of the rank with the most)\n",
-           a->times.data_wait_s * 1e3, 100 * a->times.data_wait_s / a->times.mean.mean);
+    printf("data          %s of a step waiting for samples (%.1f %%; mean of the rank with the most)\n",
+           ls_units_seconds(a->times.data_wait_s, wait), 100 * a->times.data_wait_s / a->times.mean.mean);
 }
 
 static void print_against(const bench_job *j, const bench_results *r)
 {
     const bench_result *a = &r->of[0], *b = &r->of[1];
     const ls_spread t = b->times.spread;
+    char lo[LS_UNITS_TEXT], mid[LS_UNITS_TEXT], hi[LS_UNITS_TEXT];
 
     if (j->n < 2) return;
-    printf("with %-8s %.3f ms (%.3f to %.3f), in turns with the above: a step takes %.3f times as long as "
-           "that\n",
-           j->other, t.p50 * 1e3, t.p16 * 1e3, t.p84 * 1e3, a->times.spread.p50 / t.p50);
+    printf("with %-8s %s (%s to %s), in turns with the above: a step takes %.3f times as long as that\n",
+           j->other, ls_units_seconds(t.p50, mid), ls_units_seconds(t.p16, lo), ls_units_seconds(t.p84, hi),
+           a->times.spread.p50 / t.p50);
     if (a->times.exposed_s > 0 || b->times.exposed_s > 0)
-        printf("              exchange not hidden: %.3f ms\n", b->times.exposed_s * 1e3);
+        printf("              exchange not hidden: %s\n", ls_units_seconds(b->times.exposed_s, mid));
 }
 
 static void print_peak(const bench_result *a, const bench_results *r)

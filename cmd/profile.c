@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/text.h"
+#include "base/units.h"
 
 #define SHOWN_NODES 20
 
@@ -62,13 +63,16 @@ static void print_row(const char *name, const char *layer, double seconds, doubl
 static void print_text(const ls_plan_node *node, int n, const kind *kinds, int n_kinds, double total,
                        double step_s)
 {
+    char all[LS_UNITS_TEXT], one[LS_UNITS_TEXT];
+
     printf("%-20s %-32s %10s %8s %10s %12s\n", "op", "", "ms", "share", "FLOP/s", "bytes/s");
     for (int i = 0; i < n_kinds; i++) {
         char count[32];
         snprintf(count, sizeof count, "%d node%s", kinds[i].nodes, kinds[i].nodes == 1 ? "" : "s");
         print_row(kinds[i].op, count, kinds[i].seconds, total, kinds[i].flops, kinds[i].bytes);
     }
-    printf("sum of nodes %.3f ms; an undisturbed step takes %.3f ms\n\n", total * 1e3, step_s * 1e3);
+    printf("sum of nodes %s; an undisturbed step takes %s\n\n", ls_units_seconds(total, all),
+           ls_units_seconds(step_s, one));
     printf("slowest nodes (' backward)\n");
     for (int i = 0; i < n && i < SHOWN_NODES; i++) {
         char op[64], where[96];

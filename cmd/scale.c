@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "base/output.h"
+#include "base/units.h"
 #include "cli.h"
 #include "study/compare.h"
 #include "study/jobs.h"
@@ -22,11 +23,13 @@ static void show_point(const screen *sc, const ls_study_news *n)
 {
     const ls_study *s = n->job->study;
     const int count = n->job->count;
+    char lo[LS_UNITS_TEXT], mid[LS_UNITS_TEXT], hi[LS_UNITS_TEXT];
 
     if (sc->live) fprintf(stderr, "\r\033[K");
-    printf("[%*d/%d] %d %s%s, repeat %d: %.5g samples/s (%.5g to %.5g)%s\n", n->all > 9 ? 2 : 1, n->done,
-           n->all, count, ls_study_unit(s), count == 1 ? "" : "s", n->job->repeat, n->point->rate.p50,
-           n->point->rate.p16, n->point->rate.p84, n->state == LS_STUDY_KEPT ? ", measured before" : "");
+    printf("[%*d/%d] %d %s%s, repeat %d: %s samples/s (%s to %s)%s\n", n->all > 9 ? 2 : 1, n->done, n->all,
+           count, ls_study_unit(s), count == 1 ? "" : "s", n->job->repeat,
+           ls_units_rate(n->point->rate.p50, mid), ls_units_rate(n->point->rate.p16, lo),
+           ls_units_rate(n->point->rate.p84, hi), n->state == LS_STUDY_KEPT ? ", measured before" : "");
     ls_output_flush();
 }
 

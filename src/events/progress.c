@@ -15,6 +15,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/units.h"
 #include "events/table.h"
 
 #define REDRAW_S        0.1
@@ -89,18 +90,6 @@ static int columns(const ls_progress *p)
 
 /* --- text --- */
 
-static void add_duration(ls_text *t, double seconds)
-{
-    int64_t s = (int64_t)(seconds + 0.5);
-    if (s >= 24 * 3600) {
-        ls_text_add(t, "%" PRId64 "d %02d:%02d h", s / 86400, (int)(s / 3600 % 24), (int)(s / 60 % 60));
-    } else if (s >= 3600) {
-        ls_text_add(t, "%d:%02d:%02d", (int)(s / 3600), (int)(s / 60 % 60), (int)(s % 60));
-    } else {
-        ls_text_add(t, "%d:%02d", (int)(s / 60), (int)(s % 60));
-    }
-}
-
 /* Seconds until the last step at the speed so far, or a negative number when that is not known. */
 static double time_left(ls_progress *p, const ls_progress_state *s, double time)
 {
@@ -143,12 +132,8 @@ static void compose(ls_progress *p, const ls_progress_state *s, const char *gap,
     for (int64_t i = 0; i < s->n_values; i++) {
         ls_text_add(b, "%s%s %.4g", gap, s->values[i].name, s->values[i].value);
     }
-    if (s->samples_per_s > 0) ls_text_add(b, "%s%s samples/s", gap, ls_text_si(s->samples_per_s, number));
-    if (left >= 0) {
-        ls_text_add(b, "%s", gap);
-        add_duration(b, left);
-        ls_text_add(b, " left");
-    }
+    if (s->samples_per_s > 0) ls_text_add(b, "%s%s samples/s", gap, ls_units_rate(s->samples_per_s, number));
+    if (left >= 0) ls_text_add(b, "%s%s left", gap, ls_units_clock(left, number));
     p->pending = !f->failed && !b->failed;
 }
 

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/units.h"
 #include "events/table.h"
 #include "study/study_internal.h"
 
@@ -62,8 +63,10 @@ int lsi_columns(const ls_study *s, const ls_study_results *r, const char *names[
 void lsi_cells(const ls_study *s, const ls_study_row *r, lsi_cell cells[LSI_COLUMNS_MAX])
 {
     const size_t size = sizeof cells[0].text;
+    char lo[LS_UNITS_TEXT], hi[LS_UNITS_TEXT];
     int n = 0;
 
+    for (int k = 0; k < LSI_COLUMNS_MAX; k++) cells[k].number = NAN;
     if (s->ranks_per_node > 0) snprintf(cells[n++].text, size, "%d", r->count);
     snprintf(cells[n++].text, size, "%d", r->ranks);
     snprintf(cells[n++].text, size, "%d", r->threads);
@@ -71,9 +74,11 @@ void lsi_cells(const ls_study *s, const ls_study_row *r, lsi_cell cells[LSI_COLU
              r->oversubscribed ? "oversubscribed"
              : r->repeats > 0  ? "own"
                                : "-");
-    show_number(r->rate.p50, cells[n++].text, size);
+    cells[n].number = r->rate.p50;
+    snprintf(cells[n++].text, size, "%s", ls_units_rate(r->rate.p50, lo));
     if (r->repeats > 0)
-        snprintf(cells[n++].text, size, "%.5g to %.5g", r->rate.p16, r->rate.p84);
+        snprintf(cells[n++].text, size, "%s to %s", ls_units_rate(r->rate.p16, lo),
+                 ls_units_rate(r->rate.p84, hi));
     else
         snprintf(cells[n++].text, size, "-");
     show_efficiency(r, cells[n++].text, size);

@@ -22,7 +22,11 @@ static ls_status add_table(ls_report *doc, const ls_study *s, const ls_study_res
     LS_TRY(ls_sheet_create(&t, "table", NULL, columns, n, err));
     for (int i = 0; i < r->n; i++) {
         lsi_cells(s, &r->rows[i], cells);
-        for (int k = 0; k < n; k++) ls_sheet_cell(t, "%s", cells[k].text);
+        for (int k = 0; k < n; k++)
+            if (isfinite(cells[k].number))
+                ls_sheet_number(t, cells[k].number, "%s", cells[k].text);
+            else
+                ls_sheet_cell(t, "%s", cells[k].text);
     }
     ls_report_sheet(doc, t);
 out:

@@ -60,6 +60,7 @@ ls_status lsi_point_failed(const char *log, int code, ls_err *err);
 enum { LSI_COLUMNS_MAX = 13 };
 typedef struct lsi_cell {
     char text[64];
+    double number; /* the same for programs; NaN: the text is all there is */
 } lsi_cell;
 
 /* The table of results, as a terminal and as the report show it: names of its columns (returns how many) and

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/stats.h"
+#include "base/units.h"
 
 void ls_pace_release(ls_pace *p)
 {
@@ -34,14 +35,15 @@ int ls_pace_slow(const double *means, int n, double *sorted, double *factor)
 
 static void warn(ls_pace *p, const double *recent, double *sorted)
 {
+    char text[LS_UNITS_TEXT];
     double factor;
     const int slow = ls_pace_slow(recent, p->ranks, sorted, &factor);
 
     if (slow < 0 || p->warned) return;
     p->warned = true;
     ls_log(LS_LOG_WARN,
-           "rank %d is slow: it computes %.3g ms a step, %.2f times the median of the ranks; all wait for it",
-           slow, recent[slow] * 1e3, factor);
+           "rank %d is slow: it computes %s a step, %.2f times the median of the ranks; all wait for it",
+           slow, ls_units_seconds(recent[slow], text), factor);
 }
 
 ls_status ls_pace_compare(ls_pace *p, ls_comm *comm, ls_err *err)

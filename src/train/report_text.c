@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/units.h"
 #include "events/table.h"
 #include "train/layers.h"
 
@@ -144,7 +145,7 @@ static double rate_of(const json_t *summary, const char *key)
 
 static const char *rate_text(const json_t *summary, const char *key, char *buf)
 {
-    return ls_text_count((int64_t)(rate_of(summary, key) + 0.5), buf);
+    return ls_units_rate(rate_of(summary, key), buf);
 }
 
 /* Where the link `last` of the run leads to. */

@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "train/timeline.h"
 
 enum { NAMES = 24 }; /* metrics with columns of their own */
@@ -83,6 +84,13 @@ static void add_number(ls_sheet *s, double v)
     ls_sheet_number(s, v, "%s", shown(v, buf));
 }
 
+static void add_rate(ls_sheet *s, double v)
+{
+    char buf[LS_UNITS_TEXT];
+
+    ls_sheet_number(s, v, "%s", isfinite(v) ? ls_units_rate(v, buf) : "");
+}
+
 static void add_row(ls_sheet *s, const ls_past_run *r, int colour, const metric_columns *m)
 {
     const double lo = ls_past_run_number(r, "samples_per_s", "p16");
@@ -97,9 +105,9 @@ static void add_row(ls_sheet *s, const ls_past_run *r, int colour, const metric_
     add_number(s, ls_past_run_number(r, NULL, "epochs"));
     for (int i = 0; i < m->n_validation; i++) add_number(s, metric_of(r, "last", m->validation[i]));
     for (int i = 0; i < m->n_test; i++) add_number(s, metric_of(r, "test", m->test[i]));
-    add_number(s, ls_past_run_number(r, "samples_per_s", "p50"));
+    add_rate(s, ls_past_run_number(r, "samples_per_s", "p50"));
     if (isfinite(lo) && isfinite(hi))
-        ls_sheet_cell(s, "%s to %s", shown(lo, a), shown(hi, b));
+        ls_sheet_cell(s, "%s to %s", ls_units_rate(lo, a), ls_units_rate(hi, b));
     else
         ls_sheet_cell(s, "%s", "");
     ls_sheet_number(s, lo, "%s", "");

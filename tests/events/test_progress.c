@@ -73,13 +73,13 @@ static void bar(void)
     screen_open(&s, plain_bar);
     show(&s, 0, 0);
     CHECK_EQ_STR(seen(&s), "\repoch 1/2  step 0/1000 ............................"
-                           "    0%  loss 0.4321  acc 0.912  2.61 k samples/s\033[K");
+                           "    0%  loss 0.4321  acc 0.912  2,612 samples/s\033[K");
     show(&s, 10, 250);
     CHECK_EQ_STR(seen(&s), "\repoch 1/2  step 250/1000 ###............"
-                           "   25%  loss 0.4321  acc 0.912  2.61 k samples/s  0:30 left\033[K");
+                           "   25%  loss 0.4321  acc 0.912  2,612 samples/s  0:30 left\033[K");
     show(&s, 40, 1000);
     CHECK_EQ_STR(seen(&s), "\repoch 2/2  step 1000/1000 ##############"
-                           "  100%  loss 0.4321  acc 0.912  2.61 k samples/s  0:00 left\033[K");
+                           "  100%  loss 0.4321  acc 0.912  2,612 samples/s  0:00 left\033[K");
     ls_progress_finish(s.p);
     CHECK_EQ_STR(seen(&s), "\n");
     screen_close(&s);
@@ -168,19 +168,19 @@ static void plain_lines(void)
     screen s;
     screen_open(&s, (ls_progress_options){.mode = LS_PROGRESS_LINES, .interval_s = 5, .utf8 = true});
     show(&s, 0, 0);
-    CHECK_EQ_STR(seen(&s), "epoch 1/2, step 0/1000, 0%, loss 0.4321, acc 0.912, 2.61 k samples/s\n");
+    CHECK_EQ_STR(seen(&s), "epoch 1/2, step 0/1000, 0%, loss 0.4321, acc 0.912, 2,612 samples/s\n");
     show(&s, 4.9, 49);
     CHECK_EQ_STR(seen(&s), "");
     show(&s, 5, 50);
     CHECK_EQ_STR(seen(&s),
-                 "epoch 1/2, step 50/1000, 5%, loss 0.4321, acc 0.912, 2.61 k samples/s, 1:35 left\n");
+                 "epoch 1/2, step 50/1000, 5%, loss 0.4321, acc 0.912, 2,612 samples/s, 1:35 left\n");
     show(&s, 6, 60);
     CHECK_EQ_STR(seen(&s), "");
     ls_progress_say(s.p, "checkpoint %d", 7);
     CHECK_EQ_STR(seen(&s), "checkpoint 7\n");
     ls_progress_finish(s.p);
     CHECK_EQ_STR(seen(&s),
-                 "epoch 1/2, step 60/1000, 6%, loss 0.4321, acc 0.912, 2.61 k samples/s, 1:34 left\n");
+                 "epoch 1/2, step 60/1000, 6%, loss 0.4321, acc 0.912, 2,612 samples/s, 1:34 left\n");
     screen_close(&s);
 }
 
