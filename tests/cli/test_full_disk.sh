@@ -28,7 +28,7 @@ pid=$!
 alive() {
     kill -0 $pid 2>/dev/null
 }
-while alive && [ ! -e disk/run/checkpoints/last ]; do :; done
+while alive && [ ! -e disk/run/checkpoints/last ]; do breathe; done
 # Somebody takes all the room, also what was set aside for the next checkpoint.
 while alive && ! grep -q 'missing' err; do
     rm -f disk/run/checkpoints/.reserve
@@ -40,7 +40,7 @@ good=$(readlink disk/run/checkpoints/last)
 run 0 ckpt verify "disk/run/checkpoints/$good"
 # The room comes back, and so do checkpoints.
 rm -f disk/filler
-while alive && [ "$(readlink disk/run/checkpoints/last)" = "$good" ]; do :; done
+while alive && [ "$(readlink disk/run/checkpoints/last)" = "$good" ]; do breathe; done
 alive || fail "the run ended after the room came back: $(cat err)"
 kill -TERM $pid
 wait $pid

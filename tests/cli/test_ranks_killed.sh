@@ -23,6 +23,7 @@ start() {
     while kill -0 $launcher 2>/dev/null; do
         read -ra pids <"/proc/$launcher/task/$launcher/children"
         [ ${#pids[@]} -eq 4 ] && break
+        breathe
     done
     pids=($launcher "${pids[@]}")
     [ ${#pids[@]} -eq 5 ] || fail "$1: there are no four ranks: $(cat "$work/err")"
@@ -46,6 +47,7 @@ all_gone() {
                 fail "$1: process $pid is still there after $took us (launcher and ranks: ${pids[*]})"
                 kill -KILL "${pids[@]}" 2>/dev/null
             fi
+            breathe
         done
     done
     took=$((${EPOCHREALTIME/./} - begun))

@@ -24,11 +24,11 @@ killed() {
     pid=$!
     for k in $(seq "$times"); do
         before=$(lines "$name")
-        while kill -0 $pid 2>/dev/null && { [ ! -e "$name/checkpoints/last" ] || [ "$(lines "$name")" -lt $((before + 20)) ]; }; do :; done
+        while kill -0 $pid 2>/dev/null && { [ ! -e "$name/checkpoints/last" ] || [ "$(lines "$name")" -lt $((before + 20)) ]; }; do breathe; done
         victim=$(pgrep -P $pid | sort -n | tail -1)
         [ -n "$victim" ] && kill -KILL "$victim"
         # The next round counts from what the next ranks report.
-        while kill -0 $pid 2>/dev/null && [ -n "$victim" ] && kill -0 "$victim" 2>/dev/null; do :; done
+        while kill -0 $pid 2>/dev/null && [ -n "$victim" ] && kill -0 "$victim" 2>/dev/null; do breathe; done
     done
     wait $pid
 }

@@ -28,17 +28,31 @@ true_that() {
     awk "BEGIN { exit !($1) }" || fail "not true: $1"
 }
 
-# The parts of the ledger make up the wall time.
+# timed COMMAND...: adds to `spent` the seconds that it takes
+spent=0
+timed() {
+    local begun=$EPOCHREALTIME
+    "$@"
+    spent=$(awk "BEGIN { print $spent + $EPOCHREALTIME - $begun }")
+}
+
+# adds_up RUN SECONDS: what the ledger books is the time that the run's processes took, as clocks outside of the ledger see it: no
+# more than SECONDS from their starts to their ends, no less than what metrics.jsonl says of the last training.  (That the parts make up
+# wall_s says nothing: it is their sum.)  No part is negative, and the network was trained and validated.
 adds_up() {
-    local sum=0 p
+    local sum=0 p least
     for p in setup compute evaluate comm data checkpoint restart redone idle; do
+        true_that "$(part "$1" $p) >= 0"
         sum="$sum + $(part "$1" $p)"
     done
-    true_that "$sum - $(part "$1" wall_s) < 1e-6 && $(part "$1" wall_s) - ($sum) < 1e-6"
+    least=$(grep "\"train/" "$1/metrics.jsonl" | tail -n 1 | sed 's/.*"time_s": \([0-9.e-]*\).*/\1/')
+    true_that "$sum < $2 && $sum > $least && $least > 0"
+    true_that "$(part "$1" wall_s) - ($sum) < 1e-6 && $sum - $(part "$1" wall_s) < 1e-6"
+    true_that "$(part "$1" compute) > 0 && $(part "$1" setup) > 0 && $(part "$1" compute) < $2"
 }
 
 # --- completed: tables at both ends, a log with times ---------------------------------------------
-run 0 train mnist "${small[@]}" train.steps=30 --run-dir done
+timed run 0 train mnist "${small[@]}" train.steps=30 --run-dir done
 for part in "layer " "conv2              20x8x8         5,020" "total, per sample                21,840" "metric  validation" \
     "time " "wall " "samples       464" "central 68 %" "checkpoint    done/checkpoints/step-00000030" "weights " "run           done"; do
     says out "$part"
@@ -46,7 +60,8 @@ done
 n=$((n + 1))
 grep -q $'\033' "$work/out" "$work/err" && fail "colours or cursor movements without a terminal"
 ends done completed
-adds_up done
+adds_up done "$spent"
+true_that "$(part done evaluate) > 0"
 grep -q '"best": {' done/summary.json || fail "the summary has no best metric"
 log=done/logs/rank-00000.log
 stamp='^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\.[0-9]{3}Z '
@@ -55,11 +70,11 @@ n=$((n + 1))
 grep -q 'step 26: loss' $log || fail "the log has no validation"
 lines=$(wc -l <$log)
 
-run 0 train mnist "${small[@]}" train.steps=40 --resume=done --quiet
+timed run 0 train mnist "${small[@]}" train.steps=40 --resume=done --quiet
 [ -s "$work/out" ] && fail "--quiet printed $(head -1 "$work/out")"
 [ "$(wc -l <$log)" -gt "$lines" ] || fail "the log of a resumed run did not grow"
 head -1 $log | grep -q 'layer' || fail "the log of a resumed run lost its beginning"
-adds_up done
+adds_up done "$spent"
 true_that "$(part done restart) > 0 && $(part done redone) == 0"
 
 run 0 train mnist "${small[@]}" train.steps=2 --run-dir json --json
@@ -78,14 +93,15 @@ run 1 train mnist "${small[@]}" train.steps=3000 optimizer.lr=1e5 --run-dir dive
 tail -1 "$work/out" | grep -q '"state":"failed"' || fail "--json: the last line of a failed run is no summary"
 
 # The last checkpoint stays, is whole and finite, and a smaller rate goes on from it.
-run 0 train mnist "${small[@]}" train.steps=20 --run-dir late --quiet
-run 1 train mnist "${small[@]}" train.steps=100 optimizer.lr=1e5 --resume=late --quiet
+spent=0
+timed run 0 train mnist "${small[@]}" train.steps=20 --run-dir late --quiet
+timed run 1 train mnist "${small[@]}" train.steps=100 optimizer.lr=1e5 --resume=late --quiet
 says err 'the last checkpoint, late/checkpoints/step-00000020, stays'
 ends late failed
 run 0 ckpt verify late
-run 0 train mnist "${small[@]}" train.steps=60 --resume=late --quiet
+timed run 0 train mnist "${small[@]}" train.steps=60 --resume=late --quiet
 ends late completed
-adds_up late
+adds_up late "$spent"
 
 run 0 train mnist "${small[@]}" train.steps=12 optimizer.lr=1e5 train.on_nonfinite=warn --run-dir warned --quiet
 says err 'warning: step 3: loss is not a number'
@@ -93,10 +109,11 @@ says err 'warning: step 3: loss is not a number'
 ends warned completed
 
 # --- killed: a second signal, at once ----------------------------------------------------------------
+begun=$EPOCHREALTIME
 "$LOCKSTEP" train mnist "${small[@]}" train.steps=100000000 train.report_every=1st train.checkpoint_every=5st \
     train.validate_every=none --run-dir killed --json >lines 2>"$work/err" &
 pid=$!
-until [ "$(grep -c '"event": "step"' lines 2>/dev/null)" -ge 20 ] || ! kill -0 $pid 2>/dev/null; do :; done
+until [ "$(grep -c '"event": "step"' lines 2>/dev/null)" -ge 20 ] || ! kill -0 $pid 2>/dev/null; do breathe; done
 ends killed running
 # Stopped, it cannot act on the first before the second is there, too.
 kill -STOP $pid
@@ -111,7 +128,7 @@ ends killed killed
 steps=$(sed -n 's/^ "steps": \([0-9]*\),$/\1/p' killed/summary.json)
 run 0 train mnist "${small[@]}" train.steps=$((steps + 20)) train.validate_every=none train.checkpoint_every=none --resume=killed --quiet
 ends killed completed
-adds_up killed
+adds_up killed "$(awk "BEGIN { print $EPOCHREALTIME - $begun }")"
 true_that "$(part killed restart) > 0"
 
 [ "$failures" -eq 0 ] && echo "$n checks of how a run ends: all as expected"

@@ -24,7 +24,7 @@ command=(scale mnist batch.per_rank=8 --ranks 1,2 --mode weak --steps 5 --repeat
 first=$study/points/ranks-0001-repeat-01.json
 "$LOCKSTEP" "${command[@]}" >"$work/out" 2>"$work/err" &
 pid=$!
-while kill -0 "$pid" 2>/dev/null && [ ! -e "$first" ]; do :; done
+while kill -0 "$pid" 2>/dev/null && [ ! -e "$first" ]; do breathe; done
 kill -INT "$pid"
 wait "$pid"
 code=$?

@@ -30,7 +30,7 @@ run 0 train whole/config.yaml --run-dir again --quiet
 # A signal: a checkpoint, exit code 75, and the rest later.  The run has far more steps than it can do meanwhile.
 "$LOCKSTEP" train mnist "${small[@]}" train.steps=1000000 train.report_every=1st --run-dir paused --json >lines 2>"$work/err" &
 pid=$!
-while ! grep -q '"event": "step"' lines 2>/dev/null && kill -0 $pid 2>/dev/null; do :; done
+while ! grep -q '"event": "step"' lines 2>/dev/null && kill -0 $pid 2>/dev/null; do breathe; done
 kill -TERM $pid
 wait $pid
 [ $? -eq 75 ] || fail "SIGTERM: not exit code 75: $(cat err)"

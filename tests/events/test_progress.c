@@ -72,13 +72,13 @@ static void bar(void)
     screen s;
     screen_open(&s, plain_bar);
     show(&s, 0, 0);
-    CHECK_EQ_STR(seen(&s), "\repoch 1/2  step 0/1000 ............................"
+    CHECK_EQ_STR(seen(&s), "\repoch 1/2  step 0/1000 ............................."
                            "    0%  loss 0.4321  acc 0.912  2,612 samples/s\033[K");
     show(&s, 10, 250);
-    CHECK_EQ_STR(seen(&s), "\repoch 1/2  step 250/1000 ###............"
+    CHECK_EQ_STR(seen(&s), "\repoch 1/2  step 250/1000 ####............"
                            "   25%  loss 0.4321  acc 0.912  2,612 samples/s  0:30 left\033[K");
     show(&s, 40, 1000);
-    CHECK_EQ_STR(seen(&s), "\repoch 2/2  step 1000/1000 ##############"
+    CHECK_EQ_STR(seen(&s), "\repoch 2/2  step 1000/1000 ###############"
                            "  100%  loss 0.4321  acc 0.912  2,612 samples/s  0:00 left\033[K");
     ls_progress_finish(s.p);
     CHECK_EQ_STR(seen(&s), "\n");
