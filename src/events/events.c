@@ -9,7 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/text.h"
-#include "events/append_internal.h"
+#include "events/append.h"
 #include "events/crc32c.h"
 #include "events/events_internal.h"
 #include "events/wire.h"
@@ -17,7 +17,7 @@
 #define FILES_MAX 10000 /* names tried before giving up: far more than a process opens in one second */
 
 struct ls_events {
-    lsi_append file;
+    ls_append file;
     lsi_wire record;
 };
 
@@ -58,9 +58,9 @@ static bool record_finish(lsi_wire *w)
 static void event_end(ls_events *ev)
 {
     if (record_finish(&ev->record)) {
-        lsi_append_write(&ev->file, ev->record.data, ev->record.length);
+        ls_append_write(&ev->file, ev->record.data, ev->record.length);
     } else {
-        lsi_append_lost(&ev->file);
+        ls_append_lost(&ev->file);
     }
 }
 
@@ -92,7 +92,7 @@ static ls_status create_file(ls_events *ev, const char *folder, ls_err *err)
             st = ls_fail(err, LS_NOMEM, "event file: out of memory");
             break;
         }
-        st = lsi_append_open(&ev->file, path.data, O_WRONLY | O_EXCL, "event records", &why);
+        st = ls_append_open(&ev->file, path.data, O_WRONLY | O_EXCL, "event records", &why);
         if (st == LS_IO && errno == EEXIST) continue;
         if (st != LS_OK) ls_fail(err, st, "%s", why.text);
         break;
@@ -108,7 +108,7 @@ static ls_status write_header(ls_events *ev, ls_err *err)
     event_begin(ev, 0);
     lsi_wire_string(&ev->record, LSI_EVENT_FILE_VERSION, LSI_EVENT_VERSION);
     event_end(ev);
-    if (!ev->file.failed) return LS_OK;
+    if (ls_append_missing(&ev->file) == 0) return LS_OK;
     unlink(ev->file.path); /* an event file without its header is none */
     return ls_fail(err, ev->record.failed ? LS_NOMEM : LS_IO, "%s: the header cannot be written",
                    ev->file.path);
@@ -132,13 +132,13 @@ out:
 
 void ls_events_flush(ls_events *ev)
 {
-    if (ev) lsi_append_flush(&ev->file);
+    if (ev) ls_append_flush(&ev->file);
 }
 
 void ls_events_close(ls_events *ev)
 {
     if (!ev) return;
-    lsi_append_close(&ev->file);
+    ls_append_close(&ev->file);
     lsi_wire_release(&ev->record);
     ls_free(ev);
 }
@@ -148,9 +148,9 @@ const char *ls_events_path(const ls_events *ev)
     return ev ? ev->file.path : "";
 }
 
-int64_t ls_events_dropped(const ls_events *ev)
+int64_t ls_events_missing(const ls_events *ev)
 {
-    return ev ? ev->file.dropped : 0;
+    return ev ? ls_append_missing(&ev->file) : 0;
 }
 
 /* --- messages --- */

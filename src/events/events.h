@@ -2,9 +2,8 @@
  *
  * An event file is a row of TFRecords, each a protocol-buffer message `Event`.  Every record reaches the
  * kernel by one write call before the function returns, so a process that is killed loses nothing it has
- * reported, and a file can be torn only inside its last record.  Reporting never stops a run: when a record
- * cannot be written, one warning is logged, the file ends at its last whole record, and that record and all
- * later ones are dropped and counted.
+ * reported, and a file can be torn only inside its last record.  Reporting never stops a run: records that
+ * cannot be written wait in memory and are tried again (append.h).
  *
  * All functions but open accept NULL and then do nothing: ranks that report nothing have no writer.  A writer
  * belongs to one thread at a time. */
@@ -52,6 +51,6 @@ void ls_events_flush(ls_events *ev);
 void ls_events_close(ls_events *ev);
 
 const char *ls_events_path(const ls_events *ev); /* borrowed; "" for NULL */
-int64_t ls_events_dropped(const ls_events *ev);  /* records that were lost */
+int64_t ls_events_missing(const ls_events *ev);  /* records that wait or were lost */
 
 #endif

@@ -12,14 +12,14 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "events/append_internal.h"
+#include "events/append.h"
 
 /* How every line begins; what reads the step back relies on it. */
 #define STEP_KEY    "\"step\": "
 #define STEP_PREFIX "{" STEP_KEY
 
 struct ls_metrics {
-    lsi_append file;
+    ls_append file;
     ls_text line;
 };
 
@@ -136,7 +136,7 @@ ls_status ls_metrics_open(ls_metrics **out, const char *path, int64_t last_step,
     if (!m) return ls_fail(err, LS_NOMEM, "%s: out of memory", path);
     m->file.fd = -1;
     if (last_step >= 0) LS_TRY(find_end(path, last_step, &keep, err));
-    LS_TRY(lsi_append_open(&m->file, path, O_WRONLY, "metrics", err));
+    LS_TRY(ls_append_open(&m->file, path, O_WRONLY, "metrics", err));
     if (m->file.bytes != keep) {
         if (ftruncate(m->file.fd, (off_t)keep) != 0) {
             st = ls_fail(err, LS_IO, "%s: %s", path, strerror(errno));
@@ -160,26 +160,26 @@ void ls_metrics_write(ls_metrics *m, const ls_metrics_line *line)
     ls_metrics_format(&m->line, line);
     ls_text_add(&m->line, "}\n");
     if (m->line.failed) {
-        lsi_append_lost(&m->file);
+        ls_append_lost(&m->file);
     } else {
-        lsi_append_write(&m->file, m->line.data, m->line.length);
+        ls_append_write(&m->file, m->line.data, m->line.length);
     }
 }
 
 void ls_metrics_flush(ls_metrics *m)
 {
-    if (m) lsi_append_flush(&m->file);
+    if (m) ls_append_flush(&m->file);
 }
 
 void ls_metrics_close(ls_metrics *m)
 {
     if (!m) return;
-    lsi_append_close(&m->file);
+    ls_append_close(&m->file);
     ls_text_release(&m->line);
     ls_free(m);
 }
 
-int64_t ls_metrics_dropped(const ls_metrics *m)
+int64_t ls_metrics_missing(const ls_metrics *m)
 {
-    return m ? m->file.dropped : 0;
+    return m ? ls_append_missing(&m->file) : 0;
 }

@@ -8,7 +8,7 @@
  *     {"step": 782, "epoch": 1, "time_s": 12.6, "loss": null, "not_finite": {"loss": "nan"}}
  *
  * with "nan", "inf" or "-inf".  A line reaches the kernel by one write call.  A failed write never stops a
- * run: one warning, the file ends at its last whole line, later lines are dropped and counted.  Lines and
+ * run: lines that cannot be written wait in memory and are tried again (append.h).  Lines and
  * writers of NULL are ignored; a writer belongs to one thread at a time. */
 #ifndef LS_EVENTS_METRICS_H
 #define LS_EVENTS_METRICS_H
@@ -44,8 +44,8 @@ ls_status ls_metrics_open(ls_metrics **out, const char *path, int64_t last_step,
 void ls_metrics_write(ls_metrics *m, const ls_metrics_line *line);
 /* Waits until the file is on the disk. */
 void ls_metrics_flush(ls_metrics *m);
-void ls_metrics_close(ls_metrics *m); /* flushes */
-int64_t ls_metrics_dropped(const ls_metrics *m);
+void ls_metrics_close(ls_metrics *m);            /* flushes */
+int64_t ls_metrics_missing(const ls_metrics *m); /* lines that wait or were lost */
 
 /* The members of a line's object, without braces and newline, for other writers of JSON lines. */
 void ls_metrics_format(ls_text *out, const ls_metrics_line *line);

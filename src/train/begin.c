@@ -207,6 +207,8 @@ ls_status lsi_run_summarise(lsi_run *r, const char *state, const ls_metric_sums 
     lsi_run_note_time(r);
     *out = ls_summary_json(&r->summary, &r->c, &r->session, state, test, error);
     if (*out == NULL) return ls_fail(err, LS_NOMEM, "summary: no memory");
+    if (!running) ls_report_flush(r->report);
+    ls_report_add_missing(r->report, *out);
     st = ls_run_write_summary(r->o->run, *out, err);
     ls_last_words_prepare(r->o->last_words, r->dir.path, running ? *out : NULL);
     return st;
@@ -328,6 +330,7 @@ ls_status lsi_run_begin(lsi_run *r, ls_err *err)
     LS_TRY(ls_report_open(&r->report,
                           &(ls_report_options){.experiment = r->x,
                                                .folder = r->dir.path,
+                                               .run = r->o->run,
                                                .resumed_at = r->resumed ? r->c.step : -1,
                                                .total_steps = updates_in_all(r),
                                                .n_epochs = (r->total_steps + per_epoch - 1) / per_epoch,

@@ -56,6 +56,8 @@ static void emit(ls_report *r, const ls_counters *c, const char *event, const ta
                                   .values = t->value,
                                   .n_values = t->n};
 
+    /* Who was thought dead and has woken up leaves the files to the one who came after. */
+    if (r->o.run != NULL && ls_run_check(r->o.run, NULL) != LS_OK) return;
     ls_samples_collect(r->samples, r->events, false);
     for (int i = 0; i < t->n; i++) ls_events_scalar(r->events, t->tag[i], c->step, t->value[i].value);
     ls_events_scalar(r->events, "epoch", c->step, (double)c->epoch);
@@ -249,6 +251,33 @@ void ls_report_flush(ls_report *r)
     ls_samples_collect(r->samples, r->events, true);
     ls_metrics_flush(r->metrics);
     ls_events_flush(r->events);
+    ls_runlog_flush(r->o.log);
+}
+
+void ls_report_add_missing(ls_report *r, json_t *summary)
+{
+    int64_t metrics, events, log;
+
+    if (r == NULL) return;
+    metrics = ls_metrics_missing(r->metrics);
+    events = ls_events_missing(r->events);
+    log = ls_runlog_missing(r->o.log);
+    if (metrics + events + log == 0) return;
+    json_object_set_new(summary, "missing",
+                        json_pack("{s:I, s:I, s:I}", "metrics", (json_int_t)metrics, "events",
+                                  (json_int_t)events, "log", (json_int_t)log));
+}
+
+/* What the disk would not take to the very end. */
+static void add_missing(ls_report *r, ls_text *text)
+{
+    ls_report_flush(r);
+    if (ls_metrics_missing(r->metrics) + ls_events_missing(r->events) + ls_runlog_missing(r->o.log) == 0)
+        return;
+    ls_text_add(
+        text, "missing       %lld lines of metrics.jsonl, %lld TensorBoard records, %lld pieces of the log\n",
+        (long long)ls_metrics_missing(r->metrics), (long long)ls_events_missing(r->events),
+        (long long)ls_runlog_missing(r->o.log));
 }
 
 void ls_report_end(ls_report *r, const ls_counters *c, const ls_metric_sums *test, const json_t *summary)
@@ -263,6 +292,7 @@ void ls_report_end(ls_report *r, const ls_counters *c, const ls_metric_sums *tes
         emit(r, c, "test", &t);
     }
     lsi_report_ending(&text, &r->o, c, test, summary);
+    add_missing(r, &text);
     say(r, &text);
 }
 

@@ -9,6 +9,7 @@
 #include <jansson.h>
 
 #include "config/experiment.h"
+#include "runs/run.h"
 #include "train/counters.h"
 #include "train/runlog.h"
 #include "train/session.h"
@@ -16,6 +17,7 @@
 typedef struct ls_report_options {
     const ls_experiment *experiment;
     const char *folder;
+    ls_run *run;                   /* nothing is written once it is somebody else's; NULL: always */
     int64_t resumed_at;            /* the step; -1: a new run */
     int64_t total_steps, n_epochs; /* at the end: updates made, and epochs, begun ones included */
     int64_t epoch_samples, batch;
@@ -45,6 +47,9 @@ void ls_report_validation(ls_report *r, const ls_counters *c, const ls_metric_su
 void ls_report_samples(ls_report *r, const ls_counters *c);
 /* Everything reported so far is on the disk when this returns: before a checkpoint that counts on it. */
 void ls_report_flush(ls_report *r);
+/* What could not be written so far, as "missing": {"metrics": lines, "events": records, "log": pieces}, into
+ * `summary`; nothing when all is there. */
+void ls_report_add_missing(ls_report *r, json_t *summary);
 /* `test` is NULL when the run was stopped. */
 void ls_report_end(ls_report *r, const ls_counters *c, const ls_metric_sums *test, const json_t *summary);
 /* The run ends by an error, which the caller prints: the bar goes, the log gets the text. */

@@ -13,15 +13,15 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "events/append.h"
 
 enum { PATH_BYTES = 4200 };
 
 struct ls_runlog {
-    int fd;
     char path[PATH_BYTES];
     pthread_mutex_t lock; /* of what follows */
+    ls_append file;
     ls_progress *progress;
-    bool failed;
 };
 
 static void show(const ls_runlog *log, const char *line, size_t n)
@@ -35,16 +35,13 @@ static void show(const ls_runlog *log, const char *line, size_t n)
     (void)ignored; /* nobody is there to see it */
 }
 
-/* One write call, so that a killed process leaves whole lines.  Must not log: it may be inside the log. */
-static void append(ls_runlog *log, const char *text, size_t n)
+/* Must not log: it may be inside the log. */
+static void complain(void *ctx, const char *text)
 {
-    char trouble[PATH_BYTES + 128];
+    char line[PATH_BYTES + 512];
+    const int n = snprintf(line, sizeof line, "lockstep: warning: %s\n", text);
 
-    if (log->failed || write(log->fd, text, n) == (ssize_t)n) return;
-    log->failed = true;
-    snprintf(trouble, sizeof trouble, "lockstep: warning: %s: %s; this log ends here, the run goes on\n",
-             log->path, strerror(errno));
-    show(log, trouble, strlen(trouble));
+    show(ctx, line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
 }
 
 /* "2026-11-15T11:40:01.123Z " in front of the line. */
@@ -71,7 +68,10 @@ static void append_lines(ls_runlog *log, const char *text, size_t n)
         if (length > 0) add_line(&out, text + at, length);
         at += length + 1;
     }
-    if (!out.failed && out.length > 0) append(log, out.data, out.length);
+    if (out.failed)
+        ls_append_lost(&log->file);
+    else if (out.length > 0)
+        ls_append_write(&log->file, out.data, out.length);
     ls_text_release(&out);
 }
 
@@ -99,11 +99,9 @@ ls_status ls_runlog_open(ls_runlog **out, const char *folder, int rank, ls_err *
         goto out;
     }
     snprintf(log->path, sizeof log->path, "%s/logs/rank-%05d.log", folder, rank);
-    log->fd = open(log->path, O_CREAT | O_APPEND | O_WRONLY | O_CLOEXEC, 0666);
-    if (log->fd < 0) {
-        st = ls_fail(err, LS_IO, "%s: %s", log->path, strerror(errno));
-        goto out;
-    }
+    LS_TRY(ls_append_open(&log->file, log->path, O_WRONLY, "lines of the log", err));
+    log->file.say = complain;
+    log->file.say_ctx = log;
     pthread_mutex_init(&log->lock, NULL);
     ls_log_set_hook(&(ls_log_hook){LS_LOG_INFO, on_line, log});
     *out = log;
@@ -117,7 +115,7 @@ void ls_runlog_close(ls_runlog *log)
 {
     if (log == NULL) return;
     ls_log_set_hook(NULL);
-    close(log->fd);
+    ls_append_close(&log->file);
     pthread_mutex_destroy(&log->lock);
     ls_free(log);
 }
@@ -136,4 +134,23 @@ void ls_runlog_note(ls_runlog *log, const char *text)
     pthread_mutex_lock(&log->lock);
     append_lines(log, text, strlen(text));
     pthread_mutex_unlock(&log->lock);
+}
+
+void ls_runlog_flush(ls_runlog *log)
+{
+    if (log == NULL) return;
+    pthread_mutex_lock(&log->lock);
+    ls_append_flush(&log->file);
+    pthread_mutex_unlock(&log->lock);
+}
+
+int64_t ls_runlog_missing(ls_runlog *log)
+{
+    int64_t n;
+
+    if (log == NULL) return 0;
+    pthread_mutex_lock(&log->lock);
+    n = ls_append_missing(&log->file);
+    pthread_mutex_unlock(&log->lock);
+    return n;
 }

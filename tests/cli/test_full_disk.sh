@@ -22,7 +22,7 @@ umount disk || exit 1
 mount -t tmpfs -o size=3m tmpfs disk || exit 1
 
 # One that has far more steps than it can do meanwhile.
-"$LOCKSTEP" train mnist "${small[@]}" train.steps=10000000 train.checkpoint_every=20st train.report_every=1000st --run-dir disk/run \
+"$LOCKSTEP" train mnist "${small[@]}" train.steps=10000000 train.checkpoint_every=20st train.report_every=100st --run-dir disk/run \
     --quiet >out 2>err &
 pid=$!
 alive() {
@@ -30,7 +30,7 @@ alive() {
 }
 while alive && [ ! -e disk/run/checkpoints/last ]; do breathe; done
 # Somebody takes all the room, also what was set aside for the next checkpoint.
-while alive && ! grep -q 'missing' err; do
+while alive && ! { grep -q 'missing' err && grep -q 'metrics.jsonl: No space' err; }; do
     rm -f disk/run/checkpoints/.reserve
     cat /dev/zero >>disk/filler 2>/dev/null
 done
@@ -42,11 +42,17 @@ run 0 ckpt verify "disk/run/checkpoints/$good"
 rm -f disk/filler
 while alive && [ "$(readlink disk/run/checkpoints/last)" = "$good" ]; do breathe; done
 alive || fail "the run ended after the room came back: $(cat err)"
+while alive && ! grep -q 'metrics.jsonl can be written to again' err; do :; done
 kill -TERM $pid
 wait $pid
 [ $? -eq 75 ] || fail "SIGTERM after a full disk: not exit code 75: $(cat err)"
 pid=
 run 0 ckpt verify disk/run/checkpoints/last
+# Nothing that was reported meanwhile is missing.
+steps=$(sed -n 's/^{"step": \([0-9]*\),.*"train\/loss_step".*/\1/p' disk/run/metrics.jsonl)
+awk 'NR > 1 && $1 != last + 100 { bad = 1 } { last = $1 } END { exit bad || NR < 2 }' <<<"$steps" ||
+    fail "metrics.jsonl has a gap: $(tr '\n' ' ' <<<"$steps" | head -c 600)"
+grep -q '"missing"' disk/run/summary.json && fail "the summary misses something: $(grep -A3 missing disk/run/summary.json)"
 run 0 train mnist "${small[@]}" train.steps=1 --resume=disk/run --quiet
 
 [ "$failures" -eq 0 ] && echo "full disk: all as expected"

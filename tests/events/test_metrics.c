@@ -5,10 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 
 #include "base/log.h"
 #include "check.h"
 #include "event_files.h"
+#include "events/append.h"
 #include "events/metrics.h"
 #include "faults.h"
 
@@ -18,6 +20,20 @@ static void check_file(const char *want)
 {
     char *got = read_bytes(path, NULL);
     CHECK_EQ_STR(got, want);
+    free(got);
+}
+
+/* The steps in the file are 1 to `last`. */
+static void check_steps(int64_t last)
+{
+    char *got = read_bytes(path, NULL), *at = got;
+    int64_t step = 0;
+    for (; *at != '\0'; at = strchr(at, '\n') + 1) {
+        long long there = 0;
+        if (!CHECK(sscanf(at, "{\"step\": %lld,", &there) == 1 && there == step + 1)) break;
+        step = there;
+    }
+    CHECK_EQ_INT(step, last);
     free(got);
 }
 
@@ -41,7 +57,7 @@ static void lines(void)
     ls_metrics *m = open_metrics(LS_METRICS_NEW);
     ls_metrics_write(m, &(ls_metrics_line){781, 1, 12.5, values, 4});
     ls_metrics_write(m, &(ls_metrics_line){782, 1.25, 0.1 + 0.2, NULL, 0});
-    CHECK_EQ_INT(ls_metrics_dropped(m), 0);
+    CHECK_EQ_INT(ls_metrics_missing(m), 0);
     ls_metrics_close(m);
     check_file("{\"step\": 781, \"epoch\": 1, \"time_s\": 12.5, \"train/loss\": 0.1, "
                "\"a \\\"b\\\"\\\\\\u000a\": 1e+300, \"third\": 0.3333333333333333, \"n\": -4}\n"
@@ -107,10 +123,64 @@ static void full_disk(void)
     REQUIRE(setrlimit(RLIMIT_FSIZE, &limit) == 0);
     write_step(m, 2);
     write_step(m, 3);
-    setrlimit(RLIMIT_FSIZE, &was);
-    CHECK_EQ_INT(ls_metrics_dropped(m), 2);
-    ls_metrics_close(m);
+    ls_metrics_flush(m); /* no half line, no line twice */
+    CHECK_EQ_INT(ls_metrics_missing(m), 2);
     check_file(LINE("1"));
+    /* Room for one more: the oldest goes first. */
+    limit.rlim_cur = 2 * strlen(LINE("1")) + 5;
+    REQUIRE(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+    ls_metrics_flush(m);
+    CHECK_EQ_INT(ls_metrics_missing(m), 1);
+    check_file(LINE("1") LINE("2"));
+    write_step(m, 4);
+    setrlimit(RLIMIT_FSIZE, &was);
+    CHECK_EQ_INT(ls_metrics_missing(m), 2);
+    ls_metrics_close(m); /* the last chance */
+    check_file(LINE("1") LINE("2") LINE("3") LINE("4"));
+}
+
+/* Without waiting for a flush: a later line takes those before it along. */
+static void room_again(void)
+{
+    struct rlimit was, limit;
+    ls_metrics *m = open_metrics(LS_METRICS_NEW);
+    const time_t until = time(NULL) + 60;
+    int64_t step = 2;
+    getrlimit(RLIMIT_FSIZE, &was);
+    write_step(m, 1);
+    limit = (struct rlimit){.rlim_cur = strlen(LINE("1")) + 5, .rlim_max = was.rlim_max};
+    REQUIRE(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+    write_step(m, step);
+    setrlimit(RLIMIT_FSIZE, &was);
+    while (ls_metrics_missing(m) > 0 && time(NULL) < until) {
+        nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+        write_step(m, ++step);
+    }
+    CHECK_EQ_INT(ls_metrics_missing(m), 0);
+    ls_metrics_close(m);
+    check_steps(step);
+}
+
+/* What does not fit into memory either is counted. */
+static void too_much(void)
+{
+    struct rlimit was, limit;
+    ls_metrics *m = open_metrics(LS_METRICS_NEW);
+    char name[60000];
+    const ls_metric loss = {name, 0.5};
+    const ls_metrics_line line = {.step = 1, .time_s = 1, .values = &loss, .n_values = 1};
+    const int64_t more = (int64_t)(LS_APPEND_KEEP / sizeof name) + 10;
+    memset(name, 'a', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    getrlimit(RLIMIT_FSIZE, &was);
+    limit = (struct rlimit){.rlim_cur = 5, .rlim_max = was.rlim_max};
+    REQUIRE(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+    for (int64_t i = 0; i < more; i++) ls_metrics_write(m, &line);
+    CHECK_EQ_INT(ls_metrics_missing(m), more);
+    setrlimit(RLIMIT_FSIZE, &was);
+    ls_metrics_flush(m);
+    CHECK(ls_metrics_missing(m) >= 10 && ls_metrics_missing(m) < 20);
+    ls_metrics_close(m);
 }
 
 static void no_writer(void)
@@ -118,7 +188,7 @@ static void no_writer(void)
     write_step(NULL, 1);
     ls_metrics_flush(NULL);
     ls_metrics_close(NULL);
-    CHECK_EQ_INT(ls_metrics_dropped(NULL), 0);
+    CHECK_EQ_INT(ls_metrics_missing(NULL), 0);
 }
 
 static void no_folder(void)
@@ -154,6 +224,8 @@ int main(void)
     CHECK_RUN(cut_after_resume);
     CHECK_RUN(torn_line);
     CHECK_RUN(full_disk);
+    CHECK_RUN(room_again);
+    CHECK_RUN(too_much);
     CHECK_RUN(no_writer);
     CHECK_RUN(no_folder);
     CHECK_RUN(out_of_memory);

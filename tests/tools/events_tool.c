@@ -39,7 +39,7 @@ static int write_sample(const char *folder)
     ls_events_text(ev, "config", 0, long_text);
     ls_events_image(ev, "sample", 300, 28, 14, 3, image, sizeof image - 1);
     ls_events_restart(ev, 200);
-    int lost = ls_events_dropped(ev) > 0;
+    int lost = ls_events_missing(ev) > 0;
     printf("%s\n", ls_events_path(ev));
     ls_events_close(ev);
     return lost;
