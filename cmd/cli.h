@@ -60,7 +60,7 @@ typedef struct cli_args {
     const char *out;        /* of report: the folder to write */
     const char *experiment; /* of eval: of a file of weights, or in the place of a run's own */
     const char *run_dir;
-    const char *resume; /* NULL: no; "": the newest run of this name; else a run directory */
+    const char *resume; /* NULL: no; "": the newest run, with a model of its name; else a run directory */
     bool quiet, dry_run;
     /* Where ranks start (launch/launch.h); `ranks` 0: not given, else it is among the settings, too. */
     const char *bind, *node_rank, *master;
@@ -93,6 +93,9 @@ int cli_bench(const cli_args *args);
 ls_status cli_bench_check(const cli_args *args, ls_err *err) LS_MUST_CHECK; /* its words */
 int cli_info(const cli_args *args);
 int cli_train(const cli_args *args);
+/* Whether the word after --resume is the run that it goes on with: a folder, or a path that can be nothing
+ * else. */
+bool cli_resume_takes(const char *word);
 int cli_eval(const cli_args *args);
 int cli_data(const cli_args *args);
 void cli_data_help(void); /* the settings of `data` */

@@ -20,7 +20,7 @@ const cli_command cli_commands[] = {
      "A scaling study: measures rank counts in turns, and reports throughput and efficiency with their "
      "uncertainty.  Run again, it goes on where it was stopped.",
      cli_scale},
-    {"train", CLI_TRAIN, "EXPERIMENT [key=value ...] [options]",
+    {"train", CLI_TRAIN, "EXPERIMENT|--resume[=RUN] [key=value ...] [options]",
      "Trains, with checkpoints, TensorBoard files and a summary in a run directory.", cli_train},
     {"eval", CLI_EVAL, "RUN|CHECKPOINT|FILE.safetensors [key=value ...]",
      "The test pass alone, with the weights of a run, of one of its checkpoints or of a file.", cli_eval},

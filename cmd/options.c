@@ -97,7 +97,8 @@ static const option options[] = {
     {"--settings", NULL, FLAG, FIELD(list_settings), CLI_PLAN | CLI_BENCH, NULL,
      "list all settings with their values and stop"},
     {"--resume", NULL, MAYBE, FIELD(resume), CLI_TRAIN, "[=RUN]",
-     "go on from the last checkpoint of RUN (default: the newest)"},
+     "go on with RUN (default: the newest) and its settings; key=value changes them, EXPERIMENT is not "
+     "needed"},
     {"--run-dir", NULL, TEXT, FIELD(run_dir), CLI_TRAIN | CLI_SUBMIT, "DIR",
      "where the run's files go (default: a new folder in runs/)"},
     {"--dry-run", NULL, FLAG, FIELD(dry_run), CLI_TRAIN, NULL, "print the resolved experiment and stop"},
@@ -218,6 +219,9 @@ static ls_status parse_option(const cli_command *c, int argc, char **argv, int *
 
     if (o == NULL) return unknown_option(c, word, length, value_after(argc, argv, *i, eq), err);
     if (o->kind == FLAG && eq != NULL) return ls_fail(err, LS_INVALID, "%s takes no value", o->name);
+    if (o->kind == MAYBE && eq == NULL && o->field == FIELD(resume) && *i + 1 < argc &&
+        cli_resume_takes(argv[*i + 1]))
+        return store(o, argv[++*i], args, err);
     if (o->kind == FLAG || (o->kind == MAYBE && eq == NULL)) return store(o, NULL, args, err);
     if (eq != NULL) return store(o, eq + 1, args, err);
     if (*i + 1 >= argc) return ls_fail(err, LS_INVALID, "%s needs a value: %s", o->name, o->arg);
@@ -246,7 +250,7 @@ static ls_status check_complete(const cli_command *c, const cli_args *args, ls_e
     if (c->bit == CLI_NEW && args->model == NULL)
         return ls_fail(err, LS_INVALID, "what is the model to be called?  `lockstep new NAME`");
     if (c->bit == CLI_SUBMIT && cli_submit_is_of_job(args)) return LS_OK;
-    if (c->bit != CLI_INFO && args->model == NULL)
+    if (c->bit != CLI_INFO && args->model == NULL && args->resume == NULL)
         return ls_fail(err, LS_INVALID, "which model?  `lockstep info` lists them; a file is fine, too");
     if (ls_device_find(&backend, args->device, err) != LS_OK) return LS_INVALID;
     if (args->threads > CLI_MAX_THREADS)

@@ -3,14 +3,17 @@
 
 #include "base/log.h"
 #include "cli.h"
+#include "resume.h"
 #include "runs/reader.h"
+#include "train/resume.h"
 #include "train/train.h"
 
 /* What all ranks of a run know. */
 typedef struct job {
     const cli_args *args;
     const cli_ranks *ranks;
-    ls_run *run; /* of train: taken before ranks start, where this process starts rank 0 */
+    const ls_experiment *before; /* settings so far of the run that goes on; NULL: not known */
+    ls_run *run;                 /* of train: taken before ranks start, where this process starts rank 0 */
     bool resume;
 } job;
 
@@ -63,6 +66,7 @@ static int train_rank(const ls_place *place, ls_comm *comm, void *arg)
     ls_status st = LS_OK;
 
     o.resume = j->resume;
+    o.before = j->before;
     if (place->rank != 0) {
         ls_run_close(j->run); /* only rank 0 holds it, beside the launcher */
     } else if (j->run != NULL) {
@@ -114,10 +118,10 @@ static void settle(ls_run *run, int code, const char *failure)
 }
 
 /* Trains; after the loss of a rank again, from the last checkpoint if there is one. */
-static int train_on(const cli_args *args, cli_ranks *ranks)
+static int train_on(const cli_args *args, cli_ranks *ranks, const ls_experiment *before)
 {
     const int64_t restarts = ls_config_int(ranks->experiment.cfg, "max_restarts");
-    job j = {.args = args, .ranks = ranks, .resume = args->resume != NULL};
+    job j = {.args = args, .ranks = ranks, .before = before, .resume = args->resume != NULL};
     char failure[LS_FAILURE_BYTES] = "";
     ls_err err = {0};
     int code;
@@ -146,16 +150,21 @@ static int train_on(const cli_args *args, cli_ranks *ranks)
 
 int cli_train(const cli_args *args)
 {
-    cli_ranks ranks;
+    cli_ranks ranks = {0};
+    cli_resume resume = {.args = *args, .experiment = args->model};
     ls_err err = {0};
+    ls_status st = LS_OK;
     int code = CLI_DONE;
 
-    if (cli_ranks_open(&ranks, args->model, true, args, &err) != LS_OK)
-        code = cli_fail("train", &err);
-    else if (args->dry_run)
+    if (args->resume != NULL) LS_TRY(cli_resume_open(&resume, args, &err));
+    LS_TRY(cli_ranks_open(&ranks, resume.experiment, true, &resume.args, &err));
+    if (resume.has_checkpoint) LS_TRY(ls_resume_check(&resume.before, &ranks.experiment, &err));
+    if (args->dry_run)
         ls_experiment_write(&ranks.experiment, stdout);
     else
-        code = train_on(args, &ranks);
+        code = train_on(&resume.args, &ranks, resume.known ? &resume.before : NULL);
+out:
     cli_ranks_release(&ranks);
-    return code;
+    cli_resume_release(&resume);
+    return st == LS_OK ? code : cli_fail("train", &err);
 }

@@ -5,9 +5,10 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/replace.h"
+#include "exec/state.h"
 #include "train/evaluate.h"
 #include "train/init.h"
+#include "train/resume.h"
 #include "train/run.h"
 #include "train/shards.h"
 #include "train/team.h"
@@ -43,6 +44,13 @@ void lsi_run_note_time(lsi_run *r)
 bool lsi_run_leads(const lsi_run *r)
 {
     return r->session.rank == 0;
+}
+
+bool lsi_run_is_stuck(const lsi_run *r)
+{
+    const int64_t patience = ls_config_int(r->cfg, "train.early_stop");
+
+    return patience > 0 && r->c.since_best >= patience;
 }
 
 /* A period among the settings in steps. */
@@ -120,19 +128,6 @@ out:
     return st;
 }
 
-static ls_status write_config(const lsi_run *r, ls_err *err)
-{
-    char path[LS_PATH_MAX + 16];
-    ls_replace_stream file;
-    ls_status st;
-
-    snprintf(path, sizeof path, "%s/config.yaml", r->dir.path);
-    st = ls_replace_begin(&file, path, err);
-    if (st != LS_OK) return st;
-    ls_experiment_write(r->x, file.f);
-    return ls_replace_commit(&file, err);
-}
-
 static void plugin_text(const lsi_run *r, char text[24])
 {
     snprintf(text, 24, "%016llx", (unsigned long long)r->x->plugin_xxh3);
@@ -170,6 +165,43 @@ static ls_status compare_model(const lsi_run *r, const ls_ckpt *ckpt, ls_err *er
     return LS_OK;
 }
 
+/* Positions count samples of the set that the run began with. */
+static ls_status compare_data(const lsi_run *r, ls_err *err)
+{
+    if (r->c.epoch_samples == 0 || r->c.epoch_samples == r->ruler.epoch_samples) return LS_OK;
+    return ls_fail(err, LS_INVALID,
+                   "the training set had %lld samples, now it has %lld; give the run its own data again, or "
+                   "start a new one from its weights with train.init",
+                   (long long)r->c.epoch_samples, (long long)r->ruler.epoch_samples);
+}
+
+/* Samples of an update as the run had them. */
+static int64_t update_before(const ls_experiment *before)
+{
+    return ls_update_of(before->cfg, (int)ls_config_int(before->cfg, "ranks")).samples;
+}
+
+/* Checkpoints of older versions may lie within an update, and then hold sums of gradients, each weighted by
+ * its share of the update. */
+static void adopt_sums(lsi_run *r)
+{
+    const int64_t left = r->ruler.epoch_samples - (r->c.position - r->c.pending);
+    const int64_t before = r->c.step_samples < left ? r->c.step_samples : left,
+                  now = r->update.samples < left ? r->update.samples : left;
+
+    if (r->c.pending == 0) return;
+    if (r->session.shards != NULL || r->session.n_stages > 1) {
+        ls_log(LS_LOG_WARN,
+               "the checkpoint holds gradients of %lld samples that reproducible=true cannot use",
+               (long long)r->c.pending);
+        r->c.pending = 0;
+        r->c.now = (ls_metric_sums){0};
+        ls_state_set_pending(r->session.state, false);
+    } else if (before != now) {
+        ls_session_scale_sums(&r->session, (double)before / (double)now);
+    }
+}
+
 /* Variables and counters as the newest whole checkpoint has them. */
 static ls_status restore(lsi_run *r, ls_err *err)
 {
@@ -182,6 +214,10 @@ static ls_status restore(lsi_run *r, ls_err *err)
     LS_TRY(compare_model(r, ckpt, err));
     LS_TRY(ls_ckpt_load_state(ckpt, r->session.state, err));
     LS_TRY(ls_counters_load(&r->c, ls_ckpt_state(ckpt), err));
+    LS_TRY(compare_data(r, err));
+    if (r->c.step_samples == 0)
+        r->c.step_samples = r->o->before != NULL ? update_before(r->o->before) : r->update.samples;
+    adopt_sums(r);
 out:
     ls_ckpt_close(ckpt);
     return ls_fail_in(err, st, "resuming %s", r->dir.path);
@@ -191,7 +227,7 @@ static ls_status open_writer(lsi_run *r, ls_err *err)
 {
     const ls_ckpt_keep keep = {.last = (int)ls_config_int(r->cfg, "train.keep"),
                                .best = (int)ls_config_int(r->cfg, "train.keep_best"),
-                               .larger_is_better = ls_config_int(r->cfg, "train.best_mode") == 0};
+                               .larger_is_better = r->best.larger};
 
     return ls_ckpt_writer_create(&r->writer, r->dir.checkpoints, keep, ls_ckpt_bytes(r->session.state), err);
 }
@@ -239,10 +275,33 @@ static void open_ledger(lsi_run *r, double began)
     r->c.seconds = ls_ledger_total(&r->c.ledger);
 }
 
+/* Settings in steps count those of the run's beginning; after a resume that is what its checkpoint says. */
+static void measure(lsi_run *r)
+{
+    if (r->c.step_samples == 0) r->c.step_samples = r->update.samples;
+    r->c.epoch_samples = r->ruler.epoch_samples;
+    if (r->c.step_samples == r->ruler.step_samples) return;
+    r->ruler.step_samples = r->c.step_samples;
+    set_schedule(r);
+}
+
+/* Whether the run has come to its end before, the test pass included. */
+static bool is_complete(const lsi_run *r)
+{
+    json_t *summary = ls_summary_load(r->dir.path);
+    const char *state = json_string_value(json_object_get(summary, "state"));
+    const bool completed = state != NULL && strcmp(state, "completed") == 0;
+
+    json_decref(summary);
+    return completed &&
+           (ls_ruler_steps(&r->ruler, lsi_run_samples(r)) >= (double)r->total_steps || lsi_run_is_stuck(r));
+}
+
 /* The run directory is rank 0's; the others learn its name, for their logs.  Where they do not share a disk
  * with it, they make one of that name. */
 static ls_status open_rundir(lsi_run *r, ls_err *err)
 {
+    char nothing;
     ls_status st = LS_OK;
 
     r->resumed = r->o->resume;
@@ -258,20 +317,15 @@ static ls_status open_rundir(lsi_run *r, ls_err *err)
     LS_TRY(ls_runlog_open(&r->log, r->dir.path, r->session.rank, err));
     if (lsi_run_leads(r) && r->resumed) LS_TRY(restore(r, err));
     LS_TRY(ls_team_share(r->session.comm, &r->session, &r->c, err));
-    if (lsi_run_leads(r)) LS_TRY(write_config(r, err));
-    if (lsi_run_leads(r)) LS_TRY(open_writer(r, err));
+    measure(r);
+    nothing = lsi_run_leads(r) && r->resumed && is_complete(r);
+    LS_TRY(ls_team_share_text(r->session.comm, &nothing, 1, "beginning", err));
+    r->nothing = nothing != 0;
+    if (r->nothing || !lsi_run_leads(r)) return LS_OK;
+    LS_TRY(ls_resume_write_config(r->x, r->dir.path, err));
+    LS_TRY(open_writer(r, err));
 out:
     return st;
-}
-
-/* Settings in steps count those of the run's beginning; after a resume that is what its checkpoint says. */
-static void measure(lsi_run *r)
-{
-    if (r->c.step_samples == 0) r->c.step_samples = r->update.samples;
-    r->c.epoch_samples = r->ruler.epoch_samples;
-    if (r->c.step_samples == r->ruler.step_samples) return;
-    r->ruler.step_samples = r->c.step_samples;
-    set_schedule(r);
 }
 
 /* The number of the last update. */
@@ -302,16 +356,24 @@ static void open_agenda(lsi_run *r)
     r->ended = now.steps >= r->agenda.end;
 }
 
+/* Of ranks that have no directory only what was asked for is known, which is enough for them. */
+static bool begins_anew(const lsi_run *r)
+{
+    return !r->o->resume || (r->o->run != NULL && !ls_run_has_checkpoint(r->o->run));
+}
+
 ls_status lsi_run_begin(lsi_run *r, ls_err *err)
 {
     const double began = ls_clock_seconds();
     int64_t per_epoch;
     ls_status st = LS_OK;
 
+    if (r->o->before != NULL && !begins_anew(r)) LS_TRY(ls_resume_check(r->o->before, r->x, err));
     LS_TRY(lsi_run_open_data(r, err));
-    if (!r->o->resume) LS_TRY(ls_init_weights(&r->session, &r->summary.init, err));
+    LS_TRY(ls_best_open(&r->best, r->x->trial, r->cfg, err));
+    if (begins_anew(r)) LS_TRY(ls_init_weights(&r->session, &r->summary.init, err));
     LS_TRY(open_rundir(r, err));
-    measure(r);
+    if (r->nothing) return LS_OK;
     if (r->session.shards != NULL) LS_TRY(ls_shards_prepare(r->session.shards, err));
     LS_TRY(ls_train_loader(&r->session, &r->update, r->train, lsi_run_samples(r), false, &r->loader, err));
     r->stepper = (ls_stepper){.session = &r->session,
@@ -332,6 +394,8 @@ ls_status lsi_run_begin(lsi_run *r, ls_err *err)
                                                .folder = r->dir.path,
                                                .run = r->o->run,
                                                .resumed_at = r->resumed ? r->c.step : -1,
+                                               .before = r->o->before,
+                                               .step_samples = r->ruler.step_samples,
                                                .total_steps = updates_in_all(r),
                                                .n_epochs = (r->total_steps + per_epoch - 1) / per_epoch,
                                                .epoch_samples = r->ruler.epoch_samples,

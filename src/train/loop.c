@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/output.h"
 #include "train/evaluate.h"
 #include "train/finite.h"
 #include "train/run.h"
@@ -73,15 +74,28 @@ static ls_status save(lsi_run *r, ls_err *err)
 
 static void note_best(lsi_run *r, double value)
 {
-    const bool larger = ls_config_int(r->cfg, "train.best_mode") == 0;
-
-    ls_plateau_note(&r->schedule, &r->c.plateau, value, larger);
+    ls_plateau_note(&r->schedule, &r->c.plateau, value, r->best.larger);
     r->c.since_best++;
-    if (isnan(value) || (r->c.has_best && !(larger ? value > r->c.best : value < r->c.best))) return;
+    if (isnan(value) || (r->c.has_best && !ls_best_better(&r->best, value, r->c.best))) return;
     r->c.has_best = true;
     r->c.best = value;
     r->c.best_step = r->c.step;
     r->c.since_best = 0;
+}
+
+/* Says why, to everybody. */
+static void stop_early(lsi_run *r)
+{
+    ls_summary *s = &r->summary;
+
+    r->ended = true;
+    s->ended_by = "early_stop";
+    snprintf(s->ended_why, sizeof s->ended_why, "no better %s in %lld validations",
+             ls_config_text(r->cfg, "train.best_metric"), (long long)r->c.since_best);
+    if (r->c.has_best)
+        snprintf(s->ended_why + strlen(s->ended_why), sizeof s->ended_why - strlen(s->ended_why),
+                 " than %.6g at step %lld", r->c.best, (long long)r->c.best_step);
+    ls_report_note_line(r->report, "training ends early: %s", s->ended_why);
 }
 
 /* `outputs`: those of the trial are written. */
@@ -105,21 +119,15 @@ out:
 
 static ls_status validate(lsi_run *r, bool outputs, ls_err *err)
 {
-    const char *best = ls_config_text(r->cfg, "train.best_metric"), *slash = strchr(best, '/');
-    const int64_t patience = ls_config_int(r->cfg, "train.early_stop");
     ls_metric_sums sums;
     ls_status st = evaluate(r, outputs, &sums, err);
 
     if (st != LS_OK) return st;
     r->c.validations++;
-    note_best(r, ls_metric_mean(&sums, slash != NULL ? slash + 1 : best));
+    note_best(r, ls_metric_mean(&sums, r->best.name));
     ls_report_validation(r->report, &r->c, &sums);
     r->summary.last = sums;
-    if (patience > 0 && r->c.since_best >= patience) {
-        if (lsi_run_leads(r))
-            ls_log(LS_LOG_INFO, "no better %s in %lld validations: training ends", best, (long long)patience);
-        r->ended = true;
-    }
+    if (lsi_run_is_stuck(r)) stop_early(r);
     return LS_OK;
 }
 
@@ -184,9 +192,11 @@ static ls_status obey(lsi_run *r, unsigned due, bool stop, ls_err *err)
     if (is_due(due, LS_DUE_PACE)) LS_TRY(ls_pace_compare(&r->summary.pace, r->session.comm, err));
     if (is_due(due, LS_DUE_VERIFY)) LS_TRY(ls_team_compare_weights(r->session.comm, &r->session, err));
     r->ended = is_due(due, LS_DUE_END);
+    r->summary.ended_by = r->ended ? "end" : NULL;
     if (is_due(due, LS_DUE_VALIDATE)) LS_TRY(validate(r, is_due(due, LS_DUE_OUTPUT), err));
     if (is_due(due, LS_DUE_SAMPLE)) sample(r);
     r->stopped = !r->ended && (stop || is_due(due, LS_DUE_PAUSE));
+    if (r->stopped) r->summary.ended_by = stop ? "request" : "pause_after";
     if (is_due(due, LS_DUE_CHECKPOINT)) LS_TRY(save(r, err));
 out:
     return st;
@@ -235,6 +245,30 @@ out:
     return st;
 }
 
+/* The run is complete, and stays as it is. */
+static void say_nothing_to_do(const lsi_run *r, json_t **summary)
+{
+    const bool stuck = lsi_run_is_stuck(r), by_steps = ls_config_int(r->cfg, "train.steps") > 0;
+    char line[2 * LS_PATH_MAX + 400], setting[64];
+
+    if (!lsi_run_leads(r)) return;
+    *summary = ls_summary_load(r->dir.path);
+    if (stuck)
+        snprintf(setting, sizeof setting, "train.early_stop=0");
+    else if (by_steps)
+        snprintf(setting, sizeof setting, "train.steps=%lld", 2 * (long long)r->total_steps);
+    else
+        snprintf(setting, sizeof setting, "train.epochs=%g", 2 * ls_config_real(r->cfg, "train.epochs"));
+    snprintf(line, sizeof line,
+             "nothing to do: %s is complete, after %lld steps and %lld epochs%s\n"
+             "to go on: lockstep train --resume %s %s\n",
+             r->dir.path, (long long)r->c.step, (long long)r->c.epoch,
+             stuck ? ", ended by train.early_stop" : "", r->dir.path, setting);
+    ls_runlog_note(r->log, line);
+    if (!r->o->json) fputs(line, stdout);
+    ls_output_flush();
+}
+
 void lsi_run_tell_others(const lsi_run *r, const ls_err *why)
 {
     if (r->session.comm != NULL && why->status != LS_DISAGREE) ls_comm_abort(r->session.comm, why->text);
@@ -275,9 +309,10 @@ ls_status ls_train(const ls_experiment *x, const ls_train_options *o, json_t **s
 
     *summary = NULL;
     st = lsi_run_begin(&r, err);
-    began = st == LS_OK;
+    began = st == LS_OK && !r.nothing;
     if (began) st = loop(&r, err);
-    if (st == LS_OK) st = finish(&r, summary, err);
+    if (began && st == LS_OK) st = finish(&r, summary, err);
+    if (r.nothing) say_nothing_to_do(&r, summary);
     if (st != LS_OK) lsi_run_tell_others(&r, err);
     if (st != LS_OK && began) fail_run(&r, summary, err);
     *stopped = r.stopped;

@@ -1,6 +1,7 @@
 /* report.c: one place where a run's numbers go out. */
 #include "train/report.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 #include "events/progress.h"
 #include "train/layers.h"
 #include "train/report_text.h"
+#include "train/resume.h"
 #include "train/samples.h"
 
 struct ls_report {
@@ -117,6 +119,20 @@ static void print_layers(const ls_report *r)
     ls_layers_release(&layers);
 }
 
+/* What a resumed run does otherwise, for programs. */
+static void print_changes(const ls_report_options *o)
+{
+    ls_change c;
+
+    for (int at = 0; ls_resume_next_change(o->before->cfg, o->experiment->cfg, &at, &c);) {
+        json_t *line = json_pack("{s:s, s:s, s:s, s:s}", "event", "changed", "setting", c.key, "before",
+                                 c.before, "now", c.now);
+        if (line != NULL) json_dumpf(line, stdout, JSON_COMPACT);
+        printf("\n");
+        json_decref(line);
+    }
+}
+
 ls_status ls_report_open(ls_report **out, const ls_report_options *o, ls_err *err)
 {
     const ls_progress_options progress = ls_progress_detect(STDERR_FILENO, o->quiet || o->json);
@@ -149,6 +165,7 @@ ls_status ls_report_open(ls_report **out, const ls_report_options *o, ls_err *er
     lsi_report_beginning(&hello, o);
     say(r, &hello);
     if (o->json) print_layers(r);
+    if (o->json && o->before != NULL) print_changes(o);
 out:
     return st;
 }
@@ -234,6 +251,19 @@ void ls_report_validation(ls_report *r, const ls_counters *c, const ls_metric_su
     emit(r, c, "validation", &t);
     snprintf(line, sizeof line, "epoch %.4g, step %lld: %s on %lld samples", epochs_done(r, c),
              (long long)c->step, means_text(sums, text, sizeof text), (long long)sums->samples);
+    ls_progress_say(r->progress, "%s", line);
+    ls_runlog_note(r->o.log, line);
+}
+
+void ls_report_note_line(ls_report *r, const char *format, ...)
+{
+    char line[640];
+    va_list args;
+
+    if (r == NULL) return;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
     ls_progress_say(r->progress, "%s", line);
     ls_runlog_note(r->o.log, line);
 }

@@ -19,6 +19,8 @@ typedef struct ls_report_options {
     const char *folder;
     ls_run *run;                   /* nothing is written once it is somebody else's; NULL: always */
     int64_t resumed_at;            /* the step; -1: a new run */
+    const ls_experiment *before;   /* settings of a resumed run so far; NULL: the same */
+    int64_t step_samples;          /* that a step has where settings speak of steps */
     int64_t total_steps, n_epochs; /* at the end: updates made, and epochs, begun ones included */
     int64_t epoch_samples, batch;
     const ls_schedule *schedule;
@@ -43,6 +45,8 @@ void ls_report_step(ls_report *r, const ls_counters *c, const ls_metric_sums *no
 void ls_report_epoch(ls_report *r, const ls_counters *c);
 /* After an evaluation. */
 void ls_report_validation(ls_report *r, const ls_counters *c, const ls_metric_sums *sums);
+/* One line between the steps, to the terminal and the log. */
+void ls_report_note_line(ls_report *r, const char *format, ...) LS_PRINTF(2, 3);
 /* Pictures of the trial's images, once for every step. */
 void ls_report_samples(ls_report *r, const ls_counters *c);
 /* Everything reported so far is on the disk when this returns: before a checkpoint that counts on it. */

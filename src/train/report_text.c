@@ -9,6 +9,7 @@
 #include "base/units.h"
 #include "events/table.h"
 #include "train/layers.h"
+#include "train/resume.h"
 
 /* -- beginning --------------------------------------------------------------------------------------------
  */
@@ -47,6 +48,23 @@ static void add_lr(ls_text *out, const ls_report_options *o)
     ls_text_add(out, "\n");
 }
 
+static const char *or_empty(const char *value)
+{
+    return value[0] != '\0' ? value : "\"\"";
+}
+
+/* What is otherwise than when the run was left. */
+static void add_changes(ls_text *out, const ls_report_options *o)
+{
+    ls_change c;
+
+    for (int at = 0; o->before != NULL && ls_resume_next_change(o->before->cfg, o->experiment->cfg, &at, &c);)
+        ls_text_add(out, "changed       %s: %s -> %s\n", c.key, or_empty(c.before), or_empty(c.now));
+    if (o->step_samples != o->batch)
+        ls_text_add(out, "steps         in settings are of %lld samples, as when the run began\n",
+                    (long long)o->step_samples);
+}
+
 void lsi_report_beginning(ls_text *out, const ls_report_options *o)
 {
     const ls_batch_plan *p = &o->session->plans[0];
@@ -64,6 +82,7 @@ void lsi_report_beginning(ls_text *out, const ls_report_options *o)
     ls_text_add(out, "run           %s, %lld steps%s\n", o->folder, (long long)o->total_steps,
                 o->resumed_at >= 0 ? ", continued" : "");
     if (o->resumed_at >= 0) ls_text_add(out, "from          step %lld\n", (long long)o->resumed_at);
+    if (o->resumed_at >= 0) add_changes(out, o);
 }
 
 /* -- the end ----------------------------------------------------------------------------------------------
@@ -162,11 +181,13 @@ static void add_checkpoint(ls_text *out, const char *folder)
 void lsi_report_ending(ls_text *out, const ls_report_options *o, const ls_counters *c,
                        const ls_metric_sums *test, const json_t *summary)
 {
+    const char *why = json_string_value(json_object_get(summary, "ended_why"));
     char samples[32], mid[32], low[32], high[32];
 
     ls_text_add(out, "\n");
     add_metrics(out, o, c, json_object_get(summary, "metrics"));
     add_time(out, summary);
+    if (why != NULL) ls_text_add(out, "ended early   %s\n", why);
     if (test == NULL)
         ls_text_add(out, "stopped       at step %lld; go on with --resume\n", (long long)c->step);
     else

@@ -6,6 +6,7 @@
 #include "data/loader.h"
 #include "runs/run.h"
 #include "train/agenda.h"
+#include "train/best.h"
 #include "train/report.h"
 #include "train/runlog.h"
 #include "train/stepper.h"
@@ -33,12 +34,14 @@ typedef struct lsi_run {
     ls_ruler ruler;      /* what settings in steps and epochs mean */
     int64_t total_steps; /* at which training ends, by the ruler */
     ls_agenda agenda;    /* rank 0's, which decides */
+    ls_best best;        /* what is better */
     double started;      /* clock of this process's first step */
     double lr;           /* of the newest update */
     ls_step_times now;   /* of the update that goes on */
     int64_t saved;       /* samples passed at the newest checkpoint of this process; -1: none */
     bool ended;          /* all is done, or there was no better result for too long */
     bool stopped;        /* to go on later */
+    bool nothing;        /* the run was complete already */
     bool diverged;       /* the last step's metrics were not finite */
 } lsi_run;
 
@@ -55,6 +58,8 @@ void lsi_run_release(lsi_run *r);
 
 /* Whether this is rank 0, which alone writes. */
 bool lsi_run_leads(const lsi_run *r);
+/* Whether train.early_stop ends the training: by numbers that are equal on all ranks. */
+bool lsi_run_is_stuck(const lsi_run *r);
 /* Of all epochs. */
 int64_t lsi_run_samples(const lsi_run *r);
 /* The moment at which so many samples have been seen, by this rank's clock. */

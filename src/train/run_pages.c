@@ -150,6 +150,9 @@ static void add_notes(ls_report *page, const ls_past_run *runs, int n_runs)
         if (strcmp(state, "completed") != 0)
             ls_report_note(page, "%s is not complete: its state is \"%s\"%s%s.", runs[k].name, state,
                            error[0] != '\0' ? ", because " : "", error);
+        else if (ls_past_run_text(&runs[k], "ended_why")[0] != '\0')
+            ls_report_note(page, "%s ended early: %s.", runs[k].name,
+                           ls_past_run_text(&runs[k], "ended_why"));
     }
 }
 

@@ -381,3 +381,12 @@ void ls_session_clear_sums(const ls_session *s)
         if (ls_state_role(s->state, i) == LS_VAR_ACCUMULATED)
             memset(ls_state_at(s->state, i)->data, 0, ls_state_at(s->state, i)->bytes);
 }
+
+void ls_session_scale_sums(const ls_session *s, double factor)
+{
+    for (int i = 0; i < ls_state_count(s->state); i++) {
+        const ls_tensor *t = ls_state_at(s->state, i);
+        if (ls_state_role(s->state, i) != LS_VAR_ACCUMULATED || t->dtype != LS_F32) continue;
+        for (int64_t k = 0; k < ls_shape_count(t->shape); k++) ((float *)t->data)[k] *= (float)factor;
+    }
+}

@@ -118,7 +118,8 @@ void ls_session_write_scalar(const ls_batch_plan *p, const char *name, double va
 /* The numbers of this rank before a step, and those of all after it; without others nothing changes. */
 void ls_session_write_control(const ls_batch_plan *p, const ls_control *c);
 void ls_session_read_control(const ls_batch_plan *p, ls_control *c);
-/* Sums of gradients become zero. */
+/* Sums of gradients become zero, or so many times what they are. */
 void ls_session_clear_sums(const ls_session *s);
+void ls_session_scale_sums(const ls_session *s, double factor);
 
 #endif

@@ -90,14 +90,21 @@ ls_ledger ls_summary_ledger(const ls_summary *s, const ls_counters *c)
     return l;
 }
 
-void ls_summary_recall(ls_summary *s, const char *folder)
+json_t *ls_summary_load(const char *folder)
 {
     char path[4200];
-    const char *name;
-    json_t *o = NULL, *value;
+    json_t *o = NULL;
 
     snprintf(path, sizeof path, "%s/summary.json", folder);
-    if (ls_json_read(&o, path, LS_JSON_FILE_MAX, NULL) != LS_OK) return;
+    return ls_json_read(&o, path, LS_JSON_FILE_MAX, NULL) == LS_OK ? o : NULL;
+}
+
+void ls_summary_recall(ls_summary *s, const char *folder)
+{
+    const char *name;
+    json_t *o = ls_summary_load(folder), *value;
+
+    if (o == NULL) return;
     json_object_foreach(json_object_get(json_object_get(o, "metrics"), "last"), name, value)
         ls_metric_add(&s->last, name, json_is_number(value) ? json_number_value(value) : NAN, 1);
     s->last.samples = s->last.n > 0 ? 1 : 0;
@@ -152,5 +159,7 @@ json_t *ls_summary_json(const ls_summary *s, const ls_counters *c, const ls_sess
                   "peak_bytes", (json_int_t)usage.ru_maxrss * 1024, "planned_bytes",
                   (json_int_t)ls_session_memory(session).total, "version", LS_VERSION, "host", host);
     if (o != NULL && s->init != NULL) json_object_set(o, "init", s->init);
+    if (o != NULL && s->ended_by != NULL) json_object_set_new(o, "ended_by", json_string(s->ended_by));
+    if (o != NULL && s->ended_why[0] != '\0') json_object_set_new(o, "ended_why", json_string(s->ended_why));
     return o;
 }

@@ -16,12 +16,14 @@ typedef struct ls_summary {
     double *sorted;  /* room for as many; a ring that is sorted would forget others than the oldest */
     size_t n_steps, cap;
     double compute_s, evaluate_s, checkpoint_s, data_s, wall_s; /* of this process, from its first step */
-    double comm_s;       /* of compute_s: exchanging gradients, where nothing hid it */
-    double rate;         /* samples per second, smoothed: for display */
-    int64_t batch;       /* the usual one */
-    ls_pace pace;        /* of all ranks */
-    ls_metric_sums last; /* of the newest validation */
-    json_t *init;        /* the weights that the run started from (train/init.h); NULL: none */
+    double comm_s;        /* of compute_s: exchanging gradients, where nothing hid it */
+    double rate;          /* samples per second, smoothed: for display */
+    int64_t batch;        /* the usual one */
+    ls_pace pace;         /* of all ranks */
+    ls_metric_sums last;  /* of the newest validation */
+    const char *ended_by; /* "end", "early_stop", "pause_after" or "request"; NULL: it goes on, or failed */
+    char ended_why[256];  /* in words, of an early stop; "" */
+    json_t *init;         /* the weights that the run started from (train/init.h); NULL: none */
 } ls_summary;
 
 void ls_summary_release(ls_summary *s);
@@ -38,6 +40,8 @@ ls_spread ls_summary_spread(const ls_summary *s, const double *latest);
 /* The ledger of the run up to now: what counters hold of earlier processes, and this one. */
 ls_ledger ls_summary_ledger(const ls_summary *s, const ls_counters *c);
 
+/* summary.json of the run in `folder`; NULL: there is none that can be read. */
+json_t *ls_summary_load(const char *folder);
 /* The newest validation, and the weights the run started from, as its summary.json has them: a process that
  * resumes has none of its own yet. */
 void ls_summary_recall(ls_summary *s, const char *folder);

@@ -17,16 +17,18 @@
 typedef struct ls_train_options {
     const char *device;
     int threads;
-    ls_comm *comm; /* of this rank; NULL: alone */
-    ls_run *run;   /* of rank 0: the directory, which it writes; of other ranks: unused */
-    bool resume;   /* go on from the run's last checkpoint, if there is one */
+    ls_comm *comm;               /* of this rank; NULL: alone */
+    ls_run *run;                 /* of rank 0: the directory, which it writes; of other ranks: unused */
+    bool resume;                 /* go on from the run's last checkpoint, if there is one */
+    const ls_experiment *before; /* of a resumed run: its settings so far; NULL: not known, or the same */
     bool json, quiet;
     /* Set by signal handlers: 1 asks for a checkpoint and an end, 2 for an end now.  May be NULL. */
     const volatile sig_atomic_t *stop;
     ls_last_words *last_words; /* for a handler that ends the program; may be NULL */
 } ls_train_options;
 
-/* *summary is the content of summary.json, to be released by json_decref, also of a run that failed after it
+/* Of a run that is complete already nothing is done but to say so.
+ * *summary is the content of summary.json, to be released by json_decref, also of a run that failed after it
  * began; NULL when there is none.  *stopped: the run ended on request, after a checkpoint. */
 ls_status ls_train(const ls_experiment *x, const ls_train_options *o, json_t **summary, bool *stopped,
                    ls_err *err) LS_MUST_CHECK;

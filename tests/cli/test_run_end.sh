@@ -99,7 +99,7 @@ timed run 1 train mnist "${small[@]}" train.steps=100 optimizer.lr=1e5 --resume=
 says err 'the last checkpoint, late/checkpoints/step-00000020, stays'
 ends late failed
 run 0 ckpt verify late
-timed run 0 train mnist "${small[@]}" train.steps=60 --resume=late --quiet
+timed run 0 train mnist "${small[@]}" train.steps=60 optimizer.lr=0.01 --resume=late --quiet
 ends late completed
 adds_up late "$spent"
 

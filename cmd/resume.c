@@ -1,0 +1,142 @@
+/* resume.c: a run that goes on keeps its settings. */
+#include "resume.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "runs/reader.h"
+#include "train/resume.h"
+
+static bool ends_in(const char *text, const char *end)
+{
+    const size_t n = strlen(text), m = strlen(end);
+
+    return n >= m && strcmp(text + n - m, end) == 0;
+}
+
+bool cli_resume_takes(const char *word)
+{
+    struct stat info;
+
+    if (word[0] == '-' || strchr(word, '=') != NULL) return false;
+    if (ls_run_is_one(word)) return true;
+    /* A path that is no experiment's file: a run that is not there, which then is said. */
+    return strchr(word, '/') != NULL && !ends_in(word, ".yaml") && !ends_in(word, ".yml") &&
+           !ends_in(word, ".so") && (stat(word, &info) != 0 || S_ISDIR(info.st_mode));
+}
+
+/* The run that is meant, by its path, by --run-dir, or the newest; of the experiment's name where one is
+ * named. */
+static ls_status find(cli_resume *r, const cli_args *args, const ls_experiment *named, ls_err *err)
+{
+    const char *path = args->resume[0] != '\0' ? args->resume : args->run_dir;
+
+    if (path == NULL)
+        return ls_runs_newest(r->path, "runs", named->cfg != NULL ? ls_config_text(named->cfg, "name") : NULL,
+                              err);
+    if (snprintf(r->path, sizeof r->path, "%s", path) >= (int)sizeof r->path)
+        return ls_fail(err, LS_INVALID, "--resume: the path is longer than %d bytes", LS_PATH_MAX);
+    return LS_OK;
+}
+
+static bool sets(const cli_args *args, const char *key)
+{
+    const size_t n = strlen(key);
+
+    for (int i = 0; i < args->n_settings; i++)
+        if (strncmp(args->settings[i], key, n) == 0 && args->settings[i][n] == '=') return true;
+    return false;
+}
+
+/* Settings as given, and what follows from them. */
+static ls_status add_settings(cli_resume *r, const ls_experiment *named, ls_err *err)
+{
+    const cli_args *given = &r->args;
+    const char **all = ls_alloc(LS_MEM_CLI, sizeof *all * ((size_t)given->n_settings + 4));
+    int n = 0;
+
+    if (all == NULL) return ls_fail(err, LS_NOMEM, "no memory");
+    /* The plug-in that was named by hand; whether it is the same model is asked below. */
+    if (named->cfg != NULL && named->plugin_xxh3 != 0) {
+        snprintf(r->trial, sizeof r->trial, "model.trial=%s", ls_config_text(named->cfg, "model.trial"));
+        all[n++] = r->trial;
+    }
+    for (int i = 0; i < given->n_settings; i++) all[n++] = given->settings[i];
+    if (sets(given, "train.epochs") && !sets(given, "train.steps")) all[n++] = "train.steps=0";
+    /* It says how long one process trains. */
+    if (!sets(given, "train.pause_after")) all[n++] = "train.pause_after=none";
+    r->args.settings = all;
+    r->args.n_settings = n;
+    return LS_OK;
+}
+
+/* What the named experiment says otherwise than the run; the command line says it to both. */
+static ls_status compare_named(const cli_resume *r, ls_experiment *named, ls_err *err)
+{
+    ls_experiment now = {0};
+    ls_text text = {0};
+    ls_change c;
+    ls_status st = LS_OK;
+
+    if (strcmp(named->trial->name, r->before.trial->name) != 0)
+        return ls_fail(err, LS_INVALID, "%s: the checkpoint is of model \"%s\", not \"%s\"", r->path,
+                       r->before.trial->name, named->trial->name);
+    LS_TRY(ls_experiment_load(&now, r->config, r->args.settings, r->args.n_settings, err));
+    for (int at = 0; ls_resume_next_change(now.cfg, named->cfg, &at, &c);)
+        if (strcmp(c.key, "name") != 0 && strcmp(c.key, "ranks") != 0 &&
+            strcmp(c.key, "batch.per_rank") != 0 && strcmp(c.key, "train.pause_after") != 0 &&
+            strcmp(c.key, "model.trial") != 0)
+            ls_text_add(&text, "%s%s=%s (the run: %s)", text.length > 0 ? ", " : "", c.key, c.now, c.before);
+    if (text.length > 0 && !text.failed)
+        ls_log(LS_LOG_WARN, "the run's own settings hold, not those of %s: %s; key=value changes them",
+               r->args.model, text.data);
+out:
+    ls_text_release(&text);
+    ls_experiment_release(&now);
+    return st;
+}
+
+ls_status cli_resume_open(cli_resume *r, const cli_args *args, ls_err *err)
+{
+    char last[LS_PATH_MAX + 64];
+    ls_experiment named = {0};
+    ls_status st = LS_OK;
+
+    *r = (cli_resume){.args = *args, .experiment = args->model};
+    if (args->model != NULL)
+        LS_TRY(ls_experiment_load(&named, args->model, args->settings, args->n_settings, err));
+    LS_TRY(find(r, args, &named, err));
+    r->args.resume = r->path;
+    snprintf(r->config, sizeof r->config, "%s/config.yaml", r->path);
+    if (access(r->config, R_OK) != 0) {
+        /* A machine that does not see the run's disk goes by the experiment alone. */
+        if (args->model == NULL)
+            st = ls_fail(err, LS_INVALID,
+                         ls_run_is_one(r->path) ? "%s has no config.yaml; name its experiment, too"
+                                                : "%s is no run directory",
+                         r->path);
+        goto out;
+    }
+    LS_TRY(add_settings(r, &named, err));
+    r->experiment = r->config;
+    LS_TRY(ls_experiment_load(&r->before, r->config, r->trial[0] != '\0' ? (const char *[]){r->trial} : NULL,
+                              r->trial[0] != '\0', err));
+    r->known = true;
+    snprintf(last, sizeof last, "%s/checkpoints/last/manifest.json", r->path);
+    r->has_checkpoint = access(last, R_OK) == 0;
+    if (args->model != NULL) LS_TRY(compare_named(r, &named, err));
+out:
+    ls_experiment_release(&named);
+    return st;
+}
+
+void cli_resume_release(cli_resume *r)
+{
+    if (r->known || r->experiment == r->config) ls_free(r->args.settings);
+    ls_experiment_release(&r->before);
+}
