@@ -34,7 +34,7 @@ is event report
 is report "$one/report/report.html"
 is runs '[{"run": "'"$one"'", "name": "<i>one", "state": "completed"}]'
 page=$one/report/report.html
-for text in "&lt;i&gt;one" "<td class=\"r\">900 to 1,100</td>" "00ff00ff00ff00ff" ">validation</text>" ">training, mean of epochs</text>" ">best so far</text>" \
+for text in "&lt;i&gt;one" "<td class=\"r\">900.0 to 1,100</td>" "00ff00ff00ff00ff" ">validation</text>" ">training, mean of epochs</text>" ">best so far</text>" \
     ">&lt;b&gt;strange</text>" ">Learning rate</text>" ">Where the seconds went</text>" "&lt;i&gt;one, compute: 3 (66.7 %)"; do
     has "$page" "$text"
 done
