@@ -1,8 +1,8 @@
 /* run_throughput.c: samples per second over the time of a run, and the median of its steps beside it. */
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/alloc.h"
+#include "base/stats.h"
 #include "train/run_pages.h"
 
 /* Rates are shown of stretches that are no shorter than half of the median between two reports, and than this
@@ -20,13 +20,6 @@ static double batch_of(const ls_past_run *r)
     return round(ls_past_run_number(r, "samples_per_s", "p50") * ls_past_run_number(r, "step_s", "p50"));
 }
 
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
 /* `room` has place for all distances. */
 static double least_stretch(const ls_history *h, double *room)
 {
@@ -37,8 +30,8 @@ static double least_stretch(const ls_history *h, double *room)
         if (dt > 0) room[n++] = dt;
     }
     if (n == 0) return 0;
-    qsort(room, (size_t)n, sizeof *room, by_value);
-    return fmax(0.5 * room[n / 2], LEAST_SHARE * (h->time_s[h->n_times - 1] - h->time_s[0]));
+    return fmax(0.5 * ls_spread_of(room, (size_t)n).p50,
+                LEAST_SHARE * (h->time_s[h->n_times - 1] - h->time_s[0]));
 }
 
 /* What a run's two series need: rates between reports, and the steps' median over the whole time. */
@@ -127,8 +120,7 @@ static double most_of(const ls_chart_series *series, int n, double *room)
         }
     }
     if (all == 0) return most;
-    qsort(room, (size_t)all, sizeof *room, by_value);
-    return WILD * fmax(most, room[all / 2]);
+    return WILD * fmax(most, ls_spread_of(room, (size_t)all).p50);
 }
 
 static bool any_beyond(const ls_chart_series *series, int n, double most)
