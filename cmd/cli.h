@@ -35,9 +35,12 @@ enum {
     CLI_SCALE = 256,
     CLI_SUBMIT = 512,
     CLI_REPORT = 1024,
+    CLI_RUNS = 2048,
     CLI_SECRET = 1 << 20,
-    CLI_ALL = 2047 | CLI_SECRET
+    CLI_ALL = 4095 | CLI_SECRET
 };
+
+enum { CLI_MOST_TIMES = 16 }; /* how often an option may be given that may be given several times */
 
 typedef struct cli_args {
     const char *model;     /* experiment: a file, its name or a model's; of `ckpt`, `data`: what to do; of
@@ -57,8 +60,15 @@ typedef struct cli_args {
     const char *rank_counts, *mode; /* of scale: "1,2,4"; weak or strong */
     int repeats;
     bool train, fresh, compare_two, force;
-    const char *out;        /* of report: the folder to write */
+    const char *out;        /* of report, runs compare: the folder to write */
     const char *experiment; /* of eval: of a file of weights, or in the place of a run's own */
+    bool watch, open;       /* of report */
+    /* Of runs. */
+    const char *where[CLI_MOST_TIMES]; /* conditions */
+    int n_where;
+    const char *sort, *rank;
+    bool csv, tail, yes, html, wide;
+    double timeout;
     const char *run_dir;
     const char *resume; /* NULL: no; "": the newest run, with a model of its name; else a run directory */
     bool quiet, dry_run;
@@ -101,6 +111,11 @@ int cli_data(const cli_args *args);
 void cli_data_help(void); /* the settings of `data` */
 int cli_new(const cli_args *args);
 int cli_report(const cli_args *args);
+int cli_runs(const cli_args *args);
+ls_status cli_runs_check(const cli_args *args, ls_err *err) LS_MUST_CHECK; /* its words */
+void cli_runs_help(void);
+/* The name of subcommand number i of `lockstep runs`, or NULL after the last. */
+const char *cli_runs_verb(int i);
 int cli_scale(const cli_args *args);
 ls_status cli_scale_check(const cli_args *args, ls_err *err) LS_MUST_CHECK; /* its words */
 int cli_ckpt(const cli_args *args);

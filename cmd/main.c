@@ -28,6 +28,8 @@ const cli_command cli_commands[] = {
      "A page to be opened in a browser: metrics, throughput, ledger and timeline of one or several runs; or "
      "that of a scaling study, made again.",
      cli_report},
+    {"runs", CLI_RUNS, "[list|show|logs|metrics|compare|stop|rm] [RUN ...]",
+     "Lists runs, shows one, follows its log, compares several, ends or removes them.", cli_runs},
     {"data", CLI_DATA, "info|verify|make key=value ... [options]",
      "Describes a data set, reads all of it to find damage, or writes a small synthetic one.", cli_data},
     {"ckpt", CLI_CKPT, "show|verify|export|import PATH [TO] [options]",

@@ -12,8 +12,8 @@
 #include "base/text.h"
 #include "cli.h"
 
-/* MAYBE: a text that may be left out; it follows '='. */
-typedef enum option_kind { FLAG, INT, REAL, TEXT, MAYBE } option_kind;
+/* MAYBE: a text that may be left out; it follows '='.  TEXTS: a text that may be given several times. */
+typedef enum option_kind { FLAG, INT, REAL, TEXT, MAYBE, TEXTS } option_kind;
 
 typedef struct option {
     const char *name, *alias; /* alias: NULL or "-n" */
@@ -111,6 +111,26 @@ static const option options[] = {
      "the folder to write (default: RUN/report; of several runs: report)"},
     {"--experiment", NULL, TEXT, FIELD(experiment), CLI_EVAL, "NAME",
      "model and data of a file of weights (else: model.trial=... data.kind=...), or in the place of a run's"},
+    {"--watch", NULL, FLAG, FIELD(watch), CLI_REPORT, NULL,
+     "write it again when a run has news, until all have ended; the page loads itself anew"},
+    {"--open", NULL, FLAG, FIELD(open), CLI_REPORT, NULL, "show it in a browser ($BROWSER, or xdg-open)"},
+    {"--dir", NULL, TEXT, FIELD(dir), CLI_RUNS, "DIR", "where the runs are (default: runs)"},
+    {"--sort", NULL, TEXT, FIELD(sort), CLI_RUNS, "KEY",
+     "list: by started (default), metric, state, acc, test/acc, ... or any setting; -KEY: the largest first"},
+    {"--where", NULL, TEXTS, FIELD(where), CLI_RUNS, "CONDITION",
+     "list: state=running, acc>0.9, optimizer.lr<=0.1, run~mnist-*; may be given several times"},
+    {"--filter", NULL, TEXTS, FIELD(where), CLI_RUNS, "CONDITION", "the same as --where"},
+    {"--wide", NULL, FLAG, FIELD(wide), CLI_RUNS, NULL, "list: all columns, however wide the terminal is"},
+    {"--follow", "-f", FLAG, FIELD(tail), CLI_RUNS, NULL, "logs: go on until the run ends"},
+    {"--rank", NULL, TEXT, FIELD(rank), CLI_RUNS, "R", "logs: of that rank (default 0)"},
+    {"--html", NULL, FLAG, FIELD(html), CLI_RUNS, NULL,
+     "compare: as a page for the browser (`lockstep report`)"},
+    {"--out", NULL, TEXT, FIELD(out), CLI_RUNS, "DIR",
+     "compare --html: the folder to write (default: report)"},
+    {"--timeout", NULL, REAL, FIELD(timeout), CLI_RUNS, "S",
+     "stop: how long to wait for the end (default 600)"},
+    {"--yes", "-y", FLAG, FIELD(yes), CLI_RUNS, NULL, "rm: do not ask"},
+    {"--csv", NULL, FLAG, FIELD(csv), CLI_RUNS, NULL, "list, metrics, compare: as CSV"},
     {"--cflags", NULL, FLAG, FIELD(cflags), CLI_INFO, NULL,
      "print what compiles a plug-in, such as -I/usr/include"},
     {"--json", NULL, FLAG, FIELD(json), CLI_ALL, NULL, "one JSON object per line, the result last"},
@@ -169,9 +189,11 @@ static ls_status unknown_option(const cli_command *c, const char *word, size_t l
     if (cli_hint_option(c, name, value, true, text, sizeof text))
         return ls_fail(err, LS_INVALID, "no option \"%s\"; %s", name, text);
     others_with(c, name, text, sizeof text);
-    if (text[0] != '\0')
-        return ls_fail(err, LS_INVALID, "\"%s\" is an option of %s, not of %s", name, text, c->name);
     near = ls_text_nearest(name, names, n);
+    if (text[0] != '\0')
+        return ls_fail(err, LS_INVALID, "\"%s\" is an option of %s, not of %s%s%s%s", name, text, c->name,
+                       near != NULL ? "; did you mean \"" : "", near != NULL ? near : "",
+                       near != NULL ? "\"?" : "");
     if (near != NULL) return ls_fail(err, LS_INVALID, "no option \"%s\"; did you mean \"%s\"?", name, near);
     if (cli_hint_option(c, name, value, false, text, sizeof text))
         return ls_fail(err, LS_INVALID, "no option \"%s\"; %s", name, text);
@@ -195,6 +217,11 @@ static ls_status store(const option *o, const char *text, cli_args *args, ls_err
     case FLAG: *(bool *)field = true; return LS_OK;
     case TEXT: *(const char **)field = text; return LS_OK;
     case MAYBE: *(const char **)field = text != NULL ? text : ""; return LS_OK;
+    case TEXTS:
+        if (args->n_where == CLI_MOST_TIMES)
+            return ls_fail(err, LS_INVALID, "%s: more than %d times", o->name, CLI_MOST_TIMES);
+        ((const char **)field)[args->n_where++] = text;
+        return LS_OK;
     default: break;
     }
     x = strtod(text, &end);
@@ -242,6 +269,7 @@ static ls_status check_complete(const cli_command *c, const cli_args *args, ls_e
             err, LS_INVALID,
             "which run?  `lockstep report RUN`, a directory that `lockstep train` or `scale` wrote");
     if (c->bit == CLI_REPORT) return LS_OK;
+    if (c->bit == CLI_RUNS) return cli_runs_check(args, err);
     if (c->bit == CLI_BENCH && args->compare_two) return cli_bench_check(args, err);
     if (c->bit == CLI_SCALE && (args->compare_two || args->model != NULL)) {
         const ls_status st = cli_scale_check(args, err);
@@ -261,13 +289,13 @@ static ls_status check_complete(const cli_command *c, const cli_args *args, ls_e
 
 bool cli_takes_settings(const cli_command *c)
 {
-    return !(c->bit & (CLI_SECRET | CLI_INFO | CLI_CKPT | CLI_NEW | CLI_REPORT));
+    return !(c->bit & (CLI_SECRET | CLI_INFO | CLI_CKPT | CLI_NEW | CLI_REPORT | CLI_RUNS));
 }
 
 /* Words after the first that are no settings. */
 static bool takes_words(const cli_command *c, const cli_args *args)
 {
-    return (c->bit & (CLI_SECRET | CLI_CKPT | CLI_SCALE | CLI_REPORT)) != 0 || args->compare_two;
+    return (c->bit & (CLI_SECRET | CLI_CKPT | CLI_SCALE | CLI_REPORT | CLI_RUNS)) != 0 || args->compare_two;
 }
 
 ls_status cli_parse(const cli_command *c, int argc, char **argv, cli_args *args, ls_err *err)
@@ -357,6 +385,7 @@ int cli_help(const cli_command *c, const char *topic)
         if (options[i].commands & c->bit) print_option(&options[i]);
     if (c->bit == CLI_DATA) cli_data_help();
     if (c->bit == CLI_CKPT) cli_ckpt_help();
+    if (c->bit == CLI_RUNS) cli_runs_help();
     if (!has_settings) return CLI_DONE;
     printf("\nSettings such as batch.per_rank=32, seed=7 or optimizer.lr=0.1 change what the\n"
            "experiment says; `lockstep %s --help settings` lists them all.\n",

@@ -1,17 +1,27 @@
 /* report.c: `lockstep report RUN|STUDY|FOLDER...`: a page about runs that are over, or still go on; and the
  * page of a scaling study made again from its points. */
 #include <dirent.h>
+#include <errno.h>
 #include <limits.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/signalfd.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/output.h"
+#include "browser.h"
 #include "cli.h"
 #include "report/report.h"
+#include "report_page.h"
 #include "study/study.h"
 #include "train/run_pages.h"
+
+enum { RELOAD_S = 5 }; /* between two looks of a page at a run that goes on */
 
 /* The runs that were named, one by one or by the folder that holds them. */
 typedef struct chosen {
@@ -141,17 +151,22 @@ static void announce_json(const chosen *c, const char *folder)
                                   c->studies));
 }
 
-static ls_status make_page(const chosen *c, const char *folder, ls_err *err)
+/* `live`: it is written again and again, and loads itself. */
+static ls_status make_page(const chosen *c, const char *folder, bool live, ls_err *err)
 {
     ls_report *page = NULL;
     ls_status st = LS_OK;
 
     LS_TRY(ls_report_create(&page, c->n == 1 ? c->runs[0].name : "Runs", err));
+    if (live) ls_report_reload(page, RELOAD_S);
     if (c->n == 1)
         ls_report_paragraph(page, "A run of Lockstep %s on host %s.",
                             ls_past_run_text(&c->runs[0], "version"), ls_past_run_text(&c->runs[0], "host"));
     else
         ls_report_paragraph(page, "%d runs beside each other; one colour is one run in all charts.", c->n);
+    if (live)
+        ls_report_paragraph(page, "This page loads itself every %d seconds until the runs have ended.",
+                            RELOAD_S);
     LS_TRY(ls_run_pages(page, c->runs, c->n, err));
     LS_TRY(ls_report_write(page, folder, err));
 out:
@@ -159,29 +174,144 @@ out:
     return st;
 }
 
-int cli_report(const cli_args *args)
+/* -- once, and while runs go on ---------------------------------------------------------------------------
+ */
+
+static void release(chosen *c)
 {
-    chosen c = {.runs = ls_alloc(LS_MEM_CLI, LS_RUN_PAGES_MOST * sizeof *c.runs), .studies = json_array()};
-    char folder[4200];
+    for (int k = 0; k < c->n; k++) ls_past_run_release(&c->runs[k]);
+    ls_free(c->runs);
+    json_decref(c->studies);
+    *c = (chosen){0};
+}
+
+static ls_status choose(chosen *c, const char *const *words, int n, const cli_args *args, ls_err *err)
+{
+    ls_status st = LS_OK;
+
+    *c = (chosen){.runs = ls_alloc(LS_MEM_CLI, LS_RUN_PAGES_MOST * sizeof *c->runs), .studies = json_array()};
+    if (c->runs == NULL) return ls_fail(err, LS_NOMEM, "no memory for the runs");
+    for (int i = 0; i < n; i++) LS_TRY(add_word(c, words[i], args, err));
+out:
+    return st;
+}
+
+static bool any_alive(const chosen *c)
+{
+    for (int k = 0; k < c->n; k++)
+        if (c->runs[k].alive) return true;
+    return false;
+}
+
+/* Changes when a run has news: its files' sizes and times, and how many runs there are. */
+static double news_of(const chosen *c)
+{
+    static const char *const files[] = {"summary.json", "metrics.jsonl"};
+    double sum = c->n;
+    struct stat info;
+    char path[4200];
+
+    for (int k = 0; k < c->n; k++) {
+        for (int i = 0; i < 2; i++) {
+            snprintf(path, sizeof path, "%s/%s", c->runs[k].path, files[i]);
+            if (stat(path, &info) != 0) continue;
+            sum += (double)info.st_size + (double)info.st_mtim.tv_sec + (double)info.st_mtim.tv_nsec * 1e-9;
+        }
+        sum += c->runs[k].alive ? 0.5 : 0;
+    }
+    return sum;
+}
+
+/* Waits a second; false when Ctrl-C or SIGTERM came meanwhile. */
+static bool wait_a_second(int stop_fd)
+{
+    struct pollfd p = {.fd = stop_fd, .events = POLLIN};
+
+    return poll(&p, 1, 1000) == 0;
+}
+
+/* Writes the page anew whenever a run has news, until all have ended or somebody asks for the end: then once
+ * more, as a page that stays as it is. */
+static ls_status watch(chosen *c, const char *const *words, int n, const char *folder, const cli_args *args,
+                       ls_err *err)
+{
+    double seen = news_of(c);
+    sigset_t asked;
+    bool go_on = true;
+    ls_status st = LS_OK;
+    int stop_fd;
+
+    sigemptyset(&asked);
+    sigaddset(&asked, SIGINT);
+    sigaddset(&asked, SIGTERM);
+    sigprocmask(SIG_BLOCK, &asked, NULL);
+    stop_fd = signalfd(-1, &asked, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (stop_fd < 0) return ls_fail(err, LS_IO, "signals cannot be waited for: %s", strerror(errno));
+    if (!args->json) printf("watching      until the runs end, or Ctrl-C\n");
+    ls_output_flush();
+    while (go_on && any_alive(c)) {
+        ls_err why = {0};
+        chosen now;
+        go_on = wait_a_second(stop_fd);
+        /* What is just being written is whole a second later. */
+        if (choose(&now, words, n, args, &why) != LS_OK) {
+            release(&now);
+            continue;
+        }
+        release(c);
+        *c = now;
+        if (news_of(c) == seen) continue;
+        seen = news_of(c);
+        LS_TRY(make_page(c, folder, true, err));
+    }
+    LS_TRY(make_page(c, folder, false, err));
+out:
+    close(stop_fd);
+    return st;
+}
+
+static int report(const char *const *words, int n, const cli_args *args)
+{
+    chosen c;
+    char folder[4200], page[4300];
     ls_err err = {0};
     ls_status st = LS_OK;
 
-    if (c.runs == NULL) {
-        st = ls_fail(&err, LS_NOMEM, "no memory for the runs");
-        goto out;
-    }
-    if (args->model != NULL) LS_TRY(add_word(&c, args->model, args, &err));
-    for (int i = 0; i < args->n_settings; i++) LS_TRY(add_word(&c, args->settings[i], args, &err));
+    LS_TRY(choose(&c, words, n, args, &err));
     default_folder(&c, folder, sizeof folder);
     if (args->out != NULL) snprintf(folder, sizeof folder, "%s", args->out);
-    if (c.n > 0) LS_TRY(make_page(&c, folder, &err));
-    if (args->json)
-        announce_json(&c, folder);
-    else
-        announce_text(&c, folder);
+    if (c.n > 0) LS_TRY(make_page(&c, folder, args->watch && any_alive(&c), &err));
+    if (!args->json) announce_text(&c, folder);
+    snprintf(page, sizeof page, "%s/report.html", folder);
+    if (c.n == 0)
+        snprintf(page, sizeof page, "%s",
+                 json_string_value(json_object_get(json_array_get(c.studies, 0), "report")));
+    if (args->open) LS_TRY(browser_open(page, &err));
+    if (args->watch && c.n > 0) LS_TRY(watch(&c, words, n, folder, args, &err));
+    if (args->json) announce_json(&c, folder);
 out:
-    for (int k = 0; k < c.n; k++) ls_past_run_release(&c.runs[k]);
-    ls_free(c.runs);
-    json_decref(c.studies);
+    release(&c);
     return st == LS_OK ? CLI_DONE : cli_fail("report", &err);
+}
+
+int report_of_runs(const char *const *paths, int n, const cli_args *args)
+{
+    return report(paths, n, args);
+}
+
+int cli_report(const cli_args *args)
+{
+    const char **words = ls_alloc(LS_MEM_CLI, ((size_t)args->n_settings + 1) * sizeof *words);
+    int n = 0, code;
+
+    if (words == NULL) {
+        ls_err err = {0};
+        ls_fail(&err, LS_NOMEM, "no memory for the runs");
+        return cli_fail("report", &err);
+    }
+    if (args->model != NULL) words[n++] = args->model;
+    for (int i = 0; i < args->n_settings; i++) words[n++] = args->settings[i];
+    code = report(words, n, args);
+    ls_free(words);
+    return code;
 }

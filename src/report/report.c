@@ -21,6 +21,7 @@ typedef struct part {
 
 struct ls_report {
     ls_text title, body;
+    int reload_s; /* 0: never */
     part *parts;
     int n_parts;
     size_t capacity;
@@ -175,6 +176,11 @@ out:
 /* -- writing -----------------------------------------------------------------------------------------------
  */
 
+void ls_report_reload(ls_report *r, int seconds)
+{
+    r->reload_s = seconds;
+}
+
 bool ls_report_interactive(void)
 {
     return report_script[0] != '\0';
@@ -185,10 +191,11 @@ ls_status ls_report_html(const ls_report *r, ls_text *out, ls_err *err)
     if (r->first.status != LS_OK) return ls_fail(err, r->first.status, "%s", r->first.text);
     if (r->title.failed || r->body.failed) return ls_fail(err, LS_NOMEM, "no memory for a report");
     /* The policy keeps the page from asking the network for anything, whatever a name in it contains. */
+    ls_text_add(out, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+                     "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+                     "<meta name=\"color-scheme\" content=\"light dark\">\n");
+    if (r->reload_s > 0) ls_text_add(out, "<meta http-equiv=\"refresh\" content=\"%d\">\n", r->reload_s);
     ls_text_add(out,
-                "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-                "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-                "<meta name=\"color-scheme\" content=\"light dark\">\n"
                 "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
                 "style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\">\n"
                 "<title>%s</title>\n<style>\n%s%s</style>\n</head>\n<body>\n<main>\n<h1>%s</h1>\n%s</main>\n",

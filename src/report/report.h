@@ -26,6 +26,9 @@ void ls_report_unfold(ls_report *r);
 void ls_report_sheet(ls_report *r, const ls_sheet *s);
 void ls_report_chart(ls_report *r, const ls_chart *c);
 
+/* The page loads itself anew after so many seconds; 0: never, as it begins. */
+void ls_report_reload(ls_report *r, int seconds);
+
 /* The page alone, appended to `out`. */
 ls_status ls_report_html(const ls_report *r, ls_text *out, ls_err *err) LS_MUST_CHECK;
 /* FOLDER/report.html, and ID.svg, ID.csv, ID.md of every chart and table; each is replaced as a whole. */

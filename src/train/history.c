@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/grow.h"
@@ -157,6 +158,7 @@ static ls_status read_summary(ls_past_run *r, ls_err *err)
     if (st == LS_OK) {
         snprintf(r->name, sizeof r->name, "%s", i.folder);
         r->summary = json_incref(i.summary);
+        r->alive = i.alive;
     }
     ls_run_info_release(&i);
     return st;
@@ -169,6 +171,7 @@ static ls_status read_metrics(ls_past_run *r, ls_err *err)
     size_t n;
 
     snprintf(path, sizeof path, "%s/metrics.jsonl", r->path);
+    if (r->alive && access(path, F_OK) != 0) return LS_OK; /* it has just begun */
     LS_TRY(ls_whole_file(&text, &n, path, METRICS_MAX_BYTES, err));
     LS_TRY(ls_history_parse(&r->history, text, n, path, err));
 out:

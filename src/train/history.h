@@ -6,6 +6,7 @@
 #define LS_TRAIN_HISTORY_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "lockstep/status.h"
@@ -41,6 +42,7 @@ typedef struct ls_past_run {
     char path[4096], name[256];
     ls_history history;
     json_t *summary; /* with the state as it truly is (runs/reader.h) */
+    bool alive;      /* somebody writes it */
 } ls_past_run;
 
 /* LS_INVALID when there is no such folder, LS_DATA when it holds no run or a damaged one.  Release in any

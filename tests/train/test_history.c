@@ -180,6 +180,7 @@ static ls_status make_page(void *arg, ls_err *err)
     LS_TRY(ls_report_html(page, &html, err));
     CHECK_CONTAINS(html.data, "a is not complete: its state is &quot;paused&quot;");
     CHECK_CONTAINS(html.data, ">loss; line: training, dashed: validation</text>");
+    CHECK_CONTAINS(html.data, ">b</text>");
 out:
     for (int k = 0; k < 2; k++) ls_past_run_release(&runs[k]);
     ls_text_release(&html);
