@@ -176,6 +176,7 @@ typedef struct cli_ranks {
     ls_launch_options options;
     ls_start start;
     ls_experiment experiment; /* with `ranks` as the run will have */
+    ls_launch_end end;        /* of a launcher, after cli_ranks_run */
 } cli_ranks;
 
 /* Loads `experiment` and finds out how many ranks there will be, and who starts them.  `keep_ranks`: the

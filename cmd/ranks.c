@@ -39,7 +39,8 @@ ls_status cli_ranks_open(cli_ranks *r, const char *experiment, bool keep_ranks, 
                                  .master = args->master,
                                  .join_timeout_s = args->join_timeout,
                                  .insecure = args->insecure,
-                                 .silent = args->quiet || args->json}};
+                                 .silent = args->quiet || args->json,
+                                 .end = &r->end}};
     /* Under mpirun or srun the number is known before the experiment, whose own may not even share its batch.
      */
     LS_TRY(ls_launch_detect(&r->start, o, ls_launch_env, NULL, err));
@@ -72,6 +73,7 @@ int cli_ranks_run(const cli_ranks *r, const char *command, ls_rank_main rank_mai
 
 int cli_fail_in_rank(const char *command, const ls_place *place, const ls_err *err)
 {
-    if (err->status == LS_LOST && ls_place_is_watched(place)) return LS_EXIT_LOST;
+    if (ls_place_is_watched(place) && (err->status == LS_LOST || err->status == LS_CANCELLED))
+        return LS_EXIT_LOST; /* the launcher has said why */
     return cli_fail(command, err);
 }

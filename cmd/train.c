@@ -1,6 +1,7 @@
 /* train.c: `lockstep train`. */
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "cli.h"
 #include "resume.h"
@@ -80,7 +81,8 @@ static int train_rank(const ls_place *place, ls_comm *comm, void *arg)
     ls_launch_watch_signals(write_last_words);
     if (o.run != NULL) ls_run_enter(o.run);
     st = ls_train(&j->ranks->experiment, &o, &summary, &stopped, &err);
-    if (st != LS_OK && o.run != NULL) ls_run_settle(o.run, "failed", err.text);
+    if (st != LS_OK && o.run != NULL)
+        ls_run_settle(o.run, st == LS_CANCELLED ? "killed" : "failed", err.text);
     ls_run_close(run);
     if (j->args->json && summary != NULL && place->rank == 0) {
         json_object_set_new(summary, "event", json_string("summary"));
@@ -108,13 +110,56 @@ static bool owns_run(const ls_start *start)
 }
 
 /* The last word about a run whose writer may have been lost before it could say it. */
-static void settle(ls_run *run, int code, const char *failure)
+static void settle(ls_run *run, int code, const ls_launch_end *end)
 {
+    const char *why = end->why[0] != '\0' ? end->why : code == LS_EXIT_LOST ? "a rank was lost" : NULL;
+
     if (run == NULL || code == LS_EXIT_DONE || code == LS_EXIT_STOPPED) return;
-    if (code > 128)
-        ls_run_settle(run, "killed", NULL);
-    else
-        ls_run_settle(run, "failed", failure);
+    ls_run_settle(run, code > 128 ? "killed" : "failed", why);
+}
+
+/* Trains once more from the last checkpoint, if there is one; *code is what became of it.  False: it is not
+ * to be, and *code stands. */
+static bool restart(job *j, cli_ranks *ranks, int64_t k, int64_t restarts, double wait, int *code)
+{
+    ls_err err = {0};
+    int asked;
+
+    if (ls_run_renew(j->run, &err) != LS_OK) {
+        *code = cli_fail("train", &err);
+        return false;
+    }
+    j->resume = ls_run_has_checkpoint(j->run);
+    ls_log(LS_LOG_WARN, "restart %lld of %lld, from the %s, in %g s", (long long)k, (long long)restarts,
+           j->resume ? "last checkpoint" : "beginning: there is no checkpoint yet", wait);
+    asked = ls_launch_rest(wait);
+    if (asked != 0) {
+        ls_log(LS_LOG_WARN, "asked to stop: not started again; --resume goes on");
+        *code = 128 + asked;
+        return false;
+    }
+    *code = cli_ranks_run(ranks, "train", train_rank, j);
+    return true;
+}
+
+/* A run that loses ranks again and again is not to keep a machine busy with its starting: each wait is twice
+ * the one before, unless the attempt lasted. */
+static int restart_until_done(job *j, cli_ranks *ranks, int64_t restarts, double begun, int code)
+{
+    static const double first_s = 0.5, most_s = 60, lasting_s = 60;
+    double wait = first_s;
+
+    for (int64_t k = 1; code == LS_EXIT_LOST && k <= restarts; k++) {
+        if (ranks->end.stop_number != 0) {
+            ls_log(LS_LOG_WARN, "a stop was asked for as well: not started again; --resume goes on");
+            break;
+        }
+        if (ls_clock_seconds() - begun > lasting_s) wait = first_s;
+        begun = ls_clock_seconds() + wait;
+        if (!restart(j, ranks, k, restarts, wait, &code)) break;
+        wait = wait * 2 < most_s ? wait * 2 : most_s;
+    }
+    return code;
 }
 
 /* Trains; after the loss of a rank again, from the last checkpoint if there is one. */
@@ -122,28 +167,18 @@ static int train_on(const cli_args *args, cli_ranks *ranks, const ls_experiment 
 {
     const int64_t restarts = ls_config_int(ranks->experiment.cfg, "max_restarts");
     job j = {.args = args, .ranks = ranks, .before = before, .resume = args->resume != NULL};
-    char failure[LS_FAILURE_BYTES] = "";
+    const double begun = ls_clock_seconds();
     ls_err err = {0};
     int code;
 
     /* Who reads along may leave; the run goes on, and its end says that its words were lost. */
     signal(SIGPIPE, SIG_IGN);
     if (restarts > 0) watch_over(ranks);
-    ranks->start.failure = failure;
     if (owns_run(&ranks->start) && take_run(&j.run, args, &ranks->experiment, &err) != LS_OK)
         return cli_fail("train", &err);
     code = cli_ranks_run(ranks, "train", train_rank, &j);
-    for (int64_t k = 1; code == LS_EXIT_LOST && k <= restarts && ranks->start.kind == LS_START_LOCAL; k++) {
-        if (ls_run_renew(j.run, &err) != LS_OK) {
-            code = cli_fail("train", &err);
-            break;
-        }
-        j.resume = ls_run_has_checkpoint(j.run);
-        ls_log(LS_LOG_WARN, "restart %lld of %lld, from the %s", (long long)k, (long long)restarts,
-               j.resume ? "last checkpoint" : "beginning: there is no checkpoint yet");
-        code = cli_ranks_run(ranks, "train", train_rank, &j);
-    }
-    settle(j.run, code, failure);
+    if (ranks->start.kind == LS_START_LOCAL) code = restart_until_done(&j, ranks, restarts, begun, code);
+    settle(j.run, code, &ranks->end);
     ls_run_close(j.run);
     return code;
 }

@@ -40,17 +40,31 @@ int ls_comm_heap_fd(const ls_comm_heap *heap);
 /* Ends every wait of every rank with LS_LOST: "rank RANK is gone (WHY) ...".  The first call counts; later
  * ones change nothing.  Any process or thread may call it, a signal handler may not. */
 void ls_comm_heap_abort(ls_comm_heap *heap, int rank, const char *why);
+/* The same where the run as a whole is to end: waits end with `status` and the text `why`. */
+void ls_comm_heap_end(ls_comm_heap *heap, ls_status status, const char *why);
+
+/* What a rank is busy with between its operations: how long it may be silent. */
+typedef enum ls_comm_doing {
+    LS_COMM_AT_LENGTH, /* set-up, validation, checkpoints: what may take long, and says nothing meanwhile */
+    LS_COMM_STEPPING,  /* runs a step: it beats with every node */
+    LS_COMM_LOADING,   /* waits for samples */
+} ls_comm_doing;
 
 /* What a rank did last, as far as it has said. */
 #define LS_COMM_WHAT_MAX 64
 typedef struct ls_comm_look {
-    pid_t pid;                   /* 0: has not opened the heap yet */
-    bool left;                   /* has closed its communicator */
-    int64_t step;                /* of ls_comm_note_step; -1 before the first */
-    uint64_t beats;              /* grows with every operation and every wait */
+    pid_t pid;      /* 0: has not opened the heap yet */
+    bool left;      /* has closed its communicator */
+    int64_t step;   /* of ls_comm_note_step; -1 before the first */
+    uint64_t beats; /* grows with all it does, but not while it waits for others */
+    bool waiting;   /* for another rank */
+    ls_comm_doing doing;
+    int rank;                    /* in the whole run */
     char what[LS_COMM_WHAT_MAX]; /* the operation it is in or was in last; "" before the first */
 } ls_comm_look;
 void ls_comm_heap_look(const ls_comm_heap *heap, int rank, ls_comm_look *out);
+/* What ls_comm_set_stall was told, in seconds; 0 before, and for a limit that is off. */
+void ls_comm_heap_stall(const ls_comm_heap *heap, double *report, double *limit);
 
 /* -- opening and closing -----------------------------------------------------------------------------------
  */
@@ -81,8 +95,13 @@ const char *ls_comm_kind(const ls_comm *c); /* "self", "threads", "local" or "mp
 
 /* The step that stall reports and messages about lost ranks name. */
 void ls_comm_note_step(ls_comm *c, int64_t step);
-/* Seconds until a wait is reported; 10 unless set. */
-void ls_comm_set_stall(ls_comm *c, double seconds);
+/* Seconds until a wait is reported (10 unless set), and until whoever watches the run ends it (0: never). */
+void ls_comm_set_stall(ls_comm *c, double report, double limit);
+void ls_comm_set_doing(ls_comm *c, ls_comm_doing doing);
+/* One more piece of work is done; costs next to nothing. */
+void ls_comm_beat(ls_comm *c);
+/* The memory by which this rank is watched; valid as long as the communicator. */
+ls_comm_heap *ls_comm_heap_of(const ls_comm *c);
 /* Tells the ranks of this machine that this one gives up: their waits end with LS_LOST.  Those of other
  * machines are ended by whoever started the run, once this rank's process has failed. */
 void ls_comm_abort(ls_comm *c, const char *why);

@@ -25,8 +25,11 @@ typedef struct lsi_slot {
     alignas(LSI_LINE) _Atomic int32_t pid;
     _Atomic int32_t left; /* orders everything this rank did before it closed */
     _Atomic int32_t rank; /* in the whole run */
-    _Atomic int64_t step; /* this and the next two are for people; nothing is ordered by them */
+    _Atomic int64_t step; /* this and the following are for watchers; nothing is ordered by them */
     _Atomic uint64_t beats;
+    _Atomic uint64_t
+        waited; /* beats + 1 when it was last seen waiting: it waits still unless it has moved on */
+    _Atomic int32_t doing;                 /* ls_comm_doing */
     _Atomic uint64_t what[LSI_WHAT_WORDS]; /* words, so that a reader may meet a writer */
 } lsi_slot;
 
@@ -37,9 +40,11 @@ typedef struct lsi_region {
     uint64_t nonce; /* tells this heap from all others */
     int32_t size;
     alignas(LSI_LINE) _Atomic int32_t abort_state; /* orders the next two */
-    int32_t abort_rank;
-    char abort_why[256];
-    lsi_slot slot[]; /* then two boxes of mail per rank */
+    int32_t abort_rank;                            /* -1: nobody is gone, but the run as a whole ends */
+    int32_t abort_status;                          /* what waits then end with */
+    char abort_why[512];
+    _Atomic int64_t stall_us, stall_limit_us; /* of ls_comm_set_stall, for watchers */
+    lsi_slot slot[];                          /* then two boxes of mail per rank */
 } lsi_region;
 
 /* A stretch of the heap as this process sees it.  Ranks that are threads share it: ThreadSanitizer would not

@@ -129,15 +129,32 @@ int ls_comm_heap_fd(const ls_comm_heap *heap)
     return heap->fd;
 }
 
-void ls_comm_heap_abort(ls_comm_heap *heap, int rank, const char *why)
+static void end_all(ls_comm_heap *heap, int rank, ls_status status, const char *why)
 {
     lsi_region *r = heap->region;
     int32_t running = LSI_RUNNING;
 
     if (!atomic_compare_exchange_strong(&r->abort_state, &running, LSI_ABORT_BEING_WRITTEN)) return;
     r->abort_rank = rank;
+    r->abort_status = (int32_t)status;
     snprintf(r->abort_why, sizeof r->abort_why, "%s", why);
     atomic_store_explicit(&r->abort_state, LSI_ABORTED, memory_order_release);
+}
+
+void ls_comm_heap_abort(ls_comm_heap *heap, int rank, const char *why)
+{
+    end_all(heap, rank, LS_LOST, why);
+}
+
+void ls_comm_heap_end(ls_comm_heap *heap, ls_status status, const char *why)
+{
+    end_all(heap, -1, status, why);
+}
+
+void ls_comm_heap_stall(const ls_comm_heap *heap, double *report, double *limit)
+{
+    *report = (double)atomic_load_explicit(&heap->region->stall_us, memory_order_relaxed) * 1e-6;
+    *limit = (double)atomic_load_explicit(&heap->region->stall_limit_us, memory_order_relaxed) * 1e-6;
 }
 
 void ls_comm_heap_look(const ls_comm_heap *heap, int rank, ls_comm_look *out)
@@ -150,6 +167,9 @@ void ls_comm_heap_look(const ls_comm_heap *heap, int rank, ls_comm_look *out)
     out->left = atomic_load(&s->left) != 0;
     out->step = atomic_load_explicit(&s->step, memory_order_relaxed);
     out->beats = atomic_load_explicit(&s->beats, memory_order_relaxed);
+    out->waiting = atomic_load_explicit(&s->waited, memory_order_relaxed) == out->beats + 1;
+    out->doing = (ls_comm_doing)atomic_load_explicit(&s->doing, memory_order_relaxed);
+    out->rank = atomic_load_explicit(&s->rank, memory_order_relaxed);
     for (int i = 0; i < LSI_WHAT_WORDS; i++)
         words[i] = atomic_load_explicit(&s->what[i], memory_order_relaxed);
     memcpy(out->what, words, sizeof words);

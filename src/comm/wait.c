@@ -28,7 +28,26 @@ void lsi_note(ls_comm *c, const char *what)
     memcpy(words, what, strnlen(what, LS_COMM_WHAT_MAX - 1));
     for (int i = 0; i < LSI_WHAT_WORDS; i++)
         atomic_store_explicit(&s->what[i], words[i], memory_order_relaxed);
-    atomic_fetch_add_explicit(&s->beats, 1, memory_order_relaxed);
+    ls_comm_beat(c);
+}
+
+/* One rank writes its own: a load and a store, no locked instruction. */
+void ls_comm_beat(ls_comm *c)
+{
+    _Atomic uint64_t *beats = &c->heap->region->slot[c->local_rank].beats;
+
+    atomic_store_explicit(beats, atomic_load_explicit(beats, memory_order_relaxed) + 1, memory_order_relaxed);
+}
+
+void ls_comm_set_doing(ls_comm *c, ls_comm_doing doing)
+{
+    atomic_store_explicit(&c->heap->region->slot[c->local_rank].doing, (int32_t)doing, memory_order_relaxed);
+    ls_comm_beat(c);
+}
+
+ls_comm_heap *ls_comm_heap_of(const ls_comm *c)
+{
+    return c->heap;
 }
 
 void ls_comm_note_step(ls_comm *c, int64_t step)
@@ -36,9 +55,13 @@ void ls_comm_note_step(ls_comm *c, int64_t step)
     atomic_store_explicit(&c->heap->region->slot[c->local_rank].step, step, memory_order_relaxed);
 }
 
-void ls_comm_set_stall(ls_comm *c, double seconds)
+void ls_comm_set_stall(ls_comm *c, double report, double limit)
 {
-    c->stall_seconds = seconds;
+    lsi_region *r = c->heap->region;
+
+    c->stall_seconds = report;
+    atomic_store_explicit(&r->stall_us, (int64_t)(report * 1e6), memory_order_relaxed);
+    atomic_store_explicit(&r->stall_limit_us, (int64_t)(limit * 1e6), memory_order_relaxed);
 }
 
 void ls_comm_abort(ls_comm *c, const char *why)
@@ -75,6 +98,7 @@ ls_status lsi_lost(const ls_comm *c, const char *what, ls_err *err)
     while (atomic_load_explicit(&r->abort_state, memory_order_acquire) != LSI_ABORTED)
         if (ls_clock_ns() - begun > UINT64_C(100000000))
             return ls_fail(err, LS_LOST, "a rank is gone while waiting in %s", what);
+    if (r->abort_rank < 0) return ls_fail(err, (ls_status)r->abort_status, "%s", r->abort_why);
     for (int i = 0; i < c->local_size; i++)
         if (rank_of(c, i) == r->abort_rank) describe(c, i, last, sizeof last);
     return ls_fail(err, LS_LOST, "rank %d is gone (%s%s%s) while waiting in %s", r->abort_rank, r->abort_why,
@@ -107,13 +131,25 @@ static void look_for_lost(ls_comm *c, lsi_missing missing, const void *arg)
     }
 }
 
+/* All have arrived, but somebody has not finished what he took on: one who does not wait. */
+static bool has_work(const ls_comm *c, int local)
+{
+    ls_comm_look look;
+
+    ls_comm_heap_look(c->heap, local, &look);
+    return !look.left && !look.waiting;
+}
+
 static void report_stall(ls_comm *c, const lsi_wait *w, lsi_missing missing, const void *arg, double seconds)
 {
     char text[512] = "", last[128];
     size_t used = 0;
+    bool all_came = missing != NULL;
 
+    for (int i = 0; missing != NULL && i < c->local_size; i++)
+        if (i != c->local_rank && missing(arg, i)) all_came = false;
     for (int i = 0; missing != NULL && i < c->local_size && used < sizeof text; i++) {
-        if (i == c->local_rank || !missing(arg, i)) continue;
+        if (i == c->local_rank || !(all_came ? has_work(c, i) : missing(arg, i))) continue;
         describe(c, i, last, sizeof last);
         used += (size_t)snprintf(text + used, sizeof text - used, "%s rank %d (%s)", used > 0 ? "," : "",
                                  rank_of(c, i), last);
@@ -128,9 +164,11 @@ static void report_stall(ls_comm *c, const lsi_wait *w, lsi_missing missing, con
 static void look_around(ls_comm *c, lsi_wait *w, lsi_missing missing, const void *arg, uint64_t now)
 {
     double waited = (double)(now - w->begun_ns) * 1e-9;
+    lsi_slot *own = &c->heap->region->slot[c->local_rank];
 
     w->looked_ns = now;
-    atomic_fetch_add_explicit(&c->heap->region->slot[c->local_rank].beats, 1, memory_order_relaxed);
+    atomic_store_explicit(&own->waited, atomic_load_explicit(&own->beats, memory_order_relaxed) + 1,
+                          memory_order_relaxed);
     look_for_lost(c, missing, arg);
     if (!w->reported && waited >= c->stall_seconds) {
         w->reported = true;

@@ -86,6 +86,8 @@ const ls_setting ls_train_settings[] = {
            "adam, rmsprop); never: every rank has its own, auto: from 1 MB of weights on"),
     CHOICE("parallel.wire", "fp32 bf16 fp16", "number format between machines; sums are made in fp32"),
     REAL("parallel.stall_s", 10, 0.1, 1e6, "seconds until a wait for a rank is reported, with what that rank did last"),
+    REAL("parallel.stall_limit", 6, 0, 1e6, "a run in which no rank gets on for so many times parallel.stall_s ends itself, as if a rank were "
+         "lost; 0: never"),
     PERIOD("parallel.verify_every", "500st", "how often ranks compare their weights"),
     REAL("parallel.clip_norm", 0, 0, 1e30, "largest norm of all gradients of an optimiser together; larger ones are "
          "scaled down; 0: any"),

@@ -196,6 +196,7 @@ bool lsi_peers_absent(const ls_peers *p)
 
 void lsi_peers_progress(ls_peers *p)
 {
+    ls_comm_beat(p->comm);
     if (p->under_way == 0) return;
     /* Sums take the time of the core that computes: one piece between two nodes.  Between machines all that
      * can travel should be travelling. */

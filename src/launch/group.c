@@ -172,6 +172,7 @@ static ls_status start_group(lsi_group *g, int *ends, ls_rank_main rank_main, vo
     for (int i = 0; i < g->n; i++) ends[i] = g->members[i].pipe = -1;
     allow_descriptors(g->n);
     LS_TRY(ls_comm_heap_create(&g->heap, g->n, err));
+    LS_TRY(lsi_stall_open(&g->stall, g->heap, g->n, err));
     LS_TRY(lsi_fold_create(&g->fold, g->n, g->start->place.rank, show, g, err));
     LS_TRY(open_signals(g, err));
     LS_TRY(open_pipes(g, ends, err));
@@ -190,14 +191,22 @@ static void release_group(lsi_group *g)
         close(g->signals);
         sigprocmask(SIG_SETMASK, &g->old_mask, NULL);
     }
+    lsi_stall_release(&g->stall);
     lsi_fold_destroy(g->fold);
     ls_comm_heap_destroy(g->heap);
     ls_free(g->members);
     ls_free(g->fds);
 }
 
+static void note_end(const lsi_group *g)
+{
+    if (g->end == NULL) return;
+    if (g->end->why[0] == '\0') snprintf(g->end->why, sizeof g->end->why, "%s", g->failure.text);
+    g->end->stop_number = g->stop_how > 0 ? g->stop_number : 0;
+}
+
 ls_status lsi_group_run(const ls_start *start, const lsi_cores *cores, ls_rank_main rank_main, void *arg,
-                        const lsi_group_hooks *hooks, int *code, ls_err *err)
+                        const lsi_group_hooks *hooks, ls_launch_end *end, int *code, ls_err *err)
 {
     const int n = start->place.local_size;
     lsi_group g = {.start = start,
@@ -206,6 +215,8 @@ ls_status lsi_group_run(const ls_start *start, const lsi_cores *cores, ls_rank_m
                    .n = n,
                    .signals = -1,
                    .suspect = -1,
+                   .end = end,
+                   .asked_at = (double)INFINITY,
                    .term_at = (double)INFINITY,
                    .kill_at = (double)INFINITY};
     int *ends = ls_alloc(LS_MEM_CLI, sizeof *ends * (size_t)n);
@@ -217,10 +228,12 @@ ls_status lsi_group_run(const ls_start *start, const lsi_cores *cores, ls_rank_m
         st = ls_fail(err, LS_NOMEM, "no memory for %d ranks", n);
         goto out;
     }
+    if (end != NULL) *end = (ls_launch_end){0};
     if (gethostname(g.host, sizeof g.host - 1) != 0) snprintf(g.host, sizeof g.host, "?");
     LS_TRY(start_group(&g, ends, rank_main, arg, err));
     if (hooks != NULL && hooks->started != NULL) LS_TRY(hooks->started(hooks->ctx, err));
     *code = lsi_group_watch(&g);
+    note_end(&g);
 out:
     if (g.n_alive > 0) lsi_group_kill(&g);
     release_group(&g);

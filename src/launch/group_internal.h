@@ -4,6 +4,7 @@
 #define LS_LAUNCH_GROUP_INTERNAL_H
 
 #include "launch/launch_internal.h"
+#include "launch/stall.h"
 
 /* A rank that has done its work, and whose standard output could not be written: the run is complete and
  * nobody else is to be ended, but its exit code is that of a failure. */
@@ -33,6 +34,11 @@ struct lsi_group {
     double suspect_until;
     int stop_how, stop_number; /* LSI_STOP_*: what the ranks were asked last, and with which signal */
     double term_at, kill_at;   /* infinity unless the ranks are being ended */
+    lsi_stall stall;
+    double look_at;     /* the next look whether they get on */
+    double asked_at;    /* when they were asked to stop; infinity: not */
+    bool gave_up;       /* they were, and did not get on */
+    ls_launch_end *end; /* may be NULL */
 };
 
 /* Polls until all ranks are gone; returns the run's exit code. */

@@ -14,6 +14,14 @@
 
 #include "comm/comm.h"
 
+#define LS_FAILURE_BYTES 512
+
+/* How the ranks of a launcher ended, besides their exit code. */
+typedef struct ls_launch_end {
+    char why[LS_FAILURE_BYTES]; /* the first failure, or why they were ended; "": neither */
+    int stop_number;            /* the signal by which they were asked to stop; 0: they were not */
+} ls_launch_end;
+
 /* What is asked for; zero or NULL: not given. */
 typedef struct ls_launch_options {
     int ranks;             /* -n: ranks on this machine (under mpirun or srun: of the run) */
@@ -26,6 +34,7 @@ typedef struct ls_launch_options {
     double join_timeout_s; /* how long machines wait for one another; 0: LS_JOIN_TIMEOUT_S */
     bool insecure;         /* machines may meet without a secret, also where others reach them */
     bool silent;           /* no line that says who runs where */
+    ls_launch_end *end;    /* filled by a launcher when its ranks are gone; may be NULL */
 } ls_launch_options;
 
 #define LS_JOIN_TIMEOUT_S 9.0
@@ -46,15 +55,12 @@ typedef enum ls_start_kind {
     LS_START_RANK,  /* this process is a rank that mpirun or srun started */
 } ls_start_kind;
 
-#define LS_FAILURE_BYTES 512
-
 typedef struct ls_start {
     ls_start_kind kind;
     ls_place place; /* of a launcher: that of its first rank */
     char master[256];
     int port;
     int n_beside;   /* ranks that other launchers start on this machine, as far as it is known */
-    char *failure;  /* set by the caller: LS_FAILURE_BYTES for the text of the first failure, or NULL */
     char note[256]; /* how a variable with two meanings was read; "" when there is nothing to say */
 } ls_start;
 
@@ -92,7 +98,8 @@ bool ls_place_is_watched(const ls_place *place);
 
 /* Runs `rank_main` in every rank of this machine and returns when all are gone; *code is the run's: that of
  * the first failure, 4 when a rank was lost to a signal, 75 when the ranks stopped on request, 128 + the
- * signal when they were told twice.  Fails only when nothing could be started. */
+ * signal when they were told twice, or once when they got nothing done (stall.h).  Fails only when nothing
+ * could be started. */
 ls_status ls_launch_run(const ls_start *start, const ls_launch_options *o, ls_rank_main rank_main, void *arg,
                         int *code, ls_err *err) LS_MUST_CHECK;
 
@@ -102,5 +109,8 @@ ls_status ls_launch_run(const ls_start *start, const ls_launch_options *o, ls_ra
  * one request, however often it comes. */
 const volatile sig_atomic_t *ls_launch_stop_requests(void);
 void ls_launch_watch_signals(void (*last)(void));
+/* For a launcher between two runs: waits for so many seconds, or until a signal asks for a stop; returns its
+ * number, or 0. */
+int ls_launch_rest(double seconds);
 
 #endif

@@ -66,6 +66,11 @@ enum { LSI_STOP_SOON = 1, LSI_STOP_NOW = 2 };
 /* In a rank: orders come from process `launcher` alone; 0: from one that is not ours, which does not give
  * any. */
 void lsi_signals_of_rank(pid_t launcher);
+/* The signal by which this process was last asked to stop; 0: it was not. */
+int lsi_stop_number(void);
+/* Ends this process from any thread: after the last words, by the signal that asked for it (`code` 0), or
+ * with the exit code. */
+LS_NORETURN void lsi_end_process(int code);
 
 /* -- group: the ranks of this machine, from their start to their end ---------------------------------------
  */
@@ -94,13 +99,17 @@ typedef struct lsi_group_hooks {
     void (*stop_asked)(void *ctx, int number, int how); /* a signal came to this launcher */
     void (*finished)(void *ctx, int code);              /* all ranks here are gone */
     bool (*busy)(void *ctx); /* with all ranks gone: whether to stay and poll nevertheless */
+    /* A number that changes while ranks of other machines get on; `moves` tells them of those here. */
+    uint64_t (*elsewhere)(void *ctx, uint64_t moves);
+    double stop_grace_s; /* instead of LSI_STOP_GRACE_S; 0: that */
 } lsi_group_hooks;
 
 #define LSI_EXTRA_FDS_MAX 1024
 
 /* Forks the ranks, watches them and returns when all are gone; *code as in ls_launch_run. */
 ls_status lsi_group_run(const ls_start *start, const lsi_cores *cores, ls_rank_main rank_main, void *arg,
-                        const lsi_group_hooks *hooks, int *code, ls_err *err) LS_MUST_CHECK;
+                        const lsi_group_hooks *hooks, ls_launch_end *end, int *code,
+                        ls_err *err) LS_MUST_CHECK;
 /* For hooks: something elsewhere failed; the ranks here end, and `f` is what the run says. */
 void lsi_group_fail(lsi_group *g, const lsi_failure *f);
 /* For hooks: passes a request to stop on to the ranks here. */

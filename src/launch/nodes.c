@@ -25,6 +25,7 @@
 #include "launch/launch_internal.h"
 #include "launch/meet.h"
 #include "launch/pmix_module.h"
+#include "launch/stall.h"
 
 #define BEAT_S       1.0 /* between two signs of life */
 #define LIMIT_S      6.0 /* without one: the machine is gone (LOCKSTEP_HEARTBEAT) */
@@ -57,8 +58,9 @@ typedef struct nodes {
     uint8_t *fenced; /* the last fence's data of all; PMIx reads them until the next one */
 
     bool has_failed, is_finished, is_over;
-    bool *is_done; /* machine 0: which machines' ranks have ended */
-    int code;      /* of the run, when it is over; before: that of the ranks here, when they have ended */
+    uint32_t *moves; /* by machine: what its beats said last; of this one: what they are to say */
+    bool *is_done;   /* machine 0: which machines' ranks have ended */
+    int code;        /* of the run, when it is over; before: that of the ranks here, when they have ended */
 } nodes;
 
 /* -- telling others ---------------------------------------------------------------------------------------
@@ -130,6 +132,24 @@ static void on_finished(void *ctx, int code)
     }
     x->is_done[0] = true;
     end_if_all_done(x);
+}
+
+/* Machine 0 speaks for all: what changes anywhere changes the number that it sends. */
+static uint32_t moves_of_all(const nodes *x)
+{
+    uint32_t sum = 0;
+
+    for (int i = 0; i < x->party.nodes; i++) sum += x->moves[i];
+    return sum;
+}
+
+static uint64_t elsewhere(void *ctx, uint64_t moves)
+{
+    const nodes *x = ctx;
+    const int here = x->party.node;
+
+    x->moves[here] = (uint32_t)moves;
+    return UINT64_C(1) + (uint32_t)(moves_of_all(x) - x->moves[here]);
 }
 
 static bool is_busy(void *ctx)
@@ -283,6 +303,7 @@ static void hear_failure(nodes *x, lsi_group *g, int from, const lsi_message *m)
 static void hear(nodes *x, lsi_group *g, int from, const lsi_message *m)
 {
     switch (m->kind) {
+    case LSI_MSG_BEAT: x->moves[from] = m->number; break;
     case LSI_MSG_FENCE: hear_fence(x, from, m); break;
     case LSI_MSG_FAILED: hear_failure(x, g, from, m); break;
     case LSI_MSG_STOP:
@@ -363,7 +384,8 @@ static void on_ready(void *ctx, lsi_group *g, const struct pollfd *fds, int n)
     (void)n;
     if (fds[0].revents != 0) open_box(x, g);
     if (now >= x->next_beat) {
-        const lsi_message beat = {.kind = LSI_MSG_BEAT};
+        const lsi_message beat = {.kind = LSI_MSG_BEAT,
+                                  .number = is_first(x) ? moves_of_all(x) : x->moves[x->party.node]};
         x->next_beat = now + BEAT_S;
         tell(x, &beat, -1);
     }
@@ -526,7 +548,8 @@ static ls_status prepare(nodes *x, ls_err *err)
     x->env_pipe = ls_alloc(LS_MEM_CLI, sizeof *x->env_pipe * (size_t)ranks);
     x->shares = ls_alloc(LS_MEM_CLI, sizeof *x->shares * (size_t)n);
     x->is_done = ls_alloc(LS_MEM_CLI, sizeof *x->is_done * (size_t)n);
-    if (x->env_pipe == NULL || x->shares == NULL || x->is_done == NULL)
+    x->moves = ls_alloc(LS_MEM_CLI, sizeof *x->moves * (size_t)n);
+    if (x->env_pipe == NULL || x->shares == NULL || x->is_done == NULL || x->moves == NULL)
         return ls_fail(err, LS_NOMEM, "no memory for %d ranks on %d machines", ranks, n);
     for (int i = 0; i < ranks; i++) x->env_pipe[i][0] = x->env_pipe[i][1] = -1;
     for (int i = 0; i < ranks; i++)
@@ -548,6 +571,7 @@ static void release(nodes *x)
     ls_free(x->env_pipe);
     ls_free(x->shares);
     ls_free(x->is_done);
+    ls_free(x->moves);
     ls_free(x->fenced);
     ls_free(x->box.fence.data);
     lsi_party_release(&x->party);
@@ -579,7 +603,9 @@ ls_status lsi_run_node(const ls_start *start, const ls_launch_options *o, ls_ran
                                    .failed = on_failed,
                                    .stop_asked = on_stop_asked,
                                    .finished = on_finished,
-                                   .busy = is_busy};
+                                   .busy = is_busy,
+                                   .elsewhere = elsewhere,
+                                   .stop_grace_s = LSI_STOP_GRACE_S + 2 * BEAT_S};
     lsi_cores cores = {0};
     char text[512];
     ls_status st = LS_OK;
@@ -597,7 +623,7 @@ ls_status lsi_run_node(const ls_start *start, const ls_launch_options *o, ls_ran
     else if (!o->silent)
         printf("ranks         %d to %d of %d here, %s\n", start->place.rank,
                start->place.rank + start->place.local_size - 1, start->place.size, text);
-    LS_TRY(lsi_group_run(start, &cores, rank_main, arg, &hooks, code, err));
+    LS_TRY(lsi_group_run(start, &cores, rank_main, arg, &hooks, o->end, code, err));
     if (x.is_over && *code == LS_EXIT_DONE) *code = x.code;
 out:
     lsi_cores_release(&cores);

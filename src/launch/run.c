@@ -5,6 +5,7 @@
 
 #include "base/parallel.h"
 #include "launch/launch_internal.h"
+#include "launch/stall.h"
 
 int ls_launch_exit_code(ls_status status)
 {
@@ -14,6 +15,7 @@ int ls_launch_exit_code(ls_status status)
     case LS_DATA: return LS_EXIT_DAMAGED;
     case LS_LOST: return LS_EXIT_LOST;
     case LS_DISAGREE: return LS_EXIT_DISAGREED;
+    case LS_CANCELLED: return lsi_stop_number() > 0 ? 128 + lsi_stop_number() : LS_EXIT_FAILED;
     default: return LS_EXIT_FAILED;
     }
 }
@@ -21,6 +23,16 @@ int ls_launch_exit_code(ls_status status)
 bool ls_place_is_watched(const ls_place *place)
 {
     return strcmp(place->how, "-n") == 0 || strcmp(place->how, "by hand") == 0;
+}
+
+/* The work of a rank that nobody else watches. */
+static int work_watched(const ls_place *place, ls_comm *comm, ls_rank_main rank_main, void *arg)
+{
+    lsi_stall_thread *watcher = lsi_stall_thread_start(comm);
+    const int code = rank_main(place, comm, arg);
+
+    lsi_stall_thread_stop(watcher);
+    return code;
 }
 
 static ls_status run_alone(const ls_start *start, const ls_launch_options *o, ls_rank_main rank_main,
@@ -32,7 +44,7 @@ static ls_status run_alone(const ls_start *start, const ls_launch_options *o, ls
 
     place.threads = o->threads;
     LS_TRY(ls_comm_open_self(&comm, err));
-    *code = rank_main(&place, comm, arg);
+    *code = work_watched(&place, comm, rank_main, arg);
 out:
     ls_comm_close(comm);
     return st;
@@ -74,7 +86,7 @@ static ls_status run_rank(const ls_start *start, const ls_launch_options *o, ls_
     if (place.rank == 0 && !o->silent)
         printf("ranks         %d by %s on %d machine%s, %d thread%s each\n", place.size, place.how,
                place.nodes, place.nodes == 1 ? "" : "s", place.threads, place.threads == 1 ? "" : "s");
-    *code = rank_main(&place, comm, arg);
+    *code = work_watched(&place, comm, rank_main, arg);
 out:
     ls_comm_close(comm);
     if (st == LS_OK && *code == LS_EXIT_LOST) yield_to_cause();
@@ -92,7 +104,7 @@ static ls_status run_local(const ls_start *start, const ls_launch_options *o, ls
     ls_parallel_set_wait_policy(cores.threads * start->place.local_size);
     lsi_cores_text(&cores, text, sizeof text);
     if (!o->silent) printf("ranks         %d here, %s\n", start->place.size, text);
-    LS_TRY(lsi_group_run(start, &cores, rank_main, arg, NULL, code, err));
+    LS_TRY(lsi_group_run(start, &cores, rank_main, arg, NULL, o->end, code, err));
 out:
     lsi_cores_release(&cores);
     return st;

@@ -3,12 +3,17 @@
  * A rank must not count a request twice: a scheduler may signal the launcher, which passes it on, and the
  * ranks as well.  So the launcher says with each signal what it means (sigqueue carries a number), and a
  * signal from anybody else asks once for a checkpoint and an end, however often it comes. */
+#include <errno.h>
+#include <math.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "launch/launch_internal.h"
 
 /* Signal handlers reach nothing else: one of the stated exceptions from "no mutable globals". */
 static volatile sig_atomic_t stop_requests;
+static volatile sig_atomic_t stop_number; /* the signal that asked */
 static volatile sig_atomic_t is_rank;
 static volatile sig_atomic_t launcher_pid;
 static void (*last_call)(void);
@@ -25,11 +30,29 @@ static void end_now(int number)
     raise(number);
 }
 
+int lsi_stop_number(void)
+{
+    return (int)stop_number;
+}
+
+void lsi_end_process(int code)
+{
+    const int number = code == 0 ? (int)stop_number : 0;
+
+    if (last_call != NULL) last_call();
+    if (number != 0) {
+        signal(number, SIG_DFL);
+        kill(getpid(), number);
+    }
+    _exit(code != 0 ? code : 128 + number);
+}
+
 static void on_signal(int number, siginfo_t *info, void *context)
 {
     static const char first[] = "\nlockstep: stopping after a checkpoint; once more stops now\n";
 
     (void)context;
+    stop_number = number;
     if (is_rank) {
         const bool ours = info->si_code == SI_QUEUE && info->si_pid == (pid_t)launcher_pid;
         stop_requests = 1;
@@ -53,6 +76,26 @@ void ls_launch_watch_signals(void (*last)(void))
     sigaction(SIGINT, &a, NULL);
     sigaction(SIGTERM, &a, NULL);
     sigaction(SIGUSR1, &a, NULL);
+}
+
+int ls_launch_rest(double seconds)
+{
+    const double until = ls_clock_seconds() + seconds;
+    sigset_t asking, before;
+    int number = -1;
+
+    sigemptyset(&asking);
+    sigaddset(&asking, SIGINT);
+    sigaddset(&asking, SIGTERM);
+    sigaddset(&asking, SIGUSR1);
+    sigprocmask(SIG_BLOCK, &asking, &before);
+    for (double left = seconds; number < 0 && left > 0; left = until - ls_clock_seconds()) {
+        const struct timespec t = {(time_t)left, (long)((left - floor(left)) * 1e9)};
+        number = sigtimedwait(&asking, NULL, &t);
+        if (number < 0 && errno != EINTR) break;
+    }
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return number > 0 ? number : 0;
 }
 
 void lsi_signals_of_rank(pid_t launcher)

@@ -3,7 +3,8 @@
  * The first failure is the one that is named.  A rank that ends with code 4 has only noticed that another is
  * gone, so its peers get a moment to be the cause; when a rank fails, the heap's abort ends the waits of the
  * others, which then leave by themselves; those that do not are told to (SIGTERM) and then made to (SIGKILL),
- * all within a second. */
+ * all within a second.  The same happens when ranks get nothing done (stall.h): soon after they were asked to
+ * stop, and by itself after the limit that the experiment sets. */
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
@@ -106,7 +107,6 @@ void lsi_group_fail(lsi_group *g, const lsi_failure *f)
 {
     if (g->failure.text[0] != '\0') return;
     g->failure = *f;
-    if (g->start->failure != NULL) snprintf(g->start->failure, LS_FAILURE_BYTES, "%s", f->text);
     if (g->n_alive > 0)
         lsi_say("%s; ending the other rank%s here", f->text, g->n_alive == 1 ? "" : "s");
     else
@@ -118,6 +118,7 @@ void lsi_group_fail(lsi_group *g, const lsi_failure *f)
 void lsi_group_stop(lsi_group *g, int number, int how)
 {
     if (how <= g->stop_how) return;
+    if (g->stop_how == 0) g->asked_at = ls_clock_seconds();
     g->stop_how = how;
     g->stop_number = number;
     signal_ranks(g, number, how);
@@ -134,6 +135,7 @@ static int code_of(int status)
 
 static bool is_failure(const lsi_group *g, int status)
 {
+    if (g->gave_up) return false;
     if (WIFEXITED(status))
         return WEXITSTATUS(status) != LS_EXIT_DONE && WEXITSTATUS(status) != LS_EXIT_STOPPED &&
                WEXITSTATUS(status) != LSI_EXIT_UNHEARD;
@@ -216,6 +218,9 @@ static void reap(lsi_group *g)
         if (m->gone || !take_end(m)) continue;
         g->n_alive--;
         read_pipe(g, i);
+        /* It could not take the request as one (it was just starting): without it nobody comes to an end. */
+        if (WIFSIGNALED(m->status) && !is_failure(g, m->status))
+            lsi_group_stop(g, g->stop_number, LSI_STOP_NOW);
         if (!is_failure(g, m->status)) continue;
         if (code_of(m->status) != LS_EXIT_LOST || WIFSIGNALED(m->status)) {
             if (cause < 0) cause = i;
@@ -269,6 +274,55 @@ static void read_signals(lsi_group *g)
     reap(g);
 }
 
+/* -- stalls -----------------------------------------------------------------------------------------------
+ */
+
+/* They were asked to stop and cannot. */
+static void give_up(lsi_group *g, const char *why)
+{
+    const int number = g->stop_number;
+
+    lsi_say("%s", why);
+    g->gave_up = true;
+    if (g->end != NULL) snprintf(g->end->why, sizeof g->end->why, "%s", why);
+    ls_comm_heap_end(g->heap, LS_CANCELLED, why);
+    g->stop_how = LSI_STOP_NOW;
+    end_ranks(g, LEAVE_S);
+    if (g->hooks != NULL && g->hooks->stop_asked != NULL)
+        g->hooks->stop_asked(g->hooks->ctx, number, LSI_STOP_NOW);
+}
+
+static void fail_stalled(lsi_group *g, const char *why)
+{
+    const int late = lsi_stall_late(&g->stall);
+    lsi_failure f = {.rank = late >= 0 ? late : g->start->place.rank, .code = LS_EXIT_LOST};
+
+    snprintf(f.text, sizeof f.text, "%s", why);
+    ls_comm_heap_end(g->heap, LS_LOST, why);
+    if (g->hooks != NULL && g->hooks->failed != NULL) g->hooks->failed(g->hooks->ctx, &f);
+    lsi_group_fail(g, &f);
+}
+
+static void look_for_stall(lsi_group *g, double now)
+{
+    const lsi_group_hooks *h = g->hooks;
+    uint64_t elsewhere = 0;
+    char why[512];
+
+    if (now < g->look_at) return;
+    g->look_at = now + LSI_STALL_LOOK_S;
+    if (g->n_alive == 0 || g->failure.text[0] != '\0' || isfinite(g->kill_at)) return;
+    if (h != NULL && h->elsewhere != NULL) elsewhere = h->elsewhere(h->ctx, g->stall.moves);
+    if (!lsi_stall_look(&g->stall, now, g->asked_at,
+                        h != NULL && h->stop_grace_s > 0 ? h->stop_grace_s : LSI_STOP_GRACE_S, elsewhere, why,
+                        sizeof why))
+        return;
+    if (g->stop_how > 0)
+        give_up(g, why);
+    else
+        fail_stalled(g, why);
+}
+
 /* -- the loop ---------------------------------------------------------------------------------------------
  */
 
@@ -280,6 +334,8 @@ static double earlier(double a, double b)
 static int timeout_ms(const lsi_group *g)
 {
     double due = earlier(lsi_fold_due(g->fold), earlier(g->term_at, g->kill_at)), wait;
+
+    due = earlier(due, g->look_at);
 
     if (g->suspect >= 0 && g->failure.text[0] == '\0') due = earlier(due, g->suspect_until);
     if (g->hooks != NULL && g->hooks->due != NULL) due = earlier(due, g->hooks->due(g->hooks->ctx));
@@ -298,6 +354,7 @@ static int exit_code(const lsi_group *g)
     int code = LS_EXIT_DONE;
 
     if (g->failure.text[0] != '\0') return g->failure.code;
+    if (g->gave_up) return 128 + g->stop_number;
     for (int i = 0; i < g->n; i++) {
         /* Not a failure, so by the signal that was passed on. */
         if (WIFSIGNALED(g->members[i].status)) return 128 + g->stop_number;
@@ -324,6 +381,7 @@ static void poll_once(lsi_group *g)
     if (g->hooks != NULL && g->hooks->ready != NULL) g->hooks->ready(g->hooks->ctx, g, extra, n_extra);
     const double now = ls_clock_seconds();
     judge_suspect(g, now);
+    look_for_stall(g, now);
     end_overdue(g, now);
     lsi_fold_flush(g->fold, now);
 }

@@ -104,7 +104,7 @@ static void fields(cursor *c, lsi_message *m)
         number(c, &m->code);
         break;
     case LSI_MSG_DONE: number(c, &m->code); break;
-    case LSI_MSG_BEAT:
+    case LSI_MSG_BEAT: number(c, &m->number); break;
     case LSI_MSG_FENCE:
     case LSI_MSG_KINDS: break;
     }

@@ -15,7 +15,7 @@ typedef enum lsi_message_kind {
     LSI_MSG_JOIN = 1, /* machine to machine 0: who I am */
     LSI_MSG_WELCOME,  /* machine 0: all are here */
     LSI_MSG_REFUSE,   /* machine 0: it will not start, because of `text`; exit code `code` */
-    LSI_MSG_BEAT,     /* both: still here */
+    LSI_MSG_BEAT,     /* both: still here; `number` changes while ranks get on */
     LSI_MSG_FENCE,    /* to 0: what MPI's ranks here have to say; from 0: what all had */
     LSI_MSG_FAILED,   /* both: `text`, by `rank`, with exit code `code` */
     LSI_MSG_STOP,     /* both: signal `number`, meant as `code` (LSI_STOP_*) */

@@ -114,8 +114,10 @@ ls_status lsi_run_open_data(lsi_run *r, ls_err *err)
     options.threads = r->o->threads;
     options.comm = r->o->comm;
     LS_TRY(ls_session_open(&r->session, r->x->trial, r->cfg, &options, err));
-    if (r->session.comm != NULL)
-        ls_comm_set_stall(r->session.comm, ls_config_real(r->cfg, "parallel.stall_s"));
+    if (r->o->comm != NULL) {
+        const double report = ls_config_real(r->cfg, "parallel.stall_s");
+        ls_comm_set_stall(r->o->comm, report, report * ls_config_real(r->cfg, "parallel.stall_limit"));
+    }
     LS_TRY(ls_team_agree(r->session.comm, r->x, ls_plan_hash(r->session.plans[0].plan), err));
     LS_TRY(ls_train_data(r->x, &r->session, false, &r->train, err));
     LS_TRY(ls_train_data(r->x, &r->session, true, &r->test, err));

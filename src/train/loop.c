@@ -202,6 +202,12 @@ out:
     return st;
 }
 
+/* For whoever watches whether the ranks get on. */
+static void doing(const lsi_run *r, ls_comm_doing what)
+{
+    if (r->o->comm != NULL) ls_comm_set_doing(r->o->comm, what);
+}
+
 /* Between the batches of an update nothing happens: each rank has sums of gradients of its own until then. */
 static ls_status loop(lsi_run *r, ls_err *err)
 {
@@ -211,9 +217,12 @@ static ls_status loop(lsi_run *r, ls_err *err)
         ls_moment after;
         unsigned due;
         ls_batch b;
+        doing(r, LS_COMM_LOADING);
         LS_TRY(ls_loader_next(r->loader, &b, err));
+        doing(r, LS_COMM_STEPPING);
         after = decide(r, &b);
         LS_TRY(step(r, &b, err));
+        doing(r, LS_COMM_AT_LENGTH);
         end_epoch(r);
         if (r->c.pending > 0) continue;
         due = ls_control_due(&r->stepper.control);
@@ -283,7 +292,8 @@ static void fail_run(lsi_run *r, json_t **summary, const ls_err *why)
     (void)ls_ckpt_writer_wait(r->writer, &(ls_err){0});
     json_decref(*summary);
     *summary = NULL;
-    (void)lsi_run_summarise(r, "failed", &(ls_metric_sums){0}, why->text, summary, &ignored);
+    (void)lsi_run_summarise(r, why->status == LS_CANCELLED ? "killed" : "failed", &(ls_metric_sums){0},
+                            why->text, summary, &ignored);
     ls_report_failure(r->report, why);
 }
 

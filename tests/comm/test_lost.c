@@ -176,7 +176,7 @@ static int one_is_slow(ls_comm *c, const void *arg)
     ls_err said = {0}, err = {0};
     int wrong = 0;
 
-    ls_comm_set_stall(c, 0.05);
+    ls_comm_set_stall(c, 0.05, 0);
     ls_comm_note_step(c, 12);
     wrong += expect_status(c, ls_comm_barrier(c, "loading", &err), LS_OK, &err, "barrier");
     if (ls_comm_rank(c) == VICTIM) {

@@ -1,0 +1,157 @@
+/* test_stall.c: when ranks count as stalled, and who is named.  Time is a number that the test counts up. */
+#include <math.h>
+#include <pthread.h>
+#include <string.h>
+#include <time.h>
+
+#include "check.h"
+#include "launch/stall.h"
+
+typedef struct rig {
+    ls_comm *c[2];
+    lsi_stall stall;
+    pthread_t thread;
+    double now, asked_at;
+    char text[512];
+} rig;
+
+/* Two ranks; rank 0 waits in a barrier, rank 1 is this thread. */
+static void *wait_for_other(void *arg)
+{
+    (void)!ls_comm_barrier(arg, "the meeting", NULL);
+    return NULL;
+}
+
+static void begin(rig *r, double limit)
+{
+    ls_comm_look look;
+    ls_err err = {0};
+
+    *r = (rig){.now = 100, .asked_at = (double)INFINITY};
+    REQUIRE_OK(ls_comm_open_threads(r->c, 2, &err), &err);
+    for (int i = 0; i < 2; i++) ls_comm_note_step(r->c[i], 40 + i);
+    ls_comm_set_stall(r->c[1], 1, limit);
+    REQUIRE_OK(lsi_stall_open(&r->stall, ls_comm_heap_of(r->c[1]), 2, &err), &err);
+    REQUIRE(pthread_create(&r->thread, NULL, wait_for_other, r->c[0]) == 0);
+    do {
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        ls_comm_heap_look(ls_comm_heap_of(r->c[0]), 0, &look);
+    } while (!look.waiting);
+    CHECK_EQ_STR(look.what, "the meeting");
+}
+
+static void end(rig *r)
+{
+    (void)!ls_comm_barrier(r->c[1], "the meeting", NULL);
+    pthread_join(r->thread, NULL);
+    lsi_stall_release(&r->stall);
+    for (int i = 0; i < 2; i++) ls_comm_close(r->c[i]);
+}
+
+/* Looks for `seconds`; true: the run is to be ended. */
+static bool look_for(rig *r, double seconds)
+{
+    for (const double until = r->now + seconds; r->now < until; r->now += LSI_STALL_LOOK_S)
+        if (lsi_stall_look(&r->stall, r->now, r->asked_at, LSI_STOP_GRACE_S, 0, r->text, sizeof r->text))
+            return true;
+    return false;
+}
+
+/* A step whose nodes end nowhere is found out after the limit, not before. */
+static void a_step_that_hangs_ends_the_run(void)
+{
+    rig r;
+
+    begin(&r, 5);
+    ls_comm_set_doing(r.c[1], LS_COMM_STEPPING);
+    CHECK(!look_for(&r, 4.8));
+    CHECK(look_for(&r, 1));
+    CHECK_CONTAINS(r.text, "rank 0 waits in \"the meeting\" of step 40");
+    CHECK_CONTAINS(r.text, "rank 1 (pid ");
+    CHECK_CONTAINS(r.text, ") is in compute, last in step 41");
+    end(&r);
+}
+
+static void a_step_that_beats_goes_on(void)
+{
+    rig r;
+
+    begin(&r, 5);
+    ls_comm_set_doing(r.c[1], LS_COMM_STEPPING);
+    for (int i = 0; i < 10; i++) {
+        CHECK(!look_for(&r, 4));
+        ls_comm_beat(r.c[1]);
+    }
+    r.asked_at = r.now; /* the same when it was asked to stop */
+    for (int i = 0; i < 10; i++) {
+        ls_comm_beat(r.c[1]);
+        CHECK(!look_for(&r, 0.5));
+    }
+    end(&r);
+}
+
+/* Validation, checkpoints, set-up: nobody is ended over them. */
+static void what_takes_long_is_no_stall(void)
+{
+    rig r;
+
+    begin(&r, 5);
+    ls_comm_set_doing(r.c[1], LS_COMM_AT_LENGTH);
+    CHECK(!look_for(&r, 60));
+    r.asked_at = r.now;
+    CHECK(!look_for(&r, 60));
+    end(&r);
+}
+
+static void samples_that_do_not_come(void)
+{
+    rig r;
+
+    begin(&r, 5);
+    ls_comm_set_doing(r.c[1], LS_COMM_LOADING);
+    CHECK(!look_for(&r, 4));
+    CHECK(look_for(&r, 5));
+    CHECK_CONTAINS(r.text, "is in data: no samples come");
+    end(&r);
+}
+
+/* Each waits for something: who was asked to stop ends soon, whatever the limit. */
+static void a_request_ends_those_who_wait(void)
+{
+    rig r;
+
+    begin(&r, 0);
+    ls_comm_set_doing(r.c[1], LS_COMM_LOADING);
+    CHECK(!look_for(&r, 1000)); /* no limit */
+    r.asked_at = r.now;
+    CHECK(!look_for(&r, 0.8));
+    CHECK(look_for(&r, 1));
+    CHECK_CONTAINS(r.text, "asked to stop");
+    CHECK(r.now - r.asked_at < 1.6);
+    end(&r);
+}
+
+/* A watcher that was stopped itself must not take that time for the ranks'. */
+static void a_sleep_of_the_watcher_does_not_count(void)
+{
+    rig r;
+
+    begin(&r, 5);
+    ls_comm_set_doing(r.c[1], LS_COMM_STEPPING);
+    CHECK(!look_for(&r, 1));
+    r.now += 1000;
+    CHECK(!look_for(&r, 4.8));
+    CHECK(look_for(&r, 1));
+    end(&r);
+}
+
+int main(void)
+{
+    CHECK_RUN(a_step_that_hangs_ends_the_run);
+    CHECK_RUN(a_step_that_beats_goes_on);
+    CHECK_RUN(what_takes_long_is_no_stall);
+    CHECK_RUN(samples_that_do_not_come);
+    CHECK_RUN(a_request_ends_those_who_wait);
+    CHECK_RUN(a_sleep_of_the_watcher_does_not_count);
+    return CHECK_DONE();
+}
