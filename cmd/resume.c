@@ -7,8 +7,6 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "base/log.h"
-#include "base/text.h"
 #include "runs/reader.h"
 #include "train/resume.h"
 
@@ -76,10 +74,9 @@ static ls_status add_settings(cli_resume *r, const ls_experiment *named, ls_err 
 }
 
 /* What the named experiment says otherwise than the run; the command line says it to both. */
-static ls_status compare_named(const cli_resume *r, ls_experiment *named, ls_err *err)
+static ls_status compare_named(cli_resume *r, ls_experiment *named, ls_err *err)
 {
     ls_experiment now = {0};
-    ls_text text = {0};
     ls_change c;
     ls_status st = LS_OK;
 
@@ -91,12 +88,9 @@ static ls_status compare_named(const cli_resume *r, ls_experiment *named, ls_err
         if (strcmp(c.key, "name") != 0 && strcmp(c.key, "ranks") != 0 &&
             strcmp(c.key, "batch.per_rank") != 0 && strcmp(c.key, "train.pause_after") != 0 &&
             strcmp(c.key, "model.trial") != 0)
-            ls_text_add(&text, "%s%s=%s (the run: %s)", text.length > 0 ? ", " : "", c.key, c.now, c.before);
-    if (text.length > 0 && !text.failed)
-        ls_log(LS_LOG_WARN, "the run's own settings hold, not those of %s: %s; key=value changes them",
-               r->args.model, text.data);
+            ls_text_add(&r->ignored, "%s%s=%s (the run: %s)", r->ignored.length > 0 ? ", " : "", c.key, c.now,
+                        c.before);
 out:
-    ls_text_release(&text);
     ls_experiment_release(&now);
     return st;
 }
@@ -139,4 +133,5 @@ void cli_resume_release(cli_resume *r)
 {
     if (r->known || r->experiment == r->config) ls_free(r->args.settings);
     ls_experiment_release(&r->before);
+    ls_text_release(&r->ignored);
 }

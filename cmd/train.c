@@ -193,6 +193,9 @@ int cli_train(const cli_args *args)
 
     if (args->resume != NULL) LS_TRY(cli_resume_open(&resume, args, &err));
     LS_TRY(cli_ranks_open(&ranks, resume.experiment, true, &resume.args, &err));
+    if (resume.ignored.length > 0 && !resume.ignored.failed && ranks.start.place.rank == 0)
+        ls_log(LS_LOG_WARN, "the run's own settings hold, not those of %s: %s; key=value changes them",
+               args->model, resume.ignored.data);
     if (resume.has_checkpoint) LS_TRY(ls_resume_check(&resume.before, &ranks.experiment, &err));
     if (args->dry_run)
         ls_experiment_write(&ranks.experiment, stdout);

@@ -94,6 +94,8 @@ json_t *ls_counters_save(const ls_counters *c)
 /* -- reading
  * ----------------------------------------------------------------------------------------------------- */
 
+#define MOST ((json_int_t)1 << 50) /* counts are added up and multiplied by small ones */
+
 typedef struct reader {
     ls_err *err;
     ls_status st; /* sticky */
@@ -113,7 +115,7 @@ static int64_t whole(reader *r, const json_t *from, const char *key)
     const json_t *v = member(r, from, key);
 
     if (r->st != LS_OK) return 0;
-    if (!json_is_integer(v) || json_integer_value(v) < 0) {
+    if (!json_is_integer(v) || json_integer_value(v) < 0 || json_integer_value(v) > MOST) {
         r->st = ls_fail(r->err, LS_DATA, "the checkpoint's state: \"%s\" is not a count", key);
         return 0;
     }

@@ -213,6 +213,10 @@ static ls_status loop(lsi_run *r, ls_err *err)
 {
     ls_status st = LS_OK;
 
+    if (lsi_run_is_stuck(r))
+        stop_early(r); /* the process before came no further than to find out */
+    else if (r->ended)
+        r->summary.ended_by = "end";
     while (!r->ended && !r->stopped) {
         ls_moment after;
         unsigned due;

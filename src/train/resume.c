@@ -64,7 +64,8 @@ ls_status ls_resume_check(const ls_experiment *before, const ls_experiment *now,
         return ls_fail(err, LS_INVALID, "the checkpoint is of model \"%s\", not \"%s\"", before->trial->name,
                        now->trial->name);
     for (int at = 0; ls_resume_next_change(before->cfg, now->cfg, &at, &c);) {
-        if (strcmp(c.key, "model.trial") == 0) continue; /* a plug-in may lie elsewhere */
+        /* A plug-in may lie elsewhere, and be built again. */
+        if (strcmp(c.key, "model.trial") == 0 || strcmp(c.key, "model.plugin_xxh3") == 0) continue;
         for (size_t i = 0; i < sizeof fixed / sizeof fixed[0]; i++)
             if (ls_text_glob(fixed[i].keys, c.key))
                 return ls_fail(err, LS_INVALID, "%s cannot change from %s to %s when a run goes on: %s",

@@ -89,6 +89,9 @@ grep -q '"ended_by": "early_stop"' stuck/summary.json || fail "the summary does 
 grep -q '"epochs": 3,' stuck/summary.json || fail "stopped elsewhere: $(grep epochs stuck/summary.json)"
 run 0 train --resume stuck
 says out 'lockstep train --resume stuck train.early_stop=0'
+sed -i 's/"state": "completed"/"state": "killed"/' stuck/summary.json # before it could say that it was done
+run 0 train --resume stuck --json
+is epochs 3 ended_by early_stop state completed
 run 0 train --resume stuck train.early_stop=0 train.epochs=4 --json
 is epochs 4 ended_by end
 

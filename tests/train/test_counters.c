@@ -18,7 +18,10 @@ static ls_counters sample(void)
                      .has_best = true,
                      .best = 1.0 / 3,
                      .best_step = 500,
-                     .since_best = 1};
+                     .since_best = 1,
+                     .epoch_samples = 60000,
+                     .step_samples = 96,
+                     .last = {[LS_DUE_VALIDATE] = 0.1, [LS_DUE_PACE] = 1e-17}};
 
     ls_metric_add(&c.sums, "loss", 1e-300, 64);
     ls_metric_add(&c.sums, "acc", NAN, 64);
@@ -42,9 +45,32 @@ static void every_field_comes_back(void)
     CHECK(b.sums.n == 2 && strcmp(b.sums.name[0], "loss") == 0 && b.sums.sum[0] == a.sums.sum[0]);
     CHECK(isnan(b.sums.sum[1]));
     CHECK_EQ_INT(b.sums.samples, 64);
+    CHECK_EQ_INT(b.epoch_samples, 60000);
+    CHECK_EQ_INT(b.step_samples, 96);
+    CHECK(memcmp(b.last, a.last, sizeof a.last) == 0);
     json_decref(j);
     json_decref(again);
     free(text);
+}
+
+/* What older versions did not write is not known, which is no damage; nonsense in its place is. */
+static void older_checkpoints_have_less(void)
+{
+    const ls_counters a = sample();
+    json_t *j = ls_counters_save(&a);
+    ls_counters b;
+    ls_err err = {0};
+
+    json_object_del(j, "epoch_samples");
+    json_object_del(j, "step_samples");
+    json_object_del(j, "last_minutes");
+    REQUIRE_OK(ls_counters_load(&b, j, &err), &err);
+    CHECK_EQ_INT(b.epoch_samples, 0);
+    CHECK_EQ_INT(b.step_samples, 0);
+    for (int i = 0; i < LS_DUE_PERIODS; i++) CHECK(b.last[i] == -1);
+    json_object_set_new(j, "step_samples", json_integer(INT64_MAX));
+    CHECK_EQ_INT(ls_counters_load(&b, j, &err), LS_DATA);
+    json_decref(j);
 }
 
 static void what_is_missing_is_named(void)
@@ -81,6 +107,7 @@ static void means_weigh_samples(void)
 int main(void)
 {
     CHECK_RUN(every_field_comes_back);
+    CHECK_RUN(older_checkpoints_have_less);
     CHECK_RUN(what_is_missing_is_named);
     CHECK_RUN(means_weigh_samples);
     return CHECK_DONE();
