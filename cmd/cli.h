@@ -36,8 +36,9 @@ enum {
     CLI_SUBMIT = 512,
     CLI_REPORT = 1024,
     CLI_RUNS = 2048,
+    CLI_INFER = 4096,
     CLI_SECRET = 1 << 20,
-    CLI_ALL = 4095 | CLI_SECRET
+    CLI_ALL = 8191 | CLI_SECRET
 };
 
 enum { CLI_MOST_TIMES = 16 }; /* how often an option may be given that may be given several times */
@@ -60,8 +61,8 @@ typedef struct cli_args {
     const char *rank_counts, *mode; /* of scale: "1,2,4"; weak or strong */
     int repeats;
     bool train, fresh, compare_two, force;
-    const char *out;        /* of report, runs compare: the folder to write */
-    const char *experiment; /* of eval: of a file of weights, or in the place of a run's own */
+    const char *out;        /* of report, runs compare: the folder to write; of infer: the file */
+    const char *experiment; /* of eval, infer: of a file of weights, or in the place of a run's own */
     bool watch, open;       /* of report */
     /* Of runs. */
     const char *where[CLI_MOST_TIMES]; /* conditions */
@@ -69,6 +70,8 @@ typedef struct cli_args {
     const char *sort, *rank;
     bool csv, tail, yes, html, wide;
     double timeout;
+    const char *split, *output; /* of infer: which samples, which output; NULL: not given */
+    bool probabilities;
     const char *run_dir;
     const char *resume; /* NULL: no; "": the newest run, with a model of its name; else a run directory */
     bool quiet, dry_run;
@@ -107,6 +110,7 @@ int cli_train(const cli_args *args);
  * else. */
 bool cli_resume_takes(const char *word);
 int cli_eval(const cli_args *args);
+int cli_infer(const cli_args *args);
 int cli_data(const cli_args *args);
 void cli_data_help(void); /* the settings of `data` */
 int cli_new(const cli_args *args);
@@ -201,6 +205,8 @@ typedef struct cli_weights {
 
 /* LS_INVALID, saying what to add, where the experiment of a file of weights is not known. */
 ls_status cli_weights_locate(const cli_args *args, cli_weights *w, ls_err *err) LS_MUST_CHECK;
+/* Adds to `o` which checkpoint of a run it is: "weights" (best, last or a name) and "step". */
+void cli_weights_describe(const cli_weights *w, json_t *o);
 
 /* A model compiled for a device: one rank's plan, with as many ranks as the experiment says; not to be run.
  */

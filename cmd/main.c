@@ -24,6 +24,11 @@ const cli_command cli_commands[] = {
      "Trains, with checkpoints, TensorBoard files and a summary in a run directory.", cli_train},
     {"eval", CLI_EVAL, "RUN|CHECKPOINT|FILE.safetensors [key=value ...]",
      "The test pass alone, with the weights of a run, of one of its checkpoints or of a file.", cli_eval},
+    {"infer", CLI_INFER, "RUN|CHECKPOINT|FILE.safetensors [key=value ...]",
+     "What the model says of every sample, as CSV or npy (--out); of classifiers the accuracy of each class "
+     "and "
+     "the confusion matrix.",
+     cli_infer},
     {"report", CLI_REPORT, "RUN|STUDY|FOLDER ... [options]",
      "A page to be opened in a browser: metrics, throughput, ledger and timeline of one or several runs; or "
      "that of a scaling study, made again.",

@@ -2,7 +2,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "ckpt/ckpt.h"
 #include "cli.h"
 #include "runs/reader.h"
 
@@ -56,4 +58,15 @@ ls_status cli_weights_locate(const cli_args *args, cli_weights *w, ls_err *err)
     if (ls_run_is_one(args->model)) snprintf(w->run, sizeof w->run, "%s", args->model);
     if (args->experiment != NULL) snprintf(w->experiment, sizeof w->experiment, "%s", args->experiment);
     return LS_OK;
+}
+
+void cli_weights_describe(const cli_weights *w, json_t *o)
+{
+    const char *slash = strrchr(w->weights, '/'), *name = slash != NULL ? slash + 1 : w->weights;
+    char link[64];
+    const ssize_t n = readlink(w->weights, link, sizeof link - 1);
+
+    link[n > 0 ? n : 0] = '\0';
+    json_object_set_new(o, "weights", json_string(name));
+    json_object_set_new(o, "step", json_integer((json_int_t)ls_ckpt_step_of(n > 0 ? link : name)));
 }

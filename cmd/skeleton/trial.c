@@ -38,6 +38,7 @@ static void build(ls_step *s, ls_config *cfg)
     ls_minimise(s, loss, "*", ls_config_optimiser(cfg));
     /* Metrics are means over the batch; they go to the terminal, metrics.jsonl and TensorBoard. */
     ls_metric(s, "loss", loss);
+    ls_scores(s, logits, label); /* for `lockstep infer`, and the accuracy of every class */
     ls_metric(s, "acc", ls_scale(ls_accuracy(logits, label), 1.0 / (double)ls_step_batch(s)));
 }
 

@@ -279,11 +279,17 @@ void ls_metric_at(ls_step *s, ls_at at, const char *name, ls_value v);
 void ls_image_at(ls_step *s, ls_at at, const char *name, ls_value v, double lo, double hi);
 #define ls_image(s, name, v, lo, hi) ls_image_at((s), LS_AT, (name), (v), (lo), (hi))
 
-/* Values to keep: v (N, ...) of evaluation samples.  The trainer writes those of a validation, in the order
- * of the samples, to <name>/epoch-<e>.npy in the run directory (train.output_every, train.output_stride).
- * Does nothing in training. */
+/* Values to keep: v (N, ...) of evaluation samples.  `lockstep infer` writes them for every sample; the
+ * trainer writes those of a validation, in the order of the samples, to <name>/epoch-<e>.npy in the run
+ * directory (train.output_every, train.output_stride). Does nothing in training. */
 void ls_output_at(ls_step *s, ls_at at, const char *name, ls_value v);
 #define ls_output(s, name, v) ls_output_at((s), LS_AT, (name), (v))
+
+/* What a classifier says of each sample: scores f32 (N, classes), the largest of which is its answer (logits
+ * or probabilities), and the right label, i32 (N).  `lockstep infer` writes the scores; per-class accuracy
+ * and the confusion matrix are counted from both.  At most once in a step.  Does nothing in training. */
+void ls_scores_at(ls_step *s, ls_at at, ls_value scores, ls_value label);
+#define ls_scores(s, scores, label) ls_scores_at((s), LS_AT, (scores), (label))
 
 /* How far apart two distributions are: a metric of evaluations, the 1-Wasserstein distance between all values
  * of a (N, ...) and all values of b over all samples.  Values are counted in LS_DISTANCE_BINS equal bins from
@@ -310,6 +316,9 @@ bool ls_step_changes(const ls_step *s, const char *var);
  * "distance/<name>/0" and "/1", scaled so that lo to hi is 0 to 1. */
 #define LS_OUTPUT_PREFIX   "output/"
 #define LS_DISTANCE_PREFIX "distance/"
+/* What ls_scores declared. */
+#define LS_SCORES       "scores/values"
+#define LS_SCORES_LABEL "scores/label"
 enum { LS_DISTANCE_BINS = 4096 };
 typedef struct ls_distance_info {
     const char *name;

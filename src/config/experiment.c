@@ -248,6 +248,7 @@ ls_status lsi_configure(ls_experiment *out, const lsi_entries *all, const char *
     LS_TRY(check_name(out, all, err));
     LS_TRY(check_range(out, all, "data.train_range", err));
     LS_TRY(check_range(out, all, "data.test_range", err));
+    LS_TRY(check_range(out, all, "data.val_range", err));
     LS_TRY(lsi_count_updates(out->cfg, all, err));
     LS_TRY(share_batch(out, all, err));
 out:

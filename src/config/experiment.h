@@ -41,7 +41,7 @@ ls_status ls_experiment_trial(const ls_trial **out, const char *name, ls_err *er
  * of them. */
 ls_status ls_experiment_names(ls_arena *arena, const char *const **names, int *n, ls_err *err) LS_MUST_CHECK;
 
-/* data.train_range or data.test_range: false when it is not set (all samples). */
+/* data.train_range, data.test_range or data.val_range: false when it is not set (all samples). */
 bool ls_experiment_range(const ls_experiment *x, const char *key, int64_t *first, int64_t *end);
 
 #endif

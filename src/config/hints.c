@@ -49,7 +49,8 @@ static const struct {
     {"image_size img_size input_size resolution", "data.resize", NULL},
     {"crop_size random_crop", "data.crop", NULL},
     {"normalize normalization", "data.normalise", NULL},
-    {"val_split validation_split train_split", "data.split", NULL},
+    {"val_split validation_split val_ratio", "data.val_fraction", NULL},
+    {"train_split", "data.split", NULL},
     {"accumulate_grad_batches gradient_accumulation_steps grad_accum accumulation_steps accum_steps "
      "backward_passes_per_step aggregation_frequency",
      "parallel.accumulate", NULL},

@@ -69,6 +69,10 @@ typedef struct ls_data_source {
     double split;
     uint64_t split_seed;
     bool rest;
+    /* Not 0: of what is left, floor(hold * n) samples of another permutation of the same seed are held out:
+     * the set is the others, or with `held` these; both in stored order. */
+    double hold;
+    bool held;
     /* What is done to pixels p / 255 (and to floats as they are): "none" or NULL, "mnist" (x - 0.1307) /
      * 0.3081, "unit" to -1..1; for three channels "imagenet" and "cifar", less the mean, divided by the
      * standard deviation of each. */

@@ -120,31 +120,35 @@ static void advise(const ls_data_source *src, ls_err *err)
              make, src->of_experiment ? ", and data.kind=synthetic needs no files" : "");
 }
 
-/* Keeps one part of the range. */
-static ls_status split_range(ls_dataset *d, const ls_data_source *src, ls_err *err)
+/* Keeps of the set the share of it that comes first in a permutation, or with `rest` the others. */
+static ls_status choose(ls_dataset *d, double share, uint64_t seed, uint64_t turn, bool rest, ls_err *err)
 {
-    const int64_t n = d->count, n_first = (int64_t)floor(src->split * (double)n);
-    const int64_t wanted = src->rest ? n - n_first : n_first;
+    const int64_t n = d->count, n_first = (int64_t)floor(share * (double)n);
+    const int64_t wanted = rest ? n - n_first : n_first;
+    int64_t *chosen = NULL, k = 0;
     bool *in_first;
-    int64_t k = 0;
     ls_status st = LS_OK;
 
-    if (src->split == 0) return LS_OK;
+    if (share == 0) return LS_OK;
     if (wanted < 1)
         return ls_fail(err, LS_INVALID, "a split of %" PRId64 " samples at %g leaves one part empty", n,
-                       src->split);
+                       share);
     in_first = ls_alloc(LS_MEM_DATA, sizeof *in_first * (size_t)n);
-    d->chosen = ls_alloc(LS_MEM_DATA, sizeof *d->chosen * (size_t)wanted);
-    if (!in_first || !d->chosen) {
+    chosen = ls_alloc(LS_MEM_DATA, sizeof *chosen * (size_t)wanted);
+    if (!in_first || !chosen) {
         st = ls_fail(err, LS_NOMEM, "no memory for a split");
         goto out;
     }
-    for (int64_t i = 0; i < n_first; i++) in_first[ls_order_at(src->split_seed, 0, n, i)] = true;
+    for (int64_t i = 0; i < n_first; i++) in_first[ls_order_at(seed, turn, n, i)] = true;
     for (int64_t i = 0; i < n; i++)
-        if (in_first[i] != src->rest) d->chosen[k++] = i;
+        if (in_first[i] != rest) chosen[k++] = d->chosen ? d->chosen[i] : i;
+    ls_free(d->chosen);
+    d->chosen = chosen;
     d->count = wanted;
+    chosen = NULL;
 out:
     ls_free(in_first);
+    ls_free(chosen);
     return st;
 }
 
@@ -186,7 +190,8 @@ ls_status ls_dataset_open(ls_dataset **out, const ls_data_source *src, ls_err *e
     if (st != LS_OK) goto out;
     LS_TRY(check_transform(d, &src->transform, err));
     LS_TRY(set_range(d, src, err));
-    LS_TRY(split_range(d, src, err));
+    LS_TRY(choose(d, src->split, src->split_seed, 0, src->rest, err));
+    LS_TRY(choose(d, src->hold, src->split_seed, 1, !src->held, err));
     *out = d;
     d = NULL;
 out:

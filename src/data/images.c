@@ -289,7 +289,8 @@ static int64_t partner(const ls_dataset *d, int64_t index, const ls_rng_key *aug
     if (!augment) return index;
     uint64_t seed = (uint64_t)augment->seed_hi << 32 | augment->seed_lo;
     int64_t position = (int64_t)augment->sample_base % d->count;
-    return d->first + ls_order_at(seed ^ ls_rng_stream("data.partner"), augment->step, d->count, position);
+    const int64_t k = ls_order_at(seed ^ ls_rng_stream("data.partner"), augment->step, d->count, position);
+    return d->first + (d->chosen ? d->chosen[k] : k);
 }
 
 static ls_status read_images(const ls_dataset *d, int64_t index, const ls_rng_key *augment,

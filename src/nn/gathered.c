@@ -30,6 +30,24 @@ void ls_output_at(ls_step *s, ls_at at, const char *name, ls_value v)
     ls_metric_at(s, at, full, v);
 }
 
+void ls_scores_at(ls_step *s, ls_at at, ls_value scores, ls_value label)
+{
+    ls_shape shape;
+
+    if (!lsi_step_open(s) || !ls_value_ok(scores) || !ls_value_ok(label)) return;
+    lsi_step_at(s, at);
+    shape = ls_value_shape(label);
+    if (!is_per_sample(s, "scores", "of classes", scores)) return;
+    if (ls_value_shape(scores).rank != 2 || shape.rank != 1 || shape.dim[0] != s->batch ||
+        ls_value_dtype(label) != LS_I32) {
+        lsi_step_fail(s, "scores: need f32 (N, classes) and labels i32 (N)");
+        return;
+    }
+    if (s->mode != LS_EVAL) return;
+    ls_metric_at(s, at, LS_SCORES, scores);
+    ls_metric_at(s, at, LS_SCORES_LABEL, label);
+}
+
 void ls_distance_at(ls_step *s, ls_at at, const char *name, ls_value a, ls_value b, double lo, double hi)
 {
     char full[LSI_WORD];

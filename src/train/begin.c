@@ -102,7 +102,7 @@ static ls_status check_settings(const lsi_run *r, ls_err *err)
     return ls_update_check(&r->update, r->cfg, r->session.ranks, r->ruler.epoch_samples, err);
 }
 
-/* The session, the two data sets, and what follows from their sizes. */
+/* The session, the data sets, and what follows from their sizes. */
 ls_status lsi_run_open_data(lsi_run *r, ls_err *err)
 {
     ls_session_options options;
@@ -119,10 +119,12 @@ ls_status lsi_run_open_data(lsi_run *r, ls_err *err)
         ls_comm_set_stall(r->o->comm, report, report * ls_config_real(r->cfg, "parallel.stall_limit"));
     }
     LS_TRY(ls_team_agree(r->session.comm, r->x, ls_plan_hash(r->session.plans[0].plan), err));
-    LS_TRY(ls_train_data(r->x, &r->session, false, &r->train, err));
-    LS_TRY(ls_train_data(r->x, &r->session, true, &r->test, err));
+    LS_TRY(ls_train_data(r->x, &r->session, LS_SPLIT_TRAIN, &r->train, err));
+    LS_TRY(ls_train_data(r->x, &r->session, LS_SPLIT_TEST, &r->test, err));
+    if (ls_train_has_val(r->cfg)) LS_TRY(ls_train_data(r->x, &r->session, LS_SPLIT_VAL, &r->val, err));
     LS_TRY(ls_session_check_data(&r->session, r->train, err));
     LS_TRY(ls_session_check_data(&r->session, r->test, err));
+    if (r->val != NULL) LS_TRY(ls_session_check_data(&r->session, r->val, err));
     r->ruler = (ls_ruler){ls_dataset_count(r->train), r->update.samples};
     set_schedule(r);
     LS_TRY(check_settings(r, err));
@@ -405,6 +407,7 @@ ls_status lsi_run_begin(lsi_run *r, ls_err *err)
                                                .schedule = &r->schedule,
                                                .session = &r->session,
                                                .test = r->test,
+                                               .val = r->val,
                                                .init = r->summary.init,
                                                .log = r->log,
                                                .json = r->o->json,

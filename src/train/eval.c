@@ -2,18 +2,45 @@
 #include "train/evaluate.h"
 #include "train/init.h"
 #include "train/run.h"
+#include "train/team.h"
+
+ls_status lsi_run_open_split(lsi_run *r, ls_split split, const ls_dataset **data, ls_err *err)
+{
+    ls_dataset **place = split == LS_SPLIT_TRAIN ? &r->train : split == LS_SPLIT_VAL ? &r->val : &r->test;
+    ls_session_options options;
+    ls_status st = LS_OK;
+
+    if (split == LS_SPLIT_VAL && !ls_train_has_val(r->cfg))
+        return ls_fail(
+            err, LS_INVALID,
+            "--split val: the experiment has no validation samples of its own; set data.val_fraction, "
+            "data.val_images or data.val_range, or use --split test");
+    r->update = ls_update_of(r->cfg, r->o->comm != NULL ? ls_comm_size(r->o->comm) : 1);
+    options = ls_update_options(&r->update, r->cfg);
+    options.device = r->o->device;
+    options.threads = r->o->threads;
+    options.comm = r->o->comm;
+    LS_TRY(ls_session_open(&r->session, r->x->trial, r->cfg, &options, err));
+    LS_TRY(ls_team_agree(r->session.comm, r->x, ls_plan_hash(r->session.plans[0].plan), err));
+    LS_TRY(ls_train_data(r->x, &r->session, split, place, err));
+    LS_TRY(ls_session_check_data(&r->session, *place, err));
+    *data = *place;
+out:
+    return st;
+}
 
 ls_status ls_train_eval(const ls_experiment *x, const ls_train_options *o, const char *weights,
                         json_t **result, ls_err *err)
 {
     lsi_run r = {.x = x, .o = o, .cfg = x->cfg, .saved = -1};
+    const ls_dataset *data;
     ls_metric_sums test;
     ls_status st = LS_OK;
 
     *result = NULL;
-    LS_TRY(lsi_run_open_data(&r, err));
+    LS_TRY(lsi_run_open_split(&r, LS_SPLIT_TEST, &data, err));
     LS_TRY(ls_init_to_evaluate(&r.session, weights, err));
-    LS_TRY(ls_evaluate(&r.session, r.test, NULL, &test, err));
+    LS_TRY(ls_evaluate(&r.session, data, NULL, &test, err));
     *result = ls_metrics_json(&test);
     if (*result == NULL || json_object_set_new(*result, "event", json_string("eval")) != 0 ||
         json_object_set_new(*result, "samples", json_integer((json_int_t)test.samples)) != 0)

@@ -40,20 +40,81 @@ static void remark(const ls_dataset *d, int64_t outputs, bool fixed)
             (long long)outputs, (long long)n, names[0], names[n - 1], (long long)n);
 }
 
-ls_status ls_train_data(const ls_experiment *x, const ls_session *s, bool test, ls_dataset **out, ls_err *err)
+bool ls_train_has_val(ls_config *cfg)
+{
+    return ls_config_real(cfg, "data.val_fraction") > 0 || text_or_null(cfg, "data.val_images") != NULL ||
+           text_or_null(cfg, "data.val_range") != NULL;
+}
+
+/* One way to get validation samples is enough, and none may be trained with. */
+static ls_status check_val(const ls_experiment *x, ls_err *err)
 {
     ls_config *cfg = x->cfg;
-    const char *images = text_or_null(cfg, test ? "data.test_images" : "data.train_images");
+    const bool files = text_or_null(cfg, "data.val_images") != NULL,
+               range = text_or_null(cfg, "data.val_range") != NULL;
+    int64_t first, end, train_first, train_end;
+
+    if (ls_config_real(cfg, "data.val_fraction") > 0 && (files || range))
+        return ls_fail(err, LS_INVALID,
+                       "data.val_fraction holds out training samples for validation, and %s names others; "
+                       "set one of the two",
+                       files ? "data.val_images" : "data.val_range");
+    if (!files && text_or_null(cfg, "data.val_labels") != NULL)
+        return ls_fail(err, LS_INVALID, "data.val_labels without data.val_images");
+    if (files || !range) return LS_OK;
+    if (ls_config_real(cfg, "data.split") > 0)
+        return ls_fail(err, LS_INVALID,
+                       "data.val_range and data.split would cut the same file; use data.val_fraction with "
+                       "data.split");
+    if (ls_experiment_range(x, "data.val_range", &first, &end) &&
+        ls_experiment_range(x, "data.train_range", &train_first, &train_end) &&
+        (end <= train_first || train_end <= first))
+        return LS_OK;
+    return ls_fail(
+        err, LS_INVALID,
+        "data.val_range=%s would be trained with as well: set a data.train_range that leaves it out "
+        "(or data.val_images, where it is of another file)",
+        ls_config_text(cfg, "data.val_range"));
+}
+
+/* The names of the settings that say where the samples of a split are. */
+typedef struct split_keys {
+    const char *images, *labels, *range, *usual;
+} split_keys;
+
+static split_keys keys_of(ls_config *cfg, ls_split split)
+{
+    static const split_keys keys[] = {
+        [LS_SPLIT_TRAIN] = {"data.train_images", "data.train_labels", "data.train_range", "train"},
+        [LS_SPLIT_TEST] = {"data.test_images", "data.test_labels", "data.test_range", "test"},
+        [LS_SPLIT_VAL] = {"data.val_images", "data.val_labels", "data.val_range", "val"},
+    };
+    split_keys k = keys[split];
+
+    if (split != LS_SPLIT_VAL || text_or_null(cfg, "data.val_images") != NULL) return k;
+    k = keys[LS_SPLIT_TRAIN]; /* held out of the training samples, or another range of their file */
+    if (text_or_null(cfg, "data.val_range") != NULL) k.range = "data.val_range";
+    return k;
+}
+
+ls_status ls_train_data(const ls_experiment *x, const ls_session *s, ls_split split, ls_dataset **out,
+                        ls_err *err)
+{
+    ls_config *cfg = x->cfg;
+    const bool test = split == LS_SPLIT_TEST,
+               apart = split == LS_SPLIT_VAL && text_or_null(cfg, "data.val_images") != NULL;
+    const split_keys keys = keys_of(cfg, split);
+    const char *images = text_or_null(cfg, keys.images);
     ls_field fields[LS_SESSION_INPUTS];
     ls_data_source src = {.kind = ls_config_choice(cfg, "data.kind"),
                           .path = text_or_null(cfg, "data.path"),
-                          .images = images != NULL ? images
-                                    : test         ? "test"
-                                                   : "train",
-                          .labels = text_or_null(cfg, test ? "data.test_labels" : "data.train_labels"),
-                          .split = ls_config_real(cfg, "data.split"),
+                          .images = images != NULL ? images : keys.usual,
+                          .labels = text_or_null(cfg, keys.labels),
+                          .split = apart ? 0 : ls_config_real(cfg, "data.split"),
                           .split_seed = (uint64_t)ls_config_int(cfg, "data.split_seed"),
                           .rest = test,
+                          .hold = test || apart ? 0 : ls_config_real(cfg, "data.val_fraction"),
+                          .held = split == LS_SPLIT_VAL,
                           .field = text_or_null(cfg, "data.field"),
                           .points = ls_config_int(cfg, "data.points"),
                           .box = text_or_null(cfg, "data.box"),
@@ -73,14 +134,15 @@ ls_status ls_train_data(const ls_experiment *x, const ls_session *s, bool test, 
     double lo, hi;
 
     *out = NULL;
+    const ls_status fine = check_val(x, err);
+    if (fine != LS_OK) return fine;
     if (ls_step_input_range(s->plans[0].step, "label", &lo, &hi)) src.classes = (int64_t)hi;
-    if (!ls_experiment_range(x, test ? "data.test_range" : "data.train_range", &src.first, &src.end) &&
-        strcmp(src.kind, "synthetic") == 0) {
+    if (!ls_experiment_range(x, keys.range, &src.first, &src.end) && strcmp(src.kind, "synthetic") == 0) {
         src.first = test ? SYNTHETIC_TRAIN : 0;
         src.end = test ? SYNTHETIC_TRAIN + SYNTHETIC_TEST : SYNTHETIC_TRAIN;
     }
     const ls_status st = ls_dataset_open(out, &src, err);
-    if (st == LS_OK) remark(*out, test ? 0 : src.classes, src.fixed_classes);
+    if (st == LS_OK) remark(*out, split != LS_SPLIT_TRAIN ? 0 : src.classes, src.fixed_classes);
     return st;
 }
 
@@ -159,17 +221,26 @@ static ls_status run_all(ls_session *s, const ls_dataset *data, ls_gather *gathe
     ls_status st = LS_OK;
 
     LS_TRY(ls_loader_create(&loader, data, &options, err));
+    if (gather->rows !=
+        NULL) { /* all ranks hand on rows from the first batch on, also those that have none */
+        ls_batch_plan *one;
+        gather->rows->room = options.batch;
+        LS_TRY(ls_session_plan(s, LS_EVAL, 0, 1, &one, err));
+        LS_TRY(ls_gather_prepare(gather, one, err));
+    }
     for (int64_t k = ls_loader_batches_per_epoch(loader); k > 0; k--) {
         ls_batch_plan *p;
         ls_batch b;
         LS_TRY(ls_loader_next(loader, &b, err));
-        if (b.n == 0) continue; /* the others have the few that are left */
-        LS_TRY(ls_session_plan(s, LS_EVAL, 0, b.n, &p, err));
-        ls_session_feed(p, fields, n_fields, b.fields);
-        ls_step_write_rng(p->plan, seed, LS_EVAL_STEP, (uint32_t)b.position);
-        ls_plan_run(p->plan);
-        ls_collect_metrics(p->plan, b.n, sums);
-        LS_TRY(ls_gather_take_at(gather, p, b.indices, err)); /* not shuffled: their places */
+        if (b.n > 0) { /* else: the others have the few that are left */
+            LS_TRY(ls_session_plan(s, LS_EVAL, 0, b.n, &p, err));
+            ls_session_feed(p, fields, n_fields, b.fields);
+            ls_step_write_rng(p->plan, seed, LS_EVAL_STEP, (uint32_t)b.position);
+            ls_plan_run(p->plan);
+            ls_collect_metrics(p->plan, b.n, sums);
+            LS_TRY(ls_gather_take_at(gather, p, b.indices, err)); /* not shuffled: their places */
+        }
+        LS_TRY(ls_gather_pass_on(gather, s->comm, err));
     }
     if (sums->samples == 0) LS_TRY(run_none(s, gather, sums, err));
     LS_TRY(ls_team_sum(s->comm, sums, NULL, err));

@@ -54,6 +54,13 @@ static ls_status add_distance(ls_gather *g, const ls_distance_info *info, ls_err
     return LS_OK;
 }
 
+static ls_status prepare_confusion(ls_gather *g, const ls_plan *p, ls_err *err)
+{
+    const ls_tensor *t = ls_plan_fetch(p, LS_SCORES);
+
+    return t != NULL && g->confusion != NULL ? ls_confusion_open(g->confusion, t->shape.dim[1], err) : LS_OK;
+}
+
 ls_status ls_gather_prepare(ls_gather *g, const ls_batch_plan *p, ls_err *err)
 {
     const ls_distance_info *infos;
@@ -64,6 +71,8 @@ ls_status ls_gather_prepare(ls_gather *g, const ls_batch_plan *p, ls_err *err)
     for (int i = 0; i < n; i++) LS_TRY(add_distance(g, &infos[i], err));
     for (int i = 0; g->stride > 0 && i < ls_plan_fetch_count(p->plan); i++)
         if (is_output(ls_plan_fetch_at(p->plan, i))) LS_TRY(add_output(g, ls_plan_fetch_at(p->plan, i), err));
+    LS_TRY(prepare_confusion(g, p->plan, err));
+    if (g->rows != NULL) LS_TRY(ls_rows_prepare(g->rows, p->plan, err));
     g->prepared = true;
 out:
     return st;
@@ -108,6 +117,16 @@ static void count(const ls_gather_distance *d, const ls_plan *p, int which)
     }
 }
 
+static void count_classes(ls_confusion *c, const ls_plan *p)
+{
+    const ls_tensor *scores = ls_plan_fetch(p, LS_SCORES), *labels = ls_plan_fetch(p, LS_SCORES_LABEL);
+
+    if (c == NULL || scores == NULL || labels == NULL) return;
+    for (int64_t i = 0, n = scores->shape.dim[0], k = scores->shape.dim[1]; i < n; i++)
+        ls_confusion_count(c, ((const int32_t *)labels->data)[i],
+                           ls_confusion_answer((const float *)scores->data + i * k, k));
+}
+
 static ls_status take(ls_gather *g, const ls_batch_plan *p, int64_t first, const int64_t *at, ls_err *err)
 {
     const ls_status st = ls_gather_prepare(g, p, err);
@@ -116,6 +135,8 @@ static ls_status take(ls_gather *g, const ls_batch_plan *p, int64_t first, const
     for (int i = 0; i < g->n_distances; i++)
         for (int k = 0; k < 2; k++) count(&g->distances[i], p->plan, k);
     for (int i = 0; i < g->n_outputs; i++) take_rows(g, &g->outputs[i], p->plan, first, at);
+    count_classes(g->confusion, p->plan);
+    if (g->rows != NULL) ls_rows_take(g->rows, p->plan, first, at);
     return LS_OK;
 }
 
@@ -127,6 +148,11 @@ ls_status ls_gather_take(ls_gather *g, const ls_batch_plan *p, int64_t first, ls
 ls_status ls_gather_take_at(ls_gather *g, const ls_batch_plan *p, const int64_t *at, ls_err *err)
 {
     return take(g, p, 0, at, err);
+}
+
+ls_status ls_gather_pass_on(ls_gather *g, ls_comm *c, ls_err *err)
+{
+    return g->rows != NULL ? ls_rows_pass_on(g->rows, c, err) : LS_OK;
 }
 
 /* -- finishing --------------------------------------------------------------------------------------------
@@ -155,6 +181,7 @@ ls_status ls_gather_finish(ls_gather *g, ls_comm *c, ls_metric_sums *sums, ls_er
     for (int i = 0; i < g->n_outputs; i++)
         LS_TRY(ls_team_add(c, g->outputs[i].rows, ls_shape_count(g->outputs[i].shape), "gathering outputs",
                            err));
+    if (g->confusion != NULL && g->confusion->classes > 0) LS_TRY(ls_confusion_add_up(g->confusion, c, err));
     for (int i = 0; i < g->n_distances; i++) {
         LS_TRY(ls_team_add(c, g->distances[i].counts, COUNTS, "comparing distributions", err));
         ls_metric_add(sums, g->distances[i].name, distance(&g->distances[i]), sums->samples);

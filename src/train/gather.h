@@ -6,7 +6,9 @@
 #ifndef LS_TRAIN_GATHER_H
 #define LS_TRAIN_GATHER_H
 
+#include "train/confusion.h"
 #include "train/counters.h"
+#include "train/rows.h"
 #include "train/session.h"
 
 enum { LS_GATHER_MOST = 4, LS_GATHER_NAME = 64 };
@@ -33,6 +35,8 @@ typedef struct ls_gather {
     int n_outputs, n_distances;
     ls_gather_output outputs[LS_GATHER_MOST];
     ls_gather_distance distances[LS_GATHER_MOST];
+    ls_confusion *confusion; /* answers of a classifier are counted there; NULL: they are not */
+    ls_rows *rows;           /* gets the outputs of every sample, in order; NULL: nobody wants them */
 } ls_gather;
 
 /* Finds out what there is to gather, once.  A rank that will run no plan does this alone: all ranks must
@@ -45,6 +49,8 @@ ls_status ls_gather_take(ls_gather *g, const ls_batch_plan *p, int64_t first, ls
  * zeros. */
 ls_status ls_gather_take_at(ls_gather *g, const ls_batch_plan *p, const int64_t *at,
                             ls_err *err) LS_MUST_CHECK;
+/* After every global batch, by all ranks: hands its rows on.  Collective. */
+ls_status ls_gather_pass_on(ls_gather *g, ls_comm *c, ls_err *err) LS_MUST_CHECK;
 /* After the last: what all ranks have, on all of them; distances are added to the metrics.  Collective. */
 ls_status ls_gather_finish(ls_gather *g, ls_comm *c, ls_metric_sums *sums, ls_err *err) LS_MUST_CHECK;
 /* Each output to <folder>/<name>/epoch-<epoch>.npy, in f32. */

@@ -98,29 +98,10 @@ static void stop_early(lsi_run *r)
     ls_report_note_line(r->report, "training ends early: %s", s->ended_why);
 }
 
-/* `outputs`: those of the trial are written. */
-static ls_status evaluate(lsi_run *r, bool outputs, ls_metric_sums *sums, ls_err *err)
-{
-    const double before = ls_clock_seconds(),
-                 epoch = (double)r->c.epoch + (double)r->c.position / (double)r->ruler.epoch_samples;
-    ls_gather gather = {.samples = ls_dataset_count(r->test),
-                        .stride = outputs ? ls_config_int(r->cfg, "train.output_stride") : 0};
-    ls_err trouble = {0};
-    ls_status st = LS_OK;
-
-    LS_TRY(ls_evaluate(&r->session, r->test, &gather, sums, err));
-    if (lsi_run_leads(r) && ls_gather_write(&gather, r->dir.path, epoch, &trouble) != LS_OK)
-        ls_log(LS_LOG_WARN, "%s", trouble.text); /* worth a warning, not the run */
-    r->summary.evaluate_s += ls_clock_seconds() - before;
-out:
-    ls_gather_release(&gather);
-    return st;
-}
-
 static ls_status validate(lsi_run *r, bool outputs, ls_err *err)
 {
     ls_metric_sums sums;
-    ls_status st = evaluate(r, outputs, &sums, err);
+    ls_status st = lsi_run_evaluate(r, r->val != NULL ? r->val : r->test, outputs, NULL, &sums, err);
 
     if (st != LS_OK) return st;
     r->c.validations++;
@@ -246,7 +227,8 @@ static ls_status finish(lsi_run *r, json_t **summary, ls_err *err)
     ls_status st = LS_OK;
 
     if (stop_request(r) < 2 && r->saved != lsi_run_samples(r)) LS_TRY(save(r, err));
-    if (!r->stopped) LS_TRY(evaluate(r, r->agenda.every[LS_DUE_OUTPUT].unit != LS_PERIOD_NONE, &test, err));
+    if (!r->stopped)
+        LS_TRY(lsi_run_test(r, r->agenda.every[LS_DUE_OUTPUT].unit != LS_PERIOD_NONE, &test, err));
     if (!r->stopped && r->agenda.every[LS_DUE_SAMPLE].unit != LS_PERIOD_NONE) sample(r);
     LS_TRY(ls_team_compare_weights(r->session.comm, &r->session, err));
     LS_TRY(ls_pace_compare(&r->summary.pace, r->session.comm, err));
@@ -311,6 +293,7 @@ void lsi_run_release(lsi_run *r)
     ls_session_release(&r->session);
     ls_dataset_close(r->train);
     ls_dataset_close(r->test);
+    ls_dataset_close(r->val);
     ls_summary_release(&r->summary);
 }
 

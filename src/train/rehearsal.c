@@ -61,7 +61,7 @@ static ls_status load_data(ls_rehearsal *r, const ls_experiment *x, ls_err *err)
 {
     ls_status st = LS_OK;
 
-    LS_TRY(ls_train_data(x, &r->session, false, &r->data, err));
+    LS_TRY(ls_train_data(x, &r->session, LS_SPLIT_TRAIN, &r->data, err));
     LS_TRY(ls_session_check_data(&r->session, r->data, err));
     LS_TRY(ls_update_check(&r->update, x->cfg, r->session.ranks, ls_dataset_count(r->data), err));
     LS_TRY(ls_train_loader(&r->session, &r->update, r->data, 0, true, &r->loader, err));

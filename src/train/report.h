@@ -25,9 +25,9 @@ typedef struct ls_report_options {
     int64_t epoch_samples, batch;
     const ls_schedule *schedule;
     const ls_session *session;
-    const ls_dataset *test;
-    const json_t *init; /* the weights that the run started from (train/init.h); NULL: none */
-    ls_runlog *log;     /* everything said is noted there; may be NULL */
+    const ls_dataset *test, *val; /* val NULL: the test set is for validation, too */
+    const json_t *init;           /* the weights that the run started from (train/init.h); NULL: none */
+    ls_runlog *log;               /* everything said is noted there; may be NULL */
     bool json, quiet;
 } ls_report_options;
 

@@ -75,8 +75,9 @@ void lsi_report_beginning(ls_text *out, const ls_report_options *o)
                 ls_text_count(ls_step_count_params(p->step, "*"), params),
                 ls_text_bytes((double)ls_session_memory(o->session).total, memory), o->session->threads,
                 o->session->threads == 1 ? "" : "s");
-    ls_text_add(out, "data          %lld samples to train, %lld to test\n", (long long)o->epoch_samples,
-                (long long)ls_dataset_count(o->test));
+    ls_text_add(out, "data          %lld samples to train", (long long)o->epoch_samples);
+    if (o->val != NULL) ls_text_add(out, ", %lld to validate", (long long)ls_dataset_count(o->val));
+    ls_text_add(out, ", %lld to test\n", (long long)ls_dataset_count(o->test));
     add_init(out, o->init);
     add_lr(out, o);
     ls_text_add(out, "run           %s, %lld steps%s\n", o->folder, (long long)o->total_steps,
@@ -178,6 +179,17 @@ static void add_checkpoint(ls_text *out, const char *folder)
     if (n > 0) ls_text_add(out, "checkpoint    %s/checkpoints/%.*s\n", folder, (int)n, name);
 }
 
+static void add_tested(ls_text *out, const ls_metric_sums *test, const json_t *metrics)
+{
+    const char *weights = json_string_value(json_object_get(metrics, "test_weights"));
+
+    ls_text_add(out, "tested        on %lld samples", (long long)test->samples);
+    if (weights != NULL)
+        ls_text_add(out, " with the %s weights, of step %lld", weights,
+                    (long long)json_integer_value(json_object_get(metrics, "test_step")));
+    ls_text_add(out, "\n");
+}
+
 void lsi_report_ending(ls_text *out, const ls_report_options *o, const ls_counters *c,
                        const ls_metric_sums *test, const json_t *summary)
 {
@@ -191,7 +203,7 @@ void lsi_report_ending(ls_text *out, const ls_report_options *o, const ls_counte
     if (test == NULL)
         ls_text_add(out, "stopped       at step %lld; go on with --resume\n", (long long)c->step);
     else
-        ls_text_add(out, "tested        on %lld samples\n", (long long)test->samples);
+        add_tested(out, test, json_object_get(summary, "metrics"));
     ls_text_add(out, "samples       %s\n", ls_text_count(c->epoch * o->epoch_samples + c->position, samples));
     if (rate_of(summary, "p50") > 0)
         ls_text_add(out, "samples/s     %s (central 68 %%: %s to %s)\n", rate_text(summary, "p50", mid),

@@ -20,6 +20,7 @@ static const struct {
     {"data.kind", "what was seen of the training set would be other samples"},
     {"data.train_range", "what was seen of the training set would be other samples"},
     {"data.split", "what was seen of the training set would be other samples"},
+    {"data.val_fraction", "what was seen of the training set would be other samples"},
     {"data.split_seed", "what was seen of the training set would be other samples"},
     {"optimizer.name",
      "the checkpoint holds the state of the other one; start a new run, with train.init=RUN"},

@@ -7,6 +7,7 @@
 #include "runs/run.h"
 #include "train/agenda.h"
 #include "train/best.h"
+#include "train/evaluate.h"
 #include "train/report.h"
 #include "train/runlog.h"
 #include "train/stepper.h"
@@ -20,8 +21,8 @@ typedef struct lsi_run {
     ls_config *cfg;
     ls_session session;
     ls_run_paths dir;
-    bool resumed; /* goes on from a checkpoint */
-    ls_dataset *train, *test;
+    bool resumed;                   /* goes on from a checkpoint */
+    ls_dataset *train, *test, *val; /* val NULL: the test set is for validation, too */
     ls_loader *loader;
     ls_ckpt_writer *writer;
     ls_runlog *log;
@@ -45,8 +46,10 @@ typedef struct lsi_run {
     bool diverged;       /* the last step's metrics were not finite */
 } lsi_run;
 
-/* The session, the two data sets, and what follows from their sizes. */
+/* The session, the data sets, and what follows from their sizes. */
 ls_status lsi_run_open_data(lsi_run *r, ls_err *err) LS_MUST_CHECK;
+/* The session and one data set, for those who do not train: other sets need not be there. */
+ls_status lsi_run_open_split(lsi_run *r, ls_split split, const ls_dataset **data, ls_err *err) LS_MUST_CHECK;
 /* All of it: data, run directory, the newest checkpoint if it is to be resumed, loader and report. */
 ls_status lsi_run_begin(lsi_run *r, ls_err *err) LS_MUST_CHECK;
 
@@ -70,6 +73,13 @@ ls_step_times lsi_run_times(const lsi_run *r);
 void lsi_run_note_time(lsi_run *r);
 /* What a checkpoint holds besides variables; NULL: no memory. */
 json_t *lsi_run_checkpoint_state(const lsi_run *r, const ls_counters *c);
+/* Every sample of `data` once; `outputs`: those of the trial are written into the run directory; answers of a
+ * classifier are counted in `confusion` (NULL: they are not).  Collective. */
+ls_status lsi_run_evaluate(lsi_run *r, const ls_dataset *data, bool outputs, struct ls_confusion *confusion,
+                           ls_metric_sums *sums, ls_err *err) LS_MUST_CHECK;
+/* The test at the end, with the weights that train.test_weights says; afterwards the variables are the last
+ * ones again.  Notes in the summary which were tested.  Collective. */
+ls_status lsi_run_test(lsi_run *r, bool outputs, ls_metric_sums *sums, ls_err *err) LS_MUST_CHECK;
 /* Writes the summary as it would be if the run ended now. */
 ls_status lsi_run_summarise(lsi_run *r, const char *state, const ls_metric_sums *test, const char *error,
                             json_t **out, ls_err *err);

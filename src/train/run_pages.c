@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "train/confusion.h"
 #include "train/timeline.h"
 
 enum { NAMES = 24 }; /* metrics with columns of their own */
@@ -297,6 +298,7 @@ ls_status ls_run_pages(ls_report *page, const ls_past_run *runs, int n_runs, ls_
                             p.label[0] - shared);
     LS_TRY(ls_run_pages_settings(page, &p, err));
     LS_TRY(ls_run_pages_curves(page, &p, err));
+    for (int k = 0; k < n_runs; k++) LS_TRY(ls_confusion_page(page, runs[k].path, p.label[k], k + 1, err));
     LS_TRY(ls_run_pages_throughput(page, &p, err));
     LS_TRY(add_ledger(page, &p, err));
     LS_TRY(add_timelines(page, runs, n_runs, err));

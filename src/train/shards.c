@@ -476,6 +476,17 @@ out:
     return st;
 }
 
+/* What there is to gather, also on a rank that has no samples. */
+static ls_status prepare_gather(ls_shards *x, ls_gather *gather, ls_err *err)
+{
+    ls_status st = LS_OK;
+
+    LS_TRY(lane_plan(&(work){.x = x, .mode = LS_EVAL}, &x->lanes[0], 1, &x->lanes[0].now, err));
+    LS_TRY(ls_gather_prepare(gather, x->lanes[0].now, err));
+out:
+    return st;
+}
+
 static ls_status evaluate_batches(ls_shards *x, const ls_dataset *data, ls_loader *loader, double *values,
                                   ls_gather *gather, ls_err *err)
 {
@@ -483,6 +494,10 @@ static ls_status evaluate_batches(ls_shards *x, const ls_dataset *data, ls_loade
     const int64_t n = ls_loader_batches_per_epoch(loader);
     ls_status st = LS_OK;
 
+    if (gather->rows != NULL) {
+        gather->rows->room = x->share * ((x->n_shards + x->session->ranks - 1) / x->session->ranks);
+        LS_TRY(prepare_gather(x, gather, err));
+    }
     for (int64_t k = 0; k < n; k++) {
         ls_batch b;
         work w = {.x = x, .mode = LS_EVAL, .data = data, .b = &b, .seed = seed};
@@ -492,11 +507,10 @@ static ls_status evaluate_batches(ls_shards *x, const ls_dataset *data, ls_loade
             for (int i = 0; i < x->threads; i++) note_shard(&w, k, i, values);
             LS_TRY(gather_lanes(&w, gather, err));
         }
+        LS_TRY(ls_gather_pass_on(gather, x->session->comm, err));
     }
-    if (!gather->prepared) { /* fewer samples than shards, and none for this rank */
-        LS_TRY(lane_plan(&(work){.x = x, .mode = LS_EVAL}, &x->lanes[0], 1, &x->lanes[0].now, err));
-        LS_TRY(ls_gather_prepare(gather, x->lanes[0].now, err));
-    }
+    if (!gather->prepared)
+        LS_TRY(prepare_gather(x, gather, err)); /* fewer samples than shards, none for this rank */
 out:
     return st;
 }

@@ -118,6 +118,10 @@ static json_t *metrics(const ls_summary *s, const ls_counters *c, const ls_metri
 
     if (test->samples > 0) json_object_set_new(m, "test", ls_metrics_json(test));
     if (test->samples > 0) json_object_set_new(m, "test_samples", json_integer((json_int_t)test->samples));
+    if (test->samples > 0 && s->tested != NULL) {
+        json_object_set_new(m, "test_weights", json_string(s->tested));
+        json_object_set_new(m, "test_step", json_integer((json_int_t)s->tested_step));
+    }
     if (c->has_best)
         json_object_set_new(m, "best",
                             json_pack("{s:f, s:I}", "value", c->best, "step", (json_int_t)c->best_step));

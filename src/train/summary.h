@@ -23,6 +23,8 @@ typedef struct ls_summary {
     ls_metric_sums last;  /* of the newest validation */
     const char *ended_by; /* "end", "early_stop", "pause_after" or "request"; NULL: it goes on, or failed */
     char ended_why[256];  /* in words, of an early stop; "" */
+    const char *tested;   /* which weights the test was with: "best" or "last"; NULL: there was none */
+    int64_t tested_step;  /* and of which step they are */
     json_t *init;         /* the weights that the run started from (train/init.h); NULL: none */
 } ls_summary;
 
