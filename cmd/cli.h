@@ -8,6 +8,7 @@
 #include "launch/launch.h"
 #include "lockstep/trial.h"
 #include "runs/run.h"
+#include "submit/submit.h"
 
 /* Exit codes (docs/cli.md). */
 enum {
@@ -41,7 +42,12 @@ enum {
     CLI_ALL = 8191 | CLI_SECRET
 };
 
-enum { CLI_MOST_TIMES = 16 }; /* how often an option may be given that may be given several times */
+/* Values of an option that may be given several times. */
+enum { CLI_LIST_MAX = 32 };
+typedef struct cli_list {
+    const char *of[CLI_LIST_MAX];
+    int n;
+} cli_list;
 
 typedef struct cli_args {
     const char *model;     /* experiment: a file, its name or a model's; of `ckpt`, `data`: what to do; of
@@ -65,8 +71,7 @@ typedef struct cli_args {
     const char *experiment; /* of eval, infer: of a file of weights, or in the place of a run's own */
     bool watch, open;       /* of report */
     /* Of runs. */
-    const char *where[CLI_MOST_TIMES]; /* conditions */
-    int n_where;
+    cli_list where; /* conditions */
     const char *sort, *rank;
     bool csv, tail, yes, html, wide;
     double timeout;
@@ -84,8 +89,9 @@ typedef struct cli_args {
     /* Of submit; `nodes` and `threads` as well. */
     int ranks_per_node;      /* of scale as well */
     const char *node_counts; /* of scale: "1,2,4" */
-    const char *time, *partition, *account, *job_name, *scheduler;
-    const char *follow; /* NULL: not given; "": the job that is submitted; else a job */
+    const char *time, *partition, *account, *qos, *constraint, *mem, *job_name, *scheduler;
+    cli_list slurm, setup; /* options of sbatch; lines of shell */
+    const char *follow;    /* NULL: not given; "": the job that is submitted; else a job */
     bool no_follow;
     const char *cancel; /* a job */
 } cli_args;
@@ -129,6 +135,9 @@ int cli_secret(const cli_args *args);
 ls_status cli_secret_check(const cli_args *args, ls_err *err) LS_MUST_CHECK; /* its words */
 int cli_submit(const cli_args *args);
 bool cli_submit_is_of_job(const cli_args *args); /* it is about one that was submitted before */
+/* What jobs ask of the cluster, of `submit` and of `scale --nodes`; and whether anything of that is given. */
+ls_status cli_resources(ls_submit_resources *w, const cli_args *args, ls_err *err) LS_MUST_CHECK;
+bool cli_has_resources(const cli_args *args);
 
 /* Fills `args` from what follows the command's name.  args->settings is the caller's to ls_free. */
 ls_status cli_parse(const cli_command *c, int argc, char **argv, cli_args *args, ls_err *err) LS_MUST_CHECK;

@@ -12,8 +12,8 @@
 #include "base/text.h"
 #include "cli.h"
 
-/* MAYBE: a text that may be left out; it follows '='.  TEXTS: a text that may be given several times. */
-typedef enum option_kind { FLAG, INT, REAL, TEXT, MAYBE, TEXTS } option_kind;
+/* MAYBE: a text that may be left out; it follows '='.  LIST: one more text each time. */
+typedef enum option_kind { FLAG, INT, REAL, TEXT, MAYBE, LIST } option_kind;
 
 typedef struct option {
     const char *name, *alias; /* alias: NULL or "-n" */
@@ -66,6 +66,15 @@ static const option options[] = {
      "minutes, HH:MM:SS or D-HH:MM:SS, after which it goes back into the queue (default: the partition's)"},
     {"--partition", NULL, TEXT, FIELD(partition), CLI_SUBMIT | CLI_SCALE, "P", "default: the cluster's"},
     {"--account", NULL, TEXT, FIELD(account), CLI_SUBMIT | CLI_SCALE, "A", "whom the time is charged to"},
+    {"--qos", NULL, TEXT, FIELD(qos), CLI_SUBMIT | CLI_SCALE, "Q", "quality of service"},
+    {"--constraint", NULL, TEXT, FIELD(constraint), CLI_SUBMIT | CLI_SCALE, "C",
+     "features that nodes must have"},
+    {"--mem", NULL, TEXT, FIELD(mem), CLI_SUBMIT | CLI_SCALE, "SIZE", "memory of each node, such as 16G"},
+    {"--slurm", NULL, LIST, FIELD(slurm), CLI_SUBMIT | CLI_SCALE, "--OPTION",
+     "any other option of sbatch, such as --slurm --gres=gpu:1; may be given several times"},
+    {"--setup", NULL, LIST, FIELD(setup), CLI_SUBMIT | CLI_SCALE, "LINE",
+     "shell that runs in the job before the ranks, such as 'module load openmpi'; may be given several "
+     "times"},
     {"--job-name", NULL, TEXT, FIELD(job_name), CLI_SUBMIT, "NAME", "default: the experiment's name"},
     {"--scheduler", NULL, TEXT, FIELD(scheduler), CLI_SUBMIT, "NAME",
      "slurm (default), or pbs, whose script is only printed"},
@@ -123,9 +132,9 @@ static const option options[] = {
     {"--dir", NULL, TEXT, FIELD(dir), CLI_RUNS, "DIR", "where the runs are (default: runs)"},
     {"--sort", NULL, TEXT, FIELD(sort), CLI_RUNS, "KEY",
      "list: by started (default), metric, state, acc, test/acc, ... or any setting; -KEY: the largest first"},
-    {"--where", NULL, TEXTS, FIELD(where), CLI_RUNS, "CONDITION",
+    {"--where", NULL, LIST, FIELD(where), CLI_RUNS, "CONDITION",
      "list: state=running, acc>0.9, optimizer.lr<=0.1, run~mnist-*; may be given several times"},
-    {"--filter", NULL, TEXTS, FIELD(where), CLI_RUNS, "CONDITION", "the same as --where"},
+    {"--filter", NULL, LIST, FIELD(where), CLI_RUNS, "CONDITION", "the same as --where"},
     {"--wide", NULL, FLAG, FIELD(wide), CLI_RUNS, NULL, "list: all columns, however wide the terminal is"},
     {"--follow", "-f", FLAG, FIELD(tail), CLI_RUNS, NULL, "logs: go on until the run ends"},
     {"--rank", NULL, TEXT, FIELD(rank), CLI_RUNS, "R", "logs: of that rank (default 0)"},
@@ -214,6 +223,14 @@ static const char *value_after(int argc, char **argv, int i, const char *eq)
     return argv[i + 1];
 }
 
+static ls_status append(cli_list *list, const char *name, const char *text, ls_err *err)
+{
+    if (list->n == CLI_LIST_MAX)
+        return ls_fail(err, LS_INVALID, "%s is given more than %d times", name, CLI_LIST_MAX);
+    list->of[list->n++] = text;
+    return LS_OK;
+}
+
 static ls_status store(const option *o, const char *text, cli_args *args, ls_err *err)
 {
     char *field = (char *)args + o->field, *end;
@@ -223,11 +240,7 @@ static ls_status store(const option *o, const char *text, cli_args *args, ls_err
     case FLAG: *(bool *)field = true; return LS_OK;
     case TEXT: *(const char **)field = text; return LS_OK;
     case MAYBE: *(const char **)field = text != NULL ? text : ""; return LS_OK;
-    case TEXTS:
-        if (args->n_where == CLI_MOST_TIMES)
-            return ls_fail(err, LS_INVALID, "%s: more than %d times", o->name, CLI_MOST_TIMES);
-        ((const char **)field)[args->n_where++] = text;
-        return LS_OK;
+    case LIST: return append((cli_list *)(void *)field, o->name, text, err);
     default: break;
     }
     x = strtod(text, &end);

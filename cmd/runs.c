@@ -69,7 +69,7 @@ ls_status cli_runs_check(const cli_args *args, ls_err *err)
         return ls_fail(err, LS_INVALID, "\"%.100s\" is one word too many: lockstep runs %s %s",
                        args->settings[v->most], v->name, v->words);
     if (args->csv && args->json) return ls_fail(err, LS_INVALID, "--csv or --json, not both");
-    for (int i = 0; i < args->n_where; i++) LS_TRY(ls_run_condition_parse(&c, args->where[i], err));
+    for (int i = 0; i < args->where.n; i++) LS_TRY(ls_run_condition_parse(&c, args->where.of[i], err));
 out:
     return st;
 }

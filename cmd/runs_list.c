@@ -16,13 +16,13 @@ static ls_status choose(runs_rows *r, const cli_args *args, ls_err *err)
     ls_status st = LS_OK;
     int kept = 0;
 
-    for (int i = 0; i < args->n_where; i++) {
-        LS_TRY(ls_run_condition_parse(&c[i], args->where[i], err));
+    for (int i = 0; i < args->where.n; i++) {
+        LS_TRY(ls_run_condition_parse(&c[i], args->where.of[i], err));
         LS_TRY(ls_run_check_key(r->rows, r->n, c[i].key, err));
     }
     for (int k = 0; k < r->n; k++) {
         bool holds = true;
-        for (int i = 0; i < args->n_where; i++) holds = holds && ls_run_holds(&r->rows[k], &c[i]);
+        for (int i = 0; i < args->where.n; i++) holds = holds && ls_run_holds(&r->rows[k], &c[i]);
         if (holds)
             r->rows[kept++] = r->rows[k];
         else

@@ -158,8 +158,7 @@ static int measure(const cli_args *args)
                                 .device = args->device,
                                 .train = args->train};
     screen sc = {.json = args->json, .live = !args->json && isatty(STDERR_FILENO)};
-    ls_study_jobs_wish jobs_wish = {
-        .partition = args->partition, .account = args->account, .state = show_job, .ctx = &sc};
+    ls_study_jobs_wish jobs_wish = {.state = show_job, .ctx = &sc};
     ls_study_how how = {.tell = tell, .tell_ctx = &sc};
     ls_study_jobs *jobs = NULL;
     char aside[LS_STUDY_PATH_MAX];
@@ -168,7 +167,7 @@ static int measure(const cli_args *args)
     ls_status st = LS_OK;
     int code = CLI_DONE;
 
-    if (args->time != NULL) LS_TRY(ls_submit_time(args->time, &jobs_wish.time_s, &err));
+    LS_TRY(cli_resources(&jobs_wish.want, args, &err));
     LS_TRY(ls_study_ask(&s, &wish, &err));
     if (args->node_counts != NULL) LS_TRY(ls_study_jobs_fit(&s, &jobs_wish, &err));
     ls_study_look_around(&s);
@@ -240,12 +239,11 @@ ls_status cli_scale_check(const cli_args *args, ls_err *err)
                        "--ranks measures on this machine, --nodes as jobs of Slurm: leave one of them out");
     if (args->node_counts != NULL && args->ranks_per_node == 0)
         return ls_fail(err, LS_INVALID, "how many ranks on each node?  --ranks-per-node R");
-    if (args->node_counts == NULL &&
-        (args->ranks_per_node > 0 || args->partition != NULL || args->account != NULL || args->time != NULL))
-        return ls_fail(
-            err, LS_INVALID,
-            "--ranks-per-node, --partition, --account and --time are for jobs of Slurm: say --nodes "
-            "1,2,4 instead of --ranks");
+    if (args->node_counts == NULL && (args->ranks_per_node > 0 || cli_has_resources(args)))
+        return ls_fail(err, LS_INVALID,
+                       "--ranks-per-node, --time, --partition, --account, --qos, --constraint, --mem, "
+                       "--slurm and --setup are for jobs "
+                       "of Slurm: say --nodes 1,2,4 instead of --ranks");
     for (int i = 0; i < args->n_settings; i++)
         if (strchr(args->settings[i], '=') == NULL)
             return ls_fail(err, LS_INVALID, "\"%s\" is one word too many; settings are written key=value",

@@ -122,6 +122,38 @@ static int cancel(const cli_args *args)
     return CLI_DONE;
 }
 
+/* -- what is asked of the cluster -------------------------------------------------------------------------
+ */
+
+ls_status cli_resources(ls_submit_resources *w, const cli_args *args, ls_err *err)
+{
+    *w = (ls_submit_resources){.partition = args->partition,
+                               .account = args->account,
+                               .qos = args->qos,
+                               .constraint = args->constraint,
+                               .mem = args->mem,
+                               .options = args->slurm.of,
+                               .n_options = args->slurm.n,
+                               .setup = args->setup.of,
+                               .n_setup = args->setup.n};
+    return args->time != NULL ? ls_submit_time(args->time, &w->time_s, err) : LS_OK;
+}
+
+bool cli_has_resources(const cli_args *args)
+{
+    return args->partition != NULL || args->account != NULL || args->qos != NULL ||
+           args->constraint != NULL || args->mem != NULL || args->time != NULL || args->slurm.n > 0 ||
+           args->setup.n > 0;
+}
+
+/* What PBS has no word for must not be lost in silence. */
+static ls_status check_pbs(const ls_submit_resources *w, ls_err *err)
+{
+    if (w->qos == NULL && w->constraint == NULL && w->n_options == 0) return LS_OK;
+    return ls_fail(err, LS_INVALID,
+                   "--qos, --constraint and --slurm are Slurm's: leave them out with --scheduler pbs");
+}
+
 /* -- a new one --------------------------------------------------------------------------------------------
  */
 
@@ -191,12 +223,10 @@ static ls_status prepare(plan *p, const cli_args *args, ls_err *err)
     ls_status st = LS_OK;
 
     *q = (ls_submit_request){.name = args->job_name,
-                             .partition = args->partition,
-                             .account = args->account,
                              .nodes = args->nodes,
                              .ranks_per_node = args->ranks_per_node,
                              .threads = args->threads};
-    if (args->time != NULL) LS_TRY(ls_submit_time(args->time, &q->time_s, err));
+    LS_TRY(cli_resources(&q->want, args, err));
     LS_TRY(ls_submit_check(q, err));
     LS_TRY(cli_load(&p->experiment, args->model, args, q->nodes * q->ranks_per_node, err));
     ls_submit_job_name(ls_config_text(p->experiment.cfg, "name"), p->name, sizeof p->name);
@@ -276,12 +306,18 @@ static int submit_and_follow(plan *p, const cli_args *args)
     return CLI_DONE;
 }
 
-static void print_script(const plan *p, bool json)
+static void print_script(const plan *p, ls_submit_scheduler s, bool json)
 {
     if (json)
         cli_print_json_take(json_pack("{s:s, s:n, s:s}", "event", "submit", "job", "script", p->text.data));
     else
         fputs(p->text.data, stdout);
+    if (s == LS_SUBMIT_SLURM && access(p->run, F_OK) != 0)
+        fprintf(stderr,
+                "lockstep submit: who submits it by hand makes the folder of its log first, or Slurm ends it "
+                "without "
+                "a word: mkdir -p %s\n",
+                p->run);
 }
 
 static int submit_new(const cli_args *args)
@@ -295,6 +331,7 @@ static int submit_new(const cli_args *args)
     if (p == NULL) LS_TRY(ls_fail(&err, LS_NOMEM, "no memory"));
     LS_TRY(ls_submit_scheduler_of(args->scheduler != NULL ? args->scheduler : "slurm", &s, &err));
     LS_TRY(prepare(p, args, &err));
+    if (s == LS_SUBMIT_PBS) LS_TRY(check_pbs(&p->request.want, &err));
     if (s == LS_SUBMIT_SLURM) LS_TRY(check_cluster(&p->request, args->dry_run, &err));
     LS_TRY(ls_submit_script(&p->text, &p->request, s, &err));
 out:
@@ -302,7 +339,7 @@ out:
     if (st != LS_OK)
         code = cli_fail("submit", &err);
     else if (args->dry_run || s == LS_SUBMIT_PBS)
-        print_script(p, args->json);
+        print_script(p, s, args->json);
     else
         code = submit_and_follow(p, args);
     if (p != NULL) release(p);

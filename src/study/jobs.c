@@ -28,12 +28,10 @@ struct ls_study_jobs {
 
 static ls_submit_request request_of(const ls_study *s, const ls_study_jobs_wish *w, int count)
 {
-    return (ls_submit_request){.partition = w->partition,
-                               .account = w->account,
-                               .nodes = count,
+    return (ls_submit_request){.nodes = count,
                                .ranks_per_node = s->ranks_per_node,
                                .threads = s->threads,
-                               .time_s = w->time_s,
+                               .want = w->want,
                                .in_turn = true};
 }
 
@@ -45,7 +43,7 @@ ls_status ls_study_jobs_fit(ls_study *s, const ls_study_jobs_wish *w, ls_err *er
 
     if (c == NULL) return ls_fail(err, LS_NOMEM, "no memory");
     LS_TRY(ls_slurm_cluster(c, err));
-    LS_TRY(ls_submit_partition_of(&p, w->partition, c, err));
+    LS_TRY(ls_submit_partition_of(&p, w->want.partition, c, err));
     for (int i = 0; i < s->n_counts; i++) {
         ls_submit_request q = request_of(s, w, s->counts[i]);
         LS_TRY(ls_submit_check(&q, err));
@@ -82,26 +80,6 @@ out:
 
 /* -- submitting -------------------------------------------------------------------------------------------
  */
-
-/* The words after "lockstep", without those that the script sets: threads, and where a run lies. */
-static int words_of(const char *const *argv, const char **words, const char **run_dir)
-{
-    int n = 0;
-
-    *run_dir = NULL;
-    for (argv++; *argv != NULL; argv++) {
-        if (strcmp(*argv, "--threads") == 0) {
-            argv++;
-        } else if (strcmp(*argv, "--run-dir") == 0) {
-            *run_dir = *++argv;
-        } else if (strncmp(*argv, "--resume=", 9) == 0) {
-            *run_dir = *argv + 9;
-        } else {
-            words[n++] = *argv;
-        }
-    }
-    return n;
-}
 
 /* The job that an earlier process submitted for this point, if it is to be waited for; its number in p->id.
  */
@@ -145,8 +123,8 @@ static ls_status submit_point(ls_study_jobs *j, point_job *p, ls_err *err)
 {
     char log[LS_STUDY_PATH_MAX], result[LS_STUDY_PATH_MAX], id_file[LS_STUDY_PATH_MAX],
         run[LS_STUDY_PATH_MAX];
-    const char *argv[LSI_ARGS_MAX], *words[LSI_ARGS_MAX], *run_dir;
     ls_submit_request q = request_of(j->s, j->w, p->count);
+    lsi_task task;
     ls_arena *arena = NULL;
     ls_status st = LS_OK;
 
@@ -155,19 +133,19 @@ static ls_status submit_point(ls_study_jobs *j, point_job *p, ls_err *err)
     LS_TRY(path_of(j, p->count, p->repeat, "job", id_file, err));
     if (find_earlier(id_file, log, p)) goto out;
     LS_TRY(ls_arena_create(&arena, LS_MEM_CLI, err));
-    LS_TRY(lsi_point_command(j->s, p->count, p->repeat, arena, argv, err));
-    q.n_words = words_of(argv, words, &run_dir);
-    q.words = words;
-    if (run_dir != NULL && run_dir[0] != '/') {
-        LS_TRY(lsi_study_join(run, j->folder, run_dir, err));
-        run_dir = run;
+    LS_TRY(lsi_point_task(&task, j->s, p->count, p->repeat, arena, err));
+    q.words = task.words;
+    q.n_words = task.n;
+    q.run_dir = task.run_dir;
+    if (task.run_dir != NULL && task.run_dir[0] != '/') {
+        LS_TRY(lsi_study_join(run, j->folder, task.run_dir, err));
+        q.run_dir = run;
     }
     q.name = j->name;
     q.folder = j->folder;
     q.program = j->program;
     q.log = log;
     q.result = result;
-    q.run_dir = run_dir;
     LS_TRY(submit_request(&q, id_file, p, err));
 out:
     ls_arena_destroy(arena);

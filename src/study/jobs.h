@@ -11,8 +11,7 @@
 #include "submit/submit.h"
 
 typedef struct ls_study_jobs_wish {
-    const char *partition, *account; /* may be NULL */
-    int64_t time_s;                  /* of each job; 0: the partition's */
+    ls_submit_resources want; /* of each job */
     /* Told of the way of the job that is being waited for; may be NULL. */
     void (*state)(void *ctx, const ls_study_job *point, const char *id, const ls_submit_job *job);
     void *ctx;

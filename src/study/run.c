@@ -54,49 +54,49 @@ static bool is_paused(const char *dir)
 
 /* Where a point trains.  A run that was stopped there goes on from its checkpoint; what any other run left
  * there is left alone, and the point takes the next name. */
-static ls_status add_run_dir(words *w, const ls_study *s, const char *name, ls_err *err)
+static ls_status choose_run_dir(lsi_task *task, const ls_study *s, const char *name, ls_arena *arena,
+                                ls_err *err)
 {
     char runs[LS_STUDY_PATH_MAX], dir[LS_STUDY_PATH_MAX], next[96];
     ls_status st = LS_OK;
-    bool resumed = false;
 
     LS_TRY(lsi_study_join(runs, s->dir, "runs", err));
     LS_TRY(ls_folders_make(runs, err));
     LS_TRY(lsi_study_join(dir, runs, name, err));
-    for (int k = 2; access(dir, F_OK) == 0 && !(resumed = is_paused(dir)); k++) {
+    for (int k = 2; access(dir, F_OK) == 0 && !(task->resumed = is_paused(dir)); k++) {
         snprintf(next, sizeof next, "%s-try-%d", name, k);
         LS_TRY(lsi_study_join(dir, runs, next, err));
     }
-    add(w, ls_arena_printf(w->arena, "--%s=%s", resumed ? "resume" : "run-dir", dir));
-    add(w, "--quiet");
+    task->run_dir = ls_arena_strdup(arena, dir);
+    if (task->run_dir == NULL) st = ls_fail(err, LS_NOMEM, "no memory");
 out:
     return st;
 }
 
-ls_status lsi_point_command(const ls_study *s, int count, int repeat, ls_arena *arena,
-                            const char *argv[LSI_ARGS_MAX], ls_err *err)
+static const char no_room[] = "no memory for the command, or too many settings";
+
+ls_status lsi_point_task(lsi_task *task, const ls_study *s, int count, int repeat, ls_arena *arena,
+                         ls_err *err)
 {
-    words w = {.argv = argv, .arena = arena};
+    words w = {.argv = task->words, .arena = arena};
     char batch[64], name[64];
     ls_status st = LS_OK;
 
+    task->run_dir = NULL;
+    task->resumed = false;
     lsi_batch_setting(s, batch);
     lsi_point_name(s, count, repeat, name);
-    add(&w, "lockstep");
     add(&w, s->train ? "train" : "bench");
     add(&w, s->experiment);
     for (int i = 0; i < s->n_settings; i++)
         if (!lsi_sets_batch(s->settings[i])) add(&w, s->settings[i]);
     add(&w, ls_arena_strdup(arena, batch));
-    if (s->ranks_per_node == 0) {
-        add(&w, "-n");
-        add(&w, ls_arena_printf(arena, "%d", count));
-    }
-    add(&w, "--threads");
-    add(&w, ls_arena_printf(arena, "%d", s->threads));
     add(&w, "--device");
     add(&w, s->device);
-    if (s->train) LS_TRY(add_run_dir(&w, s, name, err));
+    if (s->train) {
+        LS_TRY(choose_run_dir(task, s, name, arena, err));
+        add(&w, "--quiet");
+    }
     if (!s->train && s->steps > 0) {
         add(&w, "--steps");
         add(&w, ls_arena_printf(arena, "%d", s->steps));
@@ -106,7 +106,31 @@ ls_status lsi_point_command(const ls_study *s, int count, int repeat, ls_arena *
         add(&w, ls_arena_printf(arena, "%.9g", s->seconds));
     }
     add(&w, "--json");
-    if (w.failed) st = ls_fail(err, LS_NOMEM, "no memory for the command, or too many settings");
+    task->n = w.n;
+    if (w.failed) st = ls_fail(err, LS_NOMEM, no_room);
+out:
+    return st;
+}
+
+ls_status lsi_point_command(const ls_study *s, int count, int repeat, ls_arena *arena,
+                            const char *argv[LSI_ARGS_MAX], ls_err *err)
+{
+    words w = {.argv = argv, .arena = arena};
+    lsi_task task;
+    ls_status st = LS_OK;
+
+    LS_TRY(lsi_point_task(&task, s, count, repeat, arena, err));
+    add(&w, "lockstep");
+    for (int i = 0; i < task.n; i++) add(&w, task.words[i]);
+    if (s->ranks_per_node == 0) {
+        add(&w, "-n");
+        add(&w, ls_arena_printf(arena, "%d", count));
+    }
+    add(&w, "--threads");
+    add(&w, ls_arena_printf(arena, "%d", s->threads));
+    if (task.run_dir != NULL)
+        add(&w, ls_arena_printf(arena, "--%s=%s", task.resumed ? "resume" : "run-dir", task.run_dir));
+    if (w.failed) st = ls_fail(err, LS_NOMEM, no_room);
     argv[w.n] = NULL;
 out:
     return st;

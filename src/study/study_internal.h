@@ -47,7 +47,18 @@ enum { LSI_ARGS_MAX = 320, LSI_SETTINGS_MAX = 256 };
 bool lsi_sets_batch(const char *setting);
 /* What the batch of every point is set to: "batch.per_rank=64". */
 void lsi_batch_setting(const ls_study *s, char text[64]);
-/* Fills argv, ended by NULL, with texts of `s` and `arena`. */
+/* What a point does, whoever starts its ranks: a child of this program, or a job. */
+typedef struct lsi_task {
+    const char *words[LSI_ARGS_MAX]; /* "train", "mnist", ...: without ranks, threads and run directory */
+    int n;
+    const char *run_dir; /* NULL: a benchmark */
+    bool resumed;        /* a run was stopped there, and goes on */
+} lsi_task;
+
+/* With texts of `s` and `arena`. */
+ls_status lsi_point_task(lsi_task *task, const ls_study *s, int count, int repeat, ls_arena *arena,
+                         ls_err *err) LS_MUST_CHECK;
+/* Its command for a child: fills argv, ended by NULL. */
 ls_status lsi_point_command(const ls_study *s, int count, int repeat, ls_arena *arena,
                             const char *argv[LSI_ARGS_MAX], ls_err *err) LS_MUST_CHECK;
 

@@ -225,18 +225,18 @@ ls_status ls_submit_fit(ls_submit_request *q, const ls_submit_cluster *c, ls_err
     char asked[32], limit[32];
     ls_status st = LS_OK;
 
-    LS_TRY(ls_submit_partition_of(&p, q->partition, c, err));
+    LS_TRY(ls_submit_partition_of(&p, q->want.partition, c, err));
     if (!p->is_up)
         return ls_fail(err, LS_INVALID,
                        "partition \"%s\" takes no jobs now (it is not up); try another, or later", p->name);
     LS_TRY(fit_nodes(q, p, c, err));
     LS_TRY(fit_cpus(q, p, err));
-    if (q->time_s > p->time_s)
+    if (q->want.time_s > p->time_s)
         return ls_fail(
             err, LS_INVALID,
             "--time %s is above the limit of partition \"%s\", %s; ask for less: a job that reaches "
             "its limit writes a checkpoint and goes on in the queue",
-            ls_submit_time_text(q->time_s, asked), p->name, ls_submit_time_text(p->time_s, limit));
+            ls_submit_time_text(q->want.time_s, asked), p->name, ls_submit_time_text(p->time_s, limit));
 out:
     return st;
 }

@@ -134,6 +134,116 @@ static ls_status check_word(const char *word, ls_err *err)
     return LS_OK;
 }
 
+/* -- what is passed on ------------------------------------------------------------------------------------
+ */
+
+/* "16G", "4000M", "0" (all of a node): a number and a unit, M where there is none. */
+static ls_status check_mem(const char *mem, ls_err *err)
+{
+    size_t n;
+
+    if (mem == NULL) return LS_OK;
+    n = strspn(mem, "0123456789");
+    if (n >= 1 && n <= 9 && (mem[n] == '\0' || (strchr("KMGT", mem[n]) != NULL && mem[n + 1] == '\0')))
+        return LS_OK;
+    return ls_fail(err, LS_INVALID,
+                   "--mem \"%.60s\": expected the memory of a node as a number and K, M, G or T, such as 16G",
+                   mem);
+}
+
+/* Signs that would end a value in the script's head, or mean something else there. */
+static bool is_safe(const char *text)
+{
+    for (; *text != '\0'; text++)
+        if (iscntrl((unsigned char)*text) || strchr("'\"\\#`$", *text) != NULL) return false;
+    return true;
+}
+
+/* Features and what joins them: "a100&nvme", "[rack1|rack2]". */
+static ls_status check_constraint(const char *text, ls_err *err)
+{
+    if (text == NULL || (text[0] != '\0' && text[0] != '-' && strchr(text, ' ') == NULL && is_safe(text)))
+        return LS_OK;
+    return ls_fail(
+        err, LS_INVALID,
+        "--constraint \"%.80s\": expected features of nodes and & | * ( ) [ ], without blanks and quotes",
+        text);
+}
+
+/* What the program sets itself, and how it is to be said instead. */
+static const struct {
+    const char *option, *instead;
+} ours[] = {
+    {"--nodes", "say --nodes"},
+    {"--ntasks", "say --nodes and --ranks-per-node"},
+    {"--ntasks-per-node", "say --ranks-per-node"},
+    {"--cpus-per-task", "say --threads"},
+    {"--time", "say --time"},
+    {"--partition", "say --partition"},
+    {"--account", "say --account"},
+    {"--qos", "say --qos"},
+    {"--constraint", "say --constraint"},
+    {"--mem", "say --mem"},
+    {"--job-name", "say --job-name"},
+    {"--chdir", "the job works where it was submitted"},
+    {"--output", "the log has its place in the run, or in the study"},
+    {"--error", "the log has its place in the run, or in the study"},
+    {"--open-mode", "a job that is put back goes on with its log"},
+    {"--signal", "a job that trains is warned by itself"},
+    {"--requeue", "a job that trains is put back by itself"},
+    {"--no-requeue", "a job that trains is put back by itself"},
+    {"--dependency", "the points of a study run one after another by themselves"},
+    {"--array", "a job is one run"},
+    {"--wrap", "the script is the program's"},
+};
+
+/* --option or --option=value of sbatch. */
+static ls_status check_option(const char *text, ls_err *err)
+{
+    const size_t n = strcspn(text, "=");
+
+    if (strncmp(text, "--", 2) != 0 || n < 3 ||
+        strspn(text + 2, "abcdefghijklmnopqrstuvwxyz0123456789-") != n - 2 || !is_safe(text))
+        return ls_fail(
+            err, LS_INVALID,
+            "--slurm \"%.80s\": expected an option of sbatch, written --option=value, without quotes, "
+            "'$', '#' and '\\'",
+            text);
+    for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++)
+        if (strncmp(ours[i].option, text, n) == 0) /* also where sbatch would take it for an abbreviation */
+            return ls_fail(err, LS_INVALID, "--slurm \"%.80s\": the script sets that itself; %s", text,
+                           ours[i].instead);
+    return LS_OK;
+}
+
+/* A line that went on in the next one would take away what follows it in the script. */
+static ls_status check_setup(const char *line, ls_err *err)
+{
+    const size_t n = strlen(line);
+    ls_status st = LS_OK;
+
+    LS_TRY(check_word(line, err));
+    if (n == 0 || line[n - 1] == '\\')
+        st = ls_fail(err, LS_INVALID, "--setup \"%.80s\": expected one whole line of shell", line);
+out:
+    return st;
+}
+
+static ls_status check_resources(const ls_submit_resources *w, ls_err *err)
+{
+    ls_status st = LS_OK;
+
+    LS_TRY(check_name("--partition", w->partition, err));
+    LS_TRY(check_name("--account", w->account, err));
+    LS_TRY(check_name("--qos", w->qos, err));
+    LS_TRY(check_constraint(w->constraint, err));
+    LS_TRY(check_mem(w->mem, err));
+    for (int i = 0; i < w->n_options; i++) LS_TRY(check_option(w->options[i], err));
+    for (int i = 0; i < w->n_setup; i++) LS_TRY(check_setup(w->setup[i], err));
+out:
+    return st;
+}
+
 #define RANKS_MAX 1000000
 
 ls_status ls_submit_check(const ls_submit_request *q, ls_err *err)
@@ -147,8 +257,7 @@ ls_status ls_submit_check(const ls_submit_request *q, ls_err *err)
         return ls_fail(err, LS_INVALID, "%d nodes x %d ranks are more than %d", q->nodes, q->ranks_per_node,
                        RANKS_MAX);
     LS_TRY(check_name("--job-name", q->name, err));
-    LS_TRY(check_name("--partition", q->partition, err));
-    LS_TRY(check_name("--account", q->account, err));
+    LS_TRY(check_resources(&q->want, err));
     LS_TRY(check_path("the folder", q->folder, err));
     LS_TRY(check_path("the program", q->program, err));
     LS_TRY(check_path("the run directory", q->run_dir, err));

@@ -3,14 +3,16 @@
  * How a job ends is decided in one place, the script's shell.  It is told why the run has to stop (by Slurm
  * before the time limit, by us on --cancel, by scancel) and tells the ranks once: a second signal would end
  * them without a checkpoint.  scancel reaches the ranks itself, so that one is only noted. */
+#include <string.h>
+
 #include "submit/submit_internal.h"
 
 int lsi_warning_s(const ls_submit_request *q)
 {
     if (q->run_dir == NULL) return 0;
-    return q->time_s == 0 || q->time_s / 4 > LS_SUBMIT_WARNING_S ? LS_SUBMIT_WARNING_S
-           : q->time_s >= 4                                      ? (int)(q->time_s / 4)
-                                                                 : 1;
+    return q->want.time_s == 0 || q->want.time_s / 4 > LS_SUBMIT_WARNING_S ? LS_SUBMIT_WARNING_S
+           : q->want.time_s >= 4                                           ? (int)(q->want.time_s / 4)
+                                                                           : 1;
 }
 
 void lsi_add_command(ls_text *out, const ls_submit_request *q)
@@ -38,6 +40,19 @@ void lsi_add_resume(ls_text *out, const ls_submit_request *q)
                      "[ ! -e \"$run/config.yaml\" ] || set -- \"--resume=$run\"\n\n");
 }
 
+void lsi_add_setup(ls_text *out, const ls_submit_request *q)
+{
+    if (q->want.n_setup == 0) return;
+    ls_text_add(out, "# Set-up, as given with --setup.\n");
+    for (int i = 0; i < q->want.n_setup; i++) {
+        ls_text_add(out, "{ %s\n} || { echo \"lockstep: this line of the set-up failed:\" ",
+                    q->want.setup[i]);
+        ls_text_add_quoted(out, q->want.setup[i]);
+        ls_text_add(out, " >&2; exit 1; }\n");
+    }
+    ls_text_add(out, "\n");
+}
+
 void lsi_add_wait(ls_text *out)
 {
     ls_text_add(
@@ -53,6 +68,16 @@ void lsi_add_wait(ls_text *out)
         "[ \"$code\" -le 128 ] || code=4   # a rank was lost\n");
 }
 
+/* Its value in quotes, which Slurm reads as a shell does. */
+static void add_option(ls_text *out, const char *option)
+{
+    const size_t n = strcspn(option, "=");
+
+    ls_text_add(out, "#SBATCH %.*s", (int)n, option);
+    if (option[n] == '=') ls_text_add(out, "='%s'", option + n + 1);
+    ls_text_add(out, "\n");
+}
+
 static void add_head(ls_text *out, const ls_submit_request *q)
 {
     char time[32];
@@ -60,9 +85,14 @@ static void add_head(ls_text *out, const ls_submit_request *q)
     ls_text_add(out, "#SBATCH --job-name=%s\n", q->name);
     ls_text_add(out, "#SBATCH --nodes=%d\n#SBATCH --ntasks-per-node=%d\n#SBATCH --cpus-per-task=%d\n",
                 q->nodes, q->ranks_per_node, q->threads > 0 ? q->threads : 1);
-    if (q->time_s > 0) ls_text_add(out, "#SBATCH --time=%s\n", ls_submit_time_text(q->time_s, time));
-    if (q->partition != NULL) ls_text_add(out, "#SBATCH --partition=%s\n", q->partition);
-    if (q->account != NULL) ls_text_add(out, "#SBATCH --account=%s\n", q->account);
+    if (q->want.time_s > 0)
+        ls_text_add(out, "#SBATCH --time=%s\n", ls_submit_time_text(q->want.time_s, time));
+    if (q->want.partition != NULL) ls_text_add(out, "#SBATCH --partition=%s\n", q->want.partition);
+    if (q->want.account != NULL) ls_text_add(out, "#SBATCH --account=%s\n", q->want.account);
+    if (q->want.qos != NULL) ls_text_add(out, "#SBATCH --qos=%s\n", q->want.qos);
+    if (q->want.constraint != NULL) ls_text_add(out, "#SBATCH --constraint='%s'\n", q->want.constraint);
+    if (q->want.mem != NULL) ls_text_add(out, "#SBATCH --mem=%s\n", q->want.mem);
+    for (int i = 0; i < q->want.n_options; i++) add_option(out, q->want.options[i]);
     ls_text_add(out, "#SBATCH --chdir=");
     ls_text_add_quoted(out, q->folder);
     ls_text_add(out, "\n#SBATCH --output=");
@@ -90,6 +120,7 @@ void lsi_script_slurm(ls_text *out, const ls_submit_request *q)
                      "trap 'stop cancel' USR2   # from `lockstep submit --cancel`\n"
                      "trap 'why=cancel' TERM    # from scancel, which tells the ranks itself\n\n");
     lsi_add_resume(out, q);
+    lsi_add_setup(out, q);
     ls_text_add(
         out,
         "# Ranks meet by PMIx where Slurm has it, else by themselves, and then prove by a secret that they "

@@ -23,23 +23,33 @@
  * time, since Slurm is up to half a minute early. */
 #define LS_SUBMIT_WARNING_S 60
 
-/* Texts are the caller's; zero or NULL: not given. */
-typedef struct ls_submit_request {
-    const char *name;      /* of the job */
+/* What a job asks of the cluster beside its size; the same for all jobs of a study.  Texts are the caller's;
+ * zero or NULL: not given. */
+typedef struct ls_submit_resources {
     const char *partition; /* NULL: Slurm's default */
-    const char *account;
+    const char *account, *qos, *constraint;
+    const char *mem;            /* of a node: "16G" */
+    int64_t time_s;             /* 0: the partition's own */
+    const char *const *options; /* of sbatch as they are, such as "--gres=gpu:1" */
+    int n_options;
+    const char *const *setup; /* lines of shell that run before the ranks start: "module load openmpi" */
+    int n_setup;
+} ls_submit_resources;
+
+/* One job.  A job that trains has a run directory, and all that follows from it: it is warned before its time
+ * is over, writes a checkpoint, is put into the queue again and resumes. */
+typedef struct ls_submit_request {
+    const char *name; /* of the job */
     int nodes, ranks_per_node;
-    int threads;              /* per rank; 0: a node's CPUs shared out, where they are known, else 1 */
-    int64_t time_s;           /* 0: the partition's own */
+    int threads; /* per rank; 0: a node's CPUs shared out, where they are known, else 1 */
+    ls_submit_resources want;
     const char *folder;       /* where the job works; whole path */
     const char *program;      /* of Lockstep; whole path */
     const char *const *words; /* what follows it: "train", "mnist", "optimizer.lr=0.1" */
     int n_words;
-    /* Of training: the run directory, whole path.  The first start makes it, each later one resumes it, and a
-     * job that reaches its time limit puts itself into the queue again. */
-    const char *run_dir;
-    const char *result; /* where standard output of the ranks goes; NULL: into the log */
-    const char *log;    /* whole path of the job's output */
+    const char *run_dir; /* of training, whole path: the first start makes it, each later one resumes */
+    const char *result;  /* where standard output of the ranks goes; NULL: into the log */
+    const char *log;     /* whole path of the job's output; its folder must be there before Slurm starts it */
     bool in_turn; /* jobs of this name run one after another, in the order in which they were submitted */
 } ls_submit_request;
 

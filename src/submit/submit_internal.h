@@ -11,6 +11,8 @@ int lsi_warning_s(const ls_submit_request *q);
 void lsi_add_command(ls_text *out, const ls_submit_request *q);
 /* Adds the lines that choose between a new run and its continuation, for jobs that train. */
 void lsi_add_resume(ls_text *out, const ls_submit_request *q);
+/* Adds the lines of --setup; one that fails ends the job, and the log names it. */
+void lsi_add_setup(ls_text *out, const ls_submit_request *q);
 /* Adds the function `stop WHY`, which passes a request on to the ranks, for the script's traps. */
 void lsi_add_stop(ls_text *out);
 /* Adds the lines that wait for process $step, through signals, and leave our exit code in $code. */

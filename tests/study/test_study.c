@@ -271,16 +271,16 @@ static void batch_stays(void)
     w.settings = settings;
     w.n_settings = 1;
     CHECK_OK(study(&w, in_work("weak"), false, &m, &err), &err);
-    CHECK_EQ_STR(m.last, "lockstep bench mnist batch.per_rank=48 -n 4 --threads 1 --device cpu --steps "
-                         "7 --json");
+    CHECK_EQ_STR(m.last, "lockstep bench mnist batch.per_rank=48 --device cpu --steps 7 --json -n 4 "
+                         "--threads 1");
     w.mode = "strong";
     CHECK_OK(study(&w, in_work("strong"), false, &m, &err), &err);
-    CHECK_EQ_STR(m.last, "lockstep bench mnist batch.global=96 -n 4 --threads 1 --device cpu --steps 7 "
-                         "--json");
+    CHECK_EQ_STR(m.last, "lockstep bench mnist batch.global=96 --device cpu --steps 7 --json -n 4 "
+                         "--threads 1");
     w = (ls_study_wish){
         .experiment = "mnist", .counts = "1,2", .mode = "weak", .repeats = 1, .ranks_per_node = 3};
     CHECK_OK(study(&w, in_work("nodes"), false, &m, &err), &err);
-    CHECK_EQ_STR(m.last, "lockstep bench mnist batch.per_rank=64 --threads 1 --device cpu --json");
+    CHECK_EQ_STR(m.last, "lockstep bench mnist batch.per_rank=64 --device cpu --json --threads 1");
     CHECK(access(in_work("nodes/points/nodes-0002-repeat-01.json"), F_OK) == 0);
 }
 
@@ -345,8 +345,9 @@ static void trained_points(void)
     ls_err err = {0};
 
     CHECK_OK(study(&w, in_work("trained"), false, &m, &err), &err);
-    CHECK_CONTAINS(m.last, "lockstep train mnist batch.global=64 -n 1");
-    CHECK_CONTAINS(m.last, "trained/runs/ranks-0001-repeat-02 --quiet --json");
+    CHECK_CONTAINS(m.last,
+                   "lockstep train mnist batch.global=64 --device cpu --quiet --json -n 1 --threads 1 ");
+    CHECK_CONTAINS(m.last, "trained/runs/ranks-0001-repeat-02");
     CHECK_CONTAINS(m.last, "--run-dir=");
     load(in_work("trained"), &s, &r);
     CHECK_EQ_STR(r.score_name, "acc");
@@ -377,12 +378,12 @@ static void trained_points_go_on(void)
     CHECK(remove(in_work("again/points/ranks-0001-repeat-01.json")) == 0);
     CHECK_OK(study(&w, in_work("again"), false, &m, &err), &err);
     CHECK_CONTAINS(m.last, "--resume=");
-    CHECK_CONTAINS(m.last, "again/runs/ranks-0001-repeat-01 ");
+    CHECK_CONTAINS(m.last, "again/runs/ranks-0001-repeat-01");
     write_text(in_work("again/runs/ranks-0001-repeat-01/summary.json"), "{\"state\": \"completed\"}");
     CHECK(remove(in_work("again/points/ranks-0001-repeat-01.json")) == 0);
     CHECK_OK(study(&w, in_work("again"), false, &m, &err), &err);
     CHECK_CONTAINS(m.last, "--run-dir=");
-    CHECK_CONTAINS(m.last, "again/runs/ranks-0001-repeat-01-try-2 ");
+    CHECK_CONTAINS(m.last, "again/runs/ranks-0001-repeat-01-try-2");
 }
 
 static void read_text(const char *path, char *text, size_t size)

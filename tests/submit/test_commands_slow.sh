@@ -166,6 +166,53 @@ script 0
 n=$((n + 1))
 [ "$(tail -1 "$work/words")" = "--resume=$dir" ] || fail "a later start gets $(tail -1 "$work/words")"
 
+# -- what is passed on to Slurm, and what runs before the ranks
+submit 2 --nodes 1 --ranks-per-node 1 --mem lots
+says err '--mem "lots"'
+submit 2 --nodes 1 --ranks-per-node 1 --slurm --output=x
+says err "the script sets that itself"
+submit 2 --nodes 1 --ranks-per-node 1 --scheduler pbs --qos high
+says err "--qos, --constraint and --slurm are Slurm's"
+study --ranks 1,2 --setup 'module load x'
+says err "say --nodes 1,2,4"
+submit 0 --nodes 1 --ranks-per-node 1 --run-dir ready --mem 1G --qos high --constraint 'a&b' --slurm --gres=gpu:1 --slurm --exclusive \
+    --setup 'export SEEN=yes' --setup "echo \"\$SEEN\" >$work/seen" --no-follow
+for line in --mem=1G --qos=high "--constraint='a&b'" "--gres='gpu:1'" --exclusive; do
+    n=$((n + 1))
+    grep -qxF -- "#SBATCH $line" "$work/submitted" || fail "the script lacks $line: $(head -20 "$work/submitted")"
+done
+echo 0 >"$work/behave"
+script 0
+n=$((n + 1))
+[ "$(cat "$work/seen")" = yes ] || fail "the set-up did not run before the ranks"
+submit 0 --nodes 1 --ranks-per-node 1 --run-dir unready --setup "test -e $work/nothing" --setup "touch $work/broken" --no-follow
+script 1
+says err "this line of the set-up failed: test -e $work/nothing"
+[ ! -e "$work/broken" ] || fail "the set-up went on after a line that failed"
+
+# -- a study that trains is jobs that train: warned, put back, resumed
+echo 'JobId=42 JobState=FAILED ExitCode=1:0 StdOut=/x' >"$work/job"
+run 1 scale mnist data.kind=synthetic train.steps=5 --nodes 1 --ranks-per-node 1 --mode weak --repeats 1 --train --time 1:00:00 --mem 1G --dir trained
+for line in "#SBATCH --signal=B:USR1@60" "#SBATCH --requeue" "#SBATCH --mem=1G" "run=$work/here/trained/runs/nodes-0001-repeat-01"; do
+    n=$((n + 1))
+    grep -qxF -- "$line" "$work/submitted" || fail "the script of a point that trains lacks $line: $(cat "$work/submitted")"
+done
+script 0
+n=$((n + 1))
+[ "$(tail -2 "$work/words" | tr '\n' ' ')" = "--run-dir $work/here/trained/runs/nodes-0001-repeat-01 " ] || fail "the ranks get $(tail -2 "$work/words")"
+rm -f "$work/asked" "$work/job"
+
+# -- PBS: the log has a folder, whoever submits the script
+stand_in mpirun <<'E'
+while [ "$1" != "$lockstep" ]; do shift; done
+echo "ranks of $2"
+E
+submit 0 --nodes 1 --ranks-per-node 1 --scheduler pbs --run-dir "new/pbs run"
+n=$((n + 1))
+lockstep=$lockstep PATH=$path PBS_NODEFILE=/dev/null bash "$work/out" 2>"$work/err" || fail "the PBS script ends with $?: $(cat "$work/err")"
+[ "$(cat "$work/here/new/pbs run/job.log")" = "ranks of train" ] || fail "PBS: the log is not there: $(cat "$work/err")"
+rm -r "$work/here/new"
+
 # signal NAME [leave]: the script gets this signal while its ranks run; $work/signals is what they then get
 signal() {
     local pid got

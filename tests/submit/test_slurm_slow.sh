@@ -115,5 +115,29 @@ says out "measured before"
 n=$((n + 1))
 [ "$kept" = "$(stat -c %Y.%i "$work/a study/points/nodes-0003-repeat-01.json")" ] || fail "a point that was there was written again"
 
+# -- a study that trains: its job is warned before its time is over, writes a checkpoint, waits in the queue and goes on
+study=$work/trained run=$work/trained/runs/nodes-0001-repeat-01
+"$LOCKSTEP" scale mnist data.kind=synthetic train.epochs=100000 --nodes 1 --ranks-per-node 1 --mode weak --repeats 1 --train \
+    --time 1 --mem 1M --slurm --comment=study --setup 'echo set up' --dir "$study" >"$work/out" 2>"$work/err" &
+scale=$!
+resumed() { # or there is nothing to wait for
+    grep -qs " from  *step [0-9]" "$run"/logs/rank-00000.log || ! kill -0 "$scale"
+}
+if wait_for 240 resumed; then
+    job=$(cat "$study/logs/nodes-0001-repeat-01.job")
+    scontrol --oneliner show job "$job" >"$work/job"
+    for text in "Restarts=1" "Requeue=1" "Comment=study" "TimeLimit=00:01:00"; do
+        n=$((n + 1))
+        grep -q "$text" "$work/job" || fail "the job of the study lacks $text: $(cat "$work/job")"
+    done
+    [ "$(grep -c "^set up" "$study/logs/nodes-0001-repeat-01.log")" -eq 2 ] || fail "the set-up did not run before each start"
+fi
+kill -INT "$scale" # the study ends, and its job with a checkpoint
+wait "$scale"
+code=$?
+n=$((n + 1))
+[ "$code" -eq 75 ] || fail "the study that was interrupted: exit code $code: $(cat "$work/err")"
+stopped trained/runs/nodes-0001-repeat-01
+
 echo "$n checks, $failures failed"
 [ "$failures" -eq 0 ]

@@ -75,9 +75,9 @@ static void names_cannot_break_out(void)
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         q = request(), q.name = bad[i];
         CHECK_STATUS(ls_submit_check(&q, NULL), LS_INVALID, NULL);
-        q = request(), q.partition = bad[i];
+        q = request(), q.want.partition = bad[i];
         CHECK_STATUS(ls_submit_check(&q, NULL), LS_INVALID, NULL);
-        q = request(), q.account = bad[i];
+        q = request(), q.want.account = bad[i];
         CHECK_STATUS(ls_submit_check(&q, NULL), LS_INVALID, NULL);
     }
     memset(long_name, 'a', sizeof long_name - 1);
@@ -129,7 +129,7 @@ static void slurm_script(void)
     ls_text text = {0};
     ls_err err = {0};
 
-    q.time_s = 5400, q.partition = "long", q.account = "me", q.threads = 3;
+    q.want.time_s = 5400, q.want.partition = "long", q.want.account = "me", q.threads = 3;
     REQUIRE_OK(ls_submit_script(&text, &q, LS_SUBMIT_SLURM, &err), &err);
     CHECK_CONTAINS(text.data, "#!/bin/bash\n");
     CHECK_CONTAINS(text.data, "\n#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=2\n#SBATCH --cpus-per-task=3\n"
@@ -138,6 +138,148 @@ static void slurm_script(void)
     CHECK_CONTAINS(text.data, "\n#SBATCH --signal=B:USR1@60\n#SBATCH --requeue\n");
     CHECK_CONTAINS(text.data, "/opt/lockstep train mnist 'a=b c'\"'\"'d$(x)`y`\"z\\' --threads 3 \"$@\" &\n");
     CHECK_CONTAINS(text.data, "scontrol requeue \"$SLURM_JOB_ID\"");
+    ls_text_release(&text);
+}
+
+/* What is passed on to Slurm, and the lines that run before the ranks. */
+static void resources(void)
+{
+    static const char *const options[] = {"--gres=gpu:2", "--exclusive"}, *const setup[] = {
+                                                                              "module load openmpi",
+                                                                              "export A='b c'; ulimit -c 0"};
+    ls_submit_request q = request();
+    ls_text text = {0};
+    const char *at;
+    ls_err err = {0};
+
+    q.want = (ls_submit_resources){.qos = "high",
+                                   .constraint = "a100&[rack1|rack2]",
+                                   .mem = "16G",
+                                   .options = options,
+                                   .n_options = 2,
+                                   .setup = setup,
+                                   .n_setup = 2};
+    REQUIRE_OK(ls_submit_check(&q, &err), &err);
+    REQUIRE_OK(ls_submit_script(&text, &q, LS_SUBMIT_SLURM, &err), &err);
+    CHECK_CONTAINS(text.data,
+                   "\n#SBATCH --qos=high\n#SBATCH --constraint='a100&[rack1|rack2]'\n#SBATCH --mem=16G\n"
+                   "#SBATCH --gres='gpu:2'\n#SBATCH --exclusive\n");
+    CHECK_CONTAINS(text.data,
+                   "\n{ module load openmpi\n} || { echo \"lockstep: this line of the set-up failed:\" "
+                   "'module load openmpi' >&2; exit 1; }\n{ export A='b c'; ulimit -c 0\n} || ");
+    at = strstr(text.data, "module load");
+    CHECK(at != NULL && strstr(at, "\nsrun ") != NULL); /* before the ranks */
+    ls_text_release(&text);
+}
+
+static void resources_cannot_break_out(void)
+{
+    static const char *const bad_mem[] = {"", "G", "16GB", "1.5G", "-1", "16 G", "9999999999", "1G\n"},
+                             *const bad_constraint[] = {"", "a b", "a'b", "a\nb", "-x", "$(x)", "a#b"},
+                             *const bad_option[] = {"",
+                                                    "gres=gpu:1",
+                                                    "-G1",
+                                                    "--",
+                                                    "--Nodes=2",
+                                                    "--gres='a",
+                                                    "--comment=a\nb",
+                                                    "--a b=1",
+                                                    "--nodes=9",
+                                                    "--signal=KILL@9",
+                                                    "--out=x",
+                                                    "--requeue",
+                                                    "--comment=$(id)"},
+                             *const bad_setup[] = {"", "a\nb", "module load x \\"};
+    ls_submit_request q;
+
+    for (size_t i = 0; i < sizeof bad_mem / sizeof bad_mem[0]; i++) {
+        q = request(), q.want.mem = bad_mem[i];
+        if (!CHECK_STATUS(ls_submit_check(&q, NULL), LS_INVALID, NULL)) printf("  --mem %s\n", bad_mem[i]);
+    }
+    for (size_t i = 0; i < sizeof bad_constraint / sizeof bad_constraint[0]; i++) {
+        q = request(), q.want.constraint = bad_constraint[i];
+        if (!CHECK_STATUS(ls_submit_check(&q, NULL), LS_INVALID, NULL)) printf("  %s\n", bad_constraint[i]);
+    }
+    for (size_t i = 0; i < sizeof bad_option / sizeof bad_option[0]; i++) {
+        q = request(), q.want.options = &bad_option[i], q.want.n_options = 1;
+        if (!CHECK_STATUS(ls_submit_check(&q, NULL), LS_INVALID, NULL)) printf("  %s\n", bad_option[i]);
+    }
+    for (size_t i = 0; i < sizeof bad_setup / sizeof bad_setup[0]; i++) {
+        q = request(), q.want.setup = &bad_setup[i], q.want.n_setup = 1;
+        if (!CHECK_STATUS(ls_submit_check(&q, NULL), LS_INVALID, NULL)) printf("  %s\n", bad_setup[i]);
+    }
+}
+
+/* The whole text: nobody here can run it. */
+static void golden_pbs_script(void)
+{
+    static const char *const plain[] = {"train", "mnist"}, *const setup[] = {"module load openmpi"};
+    static const char want[] =
+        "#!/bin/bash\n"
+        "# Written by `lockstep submit`: 2 nodes x 2 ranks.\n"
+        "# After exit code 75 (time, qdel or a request): submit it again, and it goes on from its last "
+        "checkpoint.\n"
+        "#PBS -N job\n"
+        "#PBS -l select=2:ncpus=4:mpiprocs=2:ompthreads=2:mem=16gb\n"
+        "#PBS -l walltime=01:00:00\n"
+        "#PBS -q long\n"
+        "#PBS -j oe\n"
+        "#PBS -r y\n"
+        "\n"
+        "cd -- /home/ada || exit 1\n"
+        "# The log's folder: nobody has made it when the script is submitted by hand.\n"
+        "log=/home/ada/runs/a/job.log\n"
+        "mkdir -p -- \"${log%/*}\" || exit 1\n"
+        "exec >>\"$log\" 2>&1\n"
+        "\n"
+        "why= step= told=\n"
+        "# The ranks are told once: a second signal would end them without a checkpoint.\n"
+        "tell() { [ -z \"$step\" ] || [ -n \"$told\" ] || { told=yes; kill -USR1 \"$step\"; }; }\n"
+        "stop() { why=$1; tell; }\n"
+        "trap 'stop limit' USR1\n"
+        "trap 'stop cancel' TERM   # from qdel\n"
+        "(sleep 3540 && kill -USR1 $$) & clock=$!\n"
+        "trap 'kill \"$clock\" 2>/dev/null' EXIT\n"
+        "\n"
+        "run=/home/ada/runs/a\n"
+        "set -- --run-dir \"$run\"\n"
+        "# A later start goes on from the last checkpoint.\n"
+        "[ ! -e \"$run/config.yaml\" ] || set -- \"--resume=$run\"\n"
+        "\n"
+        "# Set-up, as given with --setup.\n"
+        "{ module load openmpi\n"
+        "} || { echo \"lockstep: this line of the set-up failed:\" 'module load openmpi' >&2; exit 1; }\n"
+        "\n"
+        "mpirun -n 4 --hostfile \"$PBS_NODEFILE\" --map-by ppr:2:node:pe=2 /opt/lockstep train mnist "
+        "--threads 2 \"$@\" &\n"
+        "step=$!\n"
+        "[ -z \"$why\" ] || tell\n"
+        "\n"
+        "# A signal interrupts the wait, not the ranks.\n"
+        "while wait \"$step\"; kill -0 \"$step\" 2>/dev/null; do :; done\n"
+        "wait \"$step\"\n"
+        "code=$?\n"
+        "# Ranks that were told before they listened had nothing to lose; other signals mean a lost rank.\n"
+        "[ \"$code\" -ne 138 ] || [ -z \"$told\" ] || code=75\n"
+        "[ \"$code\" -le 128 ] || code=4   # a rank was lost\n"
+        "exit \"$code\"\n";
+    const ls_submit_request q = {
+        .name = "job",
+        .nodes = 2,
+        .ranks_per_node = 2,
+        .threads = 2,
+        .want = {.partition = "long", .time_s = 3600, .mem = "16G", .setup = setup, .n_setup = 1},
+        .folder = "/home/ada",
+        .program = "/opt/lockstep",
+        .words = plain,
+        .n_words = 2,
+        .run_dir = "/home/ada/runs/a",
+        .log = "/home/ada/runs/a/job.log"};
+    ls_text text = {0};
+    ls_err err = {0};
+
+    REQUIRE_OK(ls_submit_script(&text, &q, LS_SUBMIT_PBS, &err), &err);
+    CHECK_EQ_STR(text.data, want);
     ls_text_release(&text);
 }
 
@@ -154,7 +296,7 @@ static void warnings_of_short_jobs(void)
         ls_submit_request q = request();
         ls_text text = {0};
         ls_err err = {0};
-        q.time_s = cases[i].time_s;
+        q.want.time_s = cases[i].time_s;
         REQUIRE_OK(ls_submit_script(&text, &q, LS_SUBMIT_SLURM, &err), &err);
         CHECK_CONTAINS(text.data, cases[i].line);
         ls_text_release(&text);
@@ -182,7 +324,7 @@ static void pbs_script(void)
     ls_text text = {0};
     ls_err err = {0};
 
-    q.time_s = 93784, q.partition = "long", q.threads = 4;
+    q.want.time_s = 93784, q.want.partition = "long", q.threads = 4;
     REQUIRE_OK(ls_submit_script(&text, &q, LS_SUBMIT_PBS, &err), &err);
     CHECK_CONTAINS(text.data, "\n#PBS -N job\n#PBS -l select=2:ncpus=8:mpiprocs=2:ompthreads=4\n"
                               "#PBS -l walltime=26:03:04\n#PBS -q long\n");
@@ -268,8 +410,8 @@ static void fits(const char *partition, int nodes, int ranks, int threads, int64
     ls_err err = {0};
     ls_status st;
 
-    q.partition = partition, q.nodes = nodes, q.ranks_per_node = ranks, q.threads = threads,
-    q.time_s = time_s;
+    q.want.partition = partition, q.nodes = nodes, q.ranks_per_node = ranks, q.threads = threads,
+    q.want.time_s = time_s;
     st = ls_submit_fit(&q, &cluster, &err);
     CHECK_STATUS(st, a == NULL ? LS_OK : LS_INVALID, &err);
     if (a != NULL) CHECK_CONTAINS(err.text, a);
@@ -292,7 +434,7 @@ static void what_fits(void)
     fits("gpu", 1, 1, 1, 0, "--partition gpu: there is none", "main (4 nodes of 2 CPUs), big (");
     fits("off", 1, 1, 1, 0, "takes no jobs", NULL);
     /* Without a number of threads a rank gets its share of the node. */
-    q.partition = "big", q.nodes = 8;
+    q.want.partition = "big", q.nodes = 8;
     CHECK_OK(ls_submit_fit(&q, &cluster, &err), &err);
     CHECK_EQ_INT(q.threads, 8);
     REQUIRE_OK(ls_submit_parse_cluster(&cluster, "a|up|4|2|infinite|1-infinite\n", &err), &err);
@@ -396,6 +538,9 @@ int main(void)
     CHECK_RUN(job_names);
     CHECK_RUN(schedulers);
     CHECK_RUN(slurm_script);
+    CHECK_RUN(resources);
+    CHECK_RUN(resources_cannot_break_out);
+    CHECK_RUN(golden_pbs_script);
     CHECK_RUN(warnings_of_short_jobs);
     CHECK_RUN(script_of_a_measurement);
     CHECK_RUN(pbs_script);
