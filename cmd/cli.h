@@ -124,8 +124,6 @@ int cli_report(const cli_args *args);
 int cli_runs(const cli_args *args);
 ls_status cli_runs_check(const cli_args *args, ls_err *err) LS_MUST_CHECK; /* its words */
 void cli_runs_help(void);
-/* The name of subcommand number i of `lockstep runs`, or NULL after the last. */
-const char *cli_runs_verb(int i);
 int cli_scale(const cli_args *args);
 ls_status cli_scale_check(const cli_args *args, ls_err *err) LS_MUST_CHECK; /* its words */
 int cli_ckpt(const cli_args *args);

@@ -30,11 +30,6 @@ static const struct verb {
 
 enum { N_VERBS = sizeof verbs / sizeof verbs[0] };
 
-const char *cli_runs_verb(int i)
-{
-    return i >= 0 && i < N_VERBS ? verbs[i].name : NULL;
-}
-
 static const struct verb *verb_of(const cli_args *args)
 {
     for (int i = 0; i < N_VERBS; i++)

@@ -163,9 +163,9 @@ static void name_lines(const drawing *d, const char *metric, bool alone, char *o
     const bool training = d->has[EACH_STEP] || d->has[EACH_EPOCH];
 
     snprintf(out, size, "%s%s%s%s", metric,
-             !alone && training && (d->has[VALIDATION] || d->has[TEST]) ? "; line: training" : "",
-             !alone && d->has[VALIDATION] ? training ? ", dashed: validation" : "; dashed: validation" : "",
-             !alone && d->has[TEST] ? ", last dot: test" : "");
+             !alone && training && (d->has[VALIDATION] || d->has[TEST]) ? ": training" : "",
+             alone || !d->has[VALIDATION] ? "" : "; dashed: validation",
+             alone || !d->has[TEST] ? "" : "; last dot: test");
 }
 
 static ls_status add_chart(ls_report *page, const ls_page_runs *pages, const char *metric, int number,

@@ -60,7 +60,7 @@ run 0 report "$work/runs" --out "$work/both"
 says out "$work/both/report.html"
 has "$work/both/report.html" "&lt;i&gt;one, validation: 1.25 at 2</title>"
 has "$work/both/report.html" ">two</text>"
-has "$work/both/report.html" ">loss; line: training, dashed: validation, last dot: test</text>"
+has "$work/both/report.html" ">loss: training; dashed: validation; last dot: test</text>"
 n=$((n + 1))
 grep -q "best so far" "$work/both/report.html" && fail "what follows from validation is drawn beside other runs"
 n=$((n + 1))

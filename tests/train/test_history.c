@@ -179,7 +179,7 @@ static ls_status make_page(void *arg, ls_err *err)
     LS_TRY(ls_run_pages(page, runs, 2, err));
     LS_TRY(ls_report_html(page, &html, err));
     CHECK_CONTAINS(html.data, "a is not complete: its state is &quot;paused&quot;");
-    CHECK_CONTAINS(html.data, ">loss; line: training, dashed: validation</text>");
+    CHECK_CONTAINS(html.data, ">loss: training; dashed: validation</text>");
     CHECK_CONTAINS(html.data, ">b</text>");
 out:
     for (int k = 0; k < 2; k++) ls_past_run_release(&runs[k]);
