@@ -4,10 +4,11 @@
 #     # Reaches: acc >= 0.95
 # (a metric of the last validation, as in metrics.last of summary.json); its data are made by the file's own "lockstep data make".
 #
-#   --only NAME,...   these experiments (all experiments/*-small.yaml that state something)
+#   --only NAME,...   these experiments, also others that state something (all experiments/*-small.yaml)
 #   --seeds A,...     these seeds (1,2,3,4,5)
 #   --ways WAY,...    of 1t, 2t (one rank with 1 or 2 threads), 2r, 4r (ranks of 1 thread each) (1t,2t,2r)
 #   --jobs N          so many runs at a time (1); a run of 2t or 2r keeps two cores busy
+#   --data FOLDER     the data that cannot be made: LOCKSTEP_DATA of mnist-10k and the like
 #   --dir FOLDER      data and results; runs that are there already are not repeated (a temporary folder)
 #   --set KEY=VALUE   a setting for all of them, to try one out; may be repeated
 #
@@ -15,7 +16,7 @@
 # code 1 when a run failed or missed the figure, and the table names its seed.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
-only='' seeds=1,2,3,4,5 ways=1t,2t,2r jobs=1 dir='' program=$here/build/lockstep
+only='' given='' seeds=1,2,3,4,5 ways=1t,2t,2r jobs=1 dir='' program=$here/build/lockstep
 settings=()
 
 usage() {
@@ -29,6 +30,7 @@ while (($# > 0)); do
         --seeds) seeds=$2 && shift 2 ;;
         --ways) ways=$2 && shift 2 ;;
         --jobs) jobs=$2 && shift 2 ;;
+        --data) given=$(readlink -f "$2") && shift 2 ;;
         --dir) dir=$2 && shift 2 ;;
         --set) settings+=("$2") && shift 2 ;;
         -h | --help) usage 0 ;;
@@ -44,7 +46,7 @@ if [[ -z $dir ]]; then
 fi
 mkdir -p "$dir/data" "$dir/runs"
 dir=$(readlink -f "$dir")
-export LOCKSTEP_DATA=$dir/data
+export LOCKSTEP_DATA=${given:-$dir/data}
 
 # "metric relation figure" of an experiment, or nothing.
 stated() { sed -n 's/^# Reaches: \([^ ]*\) \([<>]=\) \([0-9.e+-]*\)$/\1 \2 \3/p' "$here/experiments/$1.yaml"; }
@@ -52,6 +54,7 @@ stated() { sed -n 's/^# Reaches: \([^ ]*\) \([<>]=\) \([0-9.e+-]*\)$/\1 \2 \3/p'
 make_data() {
     local words word
     read -ra words <<<"$(sed -n 's/^#   lockstep data make //p' "$here/experiments/$1.yaml" | head -n 1)"
+    ((${#words[@]} > 0)) || return 0
     for word in "${words[@]}"; do
         [[ $word != path=data/* || ! -e $dir/data/${word#path=data/} ]] || return 0
     done
@@ -76,14 +79,14 @@ run() {
 }
 
 names=()
-for file in "$here"/experiments/*-small.yaml; do
-    name=$(basename "$file" .yaml)
-    [[ -z $only || ",$only," == *",$name,"* ]] || continue
+[[ -n $only ]] || only=$(cd "$here/experiments" && printf '%s,' *-small.yaml)
+for name in ${only//,/ }; do
+    file=$here/experiments/${name%.yaml}.yaml name=${name%.yaml}
+    [[ -e $file ]] || { echo "no experiment is called $name" >&2 && exit 2; }
     [[ -n $(stated "$name") ]] || { echo "$file states nothing (# Reaches: metric >= figure)" >&2 && exit 2; }
     names+=("$name")
     make_data "$name"
 done
-((${#names[@]} > 0)) || { echo "no experiment is called $only" >&2 && exit 2; }
 
 export -f run
 export program dir here
