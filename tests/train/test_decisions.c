@@ -70,6 +70,30 @@ static void everything_in_minutes(void)
         }
 }
 
+/* A model that trains in stages, each with its own update. */
+static void with_stages(void)
+{
+    static const char *const modes[] = {"reproducible=false", "parallel.accumulate=2", "reproducible=true"};
+
+    for (int mode = 0; mode < 3; mode++) {
+        char name[32];
+        const ranks_job j = {.folder = folder,
+                             .name = name,
+                             .model = "aae",
+                             .ranks = 2,
+                             .settings = {"data.kind=synthetic", "data.train_range=0:40",
+                                          "data.test_range=40:48", "model.points=64", "batch.global=16",
+                                          "train.steps=4", "train.validate_every=1e-9min",
+                                          "train.report_every=1e-9min", "train.checkpoint_every=1e-9min",
+                                          "parallel.verify_every=1e-9min", "train.keep=9", modes[mode]}};
+        snprintf(name, sizeof name, "stages-%d", mode);
+        train(&j);
+        CHECK_EQ_INT(count(&j, "val/loss_rec_epoch"), 4);
+        CHECK_EQ_INT(count(&j, "train/loss_rec_step"), 4);
+        CHECK_EQ_INT(checkpoints(&j), 4);
+    }
+}
+
 /* A few steps long: ranks that each asked their own clock would soon wait for one another in vain. */
 static void periods_of_a_few_steps(void)
 {
@@ -115,6 +139,7 @@ int main(void)
 
     if (mkdtemp(folder) == NULL) return 1;
     CHECK_RUN(everything_in_minutes);
+    CHECK_RUN(with_stages);
     CHECK_RUN(periods_of_a_few_steps);
     CHECK_RUN(rank_0_without_samples_decides_all_the_same);
     rc = CHECK_DONE();

@@ -35,12 +35,12 @@ static void train(const char *name, const small_trial *l, const char *const more
 
 static void compare(const small_trial *l, const char *const more[3], int times)
 {
-    char own[32], shared[32], name[96];
+    char own[32], shared[32], name[128];
 
-    snprintf(name, sizeof name, "%s-%s-own", l->trial, more[0]);
+    snprintf(name, sizeof name, "%s-%s-%s-own", l->trial, more[0], more[2]);
     train(name, l, more, "parallel.share=never", own);
     for (int i = 0; i < times; i++) {
-        snprintf(name, sizeof name, "%s-%s-shared-%d", l->trial, more[0], i);
+        snprintf(name, sizeof name, "%s-%s-%s-shared-%d", l->trial, more[0], more[2], i);
         train(name, l, more, "parallel.share=always", shared);
         if (!CHECK(strcmp(own, shared) == 0))
             printf("  %s, %s, time %d: %s, each its own %s\n", l->trial, more[0], i, shared, own);
