@@ -43,7 +43,7 @@ enum {
 };
 
 /* Values of an option that may be given several times. */
-enum { CLI_LIST_MAX = 32 };
+enum { CLI_LIST_MAX = 16 };
 typedef struct cli_list {
     const char *of[CLI_LIST_MAX];
     int n;

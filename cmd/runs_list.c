@@ -8,6 +8,7 @@
 #include "runs.h"
 
 enum { METRICS = 24 };
+_Static_assert((int)CLI_LIST_MAX <= (int)LS_RUN_CONDITIONS, "every condition has its place");
 
 /* Keeps the rows for which all conditions hold. */
 static ls_status choose(runs_rows *r, const cli_args *args, ls_err *err)

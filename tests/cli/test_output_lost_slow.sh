@@ -52,6 +52,12 @@ try submit mnist --nodes 1 --ranks-per-node 1 --scheduler pbs --json
 try scale mnist --ranks 1 --mode weak --repeats 1 --steps 1 --dir "$work/study" --json
 try scale mnist --ranks 1 --mode weak --repeats 1 --steps 1 --dir "$work/study"
 try new mine --dir "$work/mine"
+try infer "$work/run" --threads 1
+try infer "$work/run" --threads 1 --json
+try runs list --dir "$work"
+try runs list --dir "$work" --json
+try runs show "$work/run"
+try secret new
 
 # A run is not lost with its words: all steps, all files.
 for ranks in 1 2; do
