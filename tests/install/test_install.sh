@@ -62,7 +62,7 @@ if command -v groff >/dev/null && command -v man >/dev/null; then
     MANWIDTH=200 man --warnings -E UTF-8 -l -Tutf8 "$page" >"$work/page" 2>"$work/warnings" || fail "man cannot read the page"
     [ -s "$work/warnings" ] && fail "man warns: $(head -5 "$work/warnings")"
     sed -i 's/.\x08//g' "$work/page" # bold letters are printed twice
-    grep -q 'train EXPERIMENT \[key=value ...\]' "$work/page" || fail "the page does not show how train is used"
+    grep -q 'train EXPERIMENT.*\[key=value ...\]' "$work/page" || fail "the page does not show how train is used"
 else
     echo "no groff or man here: the page's form is not checked"
 fi
@@ -104,6 +104,15 @@ offers 'lockstep train fashion train.on_nonfinite=' stop warn
 offers 'lockstep plan resnet18 model.cifar_stem=t' true '!false'
 offers 'lockstep ckpt ' show verify export import '!fashion'
 offers 'lockstep data info ki' kind= '!train.keep='
+offers 'lockstep runs ' list show logs compare stop rm
+(
+    failures=0
+    mkdir -p "$work/here/runs/mnist-1" && cd "$work/here" && mkdir 'runs/mnist-$(touch$IFS\obeyed)'
+    offers 'lockstep runs show mn' mnist-1 '!last'
+    offers 'lockstep runs show la' last
+    [ -e obeyed ] && fail "a name was obeyed"
+    exit "$failures"
+) || failures=$((failures + 1))
 mkdir own && touch own/special.yaml
 LOCKSTEP_EXPERIMENTS=$work/own offers 'lockstep train sp' special
 

@@ -154,10 +154,25 @@ static void rows_are_ordered(void)
     end();
 }
 
+static ls_status sort(void *arg, ls_err *err)
+{
+    return ls_run_sort(rows, N, arg, err);
+}
+
+static void memory_runs_out(void)
+{
+    char by[] = "-acc";
+
+    begin();
+    check_faults("an order of runs", sort, by);
+    end();
+}
+
 int main(void)
 {
     CHECK_RUN(fields_have_values);
     CHECK_RUN(conditions_hold);
     CHECK_RUN(rows_are_ordered);
+    CHECK_RUN(memory_runs_out);
     return CHECK_DONE();
 }
