@@ -108,7 +108,7 @@ static const option options[] = {
      "go on with RUN (default: the newest) and its settings; key=value changes them, EXPERIMENT is not "
      "needed"},
     {"--run-dir", NULL, TEXT, FIELD(run_dir), CLI_TRAIN | CLI_SUBMIT, "DIR",
-     "where the run's files go (default: a new folder in runs/)"},
+     "where the run's files go: a new or empty folder (default: a new one in runs/)"},
     {"--dry-run", NULL, FLAG, FIELD(dry_run), CLI_TRAIN, NULL, "print the resolved experiment and stop"},
     {"--dry-run", NULL, FLAG, FIELD(dry_run), CLI_SUBMIT, NULL, "print the script and stop"},
     {"--quiet", NULL, FLAG, FIELD(quiet), CLI_TRAIN, NULL, "no progress, no tables"},

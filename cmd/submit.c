@@ -187,6 +187,9 @@ static ls_status choose_paths(plan *p, const cli_args *args, ls_err *err)
         ls_run_new_name(fresh, ls_config_text(p->experiment.cfg, "name"));
         run = fresh;
     }
+    if (run[0] == '\0')
+        return ls_fail(err, LS_INVALID,
+                       "--run-dir has an empty name; name a directory, or leave it out for one under runs/");
     if (snprintf(p->run, sizeof p->run, "%s%s%s", run[0] == '/' ? "" : p->folder, run[0] == '/' ? "" : "/",
                  run) >= (int)sizeof p->run)
         return ls_fail(err, LS_INVALID, "the run directory's path is longer than %d bytes", LS_PATH_MAX);

@@ -45,6 +45,12 @@ mpi 0 -n 3 "$LOCKSTEP" train mnist "${common[@]}" "${same[@]}" --run-dir bits-3 
 [ "$(hash bits-3)" = "$(hash bits-1)" ] || fail "three machines: $(hash bits-3), one: $(hash bits-1)"
 unset LOCKSTEP_COMM_HOSTS
 
+# A used directory is refused by rank 0, and the others do not wait.
+before=$(ls -lR --time-style=full-iso four)
+mpi 2 -n 2 "$LOCKSTEP" train mnist "${common[@]}" batch.per_rank=16 --run-dir four --quiet
+says err 'four is the directory of another run'
+[ "$(ls -lR --time-style=full-iso four)" = "$before" ] || fail "a refused run changed four"
+
 # One rank was started with another experiment: nothing begins, and both values are said.
 mpi 5 -n 1 "$LOCKSTEP" train mnist "${common[@]}" optimizer.lr=0.125 --run-dir apart --quiet : \
     -n 1 "$LOCKSTEP" train mnist "${common[@]}" optimizer.lr=0.25 --run-dir apart --quiet

@@ -109,6 +109,20 @@ wait $pid
 grep -q '"state": "failed"' lost/summary.json || fail "the launcher did not write the state: $(head -3 lost/summary.json)"
 grep -q '"error": "rank 0 .*killed by signal 9' lost/summary.json || fail "the summary does not say why: $(grep error lost/summary.json)"
 
+# A restart before the first checkpoint begins anew, in the same directory and as the same owner.
+"$LOCKSTEP" train mnist "${small[@]}" train.steps=2000 train.report_every=1st train.checkpoint_every=none max_restarts=1 -n 2 \
+    --run-dir again --quiet >"$work/out" 2>"$work/err" &
+pid=$!
+pids+=("$pid")
+reached again 5 "$pid"
+kill -KILL "$(pgrep -P $pid | sort -n | head -1)"
+wait $pid
+[ $? -eq 0 ] || fail "a restart before the first checkpoint: $(cat "$work/err")"
+says err 'restart 1 of 1, from the beginning'
+grep -q '"state": "completed"' again/summary.json || fail "after the restart: $(head -3 again/summary.json)"
+grep -q "\"pid\": $pid," again/owner.json && grep -q '"epoch": 2,' again/owner.json || fail "not the same owner: $(cat again/owner.json)"
+[ "$(grep -c '"train/loss_step"' again/metrics.jsonl)" -eq 2000 ] || fail "metrics of both attempts: $(wc -l <again/metrics.jsonl)"
+
 # --- a reader that leaves --------------------------------------------------------------------------------
 {
     "$LOCKSTEP" train mnist "${small[@]}" train.steps=40 train.report_every=1st --run-dir piped --json 2>"$work/err"
