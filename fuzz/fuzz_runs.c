@@ -35,6 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     json_decref(summary);
     if (lsi_info_state(&i) == LS_RUN_RUNNING) abort(); /* nobody is alive */
+    if (i.owner.end == LS_RUN_RUNNING) abort();
     i.alive = true;
     if (i.summary == NULL && lsi_info_state(&i) != LS_RUN_RUNNING) abort();
     ls_run_info_release(&i);

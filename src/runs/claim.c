@@ -448,6 +448,7 @@ ls_status ls_run_renew(ls_run *r, ls_err *err)
     r->has_checkpoint = find_checkpoint(r->paths.checkpoints);
     r->owner.epoch++;
     r->owner.begun = r->has_begun;
+    r->owner.end = LS_RUN_UNKNOWN;
     r->looked = 0;
     return lsi_owner_write(r->fd, &r->owner, r->file, err);
 }

@@ -118,7 +118,7 @@ bool lsi_owner_parse(ls_run_owner *o, const char *text, size_t n)
 {
     json_t *j = json_loadb(text, n, JSON_DISABLE_EOF_CHECK, NULL);
     const json_t *pid = json_object_get(j, "pid"), *epoch = json_object_get(j, "epoch");
-    char start[64] = "", ended[64] = "";
+    char start[64] = "", ended[64] = "", end[16] = "";
     bool ok;
 
     *o = (ls_run_owner){.ended = (double)NAN};
@@ -128,13 +128,16 @@ bool lsi_owner_parse(ls_run_owner *o, const char *text, size_t n)
          take_text(j, "version", o->version, sizeof o->version) &&
          take_text(j, "name", o->name, sizeof o->name) &&
          take_text(j, "command", o->command, sizeof o->command) &&
-         take_text(j, "start", start, sizeof start) && take_text(j, "ended", ended, sizeof ended);
+         take_text(j, "start", start, sizeof start) && take_text(j, "ended", ended, sizeof ended) &&
+         take_text(j, "state", end, sizeof end);
     if (ok) {
         o->pid = json_integer_value(pid);
         o->epoch = json_integer_value(epoch);
         o->begun = json_is_true(json_object_get(j, "begun"));
         o->start = lsi_time_parse(start);
         o->ended = lsi_time_parse(ended);
+        o->end = ls_run_state_of(end);
+        if (o->end == LS_RUN_RUNNING) o->end = LS_RUN_UNKNOWN;
         ok = isfinite(o->start);
     }
     json_decref(j);
@@ -158,9 +161,10 @@ ls_status lsi_owner_write(int fd, const ls_run_owner *o, const char *path, ls_er
     char start[32], ended[32];
     ls_text text = {0};
     json_t *j =
-        json_pack("{s:I, s:s, s:s, s:s, s:s*, s:I, s:b, s:s, s:s, s:s}", "pid", (json_int_t)o->pid, "host",
-                  o->host, "boot", o->boot, "start", lsi_time_text(o->start, start), "ended",
-                  isfinite(o->ended) ? lsi_time_text(o->ended, ended) : NULL, "epoch", (json_int_t)o->epoch,
+        json_pack("{s:I, s:s, s:s, s:s, s:s*, s:s*, s:I, s:b, s:s, s:s, s:s}", "pid", (json_int_t)o->pid,
+                  "host", o->host, "boot", o->boot, "start", lsi_time_text(o->start, start), "ended",
+                  isfinite(o->ended) ? lsi_time_text(o->ended, ended) : NULL, "state",
+                  o->end != LS_RUN_UNKNOWN ? ls_run_state_name(o->end) : NULL, "epoch", (json_int_t)o->epoch,
                   "begun", o->begun, "name", o->name, "command", o->command, "version", o->version);
     int bad;
 

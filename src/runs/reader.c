@@ -45,6 +45,7 @@ ls_run_state lsi_info_state(const ls_run_info *i)
     if (i->alive) return i->written;
     /* It began, and was gone before its first word. */
     if (i->has_owner && i->owner.begun && !isfinite(i->owner.ended) && !own_word) return LS_RUN_KILLED;
+    if (i->has_owner && i->owner.end != LS_RUN_UNKNOWN && isfinite(i->owner.ended)) return i->owner.end;
     return i->written == LS_RUN_RUNNING ? LS_RUN_KILLED : i->written;
 }
 

@@ -32,6 +32,7 @@ typedef struct ls_run_owner {
     double start;       /* when it was taken, in seconds since 1970 */
     double ended;       /* when it was given back; NaN: never */
     bool begun;         /* a writer has begun, not only tried to */
+    ls_run_state end;   /* how it ended, where summary.json could not be written; unknown: see there */
 } ls_run_owner;
 
 typedef struct ls_run_info {

@@ -167,7 +167,11 @@ void ls_run_settle(ls_run *r, const char *state, const char *why)
         if (summary != NULL) {
             add_text(summary, "state", state);
             if (why != NULL && why[0] != '\0') add_text(summary, "error", why);
-            if (ls_run_write_summary(r, summary, &err) != LS_OK) ls_log(LS_LOG_WARN, "%s", err.text);
+            /* A full disk still takes what goes into the bytes of a file that is there. */
+            if (ls_run_write_summary(r, summary, &err) != LS_OK) {
+                ls_log(LS_LOG_WARN, "%s", err.text);
+                r->owner.end = ls_run_state_of(state);
+            }
         }
     }
     json_decref(summary);

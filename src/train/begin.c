@@ -260,8 +260,12 @@ void lsi_run_summarise_running(lsi_run *r)
     json_t *summary = NULL;
     ls_err trouble = {0};
 
-    if (lsi_run_summarise(r, "running", &(ls_metric_sums){0}, NULL, &summary, &trouble) != LS_OK)
-        ls_log(LS_LOG_WARN, "%s", trouble.text);
+    const bool failed =
+        lsi_run_summarise(r, "running", &(ls_metric_sums){0}, NULL, &summary, &trouble) != LS_OK;
+
+    if (failed && !r->summary_failed)
+        ls_log(LS_LOG_WARN, "%s; tried again with the next checkpoint", trouble.text);
+    r->summary_failed = failed;
     json_decref(summary);
 }
 

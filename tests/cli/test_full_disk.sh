@@ -55,5 +55,25 @@ awk 'NR > 1 && $1 != last + 100 { bad = 1 } { last = $1 } END { exit bad || NR <
 grep -q '"missing"' disk/run/summary.json && fail "the summary misses something: $(grep -A3 missing disk/run/summary.json)"
 run 0 train mnist "${small[@]}" train.steps=1 --resume=disk/run --quiet
 
+# The room does not come back: what is missing is said, and the state is known although summary.json could not be written.
+umount disk || exit 1
+mount -t tmpfs -o size=3m tmpfs disk || exit 1
+"$LOCKSTEP" train mnist "${small[@]}" train.steps=4000 train.checkpoint_every=none train.report_every=1st --run-dir disk/run \
+    --quiet >out 2>err &
+pid=$!
+while alive && [ ! -s disk/run/metrics.jsonl ]; do :; done
+while alive; do
+    rm -f disk/run/checkpoints/.reserve
+    cat /dev/zero >>disk/filler 2>/dev/null
+done
+wait $pid
+[ $? -eq 1 ] || fail "a full disk to the end: not exit code 1: $(head -c 600 err)"
+pid=
+grep -qE 'metrics.jsonl: [0-9]+ metrics were lost: No space' err || fail "nobody says what is missing: $(head -c 600 err)"
+[ "$(grep -c 'summary.json: No space' err)" -le 4 ] || fail "the same warning again and again: $(head -c 600 err)"
+rm -f disk/filler
+run 0 report disk/run --out "$work/page" --json
+says out '"state":"failed"'
+
 [ "$failures" -eq 0 ] && echo "full disk: all as expected"
 exit $((failures > 0))

@@ -384,6 +384,31 @@ static void a_run_lost_before_its_first_summary_gets_one(void)
     ls_run_close(r);
 }
 
+static void a_state_that_cannot_be_written_is_known(void)
+{
+    ls_run *r = begin_run("full");
+    ls_run_info i;
+    ls_err err = {0};
+
+    /* Nothing can be renamed to that. */
+    REQUIRE(unlink("full/summary.json") == 0 && mkdir("full/summary.json", 0777) == 0);
+    ls_log_set_level(LS_LOG_ERROR);
+    ls_run_settle(r, "failed", "no room");
+    ls_log_set_level(LS_LOG_WARN);
+    ls_run_close(r);
+    REQUIRE_OK(ls_run_read(&i, "full", &err), &err);
+    CHECK(i.state == LS_RUN_FAILED);
+    ls_run_info_release(&i);
+    REQUIRE_OK(ls_run_open(&r, "full", 0, &err), &err);
+    REQUIRE(rmdir("full/summary.json") == 0);
+    REQUIRE_OK(ls_run_begin(r, &err), &err);
+    REQUIRE_OK(write_state(r, "completed", &err), &err);
+    ls_run_close(r);
+    REQUIRE_OK(ls_run_read(&i, "full", &err), &err);
+    CHECK(i.state == LS_RUN_COMPLETED);
+    ls_run_info_release(&i);
+}
+
 /* -- other machines ---------------------------------------------------------------------------------------
  */
 
@@ -445,6 +470,7 @@ int main(void)
     CHECK_RUN(a_late_writer_writes_nothing);
     CHECK_RUN(a_restart_is_the_same_owner);
     CHECK_RUN(a_run_lost_before_its_first_summary_gets_one);
+    CHECK_RUN(a_state_that_cannot_be_written_is_known);
     CHECK_RUN(another_machine_is_watched);
     rc = CHECK_DONE();
     return leave_folder() ? rc : 1;
