@@ -8,6 +8,7 @@
 #define LS_BACKEND_BACKEND_H
 
 #include "graph/graph.h"
+#include <signal.h>
 
 typedef struct ls_backend ls_backend;
 
@@ -18,6 +19,11 @@ struct ls_device {
     int threads;
     bool fixed;  /* kernels follow from the problem alone, not from timing: set it before the first plan */
     bool shares; /* kernels of optimisers by element heed ls_optim_attr.share */
+    /* While plans are made, which may take long: a word that becomes 1 when it is to end (LS_CANCELLED), and
+     * who is told how far it is (-1: as before).  Both may be NULL. */
+    const volatile sig_atomic_t *stop;
+    void (*progress)(void *arg, int done, int all);
+    void *progress_arg;
 };
 
 /* The memory a kernel works on; fixed when the plan is made. */

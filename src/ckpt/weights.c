@@ -60,6 +60,7 @@ static ls_status open_file(ls_weights *w, const char *given, ls_err *err)
     if (snprintf(w->path, sizeof w->path, "%s", given) >= (int)sizeof w->path)
         return ls_fail(err, LS_INVALID, "%.60s...: the path is too long", given);
     memcpy(w->file, w->path, sizeof w->file);
+    LS_TRY(ls_ckpt_refuse_foreign(given, err));
     LS_TRY(lsi_io_open(given, &w->fd, &w->bytes, err));
     LS_TRY(lsi_st_read_header(w->fd, given, w->bytes, &w->tensors, &w->data_at, err));
 out:

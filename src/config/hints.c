@@ -79,6 +79,8 @@ static const struct {
     {"save_top_k", "train.keep_best", NULL},
     {"save_total_limit keep_last max_to_keep", "train.keep", NULL},
     {"max_time time_limit max_minutes", "train.pause_after", NULL},
+    {"pretrained init_from weights load_from load_weights finetune init_checkpoint", "train.init", NULL},
+    {"freeze_layers frozen", "train.freeze", NULL},
     {"model arch net network model_name backbone architecture trial", "model.trial", NULL},
     {"num_classes n_classes nb_classes num_labels classes", "model.classes", NULL},
     {"random_seed random_state manual_seed seed_everything global_seed rng_seed", "seed", NULL},

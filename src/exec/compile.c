@@ -2,6 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/machine.h"
+#include "base/text.h"
 #include "exec/plan_internal.h"
 
 /* Binds the pass to the backend without the pass knowing what a backend is. */
@@ -61,12 +63,42 @@ static ls_status plan_kernel(ls_plan *p, const int *state_index, ls_node *n, ls_
     return p->dev->backend->plan(p->dev, p->graph, n, out, err);
 }
 
+static size_t value_bytes(const ls_graph *g, int32_t v)
+{
+    return (size_t)ls_shape_count(g->values[v]->shape) * ls_dtype_size(g->values[v]->dtype);
+}
+
+/* A node whose operands alone are more than the machine has can never run: said before kernels are timed on
+ * such. */
+static ls_status check_sizes(const ls_plan *p, ls_err *err)
+{
+    const double have = ls_machine_memory();
+    char need[32], limit[32];
+
+    for (int32_t i = 0; i < p->schedule.n; i++) {
+        const ls_node *n = p->graph->nodes[p->schedule.order[i]];
+        double bytes = 0;
+        for (int k = 0; k < n->n_in; k++) bytes += (double)value_bytes(p->graph, n->in[k]);
+        for (int k = 0; k < n->n_out; k++) bytes += (double)value_bytes(p->graph, n->out[k]);
+        if (bytes > have)
+            return ls_fail(err, LS_NOMEM,
+                           "plan: %s \"%s\" alone needs %s, and this machine has %s; lower batch.per_rank",
+                           n->op->name, n->scope, ls_text_bytes(bytes, need), ls_text_bytes(have, limit));
+    }
+    return LS_OK;
+}
+
 static ls_status plan_kernels(ls_plan *p, const int *state_index, ls_err *err)
 {
+    const ls_device *dev = p->dev;
+
     p->steps = ls_alloc(LS_MEM_PLAN, sizeof *p->steps * ((size_t)p->schedule.n + 1));
     if (p->steps == NULL) return ls_fail(err, LS_NOMEM, "plan: no memory");
     for (int32_t i = 0; i < p->schedule.n; i++) {
         ls_node *n = p->graph->nodes[p->schedule.order[i]];
+        if (dev->stop != NULL && *dev->stop != 0)
+            return ls_fail(err, LS_CANCELLED, "stopped on request while its step was being compiled");
+        if (dev->progress != NULL) dev->progress(dev->progress_arg, i, p->schedule.n);
         ls_status st = plan_kernel(p, state_index, n, &p->steps[i].kernel, err);
         p->steps[i].node = n;
         if (st != LS_OK) return ls_fail_in(err, st, "plan: %s \"%s\"", n->op->name, n->scope);
@@ -96,8 +128,7 @@ static ls_status plan_memory(ls_plan *p, ls_err *err)
         st = ls_fail(err, LS_NOMEM, "plan: no memory");
         goto out;
     }
-    for (int32_t i = 0; i < g->n_values; i++)
-        bytes[i] = (size_t)ls_shape_count(g->values[i]->shape) * ls_dtype_size(g->values[i]->dtype);
+    for (int32_t i = 0; i < g->n_values; i++) bytes[i] = value_bytes(g, i);
     for (int32_t i = 0; i < p->schedule.n; i++) scratch[i] = p->steps[i].kernel.scratch_bytes;
     LS_TRY(ls_pass_memory(g, &p->schedule, bytes, scratch, &p->memory, err));
     p->arena = ls_alloc(LS_MEM_TENSOR, p->memory.arena_bytes);
@@ -187,6 +218,7 @@ ls_status ls_plan_compile_take(ls_plan **out, ls_graph *graph, ls_device *dev, l
     LS_TRY(ls_graph_status(graph, err));
     LS_TRY(lsi_state_bind(state, graph, state_index, err));
     LS_TRY(run_passes(p, err));
+    LS_TRY(check_sizes(p, err));
     LS_TRY(plan_kernels(p, state_index, err));
     LS_TRY(place_external(p, err));
     LS_TRY(plan_memory(p, err));

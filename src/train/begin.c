@@ -102,6 +102,23 @@ static ls_status check_settings(const lsi_run *r, ls_err *err)
     return ls_update_check(&r->update, r->cfg, r->session.ranks, r->ruler.epoch_samples, err);
 }
 
+/* The data sets.  They come first: a batch that the training set does not have is refused before a step
+ * for it is compiled, which may take long. */
+static ls_status open_sets(lsi_run *r, int ranks, ls_err *err)
+{
+    ls_needs needs;
+    ls_status st = LS_OK;
+
+    LS_TRY(ls_needs_find(&needs, r->x->trial, r->cfg, err));
+    LS_TRY(ls_train_data(r->x, &needs, LS_SPLIT_TRAIN, &r->train, err));
+    LS_TRY(ls_train_data(r->x, &needs, LS_SPLIT_TEST, &r->test, err));
+    if (ls_train_has_val(r->cfg)) LS_TRY(ls_train_data(r->x, &needs, LS_SPLIT_VAL, &r->val, err));
+    LS_TRY(ls_update_check(&r->update, r->cfg, ranks, ls_dataset_count(r->train), err));
+out:
+    ls_needs_release(&needs);
+    return st;
+}
+
 /* The session, the data sets, and what follows from their sizes. */
 ls_status lsi_run_open_data(lsi_run *r, ls_err *err)
 {
@@ -113,15 +130,15 @@ ls_status lsi_run_open_data(lsi_run *r, ls_err *err)
     options.device = r->o->device;
     options.threads = r->o->threads;
     options.comm = r->o->comm;
+    options.stop = r->o->stop;
+    options.tell = !r->o->json && !r->o->quiet && (r->o->comm == NULL || ls_comm_rank(r->o->comm) == 0);
+    LS_TRY(open_sets(r, r->o->comm != NULL ? ls_comm_size(r->o->comm) : 1, err));
     LS_TRY(ls_session_open(&r->session, r->x->trial, r->cfg, &options, err));
     if (r->o->comm != NULL) {
         const double report = ls_config_real(r->cfg, "parallel.stall_s");
         ls_comm_set_stall(r->o->comm, report, report * ls_config_real(r->cfg, "parallel.stall_limit"));
     }
     LS_TRY(ls_team_agree(r->session.comm, r->x, ls_plan_hash(r->session.plans[0].plan), err));
-    LS_TRY(ls_train_data(r->x, &r->session, LS_SPLIT_TRAIN, &r->train, err));
-    LS_TRY(ls_train_data(r->x, &r->session, LS_SPLIT_TEST, &r->test, err));
-    if (ls_train_has_val(r->cfg)) LS_TRY(ls_train_data(r->x, &r->session, LS_SPLIT_VAL, &r->val, err));
     LS_TRY(ls_session_check_data(&r->session, r->train, err));
     LS_TRY(ls_session_check_data(&r->session, r->test, err));
     if (r->val != NULL) LS_TRY(ls_session_check_data(&r->session, r->val, err));

@@ -8,6 +8,7 @@ ls_status lsi_run_open_split(lsi_run *r, ls_split split, const ls_dataset **data
 {
     ls_dataset **place = split == LS_SPLIT_TRAIN ? &r->train : split == LS_SPLIT_VAL ? &r->val : &r->test;
     ls_session_options options;
+    ls_needs needs = {0};
     ls_status st = LS_OK;
 
     if (split == LS_SPLIT_VAL && !ls_train_has_val(r->cfg))
@@ -20,12 +21,15 @@ ls_status lsi_run_open_split(lsi_run *r, ls_split split, const ls_dataset **data
     options.device = r->o->device;
     options.threads = r->o->threads;
     options.comm = r->o->comm;
+    /* Compiling may take long: what is missing is said before. */
+    LS_TRY(ls_needs_find(&needs, r->x->trial, r->cfg, err));
+    LS_TRY(ls_train_data(r->x, &needs, split, place, err));
     LS_TRY(ls_session_open(&r->session, r->x->trial, r->cfg, &options, err));
     LS_TRY(ls_team_agree(r->session.comm, r->x, ls_plan_hash(r->session.plans[0].plan), err));
-    LS_TRY(ls_train_data(r->x, &r->session, split, place, err));
     LS_TRY(ls_session_check_data(&r->session, *place, err));
     *data = *place;
 out:
+    ls_needs_release(&needs);
     return st;
 }
 

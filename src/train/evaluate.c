@@ -97,7 +97,7 @@ static split_keys keys_of(ls_config *cfg, ls_split split)
     return k;
 }
 
-ls_status ls_train_data(const ls_experiment *x, const ls_session *s, ls_split split, ls_dataset **out,
+ls_status ls_train_data(const ls_experiment *x, const ls_needs *needs, ls_split split, ls_dataset **out,
                         ls_err *err)
 {
     ls_config *cfg = x->cfg;
@@ -105,7 +105,6 @@ ls_status ls_train_data(const ls_experiment *x, const ls_session *s, ls_split sp
                apart = split == LS_SPLIT_VAL && text_or_null(cfg, "data.val_images") != NULL;
     const split_keys keys = keys_of(cfg, split);
     const char *images = text_or_null(cfg, keys.images);
-    ls_field fields[LS_SESSION_INPUTS];
     ls_data_source src = {.kind = ls_config_choice(cfg, "data.kind"),
                           .path = text_or_null(cfg, "data.path"),
                           .images = images != NULL ? images : keys.usual,
@@ -125,18 +124,17 @@ ls_status ls_train_data(const ls_experiment *x, const ls_session *s, ls_split sp
                                         .pad = ls_config_int(cfg, "data.pad"),
                                         .crop = ls_config_int(cfg, "data.crop"),
                                         .flip = ls_config_bool(cfg, "data.flip")},
-                          .n_fields = ls_session_fields(s, fields),
-                          .fields = fields,
+                          .n_fields = needs->n_fields,
+                          .fields = needs->fields,
+                          .classes = needs->classes,
                           .seed = (uint64_t)ls_config_int(cfg, "seed"),
                           .count = SYNTHETIC_TRAIN + SYNTHETIC_TEST,
                           .of_experiment = true,
                           .fixed_classes = ls_config_find(cfg, "model.classes") < 0};
-    double lo, hi;
 
     *out = NULL;
     const ls_status fine = check_val(x, err);
     if (fine != LS_OK) return fine;
-    if (ls_step_input_range(s->plans[0].step, "label", &lo, &hi)) src.classes = (int64_t)hi;
     if (!ls_experiment_range(x, keys.range, &src.first, &src.end) && strcmp(src.kind, "synthetic") == 0) {
         src.first = test ? SYNTHETIC_TRAIN : 0;
         src.end = test ? SYNTHETIC_TRAIN + SYNTHETIC_TEST : SYNTHETIC_TRAIN;

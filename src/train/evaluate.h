@@ -17,7 +17,7 @@ bool ls_train_has_val(ls_config *cfg);
 
 /* The experiment's training set, its test set, or its validation set, where it has one.  Made-up data take
  * their fields from the model's inputs, and labels must be in the range the model gives its input "label". */
-ls_status ls_train_data(const ls_experiment *x, const ls_session *s, ls_split split, ls_dataset **out,
+ls_status ls_train_data(const ls_experiment *x, const ls_needs *needs, ls_split split, ls_dataset **out,
                         ls_err *err) LS_MUST_CHECK;
 
 /* The batches of this rank, in the order of training, from sample number `first` on (of all epochs);

@@ -266,7 +266,9 @@ static void say_nothing_to_do(const lsi_run *r, json_t **summary)
 
 void lsi_run_tell_others(const lsi_run *r, const ls_err *why)
 {
-    if (r->session.comm != NULL && why->status != LS_DISAGREE) ls_comm_abort(r->session.comm, why->text);
+    ls_comm *c = r->o->comm; /* the session's, also before there is one */
+
+    if (c != NULL && ls_comm_size(c) > 1 && why->status != LS_DISAGREE) ls_comm_abort(c, why->text);
 }
 
 /* A run that began leaves a summary that says how it ended. */
@@ -297,6 +299,17 @@ void lsi_run_release(lsi_run *r)
     ls_summary_release(&r->summary);
 }
 
+/* The wish to stop came while the step was being compiled: there is nothing to keep.  Whatever ended it then,
+ * since ranks that stop leave others behind for a moment. */
+static void end_before_it_began(lsi_run *r, ls_err *err)
+{
+    lsi_run_tell_others(r, err);
+    *err = (ls_err){0};
+    r->stopped = true;
+    if (r->o->comm == NULL || ls_comm_rank(r->o->comm) == 0)
+        ls_log(LS_LOG_WARN, "stopped on request before the first step; nothing was trained");
+}
+
 ls_status ls_train(const ls_experiment *x, const ls_train_options *o, json_t **summary, bool *stopped,
                    ls_err *err)
 {
@@ -307,6 +320,10 @@ ls_status ls_train(const ls_experiment *x, const ls_train_options *o, json_t **s
     *summary = NULL;
     st = lsi_run_begin(&r, err);
     began = st == LS_OK && !r.nothing;
+    if (st != LS_OK && stop_request(&r) > 0) {
+        end_before_it_began(&r, err);
+        st = LS_OK;
+    }
     if (began) st = loop(&r, err);
     if (began && st == LS_OK) st = finish(&r, summary, err);
     if (r.nothing) say_nothing_to_do(&r, summary);

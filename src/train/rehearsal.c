@@ -57,13 +57,25 @@ static ls_status make_data(ls_rehearsal *r, ls_err *err)
     return st == LS_OK ? make_fields(r, err) : st;
 }
 
-static ls_status load_data(ls_rehearsal *r, const ls_experiment *x, ls_err *err)
+/* Before anything is compiled: it may take long for a batch that the set does not have. */
+static ls_status open_data(ls_rehearsal *r, const ls_experiment *x, int ranks, ls_err *err)
+{
+    ls_needs needs;
+    ls_status st = LS_OK;
+
+    LS_TRY(ls_needs_find(&needs, x->trial, x->cfg, err));
+    LS_TRY(ls_train_data(x, &needs, LS_SPLIT_TRAIN, &r->data, err));
+    LS_TRY(ls_update_check(&r->update, x->cfg, ranks, ls_dataset_count(r->data), err));
+out:
+    ls_needs_release(&needs);
+    return st;
+}
+
+static ls_status load_data(ls_rehearsal *r, ls_err *err)
 {
     ls_status st = LS_OK;
 
-    LS_TRY(ls_train_data(x, &r->session, LS_SPLIT_TRAIN, &r->data, err));
     LS_TRY(ls_session_check_data(&r->session, r->data, err));
-    LS_TRY(ls_update_check(&r->update, x->cfg, r->session.ranks, ls_dataset_count(r->data), err));
     LS_TRY(ls_train_loader(&r->session, &r->update, r->data, 0, true, &r->loader, err));
 out:
     return st;
@@ -82,10 +94,11 @@ ls_status ls_rehearsal_open(ls_rehearsal *r, const ls_experiment *x, const char 
     options.device = device;
     options.threads = threads;
     options.comm = comm;
+    if (real) LS_TRY(open_data(r, x, ranks, err));
     LS_TRY(ls_session_open(&r->session, x->trial, x->cfg, &options, err));
     if (r->session.shards != NULL) LS_TRY(ls_shards_prepare(r->session.shards, err));
     LS_TRY(ls_team_agree(r->session.comm, x, ls_plan_hash(r->session.plans[0].plan), err));
-    LS_TRY(real ? load_data(r, x, err) : make_data(r, err));
+    LS_TRY(real ? load_data(r, err) : make_data(r, err));
     r->ruler = (ls_ruler){INT64_MAX / 2, r->update.samples}; /* no update is cut short */
     r->stepper = (ls_stepper){.session = &r->session,
                               .schedule = &r->schedule,

@@ -5,10 +5,12 @@
 #include <string.h>
 
 #include "backend/backend.h"
+#include "base/clock.h"
 #include "base/parallel.h"
 #include "data/loader.h"
 #include "exec/memory.h"
 #include "exec/state.h"
+#include "graph/graph.h"
 #include "train/shards.h"
 
 ls_update ls_update_of(ls_config *cfg, int ranks)
@@ -153,6 +155,8 @@ static ls_status choose_kernels(const ls_session *s, const ls_session_options *o
                                       .batch = o->batch,
                                       .update = o->update,
                                       .split = o->split,
+                                      .stop = o->stop,
+                                      .tell = o->tell,
                                       .compile_only = true};
     ls_session first = {0};
     ls_status st = LS_OK;
@@ -160,6 +164,26 @@ static ls_status choose_kernels(const ls_session *s, const ls_session_options *o
     if (ls_comm_local_rank(o->comm) == 0) st = ls_session_open(&first, s->trial, s->cfg, &alone, err);
     ls_session_release(&first);
     return st == LS_OK ? ls_comm_barrier(o->comm, "choosing kernels", err) : st;
+}
+
+#define TELL_FIRST_S 3.0
+#define TELL_AGAIN_S 10.0
+
+/* Kernels are timed the first time that a machine meets a shape: nobody should wait in silence. */
+static void tell_progress(void *arg, int done, int all)
+{
+    ls_session *s = arg;
+    const double now = ls_clock_seconds();
+
+    if (done >= 0) {
+        s->nodes_done = done;
+        s->nodes_all = all;
+    }
+    if (now < s->tell_at) return;
+    s->tell_at = now + TELL_AGAIN_S;
+    fprintf(stderr,
+            "lockstep: compiling the step for batches of %lld samples: at node %d of %d; Ctrl-C ends it\n",
+            (long long)s->batch, s->nodes_done + 1, s->nodes_all);
 }
 
 static ls_status meet(ls_session *s, const ls_session_options *o, ls_err *err)
@@ -212,11 +236,21 @@ ls_status ls_session_open(ls_session *s, const ls_trial *trial, ls_config *cfg, 
     const int64_t batch = o->shards > 0 ? (o->batch + o->shards - 1) / o->shards : o->batch;
     ls_status st = LS_OK;
 
-    *s = (ls_session){.trial = trial, .cfg = cfg, .split = o->split, .update_samples = o->update};
+    *s = (ls_session){.trial = trial,
+                      .cfg = cfg,
+                      .split = o->split,
+                      .update_samples = o->update,
+                      .batch = batch,
+                      .tell_at = ls_clock_seconds() + TELL_FIRST_S};
     LS_TRY(meet(s, o, err));
     s->in_step = s->peers != NULL && ls_config_bool(cfg, "parallel.sync_batchnorm");
     LS_TRY(ls_device_open(&s->dev, o->device, o->shards > 0 ? 1 : o->threads, err));
     s->dev->fixed = o->shards > 0;
+    s->dev->stop = o->stop;
+    if (o->tell) {
+        s->dev->progress = tell_progress;
+        s->dev->progress_arg = s;
+    }
     s->threads = s->dev->threads;
     ls_parallel_set_wait_policy(s->threads);
     LS_TRY(ls_state_create(&s->state, s->dev, err));
@@ -228,6 +262,10 @@ ls_status ls_session_open(ls_session *s, const ls_trial *trial, ls_config *cfg, 
     if (o->shards > 0) LS_TRY(ls_shards_create(&s->shards, s, o->shards, o->batch, o->threads, err));
     if (o->shards > 0) s->threads = ls_shards_threads(s->shards);
 out:
+    if (s->dev != NULL) { /* a run that goes on ends after a checkpoint, whatever it compiles until then */
+        s->dev->stop = NULL;
+        s->dev->progress = NULL;
+    }
     return st;
 }
 
@@ -300,6 +338,31 @@ int ls_session_fields(const ls_session *s, ls_field fields[LS_SESSION_INPUTS])
         if (!is_own_input(t->name)) fields[n++] = (ls_field){t->name, t->dtype, sample_shape(t->shape)};
     }
     return n;
+}
+
+ls_status ls_needs_find(ls_needs *n, const ls_trial *trial, ls_config *cfg, ls_err *err)
+{
+    double lo, hi;
+    ls_status st = LS_OK;
+
+    *n = (ls_needs){0};
+    LS_TRY(ls_trial_build_as(&n->step, trial, cfg, &(ls_build){.mode = LS_TRAIN}, err));
+    if (ls_step_input_range(n->step, "label", &lo, &hi)) n->classes = (int64_t)hi;
+    n->graph = ls_step_graph_take(n->step);
+    for (int32_t i = 0; i < n->graph->n_values && n->n_fields < LS_SESSION_INPUTS; i++) {
+        const ls_vinfo *v = n->graph->values[i];
+        if (v->kind == LS_VALUE_INPUT && !is_own_input(v->name))
+            n->fields[n->n_fields++] = (ls_field){v->name, v->dtype, sample_shape(v->shape)};
+    }
+out:
+    return st;
+}
+
+void ls_needs_release(ls_needs *n)
+{
+    if (n->graph != NULL) ls_graph_destroy(n->graph);
+    ls_step_destroy(n->step);
+    *n = (ls_needs){0};
 }
 
 static void shape_text(ls_shape s, char *buf, size_t n)

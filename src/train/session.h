@@ -8,6 +8,8 @@
 #ifndef LS_TRAIN_SESSION_H
 #define LS_TRAIN_SESSION_H
 
+#include <signal.h>
+
 #include "comm/comm.h"
 #include "data/data.h"
 #include "exec/peers.h"
@@ -46,7 +48,10 @@ typedef struct ls_session {
     ls_batch_plan plans[LS_SESSION_PLANS]; /* the first n_stages train with the usual batch */
     int n_plans;
     ls_batch_plan updates[LS_SESSION_STAGES]; /* when split */
-    struct ls_shards *shards;                 /* the reproducible mode's; NULL: not in use */
+    double tell_at;                           /* when the user is told how far compiling is: */
+    int nodes_done, nodes_all;
+    int64_t batch;             /* the usual one */
+    struct ls_shards *shards;  /* the reproducible mode's; NULL: not in use */
     double lr[LS_SESSION_LRS]; /* the optimisers' own rates, in the order of the plan's lr inputs */
 } ls_session;
 
@@ -71,6 +76,8 @@ typedef struct ls_session_options {
     int64_t shards;    /* not 0: the reproducible mode with so many; `batch` is then that of an update */
     ls_comm *comm;     /* borrowed; NULL: one rank */
     bool compile_only; /* variables get no values */
+    const volatile sig_atomic_t *stop; /* becomes 1 when compiling is to end with LS_CANCELLED; may be NULL */
+    bool tell;                         /* a line on standard error when compiling takes long */
 } ls_session_options;
 
 /* How the settings want a step built, for updates of so many samples; `ranks`: there are several. */
@@ -107,6 +114,18 @@ ls_plan_memory ls_session_memory(const ls_session *s);
 size_t ls_session_comm_bytes(const ls_session *s);
 /* One sample of every input that takes data; returns their number. */
 int ls_session_fields(const ls_session *s, ls_field fields[LS_SESSION_INPUTS]);
+
+/* What a model takes of a data set, known before anything is compiled.  Release in any case. */
+typedef struct ls_needs {
+    ls_step *step;
+    struct ls_graph *graph;
+    ls_field fields[LS_SESSION_INPUTS];
+    int n_fields;
+    int64_t classes; /* labels are below; 0: any */
+} ls_needs;
+ls_status ls_needs_find(ls_needs *n, const ls_trial *trial, ls_config *cfg, ls_err *err) LS_MUST_CHECK;
+void ls_needs_release(ls_needs *n);
+
 /* Checks that the data set has what the plan's inputs need: name, type and shape of a sample. */
 ls_status ls_session_check_data(const ls_session *s, const ls_dataset *data, ls_err *err) LS_MUST_CHECK;
 /* Copies n samples of every field into the plan's inputs of the same name. */

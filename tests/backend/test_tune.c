@@ -31,7 +31,7 @@ static bool run_candidate(void *ctx, int i)
 
 static int choose(lsi_tuner *t, const char *problem, race *r)
 {
-    lsi_candidates c = {problem, 3, names, 1, run_candidate, r};
+    lsi_candidates c = {problem, 3, names, 1, run_candidate, r, NULL};
 
     return lsi_tune(t, &c);
 }

@@ -168,6 +168,7 @@ static void step_into_the_update(const char *name)
     ls_dataset *data = NULL;
     ls_loader *loader = NULL;
     ls_ckpt *ckpt = NULL;
+    ls_needs needs;
     ls_counters c;
     ls_ruler ruler = {EPOCH, 24};
     ls_schedule schedule = {.base = 0.01, .peak = 0.01};
@@ -187,7 +188,9 @@ static void step_into_the_update(const char *name)
     options.device = "cpu";
     options.threads = 1;
     REQUIRE_OK(ls_session_open(&s, x.trial, x.cfg, &options, &err), &err);
-    REQUIRE_OK(ls_train_data(&x, &s, false, &data, &err), &err);
+    REQUIRE_OK(ls_needs_find(&needs, x.trial, x.cfg, &err), &err);
+    REQUIRE_OK(ls_train_data(&x, &needs, LS_SPLIT_TRAIN, &data, &err), &err);
+    ls_needs_release(&needs);
     REQUIRE_OK(ls_ckpt_open(&ckpt, path, &err), &err);
     REQUIRE_OK(ls_ckpt_load_state(ckpt, s.state, &err), &err);
     REQUIRE_OK(ls_counters_load(&c, ls_ckpt_state(ckpt), &err), &err);

@@ -185,7 +185,7 @@ static const lsi_conv_impl *choose(const lsi_cpu_device *dev, const lsi_conv_pro
     if (t.n == 0) return NULL;
     if (t.n > 1) t.n--; /* the plain loops end the list and only serve where nothing else does */
     problem_text(p, text, sizeof text);
-    c = (lsi_candidates){text, t.n, t.name, guess(&t), try_candidate, &t};
+    c = (lsi_candidates){text, t.n, t.name, guess(&t), try_candidate, &t, &dev->base};
     winner = dev->base.fixed ? c.guess : lsi_tune(dev->tuner, &c);
     trial_release(&t);
     return t.impl[winner];

@@ -116,9 +116,10 @@ static const lsi_gemm_impl *choose(const lsi_cpu_device *dev, const lsi_gemm_pro
     snprintf(text, sizeof text, "gemm m%lld n%lld k%lld %c%c batch%lld bias%d act%d", (long long)p->m,
              (long long)p->n, (long long)p->k, p->trans_a ? 't' : 'n', p->trans_b ? 't' : 'n',
              (long long)p->batch, p->has_bias, (int)p->act);
-    winner = dev->base.fixed
-                 ? 0
-                 : lsi_tune(dev->tuner, &(lsi_candidates){text, t.n, t.name, 0, try_candidate, &t});
+    winner =
+        dev->base.fixed
+            ? 0
+            : lsi_tune(dev->tuner, &(lsi_candidates){text, t.n, t.name, 0, try_candidate, &t, &dev->base});
     lsi_ring_free(&t.a);
     lsi_ring_free(&t.b);
     lsi_ring_free(&t.c);

@@ -187,13 +187,23 @@ void lsi_tuner_destroy(lsi_tuner *t)
 #define CLEAR_LEAD     1.05
 #define ENOUGH_SECONDS 0.06 /* for one candidate; slow kernels need few rounds, fast ones get many */
 
+#define LONG_SECONDS 2.0 /* beyond, no further round: what takes so long is told apart at once */
+
 #define CANNOT 1e30
+
+/* Nobody wants to know any more. */
+static bool is_ended(const lsi_candidates *c)
+{
+    return c->dev != NULL && c->dev->stop != NULL && *c->dev->stop != 0;
+}
 
 /* Seconds of one run of candidate i; CANNOT when it cannot be run. */
 static double time_once(const lsi_candidates *c, int i)
 {
     double start = ls_clock_seconds();
 
+    if (is_ended(c)) return CANNOT;
+    if (c->dev != NULL && c->dev->progress != NULL) c->dev->progress(c->dev->progress_arg, -1, -1);
     return c->run(c->ctx, i) ? ls_clock_seconds() - start : CANNOT;
 }
 
@@ -224,7 +234,7 @@ static int fastest(const lsi_candidates *c)
             if (t < best[i]) best[i] = t;
             if (i == winner) spent += t;
         }
-        if (round >= MIN_ROUNDS && spent > ENOUGH_SECONDS) break;
+        if (spent > (round >= MIN_ROUNDS ? ENOUGH_SECONDS : LONG_SECONDS)) break;
     }
     for (int i = 0; i < n; i++)
         if (best[i] < best[winner]) winner = i;
@@ -246,7 +256,8 @@ int lsi_tune(lsi_tuner *t, const lsi_candidates *c)
     for (int i = 0; known != NULL && i < c->n; i++)
         if (strcmp(c->names[i], known) == 0) return i;
     winner = fastest(c);
-    if (winner < 0) return c->guess; /* for want of memory, perhaps: nothing to be remembered */
+    if (is_ended(c)) return c->guess; /* of half a measurement nothing is remembered */
+    if (winner < 0) return c->guess;  /* for want of memory, perhaps: nothing to be remembered */
     add(t, c->problem, strlen(c->problem), c->names[winner], strlen(c->names[winner]));
     t->changed = true;
     return winner;

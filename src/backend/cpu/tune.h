@@ -8,6 +8,7 @@
 #ifndef LS_BACKEND_CPU_TUNE_H
 #define LS_BACKEND_CPU_TUNE_H
 
+#include "backend/backend.h"
 #include "base/alloc.h"
 
 typedef struct lsi_tuner lsi_tuner;
@@ -26,6 +27,7 @@ typedef struct lsi_candidates {
      * memory). */
     bool (*run)(void *ctx, int i);
     void *ctx;
+    const ls_device *dev; /* whose user may want it to end, or to hear of it; NULL: nobody's */
 } lsi_candidates;
 
 /* The index of the candidate to use: remembered, or measured now.  Never fails: the guess in the worst case.
