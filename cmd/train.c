@@ -132,7 +132,9 @@ static bool restart(job *j, cli_ranks *ranks, int64_t k, int64_t restarts, doubl
     j->resume = ls_run_has_checkpoint(j->run);
     ls_log(LS_LOG_WARN, "restart %lld of %lld, from the %s, in %g s", (long long)k, (long long)restarts,
            j->resume ? "last checkpoint" : "beginning: there is no checkpoint yet", wait);
+    ls_run_enter(j->run); /* nobody else does while there are no ranks */
     asked = ls_launch_rest(wait);
+    ls_run_leave(j->run);
     if (asked != 0) {
         ls_log(LS_LOG_WARN, "asked to stop: not started again; --resume goes on");
         *code = 128 + asked;

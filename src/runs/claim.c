@@ -456,7 +456,7 @@ ls_status ls_run_renew(ls_run *r, ls_err *err)
 void ls_run_close(ls_run *r)
 {
     if (r == NULL) return;
-    lsi_run_stop_beat(r);
+    ls_run_leave(r);
     if (r->taken_by == getpid()) {
         ls_err ignored = {0};
         if (!has_begun(r)) {

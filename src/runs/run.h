@@ -62,6 +62,9 @@ void ls_run_settle(ls_run *r, const char *state, const char *why);
 /* This process writes the run from now on: starts its heartbeat.  A thread that cannot be had costs the
  * heartbeat, not the run. */
 void ls_run_enter(ls_run *r);
+/* Ends the heartbeat of this process, which has no thread of the run any more.  For an owner that waits
+ * between two attempts, and then forks. */
+void ls_run_leave(ls_run *r);
 /* The directory is this run's from here on, whatever happens: makes its folders. */
 ls_status ls_run_begin(ls_run *r, ls_err *err) LS_MUST_CHECK;
 /* LS_IO when somebody else has taken the run meanwhile: then this process must not write.  Costs a look at

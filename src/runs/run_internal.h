@@ -35,7 +35,5 @@ struct ls_run {
 
 ls_status lsi_run_path(char out[LS_PATH_MAX], const char *folder, const char *name,
                        ls_err *err) LS_MUST_CHECK;
-/* Stops the heartbeat of this process, if it has one. */
-void lsi_run_stop_beat(ls_run *r);
 
 #endif

@@ -58,7 +58,7 @@ void ls_run_enter(ls_run *r)
                r->paths.path);
 }
 
-void lsi_run_stop_beat(ls_run *r)
+void ls_run_leave(ls_run *r)
 {
     if (!r->is_beating) return;
     pthread_mutex_lock(&r->lock);

@@ -253,6 +253,25 @@ static void a_killed_run_is_known_to_be_killed(void)
     ls_run_close(r);
 }
 
+static void the_heart_beats(void)
+{
+    ls_run *r = begin_run("beats");
+    const double until = ls_clock_seconds() + PATIENCE_S;
+    struct stat first, now;
+
+    ls_run_leave(r);
+    REQUIRE(stat("beats/owner.json", &first) == 0);
+    ls_run_enter(r); /* at once, and then every two seconds */
+    for (int beats = 0; beats < 2;) {
+        REQUIRE(stat("beats/owner.json", &now) == 0 && ls_clock_seconds() < until);
+        if (now.st_mtim.tv_sec != first.st_mtim.tv_sec || now.st_mtim.tv_nsec != first.st_mtim.tv_nsec)
+            beats++;
+        first = now;
+        nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    }
+    ls_run_close(r);
+}
+
 static bool be_launcher(void *arg)
 {
     int *ends = arg;
@@ -466,6 +485,7 @@ int main(void)
     CHECK_RUN(a_run_with_a_living_owner_is_refused);
     CHECK_RUN(of_several_at_once_one_wins);
     CHECK_RUN(a_killed_run_is_known_to_be_killed);
+    CHECK_RUN(the_heart_beats);
     CHECK_RUN(the_lock_goes_with_the_last_process_of_the_owner);
     CHECK_RUN(a_late_writer_writes_nothing);
     CHECK_RUN(a_restart_is_the_same_owner);
