@@ -80,8 +80,10 @@ static void show_results(const ls_run_row *r)
     }
     metrics_line("test", json_object_get(m, "test"));
     if (isfinite(rate)) {
-        snprintf(text, sizeof text, "%.5g (%.5g to %.5g)", rate, number_at(s, "samples_per_s", "p16"),
-                 number_at(s, "samples_per_s", "p84"));
+        char lo[LS_UNITS_TEXT], hi[LS_UNITS_TEXT];
+        snprintf(text, sizeof text, "%s (%s to %s)", ls_units_rate(rate, a),
+                 ls_units_rate(number_at(s, "samples_per_s", "p16"), lo),
+                 ls_units_rate(number_at(s, "samples_per_s", "p84"), hi));
         line("samples/s", text);
     }
     metrics_line("ledger s", json_object_get(s, "ledger_s"));
