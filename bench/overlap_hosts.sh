@@ -10,7 +10,7 @@ rounds=${1:-3} steps=${2:-8}
 lockstep=$(readlink -f "${LOCKSTEP:-$(dirname "$0")/../build/lockstep}")
 rate=${RATE:-2500mbit}
 export LOCKSTEP_EXPERIMENTS=${LOCKSTEP_EXPERIMENTS:-$(readlink -f "$(dirname "$0")/../experiments")}
-export LOCKSTEP_SECRET="overlap $$"
+export LOCKSTEP_SECRET="overlap between machines $$"
 work=$(mktemp -d)
 net=10.$((100 + $$ % 100)).$(($$ / 100 % 250)) port=$((20000 + $$ % 20000))
 host=(ov$$a ov$$b)
