@@ -190,8 +190,9 @@ typedef struct cli_ranks {
     ls_launch_end end;        /* of a launcher, after cli_ranks_run */
 } cli_ranks;
 
-/* Loads `experiment` and finds out how many ranks there will be, and who starts them.  `keep_ranks`: the
- * experiment's own setting counts where the command line says nothing.  Release in any case. */
+/* Loads `experiment` (NULL: the settings are all there is) and finds out how many ranks there will be, and
+ * who starts them.  `keep_ranks`: the experiment's own setting counts where the command line says nothing.
+ * Release in any case. */
 ls_status cli_ranks_open(cli_ranks *r, const char *experiment, bool keep_ranks, const cli_args *args,
                          ls_err *err) LS_MUST_CHECK;
 void cli_ranks_release(cli_ranks *r);
@@ -205,7 +206,8 @@ int cli_fail_in_rank(const char *command, const ls_place *place, const ls_err *e
 
 /* What RUN|CHECKPOINT|FILE.safetensors means. */
 typedef struct cli_weights {
-    char experiment[LS_PATH_MAX]; /* a file, the name of one, or a model */
+    char experiment[LS_PATH_MAX]; /* a file, the name of one, or a model; "": model.trial is among the
+                                     settings */
     char weights[LS_PATH_MAX];    /* a checkpoint, or the file */
     char run[LS_PATH_MAX];        /* the run directory where one was given, else "" */
 } cli_weights;

@@ -57,7 +57,8 @@ int cli_eval(const cli_args *args)
 
     LS_TRY(cli_weights_locate(args, &located, &err));
     /* A run of four ranks may be evaluated by one.  Machines share the run's number unless told theirs. */
-    LS_TRY(cli_ranks_open(&ranks, located.experiment, args->ranks > 0 || args->nodes > 0, args, &err));
+    LS_TRY(cli_ranks_open(&ranks, located.experiment[0] != '\0' ? located.experiment : NULL,
+                          args->ranks > 0 || args->nodes > 0, args, &err));
     code = cli_ranks_run(&ranks, "eval", eval_rank, &j);
 out:
     cli_ranks_release(&ranks);

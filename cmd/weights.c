@@ -36,7 +36,8 @@ static ls_status locate_file(const cli_args *args, cli_weights *w, ls_err *err)
             "%s: on which data?  Add data.kind=idx|cifar|npy|hdf5|images|synthetic and data.path=..., or "
             "--experiment NAME, which has them",
             args->model);
-    snprintf(w->experiment, sizeof w->experiment, "%s", model);
+    /* model.trial is among the settings; an experiment of the same name is not meant. */
+    if (args->experiment != NULL) snprintf(w->experiment, sizeof w->experiment, "%s", args->experiment);
     return LS_OK;
 }
 

@@ -223,6 +223,7 @@ static void conclude(difference *d, const char *what, ls_text *out)
                     d->text.data ? d->text.data : "");
         if (d->n > MAX_NAMED) ls_text_add(out, " and %d more", d->n - MAX_NAMED);
     }
+    if (d->text.failed) out->failed = true;
     ls_text_release(&d->text);
 }
 

@@ -310,19 +310,19 @@ ls_status ls_experiment_load(ls_experiment *out, const char *name, const char *c
 {
     ls_status st = LS_OK;
     ls_arena *arena = NULL;
-    const char *path;
+    const char *path = NULL;
     lsi_entries all;
 
     *out = (ls_experiment){0};
     LS_TRY(ls_arena_create(&arena, LS_MEM_CLI, err));
     LS_TRY(lsi_entries_create(&all, arena, err));
-    LS_TRY(lsi_find_file(&path, name, arena, err));
+    if (name != NULL) LS_TRY(lsi_find_file(&path, name, arena, err));
     if (path != NULL)
         LS_TRY(lsi_read_file(&all, path, err));
-    else
+    else if (name != NULL)
         LS_TRY(add_trial(&all, name, err));
     LS_TRY(add_overrides(&all, overrides, n, err));
-    LS_TRY(lsi_configure(out, &all, path != NULL ? path : name, err));
+    LS_TRY(lsi_configure(out, &all, path != NULL ? path : name != NULL ? name : "the settings", err));
 out:
     ls_arena_destroy(arena);
     return st;

@@ -19,9 +19,9 @@ typedef struct ls_experiment {
 
 /* `name`: a path to a file (it has a '/' or ends in .yaml or .yml); or a file NAME.yaml in
  * $LOCKSTEP_EXPERIMENTS, the installed or the source tree's experiments/; or a trial, with its defaults: one
- * of this build, or a plug-in (it ends in .so).
- * `overrides`: n times "key=value", where value is YAML.  Whatever is wrong with either is LS_INVALID and
- * says where: `a.yaml:3:8: unknown key "optimizer.lrr"; did you mean "optimizer.lr"?`.
+ * of this build, or a plug-in (it ends in .so); or NULL: the overrides are all there is, model.trial among
+ * them. `overrides`: n times "key=value", where value is YAML.  Whatever is wrong with either is LS_INVALID
+ * and says where: `a.yaml:3:8: unknown key "optimizer.lrr"; did you mean "optimizer.lr"?`.
  *
  * Exactly one of batch.per_rank and batch.global counts: the one set last.  Afterwards both are consistent:
  * with a global batch, batch.per_rank is its share for `ranks` and parallel.accumulate; without, batch.global

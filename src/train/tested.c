@@ -87,6 +87,7 @@ static choice choose(lsi_run *r, char path[LS_PATH_MAX + 16])
     (void)ls_ckpt_writer_wait(r->writer, &(ls_err){0});
     snprintf(path, LS_PATH_MAX + 16, "%s/best", r->dir.checkpoints);
     n = readlink(path, name, sizeof name - 1);
+    if (n <= 0 && ls_config_int(r->cfg, "train.keep_best") == 0) return c; /* as the user wants it */
     if (n <= 0) {
         ls_log(LS_LOG_WARN,
                "no checkpoint was taken with a validation: the test is with the last weights, not the best "

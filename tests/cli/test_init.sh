@@ -93,7 +93,7 @@ grep -q '"init": {' paused/summary.json || fail "a resumed run forgets what it b
 # eval of a file: what is missing is said.
 run 0 eval a --json
 want=$(field loss)
-run 0 eval a.safetensors model.trial=mnist data.kind=synthetic data.test_range=64:96 batch.per_rank=16 --json
+run 0 eval a.safetensors model.trial=mnist data.kind=synthetic data.test_range=64:96 batch.per_rank=16 data.normalise=mnist --json
 is loss "$want"
 run 0 eval a.safetensors --experiment mnist data.kind=synthetic data.test_range=64:96 -n 2 --json
 holds 'o["samples"] == 32' "abs(o['loss'] - $want) < 1e-5"
