@@ -3,7 +3,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* All of it, however often the system takes only a part. */
@@ -62,11 +64,23 @@ int ls_replace_named(const ls_replace_names *names, const void *bytes, size_t n)
     return finish(names, fd, write_all(fd, bytes, n) != 0 ? errno : 0);
 }
 
+/* A device or a pipe would be gone for everybody, and /dev/stdout is a link that others follow. */
+static bool is_no_file(const char *path)
+{
+    struct stat info;
+
+    if (strncmp(path, "/dev/", 5) == 0 && strncmp(path, "/dev/shm/", 9) != 0) return true;
+    return stat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
+}
+
 ls_status ls_replace_name(ls_replace_names *names, const char *path, ls_err *err)
 {
     const char *slash = strrchr(path, '/');
     const size_t n = slash != NULL ? (size_t)(slash - path) : 0;
 
+    if (is_no_file(path))
+        return ls_fail(err, LS_IO,
+                       "%s is a device or a pipe, which no file may take the place of; name a file", path);
     if (strlen(path) >= sizeof names->path)
         return ls_fail(err, LS_IO, "%.200s...: the name is too long", path);
     snprintf(names->path, sizeof names->path, "%s", path);

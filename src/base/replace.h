@@ -12,7 +12,8 @@
 
 #include "lockstep/status.h"
 
-/* LS_IO names the file; what was at `path` is then still there, and nothing beside it. */
+/* LS_IO names the file; what was at `path` is then still there, and nothing beside it.  Devices, pipes and
+ * what else is no file are not replaced. */
 ls_status ls_replace_file(const char *path, const void *bytes, size_t n, ls_err *err) LS_MUST_CHECK;
 
 enum { LS_REPLACE_PATH = 4300 };
@@ -22,7 +23,7 @@ typedef struct ls_replace_names {
     char path[LS_REPLACE_PATH], aside[LS_REPLACE_PATH + 32], folder[LS_REPLACE_PATH];
 } ls_replace_names;
 
-/* LS_IO when the path is too long. */
+/* LS_IO when the path is too long, or is that of a device or a pipe. */
 ls_status ls_replace_name(ls_replace_names *names, const char *path, ls_err *err) LS_MUST_CHECK;
 /* ls_replace_file with names of ls_replace_name: 0 or the errno.  May be called from a signal handler. */
 int ls_replace_named(const ls_replace_names *names, const void *bytes, size_t n);

@@ -69,6 +69,24 @@ static void links_are_not_followed(void)
     unlink(victim);
 }
 
+/* A result that is sent to a device or a pipe must not take its place. */
+static void devices_stay(void)
+{
+    const char *pipe = in_folder("pipe");
+    ls_replace_stream s;
+    struct stat info;
+    ls_err err = {0};
+
+    REQUIRE(mkfifo(pipe, 0600) == 0);
+    CHECK_STATUS(ls_replace_file(pipe, "x", 1, &err), LS_IO, &err);
+    CHECK_CONTAINS(err.text, "is a device or a pipe");
+    CHECK_STATUS(ls_replace_begin(&s, pipe, NULL), LS_IO, NULL);
+    CHECK(stat(pipe, &info) == 0 && S_ISFIFO(info.st_mode));
+    CHECK_STATUS(ls_replace_file("/dev/stdout", "x", 1, NULL), LS_IO, NULL);
+    CHECK_EQ_INT(entries(), 1);
+    unlink(pipe);
+}
+
 static void a_stream_is_all_or_nothing(void)
 {
     const char *path = in_folder("stream");
@@ -210,6 +228,7 @@ int main(void)
     snprintf(folder, sizeof folder, "/tmp/ls_files_XXXXXX");
     REQUIRE(mkdtemp(folder) != NULL);
     CHECK_RUN(links_are_not_followed);
+    CHECK_RUN(devices_stay);
     CHECK_RUN(a_stream_is_all_or_nothing);
     CHECK_RUN(what_cannot_be_written_is_said);
     CHECK_RUN(sizes);
