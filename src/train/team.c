@@ -102,12 +102,6 @@ out:
     return st;
 }
 
-ls_status ls_team_compare_weights(ls_comm *c, const ls_session *s, ls_err *err)
-{
-    if (c == NULL || ls_comm_size(c) == 1) return LS_OK;
-    return ls_comm_agree(c, ls_weights_xxh3(s->state), "comparing weights", err);
-}
-
 /* -- sharing ----------------------------------------------------------------------------------------------
  */
 

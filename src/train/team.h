@@ -23,7 +23,19 @@ ls_status ls_team_share_text(ls_comm *c, char *text, size_t size, const char *wh
 ls_status ls_team_sum(ls_comm *c, ls_metric_sums *m, ls_control *control, ls_err *err) LS_MUST_CHECK;
 /* Any number of values, element by element, in the order of ranks. */
 ls_status ls_team_add(ls_comm *c, double *values, int64_t n, const char *what, ls_err *err) LS_MUST_CHECK;
-/* LS_DISAGREE, naming the rank, unless all have the same weights. */
+enum { LS_TEAM_SETS = 3 };
+/* LS_DISAGREE unless all ranks have opened the same data for training, test and validation (NULL: none):
+ * numbers of samples, fields, classes, and a few samples of each set.  The text has both sides, with their
+ * machines. */
+ls_status ls_team_agree_on_data(ls_comm *c, const ls_dataset *const sets[LS_TEAM_SETS],
+                                ls_err *err) LS_MUST_CHECK;
+/* LS_DISAGREE unless all replicas of the model are the same.  The text names the ranks that are in the
+ * minority, or both sides where there is none, and the first variable.  What ranks of a machine share is
+ * compared between machines alone. */
 ls_status ls_team_compare_weights(ls_comm *c, const ls_session *s, ls_err *err) LS_MUST_CHECK;
+/* In the log of rank 0: what that leaves out, if anything. */
+void ls_team_say_what_is_compared(const ls_comm *c, const ls_session *s);
+/* Whether n hashes, by rank or machine (`kind`), are equal; if not, whose are not is in `text`. */
+bool ls_verify_judge(const uint64_t *word, int n, const char *kind, char *text, size_t bytes);
 
 #endif
