@@ -141,6 +141,8 @@ typedef bool (*lsi_missing)(const void *arg, int local);
 /* What to do each time a wait finds nothing: rests a little, and fails when a rank is gone.  After that rest
  * the caller looks again, and may do so at once after LS_OK only. */
 ls_status lsi_wait_turn(ls_comm *c, lsi_wait *w, lsi_missing missing, const void *arg, ls_err *err);
+/* What was waited for has come: this rank is at work again. */
+void lsi_wait_end(ls_comm *c, const lsi_wait *w);
 /* Whether somebody has given up. */
 static inline bool lsi_aborted(const ls_comm *c)
 {

@@ -78,6 +78,7 @@ static ls_status meet(ls_comm *c, uint64_t ticket, const char *what, const meeti
             if (st != LS_OK) return st;
         }
     }
+    lsi_wait_end(c, &wait);
     return check_tickets(c, w.number, what, err);
 }
 

@@ -180,6 +180,7 @@ ls_status ls_exchange_wait(ls_exchange *x, ls_err *err)
     lsi_note(x->c, x->name);
     while (st == LS_OK && !advance(x, &worked))
         if (!worked) st = lsi_wait_turn(x->c, &wait, not_posted, x, err);
+    if (st == LS_OK) lsi_wait_end(x->c, &wait);
     book(x, begun);
     return st;
 }

@@ -130,6 +130,7 @@ static ls_status swap_blocks(ls_comm *c, int root, size_t piece, const char *wha
         if (finished) break;
         LS_TRY(lsi_wait_turn(c, &wait, NULL, NULL, err));
     }
+    lsi_wait_end(c, &wait);
 out:
     return st;
 }

@@ -176,6 +176,11 @@ static void look_around(ls_comm *c, lsi_wait *w, lsi_missing missing, const void
     }
 }
 
+void lsi_wait_end(ls_comm *c, const lsi_wait *w)
+{
+    if (w->begun_ns != 0) ls_comm_beat(c);
+}
+
 ls_status lsi_wait_turn(ls_comm *c, lsi_wait *w, lsi_missing missing, const void *arg, ls_err *err)
 {
     if (lsi_aborted(c)) return lsi_lost(c, w->what, err);

@@ -99,7 +99,8 @@ static bool gets_on(lsi_stall *s, int i, const ls_comm_look *look, double now, b
 /* -- all of them ------------------------------------------------------------------------------------------
  */
 
-/* Whether somebody has done something since the last look; *held: a rank waits for others or for samples. */
+/* Whether somebody has done something since the last look; *held: a rank waits for others or for samples, or
+ * may do so on another machine, which is not known here. */
 static bool anybody_beats(lsi_stall *s, bool *held)
 {
     bool any = false;
@@ -110,7 +111,7 @@ static bool anybody_beats(lsi_stall *s, bool *held)
         ls_comm_heap_look(s->heap, i, &look);
         if (look.beats != s->seen[i].beats) any = true;
         s->seen[i].beats = look.beats;
-        *held = *held || (!look.left && (look.waiting || look.doing == LS_COMM_LOADING));
+        *held = *held || (!look.left && (s->elsewhere != 0 || look.waiting || look.doing == LS_COMM_LOADING));
     }
     return any;
 }
@@ -244,18 +245,20 @@ bool lsi_stall_look(lsi_stall *s, double now, double asked_at, double grace, uin
                     size_t bytes)
 {
     const bool asked = now >= asked_at, slept = now - s->looked_at > OWN_SLEEP_S;
-    bool moved, overdue, beyond;
+    bool here, moved, overdue, beyond;
     double report, limit;
     char who[400];
 
     ls_comm_heap_stall(s->heap, &report, &limit);
-    moved = look_around(s, now, asked, limit) || slept || elsewhere != s->elsewhere;
+    here = look_around(s, now, asked, limit) || slept;
+    moved = here || elsewhere != s->elsewhere;
     if (slept) s->beaten = now;
     s->looked_at = now;
     s->elsewhere = elsewhere;
+    if (here)
+        s->moves++; /* what was heard is not said again: two machines would answer each other for ever */
     if (moved) {
         s->since = now;
-        s->moves++;
         return false;
     }
     overdue = asked && now - fmax(s->since, asked_at) >= grace;

@@ -28,7 +28,7 @@ typedef struct lsi_stall {
     double looked_at; /* infinity: never */
     double since;     /* nobody has got on since then */
     double beaten;    /* nobody has finished anything since then */
-    uint64_t moves;   /* looks at which somebody had got on: what is told to other machines */
+    uint64_t moves;   /* looks at which somebody here had got on: what is told to other machines */
     uint64_t elsewhere;
 } lsi_stall;
 
@@ -36,7 +36,8 @@ ls_status lsi_stall_open(lsi_stall *s, const ls_comm_heap *heap, int n, ls_err *
 void lsi_stall_release(lsi_stall *s);
 
 /* To be called about every LSI_STALL_LOOK_S.  `asked_at`: when the ranks were asked to stop (infinity: not);
- * `grace`: how long they then have; `elsewhere`: a number that changes while ranks of other machines get on.
+ * `grace`: how long they then have; `elsewhere`: a number that changes while ranks of other machines get on,
+ * never 0; 0: there are none, or none that tell.
  * Returns whether the run is to be ended, with the reason in `text`. */
 bool lsi_stall_look(lsi_stall *s, double now, double asked_at, double grace, uint64_t elsewhere, char *text,
                     size_t bytes);

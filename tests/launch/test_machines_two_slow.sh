@@ -66,6 +66,20 @@ n=$((n + 1))
 [ "$(ls "$work"/run.0/checkpoints | grep -c '^step')" = 1 ] || fail "not one checkpoint: $(ls "$work"/run.0/checkpoints)"
 nobody_left
 
+# --- the one rank of a machine is stopped: a request ends both machines, and so does the limit -----
+for how in asked limit; do
+    rm -rf "$work"/run.*
+    for i in 1 0; do start $i -n 1 --nodes 2 train.epochs=100000 train.report_every=1st --quiet parallel.stall_s=1 parallel.stall_limit=5; done
+    wait_for_steps
+    kill -STOP "$(processes 1 | tail -1)"
+    [ $how = limit ] || kill -TERM "$(processes 0 | head -1)"
+    wait
+    for i in 0 1; do
+        if [ $how = limit ]; then code $i 4; else code $i 143; fi
+    done
+    nobody_left
+done
+
 # --- machines that were told different things -------------------------------------------------------
 start 1 -n 1 --nodes 2
 start 0 -n 2 --nodes 2

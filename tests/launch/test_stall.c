@@ -145,6 +145,76 @@ static void a_sleep_of_the_watcher_does_not_count(void)
     end(&r);
 }
 
+/* Two machines of which each tells the other what it sees: a sign of progress must not go to and fro. */
+static void what_was_heard_is_not_said_again(void)
+{
+    rig r;
+    lsi_stall other;
+    ls_err err = {0};
+    bool over = false;
+
+    begin(&r, 5);
+    ls_comm_set_doing(r.c[1], LS_COMM_STEPPING);
+    REQUIRE_OK(lsi_stall_open(&other, ls_comm_heap_of(r.c[0]), 2, &err), &err);
+    for (const double until = r.now + 10; !over && r.now < until; r.now += LSI_STALL_LOOK_S) {
+        over = lsi_stall_look(&r.stall, r.now, r.asked_at, LSI_STOP_GRACE_S, 1 + other.moves, r.text,
+                              sizeof r.text);
+        (void)lsi_stall_look(&other, r.now, r.asked_at, LSI_STOP_GRACE_S, 1 + r.stall.moves, r.text,
+                             sizeof r.text);
+    }
+    CHECK(over);
+    lsi_stall_release(&other);
+    end(&r);
+}
+
+/* Nobody waits here.  Alone that is no stall; where there are other machines, theirs may wait. */
+static void a_step_that_hangs_holds_other_machines(void)
+{
+    static const uint64_t elsewhere[] = {0, 7};
+
+    for (size_t k = 0; k < 2; k++) {
+        ls_comm *c[2];
+        lsi_stall stall;
+        ls_err err = {0};
+        char text[512];
+        bool over = false;
+
+        REQUIRE_OK(ls_comm_open_threads(c, 2, &err), &err);
+        REQUIRE_OK(lsi_stall_open(&stall, ls_comm_heap_of(c[0]), 2, &err), &err);
+        for (int i = 0; i < 2; i++) ls_comm_set_doing(c[i], LS_COMM_STEPPING);
+        ls_comm_set_stall(c[0], 1, 5);
+        for (double now = 100; !over && now < 120; now += LSI_STALL_LOOK_S)
+            over = lsi_stall_look(&stall, now, (double)INFINITY, LSI_STOP_GRACE_S, elsewhere[k], text,
+                                  sizeof text);
+        CHECK(over == (elsewhere[k] != 0));
+        lsi_stall_release(&stall);
+        for (int i = 0; i < 2; i++) ls_comm_close(c[i]);
+    }
+}
+
+/* Rank 0 has waited, and then does what takes long, while rank 1 waits for it. */
+static void who_has_waited_may_work_at_length(void)
+{
+    rig r;
+    ls_comm_look look;
+
+    begin(&r, 5);
+    REQUIRE(ls_comm_barrier(r.c[1], "the meeting", NULL) == LS_OK);
+    pthread_join(r.thread, NULL);
+    ls_comm_heap_look(ls_comm_heap_of(r.c[0]), 0, &look);
+    CHECK(!look.waiting);
+    REQUIRE(pthread_create(&r.thread, NULL, wait_for_other, r.c[1]) == 0);
+    do {
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        ls_comm_heap_look(ls_comm_heap_of(r.c[0]), 1, &look);
+    } while (!look.waiting);
+    CHECK(!look_for(&r, 60));
+    (void)!ls_comm_barrier(r.c[0], "the meeting", NULL);
+    pthread_join(r.thread, NULL);
+    lsi_stall_release(&r.stall);
+    for (int i = 0; i < 2; i++) ls_comm_close(r.c[i]);
+}
+
 int main(void)
 {
     CHECK_RUN(a_step_that_hangs_ends_the_run);
@@ -153,5 +223,8 @@ int main(void)
     CHECK_RUN(samples_that_do_not_come);
     CHECK_RUN(a_request_ends_those_who_wait);
     CHECK_RUN(a_sleep_of_the_watcher_does_not_count);
+    CHECK_RUN(what_was_heard_is_not_said_again);
+    CHECK_RUN(a_step_that_hangs_holds_other_machines);
+    CHECK_RUN(who_has_waited_may_work_at_length);
     return CHECK_DONE();
 }
