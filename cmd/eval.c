@@ -20,6 +20,7 @@ static void print_result(const json_t *result, const char *weights)
     json_object_foreach((json_t *)result, name, value)
     {
         if (json_is_real(value)) printf("%-13s %.6g\n", name, json_real_value(value));
+        if (json_is_null(value)) printf("%-13s nan\n", name); /* JSON has no such number */
         if (json_is_integer(value)) printf("%-13s %lld\n", name, (long long)json_integer_value(value));
     }
 }

@@ -155,6 +155,36 @@ static bool is_counter(const char *name)
     return n >= m && strcmp(name + n - m, counter) == 0;
 }
 
+/* Whether `name` is VARIABLE.RULE.STATE, as optimisers call theirs. */
+static bool is_below(const char *name, const char *variable)
+{
+    const size_t n = strlen(variable);
+    const char *rule, *state;
+
+    if (strncmp(name, variable, n) != 0 || name[n] != '.') return false;
+    rule = name + n + 1;
+    state = strchr(rule, '.');
+    return state != NULL && state > rule && strchr(state + 1, '.') == NULL;
+}
+
+/* The file inside one of our checkpoints also holds what its optimiser keeps, which the one of these
+ * variables need not have. */
+static bool is_of_optimiser(const fitting *f, const char *name)
+{
+    static const char sums[] = "accumulated.", steps[] = "optimizer.";
+    const size_t n = strlen(name);
+
+    if (strncmp(name, steps, sizeof steps - 1) == 0 && strcmp(name + n - 2, ".t") == 0) return true;
+    for (int i = 0; i < ls_state_count(f->vars); i++) {
+        const char *variable = ls_state_at(f->vars, i)->name;
+        if (!lsi_is_model(ls_state_role(f->vars, i))) continue;
+        if (is_below(name, variable)) return true;
+        if (strncmp(name, sums, sizeof sums - 1) == 0 && strcmp(name + sizeof sums - 1, variable) == 0)
+            return true;
+    }
+    return false;
+}
+
 static const lsi_item *find(const fitting *f, const char *name)
 {
     const size_t n = strlen(f->prefix);
@@ -258,7 +288,7 @@ static void compare_tensors(const fitting *f, ls_weights_outcome *o)
 
     for (int i = 0; i < f->w->tensors.n; i++) {
         const char *name = f->w->tensors.items[i].name;
-        if (is_counter(name)) continue;
+        if (is_counter(name) || is_of_optimiser(f, name)) continue;
         if (strncmp(name, f->prefix, n) != 0)
             differ(&extra, name);
         else if (!is_skipped(f, name + n) && ls_state_find(f->vars, name + n) == NULL)

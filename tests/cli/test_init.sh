@@ -38,6 +38,26 @@ p = json.load(open("from-run/summary.json"))["init"]["path"]
 assert p == os.path.realpath("a/checkpoints/last"), p' || fail "summary.json does not say what was loaded"
 grep -q 'init: "a.safetensors"' from-file/config.yaml || fail "config.yaml does not say what was loaded"
 
+# The file inside a checkpoint: what the optimiser keeps there is passed over, whichever one there is now.
+run 0 train mnist train.steps=4 optimizer.momentum=0.9 "${common[@]}" --run-dir momentum
+own=momentum/checkpoints/last/model.safetensors
+run 0 train mnist "${still[@]}" train.init=$own optimizer.name=adam --run-dir to-adam
+[ "$(hash to-adam)" = "$(hash momentum)" ] || fail "to-adam does not begin with the given weights"
+run 0 train mnist "${still[@]}" train.init=to-adam/checkpoints/last/model.safetensors "train.freeze=conv*" --run-dir frozen
+[ "$(hash frozen)" = "$(hash momentum)" ] || fail "frozen does not begin with the given weights"
+run 0 eval $own --experiment mnist data.kind=synthetic data.test_range=64:96 optimizer.name=adam
+
+# A loss that is no number is shown as none.
+python3 -c '
+import json, struct
+b = bytearray(open("a.safetensors", "rb").read())
+n = struct.unpack("<Q", b[:8])[0]
+first, last = json.loads(b[8:8 + n])["fc2.bias"]["data_offsets"]
+b[8 + n + first:8 + n + last] = bytes([0, 0, 0xc0, 0x7f]) * ((last - first) // 4)
+open("nan.safetensors", "wb").write(b)'
+run 0 eval nan.safetensors model.trial=mnist data.kind=synthetic data.test_range=64:96
+grep -Eq '^loss +nan$' out || fail "a loss of NaN is not shown: $(cat out)"
+
 # Narrow numbers are widened, exactly.
 for t in F16 BF16; do
     tensors change a.safetensors $t.safetensors dtype=$t
