@@ -97,8 +97,17 @@ static ls_status unknown(const char *word, unsigned verb, ls_err *err)
     return ls_fail(err, LS_INVALID, "no setting \"%s\" here; `lockstep data --help` lists them", name);
 }
 
-static ls_status store(settings *s, const setting *k, const char *text, ls_err *err)
+/* The least that a number can be: nothing is made of no samples or classes, while no limit of labels is fine.
+ */
+static long long least_of(const setting *k, unsigned verb)
 {
+    return verb == MAKE &&
+           (k->field == FIELD(train) || k->field == FIELD(test) || k->field == FIELD(classes));
+}
+
+static ls_status store(settings *s, const setting *k, const char *text, unsigned verb, ls_err *err)
+{
+    const long long least = least_of(k, verb);
     char *end;
 
     if (k->text) {
@@ -107,8 +116,8 @@ static ls_status store(settings *s, const setting *k, const char *text, ls_err *
     }
     errno = 0;
     long long n = strtoll(text, &end, 10);
-    if (end == text || *end || n < 0 || errno)
-        return ls_fail(err, LS_INVALID, "%s=%s: must be a whole number from 0 on", k->name, text);
+    if (end == text || *end || n < least || errno)
+        return ls_fail(err, LS_INVALID, "%s=%s: must be a whole number from %lld on", k->name, text, least);
     *(int64_t *)((char *)s + k->field) = n;
     return LS_OK;
 }
@@ -125,7 +134,8 @@ static ls_status parse(settings *s, const cli_args *args, unsigned verb, ls_err 
         while (k < N_SETTINGS && !((table[k].verbs & verb) && strlen(table[k].name) == length &&
                                    strncmp(table[k].name, word, length) == 0))
             k++;
-        LS_TRY(k == N_SETTINGS ? unknown(word, verb, err) : store(s, &table[k], word + length + 1, err));
+        LS_TRY(k == N_SETTINGS ? unknown(word, verb, err)
+                               : store(s, &table[k], word + length + 1, verb, err));
     }
 out:
     return st;

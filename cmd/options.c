@@ -188,6 +188,13 @@ static void others_with(const cli_command *c, const char *name, char *buf, size_
     }
 }
 
+static bool is_of_infer(const char *name)
+{
+    for (size_t i = 0; i < N_OPTIONS; i++)
+        if ((options[i].commands & CLI_INFER) && strcmp(options[i].name, name) == 0) return true;
+    return false;
+}
+
 /* An option that others have, a setting, or one that is spelt like it; `value` is what follows it, or NULL.
  */
 static ls_status unknown_option(const cli_command *c, const char *word, size_t length, const char *value,
@@ -200,7 +207,9 @@ static ls_status unknown_option(const cli_command *c, const char *word, size_t l
     for (size_t i = 0; i < N_OPTIONS; i++)
         if (options[i].commands & c->bit) names[n++] = options[i].name;
     snprintf(name, sizeof name, "%.*s", (int)length, word);
-    if (cli_hint_option(c, name, value, true, text, sizeof text))
+    /* Who evaluates and writes --split means that of infer, no setting of the experiment. */
+    if (!(c->bit == CLI_EVAL && is_of_infer(name)) &&
+        cli_hint_option(c, name, value, true, text, sizeof text))
         return ls_fail(err, LS_INVALID, "no option \"%s\"; %s", name, text);
     others_with(c, name, text, sizeof text);
     near = ls_text_nearest(name, names, n);

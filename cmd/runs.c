@@ -37,10 +37,24 @@ static const struct verb *verb_of(const cli_args *args)
     return NULL;
 }
 
+/* What others have, and what there is instead. */
+static const struct {
+    const char *name, *instead;
+} absent[] = {
+    {"pause", "`lockstep runs stop RUN` writes a checkpoint and ends the run"},
+    {"kill", "`lockstep runs stop RUN` writes a checkpoint and ends the run"},
+    {"resume", "`lockstep train --resume RUN` goes on with a run"},
+    {"fork", "`lockstep train EXPERIMENT train.init=RUN` begins with the weights of a run"},
+    {"archive", "`lockstep runs rm RUN` removes a run, and a run directory may be moved as it is"},
+};
+
 static ls_status no_verb(const char *word, ls_err *err)
 {
     const char *names[N_VERBS], *near;
 
+    for (size_t i = 0; i < sizeof absent / sizeof absent[0]; i++)
+        if (strcmp(word, absent[i].name) == 0)
+            return ls_fail(err, LS_INVALID, "`runs %s` is not in this version; %s", word, absent[i].instead);
     for (int i = 0; i < N_VERBS; i++) names[i] = verbs[i].name;
     near = ls_text_nearest(word, names, N_VERBS);
     return ls_fail(

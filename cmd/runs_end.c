@@ -1,6 +1,7 @@
 /* runs_end.c: `lockstep runs stop` and `lockstep runs rm`. */
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -87,6 +88,18 @@ typedef struct doomed {
     int n;
 } doomed;
 
+/* Whether the last path is an earlier one, written otherwise. */
+static bool is_again(const doomed *d)
+{
+    struct stat last, other;
+
+    if (lstat(d->paths[d->n - 1], &last) != 0) return false;
+    for (int k = 0; k + 1 < d->n; k++)
+        if (lstat(d->paths[k], &other) == 0 && other.st_dev == last.st_dev && other.st_ino == last.st_ino)
+            return true;
+    return false;
+}
+
 /* Refuses before anything is removed: of several runs all go, or none. */
 static ls_status choose(doomed *d, const cli_args *args, ls_err *err)
 {
@@ -98,6 +111,10 @@ static ls_status choose(doomed *d, const cli_args *args, ls_err *err)
     for (int k = 0; k < args->n_settings; k++) {
         char *path = d->paths[d->n++];
         LS_TRY(runs_find(path, args, k, err));
+        if (is_again(d)) {
+            d->n--;
+            continue;
+        }
         ls_run_info_release(&i);
         LS_TRY(ls_run_read(&i, path, err));
         if (i.alive) {

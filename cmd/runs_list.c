@@ -117,6 +117,13 @@ out:
     return st;
 }
 
+/* The folder that was looked at; NULL where there were several. */
+static const char *folder_of(const cli_args *args)
+{
+    if (args->n_settings == 0) return runs_folder(args);
+    return args->n_settings == 1 ? args->settings[0] : NULL;
+}
+
 static void print_json(const runs_rows *r, const cli_args *args)
 {
     json_t *list = json_array(), *differing = json_array();
@@ -125,8 +132,8 @@ static void print_json(const runs_rows *r, const cli_args *args)
     for (int i = 0; i < r->keys.n; i++)
         if (r->keys.differs[i]) json_array_append_new(differing, runs_text_json(r->keys.keys[i]));
     cli_print_json_take(json_pack("{s:s, s:o, s:o, s:o}", "event", "runs", "folder",
-                                  runs_text_json(runs_folder(args)), "settings_that_differ", differing,
-                                  "runs", list));
+                                  runs_text_json(folder_of(args)), "settings_that_differ", differing, "runs",
+                                  list));
 }
 
 int runs_list(const cli_args *args)

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "cli.h"
 #include "resume.h"
+#include "runs.h"
 #include "runs/reader.h"
 #include "train/resume.h"
 #include "train/train.h"
@@ -185,6 +186,28 @@ static int train_on(const cli_args *args, cli_ranks *ranks, const ls_experiment 
     return code;
 }
 
+/* The value as JSON has it; what is no number and no truth value is a text. */
+static json_t *setting_json(const ls_setting *s)
+{
+    char buf[LS_SETTING_SHOW_MAX];
+    const char *text = ls_setting_show(s, buf);
+    const bool plain = s->kind == LS_SETTING_INT || s->kind == LS_SETTING_REAL || s->kind == LS_SETTING_BOOL;
+    json_t *value = plain ? json_loads(text, JSON_DECODE_ANY, NULL) : json_string(text);
+
+    return value != NULL ? value : runs_text_json(text);
+}
+
+static void print_experiment_json(const ls_experiment *x)
+{
+    json_t *settings = json_object();
+
+    for (int i = 0; i < ls_config_count(x->cfg); i++) {
+        const ls_setting s = ls_config_at(x->cfg, i);
+        json_object_set_new(settings, s.key, setting_json(&s));
+    }
+    cli_print_json_take(json_pack("{s:s, s:o}", "event", "dry_run", "settings", settings));
+}
+
 int cli_train(const cli_args *args)
 {
     cli_ranks ranks = {0};
@@ -199,7 +222,9 @@ int cli_train(const cli_args *args)
         ls_log(LS_LOG_WARN, "the run's own settings hold, not those of %s: %s; key=value changes them",
                args->model, resume.ignored.data);
     if (resume.has_checkpoint) LS_TRY(ls_resume_check(&resume.before, &ranks.experiment, &err));
-    if (args->dry_run)
+    if (args->dry_run && args->json)
+        print_experiment_json(&ranks.experiment);
+    else if (args->dry_run)
         ls_experiment_write(&ranks.experiment, stdout);
     else
         code = train_on(&resume.args, &ranks, resume.known ? &resume.before : NULL);

@@ -154,6 +154,38 @@ ls_run_value ls_run_field(const ls_run_row *r, const char *key)
 /* -- conditions -------------------------------------------------------------------------------------------
  */
 
+static ls_status check_state(const char *text, const char *value, ls_err *err)
+{
+    if (ls_run_state_of(value) != LS_RUN_UNKNOWN || strcmp(value, "unknown") == 0 ||
+        strcmp(value, "damaged") == 0)
+        return LS_OK;
+    return ls_fail(err, LS_INVALID,
+                   "\"%.60s\": there is no state \"%.60s\"; there are running, completed, paused, failed, "
+                   "killed, damaged and unknown",
+                   text, value);
+}
+
+static bool is_text_field(const char *key)
+{
+    for (int i = 0; i < N_FIELDS; i++)
+        if (strcmp(fields[i].key, key) == 0) return fields[i].text != NULL;
+    return false;
+}
+
+/* What could hold of no run whatever is a slip. */
+static ls_status check_value(const ls_run_condition *c, const char *text, ls_err *err)
+{
+    const bool equal = c->op == LS_IS || c->op == LS_IS_NOT;
+
+    if (equal) return strcmp(c->key, "state") == 0 ? check_state(text, c->value, err) : LS_OK;
+    if (c->op == LS_MATCHES || of_text(c->value).kind == LS_RUN_NUMBER) return LS_OK;
+    if (c->value[0] != '\0' && is_text_field(c->key)) return LS_OK;
+    return ls_fail(
+        err, LS_INVALID,
+        "\"%.60s\": more and less are of numbers, and \"%.60s\" is none; write it like 0.5 or 1e-3", text,
+        c->value);
+}
+
 ls_status ls_run_condition_parse(ls_run_condition *c, const char *text, ls_err *err)
 {
     static const struct {
@@ -170,7 +202,7 @@ ls_status ls_run_condition_parse(ls_run_condition *c, const char *text, ls_err *
         snprintf(c->key, sizeof c->key, "%.*s", (int)n, text);
         snprintf(c->value, sizeof c->value, "%s", value);
         c->op = signs[i].op;
-        return LS_OK;
+        return check_value(c, text, err);
     }
     return ls_fail(err, LS_INVALID,
                    "\"%.60s\" is no condition: write a field, one of = != > >= < <= ~, and a value, such as "

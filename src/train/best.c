@@ -95,6 +95,10 @@ ls_status ls_best_open(ls_best *b, const ls_trial *trial, ls_config *cfg, ls_err
     b->name = slash != NULL ? slash + 1 : metric;
     b->larger = mode == BEST_AUTO ? ls_best_is_larger(b->name) : mode == BEST_MAX;
     if (user == NULL && is_default(metric)) return LS_OK;
+    if (user != NULL && ls_config_period(cfg, "train.validate_every").unit == LS_PERIOD_NONE)
+        return ls_fail(err, LS_INVALID,
+                       "%s goes by validations, and train.validate_every=none has none; set it to 1ep, say",
+                       user);
     LS_TRY(list_metrics(trial, cfg, b->name, &names, &found, err));
     if (slash != NULL && strncmp(metric, "val/", 4) != 0) found = false;
     if (!found)

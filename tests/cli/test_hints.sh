@@ -26,6 +26,7 @@ hint 'GPUs are not in this version' train mnist --gpus 2
 hint 'the option --run-dir' train mnist --output-dir x
 hint 'did you mean "--ranks"?' train mnist --rank 2
 hint '"--profile" is an option of bench, not of train' train mnist --profile
+hint '"--split" is an option of infer, not of eval' eval mnist --split val
 hint 'kind=idx' data info --kind idx
 hint 'GPUs are not in this version; there are: cpu, ref' train mnist --device cuda:0 --dry-run
 hint 'no device "cpuu"; there are: cpu, ref' plan mnist --device cpuu
@@ -35,6 +36,11 @@ hint 'did you mean "train"?' trian
 hint '`lockstep train EXPERIMENT`' fit mnist
 hint '`lockstep eval RUN`' evaluate
 for absent in sweep ui predict; do hint 'not in this version' "$absent"; done
+hint '`runs pause` is not in this version; `lockstep runs stop RUN`' runs pause x
+hint '`lockstep runs stop RUN`' runs kill x
+hint '`lockstep train --resume RUN`' runs resume x
+hint 'train.init=RUN' runs fork x
+hint 'not in this version' runs archive x
 run 0 help train
 says out 'Usage: lockstep train'
 run 0 train --help
@@ -55,6 +61,12 @@ printf 'PK\3\4abcdefgh' >weights
 hint 'is a file of PyTorch' ckpt import weights to
 hint 'is a file of ONNX' ckpt import net.onnx to
 hint 'to which directory?' ckpt import tensors
+
+# A dry run for a program is one object.
+run 0 train mnist --dry-run --json seed=7 optimizer.lr=1e-3 train.validate_every=2ep reproducible=true
+holds 'o["event"] == "dry_run"' 'o["settings"]["seed"] == 7' 'o["settings"]["optimizer.lr"] == 1e-3' \
+    'o["settings"]["train.validate_every"] == "2ep"' 'o["settings"]["reproducible"] is True'
+[ "$(wc -l <"$work/out")" -eq 1 ] || fail "more than one line: $(cat "$work/out")"
 
 [ -z "$(ls -d runs to 2>/dev/null)" ] || fail "something was created"
 [ "$failures" -eq 0 ] && echo "hints: $n checks, all as expected"

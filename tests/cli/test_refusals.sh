@@ -7,6 +7,11 @@ export LOCKSTEP_THREADS=1
 cd "$work" || exit 1
 run 0 data make kind=npy path=npy train=64 test=32
 run 0 data make kind=idx path=idx train=64 test=32
+for nothing in train=0 test=0 classes=0; do
+    run 2 data make kind=idx path=nothing $nothing
+    says err "$nothing: must be a whole number from 1 on"
+done
+[ ! -e nothing ] || fail "a refused data set was written"
 
 # refused CODE PART ARGUMENT...: training must end with CODE and say PART, in one line.
 refused() {

@@ -81,6 +81,10 @@ says err 'no run directory'
 # An early stop: by a metric that is there, and it says why.
 run 2 train mnist "${data[@]}" train.early_stop=2 train.best_metric=val/nosuch --run-dir nosuch
 says err 'the validation of model "mnist" has val/loss, val/acc'
+run 2 train mnist "${data[@]}" train.early_stop=2 train.validate_every=none --run-dir nosuch
+says err 'train.early_stop goes by validations, and train.validate_every=none has none'
+run 2 train mnist "${data[@]}" lr.schedule=plateau train.validate_every=none --run-dir nosuch
+says err 'lr.schedule=plateau goes by validations, and train.validate_every=none has none'
 [ ! -e nosuch ] || fail "a refused run left its folder"
 run 0 train mnist "${data[@]}" train.early_stop=2 train.best_metric=val/loss optimizer.lr=0 train.epochs=9 --run-dir stuck
 says err 'training ends early: no better val/loss in 2 validations'

@@ -41,7 +41,7 @@ mkdir empty
 run 0 runs list empty
 says out "no runs"
 run 0 runs list empty --json
-holds 'o["event"] == "runs"' 'o["runs"] == []'
+holds 'o["event"] == "runs"' 'o["folder"] == "empty"' 'o["runs"] == []'
 run 2 runs list nowhere
 says err "there is no folder nowhere"
 run 2 runs show last
@@ -70,6 +70,17 @@ run 0 runs list --where 'acc>2'
 says out "none of 3 runs"
 run 2 runs list --where nonsense
 says err "is no condition"
+for slip in 'acc>abc' 'acc>' 'acc<=0,5' 'steps<1k'; do
+    run 2 runs list --where "$slip"
+    says err "\"$slip\": more and less are of numbers"
+done
+run 2 runs list --where state=complete
+says err 'there are running, completed, paused, failed, killed, damaged and unknown'
+run 2 runs list --where state!=
+run 0 runs list --where 'run>b'
+order cb
+run 0 runs list --where state!=damaged
+order cba
 run 2 runs list --sort optimizer.lrr
 says err 'did you mean "optimizer.lr"?'
 run 2 runs list --where acx=1
@@ -206,7 +217,7 @@ run 2 runs rm --yes 00bb nobody
 n=$((n + 1))
 [ -e runs/b-20261102-000000-00bb/summary.json ] && [ -e other/a-20261101-000000-00aa/summary.json ] && [ -e kept/file ] || fail "something was removed"
 rm runs/link
-run 0 runs rm --yes a-2026 last --json
+run 0 runs rm --yes a-2026 last ./runs/a-20261101-000000-00aa --json
 holds 'o["removed"] == ["runs/a-20261101-000000-00aa", "runs/c-20261103-000000-00cc"]'
 n=$((n + 1))
 [ "$(ls runs)" = b-20261102-000000-00bb ] && [ -e kept/file ] || fail "left: $(ls runs kept)"
