@@ -97,8 +97,9 @@ const char *ls_comm_kind(const ls_comm *c); /* "self", "threads", "local" or "mp
 void ls_comm_note_step(ls_comm *c, int64_t step);
 /* Seconds until a wait is reported (10 unless set), and until whoever watches the run ends it (0: never). */
 void ls_comm_set_stall(ls_comm *c, double report, double limit);
-void ls_comm_set_doing(ls_comm *c, ls_comm_doing doing);
-/* One more piece of work is done; costs next to nothing. */
+/* Returns what it was. */
+ls_comm_doing ls_comm_set_doing(ls_comm *c, ls_comm_doing doing);
+/* One more piece of work is done; costs next to nothing.  Any thread of the rank. */
 void ls_comm_beat(ls_comm *c);
 /* The memory by which this rank is watched; valid as long as the communicator. */
 ls_comm_heap *ls_comm_heap_of(const ls_comm *c);

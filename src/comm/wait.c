@@ -31,7 +31,8 @@ void lsi_note(ls_comm *c, const char *what)
     ls_comm_beat(c);
 }
 
-/* One rank writes its own: a load and a store, no locked instruction. */
+/* One rank writes its own: a load and a store, no locked instruction.  Threads of a rank that meet here lose
+ * beats, which matters to nobody. */
 void ls_comm_beat(ls_comm *c)
 {
     _Atomic uint64_t *beats = &c->heap->region->slot[c->local_rank].beats;
@@ -39,10 +40,14 @@ void ls_comm_beat(ls_comm *c)
     atomic_store_explicit(beats, atomic_load_explicit(beats, memory_order_relaxed) + 1, memory_order_relaxed);
 }
 
-void ls_comm_set_doing(ls_comm *c, ls_comm_doing doing)
+ls_comm_doing ls_comm_set_doing(ls_comm *c, ls_comm_doing doing)
 {
-    atomic_store_explicit(&c->heap->region->slot[c->local_rank].doing, (int32_t)doing, memory_order_relaxed);
+    _Atomic int32_t *now = &c->heap->region->slot[c->local_rank].doing;
+    const ls_comm_doing before = (ls_comm_doing)atomic_load_explicit(now, memory_order_relaxed);
+
+    atomic_store_explicit(now, (int32_t)doing, memory_order_relaxed);
     ls_comm_beat(c);
+    return before;
 }
 
 ls_comm_heap *ls_comm_heap_of(const ls_comm *c)

@@ -77,9 +77,14 @@ static bool computes(const lsi_stall *s, lsi_seen *p, uint64_t cpu, double now)
     return p->computed;
 }
 
-/* Whether a rank that has not beaten since the last look gets on nevertheless.  `asked`: it is to stop soon,
- * so that its being alive counts for longer than it does otherwise. */
-static bool gets_on(lsi_stall *s, int i, const ls_comm_look *look, double now, bool asked)
+/* What of ranks that are to stop soon counts as getting on, though it does not otherwise. */
+typedef struct patience {
+    bool computing; /* a step whose process runs */
+    bool loading;   /* a wait for samples */
+} patience;
+
+/* Whether a rank that has not beaten since the last look gets on nevertheless. */
+static bool gets_on(lsi_stall *s, int i, const ls_comm_look *look, double now, patience with)
 {
     uint64_t cpu;
     char state;
@@ -89,11 +94,11 @@ static bool gets_on(lsi_stall *s, int i, const ls_comm_look *look, double now, b
     if (is_stopped(state) || look->waiting) return false;
     switch (look->doing) {
     case LS_COMM_AT_LENGTH: return look->pid != 0;
-    case LS_COMM_LOADING: return computes(s, &s->seen[i], cpu, now);
+    case LS_COMM_LOADING: return computes(s, &s->seen[i], cpu, now) || with.loading;
     case LS_COMM_STEPPING: break;
     }
     if (s->n == 1 && s->elsewhere == 0) return true; /* nobody waits for it, and its nodes do not beat */
-    return asked && (state == 'R' || state == 'D' || computes(s, &s->seen[i], cpu, now));
+    return with.computing && (state == 'R' || state == 'D' || computes(s, &s->seen[i], cpu, now));
 }
 
 /* -- all of them ------------------------------------------------------------------------------------------
@@ -116,14 +121,14 @@ static bool anybody_beats(lsi_stall *s, bool *held)
     return any;
 }
 
-static bool anybody_gets_on(lsi_stall *s, double now, bool asked)
+static bool anybody_gets_on(lsi_stall *s, double now, patience with)
 {
     bool any = false;
 
     for (int i = 0; i < s->n; i++) {
         ls_comm_look look;
         ls_comm_heap_look(s->heap, i, &look);
-        any = gets_on(s, i, &look, now, asked) || any;
+        any = gets_on(s, i, &look, now, with) || any;
     }
     return any;
 }
@@ -218,14 +223,17 @@ static void describe(const lsi_stall *s, char *text, size_t bytes)
     add(text, bytes, s->elsewhere != 0 ? "; for ranks of other machines" : "; each for another");
 }
 
-/* A step may compute for long without a sign after a request, but not for ever. */
-static bool may_compute(const lsi_stall *s, double now, double limit)
+/* After a request a step may compute for long without a sign, and samples may come slowly: neither for ever.
+ */
+static patience when_asked(const lsi_stall *s, double now, double report, double limit)
 {
-    return now - s->beaten < (limit > 0 ? limit : DEFAULT_LAST);
+    const double silent = now - s->beaten;
+
+    return (patience){.computing = silent < (limit > 0 ? limit : DEFAULT_LAST), .loading = silent < report};
 }
 
 /* Whether somebody has got on since the last look. */
-static bool look_around(lsi_stall *s, double now, bool asked, double limit)
+static bool look_around(lsi_stall *s, double now, bool asked, double report, double limit)
 {
     bool held;
 
@@ -234,10 +242,10 @@ static bool look_around(lsi_stall *s, double now, bool asked, double limit)
         return true;
     }
     /* Processes are looked at only when something may follow from it. */
-    if (asked) return anybody_gets_on(s, now, may_compute(s, now, limit));
+    if (asked) return anybody_gets_on(s, now, when_asked(s, now, report, limit));
     if (limit > 0 && now - s->since >= limit / 4 && now - s->since < limit / 2)
-        (void)anybody_gets_on(s, now, false); /* first readings, for later ones to be compared with */
-    if (limit > 0 && now - s->since >= limit / 2) return !held || anybody_gets_on(s, now, false);
+        (void)anybody_gets_on(s, now, (patience){0}); /* first readings, for later ones to be compared with */
+    if (limit > 0 && now - s->since >= limit / 2) return !held || anybody_gets_on(s, now, (patience){0});
     return false;
 }
 
@@ -250,7 +258,7 @@ bool lsi_stall_look(lsi_stall *s, double now, double asked_at, double grace, uin
     char who[400];
 
     ls_comm_heap_stall(s->heap, &report, &limit);
-    here = look_around(s, now, asked, limit) || slept;
+    here = look_around(s, now, asked, report, limit) || slept;
     moved = here || elsewhere != s->elsewhere;
     if (slept) s->beaten = now;
     s->looked_at = now;

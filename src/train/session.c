@@ -66,8 +66,12 @@ ls_status ls_batch_plan_open(ls_batch_plan *p, const ls_session *s, const ls_bui
                              ls_device *dev, ls_state *state, ls_err *err)
 {
     const int64_t usual = ls_config_int(s->cfg, "batch.per_rank");
+    ls_comm_doing before = LS_COMM_AT_LENGTH;
     ls_status st = LS_OK;
 
+    /* Also within a step, where one rank alone may meet an odd batch: the others then wait for its compiler.
+     */
+    if (s->comm != NULL) before = ls_comm_set_doing(s->comm, LS_COMM_AT_LENGTH);
     *p = (ls_batch_plan){.mode = how->mode, .stage = how->stage, .batch = batch};
     LS_TRY(set_batch(s->cfg, batch, err));
     st = ls_trial_build_as(&p->step, s->trial, s->cfg, how, err);
@@ -75,6 +79,7 @@ ls_status ls_batch_plan_open(ls_batch_plan *p, const ls_session *s, const ls_bui
     LS_TRY(ls_plan_compile_take(&p->plan, ls_step_graph_take(p->step), dev, state, err));
     ls_step_write_defaults(p->step, p->plan);
 out:
+    if (s->comm != NULL) ls_comm_set_doing(s->comm, before);
     return st;
 }
 

@@ -131,6 +131,24 @@ static void a_request_ends_those_who_wait(void)
     end(&r);
 }
 
+/* Slow storage: a batch comes every few seconds, and the processor has nothing to do meanwhile. */
+static void a_request_waits_for_samples_that_come(void)
+{
+    rig r;
+
+    begin(&r, 60);
+    ls_comm_set_stall(r.c[1], 10, 60);
+    ls_comm_set_doing(r.c[1], LS_COMM_LOADING);
+    CHECK(!look_for(&r, 3));
+    r.asked_at = r.now;
+    CHECK(!look_for(&r, 6));
+    ls_comm_set_doing(r.c[1], LS_COMM_LOADING); /* the next one */
+    CHECK(!look_for(&r, 9));
+    CHECK(look_for(&r, 3)); /* and then none */
+    CHECK_CONTAINS(r.text, "is in data: no samples come");
+    end(&r);
+}
+
 /* A watcher that was stopped itself must not take that time for the ranks'. */
 static void a_sleep_of_the_watcher_does_not_count(void)
 {
@@ -222,6 +240,7 @@ int main(void)
     CHECK_RUN(what_takes_long_is_no_stall);
     CHECK_RUN(samples_that_do_not_come);
     CHECK_RUN(a_request_ends_those_who_wait);
+    CHECK_RUN(a_request_waits_for_samples_that_come);
     CHECK_RUN(a_sleep_of_the_watcher_does_not_count);
     CHECK_RUN(what_was_heard_is_not_said_again);
     CHECK_RUN(a_step_that_hangs_holds_other_machines);
