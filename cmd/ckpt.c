@@ -137,6 +137,10 @@ static int export(const char *path, const char *to, bool json)
         snprintf(name, sizeof name, "%.*s%s", (int)n, path, SUFFIX);
         to = name;
     }
+    if (access(to, F_OK) == 0) { /* it may be part of the very checkpoint */
+        ls_fail(&err, LS_INVALID, "%s is there already; name another file, or remove it", to);
+        return cli_fail("ckpt", &err);
+    }
     if (ls_ckpt_export(path, to, &err) != LS_OK) return cli_fail("ckpt", &err);
     return converted("export", path, to, json, 0);
 }

@@ -18,6 +18,7 @@
 #include "cli.h"
 #include "report/report.h"
 #include "report_page.h"
+#include "runs/manage.h"
 #include "study/study.h"
 #include "train/run_pages.h"
 
@@ -60,7 +61,7 @@ static int by_name(const void *a, const void *b)
 /* The runs in a folder such as runs/, in the order of their names.  0: there are none. */
 static ls_status add_folder(chosen *c, const char *folder, int *found, ls_err *err)
 {
-    char names[LS_RUN_PAGES_MOST + 1][NAME_MAX + 1], path[4200];
+    char names[LS_RUN_PAGES_MOST + 1][NAME_MAX + 1], path[LS_PATH_MAX + NAME_MAX + 2];
     DIR *d = opendir(folder);
     const struct dirent *e;
     ls_status st = LS_OK;
@@ -101,9 +102,12 @@ out:
 
 static ls_status add_word(chosen *c, const char *word, const cli_args *args, ls_err *err)
 {
+    char named[LS_PATH_MAX];
     ls_status st = LS_OK;
     int found = 0;
 
+    /* What is no path may be a run's name, as in `lockstep runs`. */
+    if (!has(word, ".") && ls_run_find(named, word, "runs", NULL) == LS_OK) word = named;
     if (ls_study_is_one(word)) return rebuild(c, word, args, err);
     if (!is_run(word)) LS_TRY(add_folder(c, word, &found, err));
     if (found == 0 && has(word, ".") && !is_run(word))

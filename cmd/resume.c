@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "runs/manage.h"
 #include "runs/reader.h"
 #include "train/resume.h"
 
@@ -22,7 +23,7 @@ bool cli_resume_takes(const char *word)
     struct stat info;
 
     if (word[0] == '-' || strchr(word, '=') != NULL) return false;
-    if (ls_run_is_one(word)) return true;
+    if (ls_run_is_one(word) || strcmp(word, "last") == 0) return true;
     /* A path that is no experiment's file: a run that is not there, which then is said. */
     return strchr(word, '/') != NULL && !ends_in(word, ".yaml") && !ends_in(word, ".yml") &&
            !ends_in(word, ".so") && (stat(word, &info) != 0 || S_ISDIR(info.st_mode));
@@ -34,9 +35,17 @@ static ls_status find(cli_resume *r, const cli_args *args, const ls_experiment *
 {
     const char *path = args->resume[0] != '\0' ? args->resume : args->run_dir;
 
+    if (args->resume[0] != '\0' && args->run_dir != NULL)
+        return ls_fail(
+            err, LS_INVALID,
+            "--resume %s goes on in that directory, and --run-dir %s names another; leave one out, or "
+            "start a new run from its weights with train.init",
+            args->resume, args->run_dir);
     if (path == NULL)
         return ls_runs_newest(r->path, "runs", named->cfg != NULL ? ls_config_text(named->cfg, "name") : NULL,
                               err);
+    if (!ls_run_is_one(path) && access(path, F_OK) != 0 && ls_run_find(r->path, path, "runs", NULL) == LS_OK)
+        return LS_OK; /* a run's name, as in `lockstep runs` */
     if (snprintf(r->path, sizeof r->path, "%s", path) >= (int)sizeof r->path)
         return ls_fail(err, LS_INVALID, "--resume: the path is longer than %d bytes", LS_PATH_MAX);
     return LS_OK;

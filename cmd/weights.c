@@ -6,6 +6,7 @@
 
 #include "ckpt/ckpt.h"
 #include "cli.h"
+#include "runs/manage.h"
 #include "runs/reader.h"
 
 /* The value of a setting on the command line; NULL: it is not there. */
@@ -43,20 +44,24 @@ static ls_status locate_file(const cli_args *args, cli_weights *w, ls_err *err)
 
 ls_status cli_weights_locate(const cli_args *args, cli_weights *w, ls_err *err)
 {
+    const char *given = args->model;
+    char named[LS_PATH_MAX];
     struct stat info;
     ls_status st;
 
     *w = (cli_weights){0};
-    if (args->model[0] == '\0' || stat(args->model, &info) != 0)
-        return ls_fail(err, LS_INVALID, "%s: there is no such run, checkpoint or file of weights",
-                       args->model);
+    /* What is no path may be a run's name, as in `lockstep runs`. */
+    if (given[0] != '\0' && stat(given, &info) != 0 && ls_run_find(named, given, "runs", NULL) == LS_OK)
+        given = named;
+    if (given[0] == '\0' || stat(given, &info) != 0)
+        return ls_fail(err, LS_INVALID, "%s: there is no such run, checkpoint or file of weights", given);
     if (!S_ISDIR(info.st_mode)) {
-        snprintf(w->weights, sizeof w->weights, "%s", args->model);
+        snprintf(w->weights, sizeof w->weights, "%s", given);
         return locate_file(args, w, err);
     }
-    st = ls_run_locate(args->model, false, w->experiment, w->weights, err);
+    st = ls_run_locate(given, false, w->experiment, w->weights, err);
     if (st != LS_OK) return st;
-    if (ls_run_is_one(args->model)) snprintf(w->run, sizeof w->run, "%s", args->model);
+    if (ls_run_is_one(given)) snprintf(w->run, sizeof w->run, "%s", given);
     if (args->experiment != NULL) snprintf(w->experiment, sizeof w->experiment, "%s", args->experiment);
     return LS_OK;
 }

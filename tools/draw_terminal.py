@@ -30,7 +30,7 @@ def draw(title, rows):
     for k, row in enumerate(rows):
         if row:
             colour = ' fill="#7ee787"' if row.startswith("$ ") else ""
-            yield f'<text x="{PAD}" y="{PAD + (k + 2) * LINE + 8}"{colour} textLength="{len(row) * WIDTH:g}" lengthAdjust="spacingAndGlyphs">{escape(row)}</text>'
+            yield f'<text x="{PAD}" y="{PAD + (k + 2) * LINE + 8}"{colour} textLength="{len(row) * WIDTH:g}" lengthAdjust="spacingAndGlyphs">{escape(row.replace(" ", chr(160)))}</text>'
     yield "</g></svg>"
 
 

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -28,7 +29,7 @@ static int create(const char *aside)
     const int fd = open(aside, flags, 0666);
 
     if (fd >= 0 || errno != EEXIST) return fd;
-    /* Of a process that had this number and was killed; were it a link, only the link goes. */
+    /* Of a process that had this name and was killed; were it a link, only the link goes. */
     unlink(aside);
     return open(aside, flags, 0666);
 }
@@ -77,6 +78,7 @@ ls_status ls_replace_name(ls_replace_names *names, const char *path, ls_err *err
 {
     const char *slash = strrchr(path, '/');
     const size_t n = slash != NULL ? (size_t)(slash - path) : 0;
+    unsigned salt = 0;
 
     if (is_no_file(path))
         return ls_fail(err, LS_IO,
@@ -84,7 +86,9 @@ ls_status ls_replace_name(ls_replace_names *names, const char *path, ls_err *err
     if (strlen(path) >= sizeof names->path)
         return ls_fail(err, LS_IO, "%.200s...: the name is too long", path);
     snprintf(names->path, sizeof names->path, "%s", path);
-    snprintf(names->aside, sizeof names->aside, "%s.%ld.partial", path, (long)getpid());
+    /* Processes of other machines may have the same number. */
+    if (getrandom(&salt, sizeof salt, GRND_NONBLOCK) != (ssize_t)sizeof salt) salt = 0;
+    snprintf(names->aside, sizeof names->aside, "%s.%ld-%08x.partial", path, (long)getpid(), salt);
     if (n > 0)
         snprintf(names->folder, sizeof names->folder, "%.*s", (int)n, path);
     else

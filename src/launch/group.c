@@ -113,6 +113,7 @@ static ls_status open_signals(lsi_group *g, ls_err *err)
 
     sigemptyset(&set);
     for (size_t i = 0; i < sizeof watched / sizeof watched[0]; i++) sigaddset(&set, watched[i]);
+    if (ls_launch_minds_hangup()) sigaddset(&set, SIGHUP);
     g->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     if (g->signals < 0) return ls_fail(err, LS_IO, "signalfd: %s", strerror(errno));
     sigprocmask(SIG_BLOCK, &set, &g->old_mask);

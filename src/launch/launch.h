@@ -103,10 +103,13 @@ bool ls_place_is_watched(const ls_place *place);
 ls_status ls_launch_run(const ls_start *start, const ls_launch_options *o, ls_rank_main rank_main, void *arg,
                         int *code, ls_err *err) LS_MUST_CHECK;
 
-/* From ls_launch_watch_signals on, SIGINT, SIGTERM and SIGUSR1 ask for a checkpoint and an end: the word
- * becomes 1 instead of the process ending.  The second time ends it at once, after a call of `last` (from the
- * handler; may be NULL).  Ranks get requests from their launcher; a signal sent to a rank itself counts as
- * one request, however often it comes. */
+/* Whether the end of a terminal ends its programs: not under nohup, which ignores SIGHUP. */
+bool ls_launch_minds_hangup(void);
+
+/* From ls_launch_watch_signals on, SIGINT, SIGTERM, SIGUSR1 and SIGHUP (unless ignored) ask for a checkpoint
+ * and an end: the word becomes 1 instead of the process ending.  The second time ends it at once, after a
+ * call of `last` (from the handler; may be NULL).  Ranks get requests from their launcher; a signal sent to a
+ * rank itself counts as one request, however often it comes. */
 const volatile sig_atomic_t *ls_launch_stop_requests(void);
 void ls_launch_watch_signals(void (*last)(void));
 /* For a launcher between two runs: waits for so many seconds, or until a signal asks for a stop; returns its

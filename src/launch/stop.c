@@ -67,6 +67,13 @@ static void on_signal(int number, siginfo_t *info, void *context)
     if (number == SIGINT && write(STDERR_FILENO, first, sizeof first - 1) < 0) return;
 }
 
+bool ls_launch_minds_hangup(void)
+{
+    struct sigaction now;
+
+    return sigaction(SIGHUP, NULL, &now) == 0 && now.sa_handler != SIG_IGN;
+}
+
 void ls_launch_watch_signals(void (*last)(void))
 {
     struct sigaction a = {.sa_sigaction = on_signal, .sa_flags = SA_RESTART | SA_SIGINFO};
@@ -76,6 +83,7 @@ void ls_launch_watch_signals(void (*last)(void))
     sigaction(SIGINT, &a, NULL);
     sigaction(SIGTERM, &a, NULL);
     sigaction(SIGUSR1, &a, NULL);
+    if (ls_launch_minds_hangup()) sigaction(SIGHUP, &a, NULL);
 }
 
 int ls_launch_rest(double seconds)
@@ -88,6 +96,7 @@ int ls_launch_rest(double seconds)
     sigaddset(&asking, SIGINT);
     sigaddset(&asking, SIGTERM);
     sigaddset(&asking, SIGUSR1);
+    if (ls_launch_minds_hangup()) sigaddset(&asking, SIGHUP);
     sigprocmask(SIG_BLOCK, &asking, &before);
     for (double left = seconds; number < 0 && left > 0; left = until - ls_clock_seconds()) {
         const struct timespec t = {(time_t)left, (long)((left - floor(left)) * 1e9)};

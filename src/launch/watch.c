@@ -32,6 +32,7 @@ void lsi_say_line(const char *line, size_t length)
         snprintf(buf, sizeof buf, "%s%.*s", isatty(STDERR_FILENO) ? "\r\033[K" : "", (int)length, line);
     const size_t bytes = (size_t)n < sizeof buf ? (size_t)n : sizeof buf - 1;
 
+    if ((size_t)n >= sizeof buf) buf[bytes - 1] = '\n'; /* what is cut still ends its line */
     /* One write, so that lines of several processes never mix.  Nothing can be done when it fails. */
     ssize_t ignored = write(STDERR_FILENO, buf, bytes);
     (void)ignored;

@@ -8,10 +8,12 @@
 
 #include "runs/reader.h"
 
-#define LSI_OWNER_FILE   "owner.json"
-#define LSI_OWNER_BYTES  16384 /* more is none of ours */
-#define LSI_BEAT_S       2.0   /* between two heartbeats */
-#define LSI_STALE_S      60.0  /* for those who only look: a heartbeat older than this is none */
+#define LSI_OWNER_FILE  "owner.json"
+#define LSI_OWNER_BYTES 16384 /* more is none of ours */
+#define LSI_BEAT_S      2.0   /* between two heartbeats */
+#define LSI_STALE_S     60.0  /* for those who only look: a heartbeat older than this is none */
+#define LSI_DEAD_S                                                                                           \
+    600.0 /* for those who want the run: older than this needs no second look, whatever the clocks */
 #define LSI_SUMMARY_FILE "summary.json"
 
 /* This process, as it is now; `epoch`, `begun` and `name` are the caller's. */

@@ -13,7 +13,8 @@
 
 enum { DEEPEST = 16 }; /* runs are three folders deep */
 
-/* Empties the folder that `fd` stands for, which is closed here. */
+/* Empties the folder that `fd` stands for, which is closed here.  The run's owner.json stays, since the lock
+ * is on it: whoever opens the run meanwhile must meet that one. */
 static ls_status empty_take(int fd, const char *path, int depth, ls_err *err)
 {
     DIR *d = fdopendir(fd);
@@ -27,6 +28,7 @@ static ls_status empty_take(int fd, const char *path, int depth, ls_err *err)
     }
     while (st == LS_OK && (errno = 0, e = readdir(d)) != NULL) {
         if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
+        if (depth == 0 && strcmp(e->d_name, LSI_OWNER_FILE) == 0) continue;
         if (unlinkat(fd, e->d_name, 0) == 0 || errno == ENOENT) continue;
         if (errno != EISDIR && errno != EPERM) {
             st = ls_fail(err, LS_IO, "%s/.../%s: %s", path, e->d_name, strerror(errno));
@@ -80,6 +82,8 @@ ls_status ls_run_remove(const char *path, ls_err *err)
     }
     LS_TRY(take_lock(folder, &i, &lock, err));
     st = empty_take(dup(folder), plain, 0, err);
+    if (st == LS_OK && unlinkat(folder, LSI_OWNER_FILE, 0) != 0 && errno != ENOENT)
+        st = ls_fail(err, LS_IO, "%s/%s: %s", plain, LSI_OWNER_FILE, strerror(errno));
     if (st == LS_OK && rmdir(plain) != 0) st = ls_fail(err, LS_IO, "%s: %s", plain, strerror(errno));
 out:
     if (lock >= 0) close(lock);

@@ -383,10 +383,12 @@ static void open_agenda(lsi_run *r)
     r->ended = now.steps >= r->agenda.end;
 }
 
-/* Of ranks that have no directory only what was asked for is known, which is enough for them. */
-static bool begins_anew(const lsi_run *r)
+/* Only rank 0 has the directory and can tell whether there is something to go on from. */
+static ls_status agree_on_beginning(lsi_run *r, ls_err *err)
 {
-    return !r->o->resume || (r->o->run != NULL && !ls_run_has_checkpoint(r->o->run));
+    r->anew = !r->o->resume || (r->o->run != NULL && !ls_run_has_checkpoint(r->o->run));
+    if (r->o->comm == NULL || !r->o->resume) return LS_OK;
+    return ls_comm_broadcast(r->o->comm, &r->anew, sizeof r->anew, 0, "where the run begins", err);
 }
 
 ls_status lsi_run_begin(lsi_run *r, ls_err *err)
@@ -395,10 +397,11 @@ ls_status lsi_run_begin(lsi_run *r, ls_err *err)
     int64_t per_epoch;
     ls_status st = LS_OK;
 
-    if (r->o->before != NULL && !begins_anew(r)) LS_TRY(ls_resume_check(r->o->before, r->x, err));
+    LS_TRY(agree_on_beginning(r, err));
+    if (r->o->before != NULL && !r->anew) LS_TRY(ls_resume_check(r->o->before, r->x, err));
     LS_TRY(lsi_run_open_data(r, err));
     LS_TRY(ls_best_open(&r->best, r->x->trial, r->cfg, err));
-    if (begins_anew(r)) LS_TRY(ls_init_weights(&r->session, &r->summary.init, err));
+    if (r->anew) LS_TRY(ls_init_weights(&r->session, &r->summary.init, err));
     LS_TRY(open_rundir(r, err));
     if (r->nothing) return LS_OK;
     if (r->session.shards != NULL) LS_TRY(ls_shards_prepare(r->session.shards, err));

@@ -158,9 +158,14 @@ out:
 
 static ls_status finish_file(writer *w, ls_err *err)
 {
+    ls_status st = LS_OK;
+
     if (w->how->out == NULL) return LS_OK;
+    if (!w->begun) LS_TRY(begin(w, err)); /* every sample was left out */
     if (ends_in(w->how->out, ".npy") && !fill_npy(w, w->samples)) return refuse(w, err);
-    return ls_replace_commit(&w->file, err);
+    st = ls_replace_commit(&w->file, err);
+out:
+    return st;
 }
 
 /* -- the pass ---------------------------------------------------------------------------------------------

@@ -52,6 +52,12 @@ static ls_status save(lsi_run *r, ls_err *err)
     ls_status st = check_finite(r, NULL, r->lr, err);
 
     if (st != LS_OK) return st;
+    if (r->diverged) { /* train.on_nonfinite=warn: the good ones must not be rotated out */
+        if (lsi_run_leads(r))
+            ls_log(LS_LOG_WARN, "step %lld: the variables are not finite, so no checkpoint is written",
+                   (long long)r->c.step);
+        return LS_OK;
+    }
     r->saved = lsi_run_samples(r);
     if (!lsi_run_leads(r)) return LS_OK;
     st = ls_run_check(r->o->run, err);
@@ -165,6 +171,15 @@ static void sample(lsi_run *r)
     r->summary.evaluate_s += ls_clock_seconds() - before;
 }
 
+/* A better validation than any before is worth a checkpoint, or the best weights would be lost where the two
+ * periods differ.  All ranks come to the same answer: sums of a validation have the same bits everywhere. */
+static bool found_best(const lsi_run *r, unsigned due)
+{
+    return is_due(due, LS_DUE_VALIDATE) && r->c.has_best && r->c.best_step == r->c.step &&
+           ls_config_int(r->cfg, "train.keep_best") > 0 &&
+           ls_config_period(r->cfg, "train.checkpoint_every").unit != LS_PERIOD_NONE;
+}
+
 /* What all ranks were told with the update. */
 static ls_status obey(lsi_run *r, unsigned due, bool stop, ls_err *err)
 {
@@ -178,7 +193,7 @@ static ls_status obey(lsi_run *r, unsigned due, bool stop, ls_err *err)
     if (is_due(due, LS_DUE_SAMPLE)) sample(r);
     r->stopped = !r->ended && (stop || is_due(due, LS_DUE_PAUSE));
     if (r->stopped) r->summary.ended_by = stop ? "request" : "pause_after";
-    if (is_due(due, LS_DUE_CHECKPOINT)) LS_TRY(save(r, err));
+    if (is_due(due, LS_DUE_CHECKPOINT) || found_best(r, due)) LS_TRY(save(r, err));
 out:
     return st;
 }
@@ -253,7 +268,8 @@ static void say_nothing_to_do(const lsi_run *r, json_t **summary)
     else if (by_steps)
         snprintf(setting, sizeof setting, "train.steps=%lld", 2 * (long long)r->total_steps);
     else
-        snprintf(setting, sizeof setting, "train.epochs=%g", 2 * ls_config_real(r->cfg, "train.epochs"));
+        snprintf(setting, sizeof setting, "train.epochs=%g",
+                 2 * fmax(ls_config_real(r->cfg, "train.epochs"), (double)r->c.epoch));
     snprintf(line, sizeof line,
              "nothing to do: %s is complete, after %lld steps and %lld epochs%s\n"
              "to go on: lockstep train --resume %s %s\n",
@@ -299,8 +315,7 @@ void lsi_run_release(lsi_run *r)
     ls_summary_release(&r->summary);
 }
 
-/* The wish to stop came while the step was being compiled: there is nothing to keep.  Whatever ended it then,
- * since ranks that stop leave others behind for a moment. */
+/* The wish to stop came while the step was being compiled: there is nothing to keep. */
 static void end_before_it_began(lsi_run *r, ls_err *err)
 {
     lsi_run_tell_others(r, err);
@@ -320,7 +335,8 @@ ls_status ls_train(const ls_experiment *x, const ls_train_options *o, json_t **s
     *summary = NULL;
     st = lsi_run_begin(&r, err);
     began = st == LS_OK && !r.nothing;
-    if (st != LS_OK && stop_request(&r) > 0) {
+    /* LS_LOST: ranks that stop leave others behind for a moment.  Other errors are the run's own. */
+    if ((st == LS_CANCELLED || st == LS_LOST) && stop_request(&r) > 0) {
         end_before_it_began(&r, err);
         st = LS_OK;
     }

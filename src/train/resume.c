@@ -16,6 +16,7 @@ static const struct {
 } fixed[] = {
     {"model.*", "the checkpoint holds another model's weights; start a new run, with train.init=RUN if they "
                 "are to be used"},
+    {"train.init", "the run has weights of its own; start a new run with it"},
     {"seed", "the order of samples and all random numbers follow from it"},
     {"data.kind", "what was seen of the training set would be other samples"},
     {"data.train_range", "what was seen of the training set would be other samples"},

@@ -22,6 +22,7 @@ typedef struct lsi_run {
     ls_session session;
     ls_run_paths dir;
     bool summary_failed;            /* the last one could not be written, which was said */
+    bool anew;                      /* begins from the beginning: rank 0's answer, shared with all */
     bool resumed;                   /* goes on from a checkpoint */
     ls_dataset *train, *test, *val; /* val NULL: the test set is for validation, too */
     ls_loader *loader;

@@ -105,7 +105,9 @@ adds_up late "$spent"
 
 run 0 train mnist "${small[@]}" train.steps=12 optimizer.lr=1e5 train.on_nonfinite=warn --run-dir warned --quiet
 says err 'warning: step 3: loss is not a number'
-[ "$(grep -c warning "$work/err")" -eq 1 ] || fail "one divergence, several warnings: $(cat "$work/err")"
+[ "$(grep -c diverged "$work/err")" -eq 1 ] || fail "one divergence, several warnings: $(cat "$work/err")"
+says err 'the variables are not finite, so no checkpoint is written'
+[ ! -e warned/checkpoints/last ] || fail "a checkpoint of variables that are not finite was written"
 ends warned completed
 
 # --- killed: a second signal, at once ----------------------------------------------------------------
