@@ -35,7 +35,7 @@ static ls_status find(cli_resume *r, const cli_args *args, const ls_experiment *
 {
     const char *path = args->resume[0] != '\0' ? args->resume : args->run_dir;
 
-    if (args->resume[0] != '\0' && args->run_dir != NULL)
+    if (args->resume[0] != '\0' && args->run_dir != NULL && strcmp(args->resume, args->run_dir) != 0)
         return ls_fail(
             err, LS_INVALID,
             "--resume %s goes on in that directory, and --run-dir %s names another; leave one out, or "

@@ -62,11 +62,12 @@ on() {
 
 # start I ARGUMENT...: the program on machine I in the background, with machine 0 as master
 start() {
-    local i=$1
+    local i=$1 where=()
     shift
-    case "$*" in *--resume*) ;; *) rm -rf "$work/run.$i" ;; esac # a run begins in a directory of its own
+    # A run begins in a directory of its own, and goes on in the one that is named.
+    case "$*" in *--resume*) ;; *) rm -rf "$work/run.$i" && where=(--run-dir "$work/run.$i") ;; esac
     on "$i" env MASTER_ADDR="$net.1" MASTER_PORT=$port NODE_RANK="$i" "$LOCKSTEP" train mnist data.kind=synthetic \
-        --run-dir "$work/run.$i" "$@" &
+        "${where[@]}" "$@" &
 }
 
 # code I CODE, says I TEXT: of the last command on machine I
