@@ -1,9 +1,9 @@
 /* replace.h: writes a whole file so that readers see the old one or the new one, never a part.
  *
- * The bytes go to a new file beside `path`, PATH.PID-RANDOM.partial: one that nobody else has, also on another
- * machine (a link there is never followed).  They are on the disk before it is
- * renamed, and the renaming is before the call returns.  The folder must be there.  Two processes that write
- * the same path do not disturb each other: the last one wins. */
+ * The bytes go to a new file beside `path`, PATH.PID-RANDOM.partial: one that nobody else has, also on
+ * another machine (a link there is never followed).  They are on the disk before it is renamed, and the
+ * renaming is before the call returns.  The folder must be there.  Two processes that write the same path do
+ * not disturb each other: the last one wins. */
 #ifndef LS_BASE_REPLACE_H
 #define LS_BASE_REPLACE_H
 
