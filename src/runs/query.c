@@ -190,7 +190,7 @@ ls_status ls_run_condition_parse(ls_run_condition *c, const char *text, ls_err *
 {
     static const struct {
         const char *sign;
-        int op;
+        ls_run_relation op;
     } signs[] = {{"!=", LS_IS_NOT}, {">=", LS_AT_LEAST}, {"<=", LS_AT_MOST}, {"==", LS_IS},
                  {"=", LS_IS},      {">", LS_MORE},      {"<", LS_LESS},     {"~", LS_MATCHES}};
     const size_t n = strcspn(text, "=!<>~");

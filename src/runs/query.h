@@ -32,9 +32,19 @@ enum { LS_RUN_CONDITIONS = 16 };
 
 /* key=value, key!=value, key>value, key>=value, key<value, key<=value, key~pattern: numbers are compared as
  * such where both sides are, patterns are the shell's. */
+typedef enum ls_run_relation {
+    LS_IS,
+    LS_IS_NOT,
+    LS_MORE,
+    LS_AT_LEAST,
+    LS_LESS,
+    LS_AT_MOST,
+    LS_MATCHES
+} ls_run_relation;
+
 typedef struct ls_run_condition {
     char key[128], value[256];
-    enum { LS_IS, LS_IS_NOT, LS_MORE, LS_AT_LEAST, LS_LESS, LS_AT_MOST, LS_MATCHES } op;
+    ls_run_relation op;
 } ls_run_condition;
 
 /* LS_INVALID with what is wrong and how it is written. */
