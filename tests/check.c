@@ -2,13 +2,14 @@
 #include "check.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* A test is one program with one thread of checks; its tally is the one thing that is global. */
+/* A test is one program; its tally is the one thing that is global.  Ranks that are threads check, too. */
 static struct {
-    long checks, failures;
+    atomic_long checks, failures;
 } tally;
 
 static bool record(bool held, const char *file, int line)
