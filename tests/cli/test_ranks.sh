@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # `lockstep train -n`: ranks compute what one rank computes, stop and go on together, and refuse together.
-# Under mpirun: test_ranks_mpi.sh; when they are killed: test_ranks_killed.sh.
+# Under mpirun: test_ranks_mpi_slow.sh; when they are killed: test_ranks_killed.sh.
 set -uo pipefail
 . "$(dirname "$(readlink -f "$0")")/cli_lib.sh"
 export LOCKSTEP_THREADS=1

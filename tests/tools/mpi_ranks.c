@@ -1,4 +1,4 @@
-/* mpi_ranks.c: one rank of the tests of comm under MPI; test_mpi.sh starts several.
+/* mpi_ranks.c: one rank of the tests of comm under MPI; test_mpi_slow.sh starts several.
  *
  * mpi_ranks CASE: runs it and ends with the number of things that went wrong. */
 #include <signal.h>
