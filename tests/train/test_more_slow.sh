@@ -3,5 +3,5 @@
 set -euo pipefail
 folder=${LS_BUILD_DIR:?the build folder}/tests/train
 "$folder/test_replay" all
-"$folder/test_gather" all
+"$folder/test_gather_slow" all
 "$folder/test_reproducible" long
