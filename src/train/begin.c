@@ -417,6 +417,7 @@ ls_status lsi_run_begin(lsi_run *r, ls_err *err)
                              ls_config_int(r->cfg, "train.trace"), err));
     open_ledger(r, began);
     open_agenda(r);
+    r->session.stop = r->o->stop;
     if (!lsi_run_leads(r)) return LS_OK;
     per_epoch = ls_ruler_epoch_steps(&r->ruler);
     LS_TRY(ls_report_open(&r->report,

@@ -79,6 +79,7 @@ json_t *ls_counters_save(const ls_counters *c)
     if (root == NULL) return NULL;
     json_object_set_new(root, "epoch_samples", json_integer((json_int_t)c->epoch_samples));
     json_object_set_new(root, "step_samples", json_integer((json_int_t)c->step_samples));
+    if (c->owed != 0) json_object_set_new(root, "owed", json_integer((json_int_t)c->owed));
     json_object_set_new(root, "last_minutes", last_json(c));
     json_object_set_new(root, "ledger", ls_ledger_json(&c->ledger));
     json_object_set_new(root, "plateau",
@@ -170,6 +171,8 @@ static void read_newer(reader *r, const json_t *from, ls_counters *c)
 
     if (json_object_get(from, "epoch_samples") != NULL) c->epoch_samples = whole(r, from, "epoch_samples");
     if (json_object_get(from, "step_samples") != NULL) c->step_samples = whole(r, from, "step_samples");
+    if (json_object_get(from, "owed") != NULL)
+        c->owed = (unsigned)(whole(r, from, "owed") & ((1 << LS_DUE_PERIODS) - 1));
     for (int i = 0; i < LS_DUE_PERIODS; i++) {
         const char *name = ls_due_name((ls_due)i);
         c->last[i] = json_object_get(last, name) != NULL ? real(r, last, name) : -1;

@@ -39,7 +39,9 @@ typedef struct ls_counters {
     bool has_best;
     double best;
     int64_t best_step, since_best; /* since_best: validations without a better one */
-    double last[LS_DUE_PERIODS];   /* minutes: when each thing happened last; -1: not known */
+    unsigned
+        owed; /* bits 1 << ls_due: what was due after the last update and was given up, to be done first */
+    double last[LS_DUE_PERIODS]; /* minutes: when each thing happened last; -1: not known */
 } ls_counters;
 
 /* Adds up two sums. */

@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "data/loader.h"
+#include "train/breaks.h"
 #include "train/shards.h"
 #include "train/team.h"
 
@@ -215,6 +216,7 @@ static ls_status run_all(ls_session *s, const ls_dataset *data, ls_gather *gathe
     const uint64_t seed = (uint64_t)ls_config_int(s->cfg, "seed");
     const ls_field *fields;
     const int n_fields = ls_dataset_fields(data, &fields);
+    ls_breaks breaks = ls_breaks_begin(s);
     ls_loader *loader = NULL;
     ls_status st = LS_OK;
 
@@ -239,6 +241,7 @@ static ls_status run_all(ls_session *s, const ls_dataset *data, ls_gather *gathe
             LS_TRY(ls_gather_take_at(gather, p, b.indices, err)); /* not shuffled: their places */
         }
         LS_TRY(ls_gather_pass_on(gather, s->comm, err));
+        LS_TRY(ls_breaks_after(&breaks, k - 1, err));
     }
     if (sums->samples == 0) LS_TRY(run_none(s, gather, sums, err));
     LS_TRY(ls_team_sum(s->comm, sums, NULL, err));

@@ -26,7 +26,8 @@ ls_status ls_train_loader(const ls_session *s, const ls_update *u, const ls_data
                           bool full_only, ls_loader **out, ls_err *err) LS_MUST_CHECK;
 
 /* Every sample of `data` once, in stored order, through evaluation plans; sums->samples says how many.
- * `gather` keeps what the trial's outputs are; NULL: they are not kept.  Collective. */
+ * `gather` keeps what the trial's outputs are; NULL: they are not kept.  LS_CANCELLED, with s->given_up, when
+ * a rank was asked to stop (breaks.h).  Collective. */
 ls_status ls_evaluate(ls_session *s, const ls_dataset *data, ls_gather *gather, ls_metric_sums *sums,
                       ls_err *err) LS_MUST_CHECK;
 

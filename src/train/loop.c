@@ -89,6 +89,14 @@ static void note_best(lsi_run *r, double value)
     r->c.since_best = 0;
 }
 
+/* All ranks have agreed to give up an evaluation, which is no failure. */
+static ls_status unless_given_up(const lsi_run *r, ls_status st, ls_err *err)
+{
+    if (st != LS_CANCELLED || !r->session.given_up) return st;
+    if (err != NULL) *err = (ls_err){0};
+    return LS_OK;
+}
+
 /* Says why, to everybody. */
 static void stop_early(lsi_run *r)
 {
@@ -180,16 +188,33 @@ static bool found_best(const lsi_run *r, unsigned due)
            ls_config_period(r->cfg, "train.checkpoint_every").unit != LS_PERIOD_NONE;
 }
 
+/* A validation was given up: what is left of what was due is done first of all when the run goes on. */
+static void owe(lsi_run *r, unsigned due)
+{
+    r->c.owed =
+        due & (1u << LS_DUE_VALIDATE | 1u << LS_DUE_OUTPUT | 1u << LS_DUE_SAMPLE | 1u << LS_DUE_CHECKPOINT);
+    r->ended = false;
+    r->stopped = true;
+    r->summary.ended_by = "request";
+}
+
 /* What all ranks were told with the update. */
 static ls_status obey(lsi_run *r, unsigned due, bool stop, ls_err *err)
 {
     ls_status st = LS_OK;
 
+    r->c.owed = 0;
     if (is_due(due, LS_DUE_PACE)) LS_TRY(ls_pace_compare(&r->summary.pace, r->session.comm, err));
     if (is_due(due, LS_DUE_VERIFY)) LS_TRY(ls_team_compare_weights(r->session.comm, &r->session, err));
     r->ended = is_due(due, LS_DUE_END);
     r->summary.ended_by = r->ended ? "end" : NULL;
-    if (is_due(due, LS_DUE_VALIDATE)) LS_TRY(validate(r, is_due(due, LS_DUE_OUTPUT), err));
+    if (is_due(due, LS_DUE_VALIDATE)) {
+        LS_TRY(unless_given_up(r, validate(r, is_due(due, LS_DUE_OUTPUT), err), err));
+        if (r->session.given_up) {
+            owe(r, due);
+            goto out;
+        }
+    }
     if (is_due(due, LS_DUE_SAMPLE)) sample(r);
     r->stopped = !r->ended && (stop || is_due(due, LS_DUE_PAUSE));
     if (r->stopped) r->summary.ended_by = stop ? "request" : "pause_after";
@@ -209,7 +234,9 @@ static ls_status loop(lsi_run *r, ls_err *err)
 {
     ls_status st = LS_OK;
 
-    if (lsi_run_is_stuck(r))
+    if (r->c.owed != 0)
+        LS_TRY(obey(r, r->c.owed | (r->ended ? 1u << LS_DUE_END : 0), false, err));
+    else if (lsi_run_is_stuck(r))
         stop_early(r); /* the process before came no further than to find out */
     else if (r->ended)
         r->summary.ended_by = "end";
@@ -236,14 +263,27 @@ out:
 /* -- the end
  * ------------------------------------------------------------------------------------------------------ */
 
+/* Given up, it is all that is left to do when the run goes on. */
+static ls_status test_at_end(lsi_run *r, ls_metric_sums *sums, ls_err *err)
+{
+    const bool outputs = r->agenda.every[LS_DUE_OUTPUT].unit != LS_PERIOD_NONE;
+    const ls_status st = unless_given_up(r, lsi_run_test(r, outputs, sums, err), err);
+
+    if (st != LS_OK || !r->session.given_up) return st;
+    *sums = (ls_metric_sums){0};
+    r->stopped = true;
+    r->summary.ended_by = "request";
+    r->summary.tested = NULL;
+    return LS_OK;
+}
+
 static ls_status finish(lsi_run *r, json_t **summary, ls_err *err)
 {
     ls_metric_sums test = {0};
     ls_status st = LS_OK;
 
     if (stop_request(r) < 2 && r->saved != lsi_run_samples(r)) LS_TRY(save(r, err));
-    if (!r->stopped)
-        LS_TRY(lsi_run_test(r, r->agenda.every[LS_DUE_OUTPUT].unit != LS_PERIOD_NONE, &test, err));
+    if (!r->stopped) LS_TRY(test_at_end(r, &test, err));
     if (!r->stopped && r->agenda.every[LS_DUE_SAMPLE].unit != LS_PERIOD_NONE) sample(r);
     LS_TRY(ls_team_compare_weights(r->session.comm, &r->session, err));
     LS_TRY(ls_pace_compare(&r->summary.pace, r->session.comm, err));

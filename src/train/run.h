@@ -80,7 +80,8 @@ json_t *lsi_run_checkpoint_state(const lsi_run *r, const ls_counters *c);
 ls_status lsi_run_evaluate(lsi_run *r, const ls_dataset *data, bool outputs, struct ls_confusion *confusion,
                            ls_metric_sums *sums, ls_err *err) LS_MUST_CHECK;
 /* The test at the end, with the weights that train.test_weights says; afterwards the variables are the last
- * ones again.  Notes in the summary which were tested.  Collective. */
+ * ones again.  Notes in the summary which were tested.  LS_CANCELLED with session.given_up as of ls_evaluate.
+ * Collective. */
 ls_status lsi_run_test(lsi_run *r, bool outputs, ls_metric_sums *sums, ls_err *err) LS_MUST_CHECK;
 /* Writes the summary as it would be if the run ended now. */
 ls_status lsi_run_summarise(lsi_run *r, const char *state, const ls_metric_sums *test, const char *error,

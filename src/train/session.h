@@ -50,8 +50,11 @@ typedef struct ls_session {
     ls_batch_plan updates[LS_SESSION_STAGES]; /* when split */
     double tell_at;                           /* when the user is told how far compiling is: */
     int nodes_done, nodes_all;
-    int64_t batch;             /* the usual one */
-    struct ls_shards *shards;  /* the reproducible mode's; NULL: not in use */
+    int64_t batch;            /* the usual one */
+    struct ls_shards *shards; /* the reproducible mode's; NULL: not in use */
+    /* Becomes 1 when evaluations are to be given up (breaks.h); NULL, on all ranks: they are not. */
+    const volatile sig_atomic_t *stop;
+    bool given_up;             /* the newest one was, on all ranks alike */
     double lr[LS_SESSION_LRS]; /* the optimisers' own rates, in the order of the plan's lr inputs */
 } ls_session;
 

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/parallel.h"
 #include "exec/memory.h"
+#include "train/breaks.h"
 #include "train/team.h"
 
 enum { LANE_PLANS = 12, MAX_LEVELS = 32, ALIGN = 16 };
@@ -509,6 +510,7 @@ static ls_status evaluate_batches(ls_shards *x, const ls_dataset *data, ls_loade
 {
     const uint64_t seed = (uint64_t)ls_config_int(x->session->cfg, "seed");
     const int64_t n = ls_loader_batches_per_epoch(loader);
+    ls_breaks breaks = ls_breaks_begin(x->session);
     ls_status st = LS_OK;
 
     if (gather->rows != NULL) {
@@ -525,6 +527,7 @@ static ls_status evaluate_batches(ls_shards *x, const ls_dataset *data, ls_loade
             LS_TRY(gather_lanes(&w, gather, err));
         }
         LS_TRY(ls_gather_pass_on(gather, x->session->comm, err));
+        LS_TRY(ls_breaks_after(&breaks, n - 1 - k, err));
     }
     if (!gather->prepared)
         LS_TRY(prepare_gather(x, gather, err)); /* fewer samples than shards, none for this rank */

@@ -28,8 +28,8 @@ ls_status lsi_run_evaluate(lsi_run *r, const ls_dataset *data, bool outputs, ls_
     LS_TRY(ls_evaluate(&r->session, data, &gather, sums, err));
     if (lsi_run_leads(r) && ls_gather_write(&gather, r->dir.path, epoch, &trouble) != LS_OK)
         ls_log(LS_LOG_WARN, "%s", trouble.text); /* worth a warning, not the run */
-    r->summary.evaluate_s += ls_clock_seconds() - before;
 out:
+    r->summary.evaluate_s += ls_clock_seconds() - before;
     ls_gather_release(&gather);
     return st;
 }
@@ -187,6 +187,7 @@ ls_status lsi_run_test(lsi_run *r, bool outputs, ls_metric_sums *sums, ls_err *e
     ls_confusion confusion = {0};
     choice c = {.step = -1};
     char *kept = NULL;
+    ls_err back = {0};
     ls_status st = LS_OK;
 
     LS_TRY(take_best(r, &c, &kept, err));
@@ -196,7 +197,11 @@ ls_status lsi_run_test(lsi_run *r, bool outputs, ls_metric_sums *sums, ls_err *e
     write_classes(r, &confusion);
 out:
     ls_confusion_release(&confusion);
-    if (st == LS_OK) return put_back(r, kept, err);
-    ls_free(kept);
-    return st;
+    if (st != LS_OK && !r->session.given_up) {
+        ls_free(kept);
+        return st;
+    }
+    if (put_back(r, kept, &back) == LS_OK) return st;
+    if (err != NULL) *err = back;
+    return back.status;
 }

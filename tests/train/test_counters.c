@@ -21,6 +21,7 @@ static ls_counters sample(void)
                      .since_best = 1,
                      .epoch_samples = 60000,
                      .step_samples = 96,
+                     .owed = 1u << LS_DUE_VALIDATE | 1u << LS_DUE_SAMPLE,
                      .last = {[LS_DUE_VALIDATE] = 0.1, [LS_DUE_PACE] = 1e-17}};
 
     ls_metric_add(&c.sums, "loss", 1e-300, 64);
@@ -47,6 +48,7 @@ static void every_field_comes_back(void)
     CHECK_EQ_INT(b.sums.samples, 64);
     CHECK_EQ_INT(b.epoch_samples, 60000);
     CHECK_EQ_INT(b.step_samples, 96);
+    CHECK_EQ_INT((int)b.owed, (int)a.owed);
     CHECK(memcmp(b.last, a.last, sizeof a.last) == 0);
     json_decref(j);
     json_decref(again);
