@@ -146,8 +146,9 @@ static void announce_json(const chosen *c, const char *folder)
 
     for (int k = 0; k < c->n; k++)
         json_array_append_new(runs,
-                              json_pack("{s:s, s:s, s:s}", "run", c->runs[k].path, "name", c->runs[k].name,
-                                        "state", ls_past_run_text(&c->runs[k], "state")));
+                              json_pack("{s:s, s:s, s:s, s:I}", "run", c->runs[k].path, "name",
+                                        c->runs[k].name, "state", ls_past_run_text(&c->runs[k], "state"),
+                                        "damaged_lines", (json_int_t)c->runs[k].history.damage.lines));
     page = c->n > 0 ? json_pack("s+", folder, "/report.html")
                     : json_incref(json_object_get(json_array_get(c->studies, 0), "report"));
     cli_print_json_take(json_pack("{s:s, s:o, s:b, s:o, s:O}", "event", "report", "report", page,
@@ -282,6 +283,7 @@ static int report(const char *const *words, int n, const cli_args *args)
     ls_status st = LS_OK;
 
     LS_TRY(choose(&c, words, n, args, &err));
+    for (int k = 0; k < c.n; k++) ls_past_run_warn(&c.runs[k]);
     default_folder(&c, folder, sizeof folder);
     if (args->out != NULL) snprintf(folder, sizeof folder, "%s", args->out);
     if (c.n > 0) LS_TRY(make_page(&c, folder, args->watch && any_alive(&c), &err));

@@ -159,6 +159,7 @@ static ls_status read_curves(const runs_rows *r, ls_past_run *past, ls_history *
 
     for (int k = 0; k < r->n; k++) {
         LS_TRY(ls_past_run_open(&past[k], r->rows[k].info->path, err));
+        ls_past_run_warn(&past[k]);
         h[k] = past[k].history;
     }
 out:

@@ -8,6 +8,7 @@
 #include "base/grow.h"
 #include "base/output.h"
 #include "base/whole.h"
+#include "events/metrics_reader.h"
 #include "grid.h"
 #include "report/sheet.h"
 #include "runs.h"
@@ -21,6 +22,7 @@ typedef struct metrics {
     size_t capacity;
     const char *names[COLUMNS_MOST]; /* the rows' */
     int n_names;
+    ls_metrics_damage damage;
 } metrics;
 
 static ls_status add_names(metrics *m, json_t *row, ls_err *err)
@@ -39,30 +41,24 @@ static ls_status add_names(metrics *m, json_t *row, ls_err *err)
     return LS_OK;
 }
 
-/* A last line without its end is being written. */
 static ls_status parse(metrics *m, const char *text, size_t n, const char *path, ls_err *err)
 {
-    const char *end = text + n, *next;
+    ls_metrics_reader r;
+    json_t *row;
     ls_status st = LS_OK;
 
-    for (const char *at = text; at < end && (next = memchr(at, '\n', (size_t)(end - at))) != NULL;
-         at = next + 1) {
-        json_error_t why;
-        json_t *row = json_loadb(at, (size_t)(next - at), 0, &why);
-        if (!json_is_object(row) || !LS_GROW(LS_MEM_CLI, m->rows, m->n + 1, m->capacity)) {
-            st = json_is_object(row)
-                     ? ls_fail(err, LS_NOMEM, "no memory for the metrics of a run")
-                     : ls_fail(err, LS_DATA, "%s, line %lld: no JSON object", path, (long long)m->n + 1);
+    ls_metrics_reader_begin(&r, text, n);
+    while (st == LS_OK && (row = ls_metrics_next(&r)) != NULL) {
+        if (!LS_GROW(LS_MEM_CLI, m->rows, m->n + 1, m->capacity)) {
+            st = ls_fail(err, LS_NOMEM, "no memory for the metrics of a run");
             json_decref(row);
             break;
         }
         m->rows[m->n++] = row;
         st = add_names(m, row, err);
-        if (st != LS_OK) {
-            st = ls_fail_in(err, st, "%s, line %lld", path, (long long)m->n);
-            break;
-        }
     }
+    m->damage = r.damage;
+    if (st != LS_OK) ls_fail_in(err, st, "%s, line %lld", path, (long long)r.line);
     return st;
 }
 
@@ -101,8 +97,9 @@ static void print_json(const metrics *m, const char *path)
         }
         json_object_set_new(columns, m->names[k], column);
     }
-    cli_print_json_take(json_pack("{s:s, s:o, s:I, s:o}", "event", "metrics", "run", runs_text_json(path),
-                                  "rows", (json_int_t)m->n, "columns", columns));
+    cli_print_json_take(json_pack("{s:s, s:o, s:I, s:I, s:o}", "event", "metrics", "run",
+                                  runs_text_json(path), "rows", (json_int_t)m->n, "damaged_lines",
+                                  (json_int_t)m->damage.lines, "columns", columns));
 }
 
 int runs_metrics(const cli_args *args)
@@ -117,6 +114,7 @@ int runs_metrics(const cli_args *args)
     snprintf(file, sizeof file, "%s/metrics.jsonl", path);
     LS_TRY(ls_whole_plain(&text, &n, file, MOST_BYTES, &err));
     LS_TRY(parse(&m, text, n, file, &err));
+    ls_metrics_warn(&m.damage, file);
     if (args->json)
         print_json(&m, path);
     else

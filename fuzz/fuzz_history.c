@@ -15,6 +15,7 @@ static void read_metrics(const char *text, size_t n)
 
     if (ls_history_parse(&h, text, n, "metrics.jsonl", &err) != LS_OK && err.text[0] == '\0')
         abort(); /* a refusal says why */
+    if ((h.damage.lines > 0) != (h.damage.why[0] != '\0')) abort();
     for (int i = 0; i < h.n_curves; i++)
         if (h.curves[i].n < 1 || strlen(h.curves[i].name) >= LS_HISTORY_NAME) abort();
     for (int64_t i = 1; i < h.n_times; i++)

@@ -84,10 +84,6 @@ static ls_status add_line(ls_history *h, json_t *line, ls_err *err)
     json_t *value;
     ls_status st = LS_OK;
 
-    if (!json_is_number(step) || !json_is_number(epoch) || !json_is_number(time_s)) {
-        st = ls_fail(err, LS_DATA, "\"step\", \"epoch\" and \"time_s\" are not all there, as numbers");
-        goto out;
-    }
     LS_TRY(add_time(h, json_number_value(step), json_number_value(time_s), err));
     json_object_foreach(line, name, value)
     {
@@ -104,27 +100,17 @@ out:
 
 ls_status ls_history_parse(ls_history *h, const char *text, size_t n, const char *path, ls_err *err)
 {
-    const char *end = text + n, *next;
+    ls_metrics_reader r;
+    json_t *line;
     ls_status st = LS_OK;
-    int64_t number = 1;
 
-    for (const char *at = text; at < end; at = next + 1, number++) {
-        json_error_t why;
-        json_t *line;
-        next = memchr(at, '\n', (size_t)(end - at));
-        if (next == NULL) break; /* a line that is being written */
-        line = json_loadb(at, (size_t)(next - at), 0, &why);
-        if (json_is_object(line))
-            st = add_line(h, line, err);
-        else
-            st = ls_fail(err, LS_DATA, "no JSON object%s%s", line == NULL ? ": " : "",
-                         line == NULL ? why.text : "");
+    ls_metrics_reader_begin(&r, text, n);
+    while (st == LS_OK && (line = ls_metrics_next(&r)) != NULL) {
+        st = add_line(h, line, err);
         json_decref(line);
-        if (st != LS_OK) {
-            ls_fail_in(err, st, "%s, line %lld", path, (long long)number);
-            break;
-        }
     }
+    h->damage = r.damage;
+    if (st != LS_OK) ls_fail_in(err, st, "%s, line %lld", path, (long long)r.line);
     return st;
 }
 
@@ -194,7 +180,7 @@ ls_status ls_past_run_open(ls_past_run *r, const char *path, ls_err *err)
     LS_TRY(read_metrics(r, err));
 out:
     if (st == LS_DATA) {
-        /* Both files are written by the run: what is damaged cannot be mended, but it can be made again. */
+        /* Both files are written by the run: what is gone cannot be mended, but it can be made again. */
         size_t n = strlen(err != NULL ? err->text : "");
         if (err != NULL && n < sizeof err->text)
             snprintf(err->text + n, sizeof err->text - n,
@@ -224,4 +210,12 @@ const char *ls_past_run_text(const ls_past_run *r, const char *key)
     const char *text = json_string_value(json_object_get(r->summary, key));
 
     return text != NULL ? text : "";
+}
+
+void ls_past_run_warn(const ls_past_run *r)
+{
+    char path[4200];
+
+    snprintf(path, sizeof path, "%s/metrics.jsonl", r->path);
+    ls_metrics_warn(&r->history.damage, path);
 }

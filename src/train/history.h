@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "events/metrics_reader.h"
 #include "lockstep/status.h"
 
 enum { LS_HISTORY_CURVES = 256, LS_HISTORY_NAME = 128 };
@@ -28,10 +29,11 @@ typedef struct ls_history {
     int64_t n_times;
     size_t times_capacity;
     double *step, *time_s;
+    ls_metrics_damage damage; /* lines that are no reports, and were left out */
 } ls_history;
 
-/* Starts as {0}.  `path` is for messages.  An unfinished last line is left out, as a run that is killed or
- * still goes on may have one; LS_DATA for any other line that is no report. */
+/* Starts as {0}.  `path` is for messages.  What is no report is left out and counted (metrics_reader.h);
+ * LS_DATA for more metrics, or longer names, than there is room for. */
 ls_status ls_history_parse(ls_history *h, const char *text, size_t n, const char *path,
                            ls_err *err) LS_MUST_CHECK;
 void ls_history_release(ls_history *h);
@@ -49,6 +51,8 @@ typedef struct ls_past_run {
  * case. */
 ls_status ls_past_run_open(ls_past_run *r, const char *path, ls_err *err) LS_MUST_CHECK;
 void ls_past_run_release(ls_past_run *r);
+/* Warns of what had to be left out of its metrics.jsonl, once for the file. */
+void ls_past_run_warn(const ls_past_run *r);
 /* The number at KEY, or at KEY of the object `within` (NULL: of the summary itself); NaN when there is none.
  */
 double ls_past_run_number(const ls_past_run *r, const char *within, const char *key);

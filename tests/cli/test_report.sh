@@ -32,7 +32,7 @@ one="$work/runs/<i>one"
 run 0 report "$one" --json
 is event report
 is report "$one/report/report.html"
-is runs '[{"run": "'"$one"'", "name": "<i>one", "state": "completed"}]'
+is runs '[{"run": "'"$one"'", "name": "<i>one", "state": "completed", "damaged_lines": 0}]'
 page=$one/report/report.html
 for text in "&lt;i&gt;one" "<td class=\"r\">900.0 to 1,100</td>" "00ff00ff00ff00ff" ">validation</text>" ">training, mean of epochs</text>" ">best so far</text>" \
     ">&lt;b&gt;strange</text>" ">Learning rate</text>" ">Where the seconds went</text>" "&lt;i&gt;one, compute: 3 (66.7 %)"; do
@@ -135,10 +135,11 @@ says err "there is no folder $work/nowhere"
 mkdir "$work/empty"
 run 3 report "$work/empty"
 says err "holds no run"
-echo 'hello' >>"$work/runs/two/metrics.jsonl"
-run 3 report "$work/runs/two"
-says err "metrics.jsonl, line 5: no JSON object"
-says err "leave it out"
+sed -i '3ahello' "$work/runs/two/metrics.jsonl" # one damaged line hides no other
+run 0 report "$work/runs/two" --json
+says err "metrics.jsonl, line 4: no JSON object"
+holds 'o["runs"][0]["damaged_lines"] == 1'
+has "$work/runs/two/report/report.html" ">validation: 0.5 at 2</title>"
 rm "$work/runs/two/metrics.jsonl"
 run 3 report "$work/runs/two"
 says err "runs/two/metrics.jsonl: No such file"

@@ -144,12 +144,23 @@ n=$((n + 1))
 [ "$(cat out)" = "$(printf 'step,epoch,time_s,train/loss_epoch,val/acc_epoch,lr\r\n10,1,2,2,0.25,0.1\r\n20,2,4,1,,\r')" ] || fail "metrics: $(cat out)"
 run 0 runs metrics 00aa --json
 holds 'o["rows"] == 2' 'o["columns"]["val/acc_epoch"] == [0.25, None]' 'o["columns"]["lr"] == [0.1, None]'
-echo 'no json' >>runs/c-20261103-000000-00cc/metrics.jsonl
-run 3 runs metrics 00cc
-says err "metrics.jsonl, line 3: no JSON object"
+# Damaged lines among the others are left out, named once, and counted.
+sed -i -e '1a{"step": 15, "epo\nno json' -e '$a[1]' runs/c-20261103-000000-00cc/metrics.jsonl
+run 0 runs metrics 00cc
+n=$((n + 1))
+[ "$(cut -d, -f1 out)" = "$(printf 'step\n10\n20')" ] || fail "metrics: $(cat out)"
+says err "warning: runs/c-20261103-000000-00cc/metrics.jsonl, line 2: no JSON object"
+says err "left out (and 2 more such lines)"
+n=$((n + 1))
+[ "$(wc -l <err)" -eq 1 ] || fail "more than one warning: $(cat err)"
+run 0 runs metrics 00cc --json
+holds 'o["rows"] == 2' 'o["damaged_lines"] == 3' 'o["columns"]["step"] == [10, 20]'
 run 0 runs compare 00aa 00cc
-says out "(no curves: "
-sed -i '$d' runs/c-20261103-000000-00cc/metrics.jsonl
+says out "train/loss_epoch, 1 to 2"
+says err "metrics.jsonl, line 2: no JSON object"
+sed -i -e 2,3d -e '$d' runs/c-20261103-000000-00cc/metrics.jsonl
+run 0 runs metrics 00cc --json
+holds 'o["rows"] == 2' 'o["damaged_lines"] == 0'
 
 # Side by side.
 run 0 runs compare 00aa 00bb

@@ -1,5 +1,5 @@
-/* test_history.c: curves from metrics.jsonl and one step from traces; what is damaged is refused with its
- * place. */
+/* test_history.c: curves from metrics.jsonl and one step from traces; what is damaged is left out or
+ * refused, with its place. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -53,22 +53,34 @@ static void curves(void)
     ls_history_release(&h);
 }
 
+/* A damaged line is left out, named and counted; those before and after it stay. */
 static void damaged_metrics(void)
 {
+#define BEFORE "{\"step\": 1, \"epoch\": 0, \"time_s\": 0, \"a\": 1}\n"
+#define AFTER  "{\"step\": 2, \"epoch\": 1, \"time_s\": 1, \"a\": 2}\n"
     static const struct {
         const char *text, *says;
     } cases[] = {
-        {"{\"step\": 1, \"epoch\": 0, \"time_s\": 0}\nhello\n", "metrics.jsonl, line 2: no JSON object"},
-        {"[1]\n", "line 1: no JSON object"},
-        {"{\"step\": 1, \"epoch\": \"x\", \"time_s\": 0}\n", "line 1: \"step\", \"epoch\" and \"time_s\""},
-        {"{\"epoch\": 1, \"time_s\": 0}\n", "are not all there"},
+        {BEFORE "hello\n" AFTER, "no JSON object: "},
+        {BEFORE "[1]\n" AFTER, "no JSON object"},
+        {BEFORE "\n" AFTER "\n", "no JSON object"},
+        {BEFORE "{\"step\": 7, \"epoch\": \"x\", \"time_s\": 0, \"b\": 3}\n" AFTER,
+         "\"step\", \"epoch\" and \"time_s\" are not all there"},
+        {BEFORE "{\"epoch\": 1, \"time_s\": 0}\n" AFTER, "are not all there"},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         ls_history h;
         ls_err err;
-        CHECK_STATUS(parse(&h, cases[i].text, &err), LS_DATA, &err);
-        CHECK_CONTAINS(err.text, cases[i].says);
+        REQUIRE_OK(parse(&h, cases[i].text, &err), &err);
+        CHECK_EQ_INT(h.damage.lines, i == 2 ? 2 : 1);
+        CHECK_EQ_INT(h.damage.first, 2);
+        CHECK_CONTAINS(h.damage.why, cases[i].says);
+        CHECK_EQ_INT(h.n_curves, 1);
+        const ls_curve *a = ls_history_curve(&h, "a");
+        REQUIRE(a != NULL && CHECK_EQ_INT(a->n, 2));
+        CHECK_NEAR(a->value[1], 2, 0);
+        CHECK_EQ_INT(h.n_times, 2);
         ls_history_release(&h);
     }
 
