@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -46,23 +45,24 @@ int ls_replace_sync_folder(const char *folder)
 }
 
 /* Takes over `fd`.  `bad` is what has gone wrong before. */
-static int finish(const ls_replace_names *names, int fd, int bad)
+static int finish(const ls_replace_names *names, int fd, int bad, const ls_replace_gate *gate)
 {
     /* EINVAL: a file of a kind that has no disk behind it. */
     if (bad == 0 && fsync(fd) != 0 && errno != EINVAL) bad = errno;
     if (close(fd) != 0 && bad == 0) bad = errno;
+    if (bad == 0 && gate != NULL && !gate->open(gate->arg)) bad = ECANCELED;
     if (bad == 0 && rename(names->aside, names->path) != 0) bad = errno;
     if (bad == 0) return ls_replace_sync_folder(names->folder);
     unlink(names->aside);
     return bad;
 }
 
-int ls_replace_named(const ls_replace_names *names, const void *bytes, size_t n)
+int ls_replace_named(const ls_replace_names *names, const void *bytes, size_t n, const ls_replace_gate *gate)
 {
     const int fd = create(names->aside);
 
     if (fd < 0) return errno;
-    return finish(names, fd, write_all(fd, bytes, n) != 0 ? errno : 0);
+    return finish(names, fd, write_all(fd, bytes, n) != 0 ? errno : 0, gate);
 }
 
 /* A device or a pipe would be gone for everybody, and /dev/stdout is a link that others follow. */
@@ -106,7 +106,7 @@ ls_status ls_replace_file(const char *path, const void *bytes, size_t n, ls_err 
     ls_replace_names names;
     const ls_status st = ls_replace_name(&names, path, err);
 
-    return st != LS_OK ? st : refuse(&names, ls_replace_named(&names, bytes, n), err);
+    return st != LS_OK ? st : refuse(&names, ls_replace_named(&names, bytes, n, NULL), err);
 }
 
 ls_status ls_replace_begin(ls_replace_stream *s, const char *path, ls_err *err)
@@ -139,7 +139,7 @@ ls_status ls_replace_commit(ls_replace_stream *s, ls_err *err)
     if (fd < 0 && bad == 0) bad = errno;
     fclose(s->f);
     s->f = NULL;
-    if (fd >= 0) return refuse(&s->names, finish(&s->names, fd, bad), err);
+    if (fd >= 0) return refuse(&s->names, finish(&s->names, fd, bad, NULL), err);
     unlink(s->names.aside);
     return refuse(&s->names, bad, err);
 }

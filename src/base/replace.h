@@ -7,6 +7,7 @@
 #ifndef LS_BASE_REPLACE_H
 #define LS_BASE_REPLACE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -25,8 +26,16 @@ typedef struct ls_replace_names {
 
 /* LS_IO when the path is too long, or is that of a device or a pipe. */
 ls_status ls_replace_name(ls_replace_names *names, const char *path, ls_err *err) LS_MUST_CHECK;
-/* ls_replace_file with names of ls_replace_name: 0 or the errno.  May be called from a signal handler. */
-int ls_replace_named(const ls_replace_names *names, const void *bytes, size_t n);
+/* Asked when the bytes are on the disk, right before the renaming: false means that the file is not this
+ * process's to replace any more. */
+typedef struct ls_replace_gate {
+    bool (*open)(const void *arg);
+    const void *arg;
+} ls_replace_gate;
+
+/* ls_replace_file with names of ls_replace_name: 0 or the errno; ECANCELED: the gate (NULL: none) is not
+ * open. May be called from a signal handler if the gate may. */
+int ls_replace_named(const ls_replace_names *names, const void *bytes, size_t n, const ls_replace_gate *gate);
 
 /* The same for what is written piece by piece: begin, write to `f`, then commit or abandon.  Neither does
  * anything to one that failed to begin. */

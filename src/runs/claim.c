@@ -461,9 +461,11 @@ void ls_run_close(ls_run *r)
     ls_run_leave(r);
     if (r->taken_by == getpid()) {
         ls_err ignored = {0};
-        if (!has_begun(r)) {
+        if (!lsi_owner_holds(r->file, &r->owner)) {
+            /* Taken over: nothing in it is this process's any more, begun or not. */
+        } else if (!has_begun(r)) {
             undo(r);
-        } else if (ls_run_check(r, &ignored) == LS_OK) {
+        } else {
             r->owner.begun = true;
             r->owner.ended = lsi_now();
             (void)!lsi_owner_write(r->fd, &r->owner, r->file, &ignored);

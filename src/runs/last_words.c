@@ -2,10 +2,12 @@
 #include "runs/last_words.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/json.h"
+#include "runs/run_internal.h"
 
-void ls_last_words_prepare(ls_last_words *w, const char *folder, const json_t *summary)
+void ls_last_words_prepare(ls_last_words *w, const ls_run *run, const json_t *summary)
 {
     char path[LS_LAST_WORDS_PATH];
     json_t *copy;
@@ -24,17 +26,27 @@ void ls_last_words_prepare(ls_last_words *w, const char *folder, const json_t *s
     if (w->text[next - 1].n == 0 || w->text[next - 1].n > LS_LAST_WORDS_BYTES)
         return; /* the text before stays */
     if (w->names.path[0] == '\0') {
-        snprintf(path, sizeof path, "%s/summary.json", folder);
+        snprintf(path, sizeof path, "%s/" LSI_SUMMARY_FILE, run->paths.path);
         if (ls_replace_name(&w->names, path, NULL) != LS_OK) return;
         /* Not the name of one that is being written while the signal comes. */
-        snprintf(w->names.aside, sizeof w->names.aside, "%s/.summary-killed.json", folder);
+        snprintf(w->names.aside, sizeof w->names.aside, "%s/.summary-killed.json", run->paths.path);
     }
+    memcpy(w->owner_file, run->file, sizeof w->owner_file);
+    w->owner = run->owner;
     atomic_store(&w->ready, next);
+}
+
+static bool still_ours(const void *arg)
+{
+    const ls_last_words *w = arg;
+
+    return lsi_owner_holds(w->owner_file, &w->owner);
 }
 
 void ls_last_words_write(ls_last_words *w)
 {
     const int which = atomic_load(&w->ready);
+    const ls_replace_gate ours = {still_ours, w};
 
-    if (which != 0) (void)ls_replace_named(&w->names, w->text[which - 1].data, w->text[which - 1].n);
+    if (which != 0) (void)ls_replace_named(&w->names, w->text[which - 1].data, w->text[which - 1].n, &ours);
 }

@@ -10,6 +10,7 @@
 #include <stddef.h>
 
 #include "base/replace.h"
+#include "runs/reader.h"
 
 enum { LS_LAST_WORDS_BYTES = 16384, LS_LAST_WORDS_PATH = 4200 };
 
@@ -17,16 +18,19 @@ enum { LS_LAST_WORDS_BYTES = 16384, LS_LAST_WORDS_PATH = 4200 };
 typedef struct ls_last_words {
     atomic_int ready; /* 0: nothing to say; else the text's number, from 1 */
     ls_replace_names names;
+    char owner_file[LS_PATH_MAX];
+    ls_run_owner owner; /* this process's opening of the run */
     struct {
         size_t n;
         char data[LS_LAST_WORDS_BYTES];
     } text[2]; /* one is ready while the other is being made */
 } ls_last_words;
 
-/* `summary` with the state "killed", for the run in `folder`; NULL: nothing to say any more.  One folder per
- * run of the program.  Accepts a NULL `w`. */
-void ls_last_words_prepare(ls_last_words *w, const char *folder, const json_t *summary);
-/* Writes it aside and renames it.  May be called from a signal handler. */
+/* `summary` with the state "killed", for this run; NULL: nothing to say any more.  One run per run of the
+ * program.  Accepts a NULL `w`. */
+void ls_last_words_prepare(ls_last_words *w, const ls_run *run, const json_t *summary);
+/* Writes it aside, and renames it where the run has not been taken over meanwhile.  May be called from a
+ * signal handler. */
 void ls_last_words_write(ls_last_words *w);
 
 #endif

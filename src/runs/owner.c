@@ -194,6 +194,39 @@ void lsi_owner_read(int fd, ls_run_owner *o, bool *there)
     *there = n > 0 && n < (ssize_t)sizeof text && lsi_owner_parse(o, text, (size_t)n);
 }
 
+/* The whole number behind `"key": `, as lsi_owner_write writes it; -1: there is none.  A quote within a value
+ * has a backslash before it, so that no value looks like a key. */
+static int64_t number_at(const char *text, const char *key)
+{
+    const char *at = strstr(text, key);
+    int64_t value = 0;
+
+    if (at == NULL) return -1;
+    at += strlen(key);
+    if (*at < '0' || *at > '9') return -1;
+    for (; *at >= '0' && *at <= '9' && value < INT64_MAX / 16; at++) value = value * 10 + (*at - '0');
+    return value;
+}
+
+bool lsi_owner_holds(const char *path, const ls_run_owner *o)
+{
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW), before = errno;
+    char text[LSI_OWNER_BYTES];
+    ssize_t n = 0;
+    int64_t pid, epoch;
+
+    if (fd < 0) return true;
+    do n = pread(fd, text, sizeof text - 1, 0);
+    while (n < 0 && errno == EINTR);
+    close(fd);
+    errno = before;
+    text[n > 0 ? n : 0] = '\0';
+    pid = number_at(text, "\"pid\": ");
+    epoch = number_at(text, "\"epoch\": ");
+    if (pid < 0 || epoch < 0) return true;
+    return pid == o->pid && epoch == o->epoch && strstr(text, o->boot) != NULL;
+}
+
 /* -- the lock ---------------------------------------------------------------------------------------------
  */
 

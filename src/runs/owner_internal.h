@@ -26,6 +26,10 @@ ls_status lsi_owner_write(int fd, const ls_run_owner *o, const char *path, ls_er
 /* Reads it; *there says whether it was one. */
 void lsi_owner_read(int fd, ls_run_owner *o, bool *there);
 
+/* Whether the file still names this owner and opening; also where it is gone or no such file, which says
+ * nothing.  May be called from a signal handler. */
+bool lsi_owner_holds(const char *path, const ls_run_owner *o);
+
 typedef enum lsi_lock { LSI_LOCK_OURS, LSI_LOCK_HELD, LSI_LOCK_NONE } lsi_lock; /* NONE: no locks here */
 lsi_lock lsi_owner_lock(int fd);
 /* Without taking it: LSI_LOCK_OURS means that it is free. */

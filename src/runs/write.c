@@ -12,6 +12,7 @@
 #include "base/folders.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/replace.h"
 #include "runs/run_internal.h"
 
 #define LOOK_S 1.0 /* how long a look at owner.json holds */
@@ -115,6 +116,41 @@ out:
 /* -- summary.json -----------------------------------------------------------------------------------------
  */
 
+static bool still_ours(const void *arg)
+{
+    const ls_run *r = arg;
+
+    return lsi_owner_holds(r->file, &r->owner);
+}
+
+/* The last look is the one right before the renaming: to write aside may take long, and a process may be
+ * stopped over it. */
+static ls_status replace(ls_run *r, const char *path, const json_t *value, ls_err *err)
+{
+    const ls_replace_gate ours = {still_ours, r};
+    ls_replace_names names;
+    ls_text text = {0};
+    ls_status st = LS_OK;
+    int bad;
+
+    ls_json_add(&text, value, LS_JSON_FILE_FLAGS);
+    ls_text_add(&text, "\n");
+    if (text.failed) {
+        st = ls_fail(err, LS_NOMEM, "%s: no memory to write it", path);
+        goto out;
+    }
+    LS_TRY(ls_replace_name(&names, path, err));
+    bad = ls_replace_named(&names, text.data, text.length, &ours);
+    if (bad == ECANCELED) {
+        r->looked = 0;
+        LS_TRY(ls_run_check(r, err)); /* says whose it is */
+    }
+    if (bad != 0) st = ls_fail(err, LS_IO, "%s: %s", path, strerror(bad));
+out:
+    ls_text_release(&text);
+    return st;
+}
+
 static void add_text(json_t *o, const char *key, const char *text)
 {
     /* Not UTF-8: JSON cannot hold it. */
@@ -140,7 +176,7 @@ ls_status ls_run_write_summary(ls_run *r, json_t *summary, ls_err *err)
     LS_TRY(ls_run_check(r, err));
     LS_TRY(lsi_run_path(path, r->paths.path, LSI_SUMMARY_FILE, err));
     add_own(r, summary);
-    LS_TRY(ls_json_write(path, summary, err));
+    LS_TRY(replace(r, path, summary, err));
 out:
     return st;
 }

@@ -269,7 +269,7 @@ ls_status lsi_run_summarise(lsi_run *r, const char *state, const ls_metric_sums 
     if (!running) ls_report_flush(r->report);
     ls_report_add_missing(r->report, *out);
     st = ls_run_write_summary(r->o->run, *out, err);
-    ls_last_words_prepare(r->o->last_words, r->dir.path, running ? *out : NULL);
+    ls_last_words_prepare(r->o->last_words, r->o->run, running ? *out : NULL);
     return st;
 }
 

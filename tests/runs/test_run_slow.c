@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "check.h"
+#include "runs/last_words.h"
 #include "runs_test.h"
 
 #define PATIENCE_S 30 /* for what comes within a second or two */
@@ -354,6 +355,64 @@ static void a_late_writer_writes_nothing(void)
     ls_run_close(now);
 }
 
+/* Takes the run from its living owner, by force. */
+static ls_run *take_over(const char *path)
+{
+    char file[300];
+    ls_run *now = NULL;
+    ls_err err = {0};
+
+    snprintf(file, sizeof file, "%s/owner.json", path);
+    if (!CHECK(unlink(file) == 0) || !CHECK_OK(ls_run_open(&now, path, 0, &err), &err) ||
+        !CHECK_OK(ls_run_begin(now, &err), &err))
+        return NULL;
+    return now;
+}
+
+/* The look of a moment ago does not count when something is to be replaced. */
+static void what_is_written_last_is_looked_at_last(void)
+{
+    static ls_last_words words;
+    ls_run *late = begin_run("final"), *now;
+    json_t *summary = json_pack("{s:s}", "state", "running");
+    ls_err err = {0};
+
+    ls_last_words_prepare(&words, late, summary);
+    json_decref(summary);
+    ls_last_words_write(&words);
+    CHECK_CONTAINS(file_text("final/summary.json"), "\"state\": \"killed\"");
+    REQUIRE_OK(write_state(late, "running", &err), &err);
+    now = take_over("final");
+    REQUIRE(now != NULL);
+    REQUIRE_OK(write_state(now, "paused", &err), &err);
+    ls_last_words_write(&words);
+    CHECK_CONTAINS(file_text("final/summary.json"), "\"state\": \"paused\"");
+    CHECK(!exists("final/.summary-killed.json"));
+    CHECK_STATUS(write_state(late, "completed", &err), LS_IO, &err);
+    CHECK_CONTAINS(err.text, "was taken over by process");
+    CHECK_CONTAINS(file_text("final/summary.json"), "\"state\": \"paused\"");
+    ls_run_close(late);
+    CHECK_CONTAINS(file_text("final/owner.json"), "\"epoch\": 2");
+    ls_run_close(now);
+}
+
+/* What it made belongs to the one that came after it. */
+static void who_never_began_takes_nothing_back_from_another(void)
+{
+    ls_run *late = NULL, *now;
+    char owner[4096];
+    ls_err err = {0};
+
+    REQUIRE_OK(ls_run_create(&late, "mnist", "never", &err), &err);
+    write_file("never/summary.json", "{\"state\": \"running\", \"owner_epoch\": 1}\n");
+    now = take_over("never");
+    REQUIRE(now != NULL);
+    snprintf(owner, sizeof owner, "%s", file_text("never/owner.json"));
+    ls_run_close(late);
+    CHECK_EQ_STR(file_text("never/owner.json"), owner);
+    ls_run_close(now);
+}
+
 /* -- restarts and last words ------------------------------------------------------------------------------
  */
 
@@ -488,6 +547,8 @@ int main(void)
     CHECK_RUN(the_heart_beats);
     CHECK_RUN(the_lock_goes_with_the_last_process_of_the_owner);
     CHECK_RUN(a_late_writer_writes_nothing);
+    CHECK_RUN(what_is_written_last_is_looked_at_last);
+    CHECK_RUN(who_never_began_takes_nothing_back_from_another);
     CHECK_RUN(a_restart_is_the_same_owner);
     CHECK_RUN(a_run_lost_before_its_first_summary_gets_one);
     CHECK_RUN(a_state_that_cannot_be_written_is_known);

@@ -63,7 +63,7 @@ static void links_are_not_followed(void)
     REQUIRE_OK(ls_replace_name(&other, path, &err), &err);
     CHECK(strcmp(names.aside, other.aside) != 0); /* a process of another machine may have the same number */
     REQUIRE(symlink(victim, names.aside) == 0);
-    CHECK_EQ_INT(ls_replace_named(&names, "new", 3), 0);
+    CHECK_EQ_INT(ls_replace_named(&names, "new", 3, NULL), 0);
     has_text(victim, "precious");
     has_text(path, "new");
     CHECK_EQ_INT(entries(), 2);
