@@ -1,9 +1,12 @@
 /* events.c: builds Event messages and appends them to the file as TFRecords. */
 #include "events/events.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -14,7 +17,9 @@
 #include "events/events_internal.h"
 #include "events/wire.h"
 
-#define FILES_MAX 10000 /* names tried before giving up: far more than a process opens in one second */
+#define NAME      "events.out.tfevents."
+#define STAMP_MAX 9999999999 /* ten digits, as all times until 2286: texts of one length sort as numbers */
+#define FILES_MAX 10000      /* names tried before giving up: far more than a process opens in one second */
 
 struct ls_events {
     ls_append file;
@@ -76,12 +81,32 @@ static void add_host(ls_text *t)
     ls_text_add(t, "%s", host);
 }
 
+/* Readers take the files of a folder in the order of their names: a new one comes after all that are there,
+ * also one of this second, or of a machine whose clock is ahead. */
+static long long next_stamp(const char *folder)
+{
+    long long stamp = (long long)wall_time();
+    DIR *d = opendir(folder);
+    const struct dirent *e;
+
+    while (d != NULL && (e = readdir(d)) != NULL) {
+        const size_t n = strlen(NAME);
+        char *end;
+        long long there;
+        if (strncmp(e->d_name, NAME, n) != 0 || e->d_name[n] < '1' || e->d_name[n] > '9') continue;
+        there = strtoll(e->d_name + n, &end, 10);
+        if (*end == '.' && there >= stamp && there < STAMP_MAX) stamp = there + 1;
+    }
+    if (d != NULL) closedir(d);
+    return stamp;
+}
+
 static ls_status create_file(ls_events *ev, const char *folder, ls_err *err)
 {
     ls_status st = LS_IO;
     ls_text stem = {0}, path = {0};
 
-    ls_text_add(&stem, "%s/events.out.tfevents.%lld.", folder, (long long)wall_time());
+    ls_text_add(&stem, "%s/" NAME "%lld.", folder, next_stamp(folder));
     add_host(&stem);
     ls_text_add(&stem, ".%ld", (long)getpid());
     for (int n = 0; st == LS_IO && n < FILES_MAX; n++) {

@@ -17,12 +17,13 @@
 
 typedef struct ls_events ls_events;
 
-/* Creates `folder`/events.out.tfevents.<unix time>.<host>.<pid>.<n>, with the smallest n that is free, and
- * writes its header record.  The folder must exist.  LS_IO when the file cannot be made or written. */
+/* Creates `folder`/events.out.tfevents.<unix time>.<host>.<pid>.<n>, with a time after those of all files
+ * that are there and the smallest n that is free, and writes its header record.  The folder must exist. LS_IO
+ * when the file cannot be made or written. */
 ls_status ls_events_open(ls_events **out, const char *folder, ls_err *err) LS_MUST_CHECK;
 
-/* After a resume, in the new file: TensorBoard forgets what earlier files of the folder hold for `step` and
- * later steps. */
+/* First in a new file: TensorBoard forgets what earlier files of the folder hold for `step` and later steps;
+ * from step 0, all of it. */
 void ls_events_restart(ls_events *ev, int64_t step);
 
 /* TensorBoard keeps scalars as fp32; NaN and infinities are allowed and are shown as such. */

@@ -149,10 +149,9 @@ ls_status ls_report_open(ls_report **out, const ls_report_options *o, ls_err *er
     snprintf(path, sizeof path, "%s/metrics.jsonl", o->folder);
     LS_TRY(ls_metrics_open(&r->metrics, path, o->resumed_at >= 0 ? o->resumed_at : LS_METRICS_NEW, err));
     LS_TRY(ls_events_open(&r->events, o->folder, err));
-    if (o->resumed_at >= 0)
-        ls_events_restart(r->events, o->resumed_at + 1);
-    else
-        write_hparams(r);
+    /* A run that begins anew may find files of an attempt that got to no checkpoint. */
+    ls_events_restart(r->events, o->resumed_at >= 0 ? o->resumed_at + 1 : 0);
+    if (o->resumed_at < 0) write_hparams(r);
     LS_TRY(ls_samples_open(&r->samples,
                            &(ls_samples_options){.session = o->session,
                                                  .data = o->test,

@@ -122,6 +122,13 @@ says err 'restart 1 of 1, from the beginning'
 grep -q '"state": "completed"' again/summary.json || fail "after the restart: $(head -3 again/summary.json)"
 grep -q "\"pid\": $pid," again/owner.json && grep -q '"epoch": 2,' again/owner.json || fail "not the same owner: $(cat again/owner.json)"
 [ "$(grep -c '"train/loss_step"' again/metrics.jsonl)" -eq 2000 ] || fail "metrics of both attempts: $(wc -l <again/metrics.jsonl)"
+# TensorBoard forgets the first attempt: the file that it reads last begins with a restart at step 0.
+n=$((n + 1))
+files=(again/events.out.tfevents.*)
+[ ${#files[@]} -eq 2 ] || fail "not two event files: ${files[*]}"
+"$LS_BUILD_DIR/tests/tools/events_tool" read "${files[1]}" >events
+[ "$(sed -n 2p events)" = "restart 0 -" ] || fail "the second file begins otherwise: $(head -3 events)"
+grep -q 'scalar 2000 train/loss_step' events || fail "the second file is not the second attempt's: $(tail -3 events)"
 
 # --- a reader that leaves --------------------------------------------------------------------------------
 {
