@@ -19,6 +19,8 @@ void check_faults(const char *name, check_scenario scenario, void *arg)
     enum { MOST = 1000000 }; /* a scenario that never succeeds must end too */
     size_t before = live_bytes();
     uint64_t n = 1;
+    printf("%s: ", name); /* said before, for a scenario that crashes */
+    fflush(stdout);
     for (; n < MOST; n++) {
         ls_err err = {0};
         ls_mem_fail_at(n);
@@ -29,11 +31,11 @@ void check_faults(const char *name, check_scenario scenario, void *arg)
         ok &= CHECK_STATUS(st, LS_NOMEM, &err);
         ok &= CHECK(err.status == LS_NOMEM && err.text[0] != '\0');
         if (!ok) {
-            printf("%s: with allocation %llu failing\n", name, (unsigned long long)n);
+            printf("with allocation %llu failing\n", (unsigned long long)n);
             return;
         }
     }
     CHECK(n < MOST);
     CHECK(n > 1); /* a scenario that allocates nothing proves nothing */
-    printf("%s: %llu faults\n", name, (unsigned long long)n - 1);
+    printf("%llu faults\n", (unsigned long long)n - 1);
 }

@@ -140,7 +140,6 @@ ls_status lsi_run_open_data(lsi_run *r, ls_err *err)
     }
     LS_TRY(ls_team_agree(r->session.comm, r->x, ls_plan_hash(r->session.plans[0].plan), err));
     LS_TRY(ls_team_agree_on_data(r->session.comm, (const ls_dataset *[]){r->train, r->test, r->val}, err));
-    ls_team_say_what_is_compared(r->session.comm, &r->session);
     LS_TRY(ls_session_check_data(&r->session, r->train, err));
     LS_TRY(ls_session_check_data(&r->session, r->test, err));
     if (r->val != NULL) LS_TRY(ls_session_check_data(&r->session, r->val, err));
@@ -342,6 +341,7 @@ static ls_status open_rundir(lsi_run *r, ls_err *err)
     LS_TRY(ls_team_share_text(r->session.comm, r->dir.path, sizeof r->dir.path, "naming the run", err));
     if (!lsi_run_leads(r)) LS_TRY(ls_run_join(&r->dir, err));
     LS_TRY(ls_runlog_open(&r->log, r->dir.path, r->session.rank, err));
+    ls_team_say_what_is_compared(r->session.comm, &r->session); /* which the log keeps */
     if (lsi_run_leads(r) && r->resumed) LS_TRY(restore(r, err));
     LS_TRY(ls_team_share(r->session.comm, &r->session, &r->c, err));
     measure(r);

@@ -9,15 +9,23 @@ unset LOCKSTEP_TUNE
 # --- more than the set has: no kernel was timed for it, and nothing is left --------------------------------------------
 run 0 data make kind=idx path=set train=200 test=50
 export LOCKSTEP_CACHE=$work/cache
+# After each: what times kernels for 201 samples would do so for minutes for more.
+nothing_timed() {
+    n=$((n + 1))
+    [ -z "$(ls -A cache 2>/dev/null)" ] && return
+    echo "FAILED: kernels were timed for a batch that cannot be: $(head -c 200 cache/*)"
+    exit 1
+}
 for size in 201 100000; do
     run 2 train mnist data.kind=idx data.path=set batch.per_rank=$size
     says err "an update takes $size samples (batch.per_rank=$size, ranks=1, parallel.accumulate=1), which is more than the training set has (200)"
+    nothing_timed
 done
 run 2 train mnist data.kind=idx data.path=set batch.per_rank=101 -n 2
 says err 'an update takes 202 samples'
 run 2 bench mnist data=real data.kind=idx data.path=set batch.per_rank=201
 says err 'more than the training set has (200)'
-[ -z "$(ls -A cache 2>/dev/null)" ] || fail "kernels were timed for a batch that cannot be: $(ls cache)"
+nothing_timed
 [ ! -e runs ] || fail "a refused run left $(ls runs)"
 run 2 train mnist batch.per_rank=1e12
 says err 'batch.per_rank: 1e12 is outside 1 to 1e+06'

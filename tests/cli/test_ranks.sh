@@ -25,6 +25,14 @@ for ranks in 1 3 4; do
     run 0 train mnist "${common[@]}" "${same[@]}" train.steps=12 -n $ranks --run-dir "bits-$ranks" --quiet
     [ "$(hash "bits-$ranks")" = "$(hash bits-1)" ] || fail "$ranks ranks: $(hash "bits-$ranks"), one: $(hash bits-1)"
 done
+# What ranks keep once is not compared with itself, and the log says so; what each has of its own is.
+for share in always never; do
+    run 0 train mnist "${common[@]}" batch.per_rank=16 train.steps=2 parallel.share=$share -n 2 --run-dir "share-$share" --quiet
+done
+n=$((n + 2))
+grep -q 'keep 8 variables of the model once: parallel.verify_every compares the 0 that each has of its own' share-always/logs/rank-00000.log ||
+    fail "the log does not say what is not compared: $(cat share-always/logs/rank-00000.log)"
+grep -q 'of the model once' share-never/logs/rank-00000.log && fail "variables that are not shared are said to be"
 run 2 train mnist "${common[@]}" "${same[@]}" parallel.shards=3 -n 4 --run-dir refused
 says err 'parallel.shards=3 must lie between the number of ranks (4)'
 [ ! -e refused ] || fail "a refused run left its folder"
