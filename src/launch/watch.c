@@ -176,10 +176,11 @@ static void declare(lsi_group *g, int i)
     lsi_group_fail(g, &f);
 }
 
-static void read_pipe(lsi_group *g, int i)
+/* `now` is one moment for all that is read together: lines that lay there at once are folded, however long
+ * this process had to wait for a core meanwhile. */
+static void read_pipe(lsi_group *g, int i, double now)
 {
     lsi_member *m = &g->members[i];
-    const double now = ls_clock_seconds();
     char buf[8192];
 
     while (m->pipe >= 0) {
@@ -212,13 +213,14 @@ static bool take_end(lsi_member *m)
 
 static void reap(lsi_group *g)
 {
+    const double now = ls_clock_seconds();
     int cause = -1;
 
     for (int i = 0; i < g->n; i++) {
         lsi_member *m = &g->members[i];
         if (m->gone || !take_end(m)) continue;
         g->n_alive--;
-        read_pipe(g, i);
+        read_pipe(g, i, now);
         /* It could not take the request as one (it was just starting): without it nobody comes to an end. */
         if (WIFSIGNALED(m->status) && !is_failure(g, m->status))
             lsi_group_stop(g, g->stop_number, LSI_STOP_NOW);
@@ -227,7 +229,7 @@ static void reap(lsi_group *g)
             if (cause < 0) cause = i;
         } else if (g->suspect < 0) {
             g->suspect = i;
-            g->suspect_until = ls_clock_seconds() + SUSPECT_S;
+            g->suspect_until = now + SUSPECT_S;
         }
     }
     if (g->failure.text[0] != '\0') return;
@@ -376,8 +378,9 @@ static void poll_once(lsi_group *g)
     if (g->hooks != NULL && g->hooks->descriptors != NULL)
         n_extra = g->hooks->descriptors(g->hooks->ctx, extra);
     if (poll(g->fds, (nfds_t)(1 + g->n + n_extra), timeout_ms(g)) < 0 && errno != EINTR) return;
+    const double woken = ls_clock_seconds();
     for (int i = 0; i < g->n; i++)
-        if (g->fds[1 + i].revents != 0) read_pipe(g, i);
+        if (g->fds[1 + i].revents != 0) read_pipe(g, i, woken);
     read_signals(g);
     if (g->hooks != NULL && g->hooks->ready != NULL) g->hooks->ready(g->hooks->ctx, g, extra, n_extra);
     const double now = ls_clock_seconds();

@@ -108,6 +108,14 @@ void launched_go(const launched *l, int n)
     for (int i = 0; i < n; i++) REQUIRE(write(l->go[1], "g", 1) == 1);
 }
 
+void launched_pause(const launched *l)
+{
+    int status = 0;
+
+    REQUIRE(kill(l->launcher, SIGSTOP) == 0);
+    REQUIRE(waitpid(l->launcher, &status, WUNTRACED) == l->launcher && WIFSTOPPED(status));
+}
+
 int launched_end(launched *l, char *text, size_t size)
 {
     size_t at = 0;

@@ -32,6 +32,8 @@ void launched_wait_go(const launched *l);
 /* In the test: waits for n ranks; lets n ranks go on. */
 void launched_await(const launched *l, int n);
 void launched_go(const launched *l, int n);
+/* In the test: stops the launcher (SIGCONT lets it go on), and waits until it does nothing more. */
+void launched_pause(const launched *l);
 /* Waits for the launcher's end.  Returns its exit code, or minus the signal that killed it; `text` receives
  * what was said.  Checks that no rank is left. */
 int launched_end(launched *l, char *text, size_t size);

@@ -35,6 +35,7 @@ static int meet(const ls_place *place, ls_comm *comm, void *arg)
     launched_wait_go(l);
     ls_log(LS_LOG_WARN, "all of us say this");
     if (place->rank == 0) ls_log(LS_LOG_WARN, "rank 0 has the terminal");
+    launched_ready(l);
     return LS_EXIT_DONE;
 }
 
@@ -49,7 +50,12 @@ static void ranks_meet_and_speak(void)
     launched_await(l, n);
     for (int i = 0; i < n; i++) sums += b->seen[i] == 1 + 2 + 3 + 4;
     CHECK_EQ_INT(sums, n);
+    /* The launcher folds lines that come within a moment of each other.  It sleeps until all ranks have
+     * spoken, on whichever cores and whenever they did, and so finds all of them there at once. */
+    launched_pause(l);
     launched_go(l, n);
+    launched_await(l, n);
+    REQUIRE(kill(l->launcher, SIGCONT) == 0);
     CHECK_EQ_INT(launched_end(l, text, sizeof text), LS_EXIT_DONE);
     CHECK_CONTAINS(text, "ranks         4 here, ");
     CHECK_CONTAINS(text, "lockstep: warning: rank 0 has the terminal\n");
@@ -323,7 +329,7 @@ static void cores_are_shared_out(void)
     CHECK_EQ_INT(l->board->cpus[0] + l->board->cpus[1], cores);
     launched_go(l, 2);
     CHECK_EQ_INT(launched_end(l, text, sizeof text), LS_EXIT_DONE);
-    CHECK_CONTAINS(text, "each, cores 0");
+    CHECK_CONTAINS(text, "each, cores "); /* whichever this process may use */
 }
 
 static void what_cannot_be_is_refused(void)
