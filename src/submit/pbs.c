@@ -59,6 +59,10 @@ void lsi_script_pbs(ls_text *out, const ls_submit_request *q)
     ls_text_add(out, "\n");
     lsi_add_resume(out, q);
     lsi_add_setup(out, q);
+    ls_text_add(
+        out,
+        "# Open MPI 4 may see a rank end before it hears that the rank is done, and call that a failure.\n"
+        "export OMPI_MCA_orte_allowed_exit_without_sync=1\n");
     ls_text_add(out, "mpirun -n %lld --hostfile \"$PBS_NODEFILE\" --map-by ppr:%d:node:pe=%d ",
                 (long long)q->nodes * q->ranks_per_node, q->ranks_per_node, threads);
     lsi_add_command(out, q);

@@ -1,6 +1,7 @@
 # cli_lib.sh: what the tests of the program share; sourced by tests/cli/test_*.sh.
 : "${LOCKSTEP:?the program to test}"
 export LOCKSTEP_TUNE=off
+here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")") # the folder of these tests
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 n=0 failures=0
@@ -40,6 +41,18 @@ slow_build() {
 have_json=true
 command -v python3 >/dev/null || have_json=false
 $have_json || echo "no python3: JSON is not checked"
+
+# needs_python: for tests that are nothing without it
+needs_python() {
+    $have_json && return
+    echo "skipped: no python3"
+    exit 77
+}
+
+# tensors ARGUMENT...: tensors.py agrees
+tensors() {
+    python3 "$here/tensors.py" "$@" || fail "tensors.py $*"
+}
 
 # fields: what stands at the dotted paths that it reads, one a line, in the last line of JSON.
 fields() {

@@ -2,14 +2,10 @@
 # train.freeze: what it names keeps its bits, whatever the optimiser; the rest moves as it would have done; nothing is
 # computed, kept or exchanged for it.
 set -uo pipefail
-tools=$(dirname "$(readlink -f "$0")")
-. "$tools/cli_lib.sh"
-$have_json || { echo "skipped: no python3" && exit 77; }
+. "$(dirname "$(readlink -f "$0")")/cli_lib.sh"
+needs_python
 export LOCKSTEP_THREADS=1
 cd "$work" || exit 1
-tensors() {
-    python3 "$tools/tensors.py" "$@" || fail "tensors.py $*"
-}
 common=(data.kind=synthetic data.train_range=0:64 data.test_range=64:96 batch.per_rank=16 --quiet)
 # weights NAME SETTING...: of a run with these settings, as NAME.safetensors
 weights() {

@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # lockstep infer: every sample once and in order, on one rank and on two; classes counted; files replaced as a whole.
 set -uo pipefail
-tools=$(dirname "$(readlink -f "$0")")
-. "$tools/cli_lib.sh"
-$have_json || { echo "skipped: no python3" && exit 77; }
+. "$(dirname "$(readlink -f "$0")")/cli_lib.sh"
+needs_python
 export LOCKSTEP_THREADS=1
 cd "$work" || exit 1
 # rows FILE EXPRESSION...: over r, the rows of a CSV file as dicts of numbers

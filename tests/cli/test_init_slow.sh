@@ -2,14 +2,10 @@
 # Runs that start from given weights: a run, a checkpoint, a file of another program; with a new head; on several
 # ranks; what does not fit is listed, and nothing is created.
 set -uo pipefail
-tools=$(dirname "$(readlink -f "$0")")
-. "$tools/cli_lib.sh"
-$have_json || { echo "skipped: no python3" && exit 77; }
+. "$(dirname "$(readlink -f "$0")")/cli_lib.sh"
+needs_python
 export LOCKSTEP_THREADS=1
 cd "$work" || exit 1
-tensors() {
-    python3 "$tools/tensors.py" "$@" || fail "tensors.py $*"
-}
 common=(data.kind=synthetic data.train_range=0:64 data.test_range=64:96 batch.per_rank=16 --quiet)
 still=(train.steps=1 optimizer.lr=0 "${common[@]}") # ends with the weights that it began with
 

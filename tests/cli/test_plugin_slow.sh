@@ -103,11 +103,10 @@ if [ "$(id -u)" -eq 0 ]; then
 fi
 
 # Ranks that were started apart notice that they have different ones.
-if [ -r "$LS_BUILD_DIR/lockstep-mpi.so" ] && mpirun --version 2>&1 | grep -q "Open MPI" &&
-    ! slow_build; then
-    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+. "$here/../tools/mpi_here.sh"
+if ! no_mpi >/dev/null && ! slow_build; then
     n=$((n + 1))
-    timeout 60 mpirun --oversubscribe --bind-to none -n 1 "$LOCKSTEP" train blobs/blobs.yaml "${short[@]}" --run-dir apart --quiet : \
+    timeout 60 "${mpi[@]}" -n 1 "$LOCKSTEP" train blobs/blobs.yaml "${short[@]}" --run-dir apart --quiet : \
         -n 1 "$LOCKSTEP" train again/blobs.yaml "${short[@]}" --run-dir apart --quiet >"$work/out" 2>"$work/err"
     [ $? -eq 5 ] || fail "two plug-ins in one run: not exit code 5: $(cat "$work/err")"
     says err 'xxh3 of the plug-in='

@@ -1,20 +1,13 @@
 #!/usr/bin/env bash
 # Ranks that a real mpirun started: they compute what one rank computes, and find out when they do not fit together.
 set -uo pipefail
-skip() {
-    echo "skipped: $1"
+. "$(dirname "$(readlink -f "$0")")/../tools/mpi_here.sh"
+if why=$(no_mpi); then
+    echo "skipped: $why"
     exit 77
-}
-[ -r "$LS_BUILD_DIR/lockstep-mpi.so" ] || skip "the MPI module was not built (no MPI was found)"
-command -v mpirun >/dev/null || skip "mpirun is not installed (Debian: openmpi-bin)"
-grep -q '^LS_SANITIZE:.*=.*thread' "$LS_BUILD_DIR/CMakeCache.txt" && skip "ThreadSanitizer cannot see into MPI"
+fi
 . "$(dirname "$(readlink -f "$0")")/cli_lib.sh"
 export LOCKSTEP_THREADS=1
-export ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0 # MPI keeps what it allocates until the end
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-# Options of Open MPI's mpirun that MPICH's does not know (nor need).
-mpi=(mpirun)
-mpirun --version 2>&1 | grep -q "Open MPI" && mpi=(mpirun --oversubscribe --bind-to none)
 cd "$work" || exit 1
 common=(data.kind=synthetic data.train_range=0:197 data.test_range=197:230 train.report_every=1st optimizer.momentum=0.9
     train.steps=12)

@@ -2,7 +2,7 @@
 # Validation samples apart from those of the test, and which weights the test is with.
 set -uo pipefail
 . "$(dirname "$(readlink -f "$0")")/cli_lib.sh"
-$have_json || { echo "skipped: no python3" && exit 77; }
+needs_python
 export LOCKSTEP_THREADS=1
 cd "$work" || exit 1
 common=(data.kind=synthetic data.train_range=0:160 data.test_range=160:200 batch.per_rank=16 optimizer.lr=0.05 --quiet)

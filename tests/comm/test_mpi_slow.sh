@@ -2,25 +2,17 @@
 # Ranks under a real mpirun: the same checks as for threads and forked processes, on one host and on several that are
 # made of one (LOCKSTEP_COMM_HOSTS), where everything between them travels through MPI.
 set -uo pipefail
-skip() {
-    echo "skipped: $1"
+. "$(dirname "$(readlink -f "$0")")/../tools/mpi_here.sh"
+if why=$(no_mpi); then
+    echo "skipped: $why"
     exit 77
-}
+fi
 program=$LS_BUILD_DIR/tests/tools/mpi_ranks
-[ -r "$LS_BUILD_DIR/lockstep-mpi.so" ] || skip "the MPI module was not built (no MPI was found)"
-command -v mpirun >/dev/null || skip "mpirun is not installed (Debian: openmpi-bin)"
-grep -q '^LS_SANITIZE:.*=.*thread' "$LS_BUILD_DIR/CMakeCache.txt" && skip "ThreadSanitizer cannot see into MPI"
-export ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0 # MPI keeps what it allocates until the end
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-
-# Options of Open MPI's mpirun that MPICH's does not know (nor need).
-options=()
-mpirun --version 2>&1 | grep -q "Open MPI" && options=(--oversubscribe --bind-to none)
 failures=0
 
 # start RANKS CASE: its output and mpirun's exit status
 start() {
-    timeout 60 mpirun "${options[@]}" -n "$1" "$program" "$2" 2>&1
+    timeout 60 "${mpi[@]}" -n "$1" "$program" "$2" 2>&1
 }
 
 # expect NAME STATUS
