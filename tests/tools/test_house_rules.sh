@@ -61,4 +61,22 @@ rule "kept inputs of fuzz targets are one archive a target (scripts/fuzz --add T
     "$(printf '%s\n' "${names[@]}" | grep '^fuzz/corpus/' | grep -vE '^fuzz/corpus/fuzz_[a-z0-9_]+\.tar\.gz$' || true
        for f in fuzz/fuzz_*.c; do [ -f "fuzz/corpus/$(basename "$f" .c).tar.gz" ] || echo "$f: no kept inputs"; done)"
 
+# What is left in a build folder of a test that has another name now would hide that a script still calls the old one.
+mapfile -t callers < <(list tests scripts docs | grep -E '\.(sh|py|md)$')
+mapfile -t called < <(awk '
+    FNR == 1 { split("", folders) }
+    { gsub(/\$\{LS_BUILD_DIR:\?[^}]*\}/, "$LS_BUILD_DIR"); gsub(/["{}]/, "") }
+    /^[a-z_]+=\$LS_BUILD_DIR\/tests\/[a-z]+$/ { folders[substr($0, 1, index($0, "=") - 1)] = substr($0, index($0, "=") + 1); next }
+    {
+        for (name in folders) gsub("[$]" name "/", folders[name] "/")
+        while (match($0, /([$]LS_BUILD_DIR|build[a-z-]*)\/tests\/[a-z]+\/[a-z0-9_]+/)) {
+            path = substr($0, RSTART, RLENGTH)
+            $0 = substr($0, RSTART + RLENGTH)
+            print FILENAME ":" FNR " " substr(path, index(path, "/tests/") + 1)
+        }
+    }' "${callers[@]}")
+rule "every program of the tests that a script or a page calls has a source" \
+    "$([ ${#called[@]} -ge 15 ] || echo "only ${#called[@]} calls were found"
+       for c in "${called[@]}"; do [ -f "${c#* }.c" ] || echo "${c%% *}: there is no ${c#* }.c"; done)"
+
 [ "$failures" -eq 0 ]
