@@ -4,8 +4,9 @@
 
 #include "lockstep/status.h"
 
-/* Starts what $BROWSER names (programs separated by ':', the first that is there; without it xdg-open) with
- * the whole path of `page`, and does not wait for it.  LS_UNSUPPORTED when there is none. */
+/* Starts what $BROWSER names (programs separated by ':', the first that works; without it xdg-open) with the
+ * whole path of `page`, and does not wait for its end.  LS_UNSUPPORTED when there is none, or when it fails
+ * within two seconds. */
 ls_status browser_open(const char *page, ls_err *err) LS_MUST_CHECK;
 
 #endif

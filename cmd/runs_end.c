@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/output.h"
 #include "grid.h"
 #include "runs.h"
@@ -14,21 +15,45 @@
 /* -- stop -------------------------------------------------------------------------------------------------
  */
 
+/* Once: a stopped process obeys nobody, and whoever waits for it does not see why. */
+static void warn_if_stopped(const ls_run_info *i, bool *warned)
+{
+    if (*warned || !ls_run_is_stopped(i)) return;
+    *warned = true;
+    ls_log(LS_LOG_WARN,
+           "%s: process %lld does not answer because it is stopped (state T); continue it with kill -CONT "
+           "%lld, and it writes its checkpoint and ends",
+           i->path, (long long)i->owner.pid, (long long)i->owner.pid);
+}
+
+static ls_status give_up(const ls_run_info *i, double limit_s, ls_err *err)
+{
+    const long long pid = (long long)i->owner.pid;
+
+    if (ls_run_is_stopped(i))
+        return ls_fail(err, LS_TIMEOUT,
+                       "%s has not ended within %g s: process %lld is stopped (state T); kill -CONT %lld "
+                       "continues it, and it ends as it was asked",
+                       i->path, limit_s, pid, pid);
+    return ls_fail(
+        err, LS_TIMEOUT,
+        "%s has not ended within %g s (process %lld); asked once more, it ends at once and keeps "
+        "its last checkpoint",
+        i->path, limit_s, pid);
+}
+
 /* Until its owner is gone, or the time is over.  *i is read anew. */
 static ls_status wait_for_end(ls_run_info *i, double limit_s, ls_err *err)
 {
     const double begin = ls_clock_seconds();
     char path[LS_PATH_MAX];
+    bool warned = false;
     ls_status st = LS_OK;
 
     memcpy(path, i->path, sizeof path);
     while (i->alive) {
-        if (ls_clock_seconds() - begin > limit_s)
-            return ls_fail(err, LS_TIMEOUT,
-                           "%s has not ended within %.0f s (process %lld); asked once more, it ends at once "
-                           "and keeps its "
-                           "last checkpoint",
-                           path, limit_s, (long long)i->owner.pid);
+        if (ls_clock_seconds() - begin > limit_s) return give_up(i, limit_s, err);
+        warn_if_stopped(i, &warned);
         nanosleep(&(struct timespec){0, 100 * 1000 * 1000}, NULL);
         ls_run_info_release(i);
         LS_TRY(ls_run_read(i, path, err));

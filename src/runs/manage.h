@@ -17,6 +17,10 @@ ls_status ls_run_find(char path[LS_PATH_MAX], const char *given, const char *fol
  * *asked is false when the run was over already. */
 ls_status ls_run_ask_to_end(const ls_run_info *i, bool *asked, ls_err *err) LS_MUST_CHECK;
 
+/* Whether the process that owns the run is here, and stopped (Ctrl-Z, SIGSTOP, a debugger): then it answers
+ * nobody until it is continued. */
+bool ls_run_is_stopped(const ls_run_info *i);
+
 /* Removes the directory with all in it; links in it are removed, not followed.  LS_INVALID, and nothing is
  * removed, when it is a link itself, no run, or somebody's. */
 ls_status ls_run_remove(const char *path, ls_err *err) LS_MUST_CHECK;

@@ -22,23 +22,33 @@
 /* Clocks of the file and of the process are read one after another. */
 static const double SLACK_S = 2;
 
-/* When process `pid` was started, in seconds since 1970; NaN when it cannot be told. */
-static double process_start(int64_t pid)
+enum { STAT_BYTES = 1024 };
+
+/* /proc/PID/stat from the end of the name on, which may hold anything; NULL: it cannot be read. */
+static const char *read_stat(int64_t pid, char text[STAT_BYTES])
 {
-    char path[64], text[1024];
-    unsigned long long ticks = 0;
-    struct timespec up, now;
-    const char *at;
+    char path[64];
     size_t n;
     FILE *f;
 
     snprintf(path, sizeof path, "/proc/%lld/stat", (long long)pid);
     f = fopen(path, "re");
-    if (f == NULL) return NAN;
-    n = fread(text, 1, sizeof text - 1, f);
+    if (f == NULL) return NULL;
+    n = fread(text, 1, STAT_BYTES - 1, f);
     fclose(f);
     text[n] = '\0';
-    at = strrchr(text, ')'); /* the name before it may hold anything; the start is the 20th word after it */
+    return strrchr(text, ')');
+}
+
+/* When process `pid` was started, in seconds since 1970; NaN when it cannot be told. */
+static double process_start(int64_t pid)
+{
+    char text[STAT_BYTES];
+    unsigned long long ticks = 0;
+    struct timespec up, now;
+    const char *at = read_stat(pid, text);
+
+    /* the 20th word after the name */
     for (int i = 0; at != NULL && i < 20; i++) at = strchr(at + 1, ' ');
     if (at == NULL || sscanf(at, " %llu", &ticks) != 1) return NAN;
     clock_gettime(CLOCK_BOOTTIME, &up);
@@ -118,4 +128,16 @@ ls_status ls_run_ask_to_end(const ls_run_info *i, bool *asked, ls_err *err)
     *asked = st == LS_OK;
 out:
     return st;
+}
+
+bool ls_run_is_stopped(const ls_run_info *i)
+{
+    char text[STAT_BYTES];
+    ls_run_owner self;
+    const char *at;
+
+    if (!i->alive || lsi_owner_self(&self, NULL) != LS_OK || strcmp(self.boot, i->owner.boot) != 0)
+        return false;
+    at = read_stat(i->owner.pid, text);
+    return at != NULL && (strncmp(at, ") T", 3) == 0 || strncmp(at, ") t", 3) == 0);
 }

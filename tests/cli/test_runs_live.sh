@@ -38,7 +38,15 @@ wait $other || fail "a watch that was ended has failed: $(cat watched2)"
 n=$((n + 2))
 grep -q 'http-equiv="refresh"' other/report.html && fail "the page goes on loading itself"
 kill -0 $pid || fail "the run ended with the watch"
-run 0 runs stop one
+# A stopped process answers nobody: why, and what helps, is said at once, and the request holds.
+kill -STOP $pid
+"$LOCKSTEP" runs stop one >"$work/out" 2>"$work/err" &
+stopper=$!
+await grep -q "process $pid does not answer because it is stopped" "$work/err"
+says err "kill -CONT $pid"
+kill -CONT $pid
+n=$((n + 1))
+wait $stopper || fail "runs stop: $(cat "$work/err")"
 says out "asked process $pid to write a checkpoint and end"
 says out "runs/one: paused"
 n=$((n + 4))
@@ -54,6 +62,11 @@ says out "was over before: paused"
 
 # One that dies without a word is killed at once, in lists and reports.
 train two
+kill -STOP $pid
+run 1 runs stop two --timeout 0.2
+says err "process $pid is stopped (state T); kill -CONT $pid"
+n=$((n + 1))
+grep -q "asked once more" "$work/err" && fail "to ask again helps no stopped process: $(cat "$work/err")"
 kill -9 $pid
 wait $pid 2>/dev/null
 run 0 runs list --where run=two
@@ -103,6 +116,13 @@ n=$((n + 1))
 BROWSER=/nowhere/at/all run 1 report runs/one --out page --open
 says err "no browser: /nowhere/at/all cannot be started"
 says err "open $work/page/report.html yourself"
+# One that fails at once shows nothing, whatever it is called.
+BROWSER=/bin/false run 1 report runs/one --out page --open
+says err "no browser: /bin/false cannot be started (it ended at once, with exit code 1)"
+says err "open $work/page/report.html yourself"
+rm shown
+BROWSER=/bin/false:$work/browse run 0 report runs/one --out page --open
+await test -e shown
 
 echo "$n checks, $failures failed"
 [ "$failures" -eq 0 ]
