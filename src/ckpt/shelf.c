@@ -46,18 +46,34 @@ void lsi_shelf_reserve(const lsi_shelf *s)
     unlink(path);
 }
 
+const char *lsi_shelf_remedy(const lsi_shelf *s, double free_bytes, char *text, size_t size)
+{
+    const int keep = s->keep.last + s->keep.best, have = s->n < keep ? s->n : keep;
+    /* Besides those that stay, there must be room for the one that is being written. */
+    const double fit = floor(free_bytes / (double)(s->bytes > 0 ? s->bytes : 1)) - 1 + have;
+    char fewer[80] = "";
+
+    if (fit >= 1 && fit < keep)
+        snprintf(fewer, sizeof fewer, ", keep fewer of them (train.keep=%.0f%s)", fit,
+                 s->keep.best > 0 ? " train.keep_best=0" : "");
+    snprintf(text, size, "make room there%s, or put the run on another disk (--run-dir)", fewer);
+    return text;
+}
+
 static ls_status check_space(const lsi_shelf *s, ls_err *err)
 {
     int keep = s->keep.last + s->keep.best, have = s->n < keep ? s->n : keep;
     double need = (double)s->bytes * (keep + 1 - have), free_bytes = (double)lsi_io_free_bytes(s->folder);
-    char a[32], b[32], c[32], d[32];
+    char a[32], b[32], c[32], d[32], remedy[200];
 
     if (free_bytes < 0 || need <= free_bytes) return LS_OK;
     return ls_fail(
         err, LS_IO,
-        "%s: %d checkpoints of %s beside the %d that are there need %s, but %s are free: %s are missing",
-        s->folder, keep + 1 - have, ls_text_bytes((double)s->bytes, a), have, ls_text_bytes(need, b),
-        ls_text_bytes(free_bytes, c), ls_text_bytes(need - free_bytes, d));
+        "%s: %d checkpoints of %s beside the %d that are there need %s (%.0f bytes), but %s are free: %s are "
+        "missing; %s",
+        s->folder, keep + 1 - have, ls_text_bytes((double)s->bytes, a), have, ls_text_bytes(need, b), need,
+        ls_text_bytes(free_bytes, c), ls_text_bytes(need - free_bytes, d),
+        lsi_shelf_remedy(s, free_bytes, remedy, sizeof remedy));
 }
 
 /* -- what is there ----------------------------------------------------------------------------------------

@@ -31,6 +31,9 @@ void lsi_shelf_release(lsi_shelf *s); /* gives the reserved space back */
  */
 ls_status lsi_shelf_add(lsi_shelf *s, int64_t step, double metric, ls_err *err);
 
+/* What a person can do where only so many bytes are free; returns `text`. */
+const char *lsi_shelf_remedy(const lsi_shelf *s, double free_bytes, char *text, size_t size);
+
 /* Holds the space of one checkpoint, as far as the disk allows; the next write starts by giving it up. */
 void lsi_shelf_reserve(const lsi_shelf *s);
 void lsi_shelf_unreserve(const lsi_shelf *s);

@@ -39,12 +39,17 @@ struct ls_ckpt_writer {
 static ls_status explain_full(const ls_ckpt_writer *w, ls_status st, ls_err *err)
 {
     int64_t free_bytes = lsi_io_free_bytes(w->shelf.folder), missing = (int64_t)w->shelf.bytes - free_bytes;
-    char a[32], b[32], c[32];
+    char a[32], b[32], c[32], remedy[200];
+    size_t n;
 
     if (free_bytes < 0 || missing <= 0) return st;
-    return ls_fail_in(err, st, "a checkpoint needs %s, %s are free, %s are missing",
-                      ls_text_bytes((double)w->shelf.bytes, a), ls_text_bytes((double)free_bytes, b),
-                      ls_text_bytes((double)missing, c));
+    ls_fail_in(err, st, "a checkpoint needs %s (%llu bytes) in %s, %s are free, %s are missing",
+               ls_text_bytes((double)w->shelf.bytes, a), (unsigned long long)w->shelf.bytes, w->shelf.folder,
+               ls_text_bytes((double)free_bytes, b), ls_text_bytes((double)missing, c));
+    n = strlen(err->text);
+    snprintf(err->text + n, sizeof err->text - n, "; %s",
+             lsi_shelf_remedy(&w->shelf, (double)free_bytes, remedy, sizeof remedy));
+    return st;
 }
 
 static ls_status write_job(ls_ckpt_writer *w, ls_err *err)

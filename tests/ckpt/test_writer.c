@@ -88,6 +88,8 @@ static void refuses_what_cannot_fit(void)
     CHECK(w == NULL);
     CHECK_CONTAINS(err.text, "5 checkpoints of ");
     CHECK_CONTAINS(err.text, "are missing");
+    CHECK_CONTAINS(err.text, "(180143985094819840 bytes)"); /* 5 of 2^55 */
+    CHECK_CONTAINS(err.text, "make room there, or put the run on another disk (--run-dir)");
 }
 
 /* -- calls that fail, and death ---------------------------------------------------------------------------

@@ -18,6 +18,8 @@ run 1 train mnist "${small[@]}" train.steps=4 --run-dir disk/run --quiet
 says err 'disk/run/checkpoints'
 says err 'are free'
 says err 'are missing'
+says err 'make room there'
+says err '(--run-dir)'
 umount disk || exit 1
 mount -t tmpfs -o size=3m tmpfs disk || exit 1
 
@@ -42,6 +44,7 @@ while alive && ! { grep -q 'missing' err && grep -q 'metrics.jsonl: No space' er
 done
 alive || fail "the run ended on a full disk: $(cat err)"
 grep -qE '[0-9.]+ (KiB|MiB) are missing' err || fail "the warning does not say how much is missing: $(head -c 600 err)"
+grep -qE 'a checkpoint needs .* \([0-9]+ bytes\) in disk/run/checkpoints.*; make room there' err || fail "the warning has no remedy: $(head -c 900 err)"
 good=$(readlink disk/run/checkpoints/last)
 run 0 ckpt verify "disk/run/checkpoints/$good"
 # The room comes back, and so do checkpoints.
