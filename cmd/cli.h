@@ -9,6 +9,7 @@
 #include "lockstep/trial.h"
 #include "runs/run.h"
 #include "submit/submit.h"
+#include "train/train.h"
 
 /* Exit codes (docs/cli.md). */
 enum {
@@ -198,7 +199,10 @@ ls_status cli_ranks_open(cli_ranks *r, const char *experiment, bool keep_ranks, 
 void cli_ranks_release(cli_ranks *r);
 /* Runs `rank_main` in every rank and returns the run's exit code. */
 int cli_ranks_run(const cli_ranks *r, const char *command, ls_rank_main rank_main, void *arg);
-/* cli_fail of a rank: says nothing of a lost rank where the launcher does. */
+/* What the command line says of how a rank trains or evaluates. */
+ls_train_options cli_train_options(const cli_args *args, const ls_place *place, ls_comm *comm);
+/* cli_fail of a rank: says nothing of a lost rank where the launcher does, and nothing where another rank
+ * tells the same (an empty text: train/team.h). */
 int cli_fail_in_rank(const char *command, const ls_place *place, const ls_err *err);
 
 /* -- given weights (weights.c) ----------------------------------------------------------------------------

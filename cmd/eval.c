@@ -28,11 +28,7 @@ static void print_result(const json_t *result, const char *weights)
 static int eval_rank(const ls_place *place, ls_comm *comm, void *arg)
 {
     const job *j = arg;
-    const ls_train_options o = {.device = j->args->device,
-                                .threads = place->threads,
-                                .json = j->args->json,
-                                .comm = comm,
-                                .stop = ls_launch_stop_requests()};
+    const ls_train_options o = cli_train_options(j->args, place, comm);
     json_t *result = NULL;
     ls_err err = {0};
     ls_status st = ls_train_eval(&j->ranks->experiment, &o, j->weights, &result, &err);

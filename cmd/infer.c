@@ -82,11 +82,7 @@ static void keep_for_report(const job *j, const json_t *result)
 static int infer_rank(const ls_place *place, ls_comm *comm, void *arg)
 {
     const job *j = arg;
-    const ls_train_options o = {.device = j->args->device,
-                                .threads = place->threads,
-                                .json = j->args->json,
-                                .comm = comm,
-                                .stop = ls_launch_stop_requests()};
+    const ls_train_options o = cli_train_options(j->args, place, comm);
     json_t *result = NULL;
     ls_err err = {0};
     const ls_status st = ls_train_infer(&j->ranks->experiment, &o, &j->how, &result, &err);

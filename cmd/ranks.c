@@ -71,9 +71,21 @@ int cli_ranks_run(const cli_ranks *r, const char *command, ls_rank_main rank_mai
     return code;
 }
 
+ls_train_options cli_train_options(const cli_args *args, const ls_place *place, ls_comm *comm)
+{
+    return (ls_train_options){.device = args->device,
+                              .threads = place->threads,
+                              .json = args->json,
+                              .quiet = args->quiet,
+                              .comm = comm,
+                              .stop = ls_launch_stop_requests()};
+}
+
 int cli_fail_in_rank(const char *command, const ls_place *place, const ls_err *err)
 {
     if (ls_place_is_watched(place) && (err->status == LS_LOST || err->status == LS_CANCELLED))
         return LS_EXIT_LOST; /* the launcher has said why */
+    if (err->text[0] == '\0' && place->size > 1)
+        return ls_place_is_watched(place) ? LS_EXIT_LOST : ls_launch_exit_code(err->status); /* another has */
     return cli_fail(command, err);
 }

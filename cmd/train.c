@@ -45,28 +45,18 @@ out:
     return st;
 }
 
-static ls_train_options options_of(const cli_args *args, const ls_place *place, ls_comm *comm)
-{
-    return (ls_train_options){.device = args->device,
-                              .threads = place->threads,
-                              .json = args->json,
-                              .quiet = args->quiet,
-                              .comm = comm,
-                              .stop = ls_launch_stop_requests(),
-                              .last_words = &last_words};
-}
-
 /* One rank of a training run: the place where launcher and trainer meet. */
 static int train_rank(const ls_place *place, ls_comm *comm, void *arg)
 {
     const job *j = arg;
-    ls_train_options o = options_of(j->args, place, comm);
+    ls_train_options o = cli_train_options(j->args, place, comm);
     ls_run *run = NULL; /* where mpirun or srun started rank 0 */
     json_t *summary = NULL;
     bool stopped = false;
     ls_err err = {0};
     ls_status st = LS_OK;
 
+    o.last_words = &last_words;
     o.resume = j->resume;
     o.before = j->before;
     if (place->rank != 0) {

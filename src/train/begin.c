@@ -132,7 +132,8 @@ ls_status lsi_run_open_data(lsi_run *r, ls_err *err)
     options.comm = r->o->comm;
     options.stop = r->o->stop;
     options.tell = !r->o->json && !r->o->quiet && (r->o->comm == NULL || ls_comm_rank(r->o->comm) == 0);
-    LS_TRY(open_sets(r, r->o->comm != NULL ? ls_comm_size(r->o->comm) : 1, err));
+    st = open_sets(r, r->o->comm != NULL ? ls_comm_size(r->o->comm) : 1, err);
+    LS_TRY(ls_team_fail_once(r->o->comm, st, "opening the data", err));
     LS_TRY(ls_session_open(&r->session, r->x->trial, r->cfg, &options, err));
     if (r->o->comm != NULL) {
         const double report = ls_config_real(r->cfg, "parallel.stall_s");

@@ -4,10 +4,8 @@
 #include "train/run.h"
 #include "train/team.h"
 
-ls_status lsi_run_open_split(lsi_run *r, ls_split split, const ls_dataset **data, ls_err *err)
+static ls_status open_set(const lsi_run *r, ls_split split, ls_dataset **place, ls_err *err)
 {
-    ls_dataset **place = split == LS_SPLIT_TRAIN ? &r->train : split == LS_SPLIT_VAL ? &r->val : &r->test;
-    ls_session_options options;
     ls_needs needs = {0};
     ls_status st = LS_OK;
 
@@ -16,20 +14,31 @@ ls_status lsi_run_open_split(lsi_run *r, ls_split split, const ls_dataset **data
             err, LS_INVALID,
             "--split val: the experiment has no validation samples of its own; set data.val_fraction, "
             "data.val_images or data.val_range, or use --split test");
+    LS_TRY(ls_needs_find(&needs, r->x->trial, r->cfg, err));
+    LS_TRY(ls_train_data(r->x, &needs, split, place, err));
+out:
+    ls_needs_release(&needs);
+    return st;
+}
+
+ls_status lsi_run_open_split(lsi_run *r, ls_split split, const ls_dataset **data, ls_err *err)
+{
+    ls_dataset **place = split == LS_SPLIT_TRAIN ? &r->train : split == LS_SPLIT_VAL ? &r->val : &r->test;
+    ls_session_options options;
+    ls_status st = LS_OK;
+
     r->update = ls_update_of(r->cfg, r->o->comm != NULL ? ls_comm_size(r->o->comm) : 1);
     options = ls_update_options(&r->update, r->cfg);
     options.device = r->o->device;
     options.threads = r->o->threads;
     options.comm = r->o->comm;
     /* Compiling may take long: what is missing is said before. */
-    LS_TRY(ls_needs_find(&needs, r->x->trial, r->cfg, err));
-    LS_TRY(ls_train_data(r->x, &needs, split, place, err));
+    LS_TRY(ls_team_fail_once(r->o->comm, open_set(r, split, place, err), "opening the data", err));
     LS_TRY(ls_session_open(&r->session, r->x->trial, r->cfg, &options, err));
     LS_TRY(ls_team_agree(r->session.comm, r->x, ls_plan_hash(r->session.plans[0].plan), err));
     LS_TRY(ls_session_check_data(&r->session, *place, err));
     *data = *place;
 out:
-    ls_needs_release(&needs);
     return st;
 }
 

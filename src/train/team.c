@@ -102,6 +102,30 @@ out:
     return st;
 }
 
+ls_status ls_team_fail_once(ls_comm *c, ls_status st, const char *what, ls_err *err)
+{
+    const int32_t mine = (int32_t)st;
+    int32_t *all;
+    ls_status first = LS_OK;
+    int who = 0;
+
+    if (c == NULL || ls_comm_size(c) == 1) return st;
+    all = ls_alloc(LS_MEM_CLI, sizeof *all * (size_t)ls_comm_size(c));
+    /* Others that wait for this rank learn that it has left. */
+    if (all == NULL) return st != LS_OK ? st : ls_fail(err, LS_NOMEM, "ranks: no memory");
+    if (ls_comm_gather_all(c, &mine, sizeof mine, all, what, st == LS_OK ? err : NULL) != LS_OK) {
+        ls_free(all);
+        return st != LS_OK ? st : err->status;
+    }
+    while (who + 1 < ls_comm_size(c) && all[who] == (int32_t)LS_OK) who++;
+    first = (ls_status)all[who];
+    ls_free(all);
+    if (first == LS_OK || who == ls_comm_rank(c)) return st;
+    (void)!ls_comm_barrier(c, what, NULL); /* ends when that rank does: its end is the first one seen */
+    *err = (ls_err){.status = first};
+    return first;
+}
+
 /* -- sharing ----------------------------------------------------------------------------------------------
  */
 

@@ -14,6 +14,10 @@
  * text names a rank and the settings that differ, with both values.  Where the data lie, and how many threads
  * read them, may differ. */
 ls_status ls_team_agree(ls_comm *c, const ls_experiment *x, uint64_t plan_hash, ls_err *err) LS_MUST_CHECK;
+/* After what each rank does for itself, and what mostly fails on all alike: a file that is not there, a batch
+ * that the data do not have.  `st` and `err` say how it went here.  The first rank on which it failed keeps
+ * its error, to be told by it alone; the others get its status with an empty text once that rank has gone. */
+ls_status ls_team_fail_once(ls_comm *c, ls_status st, const char *what, ls_err *err) LS_MUST_CHECK;
 /* Variables and counters of rank 0. */
 ls_status ls_team_share(ls_comm *c, ls_session *s, ls_counters *counters, ls_err *err) LS_MUST_CHECK;
 /* Rank 0's text, at most `size` bytes with its end. */

@@ -30,6 +30,16 @@ nothing_timed
 run 2 train mnist batch.per_rank=1e12
 says err 'batch.per_rank: 1e12 is outside 1 to 1e+06'
 
+# --- what holds for all ranks is told by one of them ---------------------------------------------------------------------
+for words in "train mnist -n 2" "bench mnist data=real -n 2"; do
+    run 2 $words batch.per_rank=5000 data.kind=synthetic data.train_range=0:200 data.test_range=200:240
+    n=$((n + 1))
+    [ "$(grep -c 'an update takes 10000 samples' "$work/err")" -eq 1 ] || fail "$words: not told once: $(cat "$work/err")"
+done
+run 3 train mnist data.kind=npy data.path=nowhere -n 2
+n=$((n + 1))
+[ "$(grep -c 'lockstep train: ' "$work/err")" -eq 1 ] || fail "not told once: $(cat "$work/err")"
+
 # --- more than the machine has: said before kernels are timed ------------------------------------------------------------
 run 1 plan resnet18 batch.per_rank=1000000
 says err 'and this machine has'
