@@ -83,12 +83,15 @@ static sheet_cell *add_cell(ls_sheet *s)
     return &s->cells[s->n_cells++];
 }
 
-static void set_text(ls_sheet *s, sheet_cell *c, const char *fmt, va_list ap)
+/* A new cell with this text; NULL when there is no memory for a cell. */
+static sheet_cell *add_text(ls_sheet *s, const char *fmt, va_list ap)
 {
+    sheet_cell *c = add_cell(s);
     va_list again;
     char *text;
     int n;
 
+    if (c == NULL) return NULL;
     va_copy(again, ap);
     n = vsnprintf(NULL, 0, fmt, again);
     va_end(again);
@@ -96,32 +99,31 @@ static void set_text(ls_sheet *s, sheet_cell *c, const char *fmt, va_list ap)
     text = ls_arena_alloc(s->arena, (size_t)n + 1);
     if (text == NULL) {
         s->failed = true;
-        return;
+        return c;
     }
     vsnprintf(text, (size_t)n + 1, fmt, ap);
     c->text = text;
+    return c;
 }
 
 void ls_sheet_cell(ls_sheet *s, const char *fmt, ...)
 {
-    sheet_cell *c = add_cell(s);
     va_list ap;
 
-    if (c == NULL) return;
     va_start(ap, fmt);
-    set_text(s, c, fmt, ap);
+    (void)add_text(s, fmt, ap);
     va_end(ap);
 }
 
 void ls_sheet_number(ls_sheet *s, double value, const char *fmt, ...)
 {
-    sheet_cell *c = add_cell(s);
+    sheet_cell *c;
     va_list ap;
 
-    if (c == NULL) return;
     va_start(ap, fmt);
-    set_text(s, c, fmt, ap);
+    c = add_text(s, fmt, ap);
     va_end(ap);
+    if (c == NULL) return;
     c->csv = isfinite(value) ? ls_arena_printf(s->arena, "%.9g", value) : "";
     s->failed |= c->csv == NULL;
 }
