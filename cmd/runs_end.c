@@ -35,11 +35,10 @@ static ls_status give_up(const ls_run_info *i, double limit_s, ls_err *err)
                        "%s has not ended within %g s: process %lld is stopped (state T); kill -CONT %lld "
                        "continues it, and it ends as it was asked",
                        i->path, limit_s, pid, pid);
-    return ls_fail(
-        err, LS_TIMEOUT,
-        "%s has not ended within %g s (process %lld); asked once more, it ends at once and keeps "
-        "its last checkpoint",
-        i->path, limit_s, pid);
+    return ls_fail(err, LS_TIMEOUT,
+                   "%s has not ended within %g s (process %lld); asked once more, it ends at once and keeps "
+                   "its last checkpoint",
+                   i->path, limit_s, pid);
 }
 
 /* Until its owner is gone, or the time is over.  *i is read anew. */
