@@ -5,8 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "check.h"
 #include "comm/comm.h"
 #include "train/train.h"
@@ -55,33 +57,87 @@ static int rank_main(const ranks_job *j, ls_comm *comm, int rank)
     return st == LS_OK ? 0 : 10 - (int)st;
 }
 
+/* -- watching ---------------------------------------------------------------------------------------------
+ */
+
+#define STUCK_S 20.0 /* whoever waits for so long, while nobody gets anything done, waits for ever */
+
+typedef struct watch {
+    ls_comm_heap *heap;
+    int n;
+    pid_t pids[RANKS_MAX]; /* 0: has ended */
+    uint64_t beats;        /* of all ranks, at the last look */
+    double since;          /* when that changed */
+} watch;
+
+/* Whether all ranks that are left wait for another. */
+static bool all_wait(watch *w, char *who, size_t bytes)
+{
+    uint64_t beats = 0;
+    size_t at = 0;
+    bool all = true;
+
+    who[0] = '\0';
+    for (int r = 0; r < w->n; r++) {
+        ls_comm_look look;
+        ls_comm_heap_look(w->heap, r, &look);
+        beats += look.beats;
+        if (w->pids[r] == 0) continue;
+        all = all && look.waiting;
+        if (at < bytes)
+            at += (size_t)snprintf(who + at, bytes - at, "%srank %d in \"%s\" of step %lld",
+                                   at > 0 ? ", " : "", r, look.what, (long long)look.step);
+    }
+    if (beats != w->beats || !all) w->since = ls_clock_seconds();
+    w->beats = beats;
+    return all;
+}
+
+/* Waits for the ranks' ends.  Those that wait for each other are told to end, and say so: a test that only
+ * hung would not tell where. */
+static void await(watch *w, int codes[RANKS_MAX])
+{
+    char who[512], why[600];
+
+    for (int left = w->n; left > 0;) {
+        for (int r = 0; r < w->n; r++) {
+            int status = 0;
+            if (w->pids[r] == 0 || waitpid(w->pids[r], &status, WNOHANG) != w->pids[r]) continue;
+            codes[r] = WIFEXITED(status) ? WEXITSTATUS(status) : 100;
+            w->pids[r] = 0;
+            left--;
+        }
+        if (left > 0 && all_wait(w, who, sizeof who) && ls_clock_seconds() - w->since > STUCK_S) {
+            snprintf(why, sizeof why, "the ranks wait for each other: %s", who);
+            ls_comm_heap_end(w->heap, LS_LOST, why);
+        }
+        if (left > 0) nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+    }
+}
+
 void ranks_run(const ranks_job *j, int codes[RANKS_MAX])
 {
-    ls_comm_heap *heap = NULL;
-    pid_t pids[RANKS_MAX];
+    watch w = {.n = j->ranks, .since = ls_clock_seconds()};
     ls_err err = {0};
 
-    REQUIRE_OK(ls_comm_heap_create(&heap, j->ranks, &err), &err);
+    REQUIRE_OK(ls_comm_heap_create(&w.heap, j->ranks, &err), &err);
     /* Runs are compared, to the bit or nearly: none may choose other kernels than another, as by timing. */
     REQUIRE(setenv("LOCKSTEP_TUNE", "off", 1) == 0);
     fflush(stdout);
     for (int r = 0; r < j->ranks; r++) {
-        pids[r] = fork();
-        if (pids[r] == 0) {
+        w.pids[r] = fork();
+        REQUIRE(w.pids[r] >= 0);
+        if (w.pids[r] == 0) {
             ls_comm *comm = NULL;
             int code = 99;
-            if (ls_comm_open_local(&comm, ls_comm_heap_fd(heap), r, j->ranks, &err) == LS_OK)
+            if (ls_comm_open_local(&comm, ls_comm_heap_fd(w.heap), r, j->ranks, &err) == LS_OK)
                 code = rank_main(j, comm, r);
             ls_comm_close(comm);
             _exit(code);
         }
     }
-    for (int r = 0; r < j->ranks; r++) {
-        int status = 0;
-        waitpid(pids[r], &status, 0);
-        codes[r] = WIFEXITED(status) ? WEXITSTATUS(status) : 100;
-    }
-    ls_comm_heap_destroy(heap);
+    await(&w, codes);
+    ls_comm_heap_destroy(w.heap);
 }
 
 int ranks_metric(const ranks_job *j, const char *metric, double *values, int n)

@@ -63,7 +63,9 @@ static void unknown_metrics_are_refused(void)
                  {"mnist", "train.best_metric=train/loss", "seed=1", "has val/loss, val/acc"},
                  {"aae", "train.early_stop=2", "seed=1", "by which goes train.early_stop"},
                  {"aae", "lr.schedule=plateau", "seed=1", "by which goes lr.schedule=plateau"},
-                 {"cosmogan", "train.best_metric=val/distance", "seed=1", "val/pixel_distance"}};
+                 {"cosmogan", "train.best_metric=val/distance", "seed=1", "val/pixel_distance"},
+                 {"mnist", "train.early_stop=2", "train.validate_every=none", "train.early_stop goes by val"},
+                 {"mnist", "lr.schedule=plateau", "train.validate_every=none", "lr.schedule=plateau goes"}};
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         ls_err err = {0};
