@@ -73,7 +73,7 @@ static void messages_arrive(void)
 
     for (size_t i = 0; i < sizeof blob; i++) blob[i] = (uint8_t)(i * 7);
     snprintf(join.version, sizeof join.version, "1.2");
-    snprintf(join.host, sizeof join.host, "there");
+    snprintf(join.host, sizeof join.host, "th\x1b[2Jere"); /* which clears a terminal that shows it */
     CHECK_OK(shake(p, &err), &err);
     REQUIRE(lsi_link_is_open(p.server) && lsi_link_is_open(p.client));
     CHECK_OK(lsi_link_send(p.client, &join, &err), &err);
@@ -89,7 +89,7 @@ static void messages_arrive(void)
     CHECK_EQ_INT(m.kind, LSI_MSG_JOIN);
     CHECK_EQ_INT(m.ranks, 4);
     CHECK_EQ_STR(m.version, "1.2");
-    CHECK_EQ_STR(m.host, "there");
+    CHECK_EQ_STR(m.host, "th?[2Jere");
     got = false;
     for (int i = 0; i < 1000 && !got; i++) { /* larger than the socket's buffer */
         lsi_message other;

@@ -76,6 +76,19 @@ static void long_lines_are_cut(void)
     CHECK_EQ_STR(text + n - 4, "...\n");
 }
 
+static void say_odd(void)
+{
+    ls_log(LS_LOG_WARN, "host %s is gone", "a\x1b]0;owned\x07\xc2\x9b\xc3\xbc");
+}
+
+/* What a peer or a file says may be part of a message: it is shown, and moves no cursor. */
+static void control_characters_are_shown(void)
+{
+    char text[4096];
+    capture(say_odd, text, sizeof text);
+    CHECK_EQ_STR(text, "lockstep: warning: host a\\x1b]0;owned\\x07\\xc2\\x9b\xc3\xbc is gone\n");
+}
+
 static void talk(int thread, int n_threads, void *arg)
 {
     (void)n_threads;
@@ -158,6 +171,7 @@ int main(void)
     CHECK_RUN(levels_and_prefixes);
     CHECK_RUN(names);
     CHECK_RUN(long_lines_are_cut);
+    CHECK_RUN(control_characters_are_shown);
     CHECK_RUN(lines_never_mix);
     CHECK_RUN(a_hook_takes_over);
     CHECK_RUN(a_hook_is_called_one_at_a_time);
