@@ -62,6 +62,22 @@ says out 'is \ taken for'
 run 0 report a
 grep -q 'Classes: ' a/report/report.html || fail "the report has no section about classes"
 [ -s a/report/classes-1.csv ] && [ -s a/report/confusion-1.csv ] || fail "the report has no tables of classes"
+# Rows are what samples are, columns what they are taken for, as counted from the samples themselves; everywhere.
+run 0 infer a
+python3 - "$work/out" <<'P' || fail "the matrix is another than that of one.csv: $(cat "$work/out" a/report/confusion-1.csv)"
+import csv, json, sys
+want = [[0] * 10 for _ in range(10)]
+for row in csv.DictReader(open("one.csv")):
+    want[int(row["label"])][int(row["predicted"])] += 1
+assert want != [list(column) for column in zip(*want)], "either way the same: this shows nothing"
+assert json.load(open("a/confusion.json"))["matrix"] == want, "confusion.json"
+page = [[int(v) for v in row[1:]] for row in list(csv.reader(open("a/report/confusion-1.csv")))[1:]]
+assert page == want, page
+lines = open(sys.argv[1]).read().splitlines()
+first = next(i for i, line in enumerate(lines) if line.startswith("is \\ taken for")) + 2
+shown = [[int(v) if v != "." else 0 for v in line.split()[1:]] for line in lines[first:first + 10]]
+assert shown == want, shown
+P
 python3 -c '
 import json
 o = json.load(open("a/confusion.json"))
