@@ -74,7 +74,7 @@ mount -t tmpfs -o size=3m tmpfs disk || exit 1
 "$LOCKSTEP" train mnist "${small[@]}" train.steps=$steps train.checkpoint_every=none train.report_every=1st --run-dir disk/run \
     --quiet >out 2>err &
 pid=$!
-while alive && [ ! -s disk/run/metrics.jsonl ]; do :; done
+while alive && [ ! -s disk/run/metrics.jsonl ]; do breathe; done
 while alive; do
     rm -f disk/run/checkpoints/.reserve
     cat /dev/zero >>disk/filler 2>/dev/null

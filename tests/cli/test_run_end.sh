@@ -81,6 +81,11 @@ run 0 train mnist "${small[@]}" train.steps=2 --run-dir json --json
 head -1 "$work/out" | grep -q '"event":"model","layers":\[{"name":"conv1","shape":\[16,10,24,24\],"parameters":260' ||
     fail "the first line is not the model: $(head -1 "$work/out")"
 
+# Steps and little else: the ledger has little room to be wrong.
+spent=0
+timed run 0 train mnist "${small[@]}" train.steps=400 train.report_every=1st train.validate_every=none train.checkpoint_every=none --run-dir steps --quiet
+adds_up steps "$spent"
+
 # --- failed: a loss that is not finite --------------------------------------------------------------
 run 1 train mnist "${small[@]}" train.steps=3000 optimizer.lr=1e5 --run-dir diverged
 says err 'step 3: loss is not a number at learning rate 100000'

@@ -97,7 +97,7 @@ start launched -n 2
 ranks=$(pgrep -P $pid)
 kill -KILL $pid
 wait $pid 2>/dev/null
-for p in $ranks; do while kill -0 "$p" 2>/dev/null; do :; done; done
+for p in $ranks; do while kill -0 "$p" 2>/dev/null; do breathe; done; done
 state launched killed
 
 # Rank 0 is killed: the launcher has the last word.

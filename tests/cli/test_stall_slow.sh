@@ -28,9 +28,9 @@ ends() {
 }
 
 # Warned of, and continued.
-start continued parallel.stall_s=0.5 parallel.stall_limit=0
+start continued parallel.stall_s=0.5 parallel.stall_limit=60
 kill -STOP "${ranks[1]}"
-# The report ends the wait; a run that never reports is ended by the test's own limit.
+# The report ends the wait; a run that never reports ends by its own limit.
 until grep -qh "not there:" "$work/err" "$work/continued"/logs/* 2>/dev/null; do
     kill -0 $launcher 2>/dev/null || break
     breathe

@@ -52,6 +52,10 @@ rule "README.md lists the packages of scripts/setup, and no others" \
     "$(diff <(scripts/setup --list | awk '{ print $2, $1, $3 == "must" ? "yes" : "no" }' | sort) \
             <(awk -F' *[|] *' '$3 == "build" || $3 == "test" || $3 == "demo" { gsub("`", "", $2); print $2, $3, $4 }' README.md | sort) || true)"
 
+# Who waits for another process leaves it the core (cli_lib.sh: breathe).
+rule "no script waits in a loop that keeps a core busy" \
+    "$(list tests scripts bench demo check | grep -E '\.sh$|^(scripts|check|demo)' | xargs -r grep -nE '(while|until) .*; do (:|true); done' || true)"
+
 # A slip of a redirection has made files before that are called like a line of output.
 mapfile -t names < <(list . | sed 's,^\./,,')
 rule "names of files are letters, digits, '.', '_', '-' and '+', begin with none of '-', '=', and are no longer than 80" \
