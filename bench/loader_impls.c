@@ -38,7 +38,7 @@ static ls_status open_trainer(trainer *t, ls_err *err)
     ls_parallel_set_wait_policy(ls_parallel_default_threads(1));
     LS_TRY(ls_state_create(&t->state, t->dev, err));
     LS_TRY(ls_plan_compile_take(&t->plan, ls_step_graph_take(t->step), t->dev, t->state, err));
-    ls_state_init(t->state, 1);
+    LS_TRY(ls_state_init(t->state, 1, err));
     ls_step_write_defaults(t->step, t->plan);
     ls_step_write_synthetic(t->step, t->plan, 1);
 out:
@@ -92,11 +92,11 @@ static ls_status turn(trainer *t, ls_loader *l, double *spent, ls_err *err)
     for (int i = 0; i < TURN; i++) {
         if (l) {
             LS_TRY(ls_loader_next(l, &b, err));
-            memcpy(image->data, b.fields[0], image->bytes);
-            memcpy(label->data, b.fields[1], label->bytes);
+            ls_plan_write_input(t->plan, "image", 0, b.fields[0], image->bytes);
+            ls_plan_write_input(t->plan, "label", 0, b.fields[1], label->bytes);
         }
         ls_step_write_rng(t->plan, 1, t->steps++, 0);
-        ls_plan_run(t->plan);
+        LS_TRY(ls_plan_run(t->plan, err));
     }
     *spent = ls_clock_seconds() - start;
 out:

@@ -116,8 +116,7 @@ static ls_status export_buckets(const ls_session *s, ls_plan *p, int plan, doubl
         st = ls_fail(err, LS_NOMEM, "no memory for %d buckets", buckets);
         goto out;
     }
-    for (n.run = 0; n.run < n.runs; n.run++) ls_plan_run_noted(p, note, &n);
-    LS_TRY(ls_peers_status(s->peers, err));
+    for (n.run = 0; n.run < n.runs; n.run++) LS_TRY(ls_plan_run_noted(p, note, &n, err));
     LS_TRY(add_buckets(s, &n, plan, all, err));
 out:
     ls_free(n.at);
@@ -148,7 +147,6 @@ static ls_status export_plan(const ls_session *s, const ls_batch_plan *p, const 
 
     LS_TRY(export_buckets(s, p->plan, (int)json_array_size(plans), step_s, buckets, err));
     LS_TRY(ls_plan_profile(p->plan, profile_steps(step_s), err));
-    if (s->peers != NULL) LS_TRY(ls_peers_status(s->peers, err));
     json_array_append_new(plans, plan_json(p, part, runs));
 out:
     return st;

@@ -47,19 +47,24 @@ static void build(ls_step *s)
     ls_metric(s, "g_loss", g_loss);
 }
 
-static void train(const ls_step *s, ls_plan *plan)
+static ls_status train(const ls_step *s, ls_plan *plan, ls_err *err)
 {
-    float *real = ls_plan_input(plan, "real")->data;
-    const float *d_loss = ls_plan_fetch(plan, "d_loss")->data;
-    const float *g_loss = ls_plan_fetch(plan, "g_loss")->data;
+    float real[BATCH];
+    double d_loss, g_loss;
+    ls_status st = LS_OK;
 
-    ls_step_write_defaults(s, plan);
     for (int i = 0; i < BATCH; i++) real[i] = 3.0f + 0.5f * (float)(i - BATCH / 2) / (BATCH / 4);
+    ls_plan_write_input(plan, "real", 0, real, sizeof real);
+    ls_step_write_defaults(s, plan);
     for (uint32_t step = 0; step < 3; step++) {
         ls_step_write_rng(plan, 1, step, 0);
-        ls_plan_run(plan);
-        printf("step %u: d_loss %.4f, g_loss %.4f\n", (unsigned)step, (double)*d_loss, (double)*g_loss);
+        LS_TRY(ls_plan_run(plan, err));
+        LS_TRY(ls_tensor_read_scalar(ls_plan_fetch(plan, "d_loss"), &d_loss, err));
+        LS_TRY(ls_tensor_read_scalar(ls_plan_fetch(plan, "g_loss"), &g_loss, err));
+        printf("step %u: d_loss %.4f, g_loss %.4f\n", (unsigned)step, d_loss, g_loss);
     }
+out:
+    return st;
 }
 
 int main(void)
@@ -77,8 +82,8 @@ int main(void)
     build(s);
     LS_TRY(ls_step_status(s, &err)); /* the first mistake, with its line */
     LS_TRY(ls_plan_compile_take(&plan, ls_step_graph_take(s), dev, state, &err));
-    ls_state_init(state, 1);
-    train(s, plan);
+    LS_TRY(ls_state_init(state, 1, &err));
+    LS_TRY(train(s, plan, &err));
 out:
     if (st != LS_OK) fprintf(stderr, "two_losses: %s\n", err.text);
     ls_plan_destroy(plan);

@@ -329,13 +329,14 @@ int ls_step_distances(const ls_step *s, const ls_distance_info **out);
 
 /* The range that ls_input_range gave an input; false when there is none. */
 bool ls_step_input_range(const ls_step *s, const char *name, double *lo, double *hi);
+/* These write inputs of a plan; what fails is told by its next run (ls_plan_write_input). */
 /* Writes every learning rate, and 1 to the loss scale. */
-void ls_step_write_defaults(const ls_step *s, const ls_plan *p);
+void ls_step_write_defaults(const ls_step *s, ls_plan *p);
 /* Writes made-up data (see ls_input_range) to every input declared with ls_input. */
-void ls_step_write_synthetic(const ls_step *s, const ls_plan *p, uint64_t seed);
+void ls_step_write_synthetic(const ls_step *s, ls_plan *p, uint64_t seed);
 /* Writes the random key, if the plan has one: seed, number of the step, and the global index of the first
  * sample of the local batch. */
-void ls_step_write_rng(const ls_plan *p, uint64_t seed, uint32_t step, uint32_t sample_base);
+void ls_step_write_rng(ls_plan *p, uint64_t seed, uint32_t step, uint32_t sample_base);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

@@ -22,21 +22,52 @@ typedef struct ls_plan ls_plan;
 ls_status ls_device_open(ls_device **out, const char *name, int threads, ls_err *err) LS_MUST_CHECK;
 void ls_device_close(ls_device *dev); /* accepts NULL; after everything that uses it is gone */
 
-/* -- variables
- * ------------------------------------------------------------------------------------------------ */
+/* -- tensors
+ * -------------------------------------------------------------------------------------------------- */
 
+/* A variable of a state, or an input or fetched value of a plan: what it is, and a handle to where its
+ * elements lie, row-major, in memory of its device.  The host may not be able to see that memory, so nobody
+ * follows an address: elements are read and written with the functions below. */
+typedef struct ls_buffer ls_buffer;
 typedef struct ls_tensor {
     const char *name;
     ls_dtype dtype;
     ls_shape shape;
-    void *data; /* row-major, in host memory for the CPU devices */
-    size_t bytes;
+    size_t bytes;      /* of all elements */
+    ls_buffer *buffer; /* the device's; tensors may share one */
+    size_t offset;     /* of the first element in it */
 } ls_tensor;
+
+/* Each returns when it is done, and sees what was run and written before.  Offsets and lengths are bytes of
+ * the tensor; a range that goes beyond its end is LS_INVALID, and nothing is copied.  Zero bytes are always
+ * right. */
+ls_status ls_tensor_read(const ls_tensor *t, size_t offset, void *to, size_t bytes,
+                         ls_err *err) LS_MUST_CHECK;
+ls_status ls_tensor_write(const ls_tensor *t, size_t offset, const void *from, size_t bytes,
+                          ls_err *err) LS_MUST_CHECK;
+/* All elements; type and number must be equal, devices may differ. */
+ls_status ls_tensor_copy(const ls_tensor *to, const ls_tensor *from, ls_err *err) LS_MUST_CHECK;
+ls_status ls_tensor_zero(const ls_tensor *t, ls_err *err) LS_MUST_CHECK;
+/* The one element of an f32 tensor, such as a metric; LS_INVALID for others. */
+ls_status ls_tensor_read_scalar(const ls_tensor *t, double *x, ls_err *err) LS_MUST_CHECK;
+ls_status ls_tensor_write_scalar(const ls_tensor *t, double x, ls_err *err) LS_MUST_CHECK;
+
+/* Hands all bytes to `look`, from the first to the last, in one chunk or in several: for those who only look
+ * (a hash, a check, a file).  Where the host can see the memory this is the memory itself and costs nothing;
+ * else chunks of LS_TENSOR_CHUNK bytes (the last may be shorter) pass through a staging area.  A chunk is
+ * valid during the call.  The first status that is not LS_OK ends it and is returned.  A tensor without
+ * elements has no chunks. */
+#define LS_TENSOR_CHUNK ((size_t)1 << 20)
+typedef ls_status (*ls_tensor_look)(void *ctx, const void *chunk, size_t offset, size_t bytes, ls_err *err);
+ls_status ls_tensor_visit(const ls_tensor *t, ls_tensor_look look, void *ctx, ls_err *err) LS_MUST_CHECK;
+
+/* -- variables
+ * ------------------------------------------------------------------------------------------------ */
 
 ls_status ls_state_create(ls_state **out, ls_device *dev, ls_err *err) LS_MUST_CHECK;
 void ls_state_destroy(ls_state *s); /* accepts NULL; after every plan that uses it */
 /* Gives every variable its initial value from `seed`: a function of seed, name and element alone. */
-void ls_state_init(ls_state *s, uint64_t seed);
+ls_status ls_state_init(ls_state *s, uint64_t seed, ls_err *err) LS_MUST_CHECK;
 int ls_state_count(const ls_state *s);
 const ls_tensor *ls_state_at(const ls_state *s, int i);
 /* NULL when there is no such variable. */
@@ -52,17 +83,26 @@ ls_status ls_plan_compile_take(ls_plan **out, ls_graph *graph, ls_device *dev, l
                                ls_err *err) LS_MUST_CHECK;
 void ls_plan_destroy(ls_plan *p); /* accepts NULL */
 
-/* One step.  Inputs keep their contents from step to step until they are written again. */
-void ls_plan_run(ls_plan *p);
+/* One step.  Inputs keep their contents from step to step until they are written again.  Where it fails (a
+ * kernel could not do its work, an input could not be written, a rank was lost), what it has computed is
+ * worthless, and so are the variables that it updates; every later run of the plan fails the same way. */
+ls_status ls_plan_run(ls_plan *p, ls_err *err) LS_MUST_CHECK;
 
 /* One step with a clock: `note` is called after every node with its number, when it began and ended, and when
  * the work for other ranks that followed ended; nanoseconds of a clock that all processes of the machine
  * share. */
 typedef void (*ls_plan_note)(void *ctx, int node, uint64_t begun, uint64_t ended, uint64_t progressed);
-void ls_plan_run_noted(ls_plan *p, ls_plan_note note, void *ctx);
+ls_status ls_plan_run_noted(ls_plan *p, ls_plan_note note, void *ctx, ls_err *err) LS_MUST_CHECK;
 
-/* The memory of an input (write it before a step) or of a fetched value (read it after one); borrowed from
- * the plan.  NULL when there is none of that name. */
+/* Puts `bytes` bytes into the input of that name from byte `offset` on, for the runs to come.  A plan without
+ * such an input takes no notice: not every model uses all that it is offered.  `from` may be reused at once.
+ * A failure is what the next run returns. */
+void ls_plan_write_input(ls_plan *p, const char *name, size_t offset, const void *from, size_t bytes);
+/* The same for an f32 scalar. */
+void ls_plan_write_scalar(ls_plan *p, const char *name, double x);
+
+/* An input (written before a step) or a fetched value (read after one); borrowed from the plan.  NULL when
+ * there is none of that name. */
 const ls_tensor *ls_plan_input(const ls_plan *p, const char *name);
 const ls_tensor *ls_plan_fetch(const ls_plan *p, const char *name);
 int ls_plan_input_count(const ls_plan *p);

@@ -7,6 +7,7 @@
 #ifndef LS_BACKEND_BACKEND_H
 #define LS_BACKEND_BACKEND_H
 
+#include "backend/buffer.h"
 #include "graph/graph.h"
 #include <signal.h>
 
@@ -50,6 +51,8 @@ struct ls_backend {
     void (*close)(ls_device *dev);
     /* One line about the device: instruction set, libraries and their versions. */
     void (*describe)(const ls_device *dev, char *buf, size_t n);
+
+    const ls_buffers *buffers; /* where tensors lie; &ls_host_buffers: in memory of the host's */
 
     bool fuses; /* the fusion pass runs for this backend */
     /* The layouts in which the node's kernel wants its inputs and makes its outputs; `have` holds the layouts

@@ -96,8 +96,8 @@ ls_status ls_ckpt_verify(const char *dir, int *bad, ls_ckpt_on_damage fn, void *
 ls_status ls_ckpt_find_newest(const char *folder, char *path, size_t size, ls_err *err) LS_MUST_CHECK;
 
 /* XXH3 over name, type, shape and bytes of all parameters and buffers in the order of their names (not over
- * optimiser state): equal for equal models, on any device.  0 when memory for the order cannot be had. */
-uint64_t ls_weights_xxh3(const ls_state *vars);
+ * optimiser state): equal for equal models, on any device. */
+ls_status ls_weights_xxh3(const ls_state *vars, uint64_t *hash, ls_err *err) LS_MUST_CHECK;
 
 /* -- plain safetensors ------------------------------------------------------------------------------------
  */

@@ -20,8 +20,9 @@ typedef struct lsi_item {
     ls_dtype dtype; /* LS_DTYPE_N: a type of the format that Lockstep does not have */
     ls_shape shape;
     ls_var_role role;
-    const void *data; /* NULL in a table that was read */
-    uint64_t begin;   /* from the start of the data */
+    const ls_tensor *tensor; /* its bytes are there; NULL: */
+    void *host;              /* in memory of the host's; both NULL in a table that was read */
+    uint64_t begin;          /* from the start of the data */
     size_t bytes;
     uint64_t xxh3;
 } lsi_item;
@@ -131,6 +132,9 @@ ls_status lsi_ckpt_write(const lsi_io *io, const char *dir, lsi_table *t, uint64
 /* One safetensors file of an arranged table with its header; syncs it. */
 ls_status lsi_st_write(const lsi_io *io, const char *path, const lsi_table *t, const ls_text *header,
                        ls_err *err);
+
+/* Like ls_ckpt_read, into a variable; its type and shape are those that the tensor must have. */
+ls_status lsi_ckpt_read_tensor(const ls_ckpt *c, const char *name, const ls_tensor *to, ls_err *err);
 
 /* The writer with a fault hook, and for a test: the same otherwise. */
 ls_status lsi_ckpt_writer_create(ls_ckpt_writer **out, const char *folder, ls_ckpt_keep keep, size_t bytes,

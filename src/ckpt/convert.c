@@ -17,7 +17,7 @@ static ls_status give_memory(lsi_table *t, char **all, ls_err *err)
     if (*all == NULL) return ls_fail(err, LS_NOMEM, "no memory for %zu bytes of tensors", total);
     total = 0;
     for (int i = 0; i < t->n; i++) {
-        t->items[i].data = *all + total;
+        t->items[i].host = *all + total;
         total += t->items[i].bytes;
     }
     return LS_OK;
@@ -67,7 +67,7 @@ ls_status ls_ckpt_export(const char *dir, const char *file, ls_err *err)
     LS_TRY(give_memory(&t, &data, err));
     for (int i = 0; i < t.n; i++) {
         const lsi_item *x = &t.items[i];
-        LS_TRY(ls_ckpt_read(c, x->name, x->dtype, x->shape, (void *)x->data, err));
+        LS_TRY(ls_ckpt_read(c, x->name, x->dtype, x->shape, x->host, err));
     }
     LS_TRY(write_plain(file, &t, err));
 out:
@@ -136,8 +136,7 @@ ls_status ls_ckpt_import(const char *file, const char *dir, int *left_out, ls_er
     if (left_out != NULL) *left_out = dropped;
     LS_TRY(give_memory(&t, &data, err));
     for (int i = 0; i < t.n; i++)
-        LS_TRY(lsi_io_read(fd, file, data_at + t.items[i].begin, (void *)t.items[i].data, t.items[i].bytes,
-                           err));
+        LS_TRY(lsi_io_read(fd, file, data_at + t.items[i].begin, t.items[i].host, t.items[i].bytes, err));
     LS_TRY(lsi_ckpt_write(NULL, dir, &t, 0, NULL, (double)NAN, err));
 out:
     if (fd >= 0) close(fd);

@@ -6,6 +6,7 @@
 #include <xxhash.h>
 
 #include "ckpt/ckpt_internal.h"
+#include "exec/tensor.h"
 
 #define MAX_MANIFEST ((uint64_t)1 << 30)
 #define CHUNK        ((size_t)1 << 20) /* read at a time where nobody wants the bytes */
@@ -196,10 +197,11 @@ static ls_status read_item(const ls_ckpt *c, const lsi_item *x, void *to, ls_err
     return XXH3_64bits(to, x->bytes) == x->xxh3 ? LS_OK : damaged(c, x, err);
 }
 
-ls_status ls_ckpt_read(const ls_ckpt *c, const char *name, ls_dtype dtype, ls_shape shape, void *to,
-                       ls_err *err)
+/* The tensor of that name, type and shape. */
+static ls_status find_item(const ls_ckpt *c, const char *name, ls_dtype dtype, ls_shape shape,
+                           const lsi_item **out, ls_err *err)
 {
-    const lsi_item *x = lsi_table_find(&c->manifest.tensors, name);
+    const lsi_item *x = *out = lsi_table_find(&c->manifest.tensors, name);
     char have[LS_SHAPE_TEXT], want[LS_SHAPE_TEXT];
 
     if (x == NULL) return ls_fail(err, LS_INVALID, "%s: has no tensor \"%s\"", c->tensors_path, name);
@@ -207,7 +209,43 @@ ls_status ls_ckpt_read(const ls_ckpt *c, const char *name, ls_dtype dtype, ls_sh
         return ls_fail(err, LS_INVALID, "%s: tensor \"%s\" is %s %s, not %s %s", c->tensors_path, name,
                        ls_dtype_name(x->dtype), ls_shape_text(x->shape, have), ls_dtype_name(dtype),
                        ls_shape_text(shape, want));
-    return read_item(c, x, to, err);
+    return LS_OK;
+}
+
+ls_status ls_ckpt_read(const ls_ckpt *c, const char *name, ls_dtype dtype, ls_shape shape, void *to,
+                       ls_err *err)
+{
+    const lsi_item *x;
+    const ls_status st = find_item(c, name, dtype, shape, &x, err);
+
+    return st == LS_OK ? read_item(c, x, to, err) : st;
+}
+
+typedef struct reading {
+    const ls_ckpt *c;
+    uint64_t at; /* where the tensor begins in the file */
+} reading;
+
+static ls_status read_chunk(void *ctx, void *chunk, size_t offset, size_t bytes, ls_err *err)
+{
+    const reading *r = ctx;
+
+    return lsi_io_read(r->c->fd, r->c->tensors_path, r->at + offset, chunk, bytes, err);
+}
+
+ls_status lsi_ckpt_read_tensor(const ls_ckpt *c, const char *name, const ls_tensor *to, ls_err *err)
+{
+    const lsi_item *x;
+    uint64_t hash = 0;
+    ls_status st = LS_OK;
+
+    LS_TRY(find_item(c, name, to->dtype, to->shape, &x, err));
+    st = ls_tensor_fill(to, read_chunk, &(reading){c, place(c, x)}, err);
+    if (st != LS_OK) return ls_fail_in(err, st, "tensor \"%s\"", x->name);
+    LS_TRY(ls_tensor_hash(to, 0, &hash, err)); /* of what is there now, wherever that is */
+    if (hash != x->xxh3) st = damaged(c, x, err);
+out:
+    return st;
 }
 
 /* -- all variables of a model -----------------------------------------------------------------------------
@@ -293,7 +331,7 @@ static ls_status load(const ls_ckpt *c, ls_state *vars, bool all, ls_err *err)
     for (int i = 0; st == LS_OK && i < ls_state_count(vars); i++) {
         const ls_tensor *v = ls_state_at(vars, i);
         if (!wanted(ls_state_role(vars, i), w)) continue;
-        st = ls_ckpt_read(c, v->name, v->dtype, v->shape, v->data, err);
+        st = lsi_ckpt_read_tensor(c, v->name, v, err);
     }
     if (st == LS_OK && all) ls_state_set_pending(vars, w.accumulated);
     return st;
@@ -370,15 +408,26 @@ static int by_name(const void *a, const void *b)
     return strcmp((*(const ls_tensor *const *)a)->name, (*(const ls_tensor *const *)b)->name);
 }
 
-uint64_t ls_weights_xxh3(const ls_state *vars)
+static ls_status hash_chunk(void *ctx, const void *chunk, size_t offset, size_t bytes, ls_err *err)
+{
+    (void)offset, (void)err;
+    XXH3_64bits_update(ctx, chunk, bytes);
+    return LS_OK;
+}
+
+ls_status ls_weights_xxh3(const ls_state *vars, uint64_t *hash, ls_err *err)
 {
     int n = ls_state_count(vars), m = 0;
     const ls_tensor **order = ls_alloc(LS_MEM_CKPT, sizeof(ls_tensor *) * (size_t)n);
     XXH3_state_t *h = XXH3_createState();
-    uint64_t hash = 0;
     char shape[LS_SHAPE_TEXT];
+    ls_status st = LS_OK;
 
-    if (order == NULL || h == NULL) goto out;
+    *hash = 0;
+    if (order == NULL || h == NULL) {
+        st = ls_fail(err, LS_NOMEM, "hash of the weights: no memory");
+        goto out;
+    }
     for (int i = 0; i < n; i++)
         if (lsi_is_model(ls_state_role(vars, i))) order[m++] = ls_state_at(vars, i);
     if (m > 1) qsort(order, (size_t)m, sizeof *order, by_name);
@@ -390,11 +439,11 @@ uint64_t ls_weights_xxh3(const ls_state *vars)
         XXH3_64bits_update(h, ls_dtype_name(t->dtype), strlen(ls_dtype_name(t->dtype)) + 1);
         ls_shape_text(t->shape, shape);
         XXH3_64bits_update(h, shape, strlen(shape) + 1);
-        XXH3_64bits_update(h, t->data, t->bytes);
+        LS_TRY(ls_tensor_visit(t, hash_chunk, h, err));
     }
-    hash = XXH3_64bits_digest(h);
+    *hash = XXH3_64bits_digest(h);
 out:
     ls_free(order);
     XXH3_freeState(h);
-    return hash;
+    return st;
 }

@@ -52,12 +52,8 @@ static ls_status make(lsi_table *t, int n, ls_err *err)
 
 static void add(lsi_table *t, const ls_tensor *x, ls_var_role role)
 {
-    t->items[t->n++] = (lsi_item){.name = x->name,
-                                  .dtype = x->dtype,
-                                  .shape = x->shape,
-                                  .role = role,
-                                  .data = x->data,
-                                  .bytes = x->bytes};
+    t->items[t->n++] = (lsi_item){
+        .name = x->name, .dtype = x->dtype, .shape = x->shape, .role = role, .tensor = x, .bytes = x->bytes};
 }
 
 ls_status lsi_table_of_tensors(lsi_table *t, const ls_tensor *const *tensors, int n, ls_err *err)

@@ -8,6 +8,7 @@
 #include <xxhash.h>
 
 #include "ckpt/ckpt_internal.h"
+#include "exec/tensor.h"
 
 const char *ls_ckpt_name(int64_t step, char *buf)
 {
@@ -41,6 +42,33 @@ size_t ls_ckpt_bytes(const ls_state *vars)
 /* -- the two files ----------------------------------------------------------------------------------------
  */
 
+typedef struct writing {
+    const lsi_io *io;
+    int fd;
+    const char *path;
+} writing;
+
+static ls_status write_chunk(void *ctx, const void *chunk, size_t offset, size_t bytes, ls_err *err)
+{
+    const writing *w = ctx;
+
+    (void)offset;
+    return lsi_io_write(w->io, w->fd, w->path, chunk, bytes, err);
+}
+
+static ls_status write_item(writing *w, const lsi_item *x, ls_err *err)
+{
+    return x->tensor != NULL ? ls_tensor_visit(x->tensor, write_chunk, w, err)
+                             : lsi_io_write(w->io, w->fd, w->path, x->host, x->bytes, err);
+}
+
+static ls_status hash_item(lsi_item *x, ls_err *err)
+{
+    if (x->tensor != NULL) return ls_tensor_hash(x->tensor, 0, &x->xxh3, err);
+    x->xxh3 = XXH3_64bits(x->host, x->bytes);
+    return LS_OK;
+}
+
 ls_status lsi_st_write(const lsi_io *io, const char *path, const lsi_table *t, const ls_text *header,
                        ls_err *err)
 {
@@ -49,8 +77,7 @@ ls_status lsi_st_write(const lsi_io *io, const char *path, const lsi_table *t, c
 
     LS_TRY(lsi_io_create(io, path, &fd, err));
     LS_TRY(lsi_io_write(io, fd, path, header->data, header->length, err));
-    for (int i = 0; i < t->n; i++)
-        LS_TRY(lsi_io_write(io, fd, path, t->items[i].data, t->items[i].bytes, err));
+    for (int i = 0; i < t->n; i++) LS_TRY(write_item(&(writing){io, fd, path}, &t->items[i], err));
     st = lsi_io_finish(io, fd, path, err);
     fd = -1;
 out:
@@ -109,7 +136,7 @@ ls_status lsi_ckpt_write(const lsi_io *io, const char *dir, lsi_table *t, uint64
     snprintf(partial, sizeof partial, "%.*s%s", (int)length, dir, LSI_CKPT_PARTIAL);
     lsi_io_remove(partial); /* left by a process that was killed */
     LS_TRY(lsi_st_arrange(t, err));
-    for (int i = 0; i < t->n; i++) t->items[i].xxh3 = XXH3_64bits(t->items[i].data, t->items[i].bytes);
+    for (int i = 0; i < t->n; i++) LS_TRY(hash_item(&t->items[i], err));
     m.tensors = *t;
     LS_TRY(write_files(io, partial, &m, err));
     LS_TRY(lsi_io_replace(io, partial, whole, err));

@@ -10,6 +10,7 @@
 
 #include "base/globs.h"
 #include "ckpt/ckpt_internal.h"
+#include "exec/tensor.h"
 
 #define CHUNK ((size_t)1 << 20)
 
@@ -323,18 +324,38 @@ static ls_status read_as_is(const ls_weights *w, const lsi_item *x, void *to, ls
     return lsi_io_read(w->fd, w->path, w->data_at + x->begin, to, x->bytes, err);
 }
 
-/* Finite numbers that f32 cannot hold must not become infinite without a word. */
-static bool convert(const void *from, ls_dtype type, float *to, size_t n)
+/* A tensor of the file on its way into a variable. */
+typedef struct transfer {
+    const ls_weights *w;
+    const lsi_item *x;
+    const void *raw; /* its bytes, where they are to be converted */
+} transfer;
+
+static ls_status read_chunk(void *ctx, void *chunk, size_t offset, size_t bytes, ls_err *err)
 {
-    for (size_t i = 0; i < n; i++) {
-        if (type == LS_BF16) to[i] = ls_bf16_to_f32(((const uint16_t *)from)[i]);
-        if (type == LS_F16) to[i] = ls_f16_to_f32(((const uint16_t *)from)[i]);
-        if (type != LS_F64) continue;
-        const double x = ((const double *)from)[i];
+    const transfer *t = ctx;
+
+    return lsi_io_read(t->w->fd, t->w->path, t->w->data_at + t->x->begin + offset, chunk, bytes, err);
+}
+
+/* Finite numbers that f32 cannot hold must not become infinite without a word. */
+static ls_status convert_chunk(void *ctx, void *chunk, size_t offset, size_t bytes, ls_err *err)
+{
+    const transfer *t = ctx;
+    float *to = chunk;
+    const size_t first = offset / sizeof *to;
+
+    for (size_t i = 0; i < bytes / sizeof *to; i++) {
+        if (t->x->dtype == LS_BF16) to[i] = ls_bf16_to_f32(((const uint16_t *)t->raw)[first + i]);
+        if (t->x->dtype == LS_F16) to[i] = ls_f16_to_f32(((const uint16_t *)t->raw)[first + i]);
+        if (t->x->dtype != LS_F64) continue;
+        const double x = ((const double *)t->raw)[first + i];
         to[i] = (float)x;
-        if (isfinite(x) && !isfinite(to[i])) return false;
+        if (isfinite(x) && !isfinite(to[i]))
+            return ls_fail(err, LS_DATA, "%s: tensor \"%s\" holds a number that is too large for f32",
+                           t->w->path, t->x->name);
     }
-    return true;
+    return LS_OK;
 }
 
 static ls_status read_item(const ls_weights *w, const lsi_item *x, const ls_tensor *v, ls_err *err)
@@ -342,13 +363,12 @@ static ls_status read_item(const ls_weights *w, const lsi_item *x, const ls_tens
     void *raw;
     ls_status st;
 
-    if (x->dtype == v->dtype) return read_as_is(w, x, v->data, err);
+    if (x->dtype == v->dtype && w->ckpt != NULL) return lsi_ckpt_read_tensor(w->ckpt, x->name, v, err);
+    if (x->dtype == v->dtype) return ls_tensor_fill(v, read_chunk, &(transfer){w, x, NULL}, err);
     raw = ls_alloc(LS_MEM_CKPT, x->bytes > 0 ? x->bytes : 1);
     if (raw == NULL) return ls_fail(err, LS_NOMEM, "%s: no memory to convert \"%s\"", w->path, x->name);
     st = read_as_is(w, x, raw, err);
-    if (st == LS_OK && !convert(raw, x->dtype, v->data, (size_t)ls_shape_count(x->shape)))
-        st = ls_fail(err, LS_DATA, "%s: tensor \"%s\" holds a number that is too large for f32", w->path,
-                     x->name);
+    if (st == LS_OK) st = ls_tensor_fill(v, convert_chunk, &(transfer){w, x, raw}, err);
     ls_free(raw);
     return st;
 }

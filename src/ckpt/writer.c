@@ -203,8 +203,9 @@ static ls_status copy_tensors(job *j, const ls_state *vars, ls_err *err)
     LS_TRY(make_room(j, total, err));
     for (int i = 0; i < j->table.n; i++) {
         lsi_item *x = &j->table.items[i];
-        if (x->bytes > 0) memcpy(j->staging + at, x->data, x->bytes);
-        x->data = j->staging + at;
+        LS_TRY(ls_tensor_read(x->tensor, 0, j->staging + at, x->bytes, err));
+        x->tensor = NULL;
+        x->host = j->staging + at;
         at += x->bytes;
         x->name = ls_arena_strdup(j->table.arena, x->name);
         if (x->name == NULL) {

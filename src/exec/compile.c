@@ -65,7 +65,7 @@ static ls_status plan_kernel(ls_plan *p, const int *state_index, ls_node *n, ls_
 
 static size_t value_bytes(const ls_graph *g, int32_t v)
 {
-    return (size_t)ls_shape_count(g->values[v]->shape) * ls_dtype_size(g->values[v]->dtype);
+    return ls_layout_bytes(g->values[v]->layout, g->values[v]->dtype, g->values[v]->shape);
 }
 
 /* A node whose operands alone are more than the machine has can never run: said before kernels are timed on
@@ -131,23 +131,25 @@ static ls_status plan_memory(ls_plan *p, ls_err *err)
     for (int32_t i = 0; i < g->n_values; i++) bytes[i] = value_bytes(g, i);
     for (int32_t i = 0; i < p->schedule.n; i++) scratch[i] = p->steps[i].kernel.scratch_bytes;
     LS_TRY(ls_pass_memory(g, &p->schedule, bytes, scratch, &p->memory, err));
-    p->arena = ls_alloc(LS_MEM_TENSOR, p->memory.arena_bytes);
-    if (p->arena == NULL)
-        st = ls_fail(err, LS_NOMEM, "plan: %zu bytes for one step cannot be had", p->memory.arena_bytes);
+    st = ls_buffer_alloc(&p->arena, p->dev, p->memory.arena_bytes, err);
+    if (st != LS_OK) ls_fail_in(err, st, "plan: memory for one step");
 out:
     ls_free(bytes);
     ls_free(scratch);
     return st;
 }
 
-/* Where value v lives; the same for every step, which is why pointers can be stored. */
+/* Where value v lives; the same for every step, which is why addresses can be stored. */
 static void *address(const ls_plan *p, const int *state_index, int32_t v)
 {
     const int32_t root = ls_graph_storage(p->graph, v);
 
-    if (p->memory.var[v] >= 0) return lsi_state_entry(p->state, state_index[p->memory.var[v]])->data;
+    if (p->memory.var[v] >= 0) {
+        const ls_tensor *t = lsi_state_entry(p->state, state_index[p->memory.var[v]]);
+        return ls_buffer_address(t->buffer, t->offset);
+    }
     if (p->external[root] != NULL) return p->external[root];
-    return p->memory.offset[v] == LS_IN_STATE ? NULL : p->arena + p->memory.offset[v];
+    return p->memory.offset[v] == LS_IN_STATE ? NULL : ls_buffer_address(&p->arena, p->memory.offset[v]);
 }
 
 static ls_status resolve_pointers(ls_plan *p, const int *state_index, ls_err *err)
@@ -163,27 +165,54 @@ static ls_status resolve_pointers(ls_plan *p, const int *state_index, ls_err *er
         void **in = p->pointers + at, **out = in + n->n_in;
         for (int k = 0; k < n->n_in; k++) in[k] = address(p, state_index, n->in[k]);
         for (int k = 0; k < n->n_out; k++) out[k] = address(p, state_index, n->out[k]);
-        p->steps[i].call = (ls_call){in, out, p->arena + p->memory.scratch[i]};
+        p->steps[i].call = (ls_call){in, out, ls_buffer_address(&p->arena, p->memory.scratch[i])};
         at += (size_t)n->n_in + (size_t)n->n_out;
     }
     return LS_OK;
 }
 
+/* Value v as those outside see it; `borrowed` is for one that lies in no memory of this plan or its state. */
+static ls_tensor handle(ls_plan *p, const int *state_index, int32_t v, ls_buffer *borrowed)
+{
+    const ls_vinfo *x = p->graph->values[v];
+    const size_t bytes = value_bytes(p->graph, v);
+    ls_tensor t = {x->name, x->dtype, x->shape, bytes, NULL, 0};
+
+    if (p->memory.var[v] >= 0) {
+        const ls_tensor *entry = lsi_state_entry(p->state, state_index[p->memory.var[v]]);
+        t.buffer = entry->buffer;
+        t.offset = entry->offset;
+    } else if (p->external[ls_graph_storage(p->graph, v)] != NULL) {
+        *borrowed = ls_buffer_of_host(address(p, state_index, v), bytes);
+        t.buffer = borrowed;
+    } else {
+        t.buffer = &p->arena;
+        t.offset = p->memory.offset[v];
+    }
+    return t;
+}
+
+static bool is_seen(const ls_vinfo *v)
+{
+    return v->kind == LS_VALUE_INPUT || v->fetch;
+}
+
 static ls_status list_tensors(ls_plan *p, const int *state_index, ls_err *err)
 {
     const ls_graph *g = p->graph;
+    size_t n = 1, k = 0;
 
-    p->inputs = ls_alloc(LS_MEM_PLAN, sizeof *p->inputs * ((size_t)g->n_values + 1));
-    p->fetches = ls_alloc(LS_MEM_PLAN, sizeof *p->fetches * ((size_t)g->n_values + 1));
-    if (p->inputs == NULL || p->fetches == NULL) return ls_fail(err, LS_NOMEM, "plan: no memory");
+    for (int32_t i = 0; i < g->n_values; i++) n += is_seen(g->values[i]);
+    p->inputs = ls_alloc(LS_MEM_PLAN, sizeof *p->inputs * n);
+    p->fetches = ls_alloc(LS_MEM_PLAN, sizeof *p->fetches * n);
+    p->borrowed = ls_alloc(LS_MEM_PLAN, sizeof *p->borrowed * n);
+    if (p->inputs == NULL || p->fetches == NULL || p->borrowed == NULL)
+        return ls_fail(err, LS_NOMEM, "plan: no memory");
     for (int32_t i = 0; i < g->n_values; i++) {
-        const ls_vinfo *v = g->values[i];
-        ls_tensor t = {v->name, v->dtype, v->shape, NULL,
-                       (size_t)ls_shape_count(v->shape) * ls_dtype_size(v->dtype)};
-        if (v->kind != LS_VALUE_INPUT && !v->fetch) continue;
-        t.data = address(p, state_index, i);
-        if (v->kind == LS_VALUE_INPUT) p->inputs[p->n_inputs++] = t;
-        if (v->fetch) p->fetches[p->n_fetches++] = t;
+        if (!is_seen(g->values[i])) continue;
+        const ls_tensor t = handle(p, state_index, i, &p->borrowed[k++]);
+        if (g->values[i]->kind == LS_VALUE_INPUT) p->inputs[p->n_inputs++] = t;
+        if (g->values[i]->fetch) p->fetches[p->n_fetches++] = t;
     }
     return LS_OK;
 }
@@ -192,7 +221,7 @@ static void count_state_bytes(ls_plan *p)
 {
     for (int32_t i = 0; i < p->graph->n_vars; i++) {
         const ls_vinfo *v = p->graph->values[p->graph->vars[i]->first];
-        const size_t bytes = (size_t)ls_shape_count(v->shape) * ls_dtype_size(v->dtype);
+        const size_t bytes = ls_layout_bytes(v->layout, v->dtype, v->shape);
         p->state_bytes[v->category] +=
             p->graph->vars[i]->shared && p->dev->shares ? lsi_peers_part_of(p->peers, bytes) : bytes;
     }
@@ -243,7 +272,8 @@ void ls_plan_destroy(ls_plan *p)
     ls_free(p->external);
     ls_free(p->inputs);
     ls_free(p->fetches);
-    ls_free(p->arena);
+    ls_free(p->borrowed);
+    ls_buffer_free(&p->arena);
     ls_schedule_release(&p->schedule);
     ls_memory_release(&p->memory);
     ls_graph_destroy(p->graph);

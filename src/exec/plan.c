@@ -7,19 +7,29 @@
 #include "base/stats.h"
 #include "exec/plan_internal.h"
 
-void ls_plan_run(ls_plan *p)
+/* Why what was computed is worthless, if it is. */
+static ls_status outcome(const ls_plan *p, ls_err *err)
+{
+    if (p->failure.status != LS_OK) return ls_fail(err, p->failure.status, "%s", p->failure.text);
+    return p->peers != NULL ? ls_peers_status(p->peers, err) : LS_OK;
+}
+
+ls_status ls_plan_run(ls_plan *p, ls_err *err)
 {
     LS_BUG_IF(p->peers != NULL && lsi_peers_absent(p->peers));
+    if (p->failure.status != LS_OK) return outcome(p, err);
     for (int32_t i = 0; i < p->schedule.n; i++) {
         const lsi_step *s = &p->steps[i];
         s->kernel.run(s->kernel.state, &s->call);
         if (p->peers != NULL) lsi_peers_progress(p->peers);
     }
+    return outcome(p, err);
 }
 
-void ls_plan_run_noted(ls_plan *p, ls_plan_note note, void *ctx)
+ls_status ls_plan_run_noted(ls_plan *p, ls_plan_note note, void *ctx, ls_err *err)
 {
     LS_BUG_IF(p->peers != NULL && lsi_peers_absent(p->peers));
+    if (p->failure.status != LS_OK) return outcome(p, err);
     for (int32_t i = 0; i < p->schedule.n; i++) {
         const lsi_step *s = &p->steps[i];
         const uint64_t begun = ls_clock_ns();
@@ -32,6 +42,7 @@ void ls_plan_run_noted(ls_plan *p, ls_plan_note note, void *ctx)
         }
         note(ctx, i, begun, ended, progressed);
     }
+    return outcome(p, err);
 }
 
 static const ls_tensor *find(const ls_tensor *t, int n, const char *name)
@@ -49,6 +60,27 @@ const ls_tensor *ls_plan_input(const ls_plan *p, const char *name)
 const ls_tensor *ls_plan_fetch(const ls_plan *p, const char *name)
 {
     return find(p->fetches, p->n_fetches, name);
+}
+
+static void note_failure(ls_plan *p, const ls_err *err)
+{
+    if (p->failure.status == LS_OK) p->failure = *err;
+}
+
+void ls_plan_write_input(ls_plan *p, const char *name, size_t offset, const void *from, size_t bytes)
+{
+    const ls_tensor *t = ls_plan_input(p, name);
+    ls_err err = {0};
+
+    if (t != NULL && ls_tensor_write(t, offset, from, bytes, &err) != LS_OK) note_failure(p, &err);
+}
+
+void ls_plan_write_scalar(ls_plan *p, const char *name, double x)
+{
+    const ls_tensor *t = ls_plan_input(p, name);
+    ls_err err = {0};
+
+    if (t != NULL && ls_tensor_write_scalar(t, x, &err) != LS_OK) note_failure(p, &err);
 }
 
 int ls_plan_input_count(const ls_plan *p)
@@ -141,5 +173,5 @@ ls_status ls_plan_profile(ls_plan *p, int steps, ls_err *err)
     for (int32_t i = 0; i < n; i++)
         p->steps[i].seconds = ls_spread_of(t + (size_t)i * (size_t)steps, (size_t)steps).p50;
     ls_free(t);
-    return LS_OK;
+    return outcome(p, err);
 }

@@ -20,14 +20,16 @@ struct ls_plan {
     ls_peers *peers; /* NULL: one rank */
     ls_schedule schedule;
     ls_memory memory;
-    char *arena;
+    ls_buffer arena;
     lsi_step *steps; /* schedule.n of them */
     void **pointers; /* in/out arrays of all calls, one block */
     void **external; /* per value: the address of an external one, else NULL */
     ls_tensor *inputs, *fetches;
+    ls_buffer *borrowed; /* of fetched values that lie where ranks exchange them */
     int n_inputs, n_fetches;
     size_t state_bytes[LS_CAT_N];
     uint64_t hash;
+    ls_err failure; /* the first of inputs that were written and of kernels that ran */
 };
 
 /* A hash over the listing of the live nodes, their attributes, types and shapes. */

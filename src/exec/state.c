@@ -11,9 +11,11 @@
 #include "base/parallel.h"
 #include "base/rng.h"
 #include "exec/peers.h"
+#include "exec/tensor.h"
 
 typedef struct entry {
     ls_tensor t;
+    ls_buffer memory;
     ls_init init;
     ls_var_role role;
     ls_category category;
@@ -53,7 +55,7 @@ static void entry_destroy(entry *e)
 {
     if (e == NULL) return;
     ls_free((char *)e->t.name);
-    if (e->shared == NULL) ls_free(e->t.data);
+    ls_buffer_free(&e->memory);
     ls_shared_destroy(e->shared);
     ls_free(e);
 }
@@ -151,16 +153,17 @@ static ls_status find_room(const ls_state *s, const ls_var *var, entry *e, ls_er
 
     if (c != NULL) {
         const ls_status st = ls_shared_create(&e->shared, c, e->t.bytes, err);
-        if (st == LS_OK) e->t.data = ls_shared_data(e->shared);
-        return st;
+        if (st != LS_OK) return st;
+        e->memory = ls_buffer_of_host(ls_shared_data(e->shared), e->t.bytes);
+        e->memory.shared = true;
+        return LS_OK;
     }
-    e->t.data = ls_alloc(LS_MEM_TENSOR, e->t.bytes);
-    return e->t.data != NULL ? LS_OK : ls_fail(err, LS_NOMEM, "state: no memory");
+    return ls_buffer_alloc(&e->memory, s->dev, e->t.bytes, err);
 }
 
 static ls_status add_entry(ls_state *s, const ls_var *var, const ls_vinfo *v, ls_err *err)
 {
-    const size_t bytes = (size_t)ls_shape_count(v->shape) * ls_dtype_size(v->dtype);
+    const size_t bytes = ls_layout_bytes(v->layout, v->dtype, v->shape);
     entry *e;
     ls_status st;
 
@@ -175,7 +178,7 @@ static ls_status add_entry(ls_state *s, const ls_var *var, const ls_vinfo *v, ls
     e = ls_alloc(LS_MEM_PLAN, sizeof *e);
     if (e == NULL) return ls_fail(err, LS_NOMEM, "state: no memory for variable \"%s\"", var->name);
     *e = (entry){.init = var->init, .role = var->role, .category = v->category, .owner = s};
-    e->t = (ls_tensor){ls_strdup(LS_MEM_PLAN, var->name), v->dtype, v->shape, NULL, bytes};
+    e->t = (ls_tensor){ls_strdup(LS_MEM_PLAN, var->name), v->dtype, v->shape, bytes, &e->memory, 0};
     st = e->t.name != NULL ? find_room(s, var, e, err) : ls_fail(err, LS_NOMEM, "no memory for its name");
     if (st != LS_OK) {
         entry_destroy(e);
@@ -241,44 +244,67 @@ static void draw(const ls_init *init, const ls_rng_key *key, uint32_t stream, ui
     }
 }
 
-static void store(void *data, ls_dtype t, int64_t i, double x)
+static void store(void *to, ls_dtype t, int64_t i, double x)
 {
     switch (t) {
-    case LS_F32: ((float *)data)[i] = (float)x; break;
-    case LS_BF16: ((uint16_t *)data)[i] = ls_bf16_from_f32((float)x); break;
-    case LS_F16: ((uint16_t *)data)[i] = ls_f16_from_f32((float)x); break;
-    case LS_F64: ((double *)data)[i] = x; break;
-    case LS_I32: ((int32_t *)data)[i] = (int32_t)x; break;
-    default: ((uint8_t *)data)[i] = (uint8_t)x; break;
+    case LS_F32: ((float *)to)[i] = (float)x; break;
+    case LS_BF16: ((uint16_t *)to)[i] = ls_bf16_from_f32((float)x); break;
+    case LS_F16: ((uint16_t *)to)[i] = ls_f16_from_f32((float)x); break;
+    case LS_F64: ((double *)to)[i] = x; break;
+    case LS_I32: ((int32_t *)to)[i] = (int32_t)x; break;
+    default: ((uint8_t *)to)[i] = (uint8_t)x; break;
     }
 }
 
+/* Elements [first, first + count) of a variable, into `to`. */
 typedef struct filling {
     const entry *e;
     ls_rng_key key;
     uint32_t stream;
+    int threads;
+    void *to;
+    int64_t first, count;
 } filling;
 
 static void fill_part(int thread, int n_threads, void *arg)
 {
     const filling *f = arg;
-    const int64_t count = ls_shape_count(f->e->t.shape);
     int64_t lo, hi;
 
-    ls_parallel_range_grain(count, 4, thread, n_threads, &lo, &hi);
+    ls_parallel_range_grain(f->count, 4, thread, n_threads, &lo, &hi);
     for (int64_t i = lo; i < hi; i += 4) {
         double x[4];
-        draw(&f->e->init, &f->key, f->stream, (uint64_t)(i / 4), x);
-        for (int64_t k = i; k < hi && k < i + 4; k++) store(f->e->t.data, f->e->t.dtype, k, x[k - i]);
+        draw(&f->e->init, &f->key, f->stream, (uint64_t)((f->first + i) / 4), x);
+        for (int64_t k = i; k < hi && k < i + 4; k++) store(f->to, f->e->t.dtype, k, x[k - i]);
     }
 }
 
-void ls_state_init(ls_state *s, uint64_t seed)
+/* Chunks begin at multiples of four elements (LS_TENSOR_CHUNK), as the random words do. */
+static ls_status fill_chunk(void *ctx, void *chunk, size_t offset, size_t bytes, ls_err *err)
 {
+    filling *f = ctx;
+    const size_t size = ls_dtype_size(f->e->t.dtype);
+
+    (void)err;
+    f->to = chunk;
+    f->first = (int64_t)(offset / size);
+    f->count = (int64_t)(bytes / size);
+    ls_parallel_run(f->threads, fill_part, f);
+    return LS_OK;
+}
+
+ls_status ls_state_init(ls_state *s, uint64_t seed, ls_err *err)
+{
+    ls_status st = LS_OK;
+
     for (int k = 0; k < s->n; k++) {
         if (ls_state_shared(s, k) && !lsi_peers_first_here(s->peers)) continue;
-        filling f = {s->entries[k], {(uint32_t)seed, (uint32_t)(seed >> 32), 0, 0}, 0};
+        filling f = {.e = s->entries[k],
+                     .key = {(uint32_t)seed, (uint32_t)(seed >> 32), 0, 0},
+                     .threads = s->dev != NULL ? s->dev->threads : 1};
         f.stream = ls_rng_stream(f.e->t.name);
-        ls_parallel_run(s->dev != NULL ? s->dev->threads : 1, fill_part, &f);
+        LS_TRY(ls_tensor_fill(&f.e->t, fill_chunk, &f, err));
     }
+out:
+    return st;
 }

@@ -32,7 +32,7 @@ static double value_bytes(const ls_graph *g, int32_t id)
 {
     const ls_vinfo *v = g->values[id];
 
-    return (double)ls_shape_count(v->shape) * (double)ls_dtype_size(v->dtype);
+    return (double)ls_layout_bytes(v->layout, v->dtype, v->shape);
 }
 
 double ls_node_bytes(const ls_graph *g, const ls_node *n)

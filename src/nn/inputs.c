@@ -7,6 +7,8 @@
 #include "base/rng.h"
 #include "nn/nn_internal.h"
 
+enum { SYNTHETIC_PIECE = 1024 }; /* elements that are made up at a time */
+
 ls_shape lsi_with_batch(const ls_step *s, ls_shape shape)
 {
     for (int i = 0; i < shape.rank; i++)
@@ -129,13 +131,6 @@ ls_value lsi_scalar_input(ls_step *s, const char *name)
 /* -- writing ----------------------------------------------------------------------------------------------
  */
 
-static void write_scalar(const ls_plan *p, const char *name, double x)
-{
-    const ls_tensor *t = ls_plan_input(p, name);
-
-    if (t != NULL) *(float *)t->data = (float)x;
-}
-
 bool ls_step_input_range(const ls_step *s, const char *name, double *lo, double *hi)
 {
     for (int i = 0; i < s->n_inputs; i++) {
@@ -147,18 +142,17 @@ bool ls_step_input_range(const ls_step *s, const char *name, double *lo, double 
     return false;
 }
 
-void ls_step_write_defaults(const ls_step *s, const ls_plan *p)
+void ls_step_write_defaults(const ls_step *s, ls_plan *p)
 {
-    write_scalar(p, "loss_scale", 1.0);
-    for (int i = 0; i < s->n_lrs; i++) write_scalar(p, s->lrs[i].input, s->lrs[i].value);
+    ls_plan_write_scalar(p, "loss_scale", 1.0);
+    for (int i = 0; i < s->n_lrs; i++) ls_plan_write_scalar(p, s->lrs[i].input, s->lrs[i].value);
 }
 
-void ls_step_write_rng(const ls_plan *p, uint64_t seed, uint32_t step, uint32_t sample_base)
+void ls_step_write_rng(ls_plan *p, uint64_t seed, uint32_t step, uint32_t sample_base)
 {
-    const ls_tensor *t = ls_plan_input(p, "rng");
     const uint32_t key[4] = {(uint32_t)seed, (uint32_t)(seed >> 32), step, sample_base};
 
-    if (t != NULL) memcpy(t->data, key, sizeof key);
+    ls_plan_write_input(p, "rng", 0, key, sizeof key);
 }
 
 static double made_up(const lsi_input_info *in, const ls_rng_key *key, uint32_t stream, uint64_t i)
@@ -169,21 +163,35 @@ static double made_up(const lsi_input_info *in, const ls_rng_key *key, uint32_t 
     return ls_rng_normal(word, ls_rng_word(key, stream, 0, 2 * i + 1), 0);
 }
 
-void ls_step_write_synthetic(const ls_step *s, const ls_plan *p, uint64_t seed)
+/* Elements [first, first + n) of an input, through a piece of memory of its own. */
+static void write_made_up(const lsi_input_info *in, ls_plan *p, ls_dtype dtype, const ls_rng_key *key,
+                          int64_t first, int64_t n)
 {
-    ls_rng_key key = {(uint32_t)seed, (uint32_t)(seed >> 32), 0, 0};
+    const uint32_t stream = ls_rng_stream(in->name);
+    union {
+        float f32[SYNTHETIC_PIECE];
+        int32_t i32[SYNTHETIC_PIECE];
+    } piece;
+
+    for (int64_t i = 0; i < n; i++) {
+        if (dtype == LS_F32)
+            piece.f32[i] = (float)made_up(in, key, stream, (uint64_t)(first + i));
+        else
+            piece.i32[i] = in->ranged ? (int32_t)floor(made_up(in, key, stream, (uint64_t)(first + i))) : 0;
+    }
+    ls_plan_write_input(p, in->name, sizeof(float) * (size_t)first, &piece, sizeof(float) * (size_t)n);
+}
+
+void ls_step_write_synthetic(const ls_step *s, ls_plan *p, uint64_t seed)
+{
+    const ls_rng_key key = {(uint32_t)seed, (uint32_t)(seed >> 32), 0, 0};
 
     for (int k = 0; k < s->n_inputs; k++) {
-        const lsi_input_info *in = &s->inputs[k];
-        const ls_tensor *t = ls_plan_input(p, in->name);
-        uint32_t stream = ls_rng_stream(in->name);
-        int64_t n = t != NULL ? ls_shape_count(t->shape) : 0;
-        for (int64_t i = 0; i < n; i++) {
-            if (t->dtype == LS_F32)
-                ((float *)t->data)[i] = (float)made_up(in, &key, stream, (uint64_t)i);
-            else if (t->dtype == LS_I32)
-                ((int32_t *)t->data)[i] =
-                    in->ranged ? (int32_t)floor(made_up(in, &key, stream, (uint64_t)i)) : 0;
-        }
+        const ls_tensor *t = ls_plan_input(p, s->inputs[k].name);
+        const int64_t n = t != NULL ? ls_shape_count(t->shape) : 0;
+        if (n == 0 || (t->dtype != LS_F32 && t->dtype != LS_I32)) continue;
+        for (int64_t i = 0; i < n; i += SYNTHETIC_PIECE)
+            write_made_up(&s->inputs[k], p, t->dtype, &key, i,
+                          n - i < SYNTHETIC_PIECE ? n - i : SYNTHETIC_PIECE);
     }
 }

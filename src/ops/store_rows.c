@@ -31,7 +31,7 @@ static double bytes(const ls_graph *g, const ls_node *n)
 {
     const ls_vinfo *rows = g->values[n->in[ROWS]];
 
-    return 2.0 * (double)ls_shape_count(rows->shape) * (double)ls_dtype_size(rows->dtype);
+    return 2.0 * (double)ls_layout_bytes(rows->layout, rows->dtype, rows->shape);
 }
 
 static void ref(const ls_ref_call *c)

@@ -11,6 +11,9 @@
 typedef enum ls_layout { LS_LAYOUT_PLAIN, LS_LAYOUT_C16, LS_LAYOUT_N } ls_layout;
 
 const char *ls_layout_name(ls_layout l); /* "plain", "c16" */
+/* What a tensor of this type and shape takes in layout `l`: elements, and the gaps that the layout leaves
+ * (these two leave none).  For shapes that are allowed. */
+size_t ls_layout_bytes(ls_layout l, ls_dtype t, ls_shape s);
 /* Whether a tensor of this shape and type may be stored in layout `l`. */
 bool ls_layout_allowed(ls_layout l, ls_dtype t, ls_shape s);
 

@@ -206,13 +206,13 @@ static int64_t update_before(const ls_experiment *before)
 
 /* Checkpoints of older versions may lie within an update, and then hold sums of gradients, each weighted by
  * its share of the update. */
-static void adopt_sums(lsi_run *r)
+static ls_status adopt_sums(lsi_run *r, ls_err *err)
 {
     const int64_t left = r->ruler.epoch_samples - (r->c.position - r->c.pending);
     const int64_t before = r->c.step_samples < left ? r->c.step_samples : left,
                   now = r->update.samples < left ? r->update.samples : left;
 
-    if (r->c.pending == 0) return;
+    if (r->c.pending == 0) return LS_OK;
     if (r->session.shards != NULL || r->session.n_stages > 1) {
         ls_log(LS_LOG_WARN,
                "the checkpoint holds gradients of %lld samples that reproducible=true cannot use",
@@ -221,8 +221,9 @@ static void adopt_sums(lsi_run *r)
         r->c.now = (ls_metric_sums){0};
         ls_state_set_pending(r->session.state, false);
     } else if (before != now) {
-        ls_session_scale_sums(&r->session, (double)before / (double)now);
+        return ls_session_scale_sums(&r->session, (double)before / (double)now, err);
     }
+    return LS_OK;
 }
 
 /* Variables and counters as the newest whole checkpoint has them. */
@@ -240,7 +241,7 @@ static ls_status restore(lsi_run *r, ls_err *err)
     LS_TRY(compare_data(r, err));
     if (r->c.step_samples == 0)
         r->c.step_samples = r->o->before != NULL ? update_before(r->o->before) : r->update.samples;
-    adopt_sums(r);
+    LS_TRY(adopt_sums(r, err));
 out:
     ls_ckpt_close(ckpt);
     return ls_fail_in(err, st, "resuming %s", r->dir.path);

@@ -184,13 +184,20 @@ void ls_declare_metrics(const ls_plan *p, ls_metric_sums *sums)
     }
 }
 
-void ls_collect_metrics(const ls_plan *p, int64_t n, ls_metric_sums *sums)
+ls_status ls_collect_metrics(const ls_plan *p, int64_t n, ls_metric_sums *sums, ls_err *err)
 {
+    ls_status st = LS_OK;
+
     for (int i = 0; i < ls_plan_fetch_count(p); i++) {
         const ls_tensor *t = ls_plan_fetch_at(p, i);
-        if (is_metric(t)) ls_metric_add(sums, t->name, (double)*(const float *)t->data, n);
+        double x;
+        if (!is_metric(t)) continue;
+        LS_TRY(ls_tensor_read_scalar(t, &x, err));
+        ls_metric_add(sums, t->name, x, n);
     }
     sums->samples += n;
+out:
+    return st;
 }
 
 /* A rank that got no samples still takes part in sums over ranks. */
@@ -236,8 +243,8 @@ static ls_status run_all(ls_session *s, const ls_dataset *data, ls_gather *gathe
             LS_TRY(ls_session_plan(s, LS_EVAL, 0, b.n, &p, err));
             ls_session_feed(p, fields, n_fields, b.fields);
             ls_step_write_rng(p->plan, seed, LS_EVAL_STEP, (uint32_t)b.position);
-            ls_plan_run(p->plan);
-            ls_collect_metrics(p->plan, b.n, sums);
+            LS_TRY(ls_plan_run(p->plan, err));
+            LS_TRY(ls_collect_metrics(p->plan, b.n, sums, err));
             LS_TRY(ls_gather_take_at(gather, p, b.indices, err)); /* not shuffled: their places */
         }
         LS_TRY(ls_gather_pass_on(gather, s->comm, err));

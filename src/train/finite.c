@@ -39,14 +39,30 @@ ls_status ls_finite_metrics(const ls_metric_sums *m, const ls_finite_place *at, 
     return LS_OK;
 }
 
+typedef struct looking {
+    const char *name;
+    const ls_finite_place *at;
+} looking;
+
+static ls_status look(void *ctx, const void *chunk, size_t offset, size_t bytes, ls_err *err)
+{
+    const looking *l = ctx;
+    const float *x = chunk;
+
+    (void)offset;
+    for (size_t k = 0; k < bytes / sizeof *x; k++)
+        if (!isfinite(x[k])) return fail(l->name, (double)x[k], l->at, err);
+    return LS_OK;
+}
+
 ls_status ls_finite_state(const ls_state *vars, const ls_finite_place *at, ls_err *err)
 {
+    ls_status st = LS_OK;
+
     for (int i = 0; i < ls_state_count(vars); i++) {
         const ls_tensor *t = ls_state_at(vars, i);
-        const float *x = t->data;
-        if (t->dtype != LS_F32) continue;
-        for (int64_t k = 0; k < ls_shape_count(t->shape); k++)
-            if (!isfinite(x[k])) return fail(t->name, (double)x[k], at, err);
+        if (t->dtype == LS_F32) LS_TRY(ls_tensor_visit(t, look, &(looking){t->name, at}, err));
     }
-    return LS_OK;
+out:
+    return st;
 }

@@ -58,7 +58,10 @@ static ls_status prepare_confusion(ls_gather *g, const ls_plan *p, ls_err *err)
 {
     const ls_tensor *t = ls_plan_fetch(p, LS_SCORES);
 
-    return t != NULL && g->confusion != NULL ? ls_confusion_open(g->confusion, t->shape.dim[1], err) : LS_OK;
+    if (t == NULL || g->confusion == NULL) return LS_OK;
+    g->scores = ls_alloc(LS_MEM_DATA, sizeof *g->scores * (size_t)t->shape.dim[1]);
+    if (g->scores == NULL) return ls_fail(err, LS_NOMEM, "no memory for the scores of a sample");
+    return ls_confusion_open(g->confusion, t->shape.dim[1], err);
 }
 
 ls_status ls_gather_prepare(ls_gather *g, const ls_batch_plan *p, ls_err *err)
@@ -78,66 +81,107 @@ out:
     return st;
 }
 
-/* Sample i is number at[i] of the evaluation, or first + i where `at` is NULL. */
-static void take_rows(const ls_gather *g, const ls_gather_output *o, const ls_plan *p, int64_t first,
-                      const int64_t *at)
+/* Rows on their way into those of the evaluation: sample i is number at[i] of it, or first + i where `at` is
+ * NULL. */
+typedef struct taking {
+    double *rows;
+    int64_t width, stride, first;
+    const int64_t *at;
+} taking;
+
+/* A chunk may begin and end within a row. */
+static ls_status take_chunk(void *ctx, const void *chunk, size_t offset, size_t bytes, ls_err *err)
 {
+    const taking *t = ctx;
+    const float *from = chunk;
+    const int64_t begin = (int64_t)(offset / sizeof *from), end = begin + (int64_t)(bytes / sizeof *from);
+
+    (void)err;
+    for (int64_t k = begin; k < end;) {
+        const int64_t i = k / t->width, stop = end < (i + 1) * t->width ? end : (i + 1) * t->width;
+        const int64_t number = t->at != NULL ? t->at[i] : t->first + i;
+        const int64_t shift = (number / t->stride - i) * t->width; /* from here to there */
+        for (; number % t->stride == 0 && k < stop; k++) t->rows[shift + k] = (double)from[k - begin];
+        k = stop;
+    }
+    return LS_OK;
+}
+
+static ls_status take_rows(const ls_gather *g, const ls_gather_output *o, const ls_plan *p, int64_t first,
+                           const int64_t *at, ls_err *err)
+{
+    taking x = {.rows = o->rows, .stride = g->stride, .first = first, .at = at};
     char name[LS_GATHER_NAME + 16];
     const ls_tensor *t;
-    int64_t n, width;
 
     snprintf(name, sizeof name, LS_OUTPUT_PREFIX "%s", o->name);
     t = ls_plan_fetch(p, name);
     LS_BUG_IF(t == NULL);
-    n = t->shape.dim[0];
-    width = ls_shape_count(t->shape) / n;
-    for (int64_t i = 0; i < n; i++) {
-        const float *from = (const float *)t->data + i * width;
-        const int64_t number = at != NULL ? at[i] : first + i;
-        if (number % g->stride != 0) continue;
-        for (int64_t k = 0; k < width; k++) o->rows[number / g->stride * width + k] = (double)from[k];
-    }
+    x.width = ls_shape_count(t->shape) / t->shape.dim[0];
+    return ls_tensor_visit(t, take_chunk, &x, err);
 }
 
-static void count(const ls_gather_distance *d, const ls_plan *p, int which)
+typedef struct counting {
+    double *bins, *broken;
+} counting;
+
+static ls_status count_chunk(void *ctx, const void *chunk, size_t offset, size_t bytes, ls_err *err)
 {
-    double *bins = d->counts + which * BINS, *broken = d->counts + 2 * BINS;
+    const counting *c = ctx;
+
+    (void)offset, (void)err;
+    for (size_t i = 0; i < bytes / sizeof(float); i++) {
+        const float at = ((const float *)chunk)[i] * BINS;
+        if (isnan(at))
+            *c->broken += 1;
+        else
+            c->bins[at <= 0 ? 0 : at >= BINS ? BINS - 1 : (int)at] += 1;
+    }
+    return LS_OK;
+}
+
+static ls_status count(const ls_gather_distance *d, const ls_plan *p, int which, ls_err *err)
+{
+    counting c = {d->counts + which * BINS, d->counts + 2 * BINS};
     char name[LS_GATHER_NAME + 16];
     const ls_tensor *t;
 
     snprintf(name, sizeof name, LS_DISTANCE_PREFIX "%s/%d", d->name, which);
     t = ls_plan_fetch(p, name);
     LS_BUG_IF(t == NULL);
-    for (int64_t i = 0, n = ls_shape_count(t->shape); i < n; i++) {
-        const float at = ((const float *)t->data)[i] * BINS;
-        if (isnan(at))
-            *broken += 1;
-        else
-            bins[at <= 0 ? 0 : at >= BINS ? BINS - 1 : (int)at] += 1;
-    }
+    return ls_tensor_visit(t, count_chunk, &c, err);
 }
 
-static void count_classes(ls_confusion *c, const ls_plan *p)
+/* One row of scores after the other, each with its label. */
+static ls_status count_classes(ls_gather *g, const ls_plan *p, ls_err *err)
 {
     const ls_tensor *scores = ls_plan_fetch(p, LS_SCORES), *labels = ls_plan_fetch(p, LS_SCORES_LABEL);
+    const size_t row = scores != NULL ? sizeof(float) * (size_t)scores->shape.dim[1] : 0;
+    ls_status st = LS_OK;
 
-    if (c == NULL || scores == NULL || labels == NULL) return;
-    for (int64_t i = 0, n = scores->shape.dim[0], k = scores->shape.dim[1]; i < n; i++)
-        ls_confusion_count(c, ((const int32_t *)labels->data)[i],
-                           ls_confusion_answer((const float *)scores->data + i * k, k));
+    if (g->confusion == NULL || scores == NULL || labels == NULL) return LS_OK;
+    for (int64_t i = 0; i < scores->shape.dim[0]; i++) {
+        int32_t label = 0;
+        LS_TRY(ls_tensor_read(labels, sizeof label * (size_t)i, &label, sizeof label, err));
+        LS_TRY(ls_tensor_read(scores, row * (size_t)i, g->scores, row, err));
+        ls_confusion_count(g->confusion, label, ls_confusion_answer(g->scores, scores->shape.dim[1]));
+    }
+out:
+    return st;
 }
 
 static ls_status take(ls_gather *g, const ls_batch_plan *p, int64_t first, const int64_t *at, ls_err *err)
 {
-    const ls_status st = ls_gather_prepare(g, p, err);
+    ls_status st = LS_OK;
 
-    if (st != LS_OK) return st;
+    LS_TRY(ls_gather_prepare(g, p, err));
     for (int i = 0; i < g->n_distances; i++)
-        for (int k = 0; k < 2; k++) count(&g->distances[i], p->plan, k);
-    for (int i = 0; i < g->n_outputs; i++) take_rows(g, &g->outputs[i], p->plan, first, at);
-    count_classes(g->confusion, p->plan);
-    if (g->rows != NULL) ls_rows_take(g->rows, p->plan, first, at);
-    return LS_OK;
+        for (int k = 0; k < 2; k++) LS_TRY(count(&g->distances[i], p->plan, k, err));
+    for (int i = 0; i < g->n_outputs; i++) LS_TRY(take_rows(g, &g->outputs[i], p->plan, first, at, err));
+    LS_TRY(count_classes(g, p->plan, err));
+    if (g->rows != NULL) LS_TRY(ls_rows_take(g->rows, p->plan, first, at, err));
+out:
+    return st;
 }
 
 ls_status ls_gather_take(ls_gather *g, const ls_batch_plan *p, int64_t first, ls_err *err)
@@ -237,5 +281,6 @@ void ls_gather_release(ls_gather *g)
 {
     for (int i = 0; i < g->n_outputs; i++) ls_free(g->outputs[i].rows);
     for (int i = 0; i < g->n_distances; i++) ls_free(g->distances[i].counts);
+    ls_free(g->scores);
     *g = (ls_gather){0};
 }

@@ -36,6 +36,7 @@ typedef struct ls_gather {
     ls_gather_output outputs[LS_GATHER_MOST];
     ls_gather_distance distances[LS_GATHER_MOST];
     ls_confusion *confusion; /* answers of a classifier are counted there; NULL: they are not */
+    float *scores;           /* of one sample, on their way there */
     ls_rows *rows;           /* gets the outputs of every sample, in order; NULL: nobody wants them */
 } ls_gather;
 

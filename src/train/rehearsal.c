@@ -29,6 +29,7 @@ static ls_status make_fields(ls_rehearsal *r, ls_err *err)
     const ls_batch_plan *p = &r->session.plans[0];
     const ls_field *fields;
     int64_t lo, n;
+    ls_status st = LS_OK;
 
     share(r, &lo, &n);
     n -= lo;
@@ -36,13 +37,15 @@ static ls_status make_fields(ls_rehearsal *r, ls_err *err)
     r->n_fields = ls_dataset_fields(r->data, &fields);
     for (int i = 0; i < r->n_fields; i++) {
         const size_t bytes = ls_dataset_field_bytes(r->data, i);
-        const char *from = ls_plan_input(p->plan, fields[i].name)->data;
+        const ls_tensor *from = ls_plan_input(p->plan, fields[i].name);
         r->fields[i] = ls_alloc(LS_MEM_CLI, bytes * (size_t)n + 1);
         if (r->fields[i] == NULL) return ls_fail(err, LS_NOMEM, "no memory for %lld samples", (long long)n);
         for (int64_t k = 0; k < n; k++)
-            memcpy((char *)r->fields[i] + (size_t)k * bytes, from + (size_t)(k % p->batch) * bytes, bytes);
+            LS_TRY(ls_tensor_read(from, (size_t)(k % p->batch) * bytes,
+                                  (char *)r->fields[i] + (size_t)k * bytes, bytes, err));
     }
-    return LS_OK;
+out:
+    return st;
 }
 
 static ls_status make_data(ls_rehearsal *r, ls_err *err)

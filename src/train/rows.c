@@ -85,10 +85,11 @@ out:
     return st;
 }
 
-void ls_rows_take(ls_rows *r, const ls_plan *p, int64_t first, const int64_t *at)
+ls_status ls_rows_take(ls_rows *r, const ls_plan *p, int64_t first, const int64_t *at, ls_err *err)
 {
     const ls_tensor *labels = ls_plan_fetch(p, LS_SCORES_LABEL);
     int64_t n = 0, column = 0;
+    ls_status st = LS_OK;
 
     for (int k = 0; k < r->n_outputs; k++) {
         const ls_tensor *t = ls_plan_fetch(p, r->outputs[k].fetch);
@@ -96,14 +97,17 @@ void ls_rows_take(ls_rows *r, const ls_plan *p, int64_t first, const int64_t *at
         LS_BUG_IF(t == NULL || r->n + t->shape.dim[0] > r->room);
         n = t->shape.dim[0];
         for (int64_t i = 0; i < n; i++)
-            memcpy(values_of(r, r->mine) + (r->n + i) * r->width + column, (const float *)t->data + i * width,
-                   sizeof(float) * (size_t)width);
+            LS_TRY(ls_tensor_read(t, sizeof(float) * (size_t)(i * width),
+                                  values_of(r, r->mine) + (r->n + i) * r->width + column,
+                                  sizeof(float) * (size_t)width, err));
         column += width;
     }
     for (int64_t i = 0; i < n; i++) indices_of(r->mine)[r->n + i] = at != NULL ? at[i] : first + i;
     if (r->scores && labels != NULL)
-        memcpy(labels_of(r, r->mine) + r->n, labels->data, sizeof(int32_t) * (size_t)n);
+        LS_TRY(ls_tensor_read(labels, 0, labels_of(r, r->mine) + r->n, sizeof(int32_t) * (size_t)n, err));
     r->n += n;
+out:
+    return st;
 }
 
 ls_status ls_rows_pass_on(ls_rows *r, ls_comm *c, ls_err *err)

@@ -43,7 +43,8 @@ typedef struct ls_rows {
 ls_status ls_rows_prepare(ls_rows *r, const ls_plan *p, ls_err *err) LS_MUST_CHECK;
 /* After a run of an evaluation plan, in the order of this rank's samples: sample i is number at[i], or where
  * that is NULL number first + i. */
-void ls_rows_take(ls_rows *r, const ls_plan *p, int64_t first, const int64_t *at);
+ls_status ls_rows_take(ls_rows *r, const ls_plan *p, int64_t first, const int64_t *at,
+                       ls_err *err) LS_MUST_CHECK;
 /* After every global batch; collective. */
 ls_status ls_rows_pass_on(ls_rows *r, ls_comm *c, ls_err *err) LS_MUST_CHECK;
 void ls_rows_release(ls_rows *r);

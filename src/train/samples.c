@@ -204,24 +204,43 @@ out:
     return st;
 }
 
+/* The first samples of the set, each read to memory of its own and put into its place. */
 static ls_status feed(const ls_samples *s, ls_err *err)
 {
     const ls_field *fields;
     const int n = ls_dataset_fields(s->o.data, &fields);
-    void *to[LS_SESSION_INPUTS] = {NULL};
+    void *sample[LS_SESSION_INPUTS] = {NULL};
+    ls_status st = LS_OK;
 
     if (n > LS_SESSION_INPUTS) return ls_fail(err, LS_INVALID, "%d fields are too many", n);
-    for (int64_t i = 0; i < s->o.n; i++) {
-        ls_status st;
-        for (int k = 0; k < n; k++) {
-            const ls_tensor *t = ls_plan_input(s->plan.plan, fields[k].name);
-            to[k] = t != NULL ? (char *)t->data + (size_t)i * ls_dataset_field_bytes(s->o.data, k) : NULL;
+    for (int k = 0; k < n; k++) {
+        if (ls_plan_input(s->plan.plan, fields[k].name) == NULL) continue; /* nobody wants it */
+        sample[k] = ls_alloc(LS_MEM_CLI, ls_dataset_field_bytes(s->o.data, k));
+        if (sample[k] == NULL) {
+            st = ls_fail(err, LS_NOMEM, "no memory for a sample");
+            goto out;
         }
-        st = ls_dataset_read(s->o.data, i, NULL, to, err);
-        if (st != LS_OK) return st;
+    }
+    for (int64_t i = 0; i < s->o.n; i++) {
+        LS_TRY(ls_dataset_read(s->o.data, i, NULL, sample, err));
+        for (int k = 0; k < n; k++) {
+            const size_t bytes = ls_dataset_field_bytes(s->o.data, k);
+            if (sample[k] != NULL)
+                ls_plan_write_input(s->plan.plan, fields[k].name, (size_t)i * bytes, sample[k], bytes);
+        }
     }
     ls_step_write_rng(s->plan.plan, s->o.seed, 0, 0);
-    return LS_OK;
+out:
+    for (int k = 0; k < n; k++) ls_free(sample[k]);
+    return st;
+}
+
+/* The images of one row in memory that the caller frees. */
+static ls_status fetch(const ls_tensor *t, float **images, ls_err *err)
+{
+    *images = ls_alloc(LS_MEM_CLI, t->bytes);
+    if (*images == NULL) return ls_fail(err, LS_NOMEM, "no memory for a row of images");
+    return ls_tensor_read(t, 0, *images, t->bytes, err);
 }
 
 /* The picture whose first row is `head`; further ones are called <name>#2, <name>#3, ... */
@@ -230,22 +249,29 @@ static ls_status compose(ls_samples *s, const ls_tensor *head, ls_err *err)
     const int64_t *dim = head->shape.dim;
     picture *p = &s->pictures[s->n_pictures];
     ls_sample_row rows[MAX_ROWS];
+    float *images[MAX_ROWS] = {NULL};
     const ls_tensor *t = head;
     int n = 0;
-    ls_status st;
+    ls_status st = LS_OK;
 
     snprintf(p->name, sizeof p->name, "%s", head->name + strlen(PREFIX));
     p->channels = (int)dim[1];
     while (t != NULL && n < MAX_ROWS) {
         char name[NAME + 32];
-        if (memcmp(t->shape.dim + 1, dim + 1, 3 * sizeof *dim) != 0)
-            return ls_fail(err, LS_INVALID, "%s: its rows are of different sizes", p->name);
-        rows[n++] = (ls_sample_row){t->data, t->shape.dim[0]};
+        if (memcmp(t->shape.dim + 1, dim + 1, 3 * sizeof *dim) != 0) {
+            st = ls_fail(err, LS_INVALID, "%s: its rows are of different sizes", p->name);
+            goto out;
+        }
+        LS_TRY(fetch(t, &images[n], err));
+        rows[n] = (ls_sample_row){images[n], t->shape.dim[0]};
+        n++;
         snprintf(name, sizeof name, "%s#%d", head->name, n + 1);
         t = ls_plan_fetch(s->plan.plan, name);
     }
-    st = ls_samples_grid(rows, n, dim[1], dim[2], dim[3], &p->pixels, &p->width, &p->height, err);
-    if (st == LS_OK) s->n_pictures++;
+    LS_TRY(ls_samples_grid(rows, n, dim[1], dim[2], dim[3], &p->pixels, &p->width, &p->height, err));
+    s->n_pictures++;
+out:
+    for (int i = 0; i < MAX_ROWS; i++) ls_free(images[i]);
     return st;
 }
 
@@ -256,7 +282,7 @@ static ls_status make(ls_samples *s, ls_err *err)
     LS_TRY(open_plan(s, err));
     if (s->none) return LS_OK;
     LS_TRY(feed(s, err));
-    ls_plan_run(s->plan.plan);
+    LS_TRY(ls_plan_run(s->plan.plan, err));
     for (int i = 0; i < ls_plan_fetch_count(s->plan.plan) && s->n_pictures < MAX_PICTURES; i++) {
         const ls_tensor *t = ls_plan_fetch_at(s->plan.plan, i);
         if (is_image(t) && strchr(t->name, '#') == NULL) LS_TRY(compose(s, t, err));

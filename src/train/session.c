@@ -140,15 +140,18 @@ ls_status ls_session_plan(ls_session *s, ls_mode mode, int stage, int64_t n, ls_
 }
 
 /* The rates as the trial's optimisers gave them. */
-static void remember_lrs(ls_session *s)
+static ls_status remember_lrs(ls_session *s, ls_err *err)
 {
     const ls_plan *p = s->split ? s->updates[0].plan : s->plans[0].plan;
     int n = 0;
+    ls_status st = LS_OK;
 
     for (int i = 0; i < ls_plan_input_count(p) && n < LS_SESSION_LRS; i++) {
         const ls_tensor *t = ls_plan_input_at(p, i);
-        if (is_lr(t->name)) s->lr[n++] = (double)*(const float *)t->data;
+        if (is_lr(t->name)) LS_TRY(ls_tensor_read_scalar(t, &s->lr[n++], err));
     }
+out:
+    return st;
 }
 
 /* Kernels are chosen by timing them, once per machine; ranks that do so all at the same time would disturb
@@ -261,8 +264,8 @@ ls_status ls_session_open(ls_session *s, const ls_trial *trial, ls_config *cfg, 
     LS_TRY(ls_state_create(&s->state, s->dev, err));
     ls_state_set_peers(s->state, s->peers);
     LS_TRY(open_plans(s, batch, err));
-    remember_lrs(s);
-    if (!o->compile_only) ls_state_init(s->state, (uint64_t)ls_config_int(cfg, "seed"));
+    LS_TRY(remember_lrs(s, err));
+    if (!o->compile_only) LS_TRY(ls_state_init(s->state, (uint64_t)ls_config_int(cfg, "seed"), err));
     if (s->peers != NULL) LS_TRY(ls_comm_barrier(s->comm, "initial values", err));
     if (o->shards > 0) LS_TRY(ls_shards_create(&s->shards, s, o->shards, o->batch, o->threads, err));
     if (o->shards > 0) s->threads = ls_shards_threads(s->shards);
@@ -408,7 +411,7 @@ void ls_session_feed(const ls_batch_plan *p, const ls_field *fields, int n_field
 {
     for (int i = 0; i < n_fields; i++) {
         const ls_tensor *t = ls_plan_input(p->plan, fields[i].name);
-        if (t != NULL) memcpy(t->data, from[i], t->bytes);
+        if (t != NULL) ls_plan_write_input(p->plan, fields[i].name, 0, from[i], t->bytes);
     }
 }
 
@@ -418,43 +421,70 @@ void ls_session_write_lr(const ls_session *s, const ls_batch_plan *p, double fac
 
     for (int i = 0; i < ls_plan_input_count(p->plan) && n < LS_SESSION_LRS; i++) {
         const ls_tensor *t = ls_plan_input_at(p->plan, i);
-        if (is_lr(t->name)) *(float *)t->data = (float)(s->lr[n++] * factor);
+        if (is_lr(t->name)) ls_plan_write_scalar(p->plan, t->name, s->lr[n++] * factor);
     }
 }
 
 void ls_session_write_scalar(const ls_batch_plan *p, const char *name, double value)
 {
-    const ls_tensor *t = ls_plan_input(p->plan, name);
-
-    if (t != NULL) *(float *)t->data = (float)value;
+    ls_plan_write_scalar(p->plan, name, value);
 }
 
 void ls_session_write_control(const ls_batch_plan *p, const ls_control *c)
 {
-    const ls_tensor *t = ls_plan_input(p->plan, LS_CONTROL);
+    float slot[LS_CONTROL_SLOTS];
 
-    for (int i = 0; t != NULL && i < LS_CONTROL_SLOTS; i++) ((float *)t->data)[i] = (float)c->slot[i];
+    for (int i = 0; i < LS_CONTROL_SLOTS; i++) slot[i] = (float)c->slot[i];
+    ls_plan_write_input(p->plan, LS_CONTROL, 0, slot, sizeof slot);
 }
 
-void ls_session_read_control(const ls_batch_plan *p, ls_control *c)
+ls_status ls_session_read_control(const ls_batch_plan *p, ls_control *c, ls_err *err)
 {
     const ls_tensor *t = ls_plan_fetch(p->plan, LS_CONTROL);
+    float slot[LS_CONTROL_SLOTS];
+    ls_status st;
 
-    for (int i = 0; t != NULL && i < LS_CONTROL_SLOTS; i++) c->slot[i] = (double)((const float *)t->data)[i];
+    if (t == NULL) return LS_OK;
+    st = ls_tensor_read(t, 0, slot, sizeof slot, err);
+    for (int i = 0; st == LS_OK && i < LS_CONTROL_SLOTS; i++) c->slot[i] = (double)slot[i];
+    return st;
 }
 
-void ls_session_clear_sums(const ls_session *s)
+ls_status ls_session_clear_sums(const ls_session *s, ls_err *err)
 {
+    ls_status st = LS_OK;
+
     for (int i = 0; i < ls_state_count(s->state); i++)
         if (ls_state_role(s->state, i) == LS_VAR_ACCUMULATED)
-            memset(ls_state_at(s->state, i)->data, 0, ls_state_at(s->state, i)->bytes);
+            LS_TRY(ls_tensor_zero(ls_state_at(s->state, i), err));
+out:
+    return st;
 }
 
-void ls_session_scale_sums(const ls_session *s, double factor)
+static ls_status scale(const ls_tensor *t, double factor, ls_err *err)
 {
+    float piece[1024];
+    ls_status st = LS_OK;
+
+    for (size_t at = 0, n; at < t->bytes; at += n) {
+        n = t->bytes - at < sizeof piece ? t->bytes - at : sizeof piece;
+        LS_TRY(ls_tensor_read(t, at, piece, n, err));
+        for (size_t k = 0; k < n / sizeof *piece; k++) piece[k] *= (float)factor;
+        LS_TRY(ls_tensor_write(t, at, piece, n, err));
+    }
+out:
+    return st;
+}
+
+ls_status ls_session_scale_sums(const ls_session *s, double factor, ls_err *err)
+{
+    ls_status st = LS_OK;
+
     for (int i = 0; i < ls_state_count(s->state); i++) {
         const ls_tensor *t = ls_state_at(s->state, i);
-        if (ls_state_role(s->state, i) != LS_VAR_ACCUMULATED || t->dtype != LS_F32) continue;
-        for (int64_t k = 0; k < ls_shape_count(t->shape); k++) ((float *)t->data)[k] *= (float)factor;
+        if (ls_state_role(s->state, i) == LS_VAR_ACCUMULATED && t->dtype == LS_F32)
+            LS_TRY(scale(t, factor, err));
     }
+out:
+    return st;
 }

@@ -131,7 +131,8 @@ void ls_needs_release(ls_needs *n);
 
 /* Checks that the data set has what the plan's inputs need: name, type and shape of a sample. */
 ls_status ls_session_check_data(const ls_session *s, const ls_dataset *data, ls_err *err) LS_MUST_CHECK;
-/* Copies n samples of every field into the plan's inputs of the same name. */
+/* Copies n samples of every field into the plan's inputs of the same name.  Where this or one of the next
+ * fails, the plan's next run says so. */
 void ls_session_feed(const ls_batch_plan *p, const ls_field *fields, int n_fields, void *const *from);
 /* Every optimiser's rate becomes its own times `factor`, in the plan that makes the update. */
 void ls_session_write_lr(const ls_session *s, const ls_batch_plan *p, double factor);
@@ -139,9 +140,9 @@ void ls_session_write_lr(const ls_session *s, const ls_batch_plan *p, double fac
 void ls_session_write_scalar(const ls_batch_plan *p, const char *name, double value);
 /* The numbers of this rank before a step, and those of all after it; without others nothing changes. */
 void ls_session_write_control(const ls_batch_plan *p, const ls_control *c);
-void ls_session_read_control(const ls_batch_plan *p, ls_control *c);
+ls_status ls_session_read_control(const ls_batch_plan *p, ls_control *c, ls_err *err) LS_MUST_CHECK;
 /* Sums of gradients become zero, or so many times what they are. */
-void ls_session_clear_sums(const ls_session *s);
-void ls_session_scale_sums(const ls_session *s, double factor);
+ls_status ls_session_clear_sums(const ls_session *s, ls_err *err) LS_MUST_CHECK;
+ls_status ls_session_scale_sums(const ls_session *s, double factor, ls_err *err) LS_MUST_CHECK;
 
 #endif

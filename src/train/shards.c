@@ -18,6 +18,7 @@ typedef struct lane {
     ls_batch_plan *now; /* the one it runs next */
     float *leaf;
     int64_t n; /* samples of the shard it has just computed; 0: none */
+    ls_err outcome;
 } lane;
 
 /* A variable in a leaf. */
@@ -25,7 +26,7 @@ typedef struct item {
     const char *name;
     int64_t offset, count; /* in floats */
     ls_var_role role;
-    void *data; /* the session's */
+    const ls_tensor *of_session;
 } item;
 
 /* What the leaves of one stage of a step hold, and their sum over all ranks. */
@@ -66,7 +67,7 @@ static ls_status lay_out(stage *g, const ls_state *vars, const ls_step *step, ls
         const ls_tensor *t = ls_state_at(vars, i);
         if (!ls_step_changes(step, t->name) || t->dtype != LS_F32) continue;
         g->items[g->n_items++] =
-            (item){t->name, g->length, ls_shape_count(t->shape), ls_state_role(vars, i), t->data};
+            (item){t->name, g->length, ls_shape_count(t->shape), ls_state_role(vars, i), t};
         g->length += aligned(ls_shape_count(t->shape));
     }
     g->metrics = g->length;
@@ -265,34 +266,58 @@ static ls_status lane_plan(const work *w, lane *l, int64_t n, ls_batch_plan **ou
 }
 
 /* Statistics start from the parameters' own; each shard moves them by its samples. */
-static void copy_buffers(const ls_state *from, const lane *l)
+static ls_status copy_buffers(const ls_state *from, const lane *l, ls_err *err)
 {
+    ls_status st = LS_OK;
+
     for (int i = 0; i < ls_state_count(from); i++) {
         const ls_tensor *t = ls_state_at(from, i);
         const ls_tensor *to =
             ls_state_role(from, i) == LS_VAR_BUFFER ? ls_state_find(l->state, t->name) : NULL;
-        if (to != NULL) memcpy(to->data, t->data, t->bytes);
+        if (to != NULL) LS_TRY(ls_tensor_copy(to, t, err));
     }
+out:
+    return st;
 }
 
-static void fill_leaf(const stage *g, const lane *l, const ls_plan *p, float weight)
+/* Values that are not weighted yet, into their place in a leaf. */
+typedef struct weighing {
+    float *to;
+    float weight;
+} weighing;
+
+static ls_status weigh(void *ctx, const void *chunk, size_t offset, size_t bytes, ls_err *err)
+{
+    const weighing *w = ctx;
+    const float *from = chunk;
+    float *to = w->to + offset / sizeof *to;
+
+    (void)err;
+    for (size_t k = 0; k < bytes / sizeof *from; k++) to[k] = w->weight * from[k];
+    return LS_OK;
+}
+
+static ls_status fill_leaf(const stage *g, const lane *l, const ls_plan *p, float weight, ls_err *err)
 {
     int metric = 0;
+    ls_status st = LS_OK;
 
     for (int i = 0; i < g->n_items; i++) {
-        const item *t = &g->items[i];
-        const float *from = ls_state_find(l->state, t->name)->data;
-        if (t->role == LS_VAR_ACCUMULATED)
-            memcpy(l->leaf + t->offset, from, (size_t)t->count * sizeof *from);
+        const ls_tensor *from = ls_state_find(l->state, g->items[i].name);
+        float *to = l->leaf + g->items[i].offset;
+        if (g->items[i].role == LS_VAR_ACCUMULATED)
+            LS_TRY(ls_tensor_read(from, 0, to, from->bytes, err));
         else
-            for (int64_t k = 0; k < t->count; k++) l->leaf[t->offset + k] = weight * from[k];
+            LS_TRY(ls_tensor_visit(from, weigh, &(weighing){to, weight}, err));
     }
     memset(l->leaf + g->metrics, 0, sizeof *l->leaf * (size_t)(g->length - g->metrics));
     for (int i = 0; i < ls_plan_fetch_count(p) && metric < LS_MAX_METRICS; i++) {
         const ls_tensor *t = ls_plan_fetch_at(p, i);
-        if (t->dtype == LS_F32 && t->shape.rank == 0)
-            l->leaf[g->metrics + metric++] = weight * *(const float *)t->data;
+        if (t->dtype != LS_F32 || t->shape.rank != 0) continue;
+        LS_TRY(ls_tensor_visit(t, weigh, &(weighing){l->leaf + g->metrics + metric++, weight}, err));
     }
+out:
+    return st;
 }
 
 /* For whoever watches whether this rank gets on. */
@@ -302,53 +327,60 @@ static void beat(void *comm, int32_t node, uint64_t begun, uint64_t ended, uint6
     ls_comm_beat(comm);
 }
 
-static void run_shard(const work *w, ls_plan *p)
+static ls_status run_shard(const work *w, ls_plan *p, ls_err *err)
 {
     ls_comm *comm = w->x->session->comm;
 
-    if (comm != NULL)
-        ls_plan_run_noted(p, beat, comm);
-    else
-        ls_plan_run(p);
+    return comm != NULL ? ls_plan_run_noted(p, beat, comm, err) : ls_plan_run(p, err);
+}
+
+/* The lane's shard, which begins at sample `lo` of the global batch. */
+static ls_status run_samples(const work *w, const lane *l, int64_t lo, ls_err *err)
+{
+    const ls_shards *x = w->x;
+    const ls_field *fields;
+    const int n_fields = ls_dataset_fields(w->data, &fields);
+    const int64_t mine = w->b->position - w->b->global_position;
+    const float weight = (float)((double)l->n / (double)w->b->global_n);
+    const ls_batch_plan *p = l->now;
+    void *from[LS_SESSION_INPUTS];
+    ls_status st = LS_OK;
+
+    for (int i = 0; i < n_fields; i++)
+        from[i] = (char *)w->b->fields[i] + (size_t)(lo - mine) * ls_dataset_field_bytes(w->data, i);
+    ls_session_feed(p, fields, n_fields, from);
+    LS_TRY(copy_buffers(x->session->state, l, err));
+    if (w->mode == LS_TRAIN) {
+        ls_session_write_scalar(p, "gradient.weight", (double)weight);
+        ls_session_write_scalar(p, "gradient.keep", 0);
+        ls_step_write_rng(p->plan, w->seed, (uint32_t)w->step, (uint32_t)lo);
+        LS_TRY(run_shard(w, p->plan, err));
+        LS_TRY(fill_leaf(&x->stages[w->stage], l, p->plan, weight, err));
+    } else {
+        ls_step_write_rng(p->plan, w->seed, LS_EVAL_STEP, (uint32_t)(w->b->global_position + lo));
+        LS_TRY(run_shard(w, p->plan, err));
+    }
+out:
+    return st;
 }
 
 static void run_lane(int thread, int n_threads, void *arg)
 {
     const work *w = arg;
     const ls_shards *x = w->x;
-    const stage *g = &x->stages[w->stage];
     lane *l = &x->lanes[thread];
-    const ls_field *fields;
-    const int n_fields = ls_dataset_fields(w->data, &fields);
-    const int64_t s = w->first + thread, mine = w->b->position - w->b->global_position;
-    const ls_batch_plan *p = l->now;
-    void *from[LS_SESSION_INPUTS];
     int64_t lo, hi;
 
     (void)n_threads;
     l->n = 0;
-    if (s >= x->end) return;
-    shard_samples(w, s, &lo, &hi);
+    l->outcome = (ls_err){0};
+    if (w->first + thread >= x->end) return;
+    shard_samples(w, w->first + thread, &lo, &hi);
     l->n = hi - lo;
-    if (l->n == 0) {
-        memset(l->leaf, 0, sizeof *l->leaf * (size_t)g->length);
-        return;
-    }
-    for (int i = 0; i < n_fields; i++)
-        from[i] = (char *)w->b->fields[i] + (size_t)(lo - mine) * ls_dataset_field_bytes(w->data, i);
-    ls_session_feed(p, fields, n_fields, from);
-    copy_buffers(x->session->state, l);
-    if (w->mode == LS_TRAIN) {
-        const float weight = (float)((double)l->n / (double)w->b->global_n);
-        ls_session_write_scalar(p, "gradient.weight", (double)weight);
-        ls_session_write_scalar(p, "gradient.keep", 0);
-        ls_step_write_rng(p->plan, w->seed, (uint32_t)w->step, (uint32_t)lo);
-        run_shard(w, p->plan);
-        fill_leaf(g, l, p->plan, weight);
-    } else {
-        ls_step_write_rng(p->plan, w->seed, LS_EVAL_STEP, (uint32_t)(w->b->global_position + lo));
-        run_shard(w, p->plan);
-    }
+    if (l->n == 0)
+        memset(l->leaf, 0, sizeof *l->leaf * (size_t)x->stages[w->stage].length);
+    else
+        l->outcome.status = run_samples(w, l, lo, &l->outcome);
 }
 
 /* Every lane gets its plan for the shards [w->first, w->first + threads), as far as they are this rank's. */
@@ -380,9 +412,13 @@ out:
 /* Computes those shards side by side. */
 static ls_status run_lanes(work *w, ls_err *err)
 {
-    const ls_status st = plan_lanes(w, err);
+    const ls_shards *x = w->x;
+    ls_status st = plan_lanes(w, err);
 
-    if (st == LS_OK) ls_parallel_run(w->x->threads, run_lane, w);
+    if (st == LS_OK) ls_parallel_run(x->threads, run_lane, w);
+    for (int i = 0; st == LS_OK && i < x->threads; i++)
+        if (x->lanes[i].outcome.status != LS_OK)
+            st = ls_fail(err, x->lanes[i].outcome.status, "%s", x->lanes[i].outcome.text);
     return st;
 }
 
@@ -426,14 +462,16 @@ static void add_leaves(int thread, int n_threads, void *arg)
 }
 
 /* The sum over all shards becomes the session's. */
-static void take_result(const stage *g, const ls_plan *p, int64_t samples, ls_metric_sums *now,
-                        ls_control *control)
+static ls_status take_result(const stage *g, const ls_plan *p, int64_t samples, ls_metric_sums *now,
+                             ls_control *control, ls_err *err)
 {
     const float *sum = ls_exchange_result(g->exchange);
     int metric = 0;
+    ls_status st = LS_OK;
 
     for (int i = 0; i < g->n_items; i++)
-        memcpy(g->items[i].data, sum + g->items[i].offset, sizeof *sum * (size_t)g->items[i].count);
+        LS_TRY(ls_tensor_write(g->items[i].of_session, 0, sum + g->items[i].offset,
+                               sizeof *sum * (size_t)g->items[i].count, err));
     for (int i = 0; i < ls_plan_fetch_count(p) && metric < LS_MAX_METRICS; i++) {
         const ls_tensor *t = ls_plan_fetch_at(p, i);
         if (t->dtype == LS_F32 && t->shape.rank == 0)
@@ -441,6 +479,8 @@ static void take_result(const stage *g, const ls_plan *p, int64_t samples, ls_me
     }
     for (int i = 0; control != NULL && i < LS_CONTROL_SLOTS; i++)
         control->slot[i] = (double)sum[g->metrics + LS_MAX_METRICS + i];
+out:
+    return st;
 }
 
 ls_status ls_shards_gradients(ls_shards *x, int of_stage, const ls_dataset *data, const ls_batch *b,
@@ -459,7 +499,7 @@ ls_status ls_shards_gradients(ls_shards *x, int of_stage, const ls_dataset *data
     }
     ls_exchange_start(g->exchange, 1);
     LS_TRY(ls_exchange_wait(g->exchange, err));
-    take_result(g, x->session->plans[of_stage].plan, b->global_n, now, control);
+    LS_TRY(take_result(g, x->session->plans[of_stage].plan, b->global_n, now, control, err));
     if (of_stage == 0) now->samples += b->global_n; /* later stages see the same ones */
 out:
     return st;
@@ -468,17 +508,20 @@ out:
 /* -- evaluation -------------------------------------------------------------------------------------------
  * The metrics of every shard of every batch, each from the one rank that computed it, added in one order. */
 
-static void note_shard(const work *w, int64_t batch, int i, double *values)
+static ls_status note_shard(const work *w, int64_t batch, int i, double *values, ls_err *err)
 {
     const lane *l = &w->x->lanes[i];
     double *to = values + (batch * w->x->n_shards + w->first + i) * LS_MAX_METRICS;
     int metric = 0;
+    ls_status st = LS_OK;
 
-    if (w->first + i >= w->x->end || l->n == 0) return;
+    if (w->first + i >= w->x->end || l->n == 0) return LS_OK;
     for (int k = 0; k < ls_plan_fetch_count(l->now->plan) && metric < LS_MAX_METRICS; k++) {
         const ls_tensor *t = ls_plan_fetch_at(l->now->plan, k);
-        if (t->dtype == LS_F32 && t->shape.rank == 0) to[metric++] = (double)*(const float *)t->data;
+        if (t->dtype == LS_F32 && t->shape.rank == 0) LS_TRY(ls_tensor_read_scalar(t, &to[metric++], err));
     }
+out:
+    return st;
 }
 
 static ls_status gather_lanes(const work *w, ls_gather *gather, ls_err *err)
@@ -523,7 +566,7 @@ static ls_status evaluate_batches(ls_shards *x, const ls_dataset *data, ls_loade
         LS_TRY(ls_loader_next(loader, &b, err));
         for (w.first = x->first; w.first < x->end; w.first += x->threads) {
             LS_TRY(run_lanes(&w, err));
-            for (int i = 0; i < x->threads; i++) note_shard(&w, k, i, values);
+            for (int i = 0; i < x->threads; i++) LS_TRY(note_shard(&w, k, i, values, err));
             LS_TRY(gather_lanes(&w, gather, err));
         }
         LS_TRY(ls_gather_pass_on(gather, x->session->comm, err));

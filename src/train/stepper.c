@@ -55,10 +55,9 @@ static ls_status whole_step(ls_stepper *s, ls_counters *c, const ls_batch *b, do
     write_rates(s, p, lr);
     ls_session_write_scalar(p, "gradient.weight", (double)b->n / (double)b->global_n);
     ls_session_write_control(p, &s->control);
-    ls_trace_run(s->trace, p->plan);
-    if (session->peers != NULL) LS_TRY(ls_peers_status(session->peers, err));
-    ls_collect_metrics(p->plan, session->peers != NULL ? b->global_n : b->n, &c->now);
-    ls_session_read_control(p, &s->control);
+    LS_TRY(ls_trace_run(s->trace, p->plan, err));
+    LS_TRY(ls_collect_metrics(p->plan, session->peers != NULL ? b->global_n : b->n, &c->now, err));
+    LS_TRY(ls_session_read_control(p, &s->control, err));
 out:
     return st;
 }
@@ -75,10 +74,9 @@ static ls_status add_gradients(ls_stepper *s, int stage, const ls_counters *c, c
     if (st != LS_OK) return st;
     ls_session_write_scalar(p, "gradient.weight", (double)b->n / (double)samples);
     ls_session_write_scalar(p, "gradient.keep", ls_state_pending(s->session->state) ? 1 : 0);
-    ls_trace_run(s->trace, p->plan);
-    if (s->session->peers != NULL) LS_TRY(ls_peers_status(s->session->peers, err));
+    LS_TRY(ls_trace_run(s->trace, p->plan, err));
     ls_state_set_pending(s->session->state, true);
-    if (b->n > 0) ls_collect_metrics(p->plan, b->n, now);
+    if (b->n > 0) LS_TRY(ls_collect_metrics(p->plan, b->n, now, err));
 out:
     return st;
 }
@@ -113,12 +111,11 @@ static ls_status update(ls_stepper *s, int stage, const ls_counters *c, int64_t 
     ls_status st = LS_OK;
 
     if (!ls_state_pending(s->session->state) && s->session->shards == NULL)
-        ls_session_clear_sums(s->session); /* nothing from this rank */
+        LS_TRY(ls_session_clear_sums(s->session, err)); /* nothing from this rank */
     write_rates(s, p, lr);
     ls_session_write_scalar(p, "loss_scale", (double)c->now.samples / (double)samples);
     ls_session_write_scalar(p, "rank.weight", (double)mine / (double)c->now.samples);
-    ls_trace_run(s->trace, p->plan);
-    if (s->session->peers != NULL) LS_TRY(ls_peers_status(s->session->peers, err));
+    LS_TRY(ls_trace_run(s->trace, p->plan, err));
     ls_state_set_pending(s->session->state, false);
 out:
     return st;

@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "ckpt/ckpt.h"
 #include "train/shards.h"
 
@@ -150,11 +151,14 @@ json_t *ls_summary_json(const ls_summary *s, const ls_counters *c, const ls_sess
     const ls_ledger ledger = ls_summary_ledger(s, c);
     char host[256] = "unknown", hash[20];
     struct rusage usage = {0};
+    uint64_t weights;
+    ls_err why = {0};
     json_t *o;
 
     gethostname(host, sizeof host - 1);
     getrusage(RUSAGE_SELF, &usage);
-    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)ls_weights_xxh3(session->state));
+    if (ls_weights_xxh3(session->state, &weights, &why) != LS_OK) ls_log(LS_LOG_WARN, "%s", why.text);
+    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)weights);
     o = json_pack("{s:s, s:s*, s:i, s:I, s:I, s:o, s:o, s:o, s:f, s:o, s:o, s:s, s:I, s:I, s:s, s:s}",
                   "state", state, "error", error, "ranks", session->ranks, "steps", (json_int_t)c->step,
                   "epochs", (json_int_t)c->epoch, "metrics", metrics(s, c, test), "samples_per_s",

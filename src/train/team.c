@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "ckpt/ckpt.h"
 #include "exec/state.h"
+#include "exec/tensor.h"
 
 enum { COMPLAINT = 400 };
 
@@ -167,6 +168,41 @@ static void forget_sums(ls_metric_sums *m)
     m->samples = 0;
 }
 
+/* Rank 0's values of one variable on their way to the others. */
+typedef struct sharing {
+    ls_comm *comm;
+    const char *name;
+} sharing;
+
+/* In pieces that are the same on all ranks, however large the chunks are. */
+static ls_status share_chunk(void *ctx, void *chunk, size_t offset, size_t bytes, ls_err *err)
+{
+    const sharing *s = ctx;
+    ls_status st = LS_OK;
+
+    (void)offset;
+    for (size_t at = 0, n; at < bytes; at += n) {
+        n = bytes - at < LS_TENSOR_CHUNK ? bytes - at : LS_TENSOR_CHUNK;
+        LS_TRY(ls_comm_broadcast(s->comm, chunk != NULL ? (char *)chunk + at : NULL, n, 0, s->name, err));
+    }
+out:
+    return st;
+}
+
+static ls_status send_chunk(void *ctx, const void *chunk, size_t offset, size_t bytes, ls_err *err)
+{
+    return share_chunk(ctx, (void *)(uintptr_t)chunk, offset, bytes, err); /* the root's is only read */
+}
+
+/* `keep`: this rank wants them. */
+static ls_status share_variable(ls_comm *c, const ls_tensor *t, bool keep, ls_err *err)
+{
+    sharing s = {c, t->name};
+
+    if (ls_comm_rank(c) == 0) return ls_tensor_visit(t, send_chunk, &s, err);
+    return keep ? ls_tensor_fill(t, share_chunk, &s, err) : share_chunk(&s, NULL, 0, t->bytes, err);
+}
+
 ls_status ls_team_share(ls_comm *c, ls_session *s, ls_counters *counters, ls_err *err)
 {
     uint8_t pending = ls_state_pending(s->state);
@@ -177,7 +213,7 @@ ls_status ls_team_share(ls_comm *c, ls_session *s, ls_counters *counters, ls_err
         const ls_tensor *t = ls_state_at(s->state, i);
         const bool shared = ls_state_shared(s->state, i), keep = !shared || ls_comm_local_rank(c) == 0;
         if (shared && ls_comm_hosts(c) == 1) continue;
-        LS_TRY(ls_comm_broadcast(c, keep ? t->data : NULL, t->bytes, 0, t->name, err));
+        LS_TRY(share_variable(c, t, keep, err));
     }
     LS_TRY(ls_comm_broadcast(c, &pending, sizeof pending, 0, "sharing counters", err));
     /* A checkpoint of an older version may hold sums of gradients, and of metrics: they count once. */

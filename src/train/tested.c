@@ -47,16 +47,20 @@ static bool is_kept(const ls_session *s, int i)
 }
 
 /* Copies them, to `kept` or (`back`) from it. */
-static void copy(const ls_session *s, char *kept, bool back)
+static ls_status copy(const ls_session *s, char *kept, bool back, ls_err *err)
 {
     size_t at = 0;
+    ls_status st = LS_OK;
 
     for (int i = 0; i < ls_state_count(s->state); i++) {
         const ls_tensor *t = ls_state_at(s->state, i);
         if (!is_kept(s, i)) continue;
-        memcpy(back ? t->data : kept + at, back ? kept + at : t->data, t->bytes);
+        LS_TRY(back ? ls_tensor_write(t, 0, kept + at, t->bytes, err)
+                    : ls_tensor_read(t, 0, kept + at, t->bytes, err));
         at += t->bytes;
     }
+out:
+    return st;
 }
 
 static char *make_room(const ls_session *s)
@@ -102,18 +106,20 @@ static choice choose(lsi_run *r, char path[LS_PATH_MAX + 16])
 }
 
 /* Reads the best weights on rank 0; on failure the last stay, with a warning: the training is done. */
-static void read_best(lsi_run *r, choice *c, const char *path, char *kept)
+static ls_status read_best(lsi_run *r, choice *c, const char *path, char *kept, ls_err *err)
 {
     ls_ckpt *ckpt = NULL;
     ls_err why = {0};
+    ls_status st = LS_OK;
 
     if (ls_ckpt_open(&ckpt, path, &why) != LS_OK ||
         ls_ckpt_load_model(ckpt, r->session.state, &why) != LS_OK) {
         ls_log(LS_LOG_WARN, "%s; the test is with the last weights, not the best", why.text);
-        copy(&r->session, kept, true);
+        st = copy(&r->session, kept, true, err);
         *c = (choice){.step = -1};
     }
     ls_ckpt_close(ckpt);
+    return st;
 }
 
 /* The best weights on all ranks, the last ones in *kept (NULL: nothing was changed). */
@@ -139,9 +145,9 @@ static ls_status take_best(lsi_run *r, choice *c, char **kept, ls_err *err)
         *c = (choice){.step = -1};
         return LS_OK;
     }
-    copy(&r->session, *kept, false);
+    LS_TRY(copy(&r->session, *kept, false, err));
     if (comm != NULL) LS_TRY(ls_comm_barrier(comm, "keeping the last weights", err));
-    if (lsi_run_leads(r)) read_best(r, c, path, *kept);
+    if (lsi_run_leads(r)) LS_TRY(read_best(r, c, path, *kept, err));
     if (comm != NULL) LS_TRY(ls_comm_broadcast(comm, c, sizeof *c, 0, "choosing the weights to test", err));
     LS_TRY(ls_team_share(comm, &r->session, &ignored, err));
 out:
@@ -156,7 +162,7 @@ static ls_status put_back(lsi_run *r, char *kept, ls_err *err)
     if (kept == NULL) return LS_OK;
     if (comm != NULL)
         LS_TRY(ls_comm_barrier(comm, "putting back the last weights", err)); /* all have tested */
-    copy(&r->session, kept, true);
+    LS_TRY(copy(&r->session, kept, true, err));
     if (comm != NULL) LS_TRY(ls_comm_barrier(comm, "putting back the last weights", err));
 out:
     ls_free(kept);

@@ -79,14 +79,11 @@ static void note(void *ctx, int node, uint64_t begun, uint64_t ended, uint64_t p
     if (progressed - ended >= LEAST_NS) event(t, "exchange", "exchange", "", ended, progressed);
 }
 
-void ls_trace_run(ls_trace *t, ls_plan *p)
+ls_status ls_trace_run(ls_trace *t, ls_plan *p, ls_err *err)
 {
-    if (t == NULL || !t->active) {
-        ls_plan_run(p);
-        return;
-    }
+    if (t == NULL || !t->active) return ls_plan_run(p, err);
     t->plan = p;
-    ls_plan_run_noted(p, note, t);
+    return ls_plan_run_noted(p, note, t, err);
 }
 
 void ls_trace_end(ls_trace *t)

@@ -16,7 +16,7 @@ ls_status ls_trace_open(ls_trace **out, const char *folder, int rank, int64_t st
 /* The rest accept NULL, for which ls_trace_run is ls_plan_run. */
 void ls_trace_close(ls_trace *t);
 void ls_trace_begin(ls_trace *t, int64_t step);
-void ls_trace_run(ls_trace *t, ls_plan *p);
+ls_status ls_trace_run(ls_trace *t, ls_plan *p, ls_err *err) LS_MUST_CHECK;
 void ls_trace_end(ls_trace *t);
 
 #endif

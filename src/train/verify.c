@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "exec/state.h"
+#include "exec/tensor.h"
 #include "train/team.h"
 
 /* What one rank says of its variables. */
@@ -25,29 +26,36 @@ static bool is_model(const ls_state *s, int i)
     return ls_state_role(s, i) == LS_VAR_PARAM || ls_state_role(s, i) == LS_VAR_BUFFER;
 }
 
-static uint64_t hash_variable(const ls_state *s, int i)
+/* Adds variable i to a hash of several. */
+static ls_status hash_variable(const ls_state *s, int i, uint64_t *all, ls_err *err)
 {
     const ls_tensor *t = ls_state_at(s, i);
+    uint64_t hash = 0;
+    const ls_status st = ls_tensor_hash(t, XXH3_64bits(t->name, strlen(t->name)), &hash, err);
 
-    return XXH3_64bits_withSeed(t->data, t->bytes, XXH3_64bits(t->name, strlen(t->name)));
+    *all ^= hash;
+    return st;
 }
 
 /* Of variable `only`, or of all (-1). */
-static said hash_all(const ls_comm *c, const ls_state *s, int only)
+static ls_status hash_all(const ls_comm *c, const ls_state *s, int only, said *x, ls_err *err)
 {
-    said x = {.host = ls_comm_host(c)};
     int turn = 0;
+    ls_status st = LS_OK;
 
+    *x = (said){.host = ls_comm_host(c)};
     for (int i = 0; i < ls_state_count(s); i++) {
         if (!is_model(s, i) || (only >= 0 && i != only)) continue;
         if (!ls_state_shared(s, i)) {
-            x.own ^= hash_variable(s, i);
+            LS_TRY(hash_variable(s, i, &x->own, err));
             continue;
         }
-        x.has_shared = 1;
-        if (turn++ % ls_comm_local_size(c) == ls_comm_local_rank(c)) x.shared ^= hash_variable(s, i);
+        x->has_shared = 1;
+        if (turn++ % ls_comm_local_size(c) == ls_comm_local_rank(c))
+            LS_TRY(hash_variable(s, i, &x->shared, err));
     }
-    return x;
+out:
+    return st;
 }
 
 /* -- judging ----------------------------------------------------------------------------------------------
@@ -122,7 +130,7 @@ static bool judge(const ls_comm *c, const said *all, uint64_t *word, char *text,
 static ls_status ask(ls_comm *c, const ls_state *s, int only, bool *equal, char *text, size_t bytes,
                      ls_err *err)
 {
-    const said mine = hash_all(c, s, only);
+    said mine;
     said *all = ls_alloc(LS_MEM_COMM, (size_t)ls_comm_size(c) * sizeof *all);
     uint64_t *word = ls_alloc(LS_MEM_COMM, (size_t)ls_comm_size(c) * sizeof *word);
     ls_status st = LS_OK;
@@ -131,6 +139,7 @@ static ls_status ask(ls_comm *c, const ls_state *s, int only, bool *equal, char 
         st = ls_fail(err, LS_NOMEM, "comparing weights: no memory");
         goto out;
     }
+    LS_TRY(hash_all(c, s, only, &mine, err));
     LS_TRY(ls_comm_gather_all(c, &mine, sizeof mine, all, "comparing weights", err));
     *equal = judge(c, all, word, text, bytes);
 out:

@@ -29,7 +29,7 @@ ls_state *ckpt_test_vars(uint64_t seed, bool extra)
     if (extra) ls_graph_var(g, "z.extra", LS_VAR_PARAM, LS_F32, LS_SHAPE(2), normal);
     REQUIRE_OK(lsi_state_bind(s, g, index, &err), &err);
     ls_graph_destroy(g);
-    ls_state_init(s, seed);
+    init_state(s, seed);
     return s;
 }
 
@@ -38,9 +38,18 @@ bool ckpt_test_equal(const ls_state *a, const ls_state *b)
     if (ls_state_count(a) != ls_state_count(b)) return false;
     for (int i = 0; i < ls_state_count(a); i++) {
         const ls_tensor *x = ls_state_at(a, i), *y = ls_state_find(b, x->name);
-        if (y == NULL || memcmp(x->data, y->data, x->bytes) != 0) return false;
+        if (y == NULL || !tensor_equal(x, y)) return false;
     }
     return true;
+}
+
+uint64_t ckpt_test_hash(const ls_state *vars)
+{
+    uint64_t hash;
+    ls_err err = {0};
+
+    REQUIRE_OK(ls_weights_xxh3(vars, &hash, &err), &err);
+    return hash;
 }
 
 static char test_folder[256];

@@ -6,11 +6,14 @@
 
 #include "check.h"
 #include "ckpt/ckpt_internal.h"
+#include "tensors.h"
 
 /* Five variables of three types: two parameters, a buffer, an empty parameter, optimiser state; filled from
  * `seed`.  `extra` adds one parameter "z.extra". */
 ls_state *ckpt_test_vars(uint64_t seed, bool extra);
 bool ckpt_test_equal(const ls_state *a, const ls_state *b);
+/* ls_weights_xxh3. */
+uint64_t ckpt_test_hash(const ls_state *vars);
 
 /* A new empty folder below the system's temporary one; the same until ckpt_test_cleanup, which removes it. */
 const char *ckpt_test_folder(void);

@@ -61,7 +61,7 @@ static void writes_what_was_there_at_submit(void)
 
     REQUIRE_OK(ls_ckpt_writer_create(&w, folder, (ls_ckpt_keep){1, 0, false}, CKPT_TEST_SIZE, &err), &err);
     REQUIRE_OK(ls_ckpt_writer_submit(w, 1, vars, 0, state, NAN, &err), &err);
-    ls_state_init(vars, 9);
+    init_state(vars, 9);
     json_object_set_new(state, "step", json_integer(2));
     CHECK_OK(ls_ckpt_writer_wait(w, &err), &err);
     ls_ckpt_writer_destroy(w);

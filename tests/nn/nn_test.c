@@ -12,7 +12,7 @@ nn_run nn_compile(void (*build)(ls_step *s), int64_t batch, ls_mode mode)
     build(r.step);
     REQUIRE_OK(ls_step_status(r.step, &err), &err);
     REQUIRE_OK(ls_plan_compile_take(&r.plan, ls_step_graph_take(r.step), r.dev, r.state, &err), &err);
-    ls_state_init(r.state, 1);
+    init_state(r.state, 1);
     ls_step_write_defaults(r.step, r.plan);
     return r;
 }
@@ -37,23 +37,28 @@ ls_err nn_error(void (*build)(ls_step *s))
     return err;
 }
 
-static float *data(const ls_tensor *t)
+static const ls_tensor *found(const ls_tensor *t)
 {
     REQUIRE(t != NULL);
-    return t->data;
+    return t;
 }
 
-float *nn_var(const nn_run *r, const char *name)
+const ls_tensor *nn_var(const nn_run *r, const char *name)
 {
-    return data(ls_state_find(r->state, name));
+    return found(ls_state_find(r->state, name));
 }
 
-float *nn_input(const nn_run *r, const char *name)
+const ls_tensor *nn_input(const nn_run *r, const char *name)
 {
-    return data(ls_plan_input(r->plan, name));
+    return found(ls_plan_input(r->plan, name));
 }
 
-float nn_fetch(const nn_run *r, const char *name)
+const ls_tensor *nn_fetched(const nn_run *r, const char *name)
 {
-    return *data(ls_plan_fetch(r->plan, name));
+    return found(ls_plan_fetch(r->plan, name));
+}
+
+double nn_fetch(const nn_run *r, const char *name)
+{
+    return tensor_get(nn_fetched(r, name), 0);
 }

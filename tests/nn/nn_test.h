@@ -4,6 +4,7 @@
 
 #include "check.h"
 #include "lockstep/nn.h"
+#include "tensors.h"
 
 typedef struct nn_run {
     ls_device *dev;
@@ -19,9 +20,11 @@ void nn_release(nn_run *r);
 /* The error a build ends with; the step is thrown away. */
 ls_err nn_error(void (*build)(ls_step *s));
 
-/* Element i of a variable, an input or a fetched value; stops the test when there is none. */
-float *nn_var(const nn_run *r, const char *name);
-float *nn_input(const nn_run *r, const char *name);
-float nn_fetch(const nn_run *r, const char *name);
+/* A variable, an input, a fetched value; stops the test when there is none. */
+const ls_tensor *nn_var(const nn_run *r, const char *name);
+const ls_tensor *nn_input(const nn_run *r, const char *name);
+const ls_tensor *nn_fetched(const nn_run *r, const char *name);
+/* The first element of a fetched value. */
+double nn_fetch(const nn_run *r, const char *name);
 
 #endif

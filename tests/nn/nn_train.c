@@ -8,6 +8,7 @@
 
 #include "check.h"
 #include "lockstep/trial.h"
+#include "tensors.h"
 
 enum { STEPS = 2, MAX_METRICS = 8 };
 
@@ -34,17 +35,17 @@ static ls_status train(const nn_train_case *c, const char *device, metrics *out,
     LS_TRY(ls_device_open(&dev, device, 1, err));
     LS_TRY(ls_state_create(&state, dev, err));
     LS_TRY(ls_plan_compile_take(&plan, ls_step_graph_take(step), dev, state, err));
-    ls_state_init(state, 5);
+    LS_TRY(ls_state_init(state, 5, err));
     ls_step_write_defaults(step, plan);
     ls_step_write_synthetic(step, plan, 5);
     for (uint32_t i = 0; i < STEPS; i++) {
         ls_step_write_rng(plan, 5, i, 0);
-        ls_plan_run(plan);
+        LS_TRY(ls_plan_run(plan, err));
     }
     out->n = ls_plan_fetch_count(plan);
     for (int i = 0; i < out->n && i < MAX_METRICS; i++) {
         snprintf(out->name[i], sizeof out->name[i], "%s", ls_plan_fetch_at(plan, i)->name);
-        out->value[i] = (double)*(float *)ls_plan_fetch_at(plan, i)->data;
+        out->value[i] = tensor_get(ls_plan_fetch_at(plan, i), 0);
     }
 out:
     ls_plan_destroy(plan);

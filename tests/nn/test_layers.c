@@ -21,21 +21,24 @@ static void build_same(ls_step *s)
 static void same_padding_is_one_before_two_after(void)
 {
     nn_run r = nn_compile(build_same, 1, LS_TRAIN);
-    float *down = nn_var(&r, "down.weight"), *up = nn_var(&r, "up.weight");
-    const float *y = ls_plan_fetch(r.plan, "down")->data, *u = ls_plan_fetch(r.plan, "up")->data;
+    const ls_tensor *y = nn_fetched(&r, "down"), *u = nn_fetched(&r, "up");
 
-    for (int i = 0; i < 25; i++) down[i] = up[i] = (float)(i + 1);
-    *nn_var(&r, "down.bias") = *nn_var(&r, "up.bias") = 0;
-    nn_input(&r, "x")[0] = 1; /* row 0, column 0 */
-    nn_input(&r, "z")[0] = 1;
-    ls_plan_run(r.plan);
+    for (int i = 0; i < 25; i++) {
+        tensor_put(nn_var(&r, "down.weight"), i, i + 1);
+        tensor_put(nn_var(&r, "up.weight"), i, i + 1);
+    }
+    tensor_put(nn_var(&r, "down.bias"), 0, 0);
+    tensor_put(nn_var(&r, "up.bias"), 0, 0);
+    tensor_put(nn_input(&r, "x"), 0, 1); /* row 0, column 0 */
+    tensor_put(nn_input(&r, "z"), 0, 1);
+    run_plan(r.plan);
     /* y[o] = sum of w[k] x[2 o + k - 1]: the element at 0 meets k = 1 in position 0 and nothing in 1. */
-    CHECK_NEAR(y[0], 7, 0);
-    CHECK_NEAR(y[1], 0, 0);
-    CHECK_NEAR(y[3], 0, 0);
+    CHECK_NEAR(tensor_get(y, 0), 7, 0);
+    CHECK_NEAR(tensor_get(y, 1), 0, 0);
+    CHECK_NEAR(tensor_get(y, 3), 0, 0);
     /* u[i] += z[o] w[k] at i = 2 o + k - 1: k = 1..4 land on 0..3, k = 0 is cut off. */
     for (int i = 0; i < 4; i++)
-        for (int j = 0; j < 4; j++) CHECK_NEAR(u[4 * i + j], 5 * (i + 1) + (j + 1) + 1, 0);
+        for (int j = 0; j < 4; j++) CHECK_NEAR(tensor_get(u, 4 * i + j), 5 * (i + 1) + (j + 1) + 1, 0);
     nn_release(&r);
 }
 
@@ -57,14 +60,14 @@ static void one_dimensional_convolution(void)
     CHECK_EQ_STR(ls_shape_text(w->shape, buf), "(1, 2, 2)");
     CHECK_EQ_STR(ls_shape_text(y->shape, buf), "(1, 1, 3)");
     CHECK_EQ_STR(ls_shape_text(ls_plan_fetch(r.plan, "flat")->shape, buf), "(1, 1, 1, 3)");
-    memcpy(w->data, weights, sizeof weights);
-    memcpy(nn_input(&r, "x"), x, sizeof x);
-    *nn_var(&r, "conv.bias") = 0.5f;
-    ls_plan_run(r.plan);
+    tensor_write(w, weights, sizeof weights);
+    tensor_write(nn_input(&r, "x"), x, sizeof x);
+    tensor_put(nn_var(&r, "conv.bias"), 0, 0.5);
+    run_plan(r.plan);
     for (int i = 0; i < 3; i++) {
         double want = x[i] + 2 * x[i + 1] + 3 * x[i + 4] + 4 * x[i + 5] + 0.5;
-        CHECK_NEAR(((float *)y->data)[i], want, 1e-6);
-        CHECK_NEAR(((float *)ls_plan_fetch(r.plan, "flat")->data)[i], want, 1e-6);
+        CHECK_NEAR(tensor_get(y, i), want, 1e-6);
+        CHECK_NEAR(tensor_get(nn_fetched(&r, "flat"), i), want, 1e-6);
     }
     nn_release(&r);
 }
@@ -85,20 +88,19 @@ static void linear_and_embedding(void)
 {
     nn_run r = nn_compile(build_linear, 1, LS_TRAIN);
     const float w[] = {1, 2, 3, 4}, b[] = {10, 20}, x[] = {5, 6}, table[] = {0, 1, 2, 3, 4, 5};
-    const float *y = ls_plan_fetch(r.plan, "y")->data, *rows = ls_plan_fetch(r.plan, "rows")->data;
-    int32_t *index = ls_plan_input(r.plan, "index")->data;
+    const ls_tensor *y = nn_fetched(&r, "y"), *rows = nn_fetched(&r, "rows");
 
-    memcpy(nn_var(&r, "fc.weight"), w, sizeof w);
-    memcpy(nn_var(&r, "fc.bias"), b, sizeof b);
-    memcpy(nn_var(&r, "table.weight"), table, sizeof table);
-    memcpy(nn_input(&r, "x"), x, sizeof x);
-    index[0] = 2;
-    index[1] = 0;
-    ls_plan_run(r.plan);
-    CHECK_NEAR(y[0], 1 * 5 + 2 * 6 + 10, 0); /* weight is (out, in) */
-    CHECK_NEAR(y[1], 3 * 5 + 4 * 6 + 20, 0);
-    CHECK_NEAR(rows[0], 4, 0);
-    CHECK_NEAR(rows[3], 1, 0);
+    tensor_write(nn_var(&r, "fc.weight"), w, sizeof w);
+    tensor_write(nn_var(&r, "fc.bias"), b, sizeof b);
+    tensor_write(nn_var(&r, "table.weight"), table, sizeof table);
+    tensor_write(nn_input(&r, "x"), x, sizeof x);
+    tensor_put(nn_input(&r, "index"), 0, 2);
+    tensor_put(nn_input(&r, "index"), 1, 0);
+    run_plan(r.plan);
+    CHECK_NEAR(tensor_get(y, 0), 1 * 5 + 2 * 6 + 10, 0); /* weight is (out, in) */
+    CHECK_NEAR(tensor_get(y, 1), 3 * 5 + 4 * 6 + 20, 0);
+    CHECK_NEAR(tensor_get(rows, 0), 4, 0);
+    CHECK_NEAR(tensor_get(rows, 3), 1, 0);
     nn_release(&r);
 }
 
@@ -123,15 +125,15 @@ static void build_attention(ls_step *s)
 static void attention_is_softmax_of_products(void)
 {
     nn_run r = nn_compile(build_attention, BATCH, LS_TRAIN);
-    const float *slow = ls_plan_fetch(r.plan, "slow")->data, *fast = ls_plan_fetch(r.plan, "fast")->data;
+    const ls_tensor *slow = nn_fetched(&r, "slow"), *fast = nn_fetched(&r, "fast");
     double size = 0;
 
     CHECK_EQ_INT(ls_step_param_tensors(r.step), 4);
     ls_step_write_rng(r.plan, 3, 0, 0);
-    ls_plan_run(r.plan);
+    run_plan(r.plan);
     for (int i = 0; i < BATCH * TOKENS * WIDTH; i++) {
-        CHECK_NEAR(fast[i], slow[i], 1e-6);
-        size += fabs((double)slow[i]);
+        CHECK_NEAR(tensor_get(fast, i), tensor_get(slow, i), 1e-6);
+        size += fabs(tensor_get(slow, i));
     }
     CHECK(size > 0.1);
     nn_release(&r);
@@ -155,17 +157,15 @@ static void build_norm(ls_step *s)
 static void batchnorm_in_training(void)
 {
     nn_run r = nn_compile(build_norm, 2, LS_TRAIN);
-    const float *ya = ls_plan_fetch(r.plan, "ya")->data, *yb = ls_plan_fetch(r.plan, "yb")->data;
-
-    nn_input(&r, "a")[0] = 1; /* mean 2, biased variance 1, unbiased 2 */
-    nn_input(&r, "a")[1] = 3;
-    nn_input(&r, "b")[0] = 10; /* mean 8, biased variance 4, unbiased 8 */
-    nn_input(&r, "b")[1] = 6;
-    ls_plan_run(r.plan);
-    CHECK_NEAR(ya[0], -1 / sqrt(1 + 1e-5), 1e-6);
-    CHECK_NEAR(yb[0], 2 / sqrt(4 + 1e-5), 1e-6);
-    CHECK_NEAR(*nn_var(&r, "bn.running_mean"), 0.9 * (0.1 * 2) + 0.1 * 8, 1e-6);
-    CHECK_NEAR(*nn_var(&r, "bn.running_var"), 0.9 * (0.9 * 1 + 0.1 * 2) + 0.1 * 8, 1e-6);
+    tensor_put(nn_input(&r, "a"), 0, 1); /* mean 2, biased variance 1, unbiased 2 */
+    tensor_put(nn_input(&r, "a"), 1, 3);
+    tensor_put(nn_input(&r, "b"), 0, 10); /* mean 8, biased variance 4, unbiased 8 */
+    tensor_put(nn_input(&r, "b"), 1, 6);
+    run_plan(r.plan);
+    CHECK_NEAR(nn_fetch(&r, "ya"), -1 / sqrt(1 + 1e-5), 1e-6);
+    CHECK_NEAR(nn_fetch(&r, "yb"), 2 / sqrt(4 + 1e-5), 1e-6);
+    CHECK_NEAR(tensor_get(nn_var(&r, "bn.running_mean"), 0), 0.9 * (0.1 * 2) + 0.1 * 8, 1e-6);
+    CHECK_NEAR(tensor_get(nn_var(&r, "bn.running_var"), 0), 0.9 * (0.9 * 1 + 0.1 * 2) + 0.1 * 8, 1e-6);
     CHECK_EQ_INT(ls_step_count_params(r.step, "*"), 2); /* buffers are not parameters */
     nn_release(&r);
 }
@@ -174,14 +174,14 @@ static void batchnorm_in_evaluation(void)
 {
     nn_run r = nn_compile(build_norm, 2, LS_EVAL);
 
-    *nn_var(&r, "bn.running_mean") = 3;
-    *nn_var(&r, "bn.running_var") = 4;
-    *nn_var(&r, "bn.weight") = 2;
-    *nn_var(&r, "bn.bias") = 0.5f;
-    nn_input(&r, "a")[1] = 7;
-    ls_plan_run(r.plan);
-    CHECK_NEAR(((float *)ls_plan_fetch(r.plan, "ya")->data)[1], 2 * (7 - 3) / sqrt(4 + 1e-5) + 0.5, 1e-5);
-    CHECK_NEAR(*nn_var(&r, "bn.running_mean"), 3, 0);
+    tensor_put(nn_var(&r, "bn.running_mean"), 0, 3);
+    tensor_put(nn_var(&r, "bn.running_var"), 0, 4);
+    tensor_put(nn_var(&r, "bn.weight"), 0, 2);
+    tensor_put(nn_var(&r, "bn.bias"), 0, 0.5);
+    tensor_put(nn_input(&r, "a"), 1, 7);
+    run_plan(r.plan);
+    CHECK_NEAR(tensor_get(nn_fetched(&r, "ya"), 1), 2 * (7 - 3) / sqrt(4 + 1e-5) + 0.5, 1e-5);
+    CHECK_NEAR(tensor_get(nn_var(&r, "bn.running_mean"), 0), 3, 0);
     nn_release(&r);
 }
 
@@ -203,13 +203,14 @@ static void build_drop(ls_step *s)
 static void dropout_in_training(void)
 {
     nn_run r = nn_compile(build_drop, 1, LS_TRAIN);
-    const float *a = ls_plan_fetch(r.plan, "once")->data, *b = ls_plan_fetch(r.plan, "again")->data;
-    const float *maps = ls_plan_fetch(r.plan, "maps")->data;
-    float first[DROPPED];
+    float a[DROPPED], b[DROPPED], maps[200], first[DROPPED];
     int kept = 0, differ = 0, changed = 0;
 
     ls_step_write_rng(r.plan, 1, 0, 0);
-    ls_plan_run(r.plan);
+    run_plan(r.plan);
+    tensor_read(nn_fetched(&r, "once"), a, sizeof a);
+    tensor_read(nn_fetched(&r, "again"), b, sizeof b);
+    tensor_read(nn_fetched(&r, "maps"), maps, sizeof maps);
     for (int i = 0; i < DROPPED; i++) {
         CHECK(a[i] == 0 || fabs((double)a[i] - 1 / 0.75) < 1e-6);
         kept += a[i] != 0;
@@ -220,7 +221,8 @@ static void dropout_in_training(void)
     for (int i = 0; i < 200; i++) CHECK(maps[i] == maps[i / 4 * 4]);
     memcpy(first, a, sizeof first);
     ls_step_write_rng(r.plan, 1, 1, 0);
-    ls_plan_run(r.plan);
+    run_plan(r.plan);
+    tensor_read(nn_fetched(&r, "once"), a, sizeof a);
     for (int i = 0; i < DROPPED; i++) changed += a[i] != first[i];
     CHECK(changed > 50);
     nn_release(&r);
@@ -230,8 +232,8 @@ static void dropout_in_evaluation(void)
 {
     nn_run r = nn_compile(build_drop, 1, LS_EVAL);
 
-    ls_plan_run(r.plan);
-    for (int i = 0; i < DROPPED; i++) CHECK_NEAR(((float *)ls_plan_fetch(r.plan, "once")->data)[i], 1, 0);
+    run_plan(r.plan);
+    for (int i = 0; i < DROPPED; i++) CHECK_NEAR(tensor_get(nn_fetched(&r, "once"), i), 1, 0);
     CHECK(ls_plan_input(r.plan, "rng") == NULL);
     nn_release(&r);
 }
@@ -264,7 +266,7 @@ static moments moments_of(const nn_run *r, const char *name)
     REQUIRE(t != NULL);
     n = ls_shape_count(t->shape);
     for (int64_t i = 0; i < n; i++) {
-        double x = fabs((double)((float *)t->data)[i]);
+        double x = fabs(tensor_get(t, i));
         m.max = x > m.max ? x : m.max;
         m.std += x * x / (double)n;
     }
@@ -331,12 +333,15 @@ static void a_network_called_twice_is_one_network(void)
     CHECK_EQ_INT(ls_step_count_params(r.step, "net7.block.*"), 12);
     CHECK_EQ_INT(ls_step_count_params(r.step, "net7.norm.* net7.block.fc.bias"), 9);
     CHECK(ls_state_find(r.state, "net7.block.fc.weight") != NULL);
-    for (int i = 0; i < 6; i++) nn_input(&r, "a")[i] = nn_input(&r, "b")[i] = (float)(i * i);
-    ls_plan_run(r.plan);
+    for (int i = 0; i < 6; i++) {
+        tensor_put(nn_input(&r, "a"), i, i * i);
+        tensor_put(nn_input(&r, "b"), i, i * i);
+    }
+    run_plan(r.plan);
     CHECK_NEAR(nn_fetch(&r, "difference"), 0, 0);
-    nn_input(&r, "b")[0] = 5;
-    ls_plan_run(r.plan);
-    CHECK(nn_fetch(&r, "difference") > 1e-3f);
+    tensor_put(nn_input(&r, "b"), 0, 5);
+    run_plan(r.plan);
+    CHECK(nn_fetch(&r, "difference") > 1e-3);
     nn_release(&r);
 }
 

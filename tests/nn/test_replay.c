@@ -41,23 +41,23 @@ static void close_part(part *p)
 }
 
 /* Sample i of an update is made of its number, never 0. */
-static void feed(const ls_plan *p, int64_t batch, int update, int64_t first)
+static void feed(ls_plan *p, int64_t batch, int update, int64_t first)
 {
-    float *x = ls_plan_input(p, "x")->data;
-
     for (int64_t i = 0; i < batch * WIDTH; i++)
-        x[i] = (float)(update * 100 + (int)(first + i / WIDTH) * 10 + 1 + (int)(i % WIDTH));
+        tensor_put(ls_plan_input(p, "x"), i,
+                   update * 100 + (int)(first + i / WIDTH) * 10 + 1 + (int)(i % WIDTH));
     ls_step_write_rng(p, 7, (uint32_t)update, (uint32_t)first);
 }
 
-static const float *shown_by(const ls_plan *p)
+/* Element i of what is shown. */
+static float shown_by(const ls_plan *p, int64_t i)
 {
-    return ls_plan_fetch(p, "shown")->data;
+    return (float)tensor_get(ls_plan_fetch(p, "shown"), i);
 }
 
 static void put(const ls_plan *p, const char *name, float value)
 {
-    *(float *)ls_plan_input(p, name)->data = value;
+    tensor_put(ls_plan_input(p, name), 0, (double)value);
 }
 
 static void one_at_a_time_is_the_published_buffer(void)
@@ -73,9 +73,9 @@ static void one_at_a_time_is_the_published_buffer(void)
         int slot = 0;
         float x, y;
         feed(r.plan, 1, step, 0);
-        x = *nn_input(&r, "x");
-        ls_plan_run(r.plan);
-        y = *shown_by(r.plan);
+        x = (float)tensor_get(nn_input(&r, "x"), 0);
+        run_plan(r.plan);
+        y = shown_by(r.plan, 0);
         if (step < SLOTS) {
             CHECK_EQ_INT(y, x);
             pool[step] = x;
@@ -88,7 +88,7 @@ static void one_at_a_time_is_the_published_buffer(void)
         }
     }
     for (int i = 0; i < SLOTS; i++) {
-        CHECK_EQ_INT(nn_var(&r, "pool.images")[i * WIDTH], pool[i]);
+        CHECK_EQ_INT(tensor_get(nn_var(&r, "pool.images"), i * WIDTH), pool[i]);
         /* Five standard deviations; the draws are fixed. */
         CHECK(fabs(by_slot[i] - swaps / 5.0) < 5 * sqrt(swaps * 0.2 * 0.8));
     }
@@ -109,24 +109,22 @@ static void cut(int64_t slots, int64_t update)
     REQUIRE_OK(ls_state_create(&cut.state, cut.dev, &err), &err);
     for (int64_t n = 1; n <= MAX_BATCH; n++) gradients[n] = open_part(&cut, LS_PART_GRADIENTS, n, update);
     last = open_part(&cut, LS_PART_UPDATE, 1, update);
-    ls_state_init(cut.state, 1);
+    init_state(cut.state, 1);
     for (int u = 0; u < 40; u++) {
         feed(whole.plan, update, u, 0);
-        ls_plan_run(whole.plan);
+        run_plan(whole.plan);
         for (int64_t at = 0, n = 1; at < update; at += n, n = n < MAX_BATCH ? n + 1 : 1) {
             if (n > update - at) n = update - at;
             feed(gradients[n].plan, n, u, at);
             put(gradients[n].plan, "gradient.weight", (float)n / (float)update);
             put(gradients[n].plan, "gradient.keep", at > 0);
-            ls_plan_run(gradients[n].plan);
-            CHECK_EQ_MEM(shown_by(gradients[n].plan), shown_by(whole.plan) + at * WIDTH,
-                         (size_t)(n * WIDTH) * sizeof(float));
+            run_plan(gradients[n].plan);
+            for (int64_t i = 0; i < n * WIDTH; i++)
+                CHECK(shown_by(gradients[n].plan, i) == shown_by(whole.plan, at * WIDTH + i));
         }
-        ls_plan_run(last.plan);
-        CHECK_EQ_MEM(nn_var(&cut, "pool.images"), nn_var(&whole, "pool.images"),
-                     (size_t)(slots * WIDTH) * sizeof(float));
-        CHECK_EQ_MEM(nn_var(&cut, "pool.filled"), nn_var(&whole, "pool.filled"),
-                     (size_t)slots * sizeof(float));
+        run_plan(last.plan);
+        CHECK(tensor_equal(nn_var(&cut, "pool.images"), nn_var(&whole, "pool.images")));
+        CHECK(tensor_equal(nn_var(&cut, "pool.filled"), nn_var(&whole, "pool.filled")));
     }
     for (int64_t n = 1; n <= MAX_BATCH; n++) close_part(&gradients[n]);
     close_part(&last);
@@ -147,7 +145,7 @@ static void what_does_not_count_is_not_kept(void)
 {
     nn_run r = {0};
     part one, last;
-    float *images, *filled;
+    const ls_tensor *images, *filled;
     ls_err err = {0};
 
     capacity = 4;
@@ -155,7 +153,7 @@ static void what_does_not_count_is_not_kept(void)
     REQUIRE_OK(ls_state_create(&r.state, r.dev, &err), &err);
     one = open_part(&r, LS_PART_GRADIENTS, 1, 3);
     last = open_part(&r, LS_PART_UPDATE, 1, 3);
-    ls_state_init(r.state, 1);
+    init_state(r.state, 1);
     images = nn_var(&r, "pool.images");
     filled = nn_var(&r, "pool.filled");
     for (int u = 0; u < 2; u++) {
@@ -163,20 +161,20 @@ static void what_does_not_count_is_not_kept(void)
             feed(one.plan, 1, u, place);
             put(one.plan, "gradient.weight", u == 0 && place == 1 ? 0 : 1);
             put(one.plan, "gradient.keep", place > 0);
-            ls_plan_run(one.plan);
+            run_plan(one.plan);
         }
-        ls_plan_run(last.plan);
+        run_plan(last.plan);
         if (u == 0) {
-            CHECK_EQ_INT(filled[0], 1);
-            CHECK_EQ_INT(filled[1], 0);
-            CHECK_EQ_INT(filled[2], 1);
+            CHECK_EQ_INT(tensor_get(filled, 0), 1);
+            CHECK_EQ_INT(tensor_get(filled, 1), 0);
+            CHECK_EQ_INT(tensor_get(filled, 2), 1);
         }
     }
-    CHECK_EQ_INT(images[0], 1);
-    CHECK_EQ_INT(images[WIDTH], 101);
-    CHECK_EQ_INT(images[2 * WIDTH], 21);
-    CHECK_EQ_INT(images[3 * WIDTH], 111);
-    for (int i = 0; i < 4; i++) CHECK_EQ_INT(filled[i], 1);
+    CHECK_EQ_INT(tensor_get(images, 0), 1);
+    CHECK_EQ_INT(tensor_get(images, WIDTH), 101);
+    CHECK_EQ_INT(tensor_get(images, 2 * WIDTH), 21);
+    CHECK_EQ_INT(tensor_get(images, 3 * WIDTH), 111);
+    for (int i = 0; i < 4; i++) CHECK_EQ_INT(tensor_get(filled, i), 1);
     close_part(&one);
     close_part(&last);
     nn_release(&r);
@@ -190,8 +188,8 @@ static void evaluation_has_no_pool(void)
     r = nn_compile(pooled, 2, LS_EVAL);
     CHECK(ls_state_find(r.state, "pool.images") == NULL);
     feed(r.plan, 2, 5, 0);
-    ls_plan_run(r.plan);
-    CHECK_EQ_MEM(shown_by(r.plan), nn_input(&r, "x"), 2 * WIDTH * sizeof(float));
+    run_plan(r.plan);
+    CHECK(tensor_equal(nn_fetched(&r, "shown"), nn_input(&r, "x")));
     nn_release(&r);
 }
 

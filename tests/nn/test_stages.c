@@ -41,7 +41,7 @@ static parts compile_parts(void (*build)(ls_step *s), int64_t batch)
     REQUIRE_OK(ls_device_open(&p.dev, "ref", 1, &err), &err);
     REQUIRE_OK(ls_state_create(&p.state, p.dev, &err), &err);
     for (int i = 0; i < 2 * p.n_stages; i++) compile_part(&p, build, batch, i);
-    ls_state_init(p.state, 1);
+    init_state(p.state, 1);
     return p;
 }
 
@@ -59,7 +59,7 @@ static void write(const ls_plan *p, const char *name, const float *from, int n)
 {
     const ls_tensor *t = ls_plan_input(p, name);
 
-    if (t != NULL) memcpy(t->data, from, (size_t)n * sizeof *from);
+    if (t != NULL) tensor_write(t, from, (size_t)n * sizeof *from);
 }
 
 /* One update by `n_batches` batches, each of `batch` values of input x: all through one stage, then all
@@ -74,7 +74,7 @@ static void run_parts(const parts *p, const float *x, int n_batches, int batch)
             write(p->plans[i], "gradient.weight", &weight, 1);
             write(p->plans[i], "gradient.keep", &keep, 1);
             ls_step_write_rng(p->plans[i], 7, 3, (uint32_t)(k * batch));
-            ls_plan_run(p->plans[i]);
+            run_plan(p->plans[i]);
         }
     }
 }
@@ -174,10 +174,10 @@ static double compare(const nn_run *whole, const parts *p)
         const ls_tensor *a = ls_state_at(whole->state, i), *b = ls_state_find(p->state, a->name);
         REQUIRE(b != NULL);
         for (int64_t k = 0; a->dtype == LS_F32 && k < ls_shape_count(a->shape); k++) {
-            const double d = fabs((double)((float *)a->data)[k] - (double)((float *)b->data)[k]);
+            const double d = fabs(tensor_get(a, k) - tensor_get(b, k));
             if (!(d <= most)) most = d;
         }
-        if (a->dtype == LS_I32) CHECK_EQ_INT(*(int32_t *)b->data, *(int32_t *)a->data);
+        if (a->dtype == LS_I32) CHECK_EQ_INT(tensor_get(b, 0), tensor_get(a, 0));
     }
     return most;
 }
@@ -196,7 +196,7 @@ static void check_like_whole(void (*build)(ls_step *s), int n_stages)
         x[step] += 1;
         write(whole.plan, "x", x, 32);
         ls_step_write_rng(whole.plan, 7, 3, 0);
-        ls_plan_run(whole.plan);
+        run_plan(whole.plan);
         run_parts(&p, x, 1, 32);
     }
     d = compare(&whole, &p);
@@ -252,7 +252,7 @@ static void several_batches_make_one_update(void)
     fill(x, 32);
     for (int step = 0; step < 3; step++) {
         write(whole.plan, "x", x, 32);
-        ls_plan_run(whole.plan);
+        run_plan(whole.plan);
         run_parts(&p, x, 4, 8);
     }
     d = compare(&whole, &p);

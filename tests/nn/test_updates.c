@@ -73,12 +73,12 @@ static hand run_steps(void (*build)(ls_step *s), int steps)
     nn_run r = nn_compile(build, 1, LS_TRAIN);
     hand h;
 
-    *nn_var(&r, "D.w") = 0.7f;
-    *nn_var(&r, "G.w") = -0.4f;
-    *nn_input(&r, "x") = 1.5f;
-    for (int i = 0; i < steps; i++) ls_plan_run(r.plan);
-    h = (hand){(double)*nn_var(&r, "D.w"), (double)*nn_var(&r, "G.w"), (double)nn_fetch(&r, "d_loss"),
-               (double)nn_fetch(&r, "g_loss")};
+    tensor_put(nn_var(&r, "D.w"), 0, 0.7);
+    tensor_put(nn_var(&r, "G.w"), 0, -0.4);
+    tensor_put(nn_input(&r, "x"), 0, 1.5);
+    for (int i = 0; i < steps; i++) run_plan(r.plan);
+    h = (hand){tensor_get(nn_var(&r, "D.w"), 0), tensor_get(nn_var(&r, "G.w"), 0), nn_fetch(&r, "d_loss"),
+               nn_fetch(&r, "g_loss")};
     nn_release(&r);
     return h;
 }
@@ -120,9 +120,9 @@ static void two_updates_of_the_same_parameter(void)
 {
     nn_run r = nn_compile(build_twice, 1, LS_TRAIN);
 
-    *nn_var(&r, "w") = 2.0f;
-    ls_plan_run(r.plan);
-    CHECK_NEAR(*nn_var(&r, "w"), 2.0 * 0.8 * 0.8, 1e-6);
+    tensor_put(nn_var(&r, "w"), 0, 2.0);
+    run_plan(r.plan);
+    CHECK_NEAR(tensor_get(nn_var(&r, "w"), 0), 2.0 * 0.8 * 0.8, 1e-6);
     nn_release(&r);
 }
 
@@ -131,10 +131,10 @@ static void loss_scale_cancels(void)
 {
     nn_run r = nn_compile(build_twice, 1, LS_TRAIN);
 
-    *nn_var(&r, "w") = 2.0f;
-    *nn_input(&r, "loss_scale") = 1024.0f;
-    ls_plan_run(r.plan);
-    CHECK_NEAR(*nn_var(&r, "w"), 2.0 * 0.8 * 0.8, 1e-6);
+    tensor_put(nn_var(&r, "w"), 0, 2.0);
+    tensor_put(nn_input(&r, "loss_scale"), 0, 1024.0);
+    run_plan(r.plan);
+    CHECK_NEAR(tensor_get(nn_var(&r, "w"), 0), 2.0 * 0.8 * 0.8, 1e-6);
     nn_release(&r);
 }
 
@@ -142,10 +142,10 @@ static void learning_rate_is_read_at_run_time(void)
 {
     nn_run r = nn_compile(build_twice, 1, LS_TRAIN);
 
-    *nn_var(&r, "w") = 2.0f;
-    *nn_input(&r, "lr") = 0.25f;
-    ls_plan_run(r.plan);
-    CHECK_NEAR(*nn_var(&r, "w"), 2.0 * 0.5 * 0.5, 1e-6);
+    tensor_put(nn_var(&r, "w"), 0, 2.0);
+    tensor_put(nn_input(&r, "lr"), 0, 0.25);
+    run_plan(r.plan);
+    CHECK_NEAR(tensor_get(nn_var(&r, "w"), 0), 2.0 * 0.5 * 0.5, 1e-6);
     nn_release(&r);
 }
 
@@ -165,11 +165,11 @@ static void gradient_of_a_gradient(void)
 {
     nn_run r = nn_compile(build_penalty, 1, LS_TRAIN);
 
-    *nn_var(&r, "a") = 0.75f;
-    *nn_input(&r, "x") = 2.0f;
-    ls_plan_run(r.plan);
+    tensor_put(nn_var(&r, "a"), 0, 0.75);
+    tensor_put(nn_input(&r, "x"), 0, 2.0);
+    run_plan(r.plan);
     CHECK_NEAR(nn_fetch(&r, "loss"), 4.0, 1e-5);
-    CHECK_NEAR(*nn_var(&r, "a"), 0.75 - RATE * 4 * 2 * (2 * 0.75 * 2 - 1), 1e-5);
+    CHECK_NEAR(tensor_get(nn_var(&r, "a"), 0), 0.75 - RATE * 4 * 2 * (2 * 0.75 * 2 - 1), 1e-5);
     nn_release(&r);
 }
 
@@ -178,10 +178,10 @@ static void evaluation_changes_nothing(void)
 {
     nn_run r = nn_compile(build_simultaneous, 1, LS_EVAL);
 
-    *nn_var(&r, "D.w") = 0.7f;
-    *nn_input(&r, "x") = 1.5f;
-    ls_plan_run(r.plan);
-    CHECK_NEAR(*nn_var(&r, "D.w"), 0.7, 1e-7);
+    tensor_put(nn_var(&r, "D.w"), 0, 0.7);
+    tensor_put(nn_input(&r, "x"), 0, 1.5);
+    run_plan(r.plan);
+    CHECK_NEAR(tensor_get(nn_var(&r, "D.w"), 0), 0.7, 1e-7);
     CHECK_NEAR(nn_fetch(&r, "d_loss"), pow(0.7 * 1.5 - 1, 2) + 0.7 * 0.7, 1e-6);
     CHECK(ls_plan_input(r.plan, "lr") == NULL);
     nn_release(&r);

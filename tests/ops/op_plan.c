@@ -42,32 +42,8 @@ const ls_tensor *op_plan_find(const op_plan *p, const char *name)
     return t;
 }
 
-void op_put(const ls_tensor *t, int64_t i, double x)
-{
-    switch (t->dtype) {
-    case LS_F64: ((double *)t->data)[i] = x; break;
-    case LS_F32: ((float *)t->data)[i] = (float)x; break;
-    case LS_BF16: ((uint16_t *)t->data)[i] = ls_bf16_from_f32((float)x); break;
-    case LS_F16: ((uint16_t *)t->data)[i] = ls_f16_from_f32((float)x); break;
-    case LS_I32: ((int32_t *)t->data)[i] = (int32_t)x; break;
-    default: ((uint8_t *)t->data)[i] = (uint8_t)x; break;
-    }
-}
-
-double op_get(const ls_tensor *t, int64_t i)
-{
-    switch (t->dtype) {
-    case LS_F64: return ((const double *)t->data)[i];
-    case LS_F32: return (double)((const float *)t->data)[i];
-    case LS_BF16: return (double)ls_bf16_to_f32(((const uint16_t *)t->data)[i]);
-    case LS_F16: return (double)ls_f16_to_f32(((const uint16_t *)t->data)[i]);
-    case LS_I32: return (double)((const int32_t *)t->data)[i];
-    default: return (double)((const uint8_t *)t->data)[i];
-    }
-}
-
 void op_set(const ls_tensor *t, const double *x, int64_t n)
 {
     REQUIRE(ls_shape_count(t->shape) == n);
-    for (int64_t i = 0; i < n; i++) op_put(t, i, x[i]);
+    for (int64_t i = 0; i < n; i++) tensor_put(t, i, x[i]);
 }

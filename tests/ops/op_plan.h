@@ -3,8 +3,8 @@
  *     op_plan p = {0};
  *     op_plan_begin(&p);                          add ops to p.g, fetch results by name
  *     op_plan_compile(&p, "ref");                 p.g is gone from here on
- *     op_set(op_plan_find(&p, "x"), values, n);   ls_plan_run(p.plan);
- *     op_get(op_plan_find(&p, "y"), i);
+ *     op_set(op_plan_find(&p, "x"), values, n);   run_plan(p.plan);
+ *     tensor_get(op_plan_find(&p, "y"), i);
  *     op_plan_end(&p);
  * What fails stops the test. */
 #ifndef TESTS_OPS_OP_PLAN_H
@@ -12,6 +12,7 @@
 
 #include "graph/graph.h"
 #include "lockstep/plan.h"
+#include "tensors.h"
 
 typedef struct op_plan {
     ls_graph *g;
@@ -26,9 +27,6 @@ void op_plan_end(op_plan *p);
 /* The input, fetched value or variable of that name. */
 const ls_tensor *op_plan_find(const op_plan *p, const char *name);
 
-/* Elements of a tensor, converted from and to its type. */
-void op_put(const ls_tensor *t, int64_t i, double x);
-double op_get(const ls_tensor *t, int64_t i);
 void op_set(const ls_tensor *t, const double *x, int64_t n); /* n must be the number of elements */
 
 #endif

@@ -20,7 +20,7 @@ static void check_values(const op_plan *p, const char *name, const double *want,
 
     CHECK_EQ_INT(ls_shape_count(t->shape), n);
     for (int64_t i = 0; i < n && i < ls_shape_count(t->shape); i++) {
-        double got = op_get(t, i);
+        double got = tensor_get(t, i);
         if (isnan(want[i]))
             CHECK(isnan(got));
         else if (isinf(want[i]))
@@ -64,13 +64,13 @@ static void cross_entropy_by_hand(void)
     /* Probabilities 1/4, 1/4, 1/2, and 1/5, 3/5, 1/5 from logits near the end of f32's range of exp. */
     op_set(op_plan_find(&p, "x"), LIST(0, 0, log(2), 500, 500 + log(3), 500), 6);
     op_set(op_plan_find(&p, "labels"), LIST(2, 0), 2);
-    ls_plan_run(p.plan);
-    CHECK_NEAR(op_get(op_plan_find(&p, "y"), 0), (log(2) + log(5)) / 2, 2e-5); /* 500 + log 3 in f32 */
-    CHECK_NEAR(op_get(op_plan_find(&p, "right"), 0), 1, 0);
+    run_plan(p.plan);
+    CHECK_NEAR(tensor_get(op_plan_find(&p, "y"), 0), (log(2) + log(5)) / 2, 2e-5); /* 500 + log 3 in f32 */
+    CHECK_NEAR(tensor_get(op_plan_find(&p, "right"), 0), 1, 0);
     for (int i = 0; i < 6; i++) {
         double probs = LIST(0.25, 0.25, 0.5, 0.2, 0.6, 0.2)[i], onehot = LIST(0, 0, 1, 1, 0, 0)[i];
-        CHECK_NEAR(op_get(op_plan_find(&p, "probs"), i), probs, 1e-5);
-        CHECK_NEAR(op_get(op_plan_find(&p, "dx"), i), (probs - onehot) / 2, 1e-5);
+        CHECK_NEAR(tensor_get(op_plan_find(&p, "probs"), i), probs, 1e-5);
+        CHECK_NEAR(tensor_get(op_plan_find(&p, "dx"), i), (probs - onehot) / 2, 1e-5);
     }
     op_plan_end(&p);
 }
@@ -89,11 +89,12 @@ static void bad_labels_make_nan(void)
         fetch_both(&p, ls_cross_entropy(x, labels), x);
         op_set(op_plan_find(&p, "x"), LIST(0, 0, 1, 0), 4);
         op_set(op_plan_find(&p, "labels"), LIST(bad[k], 0), 2);
-        ls_plan_run(p.plan);
-        CHECK(isnan(op_get(op_plan_find(&p, "y"), 0)));
-        CHECK(isnan(op_get(op_plan_find(&p, "dx"), 0)) && isnan(op_get(op_plan_find(&p, "dx"), 1)));
-        CHECK(isfinite(op_get(op_plan_find(&p, "dx"), 2)) && isfinite(op_get(op_plan_find(&p, "dx"), 3)));
-        CHECK_NEAR(op_get(op_plan_find(&p, "right"), 0), 1, 0); /* the good sample only */
+        run_plan(p.plan);
+        CHECK(isnan(tensor_get(op_plan_find(&p, "y"), 0)));
+        CHECK(isnan(tensor_get(op_plan_find(&p, "dx"), 0)) && isnan(tensor_get(op_plan_find(&p, "dx"), 1)));
+        CHECK(isfinite(tensor_get(op_plan_find(&p, "dx"), 2)) &&
+              isfinite(tensor_get(op_plan_find(&p, "dx"), 3)));
+        CHECK_NEAR(tensor_get(op_plan_find(&p, "right"), 0), 1, 0); /* the good sample only */
         op_plan_end(&p);
     }
 }
@@ -110,8 +111,8 @@ static void accuracy_at_the_edges(void)
     /* Of equals the first counts; a row with NaN is never right. */
     op_set(op_plan_find(&p, "x"), LIST(1, 1, 0, 1, 1, 0, NAN, 0, 1, 1, NAN, 0, -INFINITY, 0, 3), 15);
     op_set(op_plan_find(&p, "labels"), LIST(0, 1, 0, 0, 2), 5);
-    ls_plan_run(p.plan);
-    CHECK_NEAR(op_get(op_plan_find(&p, "right"), 0), 2, 0);
+    run_plan(p.plan);
+    CHECK_NEAR(tensor_get(op_plan_find(&p, "right"), 0), 2, 0);
     op_plan_end(&p);
 }
 
@@ -130,7 +131,7 @@ static void softmax_at_the_edges(void)
     op_plan_compile(&p, device);
     /* Beyond the range of exp, a masked logit, and NaN, which spreads over its row only. */
     op_set(op_plan_find(&p, "x"), LIST(1000, 1000, -1000, 0, -INFINITY, 0, 1, NAN, 2), 9);
-    ls_plan_run(p.plan);
+    run_plan(p.plan);
     check_values(&p, "softmax", LIST(0.5, 0.5, 0, 0.5, 0, 0.5, NAN, NAN, NAN), 9);
     check_values(&p, "log_softmax",
                  LIST(-log(2), -log(2), -2000 - log(2), -log(2), -INFINITY, -log(2), NAN, NAN, NAN), 9);
@@ -154,10 +155,10 @@ static void attention_by_hand(void)
     op_set(op_plan_find(&p, "q"), LIST(1, 200), 2);
     op_set(op_plan_find(&p, "k"), LIST(0, 2 * log(3)), 2);
     op_set(op_plan_find(&p, "v"), LIST(4, 8), 2);
-    ls_plan_run(p.plan);
+    run_plan(p.plan);
     check_values(&p, "out", LIST(7, 8), 2);
-    CHECK_NEAR(op_get(op_plan_find(&p, "lse"), 0), log(4), 1e-6);
-    CHECK_NEAR(op_get(op_plan_find(&p, "lse"), 1), 200 * log(3), 1e-4);
+    CHECK_NEAR(tensor_get(op_plan_find(&p, "lse"), 0), log(4), 1e-6);
+    CHECK_NEAR(tensor_get(op_plan_find(&p, "lse"), 1), 200 * log(3), 1e-4);
     op_plan_end(&p);
 }
 
@@ -184,7 +185,7 @@ static void chamfer_by_hand(void)
      * the first counts. */
     op_set(op_plan_find(&p, "a"), LIST(0, 4, 0, 0, 0, 0), 6);
     op_set(op_plan_find(&p, "b"), LIST(1, -1, 2, 0, 0, 0, 0, 0, 0), 9);
-    ls_plan_run(p.plan);
+    run_plan(p.plan);
     check_values(&p, "loss", LIST(1 + 4 + 1 + 1 + 4), 1);
     check_values(&p, "near_a", LIST(0, 2), 2);
     check_values(&p, "near_b", LIST(0, 0, 0), 3);
@@ -207,7 +208,7 @@ static void indices_out_of_range_touch_nothing(void)
     op_set(op_plan_find(&p, "index"), LIST(1, -1, 2, 1, -2147483648.0), 5);
     op_set(op_plan_find(&p, "table"), LIST(10, 20), 2);
     op_set(op_plan_find(&p, "rows"), LIST(1, 2, 4, 8, 16), 5);
-    ls_plan_run(p.plan);
+    run_plan(p.plan);
     check_values(&p, "gathered", LIST(20, NAN, NAN, 20, NAN), 5);
     check_values(&p, "scattered", LIST(0, 9), 2);
     op_plan_end(&p);
@@ -230,7 +231,7 @@ static void composites_by_hand(void)
     /* Logistic function 1/2, 3/4; logits of 1000 are as sure as they are wrong or right. */
     op_set(op_plan_find(&p, "a"), LIST(0, log(3), 1000, -1000), 4);
     op_set(op_plan_find(&p, "b"), LIST(1, 0, 0, 0), 4);
-    ls_plan_run(p.plan);
+    run_plan(p.plan);
     check_values(&p, "y", LIST((log(2) + log(4) + 1000 + 0) / 4), 1);
     check_values(&p, "dx", LIST(-0.5 / 4, 0.75 / 4, 0.25, 0), 4);
     check_values(&p, "mse", LIST((1 + log(3) * log(3) + 2e6) / 4), 1);
@@ -270,7 +271,7 @@ static void an_empty_batch_costs_nothing(void)
     ls_graph_fetch(ls_l1_loss(x, y), "l1");
     ls_graph_fetch(ls_bce_with_logits(x, y), "bce");
     op_plan_compile(&p, device);
-    ls_plan_run(p.plan);
+    run_plan(p.plan);
     check_values(&p, "cross_entropy", LIST(0), 1);
     check_values(&p, "mse", LIST(0), 1);
     check_values(&p, "l1", LIST(0), 1);

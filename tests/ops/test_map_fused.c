@@ -30,9 +30,9 @@ static void compare_pairs(op_plan *p)
     for (int k = 0; k < ls_plan_input_count(p->plan); k++) {
         const ls_tensor *t = ls_plan_input_at(p->plan, k);
         for (int64_t i = 0; i < ls_shape_count(t->shape); i++)
-            op_put(t, i, (double)((i * 5 + 3 * k) % 13 - 6) / 8);
+            tensor_put(t, i, (double)((i * 5 + 3 * k) % 13 - 6) / 8);
     }
-    ls_plan_run(p->plan);
+    run_plan(p->plan);
     for (int k = 0; k < ls_plan_fetch_count(p->plan); k++) {
         const ls_tensor *a = ls_plan_fetch_at(p->plan, k), *b;
         char other[64];
@@ -41,7 +41,7 @@ static void compare_pairs(op_plan *p)
         b = op_plan_find(p, other);
         CHECK_EQ_INT(ls_shape_count(a->shape), ls_shape_count(b->shape));
         for (int64_t i = 0; i < ls_shape_count(a->shape); i++)
-            if (!CHECK_NEAR(op_get(a, i), op_get(b, i), 1e-12))
+            if (!CHECK_NEAR(tensor_get(a, i), tensor_get(b, i), 1e-12))
                 printf("  in %s[%lld]\n", a->name, (long long)i);
     }
     op_plan_end(p);

@@ -22,7 +22,8 @@ static void expect(const op_plan *p, const char *name, const double *want, int64
     const ls_tensor *t = op_plan_find(p, name);
 
     CHECK_EQ_INT(ls_shape_count(t->shape), n);
-    for (int64_t i = 0; i < n && i < ls_shape_count(t->shape); i++) CHECK_NEAR(op_get(t, i), want[i], 1e-12);
+    for (int64_t i = 0; i < n && i < ls_shape_count(t->shape); i++)
+        CHECK_NEAR(tensor_get(t, i), want[i], 1e-12);
 }
 
 static ls_value in(op_plan *p, const char *name, ls_shape shape)
@@ -58,7 +59,7 @@ static void convolution(void)
     SET(&p, "w", 1, 2, 3, 4);
     SET(&p, "two", 5, 6, 7, 8);
     SET(&p, "gw", 2, 3);
-    ls_plan_run(p.plan);
+    run_plan(p.plan);
     EXPECT(&p, "plain", 37, 47, 67, 77);
     EXPECT(&p, "padded", 4, 18, 36, 77); /* the kernel's last tap meets 1, 3, 7, 9 */
     EXPECT(&p, "dilated", 1 + 2 * 3 + 3 * 7 + 4 * 9);
@@ -87,7 +88,7 @@ static void transposed_convolution(void)
     op_plan_compile(&p, "ref");
     SET(&p, "dy", 1, 2, 3, 4);
     SET(&p, "w", 1, 10, 100, 1000);
-    ls_plan_run(p.plan);
+    run_plan(p.plan);
     EXPECT(&p, "overlap", 1, 12, 20, 103, 1234, 2040, 300, 3400, 4000);
     EXPECT(&p, "blocks", 1, 10, 2, 20, 100, 1000, 200, 2000, 3, 30, 4, 40, 300, 3000, 400, 4000);
     EXPECT(&p, "tail", 1, 10, 2, 20, 0, 100, 1000, 200, 2000, 0, 3, 30, 4, 40, 0, 300, 3000, 400, 4000, 0);
@@ -106,7 +107,7 @@ static void weight_gradient(void)
     op_plan_compile(&p, "ref");
     SET(&p, "x", 1, 2, 3, 4, 5, 6, 7, 8, 9);
     SET(&p, "dy", 1, 1, 1, 2);
-    ls_plan_run(p.plan);
+    run_plan(p.plan);
     EXPECT(&p, "dw", 12 + 5, 16 + 6, 24 + 8, 28 + 9);
     op_plan_end(&p);
 }
@@ -154,7 +155,7 @@ static void padding(void)
     SET(&p, "x", 1, 2, 3);
     SET(&p, "column", 1, 2, 3);
     SET(&p, "dy", 1, 10, 100, 1000, 10000, 100000);
-    ls_plan_run(p.plan);
+    run_plan(p.plan);
     EXPECT(&p, "reflected", 3, 2, 1, 2, 3, 2);
     EXPECT(&p, "reflected column", 2, 1, 2, 3, 2, 1);
     EXPECT(&p, "zeros", 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 0);
@@ -190,14 +191,14 @@ static void max_pooling(void)
     SET(&p, "ties", 5, 7, 7, 7);
     SET(&p, "nan in", 5, 7, NAN, 9);
     SET(&p, "dy", 1, 2, 4, 8);
-    ls_plan_run(p.plan);
+    run_plan(p.plan);
     EXPECT(&p, "half", 9, -3, -9, -11);
     EXPECT(&p, "half index", 3, 0, 0, 0);
     EXPECT(&p, "overlap", 9, 9, 9, 9);
     EXPECT(&p, "overlap index", 8, 6, 2, 0); /* the same element, seen from four windows */
     EXPECT(&p, "tie index", 1);
     EXPECT(&p, "nan index", 2);
-    CHECK(isnan(op_get(op_plan_find(&p, "nan"), 0)));
+    CHECK(isnan(tensor_get(op_plan_find(&p, "nan"), 0)));
     EXPECT(&p, "dx", 0, 0, 0, 0, 0, 15, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
     op_plan_end(&p);
 }
@@ -219,7 +220,7 @@ static void average_pooling(void)
     op_plan_compile(&p, "ref");
     SET(&p, "x", 1, 2, 3, 12);
     SET(&p, "small", 1, 2);
-    ls_plan_run(p.plan);
+    run_plan(p.plan);
     EXPECT(&p, "inside", 4.5);
     EXPECT(&p, "all", 2);
     EXPECT(&p, "up", 1, 1, 2, 2, 1, 1, 2, 2);
@@ -257,7 +258,7 @@ static void batch_norm_once(bool unbiased, int64_t n, double want_mean, double w
     SET(&p, "beta", 1);
     SET(&p, "running mean", 10);
     SET(&p, "running var", 1);
-    ls_plan_run(p.plan);
+    run_plan(p.plan);
     if (n == 4)
         EXPECT(&p, "y", 1 - 3 / sqrt(2), 1 - 1 / sqrt(2), 1 + 1 / sqrt(2), 1 + 3 / sqrt(2));
     else
@@ -292,7 +293,7 @@ static void instance_and_layer_norm(void)
     SET(&p, "x", 1, 3, 3, 1, 10, 30, 10, 30);
     SET(&p, "gamma", 1, 2);
     SET(&p, "beta", 5, 7);
-    ls_plan_run(p.plan);
+    run_plan(p.plan);
     EXPECT(&p, "instance", -1, 1, 1, -1, -1, 1, -1, 1);
     EXPECT(&p, "instance mean", 2, 20);
     EXPECT(&p, "instance invstd", 1, 0.1);

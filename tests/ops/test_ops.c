@@ -173,19 +173,19 @@ static void fill_inputs(variant *v, const op_test *t, int which, int64_t bump, d
         const ls_tensor *x = in_state ? ls_state_find(v->state, s->name) : ls_plan_input(v->plan, s->name);
         if (x == NULL) continue;
         for (int64_t j = 0; j < s->count; j++)
-            op_put(x, j, s->values[j] + (i == which && j == bump ? step : 0));
+            tensor_put(x, j, s->values[j] + (i == which && j == bump ? step : 0));
     }
     for (int i = 0; i < ls_plan_input_count(v->plan); i++) {
         const ls_tensor *w = ls_plan_input_at(v->plan, i);
         int level, k;
         if (sscanf(w->name, "w%d_%d", &level, &k) != 2) continue;
-        for (int64_t j = 0; j < ls_shape_count(w->shape); j++) op_put(w, j, weight_of(k, j));
+        for (int64_t j = 0; j < ls_shape_count(w->shape); j++) tensor_put(w, j, weight_of(k, j));
     }
 }
 
 static double fetch_scalar(const variant *v, const char *name)
 {
-    return op_get(ls_plan_fetch(v->plan, name), 0);
+    return tensor_get(ls_plan_fetch(v->plan, name), 0);
 }
 
 /* -- 1. gradients against finite differences
@@ -199,10 +199,10 @@ static double numeric(variant *v, const op_test *t, const char *loss, int source
     for (int k = 0; k < 2; k++) {
         double step = k ? h / 2 : h, up, down;
         fill_inputs(v, t, source, i, step);
-        ls_plan_run(v->plan);
+        run_plan(v->plan);
         up = fetch_scalar(v, loss);
         fill_inputs(v, t, source, i, -step);
-        ls_plan_run(v->plan);
+        run_plan(v->plan);
         down = fetch_scalar(v, loss);
         d[k] = (up - down) / (2 * step);
     }
@@ -222,8 +222,8 @@ static void check_level(variant *v, op_test *t, const char *loss, const char *pr
         grad = calloc((size_t)t->in[i].count, sizeof *grad);
         if (grad == NULL) abort();
         fill_inputs(v, t, -1, 0, 0);
-        ls_plan_run(v->plan);
-        for (int64_t j = 0; g != NULL && j < t->in[i].count; j++) grad[j] = op_get(g, j);
+        run_plan(v->plan);
+        for (int64_t j = 0; g != NULL && j < t->in[i].count; j++) grad[j] = tensor_get(g, j);
         /* Up to seven elements per input, spread over the tensor; a sanitizer needs only one. */
         stride = t->in[i].count / (check_is_slow_build() ? 1 : 7) + 1;
         for (int64_t j = 0; j < t->in[i].count; j += stride) {
@@ -263,7 +263,7 @@ static void collect(const variant *v, op_result *r)
         int64_t n = ls_shape_count(t->shape);
         double *d = calloc((size_t)n + 1, sizeof *d);
         if (d == NULL) abort();
-        for (int64_t j = 0; j < n; j++) d[j] = op_get(t, j);
+        for (int64_t j = 0; j < n; j++) d[j] = tensor_get(t, j);
         snprintf(r->name[r->n], sizeof r->name[0], "%s", t->name);
         r->count[r->n] = n;
         r->d[r->n++] = d;
@@ -291,10 +291,10 @@ static bool run_twice(variant *v, const op_test *t, const char *device, op_resul
     bool same = true;
 
     fill_inputs(v, t, -1, 0, 0);
-    ls_plan_run(v->plan);
+    run_plan(v->plan);
     collect(v, &first);
     fill_inputs(v, t, -1, 0, 0);
-    ls_plan_run(v->plan);
+    run_plan(v->plan);
     collect(v, r);
     for (int i = 0; i < r->n; i++)
         if (memcmp(first.d[i], r->d[i], sizeof(double) * (size_t)r->count[i]) != 0) {
@@ -369,7 +369,7 @@ static void check_backends(op_test *t, const op_case *c)
 
     if (!variant_open(&v, t, c, "ref", LS_F64, c->flags & OP_NO_GRAD ? OUTPUTS : GRADIENTS)) return;
     fill_inputs(&v, t, -1, 0, 0);
-    ls_plan_run(v.plan);
+    run_plan(v.plan);
     collect(&v, &want);
     variant_close(&v);
     for (int i = 0; ls_backends[i] != NULL; i++) {

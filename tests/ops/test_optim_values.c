@@ -65,7 +65,7 @@ static void group_open(group *g, const char *device)
         ls_graph_advance(g->p.g, ls_graph_value(g->p.g, old.id)->var, ls_graph_out(out, k));
     }
     op_plan_compile(&g->p, device);
-    ls_state_init(g->p.state, 1);
+    init_state(g->p.state, 1);
 }
 
 static const ls_tensor *tensor(const group *g, const char *kind, int i)
@@ -228,11 +228,11 @@ static void compare(const group *g, param *model, const setting *s, double tol)
     for (int i = 0; i < MAX_PARAMS; i++)
         for (int j = 0; j < model[i].n; j++) {
             param *m = &model[i];
-            double w = op_get(tensor(g, "w", i), j);
+            double w = tensor_get(tensor(g, "w", i), j);
             bool ok = CHECK_NEAR(w, m->w[j], tol_w * (1 + fabs(m->w[j])));
             m->w[j] = g->dtype == LS_BF16 ? w : m->w[j];
-            if (g->n_states > 0) ok = CHECK_NEAR(op_get(tensor(g, "s", i), j), m->s[j], tol) && ok;
-            if (g->n_states > 1) ok = CHECK_NEAR(op_get(tensor(g, "u", i), j), m->u[j], tol) && ok;
+            if (g->n_states > 0) ok = CHECK_NEAR(tensor_get(tensor(g, "s", i), j), m->s[j], tol) && ok;
+            if (g->n_states > 1) ok = CHECK_NEAR(tensor_get(tensor(g, "u", i), j), m->u[j], tol) && ok;
             if (!ok) fprintf(stderr, "  in %s, %s, parameter %d\n", s->name, ls_dtype_name(g->dtype), i);
         }
 }
@@ -245,15 +245,15 @@ static void follow(const setting *s, ls_dtype dtype, const char *device)
 
     open_group(&g, s, dtype, device, model);
     for (int step = 0; step < N_STEPS; step++) {
-        op_put(op_plan_find(&g.p, "lr"), 0, lrs[step]);
-        op_put(op_plan_find(&g.p, "scale"), 0, scales[step]);
+        tensor_put(op_plan_find(&g.p, "lr"), 0, lrs[step]);
+        tensor_put(op_plan_find(&g.p, "scale"), 0, scales[step]);
         for (int i = 0; i < MAX_PARAMS; i++) {
             for (int j = 0; j < model[i].n; j++)
-                op_put(tensor(&g, "g", i), j, gradient[step][i][j] * scales[step]);
+                tensor_put(tensor(&g, "g", i), j, gradient[step][i][j] * scales[step]);
             s->rule(&g.a, &model[i], gradient[step][i], lrs[step], step + 1);
         }
-        ls_plan_run(g.p.plan);
-        CHECK_NEAR(op_get(op_plan_find(&g.p, "t"), 0), step + 1, 0);
+        run_plan(g.p.plan);
+        CHECK_NEAR(tensor_get(op_plan_find(&g.p, "t"), 0), step + 1, 0);
         compare(&g, model, s, tol);
     }
     op_plan_end(&g.p);
@@ -283,14 +283,14 @@ static void by_hand(const ls_op *op, ls_optim_attr a, double lr, const double *w
     g.a.n = 1;
     g.shape[0] = LS_SHAPE(1, 2);
     group_open(&g, "ref");
-    op_put(op_plan_find(&g.p, "lr"), 0, lr);
-    op_put(op_plan_find(&g.p, "scale"), 0, 1);
+    tensor_put(op_plan_find(&g.p, "lr"), 0, lr);
+    tensor_put(op_plan_find(&g.p, "scale"), 0, 1);
     op_set(tensor(&g, "w", 0), w, 2);
     op_set(tensor(&g, "g", 0), grad, 2);
     for (int step = 0; step < N_STEPS; step++) {
-        ls_plan_run(g.p.plan);
+        run_plan(g.p.plan);
         for (int j = 0; j < 2; j++)
-            if (!CHECK_NEAR(op_get(tensor(&g, "w", 0), j), want[2 * step + j], 1e-12))
+            if (!CHECK_NEAR(tensor_get(tensor(&g, "w", 0), j), want[2 * step + j], 1e-12))
                 fprintf(stderr, "  in %s by hand, update %d, element %d\n", op->name, step + 1, j);
     }
     op_plan_end(&g.p);

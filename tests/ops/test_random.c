@@ -30,7 +30,7 @@ static void set_key(op_plan *p, ls_rng_key k)
 {
     uint32_t w[4] = {k.seed_lo, k.seed_hi, k.step, k.sample_base};
 
-    memcpy(op_plan_find(p, "key")->data, w, sizeof w);
+    tensor_write(op_plan_find(p, "key"), w, sizeof w);
 }
 
 /* A plan whose fetch "y" holds the draws; dropout works on ones, so that y is the mask. */
@@ -59,8 +59,8 @@ static int64_t draw(const request *r, ls_rng_key key, float *out)
     REQUIRE(n <= MAX_DRAWS);
     open_plan(&p, r);
     set_key(&p, key);
-    ls_plan_run(p.plan);
-    memcpy(out, op_plan_find(&p, "y")->data, sizeof *out * (size_t)n);
+    run_plan(p.plan);
+    tensor_read(op_plan_find(&p, "y"), out, sizeof *out * (size_t)n);
     op_plan_end(&p);
     return n;
 }
@@ -254,16 +254,17 @@ static void steps_can_be_repeated(void)
 
     open_plan(&p, &r);
     set_key(&p, key);
-    ls_plan_run(p.plan);
-    memcpy(first, op_plan_find(&p, "y")->data, sizeof first);
+    run_plan(p.plan);
+    tensor_read(op_plan_find(&p, "y"), first, sizeof first);
     key.step++;
     set_key(&p, key);
-    ls_plan_run(p.plan);
-    memcpy(second, op_plan_find(&p, "y")->data, sizeof second);
+    run_plan(p.plan);
+    tensor_read(op_plan_find(&p, "y"), second, sizeof second);
     check_unrelated(first, second, 256);
     set_key(&p, key0);
-    ls_plan_run(p.plan);
-    CHECK_EQ_MEM(first, op_plan_find(&p, "y")->data, sizeof first);
+    run_plan(p.plan);
+    tensor_read(op_plan_find(&p, "y"), second, sizeof second);
+    CHECK_EQ_MEM(first, second, sizeof first);
     op_plan_end(&p);
 }
 
@@ -274,7 +275,6 @@ static void gradient_redraws_the_mask(void)
         ls_shape shape = LS_SHAPE(6, 5, 9);
         ls_value x, key, y, dx;
         op_plan p;
-        const ls_tensor *ty, *tdx;
         op_plan_begin(&p);
         key = ls_graph_input(p.g, "key", LS_I32, LS_SHAPE(4));
         x = ls_graph_input(p.g, "x", LS_F32, shape);
@@ -283,12 +283,10 @@ static void gradient_redraws_the_mask(void)
         ls_graph_fetch(y, "y");
         ls_graph_fetch(dx, "dx");
         op_plan_compile(&p, device);
-        for (int64_t i = 0; i < ls_shape_count(shape); i++) op_put(op_plan_find(&p, "x"), i, 1);
+        for (int64_t i = 0; i < ls_shape_count(shape); i++) tensor_put(op_plan_find(&p, "x"), i, 1);
         set_key(&p, key0);
-        ls_plan_run(p.plan);
-        ty = op_plan_find(&p, "y");
-        tdx = op_plan_find(&p, "dx");
-        CHECK_EQ_MEM(ty->data, tdx->data, ty->bytes);
+        run_plan(p.plan);
+        CHECK(tensor_equal(op_plan_find(&p, "y"), op_plan_find(&p, "dx")));
         op_plan_end(&p);
     }
 }

@@ -3,6 +3,7 @@
 #include "lockstep/plan.h"
 #include "ops/ops.h"
 #include "passes/passes.h"
+#include "tensors.h"
 
 typedef struct rig {
     ls_graph *g;
@@ -37,8 +38,8 @@ static void run(rig *r)
     REQUIRE_OK(ls_device_open(&r->dev, "cpu", 1, &err), &err);
     REQUIRE_OK(ls_state_create(&r->state, r->dev, &err), &err);
     REQUIRE_OK(ls_plan_compile_take(&r->plan, r->g, r->dev, r->state, &err), &err);
-    ls_state_init(r->state, 1);
-    ls_plan_run(r->plan);
+    init_state(r->state, 1);
+    run_plan(r->plan);
 }
 
 static double result(const rig *r, const char *name)
@@ -46,7 +47,7 @@ static double result(const rig *r, const char *name)
     const ls_tensor *t = ls_plan_fetch(r->plan, name);
 
     REQUIRE(t != NULL);
-    return (double)((const float *)t->data)[0];
+    return tensor_get(t, 0);
 }
 
 static void end(rig *r)
@@ -67,7 +68,7 @@ static void reader_of_the_old_version_runs_first(void)
     run(&r);
     CHECK_NEAR(result(&r, "old"), 13, 0);
     CHECK_NEAR(result(&r, "new"), 12.5, 0);
-    CHECK_NEAR(((const float *)ls_state_find(r.state, "w")->data)[0], 2.5, 0);
+    CHECK_NEAR(tensor_get(ls_state_find(r.state, "w"), 0), 2.5, 0);
     end(&r);
 }
 
@@ -104,10 +105,10 @@ static void second_step_starts_from_the_first(void)
     begin(&r);
     ls_graph_fetch(ls_affine(r.w, 1, 0), "old");
     run(&r);
-    ls_plan_run(r.plan);
+    run_plan(r.plan);
     CHECK_NEAR(result(&r, "old"), 2.5, 0);
-    CHECK_NEAR(((const float *)ls_state_find(r.state, "w")->data)[1], 2.0, 0);
-    CHECK_EQ_INT(((const int32_t *)ls_state_find(r.state, "t")->data)[0], 2);
+    CHECK_NEAR(tensor_get(ls_state_find(r.state, "w"), 1), 2.0, 0);
+    CHECK_EQ_INT(tensor_get(ls_state_find(r.state, "t"), 0), 2);
     end(&r);
 }
 

@@ -8,6 +8,7 @@
  *   final/NAME     every variable after the last step
  * What a replay pool draws is the slot of each sample, or -1.
  * A dropout's draw is what it multiplies by: 0 or 1 / (1 - p). */
+#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +19,7 @@
 #include "ops/ops.h"
 
 typedef struct dump {
-    FILE *data;
+    FILE *bytes;
     json_t *index;
     size_t offset;
 } dump;
@@ -29,20 +30,25 @@ LS_NORETURN static void die(const ls_err *err)
     exit(1);
 }
 
+static ls_status write_chunk(void *file, const void *chunk, size_t offset, size_t bytes, ls_err *err)
+{
+    (void)offset;
+    return fwrite(chunk, 1, bytes, file) == bytes ? LS_OK
+                                                  : ls_fail(err, LS_IO, "data.bin: %s", strerror(errno));
+}
+
 static void write_tensor(dump *d, const char *group, const char *name, const ls_tensor *t)
 {
     json_t *shape = json_array();
     char full[256];
+    ls_err err = {0};
 
     snprintf(full, sizeof full, "%s/%s", group, name);
     for (int i = 0; i < t->shape.rank; i++) json_array_append_new(shape, json_integer(t->shape.dim[i]));
     json_object_set_new(d->index, full,
                         json_pack("{s:s, s:o, s:I}", "dtype", ls_dtype_name(t->dtype), "shape", shape,
                                   "offset", (json_int_t)d->offset));
-    if (fwrite(t->data, 1, t->bytes, d->data) != t->bytes) {
-        perror("torch_steps");
-        exit(1);
-    }
+    if (ls_tensor_visit(t, write_chunk, d->bytes, &err) != LS_OK) die(&err);
     d->offset += t->bytes;
 }
 
@@ -96,7 +102,7 @@ static void open_dump(dump *d, const char *folder)
 
     snprintf(path, sizeof path, "%s/data.bin", folder);
     *d = (dump){fopen(path, "wb"), json_object(), 0};
-    if (d->data == NULL) {
+    if (d->bytes == NULL) {
         perror(path);
         exit(1);
     }
@@ -107,7 +113,7 @@ static void close_dump(dump *d, const char *folder)
     char path[4096];
 
     snprintf(path, sizeof path, "%s/index.json", folder);
-    if (fclose(d->data) != 0 || json_dump_file(d->index, path, JSON_INDENT(1)) != 0) {
+    if (fclose(d->bytes) != 0 || json_dump_file(d->index, path, JSON_INDENT(1)) != 0) {
         perror(path);
         exit(1);
     }
@@ -151,14 +157,14 @@ int main(int argc, char **argv)
     if (ls_device_open(&dev, argv[2], 0, &err) != LS_OK || ls_state_create(&state, dev, &err) != LS_OK ||
         ls_plan_compile_take(&plan, g, dev, state, &err) != LS_OK)
         die(&err);
-    ls_state_init(state, (uint64_t)ls_config_int(cfg, "seed"));
+    if (ls_state_init(state, (uint64_t)ls_config_int(cfg, "seed"), &err) != LS_OK) die(&err);
     ls_step_write_defaults(s, plan);
     open_dump(&d, argv[4]);
     write_state(&d, "init", state);
     for (int i = 0; i < steps; i++) {
         ls_step_write_synthetic(s, plan, (uint64_t)i + 100);
         ls_step_write_rng(plan, 1, (uint32_t)i, 0);
-        ls_plan_run(plan);
+        if (ls_plan_run(plan, &err) != LS_OK) die(&err);
         write_step(&d, plan, i);
     }
     write_state(&d, "final", state);

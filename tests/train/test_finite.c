@@ -6,6 +6,7 @@
 
 #include "check.h"
 #include "lockstep/trial.h"
+#include "tensors.h"
 #include "train/finite.h"
 
 static char folder[] = "/tmp/lockstep-finite-XXXXXX";
@@ -54,7 +55,6 @@ static void variables(void)
     ls_device *dev = NULL;
     ls_state *state = NULL;
     ls_plan *plan = NULL;
-    float *weight;
     ls_err err = {0};
 
     REQUIRE_OK(ls_trial_find(&trial, "mnist", &err), &err);
@@ -63,10 +63,9 @@ static void variables(void)
     REQUIRE_OK(ls_device_open(&dev, "ref", 1, &err), &err);
     REQUIRE_OK(ls_state_create(&state, dev, &err), &err);
     REQUIRE_OK(ls_plan_compile_take(&plan, ls_step_graph_take(step), dev, state, &err), &err);
-    ls_state_init(state, 1);
+    init_state(state, 1);
     CHECK_EQ_INT(ls_finite_state(state, &at, &err), LS_OK);
-    weight = ls_state_find(state, "fc1.weight")->data;
-    weight[123] = INFINITY;
+    tensor_put(ls_state_find(state, "fc1.weight"), 123, (double)INFINITY);
     CHECK_EQ_INT(ls_finite_state(state, &at, &err), LS_DIVERGED);
     CHECK_CONTAINS(err.text, "step 7: fc1.weight is infinite");
     ls_plan_destroy(plan);

@@ -8,6 +8,7 @@
 #include "check.h"
 #include "data/data.h"
 #include "ranks_test.h"
+#include "tensors.h"
 #include "train/gather.h"
 
 static char folder[] = "/tmp/lockstep-gather-XXXXXX";
@@ -79,10 +80,11 @@ static double sorted_distance(int64_t samples)
 static void feed(const ls_batch_plan *p, int64_t first)
 {
     for (int k = 0; k < 2; k++) {
-        float *x = ls_plan_input(p->plan, k == 0 ? "a" : "b")->data;
-        for (int i = 0; i < BATCH * WIDTH; i++) x[i] = value(first + i / WIDTH, i % WIDTH, k);
+        const ls_tensor *x = ls_plan_input(p->plan, k == 0 ? "a" : "b");
+        for (int i = 0; i < BATCH * WIDTH; i++)
+            tensor_put(x, i, (double)value(first + i / WIDTH, i % WIDTH, k));
     }
-    ls_plan_run(p->plan);
+    run_plan(p->plan);
 }
 
 /* The rows of an array in the run's folder. */
@@ -142,8 +144,8 @@ static void what_is_no_number_has_no_distance(void)
     ls_err err = {0};
 
     open_plan(&p, &dev, &state, LS_EVAL);
-    ((float *)ls_plan_input(p.plan, "a")->data)[2] = NAN;
-    ls_plan_run(p.plan);
+    tensor_put(ls_plan_input(p.plan, "a"), 2, (double)NAN);
+    run_plan(p.plan);
     REQUIRE_OK(ls_gather_take(&g, &p, 0, &err), &err);
     ls_metric_add(&sums, "sum", 1, BATCH);
     sums.samples += BATCH;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend/buffer.h"
 #include "check.h"
 #include "ckpt/ckpt.h"
 #include "train/train.h"
@@ -74,6 +75,7 @@ static void tamper(const char *name, void (*change)(json_t *state, ls_tensor *t)
     char path[256];
     ls_ckpt *c = NULL;
     ls_tensor tensors[64];
+    ls_buffer memory[64];
     const ls_tensor *list[64];
     json_t *state;
     int n;
@@ -85,14 +87,15 @@ static void tamper(const char *name, void (*change)(json_t *state, ls_tensor *t)
     state = json_deep_copy(ls_ckpt_state(c));
     for (int i = 0; i < n; i++) {
         ls_ckpt_tensor t = ls_ckpt_at(c, i);
-        tensors[i] = (ls_tensor){t.name, t.dtype, t.shape, malloc(t.bytes), t.bytes};
-        REQUIRE_OK(ls_ckpt_read(c, t.name, t.dtype, t.shape, tensors[i].data, &err), &err);
+        REQUIRE_OK(ls_buffer_alloc(&memory[i], NULL, t.bytes, &err), &err);
+        REQUIRE_OK(ls_ckpt_read(c, t.name, t.dtype, t.shape, memory[i].address, &err), &err);
+        tensors[i] = (ls_tensor){t.name, t.dtype, t.shape, t.bytes, &memory[i], 0};
         change(state, &tensors[i]);
         list[i] = &tensors[i];
     }
     change(state, NULL);
     REQUIRE_OK(ls_ckpt_save(path, list, n, ls_ckpt_plan_hash(c), state, &err), &err);
-    for (int i = 0; i < n; i++) free(tensors[i].data);
+    for (int i = 0; i < n; i++) ls_buffer_free(&memory[i]);
     json_decref(state);
     ls_ckpt_close(c);
 }
@@ -121,8 +124,11 @@ static void next_sample(json_t *state, ls_tensor *t)
 
 static void no_momentum(json_t *state, ls_tensor *t)
 {
+    ls_err err = {0};
+
     (void)state;
-    if (t != NULL && strcmp(t->name, "fc1.weight.sgd.momentum") == 0) memset(t->data, 0, t->bytes);
+    if (t != NULL && strcmp(t->name, "fc1.weight.sgd.momentum") == 0)
+        REQUIRE_OK(ls_tensor_zero(t, &err), &err);
 }
 
 static void a_broken_restore_is_noticed(void)

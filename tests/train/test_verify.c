@@ -5,6 +5,7 @@
 #include "check.h"
 #include "exec/state.h"
 #include "graph/graph.h"
+#include "tensors.h"
 #include "train/team.h"
 
 /* -- the vote ---------------------------------------------------------------------------------------------
@@ -68,8 +69,14 @@ static void *compare(void *arg)
         ls_graph_fetch(ls_copy(w), names[i]);
     }
     REQUIRE_OK(ls_plan_compile_take(&plan, g, dev, state, &err), &err);
-    ls_state_init(state, 1);
-    if (r->number == r->flipped) ((uint32_t *)ls_state_find(state, "conv2.weight")->data)[99] ^= 1;
+    init_state(state, 1);
+    if (r->number == r->flipped) {
+        const ls_tensor *t = ls_state_find(state, "conv2.weight");
+        uint32_t word;
+        REQUIRE_OK(ls_tensor_read(t, 99 * sizeof word, &word, sizeof word, &err), &err);
+        word ^= 1;
+        REQUIRE_OK(ls_tensor_write(t, 99 * sizeof word, &word, sizeof word, &err), &err);
+    }
     session.state = state;
     r->status = ls_team_compare_weights(r->comm, &session, &r->err);
     ls_plan_destroy(plan);

@@ -53,7 +53,7 @@ static void run_assign(void *state, const ls_call *call)
 ls_status lsi_plan_assign(ls_device *dev, const ls_graph *g, const ls_node *n, ls_kernel *out, ls_err *err)
 {
     const ls_vinfo *v = lsi_out(g, n, 0);
-    const size_t bytes = (size_t)ls_shape_count(v->shape) * ls_dtype_size(v->dtype);
+    const size_t bytes = ls_layout_bytes(v->layout, v->dtype, v->shape);
 
     (void)dev;
     if (lsi_in(g, n, 1)->layout != LS_LAYOUT_PLAIN) return LS_UNSUPPORTED;

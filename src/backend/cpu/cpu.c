@@ -71,6 +71,7 @@ const ls_backend ls_backend_cpu = {
     .open = cpu_open,
     .close = cpu_close,
     .describe = describe,
+    .buffers = &ls_host_buffers,
     .fuses = true,
     .layouts = lsi_cpu_layouts,
     .plan = plan,

@@ -151,6 +151,7 @@ const ls_backend ls_backend_ref = {
     .open = ref_open,
     .close = ref_close,
     .describe = describe,
+    .buffers = &ls_host_buffers,
     .plan = plan,
     .optimised = optimised,
 };
