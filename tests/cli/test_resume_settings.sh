@@ -20,6 +20,7 @@ setting() {
 run 75 train mnist "${data[@]}" batch.per_rank=16 optimizer.lr=0.037 train.report_every=1st train.epochs=4 train.pause_after=1ep \
     --run-dir own --quiet
 cp -r own named
+cp -r own given
 cp own/config.yaml first.yaml
 run 0 train --resume own
 says out 'changed       train.pause_after: 1ep -> none'
@@ -30,6 +31,10 @@ run 0 train mnist --resume=named --quiet
 [ "$(lr named)" = 0.037 ] || fail "resumed with its experiment named, the rate is $(lr named)"
 says err "the run's own settings hold, not those of mnist"
 says err 'optimizer.lr=0.01 (the run: 0.037)'
+run 0 train mnist "${data[@]}" batch.per_rank=16 --resume=given --quiet
+[ "$(lr given)" = 0.037 ] || fail "resumed with its experiment and data named, the rate is $(lr given)"
+[ "$(setting given lr)" = 0.037 ] || fail "config.yaml then has the rate $(setting given lr)"
+[ "$(hash own)" = "$(hash given)" ] || fail "with the data named, too, $(hash given), without $(hash own)"
 [ "$(hash own)" = "$(hash named)" ] || fail "with the experiment named $(hash named), without $(hash own)"
 
 # A complete run says so, stays as it is, and goes on when it is lengthened; each change is printed.
