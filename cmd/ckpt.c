@@ -156,7 +156,7 @@ static int import(const char *path, const char *to, bool json)
     if (to == NULL) {
         if (n <= m || strcmp(path + n - m, SUFFIX) != 0) {
             ls_fail(&err, LS_INVALID, "import %s: to which directory?  `lockstep ckpt import %s TO`", path,
-                    path);
+                    ls_text_quoted(path, name, sizeof name));
             return cli_fail("ckpt", &err);
         }
         snprintf(name, sizeof name, "%.*s", (int)(n - m), path);

@@ -389,6 +389,7 @@ static int make(const settings *s, bool json)
                               .points = s->points,
                               .maps = s->maps};
     const bool unpaired = strcmp(s->kind, "unpaired") == 0;
+    char word[4096];
 
     if (s->format && !o.png && strcmp(s->format, "jpeg") != 0) {
         ls_fail(&err, LS_INVALID, "format=%s: there are jpeg and png", s->format);
@@ -400,8 +401,8 @@ static int make(const settings *s, bool json)
         cli_print_json_take(json_pack("{s:s, s:s, s:s}", "event", "make", "kind", s->kind, "path", s->path));
     else
         printf("%s: a synthetic set of kind %s; try `lockstep data info kind=%s%s path=%s images=train%s`\n",
-               s->path, s->kind, unpaired ? "images" : s->kind, unpaired ? " layout=unpaired" : "", s->path,
-               s->points ? " field=cloud" : "");
+               s->path, s->kind, unpaired ? "images" : s->kind, unpaired ? " layout=unpaired" : "",
+               ls_text_quoted(s->path, word, sizeof word), s->points ? " field=cloud" : "");
     return CLI_DONE;
 }
 

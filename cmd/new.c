@@ -144,13 +144,16 @@ static void print_json(const char *dir, const char *name)
 
 static void print_text(const char *dir, const char *name)
 {
+    char word[PATH_MAX];
+
     for (size_t i = 0; i < N_FILES; i++) {
         ls_text file = {0};
         fill_in(&file, files[i].name, name, "");
         printf("%s/%-*s %s\n", dir, NAME_LONGEST / 4 + 4, file.data, files[i].about);
         ls_text_release(&file);
     }
-    printf("\nNext: cd %s && make && lockstep train %s.yaml\n", dir, name);
+    printf("\nNext: cd %s%s && make && lockstep train %s.yaml\n", dir[0] == '-' ? "./" : "",
+           ls_text_quoted(dir, word, sizeof word), name);
 }
 
 int cli_new(const cli_args *args)

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/output.h"
+#include "base/text.h"
 #include "grid.h"
 #include "runs.h"
 
@@ -128,6 +129,7 @@ static bool is_again(const doomed *d)
 static ls_status choose(doomed *d, const cli_args *args, ls_err *err)
 {
     ls_run_info i = {0};
+    char word[LS_PATH_MAX];
     ls_status st = LS_OK;
 
     d->paths = ls_alloc(LS_MEM_CLI, (size_t)args->n_settings * sizeof *d->paths);
@@ -144,7 +146,7 @@ static ls_status choose(doomed *d, const cli_args *args, ls_err *err)
         if (i.alive) {
             st = ls_fail(err, LS_INVALID,
                          "%s is running (process %lld on %s); end it first: lockstep runs stop %s", path,
-                         (long long)i.owner.pid, i.owner.host, path);
+                         (long long)i.owner.pid, i.owner.host, ls_text_quoted(path, word, sizeof word));
             goto out;
         }
     }

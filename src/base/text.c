@@ -50,6 +50,18 @@ void ls_text_add_quoted(ls_text *t, const char *word)
     ls_text_add(t, "'");
 }
 
+const char *ls_text_quoted(const char *word, char *buf, size_t size)
+{
+    ls_text t = {0};
+    int n;
+
+    ls_text_add_quoted(&t, word);
+    n = snprintf(buf, size, "%s", t.failed || t.data == NULL ? "..." : t.data);
+    if (n < 0 || (size_t)n >= size) snprintf(buf, size, "...");
+    ls_text_release(&t);
+    return buf;
+}
+
 void ls_text_release(ls_text *t)
 {
     ls_free(t->data);

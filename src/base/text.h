@@ -19,6 +19,9 @@ typedef struct ls_text {
 void ls_text_add(ls_text *t, const char *fmt, ...) LS_PRINTF(2, 3);
 /* `word` so that a shell reads exactly it: plain where that is safe, else in single quotes. */
 void ls_text_add_quoted(ls_text *t, const char *word);
+/* The same into `buf`, for commands that are shown to be copied; a word that does not fit is "...", since
+ * half of one would be another command.  Returns buf. */
+const char *ls_text_quoted(const char *word, char *buf, size_t size);
 void ls_text_release(ls_text *t); /* frees and zeroes */
 
 /* The candidate with the smallest edit distance to `word`, or NULL when none is near enough to be meant

@@ -18,7 +18,9 @@
 #include "base/clock.h"
 #include "base/folders.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "ckpt/ckpt.h"
+#include "launch/launch.h"
 #include "runs/run_internal.h"
 
 #define TRIES_MAX 100 /* how often a directory may be taken away under our hands */
@@ -98,12 +100,15 @@ static ls_status look_for_use(const char *path, char what[256], ls_err *err)
 
 static ls_status refuse_used(const char *path, const char *what, ls_err *err)
 {
+    char word[LS_PATH_MAX];
+
+    ls_text_quoted(path, word, sizeof word);
     if (ls_run_is_one(path))
         return ls_fail(err, LS_INVALID,
                        "%s is the directory of another run (it has %s): go on with that one (--resume=%s), "
                        "choose another name (--run-dir, or none for a new one under runs/), or remove it "
                        "(lockstep runs rm %s)",
-                       path, what, path, path);
+                       path, what, word, word);
     return ls_fail(
         err, LS_INVALID,
         "%s is not empty (it has %s): a new run begins in a new or empty directory; choose another "
@@ -113,7 +118,7 @@ static ls_status refuse_used(const char *path, const char *what, ls_err *err)
 
 static ls_status refuse_alive(const char *path, const ls_run_owner *o, bool known, ls_err *err)
 {
-    char since[32];
+    char since[32], word[LS_PATH_MAX];
 
     if (!known)
         return ls_fail(err, LS_INVALID, "%s is being taken by another process at this moment; try again",
@@ -121,7 +126,8 @@ static ls_status refuse_alive(const char *path, const ls_run_owner *o, bool know
     return ls_fail(err, LS_INVALID,
                    "%s belongs to process %lld on host %s since %s (%.200s): wait for its end or stop it "
                    "(lockstep runs stop %s), or choose another directory",
-                   path, (long long)o->pid, o->host, lsi_time_text(o->start, since), o->command, path);
+                   path, (long long)o->pid, o->host, lsi_time_text(o->start, since), o->command,
+                   ls_text_quoted(path, word, sizeof word));
 }
 
 static bool find_checkpoint(const char *folder)

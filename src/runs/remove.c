@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "runs/manage.h"
 #include "runs/owner_internal.h"
 #include "runs/run_internal.h"
@@ -52,11 +53,13 @@ static ls_status empty_take(int fd, const char *path, int depth, ls_err *err)
 /* Nobody may take the run while it goes; *fd: the lock, -1 where the run has none. */
 static ls_status take_lock(int folder, const ls_run_info *i, int *fd, ls_err *err)
 {
+    char word[LS_PATH_MAX];
+
     *fd = openat(folder, LSI_OWNER_FILE, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
     if (i->alive || (*fd >= 0 && lsi_owner_lock(*fd) == LSI_LOCK_HELD))
         return ls_fail(err, LS_INVALID,
                        "%s is running (process %lld on %s); end it first: lockstep runs stop %s", i->path,
-                       (long long)i->owner.pid, i->owner.host, i->path);
+                       (long long)i->owner.pid, i->owner.host, ls_text_quoted(i->path, word, sizeof word));
     return LS_OK;
 }
 

@@ -15,6 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "runs/manage.h"
 #include "runs/owner_internal.h"
 #include "runs/run_internal.h"
@@ -77,11 +78,11 @@ static bool has_open(int64_t pid, const struct stat *file)
 
 static ls_status elsewhere(const ls_run_info *i, ls_err *err)
 {
-    char whole[PATH_MAX];
+    char whole[PATH_MAX], word[LS_PATH_MAX];
+    const char *path = realpath(i->path, whole) != NULL ? whole : i->path;
 
     return ls_fail(err, LS_INVALID, "%s runs on %s (process %lld); there: lockstep runs stop %s", i->path,
-                   i->owner.host, (long long)i->owner.pid,
-                   realpath(i->path, whole) != NULL ? whole : i->path);
+                   i->owner.host, (long long)i->owner.pid, ls_text_quoted(path, word, sizeof word));
 }
 
 /* Asks the process that `fd` stands for. */

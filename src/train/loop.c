@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/output.h"
+#include "base/text.h"
 #include "train/evaluate.h"
 #include "train/finite.h"
 #include "train/run.h"
@@ -299,7 +300,7 @@ out:
 static void say_nothing_to_do(const lsi_run *r, json_t **summary)
 {
     const bool stuck = lsi_run_is_stuck(r), by_steps = ls_config_int(r->cfg, "train.steps") > 0;
-    char line[2 * LS_PATH_MAX + 400], setting[64];
+    char line[2 * LS_PATH_MAX + 400], word[LS_PATH_MAX], setting[64];
 
     if (!lsi_run_leads(r)) return;
     *summary = ls_summary_load(r->dir.path);
@@ -314,7 +315,8 @@ static void say_nothing_to_do(const lsi_run *r, json_t **summary)
              "nothing to do: %s is complete, after %lld steps and %lld epochs%s\n"
              "to go on: lockstep train --resume %s %s\n",
              r->dir.path, (long long)r->c.step, (long long)r->c.epoch,
-             stuck ? ", ended by train.early_stop" : "", r->dir.path, setting);
+             stuck ? ", ended by train.early_stop" : "", ls_text_quoted(r->dir.path, word, sizeof word),
+             setting);
     ls_runlog_note(r->log, line);
     if (!r->o->json) fputs(line, stdout);
     ls_output_flush();

@@ -145,13 +145,16 @@ static void quoted_for_a_shell(void)
         {"~", "'~'"},
         {"\"\\`", "'\"\\`'"},
     };
+    char word[64];
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         ls_text t = {0};
         ls_text_add_quoted(&t, cases[i][0]);
         CHECK_EQ_STR(t.data, cases[i][1]);
         ls_text_release(&t);
+        CHECK_EQ_STR(ls_text_quoted(cases[i][0], word, sizeof word), cases[i][1]);
     }
+    CHECK_EQ_STR(ls_text_quoted("longer than its place", word, 8), "..."); /* half a name is another one */
 }
 
 int main(void)
