@@ -227,6 +227,18 @@ static double news_of(const chosen *c)
     return sum;
 }
 
+/* LS_IO when the directory of a run is gone.  Nothing is written then: the page may lie in it. */
+static ls_status check_there(const chosen *c, const char *folder, ls_err *err)
+{
+    for (int k = 0; k < c->n; k++)
+        if (!has(c->runs[k].path, "."))
+            return ls_fail(
+                err, LS_IO,
+                "%s was moved or removed: it is watched no longer, and %s/report.html is not written again",
+                c->runs[k].path, folder);
+    return LS_OK;
+}
+
 /* Waits a second; false when Ctrl-C or SIGTERM came meanwhile. */
 static bool wait_a_second(int stop_fd)
 {
@@ -258,9 +270,10 @@ static ls_status watch(chosen *c, const char *const *words, int n, const char *f
         ls_err why = {0};
         chosen now;
         go_on = wait_a_second(stop_fd);
-        /* What is just being written is whole a second later. */
+        /* What is just being written is whole a second later; what is not there any more never is. */
         if (choose(&now, words, n, args, &why) != LS_OK) {
             release(&now);
+            LS_TRY(check_there(c, folder, err));
             continue;
         }
         release(c);
@@ -269,6 +282,7 @@ static ls_status watch(chosen *c, const char *const *words, int n, const char *f
         seen = news_of(c);
         LS_TRY(make_page(c, folder, true, err));
     }
+    LS_TRY(check_there(c, folder, err));
     LS_TRY(make_page(c, folder, false, err));
 out:
     close(stop_fd);

@@ -59,6 +59,7 @@ static int train_rank(const ls_place *place, ls_comm *comm, void *arg)
     o.last_words = &last_words;
     o.resume = j->resume;
     o.before = j->before;
+    ls_launch_watch_signals(write_last_words); /* before anything is made */
     if (place->rank != 0) {
         ls_run_close(j->run); /* only rank 0 holds it, beside the launcher */
     } else if (j->run != NULL) {
@@ -69,7 +70,6 @@ static int train_rank(const ls_place *place, ls_comm *comm, void *arg)
         o.run = run;
     }
     if (st != LS_OK) return cli_fail_in_rank("train", place, &err);
-    ls_launch_watch_signals(write_last_words);
     if (o.run != NULL) ls_run_enter(o.run);
     st = ls_train(&j->ranks->experiment, &o, &summary, &stopped, &err);
     if (st != LS_OK && o.run != NULL)
@@ -155,6 +155,13 @@ static int restart_until_done(job *j, cli_ranks *ranks, int64_t restarts, double
     return code;
 }
 
+/* There is nothing to keep. */
+static int stopped_early(void)
+{
+    ls_log(LS_LOG_WARN, "stopped on request before the first step; nothing was trained");
+    return CLI_STOPPED;
+}
+
 /* Trains; after the loss of a rank again, from the last checkpoint if there is one. */
 static int train_on(const cli_args *args, cli_ranks *ranks, const ls_experiment *before)
 {
@@ -166,9 +173,11 @@ static int train_on(const cli_args *args, cli_ranks *ranks, const ls_experiment 
 
     /* Who reads along may leave; the run goes on, and its end says that its words were lost. */
     signal(SIGPIPE, SIG_IGN);
+    /* MPI waits for all its ranks without a look at ours: until it has them, signals end this one. */
+    if (ranks->start.kind == LS_START_RANK) ls_launch_unwatch_signals();
     if (restarts > 0) watch_over(ranks);
     if (owns_run(&ranks->start) && take_run(&j.run, args, &ranks->experiment, &err) != LS_OK)
-        return cli_fail("train", &err);
+        return err.status == LS_CANCELLED ? stopped_early() : cli_fail("train", &err);
     code = cli_ranks_run(ranks, "train", train_rank, &j);
     if (ranks->start.kind == LS_START_LOCAL) code = restart_until_done(&j, ranks, restarts, begun, code);
     settle(j.run, code, &ranks->end);
@@ -206,6 +215,7 @@ int cli_train(const cli_args *args)
     ls_status st = LS_OK;
     int code = CLI_DONE;
 
+    ls_launch_watch_signals(NULL); /* from here on a request is answered as one */
     if (args->resume != NULL) LS_TRY(cli_resume_open(&resume, args, &err));
     LS_TRY(cli_ranks_open(&ranks, resume.experiment, true, &resume.args, &err));
     if (resume.ignored.length > 0 && !resume.ignored.failed && ranks.start.place.rank == 0)
@@ -216,6 +226,8 @@ int cli_train(const cli_args *args)
         print_experiment_json(&ranks.experiment);
     else if (args->dry_run)
         ls_experiment_write(&ranks.experiment, stdout);
+    else if (*ls_launch_stop_requests() > 0)
+        code = stopped_early();
     else
         code = train_on(&resume.args, &ranks, resume.known ? &resume.before : NULL);
 out:

@@ -85,8 +85,10 @@ LS_NORETURN static void be_rank(lsi_group *g, int i, const int *ends, pid_t laun
     if (open_comm(g, &comm, i, &err) == LS_OK) {
         code = rank_main(&place, comm, arg);
     } else {
-        code = ls_launch_exit_code(err.status);
-        if (code != LS_EXIT_LOST) fprintf(stderr, "lockstep: rank %d: %s\n", place.rank, err.text);
+        const bool asked = *ls_launch_stop_requests() > 0;
+        code = asked && err.status == LS_CANCELLED ? LS_EXIT_STOPPED : ls_launch_exit_code(err.status);
+        if (code != LS_EXIT_LOST && code != LS_EXIT_STOPPED)
+            fprintf(stderr, "lockstep: rank %d: %s\n", place.rank, err.text);
     }
     ls_comm_close(comm);
     exit(said_all(code));

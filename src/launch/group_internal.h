@@ -38,6 +38,7 @@ struct lsi_group {
     double look_at;     /* the next look whether they get on */
     double asked_at;    /* when they were asked to stop; infinity: not */
     bool gave_up;       /* they were, and did not get on */
+    bool gave_up_early; /* before any step, with nothing to lose */
     ls_launch_end *end; /* may be NULL */
 };
 

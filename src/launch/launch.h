@@ -98,8 +98,9 @@ bool ls_place_is_watched(const ls_place *place);
 
 /* Runs `rank_main` in every rank of this machine and returns when all are gone; *code is the run's: that of
  * the first failure, 4 when a rank was lost to a signal, 75 when the ranks stopped on request, 128 + the
- * signal when they were told twice, or once when they got nothing done (stall.h).  Fails only when nothing
- * could be started. */
+ * signal when they were told twice, or once when they got nothing done (stall.h) after their first step
+ * (before it 75, where requests are watched for: nothing is lost).  Fails only when nothing could be started.
+ */
 ls_status ls_launch_run(const ls_start *start, const ls_launch_options *o, ls_rank_main rank_main, void *arg,
                         int *code, ls_err *err) LS_MUST_CHECK;
 
@@ -108,10 +109,14 @@ bool ls_launch_minds_hangup(void);
 
 /* From ls_launch_watch_signals on, SIGINT, SIGTERM, SIGUSR1 and SIGHUP (unless ignored) ask for a checkpoint
  * and an end: the word becomes 1 instead of the process ending.  The second time ends it at once, after a
- * call of `last` (from the handler; may be NULL).  Ranks get requests from their launcher; a signal sent to a
+ * call of `last` (from the handler; may be NULL).  Called again, it only changes `last`.  To be called before
+ * anything is made that the end of the process would leave behind: launchers pass on what came before they
+ * had ranks, and ranks are born with it.  Ranks get requests from their launcher; a signal sent to a
  * rank itself counts as one request, however often it comes. */
 const volatile sig_atomic_t *ls_launch_stop_requests(void);
 void ls_launch_watch_signals(void (*last)(void));
+/* Signals end the process again: for what waits without a look at the word. */
+void ls_launch_unwatch_signals(void);
 /* For a launcher between two runs: waits for so many seconds, or until a signal asks for a stop; returns its
  * number, or 0. */
 int ls_launch_rest(double seconds);

@@ -66,6 +66,8 @@ enum { LSI_STOP_SOON = 1, LSI_STOP_NOW = 2 };
 /* In a rank: orders come from process `launcher` alone; 0: from one that is not ours, which does not give
  * any. */
 void lsi_signals_of_rank(pid_t launcher);
+/* Whether ls_launch_watch_signals was called, here or in the process that this one was forked from. */
+bool lsi_signals_are_watched(void);
 /* The signal by which this process was last asked to stop; 0: it was not. */
 int lsi_stop_number(void);
 /* Ends this process from any thread: after the last words, by the signal that asked for it (`code` 0), or

@@ -194,6 +194,12 @@ static ls_status explain_missing(const meeting *m, ls_err *err)
     return st;
 }
 
+/* Somebody has asked this machine to stop. */
+static ls_status refuse_to_wait(ls_err *err)
+{
+    return ls_fail(err, LS_CANCELLED, "asked to stop before the machines had met");
+}
+
 /* One round of waiting. */
 static void receive(meeting *m)
 {
@@ -269,7 +275,9 @@ static ls_status host_meeting(meeting *m, ls_err *err)
         ls_log(LS_LOG_WARN, "--insecure: any program that reaches %s port %d can join this run",
                m->master.text, m->start->port);
     while (m->n_here < p->nodes - 1 && m->refusal.status == LS_OK) {
-        if (ls_clock_seconds() > m->until)
+        if (lsi_stop_number() != 0)
+            refuse_to_wait(&m->refusal);
+        else if (ls_clock_seconds() > m->until)
             explain_missing(m, &m->refusal);
         else
             receive(m);
@@ -295,6 +303,7 @@ static ls_status reach_master(meeting *m, int *out, ls_err *err)
     int number = 0, tries = 0;
 
     while (ls_clock_seconds() < m->until) {
+        if (lsi_stop_number() != 0) return refuse_to_wait(err);
         const int fd = lsi_net_connect(&m->master);
         const double left = m->until - ls_clock_seconds();
         struct pollfd p = {.fd = fd, .events = POLLOUT};
@@ -374,6 +383,7 @@ static ls_status ask_to_join(meeting *m, bool *again, ls_err *err)
         struct pollfd fds = {.fd = lsi_link_fd(p->links[0]), .events = lsi_link_events(p->links[0])};
         const double now = ls_clock_seconds();
         const bool was_open = lsi_link_is_open(p->links[0]);
+        if (lsi_stop_number() != 0) return refuse_to_wait(err);
         if (now > until || (!was_open && now > shaken))
             return ls_fail(err, LS_TIMEOUT, "%s port %d answers, but not as machine 0 of a run does",
                            m->master.text, m->start->port);

@@ -15,6 +15,7 @@
 static volatile sig_atomic_t stop_requests;
 static volatile sig_atomic_t stop_number; /* the signal that asked */
 static volatile sig_atomic_t is_rank;
+static volatile sig_atomic_t is_watched; /* requests are kept, not obeyed by the kernel */
 static volatile sig_atomic_t launcher_pid;
 static void (*last_call)(void);
 
@@ -28,6 +29,11 @@ static void end_now(int number)
     if (last_call != NULL) last_call();
     signal(number, SIG_DFL);
     raise(number);
+}
+
+bool lsi_signals_are_watched(void)
+{
+    return is_watched != 0;
 }
 
 int lsi_stop_number(void)
@@ -79,6 +85,7 @@ void ls_launch_watch_signals(void (*last)(void))
     struct sigaction a = {.sa_sigaction = on_signal, .sa_flags = SA_RESTART | SA_SIGINFO};
 
     last_call = last;
+    is_watched = 1;
     sigemptyset(&a.sa_mask);
     sigaction(SIGINT, &a, NULL);
     sigaction(SIGTERM, &a, NULL);
@@ -86,11 +93,20 @@ void ls_launch_watch_signals(void (*last)(void))
     if (ls_launch_minds_hangup()) sigaction(SIGHUP, &a, NULL);
 }
 
+void ls_launch_unwatch_signals(void)
+{
+    is_watched = 0;
+    signal(SIGINT, SIG_DFL);
+    signal(SIGTERM, SIG_DFL);
+    signal(SIGUSR1, SIG_DFL);
+    if (ls_launch_minds_hangup()) signal(SIGHUP, SIG_DFL);
+}
+
 int ls_launch_rest(double seconds)
 {
     const double until = ls_clock_seconds() + seconds;
     sigset_t asking, before;
-    int number = -1;
+    int number = stop_requests > 0 ? (int)stop_number : -1; /* it came when nobody rested */
 
     sigemptyset(&asking);
     sigaddset(&asking, SIGINT);

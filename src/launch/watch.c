@@ -280,6 +280,17 @@ static void read_signals(lsi_group *g)
 /* -- stalls -----------------------------------------------------------------------------------------------
  */
 
+/* Of any rank here. */
+static bool is_before_first_step(const lsi_group *g)
+{
+    for (int i = 0; i < g->n; i++) {
+        ls_comm_look look;
+        ls_comm_heap_look(g->heap, i, &look);
+        if (look.step >= 0) return false;
+    }
+    return true;
+}
+
 /* They were asked to stop and cannot. */
 static void give_up(lsi_group *g, const char *why)
 {
@@ -287,6 +298,7 @@ static void give_up(lsi_group *g, const char *why)
 
     lsi_say("%s", why);
     g->gave_up = true;
+    g->gave_up_early = lsi_signals_are_watched() && is_before_first_step(g);
     if (g->end != NULL) snprintf(g->end->why, sizeof g->end->why, "%s", why);
     ls_comm_heap_end(g->heap, LS_CANCELLED, why);
     g->stop_how = LSI_STOP_NOW;
@@ -357,7 +369,7 @@ static int exit_code(const lsi_group *g)
     int code = LS_EXIT_DONE;
 
     if (g->failure.text[0] != '\0') return g->failure.code;
-    if (g->gave_up) return 128 + g->stop_number;
+    if (g->gave_up) return g->gave_up_early ? LS_EXIT_STOPPED : 128 + g->stop_number;
     for (int i = 0; i < g->n; i++) {
         /* Not a failure, so by the signal that was passed on. */
         if (WIFSIGNALED(g->members[i].status)) return 128 + g->stop_number;
@@ -394,6 +406,8 @@ int lsi_group_watch(lsi_group *g)
 {
     bool told = false;
 
+    if (*ls_launch_stop_requests() > 0)
+        take_request(g, lsi_stop_number()); /* it came before there were ranks */
     while (g->n_alive > 0 || is_busy(g)) {
         poll_once(g);
         if (g->n_alive > 0 || told) continue;

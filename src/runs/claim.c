@@ -77,6 +77,31 @@ static bool is_of_job(const char *name)
     return false;
 }
 
+static bool is_empty(int folder, const char *name)
+{
+    const int fd = openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+    const struct dirent *e;
+    bool empty = d != NULL;
+
+    while (empty && (e = readdir(d)) != NULL)
+        empty = strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0;
+    if (d != NULL)
+        closedir(d);
+    else if (fd >= 0)
+        close(fd);
+    return empty;
+}
+
+/* What a run leaves that ended before it could write its settings: nothing in `checkpoints`, its first words
+ * in `logs`.  Only beside an owner.json: folders of these names may be anybody's. */
+static bool is_of_beginning(int folder, const char *name)
+{
+    return faccessat(folder, LSI_OWNER_FILE, F_OK, AT_SYMLINK_NOFOLLOW) == 0 &&
+           (strcmp(name, LSI_OWNER_FILE) == 0 || strcmp(name, "logs") == 0 ||
+            (strcmp(name, "checkpoints") == 0 && is_empty(folder, name)));
+}
+
 /* The first thing that makes the directory a used one: its name into `what`; "" when there is none. */
 static ls_status look_for_use(const char *path, char what[256], ls_err *err)
 {
@@ -92,7 +117,7 @@ static ls_status look_for_use(const char *path, char what[256], ls_err *err)
         return ls_fail(err, LS_INVALID, "the run directory %.60s...: a name in it is too long", path);
     if (d == NULL) return ls_fail(err, LS_IO, "%s: %s", path, strerror(errno));
     while (what[0] == '\0' && (e = readdir(d)) != NULL)
-        if (!is_of_job(e->d_name) && strcmp(e->d_name, LSI_OWNER_FILE) != 0)
+        if (!is_of_job(e->d_name) && !is_of_beginning(dirfd(d), e->d_name))
             snprintf(what, 256, "%s", e->d_name);
     closedir(d);
     return LS_OK;
@@ -192,7 +217,7 @@ static bool is_beating(const ls_run *r, const ls_run_owner *o, double watch_s)
            "%s was taken by process %lld on host %s, which did not give it back; waiting %g s for a sign of "
            "its life",
            r->paths.path, (long long)o->pid, o->host, watch_s);
-    while (!beats && ls_clock_seconds() < until) {
+    while (!beats && ls_clock_seconds() < until && *ls_launch_stop_requests() == 0) {
         /* Opened anew: that is when network file systems ask their server. */
         const int fd = open(r->file, O_RDONLY | O_CLOEXEC);
         const double left = until - ls_clock_seconds(), wait = left < 0.5 ? left : 0.5;
@@ -275,7 +300,12 @@ static ls_status take_once(ls_run *r, double watch_s, bool *again, ls_err *err)
     LS_TRY(open_file(r, err));
     *again = r->fd < 0;
     if (*again) goto out;
-    if (is_taken(r, watch_s, &other, &known)) {
+    const bool taken = is_taken(r, watch_s, &other, &known);
+    if (!taken && *ls_launch_stop_requests() > 0) {
+        st = ls_fail(err, LS_CANCELLED, "%s: asked to stop before the run began", r->paths.path);
+        goto out;
+    }
+    if (taken) {
         r->made_file = false; /* by now it is the other's */
         st = refuse_alive(r->paths.path, &other, known, err);
         goto out;
@@ -284,7 +314,6 @@ static ls_status take_once(ls_run *r, double watch_s, bool *again, ls_err *err)
     if (*again) goto out;
     if (r->is_new) {
         LS_TRY(look_for_use(r->paths.path, what, err));
-        if (what[0] == '\0' && known && other.begun) snprintf(what, sizeof what, LSI_OWNER_FILE);
         if (what[0] != '\0') {
             st = refuse_used(r->paths.path, what, err);
             goto out;
@@ -302,7 +331,7 @@ static void undo(ls_run *r)
 {
     char text[LS_PATH_MAX];
 
-    if (r->made_file) unlink(r->file);
+    if (r->made_file && is_in_place(r)) unlink(r->file);
     if (!r->made_file && r->before != NULL && r->fd >= 0) {
         if (pwrite(r->fd, r->before, r->n_before, 0) == (ssize_t)r->n_before)
             (void)!ftruncate(r->fd, (off_t)r->n_before);
@@ -320,6 +349,7 @@ static void undo(ls_run *r)
 static void release(ls_run *r)
 {
     if (r->fd >= 0) close(r->fd);
+    if (r->folder >= 0) close(r->folder);
     ls_free(r->before);
     ls_free(r);
 }
@@ -337,6 +367,7 @@ static ls_status take(ls_run **out, ls_run *r, double watch_s, ls_err *err)
     if (st == LS_OK && again) st = ls_fail(err, LS_IO, "%s: others keep removing it", r->paths.path);
     if (st == LS_OK) {
         r->has_checkpoint = !r->is_new && find_checkpoint(r->paths.checkpoints);
+        r->folder = open(r->paths.path, O_PATH | O_DIRECTORY | O_CLOEXEC);
         *out = r;
         return LS_OK;
     }
@@ -352,7 +383,7 @@ static ls_status prepare(ls_run **out, const char *path, ls_err *err)
 
     *out = NULL;
     if (r == NULL) return ls_fail(err, LS_NOMEM, "no memory for a run");
-    r->fd = -1;
+    r->fd = r->folder = -1;
     r->taken_by = getpid();
     LS_TRY(lsi_owner_self(&r->owner, err));
     /* Too long a path is cut here and refused by its length. */

@@ -33,8 +33,9 @@ ls_status ls_run_join(ls_run_paths *p, ls_err *err) LS_MUST_CHECK;
 typedef struct ls_run ls_run;
 
 /* Takes a directory for a new run of the experiment `name`; `path` NULL: a new name under runs/.  LS_INVALID,
- * with nothing changed, when it has no name, holds anything but what `lockstep submit` puts there, or belongs
- * to a process that lives; LS_IO when it cannot be made.  Of two processes that take it at once one wins. */
+ * with nothing changed, when it has no name, holds anything but what `lockstep submit` or a run that never
+ * got to its settings puts there, or belongs to a process that lives; LS_IO when it cannot be made.  Of two
+ * processes that take it at once one wins. */
 ls_status ls_run_create(ls_run **out, const char *name, const char *path, ls_err *err) LS_MUST_CHECK;
 /* Takes an existing run to go on in it.  LS_INVALID when it is none, or its owner lives: the text names it.
  * Where the lock of another machine cannot be seen, its sign of life is awaited for `watch_s` seconds (below
@@ -67,9 +68,12 @@ void ls_run_enter(ls_run *r);
 void ls_run_leave(ls_run *r);
 /* The directory is this run's from here on, whatever happens: makes its folders. */
 ls_status ls_run_begin(ls_run *r, ls_err *err) LS_MUST_CHECK;
-/* LS_IO when somebody else has taken the run meanwhile: then this process must not write.  Costs a look at
- * the disk once a second, and always after a sleep. */
+/* LS_IO when somebody else has taken the run meanwhile, or its directory was moved or removed: then this
+ * process must not write.  The text says what is left, and where.  Costs a look at the disk. */
 ls_status ls_run_check(ls_run *r, ls_err *err) LS_MUST_CHECK;
+/* Whether the heartbeat has seen that the directory is not in its place any more; ls_run_check says what
+ * became of it.  Costs nothing. */
+bool ls_run_is_gone(const ls_run *r);
 /* summary.json, written aside and renamed, so that readers see the old one or the new one.  Adds what the run
  * knows of itself: "name", "started", "written", "owner_epoch". */
 ls_status ls_run_write_summary(ls_run *r, json_t *summary, ls_err *err) LS_MUST_CHECK;

@@ -13,6 +13,7 @@ struct ls_run {
     ls_run_paths paths;
     char file[LS_PATH_MAX]; /* owner.json */
     int fd;                 /* of it; the lock is its */
+    int folder;             /* the directory itself, wherever it is by now; -1: not known */
     pid_t taken_by;
     bool is_new, has_begun; /* begun: in an attempt before this one */
     bool has_checkpoint;
@@ -25,8 +26,8 @@ struct ls_run {
     struct timespec beat_before;
 
     /* of the writer */
-    double looked; /* the clock when it last saw that the run is its own; 0: never */
-    atomic_bool lost;
+    double looked;          /* the clock when it last saw that the run is its own; 0: never */
+    atomic_bool lost, gone; /* another owner has it; the heartbeat has seen that the directory is elsewhere */
     pthread_t beat;
     pthread_mutex_t lock; /* of `leaving` */
     pthread_cond_t wake;

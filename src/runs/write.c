@@ -13,9 +13,53 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/replace.h"
+#include "base/text.h"
 #include "runs/run_internal.h"
 
 #define LOOK_S 1.0 /* how long a look at owner.json holds */
+
+/* -- where it is ------------------------------------------------------------------------------------------
+ */
+
+/* Whether the path leads elsewhere than to the directory that was taken.  A disk that does not answer says
+ * nothing. */
+static bool has_moved(const ls_run *r)
+{
+    struct stat mine, there;
+
+    if (r->folder < 0 || fstat(r->folder, &mine) != 0) return false;
+    if (stat(r->paths.path, &there) != 0) return errno == ENOENT || errno == ENOTDIR;
+    return mine.st_ino != there.st_ino || mine.st_dev != there.st_dev;
+}
+
+bool ls_run_is_gone(const ls_run *r)
+{
+    return atomic_load(&r->gone);
+}
+
+/* What became of it. */
+static ls_status fail_gone(const ls_run *r, ls_err *err)
+{
+    char link[64], now[LS_PATH_MAX], word[LS_PATH_MAX];
+    struct stat mine, there;
+    ssize_t n;
+
+    snprintf(link, sizeof link, "/proc/self/fd/%d", r->folder);
+    n = readlink(link, now, sizeof now - 1);
+    now[n > 0 ? n : 0] = '\0';
+    if (n > 0 && fstat(r->folder, &mine) == 0 && stat(now, &there) == 0 && mine.st_ino == there.st_ino &&
+        mine.st_dev == there.st_dev)
+        return ls_fail(
+            err, LS_IO,
+            "the run directory %s was moved to %s while the run went on: it ends here, and keeps what was "
+            "written before, with its last checkpoint; to go on from that: lockstep train --resume=%s",
+            r->paths.path, now, ls_text_quoted(now, word, sizeof word));
+    return ls_fail(
+        err, LS_IO,
+        "the run directory %s was removed while the run went on, with all its checkpoints: nothing of the "
+        "run is kept, and it ends here",
+        r->paths.path);
+}
 
 /* -- the heartbeat ----------------------------------------------------------------------------------------
  */
@@ -28,6 +72,7 @@ static void *beat(void *arg)
     pthread_mutex_lock(&r->lock);
     clock_gettime(CLOCK_MONOTONIC, &next);
     while (!r->leaving) {
+        if (has_moved(r)) atomic_store(&r->gone, true);
         if (!atomic_load(&r->lost))
             futimens(r->fd, (const struct timespec[2]){{.tv_nsec = UTIME_OMIT}, {.tv_nsec = UTIME_NOW}});
         next.tv_sec += (time_t)LSI_BEAT_S;
@@ -82,12 +127,16 @@ ls_status ls_run_check(ls_run *r, ls_err *err)
     bool there = false;
     int fd;
 
+    if (atomic_load(&r->gone) || has_moved(r)) {
+        atomic_store(&r->gone, true);
+        return fail_gone(r, err);
+    }
     if (!atomic_load(&r->lost) && r->looked > 0 && now - r->looked < LOOK_S) return LS_OK;
     fd = open(r->file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (fd >= 0) lsi_owner_read(fd, &other, &there);
     if (fd >= 0) close(fd);
-    /* A file that is gone says nothing: the directory may have been removed, which is somebody else's matter.
-     */
+    /* A file that is gone says nothing: it is how the run is taken by force, and who does that writes
+     * another. */
     if (!there || (other.epoch == r->owner.epoch && other.pid == r->owner.pid &&
                    strcmp(other.boot, r->owner.boot) == 0)) {
         r->looked = now;

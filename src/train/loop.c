@@ -252,6 +252,7 @@ static ls_status loop(lsi_run *r, ls_err *err)
         LS_TRY(step(r, &b, err));
         doing(r, LS_COMM_AT_LENGTH);
         end_epoch(r);
+        if (lsi_run_leads(r) && ls_run_is_gone(r->o->run)) LS_TRY(ls_run_check(r->o->run, err));
         if (r->c.pending > 0) continue;
         due = ls_control_due(&r->stepper.control);
         ls_agenda_note(&r->agenda, after, due);

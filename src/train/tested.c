@@ -26,6 +26,7 @@ ls_status lsi_run_evaluate(lsi_run *r, const ls_dataset *data, bool outputs, ls_
     ls_status st = LS_OK;
 
     LS_TRY(ls_evaluate(&r->session, data, &gather, sums, err));
+    if (lsi_run_leads(r)) LS_TRY(ls_run_check(r->o->run, err)); /* or half a run would be made anew */
     if (lsi_run_leads(r) && ls_gather_write(&gather, r->dir.path, epoch, &trouble) != LS_OK)
         ls_log(LS_LOG_WARN, "%s", trouble.text); /* worth a warning, not the run */
 out:

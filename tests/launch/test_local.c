@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -230,6 +231,52 @@ static void asked_once_all_stop_at_one_step(void)
     ask(SIGUSR1, 2, true, LS_EXIT_STOPPED);
 }
 
+/* Goes on until all know that one was asked. */
+static int stop_when_asked(const ls_place *place, ls_comm *comm, void *arg)
+{
+    ls_err err = {0};
+    double stop = 0;
+
+    (void)place;
+    (void)arg;
+    while (stop == 0) {
+        stop = *ls_launch_stop_requests();
+        if (ls_comm_max(comm, &stop, 1, "stop?", &err) != LS_OK) return ls_launch_exit_code(err.status);
+    }
+    return LS_EXIT_STOPPED;
+}
+
+/* A request that comes when there are no ranks yet counts as one; so does one between two attempts. */
+static void asked_before_there_are_ranks(void)
+{
+    int status = -1;
+    pid_t pid;
+
+    fflush(NULL);
+    pid = fork();
+    REQUIRE(pid >= 0);
+    if (pid == 0) {
+        ls_launch_end end = {0};
+        ls_launch_options o = ranks(2);
+        ls_start start;
+        int code = 99;
+        o.end = &end;
+        o.silent = true;
+        ls_launch_watch_signals(NULL);
+        raise(SIGTERM);
+        if (ls_launch_detect(&start, &o, ls_launch_env, NULL, NULL) != LS_OK ||
+            ls_launch_run(&start, &o, stop_when_asked, NULL, &code, NULL) != LS_OK)
+            _exit(1);
+        _exit(code != LS_EXIT_STOPPED         ? 2
+              : end.stop_number != SIGTERM    ? 3
+              : ls_launch_rest(30) != SIGTERM ? 4
+                                              : 0);
+    }
+    REQUIRE(waitpid(pid, &status, 0) == pid);
+    CHECK(WIFEXITED(status));
+    CHECK_EQ_INT(WEXITSTATUS(status), 0);
+}
+
 /* Takes a long time to stop. */
 static int slow_to_stop(const ls_place *place, ls_comm *comm, void *arg)
 {
@@ -358,6 +405,7 @@ int main(void)
     CHECK_RUN(ranks_that_do_not_listen_end);
     CHECK_RUN(a_rank_fails_before_it_says_anything);
     CHECK_RUN(asked_once_all_stop_at_one_step);
+    CHECK_RUN(asked_before_there_are_ranks);
     CHECK_RUN(ranks_that_do_not_watch_end_by_the_signal);
     CHECK_RUN(asked_twice_they_end_now);
     CHECK_RUN(a_killed_launcher_leaves_no_ranks);

@@ -151,6 +151,26 @@ static void used_and_unusable_directories_are_refused(void)
     CHECK(!exists("target"));
 }
 
+/* It ended between its lock and its settings: nobody can go on with it, and nothing is lost by another. */
+static void a_run_without_settings_may_be_taken(void)
+{
+    ls_run *r = NULL;
+    ls_err err = {0};
+
+    REQUIRE_OK(ls_run_create(&r, "mnist", "unborn", &err), &err);
+    REQUIRE_OK(ls_run_begin(r, &err), &err);
+    ls_run_close(r);
+    CHECK_CONTAINS(file_text("unborn/owner.json"), "\"ended\": \"20");
+    REQUIRE(mkdir("unborn/logs", 0777) == 0);
+    REQUIRE_OK(ls_run_create(&r, "mnist", "unborn", &err), &err);
+    CHECK_EQ_INT(ls_run_epoch(r), 2);
+    ls_run_close(r);
+    write_file("unborn/checkpoints/step-00000001", "");
+    refused("unborn", LS_INVALID, "checkpoints");
+    REQUIRE(mkdir("logged", 0777) == 0 && mkdir("logged/logs", 0777) == 0);
+    refused("logged", LS_INVALID, "logs");
+}
+
 static bool try_to_take(void *arg)
 {
     ls_run *r = NULL;
@@ -413,6 +433,31 @@ static void who_never_began_takes_nothing_back_from_another(void)
     ls_run_close(now);
 }
 
+/* -- directories that go ----------------------------------------------------------------------------------
+ */
+
+static void a_directory_that_goes_is_noticed(void)
+{
+    ls_run *moved = begin_run("place"), *removed = begin_run("place two");
+    ls_err err = {0};
+
+    CHECK(!ls_run_is_gone(moved) && !ls_run_is_gone(removed));
+    REQUIRE(rename("place", "other place") == 0);
+    CHECK_STATUS(write_state(moved, "paused", &err), LS_IO, &err);
+    CHECK_CONTAINS(err.text, "was moved to /");
+    CHECK_CONTAINS(err.text, "/other place'"); /* as a shell takes it */
+    CHECK(ls_run_is_gone(moved));
+    /* Another directory in its place is another's. */
+    REQUIRE(rename("place two", "away") == 0 && system("rm -r away") == 0 && mkdir("place two", 0777) == 0);
+    err = (ls_err){0};
+    CHECK_STATUS(ls_run_check(removed, &err), LS_IO, &err);
+    CHECK_CONTAINS(err.text, "place two was removed");
+    ls_run_settle(removed, "failed", "gone");
+    ls_run_close(removed);
+    ls_run_close(moved);
+    CHECK(!exists("place") && !exists("place two/owner.json") && !exists("place two/summary.json"));
+}
+
 /* -- restarts and last words ------------------------------------------------------------------------------
  */
 
@@ -541,7 +586,9 @@ int main(void)
     CHECK_RUN(what_never_began_leaves_nothing);
     CHECK_RUN(a_run_that_began_stays);
     CHECK_RUN(used_and_unusable_directories_are_refused);
+    CHECK_RUN(a_run_without_settings_may_be_taken);
     CHECK_RUN(a_run_with_a_living_owner_is_refused);
+    CHECK_RUN(a_directory_that_goes_is_noticed);
     CHECK_RUN(of_several_at_once_one_wins);
     CHECK_RUN(a_killed_run_is_known_to_be_killed);
     CHECK_RUN(the_heart_beats);
