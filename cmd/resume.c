@@ -93,6 +93,7 @@ static ls_status compare_named(cli_resume *r, ls_experiment *named, ls_err *err)
         return ls_fail(err, LS_INVALID, "%s: the checkpoint is of model \"%s\", not \"%s\"", r->path,
                        r->before.trial->name, named->trial->name);
     LS_TRY(ls_experiment_load(&now, r->config, r->args.settings, r->args.n_settings, err));
+    LS_TRY(ls_experiment_settle_paths(&now, err));
     for (int at = 0; ls_resume_next_change(now.cfg, named->cfg, &at, &c);)
         if (strcmp(c.key, "name") != 0 && strcmp(c.key, "ranks") != 0 &&
             strcmp(c.key, "batch.per_rank") != 0 && strcmp(c.key, "train.pause_after") != 0 &&
@@ -113,6 +114,7 @@ ls_status cli_resume_open(cli_resume *r, const cli_args *args, ls_err *err)
     *r = (cli_resume){.args = *args, .experiment = args->model};
     if (args->model != NULL)
         LS_TRY(ls_experiment_load(&named, args->model, args->settings, args->n_settings, err));
+    if (args->model != NULL) LS_TRY(ls_experiment_settle_paths(&named, err));
     LS_TRY(find(r, args, &named, err));
     r->args.resume = r->path;
     snprintf(r->config, sizeof r->config, "%s/config.yaml", r->path);
@@ -129,6 +131,7 @@ ls_status cli_resume_open(cli_resume *r, const cli_args *args, ls_err *err)
     r->experiment = r->config;
     LS_TRY(ls_experiment_load(&r->before, r->config, r->trial[0] != '\0' ? (const char *[]){r->trial} : NULL,
                               r->trial[0] != '\0', err));
+    LS_TRY(ls_experiment_settle_paths(&r->before, err));
     r->known = true;
     snprintf(last, sizeof last, "%s/checkpoints/last/manifest.json", r->path);
     r->has_checkpoint = access(last, R_OK) == 0;

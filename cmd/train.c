@@ -218,6 +218,7 @@ int cli_train(const cli_args *args)
     ls_launch_watch_signals(NULL); /* from here on a request is answered as one */
     if (args->resume != NULL) LS_TRY(cli_resume_open(&resume, args, &err));
     LS_TRY(cli_ranks_open(&ranks, resume.experiment, true, &resume.args, &err));
+    LS_TRY(ls_experiment_settle_paths(&ranks.experiment, &err));
     if (resume.ignored.length > 0 && !resume.ignored.failed && ranks.start.place.rank == 0)
         ls_log(LS_LOG_WARN, "the run's own settings hold, not those of %s: %s; key=value changes them",
                args->model, resume.ignored.data);

@@ -30,6 +30,11 @@ ls_status ls_experiment_load(ls_experiment *out, const char *name, const char *c
                              ls_err *err) LS_MUST_CHECK;
 void ls_experiment_release(ls_experiment *x); /* frees and zeroes */
 
+/* Names of files in the settings, which are relative to the working directory, become absolute where they are
+ * there, so that what is written of the experiment holds in any other.  (Plug-ins are so from the beginning.)
+ */
+ls_status ls_experiment_settle_paths(ls_experiment *x, ls_err *err) LS_MUST_CHECK;
+
 /* Writes all values as a file that loads to the same ones.  Errors are left in `file` (ferror). */
 void ls_experiment_write(const ls_experiment *x, FILE *file);
 

@@ -1,8 +1,10 @@
 /* dataset.c: what all kinds of data sets have in common: finding the kind, the range, the fields. */
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/text.h"
 #include "data/order.h"
@@ -112,9 +114,15 @@ static void advise(const ls_data_source *src, ls_err *err)
     const char *from = origin(src->kind);
     const char *kind = src->layout && strcmp(src->layout, "unpaired") == 0 ? "unpaired" : src->kind;
     const char *make = src->points || (src->field && strcmp(src->field, "cloud") == 0) ? " points=P" : "";
+    char here[PATH_MAX];
     size_t n = err ? strlen(err->text) : 0;
 
     if (!err || !from || !strstr(err->text, LSI_MISSING)) return;
+    if (src->path && src->path[0] != '/' && getcwd(here, sizeof here)) {
+        snprintf(err->text + n, sizeof err->text - n,
+                 "; \"%.200s\" is looked for in the working directory, %.400s", src->path, here);
+        n = strlen(err->text);
+    }
     snprintf(err->text + n, sizeof err->text - n,
              "; %s; `lockstep data make kind=%s%s path=FOLDER` makes a small synthetic set%s", from, kind,
              make, src->of_experiment ? ", and data.kind=synthetic needs no files" : "");

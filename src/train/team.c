@@ -35,7 +35,11 @@ static void list_settings(const ls_experiment *x, ls_text *out)
     ls_text_add(out, "xxh3 of the plug-in=%016llx\n", (unsigned long long)x->plugin_xxh3);
     for (int i = 0; i < ls_config_count(x->cfg); i++) {
         const ls_setting s = ls_config_at(x->cfg, i);
-        if (!is_of_the_machine(s.key)) ls_text_add(out, "%s=%s\n", s.key, ls_setting_show(&s, shown));
+        if (is_of_the_machine(s.key)) continue;
+        const char *text = ls_setting_show(&s, shown),
+                   *slash = strcmp(s.key, "train.init") == 0 ? strrchr(text, '/') : NULL;
+        ls_text_add(out, "%s=%s\n", s.key,
+                    slash != NULL ? slash + 1 : text); /* the file may lie elsewhere, too */
     }
 }
 
