@@ -48,6 +48,8 @@ static void print_result(const job *j, const json_t *result)
     printf("samples       %lld (%s)\n", (long long)json_integer_value(json_object_get(result, "samples")),
            j->split);
     print_metrics(result);
+    if (json_is_false(json_object_get(result, "labels")))
+        printf("labels        none in the data: no accuracy is computed\n");
     if (classes != NULL && ls_confusion_text(classes, &text, &err) == LS_OK) printf("\n%s", text.data);
     if (j->how.out != NULL) printf("%soutputs       %s\n", classes != NULL ? "\n" : "", j->how.out);
     ls_text_release(&text);

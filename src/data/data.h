@@ -86,6 +86,7 @@ typedef struct ls_data_source {
     int64_t points;         /* hdf5: of each cloud (channels, points) so many, chosen at random; 0: all */
     int64_t classes;        /* labels must be below; 0: not checked */
     bool fixed_classes;     /* they are the model's, which has no setting for them */
+    bool labels_optional;   /* a set without labels is opened as one without that field */
     int n_fields;           /* synthetic: what to make */
     const ls_field *fields; /* synthetic */
     uint64_t seed;          /* synthetic */

@@ -119,11 +119,13 @@ static ls_status open_idx(ls_dataset *d, const ls_data_source *src, ls_err *err)
     if (!images || is_word(images, "train")) images = "train-images-idx3-ubyte";
     if (is_word(images, "test")) images = "t10k-images-idx3-ubyte";
     if (!labels) labels = labels_name(d->arena, images);
+    if (!labels && src->labels_optional) labels = "";
     if (!labels)
         return ls_fail(err, LS_INVALID, "which labels belong to \"%s\"?  Name their file: %s", images,
                        lsi_setting(src->of_experiment, LSI_SET_LABELS));
     LS_TRY(lsi_file_open(&x->images, d->arena, src->path, images, err));
     LS_TRY(parse_images(d, x, src, err));
+    if (!src->labels && src->labels_optional && !lsi_file_exists(src->path, labels)) return LS_OK;
     LS_TRY(lsi_file_open(&x->labels, d->arena, src->path, labels, err));
     LS_TRY(parse_labels(d, x, err));
 out:
@@ -134,9 +136,8 @@ static ls_status read_idx(const ls_dataset *d, int64_t index, const ls_rng_key *
                           ls_err *err)
 {
     const idx *x = d->own;
-    int64_t byte = HEADER_LABELS + index;
-    int32_t label = x->labels.data[byte];
-
+    const int64_t byte = HEADER_LABELS + index;
+    int32_t label;
     ls_status st = LS_OK;
     lsi_scratch scratch = {0};
     lsi_pixels pixels =
@@ -144,6 +145,8 @@ static ls_status read_idx(const ls_dataset *d, int64_t index, const ls_rng_key *
 
     if (fields[0])
         LS_TRY(lsi_transform_apply(d, 0, &pixels, augment, &scratch, x->images.path, fields[0], err));
+    if (!x->labels.data) goto out;
+    label = x->labels.data[byte];
     if (fields[1]) memcpy(fields[1], &label, sizeof label);
     LS_TRY(lsi_dataset_check_label(d, label, x->labels.path, index, byte, err));
 out:

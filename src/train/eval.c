@@ -1,10 +1,13 @@
 /* eval.c: evaluation of given weights, without training. */
+#include <string.h>
+
 #include "train/evaluate.h"
 #include "train/init.h"
 #include "train/run.h"
 #include "train/team.h"
 
-static ls_status open_set(const lsi_run *r, ls_split split, ls_dataset **place, ls_err *err)
+static ls_status open_set(const lsi_run *r, ls_split split, bool labels_optional, ls_dataset **place,
+                          ls_err *err)
 {
     ls_needs needs = {0};
     ls_status st = LS_OK;
@@ -15,13 +18,25 @@ static ls_status open_set(const lsi_run *r, ls_split split, ls_dataset **place, 
             "--split val: the experiment has no validation samples of its own; set data.val_fraction, "
             "data.val_images or data.val_range, or use --split test");
     LS_TRY(ls_needs_find(&needs, r->x->trial, r->cfg, err));
+    needs.labels_optional = labels_optional;
     LS_TRY(ls_train_data(r->x, &needs, split, place, err));
 out:
     ls_needs_release(&needs);
     return st;
 }
 
-ls_status lsi_run_open_split(lsi_run *r, ls_split split, const ls_dataset **data, ls_err *err)
+static bool has_labels(const ls_dataset *data)
+{
+    const ls_field *fields;
+    const int n = ls_dataset_fields(data, &fields);
+
+    for (int i = 0; i < n; i++)
+        if (strcmp(fields[i].name, "label") == 0) return true;
+    return false;
+}
+
+ls_status lsi_run_open_split(lsi_run *r, ls_split split, bool labels_optional, const ls_dataset **data,
+                             ls_err *err)
 {
     ls_dataset **place = split == LS_SPLIT_TRAIN ? &r->train : split == LS_SPLIT_VAL ? &r->val : &r->test;
     ls_session_options options;
@@ -33,9 +48,12 @@ ls_status lsi_run_open_split(lsi_run *r, ls_split split, const ls_dataset **data
     options.threads = r->o->threads;
     options.comm = r->o->comm;
     /* Compiling may take long: what is missing is said before. */
-    LS_TRY(ls_team_fail_once(r->o->comm, open_set(r, split, place, err), "opening the data", err));
+    LS_TRY(ls_team_fail_once(r->o->comm, open_set(r, split, labels_optional, place, err), "opening the data",
+                             err));
     LS_TRY(ls_session_open(&r->session, r->x->trial, r->cfg, &options, err));
     LS_TRY(ls_team_agree(r->session.comm, r->x, ls_plan_hash(r->session.plans[0].plan), err));
+    r->session.unlabelled =
+        labels_optional && !has_labels(*place) && ls_plan_input(r->session.plans[0].plan, "label") != NULL;
     LS_TRY(ls_session_check_data(&r->session, *place, err));
     *data = *place;
 out:
@@ -51,7 +69,7 @@ ls_status ls_train_eval(const ls_experiment *x, const ls_train_options *o, const
     ls_status st = LS_OK;
 
     *result = NULL;
-    LS_TRY(lsi_run_open_split(&r, LS_SPLIT_TEST, &data, err));
+    LS_TRY(lsi_run_open_split(&r, LS_SPLIT_TEST, false, &data, err));
     LS_TRY(ls_init_to_evaluate(&r.session, weights, err));
     LS_TRY(ls_evaluate(&r.session, data, NULL, &test, err));
     *result = ls_metrics_json(&test);

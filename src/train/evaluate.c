@@ -131,6 +131,7 @@ ls_status ls_train_data(const ls_experiment *x, const ls_needs *needs, ls_split 
                           .seed = (uint64_t)ls_config_int(cfg, "seed"),
                           .count = SYNTHETIC_TRAIN + SYNTHETIC_TEST,
                           .of_experiment = true,
+                          .labels_optional = needs->labels_optional,
                           .fixed_classes = ls_config_find(cfg, "model.classes") < 0};
 
     *out = NULL;

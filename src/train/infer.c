@@ -65,7 +65,9 @@ static bool begin_csv(const writer *w)
 {
     const bool p = w->how->probabilities;
 
-    if (fprintf(w->file.f, "sample%s", w->rows->scores ? ",label,predicted" : "") < 0) return false;
+    if (fprintf(w->file.f, "sample%s%s", w->rows->scores && !w->rows->unlabelled ? ",label" : "",
+                w->rows->scores ? ",predicted" : "") < 0)
+        return false;
     for (int k = 0; k < w->rows->n_outputs; k++)
         for (int64_t i = 0; i < w->rows->outputs[k].width; i++)
             if (fprintf(w->file.f, ",%s_%lld",
@@ -110,7 +112,8 @@ static void softmax(float *x, int64_t n)
 static bool write_csv(const writer *w, int64_t index, const float *row, const int32_t *label, int64_t answer)
 {
     if (fprintf(w->file.f, "%lld", (long long)index) < 0) return false;
-    if (label != NULL && fprintf(w->file.f, ",%d,%lld", (int)*label, (long long)answer) < 0) return false;
+    if (label != NULL && fprintf(w->file.f, ",%d", (int)*label) < 0) return false;
+    if (w->rows->scores && fprintf(w->file.f, ",%lld", (long long)answer) < 0) return false;
     for (int64_t i = 0; i < w->rows->width; i++)
         if (fprintf(w->file.f, ",%.9g", (double)row[i]) < 0) return false;
     return fputc('\n', w->file.f) != EOF;
@@ -145,9 +148,9 @@ static ls_status take(void *arg, int64_t n, const int64_t *indices, const float 
     if (w->how->out == NULL) return LS_OK;
     if (!w->begun) LS_TRY(begin(w, err));
     for (int64_t i = 0; i < n; i++) {
-        const int64_t answer = labels != NULL ? ls_confusion_answer(values + i * width, classes) : -1;
+        const int64_t answer = w->rows->scores ? ls_confusion_answer(values + i * width, classes) : -1;
         memcpy(w->row, values + i * width, sizeof *w->row * (size_t)width);
-        if (w->how->probabilities && labels != NULL) softmax(w->row, classes);
+        if (w->how->probabilities && w->rows->scores) softmax(w->row, classes);
         if (!(npy ? write_npy(w, indices[i], w->row)
                   : write_csv(w, indices[i], w->row, labels != NULL ? &labels[i] : NULL, answer)))
             return refuse(w, err);
@@ -174,7 +177,8 @@ out:
 static ls_status describe(const ls_metric_sums *sums, const ls_rows *rows, const ls_confusion *confusion,
                           const ls_dataset *data, json_t **result, ls_err *err)
 {
-    json_t *outputs = json_object(), *o = ls_metrics_json(sums);
+    /* Without labels there is nothing that the outputs could be compared with. */
+    json_t *outputs = json_object(), *o = rows->unlabelled ? json_object() : ls_metrics_json(sums);
     const char *const *names = NULL;
     const int64_t n = ls_dataset_classes(data, &names);
 
@@ -182,6 +186,7 @@ static ls_status describe(const ls_metric_sums *sums, const ls_rows *rows, const
         json_object_set_new(outputs, rows->outputs[k].name, json_integer((json_int_t)rows->outputs[k].width));
     json_object_set_new(o, "outputs", outputs);
     json_object_set_new(o, "samples", json_integer((json_int_t)sums->samples));
+    if (rows->scores) json_object_set_new(o, "labels", json_boolean(!rows->unlabelled));
     if (confusion->classes > 0)
         json_object_set_new(o, "classification", ls_confusion_json(confusion, names, n));
     *result = o;
@@ -202,7 +207,9 @@ ls_status ls_train_infer(const ls_experiment *x, const ls_train_options *o, cons
 
     *result = NULL;
     w.rows = &rows;
-    LS_TRY(lsi_run_open_split(&r, how->split, &data, err));
+    LS_TRY(lsi_run_open_split(&r, how->split, true, &data, err));
+    rows.unlabelled = r.session.unlabelled;
+    if (rows.unlabelled) gather.confusion = NULL;
     w.samples = gather.samples = ls_dataset_count(data);
     if (lsi_run_leads(&r) && how->out != NULL) LS_TRY(ls_replace_begin(&w.file, how->out, err));
     LS_TRY(ls_init_to_evaluate(&r.session, how->weights, err));

@@ -68,6 +68,10 @@ ls_status ls_rows_prepare(ls_rows *r, const ls_plan *p, ls_err *err)
     const ls_tensor *scores = ls_plan_fetch(p, LS_SCORES);
     ls_status st = LS_OK;
 
+    if (scores == NULL && r->unlabelled)
+        return ls_fail(err, LS_INVALID,
+                       "the model's input \"label\" is not in the data set; only the outputs of classifiers "
+                       "(ls_scores) can be had without labels");
     if (scores != NULL) LS_TRY(add(r, scores, "score", err));
     r->scores = r->n_outputs > 0;
     for (int i = 0; i < ls_plan_fetch_count(p); i++) {
@@ -103,7 +107,7 @@ ls_status ls_rows_take(ls_rows *r, const ls_plan *p, int64_t first, const int64_
         column += width;
     }
     for (int64_t i = 0; i < n; i++) indices_of(r->mine)[r->n + i] = at != NULL ? at[i] : first + i;
-    if (r->scores && labels != NULL)
+    if (r->scores && !r->unlabelled && labels != NULL)
         LS_TRY(ls_tensor_read(labels, 0, labels_of(r, r->mine) + r->n, sizeof(int32_t) * (size_t)n, err));
     r->n += n;
 out:
@@ -128,7 +132,7 @@ ls_status ls_rows_pass_on(ls_rows *r, ls_comm *c, ls_err *err)
         memcpy(&n, block, sizeof n);
         if (n > 0)
             LS_TRY(r->sink(r->arg, n, indices_of(block), values_of(r, block),
-                           r->scores ? labels_of(r, block) : NULL, err));
+                           r->scores && !r->unlabelled ? labels_of(r, block) : NULL, err));
     }
 out:
     return st;

@@ -12,8 +12,8 @@
 
 enum { LS_ROWS_OUTPUTS = 4, LS_ROWS_NAME = 64 };
 
-/* n rows of `width` values each, of the samples with these growing indices; labels NULL: the model has none.
- */
+/* n rows of `width` values each, of the samples with these growing indices; labels NULL: there are
+ * none. */
 typedef ls_status (*ls_rows_sink)(void *arg, int64_t n, const int64_t *indices, const float *values,
                                   const int32_t *labels, ls_err *err);
 
@@ -29,10 +29,11 @@ typedef struct ls_rows {
     ls_rows_sink sink; /* called on rank 0 */
     void *arg;
     const char *only; /* the output that is wanted; NULL: all */
+    bool unlabelled;  /* the data have no labels: only a classifier does without */
     int64_t room;     /* most rows of a rank in one global batch */
     int n_outputs;
     ls_rows_output outputs[LS_ROWS_OUTPUTS];
-    bool scores;      /* the first output is a classifier's, and there are labels */
+    bool scores;      /* the first output is a classifier's */
     int64_t width;    /* of all outputs together */
     int64_t n;        /* rows of this rank that wait */
     size_t bytes;     /* of `mine` */

@@ -394,6 +394,7 @@ ls_status ls_session_check_data(const ls_session *s, const ls_dataset *data, ls_
         const ls_field *f = find_field(fields, n, t->name);
         char want[128], have[128];
         if (is_own_input(t->name)) continue;
+        if (f == NULL && s->unlabelled && strcmp(t->name, "label") == 0) continue;
         if (f == NULL)
             return ls_fail(err, LS_INVALID,
                            "the model's input \"%s\" is not in the data set; data.kind names its format",
@@ -407,12 +408,23 @@ ls_status ls_session_check_data(const ls_session *s, const ls_dataset *data, ls_
     return LS_OK;
 }
 
+static void feed_no_labels(const ls_batch_plan *p)
+{
+    static const char none[1024];
+    const ls_tensor *label = ls_plan_input(p->plan, "label");
+
+    for (size_t at = 0; label != NULL && at < label->bytes; at += sizeof none)
+        ls_plan_write_input(p->plan, "label", at, none,
+                            label->bytes - at < sizeof none ? label->bytes - at : sizeof none);
+}
+
 void ls_session_feed(const ls_batch_plan *p, const ls_field *fields, int n_fields, void *const *from)
 {
     for (int i = 0; i < n_fields; i++) {
         const ls_tensor *t = ls_plan_input(p->plan, fields[i].name);
         if (t != NULL) ls_plan_write_input(p->plan, fields[i].name, 0, from[i], t->bytes);
     }
+    if (find_field(fields, n_fields, "label") == NULL) feed_no_labels(p);
 }
 
 void ls_session_write_lr(const ls_session *s, const ls_batch_plan *p, double factor)

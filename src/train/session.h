@@ -54,6 +54,7 @@ typedef struct ls_session {
     struct ls_shards *shards; /* the reproducible mode's; NULL: not in use */
     /* Becomes 1 when evaluations are to be given up (breaks.h); NULL, on all ranks: they are not. */
     const volatile sig_atomic_t *stop;
+    bool unlabelled;           /* the data have no labels: zeros take their place, for evaluations alone */
     bool given_up;             /* the newest one was, on all ranks alike */
     double lr[LS_SESSION_LRS]; /* the optimisers' own rates, in the order of the plan's lr inputs */
 } ls_session;
@@ -124,15 +125,16 @@ typedef struct ls_needs {
     struct ls_graph *graph;
     ls_field fields[LS_SESSION_INPUTS];
     int n_fields;
-    int64_t classes; /* labels are below; 0: any */
+    int64_t classes;      /* labels are below; 0: any */
+    bool labels_optional; /* the caller's to set: does without them */
 } ls_needs;
 ls_status ls_needs_find(ls_needs *n, const ls_trial *trial, ls_config *cfg, ls_err *err) LS_MUST_CHECK;
 void ls_needs_release(ls_needs *n);
 
 /* Checks that the data set has what the plan's inputs need: name, type and shape of a sample. */
 ls_status ls_session_check_data(const ls_session *s, const ls_dataset *data, ls_err *err) LS_MUST_CHECK;
-/* Copies n samples of every field into the plan's inputs of the same name.  Where this or one of the next
- * fails, the plan's next run says so. */
+/* Copies n samples of every field into the plan's inputs of the same name; labels that are no field are 0.
+ * Where this or one of the next fails, the plan's next run says so. */
 void ls_session_feed(const ls_batch_plan *p, const ls_field *fields, int n_fields, void *const *from);
 /* Every optimiser's rate becomes its own times `factor`, in the plan that makes the update. */
 void ls_session_write_lr(const ls_session *s, const ls_batch_plan *p, double factor);

@@ -111,6 +111,29 @@ run 0 train cosmogan data.kind=synthetic data.train_range=0:8 data.test_range=8:
 run 2 infer gan
 says err 'declares no outputs per sample'
 
+# Data without labels: the same answers, and no word about their accuracy.
+for kind in npy idx; do
+    run 0 data make kind=$kind path=$kind train=24 test=17
+    set=(data.kind=$kind data.path=$kind data.train_range=0:24 data.test_range=0:17)
+    run 0 infer a "${set[@]}" --out labelled.csv --json
+    holds 'o["labels"]' '"classification" in o' '"acc" in o'
+    rm $kind/t*-labels*
+    for how in "" "-n 2" "reproducible=true"; do
+        # shellcheck disable=SC2086
+        run 0 infer a "${set[@]}" --out bare.csv --json $how
+        holds 'o["samples"] == 17' 'o["labels"] is False' '"classification" not in o' '"acc" not in o' '"loss" not in o' 'o["outputs"] == {"score": 10}'
+        n=$((n + 1))
+        cmp -s <(cut -d, -f1,3 labelled.csv) <(cut -d, -f1,2 bare.csv) || fail "$kind $how: other answers: $(head -2 bare.csv)"
+    done
+    rows bare.csv 'len(r[0]) == 12' '"label" not in r[0]'
+    run 0 infer a "${set[@]}"
+    says out "labels        none in the data: no accuracy is computed"
+    n=$((n + 1))
+    grep -q "acc\|loss" <(grep -v labels "$work/out") && fail "metrics without labels: $(cat "$work/out")"
+done
+run 2 eval a data.kind=npy data.path=npy data.train_range=0:24 data.test_range=0:17
+says err 'input "label" is not in the data set'
+
 # What cannot be written is refused before anything is computed; what was there stays.
 run 2 infer a --out nowhere/o.csv
 says err 'nowhere/'
