@@ -197,6 +197,36 @@ static const lsi_item *find(const fitting *f, const char *name)
     return NULL;
 }
 
+/* The tensor LAYER.what of the file; layer has no end of its own. */
+static const lsi_item *find_of_layer(const fitting *f, const char *layer, size_t n, const char *what)
+{
+    for (int i = 0; i < f->w->tensors.n; i++) {
+        const lsi_item *x = &f->w->tensors.items[i];
+        if (strncmp(x->name, layer, n) == 0 && x->name[n] == '.' && strcmp(x->name + n + 1, what) == 0)
+            return x;
+    }
+    return NULL;
+}
+
+/* It also holds the pools of earlier samples that a model shows again (nn/replay.c): LAYER.images with
+ * LAYER.filled, and what waits to be put there.  They are no weights, and a model with a pool of another size
+ * or with none need not take them. */
+static bool is_of_replay(const fitting *f, const char *name)
+{
+    static const char sums[] = "accumulated.";
+    const char *layer = strncmp(name, sums, sizeof sums - 1) == 0 ? name + sizeof sums - 1 : name,
+               *what = strrchr(layer, '.');
+    const lsi_item *images, *filled;
+
+    if (what == NULL || (strcmp(what, ".images") != 0 && strcmp(what, ".filled") != 0 &&
+                         (layer == name || strcmp(what, ".slots") != 0)))
+        return false;
+    images = find_of_layer(f, layer, (size_t)(what - layer), "images");
+    filled = find_of_layer(f, layer, (size_t)(what - layer), "filled");
+    return images != NULL && filled != NULL && images->shape.rank == 2 && filled->shape.rank == 2 &&
+           filled->shape.dim[1] == 1 && filled->shape.dim[0] == images->shape.dim[0];
+}
+
 /* The prefix under which most variables are found. */
 static const char *choose_prefix(fitting f)
 {
@@ -289,7 +319,7 @@ static void compare_tensors(const fitting *f, ls_weights_outcome *o)
 
     for (int i = 0; i < f->w->tensors.n; i++) {
         const char *name = f->w->tensors.items[i].name;
-        if (is_counter(name) || is_of_optimiser(f, name)) continue;
+        if (is_counter(name) || is_of_optimiser(f, name) || is_of_replay(f, name)) continue;
         if (strncmp(name, f->prefix, n) != 0)
             differ(&extra, name);
         else if (!is_skipped(f, name + n) && ls_state_find(f->vars, name + n) == NULL)

@@ -3,8 +3,9 @@
  *
  * Names and layouts are the same on both sides, so nothing is mapped but the prefix that some programs put in
  * front of all names ("module.", "_orig_mod.", "model."), and PyTorch's counters of batches, which have no
- * meaning here, are passed over, and so is what an optimiser keeps.  Numbers of other floating-point types
- * are converted.  What fits is decided for all tensors before the first is read. */
+ * meaning here, are passed over, and so are what an optimiser keeps and the pools of ls_replay.  Numbers of
+ * other floating-point types are converted.  What fits is decided for all tensors before the first is read.
+ */
 #ifndef LS_CKPT_WEIGHTS_H
 #define LS_CKPT_WEIGHTS_H
 

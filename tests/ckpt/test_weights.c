@@ -74,6 +74,34 @@ static void does_not_fit(const char *small, const char *large)
     ls_state_destroy(plain);
 }
 
+/* A pool is known by its two tensors; one alone is a stranger. */
+static void pools_are_no_weights(void)
+{
+    static const char header[] =
+        "{\"replay_a.images\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]},"
+        "\"replay_a.filled\":{\"dtype\":\"F32\",\"shape\":[2,1],\"data_offsets\":[24,32]},"
+        "\"accumulated.replay_a.images\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[32,56]},"
+        "\"accumulated.replay_a.slots\":{\"dtype\":\"F32\",\"shape\":[2,1],\"data_offsets\":[56,64]},"
+        "\"lone.images\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[64,88]}}";
+    const char *file = ckpt_test_path("pool.safetensors");
+    char bytes[8 + sizeof header - 1 + 88] = {0};
+    ls_state *vars = ckpt_test_vars(1, false);
+    ls_weights_outcome o = {0};
+    ls_weights *w = NULL;
+    ls_err err = {0};
+
+    for (int i = 0; i < 8; i++) bytes[i] = (char)((sizeof header - 1) >> (8 * i));
+    memcpy(bytes + 8, header, sizeof header - 1);
+    ckpt_test_put(file, bytes, sizeof bytes);
+    REQUIRE_OK(ls_weights_open(&w, file, &err), &err);
+    REQUIRE_OK(ls_weights_load(w, vars, &(ls_weights_wish){.lenient = true}, &o, &err), &err);
+    CHECK_EQ_INT(o.extra, 1);
+    CHECK_CONTAINS(o.differences.data, "1 beyond the model's: \"lone.images\"");
+    ls_weights_outcome_release(&o);
+    ls_weights_close(w);
+    ls_state_destroy(vars);
+}
+
 static void has_the_hash_of_its_bytes(const char *file)
 {
     size_t bytes;
@@ -122,6 +150,7 @@ int main(void)
     fits(ckpt_test_path("from"));
     fits(ckpt_test_path("from.safetensors"));
     does_not_fit(ckpt_test_path("from.safetensors"), ckpt_test_path("more"));
+    pools_are_no_weights();
     has_the_hash_of_its_bytes(ckpt_test_path("from.safetensors"));
     check_faults("weights", all_of_it, more);
     ls_state_destroy(vars);
