@@ -88,16 +88,29 @@ static void *rank_main(void *arg)
     return NULL;
 }
 
+/* What one thread reaches, more than `wanted` if it ever does: on a busy machine it may be disturbed in every
+ * slot, so that a single look finds less than there is, but none finds more. */
+static double best_of_one(double wanted)
+{
+    double best = 0;
+
+    for (int look = 0; look < 50 && !(best > wanted); look++) {
+        ls_probe one;
+        ls_err err = {0};
+        REQUIRE_OK(ls_probe_machine(1, NULL, &one, &err), &err);
+        if (one.flop_s > best) best = one.flop_s;
+    }
+    return best;
+}
+
 /* Four ranks to a core reach what its cores have, whatever each of them reaches in its turn. */
 static void many_ranks_have_no_more_cores(void)
 {
     static rank ranks[RANKS_MAX];
     ls_comm *comm[RANKS_MAX];
     const int cores = ls_parallel_cores(), n = 4 * cores < RANKS_MAX ? 4 * cores : RANKS_MAX;
-    ls_probe one;
     ls_err err = {0};
 
-    REQUIRE_OK(ls_probe_machine(1, NULL, &one, &err), &err);
     REQUIRE_OK(ls_comm_open_threads(comm, n, &err), &err);
     for (int r = 0; r < n; r++) {
         ranks[r].comm = comm[r];
@@ -108,8 +121,10 @@ static void many_ranks_have_no_more_cores(void)
         REQUIRE_OK(ranks[r].st, &ranks[r].err);
         CHECK_NEAR(ranks[r].peak.flop_s, ranks[0].peak.flop_s, 0); /* all say the same */
     }
-    printf("%d ranks on %d cores: %.3g FLOP/s, one %.3g\n", n, cores, ranks[0].peak.flop_s, one.flop_s);
-    if (n > 2 * cores) CHECK(ranks[0].peak.flop_s < 1.6 * cores * one.flop_s); /* the sum of turns: 4 times */
+    /* The sum of turns would be 4 times what there is. */
+    const double enough = ranks[0].peak.flop_s / (1.6 * cores), one = best_of_one(enough);
+    printf("%d ranks on %d cores: %.3g FLOP/s, one %.3g\n", n, cores, ranks[0].peak.flop_s, one);
+    if (n > 2 * cores) CHECK(one > enough);
     CHECK(ranks[0].peak.flop_s > 0 && ranks[0].peak.read_b_s > 0 && ranks[0].peak.copy_b_s > 0);
     for (int r = 0; r < n; r++) ls_comm_close(comm[r]);
 }
