@@ -216,8 +216,9 @@ typedef struct cli_weights {
     char run[LS_PATH_MAX];        /* the run directory where one was given, else "" */
 } cli_weights;
 
-/* LS_INVALID, saying what to add, where the experiment of a file of weights is not known. */
-ls_status cli_weights_locate(const cli_args *args, cli_weights *w, ls_err *err) LS_MUST_CHECK;
+/* Finds the weights of the command line and opens ranks for them, which are to be released in any case.
+ * LS_INVALID, saying what to add, where the experiment of a file of weights is not known. */
+ls_status cli_weights_open(const cli_args *args, cli_weights *w, cli_ranks *ranks, ls_err *err) LS_MUST_CHECK;
 /* Adds to `o` which checkpoint of a run it is: "weights" (best, last or a name) and "step". */
 void cli_weights_describe(const cli_weights *w, json_t *o);
 

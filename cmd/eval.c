@@ -2,7 +2,6 @@
 #include <stdio.h>
 
 #include "cli.h"
-#include "train/train.h"
 
 /* What all ranks know. */
 typedef struct job {
@@ -52,10 +51,7 @@ int cli_eval(const cli_args *args)
     ls_status st = LS_OK;
     int code = CLI_DONE;
 
-    LS_TRY(cli_weights_locate(args, &located, &err));
-    /* A run of four ranks may be evaluated by one.  Machines share the run's number unless told theirs. */
-    LS_TRY(cli_ranks_open(&ranks, located.experiment[0] != '\0' ? located.experiment : NULL,
-                          args->ranks > 0 || args->nodes > 0, args, &err));
+    LS_TRY(cli_weights_open(args, &located, &ranks, &err));
     code = cli_ranks_run(&ranks, "eval", eval_rank, &j);
 out:
     cli_ranks_release(&ranks);

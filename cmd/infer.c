@@ -116,10 +116,8 @@ int cli_infer(const cli_args *args)
 
     LS_TRY(split_of(j.split, &j.how.split, &err));
     LS_TRY(ls_infer_check(&j.how, &err));
-    LS_TRY(cli_weights_locate(args, &located, &err));
+    LS_TRY(cli_weights_open(args, &located, &ranks, &err));
     j.how.weights = located.weights;
-    LS_TRY(cli_ranks_open(&ranks, located.experiment[0] != '\0' ? located.experiment : NULL,
-                          args->ranks > 0 || args->nodes > 0, args, &err));
     code = cli_ranks_run(&ranks, "infer", infer_rank, &j);
 out:
     cli_ranks_release(&ranks);

@@ -8,7 +8,6 @@
 #include "runs.h"
 #include "runs/reader.h"
 #include "train/resume.h"
-#include "train/train.h"
 
 /* What all ranks of a run know. */
 typedef struct job {

@@ -42,7 +42,7 @@ static ls_status locate_file(const cli_args *args, cli_weights *w, ls_err *err)
     return LS_OK;
 }
 
-ls_status cli_weights_locate(const cli_args *args, cli_weights *w, ls_err *err)
+static ls_status locate(const cli_args *args, cli_weights *w, ls_err *err)
 {
     const char *given = args->model;
     char named[LS_PATH_MAX];
@@ -64,6 +64,16 @@ ls_status cli_weights_locate(const cli_args *args, cli_weights *w, ls_err *err)
     if (ls_run_is_one(given)) snprintf(w->run, sizeof w->run, "%s", given);
     if (args->experiment != NULL) snprintf(w->experiment, sizeof w->experiment, "%s", args->experiment);
     return LS_OK;
+}
+
+ls_status cli_weights_open(const cli_args *args, cli_weights *w, cli_ranks *ranks, ls_err *err)
+{
+    const ls_status st = locate(args, w, err);
+
+    if (st != LS_OK) return st;
+    /* A run of four ranks may be evaluated by one.  Machines share the run's number unless told theirs. */
+    return cli_ranks_open(ranks, w->experiment[0] != '\0' ? w->experiment : NULL,
+                          args->ranks > 0 || args->nodes > 0, args, err);
 }
 
 void cli_weights_describe(const cli_weights *w, json_t *o)
