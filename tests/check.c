@@ -110,6 +110,16 @@ bool check_is_slow_build(void)
 #endif
 }
 
+void check_new_folder(char *out, size_t size)
+{
+    const char *tmp = getenv("TMPDIR");
+    const int n =
+        snprintf(out, size, "%s/lockstep-test-XXXXXX", tmp != NULL && tmp[0] != '\0' ? tmp : "/tmp");
+
+    REQUIRE(n > 0 && (size_t)n < size);
+    REQUIRE(mkdtemp(out) != NULL);
+}
+
 int check_done(void)
 {
     if (!tally.checks) fprintf(stderr, "no check was made\n");

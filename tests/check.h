@@ -40,6 +40,8 @@
 bool check_is_slow_build(void);
 /* The exit status of main(). */
 #define CHECK_DONE() check_done()
+/* Makes a new folder for what the test writes, in $TMPDIR or /tmp; `out` receives its path. */
+void check_new_folder(char *out, size_t size);
 /* Ends the program as skipped (exit status 77), saying why. */
 #define CHECK_SKIP(reason) check_skip(reason)
 

@@ -56,11 +56,7 @@ static char test_folder[256];
 
 const char *ckpt_test_folder(void)
 {
-    const char *tmp = getenv("TMPDIR");
-
-    if (test_folder[0] != '\0') return test_folder;
-    snprintf(test_folder, sizeof test_folder, "%s/lockstep-ckpt-XXXXXX", tmp != NULL ? tmp : "/tmp");
-    REQUIRE(mkdtemp(test_folder) != NULL);
+    if (test_folder[0] == '\0') check_new_folder(test_folder, sizeof test_folder);
     return test_folder;
 }
 

@@ -3,7 +3,8 @@
 export LOCKSTEP_TUNE=off
 here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")") # the folder of these tests
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+pids=() # what a failed check has left must not outlive the test
+trap '[ ${#pids[@]} -eq 0 ] || kill -KILL "${pids[@]}" 2>/dev/null; rm -rf "$work"' EXIT
 n=0 failures=0
 
 fail() {

@@ -5,8 +5,6 @@ set -uo pipefail
 . "$(dirname "$(readlink -f "$0")")/cli_lib.sh"
 export LOCKSTEP_THREADS=1
 cd "$work" || exit 1
-pids=()
-trap 'for p in "${pids[@]}"; do kill -KILL $p 2>/dev/null; done; rm -rf "$work"' EXIT
 small=(data.kind=synthetic data.train_range=0:320 data.test_range=320:400 batch.per_rank=32)
 
 # The best validation is at a step where no checkpoint is due, and its weights are there all the same.

@@ -10,10 +10,6 @@ seed=${LS_SEED:-$$}
 RANDOM=$seed
 gone_us=2000000 # how long after the kill the last process of a run may be seen
 slowest=0
-pids=()
-
-# What a failed check has left must not outlive the test.
-trap 'kill -KILL "${pids[@]}" 2>/dev/null; rm -rf "$work"' EXIT
 
 # start RUN: four ranks that train until they are ended; pids: the launcher and its ranks in their order
 start() {

@@ -5,8 +5,6 @@ set -uo pipefail
 . "$(dirname "$(readlink -f "$0")")/cli_lib.sh"
 export LOCKSTEP_THREADS=1
 cd "$work" || exit 1
-pids=()
-trap 'for p in "${pids[@]}"; do kill -KILL $p 2>/dev/null; done; rm -rf "$work"' EXIT
 small=(data.kind=synthetic data.train_range=0:200 data.test_range=200:240 batch.per_rank=16 train.validate_every=none)
 endless=("${small[@]}" train.steps=100000000 train.report_every=1st)
 

@@ -7,17 +7,16 @@
 
 #include "check.h"
 
-static char folder[64];
+static char folder[256];
 
 void config_test_begin(void)
 {
-    snprintf(folder, sizeof folder, "/tmp/lockstep-config-XXXXXX");
-    REQUIRE(mkdtemp(folder) != NULL);
+    check_new_folder(folder, sizeof folder);
 }
 
 void config_test_end(void)
 {
-    char command[128];
+    char command[300];
 
     snprintf(command, sizeof command, "rm -r '%s'", folder);
     CHECK_EQ_INT(system(command), 0);
@@ -25,7 +24,7 @@ void config_test_end(void)
 
 const char *config_test_file(const char *name, const char *text)
 {
-    static char paths[8][128];
+    static char paths[8][512];
     static int next;
     char *path = paths[next++ % 8];
     FILE *f;

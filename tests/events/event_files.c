@@ -11,9 +11,7 @@
 
 void make_folder(char out[FOLDER_MAX])
 {
-    const char *tmp = getenv("TMPDIR");
-    snprintf(out, FOLDER_MAX, "%s/lockstep-events-XXXXXX", tmp && tmp[0] ? tmp : "/tmp");
-    REQUIRE(mkdtemp(out) != NULL);
+    check_new_folder(out, FOLDER_MAX);
 }
 
 void remove_folder(const char *folder)

@@ -612,8 +612,7 @@ static void memory_runs_out(void)
 
 int main(void)
 {
-    snprintf(work, sizeof work, "/tmp/lockstep-study-XXXXXX");
-    REQUIRE(mkdtemp(work) != NULL);
+    check_new_folder(work, sizeof work);
     CHECK_RUN(order_is_balanced);
     CHECK_RUN(bad_questions);
     CHECK_RUN(a_stopped_study_goes_on);

@@ -13,11 +13,11 @@
 #include "base/whole.h"
 #include "check.h"
 
-static char folder[64];
+static char folder[256];
 
 static const char *in_folder(const char *name)
 {
-    static char paths[8][256];
+    static char paths[8][512];
     static int next;
 
     next = (next + 1) % 8;
@@ -227,8 +227,7 @@ static void growing(void)
 
 int main(void)
 {
-    snprintf(folder, sizeof folder, "/tmp/ls_files_XXXXXX");
-    REQUIRE(mkdtemp(folder) != NULL);
+    check_new_folder(folder, sizeof folder);
     CHECK_RUN(links_are_not_followed);
     CHECK_RUN(devices_stay);
     CHECK_RUN(a_stream_is_all_or_nothing);
