@@ -121,16 +121,31 @@ static bool anybody_beats(lsi_stall *s, bool *held)
     return any;
 }
 
+/* Whether all ranks have done their work; *running: the process of one is there and not stopped. */
+static bool all_have_left(const lsi_stall *s, bool *running)
+{
+    *running = false;
+    for (int i = 0; i < s->n; i++) {
+        ls_comm_look look;
+        uint64_t cpu;
+        ls_comm_heap_look(s->heap, i, &look);
+        if (!look.left) return false;
+        *running = *running || !is_stopped(read_process(look.pid, &cpu));
+    }
+    return true;
+}
+
 static bool anybody_gets_on(lsi_stall *s, double now, patience with)
 {
-    bool any = false;
+    bool any = false, running;
 
     for (int i = 0; i < s->n; i++) {
         ls_comm_look look;
         ls_comm_heap_look(s->heap, i, &look);
         any = gets_on(s, i, &look, now, with) || any;
     }
-    return any;
+    /* Nobody waits any more: what they still do is to give back what they had, and to end. */
+    return any || (with.computing && all_have_left(s, &running) && running);
 }
 
 static void add(char *text, size_t bytes, const char *fmt, ...) LS_PRINTF(3, 4);
@@ -253,7 +268,7 @@ bool lsi_stall_look(lsi_stall *s, double now, double asked_at, double grace, uin
                     size_t bytes)
 {
     const bool asked = now >= asked_at, slept = now - s->looked_at > OWN_SLEEP_S;
-    bool here, moved, overdue, beyond;
+    bool here, moved, overdue, beyond, running;
     double report, limit;
     char who[400];
 
@@ -273,7 +288,10 @@ bool lsi_stall_look(lsi_stall *s, double now, double asked_at, double grace, uin
     beyond = limit > 0 && now - s->since >= limit;
     if (!overdue && !beyond) return false;
     describe(s, who, sizeof who);
-    if (overdue)
+    if (overdue && all_have_left(s, &running))
+        snprintf(text, bytes,
+                 "asked to stop, and all ranks have done their work, but a process does not end");
+    else if (overdue)
         snprintf(text, bytes, "asked to stop, but nobody gets on: %s; ended without a checkpoint", who);
     else
         snprintf(text, bytes,

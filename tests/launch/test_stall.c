@@ -115,6 +115,37 @@ static void samples_that_do_not_come(void)
     end(&r);
 }
 
+static void *come_and_go(void *arg)
+{
+    ls_comm *c;
+    ls_err err = {0};
+
+    REQUIRE_OK(ls_comm_open_local(&c, ls_comm_heap_fd(arg), 0, 2, &err), &err);
+    ls_comm_close(c);
+    return NULL;
+}
+
+/* To end may take a process a while, after all is done and kept. */
+static void who_has_left_may_end_slowly(void)
+{
+    rig r = {.now = 100, .asked_at = 100};
+    ls_comm_heap *heap;
+    ls_err err = {0};
+
+    REQUIRE_OK(ls_comm_heap_create(&heap, 2, &err), &err);
+    REQUIRE(pthread_create(&r.thread, NULL, come_and_go, heap) == 0);
+    REQUIRE_OK(ls_comm_open_local(&r.c[1], ls_comm_heap_fd(heap), 1, 2, &err), &err);
+    ls_comm_close(r.c[1]);
+    pthread_join(r.thread, NULL);
+    REQUIRE_OK(lsi_stall_open(&r.stall, heap, 2, &err), &err);
+    CHECK(!look_for(&r, 30));
+    CHECK(look_for(&r, 60)); /* but not for ever */
+    CHECK_CONTAINS(r.text, "all ranks have done their work, but a process does not end");
+    CHECK(strstr(r.text, "without a checkpoint") == NULL);
+    lsi_stall_release(&r.stall);
+    ls_comm_heap_destroy(heap);
+}
+
 /* Each waits for something: who was asked to stop ends soon, whatever the limit. */
 static void a_request_ends_those_who_wait(void)
 {
@@ -239,6 +270,7 @@ int main(void)
     CHECK_RUN(a_step_that_beats_goes_on);
     CHECK_RUN(what_takes_long_is_no_stall);
     CHECK_RUN(samples_that_do_not_come);
+    CHECK_RUN(who_has_left_may_end_slowly);
     CHECK_RUN(a_request_ends_those_who_wait);
     CHECK_RUN(a_request_waits_for_samples_that_come);
     CHECK_RUN(a_sleep_of_the_watcher_does_not_count);
