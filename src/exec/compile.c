@@ -5,6 +5,7 @@
 #include "base/machine.h"
 #include "base/text.h"
 #include "exec/plan_internal.h"
+#include "passes/check.h"
 
 /* Binds the pass to the backend without the pass knowing what a backend is. */
 static void query_layouts(const void *ctx, const ls_graph *g, const ls_node *n, const ls_layout *have,
@@ -15,51 +16,43 @@ static void query_layouts(const void *ctx, const ls_graph *g, const ls_node *n, 
     dev->backend->layouts(dev, g, n, have, in, out);
 }
 
-static ls_status run_passes(ls_plan *p, ls_err *err)
+/* Where each variable lives has been settled when it got its memory. */
+static void settle_places(ls_plan *p, const int *state_index)
+{
+    int rank, ranks;
+    const bool shares = p->dev->shares && lsi_peers_pieces(p->peers, &rank, &ranks);
+
+    for (int32_t i = 0; i < p->graph->n_vars; i++) {
+        ls_var *var = p->graph->vars[i];
+        const bool common = lsi_peers_absent(p->peers) || ls_state_shared(p->state, state_index[i]);
+        if (!shares || !common) var->home = LS_HOME_RANK;
+    }
+    if (shares) ls_pass_pieces(p->graph, rank, ranks);
+}
+
+static ls_status run_passes(ls_plan *p, const int *state_index, ls_err *err)
 {
     ls_graph *g = p->graph;
+    ls_status st = LS_OK;
 
     ls_pass_dead(g);
     p->hash = lsi_plan_hash(g); /* before the device has its say: ranks on different devices must agree */
     if (p->dev->backend->fuses) ls_pass_fuse(g);
     if (p->dev->backend->layouts != NULL) ls_pass_layout(g, query_layouts, p->dev);
+    settle_places(p, state_index);
     ls_pass_versions(g);
     ls_pass_dead(g);
-    if (ls_graph_status(g, err) != LS_OK) return g->err.status;
-    return ls_pass_schedule(g, &p->schedule, err);
+    LS_TRY(ls_graph_status(g, err));
+    LS_TRY(ls_check_variables(g, err));
+    LS_TRY(ls_pass_schedule(g, &p->schedule, err));
+out:
+    return st;
 }
 
-/* Whether all that an optimiser updates is shared by the ranks of this machine. */
-static bool updates_shared(const ls_plan *p, const int *state_index, const ls_node *n)
-{
-    if (!ls_optim_by_element(n->op)) return false;
-    for (int k = 0; k < n->n_out; k++) {
-        const ls_vinfo *v = p->graph->values[n->out[k]];
-        if (v->dtype == LS_F32 && (v->var < 0 || !ls_state_shared(p->state, state_index[v->var])))
-            return false;
-    }
-    return true;
-}
-
-/* What an optimiser is for ranks that share its variables. */
-static ls_status plan_shared_update(ls_plan *p, ls_node *n, ls_kernel *out, ls_err *err)
-{
-    ls_optim_attr *attr = ls_arena_alloc(p->graph->arena, sizeof *attr);
-    ls_status st;
-
-    if (attr == NULL) return ls_fail(err, LS_NOMEM, "plan: no memory");
-    *attr = *(const ls_optim_attr *)n->attr;
-    lsi_peers_take_share(p->peers, attr);
-    n->attr = attr;
-    st = p->dev->backend->plan(p->dev, p->graph, n, out, err);
-    return st == LS_OK ? lsi_peers_guard_take(p->peers, attr, out, err) : st;
-}
-
-static ls_status plan_kernel(ls_plan *p, const int *state_index, ls_node *n, ls_kernel *out, ls_err *err)
+/* Collectives belong to the communicator, all else to the device. */
+static ls_status plan_kernel(ls_plan *p, const ls_node *n, ls_kernel *out, ls_err *err)
 {
     if (lsi_peers_runs(p->peers, n)) return lsi_peers_plan(p->peers, p->graph, n, out, err);
-    if (lsi_peers_sharing(p->peers) != NULL && updates_shared(p, state_index, n))
-        return plan_shared_update(p, n, out, err);
     return p->dev->backend->plan(p->dev, p->graph, n, out, err);
 }
 
@@ -88,7 +81,7 @@ static ls_status check_sizes(const ls_plan *p, ls_err *err)
     return LS_OK;
 }
 
-static ls_status plan_kernels(ls_plan *p, const int *state_index, ls_err *err)
+static ls_status plan_kernels(ls_plan *p, ls_err *err)
 {
     const ls_device *dev = p->dev;
 
@@ -99,7 +92,7 @@ static ls_status plan_kernels(ls_plan *p, const int *state_index, ls_err *err)
         if (dev->stop != NULL && *dev->stop != 0)
             return ls_fail(err, LS_CANCELLED, "stopped on request while its step was being compiled");
         if (dev->progress != NULL) dev->progress(dev->progress_arg, i, p->schedule.n);
-        ls_status st = plan_kernel(p, state_index, n, &p->steps[i].kernel, err);
+        ls_status st = plan_kernel(p, n, &p->steps[i].kernel, err);
         p->steps[i].node = n;
         if (st != LS_OK) return ls_fail_in(err, st, "plan: %s \"%s\"", n->op->name, n->scope);
     }
@@ -107,14 +100,11 @@ static ls_status plan_kernels(ls_plan *p, const int *state_index, ls_err *err)
 }
 
 /* What ranks exchange lies in memory they share. */
-static ls_status place_external(ls_plan *p, ls_err *err)
+static void place_exchanged(ls_plan *p)
 {
-    p->external = ls_alloc(LS_MEM_PLAN, sizeof *p->external * ((size_t)p->graph->n_values + 1));
-    if (p->external == NULL) return ls_fail(err, LS_NOMEM, "plan: no memory");
     for (int32_t i = 0; i < p->schedule.n; i++)
         if (lsi_peers_runs(p->peers, p->steps[i].node))
-            lsi_peers_place(&p->steps[i].kernel, p->graph, p->steps[i].node, p->external);
-    return LS_OK;
+            lsi_peers_place(&p->steps[i].kernel, p->graph, p->steps[i].node);
 }
 
 static ls_status plan_memory(ls_plan *p, ls_err *err)
@@ -131,6 +121,7 @@ static ls_status plan_memory(ls_plan *p, ls_err *err)
     for (int32_t i = 0; i < g->n_values; i++) bytes[i] = value_bytes(g, i);
     for (int32_t i = 0; i < p->schedule.n; i++) scratch[i] = p->steps[i].kernel.scratch_bytes;
     LS_TRY(ls_pass_memory(g, &p->schedule, bytes, scratch, &p->memory, err));
+    LS_TRY(ls_check_memory(g, &p->schedule, &p->memory, bytes, scratch, err));
     st = ls_buffer_alloc(&p->arena, p->dev, p->memory.arena_bytes, err);
     if (st != LS_OK) ls_fail_in(err, st, "plan: memory for one step");
 out:
@@ -148,7 +139,7 @@ static void *address(const ls_plan *p, const int *state_index, int32_t v)
         const ls_tensor *t = lsi_state_entry(p->state, state_index[p->memory.var[v]]);
         return ls_buffer_address(t->buffer, t->offset);
     }
-    if (p->external[root] != NULL) return p->external[root];
+    if (p->graph->values[root]->buffer >= 0) return lsi_peers_address(p->peers, p->graph->values[root]);
     return p->memory.offset[v] == LS_IN_STATE ? NULL : ls_buffer_address(&p->arena, p->memory.offset[v]);
 }
 
@@ -182,7 +173,7 @@ static ls_tensor handle(ls_plan *p, const int *state_index, int32_t v, ls_buffer
         const ls_tensor *entry = lsi_state_entry(p->state, state_index[p->memory.var[v]]);
         t.buffer = entry->buffer;
         t.offset = entry->offset;
-    } else if (p->external[ls_graph_storage(p->graph, v)] != NULL) {
+    } else if (p->graph->values[ls_graph_storage(p->graph, v)]->buffer >= 0) {
         *borrowed = ls_buffer_of_host(address(p, state_index, v), bytes);
         t.buffer = borrowed;
     } else {
@@ -223,7 +214,7 @@ static void count_state_bytes(ls_plan *p)
         const ls_vinfo *v = p->graph->values[p->graph->vars[i]->first];
         const size_t bytes = ls_layout_bytes(v->layout, v->dtype, v->shape);
         p->state_bytes[v->category] +=
-            p->graph->vars[i]->shared && p->dev->shares ? lsi_peers_part_of(p->peers, bytes) : bytes;
+            p->graph->vars[i]->home == LS_HOME_MACHINE ? lsi_peers_part_of(p->peers, bytes) : bytes;
     }
     if (p->peers != NULL) p->state_bytes[LS_CAT_COMM] += ls_peers_bytes(p->peers);
 }
@@ -246,10 +237,10 @@ ls_status ls_plan_compile_take(ls_plan **out, ls_graph *graph, ls_device *dev, l
     p->peers = ls_state_peers(state);
     LS_TRY(ls_graph_status(graph, err));
     LS_TRY(lsi_state_bind(state, graph, state_index, err));
-    LS_TRY(run_passes(p, err));
+    LS_TRY(run_passes(p, state_index, err));
     LS_TRY(check_sizes(p, err));
-    LS_TRY(plan_kernels(p, state_index, err));
-    LS_TRY(place_external(p, err));
+    LS_TRY(plan_kernels(p, err));
+    place_exchanged(p);
     LS_TRY(plan_memory(p, err));
     LS_TRY(resolve_pointers(p, state_index, err));
     LS_TRY(list_tensors(p, state_index, err));
@@ -269,7 +260,6 @@ void ls_plan_destroy(ls_plan *p)
         if (p->steps[i].kernel.destroy != NULL) p->steps[i].kernel.destroy(p->steps[i].kernel.state);
     ls_free(p->steps);
     ls_free(p->pointers);
-    ls_free(p->external);
     ls_free(p->inputs);
     ls_free(p->fetches);
     ls_free(p->borrowed);

@@ -1,4 +1,4 @@
-/* peers.c: all_reduce_start and all_reduce_finish over a communicator. */
+/* peers.c: collectives over a communicator. */
 #include "exec/peers.h"
 
 #include <stdio.h>
@@ -9,7 +9,8 @@
 #include "exec/plan_internal.h"
 #include "ops/ops.h"
 
-enum { ALIGN = 16 }; /* floats: tensors of a bucket begin at cache lines */
+enum { ALIGN = 16 };          /* floats: tensors of a bucket begin at cache lines */
+enum { PARTS = 0, SUMS = 1 }; /* the two buffers of a bucket: what this rank gives, and what comes of it */
 
 typedef struct bucket {
     ls_exchange *x;
@@ -89,13 +90,6 @@ size_t ls_peers_bucket_bytes(const ls_peers *p, int bucket)
     return (size_t)p->buckets[bucket].n * sizeof(float);
 }
 
-int ls_peers_bucket_at(const ls_peers *p, const ls_plan *plan, int node)
-{
-    const lsi_step *s = &plan->steps[node];
-
-    return lsi_peers_runs(p, s->node) ? ((const transfer *)s->kernel.state)->bucket : -1;
-}
-
 size_t ls_peers_bytes(const ls_peers *p)
 {
     size_t sum = 0;
@@ -112,7 +106,7 @@ size_t ls_peers_bytes(const ls_peers *p)
 
 bool lsi_peers_runs(const ls_peers *p, const ls_node *n)
 {
-    return p != NULL && (n->op == &ls_op_all_reduce_start || n->op == &ls_op_all_reduce_finish);
+    return p != NULL && (n->op->flags & LS_OP_COLLECTIVE) != 0;
 }
 
 static ls_status reserve(ls_peers *p, ls_err *err)
@@ -173,7 +167,7 @@ static void run_start(void *state, const ls_call *call)
     if (!b->waiting) launch(t->peers, b, b->weight);
 }
 
-static void run_finish(void *state, const ls_call *call)
+static void run_wait(void *state, const ls_call *call)
 {
     const transfer *t = state;
     ls_peers *p = t->peers;
@@ -191,7 +185,7 @@ static void run_finish(void *state, const ls_call *call)
 
 bool lsi_peers_absent(const ls_peers *p)
 {
-    return p->comm == NULL;
+    return p != NULL && p->comm == NULL;
 }
 
 void lsi_peers_progress(ls_peers *p)
@@ -205,13 +199,16 @@ void lsi_peers_progress(ls_peers *p)
         if (p->buckets[i].under_way && !ls_exchange_progress(p->buckets[i].x) && !wire) return;
 }
 
-ls_status lsi_peers_plan(ls_peers *p, const ls_graph *g, const ls_node *n, ls_kernel *out, ls_err *err)
+/* -- all-reduce -------------------------------------------------------------------------------------------
+ */
+
+static ls_status plan_all_reduce(ls_peers *p, const ls_graph *g, const ls_node *n, ls_kernel *out,
+                                 ls_err *err)
 {
     const ls_all_reduce_attr *attr = n->attr;
     const int n_tensors = n->n_in - 1;
     transfer *t = ls_alloc(LS_MEM_PLAN, sizeof *t + sizeof t->pieces[0] * (size_t)n_tensors);
     int64_t length = 0;
-    ls_status st;
 
     if (t == NULL) return ls_fail(err, LS_NOMEM, "ranks: no memory");
     t->peers = p;
@@ -221,10 +218,8 @@ ls_status lsi_peers_plan(ls_peers *p, const ls_graph *g, const ls_node *n, ls_ke
         t->pieces[i] = (piece){length, ls_shape_count(*ls_node_in_shape(g, n, 1 + i))};
         length += (t->pieces[i].count + ALIGN - 1) / ALIGN * ALIGN;
     }
-    st = find_exchange(p, attr->bucket, length, &t->bucket, err);
-    *out = (ls_kernel){n->op == &ls_op_all_reduce_start ? run_start : run_finish, ls_free, t, 0,
-                       p->comm != NULL ? ls_comm_kind(p->comm) : "absent"};
-    return st;
+    *out = (ls_kernel){.destroy = ls_free, .state = t};
+    return find_exchange(p, attr->bucket, length, &t->bucket, err);
 }
 
 /* Whether the value's maker can write it into the bucket: it is made by a kernel, into memory of its own. */
@@ -232,27 +227,120 @@ static bool can_move(const ls_graph *g, int32_t v)
 {
     const ls_vinfo *x = g->values[v];
 
-    return x->kind == LS_VALUE_NODE && x->var < 0 && !x->fetch && !x->external &&
+    return x->kind == LS_VALUE_NODE && x->var < 0 && !x->fetch && x->buffer < 0 &&
            x->layout == LS_LAYOUT_PLAIN;
 }
 
-void lsi_peers_place(const ls_kernel *k, ls_graph *g, const ls_node *n, void **external)
+static void place_tensors(const ls_kernel *k, ls_graph *g, const ls_node *n)
 {
-    transfer *t = k->state;
-    ls_exchange *x = t->peers->buckets[t->bucket].x;
-    const bool start = n->op == &ls_op_all_reduce_start;
+    const transfer *t = k->state;
+    const bool start = n->op->queue == LS_QUEUE_COMM; /* the other one waits for it */
 
     for (int i = 0; i < t->n_tensors; i++) {
         const int32_t v = start ? ls_graph_storage(g, n->in[1 + i]) : n->out[i];
         /* Where not all are weighted alike, they are weighted on their way into the bucket. */
         if (start && (t->n_plain > 0 || !can_move(g, v))) continue;
-        g->values[v]->external = true;
-        if (x == NULL) /* absent: some address that is not ours, since nothing will be written there */
-            external[v] = t;
-        else
-            external[v] = start ? ls_exchange_part(x, 0) + t->pieces[i].offset
-                                : (float *)(uintptr_t)(ls_exchange_result(x) + t->pieces[i].offset);
+        g->values[v]->buffer = 2 * t->bucket + (start ? PARTS : SUMS);
+        g->values[v]->at = (size_t)t->pieces[i].offset * sizeof(float);
     }
+}
+
+void *lsi_peers_address(const ls_peers *p, const ls_vinfo *v)
+{
+    const bucket *b = &p->buckets[v->buffer / 2];
+
+    if (b->x == NULL) return NULL; /* absent: nothing will be written there */
+    return (char *)(uintptr_t)(v->buffer % 2 == PARTS ? ls_exchange_part(b->x, 0)
+                                                      : ls_exchange_result(b->x)) +
+           v->at;
+}
+
+/* -- barriers ---------------------------------------------------------------------------------------------
+ */
+
+typedef struct barrier {
+    ls_peers *peers;
+    const char *what;
+} barrier;
+
+static bool work_on_exchanges(void *peers)
+{
+    ls_peers *p = peers;
+
+    for (int i = 0; p->under_way > 0 && i < p->n; i++)
+        if (p->buckets[i].under_way && ls_exchange_work(p->buckets[i].x)) return true;
+    return false;
+}
+
+static void run_barrier(void *state, const ls_call *call)
+{
+    const barrier *b = state;
+    ls_err err = {0};
+
+    *(float *)call->out[0] = 0;
+    if (ls_comm_meet(b->peers->comm, b->what, work_on_exchanges, b->peers, &err) != LS_OK)
+        fail(b->peers, &err);
+}
+
+static ls_status plan_barrier(ls_peers *p, const ls_graph *g, const ls_node *n, ls_kernel *out, ls_err *err)
+{
+    barrier *b = ls_alloc(LS_MEM_PLAN, sizeof *b);
+
+    (void)g;
+    if (b == NULL) return ls_fail(err, LS_NOMEM, "ranks: no memory");
+    *b = (barrier){p, ls_barrier_name(((const ls_barrier_attr *)n->attr)->at)};
+    *out = (ls_kernel){.destroy = ls_free, .state = b};
+    return LS_OK;
+}
+
+/* -- the table of collectives -----------------------------------------------------------------------------
+ */
+
+typedef struct collective {
+    const ls_op *op;
+    ls_status (*plan)(ls_peers *p, const ls_graph *g, const ls_node *n, ls_kernel *out, ls_err *err);
+    void (*run)(void *state, const ls_call *call);
+    void (*place)(const ls_kernel *k, ls_graph *g, const ls_node *n); /* NULL: has no memory of its own */
+} collective;
+
+static const collective collectives[] = {
+    {&ls_op_all_reduce_start, plan_all_reduce, run_start, place_tensors},
+    {&ls_op_all_reduce_wait, plan_all_reduce, run_wait, place_tensors},
+    {&ls_op_barrier, plan_barrier, run_barrier, NULL},
+};
+
+static const collective *find_collective(const ls_node *n)
+{
+    for (size_t i = 0; i < sizeof collectives / sizeof collectives[0]; i++)
+        if (collectives[i].op == n->op) return &collectives[i];
+    return NULL;
+}
+
+int ls_peers_bucket_at(const ls_peers *p, const ls_plan *plan, int node)
+{
+    const lsi_step *s = &plan->steps[node];
+    const collective *c = lsi_peers_runs(p, s->node) ? find_collective(s->node) : NULL;
+
+    return c != NULL && c->plan == plan_all_reduce ? ((const transfer *)s->kernel.state)->bucket : -1;
+}
+
+ls_status lsi_peers_plan(ls_peers *p, const ls_graph *g, const ls_node *n, ls_kernel *out, ls_err *err)
+{
+    const collective *c = find_collective(n);
+    ls_status st;
+
+    if (c == NULL) return ls_fail(err, LS_UNSUPPORTED, "ranks: no way to run %s", n->op->name);
+    st = c->plan(p, g, n, out, err);
+    out->run = c->run;
+    out->impl = p->comm != NULL ? ls_comm_kind(p->comm) : "absent";
+    return st;
+}
+
+void lsi_peers_place(const ls_kernel *k, ls_graph *g, const ls_node *n)
+{
+    const collective *c = find_collective(n);
+
+    if (c != NULL && c->place != NULL) c->place(k, g, n);
 }
 
 /* -- shared variables ---------------------------------------------------------------------------------------
@@ -277,66 +365,10 @@ bool lsi_peers_first_here(const ls_peers *p)
     return ls_comm_local_rank(p->comm) == 0;
 }
 
-void lsi_peers_take_share(const ls_peers *p, ls_optim_attr *attr)
+bool lsi_peers_pieces(const ls_peers *p, int *rank, int *ranks)
 {
-    attr->share = ls_comm_local_rank(p->comm);
-    attr->shares = ls_comm_local_size(p->comm);
-}
-
-/* An optimiser's kernel among its meetings. */
-typedef struct guarded {
-    ls_peers *peers;
-    ls_kernel kernel;
-    bool first, last; /* of the nodes of one update */
-} guarded;
-
-static bool work_on_exchanges(void *peers)
-{
-    ls_peers *p = peers;
-
-    for (int i = 0; p->under_way > 0 && i < p->n; i++)
-        if (p->buckets[i].under_way && ls_exchange_work(p->buckets[i].x)) return true;
-    return false;
-}
-
-static void meet(ls_peers *p, const char *what)
-{
-    ls_err err = {0};
-
-    if (ls_comm_meet(p->comm, what, work_on_exchanges, p, &err) != LS_OK) fail(p, &err);
-}
-
-/* What reads old values of any of the update's variables comes before its first node, and what reads new ones
- * after its last (passes/updates.h): between the two meetings every rank touches its own pieces alone. */
-static void run_guarded(void *state, const ls_call *call)
-{
-    const guarded *g = state;
-
-    if (g->first) meet(g->peers, "before an update");
-    g->kernel.run(g->kernel.state, call);
-    if (g->last) meet(g->peers, "after an update");
-}
-
-static void destroy_guarded(void *state)
-{
-    guarded *g = state;
-
-    if (g->kernel.destroy != NULL) g->kernel.destroy(g->kernel.state);
-    ls_free(g);
-}
-
-ls_status lsi_peers_guard_take(ls_peers *p, const ls_optim_attr *attr, ls_kernel *k, ls_err *err)
-{
-    guarded *g = ls_alloc(LS_MEM_PLAN, sizeof *g);
-
-    if (g == NULL) {
-        if (k->destroy != NULL) k->destroy(k->state);
-        *k = (ls_kernel){0};
-        return ls_fail(err, LS_NOMEM, "ranks: no memory");
-    }
-    *g = (guarded){p, *k, !attr->later, !attr->part};
-    k->run = run_guarded;
-    k->destroy = destroy_guarded;
-    k->state = g;
-    return LS_OK;
+    if (p == NULL || !p->how.share) return false;
+    *rank = p->comm != NULL ? ls_comm_local_rank(p->comm) : 0;
+    *ranks = p->comm != NULL ? ls_comm_local_size(p->comm) : p->ranks;
+    return *ranks > 1;
 }

@@ -1,4 +1,4 @@
-/* peers.h: the other ranks, as a plan sees them: the exchanges that its all_reduce nodes start and finish.
+/* peers.h: the other ranks, as a plan sees them: whoever plans its collectives.
  *
  * All plans of a session share one set of exchanges, found by the number of the bucket.  Gradients are
  * computed right where ranks exchange them, and optimisers read the sums where they were made: a bucket costs
@@ -43,26 +43,24 @@ size_t ls_peers_bytes(const ls_peers *p);
 /* -- for the executor -------------------------------------------------------------------------------------
  */
 
-/* Whether the node is one that peers run themselves; `p` may be NULL. */
+/* Whether the node is a collective that peers plan; `p` may be NULL: one rank, whose device does. */
 bool lsi_peers_runs(const ls_peers *p, const ls_node *n);
 /* Collective where it needs a new exchange: all ranks compile the same plans in the same order. */
 ls_status lsi_peers_plan(ls_peers *p, const ls_graph *g, const ls_node *n, ls_kernel *out,
                          ls_err *err) LS_MUST_CHECK;
-/* Marks values that can live in the exchange's memory external and sets their addresses. */
-void lsi_peers_place(const ls_kernel *k, ls_graph *g, const ls_node *n, void **external);
-bool lsi_peers_absent(const ls_peers *p);
+/* Gives values that can live in the collective's own memory their place there (ls_vinfo.buffer). */
+void lsi_peers_place(const ls_kernel *k, ls_graph *g, const ls_node *n);
+/* Where such a value lies. */
+void *lsi_peers_address(const ls_peers *p, const ls_vinfo *v);
+bool lsi_peers_absent(const ls_peers *p); /* false for NULL */
 /* The communicator, where ranks of this machine share variables; NULL (also for p NULL): they do not. */
 ls_comm *lsi_peers_sharing(const ls_peers *p);
 /* This rank's part of a variable of so many bytes: all of it unless ranks share.  `p` may be NULL. */
 size_t lsi_peers_part_of(const ls_peers *p, size_t bytes);
 /* Whether this is the rank that writes shared variables when one rank does. */
 bool lsi_peers_first_here(const ls_peers *p);
-/* Of an optimiser whose variables are shared: this rank's piece. */
-void lsi_peers_take_share(const ls_peers *p, ls_optim_attr *attr);
-/* Its kernel, surrounded by the meetings that make it safe: nobody writes before all have read, and nobody
- * reads before all have written.  Takes *k over, also when it fails. */
-ls_status lsi_peers_guard_take(ls_peers *p, const ls_optim_attr *attr, ls_kernel *k,
-                               ls_err *err) LS_MUST_CHECK;
+/* Whether ranks of a machine update variables in pieces (`p` may be NULL: no), and which piece is whose. */
+bool lsi_peers_pieces(const ls_peers *p, int *rank, int *ranks);
 /* A piece of work for what is under way, if anything is. */
 void lsi_peers_progress(ls_peers *p);
 

@@ -23,7 +23,6 @@ struct ls_plan {
     ls_buffer arena;
     lsi_step *steps; /* schedule.n of them */
     void **pointers; /* in/out arrays of all calls, one block */
-    void **external; /* per value: the address of an external one, else NULL */
     ls_tensor *inputs, *fetches;
     ls_buffer *borrowed; /* of fetched values that lie where ranks exchange them */
     int n_inputs, n_fetches;

@@ -149,7 +149,8 @@ const ls_tensor *ls_state_find(const ls_state *s, const char *name)
 
 static ls_status find_room(const ls_state *s, const ls_var *var, entry *e, ls_err *err)
 {
-    ls_comm *c = var->shared && s->dev != NULL && s->dev->shares ? lsi_peers_sharing(s->peers) : NULL;
+    ls_comm *c =
+        var->home == LS_HOME_MACHINE && s->dev != NULL && s->dev->shares ? lsi_peers_sharing(s->peers) : NULL;
 
     if (c != NULL) {
         const ls_status st = ls_shared_create(&e->shared, c, e->t.bytes, err);

@@ -35,6 +35,7 @@ void ls_graph_destroy(ls_graph *g)
     ls_free(g->values);
     ls_free(g->nodes);
     ls_free(g->vars);
+    ls_free(g->edges);
     ls_free(g);
 }
 
@@ -114,6 +115,7 @@ static ls_vinfo *new_value(ls_graph *g, ls_dtype dtype, ls_shape shape)
     v->shape = shape;
     v->node = -1;
     v->var = -1;
+    v->buffer = -1;
     g->values[g->n_values++] = v;
     return v;
 }
@@ -269,7 +271,7 @@ ls_value ls_graph_add(ls_graph *g, const ls_op *op, int n_in, const ls_value *in
     n = new_node(g, op, n_in, in, attr);
     if (n == NULL || !LS_GROW(LS_MEM_GRAPH, g->nodes, g->n_nodes + 1, g->cap_nodes)) return fail_nomem(g);
     n->id = g->n_nodes;
-    n->order = 2 * (int64_t)n->id;
+    n->position = n->id;
     v = infer_outputs(g, n);
     if (ls_value_ok(v)) g->nodes[g->n_nodes++] = n;
     return v;
@@ -284,4 +286,20 @@ ls_value ls_graph_out(ls_value v, int k)
     n = v.g->nodes[v.g->values[v.id]->node];
     LS_BUG_IF(k < 0 || k >= n->n_out);
     return (ls_value){v.g, n->out[k]};
+}
+
+/* -- control edges ----------------------------------------------------------------------------------------
+ */
+
+void ls_graph_order(ls_graph *g, int32_t from, int32_t to, ls_edge_kind kind)
+{
+    if (g->err.status != LS_OK || from == to) return;
+    LS_BUG_IF(from < 0 || to < 0 || from >= g->n_nodes || to >= g->n_nodes);
+    for (int32_t i = g->n_edges - 1; i >= 0; i--)
+        if (g->edges[i].from == from && g->edges[i].to == to) return;
+    if (!LS_GROW(LS_MEM_GRAPH, g->edges, g->n_edges + 1, g->cap_edges)) {
+        fail_nomem(g);
+        return;
+    }
+    g->edges[g->n_edges++] = (ls_edge){from, to, kind};
 }

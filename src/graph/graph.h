@@ -1,7 +1,9 @@
 /* graph.h (internal): the inside of a graph, for ops, passes, backends and the executor.
  *
- * Values and nodes are numbered in the order they were made, which is a topological order.  Everything lives
- * in the graph's arena.  Passes mark nodes dead and append new ones; they never renumber. */
+ * Values and nodes are numbered in the order they were made, which is a topological order.  What must come
+ * before what is said by edges: by value (a node reads what another made) and by control (ls_edge).  Nobody
+ * but the scheduler makes an order of them.  Everything lives in the graph's arena.  Passes mark nodes dead
+ * and append new ones; they never renumber. */
 #ifndef LS_GRAPH_GRAPH_H
 #define LS_GRAPH_GRAPH_H
 
@@ -43,7 +45,8 @@ typedef struct ls_vinfo {
     int32_t var;       /* the variable this value is a version of, or -1 */
     const char *name;  /* of inputs, variables and fetched values; else NULL */
     bool fetch;        /* the host reads it after a step */
-    bool external;     /* its memory is somebody else's: the executor gives it an address */
+    int32_t buffer; /* the buffer of a collective that it lies in, or -1: memory of the plan or a variable */
+    size_t at;      /* where in that buffer, in bytes */
 } ls_vinfo;
 
 struct ls_node {
@@ -56,9 +59,23 @@ struct ls_node {
     const char *scope; /* the layer it belongs to, e.g. "conv1"; "" outside of layers */
     bool backward;     /* made by autodiff */
     bool dead;
-    int64_t order; /* among nodes that are ready, the one with the smallest runs first; 2 * id unless a pass
-                      put the node elsewhere */
+    int32_t position; /* where the program that the trial wrote has it: its number, or that of the node it
+                         stands for.  Not an order: that is the scheduler's. */
 };
+
+/* What must come after something else although it reads nothing of it. */
+typedef enum ls_edge_kind {
+    LS_EDGE_OVERWRITE, /* from reads memory that `to`, or what `to` lets begin, writes over */
+    LS_EDGE_BARRIER, /* one of the two is a barrier: `from` is over on all ranks before `to` begins on any */
+    LS_EDGE_COMMIT   /* `to` reads what several ranks write; `from` is the barrier that ends the writing */
+} ls_edge_kind;
+
+const char *ls_edge_kind_name(ls_edge_kind k); /* "overwrite", "barrier", "commit" */
+
+typedef struct ls_edge {
+    int32_t from, to; /* node numbers */
+    ls_edge_kind kind;
+} ls_edge;
 
 typedef enum ls_var_role {
     LS_VAR_PARAM,
@@ -79,13 +96,20 @@ typedef struct ls_init {
     double a;
 } ls_init;
 
+/* Where a variable lives.  LS_HOME_MACHINE is a wish until a plan is compiled: it can be had where ranks of
+ * a machine share memory and the device can update in pieces. */
+typedef enum ls_home {
+    LS_HOME_RANK,   /* every rank has its own */
+    LS_HOME_MACHINE /* the ranks of a machine keep it once, and each updates a piece of it */
+} ls_home;
+
 typedef struct ls_var {
     const char *name;
     ls_var_role role;
     ls_init init;
     int32_t first;   /* value at the start of a step */
     int32_t current; /* newest version: what ops added now should use */
-    bool shared;     /* ranks of a machine may keep it once: all of its updates can be made in pieces */
+    ls_home home;
 } ls_var;
 
 struct ls_graph {
@@ -99,7 +123,10 @@ struct ls_graph {
     ls_var **vars;
     int32_t n_vars;
     size_t cap_vars;
-    int n_exchanges;   /* sums over ranks: each has a number of its own */
+    ls_edge *edges; /* control edges; edges by value are in the nodes */
+    int32_t n_edges;
+    size_t cap_edges;
+    int n_collectives; /* each has a number of its own */
     ls_src here;       /* source line of the ops being added */
     const char *scope; /* layer of the ops being added */
     bool backward;     /* autodiff is adding ops */
@@ -151,6 +178,10 @@ void ls_node_text(const ls_node *n, char *buf, size_t size);
 /* -- changing (passes) ------------------------------------------------------------------------------------
  */
 
+/* `to` comes after `from`; twice the same counts once. */
+void ls_graph_order(ls_graph *g, int32_t from, int32_t to, ls_edge_kind kind);
+/* The node n has the position of `old` in the program. */
+void ls_graph_stand_for(ls_node *n, const ls_node *old);
 /* Every live node that reads `from` reads `to` instead; fetches and variables' current versions follow. */
 void ls_graph_replace(ls_graph *g, int32_t from, int32_t to);
 /* Number of live nodes that read each value, plus one for a fetch or a final variable version; the caller

@@ -12,6 +12,25 @@ const char *ls_category_name(ls_category c)
     return c < LS_CAT_N ? names[c] : "?";
 }
 
+const char *ls_queue_name(ls_queue q)
+{
+    static const char *const names[LS_QUEUE_N] = {"compute", "comm", "copy"};
+
+    return (unsigned)q < LS_QUEUE_N ? names[q] : "?";
+}
+
+const char *ls_edge_kind_name(ls_edge_kind k)
+{
+    static const char *const names[] = {"overwrite", "barrier", "commit"};
+
+    return (unsigned)k < sizeof names / sizeof names[0] ? names[k] : "?";
+}
+
+void ls_graph_stand_for(ls_node *n, const ls_node *old)
+{
+    n->position = old->position;
+}
+
 int32_t ls_graph_storage(const ls_graph *g, int32_t value)
 {
     for (;;) {

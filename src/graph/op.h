@@ -77,12 +77,28 @@ typedef enum ls_pw {
     LS_PW_N
 } ls_pw;
 
+/* What runs one after the other.  Queues run side by side; edges between nodes of different ones are waited
+ * for. */
+typedef enum ls_queue {
+    LS_QUEUE_COMPUTE,
+    LS_QUEUE_COMM, /* collectives on their way */
+    LS_QUEUE_COPY, /* between host and device */
+    LS_QUEUE_N
+} ls_queue;
+
+const char *ls_queue_name(ls_queue q); /* "compute", "comm", "copy" */
+
 enum {
     LS_OP_VIEW = 1,    /* output 0 is input 0 under another shape or name: it shares its memory */
     LS_OP_INPLACE = 2, /* output 0 may overwrite input 0 (or 1, for element-wise ops) when that dies here */
     LS_OP_RANDOM = 4,  /* draws random numbers: the last input is the step's random key */
     LS_OP_NO_GRAD = 8, /* gradients stop here by intention (detach, metrics, optimisers) */
     LS_OP_UPDATE = 16, /* writes the next version of a variable: see `alias` */
+    LS_OP_COLLECTIVE = 32, /* all ranks take part: planned by the communicator, not by the device */
+    LS_OP_WAIT = 64,       /* may wait for other ranks: worth doing everything else before */
+    LS_OP_EAGER = 128,     /* begins what takes time, or only frees memory: as soon as its inputs are there */
+    LS_OP_MOVE = 256,      /* moves values for the sake of its readers: right before the first of them */
+    LS_OP_EFFECT = 512,    /* runs for what it does, not for what it returns: never dead */
 };
 
 struct ls_op {
@@ -91,6 +107,7 @@ struct ls_op {
     int n_out;          /* or the result of count_out */
     size_t attr_size;   /* of the attribute struct in ops.h; 0 for none */
     unsigned flags;
+    ls_queue queue;
     ls_pw pw;
 
     int (*count_out)(int n_in, const void *attr); /* NULL: n_out */

@@ -225,7 +225,6 @@ static void add_node(ls_step *s, const group *all, int begin, int end, ls_value 
                      const char *name)
 {
     group gr = *all;
-    const int32_t producer = s->g->values[all->grads[begin].id]->node;
     ls_value out;
 
     gr.n = gr.attr.n = end - begin;
@@ -242,9 +241,6 @@ static void add_node(ls_step *s, const group *all, int begin, int end, ls_value 
     if (!add_states(s, &gr, continued, name)) return;
     out = ls_graph_add(s->g, gr.rule->op, 3 + gr.n * (2 + gr.n_states), gr.in, &gr.attr);
     if (!ls_value_ok(out)) return;
-    /* Right behind its bucket: while later ones are on their way. */
-    if (s->how.ranks && producer >= 0)
-        s->g->nodes[s->g->values[out.id]->node]->order = s->g->nodes[producer]->order;
     advance(s, &gr, out);
 }
 

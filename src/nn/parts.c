@@ -11,7 +11,6 @@
 #include "nn/nn_internal.h"
 
 enum { BUCKET_BYTES = 8 << 20, FIRST_BUCKET_BYTES = 1 << 20 };
-#define LATE ((int64_t)1 << 40) /* beyond the order of any node that was merely written down */
 
 ls_value lsi_sum_variable(ls_step *s, const char *name, ls_shape shape)
 {
@@ -39,10 +38,6 @@ void lsi_accumulate(ls_step *s, int n, const int32_t *vars, const ls_value *grad
         if (!lsi_step_open(s)) return;
         next = ls_accumulate(sum, grads[i], keep, weight);
         if (!ls_value_ok(next)) return;
-        /* Right behind the gradient, while it is in a cache; its memory is then free again. */
-        if (s->g->values[grads[i].id]->node >= 0)
-            s->g->nodes[s->g->values[next.id]->node]->order =
-                2 * (int64_t)s->g->values[grads[i].id]->node + 1;
         ls_graph_advance(s->g, s->g->values[sum.id]->var, next);
         lsi_note_changed(s, s->g->vars[s->g->values[sum.id]->var]->name);
     }
@@ -94,8 +89,6 @@ static void reduce_bucket(ls_step *s, ls_value weight, int n, int plain, const r
     for (int i = 0; i < n; i++) members[i] = x[list[i].index];
     sum = ls_all_reduce(weight, n, plain, members, members + n);
     if (!ls_value_ok(sum)) return;
-    /* Waits come last, after everything that can be computed without the sums. */
-    s->g->nodes[s->g->values[sum.id]->node]->order += LATE;
     for (int i = 0; i < n; i++) {
         x[list[i].index] = ls_graph_out(sum, i);
         s->g->values[x[list[i].index].id]->category = LS_CAT_COMM;

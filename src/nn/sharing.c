@@ -18,13 +18,15 @@ static void propose(const ls_step *s, const lsi_call *c)
 
     for (int i = 0; i < c->n; i++)
         bytes += ls_shape_count(first_version(s->g, c->vars[i])->shape) * (int64_t)sizeof(float);
-    for (int i = 0; i < c->n && bytes >= s->how.share_from; i++) s->g->vars[c->vars[i]]->shared = true;
+    for (int i = 0; i < c->n && bytes >= s->how.share_from; i++)
+        s->g->vars[c->vars[i]]->home = LS_HOME_MACHINE;
 }
 
 static bool all_shared(const ls_graph *g, const lsi_call *c)
 {
     for (int i = 0; i < c->n; i++)
-        if (!g->vars[c->vars[i]]->shared || first_version(g, c->vars[i])->dtype != LS_F32) return false;
+        if (g->vars[c->vars[i]]->home != LS_HOME_MACHINE || first_version(g, c->vars[i])->dtype != LS_F32)
+            return false;
     return c->by_element;
 }
 
@@ -36,8 +38,8 @@ static bool refuse(const ls_graph *g, const lsi_call *c)
 
     if (all_shared(g, c)) return false;
     for (int i = 0; i < c->n; i++) {
-        changed = changed || g->vars[c->vars[i]]->shared;
-        g->vars[c->vars[i]]->shared = false;
+        changed = changed || g->vars[c->vars[i]]->home == LS_HOME_MACHINE;
+        g->vars[c->vars[i]]->home = LS_HOME_RANK;
     }
     return changed;
 }
@@ -49,7 +51,7 @@ static void follow(const ls_graph *g, const lsi_call *c)
         for (int k = 0; k < g->nodes[i]->n_out; k++) {
             const ls_vinfo *v = g->values[g->nodes[i]->out[k]];
             if (v->var >= 0 && v->dtype == LS_F32 && g->vars[v->var]->role == LS_VAR_OPTIMIZER)
-                g->vars[v->var]->shared = g->vars[c->vars[0]]->shared;
+                g->vars[v->var]->home = g->vars[c->vars[0]]->home;
         }
 }
 

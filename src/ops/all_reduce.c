@@ -1,11 +1,11 @@
-/* all_reduce_start and all_reduce_finish: the weighted sum over ranks of one bucket of tensors, in two nodes,
+/* all_reduce_start and all_reduce_wait: the weighted sum over ranks of one bucket of tensors, in two nodes,
  * so that a plan can compute between them.
  *
- * start: in weight, x1..xn; out a token.  finish: in token, x1..xn; out y1..yn, where yk is the sum over all
+ * start: in weight, x1..xn; out a token.  wait: in token, x1..xn; out y1..yn, where yk is the sum over all
  * ranks of weight * xk; of the last `plain` tensors, of xk.  The tensors are inputs of both, which keeps them
  * in place until they have arrived. What is below is the case of one rank: the token is the weight.  With
- * more ranks the executor runs these nodes itself (exec/peers.c), because an exchange belongs to a
- * communicator and not to a device. */
+ * more ranks the communicator plans these nodes (exec/peers.c), because an exchange belongs to it and not to
+ * a device. */
 #include <stdio.h>
 
 #include "ops/ops.h"
@@ -30,7 +30,7 @@ static ls_status infer_start(ls_infer *c, ls_err *err)
     return check_tensors(c, err);
 }
 
-static ls_status infer_finish(ls_infer *c, ls_err *err)
+static ls_status infer_wait(ls_infer *c, ls_err *err)
 {
     for (int k = 0; k < c->n_out; k++) {
         c->out[k] = c->in[1 + k];
@@ -47,7 +47,9 @@ static int count_out(int n_in, const void *attr)
 
 static void attr_text(const void *attr, char *buf, size_t n)
 {
-    snprintf(buf, n, "bucket=%d", ((const ls_all_reduce_attr *)attr)->bucket);
+    const ls_all_reduce_attr *a = attr;
+
+    snprintf(buf, n, "bucket=%d%s%.0d", a->bucket, a->plain > 0 ? " plain=" : "", a->plain);
 }
 
 static double flops(const ls_graph *g, const ls_node *n)
@@ -59,7 +61,7 @@ static double flops(const ls_graph *g, const ls_node *n)
 }
 
 /* Ranks' losses are weighted like their tensors, so the gradient of the sum is the same sum of gradients. */
-static void grad_finish(ls_grad_call *c)
+static void grad_wait(ls_grad_call *c)
 {
     const ls_node *start = c->g->nodes[c->g->values[c->in[0].id]->node];
     ls_value *dout = ls_arena_alloc(c->g->arena, sizeof *dout * (size_t)(2 * c->n_out + 1)), sum;
@@ -86,7 +88,7 @@ static void ref_start(const ls_ref_call *c)
     c->out[0].d[0] = c->in[0].d[0];
 }
 
-static void ref_finish(const ls_ref_call *c)
+static void ref_wait(const ls_ref_call *c)
 {
     const int plain = ((const ls_all_reduce_attr *)c->attr)->plain;
 
@@ -101,22 +103,24 @@ const ls_op ls_op_all_reduce_start = {
     .max_in = -1,
     .n_out = 1,
     .attr_size = sizeof(ls_all_reduce_attr),
-    .flags = LS_OP_NO_GRAD,
+    .flags = LS_OP_NO_GRAD | LS_OP_COLLECTIVE | LS_OP_EAGER,
+    .queue = LS_QUEUE_COMM,
     .infer = infer_start,
     .ref = ref_start,
     .attr_text = attr_text,
 };
 
-const ls_op ls_op_all_reduce_finish = {
-    .name = "all_reduce_finish",
+const ls_op ls_op_all_reduce_wait = {
+    .name = "all_reduce_wait",
     .min_in = 2,
     .max_in = -1,
     .attr_size = sizeof(ls_all_reduce_attr),
+    .flags = LS_OP_COLLECTIVE | LS_OP_WAIT,
     .count_out = count_out,
-    .infer = infer_finish,
-    .grad = grad_finish,
+    .infer = infer_wait,
+    .grad = grad_wait,
     .flops = flops,
-    .ref = ref_finish,
+    .ref = ref_wait,
     .attr_text = attr_text,
 };
 
@@ -124,21 +128,16 @@ ls_value ls_all_reduce(ls_value weight, int n, int plain, const ls_value *x, ls_
 {
     ls_all_reduce_attr attr;
     ls_value token;
-    int32_t last = 0;
 
     if (!ls_value_ok(weight)) return weight;
-    attr = (ls_all_reduce_attr){weight.g->n_exchanges++, plain};
+    attr = (ls_all_reduce_attr){weight.g->n_collectives++, plain};
     in[0] = weight;
     for (int i = 0; i < n; i++) {
         if (!ls_value_ok(x[i])) return x[i];
-        const int32_t node = weight.g->values[x[i].id]->node;
         in[1 + i] = x[i];
-        if (node > last) last = node;
     }
     token = ls_graph_add(weight.g, &ls_op_all_reduce_start, 1 + n, in, &attr);
     if (!ls_value_ok(token)) return token;
-    /* As soon as its last tensor is there, before anything that merely was written down earlier. */
-    weight.g->nodes[weight.g->values[token.id]->node]->order = 2 * (int64_t)last + 1;
     in[0] = token;
-    return ls_graph_add(weight.g, &ls_op_all_reduce_finish, 1 + n, in, &attr);
+    return ls_graph_add(weight.g, &ls_op_all_reduce_wait, 1 + n, in, &attr);
 }

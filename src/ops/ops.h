@@ -44,7 +44,7 @@
     /* optimisers */       \
     X(sgd) X(adam) X(rmsprop) X(lars) X(lamb) X(accumulate) X(assign) X(store_rows)   \
     /* between ranks */    \
-    X(all_reduce_start) X(all_reduce_finish)
+    X(all_reduce_start) X(all_reduce_wait) X(barrier)
 /* clang-format on */
 
 #define LS_DECLARE_OP(name) extern const ls_op ls_op_##name;
@@ -281,8 +281,8 @@ typedef struct ls_optim_attr {
     ls_adam_form form;
     bool part;  /* more nodes of the same update follow: the counter t stays as it is */
     bool later; /* it is not the first of them */
-    /* Set by the executor where `shares` ranks update the same memory together: this one updates piece number
-     * `share` of it.  0 shares: alone. */
+    /* Set by the pass `pieces` where `shares` ranks update the same memory together: this one updates piece
+     * number `share` of it.  0 shares: alone. */
     int share, shares;
 } ls_optim_attr;
 /* States per parameter: sgd 1 if momentum != 0 else 0; adam 2 (m, v); rmsprop 1 (mean square) + 1 if
@@ -311,5 +311,15 @@ typedef struct ls_all_reduce_attr {
 /* The sums over ranks of weight * x[i], as one exchange: returns the first of the n results (ls_graph_out
  * finds the others).  Of the last `plain` tensors it is the sum of x[i].  `in` is room for n + 1 values. */
 ls_value ls_all_reduce(ls_value weight, int n, int plain, const ls_value *x, ls_value *in);
+
+/* A barrier of the ranks of a machine: none goes on before all have come. */
+typedef enum ls_barrier_at { LS_BARRIER_BEFORE_UPDATE, LS_BARRIER_AFTER_UPDATE } ls_barrier_at;
+typedef struct ls_barrier_attr {
+    int number; /* of the collective */
+    ls_barrier_at at;
+} ls_barrier_attr;
+const char *ls_barrier_name(ls_barrier_at at); /* "before an update" */
+/* Its token, which nobody needs to read: edges say what comes before and after. */
+ls_value ls_barrier(ls_graph *g, ls_barrier_at at);
 
 #endif

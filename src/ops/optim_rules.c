@@ -120,12 +120,15 @@ void lsi_optim_attr_text(const void *attr, char *buf, size_t n)
     static const char *const forms[] = {"torch", "tf", "adamw"};
     const ls_optim_attr *a = attr;
 
-    snprintf(buf, n,
-             "n=%d momentum=%.9g weight_decay=%.9g beta=%.9g,%.9g eps=%.9g alpha=%.9g trust=%.9g nesterov=%d "
-             "form=%s%s%s",
-             a->n, a->momentum, a->weight_decay, a->beta1, a->beta2, a->eps, a->alpha, a->trust,
-             a->nesterov ? 1 : 0, (unsigned)a->form < 3 ? forms[a->form] : "?", a->part ? " part" : "",
-             a->later ? " later" : "");
+    const int used = snprintf(
+        buf, n,
+        "n=%d momentum=%.9g weight_decay=%.9g beta=%.9g,%.9g eps=%.9g alpha=%.9g trust=%.9g nesterov=%d "
+        "form=%s%s%s",
+        a->n, a->momentum, a->weight_decay, a->beta1, a->beta2, a->eps, a->alpha, a->trust,
+        a->nesterov ? 1 : 0, (unsigned)a->form < 3 ? forms[a->form] : "?", a->part ? " part" : "",
+        a->later ? " later" : "");
+    if (a->shares > 0 && (size_t)used < n)
+        snprintf(buf + used, n - (size_t)used, " piece=%d/%d", a->share, a->shares);
 }
 
 double lsi_optim_flops(const ls_graph *g, const ls_node *node, double per_element)

@@ -39,6 +39,7 @@ const ls_op ls_op_reorder = {
     .max_in = 1,
     .n_out = 1,
     .attr_size = sizeof(ls_reorder_attr),
+    .flags = LS_OP_MOVE,
     .infer = infer,
     .ref = ref,
     .attr_text = attr_text,

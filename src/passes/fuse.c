@@ -52,7 +52,7 @@ ls_node *lsi_fuse_substitute(lsi_fuser *f, ls_node *old, const ls_op *op, int n_
     v = ls_graph_add(g, op, n_in, inputs, attr);
     if (!ls_value_ok(v)) return NULL;
     n = g->nodes[g->values[v.id]->node];
-    n->order = old->order;
+    ls_graph_stand_for(n, old);
     n->backward = old->backward;
     old->dead = true;
     for (int k = 0; k < old->n_out; k++) {
@@ -110,7 +110,7 @@ static void fuse_bias(lsi_fuser *f, ls_node *n)
     if (axis != (p->op == &ls_op_matmul ? rank - 1 : 1)) return;
     in[0] = p->in[0], in[1] = p->in[1], in[2] = n->in[1];
     /* The fused node runs where the bias stood, when the bias vector is certainly there. */
-    p->order = n->order;
+    ls_graph_stand_for(p, n);
     p = lsi_fuse_substitute(f, p, p->op, 3, in, p->attr);
     if (p != NULL) lsi_fuse_bypass(f, n, p->out[0]);
 }
@@ -158,7 +158,7 @@ static void fuse_residual(lsi_fuser *f, ls_node *n)
         if (a.act != LS_ACT_NONE || a.residual) continue;
         if (!ls_shape_equal(f->g->values[r]->shape, f->g->values[n->in[k]]->shape)) continue;
         /* Whatever r needs must not need the norm: what was made before it cannot. */
-        if (rp != NULL && rp->order > p->order) continue;
+        if (rp != NULL && rp->position > p->position) continue;
         memcpy(in, p->in, sizeof *in * (size_t)p->n_in);
         in[p->n_in] = r;
         a.residual = true;
@@ -195,7 +195,7 @@ static void fuse_norm_grad(lsi_fuser *f, ls_node *n)
         /* Other readers will wait for this node, so it must come before all of them. */
         for (int32_t i = 0; i < g->n_nodes; i++)
             for (int k = 0; !g->nodes[i]->dead && k < g->nodes[i]->n_in; k++)
-                if (g->nodes[i]->in[k] == p->out[0] && g->nodes[i]->order < n->order) return;
+                if (g->nodes[i]->in[k] == p->out[0] && g->nodes[i]->position < n->position) return;
     }
     memcpy(in, n->in, sizeof *in * (size_t)n->n_in);
     in[0] = p->in[0];
@@ -224,7 +224,7 @@ static void move_relu_grad(lsi_fuser *f, ls_node *n)
     g->scope = n->scope;
     masked = ls_relu_grad((ls_value){g, p->in[0]}, (ls_value){g, pool->out[0]});
     if (!ls_value_ok(masked)) return;
-    g->nodes[g->values[masked.id]->node]->order = p->order;
+    ls_graph_stand_for(g->nodes[g->values[masked.id]->node], p);
     g->nodes[g->values[masked.id]->node]->backward = p->backward;
     if (lsi_fuse_substitute(f, p, p->op, 2, (int32_t[]){masked.id, p->in[1]}, p->attr) == NULL) return;
     lsi_fuse_bypass(f, n, n->in[0]);

@@ -1,8 +1,8 @@
 /* fuse_internal.h: what the fusion rules share.
  *
  * A rule looks at one live node and, when its pattern is there, adds the fused node in its place and marks
- * the old ones dead.  `order` (not the node number, which grows with every fused node) tells what comes
- * before what. */
+ * the old ones dead.  The position in the program (not the node number, which grows with every fused node)
+ * tells what comes before what. */
 #ifndef LS_PASSES_FUSE_INTERNAL_H
 #define LS_PASSES_FUSE_INTERNAL_H
 

@@ -76,11 +76,11 @@ static int input_register(chain *c, int32_t value)
     return c->n_inputs++;
 }
 
-/* Members in an order in which operands come first: by place in the graph. */
+/* Members in an order in which operands come first: by position in the program. */
 static void sort_members(chain *c)
 {
     for (int i = 1; i < c->n; i++)
-        for (int j = i; j > 0 && c->member[j]->order < c->member[j - 1]->order; j--) {
+        for (int j = i; j > 0 && c->member[j]->position < c->member[j - 1]->position; j--) {
             ls_node *t = c->member[j];
             c->member[j] = c->member[j - 1];
             c->member[j - 1] = t;

@@ -29,7 +29,7 @@ static int32_t in_layout(reorders *r, int32_t value, ls_layout to, const ls_node
     out = ls_graph_add(g, &ls_op_reorder, 1, &in, &a);
     if (!ls_value_ok(out)) return value;
     n = g->nodes[g->values[out.id]->node];
-    n->order = reader->order - 1;
+    ls_graph_stand_for(n, reader);
     n->backward = reader->backward;
     g->values[out.id]->layout = to;
     if (value < r->cap) r->made[to][value] = out.id;
@@ -65,7 +65,6 @@ static void plain_fetches(reorders *r)
         if (!v->fetch || v->layout == LS_LAYOUT_PLAIN) continue;
         copy = in_layout(r, i, LS_LAYOUT_PLAIN, g->nodes[v->node]);
         if (copy == i) return;
-        g->nodes[g->values[copy]->node]->order = g->nodes[v->node]->order + 1;
         g->values[copy]->fetch = true;
         g->values[copy]->name = v->name;
         v->fetch = false;

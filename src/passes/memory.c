@@ -2,8 +2,10 @@
  *
  * 1. Values that share memory are joined into one buffer: views, the versions of a variable, and results that
  * may be written over an operand that dies in the same node.
- * 2. A buffer lives from the node that makes it to the last that reads it; inputs and fetched values live for
- *    the whole step, since the host touches them before and after.  External values have no buffer.
+ * 2. A buffer lives from the node that makes it to the last that reads it.  Time is the order of the compute
+ *    queue: a node of another queue may run at any time between what it waits for and what waits for it.
+ *    Inputs and fetched values live for the whole step, since the host touches them before and after.  What
+ * lies in the buffer of a collective has none here.
  * 3. Buffers, largest first, take the lowest gap among the buffers they overlap in time. */
 #include <stdlib.h>
 #include <string.h>
@@ -23,9 +25,11 @@ typedef struct planner {
     const ls_graph *g;
     const ls_schedule *s;
     const size_t *value_bytes;
-    int32_t *of_value; /* buffer of each value, or -1: in a variable, or never used */
-    int32_t *var;      /* variable whose memory the value is in, or -1 */
-    int32_t *last_use; /* last position that reads each value */
+    int32_t *of_value;     /* buffer of each value, or -1: in a variable, or never used */
+    int32_t *var;          /* variable whose memory the value is in, or -1 */
+    int32_t *last_use;     /* last position that reads each value */
+    int32_t *from, *until; /* per position: when its node may run */
+    int32_t *position;     /* per node, in the schedule; -1: not in it */
     buffer *b;
     int32_t n;
 } planner;
@@ -33,6 +37,55 @@ typedef struct planner {
 static size_t aligned(size_t bytes)
 {
     return (bytes + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+/* -- when nodes may run -----------------------------------------------------------------------------------
+ */
+
+/* Where in the schedule the node that made a value is, views looked through; -1: it is an input or variable.
+ */
+static int32_t made_at(const planner *p, int32_t value)
+{
+    const int32_t node = p->g->values[ls_graph_storage(p->g, value)]->node;
+
+    return node >= 0 ? p->position[node] : -1;
+}
+
+static bool computes(const planner *p, int32_t pos)
+{
+    return p->g->nodes[p->s->order[pos]]->op->queue == LS_QUEUE_COMPUTE;
+}
+
+/* `pos` comes after `before`, which is earlier in the schedule. */
+static void narrow(const planner *p, int32_t before, int32_t pos)
+{
+    const int32_t after = computes(p, before) ? before + 1 : p->from[before];
+
+    if (!computes(p, pos) && after > p->from[pos]) p->from[pos] = after;
+    if (!computes(p, before) && computes(p, pos) && pos - 1 < p->until[before]) p->until[before] = pos - 1;
+}
+
+/* Edges lead forward in the schedule, so one sweep finds the beginnings.  Ends of what waits for another
+ * queue's node only are not narrowed: they are few and small. */
+static void find_times(const planner *p)
+{
+    const ls_graph *g = p->g;
+
+    for (int32_t i = 0; i < g->n_nodes; i++) p->position[i] = -1;
+    for (int32_t pos = 0; pos < p->s->n; pos++) {
+        p->position[p->s->order[pos]] = pos;
+        p->from[pos] = computes(p, pos) ? pos : 0;
+        p->until[pos] = computes(p, pos) ? pos : p->s->n;
+    }
+    for (int32_t pos = 0; pos < p->s->n; pos++) {
+        const ls_node *n = g->nodes[p->s->order[pos]];
+        for (int k = 0; k < n->n_in; k++)
+            if (made_at(p, n->in[k]) >= 0) narrow(p, made_at(p, n->in[k]), pos);
+    }
+    for (int32_t i = 0; i < g->n_edges; i++) {
+        const int32_t a = p->position[g->edges[i].from], b = p->position[g->edges[i].to];
+        if (a >= 0 && b >= 0) narrow(p, a, b);
+    }
 }
 
 /* Every use of a view is a use of what it views. */
@@ -43,7 +96,10 @@ static void find_last_uses(planner *p)
     for (int32_t i = 0; i < g->n_values; i++) p->last_use[i] = -1;
     for (int32_t pos = 0; pos < p->s->n; pos++) {
         const ls_node *n = g->nodes[p->s->order[pos]];
-        for (int k = 0; k < n->n_in; k++) p->last_use[ls_graph_storage(g, n->in[k])] = pos;
+        for (int k = 0; k < n->n_in; k++) {
+            int32_t *last = &p->last_use[ls_graph_storage(g, n->in[k])];
+            if (p->until[pos] > *last) *last = p->until[pos];
+        }
     }
     for (int32_t i = 0; i < g->n_values; i++)
         if (g->values[i]->fetch || g->values[i]->kind == LS_VALUE_INPUT)
@@ -61,7 +117,7 @@ static int32_t overwritable(const planner *p, const ls_node *n, int32_t pos)
 {
     int candidates = n->op->pw != LS_PW_NONE ? n->n_in : 1;
 
-    if (!(n->op->flags & LS_OP_INPLACE)) return -1;
+    if (!(n->op->flags & LS_OP_INPLACE) || n->op->queue != LS_QUEUE_COMPUTE) return -1;
     for (int k = 0; k < candidates && k < n->n_in; k++) {
         int32_t v = ls_graph_storage(p->g, n->in[k]);
         bool read_twice = false;
@@ -79,6 +135,19 @@ static int32_t overwritable(const planner *p, const ls_node *n, int32_t pos)
     return -1;
 }
 
+static int32_t larger(int32_t a, int32_t b)
+{
+    return a > b ? a : b;
+}
+
+/* When the node's outputs may first be written: those of a wait, by the collective that it waits for. */
+static int32_t begins(const planner *p, const ls_node *n, int32_t pos)
+{
+    const int32_t start = n->n_in > 0 && (n->op->flags & LS_OP_WAIT) ? p->g->values[n->in[0]]->node : -1;
+
+    return start >= 0 && p->position[start] >= 0 ? p->from[p->position[start]] : p->from[pos];
+}
+
 static void place_output(planner *p, const ls_node *n, int k, int32_t pos)
 {
     int32_t v = n->out[k];
@@ -92,7 +161,7 @@ static void place_output(planner *p, const ls_node *n, int k, int32_t pos)
         LS_BUG_IF(p->var[v] < 0);
         return;
     }
-    if (p->g->values[v]->external) return;
+    if (p->g->values[v]->buffer >= 0) return;
     victim = k == 0 ? overwritable(p, n, pos) : -1;
     if (victim >= 0) {
         buffer *b = &p->b[p->of_value[victim]];
@@ -101,7 +170,8 @@ static void place_output(planner *p, const ls_node *n, int k, int32_t pos)
         if (b->last < pos) b->last = pos;
         return;
     }
-    p->of_value[v] = new_buffer(p, p->value_bytes[v], pos, p->last_use[v], p->g->values[v]->category);
+    p->of_value[v] = new_buffer(p, p->value_bytes[v], begins(p, n, pos),
+                                larger(p->last_use[v], p->until[pos]), p->g->values[v]->category);
 }
 
 static void make_buffers(planner *p, const size_t *scratch_bytes, int32_t *scratch)
@@ -117,7 +187,7 @@ static void make_buffers(planner *p, const size_t *scratch_bytes, int32_t *scrat
     for (int32_t pos = 0; pos < p->s->n; pos++) {
         const ls_node *n = g->nodes[p->s->order[pos]];
         for (int k = 0; k < n->n_out; k++) place_output(p, n, k, pos);
-        scratch[pos] = new_buffer(p, scratch_bytes[pos], pos, pos, LS_CAT_SCRATCH);
+        scratch[pos] = new_buffer(p, scratch_bytes[pos], p->from[pos], p->until[pos], LS_CAT_SCRATCH);
     }
     for (int32_t i = 0; i < g->n_values; i++) {
         int32_t root = ls_graph_storage(g, i);
@@ -201,7 +271,7 @@ ls_status ls_pass_memory(const ls_graph *g, const ls_schedule *s, const size_t *
 {
     ls_status st = LS_OK;
     size_t nv = (size_t)g->n_values + 1, ns = (size_t)s->n + 1, nb = nv + ns;
-    planner p = {g, s, value_bytes, NULL, NULL, NULL, NULL, 0};
+    planner p = {.g = g, .s = s, .value_bytes = value_bytes};
     int32_t *scratch = ls_alloc(LS_MEM_PLAN, sizeof *scratch * ns);
     buffer **sorted = ls_alloc(LS_MEM_PLAN, sizeof *sorted * nb);
     const buffer **near = ls_alloc(LS_MEM_PLAN, sizeof *near * nb);
@@ -210,14 +280,19 @@ ls_status ls_pass_memory(const ls_graph *g, const ls_schedule *s, const size_t *
     p.of_value = ls_alloc(LS_MEM_PLAN, sizeof *p.of_value * nv);
     p.var = ls_alloc(LS_MEM_PLAN, sizeof *p.var * nv);
     p.last_use = ls_alloc(LS_MEM_PLAN, sizeof *p.last_use * nv);
+    p.from = ls_alloc(LS_MEM_PLAN, sizeof *p.from * ns);
+    p.until = ls_alloc(LS_MEM_PLAN, sizeof *p.until * ns);
+    p.position = ls_alloc(LS_MEM_PLAN, sizeof *p.position * ((size_t)g->n_nodes + 1));
     p.b = ls_alloc(LS_MEM_PLAN, sizeof *p.b * nb);
     out->offset = ls_alloc(LS_MEM_PLAN, sizeof *out->offset * nv);
     out->scratch = ls_alloc(LS_MEM_PLAN, sizeof *out->scratch * ns);
     if (scratch == NULL || sorted == NULL || near == NULL || p.of_value == NULL || p.var == NULL ||
-        p.last_use == NULL || p.b == NULL || out->offset == NULL || out->scratch == NULL) {
+        p.last_use == NULL || p.from == NULL || p.until == NULL || p.position == NULL || p.b == NULL ||
+        out->offset == NULL || out->scratch == NULL) {
         st = ls_fail(err, LS_NOMEM, "memory plan: no memory");
         goto out;
     }
+    find_times(&p);
     find_last_uses(&p);
     make_buffers(&p, scratch_bytes, scratch);
     out->arena_bytes = place_all(&p, sorted, near);
@@ -234,6 +309,9 @@ out:
     ls_free(p.of_value);
     ls_free(p.var);
     ls_free(p.last_use);
+    ls_free(p.from);
+    ls_free(p.until);
+    ls_free(p.position);
     ls_free(p.b);
     if (st != LS_OK) ls_memory_release(out);
     return st;

@@ -1,7 +1,8 @@
 /* passes.h: the transformations between a trial's graph and a plan.
  *
- * Order: autodiff (while the trial builds), ls_pass_dead, ls_pass_fuse, ls_pass_layout, ls_pass_versions,
- * ls_pass_schedule, ls_pass_memory.  Each works on the graph in place and leaves it valid. */
+ * Order: autodiff (while the trial builds), ls_pass_dead, ls_pass_fuse, ls_pass_layout, ls_pass_pieces,
+ * ls_pass_versions, ls_pass_schedule, ls_pass_memory.  Each works on the graph in place and leaves it valid.
+ * check.h proves what they leave. */
 #ifndef LS_PASSES_PASSES_H
 #define LS_PASSES_PASSES_H
 
@@ -20,25 +21,32 @@ typedef void (*ls_layout_query)(const void *ctx, const ls_graph *g, const ls_nod
                                 ls_layout *in, ls_layout *out);
 void ls_pass_layout(ls_graph *g, ls_layout_query query, const void *ctx);
 
-/* A variable is updated in place, so all readers of the old version must run before the update.  Where a
- * reader itself depends on the update, it is given a copy taken before. */
+/* Updates of variables that the ranks of a machine keep once: this one, number `rank` of `ranks`, writes a
+ * piece of each.  Adds a barrier before and after every such update, with edges.  Needs: places of variables.
+ */
+void ls_pass_pieces(ls_graph *g, int rank, int ranks);
+
+/* A variable is updated in place.  Adds the edges that keep that right: readers of an old version come before
+ * the update, readers of what several ranks write after the barrier behind it.  A reader of the old version
+ * that itself depends on the update is given a copy.  Needs: the barriers of ls_pass_pieces. */
 void ls_pass_versions(ls_graph *g);
 
-/* A valid order of the live nodes (views left out): order[i] is a node number.  Among ready nodes the one
- * that was made first goes first. */
+/* The order in which the live nodes (views left out) run: order[i] is a node number.  Follows from the edges
+ * and the scheduler's own rules (schedule.c); nodes of one queue run in it one after the other. */
 typedef struct ls_schedule {
     int32_t *order;
     int32_t n;
 } ls_schedule;
 ls_status ls_pass_schedule(const ls_graph *g, ls_schedule *out, ls_err *err) LS_MUST_CHECK;
-/* The same by data dependencies alone and with views: for passes that must see producers before readers. */
+/* The same with views: for passes that must see producers before readers. */
 ls_status ls_pass_topological(const ls_graph *g, ls_schedule *out, ls_err *err) LS_MUST_CHECK;
 void ls_schedule_release(ls_schedule *s);
 
 /* Memory: which bytes of one arena each value and each node's scratch occupy. */
 #define LS_IN_STATE SIZE_MAX /* the value lives in a variable's own memory */
 typedef struct ls_memory {
-    size_t *offset;  /* per value: offset in the arena, or LS_IN_STATE (also for external values) */
+    size_t *offset;  /* per value: offset in the arena, or LS_IN_STATE (also for what lies in a buffer of a
+                        collective) */
     int32_t *var;    /* per value: the variable whose memory it is in, or -1 */
     size_t *scratch; /* per scheduled node: offset of its scratch */
     size_t arena_bytes;

@@ -1,13 +1,19 @@
-/* schedule.c: one order for all nodes. */
+/* schedule.c: one order for all nodes, the only place where one is made.
+ *
+ * Edges by value and by control say what must be; the rules below choose among what may be.
+ *   - Among nodes that are ready, the one that stands first in the trial's program goes first.
+ *   - What starts an exchange, or adds a gradient up and so frees its memory, goes right behind what it
+ * needs.
+ *   - What only moves values for its readers, or makes a constant, goes right before the first of them.
+ *   - What may wait for other ranks goes last, when nothing else is left to do; what needs its result follows
+ * at once.  A barrier before updates is passed just after the first of the sums that these need has come:
+ * they then run while the other sums are on their way. */
 #include "base/grow.h"
 #include "passes/passes.h"
-#include "passes/updates.h"
 
-/* Dependencies are data edges plus, for every in-place update, an edge from each reader of the old version.
- * Where several nodes are one update (updates.h), readers of old versions come before its first node and
- * readers of new ones after its last: other ranks write between these.  No cycle comes of it: what the nodes
- * of an update need was made before the first of them, and readers that depend on it have copies
- * (versions.c). */
+/* -- edges ------------------------------------------------------------------------------------------------
+ */
+
 typedef struct edges {
     int32_t *to;   /* successor of edge e */
     int32_t *next; /* next edge of the same source, or -1 */
@@ -30,70 +36,124 @@ static bool add_edge(edges *e, int32_t from, int32_t to)
     return true;
 }
 
-/* Readers of `value`, and of views of it, must finish before `first`; `update`, which overwrites it, may come
- * later. */
-static bool add_readers_before(const ls_graph *g, edges *e, int32_t value, int32_t update, int32_t first)
-{
-    for (int32_t i = 0; i < g->n_nodes; i++) {
-        const ls_node *n = g->nodes[i];
-        if (n->dead || i == update) continue;
-        for (int k = 0; k < n->n_in; k++) {
-            if (n->in[k] != value) continue;
-            if (!add_edge(e, i, first)) return false;
-            if ((n->op->flags & LS_OP_VIEW) && !add_readers_before(g, e, n->out[0], update, first))
-                return false;
-        }
-    }
-    return true;
-}
-
-/* Node i after those that make what it reads, and after the whole update where that is one of several nodes.
- */
-static bool add_producers(const ls_graph *g, edges *e, const lsi_updates *u, int32_t i)
-{
-    const ls_node *n = g->nodes[i];
-
-    for (int k = 0; k < n->n_in; k++) {
-        const int32_t producer = g->values[n->in[k]]->node;
-        if (producer < 0) continue;
-        if (!add_edge(e, producer, i)) return false;
-        if (u != NULL && u->first[producer] != u->first[i] && u->last[producer] != producer &&
-            !add_edge(e, u->last[producer], i))
-            return false;
-    }
-    return true;
-}
-
-/* `u`: NULL for data dependencies alone. */
-static bool build_edges(const ls_graph *g, edges *e, const lsi_updates *u)
+static bool build_edges(const ls_graph *g, edges *e)
 {
     for (int32_t i = 0; i < g->n_nodes; i++) e->head[i] = -1;
     for (int32_t i = 0; i < g->n_nodes; i++) {
         const ls_node *n = g->nodes[i];
-        if (n->dead) continue;
-        if (!add_producers(g, e, u, i)) return false;
-        if (u == NULL || !(n->op->flags & LS_OP_UPDATE)) continue;
-        for (int k = 0; k < n->n_out; k++) {
-            const int in = n->op->alias(n->n_in, n->attr, k);
-            const bool own = in >= 0 && lsi_update_hands_on(g, u, i, n->in[in]);
-            if (in >= 0 && !add_readers_before(g, e, n->in[in], i, own ? i : u->first[i])) return false;
+        for (int k = 0; !n->dead && k < n->n_in; k++) {
+            const int32_t producer = g->values[n->in[k]]->node;
+            if (producer >= 0 && !add_edge(e, producer, i)) return false;
         }
+    }
+    for (int32_t i = 0; i < g->n_edges; i++) {
+        const ls_edge *x = &g->edges[i];
+        if (!g->nodes[x->from]->dead && !g->nodes[x->to]->dead && !add_edge(e, x->from, x->to)) return false;
     }
     return true;
 }
 
-/* A binary heap of ready nodes, smallest `order` first (node number breaks ties). */
+/* -- what goes first --------------------------------------------------------------------------------------
+ */
+
+typedef struct key {
+    bool late;  /* may wait for other ranks */
+    int64_t at; /* four times the position, and a little before or behind */
+} key;
+
+enum { STEP = 4 };
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Behind the last of what makes the node's inputs. */
+static int64_t behind_inputs(const ls_graph *g, const ls_node *n)
+{
+    int64_t last = -1;
+
+    for (int k = 0; k < n->n_in; k++) {
+        const int32_t producer = g->values[n->in[k]]->node;
+        if (producer >= 0 && g->nodes[producer]->n_in > 0) last = larger(last, g->nodes[producer]->position);
+    }
+    return last >= 0 ? STEP * last + 1 : STEP * (int64_t)n->position;
+}
+
+/* The last wait among what makes the node's inputs; -1: none. */
+static int64_t last_wait(const ls_graph *g, const ls_node *n)
+{
+    int64_t last = -1;
+
+    for (int k = 0; k < n->n_in; k++) {
+        const int32_t producer = g->values[n->in[k]]->node;
+        if (producer >= 0 && (g->nodes[producer]->op->flags & LS_OP_WAIT))
+            last = larger(last, g->nodes[producer]->position);
+    }
+    return last;
+}
+
+/* A barrier: behind the first wait that lets something go on that waits for the barrier, too. */
+static int64_t barrier_place(const ls_graph *g, const edges *e, int32_t i)
+{
+    int64_t first = INT64_MAX;
+
+    for (int32_t k = e->head[i]; k >= 0; k = e->next[k]) {
+        const int64_t wait = last_wait(g, g->nodes[e->to[k]]);
+        if (wait >= 0 && wait < first) first = wait;
+    }
+    return STEP * (first < INT64_MAX ? first : (int64_t)g->nodes[i]->position) + 1;
+}
+
+static key key_of(const ls_graph *g, const edges *e, int32_t i)
+{
+    const ls_node *n = g->nodes[i];
+
+    if (n->op->flags & LS_OP_WAIT)
+        return (key){true, n->n_in > 0 ? STEP * (int64_t)n->position : barrier_place(g, e, i)};
+    if (n->op->flags & LS_OP_EAGER) return (key){false, behind_inputs(g, n)};
+    return (key){false, STEP * (int64_t)n->position};
+}
+
+/* Right before the first that comes after it; behind what it needs where nothing does. */
+static key just_in_time(const ls_graph *g, const edges *e, int32_t i, const key *keys)
+{
+    key first = {true, INT64_MAX};
+
+    for (int32_t k = e->head[i]; k >= 0; k = e->next[k]) {
+        const key *next = &keys[e->to[k]];
+        if (next->late < first.late || (next->late == first.late && next->at < first.at)) first = *next;
+    }
+    return first.at < INT64_MAX ? (key){first.late, first.at - 1}
+                                : (key){false, behind_inputs(g, g->nodes[i])};
+}
+
+static bool comes_for_readers(const ls_node *n)
+{
+    return (n->op->flags & LS_OP_MOVE) || (n->n_in == 0 && !(n->op->flags & LS_OP_EFFECT));
+}
+
+static void make_keys(const ls_graph *g, const edges *e, key *keys)
+{
+    for (int32_t i = 0; i < g->n_nodes; i++) keys[i] = key_of(g, e, i);
+    for (int32_t i = g->n_nodes - 1; i >= 0; i--)
+        if (!g->nodes[i]->dead && comes_for_readers(g->nodes[i])) keys[i] = just_in_time(g, e, i, keys);
+}
+
+/* -- sorting ----------------------------------------------------------------------------------------------
+ */
+
+/* A binary heap of ready nodes, the one to go first on top. */
 typedef struct heap {
-    const ls_graph *g;
+    const key *keys;
     int32_t *a;
     int32_t n;
 } heap;
 
-static bool before(const ls_graph *g, int32_t a, int32_t b)
+static bool before(const key *keys, int32_t a, int32_t b)
 {
-    int64_t oa = g->nodes[a]->order, ob = g->nodes[b]->order;
-
-    return oa != ob ? oa < ob : a < b;
+    if (keys[a].late != keys[b].late) return keys[b].late;
+    return keys[a].at != keys[b].at ? keys[a].at < keys[b].at : a < b;
 }
 
 static void heap_swap(heap *h, int32_t i, int32_t j)
@@ -109,7 +169,8 @@ static void heap_push(heap *h, int32_t node)
     int32_t i = h->n++;
 
     h->a[i] = node;
-    for (; i > 0 && before(h->g, h->a[i], h->a[(i - 1) / 2]); i = (i - 1) / 2) heap_swap(h, i, (i - 1) / 2);
+    for (; i > 0 && before(h->keys, h->a[i], h->a[(i - 1) / 2]); i = (i - 1) / 2)
+        heap_swap(h, i, (i - 1) / 2);
 }
 
 static int32_t heap_pop(heap *h)
@@ -120,22 +181,21 @@ static int32_t heap_pop(heap *h)
     for (;;) {
         int32_t least = i;
         for (int32_t c = 2 * i + 1; c <= 2 * i + 2; c++)
-            if (c < h->n && before(h->g, h->a[c], h->a[least])) least = c;
+            if (c < h->n && before(h->keys, h->a[c], h->a[least])) least = c;
         if (least == i) return top;
         heap_swap(h, i, least);
         i = least;
     }
 }
 
-/* Sorts the live nodes; `updates` adds the edges that keep in-place updates right, `views` lists views too.
- */
-static ls_status sort(const ls_graph *g, bool updates, bool views, ls_schedule *out, ls_err *err)
+/* Sorts the live nodes; `views` lists views too. */
+static ls_status sort(const ls_graph *g, bool views, ls_schedule *out, ls_err *err)
 {
     ls_status st = LS_OK;
     size_t n = (size_t)g->n_nodes + 1;
     edges e = {0};
-    heap h = {g, NULL, 0};
-    lsi_updates found;
+    key *keys = ls_alloc(LS_MEM_PLAN, sizeof *keys * n);
+    heap h = {keys, NULL, 0};
     int32_t done = 0, live = 0;
 
     *out = (ls_schedule){0};
@@ -143,11 +203,12 @@ static ls_status sort(const ls_graph *g, bool updates, bool views, ls_schedule *
     e.wait = ls_alloc(LS_MEM_PLAN, sizeof *e.wait * n);
     h.a = ls_alloc(LS_MEM_PLAN, sizeof *h.a * n);
     out->order = ls_alloc(LS_MEM_PLAN, sizeof *out->order * n);
-    if (e.head == NULL || e.wait == NULL || h.a == NULL || out->order == NULL ||
-        !lsi_updates_find(g, &found) || !build_edges(g, &e, updates ? &found : NULL)) {
+    if (keys == NULL || e.head == NULL || e.wait == NULL || h.a == NULL || out->order == NULL ||
+        !build_edges(g, &e)) {
         st = ls_fail(err, LS_NOMEM, "schedule: no memory");
         goto out;
     }
+    make_keys(g, &e, keys);
     for (int32_t i = 0; i < g->n_nodes; i++) {
         if (g->nodes[i]->dead) continue;
         live++;
@@ -160,25 +221,26 @@ static ls_status sort(const ls_graph *g, bool updates, bool views, ls_schedule *
         for (int32_t k = e.head[i]; k >= 0; k = e.next[k])
             if (--e.wait[e.to[k]] == 0) heap_push(&h, e.to[k]);
     }
-    LS_BUG_IF(done != live); /* ls_pass_versions left no cycle */
+    LS_BUG_IF(done != live); /* no pass leaves a cycle */
 out:
     ls_free(e.to);
     ls_free(e.next);
     ls_free(e.head);
     ls_free(e.wait);
     ls_free(h.a);
+    ls_free(keys);
     if (st != LS_OK) ls_schedule_release(out);
     return st;
 }
 
 ls_status ls_pass_schedule(const ls_graph *g, ls_schedule *out, ls_err *err)
 {
-    return sort(g, true, false, out, err);
+    return sort(g, false, out, err);
 }
 
 ls_status ls_pass_topological(const ls_graph *g, ls_schedule *out, ls_err *err)
 {
-    return sort(g, false, true, out, err);
+    return sort(g, true, out, err);
 }
 
 void ls_schedule_release(ls_schedule *s)

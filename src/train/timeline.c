@@ -59,7 +59,7 @@ static ls_span_kind kind_of(const char *category, const char *op)
 {
     static const char *const updates[] = {"sgd", "adam", "lamb", "lars", "rmsprop", "accumulate", "assign"};
 
-    if (strcmp(op, "all_reduce_finish") == 0) return LS_SPAN_WAIT;
+    if (strcmp(op, "all_reduce_wait") == 0) return LS_SPAN_WAIT;
     if (strcmp(category, "exchange") == 0 || strcmp(op, "all_reduce_start") == 0) return LS_SPAN_EXCHANGE;
     if (strcmp(category, "backward") == 0) return LS_SPAN_BACKWARD;
     for (size_t i = 0; i < sizeof updates / sizeof updates[0]; i++)

@@ -45,7 +45,7 @@ says out "one thread: "
 run 0 bench mnist -n 3 batch.global=16 parallel.accumulate=2 --threads 1 --steps 3 --json # uneven shares
 holds 'abs(o["samples_per_s"]["p50"] * o["step_s"]["p50"] / 16 - 1) < 1e-6'
 run 0 bench mnist -n 2 batch.per_rank=8 --threads 1 --steps 3 --profile
-says out all_reduce_finish
+says out all_reduce_wait
 run 2 bench mnist --against optimizer.lr
 says err "write key=value"
 run 2 bench mnist --against optimizer.lrr=1

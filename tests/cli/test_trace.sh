@@ -20,7 +20,7 @@ for rank, path in enumerate(sys.argv[1:]):
     assert all(any(s["ts"] <= e["ts"] + slack and end(e) <= end(s) + slack for s in steps) for e in rest)
     assert all(end(a) <= b["ts"] + slack for a, b in zip(rest, rest[1:])), "nodes overlap"
     names = [e["name"] for e in rest]
-    assert names.count("all_reduce_finish") == 6 and "conv2d" in names, sorted(set(names))
+    assert names.count("all_reduce_wait") == 6 and "conv2d" in names, sorted(set(names))
     assert any(e["args"]["layer"].startswith("conv1") for e in rest)
 P
 fi

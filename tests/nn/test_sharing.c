@@ -38,7 +38,7 @@ static bool shared(const ls_graph *g, const char *name)
     const int32_t var = ls_graph_find_var(g, name);
 
     REQUIRE(var >= 0);
-    return g->vars[var]->shared;
+    return g->vars[var]->home == LS_HOME_MACHINE;
 }
 
 static void large_updates_are_shared_with_their_states(void)

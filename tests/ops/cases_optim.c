@@ -128,6 +128,12 @@ static void all_reduce(op_test *t, const int64_t *p)
     for (int i = 0; i < n; i++) op_out(t, ls_graph_out(y, i));
 }
 
+/* On one rank it returns its token and waits for nobody. */
+static void barrier(op_test *t, const int64_t *p)
+{
+    op_out_fixed(t, ls_barrier(op_graph(t), (ls_barrier_at)p[0]));
+}
+
 static const op_case cases[] = {
     {"sgd: one", update, {SGD, 0, 0}, OP_NO_GRAD},
     {"sgd: group", update, {SGD, 3, 1}, OP_NO_GRAD | OP_BF16},
@@ -166,6 +172,8 @@ static const op_case cases[] = {
     {"all_reduce, one rank: group", all_reduce, {1}, OP_TWICE},
     {"all_reduce, one rank: group, the last without weight", all_reduce, {1, 1}, OP_TWICE},
     {"all_reduce, one rank: empty tensor", all_reduce, {2}, OP_TWICE},
+    {"barrier, one rank: before", barrier, {LS_BARRIER_BEFORE_UPDATE}, OP_NO_GRAD},
+    {"barrier, one rank: after", barrier, {LS_BARRIER_AFTER_UPDATE}, OP_NO_GRAD},
 };
 
 OP_CASE_LIST(optim, cases);

@@ -2,7 +2,7 @@
 #include "check.h"
 #include "lockstep/plan.h"
 #include "ops/ops.h"
-#include "passes/passes.h"
+#include "passes/check.h"
 #include "tensors.h"
 
 typedef struct rig {
@@ -156,10 +156,10 @@ static void begin_buckets(buckets *b)
         const ls_optim_attr attr = {.n = 1, .part = i == 0, .later = i > 0};
         const ls_value gradient = ls_fill(b->g, LS_SHAPE(2), LS_F32, 1);
         ls_value out = ls_graph_add(b->g, &ls_op_sgd, 5, (ls_value[]){lr, lr, t, b->old[i], gradient}, &attr);
-        b->g->vars[i]->shared = true;
+        b->g->vars[i]->home = LS_HOME_MACHINE;
         b->update[i] = b->g->values[out.id]->node;
         /* As where the second bucket's sum arrives long after the first's. */
-        b->g->nodes[b->update[i]]->order += 1000 * i;
+        b->g->nodes[b->update[i]]->position += 1000 * i;
         b->new[i] = ls_graph_out(out, 1);
         ls_graph_advance(b->g, i, b->new[i]);
         ls_graph_advance(b->g, 2, out);
@@ -174,7 +174,9 @@ static void places(buckets *b, int32_t *place)
     ls_err err = {0};
 
     ls_pass_dead(b->g);
+    ls_pass_pieces(b->g, 0, 2);
     ls_pass_versions(b->g);
+    REQUIRE_OK(ls_check_variables(b->g, &err), &err);
     REQUIRE_OK(ls_graph_status(b->g, &err), &err);
     REQUIRE_OK(ls_pass_schedule(b->g, &s, &err), &err);
     for (int32_t i = 0; i < b->g->n_nodes; i++) place[i] = -1;
@@ -216,7 +218,7 @@ static void old_versions_are_read_before_the_whole_update(void)
 
     begin_buckets(&b);
     reader = ls_affine(b.old[1], 1, 10);
-    b.g->nodes[node_of(&b, reader)]->order = b.g->nodes[b.update[1]]->order - 1;
+    b.g->nodes[node_of(&b, reader)]->position = b.g->nodes[b.update[1]]->position - 1;
     both = ls_sub(b.new[0], b.old[1]); /* needs a copy */
     ls_graph_fetch(reader, "reader");
     ls_graph_fetch(both, "both");
@@ -237,7 +239,7 @@ static void own_variables_are_read_at_once(void)
     ls_value reader;
 
     begin_buckets(&b);
-    b.g->vars[0]->shared = b.g->vars[1]->shared = false;
+    b.g->vars[0]->home = b.g->vars[1]->home = LS_HOME_RANK;
     reader = ls_affine(b.new[0], 1, 10);
     ls_graph_fetch(reader, "reader");
     places(&b, place);

@@ -115,7 +115,7 @@ static void one_step_of_every_rank(void)
         "node", "matmul", 2000,
         300) "," SPAN("backward", "matmul", 2300,
                       200) "," SPAN("exchange", "exchange", 2500,
-                                    100) "," SPAN("node", "all_reduce_finish", 2600,
+                                    100) "," SPAN("node", "all_reduce_wait", 2600,
                                                   300) "," SPAN("node", "sgd", 2900,
                                                                 50) "," SPAN("step", "step 5", 2000,
                                                                              1000) "]";

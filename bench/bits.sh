@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# bits.sh PROGRAM [OTHER]: the weights that every built-in trial ends with, as hashes, in several ways of running it.
+#
+# For changes that must not change a bit: with two programs it trains with both and exits 1 where they differ.  Kernels are
+# fixed (LOCKSTEP_TUNE=off).  Ways: one rank; two ranks three times (the same every time); accumulated gradients; reproducible
+# on 1, 2, 3 and 4 ranks.
+set -euo pipefail
+[ $# -ge 1 ] || { sed -n '2,6s/^# \{0,1\}//p' "$0"; exit 2; }
+export LOCKSTEP_TUNE=off OMP_NUM_THREADS=1
+runs=$(mktemp -d)
+trap 'rm -rf "$runs"' EXIT
+
+trials() {
+    cat <<'LIST'
+mnist
+mnist-keras
+linear
+resnet18-cifar large
+vit-tiny
+cosmogan model.size=32 model.width=4
+wgan-gp
+aae model.points=32 model.sum_over=8
+cyclegan large model.size=32 model.blocks=0
+cyclegan-g model.size=32 model.blocks=1
+LIST
+}
+
+# hash PROGRAM TRIAL RANKS SETTING...
+hash() {
+    local program=$1 trial=$2 ranks=$3
+    shift 3
+    rm -rf "$runs/run"
+    "$program" train "$trial" -n "$ranks" --threads 1 --run-dir "$runs/run" data.kind=synthetic data.train_range=0:64 \
+        data.test_range=64:66 train.validate_every=none train.checkpoint_every=none "$@" >"$runs/log" 2>&1 || { echo failed; return; }
+    sed -n 's/.*"weights_xxh3": *"\([0-9a-f]*\)".*/\1/p' "$runs/run/summary.json"
+}
+
+# ways PROGRAM TRIAL STEPS BATCH SETTING...: one line each.
+ways() {
+    local program=$1 trial=$2 steps=$3 batch=$4
+    shift 4
+    local all=("$@" "train.steps=$steps")
+    echo "$trial one $(hash "$program" "$trial" 1 "${all[@]}" batch.per_rank="$batch" reproducible=false)"
+    for share in always never; do
+        for again in 1 2 3; do
+            echo "$trial two,share=$share,$again $(hash "$program" "$trial" 2 "${all[@]}" batch.per_rank=2 \
+                reproducible=false parallel.share=$share parallel.bucket_mb=0.05)"
+        done
+    done
+    echo "$trial accumulated $(hash "$program" "$trial" 1 "${all[@]}" batch.per_rank=2 parallel.accumulate=2 reproducible=false)"
+    for ranks in 1 2 3 4; do
+        echo "$trial reproducible,$ranks $(hash "$program" "$trial" "$ranks" "${all[@]}" batch.global="$batch" \
+            parallel.shards=4 reproducible=true)"
+    done
+}
+
+of_program() {
+    while read -r trial rest; do
+        steps=6 batch=8
+        case "$rest" in large*) steps=1 batch=4 rest=${rest#large} ;; esac
+        # shellcheck disable=SC2086 # settings are words
+        ways "$1" "$trial" $steps $batch $rest
+    done < <(trials)
+}
+
+of_program "$1" >"$runs/first"
+cat "$runs/first"
+[ $# -ge 2 ] || exit 0
+of_program "$2" >"$runs/second"
+diff "$runs/first" "$runs/second" && echo "equal: $(wc -l <"$runs/first") runs"

@@ -1,0 +1,161 @@
+/* check_memory.c: proves that nothing is written over a value that is still needed. */
+#include "passes/check_internal.h"
+
+/* Bytes [lo, hi) of the arena (-1) or of the buffer of a collective. */
+typedef struct region {
+    int32_t buffer;
+    size_t lo, hi;
+} region;
+
+typedef struct proof {
+    const ls_graph *g;
+    const ls_schedule *s;
+    const ls_memory *m;
+    const size_t *value_bytes;
+    lsi_relation r;
+    region *of;                                   /* per value that has memory of its own; empty for others */
+    int32_t *first_reader, *next_reader, *reader; /* of values' memory, views included */
+    int32_t n_readers;
+    int32_t *begins; /* per node: itself; of one that waits for a collective, the node that started it */
+} proof;
+
+static bool overlap(const region *a, const region *b)
+{
+    return a->buffer == b->buffer && a->lo < b->hi && b->lo < a->hi;
+}
+
+/* The node that started what `n` waits for: the one whose token it reads. */
+static int32_t start_of(const ls_graph *g, const ls_node *n)
+{
+    const int32_t from = n->n_in > 0 ? g->values[n->in[0]]->node : -1;
+
+    if (!(n->op->flags & LS_OP_WAIT) || from < 0 || g->nodes[from]->op->queue != LS_QUEUE_COMM) return n->id;
+    return from;
+}
+
+static region region_of(const proof *p, int32_t v)
+{
+    const ls_vinfo *x = p->g->values[v];
+
+    if (ls_graph_storage(p->g, v) != v || (x->node >= 0 && p->g->nodes[x->node]->dead)) return (region){0};
+    if (x->buffer >= 0) return (region){x->buffer, x->at, x->at + p->value_bytes[v]};
+    if (p->m->var[v] >= 0 || p->m->offset[v] == LS_IN_STATE) return (region){0};
+    return (region){-1, p->m->offset[v], p->m->offset[v] + p->value_bytes[v]};
+}
+
+static void find_readers(proof *p)
+{
+    for (int32_t i = 0; i < p->g->n_values; i++) {
+        p->of[i] = region_of(p, i);
+        p->first_reader[i] = -1;
+    }
+    for (int32_t i = 0; i < p->s->n; i++) {
+        const ls_node *n = p->g->nodes[p->s->order[i]];
+        p->begins[n->id] = start_of(p->g, n);
+        for (int k = 0; k < n->n_in; k++) {
+            const int32_t root = ls_graph_storage(p->g, n->in[k]);
+            p->reader[p->n_readers] = n->id;
+            p->next_reader[p->n_readers] = p->first_reader[root];
+            p->first_reader[root] = p->n_readers++;
+        }
+    }
+}
+
+/* Bytes that a node writes, from when `begins` runs on; `made` is the value it makes there, -1: scratch. */
+typedef struct writing {
+    int32_t writer, begins, made;
+    region bytes;
+} writing;
+
+static ls_status refuse(const proof *p, const writing *w, int32_t v, int32_t reader, ls_err *err)
+{
+    char first[LSI_NODE_NAME], second[LSI_NODE_NAME];
+
+    return ls_fail(
+        err, LS_INVALID,
+        "plan check: %s writes over value %d (\"%s\"), which %s still needs: no edge or queue puts "
+        "one before the other",
+        lsi_node_name(p->g, w->writer, first), (int)v,
+        p->g->values[v]->name != NULL ? p->g->values[v]->name : "",
+        reader >= 0 ? lsi_node_name(p->g, reader, second) : "the host");
+}
+
+/* Whether the writer is over before value v comes to be. */
+static bool before_value(const proof *p, int32_t writer, int32_t v)
+{
+    const int32_t producer = p->g->values[v]->node;
+
+    return producer >= 0 && lsi_before(&p->r, writer, p->begins[producer]);
+}
+
+/* Memory where v lies is written: before v, or after all of its readers (the writer may be one itself). */
+static ls_status prove_value(const proof *p, const writing *w, int32_t v, ls_err *err)
+{
+    const ls_vinfo *x = p->g->values[v];
+
+    if (before_value(p, w->writer, v)) return LS_OK;
+    if (x->fetch) return refuse(p, w, v, -1, err);
+    if (x->node >= 0 && x->node != w->writer && !lsi_before(&p->r, x->node, w->begins))
+        return refuse(p, w, v, x->node, err);
+    for (int32_t i = p->first_reader[v]; i >= 0; i = p->next_reader[i])
+        if (p->reader[i] != w->writer && !lsi_before(&p->r, p->reader[i], w->begins))
+            return refuse(p, w, v, p->reader[i], err);
+    return LS_OK;
+}
+
+static ls_status prove_write(const proof *p, const writing *w, ls_err *err)
+{
+    ls_status st = LS_OK;
+
+    for (int32_t v = 0; v < p->g->n_values && st == LS_OK; v++)
+        if (v != w->made && p->of[v].hi > p->of[v].lo && overlap(&w->bytes, &p->of[v]))
+            st = prove_value(p, w, v, err);
+    return st;
+}
+
+static ls_status prove(const proof *p, const size_t *scratch_bytes, ls_err *err)
+{
+    ls_status st = LS_OK;
+
+    for (int32_t i = 0; i < p->s->n && st == LS_OK; i++) {
+        const ls_node *n = p->g->nodes[p->s->order[i]];
+        const region scratch = {-1, p->m->scratch[i], p->m->scratch[i] + scratch_bytes[i]};
+        if (scratch_bytes[i] > 0) st = prove_write(p, &(writing){n->id, n->id, -1, scratch}, err);
+        for (int k = 0; k < n->n_out && st == LS_OK; k++)
+            if (p->of[n->out[k]].hi > p->of[n->out[k]].lo)
+                st = prove_write(p, &(writing){n->id, p->begins[n->id], n->out[k], p->of[n->out[k]]}, err);
+    }
+    return st;
+}
+
+ls_status ls_check_memory(const ls_graph *g, const ls_schedule *s, const ls_memory *m,
+                          const size_t *value_bytes, const size_t *scratch_bytes, ls_err *err)
+{
+    proof p = {.g = g, .s = s, .m = m, .value_bytes = value_bytes};
+    const size_t values = (size_t)g->n_values + 1;
+    size_t reads = 1;
+    ls_status st = LS_OK;
+
+    for (int32_t i = 0; i < s->n; i++) reads += (size_t)g->nodes[s->order[i]]->n_in;
+    p.of = ls_alloc(LS_MEM_PLAN, sizeof *p.of * values);
+    p.first_reader = ls_alloc(LS_MEM_PLAN, sizeof *p.first_reader * values);
+    p.next_reader = ls_alloc(LS_MEM_PLAN, sizeof *p.next_reader * reads);
+    p.reader = ls_alloc(LS_MEM_PLAN, sizeof *p.reader * reads);
+    p.begins = ls_alloc(LS_MEM_PLAN, sizeof *p.begins * ((size_t)g->n_nodes + 1));
+    if (p.of == NULL || p.first_reader == NULL || p.next_reader == NULL || p.reader == NULL ||
+        p.begins == NULL) {
+        st = ls_fail(err, LS_NOMEM, "plan check: no memory");
+        goto out;
+    }
+    LS_TRY(lsi_relation_make(&p.r, g, s, err));
+    find_readers(&p);
+    st = prove(&p, scratch_bytes, err);
+out:
+    lsi_relation_release(&p.r);
+    ls_free(p.of);
+    ls_free(p.first_reader);
+    ls_free(p.next_reader);
+    ls_free(p.reader);
+    ls_free(p.begins);
+    return st;
+}
