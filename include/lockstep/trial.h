@@ -79,7 +79,7 @@ typedef struct ls_trial {
  * the number is the one it was compiled with.  The number rises when something is removed, or changes its
  * meaning, its arguments or its layout; it stays when something is added.  Rebuilding is then enough unless
  * the notes of the release say more. */
-#define LS_TRIAL_API 1
+#define LS_TRIAL_API 2
 
 /* The sizes of what a plug-in lays out, in one number: headers that changed although LS_TRIAL_API did not are
  * noticed. */

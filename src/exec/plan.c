@@ -62,25 +62,24 @@ const ls_tensor *ls_plan_fetch(const ls_plan *p, const char *name)
     return find(p->fetches, p->n_fetches, name);
 }
 
-static void note_failure(ls_plan *p, const ls_err *err)
+/* Where the first failure is to be told; a later one says nothing new. */
+static ls_err *first_failure(ls_plan *p)
 {
-    if (p->failure.status == LS_OK) p->failure = *err;
+    return p->failure.status == LS_OK ? &p->failure : NULL;
 }
 
 void ls_plan_write_input(ls_plan *p, const char *name, size_t offset, const void *from, size_t bytes)
 {
     const ls_tensor *t = ls_plan_input(p, name);
-    ls_err err = {0};
 
-    if (t != NULL && ls_tensor_write(t, offset, from, bytes, &err) != LS_OK) note_failure(p, &err);
+    if (t != NULL) (void)!ls_tensor_write(t, offset, from, bytes, first_failure(p));
 }
 
 void ls_plan_write_scalar(ls_plan *p, const char *name, double x)
 {
     const ls_tensor *t = ls_plan_input(p, name);
-    ls_err err = {0};
 
-    if (t != NULL && ls_tensor_write_scalar(t, x, &err) != LS_OK) note_failure(p, &err);
+    if (t != NULL) (void)!ls_tensor_write_scalar(t, x, first_failure(p));
 }
 
 int ls_plan_input_count(const ls_plan *p)

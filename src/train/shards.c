@@ -373,7 +373,7 @@ static void run_lane(int thread, int n_threads, void *arg)
 
     (void)n_threads;
     l->n = 0;
-    l->outcome = (ls_err){0};
+    l->outcome.status = LS_OK;
     if (w->first + thread >= x->end) return;
     shard_samples(w, w->first + thread, &lo, &hi);
     l->n = hi - lo;
