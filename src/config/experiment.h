@@ -30,8 +30,8 @@ ls_status ls_experiment_load(ls_experiment *out, const char *name, const char *c
                              ls_err *err) LS_MUST_CHECK;
 void ls_experiment_release(ls_experiment *x); /* frees and zeroes */
 
-/* Names of files in the settings, which are relative to the working directory, become absolute where they are
- * there, so that what is written of the experiment holds in any other.  (Plug-ins are so from the beginning.)
+/* Names of files in the settings, which are relative to the working directory, become absolute, so
+ * that what is written of the experiment holds in any other.  (Plug-ins are so from the beginning.)
  */
 ls_status ls_experiment_settle_paths(ls_experiment *x, ls_err *err) LS_MUST_CHECK;
 

@@ -6,8 +6,7 @@
 
 #include "config/experiment.h"
 
-/* What is there under this name, seen from `folder`; what is not stays as it was written, since it may be the
- * name of something else, or wrong, and is then said as it was given. */
+/* Also where it is not there: a run that goes on does not need its train.init any more. */
 static ls_status settle(ls_experiment *x, const char *key, const char *folder, ls_err *err)
 {
     const char *text = ls_config_text(x->cfg, key);
@@ -19,7 +18,7 @@ static ls_status settle(ls_experiment *x, const char *key, const char *folder, l
         snprintf(whole, sizeof whole, "%s", folder);
     else if (snprintf(whole, sizeof whole, "%s/%s", folder, text) >= (int)sizeof whole)
         return LS_OK;
-    return access(whole, F_OK) == 0 ? ls_config_put(x->cfg, key, whole, err) : LS_OK;
+    return ls_config_put(x->cfg, key, whole, err);
 }
 
 /* Whether files of the data are named, and relative to no folder. */

@@ -32,7 +32,7 @@ assert o["path"] == os.path.realpath("a.safetensors") and o["loaded"] == 8 and o
 assert len(o["xxh3"]) == 16, o
 p = json.load(open("from-run/summary.json"))["init"]["path"]
 assert p == os.path.realpath("a/checkpoints/last"), p' || fail "summary.json does not say what was loaded"
-grep -q 'init: "a.safetensors"' from-file/config.yaml || fail "config.yaml does not say what was loaded"
+grep -q "init: \"$work/a.safetensors\"" from-file/config.yaml || fail "config.yaml does not say what was loaded"
 
 # The file inside a checkpoint: what the optimiser keeps there is passed over, whichever one there is now.
 run 0 train mnist train.steps=4 optimizer.momentum=0.9 "${common[@]}" --run-dir momentum
@@ -82,7 +82,7 @@ says err 'and 1 more'
 run 2 train mnist "${common[@]}" train.init=a "train.init_skip=fc3.*" --run-dir odd
 says err 'nothing matches "fc3.*"; there are "fc1.weight"'
 run 2 train mnist "${common[@]}" train.init=nowhere --run-dir odd
-says err 'train.init: nowhere: there is no such run, checkpoint or safetensors file'
+says err "train.init: $work/nowhere: there is no such run, checkpoint or safetensors file"
 run 2 train mnist "${common[@]}" train.init=. --run-dir odd
 says err 'is neither a checkpoint nor a run'
 run 2 train mnist "${common[@]}" train.init_strict=false --run-dir odd
@@ -92,7 +92,7 @@ run 3 train mnist "${common[@]}" train.init=cut.safetensors --run-dir odd
 says err 'cut.safetensors'
 [ ! -e odd ] || fail "a run that was refused has a directory"
 run 0 train mnist "${still[@]}" train.init=odd.safetensors train.init_strict=false --run-dir lenient
-says err 'warning: train.init: odd.safetensors: 2 missing: "fc1.weight", "fc1.bias"'
+says err "warning: train.init: $work/odd.safetensors: 2 missing: \"fc1.weight\", \"fc1.bias\""
 run 0 ckpt export lenient lenient.safetensors
 tensors same lenient.safetensors fresh.safetensors 'fc1.*'
 tensors same lenient.safetensors a.safetensors 'fc2.*'
