@@ -106,8 +106,8 @@ ls_comm_heap *ls_comm_heap_of(const ls_comm *c);
 /* Tells the ranks of this machine that this one gives up: their waits end with LS_LOST.  Those of other
  * machines are ended by whoever started the run, once this rank's process has failed. */
 void ls_comm_abort(ls_comm *c, const char *why);
-/* Seconds this rank has spent in ls_exchange_progress, ls_exchange_wait and ls_comm_meet: communication that
- * was not hidden. */
+/* Seconds this rank has spent in ls_exchange_progress, ls_exchange_wait and ls_comm_machine_barrier:
+ * communication that was not hidden. */
 double ls_comm_exposed_seconds(const ls_comm *c);
 /* That less the adding: seconds in which this rank waited for others or for a network. */
 double ls_comm_waiting_seconds(const ls_comm *c);
@@ -122,8 +122,8 @@ ls_status ls_comm_broadcast(ls_comm *c, void *data, size_t bytes, int root, cons
                             ls_err *err) LS_MUST_CHECK;
 /* Only between the ranks of this machine.  While it waits it calls `work` (may be NULL), which does a piece
  * of something useful and returns whether there was any. */
-ls_status ls_comm_meet(ls_comm *c, const char *what, bool (*work)(void *ctx), void *ctx,
-                       ls_err *err) LS_MUST_CHECK;
+ls_status ls_comm_machine_barrier(ls_comm *c, const char *what, bool (*work)(void *ctx), void *ctx,
+                                  ls_err *err) LS_MUST_CHECK;
 /* `bytes` of every rank to `all` (size * bytes, by rank) on every rank. */
 ls_status ls_comm_gather_all(ls_comm *c, const void *mine, size_t bytes, void *all, const char *what,
                              ls_err *err) LS_MUST_CHECK;

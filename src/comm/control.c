@@ -87,7 +87,8 @@ ls_status lsi_meet(ls_comm *c, uint64_t ticket, const char *what, ls_err *err)
     return meet(c, ticket, what, &(meeting){0}, err);
 }
 
-ls_status ls_comm_meet(ls_comm *c, const char *what, bool (*work)(void *ctx), void *ctx, ls_err *err)
+ls_status ls_comm_machine_barrier(ls_comm *c, const char *what, bool (*work)(void *ctx), void *ctx,
+                                  ls_err *err)
 {
     const uint64_t begun = ls_clock_ns();
     ls_status st;

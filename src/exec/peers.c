@@ -278,7 +278,7 @@ static void run_barrier(void *state, const ls_call *call)
     ls_err err = {0};
 
     *(float *)call->out[0] = 0;
-    if (ls_comm_meet(b->peers->comm, b->what, work_on_exchanges, b->peers, &err) != LS_OK)
+    if (ls_comm_machine_barrier(b->peers->comm, b->what, work_on_exchanges, b->peers, &err) != LS_OK)
         fail(b->peers, &err);
 }
 
