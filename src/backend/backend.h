@@ -8,6 +8,7 @@
 #define LS_BACKEND_BACKEND_H
 
 #include "backend/buffer.h"
+#include "backend/stream.h"
 #include "graph/graph.h"
 #include <signal.h>
 
@@ -31,7 +32,8 @@ struct ls_device {
 typedef struct ls_call {
     void *const *in;
     void *const *out;
-    void *scratch; /* aligned to 64 bytes */
+    void *scratch;     /* aligned to 64 bytes */
+    ls_stream *stream; /* is told when the kernel cannot do its work (ls_stream_fail); NULL: nobody is */
 } ls_call;
 
 typedef struct ls_kernel {

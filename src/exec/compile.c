@@ -156,7 +156,7 @@ static ls_status resolve_pointers(ls_plan *p, const int *state_index, ls_err *er
         void **in = p->pointers + at, **out = in + n->n_in;
         for (int k = 0; k < n->n_in; k++) in[k] = address(p, state_index, n->in[k]);
         for (int k = 0; k < n->n_out; k++) out[k] = address(p, state_index, n->out[k]);
-        p->steps[i].call = (ls_call){in, out, ls_buffer_address(&p->arena, p->memory.scratch[i])};
+        p->steps[i].call = (ls_call){in, out, ls_buffer_address(&p->arena, p->memory.scratch[i]), &p->stream};
         at += (size_t)n->n_in + (size_t)n->n_out;
     }
     return LS_OK;
@@ -235,6 +235,7 @@ ls_status ls_plan_compile_take(ls_plan **out, ls_graph *graph, ls_device *dev, l
     p->dev = dev;
     p->state = state;
     p->peers = ls_state_peers(state);
+    p->stream.at = LSI_BETWEEN_RUNS;
     LS_TRY(ls_graph_status(graph, err));
     LS_TRY(lsi_state_bind(state, graph, state_index, err));
     LS_TRY(run_passes(p, state_index, err));

@@ -28,7 +28,6 @@ struct ls_peers {
     int n;
     size_t cap;
     int under_way; /* exchanges that were started and are not finished */
-    ls_err failure;
 };
 
 /* Where a tensor lies in its bucket, in floats. */
@@ -73,11 +72,6 @@ void ls_peers_destroy(ls_peers *p)
     for (int i = 0; i < p->n; i++) ls_exchange_destroy(p->buckets[i].x);
     ls_free(p->buckets);
     ls_free(p);
-}
-
-ls_status ls_peers_status(const ls_peers *p, ls_err *err)
-{
-    return p->failure.status == LS_OK ? LS_OK : ls_fail(err, p->failure.status, "%s", p->failure.text);
 }
 
 int ls_peers_buckets(const ls_peers *p)
@@ -134,11 +128,6 @@ out:
     return st;
 }
 
-static void fail(ls_peers *p, const ls_err *err)
-{
-    if (p->failure.status == LS_OK) p->failure = *err;
-}
-
 static void launch(ls_peers *p, bucket *b, float weight)
 {
     ls_exchange_start(b->x, weight);
@@ -174,11 +163,11 @@ static void run_wait(void *state, const ls_call *call)
     bucket *b = &p->buckets[t->bucket];
     ls_err err = {0};
 
-    (void)call; /* the results lie where the outputs are */
+    /* The results lie where the outputs are. */
     if (b->waiting) launch(p, b, b->weight);
     b->waiting = false;
     if (!b->under_way) return;
-    if (ls_exchange_wait(b->x, &err) != LS_OK) fail(p, &err);
+    if (ls_exchange_wait(b->x, &err) != LS_OK) ls_stream_fail(call->stream, err.status, "%s", err.text);
     b->under_way = false;
     p->under_way--;
 }
@@ -279,7 +268,7 @@ static void run_barrier(void *state, const ls_call *call)
 
     *(float *)call->out[0] = 0;
     if (ls_comm_machine_barrier(b->peers->comm, b->what, work_on_exchanges, b->peers, &err) != LS_OK)
-        fail(b->peers, &err);
+        ls_stream_fail(call->stream, err.status, "%s", err.text);
 }
 
 static ls_status plan_barrier(ls_peers *p, const ls_graph *g, const ls_node *n, ls_kernel *out, ls_err *err)

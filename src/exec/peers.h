@@ -30,8 +30,6 @@ ls_status ls_peers_create(ls_peers **out, ls_comm *comm, const ls_peers_options 
  */
 ls_status ls_peers_create_absent(ls_peers **out, int ranks, bool share, ls_err *err) LS_MUST_CHECK;
 void ls_peers_destroy(ls_peers *p); /* accepts NULL; after every plan that uses it */
-/* LS_OK, or why what the last plan computed is worthless: a rank was lost.  To be asked after every run. */
-ls_status ls_peers_status(const ls_peers *p, ls_err *err) LS_MUST_CHECK;
 /* The buckets there are, and bytes of gradients in one. */
 int ls_peers_buckets(const ls_peers *p);
 size_t ls_peers_bucket_bytes(const ls_peers *p, int bucket);

@@ -8,19 +8,34 @@
 #include "exec/plan_internal.h"
 
 /* Why what was computed is worthless, if it is. */
-static ls_status outcome(const ls_plan *p, ls_err *err)
+static ls_status outcome(ls_plan *p, ls_err *err)
 {
-    if (p->failure.status != LS_OK) return ls_fail(err, p->failure.status, "%s", p->failure.text);
-    return p->peers != NULL ? ls_peers_status(p->peers, err) : LS_OK;
+    const ls_err *why = &p->stream.failure;
+    const ls_node *n;
+
+    p->stream.at = LSI_BETWEEN_RUNS;
+    if (why->status == LS_OK) return LS_OK;
+    n = p->stream.failed_at != LSI_BETWEEN_RUNS ? p->steps[p->stream.failed_at].node : NULL;
+    /* A rank that was lost is no matter of the node that waited for it. */
+    if (n == NULL || (n->op->flags & LS_OP_COLLECTIVE) != 0)
+        return ls_fail(err, why->status, "%s", why->text);
+    return ls_fail(err, why->status, "%s \"%s\": %s", n->op->name, n->scope, why->text);
+}
+
+static void run_node(ls_plan *p, int32_t i)
+{
+    const lsi_step *s = &p->steps[i];
+
+    p->stream.at = i;
+    s->kernel.run(s->kernel.state, &s->call);
 }
 
 ls_status ls_plan_run(ls_plan *p, ls_err *err)
 {
     LS_BUG_IF(p->peers != NULL && lsi_peers_absent(p->peers));
-    if (p->failure.status != LS_OK) return outcome(p, err);
+    if (p->stream.failure.status != LS_OK) return outcome(p, err);
     for (int32_t i = 0; i < p->schedule.n; i++) {
-        const lsi_step *s = &p->steps[i];
-        s->kernel.run(s->kernel.state, &s->call);
+        run_node(p, i);
         if (p->peers != NULL) lsi_peers_progress(p->peers);
     }
     return outcome(p, err);
@@ -29,12 +44,11 @@ ls_status ls_plan_run(ls_plan *p, ls_err *err)
 ls_status ls_plan_run_noted(ls_plan *p, ls_plan_note note, void *ctx, ls_err *err)
 {
     LS_BUG_IF(p->peers != NULL && lsi_peers_absent(p->peers));
-    if (p->failure.status != LS_OK) return outcome(p, err);
+    if (p->stream.failure.status != LS_OK) return outcome(p, err);
     for (int32_t i = 0; i < p->schedule.n; i++) {
-        const lsi_step *s = &p->steps[i];
         const uint64_t begun = ls_clock_ns();
         uint64_t ended, progressed;
-        s->kernel.run(s->kernel.state, &s->call);
+        run_node(p, i);
         ended = progressed = ls_clock_ns();
         if (p->peers != NULL) {
             lsi_peers_progress(p->peers);
@@ -62,24 +76,28 @@ const ls_tensor *ls_plan_fetch(const ls_plan *p, const char *name)
     return find(p->fetches, p->n_fetches, name);
 }
 
-/* Where the first failure is to be told; a later one says nothing new. */
-static ls_err *first_failure(ls_plan *p)
+/* What goes wrong between two runs is what the next one returns. */
+static void note(ls_plan *p, ls_status st, const ls_err *err)
 {
-    return p->failure.status == LS_OK ? &p->failure : NULL;
+    if (st != LS_OK) ls_stream_fail(&p->stream, st, "%s", err->text);
 }
 
 void ls_plan_write_input(ls_plan *p, const char *name, size_t offset, const void *from, size_t bytes)
 {
     const ls_tensor *t = ls_plan_input(p, name);
+    ls_err err;
 
-    if (t != NULL) (void)!ls_tensor_write(t, offset, from, bytes, first_failure(p));
+    err.status = LS_OK;
+    if (t != NULL) note(p, ls_tensor_write(t, offset, from, bytes, &err), &err);
 }
 
 void ls_plan_write_scalar(ls_plan *p, const char *name, double x)
 {
     const ls_tensor *t = ls_plan_input(p, name);
+    ls_err err;
 
-    if (t != NULL) (void)!ls_tensor_write_scalar(t, x, first_failure(p));
+    err.status = LS_OK;
+    if (t != NULL) note(p, ls_tensor_write_scalar(t, x, &err), &err);
 }
 
 int ls_plan_input_count(const ls_plan *p)
@@ -163,7 +181,7 @@ ls_status ls_plan_profile(ls_plan *p, int steps, ls_err *err)
         double before = ls_clock_seconds();
         for (int32_t i = 0; i < n; i++) {
             double after;
-            p->steps[i].kernel.run(p->steps[i].kernel.state, &p->steps[i].call);
+            run_node(p, i);
             after = ls_clock_seconds();
             t[(size_t)i * (size_t)steps + (size_t)k] = after - before;
             before = after;

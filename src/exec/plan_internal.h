@@ -13,6 +13,8 @@ typedef struct lsi_step {
     double seconds;
 } lsi_step;
 
+enum { LSI_BETWEEN_RUNS = -1 }; /* in the place of a node: none runs */
+
 struct ls_plan {
     ls_graph *graph;
     ls_device *dev;
@@ -28,7 +30,7 @@ struct ls_plan {
     int n_inputs, n_fetches;
     size_t state_bytes[LS_CAT_N];
     uint64_t hash;
-    ls_err failure; /* the first of inputs that were written and of kernels that ran */
+    ls_stream stream; /* its failure: the first of inputs that were written and of kernels that ran */
 };
 
 /* A hash over the listing of the live nodes, their attributes, types and shapes. */

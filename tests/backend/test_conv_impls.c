@@ -327,8 +327,8 @@ static void run_impl(const lsi_conv_impl *impl, const char *name, const lsi_conv
     if (!impl->applicable(p)) return;
     buffers_make(&b, p, t, impl->scratch ? impl->scratch(p) : 0);
     if (impl->create) REQUIRE_OK(impl->create(&state, p, &err), &err);
-    const lsi_conv_args args = {b.x.data, b.w.data, p->has_bias ? b.bias.data : NULL, b.y.data,
-                                b.scratch.data};
+    const lsi_conv_args args = {b.x.data, b.w.data,       p->has_bias ? b.bias.data : NULL,
+                                b.y.data, b.scratch.data, NULL};
     const guarded *out = p->pass == LSI_CONV_FWD ? &b.y : p->pass == LSI_CONV_DX ? &b.x : &b.w;
     float *first = ls_alloc(LS_MEM_TEST, out->bytes);
     REQUIRE(first != NULL);

@@ -15,11 +15,16 @@ typedef struct views {
 } views;
 
 static views all[HIDDEN_BUFFERS];
-static int fail_in;
+static int fail_in, fail_kernel_in;
 
 void hidden_fail_at(int n)
 {
     fail_in = n;
+}
+
+void hidden_fail_kernel_at(int n)
+{
+    fail_kernel_in = n;
 }
 
 int hidden_live(void)
@@ -137,7 +142,10 @@ static void run(void *state, const ls_call *call)
     translated.in = k->addresses;
     translated.out = k->addresses + k->n_in;
     translated.scratch = inside(call->scratch);
-    k->ref.run(k->ref.state, &translated);
+    if (fail_kernel_in > 0 && --fail_kernel_in == 0)
+        ls_stream_fail(call->stream, LS_DEVICE, "an illegal instruction");
+    else
+        k->ref.run(k->ref.state, &translated);
 }
 
 static void destroy(void *state)

@@ -14,6 +14,8 @@ ls_device hidden_device(void);
 
 /* From now on the n-th transfer (1: the next) fails, as does every one after it; 0: none does. */
 void hidden_fail_at(int n);
+/* The same for kernels: the n-th that runs says that it has failed. */
+void hidden_fail_kernel_at(int n);
 /* Buffers that are not freed. */
 int hidden_live(void);
 

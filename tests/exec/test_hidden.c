@@ -256,6 +256,34 @@ static void a_failed_write_fails_the_next_run(void)
     close_model(&m);
 }
 
+static void a_kernel_that_fails_fails_the_run(void)
+{
+    model m;
+    ls_plan_node last;
+    char want[128];
+    ls_err err = {0};
+
+    open_model(&m, "mnist", small, NULL);
+    (void)train(&m);
+    last = ls_plan_node_at(m.plan, ls_plan_node_count(m.plan) - 1);
+    hidden_fail_kernel_at(ls_plan_node_count(m.plan));
+    CHECK_STATUS(ls_plan_run(m.plan, &err), LS_DEVICE, &err);
+    snprintf(want, sizeof want, "%s \"%s\": an illegal instruction", last.op, last.scope);
+    CHECK_EQ_STR(err.text, want);
+    err = (ls_err){0};
+    CHECK_STATUS(ls_plan_run(m.plan, &err), LS_DEVICE, &err); /* its variables are worthless */
+    CHECK_EQ_STR(err.text, want);
+    close_model(&m);
+    open_model(&m, "mnist", small, NULL);
+    (void)train(&m); /* another plan does not suffer */
+    close_model(&m);
+    open_model(&m, "mnist", small, NULL);
+    hidden_fail_kernel_at(3);
+    err = (ls_err){0};
+    CHECK_STATUS(ls_plan_profile(m.plan, 1, &err), LS_DEVICE, &err);
+    close_model(&m);
+}
+
 static void initial_values_that_cannot_be_written(void)
 {
     model m;
@@ -279,6 +307,7 @@ int main(void)
     CHECK_RUN(what_is_not_finite_is_found);
     CHECK_RUN(views);
     CHECK_RUN(a_failed_write_fails_the_next_run);
+    CHECK_RUN(a_kernel_that_fails_fails_the_run);
     CHECK_RUN(initial_values_that_cannot_be_written);
     rc = CHECK_DONE();
     nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);

@@ -54,6 +54,13 @@ static float *output(const attention_call *c, int k, int64_t row)
     return (float *)c->call->out[k] + row * c->s->d;
 }
 
+static void multiply(const attention_call *c, const lsi_gemm_problem *p, const float *a, const float *b,
+                     float *to, void *scratch)
+{
+    if (lsi_gemm(p, a, b, to, NULL, scratch) != LS_OK)
+        ls_stream_fail(c->call->stream, LS_DEVICE, "a product of matrices failed");
+}
+
 /* Queries of rows row..row+n-1, whose batch entry begins at row `entry`. */
 static void forward_block(const attention_call *c, int64_t entry, int64_t row, int64_t n, char *scratch)
 {
@@ -63,13 +70,13 @@ static void forward_block(const attention_call *c, int64_t entry, int64_t row, i
     lsi_gemm_problem qk = product(n, s->t, s->d, false, true, false);
     lsi_gemm_problem pv = product(n, s->d, s->t, false, false, false);
 
-    lsi_gemm(&qk, input(c, 0, row), input(c, 1, entry), scores, NULL, gemm_scratch);
+    multiply(c, &qk, input(c, 0, row), input(c, 1, entry), scores, gemm_scratch);
     for (int64_t i = 0; i < n; i++) {
         float *line = scores + i * s->t;
         s->pw->fn[LS_PW_AFFINE](line, line, line, 1, 1, s->t, (float)s->scale, 0);
         lse[row + i] = (float)s->rows->softmax(line, line, s->t);
     }
-    lsi_gemm(&pv, scores, input(c, 2, entry), output(c, 0, row), NULL, gemm_scratch);
+    multiply(c, &pv, scores, input(c, 2, entry), output(c, 0, row), gemm_scratch);
 }
 
 static double dot(const float *a, const float *b, int64_t n)
@@ -104,15 +111,15 @@ static void backward_block(const attention_call *c, int64_t entry, int64_t row, 
     lsi_gemm_problem to_queries = product(n, s->d, s->t, false, false, false);
     lsi_gemm_problem to_keys = product(s->t, s->d, n, true, false, more);
 
-    lsi_gemm(&to_scores, input(c, 0, row), input(c, 1, entry), p, NULL, gemm_scratch);
-    lsi_gemm(&to_scores, input(c, 5, row), input(c, 2, entry), dp, NULL, gemm_scratch);
+    multiply(c, &to_scores, input(c, 0, row), input(c, 1, entry), p, gemm_scratch);
+    multiply(c, &to_scores, input(c, 5, row), input(c, 2, entry), dp, gemm_scratch);
     for (int64_t i = 0; i < n; i++) {
         double delta = dot(input(c, 5, row + i), input(c, 3, row + i), s->d);
         backward_line(s, p + i * s->t, dp + i * s->t, lse[row + i], (float)delta);
     }
-    lsi_gemm(&to_queries, dp, input(c, 1, entry), output(c, 0, row), NULL, gemm_scratch);
-    lsi_gemm(&to_keys, dp, input(c, 0, row), output(c, 1, entry), NULL, gemm_scratch);
-    lsi_gemm(&to_keys, p, input(c, 5, row), output(c, 2, entry), NULL, gemm_scratch);
+    multiply(c, &to_queries, dp, input(c, 1, entry), output(c, 0, row), gemm_scratch);
+    multiply(c, &to_keys, dp, input(c, 0, row), output(c, 1, entry), gemm_scratch);
+    multiply(c, &to_keys, p, input(c, 5, row), output(c, 2, entry), gemm_scratch);
 }
 
 static size_t thread_bytes(const attention_state *s, bool backward)

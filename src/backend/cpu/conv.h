@@ -8,6 +8,7 @@
 #ifndef LS_BACKEND_CPU_CONV_H
 #define LS_BACKEND_CPU_CONV_H
 
+#include "backend/stream.h"
 #include "lockstep/status.h"
 #include "tensor/layout.h"
 
@@ -37,11 +38,12 @@ typedef struct lsi_conv_problem {
 
 /* x, y stand for dx, dy where the pass has them.  Outputs are overwritten, never accumulated into. */
 typedef struct lsi_conv_args {
-    float *x;      /* FWD, DW: read; DX: written */
-    float *w;      /* FWD, DX: read; DW: written (dw) */
-    float *bias;   /* or NULL; co entries in FWD, ci entries in DX */
-    float *y;      /* FWD: written; DX, DW: read */
-    void *scratch; /* aligned to 64 bytes; scratch(p) bytes */
+    float *x;          /* FWD, DW: read; DX: written */
+    float *w;          /* FWD, DX: read; DW: written (dw) */
+    float *bias;       /* or NULL; co entries in FWD, ci entries in DX */
+    float *y;          /* FWD: written; DX, DW: read */
+    void *scratch;     /* aligned to 64 bytes; scratch(p) bytes */
+    ls_stream *stream; /* is told when it fails; or NULL */
 } lsi_conv_args;
 
 typedef struct lsi_conv_impl {

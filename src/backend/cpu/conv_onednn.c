@@ -293,21 +293,24 @@ static void set(dnnl_memory_t memory, void *data)
     if (memory) LS_BUG_IF(dnnl_memory_set_data_handle(memory, data) != dnnl_success);
 }
 
-static void execute(const state *s, const primitive *q, const dnnl_exec_arg_t *args, int n)
+static void execute(const state *s, const primitive *q, const dnnl_exec_arg_t *args, int n, ls_stream *told)
 {
-    LS_BUG_IF(dnnl_primitive_execute(q->prim, s->stream, n, args) != dnnl_success);
+    const dnnl_status_t st = dnnl_primitive_execute(q->prim, s->stream, n, args);
+
+    if (st != dnnl_success)
+        ls_stream_fail(told, LS_DEVICE, "oneDNN: a convolution failed with status %d", (int)st);
 }
 
-static void run_reorder(const state *s, bool back)
+static void run_reorder(const state *s, bool back, ls_stream *told)
 {
     const dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, back ? s->w_inner : s->w},
                                     {DNNL_ARG_TO, back ? s->w : s->w_inner},
                                     {DNNL_ARG_SCRATCHPAD, s->reorder.scratch}};
 
-    execute(s, &s->reorder, args, s->reorder.scratch ? 3 : 2);
+    execute(s, &s->reorder, args, s->reorder.scratch ? 3 : 2, told);
 }
 
-static void run_conv(const state *s, const lsi_conv_problem *p)
+static void run_conv(const state *s, const lsi_conv_problem *p, ls_stream *told)
 {
     const dnnl_memory_t w = s->has_reorder ? s->w_inner : s->w;
     dnnl_exec_arg_t args[5];
@@ -328,7 +331,7 @@ static void run_conv(const state *s, const lsi_conv_problem *p)
         if (p->has_bias) args[n++] = (dnnl_exec_arg_t){DNNL_ARG_BIAS, s->bias};
     }
     if (s->conv.scratch) args[n++] = (dnnl_exec_arg_t){DNNL_ARG_SCRATCHPAD, s->conv.scratch};
-    execute(s, &s->conv, args, n);
+    execute(s, &s->conv, args, n, told);
 }
 
 static void run(void *opaque, const lsi_conv_problem *p, const lsi_conv_args *a)
@@ -344,9 +347,9 @@ static void run(void *opaque, const lsi_conv_problem *p, const lsi_conv_args *a)
     set(s->w_inner, scratch);
     set(s->conv.scratch, scratch + lsi_align64(s->w_bytes));
     set(s->reorder.scratch, scratch + lsi_align64(s->w_bytes) + lsi_align64(s->conv.scratch_bytes));
-    if (s->has_reorder && p->pass != LSI_CONV_DW) run_reorder(s, false);
-    run_conv(s, p);
-    if (s->has_reorder && p->pass == LSI_CONV_DW) run_reorder(s, true);
+    if (s->has_reorder && p->pass != LSI_CONV_DW) run_reorder(s, false, a->stream);
+    run_conv(s, p, a->stream);
+    if (s->has_reorder && p->pass == LSI_CONV_DW) run_reorder(s, true, a->stream);
     threads_leave(before, p->threads);
 }
 

@@ -101,12 +101,13 @@ static bool naive_applicable(const lsi_gemm_problem *p)
     return true;
 }
 
-static void naive_run(const lsi_gemm_problem *p, const float *a, const float *b, float *c, const float *bias,
-                      void *scratch)
+static ls_status naive_run(const lsi_gemm_problem *p, const float *a, const float *b, float *c,
+                           const float *bias, void *scratch)
 {
     static const lsi_gemm_tiling tiling = {naive_block, 1, 16, 0};
 
     lsi_gemm_drive(&tiling, p, a, b, c, bias, scratch);
+    return LS_OK;
 }
 
 const lsi_gemm_impl lsi_gemm_naive = {.name = "naive", .applicable = naive_applicable, .run = naive_run};
@@ -130,8 +131,8 @@ size_t lsi_gemm_scratch(const lsi_gemm_problem *p)
     return impl->scratch ? impl->scratch(p) : 0;
 }
 
-void lsi_gemm(const lsi_gemm_problem *p, const float *a, const float *b, float *c, const float *bias,
-              void *scratch)
+ls_status lsi_gemm(const lsi_gemm_problem *p, const float *a, const float *b, float *c, const float *bias,
+                   void *scratch)
 {
-    first_applicable(p)->run(p, a, b, c, bias, scratch);
+    return first_applicable(p)->run(p, a, b, c, bias, scratch);
 }

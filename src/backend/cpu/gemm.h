@@ -29,9 +29,10 @@ typedef struct lsi_gemm_impl {
     const char *name;
     bool (*applicable)(const lsi_gemm_problem *p);
     size_t (*scratch)(const lsi_gemm_problem *p); /* bytes; may be NULL for none */
-    /* `bias` may be NULL without has_bias; `scratch` is aligned to 64 bytes. */
-    void (*run)(const lsi_gemm_problem *p, const float *a, const float *b, float *c, const float *bias,
-                void *scratch);
+    /* `bias` may be NULL without has_bias; `scratch` is aligned to 64 bytes.  What it returns when not LS_OK
+     * is for the kernel to tell. */
+    ls_status (*run)(const lsi_gemm_problem *p, const float *a, const float *b, float *c, const float *bias,
+                     void *scratch);
 } lsi_gemm_impl;
 
 /* Best guess first, ended by NULL (gemm.c: the only list). */
@@ -39,7 +40,7 @@ extern const lsi_gemm_impl *const lsi_gemm_impls[];
 
 /* The first applicable implementation, without timing. */
 size_t lsi_gemm_scratch(const lsi_gemm_problem *p);
-void lsi_gemm(const lsi_gemm_problem *p, const float *a, const float *b, float *c, const float *bias,
-              void *scratch);
+ls_status lsi_gemm(const lsi_gemm_problem *p, const float *a, const float *b, float *c, const float *bias,
+                   void *scratch);
 
 #endif

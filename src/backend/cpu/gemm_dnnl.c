@@ -35,20 +35,22 @@ static bool applicable(const lsi_gemm_problem *p)
     return p->m > 0 && p->n > 0 && p->k > 0;
 }
 
-static void run(const lsi_gemm_problem *p, const float *a, const float *b, float *c, const float *bias,
-                void *scratch)
+static ls_status run(const lsi_gemm_problem *p, const float *a, const float *b, float *c, const float *bias,
+                     void *scratch)
 {
     const int before = omp_get_max_threads();
     finish_job j = {p, c, bias};
+    dnnl_status_t st = dnnl_success;
 
     (void)scratch;
     if (before != p->threads) omp_set_num_threads(p->threads);
-    for (int64_t i = 0; i < p->batch; i++)
-        LS_BUG_IF(dnnl_sgemm(p->trans_a ? 'T' : 'N', p->trans_b ? 'T' : 'N', p->m, p->n, p->k, 1.0f,
-                             a + i * p->stride_a, p->lda, b + i * p->stride_b, p->ldb,
-                             p->accumulate ? 1.0f : 0.0f, c + i * p->stride_c, p->ldc) != dnnl_success);
+    for (int64_t i = 0; i < p->batch && st == dnnl_success; i++)
+        st = dnnl_sgemm(p->trans_a ? 'T' : 'N', p->trans_b ? 'T' : 'N', p->m, p->n, p->k, 1.0f,
+                        a + i * p->stride_a, p->lda, b + i * p->stride_b, p->ldb, p->accumulate ? 1.0f : 0.0f,
+                        c + i * p->stride_c, p->ldc);
     if (before != p->threads) omp_set_num_threads(before);
     if (p->has_bias || p->act != LSI_ACT_NONE) ls_parallel_run(p->threads, finish, &j);
+    return st == dnnl_success ? LS_OK : LS_DEVICE;
 }
 
 const lsi_gemm_impl lsi_gemm_dnnl = {.name = "dnnl", .applicable = applicable, .run = run};

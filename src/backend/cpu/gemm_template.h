@@ -312,13 +312,14 @@ static bool wants_dots(const lsi_gemm_problem *p)
     return along_k && (p->m <= 8 || p->n <= 8) && p->k >= 16 * VL;
 }
 
-static void run(const lsi_gemm_problem *p, const float *a, const float *b, float *c, const float *bias,
-                void *scratch)
+static ls_status run(const lsi_gemm_problem *p, const float *a, const float *b, float *c, const float *bias,
+                     void *scratch)
 {
     static const lsi_gemm_tiling packed = {packed_block, MR, NR, (A_FLOATS + B_FLOATS) * sizeof(float)};
     static const lsi_gemm_tiling dots = {dot_block, DOT, DOT, 0};
 
     lsi_gemm_drive(wants_dots(p) ? &dots : &packed, p, a, b, c, bias, scratch);
+    return LS_OK;
 }
 
 static size_t scratch(const lsi_gemm_problem *p)

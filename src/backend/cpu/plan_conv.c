@@ -20,9 +20,9 @@ static lsi_conv_args arguments(lsi_conv_pass pass, const ls_call *c, bool has_bi
     float *bias = has_bias ? c->in[2] : NULL;
 
     switch (pass) {
-    case LSI_CONV_FWD: return (lsi_conv_args){c->in[0], c->in[1], bias, c->out[0], c->scratch};
-    case LSI_CONV_DX: return (lsi_conv_args){c->out[0], c->in[1], bias, c->in[0], c->scratch};
-    default: return (lsi_conv_args){c->in[0], c->out[0], NULL, c->in[1], c->scratch};
+    case LSI_CONV_FWD: return (lsi_conv_args){c->in[0], c->in[1], bias, c->out[0], c->scratch, c->stream};
+    case LSI_CONV_DX: return (lsi_conv_args){c->out[0], c->in[1], bias, c->in[0], c->scratch, c->stream};
+    default: return (lsi_conv_args){c->in[0], c->out[0], NULL, c->in[1], c->scratch, c->stream};
     }
 }
 
@@ -136,6 +136,7 @@ static bool try_candidate(void *ctx, int i)
 {
     trial *t = ctx;
     const lsi_conv_impl *impl = t->impl[i];
+    ls_stream stream = {0};
     ls_err err = {0};
 
     if (!make_tensors(t)) return false;
@@ -144,9 +145,9 @@ static bool try_candidate(void *ctx, int i)
     t->open[i] = true;
     impl->run(t->state[i], t->problem,
               &(lsi_conv_args){lsi_ring_at(&t->x, t->turn), t->w.base, t->bias.base,
-                               lsi_ring_at(&t->y, t->turn), t->scratch});
+                               lsi_ring_at(&t->y, t->turn), t->scratch, &stream});
     t->turn++;
-    return true;
+    return stream.failure.status == LS_OK;
 }
 
 static void trial_release(trial *t)

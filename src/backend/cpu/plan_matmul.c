@@ -17,9 +17,10 @@ typedef struct matmul_state {
 static void run(void *state, const ls_call *c)
 {
     const matmul_state *s = state;
+    const ls_status st = s->impl->run(&s->problem, c->in[0], c->in[1], c->out[0],
+                                      s->problem.has_bias ? c->in[2] : NULL, c->scratch);
 
-    s->impl->run(&s->problem, c->in[0], c->in[1], c->out[0], s->problem.has_bias ? c->in[2] : NULL,
-                 c->scratch);
+    if (st != LS_OK) ls_stream_fail(c->stream, st, "%s: a product of matrices failed", s->impl->name);
 }
 
 /* A product of (..., M, K) with one (K, N) for all is a single product of (... * M, K) when A is not
@@ -90,12 +91,13 @@ static bool make_matrices(trial *t)
 static bool try_candidate(void *ctx, int i)
 {
     trial *t = ctx;
+    ls_status st;
 
     if (!make_matrices(t)) return false;
-    t->impl[i]->run(t->problem, lsi_ring_at(&t->a, t->turn), lsi_ring_at(&t->b, t->turn),
-                    lsi_ring_at(&t->c, t->turn), t->problem->has_bias ? t->bias.base : NULL, t->scratch);
+    st = t->impl[i]->run(t->problem, lsi_ring_at(&t->a, t->turn), lsi_ring_at(&t->b, t->turn),
+                         lsi_ring_at(&t->c, t->turn), t->problem->has_bias ? t->bias.base : NULL, t->scratch);
     t->turn++;
-    return true;
+    return st == LS_OK;
 }
 
 static const lsi_gemm_impl *choose(const lsi_cpu_device *dev, const lsi_gemm_problem *p)
