@@ -17,6 +17,7 @@
 /* How every line begins; what reads the step back relies on it. */
 #define STEP_KEY    "\"step\": "
 #define STEP_PREFIX "{" STEP_KEY
+#define TIME_KEY    "\"time_s\": "
 
 struct ls_metrics {
     ls_append file;
@@ -74,7 +75,7 @@ void ls_metrics_format(ls_text *out, const ls_metrics_line *line)
 {
     ls_text_add(out, STEP_KEY "%" PRId64 ", \"epoch\": ", line->step);
     add_number(out, line->epoch);
-    ls_text_add(out, ", \"time_s\": ");
+    ls_text_add(out, ", " TIME_KEY);
     add_number(out, line->time_s);
     for (int64_t i = 0; i < line->n_values; i++) {
         ls_text_add(out, ", ");
@@ -87,21 +88,31 @@ void ls_metrics_format(ls_text *out, const ls_metrics_line *line)
 
 /* --- cutting back --- */
 
-/* True when `line` is a report of a step after `last_step`.  Lines of another form are left alone. */
-static bool is_later(const char *line, int64_t last_step)
+/* Whether the first name behind the time begins with `undone`. */
+static bool is_undone(const char *line, const char *undone)
+{
+    const char *at = undone != NULL ? strstr(line, TIME_KEY) : NULL;
+    if (at == NULL || (at = strchr(at, ',')) == NULL || strncmp(at, ", \"", 3) != 0) return false;
+    return strncmp(at + 3, undone, strlen(undone)) == 0;
+}
+
+/* True when `line` is a report of a step after `last_step`, or one of it that will be made again.  Lines of
+ * another form are left alone. */
+static bool is_later(const char *line, int64_t last_step, const char *undone)
 {
     size_t n = strlen(STEP_PREFIX);
     char *end;
     if (strncmp(line, STEP_PREFIX, n) != 0) return false;
     errno = 0;
     long long step = strtoll(line + n, &end, 10);
-    return end != line + n && errno == 0 && step > last_step;
+    if (end == line + n || errno != 0) return false;
+    return step > last_step || (step == last_step && is_undone(end, undone));
 }
 
 /* How many bytes of `path` to keep; 0 when there is no such file. */
-static ls_status find_end(const char *path, int64_t last_step, int64_t *out, ls_err *err)
+static ls_status find_end(const char *path, int64_t last_step, const char *undone, int64_t *out, ls_err *err)
 {
-    char head[64]; /* of the line: enough for its step */
+    char head[256]; /* of the line: enough for its step, and for the beginning of its first name */
     size_t n = 0;
     int64_t at = 0;
     int c;
@@ -117,7 +128,7 @@ static ls_status find_end(const char *path, int64_t last_step, int64_t *out, ls_
         }
         head[n] = '\0';
         n = 0;
-        if (is_later(head, last_step)) break;
+        if (is_later(head, last_step, undone)) break;
         *out = at;
     }
     bool failed = ferror(f) != 0;
@@ -127,7 +138,8 @@ static ls_status find_end(const char *path, int64_t last_step, int64_t *out, ls_
 
 /* --- the file --- */
 
-ls_status ls_metrics_open(ls_metrics **out, const char *path, int64_t last_step, ls_err *err)
+ls_status ls_metrics_open(ls_metrics **out, const char *path, int64_t last_step, const char *undone,
+                          ls_err *err)
 {
     ls_status st = LS_OK;
     int64_t keep = 0;
@@ -135,7 +147,7 @@ ls_status ls_metrics_open(ls_metrics **out, const char *path, int64_t last_step,
     ls_metrics *m = ls_alloc(LS_MEM_CLI, sizeof *m);
     if (!m) return ls_fail(err, LS_NOMEM, "%s: out of memory", path);
     m->file.fd = -1;
-    if (last_step >= 0) LS_TRY(find_end(path, last_step, &keep, err));
+    if (last_step >= 0) LS_TRY(find_end(path, last_step, undone, &keep, err));
     LS_TRY(ls_append_open(&m->file, path, O_WRONLY, "metrics", err));
     if (m->file.bytes != keep) {
         if (ftruncate(m->file.fd, (off_t)keep) != 0) {

@@ -39,8 +39,11 @@ typedef struct ls_metrics ls_metrics;
 #define LS_METRICS_KEEP INT64_MAX /* everything that is there */
 
 /* Opens or creates `path` to append.  After a resume, `last_step` is the last step that counts: the file is
- * cut off before the first line of a later step, and an unfinished last line goes in any case. */
-ls_status ls_metrics_open(ls_metrics **out, const char *path, int64_t last_step, ls_err *err) LS_MUST_CHECK;
+ * cut off before the first line of a later step, and an unfinished last line goes in any case.  `undone` is
+ * how the first name of a report of last_step begins that will be made again ("val/"), so that the file is
+ * cut off before it, too; NULL: there is none. */
+ls_status ls_metrics_open(ls_metrics **out, const char *path, int64_t last_step, const char *undone,
+                          ls_err *err) LS_MUST_CHECK;
 void ls_metrics_write(ls_metrics *m, const ls_metrics_line *line);
 /* Waits until the file is on the disk. */
 void ls_metrics_flush(ls_metrics *m);

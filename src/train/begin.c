@@ -427,6 +427,7 @@ ls_status lsi_run_begin(lsi_run *r, ls_err *err)
                                                .folder = r->dir.path,
                                                .run = r->o->run,
                                                .resumed_at = r->resumed ? r->c.step : -1,
+                                               .validates = (r->c.owed >> LS_DUE_VALIDATE & 1) != 0,
                                                .before = r->o->before,
                                                .step_samples = r->ruler.step_samples,
                                                .total_steps = updates_in_all(r),

@@ -18,6 +18,8 @@
 #include "train/resume.h"
 #include "train/samples.h"
 
+#define VALIDATION "val" /* its tags begin with it */
+
 struct ls_report {
     ls_report_options o;
     ls_events *events;
@@ -147,7 +149,8 @@ ls_status ls_report_open(ls_report **out, const ls_report_options *o, ls_err *er
     r->o = *o;
     r->started = ls_clock_seconds();
     snprintf(path, sizeof path, "%s/metrics.jsonl", o->folder);
-    LS_TRY(ls_metrics_open(&r->metrics, path, o->resumed_at >= 0 ? o->resumed_at : LS_METRICS_NEW, err));
+    LS_TRY(ls_metrics_open(&r->metrics, path, o->resumed_at >= 0 ? o->resumed_at : LS_METRICS_NEW,
+                           o->validates ? VALIDATION "/" : NULL, err));
     LS_TRY(ls_events_open(&r->events, o->folder, err));
     /* A run that begins anew may find files of an attempt that got to no checkpoint. */
     ls_events_restart(r->events, o->resumed_at >= 0 ? o->resumed_at + 1 : 0);
@@ -240,7 +243,7 @@ void ls_report_validation(ls_report *r, const ls_counters *c, const ls_metric_su
     tagged t;
 
     if (r == NULL) return;
-    tag_all(&t, sums, "val", "_epoch");
+    tag_all(&t, sums, VALIDATION, "_epoch");
     if (c->has_best && t.n < LS_MAX_METRICS) {
         snprintf(t.tag[t.n], sizeof t.tag[t.n], "%s_best",
                  ls_config_text(r->o.experiment->cfg, "train.best_metric"));

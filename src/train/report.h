@@ -19,6 +19,7 @@ typedef struct ls_report_options {
     const char *folder;
     ls_run *run;                   /* nothing is written once it is somebody else's; NULL: always */
     int64_t resumed_at;            /* the step; -1: a new run */
+    bool validates;                /* that step is still to be validated (counters.h: owed) */
     const ls_experiment *before;   /* settings of a resumed run so far; NULL: the same */
     int64_t step_samples;          /* that a step has where settings speak of steps */
     int64_t total_steps, n_epochs; /* at the end: updates made, and epochs, begun ones included */

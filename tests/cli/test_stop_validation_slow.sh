@@ -53,6 +53,19 @@ for case in "1 signal" "2 stop" "2 signal reproducible=true parallel.shards=2"; 
     same "$name: the best" "$(readlink "$name/checkpoints/best")" "$(readlink "$whole/checkpoints/best")"
 done
 
+# Killed when it has done what it owed and has no newer checkpoint, it does it again, and has it once.
+interrupt owing signal "${common[@]}" data.test_range=20:40 data.val_range=$long train.steps=100000 train.validate_every=2st train.keep_best=0
+"$LOCKSTEP" train --resume owing --quiet >out 2>"$work/err" &
+pid=$!
+pids+=($pid)
+while kill -0 $pid && [ "$(rows owing train/loss_step)" -lt 3 ]; do breathe; done
+{ kill -KILL $pid && wait $pid; } 2>/dev/null
+pids=()
+same "owing: validations before it was killed" "$(rows owing val/loss_epoch)" 1
+run 0 train --resume owing --quiet train.steps=3
+same "owing: validations" "$(rows owing val/loss_epoch)" 1
+same "owing: steps" "$(rows owing train/loss_step)" 3
+
 # The test at the end is all that is left.
 run 0 train "${testing[@]}" --run-dir tested
 interrupt testing signal "${testing[@]}"

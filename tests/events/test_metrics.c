@@ -41,7 +41,7 @@ static ls_metrics *open_metrics(int64_t last_step)
 {
     ls_err err = {0};
     ls_metrics *m;
-    REQUIRE_OK(ls_metrics_open(&m, path, last_step, &err), &err);
+    REQUIRE_OK(ls_metrics_open(&m, path, last_step, NULL, &err), &err);
     return m;
 }
 
@@ -97,6 +97,28 @@ static void cut_after_resume(void)
     resumed(999, LINE("50") LINE("100") LINE("100") "something else\n" LINE("150") LINE("120"));
     resumed(LS_METRICS_KEEP,
             LINE("50") LINE("100") LINE("100") "something else\n" LINE("150") LINE("1000") LINE("120"));
+}
+
+#define VALIDATION(step) "{\"step\": " step ", \"epoch\": 0, \"time_s\": 1, \"val/loss\": 0.5}\n"
+
+/* A report of the step that the run goes on from is not there twice when it is made again; those of earlier
+ * steps stay. */
+static void cut_before_what_is_made_again(void)
+{
+    const char *was = VALIDATION("50") LINE("100") VALIDATION("100") LINE("120");
+    ls_err err = {0};
+    ls_metrics *m;
+    write_bytes(path, was, strlen(was));
+    REQUIRE_OK(ls_metrics_open(&m, path, 100, "val/", &err), &err);
+    ls_metrics_close(m);
+    check_file(VALIDATION("50") LINE("100"));
+    REQUIRE_OK(ls_metrics_open(&m, path, 100, "val/", &err), &err);
+    write_step(m, 120);
+    ls_metrics_close(m);
+    check_file(VALIDATION("50") LINE("100") LINE("120"));
+    write_bytes(path, was, strlen(was));
+    ls_metrics_close(open_metrics(100));
+    check_file(VALIDATION("50") LINE("100") VALIDATION("100"));
 }
 
 /* A kill can leave part of the last line. */
@@ -195,7 +217,7 @@ static void no_folder(void)
 {
     ls_err err = {0};
     ls_metrics *m;
-    CHECK_STATUS(ls_metrics_open(&m, "/nonexistent/metrics.jsonl", 5, &err), LS_IO, &err);
+    CHECK_STATUS(ls_metrics_open(&m, "/nonexistent/metrics.jsonl", 5, NULL, &err), LS_IO, &err);
     CHECK_CONTAINS(err.text, "/nonexistent/metrics.jsonl: No such file");
     CHECK(m == NULL);
 }
@@ -203,7 +225,7 @@ static void no_folder(void)
 static ls_status open_and_close(void *arg, ls_err *err)
 {
     ls_metrics *m;
-    ls_status st = ls_metrics_open(&m, arg, LS_METRICS_KEEP, err);
+    ls_status st = ls_metrics_open(&m, arg, LS_METRICS_KEEP, NULL, err);
     ls_metrics_close(m);
     return st;
 }
@@ -222,6 +244,7 @@ int main(void)
     CHECK_RUN(lines);
     CHECK_RUN(not_finite);
     CHECK_RUN(cut_after_resume);
+    CHECK_RUN(cut_before_what_is_made_again);
     CHECK_RUN(torn_line);
     CHECK_RUN(full_disk);
     CHECK_RUN(room_again);
