@@ -274,7 +274,8 @@ ls_status lsi_run_summarise(lsi_run *r, const char *state, const ls_metric_sums 
     return st;
 }
 
-/* While the run goes on.  A summary that cannot be written is worth a warning, not the run. */
+/* While the run goes on.  A summary that cannot be written is worth a warning, not the run.  A directory that
+ * is gone ends it, and that is said then. */
 void lsi_run_summarise_running(lsi_run *r)
 {
     json_t *summary = NULL;
@@ -283,7 +284,7 @@ void lsi_run_summarise_running(lsi_run *r)
     const bool failed =
         lsi_run_summarise(r, "running", &(ls_metric_sums){0}, NULL, &summary, &trouble) != LS_OK;
 
-    if (failed && !r->summary_failed)
+    if (failed && !r->summary_failed && !ls_run_is_gone(r->o->run))
         ls_log(LS_LOG_WARN, "%s; tried again with the next checkpoint", trouble.text);
     r->summary_failed = failed;
     json_decref(summary);

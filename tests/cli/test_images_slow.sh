@@ -47,7 +47,7 @@ truncate -s -100 "$file"
 run 3 train vit-tiny "${images[@]}" train.epochs=1 --run-dir stopped
 says err "$file: damaged JPEG: Premature end of JPEG file"
 run 0 train vit-tiny "${images[@]}" train.epochs=1 data.on_error=skip data.max_skipped=1 --run-dir skipped
-says err "sample skipped: $file: damaged JPEG"
+says err "sample skipped: $PWD/$file: damaged JPEG"
 printf 'no image' >set/train/class-002/zzz.jpg
 run 3 train vit-tiny "${images[@]}" train.epochs=1 data.on_error=skip data.max_skipped=1 --run-dir too-many
 says err "2 damaged samples in epoch 0"
@@ -56,7 +56,7 @@ says err "data.max_skipped"
 file=$(ls set/test/class-001/*.jpg | head -n 1)
 truncate -s -100 "$file"
 run 0 train vit-tiny "${images[@]}" train.epochs=1 data.on_error=skip --run-dir both --quiet
-says err "sample skipped: $file: damaged JPEG"
+says err "sample skipped: $PWD/$file: damaged JPEG"
 
 [ "$failures" -eq 0 ] && echo "images: all as expected"
 exit $((failures > 0))
