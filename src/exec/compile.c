@@ -4,6 +4,7 @@
 
 #include "base/machine.h"
 #include "base/text.h"
+#include "exec/hash.h"
 #include "exec/plan_internal.h"
 #include "passes/check.h"
 
@@ -30,13 +31,18 @@ static void settle_places(ls_plan *p, const int *state_index)
     if (shares) ls_pass_pieces(p->graph, rank, ranks);
 }
 
+uint64_t ls_plan_hash_of(ls_graph *g)
+{
+    ls_pass_dead(g);
+    return ls_graph_hash(g);
+}
+
 static ls_status run_passes(ls_plan *p, const int *state_index, ls_err *err)
 {
     ls_graph *g = p->graph;
     ls_status st = LS_OK;
 
-    ls_pass_dead(g);
-    p->hash = lsi_plan_hash(g); /* before the device has its say: ranks on different devices must agree */
+    p->hash = ls_plan_hash_of(g); /* before the device has its say: ranks on different devices must agree */
     if (p->dev->backend->fuses) ls_pass_fuse(g);
     if (p->dev->backend->layouts != NULL) ls_pass_layout(g, query_layouts, p->dev);
     settle_places(p, state_index);

@@ -1,7 +1,5 @@
 /* plan.c: running a plan, and what can be asked about one. */
-#include <stdio.h>
 #include <string.h>
-#include <xxhash.h>
 
 #include "base/clock.h"
 #include "base/stats.h"
@@ -131,25 +129,6 @@ double ls_plan_flops(const ls_plan *p)
 uint64_t ls_plan_hash(const ls_plan *p)
 {
     return p->hash;
-}
-
-uint64_t lsi_plan_hash(const ls_graph *g)
-{
-    uint64_t h = 0;
-
-    for (int32_t i = 0; i < g->n_nodes; i++) {
-        const ls_node *n = g->nodes[i];
-        char text[1024], shape[LS_SHAPE_TEXT];
-        if (n->dead) continue;
-        ls_node_text(n, text, sizeof text);
-        h = XXH3_64bits_withSeed(text, strlen(text), h);
-        for (int k = 0; k < n->n_in + n->n_out; k++) {
-            const ls_vinfo *v = g->values[k < n->n_in ? n->in[k] : n->out[k - n->n_in]];
-            snprintf(text, sizeof text, "%s%s", ls_dtype_name(v->dtype), ls_shape_text(v->shape, shape));
-            h = XXH3_64bits_withSeed(text, strlen(text), h);
-        }
-    }
-    return h;
 }
 
 int ls_plan_node_count(const ls_plan *p)

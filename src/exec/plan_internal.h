@@ -33,7 +33,4 @@ struct ls_plan {
     ls_stream stream; /* its failure: the first of inputs that were written and of kernels that ran */
 };
 
-/* A hash over the listing of the live nodes, their attributes, types and shapes. */
-uint64_t lsi_plan_hash(const ls_graph *g);
-
 #endif

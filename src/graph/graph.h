@@ -172,6 +172,10 @@ static inline const ls_shape *ls_node_out_shape(const ls_graph *g, const ls_node
 int32_t ls_graph_storage(const ls_graph *g, int32_t value);
 double ls_node_flops(const ls_graph *g, const ls_node *n);
 double ls_node_bytes(const ls_graph *g, const ls_node *n);
+/* One number for what the graph computes: inputs and variables with their names, live nodes with attributes,
+ * types, shapes and wiring, what is fetched under which name, control edges.  Before passes that ask the
+ * device it is the same on all devices and ranks.  0, with the error in the graph, when memory runs out. */
+uint64_t ls_graph_hash(ls_graph *g);
 /* "conv2d stride=1x1 pad=0,0,0,0" into buf. */
 void ls_node_text(const ls_node *n, char *buf, size_t size);
 

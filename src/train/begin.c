@@ -139,7 +139,7 @@ ls_status lsi_run_open_data(lsi_run *r, ls_err *err)
         const double report = ls_config_real(r->cfg, "parallel.stall_s");
         ls_comm_set_stall(r->o->comm, report, report * ls_config_real(r->cfg, "parallel.stall_limit"));
     }
-    LS_TRY(ls_team_agree(r->session.comm, r->x, ls_plan_hash(r->session.plans[0].plan), err));
+    LS_TRY(ls_team_agree(r->session.comm, r->x, &r->session, err));
     LS_TRY(ls_team_agree_on_data(r->session.comm, (const ls_dataset *[]){r->train, r->test, r->val}, err));
     LS_TRY(ls_session_check_data(&r->session, r->train, err));
     LS_TRY(ls_session_check_data(&r->session, r->test, err));

@@ -100,7 +100,7 @@ ls_status ls_rehearsal_open(ls_rehearsal *r, const ls_experiment *x, const char 
     if (real) LS_TRY(ls_team_fail_once(comm, open_data(r, x, ranks, err), "opening the data", err));
     LS_TRY(ls_session_open(&r->session, x->trial, x->cfg, &options, err));
     if (r->session.shards != NULL) LS_TRY(ls_shards_prepare(r->session.shards, err));
-    LS_TRY(ls_team_agree(r->session.comm, x, ls_plan_hash(r->session.plans[0].plan), err));
+    LS_TRY(ls_team_agree(r->session.comm, x, &r->session, err));
     LS_TRY(real ? load_data(r, err) : make_data(r, err));
     r->ruler = (ls_ruler){INT64_MAX / 2, r->update.samples}; /* no update is cut short */
     r->stepper = (ls_stepper){.session = &r->session,

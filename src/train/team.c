@@ -76,7 +76,7 @@ static ls_status report_complaints(ls_comm *c, const char complaint[COMPLAINT], 
     return st;
 }
 
-ls_status ls_team_agree(ls_comm *c, const ls_experiment *x, uint64_t plan_hash, ls_err *err)
+ls_status ls_team_agree(ls_comm *c, const ls_experiment *x, const ls_session *s, ls_err *err)
 {
     ls_text mine = {0};
     char complaint[COMPLAINT] = "", *first = NULL;
@@ -100,7 +100,7 @@ ls_status ls_team_agree(ls_comm *c, const ls_experiment *x, uint64_t plan_hash, 
     LS_TRY(ls_comm_broadcast(c, first, (size_t)length, 0, "comparing experiments", err));
     compare_settings(mine.data, first, complaint);
     LS_TRY(report_complaints(c, complaint, err));
-    LS_TRY(ls_comm_agree(c, plan_hash, "comparing plans", err));
+    LS_TRY(ls_team_agree_on_plans(c, s, err));
 out:
     ls_free(first);
     ls_text_release(&mine);

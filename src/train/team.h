@@ -10,10 +10,13 @@
 #include "train/counters.h"
 #include "train/session.h"
 
-/* LS_DISAGREE unless all ranks were started with the same experiment and have compiled the same plan; the
+/* LS_DISAGREE unless all ranks were started with the same experiment and have compiled the same plans; the
  * text names a rank and the settings that differ, with both values.  Where the data lie, and how many threads
  * read them, may differ. */
-ls_status ls_team_agree(ls_comm *c, const ls_experiment *x, uint64_t plan_hash, ls_err *err) LS_MUST_CHECK;
+ls_status ls_team_agree(ls_comm *c, const ls_experiment *x, const ls_session *s, ls_err *err) LS_MUST_CHECK;
+/* The second half of it: LS_DISAGREE names a rank and the first of its plans (training or gradients and
+ * update, by stage; evaluation) that differs from rank 0's. */
+ls_status ls_team_agree_on_plans(ls_comm *c, const ls_session *s, ls_err *err) LS_MUST_CHECK;
 /* After what each rank does for itself, and what mostly fails on all alike: a file that is not there, a batch
  * that the data do not have.  `st` and `err` say how it went here.  The first rank on which it failed keeps
  * its error, to be told by it alone; the others get its status with an empty text once that rank has gone. */

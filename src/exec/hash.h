@@ -1,0 +1,11 @@
+/* hash.h: the hash of a plan that is not compiled. */
+#ifndef LS_EXEC_HASH_H
+#define LS_EXEC_HASH_H
+
+#include "lockstep/plan.h"
+
+/* What ls_plan_hash would say of the plan compiled from `g`, of which nothing but what is needed stays.  0,
+ * with the error in the graph, when memory runs out. */
+uint64_t ls_plan_hash_of(ls_graph *g);
+
+#endif

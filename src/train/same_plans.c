@@ -1,0 +1,99 @@
+/* same_plans.c: whether all ranks are about to run the same step.
+ *
+ * Plans are compared by the hash of what they compute (ls_plan_hash), which does not depend on devices,
+ * threads or ranks: every stage, its update where that is a plan of its own, and evaluation.  Batches of odd
+ * sizes come later and on single ranks; they are built from the same trial. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "exec/hash.h"
+#include "train/team.h"
+
+enum { PLANS = 2 * LS_SESSION_STAGES + 1, NAME = 48 };
+
+typedef struct one_plan {
+    char name[NAME];
+    uint64_t hash;
+} one_plan;
+
+typedef struct all_plans {
+    one_plan of[PLANS];
+    int32_t n, unused; /* nothing that is sent is left to chance */
+} all_plans;
+
+static void add(all_plans *all, uint64_t hash, const char *what, int stage, int stages)
+{
+    one_plan *p = &all->of[all->n++];
+
+    if (stages > 1)
+        snprintf(p->name, sizeof p->name, "%s, stage %d of %d", what, stage + 1, stages);
+    else
+        snprintf(p->name, sizeof p->name, "%s", what);
+    p->hash = hash;
+}
+
+/* Compiled when it is first needed, by each rank for as many samples as it has: here its graph is enough. */
+static ls_status hash_evaluation(const ls_session *s, uint64_t *hash, ls_err *err)
+{
+    const ls_build how = ls_session_build(s->cfg, true, s->update_samples, LS_EVAL, LS_PART_ALL);
+    ls_step *step = NULL;
+    ls_graph *g = NULL;
+    ls_status st = LS_OK;
+
+    LS_TRY(ls_trial_build_as(&step, s->trial, s->cfg, &how, err));
+    g = ls_step_graph_take(step);
+    *hash = ls_plan_hash_of(g);
+    LS_TRY(ls_graph_status(g, err));
+out:
+    ls_graph_destroy(g);
+    ls_step_destroy(step);
+    return st;
+}
+
+static ls_status list_plans(const ls_session *s, all_plans *all, ls_err *err)
+{
+    uint64_t evaluation;
+    ls_status st = LS_OK;
+
+    *all = (all_plans){.n = 0};
+    for (int i = 0; i < s->n_stages; i++) {
+        add(all, ls_plan_hash(s->plans[i].plan), s->split ? "gradients" : "training", i, s->n_stages);
+        if (s->split) add(all, ls_plan_hash(s->updates[i].plan), "update", i, s->n_stages);
+    }
+    LS_TRY(hash_evaluation(s, &evaluation, err));
+    add(all, evaluation, "evaluation", 0, 1);
+out:
+    return st;
+}
+
+static ls_status compare(const all_plans *first, const all_plans *other, int rank, ls_err *err)
+{
+    for (int i = 0; i < first->n && i < other->n; i++) {
+        const one_plan *a = &first->of[i], *b = &other->of[i];
+        if (a->hash == b->hash && strncmp(a->name, b->name, NAME) == 0) continue;
+        return ls_fail(err, LS_DISAGREE,
+                       "rank %d has another plan for %.*s than rank 0 (%016llx, rank 0: %016llx); all ranks "
+                       "need the same version of the program and of the model",
+                       rank, NAME, a->name, (unsigned long long)b->hash, (unsigned long long)a->hash);
+    }
+    if (first->n == other->n) return LS_OK;
+    return ls_fail(err, LS_DISAGREE, "rank %d has %d plans, rank 0 has %d; all ranks need the same model",
+                   rank, (int)other->n, (int)first->n);
+}
+
+ls_status ls_team_agree_on_plans(ls_comm *c, const ls_session *s, ls_err *err)
+{
+    all_plans mine, *all;
+    ls_status st;
+
+    if (c == NULL || ls_comm_size(c) == 1) return LS_OK;
+    all = ls_alloc(LS_MEM_CLI, sizeof *all * (size_t)ls_comm_size(c));
+    st = all != NULL ? list_plans(s, &mine, err) : ls_fail(err, LS_NOMEM, "ranks: no memory");
+    LS_TRY(ls_team_fail_once(c, st, "comparing plans", err));
+    LS_TRY(ls_comm_gather_all(c, &mine, sizeof mine, all, "comparing plans", err));
+    for (int rank = 1; rank < ls_comm_size(c); rank++) LS_TRY(compare(&all[0], &all[rank], rank, err));
+out:
+    ls_free(all);
+    return st;
+}

@@ -1,0 +1,125 @@
+/* test_same_plans.c: ranks whose plans differ are told so before the first step, and which plan it is. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "comm/comm.h"
+#include "config/experiment.h"
+#include "train/session.h"
+#include "train/team.h"
+
+enum { RANKS = 2 };
+
+/* In what the model of the last rank differs. */
+typedef enum difference { NOTHING, TRAINING, EVALUATION, UPDATE } difference;
+
+static difference odd; /* of this process */
+
+static void build(ls_step *s, ls_config *cfg)
+{
+    const int64_t n = ls_config_int(cfg, "batch.per_rank");
+    ls_value x = ls_input(s, "image", LS_F32, LS_SHAPE(n, 4)), h = ls_linear(s, x, "fc1", .out = 8);
+
+    if (odd == TRAINING) h = ls_drop(s, h, "drop", 0.5); /* which evaluation leaves out */
+    h = ls_linear(s, h, "fc2", .out = 1);
+    if (odd == EVALUATION) ls_output(s, "score", h); /* which training leaves out */
+    h = ls_reduce_mean(ls_square(h), LS_ALL_AXES, false);
+    ls_metric(s, "loss", h);
+    ls_minimise(s, h, "*", ls_config_optimiser(cfg));
+}
+
+static const ls_trial trial = {.name = "same-plans",
+                               .about = "a model of this test",
+                               .batch = 4,
+                               .optimiser = {.rule = LS_SGD, .lr = 0.01},
+                               .build = build};
+
+/* Returns 0 when the comparison ends as it should on this rank. */
+static int rank_main(ls_comm *comm, const char *accumulate, const char *want)
+{
+    const char *settings[] = {"ranks=2", "batch.per_rank=4", accumulate,
+                              odd == UPDATE ? "optimizer.momentum=0.5" : "optimizer.momentum=0.25"};
+    ls_experiment x = {0};
+    ls_session s = {0};
+    ls_session_options o;
+    ls_update update;
+    ls_err err = {0};
+    ls_status st = LS_OK;
+    int wrong = 0;
+
+    LS_TRY(ls_experiment_load(&x, "mnist", settings, 4, &err));
+    update = ls_update_of(x.cfg, RANKS);
+    o = ls_update_options(&update, x.cfg);
+    o.device = "cpu";
+    o.threads = 1;
+    o.comm = comm;
+    LS_TRY(ls_session_open(&s, &trial, x.cfg, &o, &err));
+    LS_TRY(ls_team_agree_on_plans(comm, &s, &err));
+out:
+    if (st != (want != NULL ? LS_DISAGREE : LS_OK) || (want != NULL && strstr(err.text, want) == NULL)) {
+        printf("  rank %d: %s: %s\n", ls_comm_rank(comm), ls_status_name(st), err.text);
+        wrong = 1;
+    }
+    ls_session_release(&s);
+    ls_experiment_release(&x);
+    fflush(stdout);
+    return wrong;
+}
+
+static void run(difference d, const char *accumulate, const char *want)
+{
+    ls_comm_heap *heap;
+    ls_err err = {0};
+    pid_t pids[RANKS];
+
+    REQUIRE_OK(ls_comm_heap_create(&heap, RANKS, &err), &err);
+    fflush(stdout);
+    for (int r = 0; r < RANKS; r++) {
+        pids[r] = fork();
+        REQUIRE(pids[r] >= 0);
+        if (pids[r] == 0) {
+            ls_comm *comm = NULL;
+            int code = 99;
+            if (r == RANKS - 1) odd = d;
+            if (ls_comm_open_local(&comm, ls_comm_heap_fd(heap), r, RANKS, &err) == LS_OK)
+                code = rank_main(comm, accumulate, want);
+            ls_comm_close(comm);
+            _exit(code);
+        }
+    }
+    for (int r = 0; r < RANKS; r++) {
+        int status = 0;
+        REQUIRE(waitpid(pids[r], &status, 0) == pids[r]);
+        CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    }
+    ls_comm_heap_destroy(heap);
+}
+
+#define ONE  "parallel.accumulate=1"
+#define MANY "parallel.accumulate=2"
+
+static void equal_plans_are_fine(void)
+{
+    run(NOTHING, ONE, NULL);
+    run(NOTHING, MANY, NULL);
+}
+
+static void the_plan_that_differs_is_named(void)
+{
+    run(TRAINING, ONE, "rank 1 has another plan for training than rank 0");
+    run(EVALUATION, ONE, "rank 1 has another plan for evaluation than rank 0");
+    run(TRAINING, MANY, "rank 1 has another plan for gradients than rank 0");
+    run(UPDATE, MANY, "rank 1 has another plan for update than rank 0");
+    run(EVALUATION, MANY, "rank 1 has another plan for evaluation than rank 0");
+}
+
+int main(void)
+{
+    REQUIRE(setenv("LOCKSTEP_TUNE", "off", 1) == 0);
+    CHECK_RUN(equal_plans_are_fine);
+    CHECK_RUN(the_plan_that_differs_is_named);
+    return CHECK_DONE();
+}
