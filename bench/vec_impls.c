@@ -308,10 +308,10 @@ static void time_case(const bench_case *c, ls_device *dev)
     }
     scratch = take(k.scratch_bytes);
     job = (copy_job){take((size_t)bytes / 2), take((size_t)bytes / 2), (int64_t)bytes / 2};
-    k.run(k.state, &(ls_call){in, out, scratch, NULL});
+    k.run(k.state, &(ls_call){.in = in, .out = out, .scratch = scratch});
     while (rounds < MAX_ROUNDS && (rounds < MIN_ROUNDS || spent < 0.4)) {
         double t0 = ls_clock_seconds(), t1, t2;
-        k.run(k.state, &(ls_call){in, out, scratch, NULL});
+        k.run(k.state, &(ls_call){.in = in, .out = out, .scratch = scratch});
         t1 = ls_clock_seconds();
         ls_parallel_run(dev->threads, copy_part, &job);
         t2 = ls_clock_seconds();

@@ -34,6 +34,8 @@ typedef struct ls_call {
     void *const *out;
     void *scratch;     /* aligned to 64 bytes */
     ls_stream *stream; /* is told when the kernel cannot do its work (ls_stream_fail); NULL: nobody is */
+    /* Inputs, then outputs, of what the host itself does with them, which are the collectives; else NULL. */
+    const ls_operand *operands;
 } ls_call;
 
 typedef struct ls_kernel {

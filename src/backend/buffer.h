@@ -60,6 +60,12 @@ ls_status ls_buffer_copy(ls_buffer *to, size_t to_at, const ls_buffer *from, siz
                          ls_err *err) LS_MUST_CHECK;
 ls_status ls_buffer_zero(ls_buffer *b, size_t at, size_t bytes, ls_err *err) LS_MUST_CHECK;
 
+/* A stretch of a buffer. */
+typedef struct ls_operand {
+    ls_buffer *buffer;
+    size_t at, bytes;
+} ls_operand;
+
 /* What kernels are called with: the address of byte `at`. */
 static inline void *ls_buffer_address(const ls_buffer *b, size_t at)
 {

@@ -4,6 +4,7 @@
 
 #include "backend/backend.h"
 #include "backend/cpu/cpu.h"
+#include "backend/far/far.h"
 #include "backend/ref/ref.h"
 #include "base/parallel.h"
 #include "base/text.h"
@@ -29,6 +30,8 @@ ls_status ls_device_find(const ls_backend **out, const char *name, ls_err *err)
         *out = ls_backends[i];
         if (strcmp(ls_backends[i]->name, name) == 0) return LS_OK;
     }
+    *out = &ls_backend_far; /* for tests: it opens, but nobody is told of it */
+    if (strcmp(name, ls_backend_far.name) == 0) return LS_OK;
     *out = NULL;
     for (int i = 0; ls_backends[i] != NULL; i++)
         ls_text_add(&names, "%s%s", i ? ", " : "", ls_backends[i]->name);

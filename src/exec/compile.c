@@ -136,57 +136,81 @@ out:
     return st;
 }
 
-/* Where value v lives; the same for every step, which is why addresses can be stored. */
-static void *address(const ls_plan *p, const int *state_index, int32_t v)
+/* Where value v lives; the same for every step, which is why addresses can be stored.  `borrowed` becomes the
+ * buffer of a value that lies in no memory of this plan or its state, but where ranks exchange it. */
+static ls_operand place_of(ls_plan *p, const int *state_index, int32_t v, ls_buffer *borrowed)
 {
-    const int32_t root = ls_graph_storage(p->graph, v);
+    const ls_vinfo *root = p->graph->values[ls_graph_storage(p->graph, v)];
+    const size_t bytes = value_bytes(p->graph, v);
 
     if (p->memory.var[v] >= 0) {
         const ls_tensor *t = lsi_state_entry(p->state, state_index[p->memory.var[v]]);
-        return ls_buffer_address(t->buffer, t->offset);
+        return (ls_operand){t->buffer, t->offset, bytes};
     }
-    if (p->graph->values[root]->buffer >= 0) return lsi_peers_address(p->peers, p->graph->values[root]);
-    return p->memory.offset[v] == LS_IN_STATE ? NULL : ls_buffer_address(&p->arena, p->memory.offset[v]);
+    if (root->buffer >= 0) {
+        *borrowed = ls_buffer_of_host(lsi_peers_address(p->peers, root), bytes);
+        return (ls_operand){borrowed, 0, bytes};
+    }
+    LS_BUG_IF(p->memory.offset[v] == LS_IN_STATE);
+    return (ls_operand){&p->arena, p->memory.offset[v], bytes};
+}
+
+static void *address(ls_plan *p, const int *state_index, int32_t v)
+{
+    ls_buffer borrowed;
+    const ls_operand x = place_of(p, state_index, v, &borrowed);
+
+    return ls_buffer_address(x.buffer, x.at);
+}
+
+/* Of all nodes, and of those whose operands the host handles by itself. */
+static void count_operands(const ls_plan *p, size_t *all, size_t *by_host)
+{
+    *all = *by_host = 1;
+    for (int32_t i = 0; i < p->schedule.n; i++) {
+        const ls_node *n = p->steps[i].node;
+        *all += (size_t)n->n_in + (size_t)n->n_out;
+        if (lsi_peers_runs(p->peers, n)) *by_host += (size_t)n->n_in + (size_t)n->n_out;
+    }
 }
 
 static ls_status resolve_pointers(ls_plan *p, const int *state_index, ls_err *err)
 {
-    size_t total = 0, at = 0;
+    size_t all, by_host, at = 0, k = 0;
 
-    for (int32_t i = 0; i < p->schedule.n; i++)
-        total += (size_t)p->steps[i].node->n_in + (size_t)p->steps[i].node->n_out;
-    p->pointers = ls_alloc(LS_MEM_PLAN, sizeof *p->pointers * (total + 1));
-    if (p->pointers == NULL) return ls_fail(err, LS_NOMEM, "plan: no memory");
+    count_operands(p, &all, &by_host);
+    p->pointers = ls_alloc(LS_MEM_PLAN, sizeof *p->pointers * all);
+    p->operands = ls_alloc(LS_MEM_PLAN, sizeof *p->operands * by_host);
+    p->exchanged = ls_alloc(LS_MEM_PLAN, sizeof *p->exchanged * by_host);
+    if (p->pointers == NULL || p->operands == NULL || p->exchanged == NULL)
+        return ls_fail(err, LS_NOMEM, "plan: no memory");
     for (int32_t i = 0; i < p->schedule.n; i++) {
         const ls_node *n = p->steps[i].node;
-        void **in = p->pointers + at, **out = in + n->n_in;
-        for (int k = 0; k < n->n_in; k++) in[k] = address(p, state_index, n->in[k]);
-        for (int k = 0; k < n->n_out; k++) out[k] = address(p, state_index, n->out[k]);
-        p->steps[i].call = (ls_call){in, out, ls_buffer_address(&p->arena, p->memory.scratch[i]), &p->stream};
-        at += (size_t)n->n_in + (size_t)n->n_out;
+        const int count = n->n_in + n->n_out;
+        const bool host = lsi_peers_runs(p->peers, n);
+        p->steps[i].call = (ls_call){.in = p->pointers + at,
+                                     .out = p->pointers + at + n->n_in,
+                                     .scratch = ls_buffer_address(&p->arena, p->memory.scratch[i]),
+                                     .stream = &p->stream,
+                                     .operands = host ? p->operands + k : NULL};
+        for (int x = 0; x < count; x++) {
+            const int32_t v = x < n->n_in ? n->in[x] : n->out[x - n->n_in];
+            p->pointers[at++] = address(p, state_index, v);
+            if (!host) continue;
+            p->operands[k] = place_of(p, state_index, v, &p->exchanged[k]);
+            k++;
+        }
     }
     return LS_OK;
 }
 
-/* Value v as those outside see it; `borrowed` is for one that lies in no memory of this plan or its state. */
+/* Value v as those outside see it. */
 static ls_tensor handle(ls_plan *p, const int *state_index, int32_t v, ls_buffer *borrowed)
 {
     const ls_vinfo *x = p->graph->values[v];
-    const size_t bytes = value_bytes(p->graph, v);
-    ls_tensor t = {x->name, x->dtype, x->shape, bytes, NULL, 0};
+    const ls_operand at = place_of(p, state_index, v, borrowed);
 
-    if (p->memory.var[v] >= 0) {
-        const ls_tensor *entry = lsi_state_entry(p->state, state_index[p->memory.var[v]]);
-        t.buffer = entry->buffer;
-        t.offset = entry->offset;
-    } else if (p->graph->values[ls_graph_storage(p->graph, v)]->buffer >= 0) {
-        *borrowed = ls_buffer_of_host(address(p, state_index, v), bytes);
-        t.buffer = borrowed;
-    } else {
-        t.buffer = &p->arena;
-        t.offset = p->memory.offset[v];
-    }
-    return t;
+    return (ls_tensor){x->name, x->dtype, x->shape, at.bytes, at.buffer, at.at};
 }
 
 static bool is_seen(const ls_vinfo *v)
@@ -267,6 +291,8 @@ void ls_plan_destroy(ls_plan *p)
         if (p->steps[i].kernel.destroy != NULL) p->steps[i].kernel.destroy(p->steps[i].kernel.state);
     ls_free(p->steps);
     ls_free(p->pointers);
+    ls_free(p->operands);
+    ls_free(p->exchanged);
     ls_free(p->inputs);
     ls_free(p->fetches);
     ls_free(p->borrowed);

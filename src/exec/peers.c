@@ -135,22 +135,47 @@ static void launch(ls_peers *p, bucket *b, float weight)
     p->under_way++;
 }
 
+static ls_status read_operand(const ls_operand *x, void *to, size_t bytes, ls_err *err)
+{
+    return ls_buffer_read(x->buffer, x->at, to, bytes, err);
+}
+
+static ls_status write_float(const ls_operand *x, float value, ls_err *err)
+{
+    return ls_buffer_write(x->buffer, x->at, &value, sizeof value, err);
+}
+
+/* So many floats into the bucket, weighted; most are there already. */
+static ls_status take(const ls_operand *x, float weight, float *to, int64_t n, ls_err *err)
+{
+    const float *from = ls_buffer_host(x->buffer, x->at);
+    ls_status st = LS_OK;
+
+    if (from == NULL || (weight == 1 && from != to)) {
+        st = read_operand(x, to, (size_t)n * sizeof *to, err);
+        from = to;
+    }
+    for (int64_t k = 0; weight != 1 && k < n; k++) to[k] = weight * from[k];
+    return st;
+}
+
 static void run_start(void *state, const ls_call *call)
 {
     const transfer *t = state;
     bucket *b = &t->peers->buckets[t->bucket];
-    const float weight = *(const float *)call->in[0];
-    float *part = ls_exchange_part(b->x, 0);
+    float *part = ls_exchange_part(b->x, 0), weight = 0;
+    ls_err err = {0};
+    ls_status st = LS_OK;
 
-    *(float *)call->out[0] = weight;
+    LS_TRY(read_operand(&call->operands[0], &weight, sizeof weight, &err));
+    LS_TRY(write_float(&call->operands[1 + t->n_tensors], weight, &err));
     for (int i = 0; i < t->n_tensors; i++) {
-        const float *from = call->in[1 + i];
-        float *to = part + t->pieces[i].offset;
-        if (t->n_plain > 0 && i < t->n_tensors - t->n_plain)
-            for (int64_t k = 0; k < t->pieces[i].count; k++) to[k] = weight * from[k];
-        else if (from != to)
-            memcpy(to, from, (size_t)t->pieces[i].count * sizeof *to);
+        const bool weighs = t->n_plain > 0 && i < t->n_tensors - t->n_plain;
+        LS_TRY(take(&call->operands[1 + i], weighs ? weight : 1, part + t->pieces[i].offset,
+                    t->pieces[i].count, &err));
     }
+out:
+    if (st != LS_OK) ls_stream_fail(call->stream, st, "%s", err.text);
     b->weight = t->n_plain > 0 ? 1 : weight;
     b->waiting = !t->peers->how.overlap;
     if (!b->waiting) launch(t->peers, b, b->weight);
@@ -266,7 +291,8 @@ static void run_barrier(void *state, const ls_call *call)
     const barrier *b = state;
     ls_err err = {0};
 
-    *(float *)call->out[0] = 0;
+    if (write_float(&call->operands[0], 0, &err) != LS_OK)
+        ls_stream_fail(call->stream, err.status, "%s", err.text);
     if (ls_comm_machine_barrier(b->peers->comm, b->what, work_on_exchanges, b->peers, &err) != LS_OK)
         ls_stream_fail(call->stream, err.status, "%s", err.text);
 }

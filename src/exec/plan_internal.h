@@ -23,10 +23,12 @@ struct ls_plan {
     ls_schedule schedule;
     ls_memory memory;
     ls_buffer arena;
-    lsi_step *steps; /* schedule.n of them */
-    void **pointers; /* in/out arrays of all calls, one block */
+    lsi_step *steps;      /* schedule.n of them */
+    void **pointers;      /* in/out arrays of all calls, one block */
+    ls_operand *operands; /* the same of collectives, as stretches of buffers */
+    ls_buffer *exchanged; /* of those that lie where ranks exchange them */
     ls_tensor *inputs, *fetches;
-    ls_buffer *borrowed; /* of fetched values that lie where ranks exchange them */
+    ls_buffer *borrowed; /* of fetched ones that lie there */
     int n_inputs, n_fetches;
     size_t state_bytes[LS_CAT_N];
     uint64_t hash;

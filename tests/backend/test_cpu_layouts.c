@@ -102,7 +102,7 @@ static bool run_node(const ls_graph *g, const ls_node *n, const char *device, in
             memcpy(in[i], plain_in[i], bytes_of(v));
     }
     for (int i = 0; i < n->n_out; i++) out[i] = take(bytes_of(g->values[n->out[i]]));
-    k.run(k.state, &(ls_call){in, out, scratch, NULL});
+    k.run(k.state, &(ls_call){.in = in, .out = out, .scratch = scratch});
     for (int i = 0; i < n->n_out; i++) {
         const ls_vinfo *v = g->values[n->out[i]];
         r->out[i] = out[i];

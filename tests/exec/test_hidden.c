@@ -21,7 +21,7 @@
 enum { STEPS = 2 };
 
 typedef struct model {
-    ls_device *dev, hidden;
+    ls_device *dev;
     ls_config *cfg;
     ls_step *step;
     ls_state *state;
@@ -34,9 +34,11 @@ static void open_model(model *m, const char *trial_name, const char *const *sett
     const ls_trial *trial;
     ls_err err = {0};
 
-    *m = (model){.hidden = hidden_device()};
-    m->dev = &m->hidden;
-    if (device != NULL) REQUIRE_OK(ls_device_open(&m->dev, device, 1, &err), &err);
+    *m = (model){0};
+    if (device != NULL)
+        REQUIRE_OK(ls_device_open(&m->dev, device, 1, &err), &err);
+    else
+        m->dev = hidden_open();
     REQUIRE_OK(ls_trial_find(&trial, trial_name, &err), &err);
     REQUIRE_OK(ls_config_create(&m->cfg, trial, &err), &err);
     for (int i = 0; settings[i] != NULL; i++) REQUIRE_OK(ls_config_set(m->cfg, settings[i], &err), &err);
@@ -51,7 +53,7 @@ static void close_model(model *m)
     ls_state_destroy(m->state);
     ls_step_destroy(m->step);
     ls_config_destroy(m->cfg);
-    if (m->dev != &m->hidden) ls_device_close(m->dev);
+    ls_device_close(m->dev);
 }
 
 static ls_metric_sums train(model *m)
@@ -193,7 +195,7 @@ static void what_is_not_finite_is_found(void)
 static void views(void)
 {
     const float x[4] = {1, 2, 3, 4};
-    ls_device hidden = hidden_device();
+    ls_device *hidden = hidden_open();
     ls_graph *g = NULL;
     ls_state *state = NULL;
     ls_plan *plan = NULL;
@@ -207,8 +209,8 @@ static void views(void)
     ls_graph_fetch(ls_reshape(w, LS_SHAPE(2, 2)), "of w");
     ls_graph_fetch(ls_reshape(in, LS_SHAPE(2, 2)), "of x");
     ls_graph_fetch(ls_add(w, in), "sum");
-    REQUIRE_OK(ls_state_create(&state, &hidden, &err), &err);
-    REQUIRE_OK(ls_plan_compile_take(&plan, g, &hidden, state, &err), &err);
+    REQUIRE_OK(ls_state_create(&state, hidden, &err), &err);
+    REQUIRE_OK(ls_plan_compile_take(&plan, g, hidden, state, &err), &err);
     init_state(state, 1);
     ls_plan_write_input(plan, "x", 8, x + 2, 8); /* in two pieces */
     ls_plan_write_input(plan, "x", 0, x, 8);
@@ -223,6 +225,7 @@ static void views(void)
     }
     ls_plan_destroy(plan);
     ls_state_destroy(state);
+    ls_device_close(hidden);
 }
 
 /* -- failures ---------------------------------------------------------------------------------------------

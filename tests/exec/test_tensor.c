@@ -1,8 +1,11 @@
 /* test_tensor.c: tensors by read, write, copy, zero and visit, in memory that the host sees and in memory
  * that it does not. */
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "check.h"
 #include "exec/tensor.h"
@@ -53,11 +56,12 @@ static void close_part(part *p)
 
 static void on_both(void (*test)(ls_device *dev))
 {
-    ls_device hidden = hidden_device();
+    ls_device *hidden = hidden_open();
 
     test(NULL);
-    test(&hidden);
+    test(hidden);
     CHECK_EQ_INT(hidden_live(), 0);
+    ls_device_close(hidden);
 }
 
 /* -- ranges -----------------------------------------------------------------------------------------------
@@ -174,14 +178,14 @@ static void copies(void)
 {
     enum { N = 10000 };
     static float x[N], y[N];
-    ls_device hidden = hidden_device();
+    ls_device *hidden = hidden_open();
     part a, b, c, d;
     ls_err err = {0};
 
     for (int i = 0; i < N; i++) x[i] = (float)i;
     open_part(&a, NULL, N);
-    open_part(&b, &hidden, N);
-    open_part(&c, &hidden, N);
+    open_part(&b, hidden, N);
+    open_part(&c, hidden, N);
     open_part(&d, NULL, N);
     tensor_write(&a.t, x, sizeof x);
     CHECK_OK(ls_tensor_copy(&b.t, &a.t, &err), &err);
@@ -201,6 +205,7 @@ static void copies(void)
     close_part(&b);
     close_part(&c);
     close_part(&d);
+    ls_device_close(hidden);
 }
 
 /* -- chunks -----------------------------------------------------------------------------------------------
@@ -258,27 +263,28 @@ static void chunks(void)
 
 static void who_looks_may_end_it(void)
 {
-    ls_device hidden = hidden_device();
+    ls_device *hidden = hidden_open();
     looked l = {.sum = -1e30};
     part p;
     ls_err err = {0};
 
-    open_part(&p, &hidden, MANY);
+    open_part(&p, hidden, MANY);
     CHECK_REFUSED(ls_tensor_visit(&p.t, add_up, &l, &err), LS_CANCELLED, "enough");
     CHECK_EQ_INT(l.chunks, 2);
     close_part(&p);
+    ls_device_close(hidden);
 }
 
 /* A hash says what the bytes are, not where they lie or how they were read. */
 static void hashes_are_of_bytes(void)
 {
-    ls_device hidden = hidden_device();
+    ls_device *hidden = hidden_open();
     part a, b;
     uint64_t x = 0, y = 1;
     ls_err err = {0};
 
     open_part(&a, NULL, MANY);
-    open_part(&b, &hidden, MANY);
+    open_part(&b, hidden, MANY);
     CHECK_OK(ls_tensor_fill(&a.t, count_up, NULL, &err), &err);
     CHECK_OK(ls_tensor_copy(&b.t, &a.t, &err), &err);
     CHECK_OK(ls_tensor_hash(&a.t, 3, &x, &err), &err);
@@ -291,17 +297,18 @@ static void hashes_are_of_bytes(void)
     CHECK(x != y);
     close_part(&a);
     close_part(&b);
+    ls_device_close(hidden);
 }
 
 static void a_transfer_that_fails_is_told(void)
 {
-    ls_device hidden = hidden_device();
+    ls_device *hidden = hidden_open();
     looked l = {0};
     uint64_t hash;
     part p;
     ls_err err = {0};
 
-    open_part(&p, &hidden, MANY);
+    open_part(&p, hidden, MANY);
     CHECK_OK(ls_tensor_zero(&p.t, &err), &err);
     for (int n = 1; n <= 3; n++) {
         l = (looked){0};
@@ -314,6 +321,51 @@ static void a_transfer_that_fails_is_told(void)
     }
     hidden_fail_at(0);
     close_part(&p);
+    ls_device_close(hidden);
+}
+
+/* -- far --------------------------------------------------------------------------------------------------
+ */
+
+/* In a process of its own: what becomes of one that follows an address of a buffer, or of one that was freed.
+ */
+static bool dies(const char *address)
+{
+    int status = 0;
+    const pid_t child = fork();
+
+    REQUIRE(child >= 0);
+    if (child == 0) {
+        signal(SIGSEGV, SIG_DFL); /* a sanitizer has one of its own */
+        _exit(*(const volatile char *)address == 0);
+    }
+    REQUIRE(waitpid(child, &status, 0) == child);
+    return WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV;
+}
+
+static void addresses_of_far_lead_nowhere(void)
+{
+    ls_device *far = hidden_open();
+    float x[2];
+    part p;
+    ls_buffer b;
+    void *address;
+    ls_err err = {0};
+
+    open_part(&p, far, 4);
+    CHECK(!p.memory.host_visible);
+    CHECK(ls_buffer_host(&p.memory, 0) == NULL);
+    address = p.memory.address;
+    CHECK(dies(address));
+    close_part(&p);
+    CHECK(dies(address));
+    REQUIRE_OK(ls_buffer_alloc(&b, far, sizeof x, &err), &err);
+    CHECK(b.address != address); /* what was freed stays dead */
+    REQUIRE_OK(ls_buffer_read(&b, 0, x, sizeof x, &err), &err);
+    CHECK(isnan(x[0]) && isnan(x[1])); /* noise */
+    ls_buffer_free(&b);
+    CHECK_REFUSED(ls_buffer_alloc(&b, far, SIZE_MAX / 2, &err), LS_NOMEM, "bytes cannot be had");
+    ls_device_close(far);
 }
 
 int main(void)
@@ -327,5 +379,6 @@ int main(void)
     CHECK_RUN(who_looks_may_end_it);
     CHECK_RUN(hashes_are_of_bytes);
     CHECK_RUN(a_transfer_that_fails_is_told);
+    CHECK_RUN(addresses_of_far_lead_nowhere);
     return CHECK_DONE();
 }

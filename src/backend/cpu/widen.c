@@ -63,7 +63,7 @@ static void run(void *state, const ls_call *call)
 {
     widen_state *s = state;
     char *scratch = call->scratch;
-    ls_call inner = {s->pointers, s->pointers + s->n_in, scratch, call->stream};
+    ls_call inner = {s->pointers, s->pointers + s->n_in, scratch, call->stream, NULL};
 
     for (int i = 0; i < s->n_in + s->n_out; i++) {
         const operand *o = &s->operands[i];
