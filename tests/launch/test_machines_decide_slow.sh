@@ -47,4 +47,35 @@ for i in 0 1; do code $i 5; done
 says 0 'optimizer.lr=0.01 (rank 0: 0.03)'
 nobody_left
 
+# --- eval and infer compare what lies on each machine, as training does -------------------------------------------
+start 0 train.steps=1 batch.per_rank=8 --quiet
+wait
+for folder in whole fewer unlabelled; do "$LOCKSTEP" data make kind=idx path="$work/$folder" >/dev/null; done
+rm "$work"/unlabelled/t10k-labels-*
+# The first 100 of 200 test samples: the number is bytes 4 to 7.
+for file in images-idx3 labels-idx1; do
+    at=$work/fewer/t10k-$file-ubyte head=8 each=1
+    [ $file = images-idx3 ] && head=16 each=784
+    printf '\0\0\0\144' | dd of="$at" bs=1 seek=4 conv=notrunc status=none
+    truncate -s $((head + 100 * each)) "$at"
+done
+# evaluate COMMAND FOLDER FOLDER: on machine 0 and on machine 1
+evaluate() {
+    local i folder
+    for i in 1 0; do
+        folder=$([ $i = 0 ] && echo "$2" || echo "$3")
+        on $i env MASTER_ADDR="$net.1" MASTER_PORT=$port NODE_RANK=$i "$LOCKSTEP" "$1" "$work/run.0" data.kind=idx data.path="$work/$folder" -n 1 --nodes 2 &
+    done
+    wait
+}
+evaluate infer unlabelled unlabelled
+for i in 0 1; do code $i 0; done
+for case in "eval whole fewer" "infer fewer whole" "infer whole unlabelled" "infer unlabelled whole"; do
+    # shellcheck disable=SC2086 # three words
+    evaluate $case
+    for i in 0 1; do code $i 5; done
+    says 0 'the test data differ: rank 0 on'
+done
+nobody_left
+
 finish
