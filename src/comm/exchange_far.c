@@ -392,6 +392,7 @@ static ls_status take_in_hand(ls_exchange *x, hand *h, ls_err *err)
 static ls_status move_on(ls_exchange *x, hand *h, ls_err *err)
 {
     h->n_requests = 0;
+    ls_comm_beat(x->c); /* a long vector on a slow wire: something has come, though the rank still waits */
     if (h->state == COLLECTING) return answer(x, h, err);
     if (h->state == ASKING && x->far->wire != LS_WIRE_F32)
         widen(x->far->wire, x->result + h->lo, h->in, h->n);

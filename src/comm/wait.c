@@ -160,9 +160,9 @@ static void report_stall(ls_comm *c, const lsi_wait *w, lsi_missing missing, con
                                  rank_of(c, i), last);
     }
     ls_log(LS_LOG_WARN, "rank %d has been waiting for %.0f s in %s; not there:%s", c->rank, seconds, w->what,
-           used > 0          ? text
-           : missing == NULL ? " other machines"
-                             : " nobody is missing, but work is unfinished");
+           used > 0       ? text
+           : c->hosts > 1 ? " other machines"
+                          : " nobody is missing, but work is unfinished");
 }
 
 /* The slow part of a turn: asked for every LOOK_EVERY_NS. */

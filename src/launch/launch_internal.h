@@ -101,9 +101,10 @@ typedef struct lsi_group_hooks {
     void (*stop_asked)(void *ctx, int number, int how); /* a signal came to this launcher */
     void (*finished)(void *ctx, int code);              /* all ranks here are gone */
     bool (*busy)(void *ctx); /* with all ranks gone: whether to stay and poll nevertheless */
-    /* A number that changes while ranks of other machines get on; `moves` tells them of those here. */
-    uint64_t (*elsewhere)(void *ctx, uint64_t moves);
-    double stop_grace_s; /* instead of LSI_STOP_GRACE_S; 0: that */
+    /* A number that changes while ranks of other machines get on, and the one that tells them of those here:
+     * as in stall.h. */
+    uint64_t (*elsewhere)(void *ctx);
+    void (*moved)(void *ctx, uint64_t moves);
 } lsi_group_hooks;
 
 #define LSI_EXTRA_FDS_MAX 1024

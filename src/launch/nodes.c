@@ -27,7 +27,7 @@
 #include "launch/pmix_module.h"
 #include "launch/stall.h"
 
-#define BEAT_S       1.0 /* between two signs of life */
+#define BEAT_S       1.0 /* between two signs of life; while ranks stop LSI_STOP_BEAT_S */
 #define LIMIT_S      6.0 /* without one: the machine is gone (LOCKSTEP_HEARTBEAT) */
 #define LAST_WORDS_S 1.0
 
@@ -57,7 +57,7 @@ typedef struct nodes {
     share *shares;   /* machine 0: by machine */
     uint8_t *fenced; /* the last fence's data of all; PMIx reads them until the next one */
 
-    bool has_failed, is_finished, is_over;
+    bool has_failed, is_finished, is_over, is_stopping;
     uint32_t *moves; /* by machine: what its beats said last; of this one: what they are to say */
     bool *is_done;   /* machine 0: which machines' ranks have ended */
     int code;        /* of the run, when it is over; before: that of the ranks here, when they have ended */
@@ -93,10 +93,19 @@ static void on_failed(void *ctx, const lsi_failure *f)
     tell_failure(ctx, f, -1);
 }
 
+/* The ranks are to stop: what they do is told, and waited for, in a shorter time. */
+static void hurry(nodes *x)
+{
+    if (x->is_stopping) return;
+    x->is_stopping = true;
+    x->next_beat = 0;
+}
+
 static void on_stop_asked(void *ctx, int number, int how)
 {
     const lsi_message m = {.kind = LSI_MSG_STOP, .number = (uint32_t)number, .code = (uint32_t)how};
 
+    hurry(ctx);
     tell(ctx, &m, -1);
 }
 
@@ -143,13 +152,18 @@ static uint32_t moves_of_all(const nodes *x)
     return sum;
 }
 
-static uint64_t elsewhere(void *ctx, uint64_t moves)
+static uint64_t elsewhere(void *ctx)
 {
     const nodes *x = ctx;
-    const int here = x->party.node;
 
-    x->moves[here] = (uint32_t)moves;
-    return UINT64_C(1) + (uint32_t)(moves_of_all(x) - x->moves[here]);
+    return UINT64_C(1) + (uint32_t)(moves_of_all(x) - x->moves[x->party.node]);
+}
+
+static void on_moved(void *ctx, uint64_t moves)
+{
+    const nodes *x = ctx;
+
+    x->moves[x->party.node] = (uint32_t)moves;
 }
 
 static bool is_busy(void *ctx)
@@ -307,6 +321,7 @@ static void hear(nodes *x, lsi_group *g, int from, const lsi_message *m)
     case LSI_MSG_FENCE: hear_fence(x, from, m); break;
     case LSI_MSG_FAILED: hear_failure(x, g, from, m); break;
     case LSI_MSG_STOP:
+        hurry(x);
         lsi_group_stop(g, (int)m->number, (int)m->code);
         if (is_first(x)) tell(x, m, from);
         break;
@@ -386,7 +401,7 @@ static void on_ready(void *ctx, lsi_group *g, const struct pollfd *fds, int n)
     if (now >= x->next_beat) {
         const lsi_message beat = {.kind = LSI_MSG_BEAT,
                                   .number = is_first(x) ? moves_of_all(x) : x->moves[x->party.node]};
-        x->next_beat = now + BEAT_S;
+        x->next_beat = now + (x->is_stopping ? LSI_STOP_BEAT_S : BEAT_S);
         tell(x, &beat, -1);
     }
     for (int i = 0; i < x->party.nodes; i++)
@@ -605,7 +620,7 @@ ls_status lsi_run_node(const ls_start *start, const ls_launch_options *o, ls_ran
                                    .finished = on_finished,
                                    .busy = is_busy,
                                    .elsewhere = elsewhere,
-                                   .stop_grace_s = LSI_STOP_GRACE_S + 2 * BEAT_S};
+                                   .moved = on_moved};
     lsi_cores cores = {0};
     char text[512];
     ls_status st = LS_OK;

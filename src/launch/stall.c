@@ -62,6 +62,13 @@ static bool is_stopped(char state)
     return state == 'T' || state == 't';
 }
 
+bool lsi_process_is_stopped(pid_t pid)
+{
+    uint64_t cpu;
+
+    return is_stopped(read_process(pid, &cpu));
+}
+
 /* Whether the process has used its processor since an earlier reading; true where there is none since the
  * last beat.
  */
@@ -127,10 +134,9 @@ static bool all_have_left(const lsi_stall *s, bool *running)
     *running = false;
     for (int i = 0; i < s->n; i++) {
         ls_comm_look look;
-        uint64_t cpu;
         ls_comm_heap_look(s->heap, i, &look);
         if (!look.left) return false;
-        *running = *running || !is_stopped(read_process(look.pid, &cpu));
+        *running = *running || !lsi_process_is_stopped(look.pid);
     }
     return true;
 }
@@ -170,9 +176,7 @@ static void add_place(char *text, size_t bytes, const ls_comm_look *look)
 /* Whether others have to wait for it: it does not wait itself, or is stopped while it does. */
 static bool is_late(const ls_comm_look *look)
 {
-    uint64_t cpu;
-
-    return !look->left && (!look->waiting || is_stopped(read_process(look->pid, &cpu)));
+    return !look->left && (!look->waiting || lsi_process_is_stopped(look->pid));
 }
 
 int lsi_stall_late(const lsi_stall *s)
@@ -211,7 +215,6 @@ static int name_late(const lsi_stall *s, char *text, size_t bytes)
     for (int i = 0; i < s->n; i++) {
         static const char *const doing[] = {"has not come", "is in compute", "is in data: no samples come"};
         ls_comm_look look;
-        uint64_t cpu;
         ls_comm_heap_look(s->heap, i, &look);
         if (!is_late(&look) || n++ >= MOST) continue;
         add(text, bytes, "%srank %d", text[0] != '\0' ? "; " : "", look.rank);
@@ -220,7 +223,7 @@ static int name_late(const lsi_stall *s, char *text, size_t bytes)
             continue;
         }
         add(text, bytes, " (pid %d) %s, last", (int)look.pid,
-            is_stopped(read_process(look.pid, &cpu)) ? "is stopped" : doing[look.doing]);
+            lsi_process_is_stopped(look.pid) ? "is stopped" : doing[look.doing]);
         add_place(text, bytes, &look);
     }
     if (n > MOST) add(text, bytes, " and %d more", n - MOST);
@@ -264,8 +267,22 @@ static bool look_around(lsi_stall *s, double now, bool asked, double report, dou
     return false;
 }
 
-bool lsi_stall_look(lsi_stall *s, double now, double asked_at, double grace, uint64_t elsewhere, char *text,
-                    size_t bytes)
+/* Whether nobody has got on for too long: after a request (*overdue), and without one (*beyond). */
+static void compare_times(const lsi_stall *s, double now, double asked_at, double limit, bool *overdue,
+                          bool *beyond)
+{
+    const bool deaf = s->elsewhere == LSI_STALL_DEAF, tell = s->elsewhere != 0 && !deaf;
+    const double since_asked = now - fmax(s->since, asked_at);
+
+    *overdue = since_asked >= (tell ? LSI_STOP_GRACE_FAR_S : LSI_STOP_GRACE_S);
+    *beyond = limit > 0 && now - s->since >= limit;
+    if (!deaf || !(*overdue || *beyond) || lsi_stall_late(s) >= 0) return;
+    /* All wait for ranks of other machines, which may be busy with what takes long. */
+    *overdue = since_asked >= LSI_STOP_GRACE_DEAF_S;
+    *beyond = false;
+}
+
+bool lsi_stall_look(lsi_stall *s, double now, double asked_at, uint64_t elsewhere, char *text, size_t bytes)
 {
     const bool asked = now >= asked_at, slept = now - s->looked_at > OWN_SLEEP_S;
     bool here, moved, overdue, beyond, running;
@@ -284,8 +301,7 @@ bool lsi_stall_look(lsi_stall *s, double now, double asked_at, double grace, uin
         s->since = now;
         return false;
     }
-    overdue = asked && now - fmax(s->since, asked_at) >= grace;
-    beyond = limit > 0 && now - s->since >= limit;
+    compare_times(s, now, asked_at, limit, &overdue, &beyond);
     if (!overdue && !beyond) return false;
     describe(s, who, sizeof who);
     if (overdue && all_have_left(s, &running))
@@ -295,7 +311,7 @@ bool lsi_stall_look(lsi_stall *s, double now, double asked_at, double grace, uin
         snprintf(text, bytes, "asked to stop, but nobody gets on: %s; ended without a checkpoint", who);
     else
         snprintf(text, bytes,
-                 "no rank has got on for %.0f s (parallel.stall_s times parallel.stall_limit): %s",
-                 now - s->since, who);
+                 "no rank%s has got on for %.0f s (parallel.stall_s times parallel.stall_limit): %s",
+                 elsewhere == LSI_STALL_DEAF ? " of this machine" : "", now - s->since, who);
     return true;
 }

@@ -10,8 +10,7 @@
 #include "launch/launch_internal.h"
 #include "launch/stall.h"
 
-#define FAR_GRACE_S 10.0 /* other machines may be busy with what cannot be seen from here */
-#define LEAVE_S     0.4  /* from the end of all waits until the process is ended */
+#define LEAVE_S 0.4 /* from the end of all waits until the process is ended */
 
 struct lsi_stall_thread {
     pthread_t thread;
@@ -51,9 +50,7 @@ static void *watch(void *arg)
         const double now = ls_clock_seconds();
         const bool asked = *ls_launch_stop_requests() > 0;
         if (asked && isinf(asked_at)) asked_at = now;
-        if (!lsi_stall_look(&t->stall, now, asked_at, t->far ? FAR_GRACE_S : LSI_STOP_GRACE_S, 0, text,
-                            sizeof text) ||
-            (t->far && !asked))
+        if (!lsi_stall_look(&t->stall, now, asked_at, t->far ? LSI_STALL_DEAF : 0, text, sizeof text))
             continue;
         ls_comm_heap_end(t->heap, asked ? LS_CANCELLED : LS_LOST, text);
         if (!rest(t, LEAVE_S)) break;

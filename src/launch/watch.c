@@ -75,6 +75,11 @@ static void end_ranks(lsi_group *g, double leave)
     const double now = ls_clock_seconds();
 
     if (isfinite(g->kill_at)) return;
+    /* One that is stopped cannot leave, nor obey: it is not waited for. */
+    for (int i = 0; i < g->n; i++) {
+        const lsi_member *m = &g->members[i];
+        if (m->pid > 0 && !m->gone && lsi_process_is_stopped(m->pid)) kill(-m->pid, SIGKILL);
+    }
     g->term_at = now + leave;
     g->kill_at = now + KILL_S;
 }
@@ -323,15 +328,15 @@ static void look_for_stall(lsi_group *g, double now)
     const lsi_group_hooks *h = g->hooks;
     uint64_t elsewhere = 0;
     char why[512];
+    bool over;
 
     if (now < g->look_at) return;
     g->look_at = now + LSI_STALL_LOOK_S;
     if (g->n_alive == 0 || g->failure.text[0] != '\0' || isfinite(g->kill_at)) return;
-    if (h != NULL && h->elsewhere != NULL) elsewhere = h->elsewhere(h->ctx, g->stall.moves);
-    if (!lsi_stall_look(&g->stall, now, g->asked_at,
-                        h != NULL && h->stop_grace_s > 0 ? h->stop_grace_s : LSI_STOP_GRACE_S, elsewhere, why,
-                        sizeof why))
-        return;
+    if (h != NULL && h->elsewhere != NULL) elsewhere = h->elsewhere(h->ctx);
+    over = lsi_stall_look(&g->stall, now, g->asked_at, elsewhere, why, sizeof why);
+    if (h != NULL && h->moved != NULL) h->moved(h->ctx, g->stall.moves);
+    if (!over) return;
     if (g->stop_how > 0)
         give_up(g, why);
     else

@@ -67,16 +67,42 @@ n=$((n + 1))
 nobody_left
 
 # --- the one rank of a machine is stopped: a request ends both machines, and so does the limit -----
+# The request is obeyed within two seconds.  The clock is a run of one machine under the same load whose rank is stopped before, and
+# which ends by its limit, of two seconds.
+# clock: starts it; tick: stops its rank
+clock() {
+    rm -rf "$work/run.clock"
+    (
+        "$LOCKSTEP" train mnist data.kind=synthetic -n 2 --threads 1 --quiet train.epochs=100000 train.report_every=1st batch.per_rank=8 \
+            parallel.stall_s=1 parallel.stall_limit=2 --run-dir "$work/run.clock" >"$work/out.clock" 2>&1 &
+        echo $! >"$work/pid.clock"
+        wait $!
+        echo $? >"$work/code.clock"
+        date +%s.%N >"$work/end.clock"
+    ) &
+    until [ -s "$work/run.clock/metrics.jsonl" ]; do sleep 0.1; done
+}
+tick() {
+    kill -STOP "$(pgrep -P "$(cat "$work/pid.clock")" | tail -1)"
+}
+
 for how in asked limit; do
     rm -rf "$work"/run.*
+    [ $how = limit ] || clock
     for i in 1 0; do start $i -n 1 --nodes 2 train.epochs=100000 train.report_every=1st --quiet parallel.stall_s=1 parallel.stall_limit=5; done
     wait_for_steps
     kill -STOP "$(processes 1 | tail -1)"
-    [ $how = limit ] || kill -TERM "$(processes 0 | head -1)"
+    launcher=$(processes 0 | head -1)
+    [ $how = limit ] || { tick && kill -TERM "$launcher"; }
     wait
     for i in 0 1; do
         if [ $how = limit ]; then code $i 4; else code $i 143; fi
+        [ $how = limit ] && continue
+        n=$((n + 1))
+        awk -v a="$(cat "$work/end.$i")" -v b="$(cat "$work/end.clock")" 'BEGIN { print a - b; exit !(a < b) }' ||
+            fail "machine $i ended later than after two seconds"
     done
+    [ $how = limit ] || code clock 4
     nobody_left
 done
 

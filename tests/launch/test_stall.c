@@ -52,8 +52,7 @@ static void end(rig *r)
 static bool look_for(rig *r, double seconds)
 {
     for (const double until = r->now + seconds; r->now < until; r->now += LSI_STALL_LOOK_S)
-        if (lsi_stall_look(&r->stall, r->now, r->asked_at, LSI_STOP_GRACE_S, 0, r->text, sizeof r->text))
-            return true;
+        if (lsi_stall_look(&r->stall, r->now, r->asked_at, 0, r->text, sizeof r->text)) return true;
     return false;
 }
 
@@ -206,10 +205,8 @@ static void what_was_heard_is_not_said_again(void)
     ls_comm_set_doing(r.c[1], LS_COMM_STEPPING);
     REQUIRE_OK(lsi_stall_open(&other, ls_comm_heap_of(r.c[0]), 2, &err), &err);
     for (const double until = r.now + 10; !over && r.now < until; r.now += LSI_STALL_LOOK_S) {
-        over = lsi_stall_look(&r.stall, r.now, r.asked_at, LSI_STOP_GRACE_S, 1 + other.moves, r.text,
-                              sizeof r.text);
-        (void)lsi_stall_look(&other, r.now, r.asked_at, LSI_STOP_GRACE_S, 1 + r.stall.moves, r.text,
-                             sizeof r.text);
+        over = lsi_stall_look(&r.stall, r.now, r.asked_at, 1 + other.moves, r.text, sizeof r.text);
+        (void)lsi_stall_look(&other, r.now, r.asked_at, 1 + r.stall.moves, r.text, sizeof r.text);
     }
     CHECK(over);
     lsi_stall_release(&other);
@@ -233,8 +230,7 @@ static void a_step_that_hangs_holds_other_machines(void)
         for (int i = 0; i < 2; i++) ls_comm_set_doing(c[i], LS_COMM_STEPPING);
         ls_comm_set_stall(c[0], 1, 5);
         for (double now = 100; !over && now < 120; now += LSI_STALL_LOOK_S)
-            over = lsi_stall_look(&stall, now, (double)INFINITY, LSI_STOP_GRACE_S, elsewhere[k], text,
-                                  sizeof text);
+            over = lsi_stall_look(&stall, now, (double)INFINITY, elsewhere[k], text, sizeof text);
         CHECK(over == (elsewhere[k] != 0));
         lsi_stall_release(&stall);
         for (int i = 0; i < 2; i++) ls_comm_close(c[i]);
@@ -264,6 +260,124 @@ static void who_has_waited_may_work_at_length(void)
     for (int i = 0; i < 2; i++) ls_comm_close(r.c[i]);
 }
 
+/* Three ranks of which this machine has two: rank 0 waits for another machine.  Rank 1 waits, too, or is in
+ * its step. */
+static void begin_far(rig *r, ls_comm **far, pthread_t *second, bool both_wait)
+{
+    ls_comm *c[3];
+    ls_comm_look look;
+    ls_err err = {0};
+
+    *r = (rig){.now = 100, .asked_at = (double)INFINITY};
+    REQUIRE_OK(ls_comm_open_threads(c, 3, &err), &err);
+    r->c[0] = c[0];
+    r->c[1] = c[1];
+    *far = c[2];
+    ls_comm_set_stall(c[0], 1, 5);
+    ls_comm_set_doing(c[1], LS_COMM_STEPPING);
+    REQUIRE_OK(lsi_stall_open(&r->stall, ls_comm_heap_of(c[0]), 2, &err), &err);
+    REQUIRE(pthread_create(&r->thread, NULL, wait_for_other, c[0]) == 0);
+    if (both_wait) REQUIRE(pthread_create(second, NULL, wait_for_other, c[1]) == 0);
+    for (int i = 0; i < (both_wait ? 2 : 1); i++) {
+        do {
+            nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+            ls_comm_heap_look(ls_comm_heap_of(c[0]), i, &look);
+        } while (!look.waiting);
+    }
+}
+
+static void end_far(rig *r, ls_comm *far, pthread_t second, bool both_wait)
+{
+    if (!both_wait) REQUIRE(pthread_create(&second, NULL, wait_for_other, r->c[1]) == 0);
+    (void)!ls_comm_barrier(far, "the meeting", NULL);
+    pthread_join(r->thread, NULL);
+    pthread_join(second, NULL);
+    lsi_stall_release(&r->stall);
+    for (int i = 0; i < 2; i++) ls_comm_close(r->c[i]);
+    ls_comm_close(far);
+}
+
+/* Looks until the run is to be ended, at most for `seconds`; returns how long that took, infinity: it is not.
+ */
+static double time_to_end(rig *r, double seconds, uint64_t elsewhere)
+{
+    const double begun = r->now;
+
+    for (; r->now < begun + seconds; r->now += LSI_STALL_LOOK_S)
+        if (lsi_stall_look(&r->stall, r->now, r->asked_at, elsewhere, r->text, sizeof r->text))
+            return r->now - begun;
+    return (double)INFINITY;
+}
+
+/* Other machines that tell nothing may do what takes long: nobody is ended for waiting for them, but a rank
+ * that hangs here is the cause, whatever they do. */
+static void who_hears_nothing_judges_what_is_here(void)
+{
+    for (int both_wait = 0; both_wait < 2; both_wait++) {
+        rig r;
+        ls_comm *far;
+        pthread_t second = 0;
+        double took;
+
+        begin_far(&r, &far, &second, both_wait != 0);
+        took = time_to_end(&r, 100, LSI_STALL_DEAF);
+        if (both_wait) {
+            CHECK(isinf(took));
+        } else {
+            CHECK(took >= 4.9 && took < 6);
+            CHECK_CONTAINS(r.text, "no rank of this machine has got on");
+            CHECK_CONTAINS(r.text, "rank 1 (pid ");
+        }
+        end_far(&r, far, second, both_wait != 0);
+    }
+}
+
+/* The same with a request: two seconds where the cause is here, more where it may be elsewhere. */
+static void who_hears_nothing_obeys(void)
+{
+    for (int both_wait = 0; both_wait < 2; both_wait++) {
+        rig r;
+        ls_comm *far;
+        pthread_t second = 0;
+        double took;
+
+        begin_far(&r, &far, &second, both_wait != 0);
+        if (!both_wait) ls_comm_set_doing(r.c[1], LS_COMM_LOADING);
+        CHECK(isinf(time_to_end(&r, 2, LSI_STALL_DEAF)));
+        r.asked_at = r.now;
+        took = time_to_end(&r, 60, LSI_STALL_DEAF);
+        CHECK_CONTAINS(r.text, "asked to stop, but nobody gets on");
+        CHECK(both_wait ? took >= LSI_STOP_GRACE_DEAF_S - 0.05 && took < LSI_STOP_GRACE_DEAF_S + 1
+                        : took < 1.6);
+        end_far(&r, far, second, both_wait != 0);
+    }
+}
+
+/* All here wait, and another machine gets on now and then, just often enough for those who see it at once.
+ * What it does comes here late by the two beats and the look that it takes; when nothing comes any more the
+ * run is ended, with half a second left for its ranks to leave. */
+static void signs_from_afar_come_in_time(void)
+{
+    const double every = LSI_STOP_GRACE_S - LSI_STALL_LOOK_S, delay = 2 * LSI_STOP_BEAT_S + LSI_STALL_LOOK_S;
+    rig r;
+    ls_comm *far;
+    pthread_t second = 0;
+    uint64_t heard = 1;
+
+    begin_far(&r, &far, &second, true);
+    r.asked_at = r.now;
+    for (int i = 0; i < 20; i++) {
+        const double late = i % 2 != 0 ? delay : 0; /* one comes at once, the next as late as can be */
+        const double until = r.asked_at + (i + 1) * every + late;
+        while (r.now < until) CHECK(isinf(time_to_end(&r, LSI_STALL_LOOK_S / 2, heard)));
+        heard++;
+    }
+    CHECK(isinf(time_to_end(&r, LSI_STALL_LOOK_S, heard)));
+    CHECK(time_to_end(&r, 60, heard) < 1.5 - LSI_STALL_LOOK_S);
+    CHECK_CONTAINS(r.text, "for ranks of other machines");
+    end_far(&r, far, second, true);
+}
+
 int main(void)
 {
     CHECK_RUN(a_step_that_hangs_ends_the_run);
@@ -277,5 +391,8 @@ int main(void)
     CHECK_RUN(what_was_heard_is_not_said_again);
     CHECK_RUN(a_step_that_hangs_holds_other_machines);
     CHECK_RUN(who_has_waited_may_work_at_length);
+    CHECK_RUN(who_hears_nothing_judges_what_is_here);
+    CHECK_RUN(who_hears_nothing_obeys);
+    CHECK_RUN(signs_from_afar_come_in_time);
     return CHECK_DONE();
 }
