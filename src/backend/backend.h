@@ -19,8 +19,9 @@ typedef struct ls_device ls_device;
 struct ls_device {
     const ls_backend *backend;
     int threads;
-    bool fixed;  /* kernels follow from the problem alone, not from timing: set it before the first plan */
-    bool shares; /* kernels of optimisers by element heed ls_optim_attr.share */
+    bool fixed;     /* kernels follow from the problem alone, not from timing: set it before the first plan */
+    bool shares;    /* kernels of optimisers by element heed ls_optim_attr.share */
+    uint64_t draws; /* the seed that the order of queues is drawn from; 0: the schedule's order */
     /* While plans are made, which may take long: a word that becomes 1 when it is to end (LS_CANCELLED), and
      * who is told how far it is (-1: as before).  Both may be NULL. */
     const volatile sig_atomic_t *stop;

@@ -274,6 +274,7 @@ ls_status ls_plan_compile_take(ls_plan **out, ls_graph *graph, ls_device *dev, l
     place_exchanged(p);
     LS_TRY(plan_memory(p, err));
     LS_TRY(resolve_pointers(p, state_index, err));
+    if (p->dev->draws != 0) LS_TRY(ls_pass_waits(p->graph, &p->schedule, &p->waits, err));
     LS_TRY(list_tensors(p, state_index, err));
     count_state_bytes(p);
     *out = p;
@@ -297,6 +298,7 @@ void ls_plan_destroy(ls_plan *p)
     ls_free(p->fetches);
     ls_free(p->borrowed);
     ls_buffer_free(&p->arena);
+    ls_free(p->waits);
     ls_schedule_release(&p->schedule);
     ls_memory_release(&p->memory);
     ls_graph_destroy(p->graph);

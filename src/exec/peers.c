@@ -197,6 +197,11 @@ static void run_wait(void *state, const ls_call *call)
     p->under_way--;
 }
 
+int lsi_peers_rank(const ls_peers *p)
+{
+    return p != NULL && p->comm != NULL ? ls_comm_rank(p->comm) : 0;
+}
+
 bool lsi_peers_absent(const ls_peers *p)
 {
     return p != NULL && p->comm == NULL;

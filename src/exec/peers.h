@@ -51,6 +51,7 @@ void lsi_peers_place(const ls_kernel *k, ls_graph *g, const ls_node *n);
 /* Where such a value lies. */
 void *lsi_peers_address(const ls_peers *p, const ls_vinfo *v);
 bool lsi_peers_absent(const ls_peers *p); /* false for NULL */
+int lsi_peers_rank(const ls_peers *p);    /* 0 for NULL, and where nobody is there */
 /* The communicator, where ranks of this machine share variables; NULL (also for p NULL): they do not. */
 ls_comm *lsi_peers_sharing(const ls_peers *p);
 /* This rank's part of a variable of so many bytes: all of it unless ranks share.  `p` may be NULL. */

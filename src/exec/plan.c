@@ -28,14 +28,20 @@ static void run_node(ls_plan *p, int32_t i)
     s->kernel.run(s->kernel.state, &s->call);
 }
 
+void lsi_plan_run_node(ls_plan *p, int32_t i)
+{
+    run_node(p, i);
+    if (p->peers != NULL) lsi_peers_progress(p->peers);
+}
+
 ls_status ls_plan_run(ls_plan *p, ls_err *err)
 {
     LS_BUG_IF(p->peers != NULL && lsi_peers_absent(p->peers));
     if (p->stream.failure.status != LS_OK) return outcome(p, err);
-    for (int32_t i = 0; i < p->schedule.n; i++) {
-        run_node(p, i);
-        if (p->peers != NULL) lsi_peers_progress(p->peers);
-    }
+    if (p->waits != NULL)
+        lsi_plan_run_drawn(p);
+    else
+        for (int32_t i = 0; i < p->schedule.n; i++) lsi_plan_run_node(p, i);
     return outcome(p, err);
 }
 

@@ -21,6 +21,8 @@ struct ls_plan {
     ls_state *state;
     ls_peers *peers; /* NULL: one rank */
     ls_schedule schedule;
+    int32_t (*waits)[LS_QUEUE_N]; /* per scheduled node (ls_pass_waits); NULL: queues follow the schedule */
+    uint32_t runs;                /* so far, where the order of queues is drawn */
     ls_memory memory;
     ls_buffer arena;
     lsi_step *steps;      /* schedule.n of them */
@@ -34,5 +36,10 @@ struct ls_plan {
     uint64_t hash;
     ls_stream stream; /* its failure: the first of inputs that were written and of kernels that ran */
 };
+
+/* Runs the i-th scheduled node and lets other ranks have what they need. */
+void lsi_plan_run_node(ls_plan *p, int32_t i);
+/* All of them, in an order that the device's seed, the run and the rank draw. */
+void lsi_plan_run_drawn(ls_plan *p);
 
 #endif

@@ -42,6 +42,11 @@ ls_status ls_pass_schedule(const ls_graph *g, ls_schedule *out, ls_err *err) LS_
 ls_status ls_pass_topological(const ls_graph *g, ls_schedule *out, ls_err *err) LS_MUST_CHECK;
 void ls_schedule_release(ls_schedule *s);
 
+/* For queues that run side by side: (*out)[i][q] is how many nodes of queue q must be over before the i-th
+ * scheduled node begins, by its edges.  The caller frees *out. */
+ls_status ls_pass_waits(const ls_graph *g, const ls_schedule *s, int32_t (**out)[LS_QUEUE_N],
+                        ls_err *err) LS_MUST_CHECK;
+
 /* Memory: which bytes of one arena each value and each node's scratch occupy. */
 #define LS_IN_STATE SIZE_MAX /* the value lives in a variable's own memory */
 typedef struct ls_memory {
