@@ -36,7 +36,7 @@ ends() {
     [ $code -eq "$1" ] || fail "$name: exit code $code, not $1: $(cat "$work/err")"
     grep -q "$2" "$work/err" || fail "$name: not said: $(cat "$work/err")"
     for pid in "${ranks[@]}"; do # those that mpirun has killed may be a moment in going
-        for k in $(seq 500); do is_there "$pid" && breathe; done
+        for k in $(seq 500); do is_there "$pid" || break; breathe; done
         is_there "$pid" && fail "$name: a rank is left"
     done
 }
