@@ -23,19 +23,20 @@ out:
 
 ls_status cli_experiment_open(cli_experiment *x, const cli_args *args, ls_err *err)
 {
-    ls_build how;
+    ls_strategy how;
     ls_status st = LS_OK;
 
     LS_TRY(cli_experiment_configure(x, args, err));
-    how =
-        ls_session_build(x->cfg, x->ranks > 1, ls_update_of(x->cfg, x->ranks).samples, LS_TRAIN, LS_PART_ALL);
-    LS_TRY(ls_trial_build_as(&x->step, x->trial, x->cfg, &how, err));
+    how = ls_session_strategy(x->cfg, x->ranks > 1, ls_update_of(x->cfg, x->ranks).samples, LS_PART_ALL);
+    LS_TRY(ls_trial_build_as(&x->step, x->trial, x->cfg,
+                             &(ls_build){.mode = LS_TRAIN, .freeze = ls_config_text(x->cfg, "train.freeze")},
+                             err));
     LS_TRY(ls_device_open(&x->dev, args->device, args->threads, err));
     ls_parallel_set_wait_policy(x->dev->threads);
     LS_TRY(ls_state_create(&x->state, x->dev, err));
     if (x->ranks > 1) LS_TRY(ls_peers_create_absent(&x->peers, x->ranks, ls_session_shares(x->cfg), err));
     ls_state_set_peers(x->state, x->peers);
-    LS_TRY(ls_plan_compile_take(&x->plan, ls_step_graph_take(x->step), x->dev, x->state, err));
+    LS_TRY(ls_plan_compile_as(&x->plan, ls_step_graph_take(x->step), &how, x->dev, x->state, err));
 out:
     return st;
 }

@@ -28,34 +28,11 @@ extern "C" {
 typedef struct ls_step ls_step;
 typedef enum ls_mode { LS_TRAIN, LS_EVAL } ls_mode;
 
-/* A step can be cut in two: the gradients of one batch, added up in variables "accumulated.<parameter>", and
- * the update by what has been added up.  That is how gradients of several batches make one update.  Input
- * "gradient.weight" multiplies a batch's gradients, and "gradient.keep" = 0 starts a new sum.  Where a loss
- * needs parameters after an earlier ls_minimise, the step has several stages, each with both parts: all
- * batches go through the first and its update is made, then all of them through the second. */
-typedef enum ls_part { LS_PART_ALL, LS_PART_GRADIENTS, LS_PART_UPDATE } ls_part;
-
-enum { LS_CONTROL_SLOTS = 16 };
-
-/* How a step is built; {0} is a whole training step of one rank. */
+/* How a step is built; {0} is a training step.  How it is spread over batches and ranks is decided when plans
+ * are made of it: a trial need not know. */
 typedef struct ls_build {
     ls_mode mode;
-    ls_part part;
-    int stage; /* unless LS_PART_ALL: from 0 to below ls_step_stages of stage 0 */
-    /* Gradients, running statistics and scalar metrics become weighted sums over all ranks: input
-     * "gradient.weight" is this rank's share of the samples (with LS_PART_UPDATE gradients are weighted
-     * already, and "rank.weight" is for the rest).  The input "control", LS_CONTROL_SLOTS numbers of the
-     * host's own, is summed without weight and fetched under the same name. */
-    bool ranks;
-    int64_t share_from;   /* ranks may share parameters of one ls_minimise that together have so many bytes */
-    int64_t bucket_bytes; /* gradients are exchanged in buckets of about this size; 0: 8 MiB */
-    /* Batch norms take their statistics over all ranks; inputs "rank.weight" (this rank's share of the
-     * samples) and "rank.samples" (those of all). */
-    bool sync_norm;
-    double clip_norm; /* not 0: gradients of one ls_minimise are scaled down to this norm where theirs is
-                         larger */
-    int64_t update;   /* samples of an update, of all ranks; 0: not known */
-    bool images;      /* with LS_EVAL: what ls_image shows, instead of metrics */
+    bool images; /* with LS_EVAL: what ls_image shows, instead of metrics */
     /* Globs, separated by commas, of parameters that no ls_minimise trains: they get no gradient, no
      * optimiser state and no exchange.  One that matches nothing is an error.  NULL or "": none. */
     const char *freeze;
@@ -71,8 +48,8 @@ int64_t ls_step_batch(const ls_step *s);
 bool ls_step_training(const ls_step *s);
 /* LS_OK, or the first error. */
 ls_status ls_step_status(const ls_step *s, ls_err *err);
-/* Hands the graph over (for ls_plan_compile_take).  The step stays for the questions below; nothing more can
- * be built with it. */
+/* Hands over what was recorded, for ls_plan_compile_take: forward passes, and what is to be minimised.  The
+ * step stays for the questions below; nothing more can be built with it. */
 ls_graph *ls_step_graph_take(ls_step *s);
 
 /* A line of a trial.  The macros below hand it on, so that an error can name the line. */
@@ -306,11 +283,6 @@ int64_t ls_step_count_params(const ls_step *s, const char *patterns);
 int ls_step_param_tensors(const ls_step *s);
 /* Elements of all parameters that ls_build.freeze keeps from being trained. */
 int64_t ls_step_count_frozen(const ls_step *s);
-
-/* The number of stages; known once the graph was taken, 1 unless the step is cut in parts. */
-int ls_step_stages(const ls_step *s);
-/* With LS_PART_GRADIENTS: whether this stage moves the variable on, a sum of gradients or a buffer. */
-bool ls_step_changes(const ls_step *s, const char *var);
 
 /* What ls_output and ls_distance declared, as an evaluation step fetches it: "output/<name>" (N, ...), and
  * "distance/<name>/0" and "/1", scaled so that lo to hi is 0 to 1. */

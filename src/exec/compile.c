@@ -4,6 +4,7 @@
 
 #include "base/machine.h"
 #include "base/text.h"
+#include "exec/compile.h"
 #include "exec/hash.h"
 #include "exec/plan_internal.h"
 #include "passes/check.h"
@@ -33,6 +34,7 @@ static void settle_places(ls_plan *p, const int *state_index)
 
 uint64_t ls_plan_hash_of(ls_graph *g)
 {
+    ls_passes_lower(g, &(ls_strategy){0});
     ls_pass_dead(g);
     return ls_graph_hash(g);
 }
@@ -42,7 +44,8 @@ static ls_status run_passes(ls_plan *p, const int *state_index, ls_err *err)
     ls_graph *g = p->graph;
     ls_status st = LS_OK;
 
-    p->hash = ls_plan_hash_of(g); /* before the device has its say: ranks on different devices must agree */
+    ls_pass_dead(g);
+    p->hash = ls_graph_hash(g); /* before the device has its say: ranks on different devices must agree */
     if (p->dev->backend->fuses) ls_pass_fuse(g);
     if (p->dev->backend->layouts != NULL) ls_pass_layout(g, query_layouts, p->dev);
     settle_places(p, state_index);
@@ -251,17 +254,28 @@ static void count_state_bytes(ls_plan *p)
 
 ls_status ls_plan_compile_take(ls_plan **out, ls_graph *graph, ls_device *dev, ls_state *state, ls_err *err)
 {
+    return ls_plan_compile_as(out, graph, &(ls_strategy){0}, dev, state, err);
+}
+
+ls_status ls_plan_compile_as(ls_plan **out, ls_graph *graph, const ls_strategy *how, ls_device *dev,
+                             ls_state *state, ls_err *err)
+{
     ls_status st = LS_OK;
     ls_plan *p = ls_alloc(LS_MEM_PLAN, sizeof *p);
-    int *state_index = ls_alloc(LS_MEM_PLAN, sizeof *state_index * ((size_t)graph->n_vars + 1));
+    int *state_index = NULL;
 
     *out = NULL;
-    if (p == NULL || state_index == NULL) {
+    if (p == NULL) {
         ls_graph_destroy(graph);
+        return ls_fail(err, LS_NOMEM, "plan: no memory");
+    }
+    p->graph = graph;
+    ls_passes_lower(graph, how); /* all variables are there only then */
+    state_index = ls_alloc(LS_MEM_PLAN, sizeof *state_index * ((size_t)graph->n_vars + 1));
+    if (state_index == NULL) {
         st = ls_fail(err, LS_NOMEM, "plan: no memory");
         goto out;
     }
-    p->graph = graph;
     p->dev = dev;
     p->state = state;
     p->peers = ls_state_peers(state);
@@ -283,6 +297,18 @@ out:
     ls_plan_destroy(p);
     ls_free(state_index);
     return st;
+}
+
+int ls_plan_stages(const ls_plan *p)
+{
+    return p->graph->n_stages;
+}
+
+bool ls_plan_moves(const ls_plan *p, const char *var)
+{
+    const int32_t i = ls_graph_find_var(p->graph, var);
+
+    return i >= 0 && p->graph->vars[i]->moved;
 }
 
 void ls_plan_destroy(ls_plan *p)

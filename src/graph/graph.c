@@ -2,7 +2,7 @@
  *
  * Every node is checked by its op's shape rule the moment it is added, so that a mistake is reported at the
  * line that made it, with the op and the shapes in the message. */
-#include "graph/graph.h"
+#include "graph/graph_internal.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -104,7 +104,7 @@ static ls_value fail_infer(ls_graph *g, const ls_op *op, int n_in, const ls_shap
 /* -- values ------------------------------------------------------------------------------------------------
  */
 
-static ls_vinfo *new_value(ls_graph *g, ls_dtype dtype, ls_shape shape)
+ls_vinfo *lsi_graph_new_value(ls_graph *g, ls_dtype dtype, ls_shape shape)
 {
     ls_vinfo *v;
 
@@ -132,7 +132,7 @@ ls_value ls_graph_input(ls_graph *g, const char *name, ls_dtype dtype, ls_shape 
     for (int32_t i = 0; i < g->n_values; i++)
         if (g->values[i]->kind == LS_VALUE_INPUT && strcmp(g->values[i]->name, name) == 0)
             return ls_graph_fail(g, LS_INVALID, "input \"%s\" is declared twice", name);
-    v = new_value(g, dtype, shape);
+    v = lsi_graph_new_value(g, dtype, shape);
     if (v == NULL || (v->name = ls_arena_strdup(g->arena, name)) == NULL) return fail_nomem(g);
     v->kind = LS_VALUE_INPUT;
     return (ls_value){g, g->n_values - 1};
@@ -152,11 +152,9 @@ ls_value ls_graph_var(ls_graph *g, const char *name, ls_var_role role, ls_dtype 
     if (ls_graph_find_var(g, name) >= 0)
         return ls_graph_fail(g, LS_INVALID, "variable \"%s\" exists already; give the layer another name",
                              name);
-    v = new_value(g, dtype, shape);
+    v = lsi_graph_new_value(g, dtype, shape);
     var = ls_arena_alloc(g->arena, sizeof *var);
-    if (v == NULL || var == NULL || (v->name = ls_arena_strdup(g->arena, name)) == NULL ||
-        !LS_GROW(LS_MEM_GRAPH, g->vars, g->n_vars + 1, g->cap_vars))
-        return fail_nomem(g);
+    if (v == NULL || var == NULL || (v->name = ls_arena_strdup(g->arena, name)) == NULL) return fail_nomem(g);
     *var = (ls_var){
         .name = v->name, .role = role, .init = init, .first = g->n_values - 1, .current = g->n_values - 1};
     v->kind = LS_VALUE_VAR;
@@ -164,8 +162,44 @@ ls_value ls_graph_var(ls_graph *g, const char *name, ls_var_role role, ls_dtype 
     v->category = role == LS_VAR_OPTIMIZER     ? LS_CAT_OPTIMIZER
                   : role == LS_VAR_ACCUMULATED ? LS_CAT_GRADIENT
                                                : LS_CAT_WEIGHT;
+    return lsi_graph_append_var(g, var) ? (ls_value){g, var->first} : fail_nomem(g);
+}
+
+bool lsi_graph_append_var(ls_graph *g, ls_var *var)
+{
+    if (!LS_GROW(LS_MEM_GRAPH, g->vars, g->n_vars + 1, g->cap_vars)) return false;
     g->vars[g->n_vars++] = var;
-    return (ls_value){g, var->first};
+    return true;
+}
+
+ls_value ls_graph_variable(ls_graph *g, const char *name, ls_var_role role, ls_dtype dtype, ls_shape shape,
+                           ls_init init)
+{
+    const int32_t var = ls_graph_find_var(g, name);
+    char have[LS_SHAPE_TEXT], want[LS_SHAPE_TEXT];
+    ls_value v;
+
+    if (var < 0) return ls_graph_var(g, name, role, dtype, shape, init);
+    v = (ls_value){g, g->vars[var]->current};
+    if (g->vars[var]->role == role && ls_value_dtype(v) == dtype && ls_shape_equal(ls_value_shape(v), shape))
+        return v;
+    return ls_graph_fail(g, LS_INVALID,
+                         "\"%s\" exists as %s %s, but this use needs %s %s; another name makes another one",
+                         name, ls_dtype_name(ls_value_dtype(v)), ls_shape_text(ls_value_shape(v), have),
+                         ls_dtype_name(dtype), ls_shape_text(shape, want));
+}
+
+ls_value ls_graph_scalar(ls_graph *g, const char *name)
+{
+    for (int32_t i = 0; i < g->n_values; i++) {
+        const ls_vinfo *v = g->values[i];
+        if (v->kind != LS_VALUE_INPUT || strcmp(v->name, name) != 0) continue;
+        if (v->dtype == LS_F32 && v->shape.rank == 0) return (ls_value){g, i};
+        return ls_graph_fail(g, LS_INVALID,
+                             "the name \"%s\" belongs to a run-time scalar; call the input something else",
+                             name);
+    }
+    return ls_graph_input(g, name, LS_F32, LS_SHAPE_SCALAR);
 }
 
 int32_t ls_graph_find_var(const ls_graph *g, const char *name)
@@ -245,7 +279,7 @@ static ls_value infer_outputs(ls_graph *g, ls_node *n)
                     ls_shape_text(c.out[k], buf));
             return fail_infer(g, n->op, n->n_in, in, &why);
         }
-        v = new_value(g, c.out_dtype[k], c.out[k]);
+        v = lsi_graph_new_value(g, c.out_dtype[k], c.out[k]);
         if (v == NULL) return fail_nomem(g);
         v->node = n->id;
         v->out = k;
@@ -269,12 +303,18 @@ ls_value ls_graph_add(ls_graph *g, const ls_op *op, int n_in, const ls_value *in
         return ls_graph_fail(g, LS_INVALID, "op %s takes %d to %d inputs, was given %d", op->name, op->min_in,
                              op->max_in, n_in);
     n = new_node(g, op, n_in, in, attr);
-    if (n == NULL || !LS_GROW(LS_MEM_GRAPH, g->nodes, g->n_nodes + 1, g->cap_nodes)) return fail_nomem(g);
+    if (n == NULL) return fail_nomem(g);
     n->id = g->n_nodes;
-    n->position = n->id;
     v = infer_outputs(g, n);
-    if (ls_value_ok(v)) g->nodes[g->n_nodes++] = n;
-    return v;
+    return !ls_value_ok(v) || lsi_graph_append_node(g, n) ? v : fail_nomem(g);
+}
+
+bool lsi_graph_append_node(ls_graph *g, ls_node *n)
+{
+    if (!LS_GROW(LS_MEM_GRAPH, g->nodes, g->n_nodes + 1, g->cap_nodes)) return false;
+    n->position = n->id = g->n_nodes;
+    g->nodes[g->n_nodes++] = n;
+    return true;
 }
 
 ls_value ls_graph_out(ls_value v, int k)

@@ -19,7 +19,8 @@ typedef struct ls_src {
 typedef enum ls_value_kind {
     LS_VALUE_NODE,  /* made by a node */
     LS_VALUE_INPUT, /* written by the host before a step */
-    LS_VALUE_VAR    /* first version of a variable: lives across steps */
+    LS_VALUE_VAR,   /* first version of a variable: lives across steps */
+    LS_VALUE_GONE   /* an input that nobody needs any more: the next rewriting leaves it behind */
 } ls_value_kind;
 
 /* What a value's memory is booked as in the plan's table. */
@@ -110,6 +111,7 @@ typedef struct ls_var {
     int32_t first;   /* value at the start of a step */
     int32_t current; /* newest version: what ops added now should use */
     ls_home home;
+    bool moved; /* in a plan for gradients: what the batch adds to it counts (passes/split.c) */
 } ls_var;
 
 struct ls_graph {
@@ -127,6 +129,7 @@ struct ls_graph {
     int32_t n_edges;
     size_t cap_edges;
     int n_collectives; /* each has a number of its own */
+    int n_stages;      /* of the step that it is a part of; 0 until passes/split.c has counted them */
     ls_src here;       /* source line of the ops being added */
     const char *scope; /* layer of the ops being added */
     bool backward;     /* autodiff is adding ops */
@@ -145,6 +148,11 @@ ls_value ls_graph_input(ls_graph *g, const char *name, ls_dtype dtype, ls_shape 
 /* A new variable; its name must be new in the graph. */
 ls_value ls_graph_var(ls_graph *g, const char *name, ls_var_role role, ls_dtype dtype, ls_shape shape,
                       ls_init init);
+/* The current version of the variable, made on first use; an error when it exists as something else. */
+ls_value ls_graph_variable(ls_graph *g, const char *name, ls_var_role role, ls_dtype dtype, ls_shape shape,
+                           ls_init init);
+/* A scalar f32 input, made on first use; an error when the name belongs to something else. */
+ls_value ls_graph_scalar(ls_graph *g, const char *name);
 /* The variable's number, or -1. */
 int32_t ls_graph_find_var(const ls_graph *g, const char *name);
 /* Declares `next`, an aliasing output of an op that read the current version, the new current version. */
@@ -178,6 +186,19 @@ double ls_node_bytes(const ls_graph *g, const ls_node *n);
 uint64_t ls_graph_hash(ls_graph *g);
 /* "conv2d stride=1x1 pad=0,0,0,0" into buf. */
 void ls_node_text(const ls_node *n, char *buf, size_t size);
+
+/* -- copying (passes that expand what a trial has recorded) -----------------------------------------------
+ */
+
+/* What a rewriting makes of node n: `in` are its inputs in the new graph.  Returns false to have it copied,
+ * or true with all of `out` set.  An output that was a version of a variable becomes its newest again. */
+typedef bool (*ls_rewrite)(void *ctx, ls_graph *to, const ls_node *n, const ls_value *in, ls_value *out);
+/* Makes the graph anew, in the order in which it was made: what a rule adds stands where the node stood, so
+ * that numbers stay a topological order and the program's.  Dead nodes stay behind.  Numbers of values,
+ * nodes and variables are new afterwards.  For graphs without control edges. */
+void ls_graph_rewrite(ls_graph *g, ls_rewrite rule, void *ctx);
+/* A copy, with its error if it has one; the caller owns *out. */
+ls_status ls_graph_clone(ls_graph **out, const ls_graph *g, ls_err *err) LS_MUST_CHECK;
 
 /* -- changing (passes) ------------------------------------------------------------------------------------
  */

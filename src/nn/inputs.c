@@ -116,18 +116,6 @@ ls_value ls_draw_uniform_at(ls_step *s, ls_at at, const char *name, ls_shape sha
     return v;
 }
 
-ls_value lsi_scalar_input(ls_step *s, const char *name)
-{
-    for (int32_t i = 0; i < s->g->n_values; i++) {
-        const ls_vinfo *v = s->g->values[i];
-        if (v->kind != LS_VALUE_INPUT || strcmp(v->name, name) != 0) continue;
-        if (v->dtype == LS_F32 && v->shape.rank == 0) return (ls_value){s->g, i};
-        return lsi_step_fail(s, "the name \"%s\" belongs to a run-time scalar; call the input something else",
-                             name);
-    }
-    return ls_graph_input(s->g, name, LS_F32, LS_SHAPE_SCALAR);
-}
-
 /* -- writing ----------------------------------------------------------------------------------------------
  */
 

@@ -76,7 +76,6 @@ static ls_value batchnorm(ls_step *s, ls_value x, const char *full, ls_batchnorm
     var = lsi_variable(s, full, "running_var", LS_VAR_BUFFER, LS_F32, LS_SHAPE(in.dim[1]),
                        (ls_init){LS_INIT_CONST, 1});
     if (s->mode == LS_EVAL) return norm_by_buffers(x, weight, bias, mean, var, attr.eps);
-    if (s->how.sync_norm) return lsi_sync_batch_norm(s, x, &(lsi_norm_vars){weight, bias, mean, var}, &attr);
     y = ls_batch_norm(x, weight, bias, mean, var, attr);
     if (!ls_value_ok(y)) return y;
     ls_graph_advance(s->g, s->g->values[mean.id]->var, ls_graph_out(y, 3));

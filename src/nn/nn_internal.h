@@ -31,20 +31,6 @@ typedef struct lsi_stream {
     int uses;
 } lsi_stream;
 
-/* A call of ls_minimise. */
-typedef struct lsi_call {
-    const char *params; /* as it was given */
-    ls_src at;
-    int32_t loss;
-    int n;
-    bool by_element;         /* of its rule */
-    const int32_t *vars;     /* the parameters */
-    const ls_value *weights; /* their versions before */
-    const ls_value *grads;
-    int32_t first_node, end_node; /* the nodes that make new versions are among these */
-    int stage;
-} lsi_call;
-
 #define LSI_MAX_SCOPES 16
 
 struct ls_step {
@@ -63,13 +49,10 @@ struct ls_step {
     lsi_input_info *inputs;
     lsi_lr *lrs;
     lsi_stream *streams;
-    lsi_call *calls;
-    const char **changed; /* with LS_PART_GRADIENTS: variables that the stage moves on */
     ls_distance_info *distances;
-    int n_params, n_inputs, n_lrs, n_streams, n_calls, n_changed, n_distances;
-    int cap_params, cap_inputs, cap_lrs, cap_streams, cap_calls, cap_changed, cap_distances;
+    int n_params, n_inputs, n_lrs, n_streams, n_distances;
+    int cap_params, cap_inputs, cap_lrs, cap_streams, cap_distances;
     bool trains, spared;      /* a call of ls_minimise trains something; one leaves out what is frozen */
-    int n_stages;             /* known when the graph is taken */
     ls_value rng, loss_scale; /* invalid until first used */
 };
 
@@ -110,40 +93,6 @@ bool lsi_match_any(const char *patterns, const char *name);
 /* Whether how.freeze names the parameter. */
 bool lsi_is_frozen(const ls_step *s, const char *param);
 
-/* -- parts and ranks (parts.c) ----------------------------------------------------------------------------
- * The n gradients belong to the parameters `vars`. */
-
-/* Adds each gradient to its "accumulated" variable. */
-void lsi_accumulate(ls_step *s, int n, const int32_t *vars, const ls_value *grads);
-/* What was added up. */
-void lsi_accumulated(ls_step *s, int n, const int32_t *vars, ls_value *grads);
-/* Replaces gradients by their sums over ranks, bucket by bucket in the order in which they become ready. */
-void lsi_reduce(ls_step *s, int n, ls_value *grads);
-/* Replaces x[0..n-1] by their sums over ranks of weight times each, in one exchange; the last `plain` are not
- * weighted. */
-void lsi_exchange(ls_step *s, ls_value weight, int n, int plain, ls_value *x);
-/* The variable in which what belongs to `name` is added up over the batches of an update. */
-ls_value lsi_sum_variable(ls_step *s, const char *name, ls_shape shape);
-/* The loss scale that makes the optimiser see gradients of at most how.clip_norm. */
-ls_value lsi_clip(ls_step *s, int n, const ls_value *grads);
-/* The end of a step: statistics and metrics over all ranks, and what only one part of a step may do. */
-void lsi_close_parts(ls_step *s);
-/* Which variables ranks may share, once all calls of ls_minimise are known (sharing.c). */
-void lsi_allow_sharing(ls_step *s);
-/* What ls_step_changes answers. */
-void lsi_note_changed(ls_step *s, const char *var);
-/* Leaves of the step what belongs to the stage how.stage, and counts the stages (stages.c). */
-void lsi_cut_stage(ls_step *s);
-
-/* The variables of a batch norm. */
-typedef struct lsi_norm_vars {
-    ls_value weight, bias, mean, var;
-} lsi_norm_vars;
-/* Batch norm over all ranks; moves the running statistics on. */
-ls_value lsi_sync_batch_norm(ls_step *s, ls_value x, const lsi_norm_vars *v, const ls_norm_attr *a);
-
-/* A run-time scalar f32 input, made on first use. */
-ls_value lsi_scalar_input(ls_step *s, const char *name);
 /* The host reads `v` under `name`. */
 void lsi_fetch(ls_step *s, ls_value v, const char *name);
 /* Whether it reads something under this name already. */

@@ -97,7 +97,6 @@ ls_graph *ls_step_graph_take(ls_step *s)
     LS_BUG_IF(g == NULL);
     if (s->n_scopes > 0) lsi_step_fail(s, "scope \"%s\" was never popped", s->scopes[s->n_scopes - 1]);
     if (lsi_step_open(s)) check_freeze(s);
-    if (lsi_step_open(s)) lsi_close_parts(s);
     s->taken_err = g->err;
     s->g = NULL;
     return g;
@@ -253,26 +252,15 @@ ls_value lsi_variable(ls_step *s, const char *layer, const char *what, ls_var_ro
                       ls_shape shape, ls_init init)
 {
     const char *name;
-    char have[LS_SHAPE_TEXT], want[LS_SHAPE_TEXT];
-    int32_t var;
+    bool known;
     ls_value v;
 
     if (!lsi_step_open(s)) return lsi_step_none(s);
     name = what != NULL ? ls_arena_printf(s->arena, "%s.%s", layer, what) : layer;
     if (name == NULL) return fail_nomem(s);
-    var = ls_graph_find_var(s->g, name);
-    if (var >= 0) {
-        v = (ls_value){s->g, s->g->vars[var]->current};
-        if (s->g->vars[var]->role != role || ls_value_dtype(v) != dtype ||
-            !ls_shape_equal(ls_value_shape(v), shape))
-            return lsi_step_fail(
-                s, "\"%s\" exists as %s %s, but this use needs %s %s; another name makes another one", name,
-                ls_dtype_name(ls_value_dtype(v)), ls_shape_text(ls_value_shape(v), have),
-                ls_dtype_name(dtype), ls_shape_text(shape, want));
-        return v;
-    }
-    v = ls_graph_var(s->g, name, role, dtype, shape, init);
-    if (ls_value_ok(v) && role == LS_VAR_PARAM) record_param(s, name, shape);
+    known = ls_graph_find_var(s->g, name) >= 0;
+    v = ls_graph_variable(s->g, name, role, dtype, shape, init);
+    if (ls_value_ok(v) && role == LS_VAR_PARAM && !known) record_param(s, name, shape);
     return v;
 }
 
@@ -370,18 +358,6 @@ int64_t ls_step_count_frozen(const ls_step *s)
     for (int i = 0; i < s->n_params; i++)
         if (lsi_is_frozen(s, s->params[i].name)) sum += s->params[i].count;
     return sum;
-}
-
-int ls_step_stages(const ls_step *s)
-{
-    return s->n_stages;
-}
-
-bool ls_step_changes(const ls_step *s, const char *var)
-{
-    for (int i = 0; i < s->n_changed; i++)
-        if (strcmp(s->changed[i], var) == 0) return true;
-    return false;
 }
 
 int ls_step_param_tensors(const ls_step *s)

@@ -25,7 +25,7 @@ bool ls_optim_by_element(const ls_op *op)
 /* -- shape rule ---------------------------------------------------------------------------------------------
  */
 
-static ls_status check_attr(const ls_optim_attr *a, const ls_op *op, ls_err *err)
+ls_status lsi_optim_check(const ls_optim_attr *a, const ls_op *op, ls_err *err)
 {
     if (!(a->momentum >= 0) || !(a->weight_decay >= 0) || !(a->eps >= 0) || !(a->trust >= 0))
         return ls_fail(err, LS_INVALID, "momentum, weight decay, eps and trust must not be negative");
@@ -80,7 +80,7 @@ ls_status lsi_optim_infer(ls_infer *c, const ls_op *op, ls_err *err)
 {
     const ls_optim_attr *a = c->attr;
     int n_states = ls_optim_states(op, a);
-    ls_status st = check_attr(a, op, err);
+    ls_status st = lsi_optim_check(a, op, err);
 
     if (st != LS_OK) return st;
     if (a->n < 1 || c->n_in != LSI_OPTIM_W + (2 + n_states) * a->n)

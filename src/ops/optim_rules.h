@@ -12,6 +12,8 @@ enum {
     LSI_OPTIM_W
 }; /* the first inputs; weights begin at the last */
 
+/* Whether `op` can work with these numbers. */
+ls_status lsi_optim_check(const ls_optim_attr *a, const ls_op *op, ls_err *err);
 /* Checks the whole group against `op`'s number of states and gives each output the shape and type of the
  * input it replaces.  Learning rate, loss scale and states are f32 (f64 beside f64 weights); gradients are
  * like weights. */

@@ -1,7 +1,7 @@
 /* autodiff.c: reverse-mode differentiation, graph to graph. */
 #include "passes/autodiff.h"
 
-#include "ops/ops.h"
+#include "ops/macros.h"
 
 typedef struct adjoint {
     ls_graph *g;
@@ -31,6 +31,12 @@ static void accumulate(adjoint *a, int32_t id, ls_value d)
 {
     if (!ls_value_ok(d)) return;
     a->grad[id] = ls_value_ok(a->grad[id]) ? ls_add(a->grad[id], d) : d;
+}
+
+static void fail_without_rule(ls_graph *g, const ls_node *node)
+{
+    ls_graph_fail(g, LS_UNSUPPORTED, "op %s has no gradient, but the loss depends on parameters through it",
+                  node->op->name);
 }
 
 /* Calls the node's gradient rule and hands its results to the inputs. */
@@ -64,8 +70,7 @@ static void visit(adjoint *a, const ls_node *node)
     g->here = node->src;
     g->scope = node->scope;
     if (node->op->grad == NULL) {
-        ls_graph_fail(g, LS_UNSUPPORTED,
-                      "op %s has no gradient, but the loss depends on parameters through it", node->op->name);
+        fail_without_rule(g, node);
         return;
     }
     node->op->grad(&c);
@@ -103,4 +108,47 @@ void ls_autodiff(ls_value loss, ls_value seed, int n, const ls_value *wrt, ls_va
     g->here = here;
     g->scope = scope;
     for (int i = 0; i < n; i++) grads[i] = a.grad[wrt[i].id];
+}
+
+/* What `loss` depends on, as far as gradients flow; false, with the error, where they cannot. */
+static bool mark_reached(adjoint *a, bool *reaches)
+{
+    ls_graph *g = a->g;
+
+    for (int32_t i = g->n_nodes - 1; i >= 0; i--) {
+        const ls_node *node = g->nodes[i];
+        bool any = false, want = false;
+        if (node->op->flags & LS_OP_NO_GRAD) continue;
+        for (int k = 0; k < node->n_out; k++)
+            any = any || (reaches[node->out[k]] && ls_dtype_is_float(g->values[node->out[k]]->dtype));
+        for (int k = 0; any && k < node->n_in; k++) {
+            reaches[node->in[k]] = true;
+            want = want || a->depends[node->in[k]];
+        }
+        /* That of `gradients` is known when it has been expanded. */
+        if (!want || node->op->grad != NULL || node->op == &ls_op_gradients) continue;
+        g->here = node->src;
+        g->scope = node->scope;
+        fail_without_rule(g, node);
+        return false;
+    }
+    return true;
+}
+
+int ls_autodiff_unreached(ls_value loss, int n, const ls_value *wrt)
+{
+    ls_graph *g = loss.g;
+    bool *reaches = ls_arena_alloc(g->arena, (size_t)g->n_values);
+    adjoint a = {.g = g, .depends = ls_arena_alloc(g->arena, (size_t)g->n_values)};
+
+    if (reaches == NULL || a.depends == NULL) {
+        ls_graph_fail(g, LS_NOMEM, "autodiff: no memory");
+        return n;
+    }
+    mark_dependent(&a, n, wrt);
+    reaches[loss.id] = true;
+    if (!mark_reached(&a, reaches)) return n;
+    for (int i = 0; i < n; i++)
+        if (!reaches[wrt[i].id]) return i;
+    return n;
 }

@@ -13,4 +13,8 @@
  * the graph. */
 void ls_autodiff(ls_value loss, ls_value seed, int n, const ls_value *wrt, ls_value *grads);
 
+/* Whether gradients would flow, before there are any: the first of wrt[0..n-1] that loss does not depend on,
+ * or n.  An op without a gradient between them is an error of the graph. */
+int ls_autodiff_unreached(ls_value loss, int n, const ls_value *wrt);
+
 #endif

@@ -1,8 +1,10 @@
-/* passes.h: the transformations between a trial's graph and a plan.
+/* passes.h: the transformations between what a trial has recorded and a plan.
  *
- * Order: autodiff (while the trial builds), ls_pass_dead, ls_pass_fuse, ls_pass_layout, ls_pass_pieces,
- * ls_pass_versions, ls_pass_schedule, ls_pass_memory.  Each works on the graph in place and leaves it valid.
- * check.h proves what they leave. */
+ * One list, each pass in a file of its own whose head says what it needs and leaves.  Each works on the graph
+ * in place and leaves it valid.  The first half turns the record (forward passes and macros, ops/macros.h)
+ * into the program of one rank: homes, split, sync_norm, differentiate, parallel, optimise; ls_passes_lower
+ * runs it. The second half turns the program into a plan for a device, which is why exec/compile.c runs it:
+ * dead, fuse, layout, pieces, versions, schedule, memory.  check.h proves what they leave. */
 #ifndef LS_PASSES_PASSES_H
 #define LS_PASSES_PASSES_H
 

@@ -6,7 +6,7 @@
 #ifndef LS_TRAIN_AGENDA_H
 #define LS_TRAIN_AGENDA_H
 
-#include "lockstep/nn.h"
+#include "passes/lower.h"
 #include "train/periods.h"
 
 typedef enum ls_due {

@@ -25,7 +25,7 @@ typedef struct ls_report_options {
     int64_t total_steps, n_epochs; /* at the end: updates made, and epochs, begun ones included */
     int64_t epoch_samples, batch;
     const ls_schedule *schedule;
-    const ls_session *session;
+    ls_session *session;
     const ls_dataset *test, *val; /* val NULL: the test set is for validation, too */
     const json_t *init;           /* the weights that the run started from (train/init.h); NULL: none */
     ls_runlog *log;               /* everything said is noted there; may be NULL */

@@ -36,7 +36,7 @@ static void add(all_plans *all, uint64_t hash, const char *what, int stage, int 
 /* Compiled when it is first needed, by each rank for as many samples as it has: here its graph is enough. */
 static ls_status hash_evaluation(const ls_session *s, uint64_t *hash, ls_err *err)
 {
-    const ls_build how = ls_session_build(s->cfg, true, s->update_samples, LS_EVAL, LS_PART_ALL);
+    const ls_build how = {.mode = LS_EVAL};
     ls_step *step = NULL;
     ls_graph *g = NULL;
     ls_status st = LS_OK;

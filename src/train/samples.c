@@ -186,14 +186,14 @@ static bool is_image(const ls_tensor *t)
 /* The plan, and the folder for what it makes; made at the first picture. */
 static ls_status open_plan(ls_samples *s, ls_err *err)
 {
-    const ls_session *session = s->o.session;
-    const ls_build how = {.mode = LS_EVAL, .images = true};
+    ls_session *session = s->o.session;
+    const ls_build build = {.mode = LS_EVAL, .images = true};
     bool any = false;
     ls_status st = LS_OK;
 
     if (s->open || s->none) return LS_OK;
     s->none = true;
-    LS_TRY(ls_batch_plan_open(&s->plan, session, &how, s->o.n, session->dev, session->state, err));
+    LS_TRY(ls_batch_plan_open(&s->plan, session, build, &(ls_strategy){0}, s->o.n, session->state, err));
     for (int i = 0; i < ls_plan_fetch_count(s->plan.plan); i++)
         any = any || is_image(ls_plan_fetch_at(s->plan.plan, i));
     if (any && mkdir(s->folder, 0777) != 0 && errno != EEXIST)

@@ -16,7 +16,7 @@ enum { LS_SAMPLES_ACROSS = 8, LS_SAMPLES_PIXELS = 1300 };
 typedef struct ls_samples ls_samples;
 
 typedef struct ls_samples_options {
-    const ls_session *session;
+    ls_session *session;
     const ls_dataset *data;
     const char *folder; /* the run's; files are <folder>/samples/<name>-<step>.png */
     uint64_t seed;      /* of noise */

@@ -54,29 +54,22 @@ static bool is_lr(const char *input)
     return strcmp(input, "lr") == 0 || strncmp(input, "lr.", 3) == 0;
 }
 
-static ls_status set_batch(ls_config *cfg, int64_t batch, ls_err *err)
+ls_status ls_batch_plan_open(ls_batch_plan *p, ls_session *s, ls_build build, const ls_strategy *how,
+                             int64_t batch, ls_state *state, ls_err *err)
 {
-    char text[64];
-
-    snprintf(text, sizeof text, "batch.per_rank=%lld", (long long)batch);
-    return ls_config_set(cfg, text, err);
-}
-
-ls_status ls_batch_plan_open(ls_batch_plan *p, const ls_session *s, const ls_build *how, int64_t batch,
-                             ls_device *dev, ls_state *state, ls_err *err)
-{
-    const int64_t usual = ls_config_int(s->cfg, "batch.per_rank");
     ls_comm_doing before = LS_COMM_AT_LENGTH;
+    ls_graph *g = NULL;
     ls_status st = LS_OK;
 
     /* Also within a step, where one rank alone may meet an odd batch: the others then wait for its compiler.
      */
     if (s->comm != NULL) before = ls_comm_set_doing(s->comm, LS_COMM_AT_LENGTH);
-    *p = (ls_batch_plan){.mode = how->mode, .stage = how->stage, .batch = batch};
-    LS_TRY(set_batch(s->cfg, batch, err));
-    st = ls_trial_build_as(&p->step, s->trial, s->cfg, how, err);
-    LS_TRY(st == LS_OK ? set_batch(s->cfg, usual, err) : st);
-    LS_TRY(ls_plan_compile_take(&p->plan, ls_step_graph_take(p->step), dev, state, err));
+    *p = (ls_batch_plan){.mode = build.mode, .stage = how->stage, .batch = batch};
+    build.freeze = ls_config_text(s->cfg, "train.freeze");
+    LS_TRY(ls_records_find(&s->records, s->trial, s->cfg, &build, batch, &p->record, err));
+    p->step = p->record->step;
+    LS_TRY(ls_graph_clone(&g, p->record->graph, err));
+    LS_TRY(ls_plan_compile_as(&p->plan, g, how, s->dev, state, err));
     ls_step_write_defaults(p->step, p->plan);
 out:
     if (s->comm != NULL) ls_comm_set_doing(s->comm, before);
@@ -86,7 +79,7 @@ out:
 void ls_batch_plan_release(ls_batch_plan *p)
 {
     ls_plan_destroy(p->plan);
-    ls_step_destroy(p->step);
+    ls_record_release(p->record);
     *p = (ls_batch_plan){0};
 }
 
@@ -102,27 +95,26 @@ bool ls_session_shares(ls_config *cfg)
     return ls_config_int(cfg, "parallel.share") != SHARE_NEVER;
 }
 
-ls_build ls_session_build(ls_config *cfg, bool ranks, int64_t update, ls_mode mode, ls_part part)
+ls_strategy ls_session_strategy(ls_config *cfg, bool ranks, int64_t update, ls_part part)
 {
-    return (ls_build){.mode = mode,
-                      .ranks = ranks && mode == LS_TRAIN,
-                      .share_from = share_from(cfg),
-                      .bucket_bytes = (int64_t)(ls_config_real(cfg, "parallel.bucket_mb") * (1 << 20)),
-                      .sync_norm =
-                          ranks && part != LS_PART_UPDATE && ls_config_bool(cfg, "parallel.sync_batchnorm"),
-                      .clip_norm = ls_config_real(cfg, "parallel.clip_norm"),
-                      .update = update,
-                      .freeze = ls_config_text(cfg, "train.freeze"),
-                      .part = part};
+    return (ls_strategy){.part = part,
+                         .ranks = ranks,
+                         .share_from = share_from(cfg),
+                         .bucket_bytes = (int64_t)(ls_config_real(cfg, "parallel.bucket_mb") * (1 << 20)),
+                         .sync_norm = ranks && ls_config_bool(cfg, "parallel.sync_batchnorm"),
+                         .clip_norm = ls_config_real(cfg, "parallel.clip_norm"),
+                         .update = update};
 }
 
 ls_status ls_session_plan(ls_session *s, ls_mode mode, int stage, int64_t n, ls_batch_plan **out, ls_err *err)
 {
-    ls_build how = ls_session_build(s->cfg, s->peers != NULL, s->update_samples, mode,
-                                    s->split && mode == LS_TRAIN ? LS_PART_GRADIENTS : LS_PART_ALL);
+    ls_strategy how = {0}; /* evaluations of ranks are no business of one another */
     ls_batch_plan *p;
     ls_status st;
 
+    if (mode == LS_TRAIN)
+        how = ls_session_strategy(s->cfg, s->peers != NULL, s->update_samples,
+                                  s->split ? LS_PART_GRADIENTS : LS_PART_ALL);
     how.stage = stage;
     for (int i = 0; i < s->n_plans; i++) {
         *out = &s->plans[i];
@@ -131,7 +123,7 @@ ls_status ls_session_plan(ls_session *s, ls_mode mode, int stage, int64_t n, ls_
     /* Odd sizes only follow skipped samples; the last place is theirs in turn. */
     if (s->n_plans == LS_SESSION_PLANS) ls_batch_plan_release(&s->plans[--s->n_plans]);
     p = *out = &s->plans[s->n_plans];
-    st = ls_batch_plan_open(p, s, &how, n, s->dev, s->state, err);
+    st = ls_batch_plan_open(p, s, (ls_build){.mode = mode}, &how, n, s->state, err);
     if (st == LS_OK)
         s->n_plans++;
     else
@@ -217,14 +209,14 @@ out:
 /* For every stage the plan for the usual batch, and that of its update where there are two. */
 static ls_status open_plans(ls_session *s, int64_t batch, ls_err *err)
 {
-    ls_build update = ls_session_build(s->cfg, s->peers != NULL, s->update_samples, LS_TRAIN, LS_PART_UPDATE);
+    ls_strategy update = ls_session_strategy(s->cfg, s->peers != NULL, s->update_samples, LS_PART_UPDATE);
     ls_batch_plan *p;
     ls_status st = LS_OK;
 
     s->n_stages = 1;
     for (int i = 0; i < s->n_stages; i++) {
         LS_TRY(ls_session_plan(s, LS_TRAIN, i, batch, &p, err));
-        s->n_stages = ls_step_stages(p->step);
+        s->n_stages = ls_plan_stages(p->plan);
         if (s->n_stages > LS_SESSION_STAGES)
             return ls_fail(
                 err, LS_UNSUPPORTED,
@@ -233,7 +225,8 @@ static ls_status open_plans(ls_session *s, int64_t batch, ls_err *err)
                 s->n_stages, LS_SESSION_STAGES);
     }
     for (update.stage = 0; s->split && update.stage < s->n_stages; update.stage++)
-        LS_TRY(ls_batch_plan_open(&s->updates[update.stage], s, &update, 1, s->dev, s->state, err));
+        LS_TRY(ls_batch_plan_open(&s->updates[update.stage], s, (ls_build){.mode = LS_TRAIN}, &update, batch,
+                                  s->state, err));
 out:
     return st;
 }
@@ -282,6 +275,7 @@ void ls_session_release(ls_session *s)
     ls_shards_destroy(s->shards);
     for (int i = 0; i < s->n_plans; i++) ls_batch_plan_release(&s->plans[i]);
     for (int i = 0; i < LS_SESSION_STAGES; i++) ls_batch_plan_release(&s->updates[i]);
+    ls_records_release(&s->records);
     ls_state_destroy(s->state);
     ls_peers_destroy(s->peers);
     ls_device_close(s->dev);

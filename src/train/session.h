@@ -12,13 +12,16 @@
 
 #include "comm/comm.h"
 #include "data/data.h"
+#include "exec/compile.h"
 #include "exec/peers.h"
 #include "lockstep/trial.h"
 #include "train/agenda.h"
+#include "train/records.h"
 
 /* A plan for batches of one size. */
 typedef struct ls_batch_plan {
-    ls_step *step;
+    ls_record *record;
+    ls_step *step; /* the record's */
     ls_plan *plan;
     ls_mode mode;
     int stage;
@@ -35,6 +38,7 @@ enum {
 typedef struct ls_session {
     const ls_trial *trial;
     ls_config *cfg;
+    ls_records records;
     ls_device *dev;
     ls_state *state;
     ls_comm *comm;   /* NULL: one rank */
@@ -59,9 +63,10 @@ typedef struct ls_session {
     double lr[LS_SESSION_LRS]; /* the optimisers' own rates, in the order of the plan's lr inputs */
 } ls_session;
 
-/* A plan of its own over `state`, for batches of one size; release in any case. */
-ls_status ls_batch_plan_open(ls_batch_plan *p, const ls_session *s, const ls_build *how, int64_t batch,
-                             ls_device *dev, ls_state *state, ls_err *err) LS_MUST_CHECK;
+/* A plan of its own over `state`, for batches of one size; release in any case.  What `build` leaves alone
+ * comes from the settings. */
+ls_status ls_batch_plan_open(ls_batch_plan *p, ls_session *s, ls_build build, const ls_strategy *how,
+                             int64_t batch, ls_state *state, ls_err *err) LS_MUST_CHECK;
 void ls_batch_plan_release(ls_batch_plan *p);
 
 /* The input and the result by which ranks tell one another what comes after the update. */
@@ -84,8 +89,9 @@ typedef struct ls_session_options {
     bool tell;                         /* a line on standard error when compiling takes long */
 } ls_session_options;
 
-/* How the settings want a step built, for updates of so many samples; `ranks`: there are several. */
-ls_build ls_session_build(ls_config *cfg, bool ranks, int64_t update, ls_mode mode, ls_part part);
+/* How the settings want a training step spread, for updates of so many samples; `ranks`: there are several.
+ */
+ls_strategy ls_session_strategy(ls_config *cfg, bool ranks, int64_t update, ls_part part);
 
 /* Whether ranks of a machine may share variables. */
 bool ls_session_shares(ls_config *cfg);

@@ -59,13 +59,13 @@ static int64_t aligned(int64_t floats)
 }
 
 /* What a leaf holds and where: sums of gradients, statistics, metrics, what ranks tell one another. */
-static ls_status lay_out(stage *g, const ls_state *vars, const ls_step *step, ls_err *err)
+static ls_status lay_out(stage *g, const ls_state *vars, const ls_plan *plan, ls_err *err)
 {
     g->items = ls_alloc(LS_MEM_PLAN, sizeof *g->items * ((size_t)ls_state_count(vars) + 1));
     if (g->items == NULL) return ls_fail(err, LS_NOMEM, "shards: no memory");
     for (int i = 0; i < ls_state_count(vars); i++) {
         const ls_tensor *t = ls_state_at(vars, i);
-        if (!ls_step_changes(step, t->name) || t->dtype != LS_F32) continue;
+        if (!ls_plan_moves(plan, t->name) || t->dtype != LS_F32) continue;
         g->items[g->n_items++] =
             (item){t->name, g->length, ls_shape_count(t->shape), ls_state_role(vars, i), t};
         g->length += aligned(ls_shape_count(t->shape));
@@ -98,7 +98,7 @@ static ls_status open_stages(ls_shards *x, ls_err *err)
     if (s->comm == NULL) LS_TRY(ls_comm_open_self(&x->own, err));
     for (int i = 0; i < s->n_stages; i++) {
         ls_exchange_options how;
-        LS_TRY(lay_out(&x->stages[i], s->state, s->plans[i].step, err));
+        LS_TRY(lay_out(&x->stages[i], s->state, s->plans[i].plan, err));
         how = exchange_of(x, &x->stages[i]);
         LS_TRY(ls_exchange_create(&x->stages[i].exchange, comm_of(x), &how, err));
     }
@@ -245,10 +245,9 @@ static void shard_samples(const work *w, int64_t s, int64_t *lo, int64_t *hi)
 static ls_status lane_plan(const work *w, lane *l, int64_t n, ls_batch_plan **out, ls_err *err)
 {
     const ls_shards *x = w->x;
-    const ls_build how = {.mode = w->mode,
-                          .stage = w->stage,
-                          .part = w->mode == LS_TRAIN ? LS_PART_GRADIENTS : LS_PART_ALL,
-                          .update = x->session->update_samples};
+    const ls_strategy how = {.stage = w->stage,
+                             .part = w->mode == LS_TRAIN ? LS_PART_GRADIENTS : LS_PART_ALL,
+                             .update = x->session->update_samples};
     ls_status st;
 
     for (int i = 0; i < l->n_plans; i++) {
@@ -257,7 +256,7 @@ static ls_status lane_plan(const work *w, lane *l, int64_t n, ls_batch_plan **ou
     }
     if (l->n_plans == LANE_PLANS) ls_batch_plan_release(&l->plans[--l->n_plans]);
     *out = &l->plans[l->n_plans];
-    st = ls_batch_plan_open(*out, x->session, &how, n, x->session->dev, l->state, err);
+    st = ls_batch_plan_open(*out, x->session, (ls_build){.mode = w->mode}, &how, n, l->state, err);
     if (st == LS_OK)
         l->n_plans++;
     else

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "exec/compile.h"
 #include "nn_test.h"
 
 enum { WIDTH = 3, MAX_BATCH = 8 };
@@ -24,13 +25,14 @@ typedef struct part {
 
 static part open_part(const nn_run *r, ls_part which, int64_t batch, int64_t update)
 {
+    const ls_strategy how = {.part = which, .update = update};
     part p = {0};
     ls_err err = {0};
 
-    REQUIRE_OK(ls_step_create_as(&p.step, batch, &(ls_build){.part = which, .update = update}, &err), &err);
+    REQUIRE_OK(ls_step_create(&p.step, batch, LS_TRAIN, &err), &err);
     pooled(p.step);
     REQUIRE_OK(ls_step_status(p.step, &err), &err);
-    REQUIRE_OK(ls_plan_compile_take(&p.plan, ls_step_graph_take(p.step), r->dev, r->state, &err), &err);
+    REQUIRE_OK(ls_plan_compile_as(&p.plan, ls_step_graph_take(p.step), &how, r->dev, r->state, &err), &err);
     return p;
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "check.h"
+#include "exec/compile.h"
 #include "exec/peers.h"
 #include "exec/state.h"
 #include "faults.h"
@@ -30,13 +31,13 @@ static void devices_agree(void)
  */
 
 /* Parameters, scopes, gradients, optimiser of a small GAN step; the second convolution is one for oneDNN. */
-static ls_status build_small(ls_step **out, const ls_build *how, ls_err *err)
+static ls_status build_small(ls_step **out, ls_err *err)
 {
     ls_status st = LS_OK;
     ls_step *s = NULL;
     ls_value x, y, loss;
 
-    LS_TRY(ls_step_create_as(&s, 2, how, err));
+    LS_TRY(ls_step_create(&s, 2, LS_TRAIN, err));
     ls_scope_push(s, "D");
     x = ls_input(s, "x", LS_F32, LS_SHAPE(-1, 1, 6, 6));
     ls_input_range(s, "x", 0, 1);
@@ -58,7 +59,7 @@ out:
 static ls_status build_alone(void *arg, ls_err *err)
 {
     ls_step *s = NULL;
-    ls_status st = build_small(&s, &(ls_build){0}, err);
+    ls_status st = build_small(&s, err);
 
     (void)arg;
     ls_step_destroy(s);
@@ -75,7 +76,8 @@ typedef struct way {
 static ls_status compile_and_run(void *arg, ls_err *err)
 {
     const way *w = arg;
-    const ls_build how = {.ranks = w->ranks > 1, .share_from = w->share ? 1 : INT64_MAX, .bucket_bytes = 256};
+    const ls_strategy how = {
+        .ranks = w->ranks > 1, .share_from = w->share ? 1 : INT64_MAX, .bucket_bytes = 256};
     ls_status st = LS_OK;
     ls_device *dev = NULL;
     ls_state *state = NULL;
@@ -84,12 +86,12 @@ static ls_status compile_and_run(void *arg, ls_err *err)
     ls_plan *plan = NULL;
     double loss;
 
-    LS_TRY(build_small(&s, &how, err));
+    LS_TRY(build_small(&s, err));
     LS_TRY(ls_device_open(&dev, w->device, 1, err));
     LS_TRY(ls_state_create(&state, dev, err));
     if (w->ranks > 1) LS_TRY(ls_peers_create_absent(&peers, w->ranks, w->share, err));
     ls_state_set_peers(state, peers);
-    LS_TRY(ls_plan_compile_take(&plan, ls_step_graph_take(s), dev, state, err));
+    LS_TRY(ls_plan_compile_as(&plan, ls_step_graph_take(s), &how, dev, state, err));
     if (w->ranks > 1) goto out;
     LS_TRY(ls_state_init(state, 5, err));
     ls_step_write_defaults(s, plan);
@@ -130,7 +132,7 @@ static void memory_may_run_out(void)
 /* Variables that ranks share need all of them: the one that is gone is the error, not the memory. */
 static void a_lost_rank_is_no_lack_of_memory(void)
 {
-    const ls_build how = {.ranks = true, .share_from = 1};
+    const ls_strategy how = {.ranks = true, .share_from = 1};
     ls_comm *comm[2] = {NULL};
     ls_device *dev = NULL;
     ls_state *state = NULL;
@@ -140,13 +142,13 @@ static void a_lost_rank_is_no_lack_of_memory(void)
     ls_err err = {0};
 
     REQUIRE_OK(ls_comm_open_threads(comm, 2, &err), &err);
-    REQUIRE_OK(build_small(&s, &how, &err), &err);
+    REQUIRE_OK(build_small(&s, &err), &err);
     REQUIRE_OK(ls_device_open(&dev, "cpu", 1, &err), &err);
     REQUIRE_OK(ls_state_create(&state, dev, &err), &err);
     REQUIRE_OK(ls_peers_create(&peers, comm[0], &(ls_peers_options){.share = true}, &err), &err);
     ls_state_set_peers(state, peers);
     ls_comm_abort(comm[1], "it was told to");
-    CHECK_STATUS(ls_plan_compile_take(&plan, ls_step_graph_take(s), dev, state, &err), LS_LOST, &err);
+    CHECK_STATUS(ls_plan_compile_as(&plan, ls_step_graph_take(s), &how, dev, state, &err), LS_LOST, &err);
     CHECK_CONTAINS(err.text, "it was told to");
     CHECK_CONTAINS(err.text, "variable \"D.conv.weight\"");
     ls_plan_destroy(plan);

@@ -2,6 +2,7 @@
  * them updates in pieces, together with nothing else. */
 #include "graph/graph.h"
 #include "nn_test.h"
+#include "passes/lower.h"
 
 static ls_value parameter(ls_step *s, const char *name, int64_t n)
 {
@@ -19,15 +20,16 @@ static ls_graph *twice(const ls_optimiser *again, bool with_c, ls_part part)
     ls_graph *g;
     ls_value loss;
     ls_err err = {0};
-    const ls_build how = {.ranks = true, .share_from = 400, .part = part};
+    const ls_strategy how = {.ranks = true, .share_from = 400, .part = part};
 
-    REQUIRE_OK(ls_step_create_as(&s, 1, &how, &err), &err);
+    REQUIRE_OK(ls_step_create(&s, 1, LS_TRAIN, &err), &err);
     loss = ls_add(parameter(s, "a", 100), parameter(s, "b", 2));
     ls_minimise(s, loss, "a b", sgd);
     loss = ls_add(parameter(s, "b", 2), parameter(s, "c", 3));
     ls_minimise(s, loss, with_c ? "b c" : "b", *again);
     REQUIRE_OK(ls_step_status(s, &err), &err);
     g = ls_step_graph_take(s);
+    ls_passes_lower(g, &how);
     REQUIRE_OK(ls_graph_status(g, &err), &err);
     ls_step_destroy(s);
     return g;

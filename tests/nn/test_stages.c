@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "exec/compile.h"
 #include "nn_test.h"
 
 enum { STAGES = 3, MANY = 64 };
@@ -21,15 +22,16 @@ typedef struct parts {
 
 static void compile_part(parts *p, void (*build)(ls_step *s), int64_t batch, int i)
 {
-    const ls_build how = {.part = i % 2 == 0 ? LS_PART_GRADIENTS : LS_PART_UPDATE, .stage = i / 2};
+    const ls_strategy how = {.part = i % 2 == 0 ? LS_PART_GRADIENTS : LS_PART_UPDATE, .stage = i / 2};
     ls_err err = {0};
 
-    REQUIRE_OK(ls_step_create_as(&p->steps[i], batch, &how, &err), &err);
+    REQUIRE_OK(ls_step_create(&p->steps[i], batch, LS_TRAIN, &err), &err);
     build(p->steps[i]);
-    REQUIRE_OK(ls_plan_compile_take(&p->plans[i], ls_step_graph_take(p->steps[i]), p->dev, p->state, &err),
-               &err);
+    REQUIRE_OK(
+        ls_plan_compile_as(&p->plans[i], ls_step_graph_take(p->steps[i]), &how, p->dev, p->state, &err),
+        &err);
     ls_step_write_defaults(p->steps[i], p->plans[i]);
-    p->n_stages = ls_step_stages(p->steps[i]);
+    p->n_stages = ls_plan_stages(p->plans[i]);
     REQUIRE(p->n_stages <= STAGES);
 }
 
@@ -299,10 +301,11 @@ static void check_refused(void (*build)(ls_step *s), const char *const says[])
         ls_step *s = NULL;
         ls_graph *g;
         ls_err err = {0};
-        REQUIRE_OK(ls_step_create_as(&s, 4, &(ls_build){.part = (ls_part)part}, &err), &err);
+        REQUIRE_OK(ls_step_create(&s, 4, LS_TRAIN, &err), &err);
         build(s);
         g = ls_step_graph_take(s);
-        CHECK_EQ_INT(ls_step_status(s, &err), part == LS_PART_ALL ? LS_OK : LS_INVALID);
+        ls_passes_lower(g, &(ls_strategy){.part = (ls_part)part});
+        CHECK_EQ_INT(ls_graph_status(g, &err), part == LS_PART_ALL ? LS_OK : LS_INVALID);
         for (int i = 0; part != LS_PART_ALL && says[i] != NULL; i++) CHECK_CONTAINS(err.text, says[i]);
         ls_graph_destroy(g);
         ls_step_destroy(s);

@@ -5,6 +5,7 @@
 #include "bench/flops.h"
 #include "check.h"
 #include "lockstep/trial.h"
+#include "passes/lower.h"
 #include "passes/passes.h"
 
 typedef struct expectation {
@@ -94,6 +95,7 @@ static void flops_per_sample(void)
         ls_step *s = build(works[i].trial, works[i].mode);
         ls_graph *g = ls_step_graph_take(s);
         double sum = 0;
+        ls_passes_lower(g, &(ls_strategy){0});
         ls_pass_dead(g);
         for (int32_t k = 0; k < g->n_nodes; k++)
             if (!g->nodes[k]->dead)

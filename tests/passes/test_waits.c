@@ -3,6 +3,7 @@
 #include "check.h"
 #include "graph/graph.h"
 #include "lockstep/trial.h"
+#include "passes/lower.h"
 #include "passes/passes.h"
 
 static int32_t place[100000]; /* per node: in its queue, from 1 */
@@ -18,7 +19,7 @@ static bool waits_for(const ls_graph *g, const int32_t waits[LS_QUEUE_N], int32_
 
 static void check_trial(const char *name)
 {
-    const ls_build how = {.ranks = true, .share_from = INT64_MAX, .bucket_bytes = 4096};
+    const ls_strategy how = {.ranks = true, .share_from = INT64_MAX, .bucket_bytes = 4096};
     const ls_trial *trial;
     ls_config *cfg = NULL;
     ls_step *step = NULL;
@@ -29,8 +30,9 @@ static void check_trial(const char *name)
 
     REQUIRE_OK(ls_trial_find(&trial, name, &err), &err);
     REQUIRE_OK(ls_config_create(&cfg, trial, &err), &err);
-    REQUIRE_OK(ls_trial_build_as(&step, trial, cfg, &how, &err), &err);
+    REQUIRE_OK(ls_trial_build(&step, trial, cfg, LS_TRAIN, &err), &err);
     g = ls_step_graph_take(step);
+    ls_passes_lower(g, &how);
     ls_pass_dead(g);
     ls_pass_versions(g);
     REQUIRE_OK(ls_pass_schedule(g, &s, &err), &err);

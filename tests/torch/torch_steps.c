@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exec/compile.h"
 #include "graph/graph.h"
 #include "lockstep/trial.h"
 #include "ops/ops.h"
@@ -130,7 +131,7 @@ int main(int argc, char **argv)
 {
     ls_err err = {0};
     const ls_trial *trial;
-    ls_build how = {.mode = LS_TRAIN};
+    ls_strategy how = {0};
     ls_config *cfg;
     ls_step *s;
     ls_device *dev;
@@ -151,11 +152,11 @@ int main(int argc, char **argv)
     for (int i = 5; i < argc; i++)
         if (ls_config_set(cfg, argv[i], &err) != LS_OK) die(&err);
     how.clip_norm = ls_config_real(cfg, "parallel.clip_norm");
-    if (ls_trial_build_as(&s, trial, cfg, &how, &err) != LS_OK) die(&err);
+    if (ls_trial_build(&s, trial, cfg, LS_TRAIN, &err) != LS_OK) die(&err);
     g = ls_step_graph_take(s);
     prepare_random(g);
     if (ls_device_open(&dev, argv[2], 0, &err) != LS_OK || ls_state_create(&state, dev, &err) != LS_OK ||
-        ls_plan_compile_take(&plan, g, dev, state, &err) != LS_OK)
+        ls_plan_compile_as(&plan, g, &how, dev, state, &err) != LS_OK)
         die(&err);
     if (ls_state_init(state, (uint64_t)ls_config_int(cfg, "seed"), &err) != LS_OK) die(&err);
     ls_step_write_defaults(s, plan);

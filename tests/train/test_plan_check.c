@@ -8,13 +8,13 @@
 #include "lockstep/trial.h"
 #include "ops/ops.h"
 #include "passes/check.h"
+#include "passes/lower.h"
 #include "small_trials.h"
 
 /* The trial's step for one of two ranks that share their variables, after the passes that make edges. */
 static ls_graph *step_of(const small_trial *l, int64_t bucket_bytes)
 {
-    const ls_build how = {
-        .mode = LS_TRAIN, .ranks = true, .share_from = 1, .bucket_bytes = bucket_bytes, .update = 4};
+    const ls_strategy how = {.ranks = true, .share_from = 1, .bucket_bytes = bucket_bytes, .update = 4};
     const ls_trial *t = NULL;
     ls_config *cfg = NULL;
     ls_step *s = NULL;
@@ -25,10 +25,11 @@ static ls_graph *step_of(const small_trial *l, int64_t bucket_bytes)
     REQUIRE_OK(ls_config_create(&cfg, t, &err), &err);
     for (int i = 0; i < 2 && l->settings[i] != NULL; i++)
         REQUIRE_OK(ls_config_set(cfg, l->settings[i], &err), &err);
-    REQUIRE_OK(ls_step_create_as(&s, 2, &how, &err), &err);
+    REQUIRE_OK(ls_step_create(&s, 2, LS_TRAIN, &err), &err);
     t->build(s, cfg);
     REQUIRE_OK(ls_step_status(s, &err), &err);
     g = ls_step_graph_take(s);
+    ls_passes_lower(g, &how);
     ls_pass_dead(g);
     ls_pass_fuse(g);
     ls_pass_dead(g);

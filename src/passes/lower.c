@@ -1,0 +1,38 @@
+/* lower.c: the first half of the list of passes, and what several of them need.
+ *
+ * Needs: what a trial has recorded.  Leaves: the program of one rank, of plain ops. */
+#include "passes/lower_internal.h"
+
+void ls_passes_lower(ls_graph *g, const ls_strategy *how)
+{
+    if (how->ranks) ls_pass_homes(g, how);
+    ls_pass_split(g, how);
+    if (how->sync_norm && how->part != LS_PART_UPDATE) ls_pass_sync_norm(g);
+    ls_pass_differentiate(g);
+    if (how->ranks) ls_pass_parallel(g, how);
+    ls_pass_optimise(g, how);
+}
+
+void lsi_no_memory(ls_graph *g)
+{
+    ls_graph_fail(g, LS_NOMEM, "step: no memory");
+}
+
+ls_value lsi_sum_variable(ls_graph *g, const char *name, ls_shape shape)
+{
+    const char *full = ls_arena_printf(g->arena, "accumulated.%s", name);
+
+    if (full == NULL) return ls_graph_fail(g, LS_NOMEM, "step: no memory");
+    return ls_graph_variable(g, full, LS_VAR_ACCUMULATED, LS_F32, shape, (ls_init){LS_INIT_CONST, 0});
+}
+
+void lsi_add_to_sum(ls_graph *g, ls_value sum, ls_value x, ls_value weight)
+{
+    const ls_value next = ls_accumulate(sum, x, ls_graph_scalar(g, "gradient.keep"), weight);
+    int32_t var;
+
+    if (!ls_value_ok(next)) return;
+    var = g->values[sum.id]->var;
+    ls_graph_advance(g, var, next);
+    g->vars[var]->moved = true;
+}

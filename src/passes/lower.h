@@ -1,0 +1,52 @@
+/* lower.h: the first half of the list of passes (passes.h): how a step is spread over batches and ranks. */
+#ifndef LS_PASSES_LOWER_H
+#define LS_PASSES_LOWER_H
+
+#include "graph/graph.h"
+
+/* Which part of a step a plan is.  Where several batches make one update there are two: the gradients of one
+ * batch, added up in variables "accumulated.<parameter>", and the update by what has been added up.  Input
+ * "gradient.weight" multiplies a batch's gradients, and "gradient.keep" = 0 starts a new sum.  Where a loss
+ * needs parameters after an earlier ls_minimise, the step has several stages, each with both parts: all
+ * batches go through the first and its update is made, then all of them through the second. */
+typedef enum ls_part { LS_PART_ALL, LS_PART_GRADIENTS, LS_PART_UPDATE } ls_part;
+
+/* How a step is spread over batches and ranks; {0} is a whole step of one rank.  Nothing of it is known while
+ * a trial is built, so that one record makes all plans of a shape. */
+typedef struct ls_strategy {
+    ls_part part;
+    int stage; /* unless LS_PART_ALL: from 0 to below the graph's n_stages */
+    /* Gradients, running statistics and scalar metrics become weighted sums over all ranks: input
+     * "gradient.weight" is this rank's share of the samples (with LS_PART_UPDATE gradients are weighted
+     * already, and "rank.weight" is for the rest).  The input "control", LS_CONTROL_SLOTS numbers of the
+     * host's own, is summed without weight and fetched under the same name. */
+    bool ranks;
+    int64_t share_from;   /* ranks may share parameters of one ls_minimise that together have so many bytes */
+    int64_t bucket_bytes; /* gradients are exchanged in buckets of about this size; 0: 8 MiB */
+    /* Batch norms take their statistics over all ranks; inputs "rank.weight" (this rank's share of the
+     * samples) and "rank.samples" (those of all). */
+    bool sync_norm;
+    double clip_norm; /* not 0: gradients of one ls_minimise are scaled down to this norm where theirs is
+                         larger */
+    int64_t update;   /* samples of an update, of all ranks; 0: not known */
+} ls_strategy;
+enum { LS_CONTROL_SLOTS = 16 };
+
+/* The first half of the list: from the record to the program of one rank, without macros.  Errors are sticky
+ * in the graph, and name the line of the trial. */
+void ls_passes_lower(ls_graph *g, const ls_strategy *how);
+
+/* Parameters that the ranks of a machine may keep once. */
+void ls_pass_homes(ls_graph *g, const ls_strategy *how);
+/* Leaves what belongs to one part and stage of the step; counts the stages. */
+void ls_pass_split(ls_graph *g, const ls_strategy *how);
+/* Batch norms over all ranks. */
+void ls_pass_sync_norm(ls_graph *g);
+/* Expands `gradients`. */
+void ls_pass_differentiate(ls_graph *g);
+/* Sums over ranks, in buckets. */
+void ls_pass_parallel(ls_graph *g, const ls_strategy *how);
+/* Expands `update` and `keep`: optimisers and what they remember. */
+void ls_pass_optimise(ls_graph *g, const ls_strategy *how);
+
+#endif

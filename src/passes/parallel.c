@@ -1,0 +1,184 @@
+/* parallel.c: sums over ranks: gradients in buckets between the backward pass and the optimiser, and at the
+ * end of a step everything else that ranks must know alike.
+ *
+ * Needs: gradients as nodes (differentiate) or as sums of several batches (split).  Leaves: updates and pools
+ * that get sums over ranks; statistics and metrics over all ranks; the input and fetch "control".
+ *
+ * A bucket is a set of gradients that ranks exchange together.  Gradients join buckets in the order in which
+ * the backward pass makes them, so that a bucket is complete early and travels while the rest is computed.
+ * The first one is small, to begin early.  Running statistics, metrics and the host's control number make a
+ * last, tiny bucket: after a step all replicas are equal to the bit, and all ranks know the same numbers. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "passes/lower_internal.h"
+
+enum { BUCKET_BYTES = 8 << 20, FIRST_BUCKET_BYTES = 1 << 20 };
+
+/* -- buckets ----------------------------------------------------------------------------------------------
+ */
+
+typedef struct ready {
+    int32_t node; /* that makes it; -1: there from the beginning */
+    int index;
+    int64_t bytes;
+} ready;
+
+static int by_node(const void *a, const void *b)
+{
+    const ready *x = a, *y = b;
+
+    if (x->node != y->node) return x->node < y->node ? -1 : 1;
+    return x->index < y->index ? -1 : x->index > y->index;
+}
+
+/* One exchange of the tensors x[list[0..n-1].index]; results take their places.  The last `plain` are not
+ * weighted. */
+static void reduce_bucket(ls_graph *g, ls_value weight, int n, int plain, const ready *list, ls_value *x)
+{
+    ls_value *members = ls_arena_alloc(g->arena, (size_t)(2 * n + 1) * sizeof *members), sum;
+
+    if (members == NULL) {
+        lsi_no_memory(g);
+        return;
+    }
+    for (int i = 0; i < n; i++) members[i] = x[list[i].index];
+    sum = ls_all_reduce(weight, n, plain, members, members + n);
+    if (!ls_value_ok(sum)) return;
+    for (int i = 0; i < n; i++) {
+        x[list[i].index] = ls_graph_out(sum, i);
+        g->values[x[list[i].index].id]->category = LS_CAT_COMM;
+    }
+}
+
+void lsi_exchange(ls_graph *g, ls_value weight, int n, int plain, ls_value *x)
+{
+    ready *list = ls_arena_alloc(g->arena, (size_t)n * sizeof *list);
+
+    if (list == NULL) {
+        lsi_no_memory(g);
+        return;
+    }
+    for (int i = 0; i < n; i++) list[i] = (ready){0, i, 0};
+    reduce_bucket(g, weight, n, plain, list, x);
+}
+
+/* Replaces gradients by their sums over ranks, bucket by bucket in the order in which they become ready. */
+static void reduce(ls_graph *g, const ls_strategy *how, int n, ls_value *grads)
+{
+    const int64_t usual = how->bucket_bytes > 0 ? how->bucket_bytes : BUCKET_BYTES;
+    const ls_value weight = how->part == LS_PART_UPDATE ? ls_fill(g, LS_SHAPE_SCALAR, LS_F32, 1)
+                                                        : ls_graph_scalar(g, "gradient.weight");
+    ready *list = ls_arena_alloc(g->arena, (size_t)n * sizeof *list);
+    int begin = 0, made = 0;
+
+    if (list == NULL) lsi_no_memory(g);
+    if (!lsi_sound(g) || !ls_value_ok(weight)) return;
+    for (int i = 0; i < n; i++)
+        list[i] = (ready){g->values[grads[i].id]->node, i,
+                          ls_shape_count(ls_value_shape(grads[i])) * (int64_t)sizeof(float)};
+    qsort(list, (size_t)n, sizeof *list, by_node);
+    while (begin < n) {
+        const int64_t limit = made++ == 0 && usual > FIRST_BUCKET_BYTES ? FIRST_BUCKET_BYTES : usual;
+        int64_t bytes = list[begin].bytes;
+        int end = begin + 1;
+        while (end < n && bytes + list[end].bytes <= limit) bytes += list[end++].bytes;
+        reduce_bucket(g, weight, end - begin, 0, list + begin, grads);
+        begin = end;
+    }
+}
+
+/* -- the end of a step ------------------------------------------------------------------------------------
+ */
+
+/* Running statistics that this step has changed. */
+static bool is_changed_buffer(const ls_graph *g, const ls_strategy *how, const ls_var *v)
+{
+    return v->role == LS_VAR_BUFFER && g->values[v->first]->dtype == LS_F32 &&
+           (v->current != v->first || how->part == LS_PART_UPDATE);
+}
+
+static bool is_scalar_fetch(const ls_vinfo *v)
+{
+    return v->fetch && v->dtype == LS_F32 && v->shape.rank == 0;
+}
+
+/* The numbers of the host's own that travel with the update. */
+static ls_value control_input(ls_graph *g)
+{
+    for (int32_t i = 0; i < g->n_values; i++)
+        if (g->values[i]->kind == LS_VALUE_INPUT && strcmp(g->values[i]->name, "control") == 0)
+            return ls_graph_fail(g, LS_INVALID,
+                                 "the name \"control\" is taken; call the input something else");
+    return ls_graph_input(g, "control", LS_F32, LS_SHAPE(LS_CONTROL_SLOTS));
+}
+
+/* Everything but gradients that ranks sum up, in one exchange. */
+static void reduce_rest(ls_graph *g, const ls_strategy *how)
+{
+    const size_t most = (size_t)g->n_vars + (size_t)g->n_values + 1;
+    const ls_value weight =
+        ls_graph_scalar(g, how->part == LS_PART_UPDATE ? "rank.weight" : "gradient.weight");
+    ls_value *x = ls_arena_alloc(g->arena, most * sizeof *x);
+    int32_t *vars = ls_arena_alloc(g->arena, most * sizeof *vars);
+    const int32_t n_values = g->n_values;
+    int n = 0, n_buffers;
+
+    if (x == NULL || vars == NULL) lsi_no_memory(g);
+    if (!lsi_sound(g) || !ls_value_ok(weight)) return;
+    for (int32_t i = 0; i < g->n_vars; i++)
+        if (is_changed_buffer(g, how, g->vars[i])) {
+            vars[n] = i;
+            x[n++] = (ls_value){g, g->vars[i]->current};
+        }
+    n_buffers = n;
+    for (int32_t i = 0; i < n_values; i++)
+        if (is_scalar_fetch(g->values[i])) x[n++] = (ls_value){g, i};
+    x[n++] = control_input(g);
+    if (!lsi_sound(g)) return;
+    for (int i = n_buffers; i < n - 1; i++) {
+        vars[i] = x[i].id;
+        g->values[x[i].id]->fetch = false;
+    }
+    lsi_exchange(g, weight, n, 1, x);
+    for (int i = 0; i < n_buffers && lsi_sound(g); i++)
+        ls_graph_advance(g, vars[i], ls_assign((ls_value){g, g->vars[vars[i]]->current}, x[i]));
+    for (int i = n_buffers; i < n && lsi_sound(g); i++)
+        ls_graph_fetch(ls_copy(x[i]), i < n - 1 ? g->values[vars[i]]->name : "control");
+}
+
+/* -- the pass ---------------------------------------------------------------------------------------------
+ */
+
+static bool expand(void *ctx, ls_graph *to, const ls_node *n, const ls_value *in, ls_value *out)
+{
+    const ls_strategy *how = ctx;
+    ls_value *sums, first;
+
+    if (n->op != &ls_op_update && n->op != &ls_op_keep) return false;
+    sums = ls_arena_alloc(to->arena, sizeof *sums * (size_t)(n->n_in + 1));
+    if (sums == NULL) {
+        lsi_no_memory(to);
+        return true;
+    }
+    memcpy(sums, in, sizeof *sums * (size_t)n->n_in);
+    if (n->op == &ls_op_update) {
+        reduce(to, how, n->n_out, sums + LS_UPDATE_W + n->n_out);
+        first = ls_update(sums, n->attr);
+    } else {
+        lsi_keep_exchange(to, how, ((const ls_keep_attr *)n->attr)->by_place, sums);
+        first = ls_keep(sums, (ls_keep_attr){.by_place = true});
+    }
+    for (int k = 0; k < n->n_out; k++) out[k] = ls_graph_out(first, k);
+    return true;
+}
+
+void ls_pass_parallel(ls_graph *g, const ls_strategy *how)
+{
+    ls_strategy copy = *how;
+
+    if (!lsi_sound(g) || how->part == LS_PART_GRADIENTS) return;
+    ls_graph_rewrite(g, expand, &copy);
+    /* Nothing depends on statistics before the step's last update. */
+    if (how->stage + 1 == g->n_stages && lsi_sound(g)) reduce_rest(g, how);
+}

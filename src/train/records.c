@@ -1,0 +1,69 @@
+/* records.c: what trials record, built once per shape. */
+#include "train/records.h"
+
+#include <stdio.h>
+
+#include "base/alloc.h"
+#include "graph/graph.h"
+
+static ls_status set_batch(ls_config *cfg, int64_t batch, ls_err *err)
+{
+    char text[64];
+
+    snprintf(text, sizeof text, "batch.per_rank=%lld", (long long)batch);
+    return ls_config_set(cfg, text, err);
+}
+
+static ls_status build(ls_record *x, const ls_trial *trial, ls_config *cfg, const ls_build *how, ls_err *err)
+{
+    const int64_t usual = ls_config_int(cfg, "batch.per_rank");
+    ls_status st = LS_OK;
+
+    LS_TRY(set_batch(cfg, x->batch, err));
+    st = ls_trial_build_as(&x->step, trial, cfg, how, err);
+    LS_TRY(st == LS_OK ? set_batch(cfg, usual, err) : st);
+    x->graph = ls_step_graph_take(x->step);
+out:
+    return st;
+}
+
+ls_status ls_records_find(ls_records *r, const ls_trial *trial, ls_config *cfg, const ls_build *how,
+                          int64_t batch, ls_record **out, ls_err *err)
+{
+    ls_record *x;
+    ls_status st = LS_OK;
+
+    for (int i = 0; i < r->n; i++) {
+        x = *out = r->kept[i];
+        if (x->mode != how->mode || x->images != how->images || x->batch != batch) continue;
+        x->users++;
+        return LS_OK;
+    }
+    *out = NULL;
+    x = ls_alloc(LS_MEM_GRAPH, sizeof *x);
+    if (x == NULL) return ls_fail(err, LS_NOMEM, "step: no memory");
+    *x = (ls_record){.mode = how->mode, .images = how->images, .batch = batch, .users = 2};
+    st = build(x, trial, cfg, how, err);
+    if (st != LS_OK) {
+        x->users = 1;
+        ls_record_release(x);
+        return st;
+    }
+    /* Odd sizes only follow skipped samples; the last place is theirs in turn. */
+    if (r->n == LS_RECORDS) ls_record_release(r->kept[--r->n]);
+    r->kept[r->n++] = *out = x;
+    return LS_OK;
+}
+
+void ls_record_release(ls_record *x)
+{
+    if (x == NULL || --x->users > 0) return;
+    ls_graph_destroy(x->graph);
+    ls_step_destroy(x->step);
+    ls_free(x);
+}
+
+void ls_records_release(ls_records *r)
+{
+    while (r->n > 0) ls_record_release(r->kept[--r->n]);
+}
