@@ -10,11 +10,6 @@
 /* -- ranks ------------------------------------------------------------------------------------------------
  */
 
-static ls_status profile(const ls_rehearsal *x, const bench_job *j, double step_s, ls_err *err)
-{
-    return profile_print(x->session.plans[0].plan, j->args->json, x->session.rank == 0, step_s, err);
-}
-
 static ls_status run(const bench_job *j, const ls_place *place, ls_comm *comm, ls_err *err)
 {
     ls_rehearsal x[BENCH_VARIANTS] = {0};
@@ -23,7 +18,7 @@ static ls_status run(const bench_job *j, const ls_place *place, ls_comm *comm, l
 
     if (place->size == 1) comm = NULL;
     LS_TRY(bench_measure(x, j, place, comm, &r, err));
-    if (j->args->profile) LS_TRY(profile(&x[0], j, r.of[0].times.spread.p50, err));
+    if (j->args->profile) LS_TRY(profile_print(&x[0], j->args->json, r.of[0].times.spread.p50, err));
     if (place->rank == 0) j->print(&x[0], j, &r);
     if (j->args->export != NULL) LS_TRY(bench_export(&x[0], j, &r, err));
 out:

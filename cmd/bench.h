@@ -59,7 +59,7 @@ json_t *bench_json(const ls_rehearsal *x, const bench_job *j, const bench_result
 void bench_print_json(const ls_rehearsal *x, const bench_job *j, const bench_results *r);
 
 /* --export FILE: measures the parts of the step and writes them.  Collective. */
-ls_status bench_export(const ls_rehearsal *x, const bench_job *j, const bench_results *r,
+ls_status bench_export(ls_rehearsal *x, const bench_job *j, const bench_results *r,
                        ls_err *err) LS_MUST_CHECK;
 /* --compare A B: returns the exit code. */
 int bench_compare(const cli_args *args);

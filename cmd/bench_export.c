@@ -1,14 +1,14 @@
 /* bench_export.c: `lockstep bench --export FILE`: what the step is made of, measured: the costs from which
  * its time on other machines can be computed.
  *
- * Every plan of the step runs some more times with a clock around its nodes, and the exchange of every bucket
- * some times by itself.  docs/bench.md has the file's fields. */
-#include <string.h>
-
+ * The step is taken some more times with a clock around its nodes, every plan with exchanges once more for
+ * the moments at which buckets are ready and needed, and the exchange of every bucket some times by itself.
+ * docs/bench.md has the file's fields. */
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "bench.h"
+#include "plans/plans.h"
 #include "profile.h"
 
 enum { EXCHANGES = 21, MOST_STEPS = 10000 }; /* exchanges of a bucket; step times that are written */
@@ -22,8 +22,7 @@ typedef struct moments {
 } moments;
 
 typedef struct notes {
-    const ls_plan *plan;
-    const ls_peers *peers;
+    const ls_document *d;
     uint64_t begun;
     int run, runs;
     moments *at;   /* [bucket * runs + run] */
@@ -33,17 +32,16 @@ typedef struct notes {
 static void note(void *ctx, int node, uint64_t begun, uint64_t ended, uint64_t progressed)
 {
     notes *n = ctx;
-    const int bucket = ls_peers_bucket_at(n->peers, n->plan, node);
-    moments *m;
 
     (void)progressed;
     if (node == 0) n->begun = begun;
-    if (bucket < 0) return;
-    m = &n->at[bucket * n->runs + n->run];
-    n->is_here[bucket] = true;
-    if (strcmp(ls_plan_node_at(n->plan, node).op, "all_reduce_start") == 0) {
-        m->ready = (double)(begun - n->begun) / 1e9;
-    } else {
+    for (int32_t i = 0; i < n->d->n_collectives; i++) {
+        const ls_doc_collective *c = &n->d->collectives[i];
+        moments *m = &n->at[c->bucket * n->runs + n->run];
+        if (c->bucket < 0) continue;
+        n->is_here[c->bucket] = true;
+        if (node == c->start) m->ready = (double)(begun - n->begun) / 1e9;
+        if (node != c->end) continue;
         m->needed = (double)(begun - n->begun) / 1e9;
         m->finished = (double)(ended - n->begun) / 1e9;
     }
@@ -101,12 +99,12 @@ out:
     return st;
 }
 
-/* Collective. */
-static ls_status export_buckets(const ls_session *s, ls_plan *p, int plan, double step_s, json_t *all,
-                                ls_err *err)
+/* Collective: buckets of plan number `plan`. */
+static ls_status export_buckets(const ls_session *s, ls_plan *p, const ls_document *d, int plan,
+                                double step_s, json_t *all, ls_err *err)
 {
     const int buckets = s->peers != NULL ? ls_peers_buckets(s->peers) : 0;
-    notes n = {.plan = p, .peers = s->peers, .runs = profile_steps(step_s)};
+    notes n = {.d = d, .runs = profile_steps(step_s)};
     ls_status st = LS_OK;
 
     if (buckets == 0) return LS_OK;
@@ -127,44 +125,23 @@ out:
 /* -- plans ------------------------------------------------------------------------------------------------
  */
 
-static json_t *plan_json(const ls_batch_plan *p, const char *part, int64_t runs)
+static ls_status export_plans(ls_rehearsal *x, double step_s, json_t *plans, json_t *buckets,
+                              json_t **profile, ls_err *err)
 {
-    json_t *nodes = json_array();
-
-    for (int i = 0; i < ls_plan_node_count(p->plan); i++) {
-        const ls_plan_node n = ls_plan_node_at(p->plan, i);
-        json_array_append_new(nodes, profile_node_json(&n));
-    }
-    return json_pack("{s:s, s:i, s:I, s:I, s:o}", "part", part, "stage", p->stage, "batch",
-                     (json_int_t)p->batch, "runs_per_step", (json_int_t)runs, "nodes", nodes);
-}
-
-/* Collective: measures one plan of the step and adds it. */
-static ls_status export_plan(const ls_session *s, const ls_batch_plan *p, const char *part, int64_t runs,
-                             double step_s, json_t *plans, json_t *buckets, ls_err *err)
-{
+    ls_documents d = {.n = 0};
+    profile_result r;
     ls_status st = LS_OK;
 
-    LS_TRY(export_buckets(s, p->plan, (int)json_array_size(plans), step_s, buckets, err));
-    LS_TRY(ls_plan_profile(p->plan, profile_steps(step_s), err));
-    json_array_append_new(plans, plan_json(p, part, runs));
-out:
-    return st;
-}
-
-static ls_status export_plans(const ls_rehearsal *x, double step_s, json_t *plans, json_t *buckets,
-                              ls_err *err)
-{
-    const ls_session *s = &x->session;
-    const int64_t runs = x->update.samples / x->update.global;
-    ls_status st = LS_OK;
-
-    for (int i = 0; i < s->n_stages; i++) {
-        LS_TRY(
-            export_plan(s, &s->plans[i], s->split ? "gradients" : "step", runs, step_s, plans, buckets, err));
-        if (s->split) LS_TRY(export_plan(s, &s->updates[i], "update", 1, step_s, plans, buckets, err));
+    LS_TRY(profile_take(x, step_s, &r, err));
+    *profile = json_pack("{s:f, s:f, s:f, s:f, s:f}", "step_s", r.sums.step, "nodes_s", r.sums.nodes,
+                         "exchange_s", r.sums.progress, "rest_s", r.sums.rest, "plain_step_s", r.plain_s);
+    LS_TRY(ls_documents_make(&d, &x->session, x->update.samples / x->update.global, err));
+    for (int i = 0; i < d.n; i++) {
+        LS_TRY(export_buckets(&x->session, d.plan[i]->plan, &d.of[i], i, step_s, buckets, err));
+        json_array_append_new(plans, ls_document_json(&d.of[i]));
     }
 out:
+    ls_documents_release(&d);
     return st;
 }
 
@@ -180,19 +157,20 @@ static json_t *steps_json(const ls_job_times *t)
     return steps;
 }
 
-ls_status bench_export(const ls_rehearsal *x, const bench_job *j, const bench_results *r, ls_err *err)
+ls_status bench_export(ls_rehearsal *x, const bench_job *j, const bench_results *r, ls_err *err)
 {
-    json_t *plans = json_array(), *buckets = json_array(), *o = NULL;
+    json_t *plans = json_array(), *buckets = json_array(), *profile = NULL, *o = NULL;
     ls_status st = LS_OK;
 
-    LS_TRY(export_plans(x, r->of[0].times.spread.p50, plans, buckets, err));
+    LS_TRY(export_plans(x, r->of[0].times.spread.p50, plans, buckets, &profile, err));
     if (x->session.rank != 0) goto out;
-    o = json_pack("{s:s, s:i, s:o, s:O, s:O, s:o}", "event", "bench-export", "format", 1, "result",
-                  bench_json(x, j, r), "plans", plans, "buckets", buckets, "steps_s",
-                  steps_json(&r->of[0].times));
+    o = json_pack("{s:s, s:i, s:i, s:o, s:O, s:O, s:O, s:o}", "event", "bench-export", "format", 2,
+                  "plan_format", LS_PLANS_FORMAT, "result", bench_json(x, j, r), "profile", profile, "plans",
+                  plans, "buckets", buckets, "steps_s", steps_json(&r->of[0].times));
     st = ls_json_write(j->args->export, o, err);
 out:
     json_decref(o);
+    json_decref(profile);
     json_decref(plans);
     json_decref(buckets);
     return st;

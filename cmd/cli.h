@@ -54,12 +54,14 @@ typedef struct cli_args {
     const char *model;     /* experiment: a file, its name or a model's; of `ckpt`, `data`: what to do; of
                               `new`: the name */
     const char **settings; /* key=value, as given; of `ckpt`, `report`: the words after the first,
-                              of `scale --compare`: the second study */
+                              of `scale --compare`: the second study, of `plan --diff` and `bench --compare`:
+                              the second one */
     int n_settings;
     const char *device;
     int threads, ranks, steps;
     double seconds;
     bool json, help, profile, list_settings, tune;
+    const char *graph;              /* of plan: a file for the picture */
     const char *format;             /* of bench: NULL, or whose layout */
     const char *export;             /* of bench: a file for the parts of the step */
     const char *against;            /* of bench: a setting in which a second run differs */
@@ -109,6 +111,7 @@ typedef struct cli_command {
 extern const cli_command cli_commands[];
 
 int cli_plan(const cli_args *args);
+ls_status cli_plan_check(const cli_args *args, ls_err *err) LS_MUST_CHECK; /* its words */
 int cli_bench(const cli_args *args);
 ls_status cli_bench_check(const cli_args *args, ls_err *err) LS_MUST_CHECK; /* its words */
 int cli_info(const cli_args *args);

@@ -11,7 +11,9 @@
 
 const cli_command cli_commands[] = {
     {"plan", CLI_PLAN, "EXPERIMENT [key=value ...] [options]",
-     "Shows the compiled training step, its arithmetic and its memory, without running it.", cli_plan},
+     "Shows the compiled training step, its arithmetic and its memory, without running it; draws it, or says "
+     "how two differ.",
+     cli_plan},
     {"bench", CLI_BENCH, "EXPERIMENT [key=value ...] [options]",
      "Measures a training step on made-up data, or with data=real on the experiment's: rates of all ranks, "
      "waiting, FLOP/s, memory.",

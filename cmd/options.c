@@ -100,6 +100,11 @@ static const option options[] = {
     {"--profile", NULL, FLAG, FIELD(profile), CLI_BENCH, NULL, "time per kind of op and per node"},
     {"--export", NULL, TEXT, FIELD(export), CLI_BENCH, "FILE",
      "write all costs of the step: nodes, buckets, probe, steps"},
+    {"--graph", NULL, TEXT, FIELD(graph), CLI_PLAN, "FILE",
+     "FILE.svg: draw it, queues as lanes over time, memory below; FILE.dot: for Graphviz"},
+    {"--diff", NULL, FLAG, FIELD(compare_two), CLI_PLAN, NULL,
+     "A B: how two plans differ: experiments, files of --json, or A and a KEY=VALUE; exit code 1 where they "
+     "do"},
     {"--tune", NULL, FLAG, FIELD(tune), CLI_PLAN, NULL,
      "time kernels and show the ones that training would use"},
     {"--settings", NULL, FLAG, FIELD(list_settings), CLI_PLAN | CLI_BENCH, NULL,
@@ -298,6 +303,10 @@ static ls_status check_complete(const cli_command *c, const cli_args *args, ls_e
     if (c->bit == CLI_REPORT) return LS_OK;
     if (c->bit == CLI_RUNS) return cli_runs_check(args, err);
     if (c->bit == CLI_BENCH && args->compare_two) return cli_bench_check(args, err);
+    if (c->bit == CLI_PLAN && args->compare_two) {
+        const ls_status st = cli_plan_check(args, err);
+        if (st != LS_OK) return st;
+    }
     if (c->bit == CLI_SCALE && (args->compare_two || args->model != NULL)) {
         const ls_status st = cli_scale_check(args, err);
         if (st != LS_OK) return st;

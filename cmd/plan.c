@@ -1,10 +1,12 @@
 /* plan.c: `lockstep plan`: the compiled step, its arithmetic and its memory, without running it. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "backend/backend.h"
 #include "base/text.h"
 #include "bench/flops.h"
-#include "exec/peers.h"
+#include "plan.h"
 #include "report_parts.h"
 #include "train/layers.h"
 
@@ -19,38 +21,28 @@ static void shape_text(ls_shape s, char *buf, size_t size)
         at += (size_t)snprintf(buf + at, size - at, "%s%lld", i ? "x" : "", (long long)s.dim[i]);
 }
 
-static void node_text(const ls_plan_node *n)
+static void print_node(const ls_document *d, const ls_doc_node *n)
 {
     char shape[96], op[48], flops[32], bytes[32];
 
-    shape_text(n->shape, shape, sizeof shape);
+    shape_text(d->values[n->out[0]].shape, shape, sizeof shape);
     snprintf(op, sizeof op, "%s%s", n->op, n->backward ? "'" : "");
-    printf("%-20s %-28s %-18s %-14s %10s %10s\n", op, n->scope, shape, n->impl != NULL ? n->impl : "",
-           ls_text_si(n->flops, flops), ls_text_bytes(n->bytes, bytes));
+    printf("%-20s %-28s %-18s %-14s %10s %10s\n", op, n->layer, shape, n->impl, ls_text_si(n->flops, flops),
+           ls_text_bytes(n->bytes, bytes));
 }
 
-static void node_json(const ls_plan_node *n)
+static void print_nodes(const ls_document *d)
 {
-    json_t *shape = json_array();
-
-    for (int i = 0; i < n->shape.rank; i++) json_array_append_new(shape, json_integer(n->shape.dim[i]));
-    cli_print_json_take(json_pack("{s:s, s:s, s:s, s:b, s:o, s:s, s:f, s:f}", "event", "node", "op", n->op,
-                                  "layer", n->scope, "backward", n->backward, "shape", shape, "impl",
-                                  n->impl != NULL ? n->impl : "", "flops", n->flops, "bytes", n->bytes));
+    printf("%-20s %-28s %-18s %-14s %10s %10s\n", "op (' backward)", "layer", "shape", "implementation",
+           "FLOP", "bytes");
+    for (int32_t i = 0; i < d->n_nodes; i++) print_node(d, &d->nodes[i]);
 }
 
-static void print_nodes(const ls_plan *p, bool json)
+static void print_document(const cli_experiment *x, const ls_document *d)
 {
-    if (!json)
-        printf("%-20s %-28s %-18s %-14s %10s %10s\n", "op (' backward)", "layer", "shape", "implementation",
-               "FLOP", "bytes");
-    for (int i = 0; i < ls_plan_node_count(p); i++) {
-        ls_plan_node n = ls_plan_node_at(p, i);
-        if (json)
-            node_json(&n);
-        else
-            node_text(&n);
-    }
+    cli_print_json_take(json_pack("{s:s, s:i, s:s, s:i, s:s, s:[o]}", "event", "document", "format",
+                                  LS_PLANS_FORMAT, "experiment", x->name, "ranks", x->ranks, "device",
+                                  x->dev->backend->name, "plans", ls_document_json(d)));
 }
 
 /* The same table, or object, that `train` begins with. */
@@ -73,39 +65,42 @@ out:
     return st;
 }
 
-static json_t *buckets_json(const cli_experiment *x)
+static json_t *buckets_json(const ls_document *d)
 {
     json_t *a = json_array();
 
-    for (int i = 0; x->peers != NULL && i < ls_peers_buckets(x->peers); i++)
-        json_array_append_new(a, json_integer((json_int_t)ls_peers_bucket_bytes(x->peers, i)));
+    for (int32_t i = 0; i < d->n_collectives; i++)
+        if (d->collectives[i].bucket >= 0)
+            json_array_append_new(a, json_integer((json_int_t)d->collectives[i].bytes));
     return a;
 }
 
-static void print_json(const cli_experiment *x)
+static void print_json(const cli_experiment *x, const ls_document *d)
 {
     char hash[24];
 
-    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)ls_plan_hash(x->plan));
-    cli_print_json_take(json_pack(
-        "{s:s, s:s, s:i, s:I, s:o, s:I, s:I, s:f, s:f, s:o, s:o, s:s}", "event", "plan", "experiment",
-        x->name, "ranks", x->ranks, "batch_per_rank", (json_int_t)x->batch, "parameters",
-        report_params_json(x), "trained",
-        (json_int_t)(ls_step_count_params(x->step, "*") - ls_step_count_frozen(x->step)), "frozen",
-        (json_int_t)ls_step_count_frozen(x->step), "flops_per_sample",
-        ls_plan_product_flops(x->plan) / (double)x->batch, "all_flops_per_sample",
-        ls_plan_flops(x->plan) / (double)x->batch, "planned_bytes",
-        report_memory_json(ls_plan_memory_of(x->plan)), "buckets", buckets_json(x), "plan_hash", hash));
+    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)d->hash);
+    cli_print_json_take(
+        json_pack("{s:s, s:s, s:i, s:I, s:o, s:I, s:I, s:f, s:f, s:o, s:o, s:s}", "event", "plan",
+                  "experiment", x->name, "ranks", x->ranks, "batch_per_rank", (json_int_t)x->batch,
+                  "parameters", report_params_json(x), "trained",
+                  (json_int_t)(ls_step_count_params(x->step, "*") - ls_step_count_frozen(x->step)), "frozen",
+                  (json_int_t)ls_step_count_frozen(x->step), "flops_per_sample",
+                  ls_plan_product_flops(x->plan) / (double)x->batch, "all_flops_per_sample",
+                  d->flops / (double)x->batch, "planned_bytes", report_memory_json(d->memory), "buckets",
+                  buckets_json(d), "plan_hash", hash));
 }
 
-static void print_buckets(const cli_experiment *x)
+static void print_buckets(const cli_experiment *x, const ls_document *d)
 {
     char a[32];
+    int n = 0;
 
-    if (x->peers == NULL) return;
+    if (x->ranks == 1) return;
     printf("exchange      %d ranks, in the order of the backward pass:", x->ranks);
-    for (int i = 0; i < ls_peers_buckets(x->peers); i++)
-        printf("%s%s", i > 0 ? ", " : " ", ls_text_bytes((double)ls_peers_bucket_bytes(x->peers, i), a));
+    for (int32_t i = 0; i < d->n_collectives; i++)
+        if (d->collectives[i].bucket >= 0)
+            printf("%s%s", n++ > 0 ? ", " : " ", ls_text_bytes((double)d->collectives[i].bytes, a));
     printf("\n");
 }
 
@@ -119,45 +114,94 @@ static void print_frozen(const cli_experiment *x)
            ls_text_count(ls_step_count_params(x->step, "*") - frozen, a), ls_text_count(frozen, b));
 }
 
-static void print_text(const cli_experiment *x)
+static void print_text(const cli_experiment *x, const ls_document *d)
 {
     double n = (double)x->batch;
     char a[32], b[32];
 
     printf("\nmodel         %s: %s\n", x->trial->name, x->trial->about);
-    printf("step          %d nodes, batch %lld\n", ls_plan_node_count(x->plan), (long long)x->batch);
+    printf("step          %d nodes, batch %lld\n", (int)d->n_nodes, (long long)x->batch);
     report_params_text(x);
     print_frozen(x);
     printf("FLOP/sample   %s in products and convolutions, %s in all\n",
-           ls_text_si(ls_plan_product_flops(x->plan) / n, a), ls_text_si(ls_plan_flops(x->plan) / n, b));
-    report_memory_text(ls_plan_memory_of(x->plan));
-    print_buckets(x);
-    printf("plan hash     %016llx\n", (unsigned long long)ls_plan_hash(x->plan));
+           ls_text_si(ls_plan_product_flops(x->plan) / n, a), ls_text_si(d->flops / n, b));
+    report_memory_text(d->memory);
+    print_buckets(x, d);
+    printf("plan hash     %016llx\n", (unsigned long long)d->hash);
+}
+
+ls_status plan_compile(cli_experiment *x, ls_document *d, const cli_args *args, ls_err *err)
+{
+    ls_status st = LS_OK;
+
+    LS_TRY(cli_experiment_open(x, args, err));
+    LS_TRY(ls_document_make(d, x->plan, err));
+    d->batch = x->batch;
+out:
+    return st;
+}
+
+/* The listing, or its JSON, and the picture. */
+static ls_status show(const cli_args *args, ls_err *err)
+{
+    cli_experiment x = {0};
+    ls_document d = {0};
+    ls_status st = LS_OK;
+
+    if (args->graph != NULL) LS_TRY(plan_graph_check(args->graph, err));
+    LS_TRY(plan_compile(&x, &d, args, err));
+    if (args->json)
+        print_document(&x, &d);
+    else
+        print_nodes(&d);
+    LS_TRY(print_layers(&x, args->json, err));
+    if (args->graph != NULL) LS_TRY(plan_graph_write(args->graph, &x, &d, err));
+    if (args->json)
+        print_json(&x, &d);
+    else
+        print_text(&x, &d);
+out:
+    ls_document_release(&d);
+    cli_experiment_release(&x);
+    return st;
+}
+
+static ls_status show_settings(const cli_args *args, ls_err *err)
+{
+    cli_experiment x = {0};
+    const ls_status st = cli_experiment_configure(&x, args, err);
+
+    if (st == LS_OK) report_settings(&x.experiment, args->json);
+    cli_experiment_release(&x);
+    return st;
+}
+
+ls_status cli_plan_check(const cli_args *args, ls_err *err)
+{
+    if (!args->compare_two) return LS_OK;
+    if (args->graph != NULL || args->list_settings)
+        return ls_fail(err, LS_INVALID, "--diff and %s: choose one",
+                       args->graph != NULL ? "--graph" : "--settings");
+    if (args->model == NULL || args->n_settings < 1)
+        return ls_fail(
+            err, LS_INVALID,
+            "--diff takes two of: an experiment, a file of `lockstep plan --json`; or an experiment "
+            "and a key=value in which the second plan differs");
+    for (int i = 1; i < args->n_settings; i++)
+        if (strchr(args->settings[i], '=') == NULL)
+            return ls_fail(err, LS_INVALID, "\"%s\" is one word too many; settings are written key=value",
+                           args->settings[i]);
+    return LS_OK;
 }
 
 int cli_plan(const cli_args *args)
 {
-    cli_experiment x = {0};
     ls_err err = {0};
     ls_status st;
-    int rc = CLI_DONE;
 
     /* A listing must not take long: without being asked, take each op's first kernel. */
     if (!args->tune) setenv("LOCKSTEP_TUNE", "off", 0);
-    st = args->list_settings ? cli_experiment_configure(&x, args, &err) : cli_experiment_open(&x, args, &err);
-    if (st == LS_OK && !args->list_settings) {
-        print_nodes(x.plan, args->json);
-        st = print_layers(&x, args->json, &err);
-    }
-    if (st != LS_OK) {
-        rc = cli_fail("plan", &err);
-    } else if (args->list_settings) {
-        report_settings(&x.experiment, args->json);
-    } else if (args->json) {
-        print_json(&x);
-    } else {
-        print_text(&x);
-    }
-    cli_experiment_release(&x);
-    return rc;
+    if (args->compare_two) return plan_diff(args);
+    st = args->list_settings ? show_settings(args, &err) : show(args, &err);
+    return st == LS_OK ? CLI_DONE : cli_fail("plan", &err);
 }

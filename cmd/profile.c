@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/text.h"
 #include "base/units.h"
 
@@ -16,6 +17,20 @@ typedef struct kind {
     int nodes;
     double seconds, flops, bytes;
 } kind;
+
+/* A node of one of the step's plans, in all its runs of a step. */
+typedef struct timed_node {
+    const ls_doc_node *n;
+    double seconds, flops, bytes;
+} timed_node;
+
+typedef struct tables {
+    timed_node *nodes;
+    int n_nodes;
+    kind *kinds;
+    int n_kinds;
+    profile_result r;
+} tables;
 
 static int slowest_first(double a, double b)
 {
@@ -29,26 +44,28 @@ static int by_kind_time(const void *a, const void *b)
 
 static int by_node_time(const void *a, const void *b)
 {
-    return slowest_first(((const ls_plan_node *)a)->seconds, ((const ls_plan_node *)b)->seconds);
+    return slowest_first(((const timed_node *)a)->seconds, ((const timed_node *)b)->seconds);
 }
 
-/* Sums the nodes by op; returns the number of kinds. */
-static int gather(const ls_plan_node *node, int n, kind *kinds)
+/* Sums the nodes by op. */
+static void gather(tables *t)
 {
-    int n_kinds = 0;
-
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < t->n_nodes; i++) {
+        const timed_node *n = &t->nodes[i];
         int k = 0;
-        while (k < n_kinds && strcmp(kinds[k].op, node[i].op) != 0) k++;
-        if (k == n_kinds) kinds[n_kinds++] = (kind){.op = node[i].op};
-        kinds[k].nodes++;
-        kinds[k].seconds += node[i].seconds;
-        kinds[k].flops += node[i].flops;
-        kinds[k].bytes += node[i].bytes;
+        while (k < t->n_kinds && strcmp(t->kinds[k].op, n->n->op) != 0) k++;
+        if (k == t->n_kinds) t->kinds[t->n_kinds++] = (kind){.op = n->n->op};
+        t->kinds[k].nodes++;
+        t->kinds[k].seconds += n->seconds;
+        t->kinds[k].flops += n->flops;
+        t->kinds[k].bytes += n->bytes;
     }
-    qsort(kinds, (size_t)n_kinds, sizeof *kinds, by_kind_time);
-    return n_kinds;
+    qsort(t->kinds, (size_t)t->n_kinds, sizeof *t->kinds, by_kind_time);
+    qsort(t->nodes, (size_t)t->n_nodes, sizeof *t->nodes, by_node_time);
 }
+
+/* -- text -------------------------------------------------------------------------------------------------
+ */
 
 static void print_row(const char *name, const char *layer, double seconds, double total, double flops,
                       double bytes)
@@ -60,50 +77,68 @@ static void print_row(const char *name, const char *layer, double seconds, doubl
            ls_text_bytes(seconds > 0 ? bytes / seconds : 0, b));
 }
 
-static void print_text(const ls_plan_node *node, int n, const kind *kinds, int n_kinds, double total,
-                       double step_s)
+/* What is no node. */
+static void print_part(const char *name, double seconds, double total)
 {
+    printf("%-53s %10.3f %6.1f %%\n", name, seconds * 1e3, 100 * seconds / total);
+}
+
+static void print_text(const tables *t)
+{
+    const double total = t->r.sums.step;
     char all[LS_UNITS_TEXT], one[LS_UNITS_TEXT];
 
     printf("%-20s %-32s %10s %8s %10s %12s\n", "op", "", "ms", "share", "FLOP/s", "bytes/s");
-    for (int i = 0; i < n_kinds; i++) {
+    for (int i = 0; i < t->n_kinds; i++) {
+        const kind *k = &t->kinds[i];
         char count[32];
-        snprintf(count, sizeof count, "%d node%s", kinds[i].nodes, kinds[i].nodes == 1 ? "" : "s");
-        print_row(kinds[i].op, count, kinds[i].seconds, total, kinds[i].flops, kinds[i].bytes);
+        snprintf(count, sizeof count, "%d node%s", k->nodes, k->nodes == 1 ? "" : "s");
+        print_row(k->op, count, k->seconds, total, k->flops, k->bytes);
     }
-    printf("sum of nodes %s; an undisturbed step takes %s\n\n", ls_units_seconds(total, all),
-           ls_units_seconds(step_s, one));
+    print_part("(exchanges on their way, between nodes)", t->r.sums.progress, total);
+    print_part("(around the plans: input, metrics)", t->r.sums.rest, total);
+    printf("a step with these clocks takes %s, one without %s (in turns)\n\n", ls_units_seconds(total, all),
+           ls_units_seconds(t->r.plain_s, one));
     printf("slowest nodes (' backward)\n");
-    for (int i = 0; i < n && i < SHOWN_NODES; i++) {
+    for (int i = 0; i < t->n_nodes && i < SHOWN_NODES; i++) {
+        const ls_doc_node *n = t->nodes[i].n;
         char op[64], where[96];
-        snprintf(op, sizeof op, "%s%s", node[i].op, node[i].backward ? "'" : "");
-        snprintf(where, sizeof where, "%.50s%s%.30s", node[i].scope, node[i].impl != NULL ? " " : "",
-                 node[i].impl != NULL ? node[i].impl : "");
-        print_row(op, where, node[i].seconds, total, node[i].flops, node[i].bytes);
+        snprintf(op, sizeof op, "%s%s", n->op, n->backward ? "'" : "");
+        snprintf(where, sizeof where, "%.50s%s%.30s", n->layer, n->impl[0] != '\0' ? " " : "", n->impl);
+        print_row(op, where, t->nodes[i].seconds, total, t->nodes[i].flops, t->nodes[i].bytes);
     }
     printf("\n");
 }
 
-json_t *profile_node_json(const ls_plan_node *n)
-{
-    return json_pack("{s:s, s:s, s:s, s:b, s:f, s:f, s:f}", "op", n->op, "layer", n->scope, "impl",
-                     n->impl != NULL ? n->impl : "", "backward", n->backward, "seconds", n->seconds, "flops",
-                     n->flops, "bytes", n->bytes);
-}
+/* -- JSON -------------------------------------------------------------------------------------------------
+ */
 
-static void print_json(const ls_plan_node *node, int n, const kind *kinds, int n_kinds, double total)
+static void print_json(const tables *t)
 {
     json_t *by_op = json_array(), *by_node = json_array();
 
-    for (int i = 0; i < n_kinds; i++)
-        json_array_append_new(by_op, json_pack("{s:s, s:i, s:f, s:f, s:f, s:f}", "op", kinds[i].op, "nodes",
-                                               kinds[i].nodes, "seconds", kinds[i].seconds, "share",
-                                               kinds[i].seconds / total, "flops", kinds[i].flops, "bytes",
-                                               kinds[i].bytes));
-    for (int i = 0; i < n; i++) json_array_append_new(by_node, profile_node_json(&node[i]));
-    cli_print_json_take(json_pack("{s:s, s:f, s:o, s:o}", "event", "profile", "seconds", total, "ops", by_op,
+    for (int i = 0; i < t->n_kinds; i++) {
+        const kind *k = &t->kinds[i];
+        json_array_append_new(by_op,
+                              json_pack("{s:s, s:i, s:f, s:f, s:f, s:f}", "op", k->op, "nodes", k->nodes,
+                                        "seconds", k->seconds, "share", k->seconds / t->r.sums.step, "flops",
+                                        k->flops, "bytes", k->bytes));
+    }
+    for (int i = 0; i < t->n_nodes; i++) {
+        const ls_doc_node *n = t->nodes[i].n;
+        json_array_append_new(by_node, json_pack("{s:i, s:s, s:s, s:s, s:b, s:f, s:f, s:f}", "id", n->id,
+                                                 "op", n->op, "layer", n->layer, "impl", n->impl, "backward",
+                                                 n->backward, "seconds", t->nodes[i].seconds, "flops",
+                                                 t->nodes[i].flops, "bytes", t->nodes[i].bytes));
+    }
+    cli_print_json_take(json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:o, s:o}", "event", "profile", "seconds",
+                                  t->r.sums.nodes, "exchange_s", t->r.sums.progress, "rest_s", t->r.sums.rest,
+                                  "step_s", t->r.sums.step, "plain_step_s", t->r.plain_s, "ops", by_op,
                                   "nodes", by_node));
 }
+
+/* -- measuring --------------------------------------------------------------------------------------------
+ */
 
 int profile_steps(double step_s)
 {
@@ -112,32 +147,78 @@ int profile_steps(double step_s)
     return n < 3 ? 3 : n > PROFILE_STEPS_MAX ? PROFILE_STEPS_MAX : (int)n;
 }
 
-ls_status profile_print(ls_plan *p, bool json, bool print, double step_s, ls_err *err)
+static ls_status take_step(ls_rehearsal *x, ls_profile *f, double *seconds, ls_err *err)
 {
-    ls_status st = LS_OK;
-    int n = ls_plan_node_count(p), n_kinds;
-    ls_plan_node *node = ls_alloc(LS_MEM_CLI, sizeof *node * ((size_t)n + 1));
-    kind *kinds = ls_alloc(LS_MEM_CLI, sizeof *kinds * ((size_t)n + 1));
-    double total = 0;
+    const double begun = ls_clock_seconds();
+    bool last = false;
+    ls_status st;
 
-    if (node == NULL || kinds == NULL) {
-        st = ls_fail(err, LS_NOMEM, "profile: no memory");
-        goto out;
+    x->stepper.profile = f;
+    st = ls_rehearsal_step(x, &last, err);
+    x->stepper.profile = NULL;
+    *seconds = ls_clock_seconds() - begun;
+    return st;
+}
+
+ls_status profile_take(ls_rehearsal *x, double step_s, profile_result *r, ls_err *err)
+{
+    const int steps = profile_steps(step_s);
+    ls_profile *with = NULL, *without = NULL;
+    ls_status st = LS_OK;
+
+    LS_TRY(ls_profile_create(&with, steps, err));
+    LS_TRY(ls_profile_create(&without, steps, err));
+    for (int i = 0; i < steps; i++) { /* in turns, so that what disturbs one disturbs the other */
+        double seconds;
+        LS_TRY(take_step(x, NULL, &seconds, err));
+        ls_profile_step(without, seconds);
+        LS_TRY(take_step(x, with, &seconds, err));
+        ls_profile_step(with, seconds);
     }
-    LS_TRY(ls_plan_profile(p, profile_steps(step_s), err));
-    if (!print) goto out;
-    for (int i = 0; i < n; i++) {
-        node[i] = ls_plan_node_at(p, i);
-        total += node[i].seconds;
-    }
-    n_kinds = gather(node, n, kinds);
-    qsort(node, (size_t)n, sizeof *node, by_node_time);
-    if (json)
-        print_json(node, n, kinds, n_kinds, total);
-    else
-        print_text(node, n, kinds, n_kinds, total, step_s);
+    r->sums = ls_profile_conclude(with);
+    r->plain_s = ls_profile_conclude(without).step;
 out:
-    ls_free(node);
-    ls_free(kinds);
+    ls_profile_destroy(with);
+    ls_profile_destroy(without);
+    return st;
+}
+
+static ls_status fill(tables *t, const ls_documents *d, ls_err *err)
+{
+    size_t n = 1;
+
+    for (int i = 0; i < d->n; i++) n += (size_t)d->of[i].n_nodes;
+    t->nodes = ls_alloc(LS_MEM_CLI, sizeof *t->nodes * n);
+    t->kinds = ls_alloc(LS_MEM_CLI, sizeof *t->kinds * n);
+    if (t->nodes == NULL || t->kinds == NULL) return ls_fail(err, LS_NOMEM, "profile: no memory");
+    for (int i = 0; i < d->n; i++)
+        for (int32_t k = 0; k < d->of[i].n_nodes; k++) {
+            const ls_doc_node *node = &d->of[i].nodes[k];
+            const double runs = (double)d->of[i].runs;
+            t->nodes[t->n_nodes++] =
+                (timed_node){node, runs * node->seconds, runs * node->flops, runs * node->bytes};
+        }
+    gather(t);
+    return LS_OK;
+}
+
+ls_status profile_print(ls_rehearsal *x, bool json, double step_s, ls_err *err)
+{
+    tables t = {0};
+    ls_documents d = {.n = 0};
+    ls_status st = LS_OK;
+
+    LS_TRY(profile_take(x, step_s, &t.r, err));
+    if (x->session.rank != 0) goto out;
+    LS_TRY(ls_documents_make(&d, &x->session, x->update.samples / x->update.global, err));
+    LS_TRY(fill(&t, &d, err));
+    if (json)
+        print_json(&t);
+    else
+        print_text(&t);
+out:
+    ls_free(t.nodes);
+    ls_free(t.kinds);
+    ls_documents_release(&d);
     return st;
 }

@@ -128,13 +128,15 @@ typedef struct ls_plan_node {
     const char *impl;  /* chosen implementation, e.g. "wino" */
     bool backward;
     double flops, bytes;
-    double seconds; /* measured by ls_plan_profile; 0 before */
-    ls_shape shape; /* of output 0 */
+    double seconds;  /* measured by ls_plan_profile; 0 before */
+    double progress; /* the same: work on exchanges that were under way, after the node */
+    ls_shape shape;  /* of output 0 */
 } ls_plan_node;
 
 int ls_plan_node_count(const ls_plan *p);
 ls_plan_node ls_plan_node_at(const ls_plan *p, int i);
-/* Runs `steps` steps with a clock around every kernel and stores the median time of each. */
+/* Runs `steps` steps as they are, with a clock around every node, and stores the mean of each over the middle
+ * half of the steps. */
 ls_status ls_plan_profile(ls_plan *p, int steps, ls_err *err) LS_MUST_CHECK;
 
 #pragma GCC visibility pop

@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/stats.h"
 #include "exec/plan_internal.h"
 
 /* Why what was computed is worthless, if it is. */
@@ -153,27 +152,6 @@ ls_plan_node ls_plan_node_at(const ls_plan *p, int i)
                           ls_node_flops(p->graph, s->node),
                           ls_node_bytes(p->graph, s->node),
                           s->seconds,
+                          s->progress,
                           *ls_node_out_shape(p->graph, s->node, 0)};
-}
-
-ls_status ls_plan_profile(ls_plan *p, int steps, ls_err *err)
-{
-    int32_t n = p->schedule.n;
-    double *t = ls_alloc(LS_MEM_PLAN, sizeof *t * ((size_t)n * (size_t)steps + 1));
-
-    if (t == NULL) return ls_fail(err, LS_NOMEM, "profile: no memory");
-    for (int k = 0; k < steps; k++) {
-        double before = ls_clock_seconds();
-        for (int32_t i = 0; i < n; i++) {
-            double after;
-            run_node(p, i);
-            after = ls_clock_seconds();
-            t[(size_t)i * (size_t)steps + (size_t)k] = after - before;
-            before = after;
-        }
-    }
-    for (int32_t i = 0; i < n; i++)
-        p->steps[i].seconds = ls_spread_of(t + (size_t)i * (size_t)steps, (size_t)steps).p50;
-    ls_free(t);
-    return outcome(p, err);
 }

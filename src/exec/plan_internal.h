@@ -10,7 +10,7 @@ typedef struct lsi_step {
     ls_kernel kernel;
     ls_call call;
     const ls_node *node;
-    double seconds;
+    double seconds, progress; /* of a run, measured (profile.h): the node, and exchanges behind it */
 } lsi_step;
 
 enum { LSI_BETWEEN_RUNS = -1 }; /* in the place of a node: none runs */

@@ -14,12 +14,7 @@
 
 #define ALIGN 64
 
-typedef struct buffer {
-    size_t bytes, offset;
-    int32_t first, last; /* positions in the schedule, inclusive */
-    ls_category category;
-    bool placed;
-} buffer;
+typedef ls_memory_buffer buffer;
 
 typedef struct planner {
     const ls_graph *g;
@@ -108,7 +103,7 @@ static void find_last_uses(planner *p)
 
 static int32_t new_buffer(planner *p, size_t bytes, int32_t first, int32_t last, ls_category category)
 {
-    p->b[p->n] = (buffer){aligned(bytes), 0, first, last < first ? first : last, category, false};
+    p->b[p->n] = (buffer){aligned(bytes), 0, first, last < first ? first : last, category};
     return p->n++;
 }
 
@@ -215,14 +210,14 @@ static int by_offset(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Lowest offset at which `b` fits between the placed buffers alive at the same time. */
-static size_t lowest_gap(const planner *p, const buffer *b, const buffer **near)
+/* Lowest offset at which `b` fits between the `n_placed` buffers that have theirs and are alive with it. */
+static size_t lowest_gap(buffer *const *placed, int32_t n_placed, const buffer *b, const buffer **near)
 {
     size_t n = 0, end = 0;
 
-    for (int32_t i = 0; i < p->n; i++) {
-        const buffer *o = &p->b[i];
-        if (o->placed && o->bytes > 0 && o->first <= b->last && b->first <= o->last) near[n++] = o;
+    for (int32_t i = 0; i < n_placed; i++) {
+        const buffer *o = placed[i];
+        if (o->bytes > 0 && o->first <= b->last && b->first <= o->last) near[n++] = o;
     }
     qsort(near, n, sizeof *near, by_offset);
     for (size_t i = 0; i < n; i++) {
@@ -239,8 +234,7 @@ static size_t place_all(planner *p, buffer **sorted, const buffer **near)
     for (int32_t i = 0; i < p->n; i++) sorted[i] = &p->b[i];
     qsort(sorted, (size_t)p->n, sizeof *sorted, by_size);
     for (int32_t i = 0; i < p->n; i++) {
-        sorted[i]->offset = lowest_gap(p, sorted[i], near);
-        sorted[i]->placed = true;
+        sorted[i]->offset = lowest_gap(sorted, i, sorted[i], near);
         if (sorted[i]->offset + sorted[i]->bytes > total) total = sorted[i]->offset + sorted[i]->bytes;
     }
     return total;
@@ -301,7 +295,11 @@ ls_status ls_pass_memory(const ls_graph *g, const ls_schedule *s, const size_t *
         out->offset[i] = p.var[i] >= 0 || p.of_value[i] < 0 ? LS_IN_STATE : p.b[p.of_value[i]].offset;
     for (int32_t i = 0; i < s->n; i++) out->scratch[i] = p.b[scratch[i]].offset;
     out->var = p.var;
-    p.var = NULL;
+    out->buffers = p.b;
+    out->n_buffers = p.n;
+    out->buffer_of = p.of_value;
+    p.var = p.of_value = NULL;
+    p.b = NULL;
 out:
     ls_free(scratch);
     ls_free(sorted);
@@ -322,5 +320,7 @@ void ls_memory_release(ls_memory *m)
     ls_free(m->offset);
     ls_free(m->var);
     ls_free(m->scratch);
+    ls_free(m->buffers);
+    ls_free(m->buffer_of);
     *m = (ls_memory){0};
 }

@@ -51,11 +51,20 @@ ls_status ls_pass_waits(const ls_graph *g, const ls_schedule *s, int32_t (**out)
 
 /* Memory: which bytes of one arena each value and each node's scratch occupy. */
 #define LS_IN_STATE SIZE_MAX /* the value lives in a variable's own memory */
+/* A piece of the arena while something lies in it: one value, or several one after the other. */
+typedef struct ls_memory_buffer {
+    size_t bytes, offset;
+    int32_t first, last; /* positions in the schedule, inclusive; the end of it is one more: the host */
+    ls_category category;
+} ls_memory_buffer;
 typedef struct ls_memory {
     size_t *offset;  /* per value: offset in the arena, or LS_IN_STATE (also for what lies in a buffer of a
                         collective) */
     int32_t *var;    /* per value: the variable whose memory it is in, or -1 */
     size_t *scratch; /* per scheduled node: offset of its scratch */
+    ls_memory_buffer *buffers;
+    int32_t n_buffers;
+    int32_t *buffer_of; /* per value: which of them, or -1 */
     size_t arena_bytes;
     size_t by_category[LS_CAT_N]; /* sums to arena_bytes: shares at the moment of largest use, gaps booked as
                                      activations */

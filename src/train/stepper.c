@@ -6,6 +6,11 @@
 #include "train/shards.h"
 #include "train/team.h"
 
+static ls_status run_plan(ls_stepper *s, ls_plan *p, ls_err *err)
+{
+    return s->profile != NULL ? ls_profile_run(s->profile, p, err) : ls_trace_run(s->trace, p, err);
+}
+
 /* Samples of the update that batch b belongs to. */
 static int64_t update_samples(const ls_stepper *s, const ls_counters *c, const ls_batch *b)
 {
@@ -55,7 +60,7 @@ static ls_status whole_step(ls_stepper *s, ls_counters *c, const ls_batch *b, do
     write_rates(s, p, lr);
     ls_session_write_scalar(p, "gradient.weight", (double)b->n / (double)b->global_n);
     ls_session_write_control(p, &s->control);
-    LS_TRY(ls_trace_run(s->trace, p->plan, err));
+    LS_TRY(run_plan(s, p->plan, err));
     LS_TRY(ls_collect_metrics(p->plan, session->peers != NULL ? b->global_n : b->n, &c->now, err));
     LS_TRY(ls_session_read_control(p, &s->control, err));
 out:
@@ -74,7 +79,7 @@ static ls_status add_gradients(ls_stepper *s, int stage, const ls_counters *c, c
     if (st != LS_OK) return st;
     ls_session_write_scalar(p, "gradient.weight", (double)b->n / (double)samples);
     ls_session_write_scalar(p, "gradient.keep", ls_state_pending(s->session->state) ? 1 : 0);
-    LS_TRY(ls_trace_run(s->trace, p->plan, err));
+    LS_TRY(run_plan(s, p->plan, err));
     ls_state_set_pending(s->session->state, true);
     if (b->n > 0) LS_TRY(ls_collect_metrics(p->plan, b->n, now, err));
 out:
@@ -115,7 +120,7 @@ static ls_status update(ls_stepper *s, int stage, const ls_counters *c, int64_t 
     write_rates(s, p, lr);
     ls_session_write_scalar(p, "loss_scale", (double)c->now.samples / (double)samples);
     ls_session_write_scalar(p, "rank.weight", (double)mine / (double)c->now.samples);
-    LS_TRY(ls_trace_run(s->trace, p->plan, err));
+    LS_TRY(run_plan(s, p->plan, err));
     ls_state_set_pending(s->session->state, false);
 out:
     return st;

@@ -9,6 +9,7 @@
 #define LS_TRAIN_STEPPER_H
 
 #include "data/loader.h"
+#include "exec/profile.h"
 #include "train/counters.h"
 #include "train/kept.h"
 #include "train/schedule.h"
@@ -22,9 +23,10 @@ typedef struct ls_stepper {
     uint64_t seed;
     int64_t update; /* samples of a full update */
     const ls_ruler *ruler;
-    ls_trace *trace;    /* NULL: none; the stepper's own */
-    ls_kept kept;       /* batches of the update that goes on, when there are stages */
-    ls_control control; /* in: what this rank tells; out, after an update: what all did */
+    ls_trace *trace;     /* NULL: none; the stepper's own */
+    ls_profile *profile; /* NULL: none; borrowed, and in the place of a trace */
+    ls_kept kept;        /* batches of the update that goes on, when there are stages */
+    ls_control control;  /* in: what this rank tells; out, after an update: what all did */
 } ls_stepper;
 
 /* Collective.  Computes the batch and brings the counters up to it.  *done: the parameters were updated; then

@@ -59,6 +59,9 @@ static ls_span_kind kind_of(const char *category, const char *op)
 {
     static const char *const updates[] = {"sgd", "adam", "lamb", "lars", "rmsprop", "accumulate", "assign"};
 
+    if (strcmp(category, "wait") == 0) return LS_SPAN_WAIT;
+    if (strcmp(category, "update") == 0) return LS_SPAN_UPDATE;
+    /* Traces of earlier versions know no more than ops and directions. */
     if (strcmp(op, "all_reduce_wait") == 0) return LS_SPAN_WAIT;
     if (strcmp(category, "exchange") == 0 || strcmp(op, "all_reduce_start") == 0) return LS_SPAN_EXCHANGE;
     if (strcmp(category, "backward") == 0) return LS_SPAN_BACKWARD;

@@ -2,12 +2,21 @@
 #include "train/trace.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/grow.h"
 #include "base/log.h"
+#include "exec/document.h"
 
 enum { LEAST_NS = 1000 }; /* shorter work for exchanges is a glance at them, not worth a span */
+
+/* A plan that has run, and what its nodes are. */
+typedef struct known_plan {
+    const ls_plan *plan;
+    ls_document document;
+} known_plan;
 
 struct ls_trace {
     FILE *f;
@@ -16,7 +25,10 @@ struct ls_trace {
     int64_t steps_left, step;
     uint64_t begun; /* of the step that goes on */
     bool active, any;
-    const ls_plan *plan; /* that runs */
+    known_plan *known;
+    int n_known;
+    size_t cap;
+    const ls_document *now; /* of the plan that runs */
 };
 
 ls_status ls_trace_open(ls_trace **out, const char *folder, int rank, int64_t steps, ls_err *err)
@@ -47,19 +59,32 @@ void ls_trace_close(ls_trace *t)
 {
     if (t == NULL) return;
     finish(t);
+    for (int i = 0; i < t->n_known; i++) ls_document_release(&t->known[i].document);
+    ls_free(t->known);
     ls_free(t);
 }
 
-/* Names of ops are words, those of layers come from the model's source: neither needs escaping. */
-static void event(ls_trace *t, const char *category, const char *name, const char *layer, uint64_t begun,
-                  uint64_t ended)
+/* Names of ops are words, those of layers come from the model's source: neither needs escaping.  `id` is the
+ * node's in the plan's document; -1: it is none. */
+static void event(ls_trace *t, const char *category, const char *name, const char *layer, int32_t id,
+                  uint64_t begun, uint64_t ended)
 {
     fprintf(t->f,
             "%s\n{\"ph\":\"X\",\"pid\":%d,\"tid\":0,\"cat\":\"%s\",\"name\":\"%s\",\"ts\":%.3f,\"dur\":%.3f,"
-            "\"args\":{\"layer\":\"%s\"}}",
+            "\"args\":{\"layer\":\"%s\"",
             t->any ? "," : "", t->rank, category, name, (double)begun / 1e3, (double)(ended - begun) / 1e3,
             layer);
+    if (id >= 0) fprintf(t->f, ",\"id\":%d", (int)id);
+    fprintf(t->f, "}}");
     t->any = true;
+}
+
+static const char *category(const ls_doc_node *n)
+{
+    if (n->waits) return "wait";
+    if (strcmp(n->queue, "comm") == 0) return "exchange";
+    if (n->updates) return "update";
+    return n->backward ? "backward" : "node";
 }
 
 void ls_trace_begin(ls_trace *t, int64_t step)
@@ -73,17 +98,42 @@ void ls_trace_begin(ls_trace *t, int64_t step)
 static void note(void *ctx, int node, uint64_t begun, uint64_t ended, uint64_t progressed)
 {
     ls_trace *t = ctx;
-    const ls_plan_node n = ls_plan_node_at(t->plan, node);
+    const ls_doc_node *n = &t->now->nodes[node];
 
-    event(t, n.backward ? "backward" : "node", n.op, n.scope != NULL ? n.scope : "", begun, ended);
-    if (progressed - ended >= LEAST_NS) event(t, "exchange", "exchange", "", ended, progressed);
+    event(t, category(n), n->op, n->layer, n->id, begun, ended);
+    if (progressed - ended >= LEAST_NS) event(t, "exchange", "exchange", "", -1, ended, progressed);
+}
+
+/* A plan of an odd batch may be gone, and another one where it was. */
+static bool is_of(const known_plan *k, const ls_plan *p)
+{
+    return k->plan == p && k->document.hash == ls_plan_hash(p) &&
+           k->document.n_nodes == ls_plan_node_count(p);
+}
+
+static ls_status know(ls_trace *t, const ls_plan *p, ls_err *err)
+{
+    ls_status st;
+
+    for (int i = 0; i < t->n_known; i++) {
+        t->now = &t->known[i].document;
+        if (is_of(&t->known[i], p)) return LS_OK;
+    }
+    if (!LS_GROW(LS_MEM_CLI, t->known, t->n_known + 1, t->cap))
+        return ls_fail(err, LS_NOMEM, "trace: no memory");
+    t->known[t->n_known].plan = p;
+    st = ls_document_make(&t->known[t->n_known].document, p, err);
+    t->now = &t->known[t->n_known++].document;
+    return st;
 }
 
 ls_status ls_trace_run(ls_trace *t, ls_plan *p, ls_err *err)
 {
+    ls_status st;
+
     if (t == NULL || !t->active) return ls_plan_run(p, err);
-    t->plan = p;
-    return ls_plan_run_noted(p, note, t, err);
+    st = know(t, p, err);
+    return st == LS_OK ? ls_plan_run_noted(p, note, t, err) : st;
 }
 
 void ls_trace_end(ls_trace *t)
@@ -92,7 +142,7 @@ void ls_trace_end(ls_trace *t)
 
     if (t == NULL || !t->active) return;
     snprintf(name, sizeof name, "step %lld", (long long)t->step);
-    event(t, "step", name, "", t->begun, ls_clock_ns());
+    event(t, "step", name, "", -1, t->begun, ls_clock_ns());
     t->active = false;
     if (--t->steps_left == 0) finish(t);
 }

@@ -1,0 +1,92 @@
+/* plan_diff.c: `lockstep plan --diff A B`: how two plans differ. */
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/alloc.h"
+#include "plan.h"
+
+enum { SHOWN = 20, ALL = 1 << 20 };
+
+/* Whether the word is a file of a plan and no experiment: those are YAML, or names without a file. */
+static bool is_plan_file(const char *word)
+{
+    const size_t n = strlen(word);
+    struct stat s;
+
+    return n > 5 && (strcmp(word + n - 5, ".json") == 0 || strcmp(word + n - 6, ".jsonl") == 0) &&
+           stat(word, &s) == 0;
+}
+
+/* A side: a file, an experiment, or (`variant`) the experiment A with one more setting. */
+static ls_status open_side(ls_document *d, const cli_args *args, const char *word, const char *variant,
+                           ls_err *err)
+{
+    cli_experiment x = {0};
+    cli_args own = *args;
+    const int n = args->n_settings - 1;
+    ls_status st = LS_OK;
+
+    if (is_plan_file(word) && variant == NULL) return ls_document_open(d, word, err);
+    own.model = word;
+    own.n_settings = 0;
+    own.settings = ls_alloc(LS_MEM_CLI, sizeof *own.settings * ((size_t)n + 2));
+    if (own.settings == NULL) return ls_fail(err, LS_NOMEM, "no memory");
+    for (int i = 0; i < n; i++) own.settings[own.n_settings++] = args->settings[i + 1];
+    if (variant != NULL) own.settings[own.n_settings++] = variant;
+    st = plan_compile(&x, d, &own, err);
+    cli_experiment_release(&x);
+    ls_free(own.settings);
+    return st;
+}
+
+static void print_json(const ls_document *a, const ls_document *b, const ls_doc_difference *o,
+                       const char *text)
+{
+    char hash[2][24];
+
+    snprintf(hash[0], sizeof hash[0], "%016llx", (unsigned long long)a->hash);
+    snprintf(hash[1], sizeof hash[1], "%016llx", (unsigned long long)b->hash);
+    cli_print_json_take(json_pack("{s:s, s:b, s:i, s:i, s:i, s:i, s:i, s:b, s:[I,I], s:[f,f], s:[s,s], s:s}",
+                                  "event", "plan-diff", "equal", o->equal, "added", o->added, "removed",
+                                  o->removed, "changed", o->changed, "moved", o->moved, "edges", o->edges,
+                                  "inputs", o->inputs, "planned_bytes", (json_int_t)a->memory.total,
+                                  (json_int_t)b->memory.total, "flops", a->flops, b->flops, "plan_hash",
+                                  hash[0], hash[1], "text", text));
+}
+
+static ls_status compare(const cli_args *args, bool *equal, ls_err *err)
+{
+    const char *second = args->settings[0],
+               *variant = strchr(second, '=') != NULL && !is_plan_file(second) ? second : NULL;
+    ls_document a = {0}, b = {0};
+    ls_doc_difference o = {0};
+    ls_text text = {0};
+    ls_status st = LS_OK;
+
+    LS_TRY(open_side(&a, args, args->model, NULL, err));
+    LS_TRY(open_side(&b, args, variant != NULL ? args->model : second, variant, err));
+    LS_TRY(ls_document_diff(&a, &b, args->json ? ALL : SHOWN, &text, &o, err));
+    *equal = o.equal;
+    if (args->json)
+        print_json(&a, &b, &o, text.data != NULL ? text.data : "");
+    else if (o.equal)
+        printf("the plans are equal: %d nodes, hash %016llx\n", (int)a.n_nodes, (unsigned long long)a.hash);
+    else
+        printf("A  %s\nB  %s%s%s\n%s", args->model, variant != NULL ? args->model : second,
+               variant != NULL ? " " : "", variant != NULL ? variant : "", text.data);
+out:
+    ls_text_release(&text);
+    ls_document_release(&a);
+    ls_document_release(&b);
+    return st;
+}
+
+int plan_diff(const cli_args *args)
+{
+    bool equal = false;
+    ls_err err = {0};
+
+    if (compare(args, &equal, &err) != LS_OK) return cli_fail("plan", &err);
+    return equal ? CLI_DONE : CLI_FAILED;
+}

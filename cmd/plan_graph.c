@@ -1,0 +1,38 @@
+/* plan_graph.c: `lockstep plan --graph FILE.svg|FILE.dot`: the plan as a picture. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/replace.h"
+#include "plan.h"
+
+static bool ends_in(const char *path, const char *end)
+{
+    const size_t n = strlen(path), k = strlen(end);
+
+    return n > k && strcmp(path + n - k, end) == 0;
+}
+
+ls_status plan_graph_check(const char *path, ls_err *err)
+{
+    if (ends_in(path, ".svg") || ends_in(path, ".dot")) return LS_OK;
+    return ls_fail(err, LS_INVALID,
+                   "--graph %s: the name should end in .svg (a picture) or .dot (for Graphviz)", path);
+}
+
+ls_status plan_graph_write(const char *path, const cli_experiment *x, const ls_document *d, ls_err *err)
+{
+    char title[256];
+    ls_text text = {0};
+    ls_status st = LS_OK;
+
+    snprintf(title, sizeof title, "%.100s, %d rank%s, batch %lld per rank", x->name, x->ranks,
+             x->ranks == 1 ? "" : "s", (long long)x->batch);
+    if (ends_in(path, ".svg"))
+        ls_document_svg(d, title, &text);
+    else
+        ls_document_dot(d, title, &text);
+    st = text.failed ? ls_fail(err, LS_NOMEM, "no memory for a picture") : LS_OK;
+    if (st == LS_OK) st = ls_replace_file(path, text.data, text.length, err);
+    ls_text_release(&text);
+    return st;
+}

@@ -1,0 +1,124 @@
+#!/usr/bin/env bash
+# test_plan_slow.sh: `lockstep plan`: its document as JSON, pictures, differences between plans, and what it refuses.
+set -uo pipefail
+. "$(dirname "$0")/cli_lib.sh"
+needs_python
+
+# -- the document: one line that holds together, the contract's line last
+run 0 plan aae -n 2 model.points=32 batch.per_rank=4 --json
+cp "$work/out" "$work/aae.json"
+python3 - "$work/aae.json" <<'P' || fail "the document of aae does not hold together"
+import json, sys
+lines = [json.loads(line) for line in open(sys.argv[1])]
+assert [o["event"] for o in lines] == ["document", "model", "plan"], [o["event"] for o in lines]
+document, last = lines[0], lines[-1]
+assert document["format"] == 1 and document["ranks"] == 2 and document["device"] == "cpu"
+plan, = document["plans"]
+assert plan["hash"] == last["plan_hash"] and plan["memory"] == last["planned_bytes"]
+nodes, values = {n["id"]: n for n in plan["nodes"]}, {v["id"]: v for v in plan["values"]}
+place = {n["id"]: i for i, n in enumerate(plan["nodes"])}
+assert len(nodes) == len(plan["nodes"]) and len(values) == len(plan["values"])
+for n in plan["nodes"]:
+    assert n["queue"] in ("compute", "comm", "copy") and n["flops"] >= 0 and n["bytes"] >= 0
+    assert all(v in values for v in n["inputs"] + n["outputs"])
+    assert all(values[v]["node"] == n["id"] for v in n["outputs"])
+edges = {(e["from"], e["to"]) for e in plan["edges"]}
+assert all(place[a] < place[b] for a, b in edges)
+for n in plan["nodes"]:
+    for v in n["inputs"]:
+        assert values[v]["node"] < 0 or (values[v]["node"], n["id"]) in edges
+kinds = {e["kind"] for e in plan["edges"]}
+assert kinds == {"value", "overwrite", "barrier", "commit"}, kinds
+for v in plan["values"]:
+    assert -1 <= v["buffer"] < len(plan["buffers"])
+for b in plan["buffers"]:
+    assert 0 <= b["first"] <= b["last"] < len(nodes), b
+assert {b["home"] for b in plan["buffers"] if b["kind"] == "variable"} == {"rank", "machine"}
+assert {b["kind"] for b in plan["buffers"]} == {"arena", "scratch", "variable", "exchange"}
+buckets = [c for c in plan["collectives"] if c["kind"] == "all_reduce"]
+barriers = [c for c in plan["collectives"] if c["kind"] == "barrier"]
+assert [c["bytes"] for c in buckets] == last["buckets"] and len(barriers) >= 2
+for c in plan["collectives"]:
+    assert place[c["start"]] <= place[c["end"]] and all(place[i] < place[c["start"]] for i in c["waits_for"])
+    assert c["kind"] == "barrier" or c["waits_for"]
+P
+
+# -- the hash: not of devices, threads or ranks' numbers
+hash_of() {
+    run 0 plan "$@" --json
+    python3 -c 'import json, sys; print(json.loads(sys.stdin.read().splitlines()[-1])["plan_hash"])' <"$work/out"
+}
+n=$((n + 3))
+first=$(hash_of mnist)
+[ "$first" = "$(hash_of mnist --device ref)" ] || fail "the hash depends on the device"
+[ "$first" = "$(hash_of mnist --threads 2)" ] || fail "the hash depends on threads"
+[ "$first" != "$(hash_of mnist optimizer.momentum=0.25)" ] || fail "another momentum has the same hash"
+
+# -- pictures
+run 0 plan mnist -n 2 --graph "$work/small.svg"
+run 0 plan resnet18 -n 2 --graph "$work/large.svg"
+run 0 plan mnist -n 2 --graph "$work/small.dot"
+n=$((n + 1))
+python3 - "$work" <<'P' || fail "a picture is wrong"
+import sys, xml.etree.ElementTree as tree
+for name, least, most in ("small", 30, 60), ("large", 20, 320):
+    root = tree.parse(f"{sys.argv[1]}/{name}.svg").getroot()
+    ns = "{http://www.w3.org/2000/svg}"
+    assert root.tag == ns + "svg"
+    assert not list(root.iter(ns + "script")), "a script"
+    blocks = [g for g in root.iter(ns + "g") if g.find(ns + "rect") is not None]
+    assert least <= len(blocks) <= most, (name, len(blocks))
+    width = float(root.get("width"))
+    for r in root.iter(ns + "rect"):
+        assert float(r.get("x", 0)) >= 0 and float(r.get("x", 0)) + float(r.get("width")) <= width + 0.01
+    texts = " ".join(t.text or "" for t in root.iter(ns + "text"))
+    assert "compute" in texts and "comm" in texts and "memory of one rank" in texts
+P
+if command -v dot >/dev/null; then
+    n=$((n + 1))
+    dot -Tsvg "$work/small.dot" >/dev/null || fail "dot does not read small.dot"
+fi
+
+# -- differences
+run 0 plan --diff mnist mnist
+says out "the plans are equal"
+run 0 plan mnist -n 2 --json
+cp "$work/out" "$work/mnist.json"
+run 0 plan --diff "$work/mnist.json" mnist -n 2
+run 1 plan --diff "$work/mnist.json" mnist
+says out "all_reduce_start"
+run 1 plan --diff mnist optimizer.momentum=0.9
+says out "first difference: node"
+says out "sgd of layer"
+says out "momentum=0.9"
+run 1 plan --diff mnist mnist-keras --json
+n=$((n + 1))
+python3 -c '
+import json, sys
+o = json.loads(sys.stdin.read())
+assert o["event"] == "plan-diff" and not o["equal"] and o["added"] > 0 and o["removed"] > 0
+assert "first difference" in o["text"] and o["plan_hash"][0] != o["plan_hash"][1]' <"$work/out" || fail "the JSON of --diff"
+
+# -- refusals
+run 2 plan mnist --graph "$work/picture.png"
+says err "should end in .svg"
+[ ! -e "$work/picture.png" ] || fail "a refused picture was written"
+run 1 plan mnist --graph "$work/none/picture.svg"
+says err "none/picture.svg"
+run 2 plan --diff mnist
+says err "--diff takes two of"
+run 2 plan --diff mnist mnist-keras vit
+says err "one word too many"
+run 2 plan --diff mnist mnist --graph "$work/x.svg"
+says err "choose one"
+run 2 plan --diff mnist mnits
+says err "mnits"
+echo '{"event":"plan"}' >"$work/other.json"
+run 3 plan --diff "$work/other.json" mnist
+says err "no plan is in it"
+head -c 2000 "$work/mnist.json" >"$work/cut.json"
+run 3 plan --diff mnist "$work/cut.json"
+says err "cut.json"
+
+echo "$n checks, $failures failed"
+[ "$failures" -eq 0 ]
