@@ -141,6 +141,35 @@ out:
     return st;
 }
 
+static ls_status draw(const cli_args *args, const cli_experiment *x, const ls_document *d, ls_err *err)
+{
+    char title[256];
+
+    snprintf(title, sizeof title, "%.100s, %d rank%s, batch %lld per rank", x->name, x->ranks,
+             x->ranks == 1 ? "" : "s", (long long)x->batch);
+    return plan_graph_write(args->graph, title, d, err);
+}
+
+/* A plan that was written before: the first of the file, drawn, with the times that it may have. */
+static ls_status draw_file(const cli_args *args, ls_err *err)
+{
+    ls_document d = {0};
+    ls_status st = LS_OK;
+
+    if (args->graph == NULL || args->n_settings > 0)
+        return ls_fail(
+            err, LS_INVALID,
+            "%s is a file with a plan: `lockstep plan %s --graph FILE.svg` draws it, --diff compares "
+            "it; there is nothing to set in it",
+            args->model, args->model);
+    LS_TRY(plan_graph_check(args->graph, err));
+    LS_TRY(ls_document_open(&d, args->model, err));
+    LS_TRY(plan_graph_write(args->graph, args->model, &d, err));
+out:
+    ls_document_release(&d);
+    return st;
+}
+
 /* The listing, or its JSON, and the picture. */
 static ls_status show(const cli_args *args, ls_err *err)
 {
@@ -155,7 +184,7 @@ static ls_status show(const cli_args *args, ls_err *err)
     else
         print_nodes(&d);
     LS_TRY(print_layers(&x, args->json, err));
-    if (args->graph != NULL) LS_TRY(plan_graph_write(args->graph, &x, &d, err));
+    if (args->graph != NULL) LS_TRY(draw(args, &x, &d, err));
     if (args->json)
         print_json(&x, &d);
     else
@@ -202,6 +231,9 @@ int cli_plan(const cli_args *args)
     /* A listing must not take long: without being asked, take each op's first kernel. */
     if (!args->tune) setenv("LOCKSTEP_TUNE", "off", 0);
     if (args->compare_two) return plan_diff(args);
-    st = args->list_settings ? show_settings(args, &err) : show(args, &err);
+    if (plan_is_file(args->model))
+        st = draw_file(args, &err);
+    else
+        st = args->list_settings ? show_settings(args, &err) : show(args, &err);
     return st == LS_OK ? CLI_DONE : cli_fail("plan", &err);
 }

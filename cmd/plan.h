@@ -8,9 +8,12 @@
 /* The experiment of the command line, compiled and written down.  Release both in any case. */
 ls_status plan_compile(cli_experiment *x, ls_document *d, const cli_args *args, ls_err *err) LS_MUST_CHECK;
 
+/* Whether the word is a file of a plan (ls_document_open) and no experiment: those are YAML, or names. */
+bool plan_is_file(const char *word);
+
 /* --graph FILE: LS_INVALID unless it ends in .svg or .dot. */
 ls_status plan_graph_check(const char *path, ls_err *err) LS_MUST_CHECK;
-ls_status plan_graph_write(const char *path, const cli_experiment *x, const ls_document *d,
+ls_status plan_graph_write(const char *path, const char *title, const ls_document *d,
                            ls_err *err) LS_MUST_CHECK;
 
 /* --diff A B: returns the exit code: 0 when they are equal, 1 when not. */

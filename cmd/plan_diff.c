@@ -8,8 +8,7 @@
 
 enum { SHOWN = 20, ALL = 1 << 20 };
 
-/* Whether the word is a file of a plan and no experiment: those are YAML, or names without a file. */
-static bool is_plan_file(const char *word)
+bool plan_is_file(const char *word)
 {
     const size_t n = strlen(word);
     struct stat s;
@@ -27,7 +26,7 @@ static ls_status open_side(ls_document *d, const cli_args *args, const char *wor
     const int n = args->n_settings - 1;
     ls_status st = LS_OK;
 
-    if (is_plan_file(word) && variant == NULL) return ls_document_open(d, word, err);
+    if (plan_is_file(word) && variant == NULL) return ls_document_open(d, word, err);
     own.model = word;
     own.n_settings = 0;
     own.settings = ls_alloc(LS_MEM_CLI, sizeof *own.settings * ((size_t)n + 2));
@@ -58,7 +57,7 @@ static void print_json(const ls_document *a, const ls_document *b, const ls_doc_
 static ls_status compare(const cli_args *args, bool *equal, ls_err *err)
 {
     const char *second = args->settings[0],
-               *variant = strchr(second, '=') != NULL && !is_plan_file(second) ? second : NULL;
+               *variant = strchr(second, '=') != NULL && !plan_is_file(second) ? second : NULL;
     ls_document a = {0}, b = {0};
     ls_doc_difference o = {0};
     ls_text text = {0};

@@ -1,5 +1,4 @@
 /* plan_graph.c: `lockstep plan --graph FILE.svg|FILE.dot`: the plan as a picture. */
-#include <stdio.h>
 #include <string.h>
 
 #include "base/replace.h"
@@ -19,14 +18,11 @@ ls_status plan_graph_check(const char *path, ls_err *err)
                    "--graph %s: the name should end in .svg (a picture) or .dot (for Graphviz)", path);
 }
 
-ls_status plan_graph_write(const char *path, const cli_experiment *x, const ls_document *d, ls_err *err)
+ls_status plan_graph_write(const char *path, const char *title, const ls_document *d, ls_err *err)
 {
-    char title[256];
     ls_text text = {0};
     ls_status st = LS_OK;
 
-    snprintf(title, sizeof title, "%.100s, %d rank%s, batch %lld per rank", x->name, x->ranks,
-             x->ranks == 1 ? "" : "s", (long long)x->batch);
     if (ends_in(path, ".svg"))
         ls_document_svg(d, title, &text);
     else

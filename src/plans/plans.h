@@ -11,8 +11,7 @@ enum { LS_PLANS_FORMAT = 1 }; /* of the JSON; docs/plan-format.md has its fields
 
 /* One plan; NULL when memory runs out.  The caller's to json_decref. */
 json_t *ls_document_json(const ls_document *d);
-/* The same back: all but what ls_document_diff does not look at (buffers, collectives).  LS_DATA names the
- * place that is wrong.  Release in any case. */
+/* The same back.  LS_DATA names the place that is wrong.  Release in any case. */
 ls_status ls_document_read(ls_document *d, const json_t *plan, ls_err *err) LS_MUST_CHECK;
 /* From a file: the output of `lockstep plan --json`, or `bench --export`, of which it is the first plan.
  * LS_DATA names file and place.  Release in any case. */

@@ -1,4 +1,4 @@
-/* read.c: a document back from JSON, for comparing it. */
+/* read.c: a document back from JSON, for comparing and drawing it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,10 +8,17 @@
 
 #define FILE_MAX_BYTES ((size_t)256 << 20)
 
+/* Where a node is in the order; sorted by id. */
+typedef struct place {
+    json_int_t id;
+    int32_t at;
+} place;
+
 typedef struct reader {
     ls_document *d;
     const json_t *plan;
     ls_err *err;
+    place *places; /* of all nodes */
 } reader;
 
 static ls_status wrong(const reader *r, const char *list, size_t i, const char *what)
@@ -155,17 +162,21 @@ static ls_status read_nodes(reader *r)
     return st;
 }
 
-/* By id: nodes are in the order in which they run, and there may be many edges. */
-typedef struct place {
-    json_int_t id;
-    int32_t at;
-} place;
-
 static int by_id(const void *a, const void *b)
 {
     const json_int_t x = ((const place *)a)->id, y = ((const place *)b)->id;
 
     return x < y ? -1 : x > y;
+}
+
+/* Nodes are in the order in which they run, and there may be many edges. */
+static ls_status sort_places(reader *r)
+{
+    r->places = ls_arena_alloc(r->d->arena, sizeof *r->places * ((size_t)r->d->n_nodes + 1));
+    if (r->places == NULL) return ls_fail(r->err, LS_NOMEM, "no memory for a plan");
+    for (int32_t i = 0; i < r->d->n_nodes; i++) r->places[i] = (place){r->d->nodes[i].id, i};
+    qsort(r->places, (size_t)r->d->n_nodes, sizeof *r->places, by_id);
+    return LS_OK;
 }
 
 static int32_t find_node(const place *places, int32_t n, json_int_t id)
@@ -179,12 +190,9 @@ static ls_status read_edges(reader *r)
 {
     ls_document *d = r->d;
     const json_t *list;
-    place *places = ls_alloc(LS_MEM_CLI, sizeof *places * ((size_t)d->n_nodes + 1));
-    ls_status st = places != NULL ? open_list(r, "edges", sizeof *d->edges, &d->edges, &d->n_edges, &list)
-                                  : ls_fail(r->err, LS_NOMEM, "no memory for a plan");
+    place *places = r->places;
+    ls_status st = open_list(r, "edges", sizeof *d->edges, &d->edges, &d->n_edges, &list);
 
-    for (int32_t i = 0; st == LS_OK && i < d->n_nodes; i++) places[i] = (place){d->nodes[i].id, i};
-    if (st == LS_OK) qsort(places, (size_t)d->n_nodes, sizeof *places, by_id);
     for (int32_t i = 0; st == LS_OK && i < d->n_edges; i++) {
         const json_t *o = json_array_get(list, (size_t)i);
         ls_doc_edge *e = &d->edges[i];
@@ -196,7 +204,66 @@ static ls_status read_edges(reader *r)
         else if (e->value >= 0)
             d->values[e->value].node = e->from;
     }
-    ls_free(places);
+    return st;
+}
+
+/* -- memory and collectives -------------------------------------------------------------------------------
+ */
+
+static ls_status read_buffers(reader *r)
+{
+    ls_document *d = r->d;
+    const json_t *list;
+    ls_status st = open_list(r, "buffers", sizeof *d->buffers, &d->buffers, &d->n_buffers, &list);
+
+    for (int32_t i = 0; st == LS_OK && i < d->n_buffers; i++) {
+        const json_t *o = json_array_get(list, (size_t)i);
+        ls_doc_buffer *b = &d->buffers[i];
+        *b = (ls_doc_buffer){.kind = text(r, o, "kind"),
+                             .name = text(r, o, "name"),
+                             .category = text(r, o, "category"),
+                             .home = text(r, o, "home"),
+                             .offset = (size_t)whole(o, "offset"),
+                             .bytes = (size_t)whole(o, "bytes"),
+                             .exchange = (int32_t)whole(o, "exchange"),
+                             .first = (int32_t)whole(o, "first"),
+                             .last = (int32_t)whole(o, "last")};
+    }
+    return st;
+}
+
+static ls_status read_after(const reader *r, const json_t *list, size_t at, ls_doc_collective *c)
+{
+    c->n_after = (int32_t)json_array_size(list);
+    c->after = ls_arena_alloc(r->d->arena, sizeof *c->after * ((size_t)c->n_after + 1));
+    if (c->after == NULL) return ls_fail(r->err, LS_NOMEM, "no memory for a plan");
+    for (int32_t k = 0; k < c->n_after; k++) {
+        c->after[k] =
+            find_node(r->places, r->d->n_nodes, json_integer_value(json_array_get(list, (size_t)k)));
+        if (c->after[k] < 0) return wrong(r, "collective", at, "it waits for a node that is not there");
+    }
+    return LS_OK;
+}
+
+static ls_status read_collectives(reader *r)
+{
+    ls_document *d = r->d;
+    const json_t *list;
+    ls_status st =
+        open_list(r, "collectives", sizeof *d->collectives, &d->collectives, &d->n_collectives, &list);
+
+    for (int32_t i = 0; st == LS_OK && i < d->n_collectives; i++) {
+        const json_t *o = json_array_get(list, (size_t)i);
+        ls_doc_collective *c = &d->collectives[i];
+        *c = (ls_doc_collective){.kind = text(r, o, "kind"),
+                                 .bucket = (int32_t)whole(o, "bucket"),
+                                 .bytes = (size_t)whole(o, "bytes"),
+                                 .start = find_node(r->places, d->n_nodes, whole(o, "start")),
+                                 .end = find_node(r->places, d->n_nodes, whole(o, "end"))};
+        if (c->start < 0 || c->end < c->start)
+            st = wrong(r, "collective", (size_t)i, "its start and end are no nodes in this order");
+        if (st == LS_OK) st = read_after(r, json_object_get(o, "waits_for"), (size_t)i, c);
+    }
     return st;
 }
 
@@ -216,7 +283,7 @@ static void read_memory(const json_t *o, ls_plan_memory *m)
 
 ls_status ls_document_read(ls_document *d, const json_t *plan, ls_err *err)
 {
-    reader r = {d, plan, err};
+    reader r = {d, plan, err, NULL};
     const char *hash = json_string_value(json_object_get(plan, "hash"));
     ls_status st = LS_OK;
 
@@ -232,7 +299,10 @@ ls_status ls_document_read(ls_document *d, const json_t *plan, ls_err *err)
     read_memory(json_object_get(plan, "memory"), &d->memory);
     LS_TRY(read_values(&r));
     LS_TRY(read_nodes(&r));
+    LS_TRY(sort_places(&r));
     LS_TRY(read_edges(&r));
+    LS_TRY(read_buffers(&r));
+    LS_TRY(read_collectives(&r));
 out:
     return st;
 }

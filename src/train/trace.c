@@ -1,4 +1,4 @@
-/* trace.c: events of a timeline, written as they happen. */
+/* trace.c: events of a timeline, written step by step. */
 #include "train/trace.h"
 
 #include <stdio.h>
@@ -18,6 +18,12 @@ typedef struct known_plan {
     ls_document document;
 } known_plan;
 
+/* What went on; written when the step is over, so that writing takes none of its time. */
+typedef struct span {
+    const ls_doc_node *n; /* NULL: work on exchanges */
+    uint64_t begun, ended;
+} span;
+
 struct ls_trace {
     FILE *f;
     char path[4200];
@@ -29,6 +35,9 @@ struct ls_trace {
     int n_known;
     size_t cap;
     const ls_document *now; /* of the plan that runs */
+    span *spans;
+    int64_t n_spans;
+    size_t spans_cap;
 };
 
 ls_status ls_trace_open(ls_trace **out, const char *folder, int rank, int64_t steps, ls_err *err)
@@ -61,6 +70,7 @@ void ls_trace_close(ls_trace *t)
     finish(t);
     for (int i = 0; i < t->n_known; i++) ls_document_release(&t->known[i].document);
     ls_free(t->known);
+    ls_free(t->spans);
     ls_free(t);
 }
 
@@ -95,13 +105,13 @@ void ls_trace_begin(ls_trace *t, int64_t step)
     t->begun = ls_clock_ns();
 }
 
+/* There is room: ls_trace_run has seen to it. */
 static void note(void *ctx, int node, uint64_t begun, uint64_t ended, uint64_t progressed)
 {
     ls_trace *t = ctx;
-    const ls_doc_node *n = &t->now->nodes[node];
 
-    event(t, category(n), n->op, n->layer, n->id, begun, ended);
-    if (progressed - ended >= LEAST_NS) event(t, "exchange", "exchange", "", -1, ended, progressed);
+    t->spans[t->n_spans++] = (span){&t->now->nodes[node], begun, ended};
+    if (progressed - ended >= LEAST_NS) t->spans[t->n_spans++] = (span){NULL, ended, progressed};
 }
 
 /* A plan of an odd batch may be gone, and another one where it was. */
@@ -133,16 +143,32 @@ ls_status ls_trace_run(ls_trace *t, ls_plan *p, ls_err *err)
 
     if (t == NULL || !t->active) return ls_plan_run(p, err);
     st = know(t, p, err);
+    if (st == LS_OK && !LS_GROW(LS_MEM_CLI, t->spans, t->n_spans + 2 * t->now->n_nodes, t->spans_cap))
+        st = ls_fail(err, LS_NOMEM, "trace: no memory");
     return st == LS_OK ? ls_plan_run_noted(p, note, t, err) : st;
+}
+
+static void write_spans(ls_trace *t)
+{
+    for (int64_t i = 0; i < t->n_spans; i++) {
+        const span *x = &t->spans[i];
+        if (x->n != NULL)
+            event(t, category(x->n), x->n->op, x->n->layer, x->n->id, x->begun, x->ended);
+        else
+            event(t, "exchange", "exchange", "", -1, x->begun, x->ended);
+    }
+    t->n_spans = 0;
 }
 
 void ls_trace_end(ls_trace *t)
 {
+    const uint64_t ended = ls_clock_ns();
     char name[40];
 
     if (t == NULL || !t->active) return;
+    write_spans(t);
     snprintf(name, sizeof name, "step %lld", (long long)t->step);
-    event(t, "step", name, "", -1, t->begun, ls_clock_ns());
+    event(t, "step", name, "", -1, t->begun, ended);
     t->active = false;
     if (--t->steps_left == 0) finish(t);
 }

@@ -74,6 +74,12 @@ for name, least, most in ("small", 30, 60), ("large", 20, 320):
     texts = " ".join(t.text or "" for t in root.iter(ns + "text"))
     assert "compute" in texts and "comm" in texts and "memory of one rank" in texts
 P
+run 0 plan "$work/aae.json" --graph "$work/again.svg"
+run 0 plan aae -n 2 model.points=32 batch.per_rank=4 --graph "$work/aae.svg"
+n=$((n + 1))
+diff <(grep -c '<g><rect' "$work/again.svg") <(grep -c '<g><rect' "$work/aae.svg") || fail "a file is drawn as another plan"
+run 2 plan "$work/aae.json"
+says err "is a file with a plan"
 if command -v dot >/dev/null; then
     n=$((n + 1))
     dot -Tsvg "$work/small.dot" >/dev/null || fail "dot does not read small.dot"

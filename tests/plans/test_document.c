@@ -116,7 +116,9 @@ static void json_reads_back(void)
     CHECK_EQ_INT(back.n_edges, d.n_edges);
     REQUIRE_OK(ls_document_diff(&d, &back, 10, &text, &o, &err), &err);
     CHECK(o.equal);
-    CHECK(json_array_size(json_object_get(json, "buffers")) == (size_t)d.n_buffers);
+    CHECK_EQ_INT(back.n_buffers, d.n_buffers);
+    CHECK_EQ_INT(back.buffers[1].offset, d.buffers[1].offset);
+    CHECK_EQ_INT(back.n_collectives, d.n_collectives);
     json_decref(json);
     ls_text_release(&text);
     ls_document_release(&d);
@@ -156,6 +158,9 @@ static void damaged_files_are_refused(void)
            "node 0: it names a value that is not there");
     refuse(DOC("{\"values\":[],\"nodes\":[],\"edges\":[{\"from\":1,\"to\":2}]}"),
            "edge 0: it names a node that is not there");
+    refuse(DOC("{\"values\":[],\"nodes\":[],\"edges\":[]}"), "no list \"buffers\"");
+    refuse(DOC("{\"values\":[],\"nodes\":[],\"edges\":[],\"buffers\":[],\"collectives\":[{\"start\":3}]}"),
+           "collective 0");
 }
 
 int main(void)
