@@ -300,7 +300,8 @@ static void add_axis(picture *p)
         const double x = x_of(p, p->b.seconds * i / 8);
         ls_text_add(p->out, "<path d=\"M%.1f %dv5\" class=\"grid\"/>\n", x, y);
         if (p->b.measured)
-            add_label(p->out, x, y + 17, "middle", "s", ls_units_seconds(p->b.seconds * i / 8, text));
+            add_label(p->out, x, y + 17, i < 8 ? "middle" : "end", "s",
+                      ls_units_seconds(p->b.seconds * i / 8, text));
     }
     if (!p->b.measured)
         add_label(p->out, WIDTH - RIGHT, y + 17, "end", "s",
