@@ -1,5 +1,9 @@
-/* dead.c: removes what nobody needs.  Passes append nodes out of order, so this walks backwards from the
- * results rather than down the list. */
+/* dead.c: removes what nobody needs.
+ *
+ * Needs: a graph.  Leaves: `dead` set on every node that no fetch, no newest version of a variable and no
+ * effect needs.  Passes append nodes out of order, so this walks backwards from the results rather than down
+ * the list.
+ */
 #include "passes/passes.h"
 
 typedef struct walk {

@@ -1,4 +1,7 @@
-/* fuse.c: folds small ops into their producers, so that a tensor is read and written once. */
+/* fuse.c: folds small ops into their producers, so that a tensor is read and written once.
+ *
+ * Needs: a program without dead nodes, all gradients in it.  Leaves: fewer nodes, some with `act`, `residual`
+ * or other fields that only fusion sets; what was folded is dead. */
 #include <string.h>
 
 #include "passes/fuse_internal.h"

@@ -1,5 +1,7 @@
 /* layout.c: gives every value a layout and inserts reorders where producer and reader disagree.
  *
+ * Needs: nodes as the device will run them (fuse).  Leaves: the layout of every value, and `reorder` nodes.
+ *
  * Nodes are visited in an order in which inputs come first; the backend says, node by node, what it would
  * like given what is there.  A reorder is made once per value and layout.  Variables, inputs and fetched
  * values stay plain, since the world outside sees them. */

@@ -1,5 +1,7 @@
 /* memory.c: one arena; offsets from lifetimes.
  *
+ * Needs: the order, and bytes of values and scratch.  Leaves: offsets, beside the graph.
+ *
  * 1. Values that share memory are joined into one buffer: views, the versions of a variable, and results that
  * may be written over an operand that dies in the same node.
  * 2. A buffer lives from the node that makes it to the last that reads it.  Time is the order of the compute

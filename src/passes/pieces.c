@@ -1,5 +1,8 @@
 /* pieces.c: updates of variables that the ranks of a machine keep once (decision 13).
  *
+ * Needs: optimiser nodes, and the homes that memory was found for.  Leaves: this rank's piece in each of
+ * them, two barriers around every such update, and edges to and from these.
+ *
  * An update is one optimiser node for every bucket of gradients, chained by the counter t.  Each rank writes
  * a piece of every variable, so between the first node and the last other ranks write too: a barrier before
  * them all, when every rank has read what it needs of the old values, and one after them all, when every rank

@@ -1,5 +1,7 @@
 /* schedule.c: one order for all nodes, the only place where one is made.
  *
+ * Needs: all edges.  Leaves: the order, beside the graph.
+ *
  * Edges by value and by control say what must be; the rules below choose among what may be.
  *   - Among nodes that are ready, the one that stands first in the trial's program goes first.
  *   - What starts an exchange, or adds a gradient up and so frees its memory, goes right behind what it

@@ -1,5 +1,8 @@
 /* versions.c: keeps updates in place and still right.
  *
+ * Needs: all nodes but copies, and the barriers of pieces.c.  Leaves: copies of old versions, and edges of
+ * the kinds overwrite and commit.
+ *
  * An update op writes version k+1 of a variable over version k.  Readers of version k come before it: an edge
  * says so.  A reader that depends on the update can only come after it, so it gets a copy.  Where ranks write
  * pieces of the variable (pieces.c), "before" is before the barrier that lets them begin, and readers of
