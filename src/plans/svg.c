@@ -251,7 +251,7 @@ static void add_memory_axis(picture *p, double most, double peak)
 
 static void add_memory(picture *p)
 {
-    static double bytes[COLUMNS][LS_CAT_N]; /* one picture at a time */
+    double bytes[COLUMNS][LS_CAT_N];
     double peak = 0, most;
 
     for (int k = 0; k < COLUMNS; k++) {
