@@ -154,6 +154,7 @@ static ls_status draw(const cli_args *args, const cli_experiment *x, const ls_do
 static ls_status draw_file(const cli_args *args, ls_err *err)
 {
     ls_document d = {0};
+    int n_plans;
     ls_status st = LS_OK;
 
     if (args->graph == NULL || args->n_settings > 0)
@@ -163,7 +164,7 @@ static ls_status draw_file(const cli_args *args, ls_err *err)
             "it; there is nothing to set in it",
             args->model, args->model);
     LS_TRY(plan_graph_check(args->graph, err));
-    LS_TRY(ls_document_open(&d, args->model, err));
+    LS_TRY(ls_document_open(&d, args->model, 0, &n_plans, err));
     LS_TRY(plan_graph_write(args->graph, args->model, &d, err));
 out:
     ls_document_release(&d);

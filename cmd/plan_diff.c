@@ -17,26 +17,37 @@ bool plan_is_file(const char *word)
            stat(word, &s) == 0;
 }
 
-/* A side: a file, an experiment, or (`variant`) the experiment A with one more setting. */
-static ls_status open_side(ls_document *d, const cli_args *args, const char *word, const char *variant,
-                           ls_err *err)
+/* A side: a file, an experiment, or the experiment A with one more setting. */
+typedef struct side {
+    const char *word, *variant; /* variant: the setting, or NULL */
+    int n_plans;
+} side;
+
+static ls_status compile(ls_document *d, const cli_args *args, const side *s, ls_err *err)
 {
     cli_experiment x = {0};
     cli_args own = *args;
     const int n = args->n_settings - 1;
-    ls_status st = LS_OK;
+    ls_status st;
 
-    if (plan_is_file(word) && variant == NULL) return ls_document_open(d, word, err);
-    own.model = word;
+    own.model = s->word;
     own.n_settings = 0;
     own.settings = ls_alloc(LS_MEM_CLI, sizeof *own.settings * ((size_t)n + 2));
     if (own.settings == NULL) return ls_fail(err, LS_NOMEM, "no memory");
     for (int i = 0; i < n; i++) own.settings[own.n_settings++] = args->settings[i + 1];
-    if (variant != NULL) own.settings[own.n_settings++] = variant;
+    if (s->variant != NULL) own.settings[own.n_settings++] = s->variant;
     st = plan_compile(&x, d, &own, err);
     cli_experiment_release(&x);
     ls_free(own.settings);
     return st;
+}
+
+/* Plan number `plan` of a side; an experiment has one, the step as a whole. */
+static ls_status open_plan(ls_document *d, const cli_args *args, side *s, int plan, ls_err *err)
+{
+    if (plan_is_file(s->word)) return ls_document_open(d, s->word, plan, &s->n_plans, err);
+    s->n_plans = 1;
+    return compile(d, args, s, err);
 }
 
 static void print_json(const ls_document *a, const ls_document *b, const ls_doc_difference *o,
@@ -46,38 +57,59 @@ static void print_json(const ls_document *a, const ls_document *b, const ls_doc_
 
     snprintf(hash[0], sizeof hash[0], "%016llx", (unsigned long long)a->hash);
     snprintf(hash[1], sizeof hash[1], "%016llx", (unsigned long long)b->hash);
-    cli_print_json_take(json_pack("{s:s, s:b, s:i, s:i, s:i, s:i, s:i, s:b, s:[I,I], s:[f,f], s:[s,s], s:s}",
-                                  "event", "plan-diff", "equal", o->equal, "added", o->added, "removed",
-                                  o->removed, "changed", o->changed, "moved", o->moved, "edges", o->edges,
-                                  "inputs", o->inputs, "planned_bytes", (json_int_t)a->memory.total,
-                                  (json_int_t)b->memory.total, "flops", a->flops, b->flops, "plan_hash",
-                                  hash[0], hash[1], "text", text));
+    cli_print_json_take(json_pack(
+        "{s:s, s:s, s:i, s:b, s:i, s:i, s:i, s:i, s:i, s:b, s:[I,I], s:[f,f], s:[s,s], s:s}", "event",
+        "plan-diff", "part", a->part, "stage", a->stage, "equal", o->equal, "added", o->added, "removed",
+        o->removed, "changed", o->changed, "moved", o->moved, "edges", o->edges, "inputs", o->inputs,
+        "planned_bytes", (json_int_t)a->memory.total, (json_int_t)b->memory.total, "flops", a->flops,
+        b->flops, "plan_hash", hash[0], hash[1], "text", text));
+}
+
+/* One pair of plans. */
+static ls_status compare_plans(const cli_args *args, side s[2], int plan, bool *equal, ls_err *err)
+{
+    ls_document a = {0}, b = {0};
+    ls_doc_difference o = {0};
+    ls_text text = {0};
+    ls_status st = LS_OK;
+
+    LS_TRY(open_plan(&a, args, &s[0], plan, err));
+    LS_TRY(open_plan(&b, args, &s[1], plan, err));
+    LS_TRY(ls_document_diff(&a, &b, args->json ? ALL : SHOWN, &text, &o, err));
+    if (!o.equal) *equal = false;
+    if (args->json) {
+        print_json(&a, &b, &o, text.data != NULL ? text.data : "");
+        goto out;
+    }
+    if (s[0].n_plans > 1) printf("%s, stage %d: ", a.part, a.stage + 1);
+    if (o.equal)
+        printf("the plans are equal: %d nodes, hash %016llx\n", (int)a.n_nodes, (unsigned long long)a.hash);
+    else
+        printf("A  %s\nB  %s%s%s\n%s", s[0].word, s[1].word, s[1].variant != NULL ? " " : "",
+               s[1].variant != NULL ? s[1].variant : "", text.data);
+out:
+    ls_text_release(&text);
+    ls_document_release(&a);
+    ls_document_release(&b);
+    return st;
 }
 
 static ls_status compare(const cli_args *args, bool *equal, ls_err *err)
 {
     const char *second = args->settings[0],
                *variant = strchr(second, '=') != NULL && !plan_is_file(second) ? second : NULL;
-    ls_document a = {0}, b = {0};
-    ls_doc_difference o = {0};
-    ls_text text = {0};
+    side s[2] = {{args->model, NULL, 1}, {variant != NULL ? args->model : second, variant, 1}};
     ls_status st = LS_OK;
 
-    LS_TRY(open_side(&a, args, args->model, NULL, err));
-    LS_TRY(open_side(&b, args, variant != NULL ? args->model : second, variant, err));
-    LS_TRY(ls_document_diff(&a, &b, args->json ? ALL : SHOWN, &text, &o, err));
-    *equal = o.equal;
-    if (args->json)
-        print_json(&a, &b, &o, text.data != NULL ? text.data : "");
-    else if (o.equal)
-        printf("the plans are equal: %d nodes, hash %016llx\n", (int)a.n_nodes, (unsigned long long)a.hash);
-    else
-        printf("A  %s\nB  %s%s%s\n%s", args->model, variant != NULL ? args->model : second,
-               variant != NULL ? " " : "", variant != NULL ? variant : "", text.data);
+    if (variant != NULL && plan_is_file(args->model))
+        return ls_fail(err, LS_INVALID, "%s is a file with a plan: %s cannot be set in it", args->model,
+                       variant);
+    *equal = true;
+    for (int i = 0; i < s[0].n_plans && i < s[1].n_plans; i++) LS_TRY(compare_plans(args, s, i, equal, err));
+    if (s[0].n_plans == s[1].n_plans) return LS_OK;
+    *equal = false;
+    if (!args->json) printf("A has %d plans, B has %d\n", s[0].n_plans, s[1].n_plans);
 out:
-    ls_text_release(&text);
-    ls_document_release(&a);
-    ls_document_release(&b);
     return st;
 }
 

@@ -10,11 +10,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     ls_document d;
+    int n_plans;
     ls_doc_difference o;
     ls_text text = {0}, dot = {0};
     ls_err err = {0};
 
-    if (ls_document_parse(&d, (const char *)data, size, "input", &err) == LS_OK) {
+    if (ls_document_parse(&d, (const char *)data, size, "input", 0, &n_plans, &err) == LS_OK) {
         if (ls_document_diff(&d, &d, 5, &text, &o, &err) != LS_OK || !o.equal) abort();
         ls_document_dot(&d, "input", &dot);
     } else if (err.text[0] == '\0') {

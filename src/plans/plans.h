@@ -13,12 +13,13 @@ enum { LS_PLANS_FORMAT = 1 }; /* of the JSON; docs/plan-format.md has its fields
 json_t *ls_document_json(const ls_document *d);
 /* The same back.  LS_DATA names the place that is wrong.  Release in any case. */
 ls_status ls_document_read(ls_document *d, const json_t *plan, ls_err *err) LS_MUST_CHECK;
-/* From a file: the output of `lockstep plan --json`, or `bench --export`, of which it is the first plan.
- * LS_DATA names file and place.  Release in any case. */
-ls_status ls_document_open(ls_document *d, const char *path, ls_err *err) LS_MUST_CHECK;
+/* Plan number `plan` of a file: the output of `lockstep plan --json`, or of `bench --export`.  *n_plans
+ * receives how many it has.  LS_DATA names file and place.  Release in any case. */
+ls_status ls_document_open(ls_document *d, const char *path, int plan, int *n_plans,
+                           ls_err *err) LS_MUST_CHECK;
 /* The same from a text, called `path` in messages. */
-ls_status ls_document_parse(ls_document *d, const char *text, size_t length, const char *path,
-                            ls_err *err) LS_MUST_CHECK;
+ls_status ls_document_parse(ls_document *d, const char *text, size_t length, const char *path, int plan,
+                            int *n_plans, ls_err *err) LS_MUST_CHECK;
 
 /* How two plans differ.  A node is known by its layer, its op, its direction and how many such came before;
  * it has changed where attributes, types, shapes, wiring, queue or kernel have. */

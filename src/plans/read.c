@@ -346,13 +346,15 @@ static ls_status find_plans(const char *text_, size_t length, const char *path, 
                    path);
 }
 
-ls_status ls_document_parse(ls_document *d, const char *text_, size_t length, const char *path, ls_err *err)
+ls_status ls_document_parse(ls_document *d, const char *text_, size_t length, const char *path, int plan,
+                            int *n_plans, ls_err *err)
 {
     json_t *o = NULL;
     json_int_t format;
     ls_status st = LS_OK;
 
     *d = (ls_document){0};
+    *n_plans = 0;
     LS_TRY(find_plans(text_, length, path, &o, err));
     format = strcmp(json_string_value(json_object_get(o, "event")), "document") == 0
                  ? whole(o, "format")
@@ -362,22 +364,24 @@ ls_status ls_document_parse(ls_document *d, const char *text_, size_t length, co
                      (long long)format, LS_PLANS_FORMAT);
         goto out;
     }
-    st = ls_document_read(d, json_array_get(json_object_get(o, "plans"), 0), err);
+    *n_plans = (int)json_array_size(json_object_get(o, "plans"));
+    st = ls_document_read(d, json_array_get(json_object_get(o, "plans"), (size_t)plan), err);
     if (st != LS_OK) ls_fail_in(err, st, "%s", path);
 out:
     json_decref(o);
     return st;
 }
 
-ls_status ls_document_open(ls_document *d, const char *path, ls_err *err)
+ls_status ls_document_open(ls_document *d, const char *path, int plan, int *n_plans, ls_err *err)
 {
     char *text_ = NULL;
     size_t length;
     ls_status st = LS_OK;
 
     *d = (ls_document){0};
+    *n_plans = 0;
     LS_TRY(ls_whole_file(&text_, &length, path, FILE_MAX_BYTES, err));
-    LS_TRY(ls_document_parse(d, text_, length, path, err));
+    LS_TRY(ls_document_parse(d, text_, length, path, plan, n_plans, err));
 out:
     ls_free(text_);
     return st;

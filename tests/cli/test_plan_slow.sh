@@ -105,6 +105,15 @@ o = json.loads(sys.stdin.read())
 assert o["event"] == "plan-diff" and not o["equal"] and o["added"] > 0 and o["removed"] > 0
 assert "first difference" in o["text"] and o["plan_hash"][0] != o["plan_hash"][1]' <"$work/out" || fail "the JSON of --diff"
 
+run 0 bench mnist -n 2 --threads 1 --steps 3 batch.per_rank=8 parallel.accumulate=2 --export "$work/two.json"
+run 0 plan --diff "$work/two.json" "$work/two.json"
+says out "gradients, stage 1: the plans are equal"
+says out "update, stage 1: the plans are equal"
+run 1 plan --diff "$work/two.json" "$work/mnist.json"
+says out "A has 2 plans, B has 1"
+run 2 plan --diff "$work/mnist.json" seed=3
+says err "cannot be set in it"
+
 # -- refusals
 run 2 plan mnist --graph "$work/picture.png"
 says err "should end in .svg"

@@ -131,9 +131,10 @@ static void json_reads_back(void)
 static void refuse(const char *text, const char *why)
 {
     ls_document d;
+    int n;
     ls_err err = {0};
 
-    CHECK_STATUS(ls_document_parse(&d, text, strlen(text), "p.json", &err), LS_DATA, &err);
+    CHECK_STATUS(ls_document_parse(&d, text, strlen(text), "p.json", 0, &n, &err), LS_DATA, &err);
     CHECK_CONTAINS(err.text, "p.json");
     CHECK_CONTAINS(err.text, why);
     ls_document_release(&d);
