@@ -12,6 +12,9 @@
 #include "base/text.h"
 #include "cli.h"
 
+/* Commands that compute on the device here; `scale` and `submit` may do so elsewhere. */
+enum { COMPUTES = CLI_PLAN | CLI_BENCH | CLI_TRAIN | CLI_EVAL | CLI_INFER };
+
 /* MAYBE: a text that may be left out; it follows '='.  LIST: one more text each time. */
 typedef enum option_kind { FLAG, INT, REAL, TEXT, MAYBE, LIST } option_kind;
 
@@ -290,6 +293,7 @@ static ls_status parse_option(const cli_command *c, int argc, char **argv, int *
 static ls_status check_complete(const cli_command *c, const cli_args *args, ls_err *err)
 {
     const ls_backend *backend;
+    ls_err why = {0};
 
     if (args->help) return LS_OK;
     if (c->bit == CLI_DATA && args->model == NULL)
@@ -317,6 +321,8 @@ static ls_status check_complete(const cli_command *c, const cli_args *args, ls_e
     if (c->bit != CLI_INFO && args->model == NULL && args->resume == NULL)
         return ls_fail(err, LS_INVALID, "which model?  `lockstep info` lists them; a file is fine, too");
     if (ls_device_find(&backend, args->device, err) != LS_OK) return LS_INVALID;
+    if ((c->bit & COMPUTES) != 0 && !args->dry_run && backend->probe(&why) != LS_OK)
+        return ls_fail(err, LS_INVALID, "--device %s: %s", args->device, why.text);
     if (args->threads > CLI_MAX_THREADS)
         return ls_fail(err, LS_INVALID, "--threads %d: more than %d make no sense", args->threads,
                        CLI_MAX_THREADS);

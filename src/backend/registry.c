@@ -4,12 +4,13 @@
 
 #include "backend/backend.h"
 #include "backend/cpu/cpu.h"
+#include "backend/cuda/cuda.h"
 #include "backend/far/far.h"
 #include "backend/ref/ref.h"
 #include "base/parallel.h"
 #include "base/text.h"
 
-const ls_backend *const ls_backends[] = {&ls_backend_cpu, &ls_backend_ref, NULL};
+const ls_backend *const ls_backends[] = {&ls_backend_cpu, &ls_backend_cuda, &ls_backend_ref, NULL};
 
 /* Whether a name is that of a GPU somewhere: "cuda:0", "gpu". */
 static bool is_gpu(const char *name)
@@ -36,7 +37,9 @@ ls_status ls_device_find(const ls_backend **out, const char *name, ls_err *err)
     for (int i = 0; ls_backends[i] != NULL; i++)
         ls_text_add(&names, "%s%s", i ? ", " : "", ls_backends[i]->name);
     st = ls_fail(err, LS_INVALID, "no device \"%s\"%s; there are: %s", name,
-                 is_gpu(name) ? ": GPUs are not in this version" : "", names.data != NULL ? names.data : "");
+                 is_gpu(name) ? ": NVIDIA's GPUs are \"cuda\", one a rank (CUDA_VISIBLE_DEVICES says which)"
+                              : "",
+                 names.data != NULL ? names.data : "");
     ls_text_release(&names);
     return st;
 }

@@ -16,7 +16,9 @@
 #define MACHINES                                                                                             \
     "machines are joined by options: the same command on each with --nodes N --node-rank I --master "        \
     "HOST:PORT"
-#define GPUS "GPUs are not in this version; ranks=N (or -n N) starts N ranks on this machine's cores"
+#define GPUS                                                                                                 \
+    "the option --device cuda computes on NVIDIA's GPUs, one a rank: ranks=N (or -n N) starts N ranks on "   \
+    "this machine"
 #define HALF                                                                                                 \
     "numbers of 16 bits are not in this version, which computes in fp32; parallel.wire=bf16 halves what "    \
     "travels between machines"

@@ -22,14 +22,14 @@ hint 'batch.per_rank=VALUE' bench mnist --batch_size
 hint 'seed=7' train mnist --seed 7
 hint 'reproducible=true' train mnist --reproducible
 hint 'write -n 4' train mnist --nproc-per-node 4
-hint 'GPUs are not in this version' train mnist --gpus 2
+hint 'the option --device cuda' train mnist --gpus 2
 hint 'the option --run-dir' train mnist --output-dir x
 hint 'did you mean "--ranks"?' train mnist --rank 2
 hint '"--profile" is an option of bench, not of train' train mnist --profile
 hint '"--split" is an option of infer, not of eval' eval mnist --split val
 hint 'kind=idx' data info --kind idx
-hint 'GPUs are not in this version; there are: cpu, ref' train mnist --device cuda:0 --dry-run
-hint 'no device "cpuu"; there are: cpu, ref' plan mnist --device cpuu
+hint 'GPUs are "cuda", one a rank (CUDA_VISIBLE_DEVICES says which); there are: cpu, cuda, ref' train mnist --device cuda:0 --dry-run
+hint 'no device "cpuu"; there are: cpu, cuda, ref' plan mnist --device cpuu
 
 # Commands.
 hint 'did you mean "train"?' trian

@@ -49,7 +49,7 @@ static void names_of_others_lead_on(void)
         {"workers=2", "did you mean \"data.workers\"?"},
         {"num_workers=2", "did you mean \"data.workers\"?"},
         {"devices=2", "did you mean \"ranks\"?"},
-        {"gpus=2", "GPUs are not in this version"},
+        {"gpus=2", "the option --device cuda"},
         {"nodes=2", "--nodes N --node-rank I --master HOST:PORT"},
         {"amp=true", "not in this version, which computes in fp32"},
         {"precision=bf16", "not in this version, which computes in fp32"},

@@ -1,6 +1,9 @@
 /* op_plan.c: see op_plan.h. */
 #include "op_plan.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "check.h"
 
 void op_plan_begin(op_plan *p)
@@ -46,4 +49,16 @@ void op_set(const ls_tensor *t, const double *x, int64_t n)
 {
     REQUIRE(ls_shape_count(t->shape) == n);
     for (int64_t i = 0; i < n; i++) tensor_put(t, i, x[i]);
+}
+
+bool device_is_tested(const ls_backend *b)
+{
+    const char *only = getenv("LS_TEST_DEVICE");
+    ls_device *dev = NULL;
+    bool opens;
+
+    if (only != NULL && strcmp(only, b->name) != 0) return false;
+    opens = b->probe(NULL) == LS_OK && b->open(&dev, 1, NULL) == LS_OK;
+    if (opens) b->close(dev);
+    return opens;
 }

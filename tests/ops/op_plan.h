@@ -10,6 +10,7 @@
 #ifndef TESTS_OPS_OP_PLAN_H
 #define TESTS_OPS_OP_PLAN_H
 
+#include "backend/backend.h"
 #include "graph/graph.h"
 #include "lockstep/plan.h"
 #include "tensors.h"
@@ -28,5 +29,8 @@ void op_plan_end(op_plan *p);
 const ls_tensor *op_plan_find(const op_plan *p, const char *name);
 
 void op_set(const ls_tensor *t, const double *x, int64_t n); /* n must be the number of elements */
+
+/* Whether this machine can open the backend's device, and $LS_TEST_DEVICE, where it is set, names it. */
+bool device_is_tested(const ls_backend *b);
 
 #endif

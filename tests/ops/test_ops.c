@@ -1,7 +1,8 @@
 /* test_ops.c: every op by its case list: gradients against finite differences, backends against the
  * reference.
  *
- * usage: test_ops [LIST [CASE]]   runs everything, one list, or one case of it. */
+ * usage: test_ops [LIST [CASE]]   runs everything, one list, or one case of it; with $LS_TEST_DEVICE on one
+ * device. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -373,6 +374,7 @@ static void check_backends(op_test *t, const op_case *c)
     collect(&v, &want);
     variant_close(&v);
     for (int i = 0; ls_backends[i] != NULL; i++) {
+        if (!device_is_tested(ls_backends[i])) continue;
         check_backend(t, c, ls_backends[i]->name, LS_F32, &want);
         if (c->flags & OP_BF16) check_backend(t, c, ls_backends[i]->name, LS_BF16, &want);
     }

@@ -264,6 +264,7 @@ static void trajectories(void)
     for (size_t k = 0; k < sizeof settings / sizeof settings[0]; k++) {
         follow(&settings[k], LS_F64, "ref");
         for (int i = 0; ls_backends[i] != NULL; i++) {
+            if (!device_is_tested(ls_backends[i])) continue;
             follow(&settings[k], LS_F32, ls_backends[i]->name);
             follow(&settings[k], LS_BF16, ls_backends[i]->name);
         }

@@ -339,7 +339,7 @@ static void reference_kernels_compute_known_numbers(void)
 static void all_backends_compute_known_numbers(void)
 {
     for (int b = 0; ls_backends[b] != NULL; b++)
-        for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        for (size_t i = 0; device_is_tested(ls_backends[b]) && i < sizeof cases / sizeof cases[0]; i++)
             run_case(&cases[i], ls_backends[b]->name, LS_F32);
 }
 

@@ -1,0 +1,66 @@
+/* api.h: what lockstep-cuda.so does for the backend.
+ *
+ * The module is all that is linked with CUDA.  It knows devices, memory, streams, libraries and kernels, and
+ * nothing of graphs: planners live in the program, which therefore starts without CUDA.  Numbers that
+ * functions return are 0 or a CUDA error, which `error` explains; every function may be called from any
+ * thread. */
+#ifndef LS_BACKEND_CUDA_API_H
+#define LS_BACKEND_CUDA_API_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "backend/cuda/launchers.h"
+
+#define LSI_CUDA_SYMBOL "ls_cuda_module"
+/* Of everything that a module and a program must see alike, launchers included. */
+#define LSI_CUDA_VERSION 1
+
+typedef void *lsi_cuda_event; /* a cudaEvent_t */
+
+/* The device in use. */
+typedef struct lsi_cuda_about {
+    char name[128];
+    int major, minor;    /* compute capability */
+    int processors;      /* multiprocessors */
+    size_t memory;       /* bytes */
+    size_t cache;        /* bytes of L2 */
+    size_t shared;       /* bytes of shared memory that a block can have */
+    int driver, runtime; /* 13000 for 13.0 */
+} lsi_cuda_about;
+
+typedef struct lsi_cuda_api {
+    int version; /* LSI_CUDA_VERSION */
+
+    /* How many devices CUDA_VISIBLE_DEVICES leaves. */
+    int (*count)(int *devices);
+    /* Versions of the driver, 0 without one, and of the runtime that the module was built with. */
+    void (*versions)(int *driver, int *runtime);
+    /* Device number `device` is the process's from now on; twice the same is fine. */
+    int (*use)(int device, lsi_cuda_about *about);
+    const char *(*error)(int code);
+
+    int (*alloc)(void **out, size_t bytes);
+    void (*free)(void *p);
+    int (*alloc_pinned)(void **out, size_t bytes); /* host memory that copies can run from by themselves */
+    void (*free_pinned)(void *p);
+    int (*memory)(size_t *free, size_t *all);
+    /* From and to host or device memory, enqueued. */
+    int (*copy)(void *to, const void *from, size_t bytes, lsi_cuda_stream s);
+    int (*zero)(void *to, size_t bytes, lsi_cuda_stream s);
+
+    int (*stream_create)(lsi_cuda_stream *out);
+    void (*stream_destroy)(lsi_cuda_stream s);
+    int (*stream_sync)(lsi_cuda_stream s);
+    int (*stream_wait)(lsi_cuda_stream s, lsi_cuda_event e); /* what comes later in s waits for e */
+    int (*event_create)(lsi_cuda_event *out, bool timed);
+    void (*event_destroy)(lsi_cuda_event e);
+    int (*event_record)(lsi_cuda_event e, lsi_cuda_stream s);
+    int (*event_sync)(lsi_cuda_event e);
+    int (*event_done)(lsi_cuda_event e, bool *done);
+    int (*event_elapsed)(lsi_cuda_event from, lsi_cuda_event to, float *ms); /* both timed and over */
+
+    lsi_cuda_launch launch;
+} lsi_cuda_api;
+
+#endif

@@ -1,0 +1,134 @@
+/* cuda.c: the device. */
+#include "backend/cuda/cuda.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/cuda/kernel_util.h"
+
+static ls_status probe(ls_err *why)
+{
+    const lsi_cuda_api *api;
+
+    return lsi_cuda_load(&api, why);
+}
+
+static void cuda_close(ls_device *dev)
+{
+    lsi_cuda_device *d = (lsi_cuda_device *)dev;
+
+    if (d->stream != NULL) {
+        (void)d->api->stream_sync(d->stream);
+        d->api->stream_destroy(d->stream);
+    }
+    ls_free(d->area.bytes);
+    ls_free(d);
+}
+
+/* The device of this process among those that CUDA_VISIBLE_DEVICES leaves. */
+static ls_status choose(lsi_cuda_device *d, ls_err *err)
+{
+    int devices = 0, code = d->api->count(&devices);
+
+    if (code != 0 || devices == 0)
+        return ls_fail(err, LS_UNSUPPORTED,
+                       "no GPU can be used: %s (nvidia-smi lists them, CUDA_VISIBLE_DEVICES hides them)",
+                       code != 0 ? d->api->error(code) : "there is none");
+    code = d->api->use(0, &d->about);
+    if (code == 0) code = d->api->stream_create(&d->stream);
+    return code == 0 ? LS_OK : ls_fail(err, LS_DEVICE, "the GPU cannot be opened: %s", d->api->error(code));
+}
+
+static ls_status cuda_open(ls_device **out, int threads, ls_err *err)
+{
+    const char *checks = getenv("LOCKSTEP_CUDA_CHECK");
+    lsi_cuda_device *d = ls_alloc(LS_MEM_PLAN, sizeof *d);
+    ls_status st = LS_OK;
+
+    if (d == NULL) return ls_fail(err, LS_NOMEM, "cuda: no memory");
+    d->base = (ls_device){.backend = &ls_backend_cuda, .threads = threads};
+    d->checks = checks != NULL && strcmp(checks, "1") == 0;
+    LS_TRY(lsi_cuda_load(&d->api, err));
+    st = choose(d, err);
+    if (st != LS_OK) ls_fail_in(err, st, "device \"cuda\"");
+    if (st == LS_OK) *out = &d->base;
+out:
+    if (st != LS_OK) cuda_close(&d->base);
+    return st;
+}
+
+static void describe(const ls_device *dev, char *buf, size_t n)
+{
+    const lsi_cuda_about *a = &lsi_cuda_of(dev)->about;
+
+    snprintf(buf, n, "%s, %d multiprocessors, %.0f GiB, compute %d.%d, CUDA %d.%d, driver for %d.%d", a->name,
+             a->processors, (double)a->memory / (1 << 30), a->major, a->minor, a->runtime / 1000,
+             a->runtime % 1000 / 10, a->driver / 1000, a->driver % 1000 / 10);
+}
+
+/* -- kernels ----------------------------------------------------------------------------------------------
+ */
+
+/* A kernel that is waited for. */
+typedef struct checked_kernel {
+    const lsi_cuda_device *dev;
+    ls_kernel inner;
+} checked_kernel;
+
+static void run_checked(void *state, const ls_call *call)
+{
+    const checked_kernel *k = state;
+
+    k->inner.run(k->inner.state, call);
+    lsi_cuda_launched(k->dev, call, k->dev->api->stream_sync(lsi_cuda_stream_of(k->dev, call)));
+}
+
+static void destroy_checked(void *state)
+{
+    checked_kernel *k = state;
+
+    if (k->inner.destroy != NULL) k->inner.destroy(k->inner.state);
+    ls_free(k);
+}
+
+static ls_status check(const lsi_cuda_device *d, ls_kernel *k, ls_err *err)
+{
+    checked_kernel *c = ls_alloc(LS_MEM_PLAN, sizeof *c);
+
+    if (c == NULL) {
+        if (k->destroy != NULL) k->destroy(k->state);
+        return ls_fail(err, LS_NOMEM, "cuda: no memory for a kernel");
+    }
+    *c = (checked_kernel){d, *k};
+    *k = (ls_kernel){run_checked, destroy_checked, c, k->scratch_bytes, k->impl};
+    return LS_OK;
+}
+
+static ls_status plan(ls_device *dev, const ls_graph *g, const ls_node *n, ls_kernel *out, ls_err *err)
+{
+    const lsi_cuda_planner planner = lsi_cuda_planner_of(n->op);
+    ls_status st = LS_UNSUPPORTED;
+
+    if (planner != NULL) st = planner(dev, g, n, out, err);
+    if (st == LS_UNSUPPORTED) st = lsi_cuda_plan_on_host(dev, g, n, out, err);
+    if (st == LS_OK && lsi_cuda_of(dev)->checks) st = check(lsi_cuda_of(dev), out, err);
+    return st;
+}
+
+static bool optimised(const ls_op *op)
+{
+    return lsi_cuda_planner_of(op) != NULL;
+}
+
+const ls_backend ls_backend_cuda = {
+    .name = "cuda",
+    .probe = probe,
+    .open = cuda_open,
+    .close = cuda_close,
+    .describe = describe,
+    .buffers = &lsi_cuda_buffers,
+    .fuses = true,
+    .plan = plan,
+    .optimised = optimised,
+};

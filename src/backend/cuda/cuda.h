@@ -1,0 +1,58 @@
+/* cuda.h: the backend for NVIDIA's GPUs.
+ *
+ * Planners (in the program, plain C) choose kernels, whose launchers are in the module lockstep-cuda.so
+ * (api.h).  An op, or a variant of one, without a kernel of its own runs the reference kernel on the host,
+ * with copies to and fro: slow, never missing. */
+#ifndef LS_BACKEND_CUDA_CUDA_H
+#define LS_BACKEND_CUDA_CUDA_H
+
+#include "backend/backend.h"
+#include "backend/cuda/api.h"
+
+extern const ls_backend ls_backend_cuda;
+
+/* Where reference kernels find their operands: one area of host memory, as large as the largest needs. */
+typedef struct lsi_cuda_area {
+    char *bytes;
+    size_t size;
+} lsi_cuda_area;
+
+typedef struct lsi_cuda_device {
+    ls_device base;
+    const lsi_cuda_api *api;
+    lsi_cuda_about about;
+    lsi_cuda_stream stream;
+    lsi_cuda_area area;
+    bool checks; /* LOCKSTEP_CUDA_CHECK=1: every kernel is waited for, so that the one that fails is named */
+} lsi_cuda_device;
+
+/* -- loading (load.c) ------------------------------------------------------------------------------------ */
+
+/* The module, or why there is none; the second call is free. */
+ls_status lsi_cuda_load(const lsi_cuda_api **out, ls_err *err) LS_MUST_CHECK;
+
+/* -- memory (memory.c) ----------------------------------------------------------------------------------- */
+
+extern const ls_buffers lsi_cuda_buffers;
+
+/* -- planning -------------------------------------------------------------------------------------------- */
+
+/* Plans one node of a kind of op.  LS_UNSUPPORTED without text: this variant has no kernel here, the
+ * reference kernel takes it. */
+typedef ls_status (*lsi_cuda_planner)(ls_device *dev, const ls_graph *g, const ls_node *n, ls_kernel *out,
+                                      ls_err *err);
+
+/* One entry per op with kernels of its own (kernels.c: the only list). */
+typedef struct lsi_cuda_entry {
+    const ls_op *op;
+    lsi_cuda_planner plan;
+} lsi_cuda_entry;
+extern const lsi_cuda_entry lsi_cuda_entries[]; /* ended by an entry with op NULL */
+
+lsi_cuda_planner lsi_cuda_planner_of(const ls_op *op); /* NULL: none */
+
+/* The reference kernel, on the host (host.c). */
+ls_status lsi_cuda_plan_on_host(ls_device *dev, const ls_graph *g, const ls_node *n, ls_kernel *out,
+                                ls_err *err) LS_MUST_CHECK;
+
+#endif

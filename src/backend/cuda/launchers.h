@@ -1,0 +1,36 @@
+/* launchers.h: the only list of the module's kernels.
+ *
+ * X(name) stands for `int lsi_cuda_name(lsi_cuda_stream s, const lsi_cuda_name_args *a)` in a file
+ * module/SUBJECT.cu, which enqueues the kernel and returns 0 or a CUDA error; its arguments are in
+ * launch/SUBJECT.h.  Planners call it as d->api->launch.name(stream, &args).  A launcher allocates nothing
+ * and waits for nothing, so that it can be captured in a CUDA graph. */
+#ifndef LS_BACKEND_CUDA_LAUNCHERS_H
+#define LS_BACKEND_CUDA_LAUNCHERS_H
+
+#include "backend/cuda/launch/move.h"
+
+typedef void *lsi_cuda_stream; /* a cudaStream_t */
+
+/* clang-format off */
+#define LSI_CUDA_LAUNCHERS(X) \
+    /* move.cu */ \
+    X(fill) X(cast)
+/* clang-format on */
+
+typedef struct lsi_cuda_launch {
+#define LSI_CUDA_MEMBER(name) int (*name)(lsi_cuda_stream s, const lsi_cuda_##name##_args *a);
+    LSI_CUDA_LAUNCHERS(LSI_CUDA_MEMBER)
+#undef LSI_CUDA_MEMBER
+} lsi_cuda_launch;
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#define LSI_CUDA_DECLARE(name) int lsi_cuda_##name(lsi_cuda_stream s, const lsi_cuda_##name##_args *a);
+LSI_CUDA_LAUNCHERS(LSI_CUDA_DECLARE)
+#undef LSI_CUDA_DECLARE
+#ifdef __cplusplus
+}
+#endif
+
+#endif

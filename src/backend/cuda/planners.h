@@ -1,0 +1,20 @@
+/* planners.h: the planners, as listed in kernels.c.  What each of them does and which variants it leaves to
+ * the reference kernels stands in the file named beside it.
+ *
+ * A new kernel: its arguments in launch/SUBJECT.h, the kernel and its launcher in module/SUBJECT.cu, X(name)
+ * in launchers.h, a planner in SUBJECT.c, declared here and listed in kernels.c; move.c is the smallest
+ * example.  Every pointer in the arguments is a device address; kernels of one node follow each other on one
+ * stream. */
+#ifndef LS_BACKEND_CUDA_PLANNERS_H
+#define LS_BACKEND_CUDA_PLANNERS_H
+
+#include "backend/cuda/cuda.h"
+
+#define LSI_DECLARE_PLANNER(name)                                                                            \
+    ls_status name(ls_device *dev, const ls_graph *g, const ls_node *n, ls_kernel *out, ls_err *err)
+
+/* move.c: fill of every type; cast between f32, bf16 and f16; every layout. */
+LSI_DECLARE_PLANNER(lsi_cuda_plan_fill);
+LSI_DECLARE_PLANNER(lsi_cuda_plan_cast);
+
+#endif
