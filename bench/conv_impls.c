@@ -123,8 +123,8 @@ static lsi_conv_problem problem_of(const layer *l, lsi_conv_pass pass, int threa
                               .pt = l->pt,
                               .pl = l->pl,
                               .groups = 1,
-                              .x_layout = l->ci % 16 ? LS_LAYOUT_PLAIN : LS_LAYOUT_C16,
-                              .y_layout = l->co % 16 ? LS_LAYOUT_PLAIN : LS_LAYOUT_C16,
+                              .x_layout = l->ci % 16 ? &ls_layout_plain : &lsi_layout_c16,
+                              .y_layout = l->co % 16 ? &ls_layout_plain : &lsi_layout_c16,
                               .threads = threads};
 }
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "backend/backend.h"
+#include "backend/cpu/c16.h"
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/parallel.h"
@@ -291,7 +292,7 @@ static void time_case(const bench_case *c, ls_device *dev)
         n = g->nodes[g->n_nodes - 1];
         for (int32_t i = 0; i < g->n_values; i++) {
             ls_vinfo *v = g->values[i];
-            if (c->c16 && ls_layout_allowed(LS_LAYOUT_C16, v->dtype, v->shape)) v->layout = LS_LAYOUT_C16;
+            if (c->c16 && ls_layout_allowed(&lsi_layout_c16, v->dtype, v->shape)) v->layout = &lsi_layout_c16;
         }
         dev->backend->plan(dev, g, n, &k, &err);
     }

@@ -60,10 +60,12 @@ struct ls_backend {
     const ls_buffers *buffers; /* where tensors lie; &ls_host_buffers: in memory of the host's */
 
     bool fuses; /* the fusion pass runs for this backend */
-    /* The layouts in which the node's kernel wants its inputs and makes its outputs; `have` holds the layouts
-     * the inputs are in already.  NULL: plain everywhere. */
-    void (*layouts)(const ls_device *dev, const ls_graph *g, const ls_node *n, const ls_layout *have,
-                    ls_layout *in, ls_layout *out);
+    /* Sets the layouts in which the node's kernel wants its inputs and makes its outputs, all of which are
+     * preset to plain; `have` holds those that the inputs are in already.  A rule that weighs a reorder
+     * against what its kernel gains finds the bytes in the graph.  Views keep the layout of what they show,
+     * and plain where the shape changes; versions of variables are plain.  NULL: plain everywhere. */
+    void (*layouts)(const ls_device *dev, const ls_graph *g, const ls_node *n, const ls_layout *const *have,
+                    const ls_layout **in, const ls_layout **out);
     /* Chooses the kernel of one node. */
     ls_status (*plan)(ls_device *dev, const ls_graph *g, const ls_node *n, ls_kernel *out, ls_err *err);
     /* Whether `op` has a kernel of this backend's own (otherwise it runs the reference kernel). */
@@ -82,8 +84,8 @@ ls_status ls_device_open(ls_device **out, const char *name, int threads, ls_err 
 void ls_device_close(ls_device *dev); /* accepts NULL */
 #pragma GCC visibility pop
 
-/* Plans a node with its op's reference kernel; tensors must be in plain layout.  Other backends use it for
- * ops they have no kernel for. */
+/* Plans a node with its op's reference kernel, for tensors in any layouts.  Other backends use it for ops
+ * that they have no kernel for. */
 ls_status ls_ref_plan(const ls_graph *g, const ls_node *n, ls_kernel *out, ls_err *err) LS_MUST_CHECK;
 
 #endif

@@ -10,8 +10,8 @@
 #include "passes/check.h"
 
 /* Binds the pass to the backend without the pass knowing what a backend is. */
-static void query_layouts(const void *ctx, const ls_graph *g, const ls_node *n, const ls_layout *have,
-                          ls_layout *in, ls_layout *out)
+static void query_layouts(const void *ctx, const ls_graph *g, const ls_node *n, const ls_layout *const *have,
+                          const ls_layout **in, const ls_layout **out)
 {
     const ls_device *dev = ctx;
 

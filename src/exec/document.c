@@ -69,7 +69,7 @@ static void add_values(lsi_doc_maker *m)
                                                       .name = keep(m, v->name),
                                                       .kind = kind_name(v->kind),
                                                       .dtype = ls_dtype_name(v->dtype),
-                                                      .layout = ls_layout_name(v->layout),
+                                                      .layout = v->layout->name,
                                                       .category = ls_category_name(v->category),
                                                       .shape = v->shape,
                                                       .bytes = ls_layout_bytes(v->layout, v->dtype, v->shape),

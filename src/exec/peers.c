@@ -247,7 +247,7 @@ static bool can_move(const ls_graph *g, int32_t v)
     const ls_vinfo *x = g->values[v];
 
     return x->kind == LS_VALUE_NODE && x->var < 0 && !x->fetch && x->buffer < 0 &&
-           x->layout == LS_LAYOUT_PLAIN;
+           x->layout == &ls_layout_plain;
 }
 
 static void place_tensors(const ls_kernel *k, ls_graph *g, const ls_node *n)

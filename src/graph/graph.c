@@ -113,6 +113,7 @@ ls_vinfo *lsi_graph_new_value(ls_graph *g, ls_dtype dtype, ls_shape shape)
     if (v == NULL) return NULL;
     v->dtype = dtype;
     v->shape = shape;
+    v->layout = &ls_layout_plain;
     v->node = -1;
     v->var = -1;
     v->buffer = -1;

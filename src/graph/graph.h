@@ -39,7 +39,7 @@ const char *ls_category_name(ls_category c); /* as in the JSON of `plan`: "weigh
 typedef struct ls_vinfo {
     ls_dtype dtype;
     ls_shape shape;
-    ls_layout layout;
+    const ls_layout *layout;
     ls_value_kind kind;
     ls_category category;
     int32_t node, out; /* producer and which of its outputs; node is -1 for inputs and variables */

@@ -263,7 +263,7 @@ typedef struct ls_bias_act_attr {
 } ls_bias_act_attr;
 /* The layout pass inserts it: same values, other layout. */
 typedef struct ls_reorder_attr {
-    ls_layout from, to;
+    const ls_layout *from, *to;
 } ls_reorder_attr;
 
 /* -- optimisers

@@ -19,8 +19,8 @@ void ls_pass_fuse(ls_graph *g);
 
 /* Asks `query` for the layouts each node wants and inserts `reorder` nodes where they differ from what is
  * there; one reorder per value and layout, however many readers it has.  `query` is the backend's. */
-typedef void (*ls_layout_query)(const void *ctx, const ls_graph *g, const ls_node *n, const ls_layout *have,
-                                ls_layout *in, ls_layout *out);
+typedef void (*ls_layout_query)(const void *ctx, const ls_graph *g, const ls_node *n,
+                                const ls_layout *const *have, const ls_layout **in, const ls_layout **out);
 void ls_pass_layout(ls_graph *g, ls_layout_query query, const void *ctx);
 
 /* Updates of variables that the ranks of a machine keep once: this one, number `rank` of `ranks`, writes a

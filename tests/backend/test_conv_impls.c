@@ -231,14 +231,14 @@ static double act(double v, const lsi_conv_problem *p)
 }
 
 /* Plain index of a map's element to its index in `layout`. */
-static int64_t map_index(ls_layout layout, int64_t channels, int64_t pixels, int64_t i)
+static int64_t map_index(const ls_layout *layout, int64_t channels, int64_t pixels, int64_t i)
 {
     const int64_t s = i / (channels * pixels), c = i / pixels % channels, px = i % pixels;
 
     return lsi_plane_offset(layout, channels, pixels, s, c) + px * lsi_pixel_stride(layout);
 }
 
-static void store_map(float *to, const double *from, ls_layout layout, int64_t n, int64_t channels,
+static void store_map(float *to, const double *from, const ls_layout *layout, int64_t n, int64_t channels,
                       int64_t pixels)
 {
     for (int64_t i = 0; i < n * channels * pixels; i++)
@@ -312,8 +312,7 @@ static void print_problem(const char *impl, const char *name, const lsi_conv_pro
     static const char *const passes[] = {"fwd", "dx", "dw"};
 
     fprintf(stderr, "%s on \"%s\": %s, x %s, y %s, bias %d, act %d, threads %d\n", impl, name,
-            passes[p->pass], p->x_layout == LS_LAYOUT_C16 ? "c16" : "plain",
-            p->y_layout == LS_LAYOUT_C16 ? "c16" : "plain", p->has_bias, (int)p->act, p->threads);
+            passes[p->pass], p->x_layout->name, p->y_layout->name, p->has_bias, (int)p->act, p->threads);
 }
 
 static void run_impl(const lsi_conv_impl *impl, const char *name, const lsi_conv_problem *p, const tensors *t,
@@ -396,10 +395,10 @@ static void run_variants(const conv_case *c, lsi_conv_problem p, const tensors *
     const size_t n_epilogues = dw ? 2 : sizeof epilogues / sizeof *epilogues;
 
     for (int l = 0; l < 4; l++) {
-        p.x_layout = l & 1 ? LS_LAYOUT_C16 : LS_LAYOUT_PLAIN;
-        p.y_layout = l & 2 ? LS_LAYOUT_C16 : LS_LAYOUT_PLAIN;
-        if (p.x_layout == LS_LAYOUT_C16 && p.ci % 16) continue;
-        if (p.y_layout == LS_LAYOUT_C16 && p.co % 16) continue;
+        p.x_layout = l & 1 ? &lsi_layout_c16 : &ls_layout_plain;
+        p.y_layout = l & 2 ? &lsi_layout_c16 : &ls_layout_plain;
+        if (p.x_layout == &lsi_layout_c16 && p.ci % 16) continue;
+        if (p.y_layout == &lsi_layout_c16 && p.co % 16) continue;
         for (size_t e = 0; e < n_epilogues; e++) {
             /* Under a sanitizer every case and layout meets one epilogue, with threads. */
             if (check_is_slow_build() && e != ((size_t)(c - cases) + (size_t)l) % n_epilogues) continue;
@@ -469,8 +468,8 @@ static void test_large_result(void)
     lsi_conv_problem p = problem_of(&c, LSI_CONV_FWD);
     tensors t;
 
-    p.x_layout = LS_LAYOUT_PLAIN;
-    p.y_layout = LS_LAYOUT_C16;
+    p.x_layout = &ls_layout_plain;
+    p.y_layout = &lsi_layout_c16;
     p.has_bias = true;
     p.act = LSI_ACT_LEAKY;
     p.threads = 2;

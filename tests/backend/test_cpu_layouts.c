@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "backend/backend.h"
+#include "backend/cpu/c16.h"
 #include "base/rng.h"
 #include "check.h"
 #include "ops/ops.h"
@@ -72,7 +73,7 @@ typedef struct run_result {
 
 static bool is_map(const ls_vinfo *v)
 {
-    return v->layout == LS_LAYOUT_C16;
+    return v->layout == &lsi_layout_c16;
 }
 
 /* Plans and runs the node on `device` with the layouts that the graph's values have; inputs and results are
@@ -148,8 +149,8 @@ static void set_layouts(ls_graph *g, bool c16)
 {
     for (int32_t i = 0; i < g->n_values; i++) {
         ls_vinfo *v = g->values[i];
-        bool can = ls_layout_allowed(LS_LAYOUT_C16, v->dtype, v->shape);
-        v->layout = c16 && can ? LS_LAYOUT_C16 : LS_LAYOUT_PLAIN;
+        bool can = ls_layout_allowed(&lsi_layout_c16, v->dtype, v->shape);
+        v->layout = c16 && can ? &lsi_layout_c16 : &ls_layout_plain;
     }
 }
 

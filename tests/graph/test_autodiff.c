@@ -169,7 +169,7 @@ static void missing_gradients_are_errors(void)
 {
     ls_graph *g = new_graph();
     ls_value w = param(g, "w", LS_SHAPE(5)), y, grad;
-    ls_reorder_attr attr = {LS_LAYOUT_PLAIN, LS_LAYOUT_PLAIN};
+    ls_reorder_attr attr = {&ls_layout_plain, &ls_layout_plain};
     ls_err err = {0};
 
     ls_value_at(w, "trial.c", 44);

@@ -161,7 +161,7 @@ static ls_value pointwise_shape(ls_value x, ls_value y, ls_value i)
 }
 static ls_value reorder_layout(ls_value x, ls_value y, ls_value i)
 {
-    ls_reorder_attr a = {LS_LAYOUT_PLAIN, LS_LAYOUT_C16};
+    ls_reorder_attr a = {&ls_layout_plain, &ls_layout_nhwc};
 
     (void)y, (void)i;
     return ls_graph_add(x.g, &ls_op_reorder, 1, &x, &a);
@@ -207,7 +207,7 @@ static const struct {
     {"bias", bias_size, {"op bias", "(2, 3, 5), (4,)", "5 entries of axis 2"}},
     {"pointwise, register", pointwise_register, {"op pointwise", "registers 0 and 1", "0..0"}},
     {"pointwise, shape", pointwise_shape, {"op pointwise", "input 1", "(2, 3, 5)"}},
-    {"reorder", reorder_layout, {"op reorder", "(2, 3, 5)", "c16"}},
+    {"reorder", reorder_layout, {"op reorder", "(2, 3, 5)", "nhwc"}},
     {"inputs", too_many_inputs, {"op exp", "1 to 1", "given 2"}},
     {"fill", negative_fill, {"op fill", "impossible shape", "(2, -3)"}},
 };

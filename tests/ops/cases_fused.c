@@ -126,7 +126,7 @@ static void build_longest(op_test *t, const int64_t *p)
 
 static void build_reorder(op_test *t, const int64_t *p)
 {
-    ls_reorder_attr attr = {LS_LAYOUT_PLAIN, LS_LAYOUT_PLAIN};
+    ls_reorder_attr attr = {&ls_layout_plain, &ls_layout_plain};
     ls_value x = op_fixed(t, OP_NORMAL, LS_SHAPE(p[0], p[1], p[2], p[3]));
 
     op_out(t, ls_graph_add(op_graph(t), &ls_op_reorder, 1, &x, &attr));

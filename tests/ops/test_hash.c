@@ -24,7 +24,7 @@ static void differs(uint64_t before, uint64_t after, const ls_node *n, const cha
 /* -- attributes -------------------------------------------------------------------------------------------
  */
 
-typedef enum field_kind { INT, LONG, REAL, BOOL, ACT, FUNCTION } field_kind;
+typedef enum field_kind { INT, LONG, REAL, BOOL, ACT, FUNCTION, LAYOUT } field_kind;
 
 typedef struct field {
     size_t at;
@@ -84,7 +84,7 @@ static const field pointwise[] = {F(ls_pointwise_attr, step[0].pw, FUNCTION),
 static const field reduce_max_grad[] = {F(ls_reduce_max_grad_attr, axis, INT),
                                         F(ls_reduce_max_grad_attr, length, LONG), END};
 static const field reduce[] = {F(ls_reduce_attr, axes, INT), F(ls_reduce_attr, keep, BOOL), END};
-static const field reorder[] = {F(ls_reorder_attr, from, ACT), F(ls_reorder_attr, to, ACT), END};
+static const field reorder[] = {F(ls_reorder_attr, from, LAYOUT), F(ls_reorder_attr, to, LAYOUT), END};
 static const field replay[] = {F(ls_replay_attr, stream, INT), END};
 static const field scatter[] = {F(ls_scatter_attr, n_rows, LONG), END};
 static const field slice[] = {F(ls_slice_attr, axis, INT), F(ls_slice_attr, start, LONG),
@@ -183,6 +183,8 @@ static void change(char *attr, const field *f)
     case FUNCTION:
         *i = ls_pw_is_binary((ls_pw)*i) ? (*i == LS_PW_ADD ? LS_PW_MUL : LS_PW_ADD)
                                         : (*i == LS_PW_EXP ? LS_PW_TANH : LS_PW_EXP);
+        break;
+    case LAYOUT: *(const ls_layout **)(void *)i = &ls_layout_nhwc; break;
     }
 }
 

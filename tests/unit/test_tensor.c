@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "backend/cpu/c16.h"
 #include "check.h"
 #include "lockstep/tensor.h"
 #include "tensor/layout.h"
@@ -58,16 +59,74 @@ static void broadcasting(void)
     CHECK(ls_shape_equal(s, untouched));
 }
 
-static void layouts(void)
+static void layouts_allowed(void)
 {
-    CHECK_EQ_STR(ls_layout_name(LS_LAYOUT_PLAIN), "plain");
-    CHECK_EQ_STR(ls_layout_name(LS_LAYOUT_C16), "c16");
-    CHECK(ls_layout_allowed(LS_LAYOUT_PLAIN, LS_BOOL, LS_SHAPE_SCALAR));
-    CHECK(ls_layout_allowed(LS_LAYOUT_C16, LS_F32, LS_SHAPE(1, 32, 7, 7)));
-    CHECK(!ls_layout_allowed(LS_LAYOUT_C16, LS_F32, LS_SHAPE(1, 24, 7, 7)));
-    CHECK(!ls_layout_allowed(LS_LAYOUT_C16, LS_F32, LS_SHAPE(1, 0, 7, 7)));
-    CHECK(!ls_layout_allowed(LS_LAYOUT_C16, LS_F32, LS_SHAPE(1, 32, 7)));
-    CHECK(!ls_layout_allowed(LS_LAYOUT_C16, LS_I32, LS_SHAPE(1, 32, 7, 7)));
+    CHECK(ls_layout_allowed(&ls_layout_plain, LS_BOOL, LS_SHAPE_SCALAR));
+    CHECK(ls_layout_allowed(&lsi_layout_c16, LS_F32, LS_SHAPE(1, 32, 7, 7)));
+    CHECK(!ls_layout_allowed(&lsi_layout_c16, LS_F32, LS_SHAPE(1, 24, 7, 7)));
+    CHECK(!ls_layout_allowed(&lsi_layout_c16, LS_F32, LS_SHAPE(1, 0, 7, 7)));
+    CHECK(!ls_layout_allowed(&lsi_layout_c16, LS_F32, LS_SHAPE(1, 32, 7)));
+    CHECK(!ls_layout_allowed(&lsi_layout_c16, LS_I32, LS_SHAPE(1, 32, 7, 7)));
+    CHECK(ls_layout_allowed(&ls_layout_nhwc, LS_BF16, LS_SHAPE(1, 3, 7, 7)));
+    CHECK(!ls_layout_allowed(&ls_layout_nhwc, LS_BF16, LS_SHAPE(1, 3, 7)));
+    CHECK(ls_layout_allowed(&ls_layout_nlc, LS_F32, LS_SHAPE(1, 3, 7)));
+}
+
+/* Layouts with gaps: rows of whole eights; blocks of four channels, the last not full; blocks in wide rows.
+ */
+static const ls_layout rows_of_8 = {.name = "rows8", .row = 8};
+static const ls_layout blocks_of_4 = {
+    .name = "c4", .rank = 4, .order = {0, 1, 2, 3}, .block = 4, .block_axis = 1};
+static const ls_layout wide_blocks = {
+    .name = "c3x4", .rank = 3, .order = {2, 0, 1}, .block = 3, .block_axis = 0, .row = 4};
+
+static int64_t place(const ls_layout *l, ls_shape s, int64_t i)
+{
+    const ls_strides strides = ls_layout_strides(l, s);
+
+    return ls_strides_place(&strides, i);
+}
+
+static void layouts_with_bytes(void)
+{
+    const ls_shape s = LS_SHAPE(2, 6, 3, 5);
+
+    CHECK_EQ_INT(ls_layout_bytes(&ls_layout_plain, LS_F32, LS_SHAPE_SCALAR), 4);
+    CHECK_EQ_INT(ls_layout_bytes(&ls_layout_plain, LS_F32, s), 2 * 6 * 3 * 5 * 4);
+    CHECK_EQ_INT(ls_layout_bytes(&ls_layout_nhwc, LS_BF16, s), 2 * 6 * 3 * 5 * 2);
+    CHECK_EQ_INT(ls_layout_bytes(&lsi_layout_c16, LS_U8, LS_SHAPE(2, 32, 3, 5)), 2 * 32 * 3 * 5);
+    CHECK_EQ_INT(ls_layout_bytes(&rows_of_8, LS_F32, s), 2 * 6 * 3 * 8 * 4);
+    CHECK_EQ_INT(ls_layout_bytes(&rows_of_8, LS_F32, LS_SHAPE(5, 0)), 0);
+    CHECK_EQ_INT(ls_layout_bytes(&blocks_of_4, LS_F32, s), 2 * 8 * 3 * 5 * 4);
+    CHECK_EQ_INT(ls_layout_bytes(&wide_blocks, LS_F16, LS_SHAPE(7, 2, 5)), 5 * 3 * 2 * 4 * 2);
+    /* Element (1, 4, 2, 3) and its like. */
+    const int64_t i = ((1 * 6 + 4) * 3 + 2) * 5 + 3;
+    CHECK_EQ_INT(place(&ls_layout_plain, s, i), i);
+    CHECK_EQ_INT(place(&ls_layout_nhwc, s, i), ((1 * 3 + 2) * 5 + 3) * 6 + 4);
+    CHECK_EQ_INT(place(&ls_layout_nlc, LS_SHAPE(2, 6, 5), (1 * 6 + 4) * 5 + 3), (1 * 5 + 3) * 6 + 4);
+    CHECK_EQ_INT(place(&rows_of_8, s, i), ((1 * 6 + 4) * 3 + 2) * 8 + 3);
+    CHECK_EQ_INT(place(&blocks_of_4, s, i), (((1 * 2 + 1) * 3 + 2) * 5 + 3) * 4 + 0);
+    CHECK_EQ_INT(place(&wide_blocks, LS_SHAPE(7, 2, 5), (5 * 2 + 1) * 5 + 3), ((3 * 3 + 1) * 2 + 1) * 4 + 2);
+}
+
+/* Every element has a place of its own, within the bytes. */
+static void layouts_lose_nothing(void)
+{
+    static const ls_layout *const all[] = {&ls_layout_plain, &ls_layout_nhwc, &lsi_layout_c16, &rows_of_8,
+                                           &blocks_of_4};
+    const ls_shape s = LS_SHAPE(2, 32, 3, 5);
+    bool taken[2 * 32 * 3 * 8];
+
+    for (size_t l = 0; l < sizeof all / sizeof all[0]; l++) {
+        const size_t bytes = ls_layout_bytes(all[l], LS_U8, s);
+        REQUIRE(bytes <= sizeof taken);
+        memset(taken, 0, sizeof taken);
+        for (int64_t i = 0; i < ls_shape_count(s); i++) {
+            const int64_t at = place(all[l], s, i);
+            REQUIRE(at >= 0 && (size_t)at < bytes && !taken[at]);
+            taken[at] = true;
+        }
+    }
 }
 
 /* The value of a pattern with `e` exponent and `f` fraction bits, straight from the definition. */
@@ -154,7 +213,9 @@ int main(void)
     CHECK_RUN(dtypes);
     CHECK_RUN(shapes);
     CHECK_RUN(broadcasting);
-    CHECK_RUN(layouts);
+    CHECK_RUN(layouts_allowed);
+    CHECK_RUN(layouts_with_bytes);
+    CHECK_RUN(layouts_lose_nothing);
     CHECK_RUN(bf16_all_patterns);
     CHECK_RUN(f16_all_patterns);
     CHECK_RUN(extremes);

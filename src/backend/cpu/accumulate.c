@@ -56,6 +56,6 @@ ls_status lsi_plan_assign(ls_device *dev, const ls_graph *g, const ls_node *n, l
     const size_t bytes = ls_layout_bytes(v->layout, v->dtype, v->shape);
 
     (void)dev;
-    if (lsi_in(g, n, 1)->layout != LS_LAYOUT_PLAIN) return LS_UNSUPPORTED;
+    if (lsi_in(g, n, 1)->layout != &ls_layout_plain) return LS_UNSUPPORTED;
     return lsi_kernel_make(out, run_assign, &bytes, sizeof bytes, 0, "copy", err);
 }

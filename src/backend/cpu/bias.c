@@ -71,7 +71,7 @@ static bool prepare(bias_state *s, const ls_device *dev, const ls_vinfo *x, int 
 {
     s->table = LSI_PICK(lsi_channels_avx512, lsi_channels_avx2);
     if (s->table == NULL || x->dtype != LS_F32) return false;
-    if (x->layout != LS_LAYOUT_PLAIN && axis != 1) return false;
+    if (x->layout != &ls_layout_plain && axis != 1) return false;
     s->job = (lsi_channel_job){.view = lsi_channels_of(x->shape, axis, x->layout, true),
                                .groups = 1,
                                .unit = s->table->unit,

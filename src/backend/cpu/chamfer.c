@@ -70,7 +70,7 @@ ls_status lsi_plan_chamfer(ls_device *dev, const ls_graph *g, const ls_node *n, 
 {
     chamfer_state s = chamfer_of(dev, lsi_in(g, n, 0)->shape, lsi_in(g, n, 1)->shape);
 
-    if (s.table == NULL || !lsi_ins_are(g, n, 0, 2, LS_F32, LS_LAYOUT_PLAIN) || s.p == 0 || s.q == 0 ||
+    if (s.table == NULL || !lsi_ins_are(g, n, 0, 2, LS_F32, &ls_layout_plain) || s.p == 0 || s.q == 0 ||
         s.p > LSI_SEARCH_MAX || s.q > LSI_SEARCH_MAX)
         return LS_UNSUPPORTED;
     return lsi_kernel_make(out, run, &s, sizeof s, sizeof(double) * (size_t)s.threads, s.table->impl, err);
@@ -116,7 +116,7 @@ ls_status lsi_plan_chamfer_grad(ls_device *dev, const ls_graph *g, const ls_node
 {
     chamfer_state s = chamfer_of(dev, lsi_in(g, n, 1)->shape, lsi_in(g, n, 2)->shape);
 
-    if (!lsi_ins_are(g, n, 0, 3, LS_F32, LS_LAYOUT_PLAIN)) return LS_UNSUPPORTED;
+    if (!lsi_ins_are(g, n, 0, 3, LS_F32, &ls_layout_plain)) return LS_UNSUPPORTED;
     s.threads = lsi_threads_for(dev, s.batch * (s.p + s.q) * 3);
     return lsi_kernel_make(out, run_grad, &s, sizeof s, 0, "loop", err);
 }

@@ -5,13 +5,13 @@
 
 #include "base/parallel.h"
 
-lsi_channels lsi_channels_of(ls_shape shape, int axis, ls_layout layout, bool merge)
+lsi_channels lsi_channels_of(ls_shape shape, int axis, const ls_layout *layout, bool merge)
 {
     lsi_channels v = {.n = 1, .c = shape.dim[axis], .s = 1};
 
     for (int i = 0; i < axis; i++) v.n *= shape.dim[i];
     for (int i = axis + 1; i < shape.rank; i++) v.s *= shape.dim[i];
-    if (layout == LS_LAYOUT_C16) {
+    if (layout == &lsi_layout_c16) {
         v.lanes = true;
         v.sn = v.c * v.s;
         v.sb = 16 * v.s;

@@ -8,6 +8,7 @@
 #ifndef LS_BACKEND_CPU_CHANNELS_H
 #define LS_BACKEND_CPU_CHANNELS_H
 
+#include "backend/cpu/c16.h"
 #include "ops/ops.h"
 
 typedef struct lsi_channels {
@@ -19,7 +20,7 @@ typedef struct lsi_channels {
 
 /* The view of `shape` along `axis`.  With `merge` and no pixels, images count as pixels of one image, which
  * is the better view unless images must be told apart. */
-lsi_channels lsi_channels_of(ls_shape shape, int axis, ls_layout layout, bool merge);
+lsi_channels lsi_channels_of(ls_shape shape, int axis, const ls_layout *layout, bool merge);
 
 /* What the norms need per channel; arrays are indexed by channel. */
 typedef struct lsi_norm_apply {

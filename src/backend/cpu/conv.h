@@ -8,9 +8,9 @@
 #ifndef LS_BACKEND_CPU_CONV_H
 #define LS_BACKEND_CPU_CONV_H
 
+#include "backend/cpu/c16.h"
 #include "backend/stream.h"
 #include "lockstep/status.h"
-#include "tensor/layout.h"
 
 typedef enum lsi_conv_pass {
     LSI_CONV_FWD, /* y  = act(conv(x, w) + bias[co]) */
@@ -28,8 +28,8 @@ typedef struct lsi_conv_problem {
     int64_t n, ci, hi, wi; /* x, dx: (n, ci, hi, wi) */
     int64_t co, ho, wo;    /* y, dy: (n, co, ho, wo) */
     int kh, kw, sh, sw, dh, dw, pt, pl, groups;
-    ls_layout x_layout,
-        y_layout;     /* of x/dx and of y/dy; weights are always plain (co, ci/groups, kh, kw) fp32 */
+    const ls_layout *x_layout,
+        *y_layout;    /* of x/dx and of y/dy; weights are always plain (co, ci/groups, kh, kw) fp32 */
     bool has_bias;    /* never set for DW */
     lsi_conv_act act; /* LSI_ACT_NONE for DW */
     float slope;      /* of LSI_ACT_LEAKY */

@@ -11,7 +11,7 @@ void *lsi_bump_take(lsi_bump *b, size_t bytes)
 
 bool lsi_conv_blocked_ok(const lsi_conv_problem *p)
 {
-    return p->x_layout == LS_LAYOUT_C16 && p->y_layout == LS_LAYOUT_C16 && p->groups == 1 && p->ci > 0 &&
+    return p->x_layout == &lsi_layout_c16 && p->y_layout == &lsi_layout_c16 && p->groups == 1 && p->ci > 0 &&
            p->co > 0 && p->ci % LSI_LINE == 0 && p->co % LSI_LINE == 0 && p->n >= 0 && p->hi > 0 &&
            p->wi > 0 && p->ho > 0 && p->wo > 0 && p->kh > 0 && p->kw > 0 && p->sh > 0 && p->sw > 0 &&
            p->dh > 0 && p->dw > 0 && p->threads > 0 && lsi_conv_kernels_get() != NULL;

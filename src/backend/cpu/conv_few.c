@@ -11,7 +11,7 @@ static bool view_first(const lsi_conv_problem *p, lsi_few *f)
 {
     const int64_t taps = (int64_t)p->kh * p->kw;
 
-    if (p->x_layout != LS_LAYOUT_PLAIN || p->y_layout != LS_LAYOUT_C16) return false;
+    if (p->x_layout != &ls_layout_plain || p->y_layout != &lsi_layout_c16) return false;
     *f = (lsi_few){.n = p->n,
                    .n_thin = p->ci,
                    .hi = p->hi,
@@ -32,7 +32,7 @@ static bool view_last(const lsi_conv_problem *p, lsi_few *f)
 {
     const int64_t taps = (int64_t)p->kh * p->kw;
 
-    if (p->x_layout != LS_LAYOUT_C16 || p->y_layout != LS_LAYOUT_PLAIN) return false;
+    if (p->x_layout != &lsi_layout_c16 || p->y_layout != &ls_layout_plain) return false;
     if (p->sh != 1 || p->sw != 1) return false;
     *f = (lsi_few){.n = p->n,
                    .n_thin = p->co,
@@ -53,13 +53,13 @@ static bool view_last(const lsi_conv_problem *p, lsi_few *f)
 /* The pass as the view sees it: to the wide side, to the thin side, or to the weights. */
 static lsi_conv_pass view_pass(const lsi_conv_problem *p)
 {
-    if (p->pass == LSI_CONV_DW || p->y_layout == LS_LAYOUT_C16) return p->pass;
+    if (p->pass == LSI_CONV_DW || p->y_layout == &lsi_layout_c16) return p->pass;
     return p->pass == LSI_CONV_FWD ? LSI_CONV_DX : LSI_CONV_FWD;
 }
 
 static bool is_last(const lsi_conv_problem *p)
 {
-    return p->x_layout == LS_LAYOUT_C16;
+    return p->x_layout == &lsi_layout_c16;
 }
 
 /* Bands large enough to use what lies in the caches, small enough to give every thread work. */

@@ -53,7 +53,7 @@ static bool view(const lsi_conv_problem *p, lsi_lanes *l)
 
     for (size_t i = 0; i < sizeof dims / sizeof *dims; i++)
         if (dims[i] <= 0) return false;
-    if (p->x_layout != LS_LAYOUT_PLAIN || p->y_layout != LS_LAYOUT_PLAIN || p->groups != 1) return false;
+    if (p->x_layout != &ls_layout_plain || p->y_layout != &ls_layout_plain || p->groups != 1) return false;
     if (p->ci > MAX_CHANNELS || p->co > MAX_CHANNELS) return false;
     if (p->pass == LSI_CONV_DX) {
         if (p->sh != 1 || p->sw != 1) return false;

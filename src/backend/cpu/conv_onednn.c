@@ -51,9 +51,9 @@ static bool is_deconv(const lsi_conv_problem *p)
     return p->pass == LSI_CONV_DX && (p->has_bias || p->act != LSI_ACT_NONE);
 }
 
-static dnnl_format_tag_t map_tag(ls_layout l)
+static dnnl_format_tag_t map_tag(const ls_layout *l)
 {
-    return l == LS_LAYOUT_C16 ? dnnl_nChw16c : dnnl_nchw;
+    return l == &lsi_layout_c16 ? dnnl_nChw16c : dnnl_nchw;
 }
 
 #define DNNL_TRY(call)                                                                                       \

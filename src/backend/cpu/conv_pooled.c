@@ -112,8 +112,8 @@ ls_status lsi_plan_conv_dw_pooled(ls_device *dev, const ls_graph *g, const ls_no
                       .ph = dy->shape.dim[2],
                       .pw = dy->shape.dim[3]};
 
-    if (!supported(&a->conv) || !lsi_ins_are(g, n, 0, 2, LS_F32, LS_LAYOUT_PLAIN) ||
-        !lsi_outs_are(g, n, 0, 1, LS_F32, LS_LAYOUT_PLAIN))
+    if (!supported(&a->conv) || !lsi_ins_are(g, n, 0, 2, LS_F32, &ls_layout_plain) ||
+        !lsi_outs_are(g, n, 0, 1, LS_F32, &ls_layout_plain))
         return LS_UNSUPPORTED;
     s.pad_h = s.h + a->conv.pad[0] + a->conv.pad[2];
     s.pad_w = s.w + a->conv.pad[1] + a->conv.pad[3];

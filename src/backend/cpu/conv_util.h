@@ -22,16 +22,16 @@ static inline void lsi_conv_valid(int64_t offset, int64_t stride, int64_t n_in, 
 
 /* Where channel `c` of sample `s` begins, and how far apart its pixels are, in a (N, channels, H, W) map of
  * `pixels` = H*W. */
-static inline int64_t lsi_plane_offset(ls_layout layout, int64_t channels, int64_t pixels, int64_t s,
+static inline int64_t lsi_plane_offset(const ls_layout *layout, int64_t channels, int64_t pixels, int64_t s,
                                        int64_t c)
 {
-    if (layout == LS_LAYOUT_C16) return (s * (channels / 16) + c / 16) * pixels * 16 + c % 16;
+    if (layout == &lsi_layout_c16) return (s * (channels / 16) + c / 16) * pixels * 16 + c % 16;
     return (s * channels + c) * pixels;
 }
 
-static inline int64_t lsi_pixel_stride(ls_layout layout)
+static inline int64_t lsi_pixel_stride(const ls_layout *layout)
 {
-    return layout == LS_LAYOUT_C16 ? 16 : 1;
+    return layout == &lsi_layout_c16 ? 16 : 1;
 }
 
 static inline float lsi_act(float v, lsi_conv_act act, float slope)

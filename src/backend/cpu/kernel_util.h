@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "backend/cpu/c16.h"
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/isa.h"
 #include "base/parallel.h"
@@ -45,13 +46,15 @@ static inline const ls_vinfo *lsi_out(const ls_graph *g, const ls_node *n, int k
 }
 
 /* Inputs lo..hi-1 are of type t and in layout l. */
-static inline bool lsi_ins_are(const ls_graph *g, const ls_node *n, int lo, int hi, ls_dtype t, ls_layout l)
+static inline bool lsi_ins_are(const ls_graph *g, const ls_node *n, int lo, int hi, ls_dtype t,
+                               const ls_layout *l)
 {
     for (int i = lo; i < hi; i++)
         if (lsi_in(g, n, i)->dtype != t || lsi_in(g, n, i)->layout != l) return false;
     return true;
 }
-static inline bool lsi_outs_are(const ls_graph *g, const ls_node *n, int lo, int hi, ls_dtype t, ls_layout l)
+static inline bool lsi_outs_are(const ls_graph *g, const ls_node *n, int lo, int hi, ls_dtype t,
+                                const ls_layout *l)
 {
     for (int k = lo; k < hi; k++)
         if (lsi_out(g, n, k)->dtype != t || lsi_out(g, n, k)->layout != l) return false;
@@ -61,8 +64,8 @@ static inline bool lsi_outs_are(const ls_graph *g, const ls_node *n, int lo, int
 /* Every input and output is f32 and plain. */
 static inline bool lsi_plain_f32(const ls_graph *g, const ls_node *n)
 {
-    return lsi_ins_are(g, n, 0, n->n_in, LS_F32, LS_LAYOUT_PLAIN) &&
-           lsi_outs_are(g, n, 0, n->n_out, LS_F32, LS_LAYOUT_PLAIN);
+    return lsi_ins_are(g, n, 0, n->n_in, LS_F32, &ls_layout_plain) &&
+           lsi_outs_are(g, n, 0, n->n_out, LS_F32, &ls_layout_plain);
 }
 
 #endif

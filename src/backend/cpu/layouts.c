@@ -4,24 +4,34 @@
  * what is there, so that a blocked layout, once entered, lasts until something (a reshape, a linear layer)
  * needs the plain order.  Ops without a kernel of this backend's own run the reference kernel, which is
  * plain. */
+#include "backend/cpu/c16.h"
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/isa.h"
 #include "ops/ops.h"
+
+/* Vector kernels exist for the types that networks compute in, and for the indices of their pools. */
+const ls_layout lsi_layout_c16 = {.name = "c16",
+                                  .rank = 4,
+                                  .order = {0, 1, 2, 3},
+                                  .block = 16,
+                                  .block_axis = 1,
+                                  .whole = true,
+                                  .dtypes = 1u << LS_F32 | 1u << LS_BF16 | 1u << LS_F16 | 1u << LS_U8};
 
 #define FEW_CHANNELS 4 /* up to here, kernels for few channels take or give plain maps */
 
 typedef struct query {
     const ls_graph *g;
     const ls_node *n;
-    const ls_layout *have;
-    ls_layout *in, *out;
+    const ls_layout *const *have;
+    const ls_layout **in, **out;
 } query;
 
 static bool can_block(const query *q, int32_t value)
 {
     const ls_vinfo *v = q->g->values[value];
 
-    return v->dtype != LS_F64 && ls_layout_allowed(LS_LAYOUT_C16, v->dtype, v->shape);
+    return ls_layout_allowed(&lsi_layout_c16, v->dtype, v->shape);
 }
 
 static bool same_shape(const query *q, int32_t a, int32_t b)
@@ -31,12 +41,12 @@ static bool same_shape(const query *q, int32_t a, int32_t b)
 
 static void set_in(query *q, int i, bool blocked)
 {
-    if (i < q->n->n_in && blocked && can_block(q, q->n->in[i])) q->in[i] = LS_LAYOUT_C16;
+    if (i < q->n->n_in && blocked && can_block(q, q->n->in[i])) q->in[i] = &lsi_layout_c16;
 }
 
 static void set_out(query *q, int k, bool blocked)
 {
-    if (k < q->n->n_out && blocked && can_block(q, q->n->out[k])) q->out[k] = LS_LAYOUT_C16;
+    if (k < q->n->n_out && blocked && can_block(q, q->n->out[k])) q->out[k] = &lsi_layout_c16;
 }
 
 /* -- rules
@@ -75,7 +85,7 @@ static void rule_pointwise(query *q)
     for (int i = 0; i < n->n_in; i++) {
         if (ls_shape_count(q->g->values[n->in[i]]->shape) == 1) continue;
         if (!same_shape(q, n->in[i], n->out[0])) return;
-        any = any || q->have[i] == LS_LAYOUT_C16;
+        any = any || q->have[i] == &lsi_layout_c16;
     }
     for (int i = 0; i < n->n_in; i++) set_in(q, i, any && same_shape(q, n->in[i], n->out[0]));
     set_out(q, 0, any);
@@ -84,7 +94,7 @@ static void rule_pointwise(query *q)
 /* Everything of the shape of input `lead` follows its layout; the rest stays plain. */
 static void follow(query *q, int lead)
 {
-    bool blocked = q->have[lead] == LS_LAYOUT_C16;
+    bool blocked = q->have[lead] == &lsi_layout_c16;
 
     for (int i = 0; i < q->n->n_in; i++) set_in(q, i, blocked && same_shape(q, q->n->in[i], q->n->in[lead]));
     for (int k = 0; k < q->n->n_out; k++)
@@ -106,7 +116,7 @@ static void rule_follow_second(query *q)
 /* Maps that change their size keep their layout; so do the indices of pooling. */
 static void rule_resize(query *q)
 {
-    bool blocked = q->have[0] == LS_LAYOUT_C16;
+    bool blocked = q->have[0] == &lsi_layout_c16;
 
     set_in(q, 0, blocked);
     for (int k = 0; k < q->n->n_out; k++) set_out(q, k, blocked);
@@ -115,7 +125,7 @@ static void rule_resize(query *q)
 /* dy, index[, y]: the forward pass fixed the layout of the index. */
 static void rule_maxpool_grad(query *q)
 {
-    bool blocked = q->have[1] == LS_LAYOUT_C16;
+    bool blocked = q->have[1] == &lsi_layout_c16;
 
     for (int i = 0; i < q->n->n_in; i++) set_in(q, i, blocked);
     set_out(q, 0, blocked);
@@ -127,7 +137,7 @@ static void rule_reduce_sum(query *q)
     const ls_reduce_attr *a = q->n->attr;
     bool maps = a->axes == 0xcu || a->axes == 0xdu;
 
-    set_in(q, 0, maps && q->have[0] == LS_LAYOUT_C16);
+    set_in(q, 0, maps && q->have[0] == &lsi_layout_c16);
 }
 
 static const struct {
@@ -157,14 +167,12 @@ static const struct {
     {&ls_op_reduce_sum, rule_reduce_sum},
 };
 
-void lsi_cpu_layouts(const ls_device *dev, const ls_graph *g, const ls_node *n, const ls_layout *have,
-                     ls_layout *in, ls_layout *out)
+void lsi_cpu_layouts(const ls_device *dev, const ls_graph *g, const ls_node *n, const ls_layout *const *have,
+                     const ls_layout **in, const ls_layout **out)
 {
     query q = {g, n, have, in, out};
 
     (void)dev;
-    for (int i = 0; i < n->n_in; i++) in[i] = LS_LAYOUT_PLAIN;
-    for (int k = 0; k < n->n_out; k++) out[k] = LS_LAYOUT_PLAIN;
     if (lsi_cpu_planner_of(n->op) == NULL && !(n->op->flags & LS_OP_VIEW)) return;
     if (!lsi_has_avx2() && !lsi_has_avx512()) return; /* kernels for blocked maps are vector code */
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)

@@ -66,8 +66,8 @@ static ls_status make_pieces(ls_device *dev, const ls_graph *g, const ls_node *n
 static bool all_plain(const ls_graph *g, const ls_node *n)
 {
     for (int i = 0; i < n->n_in; i++)
-        if (lsi_in(g, n, i)->layout != LS_LAYOUT_PLAIN) return false;
-    return lsi_out(g, n, 0)->layout == LS_LAYOUT_PLAIN;
+        if (lsi_in(g, n, i)->layout != &ls_layout_plain) return false;
+    return lsi_out(g, n, 0)->layout == &ls_layout_plain;
 }
 
 ls_status lsi_plan_slice(ls_device *dev, const ls_graph *g, const ls_node *n, ls_kernel *out, ls_err *err)
@@ -145,7 +145,7 @@ ls_status lsi_plan_fill(ls_device *dev, const ls_graph *g, const ls_node *n, ls_
     const ls_fill_attr *a = n->attr;
     elements s = {.count = ls_shape_count(a->shape), .value = (float)a->value};
 
-    if (a->dtype != LS_F32 || lsi_out(g, n, 0)->layout != LS_LAYOUT_PLAIN) return LS_UNSUPPORTED;
+    if (a->dtype != LS_F32 || lsi_out(g, n, 0)->layout != &ls_layout_plain) return LS_UNSUPPORTED;
     s.threads = lsi_threads_for(dev, s.count);
     return lsi_kernel_make(out, run_fill, &s, sizeof s, 0, "loop", err);
 }

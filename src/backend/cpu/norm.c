@@ -213,7 +213,7 @@ static bool layouts_fit(const ls_graph *g, const ls_node *n, const ls_vinfo *x)
     for (int i = 0; i < n->n_in + n->n_out; i++) {
         const ls_vinfo *v = g->values[i < n->n_in ? n->in[i] : n->out[i - n->n_in]];
         bool map = ls_shape_equal(v->shape, x->shape);
-        if (v->dtype != LS_F32 || v->layout != (map ? x->layout : LS_LAYOUT_PLAIN)) return false;
+        if (v->dtype != LS_F32 || v->layout != (map ? x->layout : &ls_layout_plain)) return false;
     }
     return true;
 }

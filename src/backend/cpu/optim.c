@@ -227,8 +227,8 @@ ls_status lsi_plan_optimiser(ls_device *dev, const ls_graph *g, const ls_node *n
     optim_state *s;
     size_t scratch = 0;
 
-    if (table == NULL || !lsi_ins_are(g, n, LSI_OPTIM_W, n->n_in, LS_F32, LS_LAYOUT_PLAIN) ||
-        !lsi_ins_are(g, n, LSI_OPTIM_LR, LSI_OPTIM_T, LS_F32, LS_LAYOUT_PLAIN))
+    if (table == NULL || !lsi_ins_are(g, n, LSI_OPTIM_W, n->n_in, LS_F32, &ls_layout_plain) ||
+        !lsi_ins_are(g, n, LSI_OPTIM_LR, LSI_OPTIM_T, LS_F32, &ls_layout_plain))
         return LS_UNSUPPORTED;
     s = ls_alloc(LS_MEM_PLAN, sizeof *s + (size_t)a->n * sizeof s->params[0]);
     if (s == NULL) return ls_fail(err, LS_NOMEM, "cpu: no memory for a kernel");

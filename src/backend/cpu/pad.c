@@ -116,7 +116,7 @@ ls_status lsi_plan_pad(ls_device *dev, const ls_graph *g, const ls_node *n, ls_k
     pad_state s = {.planes = 1,
                    .h = x.dim[x.rank - 2],
                    .w = x.dim[x.rank - 1],
-                   .pixel = image->layout == LS_LAYOUT_C16 ? 16 : 1,
+                   .pixel = image->layout == &lsi_layout_c16 ? 16 : 1,
                    .attr = *(const ls_pad_attr *)n->attr,
                    .adjoint = adjoint,
                    .threads = lsi_threads_for(dev, ls_shape_count(x))};

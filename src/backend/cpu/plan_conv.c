@@ -89,11 +89,11 @@ static void problem_text(const lsi_conv_problem *p, char *buf, size_t n)
 {
     static const char *const pass[] = {"fwd", "dx", "dw"};
 
-    snprintf(
-        buf, n, "conv %s n%lld c%lldx%lldx%lld o%lldx%lldx%lld k%dx%d s%dx%d d%dx%d p%d,%d g%d %s>%s b%d a%d",
-        pass[p->pass], (long long)p->n, (long long)p->ci, (long long)p->hi, (long long)p->wi,
-        (long long)p->co, (long long)p->ho, (long long)p->wo, p->kh, p->kw, p->sh, p->sw, p->dh, p->dw, p->pt,
-        p->pl, p->groups, ls_layout_name(p->x_layout), ls_layout_name(p->y_layout), p->has_bias, (int)p->act);
+    snprintf(buf, n,
+             "conv %s n%lld c%lldx%lldx%lld o%lldx%lldx%lld k%dx%d s%dx%d d%dx%d p%d,%d g%d %s>%s b%d a%d",
+             pass[p->pass], (long long)p->n, (long long)p->ci, (long long)p->hi, (long long)p->wi,
+             (long long)p->co, (long long)p->ho, (long long)p->wo, p->kh, p->kw, p->sh, p->sw, p->dh, p->dw,
+             p->pt, p->pl, p->groups, p->x_layout->name, p->y_layout->name, p->has_bias, (int)p->act);
 }
 
 /* -- timing candidates

@@ -102,7 +102,7 @@ static void run_average_back(void *state, const ls_call *call)
 /* f32 (bytes for indices), and one layout for all. */
 static bool tensors_fit(const ls_graph *g, const ls_node *n)
 {
-    ls_layout layout = lsi_in(g, n, 0)->layout;
+    const ls_layout *layout = lsi_in(g, n, 0)->layout;
 
     for (int i = 0; i < n->n_in + n->n_out; i++) {
         const ls_vinfo *v = g->values[i < n->n_in ? n->in[i] : n->out[i - n->n_in]];
@@ -117,7 +117,7 @@ static bool tensors_fit(const ls_graph *g, const ls_node *n)
 static void set_sizes(pool_state *s, const ls_device *dev, const ls_vinfo *image, const ls_vinfo *pooled,
                       const ls_vinfo *out)
 {
-    s->pool.lanes = image->layout == LS_LAYOUT_C16;
+    s->pool.lanes = image->layout == &lsi_layout_c16;
     s->pool.h = image->shape.dim[2];
     s->pool.w = image->shape.dim[3];
     s->pool.ho = pooled->shape.dim[2];

@@ -180,7 +180,7 @@ ls_status lsi_plan_dropout(ls_device *dev, const ls_graph *g, const ls_node *n, 
     s.limit = (uint32_t)ceil(s.attr.p * 0x1p24);
     s.scale = (float)(1 / (1 - s.attr.p));
     s.drop = drop_thread;
-    if (s.attr.per_channel || x->layout == LS_LAYOUT_C16) {
+    if (s.attr.per_channel || x->layout == &lsi_layout_c16) {
         s.channels = x->shape.dim[1];
         s.pixels = s.channels > 0 ? s.per_sample / s.channels : 0;
         s.drop = drop_c16_thread;
@@ -189,7 +189,7 @@ ls_status lsi_plan_dropout(ls_device *dev, const ls_graph *g, const ls_node *n, 
         s.per_sample = s.pixels > 0 ? s.channels : 0;
         s.drop = drop_planes_thread;
     }
-    if (s.attr.per_channel && x->layout == LS_LAYOUT_C16) {
+    if (s.attr.per_channel && x->layout == &lsi_layout_c16) {
         s.channel_table = LSI_PICK(lsi_channels_avx512, lsi_channels_avx2);
         s.job = (lsi_channel_job){.view = lsi_channels_of(x->shape, 1, x->layout, false),
                                   .unit = s.channel_table->unit,
@@ -257,6 +257,6 @@ ls_status lsi_plan_random(ls_device *dev, const ls_graph *g, const ls_node *n, l
     random_state s = random_of(dev, lsi_out(g, n, 0)->shape, n->attr);
     bool normal = n->op == &ls_op_random_normal;
 
-    if (s.table == NULL || !lsi_outs_are(g, n, 0, 1, LS_F32, LS_LAYOUT_PLAIN)) return LS_UNSUPPORTED;
+    if (s.table == NULL || !lsi_outs_are(g, n, 0, 1, LS_F32, &ls_layout_plain)) return LS_UNSUPPORTED;
     return lsi_kernel_make(out, normal ? run_normal : run_uniform, &s, sizeof s, 0, s.table->impl, err);
 }

@@ -105,17 +105,17 @@ ls_status lsi_plan_reduce_sum(ls_device *dev, const ls_graph *g, const ls_node *
     /* An image of one pixel is the same in both layouts, so a sum that keeps its dimensions may be called
      * either. */
     if (s.table == NULL || x->dtype != LS_F32 || ls_shape_count(x->shape) == 0 ||
-        (x->layout == LS_LAYOUT_PLAIN && lsi_out(g, n, 0)->layout != LS_LAYOUT_PLAIN))
+        (x->layout == &ls_layout_plain && lsi_out(g, n, 0)->layout != &ls_layout_plain))
         return LS_UNSUPPORTED;
     s.job = (lsi_channel_job){.unit = s.table->unit,
                               .n_sums = 1,
                               .threads = lsi_threads_for(dev, ls_shape_count(x->shape)),
                               .reduce = sum_reduce,
                               .finish = sum_finish};
-    if (x->layout == LS_LAYOUT_C16 && (a->axes == 0xcu || a->axes == 0xdu)) {
+    if (x->layout == &lsi_layout_c16 && (a->axes == 0xcu || a->axes == 0xdu)) {
         s.job.view = lsi_channels_of(x->shape, 1, x->layout, false);
         s.job.groups = a->axes == 0xcu ? x->shape.dim[0] : 1;
-    } else if (x->layout != LS_LAYOUT_PLAIN || !view_of(&p, &s.job.view, &s.job.groups)) {
+    } else if (x->layout != &ls_layout_plain || !view_of(&p, &s.job.view, &s.job.groups)) {
         return LS_UNSUPPORTED;
     }
     return lsi_kernel_make(out, run, &s, sizeof s, lsi_channel_job_scratch(&s.job), s.table->impl, err);

@@ -53,8 +53,8 @@ ls_status lsi_plan_reduce_max(ls_device *dev, const ls_graph *g, const ls_node *
                    .x = lsi_split_at(x->shape, ((const ls_axis_attr *)n->attr)->axis),
                    .threads = lsi_threads_for(dev, ls_shape_count(x->shape))};
 
-    if (s.table == NULL || !lsi_ins_are(g, n, 0, 1, LS_F32, LS_LAYOUT_PLAIN) ||
-        lsi_out(g, n, 0)->layout != LS_LAYOUT_PLAIN || s.x.length > LSI_SEARCH_MAX)
+    if (s.table == NULL || !lsi_ins_are(g, n, 0, 1, LS_F32, &ls_layout_plain) ||
+        lsi_out(g, n, 0)->layout != &ls_layout_plain || s.x.length > LSI_SEARCH_MAX)
         return LS_UNSUPPORTED;
     return lsi_kernel_make(out, run_max, &s, sizeof s, 0, s.table->impl, err);
 }
@@ -90,7 +90,7 @@ ls_status lsi_plan_reduce_max_grad(ls_device *dev, const ls_graph *g, const ls_n
     max_state s = {.x = lsi_split_at(dx->shape, ((const ls_reduce_max_grad_attr *)n->attr)->axis),
                    .threads = lsi_threads_for(dev, ls_shape_count(dx->shape))};
 
-    if (!lsi_ins_are(g, n, 0, 1, LS_F32, LS_LAYOUT_PLAIN) || dx->layout != LS_LAYOUT_PLAIN)
+    if (!lsi_ins_are(g, n, 0, 1, LS_F32, &ls_layout_plain) || dx->layout != &ls_layout_plain)
         return LS_UNSUPPORTED;
     return lsi_kernel_make(out, run_grad, &s, sizeof s, 0, "rows", err);
 }

@@ -1,4 +1,4 @@
-/* reorder.c: changes the layout of feature maps.  Any element type of 1, 2 or 4 bytes; f32 has vector
+/* reorder.c: blocks and unblocks feature maps.  Any element type of 1, 2 or 4 bytes; f32 has vector
  * kernels. */
 #include "backend/cpu/reorder.h"
 
@@ -63,8 +63,9 @@ ls_status lsi_plan_reorder(ls_device *dev, const ls_graph *g, const ls_node *n, 
     const ls_vinfo *x = lsi_in(g, n, 0), *y = lsi_out(g, n, 0);
     reorder_state s = {0};
 
-    if (x->layout == y->layout) return LS_UNSUPPORTED;
-    s.to_blocked = y->layout == LS_LAYOUT_C16;
+    s.to_blocked = x->layout == &ls_layout_plain && y->layout == &lsi_layout_c16;
+    if (!s.to_blocked && !(x->layout == &lsi_layout_c16 && y->layout == &ls_layout_plain))
+        return LS_UNSUPPORTED;
     s.blocks = x->shape.dim[0] * x->shape.dim[1] / 16;
     s.pixels = x->shape.dim[2] * x->shape.dim[3];
     s.size = ls_dtype_size(x->dtype);

@@ -62,7 +62,7 @@ ls_status lsi_plan_replay(ls_device *dev, const ls_graph *g, const ls_node *n, l
                           .width = x.dim[1],
                           .threads = lsi_threads_for(dev, ls_shape_count(x))};
 
-    if (!lsi_ins_are(g, n, 0, 3, LS_F32, LS_LAYOUT_PLAIN)) return LS_UNSUPPORTED;
+    if (!lsi_ins_are(g, n, 0, 3, LS_F32, &ls_layout_plain)) return LS_UNSUPPORTED;
     return lsi_kernel_make(out, run_replay, &s, sizeof s, 0, "copy", err);
 }
 
@@ -98,6 +98,6 @@ ls_status lsi_plan_store_rows(ls_device *dev, const ls_graph *g, const ls_node *
                           .width = rows.dim[1],
                           .threads = lsi_threads_for(dev, ls_shape_count(rows))};
 
-    if (!lsi_ins_are(g, n, 0, 2, LS_F32, LS_LAYOUT_PLAIN)) return LS_UNSUPPORTED;
+    if (!lsi_ins_are(g, n, 0, 2, LS_F32, &ls_layout_plain)) return LS_UNSUPPORTED;
     return lsi_kernel_make(out, run_store_rows, &s, sizeof s, 0, "copy", err);
 }

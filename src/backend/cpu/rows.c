@@ -193,7 +193,7 @@ ls_status lsi_plan_cross_entropy(ls_device *dev, const ls_graph *g, const ls_nod
 {
     row_state s = rows_of(dev, lsi_in(g, n, 0)->shape);
 
-    if (s.table == NULL || s.rows == 0 || !lsi_ins_are(g, n, 0, 1, LS_F32, LS_LAYOUT_PLAIN))
+    if (s.table == NULL || s.rows == 0 || !lsi_ins_are(g, n, 0, 1, LS_F32, &ls_layout_plain))
         return LS_UNSUPPORTED;
     return lsi_kernel_make(out, run_entropy, &s, sizeof s, sizeof(double) * (size_t)s.threads, s.table->impl,
                            err);
@@ -204,7 +204,7 @@ ls_status lsi_plan_cross_entropy_grad(ls_device *dev, const ls_graph *g, const l
 {
     row_state s = rows_of(dev, lsi_in(g, n, 1)->shape);
 
-    if (s.table == NULL || s.rows == 0 || !lsi_ins_are(g, n, 0, 2, LS_F32, LS_LAYOUT_PLAIN))
+    if (s.table == NULL || s.rows == 0 || !lsi_ins_are(g, n, 0, 2, LS_F32, &ls_layout_plain))
         return LS_UNSUPPORTED;
     return lsi_kernel_make(out, run_entropy_back, &s, sizeof s, 0, s.table->impl, err);
 }
@@ -235,6 +235,6 @@ ls_status lsi_plan_accuracy(ls_device *dev, const ls_graph *g, const ls_node *n,
 {
     row_state s = rows_of(dev, lsi_in(g, n, 0)->shape);
 
-    if (!lsi_ins_are(g, n, 0, 1, LS_F32, LS_LAYOUT_PLAIN)) return LS_UNSUPPORTED;
+    if (!lsi_ins_are(g, n, 0, 1, LS_F32, &ls_layout_plain)) return LS_UNSUPPORTED;
     return lsi_kernel_make(out, run_accuracy, &s, sizeof s, 0, "loop", err);
 }

@@ -94,8 +94,8 @@ ls_status lsi_plan_transpose(ls_device *dev, const ls_graph *g, const ls_node *n
     axis axes[LS_MAX_RANK];
     int n_axes = merged_axes(x->shape, attr->perm, axes);
 
-    if (s.table == NULL || ls_dtype_size(x->dtype) != 4 || x->layout != LS_LAYOUT_PLAIN || n_axes == 0 ||
-        lsi_out(g, n, 0)->layout != LS_LAYOUT_PLAIN)
+    if (s.table == NULL || ls_dtype_size(x->dtype) != 4 || x->layout != &ls_layout_plain || n_axes == 0 ||
+        lsi_out(g, n, 0)->layout != &ls_layout_plain)
         return LS_UNSUPPORTED;
     s.a = axes[n_axes - 1];
     for (int i = 0; i < n_axes - 1; i++) {

@@ -1,8 +1,9 @@
 /* ref.c: runs reference kernels.
  *
- * Tensors are stored in their own type; for a call, inputs are widened to double and outputs rounded once at
- * the end. That keeps the kernels free of types and makes their result the correctly rounded one, up to the
- * rounding of double arithmetic: what the other backends are compared with. */
+ * Tensors are stored in their own type and layout; for a call, inputs are widened to double in their logical
+ * order and outputs rounded once at the end.  That keeps the kernels free of types and layouts and makes
+ * their result the correctly rounded one, up to the rounding of double arithmetic: what the other backends
+ * are compared with. */
 #include "backend/ref/ref.h"
 
 #include <stdio.h>
@@ -10,39 +11,53 @@
 
 #include "ops/pointwise_rules.h"
 
+/* How a tensor lies in memory. */
+typedef struct stored {
+    ls_dtype dtype;
+    bool plain;
+    ls_strides strides;
+    size_t offset; /* of the widened copy in scratch */
+} stored;
+
 typedef struct ref_state {
     const ls_op *op;
     const void *attr;
     int n_in, n_out;
     ls_ref_tensor *t; /* inputs, then outputs */
-    ls_dtype *dtype;  /* likewise */
-    size_t *offset;   /* of the widened copy in scratch; unused for f64 */
+    stored *stored;   /* likewise */
 } ref_state;
 
-static void widen(double *to, const void *from, ls_dtype t, int64_t n)
+static int64_t place(const stored *s, int64_t i)
+{
+    return s->plain ? i : ls_strides_place(&s->strides, i);
+}
+
+static void widen(double *to, const void *from, const stored *s, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
-        switch (t) {
-        case LS_F32: to[i] = (double)((const float *)from)[i]; break;
-        case LS_BF16: to[i] = (double)ls_bf16_to_f32(((const uint16_t *)from)[i]); break;
-        case LS_F16: to[i] = (double)ls_f16_to_f32(((const uint16_t *)from)[i]); break;
-        case LS_F64: to[i] = ((const double *)from)[i]; break;
-        case LS_I32: to[i] = (double)((const int32_t *)from)[i]; break;
-        default: to[i] = (double)((const uint8_t *)from)[i]; break;
+        const int64_t at = place(s, i);
+        switch (s->dtype) {
+        case LS_F32: to[i] = (double)((const float *)from)[at]; break;
+        case LS_BF16: to[i] = (double)ls_bf16_to_f32(((const uint16_t *)from)[at]); break;
+        case LS_F16: to[i] = (double)ls_f16_to_f32(((const uint16_t *)from)[at]); break;
+        case LS_F64: to[i] = ((const double *)from)[at]; break;
+        case LS_I32: to[i] = (double)((const int32_t *)from)[at]; break;
+        default: to[i] = (double)((const uint8_t *)from)[at]; break;
         }
     }
 }
 
-static void narrow(void *to, const double *from, ls_dtype t, int64_t n)
+static void narrow(void *to, const double *from, const stored *s, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
-        switch (t) {
-        case LS_F32: ((float *)to)[i] = (float)from[i]; break;
-        case LS_BF16: ((uint16_t *)to)[i] = ls_bf16_from_f32((float)from[i]); break;
-        case LS_F16: ((uint16_t *)to)[i] = ls_f16_from_f32((float)from[i]); break;
-        case LS_F64: ((double *)to)[i] = from[i]; break;
-        case LS_I32: ((int32_t *)to)[i] = (int32_t)from[i]; break;
-        default: ((uint8_t *)to)[i] = (uint8_t)from[i]; break;
+        const int64_t at = place(s, i);
+        switch (s->dtype) {
+        case LS_F32: ((float *)to)[at] = (float)from[i]; break;
+        case LS_BF16: ((uint16_t *)to)[at] = ls_bf16_from_f32((float)from[i]); break;
+        case LS_F16: ((uint16_t *)to)[at] = ls_f16_from_f32((float)from[i]); break;
+        case LS_F64: ((double *)to)[at] = from[i]; break;
+        case LS_I32: ((int32_t *)to)[at] = (int32_t)from[i]; break;
+        default: ((uint8_t *)to)[at] = (uint8_t)from[i]; break;
         }
     }
 }
@@ -52,14 +67,15 @@ static void run(void *state, const ls_call *call)
     ref_state *s = state;
     ls_ref_call c = {s->n_in, s->n_out, s->t, s->t + s->n_in, s->attr};
 
-    for (int i = 0; i < s->n_in + s->n_out; i++) s->t[i].d = (double *)((char *)call->scratch + s->offset[i]);
-    for (int i = 0; i < s->n_in; i++) widen(s->t[i].d, call->in[i], s->dtype[i], s->t[i].count);
+    for (int i = 0; i < s->n_in + s->n_out; i++)
+        s->t[i].d = (double *)((char *)call->scratch + s->stored[i].offset);
+    for (int i = 0; i < s->n_in; i++) widen(s->t[i].d, call->in[i], &s->stored[i], s->t[i].count);
     if (s->op->ref != NULL)
         s->op->ref(&c);
     else
         lsi_ref_pointwise(s->op, &c);
     for (int k = 0; k < s->n_out; k++)
-        narrow(call->out[k], c.out[k].d, s->dtype[s->n_in + k], c.out[k].count);
+        narrow(call->out[k], c.out[k].d, &s->stored[s->n_in + k], c.out[k].count);
 }
 
 static void destroy(void *state)
@@ -68,8 +84,7 @@ static void destroy(void *state)
 
     if (s == NULL) return;
     ls_free(s->t);
-    ls_free(s->dtype);
-    ls_free(s->offset);
+    ls_free(s->stored);
     ls_free(s);
 }
 
@@ -81,10 +96,9 @@ ls_status ls_ref_plan(const ls_graph *g, const ls_node *n, ls_kernel *out, ls_er
 
     if (s != NULL) {
         s->t = ls_alloc(LS_MEM_PLAN, sizeof *s->t * (size_t)total);
-        s->dtype = ls_alloc(LS_MEM_PLAN, sizeof *s->dtype * (size_t)total);
-        s->offset = ls_alloc(LS_MEM_PLAN, sizeof *s->offset * (size_t)total);
+        s->stored = ls_alloc(LS_MEM_PLAN, sizeof *s->stored * (size_t)total);
     }
-    if (s == NULL || s->t == NULL || s->dtype == NULL || s->offset == NULL) {
+    if (s == NULL || s->t == NULL || s->stored == NULL) {
         destroy(s);
         return ls_fail(err, LS_NOMEM, "ref: no memory to plan %s", n->op->name);
     }
@@ -94,11 +108,10 @@ ls_status ls_ref_plan(const ls_graph *g, const ls_node *n, ls_kernel *out, ls_er
     s->n_out = n->n_out;
     for (int i = 0; i < total; i++) {
         const ls_vinfo *v = g->values[i < n->n_in ? n->in[i] : n->out[i - n->n_in]];
-        LS_BUG_IF(v->layout != LS_LAYOUT_PLAIN);
         s->t[i].shape = v->shape;
         s->t[i].count = ls_shape_count(v->shape);
-        s->dtype[i] = v->dtype;
-        s->offset[i] = bytes;
+        s->stored[i] =
+            (stored){v->dtype, v->layout == &ls_layout_plain, ls_layout_strides(v->layout, v->shape), bytes};
         bytes += (size_t)s->t[i].count * sizeof(double);
     }
     *out = (ls_kernel){run, destroy, s, bytes, "ref"};
