@@ -61,9 +61,9 @@ static inline bool lsi_cuda_computes(ls_dtype t)
 static inline bool lsi_cuda_plain(const ls_graph *g, const ls_node *n)
 {
     for (int i = 0; i < n->n_in; i++)
-        if (lsi_cuda_in(g, n, i)->layout != LS_LAYOUT_PLAIN) return false;
+        if (lsi_cuda_in(g, n, i)->layout != &ls_layout_plain) return false;
     for (int k = 0; k < n->n_out; k++)
-        if (lsi_cuda_out(g, n, k)->layout != LS_LAYOUT_PLAIN) return false;
+        if (lsi_cuda_out(g, n, k)->layout != &ls_layout_plain) return false;
     return true;
 }
 
