@@ -158,7 +158,7 @@ static bool first_host(const char *list, char *host, size_t size)
 
 /* Without --mpi=pmix Slurm starts tasks and no more.  Then they meet as machines by hand do, each with one
  * rank: on the first machine of the step, at a port that follows from job and step. */
-static ls_status meet_by_themselves(const look *l, ls_start *s)
+static ls_status join_by_themselves(const look *l, ls_start *s)
 {
     static const char *const helpers[] = {"PMIX_NAMESPACE", "PMIX_RANK", "PMI_RANK", "PMI_FD"};
     const char *list = l->get(l->ctx, "SLURM_STEP_NODELIST");
@@ -200,7 +200,7 @@ static ls_status find_srun(const look *l, ls_start *s, bool *found)
     s->kind = LS_START_RANK;
     LS_TRY(check_rank(l, p, "SLURM_PROCID", size_name));
     LS_TRY(check_no_launch(l, p, "SLURM_PROCID"));
-    LS_TRY(meet_by_themselves(l, s));
+    LS_TRY(join_by_themselves(l, s));
     *found = true;
 out:
     return st;

@@ -1,61 +1,32 @@
 /* nodes.c: the launcher of one machine of several.
  *
- * When the machines have met (meet.h), each forks its ranks, starts a PMIx server for them (pmix_module.h),
- * and the launchers stay connected, all with machine 0: they carry the fences of MPI, pass on requests to
- * stop and the first failure, and notice by heartbeats when a machine is gone.  Threads of the PMIx library
- * only fill a box and ring a bell; everything else is done by the launcher's one loop.
- *
- * The fork comes first: a process that has already started the library could not be a client of it. */
-#include <errno.h>
-#include <fcntl.h>
-#include <math.h>
-#include <pthread.h>
+ * When the machines have found one another (rendezvous.h), each forks its ranks, starts a PMIx server for
+ * them (pmix.h), and the launchers stay connected, all with machine 0: they carry the fences of MPI, pass on
+ * requests to stop and the first failure, and notice by heartbeats when a machine is gone.  All of it is done
+ * by the launcher's one loop. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/log.h"
-#include "base/module.h"
 #include "base/parallel.h"
-#include "launch/folder.h"
 #include "launch/launch_internal.h"
-#include "launch/meet.h"
-#include "launch/pmix_module.h"
+#include "launch/pmix.h"
+#include "launch/rendezvous.h"
 #include "launch/stall.h"
 
 #define BEAT_S       1.0 /* between two signs of life; while ranks stop LSI_STOP_BEAT_S */
 #define LIMIT_S      6.0 /* without one: the machine is gone (LOCKSTEP_HEARTBEAT) */
 #define LAST_WORDS_S 1.0
 
-/* What a machine has handed in for the fence under way. */
-typedef struct share {
-    uint8_t *data;
-    size_t n;
-    bool is_here;
-} share;
-
 typedef struct nodes {
     const ls_start *start;
     lsi_party party;
-    const ls_pmix_module *pmix;
-    bool pmix_runs;
-    lsi_folder folder;  /* of PMIx and MPI */
-    int (*env_pipe)[2]; /* by local rank: what it needs to find the server */
+    lsi_pmix pmix;
+    lsi_blob *blobs; /* machine 0: what each machine has handed in for the fence under way */
     double limit, next_beat;
-
-    int bell;             /* an eventfd: the box has something */
-    pthread_mutex_t lock; /* guards `box`, which threads of PMIx fill */
-    struct {
-        share fence;
-        bool aborted;
-        int abort_rank, abort_status;
-    } box;
-    share *shares;   /* machine 0: by machine */
-    uint8_t *fenced; /* the last fence's data of all; PMIx reads them until the next one */
 
     bool has_failed, is_finished, is_over, is_stopping;
     uint32_t *moves; /* by machine: what its beats said last; of this one: what they are to say */
@@ -176,58 +147,7 @@ static bool is_busy(void *ctx)
 /* -- fences of MPI ----------------------------------------------------------------------------------------
  */
 
-static ls_status keep_share(share *s, const void *data, size_t n)
-{
-    s->data = ls_alloc(LS_MEM_CLI, n);
-    if (s->data == NULL) return LS_NOMEM;
-    if (n > 0) memcpy(s->data, data, n);
-    s->n = n;
-    s->is_here = true;
-    return LS_OK;
-}
-
-static void ring(nodes *x)
-{
-    const uint64_t one = 1;
-
-    (void)!write(x->bell, &one, sizeof one);
-}
-
-/* Called by a thread of PMIx. */
-static void on_fence(void *ctx, const char *data, size_t n)
-{
-    nodes *x = ctx;
-
-    pthread_mutex_lock(&x->lock);
-    if (keep_share(&x->box.fence, data, n) != LS_OK) x->box.aborted = true;
-    pthread_mutex_unlock(&x->lock);
-    ring(x);
-}
-
-/* Called by a thread of PMIx. */
-static void on_abort(void *ctx, int rank, int status, const char *text)
-{
-    nodes *x = ctx;
-
-    (void)text;
-    pthread_mutex_lock(&x->lock);
-    x->box.aborted = true;
-    x->box.abort_rank = rank;
-    x->box.abort_status = status;
-    pthread_mutex_unlock(&x->lock);
-    ring(x);
-}
-
-static void deliver_fence_take(nodes *x, uint8_t *data, size_t n)
-{
-    uint8_t *old = x->fenced;
-
-    x->fenced = data;
-    x->pmix->fence_done((const char *)data, n);
-    ls_free(old);
-}
-
-/* Machine 0: when all have handed in their share, all get everything, in the order of machines. */
+/* Machine 0: when all have handed in theirs, all get everything, in the order of machines. */
 static void complete_fence(nodes *x)
 {
     lsi_message m = {.kind = LSI_MSG_FENCE};
@@ -235,49 +155,44 @@ static void complete_fence(nodes *x)
     uint8_t *all;
 
     for (int i = 0; i < x->party.nodes; i++) {
-        if (!x->shares[i].is_here) return;
-        n += x->shares[i].n;
+        if (!x->blobs[i].is_here) return;
+        n += x->blobs[i].n;
     }
     all = ls_alloc(LS_MEM_CLI, n);
     LS_BUG_IF(all == NULL && n < 4096);
     for (int i = 0; i < x->party.nodes; i++) {
-        share *s = &x->shares[i];
+        lsi_blob *s = &x->blobs[i];
         if (all != NULL && s->n > 0) memcpy(all + at, s->data, s->n);
         at += s->n;
         ls_free(s->data);
-        *s = (share){0};
+        *s = (lsi_blob){0};
     }
     if (all == NULL) return; /* the ranks' own time limit tells */
     m.data = all;
     m.n_data = n;
     tell(x, &m, -1);
-    deliver_fence_take(x, all, n);
+    lsi_pmix_fence_done_take(&x->pmix, all, n);
 }
 
-static void open_box(nodes *x, lsi_group *g)
+/* What the PMIx server here has said. */
+static void hear_pmix(nodes *x, lsi_group *g)
 {
-    share s;
-    bool aborted;
-    lsi_failure f = {0};
-    uint64_t count;
+    lsi_pmix_news news;
+    lsi_failure f = {.code = LS_EXIT_FAILED};
+    lsi_blob s;
 
-    (void)!read(x->bell, &count, sizeof count);
-    pthread_mutex_lock(&x->lock);
-    s = x->box.fence;
-    x->box.fence = (share){0};
-    aborted = x->box.aborted;
-    f.rank = x->box.abort_rank;
-    snprintf(f.text, sizeof f.text, "rank %d called MPI_Abort with %d", f.rank, x->box.abort_status);
-    pthread_mutex_unlock(&x->lock);
-    if (aborted && !x->has_failed) {
-        f.code = LS_EXIT_FAILED;
+    lsi_pmix_take_news(&x->pmix, &news);
+    s = news.fence;
+    if (news.aborted && !x->has_failed) {
+        f.rank = news.abort_rank;
+        snprintf(f.text, sizeof f.text, "rank %d called MPI_Abort with %d", f.rank, news.abort_status);
         tell_failure(x, &f, -1);
         lsi_group_fail(g, &f);
     }
     if (!s.is_here) return;
     if (is_first(x)) {
-        ls_free(x->shares[0].data);
-        x->shares[0] = s;
+        ls_free(x->blobs[0].data);
+        x->blobs[0] = s;
         complete_fence(x);
     } else {
         const lsi_message m = {.kind = LSI_MSG_FENCE, .data = s.data, .n_data = s.n};
@@ -291,15 +206,15 @@ static void open_box(nodes *x, lsi_group *g)
 
 static void hear_fence(nodes *x, int from, const lsi_message *m)
 {
-    share s = {0};
+    lsi_blob s = {0};
 
-    if (keep_share(&s, m->data, m->n_data) != LS_OK) return;
+    if (lsi_blob_fill(&s, m->data, m->n_data) != LS_OK) return;
     if (!is_first(x)) {
-        deliver_fence_take(x, s.data, s.n);
+        lsi_pmix_fence_done_take(&x->pmix, s.data, s.n);
         return;
     }
-    ls_free(x->shares[from].data);
-    x->shares[from] = s;
+    ls_free(x->blobs[from].data);
+    x->blobs[from] = s;
     complete_fence(x);
 }
 
@@ -383,7 +298,7 @@ static int descriptors(void *ctx, struct pollfd *fds)
     nodes *x = ctx;
     int n = 0;
 
-    fds[n++] = (struct pollfd){.fd = x->bell, .events = POLLIN};
+    fds[n++] = (struct pollfd){.fd = x->pmix.bell, .events = POLLIN};
     for (int i = 0; i < x->party.nodes && n < LSI_EXTRA_FDS_MAX; i++)
         if (x->party.links[i] != NULL)
             fds[n++] = (struct pollfd){.fd = lsi_link_fd(x->party.links[i]),
@@ -397,7 +312,7 @@ static void on_ready(void *ctx, lsi_group *g, const struct pollfd *fds, int n)
     const double now = ls_clock_seconds();
 
     (void)n;
-    if (fds[0].revents != 0) open_box(x, g);
+    if (fds[0].revents != 0) hear_pmix(x, g);
     if (now >= x->next_beat) {
         const lsi_message beat = {.kind = LSI_MSG_BEAT,
                                   .number = is_first(x) ? moves_of_all(x) : x->moves[x->party.node]};
@@ -416,100 +331,22 @@ static double next_due(void *ctx)
 /* -- starting ---------------------------------------------------------------------------------------------
  */
 
-static void add_word(void *ctx, const char *word)
-{
-    const int fd = *(const int *)ctx;
-
-    /* A pipe holds 64 KiB, the environment a few: this does not block. */
-    (void)!write(fd, word, strlen(word) + 1);
-}
-
-/* What MPI needs to know beside what PMIx says. */
-static void add_mpi_words(const nodes *x, int fd)
-{
-    char word[256];
-
-    /* Open MPI 4.1 takes a rank without mpirun for a run of its own unless it believes in this launcher. */
-    add_word(&fd, "JSM_JSRUN_PORT=1");
-    add_word(&fd, "OMPI_MCA_mpi_yield_when_idle=1");
-    /* Its files of shared memory would else be in /dev/shm, by a name that launchers on one machine share,
-     * and stay there when a rank is killed. */
-    snprintf(word, sizeof word, "OMPI_MCA_btl_vader_backing_directory=%s", x->folder.path);
-    add_word(&fd, word);
-    if (x->party.interface.network[0] == '\0') return;
-    snprintf(word, sizeof word, "OMPI_MCA_btl_tcp_if_include=%s", x->party.interface.network);
-    add_word(&fd, word);
-}
-
 static ls_status on_started(void *ctx, ls_err *err)
 {
     nodes *x = ctx;
-    const lsi_party *p = &x->party;
-    const ls_pmix_job job = {.name = p->name,
-                             .hosts = p->hosts,
-                             .host = p->host,
-                             .node = p->node,
-                             .nodes = p->nodes,
-                             .local_size = p->ranks,
-                             .folder = x->folder.path,
-                             .ctx = x,
-                             .fence = on_fence,
-                             .aborted = on_abort};
-    char text[LS_PMIX_ERROR_BYTES] = "";
 
-    if (x->pmix->start(&job, text) != 0) return ls_fail(err, LS_UNSUPPORTED, "PMIx does not start: %s", text);
-    x->pmix_runs = true;
-    for (int i = 0; i < p->ranks; i++) {
-        int fd = x->env_pipe[i][1];
-        if (x->pmix->environment(p->node * p->ranks + i, add_word, &fd, text) != 0)
-            return ls_fail(err, LS_UNSUPPORTED, "PMIx: %s", text);
-        add_mpi_words(x, fd);
-        add_word(&fd, "");
-        close(x->env_pipe[i][0]);
-        close(fd);
-        x->env_pipe[i][0] = x->env_pipe[i][1] = -1;
-    }
-    return LS_OK;
-}
-
-/* In a rank: the variables, up to an empty word. */
-static ls_status take_environment(int fd, ls_err *err)
-{
-    char word[4096];
-    size_t n = 0;
-
-    for (;;) {
-        const ssize_t got = read(fd, word + n, 1);
-        if (got < 0 && errno == EINTR) continue;
-        if (got <= 0 || n + 1 >= sizeof word) return ls_fail(err, LS_LOST, "the launcher is gone");
-        if (word[n++] != '\0') continue;
-        if (n == 1) return LS_OK;
-        char *eq = strchr(word, '=');
-        n = 0;
-        if (eq == NULL) continue;
-        *eq = '\0';
-        /* What the user has set for Open MPI stays. */
-        setenv(word, eq + 1, strncmp(word, "OMPI_", 5) != 0);
-    }
+    return lsi_pmix_start(&x->pmix, &x->party, err);
 }
 
 static ls_status open_comm(void *ctx, ls_comm **out, int heap_fd, int local_rank, ls_err *err)
 {
     nodes *x = ctx;
-    const int fd = x->env_pipe[local_rank][0];
     char heap[16];
     ls_status st = LS_OK;
 
-    close(x->bell);
-    close(x->folder.lock);
     for (int i = 0; i < x->party.nodes; i++)
         if (x->party.links[i] != NULL) close(lsi_link_fd(x->party.links[i]));
-    for (int i = 0; i < x->party.ranks; i++) {
-        close(x->env_pipe[i][1]);
-        if (i != local_rank) close(x->env_pipe[i][0]);
-    }
-    LS_TRY(take_environment(fd, err));
-    close(fd);
+    LS_TRY(lsi_pmix_join(&x->pmix, local_rank, err));
     snprintf(heap, sizeof heap, "%d", heap_fd);
     setenv("LOCKSTEP_HEAP_FD", heap, 1);
     LS_TRY(ls_comm_open_mpi(out, err));
@@ -520,21 +357,6 @@ out:
 /* -- the whole --------------------------------------------------------------------------------------------
  */
 
-static ls_status load_pmix(const ls_pmix_module **out, ls_err *err)
-{
-    void *symbol;
-    ls_status st = ls_module_open(&symbol, "pmix", LS_PMIX_MODULE_SYMBOL, err);
-
-    if (st != LS_OK)
-        return ls_fail_in(err, st,
-                          "several machines need PMIx to start MPI (Debian: libpmix-dev libopenmpi-dev)");
-    *out = symbol;
-    if ((*out)->version != LS_PMIX_MODULE_VERSION)
-        return ls_fail(err, LS_UNSUPPORTED,
-                       "module pmix is of another version: install all of Lockstep again");
-    return LS_OK;
-}
-
 ls_status ls_launch_nodes_probe(char *about, size_t bytes, ls_err *err)
 {
     const ls_pmix_module *pmix = NULL;
@@ -543,7 +365,7 @@ ls_status ls_launch_nodes_probe(char *about, size_t bytes, ls_err *err)
     int name;
 
     LS_TRY(lsi_auth_usable(err));
-    LS_TRY(load_pmix(&pmix, err));
+    LS_TRY(lsi_pmix_load(&pmix, err));
     text = pmix->library();
     /* "OpenPMIx 4.2.2 (PMIx Standard: ...)" */
     name = (int)strcspn(text, "(");
@@ -555,42 +377,28 @@ out:
 
 static ls_status prepare(nodes *x, ls_err *err)
 {
-    const int ranks = x->start->place.local_size, n = x->start->place.nodes;
+    const int n = x->start->place.nodes;
     const char *given = getenv("LOCKSTEP_HEARTBEAT");
 
     x->limit = given != NULL && atof(given) >= 1.5 ? atof(given) : LIMIT_S;
-    x->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    x->env_pipe = ls_alloc(LS_MEM_CLI, sizeof *x->env_pipe * (size_t)ranks);
-    x->shares = ls_alloc(LS_MEM_CLI, sizeof *x->shares * (size_t)n);
+    x->blobs = ls_alloc(LS_MEM_CLI, sizeof *x->blobs * (size_t)n);
     x->is_done = ls_alloc(LS_MEM_CLI, sizeof *x->is_done * (size_t)n);
     x->moves = ls_alloc(LS_MEM_CLI, sizeof *x->moves * (size_t)n);
-    if (x->env_pipe == NULL || x->shares == NULL || x->is_done == NULL || x->moves == NULL)
-        return ls_fail(err, LS_NOMEM, "no memory for %d ranks on %d machines", ranks, n);
-    for (int i = 0; i < ranks; i++) x->env_pipe[i][0] = x->env_pipe[i][1] = -1;
-    for (int i = 0; i < ranks; i++)
-        if (pipe2(x->env_pipe[i], O_CLOEXEC) != 0) return ls_fail(err, LS_IO, "a pipe: %s", strerror(errno));
-    return lsi_folder_make(&x->folder, err);
+    if (x->blobs == NULL || x->is_done == NULL || x->moves == NULL)
+        return ls_fail(err, LS_NOMEM, "no memory for %d machines", n);
+    return lsi_pmix_prepare(&x->pmix, x->start->place.local_size, err);
 }
 
 static void release(nodes *x)
 {
     for (int i = 0; x->party.links != NULL && i < x->party.nodes; i++)
         if (x->party.links[i] != NULL) lsi_link_flush(x->party.links[i], LAST_WORDS_S);
-    if (x->pmix_runs) x->pmix->stop();
-    lsi_folder_remove(&x->folder);
-    for (int i = 0; x->env_pipe != NULL && i < x->start->place.local_size; i++)
-        for (int k = 0; k < 2; k++)
-            if (x->env_pipe[i][k] >= 0) close(x->env_pipe[i][k]);
-    for (int i = 0; x->shares != NULL && i < x->start->place.nodes; i++) ls_free(x->shares[i].data);
-    if (x->bell >= 0) close(x->bell);
-    ls_free(x->env_pipe);
-    ls_free(x->shares);
+    lsi_pmix_release(&x->pmix);
+    for (int i = 0; x->blobs != NULL && i < x->start->place.nodes; i++) ls_free(x->blobs[i].data);
+    ls_free(x->blobs);
     ls_free(x->is_done);
     ls_free(x->moves);
-    ls_free(x->fenced);
-    ls_free(x->box.fence.data);
     lsi_party_release(&x->party);
-    pthread_mutex_destroy(&x->lock);
 }
 
 /* The cores are for all ranks of the machine, also for those that other launchers start. */
@@ -608,7 +416,7 @@ static ls_status share_cores(lsi_cores *c, const ls_start *start, const ls_launc
 ls_status lsi_run_node(const ls_start *start, const ls_launch_options *o, ls_rank_main rank_main, void *arg,
                        int *code, ls_err *err)
 {
-    nodes x = {.start = start, .bell = -1, .folder = {.lock = -1}};
+    nodes x = {.start = start};
     const lsi_group_hooks hooks = {.ctx = &x,
                                    .open_comm = open_comm,
                                    .started = on_started,
@@ -625,11 +433,11 @@ ls_status lsi_run_node(const ls_start *start, const ls_launch_options *o, ls_ran
     char text[512];
     ls_status st = LS_OK;
 
-    pthread_mutex_init(&x.lock, NULL);
+    lsi_pmix_init(&x.pmix);
     if (start->note[0] != '\0' && !o->silent) printf("machines      %s\n", start->note);
     LS_TRY(share_cores(&cores, start, o, err));
-    LS_TRY(load_pmix(&x.pmix, err));
-    LS_TRY(lsi_meet_machines(&x.party, start, o, err));
+    LS_TRY(lsi_pmix_load(&x.pmix.module, err));
+    LS_TRY(lsi_rendezvous(&x.party, start, o, err));
     LS_TRY(prepare(&x, err));
     ls_parallel_set_wait_policy(cores.threads * start->place.local_size);
     lsi_cores_text(&cores, text, sizeof text);

@@ -1,5 +1,5 @@
-/* meet.c: the rendezvous of machines. */
-#include "launch/meet.h"
+/* rendezvous.c: the rendezvous of machines. */
+#include "launch/rendezvous.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -25,7 +25,7 @@ typedef struct guest {
     double since;
 } guest;
 
-typedef struct meeting {
+typedef struct rendezvous {
     lsi_party *p;
     const ls_start *start;
     lsi_key key;
@@ -37,7 +37,7 @@ typedef struct meeting {
     int n_guests, n_here, n_strangers;
     char (*names)[HOST_NAME_SIZE];
     ls_err refusal; /* why machine 0 gives up */
-} meeting;
+} rendezvous;
 
 static void own_host(char *buf, size_t size)
 {
@@ -48,19 +48,19 @@ static void own_host(char *buf, size_t size)
 /* -- machine 0 --------------------------------------------------------------------------------------------
  */
 
-static void drop_guest(meeting *m, int i)
+static void drop_guest(rendezvous *m, int i)
 {
     lsi_link_destroy(m->guests[i].link);
     m->guests[i] = m->guests[--m->n_guests];
 }
 
 /* Strangers are told of once: a port scanner must not fill the terminal. */
-static void note_stranger(meeting *m, const char *text)
+static void note_stranger(rendezvous *m, const char *text)
 {
     if (m->n_strangers++ == 0) ls_log(LS_LOG_WARN, "%s; it is ignored, as are others like it", text);
 }
 
-static void accept_guests(meeting *m)
+static void accept_guests(rendezvous *m)
 {
     struct sockaddr_storage sa;
     socklen_t n = sizeof sa;
@@ -83,7 +83,7 @@ static void accept_guests(meeting *m)
     }
 }
 
-static void refuse(const meeting *m, lsi_link *link)
+static void refuse(const rendezvous *m, lsi_link *link)
 {
     lsi_message no = {.kind = LSI_MSG_REFUSE, .code = (uint32_t)ls_launch_exit_code(m->refusal.status)};
 
@@ -92,7 +92,7 @@ static void refuse(const meeting *m, lsi_link *link)
 }
 
 /* Whether what a machine was told fits what machine 0 was told. */
-static ls_status check_join(const meeting *m, const lsi_message *j, const lsi_link *link, ls_err *err)
+static ls_status check_join(const rendezvous *m, const lsi_message *j, const lsi_link *link, ls_err *err)
 {
     const lsi_party *p = m->p;
 
@@ -118,7 +118,7 @@ static ls_status check_join(const meeting *m, const lsi_message *j, const lsi_li
     return LS_OK;
 }
 
-static void join(meeting *m, int i, const lsi_message *j)
+static void join(rendezvous *m, int i, const lsi_message *j)
 {
     lsi_link *link = m->guests[i].link;
 
@@ -134,7 +134,7 @@ static void join(meeting *m, int i, const lsi_message *j)
     ls_log(LS_LOG_INFO, "machine %u (%s, %s) has joined", j->node, j->host, lsi_link_peer(link));
 }
 
-static void hear_guest(meeting *m, int i)
+static void hear_guest(rendezvous *m, int i)
 {
     guest *g = &m->guests[i];
     lsi_message message;
@@ -157,7 +157,7 @@ static void hear_guest(meeting *m, int i)
 }
 
 /* Machines that have joined and are gone again. */
-static void hear_members(meeting *m)
+static void hear_members(rendezvous *m)
 {
     for (int i = 1; i < m->p->nodes; i++) {
         lsi_message message;
@@ -168,13 +168,13 @@ static void hear_members(meeting *m)
     }
 }
 
-static void list_missing(const meeting *m, ls_text *t)
+static void list_missing(const rendezvous *m, ls_text *t)
 {
     for (int i = 1; i < m->p->nodes; i++)
         if (m->p->links[i] == NULL) ls_text_add(t, "%s%d", t->length > 0 ? ", " : "", i);
 }
 
-static ls_status explain_missing(const meeting *m, ls_err *err)
+static ls_status explain_missing(const rendezvous *m, ls_err *err)
 {
     ls_text missing = {0}, here = {0};
     ls_status st;
@@ -201,7 +201,7 @@ static ls_status refuse_to_wait(ls_err *err)
 }
 
 /* One round of waiting. */
-static void receive(meeting *m)
+static void receive(rendezvous *m)
 {
     struct pollfd fds[1 + GUESTS_MAX];
     int n = 0;
@@ -217,7 +217,7 @@ static void receive(meeting *m)
 }
 
 /* Names of machines for MPI: letters, digits, '-' and '.', all different. */
-static ls_status name_hosts(meeting *m, ls_err *err)
+static ls_status name_hosts(rendezvous *m, ls_err *err)
 {
     lsi_party *p = m->p;
     ls_text t = {0};
@@ -248,7 +248,7 @@ static void name_run(lsi_party *p)
     snprintf(p->name, sizeof p->name, "lockstep-%08x%08x", id[0], id[1]);
 }
 
-static ls_status welcome_all(meeting *m, ls_err *err)
+static ls_status welcome_all(rendezvous *m, ls_err *err)
 {
     lsi_party *p = m->p;
     lsi_message yes = {.kind = LSI_MSG_WELCOME};
@@ -265,7 +265,7 @@ out:
     return st;
 }
 
-static ls_status host_meeting(meeting *m, ls_err *err)
+static ls_status host(rendezvous *m, ls_err *err)
 {
     lsi_party *p = m->p;
     ls_status st = LS_OK;
@@ -298,7 +298,7 @@ out:
  */
 
 /* A connection to machine 0, tried again until it is there: machines are not started at the same moment. */
-static ls_status reach_master(meeting *m, int *out, ls_err *err)
+static ls_status reach_master(rendezvous *m, int *out, ls_err *err)
 {
     int number = 0, tries = 0;
 
@@ -333,7 +333,7 @@ static ls_status reach_master(meeting *m, int *out, ls_err *err)
         m->p->interface.name[0] != '\0' ? m->p->interface.name : "no route");
 }
 
-static ls_status take_welcome(meeting *m, const lsi_message *message, ls_err *err)
+static ls_status take_welcome(rendezvous *m, const lsi_message *message, ls_err *err)
 {
     lsi_party *p = m->p;
 
@@ -350,7 +350,7 @@ static ls_status take_welcome(meeting *m, const lsi_message *message, ls_err *er
 }
 
 /* Before a run has begun nothing is lost yet: the status becomes that of a connection. */
-static ls_status explain_end(const meeting *m, bool was_open, const ls_err *why, ls_err *err)
+static ls_status explain_end(const rendezvous *m, bool was_open, const ls_err *why, ls_err *err)
 {
     if (why->status != LS_LOST || was_open)
         return ls_fail(err, why->status == LS_LOST ? LS_IO : why->status,
@@ -363,7 +363,7 @@ static ls_status explain_end(const meeting *m, bool was_open, const ls_err *why,
 }
 
 /* From a connection to a welcome.  *again: it broke before either side had proved anything. */
-static ls_status ask_to_join(meeting *m, bool *again, ls_err *err)
+static ls_status ask_to_join(rendezvous *m, bool *again, ls_err *err)
 {
     lsi_party *p = m->p;
     lsi_message message, me = {.kind = LSI_MSG_JOIN,
@@ -406,7 +406,7 @@ out:
 
 /* A machine 0 that many strangers call may drop a connection before it has spoken; one with another secret
  * always does. */
-static ls_status attend_meeting(meeting *m, ls_err *err)
+static ls_status attend(rendezvous *m, ls_err *err)
 {
     lsi_party *p = m->p;
     ls_status st = LS_OK;
@@ -448,7 +448,7 @@ static void find_own_name(lsi_party *p)
 
 /* Without a secret everybody who reaches the port would be a rank, and be given the experiment's data and the
  * right to end it. */
-static ls_status check_secret(const meeting *m, const ls_launch_options *o, ls_err *err)
+static ls_status check_secret(const rendezvous *m, const ls_launch_options *o, ls_err *err)
 {
     if (m->is_secret || o->insecure || lsi_net_is_loopback(&m->master)) return LS_OK;
     return ls_fail(
@@ -462,7 +462,7 @@ static ls_status check_secret(const meeting *m, const ls_launch_options *o, ls_e
             : "");
 }
 
-static ls_status prepare(meeting *m, const ls_launch_options *o, ls_err *err)
+static ls_status prepare(rendezvous *m, const ls_launch_options *o, ls_err *err)
 {
     lsi_party *p = m->p;
     ls_status st = LS_OK;
@@ -489,17 +489,17 @@ out:
     return st;
 }
 
-ls_status lsi_meet_machines(lsi_party *p, const ls_start *start, const ls_launch_options *o, ls_err *err)
+ls_status lsi_rendezvous(lsi_party *p, const ls_start *start, const ls_launch_options *o, ls_err *err)
 {
     const double timeout = o->join_timeout_s > 0 ? o->join_timeout_s : LS_JOIN_TIMEOUT_S;
-    meeting m = {
+    rendezvous m = {
         .p = p, .start = start, .timeout = timeout, .until = ls_clock_seconds() + timeout, .listener = -1};
     ls_status st = LS_OK;
 
     *p =
         (lsi_party){.node = start->place.node, .nodes = start->place.nodes, .ranks = start->place.local_size};
     LS_TRY(prepare(&m, o, err));
-    LS_TRY(p->node == 0 ? host_meeting(&m, err) : attend_meeting(&m, err));
+    LS_TRY(p->node == 0 ? host(&m, err) : attend(&m, err));
     find_own_name(p);
 out:
     while (m.n_guests > 0) drop_guest(&m, 0);

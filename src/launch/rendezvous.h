@@ -1,11 +1,11 @@
-/* meet.h: machines that are joined by hand find one another.
+/* rendezvous.h: machines that are joined by hand find one another.
  *
  * Machine 0 listens at the master's address, the others connect, and prove that they belong to the run
  * (link.h). Machine 0 compares what each was told about the run; when all are there, it tells them so and
  * stops listening. Whatever goes wrong ends on all machines within the time limit, and says which machine,
  * address and port. */
-#ifndef LS_LAUNCH_MEET_H
-#define LS_LAUNCH_MEET_H
+#ifndef LS_LAUNCH_RENDEZVOUS_H
+#define LS_LAUNCH_RENDEZVOUS_H
 
 #include "launch/launch.h"
 #include "launch/link.h"
@@ -21,8 +21,8 @@ typedef struct lsi_party {
 } lsi_party;
 
 /* Release in any case. */
-ls_status lsi_meet_machines(lsi_party *p, const ls_start *start, const ls_launch_options *o,
-                            ls_err *err) LS_MUST_CHECK;
+ls_status lsi_rendezvous(lsi_party *p, const ls_start *start, const ls_launch_options *o,
+                         ls_err *err) LS_MUST_CHECK;
 void lsi_party_release(lsi_party *p);
 
 #endif
