@@ -10,6 +10,7 @@
 #include "backend/buffer.h"
 #include "backend/stream.h"
 #include "graph/graph.h"
+#include "passes/rules.h"
 #include <signal.h>
 
 typedef struct ls_backend ls_backend;
@@ -59,13 +60,8 @@ struct ls_backend {
 
     const ls_buffers *buffers; /* where tensors lie; &ls_host_buffers: in memory of the host's */
 
-    bool fuses; /* the fusion pass runs for this backend */
-    /* Sets the layouts in which the node's kernel wants its inputs and makes its outputs, all of which are
-     * preset to plain; `have` holds those that the inputs are in already.  A rule that weighs a reorder
-     * against what its kernel gains finds the bytes in the graph.  Views keep the layout of what they show,
-     * and plain where the shape changes; versions of variables are plain.  NULL: plain everywhere. */
-    void (*layouts)(const ls_device *dev, const ls_graph *g, const ls_node *n, const ls_layout *const *have,
-                    const ls_layout **in, const ls_layout **out);
+    const ls_fusion_rule *fuses; /* patterns that fusion may fold for its kernels; NULL: none */
+    ls_layout_rule layouts;      /* NULL: plain everywhere */
     /* Chooses the kernel of one node. */
     ls_status (*plan)(ls_device *dev, const ls_graph *g, const ls_node *n, ls_kernel *out, ls_err *err);
     /* Whether `op` has a kernel of this backend's own (otherwise it runs the reference kernel). */

@@ -9,15 +9,6 @@
 #include "exec/plan_internal.h"
 #include "passes/check.h"
 
-/* Binds the pass to the backend without the pass knowing what a backend is. */
-static void query_layouts(const void *ctx, const ls_graph *g, const ls_node *n, const ls_layout *const *have,
-                          const ls_layout **in, const ls_layout **out)
-{
-    const ls_device *dev = ctx;
-
-    dev->backend->layouts(dev, g, n, have, in, out);
-}
-
 /* Where each variable lives has been settled when it got its memory. */
 static void settle_places(ls_plan *p, const int *state_index)
 {
@@ -46,8 +37,8 @@ static ls_status run_passes(ls_plan *p, const int *state_index, ls_err *err)
 
     ls_pass_dead(g);
     p->hash = ls_graph_hash(g); /* before the device has its say: ranks on different devices must agree */
-    if (p->dev->backend->fuses) ls_pass_fuse(g);
-    if (p->dev->backend->layouts != NULL) ls_pass_layout(g, query_layouts, p->dev);
+    ls_pass_fuse(g, p->dev->backend->fuses, p->dev);
+    ls_pass_layout(g, p->dev->backend->layouts, p->dev);
     settle_places(p, state_index);
     ls_pass_versions(g);
     ls_pass_dead(g);

@@ -1,7 +1,9 @@
 /* fuse.c: folds small ops into their producers, so that a tensor is read and written once.
  *
  * Needs: a program without dead nodes, all gradients in it.  Leaves: fewer nodes, some with `act`, `residual`
- * or other fields that only fusion sets; what was folded is dead. */
+ * or other fields that only fusion sets; what was folded is dead.
+ *
+ * Here is where patterns fit; what the device wants of them is its own affair (rules.h). */
 #include <string.h>
 
 #include "passes/fuse_internal.h"
@@ -72,6 +74,20 @@ void lsi_fuse_bypass(lsi_fuser *f, ls_node *n, int32_t value)
     ls_graph_replace(f->g, n->out[0], value);
 }
 
+bool lsi_fuse_wanted(const lsi_fuser *f, ls_fusion fusion)
+{
+    for (const ls_fusion_rule *r = f->rules; r->pattern != LS_FUSE_NONE; r++)
+        if (r->pattern == fusion.pattern && (r->wants == NULL || r->wants(f->dev, f->g, &fusion)))
+            return true;
+    return false;
+}
+
+static bool wanted(const lsi_fuser *f, ls_pattern pattern, const ls_node *inner, const ls_node *outer,
+                   ls_act act)
+{
+    return lsi_fuse_wanted(f, (ls_fusion){.pattern = pattern, .inner = inner, .outer = outer, .act = act});
+}
+
 static bool recount(lsi_fuser *f)
 {
     f->n_uses = f->g->n_values;
@@ -92,25 +108,40 @@ static bool is_product(const ls_node *n)
     return n->op == &ls_op_conv2d || n->op == &ls_op_conv2d_dx || n->op == &ls_op_matmul;
 }
 
-static ls_act product_act(const ls_node *n)
+static bool is_norm(const ls_node *n)
 {
-    return n->op == &ls_op_matmul ? ((const ls_matmul_attr *)n->attr)->act
-                                  : ((const ls_conv_attr *)n->attr)->act;
+    return n->op == &ls_op_batch_norm || n->op == &ls_op_instance_norm;
+}
+
+/* Where node p, if it can apply an activation itself, says which; and its slope. */
+static ls_act *own_act(const ls_node *p, double **slope)
+{
+    ls_matmul_attr *product = p->attr;
+    ls_conv_attr *conv = p->attr;
+    ls_norm_attr *norm = p->attr;
+
+    *slope = p->op == &ls_op_matmul ? &product->slope : is_product(p) ? &conv->slope : &norm->slope;
+    return p->op == &ls_op_matmul ? &product->act
+           : is_product(p)        ? &conv->act
+           : is_norm(p)           ? &norm->act
+                                  : NULL;
 }
 
 /* bias(product(x, w), b) along the product's channels. */
 static void fuse_bias(lsi_fuser *f, ls_node *n)
 {
     ls_node *p;
+    double *slope;
     int rank, axis;
     int32_t in[3];
 
     if (n->op != &ls_op_bias || !lsi_fuse_single_use(f, n->in[0])) return;
     p = lsi_fuse_producer(f, n->in[0]);
-    if (p == NULL || !is_product(p) || p->n_in != 2 || product_act(p) != LS_ACT_NONE) return;
+    if (p == NULL || !is_product(p) || p->n_in != 2 || *own_act(p, &slope) != LS_ACT_NONE) return;
     rank = ls_node_out_shape(f->g, p, 0)->rank;
     axis = ((const ls_axis_attr *)n->attr)->axis;
     if (axis != (p->op == &ls_op_matmul ? rank - 1 : 1)) return;
+    if (!wanted(f, LS_FUSE_BIAS, p, n, LS_ACT_NONE)) return;
     in[0] = p->in[0], in[1] = p->in[1], in[2] = n->in[1];
     /* The fused node runs where the bias stood, when the bias vector is certainly there. */
     ls_graph_stand_for(p, n);
@@ -118,30 +149,25 @@ static void fuse_bias(lsi_fuser *f, ls_node *n)
     if (p != NULL) lsi_fuse_bypass(f, n, p->out[0]);
 }
 
-/* act(product(...)) and act(batch_norm(...)), act(instance_norm(...)). */
+/* act(product(...)), act(norm(...)) and relu(maxpool2d(...)). */
 static void fuse_act(lsi_fuser *f, ls_node *n)
 {
-    double slope;
-    ls_act act = lsi_fuse_act(n, &slope);
+    double slope, *own_slope;
+    const ls_act act = lsi_fuse_act(n, &slope);
+    ls_act *own;
     ls_node *p;
 
     if (act == LS_ACT_NONE || !lsi_fuse_single_use(f, n->in[0])) return;
     p = lsi_fuse_producer(f, n->in[0]);
     if (p == NULL || f->g->values[n->in[0]]->out != 0) return;
-    if (p->op == &ls_op_matmul && product_act(p) == LS_ACT_NONE) {
-        ((ls_matmul_attr *)p->attr)->act = act;
-        ((ls_matmul_attr *)p->attr)->slope = slope;
-    } else if (is_product(p) && product_act(p) == LS_ACT_NONE) {
-        ((ls_conv_attr *)p->attr)->act = act;
-        ((ls_conv_attr *)p->attr)->slope = slope;
-    } else if ((p->op == &ls_op_batch_norm || p->op == &ls_op_instance_norm) &&
-               ((const ls_norm_attr *)p->attr)->act == LS_ACT_NONE) {
-        ((ls_norm_attr *)p->attr)->act = act;
-        ((ls_norm_attr *)p->attr)->slope = slope;
-    } else if (p->op == &ls_op_maxpool2d && act == LS_ACT_RELU) {
-        ((ls_pool_attr *)p->attr)->relu = true;
+    own = own_act(p, &own_slope);
+    if (own != NULL ? *own != LS_ACT_NONE : p->op != &ls_op_maxpool2d || act != LS_ACT_RELU) return;
+    if (!wanted(f, LS_FUSE_ACT, p, n, act)) return;
+    if (own != NULL) {
+        *own = act;
+        *own_slope = slope;
     } else {
-        return;
+        ((ls_pool_attr *)p->attr)->relu = true;
     }
     lsi_fuse_bypass(f, n, n->in[0]);
 }
@@ -155,13 +181,14 @@ static void fuse_residual(lsi_fuser *f, ls_node *n)
         int32_t r = n->in[1 - k], in[8];
         const ls_node *rp = lsi_fuse_producer(f, r);
         ls_norm_attr a;
-        if (p == NULL || (p->op != &ls_op_batch_norm && p->op != &ls_op_instance_norm)) continue;
+        if (p == NULL || !is_norm(p)) continue;
         if (f->g->values[n->in[k]]->out != 0 || !lsi_fuse_single_use(f, n->in[k])) continue;
         a = *(const ls_norm_attr *)p->attr;
         if (a.act != LS_ACT_NONE || a.residual) continue;
         if (!ls_shape_equal(f->g->values[r]->shape, f->g->values[n->in[k]]->shape)) continue;
         /* Whatever r needs must not need the norm: what was made before it cannot. */
         if (rp != NULL && rp->position > p->position) continue;
+        if (!wanted(f, LS_FUSE_RESIDUAL, p, n, LS_ACT_NONE)) continue;
         memcpy(in, p->in, sizeof *in * (size_t)p->n_in);
         in[p->n_in] = r;
         a.residual = true;
@@ -200,6 +227,7 @@ static void fuse_norm_grad(lsi_fuser *f, ls_node *n)
             for (int k = 0; !g->nodes[i]->dead && k < g->nodes[i]->n_in; k++)
                 if (g->nodes[i]->in[k] == p->out[0] && g->nodes[i]->position < n->position) return;
     }
+    if (!wanted(f, LS_FUSE_NORM_GRAD, p, n, a.act)) return;
     memcpy(in, n->in, sizeof *in * (size_t)n->n_in);
     in[0] = p->in[0];
     in[n->n_in] = p->in[1];
@@ -223,6 +251,7 @@ static void move_relu_grad(lsi_fuser *f, ls_node *n)
     if (p == NULL || p->op != &ls_op_maxpool2d_grad || ((const ls_pool_attr *)p->attr)->relu) return;
     pool = lsi_fuse_producer(f, p->in[1]);
     if (pool == NULL || pool->op != &ls_op_maxpool2d || pool->in[0] != n->in[1]) return;
+    if (!wanted(f, LS_FUSE_POOL_MASK, p, n, LS_ACT_RELU)) return;
     g->here = n->src;
     g->scope = n->scope;
     masked = ls_relu_grad((ls_value){g, p->in[0]}, (ls_value){g, pool->out[0]});
@@ -244,14 +273,13 @@ static void fuse_pool_sum(lsi_fuser *f, ls_node *n)
     p = lsi_fuse_producer(f, n->in[0]);
     if (p == NULL || p->op != &ls_op_maxpool2d_grad || (r->axes & image) != image) return;
     if (((const ls_pool_attr *)p->attr)->relu) return;
+    if (!wanted(f, LS_FUSE_POOL_SUM, p, n, LS_ACT_NONE)) return;
     lsi_fuse_substitute(f, n, n->op, 1, &p->in[0], r);
 }
 
-/* conv2d_dw(x, maxpool2d_grad(dy, index)) of a first layer.  With many channels, products with zeros at full
- * speed cost less than scattered ones without; so do the blocked layouts of 16 channels. */
+/* conv2d_dw(x, maxpool2d_grad(dy, index)): from the positions that won, without the gradient in between. */
 static void fuse_pooled_weights(lsi_fuser *f, ls_node *n)
 {
-    ls_graph *g = f->g;
     const ls_node *p;
     ls_conv_pool_attr a;
 
@@ -259,10 +287,7 @@ static void fuse_pooled_weights(lsi_fuser *f, ls_node *n)
     p = lsi_fuse_producer(f, n->in[1]);
     if (p == NULL || p->op != &ls_op_maxpool2d_grad) return;
     a = (ls_conv_pool_attr){*(const ls_conv_attr *)n->attr, *(const ls_pool_attr *)p->attr};
-    if (a.pool.relu || a.conv.groups != 1 || a.conv.kernel[0] > 8 || a.conv.kernel[1] > 8) return;
-    for (int i = 0; i < 2; i++)
-        if (a.conv.stride[i] != 1 || a.conv.dilation[i] != 1 || a.pool.stride[i] < a.pool.kernel[i]) return;
-    if (a.conv.in[1] > 4 || ls_node_in_shape(g, n, 1)->dim[1] % 16 == 0) return;
+    if (a.pool.relu || !wanted(f, LS_FUSE_POOLED_WEIGHTS, p, n, LS_ACT_NONE)) return;
     lsi_fuse_substitute(f, n, &ls_op_conv2d_dw_pooled, 3, (int32_t[]){n->in[0], p->in[0], p->in[1]}, &a);
 }
 
@@ -278,6 +303,7 @@ static void fuse_pool_grad(lsi_fuser *f, ls_node *n)
     a = *(const ls_pool_attr *)n->attr;
     if (p == NULL || p->op != &ls_op_relu_grad || a.relu) return;
     if (!ls_shape_equal(*ls_node_in_shape(f->g, p, 0), *ls_node_in_shape(f->g, p, 1))) return;
+    if (!wanted(f, LS_FUSE_POOL_GRAD, p, n, LS_ACT_RELU)) return;
     a.relu = true;
     in[0] = p->in[0], in[1] = n->in[1], in[2] = p->in[1];
     if (lsi_fuse_substitute(f, n, n->op, 3, in, &a) != NULL) p->dead = true;
@@ -300,6 +326,7 @@ static void fuse_bias_grad(lsi_fuser *f, ls_node *n)
     all = (1u << ls_node_in_shape(f->g, n, 0)->rank) - 1;
     kept = all & ~r->axes;
     if (kept == 0 || (kept & (kept - 1)) != 0) return;
+    if (!wanted(f, LS_FUSE_BIAS_GRAD, p, n, a.act)) return;
     while (!(kept & 1u << a.axis)) a.axis++;
     fused = lsi_fuse_substitute(f, p, &ls_op_bias_act_grad, 2, p->in, &a);
     if (fused == NULL) return;
@@ -311,19 +338,19 @@ static void fuse_bias_grad(lsi_fuser *f, ls_node *n)
  * ------------------------------------------------------------------------------------------------------------
  */
 
-void ls_pass_fuse(ls_graph *g)
+void ls_pass_fuse(ls_graph *g, const ls_fusion_rule *rules, const ls_device *dev)
 {
-    static void (*const rules[])(lsi_fuser *, ls_node *) = {
+    static void (*const patterns[])(lsi_fuser *, ls_node *) = {
         fuse_bias,     fuse_residual,  fuse_act,       move_relu_grad,      fuse_norm_grad,
         fuse_pool_sum, fuse_pool_grad, fuse_bias_grad, fuse_pooled_weights,
     };
-    lsi_fuser f = {g, NULL, 0};
+    lsi_fuser f = {.g = g, .rules = rules, .dev = dev};
 
-    for (size_t r = 0; r < sizeof rules / sizeof rules[0]; r++) {
-        int32_t n = g->n_nodes;
+    for (size_t i = 0; rules != NULL && i < sizeof patterns / sizeof patterns[0]; i++) {
+        const int32_t n = g->n_nodes;
         if (!recount(&f)) return;
-        for (int32_t i = 0; i < n && g->err.status == LS_OK; i++)
-            if (!g->nodes[i]->dead) rules[r](&f, g->nodes[i]);
+        for (int32_t k = 0; k < n && g->err.status == LS_OK; k++)
+            if (!g->nodes[k]->dead) patterns[i](&f, g->nodes[k]);
     }
-    if (recount(&f)) lsi_fuse_pointwise(&f);
+    if (rules != NULL && recount(&f)) lsi_fuse_pointwise(&f);
 }

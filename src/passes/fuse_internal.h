@@ -1,6 +1,6 @@
-/* fuse_internal.h: what the fusion rules share.
+/* fuse_internal.h: what the patterns of fusion share.
  *
- * A rule looks at one live node and, when its pattern is there, adds the fused node in its place and marks
+ * Each looks at one live node and, when it is there and wanted, adds the fused node in its place and marks
  * the old ones dead.  The position in the program (not the node number, which grows with every fused node)
  * tells what comes before what. */
 #ifndef LS_PASSES_FUSE_INTERNAL_H
@@ -11,9 +11,14 @@
 
 typedef struct lsi_fuser {
     ls_graph *g;
-    int32_t *uses; /* per value; recounted before each rule sweep */
+    int32_t *uses; /* per value; recounted before each sweep */
     int32_t n_uses;
+    const ls_fusion_rule *rules;
+    const ls_device *dev;
 } lsi_fuser;
+
+/* Whether the device wants what fits. */
+bool lsi_fuse_wanted(const lsi_fuser *f, ls_fusion fusion);
 
 /* The live node that made the value, or NULL for inputs and variables. */
 ls_node *lsi_fuse_producer(const lsi_fuser *f, int32_t value);

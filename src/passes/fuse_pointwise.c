@@ -54,6 +54,17 @@ static int count_inputs(const chain *c, const ls_node *extra)
     return n;
 }
 
+static bool wanted(const chain *c, const ls_node *extra)
+{
+    const ls_fusion f = {.pattern = LS_FUSE_POINTWISE,
+                         .inner = extra,
+                         .outer = c->member[0],
+                         .n_in = count_inputs(c, extra),
+                         .n_steps = c->n + 1};
+
+    return f.n_in <= LS_PW_MAX_INPUTS && lsi_fuse_wanted(c->f, f);
+}
+
 static void grow(chain *c)
 {
     for (int i = 0; i < c->n; i++) {
@@ -62,7 +73,7 @@ static void grow(chain *c)
             ls_node *p = lsi_fuse_producer(c->f, v);
             if (c->n == LS_PW_MAX_STEPS) return;
             if (p == NULL || !lsi_fuse_single_use(c->f, v) || !fusable(c, p)) continue;
-            if (count_inputs(c, p) > LS_PW_MAX_INPUTS) continue;
+            if (!wanted(c, p)) continue;
             c->member[c->n++] = p;
         }
     }

@@ -49,7 +49,7 @@ static bool keeps_memory(const ls_graph *g, const ls_node *n, int k, const ls_la
     return in == out && (out == &ls_layout_plain || ls_shape_equal(v->shape, *ls_node_in_shape(g, n, 0)));
 }
 
-static void visit(reorders *r, ls_node *n, ls_layout_query query, const void *ctx)
+static void visit(reorders *r, ls_node *n, ls_layout_rule rule, const ls_device *dev)
 {
     ls_graph *g = r->g;
     size_t total = (size_t)n->n_in * 2 + (size_t)n->n_out + 1;
@@ -63,7 +63,7 @@ static void visit(reorders *r, ls_node *n, ls_layout_query query, const void *ct
     for (int k = 0; k < n->n_in; k++) have[k] = g->values[n->in[k]]->layout;
     for (int k = 0; k < n->n_in; k++) in[k] = &ls_layout_plain;
     for (int k = 0; k < n->n_out; k++) out[k] = &ls_layout_plain;
-    query(ctx, g, n, have, in, out);
+    rule(dev, g, n, have, in, out);
     for (int k = 0; k < n->n_in; k++) n->in[k] = in_layout(r, n->in[k], in[k], n);
     for (int k = 0; k < n->n_out; k++) {
         LS_BUG_IF(!keeps_memory(g, n, k, n->n_in > 0 ? in[0] : NULL, out[k]));
@@ -89,19 +89,19 @@ static void plain_fetches(reorders *r)
     }
 }
 
-void ls_pass_layout(ls_graph *g, ls_layout_query query, const void *ctx)
+void ls_pass_layout(ls_graph *g, ls_layout_rule rule, const ls_device *dev)
 {
     reorders r = {g, g->n_values, g->n_nodes};
     ls_schedule s = {0};
     ls_err err = {0};
 
-    if (g->err.status != LS_OK) return;
+    if (rule == NULL || g->err.status != LS_OK) return;
     /* Fused nodes may stand behind their readers in the list; a schedule visits producers first. */
     if (ls_pass_topological(g, &s, &err) != LS_OK) {
         ls_graph_fail(g, err.status, "%s", err.text);
         return;
     }
-    for (int32_t i = 0; i < s.n && g->err.status == LS_OK; i++) visit(&r, g->nodes[s.order[i]], query, ctx);
+    for (int32_t i = 0; i < s.n && g->err.status == LS_OK; i++) visit(&r, g->nodes[s.order[i]], rule, dev);
     if (g->err.status == LS_OK) plain_fetches(&r);
     ls_schedule_release(&s);
 }

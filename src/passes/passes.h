@@ -8,20 +8,17 @@
 #ifndef LS_PASSES_PASSES_H
 #define LS_PASSES_PASSES_H
 
-#include "graph/graph.h"
+#include "passes/rules.h"
 
 /* Marks every node dead that neither a fetch nor a variable's newest version needs. */
 void ls_pass_dead(ls_graph *g);
 
-/* Folds bias, activation, residual and norm chains into their producers, and chains of element-wise ops into
- * `pointwise` nodes. */
-void ls_pass_fuse(ls_graph *g);
+/* Folds what `rules` want; NULL: nothing. */
+void ls_pass_fuse(ls_graph *g, const ls_fusion_rule *rules, const ls_device *dev);
 
-/* Asks `query` for the layouts each node wants and inserts `reorder` nodes where they differ from what is
- * there; one reorder per value and layout, however many readers it has.  `query` is the backend's. */
-typedef void (*ls_layout_query)(const void *ctx, const ls_graph *g, const ls_node *n,
-                                const ls_layout *const *have, const ls_layout **in, const ls_layout **out);
-void ls_pass_layout(ls_graph *g, ls_layout_query query, const void *ctx);
+/* Asks `rule` for the layouts each node wants and inserts `reorder` nodes where they differ from what is
+ * there; one reorder per value and layout, however many readers it has.  NULL: all stays plain. */
+void ls_pass_layout(ls_graph *g, ls_layout_rule rule, const ls_device *dev);
 
 /* Updates of variables that the ranks of a machine keep once: this one, number `rank` of `ranks`, writes a
  * piece of each.  Adds a barrier before and after every such update, with edges.  Needs: places of variables.

@@ -1,13 +1,16 @@
 /* test_fuse.c: which nodes fusion leaves of known graphs.  That fused graphs compute the same is checked by
  * the op tests, which run every case through this pass on the CPU backend. */
+#include <stdio.h>
 #include <string.h>
 
+#include "backend/cpu/cpu.h"
 #include "check.h"
 #include "ops/ops.h"
 #include "passes/autodiff.h"
 #include "passes/passes.h"
 
 static ls_graph *g;
+static const ls_fusion_rule *rules = lsi_cpu_fusions; /* of the device that is fused for */
 
 static void begin(void)
 {
@@ -37,7 +40,7 @@ static void finish(void)
 
     REQUIRE_OK(ls_graph_status(g, &err), &err);
     ls_pass_dead(g);
-    ls_pass_fuse(g);
+    ls_pass_fuse(g, rules, NULL);
     ls_pass_dead(g);
     REQUIRE_OK(ls_graph_status(g, &err), &err);
 }
@@ -164,6 +167,149 @@ static void what_is_read_elsewhere_stays(void)
     ls_graph_destroy(g);
 }
 
+/* -- what devices want --------------------------------------------------------------------------------------
+ */
+
+/* relu(bn(conv(x) + b) + x) and its gradients, a max pool, and a chain of element-wise ops at the end. */
+static void some_of_everything(void)
+{
+    const ls_pool_attr half = {.kernel = {2, 2}, .stride = {2, 2}};
+    ls_value x, h, rm, rv;
+    ls_norm_attr a = {.eps = 1e-5, .momentum = 0.1};
+
+    begin();
+    x = ls_graph_input(g, "x", LS_F32, LS_SHAPE(2, 1, 8, 8));
+    x = ls_maxpool2d(ls_relu(ls_conv2d(x, param("w0", LS_SHAPE(4, 1, 3, 3)), conv3x3())), half);
+    rm = ls_graph_var(g, "rm", LS_VAR_BUFFER, LS_F32, LS_SHAPE(4), (ls_init){LS_INIT_CONST, 0});
+    rv = ls_graph_var(g, "rv", LS_VAR_BUFFER, LS_F32, LS_SHAPE(4), (ls_init){LS_INIT_CONST, 1});
+    h = ls_bias(ls_conv2d(x, param("w", LS_SHAPE(4, 4, 3, 3)), conv3x3()), param("b", LS_SHAPE(4)), 1);
+    h = ls_batch_norm(h, param("gamma", LS_SHAPE(4)), param("beta", LS_SHAPE(4)), rm, rv, a);
+    h = ls_relu(ls_add(h, x));
+    differentiate(ls_reduce_sum(ls_exp(ls_affine(ls_square(h), 0.5, 1)), LS_ALL_AXES, false));
+    finish();
+}
+
+static int norms_with_residual(void)
+{
+    return ((const ls_norm_attr *)only(&ls_op_batch_norm)->attr)->residual;
+}
+
+/* Of each pattern what only it leaves. */
+static int found(ls_pattern p)
+{
+    int n = 0;
+
+    for (int32_t i = 0; i < g->n_nodes; i++) {
+        const ls_node *x = g->nodes[i];
+        if (x->dead) continue;
+        switch (p) {
+        case LS_FUSE_BIAS: n += x->op == &ls_op_conv2d && x->n_in == 3; break;
+        case LS_FUSE_ACT:
+            n += x->op == &ls_op_conv2d && ((const ls_conv_attr *)x->attr)->act != LS_ACT_NONE;
+            break;
+        case LS_FUSE_NORM_GRAD:
+            n += x->op == &ls_op_batch_norm_grad && ((const ls_norm_attr *)x->attr)->act != LS_ACT_NONE;
+            break;
+        case LS_FUSE_POOLED_WEIGHTS: n += x->op == &ls_op_conv2d_dw_pooled; break;
+        case LS_FUSE_POINTWISE: n += x->op == &ls_op_pointwise; break;
+        default: break;
+        }
+    }
+    return p == LS_FUSE_RESIDUAL ? norms_with_residual() : n;
+}
+
+static const ls_pattern seen[] = {LS_FUSE_BIAS, LS_FUSE_RESIDUAL, LS_FUSE_ACT, LS_FUSE_NORM_GRAD,
+                                  LS_FUSE_POINTWISE};
+enum { N_SEEN = sizeof seen / sizeof seen[0] };
+
+static void a_device_gets_only_the_pattern_it_wants(void)
+{
+    for (int i = 0; i < N_SEEN; i++) {
+        const ls_fusion_rule one[] = {{seen[i], NULL}, {LS_FUSE_NONE, NULL}};
+        rules = one;
+        some_of_everything();
+        for (int k = 0; k < N_SEEN; k++)
+            if (!CHECK(k == i ? found(seen[k]) > 0 : found(seen[k]) == 0))
+                printf("  wanted pattern %d: %d of pattern %d\n", (int)seen[i], found(seen[k]), (int)seen[k]);
+        CHECK_EQ_INT(found(LS_FUSE_POOLED_WEIGHTS), 0);
+        ls_graph_destroy(g);
+    }
+    rules = NULL;
+    some_of_everything();
+    for (int k = 0; k < N_SEEN; k++) CHECK_EQ_INT(found(seen[k]), 0);
+    ls_graph_destroy(g);
+    rules = lsi_cpu_fusions;
+}
+
+/* ReLU in matrix products and convolutions, no other activation, nowhere else. */
+static bool relu_of_products(const ls_device *dev, const ls_graph *graph, const ls_fusion *f)
+{
+    (void)dev;
+    (void)graph;
+    return f->act == LS_ACT_RELU && (f->inner->op == &ls_op_conv2d || f->inner->op == &ls_op_matmul);
+}
+
+static bool two_inputs(const ls_device *dev, const ls_graph *graph, const ls_fusion *f)
+{
+    (void)dev;
+    CHECK(graph == g);
+    return f->n_in <= 2 && f->n_steps <= 3;
+}
+
+static void a_rule_sees_the_place(void)
+{
+    static const ls_fusion_rule some[] = {
+        {LS_FUSE_ACT, relu_of_products}, {LS_FUSE_POINTWISE, two_inputs}, {LS_FUSE_NONE, NULL}};
+    ls_value x, y;
+
+    rules = some;
+    begin();
+    x = ls_graph_input(g, "x", LS_F32, LS_SHAPE(2, 3, 8, 8));
+    y = ls_relu(ls_conv2d(x, param("w", LS_SHAPE(3, 3, 3, 3)), conv3x3()));
+    y = ls_tanh(ls_conv2d(y, param("v", LS_SHAPE(3, 3, 3, 3)), conv3x3()));
+    y = ls_relu(ls_maxpool2d(y, (ls_pool_attr){.kernel = {2, 2}, .stride = {2, 2}}));
+    ls_graph_fetch(y, "y");
+    /* Four inputs, five functions. */
+    y = ls_mul(ls_add(x, ls_graph_input(g, "b", LS_F32, LS_SHAPE(2, 3, 8, 8))),
+               ls_graph_input(g, "c", LS_F32, LS_SHAPE(2, 3, 8, 8)));
+    ls_graph_fetch(ls_exp(ls_exp(ls_sub(y, ls_graph_input(g, "d", LS_F32, LS_SHAPE(2, 3, 8, 8))))), "z");
+    finish();
+    CHECK_EQ_INT(found(LS_FUSE_ACT), 1);
+    CHECK_EQ_INT(count(&ls_op_tanh), 1);
+    CHECK_EQ_INT(count(&ls_op_relu), 1);
+    for (int32_t i = 0; i < g->n_nodes; i++) {
+        if (g->nodes[i]->dead || g->nodes[i]->op != &ls_op_pointwise) continue;
+        CHECK(g->nodes[i]->n_in <= 2);
+        CHECK(((const ls_pointwise_attr *)g->nodes[i]->attr)->n_steps <= 3);
+    }
+    CHECK(count(&ls_op_pointwise) > 0);
+    ls_graph_destroy(g);
+    rules = lsi_cpu_fusions;
+}
+
+/* Many channels, a stride or blocked maps: the CPU's kernel for pooled weights would lose. */
+static void the_cpu_wants_pooled_weights_of_first_layers(void)
+{
+    static const struct {
+        int64_t in, out;
+        int stride, pooled;
+    } cases[] = {{1, 5, 1, 1}, {4, 5, 1, 1}, {5, 5, 1, 0}, {1, 16, 1, 0}, {1, 5, 2, 0}};
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        ls_conv_attr a = conv3x3();
+        ls_value y;
+        a.stride[0] = a.stride[1] = cases[i].stride;
+        begin();
+        y = ls_graph_input(g, "x", LS_F32, LS_SHAPE(2, cases[i].in, 8, 8));
+        y = ls_conv2d(y, param("w", LS_SHAPE(cases[i].out, cases[i].in, 3, 3)), a);
+        y = ls_maxpool2d(y, (ls_pool_attr){.kernel = {2, 2}, .stride = {2, 2}});
+        differentiate(ls_reduce_sum(ls_square(y), LS_ALL_AXES, false));
+        finish();
+        CHECK_EQ_INT(found(LS_FUSE_POOLED_WEIGHTS), cases[i].pooled);
+        ls_graph_destroy(g);
+    }
+}
+
 int main(void)
 {
     CHECK_RUN(bias_and_activation_join_the_convolution);
@@ -171,5 +317,8 @@ int main(void)
     CHECK_RUN(pooled_first_layer_works_on_pooled_tensors);
     CHECK_RUN(chains_of_small_ops_become_one);
     CHECK_RUN(what_is_read_elsewhere_stays);
+    CHECK_RUN(a_device_gets_only_the_pattern_it_wants);
+    CHECK_RUN(a_rule_sees_the_place);
+    CHECK_RUN(the_cpu_wants_pooled_weights_of_first_layers);
     return CHECK_DONE();
 }

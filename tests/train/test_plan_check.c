@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backend/cpu/cpu.h"
 #include "check.h"
 #include "lockstep/trial.h"
 #include "ops/ops.h"
@@ -31,7 +32,7 @@ static ls_graph *step_of(const small_trial *l, int64_t bucket_bytes)
     g = ls_step_graph_take(s);
     ls_passes_lower(g, &how);
     ls_pass_dead(g);
-    ls_pass_fuse(g);
+    ls_pass_fuse(g, lsi_cpu_fusions, NULL);
     ls_pass_dead(g);
     ls_pass_pieces(g, 0, 2);
     ls_pass_versions(g);

@@ -27,7 +27,8 @@ extern const lsi_cpu_entry lsi_cpu_entries[]; /* ended by an entry with op NULL 
 
 lsi_cpu_planner lsi_cpu_planner_of(const ls_op *op); /* NULL: none */
 
-/* Layouts (layouts.c): see ls_backend. */
+/* Fusions (fusions.c) and layouts (layouts.c): see ls_backend. */
+extern const ls_fusion_rule lsi_cpu_fusions[];
 void lsi_cpu_layouts(const ls_device *dev, const ls_graph *g, const ls_node *n, const ls_layout *const *have,
                      const ls_layout **in, const ls_layout **out);
 

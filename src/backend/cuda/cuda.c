@@ -121,6 +121,12 @@ static bool optimised(const ls_op *op)
     return lsi_cuda_planner_of(op) != NULL;
 }
 
+static const ls_fusion_rule fusions[] = {
+    {LS_FUSE_BIAS, NULL},      {LS_FUSE_RESIDUAL, NULL}, {LS_FUSE_ACT, NULL},       {LS_FUSE_POOL_MASK, NULL},
+    {LS_FUSE_NORM_GRAD, NULL}, {LS_FUSE_POOL_SUM, NULL}, {LS_FUSE_POOL_GRAD, NULL}, {LS_FUSE_BIAS_GRAD, NULL},
+    {LS_FUSE_POINTWISE, NULL}, {LS_FUSE_NONE, NULL},
+};
+
 const ls_backend ls_backend_cuda = {
     .name = "cuda",
     .probe = probe,
@@ -128,7 +134,7 @@ const ls_backend ls_backend_cuda = {
     .close = cuda_close,
     .describe = describe,
     .buffers = &lsi_cuda_buffers,
-    .fuses = true,
+    .fuses = fusions,
     .plan = plan,
     .optimised = optimised,
 };

@@ -1,5 +1,6 @@
-/* test_layouts.c: devices with layouts of their own, for tests: reference kernels on host memory and on
- * memory that the host cannot see, with feature maps whose channels come last and with rows that have gaps.
+/* test_device_rules.c: devices with layouts and fusions of their own, for tests: reference kernels on host
+ * memory and on memory that the host cannot see, with feature maps whose channels come last and with rows
+ * that have gaps.
  */
 #include <string.h>
 
@@ -135,7 +136,7 @@ static ls_graph *network(void)
     return g;
 }
 
-static void run_on(model *m, const char *device, __typeof__(((ls_backend *)NULL)->layouts) layouts)
+static void run_on(model *m, const char *device, ls_layout_rule layouts, const ls_fusion_rule *fuses)
 {
     float x[2 * 3 * 5 * 7];
     ls_err err = {0};
@@ -143,6 +144,7 @@ static void run_on(model *m, const char *device, __typeof__(((ls_backend *)NULL)
     REQUIRE_OK(ls_device_open(&m->dev, device, 1, &err), &err);
     m->backend = *m->dev->backend;
     m->backend.layouts = layouts;
+    m->backend.fuses = fuses;
     m->dev->backend = &m->backend;
     REQUIRE_OK(ls_state_create(&m->state, m->dev, &err), &err);
     REQUIRE_OK(ls_plan_compile_take(&m->plan, network(), m->dev, m->state, &err), &err);
@@ -197,8 +199,8 @@ static void gaps_have_their_bytes(void)
 
     for (int i = 0; i < 2; i++) {
         model plain = {0}, padded = {0};
-        run_on(&plain, devices[i], NULL);
-        run_on(&padded, devices[i], gaps);
+        run_on(&plain, devices[i], NULL, NULL);
+        run_on(&padded, devices[i], gaps, NULL);
         check_same(&plain, &padded);
         const ls_doc_value *y = made_by(&plain, "conv2d"), *z = made_by(&padded, "conv2d");
         CHECK_EQ_STR(y->layout, "plain");
@@ -217,14 +219,30 @@ static void channels_come_last(void)
 {
     model plain = {0}, last_ones = {0};
 
-    run_on(&plain, "far", NULL);
-    run_on(&last_ones, "far", channels_last);
+    run_on(&plain, "far", NULL, NULL);
+    run_on(&last_ones, "far", channels_last, NULL);
     check_same(&plain, &last_ones);
     CHECK_EQ_STR(made_by(&last_ones, "conv2d")->layout, "nhwc");
-    /* Of x, of w (shared by nobody else), and back for the view and for the host: once each. */
     CHECK(nodes_of(&last_ones, "reorder") > 0);
     end(&plain);
     end(&last_ones);
+}
+
+/* A device that can add a bias in its products and nothing else. */
+static void one_pattern_is_folded(void)
+{
+    static const ls_fusion_rule bias[] = {{LS_FUSE_BIAS, NULL}, {LS_FUSE_NONE, NULL}};
+    model plain = {0}, fused = {0};
+
+    run_on(&plain, "far", NULL, NULL);
+    run_on(&fused, "far", NULL, bias);
+    CHECK_EQ_INT(nodes_of(&plain, "bias"), 1);
+    CHECK_EQ_INT(nodes_of(&fused, "bias"), 0);
+    CHECK_EQ_INT(fused.doc.n_nodes, plain.doc.n_nodes - 1);
+    CHECK_EQ_INT(nodes_of(&fused, "tanh"), 1);
+    CHECK(ls_plan_hash(plain.plan) == ls_plan_hash(fused.plan));
+    end(&plain);
+    end(&fused);
 }
 
 int main(void)
@@ -232,5 +250,6 @@ int main(void)
     CHECK_RUN(reorders);
     CHECK_RUN(gaps_have_their_bytes);
     CHECK_RUN(channels_come_last);
+    CHECK_RUN(one_pattern_is_folded);
     return CHECK_DONE();
 }

@@ -1,0 +1,29 @@
+/* fusions.c: which fused ops this backend wants. */
+#include "backend/cpu/c16.h"
+#include "backend/cpu/conv_pooled.h"
+#include "backend/cpu/cpu.h"
+
+#define FIRST_LAYER 4 /* channels of its input, at most */
+
+/* The kernel that works from the positions that won (conv_pooled.c) pays in a first layer.  With more
+ * channels, products with zeros at full speed cost less than scattered ones without; so do blocked maps. */
+static bool wants_pooled_weights(const ls_device *dev, const ls_graph *g, const ls_fusion *f)
+{
+    const ls_conv_attr *conv = f->outer->attr;
+    const ls_pool_attr *pool = f->inner->attr;
+
+    (void)dev;
+    if (conv->groups != 1 || conv->in[1] > FIRST_LAYER) return false;
+    for (int i = 0; i < 2; i++)
+        if (conv->kernel[i] > LSI_POOLED_TAPS || conv->stride[i] != 1 || conv->dilation[i] != 1 ||
+            pool->stride[i] < pool->kernel[i])
+            return false;
+    return !ls_layout_allowed(&lsi_layout_c16, LS_F32, *ls_node_in_shape(g, f->outer, 1));
+}
+
+const ls_fusion_rule lsi_cpu_fusions[] = {
+    {LS_FUSE_BIAS, NULL},      {LS_FUSE_RESIDUAL, NULL},  {LS_FUSE_ACT, NULL},
+    {LS_FUSE_POOL_MASK, NULL}, {LS_FUSE_NORM_GRAD, NULL}, {LS_FUSE_POOL_SUM, NULL},
+    {LS_FUSE_POOL_GRAD, NULL}, {LS_FUSE_BIAS_GRAD, NULL}, {LS_FUSE_POOLED_WEIGHTS, wants_pooled_weights},
+    {LS_FUSE_POINTWISE, NULL}, {LS_FUSE_NONE, NULL},
+};

@@ -1,0 +1,54 @@
+/* rules.h: what the passes ask of a device: what to fold into one node, and which layouts to use.
+ *
+ * The fusion pass knows where a pattern fits: that the fused node computes the same.  Whether a device can
+ * run it, and whether it is then faster, only its backend knows: it lists the patterns that it wants
+ * (ls_backend.fuses), with a rule where that depends on the place.  The layout pass knows how to reorder;
+ * where that pays is the backend's rule (ls_backend.layouts). */
+#ifndef LS_PASSES_RULES_H
+#define LS_PASSES_RULES_H
+
+#include "ops/ops.h"
+
+typedef struct ls_device ls_device; /* backend/backend.h; here it is only handed on */
+
+/* In the order in which they are tried.  A product is conv2d, conv2d_dx or matmul; a norm batch_norm or
+ * instance_norm; an activation relu, leaky_relu or tanh. */
+typedef enum ls_pattern {
+    LS_FUSE_NONE,      /* ends a list */
+    LS_FUSE_BIAS,      /* bias(product): the product has a third input */
+    LS_FUSE_RESIDUAL,  /* add(norm, r): the norm's attribute `residual`, and a last input */
+    LS_FUSE_ACT,       /* act(product), act(norm): attributes act, slope; relu(maxpool2d): relu */
+    LS_FUSE_POOL_MASK, /* relu_grad(maxpool2d_grad): the mask moves to the smaller side of the pool */
+    LS_FUSE_NORM_GRAD, /* norm_grad(act_grad): attributes act, slope and, where others need the masked
+                          gradient too, residual: it is then the last output */
+    LS_FUSE_POOL_SUM,  /* reduce_sum(maxpool2d_grad) over images: a sum of what the pool's gradient reads */
+    LS_FUSE_POOL_GRAD, /* maxpool2d_grad(relu_grad) of a pool that applies the ReLU: attribute relu */
+    LS_FUSE_BIAS_GRAD, /* reduce_sum(act_grad) over all axes but one: bias_act_grad */
+    LS_FUSE_POOLED_WEIGHTS, /* conv2d_dw(x, maxpool2d_grad): conv2d_dw_pooled */
+    LS_FUSE_POINTWISE,      /* chains of element-wise ops: pointwise */
+    LS_FUSE_N
+} ls_pattern;
+
+/* A place where a pattern fits. */
+typedef struct ls_fusion {
+    ls_pattern pattern;
+    const ls_node *inner, *outer; /* what becomes one node; `outer` reads what `inner` makes */
+    ls_act act;                   /* the activation or the one whose gradient it is, where there is one */
+    int n_in, n_steps; /* LS_FUSE_POINTWISE: inputs and functions that the chain, of which `outer` is
+                          the last node, has with `inner` */
+} ls_fusion;
+
+/* One pattern that a backend wants.  A list of them ends with {LS_FUSE_NONE}. */
+typedef struct ls_fusion_rule {
+    ls_pattern pattern;
+    bool (*wants)(const ls_device *dev, const ls_graph *g, const ls_fusion *f); /* NULL: wherever it fits */
+} ls_fusion_rule;
+
+/* Sets the layouts in which the node's kernel wants its inputs and makes its outputs, all of which are preset
+ * to plain; `have` holds those that the inputs are in already.  A rule that weighs a reorder against what its
+ * kernel gains finds the bytes in the graph.  Views keep the layout of what they show, and plain where the
+ * shape changes; versions of variables are plain. */
+typedef void (*ls_layout_rule)(const ls_device *dev, const ls_graph *g, const ls_node *n,
+                               const ls_layout *const *have, const ls_layout **in, const ls_layout **out);
+
+#endif
