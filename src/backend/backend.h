@@ -8,6 +8,7 @@
 #define LS_BACKEND_BACKEND_H
 
 #include "backend/buffer.h"
+#include "backend/queues.h"
 #include "backend/stream.h"
 #include "graph/graph.h"
 #include "passes/rules.h"
@@ -20,9 +21,9 @@ typedef struct ls_device ls_device;
 struct ls_device {
     const ls_backend *backend;
     int threads;
-    bool fixed;     /* kernels follow from the problem alone, not from timing: set it before the first plan */
-    bool shares;    /* kernels of optimisers by element heed ls_optim_attr.share */
-    uint64_t draws; /* the seed that the order of queues is drawn from; 0: the schedule's order */
+    bool fixed;  /* kernels follow from the problem alone, not from timing: set it before the first plan */
+    bool shares; /* kernels of optimisers by element heed ls_optim_attr.share, and reach host memory */
+    ls_event *end[LS_QUEUE_DEVICE_N]; /* with queues: marked behind each run of a plan (exec/queued.c) */
     /* While plans are made, which may take long: a word that becomes 1 when it is to end (LS_CANCELLED), and
      * who is told how far it is (-1: as before).  Both may be NULL. */
     const volatile sig_atomic_t *stop;
@@ -41,8 +42,9 @@ typedef struct ls_call {
 } ls_call;
 
 typedef struct ls_kernel {
-    void (*run)(void *state, const ls_call *call); /* allocates nothing */
-    void (*destroy)(void *state);                  /* NULL: nothing to free */
+    /* Allocates nothing.  With queues it may return before the work is done. */
+    void (*run)(void *state, const ls_call *call);
+    void (*destroy)(void *state); /* NULL: nothing to free */
     void *state;
     size_t scratch_bytes;
     const char *impl; /* which implementation was chosen, for `plan` and profiles; static or owned by state */
@@ -59,6 +61,9 @@ struct ls_backend {
     void (*describe)(const ls_device *dev, char *buf, size_t n);
 
     const ls_buffers *buffers; /* where tensors lie; &ls_host_buffers: in memory of the host's */
+    /* NULL: a kernel runs where it is called.  Else the device works by itself; its buffers are not
+     * host-visible, and its kernels see device memory alone, but for those of to_host and to_device. */
+    const ls_queues *queues;
 
     const ls_fusion_rule *fuses; /* patterns that fusion may fold for its kernels; NULL: none */
     ls_layout_rule layouts;      /* NULL: plain everywhere */

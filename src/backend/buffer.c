@@ -52,7 +52,22 @@ static ls_status host_zero(ls_buffer *b, size_t at, size_t bytes, ls_err *err)
     return LS_OK;
 }
 
-const ls_buffers ls_host_buffers = {host_alloc, host_free, host_read, host_write, host_copy, host_zero};
+ls_status ls_host_alloc_staging(struct ls_device *dev, size_t bytes, void **out, ls_err *err)
+{
+    (void)dev;
+    *out = ls_alloc(LS_MEM_TENSOR, bytes);
+    return *out != NULL ? LS_OK : ls_fail(err, LS_NOMEM, "%zu bytes cannot be had", bytes);
+}
+
+void ls_host_free_staging(struct ls_device *dev, void *p)
+{
+    (void)dev;
+    ls_free(p);
+}
+
+const ls_buffers ls_host_buffers = {
+    host_alloc,          host_free, host_read, host_write, host_copy, host_zero, ls_host_alloc_staging,
+    ls_host_free_staging};
 
 /* -- buffers ----------------------------------------------------------------------------------------------
  */
@@ -72,6 +87,19 @@ ls_buffer ls_buffer_of_host(void *host, size_t bytes)
 {
     return (ls_buffer){
         .how = &ls_host_buffers, .address = host, .bytes = bytes, .host_visible = true, .borrowed = true};
+}
+
+ls_status ls_staging_alloc(void **out, struct ls_device *dev, size_t bytes, ls_err *err)
+{
+    const ls_buffers *how = dev != NULL ? dev->backend->buffers : &ls_host_buffers;
+
+    *out = NULL;
+    return how->alloc_staging(dev, bytes, out, err);
+}
+
+void ls_staging_free(struct ls_device *dev, void *p)
+{
+    if (p != NULL) (dev != NULL ? dev->backend->buffers : &ls_host_buffers)->free_staging(dev, p);
 }
 
 void ls_buffer_free(ls_buffer *b)

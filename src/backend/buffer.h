@@ -31,6 +31,10 @@ typedef struct ls_buffers {
     ls_status (*copy)(ls_buffer *to, size_t to_at, const ls_buffer *from, size_t from_at, size_t bytes,
                       ls_err *err);
     ls_status (*zero)(ls_buffer *b, size_t at, size_t bytes, ls_err *err);
+    /* Memory of the host's that bytes pass through on their way to and from the device, aligned to 64 and
+     * zero: ordinary, or what the device reads faster. */
+    ls_status (*alloc_staging)(struct ls_device *dev, size_t bytes, void **out, ls_err *err);
+    void (*free_staging)(struct ls_device *dev, void *p);
 } ls_buffers;
 
 struct ls_buffer {
@@ -45,12 +49,19 @@ struct ls_buffer {
 
 /* Memory of the host's, from base/alloc.h: that of `ref` and `cpu`. */
 extern const ls_buffers ls_host_buffers;
+/* Its staging, for backends that want no other. */
+ls_status ls_host_alloc_staging(struct ls_device *dev, size_t bytes, void **out, ls_err *err);
+void ls_host_free_staging(struct ls_device *dev, void *p);
 
 /* Memory from the device, or with dev NULL from the host; free it in any case, also twice. */
 ls_status ls_buffer_alloc(ls_buffer *out, struct ls_device *dev, size_t bytes, ls_err *err) LS_MUST_CHECK;
 /* Host memory that somebody else has made and frees; it outlives the buffer. */
 ls_buffer ls_buffer_of_host(void *host, size_t bytes);
 void ls_buffer_free(ls_buffer *b);
+
+/* See alloc_staging; `dev` may be NULL.  The caller frees it, for the same device; NULL is no memory. */
+ls_status ls_staging_alloc(void **out, struct ls_device *dev, size_t bytes, ls_err *err) LS_MUST_CHECK;
+void ls_staging_free(struct ls_device *dev, void *p);
 
 /* LS_INVALID, with the range and the buffer's bytes, where it lies beyond the end.  `bytes` may be 0. */
 ls_status ls_buffer_read(const ls_buffer *b, size_t at, void *to, size_t bytes, ls_err *err) LS_MUST_CHECK;

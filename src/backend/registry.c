@@ -44,6 +44,17 @@ ls_status ls_device_find(const ls_backend **out, const char *name, ls_err *err)
     return st;
 }
 
+/* What the executor marks behind every run. */
+static ls_status make_ends(ls_device *dev, ls_err *err)
+{
+    const ls_queues *q = dev->backend->queues;
+    ls_status st = LS_OK;
+
+    for (int i = 0; q != NULL && st == LS_OK && i < LS_QUEUE_DEVICE_N; i++)
+        st = q->make_event(dev, &dev->end[i], err);
+    return st;
+}
+
 ls_status ls_device_open(ls_device **out, const char *name, int threads, ls_err *err)
 {
     const ls_backend *b;
@@ -53,12 +64,20 @@ ls_status ls_device_open(ls_device **out, const char *name, int threads, ls_err 
     LS_TRY(ls_device_find(&b, name, err));
     st = b->probe(err);
     if (st != LS_OK) return ls_fail_in(err, st, "device \"%s\"", name);
-    return b->open(out, threads > 0 ? threads : ls_parallel_default_threads(1), err);
+    LS_TRY(b->open(out, threads > 0 ? threads : ls_parallel_default_threads(1), err));
+    LS_TRY(make_ends(*out, err));
 out:
+    if (st != LS_OK) {
+        ls_device_close(*out);
+        *out = NULL;
+    }
     return st;
 }
 
 void ls_device_close(ls_device *dev)
 {
-    if (dev != NULL) dev->backend->close(dev);
+    if (dev == NULL) return;
+    for (int i = 0; i < LS_QUEUE_DEVICE_N; i++)
+        if (dev->end[i] != NULL) dev->backend->queues->free_event(dev, dev->end[i]);
+    dev->backend->close(dev);
 }

@@ -9,6 +9,8 @@
 #include "exec/plan_internal.h"
 #include "passes/check.h"
 
+enum { LSI_ALIGN = 64 };
+
 /* Where each variable lives has been settled when it got its memory. */
 static void settle_places(ls_plan *p, const int *state_index)
 {
@@ -21,6 +23,11 @@ static void settle_places(ls_plan *p, const int *state_index)
         if (!shares || !common) var->home = LS_HOME_RANK;
     }
     if (shares) ls_pass_pieces(p->graph, rank, ranks);
+}
+
+static bool on_host(const void *peers, const ls_node *n)
+{
+    return lsi_peers_runs(peers, n);
 }
 
 uint64_t ls_plan_hash_of(ls_graph *g)
@@ -40,6 +47,7 @@ static ls_status run_passes(ls_plan *p, const int *state_index, ls_err *err)
     ls_pass_fuse(g, p->dev->backend->fuses, p->dev);
     ls_pass_layout(g, p->dev->backend->layouts, p->dev);
     settle_places(p, state_index);
+    if (p->dev->backend->queues != NULL) ls_pass_staging(g, on_host, p->peers);
     ls_pass_versions(g);
     ls_pass_dead(g);
     LS_TRY(ls_graph_status(g, err));
@@ -107,6 +115,26 @@ static void place_exchanged(ls_plan *p)
             lsi_peers_place(&p->steps[i].kernel, p->graph, p->steps[i].node);
 }
 
+/* What else the host's nodes work on: each value has memory of its own, for there is little of it. */
+static ls_status place_staged(ls_plan *p, ls_err *err)
+{
+    size_t bytes = 0;
+    void *memory = NULL;
+    ls_status st = LS_OK;
+
+    for (int32_t i = 0; i < p->graph->n_values; i++) {
+        ls_vinfo *v = p->graph->values[i];
+        if (!v->staged || v->buffer >= 0) continue;
+        v->at = bytes;
+        bytes += (value_bytes(p->graph, i) + LSI_ALIGN - 1) / LSI_ALIGN * LSI_ALIGN;
+    }
+    if (bytes == 0) return LS_OK;
+    LS_TRY(ls_staging_alloc(&memory, p->dev, bytes, err));
+    p->staging = ls_buffer_of_host(memory, bytes);
+out:
+    return st;
+}
+
 static ls_status plan_memory(ls_plan *p, ls_err *err)
 {
     const ls_graph *g = p->graph;
@@ -145,6 +173,7 @@ static ls_operand place_of(ls_plan *p, const int *state_index, int32_t v, ls_buf
         *borrowed = ls_buffer_of_host(lsi_peers_address(p->peers, root), bytes);
         return (ls_operand){borrowed, 0, bytes};
     }
+    if (root->staged) return (ls_operand){&p->staging, root->at, bytes};
     LS_BUG_IF(p->memory.offset[v] == LS_IN_STATE);
     return (ls_operand){&p->arena, p->memory.offset[v], bytes};
 }
@@ -182,10 +211,11 @@ static ls_status resolve_pointers(ls_plan *p, const int *state_index, ls_err *er
         const ls_node *n = p->steps[i].node;
         const int count = n->n_in + n->n_out;
         const bool host = lsi_peers_runs(p->peers, n);
+        p->steps[i].stream = (ls_stream){&p->failure, i};
         p->steps[i].call = (ls_call){.in = p->pointers + at,
                                      .out = p->pointers + at + n->n_in,
                                      .scratch = ls_buffer_address(&p->arena, p->memory.scratch[i]),
-                                     .stream = &p->stream,
+                                     .stream = &p->steps[i].stream,
                                      .operands = host ? p->operands + k : NULL};
         for (int x = 0; x < count; x++) {
             const int32_t v = x < n->n_in ? n->in[x] : n->out[x - n->n_in];
@@ -270,17 +300,17 @@ ls_status ls_plan_compile_as(ls_plan **out, ls_graph *graph, const ls_strategy *
     p->dev = dev;
     p->state = state;
     p->peers = ls_state_peers(state);
-    p->stream.at = LSI_BETWEEN_RUNS;
     LS_TRY(ls_graph_status(graph, err));
     LS_TRY(lsi_state_bind(state, graph, state_index, err));
     LS_TRY(run_passes(p, state_index, err));
     LS_TRY(check_sizes(p, err));
     LS_TRY(plan_kernels(p, err));
     place_exchanged(p);
+    LS_TRY(place_staged(p, err));
     LS_TRY(plan_memory(p, err));
     LS_TRY(resolve_pointers(p, state_index, err));
-    if (p->dev->draws != 0) LS_TRY(ls_pass_waits(p->graph, &p->schedule, &p->waits, err));
     LS_TRY(list_tensors(p, state_index, err));
+    if (p->dev->backend->queues != NULL) LS_TRY(lsi_queued_make(p, err));
     count_state_bytes(p);
     *out = p;
     p = NULL;
@@ -305,6 +335,7 @@ bool ls_plan_moves(const ls_plan *p, const char *var)
 void ls_plan_destroy(ls_plan *p)
 {
     if (p == NULL) return;
+    lsi_queued_release(p);
     for (int32_t i = 0; p->steps != NULL && i < p->schedule.n; i++)
         if (p->steps[i].kernel.destroy != NULL) p->steps[i].kernel.destroy(p->steps[i].kernel.state);
     ls_free(p->steps);
@@ -315,7 +346,7 @@ void ls_plan_destroy(ls_plan *p)
     ls_free(p->fetches);
     ls_free(p->borrowed);
     ls_buffer_free(&p->arena);
-    ls_free(p->waits);
+    ls_staging_free(p->dev, p->staging.address);
     ls_schedule_release(&p->schedule);
     ls_memory_release(&p->memory);
     ls_graph_destroy(p->graph);

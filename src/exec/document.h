@@ -30,7 +30,7 @@ typedef struct ls_doc_node {
     const char *op, *attributes; /* "conv2d"; "stride=1x1 ...", or "" */
     const char *layer;           /* "layer1.0.conv1", or "" */
     const char *impl;            /* the kernel that was chosen */
-    const char *queue;           /* "compute", "comm", "copy" */
+    const char *queue;           /* "compute", "comm", "copy", "host" */
     bool backward;
     bool waits;   /* may wait for other ranks */
     bool updates; /* is there to write the next version of a variable */

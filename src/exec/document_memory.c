@@ -178,10 +178,11 @@ static size_t bytes_given(const lsi_doc_maker *m, int32_t bucket, const ls_doc_n
 }
 
 /* A node that waits for another belongs to that one. */
-static bool begins_here(const ls_document *d, const ls_doc_node *n)
+static bool begins_here(const lsi_doc_maker *m, const ls_doc_node *n)
 {
-    return !n->waits || n->n_in == 0 || d->values[n->in[0]].node < 0 ||
-           strcmp(d->nodes[d->values[n->in[0]].node].queue, "comm") != 0;
+    const int32_t from = n->waits && n->n_in > 0 ? m->d->values[n->in[0]].node : -1;
+
+    return from < 0 || (m->p->steps[from].node->op->flags & LS_OP_COLLECTIVE) == 0;
 }
 
 void lsi_doc_add_collectives(lsi_doc_maker *m)
@@ -193,7 +194,7 @@ void lsi_doc_add_collectives(lsi_doc_maker *m)
         const ls_node *n = m->p->steps[i].node;
         ls_doc_collective *c = &d->collectives[d->n_collectives];
         const int32_t bucket = m->p->peers != NULL ? ls_peers_bucket_at(m->p->peers, m->p, i) : -1;
-        if (!(n->op->flags & LS_OP_COLLECTIVE) || !begins_here(d, &d->nodes[i])) continue;
+        if (!(n->op->flags & LS_OP_COLLECTIVE) || !begins_here(m, &d->nodes[i])) continue;
         *c = (ls_doc_collective){.kind = kind_of(m, n->op->name),
                                  .bucket = bucket,
                                  .bytes = bytes_given(m, bucket, &d->nodes[i]),

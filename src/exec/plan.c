@@ -3,55 +3,50 @@
 
 #include "base/clock.h"
 #include "exec/plan_internal.h"
+#include "exec/results.h"
 
-/* Why what was computed is worthless, if it is. */
-static ls_status outcome(ls_plan *p, ls_err *err)
+ls_status lsi_plan_outcome(const ls_plan *p, ls_err *err)
 {
-    const ls_err *why = &p->stream.failure;
+    const ls_err *why = &p->failure.why;
     const ls_node *n;
 
-    p->stream.at = LSI_BETWEEN_RUNS;
-    if (why->status == LS_OK) return LS_OK;
-    n = p->stream.failed_at != LSI_BETWEEN_RUNS ? p->steps[p->stream.failed_at].node : NULL;
+    if (!p->failure.told) return LS_OK;
+    n = p->failure.node != LSI_BETWEEN_RUNS ? p->steps[p->failure.node].node : NULL;
     /* A rank that was lost is no matter of the node that waited for it. */
     if (n == NULL || (n->op->flags & LS_OP_COLLECTIVE) != 0)
         return ls_fail(err, why->status, "%s", why->text);
     return ls_fail(err, why->status, "%s \"%s\": %s", n->op->name, n->scope, why->text);
 }
 
-static void run_node(ls_plan *p, int32_t i)
+static void run_node(const lsi_step *s)
 {
-    const lsi_step *s = &p->steps[i];
-
-    p->stream.at = i;
     s->kernel.run(s->kernel.state, &s->call);
-}
-
-void lsi_plan_run_node(ls_plan *p, int32_t i)
-{
-    run_node(p, i);
-    if (p->peers != NULL) lsi_peers_progress(p->peers);
 }
 
 ls_status ls_plan_run(ls_plan *p, ls_err *err)
 {
     LS_BUG_IF(p->peers != NULL && lsi_peers_absent(p->peers));
-    if (p->stream.failure.status != LS_OK) return outcome(p, err);
-    if (p->waits != NULL)
-        lsi_plan_run_drawn(p);
-    else
-        for (int32_t i = 0; i < p->schedule.n; i++) lsi_plan_run_node(p, i);
-    return outcome(p, err);
+    if (p->failure.told) return lsi_plan_outcome(p, err);
+    if (p->queued != NULL) {
+        const ls_status st = lsi_queued_run(p, NULL, NULL, err);
+        return st == LS_OK ? ls_plan_join(p, err) : st;
+    }
+    for (int32_t i = 0; i < p->schedule.n; i++) {
+        run_node(&p->steps[i]);
+        if (p->peers != NULL) lsi_peers_progress(p->peers);
+    }
+    return lsi_plan_outcome(p, err);
 }
 
 ls_status ls_plan_run_noted(ls_plan *p, ls_plan_note note, void *ctx, ls_err *err)
 {
     LS_BUG_IF(p->peers != NULL && lsi_peers_absent(p->peers));
-    if (p->stream.failure.status != LS_OK) return outcome(p, err);
+    if (p->failure.told) return lsi_plan_outcome(p, err);
+    if (p->queued != NULL) return lsi_queued_run(p, note, ctx, err);
     for (int32_t i = 0; i < p->schedule.n; i++) {
         const uint64_t begun = ls_clock_ns();
         uint64_t ended, progressed;
-        run_node(p, i);
+        run_node(&p->steps[i]);
         ended = progressed = ls_clock_ns();
         if (p->peers != NULL) {
             lsi_peers_progress(p->peers);
@@ -59,7 +54,7 @@ ls_status ls_plan_run_noted(ls_plan *p, ls_plan_note note, void *ctx, ls_err *er
         }
         note(ctx, i, begun, ended, progressed);
     }
-    return outcome(p, err);
+    return lsi_plan_outcome(p, err);
 }
 
 static const ls_tensor *find(const ls_tensor *t, int n, const char *name)
@@ -82,7 +77,7 @@ const ls_tensor *ls_plan_fetch(const ls_plan *p, const char *name)
 /* What goes wrong between two runs is what the next one returns. */
 static void note(ls_plan *p, ls_status st, const ls_err *err)
 {
-    if (st != LS_OK) ls_stream_fail(&p->stream, st, "%s", err->text);
+    if (st != LS_OK) ls_stream_fail(&(ls_stream){&p->failure, LSI_BETWEEN_RUNS}, st, "%s", err->text);
 }
 
 void ls_plan_write_input(ls_plan *p, const char *name, size_t offset, const void *from, size_t bytes)
@@ -91,16 +86,21 @@ void ls_plan_write_input(ls_plan *p, const char *name, size_t offset, const void
     ls_err err;
 
     err.status = LS_OK;
-    if (t != NULL) note(p, ls_tensor_write(t, offset, from, bytes, &err), &err);
+    if (t == NULL || (p->queued != NULL && lsi_queued_write(p, t, offset, from, bytes))) return;
+    note(p, ls_tensor_write(t, offset, from, bytes, &err), &err);
 }
 
 void ls_plan_write_scalar(ls_plan *p, const char *name, double x)
 {
     const ls_tensor *t = ls_plan_input(p, name);
+    const float value = (float)x;
     ls_err err;
 
     err.status = LS_OK;
-    if (t != NULL) note(p, ls_tensor_write_scalar(t, x, &err), &err);
+    if (t == NULL || (p->queued != NULL && t->dtype == LS_F32 && t->bytes == sizeof value &&
+                      lsi_queued_write(p, t, 0, &value, sizeof value)))
+        return;
+    note(p, ls_tensor_write_scalar(t, x, &err), &err);
 }
 
 int ls_plan_input_count(const ls_plan *p)

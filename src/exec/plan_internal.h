@@ -9,6 +9,7 @@
 typedef struct lsi_step {
     ls_kernel kernel;
     ls_call call;
+    ls_stream stream;
     const ls_node *node;
     double seconds, progress; /* of a run, measured (profile.h): the node, and exchanges behind it */
 } lsi_step;
@@ -21,10 +22,10 @@ struct ls_plan {
     ls_state *state;
     ls_peers *peers; /* NULL: one rank */
     ls_schedule schedule;
-    int32_t (*waits)[LS_QUEUE_N]; /* per scheduled node (ls_pass_waits); NULL: queues follow the schedule */
-    uint32_t runs;                /* so far, where the order of queues is drawn */
+    struct lsi_queued *queued; /* NULL: the device has no queues, and nodes run where they are called */
     ls_memory memory;
     ls_buffer arena;
+    ls_buffer staging;    /* of values that the host's nodes share with a device that has queues */
     lsi_step *steps;      /* schedule.n of them */
     void **pointers;      /* in/out arrays of all calls, one block */
     ls_operand *operands; /* the same of collectives, as stretches of buffers */
@@ -34,12 +35,22 @@ struct ls_plan {
     int n_inputs, n_fetches;
     size_t state_bytes[LS_CAT_N];
     uint64_t hash;
-    ls_stream stream; /* its failure: the first of inputs that were written and of kernels that ran */
+    ls_failure failure; /* the first of inputs that were written and of kernels that ran */
 };
 
-/* Runs the i-th scheduled node and lets other ranks have what they need. */
-void lsi_plan_run_node(ls_plan *p, int32_t i);
-/* All of them, in an order that the device's seed, the run and the rank draw. */
-void lsi_plan_run_drawn(ls_plan *p);
+/* Why what was computed is worthless, if it is. */
+ls_status lsi_plan_outcome(const ls_plan *p, ls_err *err) LS_MUST_CHECK;
+
+/* -- devices with queues (queued.c, results.c) ------------------------------------------------------------
+ */
+
+/* When the plan is complete; released in any case, after whatever the device still does for the plan. */
+ls_status lsi_queued_make(ls_plan *p, ls_err *err) LS_MUST_CHECK;
+void lsi_queued_release(ls_plan *p);
+/* One step: when it returns, the host's part is done and the device knows the rest.  `note` may be NULL; with
+ * it the step is over when it returns. */
+ls_status lsi_queued_run(ls_plan *p, ls_plan_note note, void *ctx, ls_err *err) LS_MUST_CHECK;
+/* Writes an input for the next run.  False: it is too large to be kept on its way, or the room is used up. */
+bool lsi_queued_write(ls_plan *p, const ls_tensor *t, size_t offset, const void *from, size_t bytes);
 
 #endif

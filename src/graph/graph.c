@@ -314,6 +314,7 @@ bool lsi_graph_append_node(ls_graph *g, ls_node *n)
 {
     if (!LS_GROW(LS_MEM_GRAPH, g->nodes, g->n_nodes + 1, g->cap_nodes)) return false;
     n->position = n->id = g->n_nodes;
+    n->queue = n->op->queue;
     g->nodes[g->n_nodes++] = n;
     return true;
 }

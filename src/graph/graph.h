@@ -47,7 +47,8 @@ typedef struct ls_vinfo {
     const char *name;  /* of inputs, variables and fetched values; else NULL */
     bool fetch;        /* the host reads it after a step */
     int32_t buffer; /* the buffer of a collective that it lies in, or -1: memory of the plan or a variable */
-    size_t at;      /* where in that buffer, in bytes */
+    size_t at;      /* where in that buffer, in bytes; of a staged value: in the plan's staging memory */
+    bool staged;    /* it lies in memory of the host's, beside a device that has its own (passes/staging.c) */
 } ls_vinfo;
 
 struct ls_node {
@@ -58,6 +59,7 @@ struct ls_node {
     void *attr;
     ls_src src;
     const char *scope; /* the layer it belongs to, e.g. "conv1"; "" outside of layers */
+    ls_queue queue;    /* its op's, unless the host runs it beside a device */
     bool backward;     /* made by autodiff */
     bool dead;
     int32_t position; /* where the program that the trial wrote has it: its number, or that of the node it

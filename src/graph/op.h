@@ -83,10 +83,12 @@ typedef enum ls_queue {
     LS_QUEUE_COMPUTE,
     LS_QUEUE_COMM, /* collectives on their way */
     LS_QUEUE_COPY, /* between host and device */
-    LS_QUEUE_N
+    LS_QUEUE_HOST, /* what the host itself does while a device runs the others (passes/staging.c) */
+    LS_QUEUE_N,
+    LS_QUEUE_DEVICE_N = LS_QUEUE_HOST /* those that a device runs */
 } ls_queue;
 
-const char *ls_queue_name(ls_queue q); /* "compute", "comm", "copy" */
+const char *ls_queue_name(ls_queue q); /* "compute", "comm", "copy", "host" */
 
 enum {
     LS_OP_VIEW = 1,    /* output 0 is input 0 under another shape or name: it shares its memory */

@@ -44,7 +44,9 @@
     /* optimisers */       \
     X(sgd) X(adam) X(rmsprop) X(lars) X(lamb) X(accumulate) X(assign) X(store_rows)   \
     /* between ranks */    \
-    X(all_reduce_start) X(all_reduce_wait) X(barrier)
+    X(all_reduce_start) X(all_reduce_wait) X(barrier)                                 \
+    /* between host and device */ \
+    X(to_host) X(to_device)
 /* clang-format on */
 
 #define LS_DECLARE_OP(name) extern const ls_op ls_op_##name;

@@ -1,7 +1,10 @@
 /* check_memory.c: proves that nothing is written over a value that is still needed. */
+#include "ops/ops.h"
 #include "passes/check_internal.h"
 
-/* Bytes [lo, hi) of the arena (-1) or of the buffer of a collective. */
+enum { ARENA = -1, STAGING = -2 };
+
+/* Bytes [lo, hi) of the arena, of staging memory, or of the buffer of a collective. */
 typedef struct region {
     int32_t buffer;
     size_t lo, hi;
@@ -39,8 +42,9 @@ static region region_of(const proof *p, int32_t v)
 
     if (ls_graph_storage(p->g, v) != v || (x->node >= 0 && p->g->nodes[x->node]->dead)) return (region){0};
     if (x->buffer >= 0) return (region){x->buffer, x->at, x->at + p->value_bytes[v]};
+    if (x->staged) return (region){STAGING, x->at, x->at + p->value_bytes[v]};
     if (p->m->var[v] >= 0 || p->m->offset[v] == LS_IN_STATE) return (region){0};
-    return (region){-1, p->m->offset[v], p->m->offset[v] + p->value_bytes[v]};
+    return (region){ARENA, p->m->offset[v], p->m->offset[v] + p->value_bytes[v]};
 }
 
 static void find_readers(proof *p)
@@ -119,13 +123,40 @@ static ls_status prove(const proof *p, const size_t *scratch_bytes, ls_err *err)
 
     for (int32_t i = 0; i < p->s->n && st == LS_OK; i++) {
         const ls_node *n = p->g->nodes[p->s->order[i]];
-        const region scratch = {-1, p->m->scratch[i], p->m->scratch[i] + scratch_bytes[i]};
+        const region scratch = {ARENA, p->m->scratch[i], p->m->scratch[i] + scratch_bytes[i]};
         if (scratch_bytes[i] > 0) st = prove_write(p, &(writing){n->id, n->id, -1, scratch}, err);
         for (int k = 0; k < n->n_out && st == LS_OK; k++)
             if (p->of[n->out[k]].hi > p->of[n->out[k]].lo)
                 st = prove_write(p, &(writing){n->id, p->begins[n->id], n->out[k], p->of[n->out[k]]}, err);
     }
     return st;
+}
+
+/* Nodes of the host's see its memory alone, those of the device the device's; a copy sees one and makes the
+ * other. */
+static ls_status prove_sides(const proof *p, ls_err *err)
+{
+    char name[LSI_NODE_NAME];
+
+    for (int32_t i = 0; i < p->s->n; i++) {
+        const ls_node *n = p->g->nodes[p->s->order[i]];
+        const bool host = n->queue == LS_QUEUE_HOST;
+        const bool in = host || n->op == &ls_op_to_device, out = host || n->op == &ls_op_to_host;
+        for (int k = 0; k < n->n_in + n->n_out; k++) {
+            const int32_t v = k < n->n_in ? n->in[k] : n->out[k - n->n_in];
+            if (p->g->values[ls_graph_storage(p->g, v)]->staged == (k < n->n_in ? in : out)) continue;
+            return ls_fail(err, LS_INVALID, "plan check: value %d of %s is in memory that it cannot see",
+                           (int)v, lsi_node_name(p->g, n->id, name));
+        }
+    }
+    return LS_OK;
+}
+
+static bool has_staged(const ls_graph *g)
+{
+    for (int32_t i = 0; i < g->n_values; i++)
+        if (g->values[i]->staged) return true;
+    return false;
 }
 
 ls_status ls_check_memory(const ls_graph *g, const ls_schedule *s, const ls_memory *m,
@@ -149,6 +180,7 @@ ls_status ls_check_memory(const ls_graph *g, const ls_schedule *s, const ls_memo
     }
     LS_TRY(lsi_relation_make(&p.r, g, s, err));
     find_readers(&p);
+    if (has_staged(g)) LS_TRY(prove_sides(&p, err));
     st = prove(&p, scratch_bytes, err);
 out:
     lsi_relation_release(&p.r);

@@ -50,7 +50,7 @@ static int32_t made_at(const planner *p, int32_t value)
 
 static bool computes(const planner *p, int32_t pos)
 {
-    return p->g->nodes[p->s->order[pos]]->op->queue == LS_QUEUE_COMPUTE;
+    return p->g->nodes[p->s->order[pos]]->queue == LS_QUEUE_COMPUTE;
 }
 
 /* `pos` comes after `before`, which is earlier in the schedule. */
@@ -114,7 +114,7 @@ static int32_t overwritable(const planner *p, const ls_node *n, int32_t pos)
 {
     int candidates = n->op->pw != LS_PW_NONE ? n->n_in : 1;
 
-    if (!(n->op->flags & LS_OP_INPLACE) || n->op->queue != LS_QUEUE_COMPUTE) return -1;
+    if (!(n->op->flags & LS_OP_INPLACE) || n->queue != LS_QUEUE_COMPUTE) return -1;
     for (int k = 0; k < candidates && k < n->n_in; k++) {
         int32_t v = ls_graph_storage(p->g, n->in[k]);
         bool read_twice = false;
@@ -158,7 +158,7 @@ static void place_output(planner *p, const ls_node *n, int k, int32_t pos)
         LS_BUG_IF(p->var[v] < 0);
         return;
     }
-    if (p->g->values[v]->buffer >= 0) return;
+    if (p->g->values[v]->buffer >= 0 || p->g->values[v]->staged) return;
     victim = k == 0 ? overwritable(p, n, pos) : -1;
     if (victim >= 0) {
         buffer *b = &p->b[p->of_value[victim]];

@@ -4,7 +4,7 @@
  * in place and leaves it valid.  The first half turns the record (forward passes and macros, ops/macros.h)
  * into the program of one rank: homes, split, sync_norm, differentiate, parallel, optimise; ls_passes_lower
  * runs it. The second half turns the program into a plan for a device, which is why exec/compile.c runs it:
- * dead, fuse, layout, pieces, versions, schedule, memory.  check.h proves what they leave. */
+ * dead, fuse, layout, pieces, staging, versions, schedule, memory.  check.h proves what they leave. */
 #ifndef LS_PASSES_PASSES_H
 #define LS_PASSES_PASSES_H
 
@@ -24,6 +24,12 @@ void ls_pass_layout(ls_graph *g, ls_layout_rule rule, const ls_device *dev);
  * piece of each.  Adds a barrier before and after every such update, with edges.  Needs: places of variables.
  */
 void ls_pass_pieces(ls_graph *g, int rank, int ranks);
+
+/* For devices whose memory the host does not share: values that nodes of the host's (`on_host`) read or make
+ * lie in memory of its own, with copies on the copy queue in between (ops/transfer.c).  Needs: all
+ * collectives. */
+typedef bool (*ls_host_query)(const void *ctx, const ls_node *n);
+void ls_pass_staging(ls_graph *g, ls_host_query on_host, const void *ctx);
 
 /* A variable is updated in place.  Adds the edges that keep that right: readers of an old version come before
  * the update, readers of what several ranks write after the barrier behind it.  A reader of the old version

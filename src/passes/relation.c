@@ -78,7 +78,7 @@ static bool close_from(closure *c, int32_t start)
 static void link_edges(closure *c, const ls_schedule *s)
 {
     const ls_graph *g = c->r->g;
-    int32_t last[LS_QUEUE_N] = {-1, -1, -1};
+    int32_t last[LS_QUEUE_N] = {-1, -1, -1, -1};
 
     for (int32_t i = 0; i < g->n_nodes; i++) c->in_queue[i] = c->first_edge[i] = -1;
     for (int32_t i = 0; i < g->n_edges; i++) {
@@ -86,7 +86,7 @@ static void link_edges(closure *c, const ls_schedule *s)
         c->first_edge[g->edges[i].to] = i;
     }
     for (int32_t i = 0; s != NULL && i < s->n; i++) {
-        const ls_queue q = g->nodes[s->order[i]]->op->queue;
+        const ls_queue q = g->nodes[s->order[i]]->queue;
         c->in_queue[s->order[i]] = last[q];
         last[q] = s->order[i];
     }

@@ -22,7 +22,7 @@ static void come_after(finder *f, int32_t node, int32_t earlier)
     int32_t alone[LS_QUEUE_N] = {0};
 
     if (earlier < 0 || f->g->nodes[earlier]->dead) return;
-    alone[f->g->nodes[earlier]->op->queue] = f->place[earlier];
+    alone[f->g->nodes[earlier]->queue] = f->place[earlier];
     join(f->after[node], f->place[earlier] > 0 ? alone : f->after[earlier]);
 }
 
@@ -54,7 +54,7 @@ ls_status ls_pass_waits(const ls_graph *g, const ls_schedule *s, int32_t (**out)
         goto out;
     }
     LS_TRY(ls_pass_topological(g, &all, err));
-    for (int32_t i = 0; i < s->n; i++) f.place[s->order[i]] = ++n[g->nodes[s->order[i]]->op->queue];
+    for (int32_t i = 0; i < s->n; i++) f.place[s->order[i]] = ++n[g->nodes[s->order[i]]->queue];
     follow_edges(&f, &all);
     for (int32_t i = 0; i < s->n; i++) memcpy((*out)[i], f.after[s->order[i]], sizeof **out);
 out:

@@ -9,7 +9,7 @@
 
 enum { MOST_NODES = 150 }; /* that are drawn one by one */
 
-const char *const lsi_lanes[LSI_LANES] = {"compute", "comm", "copy"};
+const char *const lsi_lanes[LSI_LANES] = {"compute", "comm", "copy", "host"};
 
 /* A machine that nobody has, for plans that were not measured: widths are to be compared with one another.
  * The third is what a node costs in any case. */
@@ -103,7 +103,7 @@ static void name_block(lsi_block *x, const ls_document *d, bool coarse)
 /* Nodes of other queues lie between those of a group without ending it: `open` is each lane's last block. */
 static void make_blocks(lsi_blocks *b, const ls_document *d, bool coarse)
 {
-    int32_t open[LSI_LANES] = {-1, -1, -1};
+    int32_t open[LSI_LANES] = {-1, -1, -1, -1};
 
     b->n = 0;
     for (int32_t i = 0; i < d->n_nodes; i++) {

@@ -4,7 +4,7 @@
 
 #include "exec/document.h"
 
-#define LSI_LANES 3
+#define LSI_LANES 4
 enum { LSI_ROWS = 24 }; /* most of a lane; what more goes on lies in the last */
 
 /* Nodes of one queue that follow one another: one node, or, where there are many, those of one layer in one

@@ -73,7 +73,34 @@ static ls_status zero_bytes(ls_buffer *b, size_t at, size_t bytes, ls_err *err)
     return st == LS_OK ? ls_backend_far.buffers->zero(b, at, bytes, err) : st;
 }
 
-static const ls_buffers buffers = {alloc, release, read_bytes, write_bytes, copy_bytes, zero_bytes};
+static const ls_buffers buffers = {alloc,
+                                   release,
+                                   read_bytes,
+                                   write_bytes,
+                                   copy_bytes,
+                                   zero_bytes,
+                                   ls_host_alloc_staging,
+                                   ls_host_free_staging};
+
+/* -- queues -----------------------------------------------------------------------------------------------
+ */
+
+static bool gone; /* a transfer on a queue has failed: whoever waits is told */
+
+static void write_later(ls_device *dev, ls_queue q, ls_buffer *to, size_t at, const void *from, size_t bytes)
+{
+    if (transfer(&(ls_err){0}) != LS_OK)
+        gone = true;
+    else
+        ls_backend_far.queues->write(dev, q, to, at, from, bytes);
+}
+
+static ls_status join(ls_device *dev, ls_event *e, ls_err *err)
+{
+    const ls_status st = ls_backend_far.queues->join(dev, e, err);
+
+    return gone ? ls_fail(err, LS_DEVICE, "the device is gone") : st;
+}
 
 /* -- kernels ----------------------------------------------------------------------------------------------
  */
@@ -102,13 +129,15 @@ static ls_status plan(ls_device *dev, const ls_graph *g, const ls_node *n, ls_ke
 
     REQUIRE(k != NULL);
     REQUIRE_OK(ls_backend_far.plan(dev, g, n, k, err), err);
-    *out = (ls_kernel){run, destroy, k, k->scratch_bytes, "hidden"};
+    *out = (ls_kernel){
+        .run = run, .destroy = destroy, .state = k, .scratch_bytes = k->scratch_bytes, .impl = "hidden"};
     return LS_OK;
 }
 
 ls_device *hidden_open(void)
 {
     static ls_backend backend;
+    static ls_queues queues;
     ls_device *d = NULL;
     ls_err err = {0};
 
@@ -116,6 +145,11 @@ ls_device *hidden_open(void)
     backend = ls_backend_far;
     backend.buffers = &buffers;
     backend.plan = plan;
+    queues = *ls_backend_far.queues;
+    queues.write = write_later;
+    queues.join = join;
+    backend.queues = &queues;
+    gone = false;
     d->backend = &backend;
     return d;
 }

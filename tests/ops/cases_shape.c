@@ -105,6 +105,14 @@ static void build_integers(op_test *t, const int64_t *p)
     op_out_fixed(t, ls_broadcast_to(ls_reshape(y, LS_SHAPE(3, 1, p[0])), LS_SHAPE(2, 3, 2, p[0])));
 }
 
+/* As on devices that the host shares memory with. */
+static void transfer(op_test *t, const int64_t *p)
+{
+    const ls_value x = op_in(t, OP_NORMAL, LS_SHAPE(p[0], p[1]));
+
+    op_out(t, ls_graph_add(op_graph(t), p[2] != 0 ? &ls_op_to_host : &ls_op_to_device, 1, &x, NULL));
+}
+
 static const op_case cases[] = {
     {"reshape", build_reshape, {2, 6, 35, 0, 0, 0, 3, 7, 5, 6}, OP_TWICE | OP_BF16},
     {"reshape with an open dimension", build_reshape, {3, 2, 3, 5, 0, 0, 2, 5, -1}, OP_TWICE},
@@ -158,6 +166,8 @@ static const op_case cases[] = {
     {"fill", build_fill, {3, 7}, OP_TWICE | OP_BF16},
     {"fill nothing", build_fill, {0, 7}, OP_TWICE},
     {"detach", build_detach, {7}, OP_TWICE},
+    {"to the host", transfer, {5, 7, 1}, OP_NO_GRAD | OP_BF16},
+    {"to the device", transfer, {5, 7, 0}, OP_NO_GRAD | OP_BF16},
     {"integers", build_integers, {7}, OP_NO_GRAD},
     {"integers of none", build_integers, {0}, OP_NO_GRAD},
 };

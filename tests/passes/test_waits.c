@@ -11,10 +11,10 @@ static int32_t place[100000]; /* per node: in its queue, from 1 */
 /* Node `late` may not begin before `early` is over. */
 static bool waits_for(const ls_graph *g, const int32_t waits[LS_QUEUE_N], int32_t late, int32_t early)
 {
-    const ls_queue q = g->nodes[early]->op->queue;
+    const ls_queue q = g->nodes[early]->queue;
 
     return place[early] == 0 ||
-           (q == g->nodes[late]->op->queue ? place[early] < place[late] : waits[q] >= place[early]);
+           (q == g->nodes[late]->queue ? place[early] < place[late] : waits[q] >= place[early]);
 }
 
 static void check_trial(const char *name)
@@ -39,14 +39,14 @@ static void check_trial(const char *name)
     REQUIRE_OK(ls_pass_waits(g, &s, &waits, &err), &err);
     REQUIRE(g->n_nodes < (int32_t)(sizeof place / sizeof place[0]));
     for (int32_t i = 0; i < g->n_nodes; i++) place[i] = 0;
-    for (int32_t i = 0; i < s.n; i++) place[s.order[i]] = ++n[g->nodes[s.order[i]]->op->queue];
+    for (int32_t i = 0; i < s.n; i++) place[s.order[i]] = ++n[g->nodes[s.order[i]]->queue];
     CHECK(n[LS_QUEUE_COMPUTE] > 0 && n[LS_QUEUE_COMM] > 1);
     for (int q = 0; q < LS_QUEUE_N; q++) n[q] = 0;
     for (int32_t i = 0; i < s.n; i++) {
         const int32_t node = s.order[i];
         for (int q = 0; q < LS_QUEUE_N; q++) {
             CHECK(waits[i][q] <= n[q]); /* the schedule itself is an order that nothing waits in for ever */
-            across += q != (int)g->nodes[node]->op->queue && waits[i][q] > 0;
+            across += q != (int)g->nodes[node]->queue && waits[i][q] > 0;
         }
         for (int k = 0; k < g->nodes[node]->n_in; k++) {
             const int32_t maker = g->values[g->nodes[node]->in[k]]->node;
@@ -55,7 +55,7 @@ static void check_trial(const char *name)
         for (int32_t e = 0; e < g->n_edges; e++)
             if (g->edges[e].to == node && !g->nodes[g->edges[e].from]->dead)
                 CHECK(waits_for(g, waits[i], node, g->edges[e].from));
-        n[g->nodes[node]->op->queue]++;
+        n[g->nodes[node]->queue]++;
     }
     CHECK(across >=
           2 * n[LS_QUEUE_COMM]); /* what starts an exchange waits for gradients, its end for the start */

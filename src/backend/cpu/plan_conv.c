@@ -136,7 +136,8 @@ static bool try_candidate(void *ctx, int i)
 {
     trial *t = ctx;
     const lsi_conv_impl *impl = t->impl[i];
-    ls_stream stream = {0};
+    ls_failure failure = {0};
+    ls_stream stream = {&failure, 0};
     ls_err err = {0};
 
     if (!make_tensors(t)) return false;
@@ -147,7 +148,7 @@ static bool try_candidate(void *ctx, int i)
               &(lsi_conv_args){lsi_ring_at(&t->x, t->turn), t->w.base, t->bias.base,
                                lsi_ring_at(&t->y, t->turn), t->scratch, &stream});
     t->turn++;
-    return stream.failure.status == LS_OK;
+    return !failure.told;
 }
 
 static void trial_release(trial *t)

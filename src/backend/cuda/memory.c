@@ -74,4 +74,11 @@ static ls_status zero_bytes(ls_buffer *b, size_t at, size_t bytes, ls_err *err)
     return moved(d, d->api->zero(ls_buffer_address(b, at), bytes, d->stream), "clearing", bytes, err);
 }
 
-const ls_buffers lsi_cuda_buffers = {alloc, release, read_bytes, write_bytes, copy_bytes, zero_bytes};
+const ls_buffers lsi_cuda_buffers = {alloc,
+                                     release,
+                                     read_bytes,
+                                     write_bytes,
+                                     copy_bytes,
+                                     zero_bytes,
+                                     ls_host_alloc_staging,
+                                     ls_host_free_staging};

@@ -1,43 +1,23 @@
 /* far.c: two stretches of addresses, one that callers see and one that is memory. */
-#include "backend/far/far.h"
-
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "backend/far/far_internal.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "ops/ops.h"
 
 /* Addresses of a device; nothing is taken of the machine before it is used. */
 #define ROOM ((size_t)256 << 30)
 #define PAGE ((size_t)4096)
 
-typedef struct far_device {
-    ls_device base;
-    char *shown, *memory; /* byte i of the one is byte i of the other; `shown` is never mapped */
-    pthread_mutex_t lock; /* guards `used` */
-    size_t used;
-} far_device;
-
-static const far_device *far_of(const ls_buffer *b)
-{
-    return (const far_device *)b->dev;
-}
-
-/* Where the device finds what is shown at `address`.  Kernels also reach what ranks share, as those of a GPU
- * do. */
-static void *found(const far_device *d, const void *address)
+void *lsi_far_find(const lsi_far *d, const void *address)
 {
     const char *p = address;
 
-    return p >= d->shown && p < d->shown + ROOM ? d->memory + (p - d->shown) : (void *)(uintptr_t)address;
-}
-
-static void *bytes_of(const ls_buffer *b, size_t at)
-{
-    return found(far_of(b), ls_buffer_address(b, at));
+    return p >= d->shown && p < d->shown + ROOM ? d->memory + (p - d->shown) : NULL;
 }
 
 /* -- buffers ----------------------------------------------------------------------------------------------
@@ -51,7 +31,7 @@ static size_t pages(size_t bytes)
 
 static ls_status alloc(ls_buffer *b, ls_err *err)
 {
-    far_device *d = (far_device *)b->dev;
+    lsi_far *d = (lsi_far *)b->dev;
     size_t at;
 
     pthread_mutex_lock(&d->lock);
@@ -67,8 +47,9 @@ static ls_status alloc(ls_buffer *b, ls_err *err)
 
 static void release(ls_buffer *b)
 {
-    void *p = bytes_of(b, 0);
+    void *p = lsi_far_bytes(b, 0);
 
+    lsi_far_drain((lsi_far *)b->dev);
     (void)madvise(p, pages(b->bytes) - PAGE, MADV_DONTNEED);
     (void)mprotect(p, pages(b->bytes) - PAGE, PROT_NONE);
 }
@@ -76,14 +57,16 @@ static void release(ls_buffer *b)
 static ls_status read_bytes(const ls_buffer *b, size_t at, void *to, size_t bytes, ls_err *err)
 {
     (void)err;
-    memcpy(to, bytes_of(b, at), bytes);
+    lsi_far_drain((lsi_far *)b->dev);
+    memcpy(to, lsi_far_bytes(b, at), bytes);
     return LS_OK;
 }
 
 static ls_status write_bytes(ls_buffer *b, size_t at, const void *from, size_t bytes, ls_err *err)
 {
     (void)err;
-    memcpy(bytes_of(b, at), from, bytes);
+    lsi_far_drain((lsi_far *)b->dev);
+    memcpy(lsi_far_bytes(b, at), from, bytes);
     return LS_OK;
 }
 
@@ -91,39 +74,58 @@ static ls_status copy_bytes(ls_buffer *to, size_t to_at, const ls_buffer *from, 
                             ls_err *err)
 {
     (void)err;
-    memcpy(bytes_of(to, to_at), bytes_of(from, from_at), bytes);
+    lsi_far_drain((lsi_far *)to->dev);
+    lsi_far_drain((lsi_far *)from->dev);
+    memcpy(lsi_far_bytes(to, to_at), lsi_far_bytes(from, from_at), bytes);
     return LS_OK;
 }
 
 static ls_status zero_bytes(ls_buffer *b, size_t at, size_t bytes, ls_err *err)
 {
     (void)err;
-    memset(bytes_of(b, at), 0, bytes);
+    lsi_far_drain((lsi_far *)b->dev);
+    memset(lsi_far_bytes(b, at), 0, bytes);
     return LS_OK;
 }
 
-static const ls_buffers far_buffers = {alloc, release, read_bytes, write_bytes, copy_bytes, zero_bytes};
+static const ls_buffers far_buffers = {alloc,
+                                       release,
+                                       read_bytes,
+                                       write_bytes,
+                                       copy_bytes,
+                                       zero_bytes,
+                                       ls_host_alloc_staging,
+                                       ls_host_free_staging};
 
 /* -- kernels ----------------------------------------------------------------------------------------------
  */
 
 typedef struct far_kernel {
-    const far_device *dev;
+    const lsi_far *dev;
     ls_kernel ref;
     int n_in, n_out;
-    void *found[]; /* inputs, then outputs */
+    bool transfers; /* between host and device: the only one that sees both */
+    void *found[];  /* inputs, then outputs */
 } far_kernel;
+
+static void *found(const far_kernel *k, void *address)
+{
+    void *here = lsi_far_find(k->dev, address);
+
+    LS_BUG_IF(here == NULL && !k->transfers);
+    return here != NULL ? here : address;
+}
 
 static void run(void *state, const ls_call *call)
 {
     far_kernel *k = state;
     ls_call here = *call;
 
-    for (int i = 0; i < k->n_in; i++) k->found[i] = found(k->dev, call->in[i]);
-    for (int i = 0; i < k->n_out; i++) k->found[k->n_in + i] = found(k->dev, call->out[i]);
+    for (int i = 0; i < k->n_in; i++) k->found[i] = found(k, call->in[i]);
+    for (int i = 0; i < k->n_out; i++) k->found[k->n_in + i] = found(k, call->out[i]);
     here.in = k->found;
     here.out = k->found + k->n_in;
-    here.scratch = found(k->dev, call->scratch);
+    here.scratch = found(k, call->scratch);
     k->ref.run(k->ref.state, &here);
 }
 
@@ -142,10 +144,11 @@ static ls_status plan(ls_device *dev, const ls_graph *g, const ls_node *n, ls_ke
     ls_status st = LS_OK;
 
     if (k == NULL) return ls_fail(err, LS_NOMEM, "far: no memory to plan %s", n->op->name);
-    k->dev = (const far_device *)dev;
+    k->dev = (const lsi_far *)dev;
     k->n_in = n->n_in;
     k->n_out = n->n_out;
-    *out = (ls_kernel){run, destroy, k, 0, "far"};
+    k->transfers = n->op == &ls_op_to_host || n->op == &ls_op_to_device;
+    *out = (ls_kernel){.run = run, .destroy = destroy, .state = k, .impl = "far"};
     LS_TRY(ls_ref_plan(g, n, &k->ref, err));
     out->scratch_bytes = k->ref.scratch_bytes;
 out:
@@ -167,8 +170,9 @@ static ls_status probe(ls_err *why)
 
 static void far_close(ls_device *dev)
 {
-    far_device *d = (far_device *)dev;
+    lsi_far *d = (lsi_far *)dev;
 
+    lsi_far_line_close(d);
     if (d->shown != MAP_FAILED) munmap(d->shown, ROOM);
     if (d->memory != MAP_FAILED) munmap(d->memory, ROOM);
     pthread_mutex_destroy(&d->lock);
@@ -190,20 +194,25 @@ static uint64_t choose_seed(void)
 static ls_status far_open(ls_device **out, int threads, ls_err *err)
 {
     const int how = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-    far_device *d = ls_alloc(LS_MEM_PLAN, sizeof *d);
+    lsi_far *d = ls_alloc(LS_MEM_PLAN, sizeof *d);
+    ls_status st;
 
     (void)threads;
     if (d == NULL) return ls_fail(err, LS_NOMEM, "far: no memory");
     pthread_mutex_init(&d->lock, NULL);
-    d->base = (ls_device){.backend = &ls_backend_far, .threads = 1, .draws = choose_seed()};
+    d->base = (ls_device){.backend = &ls_backend_far, .threads = 1};
     d->shown = mmap(NULL, ROOM, PROT_NONE, how, -1, 0);
     d->memory = mmap(NULL, ROOM, PROT_NONE, how, -1, 0);
     if (d->shown == MAP_FAILED || d->memory == MAP_FAILED) {
         far_close(&d->base);
         return ls_fail(err, LS_NOMEM, "far: %zu bytes of addresses cannot be had (ulimit -v)", 2 * ROOM);
     }
-    *out = &d->base;
-    return LS_OK;
+    st = lsi_far_line_open(d, choose_seed(), err);
+    if (st == LS_OK)
+        *out = &d->base;
+    else
+        far_close(&d->base);
+    return st;
 }
 
 static void describe(const ls_device *dev, char *buf, size_t n)
@@ -225,6 +234,7 @@ const ls_backend ls_backend_far = {
     .close = far_close,
     .describe = describe,
     .buffers = &far_buffers,
+    .queues = &lsi_far_queues,
     .plan = plan,
     .optimised = optimised,
 };

@@ -1,0 +1,356 @@
+/* queues.c: three queues and one thread that works them off, late and in any order that is legal.
+ *
+ * What comes next is drawn from the seed among the queues whose first command may run; a queue that is drawn
+ * stays the favourite for a while, so that it gets far ahead of the others.  And the thread does nothing
+ * until it has to: it works when somebody waits for an event, just until that is reached, and now and then
+ * when so many commands have come as were drawn.  Whoever takes a device for faster than it says finds old
+ * bytes.
+ *
+ * The host and the thread do not meet by chance: the host orders work (`order`), and what an order may touch
+ * are the commands that were there when it was given.  With one thread that runs plans, the same seed gives
+ * the same order of commands. */
+#include <signal.h>
+#include <string.h>
+
+#include "backend/far/far_internal.h"
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/rng.h"
+
+struct ls_event {
+    uint64_t marked, reached; /* how often */
+    uint64_t ordered;         /* the mark up to which work was ordered by somebody who asked */
+    uint64_t when;
+};
+
+typedef enum kind { KERNEL, READ, WRITE, MARK, WAIT } kind;
+
+typedef struct command {
+    kind kind;
+    uint64_t number; /* over all queues, from 1 */
+    const ls_kernel *kernel;
+    const ls_call *call;
+    ls_event *event;
+    uint64_t mark; /* of the event */
+    void *to;
+    const void *from;
+    size_t bytes;
+} command;
+
+typedef struct queue {
+    command *ring;
+    size_t cap, first, n;
+} queue;
+
+/* Work that the host has ordered: so many commands, or all until the event. */
+typedef struct order {
+    uint64_t commands;
+    ls_event *until;
+    uint64_t mark;
+    uint64_t last; /* no command after this one */
+} order;
+
+enum { ORDERS = 64, FIRST_ROOM = 1024, MOST_LATE = 300, MOST_AT_ONCE = 60, MOST_FAVOURED = 64 };
+
+struct lsi_far_line {
+    pthread_t thread;
+    pthread_mutex_t lock; /* guards all below */
+    pthread_cond_t work, done;
+    queue queues[LS_QUEUE_DEVICE_N];
+    order orders[ORDERS];
+    uint64_t ordered, carried_out; /* orders, over all time */
+    uint64_t numbered, executed;   /* commands */
+    bool closing, failed;
+    ls_rng_key key;
+    uint64_t drawn;       /* by the thread */
+    uint64_t host_drawn;  /* by the host, which has numbers of its own */
+    uint64_t until_order; /* commands that still may come before some are ordered */
+    int favourite;
+    uint64_t favoured_for; /* commands */
+};
+
+static lsi_far_line *line_of(ls_device *dev)
+{
+    return ((lsi_far *)dev)->line;
+}
+
+static uint64_t draw(lsi_far_line *l, uint32_t stream, uint64_t *count, uint64_t below)
+{
+    return ls_rng_word(&l->key, stream, 0, (*count)++) % below;
+}
+
+/* -- the thread -------------------------------------------------------------------------------------------
+ */
+
+static const command *first_of(const queue *q)
+{
+    return &q->ring[q->first];
+}
+
+static bool can_run(const queue *q, uint64_t last)
+{
+    return q->n > 0 && first_of(q)->number <= last &&
+           (first_of(q)->kind != WAIT || first_of(q)->event->reached >= first_of(q)->mark);
+}
+
+/* The queue to go on with, or -1. */
+static int choose(lsi_far_line *l, uint64_t last)
+{
+    int ready[LS_QUEUE_DEVICE_N], n = 0;
+
+    if (l->favoured_for == 0) {
+        l->favourite = (int)draw(l, 0, &l->drawn, LS_QUEUE_DEVICE_N);
+        l->favoured_for = 1 + draw(l, 0, &l->drawn, MOST_FAVOURED);
+    }
+    l->favoured_for--;
+    if (can_run(&l->queues[l->favourite], last)) return l->favourite;
+    for (int q = 0; q < LS_QUEUE_DEVICE_N; q++)
+        if (can_run(&l->queues[q], last)) ready[n++] = q;
+    return n > 0 ? ready[draw(l, 0, &l->drawn, (uint64_t)n)] : -1;
+}
+
+/* Without the lock. */
+static void execute(const command *c)
+{
+    if (c->kind == KERNEL) c->kernel->run(c->kernel->state, c->call);
+    if (c->kind == READ || c->kind == WRITE) memcpy(c->to, c->from, c->bytes);
+}
+
+static bool is_carried_out(const order *o)
+{
+    return o->until != NULL ? o->until->reached >= o->mark : o->commands == 0;
+}
+
+static void carry_out(lsi_far_line *l, order *o)
+{
+    while (!is_carried_out(o)) {
+        const int at = choose(l, o->last);
+        queue *q;
+        command c;
+        if (at < 0) return;
+        q = &l->queues[at];
+        c = *first_of(q);
+        q->first = (q->first + 1) % q->cap;
+        q->n--;
+        pthread_mutex_unlock(&l->lock);
+        execute(&c);
+        pthread_mutex_lock(&l->lock);
+        l->executed++;
+        if (c.kind == MARK) {
+            c.event->reached = c.mark;
+            c.event->when = ls_clock_ns();
+            pthread_cond_broadcast(&l->done);
+        }
+        if (o->commands > 0) o->commands--;
+    }
+}
+
+static void *work(void *arg)
+{
+    lsi_far_line *l = arg;
+
+    pthread_mutex_lock(&l->lock);
+    for (;;) {
+        while (!l->closing && l->carried_out == l->ordered) pthread_cond_wait(&l->work, &l->lock);
+        if (l->carried_out == l->ordered) break;
+        carry_out(l, &l->orders[l->carried_out % ORDERS]);
+        l->carried_out++;
+        pthread_cond_broadcast(&l->done);
+    }
+    pthread_mutex_unlock(&l->lock);
+    return NULL;
+}
+
+/* -- orders, with the lock --------------------------------------------------------------------------------
+ */
+
+static void give_order(lsi_far_line *l, uint64_t commands, ls_event *until)
+{
+    while (l->ordered - l->carried_out == ORDERS) pthread_cond_wait(&l->done, &l->lock);
+    l->orders[l->ordered++ % ORDERS] =
+        (order){commands, until, until != NULL ? until->marked : 0, l->numbered};
+    pthread_cond_signal(&l->work);
+}
+
+static void grow(lsi_far_line *l, queue *q)
+{
+    const size_t cap = q->cap > 0 ? 2 * q->cap : FIRST_ROOM;
+    command *ring = ls_alloc(LS_MEM_PLAN, sizeof *ring * cap);
+
+    if (ring == NULL) { /* then there is less to choose from */
+        give_order(l, UINT64_MAX, NULL);
+        while (q->n == q->cap) pthread_cond_wait(&l->done, &l->lock);
+        return;
+    }
+    for (size_t i = 0; i < q->n; i++) ring[i] = q->ring[(q->first + i) % q->cap];
+    ls_free(q->ring);
+    *q = (queue){ring, cap, 0, q->n};
+}
+
+static void put(ls_device *dev, ls_queue at, command c)
+{
+    lsi_far_line *l = line_of(dev);
+    queue *q = &l->queues[at];
+
+    pthread_mutex_lock(&l->lock);
+    if (q->n == q->cap) grow(l, q);
+    if (c.kind == MARK) c.mark = ++c.event->marked;
+    if (c.kind == WAIT) c.mark = c.event->marked;
+    c.number = ++l->numbered;
+    q->ring[(q->first + q->n++) % q->cap] = c;
+    if (l->until_order-- == 0) {
+        l->until_order = draw(l, 1, &l->host_drawn, MOST_LATE);
+        give_order(l, 1 + draw(l, 1, &l->host_drawn, MOST_AT_ONCE), NULL);
+    }
+    pthread_mutex_unlock(&l->lock);
+}
+
+void lsi_far_drain(lsi_far *d)
+{
+    lsi_far_line *l = d->line;
+    uint64_t all;
+
+    pthread_mutex_lock(&l->lock);
+    all = l->numbered;
+    if (l->executed < all) give_order(l, UINT64_MAX, NULL);
+    while (l->executed < all) pthread_cond_wait(&l->done, &l->lock);
+    pthread_mutex_unlock(&l->lock);
+}
+
+/* -- the table --------------------------------------------------------------------------------------------
+ */
+
+static ls_status make_event(ls_device *dev, ls_event **out, ls_err *err)
+{
+    (void)dev;
+    *out = ls_alloc(LS_MEM_PLAN, sizeof **out);
+    return *out != NULL ? LS_OK : ls_fail(err, LS_NOMEM, "far: no memory for an event");
+}
+
+/* A queue may still have to pass by. */
+static void free_event(ls_device *dev, ls_event *e)
+{
+    lsi_far_drain((lsi_far *)dev);
+    ls_free(e);
+}
+
+static void enqueue(ls_device *dev, ls_queue q, const ls_kernel *k, const ls_call *call)
+{
+    put(dev, q, (command){.kind = KERNEL, .kernel = k, .call = call});
+}
+
+static void read_later(ls_device *dev, ls_queue q, const ls_buffer *from, size_t at, void *to, size_t bytes)
+{
+    put(dev, q, (command){.kind = READ, .to = to, .from = lsi_far_bytes(from, at), .bytes = bytes});
+}
+
+static void write_later(ls_device *dev, ls_queue q, ls_buffer *to, size_t at, const void *from, size_t bytes)
+{
+    put(dev, q, (command){.kind = WRITE, .to = lsi_far_bytes(to, at), .from = from, .bytes = bytes});
+}
+
+static void mark(ls_device *dev, ls_queue q, ls_event *e)
+{
+    put(dev, q, (command){.kind = MARK, .event = e});
+}
+
+static void wait_for(ls_device *dev, ls_queue q, ls_event *e)
+{
+    put(dev, q, (command){.kind = WAIT, .event = e});
+}
+
+/* Who asks wants it: it is worked on from then on. */
+static bool is_reached(ls_device *dev, ls_event *e)
+{
+    lsi_far_line *l = line_of(dev);
+    bool reached;
+
+    pthread_mutex_lock(&l->lock);
+    reached = e->reached >= e->marked;
+    if (!reached && e->ordered < e->marked) {
+        e->ordered = e->marked;
+        give_order(l, 0, e);
+    }
+    pthread_mutex_unlock(&l->lock);
+    return reached;
+}
+
+static ls_status join(ls_device *dev, ls_event *e, ls_err *err)
+{
+    lsi_far_line *l = line_of(dev);
+    uint64_t goal;
+
+    (void)err;
+    pthread_mutex_lock(&l->lock);
+    goal = e->marked;
+    /* Ordered also when it is reached already, which is chance. */
+    if (e->ordered < goal) give_order(l, 0, e);
+    e->ordered = goal;
+    while (e->reached < goal) pthread_cond_wait(&l->done, &l->lock);
+    pthread_mutex_unlock(&l->lock);
+    return LS_OK;
+}
+
+static uint64_t when(ls_device *dev, ls_event *e)
+{
+    lsi_far_line *l = line_of(dev);
+    uint64_t ns;
+
+    pthread_mutex_lock(&l->lock);
+    ns = e->when;
+    pthread_mutex_unlock(&l->lock);
+    return ns;
+}
+
+const ls_queues lsi_far_queues = {.make_event = make_event,
+                                  .free_event = free_event,
+                                  .enqueue = enqueue,
+                                  .read = read_later,
+                                  .write = write_later,
+                                  .mark = mark,
+                                  .wait = wait_for,
+                                  .reached = is_reached,
+                                  .join = join,
+                                  .when = when};
+
+/* -- opening ----------------------------------------------------------------------------------------------
+ */
+
+ls_status lsi_far_line_open(lsi_far *d, uint64_t seed, ls_err *err)
+{
+    lsi_far_line *l = ls_alloc(LS_MEM_PLAN, sizeof *l);
+    sigset_t all, before;
+    int rc;
+
+    if (l == NULL) return ls_fail(err, LS_NOMEM, "far: no memory");
+    l->key = (ls_rng_key){.seed_lo = (uint32_t)seed, .seed_hi = (uint32_t)(seed >> 32)};
+    l->until_order = draw(l, 1, &l->host_drawn, MOST_LATE);
+    pthread_mutex_init(&l->lock, NULL);
+    pthread_cond_init(&l->work, NULL);
+    pthread_cond_init(&l->done, NULL);
+    d->line = l;
+    sigfillset(&all); /* signals are for the thread that knows what to do with them */
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    rc = pthread_create(&l->thread, NULL, work, l);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    l->failed = rc != 0;
+    return rc == 0 ? LS_OK : ls_fail(err, LS_NOMEM, "far: no thread: %s", strerror(rc));
+}
+
+void lsi_far_line_close(lsi_far *d)
+{
+    lsi_far_line *l = d->line;
+
+    if (l == NULL) return;
+    pthread_mutex_lock(&l->lock);
+    l->closing = true;
+    pthread_cond_signal(&l->work);
+    pthread_mutex_unlock(&l->lock);
+    if (!l->failed) pthread_join(l->thread, NULL);
+    for (int q = 0; q < LS_QUEUE_DEVICE_N; q++) ls_free(l->queues[q].ring);
+    pthread_cond_destroy(&l->work);
+    pthread_cond_destroy(&l->done);
+    pthread_mutex_destroy(&l->lock);
+    ls_free(l);
+    d->line = NULL;
+}

@@ -1,0 +1,195 @@
+/* flights.c: inputs and results of steps that are on their way.
+ *
+ * What the host writes for a step lies in staging memory until the copy queue has taken it, and what it will
+ * read lies there from when the copy queue has brought it.  There are LSI_IN_FLIGHT of each, so that the host
+ * can write for a step and read of a step while the device works on another. */
+#include <string.h>
+
+#include "exec/queued_internal.h"
+#include "exec/results.h"
+
+enum { ALIGN = 16 };
+
+static size_t aligned(size_t bytes)
+{
+    return (bytes + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+static bool is_small(const ls_tensor *t)
+{
+    return t->bytes <= LSI_SMALL;
+}
+
+static lsi_flight *flight_of(const lsi_queued *q, uint64_t run)
+{
+    return (lsi_flight *)&q->flights[run % LSI_IN_FLIGHT];
+}
+
+/* Room for all small inputs, twice: defaults are written before what replaces them. */
+static size_t inputs_room(const ls_plan *p)
+{
+    size_t sum = LSI_SMALL;
+
+    for (int i = 0; i < p->n_inputs; i++)
+        if (is_small(&p->inputs[i])) sum += 2 * aligned(p->inputs[i].bytes);
+    return sum;
+}
+
+static size_t place_results(const ls_plan *p, size_t *at)
+{
+    size_t sum = ALIGN;
+
+    for (int i = 0; i < p->n_fetches; i++) {
+        at[i] = is_small(&p->fetches[i]) ? sum : SIZE_MAX;
+        if (is_small(&p->fetches[i])) sum += aligned(p->fetches[i].bytes);
+    }
+    return sum;
+}
+
+ls_status lsi_flights_make(ls_plan *p, ls_err *err)
+{
+    lsi_queued *q = p->queued;
+    size_t results;
+    ls_status st = LS_OK;
+
+    q->result_at = ls_alloc(LS_MEM_PLAN, sizeof *q->result_at * ((size_t)p->n_fetches + 1));
+    if (q->result_at == NULL) return ls_fail(err, LS_NOMEM, "plan: no memory");
+    q->inputs_room = inputs_room(p);
+    results = place_results(p, q->result_at);
+    for (int i = 0; i < LSI_IN_FLIGHT; i++) {
+        lsi_flight *f = &q->flights[i];
+        void *memory = NULL;
+        LS_TRY(ls_staging_alloc(&memory, p->dev, aligned(q->inputs_room) + results, err));
+        f->inputs = memory;
+        f->results = f->inputs + aligned(q->inputs_room);
+        LS_TRY(lsi_queues(p)->make_event(p->dev, &f->fed, err));
+        LS_TRY(lsi_queues(p)->make_event(p->dev, &f->over, err));
+    }
+out:
+    return st;
+}
+
+void lsi_flights_release(ls_plan *p)
+{
+    lsi_queued *q = p->queued;
+
+    for (int i = 0; i < LSI_IN_FLIGHT; i++) {
+        lsi_flight *f = &q->flights[i];
+        if (f->fed != NULL) lsi_queues(p)->free_event(p->dev, f->fed);
+        if (f->over != NULL) lsi_queues(p)->free_event(p->dev, f->over);
+        ls_staging_free(p->dev, f->inputs);
+    }
+    ls_free(q->result_at);
+}
+
+/* -- inputs -----------------------------------------------------------------------------------------------
+ */
+
+/* The flight of the run to come, when what had it before has landed. */
+static lsi_flight *open_flight(ls_plan *p)
+{
+    lsi_flight *f = flight_of(p->queued, p->queued->runs + 1);
+
+    if (f->open) return f;
+    lsi_queued_join(p, f->over); /* which is behind f->fed */
+    f->open = true;
+    f->used = 0;
+    return f;
+}
+
+static void send(ls_plan *p, const ls_tensor *t, size_t offset, const void *staged, size_t bytes)
+{
+    lsi_queues(p)->write(p->dev, LS_QUEUE_COPY, t->buffer, t->offset + offset, staged, bytes);
+}
+
+bool lsi_queued_write(ls_plan *p, const ls_tensor *t, size_t offset, const void *from, size_t bytes)
+{
+    lsi_flight *f;
+
+    if (bytes > LSI_SMALL || offset > t->bytes || bytes > t->bytes - offset) return false;
+    f = open_flight(p);
+    if (aligned(bytes) > p->queued->inputs_room - f->used) return false;
+    memcpy(f->inputs + f->used, from, bytes);
+    if (bytes > 0) send(p, t, offset, f->inputs + f->used, bytes);
+    f->used += aligned(bytes);
+    return true;
+}
+
+void ls_plan_feed(ls_plan *p, const char *name, size_t offset, const void *from, size_t bytes)
+{
+    const ls_tensor *t = ls_plan_input(p, name);
+
+    if (p->queued == NULL || t == NULL || bytes == 0 || offset > t->bytes || bytes > t->bytes - offset) {
+        ls_plan_write_input(p, name, offset, from, bytes);
+        return;
+    }
+    (void)open_flight(p);
+    send(p, t, offset, from, bytes);
+}
+
+void ls_plan_fed(ls_plan *p, uint64_t run)
+{
+    if (p->queued == NULL || run == 0 || run + LSI_IN_FLIGHT <= p->queued->runs) return;
+    lsi_queued_join(p, flight_of(p->queued, run)->fed);
+}
+
+/* Nodes of the run come after its inputs. */
+void lsi_flights_depart(ls_plan *p)
+{
+    const ls_queues *to = lsi_queues(p);
+    lsi_flight *f = open_flight(p);
+
+    f->open = false;
+    p->queued->runs++;
+    to->mark(p->dev, LS_QUEUE_COPY, f->fed);
+    to->wait(p->dev, LS_QUEUE_COMPUTE, f->fed);
+    to->wait(p->dev, LS_QUEUE_COMM, f->fed);
+}
+
+/* -- results ----------------------------------------------------------------------------------------------
+ */
+
+/* All of the run is before the reading of its results, and that before whatever comes next, of this plan or
+ * another: no queue needs to know what the others did in earlier runs. */
+void lsi_flights_arrive(ls_plan *p)
+{
+    const ls_queues *to = lsi_queues(p);
+    const lsi_flight *f = flight_of(p->queued, p->queued->runs);
+
+    for (int k = 0; k < LS_QUEUE_DEVICE_N; k++) {
+        if (k == LS_QUEUE_COPY) continue;
+        to->mark(p->dev, (ls_queue)k, p->dev->end[k]);
+        to->wait(p->dev, LS_QUEUE_COPY, p->dev->end[k]);
+    }
+    for (int i = 0; i < p->n_fetches; i++) {
+        const ls_tensor *t = &p->fetches[i];
+        if (p->queued->result_at[i] == SIZE_MAX || t->bytes == 0) continue;
+        if (t->buffer->host_visible) /* of a node that the host has run */
+            memcpy(f->results + p->queued->result_at[i], ls_buffer_host(t->buffer, t->offset), t->bytes);
+        else
+            to->read(p->dev, LS_QUEUE_COPY, t->buffer, t->offset, f->results + p->queued->result_at[i],
+                     t->bytes);
+    }
+    to->mark(p->dev, LS_QUEUE_COPY, f->over);
+    to->mark(p->dev, LS_QUEUE_COPY, p->dev->end[LS_QUEUE_COPY]);
+    for (int k = 0; k < LS_QUEUE_DEVICE_N; k++)
+        if (k != LS_QUEUE_COPY) to->wait(p->dev, (ls_queue)k, p->dev->end[LS_QUEUE_COPY]);
+}
+
+ls_status ls_plan_result(ls_plan *p, const ls_tensor *t, uint64_t run, void *to, size_t bytes, ls_err *err)
+{
+    const lsi_queued *q = p->queued;
+    const size_t at = q != NULL ? q->result_at[t - p->fetches] : SIZE_MAX;
+    ls_status st = LS_OK;
+
+    if (at == SIZE_MAX || bytes > t->bytes) {
+        LS_TRY(ls_plan_join(p, err));
+        return ls_tensor_read(t, 0, to, bytes, err);
+    }
+    LS_BUG_IF(run == 0 || run > q->runs || run + LSI_IN_FLIGHT <= q->runs);
+    lsi_queued_join(p, flight_of(q, run)->over);
+    LS_TRY(lsi_plan_outcome(p, err));
+    memcpy(to, flight_of(q, run)->results + at, bytes);
+out:
+    return st;
+}

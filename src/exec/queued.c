@@ -1,0 +1,334 @@
+/* queued.c: a plan on a device with queues.
+ *
+ * Nodes are put into their queues in the schedule's order.  Where a node comes after one of another queue
+ * (passes/waits.c), its queue waits for an event behind that one.  What the host itself does, the collectives
+ * of ranks that share no device, has a queue too, which the thread that runs the plan works off: it polls the
+ * events that such a node comes after, and lets exchanges go on meanwhile; nodes of the device that come
+ * after it are enqueued when it is done, and all others before. */
+#include "exec/queued_internal.h"
+
+#include <sched.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "exec/results.h"
+
+/* -- making -----------------------------------------------------------------------------------------------
+ */
+
+static ls_status list_nodes(ls_plan *p, ls_err *err)
+{
+    lsi_queued *q = p->queued;
+    const size_t n = (size_t)p->schedule.n + 1;
+
+    for (int k = 0; k < LS_QUEUE_N; k++) {
+        q->order[k] = ls_alloc(LS_MEM_PLAN, sizeof *q->order[k] * n);
+        if (q->order[k] == NULL) return ls_fail(err, LS_NOMEM, "plan: no memory");
+    }
+    q->marks = ls_alloc(LS_MEM_PLAN, sizeof *q->marks * n);
+    if (q->marks == NULL) return ls_fail(err, LS_NOMEM, "plan: no memory");
+    for (int32_t i = 0; i < p->schedule.n; i++) {
+        const ls_queue of = p->steps[i].node->queue;
+        q->order[of][q->n[of]++] = i;
+    }
+    return LS_OK;
+}
+
+/* What a queue has waited for once, its later nodes come after, too. */
+static void drop_known(ls_plan *p)
+{
+    lsi_queued *q = p->queued;
+    int32_t known[LS_QUEUE_N][LS_QUEUE_N] = {{0}};
+
+    for (int32_t i = 0; i < p->schedule.n; i++) {
+        const ls_queue of = p->steps[i].node->queue;
+        for (int k = 0; k < LS_QUEUE_N; k++) {
+            int32_t *wait = &q->waits[i][k];
+            if (k == (int)of || *wait <= known[of][k])
+                *wait = 0;
+            else
+                known[of][k] = *wait;
+        }
+    }
+}
+
+/* An event behind every node of the device that another queue waits for. */
+static ls_status make_marks(ls_plan *p, ls_err *err)
+{
+    lsi_queued *q = p->queued;
+    ls_status st = LS_OK;
+
+    for (int32_t i = 0; i < p->schedule.n; i++)
+        for (int k = 0; k < LS_QUEUE_DEVICE_N; k++) {
+            ls_event **mark = q->waits[i][k] > 0 ? &q->marks[q->order[k][q->waits[i][k] - 1]] : NULL;
+            if (mark != NULL && *mark == NULL) LS_TRY(lsi_queues(p)->make_event(p->dev, mark, err));
+        }
+out:
+    return st;
+}
+
+ls_status lsi_queued_make(ls_plan *p, ls_err *err)
+{
+    ls_status st = LS_OK;
+
+    p->queued = ls_alloc(LS_MEM_PLAN, sizeof *p->queued);
+    if (p->queued == NULL) return ls_fail(err, LS_NOMEM, "plan: no memory");
+    LS_TRY(list_nodes(p, err));
+    LS_TRY(ls_pass_waits(p->graph, &p->schedule, &p->queued->waits, err));
+    drop_known(p);
+    LS_TRY(make_marks(p, err));
+    LS_TRY(lsi_flights_make(p, err));
+out:
+    return st;
+}
+
+static void free_event(const ls_plan *p, ls_event *e)
+{
+    if (e != NULL) lsi_queues(p)->free_event(p->dev, e);
+}
+
+void lsi_queued_release(ls_plan *p)
+{
+    lsi_queued *q = p->queued;
+
+    if (q == NULL) return;
+    /* Inputs may be on their way for a run that never came. */
+    lsi_queues(p)->mark(p->dev, LS_QUEUE_COPY, p->dev->end[LS_QUEUE_COPY]);
+    (void)lsi_queues(p)->join(p->dev, p->dev->end[LS_QUEUE_COPY], &(ls_err){0});
+    for (int32_t i = 0; i < p->schedule.n; i++) {
+        if (q->marks != NULL) free_event(p, q->marks[i]);
+        if (q->noted == NULL) continue;
+        free_event(p, q->noted[i].begun);
+        free_event(p, q->noted[i].ended);
+    }
+    lsi_flights_release(p);
+    for (int k = 0; k < LS_QUEUE_N; k++) ls_free(q->order[k]);
+    ls_free(q->waits);
+    ls_free(q->marks);
+    ls_free(q->noted);
+    ls_free(q);
+    p->queued = NULL;
+}
+
+/* -- waiting ----------------------------------------------------------------------------------------------
+ */
+
+enum { YIELDS = 200 };
+
+/* The host has nothing to do for a moment; exchanges may have. */
+static void idle(ls_plan *p, int turn)
+{
+    const struct timespec moment = {0, 50000};
+
+    if (p->peers != NULL) lsi_peers_progress(p->peers);
+    if (turn < YIELDS)
+        sched_yield();
+    else
+        nanosleep(&moment, NULL);
+}
+
+void lsi_queued_join(ls_plan *p, ls_event *e)
+{
+    ls_err err = {0};
+
+    /* Other ranks wait for this one's beats and its part in what is under way. */
+    for (int turn = 0; p->peers != NULL && !lsi_queues(p)->reached(p->dev, e); turn++) idle(p, turn);
+    if (lsi_queues(p)->join(p->dev, e, &err) != LS_OK)
+        ls_stream_fail(&(ls_stream){&p->failure, LSI_BETWEEN_RUNS}, err.status, "%s", err.text);
+}
+
+/* -- running ----------------------------------------------------------------------------------------------
+ */
+
+/* One run, so far. */
+typedef struct progress {
+    ls_plan *p;
+    bool noted;
+    int32_t done[LS_QUEUE_N]; /* enqueued, or run by the host */
+    bool after_last_run;      /* the host knows that the device is over with the run before */
+} progress;
+
+static ls_event *mark_of(const lsi_queued *q, int queue, int32_t place)
+{
+    return q->marks[q->order[queue][place - 1]];
+}
+
+static void enqueue(const progress *r, int queue, int32_t i)
+{
+    const ls_queues *to = lsi_queues(r->p);
+    const lsi_queued *q = r->p->queued;
+    const lsi_step *s = &r->p->steps[i];
+    ls_device *dev = r->p->dev;
+
+    for (int k = 0; k < LS_QUEUE_DEVICE_N; k++)
+        if (q->waits[i][k] > 0) to->wait(dev, (ls_queue)queue, mark_of(q, k, q->waits[i][k]));
+    if (r->noted) to->mark(dev, (ls_queue)queue, q->noted[i].begun);
+    to->enqueue(dev, (ls_queue)queue, &s->kernel, &s->call);
+    if (r->noted) to->mark(dev, (ls_queue)queue, q->noted[i].ended);
+    if (q->marks[i] != NULL) to->mark(dev, (ls_queue)queue, q->marks[i]);
+}
+
+/* Whether all that the node comes after is enqueued, and done where the host does it. */
+static bool is_due(const progress *r, int32_t i)
+{
+    for (int k = 0; k < LS_QUEUE_N; k++)
+        if (r->p->queued->waits[i][k] > r->done[k]) return false;
+    return true;
+}
+
+/* Enqueues what can be, in the schedule's order; true if there was something. */
+static bool enqueue_due(progress *r)
+{
+    const lsi_queued *q = r->p->queued;
+
+    for (bool any = false;; any = true) {
+        int32_t first = r->p->schedule.n;
+        int of = -1;
+        for (int k = 0; k < LS_QUEUE_DEVICE_N; k++) {
+            const int32_t i = r->done[k] < q->n[k] ? q->order[k][r->done[k]] : first;
+            if (i >= first || !is_due(r, i)) continue;
+            first = i;
+            of = k;
+        }
+        if (of < 0) return any;
+        enqueue(r, of, first);
+        r->done[of]++;
+    }
+}
+
+static bool is_over(const ls_plan *p, ls_event *e)
+{
+    return lsi_queues(p)->reached(p->dev, e);
+}
+
+/* Whether what the host's node comes after is over; if that is nothing, then the run before. */
+static bool can_run(progress *r, int32_t i)
+{
+    const lsi_queued *q = r->p->queued;
+    bool waits = false;
+
+    if (!is_due(r, i)) return false;
+    for (int k = 0; k < LS_QUEUE_DEVICE_N; k++) {
+        if (q->waits[i][k] == 0) continue;
+        if (!is_over(r->p, mark_of(q, k, q->waits[i][k]))) return false;
+        waits = true;
+    }
+    if (!waits && !r->after_last_run && !is_over(r->p, r->p->dev->end[LS_QUEUE_COPY])) return false;
+    r->after_last_run = true;
+    return true;
+}
+
+static bool run_due(progress *r)
+{
+    const lsi_queued *q = r->p->queued;
+    const int32_t at = r->done[LS_QUEUE_HOST];
+    const lsi_step *s;
+    uint64_t begun, ended;
+
+    if (at == q->n[LS_QUEUE_HOST] || !can_run(r, q->order[LS_QUEUE_HOST][at])) return false;
+    s = &r->p->steps[q->order[LS_QUEUE_HOST][at]];
+    begun = r->noted ? ls_clock_ns() : 0;
+    s->kernel.run(s->kernel.state, &s->call);
+    ended = r->noted ? ls_clock_ns() : 0;
+    if (r->p->peers != NULL) lsi_peers_progress(r->p->peers);
+    r->done[LS_QUEUE_HOST]++;
+    if (r->noted) {
+        lsi_noted *n = &q->noted[s - r->p->steps];
+        n->begun_ns = begun;
+        n->ended_ns = ended;
+        n->progressed_ns = ls_clock_ns();
+    }
+    return true;
+}
+
+static bool is_complete(const progress *r)
+{
+    for (int k = 0; k < LS_QUEUE_N; k++)
+        if (r->done[k] < r->p->queued->n[k]) return false;
+    return true;
+}
+
+/* -- runs with a clock ------------------------------------------------------------------------------------
+ */
+
+static ls_status make_noted(ls_plan *p, ls_err *err)
+{
+    lsi_queued *q = p->queued;
+    ls_status st = LS_OK;
+
+    if (q->noted != NULL) return LS_OK;
+    q->noted = ls_alloc(LS_MEM_PLAN, sizeof *q->noted * ((size_t)p->schedule.n + 1));
+    if (q->noted == NULL) return ls_fail(err, LS_NOMEM, "plan: no memory for a clock");
+    for (int32_t i = 0; i < p->schedule.n; i++) {
+        if (p->steps[i].node->queue == LS_QUEUE_HOST) continue;
+        LS_TRY(lsi_queues(p)->make_event(p->dev, &q->noted[i].begun, err));
+        LS_TRY(lsi_queues(p)->make_event(p->dev, &q->noted[i].ended, err));
+    }
+out:
+    return st;
+}
+
+static void tell(ls_plan *p, ls_plan_note note, void *ctx)
+{
+    for (int32_t i = 0; i < p->schedule.n; i++) {
+        lsi_noted *n = &p->queued->noted[i];
+        if (n->begun != NULL) {
+            n->begun_ns = lsi_queues(p)->when(p->dev, n->begun);
+            n->ended_ns = n->progressed_ns = lsi_queues(p)->when(p->dev, n->ended);
+        }
+        note(ctx, i, n->begun_ns, n->ended_ns, n->progressed_ns);
+    }
+}
+
+ls_status lsi_queued_run(ls_plan *p, ls_plan_note note, void *ctx, ls_err *err)
+{
+    progress r = {.p = p, .noted = note != NULL};
+    ls_status st = LS_OK;
+
+    if (r.noted) LS_TRY(make_noted(p, err));
+    lsi_flights_depart(p);
+    for (int turn = 0; !is_complete(&r); turn++) {
+        const bool enqueued = enqueue_due(&r);
+        if (run_due(&r) || enqueued)
+            turn = 0;
+        else
+            idle(p, turn);
+    }
+    lsi_flights_arrive(p);
+    if (!r.noted && !p->failure.told) return LS_OK;
+    LS_TRY(ls_plan_join(p, err));
+    tell(p, note, ctx);
+out:
+    return st;
+}
+
+/* -- steps that are begun ---------------------------------------------------------------------------------
+ */
+
+bool ls_plan_is_queued(const ls_plan *p)
+{
+    return p->queued != NULL;
+}
+
+ls_status ls_plan_start_noted(ls_plan *p, ls_plan_note note, void *ctx, uint64_t *run, ls_err *err)
+{
+    ls_status st;
+
+    *run = 1;
+    if (p->queued == NULL) return note != NULL ? ls_plan_run_noted(p, note, ctx, err) : ls_plan_run(p, err);
+    LS_BUG_IF(p->peers != NULL && lsi_peers_absent(p->peers));
+    st = p->failure.told ? lsi_plan_outcome(p, err) : lsi_queued_run(p, note, ctx, err);
+    *run = p->queued->runs;
+    return st;
+}
+
+ls_status ls_plan_start(ls_plan *p, uint64_t *run, ls_err *err)
+{
+    return ls_plan_start_noted(p, NULL, NULL, run, err);
+}
+
+ls_status ls_plan_join(ls_plan *p, ls_err *err)
+{
+    if (p->queued != NULL) lsi_queued_join(p, p->dev->end[LS_QUEUE_COPY]);
+    return lsi_plan_outcome(p, err);
+}

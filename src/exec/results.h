@@ -1,0 +1,34 @@
+/* results.h: steps that are begun before the ones before them are over.
+ *
+ * On a device with queues the host may be ahead: it begins a step, and looks at its results when it has begun
+ * the next.  On the others a step that was begun is over, and all this costs what ls_plan_run costs. */
+#ifndef LS_EXEC_RESULTS_H
+#define LS_EXEC_RESULTS_H
+
+#include "lockstep/plan.h"
+
+/* Whether a step that was begun may still be going on. */
+bool ls_plan_is_queued(const ls_plan *p);
+
+/* Begins a step; *run is its number, counted from 1.  At most two are on their way: it waits for the one
+ * before the last.  A failure may be that of an earlier step, and one of this step may show later. */
+ls_status ls_plan_start(ls_plan *p, uint64_t *run, ls_err *err) LS_MUST_CHECK;
+/* The same, with a clock; the step is over when it returns. */
+ls_status ls_plan_start_noted(ls_plan *p, ls_plan_note note, void *ctx, uint64_t *run,
+                              ls_err *err) LS_MUST_CHECK;
+/* Waits until all that was begun is over, and returns what failed. */
+ls_status ls_plan_join(ls_plan *p, ls_err *err) LS_MUST_CHECK;
+
+/* The first bytes of fetched value `t` as that run left it, one of the last two where it has at most
+ * LS_PLAN_RESULT bytes, else the last.  Waits until the run is over, and returns what failed. */
+#define LS_PLAN_RESULT 1024
+ls_status ls_plan_result(ls_plan *p, const ls_tensor *t, uint64_t run, void *to, size_t bytes,
+                         ls_err *err) LS_MUST_CHECK;
+
+/* ls_plan_write_input from memory that the device gave (ls_staging_alloc): it may be read later, but not
+ * after ls_plan_fed for the next run. */
+void ls_plan_feed(ls_plan *p, const char *name, size_t offset, const void *from, size_t bytes);
+/* Waits until that run, one of the last two, has taken what it was fed with. */
+void ls_plan_fed(ls_plan *p, uint64_t run);
+
+#endif
