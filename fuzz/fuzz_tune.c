@@ -1,7 +1,7 @@
 /* fuzz_tune.c: arbitrary bytes as the file of remembered kernel choices. */
 #include <stdlib.h>
 
-#include "backend/cpu/tune.h"
+#include "backend/tune.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -10,7 +10,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     lsi_tuner *t;
 
     setenv("LOCKSTEP_TUNE", "off", 1); /* no file is read or written */
-    if (lsi_tuner_create(&t, 1, "fuzz", NULL) != LS_OK) abort();
+    if (lsi_tuner_create(&t, "cpu-1", "fuzz", NULL) != LS_OK) abort();
     lsi_tuner_parse(t, (const char *)data, size);
     lsi_tuner_destroy(t);
     return 0;

@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "backend/cpu/tune.h"
+#include "backend/tune.h"
 #include "base/clock.h"
 #include "base/rng.h"
 #include "check.h"
@@ -41,7 +41,7 @@ static lsi_tuner *open_tuner(void)
     lsi_tuner *t;
     ls_err err = {0};
 
-    REQUIRE_OK(lsi_tuner_create(&t, 2, "test", &err), &err);
+    REQUIRE_OK(lsi_tuner_create(&t, "cpu-2", "test", &err), &err);
     return t;
 }
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "backend/cpu/dnnl_info.h"
+#include "backend/cpu/isa.h"
 #include "backend/cpu/optim.h"
 #include "backend/cpu/widen.h"
 #include "base/parallel.h"
@@ -17,14 +18,16 @@ static ls_status probe(ls_err *why)
 static ls_status cpu_open(ls_device **out, int threads, ls_err *err)
 {
     lsi_cpu_device *d = ls_alloc(LS_MEM_PLAN, sizeof *d);
-    char library[64];
+    char library[64], name[32], built[96];
     ls_status st;
 
     if (d == NULL) return ls_fail(err, LS_NOMEM, "cpu: no memory");
     lsi_dnnl_info(library, sizeof library);
     d->base =
         (ls_device){.backend = &ls_backend_cpu, .threads = threads, .shares = lsi_optimiser_table() != NULL};
-    st = lsi_tuner_create(&d->tuner, threads, library, err);
+    snprintf(name, sizeof name, "cpu-%d", threads);
+    snprintf(built, sizeof built, "%s|%d%d", library, lsi_has_avx512(), lsi_has_avx2());
+    st = lsi_tuner_create(&d->tuner, name, built, err);
     if (st != LS_OK)
         ls_free(d);
     else

@@ -4,7 +4,7 @@
 #define LS_BACKEND_CPU_CPU_H
 
 #include "backend/backend.h"
-#include "backend/cpu/tune.h"
+#include "backend/tune.h"
 
 extern const ls_backend ls_backend_cpu;
 

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "backend/cuda/launch/library.h"
 #include "backend/cuda/launchers.h"
 
 #define LSI_CUDA_SYMBOL "ls_cuda_module"
@@ -17,16 +18,18 @@
 #define LSI_CUDA_VERSION 1
 
 typedef void *lsi_cuda_event; /* a cudaEvent_t */
+typedef struct lsi_cuda_library lsi_cuda_library;
 
 /* The device in use. */
 typedef struct lsi_cuda_about {
     char name[128];
-    int major, minor;    /* compute capability */
-    int processors;      /* multiprocessors */
-    size_t memory;       /* bytes */
-    size_t cache;        /* bytes of L2 */
-    size_t shared;       /* bytes of shared memory that a block can have */
-    int driver, runtime; /* 13000 for 13.0 */
+    int major, minor;          /* compute capability */
+    int processors;            /* multiprocessors */
+    size_t memory;             /* bytes */
+    size_t cache;              /* bytes of L2 */
+    size_t shared;             /* bytes of shared memory that a block can have */
+    int driver, runtime;       /* 13000 for 13.0 */
+    long long cublaslt, cudnn; /* versions as they count them */
 } lsi_cuda_about;
 
 typedef struct lsi_cuda_api {
@@ -59,6 +62,16 @@ typedef struct lsi_cuda_api {
     int (*event_sync)(lsi_cuda_event e);
     int (*event_done)(lsi_cuda_event e, bool *done);
     int (*event_elapsed)(lsi_cuda_event from, lsi_cuda_event to, float *ms); /* both timed and over */
+
+    /* Problems for libraries (launch/library.h).  Ways are numbered from the library's best guess on; they
+     * are the same in every process with the same versions on the same kind of device, and each gives the
+     * same bits every time.  A way must be prepared before it runs, and may turn out not to work then. */
+    int (*product)(lsi_cuda_library **out, const lsi_cuda_product *p);
+    int (*conv)(lsi_cuda_library **out, const lsi_cuda_conv *p);
+    int (*ways)(const lsi_cuda_library *l);
+    int (*prepare)(lsi_cuda_library *l, int way, size_t *workspace);
+    int (*run)(lsi_cuda_library *l, int way, void *const *operands, void *workspace, lsi_cuda_stream s);
+    void (*drop)(lsi_cuda_library *l); /* accepts NULL */
 
     lsi_cuda_launch launch;
 } lsi_cuda_api;

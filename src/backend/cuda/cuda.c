@@ -22,6 +22,7 @@ static void cuda_close(ls_device *dev)
         (void)d->api->stream_sync(d->stream);
         d->api->stream_destroy(d->stream);
     }
+    lsi_tuner_destroy(d->tuner);
     ls_free(d->area.bytes);
     ls_free(d);
 }
@@ -40,18 +41,37 @@ static ls_status choose(lsi_cuda_device *d, ls_err *err)
     return code == 0 ? LS_OK : ls_fail(err, LS_DEVICE, "the GPU cannot be opened: %s", d->api->error(code));
 }
 
+/* Choices depend on the device and on the libraries. */
+static ls_status remember(lsi_cuda_device *d, ls_err *err)
+{
+    const lsi_cuda_about *a = &d->about;
+    char what[256];
+
+    snprintf(what, sizeof what, "%s|%d.%d|%d|%lld|%lld", a->name, a->major, a->minor, a->runtime, a->cublaslt,
+             a->cudnn);
+    return lsi_tuner_create(&d->tuner, "cuda", what, err);
+}
+
+static bool is_set(const char *name)
+{
+    const char *text = getenv(name);
+
+    return text != NULL && strcmp(text, "1") == 0;
+}
+
 static ls_status cuda_open(ls_device **out, int threads, ls_err *err)
 {
-    const char *checks = getenv("LOCKSTEP_CUDA_CHECK");
     lsi_cuda_device *d = ls_alloc(LS_MEM_PLAN, sizeof *d);
     ls_status st = LS_OK;
 
     if (d == NULL) return ls_fail(err, LS_NOMEM, "cuda: no memory");
     d->base = (ls_device){.backend = &ls_backend_cuda, .threads = threads};
-    d->checks = checks != NULL && strcmp(checks, "1") == 0;
+    d->checks = is_set("LOCKSTEP_CUDA_CHECK");
+    d->tf32 = is_set("LOCKSTEP_CUDA_TF32");
     LS_TRY(lsi_cuda_load(&d->api, err));
     st = choose(d, err);
     if (st != LS_OK) ls_fail_in(err, st, "device \"cuda\"");
+    if (st == LS_OK) st = remember(d, err);
     if (st == LS_OK) *out = &d->base;
 out:
     if (st != LS_OK) cuda_close(&d->base);
@@ -62,9 +82,11 @@ static void describe(const ls_device *dev, char *buf, size_t n)
 {
     const lsi_cuda_about *a = &lsi_cuda_of(dev)->about;
 
-    snprintf(buf, n, "%s, %d multiprocessors, %.0f GiB, compute %d.%d, CUDA %d.%d, driver for %d.%d", a->name,
-             a->processors, (double)a->memory / (1 << 30), a->major, a->minor, a->runtime / 1000,
-             a->runtime % 1000 / 10, a->driver / 1000, a->driver % 1000 / 10);
+    snprintf(buf, n,
+             "%s, %d multiprocessors, %.0f GiB, compute %d.%d, CUDA %d.%d, driver for %d.%d, cuBLASLt %lld, "
+             "cuDNN %lld",
+             a->name, a->processors, (double)a->memory / (1 << 30), a->major, a->minor, a->runtime / 1000,
+             a->runtime % 1000 / 10, a->driver / 1000, a->driver % 1000 / 10, a->cublaslt, a->cudnn);
 }
 
 /* -- kernels ----------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@
 
 #include "backend/backend.h"
 #include "backend/cuda/api.h"
+#include "backend/tune.h"
 
 extern const ls_backend ls_backend_cuda;
 
@@ -22,6 +23,8 @@ typedef struct lsi_cuda_device {
     const lsi_cuda_api *api;
     lsi_cuda_about about;
     lsi_cuda_stream stream;
+    lsi_tuner *tuner;
+    bool tf32; /* LOCKSTEP_CUDA_TF32=1: products round their operands of 32 bits to 19 */
     lsi_cuda_area area;
     bool checks; /* LOCKSTEP_CUDA_CHECK=1: every kernel is waited for, so that the one that fails is named */
 } lsi_cuda_device;

@@ -7,14 +7,16 @@
 #ifndef LS_BACKEND_CUDA_LAUNCHERS_H
 #define LS_BACKEND_CUDA_LAUNCHERS_H
 
+#include "backend/cuda/launch/epilogue.h"
 #include "backend/cuda/launch/move.h"
 
 typedef void *lsi_cuda_stream; /* a cudaStream_t */
 
 /* clang-format off */
 #define LSI_CUDA_LAUNCHERS(X) \
-    /* move.cu */ \
-    X(fill) X(cast)
+    /* epilogue.cu, move.cu, rows.cu */ \
+    X(epilogue) X(fill) X(cast) X(move) X(turn) \
+    X(pad) X(gather_rows) X(scatter_rows) X(store_rows)
 /* clang-format on */
 
 typedef struct lsi_cuda_launch {

@@ -13,8 +13,20 @@
 #define LSI_DECLARE_PLANNER(name)                                                                            \
     ls_status name(ls_device *dev, const ls_graph *g, const ls_node *n, ls_kernel *out, ls_err *err)
 
+/* matmul.c, conv.c: f32, bf16, f16; plain, maps and weights of convolutions also channels-last. */
+LSI_DECLARE_PLANNER(lsi_cuda_plan_matmul);
+LSI_DECLARE_PLANNER(lsi_cuda_plan_conv);
 /* move.c: fill of every type; cast between f32, bf16 and f16; every layout. */
 LSI_DECLARE_PLANNER(lsi_cuda_plan_fill);
 LSI_DECLARE_PLANNER(lsi_cuda_plan_cast);
+/* strides.c: every type, every layout without blocks. */
+LSI_DECLARE_PLANNER(lsi_cuda_plan_transpose);
+LSI_DECLARE_PLANNER(lsi_cuda_plan_slice);
+LSI_DECLARE_PLANNER(lsi_cuda_plan_concat);
+LSI_DECLARE_PLANNER(lsi_cuda_plan_broadcast_to);
+LSI_DECLARE_PLANNER(lsi_cuda_plan_reorder);
+/* rows.c: f32, bf16, f16; pads plain or channels-last, rows plain (storing them: every type). */
+LSI_DECLARE_PLANNER(lsi_cuda_plan_pad);
+LSI_DECLARE_PLANNER(lsi_cuda_plan_rows);
 
 #endif

@@ -56,12 +56,13 @@ static int use(int device, lsi_cuda_about *about)
     about->cache = (size_t)p.l2CacheSize;
     about->shared = p.sharedMemPerBlockOptin;
     versions(&about->driver, &about->runtime);
+    lsi_cuda_library_versions(about);
     return (int)cudaFree(NULL); /* makes the context */
 }
 
 static const char *error(int code)
 {
-    return cudaGetErrorString((cudaError_t)code);
+    return code >= LSI_CUDA_CUBLAS ? lsi_cuda_library_error(code) : cudaGetErrorString((cudaError_t)code);
 }
 
 static int device_alloc(void **out, size_t bytes)

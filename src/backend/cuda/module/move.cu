@@ -1,4 +1,4 @@
-/* move.cu: filling and converting. */
+/* move.cu: filling, converting, and moving from one set of strides to another. */
 #include "backend/cuda/module/launch.cuh"
 
 enum { THREADS = 256 };
@@ -58,4 +58,116 @@ int lsi_cuda_cast(lsi_cuda_stream s, const lsi_cuda_cast_args *a)
 {
     LSI_FLOAT_TYPES(a->to, return cast_to<T>(s, a));
     return 0;
+}
+
+/* -- strides ---------------------------------------------------------------------------------------------- */
+
+template <typename T> struct strided {
+    T *out;
+    const T *in;
+    unsigned rank, count;
+    unsigned dim[LS_MAX_RANK];
+    int64_t from[LS_MAX_RANK], to[LS_MAX_RANK];
+};
+
+template <typename T> __global__ void move_kernel(const __grid_constant__ strided<T> m)
+{
+    const unsigned step = gridDim.x * THREADS;
+
+    for (unsigned i = blockIdx.x * THREADS + threadIdx.x; i < m.count; i += step) {
+        unsigned rest = i;
+        int64_t from = 0, to = 0;
+#pragma unroll
+        for (int k = LS_MAX_RANK - 1; k >= 0; k--) {
+            if (k >= (int)m.rank) continue;
+            const unsigned at = rest % m.dim[k];
+            rest /= m.dim[k];
+            from += (int64_t)at * m.from[k];
+            to += (int64_t)at * m.to[k];
+        }
+        m.out[to] = m.in[from];
+    }
+}
+
+/* The slowest dimension is cut where there are more elements than 32 bits count. */
+template <typename T> static int move_as(lsi_cuda_stream s, const lsi_cuda_move_args *a)
+{
+    int64_t inner = 1, most;
+
+    for (int i = 1; i < a->rank; i++) inner *= a->dim[i];
+    most = ((int64_t)1 << 31) / inner;
+    if (most < 1) return (int)cudaErrorInvalidValue;
+    for (int64_t at = 0; at < a->dim[0]; at += most) {
+        const int64_t n = a->dim[0] - at < most ? a->dim[0] - at : most;
+        strided<T> m = {};
+        m.out = (T *)a->out + at * a->to[0];
+        m.in = (const T *)a->in + at * a->from[0];
+        m.rank = (unsigned)a->rank;
+        m.count = (unsigned)(n * inner);
+        for (int i = 0; i < a->rank; i++) {
+            m.dim[i] = (unsigned)(i == 0 ? n : a->dim[i]);
+            m.from[i] = a->from[i];
+            m.to[i] = a->to[i];
+        }
+        LSI_LAUNCH(s, lsi_blocks(n * inner, THREADS * 2), THREADS, 0, move_kernel, m);
+    }
+    return 0;
+}
+
+int lsi_cuda_move(lsi_cuda_stream s, const lsi_cuda_move_args *a)
+{
+    switch (a->size) {
+    case 1: return move_as<uint8_t>(s, a);
+    case 2: return move_as<uint16_t>(s, a);
+    case 4: return move_as<uint32_t>(s, a);
+    case 8: return move_as<uint64_t>(s, a);
+    default: return move_as<uint4>(s, a);
+    }
+}
+
+enum { TILE = 32, TILE_ROWS = 8 };
+
+/* A tile goes through shared memory, so that both sides are read and written along their rows. */
+template <typename T>
+__global__ void turn_kernel(T *out, const T *in, int64_t rows, int64_t columns, int64_t out_batch, int64_t out_row,
+                            int64_t in_batch, int64_t in_column)
+{
+    __shared__ T tile[TILE][TILE + 1];
+    const int64_t i0 = (int64_t)blockIdx.y * TILE, j0 = (int64_t)blockIdx.x * TILE;
+
+    out += (int64_t)blockIdx.z * out_batch;
+    in += (int64_t)blockIdx.z * in_batch;
+    for (int y = threadIdx.y; y < TILE; y += TILE_ROWS) {
+        const int64_t j = j0 + y, i = i0 + threadIdx.x;
+        if (i < rows && j < columns) tile[y][threadIdx.x] = in[j * in_column + i];
+    }
+    __syncthreads();
+    for (int y = threadIdx.y; y < TILE; y += TILE_ROWS) {
+        const int64_t i = i0 + y, j = j0 + threadIdx.x;
+        if (i < rows && j < columns) out[i * out_row + j] = tile[threadIdx.x][y];
+    }
+}
+
+template <typename T> static int turn_as(lsi_cuda_stream s, const lsi_cuda_turn_args *a)
+{
+    const int64_t most = 65535;
+
+    for (int64_t b = 0; b < a->batch; b += most) {
+        const dim3 grid((unsigned)((a->columns + TILE - 1) / TILE), (unsigned)((a->rows + TILE - 1) / TILE),
+                        (unsigned)(a->batch - b < most ? a->batch - b : most));
+        LSI_LAUNCH(s, grid, dim3(TILE, TILE_ROWS), 0, turn_kernel, (T *)a->out + b * a->out_batch,
+                   (const T *)a->in + b * a->in_batch, a->rows, a->columns, a->out_batch, a->out_row, a->in_batch,
+                   a->in_column);
+    }
+    return 0;
+}
+
+int lsi_cuda_turn(lsi_cuda_stream s, const lsi_cuda_turn_args *a)
+{
+    switch (a->size) {
+    case 1: return turn_as<uint8_t>(s, a);
+    case 2: return turn_as<uint16_t>(s, a);
+    case 4: return turn_as<uint32_t>(s, a);
+    default: return turn_as<uint64_t>(s, a);
+    }
 }

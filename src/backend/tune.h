@@ -3,18 +3,20 @@
  * The same problem gets the same implementation in every later run on this machine, so results stay identical
  * from run to run: choices are kept in a small text file, one line "problem <tab> implementation" each, in
  * $LOCKSTEP_CACHE, $XDG_CACHE_HOME/lockstep or ~/.cache/lockstep.  The file's name carries what a choice
- * depends on (processor, thread count, library versions).  With LOCKSTEP_TUNE=off nothing is timed, read or
- * written and the guess is taken. */
-#ifndef LS_BACKEND_CPU_TUNE_H
-#define LS_BACKEND_CPU_TUNE_H
+ * depends on (device, processor, thread count, library versions).  With LOCKSTEP_TUNE=off nothing is timed,
+ * read or written and the guess is taken. */
+#ifndef LS_BACKEND_TUNE_H
+#define LS_BACKEND_TUNE_H
 
 #include "backend/backend.h"
 #include "base/alloc.h"
 
 typedef struct lsi_tuner lsi_tuner;
 
-/* `threads` and `fingerprint` (library versions) go into the file's name; the caller owns *out. */
-ls_status lsi_tuner_create(lsi_tuner **out, int threads, const char *fingerprint, ls_err *err) LS_MUST_CHECK;
+/* The file's name begins with `device` ("cpu-2") and has a number made from `fingerprint` (instruction set,
+ * library versions), the processor and our version; the caller owns *out. */
+ls_status lsi_tuner_create(lsi_tuner **out, const char *device, const char *fingerprint,
+                           ls_err *err) LS_MUST_CHECK;
 /* Saves new choices (a failure to do so is logged, not fatal) and frees; accepts NULL. */
 void lsi_tuner_destroy(lsi_tuner *t);
 

@@ -1,5 +1,5 @@
 /* tune.c: a list of remembered choices, its file, and the stopwatch. */
-#include "backend/cpu/tune.h"
+#include "backend/tune.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,6 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "backend/cpu/isa.h"
 #include "base/clock.h"
 #include "base/grow.h"
 #include "base/log.h"
@@ -124,7 +123,7 @@ static void processor_name(char *buf, size_t n)
     if (f != NULL) fclose(f);
 }
 
-static char *make_path(int threads, const char *fingerprint)
+static char *make_path(const char *device, const char *fingerprint)
 {
     const char *own = getenv("LOCKSTEP_CACHE"), *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     char folder[4000], cpu[256], id[1024], path[4100];
@@ -145,22 +144,22 @@ static char *make_path(int threads, const char *fingerprint)
     }
     (void)mkdir(folder, 0777);
     processor_name(cpu, sizeof cpu);
-    snprintf(id, sizeof id, "%s|%s|%s|%d%d", cpu, fingerprint, LS_VERSION, lsi_has_avx512(), lsi_has_avx2());
-    snprintf(path, sizeof path, "%s/cpu-%d-%016llx.txt", folder, threads,
+    snprintf(id, sizeof id, "%s|%s|%s", cpu, fingerprint, LS_VERSION);
+    snprintf(path, sizeof path, "%s/%s-%016llx.txt", folder, device,
              (unsigned long long)XXH3_64bits(id, strlen(id)));
     return ls_strdup(LS_MEM_PLAN, path);
 }
 
-ls_status lsi_tuner_create(lsi_tuner **out, int threads, const char *fingerprint, ls_err *err)
+ls_status lsi_tuner_create(lsi_tuner **out, const char *device, const char *fingerprint, ls_err *err)
 {
     const char *tune = getenv("LOCKSTEP_TUNE");
     lsi_tuner *t = ls_alloc(LS_MEM_PLAN, sizeof *t);
 
     *out = t;
-    if (t == NULL) return ls_fail(err, LS_NOMEM, "cpu: no memory");
+    if (t == NULL) return ls_fail(err, LS_NOMEM, "no memory for choices of kernels");
     t->off = tune != NULL && strcmp(tune, "off") == 0;
     if (t->off) return LS_OK;
-    t->path = make_path(threads, fingerprint);
+    t->path = make_path(device, fingerprint);
     if (t->path != NULL) load(t);
     return LS_OK;
 }

@@ -1,0 +1,106 @@
+/* conv.c: convolutions and their two gradients through cuDNN: f32, bf16, f16, plain or channels-last maps and
+ * weights. */
+#include <stdio.h>
+
+#include "backend/cuda/library.h"
+#include "backend/cuda/planners.h"
+
+static bool strides(const ls_vinfo *v, int64_t dim[4], int64_t stride[4])
+{
+    const ls_strides s = ls_layout_strides(v->layout, v->shape);
+
+    if (v->layout != &ls_layout_plain && v->layout != &ls_layout_nhwc) return false;
+    for (int i = 0; i < 4; i++) {
+        dim[i] = v->shape.dim[i];
+        stride[i] = s.of[i];
+    }
+    return ls_shape_count(v->shape) > 0;
+}
+
+/* The three tensors of a node, whichever of them it makes: x, w, y. */
+static void roles(const ls_graph *g, const ls_node *n, const ls_vinfo *v[3], int from[3])
+{
+    static const int y_from[3] = {0, 1, -1}, dx_from[3] = {-1, 1, 0}, dw_from[3] = {0, -1, 1};
+    const int *f = n->op == &ls_op_conv2d ? y_from : n->op == &ls_op_conv2d_dx ? dx_from : dw_from;
+
+    for (int i = 0; i < 3; i++) {
+        from[i] = f[i];
+        v[i] = f[i] >= 0 ? lsi_cuda_in(g, n, f[i]) : lsi_cuda_out(g, n, 0);
+    }
+}
+
+static bool describe(const lsi_cuda_device *d, const ls_graph *g, const ls_node *n, lsi_cuda_conv *p,
+                     lsi_cuda_library_node *node)
+{
+    const ls_conv_attr *a = n->attr;
+    const ls_vinfo *v[3];
+
+    roles(g, n, v, node->from);
+    *p = (lsi_cuda_conv){.pass = n->op == &ls_op_conv2d      ? LSI_CUDA_CONV_Y
+                                 : n->op == &ls_op_conv2d_dx ? LSI_CUDA_CONV_DX
+                                                             : LSI_CUDA_CONV_DW,
+                         .dtype = v[0]->dtype,
+                         .math = d->tf32 ? LSI_CUDA_TF32 : LSI_CUDA_EXACT};
+    for (int i = 0; i < 3; i++) {
+        if (v[i]->dtype != p->dtype || !lsi_cuda_computes(p->dtype)) return false;
+        node->bytes[i] = ls_layout_bytes(v[i]->layout, v[i]->dtype, v[i]->shape);
+    }
+    for (int i = 0; i < 2; i++) {
+        p->stride[i] = a->stride[i];
+        p->dilation[i] = a->dilation[i];
+        p->before[i] = a->pad[i];
+        p->after[i] = a->pad[2 + i];
+    }
+    return strides(v[0], p->x, p->x_stride) && strides(v[1], p->w, p->w_stride) &&
+           strides(v[2], p->y, p->y_stride);
+}
+
+static void name_problem(char *text, size_t size, const lsi_cuda_conv *p)
+{
+    static const char *const pass[] = {"y", "dx", "dw"};
+
+    snprintf(text, size,
+             "conv %s %s x%lldx%lldx%lldx%lld w%lldx%lldx%lldx%lld stride%lldx%lld pad%lld,%lld,%lld,%lld "
+             "dilation%lldx%lld layouts%d%d%d math%d",
+             pass[p->pass], ls_dtype_name(p->dtype), (long long)p->x[0], (long long)p->x[1],
+             (long long)p->x[2], (long long)p->x[3], (long long)p->w[0], (long long)p->w[1],
+             (long long)p->w[2], (long long)p->w[3], (long long)p->stride[0], (long long)p->stride[1],
+             (long long)p->before[0], (long long)p->before[1], (long long)p->after[0], (long long)p->after[1],
+             (long long)p->dilation[0], (long long)p->dilation[1], p->x_stride[1] == 1, p->w_stride[1] == 1,
+             p->y_stride[1] == 1, (int)p->math);
+}
+
+/* What follows on the result: a map, channels-last or plain. */
+static void add_epilogue(const ls_graph *g, const ls_node *n, lsi_cuda_library_node *node)
+{
+    const ls_conv_attr *a = n->attr;
+    const ls_vinfo *y = lsi_cuda_out(g, n, 0);
+    const int64_t map = y->shape.dim[2] * y->shape.dim[3];
+    const bool last = y->layout == &ls_layout_nhwc, biased = n->n_in > 2;
+
+    node->after = biased || a->act != LS_ACT_NONE;
+    node->bias = biased ? 2 : -1;
+    node->epilogue = (lsi_cuda_epilogue_args){.dtype = y->dtype,
+                                              .bias_dtype = biased ? lsi_cuda_in(g, n, 2)->dtype : LS_F32,
+                                              .outer = last ? y->shape.dim[0] * map : y->shape.dim[0],
+                                              .channels = y->shape.dim[1],
+                                              .inner = last ? 1 : map,
+                                              .act = (int)a->act,
+                                              .slope = (float)a->slope};
+}
+
+ls_status lsi_cuda_plan_conv(ls_device *dev, const ls_graph *g, const ls_node *n, ls_kernel *out, ls_err *err)
+{
+    const lsi_cuda_device *d = lsi_cuda_of(dev);
+    lsi_cuda_library_node node = {.impl = "cudnn", .n = 3};
+    lsi_cuda_conv p;
+    char text[400];
+
+    if (!describe(d, g, n, &p, &node)) return LS_UNSUPPORTED;
+    add_epilogue(g, n, &node);
+    if (node.after && !lsi_cuda_computes(node.epilogue.bias_dtype)) return LS_UNSUPPORTED;
+    if (d->api->conv(&node.library, &p) != 0) return LS_UNSUPPORTED;
+    name_problem(text, sizeof text, &p);
+    node.problem = text;
+    return lsi_cuda_library_plan(dev, &node, out, err);
+}

@@ -1,0 +1,27 @@
+/* library.h: nodes that a library computes: the choice among its ways, and the kernel. */
+#ifndef LS_BACKEND_CUDA_LIBRARY_H
+#define LS_BACKEND_CUDA_LIBRARY_H
+
+#include "backend/cuda/kernel_util.h"
+
+enum { LSI_CUDA_OPERANDS = 8 };
+
+/* Where a problem's operands come from in a call: input i is i, output k is -1 - k. */
+typedef struct lsi_cuda_library_node {
+    const char *problem;       /* text that identifies it, for remembering */
+    const char *impl;          /* for plans: "cublaslt" */
+    lsi_cuda_library *library; /* taken over in any case */
+    int n;                     /* operands */
+    int from[LSI_CUDA_OPERANDS];
+    size_t bytes[LSI_CUDA_OPERANDS]; /* of each, for trials */
+    bool after;                      /* `epilogue` follows, on output 0 */
+    int bias;                        /* input that is its bias; -1: none */
+    lsi_cuda_epilogue_args epilogue;
+} lsi_cuda_library_node;
+
+/* Chooses among the library's ways, by measurement unless kernels are fixed, and makes the kernel.
+ * LS_UNSUPPORTED when none works. */
+ls_status lsi_cuda_library_plan(ls_device *dev, const lsi_cuda_library_node *node, ls_kernel *out,
+                                ls_err *err) LS_MUST_CHECK;
+
+#endif
