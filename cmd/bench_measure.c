@@ -108,15 +108,21 @@ static ls_status conclude(bench_result *r, const ls_rehearsal *x, ls_comm *comm,
 {
     const ls_batch_plan *p = &x->session.plans[0];
     const double samples = (double)x->update.samples;
-    ls_status st = ls_job_times_gather(&r->times, &r->m, (double)ls_rehearsal_samples(x), comm, err);
+    ls_status st = LS_OK;
 
-    if (st != LS_OK) return st;
+    LS_TRY(ls_job_times_gather(&r->times, &r->m, (double)ls_rehearsal_samples(x), comm, err));
     r->rate = ls_spread_rate(r->times.spread, samples);
     r->mean = ls_estimate_rate(r->times.mean, samples);
-    for (int k = 0; k < x->session.n_stages; k++)
-        r->flops_per_sample += ls_plan_product_flops(p[k].plan) / (double)p[k].batch;
+    for (int k = 0; k < x->session.n_stages; k++) {
+        ls_document d;
+        st = ls_document_make(&d, p[k].plan, err);
+        if (st == LS_OK) r->flops_per_sample += ls_document_product_flops(&d) / (double)p[k].batch;
+        ls_document_release(&d);
+        if (st != LS_OK) goto out;
+    }
     r->flop_s = r->flops_per_sample * r->rate.p50;
-    return LS_OK;
+out:
+    return st;
 }
 
 /* A run whose numbers blew up may be faster or slower than a real one: say so. */

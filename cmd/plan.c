@@ -80,15 +80,14 @@ static void print_json(const cli_experiment *x, const ls_document *d)
     char hash[24];
 
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)d->hash);
-    cli_print_json_take(
-        json_pack("{s:s, s:s, s:i, s:I, s:o, s:I, s:I, s:f, s:f, s:o, s:o, s:s}", "event", "plan",
-                  "experiment", x->name, "ranks", x->ranks, "batch_per_rank", (json_int_t)x->batch,
-                  "parameters", report_params_json(x), "trained",
-                  (json_int_t)(ls_step_count_params(x->step, "*") - ls_step_count_frozen(x->step)), "frozen",
-                  (json_int_t)ls_step_count_frozen(x->step), "flops_per_sample",
-                  ls_plan_product_flops(x->plan) / (double)x->batch, "all_flops_per_sample",
-                  d->flops / (double)x->batch, "planned_bytes", report_memory_json(d->memory), "buckets",
-                  buckets_json(d), "plan_hash", hash));
+    cli_print_json_take(json_pack(
+        "{s:s, s:s, s:i, s:I, s:o, s:I, s:I, s:f, s:f, s:o, s:o, s:s}", "event", "plan", "experiment",
+        x->name, "ranks", x->ranks, "batch_per_rank", (json_int_t)x->batch, "parameters",
+        report_params_json(x), "trained",
+        (json_int_t)(ls_step_count_params(x->step, "*") - ls_step_count_frozen(x->step)), "frozen",
+        (json_int_t)ls_step_count_frozen(x->step), "flops_per_sample",
+        ls_document_product_flops(d) / (double)x->batch, "all_flops_per_sample", d->flops / (double)x->batch,
+        "planned_bytes", report_memory_json(d->memory), "buckets", buckets_json(d), "plan_hash", hash));
 }
 
 static void print_buckets(const cli_experiment *x, const ls_document *d)
@@ -124,7 +123,7 @@ static void print_text(const cli_experiment *x, const ls_document *d)
     report_params_text(x);
     print_frozen(x);
     printf("FLOP/sample   %s in products and convolutions, %s in all\n",
-           ls_text_si(ls_plan_product_flops(x->plan) / n, a), ls_text_si(d->flops / n, b));
+           ls_text_si(ls_document_product_flops(d) / n, a), ls_text_si(d->flops / n, b));
     report_memory_text(d->memory);
     print_buckets(x, d);
     printf("plan hash     %016llx\n", (unsigned long long)d->hash);

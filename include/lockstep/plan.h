@@ -121,20 +121,7 @@ ls_plan_memory ls_plan_memory_of(const ls_plan *p);
 double ls_plan_flops(const ls_plan *p);  /* per step: matrix products, convolutions and the rest */
 uint64_t ls_plan_hash(const ls_plan *p); /* equal for equal plans; independent of device and thread count */
 
-/* One scheduled node, for listings and profiles. */
-typedef struct ls_plan_node {
-    const char *op;    /* "conv2d" */
-    const char *scope; /* layer, e.g. "layer1.0.conv1" */
-    const char *impl;  /* chosen implementation, e.g. "wino" */
-    bool backward;
-    double flops, bytes;
-    double seconds;  /* measured by ls_plan_profile; 0 before */
-    double progress; /* the same: work on exchanges that were under way, after the node */
-    ls_shape shape;  /* of output 0 */
-} ls_plan_node;
-
-int ls_plan_node_count(const ls_plan *p);
-ls_plan_node ls_plan_node_at(const ls_plan *p, int i);
+int ls_plan_node_count(const ls_plan *p); /* that run in a step */
 /* Runs `steps` steps as they are, with a clock around every node, and stores the mean of each over the middle
  * half of the steps. */
 ls_status ls_plan_profile(ls_plan *p, int steps, ls_err *err) LS_MUST_CHECK;

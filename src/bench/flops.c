@@ -15,13 +15,10 @@ double ls_product_flops(const char *op, double flops)
     return 0;
 }
 
-double ls_plan_product_flops(const ls_plan *p)
+double ls_document_product_flops(const ls_document *d)
 {
     double sum = 0;
 
-    for (int i = 0; i < ls_plan_node_count(p); i++) {
-        ls_plan_node n = ls_plan_node_at(p, i);
-        sum += ls_product_flops(n.op, n.flops);
-    }
+    for (int32_t i = 0; i < d->n_nodes; i++) sum += ls_product_flops(d->nodes[i].op, d->nodes[i].flops);
     return sum;
 }

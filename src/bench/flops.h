@@ -5,11 +5,11 @@
 #ifndef LS_BENCH_FLOPS_H
 #define LS_BENCH_FLOPS_H
 
-#include "lockstep/plan.h"
+#include "exec/document.h"
 
 /* What `flops` operations of one node of kind `op` count under that method. */
 double ls_product_flops(const char *op, double flops);
 /* The sum over a plan: per step. */
-double ls_plan_product_flops(const ls_plan *p);
+double ls_document_product_flops(const ls_document *d);
 
 #endif

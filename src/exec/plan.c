@@ -140,18 +140,3 @@ int ls_plan_node_count(const ls_plan *p)
 {
     return p->schedule.n;
 }
-
-ls_plan_node ls_plan_node_at(const ls_plan *p, int i)
-{
-    const lsi_step *s = &p->steps[i];
-
-    return (ls_plan_node){s->node->op->name,
-                          s->node->scope,
-                          s->kernel.impl,
-                          s->node->backward,
-                          ls_node_flops(p->graph, s->node),
-                          ls_node_bytes(p->graph, s->node),
-                          s->seconds,
-                          s->progress,
-                          *ls_node_out_shape(p->graph, s->node, 0)};
-}

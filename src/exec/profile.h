@@ -26,7 +26,7 @@ typedef struct ls_profile_sums {
     double progress; /* work on exchanges that are under way, between nodes */
     double rest;     /* around the plans: feeding them, reading metrics */
 } ls_profile_sums;
-/* Writes down in every plan what its nodes took in one run (ls_plan_node_at, ls_document_make). */
+/* Writes down in every plan what its nodes took in one run (ls_document_make shows it). */
 ls_profile_sums ls_profile_conclude(ls_profile *f);
 
 #endif

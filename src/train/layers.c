@@ -1,4 +1,4 @@
-/* layers.c: gathers the nodes of a plan by layer, folds, and prints. */
+/* layers.c: gathers the nodes of plans by layer, folds, and prints. */
 #include "train/layers.h"
 
 #include <stdio.h>
@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "bench/flops.h"
 #include "events/table.h"
+#include "exec/document.h"
 
 #define OTHER "other"
 
@@ -58,22 +59,22 @@ static ls_layer *find_or_add(ls_layers *l, const char *name)
 }
 
 /* One row per scope.  There is room for as many as there are nodes, and one. */
-static void gather(ls_layers *l, const ls_plan *plan)
+static void gather(ls_layers *l, const ls_document *d)
 {
-    for (int i = 0; i < ls_plan_node_count(plan); i++) {
-        const ls_plan_node node = ls_plan_node_at(plan, i);
-        const double flops = ls_product_flops(node.op, node.flops) / (double)l->batch;
-        const bool named = node.scope != NULL && node.scope[0] != '\0';
+    for (int32_t i = 0; i < d->n_nodes; i++) {
+        const ls_doc_node *node = &d->nodes[i];
+        const double flops = ls_product_flops(node->op, node->flops) / (double)l->batch;
+        const bool named = node->layer[0] != '\0';
         ls_layer *row;
         l->step += flops;
-        if (!node.backward) l->forward += flops;
-        if (named && strncmp(node.scope, "optimizer.", 10) == 0) continue;
+        if (!node->backward) l->forward += flops;
+        if (named && strncmp(node->layer, "optimizer.", 10) == 0) continue;
         if (!named && flops == 0) continue; /* activations and losses */
-        row = find_or_add(l, named ? node.scope : OTHER);
+        row = find_or_add(l, named ? node->layer : OTHER);
         row->step += flops;
-        if (node.backward) continue;
+        if (node->backward) continue;
         row->forward += flops;
-        if (named) row->shape = node.shape;
+        if (named && node->n_out > 0) row->shape = d->values[node->out[0]].shape;
     }
 }
 
@@ -177,7 +178,13 @@ static ls_status layers_of(ls_layers *out, const ls_step *step, int n_plans, con
     for (int i = 0; i < n_plans; i++) nodes += (size_t)ls_plan_node_count(plans[i]);
     out->rows = ls_alloc(LS_MEM_CLI, (nodes + 1) * sizeof *out->rows);
     if (out->rows == NULL) return ls_fail(err, LS_NOMEM, "layers: no memory");
-    for (int i = 0; i < n_plans; i++) gather(out, plans[i]);
+    for (int i = 0; i < n_plans; i++) {
+        ls_document d;
+        const ls_status st = ls_document_make(&d, plans[i], err);
+        if (st == LS_OK) gather(out, &d);
+        ls_document_release(&d);
+        if (st != LS_OK) return st;
+    }
     settle(out, step);
     for (int i = 0; i < out->n; i++)
         if (depth_of(out->rows[i].name) > depth) depth = depth_of(out->rows[i].name);

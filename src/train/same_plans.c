@@ -1,8 +1,9 @@
 /* same_plans.c: whether all ranks are about to run the same step.
  *
  * Plans are compared by the hash of what they compute (ls_plan_hash), which does not depend on devices,
- * threads or ranks: every stage, its update where that is a plan of its own, and evaluation.  Batches of odd
- * sizes come later and on single ranks; they are built from the same trial. */
+ * threads or ranks: every stage, its update where that is a plan of its own, and evaluation of whole batches
+ * and of single samples.  Batches of other sizes come later and on single ranks; they are built from the same
+ * trial, and one sample is the oddest that there can be. */
 #include <stdio.h>
 #include <string.h>
 
@@ -10,7 +11,7 @@
 #include "exec/hash.h"
 #include "train/team.h"
 
-enum { PLANS = 2 * LS_SESSION_STAGES + 1, NAME = 48 };
+enum { PLANS = 2 * LS_SESSION_STAGES + 2, NAME = 48 };
 
 typedef struct one_plan {
     char name[NAME];
@@ -34,26 +35,25 @@ static void add(all_plans *all, uint64_t hash, const char *what, int stage, int 
 }
 
 /* Compiled when it is first needed, by each rank for as many samples as it has: here its graph is enough. */
-static ls_status hash_evaluation(const ls_session *s, uint64_t *hash, ls_err *err)
+static ls_status hash_evaluation(const ls_session *s, int64_t batch, uint64_t *hash, ls_err *err)
 {
     const ls_build how = {.mode = LS_EVAL};
-    ls_step *step = NULL;
-    ls_graph *g = NULL;
+    ls_records own = {0};
+    ls_record *x = NULL;
     ls_status st = LS_OK;
 
-    LS_TRY(ls_trial_build_as(&step, s->trial, s->cfg, &how, err));
-    g = ls_step_graph_take(step);
-    *hash = ls_plan_hash_of(g);
-    LS_TRY(ls_graph_status(g, err));
+    LS_TRY(ls_records_find(&own, s->trial, s->cfg, &how, batch, &x, err));
+    *hash = ls_plan_hash_of(x->graph);
+    LS_TRY(ls_graph_status(x->graph, err));
 out:
-    ls_graph_destroy(g);
-    ls_step_destroy(step);
+    ls_record_release(x);
+    ls_records_release(&own);
     return st;
 }
 
 static ls_status list_plans(const ls_session *s, all_plans *all, ls_err *err)
 {
-    uint64_t evaluation;
+    uint64_t whole, single;
     ls_status st = LS_OK;
 
     *all = (all_plans){.n = 0};
@@ -61,8 +61,10 @@ static ls_status list_plans(const ls_session *s, all_plans *all, ls_err *err)
         add(all, ls_plan_hash(s->plans[i].plan), s->split ? "gradients" : "training", i, s->n_stages);
         if (s->split) add(all, ls_plan_hash(s->updates[i].plan), "update", i, s->n_stages);
     }
-    LS_TRY(hash_evaluation(s, &evaluation, err));
-    add(all, evaluation, "evaluation", 0, 1);
+    LS_TRY(hash_evaluation(s, ls_config_int(s->cfg, "batch.per_rank"), &whole, err));
+    LS_TRY(hash_evaluation(s, 1, &single, err));
+    add(all, whole, "evaluation", 0, 1);
+    add(all, single, "evaluation of single samples", 0, 1);
 out:
     return st;
 }

@@ -7,6 +7,7 @@
 #include "backend/backend.h"
 #include "backend/cpu/conv.h"
 #include "check.h"
+#include "exec/plan_internal.h"
 #include "lockstep/nn.h"
 
 enum { CONVS = 16 };
@@ -43,10 +44,9 @@ static choices plan(int64_t size, bool fixed)
     build(s, size);
     REQUIRE_OK(ls_plan_compile_take(&p, ls_step_graph_take(s), dev, state, &err), &err);
     for (int i = 0; i < ls_plan_node_count(p) && c.n < CONVS; i++) {
-        const ls_plan_node n = ls_plan_node_at(p, i);
-        if (strncmp(n.op, "conv2d", 6) != 0) continue;
+        if (strncmp(p->steps[i].node->op->name, "conv2d", 6) != 0) continue;
         c.pixels[c.n] = size * size;
-        c.impl[c.n++] = n.impl; /* names outlive the plan */
+        c.impl[c.n++] = p->steps[i].kernel.impl; /* names outlive the plan */
     }
     ls_plan_destroy(p);
     ls_step_destroy(s);

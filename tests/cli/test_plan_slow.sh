@@ -57,7 +57,6 @@ first=$(hash_of mnist)
 # -- pictures
 run 0 plan mnist -n 2 --graph "$work/small.svg"
 run 0 plan resnet18 -n 2 --graph "$work/large.svg"
-run 0 plan mnist -n 2 --graph "$work/small.dot"
 n=$((n + 1))
 python3 - "$work" <<'P' || fail "a picture is wrong"
 import sys, xml.etree.ElementTree as tree
@@ -80,10 +79,6 @@ n=$((n + 1))
 diff <(grep -c '<g><rect' "$work/again.svg") <(grep -c '<g><rect' "$work/aae.svg") || fail "a file is drawn as another plan"
 run 2 plan "$work/aae.json"
 says err "is a file with a plan"
-if command -v dot >/dev/null; then
-    n=$((n + 1))
-    dot -Tsvg "$work/small.dot" >/dev/null || fail "dot does not read small.dot"
-fi
 
 # -- differences
 run 0 plan --diff mnist mnist

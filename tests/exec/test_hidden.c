@@ -10,6 +10,7 @@
 #include "check.h"
 #include "ckpt/ckpt.h"
 #include "ckpt/weights.h"
+#include "exec/document.h"
 #include "exec/state.h"
 #include "exec/tensor.h"
 #include "hidden.h"
@@ -262,16 +263,18 @@ static void a_failed_write_fails_the_next_run(void)
 static void a_kernel_that_fails_fails_the_run(void)
 {
     model m;
-    ls_plan_node last;
+    ls_document d;
     char want[128];
     ls_err err = {0};
 
     open_model(&m, "mnist", small, NULL);
     (void)train(&m);
-    last = ls_plan_node_at(m.plan, ls_plan_node_count(m.plan) - 1);
+    REQUIRE_OK(ls_document_make(&d, m.plan, &err), &err);
     hidden_fail_kernel_at(ls_plan_node_count(m.plan));
     CHECK_STATUS(ls_plan_run(m.plan, &err), LS_DEVICE, &err);
-    snprintf(want, sizeof want, "%s \"%s\": an illegal instruction", last.op, last.scope);
+    snprintf(want, sizeof want, "%s \"%s\": an illegal instruction", d.nodes[d.n_nodes - 1].op,
+             d.nodes[d.n_nodes - 1].layer);
+    ls_document_release(&d);
     CHECK_EQ_STR(err.text, want);
     err = (ls_err){0};
     CHECK_STATUS(ls_plan_run(m.plan, &err), LS_DEVICE, &err); /* its variables are worthless */

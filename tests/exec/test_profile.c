@@ -2,6 +2,7 @@
  * times of nodes are those of one run. */
 #include "base/clock.h"
 #include "check.h"
+#include "exec/document.h"
 #include "exec/profile.h"
 #include "graph/graph.h"
 #include "ops/ops.h"
@@ -35,10 +36,13 @@ static void close_model(model *m)
 
 static double seconds_of(const ls_plan *p)
 {
+    ls_document d;
     double sum = 0;
+    ls_err err = {0};
 
-    for (int i = 0; i < ls_plan_node_count(p); i++)
-        sum += ls_plan_node_at(p, i).seconds + ls_plan_node_at(p, i).progress;
+    REQUIRE_OK(ls_document_make(&d, p, &err), &err);
+    for (int32_t i = 0; i < d.n_nodes; i++) sum += d.nodes[i].seconds + d.nodes[i].progress_s;
+    ls_document_release(&d);
     return sum;
 }
 

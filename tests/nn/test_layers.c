@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "exec/document.h"
 #include "nn_test.h"
 
 /* -- convolutions -----------------------------------------------------------------------------------------
@@ -348,15 +349,18 @@ static void a_network_called_twice_is_one_network(void)
 static void layers_name_their_nodes(void)
 {
     nn_run r = nn_compile(build_shared, 2, LS_TRAIN);
+    ls_document d;
     int found = 0;
+    ls_err err = {0};
 
-    for (int i = 0; i < ls_plan_node_count(r.plan); i++) {
-        ls_plan_node n = ls_plan_node_at(r.plan, i);
-        if (strcmp(n.op, "matmul") != 0) continue;
-        CHECK_EQ_STR(n.scope, "net7.block.fc");
+    REQUIRE_OK(ls_document_make(&d, r.plan, &err), &err);
+    for (int32_t i = 0; i < d.n_nodes; i++) {
+        if (strcmp(d.nodes[i].op, "matmul") != 0) continue;
+        CHECK_EQ_STR(d.nodes[i].layer, "net7.block.fc");
         found++;
     }
     CHECK_EQ_INT(found, 2);
+    ls_document_release(&d);
     nn_release(&r);
 }
 

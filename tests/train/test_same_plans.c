@@ -14,7 +14,7 @@
 enum { RANKS = 2 };
 
 /* In what the model of the last rank differs. */
-typedef enum difference { NOTHING, TRAINING, EVALUATION, UPDATE } difference;
+typedef enum difference { NOTHING, TRAINING, EVALUATION, SINGLE, UPDATE } difference;
 
 static difference odd; /* of this process */
 
@@ -25,7 +25,8 @@ static void build(ls_step *s, ls_config *cfg)
 
     if (odd == TRAINING) h = ls_drop(s, h, "drop", 0.5); /* which evaluation leaves out */
     h = ls_linear(s, h, "fc2", .out = 1);
-    if (odd == EVALUATION) ls_output(s, "score", h); /* which training leaves out */
+    if (odd == EVALUATION || (odd == SINGLE && n == 1))
+        ls_output(s, "score", h); /* which training leaves out */
     h = ls_reduce_mean(ls_square(h), LS_ALL_AXES, false);
     ls_metric(s, "loss", h);
     ls_minimise(s, h, "*", ls_config_optimiser(cfg));
@@ -111,6 +112,7 @@ static void the_plan_that_differs_is_named(void)
 {
     run(TRAINING, ONE, "rank 1 has another plan for training than rank 0");
     run(EVALUATION, ONE, "rank 1 has another plan for evaluation than rank 0");
+    run(SINGLE, ONE, "rank 1 has another plan for evaluation of single samples than rank 0");
     run(TRAINING, MANY, "rank 1 has another plan for gradients than rank 0");
     run(UPDATE, MANY, "rank 1 has another plan for update than rank 0");
     run(EVALUATION, MANY, "rank 1 has another plan for evaluation than rank 0");
