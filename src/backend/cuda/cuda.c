@@ -18,10 +18,7 @@ static void cuda_close(ls_device *dev)
 {
     lsi_cuda_device *d = (lsi_cuda_device *)dev;
 
-    if (d->stream != NULL) {
-        (void)d->api->stream_sync(d->stream);
-        d->api->stream_destroy(d->stream);
-    }
+    lsi_cuda_close_queues(d);
     lsi_tuner_destroy(d->tuner);
     ls_free(d->area.bytes);
     ls_free(d);
@@ -37,7 +34,7 @@ static ls_status choose(lsi_cuda_device *d, ls_err *err)
                        "no GPU can be used: %s (nvidia-smi lists them, CUDA_VISIBLE_DEVICES hides them)",
                        code != 0 ? d->api->error(code) : "there is none");
     code = d->api->use(0, &d->about);
-    if (code == 0) code = d->api->stream_create(&d->stream);
+    if (code == 0) code = lsi_cuda_open_queues(d);
     return code == 0 ? LS_OK : ls_fail(err, LS_DEVICE, "the GPU cannot be opened: %s", d->api->error(code));
 }
 
@@ -156,6 +153,7 @@ const ls_backend ls_backend_cuda = {
     .close = cuda_close,
     .describe = describe,
     .buffers = &lsi_cuda_buffers,
+    .queues = &lsi_cuda_queues,
     .fuses = fusions,
     .plan = plan,
     .optimised = optimised,

@@ -22,7 +22,11 @@ typedef struct lsi_cuda_device {
     ls_device base;
     const lsi_cuda_api *api;
     lsi_cuda_about about;
-    lsi_cuda_stream stream;
+    lsi_cuda_stream stream[LS_QUEUE_DEVICE_N];
+    lsi_cuda_stream now;  /* the one that kernels are being put into */
+    lsi_cuda_event began; /* recorded at began_ns */
+    uint64_t began_ns;
+    int failed; /* what the device could not do, or 0 */
     lsi_tuner *tuner;
     bool tf32; /* LOCKSTEP_CUDA_TF32=1: products round their operands of 32 bits to 19 */
     lsi_cuda_area area;
@@ -37,6 +41,15 @@ ls_status lsi_cuda_load(const lsi_cuda_api **out, ls_err *err) LS_MUST_CHECK;
 /* -- memory (memory.c) ----------------------------------------------------------------------------------- */
 
 extern const ls_buffers lsi_cuda_buffers;
+
+/* -- queues (queues.c) ----------------------------------------------------------------------------------- */
+
+extern const ls_queues lsi_cuda_queues;
+
+int lsi_cuda_open_queues(lsi_cuda_device *d);
+void lsi_cuda_close_queues(lsi_cuda_device *d);
+/* Waits until all of them are empty. */
+int lsi_cuda_drain(const lsi_cuda_device *d);
 
 /* -- planning -------------------------------------------------------------------------------------------- */
 

@@ -72,7 +72,7 @@ static bool make_operands(trial *t)
         if (t->operand[i] != NULL) continue;
         if (d->api->alloc(&t->operand[i], t->node->bytes[i] + 64) != 0) return false;
         a.out = t->operand[i];
-        if (d->api->launch.fill(d->stream, &a) != 0) return false;
+        if (d->api->launch.fill(d->now, &a) != 0) return false;
     }
     return true;
 }
@@ -86,8 +86,8 @@ static bool try_way(void *ctx, int way)
     if (api->prepare(t->node->library, way, &workspace) != 0) return false;
     if (!make_operands(t) || !make_room(api, &t->workspace, &t->workspace_bytes, workspace)) return false;
     for (int i = 0; i < REPEATS; i++)
-        if (api->run(t->node->library, way, t->operand, t->workspace, t->dev->stream) != 0) return false;
-    return api->stream_sync(t->dev->stream) == 0;
+        if (api->run(t->node->library, way, t->operand, t->workspace, t->dev->now) != 0) return false;
+    return api->stream_sync(t->dev->now) == 0;
 }
 
 static int choose(const lsi_cuda_device *d, const lsi_cuda_library_node *node)

@@ -1,5 +1,7 @@
 /* memory.c: buffers on the device.  Each function waits for what was enqueued before, and for its own copy.
  */
+#include <string.h>
+
 #include "backend/cuda/cuda.h"
 #include "base/text.h"
 
@@ -33,52 +35,76 @@ static void release(ls_buffer *b)
 {
     const lsi_cuda_device *d = device_of(b);
 
-    (void)d->api->stream_sync(d->stream);
+    (void)lsi_cuda_drain(d);
     d->api->free(b->address);
 }
 
 static ls_status moved(const lsi_cuda_device *d, int code, const char *what, size_t bytes, ls_err *err)
 {
-    if (code == 0) code = d->api->stream_sync(d->stream);
+    if (code == 0) code = lsi_cuda_drain(d);
     return code == 0 ? LS_OK : failed(d, code, what, bytes, err);
+}
+
+/* After all queues. */
+static int copy(const lsi_cuda_device *d, void *to, const void *from, size_t bytes)
+{
+    const int code = lsi_cuda_drain(d);
+
+    return code != 0 ? code : d->api->copy(to, from, bytes, d->stream[LS_QUEUE_COPY]);
 }
 
 static ls_status read_bytes(const ls_buffer *b, size_t at, void *to, size_t bytes, ls_err *err)
 {
     const lsi_cuda_device *d = device_of(b);
 
-    return moved(d, d->api->copy(to, ls_buffer_address(b, at), bytes, d->stream), "reading", bytes, err);
+    return moved(d, copy(d, to, ls_buffer_address(b, at), bytes), "reading", bytes, err);
 }
 
 static ls_status write_bytes(ls_buffer *b, size_t at, const void *from, size_t bytes, ls_err *err)
 {
     const lsi_cuda_device *d = device_of(b);
 
-    return moved(d, d->api->copy(ls_buffer_address(b, at), from, bytes, d->stream), "writing", bytes, err);
+    return moved(d, copy(d, ls_buffer_address(b, at), from, bytes), "writing", bytes, err);
 }
 
 static ls_status copy_bytes(ls_buffer *to, size_t to_at, const ls_buffer *from, size_t from_at, size_t bytes,
                             ls_err *err)
 {
     const lsi_cuda_device *d = device_of(to);
-    const int code =
-        d->api->copy(ls_buffer_address(to, to_at), ls_buffer_address(from, from_at), bytes, d->stream);
 
-    return moved(d, code, "copying", bytes, err);
+    return moved(d, copy(d, ls_buffer_address(to, to_at), ls_buffer_address(from, from_at), bytes), "copying",
+                 bytes, err);
 }
 
 static ls_status zero_bytes(ls_buffer *b, size_t at, size_t bytes, ls_err *err)
 {
     const lsi_cuda_device *d = device_of(b);
+    int code = lsi_cuda_drain(d);
 
-    return moved(d, d->api->zero(ls_buffer_address(b, at), bytes, d->stream), "clearing", bytes, err);
+    if (code == 0) code = d->api->zero(ls_buffer_address(b, at), bytes, d->stream[LS_QUEUE_COPY]);
+    return moved(d, code, "clearing", bytes, err);
 }
 
-const ls_buffers lsi_cuda_buffers = {alloc,
-                                     release,
-                                     read_bytes,
-                                     write_bytes,
-                                     copy_bytes,
-                                     zero_bytes,
-                                     ls_host_alloc_staging,
-                                     ls_host_free_staging};
+/* Pinned: copies run by themselves. */
+static ls_status alloc_staging(ls_device *dev, size_t bytes, void **out, ls_err *err)
+{
+    const lsi_cuda_device *d = (const lsi_cuda_device *)dev;
+    const int code = d->api->alloc_pinned(out, bytes > 0 ? bytes : 1);
+
+    if (code != 0)
+        return ls_fail(err, LS_NOMEM, "cuda: %zu bytes of pinned host memory: %s", bytes,
+                       d->api->error(code));
+    memset(*out, 0, bytes);
+    return LS_OK;
+}
+
+static void free_staging(ls_device *dev, void *p)
+{
+    const lsi_cuda_device *d = (const lsi_cuda_device *)dev;
+
+    (void)lsi_cuda_drain(d);
+    d->api->free_pinned(p);
+}
+
+const ls_buffers lsi_cuda_buffers = {alloc,      release,    read_bytes,    write_bytes,
+                                     copy_bytes, zero_bytes, alloc_staging, free_staging};
