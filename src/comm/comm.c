@@ -103,6 +103,10 @@ void ls_comm_close(ls_comm *c)
     bool orderly;
 
     if (c == NULL) return;
+    if (c->heap == NULL) { /* nobody is there */
+        ls_free(c);
+        return;
+    }
     /* The library between machines can only be closed together, and not at all when somebody is missing. */
     orderly =
         c->link != NULL && !c->disagreed && !lsi_aborted(c) && ls_comm_barrier(c, "closing", NULL) == LS_OK;

@@ -1,4 +1,4 @@
-/* comm.h: how ranks meet, agree and add up their gradients.
+/* comm.h: how ranks meet and agree (collective.h: how they work on vectors together).
  *
  * A communicator is one rank's view of all ranks of a run.  Four kinds, one interface:
  *   self     one rank, nobody else
@@ -22,10 +22,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "lockstep/status.h"
+#include "comm/collective.h"
 
-typedef struct ls_comm ls_comm;
-typedef struct ls_exchange ls_exchange;
 typedef struct ls_shared ls_shared;
 
 /* -- the shared heap, for launchers -----------------------------------------------------------------------
@@ -76,6 +74,10 @@ ls_status ls_comm_open_threads(ls_comm *out[], int n, ls_err *err) LS_MUST_CHECK
 ls_status ls_comm_open_local(ls_comm **out, int heap_fd, int rank, int size, ls_err *err) LS_MUST_CHECK;
 /* Collective.  LS_UNSUPPORTED, with what to install, when the module or MPI is not there. */
 ls_status ls_comm_open_mpi(ls_comm **out, ls_err *err) LS_MUST_CHECK;
+/* Rank 0 of `ranks` ranks of one machine that are not there: exchanges can be made, and say what they would
+ * take; nothing can be run. */
+ls_status ls_comm_open_absent(ls_comm **out, int ranks, ls_err *err) LS_MUST_CHECK;
+bool ls_comm_absent(const ls_comm *c);
 /* A peer that still waits for this rank gets LS_LOST (or LS_DISAGREE).  Exchanges go first.  Of kind mpi it
  * is collective, since MPI ends together; when a rank is lost, nobody is waited for.  Accepts NULL. */
 void ls_comm_close(ls_comm *c);
@@ -88,7 +90,7 @@ int ls_comm_local_rank(const ls_comm *c); /* among the ranks of this machine */
 int ls_comm_local_size(const ls_comm *c);
 int ls_comm_host(const ls_comm *c); /* number of this machine, 0 .. hosts - 1 */
 int ls_comm_hosts(const ls_comm *c);
-const char *ls_comm_kind(const ls_comm *c); /* "self", "threads", "local" or "mpi" */
+const char *ls_comm_kind(const ls_comm *c); /* "self", "threads", "local", "mpi" or "absent" */
 
 /* -- being watched
  * ------------------------------------------------------------------------------------------- */
@@ -140,66 +142,5 @@ ls_status ls_comm_agree(ls_comm *c, uint64_t value, const char *what, ls_err *er
 ls_status ls_shared_create(ls_shared **out, ls_comm *c, size_t bytes, ls_err *err) LS_MUST_CHECK;
 void ls_shared_destroy(ls_shared *s);
 void *ls_shared_data(const ls_shared *s);
-
-/* -- exchange: one bucket's all-reduce, made once, run every step, without allocating
- * --------------------------- The sum over leaves ("shards") follows one fixed binary tree: leaves 2i and 2i
- * + 1 first, then pairs of pairs; a missing right child passes the left one through.  Whoever owns the
- * leaves, the bits depend on n_shards alone. A rank hands in its contiguous range of leaves as "parts": the
- * largest subtrees that lie in the range, each summed in the order of the tree by the caller (ls_sum_into).
- * With one leaf per rank that is one part.
- *
- *     fill ls_exchange_part(x, j) for every j
- *     ls_exchange_start(x, weight)
- *     ... compute, with a call of ls_exchange_progress now and then ...
- *     ls_exchange_wait(x, err)
- *     read ls_exchange_result(x)
- *
- * Ranks wait for their exchanges in the same order.  Several may be under way at once. */
-
-/* What crosses machines; sums are always taken in f32.  Inside a machine nothing is converted. */
-typedef enum ls_wire { LS_WIRE_F32, LS_WIRE_BF16, LS_WIRE_F16 } ls_wire;
-
-typedef struct ls_exchange_options {
-    const char *name;                         /* "bucket 3"; copied */
-    int64_t n;                                /* floats; 0 is allowed */
-    int64_t n_shards, first_shard, end_shard; /* leaves, and this rank's part of them (may be empty), in
-                                                 ascending order of ranks; n_shards 0: one leaf per rank */
-    float scale;                              /* the total is multiplied by it; 0 stands for 1 */
-    ls_wire wire;
-} ls_exchange_options;
-
-/* Collective; the caller owns *out and destroys it before the communicator. */
-ls_status ls_exchange_create(ls_exchange **out, ls_comm *c, const ls_exchange_options *o,
-                             ls_err *err) LS_MUST_CHECK;
-void ls_exchange_destroy(ls_exchange *x); /* not collective; accepts NULL */
-/* Bytes that such an exchange takes on this rank: its parts, and its share of what the machine holds once. */
-size_t ls_exchange_bytes(const ls_comm *c, const ls_exchange_options *o);
-/* The same without a communicator: n floats, one leaf per rank, `ranks` ranks of one machine. */
-size_t ls_exchange_bytes_on(int ranks, int64_t n);
-
-int ls_exchange_parts(const ls_exchange *x);
-/* The leaves that part j is the sum of. */
-void ls_exchange_part_range(const ls_exchange *x, int j, int64_t *first, int64_t *end);
-/* n floats, aligned to 64 bytes, zero at first.  Writable unless the exchange is under way. */
-float *ls_exchange_part(ls_exchange *x, int j);
-
-/* The parts are filled.  Each is multiplied by `weight` before it is added; ranks may have different weights.
- * The bits are independent of who owns which leaves only for weights that are powers of two (use `scale`). */
-void ls_exchange_start(ls_exchange *x, float weight);
-/* Does at most one chunk of work, between machines all that can be done at once, and never waits; true: the
- * result is ready.  True also when a rank is lost or nothing was started: ls_exchange_wait tells. */
-bool ls_exchange_progress(ls_exchange *x);
-/* The same without booking the time: for use within another wait.  True: there was a chunk of work. */
-bool ls_exchange_work(ls_exchange *x);
-/* Returns when the result is ready, doing the summing that is left meanwhile. */
-ls_status ls_exchange_wait(ls_exchange *x, ls_err *err) LS_MUST_CHECK;
-/* n floats that all ranks of the machine read in place.  Valid from the end of the wait until this rank fills
- * its parts again or starts again, whichever is first. */
-const float *ls_exchange_result(const ls_exchange *x);
-/* Seconds in ls_exchange_progress and ls_exchange_wait of this exchange since it was made. */
-double ls_exchange_exposed_seconds(const ls_exchange *x);
-
-/* to[i] += from[i]: one addition of the tree, for callers that sum their leaves. */
-void ls_sum_into(float *to, const float *from, int64_t n);
 
 #endif

@@ -195,6 +195,8 @@ typedef struct lsi_node {
  * LSI_MAX_PARTS. */
 #define LSI_MAX_PARTS 128
 int lsi_tree_parts(int64_t n_leaves, int64_t first, int64_t end, lsi_node *out);
+/* Whether `a` and `b` are the left and right child of one subtree. */
+bool lsi_tree_siblings(int64_t n_leaves, lsi_node a, lsi_node b);
 
 /* One move of a sum over several inputs, on a stack of blocks. */
 typedef struct lsi_move {

@@ -1,9 +1,9 @@
-/* exchange.c: the all-reduce of one bucket between ranks that share memory.
+/* exchange.c: collectives between ranks that share memory, and the tables of those and of one rank.
  *
  * Each rank writes its parts where all can read them and posts the exchange's number.  Once all have posted,
- * ranks claim chunks and write the weighted sum into the one result that all read in place.  Whoever has time
- * does the work: a rank that waits sums, a rank that computes does not.  The order of additions is fixed by
- * the plan, so the bits do not depend on who did it.
+ * ranks claim chunks and write the weighted sum (or a copy of what one rank has) into the one result that all
+ * read in place.  Whoever has time does the work: a rank that waits sums, a rank that computes does not.  The
+ * order of additions is fixed by the plan, so the bits do not depend on who did it.
  *
  * No barrier is needed.  Let C be the number of chunks.
  *   Parts: a rank fills its parts for exchange t + 1 after it saw `done` reach t C.  All sums of t are then
@@ -15,57 +15,21 @@
  * made in t never lands in t + 1. `number` is posted with release and read with acquire, `done` is raised
  * with release and read with acquire; all raises of `done` are read-modify-writes and so form one release
  * sequence: to see t C is to see every chunk. */
-#include <stdio.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "comm/exchange_internal.h"
 
-int ls_exchange_parts(const ls_exchange *x)
-{
-    return x->n_parts;
-}
+/* -- between ranks of a machine -----------------------------------------------------------------------------
+ */
 
-void ls_exchange_part_range(const ls_exchange *x, int j, int64_t *first, int64_t *end)
-{
-    LS_BUG_IF(j < 0 || j >= x->n_parts);
-    *first = x->part[j].first;
-    *end = x->part[j].end;
-}
-
-float *ls_exchange_part(ls_exchange *x, int j)
-{
-    LS_BUG_IF(j < 0 || j >= x->n_parts);
-    return x->part_at[j];
-}
-
-const float *ls_exchange_result(const ls_exchange *x)
-{
-    return x->result;
-}
-
-double ls_exchange_exposed_seconds(const ls_exchange *x)
-{
-    return (double)x->exposed_ns * 1e-9;
-}
-
-/* One rank: the same two roundings as in a sum of several parts. */
-static void finish_in_place(ls_exchange *x, float weight)
-{
-    for (int64_t i = 0; weight != 1 && i < x->n; i++) x->result[i] = weight * x->result[i];
-    for (int64_t i = 0; x->scale != 1 && i < x->n; i++) x->result[i] = x->scale * x->result[i];
-}
-
-void ls_exchange_start(ls_exchange *x, float weight)
+static void start(ls_exchange *x, float weight)
 {
     lsi_post *mine = &x->board->post[x->c->local_rank];
 
     LS_BUG_IF(x->running);
     lsi_note(x->c, x->name);
     x->number++;
-    if (x->in_place) {
-        finish_in_place(x, weight);
-        return;
-    }
     x->running = true;
     x->all_posted = x->weights_known = false;
     mine->weight = weight;
@@ -109,13 +73,27 @@ void lsi_exchange_read_weights(ls_exchange *x)
     x->weights_known = true;
 }
 
-static void sum_chunk(ls_exchange *x, int64_t chunk)
+void lsi_exchange_copy(const ls_exchange *x, int64_t lo, int64_t hi, float *to)
+{
+    for (int i = 0; i < x->plan.n_in; i++) {
+        const int64_t first = x->covers[i].first > lo ? x->covers[i].first : lo,
+                      end = x->covers[i].end < hi ? x->covers[i].end : hi;
+        if (first < end)
+            memcpy(to + (first - lo), x->in[i] + (first - x->covers[i].first),
+                   sizeof *to * (size_t)(end - first));
+    }
+}
+
+static void work_on_chunk(ls_exchange *x, int64_t chunk)
 {
     int64_t lo = chunk * x->chunk, hi = lo + x->chunk < x->n ? lo + x->chunk : x->n;
     const uint64_t begun = ls_clock_ns();
 
     lsi_exchange_read_weights(x);
-    lsi_sum_run(&x->plan, x->loops, x->in, x->weight, x->scale, &x->result, lo, hi, x->stack);
+    if (lsi_copies(x->kind))
+        lsi_exchange_copy(x, lo, hi, x->result + lo);
+    else
+        lsi_sum_run(&x->plan, x->loops, x->in, x->weight, x->scale, &x->result, lo, hi, x->stack);
     lsi_book_adding(x->c, begun);
     atomic_fetch_add_explicit(&x->board->done, 1, memory_order_release);
 }
@@ -135,7 +113,7 @@ static bool advance(ls_exchange *x, bool *worked)
 
     if (x->far != NULL) return lsi_far_exchange_advance(x, worked);
     *worked = lsi_exchange_all_posted(x) && claim_chunk(x, &chunk);
-    if (*worked) sum_chunk(x, chunk);
+    if (*worked) work_on_chunk(x, chunk);
     return lsi_exchange_finished(x);
 }
 
@@ -147,21 +125,32 @@ static void book(ls_exchange *x, uint64_t begun)
     x->c->exposed_ns += spent;
 }
 
-bool ls_exchange_progress(ls_exchange *x)
+static bool progress(ls_exchange *x)
 {
     bool worked, ready;
 
     if (!x->running) return true;
     uint64_t begun = ls_clock_ns();
-    /* Between machines the next transfer begins where the last one ended, or the wire is idle until the next
-     * call. */
-    do ready = advance(x, &worked) || lsi_aborted(x->c);
-    while (x->far != NULL && worked && !ready);
+    ready = advance(x, &worked) || lsi_aborted(x->c);
     book(x, begun);
     return ready;
 }
 
-bool ls_exchange_work(ls_exchange *x)
+/* Between machines the next transfer begins where the last one ended, or the wire is idle until the next
+ * call. */
+static bool progress_all(ls_exchange *x)
+{
+    bool worked, ready;
+
+    if (!x->running) return true;
+    uint64_t begun = ls_clock_ns();
+    do ready = advance(x, &worked) || lsi_aborted(x->c);
+    while (worked && !ready);
+    book(x, begun);
+    return ready;
+}
+
+static bool work(ls_exchange *x)
 {
     bool worked = false;
 
@@ -169,7 +158,7 @@ bool ls_exchange_work(ls_exchange *x)
     return worked;
 }
 
-ls_status ls_exchange_wait(ls_exchange *x, ls_err *err)
+static ls_status wait_for(ls_exchange *x, ls_err *err)
 {
     ls_status st = LS_OK;
     lsi_wait wait = {.what = x->name};
@@ -184,3 +173,71 @@ ls_status ls_exchange_wait(ls_exchange *x, ls_err *err)
     book(x, begun);
     return st;
 }
+
+const ls_collectives lsi_shared_collectives = {
+    .name = "shared memory",
+    .make = lsi_exchange_make,
+    .destroy = lsi_exchange_destroy,
+    .bytes = lsi_exchange_bytes,
+    .start = start,
+    .progress = progress,
+    .work = work,
+    .wait = wait_for,
+    .barrier = lsi_group_barrier,
+};
+
+/* The same between machines too, for which exchange_far.c has the rest. */
+const ls_collectives lsi_mpi_collectives = {
+    .name = "mpi",
+    .make = lsi_exchange_make,
+    .destroy = lsi_exchange_destroy,
+    .bytes = lsi_exchange_bytes,
+    .start = start,
+    .progress = progress_all,
+    .work = work,
+    .wait = wait_for,
+    .barrier = lsi_group_barrier,
+};
+
+/* -- one rank: its part becomes the result ------------------------------------------------------------------
+ */
+
+/* The same two roundings as in a sum of several parts. */
+static void start_alone(ls_exchange *x, float weight)
+{
+    const bool sums = !lsi_copies(x->kind);
+
+    lsi_note(x->c, x->name);
+    for (int64_t i = 0; sums && weight != 1 && i < x->n; i++) x->result[i] = weight * x->result[i];
+    for (int64_t i = 0; sums && x->scale != 1 && i < x->n; i++) x->result[i] = x->scale * x->result[i];
+}
+
+static bool ready_alone(ls_exchange *x)
+{
+    (void)x;
+    return true;
+}
+
+static bool no_work_alone(ls_exchange *x)
+{
+    (void)x;
+    return false;
+}
+
+static ls_status wait_alone(ls_exchange *x, ls_err *err)
+{
+    (void)x, (void)err;
+    return LS_OK;
+}
+
+const ls_collectives lsi_self_collectives = {
+    .name = "self",
+    .make = lsi_exchange_make,
+    .destroy = lsi_exchange_destroy,
+    .bytes = lsi_exchange_bytes,
+    .start = start_alone,
+    .progress = ready_alone,
+    .work = no_work_alone,
+    .wait = wait_alone,
+    .barrier = lsi_group_barrier,
+};

@@ -1,15 +1,16 @@
 /* exchange_far.c: the part of an exchange that crosses machines.
  *
- * The vector is cut into slices.  Slice k is summed on host k mod H: one rank of every machine, the slice's
- * owner, sums what its machine has (to the machine's largest subtrees, which is what the tree asks for),
- * sends that to the owner on the summing host, and receives the result right into the machine's result.  Over
- * all slices that is a reduce-scatter and an all-gather, in which every machine sends and receives 2 (H - 1)
- * / H of the vector; it needs no order among machines, and a late one holds up no more than its own slices.
+ * The vector is cut into slices, each with a home: the machine where it is summed, or that has it.  One rank
+ * of every machine, the slice's owner, sums what its machine has (to the machine's largest subtrees, which is
+ * what the tree asks for) and sends that to the owner at home; from there the result comes right into every
+ * machine's.  Of an all-reduce slice k is at home on machine k mod H, which sends and receives 2 (H - 1) / H
+ * of the vector; it needs no order among machines, and a late one holds up no more than its own slices.  A
+ * reduce-scatter ends at home, with the owner of the piece; an all-gather and a broadcast begin there.
  *
  * A rank has up to SLOTS slices in hand and takes them in ascending order.  Nothing can lock: of all
  * unfinished slices the lowest is in hand, or next, at all of its owners.
  *
- * On a narrow wire (bf16, f16) what a machine sends is rounded, and so is the result, on the summing host
+ * On a narrow wire (bf16, f16) what a machine sends is rounded, and so is the result, at home
  * too: all machines must hold the same bits. */
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +42,7 @@ typedef struct hand {
     int n_requests;
     ls_link_request *request;
     float *own; /* this machine's subtrees */
-    float *got; /* on the summing host: the others', host after host */
+    float *got; /* at home: the others', host after host */
     void *out;  /* narrow wires only: what is sent, */
     void *in;   /* and what has come */
 } hand;
@@ -62,16 +63,40 @@ struct lsi_far_exchange {
 /* -- who does what
  * ------------------------------------------------------------------------------------------- */
 
-static int summing_host(const ls_exchange *x, int64_t slice)
+/* Slices of one piece, where ranks have pieces. */
+static int64_t slices_per_piece(const ls_exchange *x)
 {
-    return (int)(slice % x->c->hosts);
+    return (ls_exchange_piece(x->n, x->size) + x->chunk - 1) / x->chunk;
+}
+
+static int home_of(const ls_exchange *x, int64_t slice)
+{
+    if (lsi_has_pieces(x->kind)) return x->c->far->host_of[slice / slices_per_piece(x)];
+    return x->kind == LS_COLL_BROADCAST ? x->c->far->host_of[x->root] : (int)(slice % x->c->hosts);
+}
+
+/* Elements [*lo, *lo + *n) of the vector; of a piece that is short or empty, maybe none. */
+static void bounds_of(const ls_exchange *x, int64_t slice, int64_t *lo, int64_t *n)
+{
+    const int64_t piece = ls_exchange_piece(x->n, x->size);
+    int64_t end = x->n;
+
+    *lo = slice * x->chunk;
+    if (lsi_has_pieces(x->kind)) {
+        const int64_t rank = slice / slices_per_piece(x);
+        *lo = rank * piece + slice % slices_per_piece(x) * x->chunk;
+        if ((rank + 1) * piece < end) end = (rank + 1) * piece;
+    }
+    *n = end - *lo < x->chunk ? end - *lo : x->chunk;
+    if (*n < 0) *n = 0;
 }
 
 static int owner_of(const ls_exchange *x, int64_t slice, int host)
 {
     const lsi_far *f = x->c->far;
+    const int64_t turn = x->kind == LS_COLL_ALL_REDUCE ? slice / x->c->hosts : slice;
 
-    return f->ranks_of[host][slice / x->c->hosts % f->host_size[host]];
+    return f->ranks_of[host][turn % f->host_size[host]];
 }
 
 /* The first slice from `slice` on that is this rank's. */
@@ -113,7 +138,7 @@ static ls_status add_shares(ls_exchange *x, const lsi_claim *all, int host, int 
     int *owner = NULL, n_parts;
     share *more;
 
-    LS_TRY(lsi_list_parts(x->c, host, all, &nodes, &owner, &n_parts, err));
+    LS_TRY(lsi_list_parts(x, host, all, &nodes, &owner, &n_parts, err));
     LS_TRY(lsi_sum_plan_make(&plan, x->n_shards, nodes, n_parts, err));
     more = ls_realloc(LS_MEM_COMM, f->share, (size_t)(*n + plan.n_out) * sizeof *more);
     if (more == NULL) {
@@ -140,6 +165,7 @@ static ls_status plan_total(ls_exchange *x, const lsi_claim *all, ls_err *err)
     f->n_shares = ls_alloc(LS_MEM_COMM, (size_t)x->c->hosts * sizeof *f->n_shares);
     f->share = ls_alloc(LS_MEM_COMM, sizeof *f->share);
     if (f->n_shares == NULL || f->share == NULL) return ls_fail(err, LS_NOMEM, "%s: no memory", x->name);
+    if (lsi_copies(x->kind)) return LS_OK; /* there is nothing to add up */
     for (int h = 0; h < x->c->hosts; h++) LS_TRY(add_shares(x, all, h, &n, err));
     qsort(f->share, (size_t)n, sizeof *f->share, by_first_leaf);
     nodes = ls_alloc(LS_MEM_COMM, (size_t)n * sizeof *nodes);
@@ -188,7 +214,7 @@ void lsi_far_choose_slices(ls_exchange *x)
     lsi_far *f = x->c->far;
 
     x->chunk = slice_size(x->c, x->n);
-    x->n_chunks = (x->n + x->chunk - 1) / x->chunk;
+    x->n_chunks = lsi_has_pieces(x->kind) ? x->size * slices_per_piece(x) : (x->n + x->chunk - 1) / x->chunk;
     if (2 * x->n_chunks > x->c->place.last_tag - f->next_tag) f->next_tag = LSI_FIRST_EXCHANGE_TAG;
     x->first_tag = f->next_tag;
     f->next_tag += (int)(2 * x->n_chunks);
@@ -309,7 +335,7 @@ static int tag_of(const ls_exchange *x, const hand *h, bool result)
     return x->first_tag + (int)(2 * h->slice) + (result ? 1 : 0);
 }
 
-/* On the summing host: the shares of the others are awaited. */
+/* At home: the shares of the others are awaited. */
 static ls_status collect(ls_exchange *x, hand *h, ls_err *err)
 {
     ls_status st = LS_OK;
@@ -330,7 +356,7 @@ out:
     return st;
 }
 
-/* On the summing host: the total goes to the others. */
+/* At home: the total is made, and goes to the others where they want it. */
 static ls_status answer(ls_exchange *x, hand *h, ls_err *err)
 {
     ls_status st = LS_OK;
@@ -338,8 +364,13 @@ static ls_status answer(ls_exchange *x, hand *h, ls_err *err)
     const void *from = x->result + h->lo;
     int others = f->total.n_in - f->n_shares[x->c->host];
 
+    h->state = ANSWERING;
     if (f->wire != LS_WIRE_F32) widen(f->wire, h->got, h->in, others * h->n);
-    sum_total(x, h);
+    if (lsi_copies(x->kind))
+        lsi_exchange_copy(x, h->lo, h->lo + h->n, x->result + h->lo);
+    else
+        sum_total(x, h);
+    if (x->kind == LS_COLL_REDUCE_SCATTER) return LS_OK;
     if (f->wire != LS_WIRE_F32) {
         narrow(f->wire, h->out, x->result + h->lo, h->n);
         widen(f->wire, x->result + h->lo, h->out, h->n);
@@ -350,23 +381,24 @@ static ls_status answer(ls_exchange *x, hand *h, ls_err *err)
         LS_TRY(x->c->link->send(from, (size_t)h->n * wire_bytes(f->wire), owner_of(x, h->slice, k),
                                 tag_of(x, h, true), &h->request[h->n_requests++], err));
     }
-    h->state = ANSWERING;
 out:
     return st;
 }
 
-/* Elsewhere: this machine's shares go to the summing host, the total is awaited. */
+/* Elsewhere: this machine's shares go to where the slice is at home; the total is awaited. */
 static ls_status ask(ls_exchange *x, hand *h, ls_err *err)
 {
     ls_status st = LS_OK;
     lsi_far_exchange *f = x->far;
-    int peer = owner_of(x, h->slice, summing_host(x, h->slice));
+    int peer = owner_of(x, h->slice, home_of(x, h->slice));
     bool wide = f->wire == LS_WIRE_F32;
     int64_t own = x->plan.n_out * h->n;
 
-    LS_TRY(x->c->link->receive(wide ? (void *)(x->result + h->lo) : h->in, (size_t)h->n * wire_bytes(f->wire),
-                               peer, tag_of(x, h, true), &h->request[h->n_requests++], err));
-    sum_own(x, h);
+    if (x->kind != LS_COLL_REDUCE_SCATTER)
+        LS_TRY(x->c->link->receive(wide ? (void *)(x->result + h->lo) : h->in,
+                                   (size_t)h->n * wire_bytes(f->wire), peer, tag_of(x, h, true),
+                                   &h->request[h->n_requests++], err));
+    if (!lsi_copies(x->kind)) sum_own(x, h);
     if (!wide) narrow(f->wire, h->out, h->own, own);
     if (own > 0)
         LS_TRY(x->c->link->send(wide ? (const void *)h->own : h->out, (size_t)own * wire_bytes(f->wire), peer,
@@ -381,11 +413,15 @@ static ls_status take_in_hand(ls_exchange *x, hand *h, ls_err *err)
     lsi_far_exchange *f = x->far;
 
     h->slice = f->next;
-    h->lo = h->slice * x->chunk;
-    h->n = x->n - h->lo < x->chunk ? x->n - h->lo : x->chunk;
+    bounds_of(x, h->slice, &h->lo, &h->n);
     h->n_requests = 0;
     f->next = next_own(x, f->next + 1);
-    return summing_host(x, h->slice) == x->c->host ? collect(x, h, err) : ask(x, h, err);
+    if (h->n == 0) {
+        h->state = ANSWERING; /* with nothing */
+        return LS_OK;
+    }
+    if (home_of(x, h->slice) != x->c->host) return ask(x, h, err);
+    return lsi_copies(x->kind) ? answer(x, h, err) : collect(x, h, err);
 }
 
 /* All transfers of the slice's state are over. */
@@ -394,7 +430,7 @@ static ls_status move_on(ls_exchange *x, hand *h, ls_err *err)
     h->n_requests = 0;
     ls_comm_beat(x->c); /* a long vector on a slow wire: something has come, though the rank still waits */
     if (h->state == COLLECTING) return answer(x, h, err);
-    if (h->state == ASKING && x->far->wire != LS_WIRE_F32)
+    if (h->state == ASKING && x->far->wire != LS_WIRE_F32 && x->kind != LS_COLL_REDUCE_SCATTER)
         widen(x->far->wire, x->result + h->lo, h->in, h->n);
     h->state = FREE;
     atomic_fetch_add_explicit(&x->board->done, 1, memory_order_release);

@@ -1,6 +1,6 @@
 /* exchange_internal.h: an exchange, as exchange.c runs it and exchange_make.c makes it.
  *
- * Its window in the heap holds the board, the result, and the parts of all ranks of the machine. */
+ * Its window in the heap holds the board, the result, and parts and leaves of all ranks of the machine. */
 #ifndef LS_COMM_EXCHANGE_INTERNAL_H
 #define LS_COMM_EXCHANGE_INTERNAL_H
 
@@ -22,14 +22,20 @@ typedef struct lsi_board {
 } lsi_board;
 
 typedef struct lsi_far_exchange lsi_far_exchange;
+typedef struct lsi_leaves lsi_leaves;
 
 struct ls_exchange {
+    const ls_collectives *how;
     ls_comm *c;
     char name[LS_COMM_WHAT_MAX];
+    ls_collective kind;
+    int rank, size, root; /* in the group */
+    bool across;          /* over all machines, of which there are several */
     int64_t n, n_shards;
     float scale;
     int n_parts;
-    lsi_node *part; /* this rank's */
+    lsi_node *part;     /* this rank's */
+    lsi_leaves *leaves; /* NULL: the caller fills the parts */
     float **part_at;
     bool in_place; /* one rank: its part becomes the result */
 
@@ -41,7 +47,8 @@ struct ls_exchange {
     lsi_sum_plan plan;     /* over all parts of the machine */
     lsi_far_exchange *far; /* NULL: there is one machine, and the plan's output is the result */
     const float **in;
-    int *owner; /* of each input: a local index */
+    lsi_node *covers; /* of each input of a copy: the stretch of the vector that it is */
+    int *owner;       /* of each input: a local index */
     float *weight;
     const lsi_sum_loops *loops;
     float *stack;
@@ -57,20 +64,55 @@ struct ls_exchange {
 typedef struct lsi_claim {
     int64_t n, n_shards, first, end;
     float scale;
-    int32_t wire;
+    int32_t wire, kind, group, root, lanes;
 } lsi_claim;
+
+/* Whether each element of the result is one rank's, and not a sum over all. */
+static inline bool lsi_copies(ls_collective kind)
+{
+    return kind == LS_COLL_ALL_GATHER || kind == LS_COLL_BROADCAST;
+}
+/* Whether ranks own pieces of the vector. */
+static inline bool lsi_has_pieces(ls_collective kind)
+{
+    return kind == LS_COLL_REDUCE_SCATTER || kind == LS_COLL_ALL_GATHER;
+}
 
 /* -- exchange_make.c ---------------------------------------------------------------------------------------
  */
 
+ls_status lsi_exchange_make(ls_exchange **out, ls_comm *c, const ls_exchange_options *o,
+                            ls_err *err) LS_MUST_CHECK;
+void lsi_exchange_destroy(ls_exchange *x);
+size_t lsi_exchange_bytes(const ls_comm *c, const ls_exchange_options *o);
 /* The parts of all ranks of a host, in ascending order; *nodes and *owner (local indices) are the caller's.
  */
-ls_status lsi_list_parts(const ls_comm *c, int host, const lsi_claim *all, lsi_node **nodes, int **owner,
+ls_status lsi_list_parts(const ls_exchange *x, int host, const lsi_claim *all, lsi_node **nodes, int **owner,
                          int *n, ls_err *err) LS_MUST_CHECK;
+
+/* -- collective.c ------------------------------------------------------------------------------------------
+ */
+
+extern const ls_collectives lsi_self_collectives, lsi_shared_collectives, lsi_mpi_collectives,
+    lsi_absent_collectives;
+ls_status lsi_group_barrier(ls_comm *c, ls_group group, const char *what, bool (*work)(void *ctx), void *ctx,
+                            ls_err *err) LS_MUST_CHECK;
+
+/* -- leaves.c ----------------------------------------------------------------------------------------------
+ */
+
+/* How many buffers a rank needs that gives leaves in so many lanes; 0: it does not. */
+int lsi_leaves_buffers(int64_t n_leaves, int64_t first, int64_t end, int lanes);
+/* Over that many, from `memory` on. */
+ls_status lsi_leaves_create(ls_exchange *x, int64_t first, int64_t end, int buffers, float *memory,
+                            size_t stride, ls_err *err) LS_MUST_CHECK;
+void lsi_leaves_destroy(ls_exchange *x); /* accepts that there are none */
 
 /* -- exchange.c --------------------------------------------------------------------------------------------
  */
 
+/* Of a copy: elements [lo, hi) of the vector, as far as they are this machine's, to `to`. */
+void lsi_exchange_copy(const ls_exchange *x, int64_t lo, int64_t hi, float *to);
 bool lsi_exchange_finished(ls_exchange *x);
 /* Whether sums may begin. */
 bool lsi_exchange_all_posted(ls_exchange *x);

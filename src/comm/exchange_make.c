@@ -35,17 +35,27 @@ static size_t board_bytes(int local_size)
 /* -- who owns what -----------------------------------------------------------------------------------------
  */
 
+static ls_collective kind_of(const ls_exchange_options *o)
+{
+    return o->kind == LS_COLL_NONE ? LS_COLL_ALL_REDUCE : o->kind;
+}
+
 static lsi_claim claim_of(const ls_comm *c, const ls_exchange_options *o)
 {
-    bool per_rank = o->n_shards == 0;
+    const bool per_rank = o->n_shards == 0;
+    const int rank = ls_group_rank(c, o->group);
 
     return (lsi_claim){
         .n = o->n,
-        .n_shards = per_rank ? c->size : o->n_shards,
-        .first = per_rank ? c->rank : o->first_shard,
-        .end = per_rank ? c->rank + 1 : o->end_shard,
+        .n_shards = per_rank ? ls_group_size(c, o->group) : o->n_shards,
+        .first = per_rank ? rank : o->first_shard,
+        .end = per_rank ? rank + 1 : o->end_shard,
         .scale = o->scale == 0 ? 1 : o->scale,
-        .wire = (int32_t)o->wire,
+        .wire = (int32_t)(lsi_copies(kind_of(o)) ? LS_WIRE_F32 : o->wire),
+        .kind = (int32_t)kind_of(o),
+        .group = (int32_t)o->group,
+        .root = o->root,
+        .lanes = o->lanes,
     };
 }
 
@@ -66,11 +76,13 @@ static ls_status check_claims(const lsi_claim *all, int size, const char *name, 
 
     for (int r = 0; r < size; r++) {
         if (all[r].n != all[0].n || all[r].n_shards != all[0].n_shards || all[r].scale != all[0].scale ||
-            all[r].wire != all[0].wire)
+            all[r].wire != all[0].wire || all[r].kind != all[0].kind || all[r].group != all[0].group ||
+            all[r].root != all[0].root)
             return ls_fail(err, LS_DISAGREE,
-                           "%s: ranks 0 and %d differ: %lld and %lld floats, %lld and %lld shards", name, r,
-                           (long long)all[0].n, (long long)all[r].n, (long long)all[0].n_shards,
-                           (long long)all[r].n_shards);
+                           "%s: ranks 0 and %d differ: %s and %s, %lld and %lld floats, %lld and %lld shards",
+                           name, r, ls_collective_name((ls_collective)all[0].kind),
+                           ls_collective_name((ls_collective)all[r].kind), (long long)all[0].n,
+                           (long long)all[r].n, (long long)all[0].n_shards, (long long)all[r].n_shards);
         if (all[r].first != next)
             return ls_fail(err, LS_DISAGREE, "%s: rank %d begins with shard %lld, expected %lld", name, r,
                            (long long)all[r].first, (long long)next);
@@ -82,12 +94,16 @@ static ls_status check_claims(const lsi_claim *all, int size, const char *name, 
     return LS_OK;
 }
 
+/* Of the ranks of the group, in its order. */
 static ls_status gather_claims(ls_exchange *x, const lsi_claim *mine, lsi_claim *all, ls_err *err)
 {
+    const ls_comm *c = x->c;
     ls_status st = LS_OK;
 
     LS_TRY(ls_comm_gather_all(x->c, mine, sizeof *mine, all, x->name, err));
-    LS_TRY(check_claims(all, x->c->size, x->name, err));
+    for (int i = 0; mine->group == LS_GROUP_MACHINE && c->far != NULL && i < c->local_size; i++)
+        all[i] = all[c->far->ranks_of[c->host][i]]; /* ascending: none is needed again that is overwritten */
+    LS_TRY(check_claims(all, x->size, x->name, err));
 out:
     return st;
 }
@@ -95,24 +111,24 @@ out:
 /* -- where it lies -----------------------------------------------------------------------------------------
  */
 
-static int rank_at(const ls_comm *c, int host, int local)
+static int rank_at(const ls_exchange *x, int host, int local)
 {
-    return c->far != NULL ? c->far->ranks_of[host][local] : local;
+    return x->across ? x->c->far->ranks_of[host][local] : local;
 }
 
-static int size_at(const ls_comm *c, int host)
+static int size_at(const ls_exchange *x, int host)
 {
-    return c->far != NULL ? c->far->host_size[host] : c->size;
+    return x->across ? x->c->far->host_size[host] : x->size;
 }
 
-ls_status lsi_list_parts(const ls_comm *c, int host, const lsi_claim *all, lsi_node **nodes, int **owner,
+ls_status lsi_list_parts(const ls_exchange *x, int host, const lsi_claim *all, lsi_node **nodes, int **owner,
                          int *n, ls_err *err)
 {
     lsi_node parts[LSI_MAX_PARTS];
-    int total = 0, ranks = size_at(c, host);
+    int total = 0, ranks = size_at(x, host);
 
     for (int i = 0; i < ranks; i++) {
-        const lsi_claim *m = &all[rank_at(c, host, i)];
+        const lsi_claim *m = &all[rank_at(x, host, i)];
         total += lsi_tree_parts(m->n_shards, m->first, m->end, parts);
     }
     *nodes = ls_alloc(LS_MEM_COMM, (size_t)total * sizeof **nodes);
@@ -121,7 +137,7 @@ ls_status lsi_list_parts(const ls_comm *c, int host, const lsi_claim *all, lsi_n
         return ls_fail(err, LS_NOMEM, "no memory for the parts of an exchange");
     *n = 0;
     for (int i = 0; i < ranks; i++) {
-        const lsi_claim *m = &all[rank_at(c, host, i)];
+        const lsi_claim *m = &all[rank_at(x, host, i)];
         int some = lsi_tree_parts(m->n_shards, m->first, m->end, *nodes + *n);
         for (int k = 0; k < some; k++) (*owner)[*n + k] = i;
         *n += some;
@@ -129,17 +145,43 @@ ls_status lsi_list_parts(const ls_comm *c, int host, const lsi_claim *all, lsi_n
     return LS_OK;
 }
 
-/* The sum over this machine's parts, and the tables of this rank's own. */
-static ls_status plan_sum(ls_exchange *x, const lsi_claim *all, ls_err *err)
+/* The stretches of the vector that ranks of this machine have. */
+static ls_status list_pieces(ls_exchange *x, lsi_node **nodes, int *n, ls_err *err)
+{
+    const int ranks = size_at(x, x->c->host);
+    const int64_t piece = ls_exchange_piece(x->n, x->size);
+
+    *nodes = ls_alloc(LS_MEM_COMM, (size_t)ranks * sizeof **nodes);
+    x->owner = ls_alloc(LS_MEM_COMM, (size_t)ranks * sizeof *x->owner);
+    if (*nodes == NULL || x->owner == NULL) return ls_fail(err, LS_NOMEM, "%s: no memory", x->name);
+    *n = 0;
+    for (int i = 0; i < ranks; i++) {
+        const int rank = rank_at(x, x->c->host, i);
+        int64_t first = rank * piece, end = first + piece;
+        if (x->kind == LS_COLL_BROADCAST && rank != x->root) continue;
+        if (x->kind == LS_COLL_BROADCAST) first = 0, end = x->n;
+        x->owner[*n] = i;
+        (*nodes)[(*n)++] = (lsi_node){first < x->n ? first : x->n, end < x->n ? end : x->n};
+    }
+    x->plan.n_in = *n;
+    return LS_OK;
+}
+
+/* What comes of this machine's inputs, and the tables of this rank's own. */
+static ls_status plan_inputs(ls_exchange *x, const lsi_claim *all, ls_err *err)
 {
     ls_status st = LS_OK;
     lsi_node *nodes = NULL;
     const ls_comm *c = x->c;
-    int n;
+    int n = 0;
 
-    LS_TRY(lsi_list_parts(c, c->host, all, &nodes, &x->owner, &n, err));
-    LS_TRY(lsi_sum_plan_make(&x->plan, x->n_shards, nodes, n, err));
-    LS_BUG_IF(c->far == NULL && x->plan.n_out != 1);
+    if (lsi_copies(x->kind)) {
+        LS_TRY(list_pieces(x, &nodes, &n, err));
+    } else {
+        LS_TRY(lsi_list_parts(x, c->host, all, &nodes, &x->owner, &n, err));
+        LS_TRY(lsi_sum_plan_make(&x->plan, x->n_shards, nodes, n, err));
+        LS_BUG_IF(!x->across && x->plan.n_out != 1);
+    }
     x->in = ls_alloc(LS_MEM_COMM, (size_t)n * sizeof *x->in);
     x->weight = ls_alloc(LS_MEM_COMM, (size_t)n * sizeof *x->weight);
     x->stack = ls_alloc(LS_MEM_COMM, (size_t)x->plan.depth * LSI_SUM_BLOCK * sizeof *x->stack);
@@ -151,28 +193,50 @@ static ls_status plan_sum(ls_exchange *x, const lsi_claim *all, ls_err *err)
     }
     for (int i = 0; i < n; i++)
         if (x->owner[i] == c->local_rank) x->part[x->n_parts++] = nodes[i];
-    if (c->far != NULL) LS_TRY(lsi_far_exchange_create(x, all, err));
+    if (lsi_copies(x->kind)) {
+        x->covers = nodes;
+        nodes = NULL;
+    }
+    if (x->across) LS_TRY(lsi_far_exchange_create(x, all, err));
 out:
     ls_free(nodes);
     return st;
 }
 
-/* Board, result (unless the only part becomes it), parts. */
-static ls_status lay_out(ls_exchange *x, ls_err *err)
+/* Floats of one part. */
+static int64_t part_floats(ls_collective kind, int64_t n, int ranks)
+{
+    return kind == LS_COLL_ALL_GATHER ? ls_exchange_piece(n, ranks) : n;
+}
+
+/* Board, result (unless the only part becomes it), parts, leaves of every rank. */
+static ls_status lay_out(ls_exchange *x, const lsi_claim *all, ls_err *err)
 {
     ls_status st = LS_OK;
-    size_t stride = stride_of(x->n), at = board_bytes(x->c->local_size);
-    int j = 0;
+    const size_t stride = stride_of(x->n), part = stride_of(part_floats(x->kind, x->n, x->size));
+    const bool in_place = x->size == 1;
+    size_t at = board_bytes(x->c->local_size);
+    int leaves = 0, before = 0, own = 0, j = 0;
 
-    x->in_place = x->c->size == 1;
-    x->bytes = at + ((size_t)x->plan.n_in + (x->in_place ? 0 : 1)) * stride;
+    for (int i = 0; i < size_at(x, x->c->host); i++) {
+        const lsi_claim *m = &all[rank_at(x, x->c->host, i)];
+        const int some = lsi_leaves_buffers(m->n_shards, m->first, m->end, m->lanes);
+        if (i == x->c->local_rank) own = some, before = leaves;
+        leaves += some;
+    }
+    x->bytes = at + (in_place ? 0 : stride) + (size_t)x->plan.n_in * part + (size_t)leaves * stride;
     LS_TRY(lsi_window_map(x->c, x->bytes, &x->offset, &x->window, err));
     x->board = x->window;
     x->result = (float *)((char *)x->window + at);
-    if (!x->in_place) at += stride;
-    for (int i = 0; i < x->plan.n_in; i++, at += stride) {
+    if (!in_place) at += stride;
+    for (int i = 0; i < x->plan.n_in; i++, at += part) {
         x->in[i] = (const float *)((char *)x->window + at);
         if (x->owner[i] == x->c->local_rank) x->part_at[j++] = (float *)((char *)x->window + at);
+    }
+    at += (size_t)before * stride;
+    if (own > 0) {
+        const lsi_claim *m = &all[x->rank];
+        LS_TRY(lsi_leaves_create(x, m->first, m->end, own, (float *)((char *)x->window + at), stride, err));
     }
 out:
     return st;
@@ -190,7 +254,7 @@ static bool past_cache(const ls_exchange *x)
 
 static void choose_chunks(ls_exchange *x)
 {
-    int64_t chunk = x->n / (x->c->local_size * CHUNKS_PER_RANK);
+    int64_t chunk = x->n / (x->size * CHUNKS_PER_RANK);
 
     if (chunk < MIN_CHUNK) chunk = MIN_CHUNK;
     if (chunk > MAX_CHUNK) chunk = MAX_CHUNK;
@@ -208,6 +272,11 @@ static ls_status begin(ls_exchange **x, lsi_claim **all, ls_comm *c, const ls_ex
     *all = ls_alloc(LS_MEM_COMM, (size_t)c->size * sizeof **all);
     if (*x != NULL) (*x)->c = c;
     if (*x == NULL || *all == NULL) return ls_fail(err, LS_NOMEM, "%s: no memory", o->name);
+    (*x)->kind = (ls_collective)mine->kind;
+    (*x)->rank = ls_group_rank(c, o->group);
+    (*x)->size = ls_group_size(c, o->group);
+    (*x)->across = o->group == LS_GROUP_ALL && c->far != NULL;
+    (*x)->root = o->root;
     (*x)->n = mine->n;
     (*x)->n_shards = mine->n_shards;
     (*x)->scale = mine->scale;
@@ -215,7 +284,7 @@ static ls_status begin(ls_exchange **x, lsi_claim **all, ls_comm *c, const ls_ex
     return check_claim(mine, o->name, err);
 }
 
-ls_status ls_exchange_create(ls_exchange **out, ls_comm *c, const ls_exchange_options *o, ls_err *err)
+ls_status lsi_exchange_make(ls_exchange **out, ls_comm *c, const ls_exchange_options *o, ls_err *err)
 {
     ls_status st = LS_OK;
     ls_exchange *x = NULL;
@@ -224,59 +293,55 @@ ls_status ls_exchange_create(ls_exchange **out, ls_comm *c, const ls_exchange_op
     *out = NULL;
     LS_TRY(lsi_all_well(c, begin(&x, &all, c, o, &mine, err), o->name, err));
     LS_TRY(gather_claims(x, &mine, all, err));
-    if (c->far != NULL)
+    if (x->across)
         lsi_far_choose_slices(x);
     else
         choose_chunks(x);
-    LS_TRY(lsi_all_well(c, plan_sum(x, all, err), x->name, err));
-    LS_TRY(lsi_all_well(c, lay_out(x, err), x->name, err));
+    LS_TRY(lsi_all_well(c, plan_inputs(x, all, err), x->name, err));
+    LS_TRY(lsi_all_well(c, lay_out(x, all, err), x->name, err));
     /* Between machines slices begin anywhere, and what is summed here is sent next. */
-    x->loops = lsi_sum_loops_best(c->far == NULL && past_cache(x));
+    x->loops = lsi_sum_loops_best(!x->across && past_cache(x));
     *out = x;
     x = NULL;
 out:
     if (x != NULL) x->board = NULL; /* ranks that failed do not count the others */
-    ls_exchange_destroy(x);
+    lsi_exchange_destroy(x);
     ls_free(all);
     return st;
 }
 
-void ls_exchange_destroy(ls_exchange *x)
+void lsi_exchange_destroy(ls_exchange *x)
 {
     if (x == NULL) return;
     bool last = x->board != NULL && atomic_fetch_add(&x->board->closed, 1) + 1 == x->c->local_size;
     lsi_heap_unmap(x->c->heap, x->window);
     if (last) lsi_heap_discard(x->c->heap, x->offset, x->bytes);
     lsi_far_exchange_destroy(x);
+    lsi_leaves_destroy(x);
     lsi_sum_plan_release(&x->plan);
     ls_free(x->stack);
     ls_free(x->weight);
     ls_free(x->owner);
+    ls_free(x->covers);
     ls_free(x->in);
     ls_free(x->part_at);
     ls_free(x->part);
     ls_free(x);
 }
 
-/* A rank's share of what the machine holds once; the only rank's part becomes the result. */
-static size_t shared_bytes(int size, int local_size, int64_t n)
+/* Its parts and leaves, and its share of what the machine holds once; the only rank's part becomes the
+ * result. */
+size_t lsi_exchange_bytes(const ls_comm *c, const ls_exchange_options *o)
 {
-    const size_t result = size > 1 ? stride_of(n) : 0;
-
-    return (result + board_bytes(local_size)) / (size_t)local_size;
-}
-
-size_t ls_exchange_bytes(const ls_comm *c, const ls_exchange_options *o)
-{
-    lsi_claim m = claim_of(c, o);
+    const lsi_claim m = claim_of(c, o);
+    const ls_collective kind = kind_of(o);
+    const int ranks = ls_group_size(c, o->group);
+    const size_t part = stride_of(part_floats(kind, m.n, ranks)), result = ranks > 1 ? stride_of(m.n) : 0;
     lsi_node parts[LSI_MAX_PARTS];
-    size_t own = (size_t)lsi_tree_parts(m.n_shards, m.first, m.end, parts) * stride_of(m.n);
+    size_t n_parts = lsi_copies(kind) ? 1 : (size_t)lsi_tree_parts(m.n_shards, m.first, m.end, parts);
+    size_t own = (size_t)lsi_leaves_buffers(m.n_shards, m.first, m.end, m.lanes) * stride_of(m.n);
 
-    if (c->far != NULL) own += lsi_far_exchange_bytes(c, m.n, o->wire);
-    return own + shared_bytes(c->size, c->local_size, m.n);
-}
-
-size_t ls_exchange_bytes_on(int ranks, int64_t n)
-{
-    return stride_of(n) + shared_bytes(ranks, ranks, n);
+    if (kind == LS_COLL_BROADCAST && ls_group_rank(c, o->group) != o->root) n_parts = 0;
+    if (o->group == LS_GROUP_ALL && c->far != NULL) own += lsi_far_exchange_bytes(c, m.n, o->wire);
+    return own + n_parts * part + (result + board_bytes(c->local_size)) / (size_t)c->local_size;
 }

@@ -29,8 +29,7 @@ int lsi_tree_parts(int64_t n_leaves, int64_t first, int64_t end, lsi_node *out)
     return n;
 }
 
-/* Whether `a` and `b` are the left and right child of one subtree. */
-static bool siblings(int64_t n_leaves, lsi_node a, lsi_node b)
+bool lsi_tree_siblings(int64_t n_leaves, lsi_node a, lsi_node b)
 {
     int64_t width = a.end - a.first;
 
@@ -41,7 +40,7 @@ static bool siblings(int64_t n_leaves, lsi_node a, lsi_node b)
 /* Joins the two topmost subtrees as long as they are siblings, and notes how. */
 static void join(lsi_sum_plan *p, int64_t n_leaves, lsi_node *stack, int *height)
 {
-    while (*height >= 2 && siblings(n_leaves, stack[*height - 2], stack[*height - 1])) {
+    while (*height >= 2 && lsi_tree_siblings(n_leaves, stack[*height - 2], stack[*height - 1])) {
         lsi_move *last = &p->move[p->n_moves - 1];
 
         stack[*height - 2].end = stack[*height - 1].end;

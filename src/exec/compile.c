@@ -27,7 +27,7 @@ static void settle_places(ls_plan *p, const int *state_index)
 
 static bool on_host(const void *peers, const ls_node *n)
 {
-    return lsi_peers_runs(peers, n);
+    return lsi_coll_runs(peers, n);
 }
 
 uint64_t ls_plan_hash_of(ls_graph *g)
@@ -60,7 +60,7 @@ out:
 /* Collectives belong to the communicator, all else to the device. */
 static ls_status plan_kernel(ls_plan *p, const ls_node *n, ls_kernel *out, ls_err *err)
 {
-    if (lsi_peers_runs(p->peers, n)) return lsi_peers_plan(p->peers, p->graph, n, out, err);
+    if (lsi_coll_runs(p->peers, n)) return lsi_coll_plan(p->peers, p->graph, n, out, err);
     return p->dev->backend->plan(p->dev, p->graph, n, out, err);
 }
 
@@ -111,8 +111,8 @@ static ls_status plan_kernels(ls_plan *p, ls_err *err)
 static void place_exchanged(ls_plan *p)
 {
     for (int32_t i = 0; i < p->schedule.n; i++)
-        if (lsi_peers_runs(p->peers, p->steps[i].node))
-            lsi_peers_place(&p->steps[i].kernel, p->graph, p->steps[i].node);
+        if (lsi_coll_runs(p->peers, p->steps[i].node))
+            lsi_coll_place(&p->steps[i].kernel, p->graph, p->steps[i].node);
 }
 
 /* What else the host's nodes work on: each value has memory of its own, for there is little of it. */
@@ -170,7 +170,7 @@ static ls_operand place_of(ls_plan *p, const int *state_index, int32_t v, ls_buf
         return (ls_operand){t->buffer, t->offset, bytes};
     }
     if (root->buffer >= 0) {
-        *borrowed = ls_buffer_of_host(lsi_peers_address(p->peers, root), bytes);
+        *borrowed = ls_buffer_of_host(lsi_coll_address(p->peers, root), bytes);
         return (ls_operand){borrowed, 0, bytes};
     }
     if (root->staged) return (ls_operand){&p->staging, root->at, bytes};
@@ -193,7 +193,7 @@ static void count_operands(const ls_plan *p, size_t *all, size_t *by_host)
     for (int32_t i = 0; i < p->schedule.n; i++) {
         const ls_node *n = p->steps[i].node;
         *all += (size_t)n->n_in + (size_t)n->n_out;
-        if (lsi_peers_runs(p->peers, n)) *by_host += (size_t)n->n_in + (size_t)n->n_out;
+        if (lsi_coll_runs(p->peers, n)) *by_host += (size_t)n->n_in + (size_t)n->n_out;
     }
 }
 
@@ -210,7 +210,7 @@ static ls_status resolve_pointers(ls_plan *p, const int *state_index, ls_err *er
     for (int32_t i = 0; i < p->schedule.n; i++) {
         const ls_node *n = p->steps[i].node;
         const int count = n->n_in + n->n_out;
-        const bool host = lsi_peers_runs(p->peers, n);
+        const bool host = lsi_coll_runs(p->peers, n);
         p->steps[i].stream = (ls_stream){&p->failure, i};
         p->steps[i].call = (ls_call){.in = p->pointers + at,
                                      .out = p->pointers + at + n->n_in,

@@ -61,7 +61,7 @@ typedef struct ls_doc_buffer {
 
 /* Ranks working together: a barrier, or an exchange from its start to the end of its wait. */
 typedef struct ls_doc_collective {
-    const char *kind;   /* "all_reduce", "barrier" */
+    const char *kind;   /* ls_collective_name: "all_reduce", "barrier", ... */
     int32_t bucket;     /* -1: none */
     size_t bytes;       /* that each rank gives */
     int32_t start, end; /* nodes; the same for a barrier */

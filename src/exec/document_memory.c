@@ -134,16 +134,6 @@ void ls_document_memory_at(const ls_document *d, int32_t at, double *by_category
 /* -- collectives ------------------------------------------------------------------------------------------
  */
 
-/* What the op is called without what it does of it: "all_reduce_start" is an all_reduce. */
-static const char *kind_of(lsi_doc_maker *m, const char *op)
-{
-    const char *end = strstr(op, "_start");
-    char *kind = end != NULL ? ls_arena_printf(m->d->arena, "%.*s", (int)(end - op), op) : NULL;
-
-    if (end != NULL && kind == NULL) m->failed = true;
-    return kind != NULL ? kind : op;
-}
-
 /* The node that waits for what `start` began: the first that waits and reads its token. */
 static int32_t wait_of(const ls_document *d, int32_t start)
 {
@@ -177,14 +167,6 @@ static size_t bytes_given(const lsi_doc_maker *m, int32_t bucket, const ls_doc_n
     return sum;
 }
 
-/* A node that waits for another belongs to that one. */
-static bool begins_here(const lsi_doc_maker *m, const ls_doc_node *n)
-{
-    const int32_t from = n->waits && n->n_in > 0 ? m->d->values[n->in[0]].node : -1;
-
-    return from < 0 || (m->p->steps[from].node->op->flags & LS_OP_COLLECTIVE) == 0;
-}
-
 void lsi_doc_add_collectives(lsi_doc_maker *m)
 {
     ls_document *d = m->d;
@@ -193,9 +175,10 @@ void lsi_doc_add_collectives(lsi_doc_maker *m)
     for (int32_t i = 0; !m->failed && i < d->n_nodes; i++) {
         const ls_node *n = m->p->steps[i].node;
         ls_doc_collective *c = &d->collectives[d->n_collectives];
-        const int32_t bucket = m->p->peers != NULL ? ls_peers_bucket_at(m->p->peers, m->p, i) : -1;
-        if (!(n->op->flags & LS_OP_COLLECTIVE) || !begins_here(m, &d->nodes[i])) continue;
-        *c = (ls_doc_collective){.kind = kind_of(m, n->op->name),
+        const bool planned = lsi_coll_runs(m->p->peers, n);
+        const int32_t bucket = planned ? lsi_coll_bucket(&m->p->steps[i].kernel) : -1;
+        if (!(n->op->flags & LS_OP_COLLECTIVE) || n->op->phase == LS_PHASE_WAIT) continue;
+        *c = (ls_doc_collective){.kind = ls_collective_name(n->op->collective),
                                  .bucket = bucket,
                                  .bytes = bytes_given(m, bucket, &d->nodes[i]),
                                  .start = i,

@@ -1,9 +1,6 @@
-/* peers.h: the other ranks, as a plan sees them: whoever plans its collectives.
+/* peers.h: the other ranks, as plans see them.
  *
- * All plans of a session share one set of exchanges, found by the number of the bucket.  Gradients are
- * computed right where ranks exchange them, and optimisers read the sums where they were made: a bucket costs
- * no copy.  While exchanges are under way, the executor lets them do a piece of work after every node.
- *
+ * All plans of a session share one set of exchanges (exec/collectives.h), found by the number of the bucket.
  * Parameters and optimiser state would be the same on all ranks of a machine; where the optimiser allows it
  * they lie in memory that these share, and each rank updates a piece. */
 #ifndef LS_EXEC_PEERS_H
@@ -12,7 +9,6 @@
 #include "backend/backend.h"
 #include "comm/comm.h"
 #include "lockstep/plan.h"
-#include "ops/ops.h"
 
 typedef struct ls_peers ls_peers;
 
@@ -21,6 +17,9 @@ typedef struct ls_peers_options {
     bool overlap; /* false: exchanges wait until their result is needed, for measuring what overlap gains */
     bool share; /* ranks of a machine keep parameters and optimiser state once and update them together, each
                    a piece */
+    /* Where sums follow the tree over shards: this rank's, and the threads that compute them side by side. */
+    int64_t first_shard, end_shard;
+    int lanes;
 } ls_peers_options;
 
 /* `comm` stays the caller's and must outlive *out. */
@@ -33,23 +32,12 @@ void ls_peers_destroy(ls_peers *p); /* accepts NULL; after every plan that uses 
 /* The buckets there are, and bytes of gradients in one. */
 int ls_peers_buckets(const ls_peers *p);
 size_t ls_peers_bucket_bytes(const ls_peers *p, int bucket);
-/* The bucket, counted from 0 as above, that a node of the plan begins or ends the exchange of; -1: none. */
-int ls_peers_bucket_at(const ls_peers *p, const ls_plan *plan, int node);
 /* Memory of this rank that all of them take. */
 size_t ls_peers_bytes(const ls_peers *p);
 
-/* -- for the executor -------------------------------------------------------------------------------------
+/* -- for the executor: who is there, and who keeps what ----------------------------------------------------
  */
 
-/* Whether the node is a collective that peers plan; `p` may be NULL: one rank, whose device does. */
-bool lsi_peers_runs(const ls_peers *p, const ls_node *n);
-/* Collective where it needs a new exchange: all ranks compile the same plans in the same order. */
-ls_status lsi_peers_plan(ls_peers *p, const ls_graph *g, const ls_node *n, ls_kernel *out,
-                         ls_err *err) LS_MUST_CHECK;
-/* Gives values that can live in the collective's own memory their place there (ls_vinfo.buffer). */
-void lsi_peers_place(const ls_kernel *k, ls_graph *g, const ls_node *n);
-/* Where such a value lies. */
-void *lsi_peers_address(const ls_peers *p, const ls_vinfo *v);
 bool lsi_peers_absent(const ls_peers *p); /* false for NULL */
 int lsi_peers_rank(const ls_peers *p);    /* 0 for NULL, and where nobody is there */
 /* The communicator, where ranks of this machine share variables; NULL (also for p NULL): they do not. */
@@ -60,7 +48,5 @@ size_t lsi_peers_part_of(const ls_peers *p, size_t bytes);
 bool lsi_peers_first_here(const ls_peers *p);
 /* Whether ranks of a machine update variables in pieces (`p` may be NULL: no), and which piece is whose. */
 bool lsi_peers_pieces(const ls_peers *p, int *rank, int *ranks);
-/* A piece of work for what is under way, if anything is. */
-void lsi_peers_progress(ls_peers *p);
 
 #endif

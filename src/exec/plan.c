@@ -33,7 +33,7 @@ ls_status ls_plan_run(ls_plan *p, ls_err *err)
     }
     for (int32_t i = 0; i < p->schedule.n; i++) {
         run_node(&p->steps[i]);
-        if (p->peers != NULL) lsi_peers_progress(p->peers);
+        if (p->peers != NULL) lsi_coll_progress(p->peers);
     }
     return lsi_plan_outcome(p, err);
 }
@@ -49,7 +49,7 @@ ls_status ls_plan_run_noted(ls_plan *p, ls_plan_note note, void *ctx, ls_err *er
         run_node(&p->steps[i]);
         ended = progressed = ls_clock_ns();
         if (p->peers != NULL) {
-            lsi_peers_progress(p->peers);
+            lsi_coll_progress(p->peers);
             progressed = ls_clock_ns();
         }
         note(ctx, i, begun, ended, progressed);

@@ -2,7 +2,7 @@
 #ifndef LS_EXEC_PLAN_INTERNAL_H
 #define LS_EXEC_PLAN_INTERNAL_H
 
-#include "exec/peers.h"
+#include "exec/collectives.h"
 #include "exec/state.h"
 #include "passes/passes.h"
 

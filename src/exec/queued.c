@@ -120,7 +120,7 @@ static void idle(ls_plan *p, int turn)
 {
     const struct timespec moment = {0, 50000};
 
-    if (p->peers != NULL) lsi_peers_progress(p->peers);
+    if (p->peers != NULL) lsi_coll_progress(p->peers);
     if (turn < YIELDS)
         sched_yield();
     else
@@ -230,7 +230,7 @@ static bool run_due(progress *r)
     begun = r->noted ? ls_clock_ns() : 0;
     s->kernel.run(s->kernel.state, &s->call);
     ended = r->noted ? ls_clock_ns() : 0;
-    if (r->p->peers != NULL) lsi_peers_progress(r->p->peers);
+    if (r->p->peers != NULL) lsi_coll_progress(r->p->peers);
     r->done[LS_QUEUE_HOST]++;
     if (r->noted) {
         lsi_noted *n = &q->noted[s - r->p->steps];

@@ -5,6 +5,7 @@
 #ifndef LS_GRAPH_OP_H
 #define LS_GRAPH_OP_H
 
+#include "comm/collective.h"
 #include "lockstep/graph.h"
 
 typedef struct ls_op ls_op;
@@ -90,13 +91,22 @@ typedef enum ls_queue {
 
 const char *ls_queue_name(ls_queue q); /* "compute", "comm", "copy", "host" */
 
+/* Which part of a collective an op is; its kind is in ls_op. */
+typedef enum ls_coll_phase {
+    LS_PHASE_WHOLE, /* all of it: a barrier */
+    LS_PHASE_LEAF,  /* gives what one shard adds to the sum */
+    LS_PHASE_START, /* makes a token */
+    LS_PHASE_WAIT   /* input 0 is that token */
+} ls_coll_phase;
+
 enum {
     LS_OP_VIEW = 1,    /* output 0 is input 0 under another shape or name: it shares its memory */
     LS_OP_INPLACE = 2, /* output 0 may overwrite input 0 (or 1, for element-wise ops) when that dies here */
     LS_OP_RANDOM = 4,  /* draws random numbers: the last input is the step's random key */
     LS_OP_NO_GRAD = 8, /* gradients stop here by intention (detach, metrics, optimisers) */
     LS_OP_UPDATE = 16, /* writes the next version of a variable: see `alias` */
-    LS_OP_COLLECTIVE = 32, /* all ranks take part: planned by the communicator, not by the device */
+    LS_OP_COLLECTIVE = 32, /* all ranks take part: planned by the communicator, not by the device; attributes
+                              are an ls_collective_attr (ops.h) */
     LS_OP_WAIT = 64,       /* may wait for other ranks: worth doing everything else before */
     LS_OP_EAGER = 128,     /* begins what takes time, or only frees memory: as soon as its inputs are there */
     LS_OP_MOVE = 256,      /* moves values for the sake of its readers: right before the first of them */
@@ -110,6 +120,8 @@ struct ls_op {
     size_t attr_size;   /* of the attribute struct in ops.h; 0 for none */
     unsigned flags;
     ls_queue queue;
+    ls_collective collective; /* of LS_OP_COLLECTIVE: its kind, */
+    ls_coll_phase phase;      /* and what of it */
     ls_pw pw;
 
     int (*count_out)(int n_in, const void *attr); /* NULL: n_out */

@@ -44,7 +44,10 @@
     /* optimisers */       \
     X(sgd) X(adam) X(rmsprop) X(lars) X(lamb) X(accumulate) X(assign) X(store_rows)   \
     /* between ranks */    \
-    X(all_reduce_start) X(all_reduce_wait) X(barrier)                                 \
+    X(all_reduce_leaf) X(all_reduce_start) X(all_reduce_wait)                         \
+    X(reduce_scatter_start) X(reduce_scatter_wait)                                    \
+    X(all_gather_start) X(all_gather_wait) X(broadcast_start) X(broadcast_wait)       \
+    X(barrier)                                                                        \
     /* between host and device */ \
     X(to_host) X(to_device)
 /* clang-format on */
@@ -306,21 +309,39 @@ ls_value ls_store_rows(ls_value table, ls_value rows, ls_value index);
  * ---------------------------------------------------------------------------------------------------------
  */
 
-typedef struct ls_all_reduce_attr {
+/* Of all collectives. */
+typedef struct ls_collective_attr {
     int bucket; /* its number in the graph: exchanges are found by it */
-    int plain;  /* the last so many tensors are added up without the weight */
-} ls_all_reduce_attr;
-/* The sums over ranks of weight * x[i], as one exchange: returns the first of the n results (ls_graph_out
- * finds the others).  Of the last `plain` tensors it is the sum of x[i].  `in` is room for n + 1 values. */
-ls_value ls_all_reduce(ls_value weight, int n, int plain, const ls_value *x, ls_value *in);
+    ls_group group;
+    int plain;      /* of sums: the last so many tensors are added up without the weight */
+    int64_t shards; /* not 0: the sum follows the tree over so many, which were given by all_reduce_leaf */
+    int ranks;      /* of the group, where each has a piece */
+    int root;       /* of a broadcast */
+    int at;         /* of a barrier: ls_barrier_at */
+} ls_collective_attr;
+
+/* Every function adds two nodes, start and wait, and returns the first of n results (ls_graph_out finds the
+ * others); `in` is room for n + 1 values.  Attributes that do not matter are 0; a bucket of -1 becomes the
+ * next free one of the graph. */
+
+/* The sums over ranks of weight * x[i]; of the last `plain` tensors, of x[i].  With `shards` x gives the
+ * shapes alone, but for the plain ones: what is added up are the leaves. */
+ls_value ls_all_reduce(ls_value weight, int n, const ls_value *x, ls_collective_attr attr, ls_value *in);
+/* A shard's contribution to such a sum, weight * x[i]: the end of a plan for its gradients.  `shard` is its
+ * number, a scalar.  Returns a token that nobody needs. */
+ls_value ls_all_reduce_leaf(ls_value weight, ls_value shard, int n, const ls_value *x,
+                            ls_collective_attr attr, ls_value *in); /* room for n + 2 */
+/* The same sums, of which this rank gets piece number rank: ceil(count / ranks) elements of the flat tensor,
+ * zeros behind its end. */
+ls_value ls_reduce_scatter(ls_value weight, int n, const ls_value *x, ls_collective_attr attr, ls_value *in);
+/* x[i] is this rank's piece, a vector; the result is the pieces of all ranks one after the other. */
+ls_value ls_all_gather(int n, const ls_value *x, ls_collective_attr attr, ls_value *in);
+/* The root's x[i]. */
+ls_value ls_broadcast(int n, const ls_value *x, ls_collective_attr attr, ls_value *in);
 
 /* A barrier of the ranks of a machine: none goes on before all have come. */
 typedef enum ls_barrier_at { LS_BARRIER_BEFORE_UPDATE, LS_BARRIER_AFTER_UPDATE } ls_barrier_at;
-typedef struct ls_barrier_attr {
-    int number; /* of the collective */
-    ls_barrier_at at;
-} ls_barrier_attr;
-const char *ls_barrier_name(ls_barrier_at at); /* "before an update" */
+const char *ls_barrier_name(int at); /* "before an update" */
 /* Its token, which nobody needs to read: edges say what comes before and after. */
 ls_value ls_barrier(ls_graph *g, ls_barrier_at at);
 

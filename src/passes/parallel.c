@@ -43,7 +43,7 @@ static void reduce_bucket(ls_graph *g, ls_value weight, int n, int plain, const 
         return;
     }
     for (int i = 0; i < n; i++) members[i] = x[list[i].index];
-    sum = ls_all_reduce(weight, n, plain, members, members + n);
+    sum = ls_all_reduce(weight, n, members, (ls_collective_attr){.bucket = -1, .plain = plain}, members + n);
     if (!ls_value_ok(sum)) return;
     for (int i = 0; i < n; i++) {
         x[list[i].index] = ls_graph_out(sum, i);

@@ -28,7 +28,8 @@ static ls_value mean_over_ranks(ls_value x)
     const ls_value own = ls_scale(ls_reduce_sum(x, shape.rank == 4 ? 0xdu : 0x1u, false), 1.0 / count);
     ls_value room[2];
 
-    return ls_all_reduce(ls_graph_scalar(x.g, "rank.weight"), 1, 0, &own, room);
+    return ls_all_reduce(ls_graph_scalar(x.g, "rank.weight"), 1, &own, (ls_collective_attr){.bucket = -1},
+                         room);
 }
 
 /* running = (1 - momentum) * running + momentum * batch; one that rests in this stage stays what it is. */

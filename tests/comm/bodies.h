@@ -17,6 +17,10 @@ int rank_sums_steps(ls_comm *c, const void *arg);
 int rank_overlaps(ls_comm *c, const void *arg);
 /* Weights that differ by rank and step, and a scale; 1, 2 or 4 ranks. */
 int rank_weighs(ls_comm *c, const void *arg);
+/* Every kind of collective over every group, at lengths that do not fit ranks, empty ones among them. */
+int rank_moves(ls_comm *c, const void *arg);
+/* arg: an int64_t, the number of shards.  Sums of leaves that several threads give out of order. */
+int rank_gives_leaves(ls_comm *c, const void *arg);
 /* Gathers and broadcasts on both sides of what one round carries; at most 8 ranks. */
 int rank_gathers(ls_comm *c, const void *arg);
 /* Memory in common: what one rank writes before a meeting, all read after it. */

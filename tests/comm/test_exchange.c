@@ -86,6 +86,40 @@ static void weights_and_scale(void)
     CHECK_EQ_INT(run_threads(4, rank_weighs, NULL), 0);
 }
 
+static void every_kind(void)
+{
+    for (int ranks = 1; ranks <= 4; ranks++) CHECK_EQ_INT(run_threads(ranks, rank_moves, NULL), 0);
+    CHECK_EQ_INT(run_processes(3, rank_moves, NULL), 0);
+}
+
+static void leaves_from_threads(void)
+{
+    static const int64_t shards[] = {4, 7, 13, 64};
+
+    for (size_t s = 0; s < sizeof shards / sizeof *shards; s++)
+        for (int ranks = 1; ranks <= 4; ranks++)
+            CHECK_EQ_INT(run_threads(ranks, rank_gives_leaves, &shards[s]), 0);
+}
+
+/* Ranks that are not there can be asked what exchanges would take. */
+static void absent_ranks(void)
+{
+    const ls_exchange_options o = {.name = "absent", .n = 1000};
+    ls_comm *absent, *there[2];
+    ls_exchange *x;
+    ls_err err = {0};
+
+    REQUIRE_OK(ls_comm_open_absent(&absent, 2, &err), &err);
+    REQUIRE_OK(ls_comm_open_threads(there, 2, &err), &err);
+    REQUIRE_OK(ls_exchange_create(&x, absent, &o, &err), &err);
+    CHECK(ls_exchange_bytes(absent, &o) == ls_exchange_bytes(there[0], &o));
+    CHECK(ls_exchange_part(x, 0) == NULL && ls_exchange_result(x) == NULL);
+    CHECK(ls_comm_absent(absent) && !ls_comm_absent(there[0]));
+    ls_exchange_destroy(x);
+    for (int i = 0; i < 2; i++) ls_comm_close(there[i]);
+    ls_comm_close(absent);
+}
+
 /* Parts: the subtrees of a range, largest first where they fit; and what they cost. */
 static int look_at_parts(ls_comm *c, const void *arg)
 {
@@ -185,6 +219,9 @@ int main(void)
     CHECK_RUN(more_ranks_than_cores);
     CHECK_RUN(exchanges_overlap);
     CHECK_RUN(weights_and_scale);
+    CHECK_RUN(every_kind);
+    CHECK_RUN(leaves_from_threads);
+    CHECK_RUN(absent_ranks);
     CHECK_RUN(ranges_become_parts);
     CHECK_RUN(disagreements_are_found);
     CHECK_RUN(a_step_allocates_nothing);

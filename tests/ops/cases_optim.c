@@ -124,8 +124,37 @@ static void all_reduce(op_test *t, const int64_t *p)
     const int n = group(p[0], shapes);
 
     for (int i = 0; i < n; i++) x[i] = op_in_wide(t, OP_NORMAL, shapes[i]);
-    y = ls_all_reduce(op_fixed_wide(t, OP_POSITIVE, LS_SHAPE_SCALAR), n, (int)p[1], x, in);
+    y = ls_all_reduce(op_fixed_wide(t, OP_POSITIVE, LS_SHAPE_SCALAR), n, x,
+                      (ls_collective_attr){.bucket = -1, .plain = (int)p[1]}, in);
     for (int i = 0; i < n; i++) op_out(t, ls_graph_out(y, i));
+}
+
+enum { LEAF, SCATTER, GATHER, BROADCAST };
+
+static void collective(op_test *t, const int64_t *p)
+{
+    const ls_collective_attr attr = {.bucket = -1, .ranks = p[0] == SCATTER || p[0] == GATHER ? 1 : 0};
+    const bool weighs = p[0] == LEAF || p[0] == SCATTER;
+    ls_shape shapes[MAX_PARAMS];
+    ls_value x[MAX_PARAMS], in[2 + MAX_PARAMS], weight = {0}, y;
+    const int n = group(p[1], shapes);
+
+    for (int i = 0; i < n; i++)
+        x[i] = p[0] == SCATTER
+                   ? op_in_wide(t, OP_NORMAL, shapes[i])
+                   : op_fixed_wide(t, OP_NORMAL,
+                                   p[0] == GATHER ? LS_SHAPE(ls_shape_count(shapes[i])) : shapes[i]);
+    if (weighs) weight = op_fixed_wide(t, OP_POSITIVE, LS_SHAPE_SCALAR);
+    if (p[0] == LEAF) {
+        op_out_fixed(t, ls_all_reduce_leaf(weight, op_fixed_wide(t, OP_POSITIVE, LS_SHAPE_SCALAR), n, x,
+                                           (ls_collective_attr){.shards = 2}, in));
+        return;
+    }
+    y = p[0] == SCATTER  ? ls_reduce_scatter(weight, n, x, attr, in)
+        : p[0] == GATHER ? ls_all_gather(n, x, attr, in)
+                         : ls_broadcast(n, x, attr, in);
+    for (int i = 0; i < n; i++)
+        p[0] == SCATTER ? op_out(t, ls_graph_out(y, i)) : op_out_fixed(t, ls_graph_out(y, i));
 }
 
 /* On one rank it returns its token and waits for nobody. */
@@ -172,6 +201,14 @@ static const op_case cases[] = {
     {"all_reduce, one rank: group", all_reduce, {1}, OP_TWICE},
     {"all_reduce, one rank: group, the last without weight", all_reduce, {1, 1}, OP_TWICE},
     {"all_reduce, one rank: empty tensor", all_reduce, {2}, OP_TWICE},
+    {"all_reduce_leaf, one rank", collective, {LEAF, 1}, OP_NO_GRAD},
+    {"reduce_scatter, one rank: one", collective, {SCATTER, 0}, OP_TWICE},
+    {"reduce_scatter, one rank: group", collective, {SCATTER, 1}, OP_TWICE},
+    {"reduce_scatter, one rank: empty tensor", collective, {SCATTER, 2}, OP_TWICE},
+    {"all_gather, one rank: group", collective, {GATHER, 1}, OP_NO_GRAD},
+    {"all_gather, one rank: empty tensor", collective, {GATHER, 2}, OP_NO_GRAD},
+    {"broadcast, one rank: group", collective, {BROADCAST, 1}, OP_NO_GRAD},
+    {"broadcast, one rank: empty tensor", collective, {BROADCAST, 2}, OP_NO_GRAD},
     {"barrier, one rank: before", barrier, {LS_BARRIER_BEFORE_UPDATE}, OP_NO_GRAD},
     {"barrier, one rank: after", barrier, {LS_BARRIER_AFTER_UPDATE}, OP_NO_GRAD},
 };

@@ -50,10 +50,15 @@ typedef struct field {
         F(T, p count_pad, BOOL), F(T, p in[0], LONG), F(T, p in[1], LONG), F(T, p relu, BOOL)
 
 static const field pw[] = {F(ls_pw_attr, p[0], REAL), F(ls_pw_attr, p[1], REAL), END};
-static const field all_reduce[] = {F(ls_all_reduce_attr, bucket, INT), F(ls_all_reduce_attr, plain, INT),
+static const field collective[] = {F(ls_collective_attr, bucket, INT),
+                                   F(ls_collective_attr, group, ACT),
+                                   F(ls_collective_attr, plain, INT),
+                                   F(ls_collective_attr, shards, LONG),
+                                   F(ls_collective_attr, ranks, INT),
+                                   F(ls_collective_attr, root, INT),
                                    END};
 static const field attention[] = {F(ls_attention_attr, scale, REAL), END};
-static const field barrier[] = {F(ls_barrier_attr, number, INT), F(ls_barrier_attr, at, ACT), END};
+static const field barrier[] = {F(ls_collective_attr, bucket, INT), F(ls_collective_attr, at, ACT), END};
 static const field norm[] = {F(ls_norm_attr, eps, REAL),
                              F(ls_norm_attr, momentum, REAL),
                              F(ls_norm_attr, unbiased_running, BOOL),
@@ -113,8 +118,15 @@ static const struct {
 } attributes[] = {{&ls_op_affine, pw},
                   {&ls_op_leaky_relu, pw},
                   {&ls_op_leaky_relu_grad, pw},
-                  {&ls_op_all_reduce_start, all_reduce},
-                  {&ls_op_all_reduce_wait, all_reduce},
+                  {&ls_op_all_reduce_start, collective},
+                  {&ls_op_all_reduce_wait, collective},
+                  {&ls_op_all_reduce_leaf, collective},
+                  {&ls_op_reduce_scatter_start, collective},
+                  {&ls_op_reduce_scatter_wait, collective},
+                  {&ls_op_all_gather_start, collective},
+                  {&ls_op_all_gather_wait, collective},
+                  {&ls_op_broadcast_start, collective},
+                  {&ls_op_broadcast_wait, collective},
                   {&ls_op_attention, attention},
                   {&ls_op_attention_grad, attention},
                   {&ls_op_barrier, barrier},

@@ -18,7 +18,9 @@ static int everything(ls_comm *c)
                                      {.n = 100003, .shards = 0, .steps = 3},
                                      {.n = 70001, .shards = 13, .steps = 2},
                                      {.n = 400000, .shards = 0, .steps = 2}};
-    int wrong = rank_gathers(c, NULL) + rank_folds(c, NULL) + rank_overlaps(c, NULL);
+    const int64_t shards = 13;
+    int wrong = rank_gathers(c, NULL) + rank_folds(c, NULL) + rank_overlaps(c, NULL) + rank_moves(c, NULL) +
+                rank_gives_leaves(c, &shards);
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases && wrong == 0; i++)
         wrong += rank_sums_steps(c, &cases[i]);

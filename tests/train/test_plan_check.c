@@ -206,7 +206,8 @@ static ls_status memory_of(void (*spoil)(ls_graph *, ls_schedule *, ls_memory *)
     REQUIRE_OK(ls_graph_create(&g, NULL), NULL);
     x = ls_graph_input(g, "x", LS_F32, LS_SHAPE(100));
     in[0] = ls_exp(x);
-    sum = ls_all_reduce(ls_fill(g, LS_SHAPE_SCALAR, LS_F32, 1), 1, 0, &in[0], (ls_value[2]){{0}});
+    sum = ls_all_reduce(ls_fill(g, LS_SHAPE_SCALAR, LS_F32, 1), 1, &in[0], (ls_collective_attr){.bucket = -1},
+                        (ls_value[2]){{0}});
     ls_graph_fetch(ls_exp(ls_tanh(ls_sigmoid(x))), "meanwhile");
     ls_graph_fetch(ls_exp(sum), "sum");
     ls_pass_dead(g);

@@ -1,0 +1,373 @@
+/* collectives.c: where the tensors of a bucket lie, and the kernels that start and wait. */
+#include "exec/collectives.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/grow.h"
+#include "exec/peers_internal.h"
+#include "ops/ops.h"
+
+enum { ALIGN = 16 };          /* floats: tensors of a bucket begin at cache lines */
+enum { PARTS = 0, SUMS = 1 }; /* the two buffers of a bucket: what this rank gives, and what comes of it */
+
+/* A tensor in its bucket, in floats. */
+typedef struct place {
+    int64_t offset, count; /* of what a rank's stretch of the vector holds of it */
+    int64_t whole;         /* the tensor itself */
+} place;
+
+/* The kernel of any node. */
+typedef struct transfer {
+    ls_peers *peers;
+    int bucket;             /* its place among the peers'; -1: none */
+    int first, n;           /* tensors: their first input (or output), and how many */
+    int n_plain;            /* the last so many are not weighted */
+    bool tree;              /* leaves have brought all but the plain ones */
+    int stretches, own;     /* of the vector: one for each rank where each has a piece, and this rank's */
+    int64_t length;         /* floats of a stretch */
+    bool scatters, gathers; /* what is given, or comes, is in pieces */
+    bool gives;             /* this rank does: all but those that listen to a broadcast */
+    ls_group group;         /* of a barrier */
+    const char *what;
+    place at[];
+} transfer;
+
+/* -- planning ---------------------------------------------------------------------------------------------
+ */
+
+bool lsi_coll_runs(const ls_peers *p, const ls_node *n)
+{
+    return p != NULL && (n->op->flags & LS_OP_COLLECTIVE) != 0;
+}
+
+int lsi_coll_bucket(const ls_kernel *k)
+{
+    return ((const transfer *)k->state)->bucket;
+}
+
+static bool same(const lsi_bucket *b, int number, const ls_exchange_options *o)
+{
+    return b->number == number && b->how.n == o->n && b->how.kind == o->kind && b->how.group == o->group &&
+           b->how.root == o->root && b->how.n_shards == o->n_shards;
+}
+
+/* The plans of one part of a step have the same exchanges, whatever the batch; those of another part differ
+ * in number or length. */
+static ls_status find_exchange(ls_peers *p, int number, ls_exchange_options o, int *index, ls_err *err)
+{
+    char name[32];
+    ls_status st = LS_OK;
+
+    for (*index = 0; *index < p->n; ++*index)
+        if (same(&p->buckets[*index], number, &o)) return LS_OK;
+    if (!LS_GROW(LS_MEM_PLAN, p->buckets, p->n + 1, p->cap))
+        return ls_fail(err, LS_NOMEM, "ranks: no memory");
+    snprintf(name, sizeof name, "bucket %d", number);
+    p->buckets[p->n] = (lsi_bucket){.number = number, .how = o};
+    o.name = name;
+    LS_TRY(ls_exchange_create(&p->buckets[p->n].x, p->comm, &o, err));
+    p->n++;
+out:
+    return st;
+}
+
+static ls_exchange_options options_of(const ls_peers *p, const ls_op *op, const ls_collective_attr *a)
+{
+    ls_exchange_options o = {.kind = op->collective, .group = a->group, .root = a->root};
+
+    if (a->shards == 0) {
+        o.wire = p->how.wire;
+        return o;
+    }
+    o.n_shards = a->shards; /* bits that do not depend on machines: nothing is rounded on its way */
+    o.first_shard = p->how.first_shard;
+    o.end_shard = p->how.end_shard;
+    o.lanes = p->how.lanes;
+    return o;
+}
+
+/* Tensors begin at cache lines; a tensor alone, where each rank has a piece, lies as it is. */
+static void lay_out(const ls_graph *g, const ls_node *n, bool pieces, bool given_whole, transfer *t)
+{
+    for (int i = 0; i < t->n; i++) {
+        const int64_t count = ls_shape_count(*ls_node_in_shape(g, n, t->first + i));
+        place *at = &t->at[i];
+        at->offset = t->length;
+        at->count = pieces && given_whole ? ls_exchange_piece(count, t->stretches) : count;
+        at->whole = count;
+        t->length += pieces && t->n == 1 ? at->count : (at->count + ALIGN - 1) / ALIGN * ALIGN;
+    }
+}
+
+static ls_status check_ranks(const ls_peers *p, const ls_collective_attr *a, ls_err *err)
+{
+    const int ranks = ls_group_size(p->comm, a->group);
+
+    if (a->ranks == 0 || a->ranks == ranks) return LS_OK;
+    return ls_fail(err, LS_INVALID, "pieces of %d ranks, and there are %d", a->ranks, ranks);
+}
+
+static void run_leaf(void *state, const ls_call *call);
+static void run_start(void *state, const ls_call *call);
+static void run_wait(void *state, const ls_call *call);
+static void run_barrier(void *state, const ls_call *call);
+
+ls_status lsi_coll_plan(ls_peers *p, const ls_graph *g, const ls_node *n, ls_kernel *out, ls_err *err)
+{
+    static void (*const run[])(void *, const ls_call *) = {
+        [LS_PHASE_WHOLE] = run_barrier,
+        [LS_PHASE_LEAF] = run_leaf,
+        [LS_PHASE_START] = run_start,
+        [LS_PHASE_WAIT] = run_wait,
+    };
+    const ls_collective_attr *a = n->attr;
+    const ls_collective kind = n->op->collective;
+    const bool sums = kind == LS_COLL_ALL_REDUCE || kind == LS_COLL_REDUCE_SCATTER;
+    ls_exchange_options o = options_of(p, n->op, a);
+    transfer *t = ls_alloc(LS_MEM_PLAN, sizeof *t + sizeof t->at[0] * (size_t)n->n_in);
+    ls_status st = LS_OK;
+
+    if (t == NULL) return ls_fail(err, LS_NOMEM, "ranks: no memory");
+    *out =
+        (ls_kernel){.run = run[n->op->phase], .destroy = ls_free, .state = t, .impl = ls_comm_kind(p->comm)};
+    *t = (transfer){.peers = p, .bucket = -1, .n_plain = a->plain, .tree = a->shards > 0, .stretches = 1};
+    t->group = a->group;
+    t->what = ls_barrier_name(a->at);
+    if (n->op->phase == LS_PHASE_WHOLE) return LS_OK;
+    t->first = n->op->phase == LS_PHASE_LEAF ? 2 : n->op->phase == LS_PHASE_WAIT || sums ? 1 : 0;
+    t->n = n->n_in - t->first;
+    t->scatters = kind == LS_COLL_REDUCE_SCATTER;
+    t->gathers = kind == LS_COLL_ALL_GATHER;
+    t->gives = kind != LS_COLL_BROADCAST || ls_group_rank(p->comm, a->group) == a->root;
+    if (t->scatters || t->gathers) {
+        LS_TRY(check_ranks(p, a, err));
+        t->stretches = a->ranks;
+        t->own = ls_group_rank(p->comm, a->group);
+    }
+    lay_out(g, n, t->stretches > 1 || t->scatters || t->gathers, t->scatters, t);
+    o.n = t->length * t->stretches;
+    LS_TRY(find_exchange(p, a->bucket, o, &t->bucket, err));
+out:
+    return st;
+}
+
+/* -- where values lie ---------------------------------------------------------------------------------------
+ */
+
+/* Whether the value's maker can write it into the bucket: it is made by a kernel, into memory of its own. */
+static bool can_move(const ls_graph *g, int32_t v)
+{
+    const ls_vinfo *x = g->values[v];
+
+    return x->kind == LS_VALUE_NODE && x->var < 0 && !x->fetch && x->buffer < 0 &&
+           x->layout == &ls_layout_plain;
+}
+
+/* Of several tensors in pieces none lies in one stretch.  Where not all are weighted alike, they are weighted
+ * on their way into the bucket; what leaves have brought is not given again. */
+static bool given_in_place(const transfer *t)
+{
+    return t->gives && !t->tree && t->n_plain == 0 && (!t->scatters || t->n == 1);
+}
+
+static bool comes_in_place(const transfer *t)
+{
+    return !t->gathers || t->n == 1;
+}
+
+void lsi_coll_place(const ls_kernel *k, ls_graph *g, const ls_node *n)
+{
+    const transfer *t = k->state;
+    const bool start = n->op->phase == LS_PHASE_START;
+
+    if (start ? !given_in_place(t) : n->op->phase != LS_PHASE_WAIT || !comes_in_place(t)) return;
+    for (int i = 0; i < t->n; i++) {
+        const int32_t v = start ? ls_graph_storage(g, n->in[t->first + i]) : n->out[i];
+        const int64_t stretch = !start && t->scatters ? t->own * t->length : 0;
+        if (start && !can_move(g, v)) continue;
+        g->values[v]->buffer = 2 * t->bucket + (start ? PARTS : SUMS);
+        g->values[v]->at = (size_t)(stretch + t->at[i].offset) * sizeof(float);
+    }
+}
+
+void *lsi_coll_address(const ls_peers *p, const ls_vinfo *v)
+{
+    ls_exchange *x = p->buckets[v->buffer / 2].x;
+    const char *base =
+        v->buffer % 2 == PARTS ? (const char *)ls_exchange_part(x, 0) : (const char *)ls_exchange_result(x);
+
+    return base != NULL ? (char *)(uintptr_t)base + v->at : NULL; /* absent: nothing will be written there */
+}
+
+/* -- running ------------------------------------------------------------------------------------------------
+ */
+
+static void launch(ls_peers *p, lsi_bucket *b, float weight)
+{
+    ls_exchange_start(b->x, weight);
+    b->under_way = true;
+    p->under_way++;
+}
+
+static ls_status read_operand(const ls_operand *x, int64_t from, void *to, int64_t floats, ls_err *err)
+{
+    return ls_buffer_read(x->buffer, x->at + (size_t)from * sizeof(float), to, (size_t)floats * sizeof(float),
+                          err);
+}
+
+static ls_status write_float(const ls_operand *x, float value, ls_err *err)
+{
+    return ls_buffer_write(x->buffer, x->at, &value, sizeof value, err);
+}
+
+/* n floats of x, from element `from` on, to `to`, weighted; most are there already. */
+static ls_status take(const ls_operand *x, int64_t from, int64_t n, float weight, float *to, ls_err *err)
+{
+    const float *here = ls_buffer_host(x->buffer, x->at + (size_t)from * sizeof(float));
+    ls_status st = LS_OK;
+
+    if (n <= 0) return LS_OK;
+    if (here == NULL || (weight == 1 && here != to)) {
+        st = read_operand(x, from, to, n, err);
+        here = to;
+    }
+    for (int64_t k = 0; weight != 1 && k < n; k++) to[k] = weight * here[k];
+    return st;
+}
+
+/* Tensor i into the vector at `to`, which is cut in stretches where what is given is in pieces. */
+static ls_status give(const transfer *t, int i, const ls_operand *x, float weight, float *to, ls_err *err)
+{
+    const place *at = &t->at[i];
+    ls_status st = LS_OK;
+
+    for (int r = 0; r < (t->scatters ? t->stretches : 1) && st == LS_OK; r++) {
+        const int64_t from = r * at->count, left = at->whole - from;
+        const int64_t n = left < at->count ? (left > 0 ? left : 0) : at->count;
+        float *here = to + r * t->length + at->offset;
+        st = take(x, from, n, weight, here, err);
+        if (n < at->count) memset(here + n, 0, sizeof *here * (size_t)(at->count - n));
+    }
+    return st;
+}
+
+/* The weight of the node, and its token, which is the same. */
+static ls_status pass_weight(const transfer *t, const ls_call *call, float *weight, ls_err *err)
+{
+    ls_status st = LS_OK;
+
+    *weight = 1;
+    if (t->first > 0) LS_TRY(read_operand(&call->operands[0], 0, weight, 1, err));
+    LS_TRY(write_float(&call->operands[t->first + t->n], *weight, err));
+out:
+    return st;
+}
+
+static void run_start(void *state, const ls_call *call)
+{
+    const transfer *t = state;
+    lsi_bucket *b = &t->peers->buckets[t->bucket];
+    float *part = t->gives ? ls_exchange_part(b->x, 0) : NULL, weight = 1;
+    ls_err err = {0};
+    ls_status st = LS_OK;
+
+    LS_TRY(pass_weight(t, call, &weight, &err));
+    /* Leaves that were not given are completed by the start, and must not write over what is plain. */
+    for (int i = 0; t->gives && i < t->n && !t->tree; i++) {
+        const bool weighs = t->n_plain > 0 && i < t->n - t->n_plain;
+        LS_TRY(give(t, i, &call->operands[t->first + i], weighs ? weight : 1, part, &err));
+    }
+    if (t->tree) ls_exchange_complete(b->x);
+    for (int i = t->n - t->n_plain; t->tree && i < t->n; i++)
+        LS_TRY(give(t, i, &call->operands[t->first + i], 1, part, &err));
+out:
+    if (st != LS_OK) ls_stream_fail(call->stream, st, "%s", err.text);
+    b->weight = t->n_plain > 0 || t->tree ? 1 : weight;
+    b->waiting = !t->peers->how.overlap;
+    if (!b->waiting) launch(t->peers, b, b->weight);
+}
+
+static void run_leaf(void *state, const ls_call *call)
+{
+    const transfer *t = state;
+    ls_exchange *x = t->peers->buckets[t->bucket].x;
+    float *leaf = ls_exchange_leaf(x), weight = 0, shard = 0;
+    ls_err err = {0};
+    ls_status st = LS_OK;
+
+    LS_TRY(pass_weight(t, call, &weight, &err));
+    LS_TRY(read_operand(&call->operands[1], 0, &shard, 1, &err));
+    for (int i = 0; i < t->n; i++) {
+        const int64_t end = i + 1 < t->n ? t->at[i + 1].offset : t->length;
+        float *to = leaf + t->at[i].offset;
+        LS_TRY(take(&call->operands[t->first + i], 0, t->at[i].count, weight, to, &err));
+        memset(to + t->at[i].count, 0, sizeof *to * (size_t)(end - t->at[i].offset - t->at[i].count));
+    }
+    ls_exchange_give(x, leaf, (int64_t)shard);
+out:
+    if (st != LS_OK) ls_stream_fail(call->stream, st, "%s", err.text);
+}
+
+/* Pieces of all ranks, one after the other, where they do not lie so already. */
+static ls_status collect(const transfer *t, const float *all, const ls_call *call, ls_err *err)
+{
+    ls_status st = LS_OK;
+
+    for (int i = 0; !comes_in_place(t) && i < t->n; i++)
+        for (int r = 0; r < t->stretches && st == LS_OK; r++) {
+            const ls_operand *to = &call->operands[t->first + t->n + i];
+            const size_t bytes = (size_t)t->at[i].count * sizeof *all;
+            st = ls_buffer_write(to->buffer, to->at + (size_t)r * bytes,
+                                 all + r * t->length + t->at[i].offset, bytes, err);
+        }
+    return st;
+}
+
+static void run_wait(void *state, const ls_call *call)
+{
+    const transfer *t = state;
+    ls_peers *p = t->peers;
+    lsi_bucket *b = &p->buckets[t->bucket];
+    ls_err err = {0};
+
+    if (b->waiting) launch(p, b, b->weight);
+    b->waiting = false;
+    if (!b->under_way) return;
+    if (ls_exchange_wait(b->x, &err) != LS_OK || collect(t, ls_exchange_result(b->x), call, &err) != LS_OK)
+        ls_stream_fail(call->stream, err.status, "%s", err.text);
+    b->under_way = false;
+    p->under_way--;
+}
+
+static bool work_on_exchanges(void *peers)
+{
+    ls_peers *p = peers;
+
+    for (int i = 0; p->under_way > 0 && i < p->n; i++)
+        if (p->buckets[i].under_way && ls_exchange_work(p->buckets[i].x)) return true;
+    return false;
+}
+
+static void run_barrier(void *state, const ls_call *call)
+{
+    const transfer *t = state;
+    ls_comm *c = t->peers->comm;
+    ls_err err = {0};
+
+    if (write_float(&call->operands[0], 0, &err) != LS_OK ||
+        ls_comm_collectives(c)->barrier(c, t->group, t->what, work_on_exchanges, t->peers, &err) != LS_OK)
+        ls_stream_fail(call->stream, err.status, "%s", err.text);
+}
+
+void lsi_coll_progress(ls_peers *p)
+{
+    ls_comm_beat(p->comm);
+    if (p->under_way == 0) return;
+    /* Sums take the time of the core that computes: one piece between two nodes.  Between machines all that
+     * can travel should be travelling. */
+    const bool wire = ls_comm_hosts(p->comm) > 1;
+    for (int i = 0; i < p->n; i++)
+        if (p->buckets[i].under_way && !ls_exchange_progress(p->buckets[i].x) && !wire) return;
+}

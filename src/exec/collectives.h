@@ -1,0 +1,26 @@
+/* collectives.h: the collectives of a plan, planned by whoever a communicator's table says
+ * (comm/collective.h).
+ *
+ * The tensors of a bucket lie one after the other in one vector.  Gradients are computed right where ranks
+ * exchange them, and optimisers read the sums where they were made: a bucket costs no copy.  While exchanges
+ * are under way, the executor lets them do a piece of work after every node. */
+#ifndef LS_EXEC_COLLECTIVES_H
+#define LS_EXEC_COLLECTIVES_H
+
+#include "exec/peers.h"
+
+/* Whether the node is a collective that peers plan; `p` may be NULL: one rank, whose device does. */
+bool lsi_coll_runs(const ls_peers *p, const ls_node *n);
+/* Collective where it needs a new exchange: all ranks compile the same plans in the same order. */
+ls_status lsi_coll_plan(ls_peers *p, const ls_graph *g, const ls_node *n, ls_kernel *out,
+                        ls_err *err) LS_MUST_CHECK;
+/* Gives values that can live in the collective's own memory their place there (ls_vinfo.buffer). */
+void lsi_coll_place(const ls_kernel *k, ls_graph *g, const ls_node *n);
+/* Where such a value lies. */
+void *lsi_coll_address(const ls_peers *p, const ls_vinfo *v);
+/* The bucket, counted from 0 as ls_peers_buckets does, that a kernel of such a node works on; -1: none. */
+int lsi_coll_bucket(const ls_kernel *k);
+/* A piece of work for what is under way, if anything is. */
+void lsi_coll_progress(ls_peers *p);
+
+#endif
