@@ -62,6 +62,7 @@ typedef struct cli_args {
     double seconds;
     bool json, help, profile, list_settings, tune;
     const char *graph;              /* of plan: a file for the picture */
+    bool passes;                    /* of plan */
     const char *format;             /* of bench: NULL, or whose layout */
     const char *export;             /* of bench: a file for the parts of the step */
     const char *against;            /* of bench: a setting in which a second run differs */

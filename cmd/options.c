@@ -108,6 +108,8 @@ static const option options[] = {
     {"--diff", NULL, FLAG, FIELD(compare_two), CLI_PLAN, NULL,
      "A B: how two plans differ: experiments, files of --json, or A and a KEY=VALUE; exit code 1 where they "
      "do"},
+    {"--passes", NULL, FLAG, FIELD(passes), CLI_PLAN, NULL,
+     "how the plan was made: each pass with what it left and its time"},
     {"--tune", NULL, FLAG, FIELD(tune), CLI_PLAN, NULL,
      "time kernels and show the ones that training would use"},
     {"--settings", NULL, FLAG, FIELD(list_settings), CLI_PLAN | CLI_BENCH, NULL,

@@ -38,6 +38,25 @@ static void print_nodes(const ls_document *d)
     for (int32_t i = 0; i < d->n_nodes; i++) print_node(d, &d->nodes[i]);
 }
 
+/* How the plan was made. */
+static void print_passes(const ls_document *d, bool json)
+{
+    json_t *list = json ? json_array() : NULL;
+
+    if (!json) printf("\n%-14s %7s %7s %9s  %s\n", "pass", "nodes", "edges", "ms", "leaves");
+    for (int32_t i = 0; i < d->n_passes; i++) {
+        const ls_doc_pass *p = &d->passes[i];
+        if (json)
+            json_array_append_new(list,
+                                  json_pack("{s:s, s:i, s:i, s:f}", "pass", p->name, "nodes", (int)p->nodes,
+                                            "edges", (int)p->edges, "seconds", p->seconds));
+        else
+            printf("%-14s %7d %7d %9.3f  %s\n", p->name, (int)p->nodes, (int)p->edges, 1e3 * p->seconds,
+                   p->leaves);
+    }
+    if (json) cli_print_json_take(json_pack("{s:s, s:o}", "event", "passes", "passes", list));
+}
+
 static void print_document(const cli_experiment *x, const ls_document *d)
 {
     cli_print_json_take(json_pack("{s:s, s:i, s:s, s:i, s:s, s:[o]}", "event", "document", "format",
@@ -156,11 +175,11 @@ static ls_status draw_file(const cli_args *args, ls_err *err)
     int n_plans;
     ls_status st = LS_OK;
 
-    if (args->graph == NULL || args->n_settings > 0)
+    if (args->graph == NULL || args->n_settings > 0 || args->passes)
         return ls_fail(
             err, LS_INVALID,
             "%s is a file with a plan: `lockstep plan %s --graph FILE.svg` draws it, --diff compares "
-            "it; there is nothing to set in it",
+            "it; there is nothing to set in it, and it does not know how it was made",
             args->model, args->model);
     LS_TRY(plan_graph_check(args->graph, err));
     LS_TRY(ls_document_open(&d, args->model, 0, &n_plans, err));
@@ -184,6 +203,7 @@ static ls_status show(const cli_args *args, ls_err *err)
     else
         print_nodes(&d);
     LS_TRY(print_layers(&x, args->json, err));
+    if (args->passes) print_passes(&d, args->json);
     if (args->graph != NULL) LS_TRY(draw(args, &x, &d, err));
     if (args->json)
         print_json(&x, &d);
@@ -208,9 +228,11 @@ static ls_status show_settings(const cli_args *args, ls_err *err)
 ls_status cli_plan_check(const cli_args *args, ls_err *err)
 {
     if (!args->compare_two) return LS_OK;
-    if (args->graph != NULL || args->list_settings)
+    if (args->graph != NULL || args->list_settings || args->passes)
         return ls_fail(err, LS_INVALID, "--diff and %s: choose one",
-                       args->graph != NULL ? "--graph" : "--settings");
+                       args->graph != NULL   ? "--graph"
+                       : args->list_settings ? "--settings"
+                                             : "--passes");
     if (args->model == NULL || args->n_settings < 1)
         return ls_fail(
             err, LS_INVALID,

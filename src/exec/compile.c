@@ -2,27 +2,27 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/machine.h"
 #include "base/text.h"
 #include "exec/compile.h"
 #include "exec/hash.h"
 #include "exec/plan_internal.h"
-#include "passes/check.h"
+#include "passes/list.h"
 
 enum { LSI_ALIGN = 64 };
 
 /* Where each variable lives has been settled when it got its memory. */
-static void settle_places(ls_plan *p, const int *state_index)
+static void settle_homes(ls_plan *p, const int *state_index, ls_passage *way)
 {
-    int rank, ranks;
-    const bool shares = p->dev->shares && lsi_peers_pieces(p->peers, &rank, &ranks);
+    const bool shares = p->dev->shares && lsi_peers_pieces(p->peers, &way->rank, &way->ranks);
 
+    if (!shares) way->ranks = 0;
     for (int32_t i = 0; i < p->graph->n_vars; i++) {
         ls_var *var = p->graph->vars[i];
         const bool common = lsi_peers_absent(p->peers) || ls_state_shared(p->state, state_index[i]);
         if (!shares || !common) var->home = LS_HOME_RANK;
     }
-    if (shares) ls_pass_pieces(p->graph, rank, ranks);
 }
 
 static bool on_host(const void *peers, const ls_node *n)
@@ -33,28 +33,20 @@ static bool on_host(const void *peers, const ls_node *n)
 uint64_t ls_plan_hash_of(ls_graph *g)
 {
     ls_passes_lower(g, &(ls_strategy){0});
-    ls_pass_dead(g);
     return ls_graph_hash(g);
 }
 
-static ls_status run_passes(ls_plan *p, const int *state_index, ls_err *err)
+static ls_status run_device_passes(ls_plan *p, ls_passage *way, ls_err *err)
 {
-    ls_graph *g = p->graph;
-    ls_status st = LS_OK;
+    const ls_backend *b = p->dev->backend;
 
-    ls_pass_dead(g);
-    p->hash = ls_graph_hash(g); /* before the device has its say: ranks on different devices must agree */
-    ls_pass_fuse(g, p->dev->backend->fuses, p->dev);
-    ls_pass_layout(g, p->dev->backend->layouts, p->dev);
-    settle_places(p, state_index);
-    if (p->dev->backend->queues != NULL) ls_pass_staging(g, on_host, p->peers);
-    ls_pass_versions(g);
-    ls_pass_dead(g);
-    LS_TRY(ls_graph_status(g, err));
-    LS_TRY(ls_check_variables(g, err));
-    LS_TRY(ls_pass_schedule(g, &p->schedule, err));
-out:
-    return st;
+    way->fuses = b->fuses;
+    way->layouts = b->layouts;
+    way->on_host = b->queues != NULL ? on_host : NULL;
+    way->host = p->peers;
+    way->schedule = &p->schedule;
+    way->memory = &p->memory;
+    return ls_passes_run(way, LS_PHASE_DEVICE, err);
 }
 
 /* Collectives belong to the communicator, all else to the device. */
@@ -89,9 +81,10 @@ static ls_status check_sizes(const ls_plan *p, ls_err *err)
     return LS_OK;
 }
 
-static ls_status plan_kernels(ls_plan *p, ls_err *err)
+static ls_status plan_kernels(ls_plan *p, const ls_passage *way, ls_err *err)
 {
     const ls_device *dev = p->dev;
+    const double begun = ls_clock_seconds();
 
     p->steps = ls_alloc(LS_MEM_PLAN, sizeof *p->steps * ((size_t)p->schedule.n + 1));
     if (p->steps == NULL) return ls_fail(err, LS_NOMEM, "plan: no memory");
@@ -104,6 +97,7 @@ static ls_status plan_kernels(ls_plan *p, ls_err *err)
         p->steps[i].node = n;
         if (st != LS_OK) return ls_fail_in(err, st, "plan: %s \"%s\"", n->op->name, n->scope);
     }
+    ls_passes_note(way, "(kernels)", "a kernel for every node", ls_clock_seconds() - begun);
     return LS_OK;
 }
 
@@ -135,7 +129,7 @@ out:
     return st;
 }
 
-static ls_status plan_memory(ls_plan *p, ls_err *err)
+static ls_status plan_memory(ls_plan *p, ls_passage *way, ls_err *err)
 {
     const ls_graph *g = p->graph;
     size_t *bytes = ls_alloc(LS_MEM_PLAN, sizeof *bytes * ((size_t)g->n_values + 1));
@@ -148,8 +142,9 @@ static ls_status plan_memory(ls_plan *p, ls_err *err)
     }
     for (int32_t i = 0; i < g->n_values; i++) bytes[i] = value_bytes(g, i);
     for (int32_t i = 0; i < p->schedule.n; i++) scratch[i] = p->steps[i].kernel.scratch_bytes;
-    LS_TRY(ls_pass_memory(g, &p->schedule, bytes, scratch, &p->memory, err));
-    LS_TRY(ls_check_memory(g, &p->schedule, &p->memory, bytes, scratch, err));
+    way->value_bytes = bytes;
+    way->scratch_bytes = scratch;
+    LS_TRY(ls_passes_run(way, LS_PHASE_MEMORY, err));
     st = ls_buffer_alloc(&p->arena, p->dev, p->memory.arena_bytes, err);
     if (st != LS_OK) ls_fail_in(err, st, "plan: memory for one step");
 out:
@@ -283,6 +278,7 @@ ls_status ls_plan_compile_as(ls_plan **out, ls_graph *graph, const ls_strategy *
 {
     ls_status st = LS_OK;
     ls_plan *p = ls_alloc(LS_MEM_PLAN, sizeof *p);
+    ls_passage way = {.g = graph, .how = how, .dev = dev};
     int *state_index = NULL;
 
     *out = NULL;
@@ -291,23 +287,25 @@ ls_status ls_plan_compile_as(ls_plan **out, ls_graph *graph, const ls_strategy *
         return ls_fail(err, LS_NOMEM, "plan: no memory");
     }
     p->graph = graph;
-    ls_passes_lower(graph, how); /* all variables are there only then */
+    p->dev = dev;
+    p->state = state;
+    p->peers = ls_state_peers(state);
+    way.notes = &p->notes;
+    LS_TRY(ls_passes_run(&way, LS_PHASE_PROGRAM, err)); /* all variables are there only then */
+    p->hash = ls_graph_hash(graph); /* before the device has its say: ranks on different devices must agree */
     state_index = ls_alloc(LS_MEM_PLAN, sizeof *state_index * ((size_t)graph->n_vars + 1));
     if (state_index == NULL) {
         st = ls_fail(err, LS_NOMEM, "plan: no memory");
         goto out;
     }
-    p->dev = dev;
-    p->state = state;
-    p->peers = ls_state_peers(state);
-    LS_TRY(ls_graph_status(graph, err));
     LS_TRY(lsi_state_bind(state, graph, state_index, err));
-    LS_TRY(run_passes(p, state_index, err));
+    settle_homes(p, state_index, &way);
+    LS_TRY(run_device_passes(p, &way, err));
     LS_TRY(check_sizes(p, err));
-    LS_TRY(plan_kernels(p, err));
+    LS_TRY(plan_kernels(p, &way, err));
     place_exchanged(p);
     LS_TRY(place_staged(p, err));
-    LS_TRY(plan_memory(p, err));
+    LS_TRY(plan_memory(p, &way, err));
     LS_TRY(resolve_pointers(p, state_index, err));
     LS_TRY(list_tensors(p, state_index, err));
     if (p->dev->backend->queues != NULL) LS_TRY(lsi_queued_make(p, err));

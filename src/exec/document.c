@@ -151,6 +151,17 @@ static void add_edges(lsi_doc_maker *m)
     }
 }
 
+static void add_passes(lsi_doc_maker *m)
+{
+    const ls_pass_notes *notes = &m->p->notes;
+
+    m->d->passes = lsi_doc_array(m, (size_t)notes->n, sizeof *m->d->passes);
+    for (int i = 0; !m->failed && i < notes->n; i++) {
+        const struct ls_pass_note *x = &notes->of[i];
+        m->d->passes[m->d->n_passes++] = (ls_doc_pass){x->pass, x->leaves, x->nodes, x->edges, x->seconds};
+    }
+}
+
 /* -- the document -----------------------------------------------------------------------------------------
  */
 
@@ -182,6 +193,7 @@ ls_status ls_document_make(ls_document *d, const ls_plan *p, ls_err *err)
         add_values(&m);
         add_nodes(&m);
         add_edges(&m);
+        add_passes(&m);
         lsi_doc_add_buffers(&m);
         lsi_doc_add_collectives(&m);
     }

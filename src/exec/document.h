@@ -69,6 +69,13 @@ typedef struct ls_doc_collective {
     int32_t *after; /* nodes that it waits for on this rank */
 } ls_doc_collective;
 
+/* A pass that the plan has been through (passes/list.h), or what was done between two. */
+typedef struct ls_doc_pass {
+    const char *name, *leaves;
+    int32_t nodes, edges; /* that there are afterwards: live nodes, and edges by control */
+    double seconds;
+} ls_doc_pass;
+
 typedef struct ls_document {
     ls_arena *arena;
     const char *part; /* "step", "gradients", "update", "evaluation" */
@@ -84,6 +91,8 @@ typedef struct ls_document {
     int32_t n_buffers;
     ls_doc_collective *collectives; /* in the order in which they start */
     int32_t n_collectives;
+    ls_doc_pass *passes; /* in the order in which they ran; none of a document that was read from a file */
+    int32_t n_passes;
     size_t arena_bytes;
     ls_plan_memory memory;
     double flops;

@@ -4,7 +4,7 @@
 
 #include "exec/collectives.h"
 #include "exec/state.h"
-#include "passes/passes.h"
+#include "passes/list.h"
 
 typedef struct lsi_step {
     ls_kernel kernel;
@@ -35,7 +35,8 @@ struct ls_plan {
     int n_inputs, n_fetches;
     size_t state_bytes[LS_CAT_N];
     uint64_t hash;
-    ls_failure failure; /* the first of inputs that were written and of kernels that ran */
+    ls_pass_notes notes; /* of how it was made */
+    ls_failure failure;  /* the first of inputs that were written and of kernels that ran */
 };
 
 /* Why what was computed is worthless, if it is. */

@@ -1,17 +1,5 @@
-/* lower.c: the first half of the list of passes, and what several of them need.
- *
- * Needs: what a trial has recorded.  Leaves: the program of one rank, of plain ops. */
+/* lower.c: what several passes of the first phase need. */
 #include "passes/lower_internal.h"
-
-void ls_passes_lower(ls_graph *g, const ls_strategy *how)
-{
-    if (how->ranks) ls_pass_homes(g, how);
-    ls_pass_split(g, how);
-    if (how->sync_norm && how->part != LS_PART_UPDATE) ls_pass_sync_norm(g);
-    ls_pass_differentiate(g);
-    if (how->ranks) ls_pass_parallel(g, how);
-    ls_pass_optimise(g, how);
-}
 
 void lsi_no_memory(ls_graph *g)
 {

@@ -1,4 +1,5 @@
-/* lower.h: the first half of the list of passes (passes.h): how a step is spread over batches and ranks. */
+/* lower.h: the passes from the record to the program of one rank (list.h), and how a step is spread over
+ * batches and ranks. */
 #ifndef LS_PASSES_LOWER_H
 #define LS_PASSES_LOWER_H
 
@@ -32,8 +33,8 @@ typedef struct ls_strategy {
 } ls_strategy;
 enum { LS_CONTROL_SLOTS = 16 };
 
-/* The first half of the list: from the record to the program of one rank, without macros.  Errors are sticky
- * in the graph, and name the line of the trial. */
+/* The first phase of the list: from the record to the program of one rank, without macros and dead nodes.
+ * Errors are sticky in the graph, and name the line of the trial. */
 void ls_passes_lower(ls_graph *g, const ls_strategy *how);
 
 /* Parameters that the ranks of a machine may keep once. */

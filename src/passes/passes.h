@@ -1,10 +1,7 @@
-/* passes.h: the transformations between what a trial has recorded and a plan.
+/* passes.h: the passes that turn the program of one rank into a plan for a device.
  *
- * One list, each pass in a file of its own whose head says what it needs and leaves.  Each works on the graph
- * in place and leaves it valid.  The first half turns the record (forward passes and macros, ops/macros.h)
- * into the program of one rank: homes, split, sync_norm, differentiate, parallel, optimise; ls_passes_lower
- * runs it. The second half turns the program into a plan for a device, which is why exec/compile.c runs it:
- * dead, fuse, layout, pieces, staging, versions, schedule, memory.  check.h proves what they leave. */
+ * Each works on the graph in place and leaves it valid; list.h says which comes when, and check.h proves what
+ * they leave.  Those that come before, from the record to the program, are in lower.h. */
 #ifndef LS_PASSES_PASSES_H
 #define LS_PASSES_PASSES_H
 

@@ -1,4 +1,7 @@
-/* waits.c: what a node of one queue waits for in the others. */
+/* waits.c: what a node of one queue waits for in the others.
+ *
+ * Needs: the order and all edges.  Leaves: numbers beside the graph.  For devices whose queues run side by
+ * side (exec/queued.c); it changes nothing, and is not in the list. */
 #include "passes/passes.h"
 
 #include <string.h>

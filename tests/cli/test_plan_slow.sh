@@ -54,6 +54,22 @@ first=$(hash_of mnist)
 [ "$first" = "$(hash_of mnist --threads 2)" ] || fail "the hash depends on threads"
 [ "$first" != "$(hash_of mnist optimizer.momentum=0.25)" ] || fail "another momentum has the same hash"
 
+# -- how it was made
+run 0 plan mnist -n 2 --passes
+for pass in homes split differentiate parallel optimise dead fuse layout pieces versions schedule memory; do says out "$pass "; done
+run 0 plan mnist --device ref --passes --json
+python3 - "$work/out" <<'P' || fail "the passes of ref"
+import json, sys
+lines = [json.loads(line) for line in open(sys.argv[1])]
+assert [o["event"] for o in lines] == ["document", "model", "passes", "plan"], [o["event"] for o in lines]
+passes = lines[2]["passes"]
+assert [p["pass"] for p in passes] == ["split", "differentiate", "optimise", "dead", "versions", "dead", "schedule", "(kernels)", "memory"], passes
+assert all(p["nodes"] > 0 and p["edges"] >= 0 and p["seconds"] >= 0 for p in passes)
+at = {p["pass"]: p for p in passes}
+assert at["split"]["nodes"] < at["differentiate"]["nodes"], "differentiation adds no nodes"
+assert at["memory"]["nodes"] >= len(lines[0]["plans"][0]["nodes"])
+P
+
 # -- pictures
 run 0 plan mnist -n 2 --graph "$work/small.svg"
 run 0 plan resnet18 -n 2 --graph "$work/large.svg"

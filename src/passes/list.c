@@ -1,0 +1,142 @@
+/* list.c: the list of passes, and how one runs after the other. */
+#include "passes/list.h"
+
+#include "base/clock.h"
+#include "passes/check.h"
+
+/* -- when there is nothing to do ----------------------------------------------------------------------------
+ */
+
+static bool one_rank(const ls_passage *p)
+{
+    return !p->how->ranks;
+}
+
+static bool own_norms(const ls_passage *p)
+{
+    return !p->how->sync_norm || p->how->part == LS_PART_UPDATE;
+}
+
+static bool no_fusions(const ls_passage *p)
+{
+    return p->fuses == NULL;
+}
+
+static bool all_plain(const ls_passage *p)
+{
+    return p->layouts == NULL;
+}
+
+static bool no_pieces(const ls_passage *p)
+{
+    return p->ranks == 0;
+}
+
+static bool one_memory(const ls_passage *p)
+{
+    return p->on_host == NULL;
+}
+
+/* -- passes, each called as the list calls it
+ * ---------------------------------------------------------------- What fails in a graph stays there:
+ * ls_passes_run asks for it. */
+
+#define PASS(name, call)                                                                                     \
+    static ls_status name(ls_passage *p, ls_err *err)                                                        \
+    {                                                                                                        \
+        (void)err;                                                                                           \
+        call;                                                                                                \
+        return LS_OK;                                                                                        \
+    }
+
+PASS(homes, ls_pass_homes(p->g, p->how))
+PASS(split, ls_pass_split(p->g, p->how))
+PASS(sync_norm, ls_pass_sync_norm(p->g))
+PASS(differentiate, ls_pass_differentiate(p->g))
+PASS(parallel, ls_pass_parallel(p->g, p->how))
+PASS(optimise, ls_pass_optimise(p->g, p->how))
+PASS(dead, ls_pass_dead(p->g))
+PASS(fuse, ls_pass_fuse(p->g, p->fuses, p->dev))
+PASS(layout, ls_pass_layout(p->g, p->layouts, p->dev))
+PASS(pieces, ls_pass_pieces(p->g, p->rank, p->ranks))
+PASS(staging, ls_pass_staging(p->g, p->on_host, p->host))
+PASS(versions, ls_pass_versions(p->g))
+
+static ls_status schedule(ls_passage *p, ls_err *err)
+{
+    const ls_status st = ls_check_variables(p->g, err);
+
+    return st == LS_OK ? ls_pass_schedule(p->g, p->schedule, err) : st;
+}
+
+static ls_status memory(ls_passage *p, ls_err *err)
+{
+    const ls_status st = ls_pass_memory(p->g, p->schedule, p->value_bytes, p->scratch_bytes, p->memory, err);
+
+    return st == LS_OK ? ls_check_memory(p->g, p->schedule, p->memory, p->value_bytes, p->scratch_bytes, err)
+                       : st;
+}
+
+/* -- the list
+ * ------------------------------------------------------------------------------------------------
+ */
+
+const ls_pass ls_passes[] = {
+    {"homes", LS_PHASE_PROGRAM, one_rank, homes, "the record", "which parameters a machine may keep once"},
+    {"split", LS_PHASE_PROGRAM, NULL, split, "the record", "one part and stage of the step"},
+    /* precision: see list.h */
+    {"sync_norm", LS_PHASE_PROGRAM, own_norms, sync_norm, "batch norms, no gradients",
+     "plain ops and sums over ranks in their places"},
+    {"differentiate", LS_PHASE_PROGRAM, NULL, differentiate, "all that losses are made of",
+     "gradients in the places where they were asked for"},
+    {"parallel", LS_PHASE_PROGRAM, one_rank, parallel, "gradients", "sums over ranks, in buckets"},
+    {"optimise", LS_PHASE_PROGRAM, NULL, optimise, "gradients, summed", "optimisers and pools; no macros"},
+    {"dead", LS_PHASE_PROGRAM, NULL, dead, "a program", "nodes that something needs"},
+    {"fuse", LS_PHASE_DEVICE, no_fusions, fuse, "all gradients", "fewer nodes, as the device wants them"},
+    {"layout", LS_PHASE_DEVICE, all_plain, layout, "nodes as they will run", "layouts, and reorders"},
+    {"pieces", LS_PHASE_DEVICE, no_pieces, pieces, "homes that memory was found for",
+     "this rank's piece of shared updates, between barriers"},
+    {"staging", LS_PHASE_DEVICE, one_memory, staging, "all collectives", "copies between host and device"},
+    {"versions", LS_PHASE_DEVICE, NULL, versions, "all nodes, and barriers",
+     "edges and copies that keep old versions right"},
+    {"dead", LS_PHASE_DEVICE, NULL, dead, "nodes of the device", "nodes that something needs"},
+    {"schedule", LS_PHASE_DEVICE, NULL, schedule, "all edges", "one order"},
+    {"memory", LS_PHASE_MEMORY, NULL, memory, "the order, bytes of values and scratch",
+     "offsets in one arena"},
+    {NULL, LS_PHASE_PROGRAM, NULL, NULL, NULL, NULL},
+};
+
+void ls_passes_note(const ls_passage *p, const char *what, const char *leaves, double seconds)
+{
+    struct ls_pass_note *note;
+
+    if (p->notes == NULL) return;
+    LS_BUG_IF(p->notes->n == LS_PASS_NOTES);
+    note = &p->notes->of[p->notes->n++];
+    *note = (struct ls_pass_note){what, leaves, 0, p->g->n_edges, seconds};
+    for (int32_t i = 0; i < p->g->n_nodes; i++) note->nodes += !p->g->nodes[i]->dead;
+}
+
+ls_status ls_passes_run(ls_passage *p, ls_phase phase, ls_err *err)
+{
+    ls_status st = ls_graph_status(p->g, err);
+
+    if (st != LS_OK) return st;
+    for (const ls_pass *pass = ls_passes; pass->name != NULL; pass++) {
+        const double begun = ls_clock_seconds();
+        if (pass->phase != phase || (pass->skip != NULL && pass->skip(p))) continue;
+        LS_TRY(pass->run(p, err));
+        LS_TRY(ls_graph_status(p->g, err));
+        ls_passes_note(p, pass->name, pass->leaves, ls_clock_seconds() - begun);
+    }
+out:
+    return st;
+}
+
+void ls_passes_lower(ls_graph *g, const ls_strategy *how)
+{
+    ls_err err = {0};
+    const ls_status st = ls_passes_run(&(ls_passage){.g = g, .how = how}, LS_PHASE_PROGRAM, &err);
+
+    LS_BUG_IF(st != g->err.status); /* where the caller finds it */
+}
