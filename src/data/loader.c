@@ -2,9 +2,9 @@
  *
  * Batch number k lies in slot k % n_slots.  Workers claim numbers in order under one lock, fill the slot
  * without it (the slot is theirs until they mark it ready), and wait when the ring is full; the caller holds
- * the batch it got last until it asks for the next.  What a batch contains is computed from its number, and
- * what happened to it (skipped samples, an error) is kept in its slot and acted upon when its turn comes, so
- * that nothing depends on which worker was faster. */
+ * the batch it got last, and options.held before it, until it asks for the next.  What a batch contains is
+ * computed from its number, and what happened to it (skipped samples, an error) is kept in its slot and acted
+ * upon when its turn comes, so that nothing depends on which worker was faster. */
 #include "data/loader.h"
 
 #include <inttypes.h>
@@ -225,6 +225,19 @@ static void set_places(ls_loader *l)
     l->epoch = l->first_epoch;
 }
 
+static void *alloc_field(const ls_loader_memory *m, size_t bytes)
+{
+    return m->alloc != NULL ? m->alloc(m->ctx, bytes) : ls_alloc(LS_MEM_DATA, bytes);
+}
+
+static void free_field(const ls_loader_memory *m, void *p)
+{
+    if (m->alloc == NULL)
+        ls_free(p);
+    else if (p != NULL)
+        m->free(m->ctx, p);
+}
+
 static ls_status make_slots(ls_loader *l, ls_err *err)
 {
     l->slots = ls_alloc(LS_MEM_DATA, sizeof *l->slots * (size_t)l->n_slots);
@@ -235,7 +248,7 @@ static ls_status make_slots(ls_loader *l, ls_err *err)
         s->indices = ls_alloc(LS_MEM_DATA, sizeof *s->indices * (size_t)l->opt.batch);
         if (!s->fields || !s->indices) goto nomem;
         for (int i = 0; i < l->n_fields; i++) {
-            s->fields[i] = ls_alloc(LS_MEM_DATA, l->sample_bytes[i] * (size_t)l->opt.batch);
+            s->fields[i] = alloc_field(&l->opt.memory, l->sample_bytes[i] * (size_t)l->opt.batch);
             if (!s->fields[i]) goto nomem;
         }
     }
@@ -286,7 +299,8 @@ ls_status ls_loader_create(ls_loader **out, const ls_dataset *d, const ls_loader
     l->count = ls_dataset_count(d);
     l->global = global_of(&l->opt);
     l->n_fields = ls_dataset_fields(d, &fields);
-    l->n_slots = l->opt.n_workers ? (l->opt.depth ? l->opt.depth : DEFAULT_DEPTH) + 1 : 1;
+    l->n_slots = l->opt.held + 1;
+    if (l->opt.n_workers) l->n_slots += l->opt.depth ? l->opt.depth : DEFAULT_DEPTH;
     for (int i = 0; i < l->n_fields; i++) l->sample_bytes[i] = ls_dataset_field_bytes(d, i);
     set_places(l);
     LS_TRY(make_slots(l, err));
@@ -302,7 +316,7 @@ static void free_slots(ls_loader *l)
 {
     for (int k = 0; l->slots && k < l->n_slots; k++) {
         slot *s = &l->slots[k];
-        for (int i = 0; s->fields && i < l->n_fields; i++) ls_free(s->fields[i]);
+        for (int i = 0; s->fields && i < l->n_fields; i++) free_field(&l->opt.memory, s->fields[i]);
         ls_free(s->fields);
         ls_free(s->indices);
         ls_text_release(&s->notes);
@@ -342,9 +356,9 @@ static slot *obtain(ls_loader *l, int64_t k)
         return s;
     }
     pthread_mutex_lock(&l->lock);
-    if (k > 0) { /* the batch before is given back */
-        l->slots[(k - 1) % l->n_slots].ready = false;
-        l->released = k;
+    if (k > l->opt.held) { /* the oldest is given back */
+        l->slots[(k - 1 - l->opt.held) % l->n_slots].ready = false;
+        l->released = k - l->opt.held;
         pthread_cond_signal(&l->work);
     }
     if (!s->ready) {

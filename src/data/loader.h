@@ -13,13 +13,22 @@ typedef enum ls_on_error {
     LS_ON_ERROR_SKIP, /* it is named in the log and left out; the batch is shorter by one */
 } ls_on_error;
 
+/* Where a loader has the memory of its batches from.  Zeroed and aligned to 64 bytes; NULL: there is none. */
+typedef struct ls_loader_memory {
+    void *(*alloc)(void *ctx, size_t bytes);
+    void (*free)(void *ctx, void *p);
+    void *ctx;
+} ls_loader_memory;
+
 /* Start with {0}. */
 typedef struct ls_loader_options {
     int64_t batch; /* samples per rank and step, at least 1 */
     int n_workers; /* 0: ls_loader_next reads by itself */
     int depth;     /* batches made ahead of the one in use; 0: 4 */
-    bool shuffle;  /* order by ls_order_at, else as stored */
-    bool augment;  /* for training: the set's random changes, keyed by seed, epoch and position */
+    int held;      /* batches before the one in use that stay as they are, for a device that reads late */
+    ls_loader_memory memory; /* alloc NULL: the host's */
+    bool shuffle;            /* order by ls_order_at, else as stored */
+    bool augment;            /* for training: the set's random changes, keyed by seed, epoch and position */
     uint64_t seed;
     /* A global batch is n_ranks * batch consecutive positions of the epoch (fewer at its end, unless
      * drop_last).  Each rank takes one contiguous part of it, cut as by ls_parallel_range: full batches give
@@ -59,7 +68,8 @@ ls_status ls_loader_create(ls_loader **out, const ls_dataset *d, const ls_loader
 /* At any moment; waits for the workers.  Accepts NULL. */
 void ls_loader_destroy(ls_loader *l);
 
-/* The next batch; its contents stay valid until the next call.  After a failure every call fails alike. */
+/* The next batch; its contents stay valid until options.held more were asked for, and then until the next
+ * call.  After a failure every call fails alike. */
 ls_status ls_loader_next(ls_loader *l, ls_batch *batch, ls_err *err) LS_MUST_CHECK;
 
 /* The value of options.first with which a new loader would continue after the batch given last. */

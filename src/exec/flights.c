@@ -127,12 +127,6 @@ void ls_plan_feed(ls_plan *p, const char *name, size_t offset, const void *from,
     send(p, t, offset, from, bytes);
 }
 
-void ls_plan_fed(ls_plan *p, uint64_t run)
-{
-    if (p->queued == NULL || run == 0 || run + LSI_IN_FLIGHT <= p->queued->runs) return;
-    lsi_queued_join(p, flight_of(p->queued, run)->fed);
-}
-
 /* Nodes of the run come after its inputs. */
 void lsi_flights_depart(ls_plan *p)
 {

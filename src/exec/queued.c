@@ -310,21 +310,16 @@ bool ls_plan_is_queued(const ls_plan *p)
     return p->queued != NULL;
 }
 
-ls_status ls_plan_start_noted(ls_plan *p, ls_plan_note note, void *ctx, uint64_t *run, ls_err *err)
+uint64_t ls_plan_runs(const ls_plan *p)
 {
-    ls_status st;
-
-    *run = 1;
-    if (p->queued == NULL) return note != NULL ? ls_plan_run_noted(p, note, ctx, err) : ls_plan_run(p, err);
-    LS_BUG_IF(p->peers != NULL && lsi_peers_absent(p->peers));
-    st = p->failure.told ? lsi_plan_outcome(p, err) : lsi_queued_run(p, note, ctx, err);
-    *run = p->queued->runs;
-    return st;
+    return p->queued != NULL ? p->queued->runs : 0;
 }
 
-ls_status ls_plan_start(ls_plan *p, uint64_t *run, ls_err *err)
+ls_status ls_plan_start(ls_plan *p, ls_err *err)
 {
-    return ls_plan_start_noted(p, NULL, NULL, run, err);
+    if (p->queued == NULL || p->failure.told) return ls_plan_run(p, err);
+    LS_BUG_IF(p->peers != NULL && lsi_peers_absent(p->peers));
+    return lsi_queued_run(p, NULL, NULL, err);
 }
 
 ls_status ls_plan_join(ls_plan *p, ls_err *err)

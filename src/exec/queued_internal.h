@@ -3,10 +3,11 @@
 #define LS_EXEC_QUEUED_INTERNAL_H
 
 #include "exec/plan_internal.h"
+#include "exec/results.h"
 
 enum {
-    LSI_IN_FLIGHT = 2,  /* runs that the device may have before it: the host is at most so far ahead */
-    LSI_SMALL = 1 << 10 /* bytes: inputs and results up to that have room of their own on their way */
+    LSI_IN_FLIGHT = 2,         /* runs that the device may have before it: so far ahead is the host at most */
+    LSI_SMALL = LS_PLAN_RESULT /* bytes: inputs and results up to that have room of their own on their way */
 };
 
 /* Inputs and results of one run on their way; run r has flight r % LSI_IN_FLIGHT. */

@@ -10,12 +10,11 @@
 /* Whether a step that was begun may still be going on. */
 bool ls_plan_is_queued(const ls_plan *p);
 
-/* Begins a step; *run is its number, counted from 1.  At most two are on their way: it waits for the one
- * before the last.  A failure may be that of an earlier step, and one of this step may show later. */
-ls_status ls_plan_start(ls_plan *p, uint64_t *run, ls_err *err) LS_MUST_CHECK;
-/* The same, with a clock; the step is over when it returns. */
-ls_status ls_plan_start_noted(ls_plan *p, ls_plan_note note, void *ctx, uint64_t *run,
-                              ls_err *err) LS_MUST_CHECK;
+/* Begins a step.  At most two are on their way: it waits for the one before the last.  A failure may be that
+ * of an earlier step, and one of this step may show later. */
+ls_status ls_plan_start(ls_plan *p, ls_err *err) LS_MUST_CHECK;
+/* The number of the step that was begun last, however it was. */
+uint64_t ls_plan_runs(const ls_plan *p);
 /* Waits until all that was begun is over, and returns what failed. */
 ls_status ls_plan_join(ls_plan *p, ls_err *err) LS_MUST_CHECK;
 
@@ -25,10 +24,8 @@ ls_status ls_plan_join(ls_plan *p, ls_err *err) LS_MUST_CHECK;
 ls_status ls_plan_result(ls_plan *p, const ls_tensor *t, uint64_t run, void *to, size_t bytes,
                          ls_err *err) LS_MUST_CHECK;
 
-/* ls_plan_write_input from memory that the device gave (ls_staging_alloc): it may be read later, but not
- * after ls_plan_fed for the next run. */
+/* ls_plan_write_input from memory that stays as it is until the next step is over, or a result of it was
+ * read. What the device gave (ls_staging_alloc) is taken fastest. */
 void ls_plan_feed(ls_plan *p, const char *name, size_t offset, const void *from, size_t bytes);
-/* Waits until that run, one of the last two, has taken what it was fed with. */
-void ls_plan_fed(ls_plan *p, uint64_t run);
 
 #endif

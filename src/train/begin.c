@@ -414,7 +414,8 @@ ls_status lsi_run_begin(lsi_run *r, ls_err *err)
                               .data = r->train,
                               .seed = (uint64_t)ls_config_int(r->cfg, "seed"),
                               .update = r->update.samples,
-                              .ruler = &r->ruler};
+                              .ruler = &r->ruler,
+                              .ahead = true};
     if (ls_config_int(r->cfg, "train.trace") > 0)
         LS_TRY(ls_trace_open(&r->stepper.trace, r->dir.path, r->session.rank,
                              ls_config_int(r->cfg, "train.trace"), err));

@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "data/loader.h"
+#include "exec/results.h"
 #include "train/breaks.h"
 #include "train/shards.h"
 #include "train/team.h"
@@ -152,11 +153,14 @@ ls_status ls_train_loader(const ls_session *s, const ls_update *u, const ls_data
     ls_config *cfg = s->cfg;
     const int64_t per_shard = u->shards > 0 ? (u->samples + u->shards - 1) / u->shards : 0;
     const int64_t most = (u->shards + s->ranks - 1) / s->ranks; /* shards of a rank */
+    const ls_loader_memory staging = ls_session_staging(s);
     const ls_loader_options options = {
         .batch = u->shards > 0 ? per_shard * most : ls_config_int(cfg, "batch.per_rank"),
         .shards = u->shards,
         .n_workers = (int)ls_config_int(cfg, "data.workers"),
         .depth = (int)ls_config_int(cfg, "data.prefetch"),
+        .held = staging.alloc != NULL ? 1 : 0, /* a step may be on its way while the next is fed */
+        .memory = staging,
         .shuffle = true,
         .augment = true,
         .seed = (uint64_t)ls_config_int(cfg, "seed"),
@@ -185,16 +189,21 @@ void ls_declare_metrics(const ls_plan *p, ls_metric_sums *sums)
     }
 }
 
-ls_status ls_collect_metrics(const ls_plan *p, int64_t n, ls_metric_sums *sums, ls_err *err)
+ls_status ls_collect_metrics(ls_plan *p, int64_t n, ls_metric_sums *sums, ls_err *err)
+{
+    return ls_collect_results(p, ls_plan_runs(p), n, sums, err);
+}
+
+ls_status ls_collect_results(ls_plan *p, uint64_t run, int64_t n, ls_metric_sums *sums, ls_err *err)
 {
     ls_status st = LS_OK;
 
     for (int i = 0; i < ls_plan_fetch_count(p); i++) {
         const ls_tensor *t = ls_plan_fetch_at(p, i);
-        double x;
+        float x = 0;
         if (!is_metric(t)) continue;
-        LS_TRY(ls_tensor_read_scalar(t, &x, err));
-        ls_metric_add(sums, t->name, x, n);
+        LS_TRY(ls_plan_result(p, t, run, &x, sizeof x, err));
+        ls_metric_add(sums, t->name, (double)x, n);
     }
     sums->samples += n;
 out:
@@ -219,6 +228,7 @@ static ls_status run_all(ls_session *s, const ls_dataset *data, ls_gather *gathe
                                        .n_workers = (int)ls_config_int(s->cfg, "data.workers"),
                                        .on_error = (ls_on_error)ls_config_int(s->cfg, "data.on_error"),
                                        .max_skipped = ls_config_int(s->cfg, "data.max_skipped"),
+                                       .memory = ls_session_staging(s),
                                        .rank = s->rank,
                                        .n_ranks = s->ranks};
     const uint64_t seed = (uint64_t)ls_config_int(s->cfg, "seed");

@@ -34,6 +34,9 @@ ls_status ls_evaluate(ls_session *s, const ls_dataset *data, ls_gather *gather, 
 /* Makes sure that sums has every scalar result of the plan: ranks without samples must know them, too. */
 void ls_declare_metrics(const ls_plan *p, ls_metric_sums *sums);
 /* Adds all scalar results of a plan that has just run on n samples, and counts these. */
-ls_status ls_collect_metrics(const ls_plan *p, int64_t n, ls_metric_sums *sums, ls_err *err) LS_MUST_CHECK;
+ls_status ls_collect_metrics(ls_plan *p, int64_t n, ls_metric_sums *sums, ls_err *err) LS_MUST_CHECK;
+/* The same of that run (exec/results.h), which may have to be waited for. */
+ls_status ls_collect_results(ls_plan *p, uint64_t run, int64_t n, ls_metric_sums *sums,
+                             ls_err *err) LS_MUST_CHECK;
 
 #endif

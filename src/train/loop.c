@@ -26,9 +26,9 @@ static bool is_due(unsigned due, ls_due what)
  * ------------------------------------------------------------------------------------------------------ */
 
 /* What is said when the metrics of a step, or the variables (`now` NULL), are not finite. */
-static ls_status check_finite(lsi_run *r, const ls_metric_sums *now, double lr, ls_err *err)
+static ls_status check_finite(lsi_run *r, const ls_metric_sums *now, int64_t step, double lr, ls_err *err)
 {
-    const ls_finite_place at = {r->c.step, lr, r->dir.checkpoints};
+    const ls_finite_place at = {step, lr, r->dir.checkpoints};
     const bool warn = ls_config_int(r->cfg, "train.on_nonfinite") == 1, before = r->diverged;
     ls_err trouble = {0};
 
@@ -50,7 +50,7 @@ static ls_status save(lsi_run *r, ls_err *err)
     const double before = ls_clock_seconds();
     ls_counters c = r->c;
     json_t *state;
-    ls_status st = check_finite(r, NULL, r->lr, err);
+    ls_status st = check_finite(r, NULL, r->c.step, r->lr, err);
 
     if (st != LS_OK) return st;
     if (r->diverged) { /* train.on_nonfinite=warn: the good ones must not be rotated out */
@@ -138,16 +138,60 @@ static ls_moment decide(lsi_run *r, const ls_batch *b)
     return after;
 }
 
+/* What follows from the metrics of a step. */
+static ls_status conclude(lsi_run *r, const ls_counters *c, const ls_metric_sums *now, double lr, double rate,
+                          bool report, ls_err *err)
+{
+    ls_report_step(r->report, c, now, lr, rate, report);
+    return check_finite(r, now, c->step, lr, err);
+}
+
+/* The same for the newest step, if its metrics are on their way.  `now` becomes them. */
+static ls_status conclude_awaited(lsi_run *r, ls_metric_sums *now, ls_err *err)
+{
+    const lsi_awaited *a = &r->awaited;
+    ls_status st = LS_OK;
+
+    if (a->metrics.plan == NULL) return LS_OK;
+    *now = (ls_metric_sums){0};
+    LS_TRY(ls_underway_settle(&r->awaited.metrics, now, err));
+    ls_metric_join(&r->c.sums, now);
+    LS_TRY(conclude(r, &a->c, now, a->lr, a->rate, a->report, err));
+out:
+    return st;
+}
+
+/* Whoever looks at metrics, counters or variables comes after this. */
+static ls_status settle(lsi_run *r, ls_err *err)
+{
+    return conclude_awaited(r, &r->c.now, err);
+}
+
+/* Computes the batch; the step before comes to its end when this one is on its way, if it has not before. */
+static ls_status take(lsi_run *r, const ls_batch *b, bool *done, ls_err *err)
+{
+    ls_metric_sums before;
+    ls_status st = LS_OK;
+
+    if (r->awaited.metrics.batch != b->n) LS_TRY(settle(r, err));
+    LS_TRY(ls_stepper_take(&r->stepper, &r->c, b, done, &r->lr, err));
+    LS_TRY(conclude_awaited(r, &before, err));
+out:
+    return st;
+}
+
 static ls_status step(lsi_run *r, const ls_batch *b, ls_err *err)
 {
     const ls_step_times before = lsi_run_times(r);
+    const ls_underway *left = &r->stepper.left;
     ls_step_times after;
+    unsigned due;
     bool done;
     ls_status st;
 
     if (r->session.comm != NULL) ls_comm_note_step(r->session.comm, r->c.step);
     ls_trace_begin(r->stepper.trace, r->c.step);
-    st = ls_stepper_take(&r->stepper, &r->c, b, &done, &r->lr, err);
+    st = take(r, b, &done, err);
     ls_trace_end(r->stepper.trace);
     if (st != LS_OK) return st;
     after = lsi_run_times(r);
@@ -155,11 +199,17 @@ static ls_status step(lsi_run *r, const ls_batch *b, ls_err *err)
     r->now.exposed += after.exposed - before.exposed;
     r->now.waiting += after.waiting - before.waiting;
     if (!done) return LS_OK;
-    ls_summary_note_step(&r->summary, &r->now, r->c.now.samples);
+    due = ls_control_due(&r->stepper.control);
+    ls_summary_note_step(&r->summary, &r->now, left->plan != NULL ? left->samples : r->c.now.samples);
     r->now = (ls_step_times){0};
-    ls_report_step(r->report, &r->c, &r->c.now, r->lr, r->summary.rate,
-                   is_due(ls_control_due(&r->stepper.control), LS_DUE_REPORT));
-    return check_finite(r, &r->c.now, r->lr, err);
+    if (left->plan == NULL)
+        return conclude(r, &r->c, &r->c.now, r->lr, r->summary.rate, is_due(due, LS_DUE_REPORT), err);
+    r->awaited = (lsi_awaited){*left, r->c, r->lr, r->summary.rate, is_due(due, LS_DUE_REPORT)};
+    /* Something other than the next step follows, for which the metrics must be there: as on any device. */
+    if ((due & ~(1u << LS_DUE_REPORT)) != 0 || ls_control_stop(&r->stepper.control) ||
+        r->c.position >= r->ruler.epoch_samples)
+        return settle(r, err);
+    return LS_OK;
 }
 
 static void end_epoch(lsi_run *r)
@@ -259,6 +309,7 @@ static ls_status loop(lsi_run *r, ls_err *err)
         LS_TRY(obey(r, due, ls_control_stop(&r->stepper.control), err));
     }
 out:
+    if (st != LS_OK) (void)settle(r, &(ls_err){0}); /* the step before what failed is reported as ever */
     return st;
 }
 

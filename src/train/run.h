@@ -14,6 +14,14 @@
 #include "train/summary.h"
 #include "train/train.h"
 
+/* A step that is done, but for what follows from its metrics. */
+typedef struct lsi_awaited {
+    ls_underway metrics; /* plan NULL: there is no such step */
+    ls_counters c;       /* when it was done */
+    double lr, rate;
+    bool report;
+} lsi_awaited;
+
 /* Everything a run holds while it goes on. */
 typedef struct lsi_run {
     const ls_experiment *x;
@@ -41,6 +49,7 @@ typedef struct lsi_run {
     double started;      /* clock of this process's first step */
     double lr;           /* of the newest update */
     ls_step_times now;   /* of the update that goes on */
+    lsi_awaited awaited; /* on a device with queues: the newest step, until the next has begun */
     int64_t saved;       /* samples passed at the newest checkpoint of this process; -1: none */
     bool ended;          /* all is done, or there was no better result for too long */
     bool stopped;        /* to go on later */

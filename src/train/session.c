@@ -7,8 +7,8 @@
 #include "backend/backend.h"
 #include "base/clock.h"
 #include "base/parallel.h"
-#include "data/loader.h"
 #include "exec/memory.h"
+#include "exec/results.h"
 #include "exec/state.h"
 #include "graph/graph.h"
 #include "train/shards.h"
@@ -416,9 +416,27 @@ void ls_session_feed(const ls_batch_plan *p, const ls_field *fields, int n_field
 {
     for (int i = 0; i < n_fields; i++) {
         const ls_tensor *t = ls_plan_input(p->plan, fields[i].name);
-        if (t != NULL) ls_plan_write_input(p->plan, fields[i].name, 0, from[i], t->bytes);
+        if (t != NULL) ls_plan_feed(p->plan, fields[i].name, 0, from[i], t->bytes);
     }
     if (find_field(fields, n_fields, "label") == NULL) feed_no_labels(p);
+}
+
+static void *alloc_staging(void *dev, size_t bytes)
+{
+    void *p = NULL;
+
+    return ls_staging_alloc(&p, dev, bytes, &(ls_err){0}) == LS_OK ? p : NULL;
+}
+
+static void free_staging(void *dev, void *p)
+{
+    ls_staging_free(dev, p);
+}
+
+ls_loader_memory ls_session_staging(const ls_session *s)
+{
+    if (s->dev->backend->queues == NULL) return (ls_loader_memory){0};
+    return (ls_loader_memory){alloc_staging, free_staging, s->dev};
 }
 
 void ls_session_write_lr(const ls_session *s, const ls_batch_plan *p, double factor)

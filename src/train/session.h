@@ -12,6 +12,7 @@
 
 #include "comm/comm.h"
 #include "data/data.h"
+#include "data/loader.h"
 #include "exec/compile.h"
 #include "exec/peers.h"
 #include "lockstep/trial.h"
@@ -139,8 +140,11 @@ void ls_needs_release(ls_needs *n);
 
 /* Checks that the data set has what the plan's inputs need: name, type and shape of a sample. */
 ls_status ls_session_check_data(const ls_session *s, const ls_dataset *data, ls_err *err) LS_MUST_CHECK;
+/* Where loaders of data for the session's plans have their memory from. */
+ls_loader_memory ls_session_staging(const ls_session *s);
 /* Copies n samples of every field into the plan's inputs of the same name; labels that are no field are 0.
- * Where this or one of the next fails, the plan's next run says so. */
+ * A device with queues does so later: `from` stays as it is until the next run of the plan is over.  Where
+ * this or one of the next fails, the plan's next run says so. */
 void ls_session_feed(const ls_batch_plan *p, const ls_field *fields, int n_fields, void *const *from);
 /* Every optimiser's rate becomes its own times `factor`, in the plan that makes the update. */
 void ls_session_write_lr(const ls_session *s, const ls_batch_plan *p, double factor);

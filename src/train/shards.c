@@ -167,6 +167,7 @@ ls_status ls_shards_create(ls_shards **out, ls_session *s, int64_t n_shards, int
     x->share = (update + n_shards - 1) / n_shards;
     ls_loader_share(update, n_shards, s->rank, s->ranks, &lo, &hi, &x->first, &x->end);
     x->threads = threads > 0 ? threads : ls_parallel_default_threads(1);
+    if (ls_session_staging(s).alloc != NULL) x->threads = 1; /* a device with queues works by itself */
     if (x->threads > x->end - x->first) x->threads = (int)(x->end - x->first);
     LS_TRY(open_stages(x, err));
     LS_TRY(open_lanes(x, err));
@@ -608,6 +609,7 @@ ls_status ls_shards_evaluate(ls_shards *x, const ls_dataset *data, ls_gather *ga
 {
     const ls_loader_options options = {.batch = x->share * (x->end - x->first),
                                        .n_workers = (int)ls_config_int(x->session->cfg, "data.workers"),
+                                       .memory = ls_session_staging(x->session),
                                        .rank = x->session->rank,
                                        .n_ranks = x->session->ranks,
                                        .global = x->share * x->n_shards,

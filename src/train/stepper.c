@@ -1,14 +1,22 @@
 /* stepper.c: one batch: feed, run, count; and the update when it is due, stage by stage. */
 #include "train/stepper.h"
 
+#include "exec/results.h"
 #include "exec/state.h"
 #include "train/evaluate.h"
 #include "train/shards.h"
 #include "train/team.h"
 
+static ls_status start_plan(ls_stepper *s, ls_plan *p, ls_err *err)
+{
+    return s->profile != NULL ? ls_profile_run(s->profile, p, err) : ls_trace_start(s->trace, p, err);
+}
+
 static ls_status run_plan(ls_stepper *s, ls_plan *p, ls_err *err)
 {
-    return s->profile != NULL ? ls_profile_run(s->profile, p, err) : ls_trace_run(s->trace, p, err);
+    const ls_status st = start_plan(s, p, err);
+
+    return st == LS_OK ? ls_plan_join(p, err) : st;
 }
 
 /* Samples of the update that batch b belongs to. */
@@ -60,10 +68,20 @@ static ls_status whole_step(ls_stepper *s, ls_counters *c, const ls_batch *b, do
     write_rates(s, p, lr);
     ls_session_write_scalar(p, "gradient.weight", (double)b->n / (double)b->global_n);
     ls_session_write_control(p, &s->control);
-    LS_TRY(run_plan(s, p->plan, err));
-    LS_TRY(ls_collect_metrics(p->plan, session->peers != NULL ? b->global_n : b->n, &c->now, err));
+    LS_TRY(start_plan(s, p->plan, err));
+    s->left =
+        (ls_underway){p->plan, ls_plan_runs(p->plan), session->peers != NULL ? b->global_n : b->n, b->n};
     LS_TRY(ls_session_read_control(p, &s->control, err));
+    if (!s->ahead || !ls_plan_is_queued(p->plan)) LS_TRY(ls_underway_settle(&s->left, &c->now, err));
 out:
+    return st;
+}
+
+ls_status ls_underway_settle(ls_underway *u, ls_metric_sums *now, ls_err *err)
+{
+    const ls_status st = ls_collect_results(u->plan, u->run, u->samples, now, err);
+
+    u->plan = NULL;
     return st;
 }
 
@@ -177,6 +195,7 @@ ls_status ls_stepper_take(ls_stepper *s, ls_counters *c, const ls_batch *b, bool
 
     *done = c->pending + b->global_n >= samples;
     *lr = rate_of(s, c, b);
+    s->left = (ls_underway){0};
     if (c->pending == 0) c->now = (ls_metric_sums){0};
     LS_TRY(s->session->split ? first_stage(s, c, b, samples, err) : whole_step(s, c, b, *lr, err));
     c->pending += b->global_n;
@@ -184,7 +203,7 @@ ls_status ls_stepper_take(ls_stepper *s, ls_counters *c, const ls_batch *b, bool
     if (!*done) return LS_OK;
     c->pending = 0;
     if (s->session->split) LS_TRY(finish_update(s, c, b, samples, *lr, err));
-    *done = c->now.samples > 0;
+    *done = s->left.plan != NULL || c->now.samples > 0;
     if (!*done) return LS_OK;
     ls_metric_join(&c->sums, &c->now);
     c->step++;

@@ -16,6 +16,14 @@
 #include "train/session.h"
 #include "train/trace.h"
 
+/* An update whose metrics are still on their way. */
+typedef struct ls_underway {
+    ls_plan *plan; /* NULL: none */
+    uint64_t run;
+    int64_t samples; /* of all ranks */
+    int64_t batch; /* of this one: another batch may be another plan's, for which this one may be given up */
+} ls_underway;
+
 typedef struct ls_stepper {
     ls_session *session;
     const ls_schedule *schedule;
@@ -27,12 +35,18 @@ typedef struct ls_stepper {
     ls_profile *profile; /* NULL: none; borrowed, and in the place of a trace */
     ls_kept kept;        /* batches of the update that goes on, when there are stages */
     ls_control control;  /* in: what this rank tells; out, after an update: what all did */
+    bool ahead; /* the caller looks at metrics when it has begun the next step; else they are waited for */
+    ls_underway left; /* then: of the newest update, on a device with queues; its settling is the caller's */
 } ls_stepper;
 
 /* Collective.  Computes the batch and brings the counters up to it.  *done: the parameters were updated; then
- * c->now holds the metrics of the whole update until the next batch is taken, and *lr the rate. */
+ * c->now holds the metrics of the whole update until the next batch is taken, and *lr the rate.  With s->left
+ * they are not there: c->now and c->sums have nothing of them. */
 ls_status ls_stepper_take(ls_stepper *s, ls_counters *c, const ls_batch *b, bool *done, double *lr,
                           ls_err *err) LS_MUST_CHECK;
+/* Waits for them, and adds them to `now`.  Before the session is asked for a plan for another batch, and
+ * before the step after the next. */
+ls_status ls_underway_settle(ls_underway *u, ls_metric_sums *now, ls_err *err) LS_MUST_CHECK;
 void ls_stepper_release(ls_stepper *s);
 
 #endif

@@ -9,6 +9,7 @@
 #include "base/grow.h"
 #include "base/log.h"
 #include "exec/document.h"
+#include "exec/results.h"
 
 enum { LEAST_NS = 1000 }; /* shorter work for exchanges is a glance at them, not worth a span */
 
@@ -137,11 +138,11 @@ static ls_status know(ls_trace *t, const ls_plan *p, ls_err *err)
     return st;
 }
 
-ls_status ls_trace_run(ls_trace *t, ls_plan *p, ls_err *err)
+ls_status ls_trace_start(ls_trace *t, ls_plan *p, ls_err *err)
 {
     ls_status st;
 
-    if (t == NULL || !t->active) return ls_plan_run(p, err);
+    if (t == NULL || !t->active) return ls_plan_start(p, err);
     st = know(t, p, err);
     if (st == LS_OK && !LS_GROW(LS_MEM_CLI, t->spans, t->n_spans + 2 * t->now->n_nodes, t->spans_cap))
         st = ls_fail(err, LS_NOMEM, "trace: no memory");

@@ -13,10 +13,11 @@ typedef struct ls_trace ls_trace;
 /* trace-<rank>.json in `folder`, of the next `steps` steps. */
 ls_status ls_trace_open(ls_trace **out, const char *folder, int rank, int64_t steps,
                         ls_err *err) LS_MUST_CHECK;
-/* The rest accept NULL, for which ls_trace_run is ls_plan_run. */
+/* The rest accept NULL. */
 void ls_trace_close(ls_trace *t);
 void ls_trace_begin(ls_trace *t, int64_t step);
-ls_status ls_trace_run(ls_trace *t, ls_plan *p, ls_err *err) LS_MUST_CHECK;
+/* ls_plan_start; a step that is traced is over when it returns. */
+ls_status ls_trace_start(ls_trace *t, ls_plan *p, ls_err *err) LS_MUST_CHECK;
 void ls_trace_end(ls_trace *t);
 
 #endif

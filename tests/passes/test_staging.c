@@ -1,0 +1,150 @@
+/* test_staging.c: values between a device and what the host does: copies where a side is crossed, one per
+ * value, and a proof that notices when one is missing. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "check.h"
+#include "graph/graph.h"
+#include "ops/ops.h"
+#include "passes/check.h"
+
+/* In these graphs the host takes square roots. */
+static bool on_host(const void *ctx, const ls_node *n)
+{
+    (void)ctx;
+    return n->op == &ls_op_sqrt;
+}
+
+static int count(const ls_graph *g, const ls_op *op)
+{
+    int n = 0;
+
+    for (int32_t i = 0; i < g->n_nodes; i++) n += !g->nodes[i]->dead && g->nodes[i]->op == op;
+    return n;
+}
+
+static ls_graph *make(void)
+{
+    ls_graph *g = NULL;
+    ls_err err = {0};
+
+    REQUIRE_OK(ls_graph_create(&g, &err), &err);
+    return g;
+}
+
+static ls_status prove(ls_graph *g, ls_err *err)
+{
+    static size_t bytes[1000], scratch[1000];
+    ls_schedule s = {0};
+    ls_memory m = {0};
+    size_t at = 0;
+    ls_status st = LS_OK;
+
+    REQUIRE(g->n_values < 1000);
+    LS_TRY(ls_pass_schedule(g, &s, err));
+    for (int32_t i = 0; i < g->n_values; i++) {
+        bytes[i] = 64;
+        if (!g->values[i]->staged) continue;
+        g->values[i]->at = at;
+        at += 64;
+    }
+    LS_TRY(ls_pass_memory(g, &s, bytes, scratch, &m, err));
+    LS_TRY(ls_check_memory(g, &s, &m, bytes, scratch, err));
+out:
+    ls_memory_release(&m);
+    ls_schedule_release(&s);
+    return st;
+}
+
+/* The host reads what the device makes, its own results and views of either. */
+static ls_graph *make_mixed(void)
+{
+    ls_graph *g = make();
+    const ls_value x = ls_graph_input(g, "x", LS_F32, LS_SHAPE(4, 4)), a = ls_square(x);
+    const ls_value first = ls_sqrt(a), second = ls_sqrt(ls_reshape(first, LS_SHAPE(16)));
+    const ls_value third = ls_sqrt(ls_reshape(a, LS_SHAPE(16)));
+
+    ls_graph_fetch(ls_add(ls_mul(second, third), second), "device");
+    ls_graph_fetch(ls_sqrt(a), "host");
+    ls_graph_fetch(ls_reshape(first, LS_SHAPE(2, 8)), "view");
+    ls_pass_staging(g, on_host, NULL);
+    return g;
+}
+
+static void one_copy_per_value_and_side(void)
+{
+    ls_graph *g = make_mixed();
+    ls_err err = {0};
+
+    CHECK_OK(ls_graph_status(g, &err), &err);
+    CHECK_EQ_INT(count(g, &ls_op_to_host), 2);   /* of a, and of its view */
+    CHECK_EQ_INT(count(g, &ls_op_to_device), 2); /* of second and third; first stays with the host */
+    for (int32_t i = 0; i < g->n_nodes; i++) {
+        const ls_node *n = g->nodes[i];
+        CHECK_EQ_INT(n->queue == LS_QUEUE_HOST, n->op == &ls_op_sqrt);
+        for (int k = 0; n->op == &ls_op_sqrt && k < n->n_in; k++)
+            CHECK(g->values[ls_graph_storage(g, n->in[k])]->staged);
+    }
+    CHECK_OK(prove(g, &err), &err);
+    ls_graph_destroy(g);
+}
+
+static void a_device_alone_is_left_alone(void)
+{
+    ls_graph *g = make();
+    const ls_value x = ls_graph_input(g, "x", LS_F32, LS_SHAPE(4));
+    const int32_t before = (ls_graph_fetch(ls_square(x), "y"), g->n_nodes);
+    ls_err err = {0};
+
+    ls_pass_staging(g, on_host, NULL);
+    CHECK_EQ_INT(g->n_nodes, before);
+    CHECK_OK(prove(g, &err), &err);
+    ls_graph_destroy(g);
+}
+
+/* Whoever reads the value itself in the place of its copy is found, on either side. */
+static void a_missing_copy_is_found(void)
+{
+    for (int side = 0; side < 2; side++) {
+        const ls_op *op = side == 0 ? &ls_op_to_host : &ls_op_to_device;
+        ls_graph *g = make_mixed();
+        int32_t copy = -1;
+        ls_err err = {0};
+        for (int32_t i = 0; i < g->n_nodes; i++)
+            if (g->nodes[i]->op == op) copy = i;
+        REQUIRE(copy >= 0);
+        ls_graph_replace(g, g->nodes[copy]->out[0], g->nodes[copy]->in[0]);
+        g->nodes[copy]->dead = true;
+        CHECK_STATUS(prove(g, &err), LS_INVALID, &err);
+        CHECK_CONTAINS(err.text, "is in memory that it cannot see");
+        ls_graph_destroy(g);
+    }
+}
+
+/* Two staged values in the same bytes. */
+static void what_overlaps_is_found(void)
+{
+    static size_t bytes[1000], scratch[1000];
+    ls_graph *g = make_mixed();
+    ls_schedule s = {0};
+    ls_memory m = {0};
+    ls_err err = {0};
+
+    for (int32_t i = 0; i < g->n_values; i++) bytes[i] = 64; /* and `at` is 0 for all */
+    REQUIRE_OK(ls_pass_schedule(g, &s, &err), &err);
+    REQUIRE_OK(ls_pass_memory(g, &s, bytes, scratch, &m, &err), &err);
+    CHECK_STATUS(ls_check_memory(g, &s, &m, bytes, scratch, &err), LS_INVALID, &err);
+    CHECK_CONTAINS(err.text, "writes over value");
+    ls_memory_release(&m);
+    ls_schedule_release(&s);
+    ls_graph_destroy(g);
+}
+
+int main(void)
+{
+    CHECK_RUN(one_copy_per_value_and_side);
+    CHECK_RUN(a_device_alone_is_left_alone);
+    CHECK_RUN(a_missing_copy_is_found);
+    CHECK_RUN(what_overlaps_is_found);
+    return CHECK_DONE();
+}
