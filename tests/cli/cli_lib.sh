@@ -12,6 +12,12 @@ fail() {
     failures=$((failures + 1))
 }
 
+# enter_work: for tests whose runs lie where they stand and are small: the working directory is $work, a rank has one thread
+enter_work() {
+    export LOCKSTEP_THREADS=1
+    cd "$work" || exit 1
+}
+
 # breathe: between two looks at something that another process will do, which wants the core, too
 breathe() {
     sleep 0.02

@@ -2,8 +2,7 @@
 # Batches that cannot be are refused before anything is compiled for them, and compiling, which may take long, can be ended.
 set -uo pipefail
 . "$(dirname "$(readlink -f "$0")")/cli_lib.sh"
-export LOCKSTEP_THREADS=1
-cd "$work" || exit 1
+enter_work
 unset LOCKSTEP_TUNE
 
 # --- more than the set has: no kernel was timed for it, and nothing is left --------------------------------------------

@@ -2,8 +2,7 @@
 # A run holds wherever one stands: names of files are absolute in its settings, which is no change of them.
 set -uo pipefail
 . "$(dirname "$(readlink -f "$0")")/cli_lib.sh"
-export LOCKSTEP_THREADS=1
-cd "$work" || exit 1
+enter_work
 mkdir elsewhere
 run 0 data make kind=npy path=set train=48 test=16
 settings=(data.kind=npy data.path=./set data.train_images=train-images.npy data.train_labels=train-labels.npy

@@ -4,8 +4,7 @@
 set -uo pipefail
 . "$(dirname "$(readlink -f "$0")")/cli_lib.sh"
 needs_python
-export LOCKSTEP_THREADS=1
-cd "$work" || exit 1
+enter_work
 common=(data.kind=synthetic data.train_range=0:64 data.test_range=64:96 batch.per_rank=16 --quiet)
 # weights NAME SETTING...: of a run with these settings, as NAME.safetensors
 weights() {

@@ -3,8 +3,7 @@
 # good checkpoint whole, where the room ends in the middle.
 set -uo pipefail
 . "$(dirname "$(readlink -f "$0")")/cli_lib.sh"
-export LOCKSTEP_THREADS=1
-cd "$work" || exit 1
+enter_work
 small=(data.kind=synthetic data.train_range=0:200 data.test_range=200:216 batch.per_rank=8 train.validate_every=none)
 mkdir disk
 if ! mount -t tmpfs -o size=400k tmpfs disk 2>/dev/null; then

@@ -2,8 +2,7 @@
 # Training on a folder of JPEG files: it learns, random crops do not disturb a resume, and a damaged file is named.
 set -uo pipefail
 . "$(dirname "$(readlink -f "$0")")/cli_lib.sh"
-export LOCKSTEP_THREADS=1
-cd "$work" || exit 1
+enter_work
 
 run 0 data make kind=images path=set train=120 test=40 classes=4 seed=2
 images=(data.kind=images data.path=set data.pad=4 data.crop=32 data.flip=true data.normalise=imagenet batch.per_rank=16)

@@ -3,8 +3,7 @@
 set -uo pipefail
 . "$(dirname "$(readlink -f "$0")")/cli_lib.sh"
 needs_python
-export LOCKSTEP_THREADS=1
-cd "$work" || exit 1
+enter_work
 # rows FILE EXPRESSION...: over r, the rows of a CSV file as dicts of numbers
 rows() {
     local file=$1

@@ -3,8 +3,7 @@
 # runs that go on; and a run is called by the same names everywhere.
 set -uo pipefail
 . "$(dirname "$(readlink -f "$0")")/cli_lib.sh"
-export LOCKSTEP_THREADS=1
-cd "$work" || exit 1
+enter_work
 small=(data.kind=synthetic data.train_range=0:320 data.test_range=320:400 batch.per_rank=32)
 
 # The best validation is at a step where no checkpoint is due, and its weights are there all the same.

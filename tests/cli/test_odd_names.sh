@@ -2,8 +2,7 @@
 # Commands that are shown to be copied do what they say, whatever a run is called: they are taken from the output and given to a shell.
 set -uo pipefail
 . "$(dirname "$(readlink -f "$0")")/cli_lib.sh"
-export LOCKSTEP_THREADS=1
-cd "$work" || exit 1
+enter_work
 mkdir bin && ln -s "$(realpath "$LOCKSTEP")" bin/lockstep
 PATH=$work/bin:$PATH
 odd="a b's \$(touch hurt)"

@@ -6,8 +6,7 @@ if ! command -v make >/dev/null || ! command -v cc >/dev/null; then
     echo "skipped: make or cc is not installed"
     exit 77
 fi
-export LOCKSTEP_THREADS=1
-cd "$work" || exit 1
+enter_work
 
 # built FOLDER: make succeeds there and says nothing but its command
 built() {

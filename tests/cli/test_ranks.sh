@@ -3,8 +3,7 @@
 # Under mpirun: test_ranks_mpi_slow.sh; when they are killed: test_ranks_killed.sh.
 set -uo pipefail
 . "$(dirname "$(readlink -f "$0")")/cli_lib.sh"
-export LOCKSTEP_THREADS=1
-cd "$work" || exit 1
+enter_work
 # An epoch ends with a short update, of which some ranks get less and some nothing; dropout and momentum are in play.
 common=(data.kind=synthetic data.train_range=0:197 data.test_range=197:230 train.report_every=1st optimizer.momentum=0.9)
 same=(reproducible=true batch.global=48)

@@ -3,8 +3,7 @@
 # The same when the launcher is killed.  LS_MOMENTS: how many moments; LS_SEED: repeats those of an earlier test.
 set -uo pipefail
 . "$(dirname "$(readlink -f "$0")")/cli_lib.sh"
-export LOCKSTEP_THREADS=1
-cd "$work" || exit 1
+enter_work
 moments=${LS_MOMENTS:-4}
 seed=${LS_SEED:-$$}
 RANDOM=$seed

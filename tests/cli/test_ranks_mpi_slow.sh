@@ -2,13 +2,9 @@
 # Ranks that a real mpirun started: they compute what one rank computes, and find out when they do not fit together.
 set -uo pipefail
 . "$(dirname "$(readlink -f "$0")")/../tools/mpi_here.sh"
-if why=$(no_mpi); then
-    echo "skipped: $why"
-    exit 77
-fi
+needs_mpi
 . "$(dirname "$(readlink -f "$0")")/cli_lib.sh"
-export LOCKSTEP_THREADS=1
-cd "$work" || exit 1
+enter_work
 common=(data.kind=synthetic data.train_range=0:197 data.test_range=197:230 train.report_every=1st optimizer.momentum=0.9
     train.steps=12)
 same=(reproducible=true batch.global=48)

@@ -3,8 +3,7 @@
 # (code 2) nothing created.
 set -uo pipefail
 . "$(dirname "$(readlink -f "$0")")/cli_lib.sh"
-export LOCKSTEP_THREADS=1
-cd "$work" || exit 1
+enter_work
 run 0 data make kind=npy path=npy train=64 test=32
 run 0 data make kind=idx path=idx train=64 test=32
 for nothing in train=0 test=0 classes=0; do

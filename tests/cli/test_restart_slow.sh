@@ -3,8 +3,7 @@
 # same weights.
 set -uo pipefail
 . "$(dirname "$(readlink -f "$0")")/cli_lib.sh"
-export LOCKSTEP_THREADS=1
-cd "$work" || exit 1
+enter_work
 small=(data.kind=synthetic data.train_range=0:400 data.test_range=400:440 batch.global=16 train.validate_every=none
     train.checkpoint_every=5st train.report_every=1st train.steps=400)
 

@@ -3,8 +3,7 @@
 # an early stop and the best metric go by.
 set -uo pipefail
 . "$(dirname "$(readlink -f "$0")")/cli_lib.sh"
-export LOCKSTEP_THREADS=1
-cd "$work" || exit 1
+enter_work
 data=(data.kind=synthetic data.train_range=0:160 data.test_range=160:200)
 
 # lr RUN: the last learning rate that was reported

@@ -3,8 +3,7 @@
 # with the same bits; and batches whose gradients are added up make the update of one large batch.
 set -uo pipefail
 . "$(dirname "$(readlink -f "$0")")/cli_lib.sh"
-export LOCKSTEP_THREADS=1
-cd "$work" || exit 1
+enter_work
 # Short last batch and short last update in every epoch; dropout, momentum, a warm-up and a schedule are in play.
 common=(data.kind=synthetic data.train_range=0:150 data.test_range=150:190 optimizer.momentum=0.9 lr.scale=linear
     lr.reference_batch=8 lr.warmup=5st lr.schedule=step lr.step_every=9st train.validate_every=none)

@@ -2,8 +2,7 @@
 # How a run can end, and what it then leaves: completed, failed, killed; its log, its ledger, its tables.
 set -uo pipefail
 . "$(dirname "$(readlink -f "$0")")/cli_lib.sh"
-export LOCKSTEP_THREADS=1
-cd "$work" || exit 1
+enter_work
 small=(data.kind=synthetic data.train_range=0:200 data.test_range=200:240 batch.per_rank=16)
 
 # state RUN

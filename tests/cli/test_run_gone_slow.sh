@@ -3,8 +3,7 @@
 # and who watches the run does not watch for ever.
 set -uo pipefail
 . "$(dirname "$(readlink -f "$0")")/cli_lib.sh"
-export LOCKSTEP_THREADS=1
-cd "$work" || exit 1
+enter_work
 
 # start NAME ARGUMENT...: trains until it is ended, with a report that is watched; returns when both are at work
 start() {

@@ -3,8 +3,7 @@
 # at once one wins; and a run that is ended without a word is known to be killed.
 set -uo pipefail
 . "$(dirname "$(readlink -f "$0")")/cli_lib.sh"
-export LOCKSTEP_THREADS=1
-cd "$work" || exit 1
+enter_work
 small=(data.kind=synthetic data.train_range=0:200 data.test_range=200:240 batch.per_rank=16 train.validate_every=none)
 endless=("${small[@]}" train.steps=100000000 train.report_every=1st)
 

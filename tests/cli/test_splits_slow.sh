@@ -3,8 +3,7 @@
 set -uo pipefail
 . "$(dirname "$(readlink -f "$0")")/cli_lib.sh"
 needs_python
-export LOCKSTEP_THREADS=1
-cd "$work" || exit 1
+enter_work
 common=(data.kind=synthetic data.train_range=0:160 data.test_range=160:200 batch.per_rank=16 optimizer.lr=0.05 --quiet)
 # metrics RUN EXPRESSION...: over m, the metrics of its summary
 metrics() {

@@ -3,10 +3,7 @@
 # where there are other machines.  Who merely waits for another machine ends nothing by itself.
 set -uo pipefail
 . "$(dirname "$(readlink -f "$0")")/../tools/mpi_here.sh"
-if why=$(no_mpi); then
-    echo "skipped: $why"
-    exit 77
-fi
+needs_mpi
 . "$(dirname "$(readlink -f "$0")")/cli_lib.sh"
 export LOCKSTEP_THREADS=1
 

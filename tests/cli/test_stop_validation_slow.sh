@@ -3,8 +3,7 @@
 # the run is paused without the result, does what it owes first of all when it goes on, and ends as if it had never been asked.
 set -uo pipefail
 . "$(dirname "$(readlink -f "$0")")/cli_lib.sh"
-export LOCKSTEP_THREADS=1
-cd "$work" || exit 1
+enter_work
 # Ten thousand batches of one sample take seconds; a step takes none.
 long=40:10240
 common=(mnist data.kind=synthetic data.train_range=0:20 batch.per_rank=1 train.report_every=1st train.checkpoint_every=none --quiet)

@@ -2,8 +2,7 @@
 # `lockstep train` and `eval` as a user meets them: files, messages, exit codes, a pause and a resume in new processes.
 set -uo pipefail
 . "$(dirname "$(readlink -f "$0")")/cli_lib.sh"
-export LOCKSTEP_THREADS=1
-cd "$work" || exit 1
+enter_work
 small=(data.kind=synthetic data.train_range=0:200 data.test_range=200:240 batch.per_rank=16)
 
 run 0 train mnist "${small[@]}" train.steps=30 --run-dir whole --quiet

@@ -3,10 +3,7 @@
 # made of one (LOCKSTEP_COMM_HOSTS), where everything between them travels through MPI.
 set -uo pipefail
 . "$(dirname "$(readlink -f "$0")")/../tools/mpi_here.sh"
-if why=$(no_mpi); then
-    echo "skipped: $why"
-    exit 77
-fi
+needs_mpi
 program=$LS_BUILD_DIR/tests/tools/mpi_ranks
 failures=0
 

@@ -18,7 +18,7 @@ typedef struct rig {
 /* Two ranks; rank 0 waits in a barrier, rank 1 is this thread. */
 static void *wait_for_other(void *arg)
 {
-    (void)!ls_comm_barrier(arg, "the meeting", NULL);
+    (void)!ls_comm_barrier(arg, "the barrier", NULL);
     return NULL;
 }
 
@@ -37,12 +37,12 @@ static void begin(rig *r, double limit)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
         ls_comm_heap_look(ls_comm_heap_of(r->c[0]), 0, &look);
     } while (!look.waiting);
-    CHECK_EQ_STR(look.what, "the meeting");
+    CHECK_EQ_STR(look.what, "the barrier");
 }
 
 static void end(rig *r)
 {
-    (void)!ls_comm_barrier(r->c[1], "the meeting", NULL);
+    (void)!ls_comm_barrier(r->c[1], "the barrier", NULL);
     pthread_join(r->thread, NULL);
     lsi_stall_release(&r->stall);
     for (int i = 0; i < 2; i++) ls_comm_close(r->c[i]);
@@ -65,7 +65,7 @@ static void a_step_that_hangs_ends_the_run(void)
     ls_comm_set_doing(r.c[1], LS_COMM_STEPPING);
     CHECK(!look_for(&r, 4.8));
     CHECK(look_for(&r, 1));
-    CHECK_CONTAINS(r.text, "rank 0 waits in \"the meeting\" of step 40");
+    CHECK_CONTAINS(r.text, "rank 0 waits in \"the barrier\" of step 40");
     CHECK_CONTAINS(r.text, "rank 1 (pid ");
     CHECK_CONTAINS(r.text, ") is in compute, last in step 41");
     end(&r);
@@ -244,7 +244,7 @@ static void who_has_waited_may_work_at_length(void)
     ls_comm_look look;
 
     begin(&r, 5);
-    REQUIRE(ls_comm_barrier(r.c[1], "the meeting", NULL) == LS_OK);
+    REQUIRE(ls_comm_barrier(r.c[1], "the barrier", NULL) == LS_OK);
     pthread_join(r.thread, NULL);
     ls_comm_heap_look(ls_comm_heap_of(r.c[0]), 0, &look);
     CHECK(!look.waiting);
@@ -254,7 +254,7 @@ static void who_has_waited_may_work_at_length(void)
         ls_comm_heap_look(ls_comm_heap_of(r.c[0]), 1, &look);
     } while (!look.waiting);
     CHECK(!look_for(&r, 60));
-    (void)!ls_comm_barrier(r.c[0], "the meeting", NULL);
+    (void)!ls_comm_barrier(r.c[0], "the barrier", NULL);
     pthread_join(r.thread, NULL);
     lsi_stall_release(&r.stall);
     for (int i = 0; i < 2; i++) ls_comm_close(r.c[i]);
@@ -262,22 +262,30 @@ static void who_has_waited_may_work_at_length(void)
 
 /* Three ranks of which this machine has two: rank 0 waits for another machine.  Rank 1 waits, too, or is in
  * its step. */
-static void begin_far(rig *r, ls_comm **far, pthread_t *second, bool both_wait)
+typedef struct far_rig {
+    rig here;
+    ls_comm *far;
+    pthread_t second; /* rank 1, if it waits */
+    bool both_wait;
+} far_rig;
+
+static void begin_far(far_rig *f, bool both_wait)
 {
     ls_comm *c[3];
     ls_comm_look look;
     ls_err err = {0};
+    rig *r = &f->here;
 
-    *r = (rig){.now = 100, .asked_at = (double)INFINITY};
+    *f = (far_rig){.here = {.now = 100, .asked_at = (double)INFINITY}, .both_wait = both_wait};
     REQUIRE_OK(ls_comm_open_threads(c, 3, &err), &err);
     r->c[0] = c[0];
     r->c[1] = c[1];
-    *far = c[2];
+    f->far = c[2];
     ls_comm_set_stall(c[0], 1, 5);
     ls_comm_set_doing(c[1], LS_COMM_STEPPING);
     REQUIRE_OK(lsi_stall_open(&r->stall, ls_comm_heap_of(c[0]), 2, &err), &err);
     REQUIRE(pthread_create(&r->thread, NULL, wait_for_other, c[0]) == 0);
-    if (both_wait) REQUIRE(pthread_create(second, NULL, wait_for_other, c[1]) == 0);
+    if (both_wait) REQUIRE(pthread_create(&f->second, NULL, wait_for_other, c[1]) == 0);
     for (int i = 0; i < (both_wait ? 2 : 1); i++) {
         do {
             nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
@@ -286,15 +294,17 @@ static void begin_far(rig *r, ls_comm **far, pthread_t *second, bool both_wait)
     }
 }
 
-static void end_far(rig *r, ls_comm *far, pthread_t second, bool both_wait)
+static void end_far(far_rig *f)
 {
-    if (!both_wait) REQUIRE(pthread_create(&second, NULL, wait_for_other, r->c[1]) == 0);
-    (void)!ls_comm_barrier(far, "the meeting", NULL);
+    rig *r = &f->here;
+
+    if (!f->both_wait) REQUIRE(pthread_create(&f->second, NULL, wait_for_other, r->c[1]) == 0);
+    (void)!ls_comm_barrier(f->far, "the barrier", NULL);
     pthread_join(r->thread, NULL);
-    pthread_join(second, NULL);
+    pthread_join(f->second, NULL);
     lsi_stall_release(&r->stall);
     for (int i = 0; i < 2; i++) ls_comm_close(r->c[i]);
-    ls_comm_close(far);
+    ls_comm_close(f->far);
 }
 
 /* Looks until the run is to be ended, at most for `seconds`; returns how long that took, infinity: it is not.
@@ -311,45 +321,42 @@ static double time_to_end(rig *r, double seconds, uint64_t elsewhere)
 
 /* Other machines that tell nothing may do what takes long: nobody is ended for waiting for them, but a rank
  * that hangs here is the cause, whatever they do. */
-static void who_hears_nothing_judges_what_is_here(void)
+static void who_hears_nothing_judges_what_is_here(far_rig *f)
 {
-    for (int both_wait = 0; both_wait < 2; both_wait++) {
-        rig r;
-        ls_comm *far;
-        pthread_t second = 0;
-        double took;
+    const double took = time_to_end(&f->here, 100, LSI_STALL_DEAF);
 
-        begin_far(&r, &far, &second, both_wait != 0);
-        took = time_to_end(&r, 100, LSI_STALL_DEAF);
-        if (both_wait) {
-            CHECK(isinf(took));
-        } else {
-            CHECK(took >= 4.9 && took < 6);
-            CHECK_CONTAINS(r.text, "no rank of this machine has got on");
-            CHECK_CONTAINS(r.text, "rank 1 (pid ");
-        }
-        end_far(&r, far, second, both_wait != 0);
+    if (f->both_wait) {
+        CHECK(isinf(took));
+        return;
     }
+    CHECK(took >= 4.9 && took < 6);
+    CHECK_CONTAINS(f->here.text, "no rank of this machine has got on");
+    CHECK_CONTAINS(f->here.text, "rank 1 (pid ");
 }
 
 /* The same with a request: two seconds where the cause is here, more where it may be elsewhere. */
-static void who_hears_nothing_obeys(void)
+static void who_hears_nothing_obeys(far_rig *f)
 {
-    for (int both_wait = 0; both_wait < 2; both_wait++) {
-        rig r;
-        ls_comm *far;
-        pthread_t second = 0;
-        double took;
+    double took;
 
-        begin_far(&r, &far, &second, both_wait != 0);
-        if (!both_wait) ls_comm_set_doing(r.c[1], LS_COMM_LOADING);
-        CHECK(isinf(time_to_end(&r, 2, LSI_STALL_DEAF)));
-        r.asked_at = r.now;
-        took = time_to_end(&r, 60, LSI_STALL_DEAF);
-        CHECK_CONTAINS(r.text, "asked to stop, but nobody gets on");
-        CHECK(both_wait ? took >= LSI_STOP_GRACE_DEAF_S - 0.05 && took < LSI_STOP_GRACE_DEAF_S + 1
-                        : took < 1.6);
-        end_far(&r, far, second, both_wait != 0);
+    if (!f->both_wait) ls_comm_set_doing(f->here.c[1], LS_COMM_LOADING);
+    CHECK(isinf(time_to_end(&f->here, 2, LSI_STALL_DEAF)));
+    f->here.asked_at = f->here.now;
+    took = time_to_end(&f->here, 60, LSI_STALL_DEAF);
+    CHECK_CONTAINS(f->here.text, "asked to stop, but nobody gets on");
+    CHECK(f->both_wait ? took >= LSI_STOP_GRACE_DEAF_S - 0.05 && took < LSI_STOP_GRACE_DEAF_S + 1
+                       : took < 1.6);
+}
+
+static void who_hears_nothing(void)
+{
+    void (*const cases[])(far_rig *) = {who_hears_nothing_judges_what_is_here, who_hears_nothing_obeys};
+
+    for (int i = 0; i < 4; i++) {
+        far_rig f;
+        begin_far(&f, i % 2 != 0);
+        cases[i / 2](&f);
+        end_far(&f);
     }
 }
 
@@ -359,25 +366,24 @@ static void who_hears_nothing_obeys(void)
 static void signs_from_afar_come_in_time(void)
 {
     const double every = LSI_STOP_GRACE_S - LSI_STALL_LOOK_S, delay = 2 * LSI_STOP_BEAT_S + LSI_STALL_LOOK_S;
-    rig r;
-    ls_comm *far;
-    pthread_t second = 0;
+    far_rig f;
+    rig *r = &f.here;
     uint64_t heard = 1;
 
-    begin_far(&r, &far, &second, true);
-    r.asked_at = r.now;
+    begin_far(&f, true);
+    r->asked_at = r->now;
     for (int i = 0; i < 20; i++) {
         const double late = i % 2 != 0 ? delay : 0; /* one comes at once, the next as late as can be */
-        const double until = r.asked_at + (i + 1) * every + late;
+        const double until = r->asked_at + (i + 1) * every + late;
         bool goes_on = true;
-        while (goes_on && r.now < until) goes_on = isinf(time_to_end(&r, LSI_STALL_LOOK_S / 2, heard));
+        while (goes_on && r->now < until) goes_on = isinf(time_to_end(r, LSI_STALL_LOOK_S / 2, heard));
         REQUIRE(goes_on);
         heard++;
     }
-    CHECK(isinf(time_to_end(&r, LSI_STALL_LOOK_S, heard)));
-    CHECK(time_to_end(&r, 60, heard) < 1.5 - LSI_STALL_LOOK_S);
-    CHECK_CONTAINS(r.text, "for ranks of other machines");
-    end_far(&r, far, second, true);
+    CHECK(isinf(time_to_end(r, LSI_STALL_LOOK_S, heard)));
+    CHECK(time_to_end(r, 60, heard) < 1.5 - LSI_STALL_LOOK_S);
+    CHECK_CONTAINS(r->text, "for ranks of other machines");
+    end_far(&f);
 }
 
 int main(void)
@@ -393,8 +399,7 @@ int main(void)
     CHECK_RUN(what_was_heard_is_not_said_again);
     CHECK_RUN(a_step_that_hangs_holds_other_machines);
     CHECK_RUN(who_has_waited_may_work_at_length);
-    CHECK_RUN(who_hears_nothing_judges_what_is_here);
-    CHECK_RUN(who_hears_nothing_obeys);
+    CHECK_RUN(who_hears_nothing);
     CHECK_RUN(signs_from_afar_come_in_time);
     return CHECK_DONE();
 }

@@ -14,6 +14,14 @@ no_mpi() {
     fi
 }
 
+# needs_mpi: for tests that are nothing without it
+needs_mpi() {
+    local why
+    why=$(no_mpi) || return 0
+    echo "skipped: $why"
+    exit 77
+}
+
 export ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0 # MPI keeps what it allocates until the end
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 # The mpirun of Open MPI 4 may see the end of a rank before it hears that the rank has finalised, and then calls a good run a

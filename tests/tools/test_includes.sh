@@ -1,27 +1,8 @@
 #!/usr/bin/env bash
 # Includes point downwards; and the checker notices when they do not.
 set -euo pipefail
-here=$(cd "$(dirname "$0")" && pwd)
-failures=0
-
-# expect pass|fail NAME FILE LINE...: runs the checker on a tree that holds FILE with these lines.
-expect() {
-    local want=$1 name=$2 file=$3 tree got=pass
-    shift 3
-    tree=$(mktemp -d)
-    mkdir -p "$tree/include/lockstep" "$tree/src/base" "$tree/$(dirname "$file")"
-    printf '#include "lockstep/status.h"\n' >"$tree/src/base/fine.c"
-    printf '%s\n' "$@" >"$tree/$file"
-    bash "$here/check_includes.sh" "$tree" >"$tree/output" || got=fail
-    if [ "$got" = "$want" ]; then
-        echo "checker: $name: $got, as it should"
-    else
-        echo "checker: $name: expected $want, got $got:"
-        sed 's/^/    /' "$tree/output"
-        failures=$((failures + 1))
-    fi
-    rm -rf "$tree"
-}
+. "$(dirname "$(readlink -f "$0")")/checker_lib.sh"
+checker=check_includes.sh
 
 expect pass "lower layers"          src/exec/a.c         '#include <stdio.h>' '#include "exec/b.h"' '#include "base/alloc.h"'
 expect pass "neighbour"             src/ops/a.c          '#include "b.h"' '#include "lockstep/graph.h"'
@@ -42,6 +23,4 @@ expect fail "unknown folder"        src/misc/a.c         '#include <stdio.h>'
 expect fail "unknown header"        src/base/a.c         '#include "misc/a.h"'
 expect fail "foreign internal"      src/graph/a.c        '#include "base/a_internal.h"'
 
-echo "this tree:"
-bash "$here/check_includes.sh" || failures=$((failures + 1))
-[ "$failures" -eq 0 ]
+expect_tree_passes

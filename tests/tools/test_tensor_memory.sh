@@ -1,27 +1,8 @@
 #!/usr/bin/env bash
 # Nobody above the executor follows an address of a tensor; and the checker notices when somebody does.
 set -euo pipefail
-here=$(cd "$(dirname "$0")" && pwd)
-failures=0
-
-# expect pass|fail NAME FILE LINE...: runs the checker on a tree that holds FILE with these lines.
-expect() {
-    local want=$1 name=$2 file=$3 tree got=pass
-    shift 3
-    tree=$(mktemp -d)
-    mkdir -p "$tree/src/base" "$tree/$(dirname "$file")"
-    printf 'int fine;\n' >"$tree/src/base/fine.c"
-    printf '%s\n' "$@" >"$tree/$file"
-    bash "$here/check_tensor_memory.sh" "$tree" >"$tree/output" || got=fail
-    if [ "$got" = "$want" ]; then
-        echo "checker: $name: $got, as it should"
-    else
-        echo "checker: $name: expected $want, got $got:"
-        sed 's/^/    /' "$tree/output"
-        failures=$((failures + 1))
-    fi
-    rm -rf "$tree"
-}
+. "$(dirname "$(readlink -f "$0")")/checker_lib.sh"
+checker=check_tensor_memory.sh
 
 expect pass "a handle"              src/train/a.c   'const ls_tensor *t = ls_plan_input(p, "x");' 'st = ls_tensor_read(t, 0, to, t->bytes, err);'
 expect pass "data of something else" src/train/a.c  'const ls_tensor *t;' 'fputs(text.data, stdout);' 'r->data = w->data;' 'x = s->t.data;'
@@ -44,6 +25,4 @@ expect fail "has a buffer"          examples/a.c    'ls_buffer *b;'
 expect fail "through a handle's handle" src/train/a.c 'const ls_tensor *t;' 'x = t->buffer->address;'
 expect fail "in a test"             tests/train/a.c 'const ls_tensor *t;' 'float *x = t->data;'
 
-echo "this tree:"
-bash "$here/check_tensor_memory.sh" || failures=$((failures + 1))
-[ "$failures" -eq 0 ]
+expect_tree_passes

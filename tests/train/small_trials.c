@@ -36,3 +36,24 @@ void small_trials_check(void)
         if (!CHECK(found)) printf("  no line for the trial %s\n", ls_trials[i]->name);
     }
 }
+
+ls_graph *small_trial_record(const small_trial *small)
+{
+    const ls_trial *t = NULL;
+    ls_config *cfg = NULL;
+    ls_step *s = NULL;
+    ls_graph *g;
+    ls_err err = {0};
+
+    REQUIRE_OK(ls_trial_find(&t, small->trial, &err), &err);
+    REQUIRE_OK(ls_config_create(&cfg, t, &err), &err);
+    REQUIRE_OK(ls_config_set(cfg, "batch.per_rank=2", &err), &err);
+    for (int i = 0; i < SMALL_SETTINGS && small->settings[i] != NULL; i++)
+        REQUIRE_OK(ls_config_set(cfg, small->settings[i], &err), &err);
+    REQUIRE_OK(ls_trial_build(&s, t, cfg, LS_TRAIN, &err), &err);
+    g = ls_step_graph_take(s);
+    REQUIRE_OK(ls_graph_status(g, &err), &err);
+    ls_step_destroy(s);
+    ls_config_destroy(cfg);
+    return g;
+}

@@ -4,6 +4,8 @@
 
 #include <stdbool.h>
 
+#include "graph/graph.h"
+
 enum { SMALL_SETTINGS = 3 };
 
 typedef struct small_trial {
@@ -16,6 +18,9 @@ typedef struct small_trial {
 
 /* Those that are trained; the last one's trial is NULL. */
 extern const small_trial small_trials[];
+
+/* What it records for a training step of two samples; the caller's. */
+ls_graph *small_trial_record(const small_trial *t);
 
 /* Checks that every trial of this build has a line, trained or like another. */
 void small_trials_check(void);

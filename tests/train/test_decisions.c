@@ -43,6 +43,23 @@ static int checkpoints(const ranks_job *j)
     return n;
 }
 
+/* Trains as run NAME-K; its loss was validated and told that many times. */
+static ranks_job train_and_count(ranks_job j, const char *name, int k, const char *loss, int times)
+{
+    static char full[32];
+    char metric[64];
+
+    snprintf(full, sizeof full, "%s-%d", name, k);
+    j.folder = folder;
+    j.name = full;
+    train(&j);
+    snprintf(metric, sizeof metric, "val/%s_epoch", loss);
+    CHECK_EQ_INT(count(&j, metric), times);
+    snprintf(metric, sizeof metric, "train/%s_step", loss);
+    CHECK_EQ_INT(count(&j, metric), times);
+    return j;
+}
+
 /* A period shorter than any step: all of it is due after every update, by whatever clock. */
 static void everything_in_minutes(void)
 {
@@ -52,20 +69,14 @@ static void everything_in_minutes(void)
 
     for (int ranks = 1; ranks <= 3; ranks++)
         for (int mode = 0; mode < 3; mode++) {
-            char name[32];
-            const ranks_job j = {.folder = folder,
-                                 .name = name,
-                                 .model = "mnist",
-                                 .ranks = ranks,
-                                 .settings = {COMMON, "train.steps=5", "train.validate_every=1e-9min",
-                                              "train.checkpoint_every=1e-9min", "train.report_every=1e-9min",
-                                              "train.sample_every=1e-9min", "train.output_every=1e-9min",
-                                              "parallel.verify_every=1e-9min", "train.keep=9", modes[mode][0],
-                                              modes[mode][1]}};
-            snprintf(name, sizeof name, "minutes-%d-%d", ranks, mode);
-            train(&j);
-            CHECK_EQ_INT(count(&j, "val/loss_epoch"), 5);
-            CHECK_EQ_INT(count(&j, "train/loss_step"), 5);
+            ranks_job j = {.model = "mnist",
+                           .ranks = ranks,
+                           .settings = {COMMON, "train.steps=5", "train.validate_every=1e-9min",
+                                        "train.checkpoint_every=1e-9min", "train.report_every=1e-9min",
+                                        "train.sample_every=1e-9min", "train.output_every=1e-9min",
+                                        "parallel.verify_every=1e-9min", "train.keep=9", modes[mode][0],
+                                        modes[mode][1]}};
+            j = train_and_count(j, "minutes", ranks * 10 + mode, "loss", 5);
             CHECK_EQ_INT(checkpoints(&j), 5);
         }
 }
@@ -76,20 +87,14 @@ static void with_stages(void)
     static const char *const modes[] = {"reproducible=false", "parallel.accumulate=2", "reproducible=true"};
 
     for (int mode = 0; mode < 3; mode++) {
-        char name[32];
-        const ranks_job j = {.folder = folder,
-                             .name = name,
-                             .model = "aae",
-                             .ranks = 2,
-                             .settings = {"data.kind=synthetic", "data.train_range=0:40",
-                                          "data.test_range=40:48", "model.points=64", "batch.global=16",
-                                          "train.steps=4", "train.validate_every=1e-9min",
-                                          "train.report_every=1e-9min", "train.checkpoint_every=1e-9min",
-                                          "parallel.verify_every=1e-9min", "train.keep=9", modes[mode]}};
-        snprintf(name, sizeof name, "stages-%d", mode);
-        train(&j);
-        CHECK_EQ_INT(count(&j, "val/loss_rec_epoch"), 4);
-        CHECK_EQ_INT(count(&j, "train/loss_rec_step"), 4);
+        ranks_job j = {.model = "aae",
+                       .ranks = 2,
+                       .settings = {"data.kind=synthetic", "data.train_range=0:40", "data.test_range=40:48",
+                                    "model.points=64", "batch.global=16", "train.steps=4",
+                                    "train.validate_every=1e-9min", "train.report_every=1e-9min",
+                                    "train.checkpoint_every=1e-9min", "parallel.verify_every=1e-9min",
+                                    "train.keep=9", modes[mode]}};
+        j = train_and_count(j, "stages", mode, "loss_rec", 4);
         CHECK_EQ_INT(checkpoints(&j), 4);
     }
 }
@@ -118,21 +123,14 @@ static void ranks_without_samples_obey(void)
                                         "reproducible=true"};
 
     for (int mode = 0; mode < 3; mode++) {
-        char name[32];
-        const ranks_job j = {.folder = folder,
-                             .name = name,
-                             .model = "mnist",
-                             .ranks = 4,
-                             .settings = {"data.kind=synthetic", "data.train_range=0:50",
-                                          "data.test_range=150:166", "batch.global=16", "train.epochs=3",
-                                          "train.validate_every=1ep", "train.report_every=4st",
-                                          "train.checkpoint_every=none", modes[mode]}};
+        ranks_job j = {.model = "mnist",
+                       .ranks = 4,
+                       .settings = {"data.kind=synthetic", "data.train_range=0:50", "data.test_range=150:166",
+                                    "batch.global=16", "train.epochs=3", "train.validate_every=1ep",
+                                    "train.report_every=4st", "train.checkpoint_every=none", modes[mode]}};
         json_t *summary;
 
-        snprintf(name, sizeof name, "empty-%d", mode);
-        train(&j);
-        CHECK_EQ_INT(count(&j, "val/loss_epoch"), 3);
-        CHECK_EQ_INT(count(&j, "train/loss_step"), 3);
+        j = train_and_count(j, "empty", mode, "loss", 3);
         summary = ranks_summary(&j);
         CHECK_EQ_INT(json_integer_value(json_object_get(summary, "steps")), 12);
         CHECK_EQ_INT(json_integer_value(json_object_get(summary, "epochs")), 3);
@@ -157,21 +155,13 @@ static void rank_0_without_samples_decides(void)
              folder, program);
     REQUIRE(system(command) == 0);
     for (int mode = 0; mode < 2; mode++) {
-        char name[32];
-        const ranks_job j = {.folder = folder,
-                             .name = name,
-                             .model = "mnist",
+        const ranks_job j = {.model = "mnist",
                              .ranks = 2,
                              .settings = {"data.kind=images", path, "data.channels=1", "data.on_error=skip",
                                           mode == 0 ? "batch.global=2" : "batch.global=4", "train.epochs=6",
                                           "train.validate_every=1st", "train.report_every=1st",
                                           "train.checkpoint_every=none", modes[mode]}};
-        const int steps = mode == 0 ? 30 : 18;
-
-        snprintf(name, sizeof name, "damaged-%d", mode);
-        train(&j);
-        CHECK_EQ_INT(count(&j, "val/loss_epoch"), steps);
-        CHECK_EQ_INT(count(&j, "train/loss_step"), steps);
+        (void)train_and_count(j, "damaged", mode, "loss", mode == 0 ? 30 : 18);
     }
 }
 

@@ -14,27 +14,6 @@
 /* -- every trial in every way -----------------------------------------------------------------------------
  */
 
-static ls_graph *record_of(const small_trial *l)
-{
-    const ls_trial *t = NULL;
-    ls_config *cfg = NULL;
-    ls_step *s = NULL;
-    ls_graph *g;
-    ls_err err = {0};
-
-    REQUIRE_OK(ls_trial_find(&t, l->trial, &err), &err);
-    REQUIRE_OK(ls_config_create(&cfg, t, &err), &err);
-    REQUIRE_OK(ls_config_set(cfg, "batch.per_rank=2", &err), &err);
-    for (int i = 0; i < SMALL_SETTINGS && l->settings[i] != NULL; i++)
-        REQUIRE_OK(ls_config_set(cfg, l->settings[i], &err), &err);
-    REQUIRE_OK(ls_trial_build(&s, t, cfg, LS_TRAIN, &err), &err);
-    g = ls_step_graph_take(s);
-    REQUIRE_OK(ls_graph_status(g, &err), &err);
-    ls_step_destroy(s);
-    ls_config_destroy(cfg);
-    return g;
-}
-
 /* What the trainer itself writes before an update. */
 static bool is_of_update(const char *input)
 {
@@ -87,7 +66,7 @@ static void every_strategy_leaves_plain_ops(void)
         ls_graph *record, *copy = NULL;
         ls_err err = {0};
         if (l->like != NULL) continue;
-        record = record_of(l);
+        record = small_trial_record(l);
         for (int ranks = 0; ranks < 2; ranks++) {
             ls_strategy how = {.ranks = ranks > 0,
                                .share_from = 1,

@@ -6,7 +6,6 @@
 
 #include "backend/cpu/cpu.h"
 #include "check.h"
-#include "lockstep/trial.h"
 #include "ops/ops.h"
 #include "passes/check.h"
 #include "passes/lower.h"
@@ -16,20 +15,9 @@
 static ls_graph *step_of(const small_trial *l, int64_t bucket_bytes)
 {
     const ls_strategy how = {.ranks = true, .share_from = 1, .bucket_bytes = bucket_bytes, .update = 4};
-    const ls_trial *t = NULL;
-    ls_config *cfg = NULL;
-    ls_step *s = NULL;
-    ls_graph *g;
+    ls_graph *g = small_trial_record(l);
     ls_err err = {0};
 
-    REQUIRE_OK(ls_trial_find(&t, l->trial, &err), &err);
-    REQUIRE_OK(ls_config_create(&cfg, t, &err), &err);
-    for (int i = 0; i < 2 && l->settings[i] != NULL; i++)
-        REQUIRE_OK(ls_config_set(cfg, l->settings[i], &err), &err);
-    REQUIRE_OK(ls_step_create(&s, 2, LS_TRAIN, &err), &err);
-    t->build(s, cfg);
-    REQUIRE_OK(ls_step_status(s, &err), &err);
-    g = ls_step_graph_take(s);
     ls_passes_lower(g, &how);
     ls_pass_dead(g);
     ls_pass_fuse(g, lsi_cpu_fusions, NULL);
@@ -37,8 +25,6 @@ static ls_graph *step_of(const small_trial *l, int64_t bucket_bytes)
     ls_pass_pieces(g, 0, 2);
     ls_pass_versions(g);
     REQUIRE_OK(ls_graph_status(g, &err), &err);
-    ls_step_destroy(s);
-    ls_config_destroy(cfg);
     return g;
 }
 
