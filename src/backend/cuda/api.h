@@ -73,6 +73,15 @@ typedef struct lsi_cuda_api {
     int (*run)(lsi_cuda_library *l, int way, void *const *operands, void *workspace, lsi_cuda_stream s);
     void (*drop)(lsi_cuda_library *l); /* accepts NULL */
 
+    /* The run-time compiler's version, 13000 for 13.0; 0: there is none. */
+    int (*compiler)(void);
+    /* CUDA C++ to an image for the device in use, which `release` takes back.  What the compiler complains of
+     * goes to `log`. */
+    int (*compile)(const char *source, void **image, size_t *bytes, char *log, size_t log_size);
+    void (*release)(void *image); /* accepts NULL */
+    /* The kernel `entry` of an image, for as long as the process lives. */
+    int (*load)(void **kernel, const void *image, size_t bytes, const char *entry);
+
     lsi_cuda_launch launch;
 } lsi_cuda_api;
 

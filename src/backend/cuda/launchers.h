@@ -7,8 +7,16 @@
 #ifndef LS_BACKEND_CUDA_LAUNCHERS_H
 #define LS_BACKEND_CUDA_LAUNCHERS_H
 
+#include "backend/cuda/launch/chamfer.h"
 #include "backend/cuda/launch/epilogue.h"
+#include "backend/cuda/launch/image.h"
 #include "backend/cuda/launch/move.h"
+#include "backend/cuda/launch/norm.h"
+#include "backend/cuda/launch/optim.h"
+#include "backend/cuda/launch/pointwise.h"
+#include "backend/cuda/launch/random.h"
+#include "backend/cuda/launch/reduce.h"
+#include "backend/cuda/launch/scores.h"
 
 typedef void *lsi_cuda_stream; /* a cudaStream_t */
 
@@ -16,7 +24,23 @@ typedef void *lsi_cuda_stream; /* a cudaStream_t */
 #define LSI_CUDA_LAUNCHERS(X) \
     /* epilogue.cu, move.cu, rows.cu */ \
     X(epilogue) X(fill) X(cast) X(move) X(turn) \
-    X(pad) X(gather_rows) X(scatter_rows) X(store_rows)
+    X(pad) X(gather_rows) X(scatter_rows) X(store_rows) \
+    /* pointwise.cu */ \
+    X(chain) \
+    /* norm.cu, layer_norm.cu */ \
+    X(norm) X(norm_grad) X(layer_norm) X(layer_norm_grad) \
+    /* reduce.cu, reduce_max.cu */ \
+    X(sum) X(sum_any) X(bias_act_grad) X(max) X(max_grad) \
+    /* scores.cu */ \
+    X(softmax) X(cross_entropy) X(cross_entropy_grad) X(accuracy) \
+    /* optim.cu */ \
+    X(optim) X(accumulate) \
+    /* random.cu */ \
+    X(dropout) X(random) X(replay) \
+    /* pool.cu, resample.cu */ \
+    X(maxpool) X(maxpool_grad) X(avgpool) X(upsample) \
+    /* chamfer.cu */ \
+    X(chamfer) X(chamfer_grad)
 /* clang-format on */
 
 typedef struct lsi_cuda_launch {

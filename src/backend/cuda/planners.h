@@ -30,5 +30,41 @@ LSI_DECLARE_PLANNER(lsi_cuda_plan_reorder);
 /* rows.c: f32, bf16, f16; pads plain or channels-last, rows plain (storing them: every type). */
 LSI_DECLARE_PLANNER(lsi_cuda_plan_pad);
 LSI_DECLARE_PLANNER(lsi_cuda_plan_rows);
+/* pointwise.c */
+LSI_DECLARE_PLANNER(lsi_cuda_plan_pointwise);
+LSI_DECLARE_PLANNER(lsi_cuda_plan_elementwise);
+LSI_DECLARE_PLANNER(lsi_cuda_plan_bias);
+/* norm.c */
+LSI_DECLARE_PLANNER(lsi_cuda_plan_batch_norm);
+LSI_DECLARE_PLANNER(lsi_cuda_plan_batch_norm_grad);
+LSI_DECLARE_PLANNER(lsi_cuda_plan_instance_norm);
+LSI_DECLARE_PLANNER(lsi_cuda_plan_instance_norm_grad);
+LSI_DECLARE_PLANNER(lsi_cuda_plan_layer_norm);
+LSI_DECLARE_PLANNER(lsi_cuda_plan_layer_norm_grad);
+/* reduce.c */
+LSI_DECLARE_PLANNER(lsi_cuda_plan_reduce_sum);
+LSI_DECLARE_PLANNER(lsi_cuda_plan_bias_act_grad);
+LSI_DECLARE_PLANNER(lsi_cuda_plan_reduce_max);
+LSI_DECLARE_PLANNER(lsi_cuda_plan_reduce_max_grad);
+/* scores.c */
+LSI_DECLARE_PLANNER(lsi_cuda_plan_softmax);
+LSI_DECLARE_PLANNER(lsi_cuda_plan_cross_entropy);
+LSI_DECLARE_PLANNER(lsi_cuda_plan_cross_entropy_grad);
+LSI_DECLARE_PLANNER(lsi_cuda_plan_accuracy);
+/* optim.c */
+LSI_DECLARE_PLANNER(lsi_cuda_plan_optimiser);
+LSI_DECLARE_PLANNER(lsi_cuda_plan_accumulate);
+/* random.c */
+LSI_DECLARE_PLANNER(lsi_cuda_plan_dropout);
+LSI_DECLARE_PLANNER(lsi_cuda_plan_random);
+LSI_DECLARE_PLANNER(lsi_cuda_plan_replay);
+/* image.c */
+LSI_DECLARE_PLANNER(lsi_cuda_plan_maxpool2d);
+LSI_DECLARE_PLANNER(lsi_cuda_plan_maxpool2d_grad);
+LSI_DECLARE_PLANNER(lsi_cuda_plan_avgpool2d);
+LSI_DECLARE_PLANNER(lsi_cuda_plan_upsample2d);
+/* chamfer.c */
+LSI_DECLARE_PLANNER(lsi_cuda_plan_chamfer);
+LSI_DECLARE_PLANNER(lsi_cuda_plan_chamfer_grad);
 
 #endif

@@ -1,0 +1,89 @@
+/* chain_source.c: writes the kernel of a chain: its constants, its function, and around them the files in
+ * source/. */
+#include "backend/cuda/chain_source.h"
+
+#include "cuda_source.h" /* made by the build of the files in source/ */
+
+typedef struct function {
+    const char *name;
+    int operands, parameters;
+} function;
+
+static const function functions[LS_PW_N] = {
+    [LS_PW_ADD] = {"add", 2, 0},
+    [LS_PW_SUB] = {"sub", 2, 0},
+    [LS_PW_MUL] = {"mul", 2, 0},
+    [LS_PW_DIV] = {"div", 2, 0},
+    [LS_PW_MAX] = {"max", 2, 0},
+    [LS_PW_MIN] = {"min", 2, 0},
+    [LS_PW_AFFINE] = {"affine", 1, 2},
+    [LS_PW_RELU] = {"relu", 1, 0},
+    [LS_PW_RELU_GRAD] = {"relu_grad", 2, 0},
+    [LS_PW_LEAKY] = {"leaky", 1, 1},
+    [LS_PW_LEAKY_GRAD] = {"leaky_grad", 2, 1},
+    [LS_PW_GELU] = {"gelu", 1, 0},
+    [LS_PW_GELU_GRAD] = {"gelu_grad", 2, 0},
+    [LS_PW_TANH] = {"tanh", 1, 0},
+    [LS_PW_TANH_GRAD] = {"tanh_grad", 2, 0},
+    [LS_PW_SIGMOID] = {"sigmoid", 1, 0},
+    [LS_PW_SIGMOID_GRAD] = {"sigmoid_grad", 2, 0},
+    [LS_PW_EXP] = {"exp", 1, 0},
+    [LS_PW_LOG] = {"log", 1, 0},
+    [LS_PW_SQRT] = {"sqrt", 1, 0},
+    [LS_PW_RSQRT] = {"rsqrt", 1, 0},
+    [LS_PW_SQUARE] = {"square", 1, 0},
+    [LS_PW_ABS] = {"abs", 1, 0},
+    [LS_PW_SIGN] = {"sign", 1, 0},
+    [LS_PW_SOFTPLUS] = {"softplus", 1, 0},
+    [LS_PW_COPY] = {"copy", 1, 0},
+};
+
+/* Registers are x[i] for inputs and r<k> for the results of steps. */
+static void add_register(ls_text *out, int n_in, int reg)
+{
+    if (reg < n_in)
+        ls_text_add(out, "x[%d]", reg);
+    else
+        ls_text_add(out, "r%d", reg - n_in);
+}
+
+static void add_value(ls_text *out, const lsi_cuda_chain_args *a)
+{
+    const ls_pointwise_attr *c = &a->chain;
+
+    ls_text_add(out, "static __device__ __forceinline__ float value(const float *x)\n{\n");
+    for (int i = 0; i < c->n_steps; i++) {
+        const function *f = &functions[c->step[i].pw];
+        ls_text_add(out, "    const float r%d = lsi_pw_%s(", i, f->name);
+        add_register(out, a->n_in, c->step[i].a);
+        if (f->operands == 2) {
+            ls_text_add(out, ", ");
+            add_register(out, a->n_in, c->step[i].b);
+        }
+        /* In hexadecimal: the very float, whatever the compiler makes of decimals. */
+        for (int k = 0; k < f->parameters; k++)
+            ls_text_add(out, ", (float)(%a)", (double)(float)c->step[i].p[k]);
+        ls_text_add(out, ");\n");
+    }
+    ls_text_add(out, "    return r%d;\n}\n", c->n_steps - 1);
+}
+
+static const char *kind(const lsi_cuda_chain_args *a, int i)
+{
+    if (a->rank == 0) return a->one[i] ? "KIND_ONE" : "KIND_ALL";
+    return a->stride[i][a->rank - 1] == 0 ? "KIND_REPEATED" : "KIND_ALONG";
+}
+
+void lsi_cuda_chain_source(ls_text *out, const lsi_cuda_chain_args *a)
+{
+    ls_text_add(out, "#define ELEMENT %s\n", a->dtype == LS_F32 ? "float" : "unsigned short");
+    if (a->dtype == LS_BF16) ls_text_add(out, "#define BFLOAT16\n");
+    if (a->dtype == LS_F16) ls_text_add(out, "#define FLOAT16\n");
+    ls_text_add(out, "#define WIDTH %d\n#define INPUTS %d\n#define RANK %d\n", a->vector, a->n_in, a->rank);
+    ls_text_add(out, "#define KIND(i) (");
+    for (int i = 0; i < a->n_in - 1; i++) ls_text_add(out, "(i) == %d ? %s : ", i, kind(a, i));
+    ls_text_add(out, "%s)\n", kind(a, a->n_in - 1));
+    ls_text_add(out, "%s", source_functions_cuh);
+    add_value(out, a);
+    ls_text_add(out, "%s", source_chain_cuh);
+}

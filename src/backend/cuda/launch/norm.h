@@ -1,0 +1,57 @@
+/* norm.h: what the kernels of batch and instance norm (module/norm.cu) and of layer norm
+ * (module/layer_norm.cu) are called with. */
+#ifndef LS_BACKEND_CUDA_LAUNCH_NORM_H
+#define LS_BACKEND_CUDA_LAUNCH_NORM_H
+
+#include "backend/cuda/launch/groups.h"
+#include "ops/ops.h"
+
+/* y = act((x - mean) * invstd * gamma + beta + residual) with the statistics of each group; what does not
+ * apply is NULL. */
+typedef struct lsi_cuda_norm_args {
+    ls_dtype dtype; /* of x, y and residual; all else is f32 */
+    lsi_cuda_groups groups;
+    ls_norm_attr attr;
+    const void *x, *residual;
+    const float *gamma, *beta, *running_mean, *running_var;
+    void *y;
+    float *mean, *invstd, *new_mean, *new_var;
+} lsi_cuda_norm_args;
+
+/* The gradients; y only where an activation is fused. */
+typedef struct lsi_cuda_norm_grad_args {
+    ls_dtype dtype;
+    lsi_cuda_groups groups;
+    ls_norm_attr attr;
+    const void *dy, *x, *y;
+    const float *gamma, *mean, *invstd;
+    void *dx, *dresidual;
+    float *dgamma, *dbeta;
+    float *factors; /* scratch: three per group */
+} lsi_cuda_norm_grad_args;
+
+/* Over rows of `width` elements. */
+typedef struct lsi_cuda_layer_norm_args {
+    ls_dtype dtype;
+    int64_t rows, width;
+    double eps;
+    const void *x;
+    const float *gamma, *beta;
+    void *y;
+    float *mean, *invstd;
+} lsi_cuda_layer_norm_args;
+
+typedef struct lsi_cuda_layer_norm_grad_args {
+    ls_dtype dtype;
+    int64_t rows, width; /* of at most LSI_LAYER_NORM_WIDTH */
+    int blocks;
+    const void *dy, *x;
+    const float *gamma, *mean, *invstd;
+    void *dx;
+    float *dgamma, *dbeta;
+    float *partial; /* scratch: 2 * width for each block */
+} lsi_cuda_layer_norm_grad_args;
+
+enum { LSI_LAYER_NORM_WIDTH = 4096 };
+
+#endif

@@ -1,0 +1,197 @@
+/* pool.cu: max and average pools, both ways.
+ *
+ * Gradients are gathered: each element of dx looks at the windows that it is in, in order, so nothing is
+ * added to memory by two threads, and dx is written once. */
+#include "backend/cuda/module/image.cuh"
+
+/* The windows, from `first` to before `end`, that position `at` lies in. */
+static __device__ __forceinline__ void windows(int at, int pad, int kernel, int stride, int64_t n, int *first,
+                                               int *end)
+{
+    const int low = at + pad - kernel + 1, last = (at + pad) / stride;
+
+    *first = low <= 0 ? 0 : (low + stride - 1) / stride;
+    *end = last + 1 < n ? last + 1 : (int)n;
+}
+
+template <typename T, int V>
+__global__ void __launch_bounds__(LSI_PIXEL_THREADS) maxpool_kernel(lsi_cuda_maxpool_args a, lsi_pixels p)
+{
+    LSI_EACH_PIXEL(p, i)
+    {
+        const lsi_pixel at = lsi_pixel_at<V>(p, i);
+        const int top = at.y * a.attr.stride[0] - a.attr.pad[0],
+                  left = at.x * a.attr.stride[1] - a.attr.pad[1];
+        float best[V], f[V];
+        union {
+            typename lsi_raw<V>::type raw;
+            uint8_t e[V];
+        } index;
+        bool any = false;
+        for (int ky = 0; ky < a.attr.kernel[0]; ky++) {
+            const int y = top + ky;
+            if (y < 0 || y >= p.h) continue;
+            for (int kx = 0; kx < a.attr.kernel[1]; kx++) {
+                const int x = left + kx;
+                if (x < 0 || x >= p.w) continue;
+                lsi_load<V>((const T *)a.x + at.large + (y * p.w + x) * at.step, f);
+#pragma unroll
+                for (int k = 0; k < V; k++) {
+                    if (any && !(f[k] > best[k]) && !(f[k] != f[k] && best[k] == best[k])) continue;
+                    best[k] = f[k];
+                    index.e[k] = (uint8_t)(ky * a.attr.kernel[1] + kx);
+                }
+                any = true;
+            }
+        }
+        const int64_t to = at.small + (at.y * p.ow + at.x) * at.step;
+        if (a.attr.relu)
+#pragma unroll
+            for (int k = 0; k < V; k++) best[k] = lsi_pw_relu(best[k]);
+        lsi_store<V>((T *)a.y + to, best);
+        *(typename lsi_raw<V>::type *)(a.index + to) = index.raw;
+    }
+}
+
+template <typename T, int V> static int maxpool(lsi_cuda_stream s, const lsi_cuda_maxpool_args *a)
+{
+    const lsi_pixels p = lsi_pixels_of(&a->map, false, V);
+
+    LSI_LAUNCH(s, lsi_blocks(p.count, LSI_PIXEL_THREADS), LSI_PIXEL_THREADS, 0, (maxpool_kernel<T, V>), *a,
+               p);
+    return 0;
+}
+
+int lsi_cuda_maxpool(lsi_cuda_stream s, const lsi_cuda_maxpool_args *a)
+{
+    if (a->map.n * a->map.c == 0) return 0;
+    LSI_IMAGE_TYPES(&a->map, return (maxpool<T, V>(s, a)));
+    return 0;
+}
+
+template <typename T, int V>
+__global__ void __launch_bounds__(LSI_PIXEL_THREADS)
+    maxpool_grad_kernel(lsi_cuda_maxpool_grad_args a, lsi_pixels p)
+{
+    LSI_EACH_PIXEL(p, i)
+    {
+        const lsi_pixel at = lsi_pixel_at<V>(p, i);
+        int y0, y1, x0, x1;
+        float sum[V] = {}, d[V], o[V];
+        windows(at.y, a.attr.pad[0], a.attr.kernel[0], a.attr.stride[0], p.oh, &y0, &y1);
+        windows(at.x, a.attr.pad[1], a.attr.kernel[1], a.attr.stride[1], p.ow, &x0, &x1);
+        for (int y = y0; y < y1; y++)
+            for (int x = x0; x < x1; x++) {
+                const int64_t from = at.small + (y * p.ow + x) * at.step;
+                const int mine = (at.y + a.attr.pad[0] - y * a.attr.stride[0]) * a.attr.kernel[1] + at.x +
+                                 a.attr.pad[1] - x * a.attr.stride[1];
+                union {
+                    typename lsi_raw<V>::type raw;
+                    uint8_t e[V];
+                } index;
+                index.raw = *(const typename lsi_raw<V>::type *)(a.index + from);
+                lsi_load<V>((const T *)a.dy + from, d);
+                if (a.y != nullptr) {
+                    lsi_load<V>((const T *)a.y + from, o);
+#pragma unroll
+                    for (int k = 0; k < V; k++) d[k] = lsi_pw_relu_grad(d[k], o[k]);
+                }
+#pragma unroll
+                for (int k = 0; k < V; k++) sum[k] += index.e[k] == mine ? d[k] : 0.0f;
+            }
+        lsi_store<V>((T *)a.dx + at.large + (at.y * p.w + at.x) * at.step, sum);
+    }
+}
+
+template <typename T, int V> static int maxpool_grad(lsi_cuda_stream s, const lsi_cuda_maxpool_grad_args *a)
+{
+    const lsi_pixels p = lsi_pixels_of(&a->map, true, V);
+
+    LSI_LAUNCH(s, lsi_blocks(p.count, LSI_PIXEL_THREADS), LSI_PIXEL_THREADS, 0, (maxpool_grad_kernel<T, V>),
+               *a, p);
+    return 0;
+}
+
+int lsi_cuda_maxpool_grad(lsi_cuda_stream s, const lsi_cuda_maxpool_grad_args *a)
+{
+    if (a->map.n * a->map.c == 0) return 0;
+    LSI_IMAGE_TYPES(&a->map, return (maxpool_grad<T, V>(s, a)));
+    return 0;
+}
+
+/* One over the elements that the average of window (y, x) divides by. */
+static __device__ __forceinline__ float weight(const lsi_cuda_avgpool_args &a, const lsi_pixels &p, int y,
+                                               int x)
+{
+    const int top = y * a.attr.stride[0] - a.attr.pad[0], left = x * a.attr.stride[1] - a.attr.pad[1];
+    int h = a.attr.kernel[0], w = a.attr.kernel[1];
+
+    if (!a.attr.count_pad) {
+        h = min(top + h, (int)p.h) - max(top, 0);
+        w = min(left + w, (int)p.w) - max(left, 0);
+    }
+    return 1.0f / (float)(h * w);
+}
+
+template <typename T, int V>
+__global__ void __launch_bounds__(LSI_PIXEL_THREADS) avgpool_kernel(lsi_cuda_avgpool_args a, lsi_pixels p)
+{
+    LSI_EACH_PIXEL(p, i)
+    {
+        const lsi_pixel at = lsi_pixel_at<V>(p, i);
+        const int top = at.y * a.attr.stride[0] - a.attr.pad[0],
+                  left = at.x * a.attr.stride[1] - a.attr.pad[1];
+        const float share = weight(a, p, at.y, at.x);
+        float sum[V] = {}, f[V];
+        for (int y = max(top, 0); y < min(top + a.attr.kernel[0], (int)p.h); y++)
+            for (int x = max(left, 0); x < min(left + a.attr.kernel[1], (int)p.w); x++) {
+                lsi_load<V>((const T *)a.in + at.large + (y * p.w + x) * at.step, f);
+#pragma unroll
+                for (int k = 0; k < V; k++) sum[k] += f[k];
+            }
+#pragma unroll
+        for (int k = 0; k < V; k++) sum[k] *= share;
+        lsi_store<V>((T *)a.out + at.small + (at.y * p.ow + at.x) * at.step, sum);
+    }
+}
+
+template <typename T, int V>
+__global__ void __launch_bounds__(LSI_PIXEL_THREADS)
+    avgpool_grad_kernel(lsi_cuda_avgpool_args a, lsi_pixels p)
+{
+    LSI_EACH_PIXEL(p, i)
+    {
+        const lsi_pixel at = lsi_pixel_at<V>(p, i);
+        int y0, y1, x0, x1;
+        float sum[V] = {}, f[V];
+        windows(at.y, a.attr.pad[0], a.attr.kernel[0], a.attr.stride[0], p.oh, &y0, &y1);
+        windows(at.x, a.attr.pad[1], a.attr.kernel[1], a.attr.stride[1], p.ow, &x0, &x1);
+        for (int y = y0; y < y1; y++)
+            for (int x = x0; x < x1; x++) {
+                const float share = weight(a, p, y, x);
+                lsi_load<V>((const T *)a.in + at.small + (y * p.ow + x) * at.step, f);
+#pragma unroll
+                for (int k = 0; k < V; k++) sum[k] = fmaf(f[k], share, sum[k]);
+            }
+        lsi_store<V>((T *)a.out + at.large + (at.y * p.w + at.x) * at.step, sum);
+    }
+}
+
+template <typename T, int V> static int avgpool(lsi_cuda_stream s, const lsi_cuda_avgpool_args *a)
+{
+    const lsi_pixels p = lsi_pixels_of(&a->map, a->backward, V);
+    const unsigned blocks = lsi_blocks(p.count, LSI_PIXEL_THREADS);
+
+    if (a->backward)
+        LSI_LAUNCH(s, blocks, LSI_PIXEL_THREADS, 0, (avgpool_grad_kernel<T, V>), *a, p);
+    else
+        LSI_LAUNCH(s, blocks, LSI_PIXEL_THREADS, 0, (avgpool_kernel<T, V>), *a, p);
+    return 0;
+}
+
+int lsi_cuda_avgpool(lsi_cuda_stream s, const lsi_cuda_avgpool_args *a)
+{
+    if (a->map.n * a->map.c == 0) return 0;
+    LSI_IMAGE_TYPES(&a->map, return (avgpool<T, V>(s, a)));
+    return 0;
+}
