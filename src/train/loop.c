@@ -139,15 +139,33 @@ static ls_moment decide(lsi_run *r, const ls_batch *b)
 }
 
 /* What follows from the metrics of a step. */
-static ls_status conclude(lsi_run *r, const ls_counters *c, const ls_metric_sums *now, double lr, double rate,
-                          bool report, ls_err *err)
+static ls_status conclude(lsi_run *r, const ls_counters *c, const ls_metric_sums *now, double lr, bool report,
+                          ls_err *err)
 {
-    ls_report_step(r->report, c, now, lr, rate, report);
+    ls_report_step(r->report, c, now, lr, r->summary.rate, report);
     return check_finite(r, now, c->step, lr, err);
 }
 
-/* The same for the newest step, if its metrics are on their way.  `now` becomes them. */
-static ls_status conclude_awaited(lsi_run *r, ls_metric_sums *now, ls_err *err)
+/* The time since then is the step's. */
+static void book(lsi_run *r, ls_step_times *since)
+{
+    const ls_step_times now = lsi_run_times(r);
+
+    r->now.all += now.all - since->all;
+    r->now.exposed += now.exposed - since->exposed;
+    r->now.waiting += now.waiting - since->waiting;
+    *since = now;
+}
+
+static void note_step(lsi_run *r, int64_t samples)
+{
+    ls_summary_note_step(&r->summary, &r->now, samples);
+    r->now = (ls_step_times){0};
+}
+
+/* The same for the newest step, if its metrics are on their way.  `now` becomes them.  Its time goes on until
+ * they are there. */
+static ls_status conclude_awaited(lsi_run *r, ls_metric_sums *now, ls_step_times *since, ls_err *err)
 {
     const lsi_awaited *a = &r->awaited;
     ls_status st = LS_OK;
@@ -155,8 +173,10 @@ static ls_status conclude_awaited(lsi_run *r, ls_metric_sums *now, ls_err *err)
     if (a->metrics.plan == NULL) return LS_OK;
     *now = (ls_metric_sums){0};
     LS_TRY(ls_underway_settle(&r->awaited.metrics, now, err));
+    book(r, since);
+    note_step(r, now->samples);
     ls_metric_join(&r->c.sums, now);
-    LS_TRY(conclude(r, &a->c, now, a->lr, a->rate, a->report, err));
+    LS_TRY(conclude(r, &a->c, now, a->lr, a->report, err));
 out:
     return st;
 }
@@ -164,27 +184,31 @@ out:
 /* Whoever looks at metrics, counters or variables comes after this. */
 static ls_status settle(lsi_run *r, ls_err *err)
 {
-    return conclude_awaited(r, &r->c.now, err);
+    ls_step_times since;
+
+    if (r->awaited.metrics.plan == NULL) return LS_OK;
+    since = lsi_run_times(r);
+    return conclude_awaited(r, &r->c.now, &since, err);
 }
 
 /* Computes the batch; the step before comes to its end when this one is on its way, if it has not before. */
 static ls_status take(lsi_run *r, const ls_batch *b, bool *done, ls_err *err)
 {
+    ls_step_times since = lsi_run_times(r);
     ls_metric_sums before;
     ls_status st = LS_OK;
 
-    if (r->awaited.metrics.batch != b->n) LS_TRY(settle(r, err));
+    if (r->awaited.metrics.batch != b->n) LS_TRY(conclude_awaited(r, &before, &since, err));
     LS_TRY(ls_stepper_take(&r->stepper, &r->c, b, done, &r->lr, err));
-    LS_TRY(conclude_awaited(r, &before, err));
+    LS_TRY(conclude_awaited(r, &before, &since, err));
 out:
+    book(r, &since);
     return st;
 }
 
 static ls_status step(lsi_run *r, const ls_batch *b, ls_err *err)
 {
-    const ls_step_times before = lsi_run_times(r);
     const ls_underway *left = &r->stepper.left;
-    ls_step_times after;
     unsigned due;
     bool done;
     ls_status st;
@@ -193,18 +217,13 @@ static ls_status step(lsi_run *r, const ls_batch *b, ls_err *err)
     ls_trace_begin(r->stepper.trace, r->c.step);
     st = take(r, b, &done, err);
     ls_trace_end(r->stepper.trace);
-    if (st != LS_OK) return st;
-    after = lsi_run_times(r);
-    r->now.all += after.all - before.all;
-    r->now.exposed += after.exposed - before.exposed;
-    r->now.waiting += after.waiting - before.waiting;
-    if (!done) return LS_OK;
+    if (st != LS_OK || !done) return st;
     due = ls_control_due(&r->stepper.control);
-    ls_summary_note_step(&r->summary, &r->now, left->plan != NULL ? left->samples : r->c.now.samples);
-    r->now = (ls_step_times){0};
-    if (left->plan == NULL)
-        return conclude(r, &r->c, &r->c.now, r->lr, r->summary.rate, is_due(due, LS_DUE_REPORT), err);
-    r->awaited = (lsi_awaited){*left, r->c, r->lr, r->summary.rate, is_due(due, LS_DUE_REPORT)};
+    if (left->plan == NULL) {
+        note_step(r, r->c.now.samples);
+        return conclude(r, &r->c, &r->c.now, r->lr, is_due(due, LS_DUE_REPORT), err);
+    }
+    r->awaited = (lsi_awaited){*left, r->c, r->lr, is_due(due, LS_DUE_REPORT)};
     /* Something other than the next step follows, for which the metrics must be there: as on any device. */
     if ((due & ~(1u << LS_DUE_REPORT)) != 0 || ls_control_stop(&r->stepper.control) ||
         r->c.position >= r->ruler.epoch_samples)

@@ -18,7 +18,7 @@
 typedef struct lsi_awaited {
     ls_underway metrics; /* plan NULL: there is no such step */
     ls_counters c;       /* when it was done */
-    double lr, rate;
+    double lr;
     bool report;
 } lsi_awaited;
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Every trial, the trainer, checkpoints, evaluation, ranks and the reproducible mode on `far`, the device whose memory the
-# host cannot see and begins as noise, and whose queues run in an order drawn from a seed: with the bits of the reference
-# device, whose kernels it has.
+# host cannot see and begins as noise, and whose queues run late, on a thread of their own and in an order drawn from a seed:
+# with the bits and the metrics of the reference device, whose kernels it has.
 . "$(dirname "$0")/cli_lib.sh"
 needs_python
 export OMP_NUM_THREADS=1
@@ -14,6 +14,7 @@ trials() {
 mnist
 mnist-keras
 linear
+resnet18-cifar batch.per_rank=1 train.steps=1
 vit-tiny model.depth=1
 cosmogan model.size=16 model.width=2
 wgan-gp
@@ -31,20 +32,42 @@ train() {
     hash=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1] + "/summary.json"))["weights_xxh3"])' "$work/$device")
 }
 
-# alike TRIAL ARGUMENT...: both devices end with the same weights and write the same metrics.
-alike() {
-    local near
-    rm -rf "$work/ref" "$work/far"
-    set -- "$@" data.kind=synthetic data.train_range=0:12 data.test_range=12:14
-    train ref "$@" && near=$hash && train far "$@"
-    n=$((n + 1))
-    [ -n "$near" ] && [ "$near" = "$hash" ] || fail "$*: far has $hash, ref $near"
+# metrics DEVICE: what the run has written, but for times.
+metrics() {
+    python3 -c '
+import json, sys
+for line in open(sys.argv[1] + "/metrics.jsonl"):
+    print(json.dumps({k: v for k, v in json.loads(line).items() if not k.endswith("_s")}, sort_keys=True))' "$work/$1"
 }
 
-few='train.steps=2 batch.per_rank=2 train.validate_every=none train.checkpoint_every=none reproducible=false'
+# alike TRIAL ARGUMENT...: both devices end with the same weights and write the same metrics in the same order, by every
+# one of $seeds.
+seeds=1
+alike() {
+    local near last=$LOCKSTEP_FAR_SEED
+    rm -rf "$work/ref"
+    set -- "$@" data.kind=synthetic data.train_range=0:12 data.test_range=12:14 train.report_every=1st
+    train ref "$@" && near=$hash
+    for _ in $(seq "$seeds"); do
+        rm -rf "$work/far"
+        train far "$@"
+        n=$((n + 2))
+        [ -n "$near" ] && [ "$near" = "$hash" ] || fail "$*: far has $hash, ref $near (LOCKSTEP_FAR_SEED=$LOCKSTEP_FAR_SEED)"
+        [ -n "$(metrics ref)" ] && [ "$(metrics ref)" = "$(metrics far)" ] ||
+            fail "$*: other metrics (LOCKSTEP_FAR_SEED=$LOCKSTEP_FAR_SEED): $(metrics ref) $(metrics far)"
+        LOCKSTEP_FAR_SEED=$((LOCKSTEP_FAR_SEED + 1))
+    done
+    LOCKSTEP_FAR_SEED=$((last + 1))
+}
+
+few='train.steps=3 batch.per_rank=2 train.validate_every=none train.checkpoint_every=none reproducible=false'
 while read -r trial settings; do
     # shellcheck disable=SC2086 # settings are words
-    alike "$trial" $settings $few
+    {
+        alike "$trial" $few $settings
+        case $trial in resnet18-cifar | vit-tiny) continue ;; esac # slow with kernels that are for reading
+        alike "$trial" $few $settings -n 2 parallel.bucket_mb=0.05
+    }
 done < <(trials)
 
 # Ways of running a step: ranks that share variables and ranks that do not, gradients that are added up, stages, shards.
@@ -52,14 +75,35 @@ for trial in mnist 'cosmogan model.size=16 model.width=2' 'aae model.points=16 m
     # shellcheck disable=SC2086
     {
         alike $trial $few -n 2 parallel.share=always
-        for _ in 1 2 3; do # by three seeds: gradients leave in many small buckets, at any time
-            alike $trial $few -n 2 parallel.share=never parallel.bucket_mb=0.05
-            LOCKSTEP_FAR_SEED=$((LOCKSTEP_FAR_SEED + 1))
-        done
+        seeds=3 # gradients leave in many small buckets, at any time
+        alike $trial $few -n 2 parallel.share=never parallel.bucket_mb=0.05
+        seeds=1
         alike $trial $few parallel.accumulate=2
+        alike $trial $few reproducible=true parallel.shards=2
         alike $trial $few -n 2 reproducible=true parallel.shards=4
     }
 done
+# shellcheck disable=SC2086
+{
+    alike mnist $few -n 3 batch.per_rank=1 parallel.bucket_mb=0.05
+    alike mnist $few -n 2 parallel.sync_batchnorm=true parallel.clip_norm=1
+    alike mnist $few -n 2 parallel.overlap=false train.trace=2
+}
+
+# Steps of several batch sizes, epochs that end, and numbers that are not finite: seen at the latest a step later.
+seeds=4
+alike mnist batch.per_rank=5 train.epochs=3 train.validate_every=4st train.checkpoint_every=3st reproducible=false
+seeds=1
+for device in ref far; do
+    rm -rf "$work/$device"
+    run 1 train mnist --device "$device" --threads 1 --run-dir "$work/$device" data.kind=synthetic data.train_range=0:64 \
+        data.test_range=64:66 train.steps=20 batch.per_rank=2 reproducible=false optimizer.lr=1e6 train.report_every=1st \
+        train.validate_every=none train.checkpoint_every=none
+    grep '^lockstep train: step [0-9]*: loss is' "$work/err" >"$work/why-$device"
+done
+n=$((n + 2))
+[ -s "$work/why-ref" ] && cmp -s "$work/why-ref" "$work/why-far" || fail "divergence: $(cat "$work/why-ref" "$work/why-far")"
+[ "$(metrics ref)" = "$(metrics far)" ] || fail "divergence: other metrics: $(metrics ref) $(metrics far)"
 
 # A run that validates, keeps pictures and checkpoints, and is taken up again.
 alike cosmogan model.size=16 model.width=2 batch.per_rank=2 train.steps=4 train.validate_every=2st train.checkpoint_every=2st \
