@@ -127,7 +127,7 @@ static json_t *describe_machines(void)
 {
     ls_err why = {0};
     char about[128] = "";
-    const bool usable = ls_launch_nodes_probe(about, sizeof about, &why) == LS_OK;
+    const bool usable = ls_launch_machines_probe(about, sizeof about, &why) == LS_OK;
 
     return json_pack("{s:b, s:s, s:s}", "usable", usable, "reason", why.text, "about", about);
 }

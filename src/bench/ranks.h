@@ -45,7 +45,7 @@ ls_status ls_job_times_gather(ls_job_times *out, const ls_measure *m, double sam
 void ls_job_times_release(ls_job_times *t); /* frees and zeroes */
 
 /* For ls_measure_args: collective; the moment from which all ranks count.  Ranks of one machine share a
- * clock; those of several count from a meeting, which they leave within microseconds of one another. */
+ * clock; those of several count from a barrier, which they leave within microseconds of one another. */
 ls_status ls_job_zero(ls_comm *comm, double *zero, ls_err *err) LS_MUST_CHECK;
 
 /* How full the machines are. */

@@ -58,6 +58,8 @@ ls_status lsi_io_write(const lsi_io *io, int fd, const char *path, const void *d
     return LS_OK;
 }
 
+/* Sync before the name: what a quota or a network file system refuses late shows here or in close(2), while
+ * the checkpoint of before is still in its place. */
 ls_status lsi_io_finish(const lsi_io *io, int fd, const char *path, ls_err *err)
 {
     ls_status st = allowed(io, "sync") && fsync(fd) == 0 ? LS_OK : refused("sync", path, err);
@@ -108,6 +110,8 @@ ls_status lsi_io_replace(const lsi_io *io, const char *from, const char *to, ls_
     return LS_OK;
 }
 
+/* A link under another name that takes the place of the old one: whoever looks meanwhile finds one of the
+ * two. */
 ls_status lsi_io_link(const lsi_io *io, const char *target, const char *path, ls_err *err)
 {
     char fresh[LSI_PATH + 8];
@@ -121,6 +125,7 @@ ls_status lsi_io_link(const lsi_io *io, const char *target, const char *path, ls
     return st;
 }
 
+/* One level deep, which is all that a checkpoint has: a path that is wrong cannot take a tree with it. */
 void lsi_io_remove(const char *path)
 {
     DIR *d;

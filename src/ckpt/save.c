@@ -139,6 +139,8 @@ ls_status lsi_ckpt_write(const lsi_io *io, const char *dir, lsi_table *t, uint64
     for (int i = 0; i < t->n; i++) LS_TRY(hash_item(&t->items[i], err));
     m.tensors = *t;
     LS_TRY(write_files(io, partial, &m, err));
+    /* The files and the folder that lists them are on the disk; then the name; then the folder that holds the
+     * name.  A loss of power leaves the old checkpoint or the new one, never a name without its bytes. */
     LS_TRY(lsi_io_replace(io, partial, whole, err));
     LS_TRY(lsi_io_sync_dir(io, lsi_io_parent(whole, parent, sizeof parent), err));
 out:

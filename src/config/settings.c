@@ -46,7 +46,7 @@ const ls_setting ls_train_settings[] = {
     INT("data.resize", 0, 0, 65536, "pixels of an image's shorter side, bicubic; 0: as it is"),
     INT("data.pad", 0, 0, 65536, "black pixels around an image before it is cropped"),
     INT("data.crop", 0, 0, 65536, "side of the square that is taken: in training at random, else from the middle; 0: all"),
-    BOOL("data.flip", 0, "in training, left and right exchanged in every second image, at random"),
+    BOOL("data.flip", 0, "in training, left and right swapped in every second image, at random"),
 
     REAL("train.epochs", 1, 0, 1e9, "passes over the training samples; may be a part of one"),
     INT("train.steps", 0, 0, MANY, "steps; 0: as train.epochs says"),

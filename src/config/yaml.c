@@ -56,7 +56,7 @@ bool lsi_is_printable(const char *text, size_t n)
 }
 
 /* -- braces of references ---------------------------------------------------------------------------------
- * In {a: ${b}} YAML would take the inner braces for its own.  They are exchanged for two characters of the
+ * In {a: ${b}} YAML would take the inner braces for its own.  They are replaced by two characters of the
  * private-use area, one for one so that columns stay right, and back when a scalar has been read. */
 
 #define OPEN_BRACE  "\xee\x9f\xab" /* U+E7EB */

@@ -148,6 +148,7 @@ static ls_status choose(ls_dataset *d, double share, uint64_t seed, uint64_t tur
         goto out;
     }
     for (int64_t i = 0; i < n_first; i++) in_first[ls_order_at(seed, turn, n, i)] = true;
+    /* In the order of the file, which is the cheapest to read; shuffling is the loader's. */
     for (int64_t i = 0; i < n; i++)
         if (in_first[i] != rest) chosen[k++] = d->chosen ? d->chosen[i] : i;
     ls_free(d->chosen);
@@ -198,6 +199,8 @@ ls_status ls_dataset_open(ls_dataset **out, const ls_data_source *src, ls_err *e
     if (st != LS_OK) goto out;
     LS_TRY(check_transform(d, &src->transform, err));
     LS_TRY(set_range(d, src, err));
+    /* By two permutations of one seed, one after the other: how much is held out for validation does not
+     * change which samples are the test's. */
     LS_TRY(choose(d, src->split, src->split_seed, 0, src->rest, err));
     LS_TRY(choose(d, src->hold, src->split_seed, 1, !src->held, err));
     *out = d;

@@ -80,6 +80,7 @@ void ls_loader_share(int64_t n, int64_t shards, int rank, int n_ranks, int64_t *
         ls_parallel_range(n, rank, n_ranks, lo, hi);
         return;
     }
+    /* Whole shards: where one begins depends on their number alone, never on that of ranks. */
     ls_parallel_range(shards, rank, n_ranks, &a, &b);
     ls_parallel_range(n, (int)a, (int)shards, lo, hi);
     if (b > a)
@@ -153,6 +154,8 @@ static void fill(const ls_loader *l, slot *s, int64_t k)
             break;
         }
     }
+    /* A ring is used again and again: behind the last sample there must not be one of an earlier batch, which
+     * some reader of a whole slot would take for this one's. */
     for (int i = 0; i < l->n_fields; i++)
         memset((char *)s->fields[i] + (size_t)n * l->sample_bytes[i], 0,
                (size_t)(l->opt.batch - n) * l->sample_bytes[i]);
@@ -299,6 +302,7 @@ ls_status ls_loader_create(ls_loader **out, const ls_dataset *d, const ls_loader
     l->count = ls_dataset_count(d);
     l->global = global_of(&l->opt);
     l->n_fields = ls_dataset_fields(d, &fields);
+    /* One more than the caller may hold is the one that he asks for. */
     l->n_slots = l->opt.held + 1;
     if (l->opt.n_workers) l->n_slots += l->opt.depth ? l->opt.depth : DEFAULT_DEPTH;
     for (int i = 0; i < l->n_fields; i++) l->sample_bytes[i] = ls_dataset_field_bytes(d, i);
@@ -359,6 +363,7 @@ static slot *obtain(ls_loader *l, int64_t k)
     if (k > l->opt.held) { /* the oldest is given back */
         l->slots[(k - 1 - l->opt.held) % l->n_slots].ready = false;
         l->released = k - l->opt.held;
+        /* One slot became free, so one worker is enough. */
         pthread_cond_signal(&l->work);
     }
     if (!s->ready) {

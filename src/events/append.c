@@ -1,4 +1,4 @@
-/* append.c: appends whole pieces to a file; see append.h for what happens when it cannot. */
+/* append.c: appends whole records to a file; see append.h for what happens when it cannot. */
 #include "events/append.h"
 
 #include <errno.h>
@@ -56,8 +56,8 @@ static void warn(ls_append *a, const char *why)
         a->what);
 }
 
-/* One piece, at the end of the file, or nothing. */
-static bool write_piece(ls_append *a, const char *p, size_t n)
+/* One record, at the end of the file, or nothing. */
+static bool write_record(ls_append *a, const char *p, size_t n)
 {
     size_t left = n;
     /* Goes round again only for what a signal or a full disk left over. */
@@ -73,17 +73,17 @@ static bool write_piece(ls_append *a, const char *p, size_t n)
         return true;
     }
     a->cause = errno;
-    /* Half a piece would read as damage. */
+    /* Half a record would read as damage. */
     if (left < n && ftruncate(a->fd, (off_t)a->bytes) != 0)
         say(a, "%s: cannot cut off what was written last: %s", a->path, strerror(errno));
     return false;
 }
 
-/* The pieces that wait, as many as the disk takes. */
+/* The records that wait, as many as the disk takes. */
 static void try_again(ls_append *a)
 {
     size_t done = 0, at = 0;
-    while (done < a->n_waiting && write_piece(a, a->kept + at, a->lengths[done])) at += a->lengths[done++];
+    while (done < a->n_waiting && write_record(a, a->kept + at, a->lengths[done])) at += a->lengths[done++];
     if (done > 0) {
         a->n_kept -= at;
         a->n_waiting -= done;
@@ -113,7 +113,7 @@ static void keep(ls_append *a, const void *data, size_t n)
 void ls_append_write(ls_append *a, const void *data, size_t n)
 {
     if (a->n_waiting > 0 && ls_clock_seconds() >= a->next_try) try_again(a);
-    if (a->n_waiting == 0 && write_piece(a, data, n)) return;
+    if (a->n_waiting == 0 && write_record(a, data, n)) return;
     if (a->n_waiting == 0) a->next_try = ls_clock_seconds() + TRY_AGAIN_S;
     keep(a, data, n);
     warn(a, strerror(a->cause));

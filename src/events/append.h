@@ -1,9 +1,9 @@
-/* append.h: a file that grows by whole pieces and never stops a run.
+/* append.h: a file that grows by whole records and never stops a run.
  *
- * A piece (a record, a line) is written by one write call.  When that fails, as on a full disk, the file is
- * cut back to its last whole piece, one warning is given, and this piece and the later ones are kept in
- * memory (up to LS_APPEND_KEEP bytes) and tried again: with a later piece a second afterwards, at every
- * flush, and at the end. What could never be written is counted and said. */
+ * A record (of TensorBoard's, or a line of text) is written by one write call.  When that fails, as on a full
+ * disk, the file is cut back to its last whole record, one warning is given, and this record and the later
+ * ones are kept in memory (up to LS_APPEND_KEEP bytes) and tried again: with a later record a second
+ * afterwards, at every flush, and at the end. What could never be written is counted and said. */
 #ifndef LS_EVENTS_APPEND_H
 #define LS_EVENTS_APPEND_H
 
@@ -19,9 +19,9 @@ typedef struct ls_append {
     int fd;
     char *path;       /* owned */
     const char *what; /* for messages: "TensorBoard events" */
-    int64_t bytes;    /* length of the file: the end of its last whole piece */
-    int64_t dropped;  /* pieces lost for good */
-    /* Pieces that wait for the disk, the oldest first. */
+    int64_t bytes;    /* length of the file: the end of its last whole record */
+    int64_t dropped;  /* records lost for good */
+    /* Records that wait for the disk, the oldest first. */
     char *kept;
     size_t *lengths;
     size_t n_kept, n_waiting, kept_capacity, lengths_capacity;
@@ -37,11 +37,11 @@ typedef struct ls_append {
 ls_status ls_append_open(ls_append *a, const char *path, int flags, const char *what,
                          ls_err *err) LS_MUST_CHECK;
 void ls_append_write(ls_append *a, const void *data, size_t n);
-/* The piece could not even be made, for lack of memory. */
+/* The record could not even be made, for lack of memory. */
 void ls_append_lost(ls_append *a);
 /* Tries again what waits, then waits until the file is on the disk. */
 void ls_append_flush(ls_append *a);
-/* Pieces that are not in the file: lost, or waiting. */
+/* Records that are not in the file: lost, or waiting. */
 int64_t ls_append_missing(const ls_append *a);
 /* Flushes, closes, and says how much was lost; accepts one that was never opened ({.fd = -1}). */
 void ls_append_close(ls_append *a);

@@ -97,6 +97,8 @@ void lsi_auth_random(void *out, size_t n)
 
 static ls_status read_secret(const char *path, char *buf, size_t *n, ls_err *err)
 {
+    /* O_NONBLOCK: a pipe of this name must not hold up the start.  The mode is asked of what was opened, not
+     * of the name, which may by then be another file's. */
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct stat about;
     ssize_t got = -1;
@@ -111,6 +113,7 @@ static ls_status read_secret(const char *path, char *buf, size_t *n, ls_err *err
         return ls_fail(err, LS_INVALID,
                        "LOCKSTEP_SECRET_FILE=%s can be read by others (mode %03o): chmod 600 %s", path,
                        (unsigned)about.st_mode & 0777, path);
+    /* The end of line that editors and `echo` add is no part of it: LOCKSTEP_SECRET has none. */
     while (got > 0 && (buf[got - 1] == '\n' || buf[got - 1] == '\r')) got--;
     if (got <= 0) return ls_fail(err, LS_INVALID, "LOCKSTEP_SECRET_FILE=%s is empty", path);
     *n = (size_t)got;
@@ -138,6 +141,8 @@ ls_status lsi_auth_run_key(lsi_key *out, bool *is_secret, ls_err *err)
             by_text ? "LOCKSTEP_SECRET" : path, n, SECRET_MIN);
         goto out;
     }
+    /* A key has 32 bytes, a secret any number: the hash under a key that everybody knows makes one of the
+     * other. */
     lsi_auth_hash(out, &zero, "lockstep run key", by_text ? text : buf, n, NULL, 0);
 out:
     return st;

@@ -1,4 +1,5 @@
-/* cores.c: how the cores of a machine are shared by its ranks: threads per rank, and which cores they run on.
+/* cores.c: how the cores of a machine are divided among its ranks: threads per rank, and which cores they run
+ * on.
  *
  * What counts is what this process may use: its affinity mask (batch systems, taskset) and the processor time
  * that its control group grants (containers).  A rank is bound to its part of the mask, not to as many cores
@@ -127,7 +128,7 @@ static bool is_thread_count_set(void)
     return getenv("LOCKSTEP_THREADS") != NULL || getenv("OMP_NUM_THREADS") != NULL;
 }
 
-ls_status lsi_cores_share(lsi_cores *c, int n_ranks, const ls_launch_options *o, ls_err *err)
+ls_status lsi_cores_divide(lsi_cores *c, int n_ranks, const ls_launch_options *o, ls_err *err)
 {
     const bool wanted = o->bind != NULL && strcmp(o->bind, "core") == 0;
     ls_status st = LS_OK;
@@ -222,10 +223,10 @@ int lsi_cores_threads_of_rank(const ls_launch_options *o, int local_size)
 {
     const long online = sysconf(_SC_NPROCESSORS_ONLN);
     int n = ls_parallel_default_threads(1); /* the cores of the mask, or as the user has set */
-    int share = (int)online / (local_size > 1 ? local_size : 1);
+    int each = (int)online / (local_size > 1 ? local_size : 1);
 
     if (o->threads > 0) return o->threads;
     if (is_thread_count_set()) return n;
-    if (share < 1) share = 1;
-    return n < share ? n : share;
+    if (each < 1) each = 1;
+    return n < each ? n : each;
 }

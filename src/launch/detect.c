@@ -156,8 +156,8 @@ static bool first_host(const char *list, char *host, size_t size)
            name > 0;
 }
 
-/* Without --mpi=pmix Slurm starts tasks and no more.  Then they meet as machines by hand do, each with one
- * rank: on the first machine of the step, at a port that follows from job and step. */
+/* Without --mpi=pmix Slurm starts tasks and no more.  Then they have a rendezvous as machines by hand do,
+ * each with one rank: on the first machine of the step, at a port that follows from job and step. */
 static ls_status join_by_themselves(const look *l, ls_start *s)
 {
     static const char *const helpers[] = {"PMIX_NAMESPACE", "PMIX_RANK", "PMI_RANK", "PMI_FD"};
@@ -172,7 +172,7 @@ static ls_status join_by_themselves(const look *l, ls_start *s)
     port = is_set(l, "SLURM_JOB_ID") ? strtoull(l->get(l->ctx, "SLURM_JOB_ID"), NULL, 10) % 20000 * 64 : 0;
     port += strtoull(l->get(l->ctx, "SLURM_STEP_ID"), NULL, 10);
     s->port = 20000 + (int)(port % 20000);
-    s->kind = LS_START_NODE;
+    s->kind = LS_START_MACHINE;
     p->nodes = p->size;
     p->node = p->rank;
     p->local_size = 1;
@@ -435,7 +435,7 @@ static ls_status find_nodes(const look *l, ls_start *s, bool *found)
     LS_TRY(reconcile(l, &c, s->note, sizeof s->note));
     if (c.nodes <= 1 && c.node <= 0) goto out; /* one machine: nobody to meet */
     LS_TRY(check_node(l, &c, s));
-    s->kind = LS_START_NODE;
+    s->kind = LS_START_MACHINE;
     p->how = "by hand";
     p->nodes = c.nodes;
     p->node = c.node;

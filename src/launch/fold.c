@@ -13,7 +13,8 @@
 
 #define LINE_BYTES 2048
 #define HELD_MAX   64
-#define HOLD_S     0.15
+/* Ranks that run into the same say so within milliseconds; a person does not notice this delay. */
+#define HOLD_S 0.15
 
 typedef struct held {
     char text[LINE_BYTES];
@@ -102,6 +103,8 @@ static void show_oldest(lsi_fold *f)
     ls_printable(h->text, h->length, clean, sizeof clean);
     n = snprintf(line, sizeof line, "[%s] %s\n", ranks, clean);
     f->write(f->ctx, line, (size_t)n);
+    /* Lines move up, and the list of who said it goes to the end with the empty one: each keeps a list of its
+     * own. */
     memset(said, 0, sizeof *said * (size_t)f->n);
     f->n_lines--;
     memmove(&f->lines[0], &f->lines[1], sizeof f->lines[0] * (size_t)f->n_lines);

@@ -49,10 +49,10 @@ typedef struct ls_place {
 } ls_place;
 
 typedef enum ls_start_kind {
-    LS_START_ALONE, /* one rank, no launcher: this process */
-    LS_START_LOCAL, /* this process starts all ranks, here */
-    LS_START_NODE,  /* this process starts the ranks of one machine of several */
-    LS_START_RANK,  /* this process is a rank that mpirun or srun started */
+    LS_START_ALONE,   /* one rank, no launcher: this process */
+    LS_START_LOCAL,   /* this process starts all ranks, here */
+    LS_START_MACHINE, /* this process starts the ranks of one machine of several */
+    LS_START_RANK,    /* this process is a rank that mpirun or srun started */
 } ls_start_kind;
 
 typedef struct ls_start {
@@ -73,7 +73,7 @@ ls_status ls_launch_detect(ls_start *out, const ls_launch_options *o, ls_env_fn 
 
 /* Whether machines can be joined by hand: writes the versions of what that needs to `about`; starts nothing.
  */
-ls_status ls_launch_nodes_probe(char *about, size_t bytes, ls_err *err) LS_MUST_CHECK;
+ls_status ls_launch_machines_probe(char *about, size_t bytes, ls_err *err) LS_MUST_CHECK;
 
 /* Cores this process may use: those of its mask, at most what its control groups grant the time of. */
 int ls_launch_cores(void);

@@ -10,7 +10,7 @@
 
 #include "launch/launch.h"
 
-/* -- cores: how the machine is shared out ------------------------------------------------------------------
+/* -- cores: how the machine is divided --------------------------------------------------------------------
  */
 
 typedef struct lsi_cores {
@@ -23,7 +23,7 @@ typedef struct lsi_cores {
 } lsi_cores;
 
 /* Release in any case. */
-ls_status lsi_cores_share(lsi_cores *c, int n_ranks, const ls_launch_options *o, ls_err *err) LS_MUST_CHECK;
+ls_status lsi_cores_divide(lsi_cores *c, int n_ranks, const ls_launch_options *o, ls_err *err) LS_MUST_CHECK;
 void lsi_cores_release(lsi_cores *c);
 /* Binds the calling process; a refusal by the system changes nothing but speed. */
 void lsi_cores_bind(const lsi_cores *c, int rank);
@@ -118,9 +118,9 @@ void lsi_group_fail(lsi_group *g, const lsi_failure *f);
 /* For hooks: passes a request to stop on to the ranks here. */
 void lsi_group_stop(lsi_group *g, int number, int how);
 
-/* The launcher of one machine of several (nodes.c); as ls_launch_run. */
-ls_status lsi_run_node(const ls_start *start, const ls_launch_options *o, ls_rank_main rank_main, void *arg,
-                       int *code, ls_err *err) LS_MUST_CHECK;
+/* The launcher of one machine of several (machines.c); as ls_launch_run. */
+ls_status lsi_run_machine(const ls_start *start, const ls_launch_options *o, ls_rank_main rank_main,
+                          void *arg, int *code, ls_err *err) LS_MUST_CHECK;
 
 /* One line on standard error, over a progress bar that may stand there. */
 void lsi_say(const char *fmt, ...) LS_PRINTF(1, 2);

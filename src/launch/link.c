@@ -40,6 +40,8 @@ struct lsi_link {
 /* -- making -----------------------------------------------------------------------------------------------
  */
 
+/* What waits moves to the front only when there is no room behind it: a byte is moved seldom, not at every
+ * message. */
 static ls_status queue(lsi_link *l, const void *bytes, size_t n, ls_err *err)
 {
     if (l->out_end + n > l->out_size) {
@@ -135,6 +137,7 @@ static void prove(const lsi_link *l, const char *what, lsi_key *proof)
                   LSI_KEY_BYTES);
 }
 
+/* A key for each direction: a frame that is sent back to where it came from is not taken for the peer's. */
 static void open_link(lsi_link *l)
 {
     prove(l, "frames from server", l->is_server ? &l->to_peer : &l->from_peer);
@@ -187,6 +190,7 @@ static ls_status shake(lsi_link *l, ls_err *err)
         LS_TRY(queue(l, proof.bytes, LSI_KEY_BYTES, err));
         l->stage = AWAIT_PROOF;
         break;
+    /* The server proves itself second: who merely connects learns nothing that depends on the key. */
     case AWAIT_ANSWER:
         memcpy(l->theirs.bytes, l->head + MAGIC_BYTES, LSI_KEY_BYTES);
         LS_TRY(check_proof(l, "client", l->head + HELLO_BYTES, err));
@@ -261,6 +265,8 @@ static ls_status check_body(lsi_link *l, lsi_message *m, ls_err *err)
 
     st = lsi_wire_read(m, kind, l->body, l->body_length, err);
     if (st != LS_OK) return ls_fail_in(err, st, "%s", l->peer);
+    /* The body was read before it is proved: where its fixed fields end is known only then.  So lsi_wire_read
+     * must stand any bytes (fuzz/fuzz_launch.c). */
     /* The sender hashed the two parts of the body as it wrote them. */
     const size_t fixed = l->body_length - m->n_data;
     memcpy(got.bytes, l->head + 16, LSI_KEY_BYTES);
@@ -283,6 +289,8 @@ static ls_status lost(const lsi_link *l, int number, ls_err *err)
 static ls_status push(lsi_link *l, ls_err *err)
 {
     while (l->out_at < l->out_end) {
+        /* Without MSG_NOSIGNAL a peer that has gone would end the launcher by SIGPIPE.  ENOTCONN: still
+         * connecting. */
         const ssize_t n =
             send(l->fd, l->out + l->out_at, l->out_end - l->out_at, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (n < 0 && errno == EINTR) continue;
@@ -328,6 +336,7 @@ ls_status lsi_link_pump(lsi_link *l, bool *got, lsi_message *m, ls_err *err)
             *got = true;
             break;
         }
+        /* Never more than this stage needs: what follows belongs to another one, under another key. */
         LS_TRY(pull(l, l->head + l->n_head, head_bytes(l) - l->n_head, &n, err));
         l->n_head += n;
         if (n == 0) break;

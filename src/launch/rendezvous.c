@@ -70,6 +70,7 @@ static void accept_guests(rendezvous *m)
         char text[INET6_ADDRSTRLEN];
         lsi_net_text(&sa, text, sizeof text);
         lsi_net_tune(fd);
+        /* Whoever opens many connections and says nothing must not keep the machines of the run out. */
         if (m->n_guests == GUESTS_MAX) {
             int oldest = 0;
             for (int i = 1; i < m->n_guests; i++)
@@ -210,7 +211,10 @@ static void receive(rendezvous *m)
     for (int i = 0; i < m->n_guests; i++)
         fds[n++] = (struct pollfd){.fd = lsi_link_fd(m->guests[i].link),
                                    .events = lsi_link_events(m->guests[i].link)};
+    /* Not longer: a signal that comes between the look at it and this call would not end the wait. */
     (void)poll(fds, (nfds_t)n, 100);
+    /* From the back: a guest that goes is replaced by the last one, which has then been heard.  All of them,
+     * whatever poll found: reading does not block, and the time of the silent ones runs, too. */
     for (int i = m->n_guests - 1; i >= 0; i--) hear_guest(m, i);
     hear_members(m);
     accept_guests(m);
@@ -224,6 +228,7 @@ static ls_status name_hosts(rendezvous *m, ls_err *err)
 
     for (int i = 0; i < p->nodes; i++) {
         char name[HOST_NAME_SIZE + 16];
+        /* Launchers on one host are machines of one name. */
         bool taken = false;
         for (int k = 0; k < i; k++) taken |= strcmp(m->names[k], m->names[i]) == 0;
         snprintf(name, sizeof name, taken ? "%s-%d" : "%s", m->names[i], i);
@@ -321,6 +326,7 @@ static ls_status reach_master(rendezvous *m, int *out, ls_err *err)
             }
             close(fd);
         }
+        /* These answers come at once; others have taken their time. */
         if (number == ECONNREFUSED || number == EHOSTUNREACH || number == ENETUNREACH)
             (void)poll(NULL, 0, (int)(RETRY_S * 1e3));
     }
@@ -469,6 +475,7 @@ static ls_status prepare(rendezvous *m, const ls_launch_options *o, ls_err *err)
 
     LS_TRY(lsi_auth_usable(err));
     LS_TRY(lsi_auth_run_key(&m->key, &m->is_secret, err));
+    /* Half of the time: the rest is for the connection, and for the message about what kept it away. */
     LS_TRY(lsi_net_resolve(&m->master, m->start->master, m->start->port, m->timeout / 2, err));
     LS_TRY(check_secret(m, o, err));
     p->links = ls_alloc(LS_MEM_CLI, sizeof(lsi_link *) * (size_t)p->nodes);

@@ -100,7 +100,7 @@ static ls_status run_local(const ls_start *start, const ls_launch_options *o, ls
     char text[512];
     ls_status st = LS_OK;
 
-    LS_TRY(lsi_cores_share(&cores, start->place.local_size, o, err));
+    LS_TRY(lsi_cores_divide(&cores, start->place.local_size, o, err));
     ls_parallel_set_wait_policy(cores.threads * start->place.local_size);
     lsi_cores_text(&cores, text, sizeof text);
     if (!o->silent) printf("ranks         %d here, %s\n", start->place.size, text);
@@ -117,7 +117,7 @@ ls_status ls_launch_run(const ls_start *start, const ls_launch_options *o, ls_ra
     switch (start->kind) {
     case LS_START_LOCAL: return run_local(start, o, rank_main, arg, code, err);
     case LS_START_RANK: return run_rank(start, o, rank_main, arg, code, err);
-    case LS_START_NODE: return lsi_run_node(start, o, rank_main, arg, code, err);
+    case LS_START_MACHINE: return lsi_run_machine(start, o, rank_main, arg, code, err);
     case LS_START_ALONE: break;
     }
     return run_alone(start, o, rank_main, arg, code, err);

@@ -52,6 +52,8 @@ static void *watch(void *arg)
         if (asked && isinf(asked_at)) asked_at = now;
         if (!lsi_stall_look(&t->stall, now, asked_at, t->far ? LSI_STALL_DEAF : 0, text, sizeof text))
             continue;
+        /* First the way through the rank's own errors: who waits for others leaves its wait with this status,
+         * and the run is told and closed as after any failure. */
         ls_comm_heap_end(t->heap, asked ? LS_CANCELLED : LS_LOST, text);
         if (!rest(t, LEAVE_S)) break;
         lsi_say("%s", text); /* it waits for something else */
@@ -68,6 +70,7 @@ static bool begin(lsi_stall_thread *t)
 
     pthread_mutex_init(&t->lock, NULL);
     pthread_condattr_init(&monotonic);
+    /* A clock that somebody sets must neither end a run nor let its watcher sleep. */
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&t->wake, &monotonic);
     pthread_condattr_destroy(&monotonic);

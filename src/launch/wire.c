@@ -5,6 +5,8 @@
 
 #include "base/printable.h"
 
+/* Byte by byte, the highest first: machines of one run need not agree on their order, and `at` need not be
+ * aligned. */
 void lsi_wire_put_u32(uint8_t *at, uint32_t x)
 {
     for (int i = 0; i < 4; i++) at[i] = (uint8_t)(x >> (24 - 8 * i));
@@ -39,6 +41,8 @@ typedef struct cursor {
     bool bad;
 } cursor;
 
+/* `at` never passes `size`, so the difference cannot wrap, whatever length a stranger writes; the first field
+ * that does not fit spoils all that follow. */
 static bool take(cursor *c, size_t n)
 {
     if (c->bad || n > c->size - c->at) {
@@ -73,6 +77,7 @@ static void text(cursor *c, char *s, size_t size)
     } else {
         memcpy(s, c->read + c->at, n);
         s[n] = '\0';
+        /* Two different messages must not read the same. */
         if (memchr(s, '\0', n) != NULL) c->bad = true;
         ls_printable_in_place(s); /* it may end on a terminal */
     }
@@ -119,6 +124,7 @@ size_t lsi_wire_write(const lsi_message *m, uint8_t buf[LSI_WIRE_FIXED_MAX])
 {
     cursor c = {.write = buf, .size = LSI_WIRE_FIXED_MAX};
 
+    /* A cursor that writes changes nothing of the message. */
     fields(&c, (lsi_message *)m);
     LS_BUG_IF(c.bad);
     return c.at;

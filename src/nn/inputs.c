@@ -81,6 +81,7 @@ ls_value ls_drop_layer(ls_step *s, ls_at at, ls_value x, const char *name, doubl
     const char *full = lsi_layer_enter(s, at, name), *stream;
 
     if (full == NULL) return lsi_step_none(s);
+    /* Taken in any mode: whether this layer drops does not change what later ones of its name draw. */
     stream = fresh_stream(s, full);
     if (stream == NULL)
         x = lsi_step_none(s);

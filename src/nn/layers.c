@@ -75,6 +75,7 @@ static ls_value batchnorm(ls_step *s, ls_value x, const char *full, ls_batchnorm
                         (ls_init){LS_INIT_CONST, 0});
     var = lsi_variable(s, full, "running_var", LS_VAR_BUFFER, LS_F32, LS_SHAPE(in.dim[1]),
                        (ls_init){LS_INIT_CONST, 1});
+    /* Variables are the same in both modes, so that an evaluation finds by name what training has left. */
     if (s->mode == LS_EVAL) return norm_by_buffers(x, weight, bias, mean, var, attr.eps);
     y = ls_batch_norm(x, weight, bias, mean, var, attr);
     if (!ls_value_ok(y)) return y;
@@ -207,6 +208,8 @@ static ls_value attend(ls_step *s, ls_at at, ls_value x, ls_attention_args a)
         return lsi_step_fail(s, ".heads (%lld) must divide the width %lld", (long long)a.heads,
                              (long long)in.dim[2]);
     depth = in.dim[2] / a.heads;
+    /* One product for all three: three times as wide is faster than three of them, and it is how published
+     * weights come. */
     qkv = ls_linear_layer(s, at, x, "qkv", (ls_linear_args){.out = 3 * in.dim[2], .init = a.init});
     qkv = ls_reshape(qkv, LS_SHAPE(in.dim[0], in.dim[1], 3, a.heads, depth));
     qkv = ls_transpose(qkv, (const int[]){2, 0, 3, 1, 4});

@@ -1,4 +1,4 @@
-/* report.c: the document: its parts as HTML, and the files that go beside it. */
+/* report.c: the document: its text, tables and charts as HTML, and the files that go beside it. */
 #include "report/report.h"
 
 #include <stdarg.h>
@@ -14,16 +14,16 @@
 #include "style.h"  /* made by the build: style_chart_css and style_page_css, from web/style */
 
 /* A file beside the page. */
-typedef struct part {
+typedef struct attachment {
     char name[96];
     ls_text text;
-} part;
+} attachment;
 
 struct ls_report {
     ls_text title, body;
     int reload_s; /* 0: never */
-    part *parts;
-    int n_parts;
+    attachment *attachments;
+    int n_attachments;
     size_t capacity;
     ls_err first; /* the first failure */
 };
@@ -41,8 +41,8 @@ ls_status ls_report_create(ls_report **out, const char *title, ls_err *err)
 void ls_report_destroy(ls_report *r)
 {
     if (r == NULL) return;
-    for (int i = 0; i < r->n_parts; i++) ls_text_release(&r->parts[i].text);
-    ls_free(r->parts);
+    for (int i = 0; i < r->n_attachments; i++) ls_text_release(&r->attachments[i].text);
+    ls_free(r->attachments);
     ls_text_release(&r->title);
     ls_text_release(&r->body);
     ls_free(r);
@@ -120,29 +120,29 @@ void ls_report_unfold(ls_report *r)
 }
 
 /* A new file beside the page, to be filled; NULL when the report has failed. */
-static part *add_part(ls_report *r, const char *id, const char *ending)
+static attachment *attach(ls_report *r, const char *id, const char *ending)
 {
     if (r->first.status != LS_OK) return NULL;
-    if (!LS_GROW(LS_MEM_CLI, r->parts, r->n_parts + 1, r->capacity)) {
+    if (!LS_GROW(LS_MEM_CLI, r->attachments, r->n_attachments + 1, r->capacity)) {
         ls_fail(&r->first, LS_NOMEM, "no memory for a report");
         return NULL;
     }
-    part *p = &r->parts[r->n_parts++];
-    *p = (part){0};
+    attachment *p = &r->attachments[r->n_attachments++];
+    *p = (attachment){0};
     snprintf(p->name, sizeof p->name, "%s.%s", id, ending);
-    for (int i = 0; i + 1 < r->n_parts; i++)
-        if (strcmp(r->parts[i].name, p->name) == 0)
-            ls_fail(&r->first, LS_INVALID, "two parts of the report would be written to %s", p->name);
+    for (int i = 0; i + 1 < r->n_attachments; i++)
+        if (strcmp(r->attachments[i].name, p->name) == 0)
+            ls_fail(&r->first, LS_INVALID, "two files of the report would be written to %s", p->name);
     return p;
 }
 
 void ls_report_sheet(ls_report *r, const ls_sheet *s)
 {
     ls_status st = LS_OK;
-    part *p;
+    attachment *p;
 
-    if ((p = add_part(r, lsi_sheet_id(s), "csv")) != NULL) LS_TRY(ls_sheet_csv(s, &p->text, &r->first));
-    if ((p = add_part(r, lsi_sheet_id(s), "md")) != NULL) LS_TRY(ls_sheet_markdown(s, &p->text, &r->first));
+    if ((p = attach(r, lsi_sheet_id(s), "csv")) != NULL) LS_TRY(ls_sheet_csv(s, &p->text, &r->first));
+    if ((p = attach(r, lsi_sheet_id(s), "md")) != NULL) LS_TRY(ls_sheet_markdown(s, &p->text, &r->first));
     LS_TRY(ls_sheet_html(s, &r->body, &r->first));
 out:
     (void)st; /* kept in r->first */
@@ -151,10 +151,10 @@ out:
 void ls_report_chart(ls_report *r, const ls_chart *c)
 {
     ls_status st = LS_OK;
-    part *p;
+    attachment *p;
 
     LS_TRY(lsi_check_id(c->id, &r->first));
-    if ((p = add_part(r, c->id, "svg")) != NULL) LS_TRY(ls_chart_svg(c, &p->text, &r->first));
+    if ((p = attach(r, c->id, "svg")) != NULL) LS_TRY(ls_chart_svg(c, &p->text, &r->first));
     ls_text_add(&r->body, "<figure id=\"%s\">\n", c->id);
     LS_TRY(lsi_chart_draw(c, LSI_WIDE, &r->body, &r->first));
     LS_TRY(lsi_chart_draw(c, LSI_NARROW, &r->body, &r->first));
@@ -222,7 +222,8 @@ ls_status ls_report_write(const ls_report *r, const char *folder, ls_err *err)
 
     LS_TRY(ls_report_html(r, &page, err));
     LS_TRY(ls_folders_make(folder, err));
-    for (int i = 0; i < r->n_parts; i++) LS_TRY(write_in(folder, r->parts[i].name, &r->parts[i].text, err));
+    for (int i = 0; i < r->n_attachments; i++)
+        LS_TRY(write_in(folder, r->attachments[i].name, &r->attachments[i].text, err));
     LS_TRY(write_in(folder, "report.html", &page, err)); /* last: what it stands for is there */
 out:
     ls_text_release(&page);

@@ -191,6 +191,7 @@ static ls_status make_folders(ls_run *r, ls_err *err)
 
 static ls_status open_file(ls_run *r, ls_err *err)
 {
+    /* Exclusive first: whether this process made the file decides whether it may remove it again. */
     r->fd = open(r->file, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
     r->made_file = r->fd >= 0;
     if (r->fd < 0 && errno == EEXIST) r->fd = open(r->file, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
@@ -310,9 +311,12 @@ static ls_status take_once(ls_run *r, double watch_s, bool *again, ls_err *err)
         st = refuse_alive(r->paths.path, &other, known, err);
         goto out;
     }
+    /* Locked, but perhaps a file that its owner has unlinked since it was opened: a lock on it keeps nobody
+     * out. */
     *again = !is_in_place(r);
     if (*again) goto out;
     if (r->is_new) {
+        /* Again, now under the lock: another run may have begun and ended since the first look. */
         LS_TRY(look_for_use(r->paths.path, what, err));
         if (what[0] != '\0') {
             st = refuse_used(r->paths.path, what, err);
@@ -339,6 +343,7 @@ static void undo(ls_run *r)
     }
     if (r->made_from == 0) return;
     snprintf(text, sizeof text, "%s", r->paths.path);
+    /* rmdir stops at the first folder that somebody else has put something in. */
     for (size_t at = strlen(text); at >= r->made_from; at--) {
         if (text[at] != '/' && text[at] != '\0') continue;
         text[at] = '\0';

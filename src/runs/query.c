@@ -147,6 +147,7 @@ ls_run_value ls_run_field(const ls_run_row *r, const char *key)
         const char *text = fields[i].text(r);
         return text[0] != '\0' ? (ls_run_value){.kind = LS_RUN_TEXT, .text = text} : of_text(NULL);
     }
+    /* Settings before metrics: a metric can be had by val/NAME, a setting of that name in no other way. */
     const ls_run_value v = of_text(ls_run_setting_value(&r->settings, key, -1));
     return v.kind != LS_RUN_NONE ? v : of_number(metric(r, key));
 }
@@ -193,6 +194,7 @@ ls_status ls_run_condition_parse(ls_run_condition *c, const char *text, ls_err *
         ls_run_relation op;
     } signs[] = {{"!=", LS_IS_NOT}, {">=", LS_AT_LEAST}, {"<=", LS_AT_MOST}, {"==", LS_IS},
                  {"=", LS_IS},      {">", LS_MORE},      {"<", LS_LESS},     {"~", LS_MATCHES}};
+    /* Signs of two characters stand before those that they begin with. */
     const size_t n = strcspn(text, "=!<>~");
 
     for (size_t i = 0; n > 0 && i < sizeof signs / sizeof signs[0]; i++) {
@@ -309,6 +311,7 @@ static int by_value(const void *a, const void *b)
         return x->value.kind == LS_RUN_NONE ? 1 : -1;
     order = compare(x->value, y->value);
     if (order != 0) return x->falling ? -order : order;
+    /* qsort keeps no order of equals by itself. */
     return x->at - y->at;
 }
 

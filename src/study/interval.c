@@ -36,6 +36,8 @@ static double on_line(double x, double x0, double y0, double x1, double y1)
     return y0 + (x - x0) * (y1 - y0) / (x1 - x0);
 }
 
+/* A distribution that is known at three points, straight between them, and beyond them as straight as far as
+ * 0 and 1: tails are not known, and a wrong one would only move what lies outside of p16 to p84. */
 double lsi_share_below(const ls_spread *s, double x)
 {
     const double share =

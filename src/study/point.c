@@ -113,6 +113,8 @@ out:
  * of many steps is 1.25 times as uncertain as their mean. */
 ls_study_inside lsi_point_inside(const ls_study_point *p)
 {
+    /* sqrt(pi / 2): standard error of a median over that of the mean, for many normal values.  Half the
+     * distance from p16 to p84 is their standard deviation. */
     const double median = 1.2533;
     double error = median * 0.5 * (p->rate.p84 - p->rate.p16) / p->rate.p50 / sqrt((double)p->steps);
     double df = INFINITY;

@@ -38,8 +38,8 @@ run 0 train --resume early seed=5 train.steps=3 train.validate_every=none -n 2 -
 run 0 runs show early
 says out completed
 
-# The terminal goes away: the same as Ctrl-C; under nohup nothing happens.
-"$LOCKSTEP" train mnist "${small[@]}" train.steps=100000000 train.validate_every=none train.report_every=1st -n 2 \
+# The terminal goes away: the same as Ctrl-C; under nohup nothing happens.  (The tests themselves may run under nohup.)
+env --default-signal=HUP "$LOCKSTEP" train mnist "${small[@]}" train.steps=100000000 train.validate_every=none train.report_every=1st -n 2 \
     --run-dir gone --quiet >"$work/out" 2>"$work/err" &
 pids+=($!)
 reached gone 3 $!

@@ -139,7 +139,7 @@ static void under_slurm(void)
     /* Without PMIx tasks meet on the first machine of the step. */
     finds(ENV("SLURM_JOB_ID=7", "SLURM_STEP_ID=1", "SLURM_PROCID=3", "SLURM_NTASKS=4", "SLURM_LOCALID=1",
               "SLURM_NODEID=1", "SLURM_STEP_NUM_NODES=2", "SLURM_STEP_NODELIST=n[007-008],x"),
-          NO, LS_START_NODE, "srun");
+          NO, LS_START_MACHINE, "srun");
     CHECK_EQ_STR(start.master, "n007");
     CHECK_EQ_INT(start.port, 20000 + 7 * 64 + 1);
     CHECK_EQ_INT(start.place.rank, 3);
@@ -148,7 +148,7 @@ static void under_slurm(void)
     CHECK_EQ_INT(start.place.local_size, 1);
     finds(ENV("SLURM_JOB_ID=41234567", "SLURM_STEP_ID=1", "SLURM_PROCID=1", "SLURM_NTASKS=2",
               "SLURM_STEP_NODELIST=a,b"),
-          NO, LS_START_NODE, "srun");
+          NO, LS_START_MACHINE, "srun");
     CHECK(start.port >= 20000 && start.port < 40000);
     finds(
         ENV("SLURM_STEP_ID=1", "SLURM_PROCID=1", "SLURM_NTASKS=2", "SLURM_STEP_NODELIST=a,b", "PMIX_RANK=1"),
@@ -157,34 +157,35 @@ static void under_slurm(void)
 
 static void machines_by_hand(void)
 {
-    finds(NOTHING, O(.ranks = 2, .nodes = 3, .node_rank = "1", .master = "h:99"), LS_START_NODE, "by hand");
+    finds(NOTHING, O(.ranks = 2, .nodes = 3, .node_rank = "1", .master = "h:99"), LS_START_MACHINE,
+          "by hand");
     is_place(2, 6, 0, 2, 1, 3);
     CHECK_EQ_STR(start.master, "h");
     CHECK_EQ_INT(start.port, 99);
-    finds(ENV("MASTER_ADDR=10.0.0.1", "NODE_RANK=0", "WORLD_SIZE=2"), NO, LS_START_NODE, "by hand");
+    finds(ENV("MASTER_ADDR=10.0.0.1", "NODE_RANK=0", "WORLD_SIZE=2"), NO, LS_START_MACHINE, "by hand");
     is_place(0, 2, 0, 1, 0, 2);
     CHECK_EQ_INT(start.port, LS_MASTER_PORT);
-    finds(ENV("MASTER_ADDR=h", "MASTER_PORT=7", "NODE_RANK=1", "NNODES=2"), O(.ranks = 4), LS_START_NODE,
+    finds(ENV("MASTER_ADDR=h", "MASTER_PORT=7", "NODE_RANK=1", "NNODES=2"), O(.ranks = 4), LS_START_MACHINE,
           "by hand");
     is_place(4, 8, 0, 4, 1, 2);
     CHECK_EQ_INT(start.port, 7);
-    finds(ENV("MASTER_ADDR=h", "NODE_RANK=1", "NNODES=2"), O(.total = 4), LS_START_NODE, "by hand");
+    finds(ENV("MASTER_ADDR=h", "NODE_RANK=1", "NNODES=2"), O(.total = 4), LS_START_MACHINE, "by hand");
     is_place(2, 4, 0, 2, 1, 2);
     /* Options prevail over variables. */
     finds(ENV("MASTER_ADDR=h", "NODE_RANK=1", "NNODES=2"),
-          O(.nodes = 4, .node_rank = "3", .master = "[::1]:5"), LS_START_NODE, "by hand");
+          O(.nodes = 4, .node_rank = "3", .master = "[::1]:5"), LS_START_MACHINE, "by hand");
     is_place(3, 4, 0, 1, 3, 4);
     CHECK_EQ_STR(start.master, "::1");
     CHECK_EQ_INT(start.port, 5);
-    finds(NOTHING, O(.nodes = 2, .node_rank = "0", .master = "fe80::1"), LS_START_NODE, "by hand");
+    finds(NOTHING, O(.nodes = 2, .node_rank = "0", .master = "fe80::1"), LS_START_MACHINE, "by hand");
     CHECK_EQ_STR(start.master, "fe80::1");
     /* torchrun's own variables: every process is a rank. */
     finds(ENV("MASTER_ADDR=h", "RANK=3", "WORLD_SIZE=4", "LOCAL_RANK=1", "LOCAL_WORLD_SIZE=2", "GROUP_RANK=1",
               "GROUP_WORLD_SIZE=2"),
-          NO, LS_START_NODE, "by hand");
+          NO, LS_START_MACHINE, "by hand");
     is_place(3, 4, 1, 1, 3, 4);
     CHECK_EQ_INT(start.n_beside, 1);
-    finds(ENV("MASTER_ADDR=h", "RANK=1", "WORLD_SIZE=2"), NO, LS_START_NODE, "by hand");
+    finds(ENV("MASTER_ADDR=h", "RANK=1", "WORLD_SIZE=2"), NO, LS_START_MACHINE, "by hand");
     is_place(1, 2, 0, 1, 1, 2);
 }
 
@@ -194,20 +195,20 @@ static void two_meanings_of_world_size(void)
     const char **four = ENV("MASTER_ADDR=h", "NODE_RANK=1", "WORLD_SIZE=4");
 
     /* As machines, since one machine alone needs no master. */
-    finds(two, O(.ranks = 2), LS_START_NODE, "by hand");
+    finds(two, O(.ranks = 2), LS_START_MACHINE, "by hand");
     is_place(2, 4, 0, 2, 1, 2);
     CHECK_CONTAINS(start.note, "read as machines");
     /* As ranks, torchrun's meaning, and it says so. */
-    finds(four, O(.ranks = 2), LS_START_NODE, "by hand");
+    finds(four, O(.ranks = 2), LS_START_MACHINE, "by hand");
     is_place(2, 4, 0, 2, 1, 2);
     CHECK_CONTAINS(start.note, "--nodes 4");
     /* Either, when --nodes decides. */
-    finds(four, O(.ranks = 2, .nodes = 4), LS_START_NODE, "by hand");
+    finds(four, O(.ranks = 2, .nodes = 4), LS_START_MACHINE, "by hand");
     is_place(2, 8, 0, 2, 1, 4);
     CHECK_EQ_STR(start.note, "");
-    finds(four, O(.nodes = 2), LS_START_NODE, "by hand");
+    finds(four, O(.nodes = 2), LS_START_MACHINE, "by hand");
     is_place(2, 4, 0, 2, 1, 2);
-    finds(ENV("MASTER_ADDR=h", "NODE_RANK=1", "WORLD_SIZE=3"), O(.ranks = 2), LS_START_NODE, "by hand");
+    finds(ENV("MASTER_ADDR=h", "NODE_RANK=1", "WORLD_SIZE=3"), O(.ranks = 2), LS_START_MACHINE, "by hand");
     is_place(2, 6, 0, 2, 1, 3);
     refuses(ENV("MASTER_ADDR=h", "NODE_RANK=1", "WORLD_SIZE=3"), O(.ranks = 2, .nodes = 2), "WORLD_SIZE=3",
             "2 x -n 2 = 4");

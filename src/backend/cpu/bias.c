@@ -50,6 +50,7 @@ static void grad_finish(const void *ctx, int64_t group, int64_t ch, int n_ch, co
     const grad_run *r = ctx;
 
     (void)group;
+    /* Added up in double and rounded once, so that the number of threads hardly shows. */
     for (int i = 0; i < n_ch; i++) r->dbias[ch + i] = (float)sums[i];
 }
 
@@ -71,6 +72,7 @@ static bool prepare(bias_state *s, const ls_device *dev, const ls_vinfo *x, int 
 {
     s->table = LSI_PICK(lsi_channels_avx512, lsi_channels_avx2);
     if (s->table == NULL || x->dtype != LS_F32) return false;
+    /* Blocked layouts block axis 1; along another one their channels do not lie together. */
     if (x->layout != &ls_layout_plain && axis != 1) return false;
     s->job = (lsi_channel_job){.view = lsi_channels_of(x->shape, axis, x->layout, true),
                                .groups = 1,

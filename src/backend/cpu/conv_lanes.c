@@ -47,6 +47,8 @@ static void view_backward(const lsi_conv_problem *p, lsi_lanes *l)
                      .w_x = -1};
 }
 
+/* Weights are read through strides, so that a filter is turned around by starting at its last tap (run) and
+ * going backwards: no copy of it is made. */
 static bool view(const lsi_conv_problem *p, lsi_lanes *l)
 {
     const int64_t dims[] = {p->n, p->ci, p->hi, p->wi, p->co, p->ho, p->wo};
@@ -71,6 +73,8 @@ static bool view(const lsi_conv_problem *p, lsi_lanes *l)
     l->slope = p->slope;
     l->pad_h = (l->dst_h - 1) * l->sh + (l->kh - 1) * l->dh + 1;
     l->pad_w = (l->dst_w - 1) * l->sw + (l->kw - 1) * l->dw + 1;
+    /* Negative where dx has more padding than the filter reaches back: its map would have to be cut, which
+     * others do. */
     return l->pt >= 0 && l->pl >= 0;
 }
 

@@ -71,6 +71,9 @@ void lsi_gemm_drive(const lsi_gemm_tiling *t, const lsi_gemm_problem *p, const f
     drive_job j = {
         .t = t, .p = p, .a = a, .b = b, .bias = p->has_bias ? bias : NULL, .c = c, .scratch = scratch};
 
+    /* Whole products pack nothing twice, but with fewer than two a thread some threads would be done long
+     * before others. Either cut leaves the sum over k of an element to one thread, in the kernel's own order:
+     * results do not depend on it. */
     if (p->batch < 2 * p->threads) choose_grid(t, p, &j.grid_m, &j.grid_n);
     ls_parallel_run(p->threads, drive_thread, &j);
 }

@@ -1,4 +1,4 @@
-/* nodes.c: the launcher of one machine of several.
+/* machines.c: the launcher of one machine of several.
  *
  * When the machines have found one another (rendezvous.h), each forks its ranks, starts a PMIx server for
  * them (pmix.h), and the launchers stay connected, all with machine 0: they carry the fences of MPI, pass on
@@ -21,7 +21,7 @@
 #define LIMIT_S      6.0 /* without one: the machine is gone (LOCKSTEP_HEARTBEAT) */
 #define LAST_WORDS_S 1.0
 
-typedef struct nodes {
+typedef struct machines {
     const ls_start *start;
     lsi_party party;
     lsi_pmix pmix;
@@ -32,25 +32,25 @@ typedef struct nodes {
     uint32_t *moves; /* by machine: what its beats said last; of this one: what they are to say */
     bool *is_done;   /* machine 0: which machines' ranks have ended */
     int code;        /* of the run, when it is over; before: that of the ranks here, when they have ended */
-} nodes;
+} machines;
 
 /* -- telling others ---------------------------------------------------------------------------------------
  */
 
-static bool is_first(const nodes *x)
+static bool is_first(const machines *x)
 {
     return x->party.node == 0;
 }
 
 /* To machine 0, or from it to all but `except`.  A link that cannot be written to is found lost when it is
  * read. */
-static void tell(nodes *x, const lsi_message *m, int except)
+static void tell(machines *x, const lsi_message *m, int except)
 {
     for (int i = 0; i < x->party.nodes; i++)
         if (x->party.links[i] != NULL && i != except) (void)!lsi_link_send(x->party.links[i], m, NULL);
 }
 
-static void tell_failure(nodes *x, const lsi_failure *f, int except)
+static void tell_failure(machines *x, const lsi_failure *f, int except)
 {
     lsi_message m = {.kind = LSI_MSG_FAILED, .rank = (uint32_t)f->rank, .code = (uint32_t)f->code};
 
@@ -65,7 +65,7 @@ static void on_failed(void *ctx, const lsi_failure *f)
 }
 
 /* The ranks are to stop: what they do is told, and waited for, in a shorter time. */
-static void hurry(nodes *x)
+static void hurry(machines *x)
 {
     if (x->is_stopping) return;
     x->is_stopping = true;
@@ -81,7 +81,7 @@ static void on_stop_asked(void *ctx, int number, int how)
 }
 
 /* Machine 0: all ranks everywhere have ended well. */
-static void end_if_all_done(nodes *x)
+static void end_if_all_done(machines *x)
 {
     lsi_message m = {.kind = LSI_MSG_DONE};
 
@@ -100,7 +100,7 @@ static int worse(int a, int b)
 
 static void on_finished(void *ctx, int code)
 {
-    nodes *x = ctx;
+    machines *x = ctx;
     const lsi_message m = {.kind = LSI_MSG_DONE, .code = (uint32_t)code};
 
     x->is_finished = true;
@@ -115,7 +115,7 @@ static void on_finished(void *ctx, int code)
 }
 
 /* Machine 0 speaks for all: what changes anywhere changes the number that it sends. */
-static uint32_t moves_of_all(const nodes *x)
+static uint32_t moves_of_all(const machines *x)
 {
     uint32_t sum = 0;
 
@@ -125,21 +125,21 @@ static uint32_t moves_of_all(const nodes *x)
 
 static uint64_t elsewhere(void *ctx)
 {
-    const nodes *x = ctx;
+    const machines *x = ctx;
 
     return UINT64_C(1) + (uint32_t)(moves_of_all(x) - x->moves[x->party.node]);
 }
 
 static void on_moved(void *ctx, uint64_t moves)
 {
-    const nodes *x = ctx;
+    const machines *x = ctx;
 
     x->moves[x->party.node] = (uint32_t)moves;
 }
 
 static bool is_busy(void *ctx)
 {
-    const nodes *x = ctx;
+    const machines *x = ctx;
 
     return !x->has_failed && !x->is_over;
 }
@@ -148,7 +148,7 @@ static bool is_busy(void *ctx)
  */
 
 /* Machine 0: when all have handed in theirs, all get everything, in the order of machines. */
-static void complete_fence(nodes *x)
+static void complete_fence(machines *x)
 {
     lsi_message m = {.kind = LSI_MSG_FENCE};
     size_t n = 0, at = 0;
@@ -175,7 +175,7 @@ static void complete_fence(nodes *x)
 }
 
 /* What the PMIx server here has said. */
-static void hear_pmix(nodes *x, lsi_group *g)
+static void hear_pmix(machines *x, lsi_group *g)
 {
     lsi_pmix_news news;
     lsi_failure f = {.code = LS_EXIT_FAILED};
@@ -204,7 +204,7 @@ static void hear_pmix(nodes *x, lsi_group *g)
 /* -- hearing others ---------------------------------------------------------------------------------------
  */
 
-static void hear_fence(nodes *x, int from, const lsi_message *m)
+static void hear_fence(machines *x, int from, const lsi_message *m)
 {
     lsi_blob s = {0};
 
@@ -218,7 +218,7 @@ static void hear_fence(nodes *x, int from, const lsi_message *m)
     complete_fence(x);
 }
 
-static void hear_failure(nodes *x, lsi_group *g, int from, const lsi_message *m)
+static void hear_failure(machines *x, lsi_group *g, int from, const lsi_message *m)
 {
     lsi_failure f = {.rank = (int)m->rank, .code = (int)m->code};
 
@@ -229,7 +229,7 @@ static void hear_failure(nodes *x, lsi_group *g, int from, const lsi_message *m)
     lsi_group_fail(g, &f);
 }
 
-static void hear(nodes *x, lsi_group *g, int from, const lsi_message *m)
+static void hear(machines *x, lsi_group *g, int from, const lsi_message *m)
 {
     switch (m->kind) {
     case LSI_MSG_BEAT: x->moves[from] = m->number; break;
@@ -254,7 +254,7 @@ static void hear(nodes *x, lsi_group *g, int from, const lsi_message *m)
 }
 
 /* The first rank of a lost machine stands for all of them. */
-static void lose(nodes *x, lsi_group *g, int node, const char *why)
+static void lose(machines *x, lsi_group *g, int node, const char *why)
 {
     lsi_failure f = {.rank = node * x->party.ranks, .code = LS_EXIT_LOST};
 
@@ -269,7 +269,7 @@ static void lose(nodes *x, lsi_group *g, int node, const char *why)
     lsi_group_fail(g, &f);
 }
 
-static void hear_link(nodes *x, lsi_group *g, int i, double now)
+static void hear_link(machines *x, lsi_group *g, int i, double now)
 {
     lsi_link **link = &x->party.links[i];
     lsi_message m;
@@ -295,7 +295,7 @@ static void hear_link(nodes *x, lsi_group *g, int i, double now)
 
 static int descriptors(void *ctx, struct pollfd *fds)
 {
-    nodes *x = ctx;
+    machines *x = ctx;
     int n = 0;
 
     fds[n++] = (struct pollfd){.fd = x->pmix.bell, .events = POLLIN};
@@ -308,7 +308,7 @@ static int descriptors(void *ctx, struct pollfd *fds)
 
 static void on_ready(void *ctx, lsi_group *g, const struct pollfd *fds, int n)
 {
-    nodes *x = ctx;
+    machines *x = ctx;
     const double now = ls_clock_seconds();
 
     (void)n;
@@ -325,7 +325,7 @@ static void on_ready(void *ctx, lsi_group *g, const struct pollfd *fds, int n)
 
 static double next_due(void *ctx)
 {
-    return ((nodes *)ctx)->next_beat;
+    return ((machines *)ctx)->next_beat;
 }
 
 /* -- starting ---------------------------------------------------------------------------------------------
@@ -333,14 +333,14 @@ static double next_due(void *ctx)
 
 static ls_status on_started(void *ctx, ls_err *err)
 {
-    nodes *x = ctx;
+    machines *x = ctx;
 
     return lsi_pmix_start(&x->pmix, &x->party, err);
 }
 
 static ls_status open_comm(void *ctx, ls_comm **out, int heap_fd, int local_rank, ls_err *err)
 {
-    nodes *x = ctx;
+    machines *x = ctx;
     char heap[16];
     ls_status st = LS_OK;
 
@@ -357,7 +357,7 @@ out:
 /* -- the whole --------------------------------------------------------------------------------------------
  */
 
-ls_status ls_launch_nodes_probe(char *about, size_t bytes, ls_err *err)
+ls_status ls_launch_machines_probe(char *about, size_t bytes, ls_err *err)
 {
     const ls_pmix_module *pmix = NULL;
     const char *text;
@@ -375,7 +375,7 @@ out:
     return st;
 }
 
-static ls_status prepare(nodes *x, ls_err *err)
+static ls_status prepare(machines *x, ls_err *err)
 {
     const int n = x->start->place.nodes;
     const char *given = getenv("LOCKSTEP_HEARTBEAT");
@@ -389,7 +389,7 @@ static ls_status prepare(nodes *x, ls_err *err)
     return lsi_pmix_prepare(&x->pmix, x->start->place.local_size, err);
 }
 
-static void release(nodes *x)
+static void release(machines *x)
 {
     for (int i = 0; x->party.links != NULL && i < x->party.nodes; i++)
         if (x->party.links[i] != NULL) lsi_link_flush(x->party.links[i], LAST_WORDS_S);
@@ -402,7 +402,7 @@ static void release(nodes *x)
 }
 
 /* The cores are for all ranks of the machine, also for those that other launchers start. */
-static ls_status share_cores(lsi_cores *c, const ls_start *start, const ls_launch_options *o, ls_err *err)
+static ls_status divide_cores(lsi_cores *c, const ls_start *start, const ls_launch_options *o, ls_err *err)
 {
     ls_launch_options mine = *o;
 
@@ -410,13 +410,13 @@ static ls_status share_cores(lsi_cores *c, const ls_start *start, const ls_launc
         mine.threads = ls_parallel_default_threads(start->place.local_size + start->n_beside);
         if (mine.bind == NULL) mine.bind = "none";
     }
-    return lsi_cores_share(c, start->place.local_size, &mine, err);
+    return lsi_cores_divide(c, start->place.local_size, &mine, err);
 }
 
-ls_status lsi_run_node(const ls_start *start, const ls_launch_options *o, ls_rank_main rank_main, void *arg,
-                       int *code, ls_err *err)
+ls_status lsi_run_machine(const ls_start *start, const ls_launch_options *o, ls_rank_main rank_main,
+                          void *arg, int *code, ls_err *err)
 {
-    nodes x = {.start = start};
+    machines x = {.start = start};
     const lsi_group_hooks hooks = {.ctx = &x,
                                    .open_comm = open_comm,
                                    .started = on_started,
@@ -435,7 +435,7 @@ ls_status lsi_run_node(const ls_start *start, const ls_launch_options *o, ls_ran
 
     lsi_pmix_init(&x.pmix);
     if (start->note[0] != '\0' && !o->silent) printf("machines      %s\n", start->note);
-    LS_TRY(share_cores(&cores, start, o, err));
+    LS_TRY(divide_cores(&cores, start, o, err));
     LS_TRY(lsi_pmix_load(&x.pmix.module, err));
     LS_TRY(lsi_rendezvous(&x.party, start, o, err));
     LS_TRY(prepare(&x, err));
