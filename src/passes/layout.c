@@ -63,7 +63,7 @@ static void visit(reorders *r, ls_node *n, ls_layout_rule rule, const ls_device 
     for (int k = 0; k < n->n_in; k++) have[k] = g->values[n->in[k]]->layout;
     for (int k = 0; k < n->n_in; k++) in[k] = &ls_layout_plain;
     for (int k = 0; k < n->n_out; k++) out[k] = &ls_layout_plain;
-    rule(dev, g, n, have, in, out);
+    if (!(n->op->flags & LS_OP_COLLECTIVE)) rule(dev, g, n, have, in, out); /* ranks exchange plain tensors */
     for (int k = 0; k < n->n_in; k++) n->in[k] = in_layout(r, n->in[k], in[k], n);
     for (int k = 0; k < n->n_out; k++) {
         LS_BUG_IF(!keeps_memory(g, n, k, n->n_in > 0 ? in[0] : NULL, out[k]));

@@ -10,6 +10,7 @@
 #include "exec/document.h"
 #include "ops/ops.h"
 #include "passes/autodiff.h"
+#include "passes/passes.h"
 #include "tensors.h"
 
 static const ls_layout rows_of_8 = {.name = "rows8", .row = 8};
@@ -228,6 +229,32 @@ static void channels_come_last(void)
     end(&last_ones);
 }
 
+/* Whatever the device would like: other ranks may have another. */
+static void ranks_exchange_plain_tensors(void)
+{
+    ls_graph *g;
+    ls_value x, sum, room[2];
+    ls_err err = {0};
+    int reorders = 0;
+
+    REQUIRE_OK(ls_graph_create(&g, &err), &err);
+    x = ls_tanh(ls_graph_input(g, "x", LS_F32, LS_SHAPE(3, 5)));
+    sum = ls_all_reduce(ls_graph_scalar(g, "weight"), 1, &x, (ls_collective_attr){.bucket = -1}, room);
+    ls_graph_fetch(ls_tanh(sum), "y");
+    ls_pass_layout(g, gaps, NULL);
+    REQUIRE_OK(ls_graph_status(g, &err), &err);
+    CHECK(g->values[x.id]->layout == &rows_of_8);
+    for (int32_t i = 0; i < g->n_nodes; i++) {
+        const ls_node *n = g->nodes[i];
+        reorders += n->op == &ls_op_reorder;
+        if (!(n->op->flags & LS_OP_COLLECTIVE)) continue;
+        for (int k = 0; k < n->n_in; k++) CHECK(g->values[n->in[k]]->layout == &ls_layout_plain);
+        for (int k = 0; k < n->n_out; k++) CHECK(g->values[n->out[k]]->layout == &ls_layout_plain);
+    }
+    CHECK_EQ_INT(reorders, 2); /* before the exchange, and for the host */
+    ls_graph_destroy(g);
+}
+
 /* A device that can add a bias in its products and nothing else. */
 static void one_pattern_is_folded(void)
 {
@@ -250,6 +277,7 @@ int main(void)
     CHECK_RUN(reorders);
     CHECK_RUN(gaps_have_their_bytes);
     CHECK_RUN(channels_come_last);
+    CHECK_RUN(ranks_exchange_plain_tensors);
     CHECK_RUN(one_pattern_is_folded);
     return CHECK_DONE();
 }
