@@ -34,14 +34,12 @@ void init_state(ls_state *s, uint64_t seed)
     must(ls_state_init(s, seed, &err), &err);
 }
 
-double tensor_get(const ls_tensor *t, int64_t i)
+static double widen(ls_dtype t, const void *from)
 {
-    const size_t size = ls_dtype_size(t->dtype);
     element e = {0};
-    ls_err err = {0};
 
-    must(ls_tensor_read(t, (size_t)i * size, &e, size, &err), &err);
-    switch (t->dtype) {
+    memcpy(&e, from, ls_dtype_size(t));
+    switch (t) {
     case LS_F64: return e.f64;
     case LS_F32: return (double)e.f32;
     case LS_BF16: return (double)ls_bf16_to_f32(e.half);
@@ -51,13 +49,11 @@ double tensor_get(const ls_tensor *t, int64_t i)
     }
 }
 
-void tensor_put(const ls_tensor *t, int64_t i, double x)
+static void narrow(ls_dtype t, double x, void *to)
 {
-    const size_t size = ls_dtype_size(t->dtype);
     element e = {0};
-    ls_err err = {0};
 
-    switch (t->dtype) {
+    switch (t) {
     case LS_F64: e.f64 = x; break;
     case LS_F32: e.f32 = (float)x; break;
     case LS_BF16: e.half = ls_bf16_from_f32((float)x); break;
@@ -65,7 +61,49 @@ void tensor_put(const ls_tensor *t, int64_t i, double x)
     case LS_I32: e.i32 = (int32_t)x; break;
     default: e.u8 = (uint8_t)x; break;
     }
+    memcpy(to, &e, ls_dtype_size(t));
+}
+
+double tensor_get(const ls_tensor *t, int64_t i)
+{
+    const size_t size = ls_dtype_size(t->dtype);
+    element e = {0};
+    ls_err err = {0};
+
+    must(ls_tensor_read(t, (size_t)i * size, &e, size, &err), &err);
+    return widen(t->dtype, &e);
+}
+
+void tensor_put(const ls_tensor *t, int64_t i, double x)
+{
+    const size_t size = ls_dtype_size(t->dtype);
+    element e = {0};
+    ls_err err = {0};
+
+    narrow(t->dtype, x, &e);
     must(ls_tensor_write(t, (size_t)i * size, &e, size, &err), &err);
+}
+
+void tensor_get_all(const ls_tensor *t, double *to)
+{
+    const size_t size = ls_dtype_size(t->dtype);
+    char *bytes = malloc(t->bytes + 1);
+
+    REQUIRE(bytes != NULL);
+    tensor_read(t, bytes, t->bytes);
+    for (size_t i = 0; i < t->bytes / size; i++) to[i] = widen(t->dtype, bytes + i * size);
+    free(bytes);
+}
+
+void tensor_put_all(const ls_tensor *t, const double *from)
+{
+    const size_t size = ls_dtype_size(t->dtype);
+    char *bytes = malloc(t->bytes + 1);
+
+    REQUIRE(bytes != NULL);
+    for (size_t i = 0; i < t->bytes / size; i++) narrow(t->dtype, from[i], bytes + i * size);
+    tensor_write(t, bytes, t->bytes);
+    free(bytes);
 }
 
 void tensor_read(const ls_tensor *t, void *to, size_t bytes)

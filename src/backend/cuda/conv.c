@@ -89,18 +89,53 @@ static void add_epilogue(const ls_graph *g, const ls_node *n, lsi_cuda_library_n
                                               .slope = (float)a->slope};
 }
 
+/* A filter of one pixel over maps that are channels last is a product over all pixels. */
+static bool describe_product(const lsi_cuda_conv *c, lsi_cuda_product *p, lsi_cuda_library_node *node)
+{
+    static const int operands[3][3] = {{0, 1, 2}, {2, 1, 0}, {2, 0, 1}}; /* a, b, c among x, w, y */
+    const int64_t pixels = c->x[0] * c->x[2] * c->x[3], in = c->x[1], out = c->y[1];
+    const lsi_cuda_library_node as_conv = *node;
+    const int *o = operands[c->pass];
+
+    if (c->w[2] != 1 || c->w[3] != 1 || c->w[1] != in || c->x_stride[1] != 1 || c->y_stride[1] != 1)
+        return false;
+    for (int i = 0; i < 2; i++)
+        if (c->stride[i] != 1 || c->before[i] != 0 || c->after[i] != 0) return false;
+    *p =
+        (lsi_cuda_product){.m = pixels, .n = out, .k = in, .lda = in, .ldb = in, .ldc = out, .trans_b = true};
+    if (c->pass == LSI_CUDA_CONV_DX)
+        *p = (lsi_cuda_product){.m = pixels, .n = in, .k = out, .lda = out, .ldb = in, .ldc = in};
+    if (c->pass == LSI_CUDA_CONV_DW)
+        *p = (lsi_cuda_product){
+            .m = out, .n = in, .k = pixels, .lda = out, .ldb = in, .ldc = in, .trans_a = true};
+    p->batch = 1;
+    p->dtype = p->out = c->dtype;
+    p->math = c->math;
+    for (int i = 0; i < 3; i++) {
+        node->from[i] = as_conv.from[o[i]];
+        node->bytes[i] = as_conv.bytes[o[i]];
+    }
+    node->impl = "cublaslt";
+    return true;
+}
+
 ls_status lsi_cuda_plan_conv(ls_device *dev, const ls_graph *g, const ls_node *n, ls_kernel *out, ls_err *err)
 {
     const lsi_cuda_device *d = lsi_cuda_of(dev);
     lsi_cuda_library_node node = {.impl = "cudnn", .n = 3};
+    lsi_cuda_product product;
     lsi_cuda_conv p;
     char text[400];
 
     if (!describe(d, g, n, &p, &node)) return LS_UNSUPPORTED;
     add_epilogue(g, n, &node);
     if (node.after && !lsi_cuda_computes(node.epilogue.bias_dtype)) return LS_UNSUPPORTED;
-    if (d->api->conv(&node.library, &p) != 0) return LS_UNSUPPORTED;
     name_problem(text, sizeof text, &p);
+    if (describe_product(&p, &product, &node)) {
+        if (d->api->product(&node.library, &product) != 0) return LS_UNSUPPORTED;
+    } else if (d->api->conv(&node.library, &p) != 0) {
+        return LS_UNSUPPORTED;
+    }
     node.problem = text;
     return lsi_cuda_library_plan(dev, &node, out, err);
 }

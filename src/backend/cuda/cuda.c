@@ -49,11 +49,11 @@ static ls_status remember(lsi_cuda_device *d, ls_err *err)
     return lsi_tuner_create(&d->tuner, "cuda", what, err);
 }
 
-static bool is_set(const char *name)
+static bool is_set(const char *name, const char *value)
 {
     const char *text = getenv(name);
 
-    return text != NULL && strcmp(text, "1") == 0;
+    return text != NULL && strcmp(text, value) == 0;
 }
 
 static ls_status cuda_open(ls_device **out, int threads, ls_err *err)
@@ -63,8 +63,9 @@ static ls_status cuda_open(ls_device **out, int threads, ls_err *err)
 
     if (d == NULL) return ls_fail(err, LS_NOMEM, "cuda: no memory");
     d->base = (ls_device){.backend = &ls_backend_cuda, .threads = threads};
-    d->checks = is_set("LOCKSTEP_CUDA_CHECK");
-    d->tf32 = is_set("LOCKSTEP_CUDA_TF32");
+    d->checks = is_set("LOCKSTEP_CUDA_CHECK", "1");
+    d->tf32 = is_set("LOCKSTEP_CUDA_TF32", "1");
+    d->plain = is_set("LOCKSTEP_CUDA_LAYOUT", "plain");
     LS_TRY(lsi_cuda_load(&d->api, err));
     st = choose(d, err);
     if (st != LS_OK) ls_fail_in(err, st, "device \"cuda\"");
@@ -155,6 +156,7 @@ const ls_backend ls_backend_cuda = {
     .buffers = &lsi_cuda_buffers,
     .queues = &lsi_cuda_queues,
     .fuses = fusions,
+    .layouts = lsi_cuda_layouts,
     .plan = plan,
     .optimised = optimised,
 };

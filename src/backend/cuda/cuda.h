@@ -30,6 +30,7 @@ typedef struct lsi_cuda_device {
     lsi_tuner *tuner;
     bool tf32; /* LOCKSTEP_CUDA_TF32=1: products round their operands of 32 bits to 19 */
     lsi_cuda_area area;
+    bool plain;  /* LOCKSTEP_CUDA_LAYOUT=plain: nothing is channels last, to see what that is worth */
     bool checks; /* LOCKSTEP_CUDA_CHECK=1: every kernel is waited for, so that the one that fails is named */
 } lsi_cuda_device;
 
@@ -66,6 +67,10 @@ typedef struct lsi_cuda_entry {
 extern const lsi_cuda_entry lsi_cuda_entries[]; /* ended by an entry with op NULL */
 
 lsi_cuda_planner lsi_cuda_planner_of(const ls_op *op); /* NULL: none */
+
+/* Layouts (layouts.c): see ls_backend. */
+void lsi_cuda_layouts(const ls_device *dev, const ls_graph *g, const ls_node *n, const ls_layout *const *have,
+                      const ls_layout **in, const ls_layout **out);
 
 /* The reference kernel, on the host (host.c). */
 ls_status lsi_cuda_plan_on_host(ls_device *dev, const ls_graph *g, const ls_node *n, ls_kernel *out,

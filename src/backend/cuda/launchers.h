@@ -7,6 +7,7 @@
 #ifndef LS_BACKEND_CUDA_LAUNCHERS_H
 #define LS_BACKEND_CUDA_LAUNCHERS_H
 
+#include "backend/cuda/launch/attention.h"
 #include "backend/cuda/launch/chamfer.h"
 #include "backend/cuda/launch/epilogue.h"
 #include "backend/cuda/launch/image.h"
@@ -22,8 +23,8 @@ typedef void *lsi_cuda_stream; /* a cudaStream_t */
 
 /* clang-format off */
 #define LSI_CUDA_LAUNCHERS(X) \
-    /* epilogue.cu, move.cu, rows.cu */ \
-    X(epilogue) X(fill) X(cast) X(move) X(turn) \
+    /* attention.cu, epilogue.cu, move.cu, rows.cu */ \
+    X(attend) X(attend_grad) X(epilogue) X(fill) X(cast) X(move) X(turn) \
     X(pad) X(gather_rows) X(scatter_rows) X(store_rows) \
     /* pointwise.cu */ \
     X(chain) \

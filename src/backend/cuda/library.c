@@ -119,6 +119,11 @@ static int settle(const lsi_cuda_device *d, lsi_cuda_library *l, int way, size_t
     return code == 0 ? way : -1;
 }
 
+int lsi_cuda_library_way(const lsi_cuda_device *d, const lsi_cuda_library_node *node, size_t *workspace)
+{
+    return settle(d, node->library, choose(d, node), workspace);
+}
+
 ls_status lsi_cuda_library_plan(ls_device *dev, const lsi_cuda_library_node *node, ls_kernel *out,
                                 ls_err *err)
 {
@@ -130,7 +135,7 @@ ls_status lsi_cuda_library_plan(ls_device *dev, const lsi_cuda_library_node *nod
         d->api->drop(node->library);
         return ls_fail(err, LS_NOMEM, "cuda: no memory for a kernel");
     }
-    *s = (library_state){d, *node, settle(d, node->library, choose(d, node), &workspace)};
+    *s = (library_state){d, *node, lsi_cuda_library_way(d, node, &workspace)};
     s->node.problem = NULL; /* the caller's */
     if (s->way < 0) {
         destroy(s);

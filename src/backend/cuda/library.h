@@ -19,6 +19,9 @@ typedef struct lsi_cuda_library_node {
     lsi_cuda_epilogue_args epilogue;
 } lsi_cuda_library_node;
 
+/* The way that is best, with what it needs in memory; -1 when none works.  The library stays the caller's. */
+int lsi_cuda_library_way(const lsi_cuda_device *d, const lsi_cuda_library_node *node, size_t *workspace);
+
 /* Chooses among the library's ways, by measurement unless kernels are fixed, and makes the kernel.
  * LS_UNSUPPORTED when none works. */
 ls_status lsi_cuda_library_plan(ls_device *dev, const lsi_cuda_library_node *node, ls_kernel *out,

@@ -16,6 +16,8 @@
 /* matmul.c, conv.c: f32, bf16, f16; plain, maps and weights of convolutions also channels-last. */
 LSI_DECLARE_PLANNER(lsi_cuda_plan_matmul);
 LSI_DECLARE_PLANNER(lsi_cuda_plan_conv);
+/* attention.c: f32, bf16, f16, plain. */
+LSI_DECLARE_PLANNER(lsi_cuda_plan_attention);
 /* queues.c: every type and layout. */
 LSI_DECLARE_PLANNER(lsi_cuda_plan_transfer);
 /* move.c: fill of every type; cast between f32, bf16 and f16; every layout. */

@@ -125,8 +125,16 @@ static int find_ways(product *l)
 
 static int prepare(lsi_cuda_library *base, int way, size_t *workspace)
 {
-    *workspace = ((const product *)base)->way[way].workspaceSize;
-    return 0;
+    product *l = (product *)base;
+    cublasLtMatmulHeuristicResult_t checked;
+    cublasLtHandle_t h;
+    int code = handle(&h);
+
+    if (code == 0)
+        code = code_of(cublasLtMatmulAlgoCheck(h, l->how, l->first, l->second, l->result, l->result,
+                                               &l->way[way].algo, &checked));
+    *workspace = l->way[way].workspaceSize;
+    return code;
 }
 
 static int run(lsi_cuda_library *base, int way, void *const *operands, void *workspace, lsi_cuda_stream s)
