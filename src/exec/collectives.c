@@ -117,10 +117,10 @@ static void run_barrier(void *state, const ls_call *call);
 ls_status lsi_coll_plan(ls_peers *p, const ls_graph *g, const ls_node *n, ls_kernel *out, ls_err *err)
 {
     static void (*const run[])(void *, const ls_call *) = {
-        [LS_PHASE_WHOLE] = run_barrier,
-        [LS_PHASE_LEAF] = run_leaf,
-        [LS_PHASE_START] = run_start,
-        [LS_PHASE_WAIT] = run_wait,
+        [LS_COLL_OP_WHOLE] = run_barrier,
+        [LS_COLL_OP_LEAF] = run_leaf,
+        [LS_COLL_OP_START] = run_start,
+        [LS_COLL_OP_WAIT] = run_wait,
     };
     const ls_collective_attr *a = n->attr;
     const ls_collective kind = n->op->collective;
@@ -130,13 +130,13 @@ ls_status lsi_coll_plan(ls_peers *p, const ls_graph *g, const ls_node *n, ls_ker
     ls_status st = LS_OK;
 
     if (t == NULL) return ls_fail(err, LS_NOMEM, "ranks: no memory");
-    *out =
-        (ls_kernel){.run = run[n->op->phase], .destroy = ls_free, .state = t, .impl = ls_comm_kind(p->comm)};
+    *out = (ls_kernel){
+        .run = run[n->op->coll_op], .destroy = ls_free, .state = t, .impl = ls_comm_kind(p->comm)};
     *t = (transfer){.peers = p, .bucket = -1, .n_plain = a->plain, .tree = a->shards > 0, .stretches = 1};
     t->group = a->group;
     t->what = ls_barrier_name(a->at);
-    if (n->op->phase == LS_PHASE_WHOLE) return LS_OK;
-    t->first = n->op->phase == LS_PHASE_LEAF ? 2 : n->op->phase == LS_PHASE_WAIT || sums ? 1 : 0;
+    if (n->op->coll_op == LS_COLL_OP_WHOLE) return LS_OK;
+    t->first = n->op->coll_op == LS_COLL_OP_LEAF ? 2 : n->op->coll_op == LS_COLL_OP_WAIT || sums ? 1 : 0;
     t->n = n->n_in - t->first;
     t->scatters = kind == LS_COLL_REDUCE_SCATTER;
     t->gathers = kind == LS_COLL_ALL_GATHER;
@@ -180,9 +180,9 @@ static bool comes_in_place(const transfer *t)
 void lsi_coll_place(const ls_kernel *k, ls_graph *g, const ls_node *n)
 {
     const transfer *t = k->state;
-    const bool start = n->op->phase == LS_PHASE_START;
+    const bool start = n->op->coll_op == LS_COLL_OP_START;
 
-    if (start ? !given_in_place(t) : n->op->phase != LS_PHASE_WAIT || !comes_in_place(t)) return;
+    if (start ? !given_in_place(t) : n->op->coll_op != LS_COLL_OP_WAIT || !comes_in_place(t)) return;
     for (int i = 0; i < t->n; i++) {
         const int32_t v = start ? ls_graph_storage(g, n->in[t->first + i]) : n->out[i];
         const int64_t stretch = !start && t->scatters ? t->own * t->length : 0;

@@ -323,13 +323,6 @@ int ls_plan_stages(const ls_plan *p)
     return p->graph->n_stages;
 }
 
-bool ls_plan_moves(const ls_plan *p, const char *var)
-{
-    const int32_t i = ls_graph_find_var(p->graph, var);
-
-    return i >= 0 && p->graph->vars[i]->moved;
-}
-
 void ls_plan_destroy(ls_plan *p)
 {
     if (p == NULL) return;

@@ -10,7 +10,5 @@ ls_status ls_plan_compile_as(ls_plan **out, ls_graph *graph, const ls_strategy *
                              ls_state *state, ls_err *err) LS_MUST_CHECK;
 /* The number of stages of the step that the plan is a part of; 1 for a whole one. */
 int ls_plan_stages(const ls_plan *p);
-/* With LS_PART_GRADIENTS: whether this stage moves the variable on, a sum of gradients or a buffer. */
-bool ls_plan_moves(const ls_plan *p, const char *var);
 
 #endif

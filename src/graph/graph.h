@@ -113,7 +113,7 @@ typedef struct ls_var {
     int32_t first;   /* value at the start of a step */
     int32_t current; /* newest version: what ops added now should use */
     ls_home home;
-    bool moved; /* in a plan for gradients: what the batch adds to it counts (passes/split.c) */
+    bool moved; /* a buffer that shards change in this stage, or a sum of gradients (passes/split.c) */
 } ls_var;
 
 struct ls_graph {

@@ -92,12 +92,12 @@ typedef enum ls_queue {
 const char *ls_queue_name(ls_queue q); /* "compute", "comm", "copy", "host" */
 
 /* Which part of a collective an op is; its kind is in ls_op. */
-typedef enum ls_coll_phase {
-    LS_PHASE_WHOLE, /* all of it: a barrier */
-    LS_PHASE_LEAF,  /* gives what one shard adds to the sum */
-    LS_PHASE_START, /* makes a token */
-    LS_PHASE_WAIT   /* input 0 is that token */
-} ls_coll_phase;
+typedef enum ls_coll_op {
+    LS_COLL_OP_WHOLE, /* all of it: a barrier */
+    LS_COLL_OP_LEAF,  /* gives what one shard adds to the sum */
+    LS_COLL_OP_START, /* makes a token */
+    LS_COLL_OP_WAIT   /* input 0 is that token */
+} ls_coll_op;
 
 enum {
     LS_OP_VIEW = 1,    /* output 0 is input 0 under another shape or name: it shares its memory */
@@ -121,7 +121,7 @@ struct ls_op {
     unsigned flags;
     ls_queue queue;
     ls_collective collective; /* of LS_OP_COLLECTIVE: its kind, */
-    ls_coll_phase phase;      /* and what of it */
+    ls_coll_op coll_op;       /* and what of it */
     ls_pw pw;
 
     int (*count_out)(int n_in, const void *attr); /* NULL: n_out */

@@ -27,6 +27,7 @@ typedef struct ls_update_attr {
     const ls_op *rule;           /* the optimiser */
     ls_optim_attr how;           /* n is the number of weights */
     char params[LS_UPDATE_TEXT]; /* the globs of the call, for messages; cut where they are longer */
+    int number;                  /* of the bucket that its gradients travel in, where shards are added up */
 } ls_update_attr;
 /* The first of the n weights; `in` holds all inputs. */
 ls_value ls_update(const ls_value *in, const ls_update_attr *a);
@@ -43,6 +44,7 @@ const ls_node *ls_update_gradients(const ls_graph *g, const ls_node *update);
 enum { LS_KEEP_POOL, LS_KEEP_FILLED, LS_KEEP_X, LS_KEEP_SLOTS, LS_KEEP_PLACES };
 typedef struct ls_keep_attr {
     bool by_place;
+    int number; /* as in an update */
 } ls_keep_attr;
 ls_value ls_keep(const ls_value *in, ls_keep_attr a);
 

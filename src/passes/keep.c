@@ -60,18 +60,32 @@ void lsi_keep_add_up(ls_graph *g, const ls_strategy *how, const ls_value *in)
     for (int i = 0; i < 2; i++) lsi_add_to_sum(g, sum[i], x[i], counts(g));
 }
 
-void lsi_keep_added_up(ls_graph *g, const ls_strategy *how, ls_value *in)
+ls_value lsi_keep_leaf(ls_graph *g, const ls_strategy *how, const ls_value *in, ls_value x[2])
 {
-    sums(g, how, in, in + LS_KEEP_X);
+    by_place(rows_of(how, in), in, x);
+    return counts(g);
 }
 
-void lsi_keep_exchange(ls_graph *g, const ls_strategy *how, bool placed, ls_value *in)
+/* Sums of shards are made later; here is what shape they have. */
+void lsi_keep_added_up(ls_graph *g, const ls_strategy *how, ls_value *in)
+{
+    const int64_t rows = rows_of(how, in);
+
+    if (how->shards == 0) {
+        sums(g, how, in, in + LS_KEEP_X);
+        return;
+    }
+    in[LS_KEEP_X] = ls_fill(g, LS_SHAPE(rows, ls_value_shape(in[LS_KEEP_POOL]).dim[1]), LS_F32, 0);
+    in[LS_KEEP_SLOTS] = ls_fill(g, LS_SHAPE(rows, 1), LS_F32, 0);
+}
+
+void lsi_keep_exchange(ls_graph *g, const ls_strategy *how, const ls_keep_attr *a, ls_value *in)
 {
     const bool update = how->part == LS_PART_UPDATE;
     ls_value x[2] = {in[LS_KEEP_X], in[LS_KEEP_SLOTS]};
 
-    if (!placed) by_place(rows_of(how, in), in, x);
-    lsi_exchange(g, update ? ls_fill(g, LS_SHAPE_SCALAR, LS_F32, 1) : counts(g), 2, 0, x);
+    if (!a->by_place) by_place(rows_of(how, in), in, x);
+    lsi_exchange(g, how, a->number, update ? ls_fill(g, LS_SHAPE_SCALAR, LS_F32, 1) : counts(g), 2, 0, x);
     in[LS_KEEP_X] = x[0];
     in[LS_KEEP_SLOTS] = x[1];
 }

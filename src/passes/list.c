@@ -12,6 +12,16 @@ static bool one_rank(const ls_passage *p)
     return !p->how->ranks;
 }
 
+static bool no_shards(const ls_passage *p)
+{
+    return p->how->shards == 0 || p->how->part != LS_PART_GRADIENTS;
+}
+
+static bool no_sums(const ls_passage *p)
+{
+    return !p->how->ranks && p->how->shards == 0;
+}
+
 static bool own_norms(const ls_passage *p)
 {
     return !p->how->sync_norm || p->how->part == LS_PART_UPDATE;
@@ -53,6 +63,7 @@ PASS(homes, ls_pass_homes(p->g, p->how))
 PASS(split, ls_pass_split(p->g, p->how))
 PASS(sync_norm, ls_pass_sync_norm(p->g))
 PASS(differentiate, ls_pass_differentiate(p->g))
+PASS(leaves, ls_pass_leaves(p->g, p->how))
 PASS(parallel, ls_pass_parallel(p->g, p->how))
 PASS(optimise, ls_pass_optimise(p->g, p->how))
 PASS(dead, ls_pass_dead(p->g))
@@ -89,7 +100,9 @@ const ls_pass ls_passes[] = {
      "plain ops and sums over ranks in their places"},
     {"differentiate", LS_PHASE_PROGRAM, NULL, differentiate, "all that losses are made of",
      "gradients in the places where they were asked for"},
-    {"parallel", LS_PHASE_PROGRAM, one_rank, parallel, "gradients", "sums over ranks, in buckets"},
+    {"leaves", LS_PHASE_PROGRAM, no_shards, leaves, "gradients of a shard",
+     "what it gives to the tree of all"},
+    {"parallel", LS_PHASE_PROGRAM, no_sums, parallel, "gradients", "sums over ranks or shards, in buckets"},
     {"optimise", LS_PHASE_PROGRAM, NULL, optimise, "gradients, summed", "optimisers and pools; no macros"},
     {"dead", LS_PHASE_PROGRAM, NULL, dead, "a program", "nodes that something needs"},
     {"fuse", LS_PHASE_DEVICE, no_fusions, fuse, "all gradients", "fewer nodes, as the device wants them"},

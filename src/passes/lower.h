@@ -20,7 +20,8 @@ typedef struct ls_strategy {
     /* Gradients, running statistics and scalar metrics become weighted sums over all ranks: input
      * "gradient.weight" is this rank's share of the samples (with LS_PART_UPDATE gradients are weighted
      * already, and "rank.weight" is for the rest).  The input "control", LS_CONTROL_SLOTS numbers of the
-     * host's own, is summed without weight and fetched under the same name. */
+     * host's own, is summed without weight and fetched under the same name; so is "metrics" in the step's
+     * last LS_PART_UPDATE, what the host has collected of the batches. */
     bool ranks;
     int64_t share_from;   /* ranks may share parameters of one ls_minimise that together have so many bytes */
     int64_t bucket_bytes; /* gradients are exchanged in buckets of about this size; 0: 8 MiB */
@@ -30,8 +31,12 @@ typedef struct ls_strategy {
     double clip_norm; /* not 0: gradients of one ls_minimise are scaled down to this norm where theirs is
                          larger */
     int64_t update;   /* samples of an update, of all ranks; 0: not known */
+    /* Not 0: an update's samples are so many shards, each with a plan for gradients of its own (input "shard"
+     * is its number, "gradient.weight" its share of the samples), and sums follow the tree over them
+     * (comm/collective.h).  `ranks` and `sync_norm` are then false, however many ranks there are. */
+    int64_t shards;
 } ls_strategy;
-enum { LS_CONTROL_SLOTS = 16 };
+enum { LS_CONTROL_SLOTS = 16, LS_METRIC_SLOTS = 16 };
 
 /* The first phase of the list: from the record to the program of one rank, without macros and dead nodes.
  * Errors are sticky in the graph, and name the line of the trial. */
@@ -45,6 +50,8 @@ void ls_pass_split(ls_graph *g, const ls_strategy *how);
 void ls_pass_sync_norm(ls_graph *g);
 /* Expands `gradients`. */
 void ls_pass_differentiate(ls_graph *g);
+/* What a shard gives to the sums of all. */
+void ls_pass_leaves(ls_graph *g, const ls_strategy *how);
 /* Sums over ranks, in buckets. */
 void ls_pass_parallel(ls_graph *g, const ls_strategy *how);
 /* Expands `update` and `keep`: optimisers and what they remember. */

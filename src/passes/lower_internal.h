@@ -21,8 +21,19 @@ ls_value lsi_sum_variable(ls_graph *g, const char *name, ls_shape shape);
 void lsi_add_to_sum(ls_graph *g, ls_value sum, ls_value x, ls_value weight);
 
 /* Replaces x[0..n-1] by their sums over ranks of weight times each, in one exchange; the last `plain` are not
- * weighted. */
-void lsi_exchange(ls_graph *g, ls_value weight, int n, int plain, ls_value *x);
+ * weighted.  Where shards are added up, `number` is the bucket's, and what is not plain says only what shape
+ * the sums have. */
+void lsi_exchange(ls_graph *g, const ls_strategy *how, int number, ls_value weight, int n, int plain,
+                  ls_value *x);
+
+/* What travels at the end of a part besides gradients: running statistics that it has changed, then metrics;
+ * returns how many, with the number of the former.  `vars` and `x` have room for all variables and values. */
+int lsi_list_rest(ls_graph *g, const ls_strategy *how, int32_t *vars, ls_value *x, int *n_buffers);
+/* Whether the plan is of the step's last update, or gives what that needs. */
+static inline bool lsi_is_last(const ls_graph *g, const ls_strategy *how)
+{
+    return how->stage + 1 == g->n_stages;
+}
 
 /* -- keep.c: the pool of the replay layer ----------------------------------------------------------------
  * `in` are the inputs of a `keep`, x and slots become those of one by place. */
@@ -30,8 +41,10 @@ void lsi_exchange(ls_graph *g, ls_value weight, int n, int plain, ls_value *x);
 /* What is added up over the batches of an update. */
 void lsi_keep_add_up(ls_graph *g, const ls_strategy *how, const ls_value *in);
 void lsi_keep_added_up(ls_graph *g, const ls_strategy *how, ls_value *in);
+/* The same of one shard: its tensors by place, and their weight. */
+ls_value lsi_keep_leaf(ls_graph *g, const ls_strategy *how, const ls_value *in, ls_value x[2]);
 /* What is added up over ranks. */
-void lsi_keep_exchange(ls_graph *g, const ls_strategy *how, bool by_place, ls_value *in);
+void lsi_keep_exchange(ls_graph *g, const ls_strategy *how, const ls_keep_attr *a, ls_value *in);
 /* The next versions of pool and filled. */
 void lsi_keep_store(bool by_place, const ls_value *in, ls_value *out);
 

@@ -2,7 +2,8 @@
  * end of a step everything else that ranks must know alike.
  *
  * Needs: gradients as nodes (differentiate) or as sums of several batches (split).  Leaves: updates and pools
- * that get sums over ranks; statistics and metrics over all ranks; the input and fetch "control".
+ * that get sums over ranks, or over the shards of all ranks; statistics and metrics over all ranks; the input
+ * and fetch "control", and in the update by several batches "metrics".
  *
  * A bucket is a set of gradients that ranks exchange together.  Gradients join buckets in the order in which
  * the backward pass makes them, so that a bucket is complete early and travels while the rest is computed.
@@ -32,9 +33,9 @@ static int by_node(const void *a, const void *b)
     return x->index < y->index ? -1 : x->index > y->index;
 }
 
-/* One exchange of the tensors x[list[0..n-1].index]; results take their places.  The last `plain` are not
- * weighted. */
-static void reduce_bucket(ls_graph *g, ls_value weight, int n, int plain, const ready *list, ls_value *x)
+/* One exchange of the tensors x[list[0..n-1].index]; results take their places. */
+static void reduce_bucket(ls_graph *g, ls_value weight, int n, const ready *list, ls_collective_attr attr,
+                          ls_value *x)
 {
     ls_value *members = ls_arena_alloc(g->arena, (size_t)(2 * n + 1) * sizeof *members), sum;
 
@@ -43,7 +44,7 @@ static void reduce_bucket(ls_graph *g, ls_value weight, int n, int plain, const 
         return;
     }
     for (int i = 0; i < n; i++) members[i] = x[list[i].index];
-    sum = ls_all_reduce(weight, n, members, (ls_collective_attr){.bucket = -1, .plain = plain}, members + n);
+    sum = ls_all_reduce(weight, n, members, attr, members + n);
     if (!ls_value_ok(sum)) return;
     for (int i = 0; i < n; i++) {
         x[list[i].index] = ls_graph_out(sum, i);
@@ -51,8 +52,11 @@ static void reduce_bucket(ls_graph *g, ls_value weight, int n, int plain, const 
     }
 }
 
-void lsi_exchange(ls_graph *g, ls_value weight, int n, int plain, ls_value *x)
+void lsi_exchange(ls_graph *g, const ls_strategy *how, int number, ls_value weight, int n, int plain,
+                  ls_value *x)
 {
+    const ls_collective_attr attr = {
+        .bucket = how->shards > 0 ? number : -1, .plain = plain, .shards = how->shards};
     ready *list = ls_arena_alloc(g->arena, (size_t)n * sizeof *list);
 
     if (list == NULL) {
@@ -60,11 +64,11 @@ void lsi_exchange(ls_graph *g, ls_value weight, int n, int plain, ls_value *x)
         return;
     }
     for (int i = 0; i < n; i++) list[i] = (ready){0, i, 0};
-    reduce_bucket(g, weight, n, plain, list, x);
+    reduce_bucket(g, weight, n, list, attr, x);
 }
 
 /* Replaces gradients by their sums over ranks, bucket by bucket in the order in which they become ready. */
-static void reduce(ls_graph *g, const ls_strategy *how, int n, ls_value *grads)
+static void reduce(ls_graph *g, const ls_strategy *how, int number, int n, ls_value *grads)
 {
     const int64_t usual = how->bucket_bytes > 0 ? how->bucket_bytes : BUCKET_BYTES;
     const ls_value weight = how->part == LS_PART_UPDATE ? ls_fill(g, LS_SHAPE_SCALAR, LS_F32, 1)
@@ -74,6 +78,10 @@ static void reduce(ls_graph *g, const ls_strategy *how, int n, ls_value *grads)
 
     if (list == NULL) lsi_no_memory(g);
     if (!lsi_sound(g) || !ls_value_ok(weight)) return;
+    if (how->shards > 0) { /* leaves know no order in which gradients become ready */
+        lsi_exchange(g, how, number, weight, n, 0, grads);
+        return;
+    }
     for (int i = 0; i < n; i++)
         list[i] = (ready){g->values[grads[i].id]->node, i,
                           ls_shape_count(ls_value_shape(grads[i])) * (int64_t)sizeof(float)};
@@ -83,7 +91,7 @@ static void reduce(ls_graph *g, const ls_strategy *how, int n, ls_value *grads)
         int64_t bytes = list[begin].bytes;
         int end = begin + 1;
         while (end < n && bytes + list[end].bytes <= limit) bytes += list[end++].bytes;
-        reduce_bucket(g, weight, end - begin, 0, list + begin, grads);
+        reduce_bucket(g, weight, end - begin, list + begin, (ls_collective_attr){.bucket = -1}, grads);
         begin = end;
     }
 }
@@ -91,11 +99,11 @@ static void reduce(ls_graph *g, const ls_strategy *how, int n, ls_value *grads)
 /* -- the end of a step ------------------------------------------------------------------------------------
  */
 
-/* Running statistics that this step has changed. */
+/* Running statistics that this step has changed; a shard's, in one of its stages. */
 static bool is_changed_buffer(const ls_graph *g, const ls_strategy *how, const ls_var *v)
 {
-    return v->role == LS_VAR_BUFFER && g->values[v->first]->dtype == LS_F32 &&
-           (v->current != v->first || how->part == LS_PART_UPDATE);
+    if (v->role != LS_VAR_BUFFER || g->values[v->first]->dtype != LS_F32) return false;
+    return how->shards > 0 ? v->moved : v->current != v->first || how->part == LS_PART_UPDATE;
 }
 
 static bool is_scalar_fetch(const ls_vinfo *v)
@@ -103,48 +111,60 @@ static bool is_scalar_fetch(const ls_vinfo *v)
     return v->fetch && v->dtype == LS_F32 && v->shape.rank == 0;
 }
 
-/* The numbers of the host's own that travel with the update. */
-static ls_value control_input(ls_graph *g)
+int lsi_list_rest(ls_graph *g, const ls_strategy *how, int32_t *vars, ls_value *x, int *n_buffers)
 {
-    for (int32_t i = 0; i < g->n_values; i++)
-        if (g->values[i]->kind == LS_VALUE_INPUT && strcmp(g->values[i]->name, "control") == 0)
-            return ls_graph_fail(g, LS_INVALID,
-                                 "the name \"control\" is taken; call the input something else");
-    return ls_graph_input(g, "control", LS_F32, LS_SHAPE(LS_CONTROL_SLOTS));
-}
+    int n = 0;
 
-/* Everything but gradients that ranks sum up, in one exchange. */
-static void reduce_rest(ls_graph *g, const ls_strategy *how)
-{
-    const size_t most = (size_t)g->n_vars + (size_t)g->n_values + 1;
-    const ls_value weight =
-        ls_graph_scalar(g, how->part == LS_PART_UPDATE ? "rank.weight" : "gradient.weight");
-    ls_value *x = ls_arena_alloc(g->arena, most * sizeof *x);
-    int32_t *vars = ls_arena_alloc(g->arena, most * sizeof *vars);
-    const int32_t n_values = g->n_values;
-    int n = 0, n_buffers;
-
-    if (x == NULL || vars == NULL) lsi_no_memory(g);
-    if (!lsi_sound(g) || !ls_value_ok(weight)) return;
     for (int32_t i = 0; i < g->n_vars; i++)
         if (is_changed_buffer(g, how, g->vars[i])) {
             vars[n] = i;
             x[n++] = (ls_value){g, g->vars[i]->current};
         }
-    n_buffers = n;
-    for (int32_t i = 0; i < n_values; i++)
+    *n_buffers = n;
+    for (int32_t i = 0; i < g->n_values; i++)
         if (is_scalar_fetch(g->values[i])) x[n++] = (ls_value){g, i};
-    x[n++] = control_input(g);
-    if (!lsi_sound(g)) return;
-    for (int i = n_buffers; i < n - 1; i++) {
+    return n;
+}
+
+/* Numbers of the host's own that travel with the update. */
+static ls_value host_input(ls_graph *g, const char *name, int slots)
+{
+    for (int32_t i = 0; i < g->n_values; i++)
+        if (g->values[i]->kind == LS_VALUE_INPUT && strcmp(g->values[i]->name, name) == 0)
+            return ls_graph_fail(g, LS_INVALID, "the name \"%s\" is taken; call the input something else",
+                                 name);
+    return ls_graph_input(g, name, LS_F32, LS_SHAPE(slots));
+}
+
+/* Everything but gradients that ranks sum up, in one exchange.  Where batches are added up, the metrics are
+ * what the host has collected of them. */
+static void reduce_rest(ls_graph *g, const ls_strategy *how)
+{
+    const size_t most = (size_t)g->n_vars + (size_t)g->n_values + 3;
+    const bool update = how->part == LS_PART_UPDATE, last = lsi_is_last(g, how);
+    const ls_value weight = how->shards > 0 ? ls_fill(g, LS_SHAPE_SCALAR, LS_F32, 1)
+                                            : ls_graph_scalar(g, update ? "rank.weight" : "gradient.weight");
+    ls_value *x = ls_arena_alloc(g->arena, most * sizeof *x);
+    int32_t *vars = ls_arena_alloc(g->arena, most * sizeof *vars);
+    int n, n_buffers, plain = 0;
+
+    if (x == NULL || vars == NULL) lsi_no_memory(g);
+    if (!lsi_sound(g) || !ls_value_ok(weight)) return;
+    n = lsi_list_rest(g, how, vars, x, &n_buffers);
+    for (int i = n_buffers; i < n; i++) {
         vars[i] = x[i].id;
         g->values[x[i].id]->fetch = false;
     }
-    lsi_exchange(g, weight, n, 1, x);
+    if (last && update && how->shards == 0) x[n + plain++] = host_input(g, "metrics", LS_METRIC_SLOTS);
+    if (last) x[n + plain++] = host_input(g, "control", LS_CONTROL_SLOTS);
+    if (!lsi_sound(g) || n + plain == 0) return;
+    lsi_exchange(g, how, how->stage, weight, n + plain, plain, x);
     for (int i = 0; i < n_buffers && lsi_sound(g); i++)
         ls_graph_advance(g, vars[i], ls_assign((ls_value){g, g->vars[vars[i]]->current}, x[i]));
     for (int i = n_buffers; i < n && lsi_sound(g); i++)
-        ls_graph_fetch(ls_copy(x[i]), i < n - 1 ? g->values[vars[i]]->name : "control");
+        ls_graph_fetch(ls_copy(x[i]), g->values[vars[i]]->name);
+    for (int i = n; i < n + plain && lsi_sound(g); i++)
+        ls_graph_fetch(ls_copy(x[i]), i + 1 < n + plain ? "metrics" : "control");
 }
 
 /* -- the pass ---------------------------------------------------------------------------------------------
@@ -163,10 +183,10 @@ static bool expand(void *ctx, ls_graph *to, const ls_node *n, const ls_value *in
     }
     memcpy(sums, in, sizeof *sums * (size_t)n->n_in);
     if (n->op == &ls_op_update) {
-        reduce(to, how, n->n_out, sums + LS_UPDATE_W + n->n_out);
+        reduce(to, how, ((const ls_update_attr *)n->attr)->number, n->n_out, sums + LS_UPDATE_W + n->n_out);
         first = ls_update(sums, n->attr);
     } else {
-        lsi_keep_exchange(to, how, ((const ls_keep_attr *)n->attr)->by_place, sums);
+        lsi_keep_exchange(to, how, n->attr, sums);
         first = ls_keep(sums, (ls_keep_attr){.by_place = true});
     }
     for (int k = 0; k < n->n_out; k++) out[k] = ls_graph_out(first, k);
@@ -179,6 +199,6 @@ void ls_pass_parallel(ls_graph *g, const ls_strategy *how)
 
     if (!lsi_sound(g) || how->part == LS_PART_GRADIENTS) return;
     ls_graph_rewrite(g, expand, &copy);
-    /* Nothing depends on statistics before the step's last update. */
-    if (how->stage + 1 == g->n_stages && lsi_sound(g)) reduce_rest(g, how);
+    /* Nothing depends on statistics before the step's last update; of shards they come with every stage. */
+    if ((lsi_is_last(g, how) || how->shards > 0) && lsi_sound(g)) reduce_rest(g, how);
 }

@@ -1,8 +1,9 @@
 /* split.c: one part and one stage of a step.
  *
  * Needs: the record.  Leaves: n_stages; for LS_PART_GRADIENTS what adds the gradients of one stage to sums,
- * for LS_PART_UPDATE its updates by those sums; which variables a plan for gradients moves on.  A whole step
- * stays as it is.
+ * for LS_PART_UPDATE its updates by those sums; which variables a plan for gradients moves on.  Where shards
+ * are added up instead of batches, sums are no variables: updates stay for leaves.c and parallel.c.  A whole
+ * step stays as it is.
  *
  * Where gradients of several batches are added up, an update waits for all of them.  A loss that needs
  * parameters after an update (the AAE judges with the critic it has just trained) can be computed only then:
@@ -10,9 +11,12 @@
  * belongs to another stage is taken out of the record, and what is left over dies as dead code.  A stage
  * finds its parameters in the variables, as the stages before have left them, so nothing in it may need an
  * older version: that is refused by name. */
+#include <stdio.h>
 #include <string.h>
 
 #include "passes/lower_internal.h"
+
+enum { LS_SPLIT_NAME = 128 };
 
 /* A call of ls_minimise. */
 typedef struct training {
@@ -36,6 +40,8 @@ typedef struct cut {
     bool *dropped;  /* the nodes whose variables stay as they are */
     bool *of_stage; /* n_stages rows: the nodes that the losses of each stage need */
     bool *needed;   /* the nodes that this stage needs */
+    int n_metrics;
+    char (*metrics)[LS_SPLIT_NAME]; /* of an update by sums of shards: those of this stage */
 } cut;
 
 static const char *name_of(const cut *c, int32_t version)
@@ -338,13 +344,25 @@ static void keep_gradients(cut *c)
     keep_buffers(c);
 }
 
+/* What shards give of metrics, the update makes known. */
+static void note_metric(cut *c, const ls_vinfo *v)
+{
+    if (c->how->shards > 0 && v->fetch && v->dtype == LS_F32 && v->shape.rank == 0)
+        snprintf(c->metrics[c->n_metrics++], LS_SPLIT_NAME, "%s", v->name);
+}
+
 /* An update needs no samples: their statistics and metrics are in the other part.  What else changes with an
  * update, does with the step's last: until then all samples see it as it was. */
 static void keep_update(cut *c)
 {
     const bool last = c->how->stage + 1 == c->g->n_stages;
 
-    for (int32_t i = 0; i < c->n_values; i++) c->g->values[i]->fetch = false;
+    if (c->how->shards > 0) keep_gradients(c); /* which metrics and buffers are this stage's */
+    memset(c->dropped, 0, sizeof *c->dropped * (size_t)c->n_nodes);
+    for (int32_t i = 0; i < c->n_values; i++) {
+        note_metric(c, c->g->values[i]);
+        c->g->values[i]->fetch = false;
+    }
     for (int32_t i = 0; i < c->n_nodes; i++) {
         const ls_node *n = c->g->nodes[i];
         const int32_t var = n->op == &ls_op_update ? -1 : variable_of(c->g, n);
@@ -407,10 +425,12 @@ static bool by_sums(const cut *c, ls_graph *to, const ls_node *n, const ls_value
     memcpy(sums, in, sizeof *sums * (size_t)n->n_in);
     if (n->op == &ls_op_keep) {
         lsi_keep_added_up(to, c->how, sums);
-        first = ls_keep(sums, (ls_keep_attr){.by_place = true});
+        first = ls_keep(sums, (ls_keep_attr){true, ((const ls_keep_attr *)n->attr)->number});
     } else {
+        /* A sum of shards has the shape of the weight; parallel.c finds it by its number. */
         for (int k = 0; k < n->n_out && lsi_sound(to); k++)
-            sums[LS_UPDATE_W + n->n_out + k] = sum_of(to, in[LS_UPDATE_W + k]);
+            sums[LS_UPDATE_W + n->n_out + k] =
+                c->how->shards > 0 ? in[LS_UPDATE_W + k] : sum_of(to, in[LS_UPDATE_W + k]);
         first = ls_update(sums, n->attr);
     }
     for (int k = 0; k < n->n_out; k++) out[k] = ls_graph_out(first, k);
@@ -423,6 +443,7 @@ static bool expand(void *ctx, ls_graph *to, const ls_node *n, const ls_value *in
 
     if (c->dropped[n->id]) return drop(to, n, in, out);
     if (n->op != &ls_op_update && n->op != &ls_op_keep) return false;
+    if (c->how->part == LS_PART_GRADIENTS && c->how->shards > 0) return false; /* for leaves.c */
     return c->how->part == LS_PART_UPDATE ? by_sums(c, to, n, in, out) : add_up(c, to, n, in, out);
 }
 
@@ -440,24 +461,55 @@ static void drop_inputs(ls_graph *g)
         if (g->values[i]->kind == LS_VALUE_INPUT && uses[i] == 0) g->values[i]->kind = LS_VALUE_GONE;
 }
 
+/* Both parts find the sums of shards by the same numbers; the first are for what comes with each stage. */
+static void number_buckets(const ls_graph *g)
+{
+    int next = g->n_stages;
+
+    for (int32_t i = 0; i < g->n_nodes; i++) {
+        if (g->nodes[i]->op == &ls_op_update) ((ls_update_attr *)g->nodes[i]->attr)->number = next++;
+        if (g->nodes[i]->op == &ls_op_keep) ((ls_keep_attr *)g->nodes[i]->attr)->number = next++;
+    }
+}
+
+/* In the place of each a number, whose sum over shards the host is to see. */
+static void add_metrics(const cut *c)
+{
+    for (int i = 0; i < c->n_metrics && lsi_sound(c->g); i++)
+        ls_graph_fetch(ls_fill(c->g, LS_SHAPE_SCALAR, LS_F32, 0), c->metrics[i]);
+}
+
+static void cut_step(cut *c)
+{
+    ls_graph *g = c->g;
+    const ls_strategy *how = c->how;
+
+    if (!open_cut(c) || c->metrics == NULL) lsi_no_memory(g);
+    if (lsi_sound(g)) note_versions(c);
+    if (lsi_sound(g)) order_calls(c);
+    if (lsi_sound(g) && how->stage >= g->n_stages)
+        ls_graph_fail(g, LS_INVALID, "stage %d of a step that has %d", how->stage, g->n_stages);
+    if (!lsi_sound(g)) return;
+    number_buckets(g);
+    if (how->part == LS_PART_GRADIENTS)
+        keep_gradients(c);
+    else
+        keep_update(c);
+    if (lsi_sound(g)) drop_updates(c);
+    ls_graph_rewrite(g, expand, c);
+    if (lsi_sound(g)) add_metrics(c);
+    if (lsi_sound(g)) ls_pass_dead(g);
+    if (lsi_sound(g) && how->part == LS_PART_UPDATE) drop_inputs(g);
+}
+
 void ls_pass_split(ls_graph *g, const ls_strategy *how)
 {
     cut c = {.g = g, .how = how, .n_nodes = g->n_nodes, .n_values = g->n_values};
 
     g->n_stages = 1;
     if (!lsi_sound(g) || how->part == LS_PART_ALL) return;
-    if (!open_cut(&c)) lsi_no_memory(g);
-    if (lsi_sound(g)) note_versions(&c);
-    if (lsi_sound(g)) order_calls(&c);
-    if (lsi_sound(g) && how->stage >= g->n_stages)
-        ls_graph_fail(g, LS_INVALID, "stage %d of a step that has %d", how->stage, g->n_stages);
-    if (!lsi_sound(g)) return;
-    if (how->part == LS_PART_GRADIENTS)
-        keep_gradients(&c);
-    else
-        keep_update(&c);
-    if (lsi_sound(g)) drop_updates(&c);
-    ls_graph_rewrite(g, expand, &c);
-    if (lsi_sound(g)) ls_pass_dead(g);
-    if (lsi_sound(g) && how->part == LS_PART_UPDATE) drop_inputs(g);
+    /* Names outlive the graph's arena, which rewriting makes anew. */
+    c.metrics = ls_alloc(LS_MEM_GRAPH, sizeof *c.metrics * ((size_t)g->n_values + 1));
+    cut_step(&c);
+    ls_free(c.metrics);
 }

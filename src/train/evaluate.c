@@ -275,8 +275,7 @@ ls_status ls_evaluate(ls_session *s, const ls_dataset *data, ls_gather *gather, 
     ls_status st = LS_OK;
 
     *sums = (ls_metric_sums){0};
-    LS_TRY(s->shards != NULL ? ls_shards_evaluate(s->shards, data, g, sums, err)
-                             : run_all(s, data, g, sums, err));
+    LS_TRY(s->shards != NULL ? ls_shards_evaluate(s, data, g, sums, err) : run_all(s, data, g, sums, err));
     LS_TRY(ls_gather_finish(g, s->comm, sums, err));
 out:
     ls_gather_release(&own);

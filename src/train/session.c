@@ -95,27 +95,39 @@ bool ls_session_shares(ls_config *cfg)
     return ls_config_int(cfg, "parallel.share") != SHARE_NEVER;
 }
 
+/* Shards are added up wherever they are computed: nothing else travels between ranks. */
 ls_strategy ls_session_strategy(ls_config *cfg, bool ranks, int64_t update, ls_part part)
 {
+    const bool shards = part != LS_PART_ALL && ls_config_bool(cfg, "reproducible");
+
+    ranks = ranks && !shards;
     return (ls_strategy){.part = part,
                          .ranks = ranks,
                          .share_from = share_from(cfg),
                          .bucket_bytes = (int64_t)(ls_config_real(cfg, "parallel.bucket_mb") * (1 << 20)),
                          .sync_norm = ranks && ls_config_bool(cfg, "parallel.sync_batchnorm"),
                          .clip_norm = ls_config_real(cfg, "parallel.clip_norm"),
-                         .update = update};
+                         .update = update,
+                         .shards = shards ? ls_config_int(cfg, "parallel.shards") : 0};
 }
 
-ls_status ls_session_plan(ls_session *s, ls_mode mode, int stage, int64_t n, ls_batch_plan **out, ls_err *err)
+ls_strategy ls_session_how(const ls_session *s, ls_mode mode, int stage)
 {
     ls_strategy how = {0}; /* evaluations of ranks are no business of one another */
-    ls_batch_plan *p;
-    ls_status st;
 
     if (mode == LS_TRAIN)
         how = ls_session_strategy(s->cfg, s->peers != NULL, s->update_samples,
                                   s->split ? LS_PART_GRADIENTS : LS_PART_ALL);
     how.stage = stage;
+    return how;
+}
+
+ls_status ls_session_plan(ls_session *s, ls_mode mode, int stage, int64_t n, ls_batch_plan **out, ls_err *err)
+{
+    const ls_strategy how = ls_session_how(s, mode, stage);
+    ls_batch_plan *p;
+    ls_status st;
+
     for (int i = 0; i < s->n_plans; i++) {
         *out = &s->plans[i];
         if ((*out)->mode == mode && (*out)->stage == stage && (*out)->batch == n) return LS_OK;
@@ -186,17 +198,35 @@ static void tell_progress(void *arg, int done, int all)
             (long long)s->batch, s->nodes_done + 1, s->nodes_all);
 }
 
-static ls_status meet(ls_session *s, const ls_session_options *o, ls_err *err)
+/* Shards are added up also where there is one rank.  A device with queues works by itself: one thread feeds
+ * it. */
+static ls_status meet_shards(ls_session *s, const ls_session_options *o, ls_deal *deal, ls_err *err)
 {
+    const int threads = ls_session_staging(s).alloc != NULL ? 1 : o->threads;
     ls_peers_options how;
     ls_status st = LS_OK;
 
-    s->ranks = 1;
-    if (o->comm == NULL || ls_comm_size(o->comm) == 1) return LS_OK;
-    s->comm = o->comm;
-    s->rank = ls_comm_rank(o->comm);
-    s->ranks = ls_comm_size(o->comm);
-    if (o->shards > 0) return LS_OK; /* kernels are fixed, and shards have an exchange of their own */
+    LS_TRY(ls_shards_deal(deal, o->shards, o->batch, threads, s->rank, s->ranks, err));
+    how = (ls_peers_options){.overlap = ls_config_bool(s->cfg, "parallel.overlap"),
+                             .first_shard = deal->first,
+                             .end_shard = deal->end,
+                             .lanes = deal->lanes};
+    if (s->comm == NULL) LS_TRY(ls_comm_open_self(&s->self, err));
+    LS_TRY(ls_peers_create(&s->peers, s->comm != NULL ? s->comm : s->self, &how, err));
+out:
+    return st;
+}
+
+static ls_status meet(ls_session *s, const ls_session_options *o, ls_err *err)
+{
+    const bool alone = o->comm == NULL || ls_comm_size(o->comm) == 1;
+    ls_peers_options how;
+    ls_status st = LS_OK;
+
+    s->comm = alone ? NULL : o->comm;
+    s->rank = alone ? 0 : ls_comm_rank(o->comm);
+    s->ranks = alone ? 1 : ls_comm_size(o->comm);
+    if (alone || o->shards > 0) return LS_OK; /* of shards kernels are fixed, and sums are made otherwise */
     LS_TRY(choose_kernels(s, o, err));
     how = (ls_peers_options){.wire = (ls_wire)ls_config_int(s->cfg, "parallel.wire"),
                              .overlap = ls_config_bool(s->cfg, "parallel.overlap"),
@@ -235,6 +265,7 @@ ls_status ls_session_open(ls_session *s, const ls_trial *trial, ls_config *cfg, 
                           ls_err *err)
 {
     const int64_t batch = o->shards > 0 ? (o->batch + o->shards - 1) / o->shards : o->batch;
+    ls_deal deal;
     ls_status st = LS_OK;
 
     *s = (ls_session){.trial = trial,
@@ -254,14 +285,15 @@ ls_status ls_session_open(ls_session *s, const ls_trial *trial, ls_config *cfg, 
     }
     s->threads = s->dev->threads;
     ls_parallel_set_wait_policy(s->threads);
+    if (o->shards > 0) LS_TRY(meet_shards(s, o, &deal, err));
     LS_TRY(ls_state_create(&s->state, s->dev, err));
     ls_state_set_peers(s->state, s->peers);
     LS_TRY(open_plans(s, batch, err));
     LS_TRY(remember_lrs(s, err));
     if (!o->compile_only) LS_TRY(ls_state_init(s->state, (uint64_t)ls_config_int(cfg, "seed"), err));
-    if (s->peers != NULL) LS_TRY(ls_comm_barrier(s->comm, "initial values", err));
-    if (o->shards > 0) LS_TRY(ls_shards_create(&s->shards, s, o->shards, o->batch, o->threads, err));
-    if (o->shards > 0) s->threads = ls_shards_threads(s->shards);
+    if (s->comm != NULL) LS_TRY(ls_comm_barrier(s->comm, "initial values", err));
+    if (o->shards > 0) LS_TRY(ls_shards_create(&s->shards, s, &deal, err));
+    if (o->shards > 0) s->threads = deal.lanes;
 out:
     if (s->dev != NULL) { /* a run that goes on ends after a checkpoint, whatever it compiles until then */
         s->dev->stop = NULL;
@@ -278,6 +310,7 @@ void ls_session_release(ls_session *s)
     ls_records_release(&s->records);
     ls_state_destroy(s->state);
     ls_peers_destroy(s->peers);
+    ls_comm_close(s->self);
     ls_device_close(s->dev);
     *s = (ls_session){0};
 }
@@ -299,15 +332,15 @@ size_t ls_session_comm_bytes(const ls_session *s)
     size_t sum = 0;
 
     if (s->peers != NULL) sum += ls_peers_bytes(s->peers) + ls_state_shared_bytes(s->state);
-    if (s->shards != NULL) sum += ls_shards_comm_bytes(s->shards);
     return sum;
 }
 
 /* Inputs that the trainer itself writes. */
 static bool is_own_input(const char *name)
 {
-    static const char *const own[] = {"rng",         "loss_scale",   "gradient.weight", "gradient.keep",
-                                      "rank.weight", "rank.samples", LS_CONTROL};
+    static const char *const own[] = {"rng",           "loss_scale",  "gradient.weight",
+                                      "gradient.keep", "rank.weight", "rank.samples",
+                                      "shard",         LS_CONTROL,    LS_METRICS};
 
     for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
         if (strcmp(name, own[i]) == 0) return true;

@@ -43,6 +43,7 @@ typedef struct ls_session {
     ls_device *dev;
     ls_state *state;
     ls_comm *comm;   /* NULL: one rank */
+    ls_comm *self;   /* shards of one rank are added up by it; NULL: not needed */
     ls_peers *peers; /* NULL: plans exchange nothing */
     int rank, ranks;
     int threads;
@@ -72,6 +73,8 @@ void ls_batch_plan_release(ls_batch_plan *p);
 
 /* The input and the result by which ranks tell one another what comes after the update. */
 #define LS_CONTROL "control"
+/* The same for what each rank has collected of the batches of an update. */
+#define LS_METRICS "metrics"
 
 /* Evaluations draw random numbers as if in this step, each sample by its place in the set: they do not depend
  * on when they happen or how many ranks there are, and no training step draws the same. */
@@ -93,6 +96,8 @@ typedef struct ls_session_options {
 /* How the settings want a training step spread, for updates of so many samples; `ranks`: there are several.
  */
 ls_strategy ls_session_strategy(ls_config *cfg, bool ranks, int64_t update, ls_part part);
+/* How a plan of the session for batches is to be made. */
+ls_strategy ls_session_how(const ls_session *s, ls_mode mode, int stage);
 
 /* Whether ranks of a machine may share variables. */
 bool ls_session_shares(ls_config *cfg);

@@ -104,6 +104,15 @@ out:
     return st;
 }
 
+/* The gradients of b's samples in the reproducible mode, where one batch is an update. */
+static ls_status run_shards(ls_stepper *s, int stage, const ls_counters *c, const ls_batch *b, ls_err *err)
+{
+    const ls_shard_work w = {
+        .mode = LS_TRAIN, .stage = stage, .data = s->data, .b = b, .seed = s->seed, .step = c->step};
+
+    return ls_shards_run(s->session->shards, &w, NULL, NULL, err);
+}
+
 /* All batches of the update once more, with the parameters as the stages before have left them. */
 static ls_status next_stage(ls_stepper *s, int stage, ls_counters *c, const ls_batch *b, int64_t samples,
                             ls_err *err)
@@ -112,23 +121,56 @@ static ls_status next_stage(ls_stepper *s, int stage, ls_counters *c, const ls_b
     ls_metric_sums now = {0};
     ls_status st = LS_OK;
 
-    if (session->shards != NULL)
-        return ls_shards_gradients(session->shards, stage, s->data, b, s->seed, c->step, &c->now, NULL, err);
+    if (session->shards != NULL) return run_shards(s, stage, c, b, err);
     ls_declare_metrics(session->plans[stage].plan, &now);
     for (int i = 0; i < s->kept.n; i++) {
         const ls_kept_batch *k = s->kept.batches[i];
         LS_TRY(add_gradients(s, stage, c, &k->b, k->pending, samples, &now, err));
     }
-    LS_TRY(ls_team_sum(session->comm, &now, NULL, err));
     now.samples = 0; /* they are counted already */
     ls_metric_join(&c->now, &now);
 out:
     return st;
 }
 
+/* What this rank has collected of an update of so many samples, and what all have. */
+static void write_metrics(const ls_batch_plan *p, const ls_metric_sums *now, int64_t samples)
+{
+    float slot[LS_METRIC_SLOTS] = {0};
+
+    _Static_assert((int)LS_METRIC_SLOTS >= (int)LS_MAX_METRICS, "every metric has its place");
+    for (int i = 0; i < now->n; i++) slot[i] = (float)(now->sum[i] / (double)samples);
+    ls_plan_write_input(p->plan, LS_METRICS, 0, slot, sizeof slot);
+}
+
+static ls_status read_metrics(const ls_batch_plan *p, ls_metric_sums *now, int64_t samples, ls_err *err)
+{
+    const ls_tensor *t = ls_plan_fetch(p->plan, LS_METRICS);
+    float slot[LS_METRIC_SLOTS];
+    ls_status st;
+
+    if (t == NULL) return LS_OK;
+    st = ls_tensor_read(t, 0, slot, sizeof slot, err);
+    for (int i = 0; st == LS_OK && i < now->n; i++) now->sum[i] = (double)slot[i] * (double)samples;
+    return st;
+}
+
+/* What the plan of an update tells: metrics of shards, or of the batches of all ranks. */
+static ls_status take_metrics(const ls_stepper *s, const ls_batch_plan *p, ls_metric_sums *now,
+                              int64_t samples, ls_err *err)
+{
+    const int64_t counted = now->samples;
+    ls_status st = LS_OK;
+
+    if (s->session->shards == NULL) return read_metrics(p, now, samples, err);
+    st = ls_collect_metrics(p->plan, counted, now, err);
+    now->samples = counted;
+    return st;
+}
+
 /* Damaged samples may have been left out: the loss scale makes the sum a mean over those that were not. */
-static ls_status update(ls_stepper *s, int stage, const ls_counters *c, int64_t mine, int64_t samples,
-                        double lr, ls_err *err)
+static ls_status update(ls_stepper *s, int stage, ls_counters *c, int64_t mine, int64_t samples, double lr,
+                        ls_err *err)
 {
     const ls_batch_plan *p = &s->session->updates[stage];
     ls_status st = LS_OK;
@@ -138,8 +180,33 @@ static ls_status update(ls_stepper *s, int stage, const ls_counters *c, int64_t 
     write_rates(s, p, lr);
     ls_session_write_scalar(p, "loss_scale", (double)c->now.samples / (double)samples);
     ls_session_write_scalar(p, "rank.weight", (double)mine / (double)c->now.samples);
+    write_metrics(p, &c->now, samples);
+    ls_session_write_control(p, &s->control);
     LS_TRY(run_plan(s, p->plan, err));
     ls_state_set_pending(s->session->state, false);
+    LS_TRY(take_metrics(s, p, &c->now, samples, err));
+    LS_TRY(ls_session_read_control(p, &s->control, err));
+out:
+    return st;
+}
+
+/* The samples of all ranks, of `samples` that the update should have.  Where damaged ones are left out, ranks
+ * ask one another; an update without any is not made, so that control numbers travel here. */
+static ls_status count_samples(ls_stepper *s, ls_metric_sums *now, int64_t samples, ls_err *err)
+{
+    ls_session *session = s->session;
+    ls_metric_sums all = {.samples = now->samples};
+    ls_control control = s->control;
+    ls_status st = LS_OK;
+
+    if (session->comm == NULL || session->shards != NULL) return LS_OK;
+    if (ls_config_int(session->cfg, "data.on_error") != LS_ON_ERROR_SKIP) {
+        now->samples = samples;
+        return LS_OK;
+    }
+    LS_TRY(ls_team_sum(session->comm, &all, &control, err));
+    now->samples = all.samples;
+    if (all.samples == 0) s->control = control;
 out:
     return st;
 }
@@ -151,7 +218,7 @@ static ls_status finish_update(ls_stepper *s, ls_counters *c, const ls_batch *b,
     const int64_t mine = c->now.samples;
     ls_status st = LS_OK;
 
-    if (s->session->shards == NULL) LS_TRY(ls_team_sum(s->session->comm, &c->now, &s->control, err));
+    LS_TRY(count_samples(s, &c->now, samples, err));
     if (c->now.samples == 0) goto out; /* all were damaged: there is nothing to learn */
     for (int stage = 0; stage < s->session->n_stages; stage++) {
         if (stage > 0) LS_TRY(next_stage(s, stage, c, b, samples, err));
@@ -168,9 +235,10 @@ static ls_status first_stage(ls_stepper *s, ls_counters *c, const ls_batch *b, i
     ls_session *session = s->session;
     ls_status st = LS_OK;
 
-    if (session->shards != NULL)
-        return ls_shards_gradients(session->shards, 0, s->data, b, s->seed, c->step, &c->now, &s->control,
-                                   err);
+    if (session->shards != NULL) {
+        c->now.samples += b->global_n;
+        return run_shards(s, 0, c, b, err);
+    }
     if (c->pending == 0) ls_declare_metrics(session->plans[0].plan, &c->now);
     LS_TRY(add_gradients(s, 0, c, b, c->pending, samples, &c->now, err));
     if (session->n_stages > 1) LS_TRY(ls_kept_add(&s->kept, s->data, b, plan_batch(b), c->pending, err));

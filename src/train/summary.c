@@ -134,10 +134,8 @@ static json_t *comm_json(const ls_summary *s, const ls_session *session)
 {
     json_t *buckets = json_array();
 
-    for (int i = 0; session->peers != NULL && i < ls_peers_buckets(session->peers); i++)
+    for (int i = 0; session->comm != NULL && i < ls_peers_buckets(session->peers); i++)
         json_array_append_new(buckets, json_integer((json_int_t)ls_peers_bucket_bytes(session->peers, i)));
-    for (int i = 0; session->shards != NULL && session->comm != NULL && i < session->n_stages; i++)
-        json_array_append_new(buckets, json_integer((json_int_t)ls_shards_leaf_bytes(session->shards, i)));
     return json_pack("{s:s, s:o, s:o, s:o, s:o}", "kind",
                      session->comm != NULL ? ls_comm_kind(session->comm) : "self", "buckets", buckets,
                      "exposed_s_per_step", number(ls_summary_spread(s, s->exposed).p50), "waiting_s_per_step",

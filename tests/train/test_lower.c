@@ -17,7 +17,7 @@
 /* What the trainer itself writes before an update. */
 static bool is_of_update(const char *input)
 {
-    static const char *const known[] = {"loss_scale", "rank.weight", "control"};
+    static const char *const known[] = {"loss_scale", "rank.weight", "control", "metrics"};
 
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
         if (strcmp(input, known[i]) == 0) return true;
@@ -38,9 +38,44 @@ static void check_program(const ls_graph *g, const ls_strategy *how)
         if (how->part == LS_PART_UPDATE && g->values[i]->kind == LS_VALUE_INPUT)
             CHECK(is_of_update(g->values[i]->name));
     for (int32_t i = 0; i < g->n_vars; i++) sums += g->vars[i]->role == LS_VAR_ACCUMULATED;
-    CHECK((sums > 0) == (how->part != LS_PART_ALL));
-    if (how->ranks && how->part != LS_PART_GRADIENTS) CHECK(collectives >= 2);
-    if (!how->ranks) CHECK_EQ_INT(collectives, 0);
+    CHECK((sums > 0) == (how->part != LS_PART_ALL && how->shards == 0));
+    if (how->shards > 0 || (how->ranks && how->part != LS_PART_GRADIENTS)) CHECK(collectives >= 1);
+    if (!how->ranks && how->shards == 0) CHECK_EQ_INT(collectives, 0);
+}
+
+/* -- leaves and the sums of them --------------------------------------------------------------------------
+ */
+
+enum { BUCKETS = 64, TENSORS = 256 };
+
+/* What travels in each bucket: lengths of its tensors. */
+typedef struct cargo {
+    int n[BUCKETS];
+    int64_t length[BUCKETS][TENSORS];
+} cargo;
+
+static void load(const ls_graph *g, ls_coll_op phase, cargo *to)
+{
+    const int first = phase == LS_COLL_OP_LEAF ? 2 : 1;
+
+    for (int32_t i = 0; i < g->n_nodes; i++) {
+        const ls_node *n = g->nodes[i];
+        if (!(n->op->flags & LS_OP_COLLECTIVE) || n->op->coll_op != phase) continue;
+        const int bucket = ((const ls_collective_attr *)n->attr)->bucket;
+        REQUIRE(bucket < BUCKETS && n->n_in - first <= TENSORS);
+        CHECK_EQ_INT(to->n[bucket], 0); /* a bucket travels once in an update */
+        for (int k = first; k < n->n_in; k++)
+            to->length[bucket][to->n[bucket]++] = ls_shape_count(*ls_node_in_shape(g, n, k));
+    }
+}
+
+static cargo *leaves, *starts;
+
+static void note_cargo(const ls_graph *g, const ls_strategy *how)
+{
+    if (how->shards == 0 || leaves == NULL) return;
+    if (how->part == LS_PART_GRADIENTS) load(g, LS_COLL_OP_LEAF, leaves);
+    if (how->part == LS_PART_UPDATE) load(g, LS_COLL_OP_START, starts);
 }
 
 /* Lowers a copy; returns the number of stages. */
@@ -55,9 +90,34 @@ static int lower(const ls_graph *record, const char *trial, ls_strategy how)
     if (!CHECK(ls_graph_status(g, &err) == LS_OK))
         printf("  %s, part %d, stage %d: %s\n", trial, (int)how.part, how.stage, err.text);
     check_program(g, &how);
+    note_cargo(g, &how);
     n_stages = g->n_stages;
     ls_graph_destroy(g);
     return n_stages;
+}
+
+/* What the shards of a step give is what its updates take, tensor by tensor. */
+static void leaves_are_what_updates_add_up(const ls_graph *record, const char *trial)
+{
+    ls_strategy how = {.clip_norm = 1, .update = 4, .shards = 4};
+    cargo given = {.n = {0}}, taken = {.n = {0}};
+    int n_stages = 1, filled = 0;
+
+    leaves = &given;
+    starts = &taken;
+    for (; how.stage < n_stages; how.stage++) {
+        how.part = LS_PART_GRADIENTS;
+        n_stages = lower(record, trial, how);
+        how.part = LS_PART_UPDATE;
+        CHECK_EQ_INT(lower(record, trial, how), n_stages);
+    }
+    leaves = starts = NULL;
+    for (int i = 0; i < BUCKETS; i++) {
+        filled += given.n[i] > 0;
+        CHECK_EQ_INT(given.n[i], taken.n[i]);
+        CHECK(memcmp(given.length[i], taken.length[i], sizeof given.length[i]) == 0);
+    }
+    CHECK(filled >= 2); /* gradients, and the rest */
 }
 
 static void every_strategy_leaves_plain_ops(void)
@@ -84,6 +144,7 @@ static void every_strategy_leaves_plain_ops(void)
             }
             if (strcmp(l->trial, "aae") == 0) CHECK_EQ_INT(n_stages, 2); /* it judges with the new critic */
         }
+        leaves_are_what_updates_add_up(record, l->trial);
         REQUIRE_OK(ls_graph_clone(&copy, record, &err), &err);
         CHECK(ls_graph_hash(copy) == ls_graph_hash(record));
         ls_graph_destroy(copy);
@@ -138,6 +199,13 @@ static void memory_may_run_out(void)
         check_faults("gradients of a stage", lower_one, &how);
         how.part = LS_PART_UPDATE;
         check_faults("the update of a stage", lower_one, &how);
+    }
+    how = (ls_strategy){.shards = 4};
+    for (how.stage = 0; how.stage < 2; how.stage++) {
+        how.part = LS_PART_GRADIENTS;
+        check_faults("gradients of a shard", lower_one, &how);
+        how.part = LS_PART_UPDATE;
+        check_faults("the update by shards", lower_one, &how);
     }
 }
 
