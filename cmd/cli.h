@@ -226,7 +226,16 @@ ls_status cli_weights_open(const cli_args *args, cli_weights *w, cli_ranks *rank
 /* Adds to `o` which checkpoint of a run it is: "weights" (best, last or a name) and "step". */
 void cli_weights_describe(const cli_weights *w, json_t *o);
 
-/* A model compiled for a device: one rank's plan, with as many ranks as the experiment says; not to be run.
+/* A plan of a training step. */
+enum { CLI_PLANS = 12 };
+typedef struct cli_plan_of {
+    ls_plan *plan;
+    const char *part; /* "step", or "gradients" and "update" */
+    int stage;
+    int64_t runs; /* in a step */
+} cli_plan_of;
+
+/* A model compiled for a device: one rank's plans, with as many ranks as the experiment says; not to be run.
  */
 typedef struct cli_experiment {
     ls_experiment experiment;
@@ -235,9 +244,11 @@ typedef struct cli_experiment {
     const char *name;
     ls_device *dev;
     ls_state *state;
-    struct ls_peers *peers; /* NULL with one rank */
+    struct ls_peers *peers; /* NULL: plans exchange nothing */
     ls_step *step;
-    ls_plan *plan;
+    ls_plan *plan; /* the first of these, in the order in which they run */
+    cli_plan_of plans[CLI_PLANS];
+    int n_plans;
     int ranks;
     int64_t batch;
 } cli_experiment;

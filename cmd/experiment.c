@@ -5,7 +5,9 @@
 #include "base/parallel.h"
 #include "cli.h"
 #include "exec/state.h"
+#include "graph/graph.h"
 #include "train/session.h"
+#include "train/shards.h"
 
 ls_status cli_experiment_configure(cli_experiment *x, const cli_args *args, ls_err *err)
 {
@@ -21,29 +23,106 @@ out:
     return st;
 }
 
+/* Shards are smaller than a rank's batch, which the settings name. */
+static ls_status build(cli_experiment *x, ls_err *err)
+{
+    const ls_build how = {.mode = LS_TRAIN, .freeze = ls_config_text(x->cfg, "train.freeze")};
+    const int64_t usual = ls_config_int(x->cfg, "batch.per_rank");
+    ls_status st = LS_OK;
+
+    LS_TRY(ls_records_set_batch(x->cfg, x->batch, err));
+    LS_TRY(ls_trial_build_as(&x->step, x->trial, x->cfg, &how, err));
+    LS_TRY(ls_records_set_batch(x->cfg, usual, err));
+out:
+    return st;
+}
+
+/* The other ranks, and of shards this one itself. */
+static ls_status meet(cli_experiment *x, const ls_update *u, ls_err *err)
+{
+    ls_peers_options how = {.share = u->shards == 0 && ls_session_shares(x->cfg)};
+    ls_deal deal;
+    ls_status st = LS_OK;
+
+    if (u->shards > 0) {
+        LS_TRY(ls_shards_deal(&deal, u->shards, u->samples, 1, 0, x->ranks, err));
+        how.first_shard = deal.first;
+        how.end_shard = deal.end;
+        how.lanes = deal.lanes;
+    }
+    if (x->ranks > 1 || u->shards > 0) LS_TRY(ls_peers_create_absent(&x->peers, x->ranks, &how, err));
+    ls_state_set_peers(x->state, x->peers);
+out:
+    return st;
+}
+
+static ls_status add_plan(cli_experiment *x, const ls_graph *record, const ls_strategy *how, const char *part,
+                          int64_t runs, ls_err *err)
+{
+    cli_plan_of *p = &x->plans[x->n_plans];
+    ls_graph *g = NULL;
+    ls_status st = LS_OK;
+
+    if (x->n_plans == CLI_PLANS)
+        return ls_fail(err, LS_UNSUPPORTED, "the step is of more than %d plans", CLI_PLANS);
+    LS_TRY(ls_graph_clone(&g, record, err));
+    *p = (cli_plan_of){.part = part, .stage = how->stage, .runs = runs};
+    LS_TRY(ls_plan_compile_as(&p->plan, g, how, x->dev, x->state, err));
+    x->n_plans++;
+    x->plan = x->plans[0].plan;
+out:
+    return st;
+}
+
+/* The whole step, or where several batches or shards make an update the two plans of every stage. */
+static ls_status compile(cli_experiment *x, const ls_update *u, const ls_graph *record, ls_err *err)
+{
+    const bool split = ls_update_options(u, x->cfg).split;
+    const int64_t shards = (u->shards + x->ranks - 1) / x->ranks; /* of this rank */
+    const int64_t runs = u->shards > 0 ? shards : u->samples / u->global;
+    ls_strategy how = ls_session_strategy(x->cfg, x->ranks > 1, u->samples, LS_PART_ALL);
+    int n_stages = 1;
+    ls_status st = LS_OK;
+
+    if (!split) return add_plan(x, record, &how, "step", 1, err);
+    for (int stage = 0; stage < n_stages; stage++) {
+        how = ls_session_strategy(x->cfg, x->ranks > 1, u->samples, LS_PART_GRADIENTS);
+        how.stage = stage;
+        LS_TRY(add_plan(x, record, &how, "gradients", runs, err));
+        n_stages = ls_plan_stages(x->plans[x->n_plans - 1].plan);
+        how = ls_session_strategy(x->cfg, x->ranks > 1, u->samples, LS_PART_UPDATE);
+        how.stage = stage;
+        LS_TRY(add_plan(x, record, &how, "update", 1, err));
+    }
+out:
+    return st;
+}
+
 ls_status cli_experiment_open(cli_experiment *x, const cli_args *args, ls_err *err)
 {
-    ls_strategy how;
+    ls_graph *record = NULL;
+    ls_update u;
     ls_status st = LS_OK;
 
     LS_TRY(cli_experiment_configure(x, args, err));
-    how = ls_session_strategy(x->cfg, x->ranks > 1, ls_update_of(x->cfg, x->ranks).samples, LS_PART_ALL);
-    LS_TRY(ls_trial_build_as(&x->step, x->trial, x->cfg,
-                             &(ls_build){.mode = LS_TRAIN, .freeze = ls_config_text(x->cfg, "train.freeze")},
-                             err));
-    LS_TRY(ls_device_open(&x->dev, args->device, args->threads, err));
+    u = ls_update_of(x->cfg, x->ranks);
+    if (u.shards > 0) x->batch = (u.samples + u.shards - 1) / u.shards;
+    LS_TRY(build(x, err));
+    record = ls_step_graph_take(x->step);
+    LS_TRY(ls_device_open(&x->dev, args->device, u.shards > 0 ? 1 : args->threads, err));
+    x->dev->fixed = u.shards > 0;
     ls_parallel_set_wait_policy(x->dev->threads);
     LS_TRY(ls_state_create(&x->state, x->dev, err));
-    if (x->ranks > 1) LS_TRY(ls_peers_create_absent(&x->peers, x->ranks, ls_session_shares(x->cfg), err));
-    ls_state_set_peers(x->state, x->peers);
-    LS_TRY(ls_plan_compile_as(&x->plan, ls_step_graph_take(x->step), &how, x->dev, x->state, err));
+    LS_TRY(meet(x, &u, err));
+    LS_TRY(compile(x, &u, record, err));
 out:
+    ls_graph_destroy(record);
     return st;
 }
 
 void cli_experiment_release(cli_experiment *x)
 {
-    ls_plan_destroy(x->plan);
+    for (int i = 0; i < x->n_plans; i++) ls_plan_destroy(x->plans[i].plan);
     ls_peers_destroy(x->peers);
     ls_state_destroy(x->state);
     ls_step_destroy(x->step);

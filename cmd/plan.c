@@ -6,6 +6,7 @@
 #include "backend/backend.h"
 #include "base/text.h"
 #include "bench/flops.h"
+#include "exec/memory.h"
 #include "plan.h"
 #include "report_parts.h"
 #include "train/layers.h"
@@ -29,6 +30,16 @@ static void print_node(const ls_document *d, const ls_doc_node *n)
     snprintf(op, sizeof op, "%s%s", n->op, n->backward ? "'" : "");
     printf("%-20s %-28s %-18s %-14s %10s %10s\n", op, n->layer, shape, n->impl, ls_text_si(n->flops, flops),
            ls_text_bytes(n->bytes, bytes));
+}
+
+/* Which of a step's plans it is. */
+static void print_part(const cli_experiment *x, const ls_document *d)
+{
+    if (x->n_plans == 1) return;
+    printf("%s%s", d->stage == 0 && strcmp(d->part, "gradients") == 0 ? "" : "\n", d->part);
+    if (x->n_plans > 2) printf(", stage %d of %d", d->stage + 1, x->n_plans / 2);
+    if (d->runs > 1) printf(", %lld times", (long long)d->runs);
+    printf("\n");
 }
 
 static void print_nodes(const ls_document *d)
@@ -59,9 +70,12 @@ static void print_passes(const ls_document *d, bool json)
 
 static void print_document(const cli_experiment *x, const ls_document *d)
 {
-    cli_print_json_take(json_pack("{s:s, s:i, s:s, s:i, s:s, s:[o]}", "event", "document", "format",
+    json_t *plans = json_array();
+
+    for (int i = 0; i < x->n_plans; i++) json_array_append_new(plans, ls_document_json(&d[i]));
+    cli_print_json_take(json_pack("{s:s, s:i, s:s, s:i, s:s, s:o}", "event", "document", "format",
                                   LS_PLANS_FORMAT, "experiment", x->name, "ranks", x->ranks, "device",
-                                  x->dev->backend->name, "plans", ls_document_json(d)));
+                                  x->dev->backend->name, "plans", plans));
 }
 
 /* The same table, or object, that `train` begins with. */
@@ -84,14 +98,37 @@ out:
     return st;
 }
 
-static json_t *buckets_json(const ls_document *d)
+static json_t *buckets_json(const cli_experiment *x, const ls_document *d)
 {
     json_t *a = json_array();
 
-    for (int32_t i = 0; i < d->n_collectives; i++)
-        if (d->collectives[i].bucket >= 0)
-            json_array_append_new(a, json_integer((json_int_t)d->collectives[i].bytes));
+    for (int k = 0; k < x->n_plans; k++)
+        for (int32_t i = 0; i < d[k].n_collectives; i++)
+            if (d[k].collectives[i].bucket >= 0)
+                json_array_append_new(a, json_integer((json_int_t)d[k].collectives[i].bytes));
     return a;
+}
+
+/* Of a whole step, by sample; `all` with everything that is no product or convolution. */
+static double flops_per_sample(const cli_experiment *x, const ls_document *d, bool all)
+{
+    double sum = 0;
+
+    for (int k = 0; k < x->n_plans; k++)
+        sum += (double)d[k].runs * (all ? d[k].flops : ls_document_product_flops(&d[k]));
+    return sum / (double)(d[0].runs * x->batch);
+}
+
+/* Of all plans, with variables and exchanges. */
+static ls_plan_memory memory_of(const cli_experiment *x, const ls_document *d)
+{
+    ls_plan_memory m = {0};
+
+    if (x->n_plans == 1) return d->memory;
+    for (int k = 0; k < x->n_plans; k++) ls_memory_add_plan(&m, x->plans[k].plan);
+    ls_memory_add_state(&m, x->state);
+    if (x->peers != NULL) ls_memory_add_comm(&m, ls_peers_bytes(x->peers));
+    return m;
 }
 
 static void print_json(const cli_experiment *x, const ls_document *d)
@@ -101,12 +138,12 @@ static void print_json(const cli_experiment *x, const ls_document *d)
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)d->hash);
     cli_print_json_take(json_pack(
         "{s:s, s:s, s:i, s:I, s:o, s:I, s:I, s:f, s:f, s:o, s:o, s:s}", "event", "plan", "experiment",
-        x->name, "ranks", x->ranks, "batch_per_rank", (json_int_t)x->batch, "parameters",
-        report_params_json(x), "trained",
+        x->name, "ranks", x->ranks, "batch_per_rank", (json_int_t)ls_config_int(x->cfg, "batch.per_rank"),
+        "parameters", report_params_json(x), "trained",
         (json_int_t)(ls_step_count_params(x->step, "*") - ls_step_count_frozen(x->step)), "frozen",
-        (json_int_t)ls_step_count_frozen(x->step), "flops_per_sample",
-        ls_document_product_flops(d) / (double)x->batch, "all_flops_per_sample", d->flops / (double)x->batch,
-        "planned_bytes", report_memory_json(d->memory), "buckets", buckets_json(d), "plan_hash", hash));
+        (json_int_t)ls_step_count_frozen(x->step), "flops_per_sample", flops_per_sample(x, d, false),
+        "all_flops_per_sample", flops_per_sample(x, d, true), "planned_bytes",
+        report_memory_json(memory_of(x, d)), "buckets", buckets_json(x, d), "plan_hash", hash));
 }
 
 static void print_buckets(const cli_experiment *x, const ls_document *d)
@@ -116,9 +153,10 @@ static void print_buckets(const cli_experiment *x, const ls_document *d)
 
     if (x->ranks == 1) return;
     printf("exchange      %d ranks, in the order of the backward pass:", x->ranks);
-    for (int32_t i = 0; i < d->n_collectives; i++)
-        if (d->collectives[i].bucket >= 0)
-            printf("%s%s", n++ > 0 ? ", " : " ", ls_text_bytes((double)d->collectives[i].bytes, a));
+    for (int k = 0; k < x->n_plans; k++)
+        for (int32_t i = 0; i < d[k].n_collectives; i++)
+            if (d[k].collectives[i].bucket >= 0)
+                printf("%s%s", n++ > 0 ? ", " : " ", ls_text_bytes((double)d[k].collectives[i].bytes, a));
     printf("\n");
 }
 
@@ -134,18 +172,23 @@ static void print_frozen(const cli_experiment *x)
 
 static void print_text(const cli_experiment *x, const ls_document *d)
 {
-    double n = (double)x->batch;
     char a[32], b[32];
+    int nodes = 0;
 
+    for (int k = 0; k < x->n_plans; k++) nodes += (int)d[k].n_nodes;
     printf("\nmodel         %s: %s\n", x->trial->name, x->trial->about);
-    printf("step          %d nodes, batch %lld\n", (int)d->n_nodes, (long long)x->batch);
+    printf("step          %d nodes", nodes);
+    if (x->n_plans > 1) printf(" in %d plans", x->n_plans);
+    printf(", batch %lld\n", (long long)x->batch);
     report_params_text(x);
     print_frozen(x);
     printf("FLOP/sample   %s in products and convolutions, %s in all\n",
-           ls_text_si(ls_document_product_flops(d) / n, a), ls_text_si(d->flops / n, b));
-    report_memory_text(d->memory);
+           ls_text_si(flops_per_sample(x, d, false), a), ls_text_si(flops_per_sample(x, d, true), b));
+    report_memory_text(memory_of(x, d));
     print_buckets(x, d);
-    printf("plan hash     %016llx\n", (unsigned long long)d->hash);
+    printf("plan hash     ");
+    for (int k = 0; k < x->n_plans; k++) printf("%s%016llx", k > 0 ? " " : "", (unsigned long long)d[k].hash);
+    printf("\n");
 }
 
 ls_status plan_compile(cli_experiment *x, ls_document *d, const cli_args *args, ls_err *err)
@@ -153,8 +196,13 @@ ls_status plan_compile(cli_experiment *x, ls_document *d, const cli_args *args, 
     ls_status st = LS_OK;
 
     LS_TRY(cli_experiment_open(x, args, err));
-    LS_TRY(ls_document_make(d, x->plan, err));
-    d->batch = x->batch;
+    for (int i = 0; i < x->n_plans; i++) {
+        LS_TRY(ls_document_make(&d[i], x->plans[i].plan, err));
+        d[i].part = x->plans[i].part;
+        d[i].stage = x->plans[i].stage;
+        d[i].runs = x->plans[i].runs;
+        d[i].batch = x->batch;
+    }
 out:
     return st;
 }
@@ -163,8 +211,10 @@ static ls_status draw(const cli_args *args, const cli_experiment *x, const ls_do
 {
     char title[256];
 
-    snprintf(title, sizeof title, "%.100s, %d rank%s, batch %lld per rank", x->name, x->ranks,
-             x->ranks == 1 ? "" : "s", (long long)x->batch);
+    /* Of several plans the first: most of the step's work. */
+    snprintf(title, sizeof title, "%.100s, %s%d rank%s, batch %lld per %s", x->name,
+             x->n_plans > 1 ? "gradients, " : "", x->ranks, x->ranks == 1 ? "" : "s", (long long)x->batch,
+             ls_config_bool(x->cfg, "reproducible") ? "shard" : "rank");
     return plan_graph_write(args->graph, title, d, err);
 }
 
@@ -193,24 +243,25 @@ out:
 static ls_status show(const cli_args *args, ls_err *err)
 {
     cli_experiment x = {0};
-    ls_document d = {0};
+    ls_document d[CLI_PLANS] = {{0}};
     ls_status st = LS_OK;
 
     if (args->graph != NULL) LS_TRY(plan_graph_check(args->graph, err));
-    LS_TRY(plan_compile(&x, &d, args, err));
-    if (args->json)
-        print_document(&x, &d);
-    else
-        print_nodes(&d);
+    LS_TRY(plan_compile(&x, d, args, err));
+    if (args->json) print_document(&x, d);
+    for (int i = 0; !args->json && i < x.n_plans; i++) {
+        print_part(&x, &d[i]);
+        print_nodes(&d[i]);
+    }
     LS_TRY(print_layers(&x, args->json, err));
-    if (args->passes) print_passes(&d, args->json);
-    if (args->graph != NULL) LS_TRY(draw(args, &x, &d, err));
+    for (int i = 0; args->passes && i < x.n_plans; i++) print_passes(&d[i], args->json);
+    if (args->graph != NULL) LS_TRY(draw(args, &x, d, err));
     if (args->json)
-        print_json(&x, &d);
+        print_json(&x, d);
     else
-        print_text(&x, &d);
+        print_text(&x, d);
 out:
-    ls_document_release(&d);
+    for (int i = 0; i < CLI_PLANS; i++) ls_document_release(&d[i]);
     cli_experiment_release(&x);
     return st;
 }

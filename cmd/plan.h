@@ -5,7 +5,8 @@
 #include "cli.h"
 #include "plans/plans.h"
 
-/* The experiment of the command line, compiled and written down.  Release both in any case. */
+/* The experiment of the command line, compiled and written down: d has CLI_PLANS places, of which x->n_plans
+ * are filled.  Release x and all of d in any case. */
 ls_status plan_compile(cli_experiment *x, ls_document *d, const cli_args *args, ls_err *err) LS_MUST_CHECK;
 
 /* Whether the word is a file of a plan (ls_document_open) and no experiment: those are YAML, or names. */

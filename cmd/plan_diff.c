@@ -23,8 +23,9 @@ typedef struct side {
     int n_plans;
 } side;
 
-static ls_status compile(ls_document *d, const cli_args *args, const side *s, ls_err *err)
+static ls_status compile(ls_document *d, const cli_args *args, side *s, int plan, ls_err *err)
 {
+    ls_document all[CLI_PLANS] = {{0}};
     cli_experiment x = {0};
     cli_args own = *args;
     const int n = args->n_settings - 1;
@@ -36,18 +37,23 @@ static ls_status compile(ls_document *d, const cli_args *args, const side *s, ls
     if (own.settings == NULL) return ls_fail(err, LS_NOMEM, "no memory");
     for (int i = 0; i < n; i++) own.settings[own.n_settings++] = args->settings[i + 1];
     if (s->variant != NULL) own.settings[own.n_settings++] = s->variant;
-    st = plan_compile(&x, d, &own, err);
+    st = plan_compile(&x, all, &own, err);
+    s->n_plans = x.n_plans;
+    if (st == LS_OK && plan < x.n_plans) {
+        *d = all[plan];
+        all[plan] = (ls_document){0};
+    }
+    for (int i = 0; i < CLI_PLANS; i++) ls_document_release(&all[i]);
     cli_experiment_release(&x);
     ls_free(own.settings);
     return st;
 }
 
-/* Plan number `plan` of a side; an experiment has one, the step as a whole. */
+/* Plan number `plan` of a side. */
 static ls_status open_plan(ls_document *d, const cli_args *args, side *s, int plan, ls_err *err)
 {
     if (plan_is_file(s->word)) return ls_document_open(d, s->word, plan, &s->n_plans, err);
-    s->n_plans = 1;
-    return compile(d, args, s, err);
+    return compile(d, args, s, plan, err);
 }
 
 static void print_json(const ls_document *a, const ls_document *b, const ls_doc_difference *o,

@@ -21,7 +21,7 @@ static void settle_homes(ls_plan *p, const int *state_index, ls_passage *way)
     for (int32_t i = 0; i < p->graph->n_vars; i++) {
         ls_var *var = p->graph->vars[i];
         const bool common = lsi_peers_absent(p->peers) || ls_state_shared(p->state, state_index[i]);
-        if (!shares || !common) var->home = LS_HOME_RANK;
+        if (var->home == LS_HOME_MACHINE && (!shares || !common)) var->home = LS_HOME_RANK;
     }
 }
 

@@ -53,7 +53,7 @@ typedef struct ls_doc_buffer {
     const char *kind; /* "arena", "scratch", "variable", "exchange" */
     const char *name; /* of variables; else "" */
     const char *category;
-    const char *home;     /* "rank" or "machine" (kept once by all its ranks) */
+    const char *home;     /* ls_home_name: "rank", "machine" (kept once by all its ranks), "sharded" */
     size_t offset, bytes; /* in the arena, or in the exchange's buffer */
     int32_t exchange;     /* number of the exchange's buffer; -1: none */
     int32_t first, last;  /* nodes between which it is in use, both included; variables: all */

@@ -42,7 +42,7 @@ static void add_variables(lsi_doc_maker *m)
             (ls_doc_buffer){.kind = "variable",
                             .name = name != NULL ? name : "",
                             .category = ls_category_name(v->category),
-                            .home = shared ? "machine" : "rank",
+                            .home = ls_home_name(g->vars[i]->home),
                             .bytes = shared ? lsi_peers_part_of(m->p->peers, bytes) : bytes,
                             .exchange = -1,
                             .last = d->n_nodes - 1};
@@ -177,7 +177,9 @@ void lsi_doc_add_collectives(lsi_doc_maker *m)
         ls_doc_collective *c = &d->collectives[d->n_collectives];
         const bool planned = lsi_coll_runs(m->p->peers, n);
         const int32_t bucket = planned ? lsi_coll_bucket(&m->p->steps[i].kernel) : -1;
-        if (!(n->op->flags & LS_OP_COLLECTIVE) || n->op->coll_op == LS_COLL_OP_WAIT) continue;
+        if (!(n->op->flags & LS_OP_COLLECTIVE) || n->op->coll_op == LS_COLL_OP_WAIT ||
+            n->op->coll_op == LS_COLL_OP_LEAF) /* that one is of the update's sum */
+            continue;
         *c = (ls_doc_collective){.kind = ls_collective_name(n->op->collective),
                                  .bucket = bucket,
                                  .bytes = bytes_given(m, bucket, &d->nodes[i]),

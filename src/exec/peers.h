@@ -27,7 +27,8 @@ ls_status ls_peers_create(ls_peers **out, ls_comm *comm, const ls_peers_options 
                           ls_err *err) LS_MUST_CHECK;
 /* Stands for `ranks` ranks of one machine that are not there: plans can be compiled and looked at, not run.
  */
-ls_status ls_peers_create_absent(ls_peers **out, int ranks, bool share, ls_err *err) LS_MUST_CHECK;
+ls_status ls_peers_create_absent(ls_peers **out, int ranks, const ls_peers_options *o,
+                                 ls_err *err) LS_MUST_CHECK;
 void ls_peers_destroy(ls_peers *p); /* accepts NULL; after every plan that uses it */
 /* The buckets there are, and bytes of gradients in one. */
 int ls_peers_buckets(const ls_peers *p);

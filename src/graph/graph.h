@@ -102,9 +102,12 @@ typedef struct ls_init {
 /* Where a variable lives.  LS_HOME_MACHINE is a wish until a plan is compiled: it can be had where ranks of
  * a machine share memory and the device can update in pieces. */
 typedef enum ls_home {
-    LS_HOME_RANK,   /* every rank has its own */
-    LS_HOME_MACHINE /* the ranks of a machine keep it once, and each updates a piece of it */
+    LS_HOME_RANK,    /* every rank has its own: replicated */
+    LS_HOME_MACHINE, /* the ranks of a machine keep it once, and each updates a piece of it */
+    LS_HOME_SHARDED  /* the variable is this rank's piece of one that a group has; who reads all of it gathers
+                        (passes/check_collectives.c) */
 } ls_home;
+const char *ls_home_name(ls_home h); /* "rank", "machine", "sharded" */
 
 typedef struct ls_var {
     const char *name;

@@ -19,6 +19,13 @@ const char *ls_queue_name(ls_queue q)
     return (unsigned)q < LS_QUEUE_N ? names[q] : "?";
 }
 
+const char *ls_home_name(ls_home h)
+{
+    static const char *const names[] = {"rank", "machine", "sharded"};
+
+    return names[h];
+}
+
 const char *ls_edge_kind_name(ls_edge_kind k)
 {
     static const char *const names[] = {"overwrite", "barrier", "commit"};

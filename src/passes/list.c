@@ -75,8 +75,9 @@ PASS(versions, ls_pass_versions(p->g))
 
 static ls_status schedule(ls_passage *p, ls_err *err)
 {
-    const ls_status st = ls_check_variables(p->g, err);
+    ls_status st = ls_check_variables(p->g, err);
 
+    if (st == LS_OK) st = ls_check_collectives(p->g, err);
     return st == LS_OK ? ls_pass_schedule(p->g, p->schedule, err) : st;
 }
 

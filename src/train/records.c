@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "graph/graph.h"
 
-static ls_status set_batch(ls_config *cfg, int64_t batch, ls_err *err)
+ls_status ls_records_set_batch(ls_config *cfg, int64_t batch, ls_err *err)
 {
     char text[64];
 
@@ -19,9 +19,9 @@ static ls_status build(ls_record *x, const ls_trial *trial, ls_config *cfg, cons
     const int64_t usual = ls_config_int(cfg, "batch.per_rank");
     ls_status st = LS_OK;
 
-    LS_TRY(set_batch(cfg, x->batch, err));
+    LS_TRY(ls_records_set_batch(cfg, x->batch, err));
     st = ls_trial_build_as(&x->step, trial, cfg, how, err);
-    LS_TRY(st == LS_OK ? set_batch(cfg, usual, err) : st);
+    LS_TRY(st == LS_OK ? ls_records_set_batch(cfg, usual, err) : st);
     x->graph = ls_step_graph_take(x->step);
 out:
     return st;

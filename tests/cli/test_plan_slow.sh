@@ -43,6 +43,36 @@ for c in plan["collectives"]:
     assert c["kind"] == "barrier" or c["waits_for"]
 P
 
+# -- a step of several plans: gradients of a batch or a shard, and the update
+n=$((n + 2))
+for way in parallel.accumulate=2 reproducible=true; do
+    run 0 plan aae -n 2 model.points=32 batch.per_rank=4 parallel.shards=4 $way --json
+    python3 - "$work/out" "$way" <<'P' || fail "the plans of a step with $way do not hold together"
+import json, sys
+lines = [json.loads(line) for line in open(sys.argv[1])]
+plans, last, shards = lines[0]["plans"], lines[-1], sys.argv[2] == "reproducible=true"
+assert [(p["part"], p["stage"], p["runs_per_step"]) for p in plans] == [
+    ("gradients", 0, 2), ("update", 0, 1), ("gradients", 1, 2), ("update", 1, 1)], plans
+assert last["batch_per_rank"] == 4 and plans[0]["batch"] == (2 if shards else 4)
+ops = [[n["op"] for n in p["nodes"]] for p in plans]
+sums = [c["bytes"] for p in plans for c in p["collectives"] if c["kind"] == "all_reduce"]
+assert sums == last["buckets"] and len(sums) >= 3
+if shards:
+    leaves = [o.count("all_reduce_leaf") for o in ops]
+    starts = [o.count("all_reduce_start") for o in ops]
+    assert leaves[0] == starts[1] > 0 and leaves[2] == starts[3] > 0 and leaves[1] == leaves[3] == 0
+    assert not any("accumulate" in o for o in ops) and starts[0] == starts[2] == 0
+else:
+    assert "accumulate" in ops[0] and "accumulate" in ops[2] and ops[3].count("all_reduce_start") >= 2
+P
+done
+run 0 plan mnist -n 2 reproducible=true
+says out "gradients, "
+says out "update"
+says out " in 2 plans, batch "
+run 1 plan --diff mnist parallel.accumulate=2
+says out "A has 1 plans, B has 2"
+
 # -- the hash: not of devices, threads or ranks' numbers
 hash_of() {
     run 0 plan "$@" --json

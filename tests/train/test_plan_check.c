@@ -1,6 +1,7 @@
 /* test_plan_check.c: the proofs about plans accept every trial's step as the passes leave it, and refuse it
  * when any control edge is taken away, when updates of shared variables are ordered as they once were, when
- * the copy of an old version is not held back, and when memory is given to two values that live at once. */
+ * the copy of an old version is not held back, when collectives are not whole, and when memory is given to
+ * two values that live at once. */
 #include <stdio.h>
 #include <string.h>
 
@@ -46,6 +47,7 @@ static void every_trial_is_proved(void)
             barriers += !g->nodes[i]->dead && g->nodes[i]->op == &ls_op_barrier;
         CHECK(barriers >= 2); /* there is something to prove */
         if (!CHECK(ls_check_variables(g, &err) == LS_OK)) printf("  %s: %s\n", l->trial, err.text);
+        if (!CHECK(ls_check_collectives(g, &err) == LS_OK)) printf("  %s: %s\n", l->trial, err.text);
         ls_graph_destroy(g);
     }
 }
@@ -176,24 +178,151 @@ static void an_unordered_copy_is_refused(void)
     ls_graph_destroy(g);
 }
 
+/* -- collectives ------------------------------------------------------------------------------------------
+ */
+
+static ls_node *live(const ls_graph *g, ls_coll_op what, int number)
+{
+    for (int32_t i = 0; i < g->n_nodes; i++)
+        if (!g->nodes[i]->dead && (g->nodes[i]->op->flags & LS_OP_COLLECTIVE) &&
+            g->nodes[i]->op->coll_op == what && number-- == 0)
+            return g->nodes[i];
+    REQUIRE(false);
+    return NULL;
+}
+
+static void no_wait(ls_graph *g)
+{
+    live(g, LS_COLL_OP_WAIT, 0)->dead = true;
+}
+
+static void other_wait(ls_graph *g)
+{
+    ((ls_collective_attr *)live(g, LS_COLL_OP_WAIT, 0)->attr)->bucket = 99;
+}
+
+static void tensor_let_go(ls_graph *g)
+{
+    ls_node *wait = live(g, LS_COLL_OP_WAIT, 0);
+
+    wait->in[1] = wait->in[0];
+}
+
+static void one_bucket_for_two(ls_graph *g)
+{
+    const ls_collective_attr *first = live(g, LS_COLL_OP_START, 0)->attr;
+
+    *(ls_collective_attr *)live(g, LS_COLL_OP_START, 1)->attr = *first;
+    *(ls_collective_attr *)live(g, LS_COLL_OP_WAIT, 1)->attr = *first;
+}
+
+static void leaf_beside_its_sum(ls_graph *g)
+{
+    *(ls_collective_attr *)live(g, LS_COLL_OP_LEAF, 0)->attr =
+        *(const ls_collective_attr *)live(g, LS_COLL_OP_START, 0)->attr;
+}
+
+static void piece_for_the_whole(ls_graph *g)
+{
+    g->vars[0]->home = LS_HOME_SHARDED;
+}
+
+/* Two sums of what a variable makes, side by side, and a leaf of a third; then `spoil`. */
+static ls_status collectives_of(ls_collective kind, void (*spoil)(ls_graph *), ls_err *err)
+{
+    const ls_collective_attr attr = {.bucket = -1, .ranks = 2};
+    ls_graph *g;
+    ls_value w, x[2], room[4], one;
+    ls_status st;
+
+    REQUIRE_OK(ls_graph_create(&g, NULL), NULL);
+    w = ls_graph_var(g, "w", LS_VAR_PARAM, LS_F32, LS_SHAPE(6), (ls_init){LS_INIT_CONST, 3});
+    one = ls_fill(g, LS_SHAPE_SCALAR, LS_F32, 1);
+    for (int i = 0; i < 2; i++) {
+        x[i] = i == 0 ? ls_exp(w) : ls_tanh(w);
+        x[i] = kind == LS_COLL_ALL_REDUCE       ? ls_all_reduce(one, 1, &x[i], attr, room)
+               : kind == LS_COLL_REDUCE_SCATTER ? ls_reduce_scatter(one, 1, &x[i], attr, room)
+               : kind == LS_COLL_ALL_GATHER     ? ls_all_gather(1, &x[i], attr, room)
+                                                : ls_broadcast(1, &x[i], attr, room);
+        ls_graph_fetch(ls_exp(x[i]), i == 0 ? "first" : "second");
+    }
+    ls_all_reduce_leaf(one, one, 1, &w, (ls_collective_attr){.bucket = 50, .shards = 2}, room);
+    ls_pass_dead(g);
+    REQUIRE_OK(ls_graph_status(g, err), err);
+    if (spoil != NULL) spoil(g);
+    st = ls_check_collectives(g, err);
+    ls_graph_destroy(g);
+    return st;
+}
+
+static void collectives_that_are_not_whole_are_refused(void)
+{
+    static const struct {
+        void (*spoil)(ls_graph *);
+        const char *text;
+    } mistakes[] = {{no_wait, "nobody waits for what it starts"},
+                    {other_wait, "another collective than was started"},
+                    {tensor_let_go, "is not held until it has arrived"},
+                    {one_bucket_for_two, "both work in one bucket"},
+                    {leaf_beside_its_sum, "no edge puts the leaf before the start"},
+                    {piece_for_the_whole, "a piece of a sharded variable"}};
+
+    for (int kind = LS_COLL_ALL_REDUCE; kind <= LS_COLL_BROADCAST; kind++) {
+        ls_err err = {0};
+        CHECK_STATUS(collectives_of((ls_collective)kind, NULL, &err), LS_OK, &err);
+        for (size_t i = 0; i < sizeof mistakes / sizeof mistakes[0]; i++) {
+            /* leaves are of all-reduces alone */
+            if (mistakes[i].spoil == leaf_beside_its_sum && kind != LS_COLL_ALL_REDUCE) continue;
+            err = (ls_err){0};
+            CHECK_STATUS(collectives_of((ls_collective)kind, mistakes[i].spoil, &err), LS_INVALID, NULL);
+            CHECK_CONTAINS(err.text, mistakes[i].text);
+        }
+    }
+}
+
+/* A sharded variable that is gathered, and updated by its piece. */
+static void a_gathered_variable_is_proved(void)
+{
+    ls_graph *g;
+    ls_value w, all, room[2];
+    ls_err err = {0};
+
+    REQUIRE_OK(ls_graph_create(&g, NULL), NULL);
+    w = ls_graph_var(g, "w", LS_VAR_PARAM, LS_F32, LS_SHAPE(6), (ls_init){LS_INIT_CONST, 3});
+    g->vars[0]->home = LS_HOME_SHARDED;
+    all = ls_all_gather(1, &w, (ls_collective_attr){.bucket = -1, .ranks = 2}, room);
+    ls_graph_advance(g, 0, ls_assign(w, ls_fill(g, LS_SHAPE(6), LS_F32, 1)));
+    ls_graph_fetch(ls_exp(all), "y");
+    ls_pass_dead(g);
+    ls_pass_versions(g);
+    CHECK_STATUS(ls_check_variables(g, &err), LS_OK, &err);
+    CHECK_STATUS(ls_check_collectives(g, &err), LS_OK, &err);
+    ls_graph_destroy(g);
+}
+
 /* -- memory -----------------------------------------------------------------------------------------------
  */
 
 /* Compiles by hand; `spoil` may change what the passes left, then the proof is asked. */
-static ls_status memory_of(void (*spoil)(ls_graph *, ls_schedule *, ls_memory *), ls_err *err)
+static ls_status memory_of(ls_collective kind, void (*spoil)(ls_graph *, ls_schedule *, ls_memory *),
+                           ls_err *err)
 {
+    const ls_collective_attr attr = {.bucket = -1, .ranks = 1};
     size_t bytes[64] = {0}, scratch[64] = {0};
     ls_graph *g;
     ls_schedule s;
     ls_memory m;
-    ls_value x, in[2], sum;
+    ls_value x, in[2], sum, one, room[2];
     ls_status st;
 
     REQUIRE_OK(ls_graph_create(&g, NULL), NULL);
     x = ls_graph_input(g, "x", LS_F32, LS_SHAPE(100));
     in[0] = ls_exp(x);
-    sum = ls_all_reduce(ls_fill(g, LS_SHAPE_SCALAR, LS_F32, 1), 1, &in[0], (ls_collective_attr){.bucket = -1},
-                        (ls_value[2]){{0}});
+    one = ls_fill(g, LS_SHAPE_SCALAR, LS_F32, 1);
+    sum = kind == LS_COLL_ALL_REDUCE       ? ls_all_reduce(one, 1, &in[0], attr, room)
+          : kind == LS_COLL_REDUCE_SCATTER ? ls_reduce_scatter(one, 1, &in[0], attr, room)
+          : kind == LS_COLL_ALL_GATHER     ? ls_all_gather(1, &in[0], attr, room)
+                                           : ls_broadcast(1, &in[0], attr, room);
     ls_graph_fetch(ls_exp(ls_tanh(ls_sigmoid(x))), "meanwhile");
     ls_graph_fetch(ls_exp(sum), "sum");
     ls_pass_dead(g);
@@ -223,16 +352,14 @@ static const ls_node *node_called(const ls_graph *g, const ls_op *op)
 static void into_the_sum(ls_graph *g, ls_schedule *s, ls_memory *m)
 {
     (void)s;
-    m->offset[node_called(g, &ls_op_tanh)->out[0]] =
-        m->offset[node_called(g, &ls_op_all_reduce_wait)->out[0]];
+    m->offset[node_called(g, &ls_op_tanh)->out[0]] = m->offset[live(g, LS_COLL_OP_WAIT, 0)->out[0]];
 }
 
 /* It lies where the tensor is that is still on its way. */
 static void into_the_tensor(ls_graph *g, ls_schedule *s, ls_memory *m)
 {
     (void)s;
-    m->offset[node_called(g, &ls_op_tanh)->out[0]] =
-        m->offset[node_called(g, &ls_op_all_reduce_start)->in[1]];
+    m->offset[node_called(g, &ls_op_tanh)->out[0]] = m->offset[live(g, LS_COLL_OP_WAIT, 0)->in[1]];
 }
 
 /* Scratch of some kernel lies in a value that is read later. */
@@ -240,7 +367,7 @@ static void scratch_in_a_value(ls_graph *g, ls_schedule *s, ls_memory *m)
 {
     for (int32_t i = 0; i < s->n; i++)
         if (g->nodes[s->order[i]]->op == &ls_op_tanh)
-            m->scratch[i] = m->offset[node_called(g, &ls_op_all_reduce_start)->in[1]];
+            m->scratch[i] = m->offset[live(g, LS_COLL_OP_WAIT, 0)->in[1]];
 }
 
 /* The host would read the fetched value after something else was written there. */
@@ -258,11 +385,14 @@ static void memory_in_use_is_found(void)
                                                                         scratch_in_a_value, over_a_fetch};
     ls_err err = {0};
 
-    CHECK_STATUS(memory_of(NULL, &err), LS_OK, NULL);
-    for (size_t i = 0; i < sizeof spoilers / sizeof spoilers[0]; i++) {
-        err = (ls_err){0};
-        if (!CHECK(memory_of(spoilers[i], &err) == LS_INVALID)) printf("  mistake %zu was accepted\n", i);
-        CHECK_CONTAINS(err.text, "writes over value");
+    for (int kind = LS_COLL_ALL_REDUCE; kind <= LS_COLL_BROADCAST; kind++) {
+        CHECK_STATUS(memory_of((ls_collective)kind, NULL, &err), LS_OK, NULL);
+        for (size_t i = 0; i < sizeof spoilers / sizeof spoilers[0]; i++) {
+            err = (ls_err){0};
+            if (!CHECK(memory_of((ls_collective)kind, spoilers[i], &err) == LS_INVALID))
+                printf("  mistake %zu was accepted of %s\n", i, ls_collective_name((ls_collective)kind));
+            CHECK_CONTAINS(err.text, "writes over value");
+        }
     }
 }
 
@@ -272,6 +402,8 @@ int main(void)
     CHECK_RUN(a_missing_edge_is_found);
     CHECK_RUN(the_old_order_of_the_aae_is_refused);
     CHECK_RUN(an_unordered_copy_is_refused);
+    CHECK_RUN(collectives_that_are_not_whole_are_refused);
+    CHECK_RUN(a_gathered_variable_is_proved);
     CHECK_RUN(memory_in_use_is_found);
     return CHECK_DONE();
 }

@@ -1,0 +1,104 @@
+/* check_collectives.c: proves that what ranks start together they also end, one after the other in each
+ * bucket, and that nobody takes a piece of a variable for the whole. */
+#include "ops/ops.h"
+#include "passes/check_internal.h"
+
+static bool is(const ls_node *n, ls_coll_op what)
+{
+    return !n->dead && (n->op->flags & LS_OP_COLLECTIVE) && n->op->coll_op == what;
+}
+
+static const ls_collective_attr *attr_of(const ls_node *n)
+{
+    return n->attr;
+}
+
+static ls_status refuse(const ls_graph *g, const ls_node *a, const ls_node *b, const char *what, ls_err *err)
+{
+    char first[LSI_NODE_NAME], second[LSI_NODE_NAME] = "";
+
+    return ls_fail(err, LS_INVALID, "plan check: %s%s%s: %s", lsi_node_name(g, a->id, first),
+                   b != NULL ? " and " : "", b != NULL ? lsi_node_name(g, b->id, second) : "", what);
+}
+
+static bool same_bucket(const ls_node *a, const ls_node *b)
+{
+    return a->op->collective == b->op->collective && attr_of(a)->bucket == attr_of(b)->bucket &&
+           attr_of(a)->group == attr_of(b)->group;
+}
+
+/* The node that waits for what `start` has begun, or NULL. */
+static const ls_node *wait_of(const ls_graph *g, const ls_node *start)
+{
+    for (int32_t i = 0; i < g->n_nodes; i++) {
+        const ls_node *n = g->nodes[i];
+        if (is(n, LS_COLL_OP_WAIT) && g->values[n->in[0]]->node == start->id) return n;
+    }
+    return NULL;
+}
+
+/* Start and wait name the same tensors: they stay where they are until they have arrived. */
+static ls_status prove_pair(const ls_graph *g, const ls_node *start, ls_err *err)
+{
+    const ls_node *wait = wait_of(g, start);
+    const int first = wait != NULL ? start->n_in - wait->n_out : 0;
+
+    if (wait == NULL) return refuse(g, start, NULL, "nobody waits for what it starts", err);
+    if (!same_bucket(start, wait) || first < 0 || first > 1)
+        return refuse(g, start, wait, "one waits for another collective than was started", err);
+    for (int k = 0; k < wait->n_out; k++)
+        if (wait->in[1 + k] != start->in[first + k])
+            return refuse(g, start, wait, "a tensor that is on its way is not held until it has arrived",
+                          err);
+    return LS_OK;
+}
+
+static ls_status prove_order(const ls_graph *g, const lsi_relation *r, const ls_node *a, const ls_node *b,
+                             ls_err *err)
+{
+    if (a == b || !same_bucket(a, b) || !is(b, LS_COLL_OP_START)) return LS_OK;
+    if (is(a, LS_COLL_OP_LEAF) && !lsi_before(r, a->id, b->id))
+        return refuse(g, a, b, "no edge puts the leaf before the start of its sum", err);
+    if (is(a, LS_COLL_OP_START) && !lsi_before(r, wait_of(g, a)->id, b->id) &&
+        !lsi_before(r, wait_of(g, b)->id, a->id))
+        return refuse(g, a, b, "both work in one bucket, and no edge puts the end of one before the other",
+                      err);
+    return LS_OK;
+}
+
+/* Of a sharded variable every rank has a piece: who needs it all gathers it; updates work on pieces. */
+static ls_status prove_pieces(const ls_graph *g, const ls_node *n, ls_err *err)
+{
+    for (int k = 0; k < n->n_in; k++) {
+        const int32_t var = g->values[ls_graph_storage(g, n->in[k])]->var;
+        if (var < 0 || g->vars[var]->home != LS_HOME_SHARDED) continue;
+        if (n->op->collective == LS_COLL_ALL_GATHER || (n->op->flags & (LS_OP_UPDATE | LS_OP_VIEW)) ||
+            n->op == &ls_op_copy)
+            continue;
+        return refuse(g, n, NULL, "it reads a piece of a sharded variable that nobody has gathered", err);
+    }
+    return LS_OK;
+}
+
+ls_status ls_check_collectives(const ls_graph *g, ls_err *err)
+{
+    lsi_relation r = {0};
+    ls_status st = LS_OK;
+    int n = 0;
+
+    for (int32_t i = 0; i < g->n_nodes; i++) {
+        const ls_node *node = g->nodes[i];
+        if (node->dead) continue;
+        LS_TRY(prove_pieces(g, node, err));
+        if (is(node, LS_COLL_OP_START)) LS_TRY(prove_pair(g, node, err));
+        n += is(node, LS_COLL_OP_START) || is(node, LS_COLL_OP_LEAF);
+    }
+    if (n > 1) LS_TRY(lsi_relation_make(&r, g, NULL, err));
+    for (int32_t i = 0; n > 1 && i < g->n_nodes; i++)
+        for (int32_t k = 0; k < g->n_nodes; k++)
+            if (is(g->nodes[i], LS_COLL_OP_START) || is(g->nodes[i], LS_COLL_OP_LEAF))
+                LS_TRY(prove_order(g, &r, g->nodes[i], g->nodes[k], err));
+out:
+    lsi_relation_release(&r);
+    return st;
+}
