@@ -87,6 +87,7 @@ static ls_status open_tensors(ls_ckpt *c, ls_err *err)
         goto out;
     }
     LS_TRY(lsi_io_read(c->fd, "header", 0, text, m->header_bytes, err));
+    /* Proved before it is parsed: from here on offsets and lengths are those that were written. */
     if (XXH3_64bits(text, m->header_bytes) != m->header_xxh3) {
         st = ls_fail(err, LS_DATA, "its header is damaged, or belongs to another manifest");
         goto out;
@@ -326,6 +327,7 @@ static ls_status compare(const ls_ckpt *c, const ls_state *vars, wish w, ls_err 
 static ls_status load(const ls_ckpt *c, ls_state *vars, bool all, ls_err *err)
 {
     const wish w = wish_of(c, all);
+    /* All of it before the first tensor is overwritten: weights of another model leave this one as it was. */
     ls_status st = compare(c, vars, w, err);
 
     for (int i = 0; st == LS_OK && i < ls_state_count(vars); i++) {

@@ -140,6 +140,7 @@ bool lsi_step_grow(ls_step *s, void **array, int n, int *cap, size_t size)
     void *p;
 
     if (n < *cap) return true;
+    /* The old array stays where it is, in the arena: all of them together are no longer than the last. */
     p = ls_arena_alloc(s->arena, (size_t)want * size);
     if (p == NULL) {
         fail_nomem(s);

@@ -1,4 +1,8 @@
-/* plans.h: documents of plans (exec/document.h) as JSON, as pictures, and compared with one another. */
+/* plans.h: documents of plans (exec/document.h) as JSON, as pictures, and compared with one another.
+ *
+ * A document is a description of a compiled plan that needs neither the plan nor its device: nodes with
+ * attributes, values, edges, queues, buffers with their lifetimes, collectives.  All that is said about plans
+ * is made from it. */
 #ifndef LS_PLANS_PLANS_H
 #define LS_PLANS_PLANS_H
 

@@ -41,6 +41,7 @@ static void become(const ls_study_job *job, int out, pid_t parent)
     /* A group of its own: Ctrl-C at the terminal reaches the study alone, which decides. */
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
+    /* A parent that was gone before that call will never send the signal. */
     if (getppid() != parent) _exit(LS_EXIT_FAILED);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
@@ -49,6 +50,7 @@ static void become(const ls_study_job *job, int out, pid_t parent)
     if (nothing >= 0) dup2(nothing, STDIN_FILENO);
     if (log >= 0) dup2(log, STDERR_FILENO);
     dup2(out, STDOUT_FILENO);
+    /* This very program, even where its file has been replaced since: one version measures all points. */
     execv("/proc/self/exe", (char *const *)job->argv);
     fprintf(stderr, "cannot start: %s\n", strerror(errno));
     _exit(LS_EXIT_FAILED);
@@ -60,6 +62,7 @@ static ls_status start(child *c, const ls_study_job *job, ls_err *err)
     int ends[2];
 
     if (pipe2(ends, O_CLOEXEC) != 0) return ls_fail(err, LS_IO, "pipe: %s", strerror(errno));
+    /* What still lies in buffers would be printed by both. */
     fflush(NULL);
     c->pid = fork();
     if (c->pid == 0) become(job, ends[1], parent);
@@ -68,6 +71,7 @@ static ls_status start(child *c, const ls_study_job *job, ls_err *err)
         close(ends[0]);
         return ls_fail(err, LS_IO, "fork: %s", strerror(errno));
     }
+    /* The child does the same: whoever is first, the group is there before anybody signals it. */
     setpgid(c->pid, c->pid);
     c->out = ends[0];
     return LS_OK;

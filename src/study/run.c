@@ -17,6 +17,8 @@
 
 void ls_study_order(int n_counts, int repeat, int *order)
 {
+    /* A machine that gets warm or busier in the course of a study would else slow the same counts every time,
+     * which looks like scaling. */
     /* Up, down, and each pair begins one place further on; of two counts that would be the same again. */
     const int first = n_counts > 2 ? (repeat - 1) / 2 % n_counts : 0;
     const bool down = repeat % 2 == 0;

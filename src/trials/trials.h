@@ -1,4 +1,7 @@
-/* trials.h: the built-in trials; registry.c lists them, the files define them with public calls only. */
+/* trials.h: the built-in trials; registry.c lists them, the files define them with public calls only.
+ *
+ * A trial is a constant: a name, a table of settings, and a function that records a step.  What a plug-in
+ * brings is the same object (plugin.h), so that whatever a built-in trial can do, anybody's can. */
 #ifndef LS_TRIALS_TRIALS_H
 #define LS_TRIALS_TRIALS_H
 

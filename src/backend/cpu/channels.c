@@ -97,6 +97,7 @@ static void shared_reduce(int thread, int n_threads, void *arg)
     ls_parallel_range(size, thread, n_threads, &lo, &hi);
     for (int64_t t = 0; t < tasks; t++) {
         double *sums = c->partial + ((size_t)thread * (size_t)tasks + (size_t)t) * width;
+        /* Also for a thread that has nothing to add: all are joined. */
         memset(sums, 0, width * sizeof *sums);
         place_of(j, t, &group, &ch, &n_ch);
         if (lo < hi) j->reduce(c->ctx, group, ch, group * size + lo, group * size + hi, sums);
@@ -117,6 +118,8 @@ static void shared_apply(int thread, int n_threads, void *arg)
     }
 }
 
+/* In the order of threads, whoever was first: bits follow from the number of threads, never from their
+ * timing. */
 static void join_partials(const job_call *c)
 {
     const lsi_channel_job *j = c->j;

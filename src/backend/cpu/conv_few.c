@@ -28,6 +28,9 @@ static bool view_first(const lsi_conv_problem *p, lsi_few *f)
     return true;
 }
 
+/* x as the result of convolving y: with the filter turned around (its strides go backwards), its channels
+ * swapped, and the padding that completes the filter's reach.  With a stride y would have to be spread out
+ * first. */
 static bool view_last(const lsi_conv_problem *p, lsi_few *f)
 {
     const int64_t taps = (int64_t)p->kh * p->kw;

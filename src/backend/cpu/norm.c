@@ -57,6 +57,7 @@ static void forward_reduce(const void *ctx, int64_t group, int64_t ch, int64_t l
 static void update_running(const norm_run *r, int64_t ch, double n, double mean, double var)
 {
     const ls_norm_attr *a = &r->s->attr;
+    /* A batch of no samples says nothing about the data. */
     double m = n > 0 ? a->momentum : 0;
 
     if (a->unbiased_running && n > 1) var *= n / (n - 1);
@@ -77,6 +78,7 @@ static void forward_finish(const void *ctx, int64_t group, int64_t ch, int n_ch,
         int64_t at = group_at(r->s, group) + ch + i;
         double d = n > 0 ? sums[i] / n : 0, mean = (double)shift[i] + d;
         double var = n > 0 ? sums[unit + i] / n - d * d : 0, invstd;
+        /* Of a constant channel rounding may leave less than nothing, of which there is no root. */
         if (var < 0) var = 0;
         invstd = 1 / sqrt(var + r->s->attr.eps);
         r->mean[at] = (float)mean;

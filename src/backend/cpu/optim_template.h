@@ -91,6 +91,8 @@ LSI_INLINE void lamb_step_body(const lsi_optim_numbers *c, const lsi_optim_run *
     v_store_upto(r->w_new + i, v_fma(v_set1(-c->lr), u, w), n);
 }
 
+/* The numbers are copied: the loops store floats, which might as well be these, and each vector would load
+ * them again. */
 /* Whole vectors with a constant width, then what is left. */
 #define OPTIM_LOOP(NAME, BODY)                                                                               \
     static void NAME(const lsi_optim_numbers *numbers, const lsi_optim_run *run)                             \

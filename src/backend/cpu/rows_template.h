@@ -41,6 +41,7 @@ LSI_INLINE double exp_sum(const float *x, float *y, float max, int64_t n, const 
     return v_sum_double(acc);
 }
 
+/* The largest element is taken off before the exponential: none overflows, and the sum is at least 1. */
 static double row_softmax(const float *x, float *y, int64_t n)
 {
     const float max = row_max(x, n);
@@ -86,6 +87,8 @@ static void row_norm(const float *x, const float *gamma, const float *beta, doub
                      float *invstd, int64_t n)
 {
     const double m = n > 0 ? shifted_sum(x, 0, n, false) / (double)n : 0;
+    /* A second pass, over what is in the cache by now: mean(x^2) - mean^2 would lose all digits where the
+     * mean is large. */
     const double var = n > 0 ? shifted_sum(x, (float)m, n, true) / (double)n : 0;
     const double inv = 1 / sqrt(var + eps);
     const vf vm = v_set1((float)m), vi = v_set1((float)inv);

@@ -13,6 +13,7 @@ LSI_INLINE void v_store_ints(int32_t *p, vf a, int64_t n)
     for (int64_t i = 0; i < n && i < LSI_VL; i++) p[i] = (int32_t)lane[i];
 }
 
+/* Places are floats, so that they travel with the values they belong to; exact up to 2^24. */
 static const float counting[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 
 static float row_max(const float *x, int64_t n, int32_t *at)
@@ -31,6 +32,7 @@ static float row_max(const float *x, int64_t n, int32_t *at)
         v_store(place, w);
         best = value[0];
         where = (int64_t)place[0];
+        /* As in the reference kernel: of equal ones the first, and a NaN is larger than anything. */
         for (int k = 1; k < LSI_VL; k++) {
             const bool nan = value[k] != value[k], best_nan = best != best;
             const bool equal = (nan && best_nan) || value[k] == best;
