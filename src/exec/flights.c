@@ -187,3 +187,8 @@ ls_status ls_plan_result(ls_plan *p, const ls_tensor *t, uint64_t run, void *to,
 out:
     return st;
 }
+
+uint64_t ls_plan_over_at(const ls_plan *p, uint64_t run)
+{
+    return lsi_queues(p)->when(p->dev, flight_of(p->queued, run)->over);
+}

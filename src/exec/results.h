@@ -24,6 +24,10 @@ ls_status ls_plan_join(ls_plan *p, ls_err *err) LS_MUST_CHECK;
 ls_status ls_plan_result(ls_plan *p, const ls_tensor *t, uint64_t run, void *to, size_t bytes,
                          ls_err *err) LS_MUST_CHECK;
 
+/* When that run, a result of which was read, was over, in nanoseconds of ls_clock_ns.  Of devices with
+ * queues. */
+uint64_t ls_plan_over_at(const ls_plan *p, uint64_t run);
+
 /* ls_plan_write_input from memory that stays as it is until the next step is over, or a result of it was
  * read. What the device gave (ls_staging_alloc) is taken fastest. */
 void ls_plan_feed(ls_plan *p, const char *name, size_t offset, const void *from, size_t bytes);

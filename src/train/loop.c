@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/output.h"
 #include "base/text.h"
+#include "exec/results.h"
 #include "train/evaluate.h"
 #include "train/finite.h"
 #include "train/run.h"
@@ -146,35 +147,32 @@ static ls_status conclude(lsi_run *r, const ls_counters *c, const ls_metric_sums
     return check_finite(r, now, c->step, lr, err);
 }
 
-/* The time since then is the step's. */
-static void book(lsi_run *r, ls_step_times *since)
+/* A step that is on its way ends when the device says so, and begins when it was begun or when the one before
+ * was over: the host's clock shows neither. */
+static ls_step_times times_of(lsi_run *r, const lsi_awaited *a, const ls_plan *p)
 {
-    const ls_step_times now = lsi_run_times(r);
+    const double over = (double)ls_plan_over_at(p, a->metrics.run) / 1e9;
+    ls_step_times t = a->times;
 
-    r->now.all += now.all - since->all;
-    r->now.exposed += now.exposed - since->exposed;
-    r->now.waiting += now.waiting - since->waiting;
-    *since = now;
+    /* Clocks of devices may differ a little: no step takes less than nothing. */
+    t.all = fmax(over - (r->over > a->begun ? r->over : a->begun), 1e-9);
+    r->over = over;
+    return t;
 }
 
-static void note_step(lsi_run *r, int64_t samples)
-{
-    ls_summary_note_step(&r->summary, &r->now, samples);
-    r->now = (ls_step_times){0};
-}
-
-/* The same for the newest step, if its metrics are on their way.  `now` becomes them.  Its time goes on until
- * they are there. */
-static ls_status conclude_awaited(lsi_run *r, ls_metric_sums *now, ls_step_times *since, ls_err *err)
+/* The same for the newest step, if its metrics are on their way.  `now` becomes them. */
+static ls_status conclude_awaited(lsi_run *r, ls_metric_sums *now, ls_err *err)
 {
     const lsi_awaited *a = &r->awaited;
+    const ls_plan *p = a->metrics.plan;
+    ls_step_times times;
     ls_status st = LS_OK;
 
-    if (a->metrics.plan == NULL) return LS_OK;
+    if (p == NULL) return LS_OK;
     *now = (ls_metric_sums){0};
     LS_TRY(ls_underway_settle(&r->awaited.metrics, now, err));
-    book(r, since);
-    note_step(r, now->samples);
+    times = times_of(r, a, p);
+    ls_summary_note_step(&r->summary, &times, now->samples);
     ls_metric_join(&r->c.sums, now);
     LS_TRY(conclude(r, &a->c, now, a->lr, a->report, err));
 out:
@@ -184,51 +182,59 @@ out:
 /* Whoever looks at metrics, counters or variables comes after this. */
 static ls_status settle(lsi_run *r, ls_err *err)
 {
-    ls_step_times since;
-
-    if (r->awaited.metrics.plan == NULL) return LS_OK;
-    since = lsi_run_times(r);
-    return conclude_awaited(r, &r->c.now, &since, err);
+    return conclude_awaited(r, &r->c.now, err);
 }
 
-/* Computes the batch; the step before comes to its end when this one is on its way, if it has not before. */
-static ls_status take(lsi_run *r, const ls_batch *b, bool *done, ls_err *err)
+/* Computes the batch, and says when it was begun. */
+static ls_status take(lsi_run *r, const ls_batch *b, bool *done, double *begun, ls_err *err)
 {
-    ls_step_times since = lsi_run_times(r);
-    ls_metric_sums before;
-    ls_status st = LS_OK;
+    const ls_step_times before = lsi_run_times(r);
+    const ls_status st = ls_stepper_take(&r->stepper, &r->c, b, done, &r->lr, err);
+    const ls_step_times after = lsi_run_times(r);
 
-    if (r->awaited.metrics.batch != b->n) LS_TRY(conclude_awaited(r, &before, &since, err));
-    LS_TRY(ls_stepper_take(&r->stepper, &r->c, b, done, &r->lr, err));
-    LS_TRY(conclude_awaited(r, &before, &since, err));
-out:
-    book(r, &since);
+    r->now.all += after.all - before.all;
+    r->now.exposed += after.exposed - before.exposed;
+    r->now.waiting += after.waiting - before.waiting;
+    *begun = before.all;
     return st;
 }
 
+/* What is due after the step, or the end of an epoch, must find its metrics there: as on any device. */
+static bool must_settle(const lsi_run *r, unsigned due)
+{
+    return (due & ~(1u << LS_DUE_REPORT)) != 0 || ls_control_stop(&r->stepper.control) ||
+           r->c.position >= r->ruler.epoch_samples;
+}
+
+/* The step before comes to its end when this one is on its way, if it has not before. */
 static ls_status step(lsi_run *r, const ls_batch *b, ls_err *err)
 {
     const ls_underway *left = &r->stepper.left;
+    const ls_step_times none = {0};
+    ls_metric_sums earlier;
     unsigned due;
+    double begun;
     bool done;
-    ls_status st;
+    ls_status st = LS_OK;
 
     if (r->session.comm != NULL) ls_comm_note_step(r->session.comm, r->c.step);
+    if (r->awaited.metrics.batch != b->n) LS_TRY(conclude_awaited(r, &earlier, err));
     ls_trace_begin(r->stepper.trace, r->c.step);
-    st = take(r, b, &done, err);
+    st = take(r, b, &done, &begun, err);
     ls_trace_end(r->stepper.trace);
+    if (st == LS_OK) LS_TRY(conclude_awaited(r, &earlier, err));
     if (st != LS_OK || !done) return st;
     due = ls_control_due(&r->stepper.control);
     if (left->plan == NULL) {
-        note_step(r, r->c.now.samples);
+        ls_summary_note_step(&r->summary, &r->now, r->c.now.samples);
+        r->now = none;
         return conclude(r, &r->c, &r->c.now, r->lr, is_due(due, LS_DUE_REPORT), err);
     }
-    r->awaited = (lsi_awaited){*left, r->c, r->lr, is_due(due, LS_DUE_REPORT)};
-    /* Something other than the next step follows, for which the metrics must be there: as on any device. */
-    if ((due & ~(1u << LS_DUE_REPORT)) != 0 || ls_control_stop(&r->stepper.control) ||
-        r->c.position >= r->ruler.epoch_samples)
-        return settle(r, err);
-    return LS_OK;
+    r->awaited = (lsi_awaited){*left, r->c, r->lr, is_due(due, LS_DUE_REPORT), begun, r->now};
+    r->now = none;
+    if (must_settle(r, due)) LS_TRY(settle(r, err));
+out:
+    return st;
 }
 
 static void end_epoch(lsi_run *r)

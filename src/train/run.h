@@ -20,6 +20,8 @@ typedef struct lsi_awaited {
     ls_counters c;       /* when it was done */
     double lr;
     bool report;
+    double begun;        /* by the clock */
+    ls_step_times times; /* of the host's part */
 } lsi_awaited;
 
 /* Everything a run holds while it goes on. */
@@ -50,6 +52,7 @@ typedef struct lsi_run {
     double lr;           /* of the newest update */
     ls_step_times now;   /* of the update that goes on */
     lsi_awaited awaited; /* on a device with queues: the newest step, until the next has begun */
+    double over;         /* then: when the last step that is known to be over was, by the clock */
     int64_t saved;       /* samples passed at the newest checkpoint of this process; -1: none */
     bool ended;          /* all is done, or there was no better result for too long */
     bool stopped;        /* to go on later */
