@@ -36,12 +36,6 @@ void ls_memory_add_state(ls_plan_memory *m, const ls_state *s)
     add(m, by_category);
 }
 
-void ls_memory_add_gradients(ls_plan_memory *m, size_t bytes)
-{
-    m->gradients += bytes;
-    m->total += bytes;
-}
-
 void ls_memory_add_comm(ls_plan_memory *m, size_t bytes)
 {
     m->comm += bytes;

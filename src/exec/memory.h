@@ -12,8 +12,7 @@
 void ls_memory_add_plan(ls_plan_memory *m, const ls_plan *p);
 /* Variables that are the state's own: this rank's part. */
 void ls_memory_add_state(ls_plan_memory *m, const ls_state *s);
-/* Memory in which gradients are added up, and memory in which ranks exchange them. */
-void ls_memory_add_gradients(ls_plan_memory *m, size_t bytes);
+/* Memory in which ranks exchange gradients. */
 void ls_memory_add_comm(ls_plan_memory *m, size_t bytes);
 
 #endif
