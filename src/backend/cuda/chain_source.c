@@ -2,6 +2,8 @@
  * source/. */
 #include "backend/cuda/chain_source.h"
 
+#include <string.h>
+
 #include "cuda_source.h" /* made by the build of the files in source/ */
 
 typedef struct function {
@@ -60,9 +62,13 @@ static void add_value(ls_text *out, const lsi_cuda_chain_args *a)
             ls_text_add(out, ", ");
             add_register(out, a->n_in, c->step[i].b);
         }
-        /* In hexadecimal: the very float, whatever the compiler makes of decimals. */
-        for (int k = 0; k < f->parameters; k++)
-            ls_text_add(out, ", (float)(%a)", (double)(float)c->step[i].p[k]);
+        /* As bits: the very float, infinities and NaN among them. */
+        for (int k = 0; k < f->parameters; k++) {
+            const float p = (float)c->step[i].p[k];
+            uint32_t bits;
+            memcpy(&bits, &p, sizeof bits);
+            ls_text_add(out, ", __uint_as_float(0x%08xu)", (unsigned)bits);
+        }
         ls_text_add(out, ");\n");
     }
     ls_text_add(out, "    return r%d;\n}\n", c->n_steps - 1);

@@ -3,9 +3,9 @@
 #include "ops/ops.h"
 
 const lsi_cuda_entry lsi_cuda_entries[] = {
-    {&ls_op_conv2d, lsi_cuda_plan_conv},
-    {&ls_op_conv2d_dx, lsi_cuda_plan_conv},
-    {&ls_op_conv2d_dw, lsi_cuda_plan_conv},
+    {&ls_op_conv2d, lsi_cuda_plan_conv_few},
+    {&ls_op_conv2d_dx, lsi_cuda_plan_conv_few},
+    {&ls_op_conv2d_dw, lsi_cuda_plan_conv_few},
     {&ls_op_matmul, lsi_cuda_plan_matmul},
     {&ls_op_attention, lsi_cuda_plan_attention},
     {&ls_op_attention_grad, lsi_cuda_plan_attention},

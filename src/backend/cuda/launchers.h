@@ -10,6 +10,7 @@
 #include "backend/cuda/launch/attention.h"
 #include "backend/cuda/launch/chamfer.h"
 #include "backend/cuda/launch/epilogue.h"
+#include "backend/cuda/launch/few.h"
 #include "backend/cuda/launch/image.h"
 #include "backend/cuda/launch/move.h"
 #include "backend/cuda/launch/norm.h"
@@ -41,7 +42,9 @@ typedef void *lsi_cuda_stream; /* a cudaStream_t */
     /* pool.cu, resample.cu */ \
     X(maxpool) X(maxpool_grad) X(avgpool) X(upsample) \
     /* chamfer.cu */ \
-    X(chamfer) X(chamfer_grad)
+    X(chamfer) X(chamfer_grad) \
+    /* few_to_many.cu, few_from_many.cu, few_weights.cu */ \
+    X(few_to_many) X(few_from_many) X(few_weights)
 /* clang-format on */
 
 typedef struct lsi_cuda_launch {

@@ -18,6 +18,8 @@ LSI_DECLARE_PLANNER(lsi_cuda_plan_matmul);
 LSI_DECLARE_PLANNER(lsi_cuda_plan_conv);
 /* attention.c: f32, bf16, f16, plain. */
 LSI_DECLARE_PLANNER(lsi_cuda_plan_attention);
+/* few.c: where one side has few channels; else as above. */
+LSI_DECLARE_PLANNER(lsi_cuda_plan_conv_few);
 /* queues.c: every type and layout. */
 LSI_DECLARE_PLANNER(lsi_cuda_plan_transfer);
 /* move.c: fill of every type; cast between f32, bf16 and f16; every layout. */

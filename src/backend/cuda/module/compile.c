@@ -81,7 +81,7 @@ static int take_image(nvrtcProgram p, void **image, size_t *bytes)
 static int compile(const char *source, void **image, size_t *bytes, char *log, size_t log_size)
 {
     char arch[32];
-    const char *const options[] = {arch, "--std=c++17"};
+    const char *const options[] = {arch, "--std=c++17", "-w"}; /* most functions go unused */
     nvrtcProgram p = NULL;
     int device = 0, major = 0, minor = 0, code = lsi_cuda_enter();
 
@@ -93,7 +93,7 @@ static int compile(const char *source, void **image, size_t *bytes, char *log, s
     snprintf(arch, sizeof arch, "--gpu-architecture=sm_%d%d", major, minor);
     if (nvrtc.create(&p, source, "chain.cu", 0, NULL, NULL) != NVRTC_SUCCESS)
         return (int)cudaErrorInvalidSource;
-    code = nvrtc.compile(p, 2, options) == NVRTC_SUCCESS ? take_image(p, image, bytes)
+    code = nvrtc.compile(p, 3, options) == NVRTC_SUCCESS ? take_image(p, image, bytes)
                                                          : (int)cudaErrorInvalidSource;
     if (code != 0) take_log(p, log, log_size);
     (void)nvrtc.destroy(&p);

@@ -16,9 +16,11 @@ template <int N> struct table {
 
 /* What is the same for all elements. */
 struct numbers {
-    float lr, scale; /* scale: 1 / loss scale */
-    float c1, c2;    /* 1 - beta1^t and sqrt(1 - beta2^t) */
+    float lr, loss_scale;
+    float c1, c2; /* 1 - beta1^t and sqrt(1 - beta2^t) */
     float beta1, beta2, momentum, decay, eps, alpha, trust;
+    float rest1, rest2,
+        rest_alpha; /* 1 - beta1 and so on, from doubles: of a float near 1 they would be crude */
     bool nesterov;
     ls_adam_form form;
 };
@@ -39,7 +41,7 @@ static __device__ void prepare(const common &c, numbers *out)
         const double t = (double)*c.t + 1;
         numbers k = {};
         k.lr = *c.lr;
-        k.scale = 1.0f / *c.loss_scale;
+        k.loss_scale = *c.loss_scale;
         k.c1 = (float)(1 - pow(c.attr.beta1, t));
         k.c2 = (float)sqrt(1 - pow(c.attr.beta2, t));
         k.beta1 = (float)c.attr.beta1;
@@ -49,6 +51,9 @@ static __device__ void prepare(const common &c, numbers *out)
         k.eps = (float)c.attr.eps;
         k.alpha = (float)c.attr.alpha;
         k.trust = (float)c.attr.trust;
+        k.rest1 = (float)(1 - c.attr.beta1);
+        k.rest2 = (float)(1 - c.attr.beta2);
+        k.rest_alpha = (float)(1 - c.attr.alpha);
         k.nesterov = c.attr.nesterov;
         k.form = c.attr.form;
         *out = k;
@@ -76,7 +81,7 @@ template <int RULE>
 static __device__ __forceinline__ float update(const numbers &k, float w, float g, float &a, float &b,
                                                float ratio)
 {
-    g *= k.scale;
+    g /= k.loss_scale;
     if (RULE == LSI_RULE_SGD) {
         g = fmaf(k.decay, w, g);
         if (k.momentum != 0.0f) {
@@ -87,7 +92,7 @@ static __device__ __forceinline__ float update(const numbers &k, float w, float 
     }
     if (RULE == LSI_RULE_RMSPROP) {
         g = fmaf(k.decay, w, g);
-        a = k.alpha * a + (1 - k.alpha) * g * g;
+        a = k.alpha * a + k.rest_alpha * g * g;
         g = g / (sqrtf(a) + k.eps);
         if (k.momentum != 0.0f) g = b = fmaf(k.momentum, b, g);
         return w - k.lr * g;
@@ -97,8 +102,8 @@ static __device__ __forceinline__ float update(const numbers &k, float w, float 
         return w - k.lr * a;
     }
     if (RULE == LSI_RULE_ADAM && k.form != LS_ADAM_W) g = fmaf(k.decay, w, g);
-    a = k.beta1 * a + (1 - k.beta1) * g;
-    b = k.beta2 * b + (1 - k.beta2) * g * g;
+    a = k.beta1 * a + k.rest1 * g;
+    b = k.beta2 * b + k.rest2 * g * g;
     if (RULE == LSI_RULE_LAMB) return a / k.c1 / (sqrtf(b) / k.c2 + k.eps) + k.decay * w; /* the direction */
     if (k.form == LS_ADAM_W) w *= 1 - k.lr * k.decay;
     if (k.form == LS_ADAM_TF) return w - k.lr * k.c2 / k.c1 * a / (sqrtf(b) + k.eps);
@@ -176,7 +181,7 @@ __global__ void __launch_bounds__(THREADS)
         for (int j = 0; j < WIDTH; j++) {
             if (j >= n) break;
             const float u =
-                RULE == LSI_RULE_LAMB ? update<RULE>(k, w[j], g[j], a[j], b[j], 1) : g[j] * k.scale;
+                RULE == LSI_RULE_LAMB ? update<RULE>(k, w[j], g[j], a[j], b[j], 1) : g[j] / k.loss_scale;
             sum_w = fmaf(w[j], w[j], sum_w);
             sum_u = fmaf(u, u, sum_u);
         }

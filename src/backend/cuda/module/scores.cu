@@ -55,10 +55,10 @@ __global__ void __launch_bounds__(THREADS) softmax_kernel(lsi_cuda_softmax_args 
 
     if (row >= a.rows) return; /* whole warps; where a team is a block there is no such row */
     largest_and_sum<T, TEAM>(x, width, room, &m, &s);
-    const float lse = m + logf(s);
+    const float log_sum = logf(s); /* subtracted by itself: beside a large m it would lose its digits */
     for (int i = threadIdx.x % TEAM; i < width; i += TEAM) {
         const float f = lsi_get(x[i]);
-        y[i] = lsi_put<T>(a.log ? f - lse : expf(f - m) / s);
+        y[i] = lsi_put<T>(a.log ? f - m - log_sum : expf(f - m) / s);
     }
 }
 
@@ -103,7 +103,7 @@ __global__ void __launch_bounds__(THREADS) cross_entropy_kernel(lsi_cuda_cross_e
         largest_and_sum<T, LSI_WARP>(x, width, room, &m, &s);
         for (int i = lane; i < width; i += LSI_WARP) a.probs[row * width + i] = expf(lsi_get(x[i]) - m) / s;
         if (lane == 0)
-            __stcg(a.each + row, label >= 0 && label < width ? m + logf(s) - lsi_get(x[label]) : NAN);
+            __stcg(a.each + row, label >= 0 && label < width ? logf(s) - (lsi_get(x[label]) - m) : NAN);
     }
     if (!lsi_last_block(a.ticket, gridDim.x)) return;
     const float sum = sum_of_rows(a.each, a.rows, room);
