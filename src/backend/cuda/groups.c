@@ -32,7 +32,7 @@ static int64_t column_blocks(const lsi_cuda_groups *g, ls_dtype t)
     return (g->groups + w - 1) / w;
 }
 
-/* About two blocks a processor, each with at least a few accesses per thread: fewer would leave processors
+/* About four blocks a processor, each with at least a few accesses per thread: fewer would leave processors
  * idle, more only makes the sum of partial sums longer. */
 void lsi_cuda_groups_split(const lsi_cuda_device *d, ls_dtype t, lsi_cuda_groups *g)
 {
@@ -40,7 +40,7 @@ void lsi_cuda_groups_split(const lsi_cuda_device *d, ls_dtype t, lsi_cuda_groups
     const int64_t rows = LSI_GROUP_THREADS / (g->groups % width(t) == 0 ? LSI_LANES_WIDE : LSI_LANES_NARROW);
     const int64_t steps =
         g->columns ? g->inner / rows : lsi_cuda_groups_length(g) / (width(t) * LSI_GROUP_THREADS);
-    int64_t n = alone > 0 ? 2 * d->about.processors / alone : 1;
+    int64_t n = alone > 0 ? 4 * d->about.processors / alone : 1;
 
     if (n > steps / 4) n = steps / 4;
     g->splits = n < 1 ? 1 : n > 4096 ? 4096 : (int)n;
