@@ -56,6 +56,8 @@ struct ls_backend {
     /* LS_OK when usable on this machine; otherwise says why.  Prints nothing. */
     ls_status (*probe)(ls_err *why);
     ls_status (*open)(ls_device **out, int threads, ls_err *err);
+    /* Machines may have several: number `place` of them, counted round and round.  NULL: there is one. */
+    ls_status (*open_at)(ls_device **out, int threads, int place, ls_err *err);
     void (*close)(ls_device *dev);
     /* One line about the device: instruction set, libraries and their versions. */
     void (*describe)(const ls_device *dev, char *buf, size_t n);
@@ -75,7 +77,8 @@ struct ls_backend {
 
 /* Every backend of this build, ended by NULL (registry.c: the only list). */
 extern const ls_backend *const ls_backends[];
-/* The backend called `name`; LS_INVALID with the names there are. */
+/* The backend called `name`, which may end in ":I" where machines can have several of its devices; LS_INVALID
+ * with the names there are. */
 ls_status ls_device_find(const ls_backend **out, const char *name, ls_err *err) LS_MUST_CHECK;
 
 /* Opens "ref" or "cpu" with `threads` threads (0: a default from the cores at hand); the caller owns *out.
@@ -84,6 +87,11 @@ ls_status ls_device_find(const ls_backend **out, const char *name, ls_err *err) 
 ls_status ls_device_open(ls_device **out, const char *name, int threads, ls_err *err) LS_MUST_CHECK;
 void ls_device_close(ls_device *dev); /* accepts NULL */
 #pragma GCC visibility pop
+
+/* The same for rank number `local_rank` of this machine: where there are several devices, each has its own,
+ * unless the name says which. */
+ls_status ls_device_open_at(ls_device **out, const char *name, int threads, int local_rank,
+                            ls_err *err) LS_MUST_CHECK;
 
 /* Plans a node with its op's reference kernel, for tensors in any layouts.  Other backends use it for ops
  * that they have no kernel for. */

@@ -18,6 +18,7 @@
 #include "graph/op.h"
 
 typedef struct ls_event ls_event; /* what it is, only its backend knows */
+typedef struct ls_recording ls_recording;
 struct ls_device;
 struct ls_kernel;
 struct ls_call;
@@ -45,6 +46,14 @@ typedef struct ls_queues {
     ls_status (*join)(struct ls_device *dev, ls_event *e, ls_err *err);
     /* When an event that is reached was, in nanoseconds of ls_clock_ns; for profiles. */
     uint64_t (*when)(struct ls_device *dev, ls_event *e);
+
+    /* All of these or none.  Kernels that are put into the queue after `record` are not run but kept, until
+     * `recorded`; from then on `replay` puts all of them into the queue at once, as often as it is called.
+     * False, NULL: the device cannot, or one of the kernels cannot be kept; nothing was run then. */
+    bool (*record)(struct ls_device *dev, ls_queue q);
+    ls_recording *(*recorded)(struct ls_device *dev, ls_queue q);
+    void (*replay)(struct ls_device *dev, ls_queue q, ls_recording *r);
+    void (*free_recording)(struct ls_device *dev, ls_recording *r);
 } ls_queues;
 
 #endif

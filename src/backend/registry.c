@@ -1,4 +1,5 @@
 /* registry.c: the only list of backends. */
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -22,6 +23,26 @@ static bool is_gpu(const char *name)
     return false;
 }
 
+/* The number in "NAME:I", or -1. */
+static int place_in(const char *name)
+{
+    const char *colon = strchr(name, ':');
+    char *end;
+    long place;
+
+    if (colon == NULL || colon[1] < '0' || colon[1] > '9') return -1;
+    place = strtol(colon + 1, &end, 10);
+    return *end == '\0' && place < 1024 ? (int)place : -1;
+}
+
+static bool is_called(const ls_backend *b, const char *name)
+{
+    const size_t n = strlen(b->name);
+
+    if (strcmp(b->name, name) == 0) return true;
+    return b->open_at != NULL && strncmp(name, b->name, n) == 0 && name[n] == ':' && place_in(name) >= 0;
+}
+
 ls_status ls_device_find(const ls_backend **out, const char *name, ls_err *err)
 {
     ls_text names = {0};
@@ -29,7 +50,7 @@ ls_status ls_device_find(const ls_backend **out, const char *name, ls_err *err)
 
     for (int i = 0; ls_backends[i] != NULL; i++) {
         *out = ls_backends[i];
-        if (strcmp(ls_backends[i]->name, name) == 0) return LS_OK;
+        if (is_called(ls_backends[i], name)) return LS_OK;
     }
     *out = &ls_backend_far; /* for tests: it opens, but nobody is told of it */
     if (strcmp(name, ls_backend_far.name) == 0) return LS_OK;
@@ -57,6 +78,12 @@ static ls_status make_ends(ls_device *dev, ls_err *err)
 
 ls_status ls_device_open(ls_device **out, const char *name, int threads, ls_err *err)
 {
+    return ls_device_open_at(out, name, threads, 0, err);
+}
+
+ls_status ls_device_open_at(ls_device **out, const char *name, int threads, int local_rank, ls_err *err)
+{
+    const int place = place_in(name) >= 0 ? place_in(name) : local_rank;
     const ls_backend *b;
     ls_status st = LS_OK;
 
@@ -64,7 +91,8 @@ ls_status ls_device_open(ls_device **out, const char *name, int threads, ls_err 
     LS_TRY(ls_device_find(&b, name, err));
     st = b->probe(err);
     if (st != LS_OK) return ls_fail_in(err, st, "device \"%s\"", name);
-    LS_TRY(b->open(out, threads > 0 ? threads : ls_parallel_default_threads(1), err));
+    if (threads <= 0) threads = ls_parallel_default_threads(1);
+    LS_TRY(b->open_at != NULL ? b->open_at(out, threads, place, err) : b->open(out, threads, err));
     LS_TRY(make_ends(*out, err));
 out:
     if (st != LS_OK) {

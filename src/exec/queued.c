@@ -102,6 +102,7 @@ void lsi_queued_release(ls_plan *p)
         free_event(p, q->noted[i].ended);
     }
     lsi_flights_release(p);
+    if (q->recording != NULL) lsi_queues(p)->free_recording(p->dev, q->recording);
     for (int k = 0; k < LS_QUEUE_N; k++) ls_free(q->order[k]);
     ls_free(q->waits);
     ls_free(q->marks);
@@ -248,6 +249,46 @@ static bool is_complete(const progress *r)
     return true;
 }
 
+/* -- runs that are recorded -------------------------------------------------------------------------------
+ *
+ * Nodes of one queue that neither the host nor another queue has a part in are the same work in every run, at
+ * the same addresses: the second run is recorded, and every later one is a single command.  The first is not,
+ * since libraries may have to prepare themselves. */
+
+static bool can_record(const ls_plan *p)
+{
+    const lsi_queued *q = p->queued;
+
+    if (lsi_queues(p)->record == NULL) return false;
+    for (int k = 0; k < LS_QUEUE_N; k++)
+        if (k != LS_QUEUE_COMPUTE && q->n[k] > 0) return false;
+    return true;
+}
+
+static void make_recording(progress *r)
+{
+    const ls_queues *to = lsi_queues(r->p);
+    lsi_queued *q = r->p->queued;
+
+    if (can_record(r->p) && to->record(r->p->dev, LS_QUEUE_COMPUTE)) {
+        (void)enqueue_due(r);
+        q->recording = to->recorded(r->p->dev, LS_QUEUE_COMPUTE);
+        r->done[LS_QUEUE_COMPUTE] = 0;
+    }
+    q->unrecorded = q->recording == NULL;
+}
+
+static void replay(progress *r)
+{
+    lsi_queued *q = r->p->queued;
+
+    if (r->noted || q->unrecorded || q->runs < 2 || r->p->failure.told) return;
+    if (q->recording == NULL) make_recording(r);
+    if (q->recording == NULL || r->p->failure.told) return;
+    lsi_queues(r->p)->replay(r->p->dev, LS_QUEUE_COMPUTE, q->recording);
+    r->done[LS_QUEUE_COMPUTE] = q->n[LS_QUEUE_COMPUTE];
+}
+
 /* -- runs with a clock ------------------------------------------------------------------------------------
  */
 
@@ -287,6 +328,7 @@ ls_status lsi_queued_run(ls_plan *p, ls_plan_note note, void *ctx, ls_err *err)
 
     if (r.noted) LS_TRY(make_noted(p, err));
     lsi_flights_depart(p);
+    replay(&r);
     for (int turn = 0; !is_complete(&r); turn++) {
         const bool enqueued = enqueue_due(&r);
         if (run_due(&r) || enqueued)

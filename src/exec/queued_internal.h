@@ -29,9 +29,11 @@ typedef struct lsi_queued {
     int32_t n[LS_QUEUE_N];
     /* Per position: how many nodes of another queue must be over that the queue has not waited for yet. */
     int32_t (*waits)[LS_QUEUE_N];
-    ls_event **marks; /* per position; NULL: no other queue waits for it */
-    lsi_noted *noted; /* per position; NULL until a run is */
-    uint64_t runs;    /* begun so far */
+    ls_event **marks;        /* per position; NULL: no other queue waits for it */
+    lsi_noted *noted;        /* per position; NULL until a run is */
+    uint64_t runs;           /* begun so far */
+    ls_recording *recording; /* all nodes of a run; NULL: none yet */
+    bool unrecorded;         /* and there never will be one */
     size_t inputs_room;
     size_t *result_at; /* per fetched value: where in a flight's results; SIZE_MAX: too large */
     lsi_flight flights[LSI_IN_FLIGHT];

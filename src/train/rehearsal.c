@@ -38,8 +38,8 @@ static ls_status make_fields(ls_rehearsal *r, ls_err *err)
     for (int i = 0; i < r->n_fields; i++) {
         const size_t bytes = ls_dataset_field_bytes(r->data, i);
         const ls_tensor *from = ls_plan_input(p->plan, fields[i].name);
-        r->fields[i] = ls_alloc(LS_MEM_CLI, bytes * (size_t)n + 1);
-        if (r->fields[i] == NULL) return ls_fail(err, LS_NOMEM, "no memory for %lld samples", (long long)n);
+        st = ls_staging_alloc(&r->fields[i], r->session.dev, bytes * (size_t)n + 1, err);
+        if (st != LS_OK) return ls_fail_in(err, st, "no memory for %lld samples", (long long)n);
         for (int64_t k = 0; k < n; k++)
             LS_TRY(ls_tensor_read(from, (size_t)(k % p->batch) * bytes,
                                   (char *)r->fields[i] + (size_t)k * bytes, bytes, err));
@@ -117,9 +117,9 @@ void ls_rehearsal_release(ls_rehearsal *r)
 {
     ls_stepper_release(&r->stepper);
     ls_loader_destroy(r->loader);
+    for (int i = 0; i < r->n_fields; i++) ls_staging_free(r->session.dev, r->fields[i]);
     ls_session_release(&r->session);
     ls_dataset_close(r->data);
-    for (int i = 0; i < r->n_fields; i++) ls_free(r->fields[i]);
     *r = (ls_rehearsal){0};
 }
 

@@ -276,7 +276,8 @@ ls_status ls_session_open(ls_session *s, const ls_trial *trial, ls_config *cfg, 
                       .tell_at = ls_clock_seconds() + TELL_FIRST_S};
     LS_TRY(meet(s, o, err));
     s->in_step = s->peers != NULL && ls_config_bool(cfg, "parallel.sync_batchnorm");
-    LS_TRY(ls_device_open(&s->dev, o->device, o->shards > 0 ? 1 : o->threads, err));
+    LS_TRY(ls_device_open_at(&s->dev, o->device, o->shards > 0 ? 1 : o->threads,
+                             o->comm != NULL ? ls_comm_local_rank(o->comm) : 0, err));
     s->dev->fixed = o->shards > 0;
     s->dev->stop = o->stop;
     if (o->tell) {

@@ -3,10 +3,13 @@
     change IN OUT CHANGE...   dtype=F64|F16|BF16, prefix=TEXT, drop=GLOB, add=NAME, counter=NAME, zero=GLOB
     same A B GLOB             whether the tensors that match have the same bytes in both
     differ A B GLOB           whether each of them has other bytes in B
+    close A B TOLERANCE [NOT] whether all f32 tensors together, those with a name like the regular expression NOT left
+                              out, differ by at most that part of their length
     names FILE
 """
 import fnmatch
 import json
+import re
 import struct
 import sys
 
@@ -67,9 +70,27 @@ def compare(a, b, glob, same):
         sys.exit(f"{glob}: {'other' if same else 'the same'} bytes: {wrong}" if names else f"{glob}: no such tensor")
 
 
+def close(a, b, tolerance, left_out=None):
+    x, y = read(a), read(b)
+    apart = length = 0.0
+    for name, (dtype, _, raw) in x.items():
+        if dtype != "F32" or (left_out and re.search(left_out, name)):
+            continue
+        p = struct.unpack(f"<{len(raw) // 4}f", raw)
+        q = struct.unpack(f"<{len(raw) // 4}f", y[name][2])
+        apart += sum((u - v) ** 2 for u, v in zip(p, q))
+        length += sum(u * u for u in p)
+    part = (apart / length) ** 0.5 if length > 0 else float("nan")
+    if not part <= float(tolerance):
+        sys.exit(f"they differ by {part:.3g} of their length, allowed {tolerance}")
+    print(f"{part:.3g}")
+
+
 command, args = sys.argv[1], sys.argv[2:]
 if command == "change":
     change(*args)
+elif command == "close":
+    close(*args)
 elif command == "names":
     print("\n".join(read(args[0])))
 else:

@@ -28,7 +28,7 @@ hint 'did you mean "--ranks"?' train mnist --rank 2
 hint '"--profile" is an option of bench, not of train' train mnist --profile
 hint '"--split" is an option of infer, not of eval' eval mnist --split val
 hint 'kind=idx' data info --kind idx
-hint 'GPUs are "cuda", one a rank (CUDA_VISIBLE_DEVICES says which); there are: cpu, cuda, ref' train mnist --device cuda:0 --dry-run
+hint 'GPUs are "cuda", one a rank (CUDA_VISIBLE_DEVICES says which); there are: cpu, cuda, ref' train mnist --device gpu:0 --dry-run
 hint 'no device "cpuu"; there are: cpu, cuda, ref' plan mnist --device cpuu
 
 # Commands.

@@ -34,11 +34,10 @@ typedef struct lsi_cuda_about {
 
 typedef struct lsi_cuda_api {
     int version; /* LSI_CUDA_VERSION */
+    int runtime; /* of CUDA, that the module was built with: 13000 for 13.0 */
 
     /* How many devices CUDA_VISIBLE_DEVICES leaves. */
     int (*count)(int *devices);
-    /* Versions of the driver, 0 without one, and of the runtime that the module was built with. */
-    void (*versions)(int *driver, int *runtime);
     /* Device number `device` is the process's from now on; twice the same is fine. */
     int (*use)(int device, lsi_cuda_about *about);
     const char *(*error)(int code);
@@ -62,6 +61,12 @@ typedef struct lsi_cuda_api {
     int (*event_sync)(lsi_cuda_event e);
     int (*event_done)(lsi_cuda_event e, bool *done);
     int (*event_elapsed)(lsi_cuda_event from, lsi_cuda_event to, float *ms); /* both timed and over */
+
+    /* What is put into the stream between the two is kept instead of run; *out is NULL when it cannot be. */
+    int (*capture)(lsi_cuda_stream s);
+    int (*captured)(lsi_cuda_stream s, void **out);
+    int (*graph_launch)(void *graph, lsi_cuda_stream s);
+    void (*graph_destroy)(void *graph);
 
     /* Problems for libraries (launch/library.h).  Ways are numbered from the library's best guess on; they
      * are the same in every process with the same versions on the same kind of device, and each gives the

@@ -32,7 +32,7 @@ enum { SCORES = 100, DP, P, DS, WORKSPACE };
 
 static void *place(const attention_state *s, const ls_call *call, int what)
 {
-    char *scratch = call->scratch;
+    char *scratch = lsi_cuda_aligned(call->scratch);
     const size_t wide = s->grad ? 2 * s->wide : s->wide;
 
     if (what < 0) return call->out[-1 - what];
@@ -186,12 +186,13 @@ ls_status lsi_cuda_plan_attention(ls_device *dev, const ls_graph *g, const ls_no
                            .scale = (float)a->scale,
                            .grad = n->op == &ls_op_attention_grad};
     s->pitch = (s->t + ROUND - 1) / ROUND * ROUND;
-    s->wide = ((size_t)(s->batch * s->t * s->pitch) * sizeof(float) + 255) / 256 * 256;
+    s->wide = ((size_t)(s->batch * s->t * s->pitch) * sizeof(float) + 511) / 512 * 512;
     s->narrow = q->dtype == LS_F32 ? 0 : s->wide / 2;
     if (!add_products(s, &workspace)) {
         destroy(s);
         return LS_UNSUPPORTED;
     }
-    *out = (ls_kernel){run, destroy, s, (s->wide + s->narrow) * (s->grad ? 2 : 1) + workspace, "products"};
+    *out = (ls_kernel){run, destroy, s,
+                       (s->wide + s->narrow) * (s->grad ? 2 : 1) + workspace + LSI_CUDA_ALIGNED, "products"};
     return LS_OK;
 }

@@ -119,6 +119,28 @@ static bool describe_product(const lsi_cuda_conv *c, lsi_cuda_product *p, lsi_cu
     return true;
 }
 
+/* With bias and ReLU in it, where the library has that for these sizes. */
+static bool make_product(const lsi_cuda_device *d, const ls_graph *g, const ls_node *n, lsi_cuda_product *p,
+                         lsi_cuda_library_node *node)
+{
+    const ls_conv_attr *a = n->attr;
+    const bool biased = n->n_in > 2 && lsi_cuda_in(g, n, 2)->dtype == p->dtype;
+
+    if (node->after && (biased || n->n_in == 2) && a->act <= LS_ACT_RELU) {
+        p->epilogue = !biased ? LSI_CUDA_RELU : a->act == LS_ACT_RELU ? LSI_CUDA_BIAS_RELU : LSI_CUDA_BIAS;
+        if (d->api->product(&node->library, p) == 0) {
+            node->after = false;
+            if (!biased) return true;
+            node->from[3] = 2;
+            node->bytes[3] = (size_t)p->n * ls_dtype_size(p->dtype);
+            node->n = 4;
+            return true;
+        }
+        p->epilogue = LSI_CUDA_NOTHING;
+    }
+    return d->api->product(&node->library, p) == 0;
+}
+
 ls_status lsi_cuda_plan_conv(ls_device *dev, const ls_graph *g, const ls_node *n, ls_kernel *out, ls_err *err)
 {
     const lsi_cuda_device *d = lsi_cuda_of(dev);
@@ -129,10 +151,14 @@ ls_status lsi_cuda_plan_conv(ls_device *dev, const ls_graph *g, const ls_node *n
 
     if (!describe(d, g, n, &p, &node)) return LS_UNSUPPORTED;
     add_epilogue(g, n, &node);
-    if (node.after && !lsi_cuda_computes(node.epilogue.bias_dtype)) return LS_UNSUPPORTED;
+    if (node.after &&
+        (!lsi_cuda_computes(node.epilogue.bias_dtype) ||
+         ls_shape_count(lsi_cuda_out(g, n, 0)->shape) >= (int64_t)1 << 31)) /* counted with 32 bits */
+        return LS_UNSUPPORTED;
     name_problem(text, sizeof text, &p);
     if (describe_product(&p, &product, &node)) {
-        if (d->api->product(&node.library, &product) != 0) return LS_UNSUPPORTED;
+        if (!make_product(d, g, n, &product, &node)) return LS_UNSUPPORTED;
+        snprintf(text + strlen(text), sizeof text - strlen(text), " product%d", (int)product.epilogue);
     } else if (d->api->conv(&node.library, &p) != 0) {
         return LS_UNSUPPORTED;
     }

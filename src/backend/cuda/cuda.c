@@ -25,7 +25,7 @@ static void cuda_close(ls_device *dev)
 }
 
 /* The device of this process among those that CUDA_VISIBLE_DEVICES leaves. */
-static ls_status choose(lsi_cuda_device *d, ls_err *err)
+static ls_status choose(lsi_cuda_device *d, int place, ls_err *err)
 {
     int devices = 0, code = d->api->count(&devices);
 
@@ -33,7 +33,7 @@ static ls_status choose(lsi_cuda_device *d, ls_err *err)
         return ls_fail(err, LS_UNSUPPORTED,
                        "no GPU can be used: %s (nvidia-smi lists them, CUDA_VISIBLE_DEVICES hides them)",
                        code != 0 ? d->api->error(code) : "there is none");
-    code = d->api->use(0, &d->about);
+    code = d->api->use(place % devices, &d->about);
     if (code == 0) code = lsi_cuda_open_queues(d);
     return code == 0 ? LS_OK : ls_fail(err, LS_DEVICE, "the GPU cannot be opened: %s", d->api->error(code));
 }
@@ -56,7 +56,7 @@ static bool is_set(const char *name, const char *value)
     return text != NULL && strcmp(text, value) == 0;
 }
 
-static ls_status cuda_open(ls_device **out, int threads, ls_err *err)
+static ls_status cuda_open_at(ls_device **out, int threads, int place, ls_err *err)
 {
     lsi_cuda_device *d = ls_alloc(LS_MEM_PLAN, sizeof *d);
     ls_status st = LS_OK;
@@ -65,15 +65,21 @@ static ls_status cuda_open(ls_device **out, int threads, ls_err *err)
     d->base = (ls_device){.backend = &ls_backend_cuda, .threads = threads};
     d->checks = is_set("LOCKSTEP_CUDA_CHECK", "1");
     d->tf32 = is_set("LOCKSTEP_CUDA_TF32", "1");
+    d->no_graph = is_set("LOCKSTEP_CUDA_GRAPH", "off");
     d->plain = is_set("LOCKSTEP_CUDA_LAYOUT", "plain");
     LS_TRY(lsi_cuda_load(&d->api, err));
-    st = choose(d, err);
+    st = choose(d, place, err);
     if (st != LS_OK) ls_fail_in(err, st, "device \"cuda\"");
     if (st == LS_OK) st = remember(d, err);
     if (st == LS_OK) *out = &d->base;
 out:
     if (st != LS_OK) cuda_close(&d->base);
     return st;
+}
+
+static ls_status cuda_open(ls_device **out, int threads, ls_err *err)
+{
+    return cuda_open_at(out, threads, 0, err);
 }
 
 static void describe(const ls_device *dev, char *buf, size_t n)
@@ -100,6 +106,7 @@ static void run_checked(void *state, const ls_call *call)
 {
     const checked_kernel *k = state;
 
+    if (lsi_cuda_refuses(k->dev)) return;
     k->inner.run(k->inner.state, call);
     lsi_cuda_launched(k->dev, call, k->dev->api->stream_sync(lsi_cuda_stream_of(k->dev, call)));
 }
@@ -151,6 +158,7 @@ const ls_backend ls_backend_cuda = {
     .name = "cuda",
     .probe = probe,
     .open = cuda_open,
+    .open_at = cuda_open_at,
     .close = cuda_close,
     .describe = describe,
     .buffers = &lsi_cuda_buffers,

@@ -26,11 +26,13 @@ typedef struct lsi_cuda_device {
     lsi_cuda_stream now;  /* the one that kernels are being put into */
     lsi_cuda_event began; /* recorded at began_ns */
     uint64_t began_ns;
-    int failed; /* what the device could not do, or 0 */
+    bool recording, refused; /* kernels are kept, not run; one of them cannot be kept */
+    int failed;              /* what the device could not do, or 0 */
     lsi_tuner *tuner;
     bool tf32; /* LOCKSTEP_CUDA_TF32=1: products round their operands of 32 bits to 19 */
     lsi_cuda_area area;
-    bool plain;  /* LOCKSTEP_CUDA_LAYOUT=plain: nothing is channels last, to see what that is worth */
+    bool plain;    /* LOCKSTEP_CUDA_LAYOUT=plain: nothing is channels last, to see what that is worth */
+    bool no_graph; /* LOCKSTEP_CUDA_GRAPH=off: kernels of a step are started one by one */
     bool checks; /* LOCKSTEP_CUDA_CHECK=1: every kernel is waited for, so that the one that fails is named */
 } lsi_cuda_device;
 

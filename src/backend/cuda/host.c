@@ -42,8 +42,10 @@ static void run(void *state, const ls_call *call)
     host_kernel *k = state;
     const size_t operands = (size_t)k->n_in + (size_t)k->n_out;
     ls_call here = *call;
-    int code = copy_all(k, call, true);
+    int code;
 
+    if (lsi_cuda_refuses(k->dev)) return;
+    code = copy_all(k, call, true);
     if (code == 0) {
         for (int i = 0; i < k->n_out; i++)
             k->pointers[k->n_in + i] = k->dev->area.bytes + k->operand[k->n_in + i].at;

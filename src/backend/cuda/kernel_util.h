@@ -23,6 +23,21 @@ static inline lsi_cuda_stream lsi_cuda_stream_of(const lsi_cuda_device *d, const
     return d->now;
 }
 
+/* Libraries want their workspace at a multiple of so many bytes: ask for so many more than it takes. */
+enum { LSI_CUDA_ALIGNED = 256 };
+
+static inline void *lsi_cuda_aligned(void *p)
+{
+    return (void *)(((uintptr_t)p + LSI_CUDA_ALIGNED - 1) / LSI_CUDA_ALIGNED * LSI_CUDA_ALIGNED);
+}
+
+/* For kernels that wait for the device: whether they are being recorded, which they cannot be. */
+static inline bool lsi_cuda_refuses(const lsi_cuda_device *d)
+{
+    if (d->recording) ((lsi_cuda_device *)d)->refused = true;
+    return d->recording;
+}
+
 /* To be told after every launch; `code` is what the launcher returned. */
 static inline void lsi_cuda_launched(const lsi_cuda_device *d, const ls_call *call, int code)
 {

@@ -24,7 +24,7 @@ static void run(void *state, const ls_call *call)
 
     for (int i = 0; i < n->n; i++)
         operand[i] = n->from[i] >= 0 ? call->in[n->from[i]] : call->out[-1 - n->from[i]];
-    code = s->dev->api->run(n->library, s->way, operand, call->scratch, stream);
+    code = s->dev->api->run(n->library, s->way, operand, lsi_cuda_aligned(call->scratch), stream);
     if (code == 0 && n->after) {
         lsi_cuda_epilogue_args a = n->epilogue;
         a.y = call->out[0];
@@ -141,6 +141,6 @@ ls_status lsi_cuda_library_plan(ls_device *dev, const lsi_cuda_library_node *nod
         destroy(s);
         return LS_UNSUPPORTED;
     }
-    *out = (ls_kernel){run, destroy, s, workspace, node->impl};
+    *out = (ls_kernel){run, destroy, s, workspace > 0 ? workspace + LSI_CUDA_ALIGNED : 0, node->impl};
     return LS_OK;
 }

@@ -14,11 +14,12 @@ static ls_status load(const lsi_cuda_api **out, ls_err *err)
 {
     const lsi_cuda_api *(*table)(void);
     const lsi_cuda_api *api;
-    int driver, runtime;
-    void *symbol;
+    int (*version)(int *);
+    int driver = 0;
+    void *library, *symbol;
     ls_status st = LS_OK;
 
-    if (ls_module_load(&symbol, "libcuda.so.1", NULL) != LS_OK)
+    if (ls_module_load(&library, "libcuda.so.1", NULL) != LS_OK)
         return ls_fail(
             err, LS_UNSUPPORTED,
             "no NVIDIA driver is installed (libcuda.so.1 cannot be loaded); --device cpu runs here");
@@ -29,12 +30,13 @@ static ls_status load(const lsi_cuda_api **out, ls_err *err)
     api = table();
     if (api->version != LSI_CUDA_VERSION)
         return ls_fail(err, LS_UNSUPPORTED, "the module cuda belongs to another version of Lockstep");
-    api->versions(&driver, &runtime);
-    if (driver / 1000 < runtime / 1000)
+    *(void **)&version = ls_module_symbol(library, "cuDriverGetVersion");
+    if (version != NULL) (void)version(&driver);
+    if (driver / 1000 < api->runtime / 1000)
         return ls_fail(
             err, LS_UNSUPPORTED,
             "the NVIDIA driver knows CUDA %d.%d, and this build needs %d.%d; install a newer driver",
-            driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
+            driver / 1000, driver % 1000 / 10, api->runtime / 1000, api->runtime % 1000 / 10);
     *out = api;
     return LS_OK;
 }

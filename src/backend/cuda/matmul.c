@@ -82,6 +82,10 @@ ls_status lsi_cuda_plan_matmul(ls_device *dev, const ls_graph *g, const ls_node 
                                                  .act = (int)attr->act,
                                                  .slope = (float)attr->slope};
     }
+    if (node.after && p.m * p.n * p.batch >= (int64_t)1 << 31) { /* counted with 32 bits */
+        d->api->drop(node.library);
+        return LS_UNSUPPORTED;
+    }
     size_operands(&node, &p);
     name_problem(text, sizeof text, &p);
     node.problem = text;

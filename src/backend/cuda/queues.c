@@ -2,6 +2,7 @@
 #include "backend/cuda/kernel_util.h"
 #include "backend/cuda/planners.h"
 #include "base/clock.h"
+#include "base/log.h"
 
 struct ls_event {
     lsi_cuda_event event;
@@ -110,8 +111,67 @@ static uint64_t when(ls_device *dev, ls_event *e)
     return d->began_ns + (uint64_t)((double)(ms > 0 ? ms : 0) * 1e6);
 }
 
-const ls_queues lsi_cuda_queues = {make_event, free_event, enqueue, queue_read, queue_write,
-                                   mark,       queue_wait, reached, join,       when};
+/* -- recordings are CUDA graphs ---------------------------------------------------------------------------
+ */
+
+struct ls_recording {
+    void *graph;
+};
+
+static bool record(ls_device *dev, ls_queue q)
+{
+    lsi_cuda_device *d = (lsi_cuda_device *)dev;
+
+    d->refused = false;
+    d->recording = !d->no_graph && d->api->capture(d->stream[q]) == 0;
+    return d->recording;
+}
+
+static ls_recording *recorded(ls_device *dev, ls_queue q)
+{
+    lsi_cuda_device *d = (lsi_cuda_device *)dev;
+    ls_recording *r = ls_alloc(LS_MEM_PLAN, sizeof *r);
+    void *graph;
+    const int code = d->api->captured(d->stream[q], &graph);
+
+    d->recording = false;
+    if (code != 0)
+        ls_log(LS_LOG_WARN, "cuda: a step cannot be one graph, and its kernels are started one by one: %s",
+               d->api->error(code));
+    if (r != NULL) r->graph = graph;
+    if (r != NULL && graph != NULL && !d->refused) return r;
+    if (graph != NULL) d->api->graph_destroy(graph);
+    ls_free(r);
+    return NULL;
+}
+
+static void replay(ls_device *dev, ls_queue q, ls_recording *r)
+{
+    const lsi_cuda_device *d = lsi_cuda_of(dev);
+
+    note(dev, d->api->graph_launch(r->graph, d->stream[q]));
+}
+
+static void free_recording(ls_device *dev, ls_recording *r)
+{
+    lsi_cuda_of(dev)->api->graph_destroy(r->graph);
+    ls_free(r);
+}
+
+const ls_queues lsi_cuda_queues = {.make_event = make_event,
+                                   .free_event = free_event,
+                                   .enqueue = enqueue,
+                                   .read = queue_read,
+                                   .write = queue_write,
+                                   .mark = mark,
+                                   .wait = queue_wait,
+                                   .reached = reached,
+                                   .join = join,
+                                   .when = when,
+                                   .record = record,
+                                   .recorded = recorded,
+                                   .replay = replay,
+                                   .free_recording = free_recording};
 
 /* -- opening and closing ----------------------------------------------------------------------------------
  */

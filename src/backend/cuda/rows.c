@@ -42,6 +42,7 @@ ls_status lsi_cuda_plan_pad(ls_device *dev, const ls_graph *g, const ls_node *n,
     }
     for (int i = 0; i < 4; i++) s.args.pad[i] = attr->pad[i];
     s.args.reflect = attr->mode == LS_PAD_REFLECT;
+    if (ls_shape_count(padded->shape) >= (int64_t)1 << 31) return LS_UNSUPPORTED; /* counted with 32 bits */
     return lsi_cuda_kernel_make(out, run_pad, &s, sizeof s, 0, adjoint ? "unpad" : "pad", err);
 }
 

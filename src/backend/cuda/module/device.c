@@ -32,13 +32,6 @@ static int count(int *devices)
     return (int)cudaGetDeviceCount(devices);
 }
 
-static void versions(int *driver, int *runtime)
-{
-    *driver = *runtime = 0;
-    (void)cudaDriverGetVersion(driver);
-    (void)cudaRuntimeGetVersion(runtime);
-}
-
 static int use(int device, lsi_cuda_about *about)
 {
     struct cudaDeviceProp p;
@@ -55,7 +48,8 @@ static int use(int device, lsi_cuda_about *about)
     about->memory = p.totalGlobalMem;
     about->cache = (size_t)p.l2CacheSize;
     about->shared = p.sharedMemPerBlockOptin;
-    versions(&about->driver, &about->runtime);
+    (void)cudaDriverGetVersion(&about->driver);
+    (void)cudaRuntimeGetVersion(&about->runtime);
     lsi_cuda_library_versions(about);
     return (int)cudaFree(NULL); /* makes the context */
 }
@@ -167,10 +161,44 @@ static int event_elapsed(lsi_cuda_event from, lsi_cuda_event to, float *ms)
     return (int)cudaEventElapsedTime(ms, (cudaEvent_t)from, (cudaEvent_t)to);
 }
 
+/* Other threads may allocate meanwhile. */
+static int capture(lsi_cuda_stream s)
+{
+    ENTER();
+    return (int)cudaStreamBeginCapture((cudaStream_t)s, cudaStreamCaptureModeThreadLocal);
+}
+
+static int captured(lsi_cuda_stream s, void **out)
+{
+    cudaGraph_t graph = NULL;
+    cudaGraphExec_t exec = NULL;
+    cudaError_t e;
+
+    *out = NULL;
+    ENTER();
+    e = cudaStreamEndCapture((cudaStream_t)s, &graph);
+    if (e == cudaSuccess) e = cudaGraphInstantiate(&exec, graph, 0);
+    if (graph != NULL) (void)cudaGraphDestroy(graph);
+    if (e == cudaSuccess) *out = exec;
+    if (e != cudaSuccess) (void)cudaGetLastError(); /* it is told, and must not be found again */
+    return (int)e;
+}
+
+static int graph_launch(void *graph, lsi_cuda_stream s)
+{
+    ENTER();
+    return (int)cudaGraphLaunch((cudaGraphExec_t)graph, (cudaStream_t)s);
+}
+
+static void graph_destroy(void *graph)
+{
+    if (lsi_cuda_enter() == 0) (void)cudaGraphExecDestroy((cudaGraphExec_t)graph);
+}
+
 void lsi_cuda_fill_device(lsi_cuda_api *api)
 {
     api->count = count;
-    api->versions = versions;
+    api->runtime = CUDART_VERSION;
     api->use = use;
     api->error = error;
     api->alloc = device_alloc;
@@ -184,6 +212,10 @@ void lsi_cuda_fill_device(lsi_cuda_api *api)
     api->stream_destroy = stream_destroy;
     api->stream_sync = stream_sync;
     api->stream_wait = stream_wait;
+    api->capture = capture;
+    api->captured = captured;
+    api->graph_launch = graph_launch;
+    api->graph_destroy = graph_destroy;
     api->event_create = event_create;
     api->event_destroy = event_destroy;
     api->event_record = event_record;

@@ -15,25 +15,42 @@ __device__ __forceinline__ float act_of(int act, float slope, float x)
     }
 }
 
-template <typename T, typename B>
-__global__ void epilogue_kernel(T *y, const B *bias, int64_t count, int channels, int64_t inner, int act, float slope)
+/* N channels at once where they lie together; counts are of those. */
+template <typename T, typename B, int N>
+__global__ void epilogue_kernel(T *y, const B *bias, unsigned count, unsigned channels, unsigned inner, int act,
+                                float slope)
 {
-    const int64_t step = (int64_t)gridDim.x * THREADS;
+    const unsigned step = gridDim.x * THREADS;
+    lsi_pack<T, N> *packs = (lsi_pack<T, N> *)y;
 
-    for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < count; i += step) {
-        const int c = (int)((inner == 1 ? i : i / inner) % channels);
-        const float x = lsi_get(y[i]) + (bias != nullptr ? lsi_get(bias[c]) : 0.0f);
-        y[i] = lsi_put<T>(act_of(act, slope, x));
+    for (unsigned i = blockIdx.x * THREADS + threadIdx.x; i < count; i += step) {
+        const unsigned c = (inner == 1 ? i : i / inner) % channels;
+        lsi_pack<T, N> p = packs[i];
+        for (int k = 0; k < N; k++)
+            p.x[k] = lsi_put<T>(
+                act_of(act, slope, lsi_get(p.x[k]) + (bias != nullptr ? lsi_get(bias[c * N + k]) : 0.0f)));
+        packs[i] = p;
     }
+}
+
+template <typename T, typename B> static int typed(lsi_cuda_stream s, const lsi_cuda_epilogue_args *a)
+{
+    constexpr int N = 16 / sizeof(T);
+    const int64_t count = a->outer * a->channels * a->inner;
+
+    if (count >= (int64_t)1 << 31) return (int)cudaErrorNotSupported;
+    if (a->inner == 1 && a->channels % N == 0)
+        LSI_LAUNCH(s, lsi_blocks(count / N, THREADS), THREADS, 0, (epilogue_kernel<T, B, N>), (T *)a->y,
+                   (const B *)a->bias, (unsigned)(count / N), (unsigned)(a->channels / N), 1u, a->act, a->slope);
+    else
+        LSI_LAUNCH(s, lsi_blocks(count, THREADS * 2), THREADS, 0, (epilogue_kernel<T, B, 1>), (T *)a->y,
+                   (const B *)a->bias, (unsigned)count, (unsigned)a->channels, (unsigned)a->inner, a->act, a->slope);
+    return 0;
 }
 
 template <typename B> static int with_bias(lsi_cuda_stream s, const lsi_cuda_epilogue_args *a)
 {
-    const int64_t count = a->outer * a->channels * a->inner;
-
-    LSI_FLOAT_TYPES(a->dtype,
-                    LSI_LAUNCH(s, lsi_blocks(count, THREADS * 4), THREADS, 0, epilogue_kernel, (T *)a->y,
-                               (const B *)a->bias, count, (int)a->channels, a->inner, a->act, a->slope));
+    LSI_FLOAT_TYPES(a->dtype, return typed<T, B>(s, a));
     return 0;
 }
 

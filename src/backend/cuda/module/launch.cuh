@@ -54,22 +54,27 @@ template <> __device__ __forceinline__ __half lsi_put(float x)
     return __float2half_rn(x);
 }
 
-/* Runs `statement` with T the element type of `dtype` (f32, bf16, f16), or returns cudaErrorNotSupported. */
-#define LSI_FLOAT_TYPES(dtype, statement)                                                                    \
+/* N elements that lie together: one load, one store. */
+template <typename T, int N> struct alignas(sizeof(T) * N) lsi_pack {
+    T x[N];
+};
+
+/* Runs a statement with T the element type of `dtype` (f32, bf16, f16), or returns cudaErrorNotSupported. */
+#define LSI_FLOAT_TYPES(dtype, ...)                                                                          \
     switch (dtype) {                                                                                         \
     case LS_F32: {                                                                                           \
         using T = float;                                                                                     \
-        statement;                                                                                           \
+        __VA_ARGS__;                                                                                         \
         break;                                                                                               \
     }                                                                                                        \
     case LS_BF16: {                                                                                          \
         using T = __nv_bfloat16;                                                                             \
-        statement;                                                                                           \
+        __VA_ARGS__;                                                                                         \
         break;                                                                                               \
     }                                                                                                        \
     case LS_F16: {                                                                                           \
         using T = __half;                                                                                    \
-        statement;                                                                                           \
+        __VA_ARGS__;                                                                                         \
         break;                                                                                               \
     }                                                                                                        \
     default: return (int)cudaErrorNotSupported;                                                              \

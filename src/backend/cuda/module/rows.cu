@@ -13,17 +13,19 @@ __device__ __forceinline__ int shown(bool reflect, int at, int size)
     return at < 0 ? -at : 2 * (size - 1) - at;
 }
 
-template <typename T> __global__ void pad_kernel(const __grid_constant__ lsi_cuda_pad_args a, int64_t count)
+/* Channels are moved together: U is as many bytes as fit, and a.inner counts those. */
+template <typename U> __global__ void pad_kernel(const __grid_constant__ lsi_cuda_pad_args a, unsigned count)
 {
-    const int64_t step = (int64_t)gridDim.x * THREADS;
-    const int w = (int)(a.w + a.pad[1] + a.pad[3]), h = (int)(a.h + a.pad[0] + a.pad[2]);
-    const T *in = (const T *)a.in;
+    const unsigned step = gridDim.x * THREADS, inner = (unsigned)a.inner;
+    const unsigned w = (unsigned)(a.w + a.pad[1] + a.pad[3]), h = (unsigned)(a.h + a.pad[0] + a.pad[2]);
+    const U *in = (const U *)a.in;
 
-    for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < count; i += step) {
-        const int64_t pixel = i / a.inner, c = i - pixel * a.inner, row = pixel / w;
+    for (unsigned i = blockIdx.x * THREADS + threadIdx.x; i < count; i += step) {
+        const unsigned pixel = i / inner, c = i - pixel * inner, row = pixel / w, image = row / h;
         const int sx = shown(a.reflect, (int)(pixel - row * w) - (int)a.pad[1], (int)a.w);
-        const int sy = shown(a.reflect, (int)(row % h) - (int)a.pad[0], (int)a.h);
-        ((T *)a.out)[i] = sx < 0 || sy < 0 ? lsi_put<T>(0.0f) : in[((row / h * a.h + sy) * a.w + sx) * a.inner + c];
+        const int sy = shown(a.reflect, (int)(row - image * h) - (int)a.pad[0], (int)a.h);
+        U zero = {};
+        ((U *)a.out)[i] = sx < 0 || sy < 0 ? zero : in[((int64_t)(image * a.h + sy) * a.w + sx) * inner + c];
     }
 }
 
@@ -39,36 +41,67 @@ __device__ __forceinline__ int places(bool reflect, int at, int size, int before
     return n;
 }
 
-template <typename T> __global__ void pad_adjoint_kernel(const __grid_constant__ lsi_cuda_pad_args a, int64_t count)
+template <typename T, int N>
+__global__ void pad_adjoint_kernel(const __grid_constant__ lsi_cuda_pad_args a, unsigned count)
 {
-    const int64_t step = (int64_t)gridDim.x * THREADS;
+    const unsigned step = gridDim.x * THREADS, inner = (unsigned)a.inner;
     const int64_t w = a.w + a.pad[1] + a.pad[3], h = a.h + a.pad[0] + a.pad[2];
-    const T *in = (const T *)a.in;
+    const lsi_pack<T, N> *in = (const lsi_pack<T, N> *)a.in;
 
-    for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < count; i += step) {
-        const int64_t pixel = i / a.inner, c = i - pixel * a.inner, row = pixel / a.w;
+    for (unsigned i = blockIdx.x * THREADS + threadIdx.x; i < count; i += step) {
+        const unsigned pixel = i / inner, c = i - pixel * inner, row = pixel / (unsigned)a.w;
+        const unsigned image = row / (unsigned)a.h;
         int xs[3], ys[3];
-        const int nx = places(a.reflect, (int)(pixel - row * a.w), (int)a.w, (int)a.pad[1], (int)a.pad[3], xs);
-        const int ny = places(a.reflect, (int)(row % a.h), (int)a.h, (int)a.pad[0], (int)a.pad[2], ys);
-        float sum = 0.0f;
+        const int nx = places(a.reflect, (int)(pixel - row * (unsigned)a.w), (int)a.w, (int)a.pad[1], (int)a.pad[3], xs);
+        const int ny = places(a.reflect, (int)(row - image * (unsigned)a.h), (int)a.h, (int)a.pad[0], (int)a.pad[2], ys);
+        float sum[N] = {};
+        lsi_pack<T, N> out;
         for (int y = 0; y < ny; y++)
-            for (int x = 0; x < nx; x++) sum += lsi_get(in[((row / a.h * h + ys[y]) * w + xs[x]) * a.inner + c]);
-        ((T *)a.out)[i] = lsi_put<T>(sum);
+            for (int x = 0; x < nx; x++) {
+                const lsi_pack<T, N> p = in[((image * h + ys[y]) * w + xs[x]) * inner + c];
+                for (int k = 0; k < N; k++) sum[k] += lsi_get(p.x[k]);
+            }
+        for (int k = 0; k < N; k++) out.x[k] = lsi_put<T>(sum[k]);
+        ((lsi_pack<T, N> *)a.out)[i] = out;
     }
+}
+
+template <typename T> static int unpad(lsi_cuda_stream s, lsi_cuda_pad_args a)
+{
+    constexpr int N = 16 / sizeof(T);
+    const bool packed = a.inner % N == 0;
+    int64_t count;
+
+    if (packed) a.inner /= N;
+    count = a.outer * a.h * a.w * a.inner;
+    if (count >= (int64_t)1 << 31) return (int)cudaErrorNotSupported;
+    if (packed)
+        LSI_LAUNCH(s, lsi_blocks(count, THREADS), THREADS, 0, (pad_adjoint_kernel<T, N>), a, (unsigned)count);
+    else
+        LSI_LAUNCH(s, lsi_blocks(count, THREADS), THREADS, 0, (pad_adjoint_kernel<T, 1>), a, (unsigned)count);
+    return 0;
+}
+
+template <typename U> static int pad_units(lsi_cuda_stream s, const lsi_cuda_pad_args &a)
+{
+    const int64_t count = a.outer * (a.h + a.pad[0] + a.pad[2]) * (a.w + a.pad[1] + a.pad[3]) * a.inner;
+
+    if (count >= (int64_t)1 << 31) return (int)cudaErrorNotSupported;
+    LSI_LAUNCH(s, lsi_blocks(count, THREADS), THREADS, 0, pad_kernel<U>, a, (unsigned)count);
+    return 0;
 }
 
 int lsi_cuda_pad(lsi_cuda_stream s, const lsi_cuda_pad_args *a)
 {
-    const int64_t h = a->adjoint ? a->h : a->h + a->pad[0] + a->pad[2];
-    const int64_t w = a->adjoint ? a->w : a->w + a->pad[1] + a->pad[3], count = a->outer * h * w * a->inner;
-    const unsigned blocks = lsi_blocks(count, THREADS * 2);
+    const int64_t bytes = a->inner * (a->dtype == LS_F32 ? 4 : 2);
+    lsi_cuda_pad_args units = *a;
 
     if (a->adjoint) {
-        LSI_FLOAT_TYPES(a->dtype, LSI_LAUNCH(s, blocks, THREADS, 0, pad_adjoint_kernel<T>, *a, count));
-    } else {
-        LSI_FLOAT_TYPES(a->dtype, LSI_LAUNCH(s, blocks, THREADS, 0, pad_kernel<T>, *a, count));
+        LSI_FLOAT_TYPES(a->dtype, return unpad<T>(s, *a));
     }
-    return 0;
+    units.inner = bytes % 16 == 0 ? bytes / 16 : bytes % 4 == 0 ? bytes / 4 : bytes / 2;
+    if (bytes % 16 == 0) return pad_units<uint4>(s, units);
+    return bytes % 4 == 0 ? pad_units<uint32_t>(s, units) : pad_units<uint16_t>(s, units);
 }
 
 /* -- rows ------------------------------------------------------------------------------------------------- */
