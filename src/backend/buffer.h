@@ -32,7 +32,7 @@ typedef struct ls_buffers {
                       ls_err *err);
     ls_status (*zero)(ls_buffer *b, size_t at, size_t bytes, ls_err *err);
     /* Memory of the host's that bytes pass through on their way to and from the device, aligned to 64 and
-     * zero: ordinary, or what the device reads faster. */
+     * zero: ordinary, or what the device reads faster.  It is freed after all that the queues were told. */
     ls_status (*alloc_staging)(struct ls_device *dev, size_t bytes, void **out, ls_err *err);
     void (*free_staging)(struct ls_device *dev, void *p);
 } ls_buffers;

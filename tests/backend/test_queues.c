@@ -161,6 +161,50 @@ static void the_seed_decides(void)
     }
 }
 
+/* Two rounds on all queues; between them the queues are emptied, at once or when the first is over. */
+static void run_two_rounds(uint64_t seed, bool patient)
+{
+    enum { EACH = 20 };
+    static ls_kernel kernels[2][LS_QUEUE_DEVICE_N][EACH];
+    static int numbers[2][LS_QUEUE_DEVICE_N][EACH];
+    ls_event *ends[LS_QUEUE_DEVICE_N];
+    ls_buffer b;
+    float back[FLOATS];
+    ls_err err = {0};
+
+    open_with(seed);
+    trace.n = 0;
+    b = buffer_of(0);
+    for (int q = 0; q < LS_QUEUE_DEVICE_N; q++) ends[q] = event();
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < EACH; i++)
+            for (int q = 0; q < LS_QUEUE_DEVICE_N; q++) {
+                numbers[round][q][i] = 1000 * round + 100 * q + i;
+                put((ls_queue)q, &kernels[round][q][i], &numbers[round][q][i]);
+            }
+        for (int q = 0; q < LS_QUEUE_DEVICE_N; q++) to->mark(dev, (ls_queue)q, ends[q]);
+        for (int q = 0; q < LS_QUEUE_DEVICE_N; q++)
+            while (!to->reached(dev, ends[q]) && patient) continue;
+        CHECK_OK(ls_buffer_read(&b, 0, back, BYTES, &err), &err);
+    }
+    CHECK_EQ_INT(trace.n, 2 * LS_QUEUE_DEVICE_N * EACH);
+    for (int q = 0; q < LS_QUEUE_DEVICE_N; q++) to->free_event(dev, ends[q]);
+    ls_buffer_free(&b);
+    ls_device_close(dev);
+}
+
+/* How fast the device's thread and the host are has no part in it. */
+static void the_seed_alone_decides(void)
+{
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        int first[256];
+        run_two_rounds(seed, false);
+        memcpy(first, trace.told, sizeof first);
+        run_two_rounds(seed, true);
+        CHECK(memcmp(first, trace.told, sizeof *first * (size_t)trace.n) == 0);
+    }
+}
+
 /* What nobody may do: to change what a queue is to read.  ThreadSanitizer would say so. */
 static bool is_changed_on_its_way(ls_buffer *b, float *x, ls_event *e)
 {
@@ -263,6 +307,50 @@ static void what_is_synchronous_comes_after_the_queues(void)
     }
 }
 
+/* So is staging memory freed, as an error does that leaves a transfer on its way. */
+static void staging_is_freed_after_the_queues(void)
+{
+    const size_t large = (size_t)8 << 20; /* the system takes it back at once */
+
+    for (uint64_t seed = 1; seed <= 5; seed++) {
+        void *x = NULL;
+        ls_buffer b;
+        char last = 0;
+        ls_err err = {0};
+        open_with(seed);
+        REQUIRE_OK(ls_staging_alloc(&x, dev, large, &err), &err);
+        REQUIRE_OK(ls_buffer_alloc(&b, dev, large, &err), &err);
+        memset(x, 7, large);
+        to->write(dev, LS_QUEUE_COPY, &b, 0, x, large);
+        ls_staging_free(dev, x);
+        CHECK_OK(ls_buffer_read(&b, large - 1, &last, 1, &err), &err);
+        CHECK_EQ_INT(last, 7);
+        ls_buffer_free(&b);
+        ls_device_close(dev);
+    }
+}
+
+/* A device either opens or says why not; what has opened takes commands without more memory. */
+static void memory_that_ends(void)
+{
+    bool opened = false;
+
+    for (uint64_t n = 1; n < 100 && !opened; n++) {
+        ls_err err = {0};
+        ls_mem_fail_at(n);
+        opened = ls_device_open(&dev, "far", 1, &err) == LS_OK;
+        CHECK(opened || err.status == LS_NOMEM);
+        ls_mem_fail_at(opened ? 1 : 0);
+        if (opened) {
+            dev->backend->queues->mark(dev, LS_QUEUE_COPY, dev->end[LS_QUEUE_COPY]);
+            CHECK_OK(dev->backend->queues->join(dev, dev->end[LS_QUEUE_COPY], &err), &err);
+            ls_device_close(dev);
+        }
+        ls_mem_fail_at(0);
+    }
+    CHECK(opened);
+}
+
 /* More than any queue has room for at first, and nobody waits until the end. */
 static void queues_grow(void)
 {
@@ -302,9 +390,12 @@ int main(void)
 {
     CHECK_RUN(queues_are_ordered_by_events_alone);
     CHECK_RUN(the_seed_decides);
+    CHECK_RUN(the_seed_alone_decides);
     CHECK_RUN(staging_belongs_to_the_queue);
     CHECK_RUN(reading_comes_when_the_event_says_so);
     CHECK_RUN(what_is_synchronous_comes_after_the_queues);
+    CHECK_RUN(staging_is_freed_after_the_queues);
+    CHECK_RUN(memory_that_ends);
     CHECK_RUN(queues_grow);
     CHECK_RUN(host_devices_have_none);
     return CHECK_DONE();

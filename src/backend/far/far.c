@@ -32,13 +32,15 @@ static size_t pages(size_t bytes)
 static ls_status alloc(ls_buffer *b, ls_err *err)
 {
     lsi_far *d = (lsi_far *)b->dev;
+    bool fits;
     size_t at;
 
     pthread_mutex_lock(&d->lock);
     at = d->used;
-    if (b->bytes < ROOM - at && pages(b->bytes) <= ROOM - at) d->used += pages(b->bytes);
+    fits = b->bytes < ROOM - at && pages(b->bytes) <= ROOM - at;
+    if (fits) d->used += pages(b->bytes);
     pthread_mutex_unlock(&d->lock);
-    if (d->used == at || mprotect(d->memory + at, pages(b->bytes) - PAGE, PROT_READ | PROT_WRITE) != 0)
+    if (!fits || mprotect(d->memory + at, pages(b->bytes) - PAGE, PROT_READ | PROT_WRITE) != 0)
         return ls_fail(err, LS_NOMEM, "far: %zu bytes cannot be had", b->bytes);
     memset(d->memory + at, 0xff, b->bytes);
     b->address = d->shown + at;
@@ -88,14 +90,15 @@ static ls_status zero_bytes(ls_buffer *b, size_t at, size_t bytes, ls_err *err)
     return LS_OK;
 }
 
-static const ls_buffers far_buffers = {alloc,
-                                       release,
-                                       read_bytes,
-                                       write_bytes,
-                                       copy_bytes,
-                                       zero_bytes,
-                                       ls_host_alloc_staging,
-                                       ls_host_free_staging};
+/* A queue may still be on its way to it. */
+static void free_staging(ls_device *dev, void *p)
+{
+    lsi_far_drain((lsi_far *)dev);
+    ls_host_free_staging(dev, p);
+}
+
+static const ls_buffers far_buffers = {
+    alloc, release, read_bytes, write_bytes, copy_bytes, zero_bytes, ls_host_alloc_staging, free_staging};
 
 /* -- kernels ----------------------------------------------------------------------------------------------
  */

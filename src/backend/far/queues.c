@@ -9,6 +9,7 @@
  * The host and the thread do not meet by chance: the host orders work (`order`), and what an order may touch
  * are the commands that were there when it was given.  With one thread that runs plans, the same seed gives
  * the same order of commands. */
+#include <errno.h>
 #include <signal.h>
 #include <string.h>
 
@@ -60,6 +61,7 @@ struct lsi_far_line {
     order orders[ORDERS];
     uint64_t ordered, carried_out; /* orders, over all time */
     uint64_t numbered, executed;   /* commands */
+    uint64_t emptied;              /* the command up to which somebody wanted the queues empty */
     bool closing, failed;
     ls_rng_key key;
     uint64_t drawn;       /* by the thread */
@@ -172,14 +174,14 @@ static void give_order(lsi_far_line *l, uint64_t commands, ls_event *until)
     pthread_cond_signal(&l->work);
 }
 
+/* Room for twice as many. */
 static void grow(lsi_far_line *l, queue *q)
 {
-    const size_t cap = q->cap > 0 ? 2 * q->cap : FIRST_ROOM;
+    const size_t cap = 2 * q->cap;
     command *ring = ls_alloc(LS_MEM_PLAN, sizeof *ring * cap);
 
     if (ring == NULL) { /* then there is less to choose from */
         give_order(l, UINT64_MAX, NULL);
-        while (q->n == q->cap) pthread_cond_wait(&l->done, &l->lock);
         return;
     }
     for (size_t i = 0; i < q->n; i++) ring[i] = q->ring[(q->first + i) % q->cap];
@@ -194,6 +196,7 @@ static void put(ls_device *dev, ls_queue at, command c)
 
     pthread_mutex_lock(&l->lock);
     if (q->n == q->cap) grow(l, q);
+    while (q->n == q->cap) pthread_cond_wait(&l->done, &l->lock);
     if (c.kind == MARK) c.mark = ++c.event->marked;
     if (c.kind == WAIT) c.mark = c.event->marked;
     c.number = ++l->numbered;
@@ -208,12 +211,15 @@ static void put(ls_device *dev, ls_queue at, command c)
 void lsi_far_drain(lsi_far *d)
 {
     lsi_far_line *l = d->line;
-    uint64_t all;
+    uint64_t all, orders;
 
     pthread_mutex_lock(&l->lock);
     all = l->numbered;
-    if (l->executed < all) give_order(l, UINT64_MAX, NULL);
-    while (l->executed < all) pthread_cond_wait(&l->done, &l->lock);
+    /* Ordered also when all is executed already, which is chance. */
+    if (l->emptied < all) give_order(l, UINT64_MAX, NULL);
+    l->emptied = all;
+    orders = l->ordered; /* they know events, which may be freed next */
+    while (l->executed < all || l->carried_out < orders) pthread_cond_wait(&l->done, &l->lock);
     pthread_mutex_unlock(&l->lock);
 }
 
@@ -267,7 +273,8 @@ static bool is_reached(ls_device *dev, ls_event *e)
 
     pthread_mutex_lock(&l->lock);
     reached = e->reached >= e->marked;
-    if (!reached && e->ordered < e->marked) {
+    /* Ordered also when it is reached already, which is chance. */
+    if (e->ordered < e->marked) {
         e->ordered = e->marked;
         give_order(l, 0, e);
     }
@@ -283,8 +290,7 @@ static ls_status join(ls_device *dev, ls_event *e, ls_err *err)
     (void)err;
     pthread_mutex_lock(&l->lock);
     goal = e->marked;
-    /* Ordered also when it is reached already, which is chance. */
-    if (e->ordered < goal) give_order(l, 0, e);
+    if (e->ordered < goal) give_order(l, 0, e); /* see is_reached */
     e->ordered = goal;
     while (e->reached < goal) pthread_cond_wait(&l->done, &l->lock);
     pthread_mutex_unlock(&l->lock);
@@ -320,9 +326,15 @@ ls_status lsi_far_line_open(lsi_far *d, uint64_t seed, ls_err *err)
 {
     lsi_far_line *l = ls_alloc(LS_MEM_PLAN, sizeof *l);
     sigset_t all, before;
+    bool room = true;
     int rc;
 
     if (l == NULL) return ls_fail(err, LS_NOMEM, "far: no memory");
+    for (int q = 0; q < LS_QUEUE_DEVICE_N; q++) {
+        l->queues[q].ring = ls_alloc(LS_MEM_PLAN, sizeof(command) * FIRST_ROOM);
+        l->queues[q].cap = FIRST_ROOM;
+        room = room && l->queues[q].ring != NULL;
+    }
     l->key = (ls_rng_key){.seed_lo = (uint32_t)seed, .seed_hi = (uint32_t)(seed >> 32)};
     l->until_order = draw(l, 1, &l->host_drawn, MOST_LATE);
     pthread_mutex_init(&l->lock, NULL);
@@ -331,7 +343,7 @@ ls_status lsi_far_line_open(lsi_far *d, uint64_t seed, ls_err *err)
     d->line = l;
     sigfillset(&all); /* signals are for the thread that knows what to do with them */
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    rc = pthread_create(&l->thread, NULL, work, l);
+    rc = room ? pthread_create(&l->thread, NULL, work, l) : ENOMEM;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     l->failed = rc != 0;
     return rc == 0 ? LS_OK : ls_fail(err, LS_NOMEM, "far: no thread: %s", strerror(rc));
