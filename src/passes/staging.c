@@ -33,6 +33,32 @@ static void take_over(staging *s, ls_host_query on_host, const void *ctx)
     }
 }
 
+static bool is_read(const staging *s, int32_t v)
+{
+    for (int32_t i = 0; i < s->n_nodes; i++)
+        for (int k = 0; !s->g->nodes[i]->dead && k < s->g->nodes[i]->n_in; k++)
+            if (s->g->nodes[i]->in[k] == v) return true;
+    return false;
+}
+
+/* A copy that is made only to be fetched of what the host has made is that itself: the host need not wait for
+ * the device to tell it what it knows. */
+static void show_own(const staging *s)
+{
+    const ls_graph *g = s->g;
+
+    for (int32_t i = 0; i < s->n_nodes; i++) {
+        ls_node *n = g->nodes[i];
+        if (n->dead || n->op != &ls_op_copy || !is_staged(g, n->in[0])) continue;
+        ls_vinfo *made = g->values[n->in[0]], *copy = g->values[n->out[0]];
+        if (!copy->fetch || made->fetch || is_read(s, n->out[0])) continue;
+        made->fetch = true;
+        made->name = copy->name;
+        copy->fetch = false;
+        n->dead = true;
+    }
+}
+
 /* Its place in the program is that of the value's maker, so that it goes on its way at once; where it has
  * none, that of its reader. */
 static int32_t add_copy(staging *s, const ls_node *reader, int32_t v)
@@ -76,6 +102,7 @@ void ls_pass_staging(ls_graph *g, ls_host_query on_host, const void *ctx)
     }
     for (int32_t i = 0; i < s.n_values; i++) s.copy[i] = -1;
     take_over(&s, on_host, ctx);
+    show_own(&s);
     for (int32_t i = 0; i < s.n_nodes && g->err.status == LS_OK; i++) {
         ls_node *n = g->nodes[i];
         /* A view is what it views; whoever reads it is looked at. */

@@ -89,6 +89,29 @@ static void one_copy_per_value_and_side(void)
     ls_graph_destroy(g);
 }
 
+/* Copies of it that are fetched stay with the host, but for those that the device reads, too, and second
+ * names. */
+static void what_the_host_made_is_shown_by_it(void)
+{
+    ls_graph *g = make();
+    const ls_value x = ls_graph_input(g, "x", LS_F32, LS_SHAPE(4)), a = ls_sqrt(x), b = ls_sqrt(a);
+    const ls_value used = ls_copy(b);
+    ls_err err = {0};
+
+    ls_graph_fetch(ls_copy(a), "alone");
+    ls_graph_fetch(ls_copy(a), "again");
+    ls_graph_fetch(used, "used");
+    ls_graph_fetch(ls_square(used), "squared");
+    ls_pass_staging(g, on_host, NULL);
+    CHECK(g->values[a.id]->staged && g->values[a.id]->fetch);
+    CHECK_EQ_STR(g->values[a.id]->name, "alone");
+    CHECK(!g->values[b.id]->fetch);
+    CHECK_EQ_INT(count(g, &ls_op_copy), 2);
+    CHECK_EQ_INT(count(g, &ls_op_to_device), 2);
+    CHECK_OK(prove(g, &err), &err);
+    ls_graph_destroy(g);
+}
+
 static void a_device_alone_is_left_alone(void)
 {
     ls_graph *g = make();
@@ -143,6 +166,7 @@ static void what_overlaps_is_found(void)
 int main(void)
 {
     CHECK_RUN(one_copy_per_value_and_side);
+    CHECK_RUN(what_the_host_made_is_shown_by_it);
     CHECK_RUN(a_device_alone_is_left_alone);
     CHECK_RUN(a_missing_copy_is_found);
     CHECK_RUN(what_overlaps_is_found);
