@@ -18,6 +18,14 @@ ls_status lsi_plan_outcome(const ls_plan *p, ls_err *err)
     return ls_fail(err, why->status, "%s \"%s\": %s", n->op->name, n->scope, why->text);
 }
 
+/* A plan that has failed runs no more.  What was fed since is taken, so that its memory is the caller's
+ * again. */
+static ls_status refuse(ls_plan *p, ls_err *err)
+{
+    if (p->queued != NULL) lsi_queued_take_inputs(p);
+    return lsi_plan_outcome(p, err);
+}
+
 static void run_node(const lsi_step *s)
 {
     s->kernel.run(s->kernel.state, &s->call);
@@ -26,7 +34,7 @@ static void run_node(const lsi_step *s)
 ls_status ls_plan_run(ls_plan *p, ls_err *err)
 {
     LS_BUG_IF(p->peers != NULL && lsi_peers_absent(p->peers));
-    if (p->failure.told) return lsi_plan_outcome(p, err);
+    if (p->failure.told) return refuse(p, err);
     if (p->queued != NULL) {
         const ls_status st = lsi_queued_run(p, NULL, NULL, err);
         return st == LS_OK ? ls_plan_join(p, err) : st;
@@ -41,7 +49,7 @@ ls_status ls_plan_run(ls_plan *p, ls_err *err)
 ls_status ls_plan_run_noted(ls_plan *p, ls_plan_note note, void *ctx, ls_err *err)
 {
     LS_BUG_IF(p->peers != NULL && lsi_peers_absent(p->peers));
-    if (p->failure.told) return lsi_plan_outcome(p, err);
+    if (p->failure.told) return refuse(p, err);
     if (p->queued != NULL) return lsi_queued_run(p, note, ctx, err);
     for (int32_t i = 0; i < p->schedule.n; i++) {
         const uint64_t begun = ls_clock_ns();

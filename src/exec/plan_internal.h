@@ -42,7 +42,7 @@ struct ls_plan {
 /* Why what was computed is worthless, if it is. */
 ls_status lsi_plan_outcome(const ls_plan *p, ls_err *err) LS_MUST_CHECK;
 
-/* -- devices with queues (queued.c, results.c) ------------------------------------------------------------
+/* -- devices with queues (queued.c, flights.c) ------------------------------------------------------------
  */
 
 /* When the plan is complete; released in any case, after whatever the device still does for the plan. */
@@ -51,6 +51,8 @@ void lsi_queued_release(ls_plan *p);
 /* One step: when it returns, the host's part is done and the device knows the rest.  `note` may be NULL; with
  * it the step is over when it returns. */
 ls_status lsi_queued_run(ls_plan *p, ls_plan_note note, void *ctx, ls_err *err) LS_MUST_CHECK;
+/* Waits until all that was fed is taken, for a run that does not come. */
+void lsi_queued_take_inputs(ls_plan *p);
 /* Writes an input for the next run.  False: it is too large to be kept on its way, or the room is used up. */
 bool lsi_queued_write(ls_plan *p, const ls_tensor *t, size_t offset, const void *from, size_t bytes);
 

@@ -138,6 +138,12 @@ void lsi_queued_join(ls_plan *p, ls_event *e)
         ls_stream_fail(&(ls_stream){&p->failure, LSI_BETWEEN_RUNS}, err.status, "%s", err.text);
 }
 
+void lsi_queued_take_inputs(ls_plan *p)
+{
+    lsi_queues(p)->mark(p->dev, LS_QUEUE_COPY, p->dev->end[LS_QUEUE_COPY]);
+    lsi_queued_join(p, p->dev->end[LS_QUEUE_COPY]);
+}
+
 /* -- running ----------------------------------------------------------------------------------------------
  */
 

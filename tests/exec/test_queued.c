@@ -134,6 +134,25 @@ static void inputs_that_are_left(void)
     close_model(&m);
 }
 
+/* Memory that was fed is the caller's again when a plan that has failed says so. */
+static void a_plan_that_failed_takes_its_inputs(void)
+{
+    for (uint64_t seed = 1; seed <= 10; seed++) {
+        float x[WIDE], back[WIDE], want[WIDE];
+        ls_err err = {0};
+        model m;
+        open_model(&m, "far", seed);
+        feed(&m, x, 1);
+        memcpy(want, x, sizeof want);
+        ls_plan_write_input(m.plan, "x", sizeof x, x, sizeof *x);
+        CHECK_STATUS(ls_plan_start(m.plan, &err), LS_INVALID, &err);
+        memset(x, 0, sizeof x);
+        tensor_read(ls_plan_input(m.plan, "x"), back, sizeof back);
+        CHECK(memcmp(back, want, sizeof back) == 0);
+        close_model(&m);
+    }
+}
+
 static void note(void *ctx, int node, uint64_t begun, uint64_t ended, uint64_t progressed)
 {
     uint64_t *last = ctx;
@@ -221,6 +240,7 @@ int main(void)
 {
     CHECK_RUN(steps_overlap);
     CHECK_RUN(inputs_that_are_left);
+    CHECK_RUN(a_plan_that_failed_takes_its_inputs);
     CHECK_RUN(a_clock_changes_nothing);
     CHECK_RUN(a_missing_wait_shows);
     return CHECK_DONE();
