@@ -160,21 +160,38 @@ static ls_step_times times_of(lsi_run *r, const lsi_awaited *a, const ls_plan *p
     return t;
 }
 
-/* The same for the newest step, if its metrics are on their way.  `now` becomes them. */
-static ls_status conclude_awaited(lsi_run *r, ls_metric_sums *now, ls_err *err)
+/* Waits for the metrics of the newest step, if they are on their way. */
+static ls_status receive(lsi_run *r, ls_err *err)
 {
-    const lsi_awaited *a = &r->awaited;
+    lsi_awaited *a = &r->awaited;
     const ls_plan *p = a->metrics.plan;
     ls_step_times times;
     ls_status st = LS_OK;
 
     if (p == NULL) return LS_OK;
-    *now = (ls_metric_sums){0};
-    LS_TRY(ls_underway_settle(&r->awaited.metrics, now, err));
+    a->now = (ls_metric_sums){0};
+    LS_TRY(ls_underway_settle(&a->metrics, &a->now, err));
+    a->come = true;
     times = times_of(r, a, p);
-    ls_summary_note_step(&r->summary, &times, now->samples);
-    ls_metric_join(&r->c.sums, now);
-    LS_TRY(conclude(r, &a->c, now, a->lr, a->report, err));
+    ls_summary_note_step(&r->summary, &times, a->now.samples);
+    ls_metric_join(&r->c.sums, &a->now);
+out:
+    return st;
+}
+
+/* What follows from them.  Where that ends the run, a step that has begun since is none. */
+static ls_status conclude_awaited(lsi_run *r, ls_err *err)
+{
+    lsi_awaited *a = &r->awaited;
+    ls_status st = LS_OK;
+
+    LS_TRY(receive(r, err));
+    if (!a->come) return LS_OK;
+    a->come = false;
+    st = conclude(r, &a->c, &a->now, a->lr, a->report, err);
+    if (st == LS_OK) return LS_OK;
+    r->c = a->c;
+    ls_metric_join(&r->c.sums, &a->now);
 out:
     return st;
 }
@@ -182,7 +199,11 @@ out:
 /* Whoever looks at metrics, counters or variables comes after this. */
 static ls_status settle(lsi_run *r, ls_err *err)
 {
-    return conclude_awaited(r, &r->c.now, err);
+    const bool awaited = r->awaited.metrics.plan != NULL || r->awaited.come;
+    const ls_status st = conclude_awaited(r, err);
+
+    if (awaited && st == LS_OK) r->c.now = r->awaited.now;
+    return st;
 }
 
 /* Computes the batch, and says when it was begun. */
@@ -206,23 +227,23 @@ static bool must_settle(const lsi_run *r, unsigned due)
            r->c.position >= r->ruler.epoch_samples;
 }
 
-/* The step before comes to its end when this one is on its way, if it has not before. */
+/* The step before comes to its end when this one is on its way, and on all ranks then: those whose batch has
+ * another size must have its metrics before, but do nothing about them that others do not. */
 static ls_status step(lsi_run *r, const ls_batch *b, ls_err *err)
 {
     const ls_underway *left = &r->stepper.left;
     const ls_step_times none = {0};
-    ls_metric_sums earlier;
     unsigned due;
     double begun;
     bool done;
     ls_status st = LS_OK;
 
     if (r->session.comm != NULL) ls_comm_note_step(r->session.comm, r->c.step);
-    if (r->awaited.metrics.batch != b->n) LS_TRY(conclude_awaited(r, &earlier, err));
+    if (r->awaited.metrics.batch != b->n) LS_TRY(receive(r, err));
     ls_trace_begin(r->stepper.trace, r->c.step);
     st = take(r, b, &done, &begun, err);
     ls_trace_end(r->stepper.trace);
-    if (st == LS_OK) LS_TRY(conclude_awaited(r, &earlier, err));
+    if (st == LS_OK) LS_TRY(conclude_awaited(r, err));
     if (st != LS_OK || !done) return st;
     due = ls_control_due(&r->stepper.control);
     if (left->plan == NULL) {
@@ -230,7 +251,12 @@ static ls_status step(lsi_run *r, const ls_batch *b, ls_err *err)
         r->now = none;
         return conclude(r, &r->c, &r->c.now, r->lr, is_due(due, LS_DUE_REPORT), err);
     }
-    r->awaited = (lsi_awaited){*left, r->c, r->lr, is_due(due, LS_DUE_REPORT), begun, r->now};
+    r->awaited = (lsi_awaited){.metrics = *left,
+                               .c = r->c,
+                               .lr = r->lr,
+                               .report = is_due(due, LS_DUE_REPORT),
+                               .begun = begun,
+                               .times = r->now};
     r->now = none;
     if (must_settle(r, due)) LS_TRY(settle(r, err));
 out:

@@ -16,12 +16,14 @@
 
 /* A step that is done, but for what follows from its metrics. */
 typedef struct lsi_awaited {
-    ls_underway metrics; /* plan NULL: there is no such step */
+    ls_underway metrics; /* plan NULL: there is no such step, or they have come */
     ls_counters c;       /* when it was done */
     double lr;
     bool report;
     double begun;        /* by the clock */
     ls_step_times times; /* of the host's part */
+    bool come;           /* the metrics are here, and nothing has followed from them yet */
+    ls_metric_sums now;  /* then */
 } lsi_awaited;
 
 /* Everything a run holds while it goes on. */
