@@ -33,7 +33,7 @@ typedef struct bench_result {
     ls_job_times times; /* of all ranks */
     ls_spread rate;     /* samples per second, of all ranks */
     ls_estimate mean;   /* of that */
-    double flops_per_sample, flop_s;
+    double flops_per_sample, all_flops_per_sample, flop_s;
     size_t planned, used;
 } bench_result;
 

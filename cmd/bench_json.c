@@ -65,23 +65,21 @@ static json_t *times_json(const bench_result *a)
                      a->times.slowest, "fastest_rank", a->times.fastest, "per_rank", ranks_json(&a->times));
 }
 
-static json_t *costs_json(const ls_rehearsal *x, const bench_results *r)
+static json_t *costs_json(const bench_results *r)
 {
     const bench_result *a = &r->of[0];
-    const ls_batch_plan *p = &x->session.plans[0];
 
     return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:s, s:o, s:I, s:I, s:f}", "flops_per_sample",
-                     a->flops_per_sample, "all_flops_per_sample", ls_plan_flops(p->plan) / (double)p->batch,
-                     "flop_s", a->flop_s, "peak_share", a->flop_s / r->peak.flop_s, "peak_flop_s",
-                     r->peak.flop_s, "peak_read_b_s", r->peak.read_b_s, "peak_copy_b_s", r->peak.copy_b_s,
-                     "peak_isa", r->peak.isa, "peak_core", probe_json(&r->core), "planned_bytes",
-                     (json_int_t)a->planned, "used_bytes", (json_int_t)a->used, "allocs_per_step",
-                     a->times.allocs_per_step);
+                     a->flops_per_sample, "all_flops_per_sample", a->all_flops_per_sample, "flop_s",
+                     a->flop_s, "peak_share", a->flop_s / r->peak.flop_s, "peak_flop_s", r->peak.flop_s,
+                     "peak_read_b_s", r->peak.read_b_s, "peak_copy_b_s", r->peak.copy_b_s, "peak_isa",
+                     r->peak.isa, "peak_core", probe_json(&r->core), "planned_bytes", (json_int_t)a->planned,
+                     "used_bytes", (json_int_t)a->used, "allocs_per_step", a->times.allocs_per_step);
 }
 
 json_t *bench_json(const ls_rehearsal *x, const bench_job *j, const bench_results *r)
 {
-    json_t *o = subject_json(x, j, r), *times = times_json(&r->of[0]), *costs = costs_json(x, r);
+    json_t *o = subject_json(x, j, r), *times = times_json(&r->of[0]), *costs = costs_json(r);
 
     json_object_update(o, times);
     json_object_update(o, costs);

@@ -117,6 +117,10 @@ static ls_status conclude(bench_result *r, const ls_rehearsal *x, ls_comm *comm,
         ls_document d;
         st = ls_document_make(&d, p[k].plan, err);
         if (st == LS_OK) r->flops_per_sample += ls_document_product_flops(&d) / (double)p[k].batch;
+        r->all_flops_per_sample += ls_plan_flops(p[k].plan) / (double)p[k].batch;
+        if (x->session.split) /* once for all batches of the update */
+            r->all_flops_per_sample +=
+                ls_plan_flops(x->session.updates[k].plan) / (double)ls_rehearsal_samples(x);
         ls_document_release(&d);
         if (st != LS_OK) goto out;
     }

@@ -28,7 +28,7 @@ static void print_node(const ls_document *d, const ls_doc_node *n)
 
     shape_text(d->values[n->out[0]].shape, shape, sizeof shape);
     snprintf(op, sizeof op, "%s%s", n->op, n->backward ? "'" : "");
-    printf("%-20s %-28s %-18s %-14s %10s %10s\n", op, n->layer, shape, n->impl, ls_text_si(n->flops, flops),
+    printf("%-20s %-28s %-18s %-18s %10s %10s\n", op, n->layer, shape, n->impl, ls_text_si(n->flops, flops),
            ls_text_bytes(n->bytes, bytes));
 }
 
@@ -44,7 +44,7 @@ static void print_part(const cli_experiment *x, const ls_document *d)
 
 static void print_nodes(const ls_document *d)
 {
-    printf("%-20s %-28s %-18s %-14s %10s %10s\n", "op (' backward)", "layer", "shape", "implementation",
+    printf("%-20s %-28s %-18s %-18s %10s %10s\n", "op (' backward)", "layer", "shape", "implementation",
            "FLOP", "bytes");
     for (int32_t i = 0; i < d->n_nodes; i++) print_node(d, &d->nodes[i]);
 }
@@ -102,7 +102,8 @@ static json_t *buckets_json(const cli_experiment *x, const ls_document *d)
 {
     json_t *a = json_array();
 
-    for (int k = 0; k < x->n_plans; k++)
+    /* Shards of one rank are added up as well, but nothing is exchanged. */
+    for (int k = 0; x->ranks > 1 && k < x->n_plans; k++)
         for (int32_t i = 0; i < d[k].n_collectives; i++)
             if (d[k].collectives[i].bucket >= 0)
                 json_array_append_new(a, json_integer((json_int_t)d[k].collectives[i].bytes));

@@ -1,4 +1,5 @@
 /* plan_diff.c: `lockstep plan --diff A B`: how two plans differ. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,7 +15,7 @@ bool plan_is_file(const char *word)
     struct stat s;
 
     return n > 5 && (strcmp(word + n - 5, ".json") == 0 || strcmp(word + n - 6, ".jsonl") == 0) &&
-           stat(word, &s) == 0;
+           (stat(word, &s) == 0 || errno == ENOENT);
 }
 
 /* A side: a file, an experiment, or the experiment A with one more setting. */
@@ -110,11 +111,16 @@ static ls_status compare(const cli_args *args, bool *equal, ls_err *err)
     if (variant != NULL && plan_is_file(args->model))
         return ls_fail(err, LS_INVALID, "%s is a file with a plan: %s cannot be set in it", args->model,
                        variant);
+    if (plan_is_file(args->model) && plan_is_file(second) && args->n_settings > 1)
+        return ls_fail(err, LS_INVALID, "%s and %s are files with plans: %s cannot be set in them",
+                       args->model, second, args->settings[1]);
     *equal = true;
     for (int i = 0; i < s[0].n_plans && i < s[1].n_plans; i++) LS_TRY(compare_plans(args, s, i, equal, err));
     if (s[0].n_plans == s[1].n_plans) return LS_OK;
     *equal = false;
-    if (!args->json) printf("A has %d plans, B has %d\n", s[0].n_plans, s[1].n_plans);
+    if (!args->json)
+        printf("A has %d plan%s, B has %d: what has no like in the other is not compared\n", s[0].n_plans,
+               s[0].n_plans == 1 ? "" : "s", s[1].n_plans);
 out:
     return st;
 }

@@ -126,7 +126,7 @@ static void destroy_absent(ls_exchange *x)
 }
 
 const ls_collectives lsi_absent_collectives = {
-    .name = "absent",
+    .name = "exchange",
     .make = make_absent,
     .destroy = destroy_absent,
     .bytes = lsi_exchange_bytes,

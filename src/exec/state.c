@@ -21,6 +21,7 @@ typedef struct entry {
     ls_category category;
     const ls_state *owner;
     ls_shared *shared; /* where the values lie; NULL: in memory of this rank's own */
+    bool in_parts;     /* each rank of the machine has a part of it, were the others there */
 } entry;
 
 struct ls_state {
@@ -128,8 +129,7 @@ void lsi_state_bytes(const ls_state *s, size_t by_category[LS_CAT_N])
     for (int i = 0; i < s->n; i++) {
         const entry *e = s->entries[i];
         if (e->owner == s)
-            by_category[e->category] +=
-                ls_state_shared(s, i) ? lsi_peers_part_of(s->peers, e->t.bytes) : e->t.bytes;
+            by_category[e->category] += e->in_parts ? lsi_peers_part_of(s->peers, e->t.bytes) : e->t.bytes;
     }
 }
 
@@ -149,9 +149,12 @@ const ls_tensor *ls_state_find(const ls_state *s, const char *name)
 
 static ls_status find_room(const ls_state *s, const ls_var *var, entry *e, ls_err *err)
 {
-    ls_comm *c =
-        var->home == LS_HOME_MACHINE && s->dev != NULL && s->dev->shares ? lsi_peers_sharing(s->peers) : NULL;
+    int rank, ranks;
+    ls_comm *c;
 
+    e->in_parts = var->home == LS_HOME_MACHINE && s->dev != NULL && s->dev->shares &&
+                  lsi_peers_pieces(s->peers, &rank, &ranks);
+    c = e->in_parts ? lsi_peers_sharing(s->peers) : NULL;
     if (c != NULL) {
         const ls_status st = ls_shared_create(&e->shared, c, e->t.bytes, err);
         if (st != LS_OK) return st;

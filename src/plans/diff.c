@@ -327,8 +327,9 @@ static void compare_bytes(comparison *c, const char *what, size_t a, size_t b)
 
     if (a == b) return;
     c->out->memory = true;
-    ls_text_add(c->text, "  %-12s %s -> %s (%+.1f %%)\n", what, ls_text_bytes((double)a, x),
-                ls_text_bytes((double)b, y), a > 0 ? 100 * ((double)b / (double)a - 1) : 100.0);
+    ls_text_add(c->text, "  %-12s %s -> %s", what, ls_text_bytes((double)a, x), ls_text_bytes((double)b, y));
+    if (a > 0) ls_text_add(c->text, " (%+.1f %%)", 100 * ((double)b / (double)a - 1));
+    ls_text_add(c->text, "\n");
 }
 
 static void compare_memory(comparison *c)
@@ -383,6 +384,7 @@ static void compare(comparison *c)
     compare_edges(c, &c->b, &c->a, '+');
     compare_inputs(c, &c->a, &c->b, '-');
     compare_inputs(c, &c->b, &c->a, '+');
+    if (c->left < 0) ls_text_add(c->text, "  ... and %d more edges, inputs or variables\n", -c->left);
     compare_sums(c);
     o->equal = o->added + o->removed + o->changed + o->moved + o->edges == 0 && !o->inputs && !o->memory &&
                !o->flops && !o->hash;

@@ -210,6 +210,12 @@ static ls_status read_edges(reader *r)
 /* -- memory and collectives -------------------------------------------------------------------------------
  */
 
+/* Whether a buffer is in use from one node to the same or a later one. */
+static bool in_order(const json_t *o, int32_t n_nodes)
+{
+    return whole(o, "first") >= 0 && whole(o, "first") <= whole(o, "last") && whole(o, "last") < n_nodes;
+}
+
 static ls_status read_buffers(reader *r)
 {
     ls_document *d = r->d;
@@ -228,6 +234,10 @@ static ls_status read_buffers(reader *r)
                              .exchange = (int32_t)whole(o, "exchange"),
                              .first = (int32_t)whole(o, "first"),
                              .last = (int32_t)whole(o, "last")};
+        if (whole(o, "offset") < 0 || whole(o, "bytes") < 0)
+            st = wrong(r, "buffer", (size_t)i, "its offset and bytes are no sizes");
+        else if (!in_order(o, d->n_nodes))
+            st = wrong(r, "buffer", (size_t)i, "its first and last are no places of nodes in this order");
     }
     return st;
 }
@@ -270,8 +280,17 @@ static ls_status read_collectives(reader *r)
 /* -- the whole --------------------------------------------------------------------------------------------
  */
 
-static void read_memory(const json_t *o, ls_plan_memory *m)
+static ls_status read_memory(const reader *r, const json_t *o, ls_plan_memory *m)
 {
+    static const char *const kinds[] = {"weights", "gradients", "optimizer", "activations",
+                                        "scratch", "comm",      "total"};
+
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (whole(o, kinds[i]) < 0)
+            return ls_fail(
+                r->err, LS_DATA,
+                "memory: %s is less than nothing; write the file anew with `lockstep plan ... --json`",
+                kinds[i]);
     *m = (ls_plan_memory){.weights = (size_t)whole(o, "weights"),
                           .gradients = (size_t)whole(o, "gradients"),
                           .optimizer = (size_t)whole(o, "optimizer"),
@@ -279,6 +298,7 @@ static void read_memory(const json_t *o, ls_plan_memory *m)
                           .scratch = (size_t)whole(o, "scratch"),
                           .comm = (size_t)whole(o, "comm"),
                           .total = (size_t)whole(o, "total")};
+    return LS_OK;
 }
 
 ls_status ls_document_read(ls_document *d, const json_t *plan, ls_err *err)
@@ -296,7 +316,7 @@ ls_status ls_document_read(ls_document *d, const json_t *plan, ls_err *err)
     d->flops = number(plan, "flops");
     d->arena_bytes = (size_t)whole(plan, "arena_bytes");
     d->hash = hash != NULL ? strtoull(hash, NULL, 16) : 0;
-    read_memory(json_object_get(plan, "memory"), &d->memory);
+    LS_TRY(read_memory(&r, json_object_get(plan, "memory"), &d->memory));
     LS_TRY(read_values(&r));
     LS_TRY(read_nodes(&r));
     LS_TRY(sort_places(&r));
@@ -332,7 +352,7 @@ static ls_status find_plans(const char *text_, size_t length, const char *path, 
         value = json_loadb(text_ + at, length - at, JSON_DISABLE_EOF_CHECK, &why);
         if (value == NULL)
             return ls_fail(err, LS_DATA, "%s: byte %zu: %s; a plan is what `lockstep plan ... --json` prints",
-                           path, at, why.text);
+                           path, at + (size_t)(why.position > 0 ? why.position : 0), why.text);
         at += (size_t)why.position;
         if (has_plans(value)) {
             *o = value;
@@ -365,6 +385,11 @@ ls_status ls_document_parse(ls_document *d, const char *text_, size_t length, co
         goto out;
     }
     *n_plans = (int)json_array_size(json_object_get(o, "plans"));
+    if (plan >= *n_plans) {
+        st = ls_fail(err, LS_DATA, "%s: it has no plan%s; write it anew with `lockstep plan ... --json`",
+                     path, *n_plans > 0 ? " of this number" : "");
+        goto out;
+    }
     st = ls_document_read(d, json_array_get(json_object_get(o, "plans"), (size_t)plan), err);
     if (st != LS_OK) ls_fail_in(err, st, "%s", path);
 out:

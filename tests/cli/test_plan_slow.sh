@@ -71,7 +71,27 @@ says out "gradients, "
 says out "update"
 says out " in 2 plans, batch "
 run 1 plan --diff mnist parallel.accumulate=2
-says out "A has 1 plans, B has 2"
+says out "A has 1 plan, B has 2"
+says out "more edges, inputs or variables"
+
+# -- what it says of several plans is what `bench` measures; nothing is exchanged on one rank
+last_line() { # planned bytes and FLOPs of it
+    python3 -c 'import json, sys
+o = json.loads(sys.stdin.read().splitlines()[-1])
+total = o["planned_bytes"]
+print(total if isinstance(total, int) else total["total"], o["all_flops_per_sample"])' <"$work/out"
+}
+n=$((n + 2))
+several='aae -n 2 --threads 1 model.points=16 model.sum_over=2 batch.per_rank=4 parallel.accumulate=2 parallel.share=always --json'
+# shellcheck disable=SC2086 # settings are words
+{
+    run 0 plan $several
+    planned=$(last_line)
+    run 0 bench $several --steps 2 --seconds 0.1
+}
+[ "$planned" = "$(last_line)" ] || fail "bytes and FLOPs: plan says $planned, bench $(last_line)"
+run 0 plan mnist reproducible=true --json
+tail -n 1 "$work/out" | grep -q '"buckets":\[\]' || fail "buckets on one rank"
 
 # -- the hash: not of devices, threads or ranks' numbers
 hash_of() {
@@ -154,6 +174,10 @@ run 1 plan --diff "$work/two.json" "$work/mnist.json"
 says out "A has 2 plans, B has 1"
 run 2 plan --diff "$work/mnist.json" seed=3
 says err "cannot be set in it"
+run 2 plan --diff "$work/two.json" "$work/mnist.json" seed=3
+says err "cannot be set in them"
+run 3 plan --diff "$work/none.json" "$work/mnist.json"
+says err "none.json: No such file"
 
 # -- refusals
 run 2 plan mnist --graph "$work/picture.png"

@@ -146,10 +146,16 @@ static void damaged_files_are_refused(void)
 {
     refuse("", "no plan is in it");
     refuse("{\"event\":\"plan\"}\n", "no plan is in it");
-    refuse("{\"event\":", "byte 0");
-    refuse("[1, 2", "byte 0");
+    refuse("{\"event\":", "byte 9");
+    refuse("{}\n[1, 2", "byte 8");
     refuse("{\"event\":\"document\",\"format\":7,\"plans\":[]}", "format 7");
-    refuse(DOC(""), "no list \"values\"");
+    refuse(DOC(""), "it has no plan");
+    refuse(DOC("{}"), "no list \"values\"");
+    refuse(DOC("{\"memory\":{\"total\":-4},\"values\":[],\"nodes\":[],\"edges\":[]}"), "memory: total");
+    refuse(DOC("{\"values\":[],\"nodes\":[],\"edges\":[],\"buffers\":[{\"bytes\":-1}]}"),
+           "buffer 0: its offset and bytes");
+    refuse(DOC("{\"values\":[],\"nodes\":[],\"edges\":[],\"buffers\":[{\"bytes\":1,\"last\":3}]}"),
+           "buffer 0: its first and last");
     refuse(DOC("{\"values\":[],\"nodes\":[]}"), "no list \"edges\"");
     refuse(DOC("{\"values\":[{\"id\":1}],\"nodes\":[],\"edges\":[]}"), "value 0: no shape");
     refuse(DOC("{\"values\":[{\"id\":1,\"shape\":[]},{\"id\":1,\"shape\":[]}],\"nodes\":[],\"edges\":[]}"),
