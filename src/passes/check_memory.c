@@ -3,6 +3,9 @@
 #include "passes/check_internal.h"
 
 enum { ARENA = -1, STAGING = -2 };
+/* A reader that comes when the run is over: the host fetches values, and an input is as it wrote it in later
+ * runs, too. */
+enum { HOST = -1 };
 
 /* Bytes [lo, hi) of the arena, of staging memory, or of the buffer of a collective. */
 typedef struct region {
@@ -17,7 +20,7 @@ typedef struct proof {
     const size_t *value_bytes;
     lsi_relation r;
     region *of;                                   /* per value that has memory of its own; empty for others */
-    int32_t *first_reader, *next_reader, *reader; /* of values' memory, views included */
+    int32_t *first_reader, *next_reader, *reader; /* of values' memory, views included; HOST: see there */
     int32_t n_readers;
     int32_t *begins; /* per node: itself; of one that waits for a collective, the node that started it */
 } proof;
@@ -47,6 +50,20 @@ static region region_of(const proof *p, int32_t v)
     return (region){ARENA, p->m->offset[v], p->m->offset[v] + p->value_bytes[v]};
 }
 
+static bool is_hosts(const ls_vinfo *v)
+{
+    return v->fetch || v->kind == LS_VALUE_INPUT;
+}
+
+static void add_reader(proof *p, int32_t value, int32_t reader)
+{
+    const int32_t root = ls_graph_storage(p->g, value);
+
+    p->reader[p->n_readers] = reader;
+    p->next_reader[p->n_readers] = p->first_reader[root];
+    p->first_reader[root] = p->n_readers++;
+}
+
 static void find_readers(proof *p)
 {
     for (int32_t i = 0; i < p->g->n_values; i++) {
@@ -56,13 +73,10 @@ static void find_readers(proof *p)
     for (int32_t i = 0; i < p->s->n; i++) {
         const ls_node *n = p->g->nodes[p->s->order[i]];
         p->begins[n->id] = start_of(p->g, n);
-        for (int k = 0; k < n->n_in; k++) {
-            const int32_t root = ls_graph_storage(p->g, n->in[k]);
-            p->reader[p->n_readers] = n->id;
-            p->next_reader[p->n_readers] = p->first_reader[root];
-            p->first_reader[root] = p->n_readers++;
-        }
+        for (int k = 0; k < n->n_in; k++) add_reader(p, n->in[k], n->id);
     }
+    for (int32_t i = 0; i < p->g->n_values; i++)
+        if (is_hosts(p->g->values[i])) add_reader(p, i, HOST);
 }
 
 /* Bytes that a node writes, from when `begins` runs on; `made` is the value it makes there, -1: scratch. */
@@ -81,7 +95,7 @@ static ls_status refuse(const proof *p, const writing *w, int32_t v, int32_t rea
         "one before the other",
         lsi_node_name(p->g, w->writer, first), (int)v,
         p->g->values[v]->name != NULL ? p->g->values[v]->name : "",
-        reader >= 0 ? lsi_node_name(p->g, reader, second) : "the host");
+        reader != HOST ? lsi_node_name(p->g, reader, second) : "the host");
 }
 
 /* Whether the writer is over before value v comes to be. */
@@ -98,11 +112,11 @@ static ls_status prove_value(const proof *p, const writing *w, int32_t v, ls_err
     const ls_vinfo *x = p->g->values[v];
 
     if (before_value(p, w->writer, v)) return LS_OK;
-    if (x->fetch) return refuse(p, w, v, -1, err);
     if (x->node >= 0 && x->node != w->writer && !lsi_before(&p->r, x->node, w->begins))
         return refuse(p, w, v, x->node, err);
     for (int32_t i = p->first_reader[v]; i >= 0; i = p->next_reader[i])
-        if (p->reader[i] != w->writer && !lsi_before(&p->r, p->reader[i], w->begins))
+        if (p->reader[i] == HOST ||
+            (p->reader[i] != w->writer && !lsi_before(&p->r, p->reader[i], w->begins)))
             return refuse(p, w, v, p->reader[i], err);
     return LS_OK;
 }
@@ -117,14 +131,40 @@ static ls_status prove_write(const proof *p, const writing *w, ls_err *err)
     return st;
 }
 
+static region scratch_of(const proof *p, int32_t i, const size_t *bytes)
+{
+    return (region){ARENA, p->m->scratch[i], p->m->scratch[i] + bytes[i]};
+}
+
+/* Scratch memory is nobody else's while the node may run; nodes of one queue run one after the other. */
+static ls_status prove_scratch(const proof *p, int32_t i, const size_t *bytes, ls_err *err)
+{
+    const ls_node *a = p->g->nodes[p->s->order[i]];
+    const region mine = scratch_of(p, i, bytes);
+    char first[LSI_NODE_NAME], second[LSI_NODE_NAME];
+
+    for (int32_t k = 0; k < i && bytes[i] > 0; k++) {
+        const ls_node *b = p->g->nodes[p->s->order[k]];
+        const region other = scratch_of(p, k, bytes);
+        if (a->queue == b->queue || !overlap(&mine, &other) || lsi_before(&p->r, b->id, a->id)) continue;
+        return ls_fail(err, LS_INVALID,
+                       "plan check: %s and %s have the same scratch memory: no edge or queue puts one before "
+                       "the other",
+                       lsi_node_name(p->g, b->id, first), lsi_node_name(p->g, a->id, second));
+    }
+    return LS_OK;
+}
+
 static ls_status prove(const proof *p, const size_t *scratch_bytes, ls_err *err)
 {
     ls_status st = LS_OK;
 
     for (int32_t i = 0; i < p->s->n && st == LS_OK; i++) {
         const ls_node *n = p->g->nodes[p->s->order[i]];
-        const region scratch = {ARENA, p->m->scratch[i], p->m->scratch[i] + scratch_bytes[i]};
-        if (scratch_bytes[i] > 0) st = prove_write(p, &(writing){n->id, n->id, -1, scratch}, err);
+        const region scratch = scratch_of(p, i, scratch_bytes);
+        st = prove_scratch(p, i, scratch_bytes, err);
+        if (st == LS_OK && scratch_bytes[i] > 0)
+            st = prove_write(p, &(writing){n->id, n->id, -1, scratch}, err);
         for (int k = 0; k < n->n_out && st == LS_OK; k++)
             if (p->of[n->out[k]].hi > p->of[n->out[k]].lo)
                 st = prove_write(p, &(writing){n->id, p->begins[n->id], n->out[k], p->of[n->out[k]]}, err);
@@ -164,7 +204,7 @@ ls_status ls_check_memory(const ls_graph *g, const ls_schedule *s, const ls_memo
 {
     proof p = {.g = g, .s = s, .m = m, .value_bytes = value_bytes};
     const size_t values = (size_t)g->n_values + 1;
-    size_t reads = 1;
+    size_t reads = values; /* all may be the host's */
     ls_status st = LS_OK;
 
     for (int32_t i = 0; i < s->n; i++) reads += (size_t)g->nodes[s->order[i]]->n_in;

@@ -163,6 +163,86 @@ static void what_overlaps_is_found(void)
     ls_graph_destroy(g);
 }
 
+/* -- what the proof sees ----------------------------------------------------------------------------------
+ */
+
+/* Places of two nodes in the schedule, and of what they make, once the memory is planned. */
+typedef struct planned {
+    ls_graph *g;
+    ls_schedule s;
+    ls_memory m;
+    size_t bytes[16], scratch[16];
+} planned;
+
+static void plan(planned *p, ls_graph *g)
+{
+    ls_err err = {0};
+
+    p->g = g;
+    REQUIRE(g->n_values <= 16 && g->n_nodes <= 16);
+    for (int i = 0; i < 16; i++) p->bytes[i] = p->scratch[i] = 64;
+    REQUIRE_OK(ls_graph_status(g, &err), &err);
+    REQUIRE_OK(ls_pass_schedule(g, &p->s, &err), &err);
+    REQUIRE_OK(ls_pass_memory(g, &p->s, p->bytes, p->scratch, &p->m, &err), &err);
+    CHECK_OK(ls_check_memory(g, &p->s, &p->m, p->bytes, p->scratch, &err), &err);
+}
+
+/* As it was changed since. */
+static void is_refused(planned *p, const char *why)
+{
+    ls_err err = {0};
+
+    CHECK_STATUS(ls_check_memory(p->g, &p->s, &p->m, p->bytes, p->scratch, &err), LS_INVALID, &err);
+    CHECK_CONTAINS(err.text, why);
+    ls_memory_release(&p->m);
+    ls_schedule_release(&p->s);
+    ls_graph_destroy(p->g);
+}
+
+/* An input that has no more readers, which the host need not write again before the next run. */
+static void inputs_stay(void)
+{
+    ls_graph *g = make();
+    const ls_value x = ls_graph_input(g, "x", LS_F32, LS_SHAPE(16)), a = ls_square(x), b = ls_square(a);
+    planned p = {0};
+
+    ls_graph_fetch(b, "y");
+    plan(&p, g);
+    p.m.offset[b.id] = p.m.offset[x.id];
+    is_refused(&p, "which the host still needs");
+}
+
+static void fetched_views_stay(void)
+{
+    ls_graph *g = make();
+    const ls_value x = ls_graph_input(g, "x", LS_F32, LS_SHAPE(16)), a = ls_square(x), b = ls_square(a);
+    planned p = {0};
+
+    ls_graph_fetch(ls_reshape(a, LS_SHAPE(4, 4)), "view");
+    ls_graph_fetch(b, "y");
+    plan(&p, g);
+    p.m.offset[b.id] = p.m.offset[a.id];
+    is_refused(&p, "which the host still needs");
+}
+
+/* Of nodes in queues that run side by side. */
+static void scratch_memory_is_one_nodes(void)
+{
+    ls_graph *g = make();
+    const ls_value x = ls_graph_input(g, "x", LS_F32, LS_SHAPE(16));
+    const ls_value there = ls_graph_add(g, &ls_op_to_host, 1, &x, NULL);
+    planned p = {0};
+
+    g->values[there.id]->staged = true;
+    ls_graph_fetch(there, "there");
+    ls_graph_fetch(ls_square(x), "here");
+    plan(&p, g);
+    CHECK_EQ_INT(p.s.n, 2);
+    CHECK(p.m.scratch[0] != p.m.scratch[1]);
+    p.m.scratch[0] = p.m.scratch[1];
+    is_refused(&p, "have the same scratch memory");
+}
+
 int main(void)
 {
     CHECK_RUN(one_copy_per_value_and_side);
@@ -170,5 +250,8 @@ int main(void)
     CHECK_RUN(a_device_alone_is_left_alone);
     CHECK_RUN(a_missing_copy_is_found);
     CHECK_RUN(what_overlaps_is_found);
+    CHECK_RUN(inputs_stay);
+    CHECK_RUN(fetched_views_stay);
+    CHECK_RUN(scratch_memory_is_one_nodes);
     return CHECK_DONE();
 }
