@@ -196,6 +196,7 @@ ls_status ls_collect_metrics(ls_plan *p, int64_t n, ls_metric_sums *sums, ls_err
 
 ls_status ls_collect_results(ls_plan *p, uint64_t run, int64_t n, ls_metric_sums *sums, ls_err *err)
 {
+    bool any = false;
     ls_status st = LS_OK;
 
     for (int i = 0; i < ls_plan_fetch_count(p); i++) {
@@ -204,7 +205,9 @@ ls_status ls_collect_results(ls_plan *p, uint64_t run, int64_t n, ls_metric_sums
         if (!is_metric(t)) continue;
         LS_TRY(ls_plan_result(p, t, run, &x, sizeof x, err));
         ls_metric_add(sums, t->name, (double)x, n);
+        any = true;
     }
+    if (!any) LS_TRY(ls_plan_join(p, err)); /* the caller takes the run for over */
     sums->samples += n;
 out:
     return st;
