@@ -78,9 +78,8 @@ bool lsi_peers_pieces(const ls_peers *p, int *rank, int *ranks)
 
 ls_comm *lsi_peers_sharing(const ls_peers *p)
 {
-    int rank, ranks;
-
-    return lsi_peers_pieces(p, &rank, &ranks) && !lsi_peers_absent(p) ? p->comm : NULL;
+    if (p == NULL || !p->how.share || lsi_peers_absent(p)) return NULL;
+    return ls_comm_size(p->comm) > ls_comm_hosts(p->comm) ? p->comm : NULL;
 }
 
 size_t lsi_peers_part_of(const ls_peers *p, size_t bytes)

@@ -41,7 +41,9 @@ size_t ls_peers_bytes(const ls_peers *p);
 
 bool lsi_peers_absent(const ls_peers *p); /* false for NULL */
 int lsi_peers_rank(const ls_peers *p);    /* 0 for NULL, and where nobody is there */
-/* The communicator, where ranks of this machine share variables; NULL (also for p NULL): they do not. */
+/* The communicator, where ranks of some machine share variables; NULL (also for p NULL): they do not.  The
+ * same on all machines, for memory to share is found together; one rank alone on its machine shares with
+ * nobody. */
 ls_comm *lsi_peers_sharing(const ls_peers *p);
 /* This rank's part of a variable of so many bytes: all of it unless ranks share.  `p` may be NULL. */
 size_t lsi_peers_part_of(const ls_peers *p, size_t bytes);

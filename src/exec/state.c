@@ -149,12 +149,11 @@ const ls_tensor *ls_state_find(const ls_state *s, const char *name)
 
 static ls_status find_room(const ls_state *s, const ls_var *var, entry *e, ls_err *err)
 {
+    const bool common = var->home == LS_HOME_MACHINE && s->dev != NULL && s->dev->shares;
+    ls_comm *c = common ? lsi_peers_sharing(s->peers) : NULL;
     int rank, ranks;
-    ls_comm *c;
 
-    e->in_parts = var->home == LS_HOME_MACHINE && s->dev != NULL && s->dev->shares &&
-                  lsi_peers_pieces(s->peers, &rank, &ranks);
-    c = e->in_parts ? lsi_peers_sharing(s->peers) : NULL;
+    e->in_parts = common && lsi_peers_pieces(s->peers, &rank, &ranks);
     if (c != NULL) {
         const ls_status st = ls_shared_create(&e->shared, c, e->t.bytes, err);
         if (st != LS_OK) return st;

@@ -32,6 +32,16 @@ mpi 0 -n 2 "$LOCKSTEP" train mnist "${common[@]}" "${same[@]}" --run-dir bits-2 
 export LOCKSTEP_COMM_HOSTS=3
 mpi 0 -n 3 "$LOCKSTEP" train mnist "${common[@]}" "${same[@]}" --run-dir bits-3 --quiet
 [ "$(hash bits-3)" = "$(hash bits-1)" ] || fail "three machines: $(hash bits-3), one: $(hash bits-1)"
+
+# Machines with two ranks and with one, of which the first keep parameters once: the bits of one machine, weights compared.
+shared=(batch.per_rank=16 parallel.share=always parallel.verify_every=4st)
+unset LOCKSTEP_COMM_HOSTS
+run 0 train mnist -n 3 --threads 1 "${common[@]}" "${shared[@]}" --run-dir machine --quiet
+for hosts in 2 -2; do
+    export LOCKSTEP_COMM_HOSTS=$hosts
+    mpi 0 -n 3 "$LOCKSTEP" train mnist --threads 1 "${common[@]}" "${shared[@]}" --run-dir "machines$hosts" --quiet
+    [ "$(hash "machines$hosts")" = "$(hash machine)" ] || fail "hosts $hosts: $(hash "machines$hosts"), one: $(hash machine)"
+done
 unset LOCKSTEP_COMM_HOSTS
 
 # A used directory is refused by rank 0, and the others do not wait.
