@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# bits.sh PROGRAM [OTHER]: the weights that every built-in trial ends with, as hashes, in several ways of running it.
+# bits.sh PROGRAM[@DEVICE] [OTHER[@DEVICE]]: the weights that every built-in trial ends with, as hashes, in several ways of running it.
 #
 # For changes that must not change a bit: with two programs it trains with both and exits 1 where they differ.  Kernels are
-# fixed (LOCKSTEP_TUNE=off).  Ways: one rank; two ranks three times (the same every time); accumulated gradients; reproducible
-# on 1, 2, 3 and 4 ranks.
+# fixed (LOCKSTEP_TUNE=off).  Ways: one rank; two ranks three times (the same every time) for every value of parallel.share;
+# accumulated gradients; reproducible on 1, 2, 3 and 4 ranks.  Of devices, `bits.sh build/lockstep@ref build/lockstep@far` compares
+# the one that forgives nothing with the reference.
 set -euo pipefail
-[ $# -ge 1 ] || { sed -n '2,6s/^# \{0,1\}//p' "$0"; exit 2; }
+[ $# -ge 1 ] || { sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 2; }
 export LOCKSTEP_TUNE=off OMP_NUM_THREADS=1
 runs=$(mktemp -d)
 trap 'rm -rf "$runs"' EXIT
@@ -27,10 +28,11 @@ LIST
 
 # hash PROGRAM TRIAL RANKS SETTING...
 hash() {
-    local program=$1 trial=$2 ranks=$3
+    local program=$1 trial=$2 ranks=$3 device=()
     shift 3
+    case "$program" in *@*) device=(--device "${program##*@}") ;; esac
     rm -rf "$runs/run"
-    "$program" train "$trial" -n "$ranks" --threads 1 --run-dir "$runs/run" data.kind=synthetic data.train_range=0:64 \
+    "${program%@*}" train "$trial" -n "$ranks" "${device[@]}" --threads 1 --run-dir "$runs/run" data.kind=synthetic data.train_range=0:64 \
         data.test_range=64:66 train.validate_every=none train.checkpoint_every=none "$@" >"$runs/log" 2>&1 || { echo failed; return; }
     sed -n 's/.*"weights_xxh3": *"\([0-9a-f]*\)".*/\1/p' "$runs/run/summary.json"
 }
@@ -41,7 +43,7 @@ ways() {
     shift 4
     local all=("$@" "train.steps=$steps")
     echo "$trial one $(hash "$program" "$trial" 1 "${all[@]}" batch.per_rank="$batch" reproducible=false)"
-    for share in always never; do
+    for share in auto always never; do
         for again in 1 2 3; do
             echo "$trial two,share=$share,$again $(hash "$program" "$trial" 2 "${all[@]}" batch.per_rank=2 \
                 reproducible=false parallel.share=$share parallel.bucket_mb=0.05)"
