@@ -14,6 +14,9 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
+/* A graph: ops and the values between them, what is read from the host, what is kept from step to step, and
+ * what is given back. It says what is computed, not when or where: that is a plan's (plan.h).  All that
+ * belongs to it lives and goes with it. */
 typedef struct ls_graph ls_graph;
 
 /* One tensor in a graph.  Plain data: copy it freely; it is valid as long as its graph. */

@@ -25,6 +25,9 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
+/* A step: what is computed for one update (or one batch of an evaluation), recorded for one size of batch. It
+ * has a graph, and what a graph does not know: parameters by name, inputs that data fill, losses with their
+ * optimisers, metrics, pictures.  It knows nothing of ranks and devices. */
 typedef struct ls_step ls_step;
 typedef enum ls_mode { LS_TRAIN, LS_EVAL } ls_mode;
 

@@ -14,8 +14,15 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
+/* A device: one backend, opened: its threads or queues, its memory, and the kernels it has for ops.  It
+ * outlives all that is made for it. */
 typedef struct ls_device ls_device;
+/* A state: the variables of a model by name (weights, running statistics, optimisers' memory), in memory of
+ * one device.  Plans that are compiled over it read and write the same ones; those it lacks are added then.
+ */
 typedef struct ls_state ls_state;
+/* A plan: a graph after all passes, with a kernel, an order and memory for each of its nodes.  It is run as
+ * often as wanted. */
 typedef struct ls_plan ls_plan;
 
 /* Opens "cpu" or "ref" with `threads` threads (0: a default from the cores at hand); the caller owns *out. */

@@ -12,6 +12,8 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
+/* A configuration: the values of a trial's settings, each of the type and within the bounds that its table
+ * gives.  `build` reads it by key and cannot change it. */
 typedef struct ls_config ls_config;
 
 typedef enum ls_setting_kind {
