@@ -68,7 +68,7 @@ static void set_schedule(lsi_run *r)
 
     r->total_steps = ls_config_int(cfg, "train.steps");
     if (r->total_steps == 0) r->total_steps = ls_period_steps(epochs, &r->ruler);
-    r->schedule = (ls_schedule){
+    r->schedule = (ls_lr_schedule){
         .base = base,
         .peak = ls_lr_peak((ls_lr_scale)ls_config_int(cfg, "lr.scale"), base, r->update.samples,
                            ls_config_int(cfg, "lr.reference_batch")),
@@ -267,8 +267,8 @@ ls_status lsi_run_summarise(lsi_run *r, const char *state, const ls_metric_sums 
     lsi_run_note_time(r);
     *out = ls_summary_json(&r->summary, &r->c, &r->session, state, test, error);
     if (*out == NULL) return ls_fail(err, LS_NOMEM, "summary: no memory");
-    if (!running) ls_report_flush(r->report);
-    ls_report_add_missing(r->report, *out);
+    if (!running) ls_reporter_flush(r->report);
+    ls_reporter_add_missing(r->report, *out);
     st = ls_run_write_summary(r->o->run, *out, err);
     ls_last_words_prepare(r->o->last_words, r->o->run, running ? *out : NULL);
     return st;
@@ -424,27 +424,27 @@ ls_status lsi_run_begin(lsi_run *r, ls_err *err)
     r->session.stop = r->o->stop;
     if (!lsi_run_leads(r)) return LS_OK;
     per_epoch = ls_ruler_epoch_steps(&r->ruler);
-    LS_TRY(ls_report_open(&r->report,
-                          &(ls_report_options){.experiment = r->x,
-                                               .folder = r->dir.path,
-                                               .run = r->o->run,
-                                               .resumed_at = r->resumed ? r->c.step : -1,
-                                               .validates = (r->c.owed >> LS_DUE_VALIDATE & 1) != 0,
-                                               .before = r->o->before,
-                                               .step_samples = r->ruler.step_samples,
-                                               .total_steps = updates_in_all(r),
-                                               .n_epochs = (r->total_steps + per_epoch - 1) / per_epoch,
-                                               .epoch_samples = r->ruler.epoch_samples,
-                                               .batch = r->update.samples,
-                                               .schedule = &r->schedule,
-                                               .session = &r->session,
-                                               .test = r->test,
-                                               .val = r->val,
-                                               .init = r->summary.init,
-                                               .log = r->log,
-                                               .json = r->o->json,
-                                               .quiet = r->o->quiet},
-                          err));
+    LS_TRY(ls_reporter_open(&r->report,
+                            &(ls_reporter_options){.experiment = r->x,
+                                                   .folder = r->dir.path,
+                                                   .run = r->o->run,
+                                                   .resumed_at = r->resumed ? r->c.step : -1,
+                                                   .validates = (r->c.owed >> LS_DUE_VALIDATE & 1) != 0,
+                                                   .before = r->o->before,
+                                                   .step_samples = r->ruler.step_samples,
+                                                   .total_steps = updates_in_all(r),
+                                                   .n_epochs = (r->total_steps + per_epoch - 1) / per_epoch,
+                                                   .epoch_samples = r->ruler.epoch_samples,
+                                                   .batch = r->update.samples,
+                                                   .schedule = &r->schedule,
+                                                   .session = &r->session,
+                                                   .test = r->test,
+                                                   .val = r->val,
+                                                   .init = r->summary.init,
+                                                   .log = r->log,
+                                                   .json = r->o->json,
+                                                   .quiet = r->o->quiet},
+                            err));
     lsi_run_summarise_running(r);
 out:
     return st;

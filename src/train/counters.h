@@ -10,7 +10,7 @@
 #include "lockstep/status.h"
 #include "train/agenda.h"
 #include "train/ledger.h"
-#include "train/schedule.h"
+#include "train/lr_schedule.h"
 
 enum { LS_MAX_METRICS = 16, LS_METRIC_NAME = 64 };
 

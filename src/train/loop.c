@@ -74,7 +74,7 @@ static ls_status save(lsi_run *r, ls_err *err)
     st = ls_ckpt_writer_submit(r->writer, r->c.step, r->session.state, ls_plan_hash(r->session.plans[0].plan),
                                state, r->c.has_best && r->c.best_step == r->c.step ? r->c.best : NAN, err);
     json_decref(state);
-    ls_report_flush(r->report);
+    ls_reporter_flush(r->report);
     if (st == LS_OK && !r->stopped && !r->ended) lsi_run_summarise_running(r);
     r->summary.checkpoint_s += ls_clock_seconds() - before;
     return st;
@@ -111,7 +111,7 @@ static void stop_early(lsi_run *r)
     if (r->c.has_best)
         snprintf(s->ended_why + strlen(s->ended_why), sizeof s->ended_why - strlen(s->ended_why),
                  " than %.6g at step %lld", r->c.best, (long long)r->c.best_step);
-    ls_report_note_line(r->report, "training ends early: %s", s->ended_why);
+    ls_reporter_note_line(r->report, "training ends early: %s", s->ended_why);
 }
 
 static ls_status validate(lsi_run *r, bool outputs, ls_err *err)
@@ -122,7 +122,7 @@ static ls_status validate(lsi_run *r, bool outputs, ls_err *err)
     if (st != LS_OK) return st;
     r->c.validations++;
     note_best(r, ls_metric_mean(&sums, r->best.name));
-    ls_report_validation(r->report, &r->c, &sums);
+    ls_reporter_validation(r->report, &r->c, &sums);
     r->summary.last = sums;
     if (lsi_run_is_stuck(r)) stop_early(r);
     return LS_OK;
@@ -143,7 +143,7 @@ static ls_moment decide(lsi_run *r, const ls_batch *b)
 static ls_status conclude(lsi_run *r, const ls_counters *c, const ls_metric_sums *now, double lr, bool report,
                           ls_err *err)
 {
-    ls_report_step(r->report, c, now, lr, r->summary.rate, report);
+    ls_reporter_step(r->report, c, now, lr, r->summary.rate, report);
     return check_finite(r, now, c->step, lr, err);
 }
 
@@ -266,7 +266,7 @@ out:
 static void end_epoch(lsi_run *r)
 {
     if (r->c.position < r->ruler.epoch_samples) return;
-    ls_report_epoch(r->report, &r->c);
+    ls_reporter_epoch(r->report, &r->c);
     r->c.sums = (ls_metric_sums){0};
     r->c.position = 0;
     r->c.epoch++;
@@ -277,7 +277,7 @@ static void sample(lsi_run *r)
 {
     const double before = ls_clock_seconds();
 
-    ls_report_samples(r->report, &r->c);
+    ls_reporter_samples(r->report, &r->c);
     r->summary.evaluate_s += ls_clock_seconds() - before;
 }
 
@@ -394,7 +394,7 @@ static ls_status finish(lsi_run *r, json_t **summary, ls_err *err)
     /* A failed write has warned already and left the last good one; the result of the training stands. */
     if (lsi_run_leads(r)) (void)ls_ckpt_writer_wait(r->writer, &(ls_err){0});
     LS_TRY(lsi_run_summarise(r, r->stopped ? "paused" : "completed", &test, NULL, summary, err));
-    ls_report_end(r->report, &r->c, r->stopped ? NULL : &test, *summary);
+    ls_reporter_end(r->report, &r->c, r->stopped ? NULL : &test, *summary);
 out:
     return st;
 }
@@ -443,13 +443,13 @@ static void fail_run(lsi_run *r, json_t **summary, const ls_err *why)
     *summary = NULL;
     (void)lsi_run_summarise(r, why->status == LS_CANCELLED ? "killed" : "failed", &(ls_metric_sums){0},
                             why->text, summary, &ignored);
-    ls_report_failure(r->report, why);
+    ls_reporter_failure(r->report, why);
 }
 
 void lsi_run_release(lsi_run *r)
 {
     ls_stepper_release(&r->stepper);
-    ls_report_close(r->report);
+    ls_reporter_close(r->report);
     ls_loader_destroy(r->loader);
     ls_ckpt_writer_destroy(r->writer);
     ls_runlog_close(r->log); /* after everything that may have something to say */

@@ -14,7 +14,7 @@
 typedef struct ls_rehearsal {
     ls_session session;
     ls_update update;
-    ls_schedule schedule;
+    ls_lr_schedule schedule;
     ls_ruler ruler;
     ls_stepper stepper;
     ls_counters c;

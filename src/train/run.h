@@ -8,7 +8,7 @@
 #include "train/agenda.h"
 #include "train/best.h"
 #include "train/evaluate.h"
-#include "train/report.h"
+#include "train/reporter.h"
 #include "train/runlog.h"
 #include "train/stepper.h"
 #include "train/summary.h"
@@ -40,9 +40,9 @@ typedef struct lsi_run {
     ls_loader *loader;
     ls_ckpt_writer *writer;
     ls_runlog *log;
-    ls_report *report;
+    ls_reporter *report;
     ls_counters c;
-    ls_schedule schedule;
+    ls_lr_schedule schedule;
     ls_summary summary;
     ls_stepper stepper;
     ls_update update;

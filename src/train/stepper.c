@@ -251,8 +251,8 @@ static double rate_of(const ls_stepper *s, const ls_counters *c, const ls_batch 
 {
     const int64_t seen = c->epoch * s->ruler->epoch_samples + b->global_position - c->pending;
 
-    return ls_schedule_lr(s->schedule, &c->plateau, ls_ruler_steps(s->ruler, seen),
-                          (double)s->update / (double)s->ruler->step_samples);
+    return ls_lr_schedule_at(s->schedule, &c->plateau, ls_ruler_steps(s->ruler, seen),
+                             (double)s->update / (double)s->ruler->step_samples);
 }
 
 ls_status ls_stepper_take(ls_stepper *s, ls_counters *c, const ls_batch *b, bool *done, double *lr,

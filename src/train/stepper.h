@@ -12,7 +12,7 @@
 #include "exec/profile.h"
 #include "train/counters.h"
 #include "train/kept.h"
-#include "train/schedule.h"
+#include "train/lr_schedule.h"
 #include "train/session.h"
 #include "train/trace.h"
 
@@ -26,7 +26,7 @@ typedef struct ls_underway {
 
 typedef struct ls_stepper {
     ls_session *session;
-    const ls_schedule *schedule;
+    const ls_lr_schedule *schedule;
     const ls_dataset *data;
     uint64_t seed;
     int64_t update; /* samples of a full update */

@@ -1,7 +1,7 @@
 /* train.h: runs an experiment: the loop from the first sample to the last checkpoint.
  *
  * Everything a run leaves behind is in its directory (runs/run.h); everything it prints goes through the
- * reporter (report.h).  A run that was stopped, killed or has finished its epochs can be continued from its
+ * reporter (reporter.h).  A run that was stopped, killed or has finished its epochs can be continued from its
  * last checkpoint and then gives the same bits as one that never stopped. */
 #ifndef LS_TRAIN_TRAIN_H
 #define LS_TRAIN_TRAIN_H

@@ -171,7 +171,7 @@ static void step_into_the_update(const char *name)
     ls_needs needs;
     ls_counters c;
     ls_ruler ruler = {EPOCH, 24};
-    ls_schedule schedule = {.base = 0.01, .peak = 0.01};
+    ls_lr_schedule schedule = {.base = 0.01, .peak = 0.01};
     ls_update update;
     ls_batch b;
     json_t *state;

@@ -57,7 +57,7 @@ static int compile_within_step(ls_session *s, compiling *w, ls_err *err)
 static int count_beats(ls_session *s, const ls_update *update, const ls_dataset *data, int nodes, ls_err *err)
 {
     const ls_ruler ruler = {SAMPLES, update->samples};
-    const ls_schedule schedule = {.base = 0.01, .peak = 0.01};
+    const ls_lr_schedule schedule = {.base = 0.01, .peak = 0.01};
     ls_stepper stepper = {.session = s,
                           .schedule = &schedule,
                           .data = data,

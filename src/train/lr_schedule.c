@@ -1,5 +1,5 @@
-/* schedule.c: learning rates by how far training is. */
-#include "train/schedule.h"
+/* lr_schedule.c: learning rates by how far training is. */
+#include "train/lr_schedule.h"
 
 #include <math.h>
 
@@ -17,7 +17,7 @@ double ls_lr_peak(ls_lr_scale scale, double base, int64_t global_batch, int64_t 
 }
 
 /* The share of the way from where the rate begins to fall to the end of training. */
-static double progress(const ls_schedule *s, double step)
+static double progress(const ls_lr_schedule *s, double step)
 {
     const int64_t begin = s->hold_steps > s->warmup_steps ? s->hold_steps : s->warmup_steps;
     const double stair = s->stair_steps > 0 ? step - fmod(step, (double)s->stair_steps) : step;
@@ -27,7 +27,7 @@ static double progress(const ls_schedule *s, double step)
     return at < 0 ? 0 : at > 1 ? 1 : at;
 }
 
-double ls_schedule_lr(const ls_schedule *s, const ls_plateau *p, double step, double length)
+double ls_lr_schedule_at(const ls_lr_schedule *s, const ls_plateau *p, double step, double length)
 {
     const double warmup = (double)s->warmup_steps;
 
@@ -44,7 +44,7 @@ double ls_schedule_lr(const ls_schedule *s, const ls_plateau *p, double step, do
     }
 }
 
-void ls_plateau_note(const ls_schedule *s, ls_plateau *p, double value, bool larger_is_better)
+void ls_plateau_note(const ls_lr_schedule *s, ls_plateau *p, double value, bool larger_is_better)
 {
     if (s->rule != LS_LR_PLATEAU || isnan(value)) return;
     if (!p->seen || (larger_is_better ? value > p->best : value < p->best)) {

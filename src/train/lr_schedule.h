@@ -1,4 +1,4 @@
-/* schedule.h: the learning rate of every update, as a function of how far training is.
+/* lr_schedule.h: the learning rate of every update, as a function of how far training is.
  *
  * That is counted in steps, which are made of samples seen (train/periods.h): a run that goes on with another
  * batch finds its place.
@@ -6,8 +6,8 @@
  * The base rate is that of the experiment; a scaling rule turns it into the rate for the global batch (the
  * "peak"); a warm-up leads from one to the other; a schedule lowers the peak as training goes on.  Only
  * "reduce on plateau" has a memory, which is part of a checkpoint. */
-#ifndef LS_TRAIN_SCHEDULE_H
-#define LS_TRAIN_SCHEDULE_H
+#ifndef LS_TRAIN_LR_SCHEDULE_H
+#define LS_TRAIN_LR_SCHEDULE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,7 +22,7 @@ typedef enum ls_lr_rule {
     LS_LR_PLATEAU, /* times `factor` after `patience` validations without a better result */
 } ls_lr_rule;
 
-typedef struct ls_schedule {
+typedef struct ls_lr_schedule {
     double base, peak;
     int64_t warmup_steps; /* 0: none */
     ls_lr_warmup warmup;
@@ -34,7 +34,7 @@ typedef struct ls_schedule {
     double factor;       /* step, plateau */
     double final;        /* cosine, linear; plateau: the smallest rate */
     int64_t patience;    /* plateau */
-} ls_schedule;
+} ls_lr_schedule;
 
 /* What "reduce on plateau" remembers; the zero value is the beginning. */
 typedef struct ls_plateau {
@@ -53,10 +53,10 @@ double ls_lr_peak(ls_lr_scale scale, double base, int64_t global_batch, int64_t 
  * are multiplied by the rate of the moment.  That is the form which the correction of Goyal et al.
  * (arXiv:1706.02677, remark 2; Horovod's callback for Keras) restores where the rate is inside the velocity.
  */
-double ls_schedule_lr(const ls_schedule *s, const ls_plateau *p, double step, double length);
+double ls_lr_schedule_at(const ls_lr_schedule *s, const ls_plateau *p, double step, double length);
 
 /* Tells a plateau the result of a validation; `better` is by whatever metric and direction the run goes by.
  */
-void ls_plateau_note(const ls_schedule *s, ls_plateau *p, double value, bool larger_is_better);
+void ls_plateau_note(const ls_lr_schedule *s, ls_plateau *p, double value, bool larger_is_better);
 
 #endif

@@ -1,5 +1,5 @@
-/* report.c: one place where a run's numbers go out. */
-#include "train/report.h"
+/* reporter.c: one place where a run's numbers go out. */
+#include "train/reporter.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,14 +14,14 @@
 #include "events/metrics.h"
 #include "events/progress.h"
 #include "train/layers.h"
-#include "train/report_text.h"
+#include "train/reporter_text.h"
 #include "train/resume.h"
 #include "train/samples.h"
 
 #define VALIDATION "val" /* its tags begin with it */
 
-struct ls_report {
-    ls_report_options o;
+struct ls_reporter {
+    ls_reporter_options o;
     ls_events *events;
     ls_metrics *metrics;
     ls_progress *progress;
@@ -46,13 +46,13 @@ static void tag_all(tagged *t, const ls_metric_sums *m, const char *phase, const
     }
 }
 
-static double epochs_done(const ls_report *r, const ls_counters *c)
+static double epochs_done(const ls_reporter *r, const ls_counters *c)
 {
     return (double)c->epoch + (double)c->position / (double)r->o.epoch_samples;
 }
 
 /* One report to all files, and as a JSON line where those are wanted. */
-static void emit(ls_report *r, const ls_counters *c, const char *event, const tagged *t)
+static void emit(ls_reporter *r, const ls_counters *c, const char *event, const tagged *t)
 {
     const ls_metrics_line line = {.step = c->step,
                                   .epoch = epochs_done(r, c),
@@ -79,7 +79,7 @@ static void emit(ls_report *r, const ls_counters *c, const char *event, const ta
 /* -- beginning
  * --------------------------------------------------------------------------------------------------- */
 
-static void write_hparams(ls_report *r)
+static void write_hparams(ls_reporter *r)
 {
     const ls_config *cfg = r->o.experiment->cfg;
     ls_hparam params[256];
@@ -97,7 +97,7 @@ static void write_hparams(ls_report *r)
 }
 
 /* To the terminal, unless it is to be quiet, and in any case to the log. */
-static void say(const ls_report *r, ls_text *text)
+static void say(const ls_reporter *r, ls_text *text)
 {
     if (!text->failed && text->data != NULL) {
         ls_runlog_note(r->o.log, text->data);
@@ -108,7 +108,7 @@ static void say(const ls_report *r, ls_text *text)
 }
 
 /* The layers, for programs. */
-static void print_layers(const ls_report *r)
+static void print_layers(const ls_reporter *r)
 {
     ls_layers layers = {0};
 
@@ -122,7 +122,7 @@ static void print_layers(const ls_report *r)
 }
 
 /* What a resumed run does otherwise, for programs. */
-static void print_changes(const ls_report_options *o)
+static void print_changes(const ls_reporter_options *o)
 {
     ls_change c;
 
@@ -135,11 +135,11 @@ static void print_changes(const ls_report_options *o)
     }
 }
 
-ls_status ls_report_open(ls_report **out, const ls_report_options *o, ls_err *err)
+ls_status ls_reporter_open(ls_reporter **out, const ls_reporter_options *o, ls_err *err)
 {
     const ls_progress_options progress = ls_progress_detect(STDERR_FILENO, o->quiet || o->json);
     ls_config *cfg = o->experiment->cfg;
-    ls_report *r = ls_alloc(LS_MEM_CLI, sizeof *r);
+    ls_reporter *r = ls_alloc(LS_MEM_CLI, sizeof *r);
     char path[4200];
     ls_text hello = {0};
     ls_status st = LS_OK;
@@ -172,7 +172,7 @@ out:
     return st;
 }
 
-void ls_report_close(ls_report *r)
+void ls_reporter_close(ls_reporter *r)
 {
     if (r == NULL) return;
     ls_runlog_attach(r->o.log, NULL);
@@ -186,8 +186,8 @@ void ls_report_close(ls_report *r)
 /* -- during
  * ------------------------------------------------------------------------------------------------------ */
 
-static void report_step(ls_report *r, const ls_counters *c, const ls_metric_sums *now, double lr, double rate,
-                        bool due)
+static void report_step(ls_reporter *r, const ls_counters *c, const ls_metric_sums *now, double lr,
+                        double rate, bool due)
 {
     tagged t;
 
@@ -210,13 +210,13 @@ static void report_step(ls_report *r, const ls_counters *c, const ls_metric_sums
                                                          .samples_per_s = rate});
 }
 
-void ls_report_step(ls_report *r, const ls_counters *c, const ls_metric_sums *now, double lr, double rate,
-                    bool due)
+void ls_reporter_step(ls_reporter *r, const ls_counters *c, const ls_metric_sums *now, double lr, double rate,
+                      bool due)
 {
     if (r != NULL) report_step(r, c, now, lr, rate, due);
 }
 
-void ls_report_epoch(ls_report *r, const ls_counters *c)
+void ls_reporter_epoch(ls_reporter *r, const ls_counters *c)
 {
     tagged t;
 
@@ -237,7 +237,7 @@ static const char *means_text(const ls_metric_sums *m, char *buf, size_t n)
     return buf;
 }
 
-void ls_report_validation(ls_report *r, const ls_counters *c, const ls_metric_sums *sums)
+void ls_reporter_validation(ls_reporter *r, const ls_counters *c, const ls_metric_sums *sums)
 {
     char text[512], line[640];
     tagged t;
@@ -257,7 +257,7 @@ void ls_report_validation(ls_report *r, const ls_counters *c, const ls_metric_su
     ls_runlog_note(r->o.log, line);
 }
 
-void ls_report_note_line(ls_report *r, const char *format, ...)
+void ls_reporter_note_line(ls_reporter *r, const char *format, ...)
 {
     char line[640];
     va_list args;
@@ -270,14 +270,14 @@ void ls_report_note_line(ls_report *r, const char *format, ...)
     ls_runlog_note(r->o.log, line);
 }
 
-void ls_report_samples(ls_report *r, const ls_counters *c)
+void ls_reporter_samples(ls_reporter *r, const ls_counters *c)
 {
     if (r == NULL || r->sampled == c->step) return;
     r->sampled = c->step;
     ls_samples_make(r->samples, r->events, c->step);
 }
 
-void ls_report_flush(ls_report *r)
+void ls_reporter_flush(ls_reporter *r)
 {
     if (r == NULL) return;
     ls_samples_collect(r->samples, r->events, true);
@@ -286,7 +286,7 @@ void ls_report_flush(ls_report *r)
     ls_runlog_flush(r->o.log);
 }
 
-void ls_report_add_missing(ls_report *r, json_t *summary)
+void ls_reporter_add_missing(ls_reporter *r, json_t *summary)
 {
     int64_t metrics, events, log;
 
@@ -301,9 +301,9 @@ void ls_report_add_missing(ls_report *r, json_t *summary)
 }
 
 /* What the disk would not take to the very end. */
-static void add_missing(ls_report *r, ls_text *text)
+static void add_missing(ls_reporter *r, ls_text *text)
 {
-    ls_report_flush(r);
+    ls_reporter_flush(r);
     if (ls_metrics_missing(r->metrics) + ls_events_missing(r->events) + ls_runlog_missing(r->o.log) == 0)
         return;
     ls_text_add(
@@ -312,7 +312,7 @@ static void add_missing(ls_report *r, ls_text *text)
         (long long)ls_runlog_missing(r->o.log));
 }
 
-void ls_report_end(ls_report *r, const ls_counters *c, const ls_metric_sums *test, const json_t *summary)
+void ls_reporter_end(ls_reporter *r, const ls_counters *c, const ls_metric_sums *test, const json_t *summary)
 {
     ls_text text = {0};
     tagged t;
@@ -328,7 +328,7 @@ void ls_report_end(ls_report *r, const ls_counters *c, const ls_metric_sums *tes
     say(r, &text);
 }
 
-void ls_report_failure(ls_report *r, const ls_err *why)
+void ls_reporter_failure(ls_reporter *r, const ls_err *why)
 {
     ls_text text = {0};
 

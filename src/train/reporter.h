@@ -1,10 +1,10 @@
-/* report.h: everything a run tells while it goes on: terminal, JSON lines, metrics.jsonl, TensorBoard.
+/* reporter.h: everything a run tells while it goes on: terminal, JSON lines, metrics.jsonl, TensorBoard.
  *
  * Tags are those of the published runs: train/loss_step, train/loss_epoch, val/loss_epoch, test/loss_epoch
  * and so on for every metric.  Steps are counted from 0, as there.  Reports never fail a run once they are
  * open.  Ranks that do not lead have no report: NULL, to which nothing is told. */
-#ifndef LS_TRAIN_REPORT_H
-#define LS_TRAIN_REPORT_H
+#ifndef LS_TRAIN_REPORTER_H
+#define LS_TRAIN_REPORTER_H
 
 #include <jansson.h>
 
@@ -14,7 +14,7 @@
 #include "train/runlog.h"
 #include "train/session.h"
 
-typedef struct ls_report_options {
+typedef struct ls_reporter_options {
     const ls_experiment *experiment;
     const char *folder;
     ls_run *run;                   /* nothing is written once it is somebody else's; NULL: always */
@@ -24,40 +24,40 @@ typedef struct ls_report_options {
     int64_t step_samples;          /* that a step has where settings speak of steps */
     int64_t total_steps, n_epochs; /* at the end: updates made, and epochs, begun ones included */
     int64_t epoch_samples, batch;
-    const ls_schedule *schedule;
+    const ls_lr_schedule *schedule;
     ls_session *session;
     const ls_dataset *test, *val; /* val NULL: the test set is for validation, too */
     const json_t *init;           /* the weights that the run started from (train/init.h); NULL: none */
     ls_runlog *log;               /* everything said is noted there; may be NULL */
     bool json, quiet;
-} ls_report_options;
+} ls_reporter_options;
 
-typedef struct ls_report ls_report;
+typedef struct ls_reporter ls_reporter;
 
 /* Opens the files and says what is about to happen. */
-ls_status ls_report_open(ls_report **out, const ls_report_options *o, ls_err *err) LS_MUST_CHECK;
-void ls_report_close(ls_report *r); /* accepts NULL */
+ls_status ls_reporter_open(ls_reporter **out, const ls_reporter_options *o, ls_err *err) LS_MUST_CHECK;
+void ls_reporter_close(ls_reporter *r); /* accepts NULL */
 
 /* After a step; `now` holds the step's own metrics.  `due`: they are written; the terminal has them anyway.
  */
-void ls_report_step(ls_report *r, const ls_counters *c, const ls_metric_sums *now, double lr, double rate,
-                    bool due);
+void ls_reporter_step(ls_reporter *r, const ls_counters *c, const ls_metric_sums *now, double lr, double rate,
+                      bool due);
 /* At the end of an epoch, while c->sums still has it. */
-void ls_report_epoch(ls_report *r, const ls_counters *c);
+void ls_reporter_epoch(ls_reporter *r, const ls_counters *c);
 /* After an evaluation. */
-void ls_report_validation(ls_report *r, const ls_counters *c, const ls_metric_sums *sums);
+void ls_reporter_validation(ls_reporter *r, const ls_counters *c, const ls_metric_sums *sums);
 /* One line between the steps, to the terminal and the log. */
-void ls_report_note_line(ls_report *r, const char *format, ...) LS_PRINTF(2, 3);
+void ls_reporter_note_line(ls_reporter *r, const char *format, ...) LS_PRINTF(2, 3);
 /* Pictures of the trial's images, once for every step. */
-void ls_report_samples(ls_report *r, const ls_counters *c);
+void ls_reporter_samples(ls_reporter *r, const ls_counters *c);
 /* Everything reported so far is on the disk when this returns: before a checkpoint that counts on it. */
-void ls_report_flush(ls_report *r);
+void ls_reporter_flush(ls_reporter *r);
 /* What could not be written so far, as "missing": {"metrics": lines, "events": records, "log": pieces}, into
  * `summary`; nothing when all is there. */
-void ls_report_add_missing(ls_report *r, json_t *summary);
+void ls_reporter_add_missing(ls_reporter *r, json_t *summary);
 /* `test` is NULL when the run was stopped. */
-void ls_report_end(ls_report *r, const ls_counters *c, const ls_metric_sums *test, const json_t *summary);
+void ls_reporter_end(ls_reporter *r, const ls_counters *c, const ls_metric_sums *test, const json_t *summary);
 /* The run ends by an error, which the caller prints: the bar goes, the log gets the text. */
-void ls_report_failure(ls_report *r, const ls_err *why);
+void ls_reporter_failure(ls_reporter *r, const ls_err *why);
 
 #endif

@@ -1,5 +1,5 @@
-/* report_text.c: the first and the last words of a run. */
-#include "train/report_text.h"
+/* reporter_text.c: the first and the last words of a run. */
+#include "train/reporter_text.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 /* -- beginning --------------------------------------------------------------------------------------------
  */
 
-static void add_layers(ls_text *out, const ls_report_options *o)
+static void add_layers(ls_text *out, const ls_reporter_options *o)
 {
     ls_layers layers = {0};
 
@@ -37,9 +37,9 @@ static void add_init(ls_text *out, const json_t *init)
 }
 
 /* The one line that says how the learning rate came about. */
-static void add_lr(ls_text *out, const ls_report_options *o)
+static void add_lr(ls_text *out, const ls_reporter_options *o)
 {
-    const ls_schedule *s = o->schedule;
+    const ls_lr_schedule *s = o->schedule;
 
     ls_text_add(out, "learning rate %g for batches of %lld", s->peak, (long long)o->batch);
     if (s->peak != s->base) ls_text_add(out, " (%g scaled)", s->base);
@@ -54,7 +54,7 @@ static const char *or_empty(const char *value)
 }
 
 /* What is otherwise than when the run was left. */
-static void add_changes(ls_text *out, const ls_report_options *o)
+static void add_changes(ls_text *out, const ls_reporter_options *o)
 {
     ls_change c;
 
@@ -65,7 +65,7 @@ static void add_changes(ls_text *out, const ls_report_options *o)
                     (long long)o->step_samples);
 }
 
-void lsi_report_beginning(ls_text *out, const ls_report_options *o)
+void lsi_report_beginning(ls_text *out, const ls_reporter_options *o)
 {
     const ls_batch_plan *p = &o->session->plans[0];
     char params[32], memory[32];
@@ -103,7 +103,8 @@ static void number_text(const json_t *v, char *buf, size_t size)
 }
 
 /* One row per metric: the last validation, the best one where it is kept count of, the test pass. */
-static void add_metrics(ls_text *out, const ls_report_options *o, const ls_counters *c, const json_t *metrics)
+static void add_metrics(ls_text *out, const ls_reporter_options *o, const ls_counters *c,
+                        const json_t *metrics)
 {
     const json_t *last = json_object_get(metrics, "last"), *test = json_object_get(metrics, "test");
     const json_t *rows = json_object_size(last) > 0 ? last : test;
@@ -190,7 +191,7 @@ static void add_tested(ls_text *out, const ls_metric_sums *test, const json_t *m
     ls_text_add(out, "\n");
 }
 
-void lsi_report_ending(ls_text *out, const ls_report_options *o, const ls_counters *c,
+void lsi_report_ending(ls_text *out, const ls_reporter_options *o, const ls_counters *c,
                        const ls_metric_sums *test, const json_t *summary)
 {
     const char *why = json_string_value(json_object_get(summary, "ended_why"));
