@@ -26,213 +26,192 @@
 #include "backend/cuda/module/vector.cuh"
 
 template <int V> struct lsi_columns {
-  static constexpr int LANES =
-      V > 1 ? LSI_LANES_WIDE : LSI_LANES_NARROW; /* threads across a row */
-  static constexpr int ROWS = LSI_GROUP_THREADS / LANES;
-  static constexpr int WARPS = LSI_GROUP_THREADS / LSI_WARP;
-  static constexpr int SPAN = LANES * V; /* columns of a block */
-  static constexpr int SLICES = LSI_GROUP_THREADS / SPAN;
+    static constexpr int LANES = V > 1 ? LSI_LANES_WIDE : LSI_LANES_NARROW; /* threads across a row */
+    static constexpr int ROWS = LSI_GROUP_THREADS / LANES;
+    static constexpr int WARPS = LSI_GROUP_THREADS / LSI_WARP;
+    static constexpr int SPAN = LANES * V; /* columns of a block */
+    static constexpr int SLICES = LSI_GROUP_THREADS / SPAN;
 };
 
 /* Sums of a block's threads over their rows, for each of its columns: to the
  * first SPAN threads. */
 template <typename R>
-__device__ __forceinline__ void lsi_columns_sum(float (&s)[R::SUMS][R::V],
-                                                float (&sum)[R::SUMS]) {
-  using C = lsi_columns<R::V>;
-  __shared__ float room[C::WARPS][R::SUMS][C::SPAN];
-  const int t = threadIdx.x, lane = t % C::LANES, warp = t / LSI_WARP;
+__device__ __forceinline__ void lsi_columns_sum(float (&s)[R::SUMS][R::V], float (&sum)[R::SUMS])
+{
+    using C = lsi_columns<R::V>;
+    __shared__ float room[C::WARPS][R::SUMS][C::SPAN];
+    const int t = threadIdx.x, lane = t % C::LANES, warp = t / LSI_WARP;
 
 #pragma unroll
-  for (int o = C::LANES; o < LSI_WARP; o *= 2)
+    for (int o = C::LANES; o < LSI_WARP; o *= 2)
 #pragma unroll
-    for (int q = 0; q < R::SUMS; q++)
+        for (int q = 0; q < R::SUMS; q++)
 #pragma unroll
-      for (int k = 0; k < R::V; k++)
-        s[q][k] += __shfl_xor_sync(LSI_FULL, s[q][k], o);
-  if (t % LSI_WARP < C::LANES)
+            for (int k = 0; k < R::V; k++) s[q][k] += __shfl_xor_sync(LSI_FULL, s[q][k], o);
+    if (t % LSI_WARP < C::LANES)
 #pragma unroll
-    for (int q = 0; q < R::SUMS; q++)
+        for (int q = 0; q < R::SUMS; q++)
 #pragma unroll
-      for (int k = 0; k < R::V; k++)
-        room[warp][q][lane * R::V + k] = s[q][k];
-  __syncthreads();
-  if (t >= C::SPAN)
-    return;
+            for (int k = 0; k < R::V; k++) room[warp][q][lane * R::V + k] = s[q][k];
+    __syncthreads();
+    if (t >= C::SPAN) return;
 #pragma unroll
-  for (int q = 0; q < R::SUMS; q++) {
-    sum[q] = 0;
-    for (int w = 0; w < C::WARPS; w++)
-      sum[q] += room[w][q][t];
-  }
+    for (int q = 0; q < R::SUMS; q++) {
+        sum[q] = 0;
+        for (int w = 0; w < C::WARPS; w++) sum[q] += room[w][q][t];
+    }
 }
 
 /* The last block's sums of what all blocks of its columns have left, to the
  * first SPAN threads. */
 template <typename R>
-__device__ __forceinline__ void
-lsi_columns_total(const float *partial, int64_t stride, int64_t column,
-                  int64_t columns, float (&sum)[R::SUMS]) {
-  using C = lsi_columns<R::V>;
-  __shared__ float room[C::SLICES][R::SUMS][C::SPAN];
-  const int t = threadIdx.x, mine = t % C::SPAN, slice = t / C::SPAN;
+__device__ __forceinline__ void lsi_columns_total(const float *partial, int64_t stride, int64_t column,
+                                                  int64_t columns, float (&sum)[R::SUMS])
+{
+    using C = lsi_columns<R::V>;
+    __shared__ float room[C::SLICES][R::SUMS][C::SPAN];
+    const int t = threadIdx.x, mine = t % C::SPAN, slice = t / C::SPAN;
 
 #pragma unroll
-  for (int q = 0; q < R::SUMS; q++) {
-    float x = 0;
-    if (column + mine < columns)
+    for (int q = 0; q < R::SUMS; q++) {
+        float x = 0;
+        if (column + mine < columns)
 #pragma unroll 8
-      for (unsigned i = (unsigned)slice; i < gridDim.y; i += C::SLICES)
-        x += __ldcg(partial + (i * R::SUMS + q) * stride + column + mine);
-    room[slice][q][mine] = x;
-  }
-  __syncthreads();
-  if (t >= C::SPAN)
-    return;
+            for (unsigned i = (unsigned)slice; i < gridDim.y; i += C::SLICES)
+                x += __ldcg(partial + (i * R::SUMS + q) * stride + column + mine);
+        room[slice][q][mine] = x;
+    }
+    __syncthreads();
+    if (t >= C::SPAN) return;
 #pragma unroll
-  for (int q = 0; q < R::SUMS; q++) {
-    sum[q] = 0;
-    for (int i = 0; i < C::SLICES; i++)
-      sum[q] += room[i][q][t];
-  }
+    for (int q = 0; q < R::SUMS; q++) {
+        sum[q] = 0;
+        for (int i = 0; i < C::SLICES; i++) sum[q] += room[i][q][t];
+    }
 }
 
 template <typename R>
-__global__ void __launch_bounds__(LSI_GROUP_THREADS)
-    lsi_columns_kernel(R rule, lsi_cuda_groups g) {
-  using C = lsi_columns<R::V>;
-  const int64_t b = blockIdx.z, base = (int64_t)blockIdx.x * C::SPAN,
-                rows = g.inner;
-  const int64_t column = base + threadIdx.x % C::LANES * R::V,
-                first = b * rows * g.groups;
-  const int64_t all = g.outer * g.groups; /* groups */
-  float s[R::SUMS][R::V] = {}, sum[R::SUMS];
+__global__ void __launch_bounds__(LSI_GROUP_THREADS) lsi_columns_kernel(R rule, lsi_cuda_groups g)
+{
+    using C = lsi_columns<R::V>;
+    const int64_t b = blockIdx.z, base = (int64_t)blockIdx.x * C::SPAN, rows = g.inner;
+    const int64_t column = base + threadIdx.x % C::LANES * R::V, first = b * rows * g.groups;
+    const int64_t all = g.outer * g.groups; /* groups */
+    float s[R::SUMS][R::V] = {}, sum[R::SUMS];
 
-  if (column < g.groups) {
-    typename R::constants c;
-    rule.begin(b * g.groups + column, rows > 0 ? first + column : -1, 1, c);
+    if (column < g.groups) {
+        typename R::constants c;
+        rule.begin(b * g.groups + column, rows > 0 ? first + column : -1, 1, c);
 #pragma unroll 4
-    for (int64_t r = blockIdx.y * C::ROWS + threadIdx.x / C::LANES; r < rows;
-         r += gridDim.y * C::ROWS)
-      rule.add(first + r * g.groups + column, c, s);
-  }
-  lsi_columns_sum<R>(s, sum);
-  const int64_t mine = base + threadIdx.x;
-  const bool has = threadIdx.x < C::SPAN && mine < g.groups;
-  if (gridDim.y > 1) {
-    float *partial = g.partial + blockIdx.y * R::SUMS * all + b * g.groups;
-    if (has)
+        for (int64_t r = blockIdx.y * C::ROWS + threadIdx.x / C::LANES; r < rows; r += gridDim.y * C::ROWS)
+            rule.add(first + r * g.groups + column, c, s);
+    }
+    lsi_columns_sum<R>(s, sum);
+    const int64_t mine = base + threadIdx.x;
+    const bool has = threadIdx.x < C::SPAN && mine < g.groups;
+    if (gridDim.y > 1) {
+        float *partial = g.partial + blockIdx.y * R::SUMS * all + b * g.groups;
+        if (has)
 #pragma unroll
-      for (int q = 0; q < R::SUMS; q++)
-        __stcg(partial + q * all + mine, sum[q]);
-    if (!lsi_last_block(g.tickets + b * gridDim.x + blockIdx.x, gridDim.y))
-      return;
-    lsi_columns_total<R>(g.partial + b * g.groups, all, base, g.groups, sum);
-  }
-  if (has)
-    rule.finish(b * g.groups + mine, rows > 0 ? first + mine : -1, sum);
+            for (int q = 0; q < R::SUMS; q++) __stcg(partial + q * all + mine, sum[q]);
+        if (!lsi_last_block(g.tickets + b * gridDim.x + blockIdx.x, gridDim.y)) return;
+        lsi_columns_total<R>(g.partial + b * g.groups, all, base, g.groups, sum);
+    }
+    if (has) rule.finish(b * g.groups + mine, rows > 0 ? first + mine : -1, sum);
 }
 
 /* From the last row to the first: what the pass before read last is still in
  * the cache. */
 template <typename R>
-__global__ void __launch_bounds__(LSI_GROUP_THREADS)
-    lsi_columns_apply(R rule, lsi_cuda_groups g) {
-  using C = lsi_columns<R::V>;
-  const int64_t b = blockIdx.z, first = b * g.inner * g.groups;
-  const int64_t column =
-      (int64_t)blockIdx.x * C::SPAN + threadIdx.x % C::LANES * R::V;
-  typename R::constants c;
+__global__ void __launch_bounds__(LSI_GROUP_THREADS) lsi_columns_apply(R rule, lsi_cuda_groups g)
+{
+    using C = lsi_columns<R::V>;
+    const int64_t b = blockIdx.z, first = b * g.inner * g.groups;
+    const int64_t column = (int64_t)blockIdx.x * C::SPAN + threadIdx.x % C::LANES * R::V;
+    typename R::constants c;
 
-  if (column >= g.groups)
-    return;
-  rule.begin(b * g.groups + column, first + column, 1, c);
-  const int64_t step = (int64_t)gridDim.y * C::ROWS;
-  for (int64_t r = (int64_t)blockIdx.y * C::ROWS + threadIdx.x / C::LANES;
-       r < g.inner; r += R::AHEAD * step) {
-    int64_t at[R::AHEAD];
-    const int64_t left =
-        (g.inner - r + step - 1) / step; /* accesses that are there */
+    if (column >= g.groups) return;
+    rule.begin(b * g.groups + column, first + column, 1, c);
+    const int64_t step = (int64_t)gridDim.y * C::ROWS;
+    for (int64_t r = (int64_t)blockIdx.y * C::ROWS + threadIdx.x / C::LANES; r < g.inner;
+         r += R::AHEAD * step) {
+        int64_t at[R::AHEAD];
+        const int64_t left = (g.inner - r + step - 1) / step; /* accesses that are there */
 #pragma unroll
-    for (int u = 0; u < R::AHEAD; u++)
-      at[u] = first + (g.inner - 1 - (r + u * step)) * g.groups + column;
-    rule.apply(at, left < R::AHEAD ? (int)left : R::AHEAD, c);
-  }
+        for (int u = 0; u < R::AHEAD; u++) at[u] = first + (g.inner - 1 - (r + u * step)) * g.groups + column;
+        rule.apply(at, left < R::AHEAD ? (int)left : R::AHEAD, c);
+    }
 }
 
 /* Where access number e of group `group` begins. */
 template <int V>
-__device__ __forceinline__ int64_t lsi_line_place(const lsi_cuda_groups &g,
-                                                  const lsi_divider &per_line,
-                                                  int64_t group, uint32_t e) {
-  uint32_t i;
-  const uint32_t o = per_line.split(e, &i);
+__device__ __forceinline__ int64_t lsi_line_place(const lsi_cuda_groups &g, const lsi_divider &per_line,
+                                                  int64_t group, uint32_t e)
+{
+    uint32_t i;
+    const uint32_t o = per_line.split(e, &i);
 
-  return ((int64_t)o * g.groups + group) * g.inner + (int64_t)i * V;
+    return ((int64_t)o * g.groups + group) * g.inner + (int64_t)i * V;
 }
 
 /* TEAM threads sum one group: a warp where groups are short, else a block. */
 template <typename R, int TEAM>
 __global__ void __launch_bounds__(LSI_GROUP_THREADS)
-    lsi_lines_kernel(R rule, lsi_cuda_groups g, lsi_divider per_line) {
-  __shared__ float room[2 * LSI_GROUP_THREADS / LSI_WARP];
-  const int64_t group =
-      (int64_t)blockIdx.x * (LSI_GROUP_THREADS / TEAM) + threadIdx.x / TEAM;
-  const uint32_t n = (uint32_t)(g.outer * g.inner / R::V),
-                 mine = threadIdx.x % TEAM;
-  const int64_t first = n > 0 ? group * g.inner : -1;
-  float s[R::SUMS][R::V] = {}, a = 0, b = 0;
+    lsi_lines_kernel(R rule, lsi_cuda_groups g, lsi_divider per_line)
+{
+    __shared__ float room[2 * LSI_GROUP_THREADS / LSI_WARP];
+    const int64_t group = (int64_t)blockIdx.x * (LSI_GROUP_THREADS / TEAM) + threadIdx.x / TEAM;
+    const uint32_t n = (uint32_t)(g.outer * g.inner / R::V), mine = threadIdx.x % TEAM;
+    const int64_t first = n > 0 ? group * g.inner : -1;
+    float s[R::SUMS][R::V] = {}, a = 0, b = 0;
 
-  if (TEAM == LSI_WARP && group >= g.groups)
-    return;
-  typename R::constants c;
-  rule.begin(group, first, 0, c);
+    if (TEAM == LSI_WARP && group >= g.groups) return;
+    typename R::constants c;
+    rule.begin(group, first, 0, c);
 #pragma unroll 4
-  for (uint32_t e = blockIdx.y * TEAM + mine; e < n; e += gridDim.y * TEAM)
-    rule.add(lsi_line_place<R::V>(g, per_line, group, e), c, s);
+    for (uint32_t e = blockIdx.y * TEAM + mine; e < n; e += gridDim.y * TEAM)
+        rule.add(lsi_line_place<R::V>(g, per_line, group, e), c, s);
 #pragma unroll
-  for (int k = 0; k < R::V; k++) {
-    a += s[0][k];
-    b += s[R::SUMS - 1][k];
-  }
-  lsi_block_sums<TEAM>(&a, &b, room);
-  if (TEAM != LSI_WARP && gridDim.y > 1) {
-    if (threadIdx.x < R::SUMS)
-      __stcg(g.partial + (blockIdx.y * R::SUMS + threadIdx.x) * g.groups +
-                 group,
-             threadIdx.x == 0 ? a : b);
-    if (!lsi_last_block(g.tickets + group, gridDim.y))
-      return;
-    a = b = 0;
-    for (unsigned i = threadIdx.x; i < gridDim.y; i += TEAM) {
-      a += __ldcg(g.partial + (int64_t)i * R::SUMS * g.groups + group);
-      b += __ldcg(g.partial + ((int64_t)i * R::SUMS + R::SUMS - 1) * g.groups +
-                  group);
+    for (int k = 0; k < R::V; k++) {
+        a += s[0][k];
+        b += s[R::SUMS - 1][k];
     }
     lsi_block_sums<TEAM>(&a, &b, room);
-  }
-  if (mine == 0) {
-    float sum[R::SUMS];
-    sum[R::SUMS - 1] = b;
-    sum[0] = a;
-    rule.finish(group, first, sum);
-  }
+    if (TEAM != LSI_WARP && gridDim.y > 1) {
+        if (threadIdx.x < R::SUMS)
+            __stcg(g.partial + (blockIdx.y * R::SUMS + threadIdx.x) * g.groups + group,
+                   threadIdx.x == 0 ? a : b);
+        if (!lsi_last_block(g.tickets + group, gridDim.y)) return;
+        a = b = 0;
+        for (unsigned i = threadIdx.x; i < gridDim.y; i += TEAM) {
+            a += __ldcg(g.partial + (int64_t)i * R::SUMS * g.groups + group);
+            b += __ldcg(g.partial + ((int64_t)i * R::SUMS + R::SUMS - 1) * g.groups + group);
+        }
+        lsi_block_sums<TEAM>(&a, &b, room);
+    }
+    if (mine == 0) {
+        float sum[R::SUMS];
+        sum[R::SUMS - 1] = b;
+        sum[0] = a;
+        rule.finish(group, first, sum);
+    }
 }
 
 template <typename R>
 __global__ void __launch_bounds__(LSI_GROUP_THREADS)
-    lsi_lines_apply(R rule, lsi_cuda_groups g, lsi_divider per_line) {
-  const int64_t group = blockIdx.x;
-  const uint32_t n = (uint32_t)(g.outer * g.inner / R::V);
-  typename R::constants c;
+    lsi_lines_apply(R rule, lsi_cuda_groups g, lsi_divider per_line)
+{
+    const int64_t group = blockIdx.x;
+    const uint32_t n = (uint32_t)(g.outer * g.inner / R::V);
+    typename R::constants c;
 
-  rule.begin(group, n > 0 ? group * g.inner : -1, 0, c);
-  for (uint32_t e = blockIdx.y * LSI_GROUP_THREADS + threadIdx.x; e < n;
-       e += gridDim.y * LSI_GROUP_THREADS) {
-    int64_t at[R::AHEAD];
-    at[0] = lsi_line_place<R::V>(g, per_line, group, n - 1 - e);
-    rule.apply(at, 1, c);
-  }
+    rule.begin(group, n > 0 ? group * g.inner : -1, 0, c);
+    for (uint32_t e = blockIdx.y * LSI_GROUP_THREADS + threadIdx.x; e < n;
+         e += gridDim.y * LSI_GROUP_THREADS) {
+        int64_t at[R::AHEAD];
+        at[0] = lsi_line_place<R::V>(g, per_line, group, n - 1 - e);
+        rule.apply(at, 1, c);
+    }
 }
 
 /* -- launching
@@ -240,64 +219,52 @@ __global__ void __launch_bounds__(LSI_GROUP_THREADS)
  */
 
 /* Whether accesses of 16 bytes never leave a row or line. */
-static inline bool lsi_groups_wide(ls_dtype t, const lsi_cuda_groups *g) {
-  return lsi_wide(t, g->columns ? g->groups : g->inner);
+static inline bool lsi_groups_wide(ls_dtype t, const lsi_cuda_groups *g)
+{
+    return lsi_wide(t, g->columns ? g->groups : g->inner);
 }
 
-template <typename R>
-static int lsi_sum_groups(lsi_cuda_stream s, const R &rule,
-                          const lsi_cuda_groups &g) {
-  constexpr int short_group =
-      4 * LSI_WARP * R::V; /* elements that a warp reads in four accesses */
+template <typename R> static int lsi_sum_groups(lsi_cuda_stream s, const R &rule, const lsi_cuda_groups &g)
+{
+    constexpr int short_group = 4 * LSI_WARP * R::V; /* elements that a warp reads in four accesses */
 
-  if (g.groups == 0 || (g.columns && g.outer == 0))
+    if (g.groups == 0 || (g.columns && g.outer == 0)) return 0;
+    if (g.columns) {
+        const dim3 grid((unsigned)((g.groups + lsi_columns<R::V>::SPAN - 1) / lsi_columns<R::V>::SPAN),
+                        (unsigned)g.splits, (unsigned)g.outer);
+        LSI_LAUNCH(s, grid, LSI_GROUP_THREADS, 0, lsi_columns_kernel<R>, rule, g);
+        return 0;
+    }
+    const lsi_divider per_line(g.inner / R::V > 0 ? g.inner / R::V : 1);
+    if (g.splits == 1 && g.outer * g.inner <= short_group) {
+        constexpr int teams = LSI_GROUP_THREADS / LSI_WARP;
+        LSI_LAUNCH(s, (unsigned)((g.groups + teams - 1) / teams), LSI_GROUP_THREADS, 0,
+                   (lsi_lines_kernel<R, LSI_WARP>), rule, g, per_line);
+    } else {
+        LSI_LAUNCH(s, dim3((unsigned)g.groups, (unsigned)g.splits), LSI_GROUP_THREADS, 0,
+                   (lsi_lines_kernel<R, LSI_GROUP_THREADS>), rule, g, per_line);
+    }
     return 0;
-  if (g.columns) {
-    const dim3 grid((unsigned)((g.groups + lsi_columns<R::V>::SPAN - 1) /
-                               lsi_columns<R::V>::SPAN),
-                    (unsigned)g.splits, (unsigned)g.outer);
-    LSI_LAUNCH(s, grid, LSI_GROUP_THREADS, 0, lsi_columns_kernel<R>, rule, g);
-    return 0;
-  }
-  const lsi_divider per_line(g.inner / R::V > 0 ? g.inner / R::V : 1);
-  if (g.splits == 1 && g.outer * g.inner <= short_group) {
-    constexpr int teams = LSI_GROUP_THREADS / LSI_WARP;
-    LSI_LAUNCH(s, (unsigned)((g.groups + teams - 1) / teams), LSI_GROUP_THREADS,
-               0, (lsi_lines_kernel<R, LSI_WARP>), rule, g, per_line);
-  } else {
-    LSI_LAUNCH(s, dim3((unsigned)g.groups, (unsigned)g.splits),
-               LSI_GROUP_THREADS, 0, (lsi_lines_kernel<R, LSI_GROUP_THREADS>),
-               rule, g, per_line);
-  }
-  return 0;
 }
 
-template <typename R>
-static int lsi_map_groups(lsi_cuda_stream s, const R &rule,
-                          const lsi_cuda_groups &g) {
-  const int64_t most = 132 * 8; /* blocks: all that fit at a time */
+template <typename R> static int lsi_map_groups(lsi_cuda_stream s, const R &rule, const lsi_cuda_groups &g)
+{
+    const int64_t most = 132 * 8; /* blocks: all that fit at a time */
 
-  if (g.groups == 0 || g.outer == 0 || g.inner == 0)
+    if (g.groups == 0 || g.outer == 0 || g.inner == 0) return 0;
+    if (g.columns) {
+        using C = lsi_columns<R::V>;
+        const int64_t across = (g.groups + C::SPAN - 1) / C::SPAN, need = (g.inner + C::ROWS - 1) / C::ROWS;
+        const int64_t share = (most + across * g.outer - 1) / (across * g.outer);
+        LSI_LAUNCH(s, dim3((unsigned)across, (unsigned)(need < share ? need : share), (unsigned)g.outer),
+                   LSI_GROUP_THREADS, 0, lsi_columns_apply<R>, rule, g);
+    } else {
+        const int64_t n = g.outer * g.inner / R::V, need = (n + LSI_GROUP_THREADS - 1) / LSI_GROUP_THREADS;
+        const int64_t share = (most + g.groups - 1) / g.groups;
+        LSI_LAUNCH(s, dim3((unsigned)g.groups, (unsigned)(need < share ? need : share)), LSI_GROUP_THREADS, 0,
+                   lsi_lines_apply<R>, rule, g, lsi_divider(g.inner / R::V));
+    }
     return 0;
-  if (g.columns) {
-    using C = lsi_columns<R::V>;
-    const int64_t across = (g.groups + C::SPAN - 1) / C::SPAN,
-                  need = (g.inner + C::ROWS - 1) / C::ROWS;
-    const int64_t share = (most + across * g.outer - 1) / (across * g.outer);
-    LSI_LAUNCH(s,
-               dim3((unsigned)across, (unsigned)(need < share ? need : share),
-                    (unsigned)g.outer),
-               LSI_GROUP_THREADS, 0, lsi_columns_apply<R>, rule, g);
-  } else {
-    const int64_t n = g.outer * g.inner / R::V,
-                  need = (n + LSI_GROUP_THREADS - 1) / LSI_GROUP_THREADS;
-    const int64_t share = (most + g.groups - 1) / g.groups;
-    LSI_LAUNCH(
-        s, dim3((unsigned)g.groups, (unsigned)(need < share ? need : share)),
-        LSI_GROUP_THREADS, 0, lsi_lines_apply<R>, rule, g,
-        lsi_divider(g.inner / R::V));
-  }
-  return 0;
 }
 
 #endif
