@@ -136,10 +136,13 @@ __global__ void __launch_bounds__(LSI_GROUP_THREADS) lsi_columns_apply(R rule, l
     for (int64_t r = (int64_t)blockIdx.y * C::ROWS + threadIdx.x / C::LANES; r < g.inner;
          r += R::AHEAD * step) {
         int64_t at[R::AHEAD];
-        const int64_t left = (g.inner - r + step - 1) / step; /* accesses that are there */
+        int n = 0; /* accesses that are there */
 #pragma unroll
-        for (int u = 0; u < R::AHEAD; u++) at[u] = first + (g.inner - 1 - (r + u * step)) * g.groups + column;
-        rule.apply(at, left < R::AHEAD ? (int)left : R::AHEAD, c);
+        for (int u = 0; u < R::AHEAD; u++) {
+            at[u] = first + (g.inner - 1 - (r + u * step)) * g.groups + column;
+            n += r + u * step < g.inner;
+        }
+        rule.apply(at, n, c);
     }
 }
 

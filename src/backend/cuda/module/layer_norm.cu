@@ -45,11 +45,8 @@ __global__ void __launch_bounds__(THREADS) forward_kernel(lsi_cuda_layer_norm_ar
     for (int i = first; i < width; i += TEAM * V) {
         float g[V], b[V];
         lsi_load<V>(x + i, f);
-#pragma unroll
-        for (int k = 0; k < V; k++) {
-            g[k] = a.gamma[i + k];
-            b[k] = a.beta[i + k];
-        }
+        lsi_load_floats<V>(a.gamma + i, g);
+        lsi_load_floats<V>(a.beta + i, b);
 #pragma unroll
         for (int k = 0; k < V; k++) f[k] = fmaf((f[k] - mean) * invstd, g[k], b[k]);
         lsi_store<V>(y + i, f);
@@ -95,9 +92,12 @@ __global__ void __launch_bounds__(THREADS) forward_kept_kernel(lsi_cuda_layer_no
     for (int p = 0; p < PARTS; p++) {
         const int i = first + p * TEAM * V;
         if (i >= width) break;
+        float gamma[V], beta[V];
         kept[p].unpack(f);
+        lsi_load_floats<V>(a.gamma + i, gamma);
+        lsi_load_floats<V>(a.beta + i, beta);
 #pragma unroll
-        for (int k = 0; k < V; k++) f[k] = fmaf((f[k] - mean) * invstd, a.gamma[i + k], a.beta[i + k]);
+        for (int k = 0; k < V; k++) f[k] = fmaf((f[k] - mean) * invstd, gamma[k], beta[k]);
         lsi_store<V>((T *)a.y + row * width + i, f);
     }
     if (threadIdx.x % TEAM == 0) {
@@ -164,11 +164,13 @@ __global__ void __launch_bounds__(BLOCK, BLOCK == 256 ? 2 : 4)
                 pd[0].fetch(dy + i);
                 px[0].fetch(x + i);
             }
+            float gamma[V];
             pd[KEEP ? p : 0].unpack(d);
             px[KEEP ? p : 0].unpack(f);
+            lsi_load_floats<V>(a.gamma + i, gamma);
 #pragma unroll
             for (int k = 0; k < V; k++) {
-                const float xhat = (f[k] - mean) * inv, g = a.gamma[i + k] * d[k];
+                const float xhat = (f[k] - mean) * inv, g = gamma[k] * d[k];
                 h += g;
                 hx = fmaf(g, xhat, hx);
                 dgamma[p][k] = fmaf(d[k], xhat, dgamma[p][k]);
@@ -187,12 +189,14 @@ __global__ void __launch_bounds__(BLOCK, BLOCK == 256 ? 2 : 4)
                 pd[0].fetch(dy + i);
                 px[0].fetch(x + i);
             }
+            float gamma[V];
             pd[KEEP ? p : 0].unpack(d);
             px[KEEP ? p : 0].unpack(f);
+            lsi_load_floats<V>(a.gamma + i, gamma);
 #pragma unroll
             for (int k = 0; k < V; k++) {
                 const float xhat = (f[k] - mean) * inv;
-                f[k] = inv * (fmaf(a.gamma[i + k], d[k], -h) - xhat * hx);
+                f[k] = inv * (fmaf(gamma[k], d[k], -h) - xhat * hx);
             }
             lsi_store<V>(dx + i, f);
         }

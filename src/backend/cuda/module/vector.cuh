@@ -87,6 +87,22 @@ template <int V, typename T> __device__ __forceinline__ void lsi_store(T *p, con
     *(raw *)p = u.r;
 }
 
+/* V floats, in accesses of 16 bytes where V has several. */
+template <int V> __device__ __forceinline__ void lsi_load_floats(const float *p, float (&f)[V])
+{
+    if constexpr (V == 8) {
+        float half[4];
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            lsi_load<4>(p + 4 * h, half);
+#pragma unroll
+            for (int k = 0; k < 4; k++) f[4 * h + k] = half[k];
+        }
+    } else {
+        lsi_load<V>(p, f);
+    }
+}
+
 /* Runs `statement` with V = elements of 16 bytes where `vectors` holds, else
  * with V = 1.  T must be set. */
 #define LSI_VECTORS(vectors, statement)                                                                      \
