@@ -55,7 +55,7 @@ static ls_status host_zero(ls_buffer *b, size_t at, size_t bytes, ls_err *err)
 ls_status ls_host_alloc_staging(struct ls_device *dev, size_t bytes, void **out, ls_err *err)
 {
     (void)dev;
-    *out = ls_alloc(LS_MEM_TENSOR, bytes);
+    *out = ls_alloc(LS_MEM_DATA, bytes);
     return *out != NULL ? LS_OK : ls_fail(err, LS_NOMEM, "%zu bytes cannot be had", bytes);
 }
 
