@@ -31,7 +31,7 @@ typedef struct option {
 static const option options[] = {
     {"--device", NULL, TEXT, FIELD(device),
      CLI_PLAN | CLI_BENCH | CLI_TRAIN | CLI_EVAL | CLI_INFER | CLI_SCALE | CLI_SUBMIT, "NAME",
-     "cpu (default), cuda (a GPU for each rank), or ref, the slow reference"},
+     "cpu (default), cuda (a GPU for each rank) or ref (slow)"},
     {"--threads", NULL, INT, FIELD(threads), CLI_PLAN | CLI_BENCH | CLI_TRAIN | CLI_EVAL | CLI_INFER, "N",
      "threads (default: the cores at hand)"},
     {"--threads", NULL, INT, FIELD(threads), CLI_SCALE, "N", "threads of every rank (default 1)"},
