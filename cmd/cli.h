@@ -250,6 +250,7 @@ typedef struct cli_experiment {
     cli_plan_of plans[CLI_PLANS];
     int n_plans;
     int ranks;
+    int lanes; /* of the reproducible mode: threads that have plans for gradients of their own; else 0 */
     int64_t batch;
 } cli_experiment;
 

@@ -38,17 +38,18 @@ out:
 }
 
 /* The other ranks, and of shards this one itself. */
-static ls_status meet(cli_experiment *x, const ls_update *u, ls_err *err)
+static ls_status meet(cli_experiment *x, const ls_update *u, int threads, ls_err *err)
 {
     ls_peers_options how = {.share = u->shards == 0 && ls_session_shares(x->cfg)};
     ls_deal deal;
     ls_status st = LS_OK;
 
     if (u->shards > 0) {
-        LS_TRY(ls_shards_deal(&deal, u->shards, u->samples, 1, 0, x->ranks, err));
+        if (x->dev->backend->queues != NULL) threads = 1;
+        LS_TRY(ls_shards_deal(&deal, u->shards, u->samples, threads, 0, x->ranks, err));
         how.first_shard = deal.first;
         how.end_shard = deal.end;
-        how.lanes = deal.lanes;
+        how.lanes = x->lanes = deal.lanes;
     }
     if (x->ranks > 1 || u->shards > 0) LS_TRY(ls_peers_create_absent(&x->peers, x->ranks, &how, err));
     ls_state_set_peers(x->state, x->peers);
@@ -102,18 +103,21 @@ ls_status cli_experiment_open(cli_experiment *x, const cli_args *args, ls_err *e
 {
     ls_graph *record = NULL;
     ls_update u;
+    int threads;
     ls_status st = LS_OK;
 
     LS_TRY(cli_experiment_configure(x, args, err));
+    /* As if all ranks were on this machine: kernels and what they take follow from threads. */
+    threads = args->threads > 0 ? args->threads : ls_parallel_default_threads(x->ranks);
     u = ls_update_of(x->cfg, x->ranks);
     if (u.shards > 0) x->batch = (u.samples + u.shards - 1) / u.shards;
     LS_TRY(build(x, err));
     record = ls_step_graph_take(x->step);
-    LS_TRY(ls_device_open(&x->dev, args->device, u.shards > 0 ? 1 : args->threads, err));
+    LS_TRY(ls_device_open(&x->dev, args->device, u.shards > 0 ? 1 : threads, err));
     x->dev->fixed = u.shards > 0;
     ls_parallel_set_wait_policy(x->dev->threads);
     LS_TRY(ls_state_create(&x->state, x->dev, err));
-    LS_TRY(meet(x, &u, err));
+    LS_TRY(meet(x, &u, threads, err));
     LS_TRY(compile(x, &u, record, err));
 out:
     ls_graph_destroy(record);

@@ -124,9 +124,15 @@ static double flops_per_sample(const cli_experiment *x, const ls_document *d, bo
 static ls_plan_memory memory_of(const cli_experiment *x, const ls_document *d)
 {
     ls_plan_memory m = {0};
+    ls_plan *gradients[CLI_PLANS];
+    int n = 0;
 
     if (x->n_plans == 1) return d->memory;
-    for (int k = 0; k < x->n_plans; k++) ls_memory_add_plan(&m, x->plans[k].plan);
+    for (int k = 0; k < x->n_plans; k++) {
+        ls_memory_add_plan(&m, x->plans[k].plan);
+        if (strcmp(x->plans[k].part, "gradients") == 0) gradients[n++] = x->plans[k].plan;
+    }
+    ls_memory_add_lanes(&m, gradients, n, x->lanes);
     ls_memory_add_state(&m, x->state);
     if (x->peers != NULL) ls_memory_add_comm(&m, ls_peers_bytes(x->peers));
     return m;

@@ -1,6 +1,8 @@
 /* memory.c: memory of plans and variables by what it is for. */
 #include "exec/memory.h"
 
+#include <string.h>
+
 #include "exec/plan_internal.h"
 
 static void add(ls_plan_memory *m, const size_t by_category[LS_CAT_N])
@@ -34,6 +36,38 @@ void ls_memory_add_state(ls_plan_memory *m, const ls_state *s)
 
     lsi_state_bytes(s, by_category);
     add(m, by_category);
+}
+
+static bool has_variable(const ls_plan *p, const char *name)
+{
+    for (int32_t i = 0; i < p->graph->n_vars; i++)
+        if (strcmp(p->graph->vars[i]->name, name) == 0) return true;
+    return false;
+}
+
+/* The variables of plan k that none before it has. */
+static void add_own_variables(ls_plan *const *plans, int k, size_t by_category[LS_CAT_N])
+{
+    const ls_graph *g = plans[k]->graph;
+
+    for (int32_t i = 0; i < g->n_vars; i++) {
+        const ls_vinfo *v = g->values[g->vars[i]->first];
+        bool known = !lsi_state_copies(g->vars[i]->role);
+        for (int before = 0; before < k && !known; before++)
+            known = has_variable(plans[before], g->vars[i]->name);
+        if (!known) by_category[v->category] += ls_layout_bytes(v->layout, v->dtype, v->shape);
+    }
+}
+
+void ls_memory_add_lanes(ls_plan_memory *m, ls_plan *const *plans, int n, int lanes)
+{
+    size_t variables[LS_CAT_N] = {0};
+
+    for (int k = 0; k < n; k++) add_own_variables(plans, k, variables);
+    for (int i = 0; i < lanes; i++) {
+        for (int k = 0; k < n; k++) ls_memory_add_plan(m, plans[k]);
+        add(m, variables);
+    }
 }
 
 void ls_memory_add_comm(ls_plan_memory *m, size_t bytes)

@@ -12,6 +12,9 @@
 void ls_memory_add_plan(ls_plan_memory *m, const ls_plan *p);
 /* Variables that are the state's own: this rank's part. */
 void ls_memory_add_state(ls_plan_memory *m, const ls_state *s);
+/* What `lanes` of the reproducible mode would take that each have plans like these, beside the state of
+ * these: for every lane the plans' own, and variables that it does not share. */
+void ls_memory_add_lanes(ls_plan_memory *m, ls_plan *const *plans, int n, int lanes);
 /* Memory in which ranks exchange gradients. */
 void ls_memory_add_comm(ls_plan_memory *m, size_t bytes);
 

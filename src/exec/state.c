@@ -172,7 +172,7 @@ static ls_status add_entry(ls_state *s, const ls_var *var, const ls_vinfo *v, ls
 
     if (!LS_GROW(LS_MEM_PLAN, s->entries, s->n + 1, s->cap))
         return ls_fail(err, LS_NOMEM, "state: no memory");
-    if (s->base != NULL && (var->role == LS_VAR_PARAM || var->role == LS_VAR_OPTIMIZER)) {
+    if (s->base != NULL && !lsi_state_copies(var->role)) {
         const int shared = find(s->base, var->name);
         LS_BUG_IF(shared < 0);
         s->entries[s->n++] = s->base->entries[shared];

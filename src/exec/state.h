@@ -9,6 +9,11 @@
  * accumulated gradients are copies of its own.  A plan over `base` must have been compiled from the same
  * model before; `base` outlives it. */
 ls_status ls_state_create_beside(ls_state **out, ls_state *base, ls_err *err) LS_MUST_CHECK;
+/* Whether a variable of this role is such a copy. */
+static inline bool lsi_state_copies(ls_var_role role)
+{
+    return role != LS_VAR_PARAM && role != LS_VAR_OPTIMIZER;
+}
 
 /* Finds or adds each variable of `g`; index[i] receives the entry of variable i. */
 ls_status lsi_state_bind(ls_state *s, const ls_graph *g, int *index, ls_err *err) LS_MUST_CHECK;

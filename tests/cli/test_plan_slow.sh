@@ -66,6 +66,24 @@ else:
     assert "accumulate" in ops[0] and "accumulate" in ops[2] and ops[3].count("all_reduce_start") >= 2
 P
 done
+# -- costs: those of a run, all plans together, also of variables that ranks keep once and of threads that have plans of their own
+for way in "-n 2" "-n 1 parallel.accumulate=2" "-n 2 parallel.accumulate=2 parallel.share=always" "-n 1 --threads 2 reproducible=true" \
+    "-n 2 --threads 1 reproducible=true"; do
+    n=$((n + 1))
+    # shellcheck disable=SC2086 # words
+    run 0 plan mnist batch.per_rank=8 parallel.shards=4 $way --json
+    cp "$work/out" "$work/plan.json"
+    # shellcheck disable=SC2086
+    run 0 bench mnist batch.per_rank=8 parallel.shards=4 $way --steps 1 --json
+    python3 - "$work/plan.json" "$work/out" <<'P' || fail "$way: plan tells of other costs than a run has"
+import json, sys
+plan, bench = (json.loads(open(f).read().splitlines()[-1]) for f in sys.argv[1:])
+for flops in "flops_per_sample", "all_flops_per_sample":
+    assert abs(plan[flops] / bench[flops] - 1) < 1e-6, (flops, plan[flops], bench[flops])
+assert plan["planned_bytes"]["total"] == bench["planned_bytes"] == bench["used_bytes"], (plan["planned_bytes"], bench["planned_bytes"], bench["used_bytes"])
+P
+done
+
 run 0 plan mnist -n 2 reproducible=true
 says out "gradients, "
 says out "update"
