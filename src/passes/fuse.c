@@ -120,11 +120,10 @@ static ls_act *own_act(const ls_node *p, double **slope)
     ls_conv_attr *conv = p->attr;
     ls_norm_attr *norm = p->attr;
 
+    *slope = NULL;
+    if (!is_product(p) && !is_norm(p)) return NULL; /* many ops have no attributes at all */
     *slope = p->op == &ls_op_matmul ? &product->slope : is_product(p) ? &conv->slope : &norm->slope;
-    return p->op == &ls_op_matmul ? &product->act
-           : is_product(p)        ? &conv->act
-           : is_norm(p)           ? &norm->act
-                                  : NULL;
+    return p->op == &ls_op_matmul ? &product->act : is_product(p) ? &conv->act : &norm->act;
 }
 
 /* bias(product(x, w), b) along the product's channels. */
