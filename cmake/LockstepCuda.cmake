@@ -58,7 +58,7 @@ function(ls_cuda_module)
     install(TARGETS module_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/lockstep)
 endfunction()
 
-set(missing "off")
+set(missing "is not wanted") # any text that CMake does not take for false
 if(NOT LS_CUDA STREQUAL "off")
     ls_cuda_missing(missing)
     if(missing AND LS_CUDA STREQUAL "on")
