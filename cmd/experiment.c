@@ -27,14 +27,8 @@ out:
 static ls_status build(cli_experiment *x, ls_err *err)
 {
     const ls_build how = {.mode = LS_TRAIN, .freeze = ls_config_text(x->cfg, "train.freeze")};
-    const int64_t usual = ls_config_int(x->cfg, "batch.per_rank");
-    ls_status st = LS_OK;
 
-    LS_TRY(ls_records_set_batch(x->cfg, x->batch, err));
-    LS_TRY(ls_trial_build_as(&x->step, x->trial, x->cfg, &how, err));
-    LS_TRY(ls_records_set_batch(x->cfg, usual, err));
-out:
-    return st;
+    return ls_records_build(&x->step, x->trial, x->cfg, &how, x->batch, err);
 }
 
 /* The other ranks, and of shards this one itself. */

@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "graph/graph.h"
 
-ls_status ls_records_set_batch(ls_config *cfg, int64_t batch, ls_err *err)
+static ls_status set_batch(ls_config *cfg, int64_t batch, ls_err *err)
 {
     char text[64];
 
@@ -14,15 +14,18 @@ ls_status ls_records_set_batch(ls_config *cfg, int64_t batch, ls_err *err)
     return ls_config_set(cfg, text, err);
 }
 
-static ls_status build(ls_record *x, const ls_trial *trial, ls_config *cfg, const ls_build *how, ls_err *err)
+ls_status ls_records_build(ls_step **out, const ls_trial *trial, ls_config *cfg, const ls_build *how,
+                           int64_t batch, ls_err *err)
 {
     const int64_t usual = ls_config_int(cfg, "batch.per_rank");
-    ls_status st = LS_OK;
+    ls_status st = LS_OK, back;
 
-    LS_TRY(ls_records_set_batch(cfg, x->batch, err));
-    st = ls_trial_build_as(&x->step, trial, cfg, how, err);
-    LS_TRY(st == LS_OK ? ls_records_set_batch(cfg, usual, err) : st);
-    x->graph = ls_step_graph_take(x->step);
+    *out = NULL;
+    LS_TRY(set_batch(cfg, batch, err));
+    st = ls_trial_build_as(out, trial, cfg, how, err);
+    /* Also after a failure: the settings are the run's, and others go on reading them. */
+    back = set_batch(cfg, usual, err);
+    if (st == LS_OK) st = back;
 out:
     return st;
 }
@@ -43,7 +46,8 @@ ls_status ls_records_find(ls_records *r, const ls_trial *trial, ls_config *cfg, 
     x = ls_alloc(LS_MEM_GRAPH, sizeof *x);
     if (x == NULL) return ls_fail(err, LS_NOMEM, "step: no memory");
     *x = (ls_record){.mode = how->mode, .images = how->images, .batch = batch, .users = 2};
-    st = build(x, trial, cfg, how, err);
+    st = ls_records_build(&x->step, trial, cfg, how, batch, err);
+    if (st == LS_OK) x->graph = ls_step_graph_take(x->step);
     if (st != LS_OK) {
         x->users = 1;
         ls_record_release(x);

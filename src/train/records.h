@@ -24,8 +24,10 @@ typedef struct ls_records {
     int n;
 } ls_records;
 
-/* Trials take their batch from the setting batch.per_rank. */
-ls_status ls_records_set_batch(ls_config *cfg, int64_t batch, ls_err *err) LS_MUST_CHECK;
+/* Builds the trial for batches of so many samples.  Trials take their batch from the setting batch.per_rank,
+ * which afterwards is what it was, also where the trial cannot be built.  *out is the caller's, also then. */
+ls_status ls_records_build(ls_step **out, const ls_trial *trial, ls_config *cfg, const ls_build *how,
+                           int64_t batch, ls_err *err) LS_MUST_CHECK;
 /* The record for batches of so many samples; it is made where there is none.  Release it after use. */
 ls_status ls_records_find(ls_records *r, const ls_trial *trial, ls_config *cfg, const ls_build *how,
                           int64_t batch, ls_record **out, ls_err *err) LS_MUST_CHECK;

@@ -95,9 +95,38 @@ static void records_outlive_their_places(void)
     ls_experiment_release(&x);
 }
 
+/* A kernel larger than what it is laid on. */
+static void build_nothing(ls_step *s, ls_config *cfg)
+{
+    (void)cfg;
+    ls_conv(s, ls_input(s, "image", LS_F32, LS_SHAPE(-1, 3, 8, 8)), "conv1", .out = 4, .kernel = 11);
+}
+
+/* The settings are the run's: who goes on after a batch that could not be built reads them again. */
+static void settings_stay_after_a_failure(void)
+{
+    const char *const settings[] = {"batch.per_rank=4"};
+    ls_experiment x = {0};
+    ls_records kept = {0};
+    ls_record *none;
+    ls_trial trial;
+    ls_err err = {0}, wrong = {0};
+
+    REQUIRE_OK(ls_experiment_load(&x, "linear", settings, 1, &err), &err);
+    trial = *x.trial;
+    trial.build = build_nothing;
+    CHECK_STATUS(ls_records_find(&kept, &trial, x.cfg, &(ls_build){0}, 7, &none, &wrong), LS_INVALID, &wrong);
+    CHECK(none == NULL && kept.n == 0);
+    CHECK_CONTAINS(wrong.text, "conv1");
+    CHECK_EQ_INT(ls_config_int(x.cfg, "batch.per_rank"), 4);
+    ls_records_release(&kept);
+    ls_experiment_release(&x);
+}
+
 int main(void)
 {
     CHECK_RUN(once_per_shape);
     CHECK_RUN(records_outlive_their_places);
+    CHECK_RUN(settings_stay_after_a_failure);
     return CHECK_DONE();
 }
