@@ -104,6 +104,7 @@ ls_status cli_experiment_open(cli_experiment *x, const cli_args *args, ls_err *e
     /* As if all ranks were on this machine: kernels and what they take follow from threads. */
     threads = args->threads > 0 ? args->threads : ls_parallel_default_threads(x->ranks);
     u = ls_update_of(x->cfg, x->ranks);
+    LS_TRY(ls_update_check_settings(&u, x->cfg, err));
     if (u.shards > 0) x->batch = (u.samples + u.shards - 1) / u.shards;
     LS_TRY(build(x, err));
     record = ls_step_graph_take(x->step);

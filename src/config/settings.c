@@ -96,7 +96,7 @@ const ls_setting ls_train_settings[] = {
     PERIOD("parallel.verify_every", "500st", "how often ranks compare their weights"),
     REAL("parallel.clip_norm", 0, 0, 1e30, "largest norm of all gradients of an optimiser together; larger ones are "
          "scaled down; 0: any"),
-    BOOL("parallel.sync_batchnorm", 0, "batch norms take their statistics over all ranks"),
+    BOOL("parallel.sync_batchnorm", 0, "batch norms take their statistics over all ranks; not with reproducible, whose shards have their own"),
     INT("parallel.shards", 8, 1, 65536, "with reproducible: parts of an update that are computed each by itself; "
         "at least as many as ranks"),
     CHOICE("parallel.strategy", "ddp", "how ranks share the work; ddp: each has all weights"),

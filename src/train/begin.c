@@ -87,11 +87,6 @@ static void set_schedule(lsi_run *r)
 
 static ls_status check_settings(const lsi_run *r, ls_err *err)
 {
-    if (r->update.shards > 0 && ls_config_bool(r->cfg, "parallel.sync_batchnorm"))
-        return ls_fail(
-            err, LS_INVALID,
-            "reproducible=true computes shards one by one, so that batch norms cannot see all ranks; set "
-            "parallel.sync_batchnorm=false");
     if (ls_config_int(r->cfg, "ranks") != r->session.ranks)
         return ls_fail(err, LS_INVALID, "ranks=%lld, but there are %d; start them with -n, mpirun or srun",
                        (long long)ls_config_int(r->cfg, "ranks"), r->session.ranks);
@@ -110,6 +105,7 @@ static ls_status open_sets(lsi_run *r, int ranks, ls_err *err)
     ls_status st = LS_OK;
 
     LS_TRY(ls_needs_find(&needs, r->x->trial, r->cfg, err));
+    LS_TRY(ls_update_check_settings(&r->update, r->cfg, err));
     LS_TRY(ls_train_data(r->x, &needs, LS_SPLIT_TRAIN, &r->train, err));
     LS_TRY(ls_train_data(r->x, &needs, LS_SPLIT_TEST, &r->test, err));
     if (ls_train_has_val(r->cfg)) LS_TRY(ls_train_data(r->x, &needs, LS_SPLIT_VAL, &r->val, err));

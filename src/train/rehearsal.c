@@ -97,6 +97,8 @@ ls_status ls_rehearsal_open(ls_rehearsal *r, const ls_experiment *x, const char 
     options.device = device;
     options.threads = threads;
     options.comm = comm;
+    LS_TRY(
+        ls_team_fail_once(comm, ls_update_check_settings(&r->update, x->cfg, err), "reading settings", err));
     if (real) LS_TRY(ls_team_fail_once(comm, open_data(r, x, ranks, err), "opening the data", err));
     LS_TRY(ls_session_open(&r->session, x->trial, x->cfg, &options, err));
     if (r->session.shards != NULL) LS_TRY(ls_shards_prepare(r->session.shards, err));

@@ -35,6 +35,16 @@ ls_session_options ls_update_options(const ls_update *u, ls_config *cfg)
                                 .shards = u->shards};
 }
 
+/* A shard's forward pass is over before anybody knows who computes the next one, and when: there is no moment
+ * at which statistics of all samples are there for a norm to use.  Every shard has its own. */
+ls_status ls_update_check_settings(const ls_update *u, ls_config *cfg, ls_err *err)
+{
+    if (u->shards == 0 || !ls_config_bool(cfg, "parallel.sync_batchnorm")) return LS_OK;
+    return ls_fail(err, LS_INVALID,
+                   "reproducible=true computes shards one by one, so that batch norms cannot see all ranks; "
+                   "set parallel.sync_batchnorm=false");
+}
+
 ls_status ls_update_check(const ls_update *u, ls_config *cfg, int ranks, int64_t samples, ls_err *err)
 {
     if (u->shards > 0 && ls_config_int(cfg, "data.on_error") == LS_ON_ERROR_SKIP)

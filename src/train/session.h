@@ -110,6 +110,9 @@ typedef struct ls_update {
 ls_update ls_update_of(ls_config *cfg, int ranks);
 /* The options that follow from it: batch, update, split and shards. */
 ls_session_options ls_update_options(const ls_update *u, ls_config *cfg);
+/* LS_INVALID where the update cannot be what the settings say.  For all who compile a training step: what
+ * evaluates asks nobody. */
+ls_status ls_update_check_settings(const ls_update *u, ls_config *cfg, ls_err *err) LS_MUST_CHECK;
 /* LS_INVALID, with the settings it follows from, where updates cannot be made of a training set of so many
  * samples. */
 ls_status ls_update_check(const ls_update *u, ls_config *cfg, int ranks, int64_t samples,
