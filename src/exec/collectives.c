@@ -42,6 +42,12 @@ bool lsi_coll_runs(const ls_peers *p, const ls_node *n)
     return p != NULL && (n->op->flags & LS_OP_COLLECTIVE) != 0;
 }
 
+bool lsi_coll_begins(const ls_node *n)
+{
+    return (n->op->flags & LS_OP_COLLECTIVE) != 0 && n->op->coll_op != LS_COLL_OP_WAIT &&
+           n->op->coll_op != LS_COLL_OP_LEAF;
+}
+
 int lsi_coll_bucket(const ls_kernel *k)
 {
     return ((const transfer *)k->state)->bucket;

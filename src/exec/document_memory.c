@@ -177,9 +177,7 @@ void lsi_doc_add_collectives(lsi_doc_maker *m)
         ls_doc_collective *c = &d->collectives[d->n_collectives];
         const bool planned = lsi_coll_runs(m->p->peers, n);
         const int32_t bucket = planned ? lsi_coll_bucket(&m->p->steps[i].kernel) : -1;
-        if (!(n->op->flags & LS_OP_COLLECTIVE) || n->op->coll_op == LS_COLL_OP_WAIT ||
-            n->op->coll_op == LS_COLL_OP_LEAF) /* that one is of the update's sum */
-            continue;
+        if (!lsi_coll_begins(n)) continue;
         *c = (ls_doc_collective){.kind = ls_collective_name(n->op->collective),
                                  .bucket = bucket,
                                  .bytes = bytes_given(m, bucket, &d->nodes[i]),

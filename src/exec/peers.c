@@ -1,6 +1,7 @@
 /* peers.c: who takes part, what exchanges take, and who keeps shared variables. */
 #include "base/alloc.h"
 #include "exec/peers_internal.h"
+#include "exec/plan_internal.h"
 
 ls_status ls_peers_create(ls_peers **out, ls_comm *comm, const ls_peers_options *o, ls_err *err)
 {
@@ -45,6 +46,16 @@ int ls_peers_buckets(const ls_peers *p)
 size_t ls_peers_bucket_bytes(const ls_peers *p, int bucket)
 {
     return (size_t)p->buckets[bucket].how.n * sizeof(float);
+}
+
+int ls_plan_next_bucket(const ls_plan *p, int32_t *at)
+{
+    while (*at < p->schedule.n) {
+        const lsi_step *s = &p->steps[(*at)++];
+        if (lsi_coll_runs(p->peers, s->node) && lsi_coll_begins(s->node) && lsi_coll_bucket(&s->kernel) >= 0)
+            return lsi_coll_bucket(&s->kernel);
+    }
+    return -1;
 }
 
 size_t ls_peers_bytes(const ls_peers *p)

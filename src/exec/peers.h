@@ -33,6 +33,10 @@ void ls_peers_destroy(ls_peers *p); /* accepts NULL; after every plan that uses 
 /* The buckets there are, and bytes of gradients in one. */
 int ls_peers_buckets(const ls_peers *p);
 size_t ls_peers_bucket_bytes(const ls_peers *p, int bucket);
+/* The next bucket whose exchange a plan starts, in the order in which it does: *at is where to look from, 0
+ * at first, and -1 means that there are no more.  Buckets are numbered as plans were compiled, which is
+ * another order where leaves are given in one plan and summed in the next. */
+int ls_plan_next_bucket(const ls_plan *p, int32_t *at);
 /* Memory of this rank that all of them take. */
 size_t ls_peers_bytes(const ls_peers *p);
 

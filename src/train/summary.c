@@ -129,13 +129,24 @@ static json_t *metrics(const ls_summary *s, const ls_counters *c, const ls_metri
     return m;
 }
 
-/* How ranks exchange gradients, and what it costs rank 0. */
+static void add_buckets(json_t *list, const ls_session *session, const ls_plan *p)
+{
+    int32_t at = 0;
+
+    for (int b; (b = ls_plan_next_bucket(p, &at)) >= 0;)
+        json_array_append_new(list, json_integer((json_int_t)ls_peers_bucket_bytes(session->peers, b)));
+}
+
+/* How ranks exchange gradients, and what it costs rank 0.  Plans in the order in which they run: `lockstep
+ * plan` lists the same. */
 static json_t *comm_json(const ls_summary *s, const ls_session *session)
 {
     json_t *buckets = json_array();
 
-    for (int i = 0; session->comm != NULL && i < ls_peers_buckets(session->peers); i++)
-        json_array_append_new(buckets, json_integer((json_int_t)ls_peers_bucket_bytes(session->peers, i)));
+    for (int i = 0; session->comm != NULL && i < session->n_stages; i++) {
+        add_buckets(buckets, session, session->plans[i].plan);
+        if (session->split) add_buckets(buckets, session, session->updates[i].plan);
+    }
     return json_pack("{s:s, s:o, s:o, s:o, s:o}", "kind",
                      session->comm != NULL ? ls_comm_kind(session->comm) : "self", "buckets", buckets,
                      "exposed_s_per_step", number(ls_summary_spread(s, s->exposed).p50), "waiting_s_per_step",
