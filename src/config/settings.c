@@ -38,7 +38,7 @@ const ls_setting ls_train_settings[] = {
     INT("data.workers", 1, 0, 1024, "threads that read and decode; 0: the training thread does"),
     INT("data.prefetch", 4, 1, 1024, "batches made ready ahead of the step"),
     CHOICE("data.on_error", "stop skip", "what a damaged sample does: it stops the run, or is named and left out"),
-    INT("data.max_skipped", 100, 0, MANY, "with skip: more damaged samples than this in one epoch stop the run"),
+    INT("data.max_skipped", 100, 0, MANY, "with skip: more damaged samples than this in one epoch, of all ranks, stop the run"),
     CHOICE("data.normalise", "none mnist unit imagenet cifar", "of pixels; none: 0 to 1, mnist: less 0.1307, then divided by "
            "0.3081, unit: -1 to 1, imagenet and cifar: by each channel's mean and deviation"),
     CHOICE("data.layout", "classes unpaired", "images: a folder for each class, or trainA and trainB without labels"),

@@ -34,10 +34,58 @@ static int64_t plan_batch(const ls_batch *b)
     return b->n > 0 ? b->n : 1;
 }
 
-/* Gets ready for b's samples, before which the update has `pending`; each draws its random numbers by its
- * place in the update, in every stage the same. */
+/* Whether damaged samples are left out, so that a rank does not know how many there are: only its own. */
+static bool must_ask(const ls_stepper *s)
+{
+    const ls_session *x = s->session;
+
+    return x->comm != NULL && x->shards == NULL && ls_config_int(x->cfg, "data.on_error") == LS_ON_ERROR_SKIP;
+}
+
+/* The samples of all ranks, of `samples` that there should be; this one has `mine`.  A mean over those that
+ * should be there would shrink gradients, metrics and running statistics.  Collective where ranks must ask.
+ * Where there are none, `control` (may be NULL) becomes what all ranks tell: what would bring it is not run.
+ */
+static ls_status count_samples(ls_stepper *s, int64_t mine, int64_t samples, ls_control *control,
+                               int64_t *present, ls_err *err)
+{
+    const ls_session *session = s->session;
+    ls_metric_sums all = {.samples = mine};
+    ls_control told = s->control;
+    ls_status st = LS_OK;
+
+    *present = session->comm == NULL || session->shards != NULL ? mine : samples;
+    if (!must_ask(s)) return LS_OK;
+    LS_TRY(ls_team_sum(session->comm, &all, &told, err));
+    *present = all.samples;
+    if (all.samples == 0 && control != NULL) *control = told;
+out:
+    return st;
+}
+
+/* Each loader counts the damaged samples of its own rank: together they may be more than are to pass. */
+static ls_status book_damaged(ls_stepper *s, int64_t epoch, int64_t n, ls_err *err)
+{
+    const int64_t most = ls_config_int(s->session->cfg, "data.max_skipped");
+    ls_status st = LS_OK;
+
+    if (!must_ask(s)) return LS_OK;
+    if (epoch != s->damaged_epoch) s->damaged = 0;
+    s->damaged_epoch = epoch;
+    s->damaged += n;
+    if (n == 0 || s->damaged <= most) return LS_OK;
+    if (s->session->rank == 0) /* all know, and one says it */
+        st = ls_fail(err, LS_DATA,
+                     "%lld damaged samples of all ranks in epoch %lld are more than the %lld that "
+                     "data.max_skipped lets pass; raise it, or mend them (`lockstep data verify` names all)",
+                     (long long)s->damaged, (long long)epoch, (long long)most);
+    return ls_team_fail_once(s->session->comm, st, "counting damaged samples", err);
+}
+
+/* Gets ready for b's samples, of `present` on all ranks, before which the update has `pending`; each draws
+ * its random numbers by its place in the update, in every stage the same. */
 static ls_status feed(ls_stepper *s, int stage, const ls_counters *c, const ls_batch *b, int64_t pending,
-                      ls_batch_plan **p, ls_err *err)
+                      int64_t present, ls_batch_plan **p, ls_err *err)
 {
     const ls_field *fields;
     const int n_fields = ls_dataset_fields(s->data, &fields);
@@ -46,8 +94,8 @@ static ls_status feed(ls_stepper *s, int stage, const ls_counters *c, const ls_b
 
     if (st != LS_OK) return st;
     ls_session_feed(*p, fields, n_fields, b->fields);
-    ls_session_write_scalar(*p, "rank.weight", (double)b->n / (double)b->global_n);
-    ls_session_write_scalar(*p, "rank.samples", (double)b->global_n);
+    ls_session_write_scalar(*p, "rank.weight", (double)b->n / (double)present);
+    ls_session_write_scalar(*p, "rank.samples", (double)present);
     ls_step_write_rng((*p)->plan, s->seed, (uint32_t)c->step, (uint32_t)offset);
     return LS_OK;
 }
@@ -59,20 +107,23 @@ static void write_rates(const ls_stepper *s, const ls_batch_plan *p, double lr)
 
 static ls_status whole_step(ls_stepper *s, ls_counters *c, const ls_batch *b, double lr, ls_err *err)
 {
-    const ls_session *session = s->session;
+    const bool ask = must_ask(s);
     ls_batch_plan *p;
+    int64_t present;
     ls_status st = LS_OK;
 
-    if (b->n == 0 && session->peers == NULL) return LS_OK;
-    LS_TRY(feed(s, 0, c, b, c->pending, &p, err));
+    LS_TRY(count_samples(s, b->n, b->global_n, &s->control, &present, err));
+    LS_TRY(book_damaged(s, b->epoch, b->global_n - present, err));
+    if (present == 0) return LS_OK; /* all were damaged: there is nothing to learn */
+    LS_TRY(feed(s, 0, c, b, c->pending, present, &p, err));
     write_rates(s, p, lr);
-    ls_session_write_scalar(p, "gradient.weight", (double)b->n / (double)b->global_n);
+    ls_session_write_scalar(p, "gradient.weight", (double)b->n / (double)present);
     ls_session_write_control(p, &s->control);
-    LS_TRY(start_plan(s, p->plan, err));
-    s->left =
-        (ls_underway){p->plan, ls_plan_runs(p->plan), session->peers != NULL ? b->global_n : b->n, b->n};
+    /* Before ranks ask one another again, nothing of this step may be on its way between them. */
+    LS_TRY(ask ? run_plan(s, p->plan, err) : start_plan(s, p->plan, err));
+    s->left = (ls_underway){p->plan, ls_plan_runs(p->plan), present, b->n};
     LS_TRY(ls_session_read_control(p, &s->control, err));
-    if (!s->ahead || !ls_plan_is_queued(p->plan)) LS_TRY(ls_underway_settle(&s->left, &c->now, err));
+    if (ask || !s->ahead || !ls_plan_is_queued(p->plan)) LS_TRY(ls_underway_settle(&s->left, &c->now, err));
 out:
     return st;
 }
@@ -90,11 +141,13 @@ static ls_status add_gradients(ls_stepper *s, int stage, const ls_counters *c, c
                                int64_t pending, int64_t samples, ls_metric_sums *now, ls_err *err)
 {
     ls_batch_plan *p;
-    ls_status st;
+    int64_t present = b->global_n;
+    ls_status st = LS_OK;
 
     if (b->n == 0 && !s->session->in_step) return LS_OK;
-    st = feed(s, stage, c, b, pending, &p, err);
-    if (st != LS_OK) return st;
+    if (s->session->in_step) LS_TRY(count_samples(s, b->n, b->global_n, NULL, &present, err));
+    if (present == 0) return LS_OK;
+    LS_TRY(feed(s, stage, c, b, pending, present, &p, err));
     ls_session_write_scalar(p, "gradient.weight", (double)b->n / (double)samples);
     ls_session_write_scalar(p, "gradient.keep", ls_state_pending(s->session->state) ? 1 : 0);
     LS_TRY(run_plan(s, p->plan, err));
@@ -190,27 +243,6 @@ out:
     return st;
 }
 
-/* The samples of all ranks, of `samples` that the update should have.  Where damaged ones are left out, ranks
- * ask one another; an update without any is not made, so that control numbers travel here. */
-static ls_status count_samples(ls_stepper *s, ls_metric_sums *now, int64_t samples, ls_err *err)
-{
-    ls_session *session = s->session;
-    ls_metric_sums all = {.samples = now->samples};
-    ls_control control = s->control;
-    ls_status st = LS_OK;
-
-    if (session->comm == NULL || session->shards != NULL) return LS_OK;
-    if (ls_config_int(session->cfg, "data.on_error") != LS_ON_ERROR_SKIP) {
-        now->samples = samples;
-        return LS_OK;
-    }
-    LS_TRY(ls_team_sum(session->comm, &all, &control, err));
-    now->samples = all.samples;
-    if (all.samples == 0) s->control = control;
-out:
-    return st;
-}
-
 /* The first stage's gradients are there; b is the update's last batch. */
 static ls_status finish_update(ls_stepper *s, ls_counters *c, const ls_batch *b, int64_t samples, double lr,
                                ls_err *err)
@@ -218,7 +250,8 @@ static ls_status finish_update(ls_stepper *s, ls_counters *c, const ls_batch *b,
     const int64_t mine = c->now.samples;
     ls_status st = LS_OK;
 
-    LS_TRY(count_samples(s, &c->now, samples, err));
+    LS_TRY(count_samples(s, mine, samples, &s->control, &c->now.samples, err));
+    LS_TRY(book_damaged(s, b->epoch, samples - c->now.samples, err));
     if (c->now.samples == 0) goto out; /* all were damaged: there is nothing to learn */
     for (int stage = 0; stage < s->session->n_stages; stage++) {
         if (stage > 0) LS_TRY(next_stage(s, stage, c, b, samples, err));

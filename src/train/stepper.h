@@ -31,10 +31,11 @@ typedef struct ls_stepper {
     uint64_t seed;
     int64_t update; /* samples of a full update */
     const ls_ruler *ruler;
-    ls_trace *trace;     /* NULL: none; the stepper's own */
-    ls_profile *profile; /* NULL: none; borrowed, and in the place of a trace */
-    ls_kept kept;        /* batches of the update that goes on, when there are stages */
-    ls_control control;  /* in: what this rank tells; out, after an update: what all did */
+    ls_trace *trace;                /* NULL: none; the stepper's own */
+    ls_profile *profile;            /* NULL: none; borrowed, and in the place of a trace */
+    ls_kept kept;                   /* batches of the update that goes on, when there are stages */
+    ls_control control;             /* in: what this rank tells; out, after an update: what all did */
+    int64_t damaged, damaged_epoch; /* samples of all ranks that were left out, and in which epoch */
     bool ahead; /* the caller looks at metrics when it has begun the next step; else they are waited for */
     ls_underway left; /* then: of the newest update, on a device with queues; its settling is the caller's */
 } ls_stepper;
