@@ -28,7 +28,7 @@ static ls_status steps(const char *experiment, const char *const *settings, int 
     ls_status st = LS_OK;
 
     LS_TRY(ls_experiment_load(&x, experiment, settings, n, err));
-    LS_TRY(ls_rehearsal_open(&r, &x, "cpu", 1, false, NULL, err));
+    LS_TRY(ls_rehearsal_open(&r, &x, 1, false, NULL, err));
     LS_TRY(ls_rehearsal_step(&r, &last, err));
     LS_TRY(counted_steps(&r, err));
 out:

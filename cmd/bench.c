@@ -121,6 +121,9 @@ static ls_status choose_format(cli_args *args, bench_job *j, ls_err *err)
 
 ls_status cli_bench_check(const cli_args *args, ls_err *err)
 {
+    if (args->compare_two && (args->device != NULL || args->ranks > 0))
+        return ls_fail(err, LS_INVALID, "--compare A B measures nothing: leave %s out",
+                       args->device != NULL ? "--device" : "-n");
     if (args->compare_two && (args->model == NULL || args->n_settings != 1))
         return ls_fail(err, LS_INVALID, "--compare takes two files with results of `lockstep bench --json`");
     return LS_OK;

@@ -77,8 +77,7 @@ static ls_status open_variant(ls_rehearsal *x, const bench_job *j, int i, const 
                               ls_comm *comm, bench_result *r, ls_err *err)
 {
     const size_t before = ls_mem_stats_now().live_bytes[LS_MEM_TENSOR];
-    const ls_status st =
-        ls_rehearsal_open(x, &j->ranks[i].experiment, j->args->device, place->threads, j->real[i], comm, err);
+    const ls_status st = ls_rehearsal_open(x, &j->ranks[i].experiment, place->threads, j->real[i], comm, err);
 
     if (st != LS_OK) return st;
     r->planned = ls_session_memory(&x->session).total;

@@ -12,7 +12,7 @@ static void print_subject(const ls_rehearsal *x, const bench_job *j, const bench
     const ls_session *s = &x->session;
 
     printf("model         %s, batch %lld, device %s, ", s->trial->name,
-           (long long)ls_config_int(s->cfg, "batch.per_rank"), j->args->device);
+           (long long)ls_config_int(s->cfg, "batch.per_rank"), ls_config_text(s->cfg, "device"));
     if (s->ranks > 1) printf("%d ranks of ", s->ranks);
     printf("%d thread%s, %s data\n", s->threads, s->threads == 1 ? "" : "s",
            j->real[0] ? "the experiment's own" : "made-up");

@@ -57,7 +57,7 @@ typedef struct cli_args {
                               of `scale --compare`: the second study, of `plan --diff` and `bench --compare`:
                               the second one */
     int n_settings;
-    const char *device;
+    const char *device; /* NULL: not given; else it is among the settings, too */
     int threads, ranks, steps;
     double seconds;
     bool json, help, profile, list_settings, tune;
@@ -89,7 +89,7 @@ typedef struct cli_args {
     int nodes;
     double join_timeout;
     bool insecure;
-    char ranks_setting[24];
+    char ranks_setting[24], device_setting[48];
     /* Of submit; `nodes` and `threads` as well. */
     int ranks_per_node;      /* of scale as well */
     const char *node_counts; /* of scale: "1,2,4" */
@@ -201,6 +201,9 @@ typedef struct cli_ranks {
 ls_status cli_ranks_open(cli_ranks *r, const char *experiment, bool keep_ranks, const cli_args *args,
                          ls_err *err) LS_MUST_CHECK;
 void cli_ranks_release(cli_ranks *r);
+/* LS_INVALID, with the reason and a way out, where `device`, the experiment's, cannot be used on this
+ * machine. To be called before anything is created. */
+ls_status cli_device_check(const cli_args *args, const char *device, ls_err *err) LS_MUST_CHECK;
 /* Runs `rank_main` in every rank and returns the run's exit code. */
 int cli_ranks_run(const cli_ranks *r, const char *command, ls_rank_main rank_main, void *arg);
 /* What the command line says of how a rank trains or evaluates. */

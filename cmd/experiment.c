@@ -101,6 +101,7 @@ ls_status cli_experiment_open(cli_experiment *x, const cli_args *args, ls_err *e
     ls_status st = LS_OK;
 
     LS_TRY(cli_experiment_configure(x, args, err));
+    LS_TRY(cli_device_check(args, ls_config_text(x->cfg, "device"), err));
     /* As if all ranks were on this machine: kernels and what they take follow from threads. */
     threads = args->threads > 0 ? args->threads : ls_parallel_default_threads(x->ranks);
     u = ls_update_of(x->cfg, x->ranks);
@@ -108,7 +109,7 @@ ls_status cli_experiment_open(cli_experiment *x, const cli_args *args, ls_err *e
     if (u.shards > 0) x->batch = (u.samples + u.shards - 1) / u.shards;
     LS_TRY(build(x, err));
     record = ls_step_graph_take(x->step);
-    LS_TRY(ls_device_open(&x->dev, args->device, u.shards > 0 ? 1 : threads, err));
+    LS_TRY(ls_device_open(&x->dev, ls_config_text(x->cfg, "device"), u.shards > 0 ? 1 : threads, err));
     x->dev->fixed = u.shards > 0;
     ls_parallel_set_wait_policy(x->dev->threads);
     LS_TRY(ls_state_create(&x->state, x->dev, err));

@@ -66,7 +66,7 @@ static void finish_json(const job *j, json_t *result)
 /* What the report of the run shows: its own test samples, as it has them. */
 static void keep_for_report(const job *j, const json_t *result)
 {
-    const int given = j->args->n_settings - (j->args->ranks > 0 ? 1 : 0);
+    const int given = j->args->n_settings - (j->args->ranks > 0 ? 1 : 0) - (j->args->device != NULL ? 1 : 0);
     const json_t *classes = json_object_get(result, "classification");
     json_t *o;
     ls_err err = {0};

@@ -89,7 +89,7 @@ static int help(int argc, char **argv)
 
 static int run_command(const cli_command *c, int argc, char **argv)
 {
-    cli_args args = {.device = "cpu"};
+    cli_args args = {0};
     ls_err err = {0};
     int rc;
 

@@ -12,9 +12,6 @@
 #include "base/text.h"
 #include "cli.h"
 
-/* Commands that compute on the device here; `scale` and `submit` may do so elsewhere. */
-enum { COMPUTES = CLI_PLAN | CLI_BENCH | CLI_TRAIN | CLI_EVAL | CLI_INFER };
-
 /* MAYBE: a text that may be left out; it follows '='.  LIST: one more text each time. */
 typedef enum option_kind { FLAG, INT, REAL, TEXT, MAYBE, LIST } option_kind;
 
@@ -31,7 +28,7 @@ typedef struct option {
 static const option options[] = {
     {"--device", NULL, TEXT, FIELD(device),
      CLI_PLAN | CLI_BENCH | CLI_TRAIN | CLI_EVAL | CLI_INFER | CLI_SCALE | CLI_SUBMIT, "NAME",
-     "cpu (default), cuda (a GPU for each rank) or ref (slow)"},
+     "cpu (default), cuda (GPUs), cuda:I or ref; as device=NAME"},
     {"--threads", NULL, INT, FIELD(threads), CLI_PLAN | CLI_BENCH | CLI_TRAIN | CLI_EVAL | CLI_INFER, "N",
      "threads (default: the cores at hand)"},
     {"--threads", NULL, INT, FIELD(threads), CLI_SCALE, "N", "threads of every rank (default 1)"},
@@ -294,9 +291,6 @@ static ls_status parse_option(const cli_command *c, int argc, char **argv, int *
 
 static ls_status check_complete(const cli_command *c, const cli_args *args, ls_err *err)
 {
-    const ls_backend *backend;
-    ls_err why = {0};
-
     if (args->help) return LS_OK;
     if (c->bit == CLI_DATA && args->model == NULL)
         return ls_fail(err, LS_INVALID, "info, verify or make?  `lockstep data --help` says more");
@@ -322,9 +316,6 @@ static ls_status check_complete(const cli_command *c, const cli_args *args, ls_e
     if (c->bit == CLI_SUBMIT && cli_submit_is_of_job(args)) return LS_OK;
     if (c->bit != CLI_INFO && args->model == NULL && args->resume == NULL)
         return ls_fail(err, LS_INVALID, "which model?  `lockstep info` lists them; a file is fine, too");
-    if (ls_device_find(&backend, args->device, err) != LS_OK) return LS_INVALID;
-    if ((c->bit & COMPUTES) != 0 && !args->dry_run && backend->probe(&why) != LS_OK)
-        return ls_fail(err, LS_INVALID, "--device %s: %s", args->device, why.text);
     if (args->threads > CLI_MAX_THREADS)
         return ls_fail(err, LS_INVALID, "--threads %d: more than %d make no sense", args->threads,
                        CLI_MAX_THREADS);
@@ -340,6 +331,26 @@ bool cli_takes_settings(const cli_command *c)
 static bool takes_words(const cli_command *c, const cli_args *args)
 {
     return (c->bit & (CLI_SECRET | CLI_CKPT | CLI_SCALE | CLI_REPORT | CLI_RUNS)) != 0 || args->compare_two;
+}
+
+/* Options that are another way to write a setting come last, so that they hold.  What compares results that
+ * are there takes no settings, and says so itself (cli_*_check). */
+static ls_status add_options_as_settings(cli_args *args, ls_err *err)
+{
+    const ls_backend *backend;
+    ls_status st = LS_OK;
+
+    if (args->ranks > 0) {
+        snprintf(args->ranks_setting, sizeof args->ranks_setting, "ranks=%d", args->ranks);
+        args->settings[args->n_settings++] = args->ranks_setting;
+    }
+    if (args->device == NULL) return LS_OK;
+    /* Before it is read as YAML, which has a meaning of its own for a colon at the end. */
+    LS_TRY(ls_device_find(&backend, args->device, err));
+    snprintf(args->device_setting, sizeof args->device_setting, "device=%s", args->device);
+    args->settings[args->n_settings++] = args->device_setting;
+out:
+    return st;
 }
 
 ls_status cli_parse(const cli_command *c, int argc, char **argv, cli_args *args, ls_err *err)
@@ -361,10 +372,7 @@ ls_status cli_parse(const cli_command *c, int argc, char **argv, cli_args *args,
             goto out;
         }
     }
-    if (args->ranks > 0) {
-        snprintf(args->ranks_setting, sizeof args->ranks_setting, "ranks=%d", args->ranks);
-        args->settings[args->n_settings++] = args->ranks_setting;
-    }
+    if (!args->help) LS_TRY(add_options_as_settings(args, err));
     LS_TRY(check_complete(c, args, err));
 out:
     return st;

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backend/backend.h"
 #include "base/alloc.h"
 #include "cli.h"
 
@@ -21,6 +22,31 @@ ls_status cli_load(ls_experiment *x, const char *name, const cli_args *args, int
     ls_experiment_release(x);
     st = ls_experiment_load(x, name, settings, n, err);
     ls_free(settings);
+    return st;
+}
+
+/* A run that goes on, or is evaluated, may have been begun on a machine that has what this one has not. */
+ls_status cli_device_check(const cli_args *args, const char *device, ls_err *err)
+{
+    const ls_backend *backend;
+    ls_err why = {0};
+    ls_status st = LS_OK;
+
+    LS_TRY(ls_device_find(&backend, device, err));
+    if (backend->probe(&why) == LS_OK) return LS_OK;
+    if (args->device != NULL)
+        st = ls_fail(err, LS_INVALID, "--device %s: %s; --device cpu computes on the processors", device,
+                     why.text);
+    else if (args->resume != NULL)
+        st = ls_fail(err, LS_INVALID,
+                     "the run was begun on device %s, which cannot be used here: %s; --device cpu goes on "
+                     "with it on the processors",
+                     device, why.text);
+    else
+        st = ls_fail(err, LS_INVALID,
+                     "device=%s, as the experiment says: %s; --device cpu computes on the processors", device,
+                     why.text);
+out:
     return st;
 }
 
@@ -46,6 +72,9 @@ ls_status cli_ranks_open(cli_ranks *r, const char *experiment, bool keep_ranks, 
     LS_TRY(ls_launch_detect(&r->start, o, ls_launch_env, NULL, err));
     known = r->start.kind == LS_START_RANK ? r->start.place.size : keep_ranks ? args->ranks : 1;
     LS_TRY(cli_load(&r->experiment, experiment, args, known, err));
+    /* Before ranks are started, each of which would say the same. */
+    if (!args->dry_run && !args->list_settings)
+        LS_TRY(cli_device_check(args, ls_config_text(r->experiment.cfg, "device"), err));
     if (r->start.kind == LS_START_RANK) goto out;
     o->total = (int)ls_config_int(r->experiment.cfg, "ranks");
     LS_TRY(ls_launch_detect(&r->start, o, ls_launch_env, NULL, err));
@@ -73,8 +102,7 @@ int cli_ranks_run(const cli_ranks *r, const char *command, ls_rank_main rank_mai
 
 ls_train_options cli_train_options(const cli_args *args, const ls_place *place, ls_comm *comm)
 {
-    return (ls_train_options){.device = args->device,
-                              .threads = place->threads,
+    return (ls_train_options){.threads = place->threads,
                               .json = args->json,
                               .quiet = args->quiet,
                               .comm = comm,

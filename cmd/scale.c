@@ -155,7 +155,6 @@ static int measure(const cli_args *args)
                                 .steps = args->steps,
                                 .seconds = args->seconds,
                                 .threads = args->threads,
-                                .device = args->device,
                                 .train = args->train};
     screen sc = {.json = args->json, .live = !args->json && isatty(STDERR_FILENO)};
     ls_study_jobs_wish jobs_wish = {.state = show_job, .ctx = &sc};
@@ -169,6 +168,8 @@ static int measure(const cli_args *args)
 
     LS_TRY(cli_resources(&jobs_wish.want, args, &err));
     LS_TRY(ls_study_ask(&s, &wish, &err));
+    /* Nodes of a cluster may have what this machine has not. */
+    if (args->node_counts == NULL) LS_TRY(cli_device_check(args, s.device, &err));
     if (args->node_counts != NULL) LS_TRY(ls_study_jobs_fit(&s, &jobs_wish, &err));
     ls_study_look_around(&s);
     if (s.busy >= LS_STUDY_BUSY)
@@ -230,6 +231,8 @@ out:
 
 ls_status cli_scale_check(const cli_args *args, ls_err *err)
 {
+    if (args->compare_two && args->device != NULL)
+        return ls_fail(err, LS_INVALID, "--compare A B measures nothing: leave --device out");
     if (args->compare_two && (args->model == NULL || args->n_settings != 1))
         return ls_fail(err, LS_INVALID, "--compare takes two studies: their folders, or their study.json");
     if (args->compare_two) return LS_OK;

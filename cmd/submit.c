@@ -207,13 +207,11 @@ static ls_status choose_words(plan *p, const cli_args *args, ls_err *err)
 {
     int n = 0;
 
-    p->words = ls_alloc(LS_MEM_CLI, sizeof *p->words * ((size_t)args->n_settings + 4));
+    p->words = ls_alloc(LS_MEM_CLI, sizeof *p->words * ((size_t)args->n_settings + 2));
     if (p->words == NULL) return ls_fail(err, LS_NOMEM, "no memory");
     p->words[n++] = "train";
     p->words[n++] = args->model;
     for (int i = 0; i < args->n_settings; i++) p->words[n++] = args->settings[i];
-    p->words[n++] = "--device";
-    p->words[n++] = args->device;
     p->request.words = p->words;
     p->request.n_words = n;
     return LS_OK;

@@ -56,8 +56,9 @@ struct ls_backend {
     /* LS_OK when usable on this machine; otherwise says why.  Prints nothing. */
     ls_status (*probe)(ls_err *why);
     ls_status (*open)(ls_device **out, int threads, ls_err *err);
-    /* Machines may have several: number `place` of them, counted round and round.  NULL: there is one. */
-    ls_status (*open_at)(ls_device **out, int threads, int place, ls_err *err);
+    /* Machines may have several: number `place` of them, counted round and round unless it is to be `exactly`
+     * that one (LS_INVALID where it is not there).  NULL: there is one. */
+    ls_status (*open_at)(ls_device **out, int threads, int place, bool exactly, ls_err *err);
     void (*close)(ls_device *dev);
     /* One line about the device: instruction set, libraries and their versions. */
     void (*describe)(const ls_device *dev, char *buf, size_t n);
@@ -78,7 +79,7 @@ struct ls_backend {
 /* Every backend of this build, ended by NULL (registry.c: the only list). */
 extern const ls_backend *const ls_backends[];
 /* The backend called `name`, which may end in ":I" where machines can have several of its devices; LS_INVALID
- * with the names there are. */
+ * with the names there are.  This alone decides which words the setting `device` may have. */
 ls_status ls_device_find(const ls_backend **out, const char *name, ls_err *err) LS_MUST_CHECK;
 
 /* Opens "ref" or "cpu" with `threads` threads (0: a default from the cores at hand); the caller owns *out.

@@ -35,12 +35,18 @@ static int place_in(const char *name)
     return *end == '\0' && place < 1024 ? (int)place : -1;
 }
 
-static bool is_called(const ls_backend *b, const char *name)
+/* "NAME:" and more. */
+static bool is_numbered(const ls_backend *b, const char *name)
 {
     const size_t n = strlen(b->name);
 
+    return strncmp(name, b->name, n) == 0 && name[n] == ':';
+}
+
+static bool is_called(const ls_backend *b, const char *name)
+{
     if (strcmp(b->name, name) == 0) return true;
-    return b->open_at != NULL && strncmp(name, b->name, n) == 0 && name[n] == ':' && place_in(name) >= 0;
+    return b->open_at != NULL && is_numbered(b, name) && place_in(name) >= 0;
 }
 
 ls_status ls_device_find(const ls_backend **out, const char *name, ls_err *err)
@@ -55,6 +61,16 @@ ls_status ls_device_find(const ls_backend **out, const char *name, ls_err *err)
     *out = &ls_backend_far; /* for tests: it opens, but nobody is told of it */
     if (strcmp(name, ls_backend_far.name) == 0) return LS_OK;
     *out = NULL;
+    for (int i = 0; ls_backends[i] != NULL; i++) {
+        const ls_backend *b = ls_backends[i];
+        if (!is_numbered(b, name)) continue;
+        if (b->open_at == NULL)
+            return ls_fail(err, LS_INVALID, "no device \"%s\": there is one \"%s\", without a number", name,
+                           b->name);
+        return ls_fail(err, LS_INVALID,
+                       "no device \"%s\": behind the colon comes the number of a device, such as %s:0", name,
+                       b->name);
+    }
     for (int i = 0; ls_backends[i] != NULL; i++)
         ls_text_add(&names, "%s%s", i ? ", " : "", ls_backends[i]->name);
     st = ls_fail(err, LS_INVALID, "no device \"%s\"%s; there are: %s", name,
@@ -83,7 +99,8 @@ ls_status ls_device_open(ls_device **out, const char *name, int threads, ls_err 
 
 ls_status ls_device_open_at(ls_device **out, const char *name, int threads, int local_rank, ls_err *err)
 {
-    const int place = place_in(name) >= 0 ? place_in(name) : local_rank;
+    const bool named = place_in(name) >= 0;
+    const int place = named ? place_in(name) : local_rank;
     const ls_backend *b;
     ls_status st = LS_OK;
 
@@ -92,7 +109,7 @@ ls_status ls_device_open_at(ls_device **out, const char *name, int threads, int 
     st = b->probe(err);
     if (st != LS_OK) return ls_fail_in(err, st, "device \"%s\"", name);
     if (threads <= 0) threads = ls_parallel_default_threads(1);
-    LS_TRY(b->open_at != NULL ? b->open_at(out, threads, place, err) : b->open(out, threads, err));
+    LS_TRY(b->open_at != NULL ? b->open_at(out, threads, place, named, err) : b->open(out, threads, err));
     LS_TRY(make_ends(*out, err));
 out:
     if (st != LS_OK) {

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "backend/backend.h"
 #include "base/text.h"
 #include "config/config_internal.h"
 #include "config/hints.h"
@@ -217,6 +218,16 @@ static ls_status check_name(const ls_experiment *x, const lsi_entries *all, ls_e
                        "name: \"%.200s\" cannot be the name of a folder", name);
 }
 
+/* Whether the word names a device at all.  Whether this machine has it is asked by who computes there: a job,
+ * or a run that is only looked at, may be another machine's. */
+static ls_status check_device(const ls_experiment *x, const lsi_entries *all, ls_err *err)
+{
+    const ls_backend *backend;
+    const ls_status st = ls_device_find(&backend, ls_config_text(x->cfg, "device"), err);
+
+    return st == LS_OK ? st : lsi_fail_in_at(err, st, &lsi_find(all, "device")->value_at);
+}
+
 /* batch.per_rank as the share of a global batch. */
 static ls_status share_batch(ls_experiment *x, const lsi_entries *all, ls_err *err)
 {
@@ -246,6 +257,7 @@ ls_status lsi_configure(ls_experiment *out, const lsi_entries *all, const char *
     LS_TRY(put_all(out, all, err));
     LS_TRY(note_plugin(out, err));
     LS_TRY(check_name(out, all, err));
+    LS_TRY(check_device(out, all, err));
     LS_TRY(check_range(out, all, "data.train_range", err));
     LS_TRY(check_range(out, all, "data.test_range", err));
     LS_TRY(check_range(out, all, "data.val_range", err));

@@ -92,7 +92,7 @@ static const struct {
      "num_ranks slots_per_trial slots",
      "ranks", NULL},
     {"run_name experiment_name exp_name job_name", "name", NULL},
-    {"gpus gpu ngpus num_gpus cuda use_cuda accelerator no_cuda device", NULL, GPUS},
+    {"gpus gpu ngpus num_gpus cuda use_cuda accelerator no_cuda", NULL, GPUS},
     {"amp use_amp fp16 bf16 half mixed_precision autocast tf32 native_amp loss_scale", NULL, HALF},
     {"nodes num_nodes nnodes n_nodes master_addr master_port rdzv_endpoint rdzv_backend hosts hostfile", NULL,
      MACHINES},

@@ -16,6 +16,7 @@ const ls_setting ls_train_settings[] = {
     TEXT("model.trial", "", "the model: a name that `lockstep info` lists, or the .so file of a plug-in"),
     TEXT("model.plugin_xxh3", "", "of a plug-in: the hash of its file, written into a run; a file of another hash is refused unless it is named by hand"),
     INT("ranks", 1, 1, 1e6, "processes that train together, as -n"),
+    TEXT("device", "cpu", "what computes, as --device: cpu, cuda (a GPU for each rank), cuda:I (GPU number I), or ref (slow, the oracle of the tests)"),
     INT("max_restarts", 0, 0, 1e6, "how often a run that lost a rank starts again from its last checkpoint; where -n starts the ranks"),
 
     CHOICE("data.kind", "synthetic idx cifar npy hdf5 images", "what the samples are read from; synthetic: made up"),

@@ -108,11 +108,16 @@ void ls_run_settings_release(ls_run_settings *s)
     *s = (ls_run_settings){0};
 }
 
+/* What runs had before there was a setting for it: beside newer ones they would else seem to differ. */
+static const ls_run_setting earlier[] = {{"device", "cpu"}};
+
 const char *ls_run_setting_value(const ls_run_settings *s, const char *key, int hint)
 {
     if (hint >= 0 && hint < s->n && strcmp(s->items[hint].key, key) == 0) return s->items[hint].value;
     for (int i = 0; i < s->n; i++)
         if (strcmp(s->items[i].key, key) == 0) return s->items[i].value;
+    for (size_t i = 0; s->n > 0 && i < sizeof earlier / sizeof earlier[0]; i++)
+        if (strcmp(earlier[i].key, key) == 0) return earlier[i].value;
     return NULL;
 }
 

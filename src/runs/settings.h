@@ -28,7 +28,8 @@ ls_status ls_run_settings_parse(ls_run_settings *s, const char *text, size_t n, 
 ls_status ls_run_settings_read(ls_run_settings *s, const char *run, ls_err *err) LS_MUST_CHECK;
 void ls_run_settings_release(ls_run_settings *s);
 
-/* The value of `key`; NULL: it has none.  `hint` is where it is likely to be found, such as its place in
+/* The value of `key`; NULL: it has none.  A setting that there was not yet when the run began has the value
+ * that the program then had built in.  `hint` is where it is likely to be found, such as its place in
  * another run. */
 const char *ls_run_setting_value(const ls_run_settings *s, const char *key, int hint);
 

@@ -62,6 +62,13 @@ static ls_status parse_mode(ls_study *s, const char *text, ls_err *err)
     return LS_OK;
 }
 
+/* The device is a part of the question by itself: in study.json it has had a place of its own since before it
+ * was a setting, and studies from then go on. */
+static bool sets_device(const char *setting)
+{
+    return strncmp(setting, "device=", 7) == 0;
+}
+
 static ls_status copy_settings(ls_study *s, const ls_study_wish *w, ls_err *err)
 {
     const char **list = ls_arena_alloc(s->arena, sizeof *list * (size_t)(w->n_settings + 1));
@@ -74,11 +81,14 @@ static ls_status copy_settings(ls_study *s, const ls_study_wish *w, ls_err *err)
             strncmp(w->settings[i], "resources.slots_per_trial=", 26) == 0)
             return ls_fail(err, LS_INVALID, "%s: a study sets the ranks by itself (--ranks 1,2,4)",
                            w->settings[i]);
-        list[i] = ls_arena_strdup(s->arena, w->settings[i]);
-        if (list[i] == NULL) return ls_fail(err, LS_NOMEM, "no memory");
+        const char *copy = ls_arena_strdup(s->arena, w->settings[i]);
+        if (copy == NULL) return ls_fail(err, LS_NOMEM, "no memory");
+        if (sets_device(copy))
+            s->device = copy + 7; /* the last holds; what it means is settled with the experiment */
+        else
+            list[s->n_settings++] = copy;
     }
     s->settings = list;
-    s->n_settings = w->n_settings;
     return LS_OK;
 }
 
@@ -103,8 +113,7 @@ static ls_status parse_wish(ls_study *s, const ls_study_wish *w, ls_err *err)
     s->threads = w->threads > 0 ? w->threads : 1;
     s->train = w->train;
     s->experiment = ls_arena_strdup(s->arena, w->experiment);
-    s->device = ls_arena_strdup(s->arena, w->device != NULL ? w->device : "cpu");
-    if (s->experiment == NULL || s->device == NULL) return ls_fail(err, LS_NOMEM, "no memory");
+    if (s->experiment == NULL) return ls_fail(err, LS_NOMEM, "no memory");
 out:
     return st;
 }
@@ -121,8 +130,8 @@ static bool is_of_bench(const ls_study *s, const char *setting)
 /* The experiment as the point of `count` has it; `batch` NULL: as it is written. */
 static ls_status load(const ls_study *s, int count, const char *batch, ls_experiment *x, ls_err *err)
 {
-    const char *settings[LSI_SETTINGS_MAX + 2];
-    char ranks[32];
+    const char *settings[LSI_SETTINGS_MAX + 3];
+    char ranks[32], device[512];
     int n = 0;
 
     snprintf(ranks, sizeof ranks, "ranks=%d", ls_study_ranks(s, count));
@@ -130,8 +139,23 @@ static ls_status load(const ls_study *s, int count, const char *batch, ls_experi
         if (!is_of_bench(s, s->settings[i]) && (batch == NULL || !lsi_sets_batch(s->settings[i])))
             settings[n++] = s->settings[i];
     settings[n++] = ranks;
+    if (s->device != NULL) {
+        if (snprintf(device, sizeof device, "device=%s", s->device) >= (int)sizeof device)
+            return ls_fail(err, LS_INVALID, "device: %.100s... is no device", s->device);
+        settings[n++] = device;
+    }
     if (batch != NULL) settings[n++] = batch;
     return ls_experiment_load(x, s->experiment, settings, n, err);
+}
+
+/* Leaves out the line of a setting that is in no group. */
+static void drop_line(char *text, const char *start)
+{
+    char *line = strstr(text, start), *next;
+
+    while (line != NULL && line != text && line[-1] != '\n') line = strstr(line + 1, start);
+    next = line != NULL ? strchr(line, '\n') : NULL;
+    if (next != NULL) memmove(line, next + 1, strlen(next + 1) + 1);
 }
 
 static ls_status hash_config(const ls_experiment *x, char hash[24], ls_err *err)
@@ -146,6 +170,8 @@ static ls_status hash_config(const ls_experiment *x, char hash[24], ls_err *err)
     }
     ls_experiment_write(x, f);
     fclose(f);
+    text[CONFIG_BYTES - 1] = '\0';
+    drop_line(text, "device: ");
     snprintf(hash, 24, "%016llx", (unsigned long long)XXH3_64bits(text, strnlen(text, CONFIG_BYTES)));
 out:
     ls_free(text);
@@ -163,7 +189,8 @@ static ls_status settle_batch(ls_study *s, ls_err *err)
     s->batch = s->mode == LS_STUDY_STRONG ? ls_update_of(x.cfg, ranks).samples
                                           : ls_config_int(x.cfg, "batch.per_rank");
     s->name = ls_arena_strdup(s->arena, ls_config_text(x.cfg, "name"));
-    if (s->name == NULL) LS_TRY(ls_fail(err, LS_NOMEM, "no memory"));
+    s->device = ls_arena_strdup(s->arena, ls_config_text(x.cfg, "device"));
+    if (s->name == NULL || s->device == NULL) LS_TRY(ls_fail(err, LS_NOMEM, "no memory"));
     LS_TRY(hash_config(&x, s->config, err));
 out:
     ls_experiment_release(&x);
@@ -278,10 +305,9 @@ void ls_study_command(const ls_study *s, ls_text *out)
     if (s->steps > 0) ls_text_add(out, " --steps %d", s->steps);
     if (s->seconds > 0) ls_text_add(out, " --seconds %g", s->seconds);
     ls_text_add(out, " --threads %d", s->threads);
-    if (strcmp(s->device, "cpu") != 0) {
-        ls_text_add(out, " --device");
-        add_word(out, s->device);
-    }
+    /* Always: the experiment may have said another. */
+    ls_text_add(out, " --device");
+    add_word(out, s->device);
     if (s->train) ls_text_add(out, " --train");
     if (s->dir[0] != '\0') {
         ls_text_add(out, " --dir");

@@ -37,20 +37,20 @@ typedef struct ls_study {
     char dir[LS_STUDY_PATH_MAX]; /* "" until it is opened */
     const char *experiment;      /* as given: a file or a name */
     const char *name;            /* what the experiment calls itself */
-    const char *const *settings; /* key=value, as given */
+    const char *const *settings; /* key=value, as given, but for the device */
     int n_settings;
     ls_study_mode mode;
     int counts[LS_STUDY_COUNTS_MAX]; /* ascending: of ranks, or of nodes where ranks_per_node > 0 */
     int n_counts;
     int ranks_per_node; /* 0: the points are rank counts of one machine */
     int repeats;
-    int steps;      /* of a benchmark; 0: by `seconds` */
-    double seconds; /* 0: the benchmark's default */
-    int threads;    /* of every rank of every point */
-    const char *device;
+    int steps;          /* of a benchmark; 0: by `seconds` */
+    double seconds;     /* 0: the benchmark's default */
+    int threads;        /* of every rank of every point */
+    const char *device; /* as the experiment or a setting says */
     bool train;
     int64_t batch;       /* samples that stay: of a rank (weak), of all ranks (strong) */
-    char config[24];     /* hash of the resolved experiment */
+    char config[24];     /* hash of the resolved experiment, but for the device */
     const char *version; /* of the program, and where it ran */
     const char *host;
     double
@@ -66,12 +66,11 @@ typedef struct ls_study_wish {
     int n_settings;
     const char *counts; /* "1,2,4" */
     int ranks_per_node;
-    const char *mode;   /* "weak" or "strong" */
-    int repeats;        /* 0: 3 */
-    int steps;          /* 0: by time */
-    double seconds;     /* 0: the benchmark's default */
-    int threads;        /* 0: 1, so that a rank is the same in every point */
-    const char *device; /* NULL: "cpu" */
+    const char *mode; /* "weak" or "strong" */
+    int repeats;      /* 0: 3 */
+    int steps;        /* 0: by time */
+    double seconds;   /* 0: the benchmark's default */
+    int threads;      /* 0: 1, so that a rank is the same in every point */
     bool train;
 } ls_study_wish;
 

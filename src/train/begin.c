@@ -123,7 +123,6 @@ ls_status lsi_run_open_data(lsi_run *r, ls_err *err)
 
     r->update = ls_update_of(r->cfg, r->o->comm != NULL ? ls_comm_size(r->o->comm) : 1);
     options = ls_update_options(&r->update, r->cfg);
-    options.device = r->o->device;
     options.threads = r->o->threads;
     options.comm = r->o->comm;
     options.stop = r->o->stop;

@@ -44,7 +44,6 @@ ls_status lsi_run_open_split(lsi_run *r, ls_split split, bool labels_optional, c
 
     r->update = ls_update_of(r->cfg, r->o->comm != NULL ? ls_comm_size(r->o->comm) : 1);
     options = ls_update_options(&r->update, r->cfg);
-    options.device = r->o->device;
     options.threads = r->o->threads;
     options.comm = r->o->comm;
     /* Compiling may take long: what is missing is said before. */

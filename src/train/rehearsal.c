@@ -84,8 +84,8 @@ out:
     return st;
 }
 
-ls_status ls_rehearsal_open(ls_rehearsal *r, const ls_experiment *x, const char *device, int threads,
-                            bool real, ls_comm *comm, ls_err *err)
+ls_status ls_rehearsal_open(ls_rehearsal *r, const ls_experiment *x, int threads, bool real, ls_comm *comm,
+                            ls_err *err)
 {
     const double lr = ls_config_real(x->cfg, "optimizer.lr");
     const int ranks = comm != NULL ? ls_comm_size(comm) : 1;
@@ -94,7 +94,6 @@ ls_status ls_rehearsal_open(ls_rehearsal *r, const ls_experiment *x, const char 
 
     *r = (ls_rehearsal){.update = ls_update_of(x->cfg, ranks), .schedule = {.base = lr, .peak = lr}};
     options = ls_update_options(&r->update, x->cfg);
-    options.device = device;
     options.threads = threads;
     options.comm = comm;
     LS_TRY(

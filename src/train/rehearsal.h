@@ -26,8 +26,8 @@ typedef struct ls_rehearsal {
 
 /* Collective; release in any case.  `x` and `comm` (NULL: one rank) stay the caller's and live longer.
  * `real`: on the experiment's own data, which must be there. */
-ls_status ls_rehearsal_open(ls_rehearsal *r, const ls_experiment *x, const char *device, int threads,
-                            bool real, ls_comm *comm, ls_err *err) LS_MUST_CHECK;
+ls_status ls_rehearsal_open(ls_rehearsal *r, const ls_experiment *x, int threads, bool real, ls_comm *comm,
+                            ls_err *err) LS_MUST_CHECK;
 void ls_rehearsal_release(ls_rehearsal *r);
 
 /* One update; r->c.now are its metrics.  Collective.  `r` is an ls_rehearsal; for the rest see ls_subject. */

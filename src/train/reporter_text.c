@@ -58,8 +58,14 @@ static void add_changes(ls_text *out, const ls_reporter_options *o)
 {
     ls_change c;
 
-    for (int at = 0; o->before != NULL && ls_resume_next_change(o->before->cfg, o->experiment->cfg, &at, &c);)
-        ls_text_add(out, "changed       %s: %s -> %s\n", c.key, or_empty(c.before), or_empty(c.now));
+    for (int at = 0;
+         o->before != NULL && ls_resume_next_change(o->before->cfg, o->experiment->cfg, &at, &c);) {
+        ls_text_add(out, "changed       %s: %s -> %s", c.key, or_empty(c.before), or_empty(c.now));
+        /* Devices round differently: who compares bits must not overlook it. */
+        if (strcmp(c.key, "device") == 0)
+            ls_text_add(out, " (the run was begun on %s and goes on with %s)", c.before, c.now);
+        ls_text_add(out, "\n");
+    }
     if (o->step_samples != o->batch)
         ls_text_add(out, "steps         in settings are of %lld samples, as when the run began\n",
                     (long long)o->step_samples);

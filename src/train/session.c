@@ -172,8 +172,7 @@ out:
  * one another.  So the first rank of each machine compiles the plans for itself before the others begin. */
 static ls_status choose_kernels(const ls_session *s, const ls_session_options *o, ls_err *err)
 {
-    const ls_session_options alone = {.device = o->device,
-                                      .threads = o->threads,
+    const ls_session_options alone = {.threads = o->threads,
                                       .batch = o->batch,
                                       .update = o->update,
                                       .split = o->split,
@@ -286,7 +285,7 @@ ls_status ls_session_open(ls_session *s, const ls_trial *trial, ls_config *cfg, 
                       .tell_at = ls_clock_seconds() + TELL_FIRST_S};
     LS_TRY(meet(s, o, err));
     s->in_step = s->peers != NULL && ls_config_bool(cfg, "parallel.sync_batchnorm");
-    LS_TRY(ls_device_open_at(&s->dev, o->device, o->shards > 0 ? 1 : o->threads,
+    LS_TRY(ls_device_open_at(&s->dev, ls_config_text(cfg, "device"), o->shards > 0 ? 1 : o->threads,
                              o->comm != NULL ? ls_comm_local_rank(o->comm) : 0, err));
     s->dev->fixed = o->shards > 0;
     s->dev->stop = o->stop;

@@ -81,7 +81,6 @@ void ls_batch_plan_release(ls_batch_plan *p);
 #define LS_EVAL_STEP UINT32_MAX
 
 typedef struct ls_session_options {
-    const char *device;
     int threads;    /* 0: a default from the cores at hand */
     int64_t batch;  /* the usual one */
     int64_t update; /* samples of an update, of all ranks; 0: not known */

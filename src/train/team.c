@@ -38,8 +38,11 @@ static void list_settings(const ls_experiment *x, ls_text *out)
         if (is_of_the_machine(s.key)) continue;
         const char *text = ls_setting_show(&s, shown),
                    *slash = strcmp(s.key, "train.init") == 0 ? strrchr(text, '/') : NULL;
-        ls_text_add(out, "%s=%s\n", s.key,
-                    slash != NULL ? slash + 1 : text); /* the file may lie elsewhere, too */
+        /* The file may lie elsewhere, too.  Which GPU of a machine's it is is nobody else's business, but
+         * devices that round differently would part the replicas. */
+        const char *shared = slash != NULL ? slash + 1 : text;
+        const size_t length = strcmp(s.key, "device") == 0 ? strcspn(shared, ":") : strlen(shared);
+        ls_text_add(out, "%s=%.*s\n", s.key, (int)length, shared);
     }
 }
 

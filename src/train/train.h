@@ -15,7 +15,6 @@
 #include "runs/run.h"
 
 typedef struct ls_train_options {
-    const char *device;
     int threads;
     ls_comm *comm;               /* of this rank; NULL: alone */
     ls_run *run;                 /* of rank 0: the directory, which it writes; of other ranks: unused */

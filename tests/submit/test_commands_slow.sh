@@ -149,7 +149,7 @@ calls() {
 echo 0 >"$work/behave"
 script 0
 n=$((n + 1))
-diff <(printf '%s\n' train mnist data.kind=synthetic "$words" --device cpu --threads 1 --run-dir "$dir") "$work/words" >"$work/err" ||
+diff <(printf '%s\n' train mnist data.kind=synthetic "$words" --threads 1 --run-dir "$dir") "$work/words" >"$work/err" ||
     fail "the ranks get other words: $(cat "$work/err")"
 [ ! -e "$work/broken" ] || fail "a setting was run as a command"
 echo 3 >"$work/behave"

@@ -29,11 +29,8 @@ static int rank_main(const ranks_job *j, ls_comm *comm, int rank)
 {
     const char *settings[RANKS_SETTINGS + 2];
     char run[256], ranks[32];
-    ls_train_options o = {.device = "cpu",
-                          .threads = j->threads > 0 ? j->threads : 1,
-                          .comm = comm,
-                          .resume = j->resume,
-                          .quiet = true};
+    ls_train_options o = {
+        .threads = j->threads > 0 ? j->threads : 1, .comm = comm, .resume = j->resume, .quiet = true};
     ls_experiment x = {0};
     json_t *summary = NULL;
     bool stopped;

@@ -36,7 +36,7 @@ static void planned_is_used(const small_trial *t, const char *mode)
 
     for (int i = 0; i < SMALL_SETTINGS && t->settings[i] != NULL; i++) settings[n++] = t->settings[i];
     REQUIRE_OK(ls_experiment_load(&x, t->trial, settings, n, &err), &err);
-    REQUIRE_OK(ls_rehearsal_open(&r, &x, "cpu", 2, false, NULL, &err), &err);
+    REQUIRE_OK(ls_rehearsal_open(&r, &x, 2, false, NULL, &err), &err);
     compare(&r, before, t, mode, "before the first step");
     REQUIRE_OK(ls_rehearsal_step(&r, &last, &err), &err);
     compare(&r, before, t, mode, "after it");

@@ -46,7 +46,6 @@ static void open_and_count(const way *w)
     trial.build = count_build;
     update = ls_update_of(x.cfg, 1);
     options = ls_update_options(&update, x.cfg);
-    options.device = "cpu";
     options.threads = options.shards > 0 ? 2 : 1;
     builds = 0;
     REQUIRE_OK(ls_session_open(&s, &trial, x.cfg, &options, &err), &err);

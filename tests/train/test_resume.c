@@ -33,7 +33,7 @@ static int train(const char *name, bool resume, int steps, char hash[32])
                               "train.validate_every=9st",
                               "data.workers=1",
                               n_steps};
-    ls_train_options o = {.device = "cpu", .threads = 1, .resume = resume, .quiet = true};
+    ls_train_options o = {.threads = 1, .resume = resume, .quiet = true};
     ls_experiment x = {0};
     json_t *summary = NULL;
     bool stopped;

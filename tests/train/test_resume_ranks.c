@@ -185,7 +185,6 @@ static void step_into_the_update(const char *name)
                &err);
     update = ls_update_of(x.cfg, 1);
     options = ls_update_options(&update, x.cfg);
-    options.device = "cpu";
     options.threads = 1;
     REQUIRE_OK(ls_session_open(&s, x.trial, x.cfg, &options, &err), &err);
     REQUIRE_OK(ls_needs_find(&needs, x.trial, x.cfg, &err), &err);

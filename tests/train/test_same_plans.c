@@ -54,7 +54,6 @@ static int rank_main(ls_comm *comm, const char *accumulate, const char *want)
     LS_TRY(ls_experiment_load(&x, "mnist", settings, 4, &err));
     update = ls_update_of(x.cfg, RANKS);
     o = ls_update_options(&update, x.cfg);
-    o.device = "cpu";
     o.threads = 1;
     o.comm = comm;
     LS_TRY(ls_session_open(&s, &trial, x.cfg, &o, &err));

@@ -201,7 +201,7 @@ static void file_size(const char *run, const char *name, uint32_t size[3])
 
 static void train(const char *model, const char *run, const char *const *settings, int n)
 {
-    ls_train_options o = {.device = "cpu", .threads = 1, .quiet = true};
+    ls_train_options o = {.threads = 1, .quiet = true};
     ls_experiment x = {0};
     json_t *summary = NULL;
     bool stopped;

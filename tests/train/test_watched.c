@@ -108,7 +108,6 @@ static int rank_main(ls_comm *c)
     LS_TRY(ls_experiment_load(&x, "mnist", settings, (int)(sizeof settings / sizeof settings[0]), &err));
     update = ls_update_of(x.cfg, RANKS);
     options = ls_update_options(&update, x.cfg);
-    options.device = "cpu";
     options.threads = 1;
     options.comm = c;
     LS_TRY(ls_session_open(&s, x.trial, x.cfg, &options, &err));

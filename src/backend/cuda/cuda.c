@@ -25,7 +25,7 @@ static void cuda_close(ls_device *dev)
 }
 
 /* The device of this process among those that CUDA_VISIBLE_DEVICES leaves. */
-static ls_status choose(lsi_cuda_device *d, int place, ls_err *err)
+static ls_status choose(lsi_cuda_device *d, int place, bool exactly, ls_err *err)
 {
     int devices = 0, code = d->api->count(&devices);
 
@@ -33,6 +33,8 @@ static ls_status choose(lsi_cuda_device *d, int place, ls_err *err)
         return ls_fail(err, LS_UNSUPPORTED,
                        "no GPU can be used: %s (nvidia-smi lists them, CUDA_VISIBLE_DEVICES hides them)",
                        code != 0 ? d->api->error(code) : "there is none");
+    if (exactly && place >= devices)
+        return ls_fail(err, LS_INVALID, "there is no GPU %d: %d can be used, counted from 0", place, devices);
     code = d->api->use(place % devices, &d->about);
     if (code == 0) code = lsi_cuda_open_queues(d);
     return code == 0 ? LS_OK : ls_fail(err, LS_DEVICE, "the GPU cannot be opened: %s", d->api->error(code));
@@ -56,7 +58,7 @@ static bool is_set(const char *name, const char *value)
     return text != NULL && strcmp(text, value) == 0;
 }
 
-static ls_status cuda_open_at(ls_device **out, int threads, int place, ls_err *err)
+static ls_status cuda_open_at(ls_device **out, int threads, int place, bool exactly, ls_err *err)
 {
     lsi_cuda_device *d = ls_alloc(LS_MEM_PLAN, sizeof *d);
     ls_status st = LS_OK;
@@ -68,7 +70,7 @@ static ls_status cuda_open_at(ls_device **out, int threads, int place, ls_err *e
     d->no_graph = is_set("LOCKSTEP_CUDA_GRAPH", "off");
     d->plain = is_set("LOCKSTEP_CUDA_LAYOUT", "plain");
     LS_TRY(lsi_cuda_load(&d->api, err));
-    st = choose(d, place, err);
+    st = choose(d, place, exactly, err);
     if (st != LS_OK) ls_fail_in(err, st, "device \"cuda\"");
     if (st == LS_OK) st = remember(d, err);
     if (st == LS_OK) *out = &d->base;
@@ -79,7 +81,7 @@ out:
 
 static ls_status cuda_open(ls_device **out, int threads, ls_err *err)
 {
-    return cuda_open_at(out, threads, 0, err);
+    return cuda_open_at(out, threads, 0, false, err);
 }
 
 static void describe(const ls_device *dev, char *buf, size_t n)

@@ -20,9 +20,7 @@ static ls_status load(const lsi_cuda_api **out, ls_err *err)
     ls_status st = LS_OK;
 
     if (ls_module_load(&library, "libcuda.so.1", NULL) != LS_OK)
-        return ls_fail(
-            err, LS_UNSUPPORTED,
-            "no NVIDIA driver is installed (libcuda.so.1 cannot be loaded); --device cpu runs here");
+        return ls_fail(err, LS_UNSUPPORTED, "no NVIDIA driver is installed (libcuda.so.1 cannot be loaded)");
     st = ls_module_open(&symbol, "cuda", LSI_CUDA_SYMBOL, err);
     if (st != LS_OK)
         return ls_fail_in(err, st, "build on a machine with CUDA 13 and cuDNN 9, or install them");
