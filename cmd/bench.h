@@ -3,6 +3,7 @@
 #ifndef LS_CMD_BENCH_H
 #define LS_CMD_BENCH_H
 
+#include "backend/backend.h"
 #include "bench/probe.h"
 #include "bench/ranks.h"
 #include "cli.h"
@@ -34,7 +35,8 @@ typedef struct bench_result {
     ls_spread rate;     /* samples per second, of all ranks */
     ls_estimate mean;   /* of that */
     double flops_per_sample, all_flops_per_sample, flop_s;
-    size_t planned, used;
+    size_t planned, used;    /* bytes of a rank */
+    ls_device_memory memory; /* where they are: of a device with its own, its part of `used` */
 } bench_result;
 
 struct bench_results {

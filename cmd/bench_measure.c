@@ -81,7 +81,9 @@ static ls_status open_variant(ls_rehearsal *x, const bench_job *j, int i, const 
 
     if (st != LS_OK) return st;
     r->planned = ls_session_memory(&x->session).total;
+    r->memory = ls_device_memory_of(x->session.dev);
     r->used = ls_mem_stats_now().live_bytes[LS_MEM_TENSOR] - before + ls_session_comm_bytes(&x->session);
+    if (r->memory.own) r->used += r->memory.used; /* the allocator knows nothing of it */
     return LS_OK;
 }
 

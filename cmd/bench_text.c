@@ -107,12 +107,29 @@ static void print_peak(const bench_result *a, const bench_results *r)
            ls_text_bytes(r->core.copy_b_s, t[2]));
 }
 
+/* Which memory it is: what fits the one may not fit the other. */
+static void print_memory(const ls_session *s, const bench_result *a)
+{
+    const ls_device_memory *m = &a->memory;
+    char t[3][32];
+
+    printf("memory        %s planned, %s used%s: ", ls_text_bytes((double)a->planned, t[0]),
+           ls_text_bytes((double)a->used, t[1]), s->ranks > 1 ? ", of each rank" : "");
+    if (!m->own) {
+        printf("the host's\n");
+        return;
+    }
+    printf("%s of the device's (at most %s)", ls_text_bytes((double)m->used, t[0]),
+           ls_text_bytes((double)m->peak, t[1]));
+    if (a->used > m->used) printf(", %s of the host's", ls_text_bytes((double)(a->used - m->used), t[2]));
+    printf("\n");
+}
+
 void bench_print_text(const ls_rehearsal *x, const bench_job *j, const bench_results *r)
 {
     const bench_result *a = &r->of[0];
     const ls_session *s = &x->session;
     const ls_metric_sums *now = &x->c.now;
-    char t[2][32];
 
     print_subject(x, j, r);
     print_rates(s, a);
@@ -121,8 +138,7 @@ void bench_print_text(const ls_rehearsal *x, const bench_job *j, const bench_res
     print_data(j->real[0], a);
     print_against(j, r);
     print_peak(a, r);
-    printf("memory        %s planned, %s used%s\n", ls_text_bytes((double)a->planned, t[0]),
-           ls_text_bytes((double)a->used, t[1]), s->ranks > 1 ? ", of each rank" : "");
+    print_memory(s, a);
     printf("allocations   %g per step\n", a->times.allocs_per_step);
     printf("last step    ");
     for (int i = 0; i < now->n; i++) printf(" %s %.5g", now->name[i], ls_metric_mean(now, now->name[i]));

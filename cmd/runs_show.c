@@ -64,6 +64,19 @@ static void show_owner(const ls_run_info *i)
     line("command", i->owner.command);
 }
 
+/* Of the process, and of a device with memory of its own. */
+static void show_memory(const json_t *s)
+{
+    const double host = number_at(s, NULL, "peak_bytes"), device = number_at(s, "device_bytes", "peak");
+    char text[LINE], a[32], b[32];
+
+    if (!isfinite(host)) return;
+    if (isfinite(device))
+        snprintf(text, sizeof text, "%s of the host's, %s of the device's at most", ls_text_bytes(host, a),
+                 ls_text_bytes(device, b));
+    line("memory", isfinite(device) ? text : ls_text_bytes(host, a));
+}
+
 static void show_results(const ls_run_row *r)
 {
     const json_t *s = r->info->summary, *m = json_object_get(s, "metrics");
@@ -88,8 +101,7 @@ static void show_results(const ls_run_row *r)
     }
     metrics_line("ledger s", json_object_get(s, "ledger_s"));
     line("weights", json_string_value(json_object_get(s, "weights_xxh3")));
-    if (isfinite(number_at(s, NULL, "peak_bytes")))
-        line("memory", ls_text_bytes(number_at(s, NULL, "peak_bytes"), a));
+    show_memory(s);
     line("version", json_string_value(json_object_get(s, "version")));
 }
 

@@ -23,6 +23,7 @@ struct ls_device {
     int threads;
     bool fixed;  /* kernels follow from the problem alone, not from timing: set it before the first plan */
     bool shares; /* kernels of optimisers by element heed ls_optim_attr.share, and reach host memory */
+    _Atomic size_t used, peak;        /* bytes of its buffers, now and at most (buffer.c counts) */
     ls_event *end[LS_QUEUE_DEVICE_N]; /* with queues: marked behind each run of a plan (exec/queued.c) */
     /* While plans are made, which may take long: a word that becomes 1 when it is to end (LS_CANCELLED), and
      * who is told how far it is (-1: as before).  Both may be NULL. */
@@ -93,6 +94,14 @@ void ls_device_close(ls_device *dev); /* accepts NULL */
  * unless the name says which. */
 ls_status ls_device_open_at(ls_device **out, const char *name, int threads, int local_rank,
                             ls_err *err) LS_MUST_CHECK;
+
+/* The memory that a device has given as buffers, which is all that plans and variables take of it.  Tables
+ * that its kernels make for themselves and what its libraries keep are not in it. */
+typedef struct ls_device_memory {
+    bool own;          /* false: it is the host's, and the allocator counts it, too */
+    size_t used, peak; /* bytes: now, and the most so far */
+} ls_device_memory;
+ls_device_memory ls_device_memory_of(ls_device *dev);
 
 /* Plans a node with its op's reference kernel, for tensors in any layouts.  Other backends use it for ops
  * that they have no kernel for. */

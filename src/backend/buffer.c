@@ -1,6 +1,7 @@
 /* buffer.c: ranges of buffers, and memory of the host's. */
 #include "backend/buffer.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 #include "backend/backend.h"
@@ -72,6 +73,22 @@ const ls_buffers ls_host_buffers = {
 /* -- buffers ----------------------------------------------------------------------------------------------
  */
 
+/* Here and not in backends: none can forget it.  Lanes make plans side by side. */
+static void count(struct ls_device *dev, size_t bytes)
+{
+    const size_t now = atomic_fetch_add(&dev->used, bytes) + bytes;
+    size_t peak = atomic_load(&dev->peak);
+
+    while (now > peak && !atomic_compare_exchange_weak(&dev->peak, &peak, now)) continue;
+}
+
+ls_device_memory ls_device_memory_of(ls_device *dev)
+{
+    return (ls_device_memory){.own = dev->backend->buffers != &ls_host_buffers,
+                              .used = atomic_load(&dev->used),
+                              .peak = atomic_load(&dev->peak)};
+}
+
 ls_status ls_buffer_alloc(ls_buffer *out, struct ls_device *dev, size_t bytes, ls_err *err)
 {
     ls_status st;
@@ -79,6 +96,7 @@ ls_status ls_buffer_alloc(ls_buffer *out, struct ls_device *dev, size_t bytes, l
     *out = (ls_buffer){
         .how = dev != NULL ? dev->backend->buffers : &ls_host_buffers, .dev = dev, .bytes = bytes};
     st = out->how->alloc(out, err);
+    if (st == LS_OK && dev != NULL) count(dev, bytes);
     if (st != LS_OK) *out = (ls_buffer){0};
     return st;
 }
@@ -105,6 +123,7 @@ void ls_staging_free(struct ls_device *dev, void *p)
 void ls_buffer_free(ls_buffer *b)
 {
     if (b->how != NULL && !b->borrowed) b->how->free(b);
+    if (b->dev != NULL && !b->borrowed) atomic_fetch_sub(&b->dev->used, b->bytes);
     *b = (ls_buffer){0};
 }
 

@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "backend/backend.h"
 #include "base/alloc.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -153,6 +154,18 @@ static json_t *comm_json(const ls_summary *s, const ls_session *session)
                      number(ls_summary_spread(s, s->waiting).p50), "rank_compute_s", ls_pace_json(&s->pace));
 }
 
+/* What computed, and what it took of memory of its own; else that is a part of the process, which peak_bytes
+ * is of. */
+static void add_device(json_t *o, const ls_session *session)
+{
+    const ls_device_memory m = ls_device_memory_of(session->dev);
+
+    json_object_set_new(o, "device", json_string(ls_config_text(session->cfg, "device")));
+    if (m.own)
+        json_object_set_new(o, "device_bytes",
+                            json_pack("{s:I, s:I}", "used", (json_int_t)m.used, "peak", (json_int_t)m.peak));
+}
+
 json_t *ls_summary_json(const ls_summary *s, const ls_counters *c, const ls_session *session,
                         const char *state, const ls_metric_sums *test, const char *error)
 {
@@ -175,6 +188,7 @@ json_t *ls_summary_json(const ls_summary *s, const ls_counters *c, const ls_sess
                   "ledger_s", ls_ledger_json(&ledger), "comm", comm_json(s, session), "weights_xxh3", hash,
                   "peak_bytes", (json_int_t)usage.ru_maxrss * 1024, "planned_bytes",
                   (json_int_t)ls_session_memory(session).total, "version", LS_VERSION, "host", host);
+    if (o != NULL) add_device(o, session);
     if (o != NULL && s->init != NULL) json_object_set(o, "init", s->init);
     if (o != NULL && s->ended_by != NULL) json_object_set_new(o, "ended_by", json_string(s->ended_by));
     if (o != NULL && s->ended_why[0] != '\0') json_object_set_new(o, "ended_why", json_string(s->ended_why));
