@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/replace.h"
 #include "bench.h"
 #include "profile.h"
 #include "report_parts.h"
@@ -129,8 +130,14 @@ ls_status cli_bench_check(const cli_args *args, ls_err *err)
     return LS_OK;
 }
 
+/* What would be refused after the measurement is refused before it. */
 static ls_status check_parts(const bench_job *j, ls_err *err)
 {
+    ls_err why = {0};
+
+    if (j->args->export != NULL && j->ranks[0].start.place.rank == 0 &&
+        ls_replace_check(j->args->export, &why) != LS_OK)
+        return ls_fail(err, LS_INVALID, "--export: the file cannot be written: %s", why.text);
     if ((!j->args->profile && j->args->export == NULL) ||
         !ls_config_bool(j->ranks[0].experiment.cfg, "reproducible"))
         return LS_OK;

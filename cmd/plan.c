@@ -291,7 +291,9 @@ ls_status cli_plan_check(const cli_args *args, ls_err *err)
                        args->graph != NULL   ? "--graph"
                        : args->list_settings ? "--settings"
                                              : "--passes");
-    if (args->model == NULL || args->n_settings < 1)
+    /* -n and --device are settings of both sides, and no second side. */
+    if (args->model == NULL || args->n_settings < 1 || args->settings[0] == args->ranks_setting ||
+        args->settings[0] == args->device_setting)
         return ls_fail(
             err, LS_INVALID,
             "--diff takes two of: an experiment, a file of `lockstep plan --json`; or an experiment "

@@ -12,7 +12,8 @@ ls_status plan_compile(cli_experiment *x, ls_document *d, const cli_args *args, 
 /* Whether the word is a file of a plan (ls_document_open) and no experiment: those are YAML, or names. */
 bool plan_is_file(const char *word);
 
-/* --graph FILE: LS_INVALID unless it ends in .svg or .dot. */
+/* --graph FILE: LS_INVALID unless it ends in .svg or .dot and can be written.  To be called before anything
+ * is compiled or said. */
 ls_status plan_graph_check(const char *path, ls_err *err) LS_MUST_CHECK;
 ls_status plan_graph_write(const char *path, const char *title, const ls_document *d,
                            ls_err *err) LS_MUST_CHECK;

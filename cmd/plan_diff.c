@@ -101,6 +101,15 @@ out:
     return st;
 }
 
+/* The first word that would have a say in how a plan is compiled, as it was written. */
+static const char *not_for_files(const cli_args *args)
+{
+    const char *setting = args->n_settings > 1 ? args->settings[1] : NULL;
+
+    if (setting == NULL) return "--threads";
+    return setting == args->ranks_setting ? "-n" : setting == args->device_setting ? "--device" : setting;
+}
+
 static ls_status compare(const cli_args *args, bool *equal, ls_err *err)
 {
     const char *second = args->settings[0],
@@ -111,9 +120,12 @@ static ls_status compare(const cli_args *args, bool *equal, ls_err *err)
     if (variant != NULL && plan_is_file(args->model))
         return ls_fail(err, LS_INVALID, "%s is a file with a plan: %s cannot be set in it", args->model,
                        variant);
-    if (plan_is_file(args->model) && plan_is_file(second) && args->n_settings > 1)
-        return ls_fail(err, LS_INVALID, "%s and %s are files with plans: %s cannot be set in them",
-                       args->model, second, args->settings[1]);
+    if (plan_is_file(args->model) && plan_is_file(second) && (args->n_settings > 1 || args->threads > 0))
+        return ls_fail(
+            err, LS_INVALID,
+            "%s and %s are files with plans, which were compiled before: %s cannot be set in them; "
+            "leave it out",
+            args->model, second, not_for_files(args));
     *equal = true;
     for (int i = 0; i < s[0].n_plans && i < s[1].n_plans; i++) LS_TRY(compare_plans(args, s, i, equal, err));
     if (s[0].n_plans == s[1].n_plans) return LS_OK;

@@ -13,9 +13,14 @@ static bool ends_in(const char *path, const char *end)
 
 ls_status plan_graph_check(const char *path, ls_err *err)
 {
-    if (ends_in(path, ".svg") || ends_in(path, ".dot")) return LS_OK;
-    return ls_fail(err, LS_INVALID,
-                   "--graph %s: the name should end in .svg (a picture) or .dot (for Graphviz)", path);
+    ls_err why = {0};
+
+    if (!ends_in(path, ".svg") && !ends_in(path, ".dot"))
+        return ls_fail(err, LS_INVALID,
+                       "--graph %s: the name should end in .svg (a picture) or .dot (for Graphviz)", path);
+    if (ls_replace_check(path, &why) != LS_OK)
+        return ls_fail(err, LS_INVALID, "--graph: the picture cannot be written: %s", why.text);
+    return LS_OK;
 }
 
 ls_status plan_graph_write(const char *path, const char *title, const ls_document *d, ls_err *err)

@@ -109,6 +109,22 @@ ls_status ls_replace_file(const char *path, const void *bytes, size_t n, ls_err 
     return st != LS_OK ? st : refuse(&names, ls_replace_named(&names, bytes, n, NULL), err);
 }
 
+ls_status ls_replace_check(const char *path, ls_err *err)
+{
+    ls_replace_names names;
+    struct stat info;
+    ls_status st = ls_replace_name(&names, path, err);
+    int fd;
+
+    if (st != LS_OK) return st;
+    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode)) return refuse(&names, EISDIR, err);
+    fd = create(names.aside); /* permissions alone do not tell: root has them all */
+    if (fd < 0) return refuse(&names, errno, err);
+    close(fd);
+    unlink(names.aside);
+    return LS_OK;
+}
+
 ls_status ls_replace_begin(ls_replace_stream *s, const char *path, ls_err *err)
 {
     ls_status st;

@@ -17,6 +17,10 @@
  * what else is no file are not replaced. */
 ls_status ls_replace_file(const char *path, const void *bytes, size_t n, ls_err *err) LS_MUST_CHECK;
 
+/* Whether ls_replace_file would begin: for those who have much to do, or to say, before there is anything to
+ * write.  LS_IO as there. */
+ls_status ls_replace_check(const char *path, ls_err *err) LS_MUST_CHECK;
+
 enum { LS_REPLACE_PATH = 4300 };
 
 /* The names that belong to a path, made beforehand. */

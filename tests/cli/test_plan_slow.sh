@@ -84,6 +84,24 @@ assert plan["planned_bytes"]["total"] == bench["planned_bytes"] == bench["used_b
 P
 done
 
+# -- buckets: as many, as large and in the same order as a run says it exchanged them
+for way in "mnist reproducible=true" "aae model.points=32" "aae model.points=32 parallel.accumulate=2" \
+    "aae model.points=32 reproducible=true" "cosmogan model.size=16 model.width=2 parallel.accumulate=2 parallel.sync_batchnorm=true"; do
+    n=$((n + 1))
+    settings="$way -n 2 --threads 1 batch.per_rank=4 parallel.shards=4 parallel.bucket_mb=0.5 data.kind=synthetic
+        data.train_range=0:16 data.test_range=16:18"
+    # shellcheck disable=SC2086 # words
+    run 0 plan $settings --json
+    cp "$work/out" "$work/plan.json"
+    # shellcheck disable=SC2086
+    run 0 train $settings train.steps=1 train.validate_every=none train.checkpoint_every=none --run-dir "$work/run-$n" --json
+    python3 - "$work/plan.json" "$work/out" <<'P' || fail "$way: plan lists other buckets than a run"
+import json, sys
+plan, run = (json.loads(open(f).read().splitlines()[-1]) for f in sys.argv[1:])
+assert len(plan["buckets"]) > 1 and plan["buckets"] == run["comm"]["buckets"], (plan["buckets"], run["comm"]["buckets"])
+P
+done
+
 run 0 plan mnist -n 2 reproducible=true
 says out "gradients, "
 says out "update"
@@ -194,6 +212,13 @@ run 2 plan --diff "$work/mnist.json" seed=3
 says err "cannot be set in it"
 run 2 plan --diff "$work/two.json" "$work/mnist.json" seed=3
 says err "cannot be set in them"
+for word in '-n 2' '--device ref' '--threads 1'; do
+    # shellcheck disable=SC2086 # words
+    run 2 plan --diff "$work/two.json" "$work/mnist.json" $word
+    says err "compiled before: ${word% *} cannot be set in them"
+done
+run 2 plan --diff mnist -n 2 # no second side
+says err "--diff takes two of"
 run 3 plan --diff "$work/none.json" "$work/mnist.json"
 says err "none.json: No such file"
 
@@ -201,8 +226,19 @@ says err "none.json: No such file"
 run 2 plan mnist --graph "$work/picture.png"
 says err "should end in .svg"
 [ ! -e "$work/picture.png" ] || fail "a refused picture was written"
-run 1 plan mnist --graph "$work/none/picture.svg"
+run 2 plan mnist --graph "$work/none/picture.svg"
 says err "none/picture.svg"
+[ ! -s "$work/out" ] || fail "the table comes before it is known that the picture cannot be written: $(head -3 "$work/out")"
+mkdir "$work/folder.svg"
+run 2 plan mnist --graph "$work/folder.svg"
+says err "folder.svg: Is a directory"
+run 2 plan "$work/mnist.json" --graph "$work/none/picture.svg"
+[ -z "$(find "$work" -name '*.partial')" ] || fail "something was left: $(find "$work" -name '*.partial')"
+# Batch norms of the reproducible mode are of a shard: what wants them of all ranks is told.
+for command in plan bench train; do
+    run 2 $command mnist reproducible=true parallel.sync_batchnorm=true
+    says err "set parallel.sync_batchnorm=false"
+done
 run 2 plan --diff mnist
 says err "--diff takes two of"
 run 2 plan --diff mnist mnist-keras vit
