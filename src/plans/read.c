@@ -1,108 +1,128 @@
 /* read.c: a document back from JSON, for comparing and drawing it. */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
-#include "base/whole.h"
+#include "graph/graph.h"
 #include "plans/plans.h"
-
-#define FILE_MAX_BYTES ((size_t)256 << 20)
+#include "plans/read_internal.h"
 
 /* Where a node is in the order; sorted by id. */
 typedef struct place {
-    json_int_t id;
-    int32_t at;
+    int32_t id, at;
 } place;
 
 typedef struct reader {
     ls_document *d;
-    const json_t *plan;
-    ls_err *err;
+    lsi_item plan;
     place *places; /* of all nodes */
 } reader;
 
-static ls_status wrong(const reader *r, const char *list, size_t i, const char *what)
+static ls_status no_memory(lsi_item *it)
 {
-    return ls_fail(r->err, LS_DATA, "%s %zu: %s; write the file anew with `lockstep plan ... --json`", list,
-                   i, what);
+    if (it->st == LS_OK) it->st = ls_fail(it->err, LS_NOMEM, "no memory for a plan");
+    return it->st;
 }
 
-/* The text of a member in the arena; "" where there is none. */
-static const char *text(const reader *r, const json_t *o, const char *key)
+static void *room(lsi_item *it, size_t n, size_t item_bytes)
 {
-    const char *from = json_string_value(json_object_get(o, key));
-    const char *copy = from != NULL ? ls_arena_strdup(r->d->arena, from) : NULL;
+    void *items = ls_arena_alloc(it->d->arena, item_bytes * (n + 1));
 
-    return copy != NULL ? copy : "";
+    if (items == NULL) no_memory(it);
+    return items;
 }
 
-static double number(const json_t *o, const char *key)
+/* The plan's list called `key`; *items, one of which takes `item_bytes`, gets room for what it holds. */
+static const json_t *open_list(reader *r, const char *key, size_t item_bytes, void **items, int32_t *n)
 {
-    return json_number_value(json_object_get(o, key));
+    const json_t *list = lsi_item_list(&r->plan, key);
+
+    *n = (int32_t)json_array_size(list);
+    *items = room(&r->plan, (size_t)*n, item_bytes);
+    if (*items == NULL) *n = 0;
+    return list;
 }
 
-static json_int_t whole(const json_t *o, const char *key)
+static lsi_item item_of(const reader *r, const json_t *list, const char *name, int32_t at)
 {
-    return json_integer_value(json_object_get(o, key));
+    return (lsi_item){r->d, json_array_get(list, (size_t)at), name, at, r->plan.err, LS_OK};
 }
 
-/* The array called `key`, which must be there, and room for what it holds. */
-static ls_status open_list(const reader *r, const char *key, size_t item_bytes, void *room, int32_t *n,
-                           const json_t **list)
+static int32_t small(lsi_item *it, const char *key, int32_t least, int32_t most)
 {
-    void *items;
+    return (int32_t)lsi_item_whole(it, key, least, most);
+}
 
-    *list = json_object_get(r->plan, key);
-    if (!json_is_array(*list) || json_array_size(*list) > INT32_MAX / 2)
-        return ls_fail(r->err, LS_DATA,
-                       "the plan has no list \"%s\"; write the file anew with `lockstep plan "
-                       "... --json`",
-                       key);
-    *n = (int32_t)json_array_size(*list);
-    items = ls_arena_alloc(r->d->arena, item_bytes * ((size_t)*n + 1));
-    if (items == NULL) return ls_fail(r->err, LS_NOMEM, "no memory for a plan");
-    memcpy(room, &items, sizeof items);
-    return LS_OK;
+static size_t bytes(lsi_item *it, const char *key)
+{
+    return (size_t)lsi_item_whole(it, key, 0, INT64_MAX);
+}
+
+static const char *category(lsi_item *it)
+{
+    const char *names[LS_CAT_N];
+
+    for (int c = 0; c < LS_CAT_N; c++) names[c] = ls_category_name((ls_category)c);
+    return lsi_item_name(it, "category", names, LS_CAT_N);
 }
 
 /* -- values -----------------------------------------------------------------------------------------------
  */
 
-static bool read_shape(const json_t *list, ls_shape *s)
+static void read_shape(lsi_item *it, ls_shape *s)
 {
-    if (!json_is_array(list) || json_array_size(list) > LS_MAX_RANK) return false;
+    const json_t *list = lsi_item_list(it, "shape");
+    char text[LS_SHAPE_TEXT];
+
+    if (it->st == LS_OK && json_array_size(list) > LS_MAX_RANK)
+        lsi_item_refuse(it, "\"shape\" has %zu dimensions, at most %d are known", json_array_size(list),
+                        LS_MAX_RANK);
+    if (it->st != LS_OK) return;
     *s = (ls_shape){.rank = (int)json_array_size(list)};
-    for (int i = 0; i < s->rank; i++) s->dim[i] = json_integer_value(json_array_get(list, (size_t)i));
-    return true;
+    for (int i = 0; i < s->rank; i++) {
+        const json_t *dim = json_array_get(list, (size_t)i);
+        s->dim[i] = json_is_integer(dim) ? json_integer_value(dim) : -1;
+    }
+    if (!ls_shape_valid(*s)) lsi_item_refuse(it, "\"shape\" is %s, which is none", ls_shape_text(*s, text));
+}
+
+static ls_status read_value(lsi_item *it, ls_doc_value *v)
+{
+    static const char *const kinds[] = {"input", "variable", "node"};
+    const char *types[LS_DTYPE_N];
+
+    for (int t = 0; t < LS_DTYPE_N; t++) types[t] = ls_dtype_name((ls_dtype)t);
+    *v = (ls_doc_value){.id = small(it, "id", 0, INT32_MAX),
+                        .name = lsi_item_text(it, "name"),
+                        .kind = lsi_item_name(it, "kind", kinds, 3),
+                        .dtype = lsi_item_name(it, "dtype", types, LS_DTYPE_N),
+                        .layout = lsi_item_text(it, "layout"),
+                        .category = category(it),
+                        .bytes = bytes(it, "bytes"),
+                        .node = -1,
+                        .buffer = -1,
+                        .fetch = lsi_item_flag(it, "fetch")};
+    read_shape(it, &v->shape);
+    if (it->st == LS_OK && it->at > 0 && v->id <= v[-1].id)
+        lsi_item_refuse(it, "its id %d comes after %d: ids rise", (int)v->id, (int)v[-1].id);
+    return it->st;
 }
 
 static ls_status read_values(reader *r)
 {
-    const json_t *list;
-    ls_status st = open_list(r, "values", sizeof *r->d->values, &r->d->values, &r->d->n_values, &list);
+    void *items;
+    const json_t *list = open_list(r, "values", sizeof *r->d->values, &items, &r->d->n_values);
 
-    for (int32_t i = 0; st == LS_OK && i < r->d->n_values; i++) {
-        const json_t *o = json_array_get(list, (size_t)i);
-        ls_doc_value *v = &r->d->values[i];
-        *v = (ls_doc_value){.id = (int32_t)whole(o, "id"),
-                            .name = text(r, o, "name"),
-                            .kind = text(r, o, "kind"),
-                            .dtype = text(r, o, "dtype"),
-                            .layout = text(r, o, "layout"),
-                            .category = text(r, o, "category"),
-                            .bytes = (size_t)whole(o, "bytes"),
-                            .node = -1,
-                            .buffer = -1,
-                            .fetch = json_is_true(json_object_get(o, "fetch"))};
-        if (!read_shape(json_object_get(o, "shape"), &v->shape))
-            st = wrong(r, "value", (size_t)i, "no shape");
-        if (st == LS_OK && i > 0 && v->id <= v[-1].id) st = wrong(r, "value", (size_t)i, "ids do not rise");
+    r->d->values = items;
+    for (int32_t i = 0; r->plan.st == LS_OK && i < r->d->n_values; i++) {
+        lsi_item it = item_of(r, list, "value", i);
+        r->plan.st = read_value(&it, &r->d->values[i]);
     }
-    return st;
+    return r->plan.st;
 }
 
 /* Values are in the order of their ids. */
-static int32_t find_value(const ls_document *d, json_int_t id)
+static int32_t find_value(const ls_document *d, int64_t id)
 {
     int32_t lo = 0, hi = d->n_values;
 
@@ -119,52 +139,67 @@ static int32_t find_value(const ls_document *d, json_int_t id)
 /* -- nodes ------------------------------------------------------------------------------------------------
  */
 
-static ls_status read_ids(const reader *r, const json_t *list, size_t node, int32_t **out, int *n)
+static int32_t *read_ids(lsi_item *it, const char *key, int *n)
 {
-    *n = (int)json_array_size(list);
-    *out = ls_arena_alloc(r->d->arena, sizeof **out * ((size_t)*n + 1));
-    if (*out == NULL) return ls_fail(r->err, LS_NOMEM, "no memory for a plan");
-    for (int k = 0; k < *n; k++) {
+    const json_t *list = lsi_item_list(it, key);
+    int32_t *out = room(it, json_array_size(list), sizeof *out);
+
+    *n = out != NULL ? (int)json_array_size(list) : 0;
+    for (int k = 0; it->st == LS_OK && k < *n; k++) {
         const json_t *id = json_array_get(list, (size_t)k);
-        (*out)[k] = json_is_integer(id) ? find_value(r->d, json_integer_value(id)) : -1;
-        if ((*out)[k] < 0) return wrong(r, "node", node, "it names a value that is not there");
+        out[k] = json_is_integer(id) ? find_value(it->d, json_integer_value(id)) : -1;
+        if (out[k] < 0)
+            lsi_item_refuse(it, "%s %d is value %" JSON_INTEGER_FORMAT ", which is not there", key, k,
+                            json_integer_value(id));
     }
-    return LS_OK;
+    return out;
 }
 
-static ls_status read_nodes(reader *r)
+/* Every value has one maker. */
+static void note_outputs(lsi_item *it, const ls_doc_node *n)
 {
-    const json_t *list;
-    ls_status st = open_list(r, "nodes", sizeof *r->d->nodes, &r->d->nodes, &r->d->n_nodes, &list);
+    ls_document *d = it->d;
 
-    for (int32_t i = 0; st == LS_OK && i < r->d->n_nodes; i++) {
-        const json_t *o = json_array_get(list, (size_t)i);
-        ls_doc_node *n = &r->d->nodes[i];
-        *n = (ls_doc_node){.id = (int32_t)whole(o, "id"),
-                           .op = text(r, o, "op"),
-                           .attributes = text(r, o, "attributes"),
-                           .layer = text(r, o, "layer"),
-                           .impl = text(r, o, "impl"),
-                           .queue = text(r, o, "queue"),
-                           .backward = json_is_true(json_object_get(o, "backward")),
-                           .waits = json_is_true(json_object_get(o, "waits")),
-                           .updates = json_is_true(json_object_get(o, "updates")),
-                           .flops = number(o, "flops"),
-                           .bytes = number(o, "bytes"),
-                           .scratch_bytes = (size_t)whole(o, "scratch_bytes"),
-                           .seconds = number(o, "seconds"),
-                           .progress_s = number(o, "progress_s")};
-        if (n->op[0] == '\0') st = wrong(r, "node", (size_t)i, "no op");
-        if (st == LS_OK) st = read_ids(r, json_object_get(o, "inputs"), (size_t)i, &n->in, &n->n_in);
-        if (st == LS_OK) st = read_ids(r, json_object_get(o, "outputs"), (size_t)i, &n->out, &n->n_out);
-        for (int k = 0; st == LS_OK && k < n->n_out; k++) r->d->values[n->out[k]].node = i;
+    for (int k = 0; it->st == LS_OK && k < n->n_out; k++) {
+        ls_doc_value *v = &d->values[n->out[k]];
+        if (strcmp(v->kind, "node") != 0)
+            lsi_item_refuse(it, "it makes value %d, which is an %s", (int)v->id, v->kind);
+        else if (v->node >= 0)
+            lsi_item_refuse(it, "it makes value %d, which node %d has made", (int)v->id,
+                            (int)d->nodes[v->node].id);
+        v->node = (int32_t)it->at;
     }
-    return st;
+}
+
+static ls_status read_node(lsi_item *it, ls_doc_node *n)
+{
+    const char *queues[LS_QUEUE_N];
+
+    for (int q = 0; q < LS_QUEUE_N; q++) queues[q] = ls_queue_name((ls_queue)q);
+    *n = (ls_doc_node){.id = small(it, "id", 0, INT32_MAX),
+                       .op = lsi_item_text(it, "op"),
+                       .attributes = lsi_item_text(it, "attributes"),
+                       .layer = lsi_item_text(it, "layer"),
+                       .impl = lsi_item_text(it, "impl"),
+                       .queue = lsi_item_name(it, "queue", queues, LS_QUEUE_N),
+                       .backward = lsi_item_flag(it, "backward"),
+                       .waits = lsi_item_flag(it, "waits"),
+                       .updates = lsi_item_flag(it, "updates"),
+                       .flops = lsi_item_number(it, "flops"),
+                       .bytes = lsi_item_number(it, "bytes"),
+                       .scratch_bytes = bytes(it, "scratch_bytes"),
+                       .seconds = lsi_item_number(it, "seconds"),
+                       .progress_s = lsi_item_number(it, "progress_s")};
+    n->in = read_ids(it, "inputs", &n->n_in);
+    n->out = read_ids(it, "outputs", &n->n_out);
+    if (it->st == LS_OK && n->op[0] == '\0') lsi_item_refuse(it, "its \"op\" is empty");
+    note_outputs(it, n);
+    return it->st;
 }
 
 static int by_id(const void *a, const void *b)
 {
-    const json_int_t x = ((const place *)a)->id, y = ((const place *)b)->id;
+    const int32_t x = ((const place *)a)->id, y = ((const place *)b)->id;
 
     return x < y ? -1 : x > y;
 }
@@ -172,242 +207,245 @@ static int by_id(const void *a, const void *b)
 /* Nodes are in the order in which they run, and there may be many edges. */
 static ls_status sort_places(reader *r)
 {
-    r->places = ls_arena_alloc(r->d->arena, sizeof *r->places * ((size_t)r->d->n_nodes + 1));
-    if (r->places == NULL) return ls_fail(r->err, LS_NOMEM, "no memory for a plan");
-    for (int32_t i = 0; i < r->d->n_nodes; i++) r->places[i] = (place){r->d->nodes[i].id, i};
-    qsort(r->places, (size_t)r->d->n_nodes, sizeof *r->places, by_id);
+    const int32_t n = r->d->n_nodes;
+
+    r->places = room(&r->plan, (size_t)n, sizeof *r->places);
+    if (r->places == NULL) return r->plan.st;
+    for (int32_t i = 0; i < n; i++) r->places[i] = (place){r->d->nodes[i].id, i};
+    qsort(r->places, (size_t)n, sizeof *r->places, by_id);
+    for (int32_t i = 1; i < n; i++)
+        if (r->places[i].id == r->places[i - 1].id)
+            return lsi_item_refuse(&r->plan, "nodes %d and %d have one id, %d", (int)r->places[i - 1].at,
+                                   (int)r->places[i].at, (int)r->places[i].id);
     return LS_OK;
 }
 
-static int32_t find_node(const place *places, int32_t n, json_int_t id)
+static ls_status read_nodes(reader *r)
 {
-    const place *p = bsearch(&(place){id, 0}, places, (size_t)n, sizeof *places, by_id);
+    void *items;
+    const json_t *list = open_list(r, "nodes", sizeof *r->d->nodes, &items, &r->d->n_nodes);
 
+    r->d->nodes = items;
+    for (int32_t i = 0; r->plan.st == LS_OK && i < r->d->n_nodes; i++) {
+        lsi_item it = item_of(r, list, "node", i);
+        r->plan.st = read_node(&it, &r->d->nodes[i]);
+    }
+    return r->plan.st == LS_OK ? sort_places(r) : r->plan.st;
+}
+
+/* The place of the node that the member names; -1 after a refusal, and for -1 where that stands for none. */
+static int32_t node_at(const reader *r, lsi_item *it, const char *key, bool may_be_none)
+{
+    const int32_t id = small(it, key, may_be_none ? -1 : 0, INT32_MAX);
+    const place *p;
+
+    if (it->st != LS_OK || id < 0) return -1;
+    p = bsearch(&(place){id, 0}, r->places, (size_t)r->d->n_nodes, sizeof *r->places, by_id);
+    if (p == NULL) lsi_item_refuse(it, "\"%s\" is %d, and no node has that id", key, (int)id);
     return p != NULL ? p->at : -1;
+}
+
+/* -- edges ------------------------------------------------------------------------------------------------
+ */
+
+static ls_status read_edge(const reader *r, lsi_item *it, ls_doc_edge *e)
+{
+    const char *kinds[] = {"value", ls_edge_kind_name(LS_EDGE_OVERWRITE), ls_edge_kind_name(LS_EDGE_BARRIER),
+                           ls_edge_kind_name(LS_EDGE_COMMIT)};
+    const int32_t value = small(it, "value", -1, INT32_MAX);
+
+    *e = (ls_doc_edge){node_at(r, it, "from", false), node_at(r, it, "to", false),
+                       lsi_item_name(it, "kind", kinds, 4), find_value(r->d, value)};
+    if (it->st != LS_OK) return it->st;
+    if (value >= 0 && e->value < 0)
+        return lsi_item_refuse(it, "\"value\" is %d, which is not there", (int)value);
+    if ((e->value >= 0) != (strcmp(e->kind, "value") == 0))
+        return lsi_item_refuse(it, "\"value\" is %d: an edge by value has one, an edge by control -1",
+                               (int)value);
+    return LS_OK;
 }
 
 static ls_status read_edges(reader *r)
 {
-    ls_document *d = r->d;
-    const json_t *list;
-    place *places = r->places;
-    ls_status st = open_list(r, "edges", sizeof *d->edges, &d->edges, &d->n_edges, &list);
+    void *items;
+    const json_t *list = open_list(r, "edges", sizeof *r->d->edges, &items, &r->d->n_edges);
 
-    for (int32_t i = 0; st == LS_OK && i < d->n_edges; i++) {
-        const json_t *o = json_array_get(list, (size_t)i);
-        ls_doc_edge *e = &d->edges[i];
-        *e = (ls_doc_edge){find_node(places, d->n_nodes, whole(o, "from")),
-                           find_node(places, d->n_nodes, whole(o, "to")), text(r, o, "kind"),
-                           find_value(d, whole(o, "value"))};
-        if (e->from < 0 || e->to < 0) st = wrong(r, "edge", (size_t)i, "it names a node that is not there");
-        /* Views are not in the list: the edge knows who made what they show. */
-        else if (e->value >= 0)
-            d->values[e->value].node = e->from;
+    r->d->edges = items;
+    for (int32_t i = 0; r->plan.st == LS_OK && i < r->d->n_edges; i++) {
+        lsi_item it = item_of(r, list, "edge", i);
+        r->plan.st = read_edge(r, &it, &r->d->edges[i]);
     }
-    return st;
+    return r->plan.st;
 }
 
-/* -- memory and collectives -------------------------------------------------------------------------------
+/* -- memory -----------------------------------------------------------------------------------------------
  */
 
-/* Whether a buffer is in use from one node to the same or a later one. */
-static bool in_order(const json_t *o, int32_t n_nodes)
+static ls_status read_buffer(lsi_item *it, ls_doc_buffer *b)
 {
-    return whole(o, "first") >= 0 && whole(o, "first") <= whole(o, "last") && whole(o, "last") < n_nodes;
+    static const char *const kinds[] = {"arena", "scratch", "variable", "exchange"};
+    const char *homes[] = {ls_home_name(LS_HOME_RANK), ls_home_name(LS_HOME_MACHINE),
+                           ls_home_name(LS_HOME_SHARDED)};
+    const int32_t n = it->d->n_nodes;
+
+    *b = (ls_doc_buffer){.kind = lsi_item_name(it, "kind", kinds, 4),
+                         .name = lsi_item_text(it, "name"),
+                         .category = category(it),
+                         .home = lsi_item_name(it, "home", homes, 3),
+                         .offset = bytes(it, "offset"),
+                         .bytes = bytes(it, "bytes"),
+                         .exchange = small(it, "exchange", -1, INT32_MAX),
+                         .first = small(it, "first", 0, n - 1),
+                         .last = small(it, "last", 0, n - 1)};
+    if (it->st != LS_OK) return it->st;
+    if (b->first > b->last)
+        return lsi_item_refuse(it, "it is in use from node %d back to node %d", (int)b->first, (int)b->last);
+    if ((b->exchange >= 0) != (strcmp(b->kind, "exchange") == 0))
+        return lsi_item_refuse(it, "\"exchange\" is %d for a buffer of kind %s", (int)b->exchange, b->kind);
+    return LS_OK;
 }
 
 static ls_status read_buffers(reader *r)
 {
-    ls_document *d = r->d;
-    const json_t *list;
-    ls_status st = open_list(r, "buffers", sizeof *d->buffers, &d->buffers, &d->n_buffers, &list);
+    void *items;
+    const json_t *list = open_list(r, "buffers", sizeof *r->d->buffers, &items, &r->d->n_buffers);
 
-    for (int32_t i = 0; st == LS_OK && i < d->n_buffers; i++) {
-        const json_t *o = json_array_get(list, (size_t)i);
-        ls_doc_buffer *b = &d->buffers[i];
-        *b = (ls_doc_buffer){.kind = text(r, o, "kind"),
-                             .name = text(r, o, "name"),
-                             .category = text(r, o, "category"),
-                             .home = text(r, o, "home"),
-                             .offset = (size_t)whole(o, "offset"),
-                             .bytes = (size_t)whole(o, "bytes"),
-                             .exchange = (int32_t)whole(o, "exchange"),
-                             .first = (int32_t)whole(o, "first"),
-                             .last = (int32_t)whole(o, "last")};
-        if (whole(o, "offset") < 0 || whole(o, "bytes") < 0)
-            st = wrong(r, "buffer", (size_t)i, "its offset and bytes are no sizes");
-        else if (!in_order(o, d->n_nodes))
-            st = wrong(r, "buffer", (size_t)i, "its first and last are no places of nodes in this order");
+    r->d->buffers = items;
+    for (int32_t i = 0; r->plan.st == LS_OK && i < r->d->n_buffers; i++) {
+        lsi_item it = item_of(r, list, "buffer", i);
+        r->plan.st = read_buffer(&it, &r->d->buffers[i]);
     }
-    return st;
+    return r->plan.st;
 }
 
-static ls_status read_after(const reader *r, const json_t *list, size_t at, ls_doc_collective *c)
+/* Who made a value, views looked through, and where it lies: known when nodes and buffers are. */
+static ls_status link_values(reader *r)
 {
-    c->n_after = (int32_t)json_array_size(list);
-    c->after = ls_arena_alloc(r->d->arena, sizeof *c->after * ((size_t)c->n_after + 1));
-    if (c->after == NULL) return ls_fail(r->err, LS_NOMEM, "no memory for a plan");
-    for (int32_t k = 0; k < c->n_after; k++) {
-        c->after[k] =
-            find_node(r->places, r->d->n_nodes, json_integer_value(json_array_get(list, (size_t)k)));
-        if (c->after[k] < 0) return wrong(r, "collective", at, "it waits for a node that is not there");
+    const json_t *list = json_object_get(r->plan.o, "values");
+
+    for (int32_t i = 0; r->plan.st == LS_OK && i < r->d->n_values; i++) {
+        ls_doc_value *v = &r->d->values[i];
+        lsi_item it = item_of(r, list, "value", i);
+        const int32_t made_by = v->node, node = node_at(r, &it, "node", true);
+        v->buffer = small(&it, "buffer", -1, r->d->n_buffers - 1);
+        v->node = node;
+        if (it.st == LS_OK && made_by >= 0 && node != made_by)
+            lsi_item_refuse(&it, "node %d makes it, and \"node\" is another", (int)r->d->nodes[made_by].id);
+        if (it.st == LS_OK && node >= 0 && strcmp(v->kind, "node") != 0)
+            lsi_item_refuse(&it, "\"node\" is %d for an %s, which none makes", (int)r->d->nodes[node].id,
+                            v->kind);
+        r->plan.st = it.st;
     }
-    return LS_OK;
+    return r->plan.st;
+}
+
+/* -- collectives ------------------------------------------------------------------------------------------
+ */
+
+/* The nodes of this rank that must have run. */
+static void read_after(const reader *r, lsi_item *it, ls_doc_collective *c)
+{
+    const json_t *list = lsi_item_list(it, "waits_for");
+
+    c->after = room(it, json_array_size(list), sizeof *c->after);
+    c->n_after = c->after != NULL ? (int32_t)json_array_size(list) : 0;
+    for (int32_t k = 0; it->st == LS_OK && k < c->n_after; k++) {
+        const json_t *v = json_array_get(list, (size_t)k);
+        const int64_t id = json_is_integer(v) ? json_integer_value(v) : -1;
+        const place *p = id < 0 || id > INT32_MAX ? NULL
+                                                  : bsearch(&(place){(int32_t)id, 0}, r->places,
+                                                            (size_t)r->d->n_nodes, sizeof *r->places, by_id);
+        c->after[k] = p != NULL ? p->at : -1;
+        if (p == NULL)
+            lsi_item_refuse(it, "it waits for node %" PRId64 ", which is not there", id);
+        else if (p->at >= c->start)
+            lsi_item_refuse(it, "it waits for node %" PRId64 ", which runs after its start", id);
+    }
+}
+
+static ls_status read_collective(const reader *r, lsi_item *it, ls_doc_collective *c)
+{
+    const char *kinds[LS_COLL_BARRIER];
+
+    for (int k = 0; k < LS_COLL_BARRIER; k++) kinds[k] = ls_collective_name((ls_collective)(k + 1));
+    *c = (ls_doc_collective){.kind = lsi_item_name(it, "kind", kinds, LS_COLL_BARRIER),
+                             .bucket = small(it, "bucket", -1, INT32_MAX),
+                             .bytes = bytes(it, "bytes"),
+                             .start = node_at(r, it, "start", false),
+                             .end = node_at(r, it, "end", false)};
+    if (it->st == LS_OK && c->end < c->start)
+        lsi_item_refuse(it, "it ends with node %d, which runs before its start, node %d",
+                        (int)r->d->nodes[c->end].id, (int)r->d->nodes[c->start].id);
+    read_after(r, it, c);
+    return it->st;
 }
 
 static ls_status read_collectives(reader *r)
 {
-    ls_document *d = r->d;
-    const json_t *list;
-    ls_status st =
-        open_list(r, "collectives", sizeof *d->collectives, &d->collectives, &d->n_collectives, &list);
+    void *items;
+    const json_t *list = open_list(r, "collectives", sizeof *r->d->collectives, &items, &r->d->n_collectives);
 
-    for (int32_t i = 0; st == LS_OK && i < d->n_collectives; i++) {
-        const json_t *o = json_array_get(list, (size_t)i);
-        ls_doc_collective *c = &d->collectives[i];
-        *c = (ls_doc_collective){.kind = text(r, o, "kind"),
-                                 .bucket = (int32_t)whole(o, "bucket"),
-                                 .bytes = (size_t)whole(o, "bytes"),
-                                 .start = find_node(r->places, d->n_nodes, whole(o, "start")),
-                                 .end = find_node(r->places, d->n_nodes, whole(o, "end"))};
-        if (c->start < 0 || c->end < c->start)
-            st = wrong(r, "collective", (size_t)i, "its start and end are no nodes in this order");
-        if (st == LS_OK) st = read_after(r, json_object_get(o, "waits_for"), (size_t)i, c);
+    r->d->collectives = items;
+    for (int32_t i = 0; r->plan.st == LS_OK && i < r->d->n_collectives; i++) {
+        lsi_item it = item_of(r, list, "collective", i);
+        r->plan.st = read_collective(r, &it, &r->d->collectives[i]);
     }
-    return st;
+    return r->plan.st;
 }
 
 /* -- the whole --------------------------------------------------------------------------------------------
  */
 
-static ls_status read_memory(const reader *r, const json_t *o, ls_plan_memory *m)
+static ls_status read_memory(const reader *r, ls_plan_memory *m)
 {
-    static const char *const kinds[] = {"weights", "gradients", "optimizer", "activations",
-                                        "scratch", "comm",      "total"};
+    lsi_item it = {r->d, json_object_get(r->plan.o, "memory"), "memory", -1, r->plan.err, LS_OK};
 
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
-        if (whole(o, kinds[i]) < 0)
-            return ls_fail(
-                r->err, LS_DATA,
-                "memory: %s is less than nothing; write the file anew with `lockstep plan ... --json`",
-                kinds[i]);
-    *m = (ls_plan_memory){.weights = (size_t)whole(o, "weights"),
-                          .gradients = (size_t)whole(o, "gradients"),
-                          .optimizer = (size_t)whole(o, "optimizer"),
-                          .activations = (size_t)whole(o, "activations"),
-                          .scratch = (size_t)whole(o, "scratch"),
-                          .comm = (size_t)whole(o, "comm"),
-                          .total = (size_t)whole(o, "total")};
-    return LS_OK;
+    *m = (ls_plan_memory){.weights = bytes(&it, "weights"),
+                          .gradients = bytes(&it, "gradients"),
+                          .optimizer = bytes(&it, "optimizer"),
+                          .activations = bytes(&it, "activations"),
+                          .scratch = bytes(&it, "scratch"),
+                          .comm = bytes(&it, "comm"),
+                          .total = bytes(&it, "total")};
+    return it.st;
+}
+
+static ls_status read_head(reader *r)
+{
+    static const char *const parts[] = {"step", "gradients", "update", "evaluation"};
+    lsi_item *it = &r->plan;
+    ls_document *d = r->d;
+    const char *hash;
+
+    d->part = lsi_item_name(it, "part", parts, 4);
+    d->stage = small(it, "stage", 0, INT32_MAX);
+    d->batch = lsi_item_whole(it, "batch", 0, INT64_MAX);
+    d->runs = lsi_item_whole(it, "runs_per_step", 0, INT64_MAX);
+    d->flops = lsi_item_number(it, "flops");
+    d->arena_bytes = bytes(it, "arena_bytes");
+    hash = lsi_item_text(it, "hash");
+    if (it->st == LS_OK && (strlen(hash) != 16 || strspn(hash, "0123456789abcdef") != 16))
+        lsi_item_refuse(it, "\"hash\" is \"%.40s\", must be 16 digits of 0 to 9 and a to f", hash);
+    d->hash = strtoull(hash, NULL, 16);
+    return it->st;
 }
 
 ls_status ls_document_read(ls_document *d, const json_t *plan, ls_err *err)
 {
-    reader r = {d, plan, err, NULL};
-    const char *hash = json_string_value(json_object_get(plan, "hash"));
+    reader r = {d, {d, plan, "the plan", -1, err, LS_OK}, NULL};
     ls_status st = LS_OK;
 
     *d = (ls_document){0};
     LS_TRY(ls_arena_create(&d->arena, LS_MEM_CLI, err));
-    d->part = text(&r, plan, "part");
-    d->stage = (int)whole(plan, "stage");
-    d->batch = whole(plan, "batch");
-    d->runs = whole(plan, "runs_per_step");
-    d->flops = number(plan, "flops");
-    d->arena_bytes = (size_t)whole(plan, "arena_bytes");
-    d->hash = hash != NULL ? strtoull(hash, NULL, 16) : 0;
-    LS_TRY(read_memory(&r, json_object_get(plan, "memory"), &d->memory));
+    LS_TRY(read_head(&r));
+    LS_TRY(read_memory(&r, &d->memory));
     LS_TRY(read_values(&r));
     LS_TRY(read_nodes(&r));
-    LS_TRY(sort_places(&r));
     LS_TRY(read_edges(&r));
     LS_TRY(read_buffers(&r));
+    LS_TRY(link_values(&r));
     LS_TRY(read_collectives(&r));
+    LS_TRY(lsi_document_check(d, err));
 out:
-    return st;
-}
-
-/* -- files ------------------------------------------------------------------------------------------------
- */
-
-static bool has_plans(const json_t *o)
-{
-    const char *event = json_string_value(json_object_get(o, "event"));
-
-    return event != NULL && (strcmp(event, "document") == 0 || strcmp(event, "bench-export") == 0);
-}
-
-/* The first JSON value of the text that has plans; *o is the caller's, NULL: there is none. */
-static ls_status find_plans(const char *text_, size_t length, const char *path, json_t **o, ls_err *err)
-{
-    size_t at = 0;
-
-    for (*o = NULL; at < length;) {
-        json_error_t why;
-        json_t *value;
-        if (strchr(" \t\r\n", text_[at]) != NULL && text_[at] != '\0') {
-            at++;
-            continue;
-        }
-        value = json_loadb(text_ + at, length - at, JSON_DISABLE_EOF_CHECK, &why);
-        if (value == NULL)
-            return ls_fail(err, LS_DATA, "%s: byte %zu: %s; a plan is what `lockstep plan ... --json` prints",
-                           path, at + (size_t)(why.position > 0 ? why.position : 0), why.text);
-        at += (size_t)why.position;
-        if (has_plans(value)) {
-            *o = value;
-            return LS_OK;
-        }
-        json_decref(value);
-    }
-    return ls_fail(err, LS_DATA,
-                   "%s: no plan is in it; it should be what `lockstep plan ... --json` prints, or a file of "
-                   "`lockstep bench --export`",
-                   path);
-}
-
-ls_status ls_document_parse(ls_document *d, const char *text_, size_t length, const char *path, int plan,
-                            int *n_plans, ls_err *err)
-{
-    json_t *o = NULL;
-    json_int_t format;
-    ls_status st = LS_OK;
-
-    *d = (ls_document){0};
-    *n_plans = 0;
-    LS_TRY(find_plans(text_, length, path, &o, err));
-    format = strcmp(json_string_value(json_object_get(o, "event")), "document") == 0
-                 ? whole(o, "format")
-                 : whole(o, "plan_format");
-    if (format != LS_PLANS_FORMAT) {
-        st = ls_fail(err, LS_DATA, "%s: its plan has format %lld, this version reads %d; write it anew", path,
-                     (long long)format, LS_PLANS_FORMAT);
-        goto out;
-    }
-    *n_plans = (int)json_array_size(json_object_get(o, "plans"));
-    if (plan >= *n_plans) {
-        st = ls_fail(err, LS_DATA, "%s: it has no plan%s; write it anew with `lockstep plan ... --json`",
-                     path, *n_plans > 0 ? " of this number" : "");
-        goto out;
-    }
-    st = ls_document_read(d, json_array_get(json_object_get(o, "plans"), (size_t)plan), err);
-    if (st != LS_OK) ls_fail_in(err, st, "%s", path);
-out:
-    json_decref(o);
-    return st;
-}
-
-ls_status ls_document_open(ls_document *d, const char *path, int plan, int *n_plans, ls_err *err)
-{
-    char *text_ = NULL;
-    size_t length;
-    ls_status st = LS_OK;
-
-    *d = (ls_document){0};
-    *n_plans = 0;
-    LS_TRY(ls_whole_file(&text_, &length, path, FILE_MAX_BYTES, err));
-    LS_TRY(ls_document_parse(d, text_, length, path, plan, n_plans, err));
-out:
-    ls_free(text_);
     return st;
 }

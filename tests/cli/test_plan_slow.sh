@@ -254,5 +254,37 @@ head -c 2000 "$work/mnist.json" >"$work/cut.json"
 run 3 plan --diff mnist "$work/cut.json"
 says err "cut.json"
 
+# -- files that do not hold together: place, value, remedy
+# spoilt CODE: mnist.json with one thing changed in its plan, p.
+spoilt() {
+    python3 - "$work/mnist.json" "$work/spoilt.json" "$1" <<'P'
+import json, sys
+o = next(x for x in map(json.loads, open(sys.argv[1])) if x["event"] == "document")
+p = o["plans"][0]
+exec(sys.argv[3])
+json.dump(o, open(sys.argv[2], "w"))
+P
+    run 3 plan --diff "$work/spoilt.json" "$work/mnist.json"
+    says err "spoilt.json: "
+    says err "write the file anew"
+}
+spoilt 'p["buffers"][2]["offset"] = p["arena_bytes"]'
+says err "buffer 2: its offset"
+spoilt 'p["nodes"][5]["queue"] = "gpu"'
+says err 'node 5: "queue" is "gpu", must be compute, comm, copy or host'
+spoilt 'e = p["edges"][7]; e["from"], e["to"] = e["to"], e["from"]'
+says err "edge 7: it leads from node"
+spoilt 'p["nodes"][5]["layer"] = chr(27) + "[2J"'
+says err 'u001B'
+
+# -- what plan writes it also reads, whatever the device and the way of splitting
+for way in "mnist -n 2 --device far" "aae -n 2 model.points=32 batch.per_rank=4 --device far" \
+    "mnist -n 2 reproducible=true parallel.shards=4 --device far" "vit -n 2 parallel.accumulate=2" "cyclegan" "cosmogan"; do
+    # shellcheck disable=SC2086 # words of a command
+    run 0 plan $way --json
+    cp "$work/out" "$work/way.json"
+    run 0 plan --diff "$work/way.json" "$work/way.json"
+done
+
 echo "$n checks, $failures failed"
 [ "$failures" -eq 0 ]

@@ -119,55 +119,14 @@ static void json_reads_back(void)
     CHECK_EQ_INT(back.n_buffers, d.n_buffers);
     CHECK_EQ_INT(back.buffers[1].offset, d.buffers[1].offset);
     CHECK_EQ_INT(back.n_collectives, d.n_collectives);
+    for (int32_t i = 0; i < d.n_values; i++) {
+        CHECK_EQ_INT(back.values[i].node, d.values[i].node);
+        CHECK_EQ_INT(back.values[i].buffer, d.values[i].buffer);
+    }
     json_decref(json);
     ls_text_release(&text);
     ls_document_release(&d);
     ls_document_release(&back);
-}
-
-/* -- what others wrote ------------------------------------------------------------------------------------
- */
-
-static void refuse(const char *text, const char *why)
-{
-    ls_document d;
-    int n;
-    ls_err err = {0};
-
-    CHECK_STATUS(ls_document_parse(&d, text, strlen(text), "p.json", 0, &n, &err), LS_DATA, &err);
-    CHECK_CONTAINS(err.text, "p.json");
-    CHECK_CONTAINS(err.text, why);
-    ls_document_release(&d);
-}
-
-#define DOC(plan) "{\"event\":\"document\",\"format\":1,\"plans\":[" plan "]}"
-
-static void damaged_files_are_refused(void)
-{
-    refuse("", "no plan is in it");
-    refuse("{\"event\":\"plan\"}\n", "no plan is in it");
-    refuse("{\"event\":", "byte 9");
-    refuse("{}\n[1, 2", "byte 8");
-    refuse("{\"event\":\"document\",\"format\":7,\"plans\":[]}", "format 7");
-    refuse(DOC(""), "it has no plan");
-    refuse(DOC("{}"), "no list \"values\"");
-    refuse(DOC("{\"memory\":{\"total\":-4},\"values\":[],\"nodes\":[],\"edges\":[]}"), "memory: total");
-    refuse(DOC("{\"values\":[],\"nodes\":[],\"edges\":[],\"buffers\":[{\"bytes\":-1}]}"),
-           "buffer 0: its offset and bytes");
-    refuse(DOC("{\"values\":[],\"nodes\":[],\"edges\":[],\"buffers\":[{\"bytes\":1,\"last\":3}]}"),
-           "buffer 0: its first and last");
-    refuse(DOC("{\"values\":[],\"nodes\":[]}"), "no list \"edges\"");
-    refuse(DOC("{\"values\":[{\"id\":1}],\"nodes\":[],\"edges\":[]}"), "value 0: no shape");
-    refuse(DOC("{\"values\":[{\"id\":1,\"shape\":[]},{\"id\":1,\"shape\":[]}],\"nodes\":[],\"edges\":[]}"),
-           "value 1: ids do not rise");
-    refuse(DOC("{\"values\":[],\"nodes\":[{}],\"edges\":[]}"), "node 0: no op");
-    refuse(DOC("{\"values\":[],\"nodes\":[{\"op\":\"add\",\"inputs\":[3]}],\"edges\":[]}"),
-           "node 0: it names a value that is not there");
-    refuse(DOC("{\"values\":[],\"nodes\":[],\"edges\":[{\"from\":1,\"to\":2}]}"),
-           "edge 0: it names a node that is not there");
-    refuse(DOC("{\"values\":[],\"nodes\":[],\"edges\":[]}"), "no list \"buffers\"");
-    refuse(DOC("{\"values\":[],\"nodes\":[],\"edges\":[],\"buffers\":[],\"collectives\":[{\"start\":3}]}"),
-           "collective 0");
 }
 
 int main(void)
@@ -177,6 +136,5 @@ int main(void)
     CHECK_RUN(buffers_that_live_together_lie_apart);
     CHECK_RUN(memory_over_time_has_the_planned_peak);
     CHECK_RUN(json_reads_back);
-    CHECK_RUN(damaged_files_are_refused);
     return CHECK_DONE();
 }
