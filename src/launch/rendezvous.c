@@ -14,11 +14,11 @@
 #include "base/output.h"
 #include "base/text.h"
 #include "launch/launch_internal.h"
+#include "launch/names.h"
 
-#define GUESTS_MAX     64  /* connections that have not said who they are; more than that: the oldest goes */
-#define GUEST_S        3.0 /* how long such a connection may take */
-#define RETRY_S        0.2
-#define HOST_NAME_SIZE 64
+#define GUESTS_MAX 64  /* connections that have not said who they are; more than that: the oldest goes */
+#define GUEST_S    3.0 /* how long such a connection may take */
+#define RETRY_S    0.2
 
 typedef struct guest {
     lsi_link *link;
@@ -35,7 +35,7 @@ typedef struct rendezvous {
     int listener;
     guest guests[GUESTS_MAX];
     int n_guests, n_here, n_strangers;
-    char (*names)[HOST_NAME_SIZE];
+    char (*names)[LSI_HOST_NAME];
     ls_err refusal; /* why machine 0 gives up */
 } rendezvous;
 
@@ -129,7 +129,7 @@ static void join(rendezvous *m, int i, const lsi_message *j)
         return;
     }
     m->p->links[j->node] = link;
-    snprintf(m->names[j->node], HOST_NAME_SIZE, "%s", j->host);
+    snprintf(m->names[j->node], LSI_HOST_NAME, "%s", j->host);
     m->n_here++;
     m->guests[i] = m->guests[--m->n_guests];
     ls_log(LS_LOG_INFO, "machine %u (%s, %s) has joined", j->node, j->host, lsi_link_peer(link));
@@ -220,31 +220,6 @@ static void receive(rendezvous *m)
     accept_guests(m);
 }
 
-/* Names of machines for MPI: letters, digits, '-' and '.', all different. */
-static ls_status name_hosts(rendezvous *m, ls_err *err)
-{
-    lsi_party *p = m->p;
-    ls_text t = {0};
-
-    for (int i = 0; i < p->nodes; i++) {
-        char name[HOST_NAME_SIZE + 16];
-        /* Launchers on one host are machines of one name. */
-        bool taken = false;
-        for (int k = 0; k < i; k++) taken |= strcmp(m->names[k], m->names[i]) == 0;
-        snprintf(name, sizeof name, taken ? "%s-%d" : "%s", m->names[i], i);
-        for (char *c = name; *c != '\0'; c++)
-            if (strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.", *c) == NULL)
-                *c = '-';
-        ls_text_add(&t, "%s%s", i > 0 ? "," : "", name);
-    }
-    if (t.failed) {
-        ls_text_release(&t);
-        return ls_fail(err, LS_NOMEM, "no memory for the names of machines");
-    }
-    p->hosts = t.data;
-    return LS_OK;
-}
-
 static void name_run(lsi_party *p)
 {
     uint32_t id[2];
@@ -259,7 +234,7 @@ static ls_status welcome_all(rendezvous *m, ls_err *err)
     lsi_message yes = {.kind = LSI_MSG_WELCOME};
     ls_status st = LS_OK;
 
-    LS_TRY(name_hosts(m, err));
+    LS_TRY(lsi_host_names(&p->hosts, m->names, p->nodes, err));
     name_run(p);
     snprintf(yes.name, sizeof yes.name, "%s", p->name);
     yes.data = (const uint8_t *)p->hosts;
@@ -484,7 +459,7 @@ static ls_status prepare(rendezvous *m, const ls_launch_options *o, ls_err *err)
         st = ls_fail(err, LS_NOMEM, "no memory for %d machines", p->nodes);
         goto out;
     }
-    own_host(m->names[p->node], HOST_NAME_SIZE);
+    own_host(m->names[p->node], LSI_HOST_NAME);
     (void)lsi_net_route(&p->interface, &m->master);
     if (!o->silent) {
         printf("machines      %d of %d here, machine 0 at %s port %d, by %s (%s)\n", p->node, p->nodes,
