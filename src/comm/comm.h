@@ -108,8 +108,8 @@ ls_comm_heap *ls_comm_heap_of(const ls_comm *c);
 /* Tells the ranks of this machine that this one gives up: their waits end with LS_LOST.  Those of other
  * machines are ended by whoever started the run, once this rank's process has failed. */
 void ls_comm_abort(ls_comm *c, const char *why);
-/* Seconds this rank has spent in ls_exchange_progress, ls_exchange_wait and ls_comm_machine_barrier:
- * communication that was not hidden. */
+/* Seconds this rank has spent in ls_exchange_progress, ls_exchange_wait and barriers of plans: communication
+ * that was not hidden. */
 double ls_comm_exposed_seconds(const ls_comm *c);
 /* That less the adding: seconds in which this rank waited for others or for a network. */
 double ls_comm_waiting_seconds(const ls_comm *c);

@@ -153,11 +153,23 @@ ls_status lsi_lost(const ls_comm *c, const char *what, ls_err *err);
 /* -- control.c
  * ----------------------------------------------------------------------------------------------- */
 
-/* The number that stands for an operation; ranks compare it when they meet. */
+/* The number that stands for an operation; ranks compare it in every round. */
 uint64_t lsi_ticket(const char *operation, size_t bytes, const char *what);
+/* What a rank does while it waits for a round: `work` does a piece of something useful and returns whether
+ * there was any. */
+typedef struct lsi_meanwhile {
+    bool (*work)(void *ctx);
+    void *ctx;
+} lsi_meanwhile;
+/* A piece of that, or lsi_wait_turn where there is none.  `m` may be NULL: there never is. */
+ls_status lsi_meanwhile_turn(ls_comm *c, lsi_wait *w, lsi_missing missing, const void *arg,
+                             const lsi_meanwhile *m, ls_err *err) LS_MUST_CHECK;
 /* A round among the ranks of this machine.  Mail lies in the boxes of round c->round + 1, which is c->round
  * when this returns. */
-ls_status lsi_meet(ls_comm *c, uint64_t ticket, const char *what, ls_err *err) LS_MUST_CHECK;
+ls_status lsi_local_round(ls_comm *c, uint64_t ticket, const char *what, const lsi_meanwhile *m,
+                          ls_err *err) LS_MUST_CHECK;
+/* No rank of the run goes on before all have come. */
+ls_status lsi_barrier(ls_comm *c, const char *what, const lsi_meanwhile *m, ls_err *err) LS_MUST_CHECK;
 /* Collective: all ranks return LS_OK, or none does.  `st` is how this rank fared; `err` has its text. */
 ls_status lsi_all_well(ls_comm *c, ls_status st, const char *what, ls_err *err) LS_MUST_CHECK;
 
@@ -169,10 +181,10 @@ enum { LSI_FIRST_EXCHANGE_TAG = 1 };
 
 ls_status lsi_far_create(ls_comm *c, const int *host_of, ls_err *err) LS_MUST_CHECK;
 void lsi_far_destroy(ls_comm *c); /* accepts that there is none */
-/* After lsi_meet: carries the mail of this round, `piece` bytes of every rank (root -1) or of one, to all
- * machines. */
+/* After lsi_local_round: carries the mail of this round, `piece` bytes of every rank (root -1) or of one, to
+ * all machines. */
 ls_status lsi_far_round(ls_comm *c, int root, size_t piece, uint64_t ticket, const char *what,
-                        ls_err *err) LS_MUST_CHECK;
+                        const lsi_meanwhile *m, ls_err *err) LS_MUST_CHECK;
 /* Where the mail of a rank then lies. */
 const char *lsi_far_mail(const ls_comm *c, int rank, int root, size_t piece);
 

@@ -26,12 +26,6 @@ static bool round_missing(const void *arg, int local)
     return atomic_load_explicit(&w->c->heap->region->slot[local].posted, memory_order_acquire) < w->number;
 }
 
-/* What to do while waiting. */
-typedef struct meeting {
-    bool (*work)(void *ctx);
-    void *ctx;
-} meeting;
-
 /* FNV-1a; a collision would only make a wrong program fail later. */
 uint64_t lsi_ticket(const char *operation, size_t bytes, const char *what)
 {
@@ -57,14 +51,15 @@ static ls_status check_tickets(ls_comm *c, uint64_t number, const char *what, ls
     return LS_OK;
 }
 
-/* Rests, unless there is work. */
-static ls_status turn(ls_comm *c, lsi_wait *wait, const round_wait *w, const meeting *m, ls_err *err)
+ls_status lsi_meanwhile_turn(ls_comm *c, lsi_wait *w, lsi_missing missing, const void *arg,
+                             const lsi_meanwhile *m, ls_err *err)
 {
-    if (m->work != NULL && m->work(m->ctx)) return lsi_aborted(c) ? lsi_lost(c, wait->what, err) : LS_OK;
-    return lsi_wait_turn(c, wait, round_missing, w, err);
+    if (m != NULL && m->work != NULL && m->work(m->ctx))
+        return lsi_aborted(c) ? lsi_lost(c, w->what, err) : LS_OK;
+    return lsi_wait_turn(c, w, missing, arg, err);
 }
 
-static ls_status meet(ls_comm *c, uint64_t ticket, const char *what, const meeting *m, ls_err *err)
+ls_status lsi_local_round(ls_comm *c, uint64_t ticket, const char *what, const lsi_meanwhile *m, ls_err *err)
 {
     lsi_slot *slot = c->heap->region->slot;
     round_wait w = {c, ++c->round};
@@ -74,17 +69,12 @@ static ls_status meet(ls_comm *c, uint64_t ticket, const char *what, const meeti
     atomic_store_explicit(&slot[c->local_rank].posted, w.number, memory_order_release);
     for (int i = 0; i < c->local_size; i++) {
         while (round_missing(&w, i)) {
-            ls_status st = turn(c, &wait, &w, m, err);
+            ls_status st = lsi_meanwhile_turn(c, &wait, round_missing, &w, m, err);
             if (st != LS_OK) return st;
         }
     }
     lsi_wait_end(c, &wait);
     return check_tickets(c, w.number, what, err);
-}
-
-ls_status lsi_meet(ls_comm *c, uint64_t ticket, const char *what, ls_err *err)
-{
-    return meet(c, ticket, what, &(meeting){0}, err);
 }
 
 ls_status ls_comm_machine_barrier(ls_comm *c, const char *what, bool (*work)(void *ctx), void *ctx,
@@ -94,7 +84,7 @@ ls_status ls_comm_machine_barrier(ls_comm *c, const char *what, bool (*work)(voi
     ls_status st;
 
     lsi_note(c, what);
-    st = meet(c, lsi_ticket("meet", 0, what), what, &(meeting){work, ctx}, err);
+    st = lsi_local_round(c, lsi_ticket("machine barrier", 0, what), what, &(lsi_meanwhile){work, ctx}, err);
     c->exposed_ns += ls_clock_ns() - begun;
     return st;
 }
@@ -111,14 +101,14 @@ static size_t piece_of(const ls_comm *c, size_t bytes, size_t at)
 
 /* One round of the whole run; a rank with mail has `piece` bytes at `mine`. */
 static ls_status round_of_all(ls_comm *c, const void *mine, int root, size_t piece, uint64_t ticket,
-                              const char *what, ls_err *err)
+                              const char *what, const lsi_meanwhile *m, ls_err *err)
 {
     ls_status st = LS_OK;
 
     if (piece > 0 && (root < 0 || root == c->rank))
         memcpy(lsi_mail(c->heap, c->local_rank, c->round + 1), mine, piece);
-    LS_TRY(lsi_meet(c, ticket, what, err));
-    if (c->far != NULL) LS_TRY(lsi_far_round(c, root, piece, ticket, what, err));
+    LS_TRY(lsi_local_round(c, ticket, what, m, err));
+    if (c->far != NULL) LS_TRY(lsi_far_round(c, root, piece, ticket, what, m, err));
 out:
     return st;
 }
@@ -128,10 +118,15 @@ static const char *mail_of(const ls_comm *c, int rank, int root, size_t piece)
     return c->far != NULL ? lsi_far_mail(c, rank, root, piece) : lsi_mail(c->heap, rank, c->round);
 }
 
-ls_status ls_comm_barrier(ls_comm *c, const char *what, ls_err *err)
+ls_status lsi_barrier(ls_comm *c, const char *what, const lsi_meanwhile *m, ls_err *err)
 {
     lsi_note(c, what);
-    return round_of_all(c, NULL, -1, 0, lsi_ticket("barrier", 0, what), what, err);
+    return round_of_all(c, NULL, -1, 0, lsi_ticket("barrier", 0, what), what, m, err);
+}
+
+ls_status ls_comm_barrier(ls_comm *c, const char *what, ls_err *err)
+{
+    return lsi_barrier(c, what, NULL, err);
 }
 
 ls_status ls_comm_broadcast(ls_comm *c, void *data, size_t bytes, int root, const char *what, ls_err *err)
@@ -145,7 +140,7 @@ ls_status ls_comm_broadcast(ls_comm *c, void *data, size_t bytes, int root, cons
     lsi_note(c, what);
     do {
         size_t piece = piece_of(c, bytes, at);
-        LS_TRY(round_of_all(c, next, root, piece, ticket, what, err));
+        LS_TRY(round_of_all(c, next, root, piece, ticket, what, NULL, err));
         if (data != NULL && piece > 0 && c->rank != root) memcpy(next, mail_of(c, root, root, piece), piece);
         at += piece;
         if (data != NULL && piece > 0) next += piece;
@@ -165,7 +160,7 @@ ls_status ls_comm_gather_all(ls_comm *c, const void *mine, size_t bytes, void *a
     lsi_note(c, what);
     do {
         size_t piece = piece_of(c, bytes, at);
-        LS_TRY(round_of_all(c, next, -1, piece, ticket, what, err));
+        LS_TRY(round_of_all(c, next, -1, piece, ticket, what, NULL, err));
         for (int r = 0; piece > 0 && r < c->size; r++)
             memcpy((char *)all + (size_t)r * bytes + at, mail_of(c, r, -1, piece), piece);
         at += piece;

@@ -109,7 +109,8 @@ static void pack(ls_comm *c, int root, size_t piece, uint64_t ticket)
 }
 
 /* The leader's part: its block to all other leaders, theirs to here. */
-static ls_status swap_blocks(ls_comm *c, int root, size_t piece, const char *what, ls_err *err)
+static ls_status swap_blocks(ls_comm *c, int root, size_t piece, const char *what, const lsi_meanwhile *m,
+                             ls_err *err)
 {
     ls_status st = LS_OK;
     lsi_wait wait = {.what = what};
@@ -128,26 +129,27 @@ static ls_status swap_blocks(ls_comm *c, int root, size_t piece, const char *wha
     while (true) {
         LS_TRY(c->link->test(c->far->wait, n, &finished, err));
         if (finished) break;
-        LS_TRY(lsi_wait_turn(c, &wait, NULL, NULL, err));
+        LS_TRY(lsi_meanwhile_turn(c, &wait, NULL, NULL, m, err));
     }
     lsi_wait_end(c, &wait);
 out:
     return st;
 }
 
-ls_status lsi_far_round(ls_comm *c, int root, size_t piece, uint64_t ticket, const char *what, ls_err *err)
+ls_status lsi_far_round(ls_comm *c, int root, size_t piece, uint64_t ticket, const char *what,
+                        const lsi_meanwhile *m, ls_err *err)
 {
     ls_status st = LS_OK;
 
     if (c->local_rank == 0) {
         pack(c, root, piece, ticket);
-        st = swap_blocks(c, root, piece, what, err);
+        st = swap_blocks(c, root, piece, what, m, err);
         if (st != LS_OK) { /* the other ranks of the machine wait for this one */
             ls_comm_heap_abort(c->heap, c->rank, err != NULL ? err->text : "lost its peers");
             return st;
         }
     }
-    LS_TRY(lsi_meet(c, ticket, what, err));
+    LS_TRY(lsi_local_round(c, ticket, what, m, err));
     for (int h = 0; h < c->hosts; h++) {
         if (memcmp(block_of(c, h), &ticket, sizeof ticket) == 0) continue;
         c->disagreed = true;

@@ -85,6 +85,37 @@ int rank_overlaps(ls_comm *c, const void *arg)
     return wrong;
 }
 
+static bool work_on(void *exchange)
+{
+    return ls_exchange_work(exchange);
+}
+
+/* In turn one rank goes to the barrier while its exchange is under way, and the others come when theirs is
+ * over, for which they need that rank's part of it. */
+int rank_works_in_barriers(ls_comm *c, const void *arg)
+{
+    enum { N = 200000 };
+    const ls_exchange_options o = {.name = "meanwhile", .n = N};
+    const ls_collectives *how = ls_comm_collectives(c);
+    ls_exchange *x;
+    ls_err err = {0};
+    int wrong = expect_status(c, ls_exchange_create(&x, c, &o, &err), LS_OK, &err, "create");
+
+    (void)arg;
+    for (int t = 0; t < 2 * ls_comm_size(c) && wrong == 0; t++) {
+        const bool early = t % ls_comm_size(c) == ls_comm_rank(c);
+        fill_parts(x, (uint64_t)t, ls_comm_size(c), N);
+        ls_exchange_start(x, 1);
+        if (!early) wrong += expect_status(c, ls_exchange_wait(x, &err), LS_OK, &err, "wait");
+        wrong +=
+            expect_status(c, how->barrier(c, LS_GROUP_ALL, "all", work_on, x, &err), LS_OK, &err, "barrier");
+        wrong += expect_status(c, ls_exchange_wait(x, &err), LS_OK, &err, "wait");
+        wrong += compare(c, ls_exchange_result(x), (uint64_t)t, ls_comm_size(c), N);
+    }
+    ls_exchange_destroy(x);
+    return wrong;
+}
+
 /* Weights differ by rank and by step; the scale is applied to the total. */
 int rank_weighs(ls_comm *c, const void *arg)
 {

@@ -15,6 +15,8 @@ typedef struct sum_case {
 int rank_sums_steps(ls_comm *c, const void *arg);
 /* Several exchanges under way at once. */
 int rank_overlaps(ls_comm *c, const void *arg);
+/* A rank that is in a barrier of all sends what others wait for before they come. */
+int rank_works_in_barriers(ls_comm *c, const void *arg);
 /* Weights that differ by rank and step, and a scale; 1, 2 or 4 ranks. */
 int rank_weighs(ls_comm *c, const void *arg);
 /* Every kind of collective over every group, at lengths that do not fit ranks, empty ones among them. */

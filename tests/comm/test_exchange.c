@@ -77,6 +77,8 @@ static void exchanges_overlap(void)
     CHECK_EQ_INT(run_threads(1, rank_overlaps, NULL), 0);
     CHECK_EQ_INT(run_threads(3, rank_overlaps, NULL), 0);
     CHECK_EQ_INT(run_processes(2, rank_overlaps, NULL), 0);
+    CHECK_EQ_INT(run_threads(1, rank_works_in_barriers, NULL), 0);
+    CHECK_EQ_INT(run_processes(3, rank_works_in_barriers, NULL), 0);
 }
 
 static void weights_and_scale(void)
