@@ -66,6 +66,12 @@ struct ls_node {
                          stands for.  Not an order: that is the scheduler's. */
 };
 
+/* Whether the node reads its input k, or has it for its shape alone. */
+static inline bool ls_node_reads(const ls_node *n, int k)
+{
+    return n->op->reads == NULL || n->op->reads(n->attr, n->n_in, k);
+}
+
 /* What must come after something else although it reads nothing of it. */
 typedef enum ls_edge_kind {
     LS_EDGE_OVERWRITE, /* from reads memory that `to`, or what `to` lets begin, writes over */

@@ -132,6 +132,8 @@ struct ls_op {
     double (*flops)(const ls_graph *g, const ls_node *node);
     /* Bytes moved; NULL: all inputs and outputs once. */
     double (*bytes)(const ls_graph *g, const ls_node *node);
+    /* Whether input k is read, or there for its shape alone.  NULL: all are read. */
+    bool (*reads)(const void *attr, int n_in, int k);
     /* The input whose memory output k must take over (the next version of a variable), or -1.  NULL: none. */
     int (*alias)(int n_in, const void *attr, int k);
     void (*ref)(const ls_ref_call *c); /* NULL only for LS_OP_VIEW and element-wise ops with pw_eval */

@@ -38,6 +38,15 @@ static ls_status infer_leaf(ls_infer *c, ls_err *err)
     return lsi_collective_check(c, 2, err);
 }
 
+/* Of a sum over leaves the tensors themselves are there for their shapes, but for the plain ones, of start
+ * and wait alike. */
+static bool reads(const void *attr, int n_in, int k)
+{
+    const ls_collective_attr *a = attr;
+
+    return a->shards == 0 || k == 0 || k >= n_in - a->plain;
+}
+
 const ls_op ls_op_all_reduce_leaf = {
     .name = "all_reduce_leaf",
     .min_in = 3,
@@ -65,6 +74,7 @@ const ls_op ls_op_all_reduce_start = {
     .collective = LS_COLL_ALL_REDUCE,
     .coll_op = LS_COLL_OP_START,
     .infer = lsi_infer_weighted_start,
+    .reads = reads,
     .ref = lsi_ref_weighted_start,
     .attr_text = lsi_collective_text,
 };
@@ -81,6 +91,7 @@ const ls_op ls_op_all_reduce_wait = {
     .infer = lsi_infer_wait,
     .grad = grad_wait,
     .flops = lsi_collective_flops,
+    .reads = reads,
     .ref = lsi_ref_wait,
     .attr_text = lsi_collective_text,
 };

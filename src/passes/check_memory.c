@@ -185,6 +185,7 @@ static ls_status prove_sides(const proof *p, ls_err *err)
         for (int k = 0; k < n->n_in + n->n_out; k++) {
             const int32_t v = k < n->n_in ? n->in[k] : n->out[k - n->n_in];
             if (p->g->values[ls_graph_storage(p->g, v)]->staged == (k < n->n_in ? in : out)) continue;
+            if (k < n->n_in && !ls_node_reads(n, k)) continue;
             return ls_fail(err, LS_INVALID, "plan check: value %d of %s is in memory that it cannot see",
                            (int)v, lsi_node_name(p->g, n->id, name));
         }

@@ -84,7 +84,7 @@ static void read_own_side(staging *s, ls_node *n)
 
     for (int k = 0; k < n->n_in && s->g->err.status == LS_OK; k++) {
         const int32_t v = n->in[k];
-        if (is_staged(s->g, v) == host) continue;
+        if (is_staged(s->g, v) == host || !ls_node_reads(n, k)) continue;
         if (s->copy[v] < 0) s->copy[v] = add_copy(s, n, v);
         if (s->copy[v] >= 0) n->in[k] = s->copy[v];
     }

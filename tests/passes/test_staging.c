@@ -112,6 +112,37 @@ static void what_the_host_made_is_shown_by_it(void)
     ls_graph_destroy(g);
 }
 
+static bool is_collective(const void *ctx, const ls_node *n)
+{
+    (void)ctx;
+    return (n->op->flags & LS_OP_COLLECTIVE) != 0;
+}
+
+/* A sum over leaves has parameters for their shapes alone: what is plain, and the weight, go to the host. */
+static void shapes_are_not_copied(void)
+{
+    for (int shards = 0; shards <= 4; shards += 4) {
+        ls_graph *g = make();
+        const ls_value w = ls_graph_var(g, "w", LS_VAR_PARAM, LS_F32, LS_SHAPE(16), (ls_init){0});
+        const ls_value x[] = {w, ls_graph_input(g, "control", LS_F32, LS_SHAPE(4))};
+        const ls_collective_attr attr = {.bucket = 0, .plain = 1, .shards = shards};
+        ls_value room[3], sum = ls_all_reduce(ls_graph_scalar(g, "weight"), 2, x, attr, room);
+        ls_err err = {0};
+        int of_w = 0;
+
+        ls_graph_fetch(ls_square(ls_graph_out(sum, 0)), "sum");
+        ls_graph_fetch(ls_square(ls_graph_out(sum, 1)), "told");
+        ls_pass_staging(g, is_collective, NULL);
+        for (int32_t i = 0; i < g->n_nodes; i++)
+            of_w += g->nodes[i]->op == &ls_op_to_host && g->nodes[i]->in[0] == w.id;
+        CHECK_EQ_INT(of_w, shards == 0 ? 1 : 0);
+        CHECK_EQ_INT(count(g, &ls_op_to_host), shards == 0 ? 3 : 2);
+        CHECK_OK(ls_check_collectives(g, &err), &err);
+        CHECK_OK(prove(g, &err), &err);
+        ls_graph_destroy(g);
+    }
+}
+
 static void a_device_alone_is_left_alone(void)
 {
     ls_graph *g = make();
@@ -247,6 +278,7 @@ int main(void)
 {
     CHECK_RUN(one_copy_per_value_and_side);
     CHECK_RUN(what_the_host_made_is_shown_by_it);
+    CHECK_RUN(shapes_are_not_copied);
     CHECK_RUN(a_device_alone_is_left_alone);
     CHECK_RUN(a_missing_copy_is_found);
     CHECK_RUN(what_overlaps_is_found);
