@@ -172,7 +172,7 @@ void lsi_flights_arrive(ls_plan *p)
 
 ls_status ls_plan_result(ls_plan *p, const ls_tensor *t, uint64_t run, void *to, size_t bytes, ls_err *err)
 {
-    const lsi_queued *q = p->queued;
+    lsi_queued *q = p->queued;
     const size_t at = q != NULL ? q->result_at[t - p->fetches] : SIZE_MAX;
     ls_status st = LS_OK;
 
@@ -181,8 +181,13 @@ ls_status ls_plan_result(ls_plan *p, const ls_tensor *t, uint64_t run, void *to,
         return ls_tensor_read(t, 0, to, bytes, err);
     }
     LS_BUG_IF(run == 0 || run > q->runs || run + LSI_IN_FLIGHT <= q->runs);
-    lsi_queued_join(p, flight_of(q, run)->over);
-    LS_TRY(lsi_plan_outcome(p, err));
+    if (run <= q->sound) { /* what has failed since is no matter of it; only the device itself may be gone */
+        LS_TRY(lsi_queues(p)->join(p->dev, flight_of(q, run)->over, err));
+    } else {
+        lsi_queued_join(p, flight_of(q, run)->over);
+        LS_TRY(lsi_plan_outcome(p, err));
+        q->sound = run;
+    }
     memcpy(to, flight_of(q, run)->results + at, bytes);
 out:
     return st;

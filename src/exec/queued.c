@@ -208,6 +208,16 @@ static bool is_over(const ls_plan *p, ls_event *e)
     return lsi_queues(p)->reached(p->dev, e);
 }
 
+/* Something of this run is over, or all that was there before it: so is the run before, whatever the host's
+ * nodes will find. */
+static void note_last_run(progress *r)
+{
+    lsi_queued *q = r->p->queued;
+
+    if (!r->after_last_run && !r->p->failure.told) q->sound = q->runs - 1;
+    r->after_last_run = true;
+}
+
 /* Whether what the host's node comes after is over; if that is nothing, then the run before. */
 static bool can_run(progress *r, int32_t i)
 {
@@ -221,7 +231,7 @@ static bool can_run(progress *r, int32_t i)
         waits = true;
     }
     if (!waits && !r->after_last_run && !is_over(r->p, r->p->dev->end[LS_QUEUE_COPY])) return false;
-    r->after_last_run = true;
+    note_last_run(r);
     return true;
 }
 

@@ -32,6 +32,7 @@ typedef struct lsi_queued {
     ls_event **marks;        /* per position; NULL: no other queue waits for it */
     lsi_noted *noted;        /* per position; NULL until a run is */
     uint64_t runs;           /* begun so far */
+    uint64_t sound;          /* this one and all before were over before anything had failed */
     ls_recording *recording; /* all nodes of a run; NULL: none yet */
     bool unrecorded;         /* and there never will be one */
     size_t inputs_room;

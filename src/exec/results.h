@@ -19,7 +19,8 @@ uint64_t ls_plan_runs(const ls_plan *p);
 ls_status ls_plan_join(ls_plan *p, ls_err *err) LS_MUST_CHECK;
 
 /* The first bytes of fetched value `t` as that run left it, one of the last two where it has at most
- * LS_PLAN_RESULT bytes, else the last.  Waits until the run is over, and returns what failed. */
+ * LS_PLAN_RESULT bytes, else the last.  Waits until the run is over, and returns what failed; a result of
+ * the first kind can be read also when a later run has found that another rank is gone. */
 #define LS_PLAN_RESULT 1024
 ls_status ls_plan_result(ls_plan *p, const ls_tensor *t, uint64_t run, void *to, size_t bytes,
                          ls_err *err) LS_MUST_CHECK;

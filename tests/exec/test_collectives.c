@@ -2,6 +2,7 @@
  * them, on memory that the host can see and on memory that it cannot. */
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "backend/backend.h"
@@ -9,6 +10,7 @@
 #include "comm/comm.h"
 #include "exec/document.h"
 #include "exec/peers.h"
+#include "exec/results.h"
 #include "exec/state.h"
 #include "ops/ops.h"
 
@@ -23,6 +25,7 @@ typedef struct way {
     int n; /* tensors */
     int64_t count[TENSORS];
     int root, plain;
+    bool leaves; /* rank 1, in the middle */
 } way;
 
 typedef struct rank {
@@ -134,6 +137,42 @@ static int look(const rank *r, const ls_plan *p)
     return wrong;
 }
 
+/* -- a rank that leaves -----------------------------------------------------------------------------------
+ */
+
+enum { LEAVES_AFTER = 3 };
+
+/* Begins steps one ahead of their results, as training does; rank 1 leaves after some. */
+static int begin_steps(ls_plan *p, int me)
+{
+    const ls_tensor *t = ls_plan_fetch(p, "c");
+    ls_status st = LS_OK;
+    ls_err err = {0};
+    float y = 0;
+    int wrong = 0;
+
+    for (int step = 1; wrong == 0 && st == LS_OK && (me == 0 || step <= LEAVES_AFTER); step++) {
+        const float x = (float)(step + 10 * me);
+        ls_plan_write_input(p, "a", 0, &x, sizeof x);
+        ls_plan_write_scalar(p, "weight", 1);
+        st = ls_plan_start(p, &err);
+        if (step > LEAVES_AFTER + 1) return 1 + printf("a step went on without rank 1\n");
+        if (st != LS_OK || step == 1) continue;
+        st = ls_plan_result(p, t, (uint64_t)step - 1, &y, sizeof y, &err);
+        wrong += y != (float)(2 * (2 * (step - 1) + 10));
+    }
+    if (me == 1) return wrong + (ls_plan_join(p, &err) != LS_OK);
+    wrong += st != LS_LOST || strstr(err.text, "rank 1") == NULL;
+    /* The last step that was complete on all ranks: its result was there before anything failed. */
+    err = (ls_err){0};
+    st = ls_plan_result(p, t, LEAVES_AFTER, &y, sizeof y, &err);
+    if (st != LS_OK || y != (float)(2 * (2 * LEAVES_AFTER + 10)))
+        wrong += printf("step %d: %g, %s\n", LEAVES_AFTER, (double)y, err.text);
+    /* The one that failed has none. */
+    wrong += ls_plan_result(p, t, LEAVES_AFTER + 1, &y, sizeof y, &(ls_err){0}) != LS_LOST;
+    return wrong;
+}
+
 static void *rank_main(void *arg)
 {
     rank *r = arg;
@@ -152,13 +191,17 @@ static void *rank_main(void *arg)
     LS_TRY(ls_peers_create(&peers, r->comm, &how, &err));
     ls_state_set_peers(state, peers);
     LS_TRY(ls_plan_compile_take(&plan, g, dev, state, &err));
-    r->wrong = run_steps(r, plan, ls_comm_rank(r->comm)) + look(r, plan);
+    if (r->w->leaves)
+        r->wrong = begin_steps(plan, ls_comm_rank(r->comm));
+    else
+        r->wrong = run_steps(r, plan, ls_comm_rank(r->comm)) + look(r, plan);
 out:
     if (st != LS_OK) printf("rank %d: %s\n", ls_comm_rank(r->comm), err.text);
     ls_plan_destroy(plan);
     ls_peers_destroy(peers);
     ls_state_destroy(state);
     ls_device_close(dev);
+    if (r->w->leaves) ls_comm_close(r->comm);
     return NULL;
 }
 
@@ -179,7 +222,7 @@ static int run_way(const way *w)
         pthread_join(threads[i], NULL);
         wrong += ranks[i].wrong;
     }
-    for (int i = 0; i < w->ranks; i++) ls_comm_close(comm[i]);
+    for (int i = 0; i < w->ranks && !w->leaves; i++) ls_comm_close(comm[i]);
     return wrong;
 }
 
@@ -202,6 +245,24 @@ static void every_collective(void)
                          .plain = kind == LS_COLL_ALL_REDUCE && i == 6};
                 CHECK_EQ_INT(run_way(&w), 0);
             }
+}
+
+static void results_of_the_last_complete_step_are_there(void)
+{
+    static const way w = {.kind = LS_COLL_ALL_REDUCE,
+                          .ranks = 2,
+                          .overlap = true,
+                          .device = "far",
+                          .n = 1,
+                          .count = {1},
+                          .leaves = true};
+
+    for (int seed = 1; seed <= 10; seed++) {
+        char text[16];
+        snprintf(text, sizeof text, "%d", seed);
+        setenv("LOCKSTEP_FAR_SEED", text, 1);
+        CHECK_EQ_INT(run_way(&w), 0);
+    }
 }
 
 /* A plan for other ranks than there are. */
@@ -228,6 +289,7 @@ static void wrong_number_of_ranks(void)
 int main(void)
 {
     CHECK_RUN(every_collective);
+    CHECK_RUN(results_of_the_last_complete_step_are_there);
     CHECK_RUN(wrong_number_of_ranks);
     return CHECK_DONE();
 }
