@@ -43,7 +43,7 @@ static json_t *subject_json(const ls_rehearsal *x, const bench_job *j, const ben
 
     for (int i = 0; i < j->args->n_settings; i++)
         json_array_append_new(settings, json_string(j->args->settings[i]));
-    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)ls_plan_hash(s->plans[0].plan));
+    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)ls_plan_hash(ls_session_usual(s, 0)->plan));
     return json_pack("{s:s, s:s, s:o, s:s, s:s, s:i, s:i, s:i, s:i, s:b, s:I, s:I, s:s, s:s, s:s, s:I}",
                      "event", "bench", "experiment", ls_config_text(s->cfg, "name"), "settings", settings,
                      "device", ls_config_text(s->cfg, "device"), "mode", j->real[0] ? "real" : "synthetic",

@@ -107,7 +107,6 @@ static ls_status time_steps(ls_rehearsal *x, const bench_job *j, ls_comm *comm, 
 /* What follows from the times of one variant. */
 static ls_status conclude(bench_result *r, const ls_rehearsal *x, ls_comm *comm, ls_err *err)
 {
-    const ls_batch_plan *p = &x->session.plans[0];
     const double samples = (double)x->update.samples;
     ls_status st = LS_OK;
 
@@ -115,10 +114,11 @@ static ls_status conclude(bench_result *r, const ls_rehearsal *x, ls_comm *comm,
     r->rate = ls_spread_rate(r->times.spread, samples);
     r->mean = ls_estimate_rate(r->times.mean, samples);
     for (int k = 0; k < x->session.n_stages; k++) {
+        const ls_batch_plan *p = ls_session_usual(&x->session, k);
         ls_document d;
-        st = ls_document_make(&d, p[k].plan, err);
-        if (st == LS_OK) r->flops_per_sample += ls_document_product_flops(&d) / (double)p[k].batch;
-        r->all_flops_per_sample += ls_plan_flops(p[k].plan) / (double)p[k].batch;
+        st = ls_document_make(&d, p->plan, err);
+        if (st == LS_OK) r->flops_per_sample += ls_document_product_flops(&d) / (double)p->batch;
+        r->all_flops_per_sample += ls_plan_flops(p->plan) / (double)p->batch;
         if (x->session.split) /* once for all batches of the update */
             r->all_flops_per_sample +=
                 ls_plan_flops(x->session.updates[k].plan) / (double)ls_rehearsal_samples(x);

@@ -129,8 +129,11 @@ static ls_plan_memory memory_of(const cli_experiment *x, const ls_document *d)
 
     if (x->n_plans == 1) return d->memory;
     for (int k = 0; k < x->n_plans; k++) {
-        ls_memory_add_plan(&m, x->plans[k].plan);
-        if (strcmp(x->plans[k].part, "gradients") == 0) gradients[n++] = x->plans[k].plan;
+        const bool of_lanes = x->lanes > 0 && strcmp(x->plans[k].part, "gradients") == 0;
+        if (of_lanes)
+            gradients[n++] = x->plans[k].plan;
+        else
+            ls_memory_add_plan(&m, x->plans[k].plan);
     }
     ls_memory_add_lanes(&m, gradients, n, x->lanes);
     ls_memory_add_state(&m, x->state);

@@ -318,6 +318,27 @@ out:
     return st;
 }
 
+ls_status ls_plan_bind_take(ls_graph *graph, const ls_strategy *how, ls_state *state, int *stages,
+                            ls_err *err)
+{
+    ls_passage way = {.g = graph, .how = how};
+    int *index = NULL;
+    ls_status st = LS_OK;
+
+    LS_TRY(ls_passes_run(&way, LS_PHASE_PROGRAM, err));
+    index = ls_alloc(LS_MEM_PLAN, sizeof *index * ((size_t)graph->n_vars + 1));
+    if (index == NULL) {
+        st = ls_fail(err, LS_NOMEM, "plan: no memory");
+        goto out;
+    }
+    LS_TRY(lsi_state_bind(state, graph, index, err));
+    *stages = graph->n_stages;
+out:
+    ls_free(index);
+    ls_graph_destroy(graph);
+    return st;
+}
+
 int ls_plan_stages(const ls_plan *p)
 {
     return p->graph->n_stages;

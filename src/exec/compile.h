@@ -8,6 +8,10 @@
 /* ls_plan_compile_take for a step that is spread as `how` says. */
 ls_status ls_plan_compile_as(ls_plan **out, ls_graph *graph, const ls_strategy *how, ls_device *dev,
                              ls_state *state, ls_err *err) LS_MUST_CHECK;
+/* The variables that such a plan would have get their places in `state`, and *stages what ls_plan_stages
+ * would say, without a plan: for those whose plans are made over states beside it.  Takes the graph over. */
+ls_status ls_plan_bind_take(ls_graph *graph, const ls_strategy *how, ls_state *state, int *stages,
+                            ls_err *err) LS_MUST_CHECK;
 /* The number of stages of the step that the plan is a part of; 1 for a whole one. */
 int ls_plan_stages(const ls_plan *p);
 

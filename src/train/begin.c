@@ -177,7 +177,7 @@ static ls_status compare_model(const lsi_run *r, const ls_ckpt *ckpt, ls_err *er
         return ls_fail(err, LS_INVALID, "the checkpoint is of model \"%s\", not \"%s\"", name,
                        r->x->trial->name);
     if (before != NULL && strcmp(before, plugin) != 0 &&
-        ls_ckpt_plan_hash(ckpt) != ls_plan_hash(r->session.plans[0].plan))
+        ls_ckpt_plan_hash(ckpt) != ls_plan_hash(ls_session_usual(&r->session, 0)->plan))
         ls_log(LS_LOG_WARN, "%s was changed since the checkpoint, and its step is another one now",
                ls_config_text(r->cfg, "model.trial"));
     return LS_OK;

@@ -20,7 +20,7 @@ ls_status ls_documents_make(ls_documents *d, const ls_session *s, int64_t batche
 
     *d = (ls_documents){.n = 0};
     for (int i = 0; i < s->n_stages; i++) {
-        LS_TRY(add(d, &s->plans[i], s->split ? "gradients" : "step", s->split ? batches : 1, err));
+        LS_TRY(add(d, ls_session_usual(s, i), s->split ? "gradients" : "step", s->split ? batches : 1, err));
         if (s->split) LS_TRY(add(d, &s->updates[i], "update", 1, err));
     }
 out:

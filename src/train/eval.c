@@ -52,8 +52,8 @@ ls_status lsi_run_open_split(lsi_run *r, ls_split split, bool labels_optional, c
     LS_TRY(ls_session_open(&r->session, r->x->trial, r->cfg, &options, err));
     LS_TRY(ls_team_agree(r->session.comm, r->x, &r->session, err));
     LS_TRY(ls_team_agree_on_data(r->session.comm, (const ls_dataset *[]){r->train, r->test, r->val}, err));
-    r->session.unlabelled =
-        labels_optional && !has_labels(*place) && ls_plan_input(r->session.plans[0].plan, "label") != NULL;
+    r->session.unlabelled = labels_optional && !has_labels(*place) &&
+                            ls_plan_input(ls_session_usual(&r->session, 0)->plan, "label") != NULL;
     LS_TRY(ls_session_check_data(&r->session, *place, err));
     *data = *place;
 out:

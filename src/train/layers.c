@@ -204,8 +204,8 @@ ls_status ls_layers_of_session(ls_layers *out, const ls_session *s, int max_rows
 {
     const ls_plan *plans[LS_SESSION_STAGES];
 
-    for (int i = 0; i < s->n_stages; i++) plans[i] = s->plans[i].plan;
-    return layers_of(out, s->plans[0].step, s->n_stages, plans, max_rows, err);
+    for (int i = 0; i < s->n_stages; i++) plans[i] = ls_session_usual(s, i)->plan;
+    return layers_of(out, ls_session_usual(s, 0)->step, s->n_stages, plans, max_rows, err);
 }
 
 void ls_layers_release(ls_layers *l)

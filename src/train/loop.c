@@ -71,8 +71,9 @@ static ls_status save(lsi_run *r, ls_err *err)
     state = lsi_run_checkpoint_state(r, &c);
     if (state == NULL) return ls_fail(err, LS_NOMEM, "checkpoint: no memory");
     /* Only the checkpoint of the step that was validated carries the metric by which the best are kept. */
-    st = ls_ckpt_writer_submit(r->writer, r->c.step, r->session.state, ls_plan_hash(r->session.plans[0].plan),
-                               state, r->c.has_best && r->c.best_step == r->c.step ? r->c.best : NAN, err);
+    st = ls_ckpt_writer_submit(r->writer, r->c.step, r->session.state,
+                               ls_plan_hash(ls_session_usual(&r->session, 0)->plan), state,
+                               r->c.has_best && r->c.best_step == r->c.step ? r->c.best : NAN, err);
     json_decref(state);
     ls_reporter_flush(r->report);
     if (st == LS_OK && !r->stopped && !r->ended) lsi_run_summarise_running(r);

@@ -26,7 +26,7 @@ int64_t ls_rehearsal_samples(const ls_rehearsal *r)
 /* The samples of this rank, as many as it takes: those that the plan's inputs were given, over and over. */
 static ls_status make_fields(ls_rehearsal *r, ls_err *err)
 {
-    const ls_batch_plan *p = &r->session.plans[0];
+    const ls_batch_plan *p = ls_session_usual(&r->session, 0);
     const ls_field *fields;
     int64_t lo, n;
     ls_status st = LS_OK;

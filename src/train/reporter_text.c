@@ -73,7 +73,7 @@ static void add_changes(ls_text *out, const ls_reporter_options *o)
 
 void lsi_report_beginning(ls_text *out, const ls_reporter_options *o)
 {
-    const ls_batch_plan *p = &o->session->plans[0];
+    const ls_batch_plan *p = ls_session_usual(o->session, 0);
     char params[32], memory[32];
 
     add_layers(out, o);

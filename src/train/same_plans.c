@@ -58,7 +58,8 @@ static ls_status list_plans(const ls_session *s, all_plans *all, ls_err *err)
 
     *all = (all_plans){.n = 0};
     for (int i = 0; i < s->n_stages; i++) {
-        add(all, ls_plan_hash(s->plans[i].plan), s->split ? "gradients" : "training", i, s->n_stages);
+        add(all, ls_plan_hash(ls_session_usual(s, i)->plan), s->split ? "gradients" : "training", i,
+            s->n_stages);
         if (s->split) add(all, ls_plan_hash(s->updates[i].plan), "update", i, s->n_stages);
     }
     LS_TRY(hash_evaluation(s, ls_config_int(s->cfg, "batch.per_rank"), &whole, err));

@@ -64,6 +64,19 @@ static bool is_lr(const char *input)
     return strcmp(input, "lr") == 0 || strncmp(input, "lr.", 3) == 0;
 }
 
+/* What the trial has recorded for batches of this size, and a copy of its graph for the passes. */
+static ls_status find_record(ls_session *s, ls_build build, int64_t batch, ls_record **record, ls_graph **g,
+                             ls_err *err)
+{
+    ls_status st = LS_OK;
+
+    build.freeze = ls_config_text(s->cfg, "train.freeze");
+    LS_TRY(ls_records_find(&s->records, s->trial, s->cfg, &build, batch, record, err));
+    LS_TRY(ls_graph_clone(g, (*record)->graph, err));
+out:
+    return st;
+}
+
 ls_status ls_batch_plan_open(ls_batch_plan *p, ls_session *s, ls_build build, const ls_strategy *how,
                              int64_t batch, ls_state *state, ls_err *err)
 {
@@ -75,10 +88,8 @@ ls_status ls_batch_plan_open(ls_batch_plan *p, ls_session *s, ls_build build, co
      */
     if (s->comm != NULL) before = ls_comm_set_doing(s->comm, LS_COMM_AT_LENGTH);
     *p = (ls_batch_plan){.mode = build.mode, .stage = how->stage, .batch = batch};
-    build.freeze = ls_config_text(s->cfg, "train.freeze");
-    LS_TRY(ls_records_find(&s->records, s->trial, s->cfg, &build, batch, &p->record, err));
+    LS_TRY(find_record(s, build, batch, &p->record, &g, err));
     p->step = p->record->step;
-    LS_TRY(ls_graph_clone(&g, p->record->graph, err));
     LS_TRY(ls_plan_compile_as(&p->plan, g, how, s->dev, state, err));
     ls_step_write_defaults(p->step, p->plan);
 out:
@@ -151,6 +162,11 @@ ls_status ls_session_plan(ls_session *s, ls_mode mode, int stage, int64_t n, ls_
     else
         ls_batch_plan_release(p);
     return st;
+}
+
+const ls_batch_plan *ls_session_usual(const ls_session *s, int stage)
+{
+    return s->shards != NULL ? ls_shards_usual(s->shards, stage) : &s->plans[stage];
 }
 
 /* The rates as the trial's optimisers gave them. */
@@ -245,17 +261,42 @@ out:
     return st;
 }
 
+/* Shards are computed by lanes, whose plans have variables beside the session's: here are the variables
+ * alone. */
+static ls_status bind_stage(ls_session *s, int stage, int64_t batch, ls_err *err)
+{
+    const ls_strategy how = ls_session_how(s, LS_TRAIN, stage);
+    ls_record *record = NULL;
+    ls_graph *g = NULL;
+    ls_status st = LS_OK;
+
+    LS_TRY(find_record(s, (ls_build){.mode = LS_TRAIN}, batch, &record, &g, err));
+    LS_TRY(ls_plan_bind_take(g, &how, s->state, &s->n_stages, err));
+out:
+    ls_record_release(record);
+    return st;
+}
+
+static ls_status open_stage(ls_session *s, int stage, int64_t batch, ls_err *err)
+{
+    ls_batch_plan *p;
+    ls_status st;
+
+    if (s->shards != NULL) return bind_stage(s, stage, batch, err);
+    st = ls_session_plan(s, LS_TRAIN, stage, batch, &p, err);
+    if (st == LS_OK) s->n_stages = ls_plan_stages(p->plan);
+    return st;
+}
+
 /* For every stage the plan for the usual batch, and that of its update where there are two. */
 static ls_status open_plans(ls_session *s, int64_t batch, ls_err *err)
 {
     ls_strategy update = ls_session_strategy(s->cfg, s->peers != NULL, s->update_samples, LS_PART_UPDATE);
-    ls_batch_plan *p;
     ls_status st = LS_OK;
 
     s->n_stages = 1;
     for (int i = 0; i < s->n_stages; i++) {
-        LS_TRY(ls_session_plan(s, LS_TRAIN, i, batch, &p, err));
-        s->n_stages = ls_plan_stages(p->plan);
+        LS_TRY(open_stage(s, i, batch, err));
         if (s->n_stages > LS_SESSION_STAGES)
             return ls_fail(
                 err, LS_UNSUPPORTED,
@@ -263,6 +304,7 @@ static ls_status open_plans(ls_session *s, int64_t batch, ls_err *err)
                 "up for %d; use parallel.accumulate=1 and reproducible=false",
                 s->n_stages, LS_SESSION_STAGES);
     }
+    if (s->shards != NULL) LS_TRY(ls_shards_open_usual(s->shards, batch, err));
     for (update.stage = 0; s->split && update.stage < s->n_stages; update.stage++)
         LS_TRY(ls_batch_plan_open(&s->updates[update.stage], s, (ls_build){.mode = LS_TRAIN}, &update, batch,
                                   s->state, err));
@@ -298,11 +340,11 @@ ls_status ls_session_open(ls_session *s, const ls_trial *trial, ls_config *cfg, 
     if (o->shards > 0) LS_TRY(meet_shards(s, o, &deal, err));
     LS_TRY(ls_state_create(&s->state, s->dev, err));
     ls_state_set_peers(s->state, s->peers);
+    if (o->shards > 0) LS_TRY(ls_shards_create(&s->shards, s, &deal, err));
     LS_TRY(open_plans(s, batch, err));
     LS_TRY(remember_lrs(s, err));
     if (!o->compile_only) LS_TRY(ls_state_init(s->state, (uint64_t)ls_config_int(cfg, "seed"), err));
     if (s->comm != NULL) LS_TRY(ls_comm_barrier(s->comm, "initial values", err));
-    if (o->shards > 0) LS_TRY(ls_shards_create(&s->shards, s, &deal, err));
     if (o->shards > 0) s->threads = deal.lanes;
 out:
     if (s->dev != NULL) { /* a run that goes on ends after a checkpoint, whatever it compiles until then */
@@ -375,7 +417,7 @@ static ls_shape sample_shape(ls_shape s)
 
 int ls_session_fields(const ls_session *s, ls_field fields[LS_SESSION_INPUTS])
 {
-    const ls_plan *p = s->plans[0].plan;
+    const ls_plan *p = ls_session_usual(s, 0)->plan;
     int n = 0;
 
     for (int i = 0; i < ls_plan_input_count(p) && n < LS_SESSION_INPUTS; i++) {
@@ -422,7 +464,7 @@ static void shape_text(ls_shape s, char *buf, size_t n)
 
 ls_status ls_session_check_data(const ls_session *s, const ls_dataset *data, ls_err *err)
 {
-    const ls_plan *p = s->plans[0].plan;
+    const ls_plan *p = ls_session_usual(s, 0)->plan;
     const ls_field *fields;
     const int n = ls_dataset_fields(data, &fields);
 

@@ -51,7 +51,7 @@ typedef struct ls_session {
     bool split;                            /* gradients and update are plans of their own */
     bool in_step;                          /* also plans for gradients exchange something */
     int n_stages;                          /* 1 unless split */
-    ls_batch_plan plans[LS_SESSION_PLANS]; /* the first n_stages train with the usual batch */
+    ls_batch_plan plans[LS_SESSION_PLANS]; /* without shards the first n_stages train with the usual batch */
     int n_plans;
     ls_batch_plan updates[LS_SESSION_STAGES]; /* when split */
     double tell_at;                           /* when the user is told how far compiling is: */
@@ -126,6 +126,8 @@ void ls_session_release(ls_session *s);
 /* The plan for batches of n samples, in training for one stage; it is made when there is none. */
 ls_status ls_session_plan(ls_session *s, ls_mode mode, int stage, int64_t n, ls_batch_plan **out,
                           ls_err *err) LS_MUST_CHECK;
+/* The plan of a stage that trains with the usual batch, or computes a shard of the usual size. */
+const ls_batch_plan *ls_session_usual(const ls_session *s, int stage);
 /* Memory of this rank that all plans made so far take, with their variables and exchanges. */
 ls_plan_memory ls_session_memory(const ls_session *s);
 /* The part of it that ranks exchange gradients in or share: it is not the allocator's. */

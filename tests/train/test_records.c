@@ -51,6 +51,11 @@ static void open_and_count(const way *w)
     REQUIRE_OK(ls_session_open(&s, &trial, x.cfg, &options, &err), &err);
     if (s.shards != NULL) REQUIRE_OK(ls_shards_prepare(s.shards, &err), &err);
     CHECK_EQ_INT(s.n_stages, w->stages);
+    CHECK_EQ_INT(s.n_plans, s.shards != NULL ? 0 : w->stages); /* lanes compile what they run */
+    for (int i = 0; i < s.n_stages; i++) {
+        CHECK_EQ_INT(ls_session_usual(&s, i)->stage, i);
+        CHECK_EQ_INT(ls_session_usual(&s, i)->batch, s.batch);
+    }
     CHECK_EQ_INT(builds, w->builds);
     REQUIRE_OK(ls_session_plan(&s, LS_TRAIN, 0, 1, &p, &err), &err); /* an odd batch is another shape */
     CHECK_EQ_INT(builds, w->builds + 1);
