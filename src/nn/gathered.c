@@ -24,7 +24,7 @@ void ls_output_at(ls_step *s, ls_at at, const char *name, ls_value v)
 
     if (!lsi_step_open(s) || !ls_value_ok(v)) return;
     lsi_step_at(s, at);
-    folder = lsi_step_name(s, name);
+    folder = lsi_step_name(s, name); /* it becomes the name of a file: letters that need no quoting */
     if (folder == NULL || !is_per_sample(s, "output", name, v) || s->mode != LS_EVAL) return;
     snprintf(full, sizeof full, LS_OUTPUT_PREFIX "%s", folder);
     ls_metric_at(s, at, full, v);
@@ -66,6 +66,7 @@ void ls_distance_at(ls_step *s, ls_at at, const char *name, ls_value a, ls_value
         !lsi_step_grow(s, (void **)&s->distances, s->n_distances, &s->cap_distances, sizeof *s->distances))
         return;
     s->distances[s->n_distances++] = (ls_distance_info){copy, hi - lo};
+    /* Both are brought to [0, 1] for the histograms; the distance is told in the units of the trial again. */
     for (int i = 0; i < 2; i++) {
         snprintf(full, sizeof full, LS_DISTANCE_PREFIX "%s/%d", copy, i);
         ls_metric_at(s, at, full, ls_affine(i == 0 ? a : b, 1 / (hi - lo), -lo / (hi - lo)));

@@ -22,6 +22,7 @@ void ls_image_at(ls_step *s, ls_at at, const char *name, ls_value v, double lo, 
     }
     if (!s->how.images) return; /* mistakes are told before hours of training, images after */
     snprintf(full, sizeof full, "samples/%s", name);
+    /* One name for several images makes rows of one picture. */
     for (int row = 2; lsi_is_fetched(s, full); row++) snprintf(full, sizeof full, "samples/%s#%d", name, row);
     lsi_fetch(s, ls_affine(v, 1 / (hi - lo), -lo / (hi - lo)), full);
 }

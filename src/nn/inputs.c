@@ -55,6 +55,8 @@ ls_value ls_constant(ls_step *s, ls_shape shape, double value)
 ls_value ls_random_key(ls_step *s)
 {
     if (!lsi_step_open(s)) return lsi_step_none(s);
+    /* Two words of the seed, the step, the first sample's place in the update (ls_step_write_rng): all that a
+     * draw depends on besides its stream and the element (base/rng.h). */
     if (!ls_value_ok(s->rng)) s->rng = ls_graph_input(s->g, "rng", LS_I32, LS_SHAPE(4));
     return s->rng;
 }
@@ -131,6 +133,7 @@ bool ls_step_input_range(const ls_step *s, const char *name, double *lo, double 
     return false;
 }
 
+/* What a plan needs that nobody has to write: a scale that changes nothing, and the rates of the trial. */
 void ls_step_write_defaults(const ls_step *s, ls_plan *p)
 {
     ls_plan_write_scalar(p, "loss_scale", 1.0);
@@ -144,6 +147,7 @@ void ls_step_write_rng(ls_plan *p, uint64_t seed, uint32_t step, uint32_t sample
     ls_plan_write_input(p, "rng", 0, key, sizeof key);
 }
 
+/* Two words per element, also where one is used: element i is the same whatever the range of the input. */
 static double made_up(const lsi_input_info *in, const ls_rng_key *key, uint32_t stream, uint64_t i)
 {
     uint32_t word = ls_rng_word(key, stream, 0, 2 * i);
@@ -166,6 +170,7 @@ static void write_made_up(const lsi_input_info *in, ls_plan *p, ls_dtype dtype, 
         if (dtype == LS_F32)
             piece.f32[i] = (float)made_up(in, key, stream, (uint64_t)(first + i));
         else
+            /* Whole numbers from lo to below hi, as labels are; without a range 0, which any table has. */
             piece.i32[i] = in->ranged ? (int32_t)floor(made_up(in, key, stream, (uint64_t)(first + i))) : 0;
     }
     ls_plan_write_input(p, in->name, sizeof(float) * (size_t)first, &piece, sizeof(float) * (size_t)n);

@@ -6,6 +6,8 @@
 /* -- linear -----------------------------------------------------------------------------------------------
  */
 
+/* y = x W^T + b, W being (out, in) as PyTorch keeps it: its weights are read and written without turning
+ * them.  All dimensions but the last are samples. */
 static ls_value linear(ls_step *s, ls_value x, const char *full, ls_linear_args a)
 {
     ls_shape in = ls_value_shape(x);
@@ -37,7 +39,8 @@ ls_value ls_linear_layer(ls_step *s, ls_at at, ls_value x, const char *name, ls_
 /* -- norms ------------------------------------------------------------------------------------------------
  */
 
-/* The two parameters of a norm: scale starting at `scale`, shift at 0. */
+/* The two parameters of a norm: scale starting at `scale`, shift at 0.  The names are PyTorch's, where gamma
+ * is "weight" and beta "bias". */
 static void norm_params(ls_step *s, const char *full, int64_t n, double scale, ls_value *weight,
                         ls_value *bias)
 {
@@ -46,7 +49,8 @@ static void norm_params(ls_step *s, const char *full, int64_t n, double scale, l
     *bias = lsi_variable(s, full, "bias", LS_VAR_PARAM, LS_F32, LS_SHAPE(n), (ls_init){LS_INIT_CONST, 0});
 }
 
-/* Normalising by stored statistics is one multiply-add per element once scale and shift are known. */
+/* (x - mean) / sqrt(var + eps) * weight + bias, with what does not depend on x put together first: one
+ * multiply-add per element is left. */
 static ls_value norm_by_buffers(ls_value x, ls_value weight, ls_value bias, ls_value mean, ls_value var,
                                 double eps)
 {
@@ -61,6 +65,7 @@ static ls_value norm_by_buffers(ls_value x, ls_value weight, ls_value bias, ls_v
 static ls_value batchnorm(ls_step *s, ls_value x, const char *full, ls_batchnorm_args a)
 {
     ls_shape in = ls_value_shape(x);
+    /* PyTorch's defaults; momentum is the part of the new statistics (TensorFlow's is that of the old). */
     ls_norm_attr attr = {.eps = a.eps != 0 ? a.eps : 1e-5,
                          .momentum = a.momentum != 0 ? a.momentum : 0.1,
                          .unbiased_running = !a.biased_running};
@@ -79,6 +84,8 @@ static ls_value batchnorm(ls_step *s, ls_value x, const char *full, ls_batchnorm
     if (s->mode == LS_EVAL) return norm_by_buffers(x, weight, bias, mean, var, attr.eps);
     y = ls_batch_norm(x, weight, bias, mean, var, attr);
     if (!ls_value_ok(y)) return y;
+    /* Outputs 1 and 2 are the batch's own statistics, for the gradient; 3 and 4 the running ones, moved on.
+     */
     ls_graph_advance(s->g, s->g->values[mean.id]->var, ls_graph_out(y, 3));
     ls_graph_advance(s->g, s->g->values[var.id]->var, ls_graph_out(y, 4));
     return y;
@@ -95,6 +102,7 @@ ls_value ls_batchnorm_layer(ls_step *s, ls_at at, ls_value x, const char *name, 
     return y;
 }
 
+/* Without scale and shift, as pix2pix and CycleGAN have it: there is nothing to name. */
 ls_value ls_instancenorm_layer(ls_value x, double eps)
 {
     return ls_instance_norm(x, (ls_norm_attr){.eps = eps != 0 ? eps : 1e-5});
@@ -116,6 +124,9 @@ ls_value ls_layernorm_layer(ls_step *s, ls_at at, ls_value x, const char *name, 
 /* -- pooling and shape ------------------------------------------------------------------------------------
  */
 
+/* Windows lie next to one another unless a stride is given.  Positions are counted by floor, as PyTorch does
+ * without ceil_mode: a window that would reach beyond the padding is none.  Zeros of the padding count in an
+ * average unless they are left out (count_include_pad), and never win a maximum. */
 static ls_pool_attr pool_attr(ls_pool_args a)
 {
     int stride = a.stride != 0 ? a.stride : a.kernel;
@@ -144,7 +155,7 @@ ls_value ls_global_avg_pool_layer(ls_value x)
     if (ls_value_shape(x).rank != 4)
         return ls_graph_fail(x.g, LS_INVALID, "global average pool: needs (N, C, H, W), got %s",
                              ls_shape_text(ls_value_shape(x), buf));
-    return ls_reduce_mean(x, 1u << 2 | 1u << 3, false);
+    return ls_reduce_mean(x, 1u << 2 | 1u << 3, false); /* (N, C): H and W go */
 }
 
 ls_value ls_flatten_layer(ls_value x)
@@ -152,7 +163,7 @@ ls_value ls_flatten_layer(ls_value x)
     ls_shape in = ls_value_shape(x);
 
     if (!ls_value_ok(x) || in.rank < 1) return x;
-    return ls_reshape(x, LS_SHAPE(in.dim[0], -1));
+    return ls_reshape(x, LS_SHAPE(in.dim[0], -1)); /* channels first: as the weights that follow expect it */
 }
 
 /* -- embedding and attention ------------------------------------------------------------------------------
@@ -168,6 +179,7 @@ static ls_value embed(ls_step *s, ls_value index, const char *full, ls_embedding
         return lsi_step_fail(s, ".rows and .width must be at least 1, got %lld and %lld", (long long)a.rows,
                              (long long)a.width);
     if (in.rank != 1 && in.rank != 2) return lsi_step_fail(s, "the index must be (N) or (N, T)");
+    /* PyTorch draws tables from N(0, 1), and not by their fans as it does all else. */
     if (a.init.how == LS_HOW_TORCH) a.init = ls_init_normal(1.0);
     table = lsi_variable(s, full, "weight", LS_VAR_PARAM, LS_F32, LS_SHAPE(a.rows, a.width),
                          lsi_init_weight(a.init, (double)a.rows, (double)a.width));
@@ -195,6 +207,8 @@ static ls_value third(ls_value qkv, int64_t i)
     return ls_reshape(ls_slice(qkv, 0, i, 1), LS_SHAPE(in.dim[1] * in.dim[2], in.dim[3], in.dim[4]));
 }
 
+/* softmax(Q K^T / sqrt(depth)) V for every head (Vaswani et al. 2017, section 3.2), then a product that mixes
+ * the heads.  Heads are made one dimension with samples: to the op each is a small problem of its own. */
 static ls_value attend(ls_step *s, ls_at at, ls_value x, ls_attention_args a)
 {
     ls_shape in = ls_value_shape(x);
@@ -212,7 +226,7 @@ static ls_value attend(ls_step *s, ls_at at, ls_value x, ls_attention_args a)
      * weights come. */
     qkv = ls_linear_layer(s, at, x, "qkv", (ls_linear_args){.out = 3 * in.dim[2], .init = a.init});
     qkv = ls_reshape(qkv, LS_SHAPE(in.dim[0], in.dim[1], 3, a.heads, depth));
-    qkv = ls_transpose(qkv, (const int[]){2, 0, 3, 1, 4});
+    qkv = ls_transpose(qkv, (const int[]){2, 0, 3, 1, 4}); /* (3, N, heads, T, depth): thirds lie together */
     y = ls_attention(third(qkv, 0), third(qkv, 1), third(qkv, 2), 1.0 / sqrt((double)depth));
     y = ls_transpose(ls_reshape(y, LS_SHAPE(in.dim[0], a.heads, in.dim[1], depth)),
                      (const int[]){0, 2, 1, 3});
@@ -226,7 +240,7 @@ ls_value ls_self_attention_layer(ls_step *s, ls_at at, ls_value x, const char *n
 
     if (!lsi_step_open(s)) return lsi_step_none(s);
     lsi_step_at(s, at);
-    ls_scope_push(s, "%s", name);
+    ls_scope_push(s, "%s", name); /* its two linear layers are layers themselves: "name.qkv", "name.proj" */
     y = attend(s, at, x, a);
     ls_scope_pop(s);
     return y;

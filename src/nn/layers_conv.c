@@ -34,7 +34,7 @@ static bool conv_attr(ls_step *s, ls_conv_args *a, ls_conv_attr *attr)
                       a->stride, a->dilation, a->groups, (long long)a->out);
         return false;
     }
-    if (!pads)
+    if (!pads) /* top, left, bottom, right: zeros of the same number all around */
         for (int i = 0; i < 4; i++) a->pads[i] = a->pad;
     *attr = (ls_conv_attr){.stride = {a->stride, a->stride},
                            .dilation = {a->dilation, a->dilation},
@@ -82,6 +82,8 @@ static ls_value convolve(ls_step *s, ls_value x, const char *full, ls_conv_args 
                              (long long)in.dim[1]);
     if (a.same) pad_same(&attr, in.dim + 2);
     taps = (double)a.kernel_h * a.kernel_w;
+    /* An output sees the channels of its group; a Glorot or Kaiming rule counts outputs of all groups, as
+     * PyTorch's does. */
     fan_in = (double)(in.dim[1] / a.groups) * taps;
     w = lsi_variable(s, full, "weight", LS_VAR_PARAM, LS_F32,
                      one_d ? LS_SHAPE(a.out, in.dim[1] / a.groups, a.kernel_w)
@@ -102,7 +104,8 @@ ls_value ls_conv_layer(ls_step *s, ls_at at, ls_value x, const char *name, ls_co
     return y;
 }
 
-/* (N, C, L) is convolved as (N, C, 1, L). */
+/* (N, C, L) is convolved as (N, C, 1, L).  The weight keeps three dimensions, as those of a Conv1d in a file
+ * do. */
 static ls_value convolve_line(ls_step *s, ls_value x, const char *full, ls_conv_args a)
 {
     ls_shape in = ls_value_shape(x);
@@ -136,6 +139,10 @@ ls_value ls_conv1d_layer(ls_step *s, ls_at at, ls_value x, const char *name, ls_
     return y;
 }
 
+/* The transposed convolution is the gradient of a convolution with respect to its input (decision 2): stride
+ * and padding are those of that convolution, which several heights and widths would lead from to x's. Without
+ * .out_h and .out_w the smallest is meant, PyTorch's output_padding 0; with SAME, stride times x's, as
+ * TensorFlow has it. */
 static ls_value convolve_back(ls_step *s, ls_value x, const char *full, ls_conv_args a)
 {
     ls_conv_attr attr;

@@ -26,11 +26,14 @@ typedef struct group {
     ls_value *in;      /* room for the inputs of a node */
 } group;
 
+/* 0 is what a trial has not written. */
 static double or_default(double x, double otherwise)
 {
     return x != 0 ? x : otherwise;
 }
 
+/* Defaults are PyTorch's where it has the rule; trust of LARS is You, Gitman and Ginsburg's (2017) eta, and
+ * LAMB's epsilon that of You et al. (2020). */
 static ls_optim_attr attr_of(const ls_optimiser *o)
 {
     return (ls_optim_attr){.momentum = o->momentum,
@@ -75,6 +78,7 @@ static bool check_globs(ls_step *s, const char *params)
     return n_globs > 0;
 }
 
+/* In the order in which the trial made them, whatever the order of the globs: buckets and bits follow it. */
 static void collect(ls_step *s, const char *params, group *gr)
 {
     for (int32_t i = 0; i < s->g->n_vars; i++) {
@@ -155,6 +159,8 @@ static bool check_states(ls_step *s, const group *gr, const ls_update_attr *a, c
     return true;
 }
 
+/* Rates are inputs, so that a schedule changes them without a new plan; optimisers without a name share
+ * one. */
 static bool record_lr(ls_step *s, const ls_optimiser *o, const char **input)
 {
     char name[LSI_WORD];
@@ -226,6 +232,7 @@ void ls_minimise_at(ls_step *s, ls_at at, ls_value loss, const char *params, ls_
 
     if (!lsi_step_open(s) || s->mode == LS_EVAL) return;
     lsi_step_at(s, at);
+    /* Written so that a rate which is not a number is refused, too. */
     if ((unsigned)o.rule >= sizeof rules / sizeof rules[0] || !(o.lr >= 0)) {
         lsi_step_fail(s, "ls_minimise: unknown rule %d or negative learning rate %g", (int)o.rule, o.lr);
         return;
@@ -240,6 +247,8 @@ void ls_minimise_at(ls_step *s, ls_at at, ls_value loss, const char *params, ls_
     unreached = ls_autodiff_unreached(loss, gr.n, gr.weights);
     if (unreached < gr.n) fail_unreached(s, loss, gr.vars[unreached]);
     if (!lsi_step_open(s) || !check_states(s, &gr, &attr, name)) return;
+    /* One for all losses of the step: gradients are made of loss_scale * loss, and optimisers divide by it.
+     */
     if (!ls_value_ok(s->loss_scale)) s->loss_scale = ls_graph_scalar(s->g, "loss_scale");
     record(s, loss, &o, name, &gr, &attr);
 }
@@ -252,6 +261,7 @@ ls_value ls_gradient_at(ls_at at, ls_value y, ls_value x)
     y = ls_value_at(y, at.file, at.line);
     if (ls_autodiff_unreached(y, 1, &x) < 1)
         return ls_graph_fail(y.g, LS_INVALID, "ls_gradient: the first value does not depend on the second");
+    /* Without a loss scale: such a gradient is a part of a loss (a penalty), not what an optimiser takes. */
     return ls_gradients(y, (ls_value){y.g, -1}, 1, &x, in);
 }
 
@@ -278,7 +288,7 @@ void lsi_fetch(ls_step *s, ls_value v, const char *name)
 
 void ls_metric_at(ls_step *s, ls_at at, const char *name, ls_value v)
 {
-    if (!lsi_step_open(s) || s->how.images) return;
+    if (!lsi_step_open(s) || s->how.images) return; /* steps that draw pictures compute nothing else */
     lsi_step_at(s, at);
     if (lsi_is_fetched(s, name))
         lsi_step_fail(s, "metric \"%s\" is declared twice", name);

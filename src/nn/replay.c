@@ -8,6 +8,8 @@
 
 enum { MAX_CAPACITY = 256 }; /* numbers of slots are exact in any type that gradients travel in */
 
+/* Of the optimiser's role: it goes into checkpoints, since a run goes on with the same bits, but not into
+ * weights, for a model that has been trained does not need it. */
 static ls_value pool_variable(ls_step *s, const char *layer, const char *what, ls_shape shape)
 {
     return lsi_variable(s, layer, what, LS_VAR_OPTIMIZER, LS_F32, shape, (ls_init){LS_INIT_CONST, 0});
@@ -44,7 +46,7 @@ ls_value ls_replay_layer(ls_step *s, ls_at at, ls_value x, const char *name, int
     const char *full = lsi_layer_enter(s, at, name), *variable;
 
     if (full == NULL) return lsi_step_none(s);
-    x = ls_detach(x);
+    x = ls_detach(x); /* what was made by earlier weights has no gradient to them, and neither has the rest */
     variable = ls_arena_printf(s->arena, "%s.images", full);
     if (!ls_value_ok(x))
         x = lsi_step_none(s);
@@ -52,7 +54,7 @@ ls_value ls_replay_layer(ls_step *s, ls_at at, ls_value x, const char *name, int
         x = ls_graph_fail(s->g, LS_NOMEM, "step: no memory");
     else if (ls_graph_find_var(s->g, variable) >= 0)
         x = lsi_step_fail(s, "replay: the pool \"%s\" is used already; another name makes another one", name);
-    else if (s->mode == LS_TRAIN)
+    else if (s->mode == LS_TRAIN) /* an evaluation shows what it was given */
         x = show(s, x, full, capacity);
     lsi_layer_leave(s);
     return x;

@@ -36,7 +36,7 @@ ls_status ls_step_create_as(ls_step **out, int64_t batch, const ls_build *how, l
             goto out;
         }
     }
-    s->rng = s->loss_scale = (ls_value){s->g, -1};
+    s->rng = s->loss_scale = (ls_value){s->g, -1}; /* made when a layer or a loss first needs them */
     *out = s;
     s = NULL;
 out:
@@ -97,7 +97,7 @@ ls_graph *ls_step_graph_take(ls_step *s)
     LS_BUG_IF(g == NULL);
     if (s->n_scopes > 0) lsi_step_fail(s, "scope \"%s\" was never popped", s->scopes[s->n_scopes - 1]);
     if (lsi_step_open(s)) check_freeze(s);
-    s->taken_err = g->err;
+    s->taken_err = g->err; /* the step is asked for its status also when the graph is somebody else's */
     s->g = NULL;
     return g;
 }
@@ -223,6 +223,7 @@ void ls_scope_pop(ls_step *s)
     set_graph_scope(s, s->n_scopes > 0 ? s->scopes[s->n_scopes - 1] : "");
 }
 
+/* Layers are not nested, so that one saved scope is enough; what contains layers pushes a scope. */
 const char *lsi_layer_enter(ls_step *s, ls_at at, const char *name)
 {
     const char *full;
@@ -259,12 +260,14 @@ ls_value lsi_variable(ls_step *s, const char *layer, const char *what, ls_var_ro
     if (!lsi_step_open(s)) return lsi_step_none(s);
     name = what != NULL ? ls_arena_printf(s->arena, "%s.%s", layer, what) : layer;
     if (name == NULL) return fail_nomem(s);
-    known = ls_graph_find_var(s->g, name) >= 0;
+    known = ls_graph_find_var(s->g, name) >= 0; /* a layer that is called again shares its parameters */
     v = ls_graph_variable(s->g, name, role, dtype, shape, init);
     if (ls_value_ok(v) && role == LS_VAR_PARAM && !known) record_param(s, name, shape);
     return v;
 }
 
+/* PyTorch's own rule is Kaiming's for a leaky ReLU of slope sqrt(5), which comes down to 1 / sqrt(fan_in);
+ * then Glorot and Bengio (2010), and He et al. (2015) by what leaves the layer, as ResNets are begun. */
 ls_init lsi_init_weight(ls_init_rule rule, double fan_in, double fan_out)
 {
     switch (rule.how) {
@@ -304,6 +307,7 @@ ls_value ls_parameter_at(ls_step *s, ls_at at, const char *name, ls_shape shape,
     ls_value v;
 
     if (full == NULL) return lsi_step_none(s);
+    /* As if it were a weight (out, in, ...); a vector counts its own length both ways. */
     fan_out = shape.rank > 0 ? (double)shape.dim[0] : 1;
     fan_in = shape.rank > 1 ? (double)ls_shape_count(shape) / fan_out : fan_out;
     v = lsi_variable(s, full, NULL, LS_VAR_PARAM, LS_F32, shape, lsi_init_weight(init, fan_in, fan_out));

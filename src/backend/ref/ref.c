@@ -19,6 +19,7 @@ typedef struct stored {
     size_t offset; /* of the widened copy in scratch */
 } stored;
 
+/* Of one node; tensors have their shapes, addresses come with the call. */
 typedef struct ref_state {
     const ls_op *op;
     const void *attr;
@@ -32,6 +33,7 @@ static int64_t place(const stored *s, int64_t i)
     return s->plain ? i : ls_strides_place(&s->strides, i);
 }
 
+/* Every number of every type is one of double's, i32 included: nothing is lost. */
 static void widen(double *to, const void *from, const stored *s, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -47,6 +49,9 @@ static void widen(double *to, const void *from, const stored *s, int64_t n)
     }
 }
 
+/* The one rounding.  The 16-bit types are rounded from f32, so twice: that differs from once in the last bit,
+ * and only where f32 is half-way between two of theirs.  Integers are results of comparisons and copies, and
+ * whole already. */
 static void narrow(void *to, const double *from, const stored *s, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -75,6 +80,7 @@ static void run(void *state, const ls_call *call)
     else
         lsi_ref_pointwise(s->op, &c);
     for (int k = 0; k < s->n_out; k++)
+        /* After all inputs were read: an output may lie where one of them does. */
         narrow(call->out[k], c.out[k].d, &s->stored[s->n_in + k], c.out[k].count);
 }
 
@@ -112,7 +118,7 @@ ls_status ls_ref_plan(const ls_graph *g, const ls_node *n, ls_kernel *out, ls_er
         s->t[i].count = ls_shape_count(v->shape);
         s->stored[i] =
             (stored){v->dtype, v->layout == &ls_layout_plain, ls_layout_strides(v->layout, v->shape), bytes};
-        bytes += (size_t)s->t[i].count * sizeof(double);
+        bytes += (size_t)s->t[i].count * sizeof(double); /* of outputs, too: they are rounded at the end */
     }
     *out = (ls_kernel){run, destroy, s, bytes, "ref"};
     return LS_OK;
@@ -128,7 +134,7 @@ static ls_status ref_open(ls_device **out, int threads, ls_err *err)
 {
     ls_device *d = ls_alloc(LS_MEM_PLAN, sizeof *d);
 
-    (void)threads;
+    (void)threads; /* one: the order of every sum is that of its loop */
     if (d == NULL) return ls_fail(err, LS_NOMEM, "ref: no memory");
     *d = (ls_device){.backend = &ls_backend_ref, .threads = 1};
     *out = d;
