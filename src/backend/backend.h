@@ -22,7 +22,7 @@ struct ls_device {
     const ls_backend *backend;
     int threads;
     bool fixed;  /* kernels follow from the problem alone, not from timing: set it before the first plan */
-    bool shares; /* kernels of optimisers by element heed ls_optim_attr.share, and reach host memory */
+    bool shares; /* kernels of optimisers by element heed ls_optim_attr.piece, and reach host memory */
     _Atomic size_t used, peak;        /* bytes of its buffers, now and at most (buffer.c counts) */
     ls_event *end[LS_QUEUE_DEVICE_N]; /* with queues: marked behind each run of a plan (exec/queued.c) */
     /* While plans are made, which may take long: a word that becomes 1 when it is to end (LS_CANCELLED), and

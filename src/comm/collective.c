@@ -27,7 +27,7 @@ const ls_collectives *ls_comm_collectives(const ls_comm *c)
 {
     if (c->heap == NULL) return &lsi_absent_collectives;
     if (c->size == 1) return &lsi_self_collectives;
-    return c->far != NULL ? &lsi_mpi_collectives : &lsi_shared_collectives;
+    return c->remote != NULL ? &lsi_mpi_collectives : &lsi_shared_collectives;
 }
 
 /* Those of a machine need no network, and one rank nobody. */
@@ -110,7 +110,7 @@ ls_status lsi_group_barrier(ls_comm *c, ls_group group, const char *what, bool (
     const uint64_t begun = ls_clock_ns();
     ls_status st;
 
-    if (group != LS_GROUP_ALL || c->far == NULL) return ls_comm_machine_barrier(c, what, work, ctx, err);
+    if (group != LS_GROUP_ALL || c->remote == NULL) return ls_comm_machine_barrier(c, what, work, ctx, err);
     /* Between machines every rank has slices of its own: nobody else sends them while it waits here. */
     st = lsi_barrier(c, what, &m, err);
     c->exposed_ns += ls_clock_ns() - begun;

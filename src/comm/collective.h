@@ -77,8 +77,8 @@ typedef struct ls_collectives {
     bool (*progress)(ls_exchange *x);
     bool (*work)(ls_exchange *x);
     ls_status (*wait)(ls_exchange *x, ls_err *err);
-    /* Calls `work` (may be NULL) while it waits: a piece of what is under way, which others may need from this
-     * rank before they come; it returns whether there was any. */
+    /* Calls `work` (may be NULL) while it waits: a piece of what is under way, which others may need from
+     * this rank before they come; it returns whether there was any. */
     ls_status (*barrier)(ls_comm *c, ls_group group, const char *what, bool (*work)(void *ctx), void *ctx,
                          ls_err *err);
 } ls_collectives;

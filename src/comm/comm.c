@@ -89,8 +89,8 @@ ls_status ls_comm_open_local(ls_comm **out, int heap_fd, int rank, int size, ls_
     if (rank < 0 || rank >= size) return ls_fail(err, LS_INVALID, "rank %d of %d", rank, size);
     LS_TRY(lsi_heap_attach(&heap, heap_fd, size, err));
     LS_TRY(lsi_comm_make_take(&c, "local", heap, rank, err));
-    LS_TRY(ls_comm_barrier(c, "meeting", err));
-    LS_TRY(lsi_all_well(c, lsi_comm_watch_peers(c, err), "meeting", err));
+    LS_TRY(ls_comm_barrier(c, "start-up", err));
+    LS_TRY(lsi_all_well(c, lsi_comm_watch_peers(c, err), "start-up", err));
     *out = c;
     c = NULL;
 out:
@@ -108,10 +108,10 @@ void ls_comm_close(ls_comm *c)
         return;
     }
     /* The library between machines can only be closed together, and not at all when somebody is missing. */
-    orderly =
-        c->link != NULL && !c->disagreed && !lsi_aborted(c) && ls_comm_barrier(c, "closing", NULL) == LS_OK;
-    if (c->link != NULL) c->link->close(orderly);
-    lsi_far_destroy(c);
+    orderly = c->transport != NULL && !c->disagreed && !lsi_aborted(c) &&
+              ls_comm_barrier(c, "closing", NULL) == LS_OK;
+    if (c->transport != NULL) c->transport->close(orderly);
+    lsi_remote_destroy(c);
     atomic_store_explicit(&c->heap->region->slot[c->local_rank].left, 1, memory_order_release);
     for (int i = 0; c->pidfd != NULL && i < c->local_size; i++)
         if (c->pidfd[i] >= 0) close(c->pidfd[i]);

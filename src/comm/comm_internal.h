@@ -1,8 +1,9 @@
 /* comm_internal.h: what the files of comm share.
  *
- * Ranks of one machine meet in a region of shared memory, the heap.  Its first bytes are lsi_region: a slot
- * per rank and the abort record.  Behind it windows are made as exchanges are; all ranks make them in the
- * same order and so at the same offsets.  "local index" is a rank's number among the ranks of its machine. */
+ * Ranks of one machine find one another in a region of shared memory, the heap.  Its first bytes are
+ * lsi_region: a slot per rank and the abort record.  Behind it windows are made as exchanges are; all ranks
+ * make them in the same order and so at the same offsets.  "local index" is a rank's number among the ranks
+ * of its machine. */
 #ifndef LS_COMM_INTERNAL_H
 #define LS_COMM_INTERNAL_H
 
@@ -11,7 +12,7 @@
 #include <stdatomic.h>
 
 #include "comm/comm.h"
-#include "comm/link.h"
+#include "comm/transport.h"
 
 #define LSI_LINE       64
 #define LSI_MAIL_BYTES ((size_t)64 * 1024) /* what a rank can say in one round of the control plane */
@@ -29,8 +30,9 @@ typedef struct lsi_slot {
     _Atomic uint64_t beats;
     _Atomic uint64_t
         waited; /* beats + 1 when it was last seen waiting: it waits still unless it has moved on */
-    _Atomic int32_t doing;                 /* ls_comm_doing */
-    _Atomic uint64_t what[LSI_WHAT_WORDS]; /* words, so that a reader may meet a writer */
+    _Atomic int32_t doing; /* ls_comm_doing */
+    _Atomic uint64_t
+        what[LSI_WHAT_WORDS]; /* words, so that a reader and a writer may come at the same time */
 } lsi_slot;
 
 enum { LSI_RUNNING, LSI_ABORT_BEING_WRITTEN, LSI_ABORTED };
@@ -68,15 +70,15 @@ struct ls_comm_heap {
 /* What a communicator over several machines has besides.  Ranks of a machine are known by their local index,
  * in ascending order of ranks; the one with index 0, the leader, speaks for its machine in the control plane.
  */
-typedef struct lsi_far {
-    int *host_of;          /* by rank */
-    int *local_of;         /* by rank */
-    int *host_size;        /* by host */
-    int **ranks_of;        /* by host and local index */
-    char *staging;         /* in the heap: a block per host, what its leader said in this round */
-    ls_link_request *wait; /* the leader's transfers of a round */
-    int next_tag;          /* for exchanges */
-} lsi_far;
+typedef struct lsi_remote {
+    int *host_of;               /* by rank */
+    int *local_of;              /* by rank */
+    int *host_size;             /* by host */
+    int **ranks_of;             /* by host and local index */
+    char *staging;              /* in the heap: a block per host, what its leader said in this round */
+    ls_transport_request *wait; /* the leader's transfers of a round */
+    int next_tag;               /* for exchanges */
+} lsi_remote;
 
 struct ls_comm {
     const char *kind;
@@ -87,10 +89,10 @@ struct ls_comm {
     int *pidfd;     /* by local index: readable when that process is gone; -1 unknown; NULL for threads */
     double stall_seconds;
     uint64_t exposed_ns, adding_ns;
-    bool disagreed;      /* the ranks are no longer in step with each other */
-    const ls_link *link; /* of kind mpi */
-    ls_link_place place;
-    lsi_far *far; /* NULL: all ranks are on this machine */
+    bool disagreed;                /* the ranks are no longer in step with each other */
+    const ls_transport *transport; /* of kind mpi */
+    ls_transport_place place;
+    lsi_remote *remote; /* NULL: all ranks are on this machine */
 };
 
 /* -- comm.c ------------------------------------------------------------------------------------------------
@@ -173,20 +175,21 @@ ls_status lsi_barrier(ls_comm *c, const char *what, const lsi_meanwhile *m, ls_e
 /* Collective: all ranks return LS_OK, or none does.  `st` is how this rank fared; `err` has its text. */
 ls_status lsi_all_well(ls_comm *c, ls_status st, const char *what, ls_err *err) LS_MUST_CHECK;
 
-/* -- far.c: the control plane between machines --------------------------------------------------------------
+/* -- remote.c: the control plane between machines
+ * --------------------------------------------------------------
  */
 
 enum { LSI_FIRST_EXCHANGE_TAG = 1 };
-#define LSI_FAR_BYTES ((size_t)16 * 1024) /* what a rank can say in one round over several machines */
+#define LSI_REMOTE_BYTES ((size_t)16 * 1024) /* what a rank can say in one round over several machines */
 
-ls_status lsi_far_create(ls_comm *c, const int *host_of, ls_err *err) LS_MUST_CHECK;
-void lsi_far_destroy(ls_comm *c); /* accepts that there is none */
+ls_status lsi_remote_create(ls_comm *c, const int *host_of, ls_err *err) LS_MUST_CHECK;
+void lsi_remote_destroy(ls_comm *c); /* accepts that there is none */
 /* After lsi_local_round: carries the mail of this round, `piece` bytes of every rank (root -1) or of one, to
  * all machines. */
-ls_status lsi_far_round(ls_comm *c, int root, size_t piece, uint64_t ticket, const char *what,
-                        const lsi_meanwhile *m, ls_err *err) LS_MUST_CHECK;
+ls_status lsi_remote_round(ls_comm *c, int root, size_t piece, uint64_t ticket, const char *what,
+                           const lsi_meanwhile *m, ls_err *err) LS_MUST_CHECK;
 /* Where the mail of a rank then lies. */
-const char *lsi_far_mail(const ls_comm *c, int rank, int root, size_t piece);
+const char *lsi_remote_mail(const ls_comm *c, int rank, int root, size_t piece);
 
 /* -- comm.c ------------------------------------------------------------------------------------------------
  */

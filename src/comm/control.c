@@ -94,7 +94,7 @@ ls_status ls_comm_machine_barrier(ls_comm *c, const char *what, bool (*work)(voi
 
 static size_t piece_of(const ls_comm *c, size_t bytes, size_t at)
 {
-    size_t most = c->far != NULL ? LSI_FAR_BYTES : LSI_MAIL_BYTES;
+    size_t most = c->remote != NULL ? LSI_REMOTE_BYTES : LSI_MAIL_BYTES;
 
     return bytes - at < most ? bytes - at : most;
 }
@@ -108,14 +108,14 @@ static ls_status round_of_all(ls_comm *c, const void *mine, int root, size_t pie
     if (piece > 0 && (root < 0 || root == c->rank))
         memcpy(lsi_mail(c->heap, c->local_rank, c->round + 1), mine, piece);
     LS_TRY(lsi_local_round(c, ticket, what, m, err));
-    if (c->far != NULL) LS_TRY(lsi_far_round(c, root, piece, ticket, what, m, err));
+    if (c->remote != NULL) LS_TRY(lsi_remote_round(c, root, piece, ticket, what, m, err));
 out:
     return st;
 }
 
 static const char *mail_of(const ls_comm *c, int rank, int root, size_t piece)
 {
-    return c->far != NULL ? lsi_far_mail(c, rank, root, piece) : lsi_mail(c->heap, rank, c->round);
+    return c->remote != NULL ? lsi_remote_mail(c, rank, root, piece) : lsi_mail(c->heap, rank, c->round);
 }
 
 ls_status lsi_barrier(ls_comm *c, const char *what, const lsi_meanwhile *m, ls_err *err)

@@ -111,7 +111,7 @@ static bool advance(ls_exchange *x, bool *worked)
 {
     int64_t chunk;
 
-    if (x->far != NULL) return lsi_far_exchange_advance(x, worked);
+    if (x->remote != NULL) return lsi_remote_exchange_advance(x, worked);
     *worked = lsi_exchange_all_posted(x) && claim_chunk(x, &chunk);
     if (*worked) work_on_chunk(x, chunk);
     return lsi_exchange_finished(x);
@@ -186,7 +186,7 @@ const ls_collectives lsi_shared_collectives = {
     .barrier = lsi_group_barrier,
 };
 
-/* The same between machines too, for which exchange_far.c has the rest. */
+/* The same between machines too, for which exchange_remote.c has the rest. */
 const ls_collectives lsi_mpi_collectives = {
     .name = "mpi",
     .make = lsi_exchange_make,

@@ -21,7 +21,7 @@ typedef struct lsi_board {
     lsi_post post[];
 } lsi_board;
 
-typedef struct lsi_far_exchange lsi_far_exchange;
+typedef struct lsi_remote_exchange lsi_remote_exchange;
 typedef struct lsi_leaves lsi_leaves;
 
 struct ls_exchange {
@@ -44,8 +44,8 @@ struct ls_exchange {
     lsi_board *board;
     float *result;
 
-    lsi_sum_plan plan;     /* over all parts of the machine */
-    lsi_far_exchange *far; /* NULL: there is one machine, and the plan's output is the result */
+    lsi_sum_plan plan;           /* over all parts of the machine */
+    lsi_remote_exchange *remote; /* NULL: there is one machine, and the plan's output is the result */
     const float **in;
     lsi_node *covers; /* of each input of a copy: the stretch of the vector that it is */
     int *owner;       /* of each input: a local index */
@@ -119,17 +119,17 @@ bool lsi_exchange_all_posted(ls_exchange *x);
 /* For holders of a claim: reads everybody's weight. */
 void lsi_exchange_read_weights(ls_exchange *x);
 
-/* -- exchange_far.c: what happens between machines
+/* -- exchange_remote.c: what happens between machines
  * ------------------------------------------------------------ */
 
 /* Chunks are then slices, each dealt to one rank of every machine: sets x->chunk, x->n_chunks and
  * x->first_tag. Cannot fail, and so takes the same tags on all ranks. */
-void lsi_far_choose_slices(ls_exchange *x);
-ls_status lsi_far_exchange_create(ls_exchange *x, const lsi_claim *all, ls_err *err) LS_MUST_CHECK;
-void lsi_far_exchange_destroy(ls_exchange *x); /* accepts that there is none */
-size_t lsi_far_exchange_bytes(const ls_comm *c, int64_t n,
-                              ls_wire wire); /* about, for one part per machine */
+void lsi_remote_choose_slices(ls_exchange *x);
+ls_status lsi_remote_exchange_create(ls_exchange *x, const lsi_claim *all, ls_err *err) LS_MUST_CHECK;
+void lsi_remote_exchange_destroy(ls_exchange *x); /* accepts that there is none */
+size_t lsi_remote_exchange_bytes(const ls_comm *c, int64_t n,
+                                 ls_wire wire); /* about, for one part per machine */
 /* Like `advance` of exchange.c. */
-bool lsi_far_exchange_advance(ls_exchange *x, bool *worked);
+bool lsi_remote_exchange_advance(ls_exchange *x, bool *worked);
 
 #endif

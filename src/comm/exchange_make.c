@@ -101,8 +101,9 @@ static ls_status gather_claims(ls_exchange *x, const lsi_claim *mine, lsi_claim 
     ls_status st = LS_OK;
 
     LS_TRY(ls_comm_gather_all(x->c, mine, sizeof *mine, all, x->name, err));
-    for (int i = 0; mine->group == LS_GROUP_MACHINE && c->far != NULL && i < c->local_size; i++)
-        all[i] = all[c->far->ranks_of[c->host][i]]; /* ascending: none is needed again that is overwritten */
+    for (int i = 0; mine->group == LS_GROUP_MACHINE && c->remote != NULL && i < c->local_size; i++)
+        all[i] =
+            all[c->remote->ranks_of[c->host][i]]; /* ascending: none is needed again that is overwritten */
     LS_TRY(check_claims(all, x->size, x->name, err));
 out:
     return st;
@@ -113,12 +114,12 @@ out:
 
 static int rank_at(const ls_exchange *x, int host, int local)
 {
-    return x->across ? x->c->far->ranks_of[host][local] : local;
+    return x->across ? x->c->remote->ranks_of[host][local] : local;
 }
 
 static int size_at(const ls_exchange *x, int host)
 {
-    return x->across ? x->c->far->host_size[host] : x->size;
+    return x->across ? x->c->remote->host_size[host] : x->size;
 }
 
 ls_status lsi_list_parts(const ls_exchange *x, int host, const lsi_claim *all, lsi_node **nodes, int **owner,
@@ -197,7 +198,7 @@ static ls_status plan_inputs(ls_exchange *x, const lsi_claim *all, ls_err *err)
         x->covers = nodes;
         nodes = NULL;
     }
-    if (x->across) LS_TRY(lsi_far_exchange_create(x, all, err));
+    if (x->across) LS_TRY(lsi_remote_exchange_create(x, all, err));
 out:
     ls_free(nodes);
     return st;
@@ -275,7 +276,7 @@ static ls_status begin(ls_exchange **x, lsi_claim **all, ls_comm *c, const ls_ex
     (*x)->kind = (ls_collective)mine->kind;
     (*x)->rank = ls_group_rank(c, o->group);
     (*x)->size = ls_group_size(c, o->group);
-    (*x)->across = o->group == LS_GROUP_ALL && c->far != NULL;
+    (*x)->across = o->group == LS_GROUP_ALL && c->remote != NULL;
     (*x)->root = o->root;
     (*x)->n = mine->n;
     (*x)->n_shards = mine->n_shards;
@@ -294,7 +295,7 @@ ls_status lsi_exchange_make(ls_exchange **out, ls_comm *c, const ls_exchange_opt
     LS_TRY(lsi_all_well(c, begin(&x, &all, c, o, &mine, err), o->name, err));
     LS_TRY(gather_claims(x, &mine, all, err));
     if (x->across)
-        lsi_far_choose_slices(x);
+        lsi_remote_choose_slices(x);
     else
         choose_chunks(x);
     LS_TRY(lsi_all_well(c, plan_inputs(x, all, err), x->name, err));
@@ -316,7 +317,7 @@ void lsi_exchange_destroy(ls_exchange *x)
     bool last = x->board != NULL && atomic_fetch_add(&x->board->closed, 1) + 1 == x->c->local_size;
     lsi_heap_unmap(x->c->heap, x->window);
     if (last) lsi_heap_discard(x->c->heap, x->offset, x->bytes);
-    lsi_far_exchange_destroy(x);
+    lsi_remote_exchange_destroy(x);
     lsi_leaves_destroy(x);
     lsi_sum_plan_release(&x->plan);
     ls_free(x->stack);
@@ -342,6 +343,6 @@ size_t lsi_exchange_bytes(const ls_comm *c, const ls_exchange_options *o)
     size_t own = (size_t)lsi_leaves_buffers(m.n_shards, m.first, m.end, m.lanes) * stride_of(m.n);
 
     if (kind == LS_COLL_BROADCAST && ls_group_rank(c, o->group) != o->root) n_parts = 0;
-    if (o->group == LS_GROUP_ALL && c->far != NULL) own += lsi_far_exchange_bytes(c, m.n, o->wire);
+    if (o->group == LS_GROUP_ALL && c->remote != NULL) own += lsi_remote_exchange_bytes(c, m.n, o->wire);
     return own + n_parts * part + (result + board_bytes(c->local_size)) / (size_t)c->local_size;
 }

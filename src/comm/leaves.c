@@ -88,7 +88,7 @@ static void put_back(lsi_leaves *v, float *buffer)
 
 /* Takes out the neighbour with which *mine makes up a larger subtree; false, and `mine` waits: it is not
  * there yet. */
-static bool meet_neighbour(lsi_leaves *v, int64_t n_leaves, const waiting *mine, waiting *other)
+static bool take_neighbour(lsi_leaves *v, int64_t n_leaves, const waiting *mine, waiting *other)
 {
     bool found = false;
 
@@ -120,7 +120,7 @@ void ls_exchange_give(ls_exchange *x, float *leaf, int64_t shard)
 
     LS_BUG_IF(shard < v->first || shard >= v->end || v->given[shard - v->first]);
     v->given[shard - v->first] = true;
-    while ((part = part_of(x, mine.node)) < 0 && meet_neighbour(v, x->n_shards, &mine, &other)) {
+    while ((part = part_of(x, mine.node)) < 0 && take_neighbour(v, x->n_shards, &mine, &other)) {
         const waiting left = mine.node.first < other.node.first ? mine : other,
                       right = mine.node.first < other.node.first ? other : mine;
         ls_sum_into(left.at, right.at, x->n);

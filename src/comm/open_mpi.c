@@ -97,8 +97,8 @@ static ls_status make_heap(ls_comm_heap **heap, int size, ls_err *err)
 }
 
 /* A heap for this rank's host.  After this all ranks know on which hosts that failed. */
-static ls_status share_heap(const ls_link *link, const ls_link_place *p, card *all, const int *host_of,
-                            ls_comm_heap **heap, ls_err *err)
+static ls_status share_heap(const ls_transport *transport, const ls_transport_place *p, card *all,
+                            const int *host_of, ls_comm_heap **heap, ls_err *err)
 {
     ls_status st = LS_OK;
     int host = host_of[p->rank], first = first_of(host_of, host), size = count_of(host_of, p->size, host);
@@ -111,10 +111,10 @@ static ls_status share_heap(const ls_link *link, const ls_link_place *p, card *a
         mine.nonce = (*heap)->region->nonce;
         mine.attached = 1;
     }
-    LS_TRY(link->gather(&mine, sizeof mine, all, err));
+    LS_TRY(transport->gather(&mine, sizeof mine, all, err));
     if (p->rank != first)
         mine.attached = all[first].attached && attach(heap, &all[first], size, &why) == LS_OK;
-    LS_TRY(link->gather(&mine, sizeof mine, all, err));
+    LS_TRY(transport->gather(&mine, sizeof mine, all, err));
     if (!mine.attached && size > 1)
         ls_log(LS_LOG_WARN, "rank %d shares no memory with its neighbours (%s); gradients go through MPI",
                p->rank, why.text);
@@ -140,23 +140,23 @@ static bool split_hosts(card *all, int size)
     return changed;
 }
 
-static ls_status find_hosts(const ls_link *link, const ls_link_place *p, card *all, int *host_of,
-                            ls_comm_heap **heap, ls_err *err)
+static ls_status find_hosts(const ls_transport *transport, const ls_transport_place *p, card *all,
+                            int *host_of, ls_comm_heap **heap, ls_err *err)
 {
     ls_status st = LS_OK;
     card mine = {.machine = p->machine};
     int before = 0, on_machine = 0;
 
-    LS_TRY(link->gather(&mine, sizeof mine, all, err));
+    LS_TRY(transport->gather(&mine, sizeof mine, all, err));
     for (int r = 0; r < p->size; r++) {
         if (all[r].machine != p->machine) continue;
         before += r < p->rank;
         on_machine++;
     }
     mine.group = group_of(before, on_machine);
-    LS_TRY(link->gather(&mine, sizeof mine, all, err));
+    LS_TRY(transport->gather(&mine, sizeof mine, all, err));
     number_hosts(all, p->size, host_of);
-    LS_TRY(share_heap(link, p, all, host_of, heap, err));
+    LS_TRY(share_heap(transport, p, all, host_of, heap, err));
     if (split_hosts(all, p->size)) {
         number_hosts(all, p->size, host_of);
         if (all[p->rank].fd == -1) { /* alone now */
@@ -170,8 +170,8 @@ out:
 }
 
 /* The communicator on a heap whose ranks are known. */
-static ls_status make(ls_comm **out, const ls_link *link, const ls_link_place *p, const int *host_of,
-                      ls_comm_heap *heap, ls_err *err)
+static ls_status make(ls_comm **out, const ls_transport *transport, const ls_transport_place *p,
+                      const int *host_of, ls_comm_heap *heap, ls_err *err)
 {
     ls_status st = LS_OK;
     int local = 0;
@@ -179,7 +179,7 @@ static ls_status make(ls_comm **out, const ls_link *link, const ls_link_place *p
     for (int r = 0; r < p->rank; r++) local += host_of[r] == host_of[p->rank];
     LS_TRY(lsi_comm_make_take(out, "mpi", heap, local, err));
     ls_comm *c = *out;
-    c->link = link;
+    c->transport = transport;
     c->place = *p;
     c->rank = p->rank;
     c->size = p->size;
@@ -187,23 +187,23 @@ static ls_status make(ls_comm **out, const ls_link *link, const ls_link_place *p
     for (int r = 0; r < p->size; r++)
         if (host_of[r] >= c->hosts) c->hosts = host_of[r] + 1;
     atomic_store(&c->heap->region->slot[local].rank, c->rank);
-    if (c->hosts > 1) LS_TRY(lsi_far_create(c, host_of, err));
-    LS_TRY(ls_comm_barrier(c, "meeting", err));
-    LS_TRY(lsi_all_well(c, lsi_comm_watch_peers(c, err), "meeting", err));
+    if (c->hosts > 1) LS_TRY(lsi_remote_create(c, host_of, err));
+    LS_TRY(ls_comm_barrier(c, "start-up", err));
+    LS_TRY(lsi_all_well(c, lsi_comm_watch_peers(c, err), "start-up", err));
 out:
     return st;
 }
 
-static ls_status load(const ls_link **out, ls_err *err)
+static ls_status load(const ls_transport **out, ls_err *err)
 {
     ls_err why = {0};
     void *symbol;
 
     *out = NULL;
-    if (ls_module_open(&symbol, "mpi", LS_LINK_SYMBOL, &why) != LS_OK)
+    if (ls_module_open(&symbol, "mpi", LS_TRANSPORT_SYMBOL, &why) != LS_OK)
         return ls_fail(err, LS_UNSUPPORTED,
                        "%s; install an MPI (Debian: libopenmpi-dev, openmpi-bin) and build again", why.text);
-    if (((const ls_link *)symbol)->version != LS_LINK_VERSION)
+    if (((const ls_transport *)symbol)->version != LS_TRANSPORT_VERSION)
         return ls_fail(err, LS_UNSUPPORTED, "the module mpi belongs to another version of Lockstep");
     *out = symbol;
     return LS_OK;
@@ -211,18 +211,18 @@ static ls_status load(const ls_link **out, ls_err *err)
 
 ls_status ls_comm_mpi_probe(char *about, size_t bytes, ls_err *err)
 {
-    const ls_link *link;
-    ls_status st = load(&link, err);
+    const ls_transport *transport;
+    ls_status st = load(&transport, err);
 
-    if (st == LS_OK) link->describe(about, bytes);
+    if (st == LS_OK) transport->describe(about, bytes);
     return st;
 }
 
 ls_status ls_comm_open_mpi(ls_comm **out, ls_err *err)
 {
     ls_status st = LS_OK;
-    const ls_link *link = NULL;
-    ls_link_place p = {0};
+    const ls_transport *transport = NULL;
+    ls_transport_place p = {0};
     ls_comm_heap *heap = NULL;
     ls_comm *c = NULL;
     card *all = NULL;
@@ -230,8 +230,8 @@ ls_status ls_comm_open_mpi(ls_comm **out, ls_err *err)
     bool opened = false;
 
     *out = NULL;
-    LS_TRY(load(&link, err));
-    LS_TRY(link->open(&p, err));
+    LS_TRY(load(&transport, err));
+    LS_TRY(transport->open(&p, err));
     opened = true;
     all = ls_alloc(LS_MEM_COMM, (size_t)p.size * sizeof *all);
     host_of = ls_alloc(LS_MEM_COMM, (size_t)p.size * sizeof *host_of);
@@ -239,8 +239,8 @@ ls_status ls_comm_open_mpi(ls_comm **out, ls_err *err)
         st = ls_fail(err, LS_NOMEM, "no memory for a communicator");
         goto out;
     }
-    LS_TRY(find_hosts(link, &p, all, host_of, &heap, err));
-    st = make(&c, link, &p, host_of, heap, err);
+    LS_TRY(find_hosts(transport, &p, all, host_of, &heap, err));
+    st = make(&c, transport, &p, host_of, heap, err);
     heap = NULL;
     if (st == LS_OK) *out = c;
     if (st != LS_OK && c != NULL) {
@@ -250,7 +250,7 @@ ls_status ls_comm_open_mpi(ls_comm **out, ls_err *err)
     }
 out:
     ls_comm_heap_destroy(heap);
-    if (st != LS_OK && opened) link->close(false);
+    if (st != LS_OK && opened) transport->close(false);
     ls_free(host_of);
     ls_free(all);
     return st;

@@ -284,11 +284,11 @@ typedef struct ls_optim_attr {
     double trust; /* lars: trust coefficient */
     bool nesterov;
     ls_adam_form form;
-    bool part;  /* more nodes of the same update follow: the counter t stays as it is */
+    bool more;  /* more nodes of the same update follow: the counter t stays as it is */
     bool later; /* it is not the first of them */
-    /* Set by the pass `pieces` where `shares` ranks update the same memory together: this one updates piece
-     * number `share` of it.  0 shares: alone. */
-    int share, shares;
+    /* Set by the pass `pieces` where so many ranks update the same memory together: this one updates piece
+     * number `piece` of it.  0 pieces: alone. */
+    int piece, pieces;
 } ls_optim_attr;
 /* States per parameter: sgd 1 if momentum != 0 else 0; adam 2 (m, v); rmsprop 1 (mean square) + 1 if
  * momentum; lars 1; lamb 2. */

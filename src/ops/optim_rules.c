@@ -125,10 +125,10 @@ void lsi_optim_attr_text(const void *attr, char *buf, size_t n)
         "n=%d momentum=%.9g weight_decay=%.9g beta=%.9g,%.9g eps=%.9g alpha=%.9g trust=%.9g nesterov=%d "
         "form=%s%s%s",
         a->n, a->momentum, a->weight_decay, a->beta1, a->beta2, a->eps, a->alpha, a->trust,
-        a->nesterov ? 1 : 0, (unsigned)a->form < 3 ? forms[a->form] : "?", a->part ? " part" : "",
+        a->nesterov ? 1 : 0, (unsigned)a->form < 3 ? forms[a->form] : "?", a->more ? " part" : "",
         a->later ? " later" : "");
-    if (a->shares > 0 && (size_t)used < n)
-        snprintf(buf + used, n - (size_t)used, " piece=%d/%d", a->share, a->shares);
+    if (a->pieces > 0 && (size_t)used < n)
+        snprintf(buf + used, n - (size_t)used, " piece=%d/%d", a->piece, a->pieces);
 }
 
 double lsi_optim_flops(const ls_graph *g, const ls_node *node, double per_element)
@@ -151,7 +151,7 @@ void lsi_ref_optim(const ls_ref_call *c, lsi_optim_update update)
     lsi_optim_step step = {a, c->in[LSI_OPTIM_LR].d[0], c->in[LSI_OPTIM_SCALE].d[0],
                            c->in[LSI_OPTIM_T].d[0] + 1};
 
-    c->out[0].d[0] = step.attr->part ? step.t - 1 : step.t;
+    c->out[0].d[0] = step.attr->more ? step.t - 1 : step.t;
     for (int i = 0; i < n; i++) {
         const ls_ref_tensor *w = &c->in[LSI_OPTIM_W + i];
         lsi_param p = {

@@ -91,7 +91,7 @@ static void add_node(ls_graph *g, const group *gr, int begin, int end, ls_value 
     ls_value first;
 
     attr.n = n;
-    attr.part = end < gr->n;
+    attr.more = end < gr->n;
     attr.later = begin > 0;
     gr->in[T] = (ls_value){g, g->vars[counter]->current};
     for (int i = 0; i < n; i++) {

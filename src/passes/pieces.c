@@ -61,8 +61,8 @@ void ls_pass_pieces(ls_graph *g, int rank, int ranks)
         if (!is_piece(g, n)) continue;
         all[i] = guards_of(g, n, all);
         if (g->err.status != LS_OK) return;
-        ((ls_optim_attr *)n->attr)->share = rank;
-        ((ls_optim_attr *)n->attr)->shares = ranks;
+        ((ls_optim_attr *)n->attr)->piece = rank;
+        ((ls_optim_attr *)n->attr)->pieces = ranks;
         ls_graph_order(g, all[i].before, i, LS_EDGE_BARRIER);
         ls_graph_order(g, i, all[i].after, LS_EDGE_BARRIER);
     }

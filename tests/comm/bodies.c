@@ -237,11 +237,11 @@ int rank_shares(ls_comm *c, const void *arg)
     for (int i = 0; i < N; i++) wrong += x[i] != 0;
     for (int t = 1; t <= ROUNDS && wrong == 0; t++) {
         wrong += expect_status(c, ls_comm_machine_barrier(c, "all have read", NULL, NULL, &err), LS_OK, &err,
-                               "meet");
+                               "barrier");
         dawdle(&pace);
         for (int i = rank; i < N; i += size) x[i] += i + t;
         wrong += expect_status(c, ls_comm_machine_barrier(c, "all have written", count_call, &calls, &err),
-                               LS_OK, &err, "meet");
+                               LS_OK, &err, "barrier");
         for (int i = 0; i < N && wrong == 0; i++)
             if (x[i] != i * t + t * (t + 1) / 2)
                 wrong += printf("rank %d: x[%d] is %d in round %d\n", rank, i, x[i], t);

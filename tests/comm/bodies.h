@@ -25,7 +25,7 @@ int rank_moves(ls_comm *c, const void *arg);
 int rank_gives_leaves(ls_comm *c, const void *arg);
 /* Gathers and broadcasts on both sides of what one round carries; at most 8 ranks. */
 int rank_gathers(ls_comm *c, const void *arg);
-/* Memory in common: what one rank writes before a meeting, all read after it. */
+/* Memory in common: what one rank writes before a barrier, all read after it. */
 int rank_shares(ls_comm *c, const void *arg);
 /* Sums, maxima and minima in the order of ranks. */
 int rank_folds(ls_comm *c, const void *arg);

@@ -148,14 +148,14 @@ static void launchers_look_and_abort(void)
         ls_comm *c;
         ls_status st = ls_comm_open_local(&c, ls_comm_heap_fd(heap), i, 3, &err);
         int wrong =
-            (st != LS_LOST) + lacks(&err, "rank 2 is gone (signal 9; never seen) while waiting in meeting");
+            (st != LS_LOST) + lacks(&err, "rank 2 is gone (signal 9; never seen) while waiting in start-up");
         fflush(stdout);
         _exit(wrong);
     }
     do ls_comm_heap_look(heap, 1, &look);
     while (look.pid == 0 || look.what[0] == '\0');
     CHECK_EQ_INT(look.pid, pid[1]);
-    CHECK_EQ_STR(look.what, "meeting");
+    CHECK_EQ_STR(look.what, "start-up");
     ls_comm_heap_abort(heap, 2, "signal 9");
     for (int i = 0; i < n; i++) {
         CHECK_EQ_INT(waitpid(pid[i], &status, 0), pid[i]);
@@ -181,10 +181,10 @@ static int one_is_slow(ls_comm *c, const void *arg)
     wrong += expect_status(c, ls_comm_barrier(c, "loading", &err), LS_OK, &err, "barrier");
     if (ls_comm_rank(c) == VICTIM) {
         if (read(*log, said.text, sizeof said.text - 1) <= 0) wrong++;
-        wrong += lacks(&said, "rank 0 has been waiting") + lacks(&said, "in meeting again") +
+        wrong += lacks(&said, "rank 0 has been waiting") + lacks(&said, "in a barrier again") +
                  lacks(&said, "not there: rank 1 (last in loading, step 12)");
     }
-    return wrong + expect_status(c, ls_comm_barrier(c, "meeting again", &err), LS_OK, &err, "barrier");
+    return wrong + expect_status(c, ls_comm_barrier(c, "a barrier again", &err), LS_OK, &err, "barrier");
 }
 
 static void stalls_are_reported(void)

@@ -106,9 +106,9 @@ static const field optim[] = {F(ls_optim_attr, n, INT),
                               F(ls_optim_attr, trust, REAL),
                               F(ls_optim_attr, nesterov, BOOL),
                               F(ls_optim_attr, form, ACT),
-                              F(ls_optim_attr, part, BOOL),
+                              F(ls_optim_attr, more, BOOL),
                               F(ls_optim_attr, later, BOOL),
-                              F(ls_optim_attr, shares, INT),
+                              F(ls_optim_attr, pieces, INT),
                               END};
 
 /* An op with attributes that is missing here fails the test. */

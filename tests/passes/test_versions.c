@@ -153,7 +153,7 @@ static void begin_buckets(buckets *b)
     t = ls_graph_var(b->g, "t", LS_VAR_OPTIMIZER, LS_I32, LS_SHAPE(1), (ls_init){LS_INIT_CONST, 0});
     lr = ls_fill(b->g, LS_SHAPE_SCALAR, LS_F32, 1);
     for (int i = 0; i < 2; i++) {
-        const ls_optim_attr attr = {.n = 1, .part = i == 0, .later = i > 0};
+        const ls_optim_attr attr = {.n = 1, .more = i == 0, .later = i > 0};
         const ls_value gradient = ls_fill(b->g, LS_SHAPE(2), LS_F32, 1);
         ls_value out = ls_graph_add(b->g, &ls_op_sgd, 5, (ls_value[]){lr, lr, t, b->old[i], gradient}, &attr);
         b->g->vars[i]->home = LS_HOME_MACHINE;

@@ -66,7 +66,7 @@ static void for_parts(const optim_call *c, int thread, int n_threads, part_fn pa
     int64_t first, end, lo, hi;
 
     /* The piece must not depend on threads, of which ranks may have different numbers. */
-    ls_parallel_range_grain(c->s->total, 64, a->share, a->shares > 0 ? a->shares : 1, &first, &end);
+    ls_parallel_range_grain(c->s->total, 64, a->piece, a->pieces > 0 ? a->pieces : 1, &first, &end);
     ls_parallel_range_grain(end - first, 64, thread, n_threads, &lo, &hi);
     lo += first;
     hi += first;
@@ -204,7 +204,7 @@ static void run(void *state, const ls_call *call)
     if (s->kind == ADAM || s->kind == LAMB) adam_numbers(s, lr, (double)t, &c.numbers);
     if (s->kind == LARS || s->kind == LAMB) measure_norms(&c);
     ls_parallel_run(s->threads, step_thread, &c);
-    *(int32_t *)call->out[0] = s->attr.part ? t - 1 : t;
+    *(int32_t *)call->out[0] = s->attr.more ? t - 1 : t;
 }
 
 static optim_kind kind_of(const ls_op *op)
@@ -241,7 +241,7 @@ ls_status lsi_plan_optimiser(ls_device *dev, const ls_graph *g, const ls_node *n
         s->params[p] = (param){s->total, ls_shape_count(w), w.rank};
         s->total += s->params[p].count;
     }
-    s->threads = lsi_threads_for(dev, s->total / (a->shares > 0 ? a->shares : 1));
+    s->threads = lsi_threads_for(dev, s->total / (a->pieces > 0 ? a->pieces : 1));
     if (s->kind == LARS || s->kind == LAMB)
         scratch = (size_t)(1 + 2 * s->threads) * (size_t)a->n * sizeof(double);
     *out = (ls_kernel){run, ls_free, s, scratch, table->impl};

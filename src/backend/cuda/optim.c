@@ -56,7 +56,7 @@ static bool fits(const ls_graph *g, const ls_node *n, const ls_optim_attr *a)
     const ls_dtype type = lsi_cuda_in(g, n, W)->dtype;
     int64_t chunks = 0;
 
-    if ((type != LS_F32 && type != LS_BF16) || a->shares > 0) return false;
+    if ((type != LS_F32 && type != LS_BF16) || a->pieces > 0) return false;
     for (int i = 0; i < a->n; i++) {
         const ls_vinfo *w = lsi_cuda_in(g, n, W + i);
         chunks += LSI_OPTIM_CHUNKS(ls_shape_count(w->shape));

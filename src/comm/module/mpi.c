@@ -1,8 +1,8 @@
-/* mpi.c: lockstep-mpi.so, the link between machines on MPI.
+/* mpi.c: lockstep-mpi.so, the transport between machines on MPI.
  *
  * Plain MPI 3, so that Open MPI, MPICH and their kin compile it alike.  All state is the process's: MPI can
- * be initialised once in a process, so there is one link.  Errors are returned, never fatal: the run then
- * ends with the rank's name and the operation instead of a line of MPI's. */
+ * be initialised once in a process, so there is one transport.  Errors are returned, never fatal: the run
+ * then ends with the rank's name and the operation instead of a line of MPI's. */
 #include <limits.h>
 #include <mpi.h>
 #include <stdarg.h>
@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "comm/link.h"
+#include "comm/transport.h"
 
-_Static_assert(sizeof(MPI_Request) <= sizeof(ls_link_request), "an MPI_Request does not fit");
+_Static_assert(sizeof(MPI_Request) <= sizeof(ls_transport_request), "an MPI_Request does not fit");
 
 /* MPI's own state is global; this is ours beside it: the communicator that keeps our tags apart. */
 static MPI_Comm world = MPI_COMM_NULL;
@@ -63,7 +63,7 @@ static void prepare(void)
     setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
     /* Longer messages wait until the receiver looks, and ranks that compute look seldom.  The header goes
      * with the first bytes. */
-    snprintf(at_once, sizeof at_once, "%d", LS_LINK_AT_ONCE + 4096);
+    snprintf(at_once, sizeof at_once, "%d", LS_TRANSPORT_AT_ONCE + 4096);
     setenv("OMPI_MCA_btl_tcp_eager_limit", at_once, 0);
     setenv("OMPI_MCA_btl_tcp_max_send_size", at_once, 0);
     /* On one machine gradients do not travel through MPI at all, and the search for fast networks is only
@@ -72,7 +72,7 @@ static void prepare(void)
     if (size != NULL && here != NULL && strcmp(size, here) == 0) setenv("OMPI_MCA_pml", "ob1", 0);
 }
 
-static ls_status find_place(ls_link_place *out, ls_err *err)
+static ls_status find_place(ls_transport_place *out, ls_err *err)
 {
     ls_status st = LS_OK;
     MPI_Comm machine = MPI_COMM_NULL;
@@ -91,7 +91,7 @@ out:
     return st;
 }
 
-static ls_status link_open(ls_link_place *out, ls_err *err)
+static ls_status transport_open(ls_transport_place *out, ls_err *err)
 {
     ls_status st = LS_OK;
     int level = 0, was = 0;
@@ -108,7 +108,7 @@ out:
     return st;
 }
 
-static void link_close(bool orderly)
+static void transport_close(bool orderly)
 {
     int was = 0, over = 0;
 
@@ -126,12 +126,13 @@ static ls_status gather(const void *mine, size_t bytes, void *all, ls_err *err)
                  err);
 }
 
-static void put(ls_link_request *out, MPI_Request r)
+static void put(ls_transport_request *out, MPI_Request r)
 {
     memcpy(out, &r, sizeof r);
 }
 
-static ls_status link_send(const void *data, size_t bytes, int to, int tag, ls_link_request *out, ls_err *err)
+static ls_status transport_send(const void *data, size_t bytes, int to, int tag, ls_transport_request *out,
+                                ls_err *err)
 {
     MPI_Request r = MPI_REQUEST_NULL;
 
@@ -141,7 +142,8 @@ static ls_status link_send(const void *data, size_t bytes, int to, int tag, ls_l
     return st;
 }
 
-static ls_status link_receive(void *data, size_t bytes, int from, int tag, ls_link_request *out, ls_err *err)
+static ls_status transport_receive(void *data, size_t bytes, int from, int tag, ls_transport_request *out,
+                                   ls_err *err)
 {
     MPI_Request r = MPI_REQUEST_NULL;
 
@@ -151,7 +153,7 @@ static ls_status link_receive(void *data, size_t bytes, int from, int tag, ls_li
     return st;
 }
 
-static ls_status test(ls_link_request *requests, int n, bool *finished, ls_err *err)
+static ls_status test(ls_transport_request *requests, int n, bool *finished, ls_err *err)
 {
     ls_status st = LS_OK;
 
@@ -167,13 +169,13 @@ static ls_status test(ls_link_request *requests, int n, bool *finished, ls_err *
     return st;
 }
 
-__attribute__((visibility("default"))) const ls_link ls_link_module = {
-    .version = LS_LINK_VERSION,
+__attribute__((visibility("default"))) const ls_transport ls_transport_module = {
+    .version = LS_TRANSPORT_VERSION,
     .describe = describe,
-    .open = link_open,
-    .close = link_close,
+    .open = transport_open,
+    .close = transport_close,
     .gather = gather,
-    .send = link_send,
-    .receive = link_receive,
+    .send = transport_send,
+    .receive = transport_receive,
     .test = test,
 };

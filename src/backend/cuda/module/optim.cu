@@ -250,7 +250,7 @@ static int launch_part(lsi_cuda_stream s, const lsi_cuda_optim_args *a, int lo, 
 {
     const lsi_cuda_param *end = &a->params[lo + n - 1];
     const int64_t chunks = end->first + LSI_OPTIM_CHUNKS(end->count) - a->params[lo].first;
-    common c = {a->attr, a->lr, a->loss_scale, a->t, a->norms, last && !a->attr.part ? a->ticket : nullptr,
+    common c = {a->attr, a->lr, a->loss_scale, a->t, a->norms, last && !a->attr.more ? a->ticket : nullptr,
                 n};
     table<N> t;
 

@@ -1,4 +1,4 @@
-/* far.c: the control plane between machines.
+/* remote.c: the control plane between machines.
  *
  * A round over several machines is two rounds inside each (control.c), and between them the leaders send
  * their machine's mail to each other.  What arrives lies in the heap, in one block per machine, where all
@@ -14,7 +14,7 @@ enum { CONTROL_TAG = LSI_FIRST_EXCHANGE_TAG - 1 };
 
 static size_t block_room(int ranks)
 {
-    return TICKET_BYTES + (size_t)ranks * LSI_FAR_BYTES;
+    return TICKET_BYTES + (size_t)ranks * LSI_REMOTE_BYTES;
 }
 
 /* Blocks lie in the order of hosts, each with room for all its ranks. */
@@ -22,8 +22,8 @@ static char *block_of(const ls_comm *c, int host)
 {
     size_t at = 0;
 
-    for (int h = 0; h < host; h++) at += block_room(c->far->host_size[h]);
-    return c->far->staging + at;
+    for (int h = 0; h < host; h++) at += block_room(c->remote->host_size[h]);
+    return c->remote->staging + at;
 }
 
 /* -- making ------------------------------------------------------------------------------------------------
@@ -31,7 +31,7 @@ static char *block_of(const ls_comm *c, int host)
 
 static bool allocate(ls_comm *c)
 {
-    lsi_far *f = c->far;
+    lsi_remote *f = c->remote;
     size_t size = (size_t)c->size, hosts = (size_t)c->hosts;
 
     f->host_of = ls_alloc(LS_MEM_COMM, size * sizeof *f->host_of);
@@ -43,16 +43,16 @@ static bool allocate(ls_comm *c)
            f->wait != NULL;
 }
 
-ls_status lsi_far_create(ls_comm *c, const int *host_of, ls_err *err)
+ls_status lsi_remote_create(ls_comm *c, const int *host_of, ls_err *err)
 {
     ls_status st = LS_OK;
     void *window;
     size_t bytes = 0, unused;
     int *next;
 
-    c->far = ls_alloc(LS_MEM_COMM, sizeof *c->far);
-    if (c->far == NULL || !allocate(c)) return ls_fail(err, LS_NOMEM, "no memory for a communicator");
-    lsi_far *f = c->far;
+    c->remote = ls_alloc(LS_MEM_COMM, sizeof *c->remote);
+    if (c->remote == NULL || !allocate(c)) return ls_fail(err, LS_NOMEM, "no memory for a communicator");
+    lsi_remote *f = c->remote;
     for (int r = 0; r < c->size; r++) {
         f->host_of[r] = host_of[r];
         f->local_of[r] = f->host_size[host_of[r]]++;
@@ -71,9 +71,9 @@ out:
     return st;
 }
 
-void lsi_far_destroy(ls_comm *c)
+void lsi_remote_destroy(ls_comm *c)
 {
-    lsi_far *f = c->far;
+    lsi_remote *f = c->remote;
 
     if (f == NULL) return;
     lsi_heap_unmap(c->heap, f->staging);
@@ -83,7 +83,7 @@ void lsi_far_destroy(ls_comm *c)
     ls_free(f->local_of);
     ls_free(f->host_of);
     ls_free(f);
-    c->far = NULL;
+    c->remote = NULL;
 }
 
 /* -- a round ------------------------------------------------------------------------------------------------
@@ -92,8 +92,8 @@ void lsi_far_destroy(ls_comm *c)
 /* Bytes of a machine's block in this round. */
 static size_t block_bytes(const ls_comm *c, int host, int root, size_t piece)
 {
-    if (root < 0) return TICKET_BYTES + (size_t)c->far->host_size[host] * piece;
-    return TICKET_BYTES + (c->far->host_of[root] == host ? piece : 0);
+    if (root < 0) return TICKET_BYTES + (size_t)c->remote->host_size[host] * piece;
+    return TICKET_BYTES + (c->remote->host_of[root] == host ? piece : 0);
 }
 
 static void pack(ls_comm *c, int root, size_t piece, uint64_t ticket)
@@ -102,7 +102,7 @@ static void pack(ls_comm *c, int root, size_t piece, uint64_t ticket)
 
     memcpy(block, &ticket, sizeof ticket);
     for (int i = 0; i < c->local_size && piece > 0; i++) {
-        if (root >= 0 && c->far->ranks_of[c->host][i] != root) continue;
+        if (root >= 0 && c->remote->ranks_of[c->host][i] != root) continue;
         memcpy(at, lsi_mail(c->heap, i, c->round), piece);
         at += piece;
     }
@@ -118,16 +118,16 @@ static ls_status swap_blocks(ls_comm *c, int root, size_t piece, const char *wha
     int n = 0;
 
     for (int h = 0; h < c->hosts; h++) {
-        int leader = c->far->ranks_of[h][0];
+        int leader = c->remote->ranks_of[h][0];
         if (h == c->host) continue;
         /* A peer in another operation may say less or more than expected; the ticket then tells. */
-        LS_TRY(c->link->receive(block_of(c, h), block_room(c->far->host_size[h]), leader, CONTROL_TAG,
-                                &c->far->wait[n++], err));
-        LS_TRY(c->link->send(block_of(c, c->host), block_bytes(c, c->host, root, piece), leader, CONTROL_TAG,
-                             &c->far->wait[n++], err));
+        LS_TRY(c->transport->receive(block_of(c, h), block_room(c->remote->host_size[h]), leader, CONTROL_TAG,
+                                     &c->remote->wait[n++], err));
+        LS_TRY(c->transport->send(block_of(c, c->host), block_bytes(c, c->host, root, piece), leader,
+                                  CONTROL_TAG, &c->remote->wait[n++], err));
     }
     while (true) {
-        LS_TRY(c->link->test(c->far->wait, n, &finished, err));
+        LS_TRY(c->transport->test(c->remote->wait, n, &finished, err));
         if (finished) break;
         LS_TRY(lsi_meanwhile_turn(c, &wait, NULL, NULL, m, err));
     }
@@ -136,8 +136,8 @@ out:
     return st;
 }
 
-ls_status lsi_far_round(ls_comm *c, int root, size_t piece, uint64_t ticket, const char *what,
-                        const lsi_meanwhile *m, ls_err *err)
+ls_status lsi_remote_round(ls_comm *c, int root, size_t piece, uint64_t ticket, const char *what,
+                           const lsi_meanwhile *m, ls_err *err)
 {
     ls_status st = LS_OK;
 
@@ -154,15 +154,15 @@ ls_status lsi_far_round(ls_comm *c, int root, size_t piece, uint64_t ticket, con
         if (memcmp(block_of(c, h), &ticket, sizeof ticket) == 0) continue;
         c->disagreed = true;
         return ls_fail(err, LS_DISAGREE, "rank %d is in %s, but rank %d is in something else", c->rank, what,
-                       c->far->ranks_of[h][0]);
+                       c->remote->ranks_of[h][0]);
     }
 out:
     return st;
 }
 
-const char *lsi_far_mail(const ls_comm *c, int rank, int root, size_t piece)
+const char *lsi_remote_mail(const ls_comm *c, int rank, int root, size_t piece)
 {
-    size_t before = root < 0 ? (size_t)c->far->local_of[rank] * piece : 0;
+    size_t before = root < 0 ? (size_t)c->remote->local_of[rank] * piece : 0;
 
-    return block_of(c, c->far->host_of[rank]) + TICKET_BYTES + before;
+    return block_of(c, c->remote->host_of[rank]) + TICKET_BYTES + before;
 }

@@ -1,4 +1,4 @@
-/* exchange_far.c: the part of an exchange that crosses machines.
+/* exchange_remote.c: the part of an exchange that crosses machines.
  *
  * The vector is cut into slices, each with a home: the machine where it is summed, or that has it.  One rank
  * of every machine, the slice's owner, sums what its machine has (to the machine's largest subtrees, which is
@@ -20,13 +20,13 @@
 #include "comm/exchange_internal.h"
 #include "lockstep/tensor.h"
 
-/* Slices are short enough for the link to send them at once, without asking (module/mpi.c): a message that is
- * agreed upon first needs both sides at hand at the same time, and they compute. */
+/* Slices are short enough for the transport to send them at once, without asking (module/mpi.c): a message
+ * that is agreed upon first needs both sides at hand at the same time, and they compute. */
 enum {
     SLOTS = 8,
     SLICES_PER_RANK = 2,
     MIN_SLICE = 16 * 1024,
-    MAX_SLICE = LS_LINK_AT_ONCE / (int)sizeof(float)
+    MAX_SLICE = LS_TRANSPORT_AT_ONCE / (int)sizeof(float)
 };
 
 /* One subtree that a machine contributes. */
@@ -40,14 +40,14 @@ typedef struct hand {
     enum { FREE, COLLECTING, ANSWERING, ASKING } state;
     int64_t slice, lo, n;
     int n_requests;
-    ls_link_request *request;
+    ls_transport_request *request;
     float *own; /* this machine's subtrees */
     float *got; /* at home: the others', host after host */
     void *out;  /* narrow wires only: what is sent, */
     void *in;   /* and what has come */
 } hand;
 
-struct lsi_far_exchange {
+struct lsi_remote_exchange {
     ls_wire wire;
     int *n_shares;      /* by host */
     lsi_sum_plan total; /* over the shares of all machines */
@@ -71,8 +71,8 @@ static int64_t slices_per_piece(const ls_exchange *x)
 
 static int home_of(const ls_exchange *x, int64_t slice)
 {
-    if (lsi_has_pieces(x->kind)) return x->c->far->host_of[slice / slices_per_piece(x)];
-    return x->kind == LS_COLL_BROADCAST ? x->c->far->host_of[x->root] : (int)(slice % x->c->hosts);
+    if (lsi_has_pieces(x->kind)) return x->c->remote->host_of[slice / slices_per_piece(x)];
+    return x->kind == LS_COLL_BROADCAST ? x->c->remote->host_of[x->root] : (int)(slice % x->c->hosts);
 }
 
 /* Elements [*lo, *lo + *n) of the vector; of a piece that is short or empty, maybe none. */
@@ -93,7 +93,7 @@ static void bounds_of(const ls_exchange *x, int64_t slice, int64_t *lo, int64_t 
 
 static int owner_of(const ls_exchange *x, int64_t slice, int host)
 {
-    const lsi_far *f = x->c->far;
+    const lsi_remote *f = x->c->remote;
     const int64_t turn = x->kind == LS_COLL_ALL_REDUCE ? slice / x->c->hosts : slice;
 
     return f->ranks_of[host][turn % f->host_size[host]];
@@ -112,7 +112,7 @@ static int64_t slice_size(const ls_comm *c, int64_t n)
     int64_t size;
 
     for (int h = 0; h < c->hosts; h++)
-        if (c->far->host_size[h] > most) most = c->far->host_size[h];
+        if (c->remote->host_size[h] > most) most = c->remote->host_size[h];
     size = n / ((int64_t)c->hosts * most * SLICES_PER_RANK);
     if (size < MIN_SLICE) size = MIN_SLICE;
     return size > MAX_SLICE ? MAX_SLICE : size;
@@ -132,7 +132,7 @@ static int by_first_leaf(const void *a, const void *b)
 static ls_status add_shares(ls_exchange *x, const lsi_claim *all, int host, int *n, ls_err *err)
 {
     ls_status st = LS_OK;
-    lsi_far_exchange *f = x->far;
+    lsi_remote_exchange *f = x->remote;
     lsi_node *nodes = NULL;
     lsi_sum_plan plan = {0};
     int *owner = NULL, n_parts;
@@ -158,7 +158,7 @@ out:
 static ls_status plan_total(ls_exchange *x, const lsi_claim *all, ls_err *err)
 {
     ls_status st = LS_OK;
-    lsi_far_exchange *f = x->far;
+    lsi_remote_exchange *f = x->remote;
     lsi_node *nodes = NULL;
     int n = 0;
 
@@ -188,7 +188,7 @@ static size_t wire_bytes(ls_wire wire)
 
 static ls_status make_hands(ls_exchange *x, ls_err *err)
 {
-    lsi_far_exchange *f = x->far;
+    lsi_remote_exchange *f = x->remote;
     int own = f->n_shares[x->c->host], others = f->total.n_in - own;
     size_t slice = (size_t)x->chunk;
 
@@ -209,9 +209,9 @@ static ls_status make_hands(ls_exchange *x, ls_err *err)
 
 /* Two tags per slice.  When they are used up they begin anew: two exchanges that share tags would have to be
  * millions of slices apart, and messages with equal tags still arrive in order. */
-void lsi_far_choose_slices(ls_exchange *x)
+void lsi_remote_choose_slices(ls_exchange *x)
 {
-    lsi_far *f = x->c->far;
+    lsi_remote *f = x->c->remote;
 
     x->chunk = slice_size(x->c, x->n);
     x->n_chunks = lsi_has_pieces(x->kind) ? x->size * slices_per_piece(x) : (x->n + x->chunk - 1) / x->chunk;
@@ -220,13 +220,13 @@ void lsi_far_choose_slices(ls_exchange *x)
     f->next_tag += (int)(2 * x->n_chunks);
 }
 
-ls_status lsi_far_exchange_create(ls_exchange *x, const lsi_claim *all, ls_err *err)
+ls_status lsi_remote_exchange_create(ls_exchange *x, const lsi_claim *all, ls_err *err)
 {
     ls_status st = LS_OK;
-    lsi_far_exchange *f = ls_alloc(LS_MEM_COMM, sizeof *f);
+    lsi_remote_exchange *f = ls_alloc(LS_MEM_COMM, sizeof *f);
 
     if (f == NULL) return ls_fail(err, LS_NOMEM, "%s: no memory", x->name);
-    x->far = f;
+    x->remote = f;
     f->wire = (ls_wire)all[0].wire;
     if (2 * x->n_chunks >= x->c->place.last_tag)
         return ls_fail(err, LS_UNSUPPORTED, "%s: too long for the tags of this MPI", x->name);
@@ -245,9 +245,9 @@ out:
     return st;
 }
 
-void lsi_far_exchange_destroy(ls_exchange *x)
+void lsi_remote_exchange_destroy(ls_exchange *x)
 {
-    lsi_far_exchange *f = x->far;
+    lsi_remote_exchange *f = x->remote;
 
     if (f == NULL) return;
     for (int i = 0; i < SLOTS; i++) {
@@ -265,10 +265,10 @@ void lsi_far_exchange_destroy(ls_exchange *x)
     ls_free(f->share);
     ls_free(f->n_shares);
     ls_free(f);
-    x->far = NULL;
+    x->remote = NULL;
 }
 
-size_t lsi_far_exchange_bytes(const ls_comm *c, int64_t n, ls_wire wire)
+size_t lsi_remote_exchange_bytes(const ls_comm *c, int64_t n, ls_wire wire)
 {
     size_t slice = (size_t)slice_size(c, n), hosts = (size_t)c->hosts;
     size_t narrow = wire == LS_WIRE_F32 ? 0 : (hosts + 2) * wire_bytes(wire);
@@ -302,7 +302,7 @@ static void widen(ls_wire wire, float *to, const void *from, int64_t n)
 /* What the machine has, into h->own. */
 static void sum_own(ls_exchange *x, hand *h)
 {
-    lsi_far_exchange *f = x->far;
+    lsi_remote_exchange *f = x->remote;
     const uint64_t begun = ls_clock_ns();
 
     lsi_exchange_read_weights(x);
@@ -315,7 +315,7 @@ static void sum_own(ls_exchange *x, hand *h)
 /* Everybody's shares, into the result. */
 static void sum_total(ls_exchange *x, hand *h)
 {
-    lsi_far_exchange *f = x->far;
+    lsi_remote_exchange *f = x->remote;
     const uint64_t begun = ls_clock_ns();
 
     for (int i = 0; i < f->total.n_in; i++) {
@@ -339,15 +339,15 @@ static int tag_of(const ls_exchange *x, const hand *h, bool result)
 static ls_status collect(ls_exchange *x, hand *h, ls_err *err)
 {
     ls_status st = LS_OK;
-    lsi_far_exchange *f = x->far;
+    lsi_remote_exchange *f = x->remote;
     size_t unit = wire_bytes(f->wire);
     char *to = f->wire == LS_WIRE_F32 ? (char *)h->got : h->in;
 
     for (int k = 0; k < x->c->hosts; k++) {
         size_t bytes = (size_t)(f->n_shares[k] * h->n) * unit;
         if (k == x->c->host || bytes == 0) continue;
-        LS_TRY(x->c->link->receive(to, bytes, owner_of(x, h->slice, k), tag_of(x, h, false),
-                                   &h->request[h->n_requests++], err));
+        LS_TRY(x->c->transport->receive(to, bytes, owner_of(x, h->slice, k), tag_of(x, h, false),
+                                        &h->request[h->n_requests++], err));
         to += bytes;
     }
     sum_own(x, h);
@@ -360,7 +360,7 @@ out:
 static ls_status answer(ls_exchange *x, hand *h, ls_err *err)
 {
     ls_status st = LS_OK;
-    lsi_far_exchange *f = x->far;
+    lsi_remote_exchange *f = x->remote;
     const void *from = x->result + h->lo;
     int others = f->total.n_in - f->n_shares[x->c->host];
 
@@ -378,8 +378,8 @@ static ls_status answer(ls_exchange *x, hand *h, ls_err *err)
     }
     for (int k = 0; k < x->c->hosts; k++) {
         if (k == x->c->host) continue;
-        LS_TRY(x->c->link->send(from, (size_t)h->n * wire_bytes(f->wire), owner_of(x, h->slice, k),
-                                tag_of(x, h, true), &h->request[h->n_requests++], err));
+        LS_TRY(x->c->transport->send(from, (size_t)h->n * wire_bytes(f->wire), owner_of(x, h->slice, k),
+                                     tag_of(x, h, true), &h->request[h->n_requests++], err));
     }
 out:
     return st;
@@ -389,20 +389,20 @@ out:
 static ls_status ask(ls_exchange *x, hand *h, ls_err *err)
 {
     ls_status st = LS_OK;
-    lsi_far_exchange *f = x->far;
+    lsi_remote_exchange *f = x->remote;
     int peer = owner_of(x, h->slice, home_of(x, h->slice));
     bool wide = f->wire == LS_WIRE_F32;
     int64_t own = x->plan.n_out * h->n;
 
     if (x->kind != LS_COLL_REDUCE_SCATTER)
-        LS_TRY(x->c->link->receive(wide ? (void *)(x->result + h->lo) : h->in,
-                                   (size_t)h->n * wire_bytes(f->wire), peer, tag_of(x, h, true),
-                                   &h->request[h->n_requests++], err));
+        LS_TRY(x->c->transport->receive(wide ? (void *)(x->result + h->lo) : h->in,
+                                        (size_t)h->n * wire_bytes(f->wire), peer, tag_of(x, h, true),
+                                        &h->request[h->n_requests++], err));
     if (!lsi_copies(x->kind)) sum_own(x, h);
     if (!wide) narrow(f->wire, h->out, h->own, own);
     if (own > 0)
-        LS_TRY(x->c->link->send(wide ? (const void *)h->own : h->out, (size_t)own * wire_bytes(f->wire), peer,
-                                tag_of(x, h, false), &h->request[h->n_requests++], err));
+        LS_TRY(x->c->transport->send(wide ? (const void *)h->own : h->out, (size_t)own * wire_bytes(f->wire),
+                                     peer, tag_of(x, h, false), &h->request[h->n_requests++], err));
     h->state = ASKING;
 out:
     return st;
@@ -410,7 +410,7 @@ out:
 
 static ls_status take_in_hand(ls_exchange *x, hand *h, ls_err *err)
 {
-    lsi_far_exchange *f = x->far;
+    lsi_remote_exchange *f = x->remote;
 
     h->slice = f->next;
     bounds_of(x, h->slice, &h->lo, &h->n);
@@ -430,8 +430,8 @@ static ls_status move_on(ls_exchange *x, hand *h, ls_err *err)
     h->n_requests = 0;
     ls_comm_beat(x->c); /* a long vector on a slow wire: something has come, though the rank still waits */
     if (h->state == COLLECTING) return answer(x, h, err);
-    if (h->state == ASKING && x->far->wire != LS_WIRE_F32 && x->kind != LS_COLL_REDUCE_SCATTER)
-        widen(x->far->wire, x->result + h->lo, h->in, h->n);
+    if (h->state == ASKING && x->remote->wire != LS_WIRE_F32 && x->kind != LS_COLL_REDUCE_SCATTER)
+        widen(x->remote->wire, x->result + h->lo, h->in, h->n);
     h->state = FREE;
     atomic_fetch_add_explicit(&x->board->done, 1, memory_order_release);
     return LS_OK;
@@ -441,7 +441,7 @@ static ls_status move_on(ls_exchange *x, hand *h, ls_err *err)
 static ls_status work(ls_exchange *x, bool *worked, ls_err *err)
 {
     ls_status st = LS_OK;
-    lsi_far_exchange *f = x->far;
+    lsi_remote_exchange *f = x->remote;
 
     for (int i = 0; i < SLOTS && !*worked; i++) {
         hand *h = &f->hand[i];
@@ -450,22 +450,22 @@ static ls_status work(ls_exchange *x, bool *worked, ls_err *err)
             *worked = true;
             return take_in_hand(x, h, err);
         }
-        LS_TRY(x->c->link->test(h->request, h->n_requests, worked, err));
+        LS_TRY(x->c->transport->test(h->request, h->n_requests, worked, err));
         if (*worked) LS_TRY(move_on(x, h, err));
     }
 out:
     return st;
 }
 
-bool lsi_far_exchange_advance(ls_exchange *x, bool *worked)
+bool lsi_remote_exchange_advance(ls_exchange *x, bool *worked)
 {
     ls_err err = {0};
 
     *worked = false;
     if (!lsi_exchange_all_posted(x)) return false;
-    if (x->far->begun != x->number) {
-        x->far->begun = x->number;
-        x->far->next = next_own(x, 0);
+    if (x->remote->begun != x->number) {
+        x->remote->begun = x->number;
+        x->remote->next = next_own(x, 0);
     }
     /* Everybody on this machine waits for this rank's slices: all must learn of a failure. */
     if (work(x, worked, &err) != LS_OK) {
