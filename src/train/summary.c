@@ -145,7 +145,7 @@ static json_t *comm_json(const ls_summary *s, const ls_session *session)
     json_t *buckets = json_array();
 
     for (int i = 0; session->comm != NULL && i < session->n_stages; i++) {
-        add_buckets(buckets, session, session->plans[i].plan);
+        add_buckets(buckets, session, ls_session_usual(session, i)->plan);
         if (session->split) add_buckets(buckets, session, session->updates[i].plan);
     }
     return json_pack("{s:s, s:o, s:o, s:o, s:o}", "kind",
