@@ -93,8 +93,9 @@ def vit_tiny(p, x, drop=False):
 
 def dcgan_generator(p, z):
     h = linear(p, "G.h0", z)
-    side = int((h.shape[1] // 512) ** 0.5)
-    h = F.relu(bn(p, "G.bn0", h.view(-1, 512, side, side)))
+    channels = p["G.bn0.weight"].shape[0]
+    side = int((h.shape[1] // channels) ** 0.5)
+    h = F.relu(bn(p, "G.bn0", h.view(-1, channels, side, side)))
     for i in range(1, 5):
         # The adjoint of a 5x5 stride-2 convolution padded 1 before and 2 after: drop 1 row and column at the top and
         # left, 2 at the bottom and right, of the full result (2 * side + 3).
