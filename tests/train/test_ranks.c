@@ -135,28 +135,38 @@ static void batch_norm_over_all_ranks(void)
         printf("  losses differ by %g with common statistics, by %g without\n", together, apart);
 }
 
-static void another_setting_on_one_rank_is_noticed(void)
+/* All ranks are told that the last one was started with `odd`, where rank 0 has `value`. */
+static void is_noticed(const char *name, const char *odd, const char *value)
 {
-    const ranks_job j = {.folder = folder,
-                         .name = "odd",
-                         .model = "mnist",
-                         .ranks = 3,
-                         .odd = "optimizer.lr=0.5",
-                         .settings = {COMMON}};
+    const ranks_job j = {
+        .folder = folder, .name = name, .model = "mnist", .ranks = 3, .odd = odd, .settings = {COMMON}};
+    char want[128];
     int codes[RANKS_MAX];
 
+    snprintf(want, sizeof want, "%s (rank 0: %s)", odd, value);
     ranks_run(&j, codes);
     for (int r = 0; r < j.ranks; r++) {
         char path[512], text[1024] = "";
         FILE *f;
         CHECK_EQ_INT(codes[r], 10 - (int)LS_DISAGREE);
-        snprintf(path, sizeof path, "%s/odd.%d", folder, r);
+        snprintf(path, sizeof path, "%s/%s.%d", folder, name, r);
         f = fopen(path, "r");
         if (f != NULL && fgets(text, sizeof text, f) == NULL) text[0] = '\0';
         if (f != NULL) fclose(f);
-        if (!CHECK(strstr(text, "rank 2") != NULL && strstr(text, "optimizer.lr=0.5 (rank 0: 0.01)") != NULL))
+        if (!CHECK(strstr(text, "rank 2") != NULL && strstr(text, want) != NULL))
             printf("  rank %d said: %s\n", r, text);
     }
+}
+
+static void another_setting_on_one_rank_is_noticed(void)
+{
+    is_noticed("odd", "optimizer.lr=0.5", "0.01");
+}
+
+/* It rounds differently: the replicas would part, a little with every step. */
+static void another_device_on_one_rank_is_noticed(void)
+{
+    is_noticed("device", "device=ref", "cpu");
 }
 
 /* `norm`: the case that takes a ResNet and its time. */
@@ -175,6 +185,7 @@ int main(int argc, char **argv)
         CHECK_RUN(with_clipped_gradients);
         CHECK_RUN(shared_variables_are_the_same);
         CHECK_RUN(another_setting_on_one_rank_is_noticed);
+        CHECK_RUN(another_device_on_one_rank_is_noticed);
     }
     rc = CHECK_DONE();
     snprintf(command, sizeof command, "rm -rf %s", folder);
