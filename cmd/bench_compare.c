@@ -28,6 +28,7 @@ static void print_json(const ls_bench_comparison *c, json_t *a, json_t *b)
         "differences", fields, "same_measurement", (int)c->same, "oversubscribed", (int)c->oversubscribed));
 }
 
+/* Of several results the spread is in the verdict; of one, that of its own steps is all there is. */
 static void print_side(const char *name, const char *file, const ls_bench_results *r, double rate)
 {
     const ls_bench_result *x = &r->of[0];
@@ -54,6 +55,7 @@ static void print_text(const ls_bench_comparison *c)
         printf("verdict       B has %.3f times the rate of A; a single step has no spread to judge by\n",
                c->ratio.mid);
     else
+        /* Two runs tell of themselves: what changes from run to run is not in the spread of their steps. */
         printf("verdict       %s%s%s: B has %.3f times the rate of A, 95 %%: %.3f to %.3f\n",
                c->way == LS_COMPARE_STEPS ? "of these two runs: " : "", c->verdict == LS_SAME ? "" : "B is ",
                ls_verdict_text(c->verdict), c->ratio.mid, c->ratio.lo, c->ratio.hi);

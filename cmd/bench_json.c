@@ -24,6 +24,7 @@ static json_t *ranks_json(const ls_job_times *t)
     return all;
 }
 
+/* The ratio is of two step times that were taken in turns: those of two runs would not be comparable. */
 static json_t *against_json(const bench_job *j, const bench_results *r)
 {
     const bench_result *a = &r->of[0], *b = &r->of[1];

@@ -146,6 +146,7 @@ ls_status bench_measure(ls_rehearsal x[BENCH_VARIANTS], const bench_job *j, cons
 
     r->begin_ms = wall_ms();
     for (int i = 0; i < j->n; i++) LS_TRY(open_variant(&x[i], j, i, place, comm, &r->of[i], err));
+    /* After compiling, which may take long, and before the first step. */
     LS_TRY(ls_crowd_look(&r->crowd, comm, x[0].session.threads, j->cores, err));
     LS_TRY(time_steps(x, j, comm, r, err));
     LS_TRY(probe(comm, x[0].session.threads, r, err));

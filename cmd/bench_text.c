@@ -42,6 +42,7 @@ static void print_ranks(const ls_job_times *t)
     char own[LS_UNITS_TEXT], lo[LS_UNITS_TEXT], mid[LS_UNITS_TEXT], hi[LS_UNITS_TEXT];
 
     if (t->ranks < 2) return;
+    /* All step together: whose own work takes longest is who makes the others wait. */
     for (int i = 0; i < 2; i++) {
         const int rank = i == 0 ? t->slowest : t->fastest;
         const ls_rank_times *x = &t->of[rank];

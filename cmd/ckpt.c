@@ -84,11 +84,13 @@ static int show(const char *path, const char *to, bool json)
 /* -- verify -----------------------------------------------------------------------------------------------
  */
 
+/* Kept until all is read: with --json they are one object. */
 static void note_damage(void *list, const char *file, const char *tensor, const char *text)
 {
     json_array_append_new(list, json_pack("{s:s, s:s?, s:s}", "file", file, "tensor", tensor, "text", text));
 }
 
+/* All damages are told, not the first alone: what is left to mend should be known at once. */
 static int verify(const char *path, const char *to, bool json)
 {
     json_t *list = json_array(), *o;

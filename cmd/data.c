@@ -83,6 +83,7 @@ const char *cli_data_setting(int i)
     return i >= 0 && i < N_SETTINGS ? table[i].name : NULL;
 }
 
+/* Names of this command alone: what reads a set and what makes one have few in common. */
 static ls_status unknown(const char *word, unsigned verb, ls_err *err)
 {
     const char *names[N_SETTINGS], *near;
@@ -110,6 +111,7 @@ static ls_status store(settings *s, const setting *k, const char *text, unsigned
     const long long least = least_of(k, verb);
     char *end;
 
+    /* Texts are the command line's, which outlives them. */
     if (k->text) {
         *(const char **)((char *)s + k->field) = text;
         return LS_OK;
@@ -208,6 +210,7 @@ static json_t *count_classes(const ls_dataset *d, int64_t *damaged)
     *damaged = 0;
     if (at < 0 || at >= 16 || n_fields > 16 || fields[at].dtype != LS_I32 || fields[at].shape.rank != 0)
         return json_null();
+    /* Fields without a place are not read: images need not be decoded for their labels. */
     pointers[at] = &label;
     for (int64_t i = 0; i < ls_dataset_count(d); i++) {
         if (ls_dataset_read(d, i, NULL, pointers, NULL) != LS_OK) {
@@ -329,6 +332,7 @@ static ls_status read_all(const ls_dataset *d, bool json, int64_t *damaged, ls_e
 
     *damaged = 0;
     LS_BUG_IF(n > 16);
+    /* One sample at a time, in memory that is used again: sets are larger than machines. */
     for (int i = 0; i < n; i++) bytes += (ls_dataset_field_bytes(d, i) + 63) / 64 * 64;
     memory = ls_alloc(LS_MEM_CLI, bytes);
     if (!memory) return ls_fail(err, LS_NOMEM, "no memory for a sample of %zu bytes", bytes);
@@ -339,6 +343,7 @@ static ls_status read_all(const ls_dataset *d, bool json, int64_t *damaged, ls_e
     for (int64_t i = 0; i < ls_dataset_count(d); i++) {
         ls_err bad = {0};
         st = ls_dataset_read(d, i, NULL, fields, &bad);
+        /* A damaged sample is what is looked for; what else fails would fail for all. */
         if (st == LS_DATA) {
             ++*damaged;
             report_damage(i, &bad, json);

@@ -24,6 +24,7 @@ static void print_result(const json_t *result, const char *weights)
     }
 }
 
+/* Every rank computes its share, and all know the sums: one says them. */
 static int eval_rank(const ls_place *place, ls_comm *comm, void *arg)
 {
     const job *j = arg;

@@ -62,6 +62,8 @@ const char *grid_shown(const char *text, char *buf, size_t size)
     return buf;
 }
 
+/* Names and values come from files that anybody may have written: they are made harmless for a terminal once,
+ * where they are taken in. */
 static const char *keep(grid *g, const char *text)
 {
     char buf[CELL_MOST];
@@ -78,6 +80,8 @@ void grid_column(grid *g, const char *name, char align)
     g->name[g->n_columns++] = keep(g, name);
 }
 
+/* Cells follow one another, row after row: who adds them need not know how many columns there are.  Failures
+ * are told when it is printed. */
 static void add(grid *g, cell c)
 {
     if (LS_GROW(LS_MEM_CLI, g->cells, g->n_cells + 1, g->capacity))
@@ -164,6 +168,7 @@ ls_status grid_print(const grid *g, int width, ls_err *err)
         goto out;
     }
     fputs(text.data, stdout);
+    /* Nobody should take what has no room for what is not there. */
     if (shown < g->n_columns) {
         printf("(%d more columns:", g->n_columns - shown);
         for (int k = shown; k < g->n_columns; k++) printf("%s %s", k > shown ? "," : "", g->name[k]);
@@ -186,6 +191,7 @@ ls_status grid_print_csv(const grid *g, ls_err *err)
             if (k > 0) ls_text_add(&text, ",");
             ls_csv_cell(&text, c.csv != NULL ? c.csv : c.text);
         }
+        /* As RFC 4180 has it, and spreadsheets expect. */
         ls_text_add(&text, "\r\n");
     }
     if (g->failed || text.failed)
@@ -201,6 +207,7 @@ int grid_terminal_width(void)
 {
     struct winsize w = {0};
 
+    /* A file has no edge: whoever reads it gets all columns. */
     if (isatty(STDOUT_FILENO) != 1) return 0;
     return ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 0 ? w.ws_col : 80;
 }

@@ -49,6 +49,8 @@ static void write_setting(const all_keys *k, const char *key, const char *value,
     snprintf(buf, size, "%s=%.100s", key, value != NULL ? value : "VALUE");
 }
 
+/* `sure` comes before the nearest option of this command, the rest after it: --lr is a setting for certain,
+ * while --rank is nearer to --ranks than to any setting. */
 bool cli_hint_option(const cli_command *c, const char *name, const char *value, bool sure, char *buf,
                      size_t size)
 {

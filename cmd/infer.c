@@ -89,6 +89,7 @@ static int infer_rank(const ls_place *place, ls_comm *comm, void *arg)
     ls_err err = {0};
     const ls_status st = ls_train_infer(&j->ranks->experiment, &o, &j->how, &result, &err);
 
+    /* Rank 0 alone has one: it gathered what the others computed. */
     if (result != NULL) {
         finish_json(j, result);
         keep_for_report(j, result);

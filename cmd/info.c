@@ -95,6 +95,7 @@ static json_t *describe_backend(const ls_backend *b)
     char text[512] = "";
     int n_ops;
     json_t *ops = optimised_ops(b, &n_ops);
+    /* Opened, too: that a driver is installed does not mean that there is a device. */
     bool usable = b->probe(&why) == LS_OK && b->open(&dev, ls_parallel_default_threads(1), &why) == LS_OK;
 
     if (usable && b->describe != NULL) b->describe(dev, text, sizeof text);
@@ -110,6 +111,7 @@ static json_t *describe_communicators(void)
     ls_err why = {0};
     ls_comm_heap *heap;
     char about[128] = "";
+    /* Tried, for what it takes is found out no other way: /dev/shm may be too small, or not there. */
     bool usable = ls_comm_heap_create(&heap, 2, &why) == LS_OK;
 
     ls_comm_heap_destroy(heap);

@@ -118,6 +118,7 @@ static int run_words(int argc, char **argv)
         printf("lockstep %s\n", LS_VERSION);
         return CLI_DONE;
     }
+    /* Before any thread is made; it may start the program anew. */
     ls_parallel_settle(argv);
     c = find(argv[1]);
     return c != NULL ? run_command(c, argc - 2, argv + 2) : unknown_command(argv[1]);

@@ -119,6 +119,7 @@ static ls_status write_file(size_t i, const char *dir, const char *name, ls_err 
     LS_TRY(path_of(i, dir, name, path, err));
     (void)ls_program_path(program, sizeof program);
     fill_in(&text, files[i].text, name, program);
+    /* Exclusively: somebody else may have come in between. */
     f = text.failed ? NULL : fopen(path, "wx");
     if (f == NULL || fwrite(text.data, 1, text.length, f) != text.length)
         st = ls_fail(err, LS_IO, "%s: %s", path, strerror(errno));

@@ -246,6 +246,7 @@ static ls_status append(cli_list *list, const char *name, const char *text, ls_e
     return LS_OK;
 }
 
+/* Numbers are positive everywhere; one that is not given is 0. */
 static ls_status store(const option *o, const char *text, cli_args *args, ls_err *err)
 {
     char *field = (char *)args + o->field, *end;
@@ -289,6 +290,8 @@ static ls_status parse_option(const cli_command *c, int argc, char **argv, int *
     return store(o, argv[++*i], args, err);
 }
 
+/* What every command needs before it begins; words of their own are checked by those that have them.  All of
+ * it is exit code 2, and nothing was created. */
 static ls_status check_complete(const cli_command *c, const cli_args *args, ls_err *err)
 {
     if (args->help) return LS_OK;

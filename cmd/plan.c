@@ -127,6 +127,7 @@ static ls_plan_memory memory_of(const cli_experiment *x, const ls_document *d)
     ls_plan *gradients[CLI_PLANS];
     int n = 0;
 
+    /* A document counts variables and exchanges with its plan, which several plans have in common. */
     if (x->n_plans == 1) return d->memory;
     for (int k = 0; k < x->n_plans; k++) {
         const bool of_lanes = x->lanes > 0 && strcmp(x->plans[k].part, "gradients") == 0;
@@ -264,6 +265,7 @@ static ls_status show(const cli_args *args, ls_err *err)
         print_nodes(&d[i]);
     }
     LS_TRY(print_layers(&x, args->json, err));
+    /* Before the last line, which programs take for the result. */
     for (int i = 0; args->passes && i < x.n_plans; i++) print_passes(&d[i], args->json);
     if (args->graph != NULL) LS_TRY(draw(args, &x, d, err));
     if (args->json)

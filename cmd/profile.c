@@ -140,6 +140,7 @@ static void print_json(const tables *t)
 /* -- measuring --------------------------------------------------------------------------------------------
  */
 
+/* About three seconds; fewer than three steps have no middle half. */
 int profile_steps(double step_s)
 {
     double n = 3.0 / (step_s > 1e-6 ? step_s : 1e-6);

@@ -40,6 +40,7 @@ static bool has(const char *folder, const char *file)
     return stat(path, &info) == 0;
 }
 
+/* Either will do: a run that was ended early may have left one of them only. */
 static bool is_run(const char *folder)
 {
     return has(folder, "summary.json") || has(folder, "metrics.jsonl");
@@ -306,6 +307,7 @@ static int report(const char *const *words, int n, const cli_args *args)
     if (c.n == 0)
         snprintf(page, sizeof page, "%s",
                  json_string_value(json_object_get(json_array_get(c.studies, 0), "report")));
+    /* Before it is watched: who opens it wants to see it grow. */
     if (args->open) LS_TRY(browser_open(page, &err));
     if (args->watch && c.n > 0) LS_TRY(watch(&c, words, n, folder, args, &err));
     if (args->json) announce_json(&c, folder);

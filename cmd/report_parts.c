@@ -8,6 +8,8 @@
 #include "base/output.h"
 #include "base/text.h"
 
+/* One line each, and flushed: who reads them acts upon them while the command goes on.  What cannot be
+ * written is not passed over: the exit code will tell. */
 void cli_print_json_take(json_t *object)
 {
     if (object == NULL) ls_output_lost("no memory for the result, or a text in it is no UTF-8");
@@ -19,6 +21,7 @@ void cli_print_json_take(json_t *object)
     json_decref(object);
 }
 
+/* JSON has no infinity. */
 json_t *report_number_json(double x)
 {
     return isfinite(x) ? json_real(x) : json_null();

@@ -74,6 +74,7 @@ static ls_status add_settings(cli_resume *r, const ls_experiment *named, ls_err 
         all[n++] = r->trial;
     }
     for (int i = 0; i < given->n_settings; i++) all[n++] = given->settings[i];
+    /* Steps come before epochs: the run's own would hide what was asked for now. */
     if (sets(given, "train.epochs") && !sets(given, "train.steps")) all[n++] = "train.steps=0";
     /* It says how long one process trains. */
     if (!sets(given, "train.pause_after")) all[n++] = "train.pause_after=none";

@@ -30,6 +30,7 @@ static const struct verb {
 
 enum { N_VERBS = sizeof verbs / sizeof verbs[0] };
 
+/* Without a word, the first: list. */
 static const struct verb *verb_of(const cli_args *args)
 {
     for (int i = 0; i < N_VERBS; i++)
@@ -171,6 +172,7 @@ ls_status runs_rows_open(runs_rows *r, const cli_args *args, ls_err *err)
 
     *r = (runs_rows){.lists = ls_alloc(LS_MEM_CLI, ((size_t)args->n_settings + 1) * sizeof *r->lists)};
     if (r->lists == NULL) return ls_fail(err, LS_NOMEM, "no memory for a list of runs");
+    /* That there is no runs/ yet is no mistake; a folder that somebody named must be there. */
     if (args->n_settings == 0 && args->dir == NULL) {
         r->n_lists = 1;
         LS_TRY(ls_runs_scan(&r->lists[0], runs_folder(args), err));

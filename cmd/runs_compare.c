@@ -98,6 +98,7 @@ static void spark(const ls_curve *c, double least, double most, char *out, size_
     }
 }
 
+/* Runs share a scale, or their bars could not be compared. */
 static void range_of(const ls_history *h, int n, const char *name, double *least, double *most)
 {
     *least = INFINITY;
@@ -141,6 +142,7 @@ static void print_curves(const runs_rows *r, const ls_history *h)
             char epoch[LS_HISTORY_NAME + 8];
             int at = 0;
             while (at < n && strcmp(seen[at], name) != 0) at++;
+            /* The best so far is a staircase that repeats its metric. */
             if (at < n || n == CURVES || strstr(name, "_best") != NULL) continue;
             if (step != NULL) {
                 snprintf(epoch, sizeof epoch, "%.*s_epoch", (int)(step - name), name);
@@ -182,6 +184,7 @@ static ls_status print_text(const runs_rows *r, ls_err *err)
     LS_TRY(fill(g, r));
     LS_TRY(grid_print(g, 0, err));
     if (r->keys.n_differing == 0) printf("(the settings are the same)\n");
+    /* The table stands by itself where a run has no curves that can be read. */
     if (read_curves(r, past, h, &why) == LS_OK)
         print_curves(r, h);
     else

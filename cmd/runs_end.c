@@ -155,6 +155,7 @@ out:
     return st;
 }
 
+/* A script that forgot --yes must not remove anything, and not wait for an answer either. */
 static ls_status ask(const doomed *d, bool *yes, ls_err *err)
 {
     char buf[LS_PATH_MAX], answer[16] = "";

@@ -17,6 +17,8 @@ static ls_status choose(runs_rows *r, const cli_args *args, ls_err *err)
     ls_status st = LS_OK;
     int kept = 0;
 
+    /* That they can be read was found out before (cli_runs_check); whether any run has such a key is known
+     * now. */
     for (int i = 0; i < args->where.n; i++) {
         LS_TRY(ls_run_condition_parse(&c[i], args->where.of[i], err));
         LS_TRY(ls_run_check_key(r->rows, r->n, c[i].key, err));
@@ -146,6 +148,7 @@ int runs_list(const cli_args *args)
     LS_TRY(runs_rows_open(&r, args, &err));
     all = r.n;
     LS_TRY(choose(&r, args, &err));
+    /* Settings are compared among what is shown: a run that was left out makes no column. */
     LS_TRY(ls_run_sort(r.rows, r.n, args->sort != NULL ? args->sort : "-started", &err));
     LS_TRY(runs_rows_differ(&r, &err));
     if (args->json)

@@ -32,6 +32,7 @@ typedef struct tail {
     bool json;
 } tail;
 
+/* Ranks write what files and peers told them: it is made harmless for a terminal. */
 static void put_line(tail *t)
 {
     const size_t n = t->line.length;
@@ -53,6 +54,7 @@ static void put_new(tail *t, bool all)
 {
     int c;
 
+    /* The end of a file that grows is none. */
     clearerr(t->file);
     while ((c = getc_unlocked(t->file)) != EOF) {
         if (c == '\n' && t->json) {
@@ -61,6 +63,7 @@ static void put_new(tail *t, bool all)
             continue;
         }
         ls_text_add(&t->line, "%c", c != 0 ? c : 1); /* a NUL is shown as any other */
+        /* A log without line ends must not gather in memory. */
         if (c == '\n' || t->line.length > 65536) put_line(t);
     }
     if (all) put_line(t);
@@ -77,6 +80,7 @@ static bool goes_on(const char *path)
     return alive;
 }
 
+/* A run that was just begun has no log yet: who follows it waits, as long as it lives. */
 static ls_status open_log(tail *t, const char *path, int rank, bool wait, ls_err *err)
 {
     char name[LS_PATH_MAX + 32];

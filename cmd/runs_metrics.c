@@ -13,6 +13,7 @@
 #include "report/sheet.h"
 #include "runs.h"
 
+/* It is read as a whole; a larger one is refused before it takes the memory. */
 #define MOST_BYTES ((size_t)1 << 30)
 enum { COLUMNS_MOST = 300 };
 
@@ -25,6 +26,7 @@ typedef struct metrics {
     ls_metrics_damage damage;
 } metrics;
 
+/* Columns in the order in which they are met: validations bring theirs when the first one is over. */
 static ls_status add_names(metrics *m, json_t *row, ls_err *err)
 {
     const char *name;
@@ -114,6 +116,7 @@ int runs_metrics(const cli_args *args)
     snprintf(file, sizeof file, "%s/metrics.jsonl", path);
     LS_TRY(ls_whole_plain(&text, &n, file, MOST_BYTES, &err));
     LS_TRY(parse(&m, text, n, file, &err));
+    /* A run that was killed may have left half a line, and is worth looking at all the same. */
     ls_metrics_warn(&m.damage, file);
     if (args->json)
         print_json(&m, path);

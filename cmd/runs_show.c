@@ -19,6 +19,7 @@ static void line(const char *name, const char *value)
     if (value != NULL && value[0] != '\0') printf("%-13s %s\n", name, grid_shown(value, buf, sizeof buf));
 }
 
+/* What is no number (null: it was not finite) has nothing to show. */
 static void metrics_line(const char *name, const json_t *o)
 {
     char buf[128];

@@ -133,6 +133,7 @@ out:
     return st;
 }
 
+/* Nothing is lost: every point was kept when it was measured. */
 static int stopped(const ls_study *s, const screen *sc)
 {
     if (sc->live) fprintf(stderr, "\r\033[K");
@@ -181,6 +182,7 @@ static int measure(const cli_args *args)
     if (aside[0] != '\0') fprintf(stderr, "lockstep scale: what was in %s is now in %s\n", s.dir, aside);
     if (args->node_counts != NULL) LS_TRY(submit_points(&jobs, &s, &jobs_wish, &how, &sc, &err));
     st = ls_study_run(&s, &how, &err);
+    /* At once: jobs that wait for a study which has ended would run for nobody. */
     if (st != LS_OK) {
         ls_study_jobs_close(jobs);
         jobs = NULL;

@@ -42,10 +42,12 @@ static ls_status write_new(const char *path, const char *text, ls_err *err)
     if (fd < 0 && errno == EEXIST)
         return ls_fail(err, LS_INVALID, "%s is there already; name another file, or remove it", path);
     if (fd < 0) return ls_fail(err, LS_IO, "%s: cannot be written: %s", path, strerror(errno));
+    /* The mode of open() is less the umask, which may take even the owner's. */
     const bool ok = fchmod(fd, 0600) == 0 && write(fd, text, n) == (ssize_t)n && fsync(fd) == 0;
     const int number = errno;
     close(fd);
     if (ok) return LS_OK;
+    /* Half a secret would be taken for one. */
     unlink(path);
     return ls_fail(err, LS_IO, "%s: cannot be written: %s", path, strerror(number));
 }

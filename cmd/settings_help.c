@@ -44,6 +44,7 @@ static void print_heading(place *at, ls_setting_group group, const ls_trial *mod
     *at = (place){true, group, model};
 }
 
+/* Where a model has its own default, any number here would be that of one model. */
 static void print_setting(const ls_setting *s, bool from_model)
 {
     char buf[LS_SETTING_SHOW_MAX], help[512];

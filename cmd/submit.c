@@ -31,6 +31,7 @@ static int open_stop(void)
     sigemptyset(&asked);
     sigaddset(&asked, SIGINT);
     sigaddset(&asked, SIGTERM);
+    /* What ends is the looking on, never the job. */
     sigprocmask(SIG_BLOCK, &asked, NULL);
     return signalfd(-1, &asked, SFD_CLOEXEC | SFD_NONBLOCK);
 }

@@ -104,6 +104,7 @@ static void build_aae(ls_step *s, ls_config *cfg)
     ls_input_range(s, "cloud", 0, 1);
     ls_minimise(s, loss_d, "D.*", ls_config_optimiser(cfg));
     made = generator(s, code, points);
+    /* The published loss is a sum over its batch of 32: this keeps its weight for any other batch. */
     if (sum_over > 0) weight *= (double)sum_over / (double)ls_step_batch(s);
     rec = ls_scale(ls_chamfer(made, cloud), weight);
     loss_eg = ls_sub(rec, mean(critic(s, code)));

@@ -16,5 +16,6 @@ void lsi_classify(ls_step *s, ls_config *cfg, ls_value logits, ls_value label)
     ls_minimise(s, loss, "*", ls_config_optimiser(cfg));
     ls_scores(s, logits, label);
     ls_metric(s, "loss", loss);
+    /* The op counts, as sums over batches of any size want it. */
     ls_metric(s, "acc", ls_scale(ls_accuracy(logits, label), 1.0 / (double)ls_step_batch(s)));
 }

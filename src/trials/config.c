@@ -52,6 +52,7 @@ static ls_setting *find(ls_config *cfg, const char *key)
     return i < 0 ? NULL : &cfg->settings[i];
 }
 
+/* A trial's own default in the place of the table's. */
 static void preset(ls_config *cfg, const char *key, double value)
 {
     ls_setting *s = find(cfg, key);
@@ -60,6 +61,7 @@ static void preset(ls_config *cfg, const char *key, double value)
     s->value = value;
 }
 
+/* Rows are copied, for their values become this configuration's own; keys and help stay the table's. */
 static ls_status append(ls_config *cfg, const ls_setting *table, ls_err *err)
 {
     for (; table != NULL && table->key != NULL; table++) {
@@ -120,6 +122,8 @@ ls_setting ls_config_at(const ls_config *cfg, int i)
 /* -- key=value --------------------------------------------------------------------------------------------
  */
 
+/* For those who set by the program; an experiment's keys are looked at before (config/experiment.c), with
+ * hints. */
 static ls_status fail_key(const ls_config *cfg, const char *key, ls_err *err)
 {
     const char *names[MAX_SETTINGS], *near;
@@ -236,6 +240,7 @@ static ls_status parse_period(const ls_setting *s, const char *text, ls_period *
     return LS_OK;
 }
 
+/* The new text is copied first: it may be the old one. */
 static ls_status put_text(ls_config *cfg, ls_setting *s, const char *text, ls_err *err)
 {
     char *copy = ls_strdup(LS_MEM_CLI, text), **owned = &cfg->owned[s - cfg->settings];
@@ -256,6 +261,7 @@ ls_status ls_config_put(ls_config *cfg, const char *key, const char *value, ls_e
     switch (s->kind) {
     case LS_SETTING_CHOICE:
         LS_TRY(parse_choice(s, value, &s->value, err));
+        /* What ls_config_choice keeps is the name of the choice before. */
         ls_free(cfg->owned[s - cfg->settings]);
         cfg->owned[s - cfg->settings] = NULL;
         return LS_OK;
@@ -282,6 +288,8 @@ ls_status ls_config_set(ls_config *cfg, const char *assignment, ls_err *err)
 /* -- reading ----------------------------------------------------------------------------------------------
  */
 
+/* Builders do not check what they read: a key that is not there is 0, and ls_config_status tells of it after
+ * the model is built. */
 double ls_config_real(ls_config *cfg, const char *key)
 {
     const ls_setting *s = find(cfg, key);

@@ -92,6 +92,8 @@ static void build_gan(ls_step *s, ls_config *cfg)
     ls_image(s, "real", real, -1, 1);
 }
 
+/* The two networks by themselves, on given images and noise: parts of the step that can be measured and
+ * compared one by one. */
 static void build_d(ls_step *s, ls_config *cfg)
 {
     ls_value d_real = discriminator(s, cfg, map_input(s, cfg, "real"));

@@ -93,6 +93,7 @@ static verdicts judge(ls_step *s, ls_config *cfg, const char *name, const char *
                       ls_value fake)
 {
     const int64_t capacity = ls_config_int(cfg, "model.replay");
+    /* What is shown has no way back into the generator: the discriminator alone learns from it. */
     ls_value shown = capacity > 0 ? ls_replay(s, fake, pool, capacity) : ls_detach(fake);
     ls_value on_real = judged(s, discriminator(s, cfg, name, real), 1);
 
@@ -114,6 +115,7 @@ static void build(ls_step *s, ls_config *cfg)
     ls_value fake_a, fake_b, identity, gan, cycle, loss_g;
     verdicts d_a, d_b;
 
+    /* An image that is of the other side already should stay as it is. */
     identity = ls_l1_loss(generator(s, cfg, "G_BA", a), a);
     identity = half_sum(identity, ls_l1_loss(generator(s, cfg, "G_AB", b), b));
     fake_b = generator(s, cfg, "G_AB", a);

@@ -16,6 +16,7 @@
 
 #define SYMBOL "lockstep_trial_plugin"
 
+/* By its look alone, for a name must mean the same whether or not the file is there. */
 bool ls_plugin_is_named(const char *name)
 {
     const size_t n = strlen(name);
@@ -169,6 +170,8 @@ out:
 /* -- loading ----------------------------------------------------------------------------------------------
  */
 
+/* The number is raised by hand, the layout follows from the headers' structs: it tells of builds between two
+ * versions, too. */
 static ls_status check_version(const ls_trial_plugin *p, ls_err *err)
 {
     if (p->api != LS_TRIAL_API)
@@ -197,6 +200,7 @@ ls_status ls_plugin_load(const ls_trial **out, uint64_t *xxh3, ls_plugin_trust t
     *out = NULL;
     LS_TRY(check_file(path, xxh3, err));
     if (trust == LS_PLUGIN_BY_RUN) LS_TRY(check_record(path, recorded, *xxh3, err));
+    /* From here on its code runs: constructors do before anything of it can be asked. */
     if (ls_module_load(&module, path, &why) != LS_OK) {
         st = ls_fail(err, LS_INVALID, "%s", why.text);
         goto out;

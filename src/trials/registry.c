@@ -4,6 +4,8 @@
 #include "base/text.h"
 #include "trials/trials.h"
 
+/* In the order in which `lockstep info` and --help list them.  The first one stands for any where only what
+ * all of them have is asked for (config/settings_each.c). */
 const ls_trial *const ls_trials[] = {
     &ls_trial_mnist,
     &ls_trial_mnist_keras,
@@ -55,6 +57,8 @@ ls_status ls_trial_build_as(ls_step **out, const ls_trial *t, ls_config *cfg, co
 
     *out = NULL;
     LS_TRY(ls_step_create_as(&s, ls_config_int(cfg, "batch.per_rank"), how, err));
+    /* Builders return nothing: after a mistake layers do nothing more, and the first one is told here.  A key
+     * that is not in the table comes before the shapes that followed from it. */
     t->build(s, cfg);
     LS_TRY(ls_config_status(cfg, err));
     LS_TRY(ls_step_status(s, err));

@@ -2,6 +2,7 @@
  * parameters are torchvision's. */
 #include "trials/trials.h"
 
+/* Without a bias, which the norm behind would take away again. */
 static ls_value conv(ls_step *s, ls_value x, const char *name, int64_t out, int kernel, int stride)
 {
     return ls_conv(s, x, name, .out = out, .kernel = kernel, .stride = stride, .pad = kernel / 2,
@@ -13,11 +14,13 @@ static ls_value block(ls_step *s, ls_value x, int64_t out, int stride, bool zero
     ls_value h = ls_relu(ls_batchnorm(s, conv(s, x, "conv1", out, 3, stride), "bn1"));
 
     h = ls_batchnorm(s, conv(s, h, "conv2", out, 3, 1), "bn2", .zero_weight = zero_last);
+    /* What is added must have the shape of the sum: torchvision brings it there by a product of channels. */
     if (stride != 1 || ls_value_shape(x).dim[1] != out)
         x = ls_batchnorm(s, conv(s, x, "downsample.0", out, 1, stride), "downsample.1");
     return ls_relu(ls_add(h, x));
 }
 
+/* The first block of every stage but the first halves the sides. */
 static ls_value stage(ls_step *s, ls_value x, int number, int64_t out, bool zero_last)
 {
     for (int i = 0; i < 2; i++) {
@@ -35,6 +38,7 @@ static void build(ls_step *s, ls_config *cfg)
     ls_value x, label, h;
 
     lsi_image_inputs(s, 3, size, classes, &x, &label);
+    /* Of an image of 32 x 32 the usual stem leaves 8 x 8 to the first stage, and one pixel to the last. */
     h = small_stem ? conv(s, x, "conv1", 64, 3, 1) : conv(s, x, "conv1", 64, 7, 2);
     h = ls_relu(ls_batchnorm(s, h, "bn1"));
     if (!small_stem) h = ls_max_pool(h, .kernel = 3, .stride = 2, .pad = 1);

@@ -5,6 +5,8 @@
 
 #define INIT ls_init_trunc_normal(0.02)
 
+/* Norms come before attention and MLP, not behind the sums.  Their epsilon is timm's; PyTorch's own is 1e-5.
+ */
 static ls_value block(ls_step *s, ls_value x, int64_t width, int64_t heads, int64_t mlp)
 {
     ls_value h =
@@ -43,6 +45,7 @@ static void build(ls_step *s, ls_config *cfg)
         ls_scope_pop(s);
     }
     h = ls_layernorm(s, h, "norm", 1e-6);
+    /* The class token alone is asked. */
     h = ls_reshape(ls_slice(h, 1, 0, 1), LS_SHAPE(ls_step_batch(s), width));
     lsi_classify(s, cfg, ls_linear(s, h, "head", .out = classes, .init = INIT), label);
 }
