@@ -19,9 +19,7 @@
 #define GPUS                                                                                                 \
     "the option --device cuda computes on NVIDIA's GPUs, one a rank: ranks=N (or -n N) starts N ranks on "   \
     "this machine"
-#define HALF                                                                                                 \
-    "numbers of 16 bits are not in this version, which computes in fp32; parallel.wire=bf16 halves what "    \
-    "travels between machines"
+#define HALF   "precision=bf16 computes in 16 bits; other types than it and fp32 are not in this version"
 #define FOLDER "the option --run-dir DIR says where a run's files go"
 #define RESUME "`lockstep train --resume` goes on with the newest run, --resume=RUN with another"
 #define ORDER  "training samples are always in a new random order; seed=N gives another one"
@@ -245,11 +243,11 @@ void ls_hint_write(const ls_hint *h, char *buf, size_t size)
 static const struct {
     const char *key, *values, *text;
 } known_values[] = {
-    {"precision", "tf32 bf16 fp16 bfloat16 float16 half mixed 16 16_mixed bf16_mixed bf16_true fp8 int8",
-     HALF},
+    {"precision", "bfloat16 mixed bf16_mixed bf16_true", "write bf16"},
+    {"precision", "tf32 fp16 float16 half 16 16_mixed fp8 int8", HALF},
     {"precision", "32 float32 float 32_true single full", "write fp32"},
     {"precision", "64 float64 double fp64",
-     "numbers of 64 bits are not in this version, which computes in fp32 (--device ref does in double)"},
+     "numbers of 64 bits are not in this version (--device ref computes in double)"},
     {"parallel.strategy", "zero1 zero2 zero3 zero fsdp fsdp2 deepspeed sharded tensor pipeline tp pp",
      "it is not in this version, in which every rank has all weights (ddp); parallel.share=always keeps "
      "them once per machine"},

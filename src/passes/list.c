@@ -61,6 +61,7 @@ static bool one_memory(const ls_passage *p)
 
 PASS(homes, ls_pass_homes(p->g, p->how))
 PASS(split, ls_pass_split(p->g, p->how))
+PASS(precision, ls_pass_precision(p->g, p->how))
 PASS(sync_norm, ls_pass_sync_norm(p->g))
 PASS(differentiate, ls_pass_differentiate(p->g))
 PASS(leaves, ls_pass_leaves(p->g, p->how))
@@ -96,7 +97,8 @@ static ls_status memory(ls_passage *p, ls_err *err)
 const ls_pass ls_passes[] = {
     {"homes", LS_PHASE_PROGRAM, one_rank, homes, "the record", "which parameters a machine may keep once"},
     {"split", LS_PHASE_PROGRAM, NULL, split, "the record", "one part and stage of the step"},
-    /* precision: see list.h */
+    {"precision", LS_PHASE_PROGRAM, NULL, precision, "what the trial wrote, in fp32",
+     "casts, and ops that compute in fewer bits"},
     {"sync_norm", LS_PHASE_PROGRAM, own_norms, sync_norm, "batch norms, no gradients",
      "plain ops and sums over ranks in their places"},
     {"differentiate", LS_PHASE_PROGRAM, NULL, differentiate, "all that losses are made of",

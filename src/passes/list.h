@@ -4,13 +4,10 @@
  * phases the executor does its part: after the first it gives variables their memory, after the second it
  * asks for kernels.
  *
- * The place of `precision`, which decides in which types a step computes, is in the first phase between split
- * and sync_norm.  There it finds what the trial wrote, op by op (a norm, a loss, a product still is one
- * node), of one part and stage, in the types that the trial gave it, and nothing of gradients: a cast that it
- * adds gets its gradient like any other op.  Parameters stay as they are in memory; a cast stands between a
- * variable and its readers.  Optimisers divide by the input loss_scale.  As the hash of what the first phase
- * leaves is compared between ranks, it must follow from record and strategy alone: what a device is good at
- * comes in the strategy. */
+ * `precision` stands between split and sync_norm: there it finds what the trial wrote, op by op (a norm, a
+ * loss, a product still is one node), of one part and stage, and nothing of gradients: a cast that it adds
+ * gets its gradient like any other op.  As the hash of what the first phase leaves is compared between ranks,
+ * it follows from record and strategy alone: what a device is good at comes in the strategy. */
 #ifndef LS_PASSES_LIST_H
 #define LS_PASSES_LIST_H
 

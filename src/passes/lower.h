@@ -35,6 +35,7 @@ typedef struct ls_strategy {
      * is its number, "gradient.weight" its share of the samples), and sums follow the tree over them
      * (comm/collective.h).  `ranks` and `sync_norm` are then false, however many ranks there are. */
     int64_t shards;
+    ls_dtype compute; /* of products and what lies between them (passes/precision.c); LS_F32: everything */
 } ls_strategy;
 enum { LS_CONTROL_SLOTS = 16, LS_METRIC_SLOTS = 16 };
 
@@ -46,6 +47,8 @@ void ls_passes_lower(ls_graph *g, const ls_strategy *how);
 void ls_pass_homes(ls_graph *g, const ls_strategy *how);
 /* Leaves what belongs to one part and stage of the step; counts the stages. */
 void ls_pass_split(ls_graph *g, const ls_strategy *how);
+/* In which types what is computed. */
+void ls_pass_precision(ls_graph *g, const ls_strategy *how);
 /* Batch norms over all ranks. */
 void ls_pass_sync_norm(ls_graph *g);
 /* Expands `gradients`. */

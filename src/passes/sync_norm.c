@@ -44,12 +44,13 @@ static bool expand(void *ctx, ls_graph *to, const ls_node *n, const ls_value *in
     const ls_norm_attr *a = n->attr;
     const ls_shape shape = ls_value_shape(in[0]);
     const double pixels = shape.rank == 4 ? (double)(shape.dim[2] * shape.dim[3]) : 1;
-    ls_value mean, centred, var, invstd, spread;
+    ls_value x, mean, centred, var, invstd, spread;
 
     (void)ctx;
     if (n->op != &ls_op_batch_norm) return false;
-    mean = mean_over_ranks(in[X]);
-    centred = ls_sub(in[X], along_channels(mean, shape));
+    x = ls_cast(in[X], ls_value_dtype(in[MEAN])); /* statistics are not kept in fewer bits */
+    mean = mean_over_ranks(x);
+    centred = ls_sub(x, along_channels(mean, shape));
     spread = var = mean_over_ranks(ls_square(centred));
     invstd = ls_rsqrt(ls_affine(var, 1, a->eps));
     out[Y] = ls_mul(in[WEIGHT], invstd);
@@ -63,6 +64,7 @@ static bool expand(void *ctx, ls_graph *to, const ls_node *n, const ls_value *in
     out[NEW_MEAN] = moved(in[MEAN], mean, a->momentum);
     out[NEW_VAR] = moved(in[VAR], spread, a->momentum);
     out[Y] = ls_bias(ls_mul(centred, along_channels(out[Y], shape)), in[BIAS], 1);
+    out[Y] = ls_cast(out[Y], ls_value_dtype(in[X]));
     return true;
 }
 

@@ -193,7 +193,9 @@ static ls_status open_plan(ls_samples *s, ls_err *err)
 
     if (s->open || s->none) return LS_OK;
     s->none = true;
-    LS_TRY(ls_batch_plan_open(&s->plan, session, build, &(ls_strategy){0}, s->o.n, session->state, err));
+    LS_TRY(ls_batch_plan_open(&s->plan, session, build,
+                              &(ls_strategy){.compute = ls_session_compute(session->cfg)}, s->o.n,
+                              session->state, err));
     for (int i = 0; i < ls_plan_fetch_count(s->plan.plan); i++)
         any = any || is_image(ls_plan_fetch_at(s->plan.plan, i));
     if (any && mkdir(s->folder, 0777) != 0 && errno != EEXIST)

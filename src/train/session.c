@@ -116,6 +116,13 @@ bool ls_session_shares(ls_config *cfg)
     return ls_config_int(cfg, "parallel.share") != SHARE_NEVER;
 }
 
+enum { PRECISION_FP32, PRECISION_BF16 }; /* values of precision */
+
+ls_dtype ls_session_compute(ls_config *cfg)
+{
+    return ls_config_int(cfg, "precision") == PRECISION_BF16 ? LS_BF16 : LS_F32;
+}
+
 /* Shards are added up wherever they are computed: nothing else travels between ranks. */
 ls_strategy ls_session_strategy(ls_config *cfg, bool ranks, int64_t update, ls_part part)
 {
@@ -129,12 +136,14 @@ ls_strategy ls_session_strategy(ls_config *cfg, bool ranks, int64_t update, ls_p
                          .sync_norm = ranks && ls_config_bool(cfg, "parallel.sync_batchnorm"),
                          .clip_norm = ls_config_real(cfg, "parallel.clip_norm"),
                          .update = update,
-                         .shards = shards ? ls_config_int(cfg, "parallel.shards") : 0};
+                         .shards = shards ? ls_config_int(cfg, "parallel.shards") : 0,
+                         .compute = ls_session_compute(cfg)};
 }
 
 ls_strategy ls_session_how(const ls_session *s, ls_mode mode, int stage)
 {
-    ls_strategy how = {0}; /* evaluations of ranks are no business of one another */
+    ls_strategy how = {.compute = ls_session_compute(s->cfg)}; /* evaluations of ranks are no business of one
+                                                                  another */
 
     if (mode == LS_TRAIN)
         how = ls_session_strategy(s->cfg, s->peers != NULL, s->update_samples,

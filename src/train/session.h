@@ -94,6 +94,8 @@ typedef struct ls_session_options {
 
 /* How the settings want a training step spread, for updates of so many samples; `ranks`: there are several.
  */
+/* The type in which a step computes (setting precision). */
+ls_dtype ls_session_compute(ls_config *cfg);
 ls_strategy ls_session_strategy(ls_config *cfg, bool ranks, int64_t update, ls_part part);
 /* How a plan of the session for batches is to be made. */
 ls_strategy ls_session_how(const ls_session *s, ls_mode mode, int stage);

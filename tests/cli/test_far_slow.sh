@@ -88,6 +88,8 @@ done
     alike mnist $few -n 3 batch.per_rank=1 parallel.bucket_mb=0.05
     alike mnist $few -n 2 parallel.sync_batchnorm=true parallel.clip_norm=1
     alike mnist $few -n 2 parallel.overlap=false train.trace=2
+    alike vit-tiny $few model.depth=1 -n 2 precision=bf16 parallel.clip_norm=1
+    alike aae $few model.points=16 model.sum_over=2 precision=bf16
 }
 
 # Steps of several batch sizes, epochs that end, and numbers that are not finite: seen at the latest a step later.
