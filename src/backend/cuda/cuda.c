@@ -34,7 +34,9 @@ static ls_status choose(lsi_cuda_device *d, int place, bool exactly, ls_err *err
                        "no GPU can be used: %s (nvidia-smi lists them, CUDA_VISIBLE_DEVICES hides them)",
                        code != 0 ? d->api->error(code) : "there is none");
     if (exactly && place >= devices)
-        return ls_fail(err, LS_INVALID, "there is no GPU %d: %d can be used, counted from 0", place, devices);
+        return ls_fail(err, LS_INVALID,
+                       "there is no GPU %d: %d can be used, counted from 0; --device cuda takes one of them",
+                       place, devices);
     code = d->api->use(place % devices, &d->about);
     if (code == 0) code = lsi_cuda_open_queues(d);
     return code == 0 ? LS_OK : ls_fail(err, LS_DEVICE, "the GPU cannot be opened: %s", d->api->error(code));
