@@ -2,14 +2,18 @@
 # gpu.sh [PROGRAM]: the training steps of all published networks on this machine's GPU, beside the best that PyTorch reached.
 #
 # PROGRAM: lockstep (default: build/lockstep).  Environment: SECONDS_EACH (2) of timing a row, ROWS ("mnist:64 vit:96"; default
-# all), MATH (tf32 or fp32).  The last table has milliseconds a step; PyTorch's figures are those of its best mode in bf16
+# all), MATH (bf16, tf32 or fp32).  The last table has milliseconds a step; PyTorch's figures are those of its best mode in bf16
 # (eager, CUDA graph, compile, compile + CUDA graph), 2.11 on one H200, data on the device.
 set -uo pipefail
 program=${1:-build/lockstep}
 each=${SECONDS_EACH:-2}
 rows=${ROWS:-mnist:64 mnist:8192 resnet18:48 resnet18:256 vit:96 vit:256 cyclegan:1 cyclegan:16 cosmogan:64 cosmogan:256 aae:32 aae:128}
 math=${MATH:-tf32}
-[ "$math" = tf32 ] && export LOCKSTEP_CUDA_TF32=1
+settings=()
+case $math in
+bf16) settings=(precision=bf16) && export LOCKSTEP_CUDA_TF32=1 ;; # what stays fp32 of products, as in PyTorch
+tf32) export LOCKSTEP_CUDA_TF32=1 ;;
+esac
 
 torch_best() {
     case $1 in
@@ -30,7 +34,7 @@ fi
 table=$(printf '%-10s %6s %10s %12s %8s %12s\n' network batch "ms ($math)" 'torch (bf16)' ratio 'planned MiB')
 for row in $rows; do
     model=${row%:*} batch=${row#*:}
-    json=$("$program" bench "$model" batch.per_rank="$batch" --device cuda --seconds "$each" --json 2>/tmp/gpu-bench-err.$$ | tail -n 1)
+    json=$("$program" bench "$model" batch.per_rank="$batch" "${settings[@]}" --device cuda --seconds "$each" --json 2>/tmp/gpu-bench-err.$$ | tail -n 1)
     table+=$'\n'$(MODEL=$model BATCH=$batch BEST=$(torch_best "$row") python3 -c '
 import json, os, sys
 try:
