@@ -50,6 +50,13 @@ alike 4 resnet18-cifar data.path=many batch.global=6 train.steps=4 parallel.sync
 images few 7 1 4
 alike 56 linear data.path=few batch.global=3 train.epochs=20
 
+# A device that works by itself takes no step ahead of what ranks ask one another: the bits of the reference.
+for device in ref far; do
+    run 0 train linear data.kind=images data.path=few batch.global=3 train.epochs=3 data.on_error=skip -n 2 --device $device \
+        --run-dir bits-$device --quiet
+done
+[ "$(hash bits-ref)" = "$(hash bits-far)" ] || fail "far ends with $(hash bits-far), ref with $(hash bits-ref)"
+
 # One damaged image for each of two ranks is more than one of both.
 run 3 train linear data.kind=images data.path=many batch.global=26 train.epochs=1 data.on_error=skip data.max_skipped=1 seed=4 \
     -n 2 --run-dir too-many --quiet
