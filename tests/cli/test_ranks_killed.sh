@@ -71,6 +71,24 @@ for k in $(seq "$moments"); do
     fi
 done
 
+# Where steps are on their way while the host goes on: the last one that was complete on all ranks is told like any other.
+needs_python
+"$LOCKSTEP" train linear data.kind=synthetic data.train_range=0:200 data.test_range=200:240 batch.per_rank=4 -n 2 --device far \
+    train.steps=100000000 train.report_every=1st train.checkpoint_every=none train.validate_every=none --run-dir far --quiet \
+    >"$work/out" 2>"$work/err" &
+launcher=$!
+reached far 20 $launcher
+read -ra pids <"/proc/$launcher/task/$launcher/children"
+kill -KILL "${pids[1]}"
+wait $launcher
+n=$((n + 1))
+python3 - far <<'P' || fail "far: the last complete step is not in the metrics: $(cat "$work/err")"
+import json, sys
+steps = json.load(open(sys.argv[1] + "/summary.json"))["steps"]
+told = [json.loads(line)["step"] for line in open(sys.argv[1] + "/metrics.jsonl")]
+assert set(told) == set(range(1, steps + 1)), (steps, told[-3:])  # an epoch has a line of its own
+P
+
 start by-launcher
 reached by-launcher 5 $launcher
 kill -KILL $launcher
