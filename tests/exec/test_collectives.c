@@ -10,6 +10,7 @@
 #include "comm/comm.h"
 #include "exec/document.h"
 #include "exec/peers.h"
+#include "exec/plan_internal.h"
 #include "exec/results.h"
 #include "exec/state.h"
 #include "ops/ops.h"
@@ -26,6 +27,7 @@ typedef struct way {
     int64_t count[TENSORS];
     int root, plain;
     bool leaves; /* rank 1, in the middle */
+    bool fails;  /* a kernel of rank 0, in its second step */
 } way;
 
 typedef struct rank {
@@ -173,6 +175,50 @@ static int begin_steps(ls_plan *p, int me)
     return wrong;
 }
 
+/* -- a kernel that fails ----------------------------------------------------------------------------------
+ */
+
+typedef struct failing {
+    ls_kernel real;
+    int runs;
+} failing;
+
+static void run_failing(void *state, const ls_call *call)
+{
+    failing *f = state;
+
+    if (++f->runs == 2) ls_stream_fail(call->stream, LS_DEVICE, "made up");
+    f->real.run(f->real.state, call);
+}
+
+/* The others do not wait for a rank whose device has failed: it takes part to the end of the step, and then
+ * goes. */
+static int fail_in_second_step(ls_plan *p, int me)
+{
+    lsi_step *s = &p->steps[0];
+    failing f = {.real = s->kernel};
+    ls_status st = LS_OK;
+    ls_err err = {0};
+    int step = 0, wrong;
+
+    if (me == 0) {
+        s->kernel.run = run_failing;
+        s->kernel.state = &f;
+    }
+    while (st == LS_OK && step < 5) {
+        const float x = 1;
+        ls_plan_write_input(p, "a", 0, &x, sizeof x);
+        ls_plan_write_scalar(p, "weight", 1);
+        st = ls_plan_run(p, &err);
+        step++;
+    }
+    s->kernel = f.real;
+    wrong = me == 0 ? st != LS_DEVICE || step != 2 || strstr(err.text, s->node->op->name) == NULL
+                    : st != LS_LOST || step != 3;
+    if (wrong != 0) printf("rank %d: step %d: %s\n", me, step, err.text);
+    return wrong;
+}
+
 static void *rank_main(void *arg)
 {
     rank *r = arg;
@@ -191,7 +237,9 @@ static void *rank_main(void *arg)
     LS_TRY(ls_peers_create(&peers, r->comm, &how, &err));
     ls_state_set_peers(state, peers);
     LS_TRY(ls_plan_compile_take(&plan, g, dev, state, &err));
-    if (r->w->leaves)
+    if (r->w->fails)
+        r->wrong = fail_in_second_step(plan, ls_comm_rank(r->comm));
+    else if (r->w->leaves)
         r->wrong = begin_steps(plan, ls_comm_rank(r->comm));
     else
         r->wrong = run_steps(r, plan, ls_comm_rank(r->comm)) + look(r, plan);
@@ -265,6 +313,23 @@ static void results_of_the_last_complete_step_are_there(void)
     }
 }
 
+static void ranks_go_on_beside_one_that_has_failed(void)
+{
+    static const char *const devices[] = {"far", "cpu", "ref"};
+
+    for (int i = 0; i < 6; i++) {
+        const way w = {.kind = LS_COLL_ALL_REDUCE,
+                       .ranks = 2,
+                       .overlap = i < 3,
+                       .device = devices[i % 3],
+                       .n = 1,
+                       .count = {1},
+                       .leaves = true,
+                       .fails = true};
+        CHECK_EQ_INT(run_way(&w), 0);
+    }
+}
+
 /* A plan for other ranks than there are. */
 static void wrong_number_of_ranks(void)
 {
@@ -290,6 +355,7 @@ int main(void)
 {
     CHECK_RUN(every_collective);
     CHECK_RUN(results_of_the_last_complete_step_are_there);
+    CHECK_RUN(ranks_go_on_beside_one_that_has_failed);
     CHECK_RUN(wrong_number_of_ranks);
     return CHECK_DONE();
 }

@@ -153,6 +153,82 @@ static void a_plan_that_failed_takes_its_inputs(void)
     }
 }
 
+/* Nobody waits for the steps that were begun; what they were fed from lives as long as the plan. */
+static void a_plan_is_closed_while_it_runs(void)
+{
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        float *x[2] = {malloc(sizeof **x * WIDE), malloc(sizeof **x * WIDE)};
+        ls_err err = {0};
+        model m;
+        REQUIRE(x[0] != NULL && x[1] != NULL);
+        open_model(&m, "far", seed);
+        for (int i = 0; i < (int)(seed % 3); i++) {
+            feed(&m, x[i], i);
+            CHECK_OK(ls_plan_start(m.plan, &err), &err);
+        }
+        close_model(&m);
+        free(x[0]);
+        free(x[1]);
+    }
+}
+
+/* -- a kernel that fails ----------------------------------------------------------------------------------
+ */
+
+/* In its second run. */
+typedef struct failing {
+    ls_kernel real;
+    int runs;
+} failing;
+
+static void run_failing(void *state, const ls_call *call)
+{
+    failing *f = state;
+
+    if (++f->runs == 2) ls_stream_fail(call->stream, LS_DEVICE, "made up");
+    f->real.run(f->real.state, call);
+}
+
+/* Each node of the device in turn: the error names it, comes with the step or with what is done next, and
+ * stays; what the step before has left is right. */
+static void a_kernel_fails_in_the_middle(void)
+{
+    float want;
+    int n = 1;
+
+    expect(0, (float[WIDE]){0}, &want);
+    for (int node = 0; node < n; node++) {
+        float x[3][WIDE], got = 0;
+        ls_err err = {0};
+        failing f = {.runs = 0};
+        lsi_step *s;
+        model m;
+        open_model(&m, "far", (uint64_t)node + 1);
+        n = m.plan->schedule.n;
+        s = &m.plan->steps[node];
+        f.real = s->kernel;
+        s->kernel.run = run_failing;
+        s->kernel.state = &f;
+        feed(&m, x[0], 0);
+        CHECK_OK(ls_plan_start(m.plan, &err), &err);
+        CHECK_OK(ls_plan_result(m.plan, ls_plan_fetch(m.plan, "sum"), 1, &got, sizeof got, &err), &err);
+        CHECK(got == want);
+        feed(&m, x[1], 1);
+        if (ls_plan_start(m.plan, &err) == LS_OK) {
+            feed(&m, x[2], 2);
+            (void)!ls_plan_start(m.plan, &err);
+        }
+        err = (ls_err){0};
+        CHECK_STATUS(ls_plan_join(m.plan, &err), LS_DEVICE, &err);
+        CHECK_CONTAINS(err.text, s->node->op->name);
+        CHECK_CONTAINS(err.text, "made up");
+        CHECK_STATUS(ls_plan_run(m.plan, &(ls_err){0}), LS_DEVICE, NULL);
+        s->kernel = f.real;
+        close_model(&m);
+    }
+    CHECK(n > 5);
+}
+
 static void note(void *ctx, int node, uint64_t begun, uint64_t ended, uint64_t progressed)
 {
     uint64_t *last = ctx;
@@ -241,6 +317,8 @@ int main(void)
     CHECK_RUN(steps_overlap);
     CHECK_RUN(inputs_that_are_left);
     CHECK_RUN(a_plan_that_failed_takes_its_inputs);
+    CHECK_RUN(a_plan_is_closed_while_it_runs);
+    CHECK_RUN(a_kernel_fails_in_the_middle);
     CHECK_RUN(a_clock_changes_nothing);
     CHECK_RUN(a_missing_wait_shows);
     return CHECK_DONE();
