@@ -34,16 +34,19 @@ struct common {
     int n;
 };
 
-/* Computed once for a block. */
-static __device__ void prepare(const common &c, numbers *out)
+/* Computed once for a block.  Powers in double take longer than all else of a small update. */
+template <int RULE> static __device__ void prepare(const common &c, numbers *out)
 {
     if (threadIdx.x == 0) {
-        const double t = (double)*c.t + 1;
+        const bool powers = RULE == LSI_RULE_ADAM || RULE == LSI_RULE_LAMB;
+        const double t = powers ? (double)*c.t + 1 : 1;
         numbers k = {};
         k.lr = *c.lr;
         k.loss_scale = *c.loss_scale;
-        k.c1 = (float)(1 - pow(c.attr.beta1, t));
-        k.c2 = (float)sqrt(1 - pow(c.attr.beta2, t));
+        if (powers) {
+            k.c1 = (float)(1 - pow(c.attr.beta1, t));
+            k.c2 = (float)sqrt(1 - pow(c.attr.beta2, t));
+        }
         k.beta1 = (float)c.attr.beta1;
         k.beta2 = (float)c.attr.beta2;
         k.momentum = (float)c.attr.momentum;
@@ -168,7 +171,7 @@ __global__ void __launch_bounds__(THREADS)
     const lsi_cuda_param &p = t.param[find(t, c.n, chunk)];
     float sum_w = 0, sum_u = 0;
 
-    prepare(c, &k);
+    prepare<RULE>(c, &k);
     chunk_elements(p, chunk, [&](int64_t i, int n) {
         float w[WIDTH], g[WIDTH], a[WIDTH] = {}, b[WIDTH] = {};
         get((const T *)p.w + i, n, w);
@@ -207,7 +210,7 @@ __global__ void __launch_bounds__(THREADS)
     const lsi_cuda_param &p = t.param[find(t, c.n, chunk)];
     float ratio = 1;
 
-    prepare(c, &k);
+    prepare<RULE>(c, &k);
     if (RULE == LSI_RULE_LARS || RULE == LSI_RULE_LAMB) {
         float w, u;
         tensor_norms(p, c.norms, &w, &u, room);
