@@ -71,6 +71,8 @@ struct ls_backend {
 
     const ls_fusion_rule *fuses; /* patterns that fusion may fold for its kernels; NULL: none */
     ls_layout_rule layouts;      /* NULL: plain everywhere */
+    /* What it computes sample by sample, as one node; returns NULL where it does not.  NULL: never. */
+    const ls_region_rule *(*regions)(const ls_device *dev);
     /* Chooses the kernel of one node. */
     ls_status (*plan)(ls_device *dev, const ls_graph *g, const ls_node *n, ls_kernel *out, ls_err *err);
     /* Whether `op` has a kernel of this backend's own (otherwise it runs the reference kernel). */

@@ -41,6 +41,7 @@ static ls_status run_device_passes(ls_plan *p, ls_passage *way, ls_err *err)
     const ls_backend *b = p->dev->backend;
 
     way->fuses = b->fuses;
+    way->regions = b->regions != NULL ? b->regions(p->dev) : NULL;
     way->layouts = b->layouts;
     way->on_host = b->queues != NULL ? on_host : NULL;
     way->host = p->peers;

@@ -271,6 +271,19 @@ typedef struct ls_reorder_attr {
     const ls_layout *from, *to;
 } ls_reorder_attr;
 
+/* A part of the graph as one node (passes/regions.c), for devices that compute it sample by sample.  Its
+ * kernels are only its backend's: it is not in LS_OPS.  Members are nodes of the same graph, dead there, in
+ * an order in which inputs come first.  Input i of the region is value in[i] to its members, and output k is
+ * their value out[k]. */
+extern const ls_op ls_op_region;
+typedef struct ls_region_attr {
+    const ls_graph *g;
+    int64_t samples;
+    int n, n_in, n_out;
+    const ls_node *const *members;
+    const int32_t *in, *out;
+} ls_region_attr;
+
 /* -- optimisers
  * ------------------------------------------------------------------------------------------------------------
  * One node updates all parameters of a group.  Inputs: lr (scalar), loss_scale (scalar; gradients are divided

@@ -32,6 +32,11 @@ static bool no_fusions(const ls_passage *p)
     return p->fuses == NULL;
 }
 
+static bool no_regions(const ls_passage *p)
+{
+    return p->regions == NULL;
+}
+
 static bool all_plain(const ls_passage *p)
 {
     return p->layouts == NULL;
@@ -69,6 +74,7 @@ PASS(parallel, ls_pass_parallel(p->g, p->how))
 PASS(optimise, ls_pass_optimise(p->g, p->how))
 PASS(dead, ls_pass_dead(p->g))
 PASS(fuse, ls_pass_fuse(p->g, p->fuses, p->dev))
+PASS(regions, ls_pass_regions(p->g, p->regions, p->dev))
 PASS(layout, ls_pass_layout(p->g, p->layouts, p->dev))
 PASS(pieces, ls_pass_pieces(p->g, p->rank, p->ranks))
 PASS(staging, ls_pass_staging(p->g, p->on_host, p->host))
@@ -109,6 +115,8 @@ const ls_pass ls_passes[] = {
     {"optimise", LS_PHASE_PROGRAM, NULL, optimise, "gradients, summed", "optimisers and pools; no macros"},
     {"dead", LS_PHASE_PROGRAM, NULL, dead, "a program", "nodes that something needs"},
     {"fuse", LS_PHASE_DEVICE, no_fusions, fuse, "all gradients", "fewer nodes, as the device wants them"},
+    {"regions", LS_PHASE_DEVICE, no_regions, regions, "nodes as they will run, plain",
+     "parts that are computed sample by sample as one node"},
     {"layout", LS_PHASE_DEVICE, all_plain, layout, "nodes as they will run", "layouts, and reorders"},
     {"pieces", LS_PHASE_DEVICE, no_pieces, pieces, "homes that memory was found for",
      "this rank's piece of shared updates, between barriers"},

@@ -41,6 +41,7 @@ typedef struct ls_passage {
      * and which of the ranks this is that update shared variables in pieces (0 ranks: none do). */
     const ls_device *dev;
     const ls_fusion_rule *fuses;
+    const ls_region_rule *regions;
     ls_layout_rule layouts;
     ls_host_query on_host;
     const void *host;

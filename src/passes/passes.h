@@ -13,6 +13,10 @@ void ls_pass_dead(ls_graph *g);
 /* Folds what `rules` want; NULL: nothing. */
 void ls_pass_fuse(ls_graph *g, const ls_fusion_rule *rules, const ls_device *dev);
 
+/* Puts nodes that `rule` takes, and that can be one node without a cycle, into regions (ops/region.c).  NULL:
+ * no regions. */
+void ls_pass_regions(ls_graph *g, const ls_region_rule *rule, const ls_device *dev);
+
 /* Asks `rule` for the layouts each node wants and inserts `reorder` nodes where they differ from what is
  * there; one reorder per value and layout, however many readers it has.  NULL: all stays plain. */
 void ls_pass_layout(ls_graph *g, ls_layout_rule rule, const ls_device *dev);

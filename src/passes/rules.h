@@ -3,7 +3,9 @@
  * The fusion pass knows where a pattern fits: that the fused node computes the same.  Whether a device can
  * run it, and whether it is then faster, only its backend knows: it lists the patterns that it wants
  * (ls_backend.fuses), with a rule where that depends on the place.  The layout pass knows how to reorder;
- * where that pays is the backend's rule (ls_backend.layouts). */
+ * where that pays is the backend's rule (ls_backend.layouts).  The region pass knows which nodes can become
+ * one without a cycle; what a device can compute sample by sample, and where that is faster, is the backend's
+ * (ls_backend.regions). */
 #ifndef LS_PASSES_RULES_H
 #define LS_PASSES_RULES_H
 
@@ -50,5 +52,23 @@ typedef struct ls_fusion_rule {
  * shape changes; versions of variables are plain. */
 typedef void (*ls_layout_rule)(const ls_device *dev, const ls_graph *g, const ls_node *n,
                                const ls_layout *const *have, const ls_layout **in, const ls_layout **out);
+
+/* What a value is to a region, in which every sample (a slice along dimension 0) is computed by itself. */
+typedef enum ls_region_kind {
+    LS_REGION_OUTSIDE, /* not made in the region: a slice of it may be read, or all of it */
+    LS_REGION_SAMPLE,  /* a slice follows from the same slice of others, and from what all samples share */
+    LS_REGION_SUM      /* a sum over all samples: only there when the last of them has been computed */
+} ls_region_kind;
+
+typedef struct ls_region_rule {
+    /* Whether the node could be a part of a region over so many samples: `in` holds the kinds of its inputs,
+     * and `out` receives those of its outputs. */
+    bool (*takes)(const ls_device *dev, const ls_graph *g, const ls_node *n, int64_t samples,
+                  const ls_region_kind *in, ls_region_kind *out);
+    /* Whether these nodes, in an order in which inputs come first, can be one. */
+    bool (*fits)(const ls_device *dev, const ls_graph *g, int64_t samples, int n,
+                 const ls_node *const *members);
+    int least; /* nodes that are worth it, views not counted */
+} ls_region_rule;
 
 #endif

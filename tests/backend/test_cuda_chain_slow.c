@@ -1,59 +1,12 @@
 /* test_cuda_chain_slow.c: the sources that are generated for chains of element-wise functions: each compiles,
  * for every type, width and way of reading inputs, where NVRTC is there (which needs no GPU), and says what
  * it should. */
-#include <dlfcn.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "backend/cuda/chain_source.h"
 #include "check.h"
-
-/* What is used of nvrtc.h, which a machine without CUDA does not have. */
-static int (*create)(void **p, const char *source, const char *name, int n, const char *const *headers,
-                     const char *const *names);
-static int (*compile)(void *p, int n, const char *const *options);
-static int (*log_size)(void *p, size_t *n);
-static int (*take_log)(void *p, char *text);
-static int (*destroy)(void **p);
-
-static bool find_nvrtc(void)
-{
-    void *lib = dlopen("libnvrtc.so", RTLD_NOW);
-
-    if (lib == NULL) lib = dlopen("libnvrtc.so.13", RTLD_NOW);
-    if (lib == NULL) lib = dlopen("/usr/local/cuda/lib64/libnvrtc.so", RTLD_NOW);
-    if (lib == NULL) return false;
-    *(void **)&create = dlsym(lib, "nvrtcCreateProgram");
-    *(void **)&compile = dlsym(lib, "nvrtcCompileProgram");
-    *(void **)&log_size = dlsym(lib, "nvrtcGetProgramLogSize");
-    *(void **)&take_log = dlsym(lib, "nvrtcGetProgramLog");
-    *(void **)&destroy = dlsym(lib, "nvrtcDestroyProgram");
-    return create != NULL && compile != NULL && log_size != NULL && take_log != NULL && destroy != NULL;
-}
-
-static void check_compiles(const char *source)
-{
-    const char *const options[] = {"--gpu-architecture=sm_90", "--std=c++17"};
-    void *p = NULL;
-    bool compiles;
-
-    REQUIRE(create(&p, source, "chain.cu", 0, NULL, NULL) == 0);
-    compiles = compile(p, 2, options) == 0;
-    if (!compiles) {
-        size_t n = 0;
-        char *log;
-        REQUIRE(log_size(p, &n) == 0);
-        log = calloc(n + 1, 1);
-        if (log == NULL) abort();
-        REQUIRE(take_log(p, log) == 0);
-        printf("%s\n%s\n", source, log);
-        free(log);
-    }
-    CHECK(compiles);
-    (void)destroy(&p);
-}
+#include "nvrtc.h"
 
 /* Every function in chains of at most LS_PW_MAX_STEPS, each step reading what the last one made. */
 static lsi_cuda_chain_args all_functions(int from)
@@ -80,7 +33,7 @@ static void check_source(const lsi_cuda_chain_args *a)
     lsi_cuda_chain_source(&t, a);
     REQUIRE(!t.failed);
     CHECK(strstr(t.data, "lsi_pw_(null)") == NULL);
-    if (compiles) check_compiles(t.data);
+    if (compiles) nvrtc_check(t.data);
     ls_text_release(&t);
 }
 
@@ -135,7 +88,7 @@ static void sizes_share_a_source(void)
 
 int main(void)
 {
-    compiles = find_nvrtc();
+    compiles = nvrtc_find();
     if (!compiles) printf("NVRTC was not found: the sources are written, but not compiled\n");
     CHECK_RUN(functions);
     CHECK_RUN(types_and_ways_of_reading);

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "cuda_source.h" /* made by the build of the files in source/ */
+#include "backend/cuda/texts.h"
 
 typedef struct function {
     const char *name;
@@ -49,18 +49,16 @@ static void add_register(ls_text *out, int n_in, int reg)
         ls_text_add(out, "r%d", reg - n_in);
 }
 
-static void add_value(ls_text *out, const lsi_cuda_chain_args *a)
+void lsi_cuda_chain_function(ls_text *out, const char *name, int n_in, const ls_pointwise_attr *c)
 {
-    const ls_pointwise_attr *c = &a->chain;
-
-    ls_text_add(out, "static __device__ __forceinline__ float value(const float *x)\n{\n");
+    ls_text_add(out, "static __device__ __forceinline__ float %s(const float *x)\n{\n", name);
     for (int i = 0; i < c->n_steps; i++) {
         const function *f = &functions[c->step[i].pw];
         ls_text_add(out, "    const float r%d = lsi_pw_%s(", i, f->name);
-        add_register(out, a->n_in, c->step[i].a);
+        add_register(out, n_in, c->step[i].a);
         if (f->operands == 2) {
             ls_text_add(out, ", ");
-            add_register(out, a->n_in, c->step[i].b);
+            add_register(out, n_in, c->step[i].b);
         }
         /* As bits: the very float, infinities and NaN among them. */
         for (int k = 0; k < f->parameters; k++) {
@@ -89,7 +87,7 @@ void lsi_cuda_chain_source(ls_text *out, const lsi_cuda_chain_args *a)
     ls_text_add(out, "#define KIND(i) (");
     for (int i = 0; i < a->n_in - 1; i++) ls_text_add(out, "(i) == %d ? %s : ", i, kind(a, i));
     ls_text_add(out, "%s)\n", kind(a, a->n_in - 1));
-    ls_text_add(out, "%s", source_functions_cuh);
-    add_value(out, a);
-    ls_text_add(out, "%s", source_chain_cuh);
+    ls_text_add(out, "%s", lsi_cuda_text_functions);
+    lsi_cuda_chain_function(out, "value", a->n_in, &a->chain);
+    ls_text_add(out, "%s", lsi_cuda_text_chain);
 }

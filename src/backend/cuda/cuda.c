@@ -168,6 +168,7 @@ const ls_backend ls_backend_cuda = {
     .buffers = &lsi_cuda_buffers,
     .queues = &lsi_cuda_queues,
     .fuses = fusions,
+    .regions = lsi_cuda_regions,
     .layouts = lsi_cuda_layouts,
     .plan = plan,
     .optimised = optimised,

@@ -74,6 +74,10 @@ lsi_cuda_planner lsi_cuda_planner_of(const ls_op *op); /* NULL: none */
 void lsi_cuda_layouts(const ls_device *dev, const ls_graph *g, const ls_node *n, const ls_layout *const *have,
                       const ls_layout **in, const ls_layout **out);
 
+/* Regions (region.c): see ls_backend.  None without a run-time compiler, or with LOCKSTEP_CUDA_REGIONS=off.
+ */
+const ls_region_rule *lsi_cuda_regions(const ls_device *dev);
+
 /* The reference kernel, on the host (host.c). */
 ls_status lsi_cuda_plan_on_host(ls_device *dev, const ls_graph *g, const ls_node *n, ls_kernel *out,
                                 ls_err *err) LS_MUST_CHECK;

@@ -85,6 +85,7 @@ const lsi_cuda_entry lsi_cuda_entries[] = {
     {&ls_op_upsample2d_grad, lsi_cuda_plan_upsample2d},
     {&ls_op_chamfer, lsi_cuda_plan_chamfer},
     {&ls_op_chamfer_grad, lsi_cuda_plan_chamfer_grad},
+    {&ls_op_region, lsi_cuda_plan_region},
     {NULL, NULL},
 };
 

@@ -18,6 +18,7 @@
 #include "backend/cuda/launch/pointwise.h"
 #include "backend/cuda/launch/random.h"
 #include "backend/cuda/launch/reduce.h"
+#include "backend/cuda/launch/region.h"
 #include "backend/cuda/launch/scores.h"
 
 typedef void *lsi_cuda_stream; /* a cudaStream_t */
@@ -44,7 +45,9 @@ typedef void *lsi_cuda_stream; /* a cudaStream_t */
     /* chamfer.cu */ \
     X(chamfer) X(chamfer_grad) \
     /* few_to_many.cu, few_from_many.cu, few_weights.cu */ \
-    X(few_to_many) X(few_from_many) X(few_weights)
+    X(few_to_many) X(few_from_many) X(few_weights) \
+    /* region_launch.c */ \
+    X(region)
 /* clang-format on */
 
 typedef struct lsi_cuda_launch {

@@ -50,6 +50,8 @@ LSI_DECLARE_PLANNER(lsi_cuda_plan_reduce_sum);
 LSI_DECLARE_PLANNER(lsi_cuda_plan_bias_act_grad);
 LSI_DECLARE_PLANNER(lsi_cuda_plan_reduce_max);
 LSI_DECLARE_PLANNER(lsi_cuda_plan_reduce_max_grad);
+/* region.c */
+LSI_DECLARE_PLANNER(lsi_cuda_plan_region);
 /* scores.c */
 LSI_DECLARE_PLANNER(lsi_cuda_plan_softmax);
 LSI_DECLARE_PLANNER(lsi_cuda_plan_cross_entropy);

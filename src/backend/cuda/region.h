@@ -1,0 +1,124 @@
+/* region.h: regions (ops/region.c) as kernels: what can be in one, where its values lie in shared memory, and
+ * its source.
+ *
+ * All of it is arithmetic on graphs and text: it runs without a device. */
+#ifndef LS_BACKEND_CUDA_REGION_H
+#define LS_BACKEND_CUDA_REGION_H
+
+#include "backend/cuda/cuda.h"
+#include "backend/cuda/launch/region.h"
+#include "base/text.h"
+#include "ops/ops.h"
+
+enum {
+    LSI_REGION_VALUES = 256,
+    LSI_REGION_PLACES = 192,
+    LSI_REGION_MASKS = 16,
+    LSI_REGION_WEIGHTS = 32,
+    LSI_REGION_MEMBERS = 64
+};
+
+/* What it is planned for. */
+typedef struct lsi_region_machine {
+    int processors;
+    size_t shared; /* bytes that a block can have */
+    bool rounded;  /* products in tf32 */
+} lsi_region_machine;
+
+/* Memory of one sample that values share, since some of them are views: C images of H x W, as a map of
+ * source/region.cuh has them. */
+typedef struct lsi_region_place {
+    int c, h, w;                  /* 1, 1 and the number of elements unless a node wants images */
+    bool image;                   /* one does */
+    int top, left, bottom, right; /* zeros that nodes read around an image */
+    bool apart;                   /* lanes read one channel each: channels in different banks */
+    bool bytes;                   /* u8 */
+    int first, last;              /* members that make it (-1: it is read from memory) and read it last */
+    int plane, row, at;           /* floats; `at` is where its memory begins */
+} lsi_region_place;
+
+typedef struct lsi_region_value {
+    int32_t id; /* in the graph */
+    ls_region_kind kind;
+    int place;  /* of samples; -1: read where it lies in global memory */
+    int input;  /* number among the region's inputs, or -1 */
+    int output; /* among its outputs, or -1 */
+    int spill; /* of samples that the second kernel reads: floats a sample before it there; -1: it does not */
+    int sum;   /* of sums: where in a block's part, or -1: the second kernel makes it alone */
+} lsi_region_value;
+
+/* Weights that lie in shared memory, for all samples: rows `pitch` apart. */
+typedef struct lsi_region_weights {
+    int32_t id;
+    int rows, width, pitch, at;
+} lsi_region_weights;
+
+/* Draws of one stream: nodes that drop the same elements share them. */
+typedef struct lsi_region_mask {
+    ls_random_attr attr;
+    int32_t key;
+    int draws, at, last;
+} lsi_region_mask;
+
+typedef struct lsi_region {
+    const ls_graph *g;
+    lsi_region_machine machine;
+    int64_t samples;
+    int n;
+    const ls_node *member[LSI_REGION_MEMBERS];
+    int split[LSI_REGION_MEMBERS]; /* of products: parts of their sums, */
+    int down[LSI_REGION_MEMBERS];  /* and tiles of rows that a warp has at once */
+    int table[LSI_REGION_MEMBERS]; /* of convolutions: where their table is, in floats */
+    lsi_region_value value[LSI_REGION_VALUES];
+    int n_values;
+    lsi_region_place place[LSI_REGION_PLACES];
+    int n_places;
+    lsi_region_mask mask[LSI_REGION_MASKS];
+    int n_masks;
+    lsi_region_weights weights[LSI_REGION_WEIGHTS];
+    int n_weights;
+    int n_in, n_out;
+    int threads, blocks; /* of a block; blocks that a processor has at once */
+    int common;          /* floats for all samples: weights and tables, from 0 on */
+    int room, each;      /* floats of a sample, behind these: where room for parts of sums begins, and all */
+    int sums;            /* floats of a block's part */
+    int spilled;         /* floats a sample for the second kernel */
+} lsi_region;
+
+/* -- region_take.c ----------------------------------------------------------------------------------------
+ */
+
+/* ls_region_rule's question, for a machine. */
+bool lsi_region_takes(const lsi_region_machine *m, const ls_graph *g, const ls_node *n, int64_t samples,
+                      const ls_region_kind *in, ls_region_kind *out);
+
+/* -- region_plan.c ----------------------------------------------------------------------------------------
+ */
+
+/* Describes the region of these members; `in` and `out` are as in ls_region_attr, NULL while it is only asked
+ * whether they fit.  False: they do not. */
+bool lsi_region_plan(lsi_region *r, const lsi_region_machine *m, const ls_graph *g, int64_t samples, int n,
+                     const ls_node *const *members, int n_in, const int32_t *in, int n_out,
+                     const int32_t *out);
+const lsi_region_value *lsi_region_value_of(const lsi_region *r, int32_t id);
+/* Weights in shared memory, or NULL. */
+const lsi_region_weights *lsi_region_weights_of(const lsi_region *r, int32_t id);
+const lsi_region_mask *lsi_region_mask_of(const lsi_region *r, const ls_node *dropout);
+/* Rows, columns and length of the sums of a product of tiles; false for other nodes. */
+bool lsi_region_product(const ls_graph *g, const ls_node *n, int *rows, int *columns, int *length);
+/* Whether the second kernel makes this node's result: products over samples. */
+bool lsi_region_is_outer(const ls_node *n);
+/* How many blocks, and what the second kernel needs of memory. */
+int lsi_region_grid(const lsi_region *r);
+size_t lsi_region_scratch(const lsi_region *r);
+
+/* -- region_source.c, region_finish_source.c --------------------------------------------------------------
+ */
+
+/* Appends the source of both kernels, `region` and `finish`, and returns the number of blocks of the second,
+ * 0 where there is nothing to sum up.  The number of samples is an argument of theirs. */
+int lsi_region_source(ls_text *out, const lsi_region *r);
+/* The second one. */
+int lsi_region_finish_source(ls_text *out, const lsi_region *r);
+
+#endif

@@ -1,0 +1,10 @@
+/* texts.c: the only one that has the texts. */
+#include "backend/cuda/texts.h"
+
+#include "cuda_source.h" /* made by the build of the files in source/ */
+
+const char *const lsi_cuda_text_functions = source_functions_cuh;
+const char *const lsi_cuda_text_chain = source_chain_cuh;
+const char *const lsi_cuda_text_region = source_region_cuh;
+const char *const lsi_cuda_text_region_nodes = source_region_nodes_cuh;
+const char *const lsi_cuda_text_region_finish = source_region_finish_cuh;

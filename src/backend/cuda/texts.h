@@ -1,0 +1,9 @@
+/* texts.h: the files of source/, which are compiled at run time with what is generated. */
+#ifndef LS_BACKEND_CUDA_TEXTS_H
+#define LS_BACKEND_CUDA_TEXTS_H
+
+extern const char *const lsi_cuda_text_functions,
+    *const lsi_cuda_text_chain, *const lsi_cuda_text_region, *const lsi_cuda_text_region_nodes,
+                                                                 *const lsi_cuda_text_region_finish;
+
+#endif

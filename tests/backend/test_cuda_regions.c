@@ -1,0 +1,146 @@
+/* test_cuda_regions.c: which parts of small networks become regions of the CUDA backend, and that what is
+ * left can be put into an order.  No GPU is needed. */
+#include <stdio.h>
+#include <string.h>
+
+#include "check.h"
+#include "passes/passes.h"
+#include "small_nets.h"
+
+static const small_net *net_called(const char *name)
+{
+    const small_net *n = small_nets;
+
+    while (strcmp(n->name, name) != 0) n++;
+    return n;
+}
+
+static int live(const ls_graph *g, const ls_op *op)
+{
+    int n = 0;
+
+    for (int32_t i = 0; i < g->n_nodes; i++)
+        n += !g->nodes[i]->dead &&
+             (op == NULL ? !(g->nodes[i]->op->flags & LS_OP_VIEW) : g->nodes[i]->op == op);
+    return n;
+}
+
+static const ls_node *first(const ls_graph *g, const ls_op *op)
+{
+    for (int32_t i = 0; i < g->n_nodes; i++)
+        if (!g->nodes[i]->dead && g->nodes[i]->op == op) return g->nodes[i];
+    return NULL;
+}
+
+static void print(const ls_graph *g)
+{
+    char text[1000];
+
+    for (int32_t i = 0; i < g->n_nodes; i++) {
+        if (g->nodes[i]->dead) continue;
+        ls_node_text(g->nodes[i], text, sizeof text);
+        printf("  %s\n", text);
+    }
+}
+
+/* Everything but the update. */
+static void a_small_step_is_one_region_and_an_update(void)
+{
+    const char *const names[] = {"pools_first", "pads_and_averages", "perceptron"};
+
+    for (int i = 0; i < 3; i++) {
+        const lsi_region_machine m = small_net_machine(true);
+        ls_graph *g = small_net_graph(net_called(names[i]), 64, &m);
+        if (!CHECK_EQ_INT(live(g, NULL), 2)) print(g);
+        CHECK_EQ_INT(live(g, &ls_op_region), 1);
+        ls_graph_destroy(g);
+    }
+}
+
+/* What reads a sum over all samples, or what no region takes, and what comes of that. */
+static void what_comes_after_something_else_is_another_region(void)
+{
+    const lsi_region_machine m = small_net_machine(true);
+    ls_graph *g = small_net_graph(net_called("strides"), 64, &m);
+    ls_schedule s = {0};
+    ls_err err = {0};
+
+    if (!CHECK_EQ_INT(live(g, &ls_op_conv2d_dx), 1)) print(g); /* of steps of two */
+    CHECK(live(g, &ls_op_region) >= 1);
+    CHECK_OK(ls_pass_schedule(g, &s, &err), &err); /* no cycle */
+    ls_schedule_release(&s);
+    ls_graph_destroy(g);
+
+    g = small_net_graph(net_called("keras"), 64, &m);
+    CHECK_EQ_INT(live(g, &ls_op_conv2d), 2); /* the library is faster */
+    CHECK(live(g, &ls_op_region) >= 1);
+    CHECK_OK(ls_pass_schedule(g, &s, &err), &err);
+    if (live(g, NULL) >= 22) print(g);
+    CHECK(live(g, NULL) < 22);
+    ls_schedule_release(&s);
+    ls_graph_destroy(g);
+}
+
+/* Of two places that are needed at once, none may lie on the other, and nothing beyond the memory there is.
+ */
+static void places_do_not_overlap(void)
+{
+    static lsi_region r;
+
+    for (const small_net *net = small_nets; net->name != NULL; net++) {
+        const lsi_region_machine m = small_net_machine(true);
+        ls_graph *g = small_net_graph(net, 64, &m);
+        const ls_node *n = first(g, &ls_op_region);
+        const ls_region_attr *a = n != NULL ? n->attr : NULL;
+        REQUIRE(a != NULL);
+        REQUIRE(lsi_region_plan(&r, &m, g, 64, a->n, a->members, a->n_in, a->in, a->n_out, a->out));
+        CHECK(sizeof(float) * (size_t)(r.common + r.each) <= m.shared);
+        for (int i = 0; i < r.n_places; i++)
+            for (int k = 0; k < i; k++) {
+                const lsi_region_place *x = &r.place[i], *y = &r.place[k];
+                const int x_end = x->at + (x->bytes ? (x->c * x->h * x->w + 3) / 4 : x->c * x->plane);
+                const int y_end = y->at + (y->bytes ? (y->c * y->h * y->w + 3) / 4 : y->c * y->plane);
+                if (x->first > y->last || y->first > x->last) continue;
+                CHECK(x_end <= y->at || y_end <= x->at);
+            }
+        ls_graph_destroy(g);
+    }
+}
+
+/* Many samples: what a library does faster stays outside, such as large products. */
+static void many_samples_leave_products_to_the_library(void)
+{
+    const lsi_region_machine m = small_net_machine(true);
+    ls_graph *g = small_net_graph(net_called("pools_first"), 8192, &m);
+
+    if (!CHECK(live(g, &ls_op_matmul) >= 2)) print(g);
+    CHECK_EQ_INT(live(g, &ls_op_conv2d) + live(g, &ls_op_conv2d_dx) + live(g, &ls_op_conv2d_dw), 0);
+    ls_graph_destroy(g);
+}
+
+/* A device with little shared memory has fewer regions, or none. */
+static void small_memory_has_small_regions(void)
+{
+    const lsi_region_machine little = {132, 16384, true}, none = {132, 64, true};
+    ls_graph *g = small_net_graph(net_called("pools_first"), 64, &little);
+    ls_schedule s = {0};
+    ls_err err = {0};
+
+    CHECK(live(g, NULL) > 2);
+    CHECK_OK(ls_pass_schedule(g, &s, &err), &err);
+    ls_schedule_release(&s);
+    ls_graph_destroy(g);
+    g = small_net_graph(net_called("pools_first"), 64, &none);
+    CHECK_EQ_INT(live(g, &ls_op_region), 0);
+    ls_graph_destroy(g);
+}
+
+int main(void)
+{
+    CHECK_RUN(a_small_step_is_one_region_and_an_update);
+    CHECK_RUN(what_comes_after_something_else_is_another_region);
+    CHECK_RUN(places_do_not_overlap);
+    CHECK_RUN(many_samples_leave_products_to_the_library);
+    CHECK_RUN(small_memory_has_small_regions);
+    return CHECK_DONE();
+}
