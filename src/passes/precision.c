@@ -7,8 +7,6 @@
  * back, gives the optimiser gradients in fp32.  Which ops compute in the low type is said by one table; what
  * is not in it computes in fp32.  Losses say so themselves: they begin with a cast to fp32 (ops/losses.c),
  * which means nothing where everything is fp32 and goes here. */
-#include <string.h>
-
 #include "base/grow.h"
 #include "ops/ops.h"
 #include "passes/lower_internal.h"
@@ -72,7 +70,8 @@ static const struct {
 typedef struct casting {
     const ls_graph *from;
     ls_dtype low; /* LS_F32: there is none */
-    int32_t *of;  /* by value of the new graph: its copy in the low type, or 0 */
+    int32_t *of;  /* by value of the new graph: its copy in the low type, or 0; one that was there before is
+                     what  a copy for the host was made of */
     int n;
     size_t cap;
 } casting;
@@ -94,24 +93,23 @@ static const ls_node *maker(ls_value v)
     return node >= 0 ? v.g->nodes[node] : NULL;
 }
 
-/* A parameter, or a constant: it has no type of its own, but that of what it is used with. */
+/* A parameter in any of its versions, or a constant, also as a view or repeated: it has no type of its own,
+ * but that of what it is used with. */
 static bool is_weak(ls_value v)
 {
     const ls_node *n = maker(v);
 
-    while (n != NULL && (n->op->flags & LS_OP_VIEW)) {
+    while (n != NULL && ((n->op->flags & LS_OP_VIEW) || n->op == &ls_op_broadcast_to)) {
         v.id = n->in[0];
         n = maker(v);
     }
-    return n != NULL ? n->op == &ls_op_fill : v.g->values[v.id]->var >= 0;
+    return v.g->values[v.id]->var >= 0 || (n != NULL && n->op == &ls_op_fill);
 }
 
 static ls_value make_low(ls_value v, ls_dtype low)
 {
     const ls_node *n = maker(v);
 
-    if (n != NULL && n->op == &ls_op_cast && v.g->values[n->in[0]]->dtype == low)
-        return (ls_value){v.g, n->in[0]}; /* it was low before somebody had it widened */
     if (n != NULL && n->op == &ls_op_fill) {
         const ls_fill_attr *a = n->attr;
         return ls_fill(v.g, a->shape, low, a->value);
@@ -119,19 +117,25 @@ static ls_value make_low(ls_value v, ls_dtype low)
     return ls_cast(v, low);
 }
 
+/* Makes room to note the copy of v; false, with the error in the graph, where there is none. */
+static bool reach(casting *c, ls_value v)
+{
+    const int before = c->n;
+
+    if (v.id < c->n) return true;
+    if (!LS_GROW(LS_MEM_PLAN, c->of, v.id + 1, c->cap)) {
+        lsi_no_memory(v.g);
+        return false;
+    }
+    c->n = v.id + 1;
+    for (int i = before; i < c->n; i++) c->of[i] = 0;
+    return true;
+}
+
 /* The value in the low type: cast once, however many read it. */
 static ls_value narrow(casting *c, ls_value v)
 {
-    if (!ls_value_ok(v) || ls_value_dtype(v) != LS_F32) return v;
-    if (v.id >= c->n) {
-        const int before = c->n;
-        if (!LS_GROW(LS_MEM_PLAN, c->of, v.id + 1, c->cap)) {
-            lsi_no_memory(v.g);
-            return v;
-        }
-        c->n = v.id + 1;
-        for (int i = before; i < c->n; i++) c->of[i] = 0;
-    }
+    if (!ls_value_ok(v) || ls_value_dtype(v) != LS_F32 || !reach(c, v)) return v;
     if (c->of[v.id] == 0) c->of[v.id] = make_low(v, c->low).id;
     return (ls_value){v.g, c->of[v.id]};
 }
@@ -139,6 +143,21 @@ static ls_value narrow(casting *c, ls_value v)
 static ls_value widen(const casting *c, ls_value v)
 {
     return ls_value_ok(v) && ls_value_dtype(v) == c->low ? ls_cast(v, LS_F32) : v;
+}
+
+/* What the host reads is fp32; what the step reads is what there was. */
+static ls_value for_host(casting *c, ls_value v)
+{
+    const ls_value wide = widen(c, v);
+
+    if (ls_value_ok(wide) && wide.id != v.id && reach(c, wide)) c->of[wide.id] = v.id;
+    return wide;
+}
+
+static ls_value for_step(const casting *c, ls_value v)
+{
+    if (v.id < 0 || v.id >= c->n || c->of[v.id] <= 0 || c->of[v.id] > v.id) return v;
+    return (ls_value){v.g, c->of[v.id]};
 }
 
 /* -- nodes ------------------------------------------------------------------------------------------------
@@ -180,19 +199,20 @@ static bool expand(void *ctx, ls_graph *to, const ls_node *n, const ls_value *in
     casting *c = ctx;
     ls_value *own, first;
 
-    if (n->op == &ls_op_cast) return expand_cast(n, c->from->values[n->out[0]]->fetch, in[0], out);
+    if (n->op == &ls_op_cast)
+        return expand_cast(n, c->from->values[n->out[0]]->fetch, for_step(c, in[0]), out);
     if (c->low == LS_F32) return false;
     own = ls_arena_alloc(to->arena, sizeof *own * (size_t)(n->n_in + 1));
     if (own == NULL) {
         lsi_no_memory(to);
         return false;
     }
-    memcpy(own, in, sizeof *own * (size_t)n->n_in);
+    for (int k = 0; k < n->n_in; k++) own[k] = for_step(c, in[k]);
     if (!choose(c, n, own) || !lsi_sound(to)) return false;
     first = ls_graph_add(to, n->op, n->n_in, own, n->attr);
     for (int k = 0; k < n->n_out && lsi_sound(to); k++) {
         out[k] = ls_graph_out(first, k);
-        if (c->from->values[n->out[k]]->fetch) out[k] = widen(c, out[k]); /* the host reads fp32 */
+        if (c->from->values[n->out[k]]->fetch) out[k] = for_host(c, out[k]);
     }
     return lsi_sound(to);
 }

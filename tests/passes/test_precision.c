@@ -180,6 +180,59 @@ static void weak_values_follow(void)
     ls_graph_destroy(g);
 }
 
+/* A parameter that an update has left, and one that is repeated for all samples, are parameters still: what
+ * reads them is as low as before. */
+static void later_versions_follow_too(void)
+{
+    ls_graph *g = begin();
+    const ls_value x = ls_graph_input(g, "x", LS_F32, LS_SHAPE(4, 3)),
+                   w = variable(g, "w", LS_VAR_PARAM, LS_SHAPE(3, 2)),
+                   b = variable(g, "b", LS_VAR_PARAM, LS_SHAPE(2)),
+                   token = variable(g, "token", LS_VAR_PARAM, LS_SHAPE(1, 2));
+    const ls_value low = ls_matmul(x, w, false, false);
+    ls_value moved = ls_assign(b, ls_scale(b, 0.5));
+
+    ls_graph_advance(g, g->values[b.id]->var, moved);
+    moved = ls_bias(low, moved, -1);
+    ls_graph_fetch(ls_concat(2, (const ls_value[]){ls_broadcast_to(token, LS_SHAPE(4, 2)), moved}, 0), "y");
+    lower(g, LS_BF16);
+    CHECK(out_type(g, the(g, &ls_op_bias), 0) == LS_BF16);
+    CHECK(out_type(g, the(g, &ls_op_concat), 0) == LS_BF16);
+    ls_graph_destroy(g);
+}
+
+/* That the host looks at a value, or that the trial has cast it, changes nothing of what the step computes:
+ * the next product is low, and the gradient by that value is found. */
+static void gradient_by(bool cast)
+{
+    ls_graph *g = begin();
+    const ls_value x = ls_graph_input(g, "x", LS_F32, LS_SHAPE(3, 3)),
+                   w = variable(g, "w", LS_VAR_PARAM, LS_SHAPE(3, 3));
+    ls_value h = ls_matmul(x, w, false, false), in[MANY], y;
+
+    if (cast)
+        h = ls_cast(ls_cast(h, LS_BF16), LS_F32);
+    else
+        ls_graph_fetch(h, "h");
+    y = ls_relu(ls_matmul(h, w, false, false));
+    ls_graph_fetch(y, "y");
+    ls_graph_fetch(ls_gradients(y, (ls_value){g, -1}, 1, &h, in), "dh");
+    lower(g, LS_BF16);
+    CHECK(out_type(g, the(g, &ls_op_relu), 0) == LS_BF16);
+    for (int32_t i = 0; i < g->n_values; i++) CHECK(!g->values[i]->fetch || g->values[i]->dtype == LS_F32);
+    ls_graph_destroy(g);
+}
+
+static void fetched_values_stay_in_the_step(void)
+{
+    gradient_by(false);
+}
+
+static void cast_values_stay_in_the_step(void)
+{
+    gradient_by(true);
+}
+
 int main(void)
 {
     CHECK_RUN(products_are_low_and_losses_are_not);
@@ -188,5 +241,8 @@ int main(void)
     CHECK_RUN(a_parameter_is_cast_once);
     CHECK_RUN(statistics_are_wide);
     CHECK_RUN(weak_values_follow);
+    CHECK_RUN(later_versions_follow_too);
+    CHECK_RUN(fetched_values_stay_in_the_step);
+    CHECK_RUN(cast_values_stay_in_the_step);
     return CHECK_DONE();
 }
