@@ -191,6 +191,10 @@ static void copy_one(float *to, const float *from)
 {
     *to = *from;
 }
+static void copy_two(float *to, const float *from)
+{
+    memcpy(to, from, 8);
+}
 static void copy_four(float *to, const float *from)
 {
     memcpy(to, from, 16);

@@ -188,6 +188,13 @@ static void want_around(lsi_region *r, int32_t x, const ls_conv_attr *a, const i
           (y.dim[3] - 1) * a->stride[1] + (int64_t)(kernel[1] - 1) * a->dilation[1] - a->pad[1] - (p->w - 1));
 }
 
+/* Lanes of a product read or write several channels of it at once. */
+static bool keep_apart(lsi_region *r, int32_t id)
+{
+    r->place[find(r, id)->place].apart = true;
+    return true;
+}
+
 static bool want_conv(lsi_region *r, const ls_node *n)
 {
     const ls_conv_attr *a = n->attr;
@@ -200,20 +207,18 @@ static bool want_conv(lsi_region *r, const ls_node *n)
     if (!as_images(r, n->in[0])) return false;
     if (n->op == &ls_op_conv2d) {
         want_around(r, n->in[0], a, kernel, result);
-        return as_images(r, n->out[0]);
+        return as_images(r, n->out[0]) && keep_apart(r, n->out[0]);
     }
     if (n->op == &ls_op_conv2d_dw) {
         want_around(r, n->in[0], a, kernel, second);
-        if (!as_images(r, n->in[1])) return false;
-        r->place[find(r, n->in[1])->place].apart = true;
-        return true;
+        return as_images(r, n->in[1]) && keep_apart(r, n->in[1]);
     }
     dy = &r->place[find(r, n->in[0])->place];
     widen(&dy->top, (int64_t)(kernel[0] - 1) * a->dilation[0] - a->pad[0]);
     widen(&dy->left, (int64_t)(kernel[1] - 1) * a->dilation[1] - a->pad[1]);
     widen(&dy->bottom, result.dim[2] - 1 + a->pad[0] - (first.dim[2] - 1));
     widen(&dy->right, result.dim[3] - 1 + a->pad[1] - (first.dim[3] - 1));
-    return as_images(r, n->out[0]);
+    return as_images(r, n->out[0]) && keep_apart(r, n->out[0]);
 }
 
 static bool want(lsi_region *r, const ls_node *n)
@@ -224,9 +229,10 @@ static bool want(lsi_region *r, const ls_node *n)
     if (op == &ls_op_maxpool2d || op == &ls_op_avgpool2d || op == &ls_op_maxpool2d_grad ||
         op == &ls_op_avgpool2d_grad)
         return as_images(r, n->in[0]) && as_images(r, n->out[0]);
-    if ((op == &ls_op_reduce_sum || op == &ls_op_bias_act_grad) && r->g->values[n->in[0]]->shape.rank == 4)
-        return as_images(r, n->in[0]);
-    return true;
+    if (r->g->values[n->in[0]]->shape.rank != 4) return true;
+    if (op == &ls_op_reduce_sum) return as_images(r, n->in[0]);
+    return op != &ls_op_bias_act_grad ||
+           (as_images(r, n->in[0]) && as_images(r, n->in[1]) && as_images(r, n->out[0]));
 }
 
 /* -- weights and masks ------------------------------------------------------------------------------------
@@ -354,7 +360,8 @@ static cut cut_of(int rows, int columns, int length, int down)
 static bool cut_product(lsi_region *r, int i, int rows, int columns, int length)
 {
     const int warps = r->threads / 32;
-    const int room = r->samples > r->machine.processors ? ROOM_OF_MANY : ROOM;
+    const bool many = r->samples > r->machine.processors;
+    const int room = many ? ROOM_OF_MANY : ROOM;
     const bool kept =
         r->member[i]->op == &ls_op_conv2d_dw; /* sums stay in registers: parts meet at the end */
     long least = 0;
@@ -366,7 +373,7 @@ static bool cut_product(lsi_region *r, int i, int rows, int columns, int length)
             const int each = (c.steps + split - 1) / split, rounds = (c.units * split + warps - 1) / warps;
             const long step = 8 + 8 * down + 4 * c.across + down * c.across;
             const long adding =
-                split > 1 && !kept ? 60 + (long)rows * columns / r->threads * (2 * split + 8) : 0;
+                split > 1 && !(kept && many) ? 60 + (long)rows * columns / r->threads * (2 * split + 8) : 0;
             const long cost = rounds * (40 + each * step) + adding;
             if (split > c.steps || (split > 1 && split * rows * c.wide > room)) break;
             if (kept && rounds * down * c.across * 4 > REGISTERS) continue;
@@ -391,7 +398,7 @@ static bool cut_products(lsi_region *r)
         parts = r->split[i] > 1 ? r->split[i] * rows * cut_of(rows, columns, length, 1).wide : 0;
         if (parts > room) room = parts;
         r->table[i] = r->common;
-        r->common += (length + 3) / 4 * 4;
+        r->common += (length + 7) / 8 * 8; /* steps of a product are whole */
     }
     r->room = 0;
     r->each = (room + 3) / 4 * 4;

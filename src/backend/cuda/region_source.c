@@ -104,24 +104,26 @@ static void add_float(writer *w, double x)
     ls_text_add(w->out, "__uint_as_float(0x%08xu)", (unsigned)bits);
 }
 
-/* What becomes of sum x number n: bias and activation. */
+/* What sum number n begins with, and what becomes of sum x: bias and activation. */
 static void add_act(writer *w, const ls_node *n, ls_act act, double slope)
 {
-    ls_text_add(w->out, "[&](float x, int n) { return ");
-    if (act == LS_ACT_RELU) ls_text_add(w->out, "lsi_pw_relu(");
-    if (act == LS_ACT_TANH) ls_text_add(w->out, "lsi_pw_tanh(");
-    if (act == LS_ACT_LEAKY) ls_text_add(w->out, "lsi_pw_leaky(");
-    ls_text_add(w->out, "x");
     if (n->n_in > 2) {
-        ls_text_add(w->out, " + (");
+        ls_text_add(w->out, "[&](int n) { return (");
         add_weights(w, n->in[2]);
-        ls_text_add(w->out, ")[n]");
+        ls_text_add(w->out, ")[n]; }, ");
+    } else {
+        ls_text_add(w->out, "[](int) { return 0.0f; }, ");
     }
+    ls_text_add(w->out, "[](float x) { return ");
+    if (act == LS_ACT_NONE) ls_text_add(w->out, "x");
+    if (act == LS_ACT_RELU) ls_text_add(w->out, "lsi_pw_relu(x)");
+    if (act == LS_ACT_TANH) ls_text_add(w->out, "lsi_pw_tanh(x)");
     if (act == LS_ACT_LEAKY) {
-        ls_text_add(w->out, ", ");
+        ls_text_add(w->out, "lsi_pw_leaky(x, ");
         add_float(w, slope);
+        ls_text_add(w->out, ")");
     }
-    ls_text_add(w->out, "%s; }", act == LS_ACT_NONE ? "" : ")");
+    ls_text_add(w->out, "; }");
 }
 
 static void add_taps(writer *w, const ls_node *n)
@@ -401,26 +403,48 @@ static void add_score(writer *w, int i)
     ls_text_add(w->out, ", &sum%d);\n", i);
 }
 
+/* The element that a sum adds: of images pixel r of channel c, else element i. */
+static void add_element(writer *w, const ls_node *n, int32_t id)
+{
+    const bool images = w->r->g->values[n->in[0]]->shape.rank == 4;
+
+    ls_text_add(w->out, images ? "s[p%d::of(c, r)]" : "s[p%d::at(i)]", place_of(w, id));
+}
+
+static void add_plain_sum(writer *w, int i)
+{
+    const ls_node *n = w->r->member[i];
+
+    begin(w);
+    ls_text_add(w->out, "sum%d.add([&](%s) { return ", i,
+                w->r->g->values[n->in[0]]->shape.rank == 4 ? "int c, int r" : "int i");
+    add_element(w, n, n->in[0]);
+    ls_text_add(w->out, "; });\n");
+}
+
 static void add_bias_act_grad(writer *w, int i)
 {
     const ls_node *n = w->r->member[i];
     const ls_bias_act_attr *a = n->attr;
-    const char *name = a->act == LS_ACT_RELU   ? "relu_grad"
-                       : a->act == LS_ACT_TANH ? "tanh_grad"
-                                               : "leaky_grad";
 
     begin(w);
-    ls_text_add(w->out, "sum%d.add([&](int i) { return s[p%d::at(i)] = ", i, place_of(w, n->out[0]));
-    if (a->act == LS_ACT_NONE)
-        ls_text_add(w->out, "s[p%d::at(i)]; });\n", place_of(w, n->in[0]));
-    else
-        ls_text_add(w->out, "lsi_pw_%s(s[p%d::at(i)], s[p%d::at(i)]", name, place_of(w, n->in[0]),
-                    place_of(w, n->in[1]));
+    ls_text_add(w->out, "sum%d.add([&](%s) { return ", i,
+                w->r->g->values[n->in[0]]->shape.rank == 4 ? "int c, int r" : "int i");
+    add_element(w, n, n->out[0]);
+    ls_text_add(w->out, " = ");
+    if (a->act == LS_ACT_RELU) ls_text_add(w->out, "lsi_pw_relu_grad(");
+    if (a->act == LS_ACT_TANH) ls_text_add(w->out, "lsi_pw_tanh_grad(");
+    if (a->act == LS_ACT_LEAKY) ls_text_add(w->out, "lsi_pw_leaky_grad(");
+    add_element(w, n, n->in[0]);
+    if (a->act != LS_ACT_NONE) {
+        ls_text_add(w->out, ", ");
+        add_element(w, n, n->in[1]);
+    }
     if (a->act == LS_ACT_LEAKY) {
         ls_text_add(w->out, ", ");
         add_float(w, a->slope);
     }
-    if (a->act != LS_ACT_NONE) ls_text_add(w->out, "); });\n");
+    ls_text_add(w->out, "%s; });\n", a->act != LS_ACT_NONE ? ")" : "");
 }
 
 /* A loop over the result's elements. */
@@ -478,8 +502,7 @@ static void add_member(writer *w, int i)
     } else if (op == &ls_op_cross_entropy || op == &ls_op_cross_entropy_grad || op == &ls_op_accuracy) {
         add_score(w, i);
     } else if (op == &ls_op_reduce_sum) {
-        begin(w);
-        ls_text_add(w->out, "sum%d.add([&](int i) { return s[p%d::at(i)]; });\n", i, place_of(w, n->in[0]));
+        add_plain_sum(w, i);
     } else if (op == &ls_op_bias_act_grad) {
         add_bias_act_grad(w, i);
     } else {

@@ -242,7 +242,8 @@ static double in_region(const query *q)
 
     if (q->n->op == &ls_op_matmul && !lsi_region_is_outer(q->n))
         return rounds * (flops / 400e3 + (double)ls_shape_count(input(q, 1)->shape) * 4 / 110e3);
-    return lsi_region_is_outer(q->n) ? 1 : rounds * flops / 200e3;
+    if (lsi_region_is_outer(q->n)) return 1 + ls_node_flops(q->g, q->n) / 4e6;
+    return rounds * flops / 200e3;
 }
 
 bool lsi_region_takes(const lsi_region_machine *m, const ls_graph *g, const ls_node *n, int64_t samples,

@@ -37,11 +37,17 @@ INLINE void lsi_mma(float (&c)[4], unsigned a0, unsigned a1, unsigned a2, unsign
         : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
 }
 
-/* Copies that run by themselves, of one float or four that are aligned.  A thread's copies before `bundle`
- * are one bundle: `arrived` waits for all, `arrived_but_one` for all but the last bundle. */
+/* Copies that run by themselves, of one float, two or four that are aligned.  A thread's copies before
+ * `bundle` are one bundle: `arrived` waits for all, `arrived_but_one` for all but the last bundle. */
 INLINE void copy_one(float *to, const float *from)
 {
     asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"((unsigned)__cvta_generic_to_shared(to)),
+                 "l"(from));
+}
+
+INLINE void copy_two(float *to, const float *from)
+{
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" ::"r"((unsigned)__cvta_generic_to_shared(to)),
                  "l"(from));
 }
 
@@ -73,11 +79,14 @@ template <int FIRST_, int C_, int H_, int W_, int PLANE_, int ROW_, int TOP_ = 0
     static constexpr int FIRST = FIRST_, C = C_, H = H_, W = W_, PLANE = PLANE_, ROW = ROW_, TOP = TOP_,
                          LEFT = LEFT_, COUNT = C * H * W;
     static constexpr bool FLAT = PLANE == H * W && ROW == W;
+    /* Pixel r of channel c, and element i of all. */
+    INLINE int of(int c, int r)
+    {
+        return FIRST + c * PLANE + (ROW == W ? r : r / W * ROW + r % W);
+    }
     INLINE int at(int i)
     {
-        if (FLAT) return FIRST + i;
-        const int c = i / (H * W), r = i - c * (H * W), y = r / W;
-        return FIRST + c * PLANE + y * ROW + (r - y * W);
+        return FLAT ? FIRST + i : of(i / (H * W), i % (H * W));
     }
 };
 
@@ -123,6 +132,9 @@ template <int ROWS, int WIDTH, int PITCH> INLINE void stage(float *to, const flo
 {
     if (PITCH == WIDTH && ROWS * WIDTH % 4 == 0)
         for (int i = threadIdx.x; i < ROWS * WIDTH / 4; i += THREADS) copy_four(to + i * 4, from + i * 4);
+    else if (PITCH % 2 == 0 && WIDTH % 2 == 0)
+        for (int i = threadIdx.x; i < ROWS * WIDTH / 2; i += THREADS)
+            copy_two(to + i / (WIDTH / 2) * PITCH + i % (WIDTH / 2) * 2, from + i * 2);
     else
         for (int i = threadIdx.x; i < ROWS * WIDTH; i += THREADS)
             copy_one(to + i / WIDTH * PITCH + i % WIDTH, from + i);
@@ -168,14 +180,19 @@ template <int M_, int N_, int K_, int SPLIT_, int DOWN_> struct product {
     typedef float sums[DOWN][ACROSS][4];
 };
 
-/* Eight products more for each sum of a job; PARTLY: k goes beyond its end, where all is zero. */
+/* Eight products more for each sum of a job, at k and k + 1; PARTLY: they go beyond the end, where all is
+ * zero and table holds zeros. */
 template <class P, bool PARTLY>
 INLINE void step_sums(typename P::sums &c, int k, const unsigned *table, const float *a,
                       const int (&row)[P::DOWN][2], const float *b, const int (&column)[P::ACROSS])
 {
-    const bool in0 = !PARTLY || k < P::K, in1 = !PARTLY || k + 4 < P::K;
-    const unsigned t0 = table[in0 ? k : 0], t1 = table[in1 ? k + 4 : 0];
-    const float *a0 = a + (t0 & 0xffff), *a1 = a + (t1 & 0xffff), *b0 = b + (t0 >> 16), *b1 = b + (t1 >> 16);
+    struct alignas(8) pair {
+        unsigned x, y;
+    };
+    const bool in0 = !PARTLY || k < P::K, in1 = !PARTLY || k + 1 < P::K;
+    const pair t = *(const pair *)(table + k);
+    const float *a0 = a + (t.x & 0xffff), *a1 = a + (t.y & 0xffff), *b0 = b + (t.x >> 16),
+                *b1 = b + (t.y >> 16);
     float x[P::DOWN][4], y[P::ACROSS][2];
 
 #pragma unroll
@@ -226,9 +243,9 @@ INLINE void job_sums(typename P::sums &c, int job, const unsigned *table, const 
     for (int j = 0; j < P::ACROSS; j++) column[j] = row_b(n + j * 8 < P::N ? n + j * 8 : 0);
 #pragma unroll 4
     for (int step = part * P::EACH; step < last; step++)
-        step_sums<P, false>(c, step * 8 + t, table, a, row, b, column);
+        step_sums<P, false>(c, step * 8 + 2 * t, table, a, row, b, column);
     if (P::WHOLE < P::STEPS && end == P::STEPS)
-        step_sums<P, true>(c, P::WHOLE * 8 + t, table, a, row, b, column);
+        step_sums<P, true>(c, P::WHOLE * 8 + 2 * t, table, a, row, b, column);
 }
 
 /* Calls put(m, n, sum) for the job's elements. */
@@ -244,7 +261,9 @@ template <class P, class F> INLINE void each_sum(const typename P::sums &c, int 
 #pragma unroll
             for (int i = 0; i < 4; i++) {
                 const int row = m + k * 16 + i / 2 * 8, column = n + j * 8 + i % 2;
-                if (row < P::M && column < P::N) put(row, column, c[k][j][i]);
+                const bool in_row = P::M % P::TALL == 0 || row < P::M;
+                const bool in_column = (P::COLUMNS == 1 && j * 8 + 8 <= P::N) || column < P::N;
+                if (in_row && in_column) put(row, column, c[k][j][i]);
             }
 }
 
@@ -267,13 +286,31 @@ template <class P, class F> INLINE void each_total(const float *room, F put)
     }
 }
 
-/* All of a product: put(m, n, sum). */
-template <class P, class A, class B, class F>
+/* Sums begin with what belongs to their columns. */
+template <class P, class S> INLINE void begin_sums(typename P::sums &c, int job, S start)
+{
+    const int n = job % P::UNITS % P::COLUMNS * P::ACROSS * 8 + 2 * (ME % 4);
+
+#pragma unroll
+    for (int j = 0; j < P::ACROSS; j++)
+#pragma unroll
+        for (int e = 0; e < 2; e++) {
+            const int column = n + j * 8 + e;
+            const bool in = (P::COLUMNS == 1 && j * 8 + 8 <= P::N) || column < P::N;
+            const float x = start(in ? column : 0);
+#pragma unroll
+            for (int i = 0; i < P::DOWN; i++) c[i][j][e] = c[i][j][e + 2] = x;
+        }
+}
+
+/* All of a product: put(m, n, sum), where the sum has begun with start(n). */
+template <class P, class A, class B, class S, class F>
 INLINE void whole_product(const unsigned *table, const float *a, A row_a, const float *b, B row_b,
-                          float *room, F put)
+                          float *room, S start, F put)
 {
     for (int job = ME / 32; job < P::JOBS; job += WARPS) {
         typename P::sums c = {};
+        if (P::SPLIT == 1) begin_sums<P>(c, job, start);
         job_sums<P>(c, job, table, a, row_a, b, row_b);
         if (P::SPLIT == 1)
             each_sum<P>(c, job, put);
@@ -282,7 +319,13 @@ INLINE void whole_product(const unsigned *table, const float *a, A row_a, const 
     }
     if (P::SPLIT == 1) return;
     barrier();
-    each_total<P>(room, put);
+    each_total<P>(room, [&](int m, int n, float x) { put(m, n, x + start(n)); });
+}
+
+/* Pixel m of rows of W pixels, where rows are ROW apart and pixels STEP. */
+template <int W, int ROW, int STEP> INLINE int spread(int m)
+{
+    return ROW == W * STEP ? m * STEP : m / W * ROW + m % W * STEP;
 }
 
 /* -- convolutions: KH x KW taps, steps S, dilation D, padding TOP, LEFT ------------------------------------
@@ -293,61 +336,66 @@ template <int KH_, int KW_, int SH_, int SW_, int DH_, int DW_, int TOP_, int LE
                          N = KH * KW;
 };
 
+/* Entries of a table: steps are whole. */
+static constexpr __device__ int padded(int k)
+{
+    return (k + 7) / 8 * 8;
+}
+
 /* y = x * w: rows are pixels of y, columns its channels, k counts (channel of x, tap). */
 template <class X, class T, int PITCH> INLINE void conv_table(unsigned *table)
 {
-    for (int k = threadIdx.x; k < X::C * T::N; k += THREADS) {
+    for (int k = threadIdx.x; k < padded(X::C * T::N); k += THREADS) {
         const int c = k / T::N, r = k % T::N;
-        table[k] = (unsigned)(c * X::PLANE + r / T::KW * T::DH * X::ROW + r % T::KW * T::DW) | (unsigned)k
-                                                                                                   << 16;
+        table[k] = k >= X::C * T::N
+                       ? 0
+                       : (unsigned)(c * X::PLANE + r / T::KW * T::DH * X::ROW + r % T::KW * T::DW) |
+                             (unsigned)k << 16;
     }
 }
 
-template <class X, class Y, class T, int PITCH, int SPLIT, int DOWN, class F>
-INLINE void conv(float *s, const unsigned *table, const float *w, float *room, F act)
+template <class X, class Y, class T, int PITCH, int SPLIT, int DOWN, class S, class F>
+INLINE void conv(float *s, const unsigned *table, const float *w, float *room, S start, F act)
 {
     typedef product<Y::H * Y::W, Y::C, X::C * T::N, SPLIT, DOWN> P;
 
     whole_product<P>(
         table, s + X::FIRST - T::TOP * X::ROW - T::LEFT,
-        [](int m) { return m / Y::W * (T::SH * X::ROW) + m % Y::W * T::SW; }, w,
-        [](int n) { return n * PITCH; }, room,
-        [&](int m, int n, float x) {
-            s[Y::FIRST + n * Y::PLANE + m / Y::W * Y::ROW + m % Y::W] = act(x, n);
-        });
+        [](int m) { return spread<Y::W, T::SH * X::ROW, T::SW>(m); }, w, [](int n) { return n * PITCH; },
+        room, start, [&](int m, int n, float x) { s[Y::of(n, m)] = act(x); });
 }
 
 /* dx of a convolution with steps of 1: rows are pixels of x, columns its channels, k counts (channel of dy,
  * tap).  dy has zeros around it. */
 template <class DX, class DY, class T, int PITCH> INLINE void conv_dx_table(unsigned *table)
 {
-    for (int k = threadIdx.x; k < DY::C * T::N; k += THREADS) {
+    for (int k = threadIdx.x; k < padded(DY::C * T::N); k += THREADS) {
         const int o = k / T::N, r = k % T::N, ky = r / T::KW, kx = r % T::KW;
         const int at = o * DY::PLANE + (T::KH - 1 - ky) * T::DH * DY::ROW + (T::KW - 1 - kx) * T::DW;
-        table[k] = (unsigned)at | (unsigned)(o * PITCH + r) << 16;
+        table[k] = k >= DY::C * T::N ? 0 : (unsigned)at | (unsigned)(o * PITCH + r) << 16;
     }
 }
 
-template <class DX, class DY, class T, int PITCH, int SPLIT, int DOWN, class F>
-INLINE void conv_dx(float *s, const unsigned *table, const float *w, float *room, F act)
+template <class DX, class DY, class T, int PITCH, int SPLIT, int DOWN, class S, class F>
+INLINE void conv_dx(float *s, const unsigned *table, const float *w, float *room, S start, F act)
 {
     typedef product<DX::H * DX::W, DX::C, DY::C * T::N, SPLIT, DOWN> P;
     constexpr int UP = (T::KH - 1) * T::DH - T::TOP, BACK = (T::KW - 1) * T::DW - T::LEFT;
 
     whole_product<P>(
-        table, s + DY::FIRST - UP * DY::ROW - BACK, [](int m) { return m / DX::W * DY::ROW + m % DX::W; }, w,
-        [](int n) { return n * T::N; }, room,
-        [&](int m, int n, float x) {
-            s[DX::FIRST + n * DX::PLANE + m / DX::W * DX::ROW + m % DX::W] = act(x, n);
-        });
+        table, s + DY::FIRST - UP * DY::ROW - BACK, [](int m) { return spread<DX::W, DY::ROW, 1>(m); }, w,
+        [](int n) { return n * T::N; }, room, start,
+        [&](int m, int n, float x) { s[DX::of(n, m)] = act(x); });
 }
 
 /* dw, summed over samples: rows are (channel of x, tap), columns channels of dy, k counts pixels of dy. */
 template <class X, class DY, class T> INLINE void conv_dw_table(unsigned *table)
 {
-    for (int k = threadIdx.x; k < DY::H * DY::W; k += THREADS) {
+    for (int k = threadIdx.x; k < padded(DY::H * DY::W); k += THREADS) {
         const int y = k / DY::W, x = k % DY::W;
-        table[k] = (unsigned)(y * T::SH * X::ROW + x * T::SW) | (unsigned)(y * DY::ROW + x) << 16;
+        table[k] = k >= DY::H * DY::W
+                       ? 0
+                       : (unsigned)(y * T::SH * X::ROW + x * T::SW) | (unsigned)(y * DY::ROW + x) << 16;
     }
 }
 
@@ -403,7 +451,8 @@ INLINE float warp_sum(float x)
 }
 
 /* y[j] = sum of x[i] * w[j * PITCH + i]: a warp has up to 4 rows of w at once. */
-template <class X, class Y, int PITCH, class F> INLINE void rows_times(float *s, const float *w, F act)
+template <class X, class Y, int PITCH, class S, class F>
+INLINE void rows_times(float *s, const float *w, S start, F act)
 {
     constexpr int J = Y::COUNT, I = X::COUNT, FAIR = (J + WARPS - 1) / WARPS, R = FAIR < 4 ? FAIR : 4;
     const int warp = ME / 32, lane = ME % 32;
@@ -422,14 +471,14 @@ template <class X, class Y, int PITCH, class F> INLINE void rows_times(float *s,
 #pragma unroll
         for (int r = 0; r < R; r++) {
             const float total = warp_sum(sum[r]);
-            if (lane == r && first + r < J) s[Y::at(first + r)] = act(total, first + r);
+            if (lane == r && first + r < J) s[Y::at(first + r)] = act(total + start(first + r));
         }
     }
 }
 
 /* y[i] = sum of x[j] * w[j * PITCH + i]: a thread has one i; parts of j by groups of threads. */
-template <class X, class Y, int PITCH, class F>
-INLINE void columns_times(float *s, const float *w, float *room, F act)
+template <class X, class Y, int PITCH, class S, class F>
+INLINE void columns_times(float *s, const float *w, float *room, S start, F act)
 {
     constexpr int J = X::COUNT, I = Y::COUNT, ROW = (I + 31) / 32 * 32, MOST = THREADS / ROW;
     constexpr int GROUPS = MOST >= 8 && J >= 64 ? 8 : MOST >= 4 && J >= 32 ? 4 : MOST >= 2 && J >= 16 ? 2 : 1;
@@ -440,7 +489,7 @@ INLINE void columns_times(float *s, const float *w, float *room, F act)
             float sum = 0.0f;
 #pragma unroll 16
             for (int j = 0; j < J; j++) sum = fmaf(s[X::at(j)], w[j * PITCH + i], sum);
-            s[Y::at(i)] = act(sum, i);
+            s[Y::at(i)] = act(sum + start(i));
         }
         return;
     }
@@ -457,6 +506,6 @@ INLINE void columns_times(float *s, const float *w, float *room, F act)
         float sum = 0.0f;
 #pragma unroll
         for (int k = 0; k < GROUPS; k++) sum += room[k * ROW + ME];
-        s[Y::at(ME)] = act(sum, (int)ME);
+        s[Y::at(ME)] = act(sum + start((int)ME));
     }
 }

@@ -32,6 +32,17 @@ template <class DX, class DY, class I, class Y, class T, bool RELU> INLINE void 
 {
     const unsigned char *index = (const unsigned char *)(s + I::FIRST);
 
+    if (T::SH == T::KH && T::SW == T::KW && DX::H == DY::H * T::KH && DX::W == DY::W * T::KW) {
+        for (int i = ME; i < DY::COUNT; i += THREADS) { /* every element is in one window */
+            const int c = i / (DY::H * DY::W), r = i % (DY::H * DY::W);
+            const int first = DX::FIRST + c * DX::PLANE + r / DY::W * (T::KH * DX::ROW) + r % DY::W * T::KW;
+            const float d = !RELU || s[Y::at(i)] > 0.0f ? s[DY::at(i)] : 0.0f;
+            const int won = index[i];
+#pragma unroll
+            for (int k = 0; k < T::N; k++) s[first + k / T::KW * DX::ROW + k % T::KW] = k == won ? d : 0.0f;
+        }
+        return;
+    }
     for (int i = ME; i < DX::COUNT; i += THREADS) {
         const int c = i / (DX::H * DX::W), r = i % (DX::H * DX::W);
         const int y = r / DX::W + T::TOP, x = r % DX::W + T::LEFT;
@@ -220,7 +231,7 @@ template <class X> struct channel_sum {
         for (int k = 0; k < ROUNDS; k++) {
             const int c = ME / 32 + k * WARPS;
             if (c >= X::C) break;
-            for (int i = ME % 32; i < X::H * X::W; i += 32) sum[k] += value(c * X::H * X::W + i);
+            for (int i = ME % 32; i < X::H * X::W; i += 32) sum[k] += value(c, i);
         }
     }
     __device__ __forceinline__ void leave(float *to)
