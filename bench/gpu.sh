@@ -11,8 +11,8 @@ rows=${ROWS:-mnist:64 mnist:8192 resnet18:48 resnet18:256 vit:96 vit:256 cyclega
 math=${MATH:-tf32}
 settings=()
 case $math in
-bf16) settings=(precision=bf16) && export LOCKSTEP_CUDA_TF32=1 ;; # what stays fp32 of products, as in PyTorch
-tf32) export LOCKSTEP_CUDA_TF32=1 ;;
+bf16) settings=(precision=bf16) ;; # products that stay fp32 are rounded as in tf32, as in PyTorch
+tf32) settings=(precision=tf32) ;;
 esac
 
 torch_best() {

@@ -111,6 +111,7 @@ ls_status cli_experiment_open(cli_experiment *x, const cli_args *args, ls_err *e
     LS_TRY(build(x, err));
     record = ls_step_graph_take(x->step);
     LS_TRY(ls_device_open(&x->dev, ls_config_text(x->cfg, "device"), u.shards > 0 ? 1 : threads, err));
+    x->dev->tf32 = ls_session_rounds(x->cfg);
     /* As the run will do it: kernels that are chosen by rule are others than those that were timed. */
     x->dev->fixed = u.shards > 0;
     ls_parallel_set_wait_policy(x->dev->threads);

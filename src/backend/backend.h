@@ -21,6 +21,8 @@ typedef struct ls_device ls_device;
 struct ls_device {
     const ls_backend *backend;
     int threads;
+    bool tf32;   /* products round their operands of 32 bits to 19: set it before the first plan; where the
+                    backend cannot, it means nothing */
     bool fixed;  /* kernels follow from the problem alone, not from timing: set it before the first plan */
     bool shares; /* kernels of optimisers by element heed ls_optim_attr.piece, and reach host memory */
     _Atomic size_t used, peak;        /* bytes of its buffers, now and at most (buffer.c counts) */
@@ -69,6 +71,7 @@ struct ls_backend {
      * host-visible, and its kernels see device memory alone, but for those of to_host and to_device. */
     const ls_queues *queues;
 
+    bool rounds;                 /* it heeds ls_device.tf32 */
     const ls_fusion_rule *fuses; /* patterns that fusion may fold for its kernels; NULL: none */
     ls_layout_rule layouts;      /* NULL: plain everywhere */
     /* What it computes sample by sample, as one node; returns NULL where it does not.  NULL: never. */

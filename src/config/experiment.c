@@ -228,6 +228,25 @@ static ls_status check_device(const ls_experiment *x, const lsi_entries *all, ls
     return st == LS_OK ? st : lsi_fail_in_at(err, st, &lsi_find(all, "device")->value_at);
 }
 
+/* Rounding that a device does not know would be a word without a meaning. */
+static ls_status check_precision(const ls_experiment *x, const lsi_entries *all, ls_err *err)
+{
+    const char *device = ls_config_text(x->cfg, "device");
+    const lsi_entry *e = lsi_find(all, "precision");
+    const ls_backend *backend;
+    ls_status st = LS_OK;
+
+    if (e == NULL || e->value == NULL || strcmp(e->value, "tf32") != 0) return LS_OK;
+    LS_TRY(ls_device_find(&backend, device, err));
+    if (backend->rounds) return LS_OK;
+    return lsi_fail_at(err, &e->value_at,
+                       "precision=tf32 rounds products on a GPU, and device=%s computes them in fp32; write "
+                       "device=cuda (--device cuda), or precision=fp32",
+                       device);
+out:
+    return st;
+}
+
 /* batch.per_rank as the share of a global batch. */
 static ls_status share_batch(ls_experiment *x, const lsi_entries *all, ls_err *err)
 {
@@ -258,6 +277,7 @@ ls_status lsi_configure(ls_experiment *out, const lsi_entries *all, const char *
     LS_TRY(note_plugin(out, err));
     LS_TRY(check_name(out, all, err));
     LS_TRY(check_device(out, all, err));
+    LS_TRY(check_precision(out, all, err));
     LS_TRY(check_range(out, all, "data.train_range", err));
     LS_TRY(check_range(out, all, "data.test_range", err));
     LS_TRY(check_range(out, all, "data.val_range", err));

@@ -19,7 +19,7 @@
 #define GPUS                                                                                                 \
     "the option --device cuda computes on NVIDIA's GPUs, one a rank: ranks=N (or -n N) starts N ranks on "   \
     "this machine"
-#define HALF   "precision=bf16 computes in 16 bits; other types than it and fp32 are not in this version"
+#define HALF   "precision=bf16 computes in 16 bits, and tf32 rounds products on a GPU; other types are not in this version"
 #define FOLDER "the option --run-dir DIR says where a run's files go"
 #define RESUME "`lockstep train --resume` goes on with the newest run, --resume=RUN with another"
 #define ORDER  "training samples are always in a new random order; seed=N gives another one"
@@ -244,7 +244,7 @@ static const struct {
     const char *key, *values, *text;
 } known_values[] = {
     {"precision", "bfloat16 mixed bf16_mixed bf16_true", "write bf16"},
-    {"precision", "tf32 fp16 float16 half 16 16_mixed fp8 int8", HALF},
+    {"precision", "fp16 float16 half 16 16_mixed fp8 int8", HALF},
     {"precision", "32 float32 float 32_true single full", "write fp32"},
     {"precision", "64 float64 double fp64",
      "numbers of 64 bits are not in this version (--device ref computes in double)"},

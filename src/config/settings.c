@@ -101,7 +101,7 @@ const ls_setting ls_train_settings[] = {
     INT("parallel.shards", 8, 1, 65536, "with reproducible: parts of an update that are computed each by itself; "
         "at least as many as ranks"),
     CHOICE("parallel.strategy", "ddp", "how ranks share the work; ddp: each has all weights"),
-    CHOICE("precision", "fp32 bf16", "of arithmetic; bf16: products and what lies between them in 16 bits, weights, statistics, losses and sums in fp32"),
+    CHOICE("precision", "fp32 tf32 bf16", "of arithmetic; tf32: products round their operands to 19 bits, on devices that can (cuda); bf16: products and what lies between them in 16 bits, weights, statistics, losses and sums in fp32"),
     BOOL("reproducible", 0, "the same bits for any number of ranks and threads"),
     ls_settings_end,
 };

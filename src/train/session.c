@@ -116,11 +116,16 @@ bool ls_session_shares(ls_config *cfg)
     return ls_config_int(cfg, "parallel.share") != SHARE_NEVER;
 }
 
-enum { PRECISION_FP32, PRECISION_BF16 }; /* values of precision */
+enum { PRECISION_FP32, PRECISION_TF32, PRECISION_BF16 }; /* values of precision */
 
 ls_dtype ls_session_compute(ls_config *cfg)
 {
     return ls_config_int(cfg, "precision") == PRECISION_BF16 ? LS_BF16 : LS_F32;
+}
+
+bool ls_session_rounds(ls_config *cfg)
+{
+    return ls_config_int(cfg, "precision") != PRECISION_FP32;
 }
 
 /* Shards are added up wherever they are computed: nothing else travels between ranks. */
@@ -339,6 +344,7 @@ ls_status ls_session_open(ls_session *s, const ls_trial *trial, ls_config *cfg, 
     LS_TRY(ls_device_open_at(&s->dev, ls_config_text(cfg, "device"), o->shards > 0 ? 1 : o->threads,
                              o->comm != NULL ? ls_comm_local_rank(o->comm) : 0, err));
     s->dev->fixed = o->shards > 0;
+    s->dev->tf32 = ls_session_rounds(cfg);
     s->dev->stop = o->stop;
     if (o->tell) {
         s->dev->progress = tell_progress;

@@ -96,6 +96,9 @@ typedef struct ls_session_options {
  */
 /* The type in which a step computes (setting precision). */
 ls_dtype ls_session_compute(ls_config *cfg);
+/* Whether products that are fp32 in a plan may round their operands (ls_device.tf32): unless that is what was
+ * asked for, also those that precision=bf16 leaves. */
+bool ls_session_rounds(ls_config *cfg);
 ls_strategy ls_session_strategy(ls_config *cfg, bool ranks, int64_t update, ls_part part);
 /* How a plan of the session for batches is to be made. */
 ls_strategy ls_session_how(const ls_session *s, ls_mode mode, int stage);

@@ -30,6 +30,13 @@ says err 'leave --device out'
 printf 'model: {trial: linear}\ndevice: abacus\n' >odd.yaml
 run 2 plan odd.yaml
 says err 'odd.yaml:2:9: no device "abacus"; there are: cpu, cuda, ref'
+# Rounding that a device does not do.
+for device in cpu ref; do
+    run 2 train "${small[@]}" precision=tf32 --device "$device"
+    says err "device=$device computes them in fp32; write device=cuda (--device cuda), or precision=fp32"
+done
+run 0 train "${small[@]}" precision=tf32 --device cuda --dry-run --json
+holds 'o["settings"]["precision"] == "tf32"'
 [ -z "$(ls -d runs studies 2>/dev/null)" ] || fail "something was created"
 
 # The option is the setting, and holds; a file may say it, too.

@@ -135,7 +135,7 @@ static bool add(attention_state *s, int a, bool trans_a, int b, bool trans_b, in
                                 .trans_b = trans_b,
                                 .dtype = s->dtype,
                                 .out = wide ? LS_F32 : s->dtype,
-                                .math = s->dev->tf32 ? LSI_CUDA_TF32 : LSI_CUDA_EXACT};
+                                .math = s->dev->base.tf32 ? LSI_CUDA_TF32 : LSI_CUDA_EXACT};
     const size_t each = ls_dtype_size(s->dtype);
     lsi_cuda_library_node node = {.n = 3};
     char text[200];

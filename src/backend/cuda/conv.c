@@ -40,7 +40,7 @@ static bool describe(const lsi_cuda_device *d, const ls_graph *g, const ls_node 
                                  : n->op == &ls_op_conv2d_dx ? LSI_CUDA_CONV_DX
                                                              : LSI_CUDA_CONV_DW,
                          .dtype = v[0]->dtype,
-                         .math = d->tf32 ? LSI_CUDA_TF32 : LSI_CUDA_EXACT};
+                         .math = d->base.tf32 ? LSI_CUDA_TF32 : LSI_CUDA_EXACT};
     for (int i = 0; i < 3; i++) {
         if (v[i]->dtype != p->dtype || !lsi_cuda_computes(p->dtype)) return false;
         node->bytes[i] = ls_layout_bytes(v[i]->layout, v[i]->dtype, v[i]->shape);

@@ -68,7 +68,6 @@ static ls_status cuda_open_at(ls_device **out, int threads, int place, bool exac
     if (d == NULL) return ls_fail(err, LS_NOMEM, "cuda: no memory");
     d->base = (ls_device){.backend = &ls_backend_cuda, .threads = threads};
     d->checks = is_set("LOCKSTEP_CUDA_CHECK", "1");
-    d->tf32 = is_set("LOCKSTEP_CUDA_TF32", "1");
     d->no_graph = is_set("LOCKSTEP_CUDA_GRAPH", "off");
     d->plain = is_set("LOCKSTEP_CUDA_LAYOUT", "plain");
     LS_TRY(lsi_cuda_load(&d->api, err));
@@ -167,6 +166,7 @@ const ls_backend ls_backend_cuda = {
     .describe = describe,
     .buffers = &lsi_cuda_buffers,
     .queues = &lsi_cuda_queues,
+    .rounds = true,
     .fuses = fusions,
     .regions = lsi_cuda_regions,
     .layouts = lsi_cuda_layouts,

@@ -29,7 +29,6 @@ typedef struct lsi_cuda_device {
     bool recording, refused; /* kernels are kept, not run; one of them cannot be kept */
     int failed;              /* what the device could not do, or 0 */
     lsi_tuner *tuner;
-    bool tf32; /* LOCKSTEP_CUDA_TF32=1: products round their operands of 32 bits to 19 */
     lsi_cuda_area area;
     bool plain;    /* LOCKSTEP_CUDA_LAYOUT=plain: nothing is channels last, to see what that is worth */
     bool no_graph; /* LOCKSTEP_CUDA_GRAPH=off: kernels of a step are started one by one */

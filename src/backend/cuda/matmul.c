@@ -26,7 +26,7 @@ static bool describe(const lsi_cuda_device *d, const ls_graph *g, const ls_node 
         p->m *= p->batch;
         p->batch = 1;
     }
-    p->math = d->tf32 ? LSI_CUDA_TF32 : LSI_CUDA_EXACT;
+    p->math = d->base.tf32 ? LSI_CUDA_TF32 : LSI_CUDA_EXACT;
     return p->m > 0 && p->n > 0 && p->k > 0 && p->batch > 0;
 }
 
