@@ -1,13 +1,16 @@
 /* cuda_impls.c: kernels of the CUDA backend, checked and timed by themselves: convolutions with few channels
  * against sums on the host, and kernels that are bound by bytes in GB/s.
  *
- * usage: bench_cuda [few|bytes]     exit code 1 when a result is wrong, 77 without a GPU. */
+ * usage: bench_cuda [few [NAME]|bytes]     NAME: a part of the problem's name; exit code 1 when a result is
+ * wrong, 77 without a GPU. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend/cuda/compiled.h"
 #include "backend/cuda/cuda.h"
+#include "backend/cuda/few_tiles.h"
 #include "backend/cuda/groups.h"
 
 static const lsi_cuda_api *api;
@@ -45,18 +48,27 @@ static float value_at(uint32_t seed, size_t i)
     return ls_bf16_to_f32(ls_bf16_from_f32(x));
 }
 
-/* n numbers of bf16 on the device, known on the host by value_at. */
-static void *numbers(uint32_t seed, size_t n)
+/* n numbers on the device, of bf16 or f32, known on the host by value_at. */
+static void *numbers_of(ls_dtype t, uint32_t seed, size_t n)
 {
-    uint16_t *host = malloc(n * 2);
-    void *p = room(n * 2);
+    const size_t size = ls_dtype_size(t);
+    void *host = malloc(n * size), *p = room(n * size);
 
     if (host == NULL) exit(1);
-    for (size_t i = 0; i < n; i++) host[i] = ls_bf16_from_f32(value_at(seed, i));
-    need(api->copy(p, host, n * 2, stream), "copy");
+    for (size_t i = 0; i < n; i++)
+        if (t == LS_F32)
+            ((float *)host)[i] = value_at(seed, i);
+        else
+            ((uint16_t *)host)[i] = ls_bf16_from_f32(value_at(seed, i));
+    need(api->copy(p, host, n * size, stream), "copy");
     need(api->stream_sync(stream), "copy");
     free(host);
     return p;
+}
+
+static void *numbers(uint32_t seed, size_t n)
+{
+    return numbers_of(LS_BF16, seed, n);
 }
 
 /* Microseconds of one call. */
@@ -179,88 +191,112 @@ static double want_weight(const lsi_cuda_few *p, size_t at)
 }
 
 typedef struct few_call {
-    int pass;
-    lsi_cuda_few_to_many_args to_many;
-    lsi_cuda_few_from_many_args from_many;
-    lsi_cuda_few_weights_args weights;
+    lsi_few_problem f;
+    void *kernel;
+    lsi_cuda_start start;
+    lsi_few_arguments args;
+    lsi_cuda_few_total_args total;
 } few_call;
 
 static int run_few(void *arg)
 {
-    const few_call *c = arg;
+    few_call *c = arg;
+    const int code = api->start(stream, c->kernel, &c->start, &c->args);
 
-    if (c->pass == MANY) return api->launch.few_to_many(stream, &c->to_many);
-    if (c->pass == FEW) return api->launch.few_from_many(stream, &c->from_many);
-    return api->launch.few_weights(stream, &c->weights);
+    return code != 0 || c->f.pass != LSI_FEW_WEIGHTS ? code : api->launch.few_total(stream, &c->total);
 }
 
 /* Relative error over a sample of the result, which began as NaN. */
-static double error_of(const lsi_cuda_few *p, const void *out, size_t count, int samples,
+static double error_of(const lsi_few_problem *f, const void *out, size_t count, int samples,
                        double (*want)(const lsi_cuda_few *, size_t))
 {
-    uint16_t *host = malloc(count * 2);
-    double difference = 0, size = 0;
+    const size_t size = ls_dtype_size(f->dtype);
+    void *host = malloc(count * size);
+    double difference = 0, length = 0;
 
     if (host == NULL) exit(1);
-    need(api->copy(host, out, count * 2, stream), "copy");
+    need(api->copy(host, out, count * size, stream), "copy");
     need(api->stream_sync(stream), "copy");
+    for (size_t i = 0; i < count; i++) {
+        const float v = f->dtype == LS_F32 ? ((float *)host)[i] : ls_bf16_to_f32(((uint16_t *)host)[i]);
+        if (isnan(v)) difference = INFINITY; /* somebody did not write it */
+    }
     for (int i = 0; i < samples; i++) {
         const size_t at = (size_t)noise((uint32_t)i + 17) % count;
-        const double w = want(p, at), d = (double)ls_bf16_to_f32(host[at]) - w;
+        const float v = f->dtype == LS_F32 ? ((float *)host)[at] : ls_bf16_to_f32(((uint16_t *)host)[at]);
+        const double w = want(&f->p, at), d = (double)v - w;
         difference += d * d;
-        size += w * w;
+        length += w * w;
     }
-    for (size_t i = 0; i < count; i++)
-        if (isnan(ls_bf16_to_f32(host[i]))) difference = INFINITY; /* somebody did not write it */
     free(host);
-    return sqrt(difference / size);
+    return sqrt(difference / length);
 }
 
-static void check_few(const problem *b)
+/* One division of a problem: checked and timed. */
+static void check_tile(const char *name, few_call *c, const lsi_few_tile *t, size_t count, double floor_us)
+{
+    static const char *const passes[] = {"to many", "from many", "weights"};
+    const char *const kernel = "few";
+    const bool weights = c->f.pass == LSI_FEW_WEIGHTS, large = floor_us > 5;
+    const double allowed = c->f.dtype == LS_BF16 ? 6e-3 : 3e-4;
+    void *out = room(count * ls_dtype_size(c->f.dtype)), *scratch = room(lsi_few_scratch(&c->f, t));
+    lsi_cuda_fill_args nan = {.out = out, .dtype = c->f.dtype, .count = (int64_t)count, .value = NAN};
+    ls_text source = {0};
+    double e, us;
+
+    lsi_few_source(&source, &c->f, t);
+    if (source.failed || !lsi_cuda_compiled(&device, "few", source.data, 1, &kernel, &c->kernel)) exit(1);
+    ls_text_release(&source);
+    c->start = lsi_few_start(&c->f, t, device.about.processors);
+    c->args.out = out;
+    c->args.partial = scratch;
+    c->total = (lsi_cuda_few_total_args){c->f.p, c->f.dtype, scratch, out, lsi_few_sums(&c->f, t)};
+    need(api->launch.fill(stream, &nan), "fill");
+    need(run_few(c), name);
+    e = error_of(&c->f, out, count,
+                 weights && large ? 12
+                 : weights        ? 200
+                                  : 2000,
+                 c->f.pass == LSI_FEW_FROM_MANY ? want_few
+                 : weights                      ? want_weight
+                                                : want_many);
+    us = time_of(run_few, c);
+    printf("%-20s %-9s %s %-5s warps %2d x %d rows %3d tiles %d stages %d strip %3d band %3d columns %2d "
+           "segment "
+           "%3d  %8.1f us  floor %6.1f (%4.1fx)  error %.1e%s\n",
+           name, passes[c->f.pass], ls_dtype_name(c->f.dtype), c->f.exact ? "exact" : "", t->warps, t->blocks,
+           t->rows, t->tiles, t->stages, t->strip, t->band, t->columns, t->segment, us, floor_us,
+           us / floor_us, e, e < allowed ? "" : "  WRONG");
+    fflush(stdout);
+    if (!(e < allowed)) failures++;
+    api->free(out);
+    api->free(scratch);
+}
+
+static void check_few(const problem *b, ls_dtype t, bool exact)
 {
     const lsi_cuda_few *p = &b->p;
     const size_t n_few = few_at(p, p->n, 0, 0, 0), n_many = many_at(p, p->n, 0, 0, 0);
     const size_t n_weights = (size_t)(p->kh * p->kw * p->f) * (size_t)p->m;
-    const int rows = p->n * p->mh / 4, most = 264 / (p->m / 64),
-              blocks = rows < most ? (rows > 0 ? rows : 1) : most;
-    void *few = numbers(FEW, n_few), *many = numbers(MANY, n_many), *weights = numbers(WEIGHT, n_weights);
-    static const char *const names[] = {"", "to few", "to many", "weights"};
+    const size_t counts[] = {n_many, n_few, n_weights};
+    void *few = numbers_of(t, FEW, n_few), *many = numbers_of(t, MANY, n_many),
+         *weights = numbers_of(t, WEIGHT, n_weights);
 
-    for (int pass = FEW; pass <= WEIGHT; pass++) {
-        const size_t count = pass == FEW ? n_few : pass == MANY ? n_many : n_weights;
-        void *out = room(count * 2), *scratch = room(lsi_few_weights_scratch(p, blocks));
-        lsi_cuda_fill_args nan = {.out = out, .dtype = LS_BF16, .count = (int64_t)count, .value = NAN};
-        few_call c = {pass,
-                      {*p, few, weights, NULL, out, LS_ACT_NONE, 0},
-                      {*p, many, weights, NULL, out, LS_ACT_NONE, 0},
-                      {*p, many, few, out, scratch, blocks}};
-        const bool slow = pass == WEIGHT && n_many > 1000000;
-        double e, us;
-        need(api->launch.fill(stream, &nan), "fill");
-        if (run_few(&c) != 0) {
-            printf("%-22s %-8s not for this kernel\n", b->name, names[pass]);
-        } else {
-            e = error_of(p, out, count,
-                         slow             ? 12
-                         : pass == WEIGHT ? 200
-                                          : 2000,
-                         pass == FEW    ? want_few
-                         : pass == MANY ? want_many
-                                        : want_weight);
-            us = time_of(run_few, &c);
-            printf("%-22s %-8s %8.1f us  floor %6.1f  error %.1e%s\n", b->name, names[pass], us,
-                   (double)(n_few + n_many) * 2 / 4.3e6, e, e < 6e-3 ? "" : "  WRONG");
-            if (!(e < 6e-3)) failures++;
-        }
-        api->free(out);
-        api->free(scratch);
+    for (int pass = LSI_FEW_TO_MANY; pass <= LSI_FEW_WEIGHTS; pass++) {
+        few_call c = {.f = {.p = *p, .pass = (lsi_few_pass)pass, .dtype = t, .exact = exact},
+                      .args = {.few = few, .many = many, .weights = weights, .n = p->n}};
+        lsi_few_tile tiles[LSI_FEW_TILES];
+        const int n = lsi_few_tiles(&c.f, device.about.processors, tiles);
+        for (int i = 0; i < n; i++)
+            check_tile(b->name, &c, &tiles[i], counts[pass],
+                       (double)(n_few + n_many) * (double)ls_dtype_size(t) / 4.3e6);
     }
     api->free(few);
     api->free(many);
     api->free(weights);
 }
 
-static void bench_few(void)
+static void bench_few(const char *name)
 {
     lsi_cuda_few last = geometry(16, 256, 256, 3, 64, 7, 1, 6);
     const problem list[] = {
@@ -272,9 +308,16 @@ static void bench_few(void)
         {"7x7/2 3-64 224, 64", geometry(64, 224, 224, 3, 64, 7, 2, 3)},
         {"7x7 3-64 262, 16", geometry(16, 262, 262, 3, 64, 7, 1, 0)},
         {"7x7 64-3 262, 16", last},
+        {"7x7 64-3 262, 1", geometry(1, 256, 256, 3, 64, 7, 1, 6)},
+        {"4x4/2 3-64 256, 16", geometry(16, 256, 256, 3, 64, 4, 2, 1)},
     };
 
-    for (size_t i = 0; i < sizeof list / sizeof list[0]; i++) check_few(&list[i]);
+    for (size_t i = 0; i < sizeof list / sizeof list[0]; i++) {
+        if (strstr(list[i].name, name) == NULL) continue;
+        check_few(&list[i], LS_BF16, false);
+        check_few(&list[i], LS_F32, false);
+        if (i < 4) check_few(&list[i], LS_F32, true);
+    }
 }
 
 /* -- bound by bytes ---------------------------------------------------------------------------------------
@@ -470,7 +513,7 @@ int main(int argc, char **argv)
     need(api->stream_create(&stream), "stream");
     device.now = device.stream[LS_QUEUE_COMPUTE] = stream;
     printf("%s\n", device.about.name);
-    if (argc < 2 || strcmp(argv[1], "few") == 0) bench_few();
+    if (argc < 2 || strcmp(argv[1], "few") == 0) bench_few(argc > 2 ? argv[2] : "");
     if (argc < 2 || strcmp(argv[1], "bytes") == 0) bench_bytes();
     return failures > 0;
 }

@@ -32,6 +32,13 @@ typedef struct lsi_cuda_about {
     long long cublaslt, cudnn; /* versions as they count them */
 } lsi_cuda_about;
 
+/* How a compiled kernel is started. */
+typedef struct lsi_cuda_start {
+    unsigned blocks[2];
+    unsigned threads;
+    size_t shared; /* bytes of shared memory that it names at run time */
+} lsi_cuda_start;
+
 typedef struct lsi_cuda_api {
     int version; /* LSI_CUDA_VERSION */
     int runtime; /* of CUDA, that the module was built with: 13000 for 13.0 */
@@ -65,6 +72,10 @@ typedef struct lsi_cuda_api {
     /* What is put into the stream between the two is kept instead of run; *out is NULL when it cannot be. */
     int (*capture)(lsi_cuda_stream s);
     int (*captured)(lsi_cuda_stream s, void **out);
+    /* Within it: what comes next comes after these nodes of the graph; and the nodes that what comes next
+     * would come after, at most `room` of them, with their number in *n. */
+    int (*capture_after)(lsi_cuda_stream s, void **nodes, size_t n);
+    int (*capture_last)(lsi_cuda_stream s, void **nodes, size_t room, size_t *n);
     int (*graph_launch)(void *graph, lsi_cuda_stream s);
     void (*graph_destroy)(void *graph);
 
@@ -86,6 +97,8 @@ typedef struct lsi_cuda_api {
     void (*release)(void *image); /* accepts NULL */
     /* The kernel `entry` of an image, for as long as the process lives. */
     int (*load)(void **kernel, const void *image, size_t bytes, const char *entry);
+    /* Enqueues such a kernel; `arguments` is the struct that is its one parameter. */
+    int (*start)(lsi_cuda_stream s, void *kernel, const lsi_cuda_start *how, void *arguments);
 
     lsi_cuda_launch launch;
 } lsi_cuda_api;

@@ -1,42 +1,44 @@
 /* few.c: convolutions and their gradients where one side has up to four channels and the other a multiple of
- * 64: bf16, channels last, no dilation or groups, equal strides; where the filter leads to few channels,
- * stride 1. The library's kernels for the same node compete, and the faster is remembered. */
+ * 64: f32, bf16, f16, channels last, no dilation or groups, equal strides; where the filter leads to few
+ * channels, stride 1.  Kernels are compiled at run time for the problem (few_tiles.h); several divisions of
+ * it and the library's kernels compete, and the fastest is remembered. */
 #include <stdio.h>
 
+#include "backend/cuda/choice.h"
+#include "backend/cuda/compiled.h"
+#include "backend/cuda/few_tiles.h"
 #include "backend/cuda/kernel_util.h"
 #include "backend/cuda/planners.h"
 
-typedef enum pass { TO_MANY, FROM_MANY, WEIGHTS } pass;
-
 typedef struct state {
     const lsi_cuda_device *dev;
-    pass pass;
     bool turned; /* the filter leads to few channels */
-    bool biased;
-    lsi_cuda_few p;
-    ls_act act;
-    float slope;
-    int blocks; /* WEIGHTS */
+    lsi_few_problem f;
+    void *kernel;
+    lsi_cuda_start start;
+    int sums; /* WEIGHTS: blocks that leave some */
 } state;
 
 static int launch(const state *s, lsi_cuda_stream stream, const ls_call *call)
 {
-    const lsi_cuda_launch *l = &s->dev->api->launch;
-    const void *bias = s->biased ? call->in[2] : NULL;
-
-    switch (s->pass) {
-    case TO_MANY:
-        return l->few_to_many(stream, &(lsi_cuda_few_to_many_args){s->p, call->in[0], call->in[1], bias,
-                                                                   call->out[0], s->act, s->slope});
-    case FROM_MANY:
-        return l->few_from_many(stream, &(lsi_cuda_few_from_many_args){s->p, call->in[0], call->in[1], bias,
-                                                                       call->out[0], s->act, s->slope});
-    case WEIGHTS: break;
-    }
+    const lsi_cuda_api *api = s->dev->api;
     /* Of x and dy, dy has the many channels unless the filter is turned around. */
-    return l->few_weights(stream, &(lsi_cuda_few_weights_args){s->p, call->in[s->turned ? 0 : 1],
-                                                               call->in[s->turned ? 1 : 0], call->out[0],
-                                                               call->scratch, s->blocks});
+    const int many = s->turned ? 0 : 1;
+    lsi_few_arguments a = {.out = call->out[0], .n = s->f.p.n, .partial = call->scratch};
+    int code;
+
+    if (s->f.pass == LSI_FEW_WEIGHTS) {
+        a.many = call->in[many];
+        a.few = call->in[1 - many];
+        code = api->start(stream, s->kernel, &s->start, &a);
+        if (code != 0) return code;
+        return api->launch.few_total(
+            stream, &(lsi_cuda_few_total_args){s->f.p, s->f.dtype, call->scratch, call->out[0], s->sums});
+    }
+    a.few = a.many = call->in[0];
+    a.weights = call->in[1];
+    a.bias = s->f.biased ? call->in[2] : NULL;
+    return api->start(stream, s->kernel, &s->start, &a);
 }
 
 static void run(void *opaque, const ls_call *call)
@@ -54,6 +56,15 @@ static bool last(const ls_vinfo *v)
     return v->layout == &ls_layout_nhwc || (v->layout == &ls_layout_plain && v->shape.dim[1] == 1);
 }
 
+/* Whether all are of one type and small enough to be counted with 32 bits. */
+static bool alike(const ls_vinfo *x, const ls_vinfo *w, const ls_vinfo *y)
+{
+    const int64_t nx = ls_shape_count(x->shape), ny = ls_shape_count(y->shape);
+
+    return lsi_cuda_computes(x->dtype) && w->dtype == x->dtype && y->dtype == x->dtype && last(x) &&
+           last(y) && nx > 0 && ny > 0 && nx <= INT32_MAX && ny <= INT32_MAX;
+}
+
 /* The geometry of x, w, y as few.h has it; false where it has none. */
 static bool describe(const ls_conv_attr *a, const ls_vinfo *x, const ls_vinfo *w, const ls_vinfo *y,
                      lsi_cuda_few *p)
@@ -63,15 +74,11 @@ static bool describe(const ls_conv_attr *a, const ls_vinfo *x, const ls_vinfo *w
     const ls_vinfo *few = turned ? y : x, *many = turned ? x : y;
     const int kh = (int)w->shape.dim[2], kw = (int)w->shape.dim[3];
 
-    if (x->dtype != LS_BF16 || w->dtype != LS_BF16 || y->dtype != LS_BF16 || !last(x) || !last(y))
-        return false;
+    if (!alike(x, w, y)) return false;
     if (a->groups != 1 || a->dilation[0] != 1 || a->dilation[1] != 1 || a->stride[0] != a->stride[1])
         return false;
     if (few->shape.dim[1] > 4 || many->shape.dim[1] % 64 != 0 || many->shape.dim[1] == 0) return false;
     if (a->stride[0] > (turned ? 1 : 4) || kw * few->shape.dim[1] > 32 || kh > 16) return false;
-    if (ls_shape_count(x->shape) == 0 || ls_shape_count(y->shape) == 0 ||
-        ls_shape_count(x->shape) > INT32_MAX || ls_shape_count(y->shape) > INT32_MAX)
-        return false;
     *p = (lsi_cuda_few){.n = (int)x->shape.dim[0],
                         .h = (int)few->shape.dim[2],
                         .w = (int)few->shape.dim[3],
@@ -92,18 +99,8 @@ static bool describe(const ls_conv_attr *a, const ls_vinfo *x, const ls_vinfo *w
     return p->top >= 0 && p->left >= 0;
 }
 
-/* Blocks that share the sum over pixels: two a processor, each with at least four rows. */
-static int weight_blocks(const lsi_cuda_device *d, const lsi_cuda_few *p)
-{
-    const int64_t rows = (int64_t)p->n * p->mh, tiles = p->m / 64, most = 2 * d->about.processors / tiles;
-    const int64_t n = rows / 4 < most ? rows / 4 : most;
-
-    return n > 1 ? (int)n : 1;
-}
-
-/* The kernel of this file for a node, or LS_UNSUPPORTED. */
-static ls_status plan_few(const lsi_cuda_device *d, const ls_graph *g, const ls_node *n, ls_kernel *out,
-                          ls_err *err)
+/* All of the state but its kernel; false: the node is not for this file. */
+static bool describe_node(const lsi_cuda_device *d, const ls_graph *g, const ls_node *n, state *s)
 {
     const ls_conv_attr *a = n->attr;
     const bool forward = n->op == &ls_op_conv2d, dx = n->op == &ls_op_conv2d_dx;
@@ -112,109 +109,80 @@ static ls_status plan_few(const lsi_cuda_device *d, const ls_graph *g, const ls_
                    *y = forward ? made
                         : dx    ? in0
                                 : in1;
-    static void *const nothing[3];
-    const ls_call none = {.in = nothing, .out = nothing};
-    state s = {.dev = d, .biased = n->n_in > 2, .act = a->act, .slope = (float)a->slope};
 
-    if (!describe(a, x, w, y, &s.p)) return LS_UNSUPPORTED;
-    if (s.biased && lsi_cuda_in(g, n, 2)->dtype != LS_BF16) return LS_UNSUPPORTED;
-    s.turned = s.p.w_ky < 0;
-    s.pass = !forward && !dx ? WEIGHTS : forward == s.turned ? FROM_MANY : TO_MANY;
-    s.blocks = weight_blocks(d, &s.p);
-    s.p.ask = true;
-    if (launch(&s, NULL, &none) != 0) return LS_UNSUPPORTED;
-    s.p.ask = false;
-    return lsi_cuda_kernel_make(out, run, &s, sizeof s,
-                                s.pass == WEIGHTS ? lsi_few_weights_scratch(&s.p, s.blocks) : 0, "few", err);
+    *s = (state){.dev = d,
+                 .f = {.dtype = x->dtype,
+                       .exact = x->dtype == LS_F32 && !d->tf32,
+                       .biased = n->n_in > 2,
+                       .act = a->act,
+                       .slope = (float)a->slope}};
+    if (!describe(a, x, w, y, &s->f.p)) return false;
+    if (s->f.biased && lsi_cuda_in(g, n, 2)->dtype != x->dtype) return false;
+    s->turned = s->f.p.w_ky < 0;
+    s->f.pass = !forward && !dx        ? LSI_FEW_WEIGHTS
+                : forward == s->turned ? LSI_FEW_FROM_MANY
+                                       : LSI_FEW_TO_MANY;
+    return true;
 }
 
 /* -- the choice -------------------------------------------------------------------------------------------
- */
+ *
+ * Candidates are divisions of the problem, then what the library has. */
 
-enum { MOST_INPUTS = 3, REPEATS = 5 };
-
-typedef struct trial {
-    const lsi_cuda_device *dev;
+typedef struct candidates {
+    ls_device *dev;
     const ls_graph *g;
     const ls_node *n;
-    const ls_kernel *kernel; /* two of them */
-    void *in[MOST_INPUTS], *out[1], *scratch;
+    state s;
+    lsi_few_tile tile[LSI_FEW_TILES];
+    int tiles;
+} candidates;
+
+static ls_status make(const void *ctx, int i, ls_kernel *out, ls_err *err)
+{
+    const candidates *c = ctx;
+    const lsi_few_tile *tile = &c->tile[i];
+    const char *const name = "few";
+    state s = c->s;
+    ls_text source = {0};
     bool made;
-} trial;
 
-static size_t bytes_of(const ls_vinfo *v)
-{
-    return ls_layout_bytes(v->layout, v->dtype, v->shape) + 64;
+    if (i == c->tiles) return lsi_cuda_plan_conv(c->dev, c->g, c->n, out, err);
+    if (!lsi_cuda_can_compile((lsi_cuda_device *)c->dev)) return LS_UNSUPPORTED;
+    lsi_few_source(&source, &s.f, tile);
+    made = !source.failed &&
+           lsi_cuda_compiled((lsi_cuda_device *)c->dev, "few", source.data, 1, &name, &s.kernel);
+    ls_text_release(&source);
+    if (!made) return LS_UNSUPPORTED;
+    s.start = lsi_few_start(&s.f, tile, s.dev->about.processors);
+    s.sums = lsi_few_sums(&s.f, tile);
+    return lsi_cuda_kernel_make(out, run, &s, sizeof s, lsi_few_scratch(&s.f, tile), "few", err);
 }
 
-/* Filled with numbers: zeros would be faster than what a network computes with. */
-static bool make_tensors(trial *t)
+static void name_problem(const state *s, char *text, size_t n)
 {
-    const lsi_cuda_api *api = t->dev->api;
-    const size_t a = t->kernel[0].scratch_bytes, b = t->kernel[1].scratch_bytes;
-    bool ok = api->alloc(&t->scratch, (a > b ? a : b) + 64) == 0 &&
-              api->alloc(&t->out[0], bytes_of(lsi_cuda_out(t->g, t->n, 0))) == 0;
+    static const char *const pass[] = {"to_many", "from_many", "weights"};
+    const lsi_cuda_few *p = &s->f.p;
 
-    for (int i = 0; i < t->n->n_in && ok; i++) {
-        lsi_cuda_fill_args f = {.dtype = LS_BF16, .value = 0.37};
-        f.count = (int64_t)(bytes_of(lsi_cuda_in(t->g, t->n, i)) / 2);
-        ok = api->alloc(&t->in[i], bytes_of(lsi_cuda_in(t->g, t->n, i))) == 0;
-        f.out = t->in[i];
-        ok = ok && api->launch.fill(t->dev->now, &f) == 0;
-    }
-    t->made = true;
-    return ok;
-}
-
-static bool try_kernel(void *ctx, int i)
-{
-    trial *t = ctx;
-    ls_failure failure = {0};
-    ls_stream listener = {&failure, 0};
-    ls_call call = {.in = t->in, .out = t->out, .stream = &listener};
-
-    if (!t->made && !make_tensors(t)) return false;
-    call.scratch = t->scratch;
-    for (int k = 0; k < REPEATS; k++) t->kernel[i].run(t->kernel[i].state, &call);
-    return t->dev->api->stream_sync(t->dev->now) == 0 && !failure.told;
-}
-
-static int choose(const lsi_cuda_device *d, const ls_graph *g, const ls_node *n, const ls_kernel *kernel)
-{
-    static const char *const names[] = {"few", "library"};
-    char problem[400], what[300];
-    trial t = {.dev = d, .g = g, .n = n, .kernel = kernel};
-    int best;
-
-    if (d->base.fixed) return 0;
-    ls_node_text(n, what, sizeof what);
-    snprintf(problem, sizeof problem, "few %s batch%lld out%lldx%lld", what,
-             (long long)lsi_cuda_in(g, n, 0)->shape.dim[0], (long long)lsi_cuda_out(g, n, 0)->shape.dim[0],
-             (long long)lsi_cuda_out(g, n, 0)->shape.dim[1]);
-    best = lsi_tune(d->tuner, &(lsi_candidates){problem, 2, names, 0, try_kernel, &t, &d->base});
-    for (int i = 0; i < MOST_INPUTS; i++) d->api->free(t.in[i]);
-    d->api->free(t.out[0]);
-    d->api->free(t.scratch);
-    return best;
+    snprintf(text, n,
+             "few %s %s n%d few%dx%dx%d many%dx%dx%d k%dx%d stride%d at%d,%d turned%d after%d%d math%d",
+             pass[s->f.pass], ls_dtype_name(s->f.dtype), p->n, p->h, p->w, p->f, p->mh, p->mw, p->m, p->kh,
+             p->kw, p->stride, p->top, p->left, s->turned, s->f.biased, (int)s->f.act, s->f.exact);
 }
 
 ls_status lsi_cuda_plan_conv_few(ls_device *dev, const ls_graph *g, const ls_node *n, ls_kernel *out,
                                  ls_err *err)
 {
-    ls_kernel kernel[2] = {{0}};
-    ls_status st = plan_few(lsi_cuda_of(dev), g, n, &kernel[0], err);
-    int best = 0;
+    static const char *const names[] = {"0", "1", "2", "3"};
+    const char *list[LSI_FEW_TILES + 1];
+    candidates c = {.dev = dev, .g = g, .n = n};
+    char problem[400];
 
-    if (st == LS_UNSUPPORTED) return lsi_cuda_plan_conv(dev, g, n, out, err);
-    if (st != LS_OK) return st;
-    st = lsi_cuda_plan_conv(dev, g, n, &kernel[1], err);
-    if (st == LS_OK)
-        best = choose(lsi_cuda_of(dev), g, n, kernel);
-    else if (st != LS_UNSUPPORTED)
-        best = -1;
-    for (int i = 0; i < 2; i++)
-        if (i != best && kernel[i].destroy != NULL) kernel[i].destroy(kernel[i].state);
-    if (best < 0) return st;
-    *out = kernel[best];
-    return LS_OK;
+    if (describe_node(lsi_cuda_of(dev), g, n, &c.s))
+        c.tiles = lsi_few_tiles(&c.s.f, c.s.dev->about.processors, c.tile);
+    if (c.tiles == 0) return lsi_cuda_plan_conv(dev, g, n, out, err);
+    name_problem(&c.s, problem, sizeof problem);
+    for (int i = 0; i < c.tiles; i++) list[i] = names[i];
+    list[c.tiles] = "library";
+    return lsi_cuda_choose(&(lsi_cuda_choice){dev, g, n, problem, c.tiles + 1, list, 0, make, &c}, out, err);
 }

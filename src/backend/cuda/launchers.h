@@ -44,8 +44,8 @@ typedef void *lsi_cuda_stream; /* a cudaStream_t */
     X(maxpool) X(maxpool_grad) X(avgpool) X(upsample) \
     /* chamfer.cu */ \
     X(chamfer) X(chamfer_grad) \
-    /* few_to_many.cu, few_from_many.cu, few_weights.cu */ \
-    X(few_to_many) X(few_from_many) X(few_weights) \
+    /* few_total.cu */ \
+    X(few_total) \
     /* region_launch.c */ \
     X(region)
 /* clang-format on */

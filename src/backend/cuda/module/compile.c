@@ -91,7 +91,7 @@ static int compile(const char *source, void **image, size_t *bytes, char *log, s
     if (code == 0) code = (int)cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
     if (code != 0) return code;
     snprintf(arch, sizeof arch, "--gpu-architecture=sm_%d%d", major, minor);
-    if (nvrtc.create(&p, source, "chain.cu", 0, NULL, NULL) != NVRTC_SUCCESS)
+    if (nvrtc.create(&p, source, "kernel.cu", 0, NULL, NULL) != NVRTC_SUCCESS)
         return (int)cudaErrorInvalidSource;
     code = nvrtc.compile(p, 3, options) == NVRTC_SUCCESS ? take_image(p, image, bytes)
                                                          : (int)cudaErrorInvalidSource;
@@ -113,10 +113,27 @@ static int load(void **kernel, const void *image, size_t bytes, const char *entr
     return (int)e;
 }
 
+static int start(lsi_cuda_stream s, void *kernel, const lsi_cuda_start *how, void *arguments)
+{
+    void *list[] = {arguments};
+    int device = 0, code = lsi_cuda_enter();
+
+    if (code == 0 && how->shared > 48 * 1024) { /* more than that has to be asked for */
+        code = (int)cudaGetDevice(&device);
+        if (code == 0)
+            code = (int)cudaKernelSetAttributeForDevice(
+                (cudaKernel_t)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)how->shared, device);
+    }
+    if (code != 0) return code;
+    return (int)cudaLaunchKernel(kernel, (dim3){how->blocks[0], how->blocks[1], 1},
+                                 (dim3){how->threads, 1, 1}, list, how->shared, (cudaStream_t)s);
+}
+
 void lsi_cuda_fill_compile(lsi_cuda_api *api)
 {
     api->compiler = compiler;
     api->compile = compile;
     api->release = free;
     api->load = load;
+    api->start = start;
 }

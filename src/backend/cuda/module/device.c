@@ -168,6 +168,29 @@ static int capture(lsi_cuda_stream s)
     return (int)cudaStreamBeginCapture((cudaStream_t)s, cudaStreamCaptureModeThreadLocal);
 }
 
+static int capture_after(lsi_cuda_stream s, void **nodes, size_t n)
+{
+    ENTER();
+    return (int)cudaStreamUpdateCaptureDependencies((cudaStream_t)s, (cudaGraphNode_t *)nodes, NULL, n,
+                                                    cudaStreamSetCaptureDependencies);
+}
+
+static int capture_last(lsi_cuda_stream s, void **nodes, size_t room, size_t *n)
+{
+    enum cudaStreamCaptureStatus status;
+    const cudaGraphNode_t *last = NULL;
+    const cudaGraphEdgeData *edges = NULL;
+    cudaError_t e;
+
+    *n = 0;
+    ENTER();
+    e = cudaStreamGetCaptureInfo((cudaStream_t)s, &status, NULL, NULL, &last, &edges, n);
+    if (e != cudaSuccess) return (int)e;
+    if (status != cudaStreamCaptureStatusActive) return (int)cudaErrorStreamCaptureInvalidated;
+    for (size_t i = 0; i < *n && i < room; i++) nodes[i] = (void *)last[i];
+    return 0;
+}
+
 static int captured(lsi_cuda_stream s, void **out)
 {
     cudaGraph_t graph = NULL;
@@ -214,6 +237,8 @@ void lsi_cuda_fill_device(lsi_cuda_api *api)
     api->stream_wait = stream_wait;
     api->capture = capture;
     api->captured = captured;
+    api->capture_after = capture_after;
+    api->capture_last = capture_last;
     api->graph_launch = graph_launch;
     api->graph_destroy = graph_destroy;
     api->event_create = event_create;
