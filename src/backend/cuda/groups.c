@@ -27,7 +27,7 @@ static int width(ls_dtype t)
 /* Blocks side by side that cover all columns once. */
 static int64_t column_blocks(const lsi_cuda_groups *g, ls_dtype t)
 {
-    const int64_t w = g->groups % width(t) == 0 ? (int64_t)width(t) * LSI_LANES_WIDE : LSI_LANES_NARROW;
+    const int64_t w = g->groups % width(t) == 0 ? LSI_SPAN_WIDE : LSI_SPAN_NARROW;
 
     return (g->groups + w - 1) / w;
 }
@@ -37,7 +37,8 @@ static int64_t column_blocks(const lsi_cuda_groups *g, ls_dtype t)
 void lsi_cuda_groups_split(const lsi_cuda_device *d, ls_dtype t, lsi_cuda_groups *g)
 {
     const int64_t alone = g->columns ? column_blocks(g, t) * g->outer : g->groups;
-    const int64_t rows = LSI_GROUP_THREADS / (g->groups % width(t) == 0 ? LSI_LANES_WIDE : LSI_LANES_NARROW);
+    const int64_t lanes = g->groups % width(t) == 0 ? LSI_SPAN_WIDE / width(t) : LSI_SPAN_NARROW;
+    const int64_t rows = LSI_GROUP_THREADS / lanes;
     const int64_t steps =
         g->columns ? g->inner / rows : lsi_cuda_groups_length(g) / (width(t) * LSI_GROUP_THREADS);
     int64_t n = alone > 0 ? 4 * d->about.processors / alone : 1;

@@ -16,6 +16,6 @@ typedef struct lsi_cuda_groups {
 } lsi_cuda_groups;
 
 /* Threads of a block, and how many columns a block takes with accesses of 16 bytes and of one element. */
-enum { LSI_GROUP_THREADS = 256, LSI_LANES_WIDE = 8, LSI_LANES_NARROW = 32 };
+enum { LSI_GROUP_THREADS = 256, LSI_SPAN_WIDE = 64, LSI_SPAN_NARROW = 32 };
 
 #endif

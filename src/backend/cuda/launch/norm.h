@@ -18,7 +18,7 @@ typedef struct lsi_cuda_norm_args {
     float *mean, *invstd, *new_mean, *new_var;
 } lsi_cuda_norm_args;
 
-/* The gradients; y only where an activation is fused. */
+/* The gradients; y only where an activation is fused, and not where x - mean has its sign. */
 typedef struct lsi_cuda_norm_grad_args {
     ls_dtype dtype;
     lsi_cuda_groups groups;
@@ -28,6 +28,7 @@ typedef struct lsi_cuda_norm_grad_args {
     void *dx, *dresidual;
     float *dgamma, *dbeta;
     float *factors; /* scratch: three per group */
+    bool by_x;
 } lsi_cuda_norm_grad_args;
 
 /* Over rows of `width` elements. */

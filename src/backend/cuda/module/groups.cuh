@@ -4,7 +4,7 @@
  * A rule says what is read and summed; the kernels here say who reads what.  A
  * sum is split over blocks, whose partial sums the last of them adds up in a
  * fixed order and hands to the rule: the same bits every time, and no second
- * launch.  In columns 8 neighbouring threads read 128 bytes of a row, and each
+ * launch.  In columns neighbouring threads read 128 or 256 bytes of a row, and each
  * thread keeps to its columns, so what belongs to a column stays in registers;
  * in lines a block, or for short groups a warp, reads one group.
  *
@@ -26,7 +26,7 @@
 #include "backend/cuda/module/vector.cuh"
 
 template <int V> struct lsi_columns {
-    static constexpr int LANES = V > 1 ? LSI_LANES_WIDE : LSI_LANES_NARROW; /* threads across a row */
+    static constexpr int LANES = V > 1 ? LSI_SPAN_WIDE / V : LSI_SPAN_NARROW; /* threads across a row */
     static constexpr int ROWS = LSI_GROUP_THREADS / LANES;
     static constexpr int WARPS = LSI_GROUP_THREADS / LSI_WARP;
     static constexpr int SPAN = LANES * V; /* columns of a block */
@@ -72,15 +72,15 @@ __device__ __forceinline__ void lsi_columns_total(const float *partial, int64_t 
     __shared__ float room[C::SLICES][R::SUMS][C::SPAN];
     const int t = threadIdx.x, mine = t % C::SPAN, slice = t / C::SPAN;
 
-#pragma unroll
-    for (int q = 0; q < R::SUMS; q++) {
-        float x = 0;
-        if (column + mine < columns)
+    float x[R::SUMS] = {};
+    if (column + mine < columns)
 #pragma unroll 8
-            for (unsigned i = (unsigned)slice; i < gridDim.y; i += C::SLICES)
-                x += __ldcg(partial + (i * R::SUMS + q) * stride + column + mine);
-        room[slice][q][mine] = x;
-    }
+        for (unsigned i = (unsigned)slice; i < gridDim.y; i += C::SLICES)
+#pragma unroll
+            for (int q = 0; q < R::SUMS; q++)
+                x[q] += __ldcg(partial + (i * R::SUMS + q) * stride + column + mine);
+#pragma unroll
+    for (int q = 0; q < R::SUMS; q++) room[slice][q][mine] = x[q];
     __syncthreads();
     if (t >= C::SPAN) return;
 #pragma unroll

@@ -148,10 +148,74 @@ __global__ void turn_kernel(T *out, const T *in, int64_t rows, int64_t columns, 
     }
 }
 
+/* C planes of pixels to pixels of C channels, or back: each thread has as many pixels as 16 bytes of a plane
+ * hold, and every access is of 16 bytes. */
+template <typename T, int C, bool TO_PIXELS>
+__global__ void __launch_bounds__(THREADS)
+    turn_few_kernel(T *out, const T *in, int64_t pixels, int64_t out_batch, int64_t in_batch, int64_t plane)
+{
+    constexpr int V = 16 / (int)sizeof(T);
+    const int64_t i = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * V;
+    union {
+        uint4 v[C];
+        T e[C * V];
+    } from, to;
+
+    if (i >= pixels) return;
+    in += (int64_t)blockIdx.y * in_batch + (TO_PIXELS ? i : i * C);
+    out += (int64_t)blockIdx.y * out_batch + (TO_PIXELS ? i * C : i);
+#pragma unroll
+    for (int c = 0; c < C; c++) from.v[c] = *(const uint4 *)(in + c * (TO_PIXELS ? plane : V));
+#pragma unroll
+    for (int c = 0; c < C; c++)
+#pragma unroll
+        for (int k = 0; k < V; k++) {
+            if (TO_PIXELS)
+                to.e[k * C + c] = from.e[c * V + k];
+            else
+                to.e[c * V + k] = from.e[k * C + c];
+        }
+#pragma unroll
+    for (int c = 0; c < C; c++) *(uint4 *)(out + c * (TO_PIXELS ? V : plane)) = to.v[c];
+}
+
+template <typename T, int C> static int turn_few(lsi_cuda_stream s, const lsi_cuda_turn_args *a)
+{
+    const bool to_pixels = a->columns == C;
+    const int64_t pixels = to_pixels ? a->rows : a->columns, each = THREADS * (16 / (int64_t)sizeof(T));
+    const dim3 grid((unsigned)((pixels + each - 1) / each), (unsigned)a->batch);
+
+    if (to_pixels)
+        LSI_LAUNCH(s, grid, THREADS, 0, (turn_few_kernel<T, C, true>), (T *)a->out, (const T *)a->in, pixels,
+                   a->out_batch, a->in_batch, a->in_column);
+    else
+        LSI_LAUNCH(s, grid, THREADS, 0, (turn_few_kernel<T, C, false>), (T *)a->out, (const T *)a->in, pixels,
+                   a->out_batch, a->in_batch, a->out_row);
+    return 0;
+}
+
+/* Whether one side has so few channels that tiles would be empty, and all is at multiples of 16 bytes. */
+template <typename T> static bool is_few(const lsi_cuda_turn_args *a, int64_t few)
+{
+    constexpr int64_t V = 16 / sizeof(T);
+    const bool to_pixels = a->columns == few;
+    const int64_t pixels = to_pixels ? a->rows : a->columns, plane = to_pixels ? a->in_column : a->out_row;
+    const int64_t packed = to_pixels ? a->out_row : a->in_column;
+
+    return (to_pixels || a->rows == few) && packed == few && pixels % V == 0 && plane % V == 0 &&
+           a->out_batch % V == 0 && a->in_batch % V == 0 && a->batch <= 65535 &&
+           (((uintptr_t)a->out | (uintptr_t)a->in) & 15) == 0;
+}
+
 template <typename T> static int turn_as(lsi_cuda_stream s, const lsi_cuda_turn_args *a)
 {
     const int64_t most = 65535;
 
+    if constexpr (sizeof(T) == 2 || sizeof(T) == 4) {
+        if (is_few<T>(a, 2)) return turn_few<T, 2>(s, a);
+        if (is_few<T>(a, 3)) return turn_few<T, 3>(s, a);
+        if (is_few<T>(a, 4)) return turn_few<T, 4>(s, a);
+    }
     for (int64_t b = 0; b < a->batch; b += most) {
         const dim3 grid((unsigned)((a->columns + TILE - 1) / TILE), (unsigned)((a->rows + TILE - 1) / TILE),
                         (unsigned)(a->batch - b < most ? a->batch - b : most));

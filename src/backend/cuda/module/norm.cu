@@ -114,6 +114,7 @@ template <typename Type, int Width> struct back_sums_rule {
     float n;
     ls_act act;
     float slope;
+    bool by_x; /* x - mean stands for y */
 
     __device__ void begin(int64_t group, int64_t, int step, constants &c) const
     {
@@ -130,6 +131,9 @@ template <typename Type, int Width> struct back_sums_rule {
             lsi_load<V>(y + at, o);
 #pragma unroll
             for (int k = 0; k < V; k++) d[k] = lsi_act_grad(act, slope, o[k], d[k]);
+        } else if (by_x) {
+#pragma unroll
+            for (int k = 0; k < V; k++) d[k] = lsi_act_grad(act, slope, f[k] - c.mean[k], d[k]);
         }
         if (dz != nullptr) lsi_store<V>(dz + at, d);
 #pragma unroll
@@ -162,6 +166,7 @@ template <typename Type, int Width> struct back_rule {
     int64_t groups;
     ls_act act;
     float slope;
+    bool by_x;
 
     __device__ void begin(int64_t group, int64_t, int step, constants &c) const
     {
@@ -194,7 +199,9 @@ template <typename Type, int Width> struct back_rule {
             if (y != nullptr) py[u].unpack(o);
 #pragma unroll
             for (int k = 0; k < V; k++) {
-                const float dz = y != nullptr ? lsi_act_grad(act, slope, o[k], d[k]) : d[k];
+                const float dz = y != nullptr ? lsi_act_grad(act, slope, o[k], d[k])
+                                 : by_x       ? lsi_act_grad(act, slope, f[k] - c.mean[k], d[k])
+                                              : d[k];
                 f[k] = fmaf(c.a[k], dz, fmaf(c.b[k], f[k] - c.mean[k], c.c[k]));
             }
             lsi_store<V>(dx + at[u], f);
@@ -274,6 +281,7 @@ template <typename T, int V> static int norm_grad(lsi_cuda_stream s, const lsi_c
     r.groups = b.groups;
     r.act = b.act;
     r.slope = b.slope;
+    b.by_x = r.by_x = a->by_x;
     code = lsi_sum_groups(s, b, g);
     return code != 0 ? code : lsi_map_groups(s, r, g);
 }

@@ -14,24 +14,46 @@ static __device__ __forceinline__ void windows(int at, int pad, int kernel, int 
     *end = last + 1 < n ? last + 1 : (int)n;
 }
 
-template <typename T, int V>
+/* Windows that are known to the compiler: their loops unroll, and their accesses are under way together.  With
+ * K = 0 they are known at run time. */
+template <int K, int S> struct window {
+    static __device__ __forceinline__ int kernel(const ls_pool_attr &a, int d)
+    {
+        return K > 0 ? K : a.kernel[d];
+    }
+    static __device__ __forceinline__ int stride(const ls_pool_attr &a, int d)
+    {
+        return K > 0 ? S : a.stride[d];
+    }
+};
+
+static bool is_window(const ls_pool_attr *a, int k, int s)
+{
+    return a->kernel[0] == k && a->kernel[1] == k && a->stride[0] == s && a->stride[1] == s;
+}
+
+template <typename T, int V, int K, int S>
 __global__ void __launch_bounds__(LSI_PIXEL_THREADS) maxpool_kernel(lsi_cuda_maxpool_args a, lsi_pixels p)
 {
+    using W = window<K, S>;
+
     LSI_EACH_PIXEL(p, i)
     {
         const lsi_pixel at = lsi_pixel_at<V>(p, i);
-        const int top = at.y * a.attr.stride[0] - a.attr.pad[0],
-                  left = at.x * a.attr.stride[1] - a.attr.pad[1];
+        const int top = at.y * W::stride(a.attr, 0) - a.attr.pad[0],
+                  left = at.x * W::stride(a.attr, 1) - a.attr.pad[1];
         float best[V], f[V];
         union {
             typename lsi_raw<V>::type raw;
             uint8_t e[V];
         } index;
         bool any = false;
-        for (int ky = 0; ky < a.attr.kernel[0]; ky++) {
+#pragma unroll
+        for (int ky = 0; ky < W::kernel(a.attr, 0); ky++) {
             const int y = top + ky;
             if (y < 0 || y >= p.h) continue;
-            for (int kx = 0; kx < a.attr.kernel[1]; kx++) {
+#pragma unroll
+            for (int kx = 0; kx < W::kernel(a.attr, 1); kx++) {
                 const int x = left + kx;
                 if (x < 0 || x >= p.w) continue;
                 lsi_load<V>((const T *)a.x + at.large + (y * p.w + x) * at.step, f);
@@ -39,7 +61,7 @@ __global__ void __launch_bounds__(LSI_PIXEL_THREADS) maxpool_kernel(lsi_cuda_max
                 for (int k = 0; k < V; k++) {
                     if (any && !(f[k] > best[k]) && !(f[k] != f[k] && best[k] == best[k])) continue;
                     best[k] = f[k];
-                    index.e[k] = (uint8_t)(ky * a.attr.kernel[1] + kx);
+                    index.e[k] = (uint8_t)(ky * W::kernel(a.attr, 1) + kx);
                 }
                 any = true;
             }
@@ -57,8 +79,14 @@ template <typename T, int V> static int maxpool(lsi_cuda_stream s, const lsi_cud
 {
     const lsi_pixels p = lsi_pixels_of(&a->map, false, V);
 
-    LSI_LAUNCH(s, lsi_blocks(p.count, LSI_PIXEL_THREADS), LSI_PIXEL_THREADS, 0, (maxpool_kernel<T, V>), *a,
-               p);
+    const unsigned blocks = lsi_blocks(p.count, LSI_PIXEL_THREADS);
+
+    if (is_window(&a->attr, 3, 2))
+        LSI_LAUNCH(s, blocks, LSI_PIXEL_THREADS, 0, (maxpool_kernel<T, V, 3, 2>), *a, p);
+    else if (is_window(&a->attr, 2, 2))
+        LSI_LAUNCH(s, blocks, LSI_PIXEL_THREADS, 0, (maxpool_kernel<T, V, 2, 2>), *a, p);
+    else
+        LSI_LAUNCH(s, blocks, LSI_PIXEL_THREADS, 0, (maxpool_kernel<T, V, 0, 0>), *a, p);
     return 0;
 }
 
@@ -69,22 +97,29 @@ int lsi_cuda_maxpool(lsi_cuda_stream s, const lsi_cuda_maxpool_args *a)
     return 0;
 }
 
-template <typename T, int V>
+template <typename T, int V, int K, int S>
 __global__ void __launch_bounds__(LSI_PIXEL_THREADS)
     maxpool_grad_kernel(lsi_cuda_maxpool_grad_args a, lsi_pixels p)
 {
+    using W = window<K, S>;
+    constexpr int MOST = K > 0 ? (K + S - 1) / (S > 0 ? S : 1) : 0; /* windows that a position is in */
+
     LSI_EACH_PIXEL(p, i)
     {
         const lsi_pixel at = lsi_pixel_at<V>(p, i);
         int y0, y1, x0, x1;
         float sum[V] = {}, d[V], o[V];
-        windows(at.y, a.attr.pad[0], a.attr.kernel[0], a.attr.stride[0], p.oh, &y0, &y1);
-        windows(at.x, a.attr.pad[1], a.attr.kernel[1], a.attr.stride[1], p.ow, &x0, &x1);
-        for (int y = y0; y < y1; y++)
-            for (int x = x0; x < x1; x++) {
+        windows(at.y, a.attr.pad[0], W::kernel(a.attr, 0), W::stride(a.attr, 0), p.oh, &y0, &y1);
+        windows(at.x, a.attr.pad[1], W::kernel(a.attr, 1), W::stride(a.attr, 1), p.ow, &x0, &x1);
+#pragma unroll
+        for (int v = 0; v < (K > 0 ? MOST : y1 - y0); v++)
+#pragma unroll
+            for (int u = 0; u < (K > 0 ? MOST : x1 - x0); u++) {
+                const int y = y0 + v, x = x0 + u;
+                if (K > 0 && (y >= y1 || x >= x1)) continue;
                 const int64_t from = at.small + (y * p.ow + x) * at.step;
-                const int mine = (at.y + a.attr.pad[0] - y * a.attr.stride[0]) * a.attr.kernel[1] + at.x +
-                                 a.attr.pad[1] - x * a.attr.stride[1];
+                const int mine = (at.y + a.attr.pad[0] - y * W::stride(a.attr, 0)) * W::kernel(a.attr, 1) +
+                                 at.x + a.attr.pad[1] - x * W::stride(a.attr, 1);
                 union {
                     typename lsi_raw<V>::type raw;
                     uint8_t e[V];
@@ -107,8 +142,14 @@ template <typename T, int V> static int maxpool_grad(lsi_cuda_stream s, const ls
 {
     const lsi_pixels p = lsi_pixels_of(&a->map, true, V);
 
-    LSI_LAUNCH(s, lsi_blocks(p.count, LSI_PIXEL_THREADS), LSI_PIXEL_THREADS, 0, (maxpool_grad_kernel<T, V>),
-               *a, p);
+    const unsigned blocks = lsi_blocks(p.count, LSI_PIXEL_THREADS);
+
+    if (is_window(&a->attr, 3, 2))
+        LSI_LAUNCH(s, blocks, LSI_PIXEL_THREADS, 0, (maxpool_grad_kernel<T, V, 3, 2>), *a, p);
+    else if (is_window(&a->attr, 2, 2))
+        LSI_LAUNCH(s, blocks, LSI_PIXEL_THREADS, 0, (maxpool_grad_kernel<T, V, 2, 2>), *a, p);
+    else
+        LSI_LAUNCH(s, blocks, LSI_PIXEL_THREADS, 0, (maxpool_grad_kernel<T, V, 0, 0>), *a, p);
     return 0;
 }
 

@@ -13,19 +13,28 @@ __device__ __forceinline__ int shown(bool reflect, int at, int size)
     return at < 0 ? -at : 2 * (size - 1) - at;
 }
 
-/* Channels are moved together: U is as many bytes as fit, and a.inner counts those. */
-template <typename U> __global__ void pad_kernel(const __grid_constant__ lsi_cuda_pad_args a, unsigned count)
+/* Channels are moved together: U is as many bytes as fit, and a.inner counts those.  A block has whole rows,
+ * whose middle lies as it does in the other map: only the edges need to know pixels from channels. */
+template <typename U>
+__global__ void __launch_bounds__(THREADS) pad_kernel(const __grid_constant__ lsi_cuda_pad_args a, unsigned rows)
 {
-    const unsigned step = gridDim.x * THREADS, inner = (unsigned)a.inner;
+    const unsigned inner = (unsigned)a.inner, middle = (unsigned)a.w * inner, left = (unsigned)a.pad[1];
+    const unsigned edges = (left + (unsigned)a.pad[3]) * inner;
     const unsigned w = (unsigned)(a.w + a.pad[1] + a.pad[3]), h = (unsigned)(a.h + a.pad[0] + a.pad[2]);
-    const U *in = (const U *)a.in;
+    const U zero = {};
 
-    for (unsigned i = blockIdx.x * THREADS + threadIdx.x; i < count; i += step) {
-        const unsigned pixel = i / inner, c = i - pixel * inner, row = pixel / w, image = row / h;
-        const int sx = shown(a.reflect, (int)(pixel - row * w) - (int)a.pad[1], (int)a.w);
+    for (unsigned row = blockIdx.x; row < rows; row += gridDim.x) {
+        const unsigned image = row / h;
         const int sy = shown(a.reflect, (int)(row - image * h) - (int)a.pad[0], (int)a.h);
-        U zero = {};
-        ((U *)a.out)[i] = sx < 0 || sy < 0 ? zero : in[((int64_t)(image * a.h + sy) * a.w + sx) * inner + c];
+        const U *in = (const U *)a.in + (int64_t)(image * a.h + (sy < 0 ? 0 : sy)) * middle;
+        U *out = (U *)a.out + (int64_t)row * w * inner;
+#pragma unroll 4
+        for (unsigned i = threadIdx.x; i < middle; i += THREADS) out[left * inner + i] = sy < 0 ? zero : in[i];
+        for (unsigned i = threadIdx.x; i < edges; i += THREADS) {
+            const unsigned p = i / inner, c = i - p * inner, x = p < left ? p : p + (unsigned)a.w;
+            const int sx = shown(a.reflect, (int)x - (int)left, (int)a.w);
+            out[x * inner + c] = sx < 0 || sy < 0 ? zero : in[(unsigned)sx * inner + c];
+        }
     }
 }
 
@@ -41,28 +50,45 @@ __device__ __forceinline__ int places(bool reflect, int at, int size, int before
     return n;
 }
 
+/* Only pixels near an edge are shown more than once in their row. */
 template <typename T, int N>
-__global__ void pad_adjoint_kernel(const __grid_constant__ lsi_cuda_pad_args a, unsigned count)
+__global__ void __launch_bounds__(THREADS)
+    pad_adjoint_kernel(const __grid_constant__ lsi_cuda_pad_args a, unsigned rows)
 {
-    const unsigned step = gridDim.x * THREADS, inner = (unsigned)a.inner;
-    const int64_t w = a.w + a.pad[1] + a.pad[3], h = a.h + a.pad[0] + a.pad[2];
-    const lsi_pack<T, N> *in = (const lsi_pack<T, N> *)a.in;
+    const unsigned inner = (unsigned)a.inner, own = (unsigned)a.w * inner;
+    const unsigned w = (unsigned)(a.w + a.pad[1] + a.pad[3]), h = (unsigned)(a.h + a.pad[0] + a.pad[2]);
+    const int64_t last = a.w - 1 - a.pad[3]; /* from there on, and up to pad[1], pixels are near an edge */
+    const unsigned from = a.reflect ? (unsigned)(a.pad[1] + 1) * inner : 0;
+    const unsigned to = !a.reflect ? own : last > 0 ? (unsigned)last * inner : 0;
 
-    for (unsigned i = blockIdx.x * THREADS + threadIdx.x; i < count; i += step) {
-        const unsigned pixel = i / inner, c = i - pixel * inner, row = pixel / (unsigned)a.w;
+    for (unsigned row = blockIdx.x; row < rows; row += gridDim.x) {
         const unsigned image = row / (unsigned)a.h;
-        int xs[3], ys[3];
-        const int nx = places(a.reflect, (int)(pixel - row * (unsigned)a.w), (int)a.w, (int)a.pad[1], (int)a.pad[3], xs);
-        const int ny = places(a.reflect, (int)(row - image * (unsigned)a.h), (int)a.h, (int)a.pad[0], (int)a.pad[2], ys);
-        float sum[N] = {};
-        lsi_pack<T, N> out;
-        for (int y = 0; y < ny; y++)
-            for (int x = 0; x < nx; x++) {
-                const lsi_pack<T, N> p = in[((image * h + ys[y]) * w + xs[x]) * inner + c];
-                for (int k = 0; k < N; k++) sum[k] += lsi_get(p.x[k]);
+        int ys[3];
+        const int ny = places(a.reflect, (int)(row - image * (unsigned)a.h), (int)a.h, (int)a.pad[0],
+                              (int)a.pad[2], ys);
+        lsi_pack<T, N> *out = (lsi_pack<T, N> *)a.out + (int64_t)row * own;
+#pragma unroll 4
+        for (unsigned i = threadIdx.x; i < own; i += THREADS) {
+            int xs[3] = {}, nx = 1;
+            unsigned at = i + (unsigned)a.pad[1] * inner, c = 0;
+            float sum[N] = {};
+            lsi_pack<T, N> result;
+            if (i < from || i >= to) {
+                const unsigned x = i / inner;
+                c = i - x * inner;
+                nx = places(a.reflect, (int)x, (int)a.w, (int)a.pad[1], (int)a.pad[3], xs);
             }
-        for (int k = 0; k < N; k++) out.x[k] = lsi_put<T>(sum[k]);
-        ((lsi_pack<T, N> *)a.out)[i] = out;
+            for (int y = 0; y < ny; y++) {
+                const lsi_pack<T, N> *in =
+                    (const lsi_pack<T, N> *)a.in + (int64_t)(image * h + (unsigned)ys[y]) * w * inner;
+                for (int x = 0; x < nx; x++) {
+                    const lsi_pack<T, N> p = in[nx > 1 ? (unsigned)xs[x] * inner + c : at];
+                    for (int k = 0; k < N; k++) sum[k] += lsi_get(p.x[k]);
+                }
+            }
+            for (int k = 0; k < N; k++) result.x[k] = lsi_put<T>(sum[k]);
+            out[i] = result;
+        }
     }
 }
 
@@ -70,24 +96,23 @@ template <typename T> static int unpad(lsi_cuda_stream s, lsi_cuda_pad_args a)
 {
     constexpr int N = 16 / sizeof(T);
     const bool packed = a.inner % N == 0;
-    int64_t count;
+    const int64_t rows = a.outer * a.h;
 
     if (packed) a.inner /= N;
-    count = a.outer * a.h * a.w * a.inner;
-    if (count >= (int64_t)1 << 31) return (int)cudaErrorNotSupported;
+    if (rows * a.w * a.inner >= (int64_t)1 << 31) return (int)cudaErrorNotSupported;
     if (packed)
-        LSI_LAUNCH(s, lsi_blocks(count, THREADS), THREADS, 0, (pad_adjoint_kernel<T, N>), a, (unsigned)count);
+        LSI_LAUNCH(s, lsi_blocks(rows, 1), THREADS, 0, (pad_adjoint_kernel<T, N>), a, (unsigned)rows);
     else
-        LSI_LAUNCH(s, lsi_blocks(count, THREADS), THREADS, 0, (pad_adjoint_kernel<T, 1>), a, (unsigned)count);
+        LSI_LAUNCH(s, lsi_blocks(rows, 1), THREADS, 0, (pad_adjoint_kernel<T, 1>), a, (unsigned)rows);
     return 0;
 }
 
 template <typename U> static int pad_units(lsi_cuda_stream s, const lsi_cuda_pad_args &a)
 {
-    const int64_t count = a.outer * (a.h + a.pad[0] + a.pad[2]) * (a.w + a.pad[1] + a.pad[3]) * a.inner;
+    const int64_t rows = a.outer * (a.h + a.pad[0] + a.pad[2]);
 
-    if (count >= (int64_t)1 << 31) return (int)cudaErrorNotSupported;
-    LSI_LAUNCH(s, lsi_blocks(count, THREADS), THREADS, 0, pad_kernel<U>, a, (unsigned)count);
+    if (rows * (a.w + a.pad[1] + a.pad[3]) * a.inner >= (int64_t)1 << 31) return (int)cudaErrorNotSupported;
+    LSI_LAUNCH(s, lsi_blocks(rows, 1), THREADS, 0, pad_kernel<U>, a, (unsigned)rows);
     return 0;
 }
 
