@@ -167,6 +167,7 @@ ls_status profile_take(ls_rehearsal *x, double step_s, profile_result *r, ls_err
     ls_profile *with = NULL, *without = NULL;
     ls_status st = LS_OK;
 
+    x->stepper.ahead = false; /* a step with clocks is over when it returns; so is one without */
     LS_TRY(ls_profile_create(&with, steps, err));
     LS_TRY(ls_profile_create(&without, steps, err));
     for (int i = 0; i < steps; i++) { /* in turns, so that what disturbs one disturbs the other */

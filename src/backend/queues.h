@@ -34,6 +34,9 @@ typedef struct ls_queues {
     void (*read)(struct ls_device *dev, ls_queue q, const ls_buffer *from, size_t at, void *to, size_t bytes);
     void (*write)(struct ls_device *dev, ls_queue q, ls_buffer *to, size_t at, const void *from,
                   size_t bytes);
+    /* Between buffers of the device; ranges are checked already. */
+    void (*move)(struct ls_device *dev, ls_queue q, ls_buffer *to, size_t to_at, const ls_buffer *from,
+                 size_t from_at, size_t bytes);
 
     /* Puts the event behind all that is in the queue now; what was marked before is forgotten. */
     void (*mark)(struct ls_device *dev, ls_queue q, ls_event *e);
@@ -51,6 +54,10 @@ typedef struct ls_queues {
      * `recorded`; from then on `replay` puts all of them into the queue at once, as often as it is called.
      * False, NULL: the device cannot, or one of the kernels cannot be kept; nothing was run then. */
     bool (*record)(struct ls_device *dev, ls_queue q);
+    /* Within a recording: the next kernel comes after these of it, by their numbers from 0 in the order in
+     * which they are put in, and after no other; without it each comes after the one before.  NULL: the
+     * device wants the latter. */
+    void (*after)(struct ls_device *dev, ls_queue q, const int32_t *kernels, int32_t n);
     ls_recording *(*recorded)(struct ls_device *dev, ls_queue q);
     void (*replay)(struct ls_device *dev, ls_queue q, ls_recording *r);
     void (*free_recording)(struct ls_device *dev, ls_recording *r);

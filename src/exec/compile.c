@@ -130,6 +130,16 @@ out:
     return st;
 }
 
+/* Where a run will be recorded, its nodes need not keep the order of the queue (branches.h). */
+static bool may_branch(const ls_plan *p)
+{
+    const ls_queues *q = p->dev->backend->queues;
+
+    for (int32_t i = 0; i < p->schedule.n; i++)
+        if (p->steps[i].node->queue != LS_QUEUE_COMPUTE) return false;
+    return q != NULL && q->after != NULL;
+}
+
 static ls_status plan_memory(ls_plan *p, ls_passage *way, ls_err *err)
 {
     const ls_graph *g = p->graph;
@@ -143,6 +153,7 @@ static ls_status plan_memory(ls_plan *p, ls_passage *way, ls_err *err)
     }
     for (int32_t i = 0; i < g->n_values; i++) bytes[i] = value_bytes(g, i);
     for (int32_t i = 0; i < p->schedule.n; i++) scratch[i] = p->steps[i].kernel.scratch_bytes;
+    p->schedule.side_by_side = may_branch(p);
     way->value_bytes = bytes;
     way->scratch_bytes = scratch;
     LS_TRY(ls_passes_run(way, LS_PHASE_MEMORY, err));

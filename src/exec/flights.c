@@ -2,13 +2,17 @@
  *
  * What the host writes for a step lies in staging memory until the copy queue has taken it, and what it will
  * read lies there from when the copy queue has brought it.  There are LSI_IN_FLIGHT of each, so that the host
- * can write for a step and read of a step while the device works on another. */
+ * can write for a step and read of a step while the device works on another.
+ *
+ * What is fed, which is the most, does not wait until the device is done with the step before: a queue of its
+ * own takes it to a slot beside the memory that nodes read, and when that step is over, it only has to be
+ * moved over on the device. */
 #include <string.h>
 
 #include "exec/queued_internal.h"
 #include "exec/results.h"
 
-enum { ALIGN = 16 };
+enum { ALIGN = 64 };
 
 static size_t aligned(size_t bytes)
 {
@@ -46,6 +50,35 @@ static size_t place_results(const ls_plan *p, size_t *at)
     return sum;
 }
 
+static size_t place_slots(const ls_plan *p, size_t *at)
+{
+    size_t sum = 0;
+
+    for (int i = 0; i < p->n_inputs; i++) {
+        at[i] = sum;
+        sum += aligned(p->inputs[i].bytes);
+    }
+    return sum;
+}
+
+size_t lsi_flights_bytes(const ls_plan *p)
+{
+    return p->queued != NULL ? LSI_IN_FLIGHT * p->queued->slots_bytes : 0;
+}
+
+static ls_status make_slots(ls_plan *p, lsi_flight *f, ls_err *err)
+{
+    ls_status st = LS_OK;
+
+    f->fresh = ls_alloc(LS_MEM_PLAN, sizeof *f->fresh * ((size_t)p->n_inputs + 1));
+    if (f->fresh == NULL) return ls_fail(err, LS_NOMEM, "plan: no memory");
+    LS_TRY(lsi_queues(p)->make_event(p->dev, &f->landed, err));
+    st = ls_buffer_alloc(&f->slots, p->dev, p->queued->slots_bytes, err);
+    if (st != LS_OK) ls_fail_in(err, st, "plan: memory for inputs on their way");
+out:
+    return st;
+}
+
 ls_status lsi_flights_make(ls_plan *p, ls_err *err)
 {
     lsi_queued *q = p->queued;
@@ -53,7 +86,9 @@ ls_status lsi_flights_make(ls_plan *p, ls_err *err)
     ls_status st = LS_OK;
 
     q->result_at = ls_alloc(LS_MEM_PLAN, sizeof *q->result_at * ((size_t)p->n_fetches + 1));
-    if (q->result_at == NULL) return ls_fail(err, LS_NOMEM, "plan: no memory");
+    q->slot_at = ls_alloc(LS_MEM_PLAN, sizeof *q->slot_at * ((size_t)p->n_inputs + 1));
+    if (q->result_at == NULL || q->slot_at == NULL) return ls_fail(err, LS_NOMEM, "plan: no memory");
+    q->slots_bytes = place_slots(p, q->slot_at);
     q->inputs_room = inputs_room(p);
     results = place_results(p, q->result_at);
     for (int i = 0; i < LSI_IN_FLIGHT; i++) {
@@ -64,6 +99,7 @@ ls_status lsi_flights_make(ls_plan *p, ls_err *err)
         f->results = f->inputs + aligned(q->inputs_room);
         LS_TRY(lsi_queues(p)->make_event(p->dev, &f->fed, err));
         LS_TRY(lsi_queues(p)->make_event(p->dev, &f->over, err));
+        LS_TRY(make_slots(p, f, err));
     }
 out:
     return st;
@@ -77,9 +113,13 @@ void lsi_flights_release(ls_plan *p)
         lsi_flight *f = &q->flights[i];
         if (f->fed != NULL) lsi_queues(p)->free_event(p->dev, f->fed);
         if (f->over != NULL) lsi_queues(p)->free_event(p->dev, f->over);
+        if (f->landed != NULL) lsi_queues(p)->free_event(p->dev, f->landed);
         ls_staging_free(p->dev, f->inputs);
+        ls_buffer_free(&f->slots);
+        ls_free(f->fresh);
     }
     ls_free(q->result_at);
+    ls_free(q->slot_at);
 }
 
 /* -- inputs -----------------------------------------------------------------------------------------------
@@ -102,10 +142,48 @@ static void send(ls_plan *p, const ls_tensor *t, size_t offset, const void *stag
     lsi_queues(p)->write(p->dev, LS_QUEUE_COPY, t->buffer, t->offset + offset, staged, bytes);
 }
 
+/* What was fed goes from its slots to where nodes read it, in its turn. */
+static void land(ls_plan *p, lsi_flight *f)
+{
+    const ls_queues *to = lsi_queues(p);
+    bool waited = false;
+
+    for (int i = 0; i < p->n_inputs; i++) {
+        const ls_tensor *t = &p->inputs[i];
+        lsi_fed *fresh = &f->fresh[i];
+        if (fresh->from == fresh->to) continue;
+        if (!waited) {
+            to->mark(p->dev, LS_QUEUE_FEED, f->landed);
+            to->wait(p->dev, LS_QUEUE_COPY, f->landed);
+        }
+        waited = true;
+        to->move(p->dev, LS_QUEUE_COPY, t->buffer, t->offset + fresh->from, &f->slots,
+                 p->queued->slot_at[i] + fresh->from, fresh->to - fresh->from);
+        *fresh = (lsi_fed){0};
+    }
+}
+
+void lsi_flights_land(ls_plan *p)
+{
+    lsi_flight *f = flight_of(p->queued, p->queued->runs + 1);
+
+    if (f->open) land(p, f);
+}
+
+/* Later bytes of an input must not be overtaken by earlier ones. */
+static void land_before(ls_plan *p, const ls_tensor *t)
+{
+    lsi_flight *f = flight_of(p->queued, p->queued->runs + 1);
+    const lsi_fed *fresh = &f->fresh[t - p->inputs];
+
+    if (f->open && fresh->from < fresh->to) land(p, f);
+}
+
 bool lsi_queued_write(ls_plan *p, const ls_tensor *t, size_t offset, const void *from, size_t bytes)
 {
     lsi_flight *f;
 
+    land_before(p, t);
     if (bytes > LSI_SMALL || offset > t->bytes || bytes > t->bytes - offset) return false;
     f = open_flight(p);
     if (aligned(bytes) > p->queued->inputs_room - f->used) return false;
@@ -118,13 +196,20 @@ bool lsi_queued_write(ls_plan *p, const ls_tensor *t, size_t offset, const void 
 void ls_plan_feed(ls_plan *p, const char *name, size_t offset, const void *from, size_t bytes)
 {
     const ls_tensor *t = ls_plan_input(p, name);
+    lsi_flight *f;
+    lsi_fed *fresh;
 
     if (p->queued == NULL || t == NULL || bytes == 0 || offset > t->bytes || bytes > t->bytes - offset) {
         ls_plan_write_input(p, name, offset, from, bytes);
         return;
     }
-    (void)open_flight(p);
-    send(p, t, offset, from, bytes);
+    f = open_flight(p);
+    fresh = &f->fresh[t - p->inputs];
+    if (fresh->from < fresh->to && fresh->to != offset) land(p, f); /* they are no one stretch */
+    if (fresh->from == fresh->to) *fresh = (lsi_fed){offset, offset};
+    fresh->to += bytes;
+    lsi_queues(p)->write(p->dev, LS_QUEUE_FEED, &f->slots, p->queued->slot_at[t - p->inputs] + offset, from,
+                         bytes);
 }
 
 /* Nodes of the run come after its inputs. */
@@ -133,6 +218,7 @@ void lsi_flights_depart(ls_plan *p)
     const ls_queues *to = lsi_queues(p);
     lsi_flight *f = open_flight(p);
 
+    land(p, f);
     f->open = false;
     p->queued->runs++;
     to->mark(p->dev, LS_QUEUE_COPY, f->fed);
@@ -151,7 +237,7 @@ void lsi_flights_arrive(ls_plan *p)
     const lsi_flight *f = flight_of(p->queued, p->queued->runs);
 
     for (int k = 0; k < LS_QUEUE_DEVICE_N; k++) {
-        if (k == LS_QUEUE_COPY) continue;
+        if (k == LS_QUEUE_COPY || k == LS_QUEUE_FEED) continue;
         to->mark(p->dev, (ls_queue)k, p->dev->end[k]);
         to->wait(p->dev, LS_QUEUE_COPY, p->dev->end[k]);
     }
@@ -167,7 +253,8 @@ void lsi_flights_arrive(ls_plan *p)
     to->mark(p->dev, LS_QUEUE_COPY, f->over);
     to->mark(p->dev, LS_QUEUE_COPY, p->dev->end[LS_QUEUE_COPY]);
     for (int k = 0; k < LS_QUEUE_DEVICE_N; k++)
-        if (k != LS_QUEUE_COPY) to->wait(p->dev, (ls_queue)k, p->dev->end[LS_QUEUE_COPY]);
+        if (k != LS_QUEUE_COPY && k != LS_QUEUE_FEED)
+            to->wait(p->dev, (ls_queue)k, p->dev->end[LS_QUEUE_COPY]);
 }
 
 ls_status ls_plan_result(ls_plan *p, const ls_tensor *t, uint64_t run, void *to, size_t bytes, ls_err *err)

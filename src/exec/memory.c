@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "exec/plan_internal.h"
+#include "exec/queued_internal.h"
 
 static void add(ls_plan_memory *m, const size_t by_category[LS_CAT_N])
 {
@@ -20,14 +21,19 @@ ls_plan_memory ls_plan_memory_of(const ls_plan *p)
 {
     ls_plan_memory m = {0};
 
-    add(&m, p->memory.by_category);
+    ls_memory_add_plan(&m, p);
     add(&m, p->state_bytes);
     return m;
 }
 
+/* Inputs on their way are where activations come from. */
 void ls_memory_add_plan(ls_plan_memory *m, const ls_plan *p)
 {
+    const size_t inputs = lsi_flights_bytes(p);
+
     add(m, p->memory.by_category);
+    m->activations += inputs;
+    m->total += inputs;
 }
 
 void ls_memory_add_state(ls_plan_memory *m, const ls_state *s)

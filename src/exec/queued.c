@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "exec/branches.h"
 #include "exec/results.h"
 
 /* -- making -----------------------------------------------------------------------------------------------
@@ -93,8 +94,10 @@ void lsi_queued_release(ls_plan *p)
 
     if (q == NULL) return;
     /* Inputs may be on their way for a run that never came. */
-    lsi_queues(p)->mark(p->dev, LS_QUEUE_COPY, p->dev->end[LS_QUEUE_COPY]);
-    (void)lsi_queues(p)->join(p->dev, p->dev->end[LS_QUEUE_COPY], &(ls_err){0});
+    for (int k = LS_QUEUE_COPY; k <= LS_QUEUE_FEED; k++) {
+        lsi_queues(p)->mark(p->dev, (ls_queue)k, p->dev->end[k]);
+        (void)lsi_queues(p)->join(p->dev, p->dev->end[k], &(ls_err){0});
+    }
     for (int32_t i = 0; i < p->schedule.n; i++) {
         if (q->marks != NULL) free_event(p, q->marks[i]);
         if (q->noted == NULL) continue;
@@ -140,8 +143,11 @@ void lsi_queued_join(ls_plan *p, ls_event *e)
 
 void lsi_queued_take_inputs(ls_plan *p)
 {
-    lsi_queues(p)->mark(p->dev, LS_QUEUE_COPY, p->dev->end[LS_QUEUE_COPY]);
-    lsi_queued_join(p, p->dev->end[LS_QUEUE_COPY]);
+    lsi_flights_land(p);
+    for (int k = LS_QUEUE_COPY; k <= LS_QUEUE_FEED; k++) {
+        lsi_queues(p)->mark(p->dev, (ls_queue)k, p->dev->end[k]);
+        lsi_queued_join(p, p->dev->end[k]);
+    }
 }
 
 /* -- running ----------------------------------------------------------------------------------------------
@@ -281,16 +287,36 @@ static bool can_record(const ls_plan *p)
     return true;
 }
 
+/* All nodes, in the schedule's order; side by side where they have nothing to do with each other. */
+static void record_nodes(progress *r, const lsi_branches *b)
+{
+    const ls_queues *to = lsi_queues(r->p);
+
+    if (b->first == NULL) {
+        (void)enqueue_due(r);
+        return;
+    }
+    for (int32_t i = 0; i < r->p->schedule.n; i++) {
+        to->after(r->p->dev, LS_QUEUE_COMPUTE, b->before + b->first[i], b->first[i + 1] - b->first[i]);
+        enqueue(r, LS_QUEUE_COMPUTE, i);
+    }
+}
+
 static void make_recording(progress *r)
 {
     const ls_queues *to = lsi_queues(r->p);
     lsi_queued *q = r->p->queued;
+    lsi_branches b = {0};
 
+    /* Without memory for it, the order of the queue is kept. */
+    if (can_record(r->p) && r->p->memory.apart > 0 && lsi_branches_make(r->p, &b, &(ls_err){0}) != LS_OK)
+        lsi_branches_release(&b);
     if (can_record(r->p) && to->record(r->p->dev, LS_QUEUE_COMPUTE)) {
-        (void)enqueue_due(r);
+        record_nodes(r, &b);
         q->recording = to->recorded(r->p->dev, LS_QUEUE_COMPUTE);
         r->done[LS_QUEUE_COMPUTE] = 0;
     }
+    lsi_branches_release(&b);
     q->unrecorded = q->recording == NULL;
 }
 

@@ -10,12 +10,20 @@ enum {
     LSI_SMALL = LS_PLAN_RESULT /* bytes: inputs and results up to that have room of their own on their way */
 };
 
+/* Bytes of an input that were fed and are not where nodes read them yet. */
+typedef struct lsi_fed {
+    size_t from, to; /* equal: none */
+} lsi_fed;
+
 /* Inputs and results of one run on their way; run r has flight r % LSI_IN_FLIGHT. */
 typedef struct lsi_flight {
     char *inputs, *results; /* staging memory */
     size_t used;            /* of `inputs` */
     bool open;              /* what was there before is gone, and inputs are being written */
     ls_event *fed, *over;   /* inputs have been taken; results are there */
+    ls_buffer slots;        /* of the device's: where inputs that are fed land while the run before goes on */
+    lsi_fed *fresh;         /* per input */
+    ls_event *landed;
 } lsi_flight;
 
 /* When a node ran: of the device's nodes by events, of the host's by its clock. */
@@ -36,6 +44,8 @@ typedef struct lsi_queued {
     ls_recording *recording; /* all nodes of a run; NULL: none yet */
     bool unrecorded;         /* and there never will be one */
     size_t inputs_room;
+    size_t *slot_at; /* per input: where in a flight's slots */
+    size_t slots_bytes;
     size_t *result_at; /* per fetched value: where in a flight's results; SIZE_MAX: too large */
     lsi_flight flights[LSI_IN_FLIGHT];
 } lsi_queued;
@@ -50,6 +60,10 @@ static inline const ls_queues *lsi_queues(const ls_plan *p)
 
 ls_status lsi_flights_make(ls_plan *p, ls_err *err) LS_MUST_CHECK;
 void lsi_flights_release(ls_plan *p);
+/* Bytes on the device that inputs on their way take. */
+size_t lsi_flights_bytes(const ls_plan *p);
+/* What was fed so far goes to where nodes read it, also when no run comes. */
+void lsi_flights_land(ls_plan *p);
 /* Before the nodes of a run are enqueued, and after. */
 void lsi_flights_depart(ls_plan *p);
 void lsi_flights_arrive(ls_plan *p);

@@ -14,7 +14,7 @@ const char *ls_category_name(ls_category c)
 
 const char *ls_queue_name(ls_queue q)
 {
-    static const char *const names[LS_QUEUE_N] = {"compute", "comm", "copy", "host"};
+    static const char *const names[LS_QUEUE_N] = {"compute", "comm", "copy", "feed", "host"};
 
     return (unsigned)q < LS_QUEUE_N ? names[q] : "?";
 }

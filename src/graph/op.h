@@ -84,12 +84,13 @@ typedef enum ls_queue {
     LS_QUEUE_COMPUTE,
     LS_QUEUE_COMM, /* collectives on their way */
     LS_QUEUE_COPY, /* between host and device */
+    LS_QUEUE_FEED, /* inputs of the next run, while one is under way; it has no nodes */
     LS_QUEUE_HOST, /* what the host itself does while a device runs the others (passes/staging.c) */
     LS_QUEUE_N,
     LS_QUEUE_DEVICE_N = LS_QUEUE_HOST /* those that a device runs */
 } ls_queue;
 
-const char *ls_queue_name(ls_queue q); /* "compute", "comm", "copy", "host" */
+const char *ls_queue_name(ls_queue q); /* "compute", "comm", "copy", "feed", "host" */
 
 /* Which part of a collective an op is; its kind is in ls_op. */
 typedef enum ls_coll_op {

@@ -8,7 +8,8 @@
  *    queue: a node of another queue may run at any time between what it waits for and what waits for it.
  *    Inputs and fetched values live for the whole step, since the host touches them before and after.  What
  * lies in the buffer of a collective has none here.
- * 3. Buffers, largest first, take the lowest gap among the buffers they overlap in time. */
+ * 3. Buffers, largest first, take the lowest gap among the buffers they overlap in time.  Where nodes may run
+ *    side by side, they keep it for some nodes longer. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -242,6 +243,33 @@ static size_t place_all(planner *p, buffer **sorted, const buffer **near)
     return total;
 }
 
+/* Buffers that stay for `more` nodes after their last use. */
+static size_t place_later(planner *p, int32_t more, buffer **sorted, const buffer **near)
+{
+    size_t total;
+
+    for (int32_t i = 0; i < p->n; i++) p->b[i].last += more;
+    total = place_all(p, sorted, near);
+    for (int32_t i = 0; i < p->n; i++) p->b[i].last -= more;
+    return total;
+}
+
+/* Memory that is used again at once ties nodes to each other that have nothing else to do with each other. So
+ * for as many nodes as cost little more memory it is not. */
+static size_t place_apart(planner *p, buffer **sorted, const buffer **near, int32_t *apart)
+{
+    static const int32_t tries[] = {40, 20, 10, 5};
+    const size_t least = place_all(p, sorted, near), most = least + least / 10 + ((size_t)32 << 20);
+
+    for (size_t i = 0; i < sizeof tries / sizeof tries[0]; i++) {
+        const size_t bytes = place_later(p, tries[i], sorted, near);
+        *apart = tries[i];
+        if (bytes <= most) return bytes;
+    }
+    *apart = 0;
+    return place_all(p, sorted, near);
+}
+
 /* What the arena holds at the moment when most of it is in use. */
 static void book_categories(const planner *p, ls_memory *m)
 {
@@ -291,7 +319,8 @@ ls_status ls_pass_memory(const ls_graph *g, const ls_schedule *s, const size_t *
     find_times(&p);
     find_last_uses(&p);
     make_buffers(&p, scratch_bytes, scratch);
-    out->arena_bytes = place_all(&p, sorted, near);
+    out->arena_bytes =
+        s->side_by_side ? place_apart(&p, sorted, near, &out->apart) : place_all(&p, sorted, near);
     book_categories(&p, out);
     for (int32_t i = 0; i < g->n_values; i++)
         out->offset[i] = p.var[i] >= 0 || p.of_value[i] < 0 ? LS_IN_STATE : p.b[p.of_value[i]].offset;

@@ -42,6 +42,8 @@ void ls_pass_versions(ls_graph *g);
 typedef struct ls_schedule {
     int32_t *order;
     int32_t n;
+    bool
+        side_by_side; /* nodes may overtake each other where their values and memory let them; the caller's */
 } ls_schedule;
 ls_status ls_pass_schedule(const ls_graph *g, ls_schedule *out, ls_err *err) LS_MUST_CHECK;
 /* The same with views: for passes that must see producers before readers. */
@@ -70,6 +72,8 @@ typedef struct ls_memory {
     int32_t n_buffers;
     int32_t *buffer_of; /* per value: which of them, or -1 */
     size_t arena_bytes;
+    int32_t
+        apart; /* memory is used again so many nodes later, for nodes side by side; 0: that costs too much */
     size_t by_category[LS_CAT_N]; /* sums to arena_bytes: shares at the moment of largest use, gaps booked as
                                      activations */
 } ls_memory;

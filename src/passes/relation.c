@@ -78,8 +78,9 @@ static bool close_from(closure *c, int32_t start)
 static void link_edges(closure *c, const ls_schedule *s)
 {
     const ls_graph *g = c->r->g;
-    int32_t last[LS_QUEUE_N] = {-1, -1, -1, -1};
+    int32_t last[LS_QUEUE_N];
 
+    for (int q = 0; q < LS_QUEUE_N; q++) last[q] = -1;
     for (int32_t i = 0; i < g->n_nodes; i++) c->in_queue[i] = c->first_edge[i] = -1;
     for (int32_t i = 0; i < g->n_edges; i++) {
         c->next_edge[i] = c->first_edge[g->edges[i].to];

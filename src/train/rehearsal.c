@@ -109,7 +109,8 @@ ls_status ls_rehearsal_open(ls_rehearsal *r, const ls_experiment *x, int threads
                               .data = r->data,
                               .seed = (uint64_t)ls_config_int(x->cfg, "seed"),
                               .update = r->update.samples,
-                              .ruler = &r->ruler};
+                              .ruler = &r->ruler,
+                              .ahead = true};
 out:
     return st;
 }
@@ -139,6 +140,15 @@ static ls_status next_batch(ls_rehearsal *r, int64_t at, ls_batch *b, ls_err *er
     return LS_OK;
 }
 
+/* The step before the one that was begun last is over when this returns, as in training. */
+static ls_status settle_before(ls_rehearsal *r, ls_err *err)
+{
+    const ls_status st = r->before.plan != NULL ? ls_underway_settle(&r->before, &r->c.now, err) : LS_OK;
+
+    r->before = r->stepper.left;
+    return st;
+}
+
 ls_status ls_rehearsal_step(void *rehearsal, bool *last, ls_err *err)
 {
     ls_rehearsal *r = rehearsal;
@@ -153,9 +163,14 @@ ls_status ls_rehearsal_step(void *rehearsal, bool *last, ls_err *err)
         ls_batch b;
         LS_TRY(next_batch(r, at, &b, err));
         LS_TRY(ls_stepper_take(&r->stepper, &r->c, &b, &done, &lr, err));
+        LS_TRY(settle_before(r, err));
     }
     r->c.sums = (ls_metric_sums){0};
     *last = ls_control_stop(&r->stepper.control);
+    if (*last) { /* nothing of it is left on its way */
+        r->stepper.left = (ls_underway){0};
+        LS_TRY(settle_before(r, err));
+    }
 out:
     return st;
 }

@@ -22,6 +22,7 @@ typedef struct ls_rehearsal {
     ls_loader *loader;               /* NULL: made-up samples, and `data` is there for its fields alone */
     void *fields[LS_SESSION_INPUTS]; /* the made-up samples */
     int n_fields;
+    ls_underway before; /* the step that was begun last: its metrics come when the next is begun */
 } ls_rehearsal;
 
 /* Collective; release in any case.  `x` and `comm` (NULL: one rank) stay the caller's and live longer.
@@ -30,7 +31,9 @@ ls_status ls_rehearsal_open(ls_rehearsal *r, const ls_experiment *x, int threads
                             ls_err *err) LS_MUST_CHECK;
 void ls_rehearsal_release(ls_rehearsal *r);
 
-/* One update; r->c.now are its metrics.  Collective.  `r` is an ls_rehearsal; for the rest see ls_subject. */
+/* One update is begun, and the one before it is over, whose metrics are r->c.now; behind the last, both are.
+ * On devices without queues it is over, too.  Collective.  `r` is an ls_rehearsal; for the rest see
+ * ls_subject. */
 ls_status ls_rehearsal_step(void *r, bool *last, ls_err *err) LS_MUST_CHECK;
 ls_spent ls_rehearsal_spent(void *r);
 /* Samples of this rank in a step. */

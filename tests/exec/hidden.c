@@ -148,6 +148,8 @@ ls_device *hidden_open(void)
     queues = *ls_backend_far.queues;
     queues.write = write_later;
     queues.join = join;
+    queues.record = NULL; /* kernels are counted in the order of their queue */
+    queues.after = NULL;
     backend.queues = &queues;
     gone = false;
     d->backend = &backend;

@@ -69,6 +69,7 @@ static ls_status cuda_open_at(ls_device **out, int threads, int place, bool exac
     d->base = (ls_device){.backend = &ls_backend_cuda, .threads = threads};
     d->checks = is_set("LOCKSTEP_CUDA_CHECK", "1");
     d->no_graph = is_set("LOCKSTEP_CUDA_GRAPH", "off");
+    d->in_line = is_set("LOCKSTEP_CUDA_BRANCHES", "off");
     d->plain = is_set("LOCKSTEP_CUDA_LAYOUT", "plain");
     LS_TRY(lsi_cuda_load(&d->api, err));
     st = choose(d, place, exactly, err);

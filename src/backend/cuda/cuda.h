@@ -18,6 +18,15 @@ typedef struct lsi_cuda_area {
     size_t size;
 } lsi_cuda_area;
 
+/* The kernels of a recording by the nodes of the graph that whoever comes after them comes after. */
+typedef struct lsi_cuda_branches {
+    void **nodes;
+    size_t n, cap;
+    size_t *first; /* per kernel, and one more */
+    size_t n_kernels, cap_first;
+    bool used, failed; /* an order other than that of the queue was asked for; memory or CUDA failed */
+} lsi_cuda_branches;
+
 typedef struct lsi_cuda_device {
     ls_device base;
     const lsi_cuda_api *api;
@@ -27,11 +36,13 @@ typedef struct lsi_cuda_device {
     lsi_cuda_event began; /* recorded at began_ns */
     uint64_t began_ns;
     bool recording, refused; /* kernels are kept, not run; one of them cannot be kept */
-    int failed;              /* what the device could not do, or 0 */
+    lsi_cuda_branches branches;
+    int failed; /* what the device could not do, or 0 */
     lsi_tuner *tuner;
     lsi_cuda_area area;
     bool plain;    /* LOCKSTEP_CUDA_LAYOUT=plain: nothing is channels last, to see what that is worth */
     bool no_graph; /* LOCKSTEP_CUDA_GRAPH=off: kernels of a step are started one by one */
+    bool in_line;  /* LOCKSTEP_CUDA_BRANCHES=off: within a graph they run one after the other */
     bool checks; /* LOCKSTEP_CUDA_CHECK=1: every kernel is waited for, so that the one that fails is named */
 } lsi_cuda_device;
 

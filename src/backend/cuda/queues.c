@@ -2,6 +2,7 @@
 #include "backend/cuda/kernel_util.h"
 #include "backend/cuda/planners.h"
 #include "base/clock.h"
+#include "base/grow.h"
 #include "base/log.h"
 
 struct ls_event {
@@ -46,12 +47,15 @@ static void free_event(ls_device *dev, ls_event *e)
     ls_free(e);
 }
 
+static void note_branch(lsi_cuda_device *d, ls_queue q);
+
 static void enqueue(ls_device *dev, ls_queue q, const ls_kernel *k, const ls_call *call)
 {
     lsi_cuda_device *d = (lsi_cuda_device *)dev;
 
     d->now = d->stream[q];
     k->run(k->state, call);
+    if (d->branches.used) note_branch(d, q);
 }
 
 static void queue_read(ls_device *dev, ls_queue q, const ls_buffer *from, size_t at, void *to, size_t bytes)
@@ -66,6 +70,15 @@ static void queue_write(ls_device *dev, ls_queue q, ls_buffer *to, size_t at, co
     const lsi_cuda_device *d = lsi_cuda_of(dev);
 
     note(dev, d->api->copy(ls_buffer_address(to, at), from, bytes, d->stream[q]));
+}
+
+static void queue_move(ls_device *dev, ls_queue q, ls_buffer *to, size_t to_at, const ls_buffer *from,
+                       size_t from_at, size_t bytes)
+{
+    const lsi_cuda_device *d = lsi_cuda_of(dev);
+
+    note(dev,
+         d->api->copy(ls_buffer_address(to, to_at), ls_buffer_address(from, from_at), bytes, d->stream[q]));
 }
 
 static void mark(ls_device *dev, ls_queue q, ls_event *e)
@@ -118,6 +131,63 @@ struct ls_recording {
     void *graph;
 };
 
+/* -- branches of a recording --
+ *
+ * A stream that is captured knows the nodes that the next one will come after.  They can be set, so that one
+ * stream captures a graph of any form: before a kernel to what it comes after, and behind it they are what
+ * others come after. */
+
+/* Behind a kernel, whose nodes are one after the other; where it has none, others come after what it does. */
+static void note_branch(lsi_cuda_device *d, ls_queue q)
+{
+    lsi_cuda_branches *b = &d->branches;
+    size_t n = 0;
+    int code = d->api->capture_last(d->stream[q], NULL, 0, &n);
+
+    if (code == 0 && LS_GROW(LS_MEM_PLAN, b->nodes, b->n + n, b->cap) &&
+        LS_GROW(LS_MEM_PLAN, b->first, b->n_kernels + 2, b->cap_first)) {
+        code = d->api->capture_last(d->stream[q], b->nodes + b->n, n, &n);
+        b->first[b->n_kernels++] = b->n;
+        b->n += n;
+        b->first[b->n_kernels] = b->n;
+    } else {
+        b->failed = true;
+    }
+    if (code != 0) b->failed = true;
+}
+
+static bool has_node(void *const *list, size_t n, const void *node)
+{
+    for (size_t i = 0; i < n; i++)
+        if (list[i] == node) return true;
+    return false;
+}
+
+static void after(ls_device *dev, ls_queue q, const int32_t *kernels, int32_t n)
+{
+    lsi_cuda_device *d = (lsi_cuda_device *)dev;
+    lsi_cuda_branches *b = &d->branches;
+    size_t most = 0, count = 0;
+    void **list;
+
+    b->used = !d->in_line && !b->failed;
+    if (!b->used) return;
+    for (int32_t i = 0; i < n; i++) most += b->first[kernels[i] + 1] - b->first[kernels[i]];
+    list = ls_alloc(LS_MEM_PLAN, sizeof *list * (most + 1));
+    for (int32_t i = 0; i < n && list != NULL; i++)
+        for (size_t k = b->first[kernels[i]]; k < b->first[kernels[i] + 1]; k++)
+            if (!has_node(list, count, b->nodes[k])) list[count++] = b->nodes[k];
+    if (list == NULL || d->api->capture_after(d->stream[q], list, count) != 0) b->failed = true;
+    ls_free(list);
+}
+
+static void forget_branches(lsi_cuda_device *d)
+{
+    ls_free(d->branches.nodes);
+    ls_free(d->branches.first);
+    d->branches = (lsi_cuda_branches){0};
+}
+
 static bool record(ls_device *dev, ls_queue q)
 {
     lsi_cuda_device *d = (lsi_cuda_device *)dev;
@@ -135,6 +205,8 @@ static ls_recording *recorded(ls_device *dev, ls_queue q)
     const int code = d->api->captured(d->stream[q], &graph);
 
     d->recording = false;
+    if (d->branches.failed) d->refused = true; /* kernels may be there that come after too little */
+    forget_branches(d);
     if (code != 0)
         ls_log(LS_LOG_WARN, "cuda: a step cannot be one graph, and its kernels are started one by one: %s",
                d->api->error(code));
@@ -163,12 +235,14 @@ const ls_queues lsi_cuda_queues = {.make_event = make_event,
                                    .enqueue = enqueue,
                                    .read = queue_read,
                                    .write = queue_write,
+                                   .move = queue_move,
                                    .mark = mark,
                                    .wait = queue_wait,
                                    .reached = reached,
                                    .join = join,
                                    .when = when,
                                    .record = record,
+                                   .after = after,
                                    .recorded = recorded,
                                    .replay = replay,
                                    .free_recording = free_recording};

@@ -1,4 +1,4 @@
-/* queues.c: three queues and one thread that works them off, late and in any order that is legal.
+/* queues.c: the queues and one thread that works them off, late and in any order that is legal.
  *
  * What comes next is drawn from the seed among the queues whose first command may run; a queue that is drawn
  * stays the favourite for a while, so that it gets far ahead of the others.  And the thread does nothing
@@ -16,6 +16,7 @@
 #include "backend/far/far_internal.h"
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/grow.h"
 #include "base/rng.h"
 
 struct ls_event {
@@ -24,13 +25,14 @@ struct ls_event {
     uint64_t when;
 };
 
-typedef enum kind { KERNEL, READ, WRITE, MARK, WAIT } kind;
+typedef enum kind { KERNEL, READ, WRITE, MARK, WAIT, REPLAY } kind;
 
 typedef struct command {
     kind kind;
     uint64_t number; /* over all queues, from 1 */
     const ls_kernel *kernel;
     const ls_call *call;
+    ls_recording *recording;
     ls_event *event;
     uint64_t mark; /* of the event */
     void *to;
@@ -68,7 +70,26 @@ struct lsi_far_line {
     uint64_t host_drawn;  /* by the host, which has numbers of its own */
     uint64_t until_order; /* commands that still may come before some are ordered */
     int favourite;
-    uint64_t favoured_for; /* commands */
+    uint64_t favoured_for;   /* commands */
+    ls_recording *recording; /* that is being made; of the host's alone */
+};
+
+/* A kernel of a recording, and those of it that it comes after. */
+typedef struct recorded_kernel {
+    const ls_kernel *kernel;
+    const ls_call *call;
+    int32_t *before, n_before;
+} recorded_kernel;
+
+struct ls_recording {
+    recorded_kernel *list;
+    int32_t n;
+    size_t cap;
+    recorded_kernel next; /* what the next one comes after; n_before is -1: the one before it */
+    bool failed;          /* there was no memory */
+    bool *done;           /* per kernel, while it is replayed */
+    ls_rng_key key;
+    uint64_t drawn;
 };
 
 static lsi_far_line *line_of(ls_device *dev)
@@ -111,9 +132,33 @@ static int choose(lsi_far_line *l, uint64_t last)
     return n > 0 ? ready[draw(l, 0, &l->drawn, (uint64_t)n)] : -1;
 }
 
+static bool is_ready(const ls_recording *r, int32_t i)
+{
+    if (r->done[i]) return false;
+    for (int32_t k = 0; k < r->list[i].n_before; k++)
+        if (!r->done[r->list[i].before[k]]) return false;
+    return true;
+}
+
+/* All kernels, in any order that is legal: the first that is ready behind a place that is drawn. */
+static void replay_all(ls_recording *r)
+{
+    memset(r->done, 0, (size_t)r->n * sizeof *r->done);
+    for (int32_t left = r->n; left > 0; left--) {
+        int32_t i = (int32_t)(ls_rng_word(&r->key, 2, 0, r->drawn++) % (uint64_t)r->n);
+        for (int32_t tries = 0; !is_ready(r, i); tries++) {
+            LS_BUG_IF(tries > r->n);
+            i = (i + 1) % r->n;
+        }
+        r->list[i].kernel->run(r->list[i].kernel->state, r->list[i].call);
+        r->done[i] = true;
+    }
+}
+
 /* Without the lock. */
 static void execute(const command *c)
 {
+    if (c->kind == REPLAY) replay_all(c->recording);
     if (c->kind == KERNEL) c->kernel->run(c->kernel->state, c->call);
     if (c->kind == READ || c->kind == WRITE) memcpy(c->to, c->from, c->bytes);
 }
@@ -240,8 +285,33 @@ static void free_event(ls_device *dev, ls_event *e)
     ls_free(e);
 }
 
+static void keep(ls_recording *r, const ls_kernel *k, const ls_call *call)
+{
+    recorded_kernel *x;
+
+    if (!LS_GROW(LS_MEM_PLAN, r->list, r->n + 1, r->cap)) {
+        r->failed = true;
+        return;
+    }
+    x = &r->list[r->n++];
+    *x = r->next;
+    x->kernel = k;
+    x->call = call;
+    if (x->n_before < 0) {
+        x->before = ls_alloc(LS_MEM_PLAN, sizeof *x->before);
+        x->n_before = r->n > 1 && x->before != NULL;
+        if (x->n_before > 0) x->before[0] = r->n - 2;
+        r->failed = r->failed || x->before == NULL;
+    }
+    r->next = (recorded_kernel){.n_before = -1};
+}
+
 static void enqueue(ls_device *dev, ls_queue q, const ls_kernel *k, const ls_call *call)
 {
+    if (line_of(dev)->recording != NULL) {
+        keep(line_of(dev)->recording, k, call);
+        return;
+    }
     put(dev, q, (command){.kind = KERNEL, .kernel = k, .call = call});
 }
 
@@ -253,6 +323,16 @@ static void read_later(ls_device *dev, ls_queue q, const ls_buffer *from, size_t
 static void write_later(ls_device *dev, ls_queue q, ls_buffer *to, size_t at, const void *from, size_t bytes)
 {
     put(dev, q, (command){.kind = WRITE, .to = lsi_far_bytes(to, at), .from = from, .bytes = bytes});
+}
+
+static void move_later(ls_device *dev, ls_queue q, ls_buffer *to, size_t to_at, const ls_buffer *from,
+                       size_t from_at, size_t bytes)
+{
+    put(dev, q,
+        (command){.kind = WRITE,
+                  .to = lsi_far_bytes(to, to_at),
+                  .from = lsi_far_bytes(from, from_at),
+                  .bytes = bytes});
 }
 
 static void mark(ls_device *dev, ls_queue q, ls_event *e)
@@ -308,16 +388,80 @@ static uint64_t when(ls_device *dev, ls_event *e)
     return ns;
 }
 
+/* -- recordings -------------------------------------------------------------------------------------------
+ */
+
+static bool record(ls_device *dev, ls_queue q)
+{
+    lsi_far_line *l = line_of(dev);
+
+    (void)q;
+    l->recording = ls_alloc(LS_MEM_PLAN, sizeof *l->recording);
+    if (l->recording == NULL) return false;
+    l->recording->next.n_before = -1;
+    l->recording->key = l->key;
+    l->recording->drawn = draw(l, 1, &l->host_drawn, UINT64_MAX);
+    return true;
+}
+
+static void after(ls_device *dev, ls_queue q, const int32_t *kernels, int32_t n)
+{
+    ls_recording *r = line_of(dev)->recording;
+
+    (void)q;
+    ls_free(r->next.before);
+    r->next.before = ls_alloc(LS_MEM_PLAN, sizeof *kernels * ((size_t)n + 1));
+    r->next.n_before = r->next.before != NULL ? n : -1;
+    for (int32_t i = 0; i < r->next.n_before; i++) {
+        LS_BUG_IF(kernels[i] < 0 || kernels[i] >= r->n);
+        r->next.before[i] = kernels[i];
+    }
+}
+
+/* Nothing is replayed any more: who frees it has waited. */
+static void free_recording(ls_device *dev, ls_recording *r)
+{
+    lsi_far_drain((lsi_far *)dev);
+    for (int32_t i = 0; i < r->n; i++) ls_free(r->list[i].before);
+    ls_free(r->next.before);
+    ls_free(r->list);
+    ls_free(r->done);
+    ls_free(r);
+}
+
+static ls_recording *recorded(ls_device *dev, ls_queue q)
+{
+    ls_recording *r = line_of(dev)->recording;
+
+    (void)q;
+    line_of(dev)->recording = NULL;
+    r->done = ls_alloc(LS_MEM_PLAN, (size_t)r->n + 1);
+    if (!r->failed && r->done != NULL) return r;
+    free_recording(dev, r);
+    return NULL;
+}
+
+static void replay(ls_device *dev, ls_queue q, ls_recording *r)
+{
+    put(dev, q, (command){.kind = REPLAY, .recording = r});
+}
+
 const ls_queues lsi_far_queues = {.make_event = make_event,
                                   .free_event = free_event,
                                   .enqueue = enqueue,
                                   .read = read_later,
                                   .write = write_later,
+                                  .move = move_later,
                                   .mark = mark,
                                   .wait = wait_for,
                                   .reached = is_reached,
                                   .join = join,
-                                  .when = when};
+                                  .when = when,
+                                  .record = record,
+                                  .after = after,
+                                  .recorded = recorded,
+                                  .replay = replay,
+                                  .free_recording = free_recording};
 
 /* -- opening ----------------------------------------------------------------------------------------------
  */
