@@ -112,7 +112,7 @@ static bool describe_node(const lsi_cuda_device *d, const ls_graph *g, const ls_
 
     *s = (state){.dev = d,
                  .f = {.dtype = x->dtype,
-                       .exact = x->dtype == LS_F32 && !d->tf32,
+                       .exact = x->dtype == LS_F32 && !d->base.tf32,
                        .biased = n->n_in > 2,
                        .act = a->act,
                        .slope = (float)a->slope}};
