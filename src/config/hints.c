@@ -19,7 +19,9 @@
 #define GPUS                                                                                                 \
     "the option --device cuda computes on NVIDIA's GPUs, one a rank: ranks=N (or -n N) starts N ranks on "   \
     "this machine"
-#define HALF   "precision=bf16 computes in 16 bits, and tf32 rounds products on a GPU; other types are not in this version"
+#define HALF                                                                                                 \
+    "precision=bf16 computes in 16 bits, and tf32 rounds products on a GPU; other types are not in this "    \
+    "version"
 #define FOLDER "the option --run-dir DIR says where a run's files go"
 #define RESUME "`lockstep train --resume` goes on with the newest run, --resume=RUN with another"
 #define ORDER  "training samples are always in a new random order; seed=N gives another one"

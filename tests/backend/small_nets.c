@@ -116,7 +116,7 @@ static bool fits(const ls_device *dev, const ls_graph *g, int64_t samples, int n
     return lsi_region_plan(&r, &machine, g, samples, n, members, 0, NULL, 0, NULL);
 }
 
-ls_graph *small_net_graph(const small_net *net, int64_t batch, const lsi_region_machine *m)
+ls_graph *small_net_graph(const small_net *net, ls_mode mode, int64_t batch, const lsi_region_machine *m)
 {
     const ls_region_rule rule = {.takes = takes, .fits = fits, .least = 3};
     ls_step *s;
@@ -124,7 +124,7 @@ ls_graph *small_net_graph(const small_net *net, int64_t batch, const lsi_region_
     ls_err err = {0};
 
     machine = *m;
-    REQUIRE_OK(ls_step_create(&s, batch, LS_TRAIN, &err), &err);
+    REQUIRE_OK(ls_step_create(&s, batch, mode, &err), &err);
     net->build(s);
     REQUIRE_OK(ls_step_status(s, &err), &err);
     g = ls_step_graph_take(s);

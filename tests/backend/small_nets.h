@@ -14,9 +14,9 @@ typedef struct small_net {
 
 extern const small_net small_nets[]; /* ended by one without a name */
 
-/* A training step of the network, fused for the CUDA backend, with regions for this machine.  The caller owns
+/* A step of the network, fused for the CUDA backend, with regions for this machine.  The caller owns
  * it. */
-ls_graph *small_net_graph(const small_net *net, int64_t batch, const lsi_region_machine *m);
+ls_graph *small_net_graph(const small_net *net, ls_mode mode, int64_t batch, const lsi_region_machine *m);
 /* An H200. */
 lsi_region_machine small_net_machine(bool rounded);
 

@@ -50,7 +50,7 @@ static void a_small_step_is_one_region_and_an_update(void)
 
     for (int i = 0; i < 3; i++) {
         const lsi_region_machine m = small_net_machine(true);
-        ls_graph *g = small_net_graph(net_called(names[i]), 64, &m);
+        ls_graph *g = small_net_graph(net_called(names[i]), LS_TRAIN, 64, &m);
         if (!CHECK_EQ_INT(live(g, NULL), 2)) print(g);
         CHECK_EQ_INT(live(g, &ls_op_region), 1);
         ls_graph_destroy(g);
@@ -61,7 +61,7 @@ static void a_small_step_is_one_region_and_an_update(void)
 static void what_comes_after_something_else_is_another_region(void)
 {
     const lsi_region_machine m = small_net_machine(true);
-    ls_graph *g = small_net_graph(net_called("strides"), 64, &m);
+    ls_graph *g = small_net_graph(net_called("strides"), LS_TRAIN, 64, &m);
     ls_schedule s = {0};
     ls_err err = {0};
 
@@ -71,13 +71,23 @@ static void what_comes_after_something_else_is_another_region(void)
     ls_schedule_release(&s);
     ls_graph_destroy(g);
 
-    g = small_net_graph(net_called("keras"), 64, &m);
+    g = small_net_graph(net_called("keras"), LS_TRAIN, 64, &m);
     CHECK_EQ_INT(live(g, &ls_op_conv2d), 2); /* the library is faster */
     CHECK(live(g, &ls_op_region) >= 1);
     CHECK_OK(ls_pass_schedule(g, &s, &err), &err);
     if (live(g, NULL) >= 22) print(g);
     CHECK(live(g, NULL) < 22);
     ls_schedule_release(&s);
+    ls_graph_destroy(g);
+}
+
+/* Without gradients: all of it, with what is fetched. */
+static void an_evaluation_is_one_region(void)
+{
+    const lsi_region_machine m = small_net_machine(true);
+    ls_graph *g = small_net_graph(net_called("pools_first"), LS_EVAL, 64, &m);
+
+    if (!CHECK_EQ_INT(live(g, NULL), 1)) print(g);
     ls_graph_destroy(g);
 }
 
@@ -89,7 +99,7 @@ static void places_do_not_overlap(void)
 
     for (const small_net *net = small_nets; net->name != NULL; net++) {
         const lsi_region_machine m = small_net_machine(true);
-        ls_graph *g = small_net_graph(net, 64, &m);
+        ls_graph *g = small_net_graph(net, LS_TRAIN, 64, &m);
         const ls_node *n = first(g, &ls_op_region);
         const ls_region_attr *a = n != NULL ? n->attr : NULL;
         REQUIRE(a != NULL);
@@ -111,7 +121,7 @@ static void places_do_not_overlap(void)
 static void many_samples_leave_products_to_the_library(void)
 {
     const lsi_region_machine m = small_net_machine(true);
-    ls_graph *g = small_net_graph(net_called("pools_first"), 8192, &m);
+    ls_graph *g = small_net_graph(net_called("pools_first"), LS_TRAIN, 8192, &m);
 
     if (!CHECK(live(g, &ls_op_matmul) >= 2)) print(g);
     CHECK_EQ_INT(live(g, &ls_op_conv2d) + live(g, &ls_op_conv2d_dx) + live(g, &ls_op_conv2d_dw), 0);
@@ -122,7 +132,7 @@ static void many_samples_leave_products_to_the_library(void)
 static void small_memory_has_small_regions(void)
 {
     const lsi_region_machine little = {132, 16384, true}, none = {132, 64, true};
-    ls_graph *g = small_net_graph(net_called("pools_first"), 64, &little);
+    ls_graph *g = small_net_graph(net_called("pools_first"), LS_TRAIN, 64, &little);
     ls_schedule s = {0};
     ls_err err = {0};
 
@@ -130,7 +140,7 @@ static void small_memory_has_small_regions(void)
     CHECK_OK(ls_pass_schedule(g, &s, &err), &err);
     ls_schedule_release(&s);
     ls_graph_destroy(g);
-    g = small_net_graph(net_called("pools_first"), 64, &none);
+    g = small_net_graph(net_called("pools_first"), LS_TRAIN, 64, &none);
     CHECK_EQ_INT(live(g, &ls_op_region), 0);
     ls_graph_destroy(g);
 }
@@ -139,6 +149,7 @@ int main(void)
 {
     CHECK_RUN(a_small_step_is_one_region_and_an_update);
     CHECK_RUN(what_comes_after_something_else_is_another_region);
+    CHECK_RUN(an_evaluation_is_one_region);
     CHECK_RUN(places_do_not_overlap);
     CHECK_RUN(many_samples_leave_products_to_the_library);
     CHECK_RUN(small_memory_has_small_regions);

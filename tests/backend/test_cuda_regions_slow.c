@@ -170,10 +170,10 @@ static void check_region(const char *net, const ls_graph *g, const ls_node *n, c
 }
 
 /* A machine with few processors has blocks that go on with further samples. */
-static void check_nets(int64_t batch, const lsi_region_machine *m)
+static void check_nets(ls_mode mode, int64_t batch, const lsi_region_machine *m)
 {
     for (const small_net *net = small_nets; net->name != NULL; net++) {
-        ls_graph *g = small_net_graph(net, batch, m);
+        ls_graph *g = small_net_graph(net, mode, batch, m);
         for (int32_t i = 0; i < g->n_nodes; i++)
             if (!g->nodes[i]->dead && g->nodes[i]->op == &ls_op_region)
                 check_region(net->name, g, g->nodes[i], m);
@@ -185,7 +185,7 @@ static void regions_compute_what_their_members_do(void)
 {
     const lsi_region_machine m = small_net_machine(false);
 
-    check_nets(2, &m);
+    check_nets(LS_TRAIN, 2, &m);
 }
 
 static void blocks_go_on_with_further_samples(void)
@@ -193,13 +193,20 @@ static void blocks_go_on_with_further_samples(void)
     lsi_region_machine m = small_net_machine(false);
 
     m.processors = 1;
-    check_nets(5, &m);
+    check_nets(LS_TRAIN, 5, &m);
+}
+
+static void evaluations_too(void)
+{
+    const lsi_region_machine m = small_net_machine(false);
+
+    check_nets(LS_EVAL, 3, &m);
 }
 
 static void rounded_products_are_near(void)
 {
     const lsi_region_machine m = small_net_machine(true);
-    ls_graph *g = small_net_graph(&small_nets[1], 2, &m); /* no pool's choice is close there */
+    ls_graph *g = small_net_graph(&small_nets[1], LS_TRAIN, 2, &m); /* no pool's choice is close there */
 
     for (int32_t i = 0; i < g->n_nodes; i++)
         if (!g->nodes[i]->dead && g->nodes[i]->op == &ls_op_region)
@@ -221,6 +228,7 @@ int main(void)
     if (!compiles) printf("NVRTC was not found: the sources are not compiled for a GPU\n");
     CHECK_RUN(regions_compute_what_their_members_do);
     CHECK_RUN(blocks_go_on_with_further_samples);
+    CHECK_RUN(evaluations_too);
     CHECK_RUN(rounded_products_are_near);
     snprintf(command, sizeof command, "rm -rf %s", folder);
     if (system(command) != 0) return 1;
