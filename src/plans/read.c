@@ -174,14 +174,16 @@ static void note_outputs(lsi_item *it, const ls_doc_node *n)
 static ls_status read_node(lsi_item *it, ls_doc_node *n)
 {
     const char *queues[LS_QUEUE_N];
+    int n_queues = 0;
 
-    for (int q = 0; q < LS_QUEUE_N; q++) queues[q] = ls_queue_name((ls_queue)q);
+    for (int q = 0; q < LS_QUEUE_N; q++)
+        if (q != LS_QUEUE_FEED) queues[n_queues++] = ls_queue_name((ls_queue)q); /* which has no nodes */
     *n = (ls_doc_node){.id = small(it, "id", 0, INT32_MAX),
                        .op = lsi_item_text(it, "op"),
                        .attributes = lsi_item_text(it, "attributes"),
                        .layer = lsi_item_text(it, "layer"),
                        .impl = lsi_item_text(it, "impl"),
-                       .queue = lsi_item_name(it, "queue", queues, LS_QUEUE_N),
+                       .queue = lsi_item_name(it, "queue", queues, n_queues),
                        .backward = lsi_item_flag(it, "backward"),
                        .waits = lsi_item_flag(it, "waits"),
                        .updates = lsi_item_flag(it, "updates"),

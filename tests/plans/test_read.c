@@ -176,6 +176,7 @@ static void nodes(void)
 {
     spoil("nodes", 2, "queue", json_string("gpu"),
           "node 2: \"queue\" is \"gpu\", must be compute, comm, copy or host");
+    spoil("nodes", 2, "queue", json_string("feed"), "node 2: \"queue\" is \"feed\", must be");
     spoil("nodes", 2, "queue", NULL, "node 2: it has no \"queue\"");
     spoil("nodes", 2, "op", json_string(""), "node 2: its \"op\" is empty");
     spoil("nodes", 2, "id", json_integer(member("nodes", 0, "id")), "nodes 0 and 2 have one id");
