@@ -75,6 +75,17 @@ static bool shows_other(const bench_job *j)
     return j->print == bench_print_text || j->print == bench_print_json;
 }
 
+/* Both sides are timed in turns by the same processes, so what these are made of cannot be compared. */
+static bool is_of_the_processes(const char *setting)
+{
+    static const char *const keys[] = {"ranks", "device", "max_restarts"};
+    const size_t length = strcspn(setting, "=");
+
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+        if (strlen(keys[i]) == length && memcmp(keys[i], setting, length) == 0) return true;
+    return false;
+}
+
 /* What the experiment is timed against: --against KEY=VALUE; a KEY that is true or false alone is turned
  * round.  The reproducible mode always shows its price. */
 static ls_status choose_other(bench_job *j, ls_err *err)
@@ -85,6 +96,12 @@ static ls_status choose_other(bench_job *j, ls_err *err)
 
     if (key == NULL && ls_config_bool(cfg, "reproducible") && shows_other(j)) key = "reproducible";
     if (key == NULL) return LS_OK;
+    if (is_of_the_processes(key))
+        return ls_fail(err, LS_INVALID,
+                       "--against %s: both sides run in turns on the same ranks and device; `lockstep scale` "
+                       "compares numbers of ranks, and `bench` twice with --json, then `bench --compare`, "
+                       "devices",
+                       key);
     at = ls_config_find(cfg, key);
     if (strchr(key, '=') != NULL)
         snprintf(j->other, sizeof j->other, "%s", key);

@@ -285,6 +285,9 @@ static ls_status parse_option(const cli_command *c, int argc, char **argv, int *
         cli_resume_takes(argv[*i + 1]))
         return store(o, argv[++*i], args, err);
     if (o->kind == FLAG || (o->kind == MAYBE && eq == NULL)) return store(o, NULL, args, err);
+    if (o->kind == MAYBE && eq[1] == '\0') /* a variable of the shell that is not set, most likely */
+        return ls_fail(err, LS_INVALID, "%s has an empty value; leave the = out, or name one: %s%s", word,
+                       o->name, o->arg);
     if (eq != NULL) return store(o, eq + 1, args, err);
     if (*i + 1 >= argc) return ls_fail(err, LS_INVALID, "%s needs a value: %s", o->name, o->arg);
     return store(o, argv[++*i], args, err);

@@ -39,7 +39,7 @@ ls_status cli_device_check(const cli_args *args, const char *device, ls_err *err
                      why.text);
     else if (args->resume != NULL)
         st = ls_fail(err, LS_INVALID,
-                     "the run was begun on device %s, which cannot be used here: %s; --device cpu goes on "
+                     "the run goes on with device %s, which cannot be used here: %s; --device cpu goes on "
                      "with it on the processors",
                      device, why.text);
     else

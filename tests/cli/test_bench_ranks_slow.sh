@@ -46,6 +46,8 @@ run 0 bench mnist -n 3 batch.global=16 parallel.accumulate=2 --threads 1 --steps
 holds 'abs(o["samples_per_s"]["p50"] * o["step_s"]["p50"] / 16 - 1) < 1e-6'
 run 0 bench mnist -n 2 batch.per_rank=8 --threads 1 --steps 3 --profile
 says out all_reduce_wait
+run 2 bench mnist --against ranks=2
+says err 'both sides run in turns on the same ranks and device'
 run 2 bench mnist --against optimizer.lr
 says err "write key=value"
 run 2 bench mnist --against optimizer.lrr=1

@@ -53,6 +53,8 @@ run 0 train "${small[@]}" device=ref train.steps=6 --run-dir whole --quiet
 run 75 train "${small[@]}" --device ref train.steps=6 train.pause_after=3st --run-dir parts --quiet
 [ "$(device parts)" = ref ] || fail "config.yaml has the device \"$(device parts)\""
 cp -r parts other && cp -r parts earlier && cp -r parts gone
+run 2 train --resume=
+says err 'has an empty value'
 run 0 train --resume parts
 grep -q 'changed       device' "$work/out" && fail "the device changed: $(cat "$work/out")"
 [ "$(device parts)" = ref ] && [ "$(hash parts)" = "$(hash whole)" ] || fail "resumed: $(device parts), $(hash parts), whole $(hash whole)"
@@ -83,7 +85,7 @@ if grep -q '^backend cuda  *not usable' "$work/out"; then
     sed -i 's/^device: .*/device: "cuda:1"/' gone/config.yaml
     cp -r gone before
     run 2 train --resume gone
-    says err 'the run was begun on device cuda:1, which cannot be used here: '
+    says err 'the run goes on with device cuda:1, which cannot be used here: '
     says err '--device cpu'
     for command in eval infer; do
         run 2 $command gone
