@@ -220,10 +220,11 @@ out:
 
 static ls_status draw(const cli_args *args, const cli_experiment *x, const ls_document *d, ls_err *err)
 {
-    char title[256];
+    char title[256], name[101];
 
     /* Of several plans the first: most of the step's work. */
-    snprintf(title, sizeof title, "%.100s, %s%d rank%s, batch %lld per %s", x->name,
+    ls_text_fit(name, sizeof name, "%s", x->name);
+    snprintf(title, sizeof title, "%s, %s%d rank%s, batch %lld per %s", name,
              x->n_plans > 1 ? "gradients, " : "", x->ranks, x->ranks == 1 ? "" : "s", (long long)x->batch,
              ls_config_bool(x->cfg, "reproducible") ? "shard" : "rank");
     return plan_graph_write(args->graph, title, d, err);

@@ -1,6 +1,7 @@
 /* plan_graph.c: `lockstep plan --graph FILE.svg|FILE.dot`: the plan as a picture. */
 #include <string.h>
 
+#include "base/printable.h"
 #include "base/replace.h"
 #include "plan.h"
 
@@ -26,12 +27,14 @@ ls_status plan_graph_check(const char *path, ls_err *err)
 ls_status plan_graph_write(const char *path, const char *title, const ls_document *d, ls_err *err)
 {
     ls_text text = {0};
+    char shown[512]; /* a file may be called by any bytes, a picture is read as UTF-8 */
     ls_status st = LS_OK;
 
+    ls_printable(title, strlen(title), shown, sizeof shown);
     if (ends_in(path, ".svg"))
-        ls_document_svg(d, title, &text);
+        ls_document_svg(d, shown, &text);
     else
-        ls_document_dot(d, title, &text);
+        ls_document_dot(d, shown, &text);
     st = text.failed ? ls_fail(err, LS_NOMEM, "no memory for a picture") : LS_OK;
     if (st == LS_OK) st = ls_replace_file(path, text.data, text.length, err);
     ls_text_release(&text);

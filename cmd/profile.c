@@ -102,9 +102,10 @@ static void print_text(const tables *t)
     printf("slowest nodes (' backward)\n");
     for (int i = 0; i < t->n_nodes && i < SHOWN_NODES; i++) {
         const ls_doc_node *n = t->nodes[i].n;
-        char op[64], where[96];
+        char op[64], layer[51], where[96];
         snprintf(op, sizeof op, "%s%s", n->op, n->backward ? "'" : "");
-        snprintf(where, sizeof where, "%.50s%s%.30s", n->layer, n->impl[0] != '\0' ? " " : "", n->impl);
+        ls_text_fit(layer, sizeof layer, "%s", n->layer);
+        ls_text_fit(where, sizeof where, "%s%s%.30s", layer, n->impl[0] != '\0' ? " " : "", n->impl);
         print_row(op, where, t->nodes[i].seconds, total, t->nodes[i].flops, t->nodes[i].bytes);
     }
     printf("\n");

@@ -68,6 +68,32 @@ void ls_text_release(ls_text *t)
     *t = (ls_text){0};
 }
 
+/* --- texts that are cut --- */
+
+/* Ends a text of n bytes, which was cut, before its last character where that lacks a byte. */
+static void drop_half(char *text, size_t n)
+{
+    size_t first = n, whole;
+
+    while (first > 0 && ((unsigned char)text[first - 1] & 0xc0) == 0x80) first--;
+    if (first == 0 || (unsigned char)text[first - 1] < 0xc0) return;
+    first--;
+    whole = (unsigned char)text[first] >= 0xf0 ? 4 : (unsigned char)text[first] >= 0xe0 ? 3 : 2;
+    if (n - first < whole) text[first] = '\0';
+}
+
+const char *ls_text_fit(char *buf, size_t size, const char *fmt, ...)
+{
+    va_list ap;
+    int n;
+
+    va_start(ap, fmt);
+    n = vsnprintf(buf, size, fmt, ap);
+    va_end(ap);
+    if (size > 0 && (n < 0 || (size_t)n >= size)) drop_half(buf, strlen(buf));
+    return buf;
+}
+
 /* --- nearest name --- */
 
 #define WORD_MAX 127

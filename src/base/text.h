@@ -23,6 +23,8 @@ void ls_text_add_quoted(ls_text *t, const char *word);
  * half of one would be another command.  Returns buf. */
 const char *ls_text_quoted(const char *word, char *buf, size_t size);
 void ls_text_release(ls_text *t); /* frees and zeroes */
+/* snprintf, where what does not fit is cut before a character of UTF-8 and never inside one.  Returns buf. */
+const char *ls_text_fit(char *buf, size_t size, const char *fmt, ...) LS_PRINTF(3, 4);
 
 /* The candidate with the smallest edit distance to `word`, or NULL when none is near enough to be meant
  * (distance at most a third of the longer word, rounded up). */

@@ -77,10 +77,10 @@ static bool same_group(const ls_doc_node *a, const ls_doc_node *b, bool coarse)
 static void name_node(lsi_block *x, const ls_document *d)
 {
     const ls_doc_node *n = &d->nodes[x->first];
-    char bytes[32];
+    char bytes[32], layer[61];
 
-    snprintf(x->name, sizeof x->name, "%s%s%s%.60s", n->op, n->backward ? "'" : "",
-             n->layer[0] != '\0' ? " " : "", n->layer);
+    ls_text_fit(x->name, sizeof x->name, "%s%s%s%s", n->op, n->backward ? "'" : "",
+                n->layer[0] != '\0' ? " " : "", ls_text_fit(layer, sizeof layer, "%s", n->layer));
     for (int32_t k = 0; k < d->n_collectives; k++)
         if (d->collectives[k].start == x->first && d->collectives[k].bucket >= 0)
             snprintf(x->name, sizeof x->name, "bucket %d: %s", (int)d->collectives[k].bucket,
@@ -95,7 +95,7 @@ static void name_block(lsi_block *x, const ls_document *d, bool coarse)
     if (x->first == x->last)
         name_node(x, d);
     else if (length > 0)
-        snprintf(x->name, sizeof x->name, "%.*s%s", (int)length, n->layer, n->backward ? "'" : "");
+        ls_text_fit(x->name, sizeof x->name, "%.*s%s", (int)length, n->layer, n->backward ? "'" : "");
     else
         snprintf(x->name, sizeof x->name, "%s%s", n->updates ? "update" : "other", n->backward ? "'" : "");
 }

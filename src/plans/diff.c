@@ -32,9 +32,8 @@ typedef struct comparison {
 
 const char *ls_doc_node_name(const ls_doc_node *n, char *buf, size_t size)
 {
-    snprintf(buf, size, "%s%s%s%s%s", n->op, n->backward ? "'" : "",
-             n->layer[0] != '\0' ? " of layer \"" : "", n->layer, n->layer[0] != '\0' ? "\"" : "");
-    return buf;
+    return ls_text_fit(buf, size, "%s%s%s%s%s", n->op, n->backward ? "'" : "",
+                       n->layer[0] != '\0' ? " of layer \"" : "", n->layer, n->layer[0] != '\0' ? "\"" : "");
 }
 
 /* -- matching ---------------------------------------------------------------------------------------------

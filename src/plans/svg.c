@@ -36,9 +36,13 @@ typedef struct picture {
 /* -- text -------------------------------------------------------------------------------------------------
  */
 
+/* At most `most` characters, of which some take several bytes. */
 static void add_escaped(ls_text *t, const char *text, size_t most)
 {
-    for (size_t i = 0; text[i] != '\0' && i < most; i++) {
+    size_t characters = 0;
+
+    for (size_t i = 0; text[i] != '\0'; i++) {
+        if (((unsigned char)text[i] & 0xc0) != 0x80 && characters++ == most) break;
         switch (text[i]) {
         case '<': ls_text_add(t, "&lt;"); break;
         case '>': ls_text_add(t, "&gt;"); break;

@@ -145,6 +145,45 @@ static void a_picture_shows_every_node_of_a_small_plan(void)
     ls_document_release(&d);
 }
 
+/* Whether a text is UTF-8, as JSON has to be. */
+static bool is_utf8(const char *text)
+{
+    json_t *s = json_string(text);
+
+    json_decref(s);
+    return s != NULL;
+}
+
+/* Names of `bytes` letters of one byte and then 300 of two or three: each place where a text may be cut lies
+ * inside a character once. */
+static void names_are_cut_between_characters(void)
+{
+    static const char *const letters[] = {"\xc3\xa9", "\xe5\xb1\x82"};
+
+    for (size_t k = 0; k < 6; k++) {
+        const char *letter = letters[k / 3];
+        char layer[1024] = "";
+        ls_document d, other;
+        ls_text svg = {0}, dot = {0}, text = {0};
+        ls_doc_difference o;
+        ls_err err = {0};
+        memset(layer, 'a', k % 3);
+        for (int i = 0; i < 300; i++) strcat(layer, letter);
+        small_plan_document(&(small_plan){.layer = layer}, &d);
+        small_plan_document(&usual, &other);
+        ls_document_svg(&d, layer, &svg);
+        ls_document_dot(&d, layer, &dot);
+        REQUIRE_OK(ls_document_diff(&d, &other, 20, &text, &o, &err), &err);
+        REQUIRE(!svg.failed && !dot.failed);
+        CHECK(is_utf8(svg.data) && is_utf8(dot.data) && is_utf8(text.data));
+        ls_text_release(&svg);
+        ls_text_release(&dot);
+        ls_text_release(&text);
+        ls_document_release(&d);
+        ls_document_release(&other);
+    }
+}
+
 static void many_nodes_are_drawn_by_layer(void)
 {
     ls_document d;
@@ -187,6 +226,7 @@ int main(void)
     CHECK_RUN(the_name_of_an_input);
     CHECK_RUN(long_lists_are_cut);
     CHECK_RUN(a_picture_shows_every_node_of_a_small_plan);
+    CHECK_RUN(names_are_cut_between_characters);
     CHECK_RUN(many_nodes_are_drawn_by_layer);
     CHECK_RUN(widths_are_measured_times_where_there_are_some);
     return CHECK_DONE();

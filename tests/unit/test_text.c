@@ -157,8 +157,22 @@ static void quoted_for_a_shell(void)
     CHECK_EQ_STR(ls_text_quoted("longer than its place", word, 8), "..."); /* half a name is another one */
 }
 
+static void cut_between_characters(void)
+{
+    char buf[6];
+
+    CHECK_EQ_STR(ls_text_fit(buf, sizeof buf, "%s", "abcdefg"), "abcde");
+    CHECK_EQ_STR(ls_text_fit(buf, sizeof buf, "%s", "abc\xc3\xa9"), "abc\xc3\xa9"); /* it fits */
+    CHECK_EQ_STR(ls_text_fit(buf, sizeof buf, "%s", "abc\xc3\xa9g"), "abc\xc3\xa9");
+    CHECK_EQ_STR(ls_text_fit(buf, sizeof buf, "%s", "abcd\xc3\xa9"), "abcd");
+    CHECK_EQ_STR(ls_text_fit(buf, sizeof buf, "%s", "abc\xe5\xb1\x82"), "abc");
+    CHECK_EQ_STR(ls_text_fit(buf, sizeof buf, "%s", "ab\xf0\x9f\x98\x80"), "ab");
+    CHECK_EQ_STR(ls_text_fit(buf, 1, "%s", "abc"), "");
+}
+
 int main(void)
 {
+    CHECK_RUN(cut_between_characters);
     CHECK_RUN(grows);
     CHECK_RUN(quoted_for_a_shell);
     CHECK_RUN(keeps_what_it_has_when_memory_ends);
