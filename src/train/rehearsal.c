@@ -162,6 +162,11 @@ ls_status ls_rehearsal_step(void *rehearsal, bool *last, ls_err *err)
     for (int64_t at = 0; at < r->update.samples; at += r->update.global) {
         ls_batch b;
         LS_TRY(next_batch(r, at, &b, err));
+        /* A plan for another size may take the place of the one whose step is on its way. */
+        if (r->before.plan != NULL && r->before.batch != b.n) {
+            LS_TRY(ls_underway_settle(&r->before, &r->c.now, err));
+            r->before = (ls_underway){0};
+        }
         LS_TRY(ls_stepper_take(&r->stepper, &r->c, &b, &done, &lr, err));
         LS_TRY(settle_before(r, err));
     }

@@ -412,6 +412,7 @@ static void after(ls_device *dev, ls_queue q, const int32_t *kernels, int32_t n)
     ls_free(r->next.before);
     r->next.before = ls_alloc(LS_MEM_PLAN, sizeof *kernels * ((size_t)n + 1));
     r->next.n_before = r->next.before != NULL ? n : -1;
+    r->failed = r->failed || r->next.before == NULL; /* without its edges it would replay in another order */
     for (int32_t i = 0; i < r->next.n_before; i++) {
         LS_BUG_IF(kernels[i] < 0 || kernels[i] >= r->n);
         r->next.before[i] = kernels[i];
