@@ -8,7 +8,6 @@
 #include "base/text.h"
 #include "plans/read_internal.h"
 
-enum { SHOWN = 80 }; /* bytes of a value that a message shows */
 #define NUMBER_MOST 1e30
 
 ls_status lsi_item_refuse(lsi_item *it, const char *fmt, ...)
@@ -26,16 +25,15 @@ ls_status lsi_item_refuse(lsi_item *it, const char *fmt, ...)
     return it->st;
 }
 
-/* A value as the file has it, escaped, if it is short. */
-static const char *show(const json_t *v, char *buf)
+const char *lsi_json_show(const json_t *v, char buf[LSI_SHOWN])
 {
     const size_t flags = JSON_ENCODE_ANY | JSON_ENSURE_ASCII | JSON_COMPACT;
-    const size_t n = json_dumpb(v, buf, SHOWN, flags);
+    const size_t n = json_dumpb(v, buf, LSI_SHOWN, flags);
 
     if (json_is_array(v) || json_is_object(v))
-        snprintf(buf, SHOWN, json_is_array(v) ? "a list" : "an object");
-    else if (n == 0 || n >= SHOWN)
-        snprintf(buf, SHOWN, "a text of %zu bytes", json_string_length(v));
+        snprintf(buf, LSI_SHOWN, json_is_array(v) ? "a list" : "an object");
+    else if (n == 0 || n >= LSI_SHOWN)
+        snprintf(buf, LSI_SHOWN, "a text of %zu bytes", json_string_length(v));
     else
         buf[n] = '\0';
     return buf;
@@ -56,9 +54,9 @@ static const json_t *member(lsi_item *it, const char *key)
 
 static void refuse_type(lsi_item *it, const char *key, const json_t *v, const char *wanted)
 {
-    char text[SHOWN];
+    char text[LSI_SHOWN];
 
-    lsi_item_refuse(it, "\"%s\" is %s, must be %s", key, show(v, text), wanted);
+    lsi_item_refuse(it, "\"%s\" is %s, must be %s", key, lsi_json_show(v, text), wanted);
 }
 
 int64_t lsi_item_whole(lsi_item *it, const char *key, int64_t least, int64_t most)

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/whole.h"
 #include "plans/plans.h"
+#include "plans/read_internal.h"
 
 #define FILE_MAX_BYTES ((size_t)256 << 20)
 
@@ -14,7 +15,8 @@ static bool has_plans(const json_t *o)
     return event != NULL && (strcmp(event, "document") == 0 || strcmp(event, "bench-export") == 0);
 }
 
-/* The first JSON value of the text that has plans; *o is the caller's, NULL: there is none. */
+/* The JSON value of the text that has plans, of which there must be one; *o is the caller's, also after a
+ * failure.  Others, before it and after it, are events of another kind. */
 static ls_status find_plans(const char *text, size_t length, const char *path, json_t **o, ls_err *err)
 {
     size_t at = 0;
@@ -30,17 +32,40 @@ static ls_status find_plans(const char *text, size_t length, const char *path, j
         if (value == NULL)
             return ls_fail(err, LS_DATA, "%s: byte %zu: %s; a plan is what `lockstep plan ... --json` prints",
                            path, at + (size_t)(why.position > 0 ? why.position : 0), why.text);
-        at += (size_t)why.position;
-        if (has_plans(value)) {
-            *o = value;
-            return LS_OK;
+        if (has_plans(value) && *o != NULL) {
+            json_decref(value);
+            return ls_fail(err, LS_DATA,
+                           "%s: byte %zu: a second document begins, and which of them is meant nobody knows; "
+                           "leave one, as `lockstep plan ... --json` prints it",
+                           path, at);
         }
-        json_decref(value);
+        at += (size_t)why.position;
+        if (has_plans(value))
+            *o = value;
+        else
+            json_decref(value);
     }
+    if (*o != NULL) return LS_OK;
     return ls_fail(err, LS_DATA,
                    "%s: no plan is in it; it should be what `lockstep plan ... --json` prints, or a file of "
                    "`lockstep bench --export`",
                    path);
+}
+
+/* Buckets are numbered through all plans of a step, and each is some collective's. */
+static ls_status check_buckets(ls_document *d, const json_t *plans, ls_err *err)
+{
+    size_t most = 0;
+
+    for (size_t i = 0; i < json_array_size(plans); i++)
+        most += json_array_size(json_object_get(json_array_get(plans, i), "collectives"));
+    for (int32_t i = 0; i < d->n_collectives; i++) {
+        lsi_item it = {d, NULL, "collective", i, err, LS_OK};
+        if (d->collectives[i].bucket >= 0 && (size_t)d->collectives[i].bucket >= most)
+            return lsi_item_refuse(&it, "\"bucket\" is %d, and the plans have %zu collectives",
+                                   (int)d->collectives[i].bucket, most);
+    }
+    return LS_OK;
 }
 
 ls_status ls_document_parse(ls_document *d, const char *text, size_t length, const char *path, int plan,
@@ -69,6 +94,7 @@ ls_status ls_document_parse(ls_document *d, const char *text, size_t length, con
         goto out;
     }
     st = ls_document_read(d, json_array_get(plans, (size_t)plan), err);
+    if (st == LS_OK) st = check_buckets(d, plans, err);
     if (st != LS_OK && *n_plans > 1) ls_fail_in(err, st, "%s: plan %d of %d", path, plan + 1, *n_plans);
     if (st != LS_OK && *n_plans == 1) ls_fail_in(err, st, "%s", path);
 out:
@@ -84,7 +110,7 @@ ls_status ls_document_open(ls_document *d, const char *path, int plan, int *n_pl
 
     *d = (ls_document){0};
     *n_plans = 0;
-    LS_TRY(ls_whole_file(&text, &length, path, FILE_MAX_BYTES, err));
+    LS_TRY(ls_whole_plain(&text, &length, path, FILE_MAX_BYTES, err));
     LS_TRY(ls_document_parse(d, text, length, path, plan, n_plans, err));
 out:
     ls_free(text);

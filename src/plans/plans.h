@@ -18,7 +18,8 @@ json_t *ls_document_json(const ls_document *d);
 /* The same back.  LS_DATA names the place that is wrong.  Release in any case. */
 ls_status ls_document_read(ls_document *d, const json_t *plan, ls_err *err) LS_MUST_CHECK;
 /* Plan number `plan` of a file: the output of `lockstep plan --json`, or of `bench --export`.  *n_plans
- * receives how many it has.  LS_DATA names file and place.  Release in any case. */
+ * receives how many it has.  Pipes and devices are not read.  LS_DATA names file and place.  Release in any
+ * case. */
 ls_status ls_document_open(ls_document *d, const char *path, int plan, int *n_plans,
                            ls_err *err) LS_MUST_CHECK;
 /* The same from a text, called `path` in messages. */

@@ -6,6 +6,7 @@
 #include "graph/graph.h"
 #include "plans/plans.h"
 #include "plans/read_internal.h"
+#include "tensor/layout.h"
 
 /* Where a node is in the order; sorted by id. */
 typedef struct place {
@@ -72,7 +73,7 @@ static const char *category(lsi_item *it)
 static void read_shape(lsi_item *it, ls_shape *s)
 {
     const json_t *list = lsi_item_list(it, "shape");
-    char text[LS_SHAPE_TEXT];
+    char text[LS_SHAPE_TEXT], shown[LSI_SHOWN];
 
     if (it->st == LS_OK && json_array_size(list) > LS_MAX_RANK)
         lsi_item_refuse(it, "\"shape\" has %zu dimensions, at most %d are known", json_array_size(list),
@@ -81,9 +82,33 @@ static void read_shape(lsi_item *it, ls_shape *s)
     *s = (ls_shape){.rank = (int)json_array_size(list)};
     for (int i = 0; i < s->rank; i++) {
         const json_t *dim = json_array_get(list, (size_t)i);
-        s->dim[i] = json_is_integer(dim) ? json_integer_value(dim) : -1;
+        if (!json_is_integer(dim))
+            lsi_item_refuse(it, "dimension %d of its \"shape\" is %s, must be a whole number", i,
+                            lsi_json_show(dim, shown));
+        s->dim[i] = json_integer_value(dim);
     }
-    if (!ls_shape_valid(*s)) lsi_item_refuse(it, "\"shape\" is %s, which is none", ls_shape_text(*s, text));
+    if (it->st == LS_OK && !ls_shape_valid(*s))
+        lsi_item_refuse(it, "\"shape\" is %s, which is none", ls_shape_text(*s, text));
+}
+
+/* Elements lie one after the other in these layouts; those of devices may leave gaps. */
+static bool is_dense(const char *layout)
+{
+    return strcmp(layout, ls_layout_plain.name) == 0 || strcmp(layout, ls_layout_nhwc.name) == 0 ||
+           strcmp(layout, ls_layout_nlc.name) == 0;
+}
+
+static void check_bytes(lsi_item *it, const ls_doc_value *v)
+{
+    char text[LS_SHAPE_TEXT];
+    size_t least = 0;
+
+    for (int t = 0; it->st == LS_OK && t < LS_DTYPE_N; t++)
+        if (strcmp(v->dtype, ls_dtype_name((ls_dtype)t)) == 0)
+            least = (size_t)ls_shape_count(v->shape) * ls_dtype_size((ls_dtype)t);
+    if (it->st == LS_OK && (v->bytes < least || (v->bytes > least && is_dense(v->layout))))
+        lsi_item_refuse(it, "\"bytes\" is %zu, and %s %s takes %zu%s", v->bytes, v->dtype,
+                        ls_shape_text(v->shape, text), least, is_dense(v->layout) ? "" : " or more");
 }
 
 static ls_status read_value(lsi_item *it, ls_doc_value *v)
@@ -103,6 +128,7 @@ static ls_status read_value(lsi_item *it, ls_doc_value *v)
                         .buffer = -1,
                         .fetch = lsi_item_flag(it, "fetch")};
     read_shape(it, &v->shape);
+    check_bytes(it, v);
     if (it->st == LS_OK && it->at > 0 && v->id <= v[-1].id)
         lsi_item_refuse(it, "its id %d comes after %d: ids rise", (int)v->id, (int)v[-1].id);
     return it->st;
@@ -143,12 +169,15 @@ static int32_t *read_ids(lsi_item *it, const char *key, int *n)
 {
     const json_t *list = lsi_item_list(it, key);
     int32_t *out = room(it, json_array_size(list), sizeof *out);
+    char shown[LSI_SHOWN];
 
     *n = out != NULL ? (int)json_array_size(list) : 0;
     for (int k = 0; it->st == LS_OK && k < *n; k++) {
         const json_t *id = json_array_get(list, (size_t)k);
         out[k] = json_is_integer(id) ? find_value(it->d, json_integer_value(id)) : -1;
-        if (out[k] < 0)
+        if (!json_is_integer(id))
+            lsi_item_refuse(it, "%s %d is %s, must be the id of a value", key, k, lsi_json_show(id, shown));
+        else if (out[k] < 0)
             lsi_item_refuse(it, "%s %d is value %" JSON_INTEGER_FORMAT ", which is not there", key, k,
                             json_integer_value(id));
     }
@@ -217,8 +246,8 @@ static ls_status sort_places(reader *r)
     qsort(r->places, (size_t)n, sizeof *r->places, by_id);
     for (int32_t i = 1; i < n; i++)
         if (r->places[i].id == r->places[i - 1].id)
-            return lsi_item_refuse(&r->plan, "nodes %d and %d have one id, %d", (int)r->places[i - 1].at,
-                                   (int)r->places[i].at, (int)r->places[i].id);
+            return lsi_item_refuse(&r->plan, "places %d and %d of \"nodes\" have one \"id\", which is %d",
+                                   (int)r->places[i - 1].at, (int)r->places[i].at, (int)r->places[i].id);
     return LS_OK;
 }
 
@@ -348,6 +377,7 @@ static ls_status link_values(reader *r)
 static void read_after(const reader *r, lsi_item *it, ls_doc_collective *c)
 {
     const json_t *list = lsi_item_list(it, "waits_for");
+    char shown[LSI_SHOWN];
 
     c->after = room(it, json_array_size(list), sizeof *c->after);
     c->n_after = c->after != NULL ? (int32_t)json_array_size(list) : 0;
@@ -358,7 +388,10 @@ static void read_after(const reader *r, lsi_item *it, ls_doc_collective *c)
                                                   : bsearch(&(place){(int32_t)id, 0}, r->places,
                                                             (size_t)r->d->n_nodes, sizeof *r->places, by_id);
         c->after[k] = p != NULL ? p->at : -1;
-        if (p == NULL)
+        if (!json_is_integer(v))
+            lsi_item_refuse(it, "waits_for %d is %s, must be the id of a node", (int)k,
+                            lsi_json_show(v, shown));
+        else if (p == NULL)
             lsi_item_refuse(it, "it waits for node %" PRId64 ", which is not there", id);
         else if (p->at >= c->start)
             lsi_item_refuse(it, "it waits for node %" PRId64 ", which runs after its start", id);
@@ -398,6 +431,20 @@ static ls_status read_collectives(reader *r)
 /* -- the whole --------------------------------------------------------------------------------------------
  */
 
+/* The total is the sum of the parts. */
+static void check_total(lsi_item *it, const ls_plan_memory *m)
+{
+    const size_t parts[] = {m->weights, m->gradients, m->optimizer, m->activations, m->scratch, m->comm};
+    size_t left = m->total;
+
+    for (size_t i = 0; it->st == LS_OK && i < sizeof parts / sizeof parts[0]; i++) {
+        if (parts[i] > left) lsi_item_refuse(it, "\"total\" is %zu, less than its parts together", m->total);
+        left -= parts[i];
+    }
+    if (it->st == LS_OK && left > 0)
+        lsi_item_refuse(it, "\"total\" is %zu, %zu more than its parts together", m->total, left);
+}
+
 static ls_status read_memory(const reader *r, ls_plan_memory *m)
 {
     lsi_item it = {r->d, json_object_get(r->plan.o, "memory"), "memory", -1, r->plan.err, LS_OK};
@@ -409,6 +456,7 @@ static ls_status read_memory(const reader *r, ls_plan_memory *m)
                           .scratch = bytes(&it, "scratch"),
                           .comm = bytes(&it, "comm"),
                           .total = bytes(&it, "total")};
+    check_total(&it, m);
     return it.st;
 }
 
@@ -421,8 +469,8 @@ static ls_status read_head(reader *r)
 
     d->part = lsi_item_name(it, "part", parts, 4);
     d->stage = small(it, "stage", 0, INT32_MAX);
-    d->batch = lsi_item_whole(it, "batch", 0, INT64_MAX);
-    d->runs = lsi_item_whole(it, "runs_per_step", 0, INT64_MAX);
+    d->batch = lsi_item_whole(it, "batch", 1, INT64_MAX);
+    d->runs = lsi_item_whole(it, "runs_per_step", 1, INT64_MAX);
     d->flops = lsi_item_number(it, "flops");
     d->arena_bytes = bytes(it, "arena_bytes");
     hash = lsi_item_text(it, "hash");

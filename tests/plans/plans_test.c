@@ -41,6 +41,7 @@ void small_plan_document(const small_plan *how, ls_document *d)
     REQUIRE_OK(ls_state_create(&state, dev, &err), &err);
     REQUIRE_OK(ls_plan_compile_take(&plan, g, dev, state, &err), &err);
     REQUIRE_OK(ls_document_make(d, plan, &err), &err);
+    d->batch = how->rows > 0 ? how->rows : 4;
     ls_plan_destroy(plan);
     ls_state_destroy(state);
     ls_device_close(dev);

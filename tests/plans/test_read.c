@@ -129,6 +129,8 @@ static void the_plan_itself(void)
     spoil(NULL, 0, "part", json_string("half"), "\"part\" is \"half\", must be step, gradients, update or");
     spoil(NULL, 0, "stage", json_integer(-1), "\"stage\" is -1");
     spoil(NULL, 0, "batch", json_real(1.5), "\"batch\" is 1.5, must be a whole number");
+    spoil(NULL, 0, "batch", json_integer(0), "\"batch\" is 0, must be 1 to");
+    spoil(NULL, 0, "runs_per_step", json_integer(0), "\"runs_per_step\" is 0, must be 1 to");
     spoil(NULL, 0, "flops", json_integer(-3), "\"flops\" is -3");
     spoil(NULL, 0, "flops", json_real(1e300), "\"flops\" is 1.0000000000000001e300");
     spoil(NULL, 0, "hash", json_string("12"), "\"hash\" is \"12\"");
@@ -138,6 +140,44 @@ static void the_plan_itself(void)
     spoil(NULL, 0, "memory", NULL, "memory: it is no object");
     spoil(NULL, 0, "nodes", NULL, "it has no \"nodes\"");
     spoil(NULL, 0, "edges", json_string("none"), "\"edges\" is \"none\", must be a list");
+}
+
+static void the_total_is_the_sum_of_its_parts(void)
+{
+    static const char *const why[] = {"less than its parts", "1 more than its parts"};
+
+    for (int k = 0; k < 2; k++) {
+        json_t *plan = good_plan(), *memory = json_object_get(plan, "memory");
+        const json_int_t total = json_integer_value(json_object_get(memory, "total"));
+        json_object_set_new(memory, "total", json_integer(total + (k == 0 ? -1 : 1)));
+        read_take(plan, why[k]);
+    }
+}
+
+/* Other events stand around a document; a second one, or half of something, does not. */
+static void what_follows_the_document(void)
+{
+    static const char *const after[] = {"\n{\"event\":\"plan\"}\n", NULL, "garbage", "{\"event\":"};
+    static const char *const why[] = {NULL, "a second document begins", "byte ", "byte "};
+    json_t *o = json_pack("{s:s, s:i, s:[o]}", "event", "document", "format", 1, "plans", good_plan());
+    char *one = json_dumps(o, 0);
+
+    REQUIRE(one != NULL);
+    for (size_t k = 0; k < sizeof after / sizeof after[0]; k++) {
+        ls_text text = {0};
+        ls_document d;
+        int n;
+        ls_err err = {0};
+        ls_text_add(&text, "%s\n%s", one, after[k] != NULL ? after[k] : one);
+        if (why[k] != NULL) refuse(text.data, why[k]);
+        if (why[k] == NULL) {
+            CHECK_OK(ls_document_parse(&d, text.data, text.length, "p.json", 0, &n, &err), &err);
+            ls_document_release(&d);
+        }
+        ls_text_release(&text);
+    }
+    free(one);
+    json_decref(o);
 }
 
 static void texts_with_control_characters(void)
@@ -160,6 +200,10 @@ static void values(void)
     spoil("values", 0, "dtype", json_string("f8"), "value 0: \"dtype\" is \"f8\"");
     spoil("values", 0, "category", json_string("toys"), "value 0: \"category\" is \"toys\"");
     spoil("values", 0, "bytes", json_integer(-1), "value 0: \"bytes\" is -1");
+    spoil("values", 0, "bytes", json_integer(1), "value 0: \"bytes\" is 1, and f32 (4, 8) takes 128");
+    spoil("values", 0, "bytes", json_integer(129), "value 0: \"bytes\" is 129, and f32 (4, 8) takes 128");
+    spoil("values", 0, "shape", json_pack("[i,s]", 8, "x"),
+          "value 0: dimension 1 of its \"shape\" is \"x\", must be a whole number");
     spoil("values", 0, "shape", json_pack("[i,i]", 4, -8), "value 0: \"shape\" is (4, -8)");
     spoil("values", 0, "shape", json_pack("[I,I]", (json_int_t)1 << 40, (json_int_t)1 << 40),
           "value 0: \"shape\"");
@@ -179,10 +223,12 @@ static void nodes(void)
     spoil("nodes", 2, "queue", json_string("feed"), "node 2: \"queue\" is \"feed\", must be");
     spoil("nodes", 2, "queue", NULL, "node 2: it has no \"queue\"");
     spoil("nodes", 2, "op", json_string(""), "node 2: its \"op\" is empty");
-    spoil("nodes", 2, "id", json_integer(member("nodes", 0, "id")), "nodes 0 and 2 have one id");
+    spoil("nodes", 2, "id", json_integer(member("nodes", 0, "id")),
+          "places 0 and 2 of \"nodes\" have one \"id\", which is ");
     spoil("nodes", 2, "id", json_integer(-2), "node 2: \"id\" is -2");
     spoil("nodes", 2, "inputs", json_pack("[i]", 777), "node 2: inputs 0 is value 777, which is not there");
-    spoil("nodes", 2, "inputs", json_pack("[s]", "x"), "node 2: inputs 0 is value");
+    spoil("nodes", 2, "inputs", json_pack("[s]", "x"), "node 2: inputs 0 is \"x\", must be the id of");
+    spoil("nodes", 2, "inputs", json_pack("[f]", 1.5), "node 2: inputs 0 is 1.5, must be the id of a value");
     spoil("nodes", 2, "inputs", json_integer(3), "node 2: \"inputs\" is 3, must be a list");
     spoil("nodes", 2, "seconds", json_integer(-1), "node 2: \"seconds\" is -1");
     spoil("nodes", 2, "scratch_bytes", json_real(0.5), "node 2: \"scratch_bytes\" is 0.5");
@@ -292,10 +338,13 @@ static void collectives(void)
     spoil("collectives", 0, "start", json_integer(4444), "collective 0: \"start\" is 4444");
     spoil("collectives", 0, "end", json_integer(first), "collective 0: it ends with node");
     spoil("collectives", 0, "bucket", json_integer(-2), "collective 0: \"bucket\" is -2");
+    spoil("collectives", 0, "bucket", json_integer(99999),
+          "collective 0: \"bucket\" is 99999, and the plans have 1 collectives");
     spoil("collectives", 0, "bytes", json_integer(-2), "collective 0: \"bytes\" is -2");
     spoil("collectives", 0, "waits_for", json_pack("[i]", 4444),
           "it waits for node 4444, which is not there");
     spoil("collectives", 0, "waits_for", json_pack("[i]", last), "which runs after its start");
+    spoil("collectives", 0, "waits_for", json_pack("[f]", 1.5), "waits_for 0 is 1.5, must be the id of");
     spoil("collectives", 0, "waits_for", NULL, "collective 0: it has no \"waits_for\"");
 }
 
@@ -305,6 +354,8 @@ int main(void)
     CHECK_RUN(texts_that_are_no_json);
     CHECK_RUN(a_good_plan_is_read);
     CHECK_RUN(the_plan_itself);
+    CHECK_RUN(the_total_is_the_sum_of_its_parts);
+    CHECK_RUN(what_follows_the_document);
     CHECK_RUN(texts_with_control_characters);
     CHECK_RUN(values);
     CHECK_RUN(nodes);
