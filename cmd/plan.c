@@ -243,6 +243,7 @@ static ls_status draw_file(const cli_args *args, ls_err *err)
             "%s is a file with a plan: `lockstep plan %s --graph FILE.svg` draws it, --diff compares "
             "it; there is nothing to set in it, and it does not know how it was made",
             args->model, args->model);
+    LS_TRY(plan_file_check(args->model, err));
     LS_TRY(plan_graph_check(args->graph, err));
     LS_TRY(ls_document_open(&d, args->model, 0, &n_plans, err));
     LS_TRY(plan_graph_write(args->graph, args->model, &d, err));

@@ -11,6 +11,8 @@ ls_status plan_compile(cli_experiment *x, ls_document *d, const cli_args *args, 
 
 /* Whether the word is a file of a plan (ls_document_open) and no experiment: those are YAML, or names. */
 bool plan_is_file(const char *word);
+/* LS_INVALID for such a word that is a pipe, a device or a folder: one would wait for whoever writes it. */
+ls_status plan_file_check(const char *word, ls_err *err) LS_MUST_CHECK;
 
 /* --graph FILE: LS_INVALID unless it ends in .svg or .dot and can be written.  To be called before anything
  * is compiled or said. */

@@ -149,7 +149,7 @@ import json, sys
 lines = [json.loads(line) for line in open(sys.argv[1])]
 assert [o["event"] for o in lines] == ["document", "model", "passes", "plan"], [o["event"] for o in lines]
 passes = lines[2]["passes"]
-assert [p["pass"] for p in passes] == ["split", "differentiate", "optimise", "dead", "versions", "dead", "schedule", "(kernels)", "memory"], passes
+assert [p["pass"] for p in passes] == ["split", "precision", "differentiate", "optimise", "dead", "versions", "dead", "schedule", "(kernels)", "memory"], passes
 assert all(p["nodes"] > 0 and p["edges"] >= 0 and p["seconds"] >= 0 for p in passes)
 at = {p["pass"]: p for p in passes}
 assert at["split"]["nodes"] < at["differentiate"]["nodes"], "differentiation adds no nodes"
@@ -277,9 +277,34 @@ says err "edge 7: it leads from node"
 spoilt 'p["nodes"][5]["layer"] = chr(27) + "[2J"'
 says err 'u001B'
 
+spoilt 'for c in p["collectives"]: c["bucket"] = 99999'
+says err '"bucket" is 99999'
+n=$((n + 1))
+python3 - "$work/two.json" "$work/late.json" <<'P' || fail "two.json cannot be spoilt"
+import json, sys
+o = json.load(open(sys.argv[1]))
+o["plans"][1]["nodes"][0]["queue"] = "gpu"
+json.dump(o, open(sys.argv[2], "w"))
+P
+for form in "" --json; do # nothing is said of plan 1 before plan 2 is known to be good
+    # shellcheck disable=SC2086 # none, or one word
+    run 3 plan --diff "$work/two.json" "$work/late.json" $form
+    says err "late.json: plan 2 of 2: node 0"
+    [ ! -s "$work/out" ] || fail "said before all was read: $(head -c 300 "$work/out")"
+done
+mkfifo "$work/pipe.json"
+for words in "--diff $work/pipe.json mnist" "--diff mnist $work/pipe.json" "$work/pipe.json --graph $work/pipe.svg"; do
+    n=$((n + 1))
+    # shellcheck disable=SC2086 # words of a command
+    timeout 60 "$LOCKSTEP" plan $words >"$work/out" 2>"$work/err"
+    [ $? -eq 2 ] || fail "plan $words: waits, or ends otherwise: $(cat "$work/err")"
+    says err "pipe.json is a pipe or a device"
+done
+
 # -- what plan writes it also reads, whatever the device and the way of splitting
 for way in "mnist -n 2 --device far" "aae -n 2 model.points=32 batch.per_rank=4 --device far" \
-    "mnist -n 2 reproducible=true parallel.shards=4 --device far" "vit -n 2 parallel.accumulate=2" "cyclegan" "cosmogan"; do
+    "mnist -n 2 reproducible=true parallel.shards=4 --device far" "vit -n 2 parallel.accumulate=2" "aae -n 2 model.points=32 batch.per_rank=4 parallel.accumulate=2 parallel.share=never" \
+    "cyclegan" "cosmogan"; do
     # shellcheck disable=SC2086 # words of a command
     run 0 plan $way --json
     cp "$work/out" "$work/way.json"
