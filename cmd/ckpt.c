@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/replace.h"
 #include "base/text.h"
 #include "cli.h"
 #include "runs/reader.h"
@@ -131,7 +132,7 @@ static int converted(const char *action, const char *path, const char *to, bool 
 static int export(const char *path, const char *to, bool json)
 {
     char name[PATH_MAX_BYTES];
-    ls_err err = {0};
+    ls_err err = {0}, why = {0};
 
     if (to == NULL) {
         size_t n = strlen(path);
@@ -141,6 +142,10 @@ static int export(const char *path, const char *to, bool json)
     }
     if (access(to, F_OK) == 0) { /* it may be part of the very checkpoint */
         ls_fail(&err, LS_INVALID, "%s is there already; name another file, or remove it", to);
+        return cli_fail("ckpt", &err);
+    }
+    if (ls_replace_check(to, &why) != LS_OK) {
+        ls_fail(&err, LS_INVALID, "export: %s; name a file where you may write", why.text);
         return cli_fail("ckpt", &err);
     }
     if (ls_ckpt_export(path, to, &err) != LS_OK) return cli_fail("ckpt", &err);

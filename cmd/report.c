@@ -13,7 +13,9 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/folders.h"
 #include "base/output.h"
+#include "base/replace.h"
 #include "browser.h"
 #include "cli.h"
 #include "report/report.h"
@@ -290,6 +292,22 @@ out:
     return st;
 }
 
+/* Before there is anything to write: pages of many runs take a while. */
+static ls_status check_place(const char *folder, ls_err *err)
+{
+    char page[4300];
+    ls_err why = {0};
+
+    snprintf(page, sizeof page, "%s/report.html", folder);
+    if (ls_folders_make(folder, &why) != LS_OK)
+        return ls_fail(err, LS_INVALID, "the report cannot be written: %s with --out", why.text);
+    if (ls_replace_check(page, &why) != LS_OK)
+        return ls_fail(err, LS_INVALID,
+                       "the report cannot be written: %s; name a folder where you may write with --out",
+                       why.text);
+    return LS_OK;
+}
+
 static int report(const char *const *words, int n, const cli_args *args)
 {
     chosen c;
@@ -301,6 +319,7 @@ static int report(const char *const *words, int n, const cli_args *args)
     for (int k = 0; k < c.n; k++) ls_past_run_warn(&c.runs[k]);
     default_folder(&c, folder, sizeof folder);
     if (args->out != NULL) snprintf(folder, sizeof folder, "%s", args->out);
+    if (c.n > 0) LS_TRY(check_place(folder, &err));
     if (c.n > 0) LS_TRY(make_page(&c, folder, args->watch && any_alive(&c), &err));
     if (!args->json) announce_text(&c, folder);
     snprintf(page, sizeof page, "%s/report.html", folder);

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/folders.h"
 #include "cli.h"
 
 enum { BYTES = 32, TEXT = 2 * BYTES + 2 };
@@ -41,7 +42,9 @@ static ls_status write_new(const char *path, const char *text, ls_err *err)
 
     if (fd < 0 && errno == EEXIST)
         return ls_fail(err, LS_INVALID, "%s is there already; name another file, or remove it", path);
-    if (fd < 0) return ls_fail(err, LS_IO, "%s: cannot be written: %s", path, strerror(errno));
+    if (fd < 0)
+        return ls_fail(err, ls_folders_status(errno),
+                       "%s: cannot be written: %s; name a file where you may write", path, strerror(errno));
     /* The mode of open() is less the umask, which may take even the owner's. */
     const bool ok = fchmod(fd, 0600) == 0 && write(fd, text, n) == (ssize_t)n && fsync(fd) == 0;
     const int number = errno;

@@ -9,7 +9,16 @@
 static ls_status make_one(const char *path, ls_err *err)
 {
     if (mkdir(path, 0777) == 0 || errno == EEXIST) return LS_OK;
-    return ls_fail(err, LS_IO, "%s: the folder cannot be made: %s", path, strerror(errno));
+    return ls_fail(err, ls_folders_status(errno), "%s: the folder cannot be made: %s%s", path,
+                   strerror(errno),
+                   ls_folders_status(errno) == LS_INVALID ? "; name one where you may write" : "");
+}
+
+ls_status ls_folders_status(int number)
+{
+    return number == EACCES || number == EPERM || number == EROFS || number == ENOENT || number == ENOTDIR
+               ? LS_INVALID
+               : LS_IO;
 }
 
 ls_status ls_folders_make(const char *path, ls_err *err)

@@ -182,7 +182,9 @@ static ls_status make_folders(ls_run *r, ls_err *err)
         if (mkdir(text, 0777) == 0) {
             if (r->made_from == 0) r->made_from = at;
         } else if (errno != EEXIST) {
-            return ls_fail(err, LS_IO, "the run directory %s cannot be made: %s", text, strerror(errno));
+            return ls_fail(err, ls_folders_status(errno),
+                           "the run directory %s cannot be made: %s; --run-dir names another one", text,
+                           strerror(errno));
         }
         text[at] = r->paths.path[at];
     }
@@ -195,7 +197,9 @@ static ls_status open_file(ls_run *r, ls_err *err)
     r->fd = open(r->file, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
     r->made_file = r->fd >= 0;
     if (r->fd < 0 && errno == EEXIST) r->fd = open(r->file, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-    if (r->fd < 0 && errno != ENOENT) return ls_fail(err, LS_IO, "%s: %s", r->file, strerror(errno));
+    if (r->fd < 0 && errno != ENOENT)
+        return ls_fail(err, ls_folders_status(errno), "%s: %s; --run-dir names another directory", r->file,
+                       strerror(errno));
     return LS_OK;
 }
 

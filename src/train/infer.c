@@ -26,6 +26,7 @@ ls_status ls_infer_check(const ls_infer_options *o, ls_err *err)
     char folder[LS_PATH_MAX];
     const char *slash;
     struct stat info;
+    ls_err why = {0};
 
     if (o->out == NULL) return LS_OK;
     if (!ends_in(o->out, ".csv") && !ends_in(o->out, ".npy"))
@@ -39,6 +40,9 @@ ls_status ls_infer_check(const ls_infer_options *o, ls_err *err)
     if (access(folder, W_OK | X_OK) != 0)
         return ls_fail(err, LS_INVALID, "--out %s: cannot be written: %s: %s", o->out, folder,
                        strerror(errno));
+    if (ls_replace_check(o->out, &why) != LS_OK) /* what has all permissions may still take no files */
+        return ls_fail(err, LS_INVALID, "--out: cannot be written: %s; name a file where you may write",
+                       why.text);
     return LS_OK;
 }
 

@@ -146,7 +146,7 @@ says err "runs/two/metrics.jsonl: No such file"
 echo '[]' >"$work/runs/two/summary.json"
 run 3 report "$work/runs/two"
 says err "summary.json: no JSON object"
-run 1 report "$one" --out /proc/nowhere
+run 2 report "$one" --out /proc/nowhere
 says err "/proc/nowhere"
 
 echo "$n checks, $failures failed"

@@ -68,7 +68,7 @@ long=$(printf 'x%.0s' {1..300})
 run 2 train mnist "${small[@]}" train.steps=1 --run-dir "$long"
 run 2 train mnist "${small[@]}" train.steps=1 --run-dir "$(printf 'long/%.0s' {1..1000})"
 [ ! -e long ] || fail "a path that is too long left a part of it"
-run 1 train mnist "${small[@]}" train.steps=1 --run-dir /proc/nowhere/run
+run 2 train mnist "${small[@]}" train.steps=1 --run-dir /proc/nowhere/run
 says err '/proc/nowhere'
 
 # --- a living owner; a dead one -------------------------------------------------------------------------

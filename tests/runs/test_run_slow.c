@@ -126,7 +126,7 @@ static void used_and_unusable_directories_are_refused(void)
     write_file("file", "");
     refused("file", LS_INVALID, "a file is in the way");
     refused("file/below", LS_INVALID, "a file is in the way");
-    refused("/proc/here", LS_IO, "cannot be made");
+    refused("/proc/here", LS_INVALID, "cannot be made");
     memset(longer, 'a', sizeof longer);
     longer[LS_PATH_MAX + 10] = '\0';
     refused(longer, LS_INVALID, "longer than");
