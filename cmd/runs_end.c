@@ -149,6 +149,7 @@ static ls_status choose(doomed *d, const cli_args *args, ls_err *err)
                          (long long)i.owner.pid, i.owner.host, ls_text_quoted(path, word, sizeof word));
             goto out;
         }
+        LS_TRY(ls_run_remove_check(path, err));
     }
 out:
     ls_run_info_release(&i);

@@ -22,8 +22,11 @@ ls_status ls_run_ask_to_end(const ls_run_info *i, bool *asked, ls_err *err) LS_M
 bool ls_run_is_stopped(const ls_run_info *i);
 
 /* Removes the directory with all in it; links in it are removed, not followed.  LS_INVALID, and nothing is
- * removed, when it is a link itself, no run, or somebody's. */
+ * removed, when it is a link itself, no run, or somebody's, or when something in it may not be removed: the
+ * text names that. */
 ls_status ls_run_remove(const char *path, ls_err *err) LS_MUST_CHECK;
+/* Whether permissions would let it: for those who remove several or none. */
+ls_status ls_run_remove_check(const char *path, ls_err *err) LS_MUST_CHECK;
 
 /* "2026-11-15 23:40:01" (UTC); "" of what is unknown. */
 const char *ls_run_time_text(double t, char buf[32]);

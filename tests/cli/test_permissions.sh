@@ -40,5 +40,22 @@ says err 'none/x.safetensors: No such file or directory; name a file where you m
 n=$((n + 1))
 [ -z "$(ls -A closed)" ] || fail "left in a closed folder: $(ls -A closed)"
 
+# A run that cannot be removed as a whole stays as a whole, and so do those that were named with it.
+mkdir -p run/logs/old
+touch run/logs/old/file
+cp -r run other
+[ ${#as[@]} -eq 0 ] || chown -R 65534 run other .
+[ ${#as[@]} -eq 0 ] || chown 0 run/logs/old
+chmod 555 run/logs/old
+(cd run && find . | sort) >before
+refuses 'run/logs/old/file cannot be removed: Permission denied; nothing was removed' runs rm ./other ./run --yes
+n=$((n + 1))
+(cd run && find . | sort) | diff before - || fail "a part of the run was removed"
+[ -e other/summary.json ] || fail "of two runs one was removed"
+chmod 755 run/logs/old
+run 0 runs rm ./other ./run --yes
+n=$((n + 1))
+[ ! -e run ] && [ ! -e other ] || fail "runs are still there"
+
 [ "$failures" -eq 0 ] && echo "permissions: $n checks, all as expected"
 exit $((failures > 0))
