@@ -149,9 +149,10 @@ static void a_picture_shows_every_node_of_a_small_plan(void)
 static bool is_utf8(const char *text)
 {
     json_t *s = json_string(text);
+    const bool good = s != NULL;
 
     json_decref(s);
-    return s != NULL;
+    return good;
 }
 
 /* Names of `bytes` letters of one byte and then 300 of two or three: each place where a text may be cut lies
