@@ -6,7 +6,7 @@
 #include "cli.h"
 #include "exec/state.h"
 #include "graph/graph.h"
-#include "train/session.h"
+#include "train/placement.h"
 #include "train/shards.h"
 
 ls_status cli_experiment_configure(cli_experiment *x, const cli_args *args, ls_err *err)
@@ -31,10 +31,19 @@ static ls_status build(cli_experiment *x, ls_err *err)
     return ls_records_build(&x->step, x->trial, x->cfg, &how, x->batch, err);
 }
 
+/* As if all ranks were on this machine. */
+static ls_placement placement_of(const cli_experiment *x, const ls_update *u)
+{
+    return ls_placement_of(x->cfg, x->ranks, x->ranks, u->shards);
+}
+
 /* The other ranks, and of shards this one itself. */
 static ls_status meet(cli_experiment *x, const ls_update *u, int threads, ls_err *err)
 {
-    ls_peers_options how = {.share = u->shards == 0 && ls_session_shares(x->cfg)};
+    const ls_placement place = placement_of(x, u);
+    ls_peers_options how = {.share = u->shards == 0 && place.sharding == LS_SHARD_NOTHING &&
+                                     ls_session_shares(x->cfg),
+                            .shard_group = place.group == LS_GROUP_SHARD ? place.pieces : 0};
     ls_deal deal;
     ls_status st = LS_OK;
 
@@ -45,6 +54,12 @@ static ls_status meet(cli_experiment *x, const ls_update *u, int threads, ls_err
         how.end_shard = deal.end;
         how.lanes = x->lanes = deal.lanes;
     }
+    if (x->ranks % (how.shard_group > 0 ? how.shard_group : 1) != 0)
+        return ls_fail(
+            err, LS_INVALID,
+            "parallel.shard_group=%d: %d ranks do not make up groups of so many; set it to a number "
+            "that divides them",
+            how.shard_group, x->ranks);
     if (x->ranks > 1 || u->shards > 0) LS_TRY(ls_peers_create_absent(&x->peers, x->ranks, &how, err));
     ls_state_set_peers(x->state, x->peers);
 out:
@@ -76,17 +91,18 @@ static ls_status compile(cli_experiment *x, const ls_update *u, const ls_graph *
     const bool split = ls_update_options(u, x->cfg).split;
     const int64_t shards = (u->shards + x->ranks - 1) / x->ranks; /* of this rank */
     const int64_t runs = u->shards > 0 ? shards : u->samples / u->global;
-    ls_strategy how = ls_session_strategy(x->cfg, x->ranks > 1, u->samples, LS_PART_ALL);
+    const ls_placement place = placement_of(x, u);
+    ls_strategy how = ls_placement_strategy(x->cfg, &place, x->ranks > 1, u->samples, LS_PART_ALL);
     int n_stages = 1;
     ls_status st = LS_OK;
 
     if (!split) return add_plan(x, record, &how, "step", 1, err);
     for (int stage = 0; stage < n_stages; stage++) {
-        how = ls_session_strategy(x->cfg, x->ranks > 1, u->samples, LS_PART_GRADIENTS);
+        how = ls_placement_strategy(x->cfg, &place, x->ranks > 1, u->samples, LS_PART_GRADIENTS);
         how.stage = stage;
         LS_TRY(add_plan(x, record, &how, "gradients", runs, err));
         n_stages = ls_plan_stages(x->plans[x->n_plans - 1].plan);
-        how = ls_session_strategy(x->cfg, x->ranks > 1, u->samples, LS_PART_UPDATE);
+        how = ls_placement_strategy(x->cfg, &place, x->ranks > 1, u->samples, LS_PART_UPDATE);
         how.stage = stage;
         LS_TRY(add_plan(x, record, &how, "update", 1, err));
     }

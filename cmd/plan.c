@@ -10,6 +10,7 @@
 #include "plan.h"
 #include "report_parts.h"
 #include "train/layers.h"
+#include "train/placement.h"
 
 /* A shape without spaces, as it stands in the table. */
 static void shape_text(ls_shape s, char *buf, size_t size)
@@ -171,6 +172,21 @@ static void print_buckets(const cli_experiment *x, const ls_document *d)
     printf("\n");
 }
 
+/* What was chosen, and what follows from it. */
+static void print_strategy(const cli_experiment *x)
+{
+    const ls_update u = ls_update_of(x->cfg, x->ranks);
+    const ls_placement p = ls_placement_of(x->cfg, x->ranks, x->ranks, u.shards);
+    double sent = 0;
+    char a[32], text[256];
+
+    if (x->ranks == 1) return;
+    for (int k = 0; k < x->n_plans; k++)
+        sent += (double)(u.shards > 0 ? 1 : x->plans[k].runs) * ls_plan_traffic(x->plans[k].plan);
+    printf("strategy      %s: %s; a rank sends %s in a step\n", ls_config_choice(x->cfg, "parallel.strategy"),
+           ls_placement_text(x->cfg, &p, text, sizeof text), ls_text_bytes(sent, a));
+}
+
 static void print_frozen(const cli_experiment *x)
 {
     const int64_t frozen = ls_step_count_frozen(x->step);
@@ -197,6 +213,7 @@ static void print_text(const cli_experiment *x, const ls_document *d)
            ls_text_si(flops_per_sample(x, d, false), a), ls_text_si(flops_per_sample(x, d, true), b));
     report_memory_text(memory_of(x, d));
     print_buckets(x, d);
+    print_strategy(x);
     printf("plan hash     ");
     for (int k = 0; k < x->n_plans; k++) printf("%s%016llx", k > 0 ? " " : "", (unsigned long long)d[k].hash);
     printf("\n");

@@ -134,12 +134,15 @@ typedef struct ls_ckpt_keep {
  * when the kept checkpoints and one more do not fit. */
 ls_status ls_ckpt_writer_create(ls_ckpt_writer **out, const char *folder, ls_ckpt_keep keep, size_t bytes,
                                 ls_err *err) LS_MUST_CHECK;
+/* Variables will be in pieces (ls_ckpt_writer_submit): room for a copy of them all is not needed. */
+void ls_ckpt_writer_give_up_room(ls_ckpt_writer *w);
 /* Waits for the write under way. Accepts NULL. */
 void ls_ckpt_writer_destroy(ls_ckpt_writer *w);
 
 /* Hands over the variables as they are now, to be written as `folder/step-%08lld`.  Returns when they are
- * copied; waits for the write before, when that is not done.  `metric` decides about `best`; NaN: none. Fails
- * only when memory or a thread cannot be had, never because of the disk. */
+ * copied, or written where ranks have them in pieces (the others serve: exec/pieces.h); waits for the write
+ * before, when that is not done.  `metric` decides about `best`; NaN: none. Fails only when memory or a
+ * thread cannot be had, never because of the disk. */
 ls_status ls_ckpt_writer_submit(ls_ckpt_writer *w, int64_t step, const ls_state *vars, uint64_t plan_hash,
                                 const json_t *state, double metric, ls_err *err) LS_MUST_CHECK;
 /* Waits until nothing is under way and says how the newest write ended. */

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/text.h"
 #include "ckpt/ckpt.h"
+#include "exec/pieces.h"
 
 #define LSI_CKPT_FORMAT   1
 #define LSI_CKPT_TENSORS  "model.safetensors"
@@ -21,7 +22,9 @@ typedef struct lsi_item {
     ls_shape shape;
     ls_var_role role;
     const ls_tensor *tensor; /* its bytes are there; NULL: */
-    void *host;              /* in memory of the host's; both NULL in a table that was read */
+    void *host;              /* in memory of the host's; NULL: */
+    const ls_state *vars;    /* in pieces, of which ranks have one each: variable `index`; all NULL in a */
+    int index;               /* table that was read */
     uint64_t begin;          /* from the start of the data */
     size_t bytes;
     uint64_t xxh3;
@@ -129,12 +132,12 @@ ls_status lsi_io_read(int fd, const char *path, uint64_t at, void *to, size_t by
 /* Arranges `t`, fills its hashes, and writes the checkpoint. */
 ls_status lsi_ckpt_write(const lsi_io *io, const char *dir, lsi_table *t, uint64_t plan_hash,
                          const json_t *state, double metric, ls_err *err);
-/* One safetensors file of an arranged table with its header; syncs it. */
-ls_status lsi_st_write(const lsi_io *io, const char *path, const lsi_table *t, const ls_text *header,
-                       ls_err *err);
+/* One safetensors file of an arranged table with its header; syncs it, and sets the hashes of its tensors. */
+ls_status lsi_st_write(const lsi_io *io, const char *path, lsi_table *t, const ls_text *header, ls_err *err);
 
 /* Like ls_ckpt_read, into a variable; its type and shape are those that the tensor must have. */
-ls_status lsi_ckpt_read_tensor(const ls_ckpt *c, const char *name, const ls_tensor *to, ls_err *err);
+ls_status lsi_ckpt_read_variable(const ls_ckpt *c, const char *name, const ls_state *vars, int i,
+                                 ls_err *err);
 
 /* The writer with a fault hook, and for a test: the same otherwise. */
 ls_status lsi_ckpt_writer_create(ls_ckpt_writer **out, const char *folder, ls_ckpt_keep keep, size_t bytes,

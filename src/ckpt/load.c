@@ -224,26 +224,51 @@ ls_status ls_ckpt_read(const ls_ckpt *c, const char *name, ls_dtype dtype, ls_sh
 
 typedef struct reading {
     const ls_ckpt *c;
-    uint64_t at; /* where the tensor begins in the file */
+    uint64_t at;        /* where the tensor begins in the file */
+    XXH3_state_t *hash; /* of what was read; NULL: nobody needs it */
 } reading;
 
 static ls_status read_chunk(void *ctx, void *chunk, size_t offset, size_t bytes, ls_err *err)
 {
     const reading *r = ctx;
+    const ls_status st = lsi_io_read(r->c->fd, r->c->tensors_path, r->at + offset, chunk, bytes, err);
 
-    return lsi_io_read(r->c->fd, r->c->tensors_path, r->at + offset, chunk, bytes, err);
+    if (st == LS_OK && r->hash != NULL) XXH3_64bits_update(r->hash, chunk, bytes);
+    return st;
 }
 
-ls_status lsi_ckpt_read_tensor(const ls_ckpt *c, const char *name, const ls_tensor *to, ls_err *err)
+/* Of a variable of this rank's own the hash is that of what is there now, wherever that is; of one in pieces,
+ * of what has passed. */
+static ls_status fill_variable(reading *r, const ls_state *vars, int i, uint64_t *hash, ls_err *err)
 {
+    ls_status st = LS_OK;
+
+    if (!ls_state_in_pieces(vars, i)) {
+        LS_TRY(ls_tensor_fill(ls_state_at(vars, i), read_chunk, r, err));
+        return ls_tensor_hash(ls_state_at(vars, i), 0, hash, err);
+    }
+    r->hash = XXH3_createState();
+    if (r->hash == NULL) return ls_fail(err, LS_NOMEM, "no memory for a hash");
+    XXH3_64bits_reset(r->hash);
+    st = ls_pieces_fill(vars, i, read_chunk, r, err);
+    *hash = XXH3_64bits_digest(r->hash);
+    XXH3_freeState(r->hash);
+out:
+    return st;
+}
+
+ls_status lsi_ckpt_read_variable(const ls_ckpt *c, const char *name, const ls_state *vars, int i, ls_err *err)
+{
+    const ls_tensor to = ls_state_whole(vars, i);
     const lsi_item *x;
+    reading r = {.c = c};
     uint64_t hash = 0;
     ls_status st = LS_OK;
 
-    LS_TRY(find_item(c, name, to->dtype, to->shape, &x, err));
-    st = ls_tensor_fill(to, read_chunk, &(reading){c, place(c, x)}, err);
+    LS_TRY(find_item(c, name, to.dtype, to.shape, &x, err));
+    r.at = place(c, x);
+    st = fill_variable(&r, vars, i, &hash, err);
     if (st != LS_OK) return ls_fail_in(err, st, "tensor \"%s\"", x->name);
-    LS_TRY(ls_tensor_hash(to, 0, &hash, err)); /* of what is there now, wherever that is */
     if (hash != x->xxh3) st = damaged(c, x, err);
 out:
     return st;
@@ -299,13 +324,13 @@ static ls_status compare(const ls_ckpt *c, const ls_state *vars, wish w, ls_err 
     ls_status st = LS_OK;
 
     for (int i = 0; i < ls_state_count(vars); i++) {
-        const ls_tensor *v = ls_state_at(vars, i);
-        const lsi_item *x = lsi_table_find(t, v->name);
+        const ls_tensor v = ls_state_whole(vars, i);
+        const lsi_item *x = lsi_table_find(t, v.name);
         if (!wanted(ls_state_role(vars, i), w)) continue;
         if (x == NULL)
-            differ(&missing, v->name);
-        else if (x->dtype != v->dtype || !ls_shape_equal(x->shape, v->shape))
-            differ(&other, v->name);
+            differ(&missing, v.name);
+        else if (x->dtype != v.dtype || !ls_shape_equal(x->shape, v.shape))
+            differ(&other, v.name);
     }
     for (int i = 0; i < t->n; i++)
         if (wanted(t->items[i].role, w) && ls_state_find(vars, t->items[i].name) == NULL)
@@ -331,9 +356,8 @@ static ls_status load(const ls_ckpt *c, ls_state *vars, bool all, ls_err *err)
     ls_status st = compare(c, vars, w, err);
 
     for (int i = 0; st == LS_OK && i < ls_state_count(vars); i++) {
-        const ls_tensor *v = ls_state_at(vars, i);
         if (!wanted(ls_state_role(vars, i), w)) continue;
-        st = lsi_ckpt_read_tensor(c, v->name, v, err);
+        st = lsi_ckpt_read_variable(c, ls_state_at(vars, i)->name, vars, i, err);
     }
     if (st == LS_OK && all) ls_state_set_pending(vars, w.accumulated);
     return st;
@@ -405,9 +429,14 @@ out:
 /* -- one number for a model -------------------------------------------------------------------------------
  */
 
+typedef struct named {
+    const char *name;
+    int variable;
+} named;
+
 static int by_name(const void *a, const void *b)
 {
-    return strcmp((*(const ls_tensor *const *)a)->name, (*(const ls_tensor *const *)b)->name);
+    return strcmp(((const named *)a)->name, ((const named *)b)->name);
 }
 
 static ls_status hash_chunk(void *ctx, const void *chunk, size_t offset, size_t bytes, ls_err *err)
@@ -420,7 +449,7 @@ static ls_status hash_chunk(void *ctx, const void *chunk, size_t offset, size_t 
 ls_status ls_weights_xxh3(const ls_state *vars, uint64_t *hash, ls_err *err)
 {
     int n = ls_state_count(vars), m = 0;
-    const ls_tensor **order = ls_alloc(LS_MEM_CKPT, sizeof(ls_tensor *) * (size_t)n);
+    named *order = ls_alloc(LS_MEM_CKPT, sizeof *order * (size_t)n);
     XXH3_state_t *h = XXH3_createState();
     char shape[LS_SHAPE_TEXT];
     ls_status st = LS_OK;
@@ -431,17 +460,17 @@ ls_status ls_weights_xxh3(const ls_state *vars, uint64_t *hash, ls_err *err)
         goto out;
     }
     for (int i = 0; i < n; i++)
-        if (lsi_is_model(ls_state_role(vars, i))) order[m++] = ls_state_at(vars, i);
+        if (lsi_is_model(ls_state_role(vars, i))) order[m++] = (named){ls_state_at(vars, i)->name, i};
     if (m > 1) qsort(order, (size_t)m, sizeof *order, by_name);
     XXH3_64bits_reset(h);
     for (int i = 0; i < m; i++) {
-        const ls_tensor *t = order[i];
+        const ls_tensor t = ls_state_whole(vars, order[i].variable);
         /* With their final NUL: no two lists of tensors give the same bytes. */
-        XXH3_64bits_update(h, t->name, strlen(t->name) + 1);
-        XXH3_64bits_update(h, ls_dtype_name(t->dtype), strlen(ls_dtype_name(t->dtype)) + 1);
-        ls_shape_text(t->shape, shape);
+        XXH3_64bits_update(h, t.name, strlen(t.name) + 1);
+        XXH3_64bits_update(h, ls_dtype_name(t.dtype), strlen(ls_dtype_name(t.dtype)) + 1);
+        ls_shape_text(t.shape, shape);
         XXH3_64bits_update(h, shape, strlen(shape) + 1);
-        LS_TRY(ls_tensor_visit(t, hash_chunk, h, err));
+        LS_TRY(ls_pieces_visit(vars, order[i].variable, hash_chunk, h, err));
     }
     *hash = XXH3_64bits_digest(h);
 out:

@@ -50,6 +50,22 @@ static ls_status make(lsi_table *t, int n, ls_err *err)
     return t->items != NULL ? LS_OK : ls_fail(err, LS_NOMEM, "checkpoint: no memory for %d entries", n);
 }
 
+/* All of a variable, wherever its pieces are. */
+static void add_variable(lsi_table *t, const ls_state *vars, int i)
+{
+    const ls_tensor whole = ls_state_whole(vars, i);
+    const bool cut = ls_state_in_pieces(vars, i);
+
+    t->items[t->n++] = (lsi_item){.name = whole.name,
+                                  .dtype = whole.dtype,
+                                  .shape = whole.shape,
+                                  .role = ls_state_role(vars, i),
+                                  .tensor = cut ? NULL : ls_state_at(vars, i),
+                                  .vars = cut ? vars : NULL,
+                                  .index = i,
+                                  .bytes = whole.bytes};
+}
+
 static void add(lsi_table *t, const ls_tensor *x, ls_var_role role)
 {
     t->items[t->n++] = (lsi_item){
@@ -70,8 +86,7 @@ ls_status lsi_table_of_state(lsi_table *t, const ls_state *vars, ls_err *err)
     ls_status st = make(t, n, err);
 
     for (int i = 0; st == LS_OK && i < n; i++)
-        if (ls_state_role(vars, i) != LS_VAR_ACCUMULATED || ls_state_pending(vars))
-            add(t, ls_state_at(vars, i), ls_state_role(vars, i));
+        if (ls_state_role(vars, i) != LS_VAR_ACCUMULATED || ls_state_pending(vars)) add_variable(t, vars, i);
     return st;
 }
 

@@ -33,8 +33,8 @@ size_t ls_ckpt_bytes(const ls_state *vars)
     size_t bytes = (size_t)256 << 10;
 
     for (int i = 0; i < ls_state_count(vars); i++) {
-        const ls_tensor *t = ls_state_at(vars, i);
-        bytes += t->bytes + 2 * strlen(t->name) + 640;
+        const ls_tensor t = ls_state_whole(vars, i);
+        bytes += t.bytes + 2 * strlen(t.name) + 640;
     }
     return bytes;
 }
@@ -46,6 +46,7 @@ typedef struct writing {
     const lsi_io *io;
     int fd;
     const char *path;
+    XXH3_state_t *hash; /* of the tensor that is being written */
 } writing;
 
 static ls_status write_chunk(void *ctx, const void *chunk, size_t offset, size_t bytes, ls_err *err)
@@ -53,36 +54,42 @@ static ls_status write_chunk(void *ctx, const void *chunk, size_t offset, size_t
     const writing *w = ctx;
 
     (void)offset;
+    XXH3_64bits_update(w->hash, chunk, bytes);
     return lsi_io_write(w->io, w->fd, w->path, chunk, bytes, err);
 }
 
-static ls_status write_item(writing *w, const lsi_item *x, ls_err *err)
+/* The hash is that of the bytes on their way to the file: pieces of other ranks pass here once. */
+static ls_status write_item(writing *w, lsi_item *x, ls_err *err)
 {
-    return x->tensor != NULL ? ls_tensor_visit(x->tensor, write_chunk, w, err)
-                             : lsi_io_write(w->io, w->fd, w->path, x->host, x->bytes, err);
+    ls_status st;
+
+    XXH3_64bits_reset(w->hash);
+    if (x->vars != NULL)
+        st = ls_pieces_visit(x->vars, x->index, write_chunk, w, err);
+    else
+        st = x->tensor != NULL ? ls_tensor_visit(x->tensor, write_chunk, w, err)
+                               : write_chunk(w, x->host, 0, x->bytes, err);
+    x->xxh3 = XXH3_64bits_digest(w->hash);
+    return st;
 }
 
-static ls_status hash_item(lsi_item *x, ls_err *err)
+ls_status lsi_st_write(const lsi_io *io, const char *path, lsi_table *t, const ls_text *header, ls_err *err)
 {
-    if (x->tensor != NULL) return ls_tensor_hash(x->tensor, 0, &x->xxh3, err);
-    x->xxh3 = XXH3_64bits(x->host, x->bytes);
-    return LS_OK;
-}
-
-ls_status lsi_st_write(const lsi_io *io, const char *path, const lsi_table *t, const ls_text *header,
-                       ls_err *err)
-{
+    writing w = {io, -1, path, XXH3_createState()};
     ls_status st = LS_OK;
     int fd = -1, e;
 
+    if (w.hash == NULL) return ls_fail(err, LS_NOMEM, "%s: no memory", path);
     LS_TRY(lsi_io_create(io, path, &fd, err));
     LS_TRY(lsi_io_write(io, fd, path, header->data, header->length, err));
-    for (int i = 0; i < t->n; i++) LS_TRY(write_item(&(writing){io, fd, path}, &t->items[i], err));
+    w.fd = fd;
+    for (int i = 0; i < t->n; i++) LS_TRY(write_item(&w, &t->items[i], err));
     st = lsi_io_finish(io, fd, path, err);
     fd = -1;
 out:
     e = errno;
     if (fd >= 0) close(fd);
+    XXH3_freeState(w.hash);
     errno = e;
     return st;
 }
@@ -105,10 +112,10 @@ static ls_status write_files(const lsi_io *io, const char *dir, lsi_manifest *m,
     LS_TRY(lsi_st_header(&m->tensors, &header, err));
     m->header_bytes = header.length;
     m->header_xxh3 = XXH3_64bits(header.data, header.length);
-    LS_TRY(lsi_manifest_text(m, &manifest, err));
     LS_TRY(lsi_io_mkdir(io, dir, err));
     LS_TRY(lsi_io_join(path, sizeof path, dir, LSI_CKPT_TENSORS, err));
-    LS_TRY(lsi_st_write(io, path, &m->tensors, &header, err));
+    LS_TRY(lsi_st_write(io, path, &m->tensors, &header, err)); /* which finds the hashes */
+    LS_TRY(lsi_manifest_text(m, &manifest, err));
     LS_TRY(lsi_io_join(path, sizeof path, dir, LSI_CKPT_MANIFEST, err));
     LS_TRY(write_text(io, path, &manifest, err));
     LS_TRY(lsi_io_sync_dir(io, dir, err));
@@ -136,7 +143,6 @@ ls_status lsi_ckpt_write(const lsi_io *io, const char *dir, lsi_table *t, uint64
     snprintf(partial, sizeof partial, "%.*s%s", (int)length, dir, LSI_CKPT_PARTIAL);
     lsi_io_remove(partial); /* left by a process that was killed */
     LS_TRY(lsi_st_arrange(t, err));
-    for (int i = 0; i < t->n; i++) LS_TRY(hash_item(&t->items[i], err));
     m.tensors = *t;
     LS_TRY(write_files(io, partial, &m, err));
     /* The files and the folder that lists them are on the disk; then the name; then the folder that holds the

@@ -293,7 +293,7 @@ static void compare_variables(const fitting *f, ls_weights_outcome *o)
     difference missing = {0}, misfits = {0};
 
     for (int i = 0; i < ls_state_count(f->vars); i++) {
-        const ls_tensor *v = ls_state_at(f->vars, i);
+        const ls_tensor whole = ls_state_whole(f->vars, i), *v = &whole;
         const lsi_item *x;
         if (!lsi_is_model(ls_state_role(f->vars, i))) continue;
         if (is_skipped(f, v->name)) {
@@ -388,17 +388,18 @@ static ls_status convert_chunk(void *ctx, void *chunk, size_t offset, size_t byt
     return LS_OK;
 }
 
-static ls_status read_item(const ls_weights *w, const lsi_item *x, const ls_tensor *v, ls_err *err)
+static ls_status read_item(const ls_weights *w, const lsi_item *x, const ls_state *vars, int i, ls_err *err)
 {
+    const ls_dtype dtype = ls_state_at(vars, i)->dtype;
     void *raw;
     ls_status st;
 
-    if (x->dtype == v->dtype && w->ckpt != NULL) return lsi_ckpt_read_tensor(w->ckpt, x->name, v, err);
-    if (x->dtype == v->dtype) return ls_tensor_fill(v, read_chunk, &(transfer){w, x, NULL}, err);
+    if (x->dtype == dtype && w->ckpt != NULL) return lsi_ckpt_read_variable(w->ckpt, x->name, vars, i, err);
+    if (x->dtype == dtype) return ls_pieces_fill(vars, i, read_chunk, &(transfer){w, x, NULL}, err);
     raw = ls_alloc(LS_MEM_CKPT, x->bytes > 0 ? x->bytes : 1);
     if (raw == NULL) return ls_fail(err, LS_NOMEM, "%s: no memory to convert \"%s\"", w->path, x->name);
     st = read_as_is(w, x, raw, err);
-    if (st == LS_OK) st = ls_tensor_fill(v, convert_chunk, &(transfer){w, x, raw}, err);
+    if (st == LS_OK) st = ls_pieces_fill(vars, i, convert_chunk, &(transfer){w, x, raw}, err);
     ls_free(raw);
     return st;
 }
@@ -408,11 +409,11 @@ static ls_status read_all(const fitting *f, ls_weights_outcome *o, ls_err *err)
     ls_status st = LS_OK;
 
     for (int i = 0; i < ls_state_count(f->vars); i++) {
-        const ls_tensor *v = ls_state_at(f->vars, i);
+        const ls_tensor whole = ls_state_whole(f->vars, i), *v = &whole;
         const lsi_item *x = find(f, v->name);
         if (!lsi_is_model(ls_state_role(f->vars, i)) || x == NULL || is_skipped(f, v->name)) continue;
         if (!converts(x->dtype, v->dtype) || !ls_shape_equal(x->shape, v->shape)) continue;
-        LS_TRY(read_item(f->w, x, v, err));
+        LS_TRY(read_item(f->w, x, f->vars, i, err));
         o->loaded++;
         o->converted += x->dtype != v->dtype;
     }

@@ -166,6 +166,13 @@ ls_status ls_ckpt_writer_create(ls_ckpt_writer **out, const char *folder, ls_ckp
     return lsi_ckpt_writer_create(out, folder, keep, bytes, NULL, err);
 }
 
+void ls_ckpt_writer_give_up_room(ls_ckpt_writer *w)
+{
+    ls_free(w->job.staging);
+    w->job.staging = NULL;
+    w->job.staging_bytes = 0;
+}
+
 void ls_ckpt_writer_destroy(ls_ckpt_writer *w)
 {
     if (w == NULL) return;
@@ -220,6 +227,7 @@ out:
 ls_status ls_ckpt_writer_submit(ls_ckpt_writer *w, int64_t step, const ls_state *vars, uint64_t plan_hash,
                                 const json_t *state, double metric, ls_err *err)
 {
+    const bool at_once = ls_pieces_any(vars, NULL);
     double t0 = ls_clock_seconds();
     job *j = &w->job;
     ls_status st;
@@ -228,14 +236,15 @@ ls_status ls_ckpt_writer_submit(ls_ckpt_writer *w, int64_t step, const ls_state 
     j->step = step;
     j->plan_hash = plan_hash;
     j->metric = metric;
-    st = copy_tensors(j, vars, err);
+    st = at_once ? lsi_table_of_state(&j->table, vars, err) : copy_tensors(j, vars, err);
     if (st == LS_OK) {
         j->state = state != NULL ? json_deep_copy(state) : json_object();
         if (j->state == NULL) st = ls_fail(err, LS_NOMEM, "checkpoint: no memory for the state of the run");
     }
     if (st != LS_OK) release_job(j);
+    if (st == LS_OK && at_once) finish_job(w);
     pthread_mutex_lock(&w->lock);
-    w->busy = st == LS_OK;
+    w->busy = st == LS_OK && !at_once;
     w->stats.submit_s += ls_clock_seconds() - t0;
     pthread_cond_broadcast(&w->changed);
     pthread_mutex_unlock(&w->lock);

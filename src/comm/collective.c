@@ -13,13 +13,22 @@ const char *ls_collective_name(ls_collective kind)
     return names[kind];
 }
 
+const char *ls_group_text(ls_group group)
+{
+    static const char *const text[] = {"", " group=machine", " group=shard"};
+
+    return text[group];
+}
+
 int ls_group_size(const ls_comm *c, ls_group group)
 {
+    if (group == LS_GROUP_SHARD && c->shard_group > 0) return c->shard_group;
     return group == LS_GROUP_ALL ? c->size : c->local_size;
 }
 
 int ls_group_rank(const ls_comm *c, ls_group group)
 {
+    if (group == LS_GROUP_SHARD && c->shard_group > 0) return c->local_rank % c->shard_group;
     return group == LS_GROUP_ALL ? c->rank : c->local_rank;
 }
 
@@ -30,11 +39,22 @@ const ls_collectives *ls_comm_collectives(const ls_comm *c)
     return c->remote != NULL ? &lsi_mpi_collectives : &lsi_shared_collectives;
 }
 
+int ls_group_member(const ls_comm *c, ls_group group, int i)
+{
+    return group == LS_GROUP_ALL || c->remote == NULL ? i : c->remote->ranks_of[c->remote->host_of[0]][i];
+}
+
+void ls_comm_set_shard_group(ls_comm *c, int ranks)
+{
+    LS_BUG_IF(ranks < 0 || (ranks > 0 && c->local_size % ranks != 0));
+    c->shard_group = ranks;
+}
+
 /* Those of a machine need no network, and one rank nobody. */
 static const ls_collectives *table_for(const ls_comm *c, const ls_exchange_options *o)
 {
     if (c->heap == NULL || o->group == LS_GROUP_ALL) return ls_comm_collectives(c);
-    return c->local_size == 1 ? &lsi_self_collectives : &lsi_shared_collectives;
+    return ls_group_size(c, o->group) == 1 ? &lsi_self_collectives : &lsi_shared_collectives;
 }
 
 ls_status ls_exchange_create(ls_exchange **out, ls_comm *c, const ls_exchange_options *o, ls_err *err)

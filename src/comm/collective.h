@@ -45,14 +45,29 @@ const char *ls_collective_name(ls_collective kind); /* "all_reduce" */
 /* Who takes part. */
 typedef enum ls_group {
     LS_GROUP_ALL,
-    LS_GROUP_MACHINE /* the ranks of each machine among themselves */
+    LS_GROUP_MACHINE, /* the ranks of each machine among themselves */
+    LS_GROUP_SHARD    /* neighbours on a machine that have one model between them (ls_comm_set_shard_group) */
 } ls_group;
+const char *ls_group_text(ls_group group); /* "", " group=machine", " group=shard" */
 int ls_group_size(const ls_comm *c, ls_group group);
 int ls_group_rank(const ls_comm *c, ls_group group); /* this rank's number in it */
+/* The rank that is number i of the group that rank 0 is in. */
+int ls_group_member(const ls_comm *c, ls_group group, int i);
+/* Before any exchange of LS_GROUP_SHARD is made, and the same on all ranks: so many ranks, of which each
+ * machine has a multiple; 0: those of a machine. */
+void ls_comm_set_shard_group(ls_comm *c, int ranks);
 
 /* What crosses machines; sums are always taken in f32.  Inside a machine nothing is converted, and what is
  * gathered or broadcast never is. */
 typedef enum ls_wire { LS_WIRE_F32, LS_WIRE_BF16, LS_WIRE_F16 } ls_wire;
+
+/* Memory that exchanges use one after the other: a rank starts one when it has waited for the one before, and
+ * needs its result no more.  It is the same on all ranks of a machine that take part: the result, then a part
+ * of each of them, of which the longest fits. */
+typedef struct ls_exchange_room {
+    char *at; /* NULL: ranks are absent */
+    size_t result_bytes, part_bytes;
+} ls_exchange_room;
 
 typedef struct ls_exchange_options {
     const char *name;   /* "bucket 3"; copied */
@@ -65,6 +80,7 @@ typedef struct ls_exchange_options {
     int lanes;   /* leaves are given by so many threads at once; 0: parts are filled by the caller */
     float scale; /* a total is multiplied by it; 0 stands for 1 */
     ls_wire wire;
+    const ls_exchange_room *room; /* NULL: memory of its own; must outlive the exchange.  Without shards. */
 } ls_exchange_options;
 
 /* How a kind of communicator does it.  One table for each; ls_exchange_create finds the one to ask. */
@@ -90,6 +106,11 @@ ls_status ls_exchange_create(ls_exchange **out, ls_comm *c, const ls_exchange_op
 void ls_exchange_destroy(ls_exchange *x); /* not collective; accepts NULL */
 /* Bytes that such an exchange takes on this rank: its parts, and its share of what the machine holds once. */
 size_t ls_exchange_bytes(const ls_comm *c, const ls_exchange_options *o);
+
+/* What such an exchange needs of a room: raises its bytes where they are less. */
+void ls_exchange_need_room(const ls_comm *c, const ls_exchange_options *o, ls_exchange_room *room);
+/* All bytes of a room of this group on a machine. */
+size_t ls_exchange_room_bytes(const ls_comm *c, ls_group group, const ls_exchange_room *room);
 
 /* Floats of a rank's piece, where the vector of n is cut for `ranks`. */
 static inline int64_t ls_exchange_piece(int64_t n, int ranks)

@@ -32,10 +32,12 @@ ls_status lsi_comm_make_take(ls_comm **out, const char *kind, ls_comm_heap *heap
     return LS_OK;
 }
 
-ls_status lsi_window_map(ls_comm *c, size_t bytes, size_t *offset, void **out, ls_err *err)
+ls_status lsi_window_map(ls_comm *c, size_t bytes, int n, int i, size_t *offset, void **out, ls_err *err)
 {
-    *offset = c->cursor;
-    c->cursor += (bytes + WINDOW_GRAIN - 1) / WINDOW_GRAIN * WINDOW_GRAIN;
+    const size_t stride = (bytes + WINDOW_GRAIN - 1) / WINDOW_GRAIN * WINDOW_GRAIN;
+
+    *offset = c->cursor + (size_t)i * stride;
+    c->cursor += (size_t)n * stride;
     return lsi_heap_map(c->heap, *offset, bytes, out, err);
 }
 
@@ -158,6 +160,11 @@ const char *ls_comm_kind(const ls_comm *c)
 void lsi_book_adding(ls_comm *c, uint64_t begun_ns)
 {
     c->adding_ns += ls_clock_ns() - begun_ns;
+}
+
+uint64_t ls_comm_sent_bytes(const ls_comm *c)
+{
+    return c->sent_bytes;
 }
 
 double ls_comm_exposed_seconds(const ls_comm *c)

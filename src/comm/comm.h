@@ -111,6 +111,8 @@ void ls_comm_abort(ls_comm *c, const char *why);
 /* Seconds this rank has spent in ls_exchange_progress, ls_exchange_wait and barriers of plans: communication
  * that was not hidden. */
 double ls_comm_exposed_seconds(const ls_comm *c);
+/* Bytes that exchanges have sent from this rank to other machines. */
+uint64_t ls_comm_sent_bytes(const ls_comm *c);
 /* That less the adding: seconds in which this rank waited for others or for a network. */
 double ls_comm_waiting_seconds(const ls_comm *c);
 

@@ -83,12 +83,14 @@ typedef struct lsi_remote {
 struct ls_comm {
     const char *kind;
     int rank, size, local_rank, local_size, host, hosts;
+    int shard_group; /* ranks of LS_GROUP_SHARD; 0: those of the machine */
     ls_comm_heap *heap;
     uint64_t round; /* of the control plane on this machine */
     size_t cursor;  /* where the next window begins */
     int *pidfd;     /* by local index: readable when that process is gone; -1 unknown; NULL for threads */
     double stall_seconds;
     uint64_t exposed_ns, adding_ns;
+    uint64_t sent_bytes;           /* to other machines, by exchanges */
     bool disagreed;                /* the ranks are no longer in step with each other */
     const ls_transport *transport; /* of kind mpi */
     ls_transport_place place;
@@ -101,8 +103,10 @@ struct ls_comm {
 /* A rank on this machine's heap; takes over one use of the heap, also when it fails. */
 ls_status lsi_comm_make_take(ls_comm **out, const char *kind, ls_comm_heap *heap, int local,
                              ls_err *err) LS_MUST_CHECK;
-/* The next window of the heap, the same for all ranks of the machine; lsi_heap_unmap ends it. */
-ls_status lsi_window_map(ls_comm *c, size_t bytes, size_t *offset, void **out, ls_err *err) LS_MUST_CHECK;
+/* The next n windows of the heap, the same for all ranks of the machine, of which this rank maps number i;
+ * lsi_heap_unmap ends it. */
+ls_status lsi_window_map(ls_comm *c, size_t bytes, int n, int i, size_t *offset, void **out,
+                         ls_err *err) LS_MUST_CHECK;
 /* From now on ends of the processes of this machine's ranks are noticed; all must have met. */
 ls_status lsi_comm_watch_peers(ls_comm *c, ls_err *err) LS_MUST_CHECK;
 

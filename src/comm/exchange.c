@@ -25,7 +25,7 @@
 
 static void start(ls_exchange *x, float weight)
 {
-    lsi_post *mine = &x->board->post[x->c->local_rank];
+    lsi_post *mine = &x->board->post[x->self];
 
     LS_BUG_IF(x->running);
     lsi_note(x->c, x->name);
@@ -36,17 +36,19 @@ static void start(ls_exchange *x, float weight)
     atomic_store_explicit(&mine->number, x->number, memory_order_release);
 }
 
-static bool not_posted(const void *arg, int local)
+static bool not_posted(const void *arg, int rank)
 {
     const ls_exchange *x = arg;
+    const int local = rank - x->first;
 
+    if (local < 0 || local >= x->here) return false; /* is not in the group */
     return atomic_load_explicit(&x->board->post[local].number, memory_order_acquire) < x->number;
 }
 
 bool lsi_exchange_all_posted(ls_exchange *x)
 {
-    for (int i = 0; i < x->c->local_size && !x->all_posted; i++)
-        if (not_posted(x, i)) return false;
+    for (int i = 0; i < x->here && !x->all_posted; i++)
+        if (not_posted(x, x->first + i)) return false;
     x->all_posted = true;
     return true;
 }

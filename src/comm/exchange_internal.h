@@ -31,6 +31,8 @@ struct ls_exchange {
     ls_collective kind;
     int rank, size, root; /* in the group */
     bool across;          /* over all machines, of which there are several */
+    int first, here; /* the ranks of this machine that take part: the first one's local number, how many, */
+    int self;        /* and this rank among them */
     int64_t n, n_shards;
     float scale;
     int n_parts;
@@ -39,7 +41,8 @@ struct ls_exchange {
     float **part_at;
     bool in_place; /* one rank: its part becomes the result */
 
-    size_t offset, bytes; /* the window */
+    const ls_exchange_room *room; /* where result and parts lie; NULL: in the window */
+    size_t offset, bytes;         /* the window */
     void *window;
     lsi_board *board;
     float *result;

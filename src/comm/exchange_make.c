@@ -101,9 +101,10 @@ static ls_status gather_claims(ls_exchange *x, const lsi_claim *mine, lsi_claim 
     ls_status st = LS_OK;
 
     LS_TRY(ls_comm_gather_all(x->c, mine, sizeof *mine, all, x->name, err));
-    for (int i = 0; mine->group == LS_GROUP_MACHINE && c->remote != NULL && i < c->local_size; i++)
-        all[i] =
-            all[c->remote->ranks_of[c->host][i]]; /* ascending: none is needed again that is overwritten */
+    for (int i = 0; mine->group != LS_GROUP_ALL && i < x->here; i++) {
+        const int local = x->first + i; /* ascending: none is needed again that is overwritten */
+        all[i] = all[c->remote != NULL ? c->remote->ranks_of[c->host][local] : local];
+    }
     LS_TRY(check_claims(all, x->size, x->name, err));
 out:
     return st;
@@ -173,13 +174,12 @@ static ls_status plan_inputs(ls_exchange *x, const lsi_claim *all, ls_err *err)
 {
     ls_status st = LS_OK;
     lsi_node *nodes = NULL;
-    const ls_comm *c = x->c;
     int n = 0;
 
     if (lsi_copies(x->kind)) {
         LS_TRY(list_pieces(x, &nodes, &n, err));
     } else {
-        LS_TRY(lsi_list_parts(x, c->host, all, &nodes, &x->owner, &n, err));
+        LS_TRY(lsi_list_parts(x, x->c->host, all, &nodes, &x->owner, &n, err));
         LS_TRY(lsi_sum_plan_make(&x->plan, x->n_shards, nodes, n, err));
         LS_BUG_IF(!x->across && x->plan.n_out != 1);
     }
@@ -193,7 +193,7 @@ static ls_status plan_inputs(ls_exchange *x, const lsi_claim *all, ls_err *err)
         goto out;
     }
     for (int i = 0; i < n; i++)
-        if (x->owner[i] == c->local_rank) x->part[x->n_parts++] = nodes[i];
+        if (x->owner[i] == x->self) x->part[x->n_parts++] = nodes[i];
     if (lsi_copies(x->kind)) {
         x->covers = nodes;
         nodes = NULL;
@@ -210,6 +210,37 @@ static int64_t part_floats(ls_collective kind, int64_t n, int ranks)
     return kind == LS_COLL_ALL_GATHER ? ls_exchange_piece(n, ranks) : n;
 }
 
+/* Result and parts in memory that others use, too. */
+static void move_in(ls_exchange *x)
+{
+    int j = 0;
+
+    LS_BUG_IF(stride_of(x->n) > x->room->result_bytes ||
+              stride_of(part_floats(x->kind, x->n, x->size)) > x->room->part_bytes);
+    x->result = (float *)x->room->at;
+    for (int i = 0; i < x->plan.n_in; i++) {
+        float *at =
+            (float *)(x->room->at + x->room->result_bytes + (size_t)x->owner[i] * x->room->part_bytes);
+        x->in[i] = at;
+        if (x->owner[i] == x->self) x->part_at[j++] = at;
+    }
+}
+
+void ls_exchange_need_room(const ls_comm *c, const ls_exchange_options *o, ls_exchange_room *room)
+{
+    const size_t part = stride_of(part_floats(kind_of(o), o->n, ls_group_size(c, o->group)));
+
+    if (stride_of(o->n) > room->result_bytes) room->result_bytes = stride_of(o->n);
+    if (part > room->part_bytes) room->part_bytes = part;
+}
+
+size_t ls_exchange_room_bytes(const ls_comm *c, ls_group group, const ls_exchange_room *room)
+{
+    const int here = group == LS_GROUP_ALL ? c->local_size : ls_group_size(c, group);
+
+    return room->result_bytes + (size_t)here * room->part_bytes;
+}
+
 /* Board, result (unless the only part becomes it), parts, leaves of every rank. */
 static ls_status lay_out(ls_exchange *x, const lsi_claim *all, ls_err *err)
 {
@@ -222,17 +253,26 @@ static ls_status lay_out(ls_exchange *x, const lsi_claim *all, ls_err *err)
     for (int i = 0; i < size_at(x, x->c->host); i++) {
         const lsi_claim *m = &all[rank_at(x, x->c->host, i)];
         const int some = lsi_leaves_buffers(m->n_shards, m->first, m->end, m->lanes);
-        if (i == x->c->local_rank) own = some, before = leaves;
+        if (i == x->self) own = some, before = leaves;
         leaves += some;
     }
-    x->bytes = at + (in_place ? 0 : stride) + (size_t)x->plan.n_in * part + (size_t)leaves * stride;
-    LS_TRY(lsi_window_map(x->c, x->bytes, &x->offset, &x->window, err));
+    if (x->room != NULL)
+        x->bytes = at;
+    else
+        x->bytes = at + (in_place ? 0 : stride) + (size_t)x->plan.n_in * part + (size_t)leaves * stride;
+    /* Groups of a machine have windows side by side, and every rank knows of all. */
+    LS_TRY(lsi_window_map(x->c, x->bytes, x->c->local_size / x->here, x->first / x->here, &x->offset,
+                          &x->window, err));
     x->board = x->window;
+    if (x->room != NULL) {
+        move_in(x);
+        goto out;
+    }
     x->result = (float *)((char *)x->window + at);
     if (!in_place) at += stride;
     for (int i = 0; i < x->plan.n_in; i++, at += part) {
         x->in[i] = (const float *)((char *)x->window + at);
-        if (x->owner[i] == x->c->local_rank) x->part_at[j++] = (float *)((char *)x->window + at);
+        if (x->owner[i] == x->self) x->part_at[j++] = (float *)((char *)x->window + at);
     }
     at += (size_t)before * stride;
     if (own > 0) {
@@ -277,7 +317,11 @@ static ls_status begin(ls_exchange **x, lsi_claim **all, ls_comm *c, const ls_ex
     (*x)->rank = ls_group_rank(c, o->group);
     (*x)->size = ls_group_size(c, o->group);
     (*x)->across = o->group == LS_GROUP_ALL && c->remote != NULL;
+    (*x)->self = (*x)->across ? c->local_rank : (*x)->rank;
+    (*x)->here = (*x)->across ? c->local_size : (*x)->size;
+    (*x)->first = c->local_rank - (*x)->self;
     (*x)->root = o->root;
+    (*x)->room = o->room;
     (*x)->n = mine->n;
     (*x)->n_shards = mine->n_shards;
     (*x)->scale = mine->scale;
@@ -314,7 +358,7 @@ out:
 void lsi_exchange_destroy(ls_exchange *x)
 {
     if (x == NULL) return;
-    bool last = x->board != NULL && atomic_fetch_add(&x->board->closed, 1) + 1 == x->c->local_size;
+    bool last = x->board != NULL && atomic_fetch_add(&x->board->closed, 1) + 1 == x->here;
     lsi_heap_unmap(x->c->heap, x->window);
     if (last) lsi_heap_discard(x->c->heap, x->offset, x->bytes);
     lsi_remote_exchange_destroy(x);
@@ -338,11 +382,13 @@ size_t lsi_exchange_bytes(const ls_comm *c, const ls_exchange_options *o)
     const ls_collective kind = kind_of(o);
     const int ranks = ls_group_size(c, o->group);
     const size_t part = stride_of(part_floats(kind, m.n, ranks)), result = ranks > 1 ? stride_of(m.n) : 0;
+    const int here = o->group == LS_GROUP_ALL ? c->local_size : ranks;
     lsi_node parts[LSI_MAX_PARTS];
     size_t n_parts = lsi_copies(kind) ? 1 : (size_t)lsi_tree_parts(m.n_shards, m.first, m.end, parts);
     size_t own = (size_t)lsi_leaves_buffers(m.n_shards, m.first, m.end, m.lanes) * stride_of(m.n);
 
     if (kind == LS_COLL_BROADCAST && ls_group_rank(c, o->group) != o->root) n_parts = 0;
     if (o->group == LS_GROUP_ALL && c->remote != NULL) own += lsi_remote_exchange_bytes(c, m.n, o->wire);
-    return own + n_parts * part + (result + board_bytes(c->local_size)) / (size_t)c->local_size;
+    if (o->room != NULL) return own + board_bytes(c->local_size) / (size_t)here;
+    return own + n_parts * part + (result + board_bytes(c->local_size)) / (size_t)here;
 }

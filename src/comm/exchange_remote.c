@@ -356,6 +356,14 @@ out:
     return st;
 }
 
+/* What leaves the machine is counted. */
+static ls_status send_to(ls_exchange *x, hand *h, const void *from, size_t bytes, int peer, bool result,
+                         ls_err *err)
+{
+    x->c->sent_bytes += bytes;
+    return x->c->transport->send(from, bytes, peer, tag_of(x, h, result), &h->request[h->n_requests++], err);
+}
+
 /* At home: the total is made, and goes to the others where they want it. */
 static ls_status answer(ls_exchange *x, hand *h, ls_err *err)
 {
@@ -378,8 +386,7 @@ static ls_status answer(ls_exchange *x, hand *h, ls_err *err)
     }
     for (int k = 0; k < x->c->hosts; k++) {
         if (k == x->c->host) continue;
-        LS_TRY(x->c->transport->send(from, (size_t)h->n * wire_bytes(f->wire), owner_of(x, h->slice, k),
-                                     tag_of(x, h, true), &h->request[h->n_requests++], err));
+        LS_TRY(send_to(x, h, from, (size_t)h->n * wire_bytes(f->wire), owner_of(x, h->slice, k), true, err));
     }
 out:
     return st;
@@ -401,8 +408,8 @@ static ls_status ask(ls_exchange *x, hand *h, ls_err *err)
     if (!lsi_copies(x->kind)) sum_own(x, h);
     if (!wide) narrow(f->wire, h->out, h->own, own);
     if (own > 0)
-        LS_TRY(x->c->transport->send(wide ? (const void *)h->own : h->out, (size_t)own * wire_bytes(f->wire),
-                                     peer, tag_of(x, h, false), &h->request[h->n_requests++], err));
+        LS_TRY(send_to(x, h, wide ? (const void *)h->own : h->out, (size_t)own * wire_bytes(f->wire), peer,
+                       false, err));
     h->state = ASKING;
 out:
     return st;

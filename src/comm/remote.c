@@ -65,7 +65,7 @@ ls_status lsi_remote_create(ls_comm *c, const int *host_of, ls_err *err)
     }
     for (int r = 0; r < c->size; r++) f->ranks_of[f->host_of[r]][f->local_of[r]] = r;
     f->next_tag = LSI_FIRST_EXCHANGE_TAG;
-    LS_TRY(lsi_window_map(c, bytes, &unused, &window, err));
+    LS_TRY(lsi_window_map(c, bytes, 1, 0, &unused, &window, err));
     f->staging = window;
 out:
     return st;

@@ -24,7 +24,7 @@ static ls_status map_window(ls_shared **out, ls_comm *c, size_t bytes, ls_err *e
     if (s == NULL) return ls_fail(err, LS_NOMEM, "no memory for what ranks share");
     s->c = c;
     s->bytes = sizeof(head) + bytes;
-    ls_status st = lsi_window_map(c, s->bytes, &s->offset, &at, err);
+    ls_status st = lsi_window_map(c, s->bytes, 1, 0, &s->offset, &at, err);
     s->window = at;
     return st;
 }

@@ -100,7 +100,12 @@ const ls_setting ls_train_settings[] = {
     BOOL("parallel.sync_batchnorm", 0, "batch norms take their statistics over all ranks; not with reproducible, whose shards have their own"),
     INT("parallel.shards", 8, 1, 65536, "with reproducible: parts of an update that are computed each by itself; "
         "at least as many as ranks"),
-    CHOICE("parallel.strategy", "ddp", "how ranks share the work; ddp: each has all weights"),
+    CHOICE("parallel.strategy", "ddp zero1 fsdp hybrid", "what ranks keep of a model; ddp: each has all of it; zero1: weights, and a piece of what optimisers "
+           "remember; fsdp: a piece of everything, weights are gathered where they are used; hybrid: fsdp in groups of parallel.shard_group"),
+    CHOICE("parallel.reshard", "auto always never", "fsdp, hybrid: gathered weights are freed after the forward pass and gathered again for the gradients; "
+           "auto: all but those that are needed first, never: they are kept"),
+    TEXT("parallel.prefetch", "auto", "fsdp, hybrid: units of weights that are gathered ahead of the one in use; auto: 1"),
+    INT("parallel.shard_group", 0, 0, 1e6, "hybrid: ranks that have one model between them, neighbours on one machine; 0: those of a machine"),
     CHOICE("precision", "fp32 tf32 bf16", "of arithmetic; tf32: products round their operands to 19 bits, on devices that can (cuda); bf16: products and what lies between them in 16 bits, weights, statistics, losses and sums in fp32"),
     BOOL("reproducible", 0, "the same bits for any number of ranks and threads"),
     ls_settings_end,

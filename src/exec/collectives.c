@@ -28,6 +28,7 @@ typedef struct transfer {
     int stretches, own;     /* of the vector: one for each rank where each has a piece, and this rank's */
     int64_t length;         /* floats of a stretch */
     bool scatters, gathers; /* what is given, or comes, is in pieces */
+    bool shared;            /* others use the same memory before and after: nothing stays in it */
     bool gives;             /* this rank does: all but those that listen to a broadcast */
     ls_group group;         /* of a barrier */
     const char *what;
@@ -56,7 +57,23 @@ int lsi_coll_bucket(const ls_kernel *k)
 static bool same(const lsi_bucket *b, int number, const ls_exchange_options *o)
 {
     return b->number == number && b->how.n == o->n && b->how.kind == o->kind && b->how.group == o->group &&
-           b->how.root == o->root && b->how.n_shards == o->n_shards;
+           b->how.root == o->root && b->how.n_shards == o->n_shards && b->how.room == o->room;
+}
+
+/* The room of that number that is large enough; rooms grow by making another. */
+static const ls_exchange_room *find_room(const ls_peers *p, int number, const ls_exchange_options *o)
+{
+    ls_exchange_room need = {0};
+
+    ls_exchange_need_room(p->comm, o, &need);
+    for (int i = 0; i < p->n_rooms; i++) {
+        const lsi_room *r = p->rooms[i];
+        if (r->number == number && r->group == o->group && r->room.result_bytes >= need.result_bytes &&
+            r->room.part_bytes >= need.part_bytes)
+            return &r->room;
+    }
+    LS_BUG_IF(true); /* lsi_coll_rooms has made it */
+    return NULL;
 }
 
 /* The plans of one part of a step have the same exchanges, whatever the batch; those of another part differ
@@ -94,8 +111,16 @@ static ls_exchange_options options_of(const ls_peers *p, const ls_op *op, const 
     return o;
 }
 
+static ls_status check_ranks(const ls_peers *p, const ls_collective_attr *a, ls_err *err)
+{
+    const int ranks = ls_group_size(p->comm, a->group);
+
+    if (a->ranks == 0 || a->ranks == ranks) return LS_OK;
+    return ls_fail(err, LS_INVALID, "pieces of %d ranks, and there are %d", a->ranks, ranks);
+}
+
 /* Tensors begin at cache lines; a tensor alone, where each rank has a piece, lies as it is. */
-static void lay_out(const ls_graph *g, const ls_node *n, bool pieces, bool given_whole, transfer *t)
+static void lay_tensors(const ls_graph *g, const ls_node *n, bool pieces, bool given_whole, transfer *t)
 {
     for (int i = 0; i < t->n; i++) {
         const int64_t count = ls_shape_count(*ls_node_in_shape(g, n, t->first + i));
@@ -107,13 +132,126 @@ static void lay_out(const ls_graph *g, const ls_node *n, bool pieces, bool given
     }
 }
 
-static ls_status check_ranks(const ls_peers *p, const ls_collective_attr *a, ls_err *err)
+/* Which tensors the node has, and where they lie in the vector. */
+static ls_status lay_out(const ls_peers *p, const ls_graph *g, const ls_node *n, transfer *t, ls_err *err)
 {
-    const int ranks = ls_group_size(p->comm, a->group);
+    const ls_collective_attr *a = n->attr;
+    const ls_collective kind = n->op->collective;
+    const bool sums = kind == LS_COLL_ALL_REDUCE || kind == LS_COLL_REDUCE_SCATTER;
+    ls_status st = LS_OK;
 
-    if (a->ranks == 0 || a->ranks == ranks) return LS_OK;
-    return ls_fail(err, LS_INVALID, "pieces of %d ranks, and there are %d", a->ranks, ranks);
+    t->first = n->op->coll_op == LS_COLL_OP_LEAF ? 2 : n->op->coll_op == LS_COLL_OP_WAIT || sums ? 1 : 0;
+    t->n = n->n_in - t->first;
+    t->scatters = kind == LS_COLL_REDUCE_SCATTER;
+    t->gathers = kind == LS_COLL_ALL_GATHER;
+    t->gives = kind != LS_COLL_BROADCAST || ls_group_rank(p->comm, a->group) == a->root;
+    if (t->scatters || t->gathers) {
+        LS_TRY(check_ranks(p, a, err));
+        t->stretches = a->ranks;
+        t->own = ls_group_rank(p->comm, a->group);
+    }
+    lay_tensors(g, n, t->stretches > 1 || t->scatters || t->gathers, t->scatters, t);
+out:
+    return st;
 }
+
+static transfer *new_transfer(ls_peers *p, const ls_node *n)
+{
+    const ls_collective_attr *a = n->attr;
+    transfer *t = ls_alloc(LS_MEM_PLAN, sizeof *t + sizeof t->at[0] * (size_t)n->n_in);
+
+    if (t == NULL) return NULL;
+    *t = (transfer){.peers = p,
+                    .bucket = -1,
+                    .n_plain = a->plain,
+                    .tree = a->shards > 0,
+                    .stretches = 1,
+                    .group = a->group,
+                    .what = ls_barrier_name(a->at),
+                    .shared = a->room > 0};
+    return t;
+}
+
+/* -- rooms ------------------------------------------------------------------------------------------------
+ */
+
+static lsi_room *add_room(ls_peers *p, int number, ls_group group)
+{
+    lsi_room *r;
+
+    if (!LS_GROW(LS_MEM_PLAN, p->rooms, p->n_rooms + 1, p->cap_rooms)) return NULL;
+    r = p->rooms[p->n_rooms] = ls_alloc(LS_MEM_PLAN, sizeof *r);
+    if (r == NULL) return NULL;
+    *r = (lsi_room){.number = number, .group = group};
+    p->n_rooms++;
+    return r;
+}
+
+/* What a node needs of its room, of those that are new since `first`; where an older one is large enough,
+ * nothing. */
+static ls_status need_room(ls_peers *p, const ls_graph *g, const ls_node *n, int first, ls_err *err)
+{
+    const ls_collective_attr *a = n->attr;
+    ls_exchange_options o = options_of(p, n->op, a);
+    ls_exchange_room need = {0};
+    lsi_room *mine = NULL;
+    transfer *t = new_transfer(p, n);
+    ls_status st = t != NULL ? LS_OK : ls_fail(err, LS_NOMEM, "ranks: no memory");
+
+    if (t != NULL) LS_TRY(lay_out(p, g, n, t, err));
+    if (st != LS_OK) goto out;
+    o.n = t->length * t->stretches;
+    ls_exchange_need_room(p->comm, &o, &need);
+    for (int i = 0; i < p->n_rooms; i++) {
+        lsi_room *r = p->rooms[i];
+        if (r->number != a->room || r->group != a->group) continue;
+        if (i < first && r->room.result_bytes >= need.result_bytes && r->room.part_bytes >= need.part_bytes)
+            goto out;
+        if (i >= first) mine = r;
+    }
+    if (mine == NULL) mine = add_room(p, a->room, a->group);
+    if (mine == NULL)
+        st = ls_fail(err, LS_NOMEM, "ranks: no memory");
+    else
+        ls_exchange_need_room(p->comm, &o, &mine->room);
+out:
+    ls_free(t);
+    return st;
+}
+
+/* Groups of a machine have theirs side by side. */
+static ls_status make_room(ls_peers *p, lsi_room *r, ls_err *err)
+{
+    const size_t bytes = ls_exchange_room_bytes(p->comm, r->group, &r->room);
+    const int here = ls_comm_local_size(p->comm),
+              groups = r->group == LS_GROUP_ALL ? 1 : here / ls_group_size(p->comm, r->group);
+    ls_status st = LS_OK;
+
+    if (lsi_peers_absent(p)) return LS_OK;
+    LS_TRY(ls_shared_create(&r->memory, p->comm, bytes * (size_t)groups, err));
+    r->room.at = ls_shared_data(r->memory);
+    r->room.at += bytes * (size_t)(groups > 1 ? ls_comm_local_rank(p->comm) / (here / groups) : 0);
+out:
+    return st;
+}
+
+ls_status lsi_coll_rooms(ls_peers *p, const ls_graph *g, ls_err *err)
+{
+    const int first = p != NULL ? p->n_rooms : 0;
+    ls_status st = LS_OK;
+
+    for (int32_t i = 0; p != NULL && i < g->n_nodes; i++) {
+        const ls_node *n = g->nodes[i];
+        if (n->dead || !lsi_coll_runs(p, n) || n->op->coll_op != LS_COLL_OP_START) continue;
+        if (((const ls_collective_attr *)n->attr)->room > 0) LS_TRY(need_room(p, g, n, first, err));
+    }
+    for (int i = first; p != NULL && i < p->n_rooms; i++) LS_TRY(make_room(p, p->rooms[i], err));
+out:
+    return st;
+}
+
+/* -- kernels ----------------------------------------------------------------------------------------------
+ */
 
 static void run_leaf(void *state, const ls_call *call);
 static void run_start(void *state, const ls_call *call);
@@ -129,31 +267,17 @@ ls_status lsi_coll_plan(ls_peers *p, const ls_graph *g, const ls_node *n, ls_ker
         [LS_COLL_OP_WAIT] = run_wait,
     };
     const ls_collective_attr *a = n->attr;
-    const ls_collective kind = n->op->collective;
-    const bool sums = kind == LS_COLL_ALL_REDUCE || kind == LS_COLL_REDUCE_SCATTER;
     ls_exchange_options o = options_of(p, n->op, a);
-    transfer *t = ls_alloc(LS_MEM_PLAN, sizeof *t + sizeof t->at[0] * (size_t)n->n_in);
+    transfer *t = new_transfer(p, n);
     ls_status st = LS_OK;
 
     if (t == NULL) return ls_fail(err, LS_NOMEM, "ranks: no memory");
     *out = (ls_kernel){
         .run = run[n->op->coll_op], .destroy = ls_free, .state = t, .impl = ls_comm_kind(p->comm)};
-    *t = (transfer){.peers = p, .bucket = -1, .n_plain = a->plain, .tree = a->shards > 0, .stretches = 1};
-    t->group = a->group;
-    t->what = ls_barrier_name(a->at);
     if (n->op->coll_op == LS_COLL_OP_WHOLE) return LS_OK;
-    t->first = n->op->coll_op == LS_COLL_OP_LEAF ? 2 : n->op->coll_op == LS_COLL_OP_WAIT || sums ? 1 : 0;
-    t->n = n->n_in - t->first;
-    t->scatters = kind == LS_COLL_REDUCE_SCATTER;
-    t->gathers = kind == LS_COLL_ALL_GATHER;
-    t->gives = kind != LS_COLL_BROADCAST || ls_group_rank(p->comm, a->group) == a->root;
-    if (t->scatters || t->gathers) {
-        LS_TRY(check_ranks(p, a, err));
-        t->stretches = a->ranks;
-        t->own = ls_group_rank(p->comm, a->group);
-    }
-    lay_out(g, n, t->stretches > 1 || t->scatters || t->gathers, t->scatters, t);
+    LS_TRY(lay_out(p, g, n, t, err));
     o.n = t->length * t->stretches;
+    if (t->shared) o.room = find_room(p, a->room, &o);
     LS_TRY(find_exchange(p, a->bucket, o, &t->bucket, err));
 out:
     return st;
@@ -175,12 +299,12 @@ static bool can_move(const ls_graph *g, int32_t v)
  * on their way into the bucket; what leaves have brought is not given again. */
 static bool given_in_place(const transfer *t)
 {
-    return t->gives && !t->tree && t->n_plain == 0 && (!t->scatters || t->n == 1);
+    return t->gives && !t->tree && t->n_plain == 0 && !t->shared && (!t->scatters || t->n == 1);
 }
 
 static bool comes_in_place(const transfer *t)
 {
-    return !t->gathers || t->n == 1;
+    return !t->shared && (!t->gathers || t->n == 1);
 }
 
 void lsi_coll_place(const ls_kernel *k, ls_graph *g, const ls_node *n)
@@ -316,16 +440,18 @@ out:
     if (st != LS_OK) ls_stream_fail(call->stream, st, "%s", err.text);
 }
 
-/* Pieces of all ranks, one after the other, where they do not lie so already. */
+/* Pieces of all ranks, one after the other, where they do not lie so already; of scattered sums, this rank's.
+ */
 static ls_status collect(const transfer *t, const float *all, const ls_call *call, ls_err *err)
 {
+    const int first = t->scatters ? t->own : 0, end = t->scatters ? t->own + 1 : t->stretches;
     ls_status st = LS_OK;
 
     for (int i = 0; !comes_in_place(t) && i < t->n; i++)
-        for (int r = 0; r < t->stretches && st == LS_OK; r++) {
+        for (int r = first; r < end && st == LS_OK; r++) {
             const ls_operand *to = &call->operands[t->first + t->n + i];
             const size_t bytes = (size_t)t->at[i].count * sizeof *all;
-            st = ls_buffer_write(to->buffer, to->at + (size_t)r * bytes,
+            st = ls_buffer_write(to->buffer, to->at + (size_t)(r - first) * bytes,
                                  all + r * t->length + t->at[i].offset, bytes, err);
         }
     return st;

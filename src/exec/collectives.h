@@ -14,6 +14,9 @@ bool lsi_coll_runs(const ls_peers *p, const ls_node *n);
 /* Whether the node is where a collective begins, or all of it.  Leaves are given to the sum of another plan,
  * and who waits has begun before. */
 bool lsi_coll_begins(const ls_node *n);
+/* Rooms that nodes of the graph use in turn, before any of them is planned.  Collective where there is a new
+ * one. */
+ls_status lsi_coll_rooms(ls_peers *p, const ls_graph *g, ls_err *err) LS_MUST_CHECK;
 /* Collective where it needs a new exchange: all ranks compile the same plans in the same order. */
 ls_status lsi_coll_plan(ls_peers *p, const ls_graph *g, const ls_node *n, ls_kernel *out,
                         ls_err *err) LS_MUST_CHECK;

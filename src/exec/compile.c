@@ -30,6 +30,11 @@ static bool on_host(const void *peers, const ls_node *n)
     return lsi_coll_runs(peers, n);
 }
 
+static int rank_of(const void *peers, ls_group group)
+{
+    return lsi_peers_rank_in(peers, group);
+}
+
 uint64_t ls_plan_hash_of(ls_graph *g)
 {
     ls_passes_lower(g, &(ls_strategy){0});
@@ -45,6 +50,7 @@ static ls_status run_device_passes(ls_plan *p, ls_passage *way, ls_err *err)
     way->layouts = b->layouts;
     way->on_host = b->queues != NULL ? on_host : NULL;
     way->host = p->peers;
+    way->rank_of = p->peers != NULL ? rank_of : NULL;
     way->schedule = &p->schedule;
     way->memory = &p->memory;
     return ls_passes_run(way, LS_PHASE_DEVICE, err);
@@ -314,6 +320,7 @@ ls_status ls_plan_compile_as(ls_plan **out, ls_graph *graph, const ls_strategy *
     settle_homes(p, state_index, &way);
     LS_TRY(run_device_passes(p, &way, err));
     LS_TRY(check_sizes(p, err));
+    LS_TRY(lsi_coll_rooms(p->peers, graph, err));
     LS_TRY(plan_kernels(p, &way, err));
     place_exchanged(p);
     LS_TRY(place_staged(p, err));

@@ -21,6 +21,7 @@ ls_status ls_peers_create_absent(ls_peers **out, int ranks, const ls_peers_optio
 
     *out = NULL;
     LS_TRY(ls_comm_open_absent(&absent, ranks, err));
+    ls_comm_set_shard_group(absent, o->shard_group);
     LS_TRY(ls_peers_create(out, absent, o, err));
     (*out)->absent = absent;
     absent = NULL;
@@ -33,6 +34,11 @@ void ls_peers_destroy(ls_peers *p)
 {
     if (p == NULL) return;
     for (int i = 0; i < p->n; i++) ls_exchange_destroy(p->buckets[i].x);
+    for (int i = 0; i < p->n_rooms; i++) {
+        ls_shared_destroy(p->rooms[i]->memory);
+        ls_free(p->rooms[i]);
+    }
+    ls_free(p->rooms);
     ls_comm_close(p->absent);
     ls_free(p->buckets);
     ls_free(p);
@@ -58,17 +64,48 @@ int ls_plan_next_bucket(const ls_plan *p, int32_t *at)
     return -1;
 }
 
+double ls_plan_traffic(const ls_plan *p)
+{
+    double sum = 0;
+
+    for (int32_t i = 0; p->peers != NULL && i < p->schedule.n; i++) {
+        const lsi_step *s = &p->steps[i];
+        if (!lsi_coll_runs(p->peers, s->node) || s->node->op->coll_op != LS_COLL_OP_START) continue;
+        const ls_exchange_options *o = &p->peers->buckets[lsi_coll_bucket(&s->kernel)].how;
+        const double ranks = ls_group_size(p->peers->comm, o->group),
+                     bytes = (double)o->n * (double)sizeof(float) * (ranks - 1) / ranks;
+        sum += o->kind == LS_COLL_ALL_REDUCE ? 2 * bytes : bytes;
+    }
+    return sum;
+}
+
 size_t ls_peers_bytes(const ls_peers *p)
 {
     size_t sum = 0;
 
     for (int i = 0; i < p->n; i++) sum += ls_exchange_bytes(p->comm, &p->buckets[i].how);
+    for (int i = 0; i < p->n_rooms; i++) {
+        const lsi_room *r = p->rooms[i];
+        const int sharers =
+            r->group == LS_GROUP_ALL ? ls_comm_local_size(p->comm) : ls_group_size(p->comm, r->group);
+        sum += ls_exchange_room_bytes(p->comm, r->group, &r->room) / (size_t)sharers;
+    }
     return sum;
+}
+
+ls_comm *lsi_peers_comm(const ls_peers *p)
+{
+    return p->comm;
 }
 
 int lsi_peers_rank(const ls_peers *p)
 {
     return p != NULL ? ls_comm_rank(p->comm) : 0;
+}
+
+int lsi_peers_rank_in(const ls_peers *p, ls_group group)
+{
+    return p != NULL ? ls_group_rank(p->comm, group) : 0;
 }
 
 bool lsi_peers_absent(const ls_peers *p)

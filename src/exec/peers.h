@@ -20,6 +20,7 @@ typedef struct ls_peers_options {
     /* Where sums follow the tree over shards: this rank's, and the threads that compute them side by side. */
     int64_t first_shard, end_shard;
     int lanes;
+    int shard_group; /* of ranks that are absent: ls_comm_set_shard_group */
 } ls_peers_options;
 
 /* `comm` stays the caller's and must outlive *out. */
@@ -37,14 +38,19 @@ size_t ls_peers_bucket_bytes(const ls_peers *p, int bucket);
  * at first, and -1 means that there are no more.  Buckets are numbered as plans were compiled, which is
  * another order where leaves are given in one plan and summed in the next. */
 int ls_plan_next_bucket(const ls_plan *p, int32_t *at);
+/* Bytes that a rank sends in one run of the plan, the mean over ranks, were each on a machine of its own: of
+ * an all-reduce of n bytes among N ranks 2 n (N - 1) / N, of the other collectives half of that. */
+double ls_plan_traffic(const ls_plan *p);
 /* Memory of this rank that all of them take. */
 size_t ls_peers_bytes(const ls_peers *p);
 
 /* -- for the executor: who is there, and who keeps what ----------------------------------------------------
  */
 
-bool lsi_peers_absent(const ls_peers *p); /* false for NULL */
-int lsi_peers_rank(const ls_peers *p);    /* 0 for NULL, and where nobody is there */
+ls_comm *lsi_peers_comm(const ls_peers *p);
+bool lsi_peers_absent(const ls_peers *p);                 /* false for NULL */
+int lsi_peers_rank(const ls_peers *p);                    /* 0 for NULL, and where nobody is there */
+int lsi_peers_rank_in(const ls_peers *p, ls_group group); /* the same, in a group */
 /* The communicator, where ranks of some machine share variables; NULL (also for p NULL): they do not.  The
  * same on all machines, for memory to share is found together; one rank alone on its machine shares with
  * nobody. */

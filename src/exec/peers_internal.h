@@ -13,12 +13,23 @@ typedef struct lsi_bucket {
     bool waiting, under_way;
 } lsi_bucket;
 
+/* Memory that exchanges of one group use in turn. */
+typedef struct lsi_room {
+    int number;
+    ls_group group;
+    ls_exchange_room room;
+    ls_shared *memory; /* NULL: ranks are absent */
+} lsi_room;
+
 struct ls_peers {
     ls_comm *comm, *absent; /* the second, if any, is the peers' own */
     ls_peers_options how;
     lsi_bucket *buckets;
     int n;
     size_t cap;
+    lsi_room **rooms; /* where they are: exchanges point to them */
+    int n_rooms;
+    size_t cap_rooms;
     int under_way; /* exchanges that were started and are not finished */
 };
 

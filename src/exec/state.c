@@ -11,6 +11,7 @@
 #include "base/parallel.h"
 #include "base/rng.h"
 #include "exec/peers.h"
+#include "exec/pieces.h"
 #include "exec/tensor.h"
 
 typedef struct entry {
@@ -21,7 +22,10 @@ typedef struct entry {
     ls_category category;
     const ls_state *owner;
     ls_shared *shared; /* where the values lie; NULL: in memory of this rank's own */
-    bool in_parts;     /* each rank of the machine has a part of it, were the others there */
+    int own, pieces;   /* this is piece `own` of so many, of one of shape `whole`; 0 pieces: it is all */
+    ls_shape whole;
+    ls_group group; /* that has them */
+    bool in_parts;  /* each rank of the machine has a part of it, were the others there */
 } entry;
 
 struct ls_state {
@@ -115,6 +119,30 @@ bool ls_state_shared(const ls_state *s, int i)
     return s->entries[i]->shared != NULL;
 }
 
+bool ls_state_in_pieces(const ls_state *s, int i)
+{
+    return s->entries[i]->pieces > 0;
+}
+
+lsi_cut_of lsi_state_cut(const ls_state *s, int i)
+{
+    const entry *e = s->entries[i];
+
+    return (lsi_cut_of){e->own, e->group};
+}
+
+ls_tensor ls_state_whole(const ls_state *s, int i)
+{
+    const entry *e = s->entries[i];
+    ls_tensor t = e->t;
+
+    if (e->pieces == 0) return t;
+    t.shape = e->whole;
+    t.bytes = (size_t)ls_shape_count(e->whole) * ls_dtype_size(t.dtype);
+    t.buffer = NULL;
+    return t;
+}
+
 size_t ls_state_shared_bytes(const ls_state *s)
 {
     size_t sum = 0;
@@ -181,6 +209,12 @@ static ls_status add_entry(ls_state *s, const ls_var *var, const ls_vinfo *v, ls
     e = ls_alloc(LS_MEM_PLAN, sizeof *e);
     if (e == NULL) return ls_fail(err, LS_NOMEM, "state: no memory for variable \"%s\"", var->name);
     *e = (entry){.init = var->init, .role = var->role, .category = v->category, .owner = s};
+    if (var->home == LS_HOME_SHARDED) {
+        e->own = lsi_peers_rank_in(s->peers, var->group);
+        e->pieces = var->pieces;
+        e->group = var->group;
+        e->whole = var->whole;
+    }
     e->t = (ls_tensor){ls_strdup(LS_MEM_PLAN, var->name), v->dtype, v->shape, bytes, &e->memory, 0};
     st = e->t.name != NULL ? find_room(s, var, e, err) : ls_fail(err, LS_NOMEM, "no memory for its name");
     if (st != LS_OK) {
@@ -259,14 +293,15 @@ static void store(void *to, ls_dtype t, int64_t i, double x)
     }
 }
 
-/* Elements [first, first + count) of a variable, into `to`. */
+/* Elements [first, first + count) of a variable, into `to`; those from `end` on are zero. */
 typedef struct filling {
     const entry *e;
     ls_rng_key key;
     uint32_t stream;
     int threads;
     void *to;
-    int64_t first, count;
+    int64_t before; /* elements of the pieces before this one */
+    int64_t first, count, end;
 } filling;
 
 static void fill_part(int thread, int n_threads, void *arg)
@@ -275,14 +310,15 @@ static void fill_part(int thread, int n_threads, void *arg)
     int64_t lo, hi;
 
     ls_parallel_range_grain(f->count, 4, thread, n_threads, &lo, &hi);
-    for (int64_t i = lo; i < hi; i += 4) {
+    for (int64_t i = lo; i < hi;) {
+        const int64_t element = f->first + i, block = element / 4;
         double x[4];
-        draw(&f->e->init, &f->key, f->stream, (uint64_t)((f->first + i) / 4), x);
-        for (int64_t k = i; k < hi && k < i + 4; k++) store(f->to, f->e->t.dtype, k, x[k - i]);
+        draw(&f->e->init, &f->key, f->stream, (uint64_t)block, x);
+        for (int64_t k = element; k < 4 * block + 4 && i < hi; k++, i++)
+            store(f->to, f->e->t.dtype, i, k < f->end ? x[k - 4 * block] : 0);
     }
 }
 
-/* Chunks begin at multiples of four elements (LS_TENSOR_CHUNK), as the random words do. */
 static ls_status fill_chunk(void *ctx, void *chunk, size_t offset, size_t bytes, ls_err *err)
 {
     filling *f = ctx;
@@ -290,7 +326,7 @@ static ls_status fill_chunk(void *ctx, void *chunk, size_t offset, size_t bytes,
 
     (void)err;
     f->to = chunk;
-    f->first = (int64_t)(offset / size);
+    f->first = f->before + (int64_t)(offset / size);
     f->count = (int64_t)(bytes / size);
     ls_parallel_run(f->threads, fill_part, f);
     return LS_OK;
@@ -306,6 +342,8 @@ ls_status ls_state_init(ls_state *s, uint64_t seed, ls_err *err)
                      .key = {(uint32_t)seed, (uint32_t)(seed >> 32), 0, 0},
                      .threads = s->dev != NULL ? s->dev->threads : 1};
         f.stream = ls_rng_stream(f.e->t.name);
+        f.before = f.e->own * ls_shape_count(f.e->t.shape);
+        f.end = ls_shape_count(ls_state_whole(s, k).shape);
         LS_TRY(ls_tensor_fill(&f.e->t, fill_chunk, &f, err));
     }
 out:

@@ -61,6 +61,7 @@ struct ls_node {
     const char *scope; /* the layer it belongs to, e.g. "conv1"; "" outside of layers */
     ls_queue queue;    /* its op's, unless the host runs it beside a device */
     bool backward;     /* made by autodiff */
+    bool prompt;       /* of what may wait for ranks: at its position, not when nothing else is left to do */
     bool dead;
     int32_t position; /* where the program that the trial wrote has it: its number, or that of the node it
                          stands for.  Not an order: that is the scheduler's. */
@@ -122,7 +123,10 @@ typedef struct ls_var {
     int32_t first;   /* value at the start of a step */
     int32_t current; /* newest version: what ops added now should use */
     ls_home home;
-    bool moved; /* a buffer that shards change in this stage, or a sum of gradients (passes/split.c) */
+    ls_shape whole; /* LS_HOME_SHARDED: the shape of what all pieces are together, */
+    int pieces;     /* how many there are, */
+    ls_group group; /* and whose */
+    bool moved;     /* a buffer that shards change in this stage, or a sum of gradients (passes/split.c) */
 } ls_var;
 
 struct ls_graph {
@@ -208,6 +212,8 @@ typedef bool (*ls_rewrite)(void *ctx, ls_graph *to, const ls_node *n, const ls_v
  * that numbers stay a topological order and the program's.  Dead nodes stay behind.  Numbers of values,
  * nodes and variables are new afterwards.  For graphs without control edges. */
 void ls_graph_rewrite(ls_graph *g, ls_rewrite rule, void *ctx);
+/* The same, with all variables in the new graph before the rule is asked for the first time. */
+void ls_graph_rewrite_declared(ls_graph *g, ls_rewrite rule, void *ctx);
 /* A copy, with its error if it has one; the caller owns *out. */
 ls_status ls_graph_clone(ls_graph **out, const ls_graph *g, ls_err *err) LS_MUST_CHECK;
 

@@ -60,11 +60,12 @@ int lsi_collective_results(int n_in, const void *attr)
 void lsi_collective_text(const void *attr, char *buf, size_t n)
 {
     const ls_collective_attr *a = attr;
-    int at = snprintf(buf, n, "bucket=%d%s", a->bucket, a->group == LS_GROUP_MACHINE ? " group=machine" : "");
+    int at = snprintf(buf, n, "bucket=%d%s", a->bucket, ls_group_text(a->group));
 
     if (a->plain > 0) at += snprintf(buf + at, n - (size_t)at, " plain=%d", a->plain);
     if (a->shards > 0) at += snprintf(buf + at, n - (size_t)at, " shards=%lld", (long long)a->shards);
     if (a->ranks > 0) at += snprintf(buf + at, n - (size_t)at, " ranks=%d", a->ranks);
+    if (a->room > 0) at += snprintf(buf + at, n - (size_t)at, " room=%d", a->room);
     if (a->root > 0) snprintf(buf + at, n - (size_t)at, " root=%d", a->root);
 }
 

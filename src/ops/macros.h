@@ -3,13 +3,14 @@
  * A training step is recorded as forward passes and, for every ls_minimise, two nodes: `gradients` of the
  * loss, and `update` of the parameters by them.  Between the two is where batches, stages and ranks come in
  * (passes/passes.h): they change what an update gets, or what becomes of gradients, and layers know nothing
- * of it. They are not in LS_OPS, since no plan contains one. */
+ * of it. `own_piece` stands for what differs between ranks (passes/own_piece.c).  They are not in LS_OPS,
+ * since no plan contains one. */
 #ifndef LS_OPS_MACROS_H
 #define LS_OPS_MACROS_H
 
 #include "ops/ops.h"
 
-extern const ls_op ls_op_gradients, ls_op_update, ls_op_keep;
+extern const ls_op ls_op_gradients, ls_op_update, ls_op_keep, ls_op_own_piece;
 
 /* In: y, the seed if there is one, x1..xn; out: the gradients of the sum of seed * y with respect to each x.
  */
@@ -47,5 +48,12 @@ typedef struct ls_keep_attr {
     int number; /* as in an update */
 } ls_keep_attr;
 ls_value ls_keep(const ls_value *in, ls_keep_attr a);
+
+/* This rank's piece of a tensor, where the ranks of a group have one each. */
+typedef struct ls_own_piece_attr {
+    int ranks;
+    ls_group group;
+} ls_own_piece_attr;
+ls_value ls_own_piece(ls_value x, int ranks, ls_group group);
 
 #endif

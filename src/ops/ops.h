@@ -331,6 +331,7 @@ typedef struct ls_collective_attr {
     int ranks;      /* of the group, where each has a piece */
     int root;       /* of a broadcast */
     int at;         /* of a barrier: ls_barrier_at */
+    int room;       /* not 0: where others come before and after it in the same memory (passes/rooms.c) */
 } ls_collective_attr;
 
 /* Every function adds two nodes, start and wait, and returns the first of n results (ls_graph_out finds the

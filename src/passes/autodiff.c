@@ -5,9 +5,10 @@
 
 typedef struct adjoint {
     ls_graph *g;
-    int32_t n_values; /* values that existed before gradients were added */
-    bool *depends;    /* value depends on some wrt */
-    ls_value *grad;   /* accumulated gradient of each value; invalid while none has arrived */
+    int32_t n_values;               /* values that existed before gradients were added */
+    bool *depends;                  /* value depends on some wrt */
+    ls_value *grad;                 /* accumulated gradient of each value; invalid while none has arrived */
+    const ls_autodiff_again *again; /* NULL: rules read what the nodes have read */
 } adjoint;
 
 /* A value carries gradient when it depends on wrt and is of floating type. */
@@ -73,12 +74,20 @@ static void visit(adjoint *a, const ls_node *node)
         fail_without_rule(g, node);
         return;
     }
+    for (int i = 0; a->again != NULL && i < node->n_in; i++) v[i] = a->again->of(a->again->ctx, v[i]);
+    if (g->err.status != LS_OK) return;
     node->op->grad(&c);
     for (int i = 0; i < node->n_in; i++)
         if (want[i]) accumulate(a, node->in[i], c.din[i]);
 }
 
 void ls_autodiff(ls_value loss, ls_value seed, int n, const ls_value *wrt, ls_value *grads)
+{
+    ls_autodiff_with(loss, seed, n, wrt, NULL, grads);
+}
+
+void ls_autodiff_with(ls_value loss, ls_value seed, int n, const ls_value *wrt,
+                      const ls_autodiff_again *again, ls_value *grads)
 {
     ls_graph *g = loss.g;
     ls_src here = g != NULL ? g->here : (ls_src){NULL, 0};
@@ -89,7 +98,7 @@ void ls_autodiff(ls_value loss, ls_value seed, int n, const ls_value *wrt, ls_va
     for (int i = 0; i < n; i++) grads[i] = (ls_value){g, -1};
     if (!ls_value_ok(loss) || g->err.status != LS_OK) return;
     n_nodes = g->n_nodes;
-    a = (adjoint){g, g->n_values, NULL, NULL};
+    a = (adjoint){.g = g, .n_values = g->n_values, .again = again};
     a.depends = ls_arena_alloc(g->arena, (size_t)a.n_values);
     a.grad = ls_arena_alloc(g->arena, sizeof *a.grad * (size_t)a.n_values);
     if (a.depends == NULL || a.grad == NULL) {

@@ -7,9 +7,9 @@
 /* -- when there is nothing to do ----------------------------------------------------------------------------
  */
 
-static bool one_rank(const ls_passage *p)
+static bool not_shared(const ls_passage *p)
 {
-    return !p->how->ranks;
+    return !p->how->ranks || p->how->sharding != LS_SHARD_NOTHING;
 }
 
 static bool no_shards(const ls_passage *p)
@@ -25,6 +25,16 @@ static bool no_sums(const ls_passage *p)
 static bool own_norms(const ls_passage *p)
 {
     return !p->how->sync_norm || p->how->part == LS_PART_UPDATE;
+}
+
+static bool no_groups(const ls_passage *p)
+{
+    return p->rank_of == NULL;
+}
+
+static bool whole_weights(const ls_passage *p)
+{
+    return p->how->sharding != LS_SHARD_WEIGHTS;
 }
 
 static bool no_fusions(const ls_passage *p)
@@ -68,15 +78,18 @@ PASS(homes, ls_pass_homes(p->g, p->how))
 PASS(split, ls_pass_split(p->g, p->how))
 PASS(precision, ls_pass_precision(p->g, p->how))
 PASS(sync_norm, ls_pass_sync_norm(p->g))
-PASS(differentiate, ls_pass_differentiate(p->g))
+PASS(shard, ls_pass_shard(p->g, p->how))
+PASS(differentiate, ls_pass_differentiate(p->g, p->how))
 PASS(leaves, ls_pass_leaves(p->g, p->how))
 PASS(parallel, ls_pass_parallel(p->g, p->how))
 PASS(optimise, ls_pass_optimise(p->g, p->how))
 PASS(dead, ls_pass_dead(p->g))
+PASS(own_piece, ls_pass_own_piece(p->g, p->rank_of, p->host))
 PASS(fuse, ls_pass_fuse(p->g, p->fuses, p->dev))
 PASS(regions, ls_pass_regions(p->g, p->regions, p->dev))
 PASS(layout, ls_pass_layout(p->g, p->layouts, p->dev))
 PASS(pieces, ls_pass_pieces(p->g, p->rank, p->ranks))
+PASS(rooms, ls_pass_rooms(p->g, p->how->prefetch))
 PASS(staging, ls_pass_staging(p->g, p->on_host, p->host))
 PASS(versions, ls_pass_versions(p->g))
 
@@ -101,12 +114,14 @@ static ls_status memory(ls_passage *p, ls_err *err)
  */
 
 const ls_pass ls_passes[] = {
-    {"homes", LS_PHASE_PROGRAM, one_rank, homes, "the record", "which parameters a machine may keep once"},
+    {"homes", LS_PHASE_PROGRAM, not_shared, homes, "the record", "which parameters a machine may keep once"},
     {"split", LS_PHASE_PROGRAM, NULL, split, "the record", "one part and stage of the step"},
     {"precision", LS_PHASE_PROGRAM, NULL, precision, "what the trial wrote, in fp32",
      "casts, and ops that compute in fewer bits"},
     {"sync_norm", LS_PHASE_PROGRAM, own_norms, sync_norm, "batch norms, no gradients",
      "plain ops and sums over ranks in their places"},
+    {"shard", LS_PHASE_PROGRAM, whole_weights, shard, "ops as they will be computed",
+     "weights in pieces, and gathers where they are used"},
     {"differentiate", LS_PHASE_PROGRAM, NULL, differentiate, "all that losses are made of",
      "gradients in the places where they were asked for"},
     {"leaves", LS_PHASE_PROGRAM, no_shards, leaves, "gradients of a shard",
@@ -114,12 +129,16 @@ const ls_pass ls_passes[] = {
     {"parallel", LS_PHASE_PROGRAM, no_sums, parallel, "gradients", "sums over ranks or shards, in buckets"},
     {"optimise", LS_PHASE_PROGRAM, NULL, optimise, "gradients, summed", "optimisers and pools; no macros"},
     {"dead", LS_PHASE_PROGRAM, NULL, dead, "a program", "nodes that something needs"},
+    {"own_piece", LS_PHASE_DEVICE, no_groups, own_piece, "a program, the same on all ranks",
+     "which piece of a tensor is this rank's"},
     {"fuse", LS_PHASE_DEVICE, no_fusions, fuse, "all gradients", "fewer nodes, as the device wants them"},
     {"regions", LS_PHASE_DEVICE, no_regions, regions, "nodes as they will run, plain",
      "parts that are computed sample by sample as one node"},
     {"layout", LS_PHASE_DEVICE, all_plain, layout, "nodes as they will run", "layouts, and reorders"},
     {"pieces", LS_PHASE_DEVICE, no_pieces, pieces, "homes that memory was found for",
      "this rank's piece of shared updates, between barriers"},
+    {"rooms", LS_PHASE_DEVICE, whole_weights, rooms, "weights in pieces, the order of the program",
+     "rooms that gathers and sums use in turn, and gathers ahead"},
     {"staging", LS_PHASE_DEVICE, one_memory, staging, "all collectives", "copies between host and device"},
     {"versions", LS_PHASE_DEVICE, NULL, versions, "all nodes, and barriers",
      "edges and copies that keep old versions right"},

@@ -46,6 +46,7 @@ typedef struct ls_passage {
     ls_host_query on_host;
     const void *host;
     int rank, ranks;
+    ls_rank_query rank_of; /* of `host`: which rank this is where a group keeps pieces; NULL: it is alone */
     ls_schedule *schedule; /* left, with an order */
 
     /* For LS_PHASE_MEMORY: bytes of every value and of the scratch of every scheduled node. */

@@ -24,3 +24,17 @@ void lsi_add_to_sum(ls_graph *g, ls_value sum, ls_value x, ls_value weight)
     ls_graph_advance(g, var, next);
     g->vars[var]->moved = true;
 }
+
+void lsi_cut(ls_var *v, const ls_strategy *how, ls_shape whole)
+{
+    v->home = LS_HOME_SHARDED;
+    v->whole = whole;
+    v->pieces = how->pieces;
+    v->group = how->group;
+}
+
+ls_value lsi_gathered(ls_value pieces, ls_shape whole)
+{
+    if (!ls_value_ok(pieces)) return pieces;
+    return ls_reshape(ls_slice(pieces, 0, 0, ls_shape_count(whole)), whole);
+}

@@ -12,6 +12,20 @@
  * batches go through the first and its update is made, then all of them through the second. */
 typedef enum ls_part { LS_PART_ALL, LS_PART_GRADIENTS, LS_PART_UPDATE } ls_part;
 
+/* What of a model the ranks of a group keep in pieces, each rank one. */
+typedef enum ls_sharding {
+    LS_SHARD_NOTHING,
+    LS_SHARD_STATE,  /* what optimisers remember; weights are whole everywhere */
+    LS_SHARD_WEIGHTS /* weights, too: they are gathered where they are used */
+} ls_sharding;
+
+/* Whether gradients gather weights again, whose memory is then free in between. */
+typedef enum ls_regather {
+    LS_REGATHER_MOST, /* all but what was gathered last, with which gradients begin */
+    LS_REGATHER_ALL,
+    LS_REGATHER_NONE
+} ls_regather;
+
 /* How a step is spread over batches and ranks; {0} is a whole step of one rank.  Nothing of it is known while
  * a trial is built, so that one record makes all plans of a shape. */
 typedef struct ls_strategy {
@@ -35,9 +49,20 @@ typedef struct ls_strategy {
      * is its number, "gradient.weight" its share of the samples), and sums follow the tree over them
      * (comm/collective.h).  `ranks` and `sync_norm` are then false, however many ranks there are. */
     int64_t shards;
+    ls_sharding sharding; /* by rules that work element by element */
+    int pieces;           /* that a tensor is cut into, one for each rank of the group; 1: nothing is cut */
+    ls_group group;
+    ls_regather regather;
+    int prefetch;     /* units that are gathered ahead of the one in use */
     ls_dtype compute; /* of products and what lies between them (passes/precision.c); LS_F32: everything */
 } ls_strategy;
 enum { LS_CONTROL_SLOTS = 16, LS_METRIC_SLOTS = 16 };
+
+/* Whether sums of gradients arrive in pieces; else every rank gets them whole, and takes its piece. */
+static inline bool ls_strategy_scatters(const ls_strategy *how)
+{
+    return how->sharding != LS_SHARD_NOTHING && how->shards == 0 && how->ranks && how->group == LS_GROUP_ALL;
+}
 
 /* The first phase of the list: from the record to the program of one rank, without macros and dead nodes.
  * Errors are sticky in the graph, and name the line of the trial. */
@@ -51,8 +76,10 @@ void ls_pass_split(ls_graph *g, const ls_strategy *how);
 void ls_pass_precision(ls_graph *g, const ls_strategy *how);
 /* Batch norms over all ranks. */
 void ls_pass_sync_norm(ls_graph *g);
+/* Weights of which ranks have pieces, and gathers. */
+void ls_pass_shard(ls_graph *g, const ls_strategy *how);
 /* Expands `gradients`. */
-void ls_pass_differentiate(ls_graph *g);
+void ls_pass_differentiate(ls_graph *g, const ls_strategy *how);
 /* What a shard gives to the sums of all. */
 void ls_pass_leaves(ls_graph *g, const ls_strategy *how);
 /* Sums over ranks, in buckets. */

@@ -20,6 +20,16 @@ ls_value lsi_sum_variable(ls_graph *g, const char *name, ls_shape shape);
 /* Adds weight * x to it, or begins anew with that. */
 void lsi_add_to_sum(ls_graph *g, ls_value sum, ls_value x, ls_value weight);
 
+/* The shape of all of a parameter, of which the variable may be a piece. */
+static inline ls_shape lsi_whole(const ls_graph *g, const ls_var *v)
+{
+    return v->home == LS_HOME_SHARDED ? v->whole : g->values[v->first]->shape;
+}
+/* The variable is this rank's piece of one of that shape. */
+void lsi_cut(ls_var *v, const ls_strategy *how, ls_shape whole);
+/* What all_gather made of the pieces of a tensor, as that tensor. */
+ls_value lsi_gathered(ls_value pieces, ls_shape whole);
+
 /* Replaces x[0..n-1] by their sums over ranks of weight times each, in one exchange; the last `plain` are not
  * weighted.  Where shards are added up, `number` is the bucket's, and what is not plain says only what shape
  * the sums have. */

@@ -138,6 +138,13 @@ static int32_t larger(int32_t a, int32_t b)
     return a > b ? a : b;
 }
 
+/* What an update makes of a value that is no variable's lies where that was. */
+static void keep_longer(const planner *p, int32_t b, int32_t last)
+{
+    LS_BUG_IF(b < 0);
+    if (last > p->b[b].last) p->b[b].last = last;
+}
+
 /* When the node's outputs may first be written: those of a wait, by the collective that it waits for. */
 static int32_t begins(const planner *p, const ls_node *n, int32_t pos)
 {
@@ -156,7 +163,7 @@ static void place_output(planner *p, const ls_node *n, int k, int32_t pos)
         int32_t old = ls_graph_storage(p->g, n->in[in]);
         p->var[v] = p->var[old];
         p->of_value[v] = p->of_value[old];
-        LS_BUG_IF(p->var[v] < 0);
+        if (p->var[v] < 0) keep_longer(p, p->of_value[v], larger(p->last_use[v], p->until[pos]));
         return;
     }
     if (p->g->values[v]->buffer >= 0 || p->g->values[v]->staged) return;

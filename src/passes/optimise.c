@@ -1,8 +1,11 @@
 /* optimise.c: optimisers, what they remember, and pools, in the places of the updates that a trial recorded.
  *
- * Needs: the gradients that an update is to get (differentiate, parallel).  Leaves: no macros.  An update is
- * one optimiser node; with several ranks one for every bucket of gradients, so that those can begin whose
- * sums are there. */
+ * Needs: the gradients that an update is to get (differentiate, parallel).  Leaves: no macros of a trial's.
+ * An update is one optimiser node; with several ranks one for every bucket of gradients, so that those can
+ * begin whose sums are there.
+ *
+ * Where ranks keep pieces of what an optimiser remembers (decision 24), it works on pieces: this rank's of
+ * the gradients and of the weights.  Weights that every rank has whole are gathered behind it. */
 #include <string.h>
 
 #include "passes/lower_internal.h"
@@ -20,17 +23,21 @@ enum { LR, SCALE, T, WEIGHTS }; /* the first inputs of an optimiser */
 
 /* One parameter of an update. */
 typedef struct trained {
-    int index; /* among the update's */
-    ls_value weight, grad;
+    ls_value weight;    /* the parameter */
+    ls_value old, grad; /* what the optimiser works on: all of it and its gradient, or pieces of both */
+    int32_t bucket;     /* the node that its gradient comes from */
+    ls_value *next;     /* where the parameter's next version goes */
 } trained;
 
 typedef struct group {
+    const ls_strategy *how;
     const ls_op *op;
     ls_optim_attr attr;
     int n, n_states;
     trained *list;
-    ls_value *in; /* room for the inputs of an optimiser node */
-    ls_value t;   /* some version of the counter */
+    ls_value *in;     /* room for the inputs of an optimiser node */
+    ls_value *pieces; /* and for 2 n + 1 more */
+    ls_value t;       /* some version of the counter */
 } group;
 
 static const char *state_name(const ls_op *op, int k)
@@ -44,18 +51,21 @@ static const char *state_name(const ls_op *op, int k)
 /* -- clipping ---------------------------------------------------------------------------------------------
  */
 
-/* The loss scale that makes the optimiser see gradients of at most that norm. */
+/* The loss scale that makes the optimiser see gradients of at most that norm: the true one of all gradients,
+ * wherever their pieces are. */
 static ls_value clip(const group *gr, ls_value loss_scale, double most)
 {
     ls_graph *g = loss_scale.g;
     const ls_value one = ls_fill(g, LS_SHAPE_SCALAR, LS_F32, 1);
-    ls_value squares = {g, -1}, norm;
+    ls_value squares = {g, -1}, norm, room[2];
 
     for (int i = 0; i < gr->n; i++) {
         const ls_value grad = gr->list[i].grad;
         const ls_value q = ls_reduce_sum(ls_square(grad), (1u << ls_value_shape(grad).rank) - 1, false);
         squares = i == 0 ? q : ls_add(squares, q);
     }
+    if (ls_strategy_scatters(gr->how))
+        squares = ls_all_reduce(one, 1, &squares, (ls_collective_attr){.bucket = -1}, room);
     /* Gradients carry the loss scale; the small number is the one PyTorch adds. */
     norm = ls_div(ls_sqrt(squares), loss_scale);
     return ls_mul(loss_scale, ls_maximum(one, ls_affine(norm, 1 / most, 1e-6 / most)));
@@ -64,25 +74,64 @@ static ls_value clip(const group *gr, ls_value loss_scale, double most)
 /* -- optimisers -------------------------------------------------------------------------------------------
  */
 
-/* State k of a parameter, shared with earlier updates of the same optimiser; it lives where the parameter
- * does.
- */
-static ls_value state_of(ls_graph *g, const group *gr, ls_value weight, int k)
+/* Whether the optimiser works on pieces. */
+static bool in_pieces(const group *gr)
 {
-    const ls_var *param = g->vars[g->values[weight.id]->var];
+    return gr->how->sharding != LS_SHARD_NOTHING;
+}
+
+/* State k of a parameter, shared with earlier updates of the same optimiser; it lives where the parameter
+ * does, or in pieces.
+ */
+static ls_value state_of(ls_graph *g, const group *gr, const trained *p, int k)
+{
+    const ls_var *param = g->vars[g->values[p->weight.id]->var];
+    ls_var *var;
     const char *name =
         ls_arena_printf(g->arena, "%s.%s.%s", param->name, gr->op->name, state_name(gr->op, k));
     ls_value state;
 
     if (name == NULL) return ls_graph_fail(g, LS_NOMEM, "ls_minimise: no memory");
-    state = ls_graph_variable(g, name, LS_VAR_OPTIMIZER, LS_F32, ls_value_shape(weight),
+    state = ls_graph_variable(g, name, LS_VAR_OPTIMIZER, LS_F32, ls_value_shape(p->old),
                               (ls_init){LS_INIT_CONST, 0});
-    if (ls_value_ok(state)) g->vars[g->values[state.id]->var]->home = param->home;
+    if (!ls_value_ok(state)) return state;
+    var = g->vars[g->values[state.id]->var];
+    var->home = param->home;
+    if (in_pieces(gr)) lsi_cut(var, gr->how, lsi_whole(g, param));
     return state;
 }
 
+/* -- pieces -----------------------------------------------------------------------------------------------
+ */
+
+/* What the optimiser works on, of a parameter that it knows. */
+static void take_pieces(const group *gr, trained *p)
+{
+    const ls_strategy *how = gr->how;
+    const ls_var *param = p->weight.g->vars[p->weight.g->values[p->weight.id]->var];
+
+    if (param->home != LS_HOME_SHARDED) p->old = ls_own_piece(p->weight, how->pieces, how->group);
+    if (!ls_strategy_scatters(how)) p->grad = ls_own_piece(p->grad, how->pieces, how->group);
+}
+
+/* The next versions of parameters that every rank has whole, from what each has made of its piece. */
+static void gather(ls_graph *g, const group *gr, int n, const trained *list, const ls_value *pieces)
+{
+    const ls_collective_attr attr = {.bucket = -1, .group = gr->how->group, .ranks = gr->how->pieces};
+    const ls_value all = ls_all_gather(n, pieces, attr, gr->pieces + gr->n);
+
+    for (int i = 0; i < n && ls_value_ok(all); i++) {
+        const int32_t var = g->values[list[i].weight.id]->var;
+        const ls_value now = {g, g->vars[var]->current};
+        const ls_value next = ls_assign(now, lsi_gathered(ls_graph_out(all, i), ls_value_shape(now)));
+        if (!ls_value_ok(next)) return;
+        ls_graph_advance(g, var, next);
+        *list[i].next = next;
+    }
+}
+
 /* One optimiser node over the parameters [begin, end). */
-static void add_node(ls_graph *g, const group *gr, int begin, int end, ls_value *out)
+static void add_node(ls_graph *g, const group *gr, int begin, int end)
 {
     const trained *list = gr->list + begin;
     const int n = end - begin, n_out = 1 + n * (1 + gr->n_states);
@@ -95,37 +144,39 @@ static void add_node(ls_graph *g, const group *gr, int begin, int end, ls_value 
     attr.later = begin > 0;
     gr->in[T] = (ls_value){g, g->vars[counter]->current};
     for (int i = 0; i < n; i++) {
-        gr->in[WEIGHTS + i] = list[i].weight;
+        gr->in[WEIGHTS + i] = list[i].old;
         gr->in[WEIGHTS + n + i] = list[i].grad;
     }
     for (int k = 0; k < gr->n_states; k++)
-        for (int i = 0; i < n; i++) gr->in[WEIGHTS + (2 + k) * n + i] = state_of(g, gr, list[i].weight, k);
+        for (int i = 0; i < n; i++) gr->in[WEIGHTS + (2 + k) * n + i] = state_of(g, gr, &list[i], k);
     first = ls_graph_add(g, gr->op, WEIGHTS + n * (2 + gr->n_states), gr->in, &attr);
     if (!ls_value_ok(first)) return;
-    for (int k = 0; k < n_out; k++) /* each takes over the memory of an input */
-        ls_graph_advance(g, g->values[gr->in[gr->op->alias(0, &attr, k)].id]->var, ls_graph_out(first, k));
-    for (int i = 0; i < n; i++) out[list[i].index] = ls_graph_out(first, 1 + i);
-}
-
-static int32_t bucket_of(const ls_graph *g, const trained *t)
-{
-    return g->values[t->grad.id]->node;
+    for (int k = 0; k < n_out; k++) { /* each takes over the memory of an input */
+        const int32_t var = g->values[gr->in[gr->op->alias(0, &attr, k)].id]->var;
+        if (var >= 0) ls_graph_advance(g, var, ls_graph_out(first, k));
+    }
+    for (int i = 0; i < n; i++) *list[i].next = ls_graph_out(first, 1 + i);
+    if (in_pieces(gr) && gr->how->sharding == LS_SHARD_STATE) {
+        for (int i = 0; i < n; i++) gr->pieces[i] = *list[i].next;
+        gather(g, gr, n, list, gr->pieces);
+    }
 }
 
 /* In the order in which the sums of gradients arrive; insertion sort, since there are few and it keeps the
  * order within a bucket. */
-static void sort_by_bucket(const ls_graph *g, group *gr)
+static void sort_by_bucket(group *gr)
 {
     for (int i = 1; i < gr->n; i++)
-        for (int k = i; k > 0 && bucket_of(g, &gr->list[k - 1]) > bucket_of(g, &gr->list[k]); k--) {
+        for (int k = i; k > 0 && gr->list[k - 1].bucket > gr->list[k].bucket; k--) {
             const trained t = gr->list[k];
             gr->list[k] = gr->list[k - 1];
             gr->list[k - 1] = t;
         }
 }
 
-static void update(ls_graph *g, const ls_strategy *how, group *gr, ls_value *out)
+static void update(ls_graph *g, group *gr)
 {
+    const ls_strategy *how = gr->how;
     const char *counter = ls_arena_printf(g->arena, "%s.t", g->scope);
 
     if (counter == NULL) {
@@ -134,11 +185,13 @@ static void update(ls_graph *g, const ls_strategy *how, group *gr, ls_value *out
     }
     if (how->clip_norm > 0) gr->in[SCALE] = clip(gr, gr->in[SCALE], how->clip_norm);
     gr->t = ls_graph_variable(g, counter, LS_VAR_OPTIMIZER, LS_I32, LS_SHAPE(1), (ls_init){LS_INIT_CONST, 0});
-    if (how->ranks) sort_by_bucket(g, gr);
+    for (int i = 0; i < gr->n && in_pieces(gr) && lsi_sound(g); i++) take_pieces(gr, &gr->list[i]);
+    if (!lsi_sound(g)) return;
+    if (how->ranks) sort_by_bucket(gr);
     for (int begin = 0, end; begin < gr->n && lsi_sound(g); begin = end) {
-        const int32_t bucket = bucket_of(g, &gr->list[begin]);
-        for (end = begin + 1; end < gr->n && (!how->ranks || bucket_of(g, &gr->list[end]) == bucket);) end++;
-        add_node(g, gr, begin, end, out);
+        const int32_t bucket = gr->list[begin].bucket;
+        for (end = begin + 1; end < gr->n && (!how->ranks || gr->list[end].bucket == bucket);) end++;
+        add_node(g, gr, begin, end);
     }
 }
 
@@ -149,18 +202,33 @@ static void expand_update(const ls_strategy *how, ls_graph *to, const ls_node *n
                           ls_value *out)
 {
     const ls_update_attr *a = n->attr;
-    group gr = {.op = a->rule, .attr = a->how, .n = n->n_out, .n_states = ls_optim_states(a->rule, &a->how)};
+    group gr = {.how = how,
+                .op = a->rule,
+                .attr = a->how,
+                .n = n->n_out,
+                .n_states = ls_optim_states(a->rule, &a->how)};
 
+    if (in_pieces(&gr) && !ls_optim_by_element(a->rule)) {
+        ls_graph_fail(to, LS_INVALID,
+                      "ls_minimise: %s needs norms of whole parameters, which ranks keep in pieces; set "
+                      "parallel.strategy=ddp, or optimizer.name to sgd, adam or rmsprop",
+                      a->rule->name);
+        return;
+    }
     gr.list = ls_arena_alloc(to->arena, sizeof *gr.list * (size_t)gr.n);
-    gr.in = ls_arena_alloc(to->arena, sizeof *gr.in * (size_t)(WEIGHTS + 4 * gr.n));
+    gr.in = ls_arena_alloc(to->arena, sizeof *gr.in * (size_t)(WEIGHTS + 6 * gr.n + 1));
     if (gr.list == NULL || gr.in == NULL) {
         ls_graph_fail(to, LS_NOMEM, "ls_minimise: no memory");
         return;
     }
     gr.in[LR] = in[LS_UPDATE_LR];
     gr.in[SCALE] = in[LS_UPDATE_SCALE];
-    for (int i = 0; i < gr.n; i++) gr.list[i] = (trained){i, in[LS_UPDATE_W + i], in[LS_UPDATE_W + gr.n + i]};
-    update(to, how, &gr, out);
+    gr.pieces = gr.in + WEIGHTS + 4 * gr.n;
+    for (int i = 0; i < gr.n; i++) {
+        const ls_value weight = in[LS_UPDATE_W + i], grad = in[LS_UPDATE_W + gr.n + i];
+        gr.list[i] = (trained){weight, weight, grad, to->values[grad.id]->node, &out[i]};
+    }
+    update(to, &gr);
 }
 
 static bool expand(void *ctx, ls_graph *to, const ls_node *n, const ls_value *in, ls_value *out)

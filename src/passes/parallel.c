@@ -8,7 +8,8 @@
  * A bucket is a set of gradients that ranks exchange together.  Gradients join buckets in the order in which
  * the backward pass makes them, so that a bucket is complete early and travels while the rest is computed.
  * The first one is small, to begin early.  Running statistics, metrics and the host's control number make a
- * last, tiny bucket: after a step all replicas are equal to the bit, and all ranks know the same numbers. */
+ * last, tiny bucket: after a step all replicas are equal to the bit, and all ranks know the same numbers.
+ * Where every rank updates a piece of each parameter, it gets that piece of the sums alone. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,9 +34,10 @@ static int by_node(const void *a, const void *b)
     return x->index < y->index ? -1 : x->index > y->index;
 }
 
-/* One exchange of the tensors x[list[0..n-1].index]; results take their places. */
-static void reduce_bucket(ls_graph *g, ls_value weight, int n, const ready *list, ls_collective_attr attr,
-                          ls_value *x)
+/* One exchange of the tensors x[list[0..n-1].index]; results, of each this rank's piece if it is `scattered`,
+ * take their places. */
+static void reduce_bucket(ls_graph *g, bool scattered, ls_value weight, int n, const ready *list,
+                          ls_collective_attr attr, ls_value *x)
 {
     ls_value *members = ls_arena_alloc(g->arena, (size_t)(2 * n + 1) * sizeof *members), sum;
 
@@ -44,7 +46,8 @@ static void reduce_bucket(ls_graph *g, ls_value weight, int n, const ready *list
         return;
     }
     for (int i = 0; i < n; i++) members[i] = x[list[i].index];
-    sum = ls_all_reduce(weight, n, members, attr, members + n);
+    sum = scattered ? ls_reduce_scatter(weight, n, members, attr, members + n)
+                    : ls_all_reduce(weight, n, members, attr, members + n);
     if (!ls_value_ok(sum)) return;
     for (int i = 0; i < n; i++) {
         x[list[i].index] = ls_graph_out(sum, i);
@@ -64,13 +67,15 @@ void lsi_exchange(ls_graph *g, const ls_strategy *how, int number, ls_value weig
         return;
     }
     for (int i = 0; i < n; i++) list[i] = (ready){0, i, 0};
-    reduce_bucket(g, weight, n, list, attr, x);
+    reduce_bucket(g, false, weight, n, list, attr, x);
 }
 
 /* Replaces gradients by their sums over ranks, bucket by bucket in the order in which they become ready. */
 static void reduce(ls_graph *g, const ls_strategy *how, int number, int n, ls_value *grads)
 {
     const int64_t usual = how->bucket_bytes > 0 ? how->bucket_bytes : BUCKET_BYTES;
+    const bool scattered = ls_strategy_scatters(how);
+    const ls_collective_attr attr = {.bucket = -1, .ranks = scattered ? how->pieces : 0};
     const ls_value weight = how->part == LS_PART_UPDATE ? ls_fill(g, LS_SHAPE_SCALAR, LS_F32, 1)
                                                         : ls_graph_scalar(g, "gradient.weight");
     ready *list = ls_arena_alloc(g->arena, (size_t)n * sizeof *list);
@@ -91,7 +96,7 @@ static void reduce(ls_graph *g, const ls_strategy *how, int number, int n, ls_va
         int64_t bytes = list[begin].bytes;
         int end = begin + 1;
         while (end < n && bytes + list[end].bytes <= limit) bytes += list[end++].bytes;
-        reduce_bucket(g, weight, end - begin, list + begin, (ls_collective_attr){.bucket = -1}, grads);
+        reduce_bucket(g, scattered, weight, end - begin, list + begin, attr, grads);
         begin = end;
     }
 }

@@ -10,6 +10,10 @@
 /* Marks every node dead that neither a fetch nor a variable's newest version needs. */
 void ls_pass_dead(ls_graph *g);
 
+/* Expands `own_piece`: `rank` says which rank of a group this is. */
+typedef int (*ls_rank_query)(const void *peers, ls_group group);
+void ls_pass_own_piece(ls_graph *g, ls_rank_query rank, const void *peers);
+
 /* Folds what `rules` want; NULL: nothing. */
 void ls_pass_fuse(ls_graph *g, const ls_fusion_rule *rules, const ls_device *dev);
 
@@ -25,6 +29,10 @@ void ls_pass_layout(ls_graph *g, ls_layout_rule rule, const ls_device *dev);
  * piece of each.  Adds a barrier before and after every such update, with edges.  Needs: places of variables.
  */
 void ls_pass_pieces(ls_graph *g, int rank, int ranks);
+
+/* Gathers of weights and sums of their gradients in memory that they use one after the other; units that are
+ * gathered `ahead`.  Needs: weights in pieces. */
+void ls_pass_rooms(ls_graph *g, int ahead);
 
 /* For devices whose memory the host does not share: values that nodes of the host's (`on_host`) read or make
  * lie in memory of its own, with copies on the copy queue in between (ops/transfer.c).  Needs: all

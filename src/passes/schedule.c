@@ -9,7 +9,8 @@
  *   - What only moves values for its readers, or makes a constant, goes right before the first of them.
  *   - What may wait for other ranks goes last, when nothing else is left to do; what needs its result follows
  * at once.  A barrier before updates is passed just after the first of the sums that these need has come:
- * they then run while the other sums are on their way. */
+ * they then run while the other sums are on their way.
+ *   - Unless something wants the memory that it holds (rooms.c): then it goes where that stands. */
 #include "base/grow.h"
 #include "passes/passes.h"
 
@@ -111,7 +112,7 @@ static key key_of(const ls_graph *g, const edges *e, int32_t i)
 {
     const ls_node *n = g->nodes[i];
 
-    if (n->op->flags & LS_OP_WAIT)
+    if ((n->op->flags & LS_OP_WAIT) && !n->prompt)
         return (key){true, n->n_in > 0 ? STEP * (int64_t)n->position : barrier_place(g, e, i)};
     if (n->op->flags & LS_OP_EAGER) return (key){false, behind_inputs(g, n)};
     return (key){false, STEP * (int64_t)n->position};

@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "exec/state.h"
+#include "exec/pieces.h"
 #include "train/evaluate.h"
 #include "train/init.h"
 #include "train/resume.h"
@@ -232,6 +232,7 @@ static ls_status restore(lsi_run *r, ls_err *err)
     LS_TRY(ls_ckpt_open(&ckpt, path, err));
     LS_TRY(compare_model(r, ckpt, err));
     LS_TRY(ls_ckpt_load_state(ckpt, r->session.state, err));
+    LS_TRY(ls_pieces_end(r->session.state, err));
     LS_TRY(ls_counters_load(&r->c, ls_ckpt_state(ckpt), err));
     LS_TRY(compare_data(r, err));
     if (r->c.step_samples == 0)
@@ -247,8 +248,11 @@ static ls_status open_writer(lsi_run *r, ls_err *err)
     const ls_ckpt_keep keep = {.last = (int)ls_config_int(r->cfg, "train.keep"),
                                .best = (int)ls_config_int(r->cfg, "train.keep_best"),
                                .larger_is_better = r->best.larger};
+    const ls_status st =
+        ls_ckpt_writer_create(&r->writer, r->dir.checkpoints, keep, ls_ckpt_bytes(r->session.state), err);
 
-    return ls_ckpt_writer_create(&r->writer, r->dir.checkpoints, keep, ls_ckpt_bytes(r->session.state), err);
+    if (st == LS_OK && ls_pieces_any(r->session.state, NULL)) ls_ckpt_writer_give_up_room(r->writer);
+    return st;
 }
 
 /* The summary as it would be if the run ended now. */
@@ -325,7 +329,7 @@ static bool is_complete(const lsi_run *r)
  * with it, they make one of that name. */
 static ls_status open_rundir(lsi_run *r, ls_err *err)
 {
-    char nothing;
+    char nothing, resumed;
     ls_status st = LS_OK;
 
     r->resumed = r->o->resume;
@@ -340,7 +344,9 @@ static ls_status open_rundir(lsi_run *r, ls_err *err)
     if (!lsi_run_leads(r)) LS_TRY(ls_run_join(&r->dir, err));
     LS_TRY(ls_runlog_open(&r->log, r->dir.path, r->session.rank, err));
     ls_team_say_what_is_compared(r->session.comm, &r->session); /* which the log keeps */
-    if (lsi_run_leads(r) && r->resumed) LS_TRY(restore(r, err));
+    resumed = lsi_run_leads(r) && r->resumed;
+    LS_TRY(ls_team_share_text(r->session.comm, &resumed, 1, "resuming", err));
+    if (resumed != 0) LS_TRY(lsi_run_leads(r) ? restore(r, err) : ls_pieces_serve(r->session.state, err));
     LS_TRY(ls_team_share(r->session.comm, &r->session, &r->c, err));
     measure(r);
     nothing = lsi_run_leads(r) && r->resumed && is_complete(r);

@@ -223,6 +223,19 @@ static ls_status run_none(ls_session *s, ls_gather *gather, ls_metric_sums *sums
     return st == LS_OK ? ls_gather_prepare(gather, p, err) : st;
 }
 
+/* A rank that has no samples left still has a piece of the weights that the others need. */
+static ls_status assist(ls_session *s, ls_err *err)
+{
+    ls_batch_plan *p;
+    ls_status st = LS_OK;
+
+    if (s->place.sharding != LS_SHARD_WEIGHTS) return LS_OK;
+    LS_TRY(ls_session_plan(s, LS_EVAL, 0, 1, &p, err));
+    LS_TRY(ls_plan_run(p->plan, err));
+out:
+    return st;
+}
+
 /* This rank's samples. */
 static ls_status run_all(ls_session *s, const ls_dataset *data, ls_gather *gather, ls_metric_sums *sums,
                          ls_err *err)
@@ -253,7 +266,8 @@ static ls_status run_all(ls_session *s, const ls_dataset *data, ls_gather *gathe
         ls_batch_plan *p;
         ls_batch b;
         LS_TRY(ls_loader_next(loader, &b, err));
-        if (b.n > 0) { /* else: the others have the few that are left */
+        if (b.n == 0) LS_TRY(assist(s, err)); /* the others have the few that are left */
+        if (b.n > 0) {
             LS_TRY(ls_session_plan(s, LS_EVAL, 0, b.n, &p, err));
             ls_session_feed(p, fields, n_fields, b.fields);
             ls_step_write_rng(p->plan, seed, LS_EVAL_STEP, (uint32_t)b.position);

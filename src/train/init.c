@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "ckpt/weights.h"
+#include "exec/pieces.h"
 #include "runs/reader.h"
 #include "train/team.h"
 
@@ -69,10 +70,12 @@ ls_status ls_init_weights(ls_session *s, json_t **note, ls_err *err)
     *note = NULL;
     st = check_settings(s->cfg, path[0] != '\0', err);
     if (st != LS_OK) return st;
-    if (path[0] == '\0' || s->rank != 0) return LS_OK;
+    if (path[0] == '\0') return LS_OK;
+    if (s->rank != 0) return ls_pieces_serve(s->state, err);
     LS_TRY(locate(path, found, err));
     LS_TRY(ls_weights_open(&w, found, err));
     LS_TRY(ls_weights_load(w, s->state, &wish, &outcome, err));
+    LS_TRY(ls_pieces_end(s->state, err));
     if (outcome.loaded == 0) {
         st = ls_fail(err, LS_INVALID, "%s: none of its tensors is one of the model's", path);
         goto out;
@@ -100,6 +103,9 @@ ls_status ls_init_to_evaluate(ls_session *s, const char *path, ls_err *err)
     if (s->rank == 0) {
         LS_TRY(ls_weights_open(&w, path, err));
         LS_TRY(ls_weights_load(w, s->state, &all, &outcome, err));
+        LS_TRY(ls_pieces_end(s->state, err));
+    } else {
+        LS_TRY(ls_pieces_serve(s->state, err));
     }
     LS_TRY(ls_team_share(s->comm, s, &none, err));
 out:

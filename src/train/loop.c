@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/output.h"
 #include "base/text.h"
+#include "exec/pieces.h"
 #include "exec/results.h"
 #include "train/evaluate.h"
 #include "train/finite.h"
@@ -26,6 +27,18 @@ static bool is_due(unsigned due, ls_due what)
 /* -- during
  * ------------------------------------------------------------------------------------------------------ */
 
+/* Each rank sees its own pieces: what one finds all know. */
+static ls_status agree_on_pieces(lsi_run *r, ls_err *err)
+{
+    double any = r->diverged;
+    ls_status st;
+
+    if (!ls_pieces_any(r->session.state, NULL)) return LS_OK;
+    st = ls_comm_max(r->session.comm, &any, 1, "looking for numbers that are not finite", err);
+    r->diverged = any > 0;
+    return st;
+}
+
 /* What is said when the metrics of a step, or the variables (`now` NULL), are not finite. */
 static ls_status check_finite(lsi_run *r, const ls_metric_sums *now, int64_t step, double lr, ls_err *err)
 {
@@ -35,14 +48,30 @@ static ls_status check_finite(lsi_run *r, const ls_metric_sums *now, int64_t ste
 
     r->diverged = (now != NULL ? ls_finite_metrics(now, &at, NULL)
                                : ls_finite_state(r->session.state, &at, NULL)) != LS_OK;
+    if (now == NULL) {
+        const ls_status st = agree_on_pieces(r, err);
+        if (st != LS_OK) return st;
+    }
     if (!r->diverged || (warn && before)) return LS_OK;
     if (lsi_run_leads(r))
         (void)ls_ckpt_writer_wait(r->writer, &(ls_err){0}); /* the message names the newest one */
     if (now == NULL || ls_finite_metrics(now, &at, &trouble) == LS_OK)
         (void)ls_finite_state(r->session.state, &at, &trouble);
+    if (trouble.status == LS_OK)
+        ls_fail(&trouble, LS_DIVERGED,
+                "step %lld: a variable is not finite in the piece that another rank has, which names it",
+                (long long)step);
     if (!warn) return ls_fail(err, LS_DIVERGED, "%s", trouble.text);
     ls_log(LS_LOG_WARN, "%s", trouble.text);
     return LS_OK;
+}
+
+/* Of weights in pieces only now: a summary is made by rank 0 alone. */
+static ls_status note_weights(lsi_run *r, ls_err *err)
+{
+    if (r->session.place.sharding != LS_SHARD_WEIGHTS) return LS_OK;
+    r->summary.hashed_at = r->c.step + 1;
+    return ls_weights_xxh3(r->session.state, &r->summary.weights, err);
 }
 
 /* Hands the variables to the writer. */
@@ -61,7 +90,7 @@ static ls_status save(lsi_run *r, ls_err *err)
         return LS_OK;
     }
     r->saved = lsi_run_samples(r);
-    if (!lsi_run_leads(r)) return LS_OK;
+    if (!lsi_run_leads(r)) return ls_pieces_serve(r->session.state, err);
     st = ls_run_check(r->o->run, err);
     if (st != LS_OK) return st;
     lsi_run_note_time(r);
@@ -75,6 +104,8 @@ static ls_status save(lsi_run *r, ls_err *err)
                                ls_plan_hash(ls_session_usual(&r->session, 0)->plan), state,
                                r->c.has_best && r->c.best_step == r->c.step ? r->c.best : NAN, err);
     json_decref(state);
+    if (st == LS_OK) st = note_weights(r, err);
+    if (st == LS_OK) st = ls_pieces_end(r->session.state, err);
     ls_reporter_flush(r->report);
     if (st == LS_OK && !r->stopped && !r->ended) lsi_run_summarise_running(r);
     r->summary.checkpoint_s += ls_clock_seconds() - before;
@@ -273,13 +304,32 @@ static void end_epoch(lsi_run *r)
     r->c.epoch++;
 }
 
-/* Pictures, which are rank 0's alone: the others go on, as far as they can without it. */
-static void sample(lsi_run *r)
+/* The others' part of pictures. */
+static ls_status assist(lsi_run *r, ls_err *err)
+{
+    const ls_samples_options o = {.session = &r->session,
+                                  .data = r->test,
+                                  .folder = r->dir.path,
+                                  .n = ls_config_int(r->cfg, "train.samples")};
+    ls_status st = LS_OK;
+
+    if (r->sampled == r->c.step) return LS_OK; /* as the report of rank 0 */
+    r->sampled = r->c.step;
+    if (r->samples == NULL) LS_TRY(ls_samples_open(&r->samples, &o, err));
+    LS_TRY(ls_samples_assist(r->samples, err));
+out:
+    return st;
+}
+
+/* Pictures, which are rank 0's: the others go on, as far as they can without it. */
+static ls_status sample(lsi_run *r, ls_err *err)
 {
     const double before = ls_clock_seconds();
 
+    if (!lsi_run_leads(r)) return assist(r, err);
     ls_reporter_samples(r->report, &r->c);
     r->summary.evaluate_s += ls_clock_seconds() - before;
+    return LS_OK;
 }
 
 /* A better validation than any before is worth a checkpoint, or the best weights would be lost where the two
@@ -318,7 +368,7 @@ static ls_status obey(lsi_run *r, unsigned due, bool stop, ls_err *err)
             goto out;
         }
     }
-    if (is_due(due, LS_DUE_SAMPLE)) sample(r);
+    if (is_due(due, LS_DUE_SAMPLE)) LS_TRY(sample(r, err));
     r->stopped = !r->ended && (stop || is_due(due, LS_DUE_PAUSE));
     if (r->stopped) r->summary.ended_by = stop ? "request" : "pause_after";
     if (is_due(due, LS_DUE_CHECKPOINT) || found_best(r, due)) LS_TRY(save(r, err));
@@ -389,7 +439,7 @@ static ls_status finish(lsi_run *r, json_t **summary, ls_err *err)
 
     if (stop_request(r) < 2 && r->saved != lsi_run_samples(r)) LS_TRY(save(r, err));
     if (!r->stopped) LS_TRY(test_at_end(r, &test, err));
-    if (!r->stopped && r->agenda.every[LS_DUE_SAMPLE].unit != LS_PERIOD_NONE) sample(r);
+    if (!r->stopped && r->agenda.every[LS_DUE_SAMPLE].unit != LS_PERIOD_NONE) LS_TRY(sample(r, err));
     LS_TRY(ls_team_compare_weights(r->session.comm, &r->session, err));
     LS_TRY(ls_pace_compare(&r->summary.pace, r->session.comm, err));
     /* A failed write has warned already and left the last good one; the result of the training stands. */
@@ -451,6 +501,7 @@ void lsi_run_release(lsi_run *r)
 {
     ls_stepper_release(&r->stepper);
     ls_reporter_close(r->report);
+    ls_samples_close(r->samples, NULL);
     ls_loader_destroy(r->loader);
     ls_ckpt_writer_destroy(r->writer);
     ls_runlog_close(r->log); /* after everything that may have something to say */

@@ -201,6 +201,7 @@ void lsi_report_ending(ls_text *out, const ls_reporter_options *o, const ls_coun
                        const ls_metric_sums *test, const json_t *summary)
 {
     const char *why = json_string_value(json_object_get(summary, "ended_why"));
+    const char *weights = json_string_value(json_object_get(summary, "weights_xxh3"));
     char samples[32], mid[32], low[32], high[32];
 
     ls_text_add(out, "\n");
@@ -216,6 +217,6 @@ void lsi_report_ending(ls_text *out, const ls_reporter_options *o, const ls_coun
         ls_text_add(out, "samples/s     %s (central 68 %%: %s to %s)\n", rate_text(summary, "p50", mid),
                     rate_text(summary, "p16", low), rate_text(summary, "p84", high));
     add_checkpoint(out, o->folder);
-    ls_text_add(out, "weights       %s\n", json_string_value(json_object_get(summary, "weights_xxh3")));
+    if (weights != NULL) ls_text_add(out, "weights       %s\n", weights);
     ls_text_add(out, "run           %s\n", o->folder);
 }

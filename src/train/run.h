@@ -10,6 +10,7 @@
 #include "train/evaluate.h"
 #include "train/reporter.h"
 #include "train/runlog.h"
+#include "train/samples.h"
 #include "train/stepper.h"
 #include "train/summary.h"
 #include "train/train.h"
@@ -56,10 +57,13 @@ typedef struct lsi_run {
     lsi_awaited awaited; /* on a device with queues: the newest step, until the next has begun */
     double over;         /* then: when the last step that is known to be over was, by the clock */
     int64_t saved;       /* samples passed at the newest checkpoint of this process; -1: none */
-    bool ended;          /* all is done, or there was no better result for too long */
-    bool stopped;        /* to go on later */
-    bool nothing;        /* the run was complete already */
-    bool diverged;       /* the last step's metrics were not finite */
+    ls_samples
+        *samples; /* on other ranks than 0, where these help with pictures; and the step of the newest */
+    int64_t sampled;
+    bool ended;    /* all is done, or there was no better result for too long */
+    bool stopped;  /* to go on later */
+    bool nothing;  /* the run was complete already */
+    bool diverged; /* the last step's metrics were not finite */
 } lsi_run;
 
 /* The session, the data sets, and what follows from their sizes. */

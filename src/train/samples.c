@@ -188,22 +188,31 @@ static ls_status open_plan(ls_samples *s, ls_err *err)
 {
     ls_session *session = s->o.session;
     const ls_build build = {.mode = LS_EVAL, .images = true};
+    const ls_strategy how = ls_session_how(session, LS_EVAL, 0);
     bool any = false;
     ls_status st = LS_OK;
 
     if (s->open || s->none) return LS_OK;
     s->none = true;
-    LS_TRY(ls_batch_plan_open(&s->plan, session, build,
-                              &(ls_strategy){.compute = ls_session_compute(session->cfg)}, s->o.n,
-                              session->state, err));
+    LS_TRY(ls_batch_plan_open(&s->plan, session, build, &how, s->o.n, session->state, err));
     for (int i = 0; i < ls_plan_fetch_count(s->plan.plan); i++)
         any = any || is_image(ls_plan_fetch_at(s->plan.plan, i));
-    if (any && mkdir(s->folder, 0777) != 0 && errno != EEXIST)
-        return ls_fail(err, LS_IO, "%s: the folder cannot be made: %s", s->folder, strerror(errno));
     s->open = any;
     s->none = !any;
 out:
     return st;
+}
+
+static ls_status make_folder(const ls_samples *s, ls_err *err)
+{
+    if (mkdir(s->folder, 0777) == 0 || errno == EEXIST) return LS_OK;
+    return ls_fail(err, LS_IO, "%s: the folder cannot be made: %s", s->folder, strerror(errno));
+}
+
+/* Whether other ranks have pieces of the weights: then the plan runs on all of them or on none. */
+static bool together(const ls_samples *s)
+{
+    return s->o.session->place.sharding == LS_SHARD_WEIGHTS;
 }
 
 /* The first samples of the set, each read to memory of its own and put into its place. */
@@ -279,12 +288,14 @@ out:
 
 static ls_status make(ls_samples *s, ls_err *err)
 {
-    ls_status st = LS_OK;
+    ls_status st = LS_OK, fed;
 
     LS_TRY(open_plan(s, err));
     if (s->none) return LS_OK;
-    LS_TRY(feed(s, err));
-    LS_TRY(ls_plan_run(s->plan.plan, err));
+    fed = feed(s, err);
+    if (fed == LS_OK || together(s)) LS_TRY(ls_plan_run(s->plan.plan, err));
+    if (fed != LS_OK) return fed;
+    LS_TRY(make_folder(s, err));
     for (int i = 0; i < ls_plan_fetch_count(s->plan.plan) && s->n_pictures < MAX_PICTURES; i++) {
         const ls_tensor *t = ls_plan_fetch_at(s->plan.plan, i);
         if (is_image(t) && strchr(t->name, '#') == NULL) LS_TRY(compose(s, t, err));
@@ -302,4 +313,15 @@ void ls_samples_make(ls_samples *s, ls_events *ev, int64_t step)
     s->step = step;
     if (make(s, &err) != LS_OK) ls_log(LS_LOG_WARN, "samples: %s", err.text);
     if (s->n_pictures > 0) start(s);
+}
+
+ls_status ls_samples_assist(ls_samples *s, ls_err *err)
+{
+    ls_status st = LS_OK;
+
+    if (!together(s)) return LS_OK;
+    LS_TRY(open_plan(s, err));
+    if (!s->none) LS_TRY(ls_plan_run(s->plan.plan, err));
+out:
+    return st;
 }

@@ -1,9 +1,9 @@
 /* samples.h: the images that a trial declares (ls_image), as PNG files and in TensorBoard.
  *
  * The images are those of the first samples of the test set, so that pictures of different steps show the
- * same ones; noise is the same every time, too.  Rank 0 makes them alone, and the others wait for it at the
- * next step, so the thread that trains only runs the plan, which computes what the images need and nothing
- * else.  Compressing and writing is done by a thread beside it. */
+ * same ones; noise is the same every time, too.  Rank 0 makes them alone, unless ranks have pieces of the
+ * weights, and the others wait for it at the next step, so the thread that trains only runs the plan, which
+ * computes what the images need and nothing else.  Compressing and writing is done by a thread beside it. */
 #ifndef LS_TRAIN_SAMPLES_H
 #define LS_TRAIN_SAMPLES_H
 
@@ -30,6 +30,8 @@ void ls_samples_close(ls_samples *s, ls_events *ev); /* accepts NULL */
 /* Makes the pictures of the variables as they are after `step` steps.  A trial without images has none.  What
  * cannot be made or written is left out with a warning. */
 void ls_samples_make(ls_samples *s, ls_events *ev, int64_t step);
+/* The part of the other ranks, which have pieces of the weights; where they have not, nothing. */
+ls_status ls_samples_assist(ls_samples *s, ls_err *err) LS_MUST_CHECK;
 /* Hands pictures that are ready to TensorBoard, as samples/<name>; `wait`: also those that are not yet. */
 void ls_samples_collect(ls_samples *s, ls_events *ev, bool wait);
 

@@ -11,7 +11,10 @@
 #include "exec/results.h"
 #include "exec/state.h"
 #include "graph/graph.h"
+#include "train/placement.h"
 #include "train/shards.h"
+
+enum { SHARE_AUTO, SHARE_ALWAYS, SHARE_NEVER }; /* values of parallel.share */
 
 ls_update ls_update_of(ls_config *cfg, int ranks)
 {
@@ -39,7 +42,9 @@ ls_session_options ls_update_options(const ls_update *u, ls_config *cfg)
  * at which statistics of all samples are there for a norm to use.  Every shard has its own. */
 ls_status ls_update_check_settings(const ls_update *u, ls_config *cfg, ls_err *err)
 {
-    if (u->shards == 0 || !ls_config_bool(cfg, "parallel.sync_batchnorm")) return LS_OK;
+    const ls_status st = ls_placement_check(cfg, err);
+
+    if (st != LS_OK || u->shards == 0 || !ls_config_bool(cfg, "parallel.sync_batchnorm")) return st;
     return ls_fail(err, LS_INVALID,
                    "reproducible=true computes shards one by one, so that batch norms cannot see all ranks; "
                    "set parallel.sync_batchnorm=false");
@@ -104,8 +109,6 @@ void ls_batch_plan_release(ls_batch_plan *p)
     *p = (ls_batch_plan){0};
 }
 
-enum { SHARE_AUTO, SHARE_ALWAYS, SHARE_NEVER }; /* values of parallel.share */
-
 static int64_t share_from(ls_config *cfg)
 {
     return ls_config_int(cfg, "parallel.share") == SHARE_ALWAYS ? 0 : 1 << 20;
@@ -143,18 +146,6 @@ ls_strategy ls_session_strategy(ls_config *cfg, bool ranks, int64_t update, ls_p
                          .update = update,
                          .shards = shards ? ls_config_int(cfg, "parallel.shards") : 0,
                          .compute = ls_session_compute(cfg)};
-}
-
-ls_strategy ls_session_how(const ls_session *s, ls_mode mode, int stage)
-{
-    ls_strategy how = {.compute = ls_session_compute(s->cfg)}; /* evaluations of ranks are no business of one
-                                                                  another */
-
-    if (mode == LS_TRAIN)
-        how = ls_session_strategy(s->cfg, s->peers != NULL, s->update_samples,
-                                  s->split ? LS_PART_GRADIENTS : LS_PART_ALL);
-    how.stage = stage;
-    return how;
 }
 
 ls_status ls_session_plan(ls_session *s, ls_mode mode, int stage, int64_t n, ls_batch_plan **out, ls_err *err)
@@ -265,11 +256,12 @@ static ls_status meet(ls_session *s, const ls_session_options *o, ls_err *err)
     s->comm = alone ? NULL : o->comm;
     s->rank = alone ? 0 : ls_comm_rank(o->comm);
     s->ranks = alone ? 1 : ls_comm_size(o->comm);
+    LS_TRY(ls_session_place(s, o->shards, err));
     if (alone || o->shards > 0) return LS_OK; /* of shards kernels are fixed, and sums are made otherwise */
     LS_TRY(choose_kernels(s, o, err));
     how = (ls_peers_options){.wire = (ls_wire)ls_config_int(s->cfg, "parallel.wire"),
                              .overlap = ls_config_bool(s->cfg, "parallel.overlap"),
-                             .share = ls_session_shares(s->cfg)};
+                             .share = s->place.sharding == LS_SHARD_NOTHING && ls_session_shares(s->cfg)};
     LS_TRY(ls_peers_create(&s->peers, s->comm, &how, err));
 out:
     return st;
@@ -305,7 +297,7 @@ static ls_status open_stage(ls_session *s, int stage, int64_t batch, ls_err *err
 /* For every stage the plan for the usual batch, and that of its update where there are two. */
 static ls_status open_plans(ls_session *s, int64_t batch, ls_err *err)
 {
-    ls_strategy update = ls_session_strategy(s->cfg, s->peers != NULL, s->update_samples, LS_PART_UPDATE);
+    ls_strategy update = ls_session_part(s, LS_PART_UPDATE);
     ls_status st = LS_OK;
 
     s->n_stages = 1;

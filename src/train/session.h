@@ -36,6 +36,13 @@ enum {
     LS_SESSION_INPUTS = 16 /* most inputs with data */
 };
 
+/* What ranks keep in pieces: of how many, and which of them do (train/placement.h). */
+typedef struct ls_placement {
+    ls_sharding sharding;
+    int pieces;
+    ls_group group;
+} ls_placement;
+
 typedef struct ls_session {
     const ls_trial *trial;
     ls_config *cfg;
@@ -46,6 +53,7 @@ typedef struct ls_session {
     ls_comm *self;   /* shards of one rank are added up by it; NULL: not needed */
     ls_peers *peers; /* NULL: plans exchange nothing */
     int rank, ranks;
+    ls_placement place;
     int threads;
     int64_t update_samples;                /* of all ranks; 0: not known */
     bool split;                            /* gradients and update are plans of their own */
@@ -135,6 +143,8 @@ ls_status ls_session_plan(ls_session *s, ls_mode mode, int stage, int64_t n, ls_
 const ls_batch_plan *ls_session_usual(const ls_session *s, int stage);
 /* Memory of this rank that all plans made so far take, with their variables and exchanges. */
 ls_plan_memory ls_session_memory(const ls_session *s);
+/* Bytes that a rank sends in a step (ls_plan_traffic). */
+double ls_session_traffic(const ls_session *s);
 /* The part of it that ranks exchange gradients in or share: it is not the allocator's. */
 size_t ls_session_comm_bytes(const ls_session *s);
 /* One sample of every input that takes data; returns their number. */

@@ -148,8 +148,11 @@ static json_t *comm_json(const ls_summary *s, const ls_session *session)
         add_buckets(buckets, session, ls_session_usual(session, i)->plan);
         if (session->split) add_buckets(buckets, session, session->updates[i].plan);
     }
-    return json_pack("{s:s, s:o, s:o, s:o, s:o}", "kind",
-                     session->comm != NULL ? ls_comm_kind(session->comm) : "self", "buckets", buckets,
+    return json_pack("{s:s, s:s, s:o, s:f, s:I, s:o, s:o, s:o}", "kind",
+                     session->comm != NULL ? ls_comm_kind(session->comm) : "self", "strategy",
+                     ls_config_choice(session->cfg, "parallel.strategy"), "buckets", buckets,
+                     "bytes_per_step", ls_session_traffic(session), "sent_bytes",
+                     (json_int_t)(session->comm != NULL ? ls_comm_sent_bytes(session->comm) : 0),
                      "exposed_s_per_step", number(ls_summary_spread(s, s->exposed).p50), "waiting_s_per_step",
                      number(ls_summary_spread(s, s->waiting).p50), "rank_compute_s", ls_pace_json(&s->pace));
 }
@@ -173,20 +176,21 @@ json_t *ls_summary_json(const ls_summary *s, const ls_counters *c, const ls_sess
     const ls_ledger ledger = ls_summary_ledger(s, c);
     char host[256] = "unknown", hash[20];
     struct rusage usage = {0};
-    uint64_t weights;
+    const bool cut = session->place.sharding == LS_SHARD_WEIGHTS, known = !cut || s->hashed_at == c->step + 1;
+    uint64_t weights = s->weights;
     ls_err why = {0};
     json_t *o;
 
     gethostname(host, sizeof host - 1);
     getrusage(RUSAGE_SELF, &usage);
-    if (ls_weights_xxh3(session->state, &weights, &why) != LS_OK) ls_log(LS_LOG_WARN, "%s", why.text);
+    if (!cut && ls_weights_xxh3(session->state, &weights, &why) != LS_OK) ls_log(LS_LOG_WARN, "%s", why.text);
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)weights);
-    o = json_pack("{s:s, s:s*, s:i, s:I, s:I, s:o, s:o, s:o, s:f, s:o, s:o, s:s, s:I, s:I, s:s, s:s}",
+    o = json_pack("{s:s, s:s*, s:i, s:I, s:I, s:o, s:o, s:o, s:f, s:o, s:o, s:s*, s:I, s:I, s:s, s:s}",
                   "state", state, "error", error, "ranks", session->ranks, "steps", (json_int_t)c->step,
                   "epochs", (json_int_t)c->epoch, "metrics", metrics(s, c, test), "samples_per_s",
                   spread_json(rate), "step_s", spread_json(time), "wall_s", ls_ledger_total(&ledger),
-                  "ledger_s", ls_ledger_json(&ledger), "comm", comm_json(s, session), "weights_xxh3", hash,
-                  "peak_bytes", (json_int_t)usage.ru_maxrss * 1024, "planned_bytes",
+                  "ledger_s", ls_ledger_json(&ledger), "comm", comm_json(s, session), "weights_xxh3",
+                  known ? hash : NULL, "peak_bytes", (json_int_t)usage.ru_maxrss * 1024, "planned_bytes",
                   (json_int_t)ls_session_memory(session).total, "version", LS_VERSION, "host", host);
     if (o != NULL) add_device(o, session);
     if (o != NULL && s->init != NULL) json_object_set(o, "init", s->init);

@@ -25,6 +25,8 @@ typedef struct ls_summary {
     char ended_why[256];  /* in words, of an early stop; "" */
     const char *tested;   /* which weights the test was with: "best" or "last"; NULL: there was none */
     int64_t tested_step;  /* and of which step they are */
+    uint64_t weights;     /* hash of weights in pieces, after one step less than: */
+    int64_t hashed_at;    /* 0: not known */
     json_t *init;         /* the weights that the run started from (train/init.h); NULL: none */
 } ls_summary;
 

@@ -7,7 +7,7 @@
 #include "base/alloc.h"
 #include "base/text.h"
 #include "ckpt/ckpt.h"
-#include "exec/state.h"
+#include "exec/pieces.h"
 #include "exec/tensor.h"
 
 enum { COMPLAINT = 400 };
@@ -219,7 +219,7 @@ ls_status ls_team_share(ls_comm *c, ls_session *s, ls_counters *counters, ls_err
     for (int i = 0; i < ls_state_count(s->state); i++) {
         const ls_tensor *t = ls_state_at(s->state, i);
         const bool shared = ls_state_shared(s->state, i), keep = !shared || ls_comm_local_rank(c) == 0;
-        if (shared && ls_comm_hosts(c) == 1) continue;
+        if ((shared && ls_comm_hosts(c) == 1) || ls_state_in_pieces(s->state, i)) continue;
         LS_TRY(share_variable(c, t, keep, err));
     }
     LS_TRY(ls_comm_broadcast(c, &pending, sizeof pending, 0, "sharing counters", err));

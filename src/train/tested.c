@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "exec/pieces.h"
 #include "train/confusion.h"
 #include "train/evaluate.h"
 #include "train/run.h"
@@ -119,6 +120,7 @@ static ls_status read_best(lsi_run *r, choice *c, const char *path, char *kept, 
         st = copy(&r->session, kept, true, err);
         *c = (choice){.step = -1};
     }
+    if (st == LS_OK) st = ls_pieces_end(r->session.state, err);
     ls_ckpt_close(ckpt);
     return st;
 }
@@ -148,8 +150,10 @@ static ls_status take_best(lsi_run *r, choice *c, char **kept, ls_err *err)
     }
     LS_TRY(copy(&r->session, *kept, false, err));
     if (comm != NULL) LS_TRY(ls_comm_barrier(comm, "keeping the last weights", err));
-    if (lsi_run_leads(r)) LS_TRY(read_best(r, c, path, *kept, err));
+    LS_TRY(lsi_run_leads(r) ? read_best(r, c, path, *kept, err) : ls_pieces_serve(r->session.state, err));
     if (comm != NULL) LS_TRY(ls_comm_broadcast(comm, c, sizeof *c, 0, "choosing the weights to test", err));
+    if (c->step < 0 && !lsi_run_leads(r) && r->session.place.sharding == LS_SHARD_WEIGHTS)
+        LS_TRY(copy(&r->session, *kept, true, err));
     LS_TRY(ls_team_share(comm, &r->session, &ignored, err));
 out:
     return st;

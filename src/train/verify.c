@@ -9,7 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
-#include "exec/state.h"
+#include "exec/pieces.h"
 #include "exec/tensor.h"
 #include "train/team.h"
 
@@ -21,8 +21,10 @@ typedef struct said {
     int32_t has_shared;
 } said;
 
+/* Pieces are no replicas. */
 static bool is_model(const ls_state *s, int i)
 {
+    if (ls_state_in_pieces(s, i)) return false;
     return ls_state_role(s, i) == LS_VAR_PARAM || ls_state_role(s, i) == LS_VAR_BUFFER;
 }
 

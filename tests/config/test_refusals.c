@@ -55,7 +55,7 @@ static void names_of_others_lead_on(void)
         {"precision=bf16_mixed", "write bf16"},
         {"precision=fp16", "are not in this version"},
         {"precision=tf32", "precision=tf32 rounds products on a GPU, and device=cpu computes them in fp32"},
-        {"parallel.strategy=fsdp", "it is not in this version"},
+        {"parallel.strategy=zero3", "write fsdp"},
         {"patience=3", "did you mean \"train.early_stop\" or \"lr.patience\"?"},
         {"seeds=3", "did you mean \"seed\"?"},
         {"model.width=3", "this model has no settings of its own"},

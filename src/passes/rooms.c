@@ -1,0 +1,109 @@
+/* rooms.c: memory that gathers and scattered sums use one after the other, and how far ahead they begin.
+ *
+ * Needs: weights in pieces (shard.c), all nodes in the order of the program.  Leaves: collectives of units in
+ * rooms, with edges: one begins when the one before it in the room is over; gathers that begin ahead.
+ *
+ * A gather brings a unit of weights to memory that the ranks of a machine have in common, from where it is
+ * copied to each rank's own.  With p units ahead there are p + 1 such rooms, and a unit's gather begins when
+ * the unit p before it is there.  Sums of gradients have two: one on its way while the next fills. */
+#include "ops/ops.h"
+#include "passes/passes.h"
+
+enum { GATHERS = 1, SUMS = 1024 }; /* numbers of the first rooms */
+enum { SUM_ROOMS = 2 };
+
+static bool gathers_weights(const ls_graph *g, const ls_node *n)
+{
+    const int32_t var = n->op == &ls_op_all_gather_start ? g->values[n->in[0]]->var : -1;
+
+    return var >= 0 && g->vars[var]->role == LS_VAR_PARAM;
+}
+
+static bool is_wanted(const ls_graph *g, const ls_node *n, bool sums)
+{
+    if (n->dead) return false;
+    return sums ? n->op == &ls_op_reduce_scatter_start : gathers_weights(g, n);
+}
+
+/* The node that waits for what `start` begins. */
+static ls_node *wait_of(const ls_graph *g, const ls_node *start)
+{
+    for (int32_t i = 0; i < g->n_nodes; i++)
+        if (!g->nodes[i]->dead && g->nodes[i]->n_in > 0 && g->nodes[i]->in[0] == start->out[0])
+            return g->nodes[i];
+    LS_BUG_IF(true);
+    return NULL;
+}
+
+/* Behind the last of what makes its inputs. */
+static int32_t ready_at(const ls_graph *g, const ls_node *n)
+{
+    int32_t last = -1;
+
+    for (int k = 0; k < n->n_in; k++) {
+        const int32_t producer = g->values[n->in[k]]->node;
+        if (producer >= 0 && g->nodes[producer]->n_in > 0 && g->nodes[producer]->position > last)
+            last = g->nodes[producer]->position;
+    }
+    return last >= 0 ? last : n->position;
+}
+
+typedef struct pair {
+    ls_node *start, *wait;
+} pair;
+
+static int32_t list_pairs(const ls_graph *g, bool sums, pair *list)
+{
+    int32_t n = 0;
+
+    for (int32_t i = 0; i < g->n_nodes; i++)
+        if (is_wanted(g, g->nodes[i], sums)) list[n++] = (pair){g->nodes[i], wait_of(g, g->nodes[i])};
+    return n;
+}
+
+static void move_in(const pair *p, int room)
+{
+    ((ls_collective_attr *)p->start->attr)->room = room;
+    ((ls_collective_attr *)p->wait->attr)->room = room;
+}
+
+static void place_gathers(ls_graph *g, int ahead, pair *list)
+{
+    const int32_t n = list_pairs(g, false, list);
+    int32_t at = n > 0 ? list[0].start->position : 0;
+
+    for (int32_t i = 0; i < n; i++) {
+        const int32_t own = list[i].start->position;
+        move_in(&list[i], GATHERS + i % (ahead + 1));
+        if (i > ahead) ls_graph_order(g, list[i - ahead - 1].wait->id, list[i].start->id, LS_EDGE_OVERWRITE);
+        if (ahead > 0 && i > 0) {
+            if (i > ahead) at = list[i - ahead].wait->position;
+            if (at < own) list[i].start->position = at;
+        }
+    }
+}
+
+static void place_sums(ls_graph *g, pair *list)
+{
+    const int32_t n = list_pairs(g, true, list);
+
+    for (int32_t i = 0; i < n; i++) {
+        move_in(&list[i], SUMS + i % SUM_ROOMS);
+        if (i < SUM_ROOMS) continue;
+        ls_graph_order(g, list[i - SUM_ROOMS].wait->id, list[i].start->id, LS_EDGE_OVERWRITE);
+        list[i - SUM_ROOMS].wait->position = ready_at(g, list[i].start);
+        list[i - SUM_ROOMS].wait->prompt = true;
+    }
+}
+
+void ls_pass_rooms(ls_graph *g, int ahead)
+{
+    pair *list = ls_arena_alloc(g->arena, sizeof *list * ((size_t)g->n_nodes + 1));
+
+    if (list == NULL) {
+        ls_graph_fail(g, LS_NOMEM, "rooms pass: no memory");
+        return;
+    }
+    place_gathers(g, ahead, list);
+    place_sums(g, list);
+}

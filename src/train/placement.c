@@ -1,0 +1,160 @@
+/* placement.c: which strategy is which placement. */
+#include "train/placement.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { STRATEGY_DDP, STRATEGY_ZERO1, STRATEGY_FSDP, STRATEGY_HYBRID }; /* values of parallel.strategy */
+
+/* Units that are gathered ahead, by the setting; -1: it is no number of them. */
+static int prefetch_of(ls_config *cfg)
+{
+    const char *text = ls_config_text(cfg, "parallel.prefetch");
+    char *end;
+    long n;
+
+    if (strcmp(text, "auto") == 0) return 1;
+    n = strtol(text, &end, 10);
+    return end != text && *end == '\0' && n >= 0 && n <= 1000 ? (int)n : -1;
+}
+
+/* Settings that contradict each other, or mean nothing. */
+ls_status ls_placement_check(ls_config *cfg, ls_err *err)
+{
+    const int64_t strategy = ls_config_int(cfg, "parallel.strategy");
+
+    if (strategy != STRATEGY_HYBRID && ls_config_int(cfg, "parallel.shard_group") != 0)
+        return ls_fail(err, LS_INVALID, "parallel.shard_group is for parallel.strategy=hybrid, not for %s",
+                       ls_config_choice(cfg, "parallel.strategy"));
+    if (strategy != STRATEGY_DDP && strcmp(ls_config_choice(cfg, "parallel.share"), "always") == 0)
+        return ls_fail(err, LS_INVALID,
+                       "parallel.share=always keeps a model once per machine, and parallel.strategy=%s in "
+                       "pieces; set one of the two",
+                       ls_config_choice(cfg, "parallel.strategy"));
+    if (prefetch_of(cfg) < 0)
+        return ls_fail(err, LS_INVALID, "parallel.prefetch=%s: must be auto, or a number from 0 to 1000",
+                       ls_config_text(cfg, "parallel.prefetch"));
+    return LS_OK;
+}
+
+/* Every machine must have the same groups: all ranks look at the numbers of all. */
+static ls_status check_group(const ls_session *s, int64_t ranks, ls_err *err)
+{
+    const int here = ls_comm_local_size(s->comm);
+    double ends[2] = {here, -here};
+    ls_status st = LS_OK;
+
+    if (!ls_comm_absent(s->comm))
+        LS_TRY(ls_comm_max(s->comm, ends, 2, "counting the ranks of machines", err));
+    if (ends[0] != -ends[1])
+        return ls_fail(
+            err, LS_INVALID,
+            "parallel.strategy=hybrid: machines have from %d to %d ranks, and each must have as many "
+            "groups as the others; start as many ranks on each, or set parallel.strategy=fsdp",
+            (int)-ends[1], (int)ends[0]);
+    if (ranks > 0 && here % ranks != 0)
+        return ls_fail(err, LS_INVALID,
+                       "parallel.shard_group=%lld: a machine has %d ranks, which do not make up groups of so "
+                       "many; set it to a number that divides them, or to 0 for all of a machine",
+                       (long long)ranks, here);
+out:
+    return st;
+}
+
+/* Shards of the reproducible mode are computed by threads, side by side and as many as each rank has: nobody
+ * gathers weights there, which are therefore whole on every rank. */
+ls_placement ls_placement_of(ls_config *cfg, int ranks, int here, int64_t shards)
+{
+    const int64_t strategy = ls_config_int(cfg, "parallel.strategy"),
+                  group = ls_config_int(cfg, "parallel.shard_group");
+    ls_placement p = {.pieces = 1};
+
+    if (ranks < 2 || strategy == STRATEGY_DDP) return p;
+    p.group = strategy == STRATEGY_HYBRID ? LS_GROUP_SHARD : LS_GROUP_ALL;
+    p.pieces = p.group == LS_GROUP_ALL ? ranks : group > 0 ? (int)group : here;
+    if (p.pieces > 1)
+        p.sharding = strategy == STRATEGY_ZERO1 || shards > 0 ? LS_SHARD_STATE : LS_SHARD_WEIGHTS;
+    return p;
+}
+
+const char *ls_placement_text(ls_config *cfg, const ls_placement *place, char *buf, size_t size)
+{
+    static const char *const again[] = {
+        "gathered again for gradients but for the last unit, with which these begin",
+        "gathered again for gradients", "kept for gradients, which costs their memory and saves a gather"};
+    const bool weights = place->sharding == LS_SHARD_WEIGHTS;
+
+    if (place->sharding == LS_SHARD_NOTHING)
+        snprintf(buf, size, "every rank has all of the model");
+    else if (weights)
+        snprintf(buf, size,
+                 "weights and what optimisers remember in %d pieces; weights are gathered %d units ahead, %s",
+                 place->pieces, prefetch_of(cfg), again[ls_config_int(cfg, "parallel.reshard")]);
+    else
+        snprintf(buf, size, "what optimisers remember in %d pieces%s", place->pieces,
+                 ls_config_bool(cfg, "reproducible") ? "; weights are whole for shards that threads compute"
+                                                     : "");
+    return buf;
+}
+
+ls_status ls_session_place(ls_session *s, int64_t shards, ls_err *err)
+{
+    const int64_t group = ls_config_int(s->cfg, "parallel.shard_group");
+    ls_status st = LS_OK;
+
+    s->place = (ls_placement){.pieces = 1};
+    if (s->comm == NULL) return LS_OK;
+    s->place = ls_placement_of(s->cfg, s->ranks, ls_comm_local_size(s->comm), shards);
+    if (s->place.group != LS_GROUP_SHARD) return LS_OK;
+    LS_TRY(check_group(s, group, err));
+    ls_comm_set_shard_group(s->comm, (int)group);
+out:
+    return st;
+}
+
+ls_strategy ls_placement_strategy(ls_config *cfg, const ls_placement *place, bool ranks, int64_t update,
+                                  ls_part part)
+{
+    ls_strategy how = ls_session_strategy(cfg, ranks, update, part);
+
+    how.sharding = place->sharding;
+    how.pieces = place->pieces;
+    how.group = place->group;
+    how.regather = (ls_regather)ls_config_int(cfg, "parallel.reshard");
+    how.prefetch = prefetch_of(cfg);
+    return how;
+}
+
+ls_strategy ls_session_part(const ls_session *s, ls_part part)
+{
+    return ls_placement_strategy(s->cfg, &s->place, s->peers != NULL, s->update_samples, part);
+}
+
+ls_strategy ls_session_how(const ls_session *s, ls_mode mode, int stage)
+{
+    /* Evaluations of ranks are no business of one another, unless they have weights between them. */
+    ls_strategy how = ls_session_part(s, mode == LS_TRAIN && s->split ? LS_PART_GRADIENTS : LS_PART_ALL);
+
+    if (mode != LS_TRAIN)
+        how = (ls_strategy){.compute = how.compute,
+                            .sharding = how.sharding == LS_SHARD_WEIGHTS ? how.sharding : LS_SHARD_NOTHING,
+                            .pieces = how.pieces,
+                            .group = how.group,
+                            .bucket_bytes = how.bucket_bytes,
+                            .prefetch = how.prefetch};
+    how.stage = stage;
+    return how;
+}
+
+double ls_session_traffic(const ls_session *s)
+{
+    const int64_t batches = s->split && s->shards == NULL ? ls_config_int(s->cfg, "parallel.accumulate") : 1;
+    double sum = 0;
+
+    for (int i = 0; s->comm != NULL && i < s->n_stages; i++) {
+        sum += (double)batches * ls_plan_traffic(ls_session_usual(s, i)->plan);
+        if (s->split) sum += ls_plan_traffic(s->updates[i].plan);
+    }
+    return sum;
+}
