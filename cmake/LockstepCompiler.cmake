@@ -28,14 +28,18 @@ if(LS_SANITIZE)
     target_link_options(ls_compiler INTERFACE -fsanitize=${LS_SANITIZE})
 endif()
 
-# Everything runs on any x86-64; files named *_avx2.c and *_avx512.c hold code for wider vectors that is
-# called only after the processor was asked.
+# Everything runs on any x86-64; files named *_avx2.c, *_avx512.c, *_avx512bf16.c and *_amx.c hold code for
+# wider vectors and for tiles that is called only after the processor was asked.
 function(ls_set_vector_flags)
     set(avx2 -mavx2 -mfma -mf16c)
     set(avx512 ${avx2} -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512cd)
     foreach(source IN LISTS ARGN)
         if(source MATCHES "_avx512\\.c$")
             set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${avx512}")
+        elseif(source MATCHES "_avx512bf16\\.c$")
+            set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${avx512};-mavx512bf16")
+        elseif(source MATCHES "_amx\\.c$")
+            set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${avx512};-mamx-tile;-mamx-bf16")
         elseif(source MATCHES "_avx2\\.c$")
             set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${avx2}")
         endif()

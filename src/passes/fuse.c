@@ -352,4 +352,5 @@ void ls_pass_fuse(ls_graph *g, const ls_fusion_rule *rules, const ls_device *dev
             if (!g->nodes[k]->dead) patterns[i](&f, g->nodes[k]);
     }
     if (rules != NULL && recount(&f)) lsi_fuse_pointwise(&f);
+    if (rules != NULL && g->err.status == LS_OK && recount(&f)) lsi_fuse_casts(&f);
 }

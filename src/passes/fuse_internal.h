@@ -37,5 +37,8 @@ void lsi_fuse_bypass(lsi_fuser *f, ls_node *n, int32_t value);
 
 /* Chains of element-wise nodes (fuse_pointwise.c). */
 void lsi_fuse_pointwise(lsi_fuser *f);
+/* Casts between floating types (fuse_casts.c), last: values are no longer of the types that ops' rules give.
+ */
+void lsi_fuse_casts(lsi_fuser *f);
 
 #endif

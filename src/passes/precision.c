@@ -70,8 +70,8 @@ static const struct {
 typedef struct casting {
     const ls_graph *from;
     ls_dtype low; /* LS_F32: there is none */
-    int32_t *of;  /* by value of the new graph: its copy in the low type, or 0; one that was there before is
-                     what  a copy for the host was made of */
+    int32_t *of;  /* by value of the new graph: its copy in the other type, or 0; one that was there before is
+                     what a copy for the host was made of */
     int n;
     size_t cap;
 } casting;
@@ -140,9 +140,12 @@ static ls_value narrow(casting *c, ls_value v)
     return (ls_value){v.g, c->of[v.id]};
 }
 
-static ls_value widen(const casting *c, ls_value v)
+/* The value in fp32, likewise. */
+static ls_value widen(casting *c, ls_value v)
 {
-    return ls_value_ok(v) && ls_value_dtype(v) == c->low ? ls_cast(v, LS_F32) : v;
+    if (!ls_value_ok(v) || ls_value_dtype(v) != c->low || !reach(c, v)) return v;
+    if (c->of[v.id] == 0) c->of[v.id] = ls_cast(v, LS_F32).id;
+    return (ls_value){v.g, c->of[v.id]};
 }
 
 /* What the host reads is fp32; what the step reads is what there was. */

@@ -123,6 +123,19 @@ static void fp32_has_no_casts(void)
     ls_graph_destroy(g);
 }
 
+/* Two readers in fp32 of one low value share its cast. */
+static void a_low_value_is_widened_once(void)
+{
+    ls_graph *g = begin();
+    const ls_value x = ls_graph_input(g, "x", LS_F32, LS_SHAPE(3, 3)),
+                   w = variable(g, "w", LS_VAR_PARAM, LS_SHAPE(3, 3)), y = ls_matmul(x, w, false, false);
+
+    ls_graph_fetch(ls_add(ls_exp(y), ls_square(y)), "sum");
+    lower(g, LS_BF16);
+    CHECK_EQ_INT(count(g, &ls_op_cast), 3); /* x, w, and y once */
+    ls_graph_destroy(g);
+}
+
 /* Two readers of one parameter share its cast. */
 static void a_parameter_is_cast_once(void)
 {
@@ -238,6 +251,7 @@ int main(void)
     CHECK_RUN(products_are_low_and_losses_are_not);
     CHECK_RUN(the_host_sees_no_low_type);
     CHECK_RUN(fp32_has_no_casts);
+    CHECK_RUN(a_low_value_is_widened_once);
     CHECK_RUN(a_parameter_is_cast_once);
     CHECK_RUN(statistics_are_wide);
     CHECK_RUN(weak_values_follow);

@@ -7,12 +7,14 @@ typedef struct bias_state {
     lsi_channel_job job;
     const lsi_channel_table *table;
     ls_bias_act_attr attr;
+    ls_dtype sums; /* type of the bias' gradient */
 } bias_state;
 
 typedef struct bias_run {
     const bias_state *s;
-    const float *x, *b;
-    float *y;
+    const void *x;
+    const float *b;
+    void *y;
 } bias_run;
 
 static void bias_apply(const void *ctx, int64_t group, int64_t ch, int64_t lo, int64_t hi)
@@ -34,7 +36,7 @@ static void run_bias(void *state, const ls_call *call)
 typedef struct grad_run {
     const bias_state *s;
     lsi_act_back d;
-    float *dbias;
+    void *dbias;
 } grad_run;
 
 static void grad_reduce(const void *ctx, int64_t group, int64_t ch, int64_t lo, int64_t hi, double *sums)
@@ -51,7 +53,7 @@ static void grad_finish(const void *ctx, int64_t group, int64_t ch, int n_ch, co
 
     (void)group;
     /* Added up in double and rounded once, so that the number of threads hardly shows. */
-    for (int i = 0; i < n_ch; i++) r->dbias[ch + i] = (float)sums[i];
+    for (int i = 0; i < n_ch; i++) lsi_put_float(r->dbias, r->s->sums, ch + i, (float)sums[i]);
 }
 
 static void run_grad(void *state, const ls_call *call)
@@ -70,8 +72,8 @@ static void run_grad(void *state, const ls_call *call)
 
 static bool prepare(bias_state *s, const ls_device *dev, const ls_vinfo *x, int axis)
 {
-    s->table = LSI_PICK(lsi_channels_avx512, lsi_channels_avx2);
-    if (s->table == NULL || x->dtype != LS_F32) return false;
+    s->table = LSI_PICK_STORED(x->dtype, lsi_channels);
+    if (s->table == NULL) return false;
     /* Blocked layouts block axis 1; along another one their channels do not lie together. */
     if (x->layout != &ls_layout_plain && axis != 1) return false;
     s->job = (lsi_channel_job){.view = lsi_channels_of(x->shape, axis, x->layout, true),
@@ -89,7 +91,9 @@ ls_status lsi_plan_bias(ls_device *dev, const ls_graph *g, const ls_node *n, ls_
     const ls_vinfo *x = lsi_in(g, n, 0);
     bias_state s = {0};
 
-    if (!prepare(&s, dev, x, ((const ls_axis_attr *)n->attr)->axis) || lsi_out(g, n, 0)->layout != x->layout)
+    if (!prepare(&s, dev, x, ((const ls_axis_attr *)n->attr)->axis) ||
+        lsi_out(g, n, 0)->layout != x->layout || lsi_out(g, n, 0)->dtype != x->dtype ||
+        lsi_in(g, n, 1)->dtype != LS_F32)
         return LS_UNSUPPORTED;
     s.job.apply = bias_apply;
     return lsi_kernel_make(out, run_bias, &s, sizeof s, 0, s.table->impl, err);
@@ -102,7 +106,9 @@ ls_status lsi_plan_bias_act_grad(ls_device *dev, const ls_graph *g, const ls_nod
     bias_state s = {.attr = *(const ls_bias_act_attr *)n->attr};
 
     if (!prepare(&s, dev, dy, s.attr.axis) || lsi_in(g, n, 1)->layout != dy->layout ||
-        lsi_out(g, n, 0)->layout != dy->layout)
+        lsi_out(g, n, 0)->layout != dy->layout || lsi_in(g, n, 1)->dtype != dy->dtype ||
+        lsi_out(g, n, 0)->dtype != dy->dtype)
         return LS_UNSUPPORTED;
+    s.sums = lsi_out(g, n, 1)->dtype;
     return lsi_kernel_make(out, run_grad, &s, sizeof s, lsi_channel_job_scratch(&s.job), s.table->impl, err);
 }

@@ -116,7 +116,9 @@ ls_status lsi_plan_chamfer_grad(ls_device *dev, const ls_graph *g, const ls_node
 {
     chamfer_state s = chamfer_of(dev, lsi_in(g, n, 1)->shape, lsi_in(g, n, 2)->shape);
 
-    if (!lsi_ins_are(g, n, 0, 3, LS_F32, &ls_layout_plain)) return LS_UNSUPPORTED;
+    if (!lsi_ins_are(g, n, 0, 3, LS_F32, &ls_layout_plain) ||
+        !lsi_outs_are(g, n, 0, 1, LS_F32, &ls_layout_plain))
+        return LS_UNSUPPORTED;
     s.threads = lsi_threads_for(dev, s.batch * (s.p + s.q) * 3);
     return lsi_kernel_make(out, run_grad, &s, sizeof s, 0, "loop", err);
 }

@@ -22,18 +22,19 @@ typedef struct lsi_channels {
  * is the better view unless images must be told apart. */
 lsi_channels lsi_channels_of(ls_shape shape, int axis, const ls_layout *layout, bool merge);
 
-/* What the norms need per channel; arrays are indexed by channel. */
+/* What the norms need per channel; arrays are indexed by channel.  Maps are of the type that the table is
+ * for, the rest is f32. */
 typedef struct lsi_norm_apply {
-    const float *x, *residual; /* residual may be NULL */
-    float *y;
+    const void *x, *residual; /* residual may be NULL */
+    void *y;
     const float *mean, *scale, *beta; /* beta may be NULL */
     ls_act act;
     float slope;
 } lsi_norm_apply;
 
 typedef struct lsi_norm_back {
-    const float *dy, *x, *y; /* y may be NULL when act is LS_ACT_NONE */
-    float *dx, *dresidual;   /* dresidual may be NULL */
+    const void *dy, *x, *y; /* y may be NULL when act is LS_ACT_NONE */
+    void *dx, *dresidual;   /* dresidual may be NULL */
     const float *mean;
     const float *a, *b, *c; /* dx = a dz + b (x - mean) + c */
     ls_act act;
@@ -41,8 +42,8 @@ typedef struct lsi_norm_back {
 } lsi_norm_back;
 
 typedef struct lsi_act_back {
-    const float *dy, *y;
-    float *dz; /* NULL: not wanted */
+    const void *dy, *y;
+    void *dz; /* NULL: not wanted */
     ls_act act;
     float slope;
 } lsi_act_back;
@@ -53,7 +54,7 @@ typedef struct lsi_channel_table {
     int unit; /* channels of a unit in lanes */
     const char *impl;
     /* sum of x - shift and of its square; shift has an entry for every channel of the unit. */
-    void (*moments)(const lsi_channels *v, const float *x, int64_t ch, int64_t lo, int64_t hi,
+    void (*moments)(const lsi_channels *v, const void *x, int64_t ch, int64_t lo, int64_t hi,
                     const float *shift, double *sums);
     /* y = act((x - mean) * scale + beta + residual) */
     void (*norm)(const lsi_channels *v, const lsi_norm_apply *d, int64_t ch, int64_t lo, int64_t hi);
@@ -65,10 +66,12 @@ typedef struct lsi_channel_table {
     void (*act_back)(const lsi_channels *v, const lsi_act_back *d, int64_t ch, int64_t lo, int64_t hi,
                      double *sums);
     /* y = x + b */
-    void (*bias)(const lsi_channels *v, const float *x, const float *b, float *y, int64_t ch, int64_t lo,
+    void (*bias)(const lsi_channels *v, const void *x, const float *b, void *y, int64_t ch, int64_t lo,
                  int64_t hi);
 } lsi_channel_table;
 extern const lsi_channel_table lsi_channels_avx512, lsi_channels_avx2;
+extern const lsi_channel_table lsi_channels_bf16_avx512, lsi_channels_bf16_avx2;
+extern const lsi_channel_table lsi_channels_f16_avx512, lsi_channels_f16_avx2;
 
 /* A reduction per channel, followed where wanted by a pass that uses its result, cut among threads.
  *

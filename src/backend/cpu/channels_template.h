@@ -1,11 +1,11 @@
-/* channels_template.h: the per-channel kernels in vectors; included by channels_avx512.c and _avx2.c, which
- * define CHANNEL_TABLE.
+/* channels_template.h: the per-channel kernels in vectors; included by channels_avx512.c and _avx2.c, and by
+ * those for maps stored in 16 bits, which define CHANNEL_TABLE.
  *
  * Lines and lanes share their loops: in both, the elements of a unit are vectors at equal distances, of which
  * some at the end may be incomplete (a strip).  Sums run in float over short chunks and in double above
  * that. */
 #include "backend/cpu/channels.h"
-#include "backend/cpu/vec_math.h"
+#include "backend/cpu/stored.h"
 
 #define CHUNK 128 /* vectors summed in float before they are added to a double */
 
@@ -36,16 +36,16 @@ LSI_INLINE vf param(const lsi_channels *v, const float *p, int64_t ch)
     return v_load_upto(p + ch, v->c - ch);
 }
 
-LSI_INLINE vf get(const float *p, int64_t width)
+LSI_INLINE vf get(const stored *p, int64_t width)
 {
-    return width == LSI_VL ? v_load(p) : v_load_n(p, width);
+    return width == LSI_VL ? s_load(p) : s_load_n(p, width);
 }
-LSI_INLINE void put(float *p, vf a, int64_t width)
+LSI_INLINE void put(stored *p, vf a, int64_t width)
 {
     if (width == LSI_VL)
-        v_store(p, a);
+        s_store(p, a);
     else
-        v_store_n(p, a, width);
+        s_store_n(p, a, width);
 }
 
 /* Runs STATEMENT, which uses `at` and `w`, for every vector of a strip; w is a constant for whole vectors. */
@@ -71,28 +71,29 @@ LSI_INLINE void give_sums(const lsi_channels *v, const double *acc, double *sums
         sums[0] += v_sum_double(acc);
 }
 
-static void moments(const lsi_channels *v, const float *x, int64_t ch, int64_t lo, int64_t hi,
+static void moments(const lsi_channels *v, const void *map, int64_t ch, int64_t lo, int64_t hi,
                     const float *shift, double *sums)
 {
     const vf sh = v->lanes ? v_load(shift) : v_set1(shift[0]);
+    const stored *x = map;
     double s[LSI_VL] = {0}, q[LSI_VL] = {0};
 
     while (lo < hi) {
         const strip t = next_strip(v, ch, &lo, hi);
         for (int64_t k = 0; k < t.full; k += CHUNK) {
             const int64_t end = k + CHUNK < t.full ? k + CHUNK : t.full;
-            const float *p = x + t.at + k * t.step;
+            const stored *p = x + t.at + k * t.step;
             vf s0 = v_zero(), s1 = s0, q0 = s0, q1 = s0;
             int64_t i = k;
             for (; i + 2 <= end; i += 2, p += 2 * t.step) {
-                const vf d0 = v_sub(v_load(p), sh), d1 = v_sub(v_load(p + t.step), sh);
+                const vf d0 = v_sub(s_load(p), sh), d1 = v_sub(s_load(p + t.step), sh);
                 s0 = v_add(s0, d0);
                 s1 = v_add(s1, d1);
                 q0 = v_fma(d0, d0, q0);
                 q1 = v_fma(d1, d1, q1);
             }
             if (i < end) {
-                const vf d0 = v_sub(v_load(p), sh);
+                const vf d0 = v_sub(s_load(p), sh);
                 s0 = v_add(s0, d0);
                 q0 = v_fma(d0, d0, q0);
             }
@@ -100,7 +101,7 @@ static void moments(const lsi_channels *v, const float *x, int64_t ch, int64_t l
             v_add_to_double(q, v_add(q0, q1));
         }
         for (int64_t k = 0; k < t.rest; k++) {
-            const vf d = v_keep_n(v_sub(v_load_n(x + t.at + (t.full + k) * t.step, t.width), sh), t.width);
+            const vf d = v_keep_n(v_sub(s_load_n(x + t.at + (t.full + k) * t.step, t.width), sh), t.width);
             v_add_to_double(s, d);
             v_add_to_double(q, v_mul(d, d));
         }
@@ -113,8 +114,9 @@ LSI_INLINE void norm_body(const lsi_channels *v, const lsi_norm_apply *d, int64_
                           const ls_act act, const bool residual)
 {
     const vf mean = param(v, d->mean, ch), scale = param(v, d->scale, ch), beta = param(v, d->beta, ch);
-    const float *x = d->x, *r = d->residual, slope = d->slope;
-    float *y = d->y;
+    const stored *x = d->x, *r = d->residual;
+    const float slope = d->slope;
+    stored *y = d->y;
 
     while (lo < hi) {
         const strip t = next_strip(v, ch, &lo, hi);
@@ -153,7 +155,8 @@ LSI_INLINE void norm_sums_body(const lsi_channels *v, const lsi_norm_back *d, in
                                int64_t hi, double *sums, const ls_act act)
 {
     const vf mean = param(v, d->mean, ch);
-    const float *dy = d->dy, *x = d->x, *y = act == LS_ACT_NONE ? d->dy : d->y, slope = d->slope;
+    const stored *dy = d->dy, *x = d->x, *y = act == LS_ACT_NONE ? d->dy : d->y;
+    const float slope = d->slope;
     double s[LSI_VL] = {0}, q[LSI_VL] = {0};
 
     while (lo < hi) {
@@ -191,8 +194,9 @@ LSI_INLINE void norm_back_body(const lsi_channels *v, const lsi_norm_back *d, in
 {
     const vf mean = param(v, d->mean, ch), a = param(v, d->a, ch), b = param(v, d->b, ch);
     const vf c = param(v, d->c, ch);
-    const float *dy = d->dy, *x = d->x, *y = act == LS_ACT_NONE ? d->dy : d->y, slope = d->slope;
-    float *dx = d->dx, *dr = d->dresidual;
+    const stored *dy = d->dy, *x = d->x, *y = act == LS_ACT_NONE ? d->dy : d->y;
+    const float slope = d->slope;
+    stored *dx = d->dx, *dr = d->dresidual;
 
     while (lo < hi) {
         const strip t = next_strip(v, ch, &lo, hi);
@@ -225,8 +229,9 @@ static void norm_back(const lsi_channels *v, const lsi_norm_back *d, int64_t ch,
 LSI_INLINE void act_back_body(const lsi_channels *v, const lsi_act_back *d, int64_t ch, int64_t lo,
                               int64_t hi, double *sums, const ls_act act, const bool store)
 {
-    const float *dy = d->dy, *y = act == LS_ACT_NONE ? d->dy : d->y, slope = d->slope;
-    float *dz = d->dz;
+    const stored *dy = d->dy, *y = act == LS_ACT_NONE ? d->dy : d->y;
+    const float slope = d->slope;
+    stored *dz = d->dz;
     double s[LSI_VL] = {0};
 
     while (lo < hi) {
@@ -261,10 +266,12 @@ static void act_back(const lsi_channels *v, const lsi_act_back *d, int64_t ch, i
     }
 }
 
-static void bias(const lsi_channels *v, const float *x, const float *b, float *y, int64_t ch, int64_t lo,
+static void bias(const lsi_channels *v, const void *from, const float *b, void *to, int64_t ch, int64_t lo,
                  int64_t hi)
 {
     const vf add = param(v, b, ch);
+    const stored *x = from;
+    stored *y = to;
 
     while (lo < hi) {
         const strip t = next_strip(v, ch, &lo, hi);

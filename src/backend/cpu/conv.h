@@ -11,6 +11,7 @@
 #include "backend/cpu/c16.h"
 #include "backend/stream.h"
 #include "lockstep/status.h"
+#include "lockstep/tensor.h"
 
 typedef enum lsi_conv_pass {
     LSI_CONV_FWD, /* y  = act(conv(x, w) + bias[co]) */
@@ -29,16 +30,25 @@ typedef struct lsi_conv_problem {
     int64_t co, ho, wo;    /* y, dy: (n, co, ho, wo) */
     int kh, kw, sh, sw, dh, dw, pt, pl, groups;
     const ls_layout *x_layout,
-        *y_layout;    /* of x/dx and of y/dy; weights are always plain (co, ci/groups, kh, kw) fp32 */
+        *y_layout; /* of x/dx and of y/dy; weights are always plain (co, ci/groups, kh, kw) */
+    ls_dtype x_type, y_type, w_type,
+        bias_type;    /* LS_F32 (which is 0) or, with implementations that say so, LS_BF16;
+                         f32 operands are then rounded, and sums are fp32 */
     bool has_bias;    /* never set for DW */
     lsi_conv_act act; /* LSI_ACT_NONE for DW */
     float slope;      /* of LSI_ACT_LEAKY */
     int threads;
 } lsi_conv_problem;
 
+/* Whether all of it is fp32, as most implementations want it. */
+static inline bool lsi_conv_is_f32(const lsi_conv_problem *p)
+{
+    return p->x_type == LS_F32 && p->y_type == LS_F32 && p->w_type == LS_F32 && p->bias_type == LS_F32;
+}
+
 /* x, y stand for dx, dy where the pass has them.  Outputs are overwritten, never accumulated into. */
 typedef struct lsi_conv_args {
-    float *x;          /* FWD, DW: read; DX: written */
+    float *x;          /* FWD, DW: read; DX: written; like the others of the type that the problem says */
     float *w;          /* FWD, DX: read; DW: written (dw) */
     float *bias;       /* or NULL; co entries in FWD, ci entries in DX */
     float *y;          /* FWD: written; DX, DW: read */
@@ -49,6 +59,7 @@ typedef struct lsi_conv_args {
 typedef struct lsi_conv_impl {
     const char *name;
     int64_t good_from; /* pixels of y; a poor guess for smaller maps (0: for none) */
+    bool low;          /* takes problems that are not all fp32, and only those */
     /* Truthful: the test suite runs everything this says yes to. */
     bool (*applicable)(const lsi_conv_problem *p);
     size_t (*scratch)(const lsi_conv_problem *p); /* bytes; may be NULL for none */

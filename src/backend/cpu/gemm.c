@@ -8,9 +8,9 @@
 typedef struct drive_job {
     const lsi_gemm_tiling *t;
     const lsi_gemm_problem *p;
-    const float *a, *b, *bias;
-    float *c;
-    char *scratch;
+    const char *a, *b;
+    const void *bias;
+    char *c, *scratch;
     int grid_m, grid_n; /* threads along m and n; 0 when the batch is cut instead */
 } drive_job;
 
@@ -58,15 +58,15 @@ static void drive_thread(int thread, int n_threads, void *arg)
     }
     if (block.m_lo >= block.m_hi || block.n_lo >= block.n_hi) return;
     for (int64_t i = lo; i < hi; i++) {
-        block.a = j->a + i * p->stride_a;
-        block.b = j->b + i * p->stride_b;
-        block.c = j->c + i * p->stride_c;
+        block.a = (const void *)(j->a + i * p->stride_a * (int64_t)ls_dtype_size(p->a_type));
+        block.b = (const void *)(j->b + i * p->stride_b * (int64_t)ls_dtype_size(p->b_type));
+        block.c = (void *)(j->c + i * p->stride_c * (int64_t)ls_dtype_size(p->c_type));
         j->t->run(&block);
     }
 }
 
-void lsi_gemm_drive(const lsi_gemm_tiling *t, const lsi_gemm_problem *p, const float *a, const float *b,
-                    float *c, const float *bias, void *scratch)
+void lsi_gemm_drive(const lsi_gemm_tiling *t, const lsi_gemm_problem *p, const void *a, const void *b,
+                    void *c, const void *bias, void *scratch)
 {
     drive_job j = {
         .t = t, .p = p, .a = a, .b = b, .bias = p->has_bias ? bias : NULL, .c = c, .scratch = scratch};
@@ -100,12 +100,11 @@ static void naive_block(const lsi_gemm_block *k)
 
 static bool naive_applicable(const lsi_gemm_problem *p)
 {
-    (void)p;
-    return true;
+    return lsi_gemm_is_f32(p);
 }
 
-static ls_status naive_run(const lsi_gemm_problem *p, const float *a, const float *b, float *c,
-                           const float *bias, void *scratch)
+static ls_status naive_run(const lsi_gemm_problem *p, const void *a, const void *b, void *c, const void *bias,
+                           void *scratch)
 {
     static const lsi_gemm_tiling tiling = {naive_block, 1, 16, 0};
 
@@ -116,7 +115,7 @@ static ls_status naive_run(const lsi_gemm_problem *p, const float *a, const floa
 const lsi_gemm_impl lsi_gemm_naive = {.name = "naive", .applicable = naive_applicable, .run = naive_run};
 
 const lsi_gemm_impl *const lsi_gemm_impls[] = {
-    &lsi_gemm_avx512, &lsi_gemm_dnnl, &lsi_gemm_avx2, &lsi_gemm_naive, NULL,
+    &lsi_gemm_b16, &lsi_gemm_avx512, &lsi_gemm_dnnl, &lsi_gemm_avx2, &lsi_gemm_naive, NULL,
 };
 
 static const lsi_gemm_impl *first_applicable(const lsi_gemm_problem *p)
@@ -134,7 +133,7 @@ size_t lsi_gemm_scratch(const lsi_gemm_problem *p)
     return impl->scratch ? impl->scratch(p) : 0;
 }
 
-ls_status lsi_gemm(const lsi_gemm_problem *p, const float *a, const float *b, float *c, const float *bias,
+ls_status lsi_gemm(const lsi_gemm_problem *p, const void *a, const void *b, void *c, const void *bias,
                    void *scratch)
 {
     return first_applicable(p)->run(p, a, b, c, bias, scratch);

@@ -5,8 +5,7 @@
 
 static bool applicable(const lsi_gemm_problem *p)
 {
-    (void)p;
-    return lsi_has_avx512();
+    return lsi_gemm_is_f32(p) && lsi_has_avx512();
 }
 
 const lsi_gemm_impl lsi_gemm_avx512 = {

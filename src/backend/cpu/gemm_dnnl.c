@@ -32,10 +32,10 @@ static void finish(int thread, int n_threads, void *arg)
 /* dnnl_sgemm refuses a leading dimension below 1 row, and an empty product must still write zeros. */
 static bool applicable(const lsi_gemm_problem *p)
 {
-    return p->m > 0 && p->n > 0 && p->k > 0;
+    return lsi_gemm_is_f32(p) && p->m > 0 && p->n > 0 && p->k > 0;
 }
 
-static ls_status run(const lsi_gemm_problem *p, const float *a, const float *b, float *c, const float *bias,
+static ls_status run(const lsi_gemm_problem *p, const void *a, const void *b, void *c, const void *bias,
                      void *scratch)
 {
     const int before = omp_get_max_threads();
@@ -46,8 +46,8 @@ static ls_status run(const lsi_gemm_problem *p, const float *a, const float *b, 
     if (before != p->threads) omp_set_num_threads(p->threads);
     for (int64_t i = 0; i < p->batch && st == dnnl_success; i++)
         st = dnnl_sgemm(p->trans_a ? 'T' : 'N', p->trans_b ? 'T' : 'N', p->m, p->n, p->k, 1.0f,
-                        a + i * p->stride_a, p->lda, b + i * p->stride_b, p->ldb, p->accumulate ? 1.0f : 0.0f,
-                        c + i * p->stride_c, p->ldc);
+                        (const float *)a + i * p->stride_a, p->lda, (const float *)b + i * p->stride_b,
+                        p->ldb, p->accumulate ? 1.0f : 0.0f, (float *)c + i * p->stride_c, p->ldc);
     if (before != p->threads) omp_set_num_threads(before);
     if (p->has_bias || p->act != LSI_ACT_NONE) ls_parallel_run(p->threads, finish, &j);
     return st == dnnl_success ? LS_OK : LS_DEVICE;

@@ -4,13 +4,14 @@
 
 #include "backend/cpu/gemm.h"
 
+extern const lsi_gemm_impl lsi_gemm_b16;    /* gemm_b16.c */
 extern const lsi_gemm_impl lsi_gemm_avx512; /* gemm_avx512.c */
 extern const lsi_gemm_impl lsi_gemm_avx2;   /* gemm_avx2.c */
 extern const lsi_gemm_impl lsi_gemm_dnnl;   /* gemm_dnnl.c */
 extern const lsi_gemm_impl lsi_gemm_naive;  /* gemm.c */
 
-/* One rectangle [m_lo, m_hi) x [n_lo, n_hi) of one product of the batch; a, b, c are that product's matrices.
- */
+/* One rectangle [m_lo, m_hi) x [n_lo, n_hi) of one product of the batch; a, b, c are that product's matrices,
+ * of whatever type the problem says. */
 typedef struct lsi_gemm_block {
     const lsi_gemm_problem *p;
     const float *a, *b, *bias;
@@ -27,7 +28,7 @@ typedef struct lsi_gemm_tiling {
 
 /* Runs the problem with p->threads threads: products of a large batch go to threads as a whole, otherwise
  * each product is cut into a grid of rectangles, one per thread. */
-void lsi_gemm_drive(const lsi_gemm_tiling *t, const lsi_gemm_problem *p, const float *a, const float *b,
-                    float *c, const float *bias, void *scratch);
+void lsi_gemm_drive(const lsi_gemm_tiling *t, const lsi_gemm_problem *p, const void *a, const void *b,
+                    void *c, const void *bias, void *scratch);
 
 #endif

@@ -315,7 +315,7 @@ static bool wants_dots(const lsi_gemm_problem *p)
     return along_k && (p->m <= 8 || p->n <= 8) && p->k >= 16 * VL;
 }
 
-static ls_status run(const lsi_gemm_problem *p, const float *a, const float *b, float *c, const float *bias,
+static ls_status run(const lsi_gemm_problem *p, const void *a, const void *b, void *c, const void *bias,
                      void *scratch)
 {
     static const lsi_gemm_tiling packed = {packed_block, MR, NR, (A_FLOATS + B_FLOATS) * sizeof(float)};

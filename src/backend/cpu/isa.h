@@ -1,7 +1,8 @@
 /* isa.h: which vector instructions to use; asked before any *_avx512.c or *_avx2.c code is called.
  *
  * The answer is what the processor can do, unless LOCKSTEP_CPU_ISA in the environment holds something back:
- * "avx2" leaves AVX-512 unused, "none" both.  That is for tests and comparisons. */
+ * "avx512bf16" leaves AMX unused, "avx512" also products of bf16 numbers (b16.h), "avx2" all of AVX-512,
+ * "none" everything.  That is for tests and comparisons. */
 #ifndef LS_BACKEND_CPU_ISA_H
 #define LS_BACKEND_CPU_ISA_H
 

@@ -16,6 +16,13 @@
 /* The table of kernels for this processor, or NULL when it has neither instruction set. */
 #define LSI_PICK(avx512, avx2) (lsi_has_avx512() ? &(avx512) : lsi_has_avx2() ? &(avx2) : NULL)
 
+/* The same among the tables of a family for elements of type t; NULL for other types. */
+#define LSI_PICK_STORED(t, family)                                                                           \
+    ((t) == LS_F32    ? LSI_PICK(family##_avx512, family##_avx2)                                             \
+     : (t) == LS_BF16 ? LSI_PICK(family##_bf16_avx512, family##_bf16_avx2)                                   \
+     : (t) == LS_F16  ? LSI_PICK(family##_f16_avx512, family##_f16_avx2)                                     \
+                      : NULL)
+
 /* Below this many elements waking a second thread costs more than it saves. */
 #define LSI_SMALL 16384
 
@@ -43,6 +50,21 @@ static inline const ls_vinfo *lsi_in(const ls_graph *g, const ls_node *n, int i)
 static inline const ls_vinfo *lsi_out(const ls_graph *g, const ls_node *n, int k)
 {
     return g->values[n->out[k]];
+}
+
+/* Writes and reads single elements of any floating type but f64. */
+static inline void lsi_put_float(void *to, ls_dtype t, int64_t at, float value)
+{
+    if (t == LS_F32)
+        ((float *)to)[at] = value;
+    else
+        ((uint16_t *)to)[at] = t == LS_BF16 ? ls_bf16_from_f32(value) : ls_f16_from_f32(value);
+}
+static inline float lsi_get_float(const void *from, ls_dtype t, int64_t at)
+{
+    if (t == LS_F32) return ((const float *)from)[at];
+    return t == LS_BF16 ? ls_bf16_to_f32(((const uint16_t *)from)[at])
+                        : ls_f16_to_f32(((const uint16_t *)from)[at]);
 }
 
 /* Inputs lo..hi-1 are of type t and in layout l. */

@@ -70,6 +70,14 @@ static bool all_plain(const ls_graph *g, const ls_node *n)
     return lsi_out(g, n, 0)->layout == &ls_layout_plain;
 }
 
+/* The inputs, or the first n of them, are of the result's type. */
+static bool same_type(const ls_graph *g, const ls_node *n, int inputs)
+{
+    for (int i = 0; i < inputs; i++)
+        if (lsi_in(g, n, i)->dtype != lsi_out(g, n, 0)->dtype) return false;
+    return true;
+}
+
 ls_status lsi_plan_slice(ls_device *dev, const ls_graph *g, const ls_node *n, ls_kernel *out, ls_err *err)
 {
     const ls_slice_attr *a = n->attr;
@@ -78,7 +86,7 @@ ls_status lsi_plan_slice(ls_device *dev, const ls_graph *g, const ls_node *n, ls
     pieces *s;
     ls_status st;
 
-    if (!all_plain(g, n)) return LS_UNSUPPORTED;
+    if (!all_plain(g, n) || !same_type(g, n, 1)) return LS_UNSUPPORTED;
     st = make_pieces(dev, g, n, x.outer, &s, err);
     if (st != LS_OK) return st;
     s->piece[0] = (piece){a->length * size, x.length * size, a->length * size, a->start * size, 0};
@@ -94,7 +102,7 @@ ls_status lsi_plan_concat(ls_device *dev, const ls_graph *g, const ls_node *n, l
     pieces *s;
     ls_status st;
 
-    if (!all_plain(g, n)) return LS_UNSUPPORTED;
+    if (!all_plain(g, n) || !same_type(g, n, n->n_in)) return LS_UNSUPPORTED;
     st = make_pieces(dev, g, n, y.outer, &s, err);
     if (st != LS_OK) return st;
     for (int i = 0; i < n->n_in; i++) {
@@ -114,6 +122,7 @@ typedef struct elements {
     int64_t count;
     ls_dtype from, to;
     float value;
+    uint16_t bits; /* of the value, in 16 bits */
     int threads;
 } elements;
 
@@ -123,6 +132,11 @@ typedef struct elements_call {
     void *y;
 } elements_call;
 
+static bool is_16_bit(ls_dtype t)
+{
+    return t == LS_BF16 || t == LS_F16;
+}
+
 static void fill_thread(int thread, int n_threads, void *arg)
 {
     const elements_call *c = arg;
@@ -130,7 +144,10 @@ static void fill_thread(int thread, int n_threads, void *arg)
     int64_t lo, hi;
 
     ls_parallel_range_grain(c->s->count, 64, thread, n_threads, &lo, &hi);
-    for (; lo < hi; lo++) y[lo] = c->s->value;
+    if (c->s->to == LS_F32)
+        for (; lo < hi; lo++) y[lo] = c->s->value;
+    else
+        for (; lo < hi; lo++) ((uint16_t *)c->y)[lo] = c->s->bits;
 }
 
 static void run_fill(void *state, const ls_call *call)
@@ -143,9 +160,11 @@ static void run_fill(void *state, const ls_call *call)
 ls_status lsi_plan_fill(ls_device *dev, const ls_graph *g, const ls_node *n, ls_kernel *out, ls_err *err)
 {
     const ls_fill_attr *a = n->attr;
-    elements s = {.count = ls_shape_count(a->shape), .value = (float)a->value};
+    elements s = {.count = ls_shape_count(a->shape), .to = lsi_out(g, n, 0)->dtype, .value = (float)a->value};
 
-    if (a->dtype != LS_F32 || lsi_out(g, n, 0)->layout != &ls_layout_plain) return LS_UNSUPPORTED;
+    if (!(s.to == LS_F32 || is_16_bit(s.to)) || lsi_out(g, n, 0)->layout != &ls_layout_plain)
+        return LS_UNSUPPORTED;
+    if (s.to != LS_F32) lsi_put_float(&s.bits, s.to, 0, s.value);
     s.threads = lsi_threads_for(dev, s.count);
     return lsi_kernel_make(out, run_fill, &s, sizeof s, 0, "loop", err);
 }
@@ -172,11 +191,6 @@ static void run_cast(void *state, const ls_call *call)
     elements_call c = {state, call->in[0], call->out[0]};
 
     ls_parallel_run(c.s->threads, cast_thread, &c);
-}
-
-static bool is_16_bit(ls_dtype t)
-{
-    return t == LS_BF16 || t == LS_F16;
 }
 
 ls_status lsi_plan_cast(ls_device *dev, const ls_graph *g, const ls_node *n, ls_kernel *out, ls_err *err)
@@ -262,6 +276,6 @@ ls_status lsi_plan_indexed_rows(ls_device *dev, const ls_graph *g, const ls_node
                  .width = x.dim[1],
                  .threads = lsi_threads_for(dev, ls_shape_count(x) + ls_shape_count(y))};
 
-    if (!all_plain(g, n) || lsi_in(g, n, 0)->dtype != LS_F32) return LS_UNSUPPORTED;
+    if (!all_plain(g, n) || lsi_in(g, n, 0)->dtype != LS_F32 || !same_type(g, n, 1)) return LS_UNSUPPORTED;
     return lsi_kernel_make(out, gather ? run_gather : run_scatter, &s, sizeof s, 0, "rows", err);
 }

@@ -10,6 +10,7 @@
 #include "backend/cpu/planners.h"
 
 typedef struct norm_state {
+    ls_dtype type; /* of the maps */
     lsi_channel_job job;
     const lsi_channel_table *table;
     ls_norm_attr attr;
@@ -19,8 +20,10 @@ typedef struct norm_state {
 
 typedef struct norm_run {
     const norm_state *s;
-    const float *x, *gamma, *beta, *running_mean, *running_var, *residual;
-    float *y, *mean, *invstd, *new_mean, *new_var;
+    const void *x, *residual;
+    const float *gamma, *beta, *running_mean, *running_var;
+    void *y;
+    float *mean, *invstd, *new_mean, *new_var;
     float *scale;
 } norm_run;
 
@@ -37,11 +40,13 @@ static void first_elements(const norm_run *r, int64_t group, int64_t ch, float *
     int64_t image = v->s > 0 ? group * (v->n * v->s / r->s->job.groups) / v->s : 0;
 
     if (!v->lanes) {
-        shift[0] = r->x[(image * v->c + ch) * v->s];
+        shift[0] = lsi_get_float(r->x, r->s->type, (image * v->c + ch) * v->s);
         return;
     }
     for (int i = 0; i < r->s->table->unit; i++)
-        shift[i] = ch + i < v->c ? r->x[image * v->sn + ch / 16 * v->sb + ch % 16 + i] : 0;
+        shift[i] = ch + i < v->c
+                       ? lsi_get_float(r->x, r->s->type, image * v->sn + ch / 16 * v->sb + ch % 16 + i)
+                       : 0;
 }
 
 static void forward_reduce(const void *ctx, int64_t group, int64_t ch, int64_t lo, int64_t hi, double *sums)
@@ -209,13 +214,14 @@ static void back_run_(void *state, const ls_call *call)
     lsi_channel_job_run(&s->job, &r, call->scratch);
 }
 
-/* Whether every tensor of x's shape is in x's layout, everything else plain, and all is f32. */
+/* Whether every tensor of x's shape is of x's type and in its layout, and everything else plain and f32. */
 static bool layouts_fit(const ls_graph *g, const ls_node *n, const ls_vinfo *x)
 {
     for (int i = 0; i < n->n_in + n->n_out; i++) {
         const ls_vinfo *v = g->values[i < n->n_in ? n->in[i] : n->out[i - n->n_in]];
         bool map = ls_shape_equal(v->shape, x->shape);
-        if (v->dtype != LS_F32 || v->layout != (map ? x->layout : &ls_layout_plain)) return false;
+        if (v->dtype != (map ? x->dtype : LS_F32) || v->layout != (map ? x->layout : &ls_layout_plain))
+            return false;
     }
     return true;
 }
@@ -223,9 +229,9 @@ static bool layouts_fit(const ls_graph *g, const ls_node *n, const ls_vinfo *x)
 static ls_status plan_norm(ls_device *dev, const ls_graph *g, const ls_node *n, bool batch, bool backward,
                            ls_kernel *out, ls_err *err)
 {
-    const lsi_channel_table *table = LSI_PICK(lsi_channels_avx512, lsi_channels_avx2);
     const ls_vinfo *x = lsi_in(g, n, backward ? 1 : 0);
-    norm_state s = {.table = table, .attr = *(const ls_norm_attr *)n->attr, .batch = batch};
+    const lsi_channel_table *table = LSI_PICK_STORED(x->dtype, lsi_channels);
+    norm_state s = {.type = x->dtype, .table = table, .attr = *(const ls_norm_attr *)n->attr, .batch = batch};
     int64_t params;
 
     if (table == NULL || !layouts_fit(g, n, x)) return LS_UNSUPPORTED;

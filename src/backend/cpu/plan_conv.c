@@ -3,17 +3,92 @@
 #include <string.h>
 
 #include "backend/cpu/conv.h"
+#include "backend/cpu/conv_util.h"
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/planners.h"
+#include "backend/cpu/widen.h"
 #include "ops/ops.h"
 
-#define MAX_IMPLS 16
+#define MAX_IMPLS 24
+
+/* An implementation and what it is given: the problem as it is, or the same in fp32, with copies of whatever
+ * is stored in 16 bits. */
+typedef struct variant {
+    const lsi_conv_impl *impl;
+    lsi_conv_problem problem;
+    void *state;
+} variant;
 
 typedef struct conv_state {
-    lsi_conv_problem problem;
-    const lsi_conv_impl *impl;
-    void *state;
+    lsi_conv_problem problem; /* as stored */
+    variant v;
 } conv_state;
+
+/* -- fp32 kernels on 16 bits
+ * ------------------------------------------------------------------------------------ */
+
+typedef struct operand {
+    float **at;
+    ls_dtype type;
+    int64_t count;
+    bool made;
+} operand;
+
+enum { OPERANDS = 4 };
+
+static void operands_of(const lsi_conv_problem *p, lsi_conv_args *a, operand *o)
+{
+    const bool fwd = p->pass == LSI_CONV_FWD, dx = p->pass == LSI_CONV_DX;
+
+    o[0] = (operand){&a->x, p->x_type, p->n * p->ci * p->hi * p->wi, dx};
+    o[1] = (operand){&a->y, p->y_type, p->n * p->co * p->ho * p->wo, fwd};
+    o[2] = (operand){&a->w, p->w_type, p->co * p->ci / p->groups * p->kh * p->kw, !fwd && !dx};
+    o[3] = (operand){&a->bias, p->bias_type, p->has_bias ? (dx ? p->ci : p->co) : 0, false};
+}
+
+static size_t copies_bytes(const lsi_conv_problem *p)
+{
+    lsi_conv_args none = {0};
+    operand o[OPERANDS];
+    size_t bytes = 0;
+
+    operands_of(p, &none, o);
+    for (int i = 0; i < OPERANDS; i++)
+        if (o[i].type != LS_F32) bytes += lsi_align64((size_t)o[i].count * sizeof(float));
+    return bytes;
+}
+
+static size_t variant_scratch(const variant *v, const lsi_conv_problem *stored)
+{
+    const size_t bytes = v->impl->scratch != NULL ? v->impl->scratch(&v->problem) : 0;
+
+    return v->impl->low ? bytes : lsi_align64(bytes) + copies_bytes(stored);
+}
+
+static void variant_run(const variant *v, const lsi_conv_problem *stored, lsi_conv_args *a)
+{
+    void *kept[OPERANDS];
+    operand o[OPERANDS];
+    char *at;
+
+    if (v->impl->low || lsi_conv_is_f32(stored)) {
+        v->impl->run(v->state, &v->problem, a);
+        return;
+    }
+    at = (char *)a->scratch + lsi_align64(v->impl->scratch != NULL ? v->impl->scratch(&v->problem) : 0);
+    operands_of(stored, a, o);
+    for (int i = 0; i < OPERANDS; i++) {
+        kept[i] = *o[i].at;
+        if (o[i].type == LS_F32) continue;
+        *o[i].at = (float *)(void *)at;
+        if (!o[i].made) lsi_widen(*o[i].at, kept[i], o[i].type, o[i].count, stored->threads);
+        at += lsi_align64((size_t)o[i].count * sizeof(float));
+    }
+    v->impl->run(v->state, &v->problem, a);
+    for (int i = 0; i < OPERANDS; i++)
+        if (o[i].type != LS_F32 && o[i].made)
+            lsi_narrow(kept[i], *o[i].at, o[i].type, o[i].count, stored->threads);
+}
 
 static lsi_conv_args arguments(lsi_conv_pass pass, const ls_call *c, bool has_bias)
 {
@@ -31,15 +106,20 @@ static void run(void *state, const ls_call *call)
     const conv_state *s = state;
     lsi_conv_args a = arguments(s->problem.pass, call, s->problem.has_bias);
 
-    s->impl->run(s->state, &s->problem, &a);
+    variant_run(&s->v, &s->problem, &a);
 }
 
 static void destroy(void *state)
 {
     conv_state *s = state;
 
-    if (s->impl->destroy != NULL) s->impl->destroy(s->state);
+    if (s->v.impl->destroy != NULL) s->v.impl->destroy(s->v.state);
     ls_free(s);
+}
+
+static bool float_type(ls_dtype t)
+{
+    return t == LS_F32 || t == LS_BF16 || t == LS_F16;
 }
 
 static bool map_act(ls_act from, lsi_conv_act *to)
@@ -70,7 +150,8 @@ static bool describe(const ls_device *dev, const ls_graph *g, const ls_node *n, 
         p->pass = LSI_CONV_DW;
         x = g->values[n->in[0]], y = g->values[n->in[1]], w = g->values[n->out[0]];
     }
-    if (x->dtype != LS_F32 || y->dtype != LS_F32 || w->dtype != LS_F32) return false;
+    if (!float_type(x->dtype) || !float_type(y->dtype) || !float_type(w->dtype)) return false;
+    p->x_type = x->dtype, p->y_type = y->dtype, p->w_type = w->dtype;
     p->n = x->shape.dim[0], p->ci = x->shape.dim[1], p->hi = x->shape.dim[2], p->wi = x->shape.dim[3];
     p->co = y->shape.dim[1], p->ho = y->shape.dim[2], p->wo = y->shape.dim[3];
     p->kh = (int)w->shape.dim[2], p->kw = (int)w->shape.dim[3];
@@ -80,6 +161,8 @@ static bool describe(const ls_device *dev, const ls_graph *g, const ls_node *n, 
     p->groups = a->groups;
     p->x_layout = x->layout, p->y_layout = y->layout;
     p->has_bias = p->pass != LSI_CONV_DW && n->n_in > 2;
+    if (p->has_bias) p->bias_type = g->values[n->in[2]]->dtype;
+    if (!float_type(p->bias_type)) return false;
     p->slope = (float)a->slope;
     p->threads = dev->threads;
     return map_act(p->pass == LSI_CONV_DW ? LS_ACT_NONE : a->act, &p->act);
@@ -88,12 +171,16 @@ static bool describe(const ls_device *dev, const ls_graph *g, const ls_node *n, 
 static void problem_text(const lsi_conv_problem *p, char *buf, size_t n)
 {
     static const char *const pass[] = {"fwd", "dx", "dw"};
+    int used;
 
-    snprintf(buf, n,
-             "conv %s n%lld c%lldx%lldx%lld o%lldx%lldx%lld k%dx%d s%dx%d d%dx%d p%d,%d g%d %s>%s b%d a%d",
-             pass[p->pass], (long long)p->n, (long long)p->ci, (long long)p->hi, (long long)p->wi,
-             (long long)p->co, (long long)p->ho, (long long)p->wo, p->kh, p->kw, p->sh, p->sw, p->dh, p->dw,
-             p->pt, p->pl, p->groups, p->x_layout->name, p->y_layout->name, p->has_bias, (int)p->act);
+    used = snprintf(
+        buf, n, "conv %s n%lld c%lldx%lldx%lld o%lldx%lldx%lld k%dx%d s%dx%d d%dx%d p%d,%d g%d %s>%s b%d a%d",
+        pass[p->pass], (long long)p->n, (long long)p->ci, (long long)p->hi, (long long)p->wi,
+        (long long)p->co, (long long)p->ho, (long long)p->wo, p->kh, p->kw, p->sh, p->sw, p->dh, p->dw, p->pt,
+        p->pl, p->groups, p->x_layout->name, p->y_layout->name, p->has_bias, (int)p->act);
+    if (!lsi_conv_is_f32(p) && used > 0 && (size_t)used < n)
+        snprintf(buf + used, n - (size_t)used, " x%s w%s y%s", ls_dtype_name(p->x_type),
+                 ls_dtype_name(p->w_type), ls_dtype_name(p->y_type));
 }
 
 /* -- timing candidates
@@ -101,15 +188,21 @@ static void problem_text(const lsi_conv_problem *p, char *buf, size_t n)
 
 typedef struct trial {
     const lsi_conv_problem *problem;
-    const lsi_conv_impl *impl[MAX_IMPLS];
+    variant v[MAX_IMPLS];
     const char *name[MAX_IMPLS];
     int n;
-    bool open[MAX_IMPLS]; /* its state exists */
-    void *state[MAX_IMPLS];
+    bool open[MAX_IMPLS];   /* its state exists */
     lsi_ring x, y, w, bias; /* shared by all candidates, like the scratch; made when the first one runs */
     void *scratch;
     int turn;
 } trial;
+
+/* Small numbers stay small numbers when they are stored in 16 bits. */
+static void narrow_ring(const lsi_ring *r, ls_dtype t)
+{
+    for (int i = 0; t != LS_F32 && i < r->copies; i++)
+        lsi_narrow(lsi_ring_at(r, i), lsi_ring_at(r, i), t, r->count, 1);
+}
 
 /* A remembered choice needs no tensors, so they are made when the first candidate runs. */
 static bool make_tensors(trial *t)
@@ -121,13 +214,17 @@ static bool make_tensors(trial *t)
 
     if (t->scratch != NULL) return true;
     for (int i = 0; i < t->n; i++) {
-        size_t bytes = t->impl[i]->scratch != NULL ? t->impl[i]->scratch(p) : 0;
+        size_t bytes = variant_scratch(&t->v[i], p);
         if (bytes > scratch) scratch = bytes;
     }
     if (!lsi_ring_make(&t->x, x, copies) || !lsi_ring_make(&t->y, y, copies) ||
         !lsi_ring_make(&t->w, p->co * p->ci / p->groups * p->kh * p->kw, 1) ||
         !lsi_ring_make(&t->bias, p->pass == LSI_CONV_DX ? p->ci : p->co, 1))
         return false;
+    narrow_ring(&t->x, p->x_type);
+    narrow_ring(&t->y, p->y_type);
+    narrow_ring(&t->w, p->w_type);
+    narrow_ring(&t->bias, p->bias_type);
     t->scratch = ls_alloc(LS_MEM_TUNE, scratch);
     return t->scratch != NULL;
 }
@@ -135,18 +232,18 @@ static bool make_tensors(trial *t)
 static bool try_candidate(void *ctx, int i)
 {
     trial *t = ctx;
-    const lsi_conv_impl *impl = t->impl[i];
+    variant *v = &t->v[i];
     ls_failure failure = {0};
     ls_stream stream = {&failure, 0};
     ls_err err = {0};
 
     if (!make_tensors(t)) return false;
-    if (!t->open[i] && impl->create != NULL && impl->create(&t->state[i], t->problem, &err) != LS_OK)
+    if (!t->open[i] && v->impl->create != NULL && v->impl->create(&v->state, &v->problem, &err) != LS_OK)
         return false;
     t->open[i] = true;
-    impl->run(t->state[i], t->problem,
-              &(lsi_conv_args){lsi_ring_at(&t->x, t->turn), t->w.base, t->bias.base,
-                               lsi_ring_at(&t->y, t->turn), t->scratch, &stream});
+    variant_run(v, t->problem,
+                &(lsi_conv_args){lsi_ring_at(&t->x, t->turn), t->w.base, t->bias.base,
+                                 lsi_ring_at(&t->y, t->turn), t->scratch, &stream});
     t->turn++;
     return !failure.told;
 }
@@ -154,7 +251,7 @@ static bool try_candidate(void *ctx, int i)
 static void trial_release(trial *t)
 {
     for (int i = 0; i < t->n; i++)
-        if (t->open[i] && t->impl[i]->destroy != NULL) t->impl[i]->destroy(t->state[i]);
+        if (t->open[i] && t->v[i].impl->destroy != NULL) t->v[i].impl->destroy(t->v[i].state);
     lsi_ring_free(&t->x);
     lsi_ring_free(&t->y);
     lsi_ring_free(&t->w);
@@ -168,50 +265,63 @@ static int guess(const trial *t)
     const int64_t pixels = t->problem->ho * t->problem->wo;
     int i = 0;
 
-    while (i < t->n - 1 && pixels < t->impl[i]->good_from) i++;
+    while (i < t->n - 1 && pixels < t->v[i].impl->good_from) i++;
     return i;
 }
 
-static const lsi_conv_impl *choose(const lsi_cpu_device *dev, const lsi_conv_problem *p)
+/* Every implementation that can do it, those of fp32 with copies where need be. */
+static void find_variants(trial *t)
+{
+    const lsi_conv_problem *p = t->problem;
+    lsi_conv_problem wide = *p;
+
+    wide.x_type = wide.y_type = wide.w_type = wide.bias_type = LS_F32;
+    for (int i = 0; lsi_conv_impls[i] != NULL && t->n < MAX_IMPLS; i++) {
+        const lsi_conv_impl *impl = lsi_conv_impls[i];
+        const lsi_conv_problem *given = impl->low ? p : &wide;
+        if (!impl->applicable(given)) continue;
+        t->name[t->n] = impl->name;
+        t->v[t->n++] = (variant){impl, *given, NULL};
+    }
+}
+
+static bool choose(const lsi_cpu_device *dev, const lsi_conv_problem *p, variant *out)
 {
     trial t = {.problem = p};
     char text[256];
     lsi_candidates c;
     int winner;
 
-    for (int i = 0; lsi_conv_impls[i] != NULL && t.n < MAX_IMPLS; i++) {
-        if (!lsi_conv_impls[i]->applicable(p)) continue;
-        t.name[t.n] = lsi_conv_impls[i]->name;
-        t.impl[t.n++] = lsi_conv_impls[i];
-    }
-    if (t.n == 0) return NULL;
+    find_variants(&t);
+    if (t.n == 0) return false;
     if (t.n > 1) t.n--; /* the plain loops end the list and only serve where nothing else does */
     problem_text(p, text, sizeof text);
     c = (lsi_candidates){text, t.n, t.name, guess(&t), try_candidate, &t, &dev->base};
     winner = dev->base.fixed ? c.guess : lsi_tune(dev->tuner, &c);
     trial_release(&t);
-    return t.impl[winner];
+    *out = t.v[winner];
+    out->state = NULL;
+    return true;
 }
 
 ls_status lsi_plan_conv(ls_device *dev, const ls_graph *g, const ls_node *n, ls_kernel *out, ls_err *err)
 {
     lsi_conv_problem p;
-    const lsi_conv_impl *impl;
+    variant v;
     conv_state *s;
     ls_status st = LS_OK;
 
     if (!describe(dev, g, n, &p)) return LS_UNSUPPORTED;
-    impl = choose((const lsi_cpu_device *)dev, &p);
-    if (impl == NULL) return LS_UNSUPPORTED;
+    if (!choose((const lsi_cpu_device *)dev, &p, &v)) return LS_UNSUPPORTED;
     s = ls_alloc(LS_MEM_PLAN, sizeof *s);
     if (s == NULL) return ls_fail(err, LS_NOMEM, "cpu: no memory");
     s->problem = p;
-    if (impl->create != NULL) st = impl->create(&s->state, &s->problem, err);
+    s->v = v;
+    if (v.impl->create != NULL) st = v.impl->create(&s->v.state, &s->v.problem, err);
     if (st != LS_OK) {
         ls_free(s); /* there is no state of `impl` to be destroyed, and no kernel that somebody else would */
         return st;
     }
-    s->impl = impl;
-    *out = (ls_kernel){run, destroy, s, impl->scratch != NULL ? impl->scratch(&s->problem) : 0, impl->name};
+    *out = (ls_kernel){run, destroy, s, variant_scratch(&s->v, &s->problem), v.impl->name};
     return LS_OK;
 }

@@ -2,25 +2,86 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backend/cpu/conv_util.h"
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/gemm.h"
 #include "backend/cpu/planners.h"
+#include "backend/cpu/widen.h"
 #include "ops/ops.h"
 
-#define MAX_IMPLS 8
+#define MAX_IMPLS 12
+
+/* An implementation and what it is given: the problem as it is, or the same in fp32, with copies of whatever
+ * is stored in 16 bits. */
+typedef struct variant {
+    const lsi_gemm_impl *impl;
+    lsi_gemm_problem problem;
+} variant;
 
 typedef struct matmul_state {
-    lsi_gemm_problem problem;
-    const lsi_gemm_impl *impl;
+    lsi_gemm_problem problem; /* as stored */
+    variant v;
 } matmul_state;
+
+/* -- fp32 kernels on 16 bits
+ * ------------------------------------------------------------------------------------ */
+
+typedef struct operands {
+    void *at[4]; /* A, B, bias, C */
+    ls_dtype type[4];
+    int64_t count[4];
+} operands;
+
+static operands operands_of(const lsi_gemm_problem *p, void *a, void *b, void *bias, void *c)
+{
+    return (operands){{a, b, bias, c},
+                      {p->a_type, p->b_type, p->bias_type, p->c_type},
+                      {p->batch * p->m * p->k, (p->stride_b > 0 ? p->batch : 1) * p->k * p->n,
+                       p->has_bias ? p->n : 0, p->batch * p->m * p->n}};
+}
+
+static size_t variant_scratch(const variant *v, const lsi_gemm_problem *stored)
+{
+    const operands o = operands_of(stored, NULL, NULL, NULL, NULL);
+    size_t bytes = lsi_align64(v->impl->scratch != NULL ? v->impl->scratch(&v->problem) : 0);
+
+    for (int i = 0; i < 4 && lsi_gemm_is_f32(&v->problem); i++)
+        if (o.type[i] != LS_F32) bytes += lsi_align64((size_t)o.count[i] * sizeof(float));
+    return bytes;
+}
+
+static ls_status variant_run(const variant *v, const lsi_gemm_problem *stored, const operands *o,
+                             void *scratch)
+{
+    char *at = (char *)scratch + lsi_align64(v->impl->scratch != NULL ? v->impl->scratch(&v->problem) : 0);
+    void *given[4];
+    ls_status st;
+
+    for (int i = 0; i < 4; i++) {
+        given[i] = o->at[i];
+        if (o->type[i] == LS_F32 || !lsi_gemm_is_f32(&v->problem)) continue;
+        given[i] = at;
+        if (i < 3) lsi_widen(given[i], o->at[i], o->type[i], o->count[i], stored->threads);
+        at += lsi_align64((size_t)o->count[i] * sizeof(float));
+    }
+    st = v->impl->run(&v->problem, given[0], given[1], given[3], stored->has_bias ? given[2] : NULL, scratch);
+    if (given[3] != o->at[3]) lsi_narrow(o->at[3], given[3], o->type[3], o->count[3], stored->threads);
+    return st;
+}
 
 static void run(void *state, const ls_call *c)
 {
     const matmul_state *s = state;
-    const ls_status st = s->impl->run(&s->problem, c->in[0], c->in[1], c->out[0],
-                                      s->problem.has_bias ? c->in[2] : NULL, c->scratch);
+    const operands o =
+        operands_of(&s->problem, c->in[0], c->in[1], s->problem.has_bias ? c->in[2] : NULL, c->out[0]);
+    const ls_status st = variant_run(&s->v, &s->problem, &o, c->scratch);
 
-    if (st != LS_OK) ls_stream_fail(c->stream, st, "%s: a product of matrices failed", s->impl->name);
+    if (st != LS_OK) ls_stream_fail(c->stream, st, "%s: a product of matrices failed", s->v.impl->name);
+}
+
+static bool float_type(ls_dtype t)
+{
+    return t == LS_F32 || t == LS_BF16 || t == LS_F16;
 }
 
 /* A product of (..., M, K) with one (K, N) for all is a single product of (... * M, K) when A is not
@@ -32,7 +93,11 @@ static bool describe(const ls_device *dev, const ls_graph *g, const ls_node *n, 
     ls_shape A = va->shape, B = vb->shape, C = *ls_node_out_shape(g, n, 0);
 
     memset(p, 0, sizeof *p);
-    if (va->dtype != LS_F32 || vb->dtype != LS_F32 || a->act > LS_ACT_TANH) return false;
+    p->a_type = va->dtype, p->b_type = vb->dtype, p->c_type = g->values[n->out[0]]->dtype;
+    if (n->n_in > 2) p->bias_type = g->values[n->in[2]]->dtype;
+    if (!float_type(p->a_type) || !float_type(p->b_type) || !float_type(p->c_type) ||
+        !float_type(p->bias_type) || a->act > LS_ACT_TANH)
+        return false;
     p->m = C.dim[C.rank - 2], p->n = C.dim[C.rank - 1];
     p->k = A.dim[A.rank - (a->trans_a ? 2 : 1)];
     p->lda = A.dim[A.rank - 1], p->ldb = B.dim[B.rank - 1], p->ldc = p->n;
@@ -63,7 +128,7 @@ _Static_assert((int)LS_ACT_NONE == (int)LSI_ACT_NONE && (int)LS_ACT_RELU == (int
 
 typedef struct trial {
     const lsi_gemm_problem *problem;
-    const lsi_gemm_impl *impl[MAX_IMPLS];
+    variant v[MAX_IMPLS];
     const char *name[MAX_IMPLS];
     int n;
     lsi_ring a, b, c, bias;
@@ -71,6 +136,13 @@ typedef struct trial {
     size_t scratch_bytes; /* enough for every candidate */
     int turn;
 } trial;
+
+/* Small numbers stay small numbers when they are stored in 16 bits. */
+static void narrow_ring(const lsi_ring *r, ls_dtype t)
+{
+    for (int i = 0; t != LS_F32 && i < r->copies; i++)
+        lsi_narrow(lsi_ring_at(r, i), lsi_ring_at(r, i), t, r->count, 1);
+}
 
 /* Matrices are made when the first candidate runs: a remembered choice needs none. */
 static bool make_matrices(trial *t)
@@ -84,6 +156,9 @@ static bool make_matrices(trial *t)
     if (!lsi_ring_make(&t->a, a, copies) || !lsi_ring_make(&t->b, b, copies) ||
         !lsi_ring_make(&t->c, c, copies) || !lsi_ring_make(&t->bias, p->n, 1))
         return false;
+    narrow_ring(&t->a, p->a_type);
+    narrow_ring(&t->b, p->b_type);
+    narrow_ring(&t->bias, p->bias_type);
     t->scratch = ls_alloc(LS_MEM_TUNE, t->scratch_bytes);
     return t->scratch != NULL;
 }
@@ -91,57 +166,76 @@ static bool make_matrices(trial *t)
 static bool try_candidate(void *ctx, int i)
 {
     trial *t = ctx;
-    ls_status st;
+    operands o;
 
     if (!make_matrices(t)) return false;
-    st = t->impl[i]->run(t->problem, lsi_ring_at(&t->a, t->turn), lsi_ring_at(&t->b, t->turn),
-                         lsi_ring_at(&t->c, t->turn), t->problem->has_bias ? t->bias.base : NULL, t->scratch);
+    o = operands_of(t->problem, lsi_ring_at(&t->a, t->turn), lsi_ring_at(&t->b, t->turn), t->bias.base,
+                    lsi_ring_at(&t->c, t->turn));
     t->turn++;
-    return st == LS_OK;
+    return variant_run(&t->v[i], t->problem, &o, t->scratch) == LS_OK;
 }
 
-static const lsi_gemm_impl *choose(const lsi_cpu_device *dev, const lsi_gemm_problem *p)
+static void problem_text(const lsi_gemm_problem *p, char *buf, size_t n)
+{
+    const int used = snprintf(buf, n, "gemm m%lld n%lld k%lld %c%c batch%lld bias%d act%d", (long long)p->m,
+                              (long long)p->n, (long long)p->k, p->trans_a ? 't' : 'n',
+                              p->trans_b ? 't' : 'n', (long long)p->batch, p->has_bias, (int)p->act);
+
+    if (!lsi_gemm_is_f32(p) && used > 0 && (size_t)used < n)
+        snprintf(buf + used, n - (size_t)used, " a%s b%s c%s", ls_dtype_name(p->a_type),
+                 ls_dtype_name(p->b_type), ls_dtype_name(p->c_type));
+}
+
+/* Every implementation that can do it, those of fp32 with copies where need be. */
+static void find_variants(trial *t)
+{
+    const lsi_gemm_problem *p = t->problem;
+    lsi_gemm_problem wide = *p;
+
+    wide.a_type = wide.b_type = wide.c_type = wide.bias_type = LS_F32;
+    for (int i = 0; lsi_gemm_impls[i] != NULL && t->n < MAX_IMPLS; i++) {
+        const lsi_gemm_impl *impl = lsi_gemm_impls[i];
+        const lsi_gemm_problem *given = impl->applicable(p) ? p : &wide;
+        size_t bytes;
+        if (!impl->applicable(given)) continue;
+        t->name[t->n] = impl->name;
+        t->v[t->n] = (variant){impl, *given};
+        bytes = variant_scratch(&t->v[t->n++], p);
+        if (bytes > t->scratch_bytes) t->scratch_bytes = bytes;
+    }
+}
+
+static bool choose(const lsi_cpu_device *dev, const lsi_gemm_problem *p, variant *out)
 {
     trial t = {.problem = p};
-    char text[200];
-    int winner;
+    char text[240];
+    int winner = 0;
 
-    for (int i = 0; lsi_gemm_impls[i] != NULL && t.n < MAX_IMPLS; i++) {
-        size_t bytes;
-        if (!lsi_gemm_impls[i]->applicable(p)) continue;
-        bytes = lsi_gemm_impls[i]->scratch != NULL ? lsi_gemm_impls[i]->scratch(p) : 0;
-        if (bytes > t.scratch_bytes) t.scratch_bytes = bytes;
-        t.name[t.n] = lsi_gemm_impls[i]->name;
-        t.impl[t.n++] = lsi_gemm_impls[i];
-    }
-    if (t.n < 2) return t.n > 0 ? t.impl[0] : NULL;
-    snprintf(text, sizeof text, "gemm m%lld n%lld k%lld %c%c batch%lld bias%d act%d", (long long)p->m,
-             (long long)p->n, (long long)p->k, p->trans_a ? 't' : 'n', p->trans_b ? 't' : 'n',
-             (long long)p->batch, p->has_bias, (int)p->act);
-    winner =
-        dev->base.fixed
-            ? 0
-            : lsi_tune(dev->tuner, &(lsi_candidates){text, t.n, t.name, 0, try_candidate, &t, &dev->base});
+    find_variants(&t);
+    if (t.n == 0) return false;
+    problem_text(p, text, sizeof text);
+    if (t.n > 1 && !dev->base.fixed)
+        winner = lsi_tune(dev->tuner, &(lsi_candidates){text, t.n, t.name, 0, try_candidate, &t, &dev->base});
     lsi_ring_free(&t.a);
     lsi_ring_free(&t.b);
     lsi_ring_free(&t.c);
     lsi_ring_free(&t.bias);
     ls_free(t.scratch);
-    return t.impl[winner];
+    *out = t.v[winner];
+    return true;
 }
 
 ls_status lsi_plan_matmul(ls_device *dev, const ls_graph *g, const ls_node *n, ls_kernel *out, ls_err *err)
 {
     lsi_gemm_problem p;
-    const lsi_gemm_impl *impl;
     matmul_state *s;
+    variant v;
 
     if (!describe(dev, g, n, &p)) return LS_UNSUPPORTED;
-    impl = choose((const lsi_cpu_device *)dev, &p);
-    if (impl == NULL) return LS_UNSUPPORTED;
+    if (!choose((const lsi_cpu_device *)dev, &p, &v)) return LS_UNSUPPORTED;
     s = ls_alloc(LS_MEM_PLAN, sizeof *s);
     if (s == NULL) return ls_fail(err, LS_NOMEM, "cpu: no memory");
-    *s = (matmul_state){p, impl};
-    *out = (ls_kernel){run, ls_free, s, impl->scratch != NULL ? impl->scratch(&p) : 0, impl->name};
+    *s = (matmul_state){p, v};
+    *out = (ls_kernel){run, ls_free, s, variant_scratch(&v, &p), v.impl->name};
     return LS_OK;
 }

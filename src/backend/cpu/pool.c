@@ -11,6 +11,7 @@ typedef struct pool_state {
     const lsi_pool_table *table;
     lsi_pool pool;
     int64_t planes, rows; /* rows of a plane of the output */
+    int64_t size;         /* bytes of an element */
     int threads;
 } pool_state;
 
@@ -43,7 +44,7 @@ static void run_parts(const pool_state *s, const ls_call *call,
     if (s->planes * s->rows > 0) ls_parallel_run(s->threads, pool_thread, &c);
 }
 
-/* Floats of one plane of the image and of the pooled image. */
+/* Elements of one plane of the image and of the pooled image. */
 static int64_t plane_in(const pool_state *s)
 {
     return s->pool.h * s->pool.w * (s->pool.lanes ? 16 : 1);
@@ -53,33 +54,42 @@ static int64_t plane_out(const pool_state *s)
     return s->pool.ho * s->pool.wo * (s->pool.lanes ? 16 : 1);
 }
 
+static const void *from(const pool_state *s, const ls_call *call, int i, int64_t at)
+{
+    return (const char *)call->in[i] + at * s->size;
+}
+static void *to(const pool_state *s, const ls_call *call, int64_t at)
+{
+    return (char *)call->out[0] + at * s->size;
+}
+
 static void max_part(const pool_state *s, const ls_call *call, int64_t plane, int64_t lo, int64_t hi)
 {
     int64_t at = plane * plane_out(s);
 
-    s->table->max(&s->pool, (const float *)call->in[0] + plane * plane_in(s), (float *)call->out[0] + at,
+    s->table->max(&s->pool, from(s, call, 0, plane * plane_in(s)), to(s, call, at),
                   (uint8_t *)call->out[1] + at, lo, hi);
 }
 
 static void max_back_part(const pool_state *s, const ls_call *call, int64_t plane, int64_t lo, int64_t hi)
 {
     int64_t at = plane * plane_out(s);
-    const float *y = s->pool.relu ? (const float *)call->in[2] + at : NULL;
+    const void *y = s->pool.relu ? from(s, call, 2, at) : NULL;
 
-    s->table->max_back(&s->pool, (const float *)call->in[0] + at, (const uint8_t *)call->in[1] + at, y,
-                       (float *)call->out[0] + plane * plane_in(s), lo, hi);
+    s->table->max_back(&s->pool, from(s, call, 0, at), (const uint8_t *)call->in[1] + at, y,
+                       to(s, call, plane * plane_in(s)), lo, hi);
 }
 
 static void average_part(const pool_state *s, const ls_call *call, int64_t plane, int64_t lo, int64_t hi)
 {
-    s->table->average(&s->pool, (const float *)call->in[0] + plane * plane_in(s),
-                      (float *)call->out[0] + plane * plane_out(s), lo, hi);
+    s->table->average(&s->pool, from(s, call, 0, plane * plane_in(s)), to(s, call, plane * plane_out(s)), lo,
+                      hi);
 }
 
 static void average_back_part(const pool_state *s, const ls_call *call, int64_t plane, int64_t lo, int64_t hi)
 {
-    s->table->average_back(&s->pool, (const float *)call->in[0] + plane * plane_out(s),
-                           (float *)call->out[0] + plane * plane_in(s), lo, hi);
+    s->table->average_back(&s->pool, from(s, call, 0, plane * plane_out(s)), to(s, call, plane * plane_in(s)),
+                           lo, hi);
 }
 
 static void run_max(void *state, const ls_call *call)
@@ -99,16 +109,17 @@ static void run_average_back(void *state, const ls_call *call)
     run_parts(state, call, average_back_part);
 }
 
-/* f32 (bytes for indices), and one layout for all. */
+/* One floating type (bytes for indices), and one layout for all. */
 static bool tensors_fit(const ls_graph *g, const ls_node *n)
 {
     const ls_layout *layout = lsi_in(g, n, 0)->layout;
+    const ls_dtype type = lsi_in(g, n, 0)->dtype;
 
     for (int i = 0; i < n->n_in + n->n_out; i++) {
         const ls_vinfo *v = g->values[i < n->n_in ? n->in[i] : n->out[i - n->n_in]];
-        if ((v->dtype != LS_F32 && v->dtype != LS_U8) || v->layout != layout) return false;
+        if ((v->dtype != type && v->dtype != LS_U8) || v->layout != layout) return false;
     }
-    return lsi_in(g, n, 0)->dtype == LS_F32;
+    return true;
 }
 
 /* Fills in everything but windows (which it looks at) and weight; `image` is the tensor before pooling,
@@ -140,7 +151,7 @@ static ls_status plan_pool(ls_device *dev, const ls_graph *g, const ls_node *n, 
 {
     const ls_pool_attr *a = n->attr;
     const ls_vinfo *x = lsi_in(g, n, 0), *y = lsi_out(g, n, 0);
-    pool_state s = {.table = LSI_PICK(lsi_pool_avx512, lsi_pool_avx2)};
+    pool_state s = {.table = LSI_PICK_STORED(x->dtype, lsi_pool), .size = (int64_t)ls_dtype_size(x->dtype)};
 
     if (s.table == NULL || !tensors_fit(g, n)) return LS_UNSUPPORTED;
     s.pool = (lsi_pool){.kh = a->kernel[0],
@@ -182,7 +193,7 @@ static ls_status plan_upsample(ls_device *dev, const ls_graph *g, const ls_node 
 {
     int f = ((const ls_upsample_attr *)n->attr)->factor;
     const ls_vinfo *x = lsi_in(g, n, 0), *y = lsi_out(g, n, 0);
-    pool_state s = {.table = LSI_PICK(lsi_pool_avx512, lsi_pool_avx2)};
+    pool_state s = {.table = LSI_PICK_STORED(x->dtype, lsi_pool), .size = (int64_t)ls_dtype_size(x->dtype)};
 
     if (s.table == NULL || !tensors_fit(g, n)) return LS_UNSUPPORTED;
     s.pool = (lsi_pool){.kh = f, .kw = f, .sh = f, .sw = f, .weight = 1};

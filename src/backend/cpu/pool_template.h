@@ -1,4 +1,5 @@
-/* pool_template.h: pooling in vectors; included by pool_avx512.c and _avx2.c, which define POOL_TABLE.
+/* pool_template.h: pooling in vectors; included by pool_avx512.c and _avx2.c, and by those for maps
+ * stored in 16 bits, which define POOL_TABLE.
  *
  * In lanes a vector holds channels, and one window is done at a time.  In lines a vector holds neighbouring
  * windows, whose elements are read with the stride of the windows; windows that reach into the padding are
@@ -8,7 +9,7 @@
 #include <string.h>
 
 #include "backend/cpu/pool.h"
-#include "backend/cpu/vec_math.h"
+#include "backend/cpu/stored.h"
 
 #if LSI_VL == 16
 
@@ -50,8 +51,8 @@ LSI_INLINE void v_deinterleave(vf lo, vf hi, vf *a, vf *b)
     *a = _mm512_permutex2var_ps(lo, even, hi);
     *b = _mm512_permutex2var_ps(lo, _mm512_add_epi32(even, _mm512_set1_epi32(1)), hi);
 }
-/* p[0], p[stride], ...: n elements. */
-LSI_INLINE vf v_load_stride(const float *p, int stride, int64_t n)
+/* p[0], p[stride], ...: n floats. */
+LSI_INLINE vf v_load_floats(const float *p, int stride, int64_t n)
 {
     const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
 
@@ -107,7 +108,7 @@ LSI_INLINE void v_deinterleave(vf lo, vf hi, vf *a, vf *b)
     *a = even;
     *b = odd;
 }
-LSI_INLINE vf v_load_stride(const float *p, int stride, int64_t n)
+LSI_INLINE vf v_load_floats(const float *p, int stride, int64_t n)
 {
     const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
 
@@ -123,12 +124,26 @@ LSI_INLINE vf v_load_stride(const float *p, int stride, int64_t n)
 
 #endif
 
-/* p[0], p[2], ... and p[1], p[3], ...: n elements each. */
-LSI_INLINE void v_load_pairs(const float *p, int64_t n, vf *even, vf *odd)
+/* p[0], p[stride], ...: n elements. */
+LSI_INLINE vf v_load_stride(const stored *p, int stride, int64_t n)
 {
-    const vf lo = v_load_upto(p, 2 * n);
+#if defined(LSI_STORED_BF16) || defined(LSI_STORED_F16)
+    stored all[LSI_VL] = {0};
 
-    v_deinterleave(lo, 2 * n > LSI_VL ? v_load_upto(p + LSI_VL, 2 * n - LSI_VL) : v_zero(), even, odd);
+    if (stride == 1) return s_load_upto(p, n);
+    for (int64_t i = 0; i < n && i < LSI_VL; i++) all[i] = p[i * stride];
+    return s_load(all);
+#else
+    return v_load_floats(p, stride, n);
+#endif
+}
+
+/* p[0], p[2], ... and p[1], p[3], ...: n elements each. */
+LSI_INLINE void v_load_pairs(const stored *p, int64_t n, vf *even, vf *odd)
+{
+    const vf lo = s_load_upto(p, 2 * n);
+
+    v_deinterleave(lo, 2 * n > LSI_VL ? s_load_upto(p + LSI_VL, 2 * n - LSI_VL) : v_zero(), even, odd);
 }
 
 /* The part of a window along one side that lies inside 0..n-1: from `lo` to `hi` of 0..k-1. */
@@ -186,22 +201,22 @@ static bool is_pairs(const lsi_pool *p)
  */
 
 /* One window, in lanes; kw is a constant where the window is common and whole. */
-LSI_INLINE void max_window(const lsi_pool *p, const float *x, float *y, uint8_t *index, span sy, span sx,
+LSI_INLINE void max_window(const lsi_pool *p, const stored *x, stored *y, uint8_t *index, span sy, span sx,
                            const int kw)
 {
     for (int half = 0; half < 16; half += LSI_VL) {
-        const float *from = x + (sy.first * p->w + sx.first) * 16 + half;
-        vf best = v_load(from + (sy.lo * p->w + sx.lo) * 16), at = v_set1((float)(sy.lo * kw + sx.lo));
+        const stored *from = x + (sy.first * p->w + sx.first) * 16 + half;
+        vf best = s_load(from + (sy.lo * p->w + sx.lo) * 16), at = v_set1((float)(sy.lo * kw + sx.lo));
         for (int ky = sy.lo; ky < sy.hi; ky++)
             for (int kx = sx.lo; kx < sx.hi; kx++)
-                v_contest(&best, &at, v_load(from + (ky * p->w + kx) * 16), v_set1((float)(ky * kw + kx)));
-        v_store(y + half, p->relu ? v_max(v_zero(), best) : best);
+                v_contest(&best, &at, s_load(from + (ky * p->w + kx) * 16), v_set1((float)(ky * kw + kx)));
+        s_store(y + half, p->relu ? v_max(v_zero(), best) : best);
         v_store_bytes(index + half, at, LSI_VL);
     }
 }
 
 /* Windows lo..hi-1 of a row, all of them k x k elements inside the image; k is a constant. */
-LSI_INLINE void max_inner(const lsi_pool *p, const float *x, float *y, uint8_t *index, int64_t first_y,
+LSI_INLINE void max_inner(const lsi_pool *p, const stored *x, stored *y, uint8_t *index, int64_t first_y,
                           int64_t lo, int64_t hi, const int k)
 {
     for (int64_t ox = lo; ox < hi; ox++)
@@ -209,7 +224,7 @@ LSI_INLINE void max_inner(const lsi_pool *p, const float *x, float *y, uint8_t *
                    (span){ox * p->sw - p->pl, 0, k}, k);
 }
 
-static void max_lanes(const lsi_pool *p, const float *x, float *y, uint8_t *index, int64_t lo, int64_t hi)
+static void max_lanes(const lsi_pool *p, const stored *x, stored *y, uint8_t *index, int64_t lo, int64_t hi)
 {
     int64_t in_lo, in_hi;
 
@@ -218,7 +233,7 @@ static void max_lanes(const lsi_pool *p, const float *x, float *y, uint8_t *inde
     for (int64_t oy = lo; oy < hi; oy++) {
         const span sy = window(oy, p->sh, p->pt, p->kh, p->h);
         const bool inside = sy.lo == 0 && sy.hi == p->kh;
-        float *row = y + oy * p->wo * 16;
+        stored *row = y + oy * p->wo * 16;
         uint8_t *index_row = index + oy * p->wo * 16;
         if (inside && p->kh == 2)
             max_inner(p, x, row, index_row, sy.first, in_lo, in_hi, 2);
@@ -234,11 +249,11 @@ static void max_lanes(const lsi_pool *p, const float *x, float *y, uint8_t *inde
 }
 
 /* Windows ox..ox+n-1 of one row, in lines; all of them lie inside from left to right unless n is 1. */
-LSI_INLINE void max_run(const lsi_pool *p, const float *x, float *y, uint8_t *index, span sy, int64_t ox,
+LSI_INLINE void max_run(const lsi_pool *p, const stored *x, stored *y, uint8_t *index, span sy, int64_t ox,
                         int64_t n)
 {
     const span sx = window(ox, p->sw, p->pl, p->kw, p->w);
-    const float *from = x + sy.first * p->w + sx.first;
+    const stored *from = x + sy.first * p->w + sx.first;
     vf best = v_load_stride(from + sy.lo * p->w + sx.lo, p->sw, n);
     vf at = v_set1((float)(sy.lo * p->kw + sx.lo));
 
@@ -247,18 +262,18 @@ LSI_INLINE void max_run(const lsi_pool *p, const float *x, float *y, uint8_t *in
             v_contest(&best, &at, v_load_stride(from + ky * p->w + kx, p->sw, n),
                       v_set1((float)(ky * p->kw + kx)));
     if (p->relu) best = v_max(v_zero(), best);
-    v_store_upto(y + ox, best, n);
+    s_store_upto(y + ox, best, n);
     v_store_bytes(index + ox, at, n < LSI_VL ? n : LSI_VL);
 }
 
-static void max_lines(const lsi_pool *p, const float *x, float *y, uint8_t *index, int64_t lo, int64_t hi)
+static void max_lines(const lsi_pool *p, const stored *x, stored *y, uint8_t *index, int64_t lo, int64_t hi)
 {
     int64_t in_lo, in_hi;
 
     inner_windows(p->sw, p->pl, p->kw, p->w, p->wo, &in_lo, &in_hi);
     for (int64_t oy = lo; oy < hi; oy++) {
         const span sy = window(oy, p->sh, p->pt, p->kh, p->h);
-        float *row = y + oy * p->wo;
+        stored *row = y + oy * p->wo;
         uint8_t *index_row = index + oy * p->wo;
         for (int64_t ox = 0; ox < in_lo; ox++) max_run(p, x, row, index_row, sy, ox, 1);
         for (int64_t ox = in_lo; ox < in_hi; ox += LSI_VL) max_run(p, x, row, index_row, sy, ox, in_hi - ox);
@@ -268,7 +283,7 @@ static void max_lines(const lsi_pool *p, const float *x, float *y, uint8_t *inde
 
 #include "backend/cpu/pool_pairs_template.h"
 
-static void pool_max(const lsi_pool *p, const float *x, float *y, uint8_t *index, int64_t lo, int64_t hi)
+static void pool_max(const lsi_pool *p, const void *x, void *y, uint8_t *index, int64_t lo, int64_t hi)
 {
     if (p->lanes)
         max_lanes(p, x, y, index, lo, hi);
@@ -279,8 +294,8 @@ static void pool_max(const lsi_pool *p, const float *x, float *y, uint8_t *index
 }
 
 /* kh to sw are constants for the common windows: without them every pixel would cost divisions. */
-LSI_INLINE void max_back_lanes(const lsi_pool *p, const float *dy, const uint8_t *index, const float *y,
-                               float *dx, int64_t lo, int64_t hi, const int kh, const int kw, const int sh,
+LSI_INLINE void max_back_lanes(const lsi_pool *p, const stored *dy, const uint8_t *index, const stored *y,
+                               stored *dx, int64_t lo, int64_t hi, const int kh, const int kw, const int sh,
                                const int sw)
 {
     for (int64_t iy = lo; iy < hi; iy++) {
@@ -294,24 +309,24 @@ LSI_INLINE void max_back_lanes(const lsi_pool *p, const float *dy, const uint8_t
                     for (int64_t ox = ox0; ox < ox1; ox++) {
                         const int64_t at = (oy * p->wo + ox) * 16 + half;
                         const int64_t ky = iy + p->pt - oy * sh, kx = ix + p->pl - ox * sw;
-                        vf d = v_load(dy + at);
-                        if (p->relu) d = v_select_gt(v_load(y + at), v_zero(), d, v_zero());
+                        vf d = s_load(dy + at);
+                        if (p->relu) d = v_select_gt(s_load(y + at), v_zero(), d, v_zero());
                         sum = v_add(sum, v_pick(d, v_load_bytes(index + at, LSI_VL), (int)(ky * kw + kx)));
                     }
-                v_store(dx + (iy * p->w + ix) * 16 + half, sum);
+                s_store(dx + (iy * p->w + ix) * 16 + half, sum);
             }
         }
     }
 }
 
 /* In lines every dy of the rows that touch lo..hi-1 is sent to its element if that lies there. */
-static void max_back_lines(const lsi_pool *p, const float *dy, const uint8_t *index, const float *y,
-                           float *dx, int64_t lo, int64_t hi)
+static void max_back_lines(const lsi_pool *p, const stored *dy, const uint8_t *index, const stored *y,
+                           stored *dx, int64_t lo, int64_t hi)
 {
     int64_t oy0, oy1, unused;
 
     if (lo >= hi) return;
-    memset(dx + lo * p->w, 0, sizeof(float) * (size_t)((hi - lo) * p->w));
+    memset(dx + lo * p->w, 0, sizeof(stored) * (size_t)((hi - lo) * p->w));
     windows_of(lo, p->sh, p->pt, p->kh, p->ho, &oy0, &unused);
     windows_of(hi - 1, p->sh, p->pt, p->kh, p->ho, &unused, &oy1);
     for (int64_t oy = oy0; oy < oy1; oy++)
@@ -319,12 +334,12 @@ static void max_back_lines(const lsi_pool *p, const float *dy, const uint8_t *in
             const int64_t at = oy * p->wo + ox;
             const int64_t iy = oy * p->sh - p->pt + index[at] / p->kw;
             const int64_t ix = ox * p->sw - p->pl + index[at] % p->kw;
-            if (iy < lo || iy >= hi || (p->relu && !(y[at] > 0))) continue;
-            dx[iy * p->w + ix] += dy[at];
+            if (iy < lo || iy >= hi || (p->relu && !(s_get(y + at) > 0))) continue;
+            dx[iy * p->w + ix] = s_of(s_get(dx + iy * p->w + ix) + s_get(dy + at));
         }
 }
 
-static void pool_max_back(const lsi_pool *p, const float *dy, const uint8_t *index, const float *y, float *dx,
+static void pool_max_back(const lsi_pool *p, const void *dy, const uint8_t *index, const void *y, void *dx,
                           int64_t lo, int64_t hi)
 {
     if (is_pairs(p) && p->lanes)
@@ -341,7 +356,7 @@ static void pool_max_back(const lsi_pool *p, const float *dy, const uint8_t *ind
 
 /* -- average ------------------------------------------------------------------------------------------- */
 
-static void average_lanes(const lsi_pool *p, const float *x, float *y, int64_t lo, int64_t hi)
+static void average_lanes(const lsi_pool *p, const stored *x, stored *y, int64_t lo, int64_t hi)
 {
     for (int64_t oy = lo; oy < hi; oy++) {
         const span sy = window(oy, p->sh, p->pt, p->kh, p->h);
@@ -351,14 +366,14 @@ static void average_lanes(const lsi_pool *p, const float *x, float *y, int64_t l
                 vf sum = v_zero();
                 for (int ky = sy.lo; ky < sy.hi; ky++)
                     for (int kx = sx.lo; kx < sx.hi; kx++)
-                        sum = v_add(sum, v_load(x + ((sy.first + ky) * p->w + sx.first + kx) * 16 + half));
-                v_store(y + (oy * p->wo + ox) * 16 + half, v_mul(sum, v_set1(weight_of(p, sy, sx))));
+                        sum = v_add(sum, s_load(x + ((sy.first + ky) * p->w + sx.first + kx) * 16 + half));
+                s_store(y + (oy * p->wo + ox) * 16 + half, v_mul(sum, v_set1(weight_of(p, sy, sx))));
             }
         }
     }
 }
 
-LSI_INLINE void average_run(const lsi_pool *p, const float *x, float *y, span sy, int64_t ox, int64_t n)
+LSI_INLINE void average_run(const lsi_pool *p, const stored *x, stored *y, span sy, int64_t ox, int64_t n)
 {
     const span sx = window(ox, p->sw, p->pl, p->kw, p->w);
     vf sum = v_zero();
@@ -366,24 +381,24 @@ LSI_INLINE void average_run(const lsi_pool *p, const float *x, float *y, span sy
     for (int ky = sy.lo; ky < sy.hi; ky++)
         for (int kx = sx.lo; kx < sx.hi; kx++)
             sum = v_add(sum, v_load_stride(x + (sy.first + ky) * p->w + sx.first + kx, p->sw, n));
-    v_store_upto(y + ox, v_mul(sum, v_set1(weight_of(p, sy, sx))), n);
+    s_store_upto(y + ox, v_mul(sum, v_set1(weight_of(p, sy, sx))), n);
 }
 
-static void average_lines(const lsi_pool *p, const float *x, float *y, int64_t lo, int64_t hi)
+static void average_lines(const lsi_pool *p, const stored *x, stored *y, int64_t lo, int64_t hi)
 {
     int64_t in_lo, in_hi;
 
     inner_windows(p->sw, p->pl, p->kw, p->w, p->wo, &in_lo, &in_hi);
     for (int64_t oy = lo; oy < hi; oy++) {
         const span sy = window(oy, p->sh, p->pt, p->kh, p->h);
-        float *row = y + oy * p->wo;
+        stored *row = y + oy * p->wo;
         for (int64_t ox = 0; ox < in_lo; ox++) average_run(p, x, row, sy, ox, 1);
         for (int64_t ox = in_lo; ox < in_hi; ox += LSI_VL) average_run(p, x, row, sy, ox, in_hi - ox);
         for (int64_t ox = in_hi; ox < p->wo; ox++) average_run(p, x, row, sy, ox, 1);
     }
 }
 
-static void pool_average(const lsi_pool *p, const float *x, float *y, int64_t lo, int64_t hi)
+static void pool_average(const lsi_pool *p, const void *x, void *y, int64_t lo, int64_t hi)
 {
     if (p->lanes)
         average_lanes(p, x, y, lo, hi);
@@ -391,7 +406,7 @@ static void pool_average(const lsi_pool *p, const float *x, float *y, int64_t lo
         average_lines(p, x, y, lo, hi);
 }
 
-LSI_INLINE void average_back_lanes(const lsi_pool *p, const float *dy, float *dx, int64_t lo, int64_t hi,
+LSI_INLINE void average_back_lanes(const lsi_pool *p, const stored *dy, stored *dx, int64_t lo, int64_t hi,
                                    const int kh, const int kw, const int sh, const int sw)
 {
     for (int64_t iy = lo; iy < hi; iy++) {
@@ -405,33 +420,34 @@ LSI_INLINE void average_back_lanes(const lsi_pool *p, const float *dy, float *dx
                     for (int64_t ox = ox0; ox < ox1; ox++) {
                         const float w =
                             weight_of(p, window(oy, sh, p->pt, kh, p->h), window(ox, sw, p->pl, kw, p->w));
-                        sum = v_fma(v_load(dy + (oy * p->wo + ox) * 16 + half), v_set1(w), sum);
+                        sum = v_fma(s_load(dy + (oy * p->wo + ox) * 16 + half), v_set1(w), sum);
                     }
-                v_store(dx + (iy * p->w + ix) * 16 + half, sum);
+                s_store(dx + (iy * p->w + ix) * 16 + half, sum);
             }
         }
     }
 }
 
-static void average_back_lines(const lsi_pool *p, const float *dy, float *dx, int64_t lo, int64_t hi)
+static void average_back_lines(const lsi_pool *p, const stored *dy, stored *dx, int64_t lo, int64_t hi)
 {
     for (int64_t iy = lo; iy < hi; iy++) {
-        float *row = dx + iy * p->w;
+        stored *row = dx + iy * p->w;
         int64_t oy0, oy1;
         windows_of(iy, p->sh, p->pt, p->kh, p->ho, &oy0, &oy1);
-        memset(row, 0, sizeof(float) * (size_t)p->w);
+        memset(row, 0, sizeof(stored) * (size_t)p->w);
         for (int64_t oy = oy0; oy < oy1; oy++) {
             const span sy = window(oy, p->sh, p->pt, p->kh, p->h);
             for (int64_t ox = 0; ox < p->wo; ox++) {
                 const span sx = window(ox, p->sw, p->pl, p->kw, p->w);
-                const float d = dy[oy * p->wo + ox] * weight_of(p, sy, sx);
-                for (int kx = sx.lo; kx < sx.hi; kx++) row[sx.first + kx] += d;
+                const float d = s_get(dy + oy * p->wo + ox) * weight_of(p, sy, sx);
+                for (int kx = sx.lo; kx < sx.hi; kx++)
+                    row[sx.first + kx] = s_of(s_get(row + sx.first + kx) + d);
             }
         }
     }
 }
 
-static void pool_average_back(const lsi_pool *p, const float *dy, float *dx, int64_t lo, int64_t hi)
+static void pool_average_back(const lsi_pool *p, const void *dy, void *dx, int64_t lo, int64_t hi)
 {
     if (p->lanes && is_window(p, 2, 2))
         average_back_lanes(p, dy, dx, lo, hi, 2, 2, 2, 2);

@@ -6,6 +6,7 @@
 
 #include "backend/cpu/channels.h"
 #include "backend/cpu/kernel_util.h"
+#include "backend/cpu/move.h"
 #include "backend/cpu/planners.h"
 
 #define TILE 1024 /* words made at a time, in plain layout */
@@ -22,6 +23,8 @@ typedef struct random_state {
     ls_parallel_fn drop; /* dropout on one of the threads, or NULL: `job` */
     lsi_channel_job job; /* per channel, in C16 */
     const lsi_channel_table *channel_table;
+    ls_dtype type; /* of what is dropped from: f32, or 16 bits, which are converted piece by piece */
+    const lsi_move_table *move;
 } random_state;
 
 typedef struct random_call {
@@ -65,9 +68,46 @@ static void for_tiles(const random_call *c, int thread, int n_threads, use_words
 /* -- dropout ----------------------------------------------------------------------------------------------
  */
 
+static void widen(const random_call *c, int64_t at, int64_t n, float *to)
+{
+    const lsi_move_table *m = c->s->move;
+
+    (c->s->type == LS_BF16 ? m->bf16_to_f32 : m->f16_to_f32)(to, (const uint16_t *)(const void *)c->x + at,
+                                                             n);
+}
+
+static void narrow(const random_call *c, const float *from, int64_t at, int64_t n)
+{
+    const lsi_move_table *m = c->s->move;
+
+    (c->s->type == LS_BF16 ? m->bf16_from_f32 : m->f16_from_f32)((uint16_t *)(void *)c->y + at, from, n);
+}
+
 static void use_drop(const random_call *c, const uint32_t *words, int64_t at, int64_t n)
 {
-    c->s->table->drop(words, c->s->limit, c->s->scale, c->x + at, c->y + at, n);
+    float piece[TILE];
+
+    if (c->s->type == LS_F32) {
+        c->s->table->drop(words, c->s->limit, c->s->scale, c->x + at, c->y + at, n);
+        return;
+    }
+    widen(c, at, n, piece);
+    c->s->table->drop(words, c->s->limit, c->s->scale, piece, piece, n);
+    narrow(c, piece, at, n);
+}
+
+/* The same on pixels of 16 channels. */
+static void drop_lines(const random_call *c, const uint32_t *words, int64_t stride, int64_t at, int64_t n)
+{
+    float piece[16 * RUN];
+
+    if (c->s->type == LS_F32) {
+        c->s->table->drop16(words, stride, c->s->limit, c->s->scale, c->x + at, c->y + at, n);
+        return;
+    }
+    widen(c, at, 16 * n, piece);
+    c->s->table->drop16(words, stride, c->s->limit, c->s->scale, piece, piece, n);
+    narrow(c, piece, at, 16 * n);
 }
 
 static void drop_thread(int thread, int n_threads, void *arg)
@@ -106,7 +146,7 @@ static void drop_block(const random_call *c, int64_t sample, int64_t block, int6
         stride = S;
         s->table->words(&c->key, s->attr.stream, (uint32_t)sample, (uint32_t)(block * 16 * S / 4), 16 * S,
                         words);
-        s->table->drop16(words + lo, stride, s->limit, s->scale, c->x + at, c->y + at, n);
+        drop_lines(c, words + lo, stride, at, n);
         return;
     }
     for (int ch = 0; ch < 16; ch++) {
@@ -116,7 +156,7 @@ static void drop_block(const random_call *c, int64_t sample, int64_t block, int6
         s->table->words(&c->key, s->attr.stream, (uint32_t)sample, (uint32_t)(e / 4), n + skip, row);
         if (skip > 0) memmove(row, row + skip, (size_t)n * sizeof *row);
     }
-    s->table->drop16(words, stride, s->limit, s->scale, c->x + at, c->y + at, n);
+    drop_lines(c, words, stride, at, n);
 }
 
 static void drop_c16_thread(int thread, int n_threads, void *arg)
@@ -173,9 +213,12 @@ ls_status lsi_plan_dropout(ls_device *dev, const ls_graph *g, const ls_node *n, 
     random_state s = random_of(dev, x->shape, n->attr);
     size_t scratch = 0;
 
-    if (s.table == NULL || !lsi_ins_are(g, n, 0, 1, LS_F32, x->layout) ||
-        !lsi_outs_are(g, n, 0, 1, LS_F32, x->layout))
+    s.type = x->dtype;
+    s.move = LSI_PICK(lsi_move_avx512, lsi_move_avx2);
+    if (s.table == NULL || !(s.type == LS_F32 || s.type == LS_BF16 || s.type == LS_F16) ||
+        !lsi_outs_are(g, n, 0, 1, s.type, x->layout))
         return LS_UNSUPPORTED;
+    if (s.type != LS_F32 && s.attr.per_channel && x->layout != &lsi_layout_c16) return LS_UNSUPPORTED;
     /* uniform < p exactly when the 24 bits are less than p * 2^24, rounded up. */
     s.limit = (uint32_t)ceil(s.attr.p * 0x1p24);
     s.scale = (float)(1 / (1 - s.attr.p));
@@ -190,7 +233,7 @@ ls_status lsi_plan_dropout(ls_device *dev, const ls_graph *g, const ls_node *n, 
         s.drop = drop_planes_thread;
     }
     if (s.attr.per_channel && x->layout == &lsi_layout_c16) {
-        s.channel_table = LSI_PICK(lsi_channels_avx512, lsi_channels_avx2);
+        s.channel_table = LSI_PICK_STORED(s.type, lsi_channels);
         s.job = (lsi_channel_job){.view = lsi_channels_of(x->shape, 1, x->layout, false),
                                   .unit = s.channel_table->unit,
                                   .threads = s.threads,

@@ -10,12 +10,13 @@
 typedef struct sum_state {
     lsi_channel_job job;
     const lsi_channel_table *table;
+    ls_dtype to;
 } sum_state;
 
 typedef struct sum_run {
     const sum_state *s;
     lsi_act_back d;
-    float *y;
+    void *y;
 } sum_run;
 
 static void sum_reduce(const void *ctx, int64_t group, int64_t ch, int64_t lo, int64_t hi, double *sums)
@@ -30,7 +31,8 @@ static void sum_finish(const void *ctx, int64_t group, int64_t ch, int n_ch, con
 {
     const sum_run *r = ctx;
 
-    for (int i = 0; i < n_ch; i++) r->y[group * r->s->job.view.c + ch + i] = (float)sums[i];
+    for (int i = 0; i < n_ch; i++)
+        lsi_put_float(r->y, r->s->to, group * r->s->job.view.c + ch + i, (float)sums[i]);
 }
 
 static void run(void *state, const ls_call *call)
@@ -99,12 +101,12 @@ ls_status lsi_plan_reduce_sum(ls_device *dev, const ls_graph *g, const ls_node *
 {
     const ls_reduce_attr *a = n->attr;
     const ls_vinfo *x = lsi_in(g, n, 0);
-    sum_state s = {.table = LSI_PICK(lsi_channels_avx512, lsi_channels_avx2)};
+    sum_state s = {.table = LSI_PICK_STORED(x->dtype, lsi_channels), .to = lsi_out(g, n, 0)->dtype};
     pattern p = pattern_of(x->shape, a->axes);
 
     /* An image of one pixel is the same in both layouts, so a sum that keeps its dimensions may be called
      * either. */
-    if (s.table == NULL || x->dtype != LS_F32 || ls_shape_count(x->shape) == 0 ||
+    if (s.table == NULL || ls_shape_count(x->shape) == 0 ||
         (x->layout == &ls_layout_plain && lsi_out(g, n, 0)->layout != &ls_layout_plain))
         return LS_UNSUPPORTED;
     s.job = (lsi_channel_job){.unit = s.table->unit,

@@ -1,7 +1,8 @@
 /* reorder.c: blocks and unblocks feature maps.  Any element type of 1, 2 or 4 bytes; f32 has vector
- * kernels. */
+ * kernels, and so has the way back of 2 bytes with AVX-512. */
 #include "backend/cpu/reorder.h"
 
+#include "backend/cpu/b16.h"
 #include "backend/cpu/kernel_util.h"
 #include "backend/cpu/planners.h"
 
@@ -28,6 +29,20 @@ static void move_block(const reorder_state *s, const char *x, char *y)
         }
 }
 
+static void move_halves(const reorder_state *s, const uint16_t *x, uint16_t *y)
+{
+    if (!s->to_blocked && lsi_has_avx512()) {
+        lsi_b16_turn_lines(x, LS_BF16, 16, s->pixels, y, s->pixels);
+        return;
+    }
+    for (int64_t p = 0; p < s->pixels; p++)
+        for (int64_t c = 0; c < 16; c++)
+            if (s->to_blocked)
+                y[p * 16 + c] = x[c * s->pixels + p];
+            else
+                y[c * s->pixels + p] = x[p * 16 + c];
+}
+
 static void part(int thread, int n_threads, void *arg)
 {
     const reorder_state *s = arg;
@@ -40,6 +55,8 @@ static void part(int thread, int n_threads, void *arg)
         char *y = s->y + (size_t)b * bytes;
         if (s->pixels == 1)
             memcpy(y, x, bytes); /* a map of one pixel looks the same in both layouts */
+        else if (s->size == 2)
+            move_halves(s, (const uint16_t *)(const void *)x, (uint16_t *)(void *)y);
         else if (s->vec == NULL)
             move_block(s, x, y);
         else if (s->to_blocked)

@@ -17,14 +17,25 @@ typedef struct transpose_state {
     axis outer[LS_MAX_RANK];
     axis a, b; /* a is last in the result, b in the input; equal when rows are copied (b.n == 1) */
     int64_t count_outer;
+    size_t size; /* bytes of an element: 4 or 2 */
     int threads;
 } transpose_state;
 
 typedef struct transpose_call {
     const transpose_state *s;
-    const float *x;
-    float *y;
+    const char *x;
+    char *y;
 } transpose_call;
+
+/* y[b * to + a] = x[a * from + b] of elements of 2 bytes. */
+static void turn_halves(uint16_t *y, int64_t to, const uint16_t *x, int64_t from, int64_t na, int64_t nb)
+{
+    for (int64_t first = 0; first < na; first += 32) {
+        const int64_t end = na - first < 32 ? na : first + 32;
+        for (int64_t b = 0; b < nb; b++)
+            for (int64_t a = first; a < end; a++) y[b * to + a] = x[a * from + b];
+    }
+}
 
 static void transpose_thread(int thread, int n_threads, void *arg)
 {
@@ -41,10 +52,16 @@ static void transpose_thread(int thread, int n_threads, void *arg)
             to += rest % s->outer[k].n * s->outer[k].to;
             rest /= s->outer[k].n;
         }
+        char *y = c->y + to * (int64_t)s->size;
+        const char *x = c->x + from * (int64_t)s->size;
         if (s->a.from == 1)
-            memcpy(c->y + to, c->x + from, (size_t)s->a.n * sizeof(float));
+            memcpy(y, x, (size_t)s->a.n * s->size);
+        else if (s->size == 2)
+            turn_halves((uint16_t *)(void *)y, s->b.to, (const uint16_t *)(const void *)x, s->a.from, s->a.n,
+                        n);
         else
-            s->table->transpose(c->y + to, s->b.to, c->x + from, s->a.from, s->a.n, n);
+            s->table->transpose((float *)(void *)y, s->b.to, (const float *)(const void *)x, s->a.from,
+                                s->a.n, n);
     }
 }
 
@@ -90,11 +107,12 @@ ls_status lsi_plan_transpose(ls_device *dev, const ls_graph *g, const ls_node *n
     transpose_state s = {.table = LSI_PICK(lsi_move_avx512, lsi_move_avx2),
                          .b = {1, 0, 0},
                          .count_outer = 1,
+                         .size = ls_dtype_size(x->dtype),
                          .threads = lsi_threads_for(dev, ls_shape_count(x->shape))};
     axis axes[LS_MAX_RANK];
     int n_axes = merged_axes(x->shape, attr->perm, axes);
 
-    if (s.table == NULL || ls_dtype_size(x->dtype) != 4 || x->layout != &ls_layout_plain || n_axes == 0 ||
+    if (s.table == NULL || (s.size != 4 && s.size != 2) || x->layout != &ls_layout_plain || n_axes == 0 ||
         lsi_out(g, n, 0)->layout != &ls_layout_plain)
         return LS_UNSUPPORTED;
     s.a = axes[n_axes - 1];

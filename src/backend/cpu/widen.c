@@ -21,7 +21,8 @@ typedef struct widen_state {
 } widen_state;
 
 typedef struct conversion {
-    const operand *o;
+    ls_dtype dtype;
+    int64_t count;
     uint16_t *narrow;
     float *wide;
     bool widen;
@@ -33,30 +34,38 @@ static void convert_part(int thread, int n_threads, void *arg)
     const conversion *c = arg;
     int64_t lo, hi;
 
-    ls_parallel_range_grain(c->o->count, 64, thread, n_threads, &lo, &hi);
+    ls_parallel_range_grain(c->count, 64, thread, n_threads, &lo, &hi);
     if (c->table != NULL) {
         const lsi_move_table *t = c->table;
         if (c->widen)
-            (c->o->dtype == LS_BF16 ? t->bf16_to_f32 : t->f16_to_f32)(c->wide + lo, c->narrow + lo, hi - lo);
+            (c->dtype == LS_BF16 ? t->bf16_to_f32 : t->f16_to_f32)(c->wide + lo, c->narrow + lo, hi - lo);
         else
-            (c->o->dtype == LS_BF16 ? t->bf16_from_f32 : t->f16_from_f32)(c->narrow + lo, c->wide + lo,
-                                                                          hi - lo);
+            (c->dtype == LS_BF16 ? t->bf16_from_f32 : t->f16_from_f32)(c->narrow + lo, c->wide + lo, hi - lo);
         return;
     }
     for (int64_t i = lo; i < hi; i++) {
         if (c->widen)
-            c->wide[i] = c->o->dtype == LS_BF16 ? ls_bf16_to_f32(c->narrow[i]) : ls_f16_to_f32(c->narrow[i]);
+            c->wide[i] = c->dtype == LS_BF16 ? ls_bf16_to_f32(c->narrow[i]) : ls_f16_to_f32(c->narrow[i]);
         else
-            c->narrow[i] =
-                c->o->dtype == LS_BF16 ? ls_bf16_from_f32(c->wide[i]) : ls_f16_from_f32(c->wide[i]);
+            c->narrow[i] = c->dtype == LS_BF16 ? ls_bf16_from_f32(c->wide[i]) : ls_f16_from_f32(c->wide[i]);
     }
 }
 
-static void convert(const widen_state *s, const operand *o, void *narrow, void *wide, bool widen)
+static void convert(ls_dtype dtype, int64_t count, int threads, uint16_t *narrow, float *wide, bool widen)
 {
-    conversion c = {o, narrow, wide, widen, LSI_PICK(lsi_move_avx512, lsi_move_avx2)};
+    conversion c = {dtype, count, narrow, wide, widen, LSI_PICK(lsi_move_avx512, lsi_move_avx2)};
 
-    ls_parallel_run(o->count < 16384 ? 1 : s->threads, convert_part, &c);
+    ls_parallel_run(count < LSI_SMALL ? 1 : threads, convert_part, &c);
+}
+
+void lsi_widen(float *wide, const void *narrow, ls_dtype t, int64_t count, int threads)
+{
+    convert(t, count, threads, (void *)(uintptr_t)narrow, wide, true);
+}
+
+void lsi_narrow(void *narrow, const float *wide, ls_dtype t, int64_t count, int threads)
+{
+    convert(t, count, threads, narrow, (void *)(uintptr_t)wide, false);
 }
 
 static void run(void *state, const ls_call *call)
@@ -69,12 +78,12 @@ static void run(void *state, const ls_call *call)
         const operand *o = &s->operands[i];
         void *stored = i < s->n_in ? call->in[i] : call->out[i - s->n_in];
         s->pointers[i] = o->wide ? scratch + o->offset : stored;
-        if (o->wide && i < s->n_in) convert(s, o, stored, s->pointers[i], true);
+        if (o->wide && i < s->n_in) lsi_widen(s->pointers[i], stored, o->dtype, o->count, s->threads);
     }
     s->inner.run(s->inner.state, &inner);
     for (int k = 0; k < s->n_out; k++) {
         const operand *o = &s->operands[s->n_in + k];
-        if (o->wide) convert(s, o, call->out[k], s->pointers[s->n_in + k], false);
+        if (o->wide) lsi_narrow(call->out[k], s->pointers[s->n_in + k], o->dtype, o->count, s->threads);
     }
 }
 

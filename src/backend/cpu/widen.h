@@ -10,4 +10,8 @@
 ls_status lsi_plan_widened(lsi_cpu_planner planner, ls_device *dev, const ls_graph *g, const ls_node *n,
                            ls_kernel *out, ls_err *err) LS_MUST_CHECK;
 
+/* `count` numbers of type t (LS_BF16 or LS_F16) to f32, or back. */
+void lsi_widen(float *wide, const void *narrow, ls_dtype t, int64_t count, int threads);
+void lsi_narrow(void *narrow, const float *wide, ls_dtype t, int64_t count, int threads);
+
 #endif

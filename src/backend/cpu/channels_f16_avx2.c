@@ -1,0 +1,5 @@
+/* channels_f16_avx2.c: per-channel kernels of maps stored as f16 for AVX2. */
+#define CHANNEL_TABLE lsi_channels_f16_avx2
+#define CHANNEL_IMPL  "f16_avx2"
+#define LSI_STORED_F16
+#include "backend/cpu/channels_template.h"

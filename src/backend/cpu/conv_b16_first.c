@@ -1,0 +1,183 @@
+/* conv_b16_first.c: forward convolution of few plain channels to many blocked ones, from bf16 numbers.
+ *
+ * A row of A is one pixel of the result: for each channel and row of the filter 8 neighbours of x, as they
+ * lie, of which the filter's width counts.  They are copied from rows of bf16 with zeros around them. */
+#include <string.h>
+
+#include "backend/cpu/conv_b16.h"
+#include "backend/cpu/conv_list.h"
+#include "base/parallel.h"
+
+enum { NEIGHBOURS = 8, ROWS_AT_ONCE = 8, DEEP_MAX = 1024, CHANNELS_MAX = 4 };
+
+typedef struct job {
+    const lsi_conv_problem *p;
+    const lsi_conv_args *a;
+    const lsi_b16_kernels *kernels;
+    int64_t deep, blocks; /* numbers of a row of A; blocks of 16 channels */
+    int64_t rows, width;  /* of x, for ROWS_AT_ONCE rows of results, with zeros */
+    uint16_t *weights;    /* [block][term][512] */
+    char *own;
+    size_t own_bytes;
+} job;
+
+static void job_init(job *j, const lsi_conv_problem *p)
+{
+    *j = (job){.p = p, .kernels = lsi_b16_kernels_here()};
+    j->deep = lsi_round_up(p->ci * p->kh * NEIGHBOURS, LSI_B16_DEEP);
+    j->blocks = (p->co + LSI_B16_COLS - 1) / LSI_B16_COLS;
+    j->rows = (ROWS_AT_ONCE - 1) * p->sh + (int64_t)(p->kh - 1) * p->dh + 1;
+    j->width = lsi_round_up((p->wo - 1) * p->sw + NEIGHBOURS, 32);
+    j->own_bytes = lsi_align64((size_t)(p->ci * j->rows * j->width) * 2) +
+                   lsi_align64((size_t)(LSI_B16_ROWS * j->deep) * 2) +
+                   LSI_B16_ROWS * LSI_B16_WIDE * sizeof(float);
+}
+
+static void pack_thread(int thread, int n_threads, void *arg)
+{
+    const job *j = arg;
+    const lsi_conv_problem *p = j->p;
+    int64_t b, end;
+
+    ls_parallel_range(j->blocks, thread, n_threads, &b, &end);
+    for (; b < end; b++)
+        for (int64_t k = 0; k < j->deep; k++)
+            for (int64_t c = 0; c < LSI_B16_COLS; c++) {
+                const int64_t line = k / NEIGHBOURS, kx = k % NEIGHBOURS, o = b * LSI_B16_COLS + c;
+                const bool there = line < p->ci * p->kh && kx < p->kw && o < p->co;
+                uint16_t *to = j->weights + (b * j->deep + k / LSI_B16_DEEP * LSI_B16_DEEP) * LSI_B16_COLS;
+                to[k % LSI_B16_DEEP / 2 * 32 + 2 * c + k % 2] =
+                    there ? lsi_b16_get(j->a->w, p->w_type, (o * p->ci * p->kh + line) * p->kw + kx) : 0;
+            }
+}
+
+/* Rows first.. of x, as far as n rows of results need them. */
+static void fill(const job *j, int64_t image, int64_t first, int64_t n, uint16_t *to)
+{
+    const lsi_conv_problem *p = j->p;
+    const int64_t rows = (n - 1) * p->sh + (int64_t)(p->kh - 1) * p->dh + 1;
+    const int64_t count = p->wi < j->width - p->pl ? p->wi : j->width - p->pl;
+
+    for (int64_t c = 0; c < p->ci; c++)
+        for (int64_t r = 0; r < rows; r++) {
+            uint16_t *row = to + (c * j->rows + r) * j->width;
+            const int64_t y = first + r;
+            memset(row, 0, (size_t)j->width * 2);
+            if (y < 0 || y >= p->hi || count <= 0) continue;
+            lsi_b16_round(lsi_b16_at(j->a->x, p->x_type, ((image * p->ci + c) * p->hi + y) * p->wi),
+                          p->x_type, row + p->pl, count);
+        }
+}
+
+/* 32 results, counted through rows from `at` on. */
+static void gather(const job *j, const uint16_t *rows, int64_t at, int64_t n, uint16_t *to)
+{
+    const lsi_conv_problem *p = j->p;
+
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t y = (at + i) / p->wo * p->sh, x = (at + i) % p->wo * p->sw;
+        uint16_t *row = to + i * j->deep;
+        for (int64_t c = 0; c < p->ci; c++)
+            for (int ky = 0; ky < p->kh; ky++, row += NEIGHBOURS)
+                memcpy(row, rows + (c * j->rows + y + ky * p->dh) * j->width + x, NEIGHBOURS * 2);
+    }
+}
+
+/* Results `at`.. of an image's rows from `y` on, of all channels. */
+static void make_pixels(const job *j, const int64_t *off, const uint16_t *a, float *tile, int64_t image,
+                        int64_t pixel, int64_t n)
+{
+    const lsi_conv_problem *p = j->p;
+    lsi_b16_product q = {.a = a,
+                         .a_off = off,
+                         .a_row = j->deep,
+                         .b_block = j->deep * LSI_B16_COLS,
+                         .n_terms = j->deep / LSI_B16_DEEP,
+                         .c = tile,
+                         .c_row = LSI_B16_WIDE};
+
+    for (int64_t b = 0; b < j->blocks; b += LSI_B16_BLOCKS) {
+        const int blocks = j->blocks - b < LSI_B16_BLOCKS ? 1 : LSI_B16_BLOCKS;
+        q.b = j->weights + b * q.b_block;
+        j->kernels->multiply((int)n, blocks, &q);
+        for (int k = 0; k < blocks; k++) {
+            const int64_t at = ((image * j->blocks + b + k) * p->ho * p->wo + pixel) * 16;
+            lsi_b16_end e = {.type = p->y_type, .bias_type = p->bias_type, .act = p->act, .slope = p->slope};
+            if (p->has_bias) e.bias = lsi_b16_at(j->a->bias, p->bias_type, (b + k) * LSI_B16_COLS);
+            lsi_b16_store(&e, tile + 16 * k, LSI_B16_WIDE, n, 16,
+                          (char *)j->a->y + at * (int64_t)ls_dtype_size(p->y_type), 16);
+        }
+    }
+}
+
+static void make_thread(int thread, int n_threads, void *arg)
+{
+    const job *j = arg;
+    const lsi_conv_problem *p = j->p;
+    char *at = j->own + (size_t)thread * j->own_bytes;
+    uint16_t *rows = (uint16_t *)(void *)at, *a;
+    float *tile;
+    int64_t off[DEEP_MAX / LSI_B16_DEEP], row, end;
+
+    a = (uint16_t *)(void *)(at += lsi_align64((size_t)(p->ci * j->rows * j->width) * 2));
+    tile = (float *)(void *)(at + lsi_align64((size_t)(LSI_B16_ROWS * j->deep) * 2));
+    memset(a, 0, (size_t)(LSI_B16_ROWS * j->deep) * 2); /* behind the last line stays zero */
+    for (int64_t t = 0; t < j->deep / LSI_B16_DEEP; t++) off[t] = t * LSI_B16_DEEP;
+    ls_parallel_range(p->n * p->ho, thread, n_threads, &row, &end);
+    if (row >= end) return;
+    j->kernels->begin();
+    while (row < end) {
+        const int64_t image = row / p->ho, y = row % p->ho;
+        int64_t n = p->ho - y < end - row ? p->ho - y : end - row;
+        if (n > ROWS_AT_ONCE) n = ROWS_AT_ONCE;
+        fill(j, image, y * p->sh - p->pt, n, rows);
+        for (int64_t i = 0; i < n * p->wo; i += LSI_B16_ROWS) {
+            const int64_t pixels = n * p->wo - i < LSI_B16_ROWS ? n * p->wo - i : LSI_B16_ROWS;
+            gather(j, rows, i, pixels, a);
+            make_pixels(j, off, a, tile, image, y * p->wo + i, pixels);
+        }
+        row += n;
+    }
+    j->kernels->end();
+}
+
+static size_t weights_bytes(const job *j)
+{
+    return lsi_align64((size_t)(j->blocks * j->deep * LSI_B16_COLS) * 2);
+}
+
+static bool applicable(const lsi_conv_problem *p)
+{
+    if (lsi_conv_is_f32(p) || p->pass != LSI_CONV_FWD || p->groups != 1 || lsi_b16_kernels_here() == NULL)
+        return false;
+    if (!lsi_b16_type(p->x_type) || !lsi_b16_type(p->y_type) || !lsi_b16_type(p->w_type) ||
+        !lsi_b16_type(p->bias_type))
+        return false;
+    if (p->n < 1 || p->ho < 1 || p->wo < 1 || p->wi < 1 || p->kw > NEIGHBOURS || p->dw != 1) return false;
+    return p->x_layout == &ls_layout_plain && p->y_layout == &lsi_layout_c16 && p->ci <= CHANNELS_MAX &&
+           p->ci * p->kh * NEIGHBOURS <= DEEP_MAX;
+}
+
+static size_t scratch(const lsi_conv_problem *p)
+{
+    job j;
+
+    job_init(&j, p);
+    return weights_bytes(&j) + (size_t)p->threads * j.own_bytes;
+}
+
+static void run(void *state, const lsi_conv_problem *p, const lsi_conv_args *a)
+{
+    job j;
+
+    (void)state;
+    job_init(&j, p);
+    j.a = a;
+    j.weights = a->scratch;
+    j.own = (char *)a->scratch + weights_bytes(&j);
+    ls_parallel_run(p->threads, pack_thread, &j);
+    ls_parallel_run(p->threads, make_thread, &j);
+}
+
+const lsi_conv_impl lsi_conv_b16_first = {
+    .name = "b16_first", .low = true, .applicable = applicable, .scratch = scratch, .run = run};

@@ -1,0 +1,181 @@
+/* gemm_b16.c: the matrix product of bf16 numbers (b16.h): B in blocks of 16 columns, A in place where its
+ * rows are whole terms.
+ *
+ * A block of B takes about a mebibyte of the second-level cache; 32 rows of A are used for all of its
+ * columns. Where the results are fp32, sums over a long k are kept in C; else k is not cut. */
+#include <string.h>
+
+#include "backend/cpu/b16.h"
+#include "backend/cpu/conv_util.h"
+#include "backend/cpu/gemm_internal.h"
+
+enum {
+    B_NUMBERS = 512 << 10, /* of a packed block of B */
+    COLS_MAX = 512,        /* of it */
+    DEEP_MAX = 4096        /* in k, of products that can be cut there */
+};
+
+/* Sizes of what a thread works on at a time. */
+typedef struct cut {
+    int64_t deep, cols; /* multiples of 32 */
+    size_t a_bytes, b_bytes, off_bytes, tile_bytes;
+} cut;
+
+static cut cut_of(const lsi_gemm_problem *p)
+{
+    const int64_t k = lsi_round_up(p->k > 0 ? p->k : 1, LSI_B16_DEEP);
+    cut c = {.deep = k <= DEEP_MAX || p->c_type != LS_F32 ? k : DEEP_MAX / 2};
+
+    c.cols = B_NUMBERS / c.deep / LSI_B16_WIDE * LSI_B16_WIDE;
+    if (c.cols > COLS_MAX) c.cols = COLS_MAX;
+    if (c.cols < LSI_B16_WIDE) c.cols = LSI_B16_WIDE;
+    c.a_bytes = (size_t)(LSI_B16_ROWS * c.deep) * 2;
+    c.b_bytes = (size_t)(c.cols * c.deep) * 2;
+    c.off_bytes = lsi_align64((size_t)(c.deep / LSI_B16_DEEP) * sizeof(int64_t));
+    c.tile_bytes = LSI_B16_ROWS * LSI_B16_WIDE * sizeof(float);
+    return c;
+}
+
+static size_t thread_bytes(const cut *c)
+{
+    return c->a_bytes + c->b_bytes + c->off_bytes + c->tile_bytes;
+}
+
+/* One thread's work: rectangle g, in blocks of `c`. */
+typedef struct work {
+    const lsi_gemm_block *g;
+    const lsi_b16_kernels *kernels;
+    cut c;
+    uint16_t *a, *b;
+    int64_t *off;
+    float *tile;
+} work;
+
+/* Columns [n, n_end) and depths [l, l + k). */
+static void pack_columns(const work *w, int64_t n, int64_t n_end, int64_t l, int64_t k)
+{
+    const lsi_gemm_problem *p = w->g->p;
+    const int64_t block = lsi_round_up(k, LSI_B16_DEEP) * LSI_B16_COLS;
+    uint16_t *to = w->b;
+
+    for (int64_t j = n; j < n_end; j += LSI_B16_COLS, to += block)
+        lsi_b16_pack_b(lsi_b16_at(w->g->b, p->b_type, p->trans_b ? j * p->ldb + l : l * p->ldb + j),
+                       p->b_type, p->ldb, p->trans_b, n_end - j < LSI_B16_COLS ? n_end - j : LSI_B16_COLS, k,
+                       to);
+}
+
+/* Rows m.. of A as terms: where they lie, or packed. */
+static void set_rows(const work *w, int64_t m, int64_t rows, int64_t l, int64_t k, lsi_b16_product *q)
+{
+    const lsi_gemm_problem *p = w->g->p;
+
+    if (p->a_type == LS_BF16 && !p->trans_a && k % LSI_B16_DEEP == 0 && lsi_round_up(rows, 16) <= p->m - m) {
+        q->a = (const uint16_t *)w->g->a + m * p->lda + l;
+        q->a_row = p->lda;
+        return;
+    }
+    q->a = w->a;
+    q->a_row = lsi_round_up(k, LSI_B16_DEEP);
+    lsi_b16_pack_a(lsi_b16_at(w->g->a, p->a_type, p->trans_a ? l * p->lda + m : m * p->lda + l), p->a_type,
+                   p->lda, p->trans_a, rows, k, w->a, q->a_row);
+}
+
+/* C as it is, where the tile is to be added to it. */
+static void load_tile(const work *w, int64_t m, int64_t rows, int64_t n, int64_t cols)
+{
+    const lsi_gemm_problem *p = w->g->p;
+
+    for (int64_t i = 0; i < rows; i++)
+        memcpy(w->tile + i * LSI_B16_WIDE, w->g->c + (m + i) * p->ldc + n, (size_t)cols * sizeof(float));
+}
+
+static void store_tile(const work *w, int64_t m, int64_t rows, int64_t n, int64_t cols, bool last)
+{
+    const lsi_gemm_problem *p = w->g->p;
+    lsi_b16_end e = {.type = p->c_type, .bias_type = p->bias_type};
+
+    if (last) {
+        e.act = p->act;
+        e.slope = p->slope;
+    }
+    for (int64_t j = 0; j < cols; j += LSI_B16_COLS) {
+        e.bias = last && w->g->bias != NULL ? lsi_b16_at(w->g->bias, p->bias_type, n + j) : NULL;
+        lsi_b16_store(&e, w->tile + j, LSI_B16_WIDE, rows, cols - j < LSI_B16_COLS ? cols - j : LSI_B16_COLS,
+                      (void *)(uintptr_t)lsi_b16_at(w->g->c, p->c_type, m * p->ldc + n + j), p->ldc);
+    }
+}
+
+static void rows_times_columns(const work *w, int64_t n, int64_t n_end, int64_t l, int64_t k)
+{
+    const lsi_gemm_block *g = w->g;
+    const bool add = l > 0 || g->p->accumulate, last = l + k >= g->p->k;
+    lsi_b16_product q = {.a_off = w->off,
+                         .b_block = lsi_round_up(k, LSI_B16_DEEP) * LSI_B16_COLS,
+                         .n_terms = (k + LSI_B16_DEEP - 1) / LSI_B16_DEEP,
+                         .c = w->tile,
+                         .c_row = LSI_B16_WIDE,
+                         .add = add};
+
+    for (int64_t m = g->m_lo; m < g->m_hi; m += LSI_B16_ROWS) {
+        const int64_t rows = g->m_hi - m < LSI_B16_ROWS ? g->m_hi - m : LSI_B16_ROWS;
+        set_rows(w, m, rows, l, k, &q);
+        for (int64_t j = n; j < n_end; j += LSI_B16_WIDE) {
+            const int64_t cols = n_end - j < LSI_B16_WIDE ? n_end - j : LSI_B16_WIDE;
+            q.b = w->b + (j - n) / LSI_B16_COLS * q.b_block;
+            if (add) load_tile(w, m, rows, j, cols);
+            w->kernels->multiply((int)rows, cols > LSI_B16_COLS ? 2 : 1, &q);
+            store_tile(w, m, rows, j, cols, last);
+        }
+    }
+}
+
+static void block(const lsi_gemm_block *g)
+{
+    const lsi_gemm_problem *p = g->p;
+    work w = {.g = g, .kernels = lsi_b16_kernels_here(), .c = cut_of(p)};
+    char *at = g->scratch;
+
+    w.a = (uint16_t *)(void *)at;
+    w.b = (uint16_t *)(void *)(at += w.c.a_bytes);
+    w.off = (int64_t *)(void *)(at += w.c.b_bytes);
+    w.tile = (float *)(void *)(at + w.c.off_bytes);
+    for (int64_t t = 0; t < w.c.deep / LSI_B16_DEEP; t++) w.off[t] = t * LSI_B16_DEEP;
+    w.kernels->begin();
+    for (int64_t n = g->n_lo; n < g->n_hi; n += w.c.cols) {
+        const int64_t n_end = g->n_hi - n < w.c.cols ? g->n_hi : n + w.c.cols;
+        int64_t l = 0;
+        do { /* once even for k == 0, which must still write C */
+            const int64_t k = p->k - l < w.c.deep ? p->k - l : w.c.deep;
+            pack_columns(&w, n, n_end, l, k);
+            rows_times_columns(&w, n, n_end, l, k);
+            l += w.c.deep;
+        } while (l < p->k);
+    }
+    w.kernels->end();
+}
+
+static bool applicable(const lsi_gemm_problem *p)
+{
+    return !lsi_gemm_is_f32(p) && lsi_b16_type(p->a_type) && lsi_b16_type(p->b_type) &&
+           lsi_b16_type(p->c_type) && lsi_b16_type(p->bias_type) && (!p->accumulate || p->c_type == LS_F32) &&
+           lsi_b16_kernels_here() != NULL;
+}
+
+static size_t scratch(const lsi_gemm_problem *p)
+{
+    const cut c = cut_of(p);
+
+    return (size_t)p->threads * thread_bytes(&c);
+}
+
+static ls_status run(const lsi_gemm_problem *p, const void *a, const void *b, void *c, const void *bias,
+                     void *scratch)
+{
+    const cut sizes = cut_of(p);
+    const lsi_gemm_tiling t = {block, LSI_B16_ROWS, LSI_B16_WIDE, thread_bytes(&sizes)};
+
+    lsi_gemm_drive(&t, p, a, b, c, bias, scratch);
+    return LS_OK;
+}
+
+const lsi_gemm_impl lsi_gemm_b16 = {.name = "b16", .applicable = applicable, .scratch = scratch, .run = run};

@@ -1,0 +1,5 @@
+/* pool_f16_avx512.c: pooling of maps stored as f16 for AVX-512. */
+#define POOL_TABLE lsi_pool_f16_avx512
+#define POOL_IMPL  "f16_avx512"
+#define LSI_STORED_F16
+#include "backend/cpu/pool_template.h"

@@ -1,0 +1,5 @@
+/* rows_bf16_avx512.c: functions of rows stored as bf16 for AVX-512. */
+#define ROW_TABLE lsi_rows_bf16_avx512
+#define ROW_IMPL  "bf16_avx512"
+#define LSI_STORED_BF16
+#include "backend/cpu/rows_template.h"

@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# test_casts.sh: in 16 bits no cast is a pass over memory of its own: the plans of all trials have none, on the CPU.
+set -uo pipefail
+. "$(dirname "$0")/cli_lib.sh"
+export LOCKSTEP_THREADS=1
+
+for e in mnist mnist-keras linear resnet18-cifar vit-tiny cosmogan wgan-gp aae cyclegan experiments/vit-small.yaml; do
+    run 0 plan "$e" precision=bf16 batch.per_rank=2 --device cpu --json
+    n=$((n + 1))
+    casts=$(grep -o '"op": *"cast"' "$work/out" | wc -l)
+    nodes=$(grep -o '"op": *"' "$work/out" | wc -l)
+    low=$(grep -o '"dtype": *"bf16"' "$work/out" | wc -l)
+    [ "$casts" -eq 0 ] || fail "$e: $casts of $nodes nodes are casts"
+    n=$((n + 1))
+    [ "$nodes" -gt 5 ] && [ "$low" -gt 0 ] || fail "$e: $nodes nodes, $low tensors in 16 bits: nothing to count in"
+done
+
+[ "$failures" -eq 0 ] && echo "casts: $n checks, all as expected"
+exit $((failures > 0))
