@@ -99,26 +99,6 @@ typedef struct problem {
     lsi_cuda_few p;
 } problem;
 
-static lsi_cuda_few geometry(int n, int h, int w, int f, int m, int k, int stride, int pad)
-{
-    return (lsi_cuda_few){.n = n,
-                          .h = h,
-                          .w = w,
-                          .f = f,
-                          .m = m,
-                          .kh = k,
-                          .kw = k,
-                          .stride = stride,
-                          .mh = (h + 2 * pad - k) / stride + 1,
-                          .mw = (w + 2 * pad - k) / stride + 1,
-                          .top = pad,
-                          .left = pad,
-                          .w_m = (int64_t)k * k * f,
-                          .w_f = 1,
-                          .w_ky = (int64_t)k * f,
-                          .w_kx = f};
-}
-
 enum { FEW = 1, MANY, WEIGHT };
 
 static size_t few_at(const lsi_cuda_few *p, int n, int y, int x, int f)
@@ -298,18 +278,18 @@ static void check_few(const problem *b, ls_dtype t, bool exact)
 
 static void bench_few(const char *name)
 {
-    lsi_cuda_few last = geometry(16, 256, 256, 3, 64, 7, 1, 6);
+    lsi_cuda_few last = lsi_few_square(16, 256, 256, 3, 64, 7, 1, 6);
     const problem list[] = {
-        {"3x3 3-64 13x17", geometry(2, 13, 17, 3, 64, 3, 1, 1)},
-        {"4x4/2 1-128 9x11", geometry(3, 9, 11, 1, 128, 4, 2, 1)},
-        {"5x5 2-64 20x33", geometry(1, 20, 33, 2, 64, 5, 1, 2)},
-        {"7x7/2 3-64 31x45", geometry(2, 31, 45, 3, 64, 7, 2, 3)},
-        {"5x5/2 1-64 256, 64", geometry(64, 256, 256, 1, 64, 5, 2, 2)},
-        {"7x7/2 3-64 224, 64", geometry(64, 224, 224, 3, 64, 7, 2, 3)},
-        {"7x7 3-64 262, 16", geometry(16, 262, 262, 3, 64, 7, 1, 0)},
+        {"3x3 3-64 13x17", lsi_few_square(2, 13, 17, 3, 64, 3, 1, 1)},
+        {"4x4/2 1-128 9x11", lsi_few_square(3, 9, 11, 1, 128, 4, 2, 1)},
+        {"5x5 2-64 20x33", lsi_few_square(1, 20, 33, 2, 64, 5, 1, 2)},
+        {"7x7/2 3-64 31x45", lsi_few_square(2, 31, 45, 3, 64, 7, 2, 3)},
+        {"5x5/2 1-64 256, 64", lsi_few_square(64, 256, 256, 1, 64, 5, 2, 2)},
+        {"7x7/2 3-64 224, 64", lsi_few_square(64, 224, 224, 3, 64, 7, 2, 3)},
+        {"7x7 3-64 262, 16", lsi_few_square(16, 262, 262, 3, 64, 7, 1, 0)},
         {"7x7 64-3 262, 16", last},
-        {"7x7 64-3 262, 1", geometry(1, 256, 256, 3, 64, 7, 1, 6)},
-        {"4x4/2 3-64 256, 16", geometry(16, 256, 256, 3, 64, 4, 2, 1)},
+        {"7x7 64-3 262, 1", lsi_few_square(1, 256, 256, 3, 64, 7, 1, 6)},
+        {"4x4/2 3-64 256, 16", lsi_few_square(16, 256, 256, 3, 64, 4, 2, 1)},
     };
 
     for (size_t i = 0; i < sizeof list / sizeof list[0]; i++) {

@@ -8,26 +8,6 @@ enum { PROCESSORS = 132, SHARED = 227 * 1024 };
 
 static bool compiles; /* NVRTC is there */
 
-static lsi_cuda_few geometry(int n, int h, int w, int f, int m, int k, int stride, int pad)
-{
-    return (lsi_cuda_few){.n = n,
-                          .h = h,
-                          .w = w,
-                          .f = f,
-                          .m = m,
-                          .kh = k,
-                          .kw = k,
-                          .stride = stride,
-                          .mh = (h + 2 * pad - k) / stride + 1,
-                          .mw = (w + 2 * pad - k) / stride + 1,
-                          .top = pad,
-                          .left = pad,
-                          .w_m = (int64_t)k * k * f,
-                          .w_f = 1,
-                          .w_ky = (int64_t)k * f,
-                          .w_kx = f};
-}
-
 static void check_tile(const lsi_few_problem *f, const lsi_few_tile *t)
 {
     const lsi_cuda_start s = lsi_few_start(f, t, PROCESSORS);
@@ -63,27 +43,27 @@ static void check_problem(lsi_cuda_few p, ls_dtype dtype, bool exact)
 
 static void images_of_odd_sizes(void)
 {
-    check_problem(geometry(2, 13, 17, 3, 64, 3, 1, 1), LS_BF16, false);
-    check_problem(geometry(3, 9, 11, 1, 128, 4, 2, 1), LS_F32, false);
-    check_problem(geometry(1, 20, 33, 2, 64, 5, 1, 2), LS_F16, false);
+    check_problem(lsi_few_square(2, 13, 17, 3, 64, 3, 1, 1), LS_BF16, false);
+    check_problem(lsi_few_square(3, 9, 11, 1, 128, 4, 2, 1), LS_F32, false);
+    check_problem(lsi_few_square(1, 20, 33, 2, 64, 5, 1, 2), LS_F16, false);
 }
 
 static void published_networks(void)
 {
-    check_problem(geometry(64, 256, 256, 1, 64, 5, 2, 2), LS_F32, false);
-    check_problem(geometry(16, 262, 262, 3, 64, 7, 1, 0), LS_BF16, false);
-    check_problem(geometry(16, 262, 262, 3, 64, 7, 1, 0), LS_F32, true);
+    check_problem(lsi_few_square(64, 256, 256, 1, 64, 5, 2, 2), LS_F32, false);
+    check_problem(lsi_few_square(16, 262, 262, 3, 64, 7, 1, 0), LS_BF16, false);
+    check_problem(lsi_few_square(16, 262, 262, 3, 64, 7, 1, 0), LS_F32, true);
 }
 
 /* What these kernels are not for is refused, not made wrong. */
 static void other_problems(void)
 {
     lsi_few_problem f = {
-        .p = geometry(2, 64, 64, 1, 64, 5, 3, 2), .pass = LSI_FEW_FROM_MANY, .dtype = LS_F32};
+        .p = lsi_few_square(2, 64, 64, 1, 64, 5, 3, 2), .pass = LSI_FEW_FROM_MANY, .dtype = LS_F32};
     lsi_few_tile tiles[LSI_FEW_TILES];
 
     CHECK(lsi_few_tiles(&f, PROCESSORS, tiles) == 0); /* a stride of 3 */
-    f.p = geometry(1, 40, 9000, 4, 64, 3, 1, 1);
+    f.p = lsi_few_square(1, 40, 9000, 4, 64, 3, 1, 1);
     f.pass = LSI_FEW_TO_MANY; /* rows that do not fit into shared memory */
     CHECK(lsi_few_tiles(&f, PROCESSORS, tiles) == 0);
 }

@@ -7,16 +7,11 @@
 #include "check.h"
 #include "exec/branches.h"
 #include "exec/results.h"
+#include "model.h"
 #include "ops/ops.h"
 #include "tensors.h"
 
 enum { WIDE = 40, ARMS = 3, LONG = 4 };
-
-typedef struct model {
-    ls_device *dev;
-    ls_state *state;
-    ls_plan *plan;
-} model;
 
 /* Arms that begin at one value and end in one sum, in memory that is used again along them. */
 static ls_graph *make_graph(void)
@@ -35,27 +30,6 @@ static ls_graph *make_graph(void)
     }
     ls_graph_fetch(sum, "sum");
     return g;
-}
-
-static void open_model(model *m, const char *device, uint64_t seed)
-{
-    char text[32];
-    ls_err err = {0};
-
-    snprintf(text, sizeof text, "%llu", (unsigned long long)seed);
-    setenv("LOCKSTEP_FAR_SEED", text, 1);
-    *m = (model){0};
-    REQUIRE_OK(ls_device_open(&m->dev, device, 1, &err), &err);
-    REQUIRE_OK(ls_state_create(&m->state, m->dev, &err), &err);
-    REQUIRE_OK(ls_plan_compile_take(&m->plan, make_graph(), m->dev, m->state, &err), &err);
-    init_state(m->state, 3);
-}
-
-static void close_model(model *m)
-{
-    ls_plan_destroy(m->plan);
-    ls_state_destroy(m->state);
-    ls_device_close(m->dev);
 }
 
 static void run_steps(const model *m, int steps, float *out)
@@ -77,14 +51,14 @@ static void recordings_in_any_order(void)
     static float want[WIDE * WIDE], got[WIDE * WIDE];
     model m;
 
-    open_model(&m, "ref", 1);
+    model_open(&m, make_graph(), "ref", 1);
     run_steps(&m, 4, want);
-    close_model(&m);
+    model_close(&m);
     for (uint64_t seed = 1; seed <= 12; seed++) {
-        open_model(&m, "far", seed);
+        model_open(&m, make_graph(), "far", seed);
         run_steps(&m, 4, got); /* from the second on they are recorded */
         CHECK(memcmp(got, want, sizeof got) == 0);
-        close_model(&m);
+        model_close(&m);
     }
 }
 
@@ -111,7 +85,7 @@ static void arms_have_nothing_to_do_with_each_other(void)
     ls_err err = {0};
     model m;
 
-    open_model(&m, "far", 1);
+    model_open(&m, make_graph(), "far", 1);
     REQUIRE_OK(lsi_branches_make(m.plan, &b, &err), &err);
     for (int32_t i = 0; i < m.plan->schedule.n; i++)
         for (int32_t k = 0; k < i; k++) {
@@ -120,7 +94,7 @@ static void arms_have_nothing_to_do_with_each_other(void)
         }
     CHECK(apart > 0);
     lsi_branches_release(&b);
-    close_model(&m);
+    model_close(&m);
 }
 
 int main(void)

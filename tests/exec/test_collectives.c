@@ -13,6 +13,7 @@
 #include "exec/plan_internal.h"
 #include "exec/results.h"
 #include "exec/state.h"
+#include "model.h"
 #include "ops/ops.h"
 
 enum { MOST = 4, TENSORS = 2, FLOATS = 64 };
@@ -178,33 +179,17 @@ static int begin_steps(ls_plan *p, int me)
 /* -- a kernel that fails ----------------------------------------------------------------------------------
  */
 
-typedef struct failing {
-    ls_kernel real;
-    int runs;
-} failing;
-
-static void run_failing(void *state, const ls_call *call)
-{
-    failing *f = state;
-
-    if (++f->runs == 2) ls_stream_fail(call->stream, LS_DEVICE, "made up");
-    f->real.run(f->real.state, call);
-}
-
 /* The others do not wait for a rank whose device has failed: it takes part to the end of the step, and then
  * goes. */
 static int fail_in_second_step(ls_plan *p, int me)
 {
     lsi_step *s = &p->steps[0];
-    failing f = {.real = s->kernel};
+    failing f;
     ls_status st = LS_OK;
     ls_err err = {0};
     int step = 0, wrong;
 
-    if (me == 0) {
-        s->kernel.run = run_failing;
-        s->kernel.state = &f;
-    }
+    if (me == 0) failing_put(&f, s);
     while (st == LS_OK && step < 5) {
         const float x = 1;
         ls_plan_write_input(p, "a", 0, &x, sizeof x);
@@ -212,7 +197,7 @@ static int fail_in_second_step(ls_plan *p, int me)
         st = ls_plan_run(p, &err);
         step++;
     }
-    s->kernel = f.real;
+    if (me == 0) failing_take(&f, s);
     wrong = me == 0 ? st != LS_DEVICE || step != 2 || strstr(err.text, s->node->op->name) == NULL
                     : st != LS_LOST || step != 3;
     if (wrong != 0) printf("rank %d: step %d: %s\n", me, step, err.text);

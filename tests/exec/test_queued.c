@@ -8,16 +8,11 @@
 #include "check.h"
 #include "exec/queued_internal.h"
 #include "exec/results.h"
+#include "model.h"
 #include "ops/ops.h"
 #include "tensors.h"
 
 enum { WIDE = 600, ROUNDS = 4, SEEDS = 60 };
-
-typedef struct model {
-    ls_device *dev;
-    ls_state *state;
-    ls_plan *plan;
-} model;
 
 static ls_value transfer(const ls_op *op, ls_value x)
 {
@@ -45,27 +40,6 @@ static ls_graph *make_graph(void)
     return g;
 }
 
-static void open_model(model *m, const char *device, uint64_t seed)
-{
-    char text[32];
-    ls_err err = {0};
-
-    snprintf(text, sizeof text, "%llu", (unsigned long long)seed);
-    setenv("LOCKSTEP_FAR_SEED", text, 1);
-    *m = (model){0};
-    REQUIRE_OK(ls_device_open(&m->dev, device, 1, &err), &err);
-    REQUIRE_OK(ls_state_create(&m->state, m->dev, &err), &err);
-    REQUIRE_OK(ls_plan_compile_take(&m->plan, make_graph(), m->dev, m->state, &err), &err);
-    init_state(m->state, 3);
-}
-
-static void close_model(model *m)
-{
-    ls_plan_destroy(m->plan);
-    ls_state_destroy(m->state);
-    ls_device_close(m->dev);
-}
-
 static void feed(const model *m, float *x, int step)
 {
     for (int i = 0; i < WIDE; i++) x[i] = (float)((i * 7 + step * 13) % 19) / 19;
@@ -79,13 +53,13 @@ static void expect(int step, float *wide, float *sum)
     float x[WIDE];
     model m;
 
-    open_model(&m, "ref", 1);
+    model_open(&m, make_graph(), "ref", 1);
     CHECK(!ls_plan_is_queued(m.plan));
     feed(&m, x, step);
     run_plan(m.plan);
     tensor_read(ls_plan_fetch(m.plan, "wide"), wide, sizeof *wide * WIDE);
     tensor_read(ls_plan_fetch(m.plan, "sum"), sum, sizeof *sum);
-    close_model(&m);
+    model_close(&m);
 }
 
 static void steps_overlap(void)
@@ -97,7 +71,7 @@ static void steps_overlap(void)
     for (int i = 0; i < STEPS; i++) expect(i, want, &sums[i]);
     for (uint64_t seed = 1; seed <= 20; seed++) {
         model m;
-        open_model(&m, "far", seed);
+        model_open(&m, make_graph(), "far", seed);
         CHECK(ls_plan_is_queued(m.plan));
         for (int i = 0; i < STEPS; i++) {
             const ls_tensor *sum = ls_plan_fetch(m.plan, "sum");
@@ -112,7 +86,7 @@ static void steps_overlap(void)
         CHECK_OK(ls_plan_join(m.plan, &err), &err);
         CHECK_OK(ls_plan_result(m.plan, ls_plan_fetch(m.plan, "wide"), STEPS, wide, sizeof wide, &err), &err);
         CHECK(memcmp(wide, want, sizeof wide) == 0);
-        close_model(&m);
+        model_close(&m);
     }
 }
 
@@ -123,7 +97,7 @@ static void inputs_that_are_left(void)
     model m;
 
     expect(2, want, &sum);
-    open_model(&m, "far", 9);
+    model_open(&m, make_graph(), "far", 9);
     for (int i = 0; i < 5000; i++) ls_plan_write_scalar(m.plan, "scale", i);
     feed(&m, x, 2);
     run_plan(m.plan);
@@ -131,7 +105,7 @@ static void inputs_that_are_left(void)
     tensor_read(ls_plan_fetch(m.plan, "wide"), wide, sizeof wide);
     CHECK(memcmp(wide, want, sizeof wide) == 0);
     feed(&m, x, 3);
-    close_model(&m);
+    model_close(&m);
 }
 
 /* Memory that was fed is the caller's again when a plan that has failed says so. */
@@ -141,7 +115,7 @@ static void a_plan_that_failed_takes_its_inputs(void)
         float x[WIDE], back[WIDE], want[WIDE];
         ls_err err = {0};
         model m;
-        open_model(&m, "far", seed);
+        model_open(&m, make_graph(), "far", seed);
         feed(&m, x, 1);
         memcpy(want, x, sizeof want);
         ls_plan_write_input(m.plan, "x", sizeof x, x, sizeof *x);
@@ -149,7 +123,7 @@ static void a_plan_that_failed_takes_its_inputs(void)
         memset(x, 0, sizeof x);
         tensor_read(ls_plan_input(m.plan, "x"), back, sizeof back);
         CHECK(memcmp(back, want, sizeof back) == 0);
-        close_model(&m);
+        model_close(&m);
     }
 }
 
@@ -161,12 +135,12 @@ static void a_plan_is_closed_while_it_runs(void)
         ls_err err = {0};
         model m;
         REQUIRE(x[0] != NULL && x[1] != NULL);
-        open_model(&m, "far", seed);
+        model_open(&m, make_graph(), "far", seed);
         for (int i = 0; i < (int)(seed % 3); i++) {
             feed(&m, x[i], i);
             CHECK_OK(ls_plan_start(m.plan, &err), &err);
         }
-        close_model(&m);
+        model_close(&m);
         free(x[0]);
         free(x[1]);
     }
@@ -174,20 +148,6 @@ static void a_plan_is_closed_while_it_runs(void)
 
 /* -- a kernel that fails ----------------------------------------------------------------------------------
  */
-
-/* In its second run. */
-typedef struct failing {
-    ls_kernel real;
-    int runs;
-} failing;
-
-static void run_failing(void *state, const ls_call *call)
-{
-    failing *f = state;
-
-    if (++f->runs == 2) ls_stream_fail(call->stream, LS_DEVICE, "made up");
-    f->real.run(f->real.state, call);
-}
 
 /* Each node of the device in turn: the error names it, comes with the step or with what is done next, and
  * stays; what the step before has left is right. */
@@ -200,15 +160,13 @@ static void a_kernel_fails_in_the_middle(void)
     for (int node = 0; node < n; node++) {
         float x[3][WIDE], got = 0;
         ls_err err = {0};
-        failing f = {.runs = 0};
+        failing f;
         lsi_step *s;
         model m;
-        open_model(&m, "far", (uint64_t)node + 1);
+        model_open(&m, make_graph(), "far", (uint64_t)node + 1);
         n = m.plan->schedule.n;
         s = &m.plan->steps[node];
-        f.real = s->kernel;
-        s->kernel.run = run_failing;
-        s->kernel.state = &f;
+        failing_put(&f, s);
         feed(&m, x[0], 0);
         CHECK_OK(ls_plan_start(m.plan, &err), &err);
         CHECK_OK(ls_plan_result(m.plan, ls_plan_fetch(m.plan, "sum"), 1, &got, sizeof got, &err), &err);
@@ -223,8 +181,8 @@ static void a_kernel_fails_in_the_middle(void)
         CHECK_CONTAINS(err.text, s->node->op->name);
         CHECK_CONTAINS(err.text, "made up");
         CHECK_STATUS(ls_plan_run(m.plan, &(ls_err){0}), LS_DEVICE, NULL);
-        s->kernel = f.real;
-        close_model(&m);
+        failing_take(&f, s);
+        model_close(&m);
     }
     CHECK(n > 5);
 }
@@ -247,12 +205,12 @@ static void a_clock_changes_nothing(void)
 
     expect(4, want, &sum);
     for (uint64_t seed = 1; seed <= 10; seed++) {
-        open_model(&m, "far", seed);
+        model_open(&m, make_graph(), "far", seed);
         feed(&m, x, 4);
         CHECK_OK(ls_plan_run_noted(m.plan, note, &last, &err), &err);
         tensor_read(ls_plan_fetch(m.plan, "wide"), wide, sizeof wide);
         CHECK(memcmp(wide, want, sizeof wide) == 0);
-        close_model(&m);
+        model_close(&m);
     }
     CHECK(last > 0);
 }
@@ -283,13 +241,13 @@ static bool is_right(uint64_t seed, int without, const float *want)
     bool right;
     model m;
 
-    open_model(&m, "far", seed);
+    model_open(&m, make_graph(), "far", seed);
     if (without >= 0) drop_wait(m.plan, without);
     feed(&m, x, 1);
     run_plan(m.plan);
     tensor_read(ls_plan_fetch(m.plan, "wide"), wide, sizeof wide);
     right = memcmp(wide, want, sizeof wide) == 0;
-    close_model(&m);
+    model_close(&m);
     return right;
 }
 
@@ -300,9 +258,9 @@ static void a_missing_wait_shows(void)
     model m;
 
     expect(1, want, &sum);
-    open_model(&m, "far", 1);
+    model_open(&m, make_graph(), "far", 1);
     n = count_waits(m.plan);
-    close_model(&m);
+    model_close(&m);
     CHECK(n >= 2 * ROUNDS);
     for (uint64_t seed = 1; seed <= SEEDS; seed++) CHECK(is_right(seed, -1, want));
     for (int i = 0; i < n; i++) {

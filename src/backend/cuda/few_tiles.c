@@ -243,3 +243,23 @@ lsi_cuda_start lsi_few_start(const lsi_few_problem *f, const lsi_few_tile *t, in
         s.blocks[0] = (unsigned)lsi_few_sums(f, t);
     return s;
 }
+
+lsi_cuda_few lsi_few_square(int n, int h, int w, int f, int m, int k, int stride, int pad)
+{
+    return (lsi_cuda_few){.n = n,
+                          .h = h,
+                          .w = w,
+                          .f = f,
+                          .m = m,
+                          .kh = k,
+                          .kw = k,
+                          .stride = stride,
+                          .mh = (h + 2 * pad - k) / stride + 1,
+                          .mw = (w + 2 * pad - k) / stride + 1,
+                          .top = pad,
+                          .left = pad,
+                          .w_m = (int64_t)k * k * f,
+                          .w_f = 1,
+                          .w_ky = (int64_t)k * f,
+                          .w_kx = f};
+}

@@ -27,6 +27,9 @@ typedef struct lsi_few_tile {
 
 enum { LSI_FEW_TILES = 4 };
 
+/* A square kernel between plain NHWC maps: what tests and measurements ask for. */
+lsi_cuda_few lsi_few_square(int n, int h, int w, int f, int m, int k, int stride, int pad);
+
 /* The divisions that are worth trying on a device with so many processors; 0: the problem is not for these
  * kernels. */
 int lsi_few_tiles(const lsi_few_problem *f, int processors, lsi_few_tile out[LSI_FEW_TILES]);
