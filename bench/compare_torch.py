@@ -41,6 +41,16 @@ TUNED = {
 }
 
 
+def check_products(python):
+    """PyTorch as packaged takes whatever BLAS there is; with the reference one its products are tens of times slower than they
+    should be, and a comparison with that would be worth nothing."""
+    loaded = subprocess.run([python, "-c", "import torch; torch.ones(9, 9) @ torch.ones(9, 9); print(open('/proc/self/maps').read())"],
+                            check=True, capture_output=True, text=True).stdout
+    if "/blas/libblas.so" in loaded:
+        sys.exit(f"{os.path.basename(sys.argv[0])}: {python}: its PyTorch computes products with the reference BLAS "
+                 "(/usr/lib/*/blas/libblas.so.3); install libopenblas0-pthread")
+
+
 class Model:
     """A model in PyTorch with its weights, inputs and optimisers, in one layout ("nchw" or "nhwc")."""
 
@@ -221,6 +231,7 @@ def main():
     parser.add_argument("--json")
     parser.add_argument("rows", nargs="*", metavar="ROW", help="of: " + " ".join(ROWS))
     args = parser.parse_args()
+    check_products(args.python)
     results = []
     print("| step | batch | PyTorch ms (layout) | ours ms | ratio (min to max) | target |\n|---|---|---|---|---|---|")
     for name in args.rows or ROWS:

@@ -27,7 +27,7 @@ import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(ROOT, "bench"))
-from compare_torch import TUNED  # noqa: E402
+from compare_torch import TUNED, check_products  # noqa: E402
 
 OPTIMISER = {
     "mnist": ["optimizer.name=sgd", "optimizer.lr=0.01", "optimizer.momentum=0.5"],
@@ -299,6 +299,7 @@ def main():
     p.add_argument("--python", default=sys.executable)
     p.add_argument("--json")
     a = p.parse_args()
+    check_products(a.python)
     begun, cells, launches = time.time(), {}, {}
     our_bench(argparse.Namespace(**{**vars(a), "seconds": 0.1}), a.nets[0], 1)  # the disk's caches, for both launches
     for net in a.nets:

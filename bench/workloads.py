@@ -122,6 +122,7 @@ def main():
     parser.add_argument("--python", default="/usr/bin/python3", help="the Python that has PyTorch")
     parser.add_argument("--json")
     args = parser.parse_args()
+    ct.check_products(args.python)
     results = []
     print("| step | batch | PyTorch ms (layout) | ours ms | speed: ratio | PyTorch peak MiB | our peak MiB | planned MiB | "
           "memory: ratio |\n|---|---|---|---|---|---|---|---|---|", flush=True)
