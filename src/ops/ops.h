@@ -334,6 +334,12 @@ typedef struct ls_collective_attr {
     int room;       /* not 0: where others come before and after it in the same memory (passes/rooms.c) */
 } ls_collective_attr;
 
+/* Whether what a wait brings is written by the wait itself, and not by the collective on its way. */
+static inline bool ls_collective_copies(const ls_node *wait)
+{
+    return (wait->op->flags & LS_OP_COLLECTIVE) && ((const ls_collective_attr *)wait->attr)->room > 0;
+}
+
 /* Every function adds two nodes, start and wait, and returns the first of n results (ls_graph_out finds the
  * others); `in` is room for n + 1 values.  Attributes that do not matter are 0; a bucket of -1 becomes the
  * next free one of the graph. */

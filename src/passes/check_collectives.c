@@ -73,7 +73,7 @@ static ls_status prove_pieces(const ls_graph *g, const ls_node *n, ls_err *err)
         const int32_t var = g->values[ls_graph_storage(g, n->in[k])]->var;
         if (var < 0 || g->vars[var]->home != LS_HOME_SHARDED) continue;
         if (n->op->collective == LS_COLL_ALL_GATHER || (n->op->flags & (LS_OP_UPDATE | LS_OP_VIEW)) ||
-            n->op == &ls_op_copy)
+            n->op == &ls_op_copy || n->op == &ls_op_to_host)
             continue;
         return refuse(g, n, NULL, "it reads a piece of a sharded variable that nobody has gathered", err);
     }

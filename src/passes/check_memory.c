@@ -36,6 +36,7 @@ static int32_t start_of(const ls_graph *g, const ls_node *n)
     const int32_t from = n->n_in > 0 ? g->values[n->in[0]]->node : -1;
 
     if (!(n->op->flags & LS_OP_WAIT) || from < 0 || g->nodes[from]->op->queue != LS_QUEUE_COMM) return n->id;
+    if (ls_collective_copies(n)) return n->id;
     return from;
 }
 

@@ -37,6 +37,11 @@ static bool whole_weights(const ls_passage *p)
     return p->how->sharding != LS_SHARD_WEIGHTS;
 }
 
+static bool no_sharding(const ls_passage *p)
+{
+    return p->how->sharding == LS_SHARD_NOTHING;
+}
+
 static bool no_fusions(const ls_passage *p)
 {
     return p->fuses == NULL;
@@ -137,7 +142,7 @@ const ls_pass ls_passes[] = {
     {"layout", LS_PHASE_DEVICE, all_plain, layout, "nodes as they will run", "layouts, and reorders"},
     {"pieces", LS_PHASE_DEVICE, no_pieces, pieces, "homes that memory was found for",
      "this rank's piece of shared updates, between barriers"},
-    {"rooms", LS_PHASE_DEVICE, whole_weights, rooms, "weights in pieces, the order of the program",
+    {"rooms", LS_PHASE_DEVICE, no_sharding, rooms, "what ranks keep in pieces, the order of the program",
      "rooms that gathers and sums use in turn, and gathers ahead"},
     {"staging", LS_PHASE_DEVICE, one_memory, staging, "all collectives", "copies between host and device"},
     {"versions", LS_PHASE_DEVICE, NULL, versions, "all nodes, and barriers",

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ops/ops.h"
 #include "passes/passes.h"
 
 #define ALIGN 64
@@ -148,7 +149,8 @@ static void keep_longer(const planner *p, int32_t b, int32_t last)
 /* When the node's outputs may first be written: those of a wait, by the collective that it waits for. */
 static int32_t begins(const planner *p, const ls_node *n, int32_t pos)
 {
-    const int32_t start = n->n_in > 0 && (n->op->flags & LS_OP_WAIT) ? p->g->values[n->in[0]]->node : -1;
+    const bool early = n->n_in > 0 && (n->op->flags & LS_OP_WAIT) && !ls_collective_copies(n);
+    const int32_t start = early ? p->g->values[n->in[0]]->node : -1;
 
     return start >= 0 && p->position[start] >= 0 ? p->from[p->position[start]] : p->from[pos];
 }

@@ -48,6 +48,12 @@ static const char *state_name(const ls_op *op, int k)
     return NULL;
 }
 
+/* Whether the optimiser works on pieces. */
+static bool in_pieces(const group *gr)
+{
+    return gr->how->sharding != LS_SHARD_NOTHING && ls_optim_by_element(gr->op);
+}
+
 /* -- clipping ---------------------------------------------------------------------------------------------
  */
 
@@ -64,7 +70,7 @@ static ls_value clip(const group *gr, ls_value loss_scale, double most)
         const ls_value q = ls_reduce_sum(ls_square(grad), (1u << ls_value_shape(grad).rank) - 1, false);
         squares = i == 0 ? q : ls_add(squares, q);
     }
-    if (ls_strategy_scatters(gr->how))
+    if (in_pieces(gr) && ls_strategy_scatters(gr->how))
         squares = ls_all_reduce(one, 1, &squares, (ls_collective_attr){.bucket = -1}, room);
     /* Gradients carry the loss scale; the small number is the one PyTorch adds. */
     norm = ls_div(ls_sqrt(squares), loss_scale);
@@ -73,12 +79,6 @@ static ls_value clip(const group *gr, ls_value loss_scale, double most)
 
 /* -- optimisers -------------------------------------------------------------------------------------------
  */
-
-/* Whether the optimiser works on pieces. */
-static bool in_pieces(const group *gr)
-{
-    return gr->how->sharding != LS_SHARD_NOTHING;
-}
 
 /* State k of a parameter, shared with earlier updates of the same optimiser; it lives where the parameter
  * does, or in pieces.
@@ -208,10 +208,10 @@ static void expand_update(const ls_strategy *how, ls_graph *to, const ls_node *n
                 .n = n->n_out,
                 .n_states = ls_optim_states(a->rule, &a->how)};
 
-    if (in_pieces(&gr) && !ls_optim_by_element(a->rule)) {
+    if (how->sharding == LS_SHARD_WEIGHTS && !in_pieces(&gr)) {
         ls_graph_fail(to, LS_INVALID,
                       "ls_minimise: %s needs norms of whole parameters, which ranks keep in pieces; set "
-                      "parallel.strategy=ddp, or optimizer.name to sgd, adam or rmsprop",
+                      "parallel.strategy to ddp or zero1, or optimizer.name to sgd, adam or rmsprop",
                       a->rule->name);
         return;
     }

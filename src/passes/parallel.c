@@ -71,10 +71,10 @@ void lsi_exchange(ls_graph *g, const ls_strategy *how, int number, ls_value weig
 }
 
 /* Replaces gradients by their sums over ranks, bucket by bucket in the order in which they become ready. */
-static void reduce(ls_graph *g, const ls_strategy *how, int number, int n, ls_value *grads)
+static void reduce(ls_graph *g, const ls_strategy *how, const ls_update_attr *a, int n, ls_value *grads)
 {
     const int64_t usual = how->bucket_bytes > 0 ? how->bucket_bytes : BUCKET_BYTES;
-    const bool scattered = ls_strategy_scatters(how);
+    const bool scattered = ls_strategy_scatters(how) && ls_optim_by_element(a->rule);
     const ls_collective_attr attr = {.bucket = -1, .ranks = scattered ? how->pieces : 0};
     const ls_value weight = how->part == LS_PART_UPDATE ? ls_fill(g, LS_SHAPE_SCALAR, LS_F32, 1)
                                                         : ls_graph_scalar(g, "gradient.weight");
@@ -84,7 +84,7 @@ static void reduce(ls_graph *g, const ls_strategy *how, int number, int n, ls_va
     if (list == NULL) lsi_no_memory(g);
     if (!lsi_sound(g) || !ls_value_ok(weight)) return;
     if (how->shards > 0) { /* leaves know no order in which gradients become ready */
-        lsi_exchange(g, how, number, weight, n, 0, grads);
+        lsi_exchange(g, how, a->number, weight, n, 0, grads);
         return;
     }
     for (int i = 0; i < n; i++)
@@ -188,7 +188,7 @@ static bool expand(void *ctx, ls_graph *to, const ls_node *n, const ls_value *in
     }
     memcpy(sums, in, sizeof *sums * (size_t)n->n_in);
     if (n->op == &ls_op_update) {
-        reduce(to, how, ((const ls_update_attr *)n->attr)->number, n->n_out, sums + LS_UPDATE_W + n->n_out);
+        reduce(to, how, n->attr, n->n_out, sums + LS_UPDATE_W + n->n_out);
         first = ls_update(sums, n->attr);
     } else {
         lsi_keep_exchange(to, how, n->attr, sums);

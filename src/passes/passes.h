@@ -30,8 +30,8 @@ void ls_pass_layout(ls_graph *g, ls_layout_rule rule, const ls_device *dev);
  */
 void ls_pass_pieces(ls_graph *g, int rank, int ranks);
 
-/* Gathers of weights and sums of their gradients in memory that they use one after the other; units that are
- * gathered `ahead`.  Needs: weights in pieces. */
+/* Gathers, and sums of which ranks get pieces, in memory that they use one after the other; units of weights
+ * that are gathered `ahead`.  Needs: what ranks keep in pieces. */
 void ls_pass_rooms(ls_graph *g, int ahead);
 
 /* For devices whose memory the host does not share: values that nodes of the host's (`on_host`) read or make

@@ -1,16 +1,19 @@
 /* rooms.c: memory that gathers and scattered sums use one after the other, and how far ahead they begin.
  *
- * Needs: weights in pieces (shard.c), all nodes in the order of the program.  Leaves: collectives of units in
- * rooms, with edges: one begins when the one before it in the room is over; gathers that begin ahead.
+ * Needs: what ranks keep in pieces (shard.c, optimise.c), all nodes in the order of the program.  Leaves: its
+ * collectives in rooms, with edges: one begins when the one before it in the room is over; gathers of weights
+ * that begin ahead.
  *
  * A gather brings a unit of weights to memory that the ranks of a machine have in common, from where it is
  * copied to each rank's own.  With p units ahead there are p + 1 such rooms, and a unit's gather begins when
- * the unit p before it is there.  Sums of gradients have two: one on its way while the next fills. */
+ * the unit p before it is there.  Sums of gradients have two, one on its way while the next fills, and so
+ * have gathers of what an update has made. */
 #include "ops/ops.h"
 #include "passes/passes.h"
 
-enum { GATHERS = 1, SUMS = 1024 }; /* numbers of the first rooms */
-enum { SUM_ROOMS = 2 };
+/* What is in rooms, and the number of the first of each kind. */
+typedef enum tenant { WEIGHTS = 1, SUMS = 1024, UPDATED = 2048 } tenant;
+enum { IN_TURN = 2 }; /* rooms of the last two */
 
 static bool gathers_weights(const ls_graph *g, const ls_node *n)
 {
@@ -19,10 +22,11 @@ static bool gathers_weights(const ls_graph *g, const ls_node *n)
     return var >= 0 && g->vars[var]->role == LS_VAR_PARAM;
 }
 
-static bool is_wanted(const ls_graph *g, const ls_node *n, bool sums)
+static bool is_wanted(const ls_graph *g, const ls_node *n, tenant what)
 {
     if (n->dead) return false;
-    return sums ? n->op == &ls_op_reduce_scatter_start : gathers_weights(g, n);
+    if (what == SUMS) return n->op == &ls_op_reduce_scatter_start;
+    return n->op == &ls_op_all_gather_start && gathers_weights(g, n) == (what == WEIGHTS);
 }
 
 /* The node that waits for what `start` begins. */
@@ -52,12 +56,12 @@ typedef struct pair {
     ls_node *start, *wait;
 } pair;
 
-static int32_t list_pairs(const ls_graph *g, bool sums, pair *list)
+static int32_t list_pairs(const ls_graph *g, tenant what, pair *list)
 {
     int32_t n = 0;
 
     for (int32_t i = 0; i < g->n_nodes; i++)
-        if (is_wanted(g, g->nodes[i], sums)) list[n++] = (pair){g->nodes[i], wait_of(g, g->nodes[i])};
+        if (is_wanted(g, g->nodes[i], what)) list[n++] = (pair){g->nodes[i], wait_of(g, g->nodes[i])};
     return n;
 }
 
@@ -67,14 +71,14 @@ static void move_in(const pair *p, int room)
     ((ls_collective_attr *)p->wait->attr)->room = room;
 }
 
-static void place_gathers(ls_graph *g, int ahead, pair *list)
+static void place_weights(ls_graph *g, int ahead, pair *list)
 {
-    const int32_t n = list_pairs(g, false, list);
+    const int32_t n = list_pairs(g, WEIGHTS, list);
     int32_t at = n > 0 ? list[0].start->position : 0;
 
     for (int32_t i = 0; i < n; i++) {
         const int32_t own = list[i].start->position;
-        move_in(&list[i], GATHERS + i % (ahead + 1));
+        move_in(&list[i], (int)WEIGHTS + i % (ahead + 1));
         if (i > ahead) ls_graph_order(g, list[i - ahead - 1].wait->id, list[i].start->id, LS_EDGE_OVERWRITE);
         if (ahead > 0 && i > 0) {
             if (i > ahead) at = list[i - ahead].wait->position;
@@ -83,16 +87,17 @@ static void place_gathers(ls_graph *g, int ahead, pair *list)
     }
 }
 
-static void place_sums(ls_graph *g, pair *list)
+/* Waits go where the next wants the room. */
+static void place_in_turn(ls_graph *g, tenant what, pair *list)
 {
-    const int32_t n = list_pairs(g, true, list);
+    const int32_t n = list_pairs(g, what, list);
 
     for (int32_t i = 0; i < n; i++) {
-        move_in(&list[i], SUMS + i % SUM_ROOMS);
-        if (i < SUM_ROOMS) continue;
-        ls_graph_order(g, list[i - SUM_ROOMS].wait->id, list[i].start->id, LS_EDGE_OVERWRITE);
-        list[i - SUM_ROOMS].wait->position = ready_at(g, list[i].start);
-        list[i - SUM_ROOMS].wait->prompt = true;
+        move_in(&list[i], (int)what + i % IN_TURN);
+        if (i < IN_TURN) continue;
+        ls_graph_order(g, list[i - IN_TURN].wait->id, list[i].start->id, LS_EDGE_OVERWRITE);
+        list[i - IN_TURN].wait->position = ready_at(g, list[i].start);
+        list[i - IN_TURN].wait->prompt = true;
     }
 }
 
@@ -104,6 +109,7 @@ void ls_pass_rooms(ls_graph *g, int ahead)
         ls_graph_fail(g, LS_NOMEM, "rooms pass: no memory");
         return;
     }
-    place_gathers(g, ahead, list);
-    place_sums(g, list);
+    place_weights(g, ahead, list);
+    place_in_turn(g, SUMS, list);
+    place_in_turn(g, UPDATED, list);
 }

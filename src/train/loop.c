@@ -442,6 +442,8 @@ static ls_status finish(lsi_run *r, json_t **summary, ls_err *err)
     if (!r->stopped && r->agenda.every[LS_DUE_SAMPLE].unit != LS_PERIOD_NONE) LS_TRY(sample(r, err));
     LS_TRY(ls_team_compare_weights(r->session.comm, &r->session, err));
     LS_TRY(ls_pace_compare(&r->summary.pace, r->session.comm, err));
+    if (r->session.comm != NULL) r->summary.sent_bytes = (double)ls_comm_sent_bytes(r->session.comm);
+    LS_TRY(ls_team_add(r->session.comm, &r->summary.sent_bytes, 1, "adding up what was sent", err));
     /* A failed write has warned already and left the last good one; the result of the training stands. */
     if (lsi_run_leads(r)) (void)ls_ckpt_writer_wait(r->writer, &(ls_err){0});
     LS_TRY(lsi_run_summarise(r, r->stopped ? "paused" : "completed", &test, NULL, summary, err));

@@ -151,8 +151,7 @@ static json_t *comm_json(const ls_summary *s, const ls_session *session)
     return json_pack("{s:s, s:s, s:o, s:f, s:I, s:o, s:o, s:o}", "kind",
                      session->comm != NULL ? ls_comm_kind(session->comm) : "self", "strategy",
                      ls_config_choice(session->cfg, "parallel.strategy"), "buckets", buckets,
-                     "bytes_per_step", ls_session_traffic(session), "sent_bytes",
-                     (json_int_t)(session->comm != NULL ? ls_comm_sent_bytes(session->comm) : 0),
+                     "bytes_per_step", ls_session_traffic(session), "sent_bytes", (json_int_t)s->sent_bytes,
                      "exposed_s_per_step", number(ls_summary_spread(s, s->exposed).p50), "waiting_s_per_step",
                      number(ls_summary_spread(s, s->waiting).p50), "rank_compute_s", ls_pace_json(&s->pace));
 }

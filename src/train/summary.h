@@ -27,6 +27,7 @@ typedef struct ls_summary {
     int64_t tested_step;  /* and of which step they are */
     uint64_t weights;     /* hash of weights in pieces, after one step less than: */
     int64_t hashed_at;    /* 0: not known */
+    double sent_bytes;    /* to other machines, by all ranks of this process's run; known at the end */
     json_t *init;         /* the weights that the run started from (train/init.h); NULL: none */
 } ls_summary;
 

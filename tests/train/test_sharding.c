@@ -222,7 +222,7 @@ static void refuses(const char *name, const char *a, const char *b)
 
 static void what_cannot_be_combined_is_refused(void)
 {
-    refuses("lamb", "parallel.strategy=zero1", "optimizer.name=lamb");
+    refuses("lamb", "parallel.strategy=fsdp", "optimizer.name=lamb");
     refuses("group", "parallel.strategy=fsdp", "parallel.shard_group=2");
     refuses("odd-group", "parallel.strategy=hybrid", "parallel.shard_group=3");
     refuses("share", "parallel.strategy=zero1", "parallel.share=always");

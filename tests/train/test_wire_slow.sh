@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# What ranks send between machines, counted where it leaves them, is what the strategy promises: of P bytes of weights on N
+# machines ddp and zero1 2 P (N-1)/N in a step, fsdp 3 P (N-1)/N; and the plan says so beforehand.  Four ranks on four
+# hosts that are made of one, by a real mpirun.
+set -euo pipefail
+. "$(dirname "$(readlink -f "$0")")/../tools/mpi_here.sh"
+needs_mpi
+export LOCKSTEP_COMM_HOSTS=4 LOCKSTEP_TUNE=off
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+
+# sent STRATEGY STEPS: bytes of all ranks, and the plan's of one rank in a step
+sent() {
+    rm -rf "$folder/run"
+    timeout 120 "${mpi[@]}" -n 4 "$LOCKSTEP" train vit-tiny --threads 1 --run-dir "$folder/run" data.kind=synthetic \
+        data.train_range=0:256 data.test_range=256:272 train.validate_every=none batch.per_rank=4 train.steps="$2" \
+        parallel.strategy="$1" parallel.reshard=always >"$folder/log" 2>&1 || { cat "$folder/log" >&2; exit 1; }
+    sed -n 's/.*"sent_bytes": *\([0-9]*\).*/\1/p; s/.*"bytes_per_step": *\([0-9.]*\).*/\1/p' "$folder/run/summary.json" | sort -n
+}
+
+weights=$((4 * $("$LOCKSTEP" plan vit-tiny --json | sed -n 's/.*"trained": *\([0-9]*\).*/\1/p')))
+failures=0
+for case in ddp:2 zero1:2 fsdp:3; do
+    strategy=${case%:*} times=${case#*:}
+    # Of ten steps: what is sent besides (fsdp gathers weights for the test at the end) is the same in both runs.
+    short=$(sent "$strategy" 2 | tail -n 1)
+    long=$(sent "$strategy" 12)
+    planned=$(head -n 1 <<<"$long")
+    measured=$((($(tail -n 1 <<<"$long") - short) / 40))
+    wanted=$((times * weights * 3 / 4))
+    for figure in "${planned%.*}" "$measured"; do
+        if [ $((figure > wanted ? figure - wanted : wanted - figure)) -gt $((wanted / 100)) ]; then
+            echo "$strategy: $figure bytes, wanted $wanted within 1 %"
+            failures=$((failures + 1))
+        fi
+    done
+    echo "$strategy: a rank sends $measured bytes in a step, planned ${planned%.*}, by the formula $wanted"
+done
+exit $((failures > 0))
