@@ -128,6 +128,17 @@ const ls_node *ls_update_gradients(const ls_graph *g, const ls_node *update)
     return node >= 0 && g->nodes[node]->op == &ls_op_gradients ? g->nodes[node] : NULL;
 }
 
+const char *ls_update_parameter(const ls_graph *record, int64_t k)
+{
+    for (int32_t i = 0; i < record->n_nodes && k >= 0; i++) {
+        const ls_node *n = record->nodes[i];
+        if (n->op != &ls_op_update) continue;
+        if (k < n->n_out) return record->vars[record->values[n->out[k]]->var]->name;
+        k -= n->n_out;
+    }
+    return NULL;
+}
+
 /* -- keep -------------------------------------------------------------------------------------------------
  */
 

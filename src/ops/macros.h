@@ -29,6 +29,7 @@ typedef struct ls_update_attr {
     ls_optim_attr how;           /* n is the number of weights */
     char params[LS_UPDATE_TEXT]; /* the globs of the call, for messages; cut where they are longer */
     int number;                  /* of the bucket that its gradients travel in, where shards are added up */
+    int first;                   /* parameters of the calls before it */
 } ls_update_attr;
 /* The first of the n weights; `in` holds all inputs. */
 ls_value ls_update(const ls_value *in, const ls_update_attr *a);
@@ -37,6 +38,8 @@ ls_value ls_update(const ls_value *in, const ls_update_attr *a);
 int32_t ls_update_weight(const ls_node *update, int k);
 int32_t ls_update_gradient(const ls_node *update, int k);
 const ls_node *ls_update_gradients(const ls_graph *g, const ls_node *update);
+/* The name of parameter number k of all calls of a record; NULL: there are fewer. */
+const char *ls_update_parameter(const ls_graph *record, int64_t k);
 
 /* In: pool (C, D), filled (C, 1), x (N, D), slots i32 (N), places i32 (N); out: the next versions of pool and
  * filled, where row i of x is in its slot unless that is -1.  With by_place, x (R, D) and slots f32 (R, 1)

@@ -43,6 +43,7 @@
     X(pointwise) X(bias_act_grad) X(reorder)                                          \
     /* optimisers */       \
     X(sgd) X(adam) X(rmsprop) X(lars) X(lamb) X(accumulate) X(assign) X(store_rows)   \
+    X(all_finite) X(unless) X(either) X(rescale)                                      \
     /* between ranks */    \
     X(all_reduce_leaf) X(all_reduce_start) X(all_reduce_wait)                         \
     X(reduce_scatter_start) X(reduce_scatter_wait)                                    \
@@ -289,7 +290,8 @@ typedef struct ls_region_attr {
  * One node updates all parameters of a group.  Inputs: lr (scalar), loss_scale (scalar; gradients are divided
  * by it), t (i32 (1), number of updates so far), then n weights, n gradients, and the op's state tensors, n
  * of each. Outputs: t + 1, then n weights and the states in the same order; each takes over its input's
- * memory. */
+ * memory.  A loss scale of 0 says that the update is left out: all of them stay as they are, t too, whatever
+ * the gradients. */
 typedef struct ls_optim_attr {
     int n; /* parameters in the group */
     double momentum, weight_decay, beta1, beta2, eps;
@@ -317,6 +319,26 @@ ls_value ls_assign(ls_value variable, ls_value value);
 /* The next version of `table` (V, D) has rows (N, D) at index (N); an index outside of it leaves that row
  * out. */
 ls_value ls_store_rows(ls_value table, ls_value rows, ls_value index);
+
+/* -- gradients that are not finite ------------------------------------------------------------------------
+ */
+typedef struct ls_all_finite_attr {
+    int first; /* tensors before the first one */
+} ls_all_finite_attr;
+/* 0 if all n tensors are finite, else first + the number of the first that is not, counted from 1: f32. */
+ls_value ls_all_finite(int n, const ls_value *x, int first);
+/* x, or zeros where the number `found` is not 0. */
+ls_value ls_unless(ls_value found, ls_value x);
+/* a where the two numbers are equal, else b. */
+ls_value ls_either(ls_value count, ls_value known, ls_value a, ls_value b);
+enum { LS_REPORT_FOUND, LS_REPORT_SCALE, LS_RESCALE_REPORT }; /* what the host gets to know, f32 */
+typedef struct ls_rescale_attr {
+    bool counts, dynamic; /* updates that are left out are counted; the scale changes, too */
+    int growth;           /* good steps in a row before it is doubled */
+    double least, most;   /* bounds */
+} ls_rescale_attr;
+/* The loss scale after a step; ops/rescale.c has inputs, outputs and the rule. */
+ls_value ls_rescale(int n_in, const ls_value *in, const ls_rescale_attr *a);
 
 /* -- between ranks
  * ---------------------------------------------------------------------------------------------------------

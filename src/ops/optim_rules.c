@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "ops/type_rules.h"
 
@@ -144,6 +145,14 @@ double lsi_optim_flops(const ls_graph *g, const ls_node *node, double per_elemen
 /* -- reference kernels
  * ---------------------------------------------------------------------------------------- */
 
+/* Everything as it was. */
+static void leave_out(const ls_ref_call *c)
+{
+    for (int k = 0; k < c->n_out; k++)
+        memcpy(c->out[k].d, c->in[lsi_optim_alias(c->n_in, c->attr, k)].d,
+               sizeof(double) * (size_t)c->out[k].count);
+}
+
 void lsi_ref_optim(const ls_ref_call *c, lsi_optim_update update)
 {
     const ls_optim_attr *a = c->attr;
@@ -151,6 +160,10 @@ void lsi_ref_optim(const ls_ref_call *c, lsi_optim_update update)
     lsi_optim_step step = {a, c->in[LSI_OPTIM_LR].d[0], c->in[LSI_OPTIM_SCALE].d[0],
                            c->in[LSI_OPTIM_T].d[0] + 1};
 
+    if (step.loss_scale == 0) {
+        leave_out(c);
+        return;
+    }
     c->out[0].d[0] = step.attr->more ? step.t - 1 : step.t;
     for (int i = 0; i < n; i++) {
         const ls_ref_tensor *w = &c->in[LSI_OPTIM_W + i];

@@ -163,7 +163,77 @@ static void barrier(op_test *t, const int64_t *p)
     op_out_fixed(t, ls_barrier(op_graph(t), (ls_barrier_at)p[0]));
 }
 
+/* p: group, the tensor that is not finite (-1: none), what is wrong with it. */
+static void all_finite(op_test *t, const int64_t *p)
+{
+    ls_shape shapes[MAX_PARAMS];
+    ls_value x[MAX_PARAMS];
+    const int n = group(p[0], shapes);
+
+    for (int i = 0; i < n; i++) {
+        x[i] = op_fixed(t, OP_NORMAL, shapes[i]);
+        if (i == p[1]) /* x / 0, or x / 0 - x / 0 */
+            x[i] = ls_div(x[i], ls_fill(op_graph(t), LS_SHAPE_SCALAR, op_dtype(t), 0));
+        if (i == p[1] && p[2]) x[i] = ls_sub(x[i], x[i]);
+    }
+    op_out_fixed(t, ls_all_finite(n, x, 7));
+}
+
+static void unless(op_test *t, const int64_t *p)
+{
+    const ls_value found = ls_fill(op_graph(t), LS_SHAPE_SCALAR, LS_F32, (double)p[0]);
+
+    op_out_fixed(t, ls_unless(found, op_fixed(t, OP_NORMAL, LS_SHAPE(p[1]))));
+}
+
+static void either(op_test *t, const int64_t *p)
+{
+    const ls_value known = ls_fill(op_graph(t), LS_SHAPE_SCALAR, LS_F32, (double)p[1]);
+    const ls_value a = op_fixed_wide(t, OP_NORMAL, LS_SHAPE_SCALAR),
+                   b = op_fixed_wide(t, OP_NORMAL, LS_SHAPE_SCALAR);
+
+    op_out_fixed(t, ls_either(op_counter(t, (int32_t)p[0]), known, a, b));
+}
+
+/* p: whether the scale changes, good steps so far, what two updates have found. */
+static void rescale(op_test *t, const int64_t *p)
+{
+    const ls_rescale_attr a = {
+        .counts = true, .dynamic = p[0] != 0, .growth = 5, .least = 1, .most = 1 << 24};
+    const int moved = a.dynamic ? 3 : 1;
+    ls_graph *g = op_graph(t);
+    ls_value in[5], out;
+    int n = 0;
+
+    in[n++] = a.dynamic ? op_state_wide(t, OP_POSITIVE, LS_SHAPE_SCALAR)
+                        : op_fixed_wide(t, OP_POSITIVE, LS_SHAPE_SCALAR);
+    in[n++] = op_counter(t, 11);
+    if (a.dynamic) in[n++] = op_counter(t, (int32_t)p[1]);
+    for (int i = 0; i < 2; i++) in[n++] = ls_fill(g, LS_SHAPE_SCALAR, LS_F32, (double)p[2 + i]);
+    out = ls_rescale(n, in, &a);
+    for (int k = 0; k <= moved; k++) {
+        const int from = ls_op_rescale.alias(n, &a, k);
+        if (ls_value_ok(out) && from >= 0)
+            ls_graph_advance(g, ls_graph_value(g, in[from].id)->var, ls_graph_out(out, k));
+        op_out_fixed(t, ls_graph_out(out, k));
+    }
+}
+
 static const op_case cases[] = {
+    {"all_finite: they are", all_finite, {1, -1}, OP_NO_GRAD | OP_BF16},
+    {"all_finite: one is infinite", all_finite, {1, 2, 0}, OP_NO_GRAD | OP_BF16},
+    {"all_finite: the last is not a number", all_finite, {1, 4, 1}, OP_NO_GRAD | OP_BF16},
+    {"all_finite: one element", all_finite, {0, 0, 1}, OP_NO_GRAD},
+    {"all_finite: an empty one", all_finite, {2, -1}, OP_NO_GRAD},
+    {"unless: it is", unless, {0, 17}, OP_NO_GRAD | OP_BF16},
+    {"unless: it is not", unless, {3, 17}, OP_NO_GRAD | OP_BF16},
+    {"either: equal", either, {4, 4}, OP_NO_GRAD},
+    {"either: one more", either, {5, 4}, OP_NO_GRAD},
+    {"rescale: a good step", rescale, {1, 2, 0, 0}, OP_NO_GRAD},
+    {"rescale: the last good step", rescale, {1, 4, 0, 0}, OP_NO_GRAD},
+    {"rescale: an overflow", rescale, {1, 4, 0, 9}, OP_NO_GRAD},
+    {"rescale: two overflows", rescale, {1, 3, 2, 9}, OP_NO_GRAD},
+    {"rescale: only counted", rescale, {0, 0, 2, 0}, OP_NO_GRAD},
     {"sgd: one", update, {SGD, 0, 0}, OP_NO_GRAD},
     {"sgd: group", update, {SGD, 3, 1}, OP_NO_GRAD | OP_BF16},
     {"sgd with momentum: one", update, {SGD_MOMENTUM, 0, 0}, OP_NO_GRAD},

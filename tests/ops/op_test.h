@@ -4,8 +4,8 @@
  *   1. evaluates outputs and gradients with the reference kernels in double precision,
  *   2. checks the gradients against central finite differences (and, with OP_TWICE, the gradient of the
  * gradient),
- *   3. compares every other backend, in f32 (and bf16 with OP_BF16), with the reference, within a tolerance
- * computed from dtype and reduction length,
+ *   3. compares every other backend, in f32 (with OP_BF16 in bf16 and f16, too), with the reference, within a
+ * tolerance computed from dtype and reduction length,
  *   4. runs each backend twice and requires identical bits.
  * At the end every op of the list must have been exercised, or the test fails. */
 #ifndef TESTS_OPS_OP_TEST_H
@@ -27,7 +27,7 @@ typedef enum op_range {
 enum {
     OP_NO_GRAD = 1, /* not differentiable, or made by fusion after differentiation */
     OP_TWICE = 2,   /* also check the gradient of the gradient */
-    OP_BF16 = 4,    /* also run with bf16 storage */
+    OP_BF16 = 4,    /* also run with bf16 and f16 storage */
 };
 
 typedef struct op_case {
@@ -43,7 +43,7 @@ typedef struct op_case_list {
     int n;
 } op_case_list;
 
-/* Used by build functions.  Float inputs have the dtype of the run (f64, f32 or bf16). */
+/* Used by build functions.  Float inputs have the dtype of the run (f64, f32, bf16 or f16). */
 ls_graph *op_graph(op_test *t);
 ls_dtype op_dtype(const op_test *t);
 ls_value op_in(op_test *t, op_range range, ls_shape shape);    /* differentiated */

@@ -110,6 +110,10 @@ static const field optim[] = {F(ls_optim_attr, n, INT),
                               F(ls_optim_attr, later, BOOL),
                               F(ls_optim_attr, pieces, INT),
                               END};
+static const field all_finite[] = {F(ls_all_finite_attr, first, INT), END};
+static const field rescale[] = {F(ls_rescale_attr, counts, BOOL), F(ls_rescale_attr, dynamic, BOOL),
+                                F(ls_rescale_attr, growth, INT),  F(ls_rescale_attr, least, REAL),
+                                F(ls_rescale_attr, most, REAL),   END};
 
 /* An op with attributes that is missing here fails the test. */
 static const struct {
@@ -172,7 +176,9 @@ static const struct {
                   {&ls_op_adam, optim},
                   {&ls_op_rmsprop, optim},
                   {&ls_op_lars, optim},
-                  {&ls_op_lamb, optim}};
+                  {&ls_op_lamb, optim},
+                  {&ls_op_all_finite, all_finite},
+                  {&ls_op_rescale, rescale}};
 
 static const field *fields_of(const ls_op *op)
 {

@@ -327,7 +327,7 @@ static bool run_twice(variant *v, const op_test *t, const char *device, op_resul
  * such sums. The constant covers the few roundings around the sum and Winograd's larger constants. */
 static double tolerance(ls_dtype t, int64_t length, double largest)
 {
-    double eps = t == LS_BF16 ? 1.0 / 256 : 1.2e-7;
+    double eps = t == LS_BF16 ? 1.0 / 256 : t == LS_F16 ? 1.0 / 2048 : 1.2e-7;
 
     return eps * (4 + 3 * sqrt((double)length)) * (largest + 1e-3);
 }
@@ -393,6 +393,7 @@ static void check_backends(op_test *t, const op_case *c)
         if (!device_is_tested(ls_backends[i])) continue;
         check_backend(t, c, ls_backends[i]->name, LS_F32, &want);
         if (c->flags & OP_BF16) check_backend(t, c, ls_backends[i]->name, LS_BF16, &want);
+        if (c->flags & OP_BF16) check_backend(t, c, ls_backends[i]->name, LS_F16, &want);
     }
     release(&want);
 }

@@ -237,6 +237,18 @@ static void compare(const group *g, param *model, const setting *s, double tol)
         }
 }
 
+/* A loss scale of 0: whatever the gradients are, nothing changes, and the next update is as if this one had
+ * not been. */
+static void leave_out(group *g, const param *model, int updates)
+{
+    tensor_put(op_plan_find(&g->p, "scale"), 0, 0);
+    for (int i = 0; i < MAX_PARAMS; i++)
+        for (int j = 0; j < model[i].n; j++)
+            tensor_put(tensor(g, "g", i), j, j % 3 == 0 ? NAN : j % 3 == 1 ? INFINITY : 1);
+    run_plan(g->p.plan);
+    CHECK_NEAR(tensor_get(op_plan_find(&g->p, "t"), 0), updates, 0);
+}
+
 static void follow(const setting *s, ls_dtype dtype, const char *device)
 {
     group g;
@@ -254,6 +266,8 @@ static void follow(const setting *s, ls_dtype dtype, const char *device)
         }
         run_plan(g.p.plan);
         CHECK_NEAR(tensor_get(op_plan_find(&g.p, "t"), 0), step + 1, 0);
+        compare(&g, model, s, tol);
+        leave_out(&g, model, step + 1);
         compare(&g, model, s, tol);
     }
     op_plan_end(&g.p);

@@ -38,7 +38,9 @@ static void run_case(const value_case *c, const char *device, ls_dtype dtype)
     ok = CHECK_EQ_INT(ls_shape_count(t->shape), c->n);
     for (int i = 0; ok && i < c->n; i++) {
         double got = tensor_get(t, i), want = c->want[i];
-        ok = isnan(want) ? CHECK(isnan(got)) : CHECK_NEAR(got, want, relative * (1 + fabs(want)));
+        ok = isnan(want)   ? CHECK(isnan(got))
+             : isinf(want) ? CHECK(got == want)
+                           : CHECK_NEAR(got, want, relative * (1 + fabs(want)));
         if (!ok) printf("element %d\n", i);
     }
     if (!ok) printf("%s %s: %s\n", device, ls_dtype_name(dtype), c->name);
@@ -95,6 +97,15 @@ static ls_value to_bool(ls_value x)
 static ls_value to_bf16(ls_value x)
 {
     return ls_cast(x, LS_BF16);
+}
+static ls_value to_f16(ls_value x)
+{
+    return ls_cast(x, LS_F16);
+}
+/* In units of the smallest number. */
+static ls_value tiny_f16(ls_value x)
+{
+    return ls_scale(ls_cast(ls_cast(x, LS_F16), LS_F32), 0x1p24);
 }
 static ls_value transpose(ls_value x)
 {
@@ -255,6 +266,9 @@ static const double with_nan[MOST] = {1, 3, NAN, 2, 2, -1};
 static const double casts[MOST] = {-2.75, 2.75, 3e9, -3e9, NAN, 300};
 static const double ties[MOST] = {5, 2, 5, 1, 1, 1};
 static const double rounding[MOST] = {1.00390625, 1.01171875, 1.005, -256.5};
+static const double half_ties[MOST] = {2049, 2051, -2049, 65519, 1.0 / 3};
+static const double half_large[MOST] = {65504, 65520, 1e30, -65536, NAN};
+static const double half_small[MOST] = {0x1p-24, 0x1p-25, 0x1.8p-24, 0x1p-26, 0x1.ff8p-15, -0x1.4p-24};
 
 static const value_case cases[] = {
     {"sub, broadcast", sub_broadcast, {2, {2, 3}}, NULL, 6, {0, 1, 2, -3, -2, -1}},
@@ -291,6 +305,10 @@ static const value_case cases[] = {
     {"cast to u8", to_u8, {1, {6}}, casts, 6, {0, 2, 255, 0, 0, 255}},
     {"cast to bool", to_bool, {1, {6}}, mixed, 6, {1, 1, 0, 1, 1, 1}},
     {"cast to bf16, ties to even", to_bf16, {1, {4}}, rounding, 4, {1, 1.015625, 1.0078125, -256}},
+
+    {"cast to f16, ties to even", to_f16, {1, {5}}, half_ties, 5, {2048, 2052, -2048, 65504, 0.333251953125}},
+    {"cast to f16, overflow", to_f16, {1, {5}}, half_large, 5, {65504, INFINITY, INFINITY, -INFINITY, NAN}},
+    {"cast to f16, subnormals", tiny_f16, {1, {6}}, half_small, 6, {1, 0, 2, 0, 1023, -1}},
 
     {"transpose", transpose, {3, {2, 2, 3}}, NULL, 12, {1, 4, 7, 10, 2, 5, 8, 11, 3, 6, 9, 12}},
     {"slice", slice_middle, {3, {2, 2, 3}}, NULL, 6, {4, 5, 6, 10, 11, 12}},

@@ -51,6 +51,7 @@ const lsi_cpu_entry lsi_cpu_entries[] = {
     {&ls_op_lamb, lsi_plan_optimiser},
     {&ls_op_accumulate, lsi_plan_accumulate},
     {&ls_op_assign, lsi_plan_assign},
+    {&ls_op_all_finite, lsi_plan_all_finite},
     {&ls_op_store_rows, lsi_plan_store_rows},
     {&ls_op_maxpool2d, lsi_plan_maxpool2d},
     {&ls_op_maxpool2d_grad, lsi_plan_maxpool2d_grad},

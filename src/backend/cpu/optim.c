@@ -157,6 +157,26 @@ static void measure_norms(optim_call *c)
     }
 }
 
+/* -- no step at all: everything as it was ------------------------------------------------------------- */
+
+static void keep(float *to, const float *from, int64_t n)
+{
+    if (to != from) memcpy(to, from, sizeof *to * (size_t)n);
+}
+
+static void leave_part(const optim_call *c, int thread, int p, const lsi_optim_run *r)
+{
+    (void)thread, (void)p;
+    keep(r->w_new, r->w, r->n);
+    if (c->s->n_states > 0) keep(r->s0_new, r->s0, r->n);
+    if (c->s->n_states > 1) keep(r->s1_new, r->s1, r->n);
+}
+
+static void leave_thread(int thread, int n_threads, void *arg)
+{
+    for_parts(arg, thread, n_threads, leave_part);
+}
+
 /* -- planning ----------------------------------------------------------------------------------------- */
 
 static void adam_numbers(const optim_state *s, double lr, double t, lsi_optim_numbers *x)
@@ -192,6 +212,11 @@ static void run(void *state, const ls_call *call)
     int32_t t = *(const int32_t *)call->in[LSI_OPTIM_T] + 1;
     optim_call c = {.s = s, .call = call, .scale = scale, .ratio = call->scratch};
 
+    if (scale == 0) {
+        ls_parallel_run(s->threads, leave_thread, &c);
+        *(int32_t *)call->out[0] = t - 1;
+        return;
+    }
     c.sums = c.ratio + s->attr.n;
     c.numbers = (lsi_optim_numbers){.g_scale = (float)(1 / scale),
                                     .decay = (float)s->attr.weight_decay,

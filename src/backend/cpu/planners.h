@@ -26,6 +26,8 @@ LSI_DECLARE_PLANNER(lsi_plan_optimiser);
 /* accumulate.c: f32; assign: any type. */
 LSI_DECLARE_PLANNER(lsi_plan_accumulate);
 LSI_DECLARE_PLANNER(lsi_plan_assign);
+/* all_finite.c: f32, plain. */
+LSI_DECLARE_PLANNER(lsi_plan_all_finite);
 /* pool.c, pad.c: f32, both layouts. */
 LSI_DECLARE_PLANNER(lsi_plan_maxpool2d);
 LSI_DECLARE_PLANNER(lsi_plan_maxpool2d_grad);
