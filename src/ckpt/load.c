@@ -7,6 +7,7 @@
 
 #include "ckpt/ckpt_internal.h"
 #include "exec/tensor.h"
+#include "passes/lower.h"
 
 #define MAX_MANIFEST ((uint64_t)1 << 30)
 #define CHUNK        ((size_t)1 << 20) /* read at a time where nobody wants the bytes */
@@ -307,6 +308,17 @@ static bool wanted(ls_var_role role, wish w)
     return lsi_is_model(role) || (w.all && (role != LS_VAR_ACCUMULATED || w.accumulated));
 }
 
+/* What a step has only in some precisions: a run may go on in another, and begins there with what such
+ * variables begin with. */
+static bool is_optional(const char *name)
+{
+    static const char *const names[] = {LS_SCALE_VAR, LS_GOOD_VAR, LS_SKIPPED_VAR};
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(name, names[i]) == 0) return true;
+    return false;
+}
+
 static wish wish_of(const ls_ckpt *c, bool all)
 {
     wish w = {all, false};
@@ -327,13 +339,14 @@ static ls_status compare(const ls_ckpt *c, const ls_state *vars, wish w, ls_err 
         const ls_tensor v = ls_state_whole(vars, i);
         const lsi_item *x = lsi_table_find(t, v.name);
         if (!wanted(ls_state_role(vars, i), w)) continue;
-        if (x == NULL)
+        if (x == NULL && !is_optional(v.name))
             differ(&missing, v.name);
-        else if (x->dtype != v.dtype || !ls_shape_equal(x->shape, v.shape))
+        else if (x != NULL && (x->dtype != v.dtype || !ls_shape_equal(x->shape, v.shape)))
             differ(&other, v.name);
     }
     for (int i = 0; i < t->n; i++)
-        if (wanted(t->items[i].role, w) && ls_state_find(vars, t->items[i].name) == NULL)
+        if (wanted(t->items[i].role, w) && ls_state_find(vars, t->items[i].name) == NULL &&
+            !is_optional(t->items[i].name))
             differ(&surplus, t->items[i].name);
     if (missing.n + surplus.n + other.n > 0) {
         conclude(&missing, "it lacks", &text);
@@ -357,6 +370,9 @@ static ls_status load(const ls_ckpt *c, ls_state *vars, bool all, ls_err *err)
 
     for (int i = 0; st == LS_OK && i < ls_state_count(vars); i++) {
         if (!wanted(ls_state_role(vars, i), w)) continue;
+        if (is_optional(ls_state_at(vars, i)->name) &&
+            lsi_table_find(&c->manifest.tensors, ls_state_at(vars, i)->name) == NULL)
+            continue;
         st = lsi_ckpt_read_variable(c, ls_state_at(vars, i)->name, vars, i, err);
     }
     if (st == LS_OK && all) ls_state_set_pending(vars, w.accumulated);

@@ -10,6 +10,7 @@
 #include "config/config_internal.h"
 #include "config/hints.h"
 #include "config/settings.h"
+#include "passes/lower.h"
 #include "trials/plugin.h"
 
 /* -- known keys -------------------------------------------------------------------------------------------
@@ -247,6 +248,21 @@ out:
     return st;
 }
 
+/* A word or a number. */
+static ls_status check_loss_scale(const ls_experiment *x, const lsi_entries *all, ls_err *err)
+{
+    const char *text = ls_config_text(x->cfg, "fp16.loss_scale");
+    char *end;
+    double value;
+
+    if (strcmp(text, "auto") == 0) return LS_OK;
+    value = strtod(text, &end);
+    if (end != text && *end == '\0' && value >= 1 && value <= LS_SCALE_MOST) return LS_OK;
+    return lsi_fail_at(err, &lsi_find(all, "fp16.loss_scale")->value_at,
+                       "fp16.loss_scale: \"%.60s\" is neither auto nor a number from 1 to %.0f", text,
+                       LS_SCALE_MOST);
+}
+
 /* batch.per_rank as the share of a global batch. */
 static ls_status share_batch(ls_experiment *x, const lsi_entries *all, ls_err *err)
 {
@@ -278,6 +294,7 @@ ls_status lsi_configure(ls_experiment *out, const lsi_entries *all, const char *
     LS_TRY(check_name(out, all, err));
     LS_TRY(check_device(out, all, err));
     LS_TRY(check_precision(out, all, err));
+    LS_TRY(check_loss_scale(out, all, err));
     LS_TRY(check_range(out, all, "data.train_range", err));
     LS_TRY(check_range(out, all, "data.test_range", err));
     LS_TRY(check_range(out, all, "data.val_range", err));

@@ -20,8 +20,8 @@
     "the option --device cuda computes on NVIDIA's GPUs, one a rank: ranks=N (or -n N) starts N ranks on "   \
     "this machine"
 #define HALF                                                                                                 \
-    "precision=bf16 computes in 16 bits, and tf32 rounds products on a GPU; other types are not in this "    \
-    "version"
+    "precision=bf16 and precision=fp16 compute in 16 bits, and tf32 rounds products on a GPU; other types "  \
+    "are not in this version"
 #define FOLDER "the option --run-dir DIR says where a run's files go"
 #define RESUME "`lockstep train --resume` goes on with the newest run, --resume=RUN with another"
 #define ORDER  "training samples are always in a new random order; seed=N gives another one"
@@ -93,7 +93,11 @@ static const struct {
      "ranks", NULL},
     {"run_name experiment_name exp_name job_name", "name", NULL},
     {"gpus gpu ngpus num_gpus cuda use_cuda accelerator no_cuda", NULL, GPUS},
-    {"amp use_amp fp16 bf16 half mixed_precision autocast tf32 native_amp loss_scale", NULL, HALF},
+    {"amp use_amp fp16 bf16 half mixed_precision autocast tf32 native_amp", NULL, HALF},
+    {"loss_scale", "fp16.loss_scale", NULL},
+    {"init_scale initial_scale_power", "fp16.initial_scale", NULL},
+    {"growth_interval loss_scale_window scale_window", "fp16.growth_interval", NULL},
+    {"detect_anomaly check_nan skip_nonfinite terminate_on_nan", "train.on_nonfinite", NULL},
     {"nodes num_nodes nnodes n_nodes master_addr master_port rdzv_endpoint rdzv_backend hosts hostfile", NULL,
      MACHINES},
     {"output_dir out_dir save_dir log_dir logdir default_root_dir run_dir work_dir output checkpoint_dir",
@@ -246,7 +250,8 @@ static const struct {
     const char *key, *values, *text;
 } known_values[] = {
     {"precision", "bfloat16 mixed bf16_mixed bf16_true", "write bf16"},
-    {"precision", "fp16 float16 half 16 16_mixed fp8 int8", HALF},
+    {"precision", "float16 half 16 16_mixed fp16_mixed f16", "write fp16"},
+    {"precision", "fp8 int8", HALF},
     {"precision", "32 float32 float 32_true single full", "write fp32"},
     {"precision", "64 float64 double fp64",
      "numbers of 64 bits are not in this version (--device ref computes in double)"},

@@ -67,7 +67,9 @@ const ls_setting ls_train_settings[] = {
     TEXT("train.best_metric", "val/acc", "metric of the validation that says what is better: for the best checkpoint, train.early_stop and lr.schedule=plateau"),
     CHOICE("train.best_mode", "auto max min", "whether the best is the largest or the smallest; auto: by its name, the largest of acc, auc, f1, ..., the smallest of everything else"),
     INT("train.trace", 0, 0, 1e6, "of so many steps every rank writes a timeline, trace-RANK.json in the run directory"),
-    CHOICE("train.on_nonfinite", "stop warn", "what a loss that is infinite or not a number does"),
+    CHOICE("train.on_nonfinite", "stop skip warn", "what a loss or a gradient that is infinite or not a number does; skip: the update is left out on all ranks, and counted; "
+           "with fp16 and fp16.loss_scale=auto, updates are left out in any case until the scale is 1"),
+    BOOL("train.check_gradients", 0, "looks at all gradients also with stop and warn, so that the first parameter, and the ranks, can be named; skip and fp16 always do"),
     INT("train.keep", 2, 1, 1e6, "newest checkpoints that are kept"),
     CHOICE("train.test_weights", "best last", "weights of the test at the end: those of the best checkpoint, where validations have chosen one, or the last"),
     INT("train.keep_best", 1, 0, 1e6, "best checkpoints that are kept beside them"),
@@ -106,7 +108,10 @@ const ls_setting ls_train_settings[] = {
            "auto: all but those that are needed first, never: they are kept"),
     TEXT("parallel.prefetch", "auto", "fsdp, hybrid: units of weights that are gathered ahead of the one in use; auto: 1"),
     INT("parallel.shard_group", 0, 0, 1e6, "hybrid: ranks that have one model between them, neighbours on one machine; 0: those of a machine"),
-    CHOICE("precision", "fp32 tf32 bf16", "of arithmetic; tf32: products round their operands to 19 bits, on devices that can (cuda); bf16: products and what lies between them in 16 bits, weights, statistics, losses and sums in fp32"),
+    CHOICE("precision", "fp32 tf32 bf16 fp16", "of arithmetic; tf32: products round their operands to 19 bits, on devices that can (cuda); bf16, fp16: products and what lies between them in 16 bits, weights, statistics, losses and sums in fp32"),
+    TEXT("fp16.loss_scale", "auto", "with precision=fp16: losses are multiplied by it before gradients are made; auto: halved after an overflow, whose update is left out, and doubled after fp16.growth_interval good steps in a row"),
+    REAL("fp16.initial_scale", 65536, 1, 16777216, "auto: the loss scale at the beginning"),
+    INT("fp16.growth_interval", 2000, 1, 1e9, "auto: good steps in a row before the loss scale is doubled"),
     BOOL("reproducible", 0, "the same bits for any number of ranks and threads"),
     ls_settings_end,
 };

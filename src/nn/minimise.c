@@ -222,6 +222,16 @@ static void record(ls_step *s, ls_value loss, const ls_optimiser *o, const char 
     g->scope = scope;
 }
 
+/* Parameters of all calls so far. */
+static int count_trained(const ls_graph *g)
+{
+    int n = 0;
+
+    for (int32_t i = 0; i < g->n_nodes; i++)
+        if (g->nodes[i]->op == &ls_op_update) n += g->nodes[i]->n_out;
+    return n;
+}
+
 void ls_minimise_at(ls_step *s, ls_at at, ls_value loss, const char *params, ls_optimiser o)
 {
     group gr = {0};
@@ -243,6 +253,7 @@ void ls_minimise_at(ls_step *s, ls_at at, ls_value loss, const char *params, ls_
     s->trains = true;
     attr.rule = rules[o.rule];
     attr.how.n = gr.n;
+    attr.first = count_trained(s->g);
     snprintf(attr.params, sizeof attr.params, "%s", params);
     unreached = ls_autodiff_unreached(loss, gr.n, gr.weights);
     if (unreached < gr.n) fail_unreached(s, loss, gr.vars[unreached]);

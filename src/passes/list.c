@@ -22,6 +22,11 @@ static bool no_sums(const ls_passage *p)
     return !p->how->ranks && p->how->shards == 0;
 }
 
+static bool unscaled(const ls_passage *p)
+{
+    return p->how->loss_scale == 0;
+}
+
 static bool own_norms(const ls_passage *p)
 {
     return !p->how->sync_norm || p->how->part == LS_PART_UPDATE;
@@ -82,6 +87,7 @@ static bool one_memory(const ls_passage *p)
 PASS(homes, ls_pass_homes(p->g, p->how))
 PASS(split, ls_pass_split(p->g, p->how))
 PASS(precision, ls_pass_precision(p->g, p->how))
+PASS(loss_scale, ls_pass_loss_scale(p->g, p->how))
 PASS(sync_norm, ls_pass_sync_norm(p->g))
 PASS(shard, ls_pass_shard(p->g, p->how))
 PASS(differentiate, ls_pass_differentiate(p->g, p->how))
@@ -123,6 +129,8 @@ const ls_pass ls_passes[] = {
     {"split", LS_PHASE_PROGRAM, NULL, split, "the record", "one part and stage of the step"},
     {"precision", LS_PHASE_PROGRAM, NULL, precision, "what the trial wrote, in fp32",
      "casts, and ops that compute in fewer bits"},
+    {"loss_scale", LS_PHASE_PROGRAM, unscaled, loss_scale, "losses, no gradients",
+     "losses times the loss scale"},
     {"sync_norm", LS_PHASE_PROGRAM, own_norms, sync_norm, "batch norms, no gradients",
      "plain ops and sums over ranks in their places"},
     {"shard", LS_PHASE_PROGRAM, whole_weights, shard, "ops as they will be computed",

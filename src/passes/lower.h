@@ -26,6 +26,13 @@ typedef enum ls_regather {
     LS_REGATHER_NONE
 } ls_regather;
 
+/* What a plan does about gradients that are not finite (passes/guard.c). */
+typedef enum ls_guard {
+    LS_GUARD_NONE,   /* nothing: nobody looks at them */
+    LS_GUARD_REPORT, /* the host gets to know */
+    LS_GUARD_SKIP    /* and the update is left out, on all ranks alike */
+} ls_guard;
+
 /* How a step is spread over batches and ranks; {0} is a whole step of one rank.  Nothing of it is known while
  * a trial is built, so that one record makes all plans of a shape. */
 typedef struct ls_strategy {
@@ -55,6 +62,12 @@ typedef struct ls_strategy {
     ls_regather regather;
     int prefetch;     /* units that are gathered ahead of the one in use */
     ls_dtype compute; /* of products and what lies between them (passes/precision.c); LS_F32: everything */
+    ls_guard guard;
+    /* Losses are multiplied by it before they are differentiated, and gradients divided afterwards.  0: by
+     * none.  Where scale_growth is not 0 it is the first one: halved after gradients that were not finite,
+     * doubled after so many good steps in a row; then the guard is LS_GUARD_SKIP. */
+    double loss_scale;
+    int scale_growth;
 } ls_strategy;
 enum { LS_CONTROL_SLOTS = 16, LS_METRIC_SLOTS = 16 };
 
@@ -63,6 +76,25 @@ static inline bool ls_strategy_scatters(const ls_strategy *how)
 {
     return how->sharding != LS_SHARD_NOTHING && how->shards == 0 && how->ranks && how->group == LS_GROUP_ALL;
 }
+
+/* Bounds of a loss scale that changes. */
+#define LS_SCALE_LEAST 1.0
+#define LS_SCALE_MOST  16777216.0
+/* Variables of a guarded step: checkpoints without them are no worse (ckpt/load.c). */
+#define LS_SCALE_VAR   "loss_scale.scale"
+#define LS_GOOD_VAR    "loss_scale.good" /* steps in a row without overflow, since the scale last changed */
+#define LS_SKIPPED_VAR "updates.skipped" /* steps of which an update was left out */
+/* Inputs: the rates that hold if one more step was left out than LS_SKIPS_KNOWN, with this before their
+ * names. */
+#define LS_RATE_AGAIN   "again."
+#define LS_SKIPS_KNOWN  "skips.known"
+#define LS_GUARD_BEFORE "guard.before" /* what stages before this one have found; 0: nothing */
+#define LS_GUARD_RANK   "guard.rank"   /* LS_GUARD_SLOTS numbers that stand for this rank */
+/* Fetched: f32 (LS_RESCALE_REPORT), of which 0 is the first parameter whose gradient is not finite, counted
+ * from 1 over all calls of ls_minimise, or 0; and the sum of LS_GUARD_RANK over the ranks whose own gradients
+ * are not. */
+#define LS_GUARD_REPORT_NAME "guard"
+enum { LS_GUARD_SLOTS = 16, LS_GUARD_UPDATES = 32 };
 
 /* The first phase of the list: from the record to the program of one rank, without macros and dead nodes.
  * Errors are sticky in the graph, and name the line of the trial. */
@@ -74,6 +106,8 @@ void ls_pass_homes(ls_graph *g, const ls_strategy *how);
 void ls_pass_split(ls_graph *g, const ls_strategy *how);
 /* In which types what is computed. */
 void ls_pass_precision(ls_graph *g, const ls_strategy *how);
+/* Losses times the loss scale. */
+void ls_pass_loss_scale(ls_graph *g, const ls_strategy *how);
 /* Batch norms over all ranks. */
 void ls_pass_sync_norm(ls_graph *g);
 /* Weights of which ranks have pieces, and gathers. */

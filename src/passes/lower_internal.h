@@ -45,6 +45,26 @@ static inline bool lsi_is_last(const ls_graph *g, const ls_strategy *how)
     return how->stage + 1 == g->n_stages;
 }
 
+/* -- guard.c: gradients that are not finite ----------------------------------------------------------------
+ */
+
+/* The loss scale of a step: 1, a constant, or the variable's current version (loss_scale.c). */
+ls_value lsi_loss_scale(ls_graph *g, const ls_strategy *how);
+
+/* What has looked at the updates of a plan: numbers of values that are 0 where all is well. */
+typedef struct lsi_guard {
+    int32_t found[LS_GUARD_UPDATES];
+    int n;
+} lsi_guard;
+/* Notes what was found of one update; false, with the error in the graph, where that cannot be. */
+bool lsi_guard_note(lsi_guard *guard, ls_value found);
+/* Where each rank has looked at pieces of its own: what all have found. */
+ls_value lsi_guard_everywhere(ls_value found);
+/* The learning rate `lr`, an input, or the one that holds if the step before was left out. */
+ls_value lsi_guard_rate(ls_value lr);
+/* Where what was found leads: counters, the loss scale, the report to the host. */
+void lsi_guard_conclude(ls_graph *g, const ls_strategy *how, const lsi_guard *guard);
+
 /* -- keep.c: the pool of the replay layer ----------------------------------------------------------------
  * `in` are the inputs of a `keep`, x and slots become those of one by place. */
 

@@ -174,6 +174,17 @@ static void sort_by_bucket(group *gr)
         }
 }
 
+/* Unless all gradients are finite the optimiser is to leave everything as it is, on all ranks. */
+static void guard_update(lsi_guard *guard, const ls_update_attr *a, group *gr, const ls_value *grads)
+{
+    ls_value found = ls_all_finite(gr->n, grads, a->first);
+
+    if (in_pieces(gr) && ls_strategy_scatters(gr->how)) found = lsi_guard_everywhere(found);
+    if (!lsi_guard_note(guard, found) || gr->how->guard != LS_GUARD_SKIP) return;
+    gr->in[SCALE] = ls_unless(found, gr->in[SCALE]);
+    gr->in[LR] = lsi_guard_rate(gr->in[LR]);
+}
+
 static void update(ls_graph *g, group *gr)
 {
     const ls_strategy *how = gr->how;
@@ -183,7 +194,6 @@ static void update(ls_graph *g, group *gr)
         ls_graph_fail(g, LS_NOMEM, "ls_minimise: no memory");
         return;
     }
-    if (how->clip_norm > 0) gr->in[SCALE] = clip(gr, gr->in[SCALE], how->clip_norm);
     gr->t = ls_graph_variable(g, counter, LS_VAR_OPTIMIZER, LS_I32, LS_SHAPE(1), (ls_init){LS_INIT_CONST, 0});
     for (int i = 0; i < gr->n && in_pieces(gr) && lsi_sound(g); i++) take_pieces(gr, &gr->list[i]);
     if (!lsi_sound(g)) return;
@@ -198,9 +208,14 @@ static void update(ls_graph *g, group *gr)
 /* -- the pass ---------------------------------------------------------------------------------------------
  */
 
-static void expand_update(const ls_strategy *how, ls_graph *to, const ls_node *n, const ls_value *in,
-                          ls_value *out)
+typedef struct optimising {
+    ls_strategy how;
+    lsi_guard guard;
+} optimising;
+
+static void expand_update(optimising *o, ls_graph *to, const ls_node *n, const ls_value *in, ls_value *out)
 {
+    const ls_strategy *how = &o->how;
     const ls_update_attr *a = n->attr;
     group gr = {.how = how,
                 .op = a->rule,
@@ -228,6 +243,8 @@ static void expand_update(const ls_strategy *how, ls_graph *to, const ls_node *n
         const ls_value weight = in[LS_UPDATE_W + i], grad = in[LS_UPDATE_W + gr.n + i];
         gr.list[i] = (trained){weight, weight, grad, to->values[grad.id]->node, &out[i]};
     }
+    if (how->clip_norm > 0) gr.in[SCALE] = clip(&gr, gr.in[SCALE], how->clip_norm);
+    if (how->guard != LS_GUARD_NONE) guard_update(&o->guard, a, &gr, in + LS_UPDATE_W + gr.n);
     update(to, &gr);
 }
 
@@ -244,7 +261,8 @@ static bool expand(void *ctx, ls_graph *to, const ls_node *n, const ls_value *in
 
 void ls_pass_optimise(ls_graph *g, const ls_strategy *how)
 {
-    ls_strategy copy = *how;
+    optimising o = {.how = *how};
 
-    ls_graph_rewrite(g, expand, &copy);
+    ls_graph_rewrite(g, expand, &o);
+    lsi_guard_conclude(g, how, &o.guard);
 }

@@ -17,6 +17,12 @@
 
 enum { BUCKET_BYTES = 8 << 20, FIRST_BUCKET_BYTES = 1 << 20 };
 
+typedef struct summing {
+    ls_strategy how;
+    int32_t
+        found; /* a value that is 0 where this rank's own gradients are finite; -1: nobody looks at them */
+} summing;
+
 /* -- buckets ----------------------------------------------------------------------------------------------
  */
 
@@ -70,9 +76,26 @@ void lsi_exchange(ls_graph *g, const ls_strategy *how, int number, ls_value weig
     reduce_bucket(g, false, weight, n, list, attr, x);
 }
 
-/* Replaces gradients by their sums over ranks, bucket by bucket in the order in which they become ready. */
-static void reduce(ls_graph *g, const ls_strategy *how, const ls_update_attr *a, int n, ls_value *grads)
+/* Whether this rank's own part of a bucket is finite: bucket by bucket, so that gradients need not stay for
+ * it. */
+static void look(ls_graph *g, summing *s, int n, const ready *list, const ls_value *x)
 {
+    ls_value *members = ls_arena_alloc(g->arena, (size_t)n * sizeof *members), found;
+
+    if (s->how.guard == LS_GUARD_NONE || !lsi_is_last(g, &s->how)) return;
+    if (members == NULL) {
+        lsi_no_memory(g);
+        return;
+    }
+    for (int i = 0; i < n; i++) members[i] = x[list[i].index];
+    found = ls_all_finite(n, members, 0);
+    s->found = (s->found < 0 ? found : ls_add((ls_value){g, s->found}, found)).id;
+}
+
+/* Replaces gradients by their sums over ranks, bucket by bucket in the order in which they become ready. */
+static void reduce(ls_graph *g, summing *s, const ls_update_attr *a, int n, ls_value *grads)
+{
+    const ls_strategy *how = &s->how;
     const int64_t usual = how->bucket_bytes > 0 ? how->bucket_bytes : BUCKET_BYTES;
     const bool scattered = ls_strategy_scatters(how) && ls_optim_by_element(a->rule);
     const ls_collective_attr attr = {.bucket = -1, .ranks = scattered ? how->pieces : 0};
@@ -96,6 +119,7 @@ static void reduce(ls_graph *g, const ls_strategy *how, const ls_update_attr *a,
         int64_t bytes = list[begin].bytes;
         int end = begin + 1;
         while (end < n && bytes + list[end].bytes <= limit) bytes += list[end++].bytes;
+        look(g, s, end - begin, list + begin, grads);
         reduce_bucket(g, scattered, weight, end - begin, list + begin, attr, grads);
         begin = end;
     }
@@ -143,9 +167,11 @@ static ls_value host_input(ls_graph *g, const char *name, int slots)
 
 /* Everything but gradients that ranks sum up, in one exchange.  Where batches are added up, the metrics are
  * what the host has collected of them. */
-static void reduce_rest(ls_graph *g, const ls_strategy *how)
+static void reduce_rest(ls_graph *g, const summing *s)
 {
-    const size_t most = (size_t)g->n_vars + (size_t)g->n_values + 3;
+    const ls_strategy *how = &s->how;
+    const char *names[3];
+    const size_t most = (size_t)g->n_vars + (size_t)g->n_values + 4;
     const bool update = how->part == LS_PART_UPDATE, last = lsi_is_last(g, how);
     const ls_value weight = how->shards > 0 ? ls_fill(g, LS_SHAPE_SCALAR, LS_F32, 1)
                                             : ls_graph_scalar(g, update ? "rank.weight" : "gradient.weight");
@@ -160,16 +186,26 @@ static void reduce_rest(ls_graph *g, const ls_strategy *how)
         vars[i] = x[i].id;
         g->values[x[i].id]->fetch = false;
     }
-    if (last && update && how->shards == 0) x[n + plain++] = host_input(g, "metrics", LS_METRIC_SLOTS);
-    if (last) x[n + plain++] = host_input(g, "control", LS_CONTROL_SLOTS);
+    if (s->found >= 0) { /* the numbers that stand for this rank, or zeros */
+        names[plain] = LS_GUARD_RANK;
+        x[n + plain++] =
+            ls_mul(host_input(g, LS_GUARD_RANK, LS_GUARD_SLOTS), ls_sign((ls_value){g, s->found}));
+    }
+    if (last && update && how->shards == 0) {
+        names[plain] = "metrics";
+        x[n + plain++] = host_input(g, "metrics", LS_METRIC_SLOTS);
+    }
+    if (last) {
+        names[plain] = "control";
+        x[n + plain++] = host_input(g, "control", LS_CONTROL_SLOTS);
+    }
     if (!lsi_sound(g) || n + plain == 0) return;
     lsi_exchange(g, how, how->stage, weight, n + plain, plain, x);
     for (int i = 0; i < n_buffers && lsi_sound(g); i++)
         ls_graph_advance(g, vars[i], ls_assign((ls_value){g, g->vars[vars[i]]->current}, x[i]));
     for (int i = n_buffers; i < n && lsi_sound(g); i++)
         ls_graph_fetch(ls_copy(x[i]), g->values[vars[i]]->name);
-    for (int i = n; i < n + plain && lsi_sound(g); i++)
-        ls_graph_fetch(ls_copy(x[i]), i + 1 < n + plain ? "metrics" : "control");
+    for (int i = n; i < n + plain && lsi_sound(g); i++) ls_graph_fetch(ls_copy(x[i]), names[i - n]);
 }
 
 /* -- the pass ---------------------------------------------------------------------------------------------
@@ -177,7 +213,8 @@ static void reduce_rest(ls_graph *g, const ls_strategy *how)
 
 static bool expand(void *ctx, ls_graph *to, const ls_node *n, const ls_value *in, ls_value *out)
 {
-    const ls_strategy *how = ctx;
+    summing *s = ctx;
+    const ls_strategy *how = &s->how;
     ls_value *sums, first;
 
     if (n->op != &ls_op_update && n->op != &ls_op_keep) return false;
@@ -188,7 +225,7 @@ static bool expand(void *ctx, ls_graph *to, const ls_node *n, const ls_value *in
     }
     memcpy(sums, in, sizeof *sums * (size_t)n->n_in);
     if (n->op == &ls_op_update) {
-        reduce(to, how, n->attr, n->n_out, sums + LS_UPDATE_W + n->n_out);
+        reduce(to, s, n->attr, n->n_out, sums + LS_UPDATE_W + n->n_out);
         first = ls_update(sums, n->attr);
     } else {
         lsi_keep_exchange(to, how, n->attr, sums);
@@ -200,10 +237,10 @@ static bool expand(void *ctx, ls_graph *to, const ls_node *n, const ls_value *in
 
 void ls_pass_parallel(ls_graph *g, const ls_strategy *how)
 {
-    ls_strategy copy = *how;
+    summing s = {*how, -1};
 
     if (!lsi_sound(g) || how->part == LS_PART_GRADIENTS) return;
-    ls_graph_rewrite(g, expand, &copy);
+    ls_graph_rewrite(g, expand, &s);
     /* Nothing depends on statistics before the step's last update; of shards they come with every stage. */
-    if ((lsi_is_last(g, how) || how->shards > 0) && lsi_sound(g)) reduce_rest(g, how);
+    if ((lsi_is_last(g, how) || how->shards > 0) && lsi_sound(g)) reduce_rest(g, &s);
 }

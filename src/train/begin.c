@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "exec/pieces.h"
 #include "train/evaluate.h"
+#include "train/fault.h"
 #include "train/init.h"
 #include "train/resume.h"
 #include "train/run.h"
@@ -398,9 +399,11 @@ static ls_status agree_on_beginning(lsi_run *r, ls_err *err)
 ls_status lsi_run_begin(lsi_run *r, ls_err *err)
 {
     const double began = ls_clock_seconds();
+    const char *overflows;
     int64_t per_epoch;
     ls_status st = LS_OK;
 
+    LS_TRY(ls_team_fail_once(r->o->comm, ls_fault_overflows(&overflows, err), "reading settings", err));
     LS_TRY(agree_on_beginning(r, err));
     if (r->o->before != NULL && !r->anew) LS_TRY(ls_resume_check(r->o->before, r->x, err));
     LS_TRY(lsi_run_open_data(r, err));
@@ -417,6 +420,8 @@ ls_status lsi_run_begin(lsi_run *r, ls_err *err)
                               .update = r->update.samples,
                               .ruler = &r->ruler,
                               .ahead = true};
+    LS_TRY(ls_stepper_count_skips(&r->stepper, err));
+    r->stepper.overflows = overflows;
     if (ls_config_int(r->cfg, "train.trace") > 0)
         LS_TRY(ls_trace_open(&r->stepper.trace, r->dir.path, r->session.rank,
                              ls_config_int(r->cfg, "train.trace"), err));

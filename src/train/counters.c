@@ -35,6 +35,13 @@ void ls_metric_join(ls_metric_sums *to, const ls_metric_sums *more)
     to->samples += more->samples;
 }
 
+bool ls_metric_all_finite(const ls_metric_sums *m)
+{
+    for (int i = 0; i < m->n; i++)
+        if (!isfinite(m->sum[i])) return false;
+    return true;
+}
+
 double ls_metric_mean(const ls_metric_sums *m, const char *name)
 {
     const int i = find(m, name);
@@ -80,6 +87,10 @@ json_t *ls_counters_save(const ls_counters *c)
     json_object_set_new(root, "epoch_samples", json_integer((json_int_t)c->epoch_samples));
     json_object_set_new(root, "step_samples", json_integer((json_int_t)c->step_samples));
     if (c->owed != 0) json_object_set_new(root, "owed", json_integer((json_int_t)c->owed));
+    if (c->skipped != 0)
+        json_object_set_new(root, "skipped",
+                            json_pack("{s:I, s:I}", "steps", (json_int_t)c->skipped, "samples",
+                                      (json_int_t)c->skipped_samples));
     json_object_set_new(root, "last_minutes", last_json(c));
     json_object_set_new(root, "ledger", ls_ledger_json(&c->ledger));
     json_object_set_new(root, "plateau",
@@ -167,12 +178,16 @@ static void read_sums(reader *r, const json_t *root, const char *key, ls_metric_
 /* Older checkpoints have none of these. */
 static void read_newer(reader *r, const json_t *from, ls_counters *c)
 {
-    const json_t *last = json_object_get(from, "last_minutes");
+    const json_t *last = json_object_get(from, "last_minutes"), *skipped = json_object_get(from, "skipped");
 
     if (json_object_get(from, "epoch_samples") != NULL) c->epoch_samples = whole(r, from, "epoch_samples");
     if (json_object_get(from, "step_samples") != NULL) c->step_samples = whole(r, from, "step_samples");
     if (json_object_get(from, "owed") != NULL)
         c->owed = (unsigned)(whole(r, from, "owed") & ((1 << LS_DUE_PERIODS) - 1));
+    if (skipped != NULL) {
+        c->skipped = whole(r, skipped, "steps");
+        c->skipped_samples = whole(r, skipped, "samples");
+    }
     for (int i = 0; i < LS_DUE_PERIODS; i++) {
         const char *name = ls_due_name((ls_due)i);
         c->last[i] = json_object_get(last, name) != NULL ? real(r, last, name) : -1;

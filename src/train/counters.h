@@ -30,6 +30,10 @@ typedef struct ls_counters {
     /* Samples of an epoch, and of an update when the run began: what settings in steps count.  0: not known
      * (a checkpoint of an older version). */
     int64_t epoch_samples, step_samples;
+    /* Steps of which an update was left out, their samples, by which schedules are late, and the loss scale
+     * of the newest step; 0: there is none. */
+    int64_t skipped, skipped_samples;
+    double loss_scale;
     int64_t validations;
     double seconds;      /* of wall time before this process */
     ls_ledger ledger;    /* where they went */
@@ -48,6 +52,7 @@ typedef struct ls_counters {
 void ls_metric_join(ls_metric_sums *to, const ls_metric_sums *more);
 /* Adds the value of one batch of `samples` samples, which the caller counts: a step has several metrics. */
 void ls_metric_add(ls_metric_sums *m, const char *name, double value, int64_t samples);
+bool ls_metric_all_finite(const ls_metric_sums *m);
 /* The mean over samples; NaN for a name that was never added. */
 double ls_metric_mean(const ls_metric_sums *m, const char *name);
 

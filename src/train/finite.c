@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "exec/state.h"
+
 /* "step-00000500 in .../checkpoints stays", or that there is none. */
 static const char *what_is_left(const char *folder, char *buf, size_t size)
 {
@@ -30,6 +32,17 @@ static ls_status fail(const char *what, double value, const ls_finite_place *at,
         "A smaller optimizer.lr or a longer lr.warmup helps; train.on_nonfinite=warn goes on all the same",
         (long long)at->step, what, isnan(value) ? "not a number" : "infinite", at->lr,
         what_is_left(at->checkpoints, left, sizeof left));
+}
+
+ls_status ls_finite_fail(const char *what, const ls_finite_place *at, ls_err *err)
+{
+    char left[1024];
+
+    return ls_fail(
+        err, LS_DIVERGED,
+        "step %lld: %s at learning rate %g: the training has diverged; %s. A smaller optimizer.lr or "
+        "a longer lr.warmup helps; train.on_nonfinite=skip leaves such updates out",
+        (long long)at->step, what, at->lr, what_is_left(at->checkpoints, left, sizeof left));
 }
 
 ls_status ls_finite_metrics(const ls_metric_sums *m, const ls_finite_place *at, ls_err *err)
@@ -61,6 +74,9 @@ ls_status ls_finite_state(const ls_state *vars, const ls_finite_place *at, ls_er
 
     for (int i = 0; i < ls_state_count(vars); i++) {
         const ls_tensor *t = ls_state_at(vars, i);
+        /* What an update that was left out has not taken is in no checkpoint, and the next sum begins anew.
+         */
+        if (ls_state_role(vars, i) == LS_VAR_ACCUMULATED && !ls_state_pending(vars)) continue;
         if (t->dtype == LS_F32) LS_TRY(ls_tensor_visit(t, look, &(looking){t->name, at}, err));
     }
 out:

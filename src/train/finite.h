@@ -12,6 +12,8 @@ typedef struct ls_finite_place {
     const char *checkpoints; /* the folder; its newest one is named as the place to go back to */
 } ls_finite_place;
 
+/* LS_DIVERGED, because of gradients: `what` says of which, and where. */
+ls_status ls_finite_fail(const char *what, const ls_finite_place *at, ls_err *err);
 /* LS_DIVERGED when a metric is infinite or not a number; says which, where, at which learning rate, what is
  * left and what helps. */
 ls_status ls_finite_metrics(const ls_metric_sums *m, const ls_finite_place *at, ls_err *err);

@@ -43,7 +43,7 @@ static ls_status agree_on_pieces(lsi_run *r, ls_err *err)
 static ls_status check_finite(lsi_run *r, const ls_metric_sums *now, int64_t step, double lr, ls_err *err)
 {
     const ls_finite_place at = {step, lr, r->dir.checkpoints};
-    const bool warn = ls_config_int(r->cfg, "train.on_nonfinite") == 1, before = r->diverged;
+    const bool warn = ls_session_on_nonfinite(r->cfg) != LS_NONFINITE_STOP, before = r->diverged;
     ls_err trouble = {0};
 
     r->diverged = (now != NULL ? ls_finite_metrics(now, &at, NULL)
@@ -72,6 +72,32 @@ static ls_status note_weights(lsi_run *r, ls_err *err)
     if (r->session.place.sharding != LS_SHARD_WEIGHTS) return LS_OK;
     r->summary.hashed_at = r->c.step + 1;
     return ls_weights_xxh3(r->session.state, &r->summary.weights, err);
+}
+
+/* The gradients of a step were not finite.  That is how a loss scale that is too large shows; else it is for
+ * the settings to say what follows. */
+static ls_status meet_found(lsi_run *r, const ls_found *f, int64_t step, double lr, ls_err *err)
+{
+    const ls_on_nonfinite how = ls_session_on_nonfinite(r->cfg);
+    const bool again = r->overflowing;
+    char what[700];
+
+    r->overflowing = true;
+    ls_found_text(f, ls_session_usual(&r->session, 0)->record->graph, r->session.ranks, what, sizeof what);
+    if (ls_session_scales(r->cfg) && f->scale > LS_SCALE_LEAST) {
+        if (lsi_run_leads(r))
+            ls_log(LS_LOG_INFO, "step %lld: %s: the update is left out, and the loss scale %g halved",
+                   (long long)step, what, f->scale);
+        return LS_OK;
+    }
+    if (how == LS_NONFINITE_STOP) {
+        if (lsi_run_leads(r)) (void)ls_ckpt_writer_wait(r->writer, &(ls_err){0});
+        return ls_finite_fail(what, &(ls_finite_place){step, lr, r->dir.checkpoints}, err);
+    }
+    if (!again && lsi_run_leads(r))
+        ls_log(LS_LOG_WARN, "step %lld: %s at learning rate %g; %s", (long long)step, what, lr,
+               how == LS_NONFINITE_SKIP ? "the update is left out" : "training goes on all the same");
+    return LS_OK;
 }
 
 /* Hands the variables to the writer. */
@@ -172,10 +198,12 @@ static ls_moment decide(lsi_run *r, const ls_batch *b)
 }
 
 /* What follows from the metrics of a step. */
-static ls_status conclude(lsi_run *r, const ls_counters *c, const ls_metric_sums *now, double lr, bool report,
-                          ls_err *err)
+static ls_status conclude(lsi_run *r, const ls_counters *c, const ls_metric_sums *now, const ls_found *f,
+                          double lr, bool report, ls_err *err)
 {
     ls_reporter_step(r->report, c, now, lr, r->summary.rate, report);
+    if (f->parameter != 0) return meet_found(r, f, c->step, lr, err);
+    r->overflowing = false;
     return check_finite(r, now, c->step, lr, err);
 }
 
@@ -197,16 +225,22 @@ static ls_status receive(lsi_run *r, ls_err *err)
 {
     lsi_awaited *a = &r->awaited;
     const ls_plan *p = a->metrics.plan;
+    const int64_t before = r->c.skipped;
     ls_step_times times;
     ls_status st = LS_OK;
 
     if (p == NULL) return LS_OK;
     a->now = (ls_metric_sums){0};
-    LS_TRY(ls_underway_settle(&a->metrics, &a->now, err));
+    LS_TRY(ls_stepper_settle(&r->stepper, &a->metrics, &r->c, &a->now, err));
     a->come = true;
+    /* The step that has begun since is not over: what is known now is known of this one. */
+    a->c.skipped = r->c.skipped;
+    a->c.skipped_samples = r->c.skipped_samples;
+    a->c.loss_scale = r->c.loss_scale;
+    if (r->c.skipped > before) r->lr = r->stepper.again; /* of that step, if there is one */
     times = times_of(r, a, p);
     ls_summary_note_step(&r->summary, &times, a->now.samples);
-    ls_metric_join(&r->c.sums, &a->now);
+    ls_stepper_join(&r->stepper, &r->c.sums, &a->now);
 out:
     return st;
 }
@@ -220,10 +254,10 @@ static ls_status conclude_awaited(lsi_run *r, ls_err *err)
     LS_TRY(receive(r, err));
     if (!a->come) return LS_OK;
     a->come = false;
-    st = conclude(r, &a->c, &a->now, a->lr, a->report, err);
+    st = conclude(r, &a->c, &a->now, &a->metrics.found, a->lr, a->report, err);
     if (st == LS_OK) return LS_OK;
     r->c = a->c;
-    ls_metric_join(&r->c.sums, &a->now);
+    ls_stepper_join(&r->stepper, &r->c.sums, &a->now);
 out:
     return st;
 }
@@ -281,7 +315,7 @@ static ls_status step(lsi_run *r, const ls_batch *b, ls_err *err)
     if (left->plan == NULL) {
         ls_summary_note_step(&r->summary, &r->now, r->c.now.samples);
         r->now = none;
-        return conclude(r, &r->c, &r->c.now, r->lr, is_due(due, LS_DUE_REPORT), err);
+        return conclude(r, &r->c, &r->c.now, &r->stepper.found, r->lr, is_due(due, LS_DUE_REPORT), err);
     }
     r->awaited = (lsi_awaited){.metrics = *left,
                                .c = r->c,

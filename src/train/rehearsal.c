@@ -143,7 +143,8 @@ static ls_status next_batch(ls_rehearsal *r, int64_t at, ls_batch *b, ls_err *er
 /* The step before the one that was begun last is over when this returns, as in training. */
 static ls_status settle_before(ls_rehearsal *r, ls_err *err)
 {
-    const ls_status st = r->before.plan != NULL ? ls_underway_settle(&r->before, &r->c.now, err) : LS_OK;
+    const ls_status st =
+        r->before.plan != NULL ? ls_stepper_settle(&r->stepper, &r->before, &r->c, &r->c.now, err) : LS_OK;
 
     r->before = r->stepper.left;
     return st;
@@ -164,7 +165,7 @@ ls_status ls_rehearsal_step(void *rehearsal, bool *last, ls_err *err)
         LS_TRY(next_batch(r, at, &b, err));
         /* A plan for another size may take the place of the one whose step is on its way. */
         if (r->before.plan != NULL && r->before.batch != b.n) {
-            LS_TRY(ls_underway_settle(&r->before, &r->c.now, err));
+            LS_TRY(ls_stepper_settle(&r->stepper, &r->before, &r->c, &r->c.now, err));
             r->before = (ls_underway){0};
         }
         LS_TRY(ls_stepper_take(&r->stepper, &r->c, &b, &done, &lr, err));

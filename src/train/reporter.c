@@ -30,10 +30,12 @@ struct ls_reporter {
     double started;
 };
 
+enum { MOST_TAGS = LS_MAX_METRICS + 2 }; /* with the learning rate and the loss scale */
+
 /* Metrics with their tags, for the writers. */
 typedef struct tagged {
-    char tag[LS_MAX_METRICS][LS_METRIC_NAME + 24];
-    ls_metric value[LS_MAX_METRICS];
+    char tag[MOST_TAGS][LS_METRIC_NAME + 24];
+    ls_metric value[MOST_TAGS];
     int n;
 } tagged;
 
@@ -186,6 +188,13 @@ void ls_reporter_close(ls_reporter *r)
 /* -- during
  * ------------------------------------------------------------------------------------------------------ */
 
+static void add_value(tagged *t, const char *tag, double value)
+{
+    snprintf(t->tag[t->n], sizeof t->tag[t->n], "%s", tag);
+    t->value[t->n] = (ls_metric){t->tag[t->n], value};
+    t->n++;
+}
+
 static void report_step(ls_reporter *r, const ls_counters *c, const ls_metric_sums *now, double lr,
                         double rate, bool due)
 {
@@ -193,11 +202,8 @@ static void report_step(ls_reporter *r, const ls_counters *c, const ls_metric_su
 
     tag_all(&t, now, "train", "_step");
     if (due) {
-        if (t.n < LS_MAX_METRICS) {
-            snprintf(t.tag[t.n], sizeof t.tag[t.n], "lr");
-            t.value[t.n] = (ls_metric){t.tag[t.n], lr};
-            t.n++;
-        }
+        add_value(&t, "lr", lr);
+        if (c->loss_scale != 0) add_value(&t, "loss_scale", c->loss_scale);
         emit(r, c, "step", &t);
     }
     for (int i = 0; i < now->n; i++) t.value[i].name = now->name[i];
@@ -244,7 +250,7 @@ void ls_reporter_validation(ls_reporter *r, const ls_counters *c, const ls_metri
 
     if (r == NULL) return;
     tag_all(&t, sums, VALIDATION, "_epoch");
-    if (c->has_best && t.n < LS_MAX_METRICS) {
+    if (c->has_best) {
         snprintf(t.tag[t.n], sizeof t.tag[t.n], "%s_best",
                  ls_config_text(r->o.experiment->cfg, "train.best_metric"));
         t.value[t.n] = (ls_metric){t.tag[t.n], c->best};

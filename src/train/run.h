@@ -60,10 +60,11 @@ typedef struct lsi_run {
     ls_samples
         *samples; /* on other ranks than 0, where these help with pictures; and the step of the newest */
     int64_t sampled;
-    bool ended;    /* all is done, or there was no better result for too long */
-    bool stopped;  /* to go on later */
-    bool nothing;  /* the run was complete already */
-    bool diverged; /* the last step's metrics were not finite */
+    bool ended;       /* all is done, or there was no better result for too long */
+    bool stopped;     /* to go on later */
+    bool nothing;     /* the run was complete already */
+    bool diverged;    /* the last step's metrics were not finite */
+    bool overflowing; /* the last step's gradients were not */
 } lsi_run;
 
 /* The session, the data sets, and what follows from their sizes. */

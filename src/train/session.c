@@ -119,33 +119,24 @@ bool ls_session_shares(ls_config *cfg)
     return ls_config_int(cfg, "parallel.share") != SHARE_NEVER;
 }
 
-enum { PRECISION_FP32, PRECISION_TF32, PRECISION_BF16 }; /* values of precision */
-
-ls_dtype ls_session_compute(ls_config *cfg)
-{
-    return ls_config_int(cfg, "precision") == PRECISION_BF16 ? LS_BF16 : LS_F32;
-}
-
-bool ls_session_rounds(ls_config *cfg)
-{
-    return ls_config_int(cfg, "precision") != PRECISION_FP32;
-}
-
 /* Shards are added up wherever they are computed: nothing else travels between ranks. */
 ls_strategy ls_session_strategy(ls_config *cfg, bool ranks, int64_t update, ls_part part)
 {
     const bool shards = part != LS_PART_ALL && ls_config_bool(cfg, "reproducible");
+    ls_strategy how;
 
     ranks = ranks && !shards;
-    return (ls_strategy){.part = part,
-                         .ranks = ranks,
-                         .share_from = share_from(cfg),
-                         .bucket_bytes = (int64_t)(ls_config_real(cfg, "parallel.bucket_mb") * (1 << 20)),
-                         .sync_norm = ranks && ls_config_bool(cfg, "parallel.sync_batchnorm"),
-                         .clip_norm = ls_config_real(cfg, "parallel.clip_norm"),
-                         .update = update,
-                         .shards = shards ? ls_config_int(cfg, "parallel.shards") : 0,
-                         .compute = ls_session_compute(cfg)};
+    how = (ls_strategy){.part = part,
+                        .ranks = ranks,
+                        .share_from = share_from(cfg),
+                        .bucket_bytes = (int64_t)(ls_config_real(cfg, "parallel.bucket_mb") * (1 << 20)),
+                        .sync_norm = ranks && ls_config_bool(cfg, "parallel.sync_batchnorm"),
+                        .clip_norm = ls_config_real(cfg, "parallel.clip_norm"),
+                        .update = update,
+                        .shards = shards ? ls_config_int(cfg, "parallel.shards") : 0,
+                        .compute = ls_session_compute(cfg)};
+    ls_session_guard(cfg, &how);
+    return how;
 }
 
 ls_status ls_session_plan(ls_session *s, ls_mode mode, int stage, int64_t n, ls_batch_plan **out, ls_err *err)
@@ -397,12 +388,13 @@ size_t ls_session_comm_bytes(const ls_session *s)
 /* Inputs that the trainer itself writes. */
 static bool is_own_input(const char *name)
 {
-    static const char *const own[] = {"rng",           "loss_scale",  "gradient.weight",
-                                      "gradient.keep", "rank.weight", "rank.samples",
-                                      "shard",         LS_CONTROL,    LS_METRICS};
+    static const char *const own[] = {"rng",         "loss_scale",   "gradient.weight", "gradient.keep",
+                                      "rank.weight", "rank.samples", "shard",           LS_CONTROL,
+                                      LS_METRICS,    LS_SKIPS_KNOWN, LS_GUARD_BEFORE,   LS_GUARD_RANK};
 
     for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
         if (strcmp(name, own[i]) == 0) return true;
+    if (strncmp(name, LS_RATE_AGAIN, sizeof LS_RATE_AGAIN - 1) == 0) name += sizeof LS_RATE_AGAIN - 1;
     return is_lr(name);
 }
 
@@ -531,13 +523,17 @@ ls_loader_memory ls_session_staging(const ls_session *s)
     return (ls_loader_memory){alloc_staging, free_staging, s->dev};
 }
 
-void ls_session_write_lr(const ls_session *s, const ls_batch_plan *p, double factor)
+void ls_session_write_lr(const ls_session *s, const ls_batch_plan *p, double factor, double again)
 {
     int n = 0;
 
     for (int i = 0; i < ls_plan_input_count(p->plan) && n < LS_SESSION_LRS; i++) {
         const ls_tensor *t = ls_plan_input_at(p->plan, i);
-        if (is_lr(t->name)) ls_plan_write_scalar(p->plan, t->name, s->lr[n++] * factor);
+        char other[128];
+        if (!is_lr(t->name)) continue;
+        snprintf(other, sizeof other, LS_RATE_AGAIN "%s", t->name);
+        ls_plan_write_scalar(p->plan, other, s->lr[n] * again);
+        ls_plan_write_scalar(p->plan, t->name, s->lr[n++] * factor);
     }
 }
 

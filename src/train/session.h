@@ -100,13 +100,23 @@ typedef struct ls_session_options {
     bool tell;                         /* a line on standard error when compiling takes long */
 } ls_session_options;
 
-/* How the settings want a training step spread, for updates of so many samples; `ranks`: there are several.
+/* -- precision.c: the settings precision, fp16.* and train.on_nonfinite ------------------------------------
  */
+
 /* The type in which a step computes (setting precision). */
 ls_dtype ls_session_compute(ls_config *cfg);
 /* Whether products that are fp32 in a plan may round their operands (ls_device.tf32): unless that is what was
  * asked for, also those that precision=bf16 leaves. */
 bool ls_session_rounds(ls_config *cfg);
+/* Whether the loss scale changes as training goes on. */
+bool ls_session_scales(ls_config *cfg);
+typedef enum ls_on_nonfinite { LS_NONFINITE_STOP, LS_NONFINITE_SKIP, LS_NONFINITE_WARN } ls_on_nonfinite;
+ls_on_nonfinite ls_session_on_nonfinite(ls_config *cfg);
+/* What they want of a plan that trains. */
+void ls_session_guard(ls_config *cfg, ls_strategy *how);
+
+/* How the settings want a training step spread, for updates of so many samples; `ranks`: there are several.
+ */
 ls_strategy ls_session_strategy(ls_config *cfg, bool ranks, int64_t update, ls_part part);
 /* How a plan of the session for batches is to be made. */
 ls_strategy ls_session_how(const ls_session *s, ls_mode mode, int stage);
@@ -170,8 +180,9 @@ ls_loader_memory ls_session_staging(const ls_session *s);
  * A device with queues does so later: `from` stays as it is until the next run of the plan is over.  Where
  * this or one of the next fails, the plan's next run says so. */
 void ls_session_feed(const ls_batch_plan *p, const ls_field *fields, int n_fields, void *const *from);
-/* Every optimiser's rate becomes its own times `factor`, in the plan that makes the update. */
-void ls_session_write_lr(const ls_session *s, const ls_batch_plan *p, double factor);
+/* Every optimiser's rate becomes its own times `factor`, in the plan that makes the update; where that is
+ * guarded, times `again` if one more update was left out than the plan was told (LS_SKIPS_KNOWN). */
+void ls_session_write_lr(const ls_session *s, const ls_batch_plan *p, double factor, double again);
 /* Writes a scalar input where the plan has it. */
 void ls_session_write_scalar(const ls_batch_plan *p, const char *name, double value);
 /* The numbers of this rank before a step, and those of all after it; without others nothing changes. */

@@ -1,6 +1,8 @@
 /* shards.c: shards dealt to ranks, and to the lanes of a rank. */
 #include "train/shards.h"
 
+#include <math.h>
+
 #include "base/alloc.h"
 #include "base/parallel.h"
 #include "exec/memory.h"
@@ -182,6 +184,7 @@ static ls_status run_samples(const wave *v, const lane *l, int64_t shard, int64_
     LS_TRY(copy_buffers(v->x->session->state, l, err));
     ls_session_write_scalar(l->now, "gradient.weight", (double)(hi - lo) / (double)b->global_n);
     ls_session_write_scalar(l->now, "shard", (double)shard);
+    if (w->faults) ls_session_write_scalar(l->now, "loss_scale", w->overflows ? INFINITY : 1);
     ls_step_write_rng(l->now->plan, w->seed, trains ? (uint32_t)w->step : LS_EVAL_STEP,
                       (uint32_t)(trains ? lo : b->global_position + lo));
     LS_TRY(ls_plan_run(l->now->plan, err));

@@ -48,6 +48,7 @@ typedef struct ls_shard_work {
     const ls_batch *b;
     uint64_t seed;
     int64_t step;
+    bool faults, overflows; /* for tests: gradients may be made infinite, and are (fault.h) */
 } ls_shard_work;
 /* Told of every shard that has samples, in their order: its plan has run, and its samples are [lo, hi) of the
  * global batch. */

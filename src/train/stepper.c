@@ -1,9 +1,12 @@
 /* stepper.c: one batch: feed, run, count; and the update when it is due, stage by stage. */
 #include "train/stepper.h"
 
+#include <math.h>
+
 #include "exec/results.h"
 #include "exec/state.h"
 #include "train/evaluate.h"
+#include "train/fault.h"
 #include "train/shards.h"
 #include "train/team.h"
 
@@ -82,6 +85,11 @@ static ls_status book_damaged(ls_stepper *s, int64_t epoch, int64_t n, ls_err *e
     return ls_team_fail_once(s->session->comm, st, "counting damaged samples", err);
 }
 
+static bool overflows(const ls_stepper *s, const ls_counters *c)
+{
+    return ls_fault_is_listed(s->overflows, c->step + 1, s->session->rank);
+}
+
 /* Gets ready for b's samples, of `present` on all ranks, before which the update has `pending`; each draws
  * its random numbers by its place in the update, in every stage the same. */
 static ls_status feed(ls_stepper *s, int stage, const ls_counters *c, const ls_batch *b, int64_t pending,
@@ -97,13 +105,59 @@ static ls_status feed(ls_stepper *s, int stage, const ls_counters *c, const ls_b
     ls_session_write_scalar(*p, "rank.weight", (double)b->n / (double)present);
     ls_session_write_scalar(*p, "rank.samples", (double)present);
     ls_step_write_rng((*p)->plan, s->seed, (uint32_t)c->step, (uint32_t)offset);
+    if (s->overflows != NULL) ls_session_write_scalar(*p, "loss_scale", overflows(s, c) ? INFINITY : 1);
     return LS_OK;
 }
 
+/* -- updates that are left out ------------------------------------------------------------------------------
+ */
+
+/* What a plan that makes an update must know: of a step on its way the host does not know yet whether it was
+ * left out, so it gives the rate for both cases. */
 static void write_rates(const ls_stepper *s, const ls_batch_plan *p, double lr)
 {
-    ls_session_write_lr(s->session, p, s->schedule->base > 0 ? lr / s->schedule->base : 0);
+    const double base = s->schedule->base;
+
+    ls_session_write_lr(s->session, p, base > 0 ? lr / base : 0, base > 0 ? s->again / base : 0);
+    ls_session_write_scalar(p, LS_SKIPS_KNOWN, (double)s->skips);
+    ls_found_mark(p->plan, s->session->rank);
 }
+
+/* An update of so many samples is over. */
+static void note_found(ls_stepper *s, ls_counters *c, const ls_found *f, int64_t samples)
+{
+    ls_strategy how = {0};
+
+    s->found = *f;
+    if (f->scale != 0 && ls_session_compute(s->session->cfg) == LS_F16) c->loss_scale = f->scale;
+    if (f->parameter == 0) return;
+    ls_session_guard(s->session->cfg, &how);
+    if (how.guard != LS_GUARD_SKIP) return;
+    s->skips++;
+    c->skipped++;
+    c->skipped_samples += samples;
+}
+
+void ls_stepper_join(const ls_stepper *s, ls_metric_sums *sums, const ls_metric_sums *now)
+{
+    /* Of a run that is to go on over such steps, one of them would spoil the mean of all others. */
+    if (s->found.scale == 0 || ls_metric_all_finite(now)) ls_metric_join(sums, now);
+}
+
+ls_status ls_stepper_count_skips(ls_stepper *s, ls_err *err)
+{
+    const ls_tensor *t = ls_state_find(s->session->state, LS_SKIPPED_VAR);
+    int32_t n = 0;
+    ls_status st = LS_OK;
+
+    if (t != NULL) LS_TRY(ls_tensor_read(t, 0, &n, sizeof n, err));
+    s->skips = n;
+out:
+    return st;
+}
+
+/* -- a whole step -------------------------------------------------------------------------------------------
+ */
 
 static ls_status whole_step(ls_stepper *s, ls_counters *c, const ls_batch *b, double lr, ls_err *err)
 {
@@ -121,17 +175,23 @@ static ls_status whole_step(ls_stepper *s, ls_counters *c, const ls_batch *b, do
     ls_session_write_control(p, &s->control);
     /* Before ranks ask one another again, nothing of this step may be on its way between them. */
     LS_TRY(ask ? run_plan(s, p->plan, err) : start_plan(s, p->plan, err));
-    s->left = (ls_underway){p->plan, ls_plan_runs(p->plan), present, b->n};
+    s->left = (ls_underway){.plan = p->plan, .run = ls_plan_runs(p->plan), .samples = present, .batch = b->n};
+    s->left.update = s->begun = b->global_n;
     LS_TRY(ls_session_read_control(p, &s->control, err));
-    if (ask || !s->ahead || !ls_plan_is_queued(p->plan)) LS_TRY(ls_underway_settle(&s->left, &c->now, err));
+    if (ask || !s->ahead || !ls_plan_is_queued(p->plan))
+        LS_TRY(ls_stepper_settle(s, &s->left, c, &c->now, err));
 out:
     return st;
 }
 
-ls_status ls_underway_settle(ls_underway *u, ls_metric_sums *now, ls_err *err)
+ls_status ls_stepper_settle(ls_stepper *s, ls_underway *u, ls_counters *c, ls_metric_sums *now, ls_err *err)
 {
-    const ls_status st = ls_collect_results(u->plan, u->run, u->samples, now, err);
+    ls_status st = LS_OK;
 
+    LS_TRY(ls_collect_results(u->plan, u->run, u->samples, now, err));
+    LS_TRY(ls_found_read(&u->found, u->plan, u->run, err));
+    note_found(s, c, &u->found, u->update);
+out:
     u->plan = NULL;
     return st;
 }
@@ -160,8 +220,14 @@ out:
 /* The gradients of b's samples in the reproducible mode, where one batch is an update. */
 static ls_status run_shards(ls_stepper *s, int stage, const ls_counters *c, const ls_batch *b, ls_err *err)
 {
-    const ls_shard_work w = {
-        .mode = LS_TRAIN, .stage = stage, .data = s->data, .b = b, .seed = s->seed, .step = c->step};
+    const ls_shard_work w = {.mode = LS_TRAIN,
+                             .stage = stage,
+                             .data = s->data,
+                             .b = b,
+                             .seed = s->seed,
+                             .step = c->step,
+                             .faults = s->overflows != NULL,
+                             .overflows = overflows(s, c)};
 
     return ls_shards_run(s->session->shards, &w, NULL, NULL, err);
 }
@@ -221,9 +287,10 @@ static ls_status take_metrics(const ls_stepper *s, const ls_batch_plan *p, ls_me
     return st;
 }
 
-/* Damaged samples may have been left out: the loss scale makes the sum a mean over those that were not. */
+/* Damaged samples may have been left out: the loss scale makes the sum a mean over those that were not.
+ * `found`: what stages before have found, and then what they and this one have. */
 static ls_status update(ls_stepper *s, int stage, ls_counters *c, int64_t mine, int64_t samples, double lr,
-                        ls_err *err)
+                        ls_found *found, ls_err *err)
 {
     const ls_batch_plan *p = &s->session->updates[stage];
     ls_status st = LS_OK;
@@ -235,7 +302,9 @@ static ls_status update(ls_stepper *s, int stage, ls_counters *c, int64_t mine, 
     ls_session_write_scalar(p, "rank.weight", (double)mine / (double)c->now.samples);
     write_metrics(p, &c->now, samples);
     ls_session_write_control(p, &s->control);
+    ls_session_write_scalar(p, LS_GUARD_BEFORE, (double)found->parameter);
     LS_TRY(run_plan(s, p->plan, err));
+    LS_TRY(ls_found_read(found, p->plan, ls_plan_runs(p->plan), err));
     ls_state_set_pending(s->session->state, false);
     LS_TRY(take_metrics(s, p, &c->now, samples, err));
     LS_TRY(ls_session_read_control(p, &s->control, err));
@@ -248,6 +317,7 @@ static ls_status finish_update(ls_stepper *s, ls_counters *c, const ls_batch *b,
                                ls_err *err)
 {
     const int64_t mine = c->now.samples;
+    ls_found found = {0};
     ls_status st = LS_OK;
 
     LS_TRY(count_samples(s, mine, samples, &s->control, &c->now.samples, err));
@@ -255,8 +325,10 @@ static ls_status finish_update(ls_stepper *s, ls_counters *c, const ls_batch *b,
     if (c->now.samples == 0) goto out; /* all were damaged: there is nothing to learn */
     for (int stage = 0; stage < s->session->n_stages; stage++) {
         if (stage > 0) LS_TRY(next_stage(s, stage, c, b, samples, err));
-        LS_TRY(update(s, stage, c, mine, samples, lr, err));
+        LS_TRY(update(s, stage, c, mine, samples, lr, &found, err));
     }
+    s->begun = samples;
+    note_found(s, c, &found, samples);
 out:
     ls_kept_clear(&s->kept);
     return st;
@@ -279,10 +351,10 @@ out:
     return st;
 }
 
-/* The rate of the update that batch b belongs to. */
-static double rate_of(const ls_stepper *s, const ls_counters *c, const ls_batch *b)
+/* The rate of the update that batch b belongs to, if so many samples were in updates that were left out. */
+static double rate_of(const ls_stepper *s, const ls_counters *c, const ls_batch *b, int64_t skipped)
 {
-    const int64_t seen = c->epoch * s->ruler->epoch_samples + b->global_position - c->pending;
+    const int64_t seen = c->epoch * s->ruler->epoch_samples + b->global_position - c->pending - skipped;
 
     return ls_lr_schedule_at(s->schedule, &c->plateau, ls_ruler_steps(s->ruler, seen),
                              (double)s->update / (double)s->ruler->step_samples);
@@ -295,7 +367,8 @@ ls_status ls_stepper_take(ls_stepper *s, ls_counters *c, const ls_batch *b, bool
     ls_status st = LS_OK;
 
     *done = c->pending + b->global_n >= samples;
-    *lr = rate_of(s, c, b);
+    *lr = rate_of(s, c, b, c->skipped_samples);
+    s->again = rate_of(s, c, b, c->skipped_samples + s->begun);
     s->left = (ls_underway){0};
     if (c->pending == 0) c->now = (ls_metric_sums){0};
     LS_TRY(s->session->split ? first_stage(s, c, b, samples, err) : whole_step(s, c, b, *lr, err));
@@ -306,7 +379,7 @@ ls_status ls_stepper_take(ls_stepper *s, ls_counters *c, const ls_batch *b, bool
     if (s->session->split) LS_TRY(finish_update(s, c, b, samples, *lr, err));
     *done = s->left.plan != NULL || c->now.samples > 0;
     if (!*done) return LS_OK;
-    ls_metric_join(&c->sums, &c->now);
+    ls_stepper_join(s, &c->sums, &c->now);
     c->step++;
 out:
     return st;

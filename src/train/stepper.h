@@ -11,6 +11,7 @@
 #include "data/loader.h"
 #include "exec/profile.h"
 #include "train/counters.h"
+#include "train/found.h"
 #include "train/kept.h"
 #include "train/lr_schedule.h"
 #include "train/session.h"
@@ -21,7 +22,9 @@ typedef struct ls_underway {
     ls_plan *plan; /* NULL: none */
     uint64_t run;
     int64_t samples; /* of all ranks */
-    int64_t batch; /* of this one: another batch may be another plan's, for which this one may be given up */
+    int64_t update;  /* with those that were damaged */
+    int64_t batch;  /* of this one: another batch may be another plan's, for which this one may be given up */
+    ls_found found; /* when they have come */
 } ls_underway;
 
 typedef struct ls_stepper {
@@ -36,6 +39,11 @@ typedef struct ls_stepper {
     ls_kept kept;                   /* batches of the update that goes on, when there are stages */
     ls_control control;             /* in: what this rank tells; out, after an update: what all did */
     int64_t damaged, damaged_epoch; /* samples of all ranks that were left out, and in which epoch */
+    int64_t skips;  /* of the variable LS_SKIPPED_VAR: as far as the host knows; at first what it holds */
+    int64_t begun;  /* samples of the newest update, of which the host may not know whether it was left out */
+    double again;   /* the rate that the newest update had if so */
+    ls_found found; /* of the newest update that is over */
+    const char *overflows; /* for tests (fault.h); NULL: none */
     bool ahead; /* the caller looks at metrics when it has begun the next step; else they are waited for */
     ls_underway left; /* then: of the newest update, on a device with queues; its settling is the caller's */
 } ls_stepper;
@@ -45,9 +53,14 @@ typedef struct ls_stepper {
  * they are not there: c->now and c->sums have nothing of them. */
 ls_status ls_stepper_take(ls_stepper *s, ls_counters *c, const ls_batch *b, bool *done, double *lr,
                           ls_err *err) LS_MUST_CHECK;
-/* Waits for them, and adds them to `now`.  Before the session is asked for a plan for another batch, and
- * before the step after the next. */
-ls_status ls_underway_settle(ls_underway *u, ls_metric_sums *now, ls_err *err) LS_MUST_CHECK;
+/* Waits for them, and adds them to `now`; the counters get to know whether the update was left out.  Before
+ * the session is asked for a plan for another batch, and before the step after the next. */
+ls_status ls_stepper_settle(ls_stepper *s, ls_underway *u, ls_counters *c, ls_metric_sums *now,
+                            ls_err *err) LS_MUST_CHECK;
+/* Adds a step's metrics to those of an epoch; not those of guarded steps that are not finite. */
+void ls_stepper_join(const ls_stepper *s, ls_metric_sums *sums, const ls_metric_sums *now);
+/* What the variable says, which a checkpoint may have brought. */
+ls_status ls_stepper_count_skips(ls_stepper *s, ls_err *err) LS_MUST_CHECK;
 void ls_stepper_release(ls_stepper *s);
 
 #endif

@@ -192,6 +192,8 @@ json_t *ls_summary_json(const ls_summary *s, const ls_counters *c, const ls_sess
                   known ? hash : NULL, "peak_bytes", (json_int_t)usage.ru_maxrss * 1024, "planned_bytes",
                   (json_int_t)ls_session_memory(session).total, "version", LS_VERSION, "host", host);
     if (o != NULL) add_device(o, session);
+    if (o != NULL) json_object_set_new(o, "skipped_steps", json_integer((json_int_t)c->skipped));
+    if (o != NULL && c->loss_scale != 0) json_object_set_new(o, "loss_scale", json_real(c->loss_scale));
     if (o != NULL && s->init != NULL) json_object_set(o, "init", s->init);
     if (o != NULL && s->ended_by != NULL) json_object_set_new(o, "ended_by", json_string(s->ended_by));
     if (o != NULL && s->ended_why[0] != '\0') json_object_set_new(o, "ended_why", json_string(s->ended_why));

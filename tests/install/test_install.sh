@@ -100,7 +100,7 @@ offers 'lockstep train fashion --' --resume --run-dir --json '!--profile'
 offers 'lockstep bench mnist --pro' --profile
 offers 'lockstep train fashion opt' optimizer.lr= optimizer.name= '!seed='
 offers 'lockstep train fashion --quiet train.on' train.on_nonfinite=
-offers 'lockstep train fashion train.on_nonfinite=' stop warn
+offers 'lockstep train fashion train.on_nonfinite=' stop skip warn
 offers 'lockstep plan resnet18 model.cifar_stem=t' true '!false'
 offers 'lockstep ckpt ' show verify export import '!fashion'
 offers 'lockstep data info ki' kind= '!train.keep='

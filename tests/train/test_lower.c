@@ -17,10 +17,12 @@
 /* What the trainer itself writes before an update. */
 static bool is_of_update(const char *input)
 {
-    static const char *const known[] = {"loss_scale", "rank.weight", "control", "metrics"};
+    static const char *const known[] = {"loss_scale",   "rank.weight",   "control",    "metrics",
+                                        LS_SKIPS_KNOWN, LS_GUARD_BEFORE, LS_GUARD_RANK};
 
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
         if (strcmp(input, known[i]) == 0) return true;
+    if (strncmp(input, LS_RATE_AGAIN, strlen(LS_RATE_AGAIN)) == 0) input += strlen(LS_RATE_AGAIN);
     return strncmp(input, "lr", 2) == 0;
 }
 
@@ -99,7 +101,7 @@ static int lower(const ls_graph *record, const char *trial, ls_strategy how)
 /* What the shards of a step give is what its updates take, tensor by tensor. */
 static void leaves_are_what_updates_add_up(const ls_graph *record, const char *trial)
 {
-    ls_strategy how = {.clip_norm = 1, .update = 4, .shards = 4};
+    ls_strategy how = {.clip_norm = 1, .update = 4, .shards = 4, .guard = LS_GUARD_SKIP};
     cargo given = {.n = {0}}, taken = {.n = {0}};
     int n_stages = 1, filled = 0;
 
@@ -120,6 +122,14 @@ static void leaves_are_what_updates_add_up(const ls_graph *record, const char *t
     CHECK(filled >= 2); /* gradients, and the rest */
 }
 
+static void scale(ls_strategy *how)
+{
+    how->compute = LS_F16;
+    how->guard = LS_GUARD_SKIP;
+    how->loss_scale = 65536;
+    how->scale_growth = 2000;
+}
+
 static void every_strategy_leaves_plain_ops(void)
 {
     for (const small_trial *l = small_trials; l->trial != NULL; l++) {
@@ -127,14 +137,16 @@ static void every_strategy_leaves_plain_ops(void)
         ls_err err = {0};
         if (l->like != NULL) continue;
         record = small_trial_record(l);
-        for (int ranks = 0; ranks < 2; ranks++) {
-            ls_strategy how = {.ranks = ranks > 0,
+        for (int way = 0; way < 4; way++) {
+            const bool ranks = way % 2 != 0;
+            ls_strategy how = {.ranks = ranks,
                                .share_from = 1,
                                .bucket_bytes = 50000,
-                               .sync_norm = ranks > 0,
+                               .sync_norm = ranks,
                                .clip_norm = 1,
                                .update = 4};
             int n_stages = 1;
+            if (way > 1) scale(&how);
             CHECK_EQ_INT(lower(record, l->trial, how), 1);
             for (; how.stage < n_stages; how.stage++) {
                 how.part = LS_PART_GRADIENTS;
@@ -193,6 +205,7 @@ static void memory_may_run_out(void)
 {
     ls_strategy how = {.ranks = true, .share_from = 1, .bucket_bytes = 1, .sync_norm = true, .clip_norm = 1};
 
+    scale(&how);
     check_faults("a whole step of several ranks", lower_one, &how);
     for (how.stage = 0; how.stage < 2; how.stage++) {
         how.part = LS_PART_GRADIENTS;
