@@ -65,6 +65,14 @@ void lsi_b16_pack_a(const void *from, ls_dtype t, int64_t ld, bool trans, int64_
 void lsi_b16_pack_b(const void *from, ls_dtype t, int64_t ld, bool trans, int64_t cols, int64_t k,
                     uint16_t *to);
 
+/* The same of numbers anywhere: number k of column c stands at k * step + c * col. */
+void lsi_b16_pack_strided(const void *from, ls_dtype t, int64_t step, int64_t col, int64_t cols, int64_t k,
+                          uint16_t *to);
+/* Sums turned round: to[c * to_row + r] = the sum over `parts` p of from[r][p * part + c], for n <= 16 rows r
+ * and cols <= 16 columns c. */
+void lsi_b16_give(const float *const *from, int64_t n, int64_t cols, int parts, int64_t part, ls_dtype t,
+                  void *to, int64_t to_row);
+
 /* What becomes of a tile of sums. */
 typedef struct lsi_b16_end {
     ls_dtype type;    /* of the results */

@@ -124,6 +124,46 @@ void lsi_b16_pack_b(const void *from, ls_dtype t, int64_t ld, bool trans, int64_
     }
 }
 
+void lsi_b16_pack_strided(const void *from, ls_dtype t, int64_t step, int64_t col, int64_t cols, int64_t k,
+                          uint16_t *to)
+{
+    const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    const __m512i at = _mm512_mullo_epi32(lane, _mm512_set1_epi32((int)col));
+    const __mmask16 m = first(cols);
+    const int64_t whole = (k + LSI_B16_DEEP - 1) / LSI_B16_DEEP * LSI_B16_DEEP;
+
+    if (t == LS_F32 && col * 16 < INT32_MAX) {
+        for (int64_t l = 0; l < whole; l += 2, to += 32) {
+            const float *p = (const float *)from + l * step;
+            const vf low = _mm512_mask_i32gather_ps(v_zero(), l < k ? m : 0, at, p, 4);
+            const vf high = _mm512_mask_i32gather_ps(v_zero(), l + 1 < k ? m : 0, at, p + step, 4);
+            _mm512_storeu_si512(to, paired(rounded(low), rounded(high)));
+        }
+        return;
+    }
+    for (int64_t l = 0; l < whole; l++)
+        for (int64_t c = 0; c < LSI_B16_COLS; c++)
+            to[l / 2 * 32 + 2 * c + l % 2] = l < k && c < cols ? lsi_b16_get(from, t, l * step + c * col) : 0;
+}
+
+void lsi_b16_give(const float *const *from, int64_t n, int64_t cols, int parts, int64_t part, ls_dtype t,
+                  void *to, int64_t to_row)
+{
+    const __mmask16 m = first(n);
+    vf r[16];
+
+    for (int64_t i = 0; i < 16; i++) {
+        r[i] = v_zero();
+        for (int p = 0; i < n && p < parts; p++) r[i] = v_add(r[i], v_load(from[i] + p * part));
+    }
+    v_transpose(r);
+    for (int64_t c = 0; c < cols; c++)
+        if (t == LS_F32)
+            _mm512_mask_storeu_ps((float *)to + c * to_row, m, r[c]);
+        else
+            _mm256_mask_storeu_epi16((uint16_t *)to + c * to_row, m, _mm512_cvtepi32_epi16(rounded(r[c])));
+}
+
 /* act and type are compile-time constants wherever this is inlined. */
 LSI_INLINE void store_rows(const float *c, int64_t c_row, int64_t rows, int64_t cols, void *to,
                            int64_t to_row, vf bias, const lsi_conv_act act, float slope, const ls_dtype type)

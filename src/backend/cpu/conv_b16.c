@@ -53,6 +53,7 @@ static void job_init(job *j, const lsi_conv_problem *p)
                : lsi_b16_axis_back(p->hi, p->ho, p->kh, p->sh, p->dh, p->pt);
     j->x = fwd ? lsi_b16_axis_forward(p->wi, p->wo, p->kw, p->sw, p->dw, p->pl)
                : lsi_b16_axis_back(p->wi, p->wo, p->kw, p->sw, p->dw, p->pl);
+    j->x = lsi_b16_share(j->x);
     j->read_c = fwd ? p->ci : p->co;
     j->made_c = fwd ? p->co : p->ci;
     j->read_b = (j->read_c + LSI_B16_DEEP - 1) / LSI_B16_DEEP;
@@ -137,6 +138,7 @@ static void pack_block(const job *j, int phase, int64_t block)
 {
     const lsi_conv_problem *p = j->p;
     const int64_t all = p->kh * p->kw, first = block * LSI_B16_COLS;
+    const int64_t cols = j->made_c - first < LSI_B16_COLS ? j->made_c - first : LSI_B16_COLS;
     const bool fwd = p->pass == LSI_CONV_FWD;
     uint16_t *to = j->weights + phase * phase_numbers(j) + block * j->terms * LSI_B16_BLOCK;
     tap taps[TAPS_MAX];
@@ -144,14 +146,12 @@ static void pack_block(const job *j, int phase, int64_t block)
 
     for (int64_t b = 0; b < j->read_b; b++)
         for (int t = 0; t < n; t++) {
-            uint16_t *q = to + (t * j->read_b + b) * LSI_B16_BLOCK;
-            for (int64_t k = 0; k < LSI_B16_DEEP; k++)
-                for (int64_t c = 0; c < LSI_B16_COLS; c++) {
-                    const int64_t r = b * LSI_B16_DEEP + k, m = first + c;
-                    const int64_t at = ((fwd ? m : r) * p->ci + (fwd ? r : m)) * all + taps[t].number;
-                    q[k / 2 * 32 + 2 * c + k % 2] =
-                        r < j->read_c && m < j->made_c ? lsi_b16_get(j->a->w, p->w_type, at) : 0;
-                }
+            const int64_t r = b * LSI_B16_DEEP;
+            const int64_t at = ((fwd ? first : r) * p->ci + (fwd ? r : first)) * all + taps[t].number;
+            lsi_b16_pack_strided(lsi_b16_at(j->a->w, p->w_type, at), p->w_type, fwd ? all : p->ci * all,
+                                 fwd ? p->ci * all : all, cols,
+                                 j->read_c - r < LSI_B16_DEEP ? j->read_c - r : LSI_B16_DEEP,
+                                 to + (t * j->read_b + b) * LSI_B16_BLOCK);
         }
 }
 
@@ -195,12 +195,16 @@ static void fill_row(const job *j, int64_t image, int64_t b, int64_t row, int fx
 
 static void fill_planes(const job *j, const segment *s, uint16_t *to)
 {
+    const int64_t rows = s->hi - s->lo + j->y.halo;
+
     for (int64_t b = 0; b < j->read_b; b++)
         for (int fy = 0; fy < j->y.in_phases; fy++)
-            for (int fx = 0; fx < j->x.in_phases; fx++, to += j->pitch * LSI_B16_DEEP)
-                for (int64_t u = 0; u < s->hi - s->lo + j->y.halo; u++)
+            for (int fx = 0; fx < j->x.in_phases; fx++, to += j->pitch * LSI_B16_DEEP) {
+                for (int64_t u = 0; u < rows; u++)
                     fill_row(j, s->image, b, (s->lo + u) * j->y.mul + fy + j->y.base, fx,
                              to + u * j->plane_x * LSI_B16_DEEP);
+                memset(to + rows * j->plane_x * LSI_B16_DEEP, 0, (size_t)(j->x.shared * LSI_B16_DEEP) * 2);
+            }
 }
 
 /* -- results ----------------------------------------------------------------------------------------------

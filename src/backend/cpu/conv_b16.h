@@ -17,7 +17,8 @@
 typedef struct lsi_b16_axis {
     int64_t read, made; /* sizes of the maps */
     int64_t results;    /* positions q of a phase */
-    int64_t halo;       /* a plane has so many more */
+    int64_t halo;       /* taps reach so far beyond them */
+    int64_t shared;     /* zeros behind the end that are left out, because the next row begins with as many */
     int in_phases, out_phases;
     int64_t mul, base, out_mul, out_base;
     int taps, dil, stride;
@@ -36,44 +37,58 @@ static inline void lsi_b16_tap(const lsi_b16_axis *x, int k, int *in_phase, int6
 
 static inline int64_t lsi_b16_plane(const lsi_b16_axis *x)
 {
-    return x->results + x->halo;
+    return x->results + x->halo - x->shared;
+}
+
+/* In a plane that is the map itself with zeros around it, a row's last zeros are the next one's first. */
+static inline lsi_b16_axis lsi_b16_share(lsi_b16_axis x)
+{
+    const int64_t before = -x.base, behind = x.results + x.halo - before - x.read;
+
+    if (x.in_phases == 1 && x.mul == 1 && before > 0 && behind > 0)
+        x.shared = before < behind ? before : behind;
+    if (x.shared > x.halo) x.shared = x.halo; /* results lie in one row */
+    return x;
 }
 
 /* Of a forward pass, and of a gradient of the weights, which reads x as it does. */
 static inline lsi_b16_axis lsi_b16_axis_forward(int64_t in, int64_t out, int taps, int stride, int dil,
                                                 int pad)
 {
-    return (lsi_b16_axis){.read = in,
-                          .made = out,
-                          .results = out,
-                          .halo = (taps - 1) * dil / stride,
-                          .in_phases = stride,
-                          .out_phases = 1,
-                          .mul = stride,
-                          .base = -pad,
-                          .out_mul = 1,
-                          .out_base = 0,
-                          .taps = taps,
-                          .dil = dil,
-                          .stride = stride,
-                          .fwd = true};
+    return (lsi_b16_axis){
+        .read = in,
+        .made = out,
+        .results = out,
+        .halo = (taps - 1) * dil / stride,
+        /* Of a dense filter that is smaller than the stride, phases behind it are never read. */
+        .in_phases = taps < stride && (dil == 1 || taps == 1) ? taps : stride,
+        .out_phases = 1,
+        .mul = stride,
+        .base = -pad,
+        .out_mul = 1,
+        .out_base = 0,
+        .taps = taps,
+        .dil = dil,
+        .stride = stride,
+        .fwd = true};
 }
 
 /* Of a gradient of the input: `in` is the size of dx, `out` that of dy. */
 static inline lsi_b16_axis lsi_b16_axis_back(int64_t in, int64_t out, int taps, int stride, int dil, int pad)
 {
-    const int64_t halo = (taps - 1) * dil / stride;
+    const int64_t halo = (taps - 1) * dil / stride,
+                  first = pad / stride; /* positions before lie in the padding */
 
     return (lsi_b16_axis){.read = out,
                           .made = in,
-                          .results = (in - 1 + pad) / stride + 1,
+                          .results = (in - 1 + pad) / stride + 1 - first,
                           .halo = halo,
                           .in_phases = 1,
                           .out_phases = stride,
                           .mul = 1,
-                          .base = -halo,
+                          .base = first - halo,
                           .out_mul = stride,
-                          .out_base = -pad,
+                          .out_base = first * stride - pad,
                           .taps = taps,
                           .dil = dil,
                           .stride = stride,

@@ -47,7 +47,7 @@ static void job_init(job *j, const lsi_conv_problem *p)
 
     *j = (job){.p = p, .kernels = lsi_b16_kernels_here(), .taps = p->kh * p->kw};
     j->y = lsi_b16_axis_forward(p->hi, p->ho, p->kh, p->sh, p->dh, p->pt);
-    j->x = lsi_b16_axis_forward(p->wi, p->wo, p->kw, p->sw, p->dw, p->pl);
+    j->x = lsi_b16_share(lsi_b16_axis_forward(p->wi, p->wo, p->kw, p->sw, p->dw, p->pl));
     j->few = p->x_layout != &lsi_layout_c16;
     j->rows = j->few ? p->ci * j->taps : p->ci;
     j->row_b = (j->rows + LSI_B16_ROWS - 1) / LSI_B16_ROWS;
@@ -116,7 +116,7 @@ static void fill_row(const job *j, int64_t image, int64_t c, int64_t row, int fx
 /* One image of the group, some channels (16, or one with few), all phases. */
 static void pack_x(const job *j, int64_t image, int64_t c)
 {
-    const int64_t rows = lsi_b16_plane(&j->y), used = rows * j->plane_x;
+    const int64_t rows = lsi_b16_plane(&j->y), used = rows * j->plane_x; /* y shares nothing */
     const int n = j->few ? 1 : 16;
 
     for (int f = 0; f < j->y.in_phases * j->x.in_phases; f++) {
@@ -253,25 +253,25 @@ static void sum_thread(int thread, int n_threads, void *arg)
     j->kernels->end();
 }
 
-/* dw[o][c][tap] from the parts' sums. */
+/* dw[o][c][tap] from the parts' sums, 16 of o by 16 of the rest at a time. */
 static void give_thread(int thread, int n_threads, void *arg)
 {
     const job *j = arg;
-    const int64_t per_out = j->p->ci * j->taps;
-    int64_t o, end;
+    const int64_t per_out = j->p->ci * j->taps, size = (int64_t)ls_dtype_size(j->p->w_type);
+    int64_t block, end;
 
-    ls_parallel_range(j->p->co, thread, n_threads, &o, &end);
-    for (; o < end; o++)
-        for (int64_t r = 0; r < per_out; r++) {
-            const int64_t row = j->few ? r : r / j->taps, tap = j->few ? 0 : r % j->taps;
-            const int64_t tile = (tap * j->row_b + row / LSI_B16_ROWS) * j->col_b + o / LSI_B16_WIDE;
-            const int64_t in = row % LSI_B16_ROWS * LSI_B16_WIDE + o % LSI_B16_WIDE;
-            float sum = 0;
-            for (int part = 0; part < j->parts; part++) sum += j->sums[(part * tiles(j) + tile) * TILE + in];
-            if (j->p->w_type == LS_F32)
-                j->a->w[o * per_out + r] = sum;
-            else
-                ((uint16_t *)j->a->w)[o * per_out + r] = lsi_b16_of(sum);
+    ls_parallel_range(j->p->co / 16, thread, n_threads, &block, &end);
+    for (; block < end; block++)
+        for (int64_t r = 0; r < per_out; r += 16) {
+            const int64_t n = per_out - r < 16 ? per_out - r : 16, o = block * 16;
+            const float *from[16];
+            for (int64_t i = 0; i < n; i++) {
+                const int64_t row = j->few ? r + i : (r + i) / j->taps, tap = j->few ? 0 : (r + i) % j->taps;
+                const int64_t tile = (tap * j->row_b + row / LSI_B16_ROWS) * j->col_b + o / LSI_B16_WIDE;
+                from[i] = j->sums + tile * TILE + row % LSI_B16_ROWS * LSI_B16_WIDE + o % LSI_B16_WIDE;
+            }
+            lsi_b16_give(from, n, 16, j->parts, tiles(j) * TILE, j->p->w_type,
+                         (char *)j->a->w + (o * per_out + r) * size, per_out);
         }
 }
 
