@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 """Whole training steps, ours against PyTorch, interleaved in one run; ratio = PyTorch's time / our time.
 
-usage: bench/compare_torch.py [--build build] [--rounds 7] [--seconds 1.5] [--threads 2] [--python PYTHON] [--json FILE] [ROW ...]
+usage: bench/compare_torch.py [--build build] [--rounds 7] [--seconds 1.5] [--threads 2] [--precision fp32|bf16] [--python PYTHON] [--json FILE] [ROW ...]
 
 Each round runs PyTorch for a while, then Lockstep; a row's figure is the median of the rounds' ratios, with the smallest and the
 largest beside it.  PyTorch is tuned: its thread count is set, OpenBLAS is told the processor, malloc keeps its pages, gradients
 are set to None, and the best of four variants (nchw or channels-last, OpenMP threads that spin or sleep; tried first) is used.  Both sides start from the same weights and
-inputs.  Run it on an otherwise idle machine.
+inputs.  With --precision bf16 ours is precision=bf16 and PyTorch's is torch.autocast.  Run it on an otherwise idle machine.
 """
 import argparse
 import json
@@ -32,6 +32,7 @@ ROWS = {
     "cyclegan-g": ("cyclegan-g", ["batch.per_rank=1"], ("adam", 2e-4), 2.4),
     "cyclegan": ("cyclegan", ["batch.per_rank=1"], ("adam", 2e-4), 2.4),
     "aae": ("aae", ["batch.per_rank=32"], ("adam", 1e-4), 2.5),
+    "vit": ("vit", ["batch.per_rank=8"], ("adam", 1e-4), 2.0),
 }
 
 TUNED = {
@@ -71,8 +72,20 @@ class Model:
         self.x = {n: place(record.get("0/in/" + n)) for n in record.names("0/in/")}
         self.x.update({n: place(record.get("0/draw/" + n)) for n in record.names("0/draw/")})
 
+    def items(self):
+        """What the model yields, each computed in the precision."""
+        import torch
+
+        items, low = iter(self.forward(self.p, self.x, drop=True)), os.environ.get("LS_TORCH_PRECISION") == "bf16"
+        while True:
+            with torch.autocast("cpu", dtype=torch.bfloat16, enabled=low):
+                item = next(items, None)
+            if item is None:
+                return
+            yield item
+
     def step(self):
-        for item in self.forward(self.p, self.x, drop=True):
+        for item in self.items():
             parts = item if isinstance(item, list) else [item]
             for loss, prefixes, metric in parts:
                 if metric not in self.optimisers:
@@ -117,6 +130,10 @@ def worker(model, folder, threads, optimiser, lr):
         print(statistics.median(times[1:]), flush=True)  # the first step after a pause warms caches
 
 
+def precision_of(args):
+    return getattr(args, "precision", "fp32")  # other programs that compare have no such option
+
+
 class Ended(RuntimeError):
     """PyTorch's process ended before it answered."""
 
@@ -132,7 +149,7 @@ class Torch:
         self.errors = tempfile.TemporaryFile("w+")
         self.process = subprocess.Popen(
             [args.python, os.path.abspath(__file__), "--worker", model, folder, str(args.threads), optimiser, str(lr)],
-            env=dict(os.environ, OMP_NUM_THREADS=str(args.threads), **environment), stdin=subprocess.PIPE,
+            env=dict(os.environ, OMP_NUM_THREADS=str(args.threads), LS_TORCH_PRECISION=precision_of(args), **environment), stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, stderr=self.errors, preexec_fn=confine, text=True)
 
     def run(self, layout, seconds):
@@ -180,7 +197,7 @@ def best_torch(args, model, folder, optimiser, lr, limit=None, deadline=None):
 
 def ours(args, model, settings):
     out = subprocess.run([os.path.join(args.build, "lockstep"), "bench", model, "--json", "--threads", str(args.threads),
-                          "--seconds", str(args.seconds)] + settings, check=True, capture_output=True, text=True)
+                          "--seconds", str(args.seconds), "precision=" + precision_of(args)] + settings, check=True, capture_output=True, text=True)
     return json.loads(out.stdout.strip().splitlines()[-1])
 
 
@@ -227,6 +244,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=1.5)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--precision", choices=("fp32", "bf16"), default="fp32")
     parser.add_argument("--python", default="/usr/bin/python3", help="the Python that has PyTorch")
     parser.add_argument("--json")
     parser.add_argument("rows", nargs="*", metavar="ROW", help="of: " + " ".join(ROWS))

@@ -213,6 +213,7 @@ static bool choose(const lsi_cpu_device *dev, const lsi_gemm_problem *p, variant
 
     find_variants(&t);
     if (t.n == 0) return false;
+    if (t.n > 1 && !lsi_gemm_is_f32(p)) t.n--; /* the plain loops, which end the list */
     problem_text(p, text, sizeof text);
     if (t.n > 1 && !dev->base.fixed)
         winner = lsi_tune(dev->tuner, &(lsi_candidates){text, t.n, t.name, 0, try_candidate, &t, &dev->base});
