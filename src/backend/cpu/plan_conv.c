@@ -22,6 +22,7 @@ typedef struct variant {
 typedef struct conv_state {
     lsi_conv_problem problem; /* as stored */
     variant v;
+    char impl[LSI_WIDE_NAME];
 } conv_state;
 
 /* -- fp32 kernels on 16 bits
@@ -322,6 +323,8 @@ ls_status lsi_plan_conv(ls_device *dev, const ls_graph *g, const ls_node *n, ls_
         ls_free(s); /* there is no state of `impl` to be destroyed, and no kernel that somebody else would */
         return st;
     }
-    *out = (ls_kernel){run, destroy, s, variant_scratch(&s->v, &s->problem), v.impl->name};
+    lsi_wide_name(s->impl, v.impl->name);
+    *out = (ls_kernel){run, destroy, s, variant_scratch(&s->v, &s->problem),
+                       v.impl->low || lsi_conv_is_f32(&p) ? v.impl->name : s->impl};
     return LS_OK;
 }

@@ -21,6 +21,7 @@ typedef struct variant {
 typedef struct matmul_state {
     lsi_gemm_problem problem; /* as stored */
     variant v;
+    char impl[LSI_WIDE_NAME];
 } matmul_state;
 
 /* -- fp32 kernels on 16 bits
@@ -236,7 +237,9 @@ ls_status lsi_plan_matmul(ls_device *dev, const ls_graph *g, const ls_node *n, l
     if (!choose((const lsi_cpu_device *)dev, &p, &v)) return LS_UNSUPPORTED;
     s = ls_alloc(LS_MEM_PLAN, sizeof *s);
     if (s == NULL) return ls_fail(err, LS_NOMEM, "cpu: no memory");
-    *s = (matmul_state){p, v};
-    *out = (ls_kernel){run, ls_free, s, variant_scratch(&v, &p), v.impl->name};
+    *s = (matmul_state){.problem = p, .v = v};
+    lsi_wide_name(s->impl, v.impl->name);
+    *out = (ls_kernel){run, ls_free, s, variant_scratch(&v, &p),
+                       lsi_gemm_is_f32(&v.problem) == lsi_gemm_is_f32(&p) ? v.impl->name : s->impl};
     return LS_OK;
 }

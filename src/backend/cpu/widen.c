@@ -1,6 +1,7 @@
 /* widen.c: conversions around a kernel that knows only f32. */
 #include "backend/cpu/widen.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "backend/cpu/kernel_util.h"
@@ -18,6 +19,7 @@ typedef struct widen_state {
     int n_in, n_out, threads;
     operand *operands; /* inputs, then outputs */
     void **pointers;   /* likewise, for the inner call */
+    char impl[LSI_WIDE_NAME];
 } widen_state;
 
 typedef struct conversion {
@@ -56,6 +58,11 @@ static void convert(ls_dtype dtype, int64_t count, int threads, uint16_t *narrow
     conversion c = {dtype, count, narrow, wide, widen, LSI_PICK(lsi_move_avx512, lsi_move_avx2)};
 
     ls_parallel_run(count < LSI_SMALL ? 1 : threads, convert_part, &c);
+}
+
+void lsi_wide_name(char *to, const char *impl)
+{
+    snprintf(to, LSI_WIDE_NAME, "wide_%s", impl != NULL ? impl : "");
 }
 
 void lsi_widen(float *wide, const void *narrow, ls_dtype t, int64_t count, int threads)
@@ -176,6 +183,7 @@ ls_status lsi_plan_widened(lsi_cpu_planner planner, ls_device *dev, const ls_gra
         destroy(s);
         return st;
     }
-    *out = (ls_kernel){run, destroy, s, place_operands(s, g, n), s->inner.impl};
+    lsi_wide_name(s->impl, s->inner.impl);
+    *out = (ls_kernel){run, destroy, s, place_operands(s, g, n), s->impl};
     return LS_OK;
 }
