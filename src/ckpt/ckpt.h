@@ -102,7 +102,8 @@ ls_status ls_weights_xxh3(const ls_state *vars, uint64_t *hash, ls_err *err) LS_
 /* -- plain safetensors ------------------------------------------------------------------------------------
  */
 
-/* Writes the parameters and buffers of a checkpoint to one file that other programs read. */
+/* Writes the parameters and buffers of a checkpoint to one file that other programs read.  They pass in
+ * chunks: it takes no memory for a model. */
 ls_status ls_ckpt_export(const char *dir, const char *file, ls_err *err) LS_MUST_CHECK;
 /* LS_INVALID for a file of weights of another program (PyTorch's .pt, Keras's .h5, ...), with what makes a
  * safetensors file of it; whether the file exists does not matter. */

@@ -23,9 +23,10 @@ typedef struct lsi_item {
     ls_var_role role;
     const ls_tensor *tensor; /* its bytes are there; NULL: */
     void *host;              /* in memory of the host's; NULL: */
-    const ls_state *vars;    /* in pieces, of which ranks have one each: variable `index`; all NULL in a */
-    int index;               /* table that was read */
-    uint64_t begin;          /* from the start of the data */
+    const ls_state *vars;    /* in pieces, of which ranks have one each: variable `index`; NULL: */
+    int index;
+    const ls_ckpt *from; /* in a checkpoint, under its name; all NULL in a table that was read */
+    uint64_t begin;      /* from the start of the data */
     size_t bytes;
     uint64_t xxh3;
 } lsi_item;
@@ -135,6 +136,8 @@ ls_status lsi_ckpt_write(const lsi_io *io, const char *dir, lsi_table *t, uint64
 /* One safetensors file of an arranged table with its header; syncs it, and sets the hashes of its tensors. */
 ls_status lsi_st_write(const lsi_io *io, const char *path, lsi_table *t, const ls_text *header, ls_err *err);
 
+/* All bytes of a tensor, chunk by chunk; LS_DATA when they are damaged, which is known after the last. */
+ls_status lsi_ckpt_visit(const ls_ckpt *c, const char *name, ls_tensor_look look, void *ctx, ls_err *err);
 /* Like ls_ckpt_read, into a variable; its type and shape are those that the tensor must have. */
 ls_status lsi_ckpt_read_variable(const ls_ckpt *c, const char *name, const ls_state *vars, int i,
                                  ls_err *err);

@@ -50,7 +50,6 @@ ls_status ls_ckpt_export(const char *dir, const char *file, ls_err *err)
 {
     ls_ckpt *c = NULL;
     lsi_table t = {0};
-    char *data = NULL;
     ls_status st = LS_OK;
 
     LS_TRY(ls_ckpt_open(&c, dir, err));
@@ -62,17 +61,12 @@ ls_status ls_ckpt_export(const char *dir, const char *file, ls_err *err)
     for (int i = 0; i < ls_ckpt_count(c); i++) {
         ls_ckpt_tensor x = ls_ckpt_at(c, i);
         if (!lsi_is_model(x.role)) continue;
-        t.items[t.n++] = (lsi_item){.name = x.name, .dtype = x.dtype, .shape = x.shape, .bytes = x.bytes};
-    }
-    LS_TRY(give_memory(&t, &data, err));
-    for (int i = 0; i < t.n; i++) {
-        const lsi_item *x = &t.items[i];
-        LS_TRY(ls_ckpt_read(c, x->name, x->dtype, x->shape, x->host, err));
+        t.items[t.n++] =
+            (lsi_item){.name = x.name, .dtype = x.dtype, .shape = x.shape, .bytes = x.bytes, .from = c};
     }
     LS_TRY(write_plain(file, &t, err));
 out:
     lsi_table_release(&t);
-    ls_free(data);
     ls_ckpt_close(c);
     return st;
 }

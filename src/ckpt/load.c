@@ -392,7 +392,9 @@ ls_status ls_ckpt_load_model(const ls_ckpt *c, ls_state *vars, ls_err *err)
 /* -- verifying --------------------------------------------------------------------------------------------
  */
 
-static ls_status hash_item(const ls_ckpt *c, const lsi_item *x, XXH3_state_t *h, char *buf, ls_err *err)
+/* `look` may be NULL. */
+static ls_status hash_item(const ls_ckpt *c, const lsi_item *x, XXH3_state_t *h, char *buf,
+                           ls_tensor_look look, void *ctx, ls_err *err)
 {
     uint64_t at = place(c, x);
 
@@ -402,9 +404,24 @@ static ls_status hash_item(const ls_ckpt *c, const lsi_item *x, XXH3_state_t *h,
         ls_status st = lsi_io_read(c->fd, c->tensors_path, at + done, buf, portion, err);
         if (st != LS_OK) return ls_fail_in(err, st, "tensor \"%s\"", x->name);
         XXH3_64bits_update(h, buf, portion);
+        if (look != NULL) st = look(ctx, buf, done, portion, err);
+        if (st != LS_OK) return st;
         done += portion;
     }
     return XXH3_64bits_digest(h) == x->xxh3 ? LS_OK : damaged(c, x, err);
+}
+
+ls_status lsi_ckpt_visit(const ls_ckpt *c, const char *name, ls_tensor_look look, void *ctx, ls_err *err)
+{
+    XXH3_state_t *h = XXH3_createState();
+    char *buf = ls_alloc(LS_MEM_CKPT, CHUNK);
+    const ls_status st = h != NULL && buf != NULL ? hash_item(c, lsi_table_find(&c->manifest.tensors, name),
+                                                              h, buf, look, ctx, err)
+                                                  : ls_fail(err, LS_NOMEM, "%s: no memory", c->tensors_path);
+
+    XXH3_freeState(h);
+    ls_free(buf);
+    return st;
 }
 
 ls_status ls_ckpt_verify(const char *dir, int *bad, ls_ckpt_on_damage fn, void *arg, ls_err *err)
@@ -429,7 +446,7 @@ ls_status ls_ckpt_verify(const char *dir, int *bad, ls_ckpt_on_damage fn, void *
     for (int i = 0; c != NULL && i < ls_ckpt_count(c); i++) {
         const lsi_item *x = &c->manifest.tensors.items[i];
         ls_err why = {0};
-        if (hash_item(c, x, h, buf, &why) == LS_OK) continue;
+        if (hash_item(c, x, h, buf, NULL, NULL, &why) == LS_OK) continue;
         ++*bad;
         if (fn != NULL) fn(arg, LSI_CKPT_TENSORS, x->name, why.text);
         st = ls_fail(&first, LS_DATA, "%s", why.text);

@@ -66,6 +66,8 @@ static ls_status write_item(writing *w, lsi_item *x, ls_err *err)
     XXH3_64bits_reset(w->hash);
     if (x->vars != NULL)
         st = ls_pieces_visit(x->vars, x->index, write_chunk, w, err);
+    else if (x->from != NULL)
+        st = lsi_ckpt_visit(x->from, x->name, write_chunk, w, err);
     else
         st = x->tensor != NULL ? ls_tensor_visit(x->tensor, write_chunk, w, err)
                                : write_chunk(w, x->host, 0, x->bytes, err);

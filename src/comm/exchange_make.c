@@ -221,6 +221,7 @@ static void move_in(ls_exchange *x)
     for (int i = 0; i < x->plan.n_in; i++) {
         float *at =
             (float *)(x->room->at + x->room->result_bytes + (size_t)x->owner[i] * x->room->part_bytes);
+        if (x->size == 1) at = x->result; /* the only part becomes it */
         x->in[i] = at;
         if (x->owner[i] == x->self) x->part_at[j++] = at;
     }

@@ -21,6 +21,8 @@ int rank_works_in_barriers(ls_comm *c, const void *arg);
 int rank_weighs(ls_comm *c, const void *arg);
 /* Every kind of collective over every group, at lengths that do not fit ranks, empty ones among them. */
 int rank_moves(ls_comm *c, const void *arg);
+/* Exchanges that use the same memory one after the other. */
+int rank_moves_in(ls_comm *c, const void *arg);
 /* arg: an int64_t, the number of shards.  Sums of leaves that several threads give out of order. */
 int rank_gives_leaves(ls_comm *c, const void *arg);
 /* Gathers and broadcasts on both sides of what one round carries; at most 8 ranks. */

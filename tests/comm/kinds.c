@@ -18,9 +18,10 @@ static int differs(const ls_comm *c, const ls_exchange_options *o, int64_t i, fl
 /* What a rank of a group gives in a step: different in every group. */
 static float given(const ls_comm *c, const ls_exchange_options *o, int step, int rank, int64_t i)
 {
-    const int group = o->group == LS_GROUP_ALL ? 0 : 1 + ls_comm_host(c);
+    const int size = ls_group_size(c, o->group);
+    const int group = o->group == LS_GROUP_ALL ? 0 : 1 + 8 * ls_comm_host(c) + ls_comm_local_rank(c) / size;
 
-    return noise((uint64_t)(10 * step + group), (uint64_t)rank, (uint64_t)i);
+    return noise((uint64_t)(100 * step + group), (uint64_t)rank, (uint64_t)i);
 }
 
 static float weight_of(int rank)
@@ -98,8 +99,9 @@ int rank_moves(ls_comm *c, const void *arg)
     int wrong = 0;
 
     (void)arg;
+    ls_comm_set_shard_group(c, ls_comm_local_size(c) % 2 == 0 ? ls_comm_local_size(c) / 2 : 0);
     for (int kind = LS_COLL_ALL_REDUCE; kind <= LS_COLL_BROADCAST; kind++)
-        for (int group = LS_GROUP_ALL; group <= LS_GROUP_MACHINE; group++)
+        for (int group = LS_GROUP_ALL; group <= LS_GROUP_SHARD; group++)
             for (size_t i = 0; i < sizeof lengths / sizeof *lengths && wrong == 0; i++) {
                 const int size = ls_group_size(c, (ls_group)group);
                 const ls_exchange_options o = {.name = "moving",
@@ -110,6 +112,57 @@ int rank_moves(ls_comm *c, const void *arg)
                                                .n = lengths[i]};
                 wrong += run_kind(c, &o);
             }
+    return wrong;
+}
+
+/* -- rooms ------------------------------------------------------------------------------------------------
+ */
+
+static int move_in_turn(ls_comm *c, ls_exchange **x, const ls_exchange_options *o, int n)
+{
+    uint64_t pace = 7 * (uint64_t)ls_comm_rank(c);
+    ls_err err = {0};
+    int wrong = 0;
+
+    for (int step = 0; step < 12 && wrong == 0; step++) {
+        const int k = step % n;
+        int64_t lo, hi;
+        fill(c, x[k], &o[k], step, &lo, &hi);
+        ls_exchange_start(x[k], weight_of(ls_group_rank(c, o[k].group)));
+        dawdle(&pace);
+        wrong += expect_status(c, ls_exchange_wait(x[k], &err), LS_OK, &err, "wait");
+        for (int64_t i = lo; i < hi && wrong == 0; i++)
+            wrong += differs(c, &o[k], i, ls_exchange_result(x[k])[i], expected(c, &o[k], step, i));
+    }
+    return wrong;
+}
+
+/* Exchanges of different kinds and lengths that use the same memory one after the other. */
+int rank_moves_in(ls_comm *c, const void *arg)
+{
+    ls_exchange_room room = {0};
+    const ls_exchange_options o[] = {
+        {.name = "long", .kind = LS_COLL_ALL_GATHER, .n = 40003, .room = &room},
+        {.name = "short", .kind = LS_COLL_REDUCE_SCATTER, .n = 1001, .room = &room},
+        {.name = "longest", .kind = LS_COLL_ALL_REDUCE, .n = 70001, .room = &room},
+    };
+    enum { N = sizeof o / sizeof *o };
+    ls_exchange *x[N] = {NULL};
+    ls_shared *memory = NULL;
+    ls_err err = {0};
+    int wrong;
+
+    (void)arg;
+    for (int i = 0; i < N; i++) ls_exchange_need_room(c, &o[i], &room);
+    wrong =
+        expect_status(c, ls_shared_create(&memory, c, ls_exchange_room_bytes(c, LS_GROUP_ALL, &room), &err),
+                      LS_OK, &err, "room");
+    if (wrong == 0) room.at = ls_shared_data(memory);
+    for (int i = 0; i < N && wrong == 0; i++)
+        wrong += expect_status(c, ls_exchange_create(&x[i], c, &o[i], &err), LS_OK, &err, "create");
+    if (wrong == 0) wrong = move_in_turn(c, x, o, N);
+    for (int i = 0; i < N; i++) ls_exchange_destroy(x[i]);
+    ls_shared_destroy(memory);
     return wrong;
 }
 

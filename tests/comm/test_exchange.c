@@ -92,6 +92,8 @@ static void every_kind(void)
 {
     for (int ranks = 1; ranks <= 4; ranks++) CHECK_EQ_INT(run_threads(ranks, rank_moves, NULL), 0);
     CHECK_EQ_INT(run_processes(3, rank_moves, NULL), 0);
+    CHECK_EQ_INT(run_processes(4, rank_moves, NULL), 0);
+    for (int ranks = 1; ranks <= 4; ranks++) CHECK_EQ_INT(run_threads(ranks, rank_moves_in, NULL), 0);
 }
 
 static void leaves_from_threads(void)

@@ -20,7 +20,7 @@ static int everything(ls_comm *c)
                                      {.n = 400000, .shards = 0, .steps = 2}};
     const int64_t shards = 13;
     int wrong = rank_gathers(c, NULL) + rank_folds(c, NULL) + rank_overlaps(c, NULL) + rank_moves(c, NULL) +
-                rank_gives_leaves(c, &shards) + rank_works_in_barriers(c, NULL);
+                rank_moves_in(c, NULL) + rank_gives_leaves(c, &shards) + rank_works_in_barriers(c, NULL);
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases && wrong == 0; i++)
         wrong += rank_sums_steps(c, &cases[i]);
