@@ -146,6 +146,8 @@ void ls_ckpt_writer_destroy(ls_ckpt_writer *w);
  * thread cannot be had, never because of the disk. */
 ls_status ls_ckpt_writer_submit(ls_ckpt_writer *w, int64_t step, const ls_state *vars, uint64_t plan_hash,
                                 const json_t *state, double metric, ls_err *err) LS_MUST_CHECK;
+/* What the other ranks do of it where they have pieces: for ls_pieces_serve. */
+ls_status ls_ckpt_assist(const ls_state *vars, ls_err *err) LS_MUST_CHECK;
 /* Waits until nothing is under way and says how the newest write ended. */
 ls_status ls_ckpt_writer_wait(ls_ckpt_writer *w, ls_err *err);
 

@@ -26,6 +26,7 @@ typedef struct lsi_item {
     const ls_state *vars;    /* in pieces, of which ranks have one each: variable `index`; NULL: */
     int index;
     const ls_ckpt *from; /* in a checkpoint, under its name; all NULL in a table that was read */
+    bool stored;         /* the ranks that have it have written it, and its hash is known */
     uint64_t begin;      /* from the start of the data */
     size_t bytes;
     uint64_t xxh3;
@@ -106,6 +107,8 @@ typedef struct lsi_io {
 ls_status lsi_io_create(const lsi_io *io, const char *path, int *fd, ls_err *err);
 ls_status lsi_io_write(const lsi_io *io, int fd, const char *path, const void *data, size_t bytes,
                        ls_err *err);
+/* So many bytes are there already. */
+ls_status lsi_io_skip(int fd, const char *path, size_t bytes, ls_err *err);
 /* Syncs and closes. */
 ls_status lsi_io_finish(const lsi_io *io, int fd, const char *path, ls_err *err);
 ls_status lsi_io_mkdir(const lsi_io *io, const char *path, ls_err *err);
@@ -136,6 +139,10 @@ ls_status lsi_ckpt_write(const lsi_io *io, const char *dir, lsi_table *t, uint64
 /* One safetensors file of an arranged table with its header; syncs it, and sets the hashes of its tensors. */
 ls_status lsi_st_write(const lsi_io *io, const char *path, lsi_table *t, const ls_text *header, ls_err *err);
 
+/* Lets ranks write their pieces of variables into the file that begins at `path`, with data from `data_at`
+ * on, and marks these as stored; marks none where not all ranks see the file.  Rank 0's, whose partners are
+ * in ls_pieces_serve. */
+ls_status lsi_store_together(const char *path, lsi_table *t, size_t data_at, ls_err *err);
 /* All bytes of a tensor, chunk by chunk; LS_DATA when they are damaged, which is known after the last. */
 ls_status lsi_ckpt_visit(const ls_ckpt *c, const char *name, ls_tensor_look look, void *ctx, ls_err *err);
 /* Like ls_ckpt_read, into a variable; its type and shape are those that the tensor must have. */

@@ -58,6 +58,11 @@ ls_status lsi_io_write(const lsi_io *io, int fd, const char *path, const void *d
     return LS_OK;
 }
 
+ls_status lsi_io_skip(int fd, const char *path, size_t bytes, ls_err *err)
+{
+    return lseek(fd, (off_t)bytes, SEEK_CUR) >= 0 ? LS_OK : refused("seek", path, err);
+}
+
 /* Sync before the name: what a quota or a network file system refuses late shows here or in close(2), while
  * the checkpoint of before is still in its place. */
 ls_status lsi_io_finish(const lsi_io *io, int fd, const char *path, ls_err *err)

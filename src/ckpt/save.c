@@ -63,6 +63,7 @@ static ls_status write_item(writing *w, lsi_item *x, ls_err *err)
 {
     ls_status st;
 
+    if (x->stored) return lsi_io_skip(w->fd, w->path, x->bytes, err);
     XXH3_64bits_reset(w->hash);
     if (x->vars != NULL)
         st = ls_pieces_visit(x->vars, x->index, write_chunk, w, err);
@@ -85,6 +86,7 @@ ls_status lsi_st_write(const lsi_io *io, const char *path, lsi_table *t, const l
     LS_TRY(lsi_io_create(io, path, &fd, err));
     LS_TRY(lsi_io_write(io, fd, path, header->data, header->length, err));
     w.fd = fd;
+    LS_TRY(lsi_store_together(path, t, header->length, err));
     for (int i = 0; i < t->n; i++) LS_TRY(write_item(&w, &t->items[i], err));
     st = lsi_io_finish(io, fd, path, err);
     fd = -1;

@@ -93,7 +93,7 @@ size_t ls_peers_bytes(const ls_peers *p)
     return sum;
 }
 
-ls_comm *lsi_peers_comm(const ls_peers *p)
+ls_comm *ls_peers_comm(const ls_peers *p)
 {
     return p->comm;
 }

@@ -47,7 +47,7 @@ size_t ls_peers_bytes(const ls_peers *p);
 /* -- for the executor: who is there, and who keeps what ----------------------------------------------------
  */
 
-ls_comm *lsi_peers_comm(const ls_peers *p);
+ls_comm *ls_peers_comm(const ls_peers *p);
 bool lsi_peers_absent(const ls_peers *p);                 /* false for NULL */
 int lsi_peers_rank(const ls_peers *p);                    /* 0 for NULL, and where nobody is there */
 int lsi_peers_rank_in(const ls_peers *p, ls_group group); /* the same, in a group */

@@ -9,7 +9,7 @@
 #include "base/alloc.h"
 #include "exec/peers.h"
 
-enum { VISIT, FILL, END };
+enum { VISIT, FILL, CALL, END };
 
 /* What rank 0 wants next. */
 typedef struct order {
@@ -31,15 +31,15 @@ typedef struct cutting {
 
 static bool leads(const ls_state *s)
 {
-    return ls_comm_rank(lsi_peers_comm(ls_state_peers(s))) == 0;
+    return ls_comm_rank(ls_peers_comm(ls_state_peers(s))) == 0;
 }
 
 static ls_status open_cutting(cutting *x, const ls_state *s, int i, ls_err *err)
 {
-    const lsi_cut_of cut = lsi_state_cut(s, i);
+    const ls_cut_of cut = ls_state_cut(s, i);
 
     *x = (cutting){.piece = ls_state_at(s, i),
-                   .comm = lsi_peers_comm(ls_state_peers(s)),
+                   .comm = ls_peers_comm(ls_state_peers(s)),
                    .leads = leads(s),
                    .own = cut.own,
                    .group = cut.group,
@@ -114,7 +114,7 @@ static ls_status work(const ls_state *s, order o, ls_tensor_look look, ls_tensor
 /* What rank 0 wants goes to all others. */
 static ls_status share_order(const ls_state *s, order *o, ls_err *err)
 {
-    return ls_comm_broadcast(lsi_peers_comm(ls_state_peers(s)), o, sizeof *o, 0, WHAT, err);
+    return ls_comm_broadcast(ls_peers_comm(ls_state_peers(s)), o, sizeof *o, 0, WHAT, err);
 }
 
 ls_status ls_pieces_visit(const ls_state *s, int i, ls_tensor_look look, void *ctx, ls_err *err)
@@ -150,7 +150,12 @@ ls_status ls_pieces_end(const ls_state *s, ls_err *err)
     return ls_pieces_any(s, NULL) ? share_order(s, &(order){END, 0}, err) : LS_OK;
 }
 
-ls_status ls_pieces_serve(const ls_state *s, ls_err *err)
+ls_status ls_pieces_call(const ls_state *s, ls_err *err)
+{
+    return share_order(s, &(order){CALL, 0}, err);
+}
+
+ls_status ls_pieces_serve(const ls_state *s, ls_pieces_work own, ls_err *err)
 {
     order o = {VISIT, 0};
     ls_status st = LS_OK;
@@ -159,7 +164,8 @@ ls_status ls_pieces_serve(const ls_state *s, ls_err *err)
     for (;;) {
         LS_TRY(share_order(s, &o, err));
         if (o.what == END) break;
-        LS_TRY(work(s, o, NULL, NULL, NULL, err));
+        LS_BUG_IF(o.what == CALL && own == NULL);
+        LS_TRY(o.what == CALL ? own(s, err) : work(s, o, NULL, NULL, NULL, err));
     }
 out:
     return st;

@@ -33,9 +33,12 @@ ls_status ls_pieces_visit(const ls_state *s, int i, ls_tensor_look look, void *c
                           ls_err *err) LS_MUST_CHECK;
 /* The same the other way; where `make` fails, pieces hold anything. */
 ls_status ls_pieces_fill(const ls_state *s, int i, ls_tensor_make make, void *ctx, ls_err *err) LS_MUST_CHECK;
+/* All ranks run what those that serve were given. */
+ls_status ls_pieces_call(const ls_state *s, ls_err *err) LS_MUST_CHECK;
 /* Rank 0 is done. */
 ls_status ls_pieces_end(const ls_state *s, ls_err *err) LS_MUST_CHECK;
-/* The others, until it is. */
-ls_status ls_pieces_serve(const ls_state *s, ls_err *err) LS_MUST_CHECK;
+/* The others, until it is; `work` is for ls_pieces_call and may be NULL where that does not come. */
+typedef ls_status (*ls_pieces_work)(const ls_state *s, ls_err *err);
+ls_status ls_pieces_serve(const ls_state *s, ls_pieces_work work, ls_err *err) LS_MUST_CHECK;
 
 #endif

@@ -124,11 +124,11 @@ bool ls_state_in_pieces(const ls_state *s, int i)
     return s->entries[i]->pieces > 0;
 }
 
-lsi_cut_of lsi_state_cut(const ls_state *s, int i)
+ls_cut_of ls_state_cut(const ls_state *s, int i)
 {
     const entry *e = s->entries[i];
 
-    return (lsi_cut_of){e->own, e->group};
+    return (ls_cut_of){e->own, e->group};
 }
 
 ls_tensor ls_state_whole(const ls_state *s, int i)

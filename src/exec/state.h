@@ -34,11 +34,11 @@ struct ls_peers *ls_state_peers(const ls_state *s);
  * take, and where the first of them alone writes while the others wait. */
 bool ls_state_shared(const ls_state *s, int i);
 /* Which piece of variable i, of which ranks have pieces, is this rank's, and in which group. */
-typedef struct lsi_cut_of {
+typedef struct ls_cut_of {
     int own;
     ls_group group;
-} lsi_cut_of;
-lsi_cut_of lsi_state_cut(const ls_state *s, int i);
+} ls_cut_of;
+ls_cut_of ls_state_cut(const ls_state *s, int i);
 /* This rank's part of the memory that all of those take. */
 size_t ls_state_shared_bytes(const ls_state *s);
 

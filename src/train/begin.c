@@ -347,7 +347,8 @@ static ls_status open_rundir(lsi_run *r, ls_err *err)
     ls_team_say_what_is_compared(r->session.comm, &r->session); /* which the log keeps */
     resumed = lsi_run_leads(r) && r->resumed;
     LS_TRY(ls_team_share_text(r->session.comm, &resumed, 1, "resuming", err));
-    if (resumed != 0) LS_TRY(lsi_run_leads(r) ? restore(r, err) : ls_pieces_serve(r->session.state, err));
+    if (resumed != 0)
+        LS_TRY(lsi_run_leads(r) ? restore(r, err) : ls_pieces_serve(r->session.state, NULL, err));
     LS_TRY(ls_team_share(r->session.comm, &r->session, &r->c, err));
     measure(r);
     nothing = lsi_run_leads(r) && r->resumed && is_complete(r);

@@ -116,7 +116,7 @@ static ls_status save(lsi_run *r, ls_err *err)
         return LS_OK;
     }
     r->saved = lsi_run_samples(r);
-    if (!lsi_run_leads(r)) return ls_pieces_serve(r->session.state, err);
+    if (!lsi_run_leads(r)) return ls_pieces_serve(r->session.state, ls_ckpt_assist, err);
     st = ls_run_check(r->o->run, err);
     if (st != LS_OK) return st;
     lsi_run_note_time(r);
