@@ -67,6 +67,14 @@ typedef struct ls_at {
 void ls_scope_push(ls_step *s, const char *fmt, ...) LS_PRINTF(2, 3);
 void ls_scope_pop(ls_step *s);
 
+/* What is built from begin to end is one unit of the model: a transformer block, a residual block, a layer.
+ * Units are what memory is saved by: activations of a unit can be dropped and computed again
+ * (train.recompute), and ranks can gather the weights of one at a time.  A mark changes nothing else, names
+ * included; every call is a unit of its own, also of a network that is called twice.  `name` is for people;
+ * NULL: the scope's.  Inside of a unit, further marks mean nothing. */
+void ls_unit_begin(ls_step *s, const char *name);
+void ls_unit_end(ls_step *s);
+
 /* -- inputs --------------------------------------------------------------------------------------------- */
 
 /* An input the host writes before a step; a dimension of -1 is the local batch.  The name is not scoped. */

@@ -36,6 +36,7 @@ void ls_graph_destroy(ls_graph *g)
     ls_free(g->nodes);
     ls_free(g->vars);
     ls_free(g->edges);
+    ls_free(g->units);
     ls_free(g);
 }
 
@@ -253,6 +254,9 @@ static ls_node *new_node(ls_graph *g, const ls_op *op, int n_in, const ls_value 
     n->src = g->here;
     n->scope = g->scope;
     n->backward = g->backward;
+    n->unit = g->unit;
+    n->loss = g->loss;
+    n->after = -1;
     return n->out != NULL ? n : NULL;
 }
 
@@ -328,6 +332,23 @@ ls_value ls_graph_out(ls_value v, int k)
     n = v.g->nodes[v.g->values[v.id]->node];
     LS_BUG_IF(k < 0 || k >= n->n_out);
     return (ls_value){v.g, n->out[k]};
+}
+
+/* -- units -------------------------------------------------------------------------------------------------
+ */
+
+int32_t ls_graph_add_unit(ls_graph *g, const char *name)
+{
+    const char *copy;
+
+    if (g->err.status != LS_OK) return 0;
+    copy = ls_arena_strdup(g->arena, name);
+    if (copy == NULL || !LS_GROW(LS_MEM_GRAPH, g->units, g->n_units + 1, g->cap_units)) {
+        fail_nomem(g);
+        return 0;
+    }
+    g->units[g->n_units++] = copy;
+    return g->n_units;
 }
 
 /* -- control edges ----------------------------------------------------------------------------------------

@@ -63,6 +63,9 @@ struct ls_node {
     bool backward;     /* made by autodiff */
     bool prompt;       /* of what may wait for ranks: at its position, not when nothing else is left to do */
     bool dead;
+    int32_t unit;     /* the unit that it belongs to, or whose gradient it is of: from 1 on; 0: none */
+    int32_t loss;     /* the ls_minimise whose gradient it is of: from 1 on; 0: none, it is forward */
+    int32_t after;    /* a value that it waits for without reading it (passes/hold.c), or -1 */
     int32_t position; /* where the program that the trial wrote has it: its number, or that of the node it
                          stands for.  Not an order: that is the scheduler's. */
 };
@@ -77,10 +80,11 @@ static inline bool ls_node_reads(const ls_node *n, int k)
 typedef enum ls_edge_kind {
     LS_EDGE_OVERWRITE, /* from reads memory that `to`, or what `to` lets begin, writes over */
     LS_EDGE_BARRIER, /* one of the two is a barrier: `from` is over on all ranks before `to` begins on any */
-    LS_EDGE_COMMIT   /* `to` reads what several ranks write; `from` is the barrier that ends the writing */
+    LS_EDGE_COMMIT,  /* `to` reads what several ranks write; `from` is the barrier that ends the writing */
+    LS_EDGE_HOLD /* `to` could run earlier, and would then take memory that is free until `from` is over */
 } ls_edge_kind;
 
-const char *ls_edge_kind_name(ls_edge_kind k); /* "overwrite", "barrier", "commit" */
+const char *ls_edge_kind_name(ls_edge_kind k); /* "overwrite", "barrier", "commit", "hold" */
 
 typedef struct ls_edge {
     int32_t from, to; /* node numbers */
@@ -143,12 +147,19 @@ struct ls_graph {
     ls_edge *edges; /* control edges; edges by value are in the nodes */
     int32_t n_edges;
     size_t cap_edges;
-    int n_collectives; /* each has a number of its own */
-    int n_stages;      /* of the step that it is a part of; 0 until passes/split.c has counted them */
-    ls_src here;       /* source line of the ops being added */
-    const char *scope; /* layer of the ops being added */
-    bool backward;     /* autodiff is adding ops */
-    ls_err err;        /* first error */
+    const char **units; /* their names; number n is units[n - 1] */
+    int32_t n_units;
+    size_t cap_units;
+    int32_t n_losses;   /* that gradients have been made of for updates */
+    int n_collectives;  /* each has a number of its own */
+    int n_stages;       /* of the step that it is a part of; 0 until passes/split.c has counted them */
+    ls_src here;        /* source line of the ops being added */
+    const char *scope;  /* layer of the ops being added */
+    bool backward;      /* autodiff is adding ops */
+    int32_t unit, loss; /* of the ops being added; 0: none */
+    /* While the graph is being made anew: the numbers that values of the old one have in it; -1: not yet. */
+    const int32_t *numbers;
+    ls_err err; /* first error */
 };
 
 /* -- building ------------------------------------------------------------------------------------------- */
@@ -172,6 +183,10 @@ ls_value ls_graph_scalar(ls_graph *g, const char *name);
 int32_t ls_graph_find_var(const ls_graph *g, const char *name);
 /* Declares `next`, an aliasing output of an op that read the current version, the new current version. */
 void ls_graph_advance(ls_graph *g, int32_t var, ls_value next);
+/* One more unit, a part of the model that memory is saved by (passes/recompute.c): every call of it counts.
+ * Returns its number, which ls_graph.unit gives to nodes; 0, with the error in the graph, when memory runs
+ * out. */
+int32_t ls_graph_add_unit(ls_graph *g, const char *name);
 /* Makes the host see `v` under `name` after each step. */
 void ls_graph_fetch(ls_value v, const char *name);
 /* Keeps the first error, prefixed by place and layer.  Returns an invalid value for convenience. */
@@ -190,6 +205,11 @@ static inline const ls_shape *ls_node_in_shape(const ls_graph *g, const ls_node 
 static inline const ls_shape *ls_node_out_shape(const ls_graph *g, const ls_node *n, int k)
 {
     return &g->values[n->out[k]]->shape;
+}
+/* The name of unit number `unit`; "" of 0. */
+static inline const char *ls_graph_unit(const ls_graph *g, int32_t unit)
+{
+    return unit > 0 ? g->units[unit - 1] : "";
 }
 /* The value whose memory `value` is in: itself, or what it is a view of. */
 int32_t ls_graph_storage(const ls_graph *g, int32_t value);
@@ -222,7 +242,7 @@ ls_status ls_graph_clone(ls_graph **out, const ls_graph *g, ls_err *err) LS_MUST
 
 /* `to` comes after `from`; twice the same counts once. */
 void ls_graph_order(ls_graph *g, int32_t from, int32_t to, ls_edge_kind kind);
-/* The node n has the position of `old` in the program. */
+/* The node n has the position of `old` in the program, and belongs to its unit. */
 void ls_graph_stand_for(ls_node *n, const ls_node *old);
 /* Every live node that reads `from` reads `to` instead; fetches and variables' current versions follow. */
 void ls_graph_replace(ls_graph *g, int32_t from, int32_t to);

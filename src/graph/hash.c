@@ -1,7 +1,8 @@
 /* hash.c: one number for what a graph computes.
  *
  * Values go by numbers of their own, in the order of inputs, variables and live nodes, so that what is dead
- * leaves no trace.  Names of layers, source lines and positions are left out: they change no result. */
+ * leaves no trace.  Names of layers, units, source lines and positions are left out: they change no result.
+ */
 #include <string.h>
 #include <xxhash.h>
 
@@ -88,6 +89,7 @@ static void add_node(hashing *h, const ls_node *n)
     add_text(h, text);
     add_number(h, n->n_in);
     for (int k = 0; k < n->n_in; k++) add_number(h, h->value[n->in[k]]);
+    if (n->after >= 0) add_number(h, h->value[n->after]);
     for (int k = 0; k < n->n_out; k++) {
         const ls_vinfo *v = h->g->values[n->out[k]];
         add_number(h, v->var);

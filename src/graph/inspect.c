@@ -28,7 +28,7 @@ const char *ls_home_name(ls_home h)
 
 const char *ls_edge_kind_name(ls_edge_kind k)
 {
-    static const char *const names[] = {"overwrite", "barrier", "commit"};
+    static const char *const names[] = {"overwrite", "barrier", "commit", "hold"};
 
     return (unsigned)k < sizeof names / sizeof names[0] ? names[k] : "?";
 }
@@ -36,6 +36,8 @@ const char *ls_edge_kind_name(ls_edge_kind k)
 void ls_graph_stand_for(ls_node *n, const ls_node *old)
 {
     n->position = old->position;
+    n->unit = old->unit;
+    n->loss = old->loss;
 }
 
 int32_t ls_graph_storage(const ls_graph *g, int32_t value)
@@ -87,6 +89,7 @@ void ls_graph_replace(ls_graph *g, int32_t from, int32_t to)
         if (n->dead) continue;
         for (int k = 0; k < n->n_in; k++)
             if (n->in[k] == from) n->in[k] = to;
+        if (n->after == from) n->after = to;
     }
     for (int32_t i = 0; i < g->n_vars; i++)
         if (g->vars[i]->current == from) g->vars[i]->current = to;

@@ -90,6 +90,7 @@ static bool copy_node(copying *c, const ls_node *old)
     if (n->op->attr_size > 0) n->attr = ls_arena_alloc(a, n->op->attr_size);
     if (n->in == NULL || n->out == NULL || (n->op->attr_size > 0 && n->attr == NULL)) return false;
     for (int k = 0; k < n->n_in; k++) n->in[k] = c->value[old->in[k]];
+    if (old->after >= 0) n->after = c->value[old->after];
     if (n->op->attr_size > 0) memcpy(n->attr, old->attr, n->op->attr_size);
     for (int k = 0; k < n->n_out; k++) {
         ls_vinfo *v = copy_value(c, old->out[k]);
@@ -124,6 +125,8 @@ static bool visit(copying *c, const ls_node *n)
         for (int k = 0; k < n->n_in; k++) c->in[k] = (ls_value){c->to, c->value[n->in[k]]};
         c->to->here = n->src;
         c->to->scope = c->scope_copy;
+        c->to->unit = n->unit;
+        c->to->loss = n->loss;
         if (c->rule(c->ctx, c->to, n, c->in, c->out)) {
             take_over(c, n);
             return true;
@@ -133,13 +136,23 @@ static bool visit(copying *c, const ls_node *n)
     return copy_node(c, n);
 }
 
+/* Units keep their numbers. */
+static bool copy_units(copying *c)
+{
+    for (int32_t i = 0; i < c->from->n_units; i++)
+        if (ls_graph_add_unit(c->to, c->from->units[i]) == 0) return false;
+    return true;
+}
+
 /* Values are numbered in the order in which inputs, variables and nodes were added. */
 static void copy_all(copying *c)
 {
-    bool ok = open_copying(c);
+    bool ok = open_copying(c) && copy_units(c);
 
+    c->to->n_losses = c->from->n_losses;
     c->to->n_collectives = c->from->n_collectives;
     c->to->n_stages = c->from->n_stages;
+    c->to->numbers = c->value;
     LS_BUG_IF(c->from->n_edges > 0);
     for (int32_t i = 0; ok && c->declared && i < c->from->n_values; i++)
         if (c->from->values[i]->kind == LS_VALUE_VAR) ok = copy_var(c, i);
@@ -153,6 +166,8 @@ static void copy_all(copying *c)
             ok = visit(c, c->from->nodes[v->node]);
     }
     c->to->here = c->from->here;
+    c->to->unit = c->to->loss = 0;
+    c->to->numbers = NULL;
     c->to->scope = ok && copy_scope(c, c->from->scope) ? c->scope_copy : "";
     if (!ok) ls_graph_fail(c->to, LS_NOMEM, "graph: no memory for a copy");
 }

@@ -44,6 +44,7 @@ struct ls_step {
     const char *scopes[LSI_MAX_SCOPES]; /* full dotted paths */
     int n_scopes;
     const char *saved_scope; /* while a layer is being built */
+    int n_units;             /* calls of ls_unit_begin that are open */
 
     lsi_param_info *params;
     lsi_input_info *inputs;

@@ -96,6 +96,7 @@ ls_graph *ls_step_graph_take(ls_step *s)
 
     LS_BUG_IF(g == NULL);
     if (s->n_scopes > 0) lsi_step_fail(s, "scope \"%s\" was never popped", s->scopes[s->n_scopes - 1]);
+    if (s->n_units > 0) lsi_step_fail(s, "unit \"%s\" was never ended", ls_graph_unit(g, g->unit));
     if (lsi_step_open(s)) check_freeze(s);
     s->taken_err = g->err; /* the step is asked for its status also when the graph is somebody else's */
     s->g = NULL;
@@ -221,6 +222,30 @@ void ls_scope_pop(ls_step *s)
     }
     s->n_scopes--;
     set_graph_scope(s, s->n_scopes > 0 ? s->scopes[s->n_scopes - 1] : "");
+}
+
+void ls_unit_begin(ls_step *s, const char *name)
+{
+    const char *full = NULL;
+
+    if (!lsi_step_open(s)) return;
+    if (s->n_units++ > 0) return; /* the outermost counts */
+    if (name != NULL)
+        full = lsi_step_name(s, name);
+    else if (s->n_scopes > 0)
+        full = s->scopes[s->n_scopes - 1];
+    else
+        lsi_step_fail(s, "ls_unit_begin without a name outside of all scopes");
+    if (full != NULL) s->g->unit = ls_graph_add_unit(s->g, full);
+}
+
+void ls_unit_end(ls_step *s)
+{
+    if (!lsi_step_open(s)) return;
+    if (s->n_units == 0)
+        lsi_step_fail(s, "ls_unit_end without ls_unit_begin");
+    else if (--s->n_units == 0)
+        s->g->unit = 0;
 }
 
 /* Layers are not nested, so that one saved scope is enough; what contains layers pushes a scope. */

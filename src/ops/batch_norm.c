@@ -1,26 +1,42 @@
 /* batch_norm: y = (x - mean) * invstd * gamma + beta, with the batch's mean and 1 / sqrt(biased variance +
  * eps) of each channel, and running = (1 - momentum) * running + momentum * batch for evaluation.  An empty
  * batch leaves the running values alone; of a single element the variance is 0 under either convention.
- * Gradients flow through y only. */
+ * Gradients flow through y only.
+ *
+ * Without running values (three inputs, or four with a residual, and three outputs) it is one that is
+ * computed again (passes/recompute.c): they have been moved on already. */
 #include "ops/norm_rules.h"
 
-enum { X, GAMMA, BETA, RUNNING_MEAN, RUNNING_VAR, RESIDUAL };
+enum { X, GAMMA, BETA, RUNNING_MEAN, RUNNING_VAR };
 enum { Y, MEAN, INVSTD, NEW_MEAN, NEW_VAR };
+
+/* Whether there are running values. */
+static bool tracks(int n_in)
+{
+    return n_in > RUNNING_VAR;
+}
+
+static int count_out(int n_in, const void *attr)
+{
+    (void)attr;
+    return tracks(n_in) ? 5 : 3;
+}
 
 static ls_status infer(ls_infer *c, ls_err *err)
 {
     static const char *const names[] = {"x", "gamma", "beta", "the running mean", "the running variance"};
     const ls_norm_attr *a = c->attr;
     ls_shape x = c->in[X];
+    const int last = tracks(c->n_in) ? RUNNING_VAR : BETA;
     ls_status st = LS_OK;
 
-    LS_TRY(lsi_norm_check(c, X, a->residual ? 6 : 5, err));
+    LS_TRY(lsi_norm_check(c, X, last + 1 + a->residual, err));
     if (x.rank != 2 && x.rank != 4) return ls_fail(err, LS_INVALID, "needs x (N, C) or (N, C, H, W)");
-    for (int i = GAMMA; i <= RUNNING_VAR; i++)
+    for (int i = GAMMA; i <= last; i++)
         LS_TRY(lsi_norm_check_stat(c, X, i, names[i], LS_SHAPE(x.dim[1]), err));
-    if (a->residual) LS_TRY(lsi_norm_check_like(c, X, RESIDUAL, "the residual", err));
+    if (a->residual) LS_TRY(lsi_norm_check_like(c, X, last + 1, "the residual", err));
     c->out[Y] = x;
-    for (int k = MEAN; k <= NEW_VAR; k++) {
+    for (int k = MEAN; k < c->n_out; k++) {
         c->out[k] = LS_SHAPE(x.dim[1]);
         c->out_dtype[k] = lsi_wide_dtype(c->in_dtype[X]);
     }
@@ -65,20 +81,20 @@ static void ref(const ls_ref_call *c)
     lsi_norm_data d = {.x = c->in[X].d,
                        .gamma = c->in[GAMMA].d,
                        .beta = c->in[BETA].d,
-                       .residual = a->residual ? c->in[RESIDUAL].d : NULL,
+                       .residual = a->residual ? c->in[c->n_in - 1].d : NULL,
                        .y = c->out[Y].d,
                        .mean = c->out[MEAN].d,
                        .invstd = c->out[INVSTD].d};
 
     lsi_norm_ref(&f, a, &d);
-    for (int64_t i = 0; i < f.groups; i++) update_running(c, &f, i);
+    for (int64_t i = 0; tracks(c->n_in) && i < f.groups; i++) update_running(c, &f, i);
 }
 
 const ls_op ls_op_batch_norm = {
     .name = "batch_norm",
-    .min_in = 5,
+    .min_in = 3,
     .max_in = 6,
-    .n_out = 5,
+    .count_out = count_out,
     .attr_size = sizeof(ls_norm_attr),
     .flags = LS_OP_UPDATE,
     .infer = infer,

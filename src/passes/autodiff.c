@@ -70,6 +70,7 @@ static void visit(adjoint *a, const ls_node *node)
     if (!any_in || !any_out) return;
     g->here = node->src;
     g->scope = node->scope;
+    g->unit = node->unit;
     if (node->op->grad == NULL) {
         fail_without_rule(g, node);
         return;
@@ -92,6 +93,7 @@ void ls_autodiff_with(ls_value loss, ls_value seed, int n, const ls_value *wrt,
     ls_graph *g = loss.g;
     ls_src here = g != NULL ? g->here : (ls_src){NULL, 0};
     const char *scope = g != NULL ? g->scope : "";
+    const int32_t unit = g != NULL ? g->unit : 0, loss_before = g != NULL ? g->loss : 0;
     int32_t n_nodes;
     adjoint a;
 
@@ -109,6 +111,7 @@ void ls_autodiff_with(ls_value loss, ls_value seed, int n, const ls_value *wrt,
     mark_dependent(&a, n, wrt);
     if (!a.depends[loss.id]) return;
     g->backward = true;
+    if (ls_value_ok(seed)) g->loss = ++g->n_losses;
     a.grad[loss.id] = ls_value_ok(seed) ? seed : ls_fill(g, ls_value_shape(loss), ls_value_dtype(loss), 1.0);
     /* Creation order is topological, so the reverse of it visits every user before its producer. */
     for (int32_t i = n_nodes - 1; i >= 0 && g->err.status == LS_OK; i--)
@@ -116,6 +119,8 @@ void ls_autodiff_with(ls_value loss, ls_value seed, int n, const ls_value *wrt,
     g->backward = false;
     g->here = here;
     g->scope = scope;
+    g->unit = unit;
+    g->loss = loss_before;
     for (int i = 0; i < n; i++) grads[i] = a.grad[wrt[i].id];
 }
 

@@ -59,6 +59,7 @@ ls_node *lsi_fuse_substitute(lsi_fuser *f, ls_node *old, const ls_op *op, int n_
     n = g->nodes[g->values[v.id]->node];
     ls_graph_stand_for(n, old);
     n->backward = old->backward;
+    n->after = old->after;
     old->dead = true;
     for (int k = 0; k < old->n_out; k++) {
         g->values[n->out[k]]->var = g->values[old->out[k]]->var;

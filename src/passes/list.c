@@ -1,6 +1,8 @@
 /* list.c: the list of passes, and how one runs after the other. */
 #include "passes/list.h"
 
+#include <string.h>
+
 #include "base/clock.h"
 #include "passes/check.h"
 
@@ -15,6 +17,11 @@ static bool not_shared(const ls_passage *p)
 static bool no_shards(const ls_passage *p)
 {
     return p->how->shards == 0 || p->how->part != LS_PART_GRADIENTS;
+}
+
+static bool all_kept(const ls_passage *p)
+{
+    return !ls_units_any(&p->how->recompute);
 }
 
 static bool no_sums(const ls_passage *p)
@@ -72,6 +79,13 @@ static bool one_memory(const ls_passage *p)
     return p->on_host == NULL;
 }
 
+static bool nothing_waits(const ls_passage *p)
+{
+    for (int32_t i = 0; i < p->g->n_nodes; i++)
+        if (p->g->nodes[i]->after >= 0 && !p->g->nodes[i]->dead) return false;
+    return true;
+}
+
 /* -- passes, each called as the list calls it
  * ---------------------------------------------------------------- What fails in a graph stays there:
  * ls_passes_run asks for it. */
@@ -91,6 +105,7 @@ PASS(loss_scale, ls_pass_loss_scale(p->g, p->how))
 PASS(sync_norm, ls_pass_sync_norm(p->g))
 PASS(shard, ls_pass_shard(p->g, p->how))
 PASS(differentiate, ls_pass_differentiate(p->g, p->how))
+PASS(recompute, ls_pass_recompute(p->g, p->how))
 PASS(leaves, ls_pass_leaves(p->g, p->how))
 PASS(parallel, ls_pass_parallel(p->g, p->how))
 PASS(optimise, ls_pass_optimise(p->g, p->how))
@@ -102,6 +117,7 @@ PASS(layout, ls_pass_layout(p->g, p->layouts, p->dev))
 PASS(pieces, ls_pass_pieces(p->g, p->rank, p->ranks))
 PASS(rooms, ls_pass_rooms(p->g, p->how->prefetch))
 PASS(staging, ls_pass_staging(p->g, p->on_host, p->host))
+PASS(hold, ls_pass_hold(p->g))
 PASS(versions, ls_pass_versions(p->g))
 
 static ls_status schedule(ls_passage *p, ls_err *err)
@@ -137,6 +153,8 @@ const ls_pass ls_passes[] = {
      "weights in pieces, and gathers where they are used"},
     {"differentiate", LS_PHASE_PROGRAM, NULL, differentiate, "all that losses are made of",
      "gradients in the places where they were asked for"},
+    {"recompute", LS_PHASE_PROGRAM, all_kept, recompute, "gradients as nodes, units",
+     "clones of what units drop, for the backward pass"},
     {"leaves", LS_PHASE_PROGRAM, no_shards, leaves, "gradients of a shard",
      "what it gives to the tree of all"},
     {"parallel", LS_PHASE_PROGRAM, no_sums, parallel, "gradients", "sums over ranks or shards, in buckets"},
@@ -153,6 +171,8 @@ const ls_pass ls_passes[] = {
     {"rooms", LS_PHASE_DEVICE, no_sharding, rooms, "what ranks keep in pieces, the order of the program",
      "rooms that gathers and sums use in turn, and gathers ahead"},
     {"staging", LS_PHASE_DEVICE, one_memory, staging, "all collectives", "copies between host and device"},
+    {"hold", LS_PHASE_DEVICE, nothing_waits, hold, "nodes as they will run",
+     "edges to nodes that must not begin early"},
     {"versions", LS_PHASE_DEVICE, NULL, versions, "all nodes, and barriers",
      "edges and copies that keep old versions right"},
     {"dead", LS_PHASE_DEVICE, NULL, dead, "nodes of the device", "nodes that something needs"},
@@ -184,6 +204,7 @@ ls_status ls_passes_run(ls_passage *p, ls_phase phase, ls_err *err)
         LS_TRY(pass->run(p, err));
         LS_TRY(ls_graph_status(p->g, err));
         ls_passes_note(p, pass->name, pass->leaves, ls_clock_seconds() - begun);
+        if (p->last != NULL && strcmp(p->last, pass->name) == 0) break;
     }
 out:
     return st;
@@ -191,8 +212,14 @@ out:
 
 void ls_passes_lower(ls_graph *g, const ls_strategy *how)
 {
+    ls_passes_lower_until(g, how, NULL);
+}
+
+void ls_passes_lower_until(ls_graph *g, const ls_strategy *how, const char *last)
+{
     ls_err err = {0};
-    const ls_status st = ls_passes_run(&(ls_passage){.g = g, .how = how}, LS_PHASE_PROGRAM, &err);
+    const ls_status st =
+        ls_passes_run(&(ls_passage){.g = g, .how = how, .last = last}, LS_PHASE_PROGRAM, &err);
 
     LS_BUG_IF(st != g->err.status); /* where the caller finds it */
 }

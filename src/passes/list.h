@@ -36,6 +36,7 @@ typedef struct ls_passage {
     ls_graph *g;
     const ls_strategy *how;
     ls_pass_notes *notes; /* NULL: nobody wants to know */
+    const char *last;     /* the pass after which it ends; NULL: the last of the phase */
 
     /* For LS_PHASE_DEVICE: what the device wants (rules.h), what the host runs of its own (NULL: no staging),
      * and which of the ranks this is that update shared variables in pieces (0 ranks: none do). */

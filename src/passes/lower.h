@@ -33,6 +33,29 @@ typedef enum ls_guard {
     LS_GUARD_SKIP    /* and the update is left out, on all ranks alike */
 } ls_guard;
 
+/* Units of a record (ls_graph.units) by number.  Of more than LS_UNITS_LISTED only all can be meant. */
+enum { LS_UNITS_LISTED = 1024 };
+typedef struct ls_units {
+    bool all;
+    uint64_t bits[LS_UNITS_LISTED / 64];
+} ls_units;
+static inline bool ls_units_have(const ls_units *u, int32_t unit)
+{
+    if (unit < 1 || u->all) return u->all && unit > 0;
+    return unit <= LS_UNITS_LISTED && (u->bits[(unit - 1) / 64] >> ((unit - 1) % 64) & 1) != 0;
+}
+static inline void ls_units_add(ls_units *u, int32_t unit)
+{
+    if (unit > 0 && unit <= LS_UNITS_LISTED) u->bits[(unit - 1) / 64] |= (uint64_t)1 << ((unit - 1) % 64);
+}
+static inline bool ls_units_any(const ls_units *u)
+{
+    uint64_t any = u->all;
+
+    for (int i = 0; i < LS_UNITS_LISTED / 64; i++) any |= u->bits[i];
+    return any != 0;
+}
+
 /* How a step is spread over batches and ranks; {0} is a whole step of one rank.  Nothing of it is known while
  * a trial is built, so that one record makes all plans of a shape. */
 typedef struct ls_strategy {
@@ -60,8 +83,9 @@ typedef struct ls_strategy {
     int pieces;           /* that a tensor is cut into, one for each rank of the group; 1: nothing is cut */
     ls_group group;
     ls_regather regather;
-    int prefetch;     /* units that are gathered ahead of the one in use */
-    ls_dtype compute; /* of products and what lies between them (passes/precision.c); LS_F32: everything */
+    int prefetch;       /* units that are gathered ahead of the one in use */
+    ls_units recompute; /* units whose activations are dropped and computed again in the backward pass */
+    ls_dtype compute;   /* of products and what lies between them (passes/precision.c); LS_F32: everything */
     ls_guard guard;
     /* Losses are multiplied by it before they are differentiated, and gradients divided afterwards.  0: by
      * none.  Where scale_growth is not 0 it is the first one: halved after gradients that were not finite,
@@ -100,6 +124,9 @@ enum { LS_GUARD_SLOTS = 16, LS_GUARD_UPDATES = 32 };
  * Errors are sticky in the graph, and name the line of the trial. */
 void ls_passes_lower(ls_graph *g, const ls_strategy *how);
 
+/* The same up to and with the pass called `last`, and in its phase. */
+void ls_passes_lower_until(ls_graph *g, const ls_strategy *how, const char *last);
+
 /* Parameters that the ranks of a machine may keep once. */
 void ls_pass_homes(ls_graph *g, const ls_strategy *how);
 /* Leaves what belongs to one part and stage of the step; counts the stages. */
@@ -114,6 +141,8 @@ void ls_pass_sync_norm(ls_graph *g);
 void ls_pass_shard(ls_graph *g, const ls_strategy *how);
 /* Expands `gradients`. */
 void ls_pass_differentiate(ls_graph *g, const ls_strategy *how);
+/* Clones of what units drop, for the backward pass. */
+void ls_pass_recompute(ls_graph *g, const ls_strategy *how);
 /* What a shard gives to the sums of all. */
 void ls_pass_leaves(ls_graph *g, const ls_strategy *how);
 /* Sums over ranks, in buckets. */

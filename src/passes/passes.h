@@ -40,6 +40,9 @@ void ls_pass_rooms(ls_graph *g, int ahead);
 typedef bool (*ls_host_query)(const void *ctx, const ls_node *n);
 void ls_pass_staging(ls_graph *g, ls_host_query on_host, const void *ctx);
 
+/* Edges to nodes that wait for a value which they do not read (ls_node.after). */
+void ls_pass_hold(ls_graph *g);
+
 /* A variable is updated in place.  Adds the edges that keep that right: readers of an old version come before
  * the update, readers of what several ranks write after the barrier behind it.  A reader of the old version
  * that itself depends on the update is given a copy.  Needs: the barriers of ls_pass_pieces. */

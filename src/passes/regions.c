@@ -55,6 +55,10 @@ static uint64_t needs(const finder *f, const ls_node *n, int but)
         if (producer < 0 || (but >= 0 && f->region_of[producer] == but)) continue;
         set |= f->region_of[producer] >= 0 ? (uint64_t)1 << f->region_of[producer] : f->after[producer];
     }
+    if (n->after >= 0 && f->g->values[n->after]->node >= 0) { /* what it waits for counts as well */
+        const int32_t maker = f->g->values[n->after]->node;
+        set |= f->region_of[maker] >= 0 ? (uint64_t)1 << f->region_of[maker] : f->after[maker];
+    }
     return closure(f, set);
 }
 
@@ -65,7 +69,8 @@ static bool takes(const finder *f, const ls_node *n, int r, ls_region_kind *out)
 {
     ls_region_kind in[MAX_OPERANDS];
 
-    if (n->n_in > MAX_OPERANDS || n->n_out > MAX_OPERANDS) return false;
+    /* A region could not wait for what some of its nodes wait for. */
+    if (n->n_in > MAX_OPERANDS || n->n_out > MAX_OPERANDS || n->after >= 0) return false;
     for (int i = 0; i < n->n_in; i++) {
         const int32_t producer = f->g->values[n->in[i]]->node;
         const bool inside = r >= 0 && producer >= 0 && f->region_of[producer] == r;

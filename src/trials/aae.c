@@ -12,15 +12,17 @@
 #define LATENT 64
 #define BATCH  32 /* as published, also for the sum of distances in the loss */
 
-/* A chain of linear layers fc1, fc2, ... with ReLU between them. */
+/* A chain of linear layers fc1, fc2, ... with ReLU between them: a network, and a unit. */
 static ls_value mlp(ls_step *s, ls_value x, int n, const int64_t *width)
 {
+    ls_unit_begin(s, NULL);
     for (int i = 0; i < n; i++) {
         char name[8];
         snprintf(name, sizeof name, "fc%d", i + 1);
         x = ls_linear(s, x, name, .out = width[i], .init = ls_init_glorot(0.01));
         if (i + 1 < n) x = ls_relu(x);
     }
+    ls_unit_end(s);
     return x;
 }
 
@@ -32,6 +34,7 @@ static ls_value encoder(ls_step *s, ls_value cloud, int64_t points, ls_value *mu
     ls_value h, logvar, eps;
 
     ls_scope_push(s, "E");
+    ls_unit_begin(s, NULL);
     h = ls_reshape(cloud, LS_SHAPE(ls_step_batch(s), 3, 1, points));
     for (int i = 0; i < 5; i++) {
         char name[8];
@@ -43,6 +46,7 @@ static ls_value encoder(ls_step *s, ls_value cloud, int64_t points, ls_value *mu
     h = ls_relu(ls_linear(s, h, "fc", .out = 256, .init = ls_init_glorot(0.01)));
     *mu = ls_linear(s, h, "mu", .out = LATENT, .init = ls_init_glorot(0.01));
     logvar = ls_linear(s, h, "logvar", .out = LATENT, .init = ls_init_glorot(0.01));
+    ls_unit_end(s);
     eps = ls_draw_normal(s, "eps", LS_SHAPE(-1, LATENT), 1.0);
     ls_scope_pop(s);
     return ls_add(*mu, ls_mul(ls_exp(ls_scale(logvar, 0.5)), eps));

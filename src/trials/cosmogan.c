@@ -14,16 +14,20 @@ static ls_value generator(ls_step *s, ls_config *cfg, ls_value z)
     ls_value h;
 
     ls_scope_push(s, "G");
+    ls_unit_begin(s, "h0");
     h = ls_linear(s, z, "h0", .out = 8 * width * (size / 16) * (size / 16), .init = ls_init_normal(0.02));
     h = ls_reshape(h, LS_SHAPE(ls_step_batch(s), 8 * width, size / 16, size / 16));
     h = ls_relu(ls_batchnorm(s, h, "bn0"));
+    ls_unit_end(s);
     for (int i = 1; i <= 4; i++) {
         char conv[8], bn[8];
         snprintf(conv, sizeof conv, "h%d", i);
         snprintf(bn, sizeof bn, "bn%d", i);
+        ls_unit_begin(s, conv);
         h = ls_conv_transpose(s, h, conv, .out = i < 4 ? (8 * width) >> i : 1, .kernel = 5, .stride = 2,
                               .same = true, .init = ls_init_normal(0.02));
         h = i < 4 ? ls_relu(ls_batchnorm(s, h, bn)) : ls_tanh(h);
+        ls_unit_end(s);
     }
     ls_scope_pop(s);
     return h;
@@ -40,10 +44,12 @@ static ls_value discriminator(ls_step *s, ls_config *cfg, ls_value image)
         char conv[8], bn[8];
         snprintf(conv, sizeof conv, "h%d", i);
         snprintf(bn, sizeof bn, "bn%d", i);
+        ls_unit_begin(s, conv);
         h = ls_conv(s, h, conv, .out = i == 0 ? width : 2 * i * width, .kernel = 5, .stride = 2, .same = true,
                     .init = ls_init_trunc_normal(0.02));
         if (i > 0) h = ls_batchnorm(s, h, bn);
         h = ls_leaky_relu(h, 0.2);
+        ls_unit_end(s);
     }
     h = ls_linear(s, ls_flatten(h), "h4", .out = 1, .init = ls_init_normal(0.02));
     ls_scope_pop(s);

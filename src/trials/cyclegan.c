@@ -31,10 +31,13 @@ static ls_value residual(ls_step *s, ls_value x, int number)
     ls_value h;
 
     ls_scope_push(s, "res%d", number);
+    ls_unit_begin(s, NULL);
     h = norm_relu(conv_reflect(s, x, "conv1", channels, 3));
     h = ls_instancenorm(conv_reflect(s, h, "conv2", channels, 3), 1e-5);
+    x = ls_add(x, h);
+    ls_unit_end(s);
     ls_scope_pop(s);
-    return ls_add(x, h);
+    return x;
 }
 
 static ls_value generator(ls_step *s, ls_config *cfg, const char *name, ls_value x)
@@ -42,14 +45,18 @@ static ls_value generator(ls_step *s, ls_config *cfg, const char *name, ls_value
     const int64_t width = ls_config_int(cfg, "model.width"), blocks = ls_config_int(cfg, "model.blocks");
 
     ls_scope_push(s, "%s", name);
+    ls_unit_begin(s, "down");
     x = norm_relu(conv_reflect(s, x, "in", width, 7));
     x = norm_relu(ls_conv(s, x, "down1", .out = 2 * width, .kernel = 3, .stride = 2, .pad = 1, .init = INIT));
     x = norm_relu(ls_conv(s, x, "down2", .out = 4 * width, .kernel = 3, .stride = 2, .pad = 1, .init = INIT));
+    ls_unit_end(s);
     for (int i = 0; i < blocks; i++) x = residual(s, x, i);
+    ls_unit_begin(s, "up");
     x = norm_relu(
         ls_conv(s, ls_upsample2d(x, 2), "up1", .out = 2 * width, .kernel = 3, .pad = 1, .init = INIT));
     x = norm_relu(ls_conv(s, ls_upsample2d(x, 2), "up2", .out = width, .kernel = 3, .pad = 1, .init = INIT));
     x = ls_tanh(conv_reflect(s, x, "out", 3, 7));
+    ls_unit_end(s);
     ls_scope_pop(s);
     return x;
 }
@@ -60,6 +67,7 @@ static ls_value discriminator(ls_step *s, ls_config *cfg, const char *name, ls_v
     const int64_t width = ls_config_int(cfg, "model.width");
 
     ls_scope_push(s, "%s", name);
+    ls_unit_begin(s, NULL);
     for (int i = 0; i < 4; i++) {
         char conv[8];
         snprintf(conv, sizeof conv, "conv%d", i + 1);
@@ -68,6 +76,7 @@ static ls_value discriminator(ls_step *s, ls_config *cfg, const char *name, ls_v
     }
     /* Padding of 1 and one more row and column of zeros at the top and left only. */
     x = ls_conv(s, x, "conv5", .out = 1, .kernel = 4, .pads = {2, 2, 1, 1}, .init = INIT);
+    ls_unit_end(s);
     ls_scope_pop(s);
     return x;
 }

@@ -7,11 +7,15 @@ static void build_torch(ls_step *s, ls_config *cfg)
     ls_value x, label, h;
 
     lsi_image_inputs(s, 1, 28, 10, &x, &label);
+    ls_unit_begin(s, "conv");
     h = ls_relu(ls_max_pool(ls_conv(s, x, "conv1", .out = 10, .kernel = 5), .kernel = 2));
     h = ls_drop_channels(s, ls_conv(s, h, "conv2", .out = 20, .kernel = 5), "conv2_drop", 0.5);
     h = ls_relu(ls_max_pool(h, .kernel = 2));
+    ls_unit_end(s);
+    ls_unit_begin(s, "fc");
     h = ls_relu(ls_linear(s, ls_flatten(h), "fc1", .out = 50));
     h = ls_drop(s, h, "fc1_drop", 0.5);
+    ls_unit_end(s);
     lsi_classify(s, cfg, ls_linear(s, h, "fc2", .out = 10), label);
 }
 
@@ -29,11 +33,15 @@ static void build_keras(ls_step *s, ls_config *cfg)
     ls_value x, label, h;
 
     lsi_image_inputs(s, 1, 28, 10, &x, &label);
+    ls_unit_begin(s, "conv");
     h = ls_relu(ls_conv(s, x, "conv1", .out = 32, .kernel = 3, .init = ls_init_glorot(0)));
     h = ls_relu(ls_conv(s, h, "conv2", .out = 64, .kernel = 3, .init = ls_init_glorot(0)));
     h = ls_drop(s, ls_max_pool(h, .kernel = 2), "drop1", 0.25);
+    ls_unit_end(s);
+    ls_unit_begin(s, "fc");
     h = ls_relu(ls_linear(s, ls_flatten(h), "fc1", .out = 128, .init = ls_init_glorot(0)));
     h = ls_drop(s, h, "drop2", 0.5);
+    ls_unit_end(s);
     lsi_classify(s, cfg, ls_linear(s, h, "fc2", .out = 10, .init = ls_init_glorot(0)), label);
 }
 

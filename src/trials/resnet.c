@@ -25,7 +25,9 @@ static ls_value stage(ls_step *s, ls_value x, int number, int64_t out, bool zero
 {
     for (int i = 0; i < 2; i++) {
         ls_scope_push(s, "layer%d.%d", number, i);
+        ls_unit_begin(s, NULL);
         x = block(s, x, out, number > 1 && i == 0 ? 2 : 1, zero_last);
+        ls_unit_end(s);
         ls_scope_pop(s);
     }
     return x;
@@ -38,10 +40,12 @@ static void build(ls_step *s, ls_config *cfg)
     ls_value x, label, h;
 
     lsi_image_inputs(s, 3, size, classes, &x, &label);
+    ls_unit_begin(s, "stem");
     /* Of an image of 32 x 32 the usual stem leaves 8 x 8 to the first stage, and one pixel to the last. */
     h = small_stem ? conv(s, x, "conv1", 64, 3, 1) : conv(s, x, "conv1", 64, 7, 2);
     h = ls_relu(ls_batchnorm(s, h, "bn1"));
     if (!small_stem) h = ls_max_pool(h, .kernel = 3, .stride = 2, .pad = 1);
+    ls_unit_end(s);
     for (int i = 1; i <= 4; i++) h = stage(s, h, i, 32 << i, zero);
     lsi_classify(s, cfg, ls_linear(s, ls_global_avg_pool(h), "fc", .out = classes), label);
 }

@@ -41,7 +41,9 @@ static void build(ls_step *s, ls_config *cfg)
     h = tokens(s, x, width, (int)ls_config_int(cfg, "model.patch"));
     for (int i = 0; i < depth; i++) {
         ls_scope_push(s, "blocks.%d", i);
+        ls_unit_begin(s, NULL);
         h = block(s, h, width, ls_config_int(cfg, "model.heads"), ls_config_int(cfg, "model.mlp"));
+        ls_unit_end(s);
         ls_scope_pop(s);
     }
     h = ls_layernorm(s, h, "norm", 1e-6);

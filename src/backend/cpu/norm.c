@@ -16,6 +16,7 @@ typedef struct norm_state {
     ls_norm_attr attr;
     size_t params_at; /* per-channel parameters in scratch, behind the partial sums */
     bool batch;       /* batch norm; else instance norm */
+    bool tracks;      /* batch norm that moves running statistics on: all but those computed again */
 } norm_state;
 
 typedef struct norm_run {
@@ -90,7 +91,7 @@ static void forward_finish(const void *ctx, int64_t group, int64_t ch, int n_ch,
         r->invstd[at] = (float)invstd;
         if (!r->s->batch) continue;
         r->scale[at] = (float)(invstd * (double)r->gamma[at]);
-        update_running(r, ch + i, n, mean, var);
+        if (r->s->tracks) update_running(r, ch + i, n, mean, var);
     }
 }
 
@@ -123,12 +124,14 @@ static void forward_run(void *state, const ls_call *call)
     if (s->batch) {
         r.gamma = call->in[1];
         r.beta = call->in[2];
+    }
+    if (s->tracks) {
         r.running_mean = call->in[3];
         r.running_var = call->in[4];
         r.new_mean = call->out[3];
         r.new_var = call->out[4];
     }
-    if (s->attr.residual) r.residual = call->in[s->batch ? 5 : 1];
+    if (s->attr.residual) r.residual = call->in[s->tracks ? 5 : s->batch ? 3 : 1];
     lsi_channel_job_run(&s->job, &r, call->scratch);
 }
 
@@ -233,6 +236,8 @@ static ls_status plan_norm(ls_device *dev, const ls_graph *g, const ls_node *n, 
     const lsi_channel_table *table = LSI_PICK_STORED(x->dtype, lsi_channels);
     norm_state s = {.type = x->dtype, .table = table, .attr = *(const ls_norm_attr *)n->attr, .batch = batch};
     int64_t params;
+
+    s.tracks = batch && !backward && n->n_out > 3;
 
     if (table == NULL || !layouts_fit(g, n, x)) return LS_UNSUPPORTED;
     s.job = (lsi_channel_job){.view = lsi_channels_of(x->shape, 1, x->layout, batch),

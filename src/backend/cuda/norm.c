@@ -10,8 +10,9 @@
 
 typedef struct norm_state {
     const lsi_cuda_device *dev;
-    bool batch; /* batch norm; else instance norm */
-    bool by_x;  /* backward: what the activation let through shows in x, and y need not be read */
+    bool batch;  /* batch norm; else instance norm */
+    bool tracks; /* batch norm that moves running statistics on: all but those computed again */
+    bool by_x;   /* backward: what the activation let through shows in x, and y need not be read */
     size_t partial_at;
     union {
         lsi_cuda_norm_args forward;
@@ -38,12 +39,14 @@ static void run_norm(void *state, const ls_call *call)
     if (s->batch) {
         a.gamma = call->in[1];
         a.beta = call->in[2];
+    }
+    if (s->tracks) {
         a.running_mean = call->in[3];
         a.running_var = call->in[4];
         a.new_mean = call->out[3];
         a.new_var = call->out[4];
     }
-    if (a.attr.residual) a.residual = call->in[s->batch ? 5 : 1];
+    if (a.attr.residual) a.residual = call->in[s->tracks ? 5 : s->batch ? 3 : 1];
     lsi_cuda_launched(s->dev, call, s->dev->api->launch.norm(lsi_cuda_stream_of(s->dev, call), &a));
 }
 
@@ -110,7 +113,7 @@ static ls_status plan_norm(ls_device *dev, const ls_graph *g, const ls_node *n, 
                            ls_kernel *out, ls_err *err)
 {
     const ls_vinfo *x = lsi_cuda_in(g, n, backward ? 1 : 0);
-    norm_state s = {.dev = lsi_cuda_of(dev), .batch = batch};
+    norm_state s = {.dev = lsi_cuda_of(dev), .batch = batch, .tracks = batch && !backward && n->n_out > 3};
     lsi_cuda_groups groups;
     ls_status st = LS_OK;
     size_t scratch;
