@@ -9,6 +9,7 @@
 #include "lockstep/trial.h"
 #include "runs/run.h"
 #include "submit/submit.h"
+#include "train/outline.h"
 #include "train/train.h"
 
 /* Exit codes (docs/cli.md). */
@@ -62,16 +63,17 @@ typedef struct cli_args {
     double seconds;
     bool json, help, profile, list_settings, tune;
     const char *graph;              /* of plan: a file for the picture */
+    const char *strategy, *memory;  /* of plan: the table of memory: which, and what a rank may take */
     bool passes;                    /* of plan */
     const char *format;             /* of bench: NULL, or whose layout */
     const char *export;             /* of bench: a file for the parts of the step */
     const char *against;            /* of bench: a setting in which a second run differs */
     const char *dir;                /* of new, scale: the folder to write */
     bool cflags;                    /* of info: what a compiler needs for a plug-in, and nothing else */
-    const char *rank_counts, *mode; /* of scale: "1,2,4"; weak or strong */
+    const char *rank_counts, *mode; /* of scale and plan: "1,2,4"; weak or strong */
     int repeats;
     bool train, fresh, compare_two, force;
-    const char *out;        /* of report, runs compare: the folder to write; of infer: the file */
+    const char *out;        /* of report, plan, runs compare: the folder to write; of infer: the file */
     const char *experiment; /* of eval, infer: of a file of weights, or in the place of a run's own */
     bool watch, open;       /* of report */
     /* Of runs. */
@@ -89,7 +91,7 @@ typedef struct cli_args {
     int nodes;
     double join_timeout;
     bool insecure;
-    char ranks_setting[24], device_setting[48];
+    char ranks_setting[24], device_setting[48], memory_setting[64];
     /* Of submit; `nodes` and `threads` as well. */
     int ranks_per_node;      /* of scale as well */
     const char *node_counts; /* of scale: "1,2,4" */
@@ -113,6 +115,8 @@ extern const cli_command cli_commands[];
 
 int cli_plan(const cli_args *args);
 ls_status cli_plan_check(const cli_args *args, ls_err *err) LS_MUST_CHECK; /* its words */
+/* -n of plan: a number, which becomes args->ranks, or several: 1,2,4 or 1..1024. */
+ls_status cli_plan_counts(cli_args *args, ls_err *err) LS_MUST_CHECK;
 int cli_bench(const cli_args *args);
 ls_status cli_bench_check(const cli_args *args, ls_err *err) LS_MUST_CHECK; /* its words */
 int cli_info(const cli_args *args);
@@ -204,6 +208,10 @@ void cli_ranks_release(cli_ranks *r);
 /* LS_INVALID, with the reason and a way out, where `device`, the experiment's, cannot be used on this
  * machine. To be called before anything is created. */
 ls_status cli_device_check(const cli_args *args, const char *device, ls_err *err) LS_MUST_CHECK;
+/* LS_INVALID, with what would fit, where a rank would take more than memory.limit.  `evaluates`: the command
+ * does so beside training.  To be called before anything is created. */
+ls_status cli_memory_check(const cli_ranks *r, const cli_args *args, bool evaluates,
+                           ls_err *err) LS_MUST_CHECK;
 /* Runs `rank_main` in every rank and returns the run's exit code. */
 int cli_ranks_run(const cli_ranks *r, const char *command, ls_rank_main rank_main, void *arg);
 /* What the command line says of how a rank trains or evaluates. */
@@ -229,15 +237,6 @@ ls_status cli_weights_open(const cli_args *args, cli_weights *w, cli_ranks *rank
 /* Adds to `o` which checkpoint of a run it is: "weights" (best, last or a name) and "step". */
 void cli_weights_describe(const cli_weights *w, json_t *o);
 
-/* A plan of a training step. */
-enum { CLI_PLANS = 12 };
-typedef struct cli_plan_of {
-    ls_plan *plan;
-    const char *part; /* "step", or "gradients" and "update" */
-    int stage;
-    int64_t runs; /* in a step */
-} cli_plan_of;
-
 /* A model compiled for a device: one rank's plans, with as many ranks as the experiment says; not to be run.
  */
 typedef struct cli_experiment {
@@ -245,16 +244,8 @@ typedef struct cli_experiment {
     const ls_trial *trial; /* this and the next two are the experiment's */
     ls_config *cfg;
     const char *name;
-    ls_device *dev;
-    ls_state *state;
-    struct ls_peers *peers; /* NULL: plans exchange nothing */
-    ls_step *step;
-    ls_plan *plan; /* the first of these, in the order in which they run */
-    cli_plan_of plans[CLI_PLANS];
-    int n_plans;
     int ranks;
-    int lanes; /* of the reproducible mode: threads that have plans for gradients of their own; else 0 */
-    int64_t batch;
+    ls_outline outline;
 } cli_experiment;
 
 /* The settings alone: trial and cfg are filled. */

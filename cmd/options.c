@@ -48,8 +48,18 @@ static const option options[] = {
      "A B: which of two studies is faster, if one is"},
     {"--force", NULL, FLAG, FIELD(force), CLI_SCALE, NULL,
      "with --compare: studies of different questions, too"},
-    {"--ranks", "-n", INT, FIELD(ranks), CLI_PLAN | CLI_BENCH | CLI_TRAIN | CLI_EVAL | CLI_INFER, "N",
+    {"--ranks", "-n", INT, FIELD(ranks), CLI_BENCH | CLI_TRAIN | CLI_EVAL | CLI_INFER, "N",
      "ranks to start here (default: the setting ranks)"},
+    {"--ranks", "-n", TEXT, FIELD(rank_counts), CLI_PLAN, "N",
+     "ranks of the plan (default: the setting ranks); of the table of memory also 1,2,4 or 1..1024, which "
+     "doubles"},
+    {"--strategy", NULL, TEXT, FIELD(strategy), CLI_PLAN, "NAME|all",
+     "a table instead: what a rank takes by kind, for every number of ranks, under that strategy or all"},
+    {"--memory", NULL, TEXT, FIELD(memory), CLI_PLAN, "SIZE",
+     "what a rank may take, as memory.limit=SIZE: whether it fits, and in the table the largest batch that "
+     "does"},
+    {"--out", NULL, TEXT, FIELD(out), CLI_PLAN, "DIR",
+     "the table and its chart as a page, too: DIR/report.html"},
     {"--bind", NULL, TEXT, FIELD(bind), CLI_TRAIN | CLI_BENCH | CLI_EVAL | CLI_INFER, "core|none",
      "of ranks (default: core where each gets one)"},
     {"--nodes", NULL, INT, FIELD(nodes), CLI_TRAIN | CLI_BENCH | CLI_EVAL | CLI_INFER, "N",
@@ -309,7 +319,7 @@ static ls_status check_complete(const cli_command *c, const cli_args *args, ls_e
     if (c->bit == CLI_REPORT) return LS_OK;
     if (c->bit == CLI_RUNS) return cli_runs_check(args, err);
     if (c->bit == CLI_BENCH && args->compare_two) return cli_bench_check(args, err);
-    if (c->bit == CLI_PLAN && args->compare_two) {
+    if (c->bit == CLI_PLAN) {
         const ls_status st = cli_plan_check(args, err);
         if (st != LS_OK) return st;
     }
@@ -341,16 +351,21 @@ static bool takes_words(const cli_command *c, const cli_args *args)
 
 /* Options that are another way to write a setting come last, so that they hold.  What compares results that
  * are there takes no settings, and says so itself (cli_*_check). */
-static ls_status add_options_as_settings(cli_args *args, ls_err *err)
+static ls_status add_options_as_settings(const cli_command *c, cli_args *args, ls_err *err)
 {
     const ls_backend *backend;
     ls_status st = LS_OK;
 
+    if (c->bit == CLI_PLAN) LS_TRY(cli_plan_counts(args, err));
+    if (args->memory != NULL) {
+        snprintf(args->memory_setting, sizeof args->memory_setting, "memory.limit=%.48s", args->memory);
+        args->settings[args->n_settings++] = args->memory_setting;
+    }
     if (args->ranks > 0) {
         snprintf(args->ranks_setting, sizeof args->ranks_setting, "ranks=%d", args->ranks);
         args->settings[args->n_settings++] = args->ranks_setting;
     }
-    if (args->device == NULL) return LS_OK;
+    if (args->device == NULL) goto out;
     /* Before it is read as YAML, which has a meaning of its own for a colon at the end. */
     LS_TRY(ls_device_find(&backend, args->device, err));
     snprintf(args->device_setting, sizeof args->device_setting, "device=%s", args->device);
@@ -363,7 +378,7 @@ ls_status cli_parse(const cli_command *c, int argc, char **argv, cli_args *args,
 {
     ls_status st = LS_OK;
 
-    args->settings = ls_alloc(LS_MEM_CLI, sizeof *args->settings * ((size_t)argc + 2));
+    args->settings = ls_alloc(LS_MEM_CLI, sizeof *args->settings * ((size_t)argc + 3));
     if (args->settings == NULL) return ls_fail(err, LS_NOMEM, "no memory");
     for (int i = 0; i < argc; i++) {
         if (argv[i][0] == '-') {
@@ -378,7 +393,7 @@ ls_status cli_parse(const cli_command *c, int argc, char **argv, cli_args *args,
             goto out;
         }
     }
-    if (!args->help) LS_TRY(add_options_as_settings(args, err));
+    if (!args->help) LS_TRY(add_options_as_settings(c, args, err));
     LS_TRY(check_complete(c, args, err));
 out:
     return st;

@@ -6,10 +6,10 @@
 #include "backend/backend.h"
 #include "base/text.h"
 #include "bench/flops.h"
-#include "exec/memory.h"
 #include "plan.h"
 #include "report_parts.h"
 #include "train/layers.h"
+#include "train/limit.h"
 #include "train/placement.h"
 
 /* A shape without spaces, as it stands in the table. */
@@ -36,9 +36,9 @@ static void print_node(const ls_document *d, const ls_doc_node *n)
 /* Which of a step's plans it is. */
 static void print_part(const cli_experiment *x, const ls_document *d)
 {
-    if (x->n_plans == 1) return;
+    if (x->outline.n_plans == 1) return;
     printf("%s%s", d->stage == 0 && strcmp(d->part, "gradients") == 0 ? "" : "\n", d->part);
-    if (x->n_plans > 2) printf(", stage %d of %d", d->stage + 1, x->n_plans / 2);
+    if (x->outline.n_plans > 2) printf(", stage %d of %d", d->stage + 1, x->outline.n_plans / 2);
     if (d->runs > 1) printf(", %lld times", (long long)d->runs);
     printf("\n");
 }
@@ -73,10 +73,10 @@ static void print_document(const cli_experiment *x, const ls_document *d)
 {
     json_t *plans = json_array();
 
-    for (int i = 0; i < x->n_plans; i++) json_array_append_new(plans, ls_document_json(&d[i]));
+    for (int i = 0; i < x->outline.n_plans; i++) json_array_append_new(plans, ls_document_json(&d[i]));
     cli_print_json_take(json_pack("{s:s, s:i, s:s, s:i, s:s, s:o}", "event", "document", "format",
                                   LS_PLANS_FORMAT, "experiment", x->name, "ranks", x->ranks, "device",
-                                  x->dev->backend->name, "plans", plans));
+                                  x->outline.dev->backend->name, "plans", plans));
 }
 
 /* The same table, or object, that `train` begins with. */
@@ -86,7 +86,7 @@ static ls_status print_layers(const cli_experiment *x, bool json, ls_err *err)
     ls_text text = {0};
     ls_status st = LS_OK;
 
-    LS_TRY(ls_layers_of(&layers, x->step, x->plan, json ? 0 : LS_LAYER_ROWS, err));
+    LS_TRY(ls_layers_of(&layers, x->outline.step, x->outline.plans[0].plan, json ? 0 : LS_LAYER_ROWS, err));
     if (json) {
         cli_print_json_take(ls_layers_json(&layers));
     } else {
@@ -104,7 +104,7 @@ static json_t *buckets_json(const cli_experiment *x, const ls_document *d)
     json_t *a = json_array();
 
     /* Shards of one rank are added up as well, but nothing is exchanged. */
-    for (int k = 0; x->ranks > 1 && k < x->n_plans; k++)
+    for (int k = 0; x->ranks > 1 && k < x->outline.n_plans; k++)
         for (int32_t i = 0; i < d[k].n_collectives; i++)
             if (d[k].collectives[i].bucket >= 0)
                 json_array_append_new(a, json_integer((json_int_t)d[k].collectives[i].bytes));
@@ -116,31 +116,20 @@ static double flops_per_sample(const cli_experiment *x, const ls_document *d, bo
 {
     double sum = 0;
 
-    for (int k = 0; k < x->n_plans; k++)
+    for (int k = 0; k < x->outline.n_plans; k++)
         sum += (double)d[k].runs * (all ? d[k].flops : ls_document_product_flops(&d[k]));
-    return sum / (double)(d[0].runs * x->batch);
+    return sum / (double)(d[0].runs * x->outline.batch);
 }
 
-/* Of all plans, with variables and exchanges. */
-static ls_plan_memory memory_of(const cli_experiment *x, const ls_document *d)
+/* NULL: nobody has asked for it. */
+static json_t *recompute_json(const cli_experiment *x)
 {
-    ls_plan_memory m = {0};
-    ls_plan *gradients[CLI_PLANS];
-    int n = 0;
+    const ls_recompute_choice *c = &x->outline.recompute;
+    const double more = c->flops_kept > 0 ? ls_outline_flops(&x->outline) / c->flops_kept - 1 : 0;
 
-    /* A document counts variables and exchanges with its plan, which several plans have in common. */
-    if (x->n_plans == 1) return d->memory;
-    for (int k = 0; k < x->n_plans; k++) {
-        const bool of_lanes = x->lanes > 0 && strcmp(x->plans[k].part, "gradients") == 0;
-        if (of_lanes)
-            gradients[n++] = x->plans[k].plan;
-        else
-            ls_memory_add_plan(&m, x->plans[k].plan);
-    }
-    ls_memory_add_lanes(&m, gradients, n, x->lanes);
-    ls_memory_add_state(&m, x->state);
-    if (x->peers != NULL) ls_memory_add_comm(&m, ls_peers_bytes(x->peers));
-    return m;
+    if (c->n_chosen == 0 && !c->by_limit) return NULL;
+    return json_pack("{s:i, s:i, s:b, s:f, s:I}", "units", c->n_chosen, "of", c->n_units, "by_limit",
+                     (int)c->by_limit, "extra_flops", more, "bytes_kept", (json_int_t)c->bytes_kept);
 }
 
 static void print_json(const cli_experiment *x, const ls_document *d)
@@ -149,13 +138,14 @@ static void print_json(const cli_experiment *x, const ls_document *d)
 
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)d->hash);
     cli_print_json_take(json_pack(
-        "{s:s, s:s, s:i, s:I, s:o, s:I, s:I, s:f, s:f, s:o, s:o, s:s}", "event", "plan", "experiment",
-        x->name, "ranks", x->ranks, "batch_per_rank", (json_int_t)ls_config_int(x->cfg, "batch.per_rank"),
-        "parameters", report_params_json(x), "trained",
-        (json_int_t)(ls_step_count_params(x->step, "*") - ls_step_count_frozen(x->step)), "frozen",
-        (json_int_t)ls_step_count_frozen(x->step), "flops_per_sample", flops_per_sample(x, d, false),
-        "all_flops_per_sample", flops_per_sample(x, d, true), "planned_bytes",
-        report_memory_json(memory_of(x, d)), "buckets", buckets_json(x, d), "plan_hash", hash));
+        "{s:s, s:s, s:i, s:I, s:o, s:I, s:I, s:f, s:f, s:o, s:o, s:s, s:o*, s:i}", "event", "plan",
+        "experiment", x->name, "ranks", x->ranks, "batch_per_rank",
+        (json_int_t)ls_config_int(x->cfg, "batch.per_rank"), "parameters", report_params_json(x), "trained",
+        (json_int_t)(ls_step_count_params(x->outline.step, "*") - ls_step_count_frozen(x->outline.step)),
+        "frozen", (json_int_t)ls_step_count_frozen(x->outline.step), "flops_per_sample",
+        flops_per_sample(x, d, false), "all_flops_per_sample", flops_per_sample(x, d, true), "planned_bytes",
+        report_memory_json(ls_outline_memory(&x->outline)), "buckets", buckets_json(x, d), "plan_hash", hash,
+        "recompute", recompute_json(x), "guessed_kernels", (int)x->outline.dev->guessed));
 }
 
 static void print_buckets(const cli_experiment *x, const ls_document *d)
@@ -165,7 +155,7 @@ static void print_buckets(const cli_experiment *x, const ls_document *d)
 
     if (x->ranks == 1) return;
     printf("exchange      %d ranks, in the order of the backward pass:", x->ranks);
-    for (int k = 0; k < x->n_plans; k++)
+    for (int k = 0; k < x->outline.n_plans; k++)
         for (int32_t i = 0; i < d[k].n_collectives; i++)
             if (d[k].collectives[i].bucket >= 0)
                 printf("%s%s", n++ > 0 ? ", " : " ", ls_text_bytes((double)d[k].collectives[i].bytes, a));
@@ -181,20 +171,66 @@ static void print_strategy(const cli_experiment *x)
     char a[32], text[256];
 
     if (x->ranks == 1) return;
-    for (int k = 0; k < x->n_plans; k++)
-        sent += (double)(u.shards > 0 ? 1 : x->plans[k].runs) * ls_plan_traffic(x->plans[k].plan);
+    for (int k = 0; k < x->outline.n_plans; k++) {
+        const ls_outline_plan *plan = &x->outline.plans[k];
+        sent += (double)(u.shards > 0 ? 1 : plan->runs) * ls_plan_traffic(plan->plan);
+    }
     printf("strategy      %s: %s; a rank sends %s in a step\n", ls_config_choice(x->cfg, "parallel.strategy"),
            ls_placement_text(x->cfg, &p, text, sizeof text), ls_text_bytes(sent, a));
 }
 
 static void print_frozen(const cli_experiment *x)
 {
-    const int64_t frozen = ls_step_count_frozen(x->step);
+    const int64_t frozen = ls_step_count_frozen(x->outline.step);
     char a[32], b[32];
 
     if (frozen == 0) return;
     printf("trained       %s of them; %s are frozen\n",
-           ls_text_count(ls_step_count_params(x->step, "*") - frozen, a), ls_text_count(frozen, b));
+           ls_text_count(ls_step_count_params(x->outline.step, "*") - frozen, a), ls_text_count(frozen, b));
+}
+
+/* Which units are computed again, why, and what it costs. */
+static void print_recompute(const cli_experiment *x)
+{
+    const ls_recompute_choice *c = &x->outline.recompute;
+    const double flops = ls_outline_flops(&x->outline);
+    char a[32], b[32];
+
+    if (c->n_chosen == 0) {
+        if (c->by_limit) printf("recompute     nothing: the step fits memory.limit without\n");
+        return;
+    }
+    printf("recompute     %d of %d units, %s%s%s: %.1f %% more FLOPs", c->n_chosen, c->n_units, c->first,
+           c->n_chosen > 1 ? " to " : "", c->n_chosen > 1 ? c->last : "", 100 * (flops / c->flops_kept - 1));
+    printf("; %s instead of %s%s\n", ls_text_bytes((double)ls_outline_memory(&x->outline).total, a),
+           ls_text_bytes((double)c->bytes_kept, b),
+           c->by_limit ? ", by memory.limit, the fewest FLOPs for a byte first" : "");
+}
+
+static void print_limit(const cli_experiment *x)
+{
+    const size_t bytes = ls_outline_memory(&x->outline).total;
+    size_t limit = 0;
+    char a[32], b[32];
+
+    if (ls_memory_limit(x->cfg, &limit, &(ls_err){0}) != LS_OK || limit == 0) return;
+    printf("memory.limit  %s: ", ls_text_bytes((double)limit, a));
+    if (bytes <= limit)
+        printf("it fits, with %s left\n", ls_text_bytes((double)(limit - bytes), b));
+    else
+        printf("it does not fit; `train` would refuse it and say what does\n");
+}
+
+/* Kernels that were never timed here are those of a rule, which may take more or less than what training will
+ * find to be the fastest. */
+static void print_guessed(const cli_experiment *x)
+{
+    const int n = x->outline.dev->guessed;
+
+    if (n > 0)
+        printf("kernels       %d problem%s never timed on this machine: what memory they take is a guess; "
+               "--tune times them\n",
+               n, n == 1 ? " was" : "s were");
 }
 
 static void print_text(const cli_experiment *x, const ls_document *d)
@@ -202,20 +238,24 @@ static void print_text(const cli_experiment *x, const ls_document *d)
     char a[32], b[32];
     int nodes = 0;
 
-    for (int k = 0; k < x->n_plans; k++) nodes += (int)d[k].n_nodes;
+    for (int k = 0; k < x->outline.n_plans; k++) nodes += (int)d[k].n_nodes;
     printf("\nmodel         %s: %s\n", x->trial->name, x->trial->about);
     printf("step          %d nodes", nodes);
-    if (x->n_plans > 1) printf(" in %d plans", x->n_plans);
-    printf(", batch %lld\n", (long long)x->batch);
+    if (x->outline.n_plans > 1) printf(" in %d plans", x->outline.n_plans);
+    printf(", batch %lld\n", (long long)x->outline.batch);
     report_params_text(x);
     print_frozen(x);
     printf("FLOP/sample   %s in products and convolutions, %s in all\n",
            ls_text_si(flops_per_sample(x, d, false), a), ls_text_si(flops_per_sample(x, d, true), b));
-    report_memory_text(memory_of(x, d));
+    report_memory_text(ls_outline_memory(&x->outline));
+    print_recompute(x);
+    print_limit(x);
+    print_guessed(x);
     print_buckets(x, d);
     print_strategy(x);
     printf("plan hash     ");
-    for (int k = 0; k < x->n_plans; k++) printf("%s%016llx", k > 0 ? " " : "", (unsigned long long)d[k].hash);
+    for (int k = 0; k < x->outline.n_plans; k++)
+        printf("%s%016llx", k > 0 ? " " : "", (unsigned long long)d[k].hash);
     printf("\n");
 }
 
@@ -224,12 +264,12 @@ ls_status plan_compile(cli_experiment *x, ls_document *d, const cli_args *args, 
     ls_status st = LS_OK;
 
     LS_TRY(cli_experiment_open(x, args, err));
-    for (int i = 0; i < x->n_plans; i++) {
-        LS_TRY(ls_document_make(&d[i], x->plans[i].plan, err));
-        d[i].part = x->plans[i].part;
-        d[i].stage = x->plans[i].stage;
-        d[i].runs = x->plans[i].runs;
-        d[i].batch = x->batch;
+    for (int i = 0; i < x->outline.n_plans; i++) {
+        LS_TRY(ls_document_make(&d[i], x->outline.plans[i].plan, err));
+        d[i].part = x->outline.plans[i].part;
+        d[i].stage = x->outline.plans[i].stage;
+        d[i].runs = x->outline.plans[i].runs;
+        d[i].batch = x->outline.batch;
     }
 out:
     return st;
@@ -242,8 +282,8 @@ static ls_status draw(const cli_args *args, const cli_experiment *x, const ls_do
     /* Of several plans the first: most of the step's work. */
     ls_text_fit(name, sizeof name, "%s", x->name);
     snprintf(title, sizeof title, "%s, %s%d rank%s, batch %lld per %s", name,
-             x->n_plans > 1 ? "gradients, " : "", x->ranks, x->ranks == 1 ? "" : "s", (long long)x->batch,
-             ls_config_bool(x->cfg, "reproducible") ? "shard" : "rank");
+             x->outline.n_plans > 1 ? "gradients, " : "", x->ranks, x->ranks == 1 ? "" : "s",
+             (long long)x->outline.batch, ls_config_bool(x->cfg, "reproducible") ? "shard" : "rank");
     return plan_graph_write(args->graph, title, d, err);
 }
 
@@ -273,26 +313,26 @@ out:
 static ls_status show(const cli_args *args, ls_err *err)
 {
     cli_experiment x = {0};
-    ls_document d[CLI_PLANS] = {{0}};
+    ls_document d[LS_OUTLINE_PLANS] = {{0}};
     ls_status st = LS_OK;
 
     if (args->graph != NULL) LS_TRY(plan_graph_check(args->graph, err));
     LS_TRY(plan_compile(&x, d, args, err));
     if (args->json) print_document(&x, d);
-    for (int i = 0; !args->json && i < x.n_plans; i++) {
+    for (int i = 0; !args->json && i < x.outline.n_plans; i++) {
         print_part(&x, &d[i]);
         print_nodes(&d[i]);
     }
     LS_TRY(print_layers(&x, args->json, err));
     /* Before the last line, which programs take for the result. */
-    for (int i = 0; args->passes && i < x.n_plans; i++) print_passes(&d[i], args->json);
+    for (int i = 0; args->passes && i < x.outline.n_plans; i++) print_passes(&d[i], args->json);
     if (args->graph != NULL) LS_TRY(draw(args, &x, d, err));
     if (args->json)
         print_json(&x, d);
     else
         print_text(&x, d);
 out:
-    for (int i = 0; i < CLI_PLANS; i++) ls_document_release(&d[i]);
+    for (int i = 0; i < LS_OUTLINE_PLANS; i++) ls_document_release(&d[i]);
     cli_experiment_release(&x);
     return st;
 }
@@ -309,7 +349,10 @@ static ls_status show_settings(const cli_args *args, ls_err *err)
 
 ls_status cli_plan_check(const cli_args *args, ls_err *err)
 {
-    if (!args->compare_two) return LS_OK;
+    if (!args->compare_two) return plan_memory_check(args, err);
+    if (args->strategy != NULL || args->out != NULL)
+        return ls_fail(err, LS_INVALID, "--diff and %s: choose one",
+                       args->out != NULL ? "--out" : "--strategy");
     if (args->graph != NULL || args->list_settings || args->passes)
         return ls_fail(err, LS_INVALID, "--diff and %s: choose one",
                        args->graph != NULL   ? "--graph"
@@ -317,7 +360,7 @@ ls_status cli_plan_check(const cli_args *args, ls_err *err)
                                              : "--passes");
     /* -n and --device are settings of both sides, and no second side. */
     if (args->model == NULL || args->n_settings < 1 || args->settings[0] == args->ranks_setting ||
-        args->settings[0] == args->device_setting)
+        args->settings[0] == args->device_setting || args->settings[0] == args->memory_setting)
         return ls_fail(
             err, LS_INVALID,
             "--diff takes two of: an experiment, a file of `lockstep plan --json`; or an experiment "
@@ -334,9 +377,8 @@ int cli_plan(const cli_args *args)
     ls_err err = {0};
     ls_status st;
 
-    /* A listing must not take long: without being asked, take each op's first kernel. */
-    if (!args->tune) setenv("LOCKSTEP_TUNE", "off", 0);
     if (args->compare_two) return plan_diff(args);
+    if (plan_memory_wanted(args)) return plan_memory(args);
     if (plan_is_file(args->model))
         st = draw_file(args, &err);
     else

@@ -59,9 +59,9 @@ static ls_status compile(const cli_args *args, side *s, ls_err *err)
     if (own.settings == NULL) return ls_fail(err, LS_NOMEM, "no memory");
     for (int i = 0; i < n; i++) own.settings[own.n_settings++] = args->settings[i + 1];
     if (s->variant != NULL) own.settings[own.n_settings++] = s->variant;
-    LS_TRY(make_room(s, CLI_PLANS, err));
+    LS_TRY(make_room(s, LS_OUTLINE_PLANS, err));
     LS_TRY(plan_compile(&x, s->plans, &own, err));
-    s->n_plans = x.n_plans;
+    s->n_plans = x.outline.n_plans;
 out:
     cli_experiment_release(&x);
     ls_free(own.settings);

@@ -45,7 +45,7 @@ static bool next_network(const cli_experiment *x, const char **at, char *name, s
         bool first = *at == NULL;
         *at = "";
         snprintf(name, size, "model");
-        *count = ls_step_count_params(x->step, "*");
+        *count = ls_step_count_params(x->outline.step, "*");
         return first;
     }
     if (*at == NULL) *at = x->trial->networks;
@@ -54,7 +54,7 @@ static bool next_network(const cli_experiment *x, const char **at, char *name, s
     if (n == 0) return false;
     snprintf(name, size, "%.*s", (int)n, *at);
     snprintf(pattern, sizeof pattern, "%.60s.*", name);
-    *count = ls_step_count_params(x->step, pattern);
+    *count = ls_step_count_params(x->outline.step, pattern);
     *at += n;
     return true;
 }
@@ -67,7 +67,7 @@ json_t *report_params_json(const cli_experiment *x)
     int64_t count;
 
     while (next_network(x, &at, name, sizeof name, &count)) json_object_set_new(o, name, json_integer(count));
-    json_object_set_new(o, "total", json_integer(ls_step_count_params(x->step, "*")));
+    json_object_set_new(o, "total", json_integer(ls_step_count_params(x->outline.step, "*")));
     return o;
 }
 
@@ -77,8 +77,8 @@ void report_params_text(const cli_experiment *x)
     char name[64], a[32];
     int64_t count;
 
-    printf("parameters    %s in %d tensors", ls_text_count(ls_step_count_params(x->step, "*"), a),
-           ls_step_param_tensors(x->step));
+    printf("parameters    %s in %d tensors", ls_text_count(ls_step_count_params(x->outline.step, "*"), a),
+           ls_step_param_tensors(x->outline.step));
     if (x->trial->networks != NULL)
         while (next_network(x, &at, name, sizeof name, &count))
             printf(", %s %s", name, ls_text_count(count, a));

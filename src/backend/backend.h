@@ -21,10 +21,18 @@ typedef struct ls_device ls_device;
 struct ls_device {
     const ls_backend *backend;
     int threads;
-    bool tf32;   /* products round their operands of 32 bits to 19: set it before the first plan; where the
-                    backend cannot, it means nothing */
-    bool fixed;  /* kernels follow from the problem alone, not from timing: set it before the first plan */
-    bool shares; /* kernels of optimisers by element heed ls_optim_attr.piece, and reach host memory */
+    bool tf32;  /* products round their operands of 32 bits to 19: set it before the first plan; where the
+                   backend cannot, it means nothing */
+    bool fixed; /* kernels follow from the problem alone, not from timing: set it before the first plan */
+    /* Its buffers are counted, and none has memory: plans can be compiled and looked at, not run.  Set it
+     * before anything is made for it. */
+    bool unbacked;
+    /* Kernels that were timed before are taken, others by rule: nothing is timed.  Set it before the first
+     * plan; `guessed` counts problems that were not known. */
+    bool untimed;
+    _Atomic int guessed;
+    bool shares;  /* kernels of optimisers by element heed ls_optim_attr.piece, and reach host memory */
+    size_t limit; /* most bytes of its buffers together (memory.limit); 0: any */
     _Atomic size_t used, peak;        /* bytes of its buffers, now and at most (buffer.c counts) */
     ls_event *end[LS_QUEUE_DEVICE_N]; /* with queues: marked behind each run of a plan (exec/queued.c) */
     /* While plans are made, which may take long: a word that becomes 1 when it is to end (LS_CANCELLED), and

@@ -89,13 +89,23 @@ ls_device_memory ls_device_memory_of(ls_device *dev)
                               .peak = atomic_load(&dev->peak)};
 }
 
+static bool has_memory(const ls_buffer *b)
+{
+    return b->dev == NULL || !b->dev->unbacked;
+}
+
 ls_status ls_buffer_alloc(ls_buffer *out, struct ls_device *dev, size_t bytes, ls_err *err)
 {
     ls_status st;
 
     *out = (ls_buffer){
         .how = dev != NULL ? dev->backend->buffers : &ls_host_buffers, .dev = dev, .bytes = bytes};
-    st = out->how->alloc(out, err);
+    if (dev != NULL && !dev->unbacked && dev->limit > 0 && bytes + atomic_load(&dev->used) > dev->limit) {
+        *out = (ls_buffer){0};
+        return ls_fail(err, LS_NOMEM, "%zu bytes more than the %zu in use are beyond memory.limit, %zu",
+                       bytes, (size_t)atomic_load(&dev->used), dev->limit);
+    }
+    st = has_memory(out) ? out->how->alloc(out, err) : LS_OK;
     if (st == LS_OK && dev != NULL) count(dev, bytes);
     if (st != LS_OK) *out = (ls_buffer){0};
     return st;
@@ -122,7 +132,7 @@ void ls_staging_free(struct ls_device *dev, void *p)
 
 void ls_buffer_free(ls_buffer *b)
 {
-    if (b->how != NULL && !b->borrowed) b->how->free(b);
+    if (b->how != NULL && !b->borrowed && has_memory(b)) b->how->free(b);
     if (b->dev != NULL && !b->borrowed) atomic_fetch_sub(&b->dev->used, b->bytes);
     *b = (ls_buffer){0};
 }
@@ -138,6 +148,10 @@ ls_status ls_buffer_read(const ls_buffer *b, size_t at, void *to, size_t bytes, 
 {
     const ls_status st = check(b, at, bytes, "reading", err);
 
+    if (st == LS_OK && !has_memory(b)) {
+        memset(to, 0, bytes);
+        return LS_OK;
+    }
     return st == LS_OK && bytes > 0 ? b->how->read(b, at, to, bytes, err) : st;
 }
 
@@ -145,14 +159,14 @@ ls_status ls_buffer_write(ls_buffer *b, size_t at, const void *from, size_t byte
 {
     const ls_status st = check(b, at, bytes, "writing", err);
 
-    return st == LS_OK && bytes > 0 ? b->how->write(b, at, from, bytes, err) : st;
+    return st == LS_OK && bytes > 0 && has_memory(b) ? b->how->write(b, at, from, bytes, err) : st;
 }
 
 ls_status ls_buffer_zero(ls_buffer *b, size_t at, size_t bytes, ls_err *err)
 {
     const ls_status st = check(b, at, bytes, "clearing", err);
 
-    return st == LS_OK && bytes > 0 ? b->how->zero(b, at, bytes, err) : st;
+    return st == LS_OK && bytes > 0 && has_memory(b) ? b->how->zero(b, at, bytes, err) : st;
 }
 
 /* From a device to another, when the host sees the memory of neither. */
@@ -178,6 +192,7 @@ ls_status ls_buffer_copy(ls_buffer *to, size_t to_at, const ls_buffer *from, siz
 
     LS_TRY(check(from, from_at, bytes, "copying", err));
     LS_TRY(check(to, to_at, bytes, "copying to", err));
+    if (!has_memory(to) || !has_memory(from)) return LS_OK;
     if (bytes == 0 || ls_buffer_address(to, to_at) == ls_buffer_address(from, from_at)) return LS_OK;
     if (to->how == from->how) return to->how->copy(to, to_at, from, from_at, bytes, err);
     if (from->host_visible) return to->how->write(to, to_at, ls_buffer_host(from, from_at), bytes, err);

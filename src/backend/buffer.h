@@ -13,6 +13,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "lockstep/status.h"
 
@@ -53,7 +54,8 @@ extern const ls_buffers ls_host_buffers;
 ls_status ls_host_alloc_staging(struct ls_device *dev, size_t bytes, void **out, ls_err *err);
 void ls_host_free_staging(struct ls_device *dev, void *p);
 
-/* Memory from the device, or with dev NULL from the host; free it in any case, also twice. */
+/* Memory from the device, or with dev NULL from the host; free it in any case, also twice.  Of a device that
+ * is unbacked it is a number of bytes: what is written is lost, and what is read is zero. */
 ls_status ls_buffer_alloc(ls_buffer *out, struct ls_device *dev, size_t bytes, ls_err *err) LS_MUST_CHECK;
 /* Host memory that somebody else has made and frees; it outlives the buffer. */
 ls_buffer ls_buffer_of_host(void *host, size_t bytes);
@@ -80,7 +82,8 @@ typedef struct ls_operand {
 /* What kernels are called with: the address of byte `at`. */
 static inline void *ls_buffer_address(const ls_buffer *b, size_t at)
 {
-    return (char *)b->address + at;
+    /* Of a device without memory addresses are numbers. */
+    return (void *)((uintptr_t)b->address + at);
 }
 
 /* The same for the host; NULL where it cannot see it. */

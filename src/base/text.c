@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/grow.h"
@@ -159,6 +160,31 @@ const char *ls_text_bytes(double bytes, char *buf)
     int digits = step == 0 ? 0 : size < 9.995 ? 2 : size < 99.95 ? 1 : 0;
     snprintf(buf, NUMBER_BUF, "%.*f %s", digits, bytes, unit[step]);
     return buf;
+}
+
+ls_status ls_text_parse_bytes(const char *text, const char *what, size_t *out, ls_err *err)
+{
+    static const char letters[] = "KMGTP";
+    char *end;
+    const double number = strtod(text, &end);
+    double unit = 1;
+    const char *at = end + strspn(end, " ");
+    const char *letter = *at != '\0' ? strchr(letters, *at == 'k' ? 'K' : *at) : NULL;
+    const bool digits = (text[0] >= '0' && text[0] <= '9') || text[0] == '.';
+
+    if (letter != NULL) {
+        const bool decimal = at[1] == 'B';
+        for (const char *p = letters; p <= letter; p++) unit *= decimal ? 1000 : 1024;
+        at += at[1] == 'i' && at[2] == 'B' ? 3 : decimal ? 2 : 1;
+    } else if (*at == 'B') {
+        at++;
+    }
+    if (!digits || end == text || *at != '\0' || !(number * unit >= 1) || number * unit > 0x1p62)
+        return ls_fail(err, LS_INVALID,
+                       "%s: \"%s\" is no size in bytes; write a number and a unit: 16GiB, 800MiB", what,
+                       text);
+    *out = (size_t)(number * unit);
+    return LS_OK;
 }
 
 const char *ls_text_si(double value, char *buf)

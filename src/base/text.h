@@ -32,6 +32,11 @@ const char *ls_text_nearest(const char *word, const char *const *candidates, siz
 
 /* "1.25 GiB", "87.4 KiB", "12 B" into `buf` (at least 32 bytes); returns buf. */
 const char *ls_text_bytes(double bytes, char *buf);
+/* The other way round: "16GiB", "1.5 TiB", "800MB", "4096".  K, M, G, T with or without "iB" are powers of
+ * 1024, kB, MB, GB, TB powers of 1000.  LS_INVALID, naming `what`, for anything else and for less than a
+ * byte.
+ */
+ls_status ls_text_parse_bytes(const char *text, const char *what, size_t *out, ls_err *err) LS_MUST_CHECK;
 /* "2.61 M", "47.85 G", "12" with SI steps of 1000 into `buf` (at least 32 bytes); returns buf. */
 const char *ls_text_si(double value, char *buf);
 /* "11,181,642" into `buf` (at least 32 bytes); returns buf. */

@@ -67,6 +67,7 @@ const ls_setting ls_train_settings[] = {
     TEXT("train.best_metric", "val/acc", "metric of the validation that says what is better: for the best checkpoint, train.early_stop and lr.schedule=plateau"),
     CHOICE("train.best_mode", "auto max min", "whether the best is the largest or the smallest; auto: by its name, the largest of acc, auc, f1, ..., the smallest of everything else"),
     INT("train.trace", 0, 0, 1e6, "of so many steps every rank writes a timeline, trace-RANK.json in the run directory"),
+    CHOICE("train.recompute", "none unit auto", "activations that are dropped and computed again in the backward pass; unit: those of every unit of the model (blocks, layers), auto: of as few units as let the step fit memory.limit, the cheapest first; weights have the same bits"),
     CHOICE("train.on_nonfinite", "stop skip warn", "what a loss or a gradient that is infinite or not a number does; skip: the update is left out on all ranks, and counted; "
            "with fp16 and fp16.loss_scale=auto, updates are left out in any case until the scale is 1"),
     BOOL("train.check_gradients", 0, "looks at all gradients also with stop and warn, so that the first parameter, and the ranks, can be named; skip and fp16 always do"),
@@ -86,6 +87,7 @@ const ls_setting ls_train_settings[] = {
     REAL("lr.final", 0, 0, 1e6, "cosine, linear: learning rate at the end; plateau: smallest one"),
     INT("lr.patience", 10, 0, 1e9, "plateau: validations without a better metric before a step down"),
 
+    TEXT("memory.limit", "", "most memory that a rank may take, such as 16GiB, of the device or the host: more is refused before anything is allocated, with what would fit; unless set, any"),
     INT("batch.global", 0, 0, 1e9, "samples of all ranks in one update, instead of batch.per_rank; 0: not set"),
     INT("parallel.accumulate", 1, 1, 1e6, "batches of every rank whose gradients are added up for one update"),
     REAL("parallel.bucket_mb", 8, 0.001, 4096, "gradients are exchanged in buckets of about so many MiB"),

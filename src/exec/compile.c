@@ -130,7 +130,7 @@ static ls_status place_staged(ls_plan *p, ls_err *err)
         bytes += (value_bytes(p->graph, i) + LSI_ALIGN - 1) / LSI_ALIGN * LSI_ALIGN;
     }
     if (bytes == 0) return LS_OK;
-    LS_TRY(ls_staging_alloc(&memory, p->dev, bytes, err));
+    if (!p->dev->unbacked) LS_TRY(ls_staging_alloc(&memory, p->dev, bytes, err));
     p->staging = ls_buffer_of_host(memory, bytes);
 out:
     return st;

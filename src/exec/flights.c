@@ -66,6 +66,11 @@ size_t lsi_flights_bytes(const ls_plan *p)
     return p->queued != NULL ? LSI_IN_FLIGHT * p->queued->slots_bytes : 0;
 }
 
+size_t lsi_flights_staging(const ls_plan *p)
+{
+    return p->queued != NULL ? LSI_IN_FLIGHT * p->queued->staging_bytes : 0;
+}
+
 static ls_status make_slots(ls_plan *p, lsi_flight *f, ls_err *err)
 {
     ls_status st = LS_OK;
@@ -91,10 +96,11 @@ ls_status lsi_flights_make(ls_plan *p, ls_err *err)
     q->slots_bytes = place_slots(p, q->slot_at);
     q->inputs_room = inputs_room(p);
     results = place_results(p, q->result_at);
+    q->staging_bytes = aligned(q->inputs_room) + results;
     for (int i = 0; i < LSI_IN_FLIGHT; i++) {
         lsi_flight *f = &q->flights[i];
         void *memory = NULL;
-        LS_TRY(ls_staging_alloc(&memory, p->dev, aligned(q->inputs_room) + results, err));
+        LS_TRY(ls_staging_alloc(&memory, p->dev, q->staging_bytes, err));
         f->inputs = memory;
         f->results = f->inputs + aligned(q->inputs_room);
         LS_TRY(lsi_queues(p)->make_event(p->dev, &f->fed, err));

@@ -76,6 +76,11 @@ void ls_memory_add_lanes(ls_plan_memory *m, ls_plan *const *plans, int n, int la
     }
 }
 
+size_t ls_memory_staging(const ls_plan *p)
+{
+    return p->staging.bytes + lsi_flights_staging(p);
+}
+
 void ls_memory_add_comm(ls_plan_memory *m, size_t bytes)
 {
     m->comm += bytes;

@@ -15,6 +15,9 @@ void ls_memory_add_state(ls_plan_memory *m, const ls_state *s);
 /* What `lanes` of the reproducible mode would take that each have plans like these, beside the state of
  * these: for every lane the plans' own, and variables that it does not share. */
 void ls_memory_add_lanes(ls_plan_memory *m, ls_plan *const *plans, int n, int lanes);
+/* Memory of the host's beside a device that has its own, through which values of a plan pass; it is in none
+ * of the sums. */
+size_t ls_memory_staging(const ls_plan *p);
 /* Memory in which ranks exchange gradients. */
 void ls_memory_add_comm(ls_plan_memory *m, size_t bytes);
 

@@ -46,7 +46,8 @@ typedef struct lsi_queued {
     size_t inputs_room;
     size_t *slot_at; /* per input: where in a flight's slots */
     size_t slots_bytes;
-    size_t *result_at; /* per fetched value: where in a flight's results; SIZE_MAX: too large */
+    size_t staging_bytes; /* of the host's memory, of one flight */
+    size_t *result_at;    /* per fetched value: where in a flight's results; SIZE_MAX: too large */
     lsi_flight flights[LSI_IN_FLIGHT];
 } lsi_queued;
 
@@ -62,6 +63,8 @@ ls_status lsi_flights_make(ls_plan *p, ls_err *err) LS_MUST_CHECK;
 void lsi_flights_release(ls_plan *p);
 /* Bytes on the device that inputs on their way take. */
 size_t lsi_flights_bytes(const ls_plan *p);
+/* The same of the host's memory that they pass through. */
+size_t lsi_flights_staging(const ls_plan *p);
 /* What was fed so far goes to where nodes read it, also when no run comes. */
 void lsi_flights_land(ls_plan *p);
 /* Before the nodes of a run are enqueued, and after. */

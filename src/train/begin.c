@@ -127,6 +127,7 @@ ls_status lsi_run_open_data(lsi_run *r, ls_err *err)
     options.threads = r->o->threads;
     options.comm = r->o->comm;
     options.stop = r->o->stop;
+    options.evaluates = true;
     options.tell = !r->o->json && !r->o->quiet && (r->o->comm == NULL || ls_comm_rank(r->o->comm) == 0);
     st = open_sets(r, r->o->comm != NULL ? ls_comm_size(r->o->comm) : 1, err);
     LS_TRY(ls_team_fail_once(r->o->comm, st, "opening the data", err));

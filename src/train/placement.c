@@ -131,18 +131,25 @@ ls_strategy ls_session_part(const ls_session *s, ls_part part)
     return ls_placement_strategy(s->cfg, &s->place, s->peers != NULL, s->update_samples, part);
 }
 
+/* Evaluations of ranks are no business of one another, unless they have weights between them. */
+ls_strategy ls_placement_evaluation(const ls_strategy *how)
+{
+    return (ls_strategy){.compute = how->compute,
+                         .sharding = how->sharding == LS_SHARD_WEIGHTS ? how->sharding : LS_SHARD_NOTHING,
+                         .pieces = how->pieces,
+                         .group = how->group,
+                         .bucket_bytes = how->bucket_bytes,
+                         .prefetch = how->prefetch};
+}
+
 ls_strategy ls_session_how(const ls_session *s, ls_mode mode, int stage)
 {
-    /* Evaluations of ranks are no business of one another, unless they have weights between them. */
     ls_strategy how = ls_session_part(s, mode == LS_TRAIN && s->split ? LS_PART_GRADIENTS : LS_PART_ALL);
 
-    if (mode != LS_TRAIN)
-        how = (ls_strategy){.compute = how.compute,
-                            .sharding = how.sharding == LS_SHARD_WEIGHTS ? how.sharding : LS_SHARD_NOTHING,
-                            .pieces = how.pieces,
-                            .group = how.group,
-                            .bucket_bytes = how.bucket_bytes,
-                            .prefetch = how.prefetch};
+    if (mode == LS_TRAIN)
+        how.recompute = s->recompute;
+    else
+        how = ls_placement_evaluation(&how);
     how.stage = stage;
     return how;
 }

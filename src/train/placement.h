@@ -14,6 +14,8 @@ const char *ls_placement_text(ls_config *cfg, const ls_placement *place, char *b
 /* ls_session_strategy with that. */
 ls_strategy ls_placement_strategy(ls_config *cfg, const ls_placement *place, bool ranks, int64_t update,
                                   ls_part part);
+/* How an evaluation beside such a training step is made. */
+ls_strategy ls_placement_evaluation(const ls_strategy *how);
 /* Sets what the ranks of the session keep in pieces; `shards`: those of the reproducible mode, or 0.
  * Collective. */
 ls_status ls_session_place(ls_session *s, int64_t shards, ls_err *err) LS_MUST_CHECK;

@@ -11,6 +11,7 @@
 #include "exec/results.h"
 #include "exec/state.h"
 #include "graph/graph.h"
+#include "train/limit.h"
 #include "train/placement.h"
 #include "train/shards.h"
 
@@ -323,9 +324,12 @@ ls_status ls_session_open(ls_session *s, const ls_trial *trial, ls_config *cfg, 
                       .batch = batch,
                       .tell_at = ls_clock_seconds() + TELL_FIRST_S};
     LS_TRY(meet(s, o, err));
+    LS_TRY(ls_recompute_choose(&s->recompute, s, o, err));
     s->in_step = s->peers != NULL && ls_config_bool(cfg, "parallel.sync_batchnorm");
     LS_TRY(ls_device_open_at(&s->dev, ls_config_text(cfg, "device"), o->shards > 0 ? 1 : o->threads,
                              o->comm != NULL ? ls_comm_local_rank(o->comm) : 0, err));
+    s->dev->unbacked = o->compile_only;
+    LS_TRY(ls_memory_limit(cfg, &s->dev->limit, err));
     s->dev->fixed = o->shards > 0;
     s->dev->tf32 = ls_session_rounds(cfg);
     s->dev->stop = o->stop;

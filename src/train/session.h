@@ -56,6 +56,7 @@ typedef struct ls_session {
     ls_placement place;
     int threads;
     int64_t update_samples;                /* of all ranks; 0: not known */
+    ls_units recompute;                    /* of training steps: rank 0 has chosen, the others follow */
     bool split;                            /* gradients and update are plans of their own */
     bool in_step;                          /* also plans for gradients exchange something */
     int n_stages;                          /* 1 unless split */
@@ -95,7 +96,8 @@ typedef struct ls_session_options {
     bool split;
     int64_t shards;    /* not 0: the reproducible mode with so many; `batch` is then that of an update */
     ls_comm *comm;     /* borrowed; NULL: one rank */
-    bool compile_only; /* variables get no values */
+    bool compile_only; /* for kernels' sake: plans and variables have no memory */
+    bool evaluates;    /* there will be evaluations: what they take counts against memory.limit */
     const volatile sig_atomic_t *stop; /* becomes 1 when compiling is to end with LS_CANCELLED; may be NULL */
     bool tell;                         /* a line on standard error when compiling takes long */
 } ls_session_options;

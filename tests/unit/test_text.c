@@ -1,5 +1,6 @@
 /* Strings, nearest names, numbers for people, globs; and the clock, which only has to go forward. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -170,8 +171,35 @@ static void cut_between_characters(void)
     CHECK_EQ_STR(ls_text_fit(buf, 1, "%s", "abc"), "");
 }
 
+static void sizes(void)
+{
+    static const struct {
+        const char *text;
+        size_t bytes;
+    } good[] = {{"4096", 4096},       {"16GiB", (size_t)16 << 30}, {"16G", (size_t)16 << 30},
+                {"1.5 MiB", 3 << 19}, {"800MB", 800000000},        {"2kB", 2000},
+                {"2k", 2048},         {"1TiB", (size_t)1 << 40},   {"12 B", 12},
+                {"0.5KiB", 512}};
+    static const char *const bad[] = {"",     "lots", "-1",    "0",     "GiB", "1.5.2", "16GiBs", "16 GiB x",
+                                      "16XB", "nan",  "1e400", "1e30G", "inf", "0.2",   "+5"};
+    ls_err err = {0};
+
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        size_t bytes = 0;
+        REQUIRE_OK(ls_text_parse_bytes(good[i].text, "limit", &bytes, &err), &err);
+        if (!CHECK(bytes == good[i].bytes)) printf("  %s is %zu\n", good[i].text, bytes);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        size_t bytes = 7;
+        if (!CHECK(ls_text_parse_bytes(bad[i], "limit", &bytes, &err) == LS_INVALID && bytes == 7))
+            printf("  \"%s\" is %zu\n", bad[i], bytes);
+        CHECK_CONTAINS(err.text, "limit: ");
+    }
+}
+
 int main(void)
 {
+    CHECK_RUN(sizes);
     CHECK_RUN(cut_between_characters);
     CHECK_RUN(grows);
     CHECK_RUN(quoted_for_a_shell);

@@ -1,0 +1,268 @@
+/* plan_memory.c: `lockstep plan --strategy all -n 1..1024`: what a rank takes, by kind, for numbers of ranks
+ * and strategies; whether it fits, and the largest batch that does. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/grow.h"
+#include "base/text.h"
+#include "plan.h"
+#include "plan_memory.h"
+#include "report_parts.h"
+#include "train/alternatives.h"
+#include "train/limit.h"
+
+/* -- the question -----------------------------------------------------------------------------------------
+ */
+
+enum { COUNTS_MAX = 64, RANKS_MAX = 1000000, BATCH_MAX = 1 << 24 };
+
+static ls_status bad_counts(const char *text, ls_err *err)
+{
+    return ls_fail(
+        err, LS_INVALID,
+        "-n %s: expected numbers of ranks from 1 to %d, such as 4, or for the table of memory 1,2,4 "
+        "or 1..1024, which doubles",
+        text, RANKS_MAX);
+}
+
+/* Numbers and ranges; in the order in which they are written. */
+static ls_status parse_counts(const char *text, int *counts, int *n, ls_err *err)
+{
+    const char *at = text;
+
+    *n = 0;
+    for (;;) {
+        char *end;
+        long first = strtol(at, &end, 10), last = first;
+        bool ok = at[0] >= '0' && at[0] <= '9' && first >= 1;
+        if (ok && strncmp(end, "..", 2) == 0) {
+            at = end + 2;
+            ok = at[0] >= '0' && at[0] <= '9';
+            last = strtol(at, &end, 10);
+        }
+        if (!ok || last < first || last > RANKS_MAX || (*end != ',' && *end != '\0'))
+            return bad_counts(text, err);
+        for (long k = first;; k = k * 2 < last ? k * 2 : last) {
+            if (*n == COUNTS_MAX)
+                return ls_fail(err, LS_INVALID, "-n %s: more than %d numbers", text, COUNTS_MAX);
+            counts[(*n)++] = (int)k;
+            if (k == last) break;
+        }
+        if (*end == '\0') return LS_OK;
+        at = end + 1;
+    }
+}
+
+ls_status cli_plan_counts(cli_args *args, ls_err *err)
+{
+    int counts[COUNTS_MAX], n = 0;
+    ls_status st = LS_OK;
+
+    if (args->rank_counts == NULL) return LS_OK;
+    LS_TRY(parse_counts(args->rank_counts, counts, &n, err));
+    if (n == 1) args->ranks = counts[0];
+out:
+    return st;
+}
+
+bool plan_memory_wanted(const cli_args *args)
+{
+    return args->strategy != NULL || (args->rank_counts != NULL && args->ranks == 0);
+}
+
+ls_status plan_memory_check(const cli_args *args, ls_err *err)
+{
+    const char *other = args->graph != NULL   ? "--graph"
+                        : args->passes        ? "--passes"
+                        : args->list_settings ? "--settings"
+                                              : NULL;
+
+    if (!plan_memory_wanted(args)) {
+        if (args->out == NULL) return LS_OK;
+        return ls_fail(err, LS_INVALID,
+                       "--out is for the table of memory: --strategy all, or -n with several numbers");
+    }
+    if (other == NULL) return LS_OK;
+    return ls_fail(err, LS_INVALID, "%s shows one plan, and %s asks for a table of several: choose one",
+                   other, args->strategy != NULL ? "--strategy" : "-n with several numbers");
+}
+
+/* The strategies of the table, separated by spaces; a copy, since settings change while it is filled. */
+static ls_status find_strategies(ls_config *cfg, const char *wanted, char *out, size_t size, ls_err *err)
+{
+    const char *all = ls_alternative_strategies(cfg), *list = all;
+    char name[32];
+
+    if (wanted == NULL) wanted = ls_config_choice(cfg, "parallel.strategy");
+    snprintf(out, size, "%s", strcmp(wanted, "all") == 0 ? all : wanted);
+    if (strcmp(wanted, "all") == 0) return LS_OK;
+    while (ls_alternative_next(&list, name, sizeof name))
+        if (strcmp(name, wanted) == 0) return LS_OK;
+    return ls_fail(err, LS_INVALID, "--strategy %s: expected all, or one of: %s", wanted, all);
+}
+
+/* -- the answer -------------------------------------------------------------------------------------------
+ */
+
+static ls_status fill_row(plan_memory_row *r, const ls_alternative *way, const plan_memory_table *t,
+                          ls_err *err)
+{
+    ls_outline x = {0};
+    ls_status st = LS_OK;
+
+    st = ls_alternative_open(way, &x, err);
+    if (st == LS_INVALID ||
+        st == LS_UNSUPPORTED) { /* of this row alone: a strategy that cannot be had there */
+        ls_text_fit(r->why, sizeof r->why, "%s", err->text);
+        *err = (ls_err){0};
+        st = LS_OK;
+        goto out;
+    }
+    if (st != LS_OK) goto out;
+    r->memory = ls_outline_memory(&x);
+    r->staging = ls_outline_staging(&x);
+    r->recomputed = x.recompute.n_chosen;
+    r->units = x.recompute.n_units;
+    r->guessed = x.dev->guessed;
+    if (t->limit > 0) {
+        size_t bytes;
+        r->largest = ls_alternative_largest(way, t->limit, BATCH_MAX, &bytes);
+    }
+out:
+    ls_outline_release(&x);
+    return st;
+}
+
+static ls_status fill(plan_memory_table *t, const cli_args *args, cli_experiment *x, ls_err *err)
+{
+    int counts[COUNTS_MAX], n = 1;
+    char strategies[256];
+    ls_status st = LS_OK;
+
+    counts[0] = x->ranks;
+    if (args->rank_counts != NULL) LS_TRY(parse_counts(args->rank_counts, counts, &n, err));
+    LS_TRY(find_strategies(x->cfg, args->strategy, strategies, sizeof strategies, err));
+    for (int i = 0; i < n; i++) {
+        const char *list = strategies;
+        char name[sizeof t->rows->strategy];
+        while (ls_alternative_next(&list, name, sizeof name)) {
+            const ls_alternative way = {.trial = x->trial,
+                                        .cfg = x->cfg,
+                                        .how = {.ranks = counts[i], .threads = args->threads},
+                                        .strategy = name};
+            plan_memory_row *r;
+            if (!LS_GROW(LS_MEM_CLI, t->rows, t->n + 1, t->cap)) LS_TRY(ls_fail(err, LS_NOMEM, "no memory"));
+            r = &t->rows[t->n++];
+            *r = (plan_memory_row){.ranks = counts[i]};
+            memcpy(r->strategy, name, sizeof name);
+            LS_TRY(fill_row(r, &way, t, err));
+        }
+    }
+out:
+    return st;
+}
+
+/* -- saying it --------------------------------------------------------------------------------------------
+ */
+
+static void print_row(const plan_memory_table *t, const plan_memory_row *r)
+{
+    const ls_plan_memory *m = &r->memory;
+    const size_t kinds[] = {m->weights, m->gradients, m->optimizer, m->activations,
+                            m->scratch, m->comm,      r->staging,   m->total};
+    char buf[32];
+
+    printf("%6d %-9s", r->ranks, r->strategy);
+    if (r->why[0] != '\0') {
+        printf(" %s\n", r->why);
+        return;
+    }
+    for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++)
+        printf(" %10s", ls_text_bytes((double)kinds[k], buf));
+    if (t->limit > 0) printf(" %5s", m->total <= t->limit ? "yes" : "no");
+    if (t->limit > 0 && r->largest < BATCH_MAX)
+        printf(" %9s", r->largest > 0 ? ls_text_count(r->largest, buf) : "none");
+    if (t->limit > 0 && r->largest == BATCH_MAX) printf(" %9s", "any");
+    if (r->recomputed > 0) printf("  %d of %d units computed again", r->recomputed, r->units);
+    printf("\n");
+}
+
+static void print_text(const plan_memory_table *t)
+{
+    char limit[32];
+    int guessed = 0;
+
+    printf("memory of a rank, %s, batch %lld per rank%s%s\n", t->name, (long long)t->batch,
+           t->limit > 0 ? ", of at most " : "", t->limit > 0 ? ls_text_bytes((double)t->limit, limit) : "");
+    printf("%6s %-9s %10s %10s %10s %10s %10s %10s %10s %10s%s\n", "ranks", "strategy", "weights",
+           "gradients", "optimizer", "activation", "workspace", "exchange", "staging", "total",
+           t->limit > 0 ? "  fits   largest batch" : "");
+    for (int i = 0; i < t->n; i++) {
+        print_row(t, &t->rows[i]);
+        if (t->rows[i].guessed > guessed) guessed = t->rows[i].guessed;
+    }
+    if (guessed > 0)
+        printf("kernels: %d problem%s never timed on this machine: their workspace is a guess, which "
+               "`lockstep plan "
+               "%s --tune` settles\n",
+               guessed, guessed == 1 ? " was" : "s were", t->name);
+}
+
+static json_t *row_json(const plan_memory_table *t, const plan_memory_row *r)
+{
+    json_t *o = json_pack("{s:i, s:s}", "ranks", r->ranks, "strategy", r->strategy);
+
+    if (r->why[0] != '\0') {
+        json_object_set_new(o, "error", json_string(r->why));
+        return o;
+    }
+    json_object_set_new(o, "planned_bytes", report_memory_json(r->memory));
+    json_object_set_new(o, "staging_bytes", json_integer((json_int_t)r->staging));
+    json_object_set_new(o, "recomputed_units", json_integer(r->recomputed));
+    json_object_set_new(o, "guessed_kernels", json_integer(r->guessed));
+    if (t->limit == 0) return o;
+    json_object_set_new(o, "fits", json_boolean(r->memory.total <= t->limit));
+    json_object_set_new(o, "largest_batch", json_integer((json_int_t)r->largest));
+    return o;
+}
+
+static void print_json(const plan_memory_table *t, const char *page)
+{
+    json_t *rows = json_array(), *o;
+
+    for (int i = 0; i < t->n; i++) json_array_append_new(rows, row_json(t, &t->rows[i]));
+    o = json_pack("{s:s, s:s, s:I, s:o}", "event", "plan-memory", "experiment", t->name, "batch_per_rank",
+                  (json_int_t)t->batch, "rows", rows);
+    if (t->limit > 0) json_object_set_new(o, "memory_limit", json_integer((json_int_t)t->limit));
+    if (page[0] != '\0') json_object_set_new(o, "report", json_string(page));
+    cli_print_json_take(o);
+}
+
+int plan_memory(const cli_args *args)
+{
+    cli_experiment x = {0};
+    plan_memory_table t = {0};
+    char page[LS_PATH_MAX] = "";
+    ls_err err = {0};
+    ls_status st = LS_OK;
+
+    LS_TRY(cli_experiment_configure(&x, args, &err));
+    LS_TRY(cli_device_check(args, ls_config_text(x.cfg, "device"), &err));
+    LS_TRY(ls_memory_limit(x.cfg, &t.limit, &err));
+    t.name = x.name;
+    t.batch = ls_config_int(x.cfg, "batch.per_rank");
+    LS_TRY(fill(&t, args, &x, &err));
+    if (args->out != NULL) LS_TRY(plan_memory_page(&t, args->out, page, sizeof page, &err));
+    if (args->json)
+        print_json(&t, page);
+    else
+        print_text(&t);
+    if (!args->json && page[0] != '\0') printf("report        %s\n", page);
+out:
+    ls_free(t.rows);
+    cli_experiment_release(&x);
+    return st == LS_OK ? CLI_DONE : cli_fail("plan", &err);
+}

@@ -1,0 +1,147 @@
+/* alternatives.c: the step under other settings, and the largest batch that fits. */
+#include "train/alternatives.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+
+/* -- settings that are others for a while -----------------------------------------------------------------
+ */
+
+enum { CHANGES = 4 };
+
+typedef struct change {
+    const char *key;
+    char *before; /* owned; NULL: not changed */
+} change;
+
+static ls_status put(ls_config *cfg, change *c, const char *key, const char *value, ls_err *err)
+{
+    const ls_setting s = ls_config_at(cfg, ls_config_find(cfg, key));
+    char buf[LS_SETTING_SHOW_MAX];
+
+    c->key = key;
+    c->before = ls_strdup(LS_MEM_CLI, ls_setting_show(&s, buf));
+    if (c->before == NULL) return ls_fail(err, LS_NOMEM, "no memory");
+    return ls_config_put(cfg, key, value, err);
+}
+
+static ls_status change_all(const ls_alternative *a, change list[CHANGES], ls_err *err)
+{
+    char batch[32];
+    ls_status st = LS_OK;
+
+    if (a->strategy != NULL) LS_TRY(put(a->cfg, &list[0], "parallel.strategy", a->strategy, err));
+    if (a->recompute != NULL) LS_TRY(put(a->cfg, &list[1], "train.recompute", a->recompute, err));
+    if (a->batch > 0) {
+        snprintf(batch, sizeof batch, "%lld", (long long)a->batch);
+        LS_TRY(put(a->cfg, &list[2], "batch.global", "0", err)); /* it would say what a rank has */
+        LS_TRY(put(a->cfg, &list[3], "batch.per_rank", batch, err));
+    }
+out:
+    return st;
+}
+
+/* They were valid before. */
+static void change_back(const ls_alternative *a, change list[CHANGES])
+{
+    for (int i = CHANGES - 1; i >= 0; i--) {
+        if (list[i].before == NULL) continue;
+        const ls_status st = ls_config_put(a->cfg, list[i].key, list[i].before, &(ls_err){0});
+        LS_BUG_IF(st != LS_OK);
+        ls_free(list[i].before);
+    }
+}
+
+ls_status ls_alternative_open(const ls_alternative *a, ls_outline *x, ls_err *err)
+{
+    ls_outline_options how = a->how;
+    change list[CHANGES] = {{0}};
+    ls_status st = change_all(a, list, err);
+
+    how.untimed = true;
+    *x = (ls_outline){0};
+    if (st == LS_OK) st = ls_outline_open(x, a->trial, a->cfg, &how, err);
+    change_back(a, list);
+    return st;
+}
+
+size_t ls_alternative_bytes(const ls_alternative *a)
+{
+    ls_outline x = {0};
+    const ls_status st = ls_alternative_open(a, &x, &(ls_err){0});
+    const size_t bytes = st == LS_OK ? ls_outline_memory(&x).total : 0;
+
+    ls_outline_release(&x);
+    return bytes;
+}
+
+/* -- the largest batch ------------------------------------------------------------------------------------
+ */
+
+static size_t bytes_with(const ls_alternative *a, int64_t batch)
+{
+    ls_alternative way = *a;
+
+    way.batch = batch;
+    return ls_alternative_bytes(&way);
+}
+
+/* A batch between lo, which fits, and hi, which does not (0: not known), where a straight line meets the
+ * limit: memory is nearly that.  After some tries in the middle, in case it is not. */
+static int64_t guess(int64_t lo, double lo_bytes, int64_t hi, double per_sample, double limit, int64_t most,
+                     int turn)
+{
+    double at = per_sample > 0 ? floor((double)lo + (limit - lo_bytes) / per_sample) : (double)most;
+
+    if (turn > 6 && hi > 0) at = floor((double)(lo + hi) / 2);
+    if (at > (double)(hi > 0 ? hi - 1 : most)) at = (double)(hi > 0 ? hi - 1 : most);
+    return at > (double)lo + 1 ? (int64_t)at : lo + 1;
+}
+
+int64_t ls_alternative_largest(const ls_alternative *a, size_t limit, int64_t most, size_t *bytes)
+{
+    int64_t lo = 1, hi = 0;
+    size_t lo_bytes = most > 0 ? bytes_with(a, 1) : 0;
+    double per_sample = 0;
+
+    *bytes = lo_bytes;
+    if (lo_bytes == 0 || lo_bytes > limit) return 0;
+    for (int turn = 0; lo < most && hi != lo + 1; turn++) {
+        const int64_t next =
+            turn == 0 ? 2 : guess(lo, (double)lo_bytes, hi, per_sample, (double)limit, most, turn);
+        const size_t next_bytes = bytes_with(a, next);
+        if (next_bytes == 0 || next_bytes > limit) {
+            hi = next;
+        } else {
+            lo = next;
+            lo_bytes = next_bytes;
+        }
+        if (next_bytes > 0 && next > 1)
+            per_sample = ((double)next_bytes - (double)*bytes) / (double)(next - 1);
+    }
+    *bytes = lo_bytes;
+    return lo;
+}
+
+/* -- strategies -------------------------------------------------------------------------------------------
+ */
+
+const char *ls_alternative_strategies(ls_config *cfg)
+{
+    return ls_config_at(cfg, ls_config_find(cfg, "parallel.strategy")).choices;
+}
+
+bool ls_alternative_next(const char **list, char *name, size_t size)
+{
+    size_t n;
+
+    *list += strspn(*list, " ");
+    n = strcspn(*list, " ");
+    if (n == 0) return false;
+    snprintf(name, size, "%.*s", (int)n, *list);
+    *list += n;
+    return true;
+}

@@ -1,0 +1,119 @@
+#!/bin/bash
+# Memory as a promise: train.recompute, memory.limit and the table of `plan --strategy`, as a user meets them.
+. "$(dirname "${BASH_SOURCE[0]}")/cli_lib.sh"
+enter_work
+
+small=(vit-tiny model.depth=6 batch.per_rank=8)
+quick=(data.kind=synthetic data.train_range=0:64 data.test_range=64:80 train.steps=3 train.validate_every=none)
+
+# total ARGUMENT...: bytes that `plan` says a rank takes
+total() {
+    "$LOCKSTEP" plan "${small[@]}" "$@" --json --threads 1 | tail -n 1 |
+        python3 -c 'import json, sys; print(json.load(sys.stdin)["planned_bytes"]["total"])'
+}
+# weights NAME ARGUMENT...: the hash that a run ends with
+weights() {
+    local name=$1
+    shift
+    "$LOCKSTEP" train "${small[@]}" "${quick[@]}" "$@" --run-dir "$work/$name" --quiet --threads 1 2>"$work/err" ||
+        fail "train $*: $(cat "$work/err")"
+    grep -o '"weights_xxh3": *"[^"]*"' "$work/$name/summary.json"
+}
+
+# What is computed again, and what it costs.
+run 0 plan "${small[@]}" train.recompute=unit
+says out "recompute     6 of 6 units, blocks.0 to blocks.5"
+says out "more FLOPs"
+run 0 plan "${small[@]}"
+grep -q '^recompute' "$work/out" && fail "recompute is off, and plan speaks of it"
+run 0 plan "${small[@]}" train.recompute=auto
+grep -q '^recompute' "$work/out" && fail "without a limit auto means nothing, and plan speaks of it"
+
+# Sizes that are none, and options that contradict one another: exit code 2.
+run 2 plan "${small[@]}" memory.limit=lots
+says err 'memory.limit: "lots" is no size in bytes'
+run 2 plan "${small[@]}" --memory 16XB
+says err 'memory.limit: "16XB" is no size in bytes'
+run 2 train "${small[@]}" "${quick[@]}" memory.limit=-5GiB
+says err 'memory.limit: "-5GiB" is no size in bytes'
+[ ! -e runs ] || fail "a run was made although its limit is none"
+run 2 plan "${small[@]}" train.recompute=maybe
+says err "train.recompute"
+for counts in 0 x 4..2 1,,2 1.. 1..2000000 ''; do
+    run 2 plan "${small[@]}" -n "$counts"
+    says err "expected numbers of ranks from 1"
+done
+run 2 plan "${small[@]}" --strategy nope
+says err "--strategy nope: expected all, or one of: ddp"
+run 2 plan "${small[@]}" --strategy all --graph "$work/p.svg"
+says err "choose one"
+run 2 plan "${small[@]}" --out "$work/page"
+says err "--out is for the table of memory"
+run 2 plan --diff "${small[0]}" vit-tiny --strategy all
+says err "choose one"
+
+needs_python
+
+# A limit that does not fit is refused before anything is made, and what it proposes does fit.
+kept=$(total)
+again=$(total train.recompute=unit)
+[ "$again" -lt "$kept" ] || fail "recompute saves nothing: $again of $kept bytes"
+limit=$(((kept + again) / 2))
+run 2 bench "${small[@]}" memory.limit=$limit --steps 1 --threads 1
+says err "a rank would take"
+says err "activations"
+says err "what would fit: train.recompute=unit ("
+says err "batch.per_rank="
+batch=$(grep -o 'batch.per_rank=[0-9]*' "$work/err" | tail -n 1)
+run 0 bench "${small[@]}" memory.limit=$limit "$batch" --steps 1 --seconds 0.1 --threads 1
+next=$((${batch#*=} + 1))
+run 2 bench "${small[@]}" memory.limit=$limit batch.per_rank=$next --steps 1 --threads 1
+run 0 bench "${small[@]}" memory.limit=$limit train.recompute=unit --steps 1 --seconds 0.1 --threads 1
+run 2 bench "${small[@]}" memory.limit=1000 --steps 1 --threads 1
+says err "nothing that was tried fits"
+run 2 train "${small[@]}" "${quick[@]}" memory.limit=$limit --threads 1
+[ ! -e runs ] || fail "a run was made although it does not fit"
+run 0 plan "${small[@]}" memory.limit=$limit --threads 1
+says out "it does not fit"
+
+# auto takes as few units as are needed, and the run stays below the limit with the same bits.
+run 0 plan "${small[@]}" memory.limit=$limit train.recompute=auto --threads 1
+says out "it fits"
+says out "by memory.limit, the fewest FLOPs for a byte first"
+chosen=$(sed -n 's/^recompute *\([0-9]*\) of 6 units.*/\1/p' "$work/out")
+[ "${chosen:-0}" -gt 0 ] && [ "${chosen:-6}" -lt 6 ] || fail "auto computes ${chosen:-no} of 6 units again"
+[ "$(total memory.limit=$limit train.recompute=auto)" -le "$limit" ] || fail "auto does not fit"
+a=$(weights kept)
+b=$(weights again train.recompute=unit)
+c=$(weights auto train.recompute=auto memory.limit=$((limit * 2)))
+[ -n "$a" ] && [ "$a" = "$b" ] && [ "$a" = "$c" ] || fail "recompute changes weights: $a, $b, $c"
+
+# The table: a row for every number of ranks and strategy, kinds that add up, the largest batch that fits.
+run 0 plan "${small[@]}" -n 1..4,8 --strategy all --memory $limit --threads 1 --json --out "$work/page"
+python3 - "$work/out" $limit <<'PYTHON' || fail "the table is wrong"
+import json, sys
+table = json.loads(open(sys.argv[1]).read().splitlines()[-1])
+limit = int(sys.argv[2])
+assert table["event"] == "plan-memory" and table["memory_limit"] == limit and table["batch_per_rank"] == 8
+assert sorted({r["ranks"] for r in table["rows"]}) == [1, 2, 4, 8], table
+assert "ddp" in {r["strategy"] for r in table["rows"]}
+for r in table["rows"]:
+    if "error" in r:
+        continue
+    m = r["planned_bytes"]
+    assert sum(v for k, v in m.items() if k != "total") == m["total"], r
+    assert r["fits"] == (m["total"] <= limit)
+    assert (r["largest_batch"] >= 8) == r["fits"], r
+PYTHON
+[ -s "$work/page/report.html" ] && [ -s "$work/page/memory.csv" ] && [ -s "$work/page/memory-ranks.svg" ] ||
+    fail "no page: $(ls "$work/page" 2>&1)"
+run 0 plan "${small[@]}" -n 1,2 --threads 1
+says out "memory of a rank"
+[ "$(grep -c ' ddp ' "$work/out")" -eq 2 ] || fail "not a row for each number of ranks: $(cat "$work/out")"
+
+# One number stays what it was.
+run 0 plan "${small[@]}" -n 2 --threads 1
+says out "exchange      2 ranks"
+
+echo "$n checks, $failures failed"
+[ "$failures" -eq 0 ]
