@@ -21,21 +21,24 @@ bool lsi_guard_note(lsi_guard *guard, ls_value found)
     return true;
 }
 
-/* One rank's number stays what it is; several have no number together, and none of a parameter is so large.
- */
+/* Which parameter it was differs between ranks, and sums have no smallest: a rank that has found nothing
+ * itself knows another's number if that is the only one, else that there are several, and none of a parameter
+ * is so large.  Whether there is one is the same everywhere. */
 ls_value lsi_guard_everywhere(ls_value found)
 {
     ls_graph *g = found.g;
-    const ls_value one = ls_fill(g, LS_SHAPE_SCALAR, LS_F32, 1),
+    const ls_value none = ls_fill(g, LS_SHAPE_SCALAR, LS_F32, 0),
+                   one = ls_fill(g, LS_SHAPE_SCALAR, LS_F32, 1),
                    several = ls_fill(g, LS_SHAPE_SCALAR, LS_F32, 1 << 24);
-    ls_value in[3], first, count;
+    ls_value in[3], first, count, others;
 
     if (!ls_value_ok(found)) return found;
     first = ls_all_reduce(one, 2, (const ls_value[]){ls_sign(found), found},
                           (ls_collective_attr){.bucket = -1, .plain = 2}, in);
-    count = ls_graph_out(first, 0);
     if (!ls_value_ok(first)) return first;
-    return ls_mul(ls_sign(count), ls_either(count, one, ls_graph_out(first, 1), several));
+    count = ls_graph_out(first, 0);
+    others = ls_mul(ls_sign(count), ls_either(count, one, ls_graph_out(first, 1), several));
+    return ls_either(found, none, others, found);
 }
 
 /* -- what an optimiser is told ----------------------------------------------------------------------------

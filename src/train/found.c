@@ -73,6 +73,9 @@ const char *ls_found_text(const ls_found *f, const ls_graph *record, int ranks, 
     char where[512];
 
     name_ranks(f, ranks, where, sizeof where);
-    snprintf(buf, size, "the gradient of \"%s\" is not finite%s", name != NULL ? name : "a parameter", where);
+    if (name != NULL)
+        snprintf(buf, size, "the gradient of \"%s\" is not finite%s", name, where);
+    else
+        snprintf(buf, size, "a gradient is not finite%s", where);
     return buf;
 }

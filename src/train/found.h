@@ -20,7 +20,8 @@ enum { LS_FOUND_RANKS = 8 * LS_GUARD_SLOTS }; /* sums of so few powers of two ar
 void ls_found_mark(ls_plan *p, int rank);
 bool ls_found_on(const ls_found *f, int rank);
 
-/* "the gradient of \"conv1.weight\" is not finite on rank 2 of 4"; the names are those of the record. */
+/* "the gradient of \"conv1.weight\" is not finite on rank 2 of 4"; the names are those of the record. Without
+ * a name where only other ranks have found it, in pieces of their own (parallel.strategy). */
 const char *ls_found_text(const ls_found *f, const ls_graph *record, int ranks, char *buf, size_t size);
 
 #endif
