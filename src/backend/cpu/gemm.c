@@ -20,7 +20,7 @@ static int64_t round_up(int64_t v, int64_t to)
 }
 
 /* The grid whose largest rectangle costs least: its tiles, plus the packing of its two edges. */
-static void choose_grid(const lsi_gemm_tiling *t, const lsi_gemm_problem *p, int *grid_m, int *grid_n)
+void lsi_gemm_grid(const lsi_gemm_tiling *t, const lsi_gemm_problem *p, int *grid_m, int *grid_n)
 {
     double best = INFINITY;
 
@@ -74,7 +74,7 @@ void lsi_gemm_drive(const lsi_gemm_tiling *t, const lsi_gemm_problem *p, const v
     /* Whole products pack nothing twice, but with fewer than two a thread some threads would be done long
      * before others. Either cut leaves the sum over k of an element to one thread, in the kernel's own order:
      * results do not depend on it. */
-    if (p->batch < 2 * p->threads) choose_grid(t, p, &j.grid_m, &j.grid_n);
+    if (p->batch < 2 * p->threads) lsi_gemm_grid(t, p, &j.grid_m, &j.grid_n);
     ls_parallel_run(p->threads, drive_thread, &j);
 }
 

@@ -2,12 +2,15 @@
  * rows are whole terms.
  *
  * A block of B takes about a mebibyte of the second-level cache; 32 rows of A are used for all of its
- * columns. Where the results are fp32, sums over a long k are kept in C; else k is not cut. */
+ * columns. Where the results are fp32, sums over a long k are kept in C; else k is not cut.  Threads that
+ * share a product pack what they need first, together: each for itself would spend as long on that as on
+ * multiplying. Sums do not depend on the way. */
 #include <string.h>
 
 #include "backend/cpu/b16.h"
 #include "backend/cpu/conv_util.h"
 #include "backend/cpu/gemm_internal.h"
+#include "base/parallel.h"
 
 enum {
     B_NUMBERS = 512 << 10, /* of a packed block of B */
@@ -46,7 +49,8 @@ typedef struct work {
     const lsi_gemm_block *g;
     const lsi_b16_kernels *kernels;
     cut c;
-    uint16_t *a, *b;
+    uint16_t *a, *b;               /* its own room */
+    const uint16_t *all_a, *all_b; /* packed by all threads, from the first row and column on; or NULL */
     int64_t *off;
     float *tile;
 } work;
@@ -62,6 +66,11 @@ static void pack_columns(const work *w, int64_t n, int64_t n_end, int64_t l, int
         lsi_b16_pack_b(lsi_b16_at(w->g->b, p->b_type, p->trans_b ? j * p->ldb + l : l * p->ldb + j),
                        p->b_type, p->ldb, p->trans_b, n_end - j < LSI_B16_COLS ? n_end - j : LSI_B16_COLS, k,
                        to);
+}
+
+static bool in_place(const lsi_gemm_problem *p, int64_t k)
+{
+    return p->a_type == LS_BF16 && !p->trans_a && k % LSI_B16_DEEP == 0;
 }
 
 /* Rows m.. of A as terms: where they lie, or packed. */
@@ -121,7 +130,8 @@ static void rows_times_columns(const work *w, int64_t n, int64_t n_end, int64_t 
         set_rows(w, m, rows, l, k, &q);
         for (int64_t j = n; j < n_end; j += LSI_B16_WIDE) {
             const int64_t cols = n_end - j < LSI_B16_WIDE ? n_end - j : LSI_B16_WIDE;
-            q.b = w->b + (j - n) / LSI_B16_COLS * q.b_block;
+            q.b = w->all_b != NULL ? w->all_b + j / LSI_B16_COLS * q.b_block
+                                   : w->b + (j - n) / LSI_B16_COLS * q.b_block;
             if (add) load_tile(w, m, rows, j, cols);
             w->kernels->multiply((int)rows, cols > LSI_B16_COLS ? 2 : 1, &q);
             store_tile(w, m, rows, j, cols, last);
@@ -154,6 +164,111 @@ static void block(const lsi_gemm_block *g)
     w.kernels->end();
 }
 
+/* -- threads that share a product
+ * -------------------------------------------------------------------------------- */
+
+typedef struct together {
+    const lsi_gemm_problem *p;
+    const void *a, *b, *bias;
+    void *c;
+    cut cut;
+    int grid_m, grid_n;
+    int64_t l, k;      /* the depths of now */
+    uint16_t *pa, *pb; /* [row][k]; [block of 16 columns][term][512] */
+    char *own;
+} together;
+
+/* A is packed, unless it can be read where it lies in every part of k. */
+static bool packs_a(const lsi_gemm_problem *p)
+{
+    return !in_place(p, p->k);
+}
+
+static size_t all_a_bytes(const lsi_gemm_problem *p, const cut *c)
+{
+    return packs_a(p) ? (size_t)(lsi_round_up(p->m, LSI_B16_ROWS) * c->deep) * 2 : 0;
+}
+static size_t all_b_bytes(const lsi_gemm_problem *p, const cut *c)
+{
+    return (size_t)(lsi_round_up(p->n, LSI_B16_WIDE) * c->deep) * 2;
+}
+static size_t own_bytes(const cut *c)
+{
+    return c->a_bytes + c->off_bytes + c->tile_bytes;
+}
+
+static void pack_thread(int thread, int n_threads, void *arg)
+{
+    const together *t = arg;
+    const lsi_gemm_problem *p = t->p;
+    const int64_t deep = lsi_round_up(t->k, LSI_B16_DEEP);
+    const int64_t blocks = (p->n + LSI_B16_COLS - 1) / LSI_B16_COLS;
+    const int64_t groups = packs_a(p) ? (p->m + LSI_B16_ROWS - 1) / LSI_B16_ROWS : 0;
+    int64_t i, end;
+
+    ls_parallel_range(blocks + groups, thread, n_threads, &i, &end);
+    for (; i < end; i++) {
+        const int64_t n = i * LSI_B16_COLS, m = (i - blocks) * LSI_B16_ROWS;
+        if (i < blocks)
+            lsi_b16_pack_b(lsi_b16_at(t->b, p->b_type, p->trans_b ? n * p->ldb + t->l : t->l * p->ldb + n),
+                           p->b_type, p->ldb, p->trans_b, p->n - n < LSI_B16_COLS ? p->n - n : LSI_B16_COLS,
+                           t->k, t->pb + n * deep);
+        else
+            lsi_b16_pack_a(lsi_b16_at(t->a, p->a_type, p->trans_a ? t->l * p->lda + m : m * p->lda + t->l),
+                           p->a_type, p->lda, p->trans_a, p->m - m < LSI_B16_ROWS ? p->m - m : LSI_B16_ROWS,
+                           t->k, t->pa + m * deep, deep);
+    }
+}
+
+static void multiply_thread(int thread, int n_threads, void *arg)
+{
+    const together *t = arg;
+    const lsi_gemm_problem *p = t->p;
+    char *at = t->own + (size_t)thread * own_bytes(&t->cut);
+    lsi_gemm_block g = {.p = p, .a = t->a, .b = t->b, .c = t->c, .bias = t->bias};
+    work w = {.g = &g, .kernels = lsi_b16_kernels_here(), .c = t->cut, .all_b = t->pb};
+
+    (void)n_threads;
+    if (packs_a(p)) w.all_a = t->pa;
+    w.a = (uint16_t *)(void *)at;
+    w.off = (int64_t *)(void *)(at += t->cut.a_bytes);
+    w.tile = (float *)(void *)(at + t->cut.off_bytes);
+    for (int64_t i = 0; i < t->cut.deep / LSI_B16_DEEP; i++) w.off[i] = i * LSI_B16_DEEP;
+    ls_parallel_range_grain(p->m, LSI_B16_ROWS, thread / t->grid_n, t->grid_m, &g.m_lo, &g.m_hi);
+    ls_parallel_range_grain(p->n, LSI_B16_WIDE, thread % t->grid_n, t->grid_n, &g.n_lo, &g.n_hi);
+    if (g.m_lo >= g.m_hi || g.n_lo >= g.n_hi) return;
+    w.kernels->begin();
+    for (int64_t n = g.n_lo; n < g.n_hi; n += t->cut.cols)
+        rows_times_columns(&w, n, g.n_hi - n < t->cut.cols ? g.n_hi : n + t->cut.cols, t->l, t->k);
+    w.kernels->end();
+}
+
+static void run_together(const lsi_gemm_problem *p, const void *a, const void *b, void *c, const void *bias,
+                         void *scratch)
+{
+    static const lsi_gemm_tiling tiling = {.mr = LSI_B16_ROWS, .nr = LSI_B16_WIDE};
+    together t = {.p = p, .a = a, .b = b, .c = c, .bias = p->has_bias ? bias : NULL, .cut = cut_of(p)};
+
+    t.pa = scratch;
+    t.pb = (uint16_t *)(void *)((char *)scratch + all_a_bytes(p, &t.cut));
+    t.own = (char *)t.pb + all_b_bytes(p, &t.cut);
+    lsi_gemm_grid(&tiling, p, &t.grid_m, &t.grid_n);
+    do { /* once even for k == 0, which must still write C */
+        t.k = p->k - t.l < t.cut.deep ? p->k - t.l : t.cut.deep;
+        ls_parallel_run(p->threads, pack_thread, &t);
+        ls_parallel_run(p->threads, multiply_thread, &t);
+        t.l += t.cut.deep;
+    } while (t.l < p->k);
+}
+
+/* -- interface --------------------------------------------------------------------------------------------
+ */
+
+static bool shares(const lsi_gemm_problem *p)
+{
+    return p->threads > 1 && p->batch == 1;
+}
+
 static bool applicable(const lsi_gemm_problem *p)
 {
     return !lsi_gemm_is_f32(p) && lsi_b16_type(p->a_type) && lsi_b16_type(p->b_type) &&
@@ -165,6 +280,7 @@ static size_t scratch(const lsi_gemm_problem *p)
 {
     const cut c = cut_of(p);
 
+    if (shares(p)) return all_a_bytes(p, &c) + all_b_bytes(p, &c) + (size_t)p->threads * own_bytes(&c);
     return (size_t)p->threads * thread_bytes(&c);
 }
 
@@ -174,7 +290,10 @@ static ls_status run(const lsi_gemm_problem *p, const void *a, const void *b, vo
     const cut sizes = cut_of(p);
     const lsi_gemm_tiling t = {block, LSI_B16_ROWS, LSI_B16_WIDE, thread_bytes(&sizes)};
 
-    lsi_gemm_drive(&t, p, a, b, c, bias, scratch);
+    if (shares(p))
+        run_together(p, a, b, c, bias, scratch);
+    else
+        lsi_gemm_drive(&t, p, a, b, c, bias, scratch);
     return LS_OK;
 }
 

@@ -26,6 +26,9 @@ typedef struct lsi_gemm_tiling {
     size_t scratch_bytes; /* per thread, a multiple of 64 */
 } lsi_gemm_tiling;
 
+/* Threads along m and n, such that the largest rectangle costs least. */
+void lsi_gemm_grid(const lsi_gemm_tiling *t, const lsi_gemm_problem *p, int *grid_m, int *grid_n);
+
 /* Runs the problem with p->threads threads: products of a large batch go to threads as a whole, otherwise
  * each product is cut into a grid of rectangles, one per thread. */
 void lsi_gemm_drive(const lsi_gemm_tiling *t, const lsi_gemm_problem *p, const void *a, const void *b,
