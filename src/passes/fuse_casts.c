@@ -94,7 +94,9 @@ static bool fold_into_maker(lsi_fuser *f, ls_node *cast)
     set_type_back(f, value, to);
     for (int32_t i = 0; i < g->n_nodes; i++) {
         ls_node *n = g->nodes[i];
-        if (n->dead || n->op != &ls_op_cast || n->in[0] != value) continue;
+        /* Not a cast back that reads what one of these gave: it reads the value now. */
+        if (n->dead || n->op != &ls_op_cast || n->in[0] != value || g->values[n->out[0]]->dtype != to)
+            continue;
         f->uses[value] += f->uses[n->out[0]] - 1;
         lsi_fuse_bypass(f, n, value);
     }

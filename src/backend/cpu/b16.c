@@ -36,7 +36,8 @@ static bool shows_avx512bf16(void)
     return __builtin_cpu_supports("avx512f") && leaf7(1, &a, &b, &c, &d) && (a & 1u << 5) != 0;
 }
 
-/* The processor has it, and the system saves its registers for this process. */
+/* The processor has it, and the system knows its registers.  Whether it also grants them to this process is seen
+ * when they are tried: not every system that does so has the call that asks for it. */
 static bool shows_amx(void)
 {
     unsigned a = 0, b = 0, c = 0, d = 0, low, high;
@@ -45,7 +46,8 @@ static bool shows_amx(void)
     if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & 1u << 27)) return false;
     __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
     if ((low & 0x60000u) != 0x60000u) return false;
-    return syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
+    (void)syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA);
+    return true;
 }
 
 static void come_back(int signal)
