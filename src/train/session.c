@@ -97,7 +97,7 @@ ls_status ls_batch_plan_open(ls_batch_plan *p, ls_session *s, ls_build build, co
     LS_TRY(find_record(s, build, batch, &p->record, &g, err));
     p->step = p->record->step;
     LS_TRY(ls_plan_compile_as(&p->plan, g, how, s->dev, state, err));
-    ls_step_write_defaults(p->step, p->plan);
+    if (!s->dev->unbacked) ls_step_write_defaults(p->step, p->plan); /* there is nowhere to write */
 out:
     if (s->comm != NULL) ls_comm_set_doing(s->comm, before);
     return st;
