@@ -471,7 +471,9 @@ static ls_status finish(lsi_run *r, json_t **summary, ls_err *err)
     ls_metric_sums test = {0};
     ls_status st = LS_OK;
 
-    if (stop_request(r) < 2 && r->saved != lsi_run_samples(r)) LS_TRY(save(r, err));
+    /* How often a rank was asked to stop is its own affair, and pieces are written by all or by none. */
+    if ((stop_request(r) < 2 || ls_pieces_any(r->session.state, NULL)) && r->saved != lsi_run_samples(r))
+        LS_TRY(save(r, err));
     if (!r->stopped) LS_TRY(test_at_end(r, &test, err));
     if (!r->stopped && r->agenda.every[LS_DUE_SAMPLE].unit != LS_PERIOD_NONE) LS_TRY(sample(r, err));
     LS_TRY(ls_team_compare_weights(r->session.comm, &r->session, err));

@@ -325,7 +325,8 @@ ls_status ls_session_open(ls_session *s, const ls_trial *trial, ls_config *cfg, 
                       .tell_at = ls_clock_seconds() + TELL_FIRST_S};
     LS_TRY(meet(s, o, err));
     LS_TRY(ls_recompute_choose(&s->recompute, s, o, err));
-    s->in_step = s->peers != NULL && ls_config_bool(cfg, "parallel.sync_batchnorm");
+    s->in_step = s->peers != NULL && (ls_config_bool(cfg, "parallel.sync_batchnorm") ||
+                                      s->place.sharding == LS_SHARD_WEIGHTS); /* which are gathered there */
     LS_TRY(ls_device_open_at(&s->dev, ls_config_text(cfg, "device"), o->shards > 0 ? 1 : o->threads,
                              o->comm != NULL ? ls_comm_local_rank(o->comm) : 0, err));
     s->dev->unbacked = o->compile_only;

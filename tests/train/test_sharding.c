@@ -145,6 +145,17 @@ static void and_clipped(void)
     all_alike("mnist", 5, 3, "parallel.clip_norm=0.05", NULL, NULL);
 }
 
+/* A rank that has no samples of a batch still has pieces of the weights that the others gather. */
+static void a_rank_without_samples_takes_part(void)
+{
+    way w = {"mnist", "ddp", 2,
+             4,       false, {"data.train_range=0:17", "batch.global=16", "parallel.accumulate=2"}};
+    const outcome want = train("none-ddp", &w);
+
+    w.strategy = "fsdp";
+    check_close("none-fsdp", train("none-fsdp", &w), want);
+}
+
 /* Weights that are freed after the forward pass, and those that are kept. */
 static void and_gathered_once(void)
 {
@@ -249,6 +260,7 @@ int main(int argc, char **argv)
         CHECK_RUN(pieces_go_on);
     } else {
         CHECK_RUN(two_ranks_agree);
+        CHECK_RUN(a_rank_without_samples_takes_part);
         CHECK_RUN(what_cannot_be_combined_is_refused);
     }
     CHECK_RUN(and_gathered_once);
