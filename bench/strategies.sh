@@ -44,7 +44,8 @@ result() {
     elif [ "$mode" = bits ]; then
         echo "$line $(sed -n 's/.*"weights_xxh3": *"\([0-9a-f]*\)".*/\1/p' "$run/run/summary.json")"
     else
-        echo "$line $(grep -o '"[a-z/_]*loss[a-z_]*": [-0-9.e+]*' "$run/run/metrics.jsonl" | tail -n 1 | sed 's/.*: //')"
+        echo "$line $(grep '"train/' "$run/run/metrics.jsonl" | tail -n 1 | grep -o '"train/[a-z_]*loss[a-z_]*": [-0-9.e+]*' |
+            sort | sed -n '1s/.*: //p')"
     fi
     rm -rf "$run"
 }
