@@ -22,6 +22,8 @@ static ls_counters sample(void)
                      .epoch_samples = 60000,
                      .step_samples = 96,
                      .owed = 1u << LS_DUE_VALIDATE | 1u << LS_DUE_SAMPLE,
+                     .skipped = 7,
+                     .skipped_samples = 7 * 48,
                      .last = {[LS_DUE_VALIDATE] = 0.1, [LS_DUE_PACE] = 1e-17}};
 
     ls_metric_add(&c.sums, "loss", 1e-300, 64);
@@ -49,6 +51,7 @@ static void every_field_comes_back(void)
     CHECK_EQ_INT(b.epoch_samples, 60000);
     CHECK_EQ_INT(b.step_samples, 96);
     CHECK_EQ_INT((int)b.owed, (int)a.owed);
+    CHECK(b.skipped == a.skipped && b.skipped_samples == a.skipped_samples);
     CHECK(memcmp(b.last, a.last, sizeof a.last) == 0);
     json_decref(j);
     json_decref(again);
