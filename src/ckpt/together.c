@@ -173,7 +173,10 @@ out:
 static ls_status all_well(const storing *s, ls_status mine, ls_err *err)
 {
     double failed = mine != LS_OK;
-    const ls_status st = ls_comm_max(s->comm, &failed, 1, WHAT, mine == LS_OK ? err : &(ls_err){0});
+    ls_status st;
+
+    if (mine != LS_OK && ls_comm_rank(s->comm) != 0) ls_log(LS_LOG_WARN, "%s", err->text);
+    st = ls_comm_max(s->comm, &failed, 1, WHAT, mine == LS_OK ? err : &(ls_err){0});
 
     if (mine != LS_OK || st != LS_OK) return mine != LS_OK ? mine : st;
     return failed > 0 ? ls_fail(err, LS_IO, "%s: another rank could not write or read its part", s->e.path)
@@ -222,7 +225,6 @@ ls_status ls_ckpt_assist(const ls_state *vars, ls_err *err)
     LS_TRY(open_storing(&s, vars, err));
     s.e.n = ls_state_count(vars);
     LS_TRY(store(&s, &done, &status, &trouble, err));
-    if (status == LS_IO) ls_log(LS_LOG_WARN, "%s", trouble.text); /* rank 0 tells what follows from it */
 out:
     close_storing(&s);
     return st;

@@ -66,14 +66,6 @@ static ls_status check_finite(lsi_run *r, const ls_metric_sums *now, int64_t ste
     return LS_OK;
 }
 
-/* Of weights in pieces only now: a summary is made by rank 0 alone. */
-static ls_status note_weights(lsi_run *r, ls_err *err)
-{
-    if (r->session.place.sharding != LS_SHARD_WEIGHTS) return LS_OK;
-    r->summary.hashed_at = r->c.step + 1;
-    return ls_weights_xxh3(r->session.state, &r->summary.weights, err);
-}
-
 /* The gradients of a step were not finite.  That is how a loss scale that is too large shows; else it is for
  * the settings to say what follows. */
 static ls_status meet_found(lsi_run *r, const ls_found *f, int64_t step, double lr, ls_err *err)
@@ -130,7 +122,6 @@ static ls_status save(lsi_run *r, ls_err *err)
                                ls_plan_hash(ls_session_usual(&r->session, 0)->plan), state,
                                r->c.has_best && r->c.best_step == r->c.step ? r->c.best : NAN, err);
     json_decref(state);
-    if (st == LS_OK) st = note_weights(r, err);
     if (st == LS_OK) st = ls_pieces_end(r->session.state, err);
     ls_reporter_flush(r->report);
     if (st == LS_OK && !r->stopped && !r->ended) lsi_run_summarise_running(r);
@@ -466,6 +457,20 @@ static ls_status test_at_end(lsi_run *r, ls_metric_sums *sums, ls_err *err)
     return LS_OK;
 }
 
+/* The hash of weights in pieces, for which all of them pass rank 0: once, at the end. */
+static ls_status note_weights(lsi_run *r, ls_err *err)
+{
+    ls_status st = LS_OK;
+
+    if (r->session.place.sharding != LS_SHARD_WEIGHTS) return LS_OK;
+    if (!lsi_run_leads(r)) return ls_pieces_serve(r->session.state, NULL, err);
+    LS_TRY(ls_weights_xxh3(r->session.state, &r->summary.weights, err));
+    r->summary.hashed_at = r->c.step + 1;
+    LS_TRY(ls_pieces_end(r->session.state, err));
+out:
+    return st;
+}
+
 static ls_status finish(lsi_run *r, json_t **summary, ls_err *err)
 {
     ls_metric_sums test = {0};
@@ -477,6 +482,7 @@ static ls_status finish(lsi_run *r, json_t **summary, ls_err *err)
     if (!r->stopped) LS_TRY(test_at_end(r, &test, err));
     if (!r->stopped && r->agenda.every[LS_DUE_SAMPLE].unit != LS_PERIOD_NONE) LS_TRY(sample(r, err));
     LS_TRY(ls_team_compare_weights(r->session.comm, &r->session, err));
+    LS_TRY(note_weights(r, err));
     LS_TRY(ls_pace_compare(&r->summary.pace, r->session.comm, err));
     if (r->session.comm != NULL) r->summary.sent_bytes = (double)ls_comm_sent_bytes(r->session.comm);
     LS_TRY(ls_team_add(r->session.comm, &r->summary.sent_bytes, 1, "adding up what was sent", err));

@@ -286,12 +286,23 @@ out:
     return st;
 }
 
+/* Whether all ranks that run the plan have it, or none: *st is this rank's. */
+static ls_status agree(ls_samples *s, ls_status *st, ls_err *err)
+{
+    double failed = *st != LS_OK;
+    ls_status met;
+
+    if (!together(s)) return LS_OK;
+    met = ls_comm_max(s->o.session->comm, &failed, 1, "making pictures", *st == LS_OK ? err : &(ls_err){0});
+    if (failed > 0) s->none = true;
+    return met;
+}
+
 static ls_status make(ls_samples *s, ls_err *err)
 {
-    ls_status st = LS_OK, fed;
+    ls_status st = open_plan(s, err), fed;
 
-    LS_TRY(open_plan(s, err));
-    if (s->none) return LS_OK;
+    if (agree(s, &st, err) != LS_OK || st != LS_OK || s->none) return st;
     fed = feed(s, err);
     if (fed == LS_OK || together(s)) LS_TRY(ls_plan_run(s->plan.plan, err));
     if (fed != LS_OK) return fed;
@@ -317,10 +328,13 @@ void ls_samples_make(ls_samples *s, ls_events *ev, int64_t step)
 
 ls_status ls_samples_assist(ls_samples *s, ls_err *err)
 {
-    ls_status st = LS_OK;
+    ls_err why = {0};
+    ls_status opened, st = LS_OK;
 
-    if (!together(s)) return LS_OK;
-    LS_TRY(open_plan(s, err));
+    if (!together(s) || s->none) return LS_OK;
+    opened = open_plan(s, &why);
+    if (opened != LS_OK) ls_log(LS_LOG_WARN, "samples: %s", why.text);
+    LS_TRY(agree(s, &opened, err));
     if (!s->none) LS_TRY(ls_plan_run(s->plan.plan, err));
 out:
     return st;
