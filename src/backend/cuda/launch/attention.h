@@ -3,6 +3,8 @@
 #ifndef LS_BACKEND_CUDA_LAUNCH_ATTENTION_H
 #define LS_BACKEND_CUDA_LAUNCH_ATTENTION_H
 
+#include <stdbool.h>
+
 #include "lockstep/tensor.h"
 
 /* p = softmax(scale * scores) along each row, and the log-sum-exp of the row; the rest of a row of p is 0. */
@@ -24,5 +26,42 @@ typedef struct lsi_cuda_attend_grad_args {
     int64_t rows, t, pitch, d;
     float scale;
 } lsi_cuda_attend_grad_args;
+
+/* -- without scores in memory (module/flash.cu): bf16 and f16, heads as wide as lsi_flash_width says
+ * -----------
+ */
+
+/* Where the rows of one operand lie, in elements: row t of head h of sample n begins at n * sample + h * head
+ * + t * row. */
+typedef struct lsi_cuda_rows {
+    int64_t sample, head, row;
+} lsi_cuda_rows;
+
+/* Heads as wide as this have a kernel. */
+static inline bool lsi_flash_width(int64_t d)
+{
+    return d == 32 || d == 64 || d == 128;
+}
+
+typedef struct lsi_cuda_flash_args {
+    ls_dtype dtype;
+    int64_t samples, heads, t, d;
+    float scale;
+    lsi_cuda_rows q_rows, out_rows; /* of q, k and v; of out */
+    const void *q, *k, *v;
+    void *out;
+    float *lse; /* (samples, heads, t) */
+} lsi_cuda_flash_args;
+
+typedef struct lsi_cuda_flash_grad_args {
+    ls_dtype dtype;
+    int64_t samples, heads, t, d;
+    float scale;
+    lsi_cuda_rows q_rows, out_rows; /* of q, k, v, dq, dk and dv; of out and dout */
+    const void *q, *k, *v, *out, *dout;
+    const float *lse;
+    void *dq, *dk, *dv;
+    float *dots; /* scratch, like lse: out . dout of each row */
+} lsi_cuda_flash_grad_args;
 
 #endif
