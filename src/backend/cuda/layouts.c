@@ -5,6 +5,31 @@
 #include "backend/cuda/kernel_util.h"
 #include "backend/map_layouts.h"
 
+/* Maxima over points, which are maps of one row: (N, C, 1, L) along L leaves (N, C, 1) in either order. */
+static bool over_points(ls_shape x, int axis)
+{
+    return x.rank == 4 && x.dim[2] == 1 && axis == 3;
+}
+
+static void rule_reduce_max(ls_map_query *q)
+{
+    const ls_vinfo *x = q->g->values[q->n->in[0]];
+
+    ls_map_set_in(q, 0,
+                  q->have[0] == q->layout && over_points(x->shape, ((const ls_axis_attr *)q->n->attr)->axis));
+}
+
+/* The gradient has no map to follow; what made the index had one. */
+static void rule_reduce_max_grad(ls_map_query *q)
+{
+    const int32_t maker = q->g->values[q->n->in[1]]->node;
+    const ls_node *max = maker >= 0 ? q->g->nodes[maker] : NULL;
+    const ls_vinfo *dx = q->g->values[q->n->out[0]];
+
+    if (max == NULL || max->op != &ls_op_reduce_max || q->g->values[max->in[0]]->layout != q->layout) return;
+    ls_map_set_out(q, 0, over_points(dx->shape, ((const ls_reduce_max_grad_attr *)q->n->attr)->axis));
+}
+
 void lsi_cuda_layouts(const ls_device *dev, const ls_graph *g, const ls_node *n, const ls_layout *const *have,
                       const ls_layout **in, const ls_layout **out)
 {
@@ -16,6 +41,10 @@ void lsi_cuda_layouts(const ls_device *dev, const ls_graph *g, const ls_node *n,
         ls_map_set_out(&q, 0, true);
     } else if (n->op == &ls_op_cast) {
         ls_map_follow(&q, 0);
+    } else if (n->op == &ls_op_reduce_max) {
+        rule_reduce_max(&q);
+    } else if (n->op == &ls_op_reduce_max_grad) {
+        rule_reduce_max_grad(&q);
     } else {
         ls_map_rule(&q);
     }

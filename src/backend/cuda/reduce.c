@@ -1,5 +1,5 @@
-/* reduce.c: sums, maxima along one dimension and their gradient, bias_act_grad: f32, bf16 and f16; sums and
- * bias_act_grad in every layout. */
+/* reduce.c: sums, maxima along one dimension and their gradient, bias_act_grad: f32, bf16 and f16; in every
+ * layout, maxima where the rest is in the same order as in a plain tensor. */
 #include "backend/cuda/groups.h"
 #include "backend/cuda/kernel_util.h"
 #include "backend/cuda/planners.h"
@@ -228,12 +228,33 @@ typedef struct max_state {
     };
 } max_state;
 
-static void split_at(ls_shape s, int axis, int64_t *outer, int64_t *length, int64_t *inner)
+/* What lies around the axis in memory.  False where the rest is in another order there than in the plain
+ * result. */
+static bool split_at(const ls_vinfo *v, int axis, int64_t *outer, int64_t *length, int64_t *inner)
 {
+    int order[LS_MAX_RANK];
+    bool behind = false;
+
     *outer = *inner = 1;
-    *length = s.dim[axis];
-    for (int i = 0; i < axis; i++) *outer *= s.dim[i];
-    for (int i = axis + 1; i < s.rank; i++) *inner *= s.dim[i];
+    *length = v->shape.dim[axis];
+    lsi_cuda_memory_order(v->layout, v->shape, order);
+    for (int i = 0; i < v->shape.rank; i++) {
+        if (order[i] == axis)
+            behind = true;
+        else
+            *(behind ? inner : outer) *= v->shape.dim[order[i]];
+    }
+    return in_order(v, 1u << axis);
+}
+
+/* Whether all but `but` is plain: only the map itself can have another layout. */
+static bool others_plain(const ls_graph *g, const ls_node *n, int32_t but)
+{
+    for (int i = 0; i < n->n_in + n->n_out; i++) {
+        const int32_t v = i < n->n_in ? n->in[i] : n->out[i - n->n_in];
+        if (v != but && g->values[v]->layout != &ls_layout_plain) return false;
+    }
+    return true;
 }
 
 static void run_max(void *state, const ls_call *call)
@@ -255,9 +276,9 @@ ls_status lsi_cuda_plan_reduce_max(ls_device *dev, const ls_graph *g, const ls_n
     max_state s = {.dev = lsi_cuda_of(dev)};
 
     s.forward = (lsi_cuda_max_args){.dtype = x->dtype};
-    split_at(x->shape, attr->axis, &s.forward.outer, &s.forward.length, &s.forward.inner);
-    if (!lsi_cuda_plain(g, n) || !lsi_cuda_computes(x->dtype) || ls_shape_count(x->shape) > INT32_MAX ||
-        (s.forward.inner > 1 && s.forward.outer > UINT16_MAX))
+    if (!split_at(x, attr->axis, &s.forward.outer, &s.forward.length, &s.forward.inner) ||
+        !others_plain(g, n, n->in[0]) || !lsi_cuda_computes(x->dtype) ||
+        ls_shape_count(x->shape) > INT32_MAX || (s.forward.inner > 1 && s.forward.outer > UINT16_MAX))
         return LS_UNSUPPORTED;
     return lsi_cuda_kernel_make(out, run_max, &s, sizeof s, 0, s.forward.inner == 1 ? "lines" : "columns",
                                 err);
@@ -282,8 +303,9 @@ ls_status lsi_cuda_plan_reduce_max_grad(ls_device *dev, const ls_graph *g, const
     max_state s = {.dev = lsi_cuda_of(dev)};
 
     s.backward = (lsi_cuda_max_grad_args){.dtype = dx->dtype};
-    split_at(dx->shape, attr->axis, &s.backward.outer, &s.backward.length, &s.backward.inner);
-    if (!lsi_cuda_plain(g, n) || !lsi_cuda_computes(dx->dtype) || ls_shape_count(dx->shape) > INT32_MAX)
+    if (!split_at(dx, attr->axis, &s.backward.outer, &s.backward.length, &s.backward.inner) ||
+        !others_plain(g, n, n->out[0]) || !lsi_cuda_computes(dx->dtype) ||
+        ls_shape_count(dx->shape) > INT32_MAX)
         return LS_UNSUPPORTED;
     return lsi_cuda_kernel_make(out, run_max_grad, &s, sizeof s, 0, "gather", err);
 }

@@ -17,7 +17,7 @@ typedef struct lsi_cuda_chamfer_args {
 } lsi_cuda_chamfer_args;
 
 /* Points of one cloud that a block has. */
-enum { LSI_CHAMFER_POINTS = 256 };
+enum { LSI_CHAMFER_POINTS = 512 };
 
 static inline int64_t lsi_chamfer_blocks(int64_t batch, int64_t np, int64_t nq)
 {

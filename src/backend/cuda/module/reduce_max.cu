@@ -5,7 +5,7 @@
 #include "backend/cuda/launch/reduce.h"
 #include "backend/cuda/module/vector.cuh"
 
-enum { THREADS = 256, LANES = 32, TEAMS = THREADS / LANES };
+enum { THREADS = 256 };
 
 struct candidate {
     float value;
@@ -48,28 +48,57 @@ template <typename T> __global__ void __launch_bounds__(THREADS) max_lines(lsi_c
     a.index[blockIdx.x] = best.index;
 }
 
-/* 32 neighbouring lines a block: a warp reads one element of each at a time, the warps share the length. */
-template <typename T> __global__ void __launch_bounds__(THREADS) max_columns(lsi_cuda_max_args a)
+/* Neighbouring lines a block, V of them a thread: 64 with accesses of 16 bytes, else 32.  The threads of a
+ * line share its length. */
+template <typename T, int V> __global__ void __launch_bounds__(THREADS) max_columns(lsi_cuda_max_args a)
 {
-    __shared__ candidate room[TEAMS][LANES];
+    constexpr int LANES = V > 1 ? 64 / V : 32, TEAMS = THREADS / LANES, AHEAD = 4;
+    __shared__ candidate room[TEAMS][LANES * V];
     const int lane = threadIdx.x % LANES, team = threadIdx.x / LANES;
-    const int64_t column = (int64_t)blockIdx.x * LANES + lane;
+    const int64_t column = ((int64_t)blockIdx.x * LANES + lane) * V;
     const T *x = (const T *)a.x + (int64_t)blockIdx.y * a.length * a.inner + column;
-    candidate best = {0, -1};
+    candidate best[V];
 
+#pragma unroll
+    for (int v = 0; v < V; v++) best[v] = {0, -1};
     if (column < a.inner)
-#pragma unroll 4
-        for (int32_t k = team; k < a.length; k += TEAMS) {
-            const candidate c = {lsi_get(x[k * a.inner]), k};
-            if (beats(c, best)) best = c;
+        for (int32_t k = team; k < a.length; k += AHEAD * TEAMS) {
+            lsi_packed<V, T> p[AHEAD];
+#pragma unroll
+            for (int u = 0; u < AHEAD; u++)
+                if (k + u * TEAMS < a.length) p[u].fetch(x + (k + u * TEAMS) * a.inner);
+#pragma unroll
+            for (int u = 0; u < AHEAD; u++) {
+                float f[V];
+                if (k + u * TEAMS >= a.length) break;
+                p[u].unpack(f);
+#pragma unroll
+                for (int v = 0; v < V; v++) { /* later ones win only where they are larger */
+                    const bool first = best[v].index < 0;
+                    if (first || f[v] > best[v].value || (f[v] != f[v] && best[v].value == best[v].value))
+                        best[v] = {f[v], k + u * TEAMS};
+                }
+            }
         }
-    room[team][lane] = best;
+#pragma unroll
+    for (int v = 0; v < V; v++) room[team][lane * V + v] = best[v];
     __syncthreads();
-    if (team > 0 || column >= a.inner) return;
+    const int64_t mine = (int64_t)blockIdx.x * LANES * V + threadIdx.x;
+    if (threadIdx.x >= LANES * V || mine >= a.inner) return;
+    candidate all = room[0][threadIdx.x];
     for (int t = 1; t < TEAMS; t++)
-        if (beats(room[t][lane], best)) best = room[t][lane];
-    ((T *)a.out)[blockIdx.y * a.inner + column] = lsi_put<T>(best.value);
-    a.index[blockIdx.y * a.inner + column] = best.index;
+        if (beats(room[t][threadIdx.x], all)) all = room[t][threadIdx.x];
+    ((T *)a.out)[blockIdx.y * a.inner + mine] = lsi_put<T>(all.value);
+    a.index[blockIdx.y * a.inner + mine] = all.index;
+}
+
+template <typename T, int V> static int max_of_columns(lsi_cuda_stream s, const lsi_cuda_max_args *a)
+{
+    constexpr int span = V > 1 ? 64 : 32;
+
+    LSI_LAUNCH(s, dim3((unsigned)((a->inner + span - 1) / span), (unsigned)a->outer), THREADS, 0,
+               (max_columns<T, V>), *a);
+    return 0;
 }
 
 int lsi_cuda_max(lsi_cuda_stream s, const lsi_cuda_max_args *a)
@@ -78,15 +107,16 @@ int lsi_cuda_max(lsi_cuda_stream s, const lsi_cuda_max_args *a)
     if (a->inner == 1) {
         LSI_FLOAT_TYPES(a->dtype, LSI_LAUNCH(s, (unsigned)a->outer, THREADS, 0, max_lines<T>, *a));
     } else {
-        const dim3 grid((unsigned)((a->inner + LANES - 1) / LANES), (unsigned)a->outer);
-        LSI_FLOAT_TYPES(a->dtype, LSI_LAUNCH(s, grid, THREADS, 0, max_columns<T>, *a));
+        LSI_FLOAT_TYPES(a->dtype,
+                        LSI_VECTORS(lsi_wide(a->dtype, a->inner), return (max_of_columns<T, V>(s, a))));
     }
     return 0;
 }
 
 /* dx is written once, in its own order: dy where the index says so, else zero.  Few elements of dy are read,
- * and those from the cache. */
-template <typename T, int V>
+ * and those from the cache.  TOGETHER: the V elements of an access are neighbours across the lines, else
+ * along one. */
+template <typename T, int V, bool TOGETHER>
 __global__ void __launch_bounds__(THREADS)
     max_grad_kernel(lsi_cuda_max_grad_args a, lsi_divider inner, lsi_divider length, uint32_t count)
 {
@@ -94,23 +124,39 @@ __global__ void __launch_bounds__(THREADS)
 
     for (uint32_t v = blockIdx.x * THREADS + threadIdx.x; v < count; v += gridDim.x * THREADS) {
         float f[V];
-#pragma unroll
-        for (int k = 0; k < V; k++) {
+        if constexpr (TOGETHER) {
             uint32_t i, j;
-            const uint32_t line = inner.split(v * V + k, &i), o = length.split(line, &j);
+            const uint32_t line = inner.split(v * V, &i), o = length.split(line, &j);
             const int64_t from = (int64_t)o * a.inner + i;
-            f[k] = a.index[from] == (int32_t)j ? lsi_get(dy[from]) : 0.0f;
+            lsi_load<V>(dy + from, f);
+#pragma unroll
+            for (int h = 0; h < V; h += 4) {
+                const int4 index = *(const int4 *)(a.index + from + h);
+                if (index.x != (int32_t)j) f[h] = 0.0f;
+                if (index.y != (int32_t)j) f[h + 1] = 0.0f;
+                if (index.z != (int32_t)j) f[h + 2] = 0.0f;
+                if (index.w != (int32_t)j) f[h + 3] = 0.0f;
+            }
+        } else {
+#pragma unroll
+            for (int k = 0; k < V; k++) {
+                uint32_t i, j;
+                const uint32_t line = inner.split(v * V + k, &i), o = length.split(line, &j);
+                const int64_t from = (int64_t)o * a.inner + i;
+                f[k] = a.index[from] == (int32_t)j ? lsi_get(dy[from]) : 0.0f;
+            }
         }
         lsi_store<V>((T *)a.dx + (int64_t)v * V, f);
     }
 }
 
-template <typename T, int V> static int max_grad(lsi_cuda_stream s, const lsi_cuda_max_grad_args *a)
+template <typename T, int V, bool TOGETHER>
+static int max_grad(lsi_cuda_stream s, const lsi_cuda_max_grad_args *a)
 {
     const int64_t n = a->outer * a->length * a->inner / V;
 
-    LSI_LAUNCH(s, lsi_blocks(n, THREADS), THREADS, 0, (max_grad_kernel<T, V>), *a, lsi_divider(a->inner),
-               lsi_divider(a->length), (uint32_t)n);
+    LSI_LAUNCH(s, lsi_blocks(n, THREADS), THREADS, 0, (max_grad_kernel<T, V, TOGETHER>), *a,
+               lsi_divider(a->inner), lsi_divider(a->length), (uint32_t)n);
     return 0;
 }
 
@@ -119,6 +165,10 @@ int lsi_cuda_max_grad(lsi_cuda_stream s, const lsi_cuda_max_grad_args *a)
     const int64_t n = a->outer * a->length * a->inner;
 
     if (n == 0) return 0;
-    LSI_FLOAT_TYPES(a->dtype, LSI_VECTORS(lsi_wide(a->dtype, n), return (max_grad<T, V>(s, a))));
+    if (lsi_wide(a->dtype, a->inner)) {
+        LSI_FLOAT_TYPES(a->dtype, return (max_grad<T, lsi_width<T>::value, true>(s, a)));
+        return 0;
+    }
+    LSI_FLOAT_TYPES(a->dtype, LSI_VECTORS(lsi_wide(a->dtype, n), return (max_grad<T, V, false>(s, a))));
     return 0;
 }
