@@ -3,26 +3,10 @@
 #include "backend/cuda/launch/few.h"
 #include "backend/cuda/module/groups.cuh"
 
-template <typename Type> struct total_rule {
-    using T = float;
-    static constexpr int V = 4, SUMS = 1;
-    struct constants {
-    };
+template <typename Type> struct total_rule : lsi_elements<float, 4> {
     lsi_cuda_few p;
-    const float *partial;
     Type *weights;
 
-    __device__ void begin(int64_t, int64_t, int, constants &) const
-    {
-    }
-    __device__ void add(int64_t at, const constants &, float (&s)[SUMS][V]) const
-    {
-        float f[V];
-
-        lsi_load<V>(partial + at, f);
-#pragma unroll
-        for (int k = 0; k < V; k++) s[0][k] += f[k];
-    }
     __device__ void finish(int64_t group, int64_t, const float (&s)[SUMS]) const
     {
         const int m = (int)(group % p.m), tap = (int)(group / p.m), f = tap % p.f;
@@ -34,10 +18,10 @@ template <typename Type> struct total_rule {
 
 int lsi_cuda_few_total(lsi_cuda_stream s, const lsi_cuda_few_total_args *a)
 {
-    const lsi_cuda_groups g = {true,   1,       (int64_t)a->p.kh * a->p.kw * a->p.f * a->p.m, a->blocks, 1,
+    const lsi_cuda_groups g = {true,    1,      (int64_t)a->p.kh * a->p.kw * a->p.f * a->p.m, a->blocks, 1,
                                nullptr, nullptr};
 
     LSI_FLOAT_TYPES(a->dtype,
-                    return lsi_sum_groups(s, total_rule<T>{a->p, a->partial, (T *)a->weights}, g));
+                    return lsi_sum_groups(s, total_rule<T>{{a->partial}, a->p, (T *)a->weights}, g));
     return 0;
 }

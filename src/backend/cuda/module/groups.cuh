@@ -14,9 +14,13 @@
  *   struct constants            what a thread keeps of its V groups
  *   begin(group, first, step, c)   fills it: lane k is of group + k * step,
  * whose first element is at first + k * step (negative: the group is empty)
- *   add(at, c, s)               adds the elements at `at` to s[SUMS][V]
+ *   AHEAD                       accesses that a thread has under way
+ *   struct fetched, fetch(at, f)   what is read of the elements at `at`; for
+ * sums, of which AHEAD are fetched before the first is added: a store between
+ * them would make the next wait
+ *   add(at, f, c, s)            adds them to s[SUMS][V]
  *   finish(group, first, s)     has the sums of a group
- *   AHEAD, apply(at, n, c)      for passes without sums: the elements at
+ *   apply(at, n, c)             for passes without sums: the elements at
  * at[0..n-1], n <= AHEAD, all of which are fetched before the first is written
  */
 #ifndef LS_BACKEND_CUDA_MODULE_GROUPS_CUH
@@ -25,13 +29,42 @@
 #include "backend/cuda/launch/groups.h"
 #include "backend/cuda/module/vector.cuh"
 
+/* What rules share that add up the elements as they are: only `finish` is missing. */
+template <typename Type, int Width> struct lsi_elements {
+    using T = Type;
+    static constexpr int V = Width, SUMS = 1, AHEAD = 8;
+    using fetched = lsi_packed<V, T>;
+    struct constants {
+    };
+    const T *x;
+
+    __device__ void begin(int64_t, int64_t, int, constants &) const
+    {
+    }
+    __device__ void fetch(int64_t at, fetched &read) const
+    {
+        read.fetch(x + at);
+    }
+    __device__ void add(int64_t, const fetched &read, const constants &, float (&s)[SUMS][V]) const
+    {
+        float f[V];
+
+        read.unpack(f);
+#pragma unroll
+        for (int k = 0; k < V; k++) s[0][k] += f[k];
+    }
+};
+
 template <int V> struct lsi_columns {
     static constexpr int LANES = V > 1 ? LSI_SPAN_WIDE / V : LSI_SPAN_NARROW; /* threads across a row */
     static constexpr int ROWS = LSI_GROUP_THREADS / LANES;
     static constexpr int WARPS = LSI_GROUP_THREADS / LSI_WARP;
     static constexpr int SPAN = LANES * V; /* columns of a block */
-    static constexpr int SLICES = LSI_GROUP_THREADS / SPAN;
 };
+
+/* Blocks of a processor for which registers are to suffice: launches are
+ * divided for so many. */
+enum { LSI_GROUP_BLOCKS = 4 };
 
 /* Sums of a block's threads over their rows, for each of its columns: to the
  * first SPAN threads. */
@@ -63,35 +96,48 @@ __device__ __forceinline__ void lsi_columns_sum(float (&s)[R::SUMS][R::V], float
 }
 
 /* The last block's sums of what all blocks of its columns have left, to the
- * first SPAN threads. */
+ * first SPAN threads.  Several numbers an access and many accesses at a time:
+ * nothing else goes on meanwhile. */
 template <typename R>
 __device__ __forceinline__ void lsi_columns_total(const float *partial, int64_t stride, int64_t column,
                                                   int64_t columns, float (&sum)[R::SUMS])
 {
     using C = lsi_columns<R::V>;
-    __shared__ float room[C::SLICES][R::SUMS][C::SPAN];
-    const int t = threadIdx.x, mine = t % C::SPAN, slice = t / C::SPAN;
+    constexpr int WIDTH = R::V > 1 ? 4 : 1, ACROSS = C::SPAN / WIDTH, SLICES = LSI_GROUP_THREADS / ACROSS;
+    using raw = typename lsi_raw<WIDTH *(int)sizeof(float)>::type;
+    __shared__ alignas(16) float room[SLICES][R::SUMS][C::SPAN];
+    const int t = threadIdx.x, mine = t % ACROSS * WIDTH, slice = t / ACROSS;
 
-    float x[R::SUMS] = {};
+    float x[R::SUMS][WIDTH] = {};
     if (column + mine < columns)
 #pragma unroll 8
-        for (unsigned i = (unsigned)slice; i < gridDim.y; i += C::SLICES)
+        for (unsigned i = (unsigned)slice; i < gridDim.y; i += SLICES)
 #pragma unroll
-            for (int q = 0; q < R::SUMS; q++)
-                x[q] += __ldcg(partial + (i * R::SUMS + q) * stride + column + mine);
+            for (int q = 0; q < R::SUMS; q++) {
+                union {
+                    raw r;
+                    float f[WIDTH];
+                } u;
+                u.r = __ldcg((const raw *)(partial + (i * R::SUMS + q) * stride + column + mine));
 #pragma unroll
-    for (int q = 0; q < R::SUMS; q++) room[slice][q][mine] = x[q];
+                for (int k = 0; k < WIDTH; k++) x[q][k] += u.f[k];
+            }
+#pragma unroll
+    for (int q = 0; q < R::SUMS; q++)
+#pragma unroll
+        for (int k = 0; k < WIDTH; k++) room[slice][q][mine + k] = x[q][k];
     __syncthreads();
     if (t >= C::SPAN) return;
 #pragma unroll
     for (int q = 0; q < R::SUMS; q++) {
         sum[q] = 0;
-        for (int i = 0; i < C::SLICES; i++) sum[q] += room[i][q][t];
+        for (int i = 0; i < SLICES; i++) sum[q] += room[i][q][t];
     }
 }
 
 template <typename R>
-__global__ void __launch_bounds__(LSI_GROUP_THREADS) lsi_columns_kernel(R rule, lsi_cuda_groups g)
+__global__ void __launch_bounds__(LSI_GROUP_THREADS, LSI_GROUP_BLOCKS)
+    lsi_columns_kernel(R rule, lsi_cuda_groups g)
 {
     using C = lsi_columns<R::V>;
     const int64_t b = blockIdx.z, base = (int64_t)blockIdx.x * C::SPAN, rows = g.inner;
@@ -102,9 +148,17 @@ __global__ void __launch_bounds__(LSI_GROUP_THREADS) lsi_columns_kernel(R rule, 
     if (column < g.groups) {
         typename R::constants c;
         rule.begin(b * g.groups + column, rows > 0 ? first + column : -1, 1, c);
-#pragma unroll 4
-        for (int64_t r = blockIdx.y * C::ROWS + threadIdx.x / C::LANES; r < rows; r += gridDim.y * C::ROWS)
-            rule.add(first + r * g.groups + column, c, s);
+        const int64_t step = (int64_t)gridDim.y * C::ROWS;
+        for (int64_t r = blockIdx.y * C::ROWS + threadIdx.x / C::LANES; r < rows; r += R::AHEAD * step) {
+            typename R::fetched f[R::AHEAD];
+            const int64_t at = first + r * g.groups + column, next = step * g.groups;
+#pragma unroll
+            for (int u = 0; u < R::AHEAD; u++)
+                if (r + u * step < rows) rule.fetch(at + u * next, f[u]);
+#pragma unroll
+            for (int u = 0; u < R::AHEAD; u++)
+                if (r + u * step < rows) rule.add(at + u * next, f[u], c, s);
+        }
     }
     lsi_columns_sum<R>(s, sum);
     const int64_t mine = base + threadIdx.x;
@@ -123,7 +177,8 @@ __global__ void __launch_bounds__(LSI_GROUP_THREADS) lsi_columns_kernel(R rule, 
 /* From the last row to the first: what the pass before read last is still in
  * the cache. */
 template <typename R>
-__global__ void __launch_bounds__(LSI_GROUP_THREADS) lsi_columns_apply(R rule, lsi_cuda_groups g)
+__global__ void __launch_bounds__(LSI_GROUP_THREADS, LSI_GROUP_BLOCKS)
+    lsi_columns_apply(R rule, lsi_cuda_groups g)
 {
     using C = lsi_columns<R::V>;
     const int64_t b = blockIdx.z, first = b * g.inner * g.groups;
@@ -171,9 +226,17 @@ __global__ void __launch_bounds__(LSI_GROUP_THREADS)
     if (TEAM == LSI_WARP && group >= g.groups) return;
     typename R::constants c;
     rule.begin(group, first, 0, c);
-#pragma unroll 4
-    for (uint32_t e = blockIdx.y * TEAM + mine; e < n; e += gridDim.y * TEAM)
-        rule.add(lsi_line_place<R::V>(g, per_line, group, e), c, s);
+    const uint32_t step = gridDim.y * TEAM;
+    for (uint32_t e = blockIdx.y * TEAM + mine; e < n; e += R::AHEAD * step) {
+        typename R::fetched f[R::AHEAD];
+#pragma unroll
+        for (int u = 0; u < R::AHEAD; u++)
+            if (e + u * step < n) rule.fetch(lsi_line_place<R::V>(g, per_line, group, e + u * step), f[u]);
+#pragma unroll
+        for (int u = 0; u < R::AHEAD; u++)
+            if (e + u * step < n)
+                rule.add(lsi_line_place<R::V>(g, per_line, group, e + u * step), f[u], c, s);
+    }
 #pragma unroll
     for (int k = 0; k < R::V; k++) {
         a += s[0][k];
@@ -252,7 +315,7 @@ template <typename R> static int lsi_sum_groups(lsi_cuda_stream s, const R &rule
 
 template <typename R> static int lsi_map_groups(lsi_cuda_stream s, const R &rule, const lsi_cuda_groups &g)
 {
-    const int64_t most = 132 * 8; /* blocks: all that fit at a time */
+    const int64_t most = 132 * LSI_GROUP_BLOCKS; /* blocks: all that fit at a time */
 
     if (g.groups == 0 || g.outer == 0 || g.inner == 0) return 0;
     if (g.columns) {

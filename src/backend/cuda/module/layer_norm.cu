@@ -156,18 +156,21 @@ __global__ void __launch_bounds__(BLOCK, BLOCK == 256 ? 2 : 4)
                 pd[KEEP ? p : 0].fetch(dy + i);
                 px[KEEP ? p : 0].fetch(x + i);
             }
+        const auto read = [&](int p, int i, float(&gamma)[V]) { /* d, f and gamma of the elements at i */
+                                                                if (!KEEP) {
+                                                                    pd[0].fetch(dy + i);
+                                                                    px[0].fetch(x + i);
+                                                                }
+                                                                pd[KEEP ? p : 0].unpack(d);
+                                                                px[KEEP ? p : 0].unpack(f);
+                                                                lsi_load_floats<V>(a.gamma + i, gamma);
+        };
 #pragma unroll
         for (int p = 0; p < OWN; p++) {
             const int i = first + p * TEAM * V;
             if (i >= width) break;
-            if (!KEEP) {
-                pd[0].fetch(dy + i);
-                px[0].fetch(x + i);
-            }
             float gamma[V];
-            pd[KEEP ? p : 0].unpack(d);
-            px[KEEP ? p : 0].unpack(f);
-            lsi_load_floats<V>(a.gamma + i, gamma);
+            read(p, i, gamma);
 #pragma unroll
             for (int k = 0; k < V; k++) {
                 const float xhat = (f[k] - mean) * inv, g = gamma[k] * d[k];
@@ -185,14 +188,8 @@ __global__ void __launch_bounds__(BLOCK, BLOCK == 256 ? 2 : 4)
         for (int p = 0; p < OWN; p++) {
             const int i = first + p * TEAM * V;
             if (i >= width) break;
-            if (!KEEP) {
-                pd[0].fetch(dy + i);
-                px[0].fetch(x + i);
-            }
             float gamma[V];
-            pd[KEEP ? p : 0].unpack(d);
-            px[KEEP ? p : 0].unpack(f);
-            lsi_load_floats<V>(a.gamma + i, gamma);
+            read(p, i, gamma);
 #pragma unroll
             for (int k = 0; k < V; k++) {
                 const float xhat = (f[k] - mean) * inv;
@@ -220,27 +217,11 @@ __global__ void __launch_bounds__(BLOCK, BLOCK == 256 ? 2 : 4)
 }
 
 /* The blocks' shares, as rows of dgamma and dbeta side by side. */
-template <int Width> struct shares_rule {
-    using T = float;
-    static constexpr int V = Width, SUMS = 1;
-    struct constants {
-    };
-    const float *shares;
+template <int Width> struct shares_rule : lsi_elements<float, Width> {
     float *dgamma, *dbeta;
     int64_t width;
 
-    __device__ void begin(int64_t, int64_t, int, constants &) const
-    {
-    }
-    __device__ void add(int64_t at, const constants &, float (&s)[SUMS][V]) const
-    {
-        float f[V];
-
-        lsi_load<V>(shares + at, f);
-#pragma unroll
-        for (int k = 0; k < V; k++) s[0][k] += f[k];
-    }
-    __device__ void finish(int64_t group, int64_t, const float (&s)[SUMS]) const
+    __device__ void finish(int64_t group, int64_t, const float (&s)[1]) const
     {
         if (group < width)
             dgamma[group] = s[0];
@@ -251,7 +232,7 @@ template <int Width> struct shares_rule {
 
 template <int V> static int sum_shares(lsi_cuda_stream s, const lsi_cuda_layer_norm_grad_args *a)
 {
-    const shares_rule<V> r = {a->partial, a->dgamma, a->dbeta, a->width};
+    const shares_rule<V> r = {{a->partial}, a->dgamma, a->dbeta, a->width};
     const lsi_cuda_groups g = {true, 1, 2 * a->width, a->rows > 0 ? a->blocks : 0, 1, nullptr, nullptr};
 
     return lsi_sum_groups(s, r, g);

@@ -171,6 +171,7 @@ __global__ void __launch_bounds__(THREADS)
     const lsi_cuda_param &p = t.param[find(t, c.n, chunk)];
     float sum_w = 0, sum_u = 0;
 
+    if (*c.loss_scale == 0.0f) return; /* this step is skipped, whatever the gradients are */
     prepare<RULE>(c, &k);
     chunk_elements(p, chunk, [&](int64_t i, int n) {
         float w[WIDTH], g[WIDTH], a[WIDTH] = {}, b[WIDTH] = {};
@@ -210,6 +211,7 @@ __global__ void __launch_bounds__(THREADS)
     const lsi_cuda_param &p = t.param[find(t, c.n, chunk)];
     float ratio = 1;
 
+    if (*c.loss_scale == 0.0f) return;
     prepare<RULE>(c, &k);
     if (RULE == LSI_RULE_LARS || RULE == LSI_RULE_LAMB) {
         float w, u;

@@ -2,26 +2,10 @@
 #include "backend/cuda/launch/reduce.h"
 #include "backend/cuda/module/groups.cuh"
 
-template <typename Type, int Width> struct sum_rule {
-    using T = Type;
-    static constexpr int V = Width, SUMS = 1;
-    struct constants {
-    };
-    const T *x;
+template <typename T, int Width> struct sum_rule : lsi_elements<T, Width> {
     T *out;
 
-    __device__ void begin(int64_t, int64_t, int, constants &) const
-    {
-    }
-    __device__ void add(int64_t at, const constants &, float (&s)[SUMS][V]) const
-    {
-        float f[V];
-
-        lsi_load<V>(x + at, f);
-#pragma unroll
-        for (int k = 0; k < V; k++) s[0][k] += f[k];
-    }
-    __device__ void finish(int64_t group, int64_t, const float (&s)[SUMS]) const
+    __device__ void finish(int64_t group, int64_t, const float (&s)[1]) const
     {
         out[group] = lsi_put<T>(s[0]);
     }
@@ -29,7 +13,7 @@ template <typename Type, int Width> struct sum_rule {
 
 template <typename T, int V> static int sum(lsi_cuda_stream s, const lsi_cuda_sum_args *a)
 {
-    const sum_rule<T, V> r = {(const T *)a->x, (T *)a->out};
+    const sum_rule<T, V> r = {{(const T *)a->x}, (T *)a->out};
 
     return lsi_sum_groups(s, r, a->groups);
 }
@@ -42,23 +26,31 @@ int lsi_cuda_sum(lsi_cuda_stream s, const lsi_cuda_sum_args *a)
 
 template <typename Type, int Width> struct bias_rule {
     using T = Type;
-    static constexpr int V = Width, SUMS = 1;
+    static constexpr int V = Width, SUMS = 1, AHEAD = 4;
     struct constants {
     };
+    struct fetched {
+        lsi_packed<V, T> dy, y;
+    };
     const T *dy, *y;
-    T *dz, *dbias; /* dz may be dy or y: an element is read before it is written, by the same thread */
+    T *dz, *dbias; /* dz may be dy or y: elements are read before they are written, by the same thread */
     ls_act act;
     float slope;
 
     __device__ void begin(int64_t, int64_t, int, constants &) const
     {
     }
-    __device__ void add(int64_t at, const constants &, float (&s)[SUMS][V]) const
+    __device__ void fetch(int64_t at, fetched &p) const
+    {
+        p.dy.fetch(dy + at);
+        p.y.fetch(y + at);
+    }
+    __device__ void add(int64_t at, const fetched &p, const constants &, float (&s)[SUMS][V]) const
     {
         float d[V], o[V];
 
-        lsi_load<V>(dy + at, d);
-        lsi_load<V>(y + at, o);
+        p.dy.unpack(d);
+        p.y.unpack(o);
 #pragma unroll
         for (int k = 0; k < V; k++) {
             d[k] = lsi_act_grad(act, slope, o[k], d[k]);
@@ -82,8 +74,14 @@ template <typename T, int V> static int bias_act_grad(lsi_cuda_stream s, const l
 
 int lsi_cuda_bias_act_grad(lsi_cuda_stream s, const lsi_cuda_bias_act_grad_args *a)
 {
-    LSI_FLOAT_TYPES(a->dtype,
-                    LSI_VECTORS(lsi_groups_wide(a->dtype, &a->groups), return (bias_act_grad<T, V>(s, a))));
+    constexpr int width =
+        4; /* 8 bytes where numbers have 16 bits: more accesses under way in as many registers */
+
+    if (lsi_groups_wide(a->dtype, &a->groups)) {
+        LSI_FLOAT_TYPES(a->dtype, return (bias_act_grad<T, width>(s, a)));
+    } else {
+        LSI_FLOAT_TYPES(a->dtype, return (bias_act_grad<T, 1>(s, a)));
+    }
     return 0;
 }
 
