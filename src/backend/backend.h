@@ -82,6 +82,7 @@ struct ls_backend {
     bool rounds;                 /* it heeds ls_device.tf32 */
     const ls_fusion_rule *fuses; /* patterns that fusion may fold for its kernels; NULL: none */
     ls_layout_rule layouts;      /* NULL: plain everywhere */
+    bool converts;               /* it has a kernel for many casts and reorders at once */
     /* What it computes sample by sample, as one node; returns NULL where it does not.  NULL: never. */
     const ls_region_rule *(*regions)(const ls_device *dev);
     /* Chooses the kernel of one node. */

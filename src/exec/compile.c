@@ -48,6 +48,7 @@ static ls_status run_device_passes(ls_plan *p, ls_passage *way, ls_err *err)
     way->fuses = b->fuses;
     way->regions = b->regions != NULL ? b->regions(p->dev) : NULL;
     way->layouts = b->layouts;
+    way->converts = b->converts;
     way->on_host = b->queues != NULL ? on_host : NULL;
     way->host = p->peers;
     way->rank_of = p->peers != NULL ? rank_of : NULL;

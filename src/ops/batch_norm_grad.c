@@ -1,9 +1,10 @@
 /* batch_norm_grad: dx = gamma * invstd * (dz - mean(dz) - xhat * mean(dz * xhat)), dgamma = sum(dz * xhat),
  * dbeta = sum(dz), where xhat = (x - mean) * invstd and dz is dy, or act'(y) * dy when an activation is
- * fused.  A fused residual receives dz as output 3. */
+ * fused.  A fused residual receives dz as output 3.  With `by_beta` the sign of y, which is all that ReLU and
+ * leaky ReLU need, is that of xhat * gamma + beta. */
 #include "ops/norm_rules.h"
 
-enum { DY, X, GAMMA, MEAN, INVSTD, Y };
+enum { DY, X, GAMMA, MEAN, INVSTD, Y, BETA = Y };
 
 static int count_out(int n_in, const void *attr)
 {
@@ -27,7 +28,12 @@ static ls_status infer(ls_infer *c, ls_err *err)
     LS_TRY(lsi_norm_check_stat(c, X, GAMMA, "gamma", LS_SHAPE(x.dim[1]), err));
     LS_TRY(lsi_norm_check_stat(c, X, MEAN, "the mean", LS_SHAPE(x.dim[1]), err));
     LS_TRY(lsi_norm_check_stat(c, X, INVSTD, "invstd", LS_SHAPE(x.dim[1]), err));
-    if (act) LS_TRY(lsi_norm_check_like(c, X, Y, "y", err));
+    if (a->by_beta && (a->residual || !lsi_norm_act_by_sign(a)))
+        return ls_fail(err, LS_INVALID, "the sign of x tells nothing of this activation's result");
+    if (a->by_beta)
+        LS_TRY(lsi_norm_check_stat(c, X, BETA, "beta", LS_SHAPE(x.dim[1]), err));
+    else if (act)
+        LS_TRY(lsi_norm_check_like(c, X, Y, "y", err));
     c->out[0] = x;
     for (int k = 1; k < 3; k++) {
         c->out[k] = LS_SHAPE(x.dim[1]);
@@ -54,7 +60,8 @@ static void ref(const ls_ref_call *c)
                             .gamma = c->in[GAMMA].d,
                             .mean = c->in[MEAN].d,
                             .invstd = c->in[INVSTD].d,
-                            .y = a->act != LS_ACT_NONE ? c->in[Y].d : NULL,
+                            .y = a->act != LS_ACT_NONE && !a->by_beta ? c->in[Y].d : NULL,
+                            .beta = a->by_beta ? c->in[BETA].d : NULL,
                             .dx = c->out[0].d,
                             .dgamma = c->out[1].d,
                             .dbeta = c->out[2].d,

@@ -100,6 +100,11 @@ ls_status lsi_norm_check_act(const ls_norm_attr *a, ls_err *err)
     return LS_OK;
 }
 
+bool lsi_norm_act_by_sign(const ls_norm_attr *a)
+{
+    return a->act == LS_ACT_RELU || (a->act == LS_ACT_LEAKY && a->slope > 0);
+}
+
 ls_status lsi_norm_check_unfused(const ls_norm_attr *a, ls_err *err)
 {
     if (a->act != LS_ACT_NONE || a->residual)
@@ -111,9 +116,9 @@ void lsi_norm_attr_text(const void *attr, char *buf, size_t n)
 {
     const ls_norm_attr *a = attr;
 
-    snprintf(buf, n, "eps=%.9g momentum=%.9g%s act=%s:%.9g%s", a->eps, a->momentum,
+    snprintf(buf, n, "eps=%.9g momentum=%.9g%s act=%s:%.9g%s%s", a->eps, a->momentum,
              a->unbiased_running ? " unbiased" : "", ls_act_name(a->act), a->slope,
-             a->residual ? " residual" : "");
+             a->residual ? " residual" : "", a->by_beta ? " by_beta" : "");
 }
 
 /* -- costs
@@ -179,8 +184,12 @@ void lsi_norm_ref(const lsi_norm_form *f, const ls_norm_attr *a, const lsi_norm_
 }
 
 /* The gradient that reaches the affine map: dy through the fused activation. */
-static double through_act(const ls_norm_attr *a, const lsi_norm_grad_data *d, int64_t at)
+static double through_act(const ls_norm_attr *a, const lsi_norm_grad_data *d, int64_t g, int64_t at)
 {
+    if (d->beta != NULL) {
+        const double y = (d->x[at] - d->mean[g]) * d->invstd[g] * d->gamma[g] + d->beta[g];
+        return ls_act_grad_from_y(a->act, a->slope, y, d->dy[at]);
+    }
     return d->y != NULL ? ls_act_grad_from_y(a->act, a->slope, d->y[at], d->dy[at]) : d->dy[at];
 }
 
@@ -193,7 +202,7 @@ static void group_grad(const lsi_norm_form *f, const ls_norm_attr *a, const lsi_
     for (int64_t o = 0; o < f->outer; o++)
         for (int64_t i = 0; i < f->inner; i++) {
             int64_t at = offset(f, o, g, i), j = affine_index(f, g, i);
-            double dz = through_act(a, d, at), xhat = (d->x[at] - d->mean[g]) * d->invstd[g];
+            double dz = through_act(a, d, g, at), xhat = (d->x[at] - d->mean[g]) * d->invstd[g];
             double h = d->gamma != NULL ? d->gamma[j] * dz : dz;
             sum_h += h;
             sum_hx += h * xhat;
@@ -204,7 +213,7 @@ static void group_grad(const lsi_norm_form *f, const ls_norm_attr *a, const lsi_
     for (int64_t o = 0; o < f->outer; o++)
         for (int64_t i = 0; i < f->inner; i++) {
             int64_t at = offset(f, o, g, i);
-            double dz = through_act(a, d, at), xhat = (d->x[at] - d->mean[g]) * d->invstd[g];
+            double dz = through_act(a, d, g, at), xhat = (d->x[at] - d->mean[g]) * d->invstd[g];
             double h = d->gamma != NULL ? d->gamma[affine_index(f, g, i)] * dz : dz;
             d->dx[at] = d->invstd[g] * (h - sum_h / n - xhat * sum_hx / n);
         }

@@ -41,6 +41,8 @@ ls_status lsi_norm_check_stat(const ls_infer *c, int x, int i, const char *name,
 /* Gradients with a fused activation see only its result; refuses activations that cannot be undone from it.
  */
 ls_status lsi_norm_check_act(const ls_norm_attr *a, ls_err *err);
+/* Whether the activation is one whose gradient follows from the sign of its argument. */
+bool lsi_norm_act_by_sign(const ls_norm_attr *a);
 /* Neither activation nor residual: layer norm has no fused forms. */
 ls_status lsi_norm_check_unfused(const ls_norm_attr *a, ls_err *err);
 void lsi_norm_attr_text(const void *attr, char *buf, size_t n);
@@ -64,9 +66,10 @@ typedef struct lsi_norm_data {
 } lsi_norm_data;
 void lsi_norm_ref(const lsi_norm_form *f, const ls_norm_attr *a, const lsi_norm_data *d);
 
-/* The gradients; y (the result after act), gamma, dgamma, dbeta and dresidual may be NULL. */
+/* The gradients; y (the result after act), beta (in its place), gamma, dgamma, dbeta and dresidual may be
+ * NULL. */
 typedef struct lsi_norm_grad_data {
-    const double *dy, *x, *gamma, *mean, *invstd, *y;
+    const double *dy, *x, *gamma, *mean, *invstd, *y, *beta;
     double *dx, *dgamma, *dbeta, *dresidual;
 } lsi_norm_grad_data;
 void lsi_norm_grad_ref(const lsi_norm_form *f, const ls_norm_attr *a, const lsi_norm_grad_data *d);

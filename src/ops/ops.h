@@ -40,7 +40,7 @@
     /* random */           \
     X(dropout) X(random_normal) X(random_uniform) X(replay)                           \
     /* made by fusion */   \
-    X(pointwise) X(bias_act_grad) X(reorder)                                          \
+    X(pointwise) X(bias_act_grad) X(reorder) X(convert)                               \
     /* optimisers */       \
     X(sgd) X(adam) X(rmsprop) X(lars) X(lamb) X(accumulate) X(assign) X(store_rows)   \
     X(all_finite) X(unless) X(either) X(rescale)                                      \
@@ -178,6 +178,8 @@ typedef struct ls_norm_attr {
     ls_act act;            /* set by fusion: y = act(norm(x) [+ residual]) */
     double slope;
     bool residual; /* set by fusion: the last input is added before act */
+    bool by_beta;  /* set by fusion, in batch_norm_grad: the last input is beta in the place of y, whose sign
+                      x, gamma and beta have, too */
 } ls_norm_attr;
 /* Gamma, beta, mean, invstd and running values are f32, or f64 beside an f64 x.  Gradients flow through y
  * only; they can be differentiated again, mean and invstd then counting as functions of x.  Statistics of no
@@ -187,7 +189,8 @@ typedef struct ls_norm_attr {
  * (nn does).  Normalises with the biased variance. */
 ls_value ls_batch_norm(ls_value x, ls_value gamma, ls_value beta, ls_value running_mean, ls_value running_var,
                        ls_norm_attr a);
-/* dy, x, gamma, mean, invstd[, y when act != none] -> dx, dgamma, dbeta[, dresidual when residual]. */
+/* dy, x, gamma, mean, invstd[, y when act != none; beta when by_beta] -> dx, dgamma, dbeta[, dresidual when
+ * residual]. */
 ls_value ls_batch_norm_grad(ls_value dy, ls_value x, ls_value gamma, ls_value mean, ls_value invstd,
                             ls_norm_attr a);
 /* Per sample and channel over H, W, no affine: x[, residual] -> y, mean (N, C), invstd (N, C). */

@@ -237,6 +237,32 @@ static void fuse_norm_grad(lsi_fuser *f, ls_node *n)
     if (a.residual) ls_graph_replace(g, p->out[0], fused->out[fused->n_out - 1]);
 }
 
+/* batch_norm_grad(dy, x, ..., y) of y = act(batch_norm(x)): where the activation keeps the sign, x shows it,
+ * and a map less is read. */
+static void fuse_norm_sign(lsi_fuser *f, ls_node *n)
+{
+    enum { X = 1, GAMMA = 2, Y = 5, BETA = 2 };
+    const ls_node *norm;
+    const ls_norm_attr *forward;
+    ls_norm_attr a;
+    int32_t in[6];
+
+    if (n->op != &ls_op_batch_norm_grad || n->n_in != 6) return;
+    a = *(const ls_norm_attr *)n->attr;
+    norm = lsi_fuse_producer(f, n->in[Y]);
+    if (norm == NULL || norm->op != &ls_op_batch_norm || norm->out[0] != n->in[Y]) return;
+    forward = norm->attr;
+    if (a.residual || a.by_beta || forward->residual || forward->act != a.act || forward->slope != a.slope)
+        return;
+    if (a.act != LS_ACT_RELU && (a.act != LS_ACT_LEAKY || !(a.slope > 0))) return;
+    if (norm->in[0] != n->in[X] || norm->in[1] != n->in[GAMMA]) return;
+    if (!wanted(f, LS_FUSE_NORM_SIGN, norm, n, a.act)) return;
+    memcpy(in, n->in, sizeof in);
+    in[Y] = norm->in[BETA];
+    a.by_beta = true;
+    lsi_fuse_substitute(f, n, n->op, 6, in, &a);
+}
+
 /* relu_grad(maxpool2d_grad(dy, index), x) where x, the pool's input, came from the ReLU: the elements that
  * won are positive exactly where the pool's output is, so the mask can go on the smaller side of the pool. */
 static void move_relu_grad(lsi_fuser *f, ls_node *n)
@@ -341,8 +367,8 @@ static void fuse_bias_grad(lsi_fuser *f, ls_node *n)
 void ls_pass_fuse(ls_graph *g, const ls_fusion_rule *rules, const ls_device *dev)
 {
     static void (*const patterns[])(lsi_fuser *, ls_node *) = {
-        fuse_bias,     fuse_residual,  fuse_act,       move_relu_grad,      fuse_norm_grad,
-        fuse_pool_sum, fuse_pool_grad, fuse_bias_grad, fuse_pooled_weights,
+        fuse_bias,      fuse_residual, fuse_act,       move_relu_grad, fuse_norm_grad,
+        fuse_norm_sign, fuse_pool_sum, fuse_pool_grad, fuse_bias_grad, fuse_pooled_weights,
     };
     lsi_fuser f = {.g = g, .rules = rules, .dev = dev};
 

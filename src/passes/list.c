@@ -69,6 +69,11 @@ static bool all_plain(const ls_passage *p)
     return p->layouts == NULL;
 }
 
+static bool one_by_one(const ls_passage *p)
+{
+    return !p->converts;
+}
+
 static bool no_pieces(const ls_passage *p)
 {
     return p->ranks == 0;
@@ -114,6 +119,7 @@ PASS(own_piece, ls_pass_own_piece(p->g, p->rank_of, p->host))
 PASS(fuse, ls_pass_fuse(p->g, p->fuses, p->dev))
 PASS(regions, ls_pass_regions(p->g, p->regions, p->dev))
 PASS(layout, ls_pass_layout(p->g, p->layouts, p->dev))
+PASS(convert, ls_pass_convert(p->g))
 PASS(pieces, ls_pass_pieces(p->g, p->rank, p->ranks))
 PASS(rooms, ls_pass_rooms(p->g, p->how->prefetch))
 PASS(staging, ls_pass_staging(p->g, p->on_host, p->host))
@@ -166,6 +172,8 @@ const ls_pass ls_passes[] = {
     {"regions", LS_PHASE_DEVICE, no_regions, regions, "nodes as they will run, plain",
      "parts that are computed sample by sample as one node"},
     {"layout", LS_PHASE_DEVICE, all_plain, layout, "nodes as they will run", "layouts, and reorders"},
+    {"convert", LS_PHASE_DEVICE, one_by_one, convert, "layouts",
+     "casts and reorders of all weights, and of all gradients, as one node each"},
     {"pieces", LS_PHASE_DEVICE, no_pieces, pieces, "homes that memory was found for",
      "this rank's piece of shared updates, between barriers"},
     {"rooms", LS_PHASE_DEVICE, no_sharding, rooms, "what ranks keep in pieces, the order of the program",

@@ -44,6 +44,7 @@ typedef struct ls_passage {
     const ls_fusion_rule *fuses;
     const ls_region_rule *regions;
     ls_layout_rule layouts;
+    bool converts; /* many casts and reorders at once */
     ls_host_query on_host;
     const void *host;
     int rank, ranks;

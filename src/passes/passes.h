@@ -25,6 +25,10 @@ void ls_pass_regions(ls_graph *g, const ls_region_rule *rule, const ls_device *d
  * there; one reorder per value and layout, however many readers it has.  NULL: all stays plain. */
 void ls_pass_layout(ls_graph *g, ls_layout_rule rule, const ls_device *dev);
 
+/* Makes one `convert` node of casts and reorders of parameters that are ready together, and one of those of
+ * gradients that one update waits for. */
+void ls_pass_convert(ls_graph *g);
+
 /* Updates of variables that the ranks of a machine keep once: this one, number `rank` of `ranks`, writes a
  * piece of each.  Adds a barrier before and after every such update, with edges.  Needs: places of variables.
  */

@@ -23,6 +23,8 @@ typedef enum ls_pattern {
     LS_FUSE_POOL_MASK, /* relu_grad(maxpool2d_grad): the mask moves to the smaller side of the pool */
     LS_FUSE_NORM_GRAD, /* norm_grad(act_grad): attributes act, slope and, where others need the masked
                           gradient too, residual: it is then the last output */
+    LS_FUSE_NORM_SIGN, /* batch_norm_grad that reads y for its sign: attribute by_beta, and beta in the place
+                          of y */
     LS_FUSE_POOL_SUM,  /* reduce_sum(maxpool2d_grad) over images: a sum of what the pool's gradient reads */
     LS_FUSE_POOL_GRAD, /* maxpool2d_grad(relu_grad) of a pool that applies the ReLU: attribute relu */
     LS_FUSE_BIAS_GRAD, /* reduce_sum(act_grad) over all axes but one: bias_act_grad */

@@ -132,6 +132,21 @@ static void build_reorder(op_test *t, const int64_t *p)
     op_out(t, ls_graph_add(op_graph(t), &ls_op_reorder, 1, &x, &attr));
 }
 
+/* -- convert
+ * --------------------------------------------------------------------------------------------------- */
+
+/* Tensors of the sizes p[0..4], 0 ending them, to the type of the case. */
+static void build_convert(op_test *t, const int64_t *p)
+{
+    const ls_cast_attr attr = {op_dtype(t)};
+    ls_value in[5], out;
+    int n = 0;
+
+    for (; n < 5 && p[n] != 0; n++) in[n] = op_in_wide(t, OP_NORMAL, LS_SHAPE(p[n]));
+    out = ls_graph_add(op_graph(t), &ls_op_convert, n, in, &attr);
+    for (int k = 0; k < n; k++) op_out(t, ls_graph_out(out, k));
+}
+
 static const op_case cases[] = {
     /*                                            M  K   N   batch trans_b */
     ACTS("matmul", build_matmul, 7, 13, 17, 0, 0),
@@ -183,6 +198,9 @@ static const op_case cases[] = {
     {"chain, scalars first", build_scalars_first, {3, 7}, OP_NO_GRAD},
     {"chain, scalars first, one", build_scalars_first, {1, 1}, OP_NO_GRAD},
     {"longest chain", build_longest, {37}, OP_NO_GRAD},
+
+    {"convert", build_convert, {1, 7, 64, 5003, 12288}, OP_NO_GRAD | OP_BF16},
+    {"convert one", build_convert, {37}, OP_NO_GRAD | OP_BF16},
 
     {"reorder", build_reorder, {2, 5, 3, 7}, OP_NO_GRAD | OP_BF16},
     {"reorder 16 channels", build_reorder, {2, 16, 3, 7}, OP_NO_GRAD},

@@ -123,6 +123,24 @@ static void build_batch_grad_fused(op_test *t, const int64_t *p)
                 a.residual ? 4 : 3);
 }
 
+/* The sign of y from x, gamma and beta; half of all gammas are negative.  Elements whose y is near 0 would be
+ * masked by rounding alone: beta is far from what x makes of them. */
+static void build_batch_grad_by_beta(op_test *t, const int64_t *p)
+{
+    ls_norm_attr a = fused_attr(p);
+    ls_value in[6];
+
+    a.by_beta = true;
+    in[0] = op_in(t, OP_NORMAL, x_shape(p));
+    in[1] = op_in(t, OP_NONZERO, x_shape(p));
+    in[2] = op_in_wide(t, OP_NONZERO, LS_SHAPE(p[C]));
+    in[3] = ls_fill(op_graph(t), LS_SHAPE(p[C]), op_dtype(t) == LS_F64 ? LS_F64 : LS_F32, 0.0);
+    in[4] = op_in_wide(t, OP_POSITIVE, LS_SHAPE(p[C]));
+    in[5] = ls_scale(op_in_wide(t, OP_NONZERO, LS_SHAPE(p[C])), 1e-3);
+    op_length(t, p[N] * p[H] * p[W]);
+    add_outputs(t, ls_graph_add(op_graph(t), &ls_op_batch_norm_grad, 6, in, &a), 3);
+}
+
 static void build_instance(op_test *t, const int64_t *p)
 {
     ls_norm_attr a = fused_attr(p);
@@ -238,6 +256,9 @@ static const op_case cases[] = {
     {"batch gradient, residual, relu", build_batch_grad_fused, {3, 5, 4, 3, 100000, 10, 1, RELU, 1}, OP_NO_GRAD | OP_BF16},
     {"batch gradient, residual, relu, 32 channels", build_batch_grad_fused, {2, 32, 4, 4, 100000, 10, 1, RELU, 1}, OP_NO_GRAD},
     {"batch gradient, residual, relu, empty", build_batch_grad_fused, {0, 3, 4, 4, 100000, 10, 1, RELU, 1}, OP_NO_GRAD},
+    {"batch gradient, relu by beta", build_batch_grad_by_beta, {3, 5, 4, 3, 100000, 10, 1, RELU, 0}, OP_NO_GRAD | OP_BF16},
+    {"batch gradient, leaky by beta, 64 channels", build_batch_grad_by_beta, {3, 64, 8, 8, 100000, 10, 1, LEAKY, 0}, OP_NO_GRAD | OP_BF16},
+    {"batch gradient, relu by beta, empty", build_batch_grad_by_beta, {0, 3, 4, 4, 100000, 10, 1, RELU, 0}, OP_NO_GRAD},
 
     {"instance", build_instance,                             {2, 3,  4, 5, 100000, 0, 0, NONE, 0}, OP_TWICE | OP_BF16},
     {"instance, large eps", build_instance,                  {2, 3,  3, 3, 2,      0, 0, NONE, 0}, OP_TWICE},

@@ -65,6 +65,7 @@ static const field norm[] = {F(ls_norm_attr, eps, REAL),
                              F(ls_norm_attr, act, ACT),
                              F(ls_norm_attr, slope, REAL),
                              F(ls_norm_attr, residual, BOOL),
+                             F(ls_norm_attr, by_beta, BOOL),
                              END};
 static const field axis[] = {F(ls_axis_attr, axis, INT), END};
 static const field bias_act[] = {F(ls_bias_act_attr, act, ACT), F(ls_bias_act_attr, slope, REAL),
@@ -147,6 +148,7 @@ static const struct {
                   {&ls_op_broadcast_to, shape},
                   {&ls_op_reshape, shape},
                   {&ls_op_cast, cast},
+                  {&ls_op_convert, cast},
                   {&ls_op_conv2d, conv},
                   {&ls_op_conv2d_dx, conv},
                   {&ls_op_conv2d_dw, conv},

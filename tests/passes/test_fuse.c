@@ -310,6 +310,50 @@ static void the_cpu_wants_pooled_weights_of_first_layers(void)
     }
 }
 
+/* batch_norm_grad under a ReLU, or with a residual, whose sign is not x's. */
+static int norms_by_beta(bool residual, ls_act act, const ls_fusion_rule *wanted)
+{
+    const ls_norm_attr a = {.eps = 1e-5, .momentum = 0.1};
+    const ls_node *n;
+    ls_value x, y, rm, rv;
+    int by_beta;
+
+    rules = wanted;
+    begin();
+    x = param("x", LS_SHAPE(2, 4, 6, 6));
+    rm = ls_graph_var(g, "rm", LS_VAR_BUFFER, LS_F32, LS_SHAPE(4), (ls_init){LS_INIT_CONST, 0});
+    rv = ls_graph_var(g, "rv", LS_VAR_BUFFER, LS_F32, LS_SHAPE(4), (ls_init){LS_INIT_CONST, 1});
+    y = ls_batch_norm(x, param("gamma", LS_SHAPE(4)), param("beta", LS_SHAPE(4)), rm, rv, a);
+    if (residual) y = ls_add(y, x);
+    y = act == LS_ACT_TANH ? ls_tanh(y) : act == LS_ACT_LEAKY ? ls_leaky_relu(y, 0.2) : ls_relu(y);
+    differentiate(ls_reduce_sum(ls_square(y), LS_ALL_AXES, false));
+    finish();
+    n = only(&ls_op_batch_norm_grad);
+    by_beta = ((const ls_norm_attr *)n->attr)->by_beta;
+    CHECK_EQ_INT(n->n_in, 6);
+    /* The last input is beta, or the map that the norm made. */
+    CHECK_EQ_INT(g->values[n->in[5]]->shape.rank, by_beta ? 1 : 4);
+    CHECK_EQ_INT(n->in[5] == only(&ls_op_batch_norm)->in[2], by_beta);
+    ls_graph_destroy(g);
+    rules = lsi_cpu_fusions;
+    return by_beta;
+}
+
+static void the_sign_of_a_norm_is_read_off_x(void)
+{
+    static const ls_fusion_rule with[] = {{LS_FUSE_RESIDUAL, NULL},
+                                          {LS_FUSE_ACT, NULL},
+                                          {LS_FUSE_NORM_GRAD, NULL},
+                                          {LS_FUSE_NORM_SIGN, NULL},
+                                          {LS_FUSE_NONE, NULL}};
+
+    CHECK_EQ_INT(norms_by_beta(false, LS_ACT_RELU, with), 1);
+    CHECK_EQ_INT(norms_by_beta(false, LS_ACT_LEAKY, with), 1);
+    CHECK_EQ_INT(norms_by_beta(false, LS_ACT_TANH, with), 0);
+    CHECK_EQ_INT(norms_by_beta(true, LS_ACT_RELU, with), 0);
+    CHECK_EQ_INT(norms_by_beta(false, LS_ACT_RELU, lsi_cpu_fusions), 0);
+}
+
 int main(void)
 {
     CHECK_RUN(bias_and_activation_join_the_convolution);
@@ -320,5 +364,6 @@ int main(void)
     CHECK_RUN(a_device_gets_only_the_pattern_it_wants);
     CHECK_RUN(a_rule_sees_the_place);
     CHECK_RUN(the_cpu_wants_pooled_weights_of_first_layers);
+    CHECK_RUN(the_sign_of_a_norm_is_read_off_x);
     return CHECK_DONE();
 }

@@ -153,9 +153,9 @@ static bool optimised(const ls_op *op)
 }
 
 static const ls_fusion_rule fusions[] = {
-    {LS_FUSE_BIAS, NULL},      {LS_FUSE_RESIDUAL, NULL}, {LS_FUSE_ACT, NULL},       {LS_FUSE_POOL_MASK, NULL},
-    {LS_FUSE_NORM_GRAD, NULL}, {LS_FUSE_POOL_SUM, NULL}, {LS_FUSE_POOL_GRAD, NULL}, {LS_FUSE_BIAS_GRAD, NULL},
-    {LS_FUSE_POINTWISE, NULL}, {LS_FUSE_NONE, NULL},
+    {LS_FUSE_BIAS, NULL},      {LS_FUSE_RESIDUAL, NULL},  {LS_FUSE_ACT, NULL},      {LS_FUSE_POOL_MASK, NULL},
+    {LS_FUSE_NORM_GRAD, NULL}, {LS_FUSE_NORM_SIGN, NULL}, {LS_FUSE_POOL_SUM, NULL}, {LS_FUSE_POOL_GRAD, NULL},
+    {LS_FUSE_BIAS_GRAD, NULL}, {LS_FUSE_POINTWISE, NULL}, {LS_FUSE_NONE, NULL},
 };
 
 const ls_backend ls_backend_cuda = {
@@ -171,6 +171,7 @@ const ls_backend ls_backend_cuda = {
     .fuses = fusions,
     .regions = lsi_cuda_regions,
     .layouts = lsi_cuda_layouts,
+    .converts = true,
     .plan = plan,
     .optimised = optimised,
 };

@@ -18,6 +18,7 @@ const lsi_cuda_entry lsi_cuda_entries[] = {
     {&ls_op_concat, lsi_cuda_plan_concat},
     {&ls_op_broadcast_to, lsi_cuda_plan_broadcast_to},
     {&ls_op_reorder, lsi_cuda_plan_reorder},
+    {&ls_op_convert, lsi_cuda_plan_convert},
     {&ls_op_copy, lsi_cuda_plan_reorder},
     {&ls_op_assign, lsi_cuda_plan_reorder},
     {&ls_op_pad, lsi_cuda_plan_pad},

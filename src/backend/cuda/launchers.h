@@ -9,6 +9,7 @@
 
 #include "backend/cuda/launch/attention.h"
 #include "backend/cuda/launch/chamfer.h"
+#include "backend/cuda/launch/convert.h"
 #include "backend/cuda/launch/epilogue.h"
 #include "backend/cuda/launch/few.h"
 #include "backend/cuda/launch/image.h"
@@ -25,9 +26,11 @@ typedef void *lsi_cuda_stream; /* a cudaStream_t */
 
 /* clang-format off */
 #define LSI_CUDA_LAUNCHERS(X) \
-    /* attention.cu, epilogue.cu, move.cu, rows.cu */ \
-    X(attend) X(attend_grad) X(epilogue) X(fill) X(cast) X(move) X(turn) \
+    /* attention.cu, flash.cu, epilogue.cu, move.cu, rows.cu */ \
+    X(attend) X(attend_grad) X(flash) X(flash_grad) X(epilogue) X(fill) X(cast) X(move) X(turn) \
     X(pad) X(gather_rows) X(scatter_rows) X(store_rows) \
+    /* convert.cu */ \
+    X(convert) \
     /* pointwise.cu */ \
     X(chain) \
     /* norm.cu, layer_norm.cu */ \

@@ -66,6 +66,7 @@ static void run_norm_grad(void *state, const ls_call *call)
     a.by_x = s->by_x;
     a.dx = call->out[0];
     if (s->batch) {
+        if (s->by_x) a.beta = call->in[stats + 2];
         a.gamma = call->in[2];
         a.dgamma = call->out[1];
         a.dbeta = call->out[2];
@@ -124,7 +125,7 @@ static ls_status plan_norm(ls_device *dev, const ls_graph *g, const ls_node *n, 
     LS_TRY(lsi_cuda_tickets(s.dev, lsi_cuda_groups_tickets(&groups, x->dtype), &groups.tickets, err));
     scratch = lsi_cuda_groups_scratch(&groups, 2);
     if (backward) {
-        s.by_x = !batch && shows_in_x(g, n);
+        s.by_x = batch ? ((const ls_norm_attr *)n->attr)->by_beta : shows_in_x(g, n);
         s.partial_at = ((size_t)lsi_cuda_groups_count(&groups) * 3 * sizeof(float) + 63) / 64 * 64;
         s.backward = (lsi_cuda_norm_grad_args){
             .dtype = x->dtype, .groups = groups, .attr = *(const ls_norm_attr *)n->attr};

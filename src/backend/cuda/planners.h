@@ -31,6 +31,8 @@ LSI_DECLARE_PLANNER(lsi_cuda_plan_slice);
 LSI_DECLARE_PLANNER(lsi_cuda_plan_concat);
 LSI_DECLARE_PLANNER(lsi_cuda_plan_broadcast_to);
 LSI_DECLARE_PLANNER(lsi_cuda_plan_reorder);
+/* convert.c: f32, bf16, f16; plain to channels last and back. */
+LSI_DECLARE_PLANNER(lsi_cuda_plan_convert);
 /* rows.c: f32, bf16, f16; pads plain or channels-last, rows plain (storing them: every type). */
 LSI_DECLARE_PLANNER(lsi_cuda_plan_pad);
 LSI_DECLARE_PLANNER(lsi_cuda_plan_rows);

@@ -18,13 +18,14 @@ typedef struct lsi_cuda_norm_args {
     float *mean, *invstd, *new_mean, *new_var;
 } lsi_cuda_norm_args;
 
-/* The gradients; y only where an activation is fused, and not where x - mean has its sign. */
+/* The gradients; y only where an activation is fused, and not `by_x`: there x, with gamma and beta (which may
+ * be NULL), shows what the activation let through. */
 typedef struct lsi_cuda_norm_grad_args {
     ls_dtype dtype;
     lsi_cuda_groups groups;
     ls_norm_attr attr;
     const void *dy, *x, *y;
-    const float *gamma, *mean, *invstd;
+    const float *gamma, *beta, *mean, *invstd;
     void *dx, *dresidual;
     float *dgamma, *dbeta;
     float *factors; /* scratch: three per group */
