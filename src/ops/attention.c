@@ -2,8 +2,6 @@
  *
  * Besides the result it returns the log-sum-exp of every row of scores: with it the gradient recomputes any
  * single probability, so that no T x T matrix ever exists. */
-#include <math.h>
-
 #include "ops/attention_rules.h"
 #include "ops/type_rules.h"
 
@@ -37,32 +35,6 @@ static double flops(const ls_graph *g, const ls_node *n)
     return lsi_attention_flops(*ls_node_in_shape(g, n, 0), 2);
 }
 
-/* One query against the T keys of its batch entry.  The scores are computed twice, once for their log-sum-exp
- * (in one pass, rescaling the sum whenever the maximum grows) and once for the weighted sum, instead of being
- * kept. */
-static double attend(const double *q, const double *k, const double *v, double scale, int64_t T, int64_t D,
-                     double *out)
-{
-    double max = -INFINITY, sum = 0, lse;
-
-    for (int64_t s = 0; s < T; s++) {
-        double score = scale * lsi_dot(q, k + s * D, D);
-        if (score <= max) {
-            sum += exp(score - max);
-        } else {
-            sum = sum * exp(max - score) + 1;
-            max = score;
-        }
-    }
-    lse = max + log(sum);
-    for (int64_t d = 0; d < D; d++) out[d] = 0;
-    for (int64_t s = 0; s < T; s++) {
-        double p = exp(scale * lsi_dot(q, k + s * D, D) - lse);
-        for (int64_t d = 0; d < D; d++) out[d] += p * v[s * D + d];
-    }
-    return lse;
-}
-
 static void ref(const ls_ref_call *c)
 {
     const ls_attention_attr *a = c->attr;
@@ -70,8 +42,8 @@ static void ref(const ls_ref_call *c)
 
     for (int64_t row = 0; row < c->out[1].count; row++) {
         int64_t entry = row / T * T * D; /* where the batch entry begins */
-        c->out[1].d[row] = attend(c->in[0].d + row * D, c->in[1].d + entry, c->in[2].d + entry, a->scale, T,
-                                  D, c->out[0].d + row * D);
+        c->out[1].d[row] = lsi_attend(c->in[0].d + row * D, c->in[1].d + entry, c->in[2].d + entry, D,
+                                      a->scale, T, D, c->out[0].d + row * D);
     }
 }
 

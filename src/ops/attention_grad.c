@@ -2,7 +2,6 @@
  *
  * With p = exp(scale * q_t k_s - lse_t) recomputed and delta_t = dout_t out_t:
  * dv_s = sum over t of p dout_t, and the gradient of the score is p * (dout_t v_s - delta_t). */
-#include <math.h>
 #include <string.h>
 
 #include "ops/attention_rules.h"
@@ -31,32 +30,26 @@ static double flops(const ls_graph *g, const ls_node *n)
     return lsi_attention_flops(*ls_node_in_shape(g, n, 0), 5); /* scores, dv, dp, dq, dk */
 }
 
-/* The part of query `row` in all three gradients; `entry` is where its batch entry begins. */
-static void add_query(const ls_ref_call *c, int64_t row, int64_t entry, int64_t T, int64_t D)
-{
-    const ls_attention_attr *a = c->attr;
-    const double *q = c->in[0].d + row * D, *k = c->in[1].d + entry, *v = c->in[2].d + entry;
-    const double *out = c->in[3].d + row * D, *dout = c->in[5].d + row * D;
-    double *dq = c->out[0].d + row * D, *dk = c->out[1].d + entry, *dv = c->out[2].d + entry;
-    double lse = c->in[4].d[row], delta = lsi_dot(dout, out, D);
-
-    for (int64_t s = 0; s < T; s++) {
-        double p = exp(a->scale * lsi_dot(q, k + s * D, D) - lse);
-        double dscore = a->scale * p * (lsi_dot(dout, v + s * D, D) - delta);
-        for (int64_t d = 0; d < D; d++) {
-            dq[d] += dscore * k[s * D + d];
-            dk[s * D + d] += dscore * q[d];
-            dv[s * D + d] += p * dout[d];
-        }
-    }
-}
-
 static void ref(const ls_ref_call *c)
 {
+    const ls_attention_attr *a = c->attr;
     int64_t T = c->in[0].shape.dim[1], D = c->in[0].shape.dim[2];
 
     for (int k = 0; k < 3; k++) memset(c->out[k].d, 0, sizeof(double) * (size_t)c->out[k].count);
-    for (int64_t row = 0; row < c->in[4].count; row++) add_query(c, row, row / T * T * D, T, D);
+    for (int64_t row = 0; row < c->in[4].count; row++) {
+        const int64_t entry = row / T * T * D; /* where the batch entry begins */
+        lsi_attend_grad(&(lsi_query_grad){.q = c->in[0].d + row * D,
+                                          .k = c->in[1].d + entry,
+                                          .v = c->in[2].d + entry,
+                                          .out = c->in[3].d + row * D,
+                                          .dout = c->in[5].d + row * D,
+                                          .dq = c->out[0].d + row * D,
+                                          .dk = c->out[1].d + entry,
+                                          .dv = c->out[2].d + entry,
+                                          .lse = c->in[4].d[row],
+                                          .row = D},
+                        a->scale, T, D);
+    }
 }
 
 const ls_op ls_op_attention_grad = {

@@ -41,6 +41,7 @@
     X(dropout) X(random_normal) X(random_uniform) X(replay)                           \
     /* made by fusion */   \
     X(pointwise) X(bias_act_grad) X(reorder) X(convert)                               \
+    X(self_attention) X(self_attention_grad)                                          \
     /* optimisers */       \
     X(sgd) X(adam) X(rmsprop) X(lars) X(lamb) X(accumulate) X(assign) X(store_rows)   \
     X(all_finite) X(unless) X(either) X(rescale)                                      \

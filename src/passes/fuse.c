@@ -367,8 +367,9 @@ static void fuse_bias_grad(lsi_fuser *f, ls_node *n)
 void ls_pass_fuse(ls_graph *g, const ls_fusion_rule *rules, const ls_device *dev)
 {
     static void (*const patterns[])(lsi_fuser *, ls_node *) = {
-        fuse_bias,      fuse_residual, fuse_act,       move_relu_grad, fuse_norm_grad,
-        fuse_norm_sign, fuse_pool_sum, fuse_pool_grad, fuse_bias_grad, fuse_pooled_weights,
+        fuse_bias,      fuse_residual,       fuse_act,           move_relu_grad,
+        fuse_norm_grad, fuse_norm_sign,      fuse_pool_sum,      fuse_pool_grad,
+        fuse_bias_grad, fuse_pooled_weights, lsi_fuse_attention,
     };
     lsi_fuser f = {.g = g, .rules = rules, .dev = dev};
 
@@ -378,6 +379,7 @@ void ls_pass_fuse(ls_graph *g, const ls_fusion_rule *rules, const ls_device *dev
         for (int32_t k = 0; k < n && g->err.status == LS_OK; k++)
             if (!g->nodes[k]->dead) patterns[i](&f, g->nodes[k]);
     }
+    if (f.left_over) ls_pass_dead(g);
     if (rules != NULL && recount(&f)) lsi_fuse_pointwise(&f);
     if (rules != NULL && g->err.status == LS_OK && recount(&f)) lsi_fuse_casts(&f);
 }

@@ -15,6 +15,7 @@ typedef struct lsi_fuser {
     int32_t n_uses;
     const ls_fusion_rule *rules;
     const ls_device *dev;
+    bool left_over; /* nodes that nobody reads are not marked dead yet */
 } lsi_fuser;
 
 /* Whether the device wants what fits. */
@@ -34,6 +35,9 @@ ls_node *lsi_fuse_substitute(lsi_fuser *f, ls_node *old, const ls_op *op, int n_
                              const void *attr);
 /* Readers of node n's output 0 read `value` instead; n dies. */
 void lsi_fuse_bypass(lsi_fuser *f, ls_node *n, int32_t value);
+
+/* Attention of heads where a product left them (fuse_attention.c). */
+void lsi_fuse_attention(lsi_fuser *f, ls_node *attention);
 
 /* Chains of element-wise nodes (fuse_pointwise.c). */
 void lsi_fuse_pointwise(lsi_fuser *f);

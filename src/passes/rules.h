@@ -29,6 +29,8 @@ typedef enum ls_pattern {
     LS_FUSE_POOL_GRAD, /* maxpool2d_grad(relu_grad) of a pool that applies the ReLU: attribute relu */
     LS_FUSE_BIAS_GRAD, /* reduce_sum(act_grad) over all axes but one: bias_act_grad */
     LS_FUSE_POOLED_WEIGHTS, /* conv2d_dw(x, maxpool2d_grad): conv2d_dw_pooled */
+    LS_FUSE_HEADS,          /* attention of slices of one tensor, turned so that heads lie together, and its
+                               gradient: self_attention */
     LS_FUSE_POINTWISE,      /* chains of element-wise ops: pointwise */
     LS_FUSE_CAST_OUT,       /* cast(node) between floating types: the node's result is of the cast's type */
     LS_FUSE_CAST_IN,        /* node(cast): the node reads what the cast would have read */

@@ -34,6 +34,36 @@ static void attention(op_test *t, const int64_t *p)
     op_out_fixed(t, ls_graph_out(out, 1));
 }
 
+/* Both ways without finite differences, which would take long for as many positions as heads have in use. */
+static void attention_both_ways(op_test *t, const int64_t *p)
+{
+    const ls_shape shape = LS_SHAPE(p[0], p[1], p[2]);
+    ls_value q = op_in(t, OP_NORMAL, shape), k = op_in(t, OP_NORMAL, shape), v = op_in(t, OP_NORMAL, shape);
+    ls_value dout = op_in(t, OP_NORMAL, shape), out = ls_attention(q, k, v, 0.25), d;
+
+    op_length(t, p[1] + p[2]);
+    d = ls_attention_grad(q, k, v, out, ls_graph_out(out, 1), dout, 0.25);
+    op_out(t, out);
+    op_out(t, ls_graph_out(out, 1));
+    for (int i = 0; i < 3; i++) op_out(t, ls_graph_out(d, i));
+}
+
+/* The same where heads lie as a product left them. */
+static void self_attention_both_ways(op_test *t, const int64_t *p)
+{
+    const ls_attention_attr a = {0.25};
+    ls_value in[4];
+
+    in[0] = op_in(t, OP_NORMAL, LS_SHAPE(p[0], p[1], 3, p[2], p[3]));
+    in[1] = ls_graph_add(op_graph(t), &ls_op_self_attention, 1, in, &a);
+    in[2] = ls_graph_out(in[1], 1);
+    in[3] = op_in(t, OP_NORMAL, LS_SHAPE(p[0], p[1], p[2], p[3]));
+    op_length(t, p[1] + p[3]);
+    op_out(t, in[1]);
+    op_out(t, in[2]);
+    op_out(t, ls_graph_add(op_graph(t), &ls_op_self_attention_grad, 4, in, &a));
+}
+
 /* Only some of the three gradients are wanted. */
 static void attention_fixed_keys(op_test *t, const int64_t *p)
 {
@@ -70,6 +100,14 @@ static const op_case cases[] = {
     {"attention: long", attention, {1, 131, 3}, 0},
     {"attention: empty batch", attention, {0, 4, 3}, 0},
     {"attention: no positions", attention, {2, 0, 3}, 0},
+    {"attention: heads of 32", attention_both_ways, {3, 17, 32}, OP_NO_GRAD | OP_BF16},
+    {"attention: heads of 64, a patch too many", attention_both_ways, {2, 197, 64}, OP_NO_GRAD | OP_BF16},
+    {"attention: heads of 64, one tile", attention_both_ways, {1, 64, 64}, OP_NO_GRAD | OP_BF16},
+    {"attention: heads of 128", attention_both_ways, {1, 70, 128}, OP_NO_GRAD | OP_BF16},
+    {"self-attention: heads of 16", self_attention_both_ways, {2, 9, 3, 16}, OP_NO_GRAD | OP_BF16},
+    {"self-attention: heads of 32", self_attention_both_ways, {2, 17, 3, 32}, OP_NO_GRAD | OP_BF16},
+    {"self-attention: heads of 64", self_attention_both_ways, {1, 197, 2, 64}, OP_NO_GRAD | OP_BF16},
+    {"self-attention: empty batch", self_attention_both_ways, {0, 5, 2, 32}, OP_NO_GRAD},
     {"attention: fixed keys", attention_fixed_keys, {2, 5, 3}, 0},
 };
 

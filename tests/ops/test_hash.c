@@ -134,6 +134,8 @@ static const struct {
                   {&ls_op_broadcast_wait, collective},
                   {&ls_op_attention, attention},
                   {&ls_op_attention_grad, attention},
+                  {&ls_op_self_attention, attention},
+                  {&ls_op_self_attention_grad, attention},
                   {&ls_op_barrier, barrier},
                   {&ls_op_batch_norm, norm},
                   {&ls_op_batch_norm_grad, norm},

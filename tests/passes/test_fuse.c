@@ -354,6 +354,49 @@ static void the_sign_of_a_norm_is_read_off_x(void)
     CHECK_EQ_INT(norms_by_beta(false, LS_ACT_RELU, lsi_cpu_fusions), 0);
 }
 
+/* As the attention layer writes it (nn/layers.c); `start` of the keys is 1 where it is right. */
+static void attention_layer(int start, bool gradients)
+{
+    const int forth[] = {2, 0, 3, 1, 4}, back[] = {0, 2, 1, 3};
+    ls_value x, third[3], y;
+
+    begin();
+    x = ls_transpose(ls_reshape(param("qkv", LS_SHAPE(2, 5, 24)), LS_SHAPE(2, 5, 3, 2, 4)), forth);
+    for (int i = 0; i < 3; i++)
+        third[i] = ls_reshape(ls_slice(x, 0, i == 1 ? start : i, 1), LS_SHAPE(4, 5, 4));
+    y = ls_reshape(ls_attention(third[0], third[1], third[2], 0.5), LS_SHAPE(2, 2, 5, 4));
+    y = ls_reshape(ls_transpose(y, back), LS_SHAPE(2, 5, 8));
+    if (gradients)
+        differentiate(ls_reduce_sum(ls_square(y), LS_ALL_AXES, false));
+    else
+        ls_graph_fetch(y, "y");
+    finish();
+}
+
+static void heads_are_read_where_they_lie(void)
+{
+    static const ls_fusion_rule heads[] = {{LS_FUSE_HEADS, NULL}, {LS_FUSE_NONE, NULL}};
+
+    rules = heads;
+    for (int gradients = 0; gradients < 2; gradients++) {
+        attention_layer(1, gradients);
+        CHECK_EQ_INT(count(&ls_op_self_attention), 1);
+        CHECK_EQ_INT(count(&ls_op_self_attention_grad), gradients);
+        CHECK_EQ_INT(count(&ls_op_attention) + count(&ls_op_attention_grad), 0);
+        CHECK_EQ_INT(count(&ls_op_transpose) + count(&ls_op_slice) + count(&ls_op_concat), 0);
+        CHECK_EQ_INT(count(&ls_op_add), 0);
+        ls_graph_destroy(g);
+    }
+    attention_layer(0, true); /* the queries stand for the keys, too: other thirds are not these heads */
+    CHECK_EQ_INT(count(&ls_op_self_attention), 0);
+    CHECK_EQ_INT(count(&ls_op_attention_grad), 1);
+    ls_graph_destroy(g);
+    rules = lsi_cpu_fusions;
+    attention_layer(1, true);
+    CHECK_EQ_INT(count(&ls_op_self_attention), 0);
+    ls_graph_destroy(g);
+}
+
 int main(void)
 {
     CHECK_RUN(bias_and_activation_join_the_convolution);
@@ -365,5 +408,6 @@ int main(void)
     CHECK_RUN(a_rule_sees_the_place);
     CHECK_RUN(the_cpu_wants_pooled_weights_of_first_layers);
     CHECK_RUN(the_sign_of_a_norm_is_read_off_x);
+    CHECK_RUN(heads_are_read_where_they_lie);
     return CHECK_DONE();
 }

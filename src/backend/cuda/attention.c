@@ -5,6 +5,7 @@
  * of q, k and v, in rows whose length is rounded up to 8, so that products read them by 16 bytes. */
 #include <stdio.h>
 
+#include "backend/cuda/flash.h"
 #include "backend/cuda/library.h"
 #include "backend/cuda/planners.h"
 
@@ -167,85 +168,6 @@ static bool add_products(attention_state *s, size_t *workspace)
            add(s, DS, true, Q, false, -2, workspace) && add(s, P, true, DOUT, false, -3, workspace);
 }
 
-/* -- without scores in memory -----------------------------------------------------------------------------
- */
-
-typedef struct flash_state {
-    const lsi_cuda_device *dev;
-    union {
-        lsi_cuda_flash_args forward;
-        lsi_cuda_flash_grad_args backward;
-    };
-} flash_state;
-
-static void run_flash(void *state, const ls_call *call)
-{
-    const flash_state *s = state;
-    lsi_cuda_flash_args a = s->forward;
-
-    a.q = call->in[0];
-    a.k = call->in[1];
-    a.v = call->in[2];
-    a.out = call->out[0];
-    a.lse = call->out[1];
-    lsi_cuda_launched(s->dev, call, s->dev->api->launch.flash(lsi_cuda_stream_of(s->dev, call), &a));
-}
-
-static void run_flash_grad(void *state, const ls_call *call)
-{
-    const flash_state *s = state;
-    lsi_cuda_flash_grad_args a = s->backward;
-
-    a.q = call->in[0];
-    a.k = call->in[1];
-    a.v = call->in[2];
-    a.out = call->in[3];
-    a.lse = call->in[4];
-    a.dout = call->in[5];
-    a.dq = call->out[0];
-    a.dk = call->out[1];
-    a.dv = call->out[2];
-    a.dots = call->scratch;
-    lsi_cuda_launched(s->dev, call, s->dev->api->launch.flash_grad(lsi_cuda_stream_of(s->dev, call), &a));
-}
-
-/* Numbers of 16 bits; heads and samples are one dimension of the grid. */
-static bool can_flash(const ls_vinfo *q, double scale)
-{
-    return (q->dtype == LS_BF16 || q->dtype == LS_F16) && lsi_flash_width(q->shape.dim[2]) &&
-           q->shape.dim[0] <= UINT16_MAX && q->shape.dim[1] <= INT32_MAX / 2 && scale > 0;
-}
-
-static ls_status plan_flash(ls_device *dev, const ls_node *n, const ls_vinfo *q, ls_kernel *out, ls_err *err)
-{
-    const ls_attention_attr *a = n->attr;
-    const int64_t samples = q->shape.dim[0], t = q->shape.dim[1], d = q->shape.dim[2];
-    const lsi_cuda_rows rows = {t * d, 0, d};
-    flash_state s = {.dev = lsi_cuda_of(dev)};
-
-    if (n->op == &ls_op_attention) {
-        s.forward = (lsi_cuda_flash_args){.dtype = q->dtype,
-                                          .samples = samples,
-                                          .heads = 1,
-                                          .t = t,
-                                          .d = d,
-                                          .scale = (float)a->scale,
-                                          .q_rows = rows,
-                                          .out_rows = rows};
-        return lsi_cuda_kernel_make(out, run_flash, &s, sizeof s, 0, "flash", err);
-    }
-    s.backward = (lsi_cuda_flash_grad_args){.dtype = q->dtype,
-                                            .samples = samples,
-                                            .heads = 1,
-                                            .t = t,
-                                            .d = d,
-                                            .scale = (float)a->scale,
-                                            .q_rows = rows,
-                                            .out_rows = rows};
-    return lsi_cuda_kernel_make(out, run_flash_grad, &s, sizeof s, (size_t)(samples * t) * sizeof(float),
-                                "flash", err);
-}
-
 ls_status lsi_cuda_plan_attention(ls_device *dev, const ls_graph *g, const ls_node *n, ls_kernel *out,
                                   ls_err *err)
 {
@@ -256,7 +178,7 @@ ls_status lsi_cuda_plan_attention(ls_device *dev, const ls_graph *g, const ls_no
 
     if (!lsi_cuda_computes(q->dtype) || !lsi_cuda_plain(g, n) || ls_shape_count(q->shape) == 0)
         return LS_UNSUPPORTED;
-    if (can_flash(q, a->scale)) return plan_flash(dev, n, q, out, err);
+    if (lsi_cuda_can_flash(g, n)) return lsi_cuda_plan_flash(dev, g, n, out, err);
     s = ls_alloc(LS_MEM_PLAN, sizeof *s);
     if (s == NULL) return ls_fail(err, LS_NOMEM, "cuda: no memory for a kernel");
     *s = (attention_state){.dev = lsi_cuda_of(dev),

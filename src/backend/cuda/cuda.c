@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend/cuda/flash.h"
 #include "backend/cuda/kernel_util.h"
 
 static ls_status probe(ls_err *why)
@@ -152,10 +153,18 @@ static bool optimised(const ls_op *op)
     return lsi_cuda_planner_of(op) != NULL;
 }
 
+/* Heads are read where they lie by one kernel alone. */
+static bool wants_heads(const ls_device *dev, const ls_graph *g, const ls_fusion *f)
+{
+    (void)dev;
+    return lsi_cuda_can_flash(g, f->outer);
+}
+
 static const ls_fusion_rule fusions[] = {
-    {LS_FUSE_BIAS, NULL},      {LS_FUSE_RESIDUAL, NULL},  {LS_FUSE_ACT, NULL},      {LS_FUSE_POOL_MASK, NULL},
-    {LS_FUSE_NORM_GRAD, NULL}, {LS_FUSE_NORM_SIGN, NULL}, {LS_FUSE_POOL_SUM, NULL}, {LS_FUSE_POOL_GRAD, NULL},
-    {LS_FUSE_BIAS_GRAD, NULL}, {LS_FUSE_POINTWISE, NULL}, {LS_FUSE_NONE, NULL},
+    {LS_FUSE_BIAS, NULL},         {LS_FUSE_RESIDUAL, NULL},  {LS_FUSE_ACT, NULL},
+    {LS_FUSE_POOL_MASK, NULL},    {LS_FUSE_NORM_GRAD, NULL}, {LS_FUSE_NORM_SIGN, NULL},
+    {LS_FUSE_POOL_SUM, NULL},     {LS_FUSE_POOL_GRAD, NULL}, {LS_FUSE_BIAS_GRAD, NULL},
+    {LS_FUSE_HEADS, wants_heads}, {LS_FUSE_POINTWISE, NULL}, {LS_FUSE_NONE, NULL},
 };
 
 const ls_backend ls_backend_cuda = {

@@ -9,6 +9,8 @@ const lsi_cuda_entry lsi_cuda_entries[] = {
     {&ls_op_matmul, lsi_cuda_plan_matmul},
     {&ls_op_attention, lsi_cuda_plan_attention},
     {&ls_op_attention_grad, lsi_cuda_plan_attention},
+    {&ls_op_self_attention, lsi_cuda_plan_self_attention},
+    {&ls_op_self_attention_grad, lsi_cuda_plan_self_attention},
     {&ls_op_to_host, lsi_cuda_plan_transfer},
     {&ls_op_to_device, lsi_cuda_plan_transfer},
     {&ls_op_fill, lsi_cuda_plan_fill},

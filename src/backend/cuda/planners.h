@@ -18,6 +18,8 @@ LSI_DECLARE_PLANNER(lsi_cuda_plan_matmul);
 LSI_DECLARE_PLANNER(lsi_cuda_plan_conv);
 /* attention.c: f32, bf16, f16, plain. */
 LSI_DECLARE_PLANNER(lsi_cuda_plan_attention);
+/* flash.c: bf16 and f16, plain, heads as wide as lsi_flash_width says. */
+LSI_DECLARE_PLANNER(lsi_cuda_plan_self_attention);
 /* few.c: where one side has few channels; else as above. */
 LSI_DECLARE_PLANNER(lsi_cuda_plan_conv_few);
 /* queues.c: every type and layout. */

@@ -230,6 +230,9 @@ static bool optimised(const ls_op *op)
     return false;
 }
 
+/* What changes no bit where the reference computes: so that it is tried without the device that wants it. */
+static const ls_fusion_rule fusions[] = {{LS_FUSE_HEADS, NULL}, {LS_FUSE_NONE, NULL}};
+
 const ls_backend ls_backend_far = {
     .name = "far",
     .probe = probe,
@@ -238,6 +241,8 @@ const ls_backend ls_backend_far = {
     .describe = describe,
     .buffers = &far_buffers,
     .queues = &lsi_far_queues,
+    .fuses = fusions,
+    .converts = true,
     .plan = plan,
     .optimised = optimised,
 };
