@@ -28,7 +28,7 @@ typedef struct converter {
 
 static bool converts(const ls_node *n)
 {
-    return n != NULL && !n->dead && (n->op == &ls_op_cast || n->op == &ls_op_reorder);
+    return n != NULL && !n->dead && n->after < 0 && (n->op == &ls_op_cast || n->op == &ls_op_reorder);
 }
 
 static bool is_update(const ls_node *n)
