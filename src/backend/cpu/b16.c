@@ -36,8 +36,8 @@ static bool shows_avx512bf16(void)
     return __builtin_cpu_supports("avx512f") && leaf7(1, &a, &b, &c, &d) && (a & 1u << 5) != 0;
 }
 
-/* The processor has it, and the system knows its registers.  Whether it also grants them to this process is seen
- * when they are tried: not every system that does so has the call that asks for it. */
+/* The processor has it, and the system knows its registers.  Whether it also grants them to this process is
+ * seen when they are tried: not every system that does so has the call that asks for it. */
 static bool shows_amx(void)
 {
     unsigned a = 0, b = 0, c = 0, d = 0, low, high;

@@ -78,7 +78,12 @@ static void set_rows(const work *w, int64_t m, int64_t rows, int64_t l, int64_t 
 {
     const lsi_gemm_problem *p = w->g->p;
 
-    if (p->a_type == LS_BF16 && !p->trans_a && k % LSI_B16_DEEP == 0 && lsi_round_up(rows, 16) <= p->m - m) {
+    if (w->all_a != NULL) {
+        q->a_row = lsi_round_up(k, LSI_B16_DEEP);
+        q->a = w->all_a + m * q->a_row;
+        return;
+    }
+    if (in_place(p, k) && lsi_round_up(rows, 16) <= p->m - m) {
         q->a = (const uint16_t *)w->g->a + m * p->lda + l;
         q->a_row = p->lda;
         return;
