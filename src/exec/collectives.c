@@ -9,6 +9,7 @@
 #include "exec/peers_internal.h"
 #include "ops/ops.h"
 
+enum { FEW = 64 };            /* floats that are not worth a narrow wire */
 enum { ALIGN = 16 };          /* floats: tensors of a bucket begin at cache lines */
 enum { PARTS = 0, SUMS = 1 }; /* the two buffers of a bucket: what this rank gives, and what comes of it */
 
@@ -277,6 +278,7 @@ ls_status lsi_coll_plan(ls_peers *p, const ls_graph *g, const ls_node *n, ls_ker
     if (n->op->coll_op == LS_COLL_OP_WHOLE) return LS_OK;
     LS_TRY(lay_out(p, g, n, t, err));
     o.n = t->length * t->stretches;
+    if (o.n <= FEW) o.wire = LS_WIRE_F32; /* single numbers, such as a sum of squares, travel as they are */
     if (t->shared) o.room = find_room(p, a->room, &o);
     LS_TRY(find_exchange(p, a->bucket, o, &t->bucket, err));
 out:
