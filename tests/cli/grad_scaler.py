@@ -6,7 +6,7 @@ METRICS is a metrics.jsonl with every step; OVERFLOWS are the steps, from 1, who
 With PEAK and TOTAL the learning rate falls in a straight line from the one to 0 after TOTAL updates, and waits where an
 update was left out.
 
-    torch INITIAL INTERVAL OVERFLOWS STEPS
+    torch INITIAL INTERVAL STEPS OVERFLOWS...
 compares the rules with the op that PyTorch's GradScaler calls.
 """
 import json
@@ -50,13 +50,18 @@ def check(path, initial, interval, overflows, peak=None, total=None):
         assert abs(row["lr"] - lr) < 1e-9, f"step {i + 1}: the rate is {row['lr']}, not {lr}"
 
 
-def torch_rule(initial, interval, overflows, steps):
+def torch_rule(initial, interval, steps, *lists):
     try:
         import torch
         update = torch._amp_update_scale_
     except (ImportError, AttributeError) as e:
         print(f"skipped: {e}")
         sys.exit(77)
+    for overflows in lists:
+        torch_list(torch, update, initial, interval, steps, overflows)
+
+
+def torch_list(torch, update, initial, interval, steps, overflows):
     scale, tracker = torch.full((1,), float(initial)), torch.zeros(1, dtype=torch.int32)
     bad, got = steps_of(overflows), []
     for step in range(1, int(steps) + 1):
