@@ -6,7 +6,9 @@
  *   - Among nodes that are ready, the one that stands first in the trial's program goes first.
  *   - What starts an exchange, or adds a gradient up and so frees its memory, goes right behind what it
  * needs.
- *   - What only moves values for its readers, or makes a constant, goes right before the first of them.
+ *   - What only moves values for its readers goes right before the first of them.
+ *   - A constant is made when all else is there that its first reader needs.  It is ready at any time: by a
+ * place of its own it would go as soon as nothing else can, and hold its memory until it is read.
  *   - What may wait for other ranks goes last, when nothing else is left to do; what needs its result follows
  * at once.  A barrier before updates is passed just after the first of the sums that these need has come:
  * they then run while the other sums are on their way.
@@ -23,6 +25,7 @@ typedef struct edges {
     size_t to_cap, next_cap;
     int32_t *head; /* first edge of each node */
     int32_t *wait; /* unfinished predecessors of each node */
+    bool *asked;   /* nodes that are made when a reader asks for them, and have no edges here */
     int32_t n;
 } edges;
 
@@ -39,14 +42,36 @@ static bool add_edge(edges *e, int32_t from, int32_t to)
     return true;
 }
 
+/* A constant: nothing but its readers says when it is made. */
+static bool is_constant(const ls_node *n)
+{
+    return !n->dead && n->n_in == 0 && !(n->op->flags & (LS_OP_EFFECT | LS_OP_WAIT));
+}
+
+/* Constants that no control edge concerns, and views of them. */
+static void find_asked(const ls_graph *g, edges *e)
+{
+    for (int32_t i = 0; i < g->n_nodes; i++)
+        e->asked[i] = is_constant(g->nodes[i]) || (g->nodes[i]->op->flags & LS_OP_VIEW);
+    for (int32_t i = 0; i < g->n_edges; i++) e->asked[g->edges[i].from] = e->asked[g->edges[i].to] = false;
+    for (int32_t i = 0; i < g->n_nodes; i++) {
+        const ls_node *n = g->nodes[i];
+        const int32_t producer = n->n_in > 0 ? g->values[n->in[0]]->node : -1;
+        if (n->dead) e->asked[i] = false;
+        if (n->n_in > 0)
+            e->asked[i] &= producer >= 0 && is_constant(g->nodes[producer]) && e->asked[producer];
+    }
+}
+
 static bool build_edges(const ls_graph *g, edges *e)
 {
+    find_asked(g, e);
     for (int32_t i = 0; i < g->n_nodes; i++) e->head[i] = -1;
     for (int32_t i = 0; i < g->n_nodes; i++) {
         const ls_node *n = g->nodes[i];
         for (int k = 0; !n->dead && k < n->n_in; k++) {
             const int32_t producer = g->values[n->in[k]]->node;
-            if (producer >= 0 && !add_edge(e, producer, i)) return false;
+            if (producer >= 0 && !e->asked[producer] && !add_edge(e, producer, i)) return false;
         }
     }
     for (int32_t i = 0; i < g->n_edges; i++) {
@@ -191,6 +216,21 @@ static int32_t heap_pop(heap *h)
     }
 }
 
+/* Puts a node at the end of the order, behind what it asks for. */
+static void place(const ls_graph *g, edges *e, int32_t i, bool views, ls_schedule *out, int32_t *done)
+{
+    const ls_node *n = g->nodes[i];
+
+    for (int k = 0; k < n->n_in; k++) {
+        const int32_t producer = g->values[n->in[k]]->node;
+        if (producer < 0 || !e->asked[producer]) continue;
+        e->asked[producer] = false; /* once */
+        place(g, e, producer, views, out, done);
+    }
+    ++*done;
+    if (views || !(n->op->flags & LS_OP_VIEW)) out->order[out->n++] = i;
+}
+
 /* Sorts the live nodes; `views` lists views too. */
 static ls_status sort(const ls_graph *g, bool views, ls_schedule *out, ls_err *err)
 {
@@ -204,10 +244,11 @@ static ls_status sort(const ls_graph *g, bool views, ls_schedule *out, ls_err *e
     *out = (ls_schedule){0};
     e.head = ls_alloc(LS_MEM_PLAN, sizeof *e.head * n);
     e.wait = ls_alloc(LS_MEM_PLAN, sizeof *e.wait * n);
+    e.asked = ls_alloc(LS_MEM_PLAN, sizeof *e.asked * n);
     h.a = ls_alloc(LS_MEM_PLAN, sizeof *h.a * n);
     out->order = ls_alloc(LS_MEM_PLAN, sizeof *out->order * n);
-    if (keys == NULL || e.head == NULL || e.wait == NULL || h.a == NULL || out->order == NULL ||
-        !build_edges(g, &e)) {
+    if (keys == NULL || e.head == NULL || e.wait == NULL || e.asked == NULL || h.a == NULL ||
+        out->order == NULL || !build_edges(g, &e)) {
         st = ls_fail(err, LS_NOMEM, "schedule: no memory");
         goto out;
     }
@@ -215,14 +256,18 @@ static ls_status sort(const ls_graph *g, bool views, ls_schedule *out, ls_err *e
     for (int32_t i = 0; i < g->n_nodes; i++) {
         if (g->nodes[i]->dead) continue;
         live++;
-        if (e.wait[i] == 0) heap_push(&h, i);
+        if (e.wait[i] == 0 && !e.asked[i]) heap_push(&h, i);
     }
     while (h.n > 0) {
         int32_t i = heap_pop(&h);
-        done++;
-        if (views || !(g->nodes[i]->op->flags & LS_OP_VIEW)) out->order[out->n++] = i;
+        place(g, &e, i, views, out, &done);
         for (int32_t k = e.head[i]; k >= 0; k = e.next[k])
             if (--e.wait[e.to[k]] == 0) heap_push(&h, e.to[k]);
+    }
+    for (int32_t i = 0; i < g->n_nodes; i++) { /* constants that nobody reads here: fetched */
+        if (!e.asked[i]) continue;
+        e.asked[i] = false;
+        place(g, &e, i, views, out, &done);
     }
     LS_BUG_IF(done != live); /* no pass leaves a cycle */
 out:
@@ -230,6 +275,7 @@ out:
     ls_free(e.next);
     ls_free(e.head);
     ls_free(e.wait);
+    ls_free(e.asked);
     ls_free(h.a);
     ls_free(keys);
     if (st != LS_OK) ls_schedule_release(out);

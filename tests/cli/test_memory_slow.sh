@@ -29,6 +29,15 @@ grep -q '^recompute' "$work/out" && fail "recompute is off, and plan speaks of i
 run 0 plan "${small[@]}" train.recompute=auto
 grep -q '^recompute' "$work/out" && fail "without a limit auto means nothing, and plan speaks of it"
 
+# Who keeps weights in pieces does not keep more of all else: constants of the backward pass are not made while the first
+# weights are awaited.
+run 0 plan vit -n 4 --strategy all --json
+python3 - "$work/out" <<'CODE' || fail "sharded ranks plan more activations than replicated ones: $(cat "$work/out")"
+import json, sys
+of = {r["strategy"]: r["planned_bytes"]["activations"] for r in json.load(open(sys.argv[1]))["rows"]}
+sys.exit(not all(of[s] < 1.02 * of["ddp"] for s in ("zero1", "fsdp", "hybrid")))
+CODE
+
 # Sizes that are none, and options that contradict one another: exit code 2.
 run 2 plan "${small[@]}" memory.limit=lots
 says err 'memory.limit: "lots" is no size in bytes'
