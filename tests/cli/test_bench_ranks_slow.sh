@@ -29,8 +29,15 @@ holds 'all(abs(r["samples_per_s"]["p50"] * r["step_s"]["p50"] / 8 - 1) < 1e-6 fo
     'o["mean_samples_per_s"] > 0 and o["stderr_samples_per_s"] > 0 and o["batches"] == 5 and o["warmup_steps"] >= 3' \
     'o["oversubscribed"] == (2 > o["cores"]) and o["peak_core"]["flop_s"] > 0 and o["peak_copy_b_s"] > 0' \
     'o["allocs_per_step"] == 0 and o["planned_bytes"] == o["used_bytes"] and "compared" not in o'
-# Ranks that share cores reach no more than the cores have.
-run 0 bench mnist -n $((4 * $(nproc))) batch.per_rank=8 --threads 1 --steps 1 --json
+# Ranks that share cores reach no more than the cores have.  What one core has is measured as well, and comes out too small
+# where something else runs at that moment: one of three must show it.
+for _ in 1 2 3; do
+    run 0 bench mnist -n $((4 * $(nproc))) batch.per_rank=8 --threads 1 --steps 1 --json
+    ! $have_json || python3 -c '
+import json, sys
+o = json.loads(open(sys.argv[1]).read().splitlines()[-1])
+sys.exit(o["peak_flop_s"] >= 1.6 * o["cores"] * o["peak_core"]["flop_s"])' "$work/out" && break
+done
 holds 'o["oversubscribed"] and o["peak_flop_s"] < 1.6 * o["cores"] * o["peak_core"]["flop_s"]'
 run 0 bench mnist -n 2 batch.per_rank=8 --threads 1 --seconds 0.05 --json # by the clock: ranks agree on the end
 holds 'o["steps"] >= 5'
@@ -70,7 +77,7 @@ run 0 train mnist -n 2 batch.per_rank=8 --threads 1 train.steps=3 data.kind=synt
 holds 'o["comm"]["kind"] == "local" and len(o["comm"]["buckets"]) == 2 and o["comm"]["exposed_s_per_step"] > 0' \
     'len(o["comm"]["rank_compute_s"]) == 2 and min(o["comm"]["rank_compute_s"]) > 0'
 run 0 train mnist batch.per_rank=8 --threads 1 train.steps=3 data.kind=synthetic --quiet --json --run-dir "$work/one"
-holds 'o["comm"] == {"kind": "self", "buckets": [], "exposed_s_per_step": 0.0, "waiting_s_per_step": 0.0, "rank_compute_s": []}'
+holds 'o["comm"] == {"kind": "self", "strategy": "ddp", "buckets": [], "bytes_per_step": 0.0, "sent_bytes": 0, "exposed_s_per_step": 0.0, "waiting_s_per_step": 0.0, "rank_compute_s": []}'
 
 echo "$n checks, $failures failed"
 [ "$failures" -eq 0 ]
