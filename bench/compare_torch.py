@@ -5,7 +5,8 @@ usage: bench/compare_torch.py [--build build] [--rounds 7] [--seconds 1.5] [--th
 
 Each round runs PyTorch for a while, then Lockstep; a row's figure is the median of the rounds' ratios, with the smallest and the
 largest beside it.  PyTorch is tuned: its thread count is set, OpenBLAS is told the processor, malloc keeps its pages, gradients
-are set to None, and the best of four variants (nchw or channels-last, OpenMP threads that spin or sleep; tried first) is used.  Both sides start from the same weights and
+are set to None, Adam and attention are PyTorch's own kernels where it has them, and the best of four variants (nchw or channels-last,
+OpenMP threads that spin or sleep; tried first) is used.  Both sides start from the same weights and
 inputs.  With --precision bf16 ours is precision=bf16 and PyTorch's is torch.autocast.  Run it on an otherwise idle machine.
 """
 import argparse
@@ -52,6 +53,26 @@ def check_products(python):
                  "(/usr/lib/*/blas/libblas.so.3); install libopenblas0-pthread")
 
 
+def fastest_adam(weights, lr):
+    """PyTorch's own kernel for all of an update, from 2.4 on."""
+    import torch
+    try:
+        return torch.optim.Adam(weights, lr=lr, fused=True)
+    except (TypeError, RuntimeError):
+        return torch.optim.Adam(weights, lr=lr)
+
+
+def fastest_attention(p, name, h, heads):
+    """As attention of tests/torch/models.py, by PyTorch's own kernel, from 2.0 on."""
+    import models
+    import torch.nn.functional as F
+
+    n, tokens, width = h.shape
+    q, k, v = models.linear(p, name + ".qkv", h).view(n, tokens, 3, heads, width // heads).permute(2, 0, 3, 1, 4)
+    made = F.scaled_dot_product_attention(q, k, v)
+    return models.linear(p, name + ".proj", made.transpose(1, 2).reshape(n, tokens, width))
+
+
 class Model:
     """A model in PyTorch with its weights, inputs and optimisers, in one layout ("nchw" or "nhwc")."""
 
@@ -64,7 +85,7 @@ class Model:
             return t.contiguous(memory_format=torch.channels_last) if layout == "nhwc" and t.dim() == 4 else t
         record = Record(folder)
         self.forward, self.optimisers = MODELS[model], {}
-        self.make = {"sgd": lambda w: torch.optim.SGD(w, lr=lr, momentum=0.5), "adam": lambda w: torch.optim.Adam(w, lr=lr)}[optimiser]
+        self.make = {"sgd": lambda w: torch.optim.SGD(w, lr=lr, momentum=0.5), "adam": lambda w: fastest_adam(w, lr)}[optimiser]
         self.p = {n: place(record.get("init/" + n)) for n in record.names("init/") if not is_state_of_optimiser(n)}
         self.trained = [n for n in self.p if is_trained(n)]
         for n in self.trained:
@@ -72,11 +93,11 @@ class Model:
         self.x = {n: place(record.get("0/in/" + n)) for n in record.names("0/in/")}
         self.x.update({n: place(record.get("0/draw/" + n)) for n in record.names("0/draw/")})
 
-    def items(self):
-        """What the model yields, each computed in the precision."""
+    def items(self, low):
+        """What the model yields, each computed in bf16 where `low`, else in fp32."""
         import torch
 
-        items, low = iter(self.forward(self.p, self.x, drop=True)), os.environ.get("LS_TORCH_PRECISION") == "bf16"
+        items = iter(self.forward(self.p, self.x, drop=True))
         while True:
             with torch.autocast("cpu", dtype=torch.bfloat16, enabled=low):
                 item = next(items, None)
@@ -84,8 +105,8 @@ class Model:
                 return
             yield item
 
-    def step(self):
-        for item in self.items():
+    def step(self, low):
+        for item in self.items(low):
             parts = item if isinstance(item, list) else [item]
             for loss, prefixes, metric in parts:
                 if metric not in self.optimisers:
@@ -105,18 +126,26 @@ def status_bytes(key, pid="self"):
 
 
 def worker(model, folder, threads, optimiser, lr):
-    """Reads "LAYOUT SECONDS" lines, runs steps for that long, prints the median step time.  "memory LAYOUT" runs three steps
-    and prints by how much the resident memory was larger at its largest than after the import of PyTorch."""
+    """Reads "LAYOUT SECONDS [PRECISION]" lines, runs steps for that long, prints the median step time.  "memory LAYOUT" runs three
+    steps and prints by how much the resident memory was larger at its largest than after the import of PyTorch; "ready 0" prints
+    0 when PyTorch is imported."""
     import torch
     import compare_steps  # noqa: F401  (what it imports counts as imported)
+    import models
     torch.set_num_threads(threads)
-    imported, prepared = status_bytes("VmRSS"), {}
+    if hasattr(torch.nn.functional, "scaled_dot_product_attention"):
+        models.attention = fastest_attention
+    imported, prepared, usual = status_bytes("VmRSS"), {}, os.environ.get("LS_TORCH_PRECISION")
     for line in sys.stdin:
-        layout, seconds = line.split()
+        layout, seconds, low = (line + " " + usual).split()[:3]
+        low = low == "bf16"
+        if layout == "ready":
+            print(0.0, flush=True)
+            continue
         if layout == "memory":
             m = Model(model, folder, seconds, optimiser, lr)
             for _ in range(3):
-                m.step()
+                m.step(low)
             print(status_bytes("VmHWM") - imported, flush=True)
             continue
         if layout not in prepared:
@@ -125,7 +154,7 @@ def worker(model, folder, threads, optimiser, lr):
         times, end = [], time.perf_counter() + float(seconds)
         while len(times) < 2 or time.perf_counter() < end:
             t0 = time.perf_counter()
-            prepared[layout].step()
+            prepared[layout].step(low)
             times.append(time.perf_counter() - t0)
         print(statistics.median(times[1:]), flush=True)  # the first step after a pause warms caches
 
@@ -152,9 +181,9 @@ class Torch:
             env=dict(os.environ, OMP_NUM_THREADS=str(args.threads), LS_TORCH_PRECISION=precision_of(args), **environment), stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, stderr=self.errors, preexec_fn=confine, text=True)
 
-    def run(self, layout, seconds):
+    def run(self, layout, seconds, precision=""):
         try:
-            self.process.stdin.write(f"{layout} {seconds}\n")
+            self.process.stdin.write(f"{layout} {seconds} {precision}\n")
             self.process.stdin.flush()
             line = self.process.stdout.readline()
         except BrokenPipeError:
@@ -195,9 +224,10 @@ def best_torch(args, model, folder, optimiser, lr, limit=None, deadline=None):
     return torch, layout
 
 
-def ours(args, model, settings):
-    out = subprocess.run([os.path.join(args.build, "lockstep"), "bench", model, "--json", "--threads", str(args.threads),
-                          "--seconds", str(args.seconds), "precision=" + precision_of(args)] + settings, check=True, capture_output=True, text=True)
+def ours(args, model, settings, more=()):
+    command = [os.path.join(args.build, "lockstep"), "bench", model, "--json", "--threads", str(args.threads), "--seconds",
+               str(args.seconds), "precision=" + precision_of(args)] + settings + list(more)
+    out = subprocess.run(getattr(args, "prefix", []) + command, check=True, capture_output=True, text=True)
     return json.loads(out.stdout.strip().splitlines()[-1])
 
 

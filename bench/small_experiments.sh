@@ -11,12 +11,13 @@
 #   --data FOLDER     the data that cannot be made: LOCKSTEP_DATA of mnist-10k and the like
 #   --dir FOLDER      data and results; runs that are there already are not repeated (a temporary folder)
 #   --set KEY=VALUE   a setting for all of them, to try one out; may be repeated
+#   --make-data       makes the data and ends
 #
 # LOCKSTEP is the program (build/lockstep).  Prints a table of the worst, the median and the best figure of each way; exit
 # code 1 when a run failed or missed the figure, and the table names its seed.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
-only='' given='' seeds=1,2,3,4,5 ways=1t,2t,2r jobs=1 dir='' program=$here/build/lockstep
+only='' given='' only_data='' seeds=1,2,3,4,5 ways=1t,2t,2r jobs=1 dir='' program=$here/build/lockstep
 settings=()
 
 usage() {
@@ -33,6 +34,7 @@ while (($# > 0)); do
         --data) given=$(readlink -f "$2") && shift 2 ;;
         --dir) dir=$2 && shift 2 ;;
         --set) settings+=("$2") && shift 2 ;;
+        --make-data) only_data=1 && shift ;;
         -h | --help) usage 0 ;;
         -*) usage 2 >&2 ;;
         *) program=$1 && shift ;;
@@ -87,6 +89,7 @@ for name in ${only//,/ }; do
     names+=("$name")
     make_data "$name"
 done
+[[ -z $only_data ]] || exit 0
 
 export -f run
 export program dir here

@@ -3,10 +3,12 @@
  * A region runs one function on a fixed number of threads and returns when all are done; the caller is
  * thread 0.  Built on OpenMP (the runtime that oneDNN shares, so that both use the same threads) or, where
  * the build says LS_PARALLEL_PTHREAD (sanitizers, clang), on a small pool of our own. Work is cut by
- * ls_parallel_range, the same way every time: results do not depend on timing. */
+ * ls_parallel_range, the same way every time, or into pieces that give the same whoever takes them: results
+ * do not depend on timing. */
 #ifndef LS_BASE_PARALLEL_H
 #define LS_BASE_PARALLEL_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 typedef void (*ls_parallel_fn)(int thread, int n_threads, void *arg);
@@ -20,6 +22,18 @@ void ls_parallel_run(int n_threads, ls_parallel_fn fn, void *arg);
 void ls_parallel_range(int64_t n, int thread, int n_threads, int64_t *lo, int64_t *hi);
 /* The same in units of `grain` elements (the last part takes the rest). */
 void ls_parallel_range_grain(int64_t n, int64_t grain, int thread, int n_threads, int64_t *lo, int64_t *hi);
+
+/* Pieces of work that the threads of a region take one by one, because some may be slower than others (a core
+ * that other work shares).  What a piece gives must not depend on who takes it.  Begins as {0}.
+ * The number is all that threads share by it: it orders nothing, the region does. */
+typedef struct ls_parallel_pieces {
+    _Alignas(64) _Atomic int64_t taken;
+} ls_parallel_pieces;
+/* The next piece's number: 0, 1, 2, ...; how many there are, the caller knows. */
+static inline int64_t ls_parallel_take(ls_parallel_pieces *p)
+{
+    return atomic_fetch_add_explicit(&p->taken, 1, memory_order_relaxed);
+}
 
 /* Waits for all threads of the current region.  Every thread of the region must call it, and the region must
  * not be nested in another: threads that run one after another can never meet, which aborts. */

@@ -46,14 +46,20 @@ void ls_parallel_barrier(int thread, int n_threads)
 /* How often a waiting thread looks before it sleeps.  Measured on two cores (mnist-keras, times of a step
  * over that without spinning): beside a program that keeps one core busy 1000 1.05, 3000 1.13, 10000 1.45,
  * libgomp's default of 300000 7.2; alone all of them 0.92 to 0.98, 1000 as good as any.  In a step of 3 ms
- * the default costs 30 times. */
-#define SPIN_COUNT "1000"
+ * the default costs 30 times.
+ * With many threads it is the other way round: all of them must be woken for each region, and one that spins
+ * takes a core of many.  On 16 cores of a virtual machine a region costs 25 to 60 us with 1000 and 4 to 10
+ * with 10000 and more; a step of ResNet-18 in bf16 69, and at times 140 to 240 ms, against 57. */
+#define SPIN_COUNT      "1000"
+#define SPIN_COUNT_MANY "30000"
+#define MANY_CORES      8
 
 void ls_parallel_settle(char **argv)
 {
     if (getenv("OMP_WAIT_POLICY") || getenv("GOMP_SPINCOUNT")) return;
     /* Set first: the program started again must not come here a second time. */
-    if (setenv("GOMP_SPINCOUNT", SPIN_COUNT, 1) == 0) execv("/proc/self/exe", argv);
+    if (setenv("GOMP_SPINCOUNT", ls_parallel_cores() < MANY_CORES ? SPIN_COUNT : SPIN_COUNT_MANY, 1) == 0)
+        execv("/proc/self/exe", argv);
     /* Without /proc the program runs as it is, only slower beside other work. */
 }
 

@@ -14,6 +14,7 @@
 #include "backend/cpu/gemm_internal.h"
 #include "base/alloc.h"
 #include "check.h"
+#include "conv_case.h"
 
 enum { GUARD = 64, THREADS_MAX = 3 };
 
@@ -164,61 +165,30 @@ static void test_products(void)
 
 /* -- convolutions --------------------------------------------------------------------------------------- */
 
-typedef struct conv_case {
-    const char *name;
-    int64_t n, ci, hi, wi, co;
-    int kh, kw, sh, sw, dh, dw, pt, pl, pb, pr;
-} conv_case;
-
 static const conv_case convs[] = {
-    {"1x1 map", 3, 16, 1, 1, 32, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1},
-    {"3x3 same", 2, 32, 9, 11, 48, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1},
-    {"3x3 odd blocks", 5, 48, 7, 7, 16, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1},
-    {"3x3 stride 2", 3, 16, 14, 13, 32, 3, 3, 2, 2, 1, 1, 1, 1, 1, 1},
-    {"1x1", 2, 64, 6, 5, 32, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0},
-    {"1x1 stride 2", 2, 32, 9, 6, 48, 1, 1, 2, 2, 1, 1, 0, 0, 0, 0},
-    {"5x5 stride 2", 2, 16, 16, 16, 32, 5, 5, 2, 2, 1, 1, 1, 1, 2, 2},
-    {"6x6 stride 2", 1, 16, 13, 12, 16, 6, 6, 2, 2, 1, 1, 2, 2, 2, 2},
-    {"dilated", 2, 16, 12, 11, 16, 3, 3, 1, 1, 2, 3, 2, 3, 2, 3},
-    {"dilated stride", 1, 16, 15, 14, 16, 3, 3, 2, 3, 2, 2, 1, 0, 2, 3},
-    {"stride beyond filter", 2, 16, 11, 11, 16, 2, 2, 3, 3, 1, 1, 0, 0, 0, 0},
-    {"unused border", 1, 16, 12, 12, 16, 3, 3, 4, 4, 1, 1, 0, 0, 0, 0},
-    {"pad beyond filter", 1, 16, 5, 6, 16, 3, 3, 1, 1, 1, 1, 4, 3, 3, 5},
-    {"long row", 2, 16, 1, 131, 32, 1, 5, 1, 1, 1, 1, 0, 2, 0, 2},
-    {"many images", 40, 16, 3, 3, 16, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1},
-    {"large map", 1, 64, 70, 70, 16, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1},
-    {"stem", 2, 3, 32, 30, 64, 7, 7, 2, 2, 1, 1, 3, 3, 3, 3},
-    {"one channel", 3, 1, 14, 15, 32, 5, 5, 2, 2, 1, 1, 1, 1, 2, 2},
-    {"two channels", 1, 2, 9, 40, 16, 3, 8, 1, 1, 1, 1, 1, 3, 1, 4},
-    {"few out", 2, 32, 9, 12, 3, 7, 7, 1, 1, 1, 1, 3, 3, 3, 3},
-    {"few out stride 2", 2, 16, 8, 8, 1, 5, 5, 2, 2, 1, 1, 2, 2, 2, 2},
-    {"patches", 2, 3, 16, 16, 32, 8, 8, 8, 8, 1, 1, 0, 0, 0, 0},
+    {"1x1 map", 3, 16, 1, 1, 32, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1},
+    {"3x3 same", 2, 32, 9, 11, 48, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1},
+    {"3x3 odd blocks", 5, 48, 7, 7, 16, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1},
+    {"3x3 stride 2", 3, 16, 14, 13, 32, 3, 3, 2, 2, 1, 1, 1, 1, 1, 1, 1},
+    {"1x1", 2, 64, 6, 5, 32, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 1},
+    {"1x1 stride 2", 2, 32, 9, 6, 48, 1, 1, 2, 2, 1, 1, 0, 0, 0, 0, 1},
+    {"5x5 stride 2", 2, 16, 16, 16, 32, 5, 5, 2, 2, 1, 1, 1, 1, 2, 2, 1},
+    {"6x6 stride 2", 1, 16, 13, 12, 16, 6, 6, 2, 2, 1, 1, 2, 2, 2, 2, 1},
+    {"dilated", 2, 16, 12, 11, 16, 3, 3, 1, 1, 2, 3, 2, 3, 2, 3, 1},
+    {"dilated stride", 1, 16, 15, 14, 16, 3, 3, 2, 3, 2, 2, 1, 0, 2, 3, 1},
+    {"stride beyond filter", 2, 16, 11, 11, 16, 2, 2, 3, 3, 1, 1, 0, 0, 0, 0, 1},
+    {"unused border", 1, 16, 12, 12, 16, 3, 3, 4, 4, 1, 1, 0, 0, 0, 0, 1},
+    {"pad beyond filter", 1, 16, 5, 6, 16, 3, 3, 1, 1, 1, 1, 4, 3, 3, 5, 1},
+    {"long row", 2, 16, 1, 131, 32, 1, 5, 1, 1, 1, 1, 0, 2, 0, 2, 1},
+    {"many images", 40, 16, 3, 3, 16, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1},
+    {"large map", 1, 64, 70, 70, 16, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1},
+    {"stem", 2, 3, 32, 30, 64, 7, 7, 2, 2, 1, 1, 3, 3, 3, 3, 1},
+    {"one channel", 3, 1, 14, 15, 32, 5, 5, 2, 2, 1, 1, 1, 1, 2, 2, 1},
+    {"two channels", 1, 2, 9, 40, 16, 3, 8, 1, 1, 1, 1, 1, 3, 1, 4, 1},
+    {"few out", 2, 32, 9, 12, 3, 7, 7, 1, 1, 1, 1, 3, 3, 3, 3, 1},
+    {"few out stride 2", 2, 16, 8, 8, 1, 5, 5, 2, 2, 1, 1, 2, 2, 2, 2, 1},
+    {"patches", 2, 3, 16, 16, 32, 8, 8, 8, 8, 1, 1, 0, 0, 0, 0, 1},
 };
-
-static lsi_conv_problem problem_of(const conv_case *c, lsi_conv_pass pass)
-{
-    return (lsi_conv_problem){.pass = pass,
-                              .n = c->n,
-                              .ci = c->ci,
-                              .hi = c->hi,
-                              .wi = c->wi,
-                              .co = c->co,
-                              .ho = (c->hi + c->pt + c->pb - (c->kh - 1) * c->dh - 1) / c->sh + 1,
-                              .wo = (c->wi + c->pl + c->pr - (c->kw - 1) * c->dw - 1) / c->sw + 1,
-                              .kh = c->kh,
-                              .kw = c->kw,
-                              .sh = c->sh,
-                              .sw = c->sw,
-                              .dh = c->dh,
-                              .dw = c->dw,
-                              .pt = c->pt,
-                              .pl = c->pl,
-                              .groups = 1,
-                              .slope = 0.2f,
-                              .threads = 1,
-                              .x_layout = c->ci % 16 ? &ls_layout_plain : &lsi_layout_c16,
-                              .y_layout = c->co % 16 ? &ls_layout_plain : &lsi_layout_c16};
-}
 
 static void run_conv(const lsi_conv_impl *impl, const lsi_conv_problem *p, lsi_conv_args a)
 {
@@ -244,7 +214,7 @@ static void set_types(lsi_conv_problem *p, int mix)
 
 static int check_conv(const lsi_conv_impl *impl, const conv_case *k, lsi_conv_pass pass, int mix)
 {
-    lsi_conv_problem p = problem_of(k, pass);
+    lsi_conv_problem p = conv_problem_of(k, pass);
     const int64_t n[4] = {p.n * p.ci * p.hi * p.wi, p.co * p.ci * p.kh * p.kw, p.n * p.co * p.ho * p.wo,
                           p.ci > p.co ? p.ci : p.co};
     const int made = pass == LSI_CONV_DX ? 0 : pass == LSI_CONV_DW ? 1 : 2;
@@ -252,6 +222,9 @@ static int check_conv(const lsi_conv_impl *impl, const conv_case *k, lsi_conv_pa
     float *f[4];
     void *s[4], *first = NULL;
 
+    p.x_layout = k->ci % 16 ? &ls_layout_plain : &lsi_layout_c16;
+    p.y_layout = k->co % 16 ? &ls_layout_plain : &lsi_layout_c16;
+    p.threads = 1;
     p.has_bias = pass != LSI_CONV_DW && mix % 3 == 0;
     p.act = pass != LSI_CONV_DW && mix % 2 == 1 ? LSI_ACT_TANH : LSI_ACT_NONE;
     set_types(&p, mix);

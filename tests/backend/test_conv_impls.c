@@ -10,12 +10,7 @@
 #include "backend/cpu/conv_util.h"
 #include "base/alloc.h"
 #include "check.h"
-
-typedef struct conv_case {
-    const char *name;
-    int64_t n, ci, hi, wi, co;
-    int kh, kw, sh, sw, dh, dw, pt, pl, pb, pr, groups;
-} conv_case;
+#include "conv_case.h"
 
 /* Which cases: all with clang and the address sanitizer; every second with gcc alone, where the argument
  * "rest" takes the others; every sixth with ThreadSanitizer, which is there for the threads, and these are
@@ -29,7 +24,6 @@ enum { STRIDE = 2 };
 #endif
 static size_t first_case;
 
-/* name, n, ci, hi, wi, co, kernel h w, stride h w, dilation h w, padding top left below right, groups */
 static const conv_case cases[] = {
     {"one", 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 1},
     {"empty batch", 0, 3, 5, 5, 16, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1},
@@ -355,28 +349,6 @@ static void run_impl(const lsi_conv_impl *impl, const char *name, const lsi_conv
     buffers_release(&b);
 }
 
-static lsi_conv_problem problem_of(const conv_case *c, lsi_conv_pass pass)
-{
-    return (lsi_conv_problem){.pass = pass,
-                              .n = c->n,
-                              .ci = c->ci,
-                              .hi = c->hi,
-                              .wi = c->wi,
-                              .co = c->co,
-                              .ho = (c->hi + c->pt + c->pb - (c->kh - 1) * c->dh - 1) / c->sh + 1,
-                              .wo = (c->wi + c->pl + c->pr - (c->kw - 1) * c->dw - 1) / c->sw + 1,
-                              .kh = c->kh,
-                              .kw = c->kw,
-                              .sh = c->sh,
-                              .sw = c->sw,
-                              .dh = c->dh,
-                              .dw = c->dw,
-                              .pt = c->pt,
-                              .pl = c->pl,
-                              .groups = c->groups,
-                              .slope = 0.2f};
-}
-
 /* Whether LOCKSTEP_CPU_ISA changes what the implementation runs. */
 static bool chooses_isa(const lsi_conv_impl *impl)
 {
@@ -416,7 +388,7 @@ static void run_variants(const conv_case *c, lsi_conv_problem p, const tensors *
 static void run_pass(lsi_conv_pass pass, counts *n)
 {
     for (size_t k = first_case; k < sizeof cases / sizeof *cases; k += STRIDE) {
-        const lsi_conv_problem p = problem_of(&cases[k], pass);
+        const lsi_conv_problem p = conv_problem_of(&cases[k], pass);
         tensors t;
         tensors_make(&t, &p);
         double *want = doubles(pass == LSI_CONV_FWD ? t.ny : pass == LSI_CONV_DX ? t.nx : t.nw);
@@ -465,7 +437,7 @@ static void test_large_result(void)
 {
     enum { N = 4, SIDE = 256, CO = 16, PIXELS = SIDE * SIDE };
     const conv_case c = {"large", N, 1, SIDE, SIDE, CO, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 1};
-    lsi_conv_problem p = problem_of(&c, LSI_CONV_FWD);
+    lsi_conv_problem p = conv_problem_of(&c, LSI_CONV_FWD);
     tensors t;
 
     p.x_layout = &ls_layout_plain;

@@ -35,5 +35,14 @@ for e in resnet18-cifar vit-tiny cosmogan mnist-keras; do
     grep -q '"impl": *"' "$work/out" || fail "$e: no kernels in the plan"
 done
 
+# Heads are read and written where products leave them, by processors that multiply bf16 numbers.
+run 0 info
+if grep -qE 'amx|avx512_?bf16' "$work/out"; then
+    run 0 plan vit-tiny precision=bf16 batch.per_rank=2 --device cpu --json
+    n=$((n + 1))
+    turned=$(grep -oE '"op": *"(transpose|concat|fill)"' "$work/out" | wc -l)
+    grep -q '"op": *"self_attention_grad"' "$work/out" && [ "$turned" -lt 8 ] || fail "vit-tiny: $turned nodes around attention"
+fi
+
 [ "$failures" -eq 0 ] && echo "casts: $n checks, all as expected"
 exit $((failures > 0))

@@ -1,4 +1,5 @@
-/* Regions: every thread runs exactly once, barriers hold, nested regions run serially, ranges cover. */
+/* Regions: every thread runs exactly once, every piece is taken once, barriers hold, nested regions run
+ * serially, ranges cover. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -29,6 +30,29 @@ static void each_thread_runs_once(void)
         counts c = {0};
         for (int round = 0; round < 50; round++) ls_parallel_run(sizes[i], count_call, &c);
         for (int t = 0; t < MOST; t++) CHECK_EQ_INT(c.calls[t], t < sizes[i] ? 50 : 0);
+    }
+}
+
+typedef struct shares {
+    ls_parallel_pieces pieces;
+    atomic_int taken[1000];
+} shares;
+
+static void take_pieces(int thread, int n_threads, void *arg)
+{
+    shares *s = arg;
+    (void)thread;
+    (void)n_threads;
+    for (int64_t i; (i = ls_parallel_take(&s->pieces)) < 1000;) atomic_fetch_add(&s->taken[i], 1);
+}
+
+static void each_piece_is_taken_once(void)
+{
+    static shares s;
+    for (int n = 1; n <= MOST; n++) {
+        s.pieces = (ls_parallel_pieces){0};
+        ls_parallel_run(n, take_pieces, &s);
+        for (int i = 0; i < 1000; i++) CHECK_EQ_INT(atomic_load(&s.taken[i]), n);
     }
 }
 
@@ -184,6 +208,7 @@ static void both_wait_policies_work(void)
 int main(void)
 {
     CHECK_RUN(each_thread_runs_once);
+    CHECK_RUN(each_piece_is_taken_once);
     CHECK_RUN(barriers_hold);
     CHECK_RUN(nested_regions_run_serially);
     CHECK_RUN(several_owners);

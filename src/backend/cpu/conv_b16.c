@@ -1,8 +1,8 @@
 /* conv_b16.c: convolution of bf16 numbers on blocked maps, forward and gradient of the input.
  *
- * Weights are packed once per call, by all threads; then each thread takes a rectangle of rows of results and
- * blocks of channels, and goes through its rows in chunks whose planes (conv_b16.h) stay in the second-level
- * cache.  Sums do not depend on the cutting. */
+ * Weights are packed once per call, by all threads; then threads share the blocks of channels out among
+ * themselves, and those that have the same ones take pieces of the rows of results, which they go through in
+ * chunks whose planes (conv_b16.h) stay in the second-level cache.  Sums do not depend on the cutting. */
 #include "backend/cpu/conv_b16.h"
 
 #include <string.h>
@@ -13,6 +13,8 @@
 enum {
     CHUNK_BYTES = 640 << 10, /* of planes */
     SEGMENTS_MAX = 32,       /* of a chunk */
+    PIECES_PER_THREAD = 4,   /* at least, where they are not too small for it */
+    PIECE_ROWS = 14,         /* of results, or an image: fewer would copy the rows between pieces too often */
     TAPS_MAX = 128
 };
 
@@ -26,14 +28,16 @@ typedef struct job {
     const lsi_conv_args *a;
     const lsi_b16_kernels *kernels;
     lsi_b16_axis y, x;
-    int64_t read_c, made_c;  /* channels */
-    int64_t read_b, made_b;  /* blocks: of 32, of 16 */
-    int64_t plane_x;         /* of a row of a plane */
-    int64_t rows, pitch;     /* of a segment: most rows of results, pixels of one plane */
-    int64_t segment_numbers; /* of all its planes */
-    int64_t segments;        /* of a chunk */
-    int64_t terms;           /* most of an output phase */
-    int grid_m, grid_n;      /* threads along rows of results and channels */
+    int64_t read_c, made_c;               /* channels */
+    int64_t read_b, made_b;               /* blocks: of 32, of 16 */
+    int64_t plane_x;                      /* of a row of a plane */
+    int64_t rows, pitch;                  /* of a segment: most rows of results, pixels of one plane */
+    int64_t segment_numbers;              /* of all its planes */
+    int64_t segments;                     /* of a chunk */
+    int64_t terms;                        /* most of an output phase */
+    int grid_m, grid_n;                   /* threads along rows of results and channels */
+    int64_t piece;                        /* rows of results that a thread takes */
+    ls_parallel_pieces to_pack, *to_make; /* the latter: of each of the grid's parts of the channels */
     const void *src;
     void *dst;
     ls_dtype src_type, dst_type;
@@ -101,6 +105,8 @@ static void choose_grid(job *j)
             j->grid_n = n;
         }
     }
+    j->piece = rows / (j->grid_m * PIECES_PER_THREAD);
+    if (j->piece < PIECE_ROWS) j->piece = j->y.results < PIECE_ROWS ? j->y.results : PIECE_ROWS;
 }
 
 /* -- weights ----------------------------------------------------------------------------------------------
@@ -157,11 +163,13 @@ static void pack_block(const job *j, int phase, int64_t block)
 
 static void pack_thread(int thread, int n_threads, void *arg)
 {
-    const job *j = arg;
-    int64_t i, end;
+    job *j = arg;
+    const int64_t blocks = j->y.out_phases * j->x.out_phases * j->made_b;
 
-    ls_parallel_range(j->y.out_phases * j->x.out_phases * j->made_b, thread, n_threads, &i, &end);
-    for (; i < end; i++) pack_block(j, (int)(i / j->made_b), i % j->made_b);
+    (void)thread;
+    (void)n_threads;
+    for (int64_t i; (i = ls_parallel_take(&j->to_pack)) < blocks;)
+        pack_block(j, (int)(i / j->made_b), i % j->made_b);
 }
 
 /* -- planes -----------------------------------------------------------------------------------------------
@@ -320,18 +328,12 @@ static void make_chunk(const job *j, const own *o, const segment *s, int64_t n, 
     }
 }
 
-static void make_thread(int thread, int n_threads, void *arg)
+/* Rows [row, end) of results, counted through all images, of blocks [lo, hi) of channels. */
+static void make_piece(const job *j, const own *o, int64_t row, int64_t end, int64_t lo, int64_t hi)
 {
-    const job *j = arg;
-    const own o = own_of(j, thread);
     segment s[SEGMENTS_MAX];
-    int64_t row, end, lo, hi, n = 0;
+    int64_t n = 0;
 
-    (void)n_threads;
-    ls_parallel_range(j->p->n * j->y.results, thread / j->grid_n, j->grid_m, &row, &end);
-    ls_parallel_range_grain(j->made_b, LSI_B16_BLOCKS, thread % j->grid_n, j->grid_n, &lo, &hi);
-    if (lo >= hi) return;
-    j->kernels->begin();
     while (row < end) {
         const int64_t q = row % j->y.results;
         int64_t rows = j->y.results - q < end - row ? j->y.results - q : end - row;
@@ -339,8 +341,27 @@ static void make_thread(int thread, int n_threads, void *arg)
         s[n++] = (segment){row / j->y.results, q, q + rows};
         row += rows;
         if (n < j->segments && row < end) continue;
-        make_chunk(j, &o, s, n, lo, hi);
+        make_chunk(j, o, s, n, lo, hi);
         n = 0;
+    }
+}
+
+/* A thread begins with a part of the channels of its own, whose weights stay in its cache, and goes on with
+ * what others left. */
+static void make_thread(int thread, int n_threads, void *arg)
+{
+    const job *j = arg;
+    const own o = own_of(j, thread);
+    const int64_t rows = j->p->n * j->y.results;
+
+    (void)n_threads;
+    j->kernels->begin();
+    for (int i = 0; i < j->grid_n; i++) {
+        const int part = (thread + i) % j->grid_n;
+        int64_t lo, hi, row;
+        ls_parallel_range_grain(j->made_b, LSI_B16_BLOCKS, part, j->grid_n, &lo, &hi);
+        while (lo < hi && (row = ls_parallel_take(&j->to_make[part]) * j->piece) < rows)
+            make_piece(j, &o, row, rows - row < j->piece ? rows : row + j->piece, lo, hi);
     }
     j->kernels->end();
 }
@@ -358,11 +379,7 @@ static bool applicable(const lsi_conv_problem *p)
     const bool fwd = p->pass == LSI_CONV_FWD;
     const ls_layout *read = fwd ? p->x_layout : p->y_layout;
 
-    if (lsi_conv_is_f32(p) || p->pass == LSI_CONV_DW || p->groups != 1 || lsi_b16_kernels_here() == NULL)
-        return false;
-    if (!lsi_b16_type(p->x_type) || !lsi_b16_type(p->y_type) || !lsi_b16_type(p->w_type) ||
-        !lsi_b16_type(p->bias_type))
-        return false;
+    if (p->pass == LSI_CONV_DW || !lsi_b16_conv_fits(p)) return false;
     if (p->kh * p->kw > TAPS_MAX || p->hi < 1 || p->wi < 1 || p->ho < 1 || p->wo < 1) return false;
     return read == &lsi_layout_c16;
 }
@@ -372,7 +389,7 @@ static size_t scratch(const lsi_conv_problem *p)
     job j;
 
     job_init(&j, p);
-    return weights_bytes(&j) + (size_t)p->threads * j.own_bytes;
+    return weights_bytes(&j) + (size_t)p->threads * (sizeof(ls_parallel_pieces) + j.own_bytes);
 }
 
 static void run(void *state, const lsi_conv_problem *p, const lsi_conv_args *a)
@@ -386,8 +403,10 @@ static void run(void *state, const lsi_conv_problem *p, const lsi_conv_args *a)
     j.src = p->pass == LSI_CONV_FWD ? a->x : a->y;
     j.dst = p->pass == LSI_CONV_FWD ? a->y : a->x;
     j.weights = a->scratch;
-    j.own = (char *)a->scratch + weights_bytes(&j);
+    j.to_make = (ls_parallel_pieces *)(void *)((char *)a->scratch + weights_bytes(&j));
+    j.own = (char *)(j.to_make + p->threads);
     if (p->n == 0) return;
+    for (int i = 0; i < j.grid_n; i++) j.to_make[i] = (ls_parallel_pieces){0};
     ls_parallel_run(p->threads, pack_thread, &j);
     ls_parallel_run(p->threads, make_thread, &j);
 }

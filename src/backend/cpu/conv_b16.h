@@ -11,6 +11,14 @@
 #include "backend/cpu/b16.h"
 #include "backend/cpu/conv_util.h"
 
+/* Whether a convolution can be made of such products at all: here, and of the types it has. */
+static inline bool lsi_b16_conv_fits(const lsi_conv_problem *p)
+{
+    return !lsi_conv_is_f32(p) && p->groups == 1 && lsi_b16_kernels_here() != NULL &&
+           lsi_b16_type(p->x_type) && lsi_b16_type(p->y_type) && lsi_b16_type(p->w_type) &&
+           lsi_b16_type(p->bias_type);
+}
+
 /* One of the two directions of an image.  Position u of phase f of a plane shows position u * mul + f + base
  * of the map that is read; position q of phase r of the results is q * out_mul + r + out_base of the map
  * produced. */

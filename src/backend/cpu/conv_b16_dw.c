@@ -15,7 +15,7 @@ enum {
     GROUP_NUMBERS = 24 << 20, /* of packed images at a time */
     TERMS_AT_ONCE = 128,      /* of a pair of blocks: half a mebibyte */
     FEW_TERMS = 32,           /* of rows that are copied together first */
-    TASKS_WANTED = 32,
+    TASKS_WANTED = 64,
     PARTS_MAX = 16,
     FEW_CHANNELS = 4,
     TILE = LSI_B16_ROWS * LSI_B16_WIDE
@@ -39,6 +39,7 @@ typedef struct job {
     float *sums;       /* [part][tap][row block][column block][32][32] */
     char *own;
     size_t own_bytes;
+    ls_parallel_pieces to_pack, to_sum;
 } job;
 
 static void job_init(job *j, const lsi_conv_problem *p)
@@ -152,12 +153,12 @@ static void pack_y(const job *j, int64_t image, int64_t block)
 
 static void pack_thread(int thread, int n_threads, void *arg)
 {
-    const job *j = arg;
+    job *j = arg;
     const int64_t step = j->few ? 1 : 16, per_x = j->p->ci / step, per_y = j->col_b * LSI_B16_BLOCKS;
-    int64_t i, end;
 
-    ls_parallel_range(j->n * (per_x + per_y), thread, n_threads, &i, &end);
-    for (; i < end; i++) {
+    (void)thread;
+    (void)n_threads;
+    for (int64_t i; (i = ls_parallel_take(&j->to_pack)) < j->n * (per_x + per_y);) {
         const int64_t image = i / (per_x + per_y), k = i % (per_x + per_y);
         if (k < per_x)
             pack_x(j, image, k * step);
@@ -239,17 +240,16 @@ static void sum_task(const job *j, int64_t part, int64_t rb, int64_t cb, int64_t
 
 static void sum_thread(int thread, int n_threads, void *arg)
 {
-    const job *j = arg;
+    job *j = arg;
     const int64_t per_part = j->row_b * j->col_b;
     char *at = j->own + (size_t)thread * j->own_bytes;
     int64_t *off = (int64_t *)(void *)at;
     uint16_t *rows = (uint16_t *)(void *)(at + lsi_align64((size_t)(j->group * j->terms) * sizeof(int64_t)));
-    int64_t i, end;
 
-    ls_parallel_range(j->parts * per_part, thread, n_threads, &i, &end);
-    if (i >= end) return;
+    (void)n_threads;
     j->kernels->begin();
-    for (; i < end; i++) sum_task(j, i / per_part, i % per_part / j->col_b, i % j->col_b, off, rows);
+    for (int64_t i; (i = ls_parallel_take(&j->to_sum)) < j->parts * per_part;)
+        sum_task(j, i / per_part, i % per_part / j->col_b, i % j->col_b, off, rows);
     j->kernels->end();
 }
 
@@ -280,9 +280,7 @@ static void give_thread(int thread, int n_threads, void *arg)
 
 static bool applicable(const lsi_conv_problem *p)
 {
-    if (lsi_conv_is_f32(p) || p->pass != LSI_CONV_DW || p->groups != 1 || lsi_b16_kernels_here() == NULL)
-        return false;
-    if (!lsi_b16_type(p->x_type) || !lsi_b16_type(p->y_type) || !lsi_b16_type(p->w_type)) return false;
+    if (p->pass != LSI_CONV_DW || !lsi_b16_conv_fits(p)) return false;
     if (p->n < 1 || p->hi < 1 || p->wi < 1 || p->ho < 1 || p->wo < 1) return false;
     return p->y_layout == &lsi_layout_c16 && (p->x_layout == &lsi_layout_c16 || p->ci <= FEW_CHANNELS);
 }
@@ -310,6 +308,7 @@ static void run(void *state, const lsi_conv_problem *p, const lsi_conv_args *a)
     j.own = at + (size_t)(j.parts * tiles(&j)) * TILE * sizeof(float);
     for (; j.first < p->n; j.first += j.group) {
         j.n = p->n - j.first < j.group ? p->n - j.first : j.group;
+        j.to_pack = j.to_sum = (ls_parallel_pieces){0};
         ls_parallel_run(p->threads, pack_thread, &j);
         ls_parallel_run(p->threads, sum_thread, &j);
     }

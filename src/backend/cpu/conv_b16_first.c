@@ -19,6 +19,7 @@ typedef struct job {
     uint16_t *weights;    /* [block][term][512] */
     char *own;
     size_t own_bytes;
+    ls_parallel_pieces to_make; /* ROWS_AT_ONCE rows of results of an image, or the rest of them */
 } job;
 
 static void job_init(job *j, const lsi_conv_problem *p)
@@ -112,31 +113,29 @@ static void make_pixels(const job *j, const int64_t *off, const uint16_t *a, flo
 
 static void make_thread(int thread, int n_threads, void *arg)
 {
-    const job *j = arg;
+    job *j = arg;
     const lsi_conv_problem *p = j->p;
+    const int64_t per_image = (p->ho + ROWS_AT_ONCE - 1) / ROWS_AT_ONCE;
     char *at = j->own + (size_t)thread * j->own_bytes;
     uint16_t *rows = (uint16_t *)(void *)at, *a;
     float *tile;
-    int64_t off[DEEP_MAX / LSI_B16_DEEP], row, end;
+    int64_t off[DEEP_MAX / LSI_B16_DEEP];
 
+    (void)n_threads;
     a = (uint16_t *)(void *)(at += lsi_align64((size_t)(p->ci * j->rows * j->width) * 2));
     tile = (float *)(void *)(at + lsi_align64((size_t)(LSI_B16_ROWS * j->deep) * 2));
     memset(a, 0, (size_t)(LSI_B16_ROWS * j->deep) * 2); /* behind the last line stays zero */
     for (int64_t t = 0; t < j->deep / LSI_B16_DEEP; t++) off[t] = t * LSI_B16_DEEP;
-    ls_parallel_range(p->n * p->ho, thread, n_threads, &row, &end);
-    if (row >= end) return;
     j->kernels->begin();
-    while (row < end) {
-        const int64_t image = row / p->ho, y = row % p->ho;
-        int64_t n = p->ho - y < end - row ? p->ho - y : end - row;
-        if (n > ROWS_AT_ONCE) n = ROWS_AT_ONCE;
+    for (int64_t k; (k = ls_parallel_take(&j->to_make)) < p->n * per_image;) {
+        const int64_t image = k / per_image, y = k % per_image * ROWS_AT_ONCE;
+        const int64_t n = p->ho - y < ROWS_AT_ONCE ? p->ho - y : ROWS_AT_ONCE;
         fill(j, image, y * p->sh - p->pt, n, rows);
         for (int64_t i = 0; i < n * p->wo; i += LSI_B16_ROWS) {
             const int64_t pixels = n * p->wo - i < LSI_B16_ROWS ? n * p->wo - i : LSI_B16_ROWS;
             gather(j, rows, i, pixels, a);
             make_pixels(j, off, a, tile, image, y * p->wo + i, pixels);
         }
-        row += n;
     }
     j->kernels->end();
 }
@@ -148,11 +147,7 @@ static size_t weights_bytes(const job *j)
 
 static bool applicable(const lsi_conv_problem *p)
 {
-    if (lsi_conv_is_f32(p) || p->pass != LSI_CONV_FWD || p->groups != 1 || lsi_b16_kernels_here() == NULL)
-        return false;
-    if (!lsi_b16_type(p->x_type) || !lsi_b16_type(p->y_type) || !lsi_b16_type(p->w_type) ||
-        !lsi_b16_type(p->bias_type))
-        return false;
+    if (p->pass != LSI_CONV_FWD || !lsi_b16_conv_fits(p)) return false;
     if (p->n < 1 || p->ho < 1 || p->wo < 1 || p->wi < 1 || p->kw > NEIGHBOURS || p->dw != 1) return false;
     return p->x_layout == &ls_layout_plain && p->y_layout == &lsi_layout_c16 && p->ci <= CHANNELS_MAX &&
            p->ci * p->kh * NEIGHBOURS <= DEEP_MAX;

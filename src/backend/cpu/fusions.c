@@ -1,4 +1,5 @@
 /* fusions.c: which fused ops this backend wants. */
+#include "backend/cpu/b16.h"
 #include "backend/cpu/c16.h"
 #include "backend/cpu/conv_pooled.h"
 #include "backend/cpu/cpu.h"
@@ -19,6 +20,13 @@ static bool wants_pooled_weights(const ls_device *dev, const ls_graph *g, const 
             pool->stride[i] < pool->kernel[i])
             return false;
     return !ls_layout_allowed(&lsi_layout_c16, LS_F32, *ls_node_in_shape(g, f->outer, 1));
+}
+
+/* Products of bf16 numbers find heads where they lie; in fp32 plans stay what they were. */
+static bool wants_heads(const ls_device *dev, const ls_graph *g, const ls_fusion *f)
+{
+    (void)dev;
+    return g->values[f->outer->in[0]]->dtype == LS_BF16 && lsi_b16_kernels_here() != NULL;
 }
 
 /* Ops whose kernels read, and write, each tensor in the floating type that it is stored in.  Others are
@@ -63,6 +71,7 @@ const ls_fusion_rule lsi_cpu_fusions[] = {
     {LS_FUSE_POOL_GRAD, NULL},
     {LS_FUSE_BIAS_GRAD, NULL},
     {LS_FUSE_POOLED_WEIGHTS, wants_pooled_weights},
+    {LS_FUSE_HEADS, wants_heads},
     {LS_FUSE_POINTWISE, NULL},
     {LS_FUSE_CAST_OUT, writes_any_type},
     {LS_FUSE_CAST_IN, reads_any_type},

@@ -181,6 +181,7 @@ typedef struct together {
     int64_t l, k;      /* the depths of now */
     uint16_t *pa, *pb; /* [row][k]; [block of 16 columns][term][512] */
     char *own;
+    ls_parallel_pieces to_pack, *to_multiply; /* the latter: of each of the grid's parts of the columns */
 } together;
 
 /* A is packed, unless it can be read where it lies in every part of k. */
@@ -204,15 +205,15 @@ static size_t own_bytes(const cut *c)
 
 static void pack_thread(int thread, int n_threads, void *arg)
 {
-    const together *t = arg;
+    together *t = arg;
     const lsi_gemm_problem *p = t->p;
     const int64_t deep = lsi_round_up(t->k, LSI_B16_DEEP);
     const int64_t blocks = (p->n + LSI_B16_COLS - 1) / LSI_B16_COLS;
     const int64_t groups = packs_a(p) ? (p->m + LSI_B16_ROWS - 1) / LSI_B16_ROWS : 0;
-    int64_t i, end;
 
-    ls_parallel_range(blocks + groups, thread, n_threads, &i, &end);
-    for (; i < end; i++) {
+    (void)thread;
+    (void)n_threads;
+    for (int64_t i; (i = ls_parallel_take(&t->to_pack)) < blocks + groups;) {
         const int64_t n = i * LSI_B16_COLS, m = (i - blocks) * LSI_B16_ROWS;
         if (i < blocks)
             lsi_b16_pack_b(lsi_b16_at(t->b, p->b_type, p->trans_b ? n * p->ldb + t->l : t->l * p->ldb + n),
@@ -225,6 +226,24 @@ static void pack_thread(int thread, int n_threads, void *arg)
     }
 }
 
+/* Part `part` of the columns, a block of B and 32 rows at a time, as far as nobody else has taken them. */
+static void multiply_part(const together *t, const work *w, lsi_gemm_block *g, int part)
+{
+    const lsi_gemm_problem *p = t->p;
+    const int64_t groups = (p->m + LSI_B16_ROWS - 1) / LSI_B16_ROWS;
+    int64_t lo, hi, i;
+
+    ls_parallel_range_grain(p->n, LSI_B16_WIDE, part, t->grid_n, &lo, &hi);
+    while ((i = ls_parallel_take(&t->to_multiply[part])) <
+           (hi - lo + t->cut.cols - 1) / t->cut.cols * groups) {
+        const int64_t n = lo + i / groups * t->cut.cols, m = i % groups * LSI_B16_ROWS;
+        g->m_lo = m;
+        g->m_hi = p->m - m < LSI_B16_ROWS ? p->m : m + LSI_B16_ROWS;
+        rows_times_columns(w, n, hi - n < t->cut.cols ? hi : n + t->cut.cols, t->l, t->k);
+    }
+}
+
+/* A thread begins with a part of its own, which stays in its cache, and goes on with what others left. */
 static void multiply_thread(int thread, int n_threads, void *arg)
 {
     const together *t = arg;
@@ -239,12 +258,8 @@ static void multiply_thread(int thread, int n_threads, void *arg)
     w.off = (int64_t *)(void *)(at += t->cut.a_bytes);
     w.tile = (float *)(void *)(at + t->cut.off_bytes);
     for (int64_t i = 0; i < t->cut.deep / LSI_B16_DEEP; i++) w.off[i] = i * LSI_B16_DEEP;
-    ls_parallel_range_grain(p->m, LSI_B16_ROWS, thread / t->grid_n, t->grid_m, &g.m_lo, &g.m_hi);
-    ls_parallel_range_grain(p->n, LSI_B16_WIDE, thread % t->grid_n, t->grid_n, &g.n_lo, &g.n_hi);
-    if (g.m_lo >= g.m_hi || g.n_lo >= g.n_hi) return;
     w.kernels->begin();
-    for (int64_t n = g.n_lo; n < g.n_hi; n += t->cut.cols)
-        rows_times_columns(&w, n, g.n_hi - n < t->cut.cols ? g.n_hi : n + t->cut.cols, t->l, t->k);
+    for (int i = 0; i < t->grid_n; i++) multiply_part(t, &w, &g, (thread + i) % t->grid_n);
     w.kernels->end();
 }
 
@@ -256,10 +271,13 @@ static void run_together(const lsi_gemm_problem *p, const void *a, const void *b
 
     t.pa = scratch;
     t.pb = (uint16_t *)(void *)((char *)scratch + all_a_bytes(p, &t.cut));
-    t.own = (char *)t.pb + all_b_bytes(p, &t.cut);
+    t.to_multiply = (ls_parallel_pieces *)(void *)((char *)t.pb + all_b_bytes(p, &t.cut));
+    t.own = (char *)(t.to_multiply + p->threads);
     lsi_gemm_grid(&tiling, p, &t.grid_m, &t.grid_n);
     do { /* once even for k == 0, which must still write C */
         t.k = p->k - t.l < t.cut.deep ? p->k - t.l : t.cut.deep;
+        t.to_pack = (ls_parallel_pieces){0};
+        for (int i = 0; i < t.grid_n; i++) t.to_multiply[i] = (ls_parallel_pieces){0};
         ls_parallel_run(p->threads, pack_thread, &t);
         ls_parallel_run(p->threads, multiply_thread, &t);
         t.l += t.cut.deep;
@@ -285,7 +303,9 @@ static size_t scratch(const lsi_gemm_problem *p)
 {
     const cut c = cut_of(p);
 
-    if (shares(p)) return all_a_bytes(p, &c) + all_b_bytes(p, &c) + (size_t)p->threads * own_bytes(&c);
+    if (shares(p))
+        return all_a_bytes(p, &c) + all_b_bytes(p, &c) +
+               (size_t)p->threads * (sizeof(ls_parallel_pieces) + own_bytes(&c));
     return (size_t)p->threads * thread_bytes(&c);
 }
 

@@ -86,5 +86,7 @@ const lsi_cpu_entry lsi_cpu_entries[] = {
     {&ls_op_chamfer_grad, lsi_plan_chamfer_grad},
     {&ls_op_attention, lsi_plan_attention},
     {&ls_op_attention_grad, lsi_plan_attention},
+    {&ls_op_self_attention, lsi_plan_attention},
+    {&ls_op_self_attention_grad, lsi_plan_attention},
     {NULL, NULL},
 };

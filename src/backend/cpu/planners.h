@@ -64,7 +64,7 @@ LSI_DECLARE_PLANNER(lsi_plan_reduce_max);
 LSI_DECLARE_PLANNER(lsi_plan_reduce_max_grad);
 LSI_DECLARE_PLANNER(lsi_plan_chamfer);
 LSI_DECLARE_PLANNER(lsi_plan_chamfer_grad);
-/* attention.c: f32, plain. */
+/* attention.c: f32 or bf16, plain; of self_attention too. */
 LSI_DECLARE_PLANNER(lsi_plan_attention);
 /* reorder.c: plain <-> C16, every type. */
 LSI_DECLARE_PLANNER(lsi_plan_reorder);

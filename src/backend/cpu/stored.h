@@ -172,17 +172,6 @@ LSI_INLINE void s_store_n(stored *p, vf a, int64_t n)
 
 #endif
 
-/* The first n elements (n >= 1), n possibly more than a vector holds. */
-LSI_INLINE vf s_load_upto(const stored *p, int64_t n)
-{
-    return n >= LSI_VL ? s_load(p) : s_load_n(p, n);
-}
-LSI_INLINE void s_store_upto(stored *p, vf a, int64_t n)
-{
-    if (n >= LSI_VL)
-        s_store(p, a);
-    else
-        s_store_n(p, a, n);
-}
+LSI_UPTO(s, stored)
 
 #endif

@@ -104,18 +104,20 @@ LSI_INLINE void v_contest(vf *best, vf *at, vf v, vf where)
 
 #endif
 
-/* The first n elements (n >= 1), n possibly more than a vector holds. */
-LSI_INLINE vf v_load_upto(const float *p, int64_t n)
-{
-    return n >= LSI_VL ? v_load(p) : v_load_n(p, n);
-}
-LSI_INLINE void v_store_upto(float *p, vf a, int64_t n)
-{
-    if (n >= LSI_VL)
-        v_store(p, a);
-    else
-        v_store_n(p, a, n);
-}
+/* KIND_load_upto and KIND_store_upto: the first n elements (n >= 1), n possibly more than a vector holds. */
+#define LSI_UPTO(kind, element)                                                                              \
+    LSI_INLINE vf kind##_load_upto(const element *p, int64_t n)                                              \
+    {                                                                                                        \
+        return n >= LSI_VL ? kind##_load(p) : kind##_load_n(p, n);                                           \
+    }                                                                                                        \
+    LSI_INLINE void kind##_store_upto(element *p, vf a, int64_t n)                                           \
+    {                                                                                                        \
+        if (n >= LSI_VL)                                                                                     \
+            kind##_store(p, a);                                                                              \
+        else                                                                                                 \
+            kind##_store_n(p, a, n);                                                                         \
+    }
+LSI_UPTO(v, float)
 
 /* The larger; NaN where either is NaN (max and min of the processor return the second operand then). */
 LSI_INLINE vf v_max_nan(vf a, vf b)
