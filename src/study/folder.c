@@ -129,7 +129,8 @@ static ls_status move_aside(const char *dir, char *aside, ls_err *err)
         if (length >= (int)sizeof to) return ls_fail(err, LS_INVALID, "%.200s...: the path is too long", dir);
     } while (access(to, F_OK) == 0 && n++ < 100);
     if (rename(dir, to) != 0)
-        return ls_fail(err, LS_IO, "%s: cannot be renamed to %s: %s", dir, to, strerror(errno));
+        return ls_fail(err, ls_folders_status(errno), "%s: cannot be renamed to %s: %s", dir, to,
+                       strerror(errno));
     if (aside != NULL) snprintf(aside, LS_STUDY_PATH_MAX, "%s", to);
     return LS_OK;
 }

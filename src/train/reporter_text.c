@@ -63,7 +63,7 @@ static void add_changes(ls_text *out, const ls_reporter_options *o)
         ls_text_add(out, "changed       %s: %s -> %s", c.key, or_empty(c.before), or_empty(c.now));
         /* Devices round differently: who compares bits must not overlook it. */
         if (strcmp(c.key, "device") == 0)
-            ls_text_add(out, " (the run was begun on %s and goes on with %s)", c.before, c.now);
+            ls_text_add(out, " (the run was left on %s and goes on with %s)", c.before, c.now);
         ls_text_add(out, "\n");
     }
     if (o->step_samples != o->batch)

@@ -60,7 +60,7 @@ grep -q 'changed       device' "$work/out" && fail "the device changed: $(cat "$
 [ "$(device parts)" = ref ] && [ "$(hash parts)" = "$(hash whole)" ] || fail "resumed: $(device parts), $(hash parts), whole $(hash whole)"
 grep -q '"device": "ref"' parts/summary.json || fail "the summary does not name the device"
 run 0 train --resume other --device cpu
-says out 'changed       device: ref -> cpu (the run was begun on ref and goes on with cpu)'
+says out 'changed       device: ref -> cpu (the run was left on ref and goes on with cpu)'
 [ "$(device other)" = cpu ] || fail "config.yaml has the device \"$(device other)\" after it was changed"
 run 0 train --resume other device=ref train.steps=7 --json
 grep -q '{"event":"changed","setting":"device","before":"cpu","now":"ref"}' "$work/out" || fail "no JSON about the change"

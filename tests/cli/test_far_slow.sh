@@ -24,12 +24,17 @@ cyclegan-g model.size=32 model.width=2 model.blocks=0
 LIST
 }
 
+# hash_of DEVICE: of the weights that the run there ended with.
+hash_of() {
+    sed -n 's/.*"weights_xxh3": *"\([0-9a-f]*\)".*/\1/p' "$work/$1/summary.json"
+}
+
 # train DEVICE ARGUMENT...: into $work/DEVICE; $hash is that of its weights.
 train() {
     local device=$1
     shift
     run 0 train --device "$device" --threads 1 --run-dir "$work/$device" "$@"
-    hash=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1] + "/summary.json"))["weights_xxh3"])' "$work/$device")
+    hash=$(hash_of "$device")
 }
 
 # metrics DEVICE: what the run has written, but for times.
@@ -44,17 +49,19 @@ for line in open(sys.argv[1] + "/metrics.jsonl"):
 # one of $seeds.
 seeds=1
 alike() {
-    local near last=$LOCKSTEP_FAR_SEED
+    local near near_metrics far_metrics last=$LOCKSTEP_FAR_SEED
     rm -rf "$work/ref"
     set -- "$@" data.kind=synthetic data.train_range=0:12 data.test_range=12:14 train.report_every=1st
     train ref "$@" && near=$hash
+    near_metrics=$(metrics ref)
     for _ in $(seq "$seeds"); do
         rm -rf "$work/far"
         train far "$@"
         n=$((n + 2))
         [ -n "$near" ] && [ "$near" = "$hash" ] || fail "$*: far has $hash, ref $near (LOCKSTEP_FAR_SEED=$LOCKSTEP_FAR_SEED)"
-        [ -n "$(metrics ref)" ] && [ "$(metrics ref)" = "$(metrics far)" ] ||
-            fail "$*: other metrics (LOCKSTEP_FAR_SEED=$LOCKSTEP_FAR_SEED): $(metrics ref) $(metrics far)"
+        far_metrics=$(metrics far)
+        [ -n "$near_metrics" ] && [ "$near_metrics" = "$far_metrics" ] ||
+            fail "$*: other metrics (LOCKSTEP_FAR_SEED=$LOCKSTEP_FAR_SEED): $near_metrics $far_metrics"
         LOCKSTEP_FAR_SEED=$((LOCKSTEP_FAR_SEED + 1))
     done
     LOCKSTEP_FAR_SEED=$((last + 1))
@@ -127,7 +134,7 @@ rm -rf "$work/far"
 train far cosmogan model.size=16 model.width=2 batch.per_rank=2 train.steps=2 train.validate_every=2st train.checkpoint_every=2st \
     data.kind=synthetic data.train_range=0:12 data.test_range=12:14
 run 0 train --resume="$work/far" --device far --threads 1 train.steps=4
-hash=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1] + "/summary.json"))["weights_xxh3"])' "$work/far")
+hash=$(hash_of far)
 n=$((n + 1))
 [ "$hash" = "$before" ] || fail "taken up again, far has $hash, not $before"
 
