@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 
 #include "comm/comm.h"
+#include "comm/lines.h"
 #include "comm/transport.h"
 
 #define LSI_LINE       64
@@ -78,6 +79,8 @@ typedef struct lsi_remote {
     char *staging;              /* in the heap: a block per host, what its leader said in this round */
     ls_transport_request *wait; /* the leader's transfers of a round */
     int next_tag;               /* for exchanges */
+    lsi_lines *lines;           /* NULL: slices go through the transport */
+    ls_exchange *running;       /* exchanges under way, in the order of their starts */
 } lsi_remote;
 
 struct ls_comm {

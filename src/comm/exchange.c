@@ -34,6 +34,7 @@ static void start(ls_exchange *x, float weight)
     x->all_posted = x->weights_known = false;
     mine->weight = weight;
     atomic_store_explicit(&mine->number, x->number, memory_order_release);
+    if (x->across) lsi_remote_exchange_begun(x);
 }
 
 static bool not_posted(const void *arg, int rank)
@@ -105,6 +106,7 @@ bool lsi_exchange_finished(ls_exchange *x)
     if (atomic_load_explicit(&x->board->done, memory_order_acquire) < x->number * (uint64_t)x->n_chunks)
         return false;
     x->running = false;
+    if (x->across) lsi_remote_exchange_ended(x);
     return true;
 }
 
@@ -169,8 +171,11 @@ static ls_status wait_for(ls_exchange *x, ls_err *err)
     if (!x->running) return LS_OK;
     uint64_t begun = ls_clock_ns();
     lsi_note(x->c, x->name);
+    /* What other exchanges have to send goes on: the wire must not rest because of the one that is waited
+     * for. */
     while (st == LS_OK && !advance(x, &worked))
-        if (!worked) st = lsi_wait_turn(x->c, &wait, not_posted, x, err);
+        if (!worked && !(x->across && lsi_remote_exchange_others(x)))
+            st = lsi_wait_turn(x->c, &wait, not_posted, x, err);
     if (st == LS_OK) lsi_wait_end(x->c, &wait);
     book(x, begun);
     return st;

@@ -60,6 +60,7 @@ struct ls_exchange {
     int first_tag;           /* between machines */
     uint64_t number;         /* of the exchange under way, or of the last one */
     bool running, all_posted, weights_known;
+    ls_exchange *next_running; /* between machines */
     uint64_t exposed_ns;
 };
 
@@ -134,5 +135,10 @@ size_t lsi_remote_exchange_bytes(const ls_comm *c, int64_t n,
                                  ls_wire wire); /* about, for one part per machine */
 /* Like `advance` of exchange.c. */
 bool lsi_remote_exchange_advance(ls_exchange *x, bool *worked);
+/* An exchange over all machines is under way; it is so no more (nothing happens if it was not). */
+void lsi_remote_exchange_begun(ls_exchange *x);
+void lsi_remote_exchange_ended(ls_exchange *x);
+/* A piece of work for another than this one, the earliest that has some; false: none has. */
+bool lsi_remote_exchange_others(const ls_exchange *x);
 
 #endif

@@ -7,7 +7,7 @@
  * of the vector; it needs no order among machines, and a late one holds up no more than its own slices.  A
  * reduce-scatter ends at home, with the owner of the piece; an all-gather and a broadcast begin there.
  *
- * A rank has up to SLOTS slices in hand and takes them in ascending order.  Nothing can lock: of all
+ * A rank has up to MOST_SLOTS slices in hand and takes them in ascending order.  Nothing can lock: of all
  * unfinished slices the lowest is in hand, or next, at all of its owners.
  *
  * On a narrow wire (bf16, f16) what a machine sends is rounded, and so is the result, at home
@@ -21,12 +21,15 @@
 #include "lockstep/tensor.h"
 
 /* Slices are short enough for the transport to send them at once, without asking (module/mpi.c): a message
- * that is agreed upon first needs both sides at hand at the same time, and they compute. */
+ * that is agreed upon first needs both sides at hand at the same time, and they compute.  On lines they are
+ * shorter, and more of them in hand: what one look can put on its way must last until the next. */
 enum {
-    SLOTS = 8,
+    MOST_SLOTS = 32,
+    MPI_SLOTS = 8,
     SLICES_PER_RANK = 2,
     MIN_SLICE = 16 * 1024,
-    MAX_SLICE = LS_TRANSPORT_AT_ONCE / (int)sizeof(float)
+    MAX_SLICE = LS_TRANSPORT_AT_ONCE / (int)sizeof(float),
+    MAX_LINE_SLICE = MAX_SLICE / 2
 };
 
 /* One subtree that a machine contributes. */
@@ -54,14 +57,16 @@ struct lsi_remote_exchange {
     share *share;       /* its inputs */
     const float **in_at;
     float **out_at;
-    float *ones, *stack;
-    uint64_t begun; /* number of the exchange that `next` belongs to */
-    int64_t next;   /* the next slice of this rank to take in hand */
-    hand hand[SLOTS];
+    float *weight, *stack; /* of the shares: 1, or of this rank's part where it is the machine's only one */
+    int own_share;         /* that one; -1: the machine's parts are added up first */
+    uint64_t begun;        /* number of the exchange that `next` belongs to */
+    int64_t next;          /* the next slice of this rank to take in hand */
+    int slots;
+    hand hand[MOST_SLOTS];
 };
 
-/* -- who does what
- * ------------------------------------------------------------------------------------------- */
+/* -- who does what ------------------------------------------------------------------------------------------
+ */
 
 /* Slices of one piece, where ranks have pieces. */
 static int64_t slices_per_piece(const ls_exchange *x)
@@ -106,8 +111,15 @@ static int64_t next_own(const ls_exchange *x, int64_t slice)
     return slice;
 }
 
+/* Of ranks that are absent it is assumed. */
+static bool has_lines(const ls_comm *c)
+{
+    return c->remote == NULL || c->remote->lines != NULL;
+}
+
 static int64_t slice_size(const ls_comm *c, int64_t n)
 {
+    const int64_t longest = has_lines(c) ? MAX_LINE_SLICE : MAX_SLICE;
     int most = 1;
     int64_t size;
 
@@ -115,11 +127,11 @@ static int64_t slice_size(const ls_comm *c, int64_t n)
         if (c->remote->host_size[h] > most) most = c->remote->host_size[h];
     size = n / ((int64_t)c->hosts * most * SLICES_PER_RANK);
     if (size < MIN_SLICE) size = MIN_SLICE;
-    return size > MAX_SLICE ? MAX_SLICE : size;
+    return size > longest ? longest : size;
 }
 
-/* -- making
- * ---------------------------------------------------------------------------------------------------- */
+/* -- making -------------------------------------------------------------------------------------------------
+ */
 
 static int by_first_leaf(const void *a, const void *b)
 {
@@ -186,17 +198,28 @@ static size_t wire_bytes(ls_wire wire)
     return wire == LS_WIRE_F32 ? sizeof(float) : sizeof(uint16_t);
 }
 
+/* So many slices can be in hand at once. */
+static int hands_of(const ls_comm *c, int64_t n_slices)
+{
+    const int most = has_lines(c) ? MOST_SLOTS : MPI_SLOTS;
+
+    return n_slices < most ? (int)n_slices : most;
+}
+
 static ls_status make_hands(ls_exchange *x, ls_err *err)
 {
     lsi_remote_exchange *f = x->remote;
     int own = f->n_shares[x->c->host], others = f->total.n_in - own;
-    size_t slice = (size_t)x->chunk;
+    size_t slice = (size_t)(x->chunk < x->n ? x->chunk : x->n);
+    const bool one =
+        f->own_share >= 0; /* a slice then needs room for its own share, or for those of the others */
 
-    for (int i = 0; i < SLOTS; i++) {
+    f->slots = hands_of(x->c, x->n_chunks);
+    for (int i = 0; i < f->slots; i++) {
         hand *h = &f->hand[i];
         h->request = ls_alloc(LS_MEM_COMM, 2 * (size_t)x->c->hosts * sizeof *h->request);
-        h->own = ls_alloc(LS_MEM_COMM, (size_t)own * slice * sizeof(float));
-        h->got = ls_alloc(LS_MEM_COMM, (size_t)others * slice * sizeof(float));
+        h->own = ls_alloc(LS_MEM_COMM, (size_t)(one && others > own ? others : own) * slice * sizeof(float));
+        h->got = one ? h->own : ls_alloc(LS_MEM_COMM, (size_t)others * slice * sizeof(float));
         if (h->request == NULL || h->own == NULL || h->got == NULL)
             return ls_fail(err, LS_NOMEM, "%s: no memory", x->name);
         if (f->wire == LS_WIRE_F32) continue;
@@ -233,13 +256,17 @@ ls_status lsi_remote_exchange_create(ls_exchange *x, const lsi_claim *all, ls_er
     LS_TRY(plan_total(x, all, err));
     f->in_at = ls_alloc(LS_MEM_COMM, (size_t)(f->total.n_in + x->plan.n_in) * sizeof *f->in_at);
     f->out_at = ls_alloc(LS_MEM_COMM, (size_t)(x->plan.n_out + 1) * sizeof *f->out_at);
-    f->ones = ls_alloc(LS_MEM_COMM, (size_t)f->total.n_in * sizeof *f->ones);
+    f->weight = ls_alloc(LS_MEM_COMM, (size_t)f->total.n_in * sizeof *f->weight);
     f->stack = ls_alloc(LS_MEM_COMM, (size_t)f->total.depth * LSI_SUM_BLOCK * sizeof *f->stack);
-    if (f->in_at == NULL || f->out_at == NULL || f->ones == NULL || f->stack == NULL) {
+    if (f->in_at == NULL || f->out_at == NULL || f->weight == NULL || f->stack == NULL) {
         st = ls_fail(err, LS_NOMEM, "%s: no memory", x->name);
         goto out;
     }
-    for (int i = 0; i < f->total.n_in; i++) f->ones[i] = 1;
+    f->own_share = -1;
+    for (int i = 0; i < f->total.n_in; i++) {
+        f->weight[i] = 1;
+        if (x->plan.n_in == 1 && f->share[i].host == x->c->host) f->own_share = i;
+    }
     LS_TRY(make_hands(x, err));
 out:
     return st;
@@ -250,15 +277,16 @@ void lsi_remote_exchange_destroy(ls_exchange *x)
     lsi_remote_exchange *f = x->remote;
 
     if (f == NULL) return;
-    for (int i = 0; i < SLOTS; i++) {
+    lsi_remote_exchange_ended(x);
+    for (int i = 0; i < f->slots; i++) {
         ls_free(f->hand[i].in);
         ls_free(f->hand[i].out);
-        ls_free(f->hand[i].got);
+        if (f->hand[i].got != f->hand[i].own) ls_free(f->hand[i].got);
         ls_free(f->hand[i].own);
         ls_free(f->hand[i].request);
     }
     ls_free(f->stack);
-    ls_free(f->ones);
+    ls_free(f->weight);
     ls_free(f->out_at);
     ls_free(f->in_at);
     lsi_sum_plan_release(&f->total);
@@ -270,14 +298,15 @@ void lsi_remote_exchange_destroy(ls_exchange *x)
 
 size_t lsi_remote_exchange_bytes(const ls_comm *c, int64_t n, ls_wire wire)
 {
-    size_t slice = (size_t)slice_size(c, n), hosts = (size_t)c->hosts;
-    size_t narrow = wire == LS_WIRE_F32 ? 0 : (hosts + 2) * wire_bytes(wire);
+    const int64_t size = slice_size(c, n), slice = size < n ? size : n;
+    const size_t shares = (size_t)(c->local_size == 1 ? c->hosts - 1 : c->hosts);
+    const size_t narrow = wire == LS_WIRE_F32 ? 0 : (size_t)(c->hosts + 2) * wire_bytes(wire);
 
-    return SLOTS * slice * (hosts * sizeof(float) + narrow);
+    return (size_t)hands_of(c, (n + size - 1) / size) * (size_t)slice * (shares * sizeof(float) + narrow);
 }
 
-/* -- one slice
- * ----------------------------------------------------------------------------------------------- */
+/* -- one slice ----------------------------------------------------------------------------------------------
+ */
 
 static void narrow(ls_wire wire, void *to, const float *from, int64_t n)
 {
@@ -325,9 +354,44 @@ static void sum_total(ls_exchange *x, hand *h)
             if (k != x->c->host) before += f->n_shares[k];
         f->in_at[i] = s->host == x->c->host ? h->own + s->index * h->n : h->got + (before + s->index) * h->n;
     }
+    if (f->own_share >= 0) { /* a product that is rounded before it is added, here as in sum_own */
+        lsi_exchange_read_weights(x);
+        f->in_at[f->own_share] = x->in[0] + h->lo;
+        f->weight[f->own_share] = x->weight[0];
+    }
     f->out_at[0] = x->result + h->lo;
-    lsi_sum_run(&f->total, x->loops, f->in_at, f->ones, x->scale, f->out_at, 0, h->n, f->stack);
+    lsi_sum_run(&f->total, x->loops, f->in_at, f->weight, x->scale, f->out_at, 0, h->n, f->stack);
     lsi_book_adding(x->c, begun);
+}
+
+/* -- messages: on lines where there are some, else through the transport ------------------------------------
+ */
+
+static ls_status receive(ls_exchange *x, hand *h, void *to, size_t bytes, int peer, int tag, ls_err *err)
+{
+    ls_transport_request *r = &h->request[h->n_requests++];
+
+    if (x->c->remote->lines != NULL)
+        return lsi_lines_receive(x->c->remote->lines, to, bytes, peer, tag, r, err);
+    return x->c->transport->receive(to, bytes, peer, tag, r, err);
+}
+
+/* What leaves the machine is counted. */
+static ls_status send(ls_exchange *x, hand *h, const void *from, size_t bytes, int peer, int tag, ls_err *err)
+{
+    ls_transport_request *r = &h->request[h->n_requests++];
+
+    x->c->sent_bytes += bytes;
+    if (x->c->remote->lines != NULL)
+        return lsi_lines_send(x->c->remote->lines, from, bytes, peer, tag, r, err);
+    return x->c->transport->send(from, bytes, peer, tag, r, err);
+}
+
+static ls_status test(ls_exchange *x, hand *h, bool *finished, ls_err *err)
+{
+    if (x->c->remote->lines != NULL)
+        return lsi_lines_test(x->c->remote->lines, h->request, h->n_requests, finished, err);
+    return x->c->transport->test(h->request, h->n_requests, finished, err);
 }
 
 static int tag_of(const ls_exchange *x, const hand *h, bool result)
@@ -346,22 +410,13 @@ static ls_status collect(ls_exchange *x, hand *h, ls_err *err)
     for (int k = 0; k < x->c->hosts; k++) {
         size_t bytes = (size_t)(f->n_shares[k] * h->n) * unit;
         if (k == x->c->host || bytes == 0) continue;
-        LS_TRY(x->c->transport->receive(to, bytes, owner_of(x, h->slice, k), tag_of(x, h, false),
-                                        &h->request[h->n_requests++], err));
+        LS_TRY(receive(x, h, to, bytes, owner_of(x, h->slice, k), tag_of(x, h, false), err));
         to += bytes;
     }
-    sum_own(x, h);
+    if (f->own_share < 0) sum_own(x, h);
     h->state = COLLECTING;
 out:
     return st;
-}
-
-/* What leaves the machine is counted. */
-static ls_status send_to(ls_exchange *x, hand *h, const void *from, size_t bytes, int peer, bool result,
-                         ls_err *err)
-{
-    x->c->sent_bytes += bytes;
-    return x->c->transport->send(from, bytes, peer, tag_of(x, h, result), &h->request[h->n_requests++], err);
 }
 
 /* At home: the total is made, and goes to the others where they want it. */
@@ -386,7 +441,8 @@ static ls_status answer(ls_exchange *x, hand *h, ls_err *err)
     }
     for (int k = 0; k < x->c->hosts; k++) {
         if (k == x->c->host) continue;
-        LS_TRY(send_to(x, h, from, (size_t)h->n * wire_bytes(f->wire), owner_of(x, h->slice, k), true, err));
+        LS_TRY(send(x, h, from, (size_t)h->n * wire_bytes(f->wire), owner_of(x, h->slice, k),
+                    tag_of(x, h, true), err));
     }
 out:
     return st;
@@ -402,14 +458,13 @@ static ls_status ask(ls_exchange *x, hand *h, ls_err *err)
     int64_t own = x->plan.n_out * h->n;
 
     if (x->kind != LS_COLL_REDUCE_SCATTER)
-        LS_TRY(x->c->transport->receive(wide ? (void *)(x->result + h->lo) : h->in,
-                                        (size_t)h->n * wire_bytes(f->wire), peer, tag_of(x, h, true),
-                                        &h->request[h->n_requests++], err));
+        LS_TRY(receive(x, h, wide ? (void *)(x->result + h->lo) : h->in, (size_t)h->n * wire_bytes(f->wire),
+                       peer, tag_of(x, h, true), err));
     if (!lsi_copies(x->kind)) sum_own(x, h);
     if (!wide) narrow(f->wire, h->out, h->own, own);
     if (own > 0)
-        LS_TRY(send_to(x, h, wide ? (const void *)h->own : h->out, (size_t)own * wire_bytes(f->wire), peer,
-                       false, err));
+        LS_TRY(send(x, h, wide ? (const void *)h->own : h->out, (size_t)own * wire_bytes(f->wire), peer,
+                    tag_of(x, h, false), err));
     h->state = ASKING;
 out:
     return st;
@@ -444,22 +499,23 @@ static ls_status move_on(ls_exchange *x, hand *h, ls_err *err)
     return LS_OK;
 }
 
-/* The first slot that can go on, goes on. */
+/* The first slot that can go on, goes on; where none can, what is on its way. */
 static ls_status work(ls_exchange *x, bool *worked, ls_err *err)
 {
     ls_status st = LS_OK;
     lsi_remote_exchange *f = x->remote;
 
-    for (int i = 0; i < SLOTS && !*worked; i++) {
+    for (int i = 0; i < f->slots && !*worked; i++) {
         hand *h = &f->hand[i];
         if (h->state == FREE) {
             if (f->next >= x->n_chunks) continue;
             *worked = true;
             return take_in_hand(x, h, err);
         }
-        LS_TRY(x->c->transport->test(h->request, h->n_requests, worked, err));
+        LS_TRY(test(x, h, worked, err));
         if (*worked) LS_TRY(move_on(x, h, err));
     }
+    if (!*worked && x->c->remote->lines != NULL) LS_TRY(lsi_lines_turn(x->c->remote->lines, worked, err));
 out:
     return st;
 }
@@ -480,4 +536,35 @@ bool lsi_remote_exchange_advance(ls_exchange *x, bool *worked)
         ls_comm_heap_abort(x->c->heap, x->c->rank, err.text);
     }
     return lsi_exchange_finished(x);
+}
+
+/* -- several at once ----------------------------------------------------------------------------------------
+ */
+
+void lsi_remote_exchange_begun(ls_exchange *x)
+{
+    ls_exchange **end = &x->c->remote->running;
+
+    while (*end != NULL) end = &(*end)->next_running;
+    *end = x;
+    x->next_running = NULL;
+}
+
+void lsi_remote_exchange_ended(ls_exchange *x)
+{
+    ls_exchange **at = &x->c->remote->running;
+
+    while (*at != NULL && *at != x) at = &(*at)->next_running;
+    if (*at == x) *at = x->next_running;
+}
+
+bool lsi_remote_exchange_others(const ls_exchange *x)
+{
+    bool worked = false;
+
+    for (ls_exchange *y = x->c->remote->running, *next; y != NULL && !worked; y = next) {
+        next = y->next_running;
+        if (y != x) (void)lsi_remote_exchange_advance(y, &worked);
+    }
+    return worked;
 }

@@ -187,7 +187,10 @@ static ls_status make(ls_comm **out, const ls_transport *transport, const ls_tra
     for (int r = 0; r < p->size; r++)
         if (host_of[r] >= c->hosts) c->hosts = host_of[r] + 1;
     atomic_store(&c->heap->region->slot[local].rank, c->rank);
-    if (c->hosts > 1) LS_TRY(lsi_remote_create(c, host_of, err));
+    if (c->hosts > 1) {
+        LS_TRY(lsi_remote_create(c, host_of, err));
+        LS_TRY(lsi_lines_open(&c->remote->lines, c, err));
+    }
     LS_TRY(ls_comm_barrier(c, "start-up", err));
     LS_TRY(lsi_all_well(c, lsi_comm_watch_peers(c, err), "start-up", err));
 out:

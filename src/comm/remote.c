@@ -76,6 +76,7 @@ void lsi_remote_destroy(ls_comm *c)
     lsi_remote *f = c->remote;
 
     if (f == NULL) return;
+    lsi_lines_close(f->lines);
     lsi_heap_unmap(c->heap, f->staging);
     ls_free(f->wait);
     ls_free(f->ranks_of);

@@ -1,0 +1,394 @@
+/* lines.c: messages on connections that are there (lines_open.c makes them).
+ *
+ * On the wire a message is its tag and length, then its bytes.  A parcel is a message that is on its way: it
+ * stands in the queue of what a line sends, among what is awaited from it, or among what has come and nobody
+ * awaits. */
+#include "comm/lines.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+
+enum { SEND_AT_ONCE = 8 }; /* parcels in one call */
+
+/* A peer that is gone is first of all the launcher's matter, who knows more of it. */
+#define GRACE_NS UINT64_C(5000000000)
+
+typedef struct heading {
+    int32_t tag;
+    uint32_t bytes;
+} heading;
+
+typedef struct parcel {
+    struct parcel *next, *made_before;
+    struct line *line;
+    heading head;
+    char *data;
+    size_t at; /* bytes that have moved; of what is sent, with its heading */
+    bool done;
+    char *kept;  /* memory of its own for what nobody awaits, */
+    size_t room; /* and its length */
+} parcel;
+
+typedef struct queue {
+    parcel *first, **end;
+} queue;
+
+typedef struct line {
+    int fd, peer;
+    queue out, awaited, unasked;
+    heading head; /* of the message that is coming in */
+    size_t head_at;
+    parcel *in;       /* where it goes; NULL: its heading is not complete */
+    uint64_t lost_ns; /* when the connection ended; 0: it stands */
+} line;
+
+struct lsi_lines {
+    int size, n;
+    line **of;               /* by rank; NULL: none */
+    line **list;             /* the n that are there */
+    parcel *made;            /* all of them, the last one first */
+    queue spare, spare_kept; /* without and with memory */
+};
+
+/* -- queues -------------------------------------------------------------------------------------------------
+ */
+
+static void append(queue *q, parcel *p)
+{
+    p->next = NULL;
+    *q->end = p;
+    q->end = &p->next;
+}
+
+static parcel *take_at(queue *q, parcel **at)
+{
+    parcel *p = *at;
+
+    *at = p->next;
+    if (*at == NULL) q->end = at;
+    return p;
+}
+
+/* The first with that tag; NULL: none. */
+static parcel *take_tag(queue *q, int tag)
+{
+    for (parcel **at = &q->first; *at != NULL; at = &(*at)->next)
+        if ((*at)->head.tag == tag) return take_at(q, at);
+    return NULL;
+}
+
+/* Parcels are used again, with the memory that they have: after the first steps nothing is allocated. */
+static void give_back(lsi_lines *l, parcel *p)
+{
+    append(p->kept != NULL ? &l->spare_kept : &l->spare, p);
+}
+
+static parcel *make_parcel(lsi_lines *l)
+{
+    parcel *p = ls_alloc(LS_MEM_COMM, sizeof *p);
+
+    if (p == NULL) return NULL;
+    p->made_before = l->made;
+    return l->made = p;
+}
+
+static parcel *new_parcel(lsi_lines *l, line *of, int tag, size_t bytes, void *data)
+{
+    parcel *p = l->spare.first != NULL ? take_at(&l->spare, &l->spare.first) : make_parcel(l);
+
+    if (p == NULL) return NULL;
+    p->line = of;
+    p->head = (heading){tag, (uint32_t)bytes};
+    p->data = data;
+    p->at = 0;
+    p->done = false;
+    return p;
+}
+
+/* For a message that nobody awaits. */
+static parcel *new_kept(lsi_lines *l, line *of, heading head)
+{
+    const size_t room = head.bytes > LS_TRANSPORT_AT_ONCE ? head.bytes : LS_TRANSPORT_AT_ONCE;
+    parcel **at = &l->spare_kept.first, *p;
+
+    while (*at != NULL && (*at)->room < head.bytes) at = &(*at)->next;
+    p = *at != NULL ? take_at(&l->spare_kept, at) : new_parcel(l, of, head.tag, head.bytes, NULL);
+    if (p == NULL) return NULL;
+    if (p->kept == NULL) {
+        p->kept = ls_alloc(LS_MEM_COMM, room);
+        p->room = room;
+    }
+    p->line = of;
+    p->head = head;
+    p->data = p->kept;
+    p->at = 0;
+    p->done = false;
+    return p->kept != NULL ? p : NULL;
+}
+
+/* -- making -------------------------------------------------------------------------------------------------
+ */
+
+ls_status lsi_lines_make(lsi_lines **out, int size, ls_err *err)
+{
+    lsi_lines *l = *out = ls_alloc(LS_MEM_COMM, sizeof *l);
+
+    if (l == NULL) return ls_fail(err, LS_NOMEM, "no memory for connections");
+    l->size = size;
+    l->spare.end = &l->spare.first;
+    l->spare_kept.end = &l->spare_kept.first;
+    l->of = ls_alloc(LS_MEM_COMM, (size_t)size * sizeof(line *));
+    l->list = ls_alloc(LS_MEM_COMM, (size_t)size * sizeof(line *));
+    if (l->of != NULL && l->list != NULL) return LS_OK;
+    lsi_lines_close(l);
+    *out = NULL;
+    return ls_fail(err, LS_NOMEM, "no memory for connections");
+}
+
+ls_status lsi_lines_connect_take(lsi_lines *l, int peer, int fd, ls_err *err)
+{
+    line *x = ls_alloc(LS_MEM_COMM, sizeof *x);
+
+    if (x == NULL || l->of[peer] != NULL) {
+        close(fd);
+        ls_free(x);
+        return ls_fail(err, x == NULL ? LS_NOMEM : LS_DISAGREE, "rank %d cannot be connected", peer);
+    }
+    x->fd = fd;
+    x->peer = peer;
+    x->out.end = &x->out.first;
+    x->awaited.end = &x->awaited.first;
+    x->unasked.end = &x->unasked.first;
+    l->of[peer] = l->list[l->n++] = x;
+    return LS_OK;
+}
+
+void lsi_lines_close(lsi_lines *l)
+{
+    if (l == NULL) return;
+    for (int i = 0; i < l->n; i++) {
+        line *x = l->list[i];
+        close(x->fd);
+        ls_free(x);
+    }
+    for (parcel *p = l->made, *before; p != NULL; p = before) {
+        before = p->made_before;
+        ls_free(p->kept);
+        ls_free(p);
+    }
+    ls_free(l->list);
+    ls_free(l->of);
+    ls_free(l);
+}
+
+/* -- sending ------------------------------------------------------------------------------------------------
+ */
+
+static void lose(line *x)
+{
+    if (x->lost_ns == 0) x->lost_ns = ls_clock_ns();
+}
+
+/* What is left of the first parcels, as pieces of memory. */
+static int list_pieces(const line *x, struct iovec *v)
+{
+    int n = 0, parcels = 0;
+
+    for (parcel *p = x->out.first; p != NULL && parcels < SEND_AT_ONCE; p = p->next, parcels++) {
+        const size_t head = p->at < sizeof p->head ? p->at : sizeof p->head, body = p->at - head;
+        if (head < sizeof p->head) v[n++] = (struct iovec){(char *)&p->head + head, sizeof p->head - head};
+        if (body < p->head.bytes) v[n++] = (struct iovec){p->data + body, p->head.bytes - body};
+    }
+    return n;
+}
+
+/* So many bytes have left. */
+static void note_sent(line *x, size_t sent)
+{
+    while (sent > 0) {
+        parcel *p = x->out.first;
+        const size_t left = sizeof p->head + p->head.bytes - p->at, now = sent < left ? sent : left;
+        p->at += now;
+        sent -= now;
+        if (now < left) return;
+        take_at(&x->out, &x->out.first)->done = true;
+    }
+}
+
+static bool flush(line *x)
+{
+    struct iovec pieces[2 * SEND_AT_ONCE];
+    bool moved = false;
+
+    while (x->out.first != NULL && x->lost_ns == 0) {
+        struct msghdr m = {.msg_iov = pieces, .msg_iovlen = (size_t)list_pieces(x, pieces)};
+        const ssize_t sent = sendmsg(x->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (sent < 0 && errno == EINTR) continue;
+        if (sent < 0 && errno != EAGAIN && errno != EWOULDBLOCK) lose(x);
+        if (sent <= 0) break;
+        note_sent(x, (size_t)sent);
+        moved = true;
+    }
+    return moved;
+}
+
+ls_status lsi_lines_send(lsi_lines *l, const void *data, size_t bytes, int to, int tag,
+                         ls_transport_request *out, ls_err *err)
+{
+    line *x = l->of[to];
+    parcel *p;
+
+    LS_BUG_IF(x == NULL || bytes > UINT32_MAX);
+    p = new_parcel(l, x, tag, bytes, (void *)(uintptr_t)data); /* is only read */
+    if (p == NULL) return ls_fail(err, LS_NOMEM, "no memory for a message");
+    out->word[0] = (uint64_t)(uintptr_t)p;
+    append(&x->out, p);
+    flush(x);
+    return LS_OK;
+}
+
+/* -- receiving ----------------------------------------------------------------------------------------------
+ */
+
+static ls_status misfit(const line *x, int tag, size_t came, size_t awaited, ls_err *err)
+{
+    return ls_fail(err, LS_DISAGREE, "rank %d sent %zu bytes as message %d, and %zu were awaited", x->peer,
+                   came, tag, awaited);
+}
+
+ls_status lsi_lines_receive(lsi_lines *l, void *data, size_t bytes, int from, int tag,
+                            ls_transport_request *out, ls_err *err)
+{
+    line *x = l->of[from];
+    parcel *p;
+
+    LS_BUG_IF(x == NULL);
+    out->word[0] = 0;
+    if ((p = take_tag(&x->unasked, tag)) != NULL) {
+        const size_t came = p->head.bytes;
+        if (came == bytes) memcpy(data, p->data, bytes);
+        give_back(l, p);
+        return came == bytes ? LS_OK : misfit(x, tag, came, bytes, err);
+    }
+    if (x->in != NULL && x->in->kept == x->in->data && x->in->head.tag == tag) { /* it is just coming */
+        if (x->in->head.bytes != bytes) return misfit(x, tag, x->in->head.bytes, bytes, err);
+        memcpy(data, x->in->data, x->in->at);
+        x->in->data = data;
+        out->word[0] = (uint64_t)(uintptr_t)x->in;
+        return LS_OK;
+    }
+    p = new_parcel(l, x, tag, bytes, data);
+    if (p == NULL) return ls_fail(err, LS_NOMEM, "no memory for a message");
+    append(&x->awaited, p);
+    out->word[0] = (uint64_t)(uintptr_t)p;
+    return LS_OK;
+}
+
+/* A heading has come: where its message goes. */
+static ls_status find_place(lsi_lines *l, line *x, ls_err *err)
+{
+    parcel *p = take_tag(&x->awaited, x->head.tag);
+
+    x->head_at = 0;
+    if (p != NULL && p->head.bytes != x->head.bytes) {
+        append(&x->awaited, p);
+        return misfit(x, x->head.tag, x->head.bytes, p->head.bytes, err);
+    }
+    if (p == NULL) p = new_kept(l, x, x->head);
+    if (p == NULL) return ls_fail(err, LS_NOMEM, "no memory for a message of %u bytes", x->head.bytes);
+    p->at = 0;
+    x->in = p;
+    return LS_OK;
+}
+
+/* The message that was coming is there. */
+static void arrive(line *x)
+{
+    parcel *p = x->in;
+
+    x->in = NULL;
+    if (p->data == p->kept)
+        append(&x->unasked, p);
+    else
+        p->done = true;
+}
+
+/* One call: what is left of the message, and the heading of the next.  False: there is nothing now. */
+static bool read_some(line *x)
+{
+    struct iovec pieces[2];
+    struct msghdr m = {.msg_iov = pieces};
+    ssize_t got;
+    size_t body = 0;
+
+    if (x->in != NULL) {
+        body = x->in->head.bytes - x->in->at;
+        pieces[m.msg_iovlen++] = (struct iovec){x->in->data + x->in->at, body};
+    }
+    pieces[m.msg_iovlen++] = (struct iovec){(char *)&x->head + x->head_at, sizeof x->head - x->head_at};
+    do got = recvmsg(x->fd, &m, MSG_DONTWAIT);
+    while (got < 0 && errno == EINTR);
+    if (got == 0 || (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK)) lose(x);
+    if (got <= 0) return false;
+    if (body > (size_t)got) body = (size_t)got;
+    if (x->in != NULL) x->in->at += body;
+    x->head_at += (size_t)got - body;
+    return true;
+}
+
+/* Up to the end of a message. */
+static ls_status read_line(lsi_lines *l, line *x, bool *moved, ls_err *err)
+{
+    ls_status st = LS_OK;
+
+    while (x->lost_ns == 0 && read_some(x)) {
+        const bool whole = x->in != NULL && x->in->at == x->in->head.bytes;
+        *moved = true;
+        if (whole) arrive(x);
+        if (x->in == NULL && x->head_at == sizeof x->head) LS_TRY(find_place(l, x, err));
+        if (x->in != NULL && x->in->head.bytes == 0) arrive(x);
+        if (whole) break;
+    }
+out:
+    return st;
+}
+
+/* -- asking -------------------------------------------------------------------------------------------------
+ */
+
+ls_status lsi_lines_turn(lsi_lines *l, bool *moved, ls_err *err)
+{
+    ls_status st = LS_OK;
+
+    *moved = false;
+    for (int i = 0; i < l->n; i++) {
+        if (flush(l->list[i])) *moved = true;
+        LS_TRY(read_line(l, l->list[i], moved, err));
+    }
+out:
+    return st;
+}
+
+ls_status lsi_lines_test(lsi_lines *l, ls_transport_request *requests, int n, bool *finished, ls_err *err)
+{
+    *finished = true;
+    for (int i = 0; i < n; i++) {
+        parcel *p = (parcel *)(uintptr_t)requests[i].word[0];
+        if (p == NULL) continue;
+        if (p->done) {
+            give_back(l, p);
+            requests[i].word[0] = 0;
+            continue;
+        }
+        *finished = false;
+        if (p->line->lost_ns != 0 && ls_clock_ns() - p->line->lost_ns > GRACE_NS)
+            return ls_fail(err, LS_LOST, "the connection to rank %d has ended", p->line->peer);
+    }
+    return LS_OK;
+}

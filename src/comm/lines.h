@@ -1,0 +1,44 @@
+/* lines.h: messages between ranks of different machines over connections of our own.
+ *
+ * MPI starts ranks, says who is where, and carries what they agree upon.  Long vectors go over lines where
+ * these can be made: one TCP connection between each two ranks that exchange slices.  A message is read from
+ * the network to where it is wanted, without a copy in between; what has come is known without asking the
+ * system; and the system has room for several milliseconds of the wire in both directions, in which a rank
+ * computes and does not look.
+ *
+ * A message that nobody awaits yet is kept until somebody does.  Messages with equal tags arrive in order.
+ * All functions belong to the communicator's thread. */
+#ifndef LS_COMM_LINES_H
+#define LS_COMM_LINES_H
+
+#include "comm/transport.h"
+
+typedef struct ls_comm ls_comm;
+typedef struct lsi_lines lsi_lines;
+
+/* Collective.  *out is NULL on all ranks where lines are not wanted (LOCKSTEP_LINES=off, a network faster
+ * than TCP, an MPI that was told what to use) or one of them could not be made; the log says why. */
+ls_status lsi_lines_open(lsi_lines **out, ls_comm *c, ls_err *err) LS_MUST_CHECK;
+void lsi_lines_close(lsi_lines *l); /* not collective; accepts NULL */
+
+/* Like those of a transport.  `data` stays as it is until the request is finished. */
+ls_status lsi_lines_send(lsi_lines *l, const void *data, size_t bytes, int to, int tag,
+                         ls_transport_request *out, ls_err *err) LS_MUST_CHECK;
+ls_status lsi_lines_receive(lsi_lines *l, void *data, size_t bytes, int from, int tag,
+                            ls_transport_request *out, ls_err *err) LS_MUST_CHECK;
+/* Looks at what is known; moves nothing. */
+ls_status lsi_lines_test(lsi_lines *l, ls_transport_request *requests, int n, bool *finished,
+                         ls_err *err) LS_MUST_CHECK;
+/* Moves what can be moved at once, of what comes at most one message of every line: whoever awaits it may use
+ * it while it is in the cache.  `moved`: there was something. */
+ls_status lsi_lines_turn(lsi_lines *l, bool *moved, ls_err *err) LS_MUST_CHECK;
+
+/* -- between lines.c and lines_open.c -----------------------------------------------------------------------
+ */
+
+/* Lines of a rank to `size` ranks, none of which is connected. */
+ls_status lsi_lines_make(lsi_lines **out, int size, ls_err *err) LS_MUST_CHECK;
+/* From now on messages of that rank travel over the socket, which is taken over. */
+ls_status lsi_lines_connect_take(lsi_lines *l, int peer, int fd, ls_err *err) LS_MUST_CHECK;
+
+#endif

@@ -1,0 +1,378 @@
+/* lines_open.c: how connections between ranks of different machines are made.
+ *
+ * Every rank listens, and tells all others where, by what MPI has for the beginning.  Then it connects to the
+ * lower ones among its peers, accepts the higher ones, and reads the lower ones' answers.  Nobody waits in a
+ * circle: a connection and the first bytes on it need the other's system alone.  Both sides prove with the
+ * other's number that they are in this run.  If one connection cannot be made, all ranks use MPI. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "comm/comm_internal.h"
+#include "comm/lines.h"
+
+enum { ADDRESSES = 4, WAIT_MS = 3000 };
+
+/* What the system should hold for us in each direction: at 10 Gbit/s some milliseconds. */
+enum { SOCKET_BYTES = 4 << 20 };
+
+/* What a rank tells all others. */
+typedef struct card {
+    uint64_t nonce;
+    int32_t willing, machine, port, n;
+    uint32_t address[ADDRESSES], mask[ADDRESSES]; /* as on the wire */
+} card;
+
+/* The first words on a connection, and the answer. */
+typedef struct hello {
+    uint64_t nonce; /* of the one that is spoken to */
+    int32_t from, to;
+} hello;
+
+/* -- what is wanted -----------------------------------------------------------------------------------------
+ */
+
+/* Networks on which MPI does not use TCP. */
+static bool has_fast_network(void)
+{
+    glob_t found = {0};
+    bool any = glob("/sys/class/infiniband/*", 0, NULL, &found) == 0;
+
+    globfree(&found);
+    if (any) return true;
+    any = glob("/sys/class/cxi/*", 0, NULL, &found) == 0;
+    globfree(&found);
+    return any;
+}
+
+/* NULL: lines are wanted; else why not. */
+static const char *unwanted(void)
+{
+    const char *text = getenv("LOCKSTEP_LINES"), *pml = getenv("OMPI_MCA_pml");
+
+    if (text != NULL && strcmp(text, "off") == 0) return "LOCKSTEP_LINES=off";
+    if (text != NULL && strcmp(text, "on") == 0) return NULL;
+    if (getenv("OMPI_MCA_btl") != NULL || getenv("OMPI_MCA_mtl") != NULL ||
+        (pml != NULL && strcmp(pml, "ob1") != 0))
+        return "MPI was told what to use";
+    return has_fast_network() ? "there is a network that MPI knows better" : NULL;
+}
+
+/* -- addresses ----------------------------------------------------------------------------------------------
+ */
+
+static uint32_t four(const struct sockaddr *a)
+{
+    return ((const struct sockaddr_in *)(const void *)a)->sin_addr.s_addr;
+}
+
+/* Whether one of the networks ("10.1.0.0/24") or interfaces that MPI may use is it. */
+static bool is_listed(const char *list, const struct ifaddrs *i)
+{
+    char word[64];
+    int bits;
+    struct in_addr net;
+
+    for (size_t n; *list != '\0'; list += n + (list[n] == ',')) {
+        n = strcspn(list, ",");
+        snprintf(word, sizeof word, "%.*s", (int)n, list);
+        if (strcmp(word, i->ifa_name) == 0) return true;
+        char *slash = strchr(word, '/');
+        if (slash == NULL) continue;
+        *slash = '\0';
+        bits = atoi(slash + 1);
+        if (inet_pton(AF_INET, word, &net) != 1 || bits < 1 || bits > 32) continue;
+        if (((four(i->ifa_addr) ^ net.s_addr) & htonl(~UINT32_C(0) << (32 - bits))) == 0) return true;
+    }
+    return false;
+}
+
+static void list_addresses(card *out)
+{
+    const char *only = getenv("OMPI_MCA_btl_tcp_if_include");
+    struct ifaddrs *list = NULL;
+
+    if (getifaddrs(&list) != 0) return;
+    for (const struct ifaddrs *i = list; i != NULL && out->n < ADDRESSES; i = i->ifa_next) {
+        if (i->ifa_addr == NULL || i->ifa_addr->sa_family != AF_INET || i->ifa_netmask == NULL) continue;
+        if ((i->ifa_flags & IFF_LOOPBACK) || !(i->ifa_flags & IFF_UP)) continue;
+        if (only != NULL && !is_listed(only, i)) continue;
+        out->address[out->n] = four(i->ifa_addr);
+        out->mask[out->n++] = four(i->ifa_netmask);
+    }
+    freeifaddrs(list);
+}
+
+/* -1: cannot. */
+static int listen_somewhere(int peers, int32_t *port)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_ANY)};
+    socklen_t n = sizeof at;
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    if (fd < 0) return -1;
+    if (bind(fd, (const struct sockaddr *)&at, n) != 0 || listen(fd, peers) != 0 ||
+        getsockname(fd, (struct sockaddr *)&at, &n) != 0) {
+        close(fd);
+        return -1;
+    }
+    *port = ntohs(at.sin_port);
+    return fd;
+}
+
+/* -- sockets ------------------------------------------------------------------------------------------------
+ */
+
+/* What a user may ask for, in bytes. */
+static long allowed(const char *file)
+{
+    char text[32] = "";
+    FILE *f = fopen(file, "re");
+
+    if (f == NULL) return 0;
+    if (fgets(text, sizeof text, f) == NULL) text[0] = '\0';
+    fclose(f);
+    return strtol(text, NULL, 10);
+}
+
+/* The system makes buffers as long as connections that never rest need, which ours do: while ranks compute,
+ * and a rank that computes does not refill them.  Where a user may not ask for enough, the system's own
+ * choice is the better one. The receiver's comes before the connection: it says what can be announced. */
+static void tune(int fd)
+{
+    const int on = 1, bytes = SOCKET_BYTES;
+
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    if (allowed("/proc/sys/net/core/wmem_max") >= bytes)
+        setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+    if (allowed("/proc/sys/net/core/rmem_max") >= bytes)
+        setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
+}
+
+/* Until it is readable or writable, or the time is over. */
+static bool ready(int fd, short events, uint64_t until_ns)
+{
+    struct pollfd p = {.fd = fd, .events = events};
+    int got;
+
+    do {
+        const uint64_t now = ls_clock_ns();
+        got = poll(&p, 1, now < until_ns ? (int)((until_ns - now) / 1000000) + 1 : 0);
+    } while (got < 0 && errno == EINTR);
+    return got == 1;
+}
+
+static bool read_all(int fd, void *to, size_t bytes, uint64_t until_ns)
+{
+    for (size_t at = 0; at < bytes;) {
+        if (!ready(fd, POLLIN, until_ns)) return false;
+        const ssize_t got = recv(fd, (char *)to + at, bytes - at, MSG_DONTWAIT);
+        if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+        if (got <= 0) return false;
+        at += (size_t)got;
+    }
+    return true;
+}
+
+/* A few bytes, which a new connection has room for. */
+static bool write_all(int fd, const void *from, size_t bytes)
+{
+    return send(fd, from, bytes, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)bytes;
+}
+
+/* -1: nobody answers. */
+static int connect_to(uint32_t address, int32_t port, uint64_t until_ns)
+{
+    const struct sockaddr_in to = {
+        .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = address};
+    int problem = 0, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    socklen_t n = sizeof problem;
+
+    if (fd < 0) return -1;
+    tune(fd);
+    if (connect(fd, (const struct sockaddr *)&to, sizeof to) == 0) return fd;
+    if (errno == EINPROGRESS && ready(fd, POLLOUT, until_ns) &&
+        getsockopt(fd, SOL_SOCKET, SO_ERROR, &problem, &n) == 0 && problem == 0)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+/* -- meeting ------------------------------------------------------------------------------------------------
+ */
+
+static int common_divisor(int a, int b)
+{
+    return b == 0 ? a : common_divisor(b, a % b);
+}
+
+/* Whether two ranks ever own the same slice (exchange_remote.c, owner_of). */
+static bool are_peers(const ls_comm *c, int a, int b)
+{
+    const lsi_remote *f = c->remote;
+    const int divisor = common_divisor(f->host_size[f->host_of[a]], f->host_size[f->host_of[b]]);
+
+    return f->host_of[a] != f->host_of[b] && f->local_of[a] % divisor == f->local_of[b] % divisor;
+}
+
+/* The addresses of a peer, those that are on one of our networks first. */
+static int reach(const card *mine, const card *peer)
+{
+    const uint64_t until = ls_clock_ns() + UINT64_C(1000000) * WAIT_MS;
+    int fd = -1;
+
+    if (mine->machine == peer->machine) fd = connect_to(htonl(INADDR_LOOPBACK), peer->port, until);
+    for (int near = 1; near >= 0 && fd < 0; near--)
+        for (int i = 0; i < peer->n && fd < 0; i++) {
+            bool shared = false;
+            for (int k = 0; k < mine->n; k++)
+                if (((mine->address[k] ^ peer->address[i]) & mine->mask[k]) == 0) shared = true;
+            if (shared == (near == 1)) fd = connect_to(peer->address[i], peer->port, until);
+        }
+    return fd;
+}
+
+static ls_status connect_lower(const ls_comm *c, const card *all, int *fds, ls_err *err)
+{
+    for (int r = 0; r < c->rank; r++) {
+        const hello first = {all[r].nonce, c->rank, r};
+        if (!are_peers(c, c->rank, r)) continue;
+        fds[r] = reach(&all[c->rank], &all[r]);
+        if (fds[r] < 0 || !write_all(fds[r], &first, sizeof first))
+            return ls_fail(err, LS_LOST, "rank %d cannot connect to rank %d", c->rank, r);
+    }
+    return LS_OK;
+}
+
+/* Strangers are turned away. */
+static ls_status accept_higher(lsi_lines *l, const ls_comm *c, const card *all, int listener, ls_err *err)
+{
+    const uint64_t until = ls_clock_ns() + UINT64_C(3000000) * WAIT_MS;
+    int left = 0;
+
+    for (int r = c->rank + 1; r < c->size; r++) left += are_peers(c, c->rank, r);
+    while (left > 0) {
+        hello first, answer;
+        int fd;
+        if (!ready(listener, POLLIN, until))
+            return ls_fail(err, LS_LOST, "rank %d waits for %d connections in vain", c->rank, left);
+        fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd < 0) continue;
+        tune(fd);
+        if (!read_all(fd, &first, sizeof first, until) || first.nonce != all[c->rank].nonce ||
+            first.to != c->rank || first.from <= c->rank || first.from >= c->size ||
+            !are_peers(c, c->rank, first.from)) {
+            close(fd);
+            continue;
+        }
+        answer = (hello){all[first.from].nonce, c->rank, first.from};
+        if (!write_all(fd, &answer, sizeof answer)) {
+            close(fd);
+            continue;
+        }
+        const ls_status st = lsi_lines_connect_take(l, first.from, fd, err);
+        if (st != LS_OK) return st;
+        left--;
+    }
+    return LS_OK;
+}
+
+static ls_status hear_lower(lsi_lines *l, const ls_comm *c, const card *all, int *fds, ls_err *err)
+{
+    const uint64_t until = ls_clock_ns() + UINT64_C(3000000) * WAIT_MS;
+    ls_status st = LS_OK;
+
+    for (int r = 0; r < c->rank; r++) {
+        hello answer;
+        const int fd = fds[r];
+        if (fd < 0) continue;
+        if (!read_all(fd, &answer, sizeof answer, until) || answer.nonce != all[c->rank].nonce ||
+            answer.from != r)
+            return ls_fail(err, LS_LOST, "what answers rank %d is not rank %d", c->rank, r);
+        fds[r] = -1;
+        LS_TRY(lsi_lines_connect_take(l, r, fd, err));
+    }
+out:
+    return st;
+}
+
+static ls_status meet(lsi_lines *l, const ls_comm *c, const card *all, int listener, ls_err *err)
+{
+    int *fds = ls_alloc(LS_MEM_COMM, (size_t)c->size * sizeof *fds);
+    ls_status st = LS_OK;
+
+    if (fds == NULL) return ls_fail(err, LS_NOMEM, "no memory for connections");
+    for (int r = 0; r < c->size; r++) fds[r] = -1;
+    LS_TRY(connect_lower(c, all, fds, err));
+    LS_TRY(accept_higher(l, c, all, listener, err));
+    LS_TRY(hear_lower(l, c, all, fds, err));
+out:
+    for (int r = 0; r < c->size; r++)
+        if (fds[r] >= 0) close(fds[r]);
+    ls_free(fds);
+    return st;
+}
+
+/* The first rank that is not willing; -1: all are. */
+static int first_unwilling(const card *all, int size)
+{
+    for (int r = 0; r < size; r++)
+        if (!all[r].willing) return r;
+    return -1;
+}
+
+ls_status lsi_lines_open(lsi_lines **out, ls_comm *c, ls_err *err)
+{
+    const char *why = unwanted();
+    card mine = {.machine = c->place.machine, .willing = why == NULL}, *all = NULL;
+    ls_err problem = {0};
+    lsi_lines *l = NULL;
+    int listener = -1;
+    ls_status st = LS_OK;
+
+    *out = NULL;
+    all = ls_alloc(LS_MEM_COMM, (size_t)c->size * sizeof *all);
+    if (mine.willing) listener = listen_somewhere(c->size, &mine.port);
+    if (listener < 0 || all == NULL || getrandom(&mine.nonce, sizeof mine.nonce, 0) < 0 ||
+        lsi_lines_make(&l, c->size, &problem) != LS_OK)
+        mine.willing = 0;
+    list_addresses(&mine);
+    /* From here on everybody does the same: all have gathered, or nobody goes on. */
+    if (all == NULL) {
+        st = ls_fail(err, LS_NOMEM, "no memory for connections");
+        goto out;
+    }
+    LS_TRY(c->transport->gather(&mine, sizeof mine, all, err));
+    if (first_unwilling(all, c->size) >= 0) {
+        if (c->rank == 0)
+            ls_log(LS_LOG_INFO, "vectors go through MPI: %s", why != NULL ? why : "a rank cannot otherwise");
+        goto out;
+    }
+    mine.willing = meet(l, c, all, listener, &problem) == LS_OK;
+    if (!mine.willing) ls_log(LS_LOG_INFO, "vectors go through MPI: %s", problem.text);
+    LS_TRY(c->transport->gather(&mine, sizeof mine, all, err));
+    if (first_unwilling(all, c->size) < 0) {
+        *out = l;
+        l = NULL;
+    }
+out:
+    if (listener >= 0) close(listener);
+    lsi_lines_close(l);
+    ls_free(all);
+    return st;
+}

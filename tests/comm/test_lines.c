@@ -1,0 +1,215 @@
+/* Lines: messages arrive whole and in order, whether they are awaited or not, and whatever a socket holds. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "check.h"
+#include "comm/lines.h"
+
+/* Two ends of one line, rank 0 and rank 1, in this process. */
+typedef struct ends {
+    lsi_lines *of[2];
+    int fd[2];
+} ends;
+
+static void join(ends *e)
+{
+    ls_err err = {0};
+
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, e->fd) == 0);
+    for (int i = 0; i < 2; i++) {
+        CHECK_OK(lsi_lines_make(&e->of[i], 2, &err), &err);
+        CHECK_OK(lsi_lines_connect_take(e->of[i], 1 - i, e->fd[i], &err), &err);
+    }
+}
+
+static void part(ends *e)
+{
+    lsi_lines_close(e->of[0]);
+    lsi_lines_close(e->of[1]);
+}
+
+/* Both ends until nothing moves any more. */
+static void settle(ends *e)
+{
+    ls_err err = {0};
+    bool moved[2];
+
+    do
+        for (int i = 0; i < 2; i++) CHECK_OK(lsi_lines_turn(e->of[i], &moved[i], &err), &err);
+    while (moved[0] || moved[1]);
+}
+
+static bool is_over(lsi_lines *l, ls_transport_request *r, int n)
+{
+    ls_err err = {0};
+    bool over = false;
+
+    CHECK_OK(lsi_lines_test(l, r, n, &over, &err), &err);
+    return over;
+}
+
+static char *filled(size_t bytes, int with)
+{
+    char *p = ls_alloc(LS_MEM_TEST, bytes);
+
+    for (size_t i = 0; p != NULL && i < bytes; i++) p[i] = (char)(i * 7 + i / 251 + (size_t)with);
+    return p;
+}
+
+/* Lengths around a socket's, in both directions at once, the awaited ones first and last. */
+static void messages_arrive(void)
+{
+    static const size_t length[] = {1, 8, 4096, 100000, 262144, 1000003};
+    enum { N = sizeof length / sizeof *length };
+    ends e;
+    ls_err err = {0};
+    ls_transport_request sends[2][N], receives[2][N];
+    char *from[2][N], *to[2][N];
+
+    join(&e);
+    for (int early = 0; early < 2; early++) {
+        for (int i = 0; i < 2; i++)
+            for (int k = 0; k < N; k++) {
+                from[i][k] = filled(length[k], i + 10 * k);
+                to[i][k] = filled(length[k], 200);
+            }
+        for (int round = 0; round < 2; round++) {
+            for (int i = 0; i < 2 && round == early; i++)
+                for (int k = 0; k < N; k++)
+                    CHECK_OK(
+                        lsi_lines_send(e.of[i], from[i][k], length[k], 1 - i, 100 + k, &sends[i][k], &err),
+                        &err);
+            for (int i = 0; i < 2 && round != early; i++)
+                for (int k = N - 1; k >= 0; k--)
+                    CHECK_OK(lsi_lines_receive(e.of[i], to[i][k], length[k], 1 - i, 100 + k, &receives[i][k],
+                                               &err),
+                             &err);
+            settle(&e);
+        }
+        for (int i = 0; i < 2; i++) {
+            CHECK(is_over(e.of[i], sends[i], N));
+            CHECK(is_over(e.of[i], receives[i], N));
+            for (int k = 0; k < N; k++) CHECK(memcmp(to[i][k], from[1 - i][k], length[k]) == 0);
+        }
+        for (int i = 0; i < 2; i++)
+            for (int k = 0; k < N; k++) {
+                ls_free(from[i][k]);
+                ls_free(to[i][k]);
+            }
+    }
+    part(&e);
+}
+
+/* Tags are used anew: the first that was sent is the first that is received, awaited or not. */
+static void equal_tags_keep_their_order(void)
+{
+    ends e;
+    ls_err err = {0};
+    ls_transport_request s[4], r[4];
+    int from[4] = {1, 2, 3, 4}, to[4] = {0};
+
+    join(&e);
+    CHECK_OK(lsi_lines_receive(e.of[1], &to[0], sizeof(int), 0, 7, &r[0], &err), &err);
+    for (int i = 0; i < 4; i++)
+        CHECK_OK(lsi_lines_send(e.of[0], &from[i], sizeof(int), 1, 7, &s[i], &err), &err);
+    settle(&e);
+    CHECK(is_over(e.of[1], &r[0], 1));
+    for (int i = 1; i < 4; i++)
+        CHECK_OK(lsi_lines_receive(e.of[1], &to[i], sizeof(int), 0, 7, &r[i], &err), &err);
+    CHECK(is_over(e.of[1], r + 1, 3));
+    for (int i = 0; i < 4; i++) CHECK_EQ_INT(to[i], i + 1);
+    part(&e);
+}
+
+/* A message of which a part has come when it is asked for. */
+static void asked_for_midway(void)
+{
+    const size_t bytes = 3000000;
+    ends e;
+    ls_err err = {0};
+    ls_transport_request s, r;
+    char *from = filled(bytes, 3), *to = filled(bytes, 4);
+    bool moved;
+
+    join(&e);
+    CHECK_OK(lsi_lines_send(e.of[0], from, bytes, 1, 9, &s, &err), &err);
+    CHECK_OK(lsi_lines_turn(e.of[1], &moved, &err), &err);
+    CHECK(moved);
+    CHECK_OK(lsi_lines_receive(e.of[1], to, bytes, 0, 9, &r, &err), &err);
+    CHECK(!is_over(e.of[1], &r, 1)); /* a socket does not hold all of it */
+    settle(&e);
+    CHECK(is_over(e.of[1], &r, 1) && is_over(e.of[0], &s, 1));
+    CHECK(memcmp(from, to, bytes) == 0);
+    ls_free(from);
+    ls_free(to);
+    part(&e);
+}
+
+/* After the first messages nothing is allocated for more of them. */
+static void memory_is_used_again(void)
+{
+    ends e;
+    ls_err err = {0};
+    uint64_t before = 0;
+    char from[5000] = "again", to[5000];
+
+    join(&e);
+    for (int i = 0; i < 20; i++) {
+        ls_transport_request s, r;
+        if (i == 4) before = ls_mem_stats_now().n_allocs;
+        if (i % 2 == 0) CHECK_OK(lsi_lines_receive(e.of[1], to, sizeof to, 0, i, &r, &err), &err);
+        CHECK_OK(lsi_lines_send(e.of[0], from, sizeof from, 1, i, &s, &err), &err);
+        settle(&e);
+        if (i % 2 == 1) CHECK_OK(lsi_lines_receive(e.of[1], to, sizeof to, 0, i, &r, &err), &err);
+        CHECK(is_over(e.of[1], &r, 1) && is_over(e.of[0], &s, 1));
+    }
+    CHECK_EQ_INT((int64_t)(ls_mem_stats_now().n_allocs - before), 0);
+    part(&e);
+}
+
+static void other_lengths_are_refused(void)
+{
+    ends e;
+    ls_err err = {0};
+    ls_transport_request s, r;
+    char from[16] = "", to[16];
+
+    join(&e);
+    CHECK_OK(lsi_lines_send(e.of[0], from, 16, 1, 5, &s, &err), &err);
+    settle(&e);
+    CHECK(lsi_lines_receive(e.of[1], to, 12, 0, 5, &r, &err) == LS_DISAGREE);
+    CHECK(strstr(err.text, "rank 0 sent 16 bytes") != NULL);
+    part(&e);
+}
+
+/* A peer that is gone moves nothing, and is not reported at once: whoever started it knows more. */
+static void the_end_of_a_peer(void)
+{
+    ends e;
+    ls_err err = {0};
+    ls_transport_request r;
+    char to[16];
+    bool moved = true;
+
+    join(&e);
+    CHECK_OK(lsi_lines_receive(e.of[1], to, 16, 0, 5, &r, &err), &err);
+    lsi_lines_close(e.of[0]);
+    CHECK_OK(lsi_lines_turn(e.of[1], &moved, &err), &err);
+    CHECK(!moved);
+    CHECK(!is_over(e.of[1], &r, 1));
+    lsi_lines_close(e.of[1]);
+}
+
+int main(void)
+{
+    CHECK_RUN(messages_arrive);
+    CHECK_RUN(equal_tags_keep_their_order);
+    CHECK_RUN(asked_for_midway);
+    CHECK_RUN(memory_is_used_again);
+    CHECK_RUN(other_lengths_are_refused);
+    CHECK_RUN(the_end_of_a_peer);
+    return CHECK_DONE();
+}
