@@ -7,15 +7,16 @@
  *
  * A bucket is a set of gradients that ranks exchange together.  Gradients join buckets in the order in which
  * the backward pass makes them, so that a bucket is complete early and travels while the rest is computed.
- * The first one is small, to begin early.  Running statistics, metrics and the host's control number make a
- * last, tiny bucket: after a step all replicas are equal to the bit, and all ranks know the same numbers.
+ * The first one is small, to begin early, and so is the last, whose update nothing hides.  Running
+ * statistics, metrics and the host's control number make another, tiny one: after a step all replicas are
+ * equal to the bit, and all ranks know the same numbers.
  * Where every rank updates a piece of each parameter, it gets that piece of the sums alone. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "passes/lower_internal.h"
 
-enum { BUCKET_BYTES = 8 << 20, FIRST_BUCKET_BYTES = 1 << 20 };
+enum { BUCKET_BYTES = 8 << 20, END_BUCKET_BYTES = 1 << 20 }; /* and the first and the last */
 
 typedef struct summing {
     ls_strategy how;
@@ -92,6 +93,16 @@ static void look(ls_graph *g, summing *s, int n, const ready *list, const ls_val
     s->found = (s->found < 0 ? found : ls_add((ls_value){g, s->found}, found)).id;
 }
 
+/* Where the last bucket begins; nowhere special unless they are large. */
+static int last_begin(const ready *list, int n, int64_t usual)
+{
+    int64_t bytes = 0;
+
+    while (usual > END_BUCKET_BYTES && n > 0 && bytes + list[n - 1].bytes <= END_BUCKET_BYTES)
+        bytes += list[--n].bytes;
+    return n;
+}
+
 /* Replaces gradients by their sums over ranks, bucket by bucket in the order in which they become ready. */
 static void reduce(ls_graph *g, summing *s, const ls_update_attr *a, int n, ls_value *grads)
 {
@@ -102,7 +113,7 @@ static void reduce(ls_graph *g, summing *s, const ls_update_attr *a, int n, ls_v
     const ls_value weight = how->part == LS_PART_UPDATE ? ls_fill(g, LS_SHAPE_SCALAR, LS_F32, 1)
                                                         : ls_graph_scalar(g, "gradient.weight");
     ready *list = ls_arena_alloc(g->arena, (size_t)n * sizeof *list);
-    int begin = 0, made = 0;
+    int begin = 0, made = 0, last;
 
     if (list == NULL) lsi_no_memory(g);
     if (!lsi_sound(g) || !ls_value_ok(weight)) return;
@@ -114,11 +125,12 @@ static void reduce(ls_graph *g, summing *s, const ls_update_attr *a, int n, ls_v
         list[i] = (ready){g->values[grads[i].id]->node, i,
                           ls_shape_count(ls_value_shape(grads[i])) * (int64_t)sizeof(float)};
     qsort(list, (size_t)n, sizeof *list, by_node);
+    last = last_begin(list, n, usual);
     while (begin < n) {
-        const int64_t limit = made++ == 0 && usual > FIRST_BUCKET_BYTES ? FIRST_BUCKET_BYTES : usual;
+        const int64_t limit = made++ == 0 && usual > END_BUCKET_BYTES ? END_BUCKET_BYTES : usual;
         int64_t bytes = list[begin].bytes;
         int end = begin + 1;
-        while (end < n && bytes + list[end].bytes <= limit) bytes += list[end++].bytes;
+        while (end < n && end != last && bytes + list[end].bytes <= limit) bytes += list[end++].bytes;
         look(g, s, end - begin, list + begin, grads);
         reduce_bucket(g, scattered, weight, end - begin, list + begin, attr, grads);
         begin = end;
