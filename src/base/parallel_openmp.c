@@ -5,7 +5,9 @@
 
 #include <omp.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "lockstep/status.h"
@@ -47,18 +49,45 @@ void ls_parallel_barrier(int thread, int n_threads)
  * over that without spinning): beside a program that keeps one core busy 1000 1.05, 3000 1.13, 10000 1.45,
  * libgomp's default of 300000 7.2; alone all of them 0.92 to 0.98, 1000 as good as any.  In a step of 3 ms
  * the default costs 30 times.
- * With many threads it is the other way round: all of them must be woken for each region, and one that spins
- * takes a core of many.  On 16 cores of a virtual machine a region costs 25 to 60 us with 1000 and 4 to 10
- * with 10000 and more; a step of ResNet-18 in bf16 69, and at times 140 to 240 ms, against 57. */
+ * With many threads all of them must be woken for each region: on 16 cores of a virtual machine a region
+ * costs 25 to 60 us with 1000 and 4 to 20 with 10000, and a step of ResNet-18 in bf16 69 ms, at times 140 to
+ * 240, against 57. Beside a program that keeps one of those cores busy it is as with two (mnist-keras: 6.8 ms
+ * with 1000, 29 with 30000): threads that spin leave no core to which the displaced one could move.  So many
+ * cores spin longer, unless something else runs when the program starts. */
 #define SPIN_COUNT      "1000"
-#define SPIN_COUNT_MANY "30000"
+#define SPIN_COUNT_MANY "10000"
 #define MANY_CORES      8
+
+/* Threads that run or want to, of the whole machine: the second last field of /proc/loadavg is RUNNING/ALL.
+ * 1, this one alone, where it cannot be read. */
+static int running_now(void)
+{
+    FILE *f = fopen("/proc/loadavg", "r");
+    int running = 1;
+
+    if (f == NULL) return 1;
+    if (fscanf(f, "%*s %*s %*s %d/", &running) != 1) running = 1;
+    fclose(f);
+    return running;
+}
+
+/* Whether nothing else keeps a core busy: what only runs for a moment, as the shell that started this
+ * program, is not there at every look. */
+static bool is_alone(void)
+{
+    for (int i = 0; i < 5; i++) {
+        if (running_now() <= 1) return true;
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+    return false;
+}
 
 void ls_parallel_settle(char **argv)
 {
     if (getenv("OMP_WAIT_POLICY") || getenv("GOMP_SPINCOUNT")) return;
     /* Set first: the program started again must not come here a second time. */
-    if (setenv("GOMP_SPINCOUNT", ls_parallel_cores() < MANY_CORES ? SPIN_COUNT : SPIN_COUNT_MANY, 1) == 0)
+    const bool longer = ls_parallel_cores() >= MANY_CORES && is_alone();
+    if (setenv("GOMP_SPINCOUNT", longer ? SPIN_COUNT_MANY : SPIN_COUNT, 1) == 0)
         execv("/proc/self/exe", argv);
     /* Without /proc the program runs as it is, only slower beside other work. */
 }

@@ -18,6 +18,7 @@ enum {
     TASKS_WANTED = 64,
     PARTS_MAX = 16,
     FEW_CHANNELS = 4,
+    GIVEN_AT_ONCE = 9, /* blocks of 16 x 16 weights */
     TILE = LSI_B16_ROWS * LSI_B16_WIDE
 };
 
@@ -39,7 +40,7 @@ typedef struct job {
     float *sums;       /* [part][tap][row block][column block][32][32] */
     char *own;
     size_t own_bytes;
-    ls_parallel_pieces to_pack, to_sum;
+    ls_parallel_pieces to_pack, to_sum, to_give;
 } job;
 
 static void job_init(job *j, const lsi_conv_problem *p)
@@ -253,26 +254,34 @@ static void sum_thread(int thread, int n_threads, void *arg)
     j->kernels->end();
 }
 
-/* dw[o][c][tap] from the parts' sums, 16 of o by 16 of the rest at a time. */
+/* dw[o][c][tap] from the parts' sums: 16 of o from `o` on by n of the rest, at most 16, from r on. */
+static void give(const job *j, int64_t o, int64_t r, int64_t n)
+{
+    const int64_t per_out = j->p->ci * j->taps, size = (int64_t)ls_dtype_size(j->p->w_type);
+    const float *from[16];
+
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t row = j->few ? r + i : (r + i) / j->taps, tap = j->few ? 0 : (r + i) % j->taps;
+        const int64_t tile = (tap * j->row_b + row / LSI_B16_ROWS) * j->col_b + o / LSI_B16_WIDE;
+        from[i] = j->sums + tile * TILE + row % LSI_B16_ROWS * LSI_B16_WIDE + o % LSI_B16_WIDE;
+    }
+    lsi_b16_give(from, n, 16, j->parts, tiles(j) * TILE, j->p->w_type,
+                 (char *)j->a->w + (o * per_out + r) * size, per_out);
+}
+
+/* Lines of 16 x 16 GIVEN_AT_ONCE at a time: with few channels of dy, one thread for each would be few. */
 static void give_thread(int thread, int n_threads, void *arg)
 {
-    const job *j = arg;
-    const int64_t per_out = j->p->ci * j->taps, size = (int64_t)ls_dtype_size(j->p->w_type);
-    int64_t block, end;
+    job *j = arg;
+    const int64_t per_out = j->p->ci * j->taps, step = 16 * GIVEN_AT_ONCE;
+    const int64_t pieces = (per_out + step - 1) / step;
 
-    ls_parallel_range(j->p->co / 16, thread, n_threads, &block, &end);
-    for (; block < end; block++)
-        for (int64_t r = 0; r < per_out; r += 16) {
-            const int64_t n = per_out - r < 16 ? per_out - r : 16, o = block * 16;
-            const float *from[16];
-            for (int64_t i = 0; i < n; i++) {
-                const int64_t row = j->few ? r + i : (r + i) / j->taps, tap = j->few ? 0 : (r + i) % j->taps;
-                const int64_t tile = (tap * j->row_b + row / LSI_B16_ROWS) * j->col_b + o / LSI_B16_WIDE;
-                from[i] = j->sums + tile * TILE + row % LSI_B16_ROWS * LSI_B16_WIDE + o % LSI_B16_WIDE;
-            }
-            lsi_b16_give(from, n, 16, j->parts, tiles(j) * TILE, j->p->w_type,
-                         (char *)j->a->w + (o * per_out + r) * size, per_out);
-        }
+    (void)thread;
+    (void)n_threads;
+    for (int64_t i; (i = ls_parallel_take(&j->to_give)) < j->p->co / 16 * pieces;) {
+        const int64_t lo = i % pieces * step, hi = per_out - lo < step ? per_out : lo + step;
+        for (int64_t r = lo; r < hi; r += 16) give(j, i / pieces * 16, r, hi - r < 16 ? hi - r : 16);
+    }
 }
 
 /* -- interface --------------------------------------------------------------------------------------------

@@ -119,6 +119,18 @@ static void store_tile(const work *w, int64_t m, int64_t rows, int64_t n, int64_
     }
 }
 
+/* What will be written, early enough to be there when the product is. */
+static void fetch_results(const work *w, int64_t m, int64_t rows, int64_t n, int64_t cols)
+{
+    const lsi_gemm_problem *p = w->g->p;
+    const int64_t bytes = cols * (int64_t)ls_dtype_size(p->c_type);
+
+    for (int64_t i = 0; i < rows; i++) {
+        const char *row = lsi_b16_at(w->g->c, p->c_type, (m + i) * p->ldc + n);
+        for (int64_t k = 0; k < bytes; k += 64) __builtin_prefetch(row + k, 1);
+    }
+}
+
 static void rows_times_columns(const work *w, int64_t n, int64_t n_end, int64_t l, int64_t k)
 {
     const lsi_gemm_block *g = w->g;
@@ -137,7 +149,10 @@ static void rows_times_columns(const work *w, int64_t n, int64_t n_end, int64_t 
             const int64_t cols = n_end - j < LSI_B16_WIDE ? n_end - j : LSI_B16_WIDE;
             q.b = w->all_b != NULL ? w->all_b + j / LSI_B16_COLS * q.b_block
                                    : w->b + (j - n) / LSI_B16_COLS * q.b_block;
-            if (add) load_tile(w, m, rows, j, cols);
+            if (add)
+                load_tile(w, m, rows, j, cols);
+            else
+                fetch_results(w, m, rows, j, cols);
             w->kernels->multiply((int)rows, cols > LSI_B16_COLS ? 2 : 1, &q);
             store_tile(w, m, rows, j, cols, last);
         }

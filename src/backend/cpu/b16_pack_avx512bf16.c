@@ -1,4 +1,4 @@
-/* b16_pack_avx512.c: numbers into the blocks that products of bf16 want, and sums out of them.
+/* b16_pack_avx512bf16.c: numbers into the blocks that products of bf16 want, and sums out of them.
  *
  * Two neighbours in depth make a pair of 32 bits, so everything here moves pairs: 16 rows of 16 pairs are
  * turned round like floats. */
@@ -13,15 +13,15 @@ LSI_INLINE __mmask16 first(int64_t n)
     return n >= 16 ? (__mmask16)0xffff : (__mmask16)((1u << n) - 1);
 }
 
-/* bf16 of 16 floats in the low halves, to nearest even; NaN stays one. */
+/* bf16 of 16 floats, to nearest even; NaN stays one, and what is too small for a normal number becomes 0. */
+LSI_INLINE __m256i narrow(vf a)
+{
+    return (__m256i)_mm512_cvtneps_pbh(a);
+}
+/* The same in the low halves of 32 bits. */
 LSI_INLINE __m512i rounded(vf a)
 {
-    const __m512i bits = _mm512_castps_si512(a);
-    const __m512i odd = _mm512_and_epi32(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
-    const __m512i near = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
-    const __m512i quiet = _mm512_or_epi32(bits, _mm512_set1_epi32(0x400000));
-
-    return _mm512_srli_epi32(_mm512_mask_mov_epi32(near, _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q), quiet), 16);
+    return _mm512_cvtepu16_epi32(narrow(a));
 }
 
 /* The first n of 16 numbers in the low halves, zeros behind; nothing is read for n <= 0. */
@@ -44,9 +44,9 @@ LSI_INLINE __m512i load_32(const void *p, ls_dtype t, int64_t n)
         const __mmask32 m = n >= 32 ? 0xffffffffu : n <= 0 ? 0 : (1u << n) - 1;
         return _mm512_maskz_loadu_epi16(m, p);
     }
-    const __m256i low = _mm512_cvtepi32_epi16(load_16(p, t, n));
-    const __m256i high = _mm512_cvtepi32_epi16(load_16((const float *)p + 16, t, n - 16));
-    return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
+    const vf low = n > 0 ? _mm512_maskz_loadu_ps(first(n), p) : v_zero();
+    const vf high = n > 16 ? _mm512_maskz_loadu_ps(first(n - 16), (const float *)p + 16) : v_zero();
+    return (__m512i)_mm512_cvtne2ps_pbh(high, low);
 }
 
 void lsi_b16_round(const void *from, ls_dtype t, uint16_t *to, int64_t n)
@@ -57,7 +57,7 @@ void lsi_b16_round(const void *from, ls_dtype t, uint16_t *to, int64_t n)
     }
     for (int64_t i = 0; i < n; i += 16)
         _mm256_mask_storeu_epi16(to + i, first(n - i),
-                                 _mm512_cvtepi32_epi16(load_16((const float *)from + i, t, n - i)));
+                                 narrow(_mm512_maskz_loadu_ps(first(n - i), (const float *)from + i)));
 }
 
 /* 16 rows of 16 pairs become 16 rows of 16 pairs. */
@@ -161,7 +161,7 @@ void lsi_b16_give(const float *const *from, int64_t n, int64_t cols, int parts, 
         if (t == LS_F32)
             _mm512_mask_storeu_ps((float *)to + c * to_row, m, r[c]);
         else
-            _mm256_mask_storeu_epi16((uint16_t *)to + c * to_row, m, _mm512_cvtepi32_epi16(rounded(r[c])));
+            _mm256_mask_storeu_epi16((uint16_t *)to + c * to_row, m, narrow(r[c]));
 }
 
 /* act and type are compile-time constants wherever this is inlined. */
@@ -175,7 +175,7 @@ LSI_INLINE void store_rows(const float *c, int64_t c_row, int64_t rows, int64_t 
         if (type == LS_F32)
             _mm512_mask_storeu_ps((float *)to + r * to_row, m, v);
         else
-            _mm256_mask_storeu_epi16((uint16_t *)to + r * to_row, m, _mm512_cvtepi32_epi16(rounded(v)));
+            _mm256_mask_storeu_epi16((uint16_t *)to + r * to_row, m, narrow(v));
     }
 }
 
@@ -213,7 +213,7 @@ void lsi_b16_copy_lines(const void *from, ls_dtype t, int64_t step, int64_t n, u
     else
         for (int64_t p = 0; p < n; p++)
             _mm256_storeu_si256((__m256i *)(void *)(to + p * to_step),
-                                _mm512_cvtepi32_epi16(rounded(v_load((const float *)from + p * step))));
+                                narrow(v_load((const float *)from + p * step)));
 }
 
 void lsi_b16_pair_lines(const void *from, ls_dtype t, int64_t step, int64_t n, uint16_t *to)
