@@ -263,6 +263,63 @@ static ls_status check_loss_scale(const ls_experiment *x, const lsi_entries *all
                        LS_SCALE_MOST);
 }
 
+/* The value of a setting as a user writes it. */
+static const char *value_of(const ls_experiment *x, const char *key, char *buf)
+{
+    const ls_setting s = ls_config_at(x->cfg, ls_config_find(x->cfg, key));
+
+    return ls_setting_show(&s, buf);
+}
+
+/* Whether a setting of training has the value that it has where nobody sets it. */
+static bool is_usual(const ls_experiment *x, const char *key)
+{
+    char now[LS_SETTING_SHOW_MAX], usual[LS_SETTING_SHOW_MAX];
+
+    for (const ls_setting *s = ls_train_settings; s->key != NULL; s++)
+        if (strcmp(s->key, key) == 0) return strcmp(value_of(x, key, now), ls_setting_show(s, usual)) == 0;
+    return false;
+}
+
+/* Whether `other` was written knowing of e: in the same file, as in that of a run, which has all settings, or
+ * in one that is based on e's, or on the command line.  Who writes both there means both. */
+static bool knows_of(const lsi_entry *other, const lsi_entry *e)
+{
+    if (other == NULL || e->layer >= LSI_OVERRIDE_LAYER) return false;
+    return other->layer >= e->layer;
+}
+
+/* Settings that another one leaves without a meaning: who sets them believes that they do something.  Where
+ * the other one was set in their sight (a run that goes on with another precision), they simply rest. */
+static ls_status check_meaning(const ls_experiment *x, const lsi_entries *all, ls_err *err)
+{
+    static const struct {
+        const char *key, *other, *needs, *or_needs; /* values of the other setting */
+    } rules[] = {
+        {"parallel.prefetch", "parallel.strategy", "fsdp", "hybrid"},
+        {"parallel.reshard", "parallel.strategy", "fsdp", "hybrid"},
+        {"fp16.loss_scale", "precision", "fp16", NULL},
+        {"fp16.initial_scale", "precision", "fp16", NULL},
+        {"fp16.growth_interval", "precision", "fp16", NULL},
+        {"fp16.initial_scale", "fp16.loss_scale", "auto", NULL},
+        {"fp16.growth_interval", "fp16.loss_scale", "auto", NULL},
+    };
+
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
+        const lsi_entry *e = lsi_find(all, rules[i].key);
+        char buf[LS_SETTING_SHOW_MAX];
+        const char *text = value_of(x, rules[i].other, buf);
+        if (e == NULL || is_usual(x, rules[i].key) || strcmp(text, rules[i].needs) == 0) continue;
+        if (knows_of(lsi_find(all, rules[i].other), e)) continue;
+        if (rules[i].or_needs != NULL && strcmp(text, rules[i].or_needs) == 0) continue;
+        return lsi_fail_at(
+            err, &e->value_at, "%s is for %s=%s%s%s, not for %s; leave it out, or set %s=%s", rules[i].key,
+            rules[i].other, rules[i].needs, rules[i].or_needs != NULL ? " and " : "",
+            rules[i].or_needs != NULL ? rules[i].or_needs : "", text, rules[i].other, rules[i].needs);
+    }
+    return LS_OK;
+}
+
 /* batch.per_rank as the share of a global batch. */
 static ls_status share_batch(ls_experiment *x, const lsi_entries *all, ls_err *err)
 {
@@ -295,6 +352,7 @@ ls_status lsi_configure(ls_experiment *out, const lsi_entries *all, const char *
     LS_TRY(check_device(out, all, err));
     LS_TRY(check_precision(out, all, err));
     LS_TRY(check_loss_scale(out, all, err));
+    LS_TRY(check_meaning(out, all, err));
     LS_TRY(check_range(out, all, "data.train_range", err));
     LS_TRY(check_range(out, all, "data.test_range", err));
     LS_TRY(check_range(out, all, "data.val_range", err));

@@ -61,6 +61,11 @@ static void names_of_others_lead_on(void)
         {"fp16.loss_scale=nan", "\"nan\" is neither auto nor a number from 1 to 16777216"},
         {"fp16.growth_interval=0", "fp16.growth_interval"},
         {"fp16.initial_scale=0", "fp16.initial_scale"},
+        {"fp16.loss_scale=256", "fp16.loss_scale is for precision=fp16, not for fp32; leave it out"},
+        {"fp16.initial_scale=256", "fp16.initial_scale is for precision=fp16, not for fp32"},
+        {"fp16.growth_interval=3", "fp16.growth_interval is for precision=fp16, not for fp32"},
+        {"parallel.prefetch=2", "parallel.prefetch is for parallel.strategy=fsdp and hybrid, not for ddp"},
+        {"parallel.reshard=never", "parallel.reshard is for parallel.strategy=fsdp and hybrid, not for ddp"},
         {"train.on_nonfinite=ignore", "is none of: stop skip warn"},
         {"precision=tf32", "precision=tf32 rounds products on a GPU, and device=cpu computes them in fp32"},
         {"parallel.strategy=zero3", "write fsdp"},
@@ -80,6 +85,42 @@ static void names_of_others_lead_on(void)
         CHECK_CONTAINS(err.text, cases[i].meant);
         ls_experiment_release(&x);
     }
+}
+
+/* What another setting leaves without a meaning is refused, unless that one came later. */
+static void settings_must_mean_something(void)
+{
+    static const char *const fixed[] = {"precision=fp16", "fp16.loss_scale=8", "fp16.growth_interval=9",
+                                        NULL};
+    static const char *const scattered[] = {"parallel.prefetch=2", "parallel.strategy=zero1", NULL};
+    static const char *const meant[] = {"precision=fp16", "fp16.growth_interval=9", "parallel.prefetch=2",
+                                        "parallel.strategy=hybrid", NULL};
+    static const char *const usual[] = {"fp16.loss_scale=auto", "parallel.prefetch=auto",
+                                        "fp16.initial_scale=65536", NULL};
+    static const char *const later[] = {"precision=bf16", "parallel.strategy=ddp", NULL};
+    ls_experiment x;
+    ls_err err = {0};
+
+    CHECK_STATUS(config_test_load(&x, M, fixed, &err), LS_INVALID, &err);
+    CHECK_CONTAINS(err.text, "fp16.growth_interval is for fp16.loss_scale=auto, not for 8");
+    ls_experiment_release(&x);
+    err = (ls_err){0};
+    CHECK_STATUS(config_test_load(&x, M, scattered, &err), LS_INVALID, &err);
+    CHECK_CONTAINS(err.text, "not for zero1; leave it out, or set parallel.strategy=fsdp");
+    ls_experiment_release(&x);
+    config_test_refuses(M "fp16: {initial_scale: 8}\n", NULL,
+                        "2:23: fp16.initial_scale is for precision=fp16, not for fp32; leave it out, or set "
+                        "precision=fp16");
+    CHECK_STATUS(config_test_load(&x, M, meant, &err), LS_OK, &err);
+    ls_experiment_release(&x);
+    CHECK_STATUS(config_test_load(&x, M, usual, &err), LS_OK, &err);
+    ls_experiment_release(&x);
+    CHECK_STATUS(config_test_load(&x,
+                                  M "precision: fp16\nfp16: {initial_scale: 8}\n"
+                                    "parallel: {strategy: fsdp, prefetch: 2}\n",
+                                  later, &err),
+                 LS_OK, &err);
+    ls_experiment_release(&x);
 }
 
 static void values_must_fit_their_kind(void)
@@ -282,6 +323,7 @@ int main(void)
     config_test_begin();
     CHECK_RUN(unknown_keys_name_the_nearest);
     CHECK_RUN(names_of_others_lead_on);
+    CHECK_RUN(settings_must_mean_something);
     CHECK_RUN(values_must_fit_their_kind);
     CHECK_RUN(shape_must_fit);
     CHECK_RUN(batch_is_said_once);
