@@ -132,7 +132,8 @@ float *ls_exchange_leaf(ls_exchange *x);
 void ls_exchange_give(ls_exchange *x, float *leaf, int64_t shard);
 void ls_exchange_complete(ls_exchange *x);
 
-/* The parts are filled.  Each is multiplied by `weight` before it is added; ranks may have different weights.
+/* The parts are filled.  Each is multiplied by `weight` before it is added; ranks may have different weights,
+ * and those of weight 0 add zeros, also where theirs are not finite.
  * The bits are independent of who owns which leaves only for weights that are powers of two (use `scale`). */
 void ls_exchange_start(ls_exchange *x, float weight);
 /* Does at most one chunk of work, between machines all that can be done at once, and never waits; true: the

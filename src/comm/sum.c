@@ -17,6 +17,14 @@ void ls_sum_into(float *to, const float *from, int64_t n)
     lsi_sum_loops_best(false)->add(to, from, n);
 }
 
+/* What a rank of weight 0 has is not looked at: it may be infinite, and is nothing all the same. */
+static const float nothing[LSI_SUM_BLOCK];
+
+static const float *part(const float *const *in, const float *weight, int32_t i, int64_t lo)
+{
+    return weight[i] != 0 ? in[i] + lo : nothing;
+}
+
 /* One block: elements [lo, lo + n). */
 static void run_block(const lsi_sum_plan *plan, const lsi_sum_loops *loops, const float *const *in,
                       const float *weight, float *stack, int64_t lo, int64_t n)
@@ -27,14 +35,17 @@ static void run_block(const lsi_sum_plan *plan, const lsi_sum_loops *loops, cons
         const lsi_move *m = &plan->move[i];
         switch (m->how) {
         case LSI_PUSH:
-            loops->scale(next, in[m->a] + lo, weight[m->a], n);
+            loops->scale(next, part(in, weight, m->a, lo), weight[m->a], n);
             next += LSI_SUM_BLOCK;
             break;
         case LSI_PUSH_PAIR:
-            loops->pair(next, in[m->a] + lo, weight[m->a], in[m->b] + lo, weight[m->b], n);
+            loops->pair(next, part(in, weight, m->a, lo), weight[m->a], part(in, weight, m->b, lo),
+                        weight[m->b], n);
             next += LSI_SUM_BLOCK;
             break;
-        case LSI_ADD_INPUT: loops->add_scaled(next - LSI_SUM_BLOCK, in[m->a] + lo, weight[m->a], n); break;
+        case LSI_ADD_INPUT:
+            loops->add_scaled(next - LSI_SUM_BLOCK, part(in, weight, m->a, lo), weight[m->a], n);
+            break;
         case LSI_ADD:
             next -= LSI_SUM_BLOCK;
             loops->add(next - LSI_SUM_BLOCK, next, n);
@@ -46,7 +57,7 @@ static void run_block(const lsi_sum_plan *plan, const lsi_sum_loops *loops, cons
 void lsi_sum_run(const lsi_sum_plan *plan, const lsi_sum_loops *loops, const float *const *in,
                  const float *weight, float scale_by, float *const *out, int64_t lo, int64_t hi, float *stack)
 {
-    if (plan->n_in == 2 && plan->n_out == 1 && scale_by == 1) {
+    if (plan->n_in == 2 && plan->n_out == 1 && scale_by == 1 && weight[0] != 0 && weight[1] != 0) {
         loops->pair_out(out[0] + lo, in[0] + lo, weight[0], in[1] + lo, weight[1], hi - lo);
         return;
     }

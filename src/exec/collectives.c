@@ -354,13 +354,18 @@ static ls_status write_float(const ls_operand *x, float value, ls_err *err)
     return ls_buffer_write(x->buffer, x->at, &value, sizeof value, err);
 }
 
-/* n floats of x, from element `from` on, to `to`, weighted; most are there already. */
+/* n floats of x, from element `from` on, to `to`, weighted; most are there already.  Of weight 0 they are
+ * zeros, whatever was made up in the place of samples. */
 static ls_status take(const ls_operand *x, int64_t from, int64_t n, float weight, float *to, ls_err *err)
 {
     const float *here = ls_buffer_host(x->buffer, x->at + (size_t)from * sizeof(float));
     ls_status st = LS_OK;
 
     if (n <= 0) return LS_OK;
+    if (weight == 0) {
+        memset(to, 0, sizeof *to * (size_t)n);
+        return LS_OK;
+    }
     if (here == NULL || (weight == 1 && here != to)) {
         st = read_operand(x, from, to, n, err);
         here = to;

@@ -1,6 +1,6 @@
 /* accumulate: sum = weight * g, or sum + weight * g where `keep` is not zero: gradients of several batches,
- * added up in a variable before one update.  With keep = 0 the old contents do not matter, whatever they are.
- */
+ * added up in a variable before one update.  With keep = 0 the old contents do not matter, whatever they are,
+ * and with weight = 0 the gradient does not. */
 #include "ops/ops.h"
 #include "ops/type_rules.h"
 
@@ -42,7 +42,8 @@ static void ref(const ls_ref_call *c)
     const double keep = c->in[KEEP].d[0], weight = c->in[WEIGHT].d[0];
 
     for (int64_t i = 0; i < c->out[0].count; i++)
-        c->out[0].d[i] = (keep != 0 ? c->in[SUM].d[i] : 0) + weight * c->in[GRADIENT].d[i];
+        c->out[0].d[i] =
+            (keep != 0 ? c->in[SUM].d[i] : 0) + (weight != 0 ? weight * c->in[GRADIENT].d[i] : 0);
 }
 
 const ls_op ls_op_accumulate = {

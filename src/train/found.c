@@ -31,7 +31,7 @@ void ls_found_mark(ls_plan *p, int rank)
     float slot[LS_GUARD_SLOTS] = {0};
 
     if (ls_plan_input(p, LS_GUARD_RANK) == NULL) return;
-    if (rank < LS_FOUND_RANKS) slot[rank % LS_GUARD_SLOTS] = ldexpf(1, rank / LS_GUARD_SLOTS);
+    if (rank >= 0 && rank < LS_FOUND_RANKS) slot[rank % LS_GUARD_SLOTS] = ldexpf(1, rank / LS_GUARD_SLOTS);
     ls_plan_write_input(p, LS_GUARD_RANK, 0, slot, sizeof slot);
 }
 

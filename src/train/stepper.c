@@ -113,14 +113,15 @@ static ls_status feed(ls_stepper *s, int stage, const ls_counters *c, const ls_b
  */
 
 /* What a plan that makes an update must know: of a step on its way the host does not know yet whether it was
- * left out, so it gives the rate for both cases. */
-static void write_rates(const ls_stepper *s, const ls_batch_plan *p, double lr)
+ * left out, so it gives the rate for both cases.  Of a rank without samples nobody wants to know whether
+ * what it computes in their place is finite. */
+static void write_rates(const ls_stepper *s, const ls_batch_plan *p, double lr, bool samples)
 {
     const double base = s->schedule->base;
 
     ls_session_write_lr(s->session, p, base > 0 ? lr / base : 0, base > 0 ? s->again / base : 0);
     ls_session_write_scalar(p, LS_SKIPS_KNOWN, (double)s->skips);
-    ls_found_mark(p->plan, s->session->rank);
+    ls_found_mark(p->plan, samples ? s->session->rank : -1);
 }
 
 /* An update of so many samples is over. */
@@ -170,7 +171,7 @@ static ls_status whole_step(ls_stepper *s, ls_counters *c, const ls_batch *b, do
     LS_TRY(book_damaged(s, b->epoch, b->global_n - present, err));
     if (present == 0) return LS_OK; /* all were damaged: there is nothing to learn */
     LS_TRY(feed(s, 0, c, b, c->pending, present, &p, err));
-    write_rates(s, p, lr);
+    write_rates(s, p, lr, b->n > 0);
     ls_session_write_scalar(p, "gradient.weight", (double)b->n / (double)present);
     ls_session_write_control(p, &s->control);
     /* Before ranks ask one another again, nothing of this step may be on its way between them. */
@@ -297,7 +298,7 @@ static ls_status update(ls_stepper *s, int stage, ls_counters *c, int64_t mine, 
 
     if (!ls_state_pending(s->session->state) && s->session->shards == NULL)
         LS_TRY(ls_session_clear_sums(s->session, err)); /* nothing from this rank */
-    write_rates(s, p, lr);
+    write_rates(s, p, lr, true);
     ls_session_write_scalar(p, "loss_scale", (double)c->now.samples / (double)samples);
     ls_session_write_scalar(p, "rank.weight", (double)mine / (double)c->now.samples);
     write_metrics(p, &c->now, samples);

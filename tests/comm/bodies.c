@@ -1,6 +1,7 @@
 /* bodies.c: see bodies.h. */
 #include "bodies.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -145,6 +146,40 @@ int rank_weighs(ls_comm *c, const void *arg)
     }
     ls_exchange_destroy(x);
     return wrong;
+}
+
+/* The last rank weighs nothing. */
+static int sum_without_last(ls_comm *c, float scale)
+{
+    enum { N = 3001 };
+    const int size = ls_comm_size(c), last = size - 1;
+    ls_exchange_options o = {.name = "weighed", .n = N, .scale = scale};
+    ls_exchange *x;
+    ls_err err = {0};
+    int wrong = expect_status(c, ls_exchange_create(&x, c, &o, &err), LS_OK, &err, "create");
+
+    for (int t = 0; t < 2 && wrong == 0; t++) {
+        fill_parts(x, (uint64_t)t, size, N);
+        for (int i = 0; ls_comm_rank(c) == last && i < N; i++) ls_exchange_part(x, 0)[i] = INFINITY;
+        ls_exchange_start(x, ls_comm_rank(c) == last ? 0 : 2);
+        wrong += expect_status(c, ls_exchange_wait(x, &err), LS_OK, &err, "wait");
+        for (int i = 0; i < N && wrong == 0; i++) {
+            float want = 0;
+            for (int r = 0; r < last; r++) want += 2 * noise((uint64_t)t, (uint64_t)r, (uint64_t)i);
+            if (fabsf(scale * want - ls_exchange_result(x)[i]) <= 1e-5f) continue;
+            printf("rank %d of %d, element %d: %.9g, expected %.9g\n", ls_comm_rank(c), size, i,
+                   (double)ls_exchange_result(x)[i], (double)(scale * want));
+            wrong++;
+        }
+    }
+    ls_exchange_destroy(x);
+    return wrong;
+}
+
+int rank_weighs_nothing(ls_comm *c, const void *arg)
+{
+    (void)arg;
+    return sum_without_last(c, 1) + sum_without_last(c, 0.3f);
 }
 
 static int wrong_value(const ls_comm *c, const char *what, double got, double want)

@@ -19,6 +19,8 @@ int rank_overlaps(ls_comm *c, const void *arg);
 int rank_works_in_barriers(ls_comm *c, const void *arg);
 /* Weights that differ by rank and step, and a scale; 1, 2 or 4 ranks. */
 int rank_weighs(ls_comm *c, const void *arg);
+/* A rank of weight 0, which has infinities: they are in no sum.  At most 4 ranks. */
+int rank_weighs_nothing(ls_comm *c, const void *arg);
 /* Every kind of collective over every group, at lengths that do not fit ranks, empty ones among them. */
 int rank_moves(ls_comm *c, const void *arg);
 /* Exchanges that use the same memory one after the other. */

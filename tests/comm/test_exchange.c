@@ -86,6 +86,7 @@ static void weights_and_scale(void)
     CHECK_EQ_INT(run_threads(1, rank_weighs, NULL), 0);
     CHECK_EQ_INT(run_threads(2, rank_weighs, NULL), 0);
     CHECK_EQ_INT(run_threads(4, rank_weighs, NULL), 0);
+    for (int ranks = 2; ranks <= 4; ranks++) CHECK_EQ_INT(run_threads(ranks, rank_weighs_nothing, NULL), 0);
 }
 
 static void every_kind(void)

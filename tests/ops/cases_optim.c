@@ -1,5 +1,7 @@
 /* Cases of the optimisers: one update of a group from given states; test_optim_values.c follows whole
  * trajectories. */
+#include <math.h>
+
 #include "op_test.h"
 
 typedef struct setting {
@@ -84,14 +86,18 @@ static void update(op_test *t, const int64_t *p)
     }
 }
 
-enum { KEEP, EMPTY };
+enum { KEEP, EMPTY, NOTHING };
 
 static void accumulate(op_test *t, const int64_t *p)
 {
     const ls_shape shape = p[EMPTY] ? LS_SHAPE(0, 3) : LS_SHAPE(3, 1031);
     const ls_value sum = op_state_wide(t, OP_NORMAL, shape), g = op_fixed(t, OP_NORMAL, shape);
     const ls_value zero = ls_fill(op_graph(t), LS_SHAPE_SCALAR, ls_value_dtype(sum), (double)p[KEEP]);
-    const ls_value next = ls_accumulate(sum, g, zero, op_fixed_wide(t, OP_POSITIVE, LS_SHAPE_SCALAR));
+    /* What weighs nothing may be anything. */
+    const ls_value none = ls_fill(op_graph(t), shape, ls_value_dtype(g), INFINITY),
+                   weight = p[NOTHING] ? ls_fill(op_graph(t), LS_SHAPE_SCALAR, ls_value_dtype(sum), 0)
+                                       : op_fixed_wide(t, OP_POSITIVE, LS_SHAPE_SCALAR);
+    const ls_value next = ls_accumulate(sum, p[NOTHING] ? none : g, zero, weight);
 
     if (ls_value_ok(next)) ls_graph_advance(op_graph(t), ls_graph_value(op_graph(t), sum.id)->var, next);
     op_out_fixed(t, next);
@@ -260,6 +266,8 @@ static const op_case cases[] = {
     {"accumulate: first", accumulate, {0, 0}, OP_NO_GRAD | OP_BF16},
     {"accumulate: next", accumulate, {1, 0}, OP_NO_GRAD | OP_BF16},
     {"accumulate: empty", accumulate, {1, 1}, OP_NO_GRAD},
+    {"accumulate: nothing, first", accumulate, {0, 0, 1}, OP_NO_GRAD | OP_BF16},
+    {"accumulate: nothing, next", accumulate, {1, 0, 1}, OP_NO_GRAD | OP_BF16},
     {"assign", assign, {149}, OP_NO_GRAD | OP_BF16},
     {"assign: empty", assign, {0}, OP_NO_GRAD},
     {"store_rows: one", store_rows, {1, 1, 1}, OP_NO_GRAD},

@@ -163,7 +163,7 @@ static void accumulate(float *sum, const float *g, bool keep, float weight, int6
     const vf w = v_set1(weight);
 
     for (int64_t i = 0; i < n; i += LSI_VL) {
-        const vf x = v_load_upto(g + i, n - i);
+        const vf x = weight != 0 ? v_load_upto(g + i, n - i) : v_zero();
         v_store_upto(sum + i, keep ? v_fma(w, x, v_load_upto(sum + i, n - i)) : v_mul(w, x), n - i);
     }
 }

@@ -315,8 +315,8 @@ template <typename T> __global__ void __launch_bounds__(THREADS) accumulate_kern
     const T *g = (const T *)a.gradient;
 
     for (int64_t i = me; i < whole; i += step) {
-        float x[WIDTH], sum[WIDTH] = {};
-        lsi_load<WIDTH>(g + i * WIDTH, x);
+        float x[WIDTH] = {}, sum[WIDTH] = {};
+        if (weight != 0) lsi_load<WIDTH>(g + i * WIDTH, x); /* of weight 0 it may be anything */
         if (keep) lsi_load<WIDTH>(a.sum + i * WIDTH, sum);
 #pragma unroll
         for (int k = 0; k < WIDTH; k++) sum[k] = fmaf(weight, x[k], sum[k]);
@@ -324,7 +324,7 @@ template <typename T> __global__ void __launch_bounds__(THREADS) accumulate_kern
     }
     if (whole * WIDTH + me < a.count) {
         const int64_t i = whole * WIDTH + me;
-        a.sum[i] = fmaf(weight, lsi_get(g[i]), keep ? a.sum[i] : 0.0f);
+        a.sum[i] = fmaf(weight, weight != 0 ? lsi_get(g[i]) : 0.0f, keep ? a.sum[i] : 0.0f);
     }
 }
 
