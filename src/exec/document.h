@@ -44,7 +44,8 @@ typedef struct ls_doc_node {
 
 typedef struct ls_doc_edge {
     int32_t from, to; /* nodes; from comes first */
-    const char *kind; /* "value", or by control: "overwrite", "barrier", "commit", "hold" */
+    const char *kind; /* "value", or by control: "overwrite", "barrier", "commit", "hold",
+                         "turn" */
     int32_t value;    /* that is read; -1 by control */
 } ls_doc_edge;
 

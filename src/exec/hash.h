@@ -8,4 +8,8 @@
  * with the error in the graph, when memory runs out. */
 uint64_t ls_plan_hash_of(ls_graph *g);
 
+/* One number for the collectives of a plan, and the order in which ranks start them and wait for them: plans
+ * that run at the same time on different ranks need the same (ls_strategy.turns).  0: it has none. */
+uint64_t ls_plan_turns(const ls_plan *p);
+
 #endif

@@ -176,6 +176,11 @@ uint64_t ls_plan_hash(const ls_plan *p)
     return p->hash;
 }
 
+uint64_t ls_plan_turns(const ls_plan *p)
+{
+    return p->graph->turns;
+}
+
 int ls_plan_node_count(const ls_plan *p)
 {
     return p->schedule.n;

@@ -81,10 +81,11 @@ typedef enum ls_edge_kind {
     LS_EDGE_OVERWRITE, /* from reads memory that `to`, or what `to` lets begin, writes over */
     LS_EDGE_BARRIER, /* one of the two is a barrier: `from` is over on all ranks before `to` begins on any */
     LS_EDGE_COMMIT,  /* `to` reads what several ranks write; `from` is the barrier that ends the writing */
-    LS_EDGE_HOLD /* `to` could run earlier, and would then take memory that is free until `from` is over */
+    LS_EDGE_HOLD, /* `to` could run earlier, and would then take memory that is free until `from` is over */
+    LS_EDGE_TURN  /* both start collectives, or both wait: on all ranks in this order */
 } ls_edge_kind;
 
-const char *ls_edge_kind_name(ls_edge_kind k); /* "overwrite", "barrier", "commit", "hold" */
+const char *ls_edge_kind_name(ls_edge_kind k); /* "overwrite", "barrier", "commit", "hold", "turn" */
 
 typedef struct ls_edge {
     int32_t from, to; /* node numbers */
@@ -152,6 +153,7 @@ struct ls_graph {
     size_t cap_units;
     int32_t n_losses;   /* that gradients have been made of for updates */
     int n_collectives;  /* each has a number of its own */
+    uint64_t turns;     /* a hash of the collectives in their order (passes/turns.c); 0: there are none */
     int n_stages;       /* of the step that it is a part of; 0 until passes/split.c has counted them */
     ls_src here;        /* source line of the ops being added */
     const char *scope;  /* layer of the ops being added */

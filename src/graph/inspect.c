@@ -28,7 +28,7 @@ const char *ls_home_name(ls_home h)
 
 const char *ls_edge_kind_name(ls_edge_kind k)
 {
-    static const char *const names[] = {"overwrite", "barrier", "commit", "hold"};
+    static const char *const names[] = {"overwrite", "barrier", "commit", "hold", "turn"};
 
     return (unsigned)k < sizeof names / sizeof names[0] ? names[k] : "?";
 }

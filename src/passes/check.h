@@ -16,8 +16,8 @@
 ls_status ls_check_variables(const ls_graph *g, ls_err *err) LS_MUST_CHECK;
 
 /* Collectives, after ls_pass_versions: every start has its wait, with the same tensors; one bucket is used by
- * one after the other; leaves come before the sum of them; a piece of a sharded variable is read by who
- * gathers or updates it alone. */
+ * one after the other; all starts, and all waits and barriers, have one order; leaves come before the sum of
+ * them; a piece of a sharded variable is read by who gathers or updates it alone. */
 ls_status ls_check_collectives(const ls_graph *g, ls_err *err) LS_MUST_CHECK;
 
 /* The arena and the buffers of collectives, after ls_pass_memory: what is written over a value's memory comes

@@ -1,5 +1,6 @@
 /* check_collectives.c: proves that what ranks start together they also end, one after the other in each
- * bucket, and that nobody takes a piece of a variable for the whole. */
+ * bucket, that they start and wait in one order, and that nobody takes a piece of a variable for the whole.
+ */
 #include "ops/ops.h"
 #include "passes/check_internal.h"
 
@@ -66,6 +67,18 @@ static ls_status prove_order(const ls_graph *g, const lsi_relation *r, const ls_
     return LS_OK;
 }
 
+/* Whether it makes 16 bits of a piece that are gathered, and nothing else. */
+static bool narrows_piece(const ls_graph *g, const ls_node *cast)
+{
+    if (cast->op != &ls_op_cast) return false;
+    for (int32_t i = 0; i < g->n_nodes; i++)
+        for (int k = 0; !g->nodes[i]->dead && k < g->nodes[i]->n_in; k++)
+            if (g->nodes[i]->in[k] == cast->out[0] && g->nodes[i]->op->collective != LS_COLL_ALL_GATHER &&
+                g->nodes[i]->op != &ls_op_to_host)
+                return false;
+    return true;
+}
+
 /* Of a sharded variable every rank has a piece: who needs it all gathers it; updates work on pieces. */
 static ls_status prove_pieces(const ls_graph *g, const ls_node *n, ls_err *err)
 {
@@ -73,9 +86,32 @@ static ls_status prove_pieces(const ls_graph *g, const ls_node *n, ls_err *err)
         const int32_t var = g->values[ls_graph_storage(g, n->in[k])]->var;
         if (var < 0 || g->vars[var]->home != LS_HOME_SHARDED) continue;
         if (n->op->collective == LS_COLL_ALL_GATHER || (n->op->flags & (LS_OP_UPDATE | LS_OP_VIEW)) ||
-            n->op == &ls_op_copy || n->op == &ls_op_to_host)
+            n->op == &ls_op_copy || n->op == &ls_op_to_host || narrows_piece(g, n))
             continue;
         return refuse(g, n, NULL, "it reads a piece of a sharded variable that nobody has gathered", err);
+    }
+    return LS_OK;
+}
+
+/* Whether ranks wait for one another there. */
+static bool holds_up(const ls_node *n)
+{
+    return is(n, LS_COLL_OP_WAIT) || is(n, LS_COLL_OP_WHOLE);
+}
+
+/* Of two that ranks start, or of two at which they wait for one another, edges say which comes first. */
+static ls_status prove_turns(const ls_graph *g, const lsi_relation *r, const ls_node *a, ls_err *err)
+{
+    const bool starts = is(a, LS_COLL_OP_START);
+
+    for (int32_t i = 0; i < a->id; i++) {
+        const ls_node *b = g->nodes[i];
+        if (starts ? !is(b, LS_COLL_OP_START) : !holds_up(b)) continue;
+        if (!lsi_before(r, b->id, a->id) && !lsi_before(r, a->id, b->id))
+            return refuse(g, b, a,
+                          starts ? "no edge says which of the two ranks start first"
+                                 : "no edge says at which of the two ranks wait first",
+                          err);
     }
     return LS_OK;
 }
@@ -91,13 +127,16 @@ ls_status ls_check_collectives(const ls_graph *g, ls_err *err)
         if (node->dead) continue;
         LS_TRY(prove_pieces(g, node, err));
         if (is(node, LS_COLL_OP_START)) LS_TRY(prove_pair(g, node, err));
-        n += is(node, LS_COLL_OP_START) || is(node, LS_COLL_OP_LEAF);
+        n += (node->op->flags & LS_OP_COLLECTIVE) != 0;
     }
     if (n > 1) LS_TRY(lsi_relation_make(&r, g, NULL, err));
     for (int32_t i = 0; n > 1 && i < g->n_nodes; i++)
         for (int32_t k = 0; k < g->n_nodes; k++)
             if (is(g->nodes[i], LS_COLL_OP_START) || is(g->nodes[i], LS_COLL_OP_LEAF))
                 LS_TRY(prove_order(g, &r, g->nodes[i], g->nodes[k], err));
+    for (int32_t i = 0; n > 1 && i < g->n_nodes; i++)
+        if (is(g->nodes[i], LS_COLL_OP_START) || holds_up(g->nodes[i]))
+            LS_TRY(prove_turns(g, &r, g->nodes[i], err));
 out:
     lsi_relation_release(&r);
     return st;

@@ -79,6 +79,13 @@ static bool no_pieces(const ls_passage *p)
     return p->ranks == 0;
 }
 
+static bool all_alone(const ls_passage *p)
+{
+    for (int32_t i = 0; i < p->g->n_nodes; i++)
+        if (!p->g->nodes[i]->dead && (p->g->nodes[i]->op->flags & LS_OP_COLLECTIVE)) return false;
+    return true;
+}
+
 static bool one_memory(const ls_passage *p)
 {
     return p->on_host == NULL;
@@ -122,6 +129,7 @@ PASS(layout, ls_pass_layout(p->g, p->layouts, p->dev))
 PASS(convert, ls_pass_convert(p->g))
 PASS(pieces, ls_pass_pieces(p->g, p->rank, p->ranks))
 PASS(rooms, ls_pass_rooms(p->g, p->how->prefetch))
+PASS(turns, ls_pass_turns(p->g, p->how))
 PASS(staging, ls_pass_staging(p->g, p->on_host, p->host))
 PASS(hold, ls_pass_hold(p->g))
 PASS(versions, ls_pass_versions(p->g))
@@ -168,16 +176,18 @@ const ls_pass ls_passes[] = {
     {"dead", LS_PHASE_PROGRAM, NULL, dead, "a program", "nodes that something needs"},
     {"own_piece", LS_PHASE_DEVICE, no_groups, own_piece, "a program, the same on all ranks",
      "which piece of a tensor is this rank's"},
+    {"pieces", LS_PHASE_DEVICE, no_pieces, pieces, "homes that memory was found for",
+     "this rank's piece of shared updates, between barriers"},
+    {"rooms", LS_PHASE_DEVICE, no_sharding, rooms, "what ranks keep in pieces, the order of the program",
+     "rooms that gathers and sums use in turn, and gathers ahead"},
+    {"turns", LS_PHASE_DEVICE, all_alone, turns, "the program, barriers and rooms",
+     "one order in which ranks start collectives and wait for them"},
     {"fuse", LS_PHASE_DEVICE, no_fusions, fuse, "all gradients", "fewer nodes, as the device wants them"},
     {"regions", LS_PHASE_DEVICE, no_regions, regions, "nodes as they will run, plain",
      "parts that are computed sample by sample as one node"},
     {"layout", LS_PHASE_DEVICE, all_plain, layout, "nodes as they will run", "layouts, and reorders"},
     {"convert", LS_PHASE_DEVICE, one_by_one, convert, "layouts",
      "casts and reorders of all weights, and of all gradients, as one node each"},
-    {"pieces", LS_PHASE_DEVICE, no_pieces, pieces, "homes that memory was found for",
-     "this rank's piece of shared updates, between barriers"},
-    {"rooms", LS_PHASE_DEVICE, no_sharding, rooms, "what ranks keep in pieces, the order of the program",
-     "rooms that gathers and sums use in turn, and gathers ahead"},
     {"staging", LS_PHASE_DEVICE, one_memory, staging, "all collectives", "copies between host and device"},
     {"hold", LS_PHASE_DEVICE, nothing_waits, hold, "nodes as they will run",
      "edges to nodes that must not begin early"},

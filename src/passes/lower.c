@@ -33,6 +33,15 @@ void lsi_cut(ls_var *v, const ls_strategy *how, ls_shape whole)
     v->group = how->group;
 }
 
+int32_t ls_gathered_variable(const ls_graph *g, int32_t value)
+{
+    const ls_vinfo *v = g->values[value];
+
+    if (v->var < 0 && v->node >= 0 && g->nodes[v->node]->op == &ls_op_cast)
+        v = g->values[g->nodes[v->node]->in[0]];
+    return v->var;
+}
+
 ls_value lsi_gathered(ls_value pieces, ls_shape whole)
 {
     if (!ls_value_ok(pieces)) return pieces;

@@ -92,6 +92,9 @@ typedef struct ls_strategy {
      * doubled after so many good steps in a row; then the guard is LS_GUARD_SKIP. */
     double loss_scale;
     int scale_growth;
+    /* Not 0: the order of collectives of the plans that run beside it on other ranks (ls_graph.turns); a
+     * plan that has another is refused. */
+    uint64_t turns;
 } ls_strategy;
 enum { LS_CONTROL_SLOTS = 16, LS_METRIC_SLOTS = 16 };
 

@@ -10,6 +10,9 @@
 /* Marks every node dead that neither a fetch nor a variable's newest version needs. */
 void ls_pass_dead(ls_graph *g);
 
+/* The variable of which a gather takes a piece by its input `value`, as it is or in 16 bits; -1: of none. */
+int32_t ls_gathered_variable(const ls_graph *g, int32_t value);
+
 /* Expands `own_piece`: `rank` says which rank of a group this is. */
 typedef int (*ls_rank_query)(const void *peers, ls_group group);
 void ls_pass_own_piece(ls_graph *g, ls_rank_query rank, const void *peers);
@@ -37,6 +40,11 @@ void ls_pass_pieces(ls_graph *g, int rank, int ranks);
 /* Gathers, and sums of which ranks get pieces, in memory that they use one after the other; units of weights
  * that are gathered `ahead`.  Needs: what ranks keep in pieces. */
 void ls_pass_rooms(ls_graph *g, int ahead);
+
+/* Edges that let all ranks start collectives in one order and wait for them in one, whatever their batches
+ * and devices are.  Needs: all collectives, barriers and rooms, before the device has its say. */
+struct ls_strategy;
+void ls_pass_turns(ls_graph *g, const struct ls_strategy *how);
 
 /* For devices whose memory the host does not share: values that nodes of the host's (`on_host`) read or make
  * lie in memory of its own, with copies on the copy queue in between (ops/transfer.c).  Needs: all

@@ -4,8 +4,9 @@
  * consist of is dead.
  *
  * Nodes are visited producers first.  One that the device takes joins the region that makes most of what it
- * reads, if the two can be one node: no path may lead from the region out and back into it.  Where regions
- * depend on one another, a set per region says on which; a node outside has such a set, too. */
+ * reads, if the two can be one node: no path may lead from the region out and back into it, by values or by
+ * control (turns.c).  Where regions depend on one another, a set per region says on which; a node outside has
+ * such a set, too. */
 #include <string.h>
 
 #include "ops/ops.h"
@@ -27,6 +28,7 @@ typedef struct finder {
     region regions[MAX_REGIONS];
     int n;
     int *region_of;       /* per node, or -1 */
+    bool *tied;           /* per node: it has edges by control, and stays by itself */
     uint64_t *after;      /* per node outside of regions: those it depends on */
     ls_region_kind *kind; /* per value, in the region that makes it */
 } finder;
@@ -45,20 +47,26 @@ static uint64_t closure(const finder *f, uint64_t set)
     return set;
 }
 
+/* The regions that who comes after the node depends on. */
+static uint64_t behind(const finder *f, int32_t node)
+{
+    return f->region_of[node] >= 0 ? (uint64_t)1 << f->region_of[node] : f->after[node];
+}
+
 /* The regions, but for `but`, that node n depends on. */
 static uint64_t needs(const finder *f, const ls_node *n, int but)
 {
+    const ls_graph *g = f->g;
     uint64_t set = 0;
 
     for (int i = 0; i < n->n_in; i++) {
-        const int32_t producer = f->g->values[n->in[i]]->node;
-        if (producer < 0 || (but >= 0 && f->region_of[producer] == but)) continue;
-        set |= f->region_of[producer] >= 0 ? (uint64_t)1 << f->region_of[producer] : f->after[producer];
+        const int32_t producer = g->values[n->in[i]]->node;
+        if (producer >= 0 && (but < 0 || f->region_of[producer] != but)) set |= behind(f, producer);
     }
-    if (n->after >= 0 && f->g->values[n->after]->node >= 0) { /* what it waits for counts as well */
-        const int32_t maker = f->g->values[n->after]->node;
-        set |= f->region_of[maker] >= 0 ? (uint64_t)1 << f->region_of[maker] : f->after[maker];
-    }
+    if (n->after >= 0 && g->values[n->after]->node >= 0) /* what it waits for counts as well */
+        set |= behind(f, g->values[n->after]->node);
+    for (int32_t i = 0; f->tied[n->id] && i < g->n_edges; i++)
+        if (g->edges[i].to == n->id) set |= behind(f, g->edges[i].from);
     return closure(f, set);
 }
 
@@ -70,7 +78,7 @@ static bool takes(const finder *f, const ls_node *n, int r, ls_region_kind *out)
     ls_region_kind in[MAX_OPERANDS];
 
     /* A region could not wait for what some of its nodes wait for. */
-    if (n->n_in > MAX_OPERANDS || n->n_out > MAX_OPERANDS || n->after >= 0) return false;
+    if (n->n_in > MAX_OPERANDS || n->n_out > MAX_OPERANDS || n->after >= 0 || f->tied[n->id]) return false;
     for (int i = 0; i < n->n_in; i++) {
         const int32_t producer = f->g->values[n->in[i]]->node;
         const bool inside = r >= 0 && producer >= 0 && f->region_of[producer] == r;
@@ -255,9 +263,13 @@ static ls_status find(finder *f, ls_err *err)
     f->region_of = ls_arena_alloc(f->g->arena, sizeof *f->region_of * nodes);
     f->after = ls_arena_alloc(f->g->arena, sizeof *f->after * nodes);
     f->kind = ls_arena_alloc(f->g->arena, sizeof *f->kind * values);
-    if (f->region_of == NULL || f->after == NULL || f->kind == NULL)
+    f->tied = ls_arena_alloc(f->g->arena, sizeof *f->tied * nodes);
+    if (f->region_of == NULL || f->after == NULL || f->kind == NULL || f->tied == NULL)
         return ls_fail(err, LS_NOMEM, "region pass: no memory");
     memset(f->region_of, -1, sizeof *f->region_of * nodes);
+    memset(f->tied, 0, sizeof *f->tied * nodes);
+    for (int32_t i = 0; i < f->g->n_edges; i++)
+        f->tied[f->g->edges[i].from] = f->tied[f->g->edges[i].to] = true;
     LS_TRY(ls_pass_topological(f->g, &s, err));
     for (int32_t i = 0; i < s.n; i++) visit(f, f->g->nodes[s.order[i]]);
     for (int r = 0; r < f->n; r++) {
@@ -275,7 +287,7 @@ void ls_pass_regions(ls_graph *g, const ls_region_rule *rule, const ls_device *d
     finder *f;
     ls_err err = {0};
 
-    if (rule == NULL || g->err.status != LS_OK || g->n_edges > 0) return;
+    if (rule == NULL || g->err.status != LS_OK) return;
     f = ls_arena_alloc(g->arena, sizeof *f);
     if (f == NULL) {
         ls_graph_fail(g, LS_NOMEM, "region pass: no memory");

@@ -57,10 +57,20 @@ static void find_asked(const ls_graph *g, edges *e)
     for (int32_t i = 0; i < g->n_nodes; i++) {
         const ls_node *n = g->nodes[i];
         const int32_t producer = n->n_in > 0 ? g->values[n->in[0]]->node : -1;
-        if (n->dead) e->asked[i] = false;
+        if (n->dead || n->after >= 0) e->asked[i] = false;
         if (n->n_in > 0)
             e->asked[i] &= producer >= 0 && is_constant(g->nodes[producer]) && e->asked[producer];
     }
+}
+
+/* What it waits for without reading it: an edge of its own only when nobody rewrites any more (hold.c). */
+static bool add_hold(const ls_graph *g, edges *e, const ls_node *n)
+{
+    const int32_t maker =
+        n->after >= 0 && !(n->op->flags & LS_OP_VIEW) ? g->values[ls_graph_storage(g, n->after)]->node : -1;
+
+    if (n->dead || maker < 0 || g->nodes[maker]->dead || e->asked[maker]) return true;
+    return add_edge(e, maker, n->id);
 }
 
 static bool build_edges(const ls_graph *g, edges *e)
@@ -73,6 +83,7 @@ static bool build_edges(const ls_graph *g, edges *e)
             const int32_t producer = g->values[n->in[k]]->node;
             if (producer >= 0 && !e->asked[producer] && !add_edge(e, producer, i)) return false;
         }
+        if (!add_hold(g, e, n)) return false;
     }
     for (int32_t i = 0; i < g->n_edges; i++) {
         const ls_edge *x = &g->edges[i];

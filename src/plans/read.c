@@ -281,12 +281,17 @@ static int32_t node_at(const reader *r, lsi_item *it, const char *key, bool may_
 
 static ls_status read_edge(const reader *r, lsi_item *it, ls_doc_edge *e)
 {
-    const char *kinds[] = {"value", ls_edge_kind_name(LS_EDGE_OVERWRITE), ls_edge_kind_name(LS_EDGE_BARRIER),
-                           ls_edge_kind_name(LS_EDGE_COMMIT), ls_edge_kind_name(LS_EDGE_HOLD)};
+    const char *kinds[] = {"value",
+                           ls_edge_kind_name(LS_EDGE_OVERWRITE),
+                           ls_edge_kind_name(LS_EDGE_BARRIER),
+                           ls_edge_kind_name(LS_EDGE_COMMIT),
+                           ls_edge_kind_name(LS_EDGE_HOLD),
+                           ls_edge_kind_name(LS_EDGE_TURN)};
     const int32_t value = small(it, "value", -1, INT32_MAX);
 
     *e = (ls_doc_edge){node_at(r, it, "from", false), node_at(r, it, "to", false),
-                       lsi_item_name(it, "kind", kinds, 5), find_value(r->d, value)};
+                       lsi_item_name(it, "kind", kinds, (int)(sizeof kinds / sizeof kinds[0])),
+                       find_value(r->d, value)};
     if (it->st != LS_OK) return it->st;
     if (value >= 0 && e->value < 0)
         return lsi_item_refuse(it, "\"value\" is %d, which is not there", (int)value);

@@ -7,6 +7,7 @@
 #include "backend/backend.h"
 #include "base/clock.h"
 #include "base/parallel.h"
+#include "exec/hash.h"
 #include "exec/memory.h"
 #include "exec/results.h"
 #include "exec/state.h"
@@ -142,13 +143,15 @@ ls_strategy ls_session_strategy(ls_config *cfg, bool ranks, int64_t update, ls_p
 
 ls_status ls_session_plan(ls_session *s, ls_mode mode, int stage, int64_t n, ls_batch_plan **out, ls_err *err)
 {
-    const ls_strategy how = ls_session_how(s, mode, stage);
+    ls_strategy how = ls_session_how(s, mode, stage);
     ls_batch_plan *p;
     ls_status st;
 
     for (int i = 0; i < s->n_plans; i++) {
         *out = &s->plans[i];
-        if ((*out)->mode == mode && (*out)->stage == stage && (*out)->batch == n) return LS_OK;
+        if ((*out)->mode != mode || (*out)->stage != stage) continue;
+        if ((*out)->batch == n) return LS_OK;
+        how.turns = ls_plan_turns((*out)->plan); /* another rank may run that one */
     }
     /* Odd sizes only follow skipped samples; the last place is theirs in turn. */
     if (s->n_plans == LS_SESSION_PLANS) ls_batch_plan_release(&s->plans[--s->n_plans]);

@@ -39,6 +39,12 @@ void small_trials_check(void)
 
 ls_graph *small_trial_record(const small_trial *small)
 {
+    return small_trial_record_of(small, 2);
+}
+
+ls_graph *small_trial_record_of(const small_trial *small, int64_t batch)
+{
+    char text[64];
     const ls_trial *t = NULL;
     ls_config *cfg = NULL;
     ls_step *s = NULL;
@@ -47,7 +53,8 @@ ls_graph *small_trial_record(const small_trial *small)
 
     REQUIRE_OK(ls_trial_find(&t, small->trial, &err), &err);
     REQUIRE_OK(ls_config_create(&cfg, t, &err), &err);
-    REQUIRE_OK(ls_config_set(cfg, "batch.per_rank=2", &err), &err);
+    snprintf(text, sizeof text, "batch.per_rank=%lld", (long long)batch);
+    REQUIRE_OK(ls_config_set(cfg, text, &err), &err);
     for (int i = 0; i < SMALL_SETTINGS && small->settings[i] != NULL; i++)
         REQUIRE_OK(ls_config_set(cfg, small->settings[i], &err), &err);
     REQUIRE_OK(ls_trial_build(&s, t, cfg, LS_TRAIN, &err), &err);

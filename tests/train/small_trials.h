@@ -19,8 +19,9 @@ typedef struct small_trial {
 /* Those that are trained; the last one's trial is NULL. */
 extern const small_trial small_trials[];
 
-/* What it records for a training step of two samples; the caller's. */
+/* What it records for a training step of two samples, or of as many as are wanted; the caller's. */
 ls_graph *small_trial_record(const small_trial *t);
+ls_graph *small_trial_record_of(const small_trial *t, int64_t batch);
 
 /* Checks that every trial of this build has a line, trained or like another. */
 void small_trials_check(void);

@@ -21,9 +21,10 @@ static ls_graph *step_of(const small_trial *l, int64_t bucket_bytes)
 
     ls_passes_lower(g, &how);
     ls_pass_dead(g);
+    ls_pass_pieces(g, 0, 2);
+    ls_pass_turns(g, &how);
     ls_pass_fuse(g, lsi_cpu_fusions, NULL);
     ls_pass_dead(g);
-    ls_pass_pieces(g, 0, 2);
     ls_pass_versions(g);
     REQUIRE_OK(ls_graph_status(g, &err), &err);
     return g;
@@ -86,7 +87,7 @@ static bool implied(const ls_graph *g, const ls_edge *e, bool *seen, int32_t nod
 }
 
 /* Every edge of the trial's step by itself: without it the proof fails, unless the others imply it. */
-static void each_edge_is_needed(const char *name, int kinds_seen[3])
+static void each_edge_is_needed(const char *name, int *kinds_seen)
 {
     ls_graph *g = step_of(trial(name), 50000);
     bool *seen = ls_arena_alloc(g->arena, (size_t)g->n_nodes + 1);
@@ -99,14 +100,15 @@ static void each_edge_is_needed(const char *name, int kinds_seen[3])
         ls_status st;
         memset(seen, 0, (size_t)g->n_nodes);
         if (live && !implied(g, &e, seen, e.to)) {
-            st = ls_check_variables(g, &err);
+            st = e.kind == LS_EDGE_TURN ? ls_check_collectives(g, &err) : ls_check_variables(g, &err);
             kinds_seen[e.kind]++;
             if (!CHECK(st == LS_INVALID))
                 printf("  %s: accepted without the %s edge from node %d (%s) to node %d (%s)\n", name,
                        ls_edge_kind_name(e.kind), (int)e.from, g->nodes[e.from]->op->name, (int)e.to,
                        g->nodes[e.to]->op->name);
             else
-                CHECK_CONTAINS(err.text, "plan check: variable \"");
+                CHECK_CONTAINS(err.text,
+                               e.kind == LS_EDGE_TURN ? "plan check: node" : "plan check: variable \"");
         }
         put_back(g, i, e);
     }
@@ -115,12 +117,13 @@ static void each_edge_is_needed(const char *name, int kinds_seen[3])
 
 static void a_missing_edge_is_found(void)
 {
-    int kinds[3] = {0};
+    static const ls_edge_kind wanted[] = {LS_EDGE_OVERWRITE, LS_EDGE_BARRIER, LS_EDGE_COMMIT, LS_EDGE_TURN};
+    int kinds[LS_EDGE_TURN + 1] = {0};
 
     each_edge_is_needed("mnist", kinds);
     each_edge_is_needed("aae", kinds);
-    for (int k = 0; k < 3; k++)
-        if (!CHECK(kinds[k] > 0)) printf("  no %s edge was tried\n", ls_edge_kind_name((ls_edge_kind)k));
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++)
+        if (!CHECK(kinds[wanted[i]] > 0)) printf("  no %s edge was tried\n", ls_edge_kind_name(wanted[i]));
 }
 
 /* -- mistakes that were made ------------------------------------------------------------------------------
@@ -248,6 +251,7 @@ static ls_status collectives_of(ls_collective kind, void (*spoil)(ls_graph *), l
     }
     ls_all_reduce_leaf(one, one, 1, &w, (ls_collective_attr){.bucket = 50, .shards = 2}, room);
     ls_pass_dead(g);
+    ls_pass_turns(g, &(ls_strategy){0});
     REQUIRE_OK(ls_graph_status(g, err), err);
     if (spoil != NULL) spoil(g);
     st = ls_check_collectives(g, err);

@@ -14,7 +14,7 @@
 enum { RANKS = 2 };
 
 /* In what the model of the last rank differs. */
-typedef enum difference { NOTHING, TRAINING, EVALUATION, SINGLE, UPDATE } difference;
+typedef enum difference { NOTHING, TRAINING, EVALUATION, SINGLE, UPDATE, ORDER } difference;
 
 static difference odd; /* of this process */
 
@@ -23,6 +23,10 @@ static void build(ls_step *s, ls_config *cfg)
     const int64_t n = ls_config_int(cfg, "batch.per_rank");
     ls_value x = ls_input(s, "image", LS_F32, LS_SHAPE(n, 4)), h = ls_linear(s, x, "fc1", .out = 8);
 
+    if (odd == ORDER) { /* two branches, of which single samples take the other one first */
+        const ls_value first = ls_linear(s, h, n == 1 ? "right" : "left", .out = 8);
+        h = ls_add(first, ls_linear(s, h, n == 1 ? "left" : "right", .out = 8));
+    }
     if (odd == TRAINING) h = ls_drop(s, h, "drop", 0.5); /* which evaluation leaves out */
     h = ls_linear(s, h, "fc2", .out = 1);
     if (odd == EVALUATION || (odd == SINGLE && n == 1))
@@ -39,27 +43,31 @@ static const ls_trial trial = {.name = "same-plans",
                                .build = build};
 
 /* Returns 0 when the comparison ends as it should on this rank. */
-static int rank_main(ls_comm *comm, const char *accumulate, const char *want)
+static int rank_main(ls_comm *comm, const char *setting, const char *want)
 {
-    const char *settings[] = {"ranks=2", "batch.per_rank=4", accumulate,
+    const char *settings[] = {"ranks=2", "batch.per_rank=4", "parallel.bucket_mb=0.001", setting,
                               odd == UPDATE ? "optimizer.momentum=0.5" : "optimizer.momentum=0.25"};
+    const ls_status expected = want == NULL ? LS_OK : odd == ORDER ? LS_UNSUPPORTED : LS_DISAGREE;
     ls_experiment x = {0};
     ls_session s = {0};
     ls_session_options o;
     ls_update update;
+    ls_batch_plan *p;
     ls_err err = {0};
     ls_status st = LS_OK;
     int wrong = 0;
 
-    LS_TRY(ls_experiment_load(&x, "mnist", settings, 4, &err));
+    LS_TRY(ls_experiment_load(&x, "mnist", settings, 5, &err));
     update = ls_update_of(x.cfg, RANKS);
     o = ls_update_options(&update, x.cfg);
     o.threads = 1;
     o.comm = comm;
     LS_TRY(ls_session_open(&s, &trial, x.cfg, &o, &err));
     LS_TRY(ls_team_agree_on_plans(comm, &s, &err));
+    LS_TRY(ls_session_plan(&s, LS_TRAIN, 0, 3, &p, &err));
+    LS_TRY(ls_session_plan(&s, LS_TRAIN, 0, 1, &p, &err));
 out:
-    if (st != (want != NULL ? LS_DISAGREE : LS_OK) || (want != NULL && strstr(err.text, want) == NULL)) {
+    if (st != expected || (want != NULL && strstr(err.text, want) == NULL)) {
         printf("  rank %d: %s: %s\n", ls_comm_rank(comm), ls_status_name(st), err.text);
         wrong = 1;
     }
@@ -69,7 +77,7 @@ out:
     return wrong;
 }
 
-static void run(difference d, const char *accumulate, const char *want)
+static void run(difference d, const char *setting, const char *want)
 {
     ls_comm_heap *heap;
     ls_err err = {0};
@@ -83,9 +91,9 @@ static void run(difference d, const char *accumulate, const char *want)
         if (pids[r] == 0) {
             ls_comm *comm = NULL;
             int code = 99;
-            if (r == RANKS - 1) odd = d;
+            if (r == RANKS - 1 || d == ORDER) odd = d;
             if (ls_comm_open_local(&comm, ls_comm_heap_fd(heap), r, RANKS, &err) == LS_OK)
-                code = rank_main(comm, accumulate, want);
+                code = rank_main(comm, setting, want);
             ls_comm_close(comm);
             _exit(code);
         }
@@ -117,10 +125,22 @@ static void the_plan_that_differs_is_named(void)
     run(EVALUATION, MANY, "rank 1 has another plan for evaluation than rank 0");
 }
 
+/* A plan for another batch that has its collectives otherwise is refused before it can begin one. */
+static void batches_with_another_order_are_refused(void)
+{
+    static const char *const ways[] = {ONE, "parallel.strategy=zero1", "parallel.strategy=fsdp"};
+
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+        run(NOTHING, ways[i], NULL);
+        run(ORDER, ways[i], "or has them in another order");
+    }
+}
+
 int main(void)
 {
     REQUIRE(setenv("LOCKSTEP_TUNE", "off", 1) == 0);
     CHECK_RUN(equal_plans_are_fine);
     CHECK_RUN(the_plan_that_differs_is_named);
+    CHECK_RUN(batches_with_another_order_are_refused);
     return CHECK_DONE();
 }
