@@ -13,10 +13,12 @@ enum { FEW = 64 };            /* floats that are not worth a narrow wire */
 enum { ALIGN = 16 };          /* floats: tensors of a bucket begin at cache lines */
 enum { PARTS = 0, SUMS = 1 }; /* the two buffers of a bucket: what this rank gives, and what comes of it */
 
-/* A tensor in its bucket, in floats. */
+/* A tensor in its bucket. */
 typedef struct place {
-    int64_t offset, count; /* of what a rank's stretch of the vector holds of it */
-    int64_t whole;         /* the tensor itself */
+    int64_t offset; /* in a rank's stretch of the vector, in floats */
+    int64_t count;  /* elements that the stretch holds of it */
+    int64_t whole;  /* and the tensor */
+    int64_t size;   /* bytes of an element: 4 of what is added up; what is gathered may have fewer */
 } place;
 
 /* The kernel of any node. */
@@ -102,7 +104,7 @@ static ls_exchange_options options_of(const ls_peers *p, const ls_op *op, const 
     ls_exchange_options o = {.kind = op->collective, .group = a->group, .root = a->root};
 
     if (a->shards == 0) {
-        o.wire = p->how.wire;
+        o.wire = a->exact ? LS_WIRE_F32 : p->how.wire;
         return o;
     }
     o.n_shards = a->shards; /* bits that do not depend on machines: nothing is rounded on its way */
@@ -126,10 +128,13 @@ static void lay_tensors(const ls_graph *g, const ls_node *n, bool pieces, bool g
     for (int i = 0; i < t->n; i++) {
         const int64_t count = ls_shape_count(*ls_node_in_shape(g, n, t->first + i));
         place *at = &t->at[i];
+        int64_t floats;
         at->offset = t->length;
         at->count = pieces && given_whole ? ls_exchange_piece(count, t->stretches) : count;
         at->whole = count;
-        t->length += pieces && t->n == 1 ? at->count : (at->count + ALIGN - 1) / ALIGN * ALIGN;
+        at->size = (int64_t)ls_dtype_size(g->values[n->in[t->first + i]]->dtype);
+        floats = (at->count * at->size + (int64_t)sizeof(float) - 1) / (int64_t)sizeof(float);
+        t->length += pieces && t->n == 1 ? floats : (floats + ALIGN - 1) / ALIGN * ALIGN;
     }
 }
 
@@ -306,7 +311,8 @@ static bool given_in_place(const transfer *t)
 
 static bool comes_in_place(const transfer *t)
 {
-    return !t->shared && (!t->gathers || t->n == 1);
+    if (t->shared || !t->gathers) return !t->shared;
+    return t->n == 1 && t->at[0].count * t->at[0].size == t->length * (int64_t)sizeof(float);
 }
 
 void lsi_coll_place(const ls_kernel *k, ls_graph *g, const ls_node *n)
@@ -374,12 +380,23 @@ static ls_status take(const ls_operand *x, int64_t from, int64_t n, float weight
     return st;
 }
 
+/* A piece of 16-bit numbers, which others only copy: as it is, with zeros behind an odd one. */
+static ls_status give_narrow(const place *at, const ls_operand *x, float *to, ls_err *err)
+{
+    const size_t bytes = (size_t)(at->count * at->size);
+
+    if (ls_buffer_host(x->buffer, x->at) == (void *)(to + at->offset)) return LS_OK;
+    if (bytes % sizeof *to != 0) to[at->offset + (int64_t)(bytes / sizeof *to)] = 0;
+    return ls_buffer_read(x->buffer, x->at, to + at->offset, bytes, err);
+}
+
 /* Tensor i into the vector at `to`, which is cut in stretches where what is given is in pieces. */
 static ls_status give(const transfer *t, int i, const ls_operand *x, float weight, float *to, ls_err *err)
 {
     const place *at = &t->at[i];
     ls_status st = LS_OK;
 
+    if (at->size != (int64_t)sizeof *to) return give_narrow(at, x, to, err);
     for (int r = 0; r < (t->scatters ? t->stretches : 1) && st == LS_OK; r++) {
         const int64_t from = r * at->count, left = at->whole - from;
         const int64_t n = left < at->count ? (left > 0 ? left : 0) : at->count;
@@ -457,7 +474,7 @@ static ls_status collect(const transfer *t, const float *all, const ls_call *cal
     for (int i = 0; !comes_in_place(t) && i < t->n; i++)
         for (int r = first; r < end && st == LS_OK; r++) {
             const ls_operand *to = &call->operands[t->first + t->n + i];
-            const size_t bytes = (size_t)t->at[i].count * sizeof *all;
+            const size_t bytes = (size_t)(t->at[i].count * t->at[i].size);
             st = ls_buffer_write(to->buffer, to->at + (size_t)(r - first) * bytes,
                                  all + r * t->length + t->at[i].offset, bytes, err);
         }

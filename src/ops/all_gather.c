@@ -1,9 +1,26 @@
 /* all_gather_start and all_gather_wait: every rank has a piece, and all get all of them.
  *
  * start: in x1..xn, vectors; out a token.  wait: in token, x1..xn; out y1..yn, where yk is the xk of all
- * ranks, one after the other.  Gradients stop here: those of gathered parameters are scattered by whoever
+ * ranks, one after the other.  Nothing is added up, so that each may be of a type of its own, in 16 bits for
+ * instance.  Gradients stop here: those of gathered parameters are scattered by whoever
  * adds them up. */
 #include "ops/collective_rules.h"
+
+static ls_status check_types(const ls_infer *c, int first, ls_err *err)
+{
+    for (int i = first; i < c->n_in; i++)
+        if (!ls_dtype_is_float(c->in_dtype[i]))
+            return ls_fail(err, LS_INVALID, "tensor %d is %s: only floating-point numbers are gathered", i,
+                           ls_dtype_name(c->in_dtype[i]));
+    return LS_OK;
+}
+
+static ls_status infer_start(ls_infer *c, ls_err *err)
+{
+    c->out[0] = LS_SHAPE_SCALAR;
+    c->out_dtype[0] = c->in_dtype[0] == LS_F64 ? LS_F64 : LS_F32;
+    return check_types(c, 0, err);
+}
 
 static ls_status infer_wait(ls_infer *c, ls_err *err)
 {
@@ -16,7 +33,7 @@ static ls_status infer_wait(ls_infer *c, ls_err *err)
         c->out[k] = LS_SHAPE(c->in[1 + k].dim[0] * ranks);
         c->out_dtype[k] = c->in_dtype[1 + k];
     }
-    return lsi_collective_check(c, 1, err);
+    return check_types(c, 1, err);
 }
 
 const ls_op ls_op_all_gather_start = {
@@ -29,7 +46,7 @@ const ls_op ls_op_all_gather_start = {
     .queue = LS_QUEUE_COMM,
     .collective = LS_COLL_ALL_GATHER,
     .coll_op = LS_COLL_OP_START,
-    .infer = lsi_infer_start,
+    .infer = infer_start,
     .ref = lsi_ref_start,
     .attr_text = lsi_collective_text,
 };

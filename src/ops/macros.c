@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "ops/optim_rules.h"
+#include "ops/type_rules.h"
 
 /* -- gradients --------------------------------------------------------------------------------------------
  */
@@ -17,13 +18,14 @@ static int count_gradients(int n_in, const void *attr)
 static ls_status infer_gradients(ls_infer *c, ls_err *err)
 {
     const int first = ((const ls_gradients_attr *)c->attr)->seeded ? 2 : 1;
+    const bool wide = ((const ls_gradients_attr *)c->attr)->wide;
 
     if (c->n_in != first + c->n_out)
         return ls_fail(err, LS_INVALID, "%d gradients need %d inputs, got %d", c->n_out, first + c->n_out,
                        c->n_in);
     for (int k = 0; k < c->n_out; k++) {
         c->out[k] = c->in[first + k];
-        c->out_dtype[k] = c->in_dtype[first + k];
+        c->out_dtype[k] = wide ? lsi_wide_dtype(c->in_dtype[first + k]) : c->in_dtype[first + k];
     }
     return LS_OK;
 }
@@ -32,7 +34,7 @@ static void gradients_text(const void *attr, char *buf, size_t n)
 {
     const ls_gradients_attr *a = attr;
 
-    snprintf(buf, n, "n=%d%s", a->n, a->seeded ? " seeded" : "");
+    snprintf(buf, n, "n=%d%s%s", a->n, a->seeded ? " seeded" : "", a->wide ? " wide" : "");
 }
 
 const ls_op ls_op_gradients = {
@@ -47,7 +49,7 @@ const ls_op ls_op_gradients = {
 
 ls_value ls_gradients(ls_value y, ls_value seed, int n, const ls_value *x, ls_value *in)
 {
-    const ls_gradients_attr a = {n, ls_value_ok(seed)};
+    const ls_gradients_attr a = {.n = n, .seeded = ls_value_ok(seed)};
     int n_in = 0;
 
     in[n_in++] = y;

@@ -17,6 +17,7 @@ extern const ls_op ls_op_gradients, ls_op_update, ls_op_keep, ls_op_own_piece;
 typedef struct ls_gradients_attr {
     int n;
     bool seeded;
+    bool wide; /* gradients of 16-bit tensors are f32 */
 } ls_gradients_attr;
 /* The first of n gradients.  An invalid seed means ones.  `in` is room for n + 2 values. */
 ls_value ls_gradients(ls_value y, ls_value seed, int n, const ls_value *x, ls_value *in);

@@ -352,6 +352,7 @@ ls_value ls_rescale(int n_in, const ls_value *in, const ls_rescale_attr *a);
 typedef struct ls_collective_attr {
     int bucket; /* its number in the graph: exchanges are found by it */
     ls_group group;
+    bool exact;     /* of sums: in fp32 between machines, whatever the wire is for gradients */
     int plain;      /* of sums: the last so many tensors are added up without the weight */
     int64_t shards; /* not 0: the sum follows the tree over so many, which were given by all_reduce_leaf */
     int ranks;      /* of the group, where each has a piece */

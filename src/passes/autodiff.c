@@ -5,10 +5,10 @@
 
 typedef struct adjoint {
     ls_graph *g;
-    int32_t n_values;               /* values that existed before gradients were added */
-    bool *depends;                  /* value depends on some wrt */
-    ls_value *grad;                 /* accumulated gradient of each value; invalid while none has arrived */
-    const ls_autodiff_again *again; /* NULL: rules read what the nodes have read */
+    int32_t n_values; /* values that existed before gradients were added */
+    bool *depends;    /* value depends on some wrt */
+    ls_value *grad;   /* accumulated gradient of each value; invalid while none has arrived */
+    ls_autodiff_how how;
 } adjoint;
 
 /* A value carries gradient when it depends on wrt and is of floating type. */
@@ -75,21 +75,49 @@ static void visit(adjoint *a, const ls_node *node)
         fail_without_rule(g, node);
         return;
     }
-    for (int i = 0; a->again != NULL && i < node->n_in; i++) v[i] = a->again->of(a->again->ctx, v[i]);
+    for (int i = 0; a->how.again != NULL && i < node->n_in; i++) v[i] = a->how.again(a->how.ctx, v[i]);
     if (g->err.status != LS_OK) return;
     node->op->grad(&c);
     for (int i = 0; i < node->n_in; i++)
         if (want[i]) accumulate(a, node->in[i], c.din[i]);
 }
 
-void ls_autodiff(ls_value loss, ls_value seed, int n, const ls_value *wrt, ls_value *grads)
+/* After a visit of `node`: it may have been the first that read a wrt, and so the last to add to its
+ * gradient. */
+static void widen(adjoint *a, int n, const ls_value *wrt, const int32_t *first, int32_t node)
 {
-    ls_autodiff_with(loss, seed, n, wrt, NULL, grads);
+    for (int i = 0; i < n && a->how.wide; i++) {
+        ls_value *grad = &a->grad[wrt[i].id];
+        if (first[i] != node || !ls_value_ok(*grad)) continue;
+        if (ls_value_dtype(*grad) == LS_BF16 || ls_value_dtype(*grad) == LS_F16)
+            *grad = ls_cast(*grad, LS_F32);
+    }
 }
 
-void ls_autodiff_with(ls_value loss, ls_value seed, int n, const ls_value *wrt,
-                      const ls_autodiff_again *again, ls_value *grads)
+/* The first node that reads each wrt, or -1. */
+static int32_t *find_first(const adjoint *a, int n, const ls_value *wrt)
 {
+    const ls_graph *g = a->g;
+    int32_t *first = ls_arena_alloc(g->arena, sizeof *first * ((size_t)n + 1));
+
+    for (int i = 0; first != NULL && i < n; i++) {
+        first[i] = -1;
+        for (int32_t k = 0; a->how.wide && first[i] < 0 && k < g->n_nodes; k++)
+            for (int j = 0; !(g->nodes[k]->op->flags & LS_OP_NO_GRAD) && j < g->nodes[k]->n_in; j++)
+                if (g->nodes[k]->in[j] == wrt[i].id) first[i] = k;
+    }
+    return first;
+}
+
+void ls_autodiff(ls_value loss, ls_value seed, int n, const ls_value *wrt, ls_value *grads)
+{
+    ls_autodiff_with(loss, seed, n, wrt, &(ls_autodiff_how){0}, grads);
+}
+
+void ls_autodiff_with(ls_value loss, ls_value seed, int n, const ls_value *wrt, const ls_autodiff_how *how,
+                      ls_value *grads)
+{
+    int32_t *first;
     ls_graph *g = loss.g;
     ls_src here = g != NULL ? g->here : (ls_src){NULL, 0};
     const char *scope = g != NULL ? g->scope : "";
@@ -100,10 +128,11 @@ void ls_autodiff_with(ls_value loss, ls_value seed, int n, const ls_value *wrt,
     for (int i = 0; i < n; i++) grads[i] = (ls_value){g, -1};
     if (!ls_value_ok(loss) || g->err.status != LS_OK) return;
     n_nodes = g->n_nodes;
-    a = (adjoint){.g = g, .n_values = g->n_values, .again = again};
+    a = (adjoint){.g = g, .n_values = g->n_values, .how = *how};
     a.depends = ls_arena_alloc(g->arena, (size_t)a.n_values);
     a.grad = ls_arena_alloc(g->arena, sizeof *a.grad * (size_t)a.n_values);
-    if (a.depends == NULL || a.grad == NULL) {
+    first = find_first(&a, n, wrt);
+    if (a.depends == NULL || a.grad == NULL || first == NULL) {
         ls_graph_fail(g, LS_NOMEM, "autodiff: no memory");
         return;
     }
@@ -114,8 +143,11 @@ void ls_autodiff_with(ls_value loss, ls_value seed, int n, const ls_value *wrt,
     if (ls_value_ok(seed)) g->loss = ++g->n_losses;
     a.grad[loss.id] = ls_value_ok(seed) ? seed : ls_fill(g, ls_value_shape(loss), ls_value_dtype(loss), 1.0);
     /* Creation order is topological, so the reverse of it visits every user before its producer. */
-    for (int32_t i = n_nodes - 1; i >= 0 && g->err.status == LS_OK; i--)
-        if (!(g->nodes[i]->op->flags & LS_OP_NO_GRAD) && !g->nodes[i]->dead) visit(&a, g->nodes[i]);
+    for (int32_t i = n_nodes - 1; i >= 0 && g->err.status == LS_OK; i--) {
+        if ((g->nodes[i]->op->flags & LS_OP_NO_GRAD) || g->nodes[i]->dead) continue;
+        visit(&a, g->nodes[i]);
+        widen(&a, n, wrt, first, i);
+    }
     g->backward = false;
     g->here = here;
     g->scope = scope;

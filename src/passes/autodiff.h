@@ -13,13 +13,14 @@
  * the graph. */
 void ls_autodiff(ls_value loss, ls_value seed, int n, const ls_value *wrt, ls_value *grads);
 
-/* The same, where gradient rules read, in the place of a node's input x, again->of(again->ctx, x). */
-typedef struct ls_autodiff_again {
-    ls_value (*of)(void *ctx, ls_value x);
+typedef struct ls_autodiff_how {
+    /* Gradient rules read, in the place of a node's input x, again(ctx, x); NULL: x itself. */
+    ls_value (*again)(void *ctx, ls_value x);
     void *ctx;
-} ls_autodiff_again;
-void ls_autodiff_with(ls_value loss, ls_value seed, int n, const ls_value *wrt,
-                      const ls_autodiff_again *again, ls_value *grads);
+    bool wide; /* gradients of 16-bit tensors become fp32, each as soon as nothing is to be added to it */
+} ls_autodiff_how;
+void ls_autodiff_with(ls_value loss, ls_value seed, int n, const ls_value *wrt, const ls_autodiff_how *how,
+                      ls_value *grads);
 
 /* Whether gradients would flow, before there are any: the first of wrt[0..n-1] that loss does not depend on,
  * or n.  An op without a gradient between them is an error of the graph. */

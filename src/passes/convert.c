@@ -58,6 +58,8 @@ static bool belongs(const converter *c, chain *x)
 
     if (!ls_dtype_is_float(from->dtype) || !ls_dtype_is_float(to->dtype) || to->fetch) return false;
     if (ls_shape_count(from->shape) == 0) return false;
+    /* Pieces are cast when they are about to be gathered. */
+    if (from->var >= 0 && g->vars[from->var]->home == LS_HOME_SHARDED) return false;
     if (from->var >= 0 && (maker == NULL || is_update(maker))) {
         x->key = from->node;
         return true;

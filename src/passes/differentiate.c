@@ -36,7 +36,7 @@ typedef struct regathering {
 
 static bool is_gather(const ls_graph *g, const ls_node *n)
 {
-    const int32_t var = n->op == &ls_op_all_gather_wait ? g->values[n->in[1]]->var : -1;
+    const int32_t var = n->op == &ls_op_all_gather_wait ? ls_gathered_variable(g, n->in[1]) : -1;
 
     return var >= 0 && g->vars[var]->home == LS_HOME_SHARDED && g->vars[var]->role == LS_VAR_PARAM;
 }
@@ -75,6 +75,18 @@ static ls_value known(const regathering *r, ls_value x)
     return x;
 }
 
+/* A piece that is gathered once more; in 16 bits it need not wait in memory. */
+static ls_value piece_again(ls_graph *g, int32_t value)
+{
+    const ls_node *n = g->values[value]->var < 0 ? g->nodes[g->values[value]->node] : NULL;
+    ls_value y;
+
+    if (n == NULL) return (ls_value){g, value};
+    y = ls_graph_add(g, n->op, 1, &(ls_value){g, n->in[0]}, n->attr);
+    if (ls_value_ok(y)) g->values[y.id]->category = LS_CAT_WEIGHT;
+    return y;
+}
+
 /* The same gather once more. */
 static void gather_again(regathering *r, const ls_node *wait)
 {
@@ -87,7 +99,7 @@ static void gather_again(regathering *r, const ls_node *wait)
         lsi_no_memory(g);
         return;
     }
-    for (int k = 0; k < n; k++) x[k] = (ls_value){g, wait->in[1 + k]};
+    for (int k = 0; k < n; k++) x[k] = piece_again(g, wait->in[1 + k]);
     attr.bucket = -1;
     all = ls_all_gather(n, x, attr, x + n);
     for (int k = 0; k < n && ls_value_ok(all); k++) {
@@ -132,16 +144,18 @@ static bool expand(void *ctx, ls_graph *to, const ls_node *n, const ls_value *in
     const ls_gradients_attr *a = n->attr;
     const ls_value none = {to, -1}, *x;
     regathering r = {.g = to};
+    ls_autodiff_how rules = {0};
 
     if (n->op != &ls_op_gradients) return false;
     x = in + (a->seeded ? 2 : 1);
+    rules.wide = a->wide;
     /* What is no ls_minimise may be differentiated again, and that would lose its way to the weights. */
     if (how->sharding == LS_SHARD_WEIGHTS && how->regather != LS_REGATHER_NONE && a->seeded) {
         r.last = how->regather == LS_REGATHER_ALL ? -1 : last_gather(to);
-        ls_autodiff_with(in[0], in[1], a->n, x, &(ls_autodiff_again){again, &r}, out);
-    } else {
-        ls_autodiff(in[0], a->seeded ? in[1] : none, a->n, x, out);
+        rules.again = again;
+        rules.ctx = &r;
     }
+    ls_autodiff_with(in[0], a->seeded ? in[1] : none, a->n, x, &rules, out);
     for (int i = 0; i < a->n && lsi_sound(to); i++) {
         if (!ls_value_ok(out[i]))
             fail_without(to, a->seeded, x[i]);

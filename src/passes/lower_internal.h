@@ -25,6 +25,13 @@ static inline ls_shape lsi_whole(const ls_graph *g, const ls_var *v)
 {
     return v->home == LS_HOME_SHARDED ? v->whole : g->values[v->first]->shape;
 }
+/* Whether an optimiser works on pieces: those that need norms of whole parameters, where these are in pieces
+ * themselves. */
+static inline bool lsi_in_pieces(const ls_strategy *how, const ls_op *rule)
+{
+    return how->sharding == LS_SHARD_WEIGHTS ||
+           (how->sharding != LS_SHARD_NOTHING && ls_optim_by_element(rule));
+}
 /* The variable is this rank's piece of one of that shape. */
 void lsi_cut(ls_var *v, const ls_strategy *how, ls_shape whole);
 /* What all_gather made of the pieces of a tensor, as that tensor. */
@@ -64,6 +71,18 @@ ls_value lsi_guard_everywhere(ls_value found);
 ls_value lsi_guard_rate(ls_value lr);
 /* Where what was found leads: counters, the loss scale, the report to the host. */
 void lsi_guard_conclude(ls_graph *g, const ls_strategy *how, const lsi_guard *guard);
+
+/* -- layerwise.c: rules that need norms of parameters of which ranks have pieces ---------------------------
+ */
+
+/* grads[i], of pieces `weights`, become what sgd makes the steps of lars of; parameters that do not adapt
+ * have neither ratio nor decay. */
+void lsi_lars_gradients(const ls_strategy *how, const ls_optim_attr *attr, ls_value scale, int n,
+                        const bool *adapts, const ls_value *weights, ls_value *grads);
+/* steps[i], what adam with a rate of 1 and no decay has made of zeros, become the pieces as lamb updates
+ * them. */
+void lsi_lamb_step(const ls_strategy *how, const ls_optim_attr *attr, ls_value lr, ls_value scale, int n,
+                   const ls_value *weights, ls_value *steps);
 
 /* -- keep.c: the pool of the replay layer ----------------------------------------------------------------
  * `in` are the inputs of a `keep`, x and slots become those of one by place. */

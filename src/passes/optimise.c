@@ -5,7 +5,8 @@
  * begin whose sums are there.
  *
  * Where ranks keep pieces of what an optimiser remembers (decision 24), it works on pieces: this rank's of
- * the gradients and of the weights.  Weights that every rank has whole are gathered behind it. */
+ * the gradients and of the weights.  Weights that every rank has whole are gathered behind it.  Of lars and
+ * lamb, layerwise.c makes sgd and adam then. */
 #include <string.h>
 
 #include "passes/lower_internal.h"
@@ -31,7 +32,8 @@ typedef struct trained {
 
 typedef struct group {
     const ls_strategy *how;
-    const ls_op *op;
+    const ls_op *op;   /* the rule, by which states are named */
+    const ls_op *node; /* what works on them; the rule itself, but for lars and lamb on pieces */
     ls_optim_attr attr;
     int n, n_states;
     trained *list;
@@ -51,7 +53,7 @@ static const char *state_name(const ls_op *op, int k)
 /* Whether the optimiser works on pieces. */
 static bool in_pieces(const group *gr)
 {
-    return gr->how->sharding != LS_SHARD_NOTHING && ls_optim_by_element(gr->op);
+    return lsi_in_pieces(gr->how, gr->op);
 }
 
 /* -- clipping ---------------------------------------------------------------------------------------------
@@ -149,10 +151,10 @@ static void add_node(ls_graph *g, const group *gr, int begin, int end)
     }
     for (int k = 0; k < gr->n_states; k++)
         for (int i = 0; i < n; i++) gr->in[WEIGHTS + (2 + k) * n + i] = state_of(g, gr, &list[i], k);
-    first = ls_graph_add(g, gr->op, WEIGHTS + n * (2 + gr->n_states), gr->in, &attr);
+    first = ls_graph_add(g, gr->node, WEIGHTS + n * (2 + gr->n_states), gr->in, &attr);
     if (!ls_value_ok(first)) return;
     for (int k = 0; k < n_out; k++) { /* each takes over the memory of an input */
-        const int32_t var = g->values[gr->in[gr->op->alias(0, &attr, k)].id]->var;
+        const int32_t var = g->values[gr->in[gr->node->alias(0, &attr, k)].id]->var;
         if (var >= 0) ls_graph_advance(g, var, ls_graph_out(first, k));
     }
     for (int i = 0; i < n; i++) *list[i].next = ls_graph_out(first, 1 + i);
@@ -185,9 +187,56 @@ static void guard_update(lsi_guard *guard, const ls_update_attr *a, group *gr, c
     gr->in[LR] = lsi_guard_rate(gr->in[LR]);
 }
 
+/* -- lars and lamb on pieces --------------------------------------------------------------------------------
+ */
+
+/* What sgd, or adam, is to work on. */
+static void begin_layerwise(ls_graph *g, group *gr)
+{
+    ls_value *weights = gr->pieces, *grads = gr->pieces + gr->n;
+    bool *adapts = ls_arena_alloc(g->arena, sizeof *adapts * (size_t)gr->n);
+
+    if (gr->op == gr->node || !lsi_sound(g)) return;
+    if (adapts == NULL) {
+        lsi_no_memory(g);
+        return;
+    }
+    for (int i = 0; i < gr->n; i++) {
+        weights[i] = ls_copy(gr->list[i].old); /* nobody but gathers and updates reads pieces themselves */
+        grads[i] = gr->list[i].grad;
+        adapts[i] = lsi_whole(g, g->vars[g->values[gr->list[i].weight.id]->var]).rank > 1;
+        if (gr->node == &ls_op_adam) gr->list[i].old = ls_fill(g, ls_value_shape(grads[i]), LS_F32, 0);
+    }
+    if (gr->node == &ls_op_sgd) {
+        lsi_lars_gradients(gr->how, &gr->attr, gr->in[SCALE], gr->n, adapts, weights, grads);
+        for (int i = 0; i < gr->n; i++) gr->list[i].grad = grads[i];
+    }
+}
+
+/* What adam has made of zeros becomes the next versions of the weights. */
+static void end_layerwise(ls_graph *g, const group *gr, ls_value lr, double weight_decay)
+{
+    ls_value *weights = gr->pieces, *steps = gr->pieces + gr->n;
+    const ls_optim_attr attr = {.weight_decay = weight_decay};
+
+    if (gr->op == gr->node || gr->node != &ls_op_adam || !lsi_sound(g)) return;
+    for (int i = 0; i < gr->n; i++) {
+        weights[i] = ls_copy(gr->list[i].weight);
+        steps[i] = *gr->list[i].next;
+    }
+    lsi_lamb_step(gr->how, &attr, lr, gr->in[SCALE], gr->n, weights, steps);
+    for (int i = 0; i < gr->n && lsi_sound(g); i++) {
+        const ls_value piece = gr->list[i].weight;
+        *gr->list[i].next = ls_assign(piece, steps[i]);
+        if (lsi_sound(g)) ls_graph_advance(g, g->values[piece.id]->var, *gr->list[i].next);
+    }
+}
+
 static void update(ls_graph *g, group *gr)
 {
     const ls_strategy *how = gr->how;
+    const ls_value lr = gr->in[LR];
+    const double weight_decay = gr->attr.weight_decay;
     const char *counter = ls_arena_printf(g->arena, "%s.t", g->scope);
 
     if (counter == NULL) {
@@ -196,17 +245,31 @@ static void update(ls_graph *g, group *gr)
     }
     gr->t = ls_graph_variable(g, counter, LS_VAR_OPTIMIZER, LS_I32, LS_SHAPE(1), (ls_init){LS_INIT_CONST, 0});
     for (int i = 0; i < gr->n && in_pieces(gr) && lsi_sound(g); i++) take_pieces(gr, &gr->list[i]);
+    begin_layerwise(g, gr);
     if (!lsi_sound(g)) return;
+    if (gr->op != gr->node) {
+        gr->attr.weight_decay = 0;
+        gr->attr.form = LS_ADAM_TORCH;
+    }
+    if (gr->op != gr->node && gr->node == &ls_op_adam) gr->in[LR] = ls_fill(g, LS_SHAPE_SCALAR, LS_F32, 1);
     if (how->ranks) sort_by_bucket(gr);
     for (int begin = 0, end; begin < gr->n && lsi_sound(g); begin = end) {
         const int32_t bucket = gr->list[begin].bucket;
         for (end = begin + 1; end < gr->n && (!how->ranks || gr->list[end].bucket == bucket);) end++;
         add_node(g, gr, begin, end);
     }
+    end_layerwise(g, gr, lr, weight_decay);
 }
 
 /* -- the pass ---------------------------------------------------------------------------------------------
  */
+
+/* What works element by element in the place of a rule that does not. */
+static const ls_op *on_pieces(const ls_strategy *how, const ls_op *rule)
+{
+    if (!lsi_in_pieces(how, rule) || ls_optim_by_element(rule)) return rule;
+    return rule == &ls_op_lars ? &ls_op_sgd : &ls_op_adam;
+}
 
 typedef struct optimising {
     ls_strategy how;
@@ -219,15 +282,15 @@ static void expand_update(optimising *o, ls_graph *to, const ls_node *n, const l
     const ls_update_attr *a = n->attr;
     group gr = {.how = how,
                 .op = a->rule,
+                .node = on_pieces(how, a->rule),
                 .attr = a->how,
                 .n = n->n_out,
                 .n_states = ls_optim_states(a->rule, &a->how)};
 
-    if (how->sharding == LS_SHARD_WEIGHTS && !in_pieces(&gr)) {
+    if (gr.op == &ls_op_lars && gr.node != gr.op && a->how.momentum == 0) {
         ls_graph_fail(to, LS_INVALID,
-                      "ls_minimise: %s needs norms of whole parameters, which ranks keep in pieces; set "
-                      "parallel.strategy to ddp or zero1, or optimizer.name to sgd, adam or rmsprop",
-                      a->rule->name);
+                      "ls_minimise: lars without momentum cannot work on pieces of parameters; set "
+                      "optimizer.momentum above 0, or parallel.strategy to ddp or zero1");
         return;
     }
     gr.list = ls_arena_alloc(to->arena, sizeof *gr.list * (size_t)gr.n);

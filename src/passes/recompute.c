@@ -58,7 +58,7 @@ static bool is_gradient(const ls_node *n)
 /* A gather of weights that ranks have pieces of. */
 static bool is_gather(const ls_graph *g, const ls_node *n)
 {
-    const int32_t var = n->op == &ls_op_all_gather_wait ? g->values[n->in[1]]->var : -1;
+    const int32_t var = n->op == &ls_op_all_gather_wait ? ls_gathered_variable(g, n->in[1]) : -1;
 
     return var >= 0 && g->vars[var]->role == LS_VAR_PARAM;
 }
@@ -223,15 +223,34 @@ static const ls_node *move(const remaking *r, ls_graph *to, const ls_node *old, 
     return n;
 }
 
+static bool same_pieces(const ls_graph *g, const ls_node *a, const ls_node *b)
+{
+    for (int k = 1; k < a->n_in; k++)
+        if (ls_gathered_variable(g, a->in[k]) != ls_gathered_variable(g, b->in[k])) return false;
+    return true;
+}
+
 /* The gather of the same pieces in a backward pass, or NULL: it is not made again. */
 static const ls_node *gather_of(const remaking *r, int32_t loss, const ls_node *forward)
 {
     for (int32_t i = 0; i < r->n_nodes; i++) {
         const ls_node *n = r->g->nodes[i];
         if (n->dead || n->loss != loss || n->op != forward->op || n->n_in != forward->n_in) continue;
-        if (memcmp(n->in + 1, forward->in + 1, sizeof *n->in * (size_t)(n->n_in - 1)) == 0) return n;
+        if (same_pieces(r->g, n, forward)) return n;
     }
     return NULL;
+}
+
+/* What a gather takes of value v: what makes 16 bits of a piece comes earlier with it. */
+static ls_value moved_piece(const remaking *r, ls_graph *to, int32_t v)
+{
+    const int32_t made_by = r->g->values[v]->node;
+    const ls_node *cast;
+
+    if (to->numbers[v] >= 0 || made_by < 0) return (ls_value){to, to->numbers[v]};
+    if (r->moved[made_by] >= 0) return (ls_value){to, r->moved[made_by]};
+    cast = move(r, to, r->g->nodes[made_by], &(ls_value){to, to->numbers[r->g->nodes[made_by]->in[0]]});
+    return (ls_value){to, cast != NULL ? cast->out[0] : -1};
 }
 
 /* What a backward pass gathers again, clones read as well; where they are the first, it is gathered for them.
@@ -249,10 +268,11 @@ static void gather_for_clones(const remaking *r, ls_graph *to, int32_t loss, con
             lsi_no_memory(to);
             return;
         }
-        for (int k = 0; k < start->n_in; k++) in[k] = (ls_value){to, to->numbers[start->in[k]]};
+        for (int k = 0; k < start->n_in; k++) in[k] = moved_piece(r, to, start->in[k]);
+        if (!lsi_sound(to)) return;
         made = move(r, to, start, in);
         if (made == NULL) return;
-        for (int k = 1; k < wait->n_in; k++) in[k] = (ls_value){to, to->numbers[wait->in[k]]};
+        for (int k = 1; k < wait->n_in; k++) in[k] = moved_piece(r, to, wait->in[k]);
         in[0] = (ls_value){to, made->out[0]};
         if (move(r, to, wait, in) == NULL) return;
     }

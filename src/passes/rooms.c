@@ -17,9 +17,32 @@ enum { IN_TURN = 2 }; /* rooms of the last two */
 
 static bool gathers_weights(const ls_graph *g, const ls_node *n)
 {
-    const int32_t var = n->op == &ls_op_all_gather_start ? g->values[n->in[0]]->var : -1;
+    const int32_t var = n->op == &ls_op_all_gather_start ? ls_gathered_variable(g, n->in[0]) : -1;
 
     return var >= 0 && g->vars[var]->role == LS_VAR_PARAM;
+}
+
+/* What makes 16 bits of the piece that a gather takes by input k; NULL: it takes the piece itself. */
+static ls_node *narrows(const ls_graph *g, const ls_node *start, int k)
+{
+    const ls_vinfo *v = g->values[start->in[k]];
+
+    return v->var < 0 && v->node >= 0 ? g->nodes[v->node] : NULL;
+}
+
+static void begin_at(const ls_graph *g, ls_node *start, int32_t position)
+{
+    start->position = position;
+    for (int k = 0; k < start->n_in; k++)
+        if (narrows(g, start, k) != NULL) narrows(g, start, k)->position = position;
+}
+
+/* A gather begins when `wait` is over, and no sooner is anything made for it, which would only lie there. */
+static void begin_behind(ls_graph *g, const ls_node *wait, const ls_node *start)
+{
+    ls_graph_order(g, wait->id, start->id, LS_EDGE_OVERWRITE);
+    for (int k = 0; k < start->n_in; k++)
+        if (narrows(g, start, k) != NULL) ls_graph_order(g, wait->id, narrows(g, start, k)->id, LS_EDGE_HOLD);
 }
 
 static bool is_wanted(const ls_graph *g, const ls_node *n, tenant what)
@@ -79,10 +102,10 @@ static void place_weights(ls_graph *g, int ahead, pair *list)
     for (int32_t i = 0; i < n; i++) {
         const int32_t own = list[i].start->position;
         move_in(&list[i], (int)WEIGHTS + i % (ahead + 1));
-        if (i > ahead) ls_graph_order(g, list[i - ahead - 1].wait->id, list[i].start->id, LS_EDGE_OVERWRITE);
+        if (i > ahead) begin_behind(g, list[i - ahead - 1].wait, list[i].start);
         if (ahead > 0 && i > 0) {
             if (i > ahead) at = list[i - ahead].wait->position;
-            if (at < own) list[i].start->position = at;
+            if (at < own) begin_at(g, list[i].start, at);
         }
     }
 }

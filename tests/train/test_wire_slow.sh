@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # What ranks send between machines, counted where it leaves them, is what the strategy promises: of P bytes of weights on N
-# machines ddp and zero1 2 P (N-1)/N in a step, fsdp 3 P (N-1)/N; and the plan says so beforehand.  Four ranks on four
+# machines ddp and zero1 2 P (N-1)/N in a step, fsdp 3 P (N-1)/N, in 16 bits half of that for gathers of what is read so; and the plan
+# says so beforehand.  Four ranks on four
 # hosts that are made of one, by a real mpirun.
 set -euo pipefail
 . "$(dirname "$(readlink -f "$0")")/../tools/mpi_here.sh"
