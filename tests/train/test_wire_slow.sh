@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # What ranks send between machines, counted where it leaves them, is what the strategy promises: of P bytes of weights on N
-# machines ddp and zero1 2 P (N-1)/N in a step, fsdp 3 P (N-1)/N, in 16 bits half of that for gathers of what is read so; and the plan
-# says so beforehand.  Four ranks on four
-# hosts that are made of one, by a real mpirun.
+# machines ddp and zero1 2 P (N-1)/N in a step, fsdp 3 P (N-1)/N, and 2 P (N-1)/N where weights are gathered in 16 bits; and the plan
+# says so beforehand.  Four ranks on four hosts that are made of one, by a real mpirun.
 set -euo pipefail
 . "$(dirname "$(readlink -f "$0")")/../tools/mpi_here.sh"
 needs_mpi
@@ -10,18 +9,21 @@ export LOCKSTEP_COMM_HOSTS=4 LOCKSTEP_TUNE=off
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
-# sent STRATEGY STEPS: bytes of all ranks, and the plan's of one rank in a step
+# sent STRATEGY[,PRECISION] STEPS: bytes of all ranks, and the plan's of one rank in a step
 sent() {
+    local how=(parallel.strategy="${1%,*}")
+    case $1 in fsdp*) how+=(parallel.reshard=always) ;; esac
+    case $1 in *,*) how+=(precision="${1#*,}") ;; esac
     rm -rf "$folder/run"
     timeout 120 "${mpi[@]}" -n 4 "$LOCKSTEP" train vit-tiny --threads 1 --run-dir "$folder/run" data.kind=synthetic \
         data.train_range=0:256 data.test_range=256:272 train.validate_every=none batch.per_rank=4 train.steps="$2" \
-        parallel.strategy="$1" parallel.reshard=always >"$folder/log" 2>&1 || { cat "$folder/log" >&2; exit 1; }
+        "${how[@]}" >"$folder/log" 2>&1 || { cat "$folder/log" >&2; exit 1; }
     sed -n 's/.*"sent_bytes": *\([0-9]*\).*/\1/p; s/.*"bytes_per_step": *\([0-9.]*\).*/\1/p' "$folder/run/summary.json" | sort -n
 }
 
 weights=$((4 * $("$LOCKSTEP" plan vit-tiny --json | sed -n 's/.*"trained": *\([0-9]*\).*/\1/p')))
 failures=0
-for case in ddp:2 zero1:2 fsdp:3; do
+for case in ddp:2 zero1:2 fsdp:3 fsdp,bf16:2; do
     strategy=${case%:*} times=${case#*:}
     # Of ten steps: what is sent besides (fsdp gathers weights for the test at the end) is the same in both runs.
     short=$(sent "$strategy" 2 | tail -n 1)
