@@ -81,6 +81,7 @@ typedef struct lsi_remote {
     int next_tag;               /* for exchanges */
     lsi_lines *lines;           /* NULL: slices go through the transport */
     ls_exchange *running;       /* exchanges under way, in the order of their starts */
+    uint64_t starts;            /* of exchanges, so far */
 } lsi_remote;
 
 struct ls_comm {

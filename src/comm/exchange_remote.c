@@ -376,14 +376,14 @@ static ls_status receive(ls_exchange *x, hand *h, void *to, size_t bytes, int pe
     return x->c->transport->receive(to, bytes, peer, tag, r, err);
 }
 
-/* What leaves the machine is counted. */
+/* What leaves the machine is counted.  What was started first goes first: it is waited for first. */
 static ls_status send(ls_exchange *x, hand *h, const void *from, size_t bytes, int peer, int tag, ls_err *err)
 {
     ls_transport_request *r = &h->request[h->n_requests++];
 
     x->c->sent_bytes += bytes;
     if (x->c->remote->lines != NULL)
-        return lsi_lines_send(x->c->remote->lines, from, bytes, peer, tag, r, err);
+        return lsi_lines_send(x->c->remote->lines, from, bytes, peer, tag, x->turn, r, err);
     return x->c->transport->send(from, bytes, peer, tag, r, err);
 }
 
@@ -548,6 +548,7 @@ void lsi_remote_exchange_begun(ls_exchange *x)
     while (*end != NULL) end = &(*end)->next_running;
     *end = x;
     x->next_running = NULL;
+    x->turn = x->c->remote->starts++;
 }
 
 void lsi_remote_exchange_ended(ls_exchange *x)

@@ -29,7 +29,8 @@ typedef struct parcel {
     struct line *line;
     heading head;
     char *data;
-    size_t at; /* bytes that have moved; of what is sent, with its heading */
+    uint64_t turn; /* of what is sent */
+    size_t at;     /* bytes that have moved; of what is sent, with its heading */
     bool done;
     char *kept;  /* memory of its own for what nobody awaits, */
     size_t room; /* and its length */
@@ -238,7 +239,18 @@ static bool flush(line *x)
     return moved;
 }
 
-ls_status lsi_lines_send(lsi_lines *l, const void *data, size_t bytes, int to, int tag,
+/* Behind all that go first; what has begun to leave goes on. */
+static void queue_up(queue *q, parcel *p)
+{
+    parcel **at = &q->first;
+
+    while (*at != NULL && ((*at)->turn <= p->turn || (*at)->at > 0)) at = &(*at)->next;
+    p->next = *at;
+    *at = p;
+    if (p->next == NULL) q->end = &p->next;
+}
+
+ls_status lsi_lines_send(lsi_lines *l, const void *data, size_t bytes, int to, int tag, uint64_t turn,
                          ls_transport_request *out, ls_err *err)
 {
     line *x = l->of[to];
@@ -247,8 +259,9 @@ ls_status lsi_lines_send(lsi_lines *l, const void *data, size_t bytes, int to, i
     LS_BUG_IF(x == NULL || bytes > UINT32_MAX);
     p = new_parcel(l, x, tag, bytes, (void *)(uintptr_t)data); /* is only read */
     if (p == NULL) return ls_fail(err, LS_NOMEM, "no memory for a message");
+    p->turn = turn;
     out->word[0] = (uint64_t)(uintptr_t)p;
-    append(&x->out, p);
+    queue_up(&x->out, p);
     flush(x);
     return LS_OK;
 }

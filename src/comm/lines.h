@@ -21,8 +21,9 @@ typedef struct lsi_lines lsi_lines;
 ls_status lsi_lines_open(lsi_lines **out, ls_comm *c, ls_err *err) LS_MUST_CHECK;
 void lsi_lines_close(lsi_lines *l); /* not collective; accepts NULL */
 
-/* Like those of a transport.  `data` stays as it is until the request is finished. */
-ls_status lsi_lines_send(lsi_lines *l, const void *data, size_t bytes, int to, int tag,
+/* Like those of a transport.  `data` stays as it is until the request is finished.  Of what waits to be sent,
+ * that of the lowest `turn` goes first, and of equals the first. */
+ls_status lsi_lines_send(lsi_lines *l, const void *data, size_t bytes, int to, int tag, uint64_t turn,
                          ls_transport_request *out, ls_err *err) LS_MUST_CHECK;
 ls_status lsi_lines_receive(lsi_lines *l, void *data, size_t bytes, int from, int tag,
                             ls_transport_request *out, ls_err *err) LS_MUST_CHECK;

@@ -80,7 +80,7 @@ static void messages_arrive(void)
             for (int i = 0; i < 2 && round == early; i++)
                 for (int k = 0; k < N; k++)
                     CHECK_OK(
-                        lsi_lines_send(e.of[i], from[i][k], length[k], 1 - i, 100 + k, &sends[i][k], &err),
+                        lsi_lines_send(e.of[i], from[i][k], length[k], 1 - i, 100 + k, 0, &sends[i][k], &err),
                         &err);
             for (int i = 0; i < 2 && round != early; i++)
                 for (int k = N - 1; k >= 0; k--)
@@ -114,13 +114,42 @@ static void equal_tags_keep_their_order(void)
     join(&e);
     CHECK_OK(lsi_lines_receive(e.of[1], &to[0], sizeof(int), 0, 7, &r[0], &err), &err);
     for (int i = 0; i < 4; i++)
-        CHECK_OK(lsi_lines_send(e.of[0], &from[i], sizeof(int), 1, 7, &s[i], &err), &err);
+        CHECK_OK(lsi_lines_send(e.of[0], &from[i], sizeof(int), 1, 7, 0, &s[i], &err), &err);
     settle(&e);
     CHECK(is_over(e.of[1], &r[0], 1));
     for (int i = 1; i < 4; i++)
         CHECK_OK(lsi_lines_receive(e.of[1], &to[i], sizeof(int), 0, 7, &r[i], &err), &err);
     CHECK(is_over(e.of[1], r + 1, 3));
     for (int i = 0; i < 4; i++) CHECK_EQ_INT(to[i], i + 1);
+    part(&e);
+}
+
+/* What is wanted first overtakes what still waits here, but not what has begun to leave. */
+static void turns(void)
+{
+    enum { N = 4, BYTES = 1 << 20 };
+    static const uint64_t turn[N] = {7, 9, 8, 7};
+    static const int order[N] = {0, 3, 2, 1};
+    ends e;
+    ls_err err = {0};
+    ls_transport_request s[N], r[N];
+    char *from[N], *to = filled(BYTES, 99);
+    bool moved;
+
+    join(&e);
+    for (int i = 0; i < N; i++) {
+        from[i] = filled(BYTES, i);
+        CHECK_OK(lsi_lines_send(e.of[0], from[i], BYTES, 1, i, turn[i], &s[i], &err), &err);
+    }
+    for (int i = 0; i < N; i++) { /* only the next of them can come: all go to the same place */
+        CHECK_OK(lsi_lines_receive(e.of[1], to, BYTES, 0, order[i], &r[i], &err), &err);
+        for (int turns = 0; turns < 10000 && !is_over(e.of[1], &r[i], 1); turns++)
+            for (int k = 0; k < 2; k++) CHECK_OK(lsi_lines_turn(e.of[k], &moved, &err), &err);
+        CHECK(memcmp(to, from[order[i]], BYTES) == 0);
+        CHECK(i == N - 1 || !is_over(e.of[0], &s[order[N - 1]], 1));
+    }
+    for (int i = 0; i < N; i++) ls_free(from[i]);
+    ls_free(to);
     part(&e);
 }
 
@@ -135,7 +164,7 @@ static void asked_for_midway(void)
     bool moved;
 
     join(&e);
-    CHECK_OK(lsi_lines_send(e.of[0], from, bytes, 1, 9, &s, &err), &err);
+    CHECK_OK(lsi_lines_send(e.of[0], from, bytes, 1, 9, 0, &s, &err), &err);
     CHECK_OK(lsi_lines_turn(e.of[1], &moved, &err), &err);
     CHECK(moved);
     CHECK_OK(lsi_lines_receive(e.of[1], to, bytes, 0, 9, &r, &err), &err);
@@ -161,7 +190,7 @@ static void memory_is_used_again(void)
         ls_transport_request s, r;
         if (i == 4) before = ls_mem_stats_now().n_allocs;
         if (i % 2 == 0) CHECK_OK(lsi_lines_receive(e.of[1], to, sizeof to, 0, i, &r, &err), &err);
-        CHECK_OK(lsi_lines_send(e.of[0], from, sizeof from, 1, i, &s, &err), &err);
+        CHECK_OK(lsi_lines_send(e.of[0], from, sizeof from, 1, i, 0, &s, &err), &err);
         settle(&e);
         if (i % 2 == 1) CHECK_OK(lsi_lines_receive(e.of[1], to, sizeof to, 0, i, &r, &err), &err);
         CHECK(is_over(e.of[1], &r, 1) && is_over(e.of[0], &s, 1));
@@ -178,7 +207,7 @@ static void other_lengths_are_refused(void)
     char from[16] = "", to[16];
 
     join(&e);
-    CHECK_OK(lsi_lines_send(e.of[0], from, 16, 1, 5, &s, &err), &err);
+    CHECK_OK(lsi_lines_send(e.of[0], from, 16, 1, 5, 0, &s, &err), &err);
     settle(&e);
     CHECK(lsi_lines_receive(e.of[1], to, 12, 0, 5, &r, &err) == LS_DISAGREE);
     CHECK(strstr(err.text, "rank 0 sent 16 bytes") != NULL);
@@ -207,6 +236,7 @@ int main(void)
 {
     CHECK_RUN(messages_arrive);
     CHECK_RUN(equal_tags_keep_their_order);
+    CHECK_RUN(turns);
     CHECK_RUN(asked_for_midway);
     CHECK_RUN(memory_is_used_again);
     CHECK_RUN(other_lengths_are_refused);
