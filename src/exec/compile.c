@@ -13,14 +13,14 @@
 enum { LSI_ALIGN = 64 };
 
 /* Where each variable lives has been settled when it got its memory. */
-static void settle_homes(ls_plan *p, const int *state_index, ls_passage *way)
+static void settle_homes(ls_plan *p, ls_passage *way)
 {
     const bool shares = p->dev->shares && lsi_peers_pieces(p->peers, &way->rank, &way->ranks);
 
     if (!shares) way->ranks = 0;
     for (int32_t i = 0; i < p->graph->n_vars; i++) {
         ls_var *var = p->graph->vars[i];
-        const bool common = lsi_peers_absent(p->peers) || ls_state_shared(p->state, state_index[i]);
+        const bool common = lsi_peers_absent(p->peers) || ls_state_shared(p->state, p->state_index[i]);
         if (var->home == LS_HOME_MACHINE && (!shares || !common)) var->home = LS_HOME_RANK;
     }
 }
@@ -164,23 +164,41 @@ static ls_status plan_memory(ls_plan *p, ls_passage *way, ls_err *err)
     way->value_bytes = bytes;
     way->scratch_bytes = scratch;
     LS_TRY(ls_passes_run(way, LS_PHASE_MEMORY, err));
-    st = ls_buffer_alloc(&p->arena, p->dev, p->memory.arena_bytes, err);
-    if (st != LS_OK) ls_fail_in(err, st, "plan: memory for one step");
 out:
     ls_free(bytes);
     ls_free(scratch);
     return st;
 }
 
+static ls_status find_memory(ls_plan *p, ls_err *err)
+{
+    lsi_workspace *w = lsi_state_workspace(p->state);
+    ls_status st = LS_OK;
+
+    if (p->memory.kept_bytes > 0) st = ls_buffer_alloc(&p->kept, p->dev, p->memory.kept_bytes, err);
+    if (st != LS_OK) return ls_fail_in(err, st, "plan: memory for inputs and results");
+    st = lsi_workspace_join(w, p, err);
+    if (st != LS_OK) return ls_fail_in(err, st, "plan: memory for one step");
+    p->workspace = w;
+    return LS_OK;
+}
+
+/* A stretch of the arena. */
+static ls_operand in_arena(ls_plan *p, size_t offset, size_t bytes)
+{
+    if (offset < p->memory.kept_bytes) return (ls_operand){&p->kept, offset, bytes};
+    return (ls_operand){&p->workspace->memory, offset - p->memory.kept_bytes, bytes};
+}
+
 /* Where value v lives; the same for every step, which is why addresses can be stored.  `borrowed` becomes the
  * buffer of a value that lies in no memory of this plan or its state, but where ranks exchange it. */
-static ls_operand place_of(ls_plan *p, const int *state_index, int32_t v, ls_buffer *borrowed)
+static ls_operand place_of(ls_plan *p, int32_t v, ls_buffer *borrowed)
 {
     const ls_vinfo *root = p->graph->values[ls_graph_storage(p->graph, v)];
     const size_t bytes = value_bytes(p->graph, v);
 
     if (p->memory.var[v] >= 0) {
-        const ls_tensor *t = lsi_state_entry(p->state, state_index[p->memory.var[v]]);
+        const ls_tensor *t = lsi_state_entry(p->state, p->state_index[p->memory.var[v]]);
         return (ls_operand){t->buffer, t->offset, bytes};
     }
     if (root->buffer >= 0) {
@@ -189,13 +207,13 @@ static ls_operand place_of(ls_plan *p, const int *state_index, int32_t v, ls_buf
     }
     if (root->staged) return (ls_operand){&p->staging, root->at, bytes};
     LS_BUG_IF(p->memory.offset[v] == LS_IN_STATE);
-    return (ls_operand){&p->arena, p->memory.offset[v], bytes};
+    return in_arena(p, p->memory.offset[v], bytes);
 }
 
-static void *address(ls_plan *p, const int *state_index, int32_t v)
+static void *address(ls_plan *p, int32_t v)
 {
     ls_buffer borrowed;
-    const ls_operand x = place_of(p, state_index, v, &borrowed);
+    const ls_operand x = place_of(p, v, &borrowed);
 
     return ls_buffer_address(x.buffer, x.at);
 }
@@ -211,9 +229,35 @@ static void count_operands(const ls_plan *p, size_t *all, size_t *by_host)
     }
 }
 
-static ls_status resolve_pointers(ls_plan *p, const int *state_index, ls_err *err)
+void lsi_plan_resolve(ls_plan *p)
 {
-    size_t all, by_host, at = 0, k = 0;
+    size_t at = 0, k = 0;
+
+    for (int32_t i = 0; i < p->schedule.n; i++) {
+        const ls_node *n = p->steps[i].node;
+        const ls_operand scratch = in_arena(p, p->memory.scratch[i], p->steps[i].kernel.scratch_bytes);
+        const int count = n->n_in + n->n_out;
+        const bool host = lsi_coll_runs(p->peers, n);
+        p->steps[i].stream = (ls_stream){&p->failure, i};
+        p->steps[i].call = (ls_call){.in = p->pointers + at,
+                                     .out = p->pointers + at + n->n_in,
+                                     .scratch = ls_buffer_address(scratch.buffer, scratch.at),
+                                     .stream = &p->steps[i].stream,
+                                     .operands = host ? p->operands + k : NULL};
+        for (int x = 0; x < count; x++) {
+            const int32_t v = x < n->n_in ? n->in[x] : n->out[x - n->n_in];
+            p->pointers[at++] = address(p, v);
+            if (!host) continue;
+            p->operands[k] = place_of(p, v, &p->exchanged[k]);
+            k++;
+        }
+    }
+    lsi_queued_forget(p);
+}
+
+static ls_status make_calls(ls_plan *p, ls_err *err)
+{
+    size_t all, by_host;
 
     count_operands(p, &all, &by_host);
     p->pointers = ls_alloc(LS_MEM_PLAN, sizeof *p->pointers * all);
@@ -221,32 +265,14 @@ static ls_status resolve_pointers(ls_plan *p, const int *state_index, ls_err *er
     p->exchanged = ls_alloc(LS_MEM_PLAN, sizeof *p->exchanged * by_host);
     if (p->pointers == NULL || p->operands == NULL || p->exchanged == NULL)
         return ls_fail(err, LS_NOMEM, "plan: no memory");
-    for (int32_t i = 0; i < p->schedule.n; i++) {
-        const ls_node *n = p->steps[i].node;
-        const int count = n->n_in + n->n_out;
-        const bool host = lsi_coll_runs(p->peers, n);
-        p->steps[i].stream = (ls_stream){&p->failure, i};
-        p->steps[i].call = (ls_call){.in = p->pointers + at,
-                                     .out = p->pointers + at + n->n_in,
-                                     .scratch = ls_buffer_address(&p->arena, p->memory.scratch[i]),
-                                     .stream = &p->steps[i].stream,
-                                     .operands = host ? p->operands + k : NULL};
-        for (int x = 0; x < count; x++) {
-            const int32_t v = x < n->n_in ? n->in[x] : n->out[x - n->n_in];
-            p->pointers[at++] = address(p, state_index, v);
-            if (!host) continue;
-            p->operands[k] = place_of(p, state_index, v, &p->exchanged[k]);
-            k++;
-        }
-    }
     return LS_OK;
 }
 
 /* Value v as those outside see it. */
-static ls_tensor handle(ls_plan *p, const int *state_index, int32_t v, ls_buffer *borrowed)
+static ls_tensor handle(ls_plan *p, int32_t v, ls_buffer *borrowed)
 {
     const ls_vinfo *x = p->graph->values[v];
-    const ls_operand at = place_of(p, state_index, v, borrowed);
+    const ls_operand at = place_of(p, v, borrowed);
 
     return (ls_tensor){x->name, x->dtype, x->shape, at.bytes, at.buffer, at.at};
 }
@@ -256,7 +282,7 @@ static bool is_seen(const ls_vinfo *v)
     return v->kind == LS_VALUE_INPUT || v->fetch;
 }
 
-static ls_status list_tensors(ls_plan *p, const int *state_index, ls_err *err)
+static ls_status list_tensors(ls_plan *p, ls_err *err)
 {
     const ls_graph *g = p->graph;
     size_t n = 1, k = 0;
@@ -269,7 +295,7 @@ static ls_status list_tensors(ls_plan *p, const int *state_index, ls_err *err)
         return ls_fail(err, LS_NOMEM, "plan: no memory");
     for (int32_t i = 0; i < g->n_values; i++) {
         if (!is_seen(g->values[i])) continue;
-        const ls_tensor t = handle(p, state_index, i, &p->borrowed[k++]);
+        const ls_tensor t = handle(p, i, &p->borrowed[k++]);
         if (g->values[i]->kind == LS_VALUE_INPUT) p->inputs[p->n_inputs++] = t;
         if (g->values[i]->fetch) p->fetches[p->n_fetches++] = t;
     }
@@ -298,7 +324,6 @@ ls_status ls_plan_compile_as(ls_plan **out, ls_graph *graph, const ls_strategy *
     ls_status st = LS_OK;
     ls_plan *p = ls_alloc(LS_MEM_PLAN, sizeof *p);
     ls_passage way = {.g = graph, .how = how, .dev = dev};
-    int *state_index = NULL;
 
     *out = NULL;
     if (p == NULL) {
@@ -312,13 +337,13 @@ ls_status ls_plan_compile_as(ls_plan **out, ls_graph *graph, const ls_strategy *
     way.notes = &p->notes;
     LS_TRY(ls_passes_run(&way, LS_PHASE_PROGRAM, err)); /* all variables are there only then */
     p->hash = ls_graph_hash(graph); /* before the device has its say: ranks on different devices must agree */
-    state_index = ls_alloc(LS_MEM_PLAN, sizeof *state_index * ((size_t)graph->n_vars + 1));
-    if (state_index == NULL) {
+    p->state_index = ls_alloc(LS_MEM_PLAN, sizeof *p->state_index * ((size_t)graph->n_vars + 1));
+    if (p->state_index == NULL) {
         st = ls_fail(err, LS_NOMEM, "plan: no memory");
         goto out;
     }
-    LS_TRY(lsi_state_bind(state, graph, state_index, err));
-    settle_homes(p, state_index, &way);
+    LS_TRY(lsi_state_bind(state, graph, p->state_index, err));
+    settle_homes(p, &way);
     LS_TRY(run_device_passes(p, &way, err));
     LS_TRY(check_sizes(p, err));
     LS_TRY(lsi_coll_rooms(p->peers, graph, err));
@@ -326,15 +351,16 @@ ls_status ls_plan_compile_as(ls_plan **out, ls_graph *graph, const ls_strategy *
     place_exchanged(p);
     LS_TRY(place_staged(p, err));
     LS_TRY(plan_memory(p, &way, err));
-    LS_TRY(resolve_pointers(p, state_index, err));
-    LS_TRY(list_tensors(p, state_index, err));
+    LS_TRY(make_calls(p, err)); /* before others may tell it that memory has moved */
+    LS_TRY(find_memory(p, err));
+    lsi_plan_resolve(p);
+    LS_TRY(list_tensors(p, err));
     if (p->dev->backend->queues != NULL) LS_TRY(lsi_queued_make(p, err));
     count_state_bytes(p);
     *out = p;
     p = NULL;
 out:
     ls_plan_destroy(p);
-    ls_free(state_index);
     return st;
 }
 
@@ -368,6 +394,7 @@ void ls_plan_destroy(ls_plan *p)
 {
     if (p == NULL) return;
     lsi_queued_release(p);
+    if (p->workspace != NULL) lsi_workspace_leave(p->workspace, p);
     for (int32_t i = 0; p->steps != NULL && i < p->schedule.n; i++)
         if (p->steps[i].kernel.destroy != NULL) p->steps[i].kernel.destroy(p->steps[i].kernel.state);
     ls_free(p->steps);
@@ -377,7 +404,8 @@ void ls_plan_destroy(ls_plan *p)
     ls_free(p->inputs);
     ls_free(p->fetches);
     ls_free(p->borrowed);
-    ls_buffer_free(&p->arena);
+    ls_buffer_free(&p->kept);
+    ls_free(p->state_index);
     ls_staging_free(p->dev, p->staging.address);
     ls_schedule_release(&p->schedule);
     ls_memory_release(&p->memory);

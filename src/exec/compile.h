@@ -15,4 +15,11 @@ ls_status ls_plan_bind_take(ls_graph *graph, const ls_strategy *how, ls_state *s
 /* The number of stages of the step that the plan is a part of; 1 for a whole one. */
 int ls_plan_stages(const ls_plan *p);
 
+/* What a run of a plan has to do, of the two kinds that take time: operations of nodes that compute much with
+ * what they read (products, convolutions), and bytes that all others read and write. */
+typedef struct ls_work {
+    double flops, bytes;
+} ls_work;
+ls_work ls_plan_work(const ls_plan *p);
+
 #endif

@@ -17,11 +17,27 @@ static void add(ls_plan_memory *m, const size_t by_category[LS_CAT_N])
     for (int i = 0; i < LS_CAT_N; i++) m->total += by_category[i];
 }
 
+static size_t shared_bytes(const ls_plan *p)
+{
+    return p->memory.arena_bytes - p->memory.kept_bytes;
+}
+
+/* What it needs of the memory that it has in turn with others. */
+static void add_shared(ls_plan_memory *m, const ls_plan *p)
+{
+    size_t by_category[LS_CAT_N];
+
+    for (int c = 0; c < LS_CAT_N; c++)
+        by_category[c] = p->memory.by_category[c] - p->memory.kept_by_category[c];
+    add(m, by_category);
+}
+
 ls_plan_memory ls_plan_memory_of(const ls_plan *p)
 {
     ls_plan_memory m = {0};
 
     ls_memory_add_plan(&m, p);
+    add_shared(&m, p);
     add(&m, p->state_bytes);
     return m;
 }
@@ -31,9 +47,20 @@ void ls_memory_add_plan(ls_plan_memory *m, const ls_plan *p)
 {
     const size_t inputs = lsi_flights_bytes(p);
 
-    add(m, p->memory.by_category);
+    add(m, p->memory.kept_by_category);
     m->activations += inputs;
     m->total += inputs;
+}
+
+void ls_memory_add_plans(ls_plan_memory *m, ls_plan *const *plans, int n)
+{
+    const ls_plan *largest = NULL;
+
+    for (int i = 0; i < n; i++) {
+        ls_memory_add_plan(m, plans[i]);
+        if (largest == NULL || shared_bytes(plans[i]) > shared_bytes(largest)) largest = plans[i];
+    }
+    if (largest != NULL) add_shared(m, largest);
 }
 
 void ls_memory_add_state(ls_plan_memory *m, const ls_state *s)
@@ -42,6 +69,11 @@ void ls_memory_add_state(ls_plan_memory *m, const ls_state *s)
 
     lsi_state_bytes(s, by_category);
     add(m, by_category);
+}
+
+void ls_memory_add_workspace(ls_plan_memory *m, ls_state *s)
+{
+    add(m, lsi_state_workspace(s)->by_category);
 }
 
 static bool has_variable(const ls_plan *p, const char *name)
@@ -71,7 +103,7 @@ void ls_memory_add_lanes(ls_plan_memory *m, ls_plan *const *plans, int n, int la
 
     for (int k = 0; k < n; k++) add_own_variables(plans, k, variables);
     for (int i = 0; i < lanes; i++) {
-        for (int k = 0; k < n; k++) ls_memory_add_plan(m, plans[k]);
+        ls_memory_add_plans(m, plans, n);
         add(m, variables);
     }
 }

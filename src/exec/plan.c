@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/parallel.h"
+#include "exec/compile.h"
 #include "exec/plan_internal.h"
 #include "exec/results.h"
 
@@ -169,6 +170,25 @@ double ls_plan_flops(const ls_plan *p)
 
     for (int32_t i = 0; i < p->schedule.n; i++) sum += ls_node_flops(p->graph, p->steps[i].node);
     return sum;
+}
+
+/* Processors and accelerators compute from ten to hundred operations in the time that a byte takes. */
+#define BUSY_FLOPS_PER_BYTE 8.0
+
+ls_work ls_plan_work(const ls_plan *p)
+{
+    ls_work w = {0};
+
+    for (int32_t i = 0; i < p->schedule.n; i++) {
+        const ls_node *n = p->steps[i].node;
+        const double flops = ls_node_flops(p->graph, n), bytes = ls_node_bytes(p->graph, n);
+        if (lsi_coll_runs(p->peers, n)) continue;
+        if (flops > BUSY_FLOPS_PER_BYTE * bytes)
+            w.flops += flops;
+        else
+            w.bytes += bytes;
+    }
+    return w;
 }
 
 uint64_t ls_plan_hash(const ls_plan *p)

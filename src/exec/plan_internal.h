@@ -4,6 +4,7 @@
 
 #include "exec/collectives.h"
 #include "exec/state.h"
+#include "exec/workspace.h"
 #include "passes/list.h"
 
 typedef struct lsi_step {
@@ -24,12 +25,14 @@ struct ls_plan {
     ls_schedule schedule;
     struct lsi_queued *queued; /* NULL: the device has no queues, and nodes run where they are called */
     ls_memory memory;
-    ls_buffer arena;
-    ls_buffer staging;    /* of values that the host's nodes share with a device that has queues */
-    lsi_step *steps;      /* schedule.n of them */
-    void **pointers;      /* in/out arrays of all calls, one block */
-    ls_operand *operands; /* the same of collectives, as stretches of buffers */
-    ls_buffer *exchanged; /* of those that lie where ranks exchange them */
+    ls_buffer kept;           /* the arena's first part: inputs and fetched values */
+    lsi_workspace *workspace; /* the rest, which it has in turn with others; NULL: it has not joined them */
+    int *state_index;         /* per variable: its entry of the state */
+    ls_buffer staging;        /* of values that the host's nodes share with a device that has queues */
+    lsi_step *steps;          /* schedule.n of them */
+    void **pointers;          /* in/out arrays of all calls, one block */
+    ls_operand *operands;     /* the same of collectives, as stretches of buffers */
+    ls_buffer *exchanged;     /* of those that lie where ranks exchange them */
     ls_tensor *inputs, *fetches;
     ls_buffer *borrowed; /* of fetched ones that lie there */
     int n_inputs, n_fetches;
@@ -38,6 +41,9 @@ struct ls_plan {
     ls_pass_notes notes; /* of how it was made */
     ls_failure failure;  /* the first of inputs that were written and of kernels that ran */
 };
+
+/* Writes the addresses of all operands anew, after memory has moved; it is not running. */
+void lsi_plan_resolve(ls_plan *p);
 
 /* Why what was computed is worthless, if it is. */
 ls_status lsi_plan_outcome(const ls_plan *p, ls_err *err) LS_MUST_CHECK;
@@ -48,6 +54,8 @@ ls_status lsi_plan_outcome(const ls_plan *p, ls_err *err) LS_MUST_CHECK;
 /* When the plan is complete; released in any case, after whatever the device still does for the plan. */
 ls_status lsi_queued_make(ls_plan *p, ls_err *err) LS_MUST_CHECK;
 void lsi_queued_release(ls_plan *p);
+/* Addresses have changed: what was recorded of a run is so no more. */
+void lsi_queued_forget(ls_plan *p);
 /* One step: when it returns, the host's part is done and the device knows the rest.  `note` may be NULL; with
  * it the step is over when it returns. */
 ls_status lsi_queued_run(ls_plan *p, ls_plan_note note, void *ctx, ls_err *err) LS_MUST_CHECK;

@@ -114,6 +114,15 @@ void lsi_queued_release(ls_plan *p)
     p->queued = NULL;
 }
 
+void lsi_queued_forget(ls_plan *p)
+{
+    lsi_queued *q = p->queued;
+
+    if (q == NULL || q->recording == NULL) return;
+    lsi_queues(p)->free_recording(p->dev, q->recording);
+    q->recording = NULL;
+}
+
 /* -- waiting ----------------------------------------------------------------------------------------------
  */
 

@@ -13,6 +13,7 @@
 #include "exec/peers.h"
 #include "exec/pieces.h"
 #include "exec/tensor.h"
+#include "exec/workspace.h"
 
 typedef struct entry {
     ls_tensor t;
@@ -36,6 +37,7 @@ struct ls_state {
     size_t cap;
     bool pending;
     struct ls_peers *peers;
+    lsi_workspace workspace;
 };
 
 ls_status ls_state_create(ls_state **out, ls_device *dev, ls_err *err)
@@ -71,6 +73,7 @@ void ls_state_destroy(ls_state *s)
     for (int i = 0; i < s->n; i++)
         if (s->entries[i]->owner == s) entry_destroy(s->entries[i]);
     ls_free(s->entries);
+    lsi_workspace_release(&s->workspace);
     ls_free(s);
 }
 
@@ -87,6 +90,11 @@ const ls_tensor *ls_state_at(const ls_state *s, int i)
 ls_tensor *lsi_state_entry(ls_state *s, int i)
 {
     return &s->entries[i]->t;
+}
+
+lsi_workspace *lsi_state_workspace(ls_state *s)
+{
+    return &s->workspace;
 }
 
 ls_var_role ls_state_role(const ls_state *s, int i)

@@ -18,6 +18,8 @@ static inline bool lsi_state_copies(ls_var_role role)
 /* Finds or adds each variable of `g`; index[i] receives the entry of variable i. */
 ls_status lsi_state_bind(ls_state *s, const ls_graph *g, int *index, ls_err *err) LS_MUST_CHECK;
 ls_tensor *lsi_state_entry(ls_state *s, int i);
+/* The memory that plans over these variables run in, in turn. */
+struct lsi_workspace *lsi_state_workspace(ls_state *s);
 /* Adds the bytes of the variables that are the state's own, this rank's part, to what they are for. */
 void lsi_state_bytes(const ls_state *s, size_t by_category[LS_CAT_N]);
 /* What variable i is for: parameters and buffers are the model, the rest belongs to the optimiser. */

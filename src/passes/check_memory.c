@@ -173,6 +173,29 @@ static ls_status prove(const proof *p, const size_t *scratch_bytes, ls_err *err)
     return st;
 }
 
+/* What the host touches between runs, and nothing else, lies in the first part of the arena: other plans use
+ * the rest meanwhile. */
+static ls_status prove_kept(const proof *p, const size_t *scratch_bytes, ls_err *err)
+{
+    const size_t kept = p->m->kept_bytes;
+    char name[LSI_NODE_NAME];
+
+    for (int32_t v = 0; v < p->g->n_values; v++) {
+        const region *at = &p->of[ls_graph_storage(p->g, v)];
+        if (at->buffer == ARENA && at->hi > at->lo && is_hosts(p->g->values[v]) && at->hi > kept)
+            return ls_fail(
+                err, LS_INVALID,
+                "plan check: value %d (\"%s\"), which the host needs between runs, lies in memory that "
+                "other plans use",
+                (int)v, p->g->values[v]->name != NULL ? p->g->values[v]->name : "");
+    }
+    for (int32_t i = 0; i < p->s->n; i++)
+        if (scratch_bytes[i] > 0 && p->m->scratch[i] < kept)
+            return ls_fail(err, LS_INVALID, "plan check: scratch of %s lies among inputs and results",
+                           lsi_node_name(p->g, p->g->nodes[p->s->order[i]]->id, name));
+    return LS_OK;
+}
+
 /* Nodes of the host's see its memory alone, those of the device the device's; a copy sees one and makes the
  * other. */
 static ls_status prove_sides(const proof *p, ls_err *err)
@@ -222,6 +245,7 @@ ls_status ls_check_memory(const ls_graph *g, const ls_schedule *s, const ls_memo
     }
     LS_TRY(lsi_relation_make(&p.r, g, s, err));
     find_readers(&p);
+    LS_TRY(prove_kept(&p, scratch_bytes, err));
     if (has_staged(g)) LS_TRY(prove_sides(&p, err));
     st = prove(&p, scratch_bytes, err);
 out:

@@ -8,8 +8,10 @@
  *    queue: a node of another queue may run at any time between what it waits for and what waits for it.
  *    Inputs and fetched values live for the whole step, since the host touches them before and after.  What
  * lies in the buffer of a collective has none here.
- * 3. Buffers, largest first, take the lowest gap among the buffers they overlap in time.  Where nodes may run
- *    side by side, they keep it for some nodes longer. */
+ * 3. Buffers of inputs and fetched values lie at the beginning, one behind the other: they are the plan's
+ *    between two runs, too, while plans that run in turn may use the rest in turn.
+ * 4. All others, largest first, take the lowest gap behind them among the buffers they overlap in time. Where
+ *    nodes may run side by side, they keep it for some nodes longer. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -107,7 +109,7 @@ static void find_last_uses(planner *p)
 
 static int32_t new_buffer(planner *p, size_t bytes, int32_t first, int32_t last, ls_category category)
 {
-    p->b[p->n] = (buffer){aligned(bytes), 0, first, last < first ? first : last, category};
+    p->b[p->n] = (buffer){aligned(bytes), 0, first, last < first ? first : last, category, false};
     return p->n++;
 }
 
@@ -200,6 +202,8 @@ static void make_buffers(planner *p, const size_t *scratch_bytes, int32_t *scrat
         int32_t root = ls_graph_storage(g, i);
         p->of_value[i] = p->of_value[root];
         p->var[i] = p->var[root];
+        if (p->of_value[i] >= 0 && (g->values[i]->fetch || g->values[i]->kind == LS_VALUE_INPUT))
+            p->b[p->of_value[i]].kept = true;
     }
 }
 
@@ -222,10 +226,12 @@ static int by_offset(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Lowest offset at which `b` fits between the `n_placed` buffers that have theirs and are alive with it. */
-static size_t lowest_gap(buffer *const *placed, int32_t n_placed, const buffer *b, const buffer **near)
+/* Lowest offset from `end` on at which `b` fits between the `n_placed` buffers that have theirs and are alive
+ * with it. */
+static size_t lowest_gap(buffer *const *placed, int32_t n_placed, const buffer *b, size_t end,
+                         const buffer **near)
 {
-    size_t n = 0, end = 0;
+    size_t n = 0;
 
     for (int32_t i = 0; i < n_placed; i++) {
         const buffer *o = placed[i];
@@ -239,14 +245,30 @@ static size_t lowest_gap(buffer *const *placed, int32_t n_placed, const buffer *
     return end;
 }
 
+/* What the host touches, one behind the other. */
+static size_t place_kept(planner *p)
+{
+    size_t end = 0;
+
+    for (int32_t i = 0; i < p->n; i++) {
+        if (!p->b[i].kept) continue;
+        p->b[i].offset = end;
+        end += p->b[i].bytes;
+    }
+    return end;
+}
+
 static size_t place_all(planner *p, buffer **sorted, const buffer **near)
 {
-    size_t total = 0;
+    const size_t kept = place_kept(p);
+    size_t total = kept;
+    int32_t n = 0;
 
-    for (int32_t i = 0; i < p->n; i++) sorted[i] = &p->b[i];
-    qsort(sorted, (size_t)p->n, sizeof *sorted, by_size);
-    for (int32_t i = 0; i < p->n; i++) {
-        sorted[i]->offset = lowest_gap(sorted, i, sorted[i], near);
+    for (int32_t i = 0; i < p->n; i++)
+        if (!p->b[i].kept) sorted[n++] = &p->b[i];
+    qsort(sorted, (size_t)n, sizeof *sorted, by_size);
+    for (int32_t i = 0; i < n; i++) {
+        sorted[i]->offset = lowest_gap(sorted, i, sorted[i], kept, near);
         if (sorted[i]->offset + sorted[i]->bytes > total) total = sorted[i]->offset + sorted[i]->bytes;
     }
     return total;
@@ -279,7 +301,7 @@ static size_t place_apart(planner *p, buffer **sorted, const buffer **near, int3
     return place_all(p, sorted, near);
 }
 
-/* What the arena holds at the moment when most of it is in use. */
+/* What the arena holds at the moment when most of it is in use; its first part is in use always. */
 static void book_categories(const planner *p, ls_memory *m)
 {
     size_t best = 0, booked = 0;
@@ -287,7 +309,7 @@ static void book_categories(const planner *p, ls_memory *m)
     for (int32_t pos = 0; pos <= p->s->n; pos++) {
         size_t sum[LS_CAT_N] = {0}, all = 0;
         for (int32_t i = 0; i < p->n; i++) {
-            if (p->b[i].first > pos || p->b[i].last < pos) continue;
+            if (p->b[i].kept || p->b[i].first > pos || p->b[i].last < pos) continue;
             sum[p->b[i].category] += p->b[i].bytes;
             all += p->b[i].bytes;
         }
@@ -295,7 +317,13 @@ static void book_categories(const planner *p, ls_memory *m)
         best = all;
         memcpy(m->by_category, sum, sizeof sum);
     }
-    for (int c = 0; c < LS_CAT_N; c++) booked += m->by_category[c];
+    for (int32_t i = 0; i < p->n; i++)
+        if (p->b[i].kept) m->kept_by_category[p->b[i].category] += p->b[i].bytes;
+    for (int c = 0; c < LS_CAT_N; c++) {
+        m->by_category[c] += m->kept_by_category[c];
+        m->kept_bytes += m->kept_by_category[c];
+        booked += m->by_category[c];
+    }
     m->by_category[LS_CAT_ACTIVATION] += m->arena_bytes - booked;
 }
 

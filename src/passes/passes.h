@@ -78,13 +78,15 @@ void ls_schedule_release(ls_schedule *s);
 ls_status ls_pass_waits(const ls_graph *g, const ls_schedule *s, int32_t (**out)[LS_QUEUE_N],
                         ls_err *err) LS_MUST_CHECK;
 
-/* Memory: which bytes of one arena each value and each node's scratch occupy. */
+/* Memory: which bytes of one arena each value and each node's scratch occupy.  It begins with what the host
+ * touches before and after a run, inputs and fetched values; the rest means nothing between two runs. */
 #define LS_IN_STATE SIZE_MAX /* the value lives in a variable's own memory */
 /* A piece of the arena while something lies in it: one value, or several one after the other. */
 typedef struct ls_memory_buffer {
     size_t bytes, offset;
     int32_t first, last; /* positions in the schedule, inclusive; the end of it is one more: the host */
     ls_category category;
+    bool kept; /* the host's: it lies in the first part of the arena */
 } ls_memory_buffer;
 typedef struct ls_memory {
     size_t *offset;  /* per value: offset in the arena, or LS_IN_STATE (also for what lies in a buffer of a
@@ -95,10 +97,12 @@ typedef struct ls_memory {
     int32_t n_buffers;
     int32_t *buffer_of; /* per value: which of them, or -1 */
     size_t arena_bytes;
+    size_t kept_bytes; /* of its first part, which must stay as it is between two runs */
     int32_t
         apart; /* memory is used again so many nodes later, for nodes side by side; 0: that costs too much */
     size_t by_category[LS_CAT_N]; /* sums to arena_bytes: shares at the moment of largest use, gaps booked as
                                      activations */
+    size_t kept_by_category[LS_CAT_N]; /* the same of the first part, which is in it */
 } ls_memory;
 /* `value_bytes` gives the size of each value in its layout; `scratch_bytes` of each scheduled node. */
 ls_status ls_pass_memory(const ls_graph *g, const ls_schedule *s, const size_t *value_bytes,

@@ -81,6 +81,7 @@ void ls_shards_add_memory(const ls_shards *x, ls_plan_memory *m)
 {
     for (int i = 0; i < x->deal.lanes; i++) {
         for (int k = 0; k < x->lanes[i].n_plans; k++) ls_memory_add_plan(m, x->lanes[i].plans[k].plan);
+        ls_memory_add_workspace(m, x->lanes[i].state);
         ls_memory_add_state(m, x->lanes[i].state);
     }
 }

@@ -107,6 +107,12 @@ static void check_graph(uint32_t seed)
     }
     for (int c = 0; c < LS_CAT_N; c++) sum += m.by_category[c];
     CHECK_EQ_INT((long long)sum, (long long)m.arena_bytes);
+    /* What the host touches between runs, and nobody's scratch, is in the first part. */
+    CHECK(m.kept_bytes > 0 && m.kept_bytes <= m.arena_bytes);
+    for (int32_t i = 0; i < g->n_values; i++)
+        if ((g->values[i]->fetch || g->values[i]->kind == LS_VALUE_INPUT) && m.offset[i] != LS_IN_STATE)
+            CHECK(m.offset[i] + bytes[i] <= m.kept_bytes);
+    for (int32_t i = 0; i < s.n; i++) CHECK(scratch[i] == 0 || m.scratch[i] >= m.kept_bytes);
     ls_memory_release(&m);
     ls_schedule_release(&s);
     ls_graph_destroy(g);
