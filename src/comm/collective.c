@@ -160,15 +160,16 @@ const ls_collectives lsi_absent_collectives = {
     .bytes = lsi_exchange_bytes,
 };
 
-ls_status ls_comm_open_absent(ls_comm **out, int ranks, ls_err *err)
+ls_status ls_comm_open_absent(ls_comm **out, int ranks, int here, ls_err *err)
 {
     ls_comm *c = ls_alloc(LS_MEM_COMM, sizeof *c);
 
     *out = c;
     if (c == NULL) return ls_fail(err, LS_NOMEM, "no memory for a communicator");
     c->kind = "absent";
-    c->size = c->local_size = ranks;
-    c->hosts = 1;
+    c->size = ranks;
+    c->local_size = here > 0 && here < ranks ? here : ranks;
+    c->hosts = (ranks + c->local_size - 1) / c->local_size;
     return LS_OK;
 }
 

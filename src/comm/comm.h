@@ -74,9 +74,9 @@ ls_status ls_comm_open_threads(ls_comm *out[], int n, ls_err *err) LS_MUST_CHECK
 ls_status ls_comm_open_local(ls_comm **out, int heap_fd, int rank, int size, ls_err *err) LS_MUST_CHECK;
 /* Collective.  LS_UNSUPPORTED, with what to install, when the module or MPI is not there. */
 ls_status ls_comm_open_mpi(ls_comm **out, ls_err *err) LS_MUST_CHECK;
-/* Rank 0 of `ranks` ranks of one machine that are not there: exchanges can be made, and say what they would
- * take; nothing can be run. */
-ls_status ls_comm_open_absent(ls_comm **out, int ranks, ls_err *err) LS_MUST_CHECK;
+/* Rank 0 of `ranks` ranks that are not there, `here` of them on each machine (0: all on one): exchanges can
+ * be made, and say what they would take; nothing can be run. */
+ls_status ls_comm_open_absent(ls_comm **out, int ranks, int here, ls_err *err) LS_MUST_CHECK;
 bool ls_comm_absent(const ls_comm *c);
 /* A peer that still waits for this rank gets LS_LOST (or LS_DISAGREE).  Exchanges go first.  Of kind mpi it
  * is collective, since MPI ends together; when a rank is lost, nobody is waited for.  Accepts NULL. */

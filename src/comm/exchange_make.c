@@ -389,7 +389,8 @@ size_t lsi_exchange_bytes(const ls_comm *c, const ls_exchange_options *o)
     size_t own = (size_t)lsi_leaves_buffers(m.n_shards, m.first, m.end, m.lanes) * stride_of(m.n);
 
     if (kind == LS_COLL_BROADCAST && ls_group_rank(c, o->group) != o->root) n_parts = 0;
-    if (o->group == LS_GROUP_ALL && c->remote != NULL) own += lsi_remote_exchange_bytes(c, m.n, o->wire);
+    if (o->group == LS_GROUP_ALL && (c->remote != NULL || c->hosts > 1))
+        own += lsi_remote_exchange_bytes(c, m.n, o->wire);
     if (o->room != NULL) return own + board_bytes(c->local_size) / (size_t)here;
     return own + n_parts * part + (result + board_bytes(c->local_size)) / (size_t)here;
 }

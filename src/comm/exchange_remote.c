@@ -120,10 +120,10 @@ static bool has_lines(const ls_comm *c)
 static int64_t slice_size(const ls_comm *c, int64_t n)
 {
     const int64_t longest = has_lines(c) ? MAX_LINE_SLICE : MAX_SLICE;
-    int most = 1;
+    int most = c->remote != NULL ? 1 : c->local_size; /* of ranks that are absent */
     int64_t size;
 
-    for (int h = 0; h < c->hosts; h++)
+    for (int h = 0; c->remote != NULL && h < c->hosts; h++)
         if (c->remote->host_size[h] > most) most = c->remote->host_size[h];
     size = n / ((int64_t)c->hosts * most * SLICES_PER_RANK);
     if (size < MIN_SLICE) size = MIN_SLICE;

@@ -14,13 +14,13 @@ ls_status ls_peers_create(ls_peers **out, ls_comm *comm, const ls_peers_options 
     return LS_OK;
 }
 
-ls_status ls_peers_create_absent(ls_peers **out, int ranks, const ls_peers_options *o, ls_err *err)
+ls_status ls_peers_create_absent(ls_peers **out, int ranks, int here, const ls_peers_options *o, ls_err *err)
 {
     ls_comm *absent = NULL;
     ls_status st = LS_OK;
 
     *out = NULL;
-    LS_TRY(ls_comm_open_absent(&absent, ranks, err));
+    LS_TRY(ls_comm_open_absent(&absent, ranks, here, err));
     ls_comm_set_shard_group(absent, o->shard_group);
     LS_TRY(ls_peers_create(out, absent, o, err));
     (*out)->absent = absent;

@@ -26,9 +26,9 @@ typedef struct ls_peers_options {
 /* `comm` stays the caller's and must outlive *out. */
 ls_status ls_peers_create(ls_peers **out, ls_comm *comm, const ls_peers_options *o,
                           ls_err *err) LS_MUST_CHECK;
-/* Stands for `ranks` ranks of one machine that are not there: plans can be compiled and looked at, not run.
- */
-ls_status ls_peers_create_absent(ls_peers **out, int ranks, const ls_peers_options *o,
+/* Stands for `ranks` ranks that are not there, `here` of them on each machine (0: all on one): plans can be
+ * compiled and looked at, not run. */
+ls_status ls_peers_create_absent(ls_peers **out, int ranks, int here, const ls_peers_options *o,
                                  ls_err *err) LS_MUST_CHECK;
 void ls_peers_destroy(ls_peers *p); /* accepts NULL; after every plan that uses it */
 /* The buckets there are, and bytes of gradients in one. */

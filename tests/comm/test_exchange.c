@@ -114,7 +114,7 @@ static void absent_ranks(void)
     ls_exchange *x;
     ls_err err = {0};
 
-    REQUIRE_OK(ls_comm_open_absent(&absent, 2, &err), &err);
+    REQUIRE_OK(ls_comm_open_absent(&absent, 2, 0, &err), &err);
     REQUIRE_OK(ls_comm_open_threads(there, 2, &err), &err);
     REQUIRE_OK(ls_exchange_create(&x, absent, &o, &err), &err);
     CHECK(ls_exchange_bytes(absent, &o) == ls_exchange_bytes(there[0], &o));

@@ -325,7 +325,7 @@ static void wrong_number_of_ranks(void)
     ls_plan *plan;
     ls_err err = {0};
 
-    REQUIRE_OK(ls_peers_create_absent(&peers, 2, &(ls_peers_options){0}, &err), &err);
+    REQUIRE_OK(ls_peers_create_absent(&peers, 2, 0, &(ls_peers_options){0}, &err), &err);
     REQUIRE_OK(ls_device_open(&dev, "ref", 1, &err), &err);
     REQUIRE_OK(ls_state_create(&state, dev, &err), &err);
     ls_state_set_peers(state, peers);

@@ -90,7 +90,7 @@ static ls_status compile_and_run(void *arg, ls_err *err)
     LS_TRY(ls_device_open(&dev, w->device, 1, err));
     LS_TRY(ls_state_create(&state, dev, err));
     if (w->ranks > 1)
-        LS_TRY(ls_peers_create_absent(&peers, w->ranks, &(ls_peers_options){.share = w->share}, err));
+        LS_TRY(ls_peers_create_absent(&peers, w->ranks, 0, &(ls_peers_options){.share = w->share}, err));
     ls_state_set_peers(state, peers);
     LS_TRY(ls_plan_compile_as(&plan, ls_step_graph_take(s), &how, dev, state, err));
     if (w->ranks > 1) goto out;
