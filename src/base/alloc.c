@@ -142,6 +142,12 @@ ls_mem_stats ls_mem_stats_now(void)
     return s;
 }
 
+void ls_mem_restart_peak(void)
+{
+    atomic_store_explicit(&peak, atomic_load_explicit(&live_total, memory_order_relaxed),
+                          memory_order_relaxed);
+}
+
 const char *ls_mem_tag_name(ls_mem_tag tag)
 {
     switch (tag) {

@@ -36,10 +36,12 @@ void ls_free(void *p); /* accepts NULL */
 typedef struct ls_mem_stats {
     uint64_t n_allocs;           /* allocations made since the process started */
     size_t live_bytes[LS_MEM_N]; /* by tag, as asked for (without headers and padding) */
-    size_t peak_bytes;           /* largest sum of live_bytes so far */
+    size_t peak_bytes;           /* largest sum of live_bytes so far, or since ls_mem_restart_peak */
 } ls_mem_stats;
 
 ls_mem_stats ls_mem_stats_now(void);
+/* From now on peak_bytes is of what comes: for measuring what something takes on its way. */
+void ls_mem_restart_peak(void);
 const char *ls_mem_tag_name(ls_mem_tag tag);
 
 /* Test hook: the n-th allocation from now (1 = the next) and all after it fail until called with 0. */

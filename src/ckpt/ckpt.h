@@ -128,6 +128,7 @@ typedef struct ls_ckpt_writer ls_ckpt_writer;
 typedef struct ls_ckpt_keep {
     int last, best;
     bool larger_is_better;
+    bool in_pieces; /* ranks have pieces of variables: no rank needs room for a copy of them all */
 } ls_ckpt_keep;
 
 /* Makes `folder` where it is missing, removes what a killed run left half-written, takes note of the
@@ -135,8 +136,6 @@ typedef struct ls_ckpt_keep {
  * when the kept checkpoints and one more do not fit. */
 ls_status ls_ckpt_writer_create(ls_ckpt_writer **out, const char *folder, ls_ckpt_keep keep, size_t bytes,
                                 ls_err *err) LS_MUST_CHECK;
-/* Variables will be in pieces (ls_ckpt_writer_submit): room for a copy of them all is not needed. */
-void ls_ckpt_writer_give_up_room(ls_ckpt_writer *w);
 /* Waits for the write under way. Accepts NULL. */
 void ls_ckpt_writer_destroy(ls_ckpt_writer *w);
 
@@ -146,7 +145,7 @@ void ls_ckpt_writer_destroy(ls_ckpt_writer *w);
  * thread cannot be had, never because of the disk. */
 ls_status ls_ckpt_writer_submit(ls_ckpt_writer *w, int64_t step, const ls_state *vars, uint64_t plan_hash,
                                 const json_t *state, double metric, ls_err *err) LS_MUST_CHECK;
-/* What the other ranks do of it where they have pieces: for ls_pieces_serve. */
+/* What the other ranks do of it, and of loading, where they have pieces: for ls_pieces_serve. */
 ls_status ls_ckpt_assist(const ls_state *vars, ls_err *err) LS_MUST_CHECK;
 /* Waits until nothing is under way and says how the newest write ended. */
 ls_status ls_ckpt_writer_wait(ls_ckpt_writer *w, ls_err *err);

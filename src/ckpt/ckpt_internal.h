@@ -143,6 +143,18 @@ ls_status lsi_st_write(const lsi_io *io, const char *path, lsi_table *t, const l
  * on, and marks these as stored; marks none where not all ranks see the file.  Rank 0's, whose partners are
  * in ls_pieces_serve. */
 ls_status lsi_store_together(const char *path, lsi_table *t, size_t data_at, ls_err *err);
+/* A file that variables are read from. */
+typedef struct lsi_source {
+    const char *path;
+    uint64_t file_bytes, header_bytes, header_xxh3;
+    /* Where variable i begins and what hash it must have; false: it is not in pieces, or not wanted. */
+    bool (*place)(const void *ctx, int i, uint64_t *at, uint64_t *xxh3);
+    const void *ctx;
+} lsi_source;
+/* The other way: lets ranks read their pieces from the file, after it was looked through for damage; *bad is
+ * then the first variable that is damaged, or -1.  *done false: not all ranks see the file, and nothing was
+ * read.  Rank 0's, as lsi_store_together. */
+ls_status lsi_load_together(const lsi_source *from, const ls_state *vars, bool *done, int *bad, ls_err *err);
 /* All bytes of a tensor, chunk by chunk; LS_DATA when they are damaged, which is known after the last. */
 ls_status lsi_ckpt_visit(const ls_ckpt *c, const char *name, ls_tensor_look look, void *ctx, ls_err *err);
 /* Like ls_ckpt_read, into a variable; its type and shape are those that the tensor must have. */

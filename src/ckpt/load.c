@@ -362,20 +362,63 @@ static ls_status compare(const ls_ckpt *c, const ls_state *vars, wish w, ls_err 
     return st;
 }
 
+typedef struct loading {
+    const ls_ckpt *c;
+    const ls_state *vars;
+    wish w;
+} loading;
+
+/* Whether variable i comes out of the file. */
+static bool is_read(const loading *l, int i)
+{
+    const char *name = ls_state_at(l->vars, i)->name;
+
+    if (!wanted(ls_state_role(l->vars, i), l->w)) return false;
+    return !is_optional(name) || lsi_table_find(&l->c->manifest.tensors, name) != NULL;
+}
+
+static bool place_piece(const void *ctx, int i, uint64_t *at, uint64_t *xxh3)
+{
+    const loading *l = ctx;
+    const lsi_item *x;
+
+    if (!ls_state_in_pieces(l->vars, i) || !is_read(l, i)) return false;
+    x = lsi_table_find(&l->c->manifest.tensors, ls_state_at(l->vars, i)->name);
+    *at = place(l->c, x);
+    *xxh3 = x->xxh3;
+    return true;
+}
+
+/* What ranks have pieces of, each reads by itself, where all see the file. */
+static ls_status load_pieces(const loading *l, bool *done, ls_err *err)
+{
+    const lsi_source from = {.path = l->c->tensors_path,
+                             .file_bytes = l->c->file_bytes,
+                             .header_bytes = l->c->manifest.header_bytes,
+                             .header_xxh3 = l->c->manifest.header_xxh3,
+                             .place = place_piece,
+                             .ctx = l};
+    int bad;
+    const ls_status st = lsi_load_together(&from, l->vars, done, &bad, err);
+
+    if (st != LS_OK || bad < 0) return st;
+    return damaged(l->c, lsi_table_find(&l->c->manifest.tensors, ls_state_at(l->vars, bad)->name), err);
+}
+
 static ls_status load(const ls_ckpt *c, ls_state *vars, bool all, ls_err *err)
 {
-    const wish w = wish_of(c, all);
-    /* All of it before the first tensor is overwritten: weights of another model leave this one as it was. */
-    ls_status st = compare(c, vars, w, err);
+    const loading l = {c, vars, wish_of(c, all)};
+    bool together = false;
+    ls_status st = LS_OK;
 
-    for (int i = 0; st == LS_OK && i < ls_state_count(vars); i++) {
-        if (!wanted(ls_state_role(vars, i), w)) continue;
-        if (is_optional(ls_state_at(vars, i)->name) &&
-            lsi_table_find(&c->manifest.tensors, ls_state_at(vars, i)->name) == NULL)
-            continue;
-        st = lsi_ckpt_read_variable(c, ls_state_at(vars, i)->name, vars, i, err);
-    }
-    if (st == LS_OK && all) ls_state_set_pending(vars, w.accumulated);
+    /* All of it before the first tensor is overwritten: weights of another model leave this one as it was. */
+    LS_TRY(compare(c, vars, l.w, err));
+    if (ls_pieces_any(vars, NULL)) LS_TRY(load_pieces(&l, &together, err));
+    for (int i = 0; i < ls_state_count(vars); i++)
+        if (is_read(&l, i) && !(together && ls_state_in_pieces(vars, i)))
+            LS_TRY(lsi_ckpt_read_variable(c, ls_state_at(vars, i)->name, vars, i, err));
+    if (all) ls_state_set_pending(vars, l.w.accumulated);
+out:
     return st;
 }
 

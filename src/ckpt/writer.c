@@ -150,7 +150,8 @@ ls_status lsi_ckpt_writer_create(ls_ckpt_writer **out, const char *folder, ls_ck
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->changed, NULL);
     LS_TRY(lsi_shelf_open(&w->shelf, folder, keep, bytes, io, err));
-    LS_TRY(make_room(&w->job, bytes, err)); /* now, so that the first copy is as fast as the others */
+    /* Now, so that the first copy is as fast as the others. */
+    if (!keep.in_pieces) LS_TRY(make_room(&w->job, bytes, err));
     LS_TRY(start_thread(w, err));
 out:
     if (st != LS_OK) {
@@ -164,13 +165,6 @@ ls_status ls_ckpt_writer_create(ls_ckpt_writer **out, const char *folder, ls_ckp
                                 ls_err *err)
 {
     return lsi_ckpt_writer_create(out, folder, keep, bytes, NULL, err);
-}
-
-void ls_ckpt_writer_give_up_room(ls_ckpt_writer *w)
-{
-    ls_free(w->job.staging);
-    w->job.staging = NULL;
-    w->job.staging_bytes = 0;
 }
 
 void ls_ckpt_writer_destroy(ls_ckpt_writer *w)

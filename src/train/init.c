@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "ckpt/ckpt.h"
 #include "ckpt/weights.h"
 #include "exec/pieces.h"
 #include "runs/reader.h"
@@ -71,7 +72,7 @@ ls_status ls_init_weights(ls_session *s, json_t **note, ls_err *err)
     st = check_settings(s->cfg, path[0] != '\0', err);
     if (st != LS_OK) return st;
     if (path[0] == '\0') return LS_OK;
-    if (s->rank != 0) return ls_pieces_serve(s->state, NULL, err);
+    if (s->rank != 0) return ls_pieces_serve(s->state, ls_ckpt_assist, err);
     LS_TRY(locate(path, found, err));
     LS_TRY(ls_weights_open(&w, found, err));
     LS_TRY(ls_weights_load(w, s->state, &wish, &outcome, err));
@@ -105,7 +106,7 @@ ls_status ls_init_to_evaluate(ls_session *s, const char *path, ls_err *err)
         LS_TRY(ls_weights_load(w, s->state, &all, &outcome, err));
         LS_TRY(ls_pieces_end(s->state, err));
     } else {
-        LS_TRY(ls_pieces_serve(s->state, NULL, err));
+        LS_TRY(ls_pieces_serve(s->state, ls_ckpt_assist, err));
     }
     LS_TRY(ls_team_share(s->comm, s, &none, err));
 out:

@@ -463,7 +463,7 @@ static ls_status note_weights(lsi_run *r, ls_err *err)
     ls_status st = LS_OK;
 
     if (r->session.place.sharding != LS_SHARD_WEIGHTS) return LS_OK;
-    if (!lsi_run_leads(r)) return ls_pieces_serve(r->session.state, NULL, err);
+    if (!lsi_run_leads(r)) return ls_pieces_serve(r->session.state, ls_ckpt_assist, err);
     LS_TRY(ls_weights_xxh3(r->session.state, &r->summary.weights, err));
     r->summary.hashed_at = r->c.step + 1;
     LS_TRY(ls_pieces_end(r->session.state, err));

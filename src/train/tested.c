@@ -151,7 +151,7 @@ static ls_status take_best(lsi_run *r, choice *c, char **kept, ls_err *err)
     LS_TRY(copy(&r->session, *kept, false, err));
     if (comm != NULL) LS_TRY(ls_comm_barrier(comm, "keeping the last weights", err));
     LS_TRY(lsi_run_leads(r) ? read_best(r, c, path, *kept, err)
-                            : ls_pieces_serve(r->session.state, NULL, err));
+                            : ls_pieces_serve(r->session.state, ls_ckpt_assist, err));
     if (comm != NULL) LS_TRY(ls_comm_broadcast(comm, c, sizeof *c, 0, "choosing the weights to test", err));
     if (c->step < 0 && !lsi_run_leads(r) && r->session.place.sharding == LS_SHARD_WEIGHTS)
         LS_TRY(copy(&r->session, *kept, true, err));

@@ -22,12 +22,17 @@ static void a_full_disk_keeps_the_last_good_one(void)
         ckpt_test_cleanup();
         CHECK_SKIP("a small tmpfs cannot be mounted here (root can)");
     }
-    CHECK_STATUS(ls_ckpt_writer_create(&w, folder, (ls_ckpt_keep){8, 0, false}, CKPT_TEST_SIZE, &err), LS_IO,
-                 &err);
+    CHECK_STATUS(ls_ckpt_writer_create(&w, folder,
+                                       (ls_ckpt_keep){.last = 8, .best = 0, .larger_is_better = false},
+                                       CKPT_TEST_SIZE, &err),
+                 LS_IO, &err);
     CHECK_CONTAINS(err.text, "are missing");
     CHECK_CONTAINS(err.text, "make room there, keep fewer of them (train.keep=");
     err = (ls_err){0};
-    REQUIRE_OK(ls_ckpt_writer_create(&w, folder, (ls_ckpt_keep){2, 0, false}, CKPT_TEST_SIZE, &err), &err);
+    REQUIRE_OK(ls_ckpt_writer_create(&w, folder,
+                                     (ls_ckpt_keep){.last = 2, .best = 0, .larger_is_better = false},
+                                     CKPT_TEST_SIZE, &err),
+               &err);
     REQUIRE_OK(ls_ckpt_writer_submit(w, 1, vars, 0, NULL, NAN, &err), &err);
     CHECK_OK(ls_ckpt_writer_wait(w, &err), &err);
 

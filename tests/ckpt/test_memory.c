@@ -40,8 +40,9 @@ static ls_status write_beside(void *arg, ls_err *err)
     ls_ckpt_writer *w = NULL;
     ls_status st = LS_OK;
 
-    LS_TRY(ls_ckpt_writer_create(&w, ckpt_test_path("folder"), (ls_ckpt_keep){1, 1, false}, CKPT_TEST_SIZE,
-                                 err));
+    LS_TRY(ls_ckpt_writer_create(&w, ckpt_test_path("folder"),
+                                 (ls_ckpt_keep){.last = 1, .best = 1, .larger_is_better = false},
+                                 CKPT_TEST_SIZE, err));
     LS_TRY(ls_ckpt_writer_submit(w, 1, arg, 1, NULL, 0.5, err));
     LS_TRY(ls_ckpt_writer_wait(w, err));
 out:

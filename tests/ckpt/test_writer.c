@@ -20,7 +20,10 @@ static void keeps_the_last_and_the_best(void)
     ls_ckpt_writer_stats stats;
     ls_err err = {0};
 
-    REQUIRE_OK(ls_ckpt_writer_create(&w, folder, (ls_ckpt_keep){2, 1, false}, CKPT_TEST_SIZE, &err), &err);
+    REQUIRE_OK(ls_ckpt_writer_create(&w, folder,
+                                     (ls_ckpt_keep){.last = 2, .best = 1, .larger_is_better = false},
+                                     CKPT_TEST_SIZE, &err),
+               &err);
     for (int i = 0; i < 6; i++)
         REQUIRE_OK(ls_ckpt_writer_submit(w, i + 1, vars, 5, NULL, metric[i], &err), &err);
     CHECK_OK(ls_ckpt_writer_wait(w, &err), &err);
@@ -37,7 +40,10 @@ static void keeps_the_last_and_the_best(void)
     CHECK_EQ_INT(ckpt_test_entries(folder), 5);
 
     /* A second run goes on with what the first one knew; the other way round, the largest metric is best. */
-    REQUIRE_OK(ls_ckpt_writer_create(&w, folder, (ls_ckpt_keep){1, 1, true}, CKPT_TEST_SIZE, &err), &err);
+    REQUIRE_OK(ls_ckpt_writer_create(&w, folder,
+                                     (ls_ckpt_keep){.last = 1, .best = 1, .larger_is_better = true},
+                                     CKPT_TEST_SIZE, &err),
+               &err);
     REQUIRE_OK(ls_ckpt_writer_submit(w, 6, vars, 5, NULL, 0.1, &err), &err);
     CHECK_OK(ls_ckpt_writer_wait(w, &err), &err);
     ckpt_test_link_is(folder, "last", "step-00000006");
@@ -59,7 +65,10 @@ static void writes_what_was_there_at_submit(void)
     ls_ckpt *c = NULL;
     ls_err err = {0};
 
-    REQUIRE_OK(ls_ckpt_writer_create(&w, folder, (ls_ckpt_keep){1, 0, false}, CKPT_TEST_SIZE, &err), &err);
+    REQUIRE_OK(ls_ckpt_writer_create(&w, folder,
+                                     (ls_ckpt_keep){.last = 1, .best = 0, .larger_is_better = false},
+                                     CKPT_TEST_SIZE, &err),
+               &err);
     REQUIRE_OK(ls_ckpt_writer_submit(w, 1, vars, 0, state, NAN, &err), &err);
     init_state(vars, 9);
     json_object_set_new(state, "step", json_integer(2));
@@ -82,9 +91,10 @@ static void refuses_what_cannot_fit(void)
     ls_ckpt_writer *w = NULL;
     ls_err err = {0};
 
-    CHECK_STATUS(
-        ls_ckpt_writer_create(&w, ckpt_test_path("huge"), (ls_ckpt_keep){3, 1, false}, (size_t)1 << 55, &err),
-        LS_IO, &err);
+    CHECK_STATUS(ls_ckpt_writer_create(&w, ckpt_test_path("huge"),
+                                       (ls_ckpt_keep){.last = 3, .best = 1, .larger_is_better = false},
+                                       (size_t)1 << 55, &err),
+                 LS_IO, &err);
     CHECK(w == NULL);
     CHECK_CONTAINS(err.text, "5 checkpoints of ");
     CHECK_CONTAINS(err.text, "are missing");
@@ -126,7 +136,9 @@ static ls_status two_steps(const char *folder, fault *f, const ls_state *vars, l
     int at = f->at;
 
     f->at = 0;
-    REQUIRE_OK(lsi_ckpt_writer_create(&w, folder, (ls_ckpt_keep){1, 0, false}, CKPT_TEST_SIZE, &io, err),
+    REQUIRE_OK(lsi_ckpt_writer_create(&w, folder,
+                                      (ls_ckpt_keep){.last = 1, .best = 0, .larger_is_better = false},
+                                      CKPT_TEST_SIZE, &io, err),
                err);
     REQUIRE_OK(ls_ckpt_writer_submit(w, 1, vars, 0, NULL, NAN, err), err);
     REQUIRE_OK(ls_ckpt_writer_wait(w, err), err);
@@ -145,7 +157,10 @@ static void expect_good(const char *folder, const ls_state *vars)
     ls_err err = {0};
 
     ckpt_test_whole(folder, "last");
-    REQUIRE_OK(ls_ckpt_writer_create(&w, folder, (ls_ckpt_keep){1, 0, false}, CKPT_TEST_SIZE, &err), &err);
+    REQUIRE_OK(ls_ckpt_writer_create(&w, folder,
+                                     (ls_ckpt_keep){.last = 1, .best = 0, .larger_is_better = false},
+                                     CKPT_TEST_SIZE, &err),
+               &err);
     REQUIRE_OK(ls_ckpt_writer_submit(w, 3, vars, 0, NULL, NAN, &err), &err);
     CHECK_OK(ls_ckpt_writer_wait(w, &err), &err);
     ls_ckpt_writer_destroy(w);

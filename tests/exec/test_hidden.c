@@ -151,9 +151,10 @@ static void checkpoints_come_and_go(void)
     open_model(&hidden, "mnist", small, NULL);
     (void)train(&hidden);
     init_state(seen.state, 1);
-    REQUIRE_OK(
-        ls_ckpt_writer_create(&w, folder, (ls_ckpt_keep){1, 0, false}, ls_ckpt_bytes(hidden.state), &err),
-        &err);
+    REQUIRE_OK(ls_ckpt_writer_create(&w, folder,
+                                     (ls_ckpt_keep){.last = 1, .best = 0, .larger_is_better = false},
+                                     ls_ckpt_bytes(hidden.state), &err),
+               &err);
     REQUIRE_OK(ls_ckpt_writer_submit(w, 1, hidden.state, 0, NULL, NAN, &err), &err);
     REQUIRE_OK(ls_ckpt_writer_wait(w, &err), &err);
     ls_ckpt_writer_destroy(w);

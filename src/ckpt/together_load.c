@@ -1,0 +1,121 @@
+/* together_load.c: variables in pieces, read by the ranks that have them, each from its place in the file.
+ *
+ * A hash is that of a whole tensor, and no rank reads one for its piece.  So before anything is overwritten
+ * the ranks of a machine look through the file together, each at some of the tensors: a machine may have a
+ * copy of its own.  Where a rank does not see the file, all bytes pass rank 0 instead (exec/pieces.h). */
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "ckpt/together_internal.h"
+#include "exec/peers.h"
+
+#define WHAT "reading pieces of variables"
+
+/* The file as rank 0 has it, by its header and its length. */
+static bool opens(const lsi_together *s, int *fd)
+{
+    uint64_t bytes = 0;
+    char *header = NULL;
+    bool same = lsi_io_open(s->e.path, fd, &bytes, &(ls_err){0}) == LS_OK && bytes == s->e.file_bytes;
+
+    if (same) header = ls_alloc(LS_MEM_CKPT, s->e.header_bytes);
+    same = header != NULL &&
+           lsi_io_read(*fd, s->e.path, 0, header, s->e.header_bytes, &(ls_err){0}) == LS_OK &&
+           XXH3_64bits(header, s->e.header_bytes) == s->e.header_xxh3;
+    ls_free(header);
+    return same;
+}
+
+static ls_status is_sound(const lsi_together *s, int fd, int i, XXH3_state_t *h, bool *sound, ls_err *err)
+{
+    const size_t whole = ls_state_whole(s->vars, i).bytes;
+    ls_status st = LS_OK;
+
+    XXH3_64bits_reset(h);
+    for (size_t at = 0, n; at < whole; at += n) {
+        n = whole - at < LS_TENSOR_CHUNK ? whole - at : LS_TENSOR_CHUNK;
+        LS_TRY(lsi_io_read(fd, s->e.path, s->at[i] + at, s->chunk, n, err));
+        XXH3_64bits_update(h, s->chunk, n);
+    }
+    *sound = XXH3_64bits_digest(h) == s->hash[i];
+out:
+    return st;
+}
+
+/* Variables are dealt to the ranks of a machine in turn; *bad is the first of this rank's that is damaged. */
+static ls_status prove_share(const lsi_together *s, int fd, int *bad, ls_err *err)
+{
+    XXH3_state_t *h = XXH3_createState();
+    int turn = 0;
+    ls_status st = h != NULL ? LS_OK : ls_fail(err, LS_NOMEM, "checkpoint: no memory for a hash");
+
+    *bad = -1;
+    for (int i = 0; st == LS_OK && i < s->e.n && *bad < 0; i++) {
+        bool sound = true;
+        if (s->at[i] == LSI_NOWHERE || turn++ % ls_comm_local_size(s->comm) != ls_comm_local_rank(s->comm))
+            continue;
+        LS_TRY(is_sound(s, fd, i, h, &sound, err));
+        if (!sound) *bad = i;
+    }
+out:
+    XXH3_freeState(h);
+    return st;
+}
+
+static ls_status read_piece(const lsi_together *s, int fd, int i, ls_err *err)
+{
+    const ls_tensor *piece = ls_state_at(s->vars, i);
+    size_t first, bytes;
+    ls_status st = LS_OK;
+
+    lsi_together_piece(s, i, &first, &bytes);
+    for (size_t at = 0, n; at < bytes; at += n) {
+        n = bytes - at < LS_TENSOR_CHUNK ? bytes - at : LS_TENSOR_CHUNK;
+        LS_TRY(lsi_io_read(fd, s->e.path, s->at[i] + first + at, s->chunk, n, err));
+        LS_TRY(ls_tensor_write(piece, at, s->chunk, n, err));
+    }
+out:
+    return st;
+}
+
+static ls_status read_pieces(const lsi_together *s, int fd, ls_err *err)
+{
+    ls_status st = LS_OK;
+
+    for (int i = 0; st == LS_OK && i < s->e.n; i++)
+        if (s->at[i] != LSI_NOWHERE) st = read_piece(s, fd, i, err);
+    return st;
+}
+
+/* The first damaged variable that any rank has found. */
+static ls_status share_bad(const lsi_together *s, int *bad, ls_err *err)
+{
+    double last = *bad < 0 ? 0 : (double)(s->e.n - *bad);
+    const ls_status st = ls_comm_max(s->comm, &last, 1, WHAT, err);
+
+    *bad = last > 0 ? s->e.n - (int)last : -1;
+    return st;
+}
+
+ls_status lsi_together_load(lsi_together *s, bool *done, int *bad, ls_status *status, ls_err *trouble,
+                            ls_err *err)
+{
+    int fd = -1;
+    double blind;
+    ls_status st = LS_OK;
+
+    *bad = -1;
+    LS_TRY(ls_comm_broadcast(s->comm, s->hash, (size_t)s->e.n * sizeof *s->hash, 0, WHAT, err));
+    blind = !opens(s, &fd);
+    LS_TRY(ls_comm_max(s->comm, &blind, 1, WHAT, err));
+    *done = blind == 0;
+    if (!*done) goto out;
+    *status = lsi_together_all_well(s, prove_share(s, fd, bad, trouble), trouble);
+    if (*status == LS_OK) LS_TRY(share_bad(s, bad, err));
+    if (*status == LS_OK && *bad < 0)
+        *status = lsi_together_all_well(s, read_pieces(s, fd, trouble), trouble);
+    if (*status == LS_LOST || *status == LS_DISAGREE) st = ls_fail(err, *status, "%s", trouble->text);
+out:
+    if (fd >= 0) close(fd);
+    return st;
+}
