@@ -64,7 +64,6 @@ static ls_status open_variant(bench_job *j, int i, const char *more, ls_err *err
     }
     LS_TRY(cli_ranks_open(&j->ranks[i], args.model, true, &args, err));
     j->n = i + 1;
-    if (!args.list_settings) LS_TRY(cli_memory_check(&j->ranks[i], &args, false, err));
 out:
     ls_free(args.settings);
     return st;

@@ -208,10 +208,6 @@ void cli_ranks_release(cli_ranks *r);
 /* LS_INVALID, with the reason and a way out, where `device`, the experiment's, cannot be used on this
  * machine. To be called before anything is created. */
 ls_status cli_device_check(const cli_args *args, const char *device, ls_err *err) LS_MUST_CHECK;
-/* LS_INVALID, with what would fit, where a rank would take more than memory.limit.  `evaluates`: the command
- * does so beside training.  To be called before anything is created. */
-ls_status cli_memory_check(const cli_ranks *r, const cli_args *args, bool evaluates,
-                           ls_err *err) LS_MUST_CHECK;
 /* Runs `rank_main` in every rank and returns the run's exit code. */
 int cli_ranks_run(const cli_ranks *r, const char *command, ls_rank_main rank_main, void *arg);
 /* What the command line says of how a rank trains or evaluates. */

@@ -4,9 +4,7 @@
 
 #include "backend/backend.h"
 #include "base/alloc.h"
-#include "base/parallel.h"
 #include "cli.h"
-#include "train/limit.h"
 
 ls_status cli_load(ls_experiment *x, const char *name, const cli_args *args, int ranks, ls_err *err)
 {
@@ -84,18 +82,6 @@ ls_status cli_ranks_open(cli_ranks *r, const char *experiment, bool keep_ranks, 
         LS_TRY(cli_load(&r->experiment, experiment, args, r->start.place.size, err));
 out:
     return st;
-}
-
-ls_status cli_memory_check(const cli_ranks *r, const cli_args *args, bool evaluates, ls_err *err)
-{
-    const ls_place *place = &r->start.place;
-    const ls_outline_options how = {
-        .ranks = place->size,
-        .threads = args->threads > 0 ? args->threads : ls_parallel_default_threads(place->local_size),
-        .untimed = true, /* ranks are forked from this process, which must not have threads */
-        .evaluates = evaluates};
-
-    return ls_memory_check(r->experiment.trial, r->experiment.cfg, &how, err);
 }
 
 void cli_ranks_release(cli_ranks *r)

@@ -228,7 +228,7 @@ int cli_train(const cli_args *args)
         ls_experiment_write(&ranks.experiment, stdout);
     else if (*ls_launch_stop_requests() > 0)
         code = stopped_early();
-    else if ((st = cli_memory_check(&ranks, &resume.args, true, &err)) == LS_OK)
+    else
         code = train_on(&resume.args, &ranks, resume.known ? &resume.before : NULL);
 out:
     cli_ranks_release(&ranks);

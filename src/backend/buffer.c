@@ -102,7 +102,9 @@ ls_status ls_buffer_alloc(ls_buffer *out, struct ls_device *dev, size_t bytes, l
         .how = dev != NULL ? dev->backend->buffers : &ls_host_buffers, .dev = dev, .bytes = bytes};
     if (dev != NULL && !dev->unbacked && dev->limit > 0 && bytes + atomic_load(&dev->used) > dev->limit) {
         *out = (ls_buffer){0};
-        return ls_fail(err, LS_NOMEM, "%zu bytes more than the %zu in use are beyond memory.limit, %zu",
+        return ls_fail(err, LS_NOMEM,
+                       "%zu bytes more than the %zu in use are beyond memory.limit, %zu; raise it, or set a "
+                       "smaller batch.per_rank or train.recompute=unit",
                        bytes, (size_t)atomic_load(&dev->used), dev->limit);
     }
     st = has_memory(out) ? out->how->alloc(out, err) : LS_OK;

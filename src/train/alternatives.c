@@ -10,7 +10,7 @@
 /* -- settings that are others for a while -----------------------------------------------------------------
  */
 
-enum { CHANGES = 4 };
+enum { CHANGES = 5 };
 
 typedef struct change {
     const char *key;
@@ -30,7 +30,7 @@ static ls_status put(ls_config *cfg, change *c, const char *key, const char *val
 
 static ls_status change_all(const ls_alternative *a, change list[CHANGES], ls_err *err)
 {
-    char batch[32];
+    char batch[32], width[32];
     ls_status st = LS_OK;
 
     if (a->strategy != NULL) LS_TRY(put(a->cfg, &list[0], "parallel.strategy", a->strategy, err));
@@ -39,6 +39,10 @@ static ls_status change_all(const ls_alternative *a, change list[CHANGES], ls_er
         snprintf(batch, sizeof batch, "%lld", (long long)a->batch);
         LS_TRY(put(a->cfg, &list[2], "batch.global", "0", err)); /* it would say what a rank has */
         LS_TRY(put(a->cfg, &list[3], "batch.per_rank", batch, err));
+    }
+    if (a->width > 0) {
+        snprintf(width, sizeof width, "%lld", (long long)a->width);
+        LS_TRY(put(a->cfg, &list[4], "model.width", width, err));
     }
 out:
     return st;
@@ -78,18 +82,27 @@ size_t ls_alternative_bytes(const ls_alternative *a)
     return bytes;
 }
 
-/* -- the largest batch ------------------------------------------------------------------------------------
+/* -- the largest batch or model ---------------------------------------------------------------------------
  */
 
-static size_t bytes_with(const ls_alternative *a, int64_t batch)
-{
-    ls_alternative way = *a;
+/* What is made larger: the batch, or where `step` is not 0 the width, by so much. */
+typedef struct growing {
+    const ls_alternative *a;
+    int64_t step;
+} growing;
 
-    way.batch = batch;
+static size_t bytes_with(const growing *g, int64_t n)
+{
+    ls_alternative way = *g->a;
+
+    if (g->step > 0)
+        way.width = n * g->step;
+    else
+        way.batch = n;
     return ls_alternative_bytes(&way);
 }
 
-/* A batch between lo, which fits, and hi, which does not (0: not known), where a straight line meets the
+/* A number between lo, which fits, and hi, which does not (0: not known), where a straight line meets the
  * limit: memory is nearly that.  After some tries in the middle, in case it is not. */
 static int64_t guess(int64_t lo, double lo_bytes, int64_t hi, double per_sample, double limit, int64_t most,
                      int turn)
@@ -101,10 +114,10 @@ static int64_t guess(int64_t lo, double lo_bytes, int64_t hi, double per_sample,
     return at > (double)lo + 1 ? (int64_t)at : lo + 1;
 }
 
-int64_t ls_alternative_largest(const ls_alternative *a, size_t limit, int64_t most, size_t *bytes)
+static int64_t largest(const growing *g, size_t limit, int64_t most, size_t *bytes)
 {
     int64_t lo = 1, hi = 0;
-    size_t lo_bytes = most > 0 ? bytes_with(a, 1) : 0;
+    size_t lo_bytes = most > 0 ? bytes_with(g, 1) : 0;
     double per_sample = 0;
 
     *bytes = lo_bytes;
@@ -112,7 +125,7 @@ int64_t ls_alternative_largest(const ls_alternative *a, size_t limit, int64_t mo
     for (int turn = 0; lo < most && hi != lo + 1; turn++) {
         const int64_t next =
             turn == 0 ? 2 : guess(lo, (double)lo_bytes, hi, per_sample, (double)limit, most, turn);
-        const size_t next_bytes = bytes_with(a, next);
+        const size_t next_bytes = bytes_with(g, next);
         if (next_bytes == 0 || next_bytes > limit) {
             hi = next;
         } else {
@@ -124,6 +137,23 @@ int64_t ls_alternative_largest(const ls_alternative *a, size_t limit, int64_t mo
     }
     *bytes = lo_bytes;
     return lo;
+}
+
+int64_t ls_alternative_largest(const ls_alternative *a, size_t limit, int64_t most, size_t *bytes)
+{
+    return largest(&(growing){.a = a}, limit, most, bytes);
+}
+
+int64_t ls_alternative_widest(const ls_alternative *a, size_t limit)
+{
+    const int at = ls_config_find(a->cfg, "model.width");
+    const int64_t heads =
+        ls_config_find(a->cfg, "model.heads") >= 0 ? ls_config_int(a->cfg, "model.heads") : 1;
+    size_t bytes;
+
+    if (at < 0) return -1;
+    return heads * largest(&(growing){.a = a, .step = heads}, limit,
+                           (int64_t)ls_config_at(a->cfg, at).hi / heads, &bytes);
 }
 
 /* -- strategies -------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ typedef struct ls_alternative {
     ls_outline_options how; /* kernels are not timed, whatever it says */
     const char *strategy, *recompute;
     int64_t batch; /* of a rank */
+    int64_t width; /* model.width */
 } ls_alternative;
 
 /* Compiles it.  Release *x in any case. */
@@ -21,6 +22,9 @@ size_t ls_alternative_bytes(const ls_alternative *a);
 /* The largest batch, of at most `most` samples, with which a rank takes no more than `limit`, and what it
  * takes then.  0: not even one sample, and *bytes is what that takes (0: it cannot be compiled). */
 int64_t ls_alternative_largest(const ls_alternative *a, size_t limit, int64_t most, size_t *bytes);
+/* The largest model.width (a multiple of model.heads where there are heads) with which a rank takes no more
+ * than `limit`, all else as it is; 0: none does.  -1: the trial has no such setting. */
+int64_t ls_alternative_widest(const ls_alternative *a, size_t limit);
 
 /* The strategies that there are, separated by spaces, and the next of such a list; false at its end. */
 const char *ls_alternative_strategies(ls_config *cfg);

@@ -116,6 +116,18 @@ out:
     return st;
 }
 
+/* What the run will go through. */
+static ls_run_sets sets_of(const lsi_run *r)
+{
+    const bool pictures = ls_config_period(r->cfg, "train.sample_every").unit != LS_PERIOD_NONE;
+
+    return (ls_run_sets){.train = ls_dataset_count(r->train),
+                         .test = ls_dataset_count(r->test),
+                         .val = r->val != NULL ? ls_dataset_count(r->val) : 0,
+                         .pictures = pictures ? ls_config_int(r->cfg, "train.samples") : 0,
+                         .anywhere = !r->anew};
+}
+
 /* The session, the data sets, and what follows from their sizes. */
 ls_status lsi_run_open_data(lsi_run *r, ls_err *err)
 {
@@ -131,6 +143,7 @@ ls_status lsi_run_open_data(lsi_run *r, ls_err *err)
     options.tell = !r->o->json && !r->o->quiet && (r->o->comm == NULL || ls_comm_rank(r->o->comm) == 0);
     st = open_sets(r, r->o->comm != NULL ? ls_comm_size(r->o->comm) : 1, err);
     LS_TRY(ls_team_fail_once(r->o->comm, st, "opening the data", err));
+    options.sets = sets_of(r);
     LS_TRY(ls_session_open(&r->session, r->x->trial, r->cfg, &options, err));
     if (r->o->comm != NULL) {
         const double report = ls_config_real(r->cfg, "parallel.stall_s");
@@ -249,12 +262,10 @@ static ls_status open_writer(lsi_run *r, ls_err *err)
 {
     const ls_ckpt_keep keep = {.last = (int)ls_config_int(r->cfg, "train.keep"),
                                .best = (int)ls_config_int(r->cfg, "train.keep_best"),
-                               .larger_is_better = r->best.larger};
-    const ls_status st =
-        ls_ckpt_writer_create(&r->writer, r->dir.checkpoints, keep, ls_ckpt_bytes(r->session.state), err);
+                               .larger_is_better = r->best.larger,
+                               .in_pieces = ls_pieces_any(r->session.state, NULL)};
 
-    if (st == LS_OK && ls_pieces_any(r->session.state, NULL)) ls_ckpt_writer_give_up_room(r->writer);
-    return st;
+    return ls_ckpt_writer_create(&r->writer, r->dir.checkpoints, keep, ls_ckpt_bytes(r->session.state), err);
 }
 
 /* The summary as it would be if the run ended now. */
@@ -349,7 +360,7 @@ static ls_status open_rundir(lsi_run *r, ls_err *err)
     resumed = lsi_run_leads(r) && r->resumed;
     LS_TRY(ls_team_share_text(r->session.comm, &resumed, 1, "resuming", err));
     if (resumed != 0)
-        LS_TRY(lsi_run_leads(r) ? restore(r, err) : ls_pieces_serve(r->session.state, NULL, err));
+        LS_TRY(lsi_run_leads(r) ? restore(r, err) : ls_pieces_serve(r->session.state, ls_ckpt_assist, err));
     LS_TRY(ls_team_share(r->session.comm, &r->session, &r->c, err));
     measure(r);
     nothing = lsi_run_leads(r) && r->resumed && is_complete(r);

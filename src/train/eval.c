@@ -49,6 +49,8 @@ ls_status lsi_run_open_split(lsi_run *r, ls_split split, bool labels_optional, c
     /* Compiling may take long: what is missing is said before. */
     LS_TRY(ls_team_fail_once(r->o->comm, open_set(r, split, labels_optional, place, err), "opening the data",
                              err));
+    options.evaluates = true;
+    options.sets = (ls_run_sets){.test = ls_dataset_count(*place)};
     LS_TRY(ls_session_open(&r->session, r->x->trial, r->cfg, &options, err));
     LS_TRY(ls_team_agree(r->session.comm, r->x, &r->session, err));
     LS_TRY(ls_team_agree_on_data(r->session.comm, (const ls_dataset *[]){r->train, r->test, r->val}, err));

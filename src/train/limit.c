@@ -22,26 +22,6 @@ ls_status ls_memory_limit(ls_config *cfg, size_t *out, ls_err *err)
     return ls_text_parse_bytes(text, "memory.limit", out, err);
 }
 
-ls_status ls_recompute_choose(ls_units *out, const ls_session *s, const ls_session_options *o, ls_err *err)
-{
-    const ls_recompute_mode mode = ls_recompute_mode_of(s->cfg);
-    const ls_outline_options how = {
-        .ranks = s->ranks, .threads = o->threads, .untimed = s->comm != NULL, .evaluates = o->evaluates};
-    ls_outline x = {0};
-    size_t limit = 0;
-    ls_status st = ls_memory_limit(s->cfg, &limit, err);
-
-    *out = (ls_units){.all = mode == LS_RECOMPUTE_UNIT};
-    /* Who compiles for kernels' sake has the same ones either way. */
-    if (st != LS_OK || mode != LS_RECOMPUTE_AUTO || limit == 0 || o->compile_only) return st;
-    if (s->rank == 0) st = ls_outline_open(&x, s->trial, s->cfg, &how, err);
-    *out = x.recompute.units;
-    ls_outline_release(&x);
-    st = ls_team_fail_once(s->comm, st, "choosing what is computed again", err);
-    if (st != LS_OK || s->comm == NULL) return st;
-    return ls_comm_broadcast(s->comm, out, sizeof *out, 0, "what is computed again", err);
-}
-
 static void add_kind(ls_text *t, const char *name, size_t bytes)
 {
     char buf[32];
@@ -152,17 +132,51 @@ static ls_status refuse(const ls_trial *trial, ls_config *cfg, const ls_outline_
     return st;
 }
 
-ls_status ls_memory_check(const ls_trial *trial, ls_config *cfg, const ls_outline_options *o, ls_err *err)
+/* Rank 0's answer: what units are computed again, or why it cannot be. */
+static ls_status decide(ls_memory_choice *out, const ls_session *s, const ls_session_options *o, int here,
+                        ls_err *err)
 {
+    const ls_outline_options how = {
+        .ranks = s->ranks, .here = here, .threads = o->threads, .evaluates = o->evaluates, .sets = o->sets};
     ls_outline x = {0};
-    size_t limit = 0;
     ls_status st = LS_OK;
 
-    LS_TRY(ls_memory_limit(cfg, &limit, err));
-    if (limit == 0) return LS_OK;
-    LS_TRY(ls_outline_open(&x, trial, cfg, o, err));
-    if (ls_outline_memory(&x).total > limit) st = refuse(trial, cfg, o, ls_outline_memory(&x), limit, err);
+    LS_TRY(ls_memory_limit(s->cfg, &out->limit, err));
+    if (out->limit == 0) goto out;
+    LS_TRY(ls_outline_open(&x, s->trial, s->cfg, &how, err));
+    out->recompute = x.recompute.units;
+    if (ls_outline_memory(&x).total > out->limit)
+        st = refuse(s->trial, s->cfg, &how, ls_outline_memory(&x), out->limit, err);
 out:
     ls_outline_release(&x);
+    return st;
+}
+
+/* Of the machine that has the fewest ranks, where each has the most. */
+static ls_status count_here(const ls_session *s, int *here, ls_err *err)
+{
+    double least = s->comm != NULL ? -ls_comm_local_size(s->comm) : -1;
+    ls_status st = LS_OK;
+
+    if (s->comm != NULL) LS_TRY(ls_comm_max(s->comm, &least, 1, "counting the ranks of machines", err));
+    *here = (int)-least;
+out:
+    return st;
+}
+
+ls_status ls_memory_settle(ls_memory_choice *out, const ls_session *s, const ls_session_options *o,
+                           ls_err *err)
+{
+    int here = 1;
+    ls_status st = LS_OK;
+
+    *out = (ls_memory_choice){.recompute = {.all = ls_recompute_mode_of(s->cfg) == LS_RECOMPUTE_UNIT}};
+    /* Who compiles for kernels' sake takes no memory, and has the same ones either way. */
+    if (o->compile_only) return LS_OK;
+    LS_TRY(count_here(s, &here, err));
+    if (s->rank == 0) st = decide(out, s, o, here, err);
+    LS_TRY(ls_team_fail_once(s->comm, st, "asking for memory.limit", err));
+    if (s->comm != NULL) LS_TRY(ls_comm_broadcast(s->comm, out, sizeof *out, 0, "what a rank may take", err));
+out:
     return st;
 }

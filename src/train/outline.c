@@ -1,38 +1,24 @@
 /* outline.c: from settings to plans that can be looked at. */
-#include "train/outline.h"
-
-#include <stdlib.h>
 #include <string.h>
 
 #include "backend/backend.h"
-#include "base/alloc.h"
 #include "base/parallel.h"
 #include "exec/memory.h"
 #include "exec/state.h"
 #include "graph/graph.h"
-#include "passes/recompute.h"
-#include "train/limit.h"
+#include "train/outline_internal.h"
 #include "train/placement.h"
 #include "train/shards.h"
-
-/* What one compilation after the other needs. */
-typedef struct outlining {
-    ls_outline *x;
-    ls_config *cfg;
-    ls_update u;
-    ls_placement place;
-    int threads;
-    bool compares;
-} outlining;
 
 /* -- plans ------------------------------------------------------------------------------------------------
  */
 
 /* The other ranks, and of shards this one itself. */
-static ls_status meet(const outlining *o, ls_err *err)
+static ls_status meet(const lsi_outlining *o, ls_err *err)
 {
     ls_outline *x = o->x;
-    ls_peers_options how = {.share = o->u.shards == 0 && o->place.sharding == LS_SHARD_NOTHING &&
+    ls_peers_options how = {.wire = (ls_wire)ls_config_int(o->cfg, "parallel.wire"),
+                            .share = o->u.shards == 0 && o->place.sharding == LS_SHARD_NOTHING &&
                                      ls_session_shares(o->cfg),
                             .shard_group = o->place.group == LS_GROUP_SHARD ? o->place.pieces : 0};
     ls_deal deal;
@@ -45,37 +31,53 @@ static ls_status meet(const outlining *o, ls_err *err)
         how.end_shard = deal.end;
         how.lanes = x->lanes = deal.lanes;
     }
-    if (x->ranks % (how.shard_group > 0 ? how.shard_group : 1) != 0)
+    if (o->place.group == LS_GROUP_SHARD && x->ranks % x->here != 0)
         return ls_fail(
             err, LS_INVALID,
-            "parallel.shard_group=%d: %d ranks do not make up groups of so many; set it to a number "
+            "parallel.strategy=hybrid: %d ranks do not make up machines of %d, and each must have as "
+            "many groups as the others",
+            x->ranks, x->here);
+    if (x->here % (how.shard_group > 0 ? how.shard_group : 1) != 0)
+        return ls_fail(
+            err, LS_INVALID,
+            "parallel.shard_group=%d: %d ranks%s do not make up groups of so many; set it to a number "
             "that divides them",
-            how.shard_group, x->ranks);
-    if (x->ranks > 1 || o->u.shards > 0) LS_TRY(ls_peers_create_absent(&x->peers, x->ranks, &how, err));
+            how.shard_group, x->here, x->here < x->ranks ? " of a machine" : "");
+    if (x->ranks > 1 || o->u.shards > 0)
+        LS_TRY(ls_peers_create_absent(&x->peers, x->ranks, x->here, &how, err));
     ls_state_set_peers(x->state, x->peers);
 out:
     return st;
 }
 
 /* Passes rewrite what they are given: every plan has a copy of the record. */
+static ls_status compile_plan(ls_plan **out, ls_outline *x, const ls_graph *record, const ls_strategy *how,
+                              ls_err *err)
+{
+    ls_graph *g = NULL;
+    ls_status st = LS_OK;
+
+    LS_TRY(ls_graph_clone(&g, record, err));
+    LS_TRY(ls_plan_compile_as(out, g, how, x->dev, x->state, err));
+out:
+    return st;
+}
+
 static ls_status add_plan(ls_outline *x, const ls_strategy *how, const char *part, int64_t runs, ls_err *err)
 {
-    const ls_graph *record = runs > 0 ? x->record : x->evaluation;
     ls_outline_plan *p = &x->plans[x->n_plans];
-    ls_graph *g = NULL;
     ls_status st = LS_OK;
 
     if (x->n_plans == LS_OUTLINE_PLANS)
         return ls_fail(err, LS_UNSUPPORTED, "the step is of more than %d plans", LS_OUTLINE_PLANS);
-    LS_TRY(ls_graph_clone(&g, record, err));
     *p = (ls_outline_plan){.part = part, .stage = how->stage, .runs = runs};
-    LS_TRY(ls_plan_compile_as(&p->plan, g, how, x->dev, x->state, err));
+    LS_TRY(compile_plan(&p->plan, x, runs > 0 ? x->record : x->evaluation, how, err));
     x->n_plans++;
 out:
     return st;
 }
 
-static ls_strategy strategy(const outlining *o, ls_part part, int stage, const ls_units *again)
+ls_strategy lsi_outline_strategy(const lsi_outlining *o, ls_part part, int stage, const ls_units *again)
 {
     ls_strategy how = ls_placement_strategy(o->cfg, &o->place, o->x->ranks > 1, o->u.samples, part);
 
@@ -84,23 +86,49 @@ static ls_strategy strategy(const outlining *o, ls_part part, int stage, const l
     return how;
 }
 
-/* The whole step, or where several batches or shards make an update the two plans of every stage. */
-static ls_status add_plans(const outlining *o, const ls_units *again, ls_err *err)
+static bool is_split(const lsi_outlining *o)
 {
-    const bool split = ls_update_options(&o->u, o->cfg).split;
+    return ls_update_options(&o->u, o->cfg).split;
+}
+
+/* The whole step, or where several batches or shards make an update the two plans of every stage. */
+static ls_status add_plans(const lsi_outlining *o, const ls_units *again, ls_err *err)
+{
     const int64_t shards = (o->u.shards + o->x->ranks - 1) / o->x->ranks; /* of this rank */
     const int64_t runs = o->u.shards > 0 ? shards : o->u.samples / o->u.global;
-    ls_strategy how = strategy(o, LS_PART_ALL, 0, again);
-    int n_stages = 1;
+    ls_strategy how = lsi_outline_strategy(o, LS_PART_ALL, 0, again);
     ls_status st = LS_OK;
 
-    if (!split) return add_plan(o->x, &how, "step", 1, err);
-    for (int stage = 0; stage < n_stages; stage++) {
-        how = strategy(o, LS_PART_GRADIENTS, stage, again);
+    o->x->n_stages = 1;
+    if (!is_split(o)) return add_plan(o->x, &how, "step", 1, err);
+    for (int stage = 0; stage < o->x->n_stages; stage++) {
+        how = lsi_outline_strategy(o, LS_PART_GRADIENTS, stage, again);
         LS_TRY(add_plan(o->x, &how, "gradients", runs, err));
-        n_stages = ls_plan_stages(o->x->plans[o->x->n_plans - 1].plan);
-        how = strategy(o, LS_PART_UPDATE, stage, again);
+        o->x->n_stages = ls_plan_stages(o->x->plans[o->x->n_plans - 1].plan);
+        how = lsi_outline_strategy(o, LS_PART_UPDATE, stage, again);
         LS_TRY(add_plan(o->x, &how, "update", 1, err));
+    }
+out:
+    return st;
+}
+
+/* Batches of one more size: in training a plan for every stage. */
+static ls_status add_odd(const lsi_outlining *o, const ls_outline_odd *odd, const ls_units *again,
+                         ls_err *err)
+{
+    const bool trains = odd->size.mode == LS_TRAIN;
+    ls_outline *x = o->x;
+    ls_status st = LS_OK;
+
+    for (int stage = 0; stage < (trains ? x->n_stages : 1); stage++) {
+        ls_strategy how =
+            lsi_outline_strategy(o, trains && is_split(o) ? LS_PART_GRADIENTS : LS_PART_ALL, stage, again);
+        if (!trains) how = ls_placement_evaluation(&how);
+        if (x->n_odd_plans == LS_OUTLINE_ODD)
+            return ls_fail(err, LS_UNSUPPORTED, "the run has more than %d plans", LS_OUTLINE_ODD);
+        x->odd_lanes[x->n_odd_plans] = !odd->size.images;
+        LS_TRY(compile_plan(&x->odd_plans[x->n_odd_plans], x, odd->record, &how, err));
+        x->n_odd_plans++;
     }
 out:
     return st;
@@ -109,7 +137,8 @@ out:
 static void drop_plans(ls_outline *x)
 {
     for (int i = 0; i < x->n_plans; i++) ls_plan_destroy(x->plans[i].plan);
-    x->n_plans = 0;
+    for (int i = 0; i < x->n_odd_plans; i++) ls_plan_destroy(x->odd_plans[i]);
+    x->n_plans = x->n_odd_plans = 0;
     ls_state_destroy(x->state);
     ls_peers_destroy(x->peers);
     x->state = NULL;
@@ -117,7 +146,7 @@ static void drop_plans(ls_outline *x)
 }
 
 /* Anew each time: variables and exchanges are those of the plans that there are. */
-static ls_status compile(const outlining *o, const ls_units *again, ls_err *err)
+ls_status lsi_outline_compile(const lsi_outlining *o, const ls_units *again, bool odd, ls_err *err)
 {
     ls_status st = LS_OK;
 
@@ -126,144 +155,11 @@ static ls_status compile(const outlining *o, const ls_units *again, ls_err *err)
     LS_TRY(meet(o, err));
     LS_TRY(add_plans(o, again, err));
     if (o->x->evaluation != NULL) {
-        const ls_strategy train = strategy(o, LS_PART_ALL, 0, again), how = ls_placement_evaluation(&train);
+        const ls_strategy train = lsi_outline_strategy(o, LS_PART_ALL, 0, again),
+                          how = ls_placement_evaluation(&train);
         LS_TRY(add_plan(o->x, &how, "evaluation", 0, err));
     }
-out:
-    return st;
-}
-
-/* -- what is computed again -------------------------------------------------------------------------------
- */
-
-/* A unit, and what a saved byte of it costs. */
-typedef struct candidate {
-    int32_t unit;
-    double price;
-} candidate;
-
-static int by_price(const void *a, const void *b)
-{
-    const candidate *x = a, *y = b;
-
-    if (x->price != y->price) return x->price < y->price ? -1 : 1;
-    return x->unit < y->unit ? -1 : x->unit > y->unit;
-}
-
-/* Units that save something, the cheapest first; *list is the caller's to free. */
-static ls_status find_candidates(const outlining *o, candidate **list, int *n, ls_err *err)
-{
-    const size_t most = (size_t)o->x->record->n_units + 1;
-    const ls_strategy how = strategy(o, LS_PART_ALL, 0, &(ls_units){0});
-    ls_unit_cost *cost = ls_alloc(LS_MEM_PLAN, sizeof *cost * most);
-    ls_graph *g = NULL;
-    ls_status st = LS_OK;
-
-    *list = ls_alloc(LS_MEM_PLAN, sizeof **list * most);
-    *n = 0;
-    if (cost == NULL || *list == NULL) {
-        st = ls_fail(err, LS_NOMEM, "recompute: no memory");
-        goto out;
-    }
-    LS_TRY(ls_graph_clone(&g, o->x->record, err));
-    ls_recompute_costs(g, &how, cost);
-    LS_TRY(ls_graph_status(g, err));
-    for (int32_t i = 0; i < g->n_units && i < LS_UNITS_LISTED; i++)
-        if (cost[i].bytes > 0) (*list)[(*n)++] = (candidate){i + 1, cost[i].flops / cost[i].bytes};
-    qsort(*list, (size_t)*n, sizeof **list, by_price);
-out:
-    if (g != NULL) ls_graph_destroy(g);
-    ls_free(cost);
-    return st;
-}
-
-static ls_units first_of(const candidate *list, int n)
-{
-    ls_units set = {0};
-
-    for (int i = 0; i < n; i++) ls_units_add(&set, list[i].unit);
-    return set;
-}
-
-/* The shortest beginning of the list with which the plans fit, compiled; all of it where none does. */
-static ls_status fit(const outlining *o, const candidate *list, int n, size_t limit, ls_units *out,
-                     ls_err *err)
-{
-    int too_few = 0, enough = n;
-    ls_status st = LS_OK;
-
-    while (enough - too_few > 1) {
-        const int middle = (too_few + enough) / 2;
-        *out = first_of(list, middle);
-        LS_TRY(compile(o, out, err));
-        if (ls_outline_memory(o->x).total <= limit)
-            enough = middle;
-        else
-            too_few = middle;
-    }
-    *out = first_of(list, enough);
-    LS_TRY(compile(o, out, err));
-out:
-    return st;
-}
-
-/* With everything kept, to compare with. */
-static ls_status compile_kept(const outlining *o, ls_err *err)
-{
-    const ls_status st = compile(o, &(ls_units){0}, err);
-
-    if (st != LS_OK) return st;
-    o->x->recompute.bytes_kept = ls_outline_memory(o->x).total;
-    o->x->recompute.flops_kept = ls_outline_flops(o->x);
-    return LS_OK;
-}
-
-static ls_status compile_to_fit(const outlining *o, size_t limit, ls_units *out, ls_err *err)
-{
-    candidate *list = NULL;
-    int n;
-    ls_status st = LS_OK;
-
-    LS_TRY(compile_kept(o, err));
-    if (o->x->recompute.bytes_kept <= limit) goto out;
-    LS_TRY(find_candidates(o, &list, &n, err));
-    if (n > 0) LS_TRY(fit(o, list, n, limit, out, err));
-out:
-    ls_free(list);
-    return st;
-}
-
-/* What the choice is, for those who say it. */
-static void describe(ls_outline *x, const ls_units *again)
-{
-    ls_recompute_choice *c = &x->recompute;
-
-    c->units = *again;
-    c->n_units = (int)x->record->n_units;
-    c->n_chosen = 0;
-    for (int32_t u = 1; u <= x->record->n_units; u++) {
-        if (!ls_units_have(again, u)) continue;
-        if (c->n_chosen++ == 0) c->first = ls_graph_unit(x->record, u);
-        c->last = ls_graph_unit(x->record, u);
-    }
-}
-
-static ls_status compile_as_set(const outlining *o, ls_err *err)
-{
-    const ls_recompute_mode mode = ls_recompute_mode_of(o->cfg);
-    ls_units again = {.all = mode == LS_RECOMPUTE_UNIT};
-    size_t limit = 0;
-    ls_status st = LS_OK;
-
-    LS_TRY(ls_memory_limit(o->cfg, &limit, err));
-    if (mode == LS_RECOMPUTE_AUTO && limit > 0) {
-        o->x->recompute.by_limit = true;
-        LS_TRY(compile_to_fit(o, limit, &again, err));
-    } else {
-        if (o->compares && again.all) LS_TRY(compile_kept(o, err));
-        LS_TRY(compile(o, &again, err));
-    }
-    describe(o->x, &again);
+    for (int i = 0; odd && i < o->x->n_odd; i++) LS_TRY(add_odd(o, &o->x->odd[i], again, err));
 out:
     return st;
 }
@@ -271,14 +167,36 @@ out:
 /* -- the outline ------------------------------------------------------------------------------------------
  */
 
-static ls_status record_evaluation(ls_outline *x, const ls_trial *trial, ls_config *cfg, ls_err *err)
+static ls_status record(ls_graph **out, const ls_trial *trial, ls_config *cfg, const ls_batch_size *size,
+                        ls_err *err)
 {
-    const ls_build build = {.mode = LS_EVAL, .freeze = ls_config_text(cfg, "train.freeze")};
+    const ls_build build = {
+        .mode = size->mode, .images = size->images, .freeze = ls_config_text(cfg, "train.freeze")};
     ls_step *step = NULL;
-    const ls_status st = ls_records_build(&step, trial, cfg, &build, x->batch, err);
+    const ls_status st = ls_records_build(&step, trial, cfg, &build, size->n, err);
 
-    if (st == LS_OK) x->evaluation = ls_step_graph_take(step);
+    if (st == LS_OK) *out = ls_step_graph_take(step);
     ls_step_destroy(step);
+    return st;
+}
+
+static ls_status record_all(const lsi_outlining *o, const ls_trial *trial, const ls_outline_options *how,
+                            ls_err *err)
+{
+    const ls_batch_size usual = {.mode = LS_EVAL, .n = o->x->batch};
+    ls_batch_size sizes[LS_BATCH_SIZES];
+    ls_outline *x = o->x;
+    int n;
+    ls_status st = LS_OK;
+
+    if (how->evaluates) LS_TRY(record(&x->evaluation, trial, o->cfg, &usual, err));
+    n = ls_batches_odd(sizes, &o->u, x->batch, x->ranks, &how->sets);
+    for (int i = 0; i < n; i++) {
+        x->odd[i] = (ls_outline_odd){.size = sizes[i]};
+        LS_TRY(record(&x->odd[i].record, trial, o->cfg, &sizes[i], err));
+        x->n_odd = i + 1;
+    }
+out:
     return st;
 }
 
@@ -286,19 +204,21 @@ ls_status ls_outline_open(ls_outline *x, const ls_trial *trial, ls_config *cfg, 
                           ls_err *err)
 {
     const ls_build build = {.mode = LS_TRAIN, .freeze = ls_config_text(cfg, "train.freeze")};
-    outlining o = {.x = x, .cfg = cfg, .u = ls_update_of(cfg, how->ranks), .compares = how->compares};
+    lsi_outlining o = {.x = x, .cfg = cfg, .u = ls_update_of(cfg, how->ranks), .compares = how->compares};
     ls_status st = LS_OK;
 
-    *x = (ls_outline){.ranks = how->ranks, .batch = ls_config_int(cfg, "batch.per_rank")};
-    /* As if all ranks were on this machine: kernels and what they take follow from threads. */
-    o.threads = how->threads > 0 ? how->threads : ls_parallel_default_threads(how->ranks);
+    *x = (ls_outline){.ranks = how->ranks,
+                      .here = how->here > 0 && how->here < how->ranks ? how->here : how->ranks,
+                      .batch = ls_config_int(cfg, "batch.per_rank")};
+    /* As if the ranks of a machine were on this one: kernels and what they take follow from threads. */
+    o.threads = how->threads > 0 ? how->threads : ls_parallel_default_threads(x->here);
     LS_TRY(ls_update_check_settings(&o.u, cfg, err));
-    o.place = ls_placement_of(cfg, how->ranks, how->ranks, o.u.shards);
+    o.place = ls_placement_of(cfg, how->ranks, x->here, o.u.shards);
     /* Shards are smaller than a rank's batch, which the settings name. */
     if (o.u.shards > 0) x->batch = (o.u.samples + o.u.shards - 1) / o.u.shards;
     LS_TRY(ls_records_build(&x->step, trial, cfg, &build, x->batch, err));
     x->record = ls_step_graph_take(x->step);
-    if (how->evaluates) LS_TRY(record_evaluation(x, trial, cfg, err));
+    LS_TRY(record_all(&o, trial, how, err));
     LS_TRY(ls_device_open(&x->dev, ls_config_text(cfg, "device"), o.u.shards > 0 ? 1 : o.threads, err));
     x->dev->unbacked = true;
     x->dev->untimed = how->untimed;
@@ -306,7 +226,7 @@ ls_status ls_outline_open(ls_outline *x, const ls_trial *trial, ls_config *cfg, 
     /* As the run will do it: kernels that are chosen by rule are others than those that were timed. */
     x->dev->fixed = o.u.shards > 0;
     ls_parallel_set_wait_policy(x->dev->threads);
-    LS_TRY(compile_as_set(&o, err));
+    LS_TRY(lsi_outline_choose(&o, err));
 out:
     return st;
 }
@@ -316,28 +236,44 @@ void ls_outline_release(ls_outline *x)
     drop_plans(x);
     ls_graph_destroy(x->record);
     ls_graph_destroy(x->evaluation);
+    for (int i = 0; i < x->n_odd; i++) ls_graph_destroy(x->odd[i].record);
     ls_step_destroy(x->step);
     ls_device_close(x->dev);
     *x = (ls_outline){0};
 }
 
-ls_plan_memory ls_outline_memory(const ls_outline *x)
+/* In the reproducible mode every thread has plans of its own for all but the update and pictures. */
+static ls_plan_memory memory_of(const ls_outline *x, bool odd)
 {
     ls_plan_memory m = {0};
-    ls_plan *gradients[LS_OUTLINE_PLANS];
-    int n = 0;
+    ls_plan *own[LS_OUTLINE_PLANS + LS_OUTLINE_ODD], *lanes[LS_OUTLINE_PLANS + LS_OUTLINE_ODD];
+    int n_own = 0, n_lanes = 0;
 
-    for (int k = 0; k < x->n_plans; k++) {
-        const bool of_lanes = x->lanes > 0 && strcmp(x->plans[k].part, "gradients") == 0;
-        if (of_lanes)
-            gradients[n++] = x->plans[k].plan;
+    for (int k = 0; k < x->n_plans; k++)
+        if (x->lanes > 0 && strcmp(x->plans[k].part, "update") != 0)
+            lanes[n_lanes++] = x->plans[k].plan;
         else
-            ls_memory_add_plan(&m, x->plans[k].plan);
-    }
-    ls_memory_add_lanes(&m, gradients, n, x->lanes);
+            own[n_own++] = x->plans[k].plan;
+    for (int k = 0; odd && k < x->n_odd_plans; k++)
+        if (x->lanes > 0 && x->odd_lanes[k])
+            lanes[n_lanes++] = x->odd_plans[k];
+        else
+            own[n_own++] = x->odd_plans[k];
+    ls_memory_add_plans(&m, own, n_own);
+    ls_memory_add_lanes(&m, lanes, n_lanes, x->lanes);
     ls_memory_add_state(&m, x->state);
     if (x->peers != NULL) ls_memory_add_comm(&m, ls_peers_bytes(x->peers));
     return m;
+}
+
+ls_plan_memory ls_outline_memory(const ls_outline *x)
+{
+    return memory_of(x, true);
+}
+
+size_t lsi_outline_odd_bytes(const ls_outline *x)
+{
+    return memory_of(x, true).total - memory_of(x, false).total;
 }
 
 size_t ls_outline_staging(const ls_outline *x)
@@ -345,6 +281,7 @@ size_t ls_outline_staging(const ls_outline *x)
     size_t sum = 0;
 
     for (int k = 0; k < x->n_plans; k++) sum += ls_memory_staging(x->plans[k].plan);
+    for (int k = 0; k < x->n_odd_plans; k++) sum += ls_memory_staging(x->odd_plans[k]);
     return sum;
 }
 
@@ -353,5 +290,17 @@ double ls_outline_flops(const ls_outline *x)
     double sum = 0;
 
     for (int k = 0; k < x->n_plans; k++) sum += (double)x->plans[k].runs * ls_plan_flops(x->plans[k].plan);
+    return sum;
+}
+
+ls_work ls_outline_work(const ls_outline *x)
+{
+    ls_work sum = {0};
+
+    for (int k = 0; k < x->n_plans; k++) {
+        const ls_work w = ls_plan_work(x->plans[k].plan);
+        sum.flops += (double)x->plans[k].runs * w.flops;
+        sum.bytes += (double)x->plans[k].runs * w.bytes;
+    }
     return sum;
 }

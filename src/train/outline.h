@@ -8,9 +8,9 @@
 
 #include "exec/peers.h"
 #include "passes/lower.h"
-#include "train/session.h"
+#include "train/batches.h"
 
-enum { LS_OUTLINE_PLANS = 12 };
+enum { LS_OUTLINE_PLANS = 13, LS_OUTLINE_ODD = 48 };
 
 typedef struct ls_outline_plan {
     ls_plan *plan;
@@ -26,16 +26,25 @@ typedef struct ls_recompute_choice {
     bool by_limit;            /* train.recompute=auto with a memory.limit */
     size_t bytes_kept;        /* of all, if nothing were computed again; 0: nobody has asked */
     double flops_kept;        /* of a step, the same */
+    ls_work work_kept;        /* the same */
     const char *first, *last; /* names of the first and the last of them; the step's */
 } ls_recompute_choice;
 
 typedef struct ls_outline_options {
     int ranks;
-    int threads;    /* of each; 0: a default as if all ranks were on this machine */
-    bool untimed;   /* kernels that were never timed here are taken by rule */
-    bool compares;  /* also what it would be if nothing were computed again */
-    bool evaluates; /* with the plan of an evaluation, which a run that validates holds as well */
+    int here;         /* of them on each machine; 0: all on one */
+    int threads;      /* of each; 0: a default as if those of a machine were on this one */
+    bool untimed;     /* kernels that were never timed here are taken by rule */
+    bool compares;    /* also what it would be if nothing were computed again */
+    bool evaluates;   /* with the plan of an evaluation, which a run that validates holds as well */
+    ls_run_sets sets; /* with plans for all odd batches that a run over these meets; {0}: none */
 } ls_outline_options;
+
+/* What a trial records for batches of another size than the usual. */
+typedef struct ls_outline_odd {
+    ls_batch_size size;
+    ls_graph *record;
+} ls_outline_odd;
 
 typedef struct ls_outline {
     ls_device *dev;
@@ -45,8 +54,13 @@ typedef struct ls_outline {
     ls_graph *record;
     ls_graph *evaluation;                    /* the record of an evaluation; NULL: none */
     ls_outline_plan plans[LS_OUTLINE_PLANS]; /* in the order in which they run */
-    int n_plans;
-    int ranks;
+    int n_plans, n_stages;
+    ls_outline_odd odd[LS_BATCH_SIZES];
+    int n_odd;
+    ls_plan *odd_plans[LS_OUTLINE_ODD]; /* of them, which only take memory */
+    bool odd_lanes[LS_OUTLINE_ODD];     /* lanes have each their own */
+    int n_odd_plans;
+    int ranks, here; /* in all, and of a machine */
     int lanes;     /* of the reproducible mode: threads that have plans for gradients of their own; else 0 */
     int64_t batch; /* samples that a plan is for */
     ls_recompute_choice recompute;
@@ -59,6 +73,8 @@ void ls_outline_release(ls_outline *x);
 
 /* Of a rank: all plans with their variables and exchanges. */
 ls_plan_memory ls_outline_memory(const ls_outline *x);
+/* Of a step. */
+ls_work ls_outline_work(const ls_outline *x);
 /* Of the host, beside a device that has memory of its own. */
 size_t ls_outline_staging(const ls_outline *x);
 /* Of a whole step. */

@@ -6,9 +6,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "backend/backend.h"
 #include "base/units.h"
 #include "events/table.h"
 #include "train/layers.h"
+#include "train/limit.h"
 #include "train/resume.h"
 
 /* -- beginning --------------------------------------------------------------------------------------------
@@ -71,6 +73,17 @@ static void add_changes(ls_text *out, const ls_reporter_options *o)
                     (long long)o->step_samples);
 }
 
+static void add_recompute(ls_text *out, const ls_session *s)
+{
+    const ls_recompute_mode mode = ls_recompute_mode_of(s->cfg);
+    int of;
+    const int n = ls_session_recomputed(s, &of);
+
+    if (mode != LS_RECOMPUTE_NONE && (n > 0 || s->dev->limit > 0))
+        ls_text_add(out, "recompute     %d of %d units%s\n", n, of,
+                    mode == LS_RECOMPUTE_AUTO ? ", by memory.limit" : "");
+}
+
 void lsi_report_beginning(ls_text *out, const ls_reporter_options *o)
 {
     const ls_batch_plan *p = ls_session_usual(o->session, 0);
@@ -81,6 +94,7 @@ void lsi_report_beginning(ls_text *out, const ls_reporter_options *o)
                 ls_text_count(ls_step_count_params(p->step, "*"), params),
                 ls_text_bytes((double)ls_session_memory(o->session).total, memory), o->session->threads,
                 o->session->threads == 1 ? "" : "s");
+    add_recompute(out, o->session);
     ls_text_add(out, "data          %lld samples to train", (long long)o->epoch_samples);
     if (o->val != NULL) ls_text_add(out, ", %lld to validate", (long long)ls_dataset_count(o->val));
     ls_text_add(out, ", %lld to test\n", (long long)ls_dataset_count(o->test));

@@ -14,62 +14,10 @@
 #include "graph/graph.h"
 #include "train/limit.h"
 #include "train/placement.h"
+#include "train/session_internal.h"
 #include "train/shards.h"
 
 enum { SHARE_AUTO, SHARE_ALWAYS, SHARE_NEVER }; /* values of parallel.share */
-
-ls_update ls_update_of(ls_config *cfg, int ranks)
-{
-    const int64_t accumulate = ls_config_int(cfg, "parallel.accumulate");
-    ls_update u = {.global = ls_config_int(cfg, "batch.global") / accumulate};
-
-    if (u.global == 0) u.global = ls_config_int(cfg, "batch.per_rank") * ranks;
-    u.samples = u.global * accumulate;
-    if (!ls_config_bool(cfg, "reproducible")) return u;
-    u.shards =
-        ls_config_int(cfg, "parallel.shards"); /* an update is cut into them, whatever the batches are */
-    u.global = u.samples;
-    return u;
-}
-
-ls_session_options ls_update_options(const ls_update *u, ls_config *cfg)
-{
-    return (ls_session_options){.batch = u->shards > 0 ? u->samples : ls_config_int(cfg, "batch.per_rank"),
-                                .update = u->samples,
-                                .split = u->shards > 0 || u->samples > u->global,
-                                .shards = u->shards};
-}
-
-/* A shard's forward pass is over before anybody knows who computes the next one, and when: there is no moment
- * at which statistics of all samples are there for a norm to use.  Every shard has its own. */
-ls_status ls_update_check_settings(const ls_update *u, ls_config *cfg, ls_err *err)
-{
-    const ls_status st = ls_placement_check(cfg, err);
-
-    if (st != LS_OK || u->shards == 0 || !ls_config_bool(cfg, "parallel.sync_batchnorm")) return st;
-    return ls_fail(err, LS_INVALID,
-                   "reproducible=true computes shards one by one, so that batch norms cannot see all ranks; "
-                   "set parallel.sync_batchnorm=false");
-}
-
-ls_status ls_update_check(const ls_update *u, ls_config *cfg, int ranks, int64_t samples, ls_err *err)
-{
-    if (u->shards > 0 && ls_config_int(cfg, "data.on_error") == LS_ON_ERROR_SKIP)
-        return ls_fail(err, LS_INVALID,
-                       "reproducible=true needs data.on_error=stop: a sample left out would move all others");
-    if (u->samples <= samples) return LS_OK;
-    return ls_fail(err, LS_INVALID,
-                   "an update takes %lld samples (batch.per_rank=%lld, ranks=%d, "
-                   "parallel.accumulate=%lld), which is "
-                   "more than the training set has (%lld)",
-                   (long long)u->samples, (long long)ls_config_int(cfg, "batch.per_rank"), ranks,
-                   (long long)ls_config_int(cfg, "parallel.accumulate"), (long long)samples);
-}
-
-static bool is_lr(const char *input)
-{
-    return strcmp(input, "lr") == 0 || strncmp(input, "lr.", 3) == 0;
-}
 
 /* What the trial has recorded for batches of this size, and a copy of its graph for the passes. */
 static ls_status find_record(ls_session *s, ls_build build, int64_t batch, ls_record **record, ls_graph **g,
@@ -178,7 +126,7 @@ static ls_status remember_lrs(ls_session *s, ls_err *err)
 
     for (int i = 0; i < ls_plan_input_count(p) && n < LS_SESSION_LRS; i++) {
         const ls_tensor *t = ls_plan_input_at(p, i);
-        if (is_lr(t->name)) LS_TRY(ls_tensor_read_scalar(t, &s->lr[n++], err));
+        if (lsi_session_is_rate(t->name)) LS_TRY(ls_tensor_read_scalar(t, &s->lr[n++], err));
     }
 out:
     return st;
@@ -317,6 +265,7 @@ ls_status ls_session_open(ls_session *s, const ls_trial *trial, ls_config *cfg, 
                           ls_err *err)
 {
     const int64_t batch = o->shards > 0 ? (o->batch + o->shards - 1) / o->shards : o->batch;
+    ls_memory_choice choice;
     ls_deal deal;
     ls_status st = LS_OK;
 
@@ -327,13 +276,14 @@ ls_status ls_session_open(ls_session *s, const ls_trial *trial, ls_config *cfg, 
                       .batch = batch,
                       .tell_at = ls_clock_seconds() + TELL_FIRST_S};
     LS_TRY(meet(s, o, err));
-    LS_TRY(ls_recompute_choose(&s->recompute, s, o, err));
+    LS_TRY(ls_memory_settle(&choice, s, o, err));
+    s->recompute = choice.recompute;
     s->in_step = s->peers != NULL && (ls_config_bool(cfg, "parallel.sync_batchnorm") ||
                                       s->place.sharding == LS_SHARD_WEIGHTS); /* which are gathered there */
     LS_TRY(ls_device_open_at(&s->dev, ls_config_text(cfg, "device"), o->shards > 0 ? 1 : o->threads,
                              o->comm != NULL ? ls_comm_local_rank(o->comm) : 0, err));
     s->dev->unbacked = o->compile_only;
-    LS_TRY(ls_memory_limit(cfg, &s->dev->limit, err));
+    s->dev->limit = choice.limit;
     s->dev->fixed = o->shards > 0;
     s->dev->tf32 = ls_session_rounds(cfg);
     s->dev->stop = o->stop;
@@ -373,12 +323,22 @@ void ls_session_release(ls_session *s)
     *s = (ls_session){0};
 }
 
+int ls_session_recomputed(const ls_session *s, int *of)
+{
+    int n = 0;
+
+    *of = (int)ls_session_usual(s, 0)->record->graph->n_units;
+    for (int32_t u = 1; u <= *of; u++) n += ls_units_have(&s->recompute, u);
+    return n;
+}
+
 ls_plan_memory ls_session_memory(const ls_session *s)
 {
     ls_plan_memory m = {0};
 
     for (int i = 0; i < s->n_plans; i++) ls_memory_add_plan(&m, s->plans[i].plan);
     for (int i = 0; s->split && i < s->n_stages; i++) ls_memory_add_plan(&m, s->updates[i].plan);
+    ls_memory_add_workspace(&m, s->state);
     ls_memory_add_state(&m, s->state);
     if (s->peers != NULL) ls_memory_add_comm(&m, ls_peers_bytes(s->peers));
     if (s->shards != NULL) ls_shards_add_memory(s->shards, &m);
@@ -391,220 +351,4 @@ size_t ls_session_comm_bytes(const ls_session *s)
 
     if (s->peers != NULL) sum += ls_peers_bytes(s->peers) + ls_state_shared_bytes(s->state);
     return sum;
-}
-
-/* Inputs that the trainer itself writes. */
-static bool is_own_input(const char *name)
-{
-    static const char *const own[] = {"rng",         "loss_scale",   "gradient.weight", "gradient.keep",
-                                      "rank.weight", "rank.samples", "shard",           LS_CONTROL,
-                                      LS_METRICS,    LS_SKIPS_KNOWN, LS_GUARD_BEFORE,   LS_GUARD_RANK};
-
-    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
-        if (strcmp(name, own[i]) == 0) return true;
-    if (strncmp(name, LS_RATE_AGAIN, sizeof LS_RATE_AGAIN - 1) == 0) name += sizeof LS_RATE_AGAIN - 1;
-    return is_lr(name);
-}
-
-static const ls_field *find_field(const ls_field *fields, int n, const char *name)
-{
-    for (int i = 0; i < n; i++)
-        if (strcmp(fields[i].name, name) == 0) return &fields[i];
-    return NULL;
-}
-
-/* The shape of one sample of a batched input. */
-static ls_shape sample_shape(ls_shape s)
-{
-    ls_shape r = {.rank = s.rank - 1};
-
-    for (int i = 1; i < s.rank; i++) r.dim[i - 1] = s.dim[i];
-    return r;
-}
-
-int ls_session_fields(const ls_session *s, ls_field fields[LS_SESSION_INPUTS])
-{
-    const ls_plan *p = ls_session_usual(s, 0)->plan;
-    int n = 0;
-
-    for (int i = 0; i < ls_plan_input_count(p) && n < LS_SESSION_INPUTS; i++) {
-        const ls_tensor *t = ls_plan_input_at(p, i);
-        if (!is_own_input(t->name)) fields[n++] = (ls_field){t->name, t->dtype, sample_shape(t->shape)};
-    }
-    return n;
-}
-
-ls_status ls_needs_find(ls_needs *n, const ls_trial *trial, ls_config *cfg, ls_err *err)
-{
-    double lo, hi;
-    ls_status st = LS_OK;
-
-    *n = (ls_needs){0};
-    LS_TRY(ls_trial_build_as(&n->step, trial, cfg, &(ls_build){.mode = LS_TRAIN}, err));
-    if (ls_step_input_range(n->step, "label", &lo, &hi)) n->classes = (int64_t)hi;
-    n->graph = ls_step_graph_take(n->step);
-    for (int32_t i = 0; i < n->graph->n_values && n->n_fields < LS_SESSION_INPUTS; i++) {
-        const ls_vinfo *v = n->graph->values[i];
-        if (v->kind == LS_VALUE_INPUT && !is_own_input(v->name))
-            n->fields[n->n_fields++] = (ls_field){v->name, v->dtype, sample_shape(v->shape)};
-    }
-out:
-    return st;
-}
-
-void ls_needs_release(ls_needs *n)
-{
-    if (n->graph != NULL) ls_graph_destroy(n->graph);
-    ls_step_destroy(n->step);
-    *n = (ls_needs){0};
-}
-
-static void shape_text(ls_shape s, char *buf, size_t n)
-{
-    size_t at = 0;
-
-    buf[0] = '\0';
-    if (s.rank == 0) snprintf(buf, n, "one number");
-    for (int i = 0; i < s.rank && at < n; i++)
-        at += (size_t)snprintf(buf + at, n - at, "%s%lld", i > 0 ? "x" : "", (long long)s.dim[i]);
-}
-
-ls_status ls_session_check_data(const ls_session *s, const ls_dataset *data, ls_err *err)
-{
-    const ls_plan *p = ls_session_usual(s, 0)->plan;
-    const ls_field *fields;
-    const int n = ls_dataset_fields(data, &fields);
-
-    for (int i = 0; i < ls_plan_input_count(p); i++) {
-        const ls_tensor *t = ls_plan_input_at(p, i);
-        const ls_field *f = find_field(fields, n, t->name);
-        char want[128], have[128];
-        if (is_own_input(t->name)) continue;
-        if (f == NULL && s->unlabelled && strcmp(t->name, "label") == 0) continue;
-        if (f == NULL)
-            return ls_fail(err, LS_INVALID,
-                           "the model's input \"%s\" is not in the data set; data.kind names its format",
-                           t->name);
-        shape_text(sample_shape(t->shape), want, sizeof want);
-        shape_text(f->shape, have, sizeof have);
-        if (f->dtype != t->dtype || !ls_shape_equal(f->shape, sample_shape(t->shape)))
-            return ls_fail(err, LS_INVALID, "the model's input \"%s\" is %s %s, the data set's is %s %s",
-                           t->name, ls_dtype_name(t->dtype), want, ls_dtype_name(f->dtype), have);
-    }
-    return LS_OK;
-}
-
-static void feed_no_labels(const ls_batch_plan *p)
-{
-    static const char none[1024];
-    const ls_tensor *label = ls_plan_input(p->plan, "label");
-
-    for (size_t at = 0; label != NULL && at < label->bytes; at += sizeof none)
-        ls_plan_write_input(p->plan, "label", at, none,
-                            label->bytes - at < sizeof none ? label->bytes - at : sizeof none);
-}
-
-void ls_session_feed(const ls_batch_plan *p, const ls_field *fields, int n_fields, void *const *from)
-{
-    for (int i = 0; i < n_fields; i++) {
-        const ls_tensor *t = ls_plan_input(p->plan, fields[i].name);
-        if (t != NULL) ls_plan_feed(p->plan, fields[i].name, 0, from[i], t->bytes);
-    }
-    if (find_field(fields, n_fields, "label") == NULL) feed_no_labels(p);
-}
-
-static void *alloc_staging(void *dev, size_t bytes)
-{
-    void *p = NULL;
-
-    return ls_staging_alloc(&p, dev, bytes, &(ls_err){0}) == LS_OK ? p : NULL;
-}
-
-static void free_staging(void *dev, void *p)
-{
-    ls_staging_free(dev, p);
-}
-
-ls_loader_memory ls_session_staging(const ls_session *s)
-{
-    if (s->dev->backend->queues == NULL) return (ls_loader_memory){0};
-    return (ls_loader_memory){alloc_staging, free_staging, s->dev};
-}
-
-void ls_session_write_lr(const ls_session *s, const ls_batch_plan *p, double factor, double again)
-{
-    int n = 0;
-
-    for (int i = 0; i < ls_plan_input_count(p->plan) && n < LS_SESSION_LRS; i++) {
-        const ls_tensor *t = ls_plan_input_at(p->plan, i);
-        char other[128];
-        if (!is_lr(t->name)) continue;
-        snprintf(other, sizeof other, LS_RATE_AGAIN "%s", t->name);
-        ls_plan_write_scalar(p->plan, other, s->lr[n] * again);
-        ls_plan_write_scalar(p->plan, t->name, s->lr[n++] * factor);
-    }
-}
-
-void ls_session_write_scalar(const ls_batch_plan *p, const char *name, double value)
-{
-    ls_plan_write_scalar(p->plan, name, value);
-}
-
-void ls_session_write_control(const ls_batch_plan *p, const ls_control *c)
-{
-    float slot[LS_CONTROL_SLOTS];
-
-    for (int i = 0; i < LS_CONTROL_SLOTS; i++) slot[i] = (float)c->slot[i];
-    ls_plan_write_input(p->plan, LS_CONTROL, 0, slot, sizeof slot);
-}
-
-ls_status ls_session_read_control(const ls_batch_plan *p, ls_control *c, ls_err *err)
-{
-    const ls_tensor *t = ls_plan_fetch(p->plan, LS_CONTROL);
-    float slot[LS_CONTROL_SLOTS];
-    ls_status st;
-
-    if (t == NULL) return LS_OK;
-    st = ls_tensor_read(t, 0, slot, sizeof slot, err);
-    for (int i = 0; st == LS_OK && i < LS_CONTROL_SLOTS; i++) c->slot[i] = (double)slot[i];
-    return st;
-}
-
-ls_status ls_session_clear_sums(const ls_session *s, ls_err *err)
-{
-    ls_status st = LS_OK;
-
-    for (int i = 0; i < ls_state_count(s->state); i++)
-        if (ls_state_role(s->state, i) == LS_VAR_ACCUMULATED)
-            LS_TRY(ls_tensor_zero(ls_state_at(s->state, i), err));
-out:
-    return st;
-}
-
-static ls_status scale(const ls_tensor *t, double factor, ls_err *err)
-{
-    float piece[1024];
-    ls_status st = LS_OK;
-
-    for (size_t at = 0, n; at < t->bytes; at += n) {
-        n = t->bytes - at < sizeof piece ? t->bytes - at : sizeof piece;
-        LS_TRY(ls_tensor_read(t, at, piece, n, err));
-        for (size_t k = 0; k < n / sizeof *piece; k++) piece[k] *= (float)factor;
-        LS_TRY(ls_tensor_write(t, at, piece, n, err));
-    }
-out:
-    return st;
-}
-
-ls_status ls_session_scale_sums(const ls_session *s, double factor, ls_err *err)
-{
-    ls_status st = LS_OK;
-
-    for (int i = 0; i < ls_state_count(s->state); i++) {
-        const ls_tensor *t = ls_state_at(s->state, i);
-        if (ls_state_role(s->state, i) == LS_VAR_ACCUMULATED && t->dtype == LS_F32)
-            LS_TRY(scale(t, factor, err));
-    }
-out:
-    return st;
 }

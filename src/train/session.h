@@ -89,6 +89,13 @@ void ls_batch_plan_release(ls_batch_plan *p);
  * on when they happen or how many ranks there are, and no training step draws the same. */
 #define LS_EVAL_STEP UINT32_MAX
 
+/* How many samples a run goes through: the sizes of all its batches follow from that (train/batches.h). */
+typedef struct ls_run_sets {
+    int64_t train, test, val; /* 0: none */
+    int64_t pictures;         /* samples that pictures show */
+    bool anywhere;            /* the run may go on from any place in the training set */
+} ls_run_sets;
+
 typedef struct ls_session_options {
     int threads;    /* 0: a default from the cores at hand */
     int64_t batch;  /* the usual one */
@@ -98,6 +105,7 @@ typedef struct ls_session_options {
     ls_comm *comm;     /* borrowed; NULL: one rank */
     bool compile_only; /* for kernels' sake: plans and variables have no memory */
     bool evaluates;    /* there will be evaluations: what they take counts against memory.limit */
+    ls_run_sets sets;  /* what batches there will be, which count as well; {0}: the usual ones alone */
     const volatile sig_atomic_t *stop; /* becomes 1 when compiling is to end with LS_CANCELLED; may be NULL */
     bool tell;                         /* a line on standard error when compiling takes long */
 } ls_session_options;
@@ -153,6 +161,8 @@ ls_status ls_session_plan(ls_session *s, ls_mode mode, int stage, int64_t n, ls_
                           ls_err *err) LS_MUST_CHECK;
 /* The plan of a stage that trains with the usual batch, or computes a shard of the usual size. */
 const ls_batch_plan *ls_session_usual(const ls_session *s, int stage);
+/* How many units of the model are computed again, and of how many. */
+int ls_session_recomputed(const ls_session *s, int *of);
 /* Memory of this rank that all plans made so far take, with their variables and exchanges. */
 ls_plan_memory ls_session_memory(const ls_session *s);
 /* Bytes that a rank sends in a step (ls_plan_traffic). */

@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "ckpt/ckpt.h"
+#include "train/limit.h"
 #include "train/shards.h"
 
 #define KEPT_STEPS 65536 /* of the newest steps; older ones are overwritten */
@@ -168,6 +169,16 @@ static void add_device(json_t *o, const ls_session *session)
                             json_pack("{s:I, s:I}", "used", (json_int_t)m.used, "peak", (json_int_t)m.peak));
 }
 
+/* What is computed again, where that was asked for. */
+static void add_recompute(json_t *o, const ls_session *session)
+{
+    int of;
+    const int n = ls_session_recomputed(session, &of);
+
+    if (ls_recompute_mode_of(session->cfg) != LS_RECOMPUTE_NONE)
+        json_object_set_new(o, "recompute", json_pack("{s:i, s:i}", "units", n, "of", of));
+}
+
 json_t *ls_summary_json(const ls_summary *s, const ls_counters *c, const ls_session *session,
                         const char *state, const ls_metric_sums *test, const char *error)
 {
@@ -192,6 +203,7 @@ json_t *ls_summary_json(const ls_summary *s, const ls_counters *c, const ls_sess
                   known ? hash : NULL, "peak_bytes", (json_int_t)usage.ru_maxrss * 1024, "planned_bytes",
                   (json_int_t)ls_session_memory(session).total, "version", LS_VERSION, "host", host);
     if (o != NULL) add_device(o, session);
+    if (o != NULL) add_recompute(o, session);
     if (o != NULL) json_object_set_new(o, "skipped_steps", json_integer((json_int_t)c->skipped));
     if (o != NULL && c->loss_scale != 0) json_object_set_new(o, "loss_scale", json_real(c->loss_scale));
     if (o != NULL && s->init != NULL) json_object_set(o, "init", s->init);

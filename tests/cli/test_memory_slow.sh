@@ -11,14 +11,6 @@ total() {
     "$LOCKSTEP" plan "${small[@]}" "$@" --json --threads 1 | tail -n 1 |
         python3 -c 'import json, sys; print(json.load(sys.stdin)["planned_bytes"]["total"])'
 }
-# weights NAME ARGUMENT...: the hash that a run ends with
-weights() {
-    local name=$1
-    shift
-    "$LOCKSTEP" train "${small[@]}" "${quick[@]}" "$@" --run-dir "$work/$name" --quiet --threads 1 2>"$work/err" ||
-        fail "train $*: $(cat "$work/err")"
-    grep -o '"weights_xxh3": *"[^"]*"' "$work/$name/summary.json"
-}
 
 # What is computed again, and what it costs.
 run 0 plan "${small[@]}" train.recompute=unit
@@ -92,10 +84,47 @@ says out "by memory.limit, the fewest FLOPs for a byte first"
 chosen=$(sed -n 's/^recompute *\([0-9]*\) of 6 units.*/\1/p' "$work/out")
 [ "${chosen:-0}" -gt 0 ] && [ "${chosen:-6}" -lt 6 ] || fail "auto computes ${chosen:-no} of 6 units again"
 [ "$(total memory.limit=$limit train.recompute=auto)" -le "$limit" ] || fail "auto does not fit"
+# A whole run keeps to it: the short batch at the end of an epoch, validation and test sets that end with short ones, weights in
+# pieces and ranks without samples.  Units are computed again, not all of them, and weights have the same bits.
+whole=(data.kind=synthetic data.train_range=0:60 data.val_range=60:71 data.test_range=71:85 train.epochs=2)
+# weights NAME ARGUMENT...: the hash that a run ends with
+weights() {
+    local name=$1
+    shift
+    "$LOCKSTEP" train "${small[@]}" "${whole[@]}" "$@" --run-dir "$work/$name" --quiet --threads 1 2>"$work/err" ||
+        fail "train $*: $(cat "$work/err")"
+    grep -o '"weights_xxh3": *"[^"]*"' "$work/$name/summary.json"
+}
+# some NAME LIMIT: the run has computed some units again, and all its plans are below the limit
+some() {
+    python3 - "$work/$1/summary.json" "$2" <<'CODE' || fail "$1: $(cat "$work/$1/summary.json")"
+import json, sys
+s = json.load(open(sys.argv[1]))
+print(s["recompute"], s["planned_bytes"], "of", sys.argv[2])
+sys.exit(not (0 < s["recompute"]["units"] < s["recompute"]["of"] == 6 and s["planned_bytes"] <= int(sys.argv[2])))
+CODE
+}
 a=$(weights kept)
 b=$(weights again train.recompute=unit)
-c=$(weights auto train.recompute=auto memory.limit=$((limit * 2)))
+c=$(weights auto train.recompute=auto memory.limit=$limit)
 [ -n "$a" ] && [ "$a" = "$b" ] && [ "$a" = "$c" ] || fail "recompute changes weights: $a, $b, $c"
+some auto $limit
+pieces=(-n 2 parallel.strategy=fsdp)
+kept=$(total "${pieces[@]}")
+again=$(total "${pieces[@]}" train.recompute=unit)
+[ "$again" -lt "$kept" ] || fail "recompute saves nothing under fsdp: $again of $kept bytes"
+a=$(weights kept-2 "${pieces[@]}" data.train_range=0:57)
+c=$(weights auto-2 "${pieces[@]}" data.train_range=0:57 train.recompute=auto memory.limit=$(((kept + again) / 2)))
+[ -n "$a" ] && [ "$a" = "$c" ] || fail "recompute changes weights in pieces: $a, $c"
+some auto-2 $(((kept + again) / 2))
+# In the reproducible mode threads have plans of their own.
+shards=(reproducible=true parallel.shards=3 batch.per_rank=24)
+kept=$(total "${shards[@]}")
+again=$(total "${shards[@]}" train.recompute=unit)
+a=$(weights kept-3 "${shards[@]}")
+c=$(weights auto-3 "${shards[@]}" train.recompute=auto memory.limit=$(((2 * kept + again) / 3)))
+[ -n "$a" ] && [ "$a" = "$c" ] || fail "recompute changes weights in the reproducible mode: $a, $c"
+some auto-3 $(((2 * kept + again) / 3))
 
 # The table: a row for every number of ranks and strategy, kinds that add up, the largest batch that fits.
 run 0 plan "${small[@]}" -n 1..4,8 --strategy all --memory $limit --threads 1 --json --out "$work/page"
