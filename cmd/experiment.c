@@ -16,7 +16,8 @@ out:
 
 ls_status cli_experiment_open(cli_experiment *x, const cli_args *args, ls_err *err)
 {
-    ls_outline_options how = {.threads = args->threads, .untimed = !args->tune, .compares = true};
+    ls_outline_options how = {
+        .here = args->ranks_per_node, .threads = args->threads, .untimed = !args->tune, .compares = true};
     ls_status st = LS_OK;
 
     LS_TRY(cli_experiment_configure(x, args, err));

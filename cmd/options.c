@@ -56,8 +56,8 @@ static const option options[] = {
     {"--strategy", NULL, TEXT, FIELD(strategy), CLI_PLAN, "NAME|all",
      "a table instead: what a rank takes by kind, for every number of ranks, under that strategy or all"},
     {"--memory", NULL, TEXT, FIELD(memory), CLI_PLAN, "SIZE",
-     "what a rank may take, as memory.limit=SIZE: whether it fits, and in the table the largest batch that "
-     "does"},
+     "what a rank may take, as memory.limit=SIZE: whether it fits, and in the table the largest batch and "
+     "model.width that do"},
     {"--out", NULL, TEXT, FIELD(out), CLI_PLAN, "DIR",
      "the table and its chart as a page, too: DIR/report.html"},
     {"--bind", NULL, TEXT, FIELD(bind), CLI_TRAIN | CLI_BENCH | CLI_EVAL | CLI_INFER, "core|none",
@@ -68,6 +68,8 @@ static const option options[] = {
     {"--nodes", NULL, TEXT, FIELD(node_counts), CLI_SCALE, "1,2,4",
      "node counts as jobs of Slurm, instead of --ranks"},
     {"--ranks-per-node", NULL, INT, FIELD(ranks_per_node), CLI_SUBMIT | CLI_SCALE, "R", "ranks on each node"},
+    {"--ranks-per-node", NULL, INT, FIELD(ranks_per_node), CLI_PLAN, "R",
+     "ranks of a machine, which share variables and make up groups (default: all are on one)"},
     {"--threads", NULL, INT, FIELD(threads), CLI_SUBMIT, "T",
      "CPUs of each rank (default: a node's, shared out)"},
     {"--time", NULL, TEXT, FIELD(time), CLI_SCALE, "TIME",

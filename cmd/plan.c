@@ -6,6 +6,7 @@
 #include "backend/backend.h"
 #include "base/text.h"
 #include "bench/flops.h"
+#include "bench/probe.h"
 #include "plan.h"
 #include "report_parts.h"
 #include "train/layers.h"
@@ -121,6 +122,31 @@ static double flops_per_sample(const cli_experiment *x, const ls_document *d, bo
     return sum / (double)(d[0].runs * x->outline.batch);
 }
 
+/* Of accelerators, which the probe knows nothing of: only the ratio of the two counts. */
+#define ACCELERATOR_FLOPS_PER_BYTE 75.0
+/* Of a processor's peak, which products come near to. */
+#define PRODUCTS_REACH 0.75
+
+static double seconds(ls_work w, const ls_probe *p)
+{
+    return w.flops / p->flop_s + w.bytes / p->copy_b_s;
+}
+
+/* How much longer a step takes because of what is computed again, as a share of the step without: by what
+ * this machine computes and moves at most, were each node the one or the other. */
+static double extra_time(const cli_experiment *x)
+{
+    const ls_recompute_choice *c = &x->outline.recompute;
+    ls_probe p = {.flop_s = ACCELERATOR_FLOPS_PER_BYTE, .copy_b_s = 1};
+
+    if (c->n_chosen == 0 || c->work_kept.flops + c->work_kept.bytes <= 0) return 0;
+    if (x->outline.dev->backend->queues == NULL) {
+        if (ls_probe_machine(x->outline.dev->threads, NULL, &p, &(ls_err){0}) != LS_OK) return 0;
+        p.flop_s *= PRODUCTS_REACH;
+    }
+    return seconds(ls_outline_work(&x->outline), &p) / seconds(c->work_kept, &p) - 1;
+}
+
 /* NULL: nobody has asked for it. */
 static json_t *recompute_json(const cli_experiment *x)
 {
@@ -128,8 +154,9 @@ static json_t *recompute_json(const cli_experiment *x)
     const double more = c->flops_kept > 0 ? ls_outline_flops(&x->outline) / c->flops_kept - 1 : 0;
 
     if (c->n_chosen == 0 && !c->by_limit) return NULL;
-    return json_pack("{s:i, s:i, s:b, s:f, s:I}", "units", c->n_chosen, "of", c->n_units, "by_limit",
-                     (int)c->by_limit, "extra_flops", more, "bytes_kept", (json_int_t)c->bytes_kept);
+    return json_pack("{s:i, s:i, s:b, s:f, s:f, s:I}", "units", c->n_chosen, "of", c->n_units, "by_limit",
+                     (int)c->by_limit, "extra_flops", more, "extra_time", extra_time(x), "bytes_kept",
+                     (json_int_t)c->bytes_kept);
 }
 
 static void print_json(const cli_experiment *x, const ls_document *d)
@@ -166,7 +193,7 @@ static void print_buckets(const cli_experiment *x, const ls_document *d)
 static void print_strategy(const cli_experiment *x)
 {
     const ls_update u = ls_update_of(x->cfg, x->ranks);
-    const ls_placement p = ls_placement_of(x->cfg, x->ranks, x->ranks, u.shards);
+    const ls_placement p = ls_placement_of(x->cfg, x->ranks, x->outline.here, u.shards);
     double sent = 0;
     char a[32], text[256];
 
@@ -200,8 +227,9 @@ static void print_recompute(const cli_experiment *x)
         if (c->by_limit) printf("recompute     nothing: the step fits memory.limit without\n");
         return;
     }
-    printf("recompute     %d of %d units, %s%s%s: %.1f %% more FLOPs", c->n_chosen, c->n_units, c->first,
-           c->n_chosen > 1 ? " to " : "", c->n_chosen > 1 ? c->last : "", 100 * (flops / c->flops_kept - 1));
+    printf("recompute     %d of %d units, %s%s%s: %.1f %% more FLOPs, about %.1f %% more time", c->n_chosen,
+           c->n_units, c->first, c->n_chosen > 1 ? " to " : "", c->n_chosen > 1 ? c->last : "",
+           100 * (flops / c->flops_kept - 1), 100 * extra_time(x));
     printf("; %s instead of %s%s\n", ls_text_bytes((double)ls_outline_memory(&x->outline).total, a),
            ls_text_bytes((double)c->bytes_kept, b),
            c->by_limit ? ", by memory.limit, the fewest FLOPs for a byte first" : "");

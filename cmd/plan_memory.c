@@ -130,6 +130,7 @@ static ls_status fill_row(plan_memory_row *r, const ls_alternative *way, const p
     if (t->limit > 0) {
         size_t bytes;
         r->largest = ls_alternative_largest(way, t->limit, BATCH_MAX, &bytes);
+        r->widest = ls_alternative_widest(way, t->limit);
     }
 out:
     ls_outline_release(&x);
@@ -149,10 +150,11 @@ static ls_status fill(plan_memory_table *t, const cli_args *args, cli_experiment
         const char *list = strategies;
         char name[sizeof t->rows->strategy];
         while (ls_alternative_next(&list, name, sizeof name)) {
-            const ls_alternative way = {.trial = x->trial,
-                                        .cfg = x->cfg,
-                                        .how = {.ranks = counts[i], .threads = args->threads},
-                                        .strategy = name};
+            const ls_alternative way = {
+                .trial = x->trial,
+                .cfg = x->cfg,
+                .how = {.ranks = counts[i], .here = args->ranks_per_node, .threads = args->threads},
+                .strategy = name};
             plan_memory_row *r;
             if (!LS_GROW(LS_MEM_CLI, t->rows, t->n + 1, t->cap)) LS_TRY(ls_fail(err, LS_NOMEM, "no memory"));
             r = &t->rows[t->n++];
@@ -186,6 +188,9 @@ static void print_row(const plan_memory_table *t, const plan_memory_row *r)
     if (t->limit > 0 && r->largest < BATCH_MAX)
         printf(" %9s", r->largest > 0 ? ls_text_count(r->largest, buf) : "none");
     if (t->limit > 0 && r->largest == BATCH_MAX) printf(" %9s", "any");
+    if (t->limit > 0 && r->widest >= 0)
+        printf(" %9s", r->widest > 0 ? ls_text_count(r->widest, buf) : "none");
+    if (t->limit > 0 && r->widest < 0) printf(" %9s", "-");
     if (r->recomputed > 0) printf("  %d of %d units computed again", r->recomputed, r->units);
     printf("\n");
 }
@@ -199,11 +204,14 @@ static void print_text(const plan_memory_table *t)
            t->limit > 0 ? ", of at most " : "", t->limit > 0 ? ls_text_bytes((double)t->limit, limit) : "");
     printf("%6s %-9s %10s %10s %10s %10s %10s %10s %10s %10s%s\n", "ranks", "strategy", "weights",
            "gradients", "optimizer", "activation", "workspace", "exchange", "staging", "total",
-           t->limit > 0 ? "  fits   largest batch" : "");
+           t->limit > 0 ? "  fits     batch     width" : "");
     for (int i = 0; i < t->n; i++) {
         print_row(t, &t->rows[i]);
         if (t->rows[i].guessed > guessed) guessed = t->rows[i].guessed;
     }
+    if (t->limit > 0)
+        printf("batch, width: the largest that fit, each alone%s\n",
+               t->n > 0 && t->rows[0].widest < 0 ? "; the model has no setting model.width" : "");
     if (guessed > 0)
         printf("kernels: %d problem%s never timed on this machine: their workspace is a guess, which "
                "`lockstep plan "
@@ -226,6 +234,7 @@ static json_t *row_json(const plan_memory_table *t, const plan_memory_row *r)
     if (t->limit == 0) return o;
     json_object_set_new(o, "fits", json_boolean(r->memory.total <= t->limit));
     json_object_set_new(o, "largest_batch", json_integer((json_int_t)r->largest));
+    if (r->widest >= 0) json_object_set_new(o, "largest_width", json_integer((json_int_t)r->widest));
     return o;
 }
 

@@ -13,6 +13,7 @@ typedef struct plan_memory_row {
     int recomputed, units; /* units that are computed again, of so many */
     int guessed;           /* kernels that were never timed here */
     int64_t largest;       /* batch that fits the limit; 0: none does */
+    int64_t widest;        /* model.width, the same; -1: the trial has no such setting */
     char why[256];         /* it cannot be had at all, and all else is 0; "": it can */
 } plan_memory_row;
 

@@ -23,8 +23,8 @@ static void kinds_of(const plan_memory_row *r, double bytes[KINDS])
 
 static ls_status add_table(ls_report *doc, const plan_memory_table *t, ls_err *err)
 {
-    ls_sheet_column columns[KINDS + 6] = {{"ranks", 'r'}, {"strategy", 'l'}};
-    const int n = KINDS + (t->limit > 0 ? 6 : 4);
+    ls_sheet_column columns[KINDS + 7] = {{"ranks", 'r'}, {"strategy", 'l'}};
+    const int n = KINDS + (t->limit > 0 ? 7 : 4);
     ls_sheet *s = NULL;
     char buf[32];
     ls_status st = LS_OK;
@@ -34,6 +34,7 @@ static ls_status add_table(ls_report *doc, const plan_memory_table *t, ls_err *e
     columns[3 + KINDS] = (ls_sheet_column){"total", 'r'};
     columns[4 + KINDS] = (ls_sheet_column){"fits", 'l'};
     columns[5 + KINDS] = (ls_sheet_column){"largest batch", 'r'};
+    columns[6 + KINDS] = (ls_sheet_column){"largest width", 'r'};
     LS_TRY(ls_sheet_create(&s, "memory", NULL, columns, n, err));
     for (int i = 0; i < t->n; i++) {
         const plan_memory_row *r = &t->rows[i];
@@ -50,6 +51,10 @@ static ls_status add_table(ls_report *doc, const plan_memory_table *t, ls_err *e
                       : r->memory.total <= t->limit ? "yes"
                                                     : "no");
         ls_sheet_number(s, (double)r->largest, "%lld", (long long)r->largest);
+        if (r->widest >= 0)
+            ls_sheet_number(s, (double)r->widest, "%lld", (long long)r->widest);
+        else
+            ls_sheet_cell(s, "none");
     }
     ls_report_sheet(doc, s);
 out:
