@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 """Whole training steps in bf16 and in fp32, ours and PyTorch's, all four in turns in one run.
 
-usage: bench/compare_bf16.py [--build build] [--rounds 3] [--seconds 1] [--threads 16 2] [--python PYTHON] [--json FILE] [ROW ...]
+usage: bench/compare_bf16.py [--build build] [--rounds 3] [--seconds 1] [--threads 16 2] [--layout best|nchw|nhwc] [--python PYTHON] [--json FILE] [ROW ...]
 
 A round runs PyTorch in fp32, PyTorch in bf16 (autocast), then Lockstep in both, in turns of a few steps
 (`lockstep bench ... precision=bf16 --against precision=fp32`).  A ratio is the median over the rounds of two times of
 one round, with the smallest and the largest beside it.  PyTorch is tuned as in bench/compare_torch.py, and has for each
-precision the layout that it is faster with.  Kernels are chosen before the rounds begin.
+precision the layout that it is faster with, or the one that is named.  Kernels are chosen before the rounds begin.
 
 A thread count that leaves room for it (--threads 2 on 16 cores) runs all rows at a time, each on cores of its own, which both sides
 of a row share in the same way.  Run it on an otherwise idle machine.
@@ -20,6 +20,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 import compare_torch as ct
 
@@ -60,12 +61,14 @@ class Row:
         return ct.ours(pinned, self.model, self.settings, command)
 
     def faster_layout(self, precision):
+        if self.model == "vit":  # it has no maps
+            return "nchw"
+        if self.args.layout != "best":
+            return self.args.layout
         times = {}
         for layout in ("nchw", "nhwc"):
             self.torch.run(layout, 0, precision)
             times[layout] = self.torch.run(layout, self.args.seconds / 2, precision)
-            if self.model == "vit":
-                break
         return min(times, key=times.get)
 
     def measure(self):
@@ -80,6 +83,7 @@ class Row:
         for p, layout in layouts.items():
             self.torch.run(layout, 0, p)
             times["torch_" + p] = self.torch.run(layout, self.args.seconds, p)
+        time.sleep(0.1)  # PyTorch's threads go on spinning for a while
         result = self.ours()
         times["ours_bf16"], times["ours_fp32"] = result["step_s"]["p50"], result["compared"]["step_s"]["p50"]
         return times
@@ -117,6 +121,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=1, help="of one side in one round")
     parser.add_argument("--threads", type=int, nargs="+", default=[16, 2])
+    parser.add_argument("--layout", choices=("best", "nchw", "nhwc"), default="best", help="PyTorch's")
     parser.add_argument("--python", default="/usr/bin/python3", help="the Python that has PyTorch")
     parser.add_argument("--json")
     parser.add_argument("rows", nargs="*", metavar="ROW", help="of: " + " ".join(ROWS))

@@ -71,13 +71,13 @@ static int running_now(void)
     return running;
 }
 
-/* Whether nothing else keeps a core busy: what only runs for a moment, as the shell that started this
- * program, is not there at every look. */
+/* Whether nothing else keeps a core busy: what only runs for a moment, as the shell that started this program
+ * or the last threads of another one, which spin for some milliseconds, is not there at every look. */
 static bool is_alone(void)
 {
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < 10; i++) {
         if (running_now() <= 1) return true;
-        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        nanosleep(&(struct timespec){.tv_nsec = 3000000}, NULL);
     }
     return false;
 }

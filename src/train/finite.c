@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "exec/state.h"
@@ -80,6 +81,88 @@ ls_status ls_finite_state(const ls_state *vars, const ls_finite_place *at, ls_er
         if (ls_state_role(vars, i) == LS_VAR_ACCUMULATED && !ls_state_pending(vars)) continue;
         if (t->dtype == LS_F32) LS_TRY(ls_tensor_visit(t, look, &(looking){t->name, at}, err));
     }
+out:
+    return st;
+}
+
+/* -- what is left to be seen ------------------------------------------------------------------------------
+ */
+
+static ls_status look_for_any(void *ctx, const void *chunk, size_t offset, size_t bytes, ls_err *err)
+{
+    bool *found = ctx;
+    const float *x = chunk;
+
+    (void)offset;
+    (void)err;
+    for (size_t k = 0; k < bytes / sizeof *x && !*found; k++) *found = !isfinite(x[k]);
+    return LS_OK;
+}
+
+/* "; of 8 variables 2 are no longer finite, \"conv1.weight\" first" */
+static ls_status describe_variables(const ls_state *vars, char *buf, size_t size, ls_err *err)
+{
+    const char *first = NULL;
+    int n = 0, broken = 0;
+    ls_status st = LS_OK;
+
+    for (int i = 0; i < ls_state_count(vars); i++) {
+        const ls_tensor *t = ls_state_at(vars, i);
+        bool found = false;
+        if (t->dtype != LS_F32 || ls_state_role(vars, i) == LS_VAR_ACCUMULATED) continue;
+        LS_TRY(ls_tensor_visit(t, look_for_any, &found, err));
+        n++;
+        broken += found;
+        if (found && first == NULL) first = t->name;
+    }
+    if (first != NULL)
+        snprintf(buf, size, "; of %d variables %d %s no longer finite, \"%s\" first", n, broken,
+                 broken == 1 ? "is" : "are", first);
+    else
+        snprintf(buf, size, "; all %d variables are still finite", n);
+out:
+    return st;
+}
+
+/* "; the batch of rank 1 is not finite in \"image\"", or nothing.  Inputs have the same numbers everywhere.
+ */
+static ls_status describe_batch(const ls_plan *batch, ls_comm *comm, char *buf, size_t size, ls_err *err)
+{
+    static const char what[] = "looking for numbers that are not finite";
+    const int ranks = comm != NULL ? ls_comm_size(comm) : 1, mine = comm != NULL ? ls_comm_rank(comm) : 0;
+    double rank = ranks, input = -1;
+    ls_status st = LS_OK;
+
+    for (int i = 0; i < ls_plan_input_count(batch) && input < 0; i++) {
+        const ls_tensor *t = ls_plan_input_at(batch, i);
+        bool found = false;
+        if (t->dtype == LS_F32) LS_TRY(ls_tensor_visit(t, look_for_any, &found, err));
+        if (found) input = i;
+    }
+    if (input >= 0) rank = mine;
+    if (comm != NULL) {
+        LS_TRY(ls_comm_min(comm, &rank, 1, what, err));
+        if ((int)rank != mine) input = -1;
+        LS_TRY(ls_comm_max(comm, &input, 1, what, err));
+    }
+    if (input >= 0)
+        snprintf(buf, size, "; the batch of rank %d is not finite in \"%s\"", (int)rank,
+                 ls_plan_input_at(batch, (int)input)->name);
+out:
+    return st;
+}
+
+ls_status ls_finite_explain(const ls_state *vars, const ls_plan *batch, ls_comm *comm, ls_err *trouble,
+                            ls_err *err)
+{
+    char variables[300] = "", inputs[300] = "";
+    ls_status st = LS_OK;
+    size_t n;
+
+    LS_TRY(describe_variables(vars, variables, sizeof variables, err));
+    if (batch != NULL) LS_TRY(describe_batch(batch, comm, inputs, sizeof inputs, err));
+    n = strlen(trouble->text);
+    snprintf(trouble->text + n, sizeof trouble->text - n, "%s%s", variables, inputs);
 out:
     return st;
 }

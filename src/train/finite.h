@@ -2,6 +2,7 @@
 #ifndef LS_TRAIN_FINITE_H
 #define LS_TRAIN_FINITE_H
 
+#include "comm/comm.h"
 #include "lockstep/plan.h"
 #include "train/counters.h"
 
@@ -19,5 +20,11 @@ ls_status ls_finite_fail(const char *what, const ls_finite_place *at, ls_err *er
 ls_status ls_finite_metrics(const ls_metric_sums *m, const ls_finite_place *at, ls_err *err);
 /* The same for the variables: a checkpoint of such numbers would be of no use. */
 ls_status ls_finite_state(const ls_state *vars, const ls_finite_place *at, ls_err *err);
+/* Adds to the message of a step whose metrics were not finite what is left to be seen, for the update has
+ * been made and gradients are gone: how many variables are no longer finite, and the first of them; and the
+ * first rank whose batch is not finite, and in which input.  One pass over both.  `batch` is the plan whose
+ * inputs are those of the step, or NULL; all ranks of `comm` (NULL: one) come here together. */
+ls_status ls_finite_explain(const ls_state *vars, const ls_plan *batch, ls_comm *comm, ls_err *trouble,
+                            ls_err *err) LS_MUST_CHECK;
 
 #endif

@@ -61,6 +61,14 @@ static ls_status check_finite(lsi_run *r, const ls_metric_sums *now, int64_t ste
         ls_fail(&trouble, LS_DIVERGED,
                 "step %lld: a variable is not finite in the piece that another rank has, which names it",
                 (long long)step);
+    if (!warn && now != NULL) {
+        /* A device with queues has been given the next batch by now. */
+        const bool here = r->session.dev->backend->queues == NULL;
+        const ls_status st =
+            ls_finite_explain(r->session.state, here ? ls_session_usual(&r->session, 0)->plan : NULL,
+                              r->session.comm, &trouble, err);
+        if (st != LS_OK) return st;
+    }
     if (!warn) return ls_fail(err, LS_DIVERGED, "%s", trouble.text);
     ls_log(LS_LOG_WARN, "%s", trouble.text);
     return LS_OK;

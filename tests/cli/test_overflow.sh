@@ -74,6 +74,10 @@ run 1 train mnist "${plain[@]}" train.check_gradients=true --run-dir stop
 says err 'step 3: the gradient of "conv1.weight" is not finite on rank 1 of 2 at learning rate'
 says err 'there is no checkpoint yet'
 says err 'train.on_nonfinite=skip leaves such updates out'
+# Nobody has looked at gradients: the step after sees the loss, and what has become of the variables.
+run 1 train mnist "${plain[@]}" --run-dir stop-late
+says err 'step 4: loss is not a number'
+says err ' are no longer finite, "conv1.weight" first'
 grep -q '"state": "failed"' stop/summary.json || fail "the summary does not say that it failed"
 run 0 train mnist "${plain[@]}" train.on_nonfinite=skip --run-dir skip
 says err 'warning: step 3: the gradient of "conv1.weight" is not finite on rank 1 of 2'

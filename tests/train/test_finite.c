@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "check.h"
@@ -68,6 +69,15 @@ static void variables(void)
     tensor_put(ls_state_find(state, "fc1.weight"), 123, (double)INFINITY);
     CHECK_EQ_INT(ls_finite_state(state, &at, &err), LS_DIVERGED);
     CHECK_CONTAINS(err.text, "step 7: fc1.weight is infinite");
+    /* What is left to be seen after a loss that was not finite. */
+    ls_err trouble = {LS_DIVERGED, "step 7: loss is not a number"};
+    REQUIRE_OK(ls_finite_explain(state, plan, NULL, &trouble, &err), &err);
+    CHECK_CONTAINS(trouble.text, "step 7: loss is not a number; of ");
+    CHECK_CONTAINS(trouble.text, " variables 1 is no longer finite, \"fc1.weight\" first");
+    CHECK(strstr(trouble.text, "batch") == NULL);
+    tensor_put(ls_plan_input(plan, "image"), 5, (double)NAN);
+    REQUIRE_OK(ls_finite_explain(state, plan, NULL, &trouble, &err), &err);
+    CHECK_CONTAINS(trouble.text, "; the batch of rank 0 is not finite in \"image\"");
     ls_plan_destroy(plan);
     ls_state_destroy(state);
     ls_device_close(dev);
