@@ -385,6 +385,30 @@ out:
     return st;
 }
 
+ls_status ls_plan_check_turns(ls_graph *graph, const ls_strategy *how, ls_device *dev, ls_state *state,
+                              ls_err *err)
+{
+    ls_plan p = {.graph = graph, .dev = dev, .state = state, .peers = ls_state_peers(state)};
+    ls_passage way = {.g = graph, .how = how, .dev = dev, .last = "turns"};
+    int *index = NULL;
+    ls_status st = LS_OK;
+
+    LS_TRY(ls_passes_run(&way, LS_PHASE_PROGRAM, err));
+    index = ls_alloc(LS_MEM_PLAN, sizeof *index * ((size_t)graph->n_vars + 1));
+    if (index == NULL) {
+        st = ls_fail(err, LS_NOMEM, "plan: no memory");
+        goto out;
+    }
+    LS_TRY(lsi_state_bind(state, graph, index, err));
+    settle_homes(&p, index, &way);
+    LS_TRY(run_device_passes(&p, &way, err));
+out:
+    ls_schedule_release(&p.schedule);
+    ls_free(index);
+    ls_graph_destroy(graph);
+    return st;
+}
+
 int ls_plan_stages(const ls_plan *p)
 {
     return p->graph->n_stages;

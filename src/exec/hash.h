@@ -3,6 +3,7 @@
 #define LS_EXEC_HASH_H
 
 #include "lockstep/plan.h"
+#include "passes/lower.h"
 
 /* What ls_plan_hash would say of the plan compiled from `g`, of which nothing but what is needed stays.  0,
  * with the error in the graph, when memory runs out. */
@@ -11,5 +12,9 @@ uint64_t ls_plan_hash_of(ls_graph *g);
 /* One number for the collectives of a plan, and the order in which ranks start them and wait for them: plans
  * that run at the same time on different ranks need the same (ls_strategy.turns).  0: it has none. */
 uint64_t ls_plan_turns(const ls_plan *p);
+/* Whether the plan that would be compiled from `g`, which goes, has the collectives of how->turns in their
+ * order: LS_UNSUPPORTED where it has not. */
+ls_status ls_plan_check_turns(ls_graph *g, const ls_strategy *how, ls_device *dev, ls_state *state,
+                              ls_err *err) LS_MUST_CHECK;
 
 #endif

@@ -3,7 +3,8 @@
  * Plans are compared by the hash of what they compute (ls_plan_hash), which does not depend on devices,
  * threads or ranks: every stage, its update where that is a plan of its own, and evaluation of whole batches
  * and of single samples.  Batches of other sizes come later and on single ranks; they are built from the same
- * trial, and one sample is the oddest that there can be. */
+ * trial, and one sample is the oddest that there can be: its step must have the collectives of the usual one,
+ * in their order, or ranks would wait for each other for ever at the end of an epoch. */
 #include <stdio.h>
 #include <string.h>
 
@@ -85,6 +86,30 @@ static ls_status compare(const all_plans *first, const all_plans *other, int ran
                    rank, (int)other->n, (int)first->n);
 }
 
+/* Everything up to the collectives is enough to know.  Shards have none. */
+static ls_status check_single(const ls_session *s, ls_err *err)
+{
+    const ls_build build = {.mode = LS_TRAIN, .freeze = ls_config_text(s->cfg, "train.freeze")};
+    ls_records own = {0};
+    ls_record *x = NULL;
+    ls_graph *g = NULL;
+    ls_status st = LS_OK;
+
+    if (s->shards != NULL || s->batch == 1) return LS_OK;
+    LS_TRY(ls_records_find(&own, s->trial, s->cfg, &build, 1, &x, err));
+    for (int i = 0; i < s->n_stages; i++) {
+        ls_strategy how = ls_session_how(s, LS_TRAIN, i);
+        how.turns = ls_plan_turns(ls_session_usual(s, i)->plan);
+        if (how.turns == 0) continue;
+        LS_TRY(ls_graph_clone(&g, x->graph, err));
+        LS_TRY(ls_plan_check_turns(g, &how, s->dev, s->state, err));
+    }
+out:
+    ls_record_release(x);
+    ls_records_release(&own);
+    return st;
+}
+
 ls_status ls_team_agree_on_plans(ls_comm *c, const ls_session *s, ls_err *err)
 {
     all_plans mine, *all;
@@ -93,6 +118,7 @@ ls_status ls_team_agree_on_plans(ls_comm *c, const ls_session *s, ls_err *err)
     if (c == NULL || ls_comm_size(c) == 1) return LS_OK;
     all = ls_alloc(LS_MEM_CLI, sizeof *all * (size_t)ls_comm_size(c));
     st = all != NULL ? list_plans(s, &mine, err) : ls_fail(err, LS_NOMEM, "ranks: no memory");
+    if (st == LS_OK) st = check_single(s, err);
     LS_TRY(ls_team_fail_once(c, st, "comparing plans", err));
     LS_TRY(ls_comm_gather_all(c, &mine, sizeof mine, all, "comparing plans", err));
     for (int rank = 1; rank < ls_comm_size(c); rank++) LS_TRY(compare(&all[0], &all[rank], rank, err));
