@@ -107,8 +107,8 @@ const ls_setting ls_train_settings[] = {
     CHOICE("parallel.strategy", "ddp zero1 fsdp hybrid", "what ranks keep of a model; ddp: each has all of it; zero1: weights, and a piece of what optimisers "
            "remember; fsdp: a piece of everything, weights are gathered where they are used; hybrid: fsdp in groups of parallel.shard_group"),
     CHOICE("parallel.reshard", "auto always never", "fsdp, hybrid: gathered weights are freed after the forward pass and gathered again for the gradients; "
-           "auto: all but those that are needed first, never: they are kept"),
-    TEXT("parallel.prefetch", "auto", "fsdp, hybrid: units of weights that are gathered ahead of the one in use; auto: 1"),
+           "auto: all but those that are needed first, or none where that fits memory.limit; never: they are kept"),
+    TEXT("parallel.prefetch", "auto", "fsdp, hybrid: units of weights that are gathered ahead of the one in use; auto: as many as hide most of it, by the plan, the wire and the processor, within memory.limit"),
     INT("parallel.shard_group", 0, 0, 1e6, "hybrid: ranks that have one model between them, neighbours on one machine; 0: those of a machine"),
     CHOICE("precision", "fp32 tf32 bf16 fp16", "of arithmetic; tf32: products round their operands to 19 bits, on devices that can (cuda); bf16, fp16: products and what lies between them in 16 bits, weights, statistics, losses and sums in fp32"),
     TEXT("fp16.loss_scale", "auto", "with precision=fp16: losses are multiplied by it before gradients are made; auto: halved after an overflow, whose update is left out, and doubled after fp16.growth_interval good steps in a row"),

@@ -138,12 +138,14 @@ static ls_status decide(ls_memory_choice *out, const ls_session *s, const ls_ses
 {
     const ls_outline_options how = {
         .ranks = s->ranks, .here = here, .threads = o->threads, .evaluates = o->evaluates, .sets = o->sets};
+    ls_outline_options own = how;
     ls_outline x = {0};
     ls_status st = LS_OK;
 
     LS_TRY(ls_memory_limit(s->cfg, &out->limit, err));
     if (out->limit == 0) goto out;
-    LS_TRY(ls_outline_open(&x, s->trial, s->cfg, &how, err));
+    own.as = &s->place;
+    LS_TRY(ls_outline_open(&x, s->trial, s->cfg, &own, err));
     out->recompute = x.recompute.units;
     if (ls_outline_memory(&x).total > out->limit)
         st = refuse(s->trial, s->cfg, &how, ls_outline_memory(&x), out->limit, err);

@@ -32,12 +32,13 @@ typedef struct ls_recompute_choice {
 
 typedef struct ls_outline_options {
     int ranks;
-    int here;         /* of them on each machine; 0: all on one */
-    int threads;      /* of each; 0: a default as if those of a machine were on this one */
-    bool untimed;     /* kernels that were never timed here are taken by rule */
-    bool compares;    /* also what it would be if nothing were computed again */
-    bool evaluates;   /* with the plan of an evaluation, which a run that validates holds as well */
-    ls_run_sets sets; /* with plans for all odd batches that a run over these meets; {0}: none */
+    int here;               /* of them on each machine; 0: all on one */
+    int threads;            /* of each; 0: a default as if those of a machine were on this one */
+    bool untimed;           /* kernels that were never timed here are taken by rule */
+    bool compares;          /* also what it would be if nothing were computed again */
+    bool evaluates;         /* with the plan of an evaluation, which a run that validates holds as well */
+    ls_run_sets sets;       /* with plans for all odd batches that a run over these meets; {0}: none */
+    const ls_placement *as; /* what ranks keep in pieces; NULL: as the settings say */
 } ls_outline_options;
 
 /* What a trial records for batches of another size than the usual. */

@@ -68,7 +68,9 @@ ls_placement ls_placement_of(ls_config *cfg, int ranks, int here, int64_t shards
 {
     const int64_t strategy = ls_config_int(cfg, "parallel.strategy"),
                   group = ls_config_int(cfg, "parallel.shard_group");
-    ls_placement p = {.pieces = 1};
+    ls_placement p = {.pieces = 1,
+                      .prefetch = prefetch_of(cfg),
+                      .regather = (ls_regather)ls_config_int(cfg, "parallel.reshard")};
 
     if (ranks < 2 || strategy == STRATEGY_DDP) return p;
     p.group = strategy == STRATEGY_HYBRID ? LS_GROUP_SHARD : LS_GROUP_ALL;
@@ -88,9 +90,13 @@ const char *ls_placement_text(ls_config *cfg, const ls_placement *place, char *b
     if (place->sharding == LS_SHARD_NOTHING)
         snprintf(buf, size, "every rank has all of the model");
     else if (weights)
-        snprintf(buf, size,
-                 "weights and what optimisers remember in %d pieces; weights are gathered %d units ahead, %s",
-                 place->pieces, prefetch_of(cfg), again[ls_config_int(cfg, "parallel.reshard")]);
+        snprintf(
+            buf, size,
+            "weights and what optimisers remember in %d pieces; weights are gathered %d units ahead%s, %s",
+            place->pieces, place->prefetch,
+            strcmp(ls_config_text(cfg, "parallel.prefetch"), "auto") == 0 ? " (a run chooses by its wire)"
+                                                                          : "",
+            again[place->regather]);
     else
         snprintf(buf, size, "what optimisers remember in %d pieces%s", place->pieces,
                  ls_config_bool(cfg, "reproducible") ? "; weights are whole for shards that threads compute"
@@ -121,8 +127,8 @@ ls_strategy ls_placement_strategy(ls_config *cfg, const ls_placement *place, boo
     how.sharding = place->sharding;
     how.pieces = place->pieces;
     how.group = place->group;
-    how.regather = (ls_regather)ls_config_int(cfg, "parallel.reshard");
-    how.prefetch = prefetch_of(cfg);
+    how.regather = place->regather;
+    how.prefetch = place->prefetch;
     return how;
 }
 

@@ -14,6 +14,7 @@
 #include "graph/graph.h"
 #include "train/limit.h"
 #include "train/placement.h"
+#include "train/prefetch.h"
 #include "train/session_internal.h"
 #include "train/shards.h"
 
@@ -276,6 +277,7 @@ ls_status ls_session_open(ls_session *s, const ls_trial *trial, ls_config *cfg, 
                       .batch = batch,
                       .tell_at = ls_clock_seconds() + TELL_FIRST_S};
     LS_TRY(meet(s, o, err));
+    LS_TRY(ls_prefetch_settle(s, o, err));
     LS_TRY(ls_memory_settle(&choice, s, o, err));
     s->recompute = choice.recompute;
     s->in_step = s->peers != NULL && (ls_config_bool(cfg, "parallel.sync_batchnorm") ||

@@ -41,7 +41,20 @@ typedef struct ls_placement {
     ls_sharding sharding;
     int pieces;
     ls_group group;
+    int prefetch; /* units of weights that are gathered ahead of the one in use */
+    ls_regather regather;
 } ls_placement;
+
+/* What was chosen of that for the plan of a step, and why (train/prefetch.h). */
+typedef struct ls_prefetch_choice {
+    bool ahead_chosen, regather_chosen; /* else a setting said so */
+    int prefetch, gathers;              /* units ahead; gathers of a run of the plan */
+    ls_regather regather;
+    double bytes_s, flops_s;      /* what a rank gathers and computes in a second */
+    double exposed, exposed_none; /* seconds of a run, and without gathering ahead */
+    double wire;                  /* seconds of all gathers */
+    size_t limit, kept; /* memory.limit, and what a rank would take that keeps all weights; 0: not asked */
+} ls_prefetch_choice;
 
 typedef struct ls_session {
     const ls_trial *trial;
@@ -54,6 +67,7 @@ typedef struct ls_session {
     ls_peers *peers; /* NULL: plans exchange nothing */
     int rank, ranks;
     ls_placement place;
+    ls_prefetch_choice gathers;
     int threads;
     int64_t update_samples;                /* of all ranks; 0: not known */
     ls_units recompute;                    /* of training steps: rank 0 has chosen, the others follow */

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "ckpt/ckpt.h"
 #include "train/limit.h"
+#include "train/prefetch.h"
 #include "train/shards.h"
 
 #define KEPT_STEPS 65536 /* of the newest steps; older ones are overwritten */
@@ -139,22 +140,38 @@ static void add_buckets(json_t *list, const ls_session *session, const ls_plan *
         json_array_append_new(list, json_integer((json_int_t)ls_peers_bucket_bytes(session->peers, b)));
 }
 
+/* How weights in pieces are gathered, and why so. */
+static void add_gathers(json_t *o, const ls_session *session)
+{
+    static const char *const again[] = {
+        [LS_REGATHER_MOST] = "most", [LS_REGATHER_ALL] = "all", [LS_REGATHER_NONE] = "none"};
+    char text[320];
+
+    if (session->place.sharding != LS_SHARD_WEIGHTS) return;
+    json_object_set_new(o, "gathers",
+                        json_pack("{s:i, s:s, s:s}", "ahead", session->place.prefetch, "again",
+                                  again[session->place.regather], "why",
+                                  ls_prefetch_text(&session->gathers, text, sizeof text)));
+}
+
 /* How ranks exchange gradients, and what it costs rank 0.  Plans in the order in which they run: `lockstep
  * plan` lists the same. */
 static json_t *comm_json(const ls_summary *s, const ls_session *session)
 {
-    json_t *buckets = json_array();
+    json_t *buckets = json_array(), *o;
 
     for (int i = 0; session->comm != NULL && i < session->n_stages; i++) {
         add_buckets(buckets, session, ls_session_usual(session, i)->plan);
         if (session->split) add_buckets(buckets, session, session->updates[i].plan);
     }
-    return json_pack("{s:s, s:s, s:o, s:f, s:I, s:o, s:o, s:o}", "kind",
-                     session->comm != NULL ? ls_comm_kind(session->comm) : "self", "strategy",
-                     ls_config_choice(session->cfg, "parallel.strategy"), "buckets", buckets,
-                     "bytes_per_step", ls_session_traffic(session), "sent_bytes", (json_int_t)s->sent_bytes,
-                     "exposed_s_per_step", number(ls_summary_spread(s, s->exposed).p50), "waiting_s_per_step",
-                     number(ls_summary_spread(s, s->waiting).p50), "rank_compute_s", ls_pace_json(&s->pace));
+    o = json_pack("{s:s, s:s, s:o, s:f, s:I, s:o, s:o, s:o}", "kind",
+                  session->comm != NULL ? ls_comm_kind(session->comm) : "self", "strategy",
+                  ls_config_choice(session->cfg, "parallel.strategy"), "buckets", buckets, "bytes_per_step",
+                  ls_session_traffic(session), "sent_bytes", (json_int_t)s->sent_bytes, "exposed_s_per_step",
+                  number(ls_summary_spread(s, s->exposed).p50), "waiting_s_per_step",
+                  number(ls_summary_spread(s, s->waiting).p50), "rank_compute_s", ls_pace_json(&s->pace));
+    add_gathers(o, session);
+    return o;
 }
 
 /* What computed, and what it took of memory of its own; else that is a part of the process, which peak_bytes

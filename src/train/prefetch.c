@@ -1,0 +1,176 @@
+/* prefetch.c: a run of a plan, reduced to its gathers and what lies between them. */
+#include "train/prefetch.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "train/limit.h"
+#include "train/outline.h"
+#include "train/team.h"
+
+enum { GATHERS_MOST = 1024 };
+
+static double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+double ls_prefetch_exposed(const ls_unit_gather *list, int n, int ahead, ls_rates r)
+{
+    double there[LS_PREFETCH_MOST + 1] = {0}; /* when the last ones came */
+    double now = 0, wire = 0, exposed = 0;
+
+    if (ahead > LS_PREFETCH_MOST) ahead = LS_PREFETCH_MOST;
+    for (int i = 0; i < n; i++) {
+        const double allowed = ahead == 0 ? now : i > ahead ? there[(i - ahead) % (LS_PREFETCH_MOST + 1)] : 0;
+        wire = larger(wire, allowed) + list[i].bytes / r.bytes;
+        if (wire > now) exposed += wire - now;
+        now = there[i % (LS_PREFETCH_MOST + 1)] = larger(now, wire);
+        now += list[i].flops / r.flops;
+    }
+    return exposed;
+}
+
+int ls_prefetch_ahead(const ls_unit_gather *list, int n, ls_rates r, double room)
+{
+    double exposed[LS_PREFETCH_MOST + 1], run = 0, largest = 0;
+    int most = 0, best = 0;
+
+    for (int i = 0; i < n; i++) {
+        run += list[i].flops / r.flops;
+        largest = larger(largest, list[i].whole);
+    }
+    while (most < LS_PREFETCH_MOST && (most + 1) * largest <= room) most++;
+    for (int p = 0; p <= most; p++) {
+        exposed[p] = ls_prefetch_exposed(list, n, p, r);
+        if (exposed[p] < exposed[best]) best = p;
+    }
+    for (int p = 0; p < best; p++)
+        if (exposed[p] <= exposed[best] + 0.01 * (run + exposed[best])) return p;
+    return best;
+}
+
+/* -- choosing ---------------------------------------------------------------------------------------------
+ */
+
+const char *ls_prefetch_text(const ls_prefetch_choice *c, char *buf, size_t size)
+{
+    char a[32], b[32];
+    int n = 0;
+
+    buf[0] = '\0';
+    if (c->ahead_chosen)
+        n = snprintf(buf, size,
+                     "%d units ahead leave %.1f of %.1f ms of %d gathers exposed, none would leave %.1f (a "
+                     "rank gathers "
+                     "%s/s and computes %.0f GFLOP/s)",
+                     c->prefetch, 1e3 * c->exposed, 1e3 * c->wire, c->gathers, 1e3 * c->exposed_none,
+                     ls_text_bytes(c->bytes_s, a), 1e-9 * c->flops_s);
+    if (c->regather_chosen && n >= 0 && (size_t)n < size)
+        snprintf(buf + n, size - (size_t)n,
+                 "%skept for gradients a rank would take %s, and memory.limit is %s", n > 0 ? "; " : "",
+                 ls_text_bytes((double)c->kept, a), ls_text_bytes((double)c->limit, b));
+    return buf;
+}
+
+/* What the plan with the gathers says; the step's, or that of its gradients. */
+static ls_status choose_ahead(ls_prefetch_choice *c, const ls_outline *x, size_t limit, ls_err *err)
+{
+    const ls_rates r = {c->bytes_s, c->flops_s};
+    const size_t taken = ls_outline_memory(x).total;
+    ls_unit_gather *list = ls_alloc(LS_MEM_PLAN, sizeof *list * GATHERS_MOST);
+    double room = 1e300, largest = 0;
+    int n;
+
+    if (list == NULL) return ls_fail(err, LS_NOMEM, "gathers: no memory");
+    n = ls_plan_gathers(x->plans[0].plan, list, GATHERS_MOST);
+    if (n > GATHERS_MOST) n = GATHERS_MOST;
+    for (int i = 0; i < n; i++) {
+        c->wire += list[i].bytes / r.bytes;
+        largest = larger(largest, list[i].whole);
+    }
+    /* The plan has room for one unit ahead already. */
+    if (limit > 0) room = largest + (limit > taken ? (double)(limit - taken) : 0);
+    c->gathers = n;
+    c->prefetch = ls_prefetch_ahead(list, n, r, room);
+    c->exposed = ls_prefetch_exposed(list, n, c->prefetch, r);
+    c->exposed_none = ls_prefetch_exposed(list, n, 0, r);
+    ls_free(list);
+    return LS_OK;
+}
+
+static ls_status open_as(ls_outline *x, const ls_session *s, const ls_session_options *o,
+                         const ls_placement *as, ls_err *err)
+{
+    const ls_outline_options how = {.ranks = s->ranks,
+                                    .here = ls_comm_local_size(s->comm),
+                                    .threads = o->threads,
+                                    .untimed = true,
+                                    .evaluates = o->evaluates,
+                                    .sets = o->sets,
+                                    .as = as};
+
+    return ls_outline_open(x, s->trial, s->cfg, &how, err);
+}
+
+/* With memory for it weights stay from the forward pass to the gradients, and are gathered once. */
+static ls_status choose(ls_prefetch_choice *c, const ls_session *s, const ls_session_options *o, ls_err *err)
+{
+    ls_placement as = s->place;
+    ls_outline x = {0};
+    size_t limit = 0;
+    ls_status st = LS_OK;
+
+    LS_TRY(ls_memory_limit(s->cfg, &limit, err));
+    if (c->regather_chosen && limit > 0) {
+        as.regather = LS_REGATHER_NONE;
+        LS_TRY(open_as(&x, s, o, &as, err));
+        c->limit = limit;
+        c->kept = ls_outline_memory(&x).total;
+        if (c->kept > limit || x.recompute.n_chosen > 0) as.regather = s->place.regather;
+    }
+    c->regather_chosen = c->kept > 0;
+    c->regather = as.regather;
+    if (!c->ahead_chosen) goto out;
+    if (x.n_plans == 0 || as.regather != LS_REGATHER_NONE) {
+        ls_outline_release(&x);
+        LS_TRY(open_as(&x, s, o, &as, err));
+    }
+    LS_TRY(choose_ahead(c, &x, limit, err));
+out:
+    ls_outline_release(&x);
+    return st;
+}
+
+ls_status ls_prefetch_settle(ls_session *s, const ls_session_options *o, ls_err *err)
+{
+    ls_prefetch_choice c = {.ahead_chosen = strcmp(ls_config_text(s->cfg, "parallel.prefetch"), "auto") == 0,
+                            .regather_chosen = s->place.regather == LS_REGATHER_MOST,
+                            .prefetch = s->place.prefetch,
+                            .regather = s->place.regather};
+    ls_rates r = {0};
+    char text[320];
+    ls_status st = LS_OK;
+
+    s->gathers = (ls_prefetch_choice){0};
+    /* Who compiles for kernels' sake has the same ones either way. */
+    if (s->comm == NULL || s->place.sharding != LS_SHARD_WEIGHTS || o->compile_only) return LS_OK;
+    if (c.ahead_chosen)
+        LS_TRY(
+            ls_rates_measure(&r, s->comm, s->place.group, ls_config_text(s->cfg, "device"), o->threads, err));
+    c.bytes_s = r.bytes;
+    c.flops_s = r.flops;
+    if (s->rank == 0) st = choose(&c, s, o, err);
+    LS_TRY(ls_team_fail_once(s->comm, st, "choosing how weights are gathered", err));
+    LS_TRY(ls_comm_broadcast(s->comm, &c, sizeof c, 0, "how weights are gathered", err));
+    s->gathers = c;
+    s->place.prefetch = c.prefetch;
+    s->place.regather = c.regather;
+    if (s->rank == 0 && (c.ahead_chosen || c.regather_chosen))
+        ls_log(LS_LOG_INFO, "weights: %s", ls_prefetch_text(&c, text, sizeof text));
+out:
+    return st;
+}
