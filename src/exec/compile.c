@@ -390,21 +390,20 @@ ls_status ls_plan_check_turns(ls_graph *graph, const ls_strategy *how, ls_device
 {
     ls_plan p = {.graph = graph, .dev = dev, .state = state, .peers = ls_state_peers(state)};
     ls_passage way = {.g = graph, .how = how, .dev = dev, .last = "turns"};
-    int *index = NULL;
     ls_status st = LS_OK;
 
     LS_TRY(ls_passes_run(&way, LS_PHASE_PROGRAM, err));
-    index = ls_alloc(LS_MEM_PLAN, sizeof *index * ((size_t)graph->n_vars + 1));
-    if (index == NULL) {
+    p.state_index = ls_alloc(LS_MEM_PLAN, sizeof *p.state_index * ((size_t)graph->n_vars + 1));
+    if (p.state_index == NULL) {
         st = ls_fail(err, LS_NOMEM, "plan: no memory");
         goto out;
     }
-    LS_TRY(lsi_state_bind(state, graph, index, err));
-    settle_homes(&p, index, &way);
+    LS_TRY(lsi_state_bind(state, graph, p.state_index, err));
+    settle_homes(&p, &way);
     LS_TRY(run_device_passes(&p, &way, err));
 out:
     ls_schedule_release(&p.schedule);
-    ls_free(index);
+    ls_free(p.state_index);
     ls_graph_destroy(graph);
     return st;
 }
