@@ -51,7 +51,8 @@ bool lsi_has_avx512bf16(void);
 /* The better of the two, or NULL. */
 const lsi_b16_kernels *lsi_b16_kernels_here(void);
 
-/* -- packing and unpacking (b16_pack_avx512bf16.c); t is LS_F32, which is rounded to nearest even, or LS_BF16 ---
+/* -- packing and unpacking (b16_pack_avx512bf16.c); t is LS_F32, which is rounded to nearest even, or LS_BF16
+ * ---
  */
 
 /* to[0..n) = from[0..n) */
