@@ -11,7 +11,8 @@
  * turn.
  *
  * The order is the scheduler's own over the program, before a device has its say: sums as gradients are made,
- * gathers as weights are needed, each as far ahead as rooms let them.  So it costs no time, does not know the
+ * gathers as weights are needed, each as far ahead as rooms let them, and all that read a variable before it
+ * is updated.  So it costs no time, does not know the
  * batch, and is in no circle with the edges that are there; passes behind this one look at edges before they
  * make one node of several.
  *
@@ -21,6 +22,7 @@
 #include <xxhash.h>
 
 #include "ops/ops.h"
+#include "passes/check_internal.h"
 #include "passes/lower.h"
 #include "passes/passes.h"
 
@@ -107,6 +109,59 @@ static void one_after_the_other(ls_graph *g, const ls_schedule *s, const char *c
     }
 }
 
+/* -- readers before updates ---------------------------------------------------------------------------------
+ */
+
+/* Readers of what node `update` writes over come before `first`, unless they come after it already: those
+ * will read copies (versions.c). */
+static ls_status hold_update(ls_graph *g, int32_t update, int32_t first, ls_err *err)
+{
+    const ls_node *n = g->nodes[update];
+    lsi_relation r = {0};
+    ls_status st = lsi_relation_make(&r, g, NULL, err);
+
+    for (int k = 0; k < n->n_out && st == LS_OK; k++) {
+        const int in = n->op->alias(n->n_in, n->attr, k);
+        const int32_t old = in >= 0 ? ls_graph_storage(g, n->in[in]) : -1;
+        for (int32_t i = 0; in >= 0 && i < g->n_nodes; i++) {
+            const ls_node *reader = g->nodes[i];
+            if (reader->dead || i == update || i == first || (reader->op->flags & LS_OP_VIEW)) continue;
+            for (int j = 0; j < reader->n_in; j++)
+                if (ls_graph_storage(g, reader->in[j]) == old && !lsi_before(&r, first, i))
+                    ls_graph_order(g, i, first, LS_EDGE_OVERWRITE);
+        }
+    }
+    lsi_relation_release(&r);
+    return st;
+}
+
+/* As versions.c will have it, one update after the other. */
+static ls_status hold_updates(ls_graph *g, ls_err *err)
+{
+    const int32_t n_edges = g->n_edges;
+    ls_status st = LS_OK;
+
+    for (int32_t i = 0; i < g->n_nodes && st == LS_OK; i++) {
+        if (g->nodes[i]->dead || !(g->nodes[i]->op->flags & LS_OP_UPDATE)) continue;
+        st = hold_update(g, i, i, err);
+        for (int32_t e = 0; e < n_edges && st == LS_OK; e++)
+            if (g->edges[e].to == i && g->edges[e].kind == LS_EDGE_BARRIER)
+                st = hold_update(g, i, g->edges[e].from, err);
+    }
+    return st;
+}
+
+/* The order for which all of that holds; edges are again what they were. */
+static ls_status find_order(ls_graph *g, ls_schedule *s, ls_err *err)
+{
+    const int32_t n_edges = g->n_edges;
+    ls_status st = hold_updates(g, err);
+
+    if (st == LS_OK) st = ls_pass_schedule(g, s, err);
+    g->n_edges = n_edges;
+    return st;
+}
+
 void ls_pass_turns(ls_graph *g, const ls_strategy *how)
 {
     ls_schedule s = {0};
@@ -119,7 +174,7 @@ void ls_pass_turns(ls_graph *g, const ls_strategy *how)
         return;
     }
     find_updated(g, updated);
-    if (ls_pass_schedule(g, &s, &err) != LS_OK) {
+    if (find_order(g, &s, &err) != LS_OK) {
         ls_graph_fail(g, err.status, "%s", err.text);
         return;
     }

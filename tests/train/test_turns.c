@@ -162,6 +162,7 @@ static const struct {
     {"fsdp, far ahead, kept", {.sharding = LS_SHARD_WEIGHTS, .prefetch = 3, .regather = LS_REGATHER_NONE}},
     {"fsdp, synchronised norms", {.sharding = LS_SHARD_WEIGHTS, .sync_norm = true, .guard = LS_GUARD_SKIP}},
     {"fsdp, computed again", {.sharding = LS_SHARD_WEIGHTS, .prefetch = 1, .recompute = {.all = true}}},
+    {"fsdp, large units", {.sharding = LS_SHARD_WEIGHTS, .prefetch = 1, .bucket_bytes = 8 << 20}},
     {"hybrid", {.sharding = LS_SHARD_WEIGHTS, .prefetch = 1, .group = LS_GROUP_SHARD, .clip_norm = 1}},
 };
 enum { WAYS = sizeof ways / sizeof ways[0] };
@@ -174,7 +175,7 @@ static void one_sequence(const small_trial *t, int w, ls_dtype compute, const in
     how.ranks = true;
     how.update = 6;
     how.pieces = how.sharding != LS_SHARD_NOTHING ? 2 : 1;
-    how.bucket_bytes = 20000;
+    if (how.bucket_bytes == 0) how.bucket_bytes = 20000;
     how.compute = compute;
     for (int i = 0; batches[i] > 0; i++)
         for (int d = 0; d < DEVICES; d++) {
