@@ -51,7 +51,7 @@ done
 of() { median <"$work/$1"; }
 parameters=$("$lockstep" plan resnet18-cifar data.kind=synthetic | sed -n 's/^parameters *\([0-9,]*\) in .*/\1/p' | tr -d ,)
 bits=$(echo "$rate" | sed -n 's/^\([0-9]*\)mbit$/\1/p')
-wire=$(awk -v p="$parameters" -v r="${bits:-0}" 'BEGIN { print r > 0 ? 32 * p / (r * 1e3) : 0 }')
+wire=$(awk -v p="$parameters" -v r="${bits:-0}" 'BEGIN { print (r > 0 ? 32 * p / (r * 1e3) : 0) }')
 echo "links of $rate, $parameters parameters, medians of $rounds rounds"
 printf '%-6s %8s %10s %9s %8s %9s %8s %8s\n' images "wire" exchange compute step exposed bound "of wire"
 status=0

@@ -27,6 +27,8 @@
 #include "comm/lines.h"
 
 enum { ADDRESSES = 4, WAIT_MS = 3000 };
+/* Peers speak as soon as they are connected; whoever does not is a stranger. */
+#define HELLO_NS UINT64_C(1000000000)
 
 /* What the system should hold for us: of what comes much, and of what goes some milliseconds at 2.5 Gbit/s.
  * What it has can no longer be overtaken by what is wanted sooner. */
@@ -275,9 +277,9 @@ static ls_status accept_higher(lsi_lines *l, const ls_comm *c, const card *all, 
         fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd < 0) continue;
         tune(fd);
-        if (!read_all(fd, &first, sizeof first, until) || first.nonce != all[c->rank].nonce ||
-            first.to != c->rank || first.from <= c->rank || first.from >= c->size ||
-            !are_peers(c, c->rank, first.from)) {
+        if (!read_all(fd, &first, sizeof first, ls_clock_ns() + HELLO_NS) ||
+            first.nonce != all[c->rank].nonce || first.to != c->rank || first.from <= c->rank ||
+            first.from >= c->size || !are_peers(c, c->rank, first.from)) {
             close(fd);
             continue;
         }
@@ -370,6 +372,7 @@ ls_status lsi_lines_open(lsi_lines **out, ls_comm *c, ls_err *err)
     if (first_unwilling(all, c->size) < 0) {
         *out = l;
         l = NULL;
+        if (c->rank == 0) ls_log(LS_LOG_INFO, "vectors go over connections between ranks");
     }
 out:
     if (listener >= 0) close(listener);

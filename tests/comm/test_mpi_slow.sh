@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Ranks under a real mpirun: the same checks as for threads and forked processes, on one host and on several that are
-# made of one (LOCKSTEP_COMM_HOSTS), where everything between them travels through MPI.
+# made of one (LOCKSTEP_COMM_HOSTS), with connections between their ranks, and with MPI alone.
 set -uo pipefail
 . "$(dirname "$(readlink -f "$0")")/../tools/mpi_here.sh"
 needs_mpi
@@ -26,8 +26,8 @@ for ranks in 2 3 8; do
     output=$(start $ranks everything)
     expect "$ranks ranks on one host" $?
 done
-# 2 and 3 hosts with neighbouring ranks; 2 with every other rank; and each rank a host of its own.
-for hosts_ranks in 2:4 3:8 -2:5 4:4; do
+# 3 hosts with neighbouring ranks; 2 with every other rank; and each rank a host of its own.
+for hosts_ranks in 3:8 -2:5 4:4; do
     export LOCKSTEP_COMM_HOSTS=${hosts_ranks%:*}
     output=$(start "${hosts_ranks#*:}" everything)
     expect "${hosts_ranks#*:} ranks, hosts $LOCKSTEP_COMM_HOSTS" $?
@@ -37,7 +37,15 @@ for hosts in 1 3; do
     output=$(start 4 narrow)
     expect "narrow wires on $hosts hosts" $?
 done
-unset LOCKSTEP_COMM_HOSTS
+# Between hosts vectors have connections of their own, unless these are not wanted: then MPI carries everything.
+export LOCKSTEP_COMM_HOSTS=2 LOCKSTEP_LOG=info
+output=$(start 4 everything)
+[ $? -eq 0 ] && [[ $output == *"vectors go over connections between ranks"* ]]
+expect "connections of their own" $?
+output=$(LOCKSTEP_LINES=off start 4 everything)
+[ $? -eq 0 ] && [[ $output == *"vectors go through MPI: LOCKSTEP_LINES=off"* ]]
+expect "everything through MPI" $?
+unset LOCKSTEP_COMM_HOSTS LOCKSTEP_LOG
 
 # A rank that is killed: the others must say who and end by themselves, or be ended by mpirun; nothing may hang.
 output=$(start 3 lose)
