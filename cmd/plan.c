@@ -165,13 +165,14 @@ static void print_json(const cli_experiment *x, const ls_document *d)
 
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)d->hash);
     cli_print_json_take(json_pack(
-        "{s:s, s:s, s:i, s:I, s:o, s:I, s:I, s:f, s:f, s:o, s:o, s:s, s:o*, s:i}", "event", "plan",
+        "{s:s, s:s, s:i, s:I, s:o, s:I, s:I, s:f, s:f, s:o, s:I, s:o, s:s, s:o*, s:i}", "event", "plan",
         "experiment", x->name, "ranks", x->ranks, "batch_per_rank",
         (json_int_t)ls_config_int(x->cfg, "batch.per_rank"), "parameters", report_params_json(x), "trained",
         (json_int_t)(ls_step_count_params(x->outline.step, "*") - ls_step_count_frozen(x->outline.step)),
         "frozen", (json_int_t)ls_step_count_frozen(x->outline.step), "flops_per_sample",
         flops_per_sample(x, d, false), "all_flops_per_sample", flops_per_sample(x, d, true), "planned_bytes",
-        report_memory_json(ls_outline_memory(&x->outline)), "buckets", buckets_json(x, d), "plan_hash", hash,
+        report_memory_json(ls_outline_memory(&x->outline)), "persistent_bytes",
+        (json_int_t)ls_outline_persistent(&x->outline), "buckets", buckets_json(x, d), "plan_hash", hash,
         "recompute", recompute_json(x), "guessed_kernels", (int)x->outline.dev->guessed));
 }
 

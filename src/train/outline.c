@@ -276,6 +276,14 @@ size_t lsi_outline_odd_bytes(const ls_outline *x)
     return memory_of(x, true).total - memory_of(x, false).total;
 }
 
+size_t ls_outline_persistent(const ls_outline *x)
+{
+    ls_plan_memory m = {0};
+
+    ls_memory_add_state(&m, x->state);
+    return m.total;
+}
+
 size_t ls_outline_staging(const ls_outline *x)
 {
     size_t sum = 0;

@@ -74,6 +74,8 @@ void ls_outline_release(ls_outline *x);
 
 /* Of a rank: all plans with their variables and exchanges. */
 ls_plan_memory ls_outline_memory(const ls_outline *x);
+/* The part of it that variables take, this rank's: what is there between steps. */
+size_t ls_outline_persistent(const ls_outline *x);
 /* Of a step. */
 ls_work ls_outline_work(const ls_outline *x);
 /* Of the host, beside a device that has memory of its own. */

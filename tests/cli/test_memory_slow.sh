@@ -142,12 +142,28 @@ for r in table["rows"]:
     assert sum(v for k, v in m.items() if k != "total") == m["total"], r
     assert r["fits"] == (m["total"] <= limit)
     assert (r["largest_batch"] >= 8) == r["fits"], r
+    assert (r["largest_width"] >= 64) == r["fits"] and r["largest_width"] % 2 == 0, r
 PYTHON
 [ -s "$work/page/report.html" ] && [ -s "$work/page/memory.csv" ] && [ -s "$work/page/memory-ranks.svg" ] ||
     fail "no page: $(ls "$work/page" 2>&1)"
 run 0 plan "${small[@]}" -n 1,2 --threads 1
 says out "memory of a rank"
 [ "$(grep -c ' ddp ' "$work/out")" -eq 2 ] || fail "not a row for each number of ranks: $(cat "$work/out")"
+
+# Machines of two ranks: groups of two, and not of all four.
+run 0 plan "${small[@]}" -n 4 --ranks-per-node 2 parallel.strategy=hybrid --threads 1
+says out "what optimisers remember in 2 pieces"
+run 2 plan "${small[@]}" -n 4 --ranks-per-node 3 parallel.strategy=hybrid --threads 1
+says err "4 ranks do not make up machines of 3"
+run 0 plan mnist --strategy ddp --memory 16MiB --threads 1
+says out "the model has no setting model.width"
+
+# What a rank keeps between steps is its part.
+run 0 plan "${small[@]}" --json --threads 1
+one=$(field persistent_bytes)
+run 0 plan "${small[@]}" -n 4 parallel.strategy=fsdp --json --threads 1
+part=$(field persistent_bytes)
+[ $((part * 400 / one)) -ge 99 ] && [ $((part * 400 / one)) -le 102 ] || fail "four ranks keep $part bytes each, one $one"
 
 # One number stays what it was.
 run 0 plan "${small[@]}" -n 2 --threads 1

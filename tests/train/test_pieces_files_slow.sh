@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # A checkpoint is the same file, byte by byte, whatever ranks keep: written by rank 0 alone (ddp), by all ranks each to its
-# places (fsdp on a disk that all see), or through rank 0 (ranks that do not see each other's disk, by a real mpirun).
+# places (fsdp on a disk that all see), or through rank 0 (ranks that do not see each other's disk, by a real mpirun).  It is
+# read in the same ways, and runs that go on from it end with the same file.
 set -euo pipefail
 . "$(dirname "$(readlink -f "$0")")/../tools/mpi_here.sh"
 export LOCKSTEP_TUNE=off
@@ -21,12 +22,37 @@ for strategy in ddp zero1 fsdp hybrid; do
     "$LOCKSTEP" train "${settings[@]}" -n 2 --run-dir "$folder/$strategy" parallel.strategy=$strategy >"$folder/log" 2>&1 || { cat "$folder/log"; exit 1; }
     same "$strategy" "$folder/$strategy"
 done
+# A damaged file is refused by name, whoever reads the tensor.
+cp -r "$folder/fsdp" "$folder/damaged"
+size=$(stat -c %s "$folder/damaged/checkpoints/last/model.safetensors")
+for at in $((size / 2)) $((size - 5)); do
+    cp "$folder/fsdp/checkpoints/last/model.safetensors" "$folder/damaged/checkpoints/last/"
+    printf '\252' | dd of="$folder/damaged/checkpoints/last/model.safetensors" bs=1 seek=$at conv=notrunc status=none
+    code=0
+    "$LOCKSTEP" train --resume "$folder/damaged" train.steps=6 >"$folder/log" 2>&1 || code=$?
+    [ $code -eq 3 ] && grep -q 'tensor ".*": is damaged' "$folder/log" || { echo "damaged at $at: code $code"; cat "$folder/log"; exit 1; }
+done
+for strategy in ddp zero1 fsdp hybrid; do
+    cp -r "$folder/$strategy" "$folder/once-$strategy"
+    "$LOCKSTEP" train --resume "$folder/$strategy" train.steps=6 train.keep=1 >"$folder/log" 2>&1 || { cat "$folder/log"; exit 1; }
+    same "$strategy, gone on with" "$folder/$strategy"
+done
 if why=$(no_mpi); then
     echo "ranks on disks of their own: skipped: $why"
     exit 0
 fi
 mkdir "$folder/a" "$folder/b"
 export LOCKSTEP_COMM_HOSTS=2
+# What is under the same name on the other disk is another file: it passes rank 0.
+cp -r "$folder/once-fsdp" "$folder/a/other"
+cp -r "$folder/once-fsdp" "$folder/b/other"
+truncate -s -1 "$folder/b/other/checkpoints/last/model.safetensors"
+timeout 120 "${mpi[@]}" -n 1 -wdir "$folder/a" "$LOCKSTEP" train --resume other train.steps=6 train.keep=1 : \
+    -n 1 -wdir "$folder/b" "$LOCKSTEP" train --resume other train.steps=6 train.keep=1 >"$folder/log" 2>&1 || { cat "$folder/log"; exit 1; }
+same "gone on with on disks of their own" "$folder/a/other"
+mv "$folder/once-ddp" "$folder/ddp-before"
+rm -rf "$folder/ddp"
+mv "$folder/ddp-before" "$folder/ddp"
 timeout 120 "${mpi[@]}" -n 1 -wdir "$folder/a" "$LOCKSTEP" train "${settings[@]}" --run-dir run parallel.strategy=fsdp : \
     -n 1 -wdir "$folder/b" "$LOCKSTEP" train "${settings[@]}" --run-dir run parallel.strategy=fsdp >"$folder/log" 2>&1 || { cat "$folder/log"; exit 1; }
 same "ranks on disks of their own" "$folder/a/run"
