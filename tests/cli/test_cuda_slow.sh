@@ -64,6 +64,14 @@ done < <(trials)
     LOCKSTEP_CUDA_GRAPH=off near mnist $few
     LOCKSTEP_CUDA_LAYOUT=plain near cosmogan $few model.size=16 model.width=2
     LOCKSTEP_CUDA_CHECK=1 near mnist $few
+    near mnist $few precision=fp16
+    near linear $few precision=fp16
+    near resnet18-cifar $few batch.per_rank=1 train.recompute=unit
+    run 0 plan mnist precision=fp16 --device cuda --json
+    if grep -qE '"impl": ?"host"' "$work/out"; then
+        echo "precision=fp16: a node runs on the host"
+        failures=$((failures + 1))
+    fi
     run 0 train --resume="$work/cuda" --device cpu train.steps=4
     run 0 train --resume="$work/ref" --device cuda train.steps=4
 }

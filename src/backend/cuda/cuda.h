@@ -37,7 +37,8 @@ typedef struct lsi_cuda_device {
     uint64_t began_ns;
     bool recording, refused; /* kernels are kept, not run; one of them cannot be kept */
     lsi_cuda_branches branches;
-    int failed; /* what the device could not do, or 0 */
+    lsi_cuda_copies_args pending; /* of LS_QUEUE_COPY: to be put into it at once */
+    int failed;                   /* what the device could not do, or 0 */
     lsi_tuner *tuner;
     lsi_cuda_area area;
     bool plain;    /* LOCKSTEP_CUDA_LAYOUT=plain: nothing is channels last, to see what that is worth */

@@ -12,6 +12,7 @@
 #include "backend/cuda/launch/convert.h"
 #include "backend/cuda/launch/epilogue.h"
 #include "backend/cuda/launch/few.h"
+#include "backend/cuda/launch/finite.h"
 #include "backend/cuda/launch/image.h"
 #include "backend/cuda/launch/move.h"
 #include "backend/cuda/launch/norm.h"
@@ -27,7 +28,7 @@ typedef void *lsi_cuda_stream; /* a cudaStream_t */
 /* clang-format off */
 #define LSI_CUDA_LAUNCHERS(X) \
     /* attention.cu, flash.cu, epilogue.cu, move.cu, rows.cu */ \
-    X(attend) X(attend_grad) X(flash) X(flash_grad) X(epilogue) X(fill) X(cast) X(move) X(turn) \
+    X(attend) X(attend_grad) X(flash) X(flash_grad) X(epilogue) X(fill) X(cast) X(move) X(copies) X(turn) \
     X(pad) X(gather_rows) X(scatter_rows) X(store_rows) \
     /* convert.cu */ \
     X(convert) \
@@ -41,6 +42,8 @@ typedef void *lsi_cuda_stream; /* a cudaStream_t */
     X(softmax) X(cross_entropy) X(cross_entropy_grad) X(accuracy) \
     /* optim.cu */ \
     X(optim) X(accumulate) \
+    /* finite.cu */ \
+    X(all_finite) X(pick) X(rescale) \
     /* random.cu */ \
     X(dropout) X(random) X(replay) \
     /* pool.cu, resample.cu */ \

@@ -64,6 +64,10 @@ LSI_DECLARE_PLANNER(lsi_cuda_plan_accuracy);
 /* optim.c */
 LSI_DECLARE_PLANNER(lsi_cuda_plan_optimiser);
 LSI_DECLARE_PLANNER(lsi_cuda_plan_accumulate);
+/* finite.c */
+LSI_DECLARE_PLANNER(lsi_cuda_plan_all_finite);
+LSI_DECLARE_PLANNER(lsi_cuda_plan_pick);
+LSI_DECLARE_PLANNER(lsi_cuda_plan_rescale);
 /* random.c */
 LSI_DECLARE_PLANNER(lsi_cuda_plan_dropout);
 LSI_DECLARE_PLANNER(lsi_cuda_plan_random);

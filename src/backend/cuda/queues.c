@@ -9,9 +9,61 @@ struct ls_event {
     lsi_cuda_event event;
 };
 
+/* -- small copies -----------------------------------------------------------------------------------------
+ *
+ * What goes to and fro around a step is a handful of numbers, each of which would be a copy of its own, one
+ * after the other: together they take longer than a small network's step.  They wait here until somebody asks
+ * how far the queue is, and are then one kernel, which reads and writes pinned memory where it lies.  Waiting
+ * longer than they must harms nobody, since others see of a queue only its events. */
+
+enum { SMALL = 4096 }; /* bytes between host and device */
+
+static int send_pending(const lsi_cuda_device *d)
+{
+    lsi_cuda_copies_args *p = &((lsi_cuda_device *)d)->pending;
+    const int code = p->n > 0 ? d->api->launch.copies(d->stream[LS_QUEUE_COPY], p) : 0;
+
+    p->n = 0;
+    return code;
+}
+
+static bool overlap(const void *a, int64_t a_bytes, const void *b, int64_t b_bytes)
+{
+    return (const char *)a < (const char *)b + b_bytes && (const char *)b < (const char *)a + a_bytes;
+}
+
+/* Pending copies run in any order: one that depends on another comes after it. */
+static int send_dependent(const lsi_cuda_device *d, const lsi_cuda_copied *c)
+{
+    const lsi_cuda_copies_args *p = &d->pending;
+
+    for (int i = 0; i < p->n; i++)
+        if (overlap(c->to, c->bytes, p->of[i].to, p->of[i].bytes) ||
+            overlap(c->to, c->bytes, p->of[i].from, p->of[i].bytes) ||
+            overlap(c->from, c->bytes, p->of[i].to, p->of[i].bytes))
+            return send_pending(d);
+    return p->n == LSI_CUDA_COPIES ? send_pending(d) : 0;
+}
+
+/* `within`: both sides are the device's. */
+static int put_copy(ls_device *dev, ls_queue q, void *to, const void *from, size_t bytes, bool within)
+{
+    lsi_cuda_device *d = (lsi_cuda_device *)dev;
+    const lsi_cuda_copied c = {to, from, (int64_t)bytes};
+    int code = 0;
+
+    if (q == LS_QUEUE_COPY && (within || bytes <= SMALL)) {
+        code = send_dependent(d, &c);
+        if (bytes > 0) d->pending.of[d->pending.n++] = c;
+        return code;
+    }
+    if (q == LS_QUEUE_COPY) code = send_pending(d);
+    return code != 0 ? code : d->api->copy(to, from, bytes, d->stream[q]);
+}
+
 int lsi_cuda_drain(const lsi_cuda_device *d)
 {
-    int code = 0;
+    int code = send_pending(d);
 
     for (int i = 0; i < LS_QUEUE_DEVICE_N && code == 0; i++) code = d->api->stream_sync(d->stream[i]);
     return code;
@@ -53,6 +105,7 @@ static void enqueue(ls_device *dev, ls_queue q, const ls_kernel *k, const ls_cal
 {
     lsi_cuda_device *d = (lsi_cuda_device *)dev;
 
+    if (q == LS_QUEUE_COPY) note(dev, send_pending(d));
     d->now = d->stream[q];
     k->run(k->state, call);
     if (d->branches.used) note_branch(d, q);
@@ -60,31 +113,25 @@ static void enqueue(ls_device *dev, ls_queue q, const ls_kernel *k, const ls_cal
 
 static void queue_read(ls_device *dev, ls_queue q, const ls_buffer *from, size_t at, void *to, size_t bytes)
 {
-    const lsi_cuda_device *d = lsi_cuda_of(dev);
-
-    note(dev, d->api->copy(to, ls_buffer_address(from, at), bytes, d->stream[q]));
+    note(dev, put_copy(dev, q, to, ls_buffer_address(from, at), bytes, false));
 }
 
 static void queue_write(ls_device *dev, ls_queue q, ls_buffer *to, size_t at, const void *from, size_t bytes)
 {
-    const lsi_cuda_device *d = lsi_cuda_of(dev);
-
-    note(dev, d->api->copy(ls_buffer_address(to, at), from, bytes, d->stream[q]));
+    note(dev, put_copy(dev, q, ls_buffer_address(to, at), from, bytes, false));
 }
 
 static void queue_move(ls_device *dev, ls_queue q, ls_buffer *to, size_t to_at, const ls_buffer *from,
                        size_t from_at, size_t bytes)
 {
-    const lsi_cuda_device *d = lsi_cuda_of(dev);
-
-    note(dev,
-         d->api->copy(ls_buffer_address(to, to_at), ls_buffer_address(from, from_at), bytes, d->stream[q]));
+    note(dev, put_copy(dev, q, ls_buffer_address(to, to_at), ls_buffer_address(from, from_at), bytes, true));
 }
 
 static void mark(ls_device *dev, ls_queue q, ls_event *e)
 {
     const lsi_cuda_device *d = lsi_cuda_of(dev);
 
+    if (q == LS_QUEUE_COPY) note(dev, send_pending(d));
     note(dev, d->api->event_record(e->event, d->stream[q]));
 }
 

@@ -49,6 +49,21 @@ typedef struct lsi_cuda_pad_args {
     bool reflect, adjoint;
 } lsi_cuda_pad_args;
 
+/* Bytes from one place to another, of the device or of pinned host memory. */
+typedef struct lsi_cuda_copied {
+    void *to;
+    const void *from;
+    int64_t bytes;
+} lsi_cuda_copied;
+
+enum { LSI_CUDA_COPIES = 32 };
+
+/* All of them at once: no place that one writes is another's. */
+typedef struct lsi_cuda_copies_args {
+    lsi_cuda_copied of[LSI_CUDA_COPIES];
+    int n;
+} lsi_cuda_copies_args;
+
 /* Rows of d elements by index: what is done with them is the launcher's. */
 typedef struct lsi_cuda_gather_rows_args {
     void *out;

@@ -60,7 +60,8 @@ int lsi_cuda_cast(lsi_cuda_stream s, const lsi_cuda_cast_args *a)
     return 0;
 }
 
-/* -- strides ---------------------------------------------------------------------------------------------- */
+/* -- strides ----------------------------------------------------------------------------------------------
+ */
 
 template <typename T> struct strided {
     T *out;
@@ -125,27 +126,93 @@ int lsi_cuda_move(lsi_cuda_stream s, const lsi_cuda_move_args *a)
     }
 }
 
+/* -- many copies --------------------------------------------------------------------------------------------
+ */
+
+template <typename Word> static __device__ void copy_words(const lsi_cuda_copied &c)
+{
+    const int64_t step = (int64_t)gridDim.y * THREADS;
+
+    for (int64_t i = (int64_t)blockIdx.y * THREADS + threadIdx.x; i < c.bytes / (int64_t)sizeof(Word);
+         i += step)
+        ((Word *)c.to)[i] = ((const Word *)c.from)[i];
+}
+
+__global__ void __launch_bounds__(THREADS) copies_kernel(const __grid_constant__ lsi_cuda_copies_args a)
+{
+    const lsi_cuda_copied &c = a.of[blockIdx.x];
+    const uint64_t odd = (uint64_t)(uintptr_t)c.to | (uint64_t)(uintptr_t)c.from | (uint64_t)c.bytes;
+
+    if (odd % 16 == 0)
+        copy_words<uint4>(c);
+    else if (odd % 4 == 0)
+        copy_words<uint32_t>(c);
+    else
+        copy_words<uint8_t>(c);
+}
+
+int lsi_cuda_copies(lsi_cuda_stream s, const lsi_cuda_copies_args *a)
+{
+    int64_t most = 0;
+
+    for (int i = 0; i < a->n; i++)
+        if (a->of[i].bytes > most) most = a->of[i].bytes;
+    if (most == 0) return 0;
+    LSI_LAUNCH(s, dim3((unsigned)a->n, lsi_blocks(most, THREADS * 32)), THREADS, 0, copies_kernel, *a);
+    return 0;
+}
+
 enum { TILE = 32, TILE_ROWS = 8 };
 
-/* A tile goes through shared memory, so that both sides are read and written along their rows. */
-template <typename T>
-__global__ void turn_kernel(T *out, const T *in, int64_t rows, int64_t columns, int64_t out_batch, int64_t out_row,
-                            int64_t in_batch, int64_t in_column)
+/* A tile goes through shared memory, so that both sides are read and written along their rows, W elements an
+ * access. */
+template <typename T, int W>
+__global__ void turn_kernel(T *out, const T *in, int64_t rows, int64_t columns, int64_t out_batch,
+                            int64_t out_row, int64_t in_batch, int64_t in_column)
 {
-    __shared__ T tile[TILE][TILE + 1];
-    const int64_t i0 = (int64_t)blockIdx.y * TILE, j0 = (int64_t)blockIdx.x * TILE;
+    constexpr int SPAN = TILE * W;
+    using pack = lsi_pack<T, W>;
+    __shared__ alignas(16) T tile[SPAN][SPAN + W];
+    const int64_t i0 = (int64_t)blockIdx.y * SPAN, j0 = (int64_t)blockIdx.x * SPAN;
+    const int x = (int)threadIdx.x * W;
 
     out += (int64_t)blockIdx.z * out_batch;
     in += (int64_t)blockIdx.z * in_batch;
-    for (int y = threadIdx.y; y < TILE; y += TILE_ROWS) {
-        const int64_t j = j0 + y, i = i0 + threadIdx.x;
-        if (i < rows && j < columns) tile[y][threadIdx.x] = in[j * in_column + i];
+    for (int y = threadIdx.y; y < SPAN; y += TILE_ROWS) {
+        const int64_t j = j0 + y, i = i0 + x;
+        if (i < rows && j < columns) *(pack *)&tile[y][x] = *(const pack *)(in + j * in_column + i);
     }
     __syncthreads();
-    for (int y = threadIdx.y; y < TILE; y += TILE_ROWS) {
-        const int64_t i = i0 + y, j = j0 + threadIdx.x;
-        if (i < rows && j < columns) out[i * out_row + j] = tile[threadIdx.x][y];
+    for (int y = threadIdx.y; y < SPAN; y += TILE_ROWS) {
+        const int64_t i = i0 + y, j = j0 + x;
+        pack p;
+        if (i >= rows || j >= columns) continue;
+#pragma unroll
+        for (int w = 0; w < W; w++) p.x[w] = tile[x + w][y];
+        *(pack *)(out + i * out_row + j) = p;
     }
+}
+
+template <typename T, int W> static int turn_tiles(lsi_cuda_stream s, const lsi_cuda_turn_args *a)
+{
+    const int64_t most = 65535, span = TILE * W;
+
+    for (int64_t b = 0; b < a->batch; b += most) {
+        const dim3 grid((unsigned)((a->columns + span - 1) / span), (unsigned)((a->rows + span - 1) / span),
+                        (unsigned)(a->batch - b < most ? a->batch - b : most));
+        LSI_LAUNCH(s, grid, dim3(TILE, TILE_ROWS), 0, (turn_kernel<T, W>), (T *)a->out + b * a->out_batch,
+                   (const T *)a->in + b * a->in_batch, a->rows, a->columns, a->out_batch, a->out_row,
+                   a->in_batch, a->in_column);
+    }
+    return 0;
+}
+
+/* Whether pairs of elements never lie across the end of a row, and are aligned. */
+template <typename T> static bool has_pairs(const lsi_cuda_turn_args *a)
+{
+    const int64_t odd = a->rows | a->columns | a->out_batch | a->in_batch | a->out_row | a->in_column;
+
+    return odd % 2 == 0 && ((uintptr_t)a->in | (uintptr_t)a->out) % (2 * sizeof(T)) == 0;
 }
 
 /* C planes of pixels to pixels of C channels, or back: each thread has as many pixels as 16 bytes of a plane
@@ -209,21 +276,14 @@ template <typename T> static bool is_few(const lsi_cuda_turn_args *a, int64_t fe
 
 template <typename T> static int turn_as(lsi_cuda_stream s, const lsi_cuda_turn_args *a)
 {
-    const int64_t most = 65535;
-
     if constexpr (sizeof(T) == 2 || sizeof(T) == 4) {
         if (is_few<T>(a, 2)) return turn_few<T, 2>(s, a);
         if (is_few<T>(a, 3)) return turn_few<T, 3>(s, a);
         if (is_few<T>(a, 4)) return turn_few<T, 4>(s, a);
     }
-    for (int64_t b = 0; b < a->batch; b += most) {
-        const dim3 grid((unsigned)((a->columns + TILE - 1) / TILE), (unsigned)((a->rows + TILE - 1) / TILE),
-                        (unsigned)(a->batch - b < most ? a->batch - b : most));
-        LSI_LAUNCH(s, grid, dim3(TILE, TILE_ROWS), 0, turn_kernel, (T *)a->out + b * a->out_batch,
-                   (const T *)a->in + b * a->in_batch, a->rows, a->columns, a->out_batch, a->out_row, a->in_batch,
-                   a->in_column);
-    }
-    return 0;
+    if constexpr (sizeof(T) == 2)
+        if (has_pairs<T>(a)) return turn_tiles<T, 2>(s, a);
+    return turn_tiles<T, 1>(s, a);
 }
 
 int lsi_cuda_turn(lsi_cuda_stream s, const lsi_cuda_turn_args *a)
