@@ -1,7 +1,8 @@
 /* batch_norm_grad: dx = gamma * invstd * (dz - mean(dz) - xhat * mean(dz * xhat)), dgamma = sum(dz * xhat),
  * dbeta = sum(dz), where xhat = (x - mean) * invstd and dz is dy, or act'(y) * dy when an activation is
  * fused.  A fused residual receives dz as output 3.  With `by_beta` the sign of y, which is all that ReLU and
- * leaky ReLU need, is that of xhat * gamma + beta. */
+ * leaky ReLU need, is that of xhat * gamma + beta.  With `sums` a last input is added to dy, where there is
+ * a residual. */
 #include "ops/norm_rules.h"
 
 enum { DY, X, GAMMA, MEAN, INVSTD, Y, BETA = Y };
@@ -21,7 +22,7 @@ static ls_status infer(ls_infer *c, ls_err *err)
     bool act = a->act != LS_ACT_NONE;
     ls_status st = LS_OK;
 
-    LS_TRY(lsi_norm_check(c, X, act ? 6 : 5, err));
+    LS_TRY(lsi_norm_check(c, X, 5 + act + a->sums, err));
     LS_TRY(lsi_norm_check_act(a, err));
     if (x.rank != 2 && x.rank != 4) return ls_fail(err, LS_INVALID, "needs x (N, C) or (N, C, H, W)");
     LS_TRY(lsi_norm_check_like(c, X, DY, "dy", err));
@@ -30,6 +31,8 @@ static ls_status infer(ls_infer *c, ls_err *err)
     LS_TRY(lsi_norm_check_stat(c, X, INVSTD, "invstd", LS_SHAPE(x.dim[1]), err));
     if (a->by_beta && (a->residual || !lsi_norm_act_by_sign(a)))
         return ls_fail(err, LS_INVALID, "the sign of x tells nothing of this activation's result");
+    if (a->sums && !a->residual) return ls_fail(err, LS_INVALID, "adds to dy only beside a residual");
+    if (a->sums) LS_TRY(lsi_norm_check_like(c, X, c->n_in - 1, "what is added to dy", err));
     if (a->by_beta)
         LS_TRY(lsi_norm_check_stat(c, X, BETA, "beta", LS_SHAPE(x.dim[1]), err));
     else if (act)
@@ -67,13 +70,18 @@ static void ref(const ls_ref_call *c)
                             .dbeta = c->out[2].d,
                             .dresidual = a->residual ? c->out[3].d : NULL};
 
+    if (a->sums) { /* the sum lies where dx will: an element is read before it is written, and not again */
+        for (int64_t i = 0; i < c->in[X].count; i++)
+            c->out[0].d[i] = c->in[DY].d[i] + c->in[c->n_in - 1].d[i];
+        d.dy = c->out[0].d;
+    }
     lsi_norm_grad_ref(&f, a, &d);
 }
 
 const ls_op ls_op_batch_norm_grad = {
     .name = "batch_norm_grad",
     .min_in = 5,
-    .max_in = 6,
+    .max_in = 7,
     .attr_size = sizeof(ls_norm_attr),
     .count_out = count_out,
     .infer = infer,

@@ -1,17 +1,18 @@
 /* layer_norm_grad: per row, with xhat = (x - mean) * invstd and h = gamma * dy:
  * dx = invstd * (h - mean(h) - xhat * mean(h * xhat)); dgamma = sum of dy * xhat and dbeta = sum of dy over
- * all rows. */
+ * all rows.  With the attribute residual a last input is added to dx: the gradient that x has already. */
 #include "ops/norm_rules.h"
 
-enum { DY, X, GAMMA, MEAN, INVSTD };
+enum { DY, X, GAMMA, MEAN, INVSTD, MORE };
 
 static ls_status infer(ls_infer *c, ls_err *err)
 {
+    const ls_norm_attr *a = c->attr;
     ls_shape x = c->in[X], stat, last;
     ls_status st = LS_OK;
 
-    LS_TRY(lsi_norm_check(c, X, 5, err));
-    LS_TRY(lsi_norm_check_unfused(c->attr, err));
+    LS_TRY(lsi_norm_check(c, X, a->residual ? 6 : 5, err));
+    if (a->act != LS_ACT_NONE) return ls_fail(err, LS_INVALID, "carries no activation");
     if (x.rank < 1) return ls_fail(err, LS_INVALID, "needs x (..., D)");
     stat = ls_shape_make(x.rank - 1, x.dim);
     last = LS_SHAPE(x.dim[x.rank - 1]);
@@ -19,6 +20,7 @@ static ls_status infer(ls_infer *c, ls_err *err)
     LS_TRY(lsi_norm_check_stat(c, X, GAMMA, "gamma", last, err));
     LS_TRY(lsi_norm_check_stat(c, X, MEAN, "the mean", stat, err));
     LS_TRY(lsi_norm_check_stat(c, X, INVSTD, "invstd", stat, err));
+    if (a->residual) LS_TRY(lsi_norm_check_like(c, X, MORE, "what is added to dx", err));
     c->out[0] = x;
     for (int k = 1; k < 3; k++) {
         c->out[k] = last;
@@ -37,6 +39,8 @@ static void grad(ls_grad_call *c)
 
 static void ref(const ls_ref_call *c)
 {
+    const ls_norm_attr *a = c->attr;
+    ls_norm_attr plain = *a;
     lsi_norm_form f = lsi_layer_norm_form(c->in[X].shape);
     lsi_norm_grad_data d = {.dy = c->in[DY].d,
                             .x = c->in[X].d,
@@ -47,13 +51,16 @@ static void ref(const ls_ref_call *c)
                             .dgamma = c->out[1].d,
                             .dbeta = c->out[2].d};
 
-    lsi_norm_grad_ref(&f, c->attr, &d);
+    plain.residual = false;
+    lsi_norm_grad_ref(&f, &plain, &d);
+    if (a->residual)
+        for (int64_t i = 0; i < c->out[0].count; i++) c->out[0].d[i] += c->in[MORE].d[i];
 }
 
 const ls_op ls_op_layer_norm_grad = {
     .name = "layer_norm_grad",
     .min_in = 5,
-    .max_in = 5,
+    .max_in = 6,
     .n_out = 3,
     .attr_size = sizeof(ls_norm_attr),
     .infer = infer,

@@ -1,5 +1,6 @@
 /* matmul: y[m][n] = sum over k of a[m][k] * b[k][n], for every matrix of a batch; either operand may be
- * stored transposed.  Its gradients are matrix products again. */
+ * stored transposed.  A third input is a bias, one number per column, and a fourth, of the result's shape, is
+ * added as it is, where there is no activation.  Its gradients are matrix products again. */
 #include <stdio.h>
 
 #include "ops/ops.h"
@@ -40,6 +41,8 @@ static ls_status infer(ls_infer *c, ls_err *err)
     if (c->n_in > 2 && (c->in[2].rank != 1 || c->in[2].dim[0] != n))
         return ls_fail(err, LS_INVALID, "the bias must have one entry per column of the result, %lld",
                        (long long)n);
+    if (c->n_in > 3 && (t->act != LS_ACT_NONE || !ls_shape_equal(c->in[3], c->out[0])))
+        return ls_fail(err, LS_INVALID, "what is added must have the result's shape, without an activation");
     return LS_OK;
 }
 
@@ -111,7 +114,7 @@ static void ref(const ls_ref_call *c)
         int64_t n = i % N, m = i / N % M, batch = i / N / M;
         const double *a = c->in[0].d + batch * M * K + (t->trans_a ? m : m * K);
         const double *b = c->in[1].d + (shared ? 0 : batch * K * N) + (t->trans_b ? n * K : n);
-        double sum = c->n_in > 2 ? c->in[2].d[n] : 0;
+        double sum = (c->n_in > 2 ? c->in[2].d[n] : 0) + (c->n_in > 3 ? c->in[3].d[i] : 0);
         for (int64_t k = 0; k < K; k++) sum += a[t->trans_a ? k * M : k] * b[t->trans_b ? k : k * N];
         c->out[0].d[i] = ls_act_eval(t->act, t->slope, sum);
     }
@@ -127,7 +130,7 @@ static void attr_text(const void *attr, char *buf, size_t n)
 const ls_op ls_op_matmul = {
     .name = "matmul",
     .min_in = 2,
-    .max_in = 3,
+    .max_in = 4,
     .n_out = 1,
     .attr_size = sizeof(ls_matmul_attr),
     .infer = infer,

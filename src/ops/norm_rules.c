@@ -116,9 +116,9 @@ void lsi_norm_attr_text(const void *attr, char *buf, size_t n)
 {
     const ls_norm_attr *a = attr;
 
-    snprintf(buf, n, "eps=%.9g momentum=%.9g%s act=%s:%.9g%s%s", a->eps, a->momentum,
+    snprintf(buf, n, "eps=%.9g momentum=%.9g%s act=%s:%.9g%s%s%s", a->eps, a->momentum,
              a->unbiased_running ? " unbiased" : "", ls_act_name(a->act), a->slope,
-             a->residual ? " residual" : "", a->by_beta ? " by_beta" : "");
+             a->residual ? " residual" : "", a->by_beta ? " by_beta" : "", a->sums ? " sums" : "");
 }
 
 /* -- costs

@@ -181,6 +181,7 @@ typedef struct ls_norm_attr {
     bool residual; /* set by fusion: the last input is added before act */
     bool by_beta;  /* set by fusion, in batch_norm_grad: the last input is beta in the place of y, whose sign
                       x, gamma and beta have, too */
+    bool sums;     /* set by fusion, in gradients with `residual`: the last input is added to dy */
 } ls_norm_attr;
 /* Gamma, beta, mean, invstd and running values are f32, or f64 beside an f64 x.  Gradients flow through y
  * only; they can be differentiated again, mean and invstd then counting as functions of x.  Statistics of no

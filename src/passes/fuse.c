@@ -127,6 +127,28 @@ static ls_act *own_act(const ls_node *p, double **slope)
     return p->op == &ls_op_matmul ? &product->act : is_product(p) ? &conv->act : &norm->act;
 }
 
+/* instance_norm(bias(x, b)), also in the norm's gradient: every sample and channel has one number added,
+ * which is in its mean, too. */
+static void drop_bias(lsi_fuser *f, ls_node *n)
+{
+    const ls_graph *g = f->g;
+    const ls_node *reader = NULL;
+
+    if (n->op != &ls_op_bias || ((const ls_axis_attr *)n->attr)->axis != 1 || g->values[n->out[0]]->fetch)
+        return;
+    for (int32_t i = 0; i < g->n_nodes; i++)
+        for (int k = 0; !g->nodes[i]->dead && k < g->nodes[i]->n_in; k++) {
+            const ls_node *r = g->nodes[i];
+            if (r->in[k] != n->out[0]) continue;
+            if (!(r->op == &ls_op_instance_norm && k == 0) && !(r->op == &ls_op_instance_norm_grad && k == 1))
+                return;
+            if (r->op == &ls_op_instance_norm && g->values[r->out[1]]->fetch) return; /* the mean */
+            reader = r;
+        }
+    if (reader == NULL || !wanted(f, LS_FUSE_NORM_BIAS, n, reader, LS_ACT_NONE)) return;
+    lsi_fuse_bypass(f, n, n->in[0]);
+}
+
 /* bias(product(x, w), b) along the product's channels. */
 static void fuse_bias(lsi_fuser *f, ls_node *n)
 {
@@ -198,6 +220,59 @@ static void fuse_residual(lsi_fuser *f, ls_node *n)
     }
 }
 
+/* The input of add node n that comes from a node of this op and from nowhere else, which can take what is
+ * added as an input of its own: the number, and the node in *p; -1: there is none. */
+static int addend(const lsi_fuser *f, const ls_node *n, const ls_op *op, ls_node **p)
+{
+    for (int k = 1; n->op == &ls_op_add && k >= 0; k--) {
+        const int32_t r = n->in[1 - k];
+        const ls_node *rp = lsi_fuse_producer(f, r);
+        *p = lsi_fuse_producer(f, n->in[k]);
+        if (*p == NULL || (*p)->op != op || f->g->values[n->in[k]]->out != 0) continue;
+        if (!lsi_fuse_single_use(f, n->in[k])) continue;
+        if (!ls_shape_equal(f->g->values[r]->shape, f->g->values[n->in[k]]->shape)) continue;
+        /* Whatever r needs must not need the node: what was made before it cannot. */
+        if (rp != NULL && rp->position > (*p)->position) continue;
+        return k;
+    }
+    return -1;
+}
+
+/* add(node, r) where the node has r as its last input. */
+static void take_addend(lsi_fuser *f, ls_node *n, int k, ls_node *p, const void *attr)
+{
+    int32_t in[8];
+
+    memcpy(in, p->in, sizeof *in * (size_t)p->n_in);
+    in[p->n_in] = n->in[1 - k];
+    p = lsi_fuse_substitute(f, p, p->op, p->n_in + 1, in, attr);
+    if (p != NULL) lsi_fuse_bypass(f, n, p->out[0]);
+}
+
+/* add(matmul(x, w, bias), r) */
+static void fuse_product_add(lsi_fuser *f, ls_node *n)
+{
+    ls_node *p;
+    const int k = addend(f, n, &ls_op_matmul, &p);
+
+    if (k < 0 || p->n_in != 3 || ((const ls_matmul_attr *)p->attr)->act != LS_ACT_NONE) return;
+    if (wanted(f, LS_FUSE_PRODUCT_ADD, p, n, LS_ACT_NONE)) take_addend(f, n, k, p, p->attr);
+}
+
+/* add(layer_norm_grad(dy, x, ...), r): x's gradient by another way */
+static void fuse_grad_add(lsi_fuser *f, ls_node *n)
+{
+    ls_node *p;
+    const int k = addend(f, n, &ls_op_layer_norm_grad, &p);
+    ls_norm_attr a;
+
+    if (k < 0) return;
+    a = *(const ls_norm_attr *)p->attr;
+    if (a.residual || !wanted(f, LS_FUSE_GRAD_ADD, p, n, LS_ACT_NONE)) return;
+    a.residual = true;
+    take_addend(f, n, k, p, &a);
+}
+
 /* -- backward: gradients of activations into what reads them
  * -------------------------------------------------------- */
 
@@ -235,6 +310,70 @@ static void fuse_norm_grad(lsi_fuser *f, ls_node *n)
     if (fused == NULL) return;
     p->dead = true;
     if (a.residual) ls_graph_replace(g, p->out[0], fused->out[fused->n_out - 1]);
+}
+
+/* batch_norm_grad(add(dy, r), ...) that hands out what its mask leaves of dy: it adds r itself. */
+static void fuse_grad_sum(lsi_fuser *f, ls_node *n)
+{
+    ls_node *p;
+    ls_norm_attr a;
+    int32_t in[8];
+
+    if (n->op != &ls_op_batch_norm_grad) return;
+    a = *(const ls_norm_attr *)n->attr;
+    p = lsi_fuse_producer(f, n->in[0]);
+    if (!a.residual || a.sums || p == NULL || p->op != &ls_op_add || !lsi_fuse_single_use(f, n->in[0]))
+        return;
+    if (!ls_shape_equal(*ls_node_in_shape(f->g, p, 0), *ls_node_in_shape(f->g, p, 1))) return;
+    if (!wanted(f, LS_FUSE_GRAD_SUM, p, n, LS_ACT_NONE)) return;
+    memcpy(in, n->in, sizeof *in * (size_t)n->n_in);
+    in[0] = p->in[0];
+    in[n->n_in] = p->in[1];
+    a.sums = true;
+    if (lsi_fuse_substitute(f, n, n->op, n->n_in + 1, in, &a) != NULL) p->dead = true;
+}
+
+/* Zeros that are there before node n: those of another layer will do, unless they are to be exchanged, each
+ * where it lies. */
+static const ls_node *zeros_before(const lsi_fuser *f, const ls_node *n, const ls_fill_attr *a)
+{
+    for (int32_t i = 0; i < f->g->n_nodes; i++)
+        for (int k = 0; !f->g->nodes[i]->dead && k < f->g->nodes[i]->n_in; k++)
+            if (f->g->nodes[i]->in[k] == n->out[0] && (f->g->nodes[i]->op->flags & LS_OP_COLLECTIVE) != 0)
+                return NULL;
+    for (int32_t i = 0; i < f->g->n_nodes; i++) {
+        const ls_node *z = f->g->nodes[i];
+        const ls_fill_attr *b = z->attr;
+        if (z->dead || z->op != &ls_op_fill || z->position > n->position || f->g->values[z->out[0]]->fetch)
+            continue;
+        if (b->value == 0 && b->dtype == a->dtype && ls_shape_equal(b->shape, a->shape)) return z;
+    }
+    return NULL;
+}
+
+/* reduce_sum of a norm's gradient over at least what its statistics run over: what is added to all of a group
+ * changes no result, so the gradient with respect to it is 0. */
+static void zero_sum(lsi_fuser *f, ls_node *n)
+{
+    const ls_reduce_attr *r = n->attr;
+    const ls_node *p;
+    ls_fill_attr a;
+    const ls_node *zeros;
+    unsigned group;
+
+    if (n->op != &ls_op_reduce_sum) return;
+    p = lsi_fuse_producer(f, n->in[0]);
+    if (p == NULL || (p->op != &ls_op_batch_norm_grad && p->op != &ls_op_instance_norm_grad)) return;
+    group =
+        p->op == &ls_op_instance_norm_grad ? 0xcu : ((1u << ls_node_in_shape(f->g, n, 0)->rank) - 1) & ~2u;
+    if (p->out[0] != n->in[0] || (r->axes & group) != group) return;
+    if (!wanted(f, LS_FUSE_NORM_SUM, p, n, LS_ACT_NONE)) return;
+    a = (ls_fill_attr){*ls_node_out_shape(f->g, n, 0), f->g->values[n->out[0]]->dtype, 0};
+    zeros = zeros_before(f, n, &a);
+    if (zeros != NULL)
+        lsi_fuse_bypass(f, n, zeros->out[0]);
+    else
+        lsi_fuse_substitute(f, n, &ls_op_fill, 0, NULL, &a);
 }
 
 /* batch_norm_grad(dy, x, ..., y) of y = act(batch_norm(x)): where the activation keeps the sign, x shows it,
@@ -367,9 +506,10 @@ static void fuse_bias_grad(lsi_fuser *f, ls_node *n)
 void ls_pass_fuse(ls_graph *g, const ls_fusion_rule *rules, const ls_device *dev)
 {
     static void (*const patterns[])(lsi_fuser *, ls_node *) = {
-        fuse_bias,      fuse_residual,       fuse_act,           move_relu_grad,
-        fuse_norm_grad, fuse_norm_sign,      fuse_pool_sum,      fuse_pool_grad,
-        fuse_bias_grad, fuse_pooled_weights, lsi_fuse_attention,
+        drop_bias,        zero_sum,       fuse_bias,           fuse_residual,
+        fuse_product_add, fuse_act,       move_relu_grad,      fuse_norm_grad,
+        fuse_grad_sum,    fuse_grad_add,  fuse_norm_sign,      fuse_pool_sum,
+        fuse_pool_grad,   fuse_bias_grad, fuse_pooled_weights, lsi_fuse_attention,
     };
     lsi_fuser f = {.g = g, .rules = rules, .dev = dev};
 

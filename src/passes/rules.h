@@ -16,13 +16,18 @@ typedef struct ls_device ls_device; /* backend/backend.h; here it is only handed
 /* In the order in which they are tried.  A product is conv2d, conv2d_dx or matmul; a norm batch_norm or
  * instance_norm; an activation relu, leaky_relu or tanh. */
 typedef enum ls_pattern {
-    LS_FUSE_NONE,      /* ends a list */
-    LS_FUSE_BIAS,      /* bias(product): the product has a third input */
-    LS_FUSE_RESIDUAL,  /* add(norm, r): the norm's attribute `residual`, and a last input */
-    LS_FUSE_ACT,       /* act(product), act(norm): attributes act, slope; relu(maxpool2d): relu */
-    LS_FUSE_POOL_MASK, /* relu_grad(maxpool2d_grad): the mask moves to the smaller side of the pool */
-    LS_FUSE_NORM_GRAD, /* norm_grad(act_grad): attributes act, slope and, where others need the masked
-                          gradient too, residual: it is then the last output */
+    LS_FUSE_NONE,        /* ends a list */
+    LS_FUSE_BIAS,        /* bias(product): the product has a third input */
+    LS_FUSE_RESIDUAL,    /* add(norm, r): the norm's attribute `residual`, and a last input */
+    LS_FUSE_PRODUCT_ADD, /* add(matmul with a bias, r): a fourth input */
+    LS_FUSE_ACT,         /* act(product), act(norm): attributes act, slope; relu(maxpool2d): relu */
+    LS_FUSE_POOL_MASK,   /* relu_grad(maxpool2d_grad): the mask moves to the smaller side of the pool */
+    LS_FUSE_NORM_GRAD,   /* norm_grad(act_grad): attributes act, slope and, where others need the masked
+                            gradient too, residual: it is then the last output */
+    LS_FUSE_NORM_BIAS,   /* instance_norm(bias): the mean takes away what a bias adds, so it is left out */
+    LS_FUSE_NORM_SUM,    /* reduce_sum(norm_grad) over all but channels: it is 0 */
+    LS_FUSE_GRAD_ADD,    /* add(layer_norm_grad, r): attribute `residual`, and a last input */
+    LS_FUSE_GRAD_SUM,    /* batch_norm_grad(add) with a residual: attribute `sums`, and a last input */
     LS_FUSE_NORM_SIGN, /* batch_norm_grad that reads y for its sign: attribute by_beta, and beta in the place
                           of y */
     LS_FUSE_POOL_SUM,  /* reduce_sum(maxpool2d_grad) over images: a sum of what the pool's gradient reads */

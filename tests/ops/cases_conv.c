@@ -191,6 +191,7 @@ static const op_case cases[] = {
     ALL_THREE("32 channels, stride 2", 0,                          1, 32, 6,  6,  16, 3, 3, 2, 1, 1, 1, 1),
     ALL_THREE("16 channels to 1", 0,                               1, 16, 7,  7,  1,  5, 5, 2, 1, 1, 2, 1),
     ALL_THREE("3 channels to 16", 0,                               1, 3,  9,  9,  16, 7, 7, 2, 1, 3, 3, 1),
+    ALL_THREE("patches", OP_BF16,                                  2, 3,  16, 24, 24, 8, 8, 8, 1, 0, 0, 1),
     ALL_THREE("empty batch", 0,                                    0, 3,  5,  5,  4,  3, 3, 1, 1, 1, 1, 1),
     ALL_THREE("no output channels", 0,                             2, 3,  5,  5,  0,  3, 3, 1, 1, 1, 1, 1),
     {"height and width differ", build_uneven,                     {0, 3,  0,  0,  4}, OP_TWICE},

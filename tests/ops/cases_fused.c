@@ -15,17 +15,19 @@ static ls_value weights(op_test *t, int64_t terms, ls_shape shape)
     return ls_scale(op_fixed(t, OP_NORMAL, shape), factor);
 }
 
-/* p: activation, with bias, M, K, N, batch (0: none), transposed b */
+/* p: activation, with bias (2: and something to be added), M, K, N, batch (0: none), transposed b */
 static void build_matmul(op_test *t, const int64_t *p)
 {
     ls_matmul_attr attr = {.trans_b = p[6] != 0, .act = (ls_act)p[0], .slope = 0.25};
-    ls_value in[3];
+    ls_value in[4];
 
     in[0] = op_fixed(t, OP_NORMAL, p[5] > 0 ? LS_SHAPE(p[5], p[2], p[3]) : LS_SHAPE(p[2], p[3]));
     in[1] = weights(t, p[3], p[6] ? LS_SHAPE(p[4], p[3]) : LS_SHAPE(p[3], p[4]));
     if (p[1]) in[2] = op_fixed(t, OP_NORMAL, LS_SHAPE(p[4]));
+    if (p[1] == 2)
+        in[3] = op_fixed(t, OP_NORMAL, p[5] > 0 ? LS_SHAPE(p[5], p[2], p[4]) : LS_SHAPE(p[2], p[4]));
     op_length(t, p[3]);
-    op_out(t, ls_graph_add(op_graph(t), &ls_op_matmul, p[1] ? 3 : 2, in, &attr));
+    op_out(t, ls_graph_add(op_graph(t), &ls_op_matmul, 2 + (int)p[1], in, &attr));
 }
 
 /* p: activation, with bias, N, C, H, W, O, kernel, stride, pad, groups */
@@ -154,11 +156,14 @@ static const op_case cases[] = {
     ACTS("matmul, batch", build_matmul, 3, 5, 7, 4, 0),
     ACTS("matmul, empty sums", build_matmul, 3, 0, 5, 0, 0),
     ACTS("matmul, no rows", build_matmul, 0, 3, 5, 0, 0),
+    {"matmul, added to", build_matmul, {LS_ACT_NONE, 2, 7, 13, 17, 0, 0}, OP_NO_GRAD | OP_BF16},
+    {"matmul, added to, batch", build_matmul, {LS_ACT_NONE, 2, 24, 32, 48, 3, 1}, OP_NO_GRAD | OP_BF16},
     /*                               N  C  H  W  O   k  s  pad groups */
     ACTS("conv2d", build_conv2d, 2, 3, 7, 5, 13, 3, 1, 1, 1),
     ACTS("conv2d 16 channels", build_conv2d, 2, 16, 6, 6, 16, 3, 1, 1, 1),
     ACTS("conv2d 1x1", build_conv2d, 2, 5, 4, 4, 7, 1, 1, 0, 1),
     ACTS("conv2d stride 2", build_conv2d, 1, 4, 9, 9, 6, 5, 2, 2, 1),
+    ACTS("conv2d patches", build_conv2d, 2, 3, 16, 32, 24, 8, 8, 0, 1),
     ACTS("conv2d groups", build_conv2d, 1, 4, 5, 5, 6, 3, 1, 1, 2),
     ACTS("conv2d empty batch", build_conv2d, 0, 3, 7, 5, 4, 3, 1, 1, 1),
 

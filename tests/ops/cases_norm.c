@@ -123,6 +123,25 @@ static void build_batch_grad_fused(op_test *t, const int64_t *p)
                 a.residual ? 4 : 3);
 }
 
+/* dy in two parts. */
+static void build_batch_grad_sums(op_test *t, const int64_t *p)
+{
+    ls_norm_attr a = fused_attr(p);
+    ls_value in[7];
+    int n = 5;
+
+    a.sums = true;
+    in[0] = op_in(t, OP_NORMAL, x_shape(p));
+    in[1] = op_in(t, OP_NORMAL, x_shape(p));
+    in[2] = op_in_wide(t, OP_NONZERO, LS_SHAPE(p[C]));
+    in[3] = op_in_wide(t, OP_NORMAL, LS_SHAPE(p[C]));
+    in[4] = op_in_wide(t, OP_POSITIVE, LS_SHAPE(p[C]));
+    if (a.act != LS_ACT_NONE) in[n++] = ls_scale(op_in(t, OP_NONZERO, x_shape(p)), 0.25);
+    in[n++] = op_in(t, OP_NORMAL, x_shape(p));
+    op_length(t, p[N] * p[H] * p[W]);
+    add_outputs(t, ls_graph_add(op_graph(t), &ls_op_batch_norm_grad, n, in, &a), 4);
+}
+
 /* The sign of y from x, gamma and beta; half of all gammas are negative.  Elements whose y is near 0 would be
  * masked by rounding alone: beta is far from what x makes of them. */
 static void build_batch_grad_by_beta(op_test *t, const int64_t *p)
@@ -217,6 +236,25 @@ static void build_layer_single(op_test *t, const int64_t *p)
     op_out(t, ls_add(add_layer(t, x, p), x));
 }
 
+/* What is added to dx is x's gradient by another way. */
+static void build_layer_grad(op_test *t, const int64_t *p)
+{
+    const ls_norm_attr a = {.eps = 1.0 / (double)p[LAYER_EPS], .residual = true};
+    const ls_shape x = ls_shape_make((int)p[RANK], p + D0), stat = ls_shape_make((int)p[RANK] - 1, p + D0);
+    const int64_t d = p[D0 + p[RANK] - 1];
+    ls_value in[6], out;
+
+    in[0] = op_in(t, OP_NORMAL, x);
+    in[1] = op_in(t, OP_NORMAL, x);
+    in[2] = op_in_wide(t, OP_NONZERO, LS_SHAPE(d));
+    in[3] = op_in_wide(t, OP_NORMAL, stat);
+    in[4] = op_in_wide(t, OP_POSITIVE, stat);
+    in[5] = op_in(t, OP_NORMAL, x);
+    op_length(t, ls_shape_count(x));
+    out = ls_graph_add(op_graph(t), &ls_op_layer_norm_grad, 6, in, &a);
+    add_outputs(t, out, 3);
+}
+
 enum { NONE = LS_ACT_NONE, RELU = LS_ACT_RELU, LEAKY = LS_ACT_LEAKY, TANH = LS_ACT_TANH, GELU = LS_ACT_GELU };
 
 /* clang-format off */
@@ -256,6 +294,9 @@ static const op_case cases[] = {
     {"batch gradient, residual, relu", build_batch_grad_fused, {3, 5, 4, 3, 100000, 10, 1, RELU, 1}, OP_NO_GRAD | OP_BF16},
     {"batch gradient, residual, relu, 32 channels", build_batch_grad_fused, {2, 32, 4, 4, 100000, 10, 1, RELU, 1}, OP_NO_GRAD},
     {"batch gradient, residual, relu, empty", build_batch_grad_fused, {0, 3, 4, 4, 100000, 10, 1, RELU, 1}, OP_NO_GRAD},
+    {"batch gradient, of a sum", build_batch_grad_sums,      {3, 5,  4, 3, 100000, 10, 1, NONE,  1}, OP_NO_GRAD | OP_BF16},
+    {"batch gradient, leaky, of a sum", build_batch_grad_sums, {3, 5, 4, 3, 100000, 10, 1, LEAKY, 1}, OP_NO_GRAD | OP_BF16},
+    {"batch gradient, relu, of a sum, 64 channels", build_batch_grad_sums, {3, 64, 8, 8, 100000, 10, 1, RELU, 1}, OP_NO_GRAD | OP_BF16},
     {"batch gradient, relu by beta", build_batch_grad_by_beta, {3, 5, 4, 3, 100000, 10, 1, RELU, 0}, OP_NO_GRAD | OP_BF16},
     {"batch gradient, leaky by beta, 64 channels", build_batch_grad_by_beta, {3, 64, 8, 8, 100000, 10, 1, LEAKY, 0}, OP_NO_GRAD | OP_BF16},
     {"batch gradient, relu by beta, empty", build_batch_grad_by_beta, {0, 3, 4, 4, 100000, 10, 1, RELU, 0}, OP_NO_GRAD},
@@ -286,6 +327,9 @@ static const op_case cases[] = {
     {"layer, sequences", build_layer, {100000, 3, 2, 5, 16}, OP_TWICE},
     {"layer, 64 wide", build_layer,   {100000, 3, 2, 3, 64}, OP_BF16},
     {"layer, one element per row", build_layer_single, {10, 2, 5, 1}, 0},
+    {"layer gradient, added to", build_layer_grad, {100000, 2, 7, 11}, OP_NO_GRAD | OP_BF16},
+    {"layer gradient, added to, 768 wide", build_layer_grad, {100000, 3, 2, 9, 768}, OP_NO_GRAD | OP_BF16},
+    {"layer gradient, added to, no rows", build_layer_grad, {100000, 2, 0, 5}, OP_NO_GRAD},
     {"layer, no rows", build_layer,   {100000, 2, 0, 5}, 0},
     {"layer, empty rows", build_layer, {100000, 2, 3, 0}, 0},
 };

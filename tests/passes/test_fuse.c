@@ -354,6 +354,96 @@ static void the_sign_of_a_norm_is_read_off_x(void)
     CHECK_EQ_INT(norms_by_beta(false, LS_ACT_RELU, lsi_cpu_fusions), 0);
 }
 
+/* norm(bias(conv(x))): the bias's gradient is 0, and before an instance norm the bias itself is nothing. */
+static void what_a_norm_takes_away_is_not_added(void)
+{
+    static const ls_fusion_rule both[] = {
+        {LS_FUSE_NORM_BIAS, NULL}, {LS_FUSE_NORM_SUM, NULL}, {LS_FUSE_NONE, NULL}};
+    const ls_norm_attr a = {.eps = 1e-5, .momentum = 0.1};
+
+    for (int batch = 0; batch < 2; batch++) {
+        ls_value x, y, rm, rv;
+        rules = both;
+        begin();
+        x = ls_graph_input(g, "x", LS_F32, LS_SHAPE(2, 3, 8, 8));
+        y = ls_bias(ls_conv2d(x, param("w", LS_SHAPE(4, 3, 3, 3)), conv3x3()), param("b", LS_SHAPE(4)), 1);
+        rm = ls_graph_var(g, "rm", LS_VAR_BUFFER, LS_F32, LS_SHAPE(4), (ls_init){LS_INIT_CONST, 0});
+        rv = ls_graph_var(g, "rv", LS_VAR_BUFFER, LS_F32, LS_SHAPE(4), (ls_init){LS_INIT_CONST, 1});
+        y = batch ? ls_batch_norm(y, param("gamma", LS_SHAPE(4)), param("beta", LS_SHAPE(4)), rm, rv, a)
+                  : ls_instance_norm(y, a);
+        differentiate(ls_reduce_sum(ls_square(ls_tanh(y)), LS_ALL_AXES, false));
+        finish();
+        CHECK_EQ_INT(count(&ls_op_bias), batch); /* running statistics see it */
+        CHECK(only(&ls_op_fill) != NULL);
+        CHECK_EQ_INT(count(&ls_op_reduce_sum), 0);
+        ls_graph_destroy(g);
+    }
+    rules = lsi_cpu_fusions;
+}
+
+/* relu(batch_norm(conv) + x) whose result two read: the gradient of the sum of both is never there. */
+static void a_norm_adds_up_the_gradients_of_two_readers(void)
+{
+    static const ls_fusion_rule wanted[] = {{LS_FUSE_RESIDUAL, NULL},
+                                            {LS_FUSE_ACT, NULL},
+                                            {LS_FUSE_NORM_GRAD, NULL},
+                                            {LS_FUSE_GRAD_SUM, NULL},
+                                            {LS_FUSE_NONE, NULL}};
+    const ls_norm_attr a = {.eps = 1e-5, .momentum = 0.1};
+    ls_value x, y, rm, rv;
+    const ls_node *n;
+
+    rules = wanted;
+    begin();
+    x = param("x", LS_SHAPE(2, 4, 6, 6));
+    rm = ls_graph_var(g, "rm", LS_VAR_BUFFER, LS_F32, LS_SHAPE(4), (ls_init){LS_INIT_CONST, 0});
+    rv = ls_graph_var(g, "rv", LS_VAR_BUFFER, LS_F32, LS_SHAPE(4), (ls_init){LS_INIT_CONST, 1});
+    y = ls_batch_norm(x, param("gamma", LS_SHAPE(4)), param("beta", LS_SHAPE(4)), rm, rv, a);
+    y = ls_relu(ls_add(y, x));
+    y = ls_add(ls_conv2d(y, param("w", LS_SHAPE(4, 4, 3, 3)), conv3x3()), ls_tanh(y));
+    differentiate(ls_reduce_sum(ls_square(y), LS_ALL_AXES, false));
+    finish();
+    n = only(&ls_op_batch_norm_grad);
+    CHECK_EQ_INT(((const ls_norm_attr *)n->attr)->sums, 1);
+    CHECK_EQ_INT(n->n_in, 7);
+    ls_graph_destroy(g);
+    rules = lsi_cpu_fusions;
+}
+
+static int most_inputs(const ls_op *op)
+{
+    int most = 0;
+
+    for (int32_t i = 0; i < g->n_nodes; i++)
+        if (!g->nodes[i]->dead && g->nodes[i]->op == op && g->nodes[i]->n_in > most) most = g->nodes[i]->n_in;
+    return most;
+}
+
+/* x + linear(layer_norm(x)): sums of 16 bits or not, the pattern is the same. */
+static void what_goes_around_a_layer_is_added_in_it(void)
+{
+    static const ls_fusion_rule sums[] = {
+        {LS_FUSE_BIAS, NULL}, {LS_FUSE_PRODUCT_ADD, NULL}, {LS_FUSE_GRAD_ADD, NULL}, {LS_FUSE_NONE, NULL}};
+
+    for (int k = 0; k < 2; k++) {
+        const ls_norm_attr a = {.eps = 1e-6};
+        ls_value x, y;
+        rules = k == 0 ? sums : lsi_cpu_fusions;
+        begin();
+        x = param("x", LS_SHAPE(2, 3, 8));
+        y = ls_layer_norm(x, param("gamma", LS_SHAPE(8)), param("beta", LS_SHAPE(8)), a);
+        y = ls_bias(ls_matmul(y, param("w", LS_SHAPE(8, 8)), false, false), param("b", LS_SHAPE(8)), 2);
+        y = ls_add(x, y);
+        differentiate(ls_reduce_sum(ls_square(y), LS_ALL_AXES, false));
+        finish();
+        CHECK_EQ_INT(most_inputs(&ls_op_matmul), k == 0 ? 4 : 3);
+        CHECK_EQ_INT(only(&ls_op_layer_norm_grad)->n_in, k == 0 ? 6 : 5);
+        if (k == 0) CHECK_EQ_INT(count(&ls_op_add), 0);
+        ls_graph_destroy(g);
+    }
+    rules = lsi_cpu_fusions;
+}
+
 /* As the attention layer writes it (nn/layers.c); `start` of the keys is 1 where it is right. */
 static void attention_layer(int start, bool gradients)
 {
@@ -408,6 +498,9 @@ int main(void)
     CHECK_RUN(a_rule_sees_the_place);
     CHECK_RUN(the_cpu_wants_pooled_weights_of_first_layers);
     CHECK_RUN(the_sign_of_a_norm_is_read_off_x);
+    CHECK_RUN(what_a_norm_takes_away_is_not_added);
+    CHECK_RUN(a_norm_adds_up_the_gradients_of_two_readers);
+    CHECK_RUN(what_goes_around_a_layer_is_added_in_it);
     CHECK_RUN(heads_are_read_where_they_lie);
     return CHECK_DONE();
 }

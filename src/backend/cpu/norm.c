@@ -239,7 +239,7 @@ static ls_status plan_norm(ls_device *dev, const ls_graph *g, const ls_node *n, 
 
     s.tracks = batch && !backward && n->n_out > 3;
 
-    if (table == NULL || s.attr.by_beta || !layouts_fit(g, n, x)) return LS_UNSUPPORTED;
+    if (table == NULL || s.attr.by_beta || s.attr.sums || !layouts_fit(g, n, x)) return LS_UNSUPPORTED;
     s.job = (lsi_channel_job){.view = lsi_channels_of(x->shape, 1, x->layout, batch),
                               .groups = batch ? 1 : x->shape.dim[0],
                               .unit = table->unit,

@@ -233,7 +233,7 @@ ls_status lsi_plan_matmul(ls_device *dev, const ls_graph *g, const ls_node *n, l
     matmul_state *s;
     variant v;
 
-    if (!describe(dev, g, n, &p)) return LS_UNSUPPORTED;
+    if (n->n_in > 3 || !describe(dev, g, n, &p)) return LS_UNSUPPORTED;
     if (!choose((const lsi_cpu_device *)dev, &p, &v)) return LS_UNSUPPORTED;
     s = ls_alloc(LS_MEM_PLAN, sizeof *s);
     if (s == NULL) return ls_fail(err, LS_NOMEM, "cpu: no memory");

@@ -159,7 +159,7 @@ ls_status lsi_plan_layer_norm_grad(ls_device *dev, const ls_graph *g, const ls_n
 {
     row_state s = rows_of(dev, lsi_in(g, n, 1));
 
-    if (s.table == NULL || !rows_fit(g, n, &s, 1u << 0 | 1u << 1 | 1u << 5) || s.n == 0)
+    if (n->n_in > 5 || s.table == NULL || !rows_fit(g, n, &s, 1u << 0 | 1u << 1 | 1u << 5) || s.n == 0)
         return LS_UNSUPPORTED;
     return lsi_kernel_make(out, run_norm_back, &s, sizeof s, 2 * sizeof(double) * (size_t)(s.threads * s.n),
                            s.table->impl, err);

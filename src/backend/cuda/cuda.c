@@ -160,11 +160,21 @@ static bool wants_heads(const ls_device *dev, const ls_graph *g, const ls_fusion
     return lsi_cuda_can_flash(g, f->outer);
 }
 
+/* Sums of 16 bits: there what a product adds is read while it waits for its own operands, and small networks
+ * are regions. */
+static bool wants_sum(const ls_device *dev, const ls_graph *g, const ls_fusion *f)
+{
+    (void)dev;
+    return g->values[f->outer->out[0]]->dtype != LS_F32;
+}
+
 static const ls_fusion_rule fusions[] = {
-    {LS_FUSE_BIAS, NULL},         {LS_FUSE_RESIDUAL, NULL},  {LS_FUSE_ACT, NULL},
-    {LS_FUSE_POOL_MASK, NULL},    {LS_FUSE_NORM_GRAD, NULL}, {LS_FUSE_NORM_SIGN, NULL},
-    {LS_FUSE_POOL_SUM, NULL},     {LS_FUSE_POOL_GRAD, NULL}, {LS_FUSE_BIAS_GRAD, NULL},
-    {LS_FUSE_HEADS, wants_heads}, {LS_FUSE_POINTWISE, NULL}, {LS_FUSE_NONE, NULL},
+    {LS_FUSE_BIAS, NULL},      {LS_FUSE_RESIDUAL, NULL},  {LS_FUSE_PRODUCT_ADD, wants_sum},
+    {LS_FUSE_ACT, NULL},       {LS_FUSE_GRAD_ADD, NULL},  {LS_FUSE_GRAD_SUM, NULL},
+    {LS_FUSE_POOL_MASK, NULL}, {LS_FUSE_NORM_GRAD, NULL}, {LS_FUSE_NORM_BIAS, NULL},
+    {LS_FUSE_NORM_SUM, NULL},  {LS_FUSE_NORM_SIGN, NULL}, {LS_FUSE_POOL_SUM, NULL},
+    {LS_FUSE_POOL_GRAD, NULL}, {LS_FUSE_BIAS_GRAD, NULL}, {LS_FUSE_HEADS, wants_heads},
+    {LS_FUSE_POINTWISE, NULL}, {LS_FUSE_NONE, NULL},
 };
 
 const ls_backend ls_backend_cuda = {

@@ -38,10 +38,10 @@ static lsi_cuda_after after_of(ls_act act, bool biased)
 
 static void name_problem(char *text, size_t size, const lsi_cuda_product *p)
 {
-    snprintf(text, size, "product %s m%lld n%lld k%lld %c%c batch%lld after%d math%d",
+    snprintf(text, size, "product %s m%lld n%lld k%lld %c%c batch%lld after%d math%d%s",
              ls_dtype_name(p->dtype), (long long)p->m, (long long)p->n, (long long)p->k,
              p->trans_a ? 't' : 'n', p->trans_b ? 't' : 'n', (long long)p->batch, (int)p->epilogue,
-             (int)p->math);
+             (int)p->math, p->adds ? " adds" : "");
 }
 
 static void size_operands(lsi_cuda_library_node *node, const lsi_cuda_product *p)
@@ -52,6 +52,7 @@ static void size_operands(lsi_cuda_library_node *node, const lsi_cuda_product *p
     node->bytes[1] = (size_t)(p->k * p->n * (p->stride_b > 0 ? p->batch : 1)) * each;
     node->bytes[2] = (size_t)(p->m * p->n * p->batch) * ls_dtype_size(p->out);
     node->bytes[3] = (size_t)p->n * each;
+    node->bytes[4] = node->bytes[2];
 }
 
 ls_status lsi_cuda_plan_matmul(ls_device *dev, const ls_graph *g, const ls_node *n, ls_kernel *out,
@@ -60,20 +61,22 @@ ls_status lsi_cuda_plan_matmul(ls_device *dev, const ls_graph *g, const ls_node 
     const lsi_cuda_device *d = lsi_cuda_of(dev);
     const ls_matmul_attr *attr = n->attr;
     const bool biased = n->n_in > 2;
-    lsi_cuda_library_node node = {.impl = "cublaslt", .from = {0, 1, -1, 2}, .bias = -1};
+    lsi_cuda_library_node node = {.impl = "cublaslt", .from = {0, 1, -1, 2, 3}, .bias = -1};
     lsi_cuda_product p;
     char text[200];
 
     if (!describe(d, g, n, &p)) return LS_UNSUPPORTED;
     p.epilogue = after_of(attr->act, biased);
+    p.adds = n->n_in > 3;
     if (d->api->product(&node.library, &p) != 0) { /* some sizes come without what follows */
         p.epilogue = LSI_CUDA_NOTHING;
         if (d->api->product(&node.library, &p) != 0) return LS_UNSUPPORTED;
     }
     node.n = p.epilogue == LSI_CUDA_BIAS || p.epilogue == LSI_CUDA_BIAS_RELU ? 4 : 3;
+    if (p.adds) node.n = 5;
     node.after = p.epilogue != after_of(attr->act, biased) || attr->act > LS_ACT_RELU;
     if (node.after) {
-        node.bias = biased && node.n == 3 ? 2 : -1;
+        node.bias = biased && p.epilogue == LSI_CUDA_NOTHING ? 2 : -1;
         node.epilogue = (lsi_cuda_epilogue_args){.dtype = p.out,
                                                  .bias_dtype = p.dtype,
                                                  .outer = p.m * p.batch,

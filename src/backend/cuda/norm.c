@@ -72,6 +72,7 @@ static void run_norm_grad(void *state, const ls_call *call)
         a.dbeta = call->out[2];
     }
     if (a.attr.residual) a.dresidual = call->out[s->batch ? 3 : 1];
+    if (a.attr.sums) a.more = call->in[stats + (a.attr.act != LS_ACT_NONE ? 3 : 2)];
     lsi_cuda_launched(s->dev, call, s->dev->api->launch.norm_grad(lsi_cuda_stream_of(s->dev, call), &a));
 }
 
@@ -172,6 +173,7 @@ ls_status lsi_cuda_plan_instance_norm_grad(ls_device *dev, const ls_graph *g, co
 
 typedef struct layer_state {
     const lsi_cuda_device *dev;
+    bool adds; /* backward: something to dx */
     union {
         lsi_cuda_layer_norm_args forward;
         lsi_cuda_layer_norm_grad_args backward;
@@ -218,6 +220,7 @@ static void run_layer_norm_grad(void *state, const ls_call *call)
     a.gamma = call->in[2];
     a.mean = call->in[3];
     a.invstd = call->in[4];
+    a.residual = s->adds ? call->in[5] : NULL;
     a.dx = call->out[0];
     a.dgamma = call->out[1];
     a.dbeta = call->out[2];
@@ -231,7 +234,7 @@ ls_status lsi_cuda_plan_layer_norm_grad(ls_device *dev, const ls_graph *g, const
 {
     const ls_vinfo *x = lsi_cuda_in(g, n, 1);
     const int64_t width = x->shape.dim[x->shape.rank - 1];
-    layer_state s = {.dev = lsi_cuda_of(dev)};
+    layer_state s = {.dev = lsi_cuda_of(dev), .adds = n->n_in > 5};
     int64_t rows, blocks;
 
     if (!lsi_cuda_plain(g, n) || !lsi_cuda_computes(x->dtype) || width == 0 || width > LSI_LAYER_NORM_WIDTH ||

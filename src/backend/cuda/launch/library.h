@@ -18,7 +18,8 @@ typedef enum lsi_cuda_after {
     LSI_CUDA_BIAS_RELU
 } lsi_cuda_after;
 
-/* c = op(a) op(b), row-major, for each of a batch.  Operands: a, b, c, and the bias where there is one. */
+/* c = op(a) op(b), row-major, for each of a batch.  Operands: a, b, c, the bias where there is one, and what
+ * is added where something is: it lies like c. */
 typedef struct lsi_cuda_product {
     int64_t m, n, k, batch;
     int64_t lda, ldb, ldc;                /* elements from row to row, as stored */
@@ -27,6 +28,7 @@ typedef struct lsi_cuda_product {
     ls_dtype dtype, out; /* of a, b and the bias; of c */
     lsi_cuda_math math;
     lsi_cuda_after epilogue;
+    bool adds; /* with LSI_CUDA_BIAS: operand 4 */
 } lsi_cuda_product;
 
 typedef enum lsi_cuda_conv_pass { LSI_CUDA_CONV_Y, LSI_CUDA_CONV_DX, LSI_CUDA_CONV_DW } lsi_cuda_conv_pass;

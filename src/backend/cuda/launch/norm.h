@@ -25,6 +25,7 @@ typedef struct lsi_cuda_norm_grad_args {
     lsi_cuda_groups groups;
     ls_norm_attr attr;
     const void *dy, *x, *y;
+    const void *more; /* is added to dy; only where dresidual is wanted, which then has the sum in it */
     const float *gamma, *beta, *mean, *invstd;
     void *dx, *dresidual;
     float *dgamma, *dbeta;
@@ -48,6 +49,7 @@ typedef struct lsi_cuda_layer_norm_grad_args {
     int64_t rows, width; /* of at most LSI_LAYER_NORM_WIDTH */
     int blocks;
     const void *dy, *x;
+    const void *residual; /* is added to dx; NULL: nothing */
     const float *gamma, *mean, *invstd;
     void *dx;
     float *dgamma, *dbeta;

@@ -156,14 +156,15 @@ __global__ void __launch_bounds__(BLOCK, BLOCK == 256 ? 2 : 4)
                 pd[KEEP ? p : 0].fetch(dy + i);
                 px[KEEP ? p : 0].fetch(x + i);
             }
-        const auto read = [&](int p, int i, float(&gamma)[V]) { /* d, f and gamma of the elements at i */
-                                                                if (!KEEP) {
-                                                                    pd[0].fetch(dy + i);
-                                                                    px[0].fetch(x + i);
-                                                                }
-                                                                pd[KEEP ? p : 0].unpack(d);
-                                                                px[KEEP ? p : 0].unpack(f);
-                                                                lsi_load_floats<V>(a.gamma + i, gamma);
+        /* d, f and gamma of the elements at i */
+        const auto read = [&](int p, int i, float(&gamma)[V]) {
+            if (!KEEP) {
+                pd[0].fetch(dy + i);
+                px[0].fetch(x + i);
+            }
+            pd[KEEP ? p : 0].unpack(d);
+            px[KEEP ? p : 0].unpack(f);
+            lsi_load_floats<V>(a.gamma + i, gamma);
         };
 #pragma unroll
         for (int p = 0; p < OWN; p++) {
@@ -194,6 +195,11 @@ __global__ void __launch_bounds__(BLOCK, BLOCK == 256 ? 2 : 4)
             for (int k = 0; k < V; k++) {
                 const float xhat = (f[k] - mean) * inv;
                 f[k] = inv * (fmaf(gamma[k], d[k], -h) - xhat * hx);
+            }
+            if (a.residual != nullptr) {
+                lsi_load<V>((const T *)a.residual + row * width + i, d);
+#pragma unroll
+                for (int k = 0; k < V; k++) f[k] += d[k];
             }
             lsi_store<V>(dx + i, f);
         }

@@ -142,22 +142,24 @@ template <int V> struct no_limits {
     }
 };
 
-/* What both passes of a gradient read, and what becomes of dy. */
-template <typename Type, int Width, mask Mask> struct masked {
+/* What both passes of a gradient read, and what becomes of dy; with Sum dy is in two parts. */
+template <typename Type, int Width, mask Mask, bool Sum = false> struct masked {
     using T = Type;
     static constexpr int V = Width;
     struct fetched {
-        lsi_packed<V, T> dy, x, y;
+        lsi_packed<V, T> dy, x, y, more;
     };
     using known = typename std::conditional<Mask == MASK_X, limits<V>, no_limits<V>>::type;
     const T *dy, *x, *y;
     const float *gamma, *beta, *mean, *invstd;
     ls_act act;
     float slope;
+    const T *more;
 
     __device__ __forceinline__ void fetch(int64_t at, fetched &p) const
     {
         p.dy.fetch(dy + at);
+        if constexpr (Sum) p.more.fetch(more + at);
         p.x.fetch(x + at);
         if constexpr (Mask == MASK_Y) p.y.fetch(y + at);
     }
@@ -178,6 +180,11 @@ template <typename Type, int Width, mask Mask> struct masked {
         float o[V];
 
         p.dy.unpack(d);
+        if constexpr (Sum) {
+            p.more.unpack(f);
+#pragma unroll
+            for (int k = 0; k < V; k++) d[k] += f[k];
+        }
         p.x.unpack(f);
         if constexpr (Mask == MASK_Y) p.y.unpack(o);
         if constexpr (Mask != MASK_NONE)
@@ -189,9 +196,9 @@ template <typename Type, int Width, mask Mask> struct masked {
 
 /* The sums of dz and of dz * (x - mean), and the factors of dx = a dz + b (x -
  * mean) + c. */
-template <typename Type, int Width, mask Mask> struct back_sums_rule {
+template <typename Type, int Width, mask Mask, bool Sum> struct back_sums_rule {
     using T = Type;
-    using maps = masked<Type, Width, Mask>;
+    using maps = masked<Type, Width, Mask, Sum>;
     using fetched = typename maps::fetched;
     static constexpr int V = Width, SUMS = 2, AHEAD = sizeof(T) == 2 ? 4 : 2;
     struct constants {
@@ -330,16 +337,16 @@ int lsi_cuda_norm(lsi_cuda_stream s, const lsi_cuda_norm_args *a)
 
 /* First says what the sums see of the mask, Second what the pass behind them
  * does. */
-template <typename T, int V, mask First, mask Second>
+template <typename T, int V, mask First, mask Second, bool Sum = false>
 static int norm_grad_passes(lsi_cuda_stream s, const lsi_cuda_norm_grad_args *a)
 {
     const lsi_cuda_groups &g = a->groups;
-    back_sums_rule<T, V, First> b = {};
+    back_sums_rule<T, V, First, Sum> b = {};
     back_rule<T, V, Second> r = {};
     int code;
 
-    b.from = {(const T *)a->dy, (const T *)a->x, (const T *)a->y,     a->gamma, a->beta, a->mean,
-              a->invstd,        a->attr.act,     (float)a->attr.slope};
+    b.from = {(const T *)a->dy, (const T *)a->x, (const T *)a->y,      a->gamma,          a->beta, a->mean,
+              a->invstd,        a->attr.act,     (float)a->attr.slope, (const T *)a->more};
     b.dz = (T *)a->dresidual;
     b.dgamma = a->dgamma;
     b.dbeta = a->dbeta;
@@ -354,7 +361,8 @@ static int norm_grad_passes(lsi_cuda_stream s, const lsi_cuda_norm_grad_args *a)
               a->mean,
               a->invstd,
               a->attr.act,
-              b.from.slope};
+              b.from.slope,
+              nullptr};
     r.dx = (T *)a->dx;
     r.factors = a->factors;
     r.groups = b.groups;
@@ -366,6 +374,9 @@ template <typename T, int V> static int norm_grad(lsi_cuda_stream s, const lsi_c
 {
     const bool written = a->dresidual != nullptr;
 
+    if (a->more != nullptr)
+        return a->y != nullptr ? norm_grad_passes<T, V, MASK_Y, MASK_NONE, true>(s, a)
+                               : norm_grad_passes<T, V, MASK_NONE, MASK_NONE, true>(s, a);
     if (a->by_x)
         return written ? norm_grad_passes<T, V, MASK_X, MASK_NONE>(s, a)
                        : norm_grad_passes<T, V, MASK_X, MASK_X>(s, a);

@@ -7,7 +7,7 @@
 
 #include "backend/cuda/module/library.h"
 
-enum { MAX_WAYS = 8, ALIGNED = 16 };
+enum { MAX_WAYS = 16, ALIGNED = 16 };
 #define WORKSPACE ((size_t)32 << 20)
 
 typedef struct product {
@@ -15,7 +15,7 @@ typedef struct product {
     cublasLtMatmulDesc_t how;
     cublasLtMatrixLayout_t first, second, result;
     cublasLtMatmulHeuristicResult_t way[MAX_WAYS];
-    bool biased;
+    bool biased, adds;
 } product;
 
 static int code_of(cublasStatus_t st)
@@ -141,15 +141,16 @@ static int run(lsi_cuda_library *base, int way, void *const *operands, void *wor
 {
     product *l = (product *)base;
     const float one = 1, zero = 0;
+    const void *more = l->adds ? operands[4] : operands[2];
     cublasLtHandle_t h;
     int code = handle(&h);
 
     if (code == 0 && l->biased)
         code = set(l->how, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &operands[3], sizeof operands[3]);
     if (code != 0) return code;
-    return code_of(cublasLtMatmul(h, l->how, &one, operands[1], l->first, operands[0], l->second, &zero,
-                                  operands[2], l->result, operands[2], l->result, &l->way[way].algo,
-                                  workspace, l->way[way].workspaceSize, (cudaStream_t)s));
+    return code_of(cublasLtMatmul(h, l->how, &one, operands[1], l->first, operands[0], l->second,
+                                  l->adds ? &one : &zero, more, l->result, operands[2], l->result,
+                                  &l->way[way].algo, workspace, l->way[way].workspaceSize, (cudaStream_t)s));
 }
 
 static void drop(lsi_cuda_library *base)
@@ -171,6 +172,7 @@ int lsi_cuda_product_make(lsi_cuda_library **out, const lsi_cuda_product *p)
     if (l == NULL) return (int)cudaErrorMemoryAllocation;
     l->base = (lsi_cuda_library){0, prepare, run, drop};
     l->biased = p->epilogue == LSI_CUDA_BIAS || p->epilogue == LSI_CUDA_BIAS_RELU;
+    l->adds = p->adds;
     code = describe(l, p);
     if (code == 0) code = layouts(l, p);
     if (code == 0) code = find_ways(l);
