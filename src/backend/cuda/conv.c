@@ -1,5 +1,5 @@
-/* conv.c: convolutions and their two gradients through cuDNN: f32, bf16, f16, plain or channels-last maps and
- * weights. */
+/* conv.c: convolutions and their two gradients through cuDNN, or as products where a filter is one pixel, or
+ * few channels wide and never overlaps itself: f32, bf16, f16, plain or channels-last maps and weights. */
 #include <stdio.h>
 
 #include "backend/cuda/library.h"
@@ -89,18 +89,16 @@ static void add_epilogue(const ls_graph *g, const ls_node *n, lsi_cuda_library_n
                                               .slope = (float)a->slope};
 }
 
-/* A filter of one pixel over maps that are channels last is a product over all pixels. */
-static bool describe_product(const lsi_cuda_conv *c, lsi_cuda_product *p, lsi_cuda_library_node *node)
+/* The product that a convolution is when the rows of x that belong to each pixel of y are rows of `in`
+ * elements. */
+static void set_product(const lsi_cuda_conv *c, int64_t pixels, int64_t in, lsi_cuda_product *p,
+                        lsi_cuda_library_node *node)
 {
     static const int operands[3][3] = {{0, 1, 2}, {2, 1, 0}, {2, 0, 1}}; /* a, b, c among x, w, y */
-    const int64_t pixels = c->x[0] * c->x[2] * c->x[3], in = c->x[1], out = c->y[1];
     const lsi_cuda_library_node as_conv = *node;
     const int *o = operands[c->pass];
+    const int64_t out = c->y[1];
 
-    if (c->w[2] != 1 || c->w[3] != 1 || c->w[1] != in || c->x_stride[1] != 1 || c->y_stride[1] != 1)
-        return false;
-    for (int i = 0; i < 2; i++)
-        if (c->stride[i] != 1 || c->before[i] != 0 || c->after[i] != 0) return false;
     *p =
         (lsi_cuda_product){.m = pixels, .n = out, .k = in, .lda = in, .ldb = in, .ldc = out, .trans_b = true};
     if (c->pass == LSI_CUDA_CONV_DX)
@@ -116,6 +114,45 @@ static bool describe_product(const lsi_cuda_conv *c, lsi_cuda_product *p, lsi_cu
         node->bytes[i] = as_conv.bytes[o[i]];
     }
     node->impl = "cublaslt";
+}
+
+static bool without_padding(const lsi_cuda_conv *c)
+{
+    return c->before[0] == 0 && c->before[1] == 0 && c->after[0] == 0 && c->after[1] == 0;
+}
+
+/* A filter of one pixel over maps that are channels last is a product over all pixels. */
+static bool describe_product(const lsi_cuda_conv *c, lsi_cuda_product *p, lsi_cuda_library_node *node)
+{
+    if (c->w[2] != 1 || c->w[3] != 1 || c->w[1] != c->x[1] || c->x_stride[1] != 1 || c->y_stride[1] != 1 ||
+        c->stride[0] != 1 || c->stride[1] != 1 || !without_padding(c))
+        return false;
+    set_product(c, c->x[0] * c->x[2] * c->x[3], c->x[1], p, node);
+    return true;
+}
+
+enum { FEW_CHANNELS = 16, ACCESS = 16 };
+
+/* A filter that moves by its own size takes patches that do not overlap: x in another order is the left
+ * operand of a product.  The library has poor kernels for few channels. */
+static bool describe_patches(const lsi_cuda_conv *c, lsi_cuda_product *p, lsi_cuda_library_node *node)
+{
+    const int64_t kh = c->w[2], kw = c->w[3], in = c->x[1], run = kw * in * (int64_t)ls_dtype_size(c->dtype);
+    const int64_t across = c->y[3], each = run / ACCESS;
+
+    if (c->pass == LSI_CUDA_CONV_DX || in >= FEW_CHANNELS || kh * kw == 1 || run % ACCESS != 0 ||
+        c->w[1] != in || c->x_stride[1] != 1 || c->w_stride[1] != 1 || c->y_stride[1] != 1 ||
+        !without_padding(c) || c->dilation[0] != 1 || c->dilation[1] != 1 || c->stride[0] != kh ||
+        c->stride[1] != kw || c->x[2] != c->y[2] * kh || c->x[3] != across * kw)
+        return false;
+    set_product(c, c->y[0] * c->y[2] * across, kh * kw * in, p, node);
+    node->gathers = true;
+    node->gathered = c->pass == LSI_CUDA_CONV_Y ? 0 : 1;
+    node->gather = (lsi_cuda_move_args){.size = ACCESS,
+                                        .rank = 4,
+                                        .dim = {c->y[0] * c->y[2], across, kh, each},
+                                        .from = {kh * across * each, each, across * each, 1},
+                                        .to = {kh * across * each, kh * each, each, 1}};
     return true;
 }
 
@@ -156,7 +193,7 @@ ls_status lsi_cuda_plan_conv(ls_device *dev, const ls_graph *g, const ls_node *n
          ls_shape_count(lsi_cuda_out(g, n, 0)->shape) >= (int64_t)1 << 31)) /* counted with 32 bits */
         return LS_UNSUPPORTED;
     name_problem(text, sizeof text, &p);
-    if (describe_product(&p, &product, &node)) {
+    if (describe_product(&p, &product, &node) || describe_patches(&p, &product, &node)) {
         if (!make_product(d, g, n, &product, &node)) return LS_UNSUPPORTED;
         snprintf(text + strlen(text), sizeof text - strlen(text), " product%d", (int)product.epilogue);
     } else if (d->api->conv(&node.library, &p) != 0) {

@@ -19,12 +19,20 @@ static void run(void *state, const ls_call *call)
     const library_state *s = state;
     const lsi_cuda_library_node *n = &s->node;
     lsi_cuda_stream stream = lsi_cuda_stream_of(s->dev, call);
+    char *scratch = lsi_cuda_aligned(call->scratch);
     void *operand[LSI_CUDA_OPERANDS];
-    int code;
+    int code = 0;
 
     for (int i = 0; i < n->n; i++)
         operand[i] = n->from[i] >= 0 ? call->in[n->from[i]] : call->out[-1 - n->from[i]];
-    code = s->dev->api->run(n->library, s->way, operand, lsi_cuda_aligned(call->scratch), stream);
+    if (n->gathers) {
+        lsi_cuda_move_args a = n->gather;
+        a.in = operand[n->gathered];
+        a.out = operand[n->gathered] = scratch;
+        scratch = lsi_cuda_aligned(scratch + n->bytes[n->gathered]);
+        code = s->dev->api->launch.move(stream, &a);
+    }
+    if (code == 0) code = s->dev->api->run(n->library, s->way, operand, scratch, stream);
     if (code == 0 && n->after) {
         lsi_cuda_epilogue_args a = n->epilogue;
         a.y = call->out[0];
@@ -129,7 +137,7 @@ ls_status lsi_cuda_library_plan(ls_device *dev, const lsi_cuda_library_node *nod
 {
     const lsi_cuda_device *d = lsi_cuda_of(dev);
     library_state *s = ls_alloc(LS_MEM_PLAN, sizeof *s);
-    size_t workspace = 0;
+    size_t workspace = 0, more;
 
     if (s == NULL) {
         d->api->drop(node->library);
@@ -141,6 +149,8 @@ ls_status lsi_cuda_library_plan(ls_device *dev, const lsi_cuda_library_node *nod
         destroy(s);
         return LS_UNSUPPORTED;
     }
-    *out = (ls_kernel){run, destroy, s, workspace > 0 ? workspace + LSI_CUDA_ALIGNED : 0, node->impl};
+    more = node->gathers ? node->bytes[node->gathered] + LSI_CUDA_ALIGNED : 0;
+    if (workspace > 0) workspace += LSI_CUDA_ALIGNED;
+    *out = (ls_kernel){run, destroy, s, workspace + more, node->impl};
     return LS_OK;
 }

@@ -14,8 +14,11 @@ typedef struct lsi_cuda_library_node {
     int n;                     /* operands */
     int from[LSI_CUDA_OPERANDS];
     size_t bytes[LSI_CUDA_OPERANDS]; /* of each, for trials */
-    bool after;                      /* `epilogue` follows, on output 0 */
-    int bias;                        /* input that is its bias; -1: none */
+    bool gathers;                    /* operand `gathered` is made of its input by `gather`, in scratch */
+    int gathered;
+    lsi_cuda_move_args gather;
+    bool after; /* `epilogue` follows, on output 0 */
+    int bias;   /* input that is its bias; -1: none */
     lsi_cuda_epilogue_args epilogue;
 } lsi_cuda_library_node;
 

@@ -14,7 +14,7 @@ static __device__ __forceinline__ void windows(int at, int pad, int kernel, int 
     *end = last + 1 < n ? last + 1 : (int)n;
 }
 
-/* Windows that are known to the compiler: their loops unroll, and their accesses are under way together.  With
+/* Windows that are known to the compiler: their loops unroll, and their accesses are under way together. With
  * K = 0 they are known at run time. */
 template <int K, int S> struct window {
     static __device__ __forceinline__ int kernel(const ls_pool_attr &a, int d)
@@ -138,12 +138,92 @@ __global__ void __launch_bounds__(LSI_PIXEL_THREADS)
     }
 }
 
+/* Windows of 3 x 3 that move by 2 over maps with a border of 1: a thread has the 2 x 2 positions from (2 y, 2
+ * x) on, which lie in windows y and y + 1 times x and x + 1 and no others; so each is read once for four
+ * positions, all of them together. */
+template <typename T, int V, bool RELU>
+__global__ void __launch_bounds__(LSI_PIXEL_THREADS)
+    maxpool_grad_squares_kernel(lsi_cuda_maxpool_grad_args a, lsi_pixels p)
+{
+    LSI_EACH_PIXEL(p, i)
+    {
+        const lsi_pixel at = lsi_pixel_at<V>(p, i);
+        lsi_packed<V, T> dy[2][2], y[2][2];
+        union {
+            typename lsi_raw<V>::type raw;
+            uint8_t e[V];
+        } index[2][2];
+        float d[2][2][V];
+
+#pragma unroll
+        for (int v = 0; v < 2; v++)
+#pragma unroll
+            for (int u = 0; u < 2; u++) {
+                if (at.y + v >= p.oh || at.x + u >= p.ow) {
+#pragma unroll
+                    for (int k = 0; k < V; k++) index[v][u].e[k] = 0xff;
+                    dy[v][u].raw = y[v][u].raw = {};
+                    continue;
+                }
+                const int64_t from = at.small + ((at.y + v) * p.ow + at.x + u) * at.step;
+                index[v][u].raw = *(const typename lsi_raw<V>::type *)(a.index + from);
+                dy[v][u].fetch((const T *)a.dy + from);
+                if (RELU) y[v][u].fetch((const T *)a.y + from);
+            }
+#pragma unroll
+        for (int v = 0; v < 2; v++)
+#pragma unroll
+            for (int u = 0; u < 2; u++) {
+                float o[V];
+                dy[v][u].unpack(d[v][u]);
+                if (!RELU) continue;
+                y[v][u].unpack(o);
+#pragma unroll
+                for (int k = 0; k < V; k++) d[v][u][k] = lsi_pw_relu_grad(d[v][u][k], o[k]);
+            }
+#pragma unroll
+        for (int j = 0; j < 4; j++) {
+            const int down = j / 2, right = j % 2, row = 2 * at.y + down, column = 2 * at.x + right;
+            float sum[V] = {};
+            if (row >= p.h || column >= p.w) continue;
+#pragma unroll
+            for (int v = 0; v <= down; v++)
+#pragma unroll
+                for (int u = 0; u <= right; u++) {
+                    const int mine = (down + 1 - 2 * v) * 3 + right + 1 - 2 * u;
+#pragma unroll
+                    for (int k = 0; k < V; k++) sum[k] += index[v][u].e[k] == mine ? d[v][u][k] : 0.0f;
+                }
+            lsi_store<V>((T *)a.dx + at.large + (row * p.w + column) * at.step, sum);
+        }
+    }
+}
+
+template <typename T, int V>
+static int maxpool_grad_squares(lsi_cuda_stream s, const lsi_cuda_maxpool_grad_args *a)
+{
+    const int64_t rows = (a->map.h + 1) / 2, columns = (a->map.w + 1) / 2;
+    lsi_pixels p = lsi_pixels_of(&a->map, true, V);
+
+    p.height = lsi_divider(rows);
+    p.width = lsi_divider(columns);
+    p.count = (uint32_t)(a->map.n * a->map.c * rows * columns / V);
+    const unsigned blocks = lsi_blocks(p.count, LSI_PIXEL_THREADS);
+    if (a->y != NULL)
+        LSI_LAUNCH(s, blocks, LSI_PIXEL_THREADS, 0, (maxpool_grad_squares_kernel<T, V, true>), *a, p);
+    else
+        LSI_LAUNCH(s, blocks, LSI_PIXEL_THREADS, 0, (maxpool_grad_squares_kernel<T, V, false>), *a, p);
+    return 0;
+}
+
 template <typename T, int V> static int maxpool_grad(lsi_cuda_stream s, const lsi_cuda_maxpool_grad_args *a)
 {
     const lsi_pixels p = lsi_pixels_of(&a->map, true, V);
 
     const unsigned blocks = lsi_blocks(p.count, LSI_PIXEL_THREADS);
 
+    if (is_window(&a->attr, 3, 2) && a->attr.pad[0] == 1 && a->attr.pad[1] == 1)
+        return maxpool_grad_squares<T, V>(s, a);
     if (is_window(&a->attr, 3, 2))
         LSI_LAUNCH(s, blocks, LSI_PIXEL_THREADS, 0, (maxpool_grad_kernel<T, V, 3, 2>), *a, p);
     else if (is_window(&a->attr, 2, 2))

@@ -52,6 +52,36 @@ LSI_PW lsi_pw_leaky_grad(float dy, float y, float slope)
 {
     return y > 0.0f ? dy : slope * dy;
 }
+#if defined(BFLOAT16) || defined(FLOAT16)
+/* For results of 16 bits: the normal distribution by a polynomial of 1 / (1 + p |x|) (Abramowitz and Stegun
+ * 7.1.26, within 1.5e-7) and one power of 2, of which the density is made, too.  With erff GELU is bound by
+ * arithmetic. */
+LSI_PW lsi_pw_normal(float x, float *density)
+{
+    float t, e, tail;
+
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(t) : "f"(fmaf(0.23164190f, fabsf(x), 1.0f)));
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(e) : "f"(-0.72134752f * x * x));
+    tail =
+        fmaf(fmaf(fmaf(fmaf(0.53070271f, t, -0.72657602f), t, 0.71070687f), t, -0.14224837f), t, 0.12741480f);
+    tail *= t * e;
+    *density = e * 0.39894228f;
+    return x > 0.0f ? 1.0f - tail : tail;
+}
+LSI_PW lsi_pw_gelu(float a)
+{
+    float density;
+
+    return a * lsi_pw_normal(a, &density);
+}
+LSI_PW lsi_pw_gelu_grad(float dy, float x)
+{
+    float density;
+    const float cdf = lsi_pw_normal(x, &density);
+
+    return dy * fmaf(x, density, cdf);
+}
+#else
 LSI_PW lsi_pw_gelu(float a)
 {
     return 0.5f * a * (1.0f + erff(a * 0.70710678f));
@@ -62,6 +92,7 @@ LSI_PW lsi_pw_gelu_grad(float dy, float x)
 
     return dy * fmaf(x, density, cdf);
 }
+#endif
 LSI_PW lsi_pw_tanh(float a)
 {
     return tanhf(a);
