@@ -1,17 +1,18 @@
 /* flash_heads.cu: attention as in flash.cu where one side of a head fits into shared memory as a whole: up to
  * 224 rows of 64 elements, bf16 and f16, both ways.
  *
- * A block has one head, so every row is fetched once.  Forward: a warp has 32 queries, two sets of left
- * operands, so that what it reads of keys and values serves two products; the maximum that exponents are
- * taken from moves only when one of them would exceed 8, which is mostly never after the first keys.
- * Backward: a warp has 16 keys and goes through the queries for dk and dv, as rows of queries arrive; the
- * scores' gradient is left in shared memory, 16 bits each, and is the left operand of dq, which warps make by
- * queries.  So scores are made once, and nobody adds to what others add to. */
+ * Forward: a warp has 32 queries, two sets of left operands, so that what it reads of keys and values serves
+ * two products, and scores of the next keys are under way while those before become probabilities.  The
+ * maximum that exponents are taken from moves only when one of them would exceed 8, which is mostly never
+ * after the first keys.  Backward: a block has one head, a warp 16 of its keys, and goes through the queries
+ * for dk and dv as they arrive; the scores' gradient is left in shared memory, 16 bits each, and is the left
+ * operand of dq, which warps make by queries.  So scores are made once, and nobody adds to what others add
+ * to. */
 #include "backend/cuda/module/flash.cuh"
 
 constexpr int D = 64;
 
-enum { MOST = 224, HEAD_WARPS = MOST / 32, GRAD_WARPS = MOST / GROUP, CHUNK = 64 };
+enum { MOST = 224, HEAD_WARPS = 4, GRAD_WARPS = MOST / GROUP, CHUNK = 64 };
 
 /* Exponents above the maximum in use that are let pass: 2^8 is far from what f16 holds. */
 #define ALLOWED 8.0f
@@ -51,6 +52,32 @@ struct queries {
     float top[2], sum[2]; /* the exponent that is subtracted, in powers of 2; this thread's part of the sum */
 };
 
+/* Scores of 32 queries and the 16 keys from row j of k on. */
+template <typename T>
+static __device__ __forceinline__ void score(float (&s)[2][2][4], const queries (&x)[2], T (*k)[PITCH(D)],
+                                             int j)
+{
+    const int lane = threadIdx.x % LSI_WARP;
+    const T *type = nullptr;
+
+#pragma unroll
+    for (int m = 0; m < 2; m++)
+#pragma unroll
+        for (int h = 0; h < 2; h++)
+#pragma unroll
+            for (int e = 0; e < 4; e++) s[m][h][e] = 0;
+#pragma unroll
+    for (int i = 0; i < D / GROUP; i++) {
+        uint32_t b[4];
+        matrices<false>(b, &k[j + lane / 16 * 8 + lane % 8][i * GROUP + lane / 8 % 2 * 8]);
+#pragma unroll
+        for (int m = 0; m < 2; m++) {
+            multiply(s[m][0], x[m].q[i], b[0], b[1], type);
+            multiply(s[m][1], x[m].q[i], b[2], b[3], type);
+        }
+    }
+}
+
 /* Takes the maxima of 16 keys into account. */
 static __device__ __forceinline__ void raise(queries &x, const float (&s)[2][4], float scale)
 {
@@ -70,18 +97,70 @@ static __device__ __forceinline__ void raise(queries &x, const float (&s)[2][4],
     }
 }
 
+/* out += softmax(scores) v of the 16 keys from row j on; behind t there are none. */
 template <typename T>
-__global__ void __launch_bounds__(HEAD_WARPS *LSI_WARP, 2)
+static __device__ __forceinline__ void gather(float (&s)[2][2][4], queries (&x)[2], T (*v)[PITCH(D)], int j,
+                                              int t, float scale)
+{
+    const int lane = threadIdx.x % LSI_WARP;
+    const T *type = nullptr;
+    uint32_t p[2][4];
+    bool above = false;
+
+    if (j + GROUP > t)
+#pragma unroll
+        for (int h = 0; h < 2; h++)
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                if (j + h * 8 + lane % 4 * 2 + e % 2 >= t) s[0][h][e] = s[1][h][e] = -INFINITY;
+#pragma unroll
+    for (int m = 0; m < 2; m++)
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            const float most = fmaxf(fmaxf(s[m][0][2 * half], s[m][0][2 * half + 1]),
+                                     fmaxf(s[m][1][2 * half], s[m][1][2 * half + 1]));
+            above |= fmaf(most, scale, -ALLOWED) > x[m].top[half];
+        }
+    if (__any_sync(LSI_FULL, above)) {
+        raise(x[0], s[0], scale);
+        raise(x[1], s[1], scale);
+    }
+#pragma unroll
+    for (int m = 0; m < 2; m++) {
+#pragma unroll
+        for (int h = 0; h < 2; h++)
+#pragma unroll
+            for (int e = 0; e < 4; e++) {
+                s[m][h][e] = power_of_2(fmaf(s[m][h][e], scale, -x[m].top[e / 2]));
+                x[m].sum[e / 2] += s[m][h][e];
+            }
+#pragma unroll
+        for (int i = 0; i < 4; i++) p[m][i] = pair(s[m][i / 2][i % 2 * 2], s[m][i / 2][i % 2 * 2 + 1], type);
+    }
+#pragma unroll
+    for (int n = 0; n < D / GROUP; n++) {
+        uint32_t b[4];
+        matrices<true>(b, &v[j + lane % 16][n * GROUP + lane / 16 * 8]);
+#pragma unroll
+        for (int m = 0; m < 2; m++) {
+            multiply(x[m].out[2 * n], p[m], b[0], b[1], type);
+            multiply(x[m].out[2 * n + 1], p[m], b[2], b[3], type);
+        }
+    }
+}
+
+template <typename T>
+__global__ void __launch_bounds__(HEAD_WARPS *LSI_WARP, 3)
     flash_heads_kernel(const __grid_constant__ lsi_cuda_flash_args a)
 {
     extern __shared__ __align__(16) unsigned char shared[];
     const int t = (int)a.t, rows = (t + GROUP - 1) / GROUP * GROUP, lane = threadIdx.x % LSI_WARP;
     T(*k)[PITCH(D)] = (T(*)[PITCH(D)])shared, (*v)[PITCH(D)] = k + rows;
-    const int first = threadIdx.x / LSI_WARP * 2 * GROUP;
+    const int first = ((int)blockIdx.x * HEAD_WARPS + threadIdx.x / LSI_WARP) * 2 * GROUP;
     const place at = place_of(a);
     const float scale = a.scale * LOG2_E;
-    const T *type = nullptr;
     queries x[2];
+    float s[2][2][2][4];
 
     fetch<T, D>(k, (const T *)a.k + at.q, a.q_rows.row, 0, rows, t);
     copies_end();
@@ -99,59 +178,16 @@ __global__ void __launch_bounds__(HEAD_WARPS *LSI_WARP, 2)
     }
     wait_copies<0>();
     __syncthreads();
-    for (int j = 0; j < t; j += GROUP) {
-        float s[2][2][4] = {};
-        uint32_t p[2][4];
-        bool above = false;
-#pragma unroll
-        for (int i = 0; i < D / GROUP; i++) {
-            uint32_t b[4];
-            matrices<false>(b, &k[j + lane / 16 * 8 + lane % 8][i * GROUP + lane / 8 % 2 * 8]);
-#pragma unroll
-            for (int m = 0; m < 2; m++) {
-                multiply(s[m][0], x[m].q[i], b[0], b[1], type);
-                multiply(s[m][1], x[m].q[i], b[2], b[3], type);
-            }
-        }
-        if (j + GROUP > t)
-#pragma unroll
-            for (int h = 0; h < 2; h++)
-#pragma unroll
-                for (int e = 0; e < 4; e++)
-                    if (j + h * 8 + lane % 4 * 2 + e % 2 >= t) s[0][h][e] = s[1][h][e] = -INFINITY;
-#pragma unroll
-        for (int m = 0; m < 2; m++)
-#pragma unroll
-            for (int h = 0; h < 2; h++)
-#pragma unroll
-                for (int e = 0; e < 4; e++) above |= fmaf(s[m][h][e], scale, -ALLOWED) > x[m].top[e / 2];
-        if (__any_sync(LSI_FULL, above)) {
-            raise(x[0], s[0], scale);
-            raise(x[1], s[1], scale);
-        }
-#pragma unroll
-        for (int m = 0; m < 2; m++) {
-#pragma unroll
-            for (int h = 0; h < 2; h++)
-#pragma unroll
-                for (int e = 0; e < 4; e++) {
-                    s[m][h][e] = power_of_2(fmaf(s[m][h][e], scale, -x[m].top[e / 2]));
-                    x[m].sum[e / 2] += s[m][h][e];
-                }
-#pragma unroll
-            for (int i = 0; i < 4; i++)
-                p[m][i] = pair(s[m][i / 2][i % 2 * 2], s[m][i / 2][i % 2 * 2 + 1], type);
-        }
-#pragma unroll
-        for (int n = 0; n < D / GROUP; n++) {
-            uint32_t b[4];
-            matrices<true>(b, &v[j + lane % 16][n * GROUP + lane / 16 * 8]);
-#pragma unroll
-            for (int m = 0; m < 2; m++) {
-                multiply(x[m].out[2 * n], p[m], b[0], b[1], type);
-                multiply(x[m].out[2 * n + 1], p[m], b[2], b[3], type);
-            }
-        }
+    if (first >= t) return;
+    /* Scores of the next keys are under way while those before become probabilities; at the end the last ones
+     * are made once more, for nobody. */
+    score<T>(s[0], x, k, 0);
+    for (int j = 0; j < rows; j += 2 * GROUP) {
+        score<T>(s[1], x, k, j + GROUP < rows ? j + GROUP : j);
+        gather<T>(s[0], x, v, j, t, scale);
+        if (j + GROUP >= rows) break;
+        score<T>(s[0], x, k, j + 2 * GROUP < rows ? j + 2 * GROUP : j);
+        gather<T>(s[1], x, v, j + GROUP, t, scale);
     }
 #pragma unroll
     for (int m = 0; m < 2; m++) {
@@ -172,23 +208,34 @@ static __host__ __device__ __forceinline__ int score_pitch(int rows)
     return rows + 8;
 }
 
-/* out . dout of every query, and the sum of exponents as a power of 2; behind the end no probability is left.
- */
+/* out . dout of the warp's 16 queries from `mine` on, and the sum of exponents as a power of 2; behind the
+ * end no probability is left.  Eight lanes have a row, and all rows are under way at once. */
 template <typename T>
 static __device__ __forceinline__ void query_numbers(const lsi_cuda_flash_grad_args &a, const place &at,
-                                                     int t, int rows, float *lse, float *dots)
+                                                     int t, int mine, float *lse, float *dots)
 {
-    const int lane = threadIdx.x % LSI_WARP, warps = (int)blockDim.x / LSI_WARP;
+    constexpr int EACH = 8, LANES = D / EACH, AT_ONCE = LSI_WARP / LANES, STEPS = GROUP / AT_ONCE;
+    const int lane = threadIdx.x % LSI_WARP;
+    lsi_packed<EACH, T> out[STEPS], dout[STEPS];
 
-#pragma unroll 4
-    for (int r = threadIdx.x / LSI_WARP; r < rows; r += warps) {
-        float out[2] = {}, dout[2] = {}, dot;
-        if (r < t) {
-            lsi_load<2>((const T *)a.out + at.out + r * a.out_rows.row + 2 * lane, out);
-            lsi_load<2>((const T *)a.dout + at.out + r * a.out_rows.row + 2 * lane, dout);
-        }
-        dot = lsi_warp_sum<LSI_WARP>(fmaf(out[0], dout[0], out[1] * dout[1]));
-        if (lane == 0) {
+#pragma unroll
+    for (int i = 0; i < STEPS; i++) {
+        const int r = mine + i * AT_ONCE + lane / LANES;
+        out[i].raw = dout[i].raw = {};
+        if (r >= t) continue;
+        out[i].fetch((const T *)a.out + at.out + r * a.out_rows.row + lane % LANES * EACH);
+        dout[i].fetch((const T *)a.dout + at.out + r * a.out_rows.row + lane % LANES * EACH);
+    }
+#pragma unroll
+    for (int i = 0; i < STEPS; i++) {
+        const int r = mine + i * AT_ONCE + lane / LANES;
+        float x[EACH], y[EACH], dot = 0;
+        out[i].unpack(x);
+        dout[i].unpack(y);
+#pragma unroll
+        for (int k = 0; k < EACH; k++) dot = fmaf(x[k], y[k], dot);
+        dot = lsi_warp_sum<LANES>(dot);
+        if (lane % LANES == 0) {
             dots[r] = dot;
             lse[r] = r < t ? a.lse[at.row + r] * LOG2_E : INFINITY;
         }
@@ -219,13 +266,13 @@ __global__ void __launch_bounds__(GRAD_WARPS *LSI_WARP)
     }
     fetch<T, D>(k, (const T *)a.k + at.q, a.q_rows.row, 0, rows, t);
     copies_end();
-    query_numbers<T>(a, at, t, rows, lse, dots);
     {
         uint32_t my_k[D / GROUP][4], my_v[D / GROUP][4];
         float dk[D / 8][4] = {}, dv[D / 8][4] = {};
         const bool there[2] = {mine + lane / 4 < t, mine + lane / 4 + 8 < t}; /* keys, not the end's */
         left_of(my_k, (const T *)a.k + at.q, a.q_rows.row, mine, t);
         left_of(my_v, (const T *)a.v + at.q, a.q_rows.row, mine, t);
+        query_numbers<T>(a, at, t, mine, lse, dots);
         for (int j = 0; j < rows; j += GROUP) {
             float p[2][4], ds[2][4];
             if (j % CHUNK == 0) { /* the next queries are there */
@@ -239,23 +286,34 @@ __global__ void __launch_bounds__(GRAD_WARPS *LSI_WARP)
                     wait_copies<1>();
                 __syncthreads();
             }
+            float2 log[2], dot[2]; /* of queries two and two + 1, and eight further on */
+#pragma unroll
+            for (int h = 0; h < 2; h++) {
+                log[h] = *(const float2 *)&lse[j + h * 8 + lane % 4 * 2];
+                dot[h] = *(const float2 *)&dots[j + h * 8 + lane % 4 * 2];
+            }
             times_rows<T, D>(p, my_k, q, j);
             times_rows<T, D>(ds, my_v, dout, j);
 #pragma unroll
-            for (int h = 0; h < 2; h++) {
-                const int query = j + h * 8 + lane % 4 * 2;
-                const float2 log = *(const float2 *)&lse[query], dot = *(const float2 *)&dots[query];
+            for (int h = 0; h < 2; h++)
 #pragma unroll
-                for (int e = 0; e < 4; e++) {
-                    p[h][e] = power_of_2(fmaf(p[h][e], scale, -(e % 2 == 0 ? log.x : log.y)));
-                    ds[h][e] =
-                        there[e / 2] ? a.scale * p[h][e] * (ds[h][e] - (e % 2 == 0 ? dot.x : dot.y)) : 0.0f;
-                }
-                *(uint32_t *)&scores[(mine + lane / 4) * pitch + query] = pair(ds[h][0], ds[h][1], type);
-                *(uint32_t *)&scores[(mine + lane / 4 + 8) * pitch + query] = pair(ds[h][2], ds[h][3], type);
-            }
+                for (int e = 0; e < 4; e++)
+                    p[h][e] = power_of_2(fmaf(p[h][e], scale, -(e % 2 == 0 ? log[h].x : log[h].y)));
             add_times<T, D>(dv, p, dout, j);
+#pragma unroll
+            for (int h = 0; h < 2; h++)
+#pragma unroll
+                for (int e = 0; e < 4; e++)
+                    ds[h][e] = there[e / 2]
+                                   ? a.scale * p[h][e] * (ds[h][e] - (e % 2 == 0 ? dot[h].x : dot[h].y))
+                                   : 0.0f;
             add_times<T, D>(dk, ds, q, j);
+#pragma unroll
+            for (int h = 0; h < 2; h++) {
+                T *to = &scores[(mine + lane / 4) * pitch + j + h * 8 + lane % 4 * 2];
+                *(uint32_t *)to = pair(ds[h][0], ds[h][1], type);
+                *(uint32_t *)(to + 8 * pitch) = pair(ds[h][2], ds[h][3], type);
+            }
         }
         store<T, D>((T *)a.dk + at.q, a.q_rows.row, mine, t, dk, 1, 1);
         store<T, D>((T *)a.dv + at.q, a.q_rows.row, mine, t, dv, 1, 1);
@@ -294,12 +352,12 @@ static size_t backward_bytes(int rows)
 template <typename T> static int forward(lsi_cuda_stream s, const lsi_cuda_flash_args *a)
 {
     const int rows = (int)((a->t + GROUP - 1) / GROUP * GROUP);
-    const unsigned threads = (unsigned)((a->t + 2 * GROUP - 1) / (2 * GROUP)) * LSI_WARP;
+    const int64_t blocks = (a->t + HEAD_WARPS * 2 * GROUP - 1) / (HEAD_WARPS * 2 * GROUP);
     const int code = lsi_flash_allow((const void *)flash_heads_kernel<T>, forward_bytes(rows));
 
     if (code != 0) return code;
-    LSI_LAUNCH(s, dim3(1, (unsigned)(a->samples * a->heads)), threads, forward_bytes(rows),
-               flash_heads_kernel<T>, *a);
+    LSI_LAUNCH(s, dim3((unsigned)blocks, (unsigned)(a->samples * a->heads)), HEAD_WARPS * LSI_WARP,
+               forward_bytes(rows), flash_heads_kernel<T>, *a);
     return 0;
 }
 
