@@ -6,6 +6,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "base/log.h"
 #include "ckpt/together_internal.h"
 #include "exec/peers.h"
 
@@ -87,13 +88,26 @@ static ls_status read_pieces(const lsi_together *s, int fd, ls_err *err)
     return st;
 }
 
-/* The first damaged variable that any rank has found. */
-static ls_status share_bad(const lsi_together *s, int *bad, ls_err *err)
+/* What was found, by all: *bad becomes the first damaged variable of rank 0's machine, or -1.  A machine
+ * whose own copy is damaged or cannot be read says so and becomes blind: bytes then pass rank 0. */
+static ls_status share_proof(const lsi_together *s, ls_status *mine, int *bad, bool *blind, ls_err *trouble,
+                             ls_err *err)
 {
-    double last = *bad < 0 ? 0 : (double)(s->e.n - *bad);
-    const ls_status st = ls_comm_max(s->comm, &last, 1, WHAT, err);
+    const bool first = ls_comm_host(s->comm) == 0;
+    double found[2] = {first && *bad >= 0 ? s->e.n - *bad : 0, !first && (*bad >= 0 || *mine != LS_OK)};
+    ls_status st = LS_OK;
 
-    *bad = last > 0 ? s->e.n - (int)last : -1;
+    if (found[1] > 0) {
+        ls_log(LS_LOG_WARN, "%s, as rank %d sees it, %s \"%s\": all is read by rank 0 instead", s->e.path,
+               ls_comm_rank(s->comm), *mine != LS_OK ? "cannot be read:" : "is damaged in",
+               *mine != LS_OK ? trouble->text : ls_state_at(s->vars, *bad)->name);
+        *mine = LS_OK;
+        *trouble = (ls_err){0};
+    }
+    LS_TRY(ls_comm_max(s->comm, found, 2, WHAT, err));
+    *bad = found[0] > 0 ? s->e.n - (int)found[0] : -1;
+    *blind = found[1] > 0 && *bad < 0;
+out:
     return st;
 }
 
@@ -101,18 +115,21 @@ ls_status lsi_together_load(lsi_together *s, bool *done, int *bad, ls_status *st
                             ls_err *err)
 {
     int fd = -1;
-    double blind;
+    double unseen;
+    bool blind;
     ls_status st = LS_OK;
 
     *bad = -1;
     LS_TRY(ls_comm_broadcast(s->comm, s->hash, (size_t)s->e.n * sizeof *s->hash, 0, WHAT, err));
-    blind = !opens(s, &fd);
-    LS_TRY(ls_comm_max(s->comm, &blind, 1, WHAT, err));
-    *done = blind == 0;
+    unseen = !opens(s, &fd);
+    LS_TRY(ls_comm_max(s->comm, &unseen, 1, WHAT, err));
+    *done = unseen == 0;
     if (!*done) goto out;
-    *status = lsi_together_all_well(s, prove_share(s, fd, bad, trouble), trouble);
-    if (*status == LS_OK) LS_TRY(share_bad(s, bad, err));
-    if (*status == LS_OK && *bad < 0)
+    *status = prove_share(s, fd, bad, trouble);
+    LS_TRY(share_proof(s, status, bad, &blind, trouble, err));
+    *done = !blind;
+    *status = lsi_together_all_well(s, *status, trouble);
+    if (*status == LS_OK && *bad < 0 && *done)
         *status = lsi_together_all_well(s, read_pieces(s, fd, trouble), trouble);
     if (*status == LS_LOST || *status == LS_DISAGREE) st = ls_fail(err, *status, "%s", trouble->text);
 out:

@@ -43,13 +43,21 @@ if why=$(no_mpi); then
 fi
 mkdir "$folder/a" "$folder/b"
 export LOCKSTEP_COMM_HOSTS=2
-# What is under the same name on the other disk is another file: it passes rank 0.
-cp -r "$folder/once-fsdp" "$folder/a/other"
-cp -r "$folder/once-fsdp" "$folder/b/other"
-truncate -s -1 "$folder/b/other/checkpoints/last/model.safetensors"
-timeout 120 "${mpi[@]}" -n 1 -wdir "$folder/a" "$LOCKSTEP" train --resume other train.steps=6 train.keep=1 : \
-    -n 1 -wdir "$folder/b" "$LOCKSTEP" train --resume other train.steps=6 train.keep=1 >"$folder/log" 2>&1 || { cat "$folder/log"; exit 1; }
-same "gone on with on disks of their own" "$folder/a/other"
+# What is under the same name on the other disk is another file, or a damaged copy: it passes rank 0.
+for copy in short damaged; do
+    cp -r "$folder/once-fsdp" "$folder/a/$copy"
+    cp -r "$folder/once-fsdp" "$folder/b/$copy"
+    if [ $copy = short ]; then
+        truncate -s -1 "$folder/b/short/checkpoints/last/model.safetensors"
+    else
+        printf '\252' | dd of="$folder/b/damaged/checkpoints/last/model.safetensors" bs=1 seek=$((size / 2)) conv=notrunc status=none
+    fi
+    timeout 120 "${mpi[@]}" -n 1 -wdir "$folder/a" "$LOCKSTEP" train --resume $copy train.steps=6 train.keep=1 : \
+        -n 1 -wdir "$folder/b" "$LOCKSTEP" train --resume $copy train.steps=6 train.keep=1 >"$folder/log" 2>&1 ||
+        { cat "$folder/log"; exit 1; }
+    [ $copy = short ] || grep -q 'as rank 1 sees it, is damaged in "' "$folder/log" || { echo "nobody is blamed"; cat "$folder/log"; exit 1; }
+    same "gone on with, $copy copy on the other disk" "$folder/a/$copy"
+done
 mv "$folder/once-ddp" "$folder/ddp-before"
 rm -rf "$folder/ddp"
 mv "$folder/ddp-before" "$folder/ddp"
