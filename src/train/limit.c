@@ -67,10 +67,11 @@ static void say_way(asking *a, const char *settings, size_t bytes)
 static void ask_ways(asking *a)
 {
     const char *strategies = ls_alternative_strategies(a->way.cfg);
-    const char *own = ls_config_choice(a->way.cfg, "parallel.strategy");
     const bool again = ls_recompute_mode_of(a->way.cfg) != LS_RECOMPUTE_NONE;
-    char name[32], text[96];
+    char name[32], own[32], text[96];
 
+    /* A copy: trying others changes the setting. */
+    snprintf(own, sizeof own, "%s", ls_config_choice(a->way.cfg, "parallel.strategy"));
     if (!again) {
         ls_alternative way = a->way;
         way.recompute = "unit";

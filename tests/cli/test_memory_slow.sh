@@ -76,6 +76,12 @@ run 2 train "${small[@]}" "${quick[@]}" memory.limit=$limit --threads 1
 [ ! -e runs ] || fail "a run was made although it does not fit"
 run 0 plan "${small[@]}" memory.limit=$limit --threads 1
 says out "it does not fit"
+# Its own strategy is no other way.
+for strategy in zero1 fsdp hybrid; do
+    run 2 bench "${small[@]}" -n 2 parallel.strategy=$strategy memory.limit=6800K --steps 1 --threads 1
+    says err "what would fit: train.recompute=unit"
+    ! grep -q "parallel.strategy=$strategy" "$work/err" || fail "$strategy instead of itself: $(cat "$work/err")"
+done
 
 # auto takes as few units as are needed, and the run stays below the limit with the same bits.
 run 0 plan "${small[@]}" memory.limit=$limit train.recompute=auto --threads 1
