@@ -26,7 +26,11 @@
 #include "comm/comm_internal.h"
 #include "comm/lines.h"
 
-enum { ADDRESSES = 4, WAIT_MS = 3000 };
+enum { ADDRESSES = 4 };
+/* All peers together have so long to come, and an address of one to answer: others may be the ones that do.
+ */
+#define MEET_NS    UINT64_C(9000000000)
+#define CONNECT_NS UINT64_C(1000000000)
 /* Peers speak as soon as they are connected; whoever does not is a stranger. */
 #define HELLO_NS UINT64_C(1000000000)
 
@@ -71,7 +75,7 @@ static const char *unwanted(void)
     if (text != NULL && strcmp(text, "off") == 0) return "LOCKSTEP_LINES=off";
     if (text != NULL && strcmp(text, "on") == 0) return NULL;
     if (getenv("OMPI_MCA_btl") != NULL || getenv("OMPI_MCA_mtl") != NULL ||
-        (pml != NULL && strcmp(pml, "ob1") != 0))
+        getenv("OMPI_MCA_btl_tcp_if_exclude") != NULL || (pml != NULL && strcmp(pml, "ob1") != 0))
         return "MPI was told what to use";
     return has_fast_network() ? "there is a network that MPI knows better" : NULL;
 }
@@ -199,7 +203,7 @@ static bool write_all(int fd, const void *from, size_t bytes)
 }
 
 /* -1: nobody answers. */
-static int connect_to(uint32_t address, int32_t port, uint64_t until_ns)
+static int connect_to(uint32_t address, int32_t port)
 {
     const struct sockaddr_in to = {
         .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = address};
@@ -209,7 +213,7 @@ static int connect_to(uint32_t address, int32_t port, uint64_t until_ns)
     if (fd < 0) return -1;
     tune(fd);
     if (connect(fd, (const struct sockaddr *)&to, sizeof to) == 0) return fd;
-    if (errno == EINPROGRESS && ready(fd, POLLOUT, until_ns) &&
+    if (errno == EINPROGRESS && ready(fd, POLLOUT, ls_clock_ns() + CONNECT_NS) &&
         getsockopt(fd, SOL_SOCKET, SO_ERROR, &problem, &n) == 0 && problem == 0)
         return fd;
     close(fd);
@@ -236,16 +240,15 @@ static bool are_peers(const ls_comm *c, int a, int b)
 /* The addresses of a peer, those that are on one of our networks first. */
 static int reach(const card *mine, const card *peer)
 {
-    const uint64_t until = ls_clock_ns() + UINT64_C(1000000) * WAIT_MS;
     int fd = -1;
 
-    if (mine->machine == peer->machine) fd = connect_to(htonl(INADDR_LOOPBACK), peer->port, until);
+    if (mine->machine == peer->machine) fd = connect_to(htonl(INADDR_LOOPBACK), peer->port);
     for (int near = 1; near >= 0 && fd < 0; near--)
         for (int i = 0; i < peer->n && fd < 0; i++) {
             bool shared = false;
             for (int k = 0; k < mine->n; k++)
                 if (((mine->address[k] ^ peer->address[i]) & mine->mask[k]) == 0) shared = true;
-            if (shared == (near == 1)) fd = connect_to(peer->address[i], peer->port, until);
+            if (shared == (near == 1)) fd = connect_to(peer->address[i], peer->port);
         }
     return fd;
 }
@@ -265,17 +268,18 @@ static ls_status connect_lower(const ls_comm *c, const card *all, int *fds, ls_e
 /* Strangers are turned away. */
 static ls_status accept_higher(lsi_lines *l, const ls_comm *c, const card *all, int listener, ls_err *err)
 {
-    const uint64_t until = ls_clock_ns() + UINT64_C(3000000) * WAIT_MS;
+    const uint64_t until = ls_clock_ns() + MEET_NS;
     int left = 0;
 
     for (int r = c->rank + 1; r < c->size; r++) left += are_peers(c, c->rank, r);
     while (left > 0) {
         hello first, answer;
         int fd;
-        if (!ready(listener, POLLIN, until))
+        if (ls_clock_ns() >= until || !ready(listener, POLLIN, until))
             return ls_fail(err, LS_LOST, "rank %d waits for %d connections in vain", c->rank, left);
         fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-        if (fd < 0) continue;
+        if (fd < 0 && (errno == EINTR || errno == EAGAIN || errno == ECONNABORTED)) continue;
+        if (fd < 0) return ls_fail(err, LS_LOST, "rank %d cannot accept: %s", c->rank, strerror(errno));
         tune(fd);
         if (!read_all(fd, &first, sizeof first, ls_clock_ns() + HELLO_NS) ||
             first.nonce != all[c->rank].nonce || first.to != c->rank || first.from <= c->rank ||
@@ -297,7 +301,7 @@ static ls_status accept_higher(lsi_lines *l, const ls_comm *c, const card *all, 
 
 static ls_status hear_lower(lsi_lines *l, const ls_comm *c, const card *all, int *fds, ls_err *err)
 {
-    const uint64_t until = ls_clock_ns() + UINT64_C(3000000) * WAIT_MS;
+    const uint64_t until = ls_clock_ns() + MEET_NS;
     ls_status st = LS_OK;
 
     for (int r = 0; r < c->rank; r++) {

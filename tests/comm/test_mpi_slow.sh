@@ -45,6 +45,15 @@ expect "connections of their own" $?
 output=$(LOCKSTEP_LINES=off start 4 everything)
 [ $? -eq 0 ] && [[ $output == *"vectors go through MPI: LOCKSTEP_LINES=off"* ]]
 expect "everything through MPI" $?
+# A system that is out of descriptors: nobody hangs, and MPI carries everything.
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+if printf '#include <errno.h>\nint accept4(int fd, void *a, void *n, int flags) { (void)fd, (void)a, (void)n, (void)flags; errno = EMFILE; return -1; }\n' |
+    cc -x c -shared -fPIC -o "$folder/full.so" - 2>"$folder/log"; then
+    output=$(timeout 60 "${mpi[@]}" -n 2 env ASAN_OPTIONS="$ASAN_OPTIONS:verify_asan_link_order=0" LD_PRELOAD="$folder/full.so" "$program" everything 2>&1)
+    [ $? -eq 0 ] && [[ $output == *"vectors go through MPI: rank 0 cannot accept: Too many open files"* ]]
+    expect "no descriptor for a connection" $?
+fi
 unset LOCKSTEP_COMM_HOSTS LOCKSTEP_LOG
 
 # A rank that is killed: the others must say who and end by themselves, or be ended by mpirun; nothing may hang.
