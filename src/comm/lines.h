@@ -3,8 +3,8 @@
  * MPI starts ranks, says who is where, and carries what they agree upon.  Long vectors go over lines where
  * these can be made: one TCP connection between each two ranks that exchange slices.  A message is read from
  * the network to where it is wanted, without a copy in between; what has come is a flag, after one call
- * for each line that asks for all of it; and the system has room for several milliseconds of the wire in both directions, in which a rank
- * computes and does not look.
+ * for each line that asks for all of it; and the system has room for several milliseconds of the wire in both
+ * directions, in which a rank computes and does not look.
  *
  * A message that nobody awaits yet is kept until somebody does.  Messages with equal tags arrive in order.
  * All functions belong to the communicator's thread. */

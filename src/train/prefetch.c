@@ -34,17 +34,13 @@ double ls_prefetch_exposed(const ls_unit_gather *list, int n, int ahead, ls_rate
     return exposed;
 }
 
-int ls_prefetch_ahead(const ls_unit_gather *list, int n, ls_rates r, double room)
+int ls_prefetch_ahead(const ls_unit_gather *list, int n, ls_rates r)
 {
-    double exposed[LS_PREFETCH_MOST + 1], run = 0, largest = 0;
-    int most = 0, best = 0;
+    double exposed[LS_PREFETCH_MOST + 1], run = 0;
+    int best = 0;
 
-    for (int i = 0; i < n; i++) {
-        run += list[i].flops / r.flops;
-        largest = larger(largest, list[i].whole);
-    }
-    while (most < LS_PREFETCH_MOST && (most + 1) * largest <= room) most++;
-    for (int p = 0; p <= most; p++) {
+    for (int i = 0; i < n; i++) run += list[i].flops / r.flops;
+    for (int p = 0; p <= LS_PREFETCH_MOST; p++) {
         exposed[p] = ls_prefetch_exposed(list, n, p, r);
         if (exposed[p] < exposed[best]) best = p;
     }
@@ -77,69 +73,98 @@ const char *ls_prefetch_text(const ls_prefetch_choice *c, char *buf, size_t size
 }
 
 /* What the plan with the gathers says; the step's, or that of its gradients. */
-static ls_status choose_ahead(ls_prefetch_choice *c, const ls_outline *x, size_t limit, ls_err *err)
+static ls_status choose_ahead(ls_prefetch_choice *c, const ls_outline *x, ls_err *err)
 {
     const ls_rates r = {c->bytes_s, c->flops_s};
-    const size_t taken = ls_outline_memory(x).total;
     ls_unit_gather *list = ls_alloc(LS_MEM_PLAN, sizeof *list * GATHERS_MOST);
-    double room = 1e300, largest = 0;
     int n;
 
     if (list == NULL) return ls_fail(err, LS_NOMEM, "gathers: no memory");
     n = ls_plan_gathers(x->plans[0].plan, list, GATHERS_MOST);
     if (n > GATHERS_MOST) n = GATHERS_MOST;
-    for (int i = 0; i < n; i++) {
-        c->wire += list[i].bytes / r.bytes;
-        largest = larger(largest, list[i].whole);
-    }
-    /* The plan has room for one unit ahead already. */
-    if (limit > 0) room = largest + (limit > taken ? (double)(limit - taken) : 0);
+    for (int i = 0; i < n; i++) c->wire += list[i].bytes / r.bytes;
     c->gathers = n;
-    c->prefetch = ls_prefetch_ahead(list, n, r, room);
+    c->prefetch = ls_prefetch_ahead(list, n, r);
     c->exposed = ls_prefetch_exposed(list, n, c->prefetch, r);
     c->exposed_none = ls_prefetch_exposed(list, n, 0, r);
     ls_free(list);
     return LS_OK;
 }
 
-static ls_status open_as(ls_outline *x, const ls_session *s, const ls_session_options *o,
-                         const ls_placement *as, ls_err *err)
+/* What rank 0 chooses from. */
+typedef struct choosing {
+    const ls_session *s;
+    const ls_session_options *o;
+    int here; /* ranks of the machine with the fewest, where each has the most */
+    size_t limit;
+} choosing;
+
+/* As limit.c counts, where there is a limit. */
+static ls_status open_as(ls_outline *x, const choosing *from, const ls_placement *as, ls_err *err)
 {
-    const ls_outline_options how = {.ranks = s->ranks,
-                                    .here = ls_comm_local_size(s->comm),
-                                    .threads = o->threads,
-                                    .untimed = true,
-                                    .evaluates = o->evaluates,
-                                    .sets = o->sets,
+    const ls_outline_options how = {.ranks = from->s->ranks,
+                                    .here = from->here,
+                                    .threads = from->o->threads,
+                                    .untimed = from->limit == 0,
+                                    .evaluates = from->o->evaluates,
+                                    .sets = from->o->sets,
                                     .as = as};
 
-    return ls_outline_open(x, s->trial, s->cfg, &how, err);
+    ls_outline_release(x);
+    return ls_outline_open(x, from->s->trial, from->s->cfg, &how, err);
 }
 
 /* With memory for it weights stay from the forward pass to the gradients, and are gathered once. */
-static ls_status choose(ls_prefetch_choice *c, const ls_session *s, const ls_session_options *o, ls_err *err)
+static ls_status choose_kept(ls_prefetch_choice *c, const choosing *from, ls_placement *as, ls_outline *x,
+                             ls_err *err)
 {
-    ls_placement as = s->place;
-    ls_outline x = {0};
-    size_t limit = 0;
     ls_status st = LS_OK;
 
-    LS_TRY(ls_memory_limit(s->cfg, &limit, err));
-    if (c->regather_chosen && limit > 0) {
-        as.regather = LS_REGATHER_NONE;
-        LS_TRY(open_as(&x, s, o, &as, err));
-        c->limit = limit;
-        c->kept = ls_outline_memory(&x).total;
-        if (c->kept > limit || x.recompute.n_chosen > 0) as.regather = s->place.regather;
+    as->regather = LS_REGATHER_NONE;
+    LS_TRY(open_as(x, from, as, err));
+    c->limit = from->limit;
+    c->kept = ls_outline_memory(x).total;
+    if (c->kept <= from->limit && x->recompute.n_chosen == 0) goto out;
+    as->regather = from->s->place.regather;
+    LS_TRY(open_as(x, from, as, err));
+out:
+    return st;
+}
+
+/* Fewer units ahead than would be best, until the whole fits. */
+static ls_status fit(ls_prefetch_choice *c, const choosing *from, ls_placement *as, ls_outline *x,
+                     ls_err *err)
+{
+    ls_status st = LS_OK;
+
+    for (as->prefetch = c->prefetch; from->limit > 0; as->prefetch--) {
+        LS_TRY(open_as(x, from, as, err));
+        if (as->prefetch == 0 || ls_outline_memory(x).total <= from->limit) break;
     }
-    c->regather_chosen = c->kept > 0;
+    c->prefetch = as->prefetch;
+out:
+    return st;
+}
+
+static ls_status choose(ls_prefetch_choice *c, choosing *from, ls_err *err)
+{
+    const ls_session *s = from->s;
+    ls_placement as = s->place;
+    ls_outline x = {0};
+    ls_status st = LS_OK;
+
+    LS_TRY(ls_memory_limit(s->cfg, &from->limit, err));
+    c->regather_chosen = c->regather_chosen && from->limit > 0;
+    if (c->regather_chosen)
+        LS_TRY(choose_kept(c, from, &as, &x, err));
+    else if (c->ahead_chosen)
+        LS_TRY(open_as(&x, from, &as, err));
     c->regather = as.regather;
     if (!c->ahead_chosen) goto out;
-    if (x.n_plans == 0 || as.regather != LS_REGATHER_NONE) {
-        ls_outline_release(&x);
-        LS_TRY(open_as(&x, s, o, &as, err));
-    }
-    LS_TRY(choose_ahead(c, &x, limit, err));
+    LS_TRY(ls_rates_product(&c->flops_s, ls_config_text(s->cfg, "device"), from->o->threads,
+                            ls_comm_local_rank(s->comm), ls_session_compute(s->cfg), err));
+    LS_TRY(choose_ahead(c, &x, err));
+    LS_TRY(fit(c, from, &as, &x, err));
 out:
     ls_outline_release(&x);
     return st;
@@ -151,19 +176,19 @@ ls_status ls_prefetch_settle(ls_session *s, const ls_session_options *o, ls_err 
                             .regather_chosen = s->place.regather == LS_REGATHER_MOST,
                             .prefetch = s->place.prefetch,
                             .regather = s->place.regather};
-    ls_rates r = {0};
+    choosing from = {.s = s, .o = o};
+    double least;
     char text[320];
     ls_status st = LS_OK;
 
     s->gathers = (ls_prefetch_choice){0};
     /* Who compiles for kernels' sake has the same ones either way. */
     if (s->comm == NULL || s->place.sharding != LS_SHARD_WEIGHTS || o->compile_only) return LS_OK;
-    if (c.ahead_chosen)
-        LS_TRY(
-            ls_rates_measure(&r, s->comm, s->place.group, ls_config_text(s->cfg, "device"), o->threads, err));
-    c.bytes_s = r.bytes;
-    c.flops_s = r.flops;
-    if (s->rank == 0) st = choose(&c, s, o, err);
+    least = -ls_comm_local_size(s->comm);
+    LS_TRY(ls_comm_max(s->comm, &least, 1, "counting the ranks of machines", err));
+    from.here = (int)-least;
+    if (c.ahead_chosen) LS_TRY(ls_rates_gather(&c.bytes_s, s->comm, s->place.group, err));
+    if (s->rank == 0) st = choose(&c, &from, err);
     LS_TRY(ls_team_fail_once(s->comm, st, "choosing how weights are gathered", err));
     LS_TRY(ls_comm_broadcast(s->comm, &c, sizeof c, 0, "how weights are gathered", err));
     s->gathers = c;

@@ -13,9 +13,8 @@ enum { LS_PREFETCH_MOST = 4 }; /* units, at most, unless a setting says more */
  * one wire brings them one after the other, and a unit's gather begins when the unit so many before it is
  * there, or with 0 when it is wanted. */
 double ls_prefetch_exposed(const ls_unit_gather *list, int n, int ahead, ls_rates r);
-/* The fewest units ahead with which no more than a hundredth of the run is lost against the best, each of
- * which takes the room of the largest unit: so many as `room` bytes hold. */
-int ls_prefetch_ahead(const ls_unit_gather *list, int n, ls_rates r, double room);
+/* The fewest units ahead with which no more than a hundredth of the run is lost against the best. */
+int ls_prefetch_ahead(const ls_unit_gather *list, int n, ls_rates r);
 
 /* "2 units ahead leave 3.1 ms of a step's 80.2 ms of gathers exposed, none 75.0 ms, at 312 MB/s and ...". */
 const char *ls_prefetch_text(const ls_prefetch_choice *c, char *buf, size_t size);

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "lockstep/nn.h"
 #include "lockstep/plan.h"
+#include "ops/ops.h"
 
 enum {
     GATHERED = 1 << 20, /* floats */
@@ -36,32 +37,33 @@ out:
     return st;
 }
 
-static ls_status make_product(ls_plan **out, ls_device *dev, ls_state *state, ls_err *err)
+static ls_status make_product(ls_plan **out, ls_device *dev, ls_state *state, ls_dtype type, ls_err *err)
 {
     ls_graph *g = NULL;
     ls_status st = LS_OK;
 
     LS_TRY(ls_graph_create(&g, err));
-    const ls_value a = ls_graph_input(g, "a", LS_F32, LS_SHAPE(SIDE, SIDE));
-    const ls_value b = ls_graph_input(g, "b", LS_F32, LS_SHAPE(SIDE, SIDE));
+    ls_value a = ls_graph_input(g, "a", LS_F32, LS_SHAPE(SIDE, SIDE));
+    ls_value b = ls_graph_input(g, "b", LS_F32, LS_SHAPE(SIDE, SIDE));
+    if (type != LS_F32) {
+        a = ls_cast(a, type);
+        b = ls_cast(b, type);
+    }
     ls_graph_fetch(ls_matmul(a, b, false, false), "product");
     LS_TRY(ls_plan_compile_take(out, g, dev, state, err));
 out:
     return st;
 }
 
-static ls_status time_product(double *seconds, const char *device, int threads, ls_err *err)
+static ls_status time_product(double *seconds, ls_device *dev, ls_dtype type, ls_err *err)
 {
-    ls_device *dev = NULL;
     ls_state *state = NULL;
     ls_plan *plan = NULL;
     ls_status st = LS_OK;
 
     *seconds = 1e9;
-    LS_TRY(ls_device_open(&dev, device, threads, err));
-    dev->untimed = true;
     LS_TRY(ls_state_create(&state, dev, err));
-    LS_TRY(make_product(&plan, dev, state, err));
+    LS_TRY(make_product(&plan, dev, state, type, err));
     for (int i = 0; i < TIMES; i++) {
         const double begun = ls_clock_seconds();
         LS_TRY(ls_plan_run(plan, err));
@@ -71,21 +73,32 @@ static ls_status time_product(double *seconds, const char *device, int threads, 
 out:
     ls_plan_destroy(plan);
     ls_state_destroy(state);
+    return st;
+}
+
+ls_status ls_rates_product(double *out, const char *device, int threads, int local_rank, ls_dtype type,
+                           ls_err *err)
+{
+    ls_device *dev = NULL;
+    double seconds = 1;
+    ls_status st = LS_OK;
+
+    LS_TRY(ls_device_open_at(&dev, device, threads, local_rank, err));
+    dev->untimed = true;
+    LS_TRY(time_product(&seconds, dev, type, err));
+    *out = 2.0 * SIDE * SIDE * SIDE / (seconds > 1e-9 ? seconds : 1e-9);
+out:
     ls_device_close(dev);
     return st;
 }
 
-ls_status ls_rates_measure(ls_rates *out, ls_comm *comm, ls_group group, const char *device, int threads,
-                           ls_err *err)
+ls_status ls_rates_gather(double *out, ls_comm *comm, ls_group group, ls_err *err)
 {
     const double ranks = ls_group_size(comm, group);
-    double gather, product;
-    ls_status st = LS_OK;
+    double seconds;
+    const ls_status st = time_gather(&seconds, comm, group, err);
 
-    LS_TRY(time_gather(&gather, comm, group, err));
-    LS_TRY(time_product(&product, device, threads, err));
-    out->bytes = GATHERED * (double)sizeof(float) * (ranks - 1) / ranks / (gather > 1e-9 ? gather : 1e-9);
-    out->flops = 2.0 * SIDE * SIDE * SIDE / (product > 1e-9 ? product : 1e-9);
-out:
+    if (st == LS_OK)
+        *out = GATHERED * (double)sizeof(float) * (ranks - 1) / ranks / (seconds > 1e-9 ? seconds : 1e-9);
     return st;
 }

@@ -10,10 +10,11 @@ typedef struct ls_rates {
     double flops; /* of a product */
 } ls_rates;
 
-/* Collective: a few gathers of some MB among all ranks of the group, and on every rank a few products on a
- * device like `device`.  Some hundredths of a second.  Each rank has its own numbers: who chooses by them
- * tells the others. */
-ls_status ls_rates_measure(ls_rates *out, ls_comm *comm, ls_group group, const char *device, int threads,
+/* Bytes a rank receives in a second of gathers among all ranks of the group, by a few of some MB. Collective;
+ * each rank has its own number: who chooses by it tells the others. */
+ls_status ls_rates_gather(double *out, ls_comm *comm, ls_group group, ls_err *err) LS_MUST_CHECK;
+/* FLOP a second of products in numbers of that type, on the device that this rank of its machine has. */
+ls_status ls_rates_product(double *out, const char *device, int threads, int local_rank, ls_dtype type,
                            ls_err *err) LS_MUST_CHECK;
 
 #endif

@@ -28,6 +28,17 @@ expect "auto" "$(gathers)" "[0-4] most [0-4] units ahead leave *"
 expect "as set" "$(gathers parallel.prefetch=2 parallel.reshard=always)" "2 all "
 roomy=$(gathers parallel.prefetch=1 memory.limit=1GiB)
 expect "all fit" "$roomy" "1 none kept for gradients a rank would take * and memory.limit is 1.00 GiB"
+# What a rank would take with so many units ahead, in KiB, by the refusal of a limit that nothing fits.
+takes() {
+    { "$lockstep" train vit-tiny -n 2 --threads 1 --quiet --run-dir "$folder/no" data.kind=synthetic data.train_range=0:16 \
+        data.test_range=16:20 batch.per_rank=2 train.steps=1 train.checkpoint_every=none train.validate_every=none \
+        parallel.strategy=fsdp parallel.bucket_mb=0.02 parallel.reshard=always parallel.prefetch="$1" memory.limit=1KiB 2>&1 || true; } |
+        sed -n 's/.*a rank would take \([0-9.]*\) MiB.*/\1/p' | awk '{ print 1024 * $1; exit }'
+}
+
+none=$(takes 0) one=$(takes 1)
+between=$(awk -v a="$none" -v b="$one" 'BEGIN { if (b - a < 16) exit 1; printf "%.0f", (a + b) / 2 }')
+expect "only none ahead fits" "$(gathers parallel.reshard=always memory.limit="${between}KiB")" "0 all 0 units ahead *"
 kept=$(sed 's/.*would take \([0-9.]*\) MiB.*/\1/' <<<"$roomy")
 less=$(awk -v k="$kept" 'BEGIN { printf "%.0f", 1024 * k - 24 }')
 expect "not all fit" "$(gathers parallel.prefetch=1 memory.limit="${less}KiB")" "1 most kept for gradients a rank would take *"
