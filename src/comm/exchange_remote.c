@@ -533,7 +533,7 @@ bool lsi_remote_exchange_advance(ls_exchange *x, bool *worked)
     /* Everybody on this machine waits for this rank's slices: all must learn of a failure. */
     if (work(x, worked, &err) != LS_OK) {
         *worked = false;
-        ls_comm_heap_abort(x->c->heap, x->c->rank, err.text);
+        ls_comm_heap_end(x->c->heap, err.status, err.text);
     }
     return lsi_exchange_finished(x);
 }

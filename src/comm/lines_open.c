@@ -125,23 +125,6 @@ static void list_addresses(card *out)
     freeifaddrs(list);
 }
 
-/* -1: cannot. */
-static int listen_somewhere(int peers, int32_t *port)
-{
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_ANY)};
-    socklen_t n = sizeof at;
-    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-    if (fd < 0) return -1;
-    if (bind(fd, (const struct sockaddr *)&at, n) != 0 || listen(fd, peers) != 0 ||
-        getsockname(fd, (struct sockaddr *)&at, &n) != 0) {
-        close(fd);
-        return -1;
-    }
-    *port = ntohs(at.sin_port);
-    return fd;
-}
-
 /* -- sockets ------------------------------------------------------------------------------------------------
  */
 
@@ -157,18 +140,43 @@ static long allowed(const char *file)
     return strtol(text, NULL, 10);
 }
 
+static void send_at_once(int fd)
+{
+    const int on = 1;
+
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
 /* The system makes buffers as long as connections that never rest need, which ours do: while ranks compute,
  * and a rank that computes does not refill them.  Where a user may not ask for enough, the system's own
  * choice is the better one. The receiver's comes before the connection: it says what can be announced. */
 static void tune(int fd)
 {
-    const int on = 1, sent = SENT_BYTES, received = RECEIVED_BYTES;
+    const int sent = SENT_BYTES, received = RECEIVED_BYTES;
 
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    send_at_once(fd);
     if (allowed("/proc/sys/net/core/wmem_max") >= sent)
         setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &sent, sizeof sent);
     if (allowed("/proc/sys/net/core/rmem_max") >= received)
         setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &received, sizeof received);
+}
+
+/* -1: cannot. */
+static int listen_somewhere(int peers, int32_t *port)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_ANY)};
+    socklen_t n = sizeof at;
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    if (fd < 0) return -1;
+    tune(fd); /* what it accepts has its buffers */
+    if (bind(fd, (const struct sockaddr *)&at, n) != 0 || listen(fd, peers) != 0 ||
+        getsockname(fd, (struct sockaddr *)&at, &n) != 0) {
+        close(fd);
+        return -1;
+    }
+    *port = ntohs(at.sin_port);
+    return fd;
 }
 
 /* Until it is readable or writable, or the time is over. */
@@ -280,7 +288,7 @@ static ls_status accept_higher(lsi_lines *l, const ls_comm *c, const card *all, 
         fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd < 0 && (errno == EINTR || errno == EAGAIN || errno == ECONNABORTED)) continue;
         if (fd < 0) return ls_fail(err, LS_LOST, "rank %d cannot accept: %s", c->rank, strerror(errno));
-        tune(fd);
+        send_at_once(fd);
         if (!read_all(fd, &first, sizeof first, ls_clock_ns() + HELLO_NS) ||
             first.nonce != all[c->rank].nonce || first.to != c->rank || first.from <= c->rank ||
             first.from >= c->size || !are_peers(c, c->rank, first.from)) {
