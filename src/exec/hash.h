@@ -12,6 +12,8 @@ uint64_t ls_plan_hash_of(ls_graph *g);
 /* One number for the collectives of a plan, and the order in which ranks start them and wait for them: plans
  * that run at the same time on different ranks need the same (ls_strategy.turns).  0: it has none. */
 uint64_t ls_plan_turns(const ls_plan *p);
+/* One number for the waits alone, which is the same on machines with any number of ranks. */
+uint64_t ls_plan_waits(const ls_plan *p);
 /* Whether the plan that would be compiled from `g`, which goes, has the collectives of how->turns in their
  * order: LS_UNSUPPORTED where it has not. */
 ls_status ls_plan_check_turns(ls_graph *g, const ls_strategy *how, ls_device *dev, ls_state *state,

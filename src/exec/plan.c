@@ -201,6 +201,11 @@ uint64_t ls_plan_turns(const ls_plan *p)
     return p->graph->turns;
 }
 
+uint64_t ls_plan_waits(const ls_plan *p)
+{
+    return p->graph->waits;
+}
+
 int ls_plan_node_count(const ls_plan *p)
 {
     return p->schedule.n;

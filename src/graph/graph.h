@@ -154,6 +154,7 @@ struct ls_graph {
     int32_t n_losses;   /* that gradients have been made of for updates */
     int n_collectives;  /* each has a number of its own */
     uint64_t turns;     /* a hash of the collectives in their order (passes/turns.c); 0: there are none */
+    uint64_t waits;     /* of those alone that a rank of any machine waits for, in their order */
     int n_stages;       /* of the step that it is a part of; 0 until passes/split.c has counted them */
     ls_src here;        /* source line of the ops being added */
     const char *scope;  /* layer of the ops being added */

@@ -17,7 +17,9 @@
  * make one node of several.
  *
  * A model may be built otherwise for batches of another size, after all.  So the sequence has a hash, and a
- * plan that is to run beside others (ls_strategy.turns) and has another one is refused. */
+ * plan that is to run beside others (ls_strategy.turns) and has another one is refused.  The machine has a
+ * say, too: one with a single rank has no barriers.  What is left without them, the waits for others, has a
+ * hash that all ranks compare before the first step (ls_graph.waits). */
 #include <string.h>
 #include <xxhash.h>
 
@@ -96,6 +98,15 @@ static uint64_t add_turn(const ls_graph *g, const ls_node *n, const char *const 
     return sum;
 }
 
+/* Without what the machine has to do with it: barriers of its ranks, pieces of updates that they share. */
+static uint64_t add_wait(const ls_graph *g, const ls_node *n, uint64_t sum)
+{
+    int64_t what[] = {((const ls_collective_attr *)n->attr)->bucket, n->n_out, 0};
+
+    for (int k = 0; k < n->n_out; k++) what[2] += ls_shape_count(g->values[n->out[k]]->shape);
+    return add(add_text(sum, n->op->name), what, sizeof what);
+}
+
 static void one_after_the_other(ls_graph *g, const ls_schedule *s, const char *const *updated, bool starts)
 {
     int32_t last = -1;
@@ -105,6 +116,7 @@ static void one_after_the_other(ls_graph *g, const ls_schedule *s, const char *c
         if (!has_turn(g->nodes[node], starts)) continue;
         if (last >= 0) ls_graph_order(g, last, node, LS_EDGE_TURN);
         g->turns = add_turn(g, g->nodes[node], updated, g->turns);
+        if (g->nodes[node]->op->coll_op == LS_COLL_OP_WAIT) g->waits = add_wait(g, g->nodes[node], g->waits);
         last = node;
     }
 }

@@ -1,10 +1,11 @@
 /* same_plans.c: whether all ranks are about to run the same step.
  *
  * Plans are compared by the hash of what they compute (ls_plan_hash), which does not depend on devices,
- * threads or ranks: every stage, its update where that is a plan of its own, and evaluation of whole batches
- * and of single samples.  Batches of other sizes come later and on single ranks; they are built from the same
- * trial, and one sample is the oddest that there can be: its step must have the collectives of the usual one,
- * in their order, or ranks would wait for each other for ever at the end of an epoch. */
+ * threads or ranks, and by the order in which they wait for other ranks (ls_plan_waits): every stage, its
+ * update where that is a plan of its own, and evaluation of whole batches and of single samples.  Batches of
+ * other sizes come later and on single ranks; they are built from the same trial, and one sample is the
+ * oddest that there can be: its step must have the collectives of the usual one, in their order, or ranks
+ * would wait for each other for ever at the end of an epoch. */
 #include <stdio.h>
 #include <string.h>
 
@@ -12,7 +13,10 @@
 #include "exec/hash.h"
 #include "train/team.h"
 
-enum { PLANS = 2 * LS_SESSION_STAGES + 2, NAME = 48 };
+enum { PLANS = 4 * LS_SESSION_STAGES + 2, NAME = 64 };
+
+/* Hashes of plans do not know machines, but the order in which ranks wait for each other may. */
+#define EXCHANGES "the order of exchanges"
 
 typedef struct one_plan {
     char name[NAME];
@@ -61,7 +65,10 @@ static ls_status list_plans(const ls_session *s, all_plans *all, ls_err *err)
     for (int i = 0; i < s->n_stages; i++) {
         add(all, ls_plan_hash(ls_session_usual(s, i)->plan), s->split ? "gradients" : "training", i,
             s->n_stages);
-        if (s->split) add(all, ls_plan_hash(s->updates[i].plan), "update", i, s->n_stages);
+        add(all, ls_plan_waits(ls_session_usual(s, i)->plan), EXCHANGES, i, s->n_stages);
+        if (!s->split) continue;
+        add(all, ls_plan_hash(s->updates[i].plan), "update", i, s->n_stages);
+        add(all, ls_plan_waits(s->updates[i].plan), EXCHANGES, i, s->n_stages);
     }
     LS_TRY(hash_evaluation(s, ls_config_int(s->cfg, "batch.per_rank"), &whole, err));
     LS_TRY(hash_evaluation(s, 1, &single, err));
@@ -78,8 +85,11 @@ static ls_status compare(const all_plans *first, const all_plans *other, int ran
         if (a->hash == b->hash && strncmp(a->name, b->name, NAME) == 0) continue;
         return ls_fail(err, LS_DISAGREE,
                        "rank %d has another plan for %.*s than rank 0 (%016llx, rank 0: %016llx); all ranks "
-                       "need the same version of the program and of the model",
-                       rank, NAME, a->name, (unsigned long long)b->hash, (unsigned long long)a->hash);
+                       "need the same version of the program and of the model%s",
+                       rank, NAME, a->name, (unsigned long long)b->hash, (unsigned long long)a->hash,
+                       strncmp(a->name, EXCHANGES, sizeof EXCHANGES - 1) == 0
+                           ? ", or machines with the same number of ranks and the same device"
+                           : "");
     }
     if (first->n == other->n) return LS_OK;
     return ls_fail(err, LS_DISAGREE, "rank %d has %d plans, rank 0 has %d; all ranks need the same model",
