@@ -89,6 +89,7 @@ size_t ls_alternative_bytes(const ls_alternative *a)
 typedef struct growing {
     const ls_alternative *a;
     int64_t step;
+    int64_t now; /* what it is: when that fits, nothing smaller is the largest */
 } growing;
 
 static size_t bytes_with(const growing *g, int64_t n)
@@ -117,14 +118,20 @@ static int64_t guess(int64_t lo, double lo_bytes, int64_t hi, double per_sample,
 static int64_t largest(const growing *g, size_t limit, int64_t most, size_t *bytes)
 {
     int64_t lo = 1, hi = 0;
-    size_t lo_bytes = most > 0 ? bytes_with(g, 1) : 0;
+    size_t lo_bytes = most > 0 ? bytes_with(g, 1) : 0, now_bytes;
     double per_sample = 0;
 
     *bytes = lo_bytes;
     if (lo_bytes == 0 || lo_bytes > limit) return 0;
+    now_bytes = g->now > 1 && g->now <= most ? bytes_with(g, g->now) : 0;
+    if (now_bytes > 0 && now_bytes <= limit) {
+        lo = g->now;
+        lo_bytes = now_bytes;
+        per_sample = ((double)now_bytes - (double)*bytes) / (double)(lo - 1);
+    }
     for (int turn = 0; lo < most && hi != lo + 1; turn++) {
         const int64_t next =
-            turn == 0 ? 2 : guess(lo, (double)lo_bytes, hi, per_sample, (double)limit, most, turn);
+            lo == 1 && turn == 0 ? 2 : guess(lo, (double)lo_bytes, hi, per_sample, (double)limit, most, turn);
         const size_t next_bytes = bytes_with(g, next);
         if (next_bytes == 0 || next_bytes > limit) {
             hi = next;
@@ -141,7 +148,7 @@ static int64_t largest(const growing *g, size_t limit, int64_t most, size_t *byt
 
 int64_t ls_alternative_largest(const ls_alternative *a, size_t limit, int64_t most, size_t *bytes)
 {
-    return largest(&(growing){.a = a}, limit, most, bytes);
+    return largest(&(growing){.a = a, .now = ls_config_int(a->cfg, "batch.per_rank")}, limit, most, bytes);
 }
 
 int64_t ls_alternative_widest(const ls_alternative *a, size_t limit)
@@ -152,7 +159,7 @@ int64_t ls_alternative_widest(const ls_alternative *a, size_t limit)
     size_t bytes;
 
     if (at < 0) return -1;
-    return heads * largest(&(growing){.a = a, .step = heads}, limit,
+    return heads * largest(&(growing){a, heads, ls_config_int(a->cfg, "model.width") / heads}, limit,
                            (int64_t)ls_config_at(a->cfg, at).hi / heads, &bytes);
 }
 

@@ -60,35 +60,18 @@ const char *ls_prefetch_text(const ls_prefetch_choice *c, char *buf, size_t size
     buf[0] = '\0';
     if (c->ahead_chosen)
         n = snprintf(buf, size,
-                     "%d units ahead leave %.1f of %.1f ms of %d gathers exposed, none would leave %.1f (a "
-                     "rank gathers "
-                     "%s/s and computes %.0f GFLOP/s)",
-                     c->prefetch, 1e3 * c->exposed, 1e3 * c->wire, c->gathers, 1e3 * c->exposed_none,
+                     "%d units ahead%s leave %.1f of %.1f ms of %d gathers exposed, none would leave %.1f "
+                     "(a rank gathers %s/s and computes %.0f GFLOP/s)",
+                     c->prefetch, c->lowered ? ", as many as memory.limit has room for," : "",
+                     1e3 * c->exposed, 1e3 * c->wire, c->gathers, 1e3 * c->exposed_none,
                      ls_text_bytes(c->bytes_s, a), 1e-9 * c->flops_s);
     if (c->regather_chosen && n >= 0 && (size_t)n < size)
         snprintf(buf + n, size - (size_t)n,
-                 "%skept for gradients a rank would take %s, and memory.limit is %s", n > 0 ? "; " : "",
-                 ls_text_bytes((double)c->kept, a), ls_text_bytes((double)c->limit, b));
+                 "%skept for gradients a rank would take %s%s, and memory.limit is %s", n > 0 ? "; " : "",
+                 ls_text_bytes((double)c->kept, a),
+                 c->kept_again ? " and compute activations again, which costs more than a gather" : "",
+                 ls_text_bytes((double)c->limit, b));
     return buf;
-}
-
-/* What the plan with the gathers says; the step's, or that of its gradients. */
-static ls_status choose_ahead(ls_prefetch_choice *c, const ls_outline *x, ls_err *err)
-{
-    const ls_rates r = {c->bytes_s, c->flops_s};
-    ls_unit_gather *list = ls_alloc(LS_MEM_PLAN, sizeof *list * GATHERS_MOST);
-    int n;
-
-    if (list == NULL) return ls_fail(err, LS_NOMEM, "gathers: no memory");
-    n = ls_plan_gathers(x->plans[0].plan, list, GATHERS_MOST);
-    if (n > GATHERS_MOST) n = GATHERS_MOST;
-    for (int i = 0; i < n; i++) c->wire += list[i].bytes / r.bytes;
-    c->gathers = n;
-    c->prefetch = ls_prefetch_ahead(list, n, r);
-    c->exposed = ls_prefetch_exposed(list, n, c->prefetch, r);
-    c->exposed_none = ls_prefetch_exposed(list, n, 0, r);
-    ls_free(list);
-    return LS_OK;
 }
 
 /* What rank 0 chooses from. */
@@ -121,28 +104,59 @@ static ls_status choose_kept(ls_prefetch_choice *c, const choosing *from, ls_pla
     ls_status st = LS_OK;
 
     as->regather = LS_REGATHER_NONE;
+    if (c->ahead_chosen) as->prefetch = 0; /* what else there is room for is seen later */
     LS_TRY(open_as(x, from, as, err));
     c->limit = from->limit;
     c->kept = ls_outline_memory(x).total;
-    if (c->kept <= from->limit && x->recompute.n_chosen == 0) goto out;
+    c->kept_again = x->recompute.n_chosen > 0;
+    if (c->kept <= from->limit && !c->kept_again) goto out;
     as->regather = from->s->place.regather;
     LS_TRY(open_as(x, from, as, err));
 out:
     return st;
 }
 
-/* Fewer units ahead than would be best, until the whole fits. */
+/* Fewer units ahead than would be best, until the whole fits: without more that is computed again than with
+ * none ahead, which costs more than a gather that is waited for. */
 static ls_status fit(ls_prefetch_choice *c, const choosing *from, ls_placement *as, ls_outline *x,
                      ls_err *err)
 {
+    int again;
     ls_status st = LS_OK;
 
-    for (as->prefetch = c->prefetch; from->limit > 0; as->prefetch--) {
+    as->prefetch = 0;
+    LS_TRY(open_as(x, from, as, err));
+    again = x->recompute.n_chosen;
+    for (as->prefetch = c->prefetch; as->prefetch > 0; as->prefetch--) {
         LS_TRY(open_as(x, from, as, err));
-        if (as->prefetch == 0 || ls_outline_memory(x).total <= from->limit) break;
+        if (ls_outline_memory(x).total <= from->limit && x->recompute.n_chosen <= again) break;
     }
+    c->lowered = as->prefetch < c->prefetch;
     c->prefetch = as->prefetch;
 out:
+    return st;
+}
+
+/* By what the plan with the gathers says; the step's, or that of its gradients. */
+static ls_status choose_ahead(ls_prefetch_choice *c, const choosing *from, ls_placement *as, ls_outline *x,
+                              ls_err *err)
+{
+    const ls_rates r = {c->bytes_s, c->flops_s};
+    ls_unit_gather *list = ls_alloc(LS_MEM_PLAN, sizeof *list * GATHERS_MOST);
+    int n;
+    ls_status st = LS_OK;
+
+    if (list == NULL) return ls_fail(err, LS_NOMEM, "gathers: no memory");
+    n = ls_plan_gathers(x->plans[0].plan, list, GATHERS_MOST);
+    if (n > GATHERS_MOST) n = GATHERS_MOST;
+    for (int i = 0; i < n; i++) c->wire += list[i].bytes / r.bytes;
+    c->gathers = n;
+    c->prefetch = ls_prefetch_ahead(list, n, r);
+    if (from->limit > 0) LS_TRY(fit(c, from, as, x, err));
+    c->exposed = ls_prefetch_exposed(list, n, c->prefetch, r);
+    c->exposed_none = ls_prefetch_exposed(list, n, 0, r);
+out:
+    ls_free(list);
     return st;
 }
 
@@ -163,8 +177,7 @@ static ls_status choose(ls_prefetch_choice *c, choosing *from, ls_err *err)
     if (!c->ahead_chosen) goto out;
     LS_TRY(ls_rates_product(&c->flops_s, ls_config_text(s->cfg, "device"), from->o->threads,
                             ls_comm_local_rank(s->comm), ls_session_compute(s->cfg), err));
-    LS_TRY(choose_ahead(c, &x, err));
-    LS_TRY(fit(c, from, &as, &x, err));
+    LS_TRY(choose_ahead(c, from, &as, &x, err));
 out:
     ls_outline_release(&x);
     return st;
@@ -178,7 +191,7 @@ ls_status ls_prefetch_settle(ls_session *s, const ls_session_options *o, ls_err 
                             .regather = s->place.regather};
     choosing from = {.s = s, .o = o};
     double least;
-    char text[320];
+    char text[512];
     ls_status st = LS_OK;
 
     s->gathers = (ls_prefetch_choice){0};

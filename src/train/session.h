@@ -48,11 +48,13 @@ typedef struct ls_placement {
 /* What was chosen of that for the plan of a step, and why (train/prefetch.h). */
 typedef struct ls_prefetch_choice {
     bool ahead_chosen, regather_chosen; /* else a setting said so */
+    bool lowered;                       /* more units ahead would be better, but for memory.limit */
     int prefetch, gathers;              /* units ahead; gathers of a run of the plan */
     ls_regather regather;
     double bytes_s, flops_s;      /* what a rank gathers and computes in a second */
     double exposed, exposed_none; /* seconds of a run, and without gathering ahead */
     double wire;                  /* seconds of all gathers */
+    bool kept_again;              /* a rank that keeps all weights would have to compute activations again */
     size_t limit, kept; /* memory.limit, and what a rank would take that keeps all weights; 0: not asked */
 } ls_prefetch_choice;
 

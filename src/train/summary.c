@@ -145,7 +145,7 @@ static void add_gathers(json_t *o, const ls_session *session)
 {
     static const char *const again[] = {
         [LS_REGATHER_MOST] = "most", [LS_REGATHER_ALL] = "all", [LS_REGATHER_NONE] = "none"};
-    char text[320];
+    char text[512];
 
     if (session->place.sharding != LS_SHARD_WEIGHTS) return;
     json_object_set_new(o, "gathers",

@@ -28,7 +28,7 @@ for n in plan["nodes"]:
     for v in n["inputs"]:
         assert values[v]["node"] < 0 or (values[v]["node"], n["id"]) in edges
 kinds = {e["kind"] for e in plan["edges"]}
-assert kinds == {"value", "overwrite", "barrier", "commit"}, kinds
+assert kinds == {"value", "overwrite", "barrier", "commit", "turn"}, kinds
 for v in plan["values"]:
     assert -1 <= v["buffer"] < len(plan["buffers"])
 for b in plan["buffers"]:

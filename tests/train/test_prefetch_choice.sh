@@ -38,7 +38,9 @@ takes() {
 
 none=$(takes 0) one=$(takes 1)
 between=$(awk -v a="$none" -v b="$one" 'BEGIN { if (b - a < 16) exit 1; printf "%.0f", (a + b) / 2 }')
-expect "only none ahead fits" "$(gathers parallel.reshard=always memory.limit="${between}KiB")" "0 all 0 units ahead *"
+expect "only none ahead fits" "$(gathers parallel.reshard=always memory.limit="${between}KiB")" "0 all 0 units ahead*"
+# To compute something again costs more than to wait for a gather.
+expect "none ahead for recomputation" "$(gathers parallel.reshard=always train.recompute=auto memory.limit="${between}KiB")" "0 all 0 units ahead*"
 kept=$(sed 's/.*would take \([0-9.]*\) MiB.*/\1/' <<<"$roomy")
 less=$(awk -v k="$kept" 'BEGIN { printf "%.0f", 1024 * k - 24 }')
 expect "not all fit" "$(gathers parallel.prefetch=1 memory.limit="${less}KiB")" "1 most kept for gradients a rank would take *"
