@@ -363,6 +363,8 @@ static ls_status add_options_as_settings(const cli_command *c, cli_args *args, l
         snprintf(args->memory_setting, sizeof args->memory_setting, "memory.limit=%.48s", args->memory);
         args->settings[args->n_settings++] = args->memory_setting;
     }
+    /* A table sets the strategy of each row; settings of any of them have a meaning there. */
+    if (args->strategy != NULL) args->settings[args->n_settings++] = "parallel.strategy=hybrid";
     if (args->ranks > 0) {
         snprintf(args->ranks_setting, sizeof args->ranks_setting, "ranks=%d", args->ranks);
         args->settings[args->n_settings++] = args->ranks_setting;
@@ -380,7 +382,7 @@ ls_status cli_parse(const cli_command *c, int argc, char **argv, cli_args *args,
 {
     ls_status st = LS_OK;
 
-    args->settings = ls_alloc(LS_MEM_CLI, sizeof *args->settings * ((size_t)argc + 3));
+    args->settings = ls_alloc(LS_MEM_CLI, sizeof *args->settings * ((size_t)argc + 4));
     if (args->settings == NULL) return ls_fail(err, LS_NOMEM, "no memory");
     for (int i = 0; i < argc; i++) {
         if (argv[i][0] == '-') {

@@ -250,6 +250,14 @@ static void print_json(const plan_memory_table *t, const char *page)
     cli_print_json_take(o);
 }
 
+/* A row that cannot be had is one answer among others; a table without any other is none. */
+static ls_status check_any(const plan_memory_table *t, ls_err *err)
+{
+    for (int i = 0; i < t->n; i++)
+        if (t->rows[i].why[0] == '\0') return LS_OK;
+    return t->n == 0 ? LS_OK : ls_fail(err, LS_INVALID, "%s", t->rows[0].why);
+}
+
 int plan_memory(const cli_args *args)
 {
     cli_experiment x = {0};
@@ -264,6 +272,7 @@ int plan_memory(const cli_args *args)
     t.name = x.name;
     t.batch = ls_config_int(x.cfg, "batch.per_rank");
     LS_TRY(fill(&t, args, &x, &err));
+    LS_TRY(check_any(&t, &err));
     if (args->out != NULL) LS_TRY(plan_memory_page(&t, args->out, page, sizeof page, &err));
     if (args->json)
         print_json(&t, page);

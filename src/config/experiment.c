@@ -298,6 +298,7 @@ static ls_status check_meaning(const ls_experiment *x, const lsi_entries *all, l
     } rules[] = {
         {"parallel.prefetch", "parallel.strategy", "fsdp", "hybrid"},
         {"parallel.reshard", "parallel.strategy", "fsdp", "hybrid"},
+        {"parallel.shard_group", "parallel.strategy", "hybrid", NULL},
         {"fp16.loss_scale", "precision", "fp16", NULL},
         {"fp16.initial_scale", "precision", "fp16", NULL},
         {"fp16.growth_interval", "precision", "fp16", NULL},

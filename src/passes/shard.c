@@ -12,8 +12,10 @@
  *
  * What everybody reads in 16 bits (precision.c) is gathered in 16 bits: each rank casts its piece, half as
  * much travels, and half as much lies in memory.  Gradients are then of the 16 bits, as those of a cast are,
- * and become fp32 before they are added up.  Who reads a parameter through what moves it around reads it all
- * the same: with one sample there may be nothing to be moved, and ranks must gather alike. */
+ * and become fp32 before they are added up.  Vectors travel as they are: a device whose kernels see through
+ * casts adds biases unrounded, and a strategy must not compute something else; they are few bytes.  Who reads
+ * a parameter through what moves it around reads it all the same: with one sample there may be nothing to be
+ * moved, and ranks must gather alike. */
 #include <ctype.h>
 #include <string.h>
 
@@ -168,7 +170,8 @@ static void find_narrow(const sharding *s, bool *wide, int32_t *is)
                 wide[var] = true;
         }
     }
-    for (int32_t i = 0; i < g->n_vars; i++) s->narrow[i] = s->narrow[i] && !wide[i];
+    for (int32_t i = 0; i < g->n_vars; i++)
+        s->narrow[i] = s->narrow[i] && !wide[i] && g->values[g->vars[i]->first]->shape.rank > 1;
 }
 
 /* -- gathers ----------------------------------------------------------------------------------------------

@@ -24,9 +24,6 @@ ls_status ls_placement_check(ls_config *cfg, ls_err *err)
 {
     const int64_t strategy = ls_config_int(cfg, "parallel.strategy");
 
-    if (strategy != STRATEGY_HYBRID && ls_config_int(cfg, "parallel.shard_group") != 0)
-        return ls_fail(err, LS_INVALID, "parallel.shard_group is for parallel.strategy=hybrid, not for %s",
-                       ls_config_choice(cfg, "parallel.strategy"));
     if (strategy != STRATEGY_DDP && strcmp(ls_config_choice(cfg, "parallel.share"), "always") == 0)
         return ls_fail(err, LS_INVALID,
                        "parallel.share=always keeps a model once per machine, and parallel.strategy=%s in "

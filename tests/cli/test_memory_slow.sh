@@ -46,6 +46,10 @@ for counts in 0 x 4..2 1,,2 1.. 1..2000000 ''; do
 done
 run 2 plan "${small[@]}" --strategy nope
 says err "--strategy nope: expected all, or one of: ddp"
+# Settings of one strategy have a meaning in a table of all; a table without a single answer is none.
+run 0 plan "${small[@]}" -n 4 --strategy all parallel.shard_group=2 parallel.prefetch=2
+run 2 plan "${small[@]}" -n 4 --strategy hybrid parallel.shard_group=3
+says err "parallel.shard_group=3: 4 ranks do not make up groups of so many"
 run 2 plan "${small[@]}" --strategy all --graph "$work/p.svg"
 says err "choose one"
 run 2 plan "${small[@]}" --out "$work/page"

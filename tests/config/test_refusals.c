@@ -66,6 +66,7 @@ static void names_of_others_lead_on(void)
         {"fp16.growth_interval=3", "fp16.growth_interval is for precision=fp16, not for fp32"},
         {"parallel.prefetch=2", "parallel.prefetch is for parallel.strategy=fsdp and hybrid, not for ddp"},
         {"parallel.reshard=never", "parallel.reshard is for parallel.strategy=fsdp and hybrid, not for ddp"},
+        {"parallel.shard_group=2", "parallel.shard_group is for parallel.strategy=hybrid, not for ddp"},
         {"train.on_nonfinite=ignore", "is none of: stop skip warn"},
         {"precision=tf32", "precision=tf32 rounds products on a GPU, and device=cpu computes them in fp32"},
         {"parallel.strategy=zero3", "write fsdp"},
@@ -120,6 +121,9 @@ static void settings_must_mean_something(void)
                                     "parallel: {strategy: fsdp, prefetch: 2}\n",
                                   later, &err),
                  LS_OK, &err);
+    ls_experiment_release(&x);
+    CHECK_STATUS(config_test_load(&x, M "parallel: {strategy: hybrid, shard_group: 2}\n", later, &err), LS_OK,
+                 &err);
     ls_experiment_release(&x);
 }
 
