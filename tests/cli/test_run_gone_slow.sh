@@ -12,6 +12,7 @@ start() {
     pid=$!
     reached "$1" 20 $pid
     until [ -e "$1/checkpoints/last" ] || ! kill -0 $pid; do breathe; done
+    rm -f watched # that of the run before
     "$LOCKSTEP" report "$1" --watch --out page >watched 2>watched.err &
     watcher=$!
     until grep -q watching watched 2>/dev/null || ! kill -0 $watcher; do breathe; done
