@@ -120,7 +120,8 @@ ls_status ls_ref_plan(const ls_graph *g, const ls_node *n, ls_kernel *out, ls_er
             (stored){v->dtype, v->layout == &ls_layout_plain, ls_layout_strides(v->layout, v->shape), bytes};
         bytes += (size_t)s->t[i].count * sizeof(double); /* of outputs, too: they are rounded at the end */
     }
-    *out = (ls_kernel){run, destroy, s, bytes, "ref"};
+    /* Where nothing is stored, it still has an address: memcpy must have one for no bytes, too. */
+    *out = (ls_kernel){run, destroy, s, bytes > 0 ? bytes : sizeof(double), "ref"};
     return LS_OK;
 }
 
