@@ -31,9 +31,11 @@ for case in ddp:2 zero1:2 fsdp:3 fsdp,bf16:2; do
     planned=$(head -n 1 <<<"$long")
     measured=$((($(tail -n 1 <<<"$long") - short) / 40))
     wanted=$((times * weights * 3 / 4))
+    # Vectors are gathered in fp32: more than a hundredth of so small a model.
+    case $strategy in *,bf16) percent=2 ;; *) percent=1 ;; esac
     for figure in "${planned%.*}" "$measured"; do
-        if [ $((figure > wanted ? figure - wanted : wanted - figure)) -gt $((wanted / 100)) ]; then
-            echo "$strategy: $figure bytes, wanted $wanted within 1 %"
+        if [ $((figure > wanted ? figure - wanted : wanted - figure)) -gt $((wanted * percent / 100)) ]; then
+            echo "$strategy: $figure bytes, wanted $wanted within $percent %"
             failures=$((failures + 1))
         fi
     done
