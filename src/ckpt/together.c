@@ -122,7 +122,8 @@ out:
     return st;
 }
 
-static ls_status hash_variable(const lsi_together *s, int fd, int i, XXH3_state_t *h, ls_err *err)
+ls_status lsi_together_hash(const lsi_together *s, int fd, int i, XXH3_state_t *h, uint64_t *hash,
+                            ls_err *err)
 {
     const size_t whole = ls_state_whole(s->vars, i).bytes;
     ls_status st = LS_OK;
@@ -133,7 +134,7 @@ static ls_status hash_variable(const lsi_together *s, int fd, int i, XXH3_state_
         LS_TRY(lsi_io_read(fd, s->e.path, s->at[i] + at, s->chunk, n, err));
         XXH3_64bits_update(h, s->chunk, n);
     }
-    s->hash[i] = XXH3_64bits_digest(h);
+    *hash = XXH3_64bits_digest(h);
 out:
     return st;
 }
@@ -149,7 +150,7 @@ static ls_status hash_share(const lsi_together *s, ls_err *err)
     if (st == LS_OK) LS_TRY(lsi_io_open(s->e.path, &fd, &ignored, err));
     for (int i = 0; st == LS_OK && i < s->e.n; i++)
         if (s->at[i] != LSI_NOWHERE && turn++ % ls_comm_size(s->comm) == ls_comm_rank(s->comm))
-            LS_TRY(hash_variable(s, fd, i, h, err));
+            LS_TRY(lsi_together_hash(s, fd, i, h, &s->hash[i], err));
 out:
     if (fd >= 0) close(fd);
     XXH3_freeState(h);

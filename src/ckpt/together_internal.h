@@ -2,6 +2,8 @@
 #ifndef LS_CKPT_TOGETHER_INTERNAL_H
 #define LS_CKPT_TOGETHER_INTERNAL_H
 
+#include <xxhash.h>
+
 #include "ckpt/ckpt_internal.h"
 #include "comm/comm.h"
 
@@ -30,6 +32,9 @@ void lsi_together_close(lsi_together *s);
 /* This rank's piece of variable i: *first is its place in the variable, *bytes what is of the variable and
  * not beyond its end. */
 void lsi_together_piece(const lsi_together *s, int i, size_t *first, size_t *bytes);
+/* The hash of variable i as the file has it; h is the caller's, to be used again. */
+ls_status lsi_together_hash(const lsi_together *s, int fd, int i, XXH3_state_t *h, uint64_t *hash,
+                            ls_err *err) LS_MUST_CHECK;
 /* Whether all have come so far; a rank that has not says why, the others know that one has not. */
 ls_status lsi_together_all_well(const lsi_together *s, ls_status mine, ls_err *err);
 

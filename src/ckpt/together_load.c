@@ -27,22 +27,6 @@ static bool opens(const lsi_together *s, int *fd)
     return same;
 }
 
-static ls_status is_sound(const lsi_together *s, int fd, int i, XXH3_state_t *h, bool *sound, ls_err *err)
-{
-    const size_t whole = ls_state_whole(s->vars, i).bytes;
-    ls_status st = LS_OK;
-
-    XXH3_64bits_reset(h);
-    for (size_t at = 0, n; at < whole; at += n) {
-        n = whole - at < LS_TENSOR_CHUNK ? whole - at : LS_TENSOR_CHUNK;
-        LS_TRY(lsi_io_read(fd, s->e.path, s->at[i] + at, s->chunk, n, err));
-        XXH3_64bits_update(h, s->chunk, n);
-    }
-    *sound = XXH3_64bits_digest(h) == s->hash[i];
-out:
-    return st;
-}
-
 /* Variables are dealt to the ranks of a machine in turn; *bad is the first of this rank's that is damaged. */
 static ls_status prove_share(const lsi_together *s, int fd, int *bad, ls_err *err)
 {
@@ -52,11 +36,11 @@ static ls_status prove_share(const lsi_together *s, int fd, int *bad, ls_err *er
 
     *bad = -1;
     for (int i = 0; st == LS_OK && i < s->e.n && *bad < 0; i++) {
-        bool sound = true;
+        uint64_t hash;
         if (s->at[i] == LSI_NOWHERE || turn++ % ls_comm_local_size(s->comm) != ls_comm_local_rank(s->comm))
             continue;
-        LS_TRY(is_sound(s, fd, i, h, &sound, err));
-        if (!sound) *bad = i;
+        LS_TRY(lsi_together_hash(s, fd, i, h, &hash, err));
+        if (hash != s->hash[i]) *bad = i;
     }
 out:
     XXH3_freeState(h);

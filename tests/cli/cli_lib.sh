@@ -33,6 +33,16 @@ run() {
     [ "$got" -eq "$want" ] || fail "lockstep $*: exit code $got, not $want: $(cat "$work/err")"
 }
 
+# mpi CODE ARGUMENT...: as run, by mpirun (of tools/mpi_here.sh), which gets the arguments
+mpi() {
+    local want=$1 got
+    shift
+    n=$((n + 1))
+    timeout 100 "${mpi[@]}" "$@" >"$work/out" 2>"$work/err"
+    got=$?
+    [ $got -eq "$want" ] || fail "${mpi[*]} $*: exit code $got, not $want: $(cat "$work/out" "$work/err")"
+}
+
 # says out|err TEXT: the last run's output contains the text.
 says() {
     n=$((n + 1))

@@ -9,16 +9,6 @@ needs_python
 small=(vit-tiny model.depth=3 batch.per_rank=4)
 quick=(data.kind=synthetic data.train_range=0:64 data.test_range=64:80 train.steps=3 train.validate_every=none)
 
-# mpi CODE ARGUMENT...: as run, for mpirun
-mpi() {
-    local want=$1 got
-    shift
-    n=$((n + 1))
-    timeout 100 "${mpi[@]}" "$@" >"$work/out" 2>"$work/err"
-    got=$?
-    [ $got -eq "$want" ] || fail "${mpi[*]} $*: exit code $got, not $want: $(cat "$work/out" "$work/err")"
-}
-
 # A limit that does not fit: all end, and one says why.
 mpi 2 -n 2 "$LOCKSTEP" train "${small[@]}" "${quick[@]}" memory.limit=100000 --run-dir small --quiet
 says err "memory.limit is 97.7 KiB, and a rank would take"

@@ -9,16 +9,6 @@ common=(data.kind=synthetic data.train_range=0:197 data.test_range=197:230 train
     train.steps=12)
 same=(reproducible=true batch.global=48)
 
-# mpi CODE ARGUMENT...: as run, for mpirun; a program of several parts needs no -n of its own
-mpi() {
-    local want=$1 got
-    shift
-    n=$((n + 1))
-    timeout 100 "${mpi[@]}" "$@" >"$work/out" 2>"$work/err"
-    got=$?
-    [ $got -eq "$want" ] || fail "${mpi[*]} $*: exit code $got, not $want: $(cat "$work/out" "$work/err")"
-}
-
 run 0 train mnist "${common[@]}" batch.per_rank=64 --run-dir one --quiet
 mpi 0 -n 4 "$LOCKSTEP" train mnist "${common[@]}" batch.per_rank=16 --run-dir four --quiet
 same_losses one four 12
