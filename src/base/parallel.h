@@ -35,6 +35,33 @@ static inline int64_t ls_parallel_take(ls_parallel_pieces *p)
     return atomic_fetch_add_explicit(&p->taken, 1, memory_order_relaxed);
 }
 
+/* The same where a thread's share of the data is likely to be in its own cache: each share (as
+ * ls_parallel_range cuts them, for `n` threads) has pieces, all of them as many.  A thread walks through its
+ * own, then through what others have left of theirs.  Begins as {0}; so many shares at most. */
+enum { LS_PARALLEL_SHARES = 64 };
+typedef struct ls_parallel_shares {
+    ls_parallel_pieces of[LS_PARALLEL_SHARES];
+} ls_parallel_shares;
+typedef struct ls_parallel_walk {
+    ls_parallel_shares *shares;
+    int n, share, passed; /* shares; the one of now; those that have nothing left */
+} ls_parallel_walk;
+static inline ls_parallel_walk ls_parallel_walk_begin(ls_parallel_shares *s, int thread, int n_threads)
+{
+    const int n = n_threads < LS_PARALLEL_SHARES ? n_threads : LS_PARALLEL_SHARES;
+
+    return (ls_parallel_walk){s, n, thread % n, 0};
+}
+/* The next piece of share `w->share` of `w->n`, or -1 when nothing is left. */
+static inline int64_t ls_parallel_walk_next(ls_parallel_walk *w, int64_t pieces)
+{
+    for (; w->passed < w->n; w->passed++, w->share = (w->share + 1) % w->n) {
+        const int64_t piece = ls_parallel_take(&w->shares->of[w->share]);
+        if (piece < pieces) return piece;
+    }
+    return -1;
+}
+
 /* Waits for all threads of the current region.  Every thread of the region must call it, and the region must
  * not be nested in another: threads that run one after another can never meet, which aborts. */
 void ls_parallel_barrier(int thread, int n_threads);

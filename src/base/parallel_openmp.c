@@ -72,10 +72,10 @@ static int running_now(void)
 }
 
 /* Whether nothing else keeps a core busy: what only runs for a moment, as the shell that started this program
- * or the last threads of another one, which spin for some milliseconds, is not there at every look. */
+ * or the last threads of another one, which may spin for 200 ms, is not there at every look. */
 static bool is_alone(void)
 {
-    for (int i = 0; i < 10; i++) {
+    for (int i = 0; i < 100; i++) {
         if (running_now() <= 1) return true;
         nanosleep(&(struct timespec){.tv_nsec = 3000000}, NULL);
     }

@@ -31,7 +31,8 @@ lsi_channels lsi_channels_of(ls_shape shape, int axis, const ls_layout *layout, 
 typedef struct job_call {
     const lsi_channel_job *j;
     const void *ctx;
-    double *partial; /* (threads, tasks, n_sums * unit) */
+    double *partial;           /* (threads, tasks, n_sums * unit) */
+    ls_parallel_shares shares; /* of apply: what a thread has reduced is in its cache */
 } job_call;
 
 static int64_t units_of(const lsi_channel_job *j)
@@ -106,15 +107,16 @@ static void shared_reduce(int thread, int n_threads, void *arg)
 
 static void shared_apply(int thread, int n_threads, void *arg)
 {
-    const job_call *c = arg;
+    job_call *c = arg;
     const lsi_channel_job *j = c->j;
+    ls_parallel_walk w = ls_parallel_walk_begin(&c->shares, thread, n_threads);
     int64_t tasks = j->groups * units_of(j), size = group_size(j), lo, hi, group, ch;
     int n_ch;
 
-    ls_parallel_range(size, thread, n_threads, &lo, &hi);
-    for (int64_t t = 0; t < tasks && lo < hi; t++) {
+    for (int64_t t; (t = ls_parallel_walk_next(&w, tasks)) >= 0;) {
+        ls_parallel_range(size, w.share, w.n, &lo, &hi);
         place_of(j, t, &group, &ch, &n_ch);
-        j->apply(c->ctx, group, ch, group * size + lo, group * size + hi);
+        if (lo < hi) j->apply(c->ctx, group, ch, group * size + lo, group * size + hi);
     }
 }
 
@@ -147,7 +149,7 @@ size_t lsi_channel_job_scratch(const lsi_channel_job *j)
 
 void lsi_channel_job_run(const lsi_channel_job *j, const void *ctx, void *scratch)
 {
-    job_call c = {j, ctx, scratch};
+    job_call c = {.j = j, .ctx = ctx, .partial = scratch};
 
     if (j->view.c == 0 || j->groups == 0) return;
     if (j->threads == 1 || enough_tasks(j)) {
@@ -179,7 +181,7 @@ static void apply_all(int thread, int n_threads, void *arg)
 
 void lsi_channel_job_apply(const lsi_channel_job *j, const void *ctx)
 {
-    job_call c = {j, ctx, NULL};
+    job_call c = {.j = j, .ctx = ctx};
 
     if (j->view.c * j->view.n * j->view.s > 0) ls_parallel_run(j->threads, apply_all, &c);
 }

@@ -1,5 +1,5 @@
-/* optim.c: the optimisers: one region over all parameters of a group as if they lay behind one another, cut
- * evenly by elements.
+/* optim.c: the optimisers: one region over all parameters of a group as if they lay behind one another, in
+ * pieces of elements.
  *
  * lars and lamb need norms of whole parameters first: every thread sums its part of each, the parts are
  * joined in the order of threads, and a second region makes the step. */
@@ -27,6 +27,8 @@ typedef struct optim_state {
     param params[]; /* attr.n */
 } optim_state;
 
+enum { PIECE = 16384 }; /* elements */
+
 typedef struct optim_call {
     const optim_state *s;
     const ls_call *call;
@@ -34,6 +36,7 @@ typedef struct optim_call {
     double scale;  /* the loss scale */
     double *sums;  /* lars, lamb: (threads, n, 2): squares of w, and of g or the direction */
     double *ratio; /* lars, lamb: (n) trust ratios */
+    ls_parallel_shares shares;
 } optim_call;
 
 /* Elements lo..hi-1 of parameter p. */
@@ -59,17 +62,9 @@ static lsi_optim_run run_of(const optim_call *c, int p, int64_t lo, int64_t hi)
 
 typedef void (*part_fn)(const optim_call *c, int thread, int p, const lsi_optim_run *r);
 
-/* Calls `part` for every piece of a parameter that lies in this thread's share. */
-static void for_parts(const optim_call *c, int thread, int n_threads, part_fn part)
+/* Calls `part` for what of each parameter lies in elements lo..hi-1 of the group. */
+static void for_elements(const optim_call *c, int thread, int64_t lo, int64_t hi, part_fn part)
 {
-    const ls_optim_attr *a = &c->s->attr;
-    int64_t first, end, lo, hi;
-
-    /* The piece must not depend on threads, of which ranks may have different numbers. */
-    ls_parallel_range_grain(c->s->total, 64, a->piece, a->pieces > 0 ? a->pieces : 1, &first, &end);
-    ls_parallel_range_grain(end - first, 64, thread, n_threads, &lo, &hi);
-    lo += first;
-    hi += first;
     for (int p = 0; p < c->s->attr.n && lo < hi; p++) {
         const param *q = &c->s->params[p];
         int64_t end = q->begin + q->count < hi ? q->begin + q->count : hi;
@@ -78,6 +73,42 @@ static void for_parts(const optim_call *c, int thread, int n_threads, part_fn pa
         r = run_of(c, p, lo - q->begin, end - q->begin);
         part(c, thread, p, &r);
         lo = end;
+    }
+}
+
+/* The share of a thread.  The piece of the group must not depend on threads, of which ranks may have
+ * different numbers. */
+static void share_of(const optim_call *c, int thread, int n_threads, int64_t *lo, int64_t *hi)
+{
+    const ls_optim_attr *a = &c->s->attr;
+    int64_t first, end;
+
+    ls_parallel_range_grain(c->s->total, 64, a->piece, a->pieces > 0 ? a->pieces : 1, &first, &end);
+    ls_parallel_range_grain(end - first, 64, thread, n_threads, lo, hi);
+    *lo += first;
+    *hi += first;
+}
+
+/* This thread's share, for sums. */
+static void for_share(const optim_call *c, int thread, int n_threads, part_fn part)
+{
+    int64_t lo, hi;
+
+    share_of(c, thread, n_threads, &lo, &hi);
+    for_elements(c, thread, lo, hi, part);
+}
+
+/* Everything, whoever comes first: each element by itself. */
+static void for_pieces(optim_call *c, int thread, int n_threads, part_fn part)
+{
+    ls_parallel_walk w = ls_parallel_walk_begin(&c->shares, thread, n_threads);
+    const int64_t pieces = c->s->total / w.n / PIECE + 1;
+
+    for (int64_t piece; (piece = ls_parallel_walk_next(&w, pieces)) >= 0;) {
+        int64_t lo, hi;
+        share_of(c, w.share, w.n, &lo, &hi);
+        lo += piece * PIECE;
+        for_elements(c, thread, lo, piece == pieces - 1 || hi - lo < PIECE ? hi : lo + PIECE, part);
     }
 }
 
@@ -108,7 +139,7 @@ static void step_part(const optim_call *c, int thread, int p, const lsi_optim_ru
 
 static void step_thread(int thread, int n_threads, void *arg)
 {
-    for_parts(arg, thread, n_threads, step_part);
+    for_pieces(arg, thread, n_threads, step_part);
 }
 
 /* -- norms ---------------------------------------------------------------------------------------------- */
@@ -129,7 +160,7 @@ static void norm_thread(int thread, int n_threads, void *arg)
     const optim_call *c = arg;
 
     memset(c->sums + 2 * (int64_t)thread * c->s->attr.n, 0, 2 * sizeof(double) * (size_t)c->s->attr.n);
-    for_parts(c, thread, n_threads, norm_part);
+    for_share(c, thread, n_threads, norm_part);
 }
 
 static double trust_ratio(const optim_call *c, int p, double w, double d)
@@ -174,7 +205,7 @@ static void leave_part(const optim_call *c, int thread, int p, const lsi_optim_r
 
 static void leave_thread(int thread, int n_threads, void *arg)
 {
-    for_parts(arg, thread, n_threads, leave_part);
+    for_pieces(arg, thread, n_threads, leave_part);
 }
 
 /* -- planning ----------------------------------------------------------------------------------------- */

@@ -10,7 +10,8 @@
 #include "backend/cpu/move.h"
 #include "backend/cpu/planners.h"
 
-#define TILE 1024 /* floats; a few buffers of 4 KB fit the innermost cache */
+#define TILE  1024 /* floats; a few buffers of 4 KB fit the innermost cache */
+#define PIECE (8 * TILE)
 
 /* -- elements in 16 bits
  * ------------------------------------------------------------------------------------ */
@@ -67,6 +68,7 @@ typedef struct chain {
 typedef struct chain_call {
     const chain *c;
     const ls_call *call;
+    ls_parallel_shares shares;
 } chain_call;
 
 /* Room for what a tile needs: results of steps, then inputs that are not f32. */
@@ -94,17 +96,23 @@ static void run_tile(const chain *c, const ls_call *call, int64_t at, int64_t n,
 
 static void chain_thread(int thread, int n_threads, void *arg)
 {
-    const chain_call *j = arg;
+    chain_call *j = arg;
     buffers buffer __attribute__((aligned(64)));
-    int64_t lo, hi;
+    ls_parallel_walk w = ls_parallel_walk_begin(&j->shares, thread, n_threads);
+    const int64_t pieces = j->c->count / w.n / PIECE + 1;
 
-    ls_parallel_range_grain(j->c->count, 16, thread, n_threads, &lo, &hi);
-    for (; lo < hi; lo += TILE) run_tile(j->c, j->call, lo, hi - lo < TILE ? hi - lo : TILE, buffer);
+    for (int64_t piece; (piece = ls_parallel_walk_next(&w, pieces)) >= 0;) {
+        int64_t lo, hi, end;
+        ls_parallel_range_grain(j->c->count, 16, w.share, w.n, &lo, &hi);
+        lo += piece * PIECE;
+        end = piece == pieces - 1 || hi - lo < PIECE ? hi : lo + PIECE;
+        for (; lo < end; lo += TILE) run_tile(j->c, j->call, lo, end - lo < TILE ? end - lo : TILE, buffer);
+    }
 }
 
 static void chain_run(void *state, const ls_call *call)
 {
-    chain_call j = {state, call};
+    chain_call j = {.c = state, .call = call};
 
     if (j.c->count > 0) ls_parallel_run(j.c->threads, chain_thread, &j);
 }
