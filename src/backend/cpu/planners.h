@@ -13,6 +13,8 @@
 LSI_DECLARE_PLANNER(lsi_plan_pointwise);
 LSI_DECLARE_PLANNER(lsi_plan_elementwise);
 LSI_DECLARE_PLANNER(lsi_plan_broadcast_to);
+/* gelu.c: bf16, any layout; the rest by lsi_plan_elementwise. */
+LSI_DECLARE_PLANNER(lsi_plan_gelu);
 /* norm.c: f32, both layouts, every fused form. */
 LSI_DECLARE_PLANNER(lsi_plan_batch_norm);
 LSI_DECLARE_PLANNER(lsi_plan_batch_norm_grad);

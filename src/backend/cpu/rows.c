@@ -144,13 +144,14 @@ static void norm_back_rows(const row_state *s, const ls_call *call, int thread, 
 static void run_norm_back(void *state, const ls_call *call)
 {
     const row_state *s = state;
-    const double *partial = call->scratch;
+    double *sums = call->scratch; /* of the first thread, to which the others' are added in their order */
 
     run_rows(s, call, norm_back_rows);
-    for (int64_t i = 0; i < 2 * s->n; i++) {
-        double sum = 0;
-        for (int t = 0; t < s->threads; t++) sum += partial[2 * t * s->n + i];
-        ((float *)call->out[i < s->n ? 1 : 2])[i % s->n] = (float)sum;
+    for (int t = 1; t < s->threads; t++)
+        for (int64_t i = 0; i < 2 * s->n; i++) sums[i] += sums[2 * t * s->n + i];
+    for (int64_t i = 0; i < s->n; i++) {
+        ((float *)call->out[1])[i] = (float)sums[i];
+        ((float *)call->out[2])[i] = (float)sums[s->n + i];
     }
 }
 
