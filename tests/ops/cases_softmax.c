@@ -104,6 +104,7 @@ static const op_case cases[] = {
     {"attention: heads of 64, a patch too many", attention_both_ways, {2, 197, 64}, OP_NO_GRAD | OP_BF16},
     {"attention: heads of 64, one tile", attention_both_ways, {1, 64, 64}, OP_NO_GRAD | OP_BF16},
     {"attention: heads of 128", attention_both_ways, {1, 70, 128}, OP_NO_GRAD | OP_BF16},
+    {"attention: more tokens than are kept", attention_both_ways, {1, 520, 16}, OP_NO_GRAD | OP_BF16},
     {"self-attention: heads of 16", self_attention_both_ways, {2, 9, 3, 16}, OP_NO_GRAD | OP_BF16},
     {"self-attention: heads of 32", self_attention_both_ways, {2, 17, 3, 32}, OP_NO_GRAD | OP_BF16},
     {"self-attention: heads of 64", self_attention_both_ways, {1, 197, 2, 64}, OP_NO_GRAD | OP_BF16},

@@ -3,9 +3,11 @@
  * The scores of one block of queries stand in scratch, per thread; nothing of size T x T is kept, and the
  * gradient computes the scores again from the log-sum-exp.  The products are those of gemm.h.  Forward deals
  * blocks of queries to threads; backward deals batch entries, because all blocks of an entry add to the
- * same dk and dv.  Of bf16 tensors scores and those sums are f32, and products of bf16 numbers serve both.
+ * same dk and dv.  Of bf16 tensors scores and those sums are f32, and products of bf16 numbers serve both;
+ * of short sequences of them attention_b16.c computes an entry at a time.
  * Heads are read and written where they lie: one after the other (attention), or as a product left them, all
  * three in one tensor (self_attention). */
+#include "backend/cpu/attention_b16.h"
 #include "backend/cpu/b16.h"
 #include "backend/cpu/conv_util.h"
 #include "backend/cpu/gemm.h"
@@ -15,9 +17,7 @@
 #include "backend/cpu/pointwise.h"
 #include "backend/cpu/rows.h"
 
-/* Queries of a block.  With bf16 numbers keys and values are packed for each of them, so that a short
- * sequence is one. */
-enum { QUERIES = 64, QUERIES_LOW = 256 };
+enum { QUERIES = 64 }; /* of a block */
 
 enum { Q, K, V, OUT, DOUT }; /* the tensors whose rows are heads of tokens; of gradients the first three */
 
@@ -34,6 +34,7 @@ typedef struct attention_state {
     const lsi_move_table *move;
     size_t scores_bytes, gemm_bytes; /* of one thread: one block of scores; scratch of the products */
     size_t sums_bytes; /* likewise: dk or dv of an entry in f32, where they are stored otherwise */
+    bool whole;        /* an entry at a time, by attention_b16.c */
 } attention_state;
 
 typedef struct attention_call {
@@ -210,8 +211,38 @@ static void backward_block(const attention_call *c, int64_t entry, int64_t row, 
     }
 }
 
+static lsi_attention_b16 whole_of(const attention_state *s)
+{
+    return (lsi_attention_b16){s->t, s->d, s->row_in, s->row_out, (float)s->scale};
+}
+
+static void whole_entry(const attention_call *c, int64_t entry, char *scratch)
+{
+    const lsi_attention_b16 whole = whole_of(c->s);
+
+    if (c->backward)
+        lsi_attention_b16_backward(
+            &whole,
+            &(lsi_attention_b16_grads){.q = input(c, Q, entry),
+                                       .k = input(c, K, entry),
+                                       .v = input(c, V, entry),
+                                       .out = input(c, OUT, entry),
+                                       .dout = input(c, DOUT, entry),
+                                       .lse = (const float *)c->call->in[c->s->packed ? 2 : 4] + entry,
+                                       .dq = output(c, Q, entry),
+                                       .dk = output(c, K, entry),
+                                       .dv = output(c, V, entry)},
+            scratch);
+    else
+        lsi_attention_b16_forward(&whole, input(c, Q, entry), input(c, K, entry), input(c, V, entry),
+                                  output(c, OUT, entry), (float *)c->call->out[1] + entry, scratch);
+}
+
 static size_t thread_bytes(const attention_state *s, bool backward)
 {
+    const lsi_attention_b16 whole = whole_of(s);
+
+    if (s->whole) return lsi_attention_b16_scratch(&whole, backward);
     return (backward ? 2 : 1) * s->scores_bytes + (backward ? 2 : 0) * s->sums_bytes + s->gemm_bytes;
 }
 
@@ -223,7 +254,9 @@ static void attention_thread(int thread, int n_threads, void *arg)
     char *scratch = (char *)c->call->scratch + (size_t)thread * thread_bytes(s, c->backward);
 
     (void)n_threads;
-    for (int64_t i; (i = ls_parallel_take(&c->pieces) * grain) < s->batch * blocks;)
+    for (int64_t i; s->whole && (i = ls_parallel_take(&c->pieces)) < s->batch;)
+        whole_entry(c, i * s->t, scratch);
+    for (int64_t i; !s->whole && (i = ls_parallel_take(&c->pieces) * grain) < s->batch * blocks;)
         for (int64_t k = i; k < i + grain; k++) {
             const int64_t entry = k / blocks * s->t, lo = k % blocks * s->queries;
             const int64_t n = s->t - lo < s->queries ? s->t - lo : s->queries;
@@ -301,11 +334,12 @@ ls_status lsi_plan_attention(ls_device *dev, const ls_graph *g, const ls_node *n
     if (s.rows == NULL || s.t == 0 || s.d == 0 || s.heads == 0 ||
         !types_fit(g, n, s.type, backward ? (packed ? 2 : 4) : n->n_in + 1))
         return LS_UNSUPPORTED;
-    s.queries = s.type != LS_F32 && s.t <= QUERIES_LOW ? s.t : QUERIES;
+    s.queries = QUERIES;
+    s.whole = s.type != LS_F32 && s.t <= LSI_ATTENTION_B16_TOKENS;
     if (s.type != LS_F32) s.sums_bytes = lsi_align64((size_t)(s.t * s.d) * sizeof(float));
     s.threads = lsi_threads_for(dev, s.batch * s.t * s.t);
     s.scores_bytes = lsi_align64((size_t)(s.queries * s.t) * sizeof(float));
     s.gemm_bytes = products_scratch(&s);
     return lsi_kernel_make(out, backward ? run_backward : run_forward, &s, sizeof s,
-                           (size_t)s.threads * thread_bytes(&s, backward), "blocks", err);
+                           (size_t)s.threads * thread_bytes(&s, backward), s.whole ? "b16" : "blocks", err);
 }
