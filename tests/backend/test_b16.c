@@ -83,10 +83,11 @@ typedef struct gemm_case {
     int64_t m, n, k, batch;
 } gemm_case;
 
-static const gemm_case products[] = {{1, 1, 1, 1},    {5, 7, 0, 1},      {3, 2, 33, 1},    {33, 17, 31, 1},
-                                     {32, 32, 64, 1}, {64, 48, 96, 1},   {50, 100, 32, 1}, {16, 600, 5, 1},
-                                     {7, 3, 5000, 1}, {130, 70, 257, 1}, {9, 5, 40, 5},    {20, 33, 64, 2},
-                                     {1, 40, 64, 1},  {40, 1, 64, 1},    {65, 34, 4100, 1}};
+static const gemm_case products[] = {
+    {1, 1, 1, 1},     {5, 7, 0, 1},      {3, 2, 33, 1},   {33, 17, 31, 1}, {32, 32, 64, 1},
+    {64, 48, 96, 1},  {50, 100, 32, 1},  {16, 600, 5, 1}, {7, 3, 5000, 1}, {130, 70, 257, 1},
+    {9, 5, 40, 5},    {20, 33, 64, 2},   {1, 40, 64, 1},  {40, 1, 64, 1},  {65, 34, 4100, 1},
+    {600, 40, 70, 1}, {20, 530, 1100, 1}};
 
 static const struct {
     ls_dtype a, b, c, bias;
@@ -188,6 +189,11 @@ static const conv_case convs[] = {
     {"few out", 2, 32, 9, 12, 3, 7, 7, 1, 1, 1, 1, 3, 3, 3, 3, 1},
     {"few out stride 2", 2, 16, 8, 8, 1, 5, 5, 2, 2, 1, 1, 2, 2, 2, 2, 1},
     {"patches", 2, 3, 16, 16, 32, 8, 8, 8, 8, 1, 1, 0, 0, 0, 0, 1},
+    {"large patches", 2, 3, 32, 48, 32, 16, 16, 16, 16, 1, 1, 0, 0, 0, 0, 1},
+    {"wide filter", 2, 2, 6, 40, 16, 3, 11, 1, 2, 1, 1, 1, 5, 1, 5, 1},
+    {"images that share a margin", 3, 32, 14, 14, 32, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1},
+    {"even filter", 2, 16, 9, 9, 16, 4, 4, 1, 1, 1, 1, 1, 1, 2, 2, 1},
+    {"no padding", 3, 16, 8, 9, 16, 3, 3, 1, 1, 1, 1, 0, 0, 0, 0, 1},
 };
 
 static void run_conv(const lsi_conv_impl *impl, const lsi_conv_problem *p, lsi_conv_args a)
@@ -262,7 +268,8 @@ static int check_conv(const lsi_conv_impl *impl, const conv_case *k, lsi_conv_pa
 
 static void test_convolutions(void)
 {
-    static const lsi_conv_impl *const impls[] = {&lsi_conv_b16, &lsi_conv_b16_first, &lsi_conv_b16_dw};
+    static const lsi_conv_impl *const impls[] = {&lsi_conv_b16, &lsi_conv_b16_first, &lsi_conv_b16_dw,
+                                                 &lsi_conv_b16_dw_few};
 
     for (size_t i = 0; i < sizeof impls / sizeof *impls; i++) {
         int runs = 0;

@@ -57,6 +57,8 @@ const lsi_b16_kernels *lsi_b16_kernels_here(void);
 
 /* to[0..n) = from[0..n) */
 void lsi_b16_round(const void *from, ls_dtype t, uint16_t *to, int64_t n);
+/* to[0..n) = from[0], from[step], ... */
+void lsi_b16_round_every(const void *from, ls_dtype t, int64_t step, int64_t n, uint16_t *to);
 /* Rows of A: to[r * to_row + l] for r < rows, l < k, and zeros up to a multiple of 32 of k.  Stored rows are
  * `ld` apart; `trans`: columns are. */
 void lsi_b16_pack_a(const void *from, ls_dtype t, int64_t ld, bool trans, int64_t rows, int64_t k,
@@ -73,6 +75,11 @@ void lsi_b16_pack_strided(const void *from, ls_dtype t, int64_t step, int64_t co
  * and cols <= 16 columns c. */
 void lsi_b16_give(const float *const *from, int64_t n, int64_t cols, int parts, int64_t part, ls_dtype t,
                   void *to, int64_t to_row);
+
+/* to[i] = the sum over `parts` p of from[p * part + i], i < n, a multiple of 16. */
+void lsi_b16_sum_parts(const float *from, int64_t n, int parts, int64_t part, float *to);
+/* to[i] = from[places[i]] */
+void lsi_b16_pick(const float *from, const int32_t *places, int64_t n, ls_dtype t, void *to);
 
 /* What becomes of a tile of sums. */
 typedef struct lsi_b16_end {

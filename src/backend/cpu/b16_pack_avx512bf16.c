@@ -60,6 +60,25 @@ void lsi_b16_round(const void *from, ls_dtype t, uint16_t *to, int64_t n)
                                  narrow(_mm512_maskz_loadu_ps(first(n - i), (const float *)from + i)));
 }
 
+void lsi_b16_round_every(const void *from, ls_dtype t, int64_t step, int64_t n, uint16_t *to)
+{
+    const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    const __m512i at = _mm512_mullo_epi32(lane, _mm512_set1_epi32((int)step));
+
+    if (step == 1) {
+        lsi_b16_round(from, t, to, n);
+        return;
+    }
+    if (t != LS_F32 || step * 16 > INT32_MAX) {
+        for (int64_t i = 0; i < n; i++) to[i] = lsi_b16_get(from, t, i * step);
+        return;
+    }
+    for (int64_t i = 0; i < n; i += 16)
+        _mm256_mask_storeu_epi16(
+            to + i, first(n - i),
+            narrow(_mm512_mask_i32gather_ps(v_zero(), first(n - i), at, (const float *)from + i * step, 4)));
+}
+
 /* 16 rows of 16 pairs become 16 rows of 16 pairs. */
 LSI_INLINE void turn(__m512i r[16])
 {
@@ -162,6 +181,28 @@ void lsi_b16_give(const float *const *from, int64_t n, int64_t cols, int parts, 
             _mm512_mask_storeu_ps((float *)to + c * to_row, m, r[c]);
         else
             _mm256_mask_storeu_epi16((uint16_t *)to + c * to_row, m, narrow(r[c]));
+}
+
+void lsi_b16_sum_parts(const float *from, int64_t n, int parts, int64_t part, float *to)
+{
+    for (int64_t i = 0; i < n; i += 16) {
+        vf sum = v_load(from + i);
+        for (int p = 1; p < parts; p++) sum = v_add(sum, v_load(from + p * part + i));
+        v_store(to + i, sum);
+    }
+}
+
+void lsi_b16_pick(const float *from, const int32_t *places, int64_t n, ls_dtype t, void *to)
+{
+    for (int64_t i = 0; i < n; i += 16) {
+        const __mmask16 m = first(n - i);
+        const __m512i at = _mm512_maskz_loadu_epi32(m, places + i);
+        const vf v = _mm512_mask_i32gather_ps(v_zero(), m, at, from, 4);
+        if (t == LS_F32)
+            _mm512_mask_storeu_ps((float *)to + i, m, v);
+        else
+            _mm256_mask_storeu_epi16((uint16_t *)to + i, m, narrow(v));
+    }
 }
 
 /* act and type are compile-time constants wherever this is inlined. */

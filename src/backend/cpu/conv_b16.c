@@ -36,7 +36,7 @@ typedef struct job {
     int64_t segments;                     /* of a chunk */
     int64_t terms;                        /* most of an output phase */
     int grid_m, grid_n;                   /* threads along rows of results and channels */
-    int64_t piece;                        /* rows of results that a thread takes */
+    int64_t piece, small, large_ones;     /* rows of results that a thread takes; how often the first */
     ls_parallel_pieces to_pack, *to_make; /* the latter: of each of the grid's parts of the channels */
     const void *src;
     void *dst;
@@ -107,6 +107,19 @@ static void choose_grid(job *j)
     }
     j->piece = rows / (j->grid_m * PIECES_PER_THREAD);
     if (j->piece < PIECE_ROWS) j->piece = j->y.results < PIECE_ROWS ? j->y.results : PIECE_ROWS;
+    /* The last third in halves, so that no slow core is waited for as long. */
+    j->small = (j->piece + 1) / 2;
+    j->large_ones = rows * 2 / 3 / j->piece;
+}
+
+/* The rows of piece number i; false when there is none. */
+static bool piece_rows(const job *j, int64_t i, int64_t *lo, int64_t *hi)
+{
+    const int64_t rows = j->p->n * j->y.results, size = i < j->large_ones ? j->piece : j->small;
+
+    *lo = i < j->large_ones ? i * size : j->large_ones * j->piece + (i - j->large_ones) * size;
+    *hi = rows - *lo < size ? rows : *lo + size;
+    return *lo < rows;
 }
 
 /* -- weights ----------------------------------------------------------------------------------------------
@@ -352,16 +365,15 @@ static void make_thread(int thread, int n_threads, void *arg)
 {
     const job *j = arg;
     const own o = own_of(j, thread);
-    const int64_t rows = j->p->n * j->y.results;
 
     (void)n_threads;
     j->kernels->begin();
     for (int i = 0; i < j->grid_n; i++) {
         const int part = (thread + i) % j->grid_n;
-        int64_t lo, hi, row;
+        int64_t lo, hi, row, end;
         ls_parallel_range_grain(j->made_b, LSI_B16_BLOCKS, part, j->grid_n, &lo, &hi);
-        while (lo < hi && (row = ls_parallel_take(&j->to_make[part]) * j->piece) < rows)
-            make_piece(j, &o, row, rows - row < j->piece ? rows : row + j->piece, lo, hi);
+        while (lo < hi && piece_rows(j, ls_parallel_take(&j->to_make[part]), &row, &end))
+            make_piece(j, &o, row, end, lo, hi);
     }
     j->kernels->end();
 }

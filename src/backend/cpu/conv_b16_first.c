@@ -1,19 +1,28 @@
 /* conv_b16_first.c: forward convolution of few plain channels to many blocked ones, from bf16 numbers.
  *
- * A row of A is one pixel of the result: for each channel and row of the filter 8 neighbours of x, as they
- * lie, of which the filter's width counts.  They are copied from rows of bf16 with zeros around them. */
+ * A row of A is one pixel of the result: for each channel and row of the filter 8 neighbours of x, or 16 for
+ * a wide filter (one that cuts images into patches), as they lie, of which the filter's width counts.  They
+ * are copied from rows of bf16 with zeros around them. */
 #include <string.h>
 
 #include "backend/cpu/conv_b16.h"
 #include "backend/cpu/conv_list.h"
 #include "base/parallel.h"
 
-enum { NEIGHBOURS = 8, ROWS_AT_ONCE = 8, DEEP_MAX = 1024, CHANNELS_MAX = 4 };
+enum {
+    NEIGHBOURS = 8,
+    NEIGHBOURS_MAX = 16,
+    ROWS_AT_ONCE = 8,
+    PIXELS_AT_ONCE = 128,
+    DEEP_MAX = 1024,
+    CHANNELS_MAX = 4
+};
 
 typedef struct job {
     const lsi_conv_problem *p;
     const lsi_conv_args *a;
     const lsi_b16_kernels *kernels;
+    int64_t neighbours;   /* 8 or 16 */
     int64_t deep, blocks; /* numbers of a row of A; blocks of 16 channels */
     int64_t rows, width;  /* of x, for ROWS_AT_ONCE rows of results, with zeros */
     uint16_t *weights;    /* [block][term][512] */
@@ -22,15 +31,20 @@ typedef struct job {
     ls_parallel_pieces to_make; /* ROWS_AT_ONCE rows of results of an image, or the rest of them */
 } job;
 
+static int64_t neighbours_of(const lsi_conv_problem *p)
+{
+    return p->kw <= NEIGHBOURS ? NEIGHBOURS : NEIGHBOURS_MAX;
+}
+
 static void job_init(job *j, const lsi_conv_problem *p)
 {
-    *j = (job){.p = p, .kernels = lsi_b16_kernels_here()};
-    j->deep = lsi_round_up(p->ci * p->kh * NEIGHBOURS, LSI_B16_DEEP);
+    *j = (job){.p = p, .kernels = lsi_b16_kernels_here(), .neighbours = neighbours_of(p)};
+    j->deep = lsi_round_up(p->ci * p->kh * j->neighbours, LSI_B16_DEEP);
     j->blocks = (p->co + LSI_B16_COLS - 1) / LSI_B16_COLS;
     j->rows = (ROWS_AT_ONCE - 1) * p->sh + (int64_t)(p->kh - 1) * p->dh + 1;
-    j->width = lsi_round_up((p->wo - 1) * p->sw + NEIGHBOURS, 32);
+    j->width = lsi_round_up((p->wo - 1) * p->sw + j->neighbours, 32);
     j->own_bytes = lsi_align64((size_t)(p->ci * j->rows * j->width) * 2) +
-                   lsi_align64((size_t)(LSI_B16_ROWS * j->deep) * 2) +
+                   lsi_align64((size_t)(PIXELS_AT_ONCE * j->deep) * 2) +
                    LSI_B16_ROWS * LSI_B16_WIDE * sizeof(float);
 }
 
@@ -44,7 +58,7 @@ static void pack_thread(int thread, int n_threads, void *arg)
     for (; b < end; b++)
         for (int64_t k = 0; k < j->deep; k++)
             for (int64_t c = 0; c < LSI_B16_COLS; c++) {
-                const int64_t line = k / NEIGHBOURS, kx = k % NEIGHBOURS, o = b * LSI_B16_COLS + c;
+                const int64_t line = k / j->neighbours, kx = k % j->neighbours, o = b * LSI_B16_COLS + c;
                 const bool there = line < p->ci * p->kh && kx < p->kw && o < p->co;
                 uint16_t *to = j->weights + (b * j->deep + k / LSI_B16_DEEP * LSI_B16_DEEP) * LSI_B16_COLS;
                 to[k % LSI_B16_DEEP / 2 * 32 + 2 * c + k % 2] =
@@ -70,17 +84,20 @@ static void fill(const job *j, int64_t image, int64_t first, int64_t n, uint16_t
         }
 }
 
-/* 32 results, counted through rows from `at` on. */
+/* n results, counted through rows from `at` on. */
 static void gather(const job *j, const uint16_t *rows, int64_t at, int64_t n, uint16_t *to)
 {
     const lsi_conv_problem *p = j->p;
+    int64_t y = at / p->wo, x = at % p->wo;
 
-    for (int64_t i = 0; i < n; i++) {
-        const int64_t y = (at + i) / p->wo * p->sh, x = (at + i) % p->wo * p->sw;
-        uint16_t *row = to + i * j->deep;
-        for (int64_t c = 0; c < p->ci; c++)
-            for (int ky = 0; ky < p->kh; ky++, row += NEIGHBOURS)
-                memcpy(row, rows + (c * j->rows + y + ky * p->dh) * j->width + x, NEIGHBOURS * 2);
+    for (int64_t i = 0; i < n; i++, to += j->deep) {
+        const uint16_t *from = rows + y * p->sh * j->width + x * p->sw;
+        uint16_t *line = to;
+        for (int64_t c = 0; c < p->ci; c++, from += j->rows * j->width)
+            for (int ky = 0; ky < p->kh; ky++)
+                for (int64_t k = 0; k < j->neighbours; k += NEIGHBOURS, line += NEIGHBOURS)
+                    memcpy(line, from + ky * p->dh * j->width + k, NEIGHBOURS * 2);
+        if (++x == p->wo) x = 0, y++;
     }
 }
 
@@ -123,18 +140,22 @@ static void make_thread(int thread, int n_threads, void *arg)
 
     (void)n_threads;
     a = (uint16_t *)(void *)(at += lsi_align64((size_t)(p->ci * j->rows * j->width) * 2));
-    tile = (float *)(void *)(at + lsi_align64((size_t)(LSI_B16_ROWS * j->deep) * 2));
-    memset(a, 0, (size_t)(LSI_B16_ROWS * j->deep) * 2); /* behind the last line stays zero */
+    tile = (float *)(void *)(at + lsi_align64((size_t)(PIXELS_AT_ONCE * j->deep) * 2));
+    memset(a, 0, (size_t)(PIXELS_AT_ONCE * j->deep) * 2); /* behind the last line stays zero */
     for (int64_t t = 0; t < j->deep / LSI_B16_DEEP; t++) off[t] = t * LSI_B16_DEEP;
     j->kernels->begin();
     for (int64_t k; (k = ls_parallel_take(&j->to_make)) < p->n * per_image;) {
         const int64_t image = k / per_image, y = k % per_image * ROWS_AT_ONCE;
         const int64_t n = p->ho - y < ROWS_AT_ONCE ? p->ho - y : ROWS_AT_ONCE;
         fill(j, image, y * p->sh - p->pt, n, rows);
-        for (int64_t i = 0; i < n * p->wo; i += LSI_B16_ROWS) {
-            const int64_t pixels = n * p->wo - i < LSI_B16_ROWS ? n * p->wo - i : LSI_B16_ROWS;
-            gather(j, rows, i, pixels, a);
-            make_pixels(j, off, a, tile, image, y * p->wo + i, pixels);
+        /* Many are gathered before the first are multiplied: small stores must have left the core before a
+         * tile can be loaded from them. */
+        for (int64_t i = 0; i < n * p->wo; i += PIXELS_AT_ONCE) {
+            const int64_t some = n * p->wo - i < PIXELS_AT_ONCE ? n * p->wo - i : PIXELS_AT_ONCE;
+            gather(j, rows, i, some, a);
+            for (int64_t m = 0; m < some; m += LSI_B16_ROWS)
+                make_pixels(j, off, a + m * j->deep, tile, image, y * p->wo + i + m,
+                            some - m < LSI_B16_ROWS ? some - m : LSI_B16_ROWS);
         }
     }
     j->kernels->end();
@@ -148,9 +169,9 @@ static size_t weights_bytes(const job *j)
 static bool applicable(const lsi_conv_problem *p)
 {
     if (p->pass != LSI_CONV_FWD || !lsi_b16_conv_fits(p)) return false;
-    if (p->n < 1 || p->ho < 1 || p->wo < 1 || p->wi < 1 || p->kw > NEIGHBOURS || p->dw != 1) return false;
+    if (p->n < 1 || p->ho < 1 || p->wo < 1 || p->wi < 1 || p->kw > NEIGHBOURS_MAX || p->dw != 1) return false;
     return p->x_layout == &ls_layout_plain && p->y_layout == &lsi_layout_c16 && p->ci <= CHANNELS_MAX &&
-           p->ci * p->kh * NEIGHBOURS <= DEEP_MAX;
+           p->ci * p->kh * neighbours_of(p) <= DEEP_MAX;
 }
 
 static size_t scratch(const lsi_conv_problem *p)

@@ -5,6 +5,7 @@ const lsi_conv_impl *const lsi_conv_impls[] = {
     &lsi_conv_b16_first,          /* bf16: few plain channels in */
     &lsi_conv_b16,                /* bf16 on blocked maps, forward and gradient of the input */
     &lsi_conv_b16_dw,             /* the same, gradient of the weights */
+    &lsi_conv_b16_dw_few,         /* likewise, from few plain channels */
     &lsi_conv_first_avx512,       /* few plain channels in, many blocked channels out */
     &lsi_conv_last_avx512,        /* the other way round, stride 1 */
     &lsi_conv_plain_small_avx512, /* few plain channels on both sides */

@@ -4,8 +4,8 @@
 
 #include "backend/cpu/conv.h"
 
-extern const lsi_conv_impl lsi_conv_b16, lsi_conv_b16_dw;               /* conv_b16.c, conv_b16_dw.c */
-extern const lsi_conv_impl lsi_conv_b16_first;                          /* conv_b16_first.c */
+extern const lsi_conv_impl lsi_conv_b16, lsi_conv_b16_dw;           /* conv_b16.c, conv_b16_dw.c */
+extern const lsi_conv_impl lsi_conv_b16_dw_few, lsi_conv_b16_first; /* conv_b16_dw_few.c, conv_b16_first.c */
 extern const lsi_conv_impl lsi_conv_first_avx512, lsi_conv_last_avx512; /* conv_few.c */
 extern const lsi_conv_impl lsi_conv_first_avx2, lsi_conv_last_avx2;
 extern const lsi_conv_impl lsi_conv_plain_small_avx512, lsi_conv_plain_small_avx2; /* conv_lanes.c */

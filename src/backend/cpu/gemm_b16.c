@@ -5,6 +5,7 @@
  * columns. Where the results are fp32, sums over a long k are kept in C; else k is not cut.  Threads that
  * share a product pack what they need first, together: each for itself would spend as long on that as on
  * multiplying. Sums do not depend on the way. */
+#include <stdatomic.h>
 #include <string.h>
 
 #include "backend/cpu/b16.h"
@@ -50,7 +51,8 @@ typedef struct work {
     const lsi_b16_kernels *kernels;
     cut c;
     uint16_t *a, *b;               /* its own room */
-    const uint16_t *all_a, *all_b; /* packed by all threads, from the first row and column on; or NULL */
+    const uint16_t *all_a, *all_b; /* packed already, from row first_a and column first_b on; or NULL */
+    int64_t first_a, first_b;
     int64_t *off;
     float *tile;
 } work;
@@ -79,8 +81,8 @@ static void set_rows(const work *w, int64_t m, int64_t rows, int64_t l, int64_t 
     const lsi_gemm_problem *p = w->g->p;
 
     if (w->all_a != NULL) {
-        q->a_row = lsi_round_up(k, LSI_B16_DEEP);
-        q->a = w->all_a + m * q->a_row;
+        q->a_row = p->trans_a ? LSI_B16_DEEP : lsi_round_up(k, LSI_B16_DEEP);
+        q->a = w->all_a + (m - w->first_a) * lsi_round_up(k, LSI_B16_DEEP);
         return;
     }
     if (in_place(p, k) && lsi_round_up(rows, 16) <= p->m - m) {
@@ -147,7 +149,7 @@ static void rows_times_columns(const work *w, int64_t n, int64_t n_end, int64_t 
         set_rows(w, m, rows, l, k, &q);
         for (int64_t j = n; j < n_end; j += LSI_B16_WIDE) {
             const int64_t cols = n_end - j < LSI_B16_WIDE ? n_end - j : LSI_B16_WIDE;
-            q.b = w->all_b != NULL ? w->all_b + j / LSI_B16_COLS * q.b_block
+            q.b = w->all_b != NULL ? w->all_b + (j - w->first_b) / LSI_B16_COLS * q.b_block
                                    : w->b + (j - n) / LSI_B16_COLS * q.b_block;
             if (add)
                 load_tile(w, m, rows, j, cols);
@@ -185,18 +187,32 @@ static void block(const lsi_gemm_block *g)
 }
 
 /* -- threads that share a product
- * -------------------------------------------------------------------------------- */
+ * --------------------------------------------------------------------------------
+ * What one core writes after many have read it is slow: all of them must give it up (on 16 cores of a virtual
+ * machine, 120 GB/s where one other has read it, 15 where all have).  So threads own columns of the results,
+ * or rows where A must be packed and is the larger matrix, and pack what belongs to them for themselves;
+ * several may own the same, where there is too little to be cut, and then each packs it.  Only the other
+ * matrix, if it must be packed, is packed by all for all.  Whoever has done his own goes on with what others
+ * have left of theirs, reading what they have packed. */
+
+/* What one thread has packed: set when it is whole. */
+typedef struct packed {
+    _Alignas(64) atomic_bool whole;
+} packed;
 
 typedef struct together {
     const lsi_gemm_problem *p;
     const void *a, *b, *bias;
     void *c;
     cut cut;
-    int grid_m, grid_n;
-    int64_t l, k;      /* the depths of now */
-    uint16_t *pa, *pb; /* [row][k]; [block of 16 columns][term][512] */
-    char *own;
-    ls_parallel_pieces to_pack, *to_multiply; /* the latter: of each of the grid's parts of the columns */
+    bool by_rows;                             /* rows are owned, not columns */
+    int parts;                                /* of what is owned; thread i owns part i % parts */
+    int64_t l, k, deep;                       /* the depths of now, and k in whole terms */
+    int64_t part_size;                        /* most rows or columns of a part */
+    uint16_t *shared;                         /* the other matrix, packed, if it must be */
+    char *own;                                /* of each thread: its packed part, then room */
+    ls_parallel_pieces to_pack, *to_multiply; /* the latter: of each part */
+    packed *done;                             /* of each thread */
 } together;
 
 /* A is packed, unless it can be read where it lies in every part of k. */
@@ -205,95 +221,235 @@ static bool packs_a(const lsi_gemm_problem *p)
     return !in_place(p, p->k);
 }
 
-static size_t all_a_bytes(const lsi_gemm_problem *p, const cut *c)
+static int64_t at_most(int64_t n, int64_t most)
 {
-    return packs_a(p) ? (size_t)(lsi_round_up(p->m, LSI_B16_ROWS) * c->deep) * 2 : 0;
+    return n < most ? n : most;
 }
-static size_t all_b_bytes(const lsi_gemm_problem *p, const cut *c)
+static int64_t pieces_of(int64_t n, int64_t size)
 {
-    return (size_t)(lsi_round_up(p->n, LSI_B16_WIDE) * c->deep) * 2;
-}
-static size_t own_bytes(const cut *c)
-{
-    return c->a_bytes + c->off_bytes + c->tile_bytes;
+    return (n + size - 1) / size;
 }
 
-static void pack_thread(int thread, int n_threads, void *arg)
+/* As many parts as threads where each gets several blocks, or the blocks can be dealt out evenly; else fewer.
+ */
+static int parts_of(const lsi_gemm_problem *p, int64_t owned)
+{
+    const int64_t blocks = pieces_of(owned, LSI_B16_WIDE);
+    int parts = p->threads;
+
+    while (parts > 1 && (p->threads % parts || (blocks % parts && blocks < 4 * parts))) parts--;
+    return parts;
+}
+
+static void together_init(together *t, const lsi_gemm_problem *p)
+{
+    int64_t owned;
+
+    *t = (together){.p = p, .cut = cut_of(p), .by_rows = packs_a(p) && p->m > p->n};
+    owned = t->by_rows ? p->m : p->n;
+    t->parts = parts_of(p, owned);
+    t->part_size = pieces_of(pieces_of(owned, LSI_B16_WIDE), t->parts) * LSI_B16_WIDE;
+}
+
+static size_t shared_bytes(const together *t)
+{
+    const int64_t other = t->by_rows ? t->p->n : packs_a(t->p) ? t->p->m : 0;
+
+    return (size_t)(lsi_round_up(other, LSI_B16_WIDE) * t->cut.deep) * 2;
+}
+static size_t part_bytes(const together *t)
+{
+    return (size_t)(t->part_size * t->cut.deep) * 2;
+}
+static size_t own_bytes(const together *t)
+{
+    return part_bytes(t) + t->cut.a_bytes + t->cut.off_bytes + t->cut.tile_bytes;
+}
+
+/* Packing.  Whatever is large is read in long pieces of its rows, which the processor fetches ahead by
+ * itself, rounded into room of this thread, and turned or paired from there. */
+enum {
+    ROUNDED = 32 << 10, /* bytes of that room, for 16 or 32 rows */
+    LONG = ROUNDED / 2 / LSI_B16_COLS,
+    HALF_LONG = ROUNDED / 2 / LSI_B16_DEEP
+};
+
+/* Columns [n, end) of B, which are rows as stored. */
+static void pack_stored_rows(const together *t, int64_t n, int64_t end, uint16_t *room, uint16_t *to)
+{
+    const lsi_gemm_problem *p = t->p;
+
+    for (; n < end; n += LSI_B16_COLS, to += LSI_B16_COLS * t->deep)
+        for (int64_t l = 0; l < t->k; l += LONG) {
+            const int64_t k = at_most(t->k - l, LONG), cols = at_most(end - n, LSI_B16_COLS);
+            lsi_b16_pack_a(lsi_b16_at(t->b, p->b_type, n * p->ldb + t->l + l), p->b_type, p->ldb, false, cols,
+                           k, room, LONG);
+            lsi_b16_pack_b(room, LS_BF16, LONG, true, cols, k, to + l * LSI_B16_COLS);
+        }
+}
+
+/* One term of columns [n, end) of B. */
+static void pack_term_of_b(const together *t, int64_t term, int64_t n, int64_t end, uint16_t *room,
+                           uint16_t *to)
+{
+    const lsi_gemm_problem *p = t->p;
+    const int64_t l = term * LSI_B16_DEEP, k = at_most(t->k - l, LSI_B16_DEEP);
+
+    for (; n < end; n += HALF_LONG, to += HALF_LONG * t->deep) {
+        const int64_t cols = at_most(end - n, HALF_LONG);
+        lsi_b16_pack_a(lsi_b16_at(t->b, p->b_type, (t->l + l) * p->ldb + n), p->b_type, p->ldb, false, k,
+                       cols, room, HALF_LONG);
+        for (int64_t j = 0; j < cols; j += LSI_B16_COLS)
+            lsi_b16_pack_b(room + j, LS_BF16, HALF_LONG, false, at_most(cols - j, LSI_B16_COLS), k,
+                           to + j * t->deep + l * LSI_B16_COLS);
+    }
+}
+
+/* One term of rows [m, end) of A, which is stored transposed. */
+static void pack_term_of_a(const together *t, int64_t term, int64_t m, int64_t end, uint16_t *room,
+                           uint16_t *to)
+{
+    const lsi_gemm_problem *p = t->p;
+    const int64_t l = term * LSI_B16_DEEP, k = at_most(t->k - l, LSI_B16_DEEP);
+
+    for (; m < end; m += HALF_LONG, to += HALF_LONG * t->deep) {
+        const int64_t rows = at_most(end - m, HALF_LONG);
+        lsi_b16_pack_a(lsi_b16_at(t->a, p->a_type, (t->l + l) * p->lda + m), p->a_type, p->lda, false, k,
+                       rows, room, HALF_LONG);
+        for (int64_t i = 0; i < rows; i += LSI_B16_ROWS)
+            lsi_b16_pack_a(room + i, LS_BF16, HALF_LONG, true, at_most(rows - i, LSI_B16_ROWS), k,
+                           to + i * t->deep + l * LSI_B16_ROWS, LSI_B16_DEEP);
+    }
+}
+
+static void pack_rows_of_a(const together *t, int64_t m, int64_t end, uint16_t *to)
+{
+    const lsi_gemm_problem *p = t->p;
+
+    lsi_b16_pack_a(lsi_b16_at(t->a, p->a_type, m * p->lda + t->l), p->a_type, p->lda, false, end - m, t->k,
+                   to, t->deep);
+}
+
+/* Rows of A or columns of B [from, end), all of their depth. */
+static void pack_part(const together *t, bool rows, int64_t from, int64_t end, uint16_t *to)
+{
+    const int64_t terms = pieces_of(t->k, LSI_B16_DEEP);
+    const bool by_terms = rows ? t->p->trans_a : !t->p->trans_b;
+    uint16_t room[ROUNDED / 2] __attribute__((aligned(64)));
+
+    for (int64_t i = 0; by_terms && i < terms; i++)
+        if (rows)
+            pack_term_of_a(t, i, from, end, room, to);
+        else
+            pack_term_of_b(t, i, from, end, room, to);
+    if (!by_terms && rows) pack_rows_of_a(t, from, end, to);
+    if (!by_terms && !rows) pack_stored_rows(t, from, end, room, to);
+}
+
+/* The matrix that belongs to nobody: 32 rows or columns are a piece, or a term of all of them. */
+static void share_thread(int thread, int n_threads, void *arg)
 {
     together *t = arg;
-    const lsi_gemm_problem *p = t->p;
-    const int64_t deep = lsi_round_up(t->k, LSI_B16_DEEP);
-    const int64_t blocks = (p->n + LSI_B16_COLS - 1) / LSI_B16_COLS;
-    const int64_t groups = packs_a(p) ? (p->m + LSI_B16_ROWS - 1) / LSI_B16_ROWS : 0;
+    const bool rows = !t->by_rows, by_terms = rows ? t->p->trans_a : !t->p->trans_b;
+    const int64_t size = rows ? t->p->m : t->p->n;
+    const int64_t pieces = by_terms ? pieces_of(t->k, LSI_B16_DEEP) : pieces_of(size, LSI_B16_WIDE);
+    uint16_t room[ROUNDED / 2] __attribute__((aligned(64)));
 
     (void)thread;
     (void)n_threads;
-    for (int64_t i; (i = ls_parallel_take(&t->to_pack)) < blocks + groups;) {
-        const int64_t n = i * LSI_B16_COLS, m = (i - blocks) * LSI_B16_ROWS;
-        if (i < blocks)
-            lsi_b16_pack_b(lsi_b16_at(t->b, p->b_type, p->trans_b ? n * p->ldb + t->l : t->l * p->ldb + n),
-                           p->b_type, p->ldb, p->trans_b, p->n - n < LSI_B16_COLS ? p->n - n : LSI_B16_COLS,
-                           t->k, t->pb + n * deep);
+    for (int64_t i; (i = ls_parallel_take(&t->to_pack)) < pieces;) {
+        const int64_t from = i * LSI_B16_WIDE, end = at_most(size, from + LSI_B16_WIDE);
+        if (!by_terms)
+            pack_part(t, rows, from, end, t->shared + from * t->deep);
+        else if (rows)
+            pack_term_of_a(t, i, 0, size, room, t->shared);
         else
-            lsi_b16_pack_a(lsi_b16_at(t->a, p->a_type, p->trans_a ? t->l * p->lda + m : m * p->lda + t->l),
-                           p->a_type, p->lda, p->trans_a, p->m - m < LSI_B16_ROWS ? p->m - m : LSI_B16_ROWS,
-                           t->k, t->pa + m * deep, deep);
+            pack_term_of_b(t, i, 0, size, room, t->shared);
     }
 }
 
-/* Part `part` of the columns, a block of B and 32 rows at a time, as far as nobody else has taken them. */
-static void multiply_part(const together *t, const work *w, lsi_gemm_block *g, int part)
+static uint16_t *part_at(const together *t, int thread)
+{
+    return (uint16_t *)(void *)(t->own + (size_t)thread * own_bytes(t));
+}
+
+/* The owned rows or columns of a part. */
+static void part_range(const together *t, int part, int64_t *lo, int64_t *hi)
+{
+    ls_parallel_range_grain(t->by_rows ? t->p->m : t->p->n, LSI_B16_WIDE, part, t->parts, lo, hi);
+}
+
+/* Part `part`, as `mine` has packed it, a piece at a time as far as nobody else has taken them: 32 rows by
+ * the part's columns, or the part's rows by 32 columns. */
+static void multiply_part(const together *t, work *w, lsi_gemm_block *g, int part, const uint16_t *mine)
 {
     const lsi_gemm_problem *p = t->p;
-    const int64_t groups = (p->m + LSI_B16_ROWS - 1) / LSI_B16_ROWS;
+    const int64_t other = t->by_rows ? p->n : p->m;
     int64_t lo, hi, i;
 
-    ls_parallel_range_grain(p->n, LSI_B16_WIDE, part, t->grid_n, &lo, &hi);
-    while ((i = ls_parallel_take(&t->to_multiply[part])) <
-           (hi - lo + t->cut.cols - 1) / t->cut.cols * groups) {
-        const int64_t n = lo + i / groups * t->cut.cols, m = i % groups * LSI_B16_ROWS;
-        g->m_lo = m;
-        g->m_hi = p->m - m < LSI_B16_ROWS ? p->m : m + LSI_B16_ROWS;
-        rows_times_columns(w, n, hi - n < t->cut.cols ? hi : n + t->cut.cols, t->l, t->k);
+    part_range(t, part, &lo, &hi);
+    w->all_a = t->by_rows ? mine : t->shared;
+    w->all_b = t->by_rows ? t->shared : mine;
+    w->first_a = t->by_rows ? lo : 0;
+    w->first_b = t->by_rows ? 0 : lo;
+    while (lo < hi && (i = ls_parallel_take(&t->to_multiply[part]) * LSI_B16_WIDE) < other) {
+        const int64_t end = at_most(other, i + LSI_B16_WIDE);
+        g->m_lo = t->by_rows ? lo : i;
+        g->m_hi = t->by_rows ? hi : end;
+        rows_times_columns(w, t->by_rows ? i : lo, t->by_rows ? end : hi, t->l, t->k);
     }
 }
 
-/* A thread begins with a part of its own, which stays in its cache, and goes on with what others left. */
 static void multiply_thread(int thread, int n_threads, void *arg)
 {
     const together *t = arg;
     const lsi_gemm_problem *p = t->p;
-    char *at = t->own + (size_t)thread * own_bytes(&t->cut);
+    char *at = (char *)part_at(t, thread) + part_bytes(t);
     lsi_gemm_block g = {.p = p, .a = t->a, .b = t->b, .c = t->c, .bias = t->bias};
-    work w = {.g = &g, .kernels = lsi_b16_kernels_here(), .c = t->cut, .all_b = t->pb};
+    work w = {.g = &g, .kernels = lsi_b16_kernels_here(), .c = t->cut};
+    int64_t lo, hi;
 
-    (void)n_threads;
-    if (packs_a(p)) w.all_a = t->pa;
     w.a = (uint16_t *)(void *)at;
     w.off = (int64_t *)(void *)(at += t->cut.a_bytes);
     w.tile = (float *)(void *)(at + t->cut.off_bytes);
-    for (int64_t i = 0; i < t->cut.deep / LSI_B16_DEEP; i++) w.off[i] = i * LSI_B16_DEEP;
+    for (int64_t i = 0; i < t->cut.deep / LSI_B16_DEEP; i++)
+        w.off[i] = i * LSI_B16_DEEP * (packs_a(p) && p->trans_a ? LSI_B16_ROWS : 1);
+    part_range(t, thread % t->parts, &lo, &hi);
+    if (lo < hi) pack_part(t, t->by_rows, lo, hi, part_at(t, thread));
+    atomic_store_explicit(&t->done[thread].whole, true, memory_order_release);
     w.kernels->begin();
-    for (int i = 0; i < t->grid_n; i++) multiply_part(t, &w, &g, (thread + i) % t->grid_n);
+    /* Own ones first.  Who has not packed yet will do his part himself. */
+    for (int i = 0; i < n_threads; i++) {
+        const int owner = (thread + i) % n_threads;
+        if (atomic_load_explicit(&t->done[owner].whole, memory_order_acquire))
+            multiply_part(t, &w, &g, owner % t->parts, part_at(t, owner));
+    }
     w.kernels->end();
 }
 
 static void run_together(const lsi_gemm_problem *p, const void *a, const void *b, void *c, const void *bias,
                          void *scratch)
 {
-    static const lsi_gemm_tiling tiling = {.mr = LSI_B16_ROWS, .nr = LSI_B16_WIDE};
-    together t = {.p = p, .a = a, .b = b, .c = c, .bias = p->has_bias ? bias : NULL, .cut = cut_of(p)};
+    together t;
 
-    t.pa = scratch;
-    t.pb = (uint16_t *)(void *)((char *)scratch + all_a_bytes(p, &t.cut));
-    t.to_multiply = (ls_parallel_pieces *)(void *)((char *)t.pb + all_b_bytes(p, &t.cut));
-    t.own = (char *)(t.to_multiply + p->threads);
-    lsi_gemm_grid(&tiling, p, &t.grid_m, &t.grid_n);
+    together_init(&t, p);
+    t.a = a;
+    t.b = b;
+    t.c = c;
+    t.bias = p->has_bias ? bias : NULL;
+    t.to_multiply = scratch;
+    t.done = (packed *)(void *)(t.to_multiply + p->threads);
+    t.own = (char *)(t.done + p->threads);
+    if (shared_bytes(&t) > 0) t.shared = (uint16_t *)(void *)(t.own + (size_t)p->threads * own_bytes(&t));
     do { /* once even for k == 0, which must still write C */
         t.k = p->k - t.l < t.cut.deep ? p->k - t.l : t.cut.deep;
+        t.deep = lsi_round_up(t.k, LSI_B16_DEEP);
         t.to_pack = (ls_parallel_pieces){0};
-        for (int i = 0; i < t.grid_n; i++) t.to_multiply[i] = (ls_parallel_pieces){0};
-        ls_parallel_run(p->threads, pack_thread, &t);
+        for (int i = 0; i < p->threads; i++) {
+            t.to_multiply[i] = (ls_parallel_pieces){0};
+            atomic_init(&t.done[i].whole, false);
+        }
+        if (t.shared != NULL) ls_parallel_run(p->threads, share_thread, &t);
         ls_parallel_run(p->threads, multiply_thread, &t);
         t.l += t.cut.deep;
     } while (t.l < p->k);
@@ -307,21 +463,29 @@ static bool shares(const lsi_gemm_problem *p)
     return p->threads > 1 && p->batch == 1;
 }
 
+/* A single column is a sum of numbers that are read once: of a long one most time would go into packing, in
+ * many regions. */
+static bool long_column(const lsi_gemm_problem *p)
+{
+    return p->n == 1 && p->k > DEEP_MAX;
+}
+
 static bool applicable(const lsi_gemm_problem *p)
 {
     return !lsi_gemm_is_f32(p) && lsi_b16_type(p->a_type) && lsi_b16_type(p->b_type) &&
            lsi_b16_type(p->c_type) && lsi_b16_type(p->bias_type) && (!p->accumulate || p->c_type == LS_F32) &&
-           lsi_b16_kernels_here() != NULL;
+           !long_column(p) && lsi_b16_kernels_here() != NULL;
 }
 
 static size_t scratch(const lsi_gemm_problem *p)
 {
     const cut c = cut_of(p);
+    together t;
 
-    if (shares(p))
-        return all_a_bytes(p, &c) + all_b_bytes(p, &c) +
-               (size_t)p->threads * (sizeof(ls_parallel_pieces) + own_bytes(&c));
-    return (size_t)p->threads * thread_bytes(&c);
+    if (!shares(p)) return (size_t)p->threads * thread_bytes(&c);
+    together_init(&t, p);
+    return shared_bytes(&t) +
+           (size_t)p->threads * (sizeof(ls_parallel_pieces) + sizeof(packed) + own_bytes(&t));
 }
 
 static ls_status run(const lsi_gemm_problem *p, const void *a, const void *b, void *c, const void *bias,
