@@ -113,6 +113,11 @@ size_t ls_memory_staging(const ls_plan *p)
     return p->staging.bytes + lsi_flights_staging(p);
 }
 
+ls_plan_layout ls_memory_layout(const ls_plan *p)
+{
+    return (ls_plan_layout){p->memory.arena_bytes, p->memory.live_bytes};
+}
+
 void ls_memory_add_comm(ls_plan_memory *m, size_t bytes)
 {
     m->comm += bytes;

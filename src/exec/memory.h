@@ -23,6 +23,12 @@ void ls_memory_add_lanes(ls_plan_memory *m, ls_plan *const *plans, int n, int la
 /* Memory of the host's beside a device that has its own, through which values of a plan pass; it is in none
  * of the sums. */
 size_t ls_memory_staging(const ls_plan *p);
+/* How a plan's values lie: the bytes of all of it, and the most that are in use at a time, which no layout is
+ * below. */
+typedef struct ls_plan_layout {
+    size_t bytes, live;
+} ls_plan_layout;
+ls_plan_layout ls_memory_layout(const ls_plan *p);
 /* Memory in which ranks exchange gradients. */
 void ls_memory_add_comm(ls_plan_memory *m, size_t bytes);
 

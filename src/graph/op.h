@@ -101,7 +101,8 @@ typedef enum ls_coll_op {
 } ls_coll_op;
 
 enum {
-    LS_OP_VIEW = 1,    /* output 0 is input 0 under another shape or name: it shares its memory */
+    LS_OP_VIEW = 1,    /* output 0 is input 0 under another shape or name, or its beginning: it shares its
+                          memory */
     LS_OP_INPLACE = 2, /* output 0 may overwrite input 0 (or 1, for element-wise ops) when that dies here */
     LS_OP_RANDOM = 4,  /* draws random numbers: the last input is the step's random key */
     LS_OP_NO_GRAD = 8, /* gradients stop here by intention (detach, metrics, optimisers) */

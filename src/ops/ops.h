@@ -21,8 +21,8 @@
     X(tanh) X(tanh_grad) X(sigmoid) X(sigmoid_grad) X(exp) X(log) X(sqrt) X(rsqrt)    \
     X(square) X(abs) X(sign) X(softplus) X(copy) X(cast)                              \
     /* shape */            \
-    X(fill) X(reshape) X(detach) X(transpose) X(slice) X(concat) X(pad) X(pad_adjoint) \
-    X(broadcast_to)        \
+    X(fill) X(reshape) X(prefix) X(detach) X(transpose) X(slice) X(concat) X(pad)     \
+    X(pad_adjoint) X(broadcast_to)                                                    \
     /* reductions */       \
     X(reduce_sum) X(reduce_max) X(reduce_max_grad)                                    \
     /* products */         \
@@ -97,6 +97,11 @@ typedef struct ls_slice_attr {
     int axis;
     int64_t start, length;
 } ls_slice_attr;
+typedef struct ls_prefix_attr {
+    int64_t length;
+} ls_prefix_attr;
+/* The first `length` elements of a vector, a view: unlike those of ls_slice, they stay where they are. */
+ls_value ls_prefix(ls_value x, int64_t length);
 typedef struct ls_pad_attr {
     ls_pad_mode mode;
     int64_t pad[4]; /* top, left, bottom, right */

@@ -30,8 +30,7 @@ static void grad_wait(ls_grad_call *c)
         dy = ls_mul(c->dout[k], weight);
         all = ls_all_gather(1, &dy, attr, room);
         if (!ls_value_ok(all)) return;
-        if (ls_shape_count(ls_value_shape(all)) != ls_shape_count(ls_value_shape(c->in[1 + k])))
-            all = ls_slice(all, 0, 0, ls_shape_count(ls_value_shape(c->in[1 + k])));
+        all = ls_prefix(all, ls_shape_count(ls_value_shape(c->in[1 + k])));
         c->din[1 + k] = ls_reshape(all, ls_value_shape(c->in[1 + k]));
     }
 }

@@ -111,7 +111,7 @@ static void gather_again(regathering *r, const ls_node *wait)
 /* What lies between a gather and the ops that read weights. */
 static bool only_shapes(const ls_op *op)
 {
-    return op == &ls_op_reshape || op == &ls_op_slice || op == &ls_op_cast || op == &ls_op_transpose;
+    return (op->flags & LS_OP_VIEW) != 0 || op == &ls_op_slice || op == &ls_op_cast || op == &ls_op_transpose;
 }
 
 static ls_value again(void *ctx, ls_value x)

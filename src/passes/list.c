@@ -218,10 +218,12 @@ ls_status ls_passes_run(ls_passage *p, ls_phase phase, ls_err *err)
     if (st != LS_OK) return st;
     for (const ls_pass *pass = ls_passes; pass->name != NULL; pass++) {
         const double begun = ls_clock_seconds();
-        if (pass->phase != phase || (pass->skip != NULL && pass->skip(p))) continue;
-        LS_TRY(pass->run(p, err));
-        LS_TRY(ls_graph_status(p->g, err));
-        ls_passes_note(p, pass->name, pass->leaves, ls_clock_seconds() - begun);
+        if (pass->phase != phase) continue;
+        if (pass->skip == NULL || !pass->skip(p)) {
+            LS_TRY(pass->run(p, err));
+            LS_TRY(ls_graph_status(p->g, err));
+            ls_passes_note(p, pass->name, pass->leaves, ls_clock_seconds() - begun);
+        }
         if (p->last != NULL && strcmp(p->last, pass->name) == 0) break;
     }
 out:

@@ -45,5 +45,5 @@ int32_t ls_gathered_variable(const ls_graph *g, int32_t value)
 ls_value lsi_gathered(ls_value pieces, ls_shape whole)
 {
     if (!ls_value_ok(pieces)) return pieces;
-    return ls_reshape(ls_slice(pieces, 0, 0, ls_shape_count(whole)), whole);
+    return ls_reshape(ls_prefix(pieces, ls_shape_count(whole)), whole);
 }

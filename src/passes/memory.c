@@ -10,13 +10,13 @@
  * lies in the buffer of a collective has none here.
  * 3. Buffers of inputs and fetched values lie at the beginning, one behind the other: they are the plan's
  *    between two runs, too, while plans that run in turn may use the rest in turn.
- * 4. All others, largest first, take the lowest gap behind them among the buffers they overlap in time. Where
- *    nodes may run side by side, they keep it for some nodes longer. */
+ * 4. All others share what is behind them, as their lifetimes let them (place.c).  Where nodes may run side
+ * by side, they keep it for some nodes longer. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "ops/ops.h"
-#include "passes/passes.h"
+#include "passes/place.h"
 
 #define ALIGN 64
 
@@ -207,98 +207,27 @@ static void make_buffers(planner *p, const size_t *scratch_bytes, int32_t *scrat
     }
 }
 
-/* -- placing
- * -------------------------------------------------------------------------------------------------- */
-
-static int by_size(const void *a, const void *b)
-{
-    const buffer *x = *(const buffer *const *)a, *y = *(const buffer *const *)b;
-
-    if (x->bytes != y->bytes) return x->bytes > y->bytes ? -1 : 1;
-    return x < y ? -1 : x > y;
-}
-
-static int by_offset(const void *a, const void *b)
-{
-    const buffer *x = *(const buffer *const *)a, *y = *(const buffer *const *)b;
-
-    if (x->offset != y->offset) return x->offset < y->offset ? -1 : 1;
-    return x < y ? -1 : x > y;
-}
-
-/* Lowest offset from `end` on at which `b` fits between the `n_placed` buffers that have theirs and are alive
- * with it. */
-static size_t lowest_gap(buffer *const *placed, int32_t n_placed, const buffer *b, size_t end,
-                         const buffer **near)
-{
-    size_t n = 0;
-
-    for (int32_t i = 0; i < n_placed; i++) {
-        const buffer *o = placed[i];
-        if (o->bytes > 0 && o->first <= b->last && b->first <= o->last) near[n++] = o;
-    }
-    qsort(near, n, sizeof *near, by_offset);
-    for (size_t i = 0; i < n; i++) {
-        if (near[i]->offset >= end + b->bytes) break;
-        if (near[i]->offset + near[i]->bytes > end) end = near[i]->offset + near[i]->bytes;
-    }
-    return end;
-}
-
-/* What the host touches, one behind the other. */
-static size_t place_kept(planner *p)
-{
-    size_t end = 0;
-
-    for (int32_t i = 0; i < p->n; i++) {
-        if (!p->b[i].kept) continue;
-        p->b[i].offset = end;
-        end += p->b[i].bytes;
-    }
-    return end;
-}
-
-static size_t place_all(planner *p, buffer **sorted, const buffer **near)
-{
-    const size_t kept = place_kept(p);
-    size_t total = kept;
-    int32_t n = 0;
-
-    for (int32_t i = 0; i < p->n; i++)
-        if (!p->b[i].kept) sorted[n++] = &p->b[i];
-    qsort(sorted, (size_t)n, sizeof *sorted, by_size);
-    for (int32_t i = 0; i < n; i++) {
-        sorted[i]->offset = lowest_gap(sorted, i, sorted[i], kept, near);
-        if (sorted[i]->offset + sorted[i]->bytes > total) total = sorted[i]->offset + sorted[i]->bytes;
-    }
-    return total;
-}
-
-/* Buffers that stay for `more` nodes after their last use. */
-static size_t place_later(planner *p, int32_t more, buffer **sorted, const buffer **near)
-{
-    size_t total;
-
-    for (int32_t i = 0; i < p->n; i++) p->b[i].last += more;
-    total = place_all(p, sorted, near);
-    for (int32_t i = 0; i < p->n; i++) p->b[i].last -= more;
-    return total;
-}
+/* -- placing ----------------------------------------------------------------------------------------------
+ */
 
 /* Memory that is used again at once ties nodes to each other that have nothing else to do with each other. So
  * for as many nodes as cost little more memory it is not. */
-static size_t place_apart(planner *p, buffer **sorted, const buffer **near, int32_t *apart)
+static ls_status place_apart(const planner *p, ls_memory *m, ls_err *err)
 {
     static const int32_t tries[] = {40, 20, 10, 5};
-    const size_t least = place_all(p, sorted, near), most = least + least / 10 + ((size_t)32 << 20);
+    const size_t most = m->arena_bytes + m->arena_bytes / 10 + ((size_t)32 << 20);
+    size_t live;
+    ls_status st = LS_OK;
 
     for (size_t i = 0; i < sizeof tries / sizeof tries[0]; i++) {
-        const size_t bytes = place_later(p, tries[i], sorted, near);
-        *apart = tries[i];
-        if (bytes <= most) return bytes;
+        m->apart = tries[i];
+        LS_TRY(lsi_place(p->b, p->n, tries[i], &m->arena_bytes, &live, err));
+        if (m->arena_bytes <= most) return LS_OK;
     }
-    *apart = 0;
-    return place_all(p, sorted, near);
+    m->apart = 0;
+    LS_TRY(lsi_place(p->b, p->n, 0, &m->arena_bytes, &live, err));
+out:
+    return st;
 }
 
 /* What the arena holds at the moment when most of it is in use; its first part is in use always. */
@@ -334,8 +263,6 @@ ls_status ls_pass_memory(const ls_graph *g, const ls_schedule *s, const size_t *
     size_t nv = (size_t)g->n_values + 1, ns = (size_t)s->n + 1, nb = nv + ns;
     planner p = {.g = g, .s = s, .value_bytes = value_bytes};
     int32_t *scratch = ls_alloc(LS_MEM_PLAN, sizeof *scratch * ns);
-    buffer **sorted = ls_alloc(LS_MEM_PLAN, sizeof *sorted * nb);
-    const buffer **near = ls_alloc(LS_MEM_PLAN, sizeof *near * nb);
 
     *out = (ls_memory){0};
     p.of_value = ls_alloc(LS_MEM_PLAN, sizeof *p.of_value * nv);
@@ -347,17 +274,16 @@ ls_status ls_pass_memory(const ls_graph *g, const ls_schedule *s, const size_t *
     p.b = ls_alloc(LS_MEM_PLAN, sizeof *p.b * nb);
     out->offset = ls_alloc(LS_MEM_PLAN, sizeof *out->offset * nv);
     out->scratch = ls_alloc(LS_MEM_PLAN, sizeof *out->scratch * ns);
-    if (scratch == NULL || sorted == NULL || near == NULL || p.of_value == NULL || p.var == NULL ||
-        p.last_use == NULL || p.from == NULL || p.until == NULL || p.position == NULL || p.b == NULL ||
-        out->offset == NULL || out->scratch == NULL) {
+    if (scratch == NULL || p.of_value == NULL || p.var == NULL || p.last_use == NULL || p.from == NULL ||
+        p.until == NULL || p.position == NULL || p.b == NULL || out->offset == NULL || out->scratch == NULL) {
         st = ls_fail(err, LS_NOMEM, "memory plan: no memory");
         goto out;
     }
     find_times(&p);
     find_last_uses(&p);
     make_buffers(&p, scratch_bytes, scratch);
-    out->arena_bytes =
-        s->side_by_side ? place_apart(&p, sorted, near, &out->apart) : place_all(&p, sorted, near);
+    LS_TRY(lsi_place(p.b, p.n, 0, &out->arena_bytes, &out->live_bytes, err));
+    if (s->side_by_side) LS_TRY(place_apart(&p, out, err));
     book_categories(&p, out);
     for (int32_t i = 0; i < g->n_values; i++)
         out->offset[i] = p.var[i] >= 0 || p.of_value[i] < 0 ? LS_IN_STATE : p.b[p.of_value[i]].offset;
@@ -370,8 +296,6 @@ ls_status ls_pass_memory(const ls_graph *g, const ls_schedule *s, const size_t *
     p.b = NULL;
 out:
     ls_free(scratch);
-    ls_free(sorted);
-    ls_free(near);
     ls_free(p.of_value);
     ls_free(p.var);
     ls_free(p.last_use);

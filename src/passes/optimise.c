@@ -106,14 +106,37 @@ static ls_value state_of(ls_graph *g, const group *gr, const trained *p, int k)
 /* -- pieces -----------------------------------------------------------------------------------------------
  */
 
-/* What the optimiser works on, of a parameter that it knows. */
-static void take_pieces(const group *gr, trained *p)
+/* This rank's piece of `x`.  It is there for one optimiser node, and a copy: it is not made before `after`.
+ */
+static ls_value take_piece(const group *gr, ls_value x, int32_t after)
 {
-    const ls_strategy *how = gr->how;
-    const ls_var *param = p->weight.g->vars[p->weight.g->values[p->weight.id]->var];
+    const ls_value piece = ls_own_piece(x, gr->how->pieces, gr->how->group);
 
-    if (param->home != LS_HOME_SHARDED) p->old = ls_own_piece(p->weight, how->pieces, how->group);
-    if (!ls_strategy_scatters(how)) p->grad = ls_own_piece(p->grad, how->pieces, how->group);
+    if (ls_value_ok(piece)) piece.g->nodes[piece.g->values[piece.id]->node]->after = after;
+    return piece;
+}
+
+/* The value, if something is computed for it; else -1: it is there at any time. */
+static int32_t computed(const ls_graph *g, int32_t value)
+{
+    const int32_t node = g->values[value]->node;
+
+    return node >= 0 && g->nodes[node]->n_in > 0 ? value : -1;
+}
+
+/* What the optimiser works on, of parameters [begin, end), when the node before it is over. */
+static void take_pieces(const group *gr, int begin, int end)
+{
+    const ls_graph *g = gr->t.g;
+    const int32_t counter = g->values[gr->t.id]->var;
+    const int32_t after = computed(g, begin > 0 ? g->vars[counter]->current : gr->in[SCALE].id);
+
+    for (int i = begin; i < end && in_pieces(gr) && lsi_sound(g); i++) {
+        trained *p = &gr->list[i];
+        const ls_var *param = g->vars[g->values[p->weight.id]->var];
+        if (param->home != LS_HOME_SHARDED) p->old = take_piece(gr, p->weight, after);
+        if (!ls_strategy_scatters(gr->how)) p->grad = take_piece(gr, p->grad, after);
+    }
 }
 
 /* The next versions of parameters that every rank has whole, from what each has made of its piece. */
@@ -244,7 +267,7 @@ static void update(ls_graph *g, group *gr)
         return;
     }
     gr->t = ls_graph_variable(g, counter, LS_VAR_OPTIMIZER, LS_I32, LS_SHAPE(1), (ls_init){LS_INIT_CONST, 0});
-    for (int i = 0; i < gr->n && in_pieces(gr) && lsi_sound(g); i++) take_pieces(gr, &gr->list[i]);
+    if (lsi_sound(g) && gr->op != gr->node) take_pieces(gr, 0, gr->n); /* norms are of all of them */
     begin_layerwise(g, gr);
     if (!lsi_sound(g)) return;
     if (gr->op != gr->node) {
@@ -256,7 +279,8 @@ static void update(ls_graph *g, group *gr)
     for (int begin = 0, end; begin < gr->n && lsi_sound(g); begin = end) {
         const int32_t bucket = gr->list[begin].bucket;
         for (end = begin + 1; end < gr->n && (!how->ranks || gr->list[end].bucket == bucket);) end++;
-        add_node(g, gr, begin, end);
+        if (gr->op == gr->node) take_pieces(gr, begin, end);
+        if (lsi_sound(g)) add_node(g, gr, begin, end);
     }
     end_layerwise(g, gr, lr, weight_decay);
 }

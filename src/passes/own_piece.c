@@ -32,7 +32,10 @@ static void expand(ls_graph *g, const ls_node *n, int rank)
     if (ls_value_ok(piece) && ls_graph_storage(g, piece.id) == ls_graph_storage(g, x.id))
         piece = ls_copy(piece);
     if (!ls_value_ok(piece)) return;
-    for (int32_t i = before; i < g->n_nodes; i++) ls_graph_stand_for(g->nodes[i], n);
+    for (int32_t i = before; i < g->n_nodes; i++) {
+        ls_graph_stand_for(g->nodes[i], n);
+        if (g->nodes[i]->n_in > 0) g->nodes[i]->after = n->after; /* constants are made when they are read */
+    }
     ls_graph_replace(g, n->out[0], piece.id);
 }
 

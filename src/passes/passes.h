@@ -97,6 +97,7 @@ typedef struct ls_memory {
     int32_t n_buffers;
     int32_t *buffer_of; /* per value: which of them, or -1 */
     size_t arena_bytes;
+    size_t live_bytes; /* the most of it that is in use at a time: no arena is smaller */
     size_t kept_bytes; /* of its first part, which must stay as it is between two runs */
     int32_t
         apart; /* memory is used again so many nodes later, for nodes side by side; 0: that costs too much */

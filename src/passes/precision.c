@@ -44,6 +44,7 @@ static const struct {
     {&ls_op_sigmoid, FOLLOW},
     {&ls_op_abs, FOLLOW},
     {&ls_op_copy, FOLLOW},
+    {&ls_op_prefix, FOLLOW},
     {&ls_op_detach, FOLLOW},
     {&ls_op_dropout, FOLLOW},
     {&ls_op_maxpool2d, FOLLOW},

@@ -7,7 +7,8 @@
  * A gather brings a unit of weights to memory that the ranks of a machine have in common, from where it is
  * copied to each rank's own.  With p units ahead there are p + 1 such rooms, and a unit's gather begins when
  * the unit p before it is there.  Sums of gradients have two, one on its way while the next fills, and so
- * have gathers of what an update has made. */
+ * have gathers of what an update has made.  A gradient lies there until its sum has come, and what is
+ * gathered lies beside it: so all sums of an update come first, as they do on the wire. */
 #include "ops/ops.h"
 #include "passes/passes.h"
 
@@ -124,9 +125,23 @@ static void place_in_turn(ls_graph *g, tenant what, pair *list)
     }
 }
 
+/* Both lists have room for all pairs.  Each sum comes behind the one two before it. */
+static void wait_for_sums(ls_graph *g, pair *list, pair *gathers)
+{
+    const int32_t n = list_pairs(g, SUMS, list), m = list_pairs(g, UPDATED, gathers);
+
+    for (int32_t i = 0; i < m; i++) {
+        int32_t before = 0;
+        while (before < n && list[before].wait->id < gathers[i].wait->id) before++;
+        for (int32_t k = before > IN_TURN ? before - IN_TURN : 0; k < before; k++)
+            ls_graph_order(g, list[k].wait->id, gathers[i].wait->id, LS_EDGE_HOLD);
+    }
+}
+
 void ls_pass_rooms(ls_graph *g, int ahead)
 {
-    pair *list = ls_arena_alloc(g->arena, sizeof *list * ((size_t)g->n_nodes + 1));
+    const size_t most = (size_t)g->n_nodes + 1;
+    pair *list = ls_arena_alloc(g->arena, sizeof *list * 2 * most);
 
     if (list == NULL) {
         ls_graph_fail(g, LS_NOMEM, "rooms pass: no memory");
@@ -135,4 +150,5 @@ void ls_pass_rooms(ls_graph *g, int ahead)
     place_weights(g, ahead, list);
     place_in_turn(g, SUMS, list);
     place_in_turn(g, UPDATED, list);
+    wait_for_sums(g, list, list + most);
 }

@@ -406,6 +406,7 @@ static void nodes_know_shape_text_and_cost(void)
     check_node(ls_fill(g, LS_SHAPE(3), LS_I32, 4), LS_SHAPE(3), "fill shape=(3,) type=i32 value=4", 0, 12);
     check_node(ls_reshape(x, LS_SHAPE(-1, 15)), LS_SHAPE(2, 15), "reshape to=(2, 15)", 0, 0);
     check_node(ls_detach(x), LS_SHAPE(2, 3, 5), "detach", 0, 0);
+    check_node(ls_prefix(row, 3), LS_SHAPE(3), "prefix length=3", 0, 0);
     check_node(ls_transpose(x, (const int[]){2, 0, 1}), LS_SHAPE(5, 2, 3), "transpose perm=2,0,1", 0, 4 * 60);
     check_node(ls_slice(x, -2, 1, 2), LS_SHAPE(2, 2, 5), "slice axis=1 start=1 length=2", 0, 4 * 50);
     check_node(ls_concat(2, (ls_value[]){x, x}, -1), LS_SHAPE(2, 3, 10), "concat axis=2", 0, 4 * 120);

@@ -95,6 +95,15 @@ static void build_detach(op_test *t, const int64_t *p)
     op_out(t, ls_mul(ls_square(x), ls_detach(ls_copy(c))));
 }
 
+/* p: elements, and how many of them are seen; the vector itself is used, too, and both are one memory. */
+static void build_prefix(op_test *t, const int64_t *p)
+{
+    const ls_value x = ls_square(op_in(t, OP_NORMAL, LS_SHAPE(p[0])));
+
+    op_out(t, ls_square(ls_prefix(x, p[1])));
+    op_out(t, ls_tanh(x));
+}
+
 static void build_integers(op_test *t, const int64_t *p)
 {
     ls_value x = op_index(t, 1000, LS_SHAPE(p[0], 3)), y = ls_transpose(x, (const int[]){1, 0});
@@ -166,6 +175,9 @@ static const op_case cases[] = {
     {"fill", build_fill, {3, 7}, OP_TWICE | OP_BF16},
     {"fill nothing", build_fill, {0, 7}, OP_TWICE},
     {"detach", build_detach, {7}, OP_TWICE},
+    {"prefix", build_prefix, {7, 5}, OP_TWICE | OP_BF16},
+    {"prefix of all", build_prefix, {7, 7}, OP_TWICE},
+    {"prefix of nothing", build_prefix, {7, 0}, OP_TWICE},
     {"to the host", transfer, {5, 7, 1}, OP_NO_GRAD | OP_BF16},
     {"to the device", transfer, {5, 7, 0}, OP_NO_GRAD | OP_BF16},
     {"integers", build_integers, {7}, OP_NO_GRAD},
