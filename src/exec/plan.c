@@ -175,18 +175,22 @@ double ls_plan_flops(const ls_plan *p)
 /* Processors and accelerators compute from ten to hundred operations in the time that a byte takes. */
 #define BUSY_FLOPS_PER_BYTE 8.0
 
+bool lsi_node_computes(const ls_graph *g, const ls_node *n)
+{
+    return ls_node_flops(g, n) > BUSY_FLOPS_PER_BYTE * ls_node_bytes(g, n);
+}
+
 ls_work ls_plan_work(const ls_plan *p)
 {
     ls_work w = {0};
 
     for (int32_t i = 0; i < p->schedule.n; i++) {
         const ls_node *n = p->steps[i].node;
-        const double flops = ls_node_flops(p->graph, n), bytes = ls_node_bytes(p->graph, n);
         if (lsi_coll_runs(p->peers, n)) continue;
-        if (flops > BUSY_FLOPS_PER_BYTE * bytes)
-            w.flops += flops;
+        if (lsi_node_computes(p->graph, n))
+            w.flops += ls_node_flops(p->graph, n);
         else
-            w.bytes += bytes;
+            w.bytes += ls_node_bytes(p->graph, n);
     }
     return w;
 }

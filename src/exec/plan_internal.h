@@ -45,6 +45,9 @@ struct ls_plan {
 /* Writes the addresses of all operands anew, after memory has moved; it is not running. */
 void lsi_plan_resolve(ls_plan *p);
 
+/* Whether its time follows from what it computes; else it does from the bytes that it moves. */
+bool lsi_node_computes(const ls_graph *g, const ls_node *n);
+
 /* Why what was computed is worthless, if it is. */
 ls_status lsi_plan_outcome(const ls_plan *p, ls_err *err) LS_MUST_CHECK;
 
