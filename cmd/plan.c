@@ -6,7 +6,7 @@
 #include "backend/backend.h"
 #include "base/text.h"
 #include "bench/flops.h"
-#include "bench/probe.h"
+#include "exec/memory.h"
 #include "plan.h"
 #include "report_parts.h"
 #include "train/layers.h"
@@ -122,31 +122,6 @@ static double flops_per_sample(const cli_experiment *x, const ls_document *d, bo
     return sum / (double)(d[0].runs * x->outline.batch);
 }
 
-/* Of accelerators, which the probe knows nothing of: only the ratio of the two counts. */
-#define ACCELERATOR_FLOPS_PER_BYTE 75.0
-/* Of a processor's peak, which products come near to. */
-#define PRODUCTS_REACH 0.75
-
-static double seconds(ls_work w, const ls_probe *p)
-{
-    return w.flops / p->flop_s + w.bytes / p->copy_b_s;
-}
-
-/* How much longer a step takes because of what is computed again, as a share of the step without: by what
- * this machine computes and moves at most, were each node the one or the other. */
-static double extra_time(const cli_experiment *x)
-{
-    const ls_recompute_choice *c = &x->outline.recompute;
-    ls_probe p = {.flop_s = ACCELERATOR_FLOPS_PER_BYTE, .copy_b_s = 1};
-
-    if (c->n_chosen == 0 || c->work_kept.flops + c->work_kept.bytes <= 0) return 0;
-    if (x->outline.dev->backend->queues == NULL) {
-        if (ls_probe_machine(x->outline.dev->threads, NULL, &p, &(ls_err){0}) != LS_OK) return 0;
-        p.flop_s *= PRODUCTS_REACH;
-    }
-    return seconds(ls_outline_work(&x->outline), &p) / seconds(c->work_kept, &p) - 1;
-}
-
 /* NULL: nobody has asked for it. */
 static json_t *recompute_json(const cli_experiment *x)
 {
@@ -155,8 +130,20 @@ static json_t *recompute_json(const cli_experiment *x)
 
     if (c->n_chosen == 0 && !c->by_limit) return NULL;
     return json_pack("{s:i, s:i, s:b, s:f, s:f, s:I}", "units", c->n_chosen, "of", c->n_units, "by_limit",
-                     (int)c->by_limit, "extra_flops", more, "extra_time", extra_time(x), "bytes_kept",
+                     (int)c->by_limit, "extra_flops", more, "extra_time", c->extra_time, "bytes_kept",
                      (json_int_t)c->bytes_kept);
+}
+
+/* Of the plan that has the most. */
+static ls_plan_layout layout_of(const cli_experiment *x)
+{
+    ls_plan_layout most = {0};
+
+    for (int k = 0; k < x->outline.n_plans; k++) {
+        const ls_plan_layout l = ls_memory_layout(x->outline.plans[k].plan);
+        if (l.bytes > most.bytes) most = l;
+    }
+    return most;
 }
 
 static void print_json(const cli_experiment *x, const ls_document *d)
@@ -165,14 +152,15 @@ static void print_json(const cli_experiment *x, const ls_document *d)
 
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)d->hash);
     cli_print_json_take(json_pack(
-        "{s:s, s:s, s:i, s:I, s:o, s:I, s:I, s:f, s:f, s:o, s:I, s:o, s:s, s:o*, s:i}", "event", "plan",
-        "experiment", x->name, "ranks", x->ranks, "batch_per_rank",
+        "{s:s, s:s, s:i, s:I, s:o, s:I, s:I, s:f, s:f, s:o, s:I, s:{s:I, s:I}, s:o, s:s, s:o*, s:i}", "event",
+        "plan", "experiment", x->name, "ranks", x->ranks, "batch_per_rank",
         (json_int_t)ls_config_int(x->cfg, "batch.per_rank"), "parameters", report_params_json(x), "trained",
         (json_int_t)(ls_step_count_params(x->outline.step, "*") - ls_step_count_frozen(x->outline.step)),
         "frozen", (json_int_t)ls_step_count_frozen(x->outline.step), "flops_per_sample",
         flops_per_sample(x, d, false), "all_flops_per_sample", flops_per_sample(x, d, true), "planned_bytes",
         report_memory_json(ls_outline_memory(&x->outline)), "persistent_bytes",
-        (json_int_t)ls_outline_persistent(&x->outline), "buckets", buckets_json(x, d), "plan_hash", hash,
+        (json_int_t)ls_outline_persistent(&x->outline), "layout", "bytes", (json_int_t)layout_of(x).bytes,
+        "live_bytes", (json_int_t)layout_of(x).live, "buckets", buckets_json(x, d), "plan_hash", hash,
         "recompute", recompute_json(x), "guessed_kernels", (int)x->outline.dev->guessed));
 }
 
@@ -230,10 +218,21 @@ static void print_recompute(const cli_experiment *x)
     }
     printf("recompute     %d of %d units, %s%s%s: %.1f %% more FLOPs, about %.1f %% more time", c->n_chosen,
            c->n_units, c->first, c->n_chosen > 1 ? " to " : "", c->n_chosen > 1 ? c->last : "",
-           100 * (flops / c->flops_kept - 1), 100 * extra_time(x));
+           100 * (flops / c->flops_kept - 1), 100 * c->extra_time);
     printf("; %s instead of %s%s\n", ls_text_bytes((double)ls_outline_memory(&x->outline).total, a),
            ls_text_bytes((double)c->bytes_kept, b),
            c->by_limit ? ", by memory.limit, the fewest FLOPs for a byte first" : "");
+}
+
+static void print_layout(const cli_experiment *x)
+{
+    const ls_plan_layout l = layout_of(x);
+    char a[32], b[32];
+
+    if (l.live == 0) return;
+    printf("layout        values take %s, of which %s are in use at a time: %.1f %% lost to gaps\n",
+           ls_text_bytes((double)l.bytes, a), ls_text_bytes((double)l.live, b),
+           100 * ((double)l.bytes / (double)l.live - 1));
 }
 
 static void print_limit(const cli_experiment *x)
@@ -277,6 +276,7 @@ static void print_text(const cli_experiment *x, const ls_document *d)
     printf("FLOP/sample   %s in products and convolutions, %s in all\n",
            ls_text_si(flops_per_sample(x, d, false), a), ls_text_si(flops_per_sample(x, d, true), b));
     report_memory_text(ls_outline_memory(&x->outline));
+    print_layout(x);
     print_recompute(x);
     print_limit(x);
     print_guessed(x);

@@ -42,6 +42,18 @@ static ls_status locate_file(const cli_args *args, cli_weights *w, ls_err *err)
     return LS_OK;
 }
 
+/* A checkpoint that no run has made (`ckpt import`): like a file it does not know its experiment. */
+static bool is_alone(const char *folder)
+{
+    char path[LS_PATH_MAX];
+
+    if (ls_run_is_one(folder)) return false;
+    if (snprintf(path, sizeof path, "%s/../../config.yaml", folder) >= (int)sizeof path) return false;
+    if (access(path, F_OK) == 0) return false;
+    return snprintf(path, sizeof path, "%s/manifest.json", folder) < (int)sizeof path &&
+           access(path, F_OK) == 0;
+}
+
 static ls_status locate(const cli_args *args, cli_weights *w, ls_err *err)
 {
     const char *given = args->model;
@@ -55,7 +67,7 @@ static ls_status locate(const cli_args *args, cli_weights *w, ls_err *err)
         given = named;
     if (given[0] == '\0' || stat(given, &info) != 0)
         return ls_fail(err, LS_INVALID, "%s: there is no such run, checkpoint or file of weights", given);
-    if (!S_ISDIR(info.st_mode)) {
+    if (!S_ISDIR(info.st_mode) || is_alone(given)) {
         snprintf(w->weights, sizeof w->weights, "%s", given);
         return locate_file(args, w, err);
     }

@@ -364,14 +364,26 @@ out:
     return st;
 }
 
-ls_status ls_plan_bind_take(ls_graph *graph, const ls_strategy *how, ls_state *state, int *stages,
-                            ls_err *err)
+/* The graph goes: what is no parameter and no running statistic need not stay in it. */
+static void drop_other_variables(ls_graph *g)
 {
-    ls_passage way = {.g = graph, .how = how};
+    int32_t n = 0;
+
+    for (int32_t i = 0; i < g->n_vars; i++)
+        if (g->vars[i]->role == LS_VAR_PARAM || g->vars[i]->role == LS_VAR_BUFFER) g->vars[n++] = g->vars[i];
+    g->n_vars = n;
+}
+
+/* The variables of the program that passes up to `last` make of it; NULL: up to the end. */
+static ls_status bind_until(ls_graph *graph, const ls_strategy *how, const char *last, ls_state *state,
+                            int *stages, ls_err *err)
+{
+    ls_passage way = {.g = graph, .how = how, .last = last};
     int *index = NULL;
     ls_status st = LS_OK;
 
     LS_TRY(ls_passes_run(&way, LS_PHASE_PROGRAM, err));
+    if (last != NULL) drop_other_variables(graph);
     index = ls_alloc(LS_MEM_PLAN, sizeof *index * ((size_t)graph->n_vars + 1));
     if (index == NULL) {
         st = ls_fail(err, LS_NOMEM, "plan: no memory");
@@ -385,8 +397,22 @@ out:
     return st;
 }
 
+ls_status ls_plan_bind_take(ls_graph *graph, const ls_strategy *how, ls_state *state, int *stages,
+                            ls_err *err)
+{
+    return bind_until(graph, how, NULL, state, stages, err);
+}
+
+/* Behind that pass come gradients and optimisers, and what these remember. */
+ls_status ls_plan_bind_model_take(ls_graph *graph, const ls_strategy *how, ls_state *state, ls_err *err)
+{
+    int stages;
+
+    return bind_until(graph, how, "shard", state, &stages, err);
+}
+
 ls_status ls_plan_check_turns(ls_graph *graph, const ls_strategy *how, ls_device *dev, ls_state *state,
-                              ls_err *err)
+                              ls_turns *out, ls_err *err)
 {
     ls_plan p = {.graph = graph, .dev = dev, .state = state, .peers = ls_state_peers(state)};
     ls_passage way = {.g = graph, .how = how, .dev = dev, .last = "turns"};
@@ -401,6 +427,7 @@ ls_status ls_plan_check_turns(ls_graph *graph, const ls_strategy *how, ls_device
     LS_TRY(lsi_state_bind(state, graph, p.state_index, err));
     settle_homes(&p, &way);
     LS_TRY(run_device_passes(&p, &way, err));
+    if (out != NULL) *out = (ls_turns){graph->turns, graph->waits};
 out:
     ls_schedule_release(&p.schedule);
     ls_free(p.state_index);

@@ -12,6 +12,10 @@ ls_status ls_plan_compile_as(ls_plan **out, ls_graph *graph, const ls_strategy *
  * would say, without a plan: for those whose plans are made over states beside it.  Takes the graph over. */
 ls_status ls_plan_bind_take(ls_graph *graph, const ls_strategy *how, ls_state *state, int *stages,
                             ls_err *err) LS_MUST_CHECK;
+/* The same of the model's own variables alone, weights and running statistics, each where `how` has it: for
+ * those who compute with them and do not train.  The graph is a record of a training step. */
+ls_status ls_plan_bind_model_take(ls_graph *graph, const ls_strategy *how, ls_state *state,
+                                  ls_err *err) LS_MUST_CHECK;
 /* The number of stages of the step that the plan is a part of; 1 for a whole one. */
 int ls_plan_stages(const ls_plan *p);
 

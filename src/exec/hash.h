@@ -14,9 +14,13 @@ uint64_t ls_plan_hash_of(ls_graph *g);
 uint64_t ls_plan_turns(const ls_plan *p);
 /* One number for the waits alone, which is the same on machines with any number of ranks. */
 uint64_t ls_plan_waits(const ls_plan *p);
-/* Whether the plan that would be compiled from `g`, which goes, has the collectives of how->turns in their
- * order: LS_UNSUPPORTED where it has not. */
+/* The same two numbers. */
+typedef struct ls_turns {
+    uint64_t turns, waits;
+} ls_turns;
+/* Whether the plan that would be compiled from `g`, which goes, has the collectives of how->turns (0: any) in
+ * their order: LS_UNSUPPORTED where it has not.  *out, unless NULL: those that it has. */
 ls_status ls_plan_check_turns(ls_graph *g, const ls_strategy *how, ls_device *dev, ls_state *state,
-                              ls_err *err) LS_MUST_CHECK;
+                              ls_turns *out, ls_err *err) LS_MUST_CHECK;
 
 #endif

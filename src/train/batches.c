@@ -42,11 +42,12 @@ int ls_batches_odd(ls_batch_size out[LS_BATCH_SIZES], const ls_update *u, int64_
     if (sets->train > 0) {
         add_parts(&s, LS_TRAIN, u->global);
         add_parts(&s, LS_TRAIN, sets->train % u->global);
-        if (sets->anywhere) add(&s, LS_TRAIN, false, usual - 1);
+        if (sets->anywhere || sets->skips > 0) add(&s, LS_TRAIN, false, usual - 1);
     }
     add_set(&s, sets->test, usual * s.parts);
     add_set(&s, sets->val, usual * s.parts);
-    if (u->shards > 0 && sets->test + sets->val > 0) add(&s, LS_EVAL, false, 1);
+    if ((u->shards > 0 || sets->single) && sets->test + sets->val > 0) add(&s, LS_EVAL, false, 1);
+    if (sets->skips > 0 && sets->test + sets->val > 0) add(&s, LS_EVAL, false, usual - 1);
     if (sets->test > 0) add(&s, LS_EVAL, true, sets->pictures < sets->test ? sets->pictures : sets->test);
     return s.n;
 }

@@ -125,6 +125,7 @@ static ls_run_sets sets_of(const lsi_run *r)
                          .test = ls_dataset_count(r->test),
                          .val = r->val != NULL ? ls_dataset_count(r->val) : 0,
                          .pictures = pictures ? ls_config_int(r->cfg, "train.samples") : 0,
+                         .skips = ls_session_skips(r->cfg),
                          .anywhere = !r->anew};
 }
 

@@ -35,8 +35,7 @@ static bool has_labels(const ls_dataset *data)
     return false;
 }
 
-ls_status lsi_run_open_split(lsi_run *r, ls_split split, bool labels_optional, const ls_dataset **data,
-                             ls_err *err)
+ls_status lsi_run_open_split(lsi_run *r, ls_split split, bool rows, const ls_dataset **data, ls_err *err)
 {
     ls_dataset **place = split == LS_SPLIT_TRAIN ? &r->train : split == LS_SPLIT_VAL ? &r->val : &r->test;
     ls_session_options options;
@@ -47,15 +46,15 @@ ls_status lsi_run_open_split(lsi_run *r, ls_split split, bool labels_optional, c
     options.threads = r->o->threads;
     options.comm = r->o->comm;
     /* Compiling may take long: what is missing is said before. */
-    LS_TRY(ls_team_fail_once(r->o->comm, open_set(r, split, labels_optional, place, err), "opening the data",
-                             err));
-    options.evaluates = true;
-    options.sets = (ls_run_sets){.test = ls_dataset_count(*place)};
+    LS_TRY(ls_team_fail_once(r->o->comm, open_set(r, split, rows, place, err), "opening the data", err));
+    options.evaluates = options.tests_only = true;
+    options.sets =
+        (ls_run_sets){.test = ls_dataset_count(*place), .single = rows, .skips = ls_session_skips(r->cfg)};
     LS_TRY(ls_session_open(&r->session, r->x->trial, r->cfg, &options, err));
     LS_TRY(ls_team_agree(r->session.comm, r->x, &r->session, err));
     LS_TRY(ls_team_agree_on_data(r->session.comm, (const ls_dataset *[]){r->train, r->test, r->val}, err));
-    r->session.unlabelled = labels_optional && !has_labels(*place) &&
-                            ls_plan_input(ls_session_usual(&r->session, 0)->plan, "label") != NULL;
+    r->session.unlabelled =
+        rows && !has_labels(*place) && ls_plan_input(ls_session_usual(&r->session, 0)->plan, "label") != NULL;
     LS_TRY(ls_session_check_data(&r->session, *place, err));
     *data = *place;
 out:

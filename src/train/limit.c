@@ -63,11 +63,18 @@ static void say_way(asking *a, const char *settings, size_t bytes)
                 ls_text_bytes((double)bytes, buf));
 }
 
+/* Whether what can be computed again is: by the settings, or because there are no gradients to compute it
+ * for. */
+static bool is_again(const asking *a)
+{
+    return a->way.how.tests_only || ls_recompute_mode_of(a->way.cfg) != LS_RECOMPUTE_NONE;
+}
+
 /* With the same batch: computed again, shared out, or both. */
 static void ask_ways(asking *a)
 {
     const char *strategies = ls_alternative_strategies(a->way.cfg);
-    const bool again = ls_recompute_mode_of(a->way.cfg) != LS_RECOMPUTE_NONE;
+    const bool again = is_again(a);
     char name[32], own[32], text[96];
 
     /* A copy: trying others changes the setting. */
@@ -95,7 +102,7 @@ static void ask_ways(asking *a)
 static void ask_batches(asking *a)
 {
     const int64_t now = ls_config_int(a->way.cfg, "batch.per_rank");
-    const bool again = ls_recompute_mode_of(a->way.cfg) != LS_RECOMPUTE_NONE;
+    const bool again = is_again(a);
 
     for (int k = 0; k < (again ? 1 : 2); k++) {
         ls_alternative way = a->way;
@@ -137,8 +144,12 @@ static ls_status refuse(const ls_trial *trial, ls_config *cfg, const ls_outline_
 static ls_status decide(ls_memory_choice *out, const ls_session *s, const ls_session_options *o, int here,
                         ls_err *err)
 {
-    const ls_outline_options how = {
-        .ranks = s->ranks, .here = here, .threads = o->threads, .evaluates = o->evaluates, .sets = o->sets};
+    const ls_outline_options how = {.ranks = s->ranks,
+                                    .here = here,
+                                    .threads = o->threads,
+                                    .evaluates = o->evaluates,
+                                    .tests_only = o->tests_only,
+                                    .sets = o->sets};
     ls_outline_options own = how;
     ls_outline x = {0};
     ls_status st = LS_OK;

@@ -145,6 +145,34 @@ static void drop_plans(ls_outline *x)
     x->peers = NULL;
 }
 
+/* The model's own variables, whatever an evaluation needs of them. */
+static ls_status bind_model(const lsi_outlining *o, ls_err *err)
+{
+    const ls_strategy train = lsi_outline_strategy(o, LS_PART_ALL, 0, &(ls_units){0}),
+                      how = ls_placement_model(&train);
+    ls_graph *g = NULL;
+    ls_status st = LS_OK;
+
+    LS_TRY(ls_graph_clone(&g, o->x->record, err));
+    LS_TRY(ls_plan_bind_model_take(g, &how, o->x->state, err));
+out:
+    return st;
+}
+
+/* Plans for batches of which samples are left out, beside those that are known: as many as the session keeps.
+ */
+static int count_spare(const ls_outline *x, int64_t skips)
+{
+    const int trains = x->tests_only ? 0 : x->n_stages;
+    int taken = 0;
+
+    for (int k = 0; k < x->n_plans; k++) taken += strcmp(x->plans[k].part, "update") != 0;
+    for (int k = 0; k < x->n_odd_plans; k++) taken += x->odd_lanes[k];
+    if (skips >= x->batch) skips = x->batch - 1;                      /* sizes of a batch, */
+    skips = (skips - 1) * (trains + (x->evaluation != NULL ? 1 : 0)); /* of which one is among the odd */
+    return skips > LS_SESSION_PLANS - taken ? LS_SESSION_PLANS - taken : (int)skips;
+}
+
 /* Anew each time: variables and exchanges are those of the plans that there are. */
 ls_status lsi_outline_compile(const lsi_outlining *o, const ls_units *again, bool odd, ls_err *err)
 {
@@ -153,13 +181,14 @@ ls_status lsi_outline_compile(const lsi_outlining *o, const ls_units *again, boo
     drop_plans(o->x);
     LS_TRY(ls_state_create(&o->x->state, o->x->dev, err));
     LS_TRY(meet(o, err));
-    LS_TRY(add_plans(o, again, err));
+    LS_TRY(o->x->tests_only ? bind_model(o, err) : add_plans(o, again, err));
     if (o->x->evaluation != NULL) {
         const ls_strategy train = lsi_outline_strategy(o, LS_PART_ALL, 0, again),
                           how = ls_placement_evaluation(&train);
         LS_TRY(add_plan(o->x, &how, "evaluation", 0, err));
     }
     for (int i = 0; odd && i < o->x->n_odd; i++) LS_TRY(add_odd(o, &o->x->odd[i], again, err));
+    if (odd && o->skips > 0) o->x->spare = count_spare(o->x, o->skips);
 out:
     return st;
 }
@@ -204,11 +233,16 @@ ls_status ls_outline_open(ls_outline *x, const ls_trial *trial, ls_config *cfg, 
                           ls_err *err)
 {
     const ls_build build = {.mode = LS_TRAIN, .freeze = ls_config_text(cfg, "train.freeze")};
-    lsi_outlining o = {.x = x, .cfg = cfg, .u = ls_update_of(cfg, how->ranks), .compares = how->compares};
+    lsi_outlining o = {.x = x,
+                       .cfg = cfg,
+                       .u = ls_update_of(cfg, how->ranks),
+                       .compares = how->compares,
+                       .skips = how->sets.skips};
     ls_status st = LS_OK;
 
     *x = (ls_outline){.ranks = how->ranks,
                       .here = how->here > 0 && how->here < how->ranks ? how->here : how->ranks,
+                      .tests_only = how->tests_only,
                       .batch = ls_config_int(cfg, "batch.per_rank")};
     /* As if the ranks of a machine were on this one: kernels and what they take follow from threads. */
     o.threads = how->threads > 0 ? how->threads : ls_parallel_default_threads(x->here);
@@ -242,6 +276,23 @@ void ls_outline_release(ls_outline *x)
     *x = (ls_outline){0};
 }
 
+/* Samples that are left out make batches of any size, each with a plan, until the session's places are full.
+ * None has larger inputs and results than the largest odd one here. */
+static void add_spare(const ls_outline *x, ls_plan_memory *m)
+{
+    const ls_plan *largest = NULL;
+    size_t most = 0;
+
+    for (int k = 0; k < x->n_odd_plans; k++) {
+        ls_plan_memory one = {0};
+        ls_memory_add_plan(&one, x->odd_plans[k]);
+        if (!x->odd_lanes[k] || one.total < most) continue; /* pictures have none of those places */
+        most = one.total;
+        largest = x->odd_plans[k];
+    }
+    for (int i = 0; largest != NULL && i < x->spare; i++) ls_memory_add_plan(m, largest);
+}
+
 /* In the reproducible mode every thread has plans of its own for all but the update and pictures. */
 static ls_plan_memory memory_of(const ls_outline *x, bool odd)
 {
@@ -263,6 +314,7 @@ static ls_plan_memory memory_of(const ls_outline *x, bool odd)
     ls_memory_add_lanes(&m, lanes, n_lanes, x->lanes);
     ls_memory_add_state(&m, x->state);
     if (x->peers != NULL) ls_memory_add_comm(&m, ls_peers_bytes(x->peers));
+    if (odd) add_spare(x, &m);
     return m;
 }
 
@@ -298,17 +350,5 @@ double ls_outline_flops(const ls_outline *x)
     double sum = 0;
 
     for (int k = 0; k < x->n_plans; k++) sum += (double)x->plans[k].runs * ls_plan_flops(x->plans[k].plan);
-    return sum;
-}
-
-ls_work ls_outline_work(const ls_outline *x)
-{
-    ls_work sum = {0};
-
-    for (int k = 0; k < x->n_plans; k++) {
-        const ls_work w = ls_plan_work(x->plans[k].plan);
-        sum.flops += (double)x->plans[k].runs * w.flops;
-        sum.bytes += (double)x->plans[k].runs * w.bytes;
-    }
     return sum;
 }

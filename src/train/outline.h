@@ -26,7 +26,7 @@ typedef struct ls_recompute_choice {
     bool by_limit;            /* train.recompute=auto with a memory.limit */
     size_t bytes_kept;        /* of all, if nothing were computed again; 0: nobody has asked */
     double flops_kept;        /* of a step, the same */
-    ls_work work_kept;        /* the same */
+    double extra_time;        /* of a step, as a share of what it would take without; 0: nobody has asked */
     const char *first, *last; /* names of the first and the last of them; the step's */
 } ls_recompute_choice;
 
@@ -35,8 +35,9 @@ typedef struct ls_outline_options {
     int here;               /* of them on each machine; 0: all on one */
     int threads;            /* of each; 0: a default as if those of a machine were on this one */
     bool untimed;           /* kernels that were never timed here are taken by rule */
-    bool compares;          /* also what it would be if nothing were computed again */
+    bool compares;          /* also what it would be if nothing were computed again, and how much faster */
     bool evaluates;         /* with the plan of an evaluation, which a run that validates holds as well */
+    bool tests_only;        /* that alone, and no more variables than it needs; with `evaluates` */
     ls_run_sets sets;       /* with plans for all odd batches that a run over these meets; {0}: none */
     const ls_placement *as; /* what ranks keep in pieces; NULL: as the settings say */
 } ls_outline_options;
@@ -62,6 +63,8 @@ typedef struct ls_outline {
     bool odd_lanes[LS_OUTLINE_ODD];     /* lanes have each their own */
     int n_odd_plans;
     int ranks, here; /* in all, and of a machine */
+    bool tests_only;
+    int spare;     /* places for plans of sizes that nobody knows before */
     int lanes;     /* of the reproducible mode: threads that have plans for gradients of their own; else 0 */
     int64_t batch; /* samples that a plan is for */
     ls_recompute_choice recompute;
@@ -76,8 +79,6 @@ void ls_outline_release(ls_outline *x);
 ls_plan_memory ls_outline_memory(const ls_outline *x);
 /* The part of it that variables take, this rank's: what is there between steps. */
 size_t ls_outline_persistent(const ls_outline *x);
-/* Of a step. */
-ls_work ls_outline_work(const ls_outline *x);
 /* Of the host, beside a device that has memory of its own. */
 size_t ls_outline_staging(const ls_outline *x);
 /* Of a whole step. */

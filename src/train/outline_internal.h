@@ -2,6 +2,7 @@
 #ifndef LS_TRAIN_OUTLINE_INTERNAL_H
 #define LS_TRAIN_OUTLINE_INTERNAL_H
 
+#include "exec/kernel_times.h"
 #include "train/outline.h"
 
 /* What one compilation after the other needs. */
@@ -12,6 +13,8 @@ typedef struct lsi_outlining {
     ls_placement place;
     int threads;
     bool compares;
+    int64_t skips;          /* ls_run_sets.skips */
+    ls_kernel_times *times; /* of this machine; NULL: nobody wants to know how long a step takes */
 } lsi_outlining;
 
 /* How a part of the step is made with these units computed again. */
@@ -22,6 +25,6 @@ ls_status lsi_outline_compile(const lsi_outlining *o, const ls_units *again, boo
 /* What plans for odd batches take beside the others. */
 size_t lsi_outline_odd_bytes(const ls_outline *x);
 /* Compiles what the settings say, with the choice of what is computed again (outline_recompute.c). */
-ls_status lsi_outline_choose(const lsi_outlining *o, ls_err *err) LS_MUST_CHECK;
+ls_status lsi_outline_choose(lsi_outlining *o, ls_err *err) LS_MUST_CHECK;
 
 #endif

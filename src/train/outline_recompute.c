@@ -2,6 +2,8 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
+#include "bench/probe.h"
+#include "exec/compile.h"
 #include "graph/graph.h"
 #include "passes/recompute.h"
 #include "train/limit.h"
@@ -83,6 +85,47 @@ out:
     return st;
 }
 
+/* -- how long a step takes ----------------------------------------------------------------------------------
+ */
+
+/* Of devices that work by themselves, whose kernels are not timed here: only the ratio of the two counts. */
+#define ACCELERATOR_FLOPS_PER_BYTE 75.0
+/* Of a processor's peak, what products come near to that were not timed. */
+#define PRODUCTS_REACH 0.75
+
+static ls_status open_times(lsi_outlining *o, ls_err *err)
+{
+    ls_probe p = {0};
+    ls_status st = LS_OK;
+
+    if (o->x->dev->backend->queues != NULL) return LS_OK;
+    LS_TRY(ls_probe_machine(o->x->dev->threads, NULL, &p, err));
+    LS_TRY(ls_kernel_times_create(&o->times, (ls_machine_rates){PRODUCTS_REACH * p.flop_s, p.copy_b_s}, err));
+out:
+    return st;
+}
+
+/* Seconds, or what is as good to be compared with another step's. */
+static ls_status time_step(const lsi_outlining *o, double *out, ls_err *err)
+{
+    ls_status st = LS_OK;
+
+    *out = 0;
+    for (int k = 0; k < o->x->n_plans; k++) {
+        const ls_outline_plan *p = &o->x->plans[k];
+        const ls_work w = ls_plan_work(p->plan);
+        double one = w.flops / ACCELERATOR_FLOPS_PER_BYTE + w.bytes;
+        if (p->runs == 0) continue;
+        if (o->times != NULL) LS_TRY(ls_kernel_times_of(o->times, p->plan, &one, err));
+        *out += (double)p->runs * one;
+    }
+out:
+    return st;
+}
+
+/* -- choosing ---------------------------------------------------------------------------------------------
+ */
+
 /* With everything kept, to compare with. */
 static ls_status compile_kept(const lsi_outlining *o, ls_err *err)
 {
@@ -91,11 +134,10 @@ static ls_status compile_kept(const lsi_outlining *o, ls_err *err)
     if (st != LS_OK) return st;
     o->x->recompute.bytes_kept = ls_outline_memory(o->x).total;
     o->x->recompute.flops_kept = ls_outline_flops(o->x);
-    o->x->recompute.work_kept = ls_outline_work(o->x);
     return LS_OK;
 }
 
-static ls_status compile_to_fit(const lsi_outlining *o, size_t limit, ls_units *out, ls_err *err)
+static ls_status compile_to_fit(lsi_outlining *o, size_t limit, ls_units *out, double *kept, ls_err *err)
 {
     candidate *list = NULL;
     int n;
@@ -103,6 +145,10 @@ static ls_status compile_to_fit(const lsi_outlining *o, size_t limit, ls_units *
 
     LS_TRY(compile_kept(o, err));
     if (o->x->recompute.bytes_kept <= limit) goto out;
+    if (o->compares) {
+        LS_TRY(open_times(o, err));
+        LS_TRY(time_step(o, kept, err));
+    }
     LS_TRY(find_candidates(o, &list, &n, err));
     if (n > 0) LS_TRY(fit(o, list, n, limit, lsi_outline_odd_bytes(o->x), out, err));
 out:
@@ -125,22 +171,33 @@ static void describe(ls_outline *x, const ls_units *again)
     }
 }
 
-ls_status lsi_outline_choose(const lsi_outlining *o, ls_err *err)
+ls_status lsi_outline_choose(lsi_outlining *o, ls_err *err)
 {
-    const ls_recompute_mode mode = ls_recompute_mode_of(o->cfg);
+    const ls_recompute_mode mode = o->x->tests_only ? LS_RECOMPUTE_NONE : ls_recompute_mode_of(o->cfg);
     ls_units again = {.all = mode == LS_RECOMPUTE_UNIT};
+    double kept = 0, now;
     size_t limit = 0;
     ls_status st = LS_OK;
 
     LS_TRY(ls_memory_limit(o->cfg, &limit, err));
     if (mode == LS_RECOMPUTE_AUTO && limit > 0) {
         o->x->recompute.by_limit = true;
-        LS_TRY(compile_to_fit(o, limit, &again, err));
+        LS_TRY(compile_to_fit(o, limit, &again, &kept, err));
     } else {
-        if (o->compares && again.all) LS_TRY(compile_kept(o, err));
+        if (o->compares && again.all) {
+            LS_TRY(compile_kept(o, err));
+            LS_TRY(open_times(o, err));
+            LS_TRY(time_step(o, &kept, err));
+        }
         LS_TRY(lsi_outline_compile(o, &again, true, err));
     }
     describe(o->x, &again);
+    if (kept > 0 && o->x->recompute.n_chosen > 0) {
+        LS_TRY(time_step(o, &now, err));
+        o->x->recompute.extra_time = now / kept - 1;
+    }
 out:
+    ls_kernel_times_destroy(o->times);
+    o->times = NULL;
     return st;
 }

@@ -145,6 +145,16 @@ ls_strategy ls_placement_evaluation(const ls_strategy *how)
                          .prefetch = how->prefetch};
 }
 
+ls_strategy ls_placement_model(const ls_strategy *how)
+{
+    ls_strategy model = ls_placement_evaluation(how);
+
+    model.ranks = how->ranks;
+    model.share_from = how->share_from;
+    if (how->sharding != LS_SHARD_NOTHING) model.sharding = how->sharding; /* then no machine keeps it once */
+    return model;
+}
+
 ls_strategy ls_session_how(const ls_session *s, ls_mode mode, int stage)
 {
     ls_strategy how = ls_session_part(s, mode == LS_TRAIN && s->split ? LS_PART_GRADIENTS : LS_PART_ALL);

@@ -16,6 +16,8 @@ ls_strategy ls_placement_strategy(ls_config *cfg, const ls_placement *place, boo
                                   ls_part part);
 /* How an evaluation beside such a training step is made. */
 ls_strategy ls_placement_evaluation(const ls_strategy *how);
+/* Where such a step has the model's own variables, for ls_plan_bind_model_take. */
+ls_strategy ls_placement_model(const ls_strategy *how);
 /* Sets what the ranks of the session keep in pieces; `shards`: those of the reproducible mode, or 0.
  * Collective. */
 ls_status ls_session_place(ls_session *s, int64_t shards, ls_err *err) LS_MUST_CHECK;

@@ -90,6 +90,7 @@ static ls_status open_as(ls_outline *x, const choosing *from, const ls_placement
                                     .threads = from->o->threads,
                                     .untimed = from->limit == 0,
                                     .evaluates = from->o->evaluates,
+                                    .tests_only = from->o->tests_only,
                                     .sets = from->o->sets,
                                     .as = as};
 
@@ -186,7 +187,7 @@ out:
 ls_status ls_prefetch_settle(ls_session *s, const ls_session_options *o, ls_err *err)
 {
     ls_prefetch_choice c = {.ahead_chosen = strcmp(ls_config_text(s->cfg, "parallel.prefetch"), "auto") == 0,
-                            .regather_chosen = s->place.regather == LS_REGATHER_MOST,
+                            .regather_chosen = s->place.regather == LS_REGATHER_MOST && !o->tests_only,
                             .prefetch = s->place.prefetch,
                             .regather = s->place.regather};
     choosing from = {.s = s, .o = o};

@@ -69,8 +69,9 @@ typedef struct lsi_run {
 
 /* The session, the data sets, and what follows from their sizes. */
 ls_status lsi_run_open_data(lsi_run *r, ls_err *err) LS_MUST_CHECK;
-/* The session and one data set, for those who do not train: other sets need not be there. */
-ls_status lsi_run_open_split(lsi_run *r, ls_split split, bool labels_optional, const ls_dataset **data,
+/* The session and one data set, for those who do not train: other sets need not be there.  `rows`: what comes
+ * out is wanted sample by sample, and labels need not be there, either. */
+ls_status lsi_run_open_split(lsi_run *r, ls_split split, bool rows, const ls_dataset **data,
                              ls_err *err) LS_MUST_CHECK;
 /* All of it: data, run directory, the newest checkpoint if it is to be resumed, loader and report. */
 ls_status lsi_run_begin(lsi_run *r, ls_err *err) LS_MUST_CHECK;

@@ -143,6 +143,7 @@ static ls_status choose_kernels(const ls_session *s, const ls_session_options *o
                                       .split = o->split,
                                       .stop = o->stop,
                                       .tell = o->tell,
+                                      .tests_only = o->tests_only,
                                       .compile_only = true};
     ls_session first = {0};
     ls_status st = LS_OK;
@@ -211,6 +212,21 @@ out:
     return st;
 }
 
+/* The model's own variables, as a training step would have them. */
+static ls_status bind_model(ls_session *s, int64_t batch, ls_err *err)
+{
+    const ls_strategy train = ls_session_part(s, LS_PART_ALL), how = ls_placement_model(&train);
+    ls_record *record = NULL;
+    ls_graph *g = NULL;
+    ls_status st = LS_OK;
+
+    LS_TRY(find_record(s, (ls_build){.mode = LS_TRAIN}, batch, &record, &g, err));
+    LS_TRY(ls_plan_bind_model_take(g, &how, s->state, err));
+out:
+    ls_record_release(record);
+    return st;
+}
+
 /* Shards are computed by lanes, whose plans have variables beside the session's: here are the variables
  * alone. */
 static ls_status bind_stage(ls_session *s, int stage, int64_t batch, ls_err *err)
@@ -238,6 +254,19 @@ static ls_status open_stage(ls_session *s, int stage, int64_t batch, ls_err *err
     return st;
 }
 
+static ls_status open_test_plan(ls_session *s, int64_t batch, ls_err *err)
+{
+    ls_batch_plan *p;
+    ls_status st = LS_OK;
+
+    s->n_stages = 1;
+    LS_TRY(bind_model(s, batch, err));
+    LS_TRY(s->shards != NULL ? ls_shards_open_usual(s->shards, LS_EVAL, batch, err)
+                             : ls_session_plan(s, LS_EVAL, 0, batch, &p, err));
+out:
+    return st;
+}
+
 /* For every stage the plan for the usual batch, and that of its update where there are two. */
 static ls_status open_plans(ls_session *s, int64_t batch, ls_err *err)
 {
@@ -254,7 +283,7 @@ static ls_status open_plans(ls_session *s, int64_t batch, ls_err *err)
                 "up for %d; use parallel.accumulate=1 and reproducible=false",
                 s->n_stages, LS_SESSION_STAGES);
     }
-    if (s->shards != NULL) LS_TRY(ls_shards_open_usual(s->shards, batch, err));
+    if (s->shards != NULL) LS_TRY(ls_shards_open_usual(s->shards, LS_TRAIN, batch, err));
     for (update.stage = 0; s->split && update.stage < s->n_stages; update.stage++)
         LS_TRY(ls_batch_plan_open(&s->updates[update.stage], s, (ls_build){.mode = LS_TRAIN}, &update, batch,
                                   s->state, err));
@@ -272,7 +301,8 @@ ls_status ls_session_open(ls_session *s, const ls_trial *trial, ls_config *cfg, 
 
     *s = (ls_session){.trial = trial,
                       .cfg = cfg,
-                      .split = o->split,
+                      .tests_only = o->tests_only,
+                      .split = o->split && !o->tests_only,
                       .update_samples = o->update,
                       .batch = batch,
                       .tell_at = ls_clock_seconds() + TELL_FIRST_S};
@@ -299,8 +329,8 @@ ls_status ls_session_open(ls_session *s, const ls_trial *trial, ls_config *cfg, 
     LS_TRY(ls_state_create(&s->state, s->dev, err));
     ls_state_set_peers(s->state, s->peers);
     if (o->shards > 0) LS_TRY(ls_shards_create(&s->shards, s, &deal, err));
-    LS_TRY(open_plans(s, batch, err));
-    LS_TRY(remember_lrs(s, err));
+    LS_TRY(o->tests_only ? open_test_plan(s, batch, err) : open_plans(s, batch, err));
+    if (!o->tests_only) LS_TRY(remember_lrs(s, err));
     if (!o->compile_only) LS_TRY(ls_state_init(s->state, (uint64_t)ls_config_int(cfg, "seed"), err));
     if (s->comm != NULL) LS_TRY(ls_comm_barrier(s->comm, "initial values", err));
     if (o->shards > 0) s->threads = deal.lanes;

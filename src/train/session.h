@@ -73,10 +73,11 @@ typedef struct ls_session {
     int threads;
     int64_t update_samples;                /* of all ranks; 0: not known */
     ls_units recompute;                    /* of training steps: rank 0 has chosen, the others follow */
+    bool tests_only;                       /* it has no plans that train, and no variables for that */
     bool split;                            /* gradients and update are plans of their own */
     bool in_step;                          /* also plans for gradients exchange something */
     int n_stages;                          /* 1 unless split */
-    ls_batch_plan plans[LS_SESSION_PLANS]; /* without shards the first n_stages train with the usual batch */
+    ls_batch_plan plans[LS_SESSION_PLANS]; /* without shards the first n_stages are for the usual batch */
     int n_plans;
     ls_batch_plan updates[LS_SESSION_STAGES]; /* when split */
     double tell_at;                           /* when the user is told how far compiling is: */
@@ -110,6 +111,8 @@ typedef struct ls_run_sets {
     int64_t train, test, val; /* 0: none */
     int64_t pictures;         /* samples that pictures show */
     bool anywhere;            /* the run may go on from any place in the training set */
+    bool single;              /* every rank has a plan for one sample, whatever the sets are */
+    int64_t skips;            /* most samples of a set that may be left out, each from any batch */
 } ls_run_sets;
 
 typedef struct ls_session_options {
@@ -121,6 +124,7 @@ typedef struct ls_session_options {
     ls_comm *comm;     /* borrowed; NULL: one rank */
     bool compile_only; /* for kernels' sake: plans and variables have no memory */
     bool evaluates;    /* there will be evaluations: what they take counts against memory.limit */
+    bool tests_only;   /* and nothing else: no plan trains, and the model's own variables are all there are */
     ls_run_sets sets;  /* what batches there will be, which count as well; {0}: the usual ones alone */
     const volatile sig_atomic_t *stop; /* becomes 1 when compiling is to end with LS_CANCELLED; may be NULL */
     bool tell;                         /* a line on standard error when compiling takes long */
@@ -158,6 +162,8 @@ typedef struct ls_update {
 ls_update ls_update_of(ls_config *cfg, int ranks);
 /* The options that follow from it: batch, update, split and shards. */
 ls_session_options ls_update_options(const ls_update *u, ls_config *cfg);
+/* Most samples that a pass over a set may leave out, by data.on_error and data.max_skipped. */
+int64_t ls_session_skips(ls_config *cfg);
 /* LS_INVALID where the update cannot be what the settings say.  For all who compile a training step: what
  * evaluates asks nobody. */
 ls_status ls_update_check_settings(const ls_update *u, ls_config *cfg, ls_err *err) LS_MUST_CHECK;
@@ -166,7 +172,7 @@ ls_status ls_update_check_settings(const ls_update *u, ls_config *cfg, ls_err *e
 ls_status ls_update_check(const ls_update *u, ls_config *cfg, int ranks, int64_t samples,
                           ls_err *err) LS_MUST_CHECK;
 
-/* Opens the device and compiles the training plans for the usual batch; variables get their initial values
+/* Opens the device and compiles the plans for the usual batch; variables get their initial values
  * from the experiment's seed.  Collective.  Release in any case; config and trial stay the caller's. */
 ls_status ls_session_open(ls_session *s, const ls_trial *trial, ls_config *cfg, const ls_session_options *o,
                           ls_err *err) LS_MUST_CHECK;
@@ -175,7 +181,8 @@ void ls_session_release(ls_session *s);
 /* The plan for batches of n samples, in training for one stage; it is made when there is none. */
 ls_status ls_session_plan(ls_session *s, ls_mode mode, int stage, int64_t n, ls_batch_plan **out,
                           ls_err *err) LS_MUST_CHECK;
-/* The plan of a stage that trains with the usual batch, or computes a shard of the usual size. */
+/* The plan of a stage that trains with the usual batch, or computes a shard of the usual size; of a session
+ * that only tests, the plan which does that. */
 const ls_batch_plan *ls_session_usual(const ls_session *s, int stage);
 /* How many units of the model are computed again, and of how many. */
 int ls_session_recomputed(const ls_session *s, int *of);

@@ -110,14 +110,14 @@ static ls_status lane_plan(const ls_shards *x, lane *l, ls_mode mode, int stage,
 }
 
 /* They are the first of the first lane, which keeps them to the end. */
-ls_status ls_shards_open_usual(ls_shards *x, int64_t batch, ls_err *err)
+ls_status ls_shards_open_usual(ls_shards *x, ls_mode mode, int64_t batch, ls_err *err)
 {
     ls_batch_plan *p;
     ls_status st = LS_OK;
 
     _Static_assert((int)LANE_PLANS > (int)LS_SESSION_STAGES, "the last place is that of odd sizes in turn");
     for (int i = 0; i < x->session->n_stages; i++)
-        LS_TRY(lane_plan(x, &x->lanes[0], LS_TRAIN, i, batch, &p, err));
+        LS_TRY(lane_plan(x, &x->lanes[0], mode, i, batch, &p, err));
 out:
     return st;
 }

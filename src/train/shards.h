@@ -33,7 +33,7 @@ const ls_deal *ls_shards_dealt(const ls_shards *x);
 
 /* Makes a plan for shards of `batch` samples for every stage of the session, which has its variables; and
  * those plans. */
-ls_status ls_shards_open_usual(ls_shards *x, int64_t batch, ls_err *err) LS_MUST_CHECK;
+ls_status ls_shards_open_usual(ls_shards *x, ls_mode mode, int64_t batch, ls_err *err) LS_MUST_CHECK;
 const ls_batch_plan *ls_shards_usual(const ls_shards *x, int stage);
 /* Makes the plans of full updates, which otherwise the first step makes. */
 ls_status ls_shards_prepare(ls_shards *x, ls_err *err) LS_MUST_CHECK;

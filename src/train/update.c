@@ -24,6 +24,12 @@ ls_session_options ls_update_options(const ls_update *u, ls_config *cfg)
                                 .shards = u->shards};
 }
 
+int64_t ls_session_skips(ls_config *cfg)
+{
+    return ls_config_int(cfg, "data.on_error") == LS_ON_ERROR_SKIP ? ls_config_int(cfg, "data.max_skipped")
+                                                                   : 0;
+}
+
 /* A shard's forward pass is over before anybody knows who computes the next one, and when: there is no moment
  * at which statistics of all samples are there for a norm to use.  Every shard has its own. */
 ls_status ls_update_check_settings(const ls_update *u, ls_config *cfg, ls_err *err)

@@ -116,6 +116,14 @@ run 2 eval a.safetensors
 says err 'of which model?  Add --experiment NAME, or model.trial=NAME'
 run 2 eval a.safetensors model.trial=mnist
 says err 'on which data?  Add data.kind='
+# A checkpoint that no run has made knows as little.
+run 0 ckpt import a.safetensors imported
+run 0 eval imported --experiment a/config.yaml --json
+is loss "$want"
+run 0 eval imported model.trial=mnist data.kind=synthetic data.test_range=64:96 batch.per_rank=16 data.normalise=mnist --json
+is loss "$want"
+run 2 eval imported
+says err 'of which model?  Add --experiment NAME, or model.trial=NAME'
 run 2 eval odd.safetensors model.trial=mnist data.kind=synthetic
 says err '2 missing'
 run 2 eval nowhere

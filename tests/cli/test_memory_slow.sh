@@ -57,6 +57,18 @@ says err "--out is for the table of memory"
 run 2 plan --diff "${small[0]}" vit-tiny --strategy all
 says err "choose one"
 
+# A test pass takes the weights, not what an optimiser remembers nor gradients, and no more counts against a limit.
+big=(linear model.size=64 model.classes=100 optimizer.name=adam batch.per_rank=8)
+run 0 train "${big[@]}" "${quick[@]}" train.steps=1 --run-dir "$work/big"
+for way in "ddp 6" "zero1 6" "fsdp 13"; do # weights are 4.7 MiB, and what is gathered lies beside it; in all they would be 19
+    run 0 eval "$work/big" -n 2 parallel.strategy="${way% *}" memory.limit="${way#* }MiB"
+    run 0 infer "$work/big" -n 2 parallel.strategy="${way% *}" memory.limit="${way#* }MiB"
+done
+run 0 eval "$work/big" -n 1 memory.limit=6MiB reproducible=true parallel.shards=3
+run 2 eval "$work/big" -n 2 memory.limit=1MiB
+says err "a rank would take"
+! grep -q "gradients\|optimizer\|recompute" "$work/err" || fail "a test has no gradients: $(cat "$work/err")"
+
 needs_python
 
 # A limit that does not fit is refused before anything is made, and what it proposes does fit.

@@ -116,9 +116,25 @@ static void pictures_are_told(void)
     CHECK_EQ_INT(ls_batches_odd(told, &u, 8, 1, &(ls_run_sets){0}), 0);
 }
 
+/* A sample that is left out makes its batch shorter by one; who writes rows has a plan for one sample. */
+static void samples_that_are_left_out_are_told(void)
+{
+    const ls_update u = {.global = 8, .samples = 8};
+    const ls_run_sets none = {.train = 16, .test = 16}, skips = {.train = 16, .test = 16, .skips = 3},
+                      rows = {.test = 16, .single = true};
+    ls_batch_size told[LS_BATCH_SIZES];
+
+    CHECK_EQ_INT(ls_batches_odd(told, &u, 8, 1, &none), 0);
+    CHECK_EQ_INT(ls_batches_odd(told, &u, 8, 1, &skips), 2);
+    CHECK(told[0].mode == LS_TRAIN && told[0].n == 7 && told[1].mode == LS_EVAL && told[1].n == 7);
+    CHECK_EQ_INT(ls_batches_odd(told, &u, 8, 1, &rows), 1);
+    CHECK(told[0].mode == LS_EVAL && told[0].n == 1);
+}
+
 int main(void)
 {
     CHECK_RUN(ranks_meet_what_was_told);
     CHECK_RUN(pictures_are_told);
+    CHECK_RUN(samples_that_are_left_out_are_told);
     return CHECK_DONE();
 }

@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "check.h"
 #include "small_trials.h"
+#include "train/outline.h"
 #include "train/rehearsal.h"
 
 enum { OWN = 4 }; /* settings of the test itself */
@@ -56,6 +57,49 @@ static void planned_is_used(const small_trial *t, const char *mode, const char *
     ls_experiment_release(&x);
 }
 
+/* A test pass has weights and running statistics, and what it computes in. */
+static void a_test_takes_no_more(const small_trial *t, const char *mode, const char *device)
+{
+    const size_t before = ls_mem_stats_now().live_bytes[LS_MEM_TENSOR];
+    const char *settings[OWN + SMALL_SETTINGS] = {"batch.per_rank=5", "parallel.shards=3", mode, device};
+    ls_experiment x = {0};
+    ls_session s = {0};
+    ls_outline o = {0};
+    ls_err err = {0};
+    int n = OWN;
+
+    for (int i = 0; i < SMALL_SETTINGS && t->settings[i] != NULL; i++) settings[n++] = t->settings[i];
+    REQUIRE_OK(ls_experiment_load(&x, t->trial, settings, n, &err), &err);
+    const ls_update u = ls_update_of(x.cfg, 1);
+    ls_session_options how = ls_update_options(&u, x.cfg);
+    how.threads = 1;
+    how.evaluates = how.tests_only = true;
+    REQUIRE_OK(ls_session_open(&s, x.trial, x.cfg, &how, &err), &err);
+    REQUIRE_OK(ls_outline_open(
+                   &o, x.trial, x.cfg,
+                   &(ls_outline_options){.ranks = 1, .threads = 1, .evaluates = true, .tests_only = true},
+                   &err),
+               &err);
+    const ls_plan_memory m = ls_session_memory(&s), planned = ls_outline_memory(&o);
+    const ls_device_memory own = ls_device_memory_of(s.dev);
+    const size_t used = own.own ? own.used : ls_mem_stats_now().live_bytes[LS_MEM_TENSOR] - before;
+    if (!CHECK(m.total == used && planned.total == used))
+        printf("  %s, %s: planned %zu, %zu, used %zu\n", t->trial, mode, planned.total, m.total, used);
+    CHECK(m.optimizer == 0 && m.gradients == 0 && m.weights > 0);
+    CHECK(planned.optimizer == 0 && planned.weights == m.weights);
+    ls_outline_release(&o);
+    ls_session_release(&s);
+    ls_experiment_release(&x);
+}
+
+static void every_trial_in_a_test(void)
+{
+    for (const small_trial *t = small_trials; t->trial != NULL; t++)
+        for (size_t k = 0; t->like == NULL && k < sizeof modes / sizeof modes[0]; k++)
+            for (size_t i = 0; i < sizeof devices / sizeof devices[0]; i++)
+                a_test_takes_no_more(t, modes[k], devices[i]);
+}
+
 static void every_trial_in_every_mode(void)
 {
     for (const small_trial *t = small_trials; t->trial != NULL; t++)
@@ -69,5 +113,6 @@ int main(void)
     if (setenv("LOCKSTEP_TUNE", "off", 1) != 0) return 1; /* speed is not tested */
     CHECK_RUN(small_trials_check);
     CHECK_RUN(every_trial_in_every_mode);
+    CHECK_RUN(every_trial_in_a_test);
     return CHECK_DONE();
 }

@@ -8,13 +8,14 @@
 #include "check.h"
 #include "comm/comm.h"
 #include "config/experiment.h"
+#include "nn/nn_internal.h"
 #include "train/session.h"
 #include "train/team.h"
 
 enum { RANKS = 2 };
 
 /* In what the model of the last rank differs. */
-typedef enum difference { NOTHING, TRAINING, EVALUATION, SINGLE, UPDATE, ORDER, UNASKED } difference;
+typedef enum difference { NOTHING, TRAINING, EVALUATION, SINGLE, UPDATE, ORDER, UNASKED, TESTS } difference;
 
 static difference odd; /* of this process */
 
@@ -23,9 +24,10 @@ static void build(ls_step *s, ls_config *cfg)
     const int64_t n = ls_config_int(cfg, "batch.per_rank");
     ls_value x = ls_input(s, "image", LS_F32, LS_SHAPE(n, 4)), h = ls_linear(s, x, "fc1", .out = 8);
 
-    if (odd >= ORDER) { /* two branches, of which single samples take the other one first */
-        const ls_value first = ls_linear(s, h, n == 1 ? "right" : "left", .out = 8);
-        h = ls_add(first, ls_linear(s, h, n == 1 ? "left" : "right", .out = 8));
+    if (odd >= ORDER) { /* two branches, of which single samples take the other one first; or tests of them */
+        const bool other = n == 1 && (odd != TESTS || s->mode == LS_EVAL);
+        const ls_value first = ls_linear(s, h, other ? "right" : "left", .out = 8);
+        h = ls_add(first, ls_linear(s, h, other ? "left" : "right", .out = 8));
     }
     if (odd == TRAINING) h = ls_drop(s, h, "drop", 0.5); /* which evaluation leaves out */
     h = ls_linear(s, h, "fc2", .out = 1);
@@ -45,7 +47,7 @@ static const ls_trial trial = {.name = "same-plans",
 /* Of what fails on all ranks alike one says it. */
 static bool told(const ls_err *err, const char *want)
 {
-    return strstr(err->text, want) != NULL || (odd == ORDER && err->text[0] == '\0');
+    return strstr(err->text, want) != NULL || ((odd == ORDER || odd == TESTS) && err->text[0] == '\0');
 }
 
 /* Returns 0 when the comparison ends as it should on this rank. */
@@ -144,11 +146,20 @@ static void batches_with_another_order_are_refused(void)
     }
 }
 
+/* Ranks without samples take part in evaluations of others, which gather weights. */
+static void tests_with_another_order_are_refused(void)
+{
+    run(TESTS, ONE, NULL); /* where they do nothing together, either is right */
+    run(TESTS, "parallel.strategy=zero1", NULL);
+    run(TESTS, "parallel.strategy=fsdp", "or has them in another order");
+}
+
 int main(void)
 {
     REQUIRE(setenv("LOCKSTEP_TUNE", "off", 1) == 0);
     CHECK_RUN(equal_plans_are_fine);
     CHECK_RUN(the_plan_that_differs_is_named);
     CHECK_RUN(batches_with_another_order_are_refused);
+    CHECK_RUN(tests_with_another_order_are_refused);
     return CHECK_DONE();
 }
