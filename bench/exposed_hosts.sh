@@ -4,7 +4,7 @@
 # ResNet-18 at 32 x 32 (45 MB of gradients) with BATCHES ("32 128") images each.  For every batch, medians in ms of
 #   wire      the payload that a rank sends in a step, at the rate of the link, without a single header
 #   exchange  the same sums with nothing to compute meanwhile: one bucket, one image, no overlap
-#   compute   the step of one rank alone, on one core
+#   compute   the same step with nothing to exchange: both ranks at once, each by itself, since cores slow one another
 #   step      that of both ranks, and what of it is exposed
 #   bound     step / max(exchange, compute), and beside it step / max(wire, compute)
 # and then fsdp with and without gathering ahead.  Exit code 1 unless the bound is at most LIMIT (1.15) for every batch.
@@ -24,12 +24,20 @@ note() {
     echo "$step" >>"$work/step.$name"
 }
 
-# alone NAME: the same step without the other rank
-alone() {
-    rm -rf "$work/run"
-    taskset -c 0 "$lockstep" train resnet18-cifar --threads 1 --quiet --run-dir "$work/run" data.kind=synthetic \
+# alone_on HOST: a run of one rank, as if there were no other
+alone_on() {
+    taskset -c "$1" "$lockstep" train resnet18-cifar --threads 1 --quiet --run-dir "$work/run${1#0}" data.kind=synthetic \
         data.train_range=0:2048 data.test_range=2048:2112 batch.per_rank="$BATCH" train.steps="$steps" train.checkpoint_every=none \
-        train.validate_every=none parallel.clip_norm=0 >"$work/out.0" 2>&1 || { cat "$work/out.0" >&2; exit 1; }
+        train.validate_every=none parallel.clip_norm=0 >"$work/out.$1" 2>&1
+}
+
+# alone NAME: the same step without the other rank's gradients
+alone() {
+    local step
+    rm -rf "$work/run" "$work/run1"
+    alone_on 1 &
+    alone_on 0 || { cat "$work/out.0" >&2; exit 1; }
+    wait
     read -r _ _ step < <(figures)
     echo "$step" >>"$work/step.$1"
 }

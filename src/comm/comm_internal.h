@@ -139,12 +139,17 @@ void lsi_heap_discard(ls_comm_heap *heap, size_t offset, size_t bytes);
 /* Says which operation this rank is in. */
 void lsi_note(ls_comm *c, const char *what);
 
+#define LSI_REST_NS 50000 /* how long a wait sleeps between two looks */
 /* A wait under way; start with {.what = ...}. */
 typedef struct lsi_wait {
     const char *what;
     uint64_t begun_ns, looked_ns;
     int turns;
     bool reported;
+    /* Of what comes from other machines; may be NULL. */
+    void (*awaited)(void *of, bool *ranks); /* marks the ranks that are waited for */
+    void (*rest)(void *of);                 /* sleeps for a moment, or until something has come */
+    void *of;
 } lsi_wait;
 /* Whether the rank with this local index has not arrived yet. */
 typedef bool (*lsi_missing)(const void *arg, int local);

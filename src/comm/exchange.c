@@ -165,10 +165,12 @@ static bool work(ls_exchange *x)
 static ls_status wait_for(ls_exchange *x, ls_err *err)
 {
     ls_status st = LS_OK;
-    lsi_wait wait = {.what = x->name};
+    lsi_wait wait = {.what = x->name, .of = x};
     bool worked;
 
     if (!x->running) return LS_OK;
+    if (x->remote != NULL) wait.awaited = lsi_remote_exchange_awaited;
+    if (x->remote != NULL && x->c->remote->lines != NULL) wait.rest = lsi_remote_exchange_rest;
     uint64_t begun = ls_clock_ns();
     lsi_note(x->c, x->name);
     /* What other exchanges have to send goes on: the wire must not rest because of the one that is waited

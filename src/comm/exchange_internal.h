@@ -124,7 +124,7 @@ bool lsi_exchange_all_posted(ls_exchange *x);
 /* For holders of a claim: reads everybody's weight. */
 void lsi_exchange_read_weights(ls_exchange *x);
 
-/* -- exchange_remote.c: what happens between machines
+/* -- exchange_remote.c, exchange_remote_make.c: what happens between machines
  * ------------------------------------------------------------ */
 
 /* Chunks are then slices, each dealt to one rank of every machine: sets x->chunk, x->n_chunks and
@@ -141,5 +141,9 @@ void lsi_remote_exchange_begun(ls_exchange *x);
 void lsi_remote_exchange_ended(ls_exchange *x);
 /* A piece of work for another than this one, the earliest that has some; false: none has. */
 bool lsi_remote_exchange_others(const ls_exchange *x);
+/* Marks the ranks of other machines that a wait for it (its argument) waits for. */
+void lsi_remote_exchange_awaited(void *exchange, bool *ranks);
+/* Until lines have something to do, or a moment is over. */
+void lsi_remote_exchange_rest(void *exchange);
 
 #endif

@@ -6,9 +6,14 @@
 #include "comm/lines.h"
 
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -18,6 +23,11 @@ enum { SEND_AT_ONCE = 8 }; /* parcels in one call */
 
 /* A peer that is gone is first of all the launcher's matter, who knows more of it. */
 #define GRACE_NS UINT64_C(5000000000)
+
+/* A machine answers for ranks that compute, too.  After so many seconds without a word of it, it is gone
+ * (LOCKSTEP_HEARTBEAT; that launchers of ours find out sooner, and not all runs have one). */
+enum { SILENCE_S = 60 };
+#define LOOK_NS UINT64_C(1000000000) /* how often that is asked while nothing comes */
 
 typedef struct heading {
     int32_t tag;
@@ -47,14 +57,18 @@ typedef struct line {
     size_t head_at;
     parcel *in;       /* where it goes; NULL: its heading is not complete */
     uint64_t lost_ns; /* when the connection ended; 0: it stands */
+    bool silent;      /* because the peer's machine does not answer any more */
 } line;
 
 struct lsi_lines {
     int size, n;
     line **of;               /* by rank; NULL: none */
     line **list;             /* the n that are there */
+    struct pollfd *polled;   /* as many, for a rest */
     parcel *made;            /* all of them, the last one first */
     queue spare, spare_kept; /* without and with memory */
+    int silence_s;
+    uint64_t looked_ns;
 };
 
 /* -- queues -------------------------------------------------------------------------------------------------
@@ -136,17 +150,39 @@ static parcel *new_kept(lsi_lines *l, line *of, heading head)
 /* -- making -------------------------------------------------------------------------------------------------
  */
 
+static int silence_limit(void)
+{
+    const char *given = getenv("LOCKSTEP_HEARTBEAT");
+
+    return given != NULL && atof(given) >= 1.5 ? (int)(atof(given) + 0.5) : SILENCE_S;
+}
+
+/* While nothing travels, the system asks the peer's now and then.  (TCP_USER_TIMEOUT would also end a
+ * connection to a rank that lives and does not read for long.) */
+static void keep_alive(int fd, int silence_s)
+{
+    const int on = 1, idle = silence_s > 3 ? silence_s / 3 : 1, between = silence_s > 6 ? silence_s / 6 : 1,
+              times = silence_s > idle + between ? (silence_s - idle) / between : 1;
+
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &between, sizeof between);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &times, sizeof times);
+}
+
 ls_status lsi_lines_make(lsi_lines **out, int size, ls_err *err)
 {
     lsi_lines *l = *out = ls_alloc(LS_MEM_COMM, sizeof *l);
 
     if (l == NULL) return ls_fail(err, LS_NOMEM, "no memory for connections");
     l->size = size;
+    l->silence_s = silence_limit();
     l->spare.end = &l->spare.first;
     l->spare_kept.end = &l->spare_kept.first;
     l->of = ls_alloc(LS_MEM_COMM, (size_t)size * sizeof(line *));
     l->list = ls_alloc(LS_MEM_COMM, (size_t)size * sizeof(line *));
-    if (l->of != NULL && l->list != NULL) return LS_OK;
+    l->polled = ls_alloc(LS_MEM_COMM, (size_t)size * sizeof *l->polled);
+    if (l->of != NULL && l->list != NULL && l->polled != NULL) return LS_OK;
     lsi_lines_close(l);
     *out = NULL;
     return ls_fail(err, LS_NOMEM, "no memory for connections");
@@ -161,6 +197,7 @@ ls_status lsi_lines_connect_take(lsi_lines *l, int peer, int fd, ls_err *err)
         ls_free(x);
         return ls_fail(err, x == NULL ? LS_NOMEM : LS_DISAGREE, "rank %d cannot be connected", peer);
     }
+    keep_alive(fd, l->silence_s);
     x->fd = fd;
     x->peer = peer;
     x->out.end = &x->out.first;
@@ -183,6 +220,7 @@ void lsi_lines_close(lsi_lines *l)
         ls_free(p->kept);
         ls_free(p);
     }
+    ls_free(l->polled);
     ls_free(l->list);
     ls_free(l->of);
     ls_free(l);
@@ -191,9 +229,10 @@ void lsi_lines_close(lsi_lines *l)
 /* -- sending ------------------------------------------------------------------------------------------------
  */
 
-static void lose(line *x)
+static void lose(line *x, int why)
 {
     if (x->lost_ns == 0) x->lost_ns = ls_clock_ns();
+    if (why == ETIMEDOUT) x->silent = true;
 }
 
 /* What is left of the first parcels, as pieces of memory. */
@@ -231,7 +270,7 @@ static bool flush(line *x)
         struct msghdr m = {.msg_iov = pieces, .msg_iovlen = (size_t)list_pieces(x, pieces)};
         const ssize_t sent = sendmsg(x->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
         if (sent < 0 && errno == EINTR) continue;
-        if (sent < 0 && errno != EAGAIN && errno != EWOULDBLOCK) lose(x);
+        if (sent < 0 && errno != EAGAIN && errno != EWOULDBLOCK) lose(x, errno);
         if (sent <= 0) break;
         note_sent(x, (size_t)sent);
         moved = true;
@@ -347,7 +386,7 @@ static bool read_some(line *x)
     pieces[m.msg_iovlen++] = (struct iovec){(char *)&x->head + x->head_at, sizeof x->head - x->head_at};
     do got = recvmsg(x->fd, &m, MSG_DONTWAIT);
     while (got < 0 && errno == EINTR);
-    if (got == 0 || (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK)) lose(x);
+    if (got == 0 || (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK)) lose(x, got == 0 ? 0 : errno);
     if (got <= 0) return false;
     if (body > (size_t)got) body = (size_t)got;
     if (x->in != NULL) x->in->at += body;
@@ -375,6 +414,28 @@ out:
 /* -- asking -------------------------------------------------------------------------------------------------
  */
 
+/* Whether what was sent, or asked, has been answered by nobody for too long: the system itself would go on
+ * for a quarter of an hour. */
+static bool is_silent(const lsi_lines *l, const line *x)
+{
+    struct tcp_info now = {0};
+    socklen_t bytes = sizeof now;
+
+    if (getsockopt(x->fd, IPPROTO_TCP, TCP_INFO, &now, &bytes) != 0) return false;
+    return now.tcpi_last_ack_recv >= (uint32_t)l->silence_s * 1000 &&
+           (now.tcpi_unacked > 0 || now.tcpi_probes > 1);
+}
+
+static void look_for_silence(lsi_lines *l)
+{
+    const uint64_t now = ls_clock_ns();
+
+    if (now - l->looked_ns < LOOK_NS) return;
+    l->looked_ns = now;
+    for (int i = 0; i < l->n; i++)
+        if (l->list[i]->lost_ns == 0 && is_silent(l, l->list[i])) lose(l->list[i], ETIMEDOUT);
+}
+
 ls_status lsi_lines_turn(lsi_lines *l, bool *moved, ls_err *err)
 {
     ls_status st = LS_OK;
@@ -384,8 +445,21 @@ ls_status lsi_lines_turn(lsi_lines *l, bool *moved, ls_err *err)
         if (flush(l->list[i])) *moved = true;
         LS_TRY(read_line(l, l->list[i], moved, err));
     }
+    if (!*moved) look_for_silence(l);
 out:
     return st;
+}
+
+void lsi_lines_rest(lsi_lines *l, int64_t ns)
+{
+    const struct timespec most = {.tv_nsec = (long)ns};
+
+    for (int i = 0; i < l->n; i++) {
+        const line *x = l->list[i];
+        l->polled[i] = (struct pollfd){.fd = x->lost_ns == 0 ? x->fd : -1,
+                                       .events = (short)(x->out.first != NULL ? POLLIN | POLLOUT : POLLIN)};
+    }
+    (void)!ppoll(l->polled, (nfds_t)l->n, &most, NULL);
 }
 
 ls_status lsi_lines_test(lsi_lines *l, ls_transport_request *requests, int n, bool *finished, ls_err *err)
@@ -400,6 +474,9 @@ ls_status lsi_lines_test(lsi_lines *l, ls_transport_request *requests, int n, bo
             continue;
         }
         *finished = false;
+        if (p->line->silent)
+            return ls_fail(err, LS_LOST, "the machine of rank %d has not answered for %d s", p->line->peer,
+                           l->silence_s);
         if (p->line->lost_ns != 0 && ls_clock_ns() - p->line->lost_ns > GRACE_NS)
             return ls_fail(err, LS_LOST, "the connection to rank %d has ended", p->line->peer);
     }

@@ -33,6 +33,8 @@ ls_status lsi_lines_test(lsi_lines *l, ls_transport_request *requests, int n, bo
 /* Moves what can be moved at once, of what comes at most one message of every line: whoever awaits it may use
  * it while it is in the cache.  `moved`: there was something. */
 ls_status lsi_lines_turn(lsi_lines *l, bool *moved, ls_err *err) LS_MUST_CHECK;
+/* Sleeps until a turn would move something, so long at most. */
+void lsi_lines_rest(lsi_lines *l, int64_t ns);
 
 /* -- between lines.c and lines_open.c -----------------------------------------------------------------------
  */

@@ -161,6 +161,25 @@ static void tune(int fd)
         setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &received, sizeof received);
 }
 
+/* A way that is no longer than this, there and back, is within a room or a building. */
+enum { SHORT_WAY_US = 2000 };
+
+/* BBR sends at a rate that it has estimated.  A step sends for some hundred milliseconds and then rests, and
+ * BBR begins the next one with half of what the wire can carry, or all of it, as it happens: on a short way
+ * of one's own nothing is gained by that.  Those that keep a window instead go on where they were. */
+static void keep_window(int fd)
+{
+    static const char *const better[] = {"cubic", "reno"};
+    struct tcp_info way = {0};
+    socklen_t bytes = sizeof way, n = 16;
+    char now[16] = "";
+
+    if (getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, now, &n) != 0 || strncmp(now, "bbr", 3) != 0) return;
+    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &way, &bytes) != 0 || way.tcpi_rtt > SHORT_WAY_US) return;
+    for (size_t i = 0; i < sizeof better / sizeof better[0]; i++)
+        if (setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, better[i], (socklen_t)strlen(better[i])) == 0) return;
+}
+
 /* -1: cannot. */
 static int listen_somewhere(int peers, int32_t *port)
 {
@@ -300,6 +319,7 @@ static ls_status accept_higher(lsi_lines *l, const ls_comm *c, const card *all, 
             close(fd);
             continue;
         }
+        keep_window(fd);
         const ls_status st = lsi_lines_connect_take(l, first.from, fd, err);
         if (st != LS_OK) return st;
         left--;
@@ -320,6 +340,7 @@ static ls_status hear_lower(lsi_lines *l, const ls_comm *c, const card *all, int
             answer.from != r)
             return ls_fail(err, LS_LOST, "what answers rank %d is not rank %d", c->rank, r);
         fds[r] = -1;
+        keep_window(fd);
         LS_TRY(lsi_lines_connect_take(l, r, fd, err));
     }
 out:

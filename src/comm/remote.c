@@ -109,12 +109,27 @@ static void pack(ls_comm *c, int root, size_t piece, uint64_t ticket)
     }
 }
 
+/* The leaders whose blocks have not come, or who have not taken this one. */
+static void leaders_awaited(void *comm, bool *ranks)
+{
+    ls_comm *c = comm;
+    int n = 0;
+
+    for (int h = 0; h < c->hosts; h++) {
+        bool over = false;
+        if (h == c->host) continue;
+        if (c->transport->test(&c->remote->wait[n], 2, &over, NULL) != LS_OK || !over)
+            ranks[c->remote->ranks_of[h][0]] = true;
+        n += 2;
+    }
+}
+
 /* The leader's part: its block to all other leaders, theirs to here. */
 static ls_status swap_blocks(ls_comm *c, int root, size_t piece, const char *what, const lsi_meanwhile *m,
                              ls_err *err)
 {
     ls_status st = LS_OK;
-    lsi_wait wait = {.what = what};
+    lsi_wait wait = {.what = what, .awaited = leaders_awaited, .of = c};
     bool finished = false;
     int n = 0;
 

@@ -145,6 +145,21 @@ static bool has_work(const ls_comm *c, int local)
     return !look.left && !look.waiting;
 }
 
+/* " rank 2 of another machine, ...": whoever is waited for there, as far as it is known and fits. */
+static void describe_far(const ls_comm *c, const lsi_wait *w, char *text, size_t bytes)
+{
+    bool *far = w->awaited != NULL ? ls_alloc(LS_MEM_COMM, (size_t)c->size * sizeof *far) : NULL;
+    size_t used = 0;
+
+    if (far != NULL) w->awaited(w->of, far);
+    for (int r = 0; far != NULL && r < c->size && used < bytes; r++)
+        if (far[r])
+            used += (size_t)snprintf(text + used, bytes - used, "%s rank %d of another machine",
+                                     used > 0 ? "," : "", r);
+    if (used == 0) snprintf(text, bytes, " other machines");
+    ls_free(far);
+}
+
 static void report_stall(ls_comm *c, const lsi_wait *w, lsi_missing missing, const void *arg, double seconds)
 {
     char text[512] = "", last[128];
@@ -159,10 +174,9 @@ static void report_stall(ls_comm *c, const lsi_wait *w, lsi_missing missing, con
         used += (size_t)snprintf(text + used, sizeof text - used, "%s rank %d (%s)", used > 0 ? "," : "",
                                  rank_of(c, i), last);
     }
+    if (used == 0 && c->hosts > 1) describe_far(c, w, text, sizeof text);
     ls_log(LS_LOG_WARN, "rank %d has been waiting for %.0f s in %s; not there:%s", c->rank, seconds, w->what,
-           used > 0       ? text
-           : c->hosts > 1 ? " other machines"
-                          : " nobody is missing, but work is unfinished");
+           text[0] != '\0' ? text : " nobody is missing, but work is unfinished");
 }
 
 /* The slow part of a turn: asked for every LOOK_EVERY_NS. */
@@ -200,8 +214,10 @@ ls_status lsi_wait_turn(ls_comm *c, lsi_wait *w, lsi_missing missing, const void
     if (now - w->looked_ns >= LOOK_EVERY_NS) look_around(c, w, missing, arg, now);
     if (now - w->begun_ns < SLEEP_AFTER_NS) {
         sched_yield();
+    } else if (w->rest != NULL) {
+        w->rest(w->of);
     } else {
-        nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+        nanosleep(&(struct timespec){.tv_nsec = LSI_REST_NS}, NULL);
     }
     return LS_OK;
 }

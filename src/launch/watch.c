@@ -21,6 +21,7 @@
 #define LEAVE_S   0.45 /* from the abort to SIGTERM */
 #define KILL_S    0.85 /* and to SIGKILL */
 #define SUSPECT_S 0.3  /* how long a rank that lost a peer waits for the peer's own end */
+#define HEARD_S   0.1  /* after which an order to end is given once more, by another signal */
 
 /* -- saying -----------------------------------------------------------------------------------------------
  */
@@ -121,14 +122,17 @@ void lsi_group_fail(lsi_group *g, const lsi_failure *f)
     end_ranks(g, LEAVE_S);
 }
 
+/* A rank that has not yet taken the first signal never gets the second of the same kind.  It learns from the
+ * heap that the run ends, so that those that did are not lost to it, and gets the order again. */
 void lsi_group_stop(lsi_group *g, int number, int how)
 {
     if (how <= g->stop_how) return;
     if (g->stop_how == 0) g->asked_at = ls_clock_seconds();
     g->stop_how = how;
     g->stop_number = number;
+    if (how == LSI_STOP_NOW) ls_comm_heap_end(g->heap, LS_CANCELLED, "told to stop at once");
     signal_ranks(g, number, how);
-    if (how == LSI_STOP_NOW) end_ranks(g, (double)INFINITY);
+    if (how == LSI_STOP_NOW) end_ranks(g, HEARD_S);
 }
 
 /* -- ranks that end ---------------------------------------------------------------------------------------
@@ -139,13 +143,20 @@ static int code_of(int status)
     return WIFEXITED(status) ? WEXITSTATUS(status) : LS_EXIT_LOST;
 }
 
+/* With all its work done, or after a checkpoint. */
+static bool ended_well(int status)
+{
+    return WIFEXITED(status) &&
+           (WEXITSTATUS(status) == LS_EXIT_DONE || WEXITSTATUS(status) == LS_EXIT_STOPPED ||
+            WEXITSTATUS(status) == LSI_EXIT_UNHEARD);
+}
+
+/* Ranks that were told to end at once end as they happen to: by the signal, or because of others that did. */
 static bool is_failure(const lsi_group *g, int status)
 {
-    if (g->gave_up) return false;
-    if (WIFEXITED(status))
-        return WEXITSTATUS(status) != LS_EXIT_DONE && WEXITSTATUS(status) != LS_EXIT_STOPPED &&
-               WEXITSTATUS(status) != LSI_EXIT_UNHEARD;
-    return g->stop_how != LSI_STOP_NOW && !(g->stop_how > 0 && WTERMSIG(status) == g->stop_number);
+    if (g->gave_up || g->stop_how == LSI_STOP_NOW) return false;
+    if (WIFEXITED(status)) return !ended_well(status);
+    return !(g->stop_how > 0 && WTERMSIG(status) == g->stop_number);
 }
 
 static void describe(const lsi_group *g, int i, lsi_failure *f)
@@ -377,7 +388,7 @@ static int exit_code(const lsi_group *g)
     if (g->gave_up) return g->gave_up_early ? LS_EXIT_STOPPED : 128 + g->stop_number;
     for (int i = 0; i < g->n; i++) {
         /* Not a failure, so by the signal that was passed on. */
-        if (WIFSIGNALED(g->members[i].status)) return 128 + g->stop_number;
+        if (!ended_well(g->members[i].status)) return 128 + g->stop_number;
         if (code_of(g->members[i].status) == LS_EXIT_STOPPED) code = LS_EXIT_STOPPED;
         if (code_of(g->members[i].status) == LSI_EXIT_UNHEARD && code == LS_EXIT_DONE) code = LS_EXIT_FAILED;
     }

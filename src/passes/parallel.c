@@ -7,7 +7,8 @@
  *
  * A bucket is a set of gradients that ranks exchange together.  Gradients join buckets in the order in which
  * the backward pass makes them, so that a bucket is complete early and travels while the rest is computed.
- * The first one is small, to begin early, and so is the last, whose update nothing hides.  Running
+ * The first one is small, to begin early.  The last ones become smaller and smaller: an update runs while the
+ * bytes behind it travel, which takes longer for as many, and the last one has nothing to hide it.  Running
  * statistics, metrics and the host's control number make another, tiny one: after a step all replicas are
  * equal to the bit, and all ranks know the same numbers.
  * Where every rank updates a piece of each parameter, it gets that piece of the sums alone. */
@@ -16,7 +17,9 @@
 
 #include "passes/lower_internal.h"
 
-enum { BUCKET_BYTES = 8 << 20, END_BUCKET_BYTES = 1 << 20 }; /* and the first and the last */
+/* And of the first bucket, and of the last where there are many; the one before has at most ENDING times as
+ * many bytes as may be behind it, and so on. */
+enum { BUCKET_BYTES = 8 << 20, FIRST_BYTES = 1 << 20, LAST_BYTES = 256 << 10, ENDING = 4 };
 
 typedef struct summing {
     ls_strategy how;
@@ -93,13 +96,24 @@ static void look(ls_graph *g, summing *s, int n, const ready *list, const ls_val
     s->found = (s->found < 0 ? found : ls_add((ls_value){g, s->found}, found)).id;
 }
 
-/* Where the last bucket begins; nowhere special unless they are large. */
-static int last_begin(const ready *list, int n, int64_t usual)
+static int64_t sum_bytes(const ready *list, int n)
 {
     int64_t bytes = 0;
 
-    while (usual > END_BUCKET_BYTES && n > 0 && bytes + list[n - 1].bytes <= END_BUCKET_BYTES)
-        bytes += list[--n].bytes;
+    for (int i = 0; i < n; i++) bytes += list[i].bytes;
+    return bytes;
+}
+
+/* Where a bucket that begins with gradient `i` must end: the last ones are cut off from their end, `last`
+ * bytes at most, and then more and more, as long as they are smaller than usual. */
+static int must_end(const ready *list, int n, int i, int64_t last, int64_t usual)
+{
+    for (int64_t limit = last; limit < usual; limit *= ENDING) {
+        const int end = n;
+        int64_t bytes = 0;
+        while (n > i && bytes + list[n - 1].bytes <= limit) bytes += list[--n].bytes;
+        if (n == i) return end;
+    }
     return n;
 }
 
@@ -113,7 +127,8 @@ static void reduce(ls_graph *g, summing *s, const ls_update_attr *a, int n, ls_v
     const ls_value weight = how->part == LS_PART_UPDATE ? ls_fill(g, LS_SHAPE_SCALAR, LS_F32, 1)
                                                         : ls_graph_scalar(g, "gradient.weight");
     ready *list = ls_arena_alloc(g->arena, (size_t)n * sizeof *list);
-    int begin = 0, made = 0, last;
+    int begin = 0, made = 0;
+    int64_t last;
 
     if (list == NULL) lsi_no_memory(g);
     if (!lsi_sound(g) || !ls_value_ok(weight)) return;
@@ -125,12 +140,13 @@ static void reduce(ls_graph *g, summing *s, const ls_update_attr *a, int n, ls_v
         list[i] = (ready){g->values[grads[i].id]->node, i,
                           ls_shape_count(ls_value_shape(grads[i])) * (int64_t)sizeof(float)};
     qsort(list, (size_t)n, sizeof *list, by_node);
-    last = last_begin(list, n, usual);
+    last = sum_bytes(list, n) > usual ? LAST_BYTES : FIRST_BYTES;
     while (begin < n) {
-        const int64_t limit = made++ == 0 && usual > END_BUCKET_BYTES ? END_BUCKET_BYTES : usual;
+        const int64_t limit = made++ == 0 && usual > FIRST_BYTES ? FIRST_BYTES : usual;
+        const int most = must_end(list, n, begin, last, usual);
         int64_t bytes = list[begin].bytes;
         int end = begin + 1;
-        while (end < n && end != last && bytes + list[end].bytes <= limit) bytes += list[end++].bytes;
+        while (end < most && bytes + list[end].bytes <= limit) bytes += list[end++].bytes;
         look(g, s, end - begin, list + begin, grads);
         reduce_bucket(g, scattered, weight, end - begin, list + begin, attr, grads);
         begin = end;

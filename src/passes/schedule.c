@@ -5,7 +5,8 @@
  * Edges by value and by control say what must be; the rules below choose among what may be.
  *   - Among nodes that are ready, the one that stands first in the trial's program goes first.
  *   - What starts an exchange, or adds a gradient up and so frees its memory, goes right behind what it
- * needs.
+ * needs; and so does what is made for that alone, before what else could go: the sooner it travels, the less
+ * of it is waited for, and nothing else is made meanwhile that must be kept.
  *   - What only moves values for its readers goes right before the first of them.
  *   - A constant is made when all else is there that its first reader needs.  It is ready at any time: by a
  * place of its own it would go as soon as nothing else can, and hold its memory until it is read.
@@ -144,13 +145,24 @@ static int64_t barrier_place(const ls_graph *g, const edges *e, int32_t i)
     return STEP * (first < INT64_MAX ? first : (int64_t)g->nodes[i]->position) + 1;
 }
 
+/* Whether nobody reads the node's results but what goes right behind it, perhaps after a move or a view. */
+static bool is_for_eager(const ls_graph *g, const edges *e, int32_t i)
+{
+    for (int32_t k = e->head[i]; k >= 0; k = e->next[k]) {
+        const int flags = (int)g->nodes[e->to[k]]->op->flags;
+        if (flags & LS_OP_EAGER) continue;
+        if (!(flags & (LS_OP_MOVE | LS_OP_VIEW)) || !is_for_eager(g, e, e->to[k])) return false;
+    }
+    return e->head[i] >= 0;
+}
+
 static key key_of(const ls_graph *g, const edges *e, int32_t i)
 {
     const ls_node *n = g->nodes[i];
 
     if ((n->op->flags & LS_OP_WAIT) && !n->prompt)
         return (key){true, n->n_in > 0 ? STEP * (int64_t)n->position : barrier_place(g, e, i)};
-    if (n->op->flags & LS_OP_EAGER) return (key){false, behind_inputs(g, n)};
+    if ((n->op->flags & LS_OP_EAGER) || is_for_eager(g, e, i)) return (key){false, behind_inputs(g, n)};
     return (key){false, STEP * (int64_t)n->position};
 }
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "exec/state.h"
+#include "train/session_internal.h"
 
 /* "step-00000500 in .../checkpoints stays", or that there is none. */
 static const char *what_is_left(const char *folder, char *buf, size_t size)
@@ -27,13 +28,14 @@ static ls_status fail(const char *what, double value, const ls_finite_place *at,
 {
     char left[1024];
 
-    return ls_fail(err, LS_DIVERGED,
-                   "step %lld: %s is %s at learning rate %g: the training has diverged; %s. "
-                   "A smaller optimizer.lr or a longer lr.warmup helps; train.check_gradients=true names the "
-                   "parameter and "
-                   "the rank, train.on_nonfinite=warn goes on all the same",
-                   (long long)at->step, what, isnan(value) ? "not a number" : "infinite", at->lr,
-                   what_is_left(at->checkpoints, left, sizeof left));
+    return ls_fail(
+        err, LS_DIVERGED,
+        "step %lld: %s is %s at learning rate %g: the training has diverged; %s. "
+        "A smaller optimizer.lr or a longer lr.warmup helps; %strain.on_nonfinite=warn goes on all "
+        "the same",
+        (long long)at->step, what, isnan(value) ? "not a number" : "infinite", at->lr,
+        what_is_left(at->checkpoints, left, sizeof left),
+        at->checks_gradients ? "" : "train.check_gradients=true names the parameter and the rank, ");
 }
 
 ls_status ls_finite_fail(const char *what, const ls_finite_place *at, ls_err *err)
@@ -136,7 +138,8 @@ static ls_status describe_batch(const ls_plan *batch, ls_comm *comm, char *buf, 
     for (int i = 0; i < ls_plan_input_count(batch) && input < 0; i++) {
         const ls_tensor *t = ls_plan_input_at(batch, i);
         bool found = false;
-        if (t->dtype == LS_F32) LS_TRY(ls_tensor_visit(t, look_for_any, &found, err));
+        if (t->dtype == LS_F32 && !lsi_session_is_own_input(t->name))
+            LS_TRY(ls_tensor_visit(t, look_for_any, &found, err));
         if (found) input = i;
     }
     if (input >= 0) rank = mine;

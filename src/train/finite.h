@@ -11,6 +11,7 @@ typedef struct ls_finite_place {
     int64_t step; /* the one that was made last, from 1 */
     double lr;
     const char *checkpoints; /* the folder; its newest one is named as the place to go back to */
+    bool checks_gradients;   /* train.check_gradients is on already: it is no advice */
 } ls_finite_place;
 
 /* LS_DIVERGED, because of gradients: `what` says of which, and where. */

@@ -42,8 +42,10 @@ static ls_status agree_on_pieces(lsi_run *r, ls_err *err)
 /* What is said when the metrics of a step, or the variables (`now` NULL), are not finite. */
 static ls_status check_finite(lsi_run *r, const ls_metric_sums *now, int64_t step, double lr, ls_err *err)
 {
-    const ls_finite_place at = {step, lr, r->dir.checkpoints};
-    const bool warn = ls_session_on_nonfinite(r->cfg) != LS_NONFINITE_STOP, before = r->diverged;
+    const ls_finite_place at = {step, lr, r->dir.checkpoints,
+                                ls_config_bool(r->cfg, "train.check_gradients")};
+    const bool warn = ls_session_on_nonfinite(r->cfg) != LS_NONFINITE_STOP,
+               before = r->diverged || r->overflowing;
     ls_err trouble = {0};
 
     r->diverged = (now != NULL ? ls_finite_metrics(now, &at, NULL)
@@ -92,7 +94,7 @@ static ls_status meet_found(lsi_run *r, const ls_found *f, int64_t step, double 
     }
     if (how == LS_NONFINITE_STOP) {
         if (lsi_run_leads(r)) (void)ls_ckpt_writer_wait(r->writer, &(ls_err){0});
-        return ls_finite_fail(what, &(ls_finite_place){step, lr, r->dir.checkpoints}, err);
+        return ls_finite_fail(what, &(ls_finite_place){step, lr, r->dir.checkpoints, true}, err);
     }
     if (!again && lsi_run_leads(r))
         ls_log(LS_LOG_WARN, "step %lld: %s at learning rate %g; %s", (long long)step, what, lr,
@@ -109,13 +111,13 @@ static ls_status save(lsi_run *r, ls_err *err)
     ls_status st = check_finite(r, NULL, r->c.step, r->lr, err);
 
     if (st != LS_OK) return st;
+    r->saved = lsi_run_samples(r);
     if (r->diverged) { /* train.on_nonfinite=warn: the good ones must not be rotated out */
         if (lsi_run_leads(r))
             ls_log(LS_LOG_WARN, "step %lld: the variables are not finite, so no checkpoint is written",
                    (long long)r->c.step);
         return LS_OK;
     }
-    r->saved = lsi_run_samples(r);
     if (!lsi_run_leads(r)) return ls_pieces_serve(r->session.state, ls_ckpt_assist, err);
     st = ls_run_check(r->o->run, err);
     if (st != LS_OK) return st;

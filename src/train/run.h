@@ -56,7 +56,7 @@ typedef struct lsi_run {
     ls_step_times now;   /* of the update that goes on */
     lsi_awaited awaited; /* on a device with queues: the newest step, until the next has begun */
     double over;         /* then: when the last step that is known to be over was, by the clock */
-    int64_t saved;       /* samples passed at the newest checkpoint of this process; -1: none */
+    int64_t saved;       /* samples passed when a checkpoint was last due in this process; -1: never */
     ls_samples
         *samples; /* on other ranks than 0, where these help with pictures; and the step of the newest */
     int64_t sampled;

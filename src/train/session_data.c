@@ -7,8 +7,7 @@
 #include "graph/graph.h"
 #include "train/session_internal.h"
 
-/* Inputs that the trainer itself writes. */
-static bool is_own_input(const char *name)
+bool lsi_session_is_own_input(const char *name)
 {
     static const char *const own[] = {"rng",         "loss_scale",   "gradient.weight", "gradient.keep",
                                       "rank.weight", "rank.samples", "shard",           LS_CONTROL,
@@ -43,7 +42,8 @@ int ls_session_fields(const ls_session *s, ls_field fields[LS_SESSION_INPUTS])
 
     for (int i = 0; i < ls_plan_input_count(p) && n < LS_SESSION_INPUTS; i++) {
         const ls_tensor *t = ls_plan_input_at(p, i);
-        if (!is_own_input(t->name)) fields[n++] = (ls_field){t->name, t->dtype, sample_shape(t->shape)};
+        if (!lsi_session_is_own_input(t->name))
+            fields[n++] = (ls_field){t->name, t->dtype, sample_shape(t->shape)};
     }
     return n;
 }
@@ -59,7 +59,7 @@ ls_status ls_needs_find(ls_needs *n, const ls_trial *trial, ls_config *cfg, ls_e
     n->graph = ls_step_graph_take(n->step);
     for (int32_t i = 0; i < n->graph->n_values && n->n_fields < LS_SESSION_INPUTS; i++) {
         const ls_vinfo *v = n->graph->values[i];
-        if (v->kind == LS_VALUE_INPUT && !is_own_input(v->name))
+        if (v->kind == LS_VALUE_INPUT && !lsi_session_is_own_input(v->name))
             n->fields[n->n_fields++] = (ls_field){v->name, v->dtype, sample_shape(v->shape)};
     }
 out:
@@ -93,7 +93,7 @@ ls_status ls_session_check_data(const ls_session *s, const ls_dataset *data, ls_
         const ls_tensor *t = ls_plan_input_at(p, i);
         const ls_field *f = find_field(fields, n, t->name);
         char want[128], have[128];
-        if (is_own_input(t->name)) continue;
+        if (lsi_session_is_own_input(t->name)) continue;
         if (f == NULL && s->unlabelled && strcmp(t->name, "label") == 0) continue;
         if (f == NULL)
             return ls_fail(err, LS_INVALID,

@@ -4,6 +4,8 @@
 
 #include "train/session.h"
 
+/* Whether the trainer itself writes a plan's input of that name: it is no part of a batch. */
+bool lsi_session_is_own_input(const char *name);
 /* Whether a plan's input of that name is an optimiser's rate. */
 bool lsi_session_is_rate(const char *input);
 

@@ -94,6 +94,13 @@ PY
 LOCKSTEP_OVERFLOW=3@0 run 0 train mnist "${common[@]}" train.steps=10 train.on_nonfinite=warn train.check_gradients=true --run-dir warn
 says err 'warning: step 3: the gradient of "conv1.weight" is not finite at learning rate'
 says err 'training goes on all the same'
+# One run of steps, one warning; one for each checkpoint that is not written.  What is set already is no advice.
+[ "$(grep 'warning: ' "$work/err" | grep -vc 'no checkpoint is written')" -eq 1 ] || fail "not one warning: $(cat "$work/err")"
+[ -z "$(grep 'warning: ' "$work/err" | sort | uniq -d)" ] || fail "said twice: $(cat "$work/err")"
+! grep -q 'check_gradients=true names' "$work/err" || fail "advises what is set: $(cat "$work/err")"
+# What the injection is made by is no part of a batch.
+LOCKSTEP_OVERFLOW=3@0 run 1 train mnist "${common[@]}" train.steps=10 --run-dir named
+! grep -q 'not finite in "loss_scale"' "$work/err" || fail "blames a batch: $(cat "$work/err")"
 # Bits of a run without trouble are those of a run that nobody watches.
 unset LOCKSTEP_OVERFLOW
 run 0 train mnist "${plain[@]}" --run-dir unwatched

@@ -59,10 +59,10 @@ kill -STOP "${ranks[3]}"
 kill -TERM "${ranks[@]}"
 ends 143 "asked to stop, but nobody gets on: .*rank 3 (pid ${ranks[3]}) is stopped, last in"
 
-# Two machines of one rank: nobody there sees the one that is stopped, and it may as well be busy.
+# Two machines of one rank: nobody there sees that the one that is waited for is stopped, and it may as well be busy.
 start alone 2 "${limit[@]}"
 kill -STOP "${ranks[1]}"
-until grep -q "has been waiting for .*not there: other machines" "$work/err" || ! kill -0 $starter; do breathe; done
+until grep -q "has been waiting for .*not there: rank 1 of another machine" "$work/err" || ! kill -0 $starter; do breathe; done
 sleep 3 # twice the limit
 kill -CONT "${ranks[1]}"
 steps=$(wc -l <"$work/alone/metrics.jsonl")

@@ -326,6 +326,38 @@ static void asked_twice_they_end_now(void)
     CHECK(strstr(text, "was killed") == NULL);
 }
 
+/* Rank 1 cannot take the first request before the second is there, which then is dropped: signals of a kind
+ * do not queue.  It waits for the others, which end at once. */
+static int hears_nothing(const ls_place *place, ls_comm *comm, void *arg)
+{
+    ls_err err = {0};
+    sigset_t asking;
+
+    if (place->rank != 1) return slow_to_stop(place, comm, arg);
+    sigemptyset(&asking);
+    sigaddset(&asking, SIGINT);
+    sigaddset(&asking, SIGTERM);
+    sigprocmask(SIG_BLOCK, &asking, NULL);
+    launched_ready(arg);
+    (void)!ls_comm_barrier(comm, "a barrier where nobody comes", &err);
+    fprintf(stderr, "it ends: %s\n", err.text);
+    return ls_launch_exit_code(err.status);
+}
+
+static void an_order_that_a_rank_misses_is_no_failure(void)
+{
+    ls_launch_options o = ranks(3);
+    launched *l = launched_start(&o, hears_nothing, 0);
+
+    launched_await(l, 3);
+    CHECK_EQ_INT(kill(l->launcher, SIGINT), 0);
+    launched_await(l, 2);
+    CHECK_EQ_INT(kill(l->launcher, SIGINT), 0);
+    CHECK_EQ_INT(launched_end(l, text, sizeof text), 128 + SIGINT);
+    CHECK_CONTAINS(text, "[rank 1] it ends: told to stop at once\n"); /* not: rank 0 is gone */
+    CHECK(strstr(text, "failed") == NULL);
+}
+
 /* -- the launcher itself ----------------------------------------------------------------------------------
  */
 
@@ -408,6 +440,7 @@ int main(void)
     CHECK_RUN(asked_before_there_are_ranks);
     CHECK_RUN(ranks_that_do_not_watch_end_by_the_signal);
     CHECK_RUN(asked_twice_they_end_now);
+    CHECK_RUN(an_order_that_a_rank_misses_is_no_failure);
     CHECK_RUN(a_killed_launcher_leaves_no_ranks);
     CHECK_RUN(cores_are_shared_out);
     CHECK_RUN(what_cannot_be_is_refused);

@@ -1,0 +1,213 @@
+/* exchange_remote_make.c: how an exchange between machines is cut into slices, who sums what, and the memory
+ * for it. */
+#include "comm/exchange_remote.h"
+
+#include <stdlib.h>
+
+#include "base/alloc.h"
+
+/* Slices are short enough for the transport to send them at once, without asking (module/mpi.c): a message
+ * that is agreed upon first needs both sides at hand at the same time, and they compute.  On lines they are
+ * shorter, and more of them in hand: what one look can put on its way must last until the next. */
+enum {
+    MPI_SLOTS = 8,
+    SLICES_PER_RANK = 2,
+    MIN_SLICE = 16 * 1024,
+    MAX_SLICE = LS_TRANSPORT_AT_ONCE / (int)sizeof(float),
+    MAX_LINE_SLICE = MAX_SLICE / 2
+};
+
+/* -- slices -------------------------------------------------------------------------------------------------
+ */
+
+/* Of ranks that are absent it is assumed. */
+static bool has_lines(const ls_comm *c)
+{
+    return c->remote == NULL || c->remote->lines != NULL;
+}
+
+static int64_t slice_size(const ls_comm *c, int64_t n)
+{
+    const int64_t longest = has_lines(c) ? MAX_LINE_SLICE : MAX_SLICE;
+    int most = c->remote != NULL ? 1 : c->local_size; /* of ranks that are absent */
+    int64_t size;
+
+    for (int h = 0; c->remote != NULL && h < c->hosts; h++)
+        if (c->remote->host_size[h] > most) most = c->remote->host_size[h];
+    size = n / ((int64_t)c->hosts * most * SLICES_PER_RANK);
+    if (size < MIN_SLICE) size = MIN_SLICE;
+    return size > longest ? longest : size;
+}
+
+/* -- making -------------------------------------------------------------------------------------------------
+ */
+
+static int by_first_leaf(const void *a, const void *b)
+{
+    const lsi_share *s = a, *t = b;
+
+    return (s->node.first > t->node.first) - (s->node.first < t->node.first);
+}
+
+/* Adds the subtrees that a machine's parts make up. */
+static ls_status add_shares(ls_exchange *x, const lsi_claim *all, int host, int *n, ls_err *err)
+{
+    ls_status st = LS_OK;
+    lsi_remote_exchange *f = x->remote;
+    lsi_node *nodes = NULL;
+    lsi_sum_plan plan = {0};
+    int *owner = NULL, n_parts;
+    lsi_share *more;
+
+    LS_TRY(lsi_list_parts(x, host, all, &nodes, &owner, &n_parts, err));
+    LS_TRY(lsi_sum_plan_make(&plan, x->n_shards, nodes, n_parts, err));
+    more = ls_realloc(LS_MEM_COMM, f->share, (size_t)(*n + plan.n_out) * sizeof *more);
+    if (more == NULL) {
+        st = ls_fail(err, LS_NOMEM, "%s: no memory", x->name);
+        goto out;
+    }
+    f->share = more;
+    for (int i = 0; i < plan.n_out; i++) f->share[(*n)++] = (lsi_share){plan.out[i], host, i};
+    f->n_shares[host] = plan.n_out;
+out:
+    lsi_sum_plan_release(&plan);
+    ls_free(owner);
+    ls_free(nodes);
+    return st;
+}
+
+static ls_status plan_total(ls_exchange *x, const lsi_claim *all, ls_err *err)
+{
+    ls_status st = LS_OK;
+    lsi_remote_exchange *f = x->remote;
+    lsi_node *nodes = NULL;
+    int n = 0;
+
+    f->n_shares = ls_alloc(LS_MEM_COMM, (size_t)x->c->hosts * sizeof *f->n_shares);
+    f->share = ls_alloc(LS_MEM_COMM, sizeof *f->share);
+    if (f->n_shares == NULL || f->share == NULL) return ls_fail(err, LS_NOMEM, "%s: no memory", x->name);
+    if (lsi_copies(x->kind)) return LS_OK; /* there is nothing to add up */
+    for (int h = 0; h < x->c->hosts; h++) LS_TRY(add_shares(x, all, h, &n, err));
+    qsort(f->share, (size_t)n, sizeof *f->share, by_first_leaf);
+    nodes = ls_alloc(LS_MEM_COMM, (size_t)n * sizeof *nodes);
+    if (nodes == NULL) {
+        st = ls_fail(err, LS_NOMEM, "%s: no memory", x->name);
+        goto out;
+    }
+    for (int i = 0; i < n; i++) nodes[i] = f->share[i].node;
+    LS_TRY(lsi_sum_plan_make(&f->total, x->n_shards, nodes, n, err));
+    LS_BUG_IF(f->total.n_out != 1);
+out:
+    ls_free(nodes);
+    return st;
+}
+
+/* So many slices can be in hand at once. */
+static int hands_of(const ls_comm *c, int64_t n_slices)
+{
+    const int most = has_lines(c) ? LSI_MOST_SLOTS : MPI_SLOTS;
+
+    return n_slices < most ? (int)n_slices : most;
+}
+
+static ls_status make_hands(ls_exchange *x, ls_err *err)
+{
+    lsi_remote_exchange *f = x->remote;
+    int own = f->n_shares[x->c->host], others = f->total.n_in - own;
+    size_t slice = (size_t)(x->chunk < x->n ? x->chunk : x->n);
+    const bool one =
+        f->own_share >= 0; /* a slice then needs room for its own share, or for those of the others */
+
+    f->slots = hands_of(x->c, x->n_chunks);
+    for (int i = 0; i < f->slots; i++) {
+        lsi_hand *h = &f->hand[i];
+        h->request = ls_alloc(LS_MEM_COMM, 2 * (size_t)x->c->hosts * sizeof *h->request);
+        h->peer = ls_alloc(LS_MEM_COMM, 2 * (size_t)x->c->hosts * sizeof *h->peer);
+        h->own = ls_alloc(LS_MEM_COMM, (size_t)(one && others > own ? others : own) * slice * sizeof(float));
+        h->got = one ? h->own : ls_alloc(LS_MEM_COMM, (size_t)others * slice * sizeof(float));
+        if (h->request == NULL || h->peer == NULL || h->own == NULL || h->got == NULL)
+            return ls_fail(err, LS_NOMEM, "%s: no memory", x->name);
+        if (f->wire == LS_WIRE_F32) continue;
+        h->out = ls_alloc(LS_MEM_COMM, (size_t)(own + 1) * slice * lsi_wire_bytes(f->wire));
+        h->in = ls_alloc(LS_MEM_COMM, (size_t)(others + 1) * slice * lsi_wire_bytes(f->wire));
+        if (h->out == NULL || h->in == NULL) return ls_fail(err, LS_NOMEM, "%s: no memory", x->name);
+    }
+    return LS_OK;
+}
+
+/* Two tags per slice.  When they are used up they begin anew: two exchanges that share tags would have to be
+ * millions of slices apart, and messages with equal tags still arrive in order. */
+void lsi_remote_choose_slices(ls_exchange *x)
+{
+    lsi_remote *f = x->c->remote;
+
+    x->chunk = slice_size(x->c, x->n);
+    x->n_chunks =
+        lsi_has_pieces(x->kind) ? x->size * lsi_slices_per_piece(x) : (x->n + x->chunk - 1) / x->chunk;
+    if (2 * x->n_chunks > x->c->place.last_tag - f->next_tag) f->next_tag = LSI_FIRST_EXCHANGE_TAG;
+    x->first_tag = f->next_tag;
+    f->next_tag += (int)(2 * x->n_chunks);
+}
+
+ls_status lsi_remote_exchange_create(ls_exchange *x, const lsi_claim *all, ls_err *err)
+{
+    ls_status st = LS_OK;
+    lsi_remote_exchange *f = ls_alloc(LS_MEM_COMM, sizeof *f);
+
+    if (f == NULL) return ls_fail(err, LS_NOMEM, "%s: no memory", x->name);
+    x->remote = f;
+    f->wire = (ls_wire)all[0].wire;
+    if (2 * x->n_chunks >= x->c->place.last_tag)
+        return ls_fail(err, LS_UNSUPPORTED, "%s: too long for the tags of this MPI", x->name);
+    LS_TRY(plan_total(x, all, err));
+    f->in_at = ls_alloc(LS_MEM_COMM, (size_t)(f->total.n_in + x->plan.n_in) * sizeof *f->in_at);
+    f->out_at = ls_alloc(LS_MEM_COMM, (size_t)(x->plan.n_out + 1) * sizeof *f->out_at);
+    f->weight = ls_alloc(LS_MEM_COMM, (size_t)f->total.n_in * sizeof *f->weight);
+    f->stack = ls_alloc(LS_MEM_COMM, (size_t)f->total.depth * LSI_SUM_BLOCK * sizeof *f->stack);
+    if (f->in_at == NULL || f->out_at == NULL || f->weight == NULL || f->stack == NULL) {
+        st = ls_fail(err, LS_NOMEM, "%s: no memory", x->name);
+        goto out;
+    }
+    f->own_share = -1;
+    for (int i = 0; i < f->total.n_in; i++) {
+        f->weight[i] = 1;
+        if (x->plan.n_in == 1 && f->share[i].host == x->c->host) f->own_share = i;
+    }
+    LS_TRY(make_hands(x, err));
+out:
+    return st;
+}
+
+void lsi_remote_exchange_destroy(ls_exchange *x)
+{
+    lsi_remote_exchange *f = x->remote;
+
+    if (f == NULL) return;
+    lsi_remote_exchange_ended(x);
+    for (int i = 0; i < f->slots; i++) {
+        ls_free(f->hand[i].in);
+        ls_free(f->hand[i].out);
+        if (f->hand[i].got != f->hand[i].own) ls_free(f->hand[i].got);
+        ls_free(f->hand[i].own);
+        ls_free(f->hand[i].peer);
+        ls_free(f->hand[i].request);
+    }
+    ls_free(f->stack);
+    ls_free(f->weight);
+    ls_free(f->out_at);
+    ls_free(f->in_at);
+    lsi_sum_plan_release(&f->total);
+    ls_free(f->share);
+    ls_free(f->n_shares);
+    ls_free(f);
+    x->remote = NULL;
+}
+
+size_t lsi_remote_exchange_bytes(const ls_comm *c, int64_t n, ls_wire wire)
+{
+    const int64_t size = slice_size(c, n), slice = size < n ? size : n;
+    const size_t shares = (size_t)(c->local_size == 1 ? c->hosts - 1 : c->hosts);
+    const size_t narrow = wire == LS_WIRE_F32 ? 0 : (size_t)(c->hosts + 2) * lsi_wire_bytes(wire);
+
+    return (size_t)hands_of(c, (n + size - 1) / size) * (size_t)slice * (shares * sizeof(float) + narrow);
+}
