@@ -127,6 +127,10 @@ void lsi_script_slurm(ls_text *out, const ls_submit_request *q)
         "belong together.\n"
         "mpi=\n"
         "case $(srun --mpi=list 2>&1) in *pmix*) mpi=--mpi=pmix ;; esac\n"
+        "# Barriers that end on each node by itself (seen in Slurm 22.05: `mixed`, its own choice) let a "
+        "rank send to one that "
+        "has not begun to listen.\n"
+        "export SLURM_PMIX_FENCE=${SLURM_PMIX_FENCE:-ring}\n"
         "export LOCKSTEP_SECRET=${LOCKSTEP_SECRET:-$(od -An -N16 -tx1 /dev/urandom | tr -d ' \\n')}\n"
         "srun $mpi --cpus-per-task=%d --kill-on-bad-exit=0 --wait=30 ",
         q->threads > 0 ? q->threads : 1);

@@ -127,6 +127,7 @@ static void slurm_script(void)
 {
     ls_submit_request q = request();
     ls_text text = {0};
+    const char *at;
     ls_err err = {0};
 
     q.want.time_s = 5400, q.want.partition = "long", q.want.account = "me", q.threads = 3;
@@ -138,6 +139,9 @@ static void slurm_script(void)
     CHECK_CONTAINS(text.data, "\n#SBATCH --signal=B:USR1@60\n#SBATCH --requeue\n");
     CHECK_CONTAINS(text.data, "/opt/lockstep train mnist 'a=b c'\"'\"'d$(x)`y`\"z\\' --threads 3 \"$@\" &\n");
     CHECK_CONTAINS(text.data, "scontrol requeue \"$SLURM_JOB_ID\"");
+    /* Else MPI_Init of one rank may end before that of another has set up what it receives by. */
+    at = strstr(text.data, "\nexport SLURM_PMIX_FENCE=${SLURM_PMIX_FENCE:-ring}\n");
+    CHECK(at != NULL && strstr(at, "\nsrun ") != NULL);
     ls_text_release(&text);
 }
 
