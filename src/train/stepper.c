@@ -105,7 +105,9 @@ static ls_status feed(ls_stepper *s, int stage, const ls_counters *c, const ls_b
     ls_session_write_scalar(*p, "rank.weight", (double)b->n / (double)present);
     ls_session_write_scalar(*p, "rank.samples", (double)present);
     ls_step_write_rng((*p)->plan, s->seed, (uint32_t)c->step, (uint32_t)offset);
-    if (s->overflows != NULL) ls_session_write_scalar(*p, "loss_scale", overflows(s, c) ? INFINITY : 1);
+    /* Gradients of a rank without samples weigh nothing, so nothing can be wrong with them. */
+    if (s->overflows != NULL)
+        ls_session_write_scalar(*p, "loss_scale", b->n > 0 && overflows(s, c) ? INFINITY : 1);
     return LS_OK;
 }
 

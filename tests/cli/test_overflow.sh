@@ -101,6 +101,9 @@ says err 'training goes on all the same'
 # What the injection is made by is no part of a batch.
 LOCKSTEP_OVERFLOW=3@0 run 1 train mnist "${common[@]}" train.steps=10 --run-dir named
 ! grep -q 'not finite in "loss_scale"' "$work/err" || fail "blames a batch: $(cat "$work/err")"
+# On a rank that has no samples in that step nothing can overflow.
+LOCKSTEP_OVERFLOW=2@1 run 0 train mnist -n 2 --threads 1 data.kind=synthetic data.train_range=0:9 data.test_range=64:72 train.epochs=1 \
+    batch.per_rank=4 train.on_nonfinite=skip train.check_gradients=true --run-dir nothing
 # Bits of a run without trouble are those of a run that nobody watches.
 unset LOCKSTEP_OVERFLOW
 run 0 train mnist "${plain[@]}" --run-dir unwatched
