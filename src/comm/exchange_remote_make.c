@@ -102,12 +102,16 @@ out:
     return st;
 }
 
-/* So many slices can be in hand at once. */
+/* So many slices can be in hand at once: a rank has no more of its own, which it shares out with those of its
+ * machine (exchange_remote.c, owner_of). */
 static int hands_of(const ls_comm *c, int64_t n_slices)
 {
     const int most = has_lines(c) ? LSI_MOST_SLOTS : MPI_SLOTS;
+    const int64_t rounds = (n_slices + c->hosts - 1) / c->hosts,
+                  own = (rounds + c->local_size - 1) / c->local_size * c->hosts,
+                  enough = own < n_slices ? own : n_slices;
 
-    return n_slices < most ? (int)n_slices : most;
+    return enough < most ? (int)enough : most;
 }
 
 static ls_status make_hands(ls_exchange *x, ls_err *err)

@@ -26,7 +26,7 @@ enum { SEND_AT_ONCE = 8 }; /* parcels in one call */
 
 /* A machine answers for ranks that compute, too.  After so many seconds without a word of it, it is gone
  * (LOCKSTEP_HEARTBEAT; that launchers of ours find out sooner, and not all runs have one). */
-enum { SILENCE_S = 60 };
+enum { SILENCE_S = 60, LONGEST_SILENCE_S = 86400 };
 #define LOOK_NS UINT64_C(1000000000) /* how often that is asked while nothing comes */
 
 typedef struct heading {
@@ -152,9 +152,11 @@ static parcel *new_kept(lsi_lines *l, line *of, heading head)
 
 static int silence_limit(void)
 {
-    const char *given = getenv("LOCKSTEP_HEARTBEAT");
+    const char *text = getenv("LOCKSTEP_HEARTBEAT");
+    const double given = text != NULL ? atof(text) : 0;
 
-    return given != NULL && atof(given) >= 1.5 ? (int)(atof(given) + 0.5) : SILENCE_S;
+    if (!(given >= 1.5)) return SILENCE_S;
+    return given < LONGEST_SILENCE_S ? (int)(given + 0.5) : LONGEST_SILENCE_S;
 }
 
 /* While nothing travels, the system asks the peer's now and then.  (TCP_USER_TIMEOUT would also end a
@@ -414,15 +416,16 @@ out:
 /* -- asking -------------------------------------------------------------------------------------------------
  */
 
-/* Whether what was sent, or asked, has been answered by nobody for too long: the system itself would go on
- * for a quarter of an hour. */
+/* Whether what was sent, or asked, has been answered by nobody for too long, and nothing else has come: the
+ * system itself would go on for a quarter of an hour. */
 static bool is_silent(const lsi_lines *l, const line *x)
 {
+    const uint32_t limit_ms = (uint32_t)l->silence_s * 1000;
     struct tcp_info now = {0};
     socklen_t bytes = sizeof now;
 
     if (getsockopt(x->fd, IPPROTO_TCP, TCP_INFO, &now, &bytes) != 0) return false;
-    return now.tcpi_last_ack_recv >= (uint32_t)l->silence_s * 1000 &&
+    return now.tcpi_last_ack_recv >= limit_ms && now.tcpi_last_data_recv >= limit_ms &&
            (now.tcpi_unacked > 0 || now.tcpi_probes > 1);
 }
 
