@@ -83,7 +83,7 @@ class Row:
         for p, layout in layouts.items():
             self.torch.run(layout, 0, p)
             times["torch_" + p] = self.torch.run(layout, self.args.seconds, p)
-        time.sleep(0.1)  # PyTorch's threads go on spinning for a while
+        time.sleep(0.5)  # PyTorch's threads go on spinning for a while; ours is alone then
         result = self.ours()
         times["ours_bf16"], times["ours_fp32"] = result["step_s"]["p50"], result["compared"]["step_s"]["p50"]
         return times

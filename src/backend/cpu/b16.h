@@ -7,6 +7,7 @@
 #ifndef LS_BACKEND_CPU_B16_H
 #define LS_BACKEND_CPU_B16_H
 
+#include <stdatomic.h>
 #include <string.h>
 
 #include "backend/cpu/conv.h"
@@ -71,6 +72,11 @@ void lsi_b16_pack_b(const void *from, ls_dtype t, int64_t ld, bool trans, int64_
 /* The same of numbers anywhere: number k of column c stands at k * step + c * col. */
 void lsi_b16_pack_strided(const void *from, ls_dtype t, int64_t step, int64_t col, int64_t cols, int64_t k,
                           uint16_t *to);
+/* The same for all taps of a filter at once, one term deep: number k of column c of tap i stands at k * step
+ * + c
+ * * col + i, and goes to the block to[i]. */
+void lsi_b16_pack_taps(const void *from, ls_dtype t, int64_t step, int64_t col, int64_t cols, int64_t k,
+                       int taps, uint16_t *const *to);
 /* Sums turned round: to[c * to_row + r] = the sum over `parts` p of from[r][p * part + c], for n <= 16 rows r
  * and cols <= 16 columns c. */
 void lsi_b16_give(const float *const *from, int64_t n, int64_t cols, int parts, int64_t part, ls_dtype t,
@@ -100,6 +106,11 @@ void lsi_b16_copy_lines(const void *from, ls_dtype t, int64_t step, int64_t n, u
 void lsi_b16_pair_lines(const void *from, ls_dtype t, int64_t step, int64_t n, uint16_t *to);
 /* Transposed: to[c * to_row + p] for 16 channels c and n lines p. */
 void lsi_b16_turn_lines(const void *from, ls_dtype t, int64_t step, int64_t n, uint16_t *to, int64_t to_row);
+
+/* Whether a thread has packed what belongs to it, so that others may read it. */
+typedef struct lsi_b16_packed {
+    _Alignas(64) atomic_bool whole;
+} lsi_b16_packed;
 
 static inline bool lsi_b16_type(ls_dtype t)
 {

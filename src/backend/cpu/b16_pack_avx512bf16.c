@@ -165,6 +165,35 @@ void lsi_b16_pack_strided(const void *from, ls_dtype t, int64_t step, int64_t co
             to[l / 2 * 32 + 2 * c + l % 2] = l < k && c < cols ? lsi_b16_get(from, t, l * step + c * col) : 0;
 }
 
+/* 16 taps of 16 columns of one depth: columns as rows become taps as rows. */
+LSI_INLINE void load_taps(const float *from, int64_t col, int64_t cols, int64_t taps, vf *r)
+{
+    for (int64_t c = 0; c < 16; c++)
+        r[c] = c < cols ? _mm512_maskz_loadu_ps(first(taps), from + c * col) : v_zero();
+    v_transpose(r);
+}
+
+void lsi_b16_pack_taps(const void *from, ls_dtype t, int64_t step, int64_t col, int64_t cols, int64_t k,
+                       int taps, uint16_t *const *to)
+{
+    enum { FEW = 4 }; /* would fill too little of a vector */
+
+    if (t != LS_F32 || taps < FEW) {
+        for (int i = 0; i < taps; i++)
+            lsi_b16_pack_strided(lsi_b16_at(from, t, i), t, step, col, cols, k, to[i]);
+        return;
+    }
+    for (int64_t l = 0; l < LSI_B16_DEEP; l += 2)
+        for (int first_tap = 0; first_tap < taps; first_tap += 16) {
+            const float *p = (const float *)from + l * step + first_tap;
+            vf low[16], high[16];
+            load_taps(p, col, l < k ? cols : 0, taps - first_tap, low);
+            load_taps(p + step, col, l + 1 < k ? cols : 0, taps - first_tap, high);
+            for (int i = 0; i < 16 && first_tap + i < taps; i++)
+                _mm512_storeu_si512(to[first_tap + i] + l * 16, paired(rounded(low[i]), rounded(high[i])));
+        }
+}
+
 void lsi_b16_give(const float *const *from, int64_t n, int64_t cols, int parts, int64_t part, ls_dtype t,
                   void *to, int64_t to_row)
 {

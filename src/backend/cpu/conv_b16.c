@@ -1,8 +1,9 @@
 /* conv_b16.c: convolution of bf16 numbers on blocked maps, forward and gradient of the input.
  *
- * Weights are packed once per call, by all threads; then threads share the blocks of channels out among
- * themselves, and those that have the same ones take pieces of the rows of results, which they go through in
- * chunks whose planes (conv_b16.h) stay in the second-level cache.  Sums do not depend on the cutting. */
+ * Threads share the blocks of channels out among themselves, pack their weights, each for itself (gemm_b16.c
+ * says why), and those that have the same ones take pieces of the rows of results, which they go through in
+ * chunks whose planes (conv_b16.h) stay in the second-level cache; whoever has done his own goes on with what
+ * others have left, and their weights.  Sums do not depend on the cutting. */
 #include "backend/cpu/conv_b16.h"
 
 #include <string.h>
@@ -28,24 +29,65 @@ typedef struct job {
     const lsi_conv_args *a;
     const lsi_b16_kernels *kernels;
     lsi_b16_axis y, x;
-    int64_t read_c, made_c;               /* channels */
-    int64_t read_b, made_b;               /* blocks: of 32, of 16 */
-    int64_t plane_x;                      /* of a row of a plane */
-    int64_t rows, pitch;                  /* of a segment: most rows of results, pixels of one plane */
-    int64_t segment_numbers;              /* of all its planes */
-    int64_t segments;                     /* of a chunk */
-    int64_t terms;                        /* most of an output phase */
-    int grid_m, grid_n;                   /* threads along rows of results and channels */
-    int64_t piece, small, large_ones;     /* rows of results that a thread takes; how often the first */
-    ls_parallel_pieces to_pack, *to_make; /* the latter: of each of the grid's parts of the channels */
+    int64_t read_c, made_c;  /* channels */
+    int64_t read_b, made_b;  /* blocks: of 32, of 16 */
+    int64_t plane_x;         /* of a row of a plane */
+    int64_t rows, pitch;     /* of a segment: most rows of results, pixels of one plane */
+    int64_t segment_numbers; /* of all its planes */
+    int64_t segments;        /* of a chunk */
+    int64_t terms;           /* most of an output phase */
+    int grid_m, grid_n;      /* threads along rows of results and channels */
+    int64_t part_blocks; /* most blocks of channels of one of grid_n parts; thread i has part i % grid_n */
+    int64_t piece, small, large_ones; /* rows of results that a thread takes; how often the first */
+    ls_parallel_pieces *to_make;      /* of each part */
+    lsi_b16_packed *packed;           /* of each thread: its weights */
     const void *src;
     void *dst;
     ls_dtype src_type, dst_type;
     const ls_layout *dst_layout;
-    uint16_t *weights; /* [output phase][block of 16][term][512] */
-    char *own;         /* per thread */
+    char *own; /* per thread: weights, [output phase][block of 16][term][512], and the rest */
     size_t own_bytes;
 } job;
+
+/* Of packed weights of one part of the channels. */
+static int64_t phase_numbers(const job *j)
+{
+    return j->part_blocks * j->terms * LSI_B16_BLOCK;
+}
+static size_t weights_bytes(const job *j)
+{
+    return lsi_align64((size_t)(j->y.out_phases * j->x.out_phases * phase_numbers(j)) * 2);
+}
+
+/* Threads along rows and along channels, so that each reads least: its share of the planes and of the
+ * weights. */
+static void choose_grid(job *j)
+{
+    const double planes = (double)(j->p->n * j->read_c * j->y.read * j->x.read);
+    const double weights = (double)(j->made_c * j->read_c * j->p->kh * j->p->kw);
+    const int64_t rows = j->p->n * j->y.results, blocks = (j->made_b + 1) / 2;
+    double best = INFINITY;
+
+    for (int m = 1; m <= j->p->threads; m++) {
+        const int n = j->p->threads / m;
+        double cost;
+        if (j->p->threads % m) continue;
+        /* What the slowest thread computes weighs more than what it reads. */
+        cost = 16 * (double)lsi_round_up(rows, m) / m * (double)(lsi_round_up(blocks, n) / n) /
+                   ((double)rows * (double)blocks) * (planes + weights) +
+               planes / m + weights / n;
+        if (cost < best) {
+            best = cost;
+            j->grid_m = m;
+            j->grid_n = n;
+        }
+    }
+    j->piece = rows / (j->grid_m * PIECES_PER_THREAD);
+    if (j->piece < PIECE_ROWS) j->piece = j->y.results < PIECE_ROWS ? j->y.results : PIECE_ROWS;
+    /* The last third in halves, so that no slow core is waited for as long. */
+    j->small = (j->piece + 1) / 2;
+    j->large_ones = rows * 2 / 3 / j->piece;
+}
 
 static void job_init(job *j, const lsi_conv_problem *p)
 {
@@ -77,39 +119,11 @@ static void job_init(job *j, const lsi_conv_problem *p)
     if (j->segments < 1) j->segments = 1;
     if (j->segments > SEGMENTS_MAX) j->segments = SEGMENTS_MAX;
     if (j->segments > p->n) j->segments = p->n > 0 ? p->n : 1;
-    j->own_bytes = lsi_align64((size_t)(j->segments * j->segment_numbers) * 2) +
+    choose_grid(j);
+    j->part_blocks = ((j->made_b + 1) / 2 + j->grid_n - 1) / j->grid_n * 2;
+    j->own_bytes = weights_bytes(j) + lsi_align64((size_t)(j->segments * j->segment_numbers) * 2) +
                    lsi_align64((size_t)j->terms * sizeof(int64_t)) +
                    LSI_B16_ROWS * LSI_B16_WIDE * sizeof(float) * 2;
-}
-
-/* Threads along rows and along channels, so that each reads least: its share of the planes and of the
- * weights. */
-static void choose_grid(job *j)
-{
-    const double planes = (double)(j->p->n * j->read_c * j->y.read * j->x.read);
-    const double weights = (double)(j->made_c * j->read_c * j->p->kh * j->p->kw);
-    const int64_t rows = j->p->n * j->y.results, blocks = (j->made_b + 1) / 2;
-    double best = INFINITY;
-
-    for (int m = 1; m <= j->p->threads; m++) {
-        const int n = j->p->threads / m;
-        double cost;
-        if (j->p->threads % m) continue;
-        /* What the slowest thread computes weighs more than what it reads. */
-        cost = 16 * (double)lsi_round_up(rows, m) / m * (double)(lsi_round_up(blocks, n) / n) /
-                   ((double)rows * (double)blocks) * (planes + weights) +
-               planes / m + weights / n;
-        if (cost < best) {
-            best = cost;
-            j->grid_m = m;
-            j->grid_n = n;
-        }
-    }
-    j->piece = rows / (j->grid_m * PIECES_PER_THREAD);
-    if (j->piece < PIECE_ROWS) j->piece = j->y.results < PIECE_ROWS ? j->y.results : PIECE_ROWS;
-    /* The last third in halves, so that no slow core is waited for as long. */
-    j->small = (j->piece + 1) / 2;
-    j->large_ones = rows * 2 / 3 / j->piece;
 }
 
 /* The rows of piece number i; false when there is none. */
@@ -147,42 +161,27 @@ static int taps_of(const job *j, int ry, int rx, tap *to)
     return n;
 }
 
-static int64_t phase_numbers(const job *j)
-{
-    return j->made_b * j->terms * LSI_B16_BLOCK;
-}
-
-/* One block of 16 columns, of one output phase. */
-static void pack_block(const job *j, int phase, int64_t block)
+/* One block of 16 columns, 32 numbers deep, of all taps, to place `at_block` of `weights`. */
+static void pack_block(const job *j, int64_t block, int64_t b, int64_t at_block, uint16_t *weights)
 {
     const lsi_conv_problem *p = j->p;
-    const int64_t all = p->kh * p->kw, first = block * LSI_B16_COLS;
-    const int64_t cols = j->made_c - first < LSI_B16_COLS ? j->made_c - first : LSI_B16_COLS;
+    const int all = p->kh * p->kw;
+    const int64_t first = block * LSI_B16_COLS, r = b * LSI_B16_DEEP;
     const bool fwd = p->pass == LSI_CONV_FWD;
-    uint16_t *to = j->weights + phase * phase_numbers(j) + block * j->terms * LSI_B16_BLOCK;
-    tap taps[TAPS_MAX];
-    const int n = taps_of(j, phase / j->x.out_phases, phase % j->x.out_phases, taps);
+    const int64_t at = ((fwd ? first : r) * p->ci + (fwd ? r : first)) * all;
+    uint16_t *to[TAPS_MAX];
 
-    for (int64_t b = 0; b < j->read_b; b++)
-        for (int t = 0; t < n; t++) {
-            const int64_t r = b * LSI_B16_DEEP;
-            const int64_t at = ((fwd ? first : r) * p->ci + (fwd ? r : first)) * all + taps[t].number;
-            lsi_b16_pack_strided(lsi_b16_at(j->a->w, p->w_type, at), p->w_type, fwd ? all : p->ci * all,
-                                 fwd ? p->ci * all : all, cols,
-                                 j->read_c - r < LSI_B16_DEEP ? j->read_c - r : LSI_B16_DEEP,
-                                 to + (t * j->read_b + b) * LSI_B16_BLOCK);
-        }
-}
-
-static void pack_thread(int thread, int n_threads, void *arg)
-{
-    job *j = arg;
-    const int64_t blocks = j->y.out_phases * j->x.out_phases * j->made_b;
-
-    (void)thread;
-    (void)n_threads;
-    for (int64_t i; (i = ls_parallel_take(&j->to_pack)) < blocks;)
-        pack_block(j, (int)(i / j->made_b), i % j->made_b);
+    for (int phase = 0; phase < j->y.out_phases * j->x.out_phases; phase++) {
+        tap taps[TAPS_MAX];
+        const int n = taps_of(j, phase / j->x.out_phases, phase % j->x.out_phases, taps);
+        for (int t = 0; t < n; t++)
+            to[taps[t].number] = weights + phase * phase_numbers(j) +
+                                 (at_block * j->terms + t * j->read_b + b) * LSI_B16_BLOCK;
+    }
+    lsi_b16_pack_taps(lsi_b16_at(j->a->w, p->w_type, at), p->w_type, fwd ? all : p->ci * all,
+                      fwd ? p->ci * all : all,
+                      j->made_c - first < LSI_B16_COLS ? j->made_c - first : LSI_B16_COLS,
+                      j->read_c - r < LSI_B16_DEEP ? j->read_c - r : LSI_B16_DEEP, all, to);
 }
 
 /* -- planes -----------------------------------------------------------------------------------------------
@@ -233,6 +232,8 @@ static void fill_planes(const job *j, const segment *s, uint16_t *to)
 
 /* What a thread has for itself. */
 typedef struct own {
+    const uint16_t *weights; /* its own or another thread's, from block first_block on */
+    int64_t first_block;
     uint16_t *planes;
     int64_t *off;
     float *tile, *plain;
@@ -240,7 +241,7 @@ typedef struct own {
 
 static own own_of(const job *j, int thread)
 {
-    char *at = j->own + (size_t)thread * j->own_bytes;
+    char *at = j->own + (size_t)thread * j->own_bytes + weights_bytes(j);
     own o = {.planes = (uint16_t *)(void *)at};
 
     at += lsi_align64((size_t)(j->segments * j->segment_numbers) * 2);
@@ -306,7 +307,8 @@ static void make_blocks(const job *j, const own *o, const segment *s, int64_t n,
 {
     lsi_b16_product q = {.a_off = o->off,
                          .a_row = LSI_B16_DEEP,
-                         .b = j->weights + phase * phase_numbers(j) + block * j->terms * LSI_B16_BLOCK,
+                         .b = o->weights + phase * phase_numbers(j) +
+                              (block - o->first_block) * j->terms * LSI_B16_BLOCK,
                          .b_block = j->terms * LSI_B16_BLOCK,
                          .n_terms = terms,
                          .c = o->tile,
@@ -359,20 +361,36 @@ static void make_piece(const job *j, const own *o, int64_t row, int64_t end, int
     }
 }
 
-/* A thread begins with a part of the channels of its own, whose weights stay in its cache, and goes on with
- * what others left. */
+static uint16_t *weights_of(const job *j, int thread)
+{
+    return (uint16_t *)(void *)(j->own + (size_t)thread * j->own_bytes);
+}
+
+/* Of a thread's part of the channels. */
+static void part_blocks(const job *j, int thread, int64_t *lo, int64_t *hi)
+{
+    ls_parallel_range_grain(j->made_b, LSI_B16_BLOCKS, thread % j->grid_n, j->grid_n, lo, hi);
+}
+
 static void make_thread(int thread, int n_threads, void *arg)
 {
     const job *j = arg;
-    const own o = own_of(j, thread);
+    own o = own_of(j, thread);
+    int64_t lo, hi, row, end;
 
-    (void)n_threads;
+    part_blocks(j, thread, &lo, &hi);
+    for (int64_t i = lo; i < hi; i++)
+        for (int64_t b = 0; b < j->read_b; b++) pack_block(j, i, b, i - lo, weights_of(j, thread));
+    atomic_store_explicit(&j->packed[thread].whole, true, memory_order_release);
     j->kernels->begin();
-    for (int i = 0; i < j->grid_n; i++) {
-        const int part = (thread + i) % j->grid_n;
-        int64_t lo, hi, row, end;
-        ls_parallel_range_grain(j->made_b, LSI_B16_BLOCKS, part, j->grid_n, &lo, &hi);
-        while (lo < hi && piece_rows(j, ls_parallel_take(&j->to_make[part]), &row, &end))
+    /* Its own part first.  Who has not packed yet will do his part himself. */
+    for (int i = 0; i < n_threads; i++) {
+        const int owner = (thread + i) % n_threads;
+        if (!atomic_load_explicit(&j->packed[owner].whole, memory_order_acquire)) continue;
+        part_blocks(j, owner, &lo, &hi);
+        o.weights = weights_of(j, owner);
+        o.first_block = lo;
+        while (lo < hi && piece_rows(j, ls_parallel_take(&j->to_make[owner % j->grid_n]), &row, &end))
             make_piece(j, &o, row, end, lo, hi);
     }
     j->kernels->end();
@@ -380,11 +398,6 @@ static void make_thread(int thread, int n_threads, void *arg)
 
 /* -- interface --------------------------------------------------------------------------------------------
  */
-
-static size_t weights_bytes(const job *j)
-{
-    return lsi_align64((size_t)(j->y.out_phases * j->x.out_phases * phase_numbers(j)) * 2);
-}
 
 static bool applicable(const lsi_conv_problem *p)
 {
@@ -401,7 +414,7 @@ static size_t scratch(const lsi_conv_problem *p)
     job j;
 
     job_init(&j, p);
-    return weights_bytes(&j) + (size_t)p->threads * (sizeof(ls_parallel_pieces) + j.own_bytes);
+    return (size_t)p->threads * (sizeof(ls_parallel_pieces) + sizeof(lsi_b16_packed) + j.own_bytes);
 }
 
 static void run(void *state, const lsi_conv_problem *p, const lsi_conv_args *a)
@@ -410,16 +423,17 @@ static void run(void *state, const lsi_conv_problem *p, const lsi_conv_args *a)
 
     (void)state;
     job_init(&j, p);
-    choose_grid(&j);
     j.a = a;
     j.src = p->pass == LSI_CONV_FWD ? a->x : a->y;
     j.dst = p->pass == LSI_CONV_FWD ? a->y : a->x;
-    j.weights = a->scratch;
-    j.to_make = (ls_parallel_pieces *)(void *)((char *)a->scratch + weights_bytes(&j));
-    j.own = (char *)(j.to_make + p->threads);
+    j.to_make = a->scratch;
+    j.packed = (lsi_b16_packed *)(void *)(j.to_make + p->threads);
+    j.own = (char *)(j.packed + p->threads);
     if (p->n == 0) return;
-    for (int i = 0; i < j.grid_n; i++) j.to_make[i] = (ls_parallel_pieces){0};
-    ls_parallel_run(p->threads, pack_thread, &j);
+    for (int i = 0; i < p->threads; i++) {
+        j.to_make[i] = (ls_parallel_pieces){0};
+        atomic_init(&j.packed[i].whole, false);
+    }
     ls_parallel_run(p->threads, make_thread, &j);
 }
 

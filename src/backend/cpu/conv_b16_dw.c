@@ -21,7 +21,7 @@ enum {
     CHUNK_BYTES = 768 << 10, /* of what is packed at a time, about */
     TERMS_MAX = 128,         /* of it */
     TASKS_PER_THREAD = 2,
-    PARTS_MAX = 32,
+    PARTS_MAX = 48,
     PART_TERMS = 8,    /* at least, but for the only part */
     ROOM = 1024,       /* pixels that are turned or paired at a time */
     GIVEN_AT_ONCE = 4, /* of dy's channels, 32 of x */

@@ -5,7 +5,6 @@
  * columns. Where the results are fp32, sums over a long k are kept in C; else k is not cut.  Threads that
  * share a product pack what they need first, together: each for itself would spend as long on that as on
  * multiplying. Sums do not depend on the way. */
-#include <stdatomic.h>
 #include <string.h>
 
 #include "backend/cpu/b16.h"
@@ -195,11 +194,6 @@ static void block(const lsi_gemm_block *g)
  * matrix, if it must be packed, is packed by all for all.  Whoever has done his own goes on with what others
  * have left of theirs, reading what they have packed. */
 
-/* What one thread has packed: set when it is whole. */
-typedef struct packed {
-    _Alignas(64) atomic_bool whole;
-} packed;
-
 typedef struct together {
     const lsi_gemm_problem *p;
     const void *a, *b, *bias;
@@ -212,7 +206,7 @@ typedef struct together {
     uint16_t *shared;                         /* the other matrix, packed, if it must be */
     char *own;                                /* of each thread: its packed part, then room */
     ls_parallel_pieces to_pack, *to_multiply; /* the latter: of each part */
-    packed *done;                             /* of each thread */
+    lsi_b16_packed *done;                     /* of each thread */
 } together;
 
 /* A is packed, unless it can be read where it lies in every part of k. */
@@ -438,7 +432,7 @@ static void run_together(const lsi_gemm_problem *p, const void *a, const void *b
     t.c = c;
     t.bias = p->has_bias ? bias : NULL;
     t.to_multiply = scratch;
-    t.done = (packed *)(void *)(t.to_multiply + p->threads);
+    t.done = (lsi_b16_packed *)(void *)(t.to_multiply + p->threads);
     t.own = (char *)(t.done + p->threads);
     if (shared_bytes(&t) > 0) t.shared = (uint16_t *)(void *)(t.own + (size_t)p->threads * own_bytes(&t));
     do { /* once even for k == 0, which must still write C */
@@ -485,7 +479,7 @@ static size_t scratch(const lsi_gemm_problem *p)
     if (!shares(p)) return (size_t)p->threads * thread_bytes(&c);
     together_init(&t, p);
     return shared_bytes(&t) +
-           (size_t)p->threads * (sizeof(ls_parallel_pieces) + sizeof(packed) + own_bytes(&t));
+           (size_t)p->threads * (sizeof(ls_parallel_pieces) + sizeof(lsi_b16_packed) + own_bytes(&t));
 }
 
 static ls_status run(const lsi_gemm_problem *p, const void *a, const void *b, void *c, const void *bias,
