@@ -1,6 +1,7 @@
 /* instance_norm_grad: dx = invstd * (dz - mean(dz) - xhat * mean(dz * xhat)) per image, where xhat = (x -
  * mean) * invstd and dz is dy, or act'(y) * dy when an activation is fused (y is then input 4).  A fused
- * residual receives dz as output 1. */
+ * residual receives dz as output 1.  With `by_beta` there is no y: its sign, which is all that ReLU and leaky
+ * ReLU need, is that of xhat. */
 #include "ops/norm_rules.h"
 
 enum { DY, X, MEAN, INVSTD, Y };
@@ -17,16 +18,18 @@ static ls_status infer(ls_infer *c, ls_err *err)
 {
     const ls_norm_attr *a = c->attr;
     ls_shape x = c->in[X];
-    bool act = a->act != LS_ACT_NONE;
+    const bool reads_y = a->act != LS_ACT_NONE && !a->by_beta;
     ls_status st = LS_OK;
 
-    LS_TRY(lsi_norm_check(c, X, act ? 5 : 4, err));
+    LS_TRY(lsi_norm_check(c, X, reads_y ? 5 : 4, err));
     LS_TRY(lsi_norm_check_act(a, err));
+    if (a->by_beta && (a->residual || !lsi_norm_act_by_sign(a)))
+        return ls_fail(err, LS_INVALID, "the sign of x tells nothing of this activation's result");
     if (x.rank != 4) return ls_fail(err, LS_INVALID, "needs x (N, C, H, W)");
     LS_TRY(lsi_norm_check_like(c, X, DY, "dy", err));
     LS_TRY(lsi_norm_check_stat(c, X, MEAN, "the mean", LS_SHAPE(x.dim[0], x.dim[1]), err));
     LS_TRY(lsi_norm_check_stat(c, X, INVSTD, "invstd", LS_SHAPE(x.dim[0], x.dim[1]), err));
-    if (act) LS_TRY(lsi_norm_check_like(c, X, Y, "y", err));
+    if (reads_y) LS_TRY(lsi_norm_check_like(c, X, Y, "y", err));
     for (int k = 0; k < c->n_out; k++) c->out[k] = x;
 out:
     return st;
@@ -47,7 +50,7 @@ static void ref(const ls_ref_call *c)
                             .x = c->in[X].d,
                             .mean = c->in[MEAN].d,
                             .invstd = c->in[INVSTD].d,
-                            .y = a->act != LS_ACT_NONE ? c->in[Y].d : NULL,
+                            .y = a->act != LS_ACT_NONE && !a->by_beta ? c->in[Y].d : NULL,
                             .dx = c->out[0].d,
                             .dresidual = a->residual ? c->out[1].d : NULL};
 

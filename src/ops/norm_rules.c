@@ -186,8 +186,9 @@ void lsi_norm_ref(const lsi_norm_form *f, const ls_norm_attr *a, const lsi_norm_
 /* The gradient that reaches the affine map: dy through the fused activation. */
 static double through_act(const ls_norm_attr *a, const lsi_norm_grad_data *d, int64_t g, int64_t at)
 {
-    if (d->beta != NULL) {
-        const double y = (d->x[at] - d->mean[g]) * d->invstd[g] * d->gamma[g] + d->beta[g];
+    if (a->by_beta) {
+        double y = (d->x[at] - d->mean[g]) * d->invstd[g];
+        if (d->beta != NULL) y = y * d->gamma[g] + d->beta[g];
         return ls_act_grad_from_y(a->act, a->slope, y, d->dy[at]);
     }
     return d->y != NULL ? ls_act_grad_from_y(a->act, a->slope, d->y[at], d->dy[at]) : d->dy[at];

@@ -185,7 +185,7 @@ typedef struct ls_norm_attr {
     double slope;
     bool residual; /* set by fusion: the last input is added before act */
     bool by_beta;  /* set by fusion, in batch_norm_grad: the last input is beta in the place of y, whose sign
-                      x, gamma and beta have, too */
+                      x, gamma and beta have, too; in instance_norm_grad: y is no input, x has its sign */
     bool sums;     /* set by fusion, in gradients with `residual`: the last input is added to dy */
 } ls_norm_attr;
 /* Gamma, beta, mean, invstd and running values are f32, or f64 beside an f64 x.  Gradients flow through y
@@ -202,7 +202,7 @@ ls_value ls_batch_norm_grad(ls_value dy, ls_value x, ls_value gamma, ls_value me
                             ls_norm_attr a);
 /* Per sample and channel over H, W, no affine: x[, residual] -> y, mean (N, C), invstd (N, C). */
 ls_value ls_instance_norm(ls_value x, ls_norm_attr a);
-/* dy, x, mean, invstd[, y when act != none] -> dx[, dresidual when residual]. */
+/* dy, x, mean, invstd[, y when act != none, unless by_beta] -> dx[, dresidual when residual]. */
 ls_value ls_instance_norm_grad(ls_value dy, ls_value x, ls_value mean, ls_value invstd, ls_norm_attr a);
 /* Over the last dimension: x (..., D), gamma (D), beta (D) -> y, mean (...), invstd (...). */
 ls_value ls_layer_norm(ls_value x, ls_value gamma, ls_value beta, ls_norm_attr a);

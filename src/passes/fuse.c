@@ -376,30 +376,34 @@ static void zero_sum(lsi_fuser *f, ls_node *n)
         lsi_fuse_substitute(f, n, &ls_op_fill, 0, NULL, &a);
 }
 
-/* batch_norm_grad(dy, x, ..., y) of y = act(batch_norm(x)): where the activation keeps the sign, x shows it,
- * and a map less is read. */
+/* norm_grad(dy, x, ..., y) of y = act(norm(x)): where the activation keeps the sign, x shows it; a map less
+ * is read, and need not be kept until then. */
 static void fuse_norm_sign(lsi_fuser *f, ls_node *n)
 {
-    enum { X = 1, GAMMA = 2, Y = 5, BETA = 2 };
+    enum { X = 1, GAMMA = 2, BETA = 2 };
+    const bool batch = n->op == &ls_op_batch_norm_grad;
+    const int y = batch ? 5 : 4; /* the last input, if any */
     const ls_node *norm;
     const ls_norm_attr *forward;
     ls_norm_attr a;
     int32_t in[6];
 
-    if (n->op != &ls_op_batch_norm_grad || n->n_in != 6) return;
+    if ((!batch && n->op != &ls_op_instance_norm_grad) || n->n_in != y + 1) return;
     a = *(const ls_norm_attr *)n->attr;
-    norm = lsi_fuse_producer(f, n->in[Y]);
-    if (norm == NULL || norm->op != &ls_op_batch_norm || norm->out[0] != n->in[Y]) return;
+    norm = lsi_fuse_producer(f, n->in[y]);
+    if (norm == NULL || norm->op != (batch ? &ls_op_batch_norm : &ls_op_instance_norm) ||
+        norm->out[0] != n->in[y])
+        return;
     forward = norm->attr;
     if (a.residual || a.by_beta || forward->residual || forward->act != a.act || forward->slope != a.slope)
         return;
     if (a.act != LS_ACT_RELU && (a.act != LS_ACT_LEAKY || !(a.slope > 0))) return;
-    if (norm->in[0] != n->in[X] || norm->in[1] != n->in[GAMMA]) return;
+    if (norm->in[0] != n->in[X] || (batch && norm->in[1] != n->in[GAMMA])) return;
     if (!wanted(f, LS_FUSE_NORM_SIGN, norm, n, a.act)) return;
-    memcpy(in, n->in, sizeof in);
-    in[Y] = norm->in[BETA];
+    memcpy(in, n->in, sizeof *in * (size_t)n->n_in);
+    if (batch) in[y] = norm->in[BETA];
     a.by_beta = true;
-    lsi_fuse_substitute(f, n, n->op, 6, in, &a);
+    lsi_fuse_substitute(f, n, n->op, batch ? y + 1 : y, in, &a);
 }
 
 /* relu_grad(maxpool2d_grad(dy, index), x) where x, the pool's input, came from the ReLU: the elements that

@@ -28,8 +28,8 @@ typedef enum ls_pattern {
     LS_FUSE_NORM_SUM,    /* reduce_sum(norm_grad) over all but channels: it is 0 */
     LS_FUSE_GRAD_ADD,    /* add(layer_norm_grad, r): attribute `residual`, and a last input */
     LS_FUSE_GRAD_SUM,    /* batch_norm_grad(add) with a residual: attribute `sums`, and a last input */
-    LS_FUSE_NORM_SIGN, /* batch_norm_grad that reads y for its sign: attribute by_beta, and beta in the place
-                          of y */
+    LS_FUSE_NORM_SIGN, /* norm_grad that reads y for its sign: attribute by_beta, and beta in the place of y,
+                          or nothing there where the norm has none */
     LS_FUSE_POOL_SUM,  /* reduce_sum(maxpool2d_grad) over images: a sum of what the pool's gradient reads */
     LS_FUSE_POOL_GRAD, /* maxpool2d_grad(relu_grad) of a pool that applies the ReLU: attribute relu */
     LS_FUSE_BIAS_GRAD, /* reduce_sum(act_grad) over all axes but one: bias_act_grad */

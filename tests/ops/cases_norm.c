@@ -201,6 +201,22 @@ static void build_instance_grad_fused(op_test *t, const int64_t *p)
                 a.residual ? 2 : 1);
 }
 
+/* The sign of y from x, none of which is near the mean. */
+static void build_instance_grad_by_x(op_test *t, const int64_t *p)
+{
+    const ls_dtype wide = op_dtype(t) == LS_F64 ? LS_F64 : LS_F32;
+    ls_norm_attr a = fused_attr(p);
+    ls_value in[4];
+
+    a.by_beta = true;
+    in[0] = op_in(t, OP_NORMAL, x_shape(p));
+    in[1] = op_in(t, OP_NONZERO, x_shape(p));
+    in[2] = ls_fill(op_graph(t), LS_SHAPE(p[N], p[C]), wide, 0.0);
+    in[3] = op_in_wide(t, OP_POSITIVE, LS_SHAPE(p[N], p[C]));
+    op_length(t, p[H] * p[W]);
+    add_outputs(t, ls_graph_add(op_graph(t), &ls_op_instance_norm_grad, 4, in, &a), 1);
+}
+
 /* -- layer norm
  * --------------------------------------------------------------------------------------------------- */
 
@@ -318,6 +334,9 @@ static const op_case cases[] = {
     {"instance gradient, tanh", build_instance_grad_fused,   {2, 3,  4, 5, 100000, 0, 0, TANH, 0}, OP_NO_GRAD},
     {"instance gradient, residual", build_instance_grad_fused, {2, 3, 4, 5, 100000, 0, 0, NONE, 1}, OP_NO_GRAD},
     {"instance gradient, residual, relu", build_instance_grad_fused, {1, 16, 4, 4, 100000, 0, 0, RELU, 1}, OP_NO_GRAD},
+    {"instance gradient, relu by x", build_instance_grad_by_x, {2, 3, 4, 5, 100000, 0, 0, RELU, 0}, OP_NO_GRAD | OP_BF16},
+    {"instance gradient, leaky by x, 64 channels", build_instance_grad_by_x, {3, 64, 8, 8, 100000, 0, 0, LEAKY, 0}, OP_NO_GRAD | OP_BF16},
+    {"instance gradient, relu by x, empty", build_instance_grad_by_x, {0, 3, 4, 4, 100000, 0, 0, RELU, 0}, OP_NO_GRAD},
 
     /*                                 1/eps   rank dims */
     {"layer", build_layer,            {100000, 2, 7, 11}, OP_TWICE | OP_BF16},

@@ -354,6 +354,33 @@ static void the_sign_of_a_norm_is_read_off_x(void)
     CHECK_EQ_INT(norms_by_beta(false, LS_ACT_RELU, lsi_cpu_fusions), 0);
 }
 
+/* The y of an instance norm is no input of its gradient then: nobody keeps it that long. */
+static void an_instance_norm_need_not_keep_its_result(void)
+{
+    static const ls_fusion_rule with[] = {{LS_FUSE_RESIDUAL, NULL},
+                                          {LS_FUSE_ACT, NULL},
+                                          {LS_FUSE_NORM_GRAD, NULL},
+                                          {LS_FUSE_NORM_SIGN, NULL},
+                                          {LS_FUSE_NONE, NULL}};
+
+    rules = with;
+    for (int residual = 0; residual < 2; residual++) {
+        ls_value x, y;
+        const ls_node *n;
+        begin();
+        x = param("x", LS_SHAPE(2, 4, 6, 6));
+        y = ls_instance_norm(x, (ls_norm_attr){.eps = 1e-5});
+        if (residual) y = ls_add(y, x);
+        differentiate(ls_reduce_sum(ls_square(ls_relu(y)), LS_ALL_AXES, false));
+        finish();
+        n = only(&ls_op_instance_norm_grad);
+        CHECK_EQ_INT(((const ls_norm_attr *)n->attr)->by_beta, !residual);
+        CHECK_EQ_INT(n->n_in, residual ? 5 : 4);
+        ls_graph_destroy(g);
+    }
+    rules = lsi_cpu_fusions;
+}
+
 /* norm(bias(conv(x))): the bias's gradient is 0, and before an instance norm the bias itself is nothing. */
 static void what_a_norm_takes_away_is_not_added(void)
 {
@@ -498,6 +525,7 @@ int main(void)
     CHECK_RUN(a_rule_sees_the_place);
     CHECK_RUN(the_cpu_wants_pooled_weights_of_first_layers);
     CHECK_RUN(the_sign_of_a_norm_is_read_off_x);
+    CHECK_RUN(an_instance_norm_need_not_keep_its_result);
     CHECK_RUN(what_a_norm_takes_away_is_not_added);
     CHECK_RUN(a_norm_adds_up_the_gradients_of_two_readers);
     CHECK_RUN(what_goes_around_a_layer_is_added_in_it);

@@ -99,18 +99,6 @@ static bool fits(const ls_graph *g, const ls_node *n, const ls_vinfo *x)
     return true;
 }
 
-/* Whether the y of an instance norm's gradient is what the norm made of the same x, by an activation that
- * keeps the sign: then x - mean has it, and y need not be read. */
-static bool shows_in_x(const ls_graph *g, const ls_node *n)
-{
-    const ls_norm_attr *a = n->attr;
-    const bool keeps = a->act == LS_ACT_RELU || (a->act == LS_ACT_LEAKY && a->slope > 0);
-    const int32_t maker = keeps && !a->residual && n->n_in > 4 ? lsi_cuda_in(g, n, 4)->node : -1;
-
-    return maker >= 0 && g->nodes[maker]->op == &ls_op_instance_norm && g->nodes[maker]->out[0] == n->in[4] &&
-           g->nodes[maker]->in[0] == n->in[1];
-}
-
 static ls_status plan_norm(ls_device *dev, const ls_graph *g, const ls_node *n, bool batch, bool backward,
                            ls_kernel *out, ls_err *err)
 {
@@ -126,7 +114,7 @@ static ls_status plan_norm(ls_device *dev, const ls_graph *g, const ls_node *n, 
     LS_TRY(lsi_cuda_tickets(s.dev, lsi_cuda_groups_tickets(&groups, x->dtype), &groups.tickets, err));
     scratch = lsi_cuda_groups_scratch(&groups, 2);
     if (backward) {
-        s.by_x = batch ? ((const ls_norm_attr *)n->attr)->by_beta : shows_in_x(g, n);
+        s.by_x = ((const ls_norm_attr *)n->attr)->by_beta;
         s.partial_at = ((size_t)lsi_cuda_groups_count(&groups) * 3 * sizeof(float) + 63) / 64 * 64;
         s.backward = (lsi_cuda_norm_grad_args){
             .dtype = x->dtype, .groups = groups, .attr = *(const ls_norm_attr *)n->attr};
