@@ -35,14 +35,16 @@ typedef struct bench_result {
     ls_spread rate;     /* samples per second, of all ranks */
     ls_estimate mean;   /* of that */
     double flops_per_sample, all_flops_per_sample, flop_s;
+    double bytes_s;          /* operands that nodes of a rank's plans read and write, per second */
     size_t planned, used;    /* bytes of a rank */
     ls_device_memory memory; /* where they are: of a device with its own, its part of `used` */
 } bench_result;
 
 struct bench_results {
     bench_result of[BENCH_VARIANTS];
-    ls_probe peak; /* of all ranks at once */
-    ls_probe core; /* of one thread alone */
+    ls_probe peak;       /* of all ranks at once */
+    ls_probe core;       /* of one thread alone */
+    ls_yardstick device; /* where a device with memory of its own computes, `peak` is that of all such */
     ls_crowd crowd;
     int64_t begin_ms, run_ms, stop_ms; /* since 1970: the beginning, the first timed step, the end */
 };

@@ -79,13 +79,13 @@ static json_t *costs_json(const bench_results *r)
 {
     const bench_result *a = &r->of[0];
 
-    return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:s, s:o, s:I, s:I, s:o, s:f}", "flops_per_sample",
-                     a->flops_per_sample, "all_flops_per_sample", a->all_flops_per_sample, "flop_s",
-                     a->flop_s, "peak_share", a->flop_s / r->peak.flop_s, "peak_flop_s", r->peak.flop_s,
-                     "peak_read_b_s", r->peak.read_b_s, "peak_copy_b_s", r->peak.copy_b_s, "peak_isa",
-                     r->peak.isa, "peak_core", probe_json(&r->core), "planned_bytes", (json_int_t)a->planned,
-                     "used_bytes", (json_int_t)a->used, "used_memory", memory_json(a), "allocs_per_step",
-                     a->times.allocs_per_step);
+    return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:s, s:o, s:I, s:I, s:o, s:f, s:f}",
+                     "flops_per_sample", a->flops_per_sample, "all_flops_per_sample", a->all_flops_per_sample,
+                     "flop_s", a->flop_s, "peak_share", a->flop_s / r->peak.flop_s, "peak_flop_s",
+                     r->peak.flop_s, "peak_read_b_s", r->peak.read_b_s, "peak_copy_b_s", r->peak.copy_b_s,
+                     "peak_isa", r->peak.isa, "peak_core", probe_json(&r->core), "planned_bytes",
+                     (json_int_t)a->planned, "used_bytes", (json_int_t)a->used, "used_memory", memory_json(a),
+                     "allocs_per_step", a->times.allocs_per_step, "bytes_s", a->bytes_s);
 }
 
 json_t *bench_json(const ls_rehearsal *x, const bench_job *j, const bench_results *r)

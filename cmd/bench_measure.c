@@ -70,6 +70,30 @@ out:
     return st;
 }
 
+/* Rank 0's device stands for all; ranks that share one have it once. */
+static ls_status probe_device(ls_comm *c, const ls_session *s, bench_results *r, ls_err *err)
+{
+    const ls_backend *b = s->dev->backend;
+    int here = 1, hosts = 1;
+    ls_status st = LS_OK;
+
+    if (b->measure == NULL) return LS_OK;
+    if (s->rank == 0 && !b->measure(s->dev, ls_session_compute(s->cfg), &r->device)) r->device.flop_s = 0;
+    if (c != NULL) {
+        LS_TRY(ls_comm_broadcast(c, &r->device, sizeof r->device, 0, "the peak of a device", err));
+        here = ls_comm_local_size(c);
+        hosts = ls_comm_hosts(c);
+    }
+    if (!(r->device.flop_s > 0)) return LS_OK;
+    if (here > r->device.devices) here = r->device.devices;
+    r->peak = (ls_probe){.flop_s = r->device.flop_s * here * hosts,
+                         .read_b_s = r->device.copy_b_s * here * hosts,
+                         .copy_b_s = r->device.copy_b_s * here * hosts,
+                         .isa = r->device.what};
+out:
+    return st;
+}
+
 /* -- the experiment ---------------------------------------------------------------------------------------
  */
 
@@ -118,6 +142,9 @@ static ls_status conclude(bench_result *r, const ls_rehearsal *x, ls_comm *comm,
         ls_document d;
         st = ls_document_make(&d, p->plan, err);
         if (st == LS_OK) r->flops_per_sample += ls_document_product_flops(&d) / (double)p->batch;
+        for (int i = 0; st == LS_OK && i < d.n_nodes; i++)
+            r->bytes_s +=
+                d.nodes[i].bytes * (double)ls_rehearsal_samples(x) / (double)p->batch / r->times.spread.p50;
         r->all_flops_per_sample += ls_plan_flops(p->plan) / (double)p->batch;
         if (x->session.split) /* once for all batches of the update */
             r->all_flops_per_sample +=
@@ -150,6 +177,7 @@ ls_status bench_measure(ls_rehearsal x[BENCH_VARIANTS], const bench_job *j, cons
     LS_TRY(ls_crowd_look(&r->crowd, comm, x[0].session.threads, j->cores, err));
     LS_TRY(time_steps(x, j, comm, r, err));
     LS_TRY(probe(comm, x[0].session.threads, r, err));
+    LS_TRY(probe_device(comm, &x[0].session, r, err));
     for (int i = 0; i < j->n; i++) LS_TRY(conclude(&r->of[i], &x[i], comm, err));
     if (place->rank == 0) warn_unless_finite(&x[0].c.now);
 out:

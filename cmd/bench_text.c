@@ -99,6 +99,13 @@ static void print_peak(const bench_result *a, const bench_results *r)
     if (a->flop_s > r->peak.flop_s)
         printf("              more than the peak: counted is the direct formula; Winograd convolutions do "
                "less\n");
+    if (r->device.flop_s > 0) {
+        printf("bytes         %s/s of nodes' operands = %.1f %% of what the device copies\n",
+               ls_text_bytes(a->bytes_s, t[0]), 100 * a->bytes_s / r->device.copy_b_s);
+        printf("probe         a device: %sFLOP/s (%s), memory copied %s/s\n",
+               ls_text_si(r->device.flop_s, t[0]), r->device.what, ls_text_bytes(r->device.copy_b_s, t[1]));
+        return;
+    }
     printf("probe         all threads: %sFLOP/s, memory read %s/s, copied %s/s%s\n",
            ls_text_si(r->peak.flop_s, t[0]), ls_text_bytes(r->peak.read_b_s, t[1]),
            ls_text_bytes(r->peak.copy_b_s, t[2]),

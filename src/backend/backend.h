@@ -8,6 +8,7 @@
 #define LS_BACKEND_BACKEND_H
 
 #include "backend/buffer.h"
+#include "backend/gauges.h"
 #include "backend/queues.h"
 #include "backend/stream.h"
 #include "graph/graph.h"
@@ -73,11 +74,20 @@ struct ls_backend {
     void (*close)(ls_device *dev);
     /* One line about the device: instruction set, libraries and their versions. */
     void (*describe)(const ls_device *dev, char *buf, size_t n);
+    /* One look at each device that the first `ranks` ranks of this machine compute on, at most
+     * LS_GAUGES_MOST; returns how many.  From any thread.  NULL, or 0: nobody can say anything of them. */
+    int (*gauges)(const ls_device *dev, int ranks, ls_gauge *out);
+
+    /* What it can do at most with numbers of that type, in about a quarter of a second, when nothing else
+     * runs; false where that cannot be measured.  NULL: it computes with the host's processor. */
+    bool (*measure)(ls_device *dev, ls_dtype type, ls_yardstick *out);
 
     const ls_buffers *buffers; /* where tensors lie; &ls_host_buffers: in memory of the host's */
     /* NULL: a kernel runs where it is called.  Else the device works by itself; its buffers are not
      * host-visible, and its kernels see device memory alone, but for those of to_host and to_device. */
     const ls_queues *queues;
+    const ls_links
+        *links; /* collectives between its devices; NULL: what ranks exchange passes through the host */
 
     bool rounds;                 /* it heeds ls_device.tf32 */
     const ls_fusion_rule *fuses; /* patterns that fusion may fold for its kernels; NULL: none */

@@ -410,6 +410,40 @@ static ls_status agree_on_beginning(lsi_run *r, ls_err *err)
     return ls_comm_broadcast(r->o->comm, &r->anew, sizeof r->anew, 0, "where the run begins", err);
 }
 
+/* The first rank of each machine looks after its devices. */
+static void open_gauges(lsi_run *r)
+{
+    const ls_comm *c = r->session.comm;
+
+    if (c != NULL && ls_comm_local_rank(c) != 0) return;
+    ls_gauges_open(&r->gauges, &(ls_gauges_options){.dev = r->session.dev,
+                                                    .rank = r->session.rank,
+                                                    .ranks = c != NULL ? ls_comm_local_size(c) : 1,
+                                                    .folder = r->dir.path,
+                                                    .resumed_at = r->resumed ? r->c.step : -1,
+                                                    .seconds = r->c.seconds});
+}
+
+/* Whether this process may write into the run directory: who was thought dead and has woken up may not. */
+static bool may_write(const lsi_run *r)
+{
+    return !lsi_run_leads(r) || ls_run_check(r->o->run, NULL) == LS_OK;
+}
+
+void lsi_run_look(lsi_run *r)
+{
+    const double epoch = (double)r->c.epoch + (double)r->c.position / (double)r->ruler.epoch_samples;
+
+    if (ls_gauges_note(r->gauges, r->c.step, epoch) && may_write(r))
+        ls_gauges_write(r->gauges, ls_reporter_events(r->report));
+}
+
+void lsi_run_end_gauges(lsi_run *r)
+{
+    ls_gauges_close(r->gauges, r->gauges != NULL && may_write(r), ls_reporter_events(r->report));
+    r->gauges = NULL;
+}
+
 ls_status lsi_run_begin(lsi_run *r, ls_err *err)
 {
     const double began = ls_clock_seconds();
@@ -442,6 +476,7 @@ ls_status lsi_run_begin(lsi_run *r, ls_err *err)
     open_ledger(r, began);
     open_agenda(r);
     r->session.stop = r->o->stop;
+    open_gauges(r);
     if (!lsi_run_leads(r)) return LS_OK;
     per_epoch = ls_ruler_epoch_steps(&r->ruler);
     LS_TRY(ls_reporter_open(&r->report,

@@ -439,6 +439,7 @@ static ls_status loop(lsi_run *r, ls_err *err)
         LS_TRY(step(r, &b, err));
         doing(r, LS_COMM_AT_LENGTH);
         end_epoch(r);
+        lsi_run_look(r);
         if (lsi_run_leads(r) && ls_run_is_gone(r->o->run)) LS_TRY(ls_run_check(r->o->run, err));
         if (r->c.pending > 0) continue;
         due = ls_control_due(&r->stepper.control);
@@ -554,6 +555,7 @@ static void fail_run(lsi_run *r, json_t **summary, const ls_err *why)
 void lsi_run_release(lsi_run *r)
 {
     ls_stepper_release(&r->stepper);
+    lsi_run_end_gauges(r);
     ls_reporter_close(r->report);
     ls_samples_close(r->samples, NULL);
     ls_loader_destroy(r->loader);

@@ -263,6 +263,11 @@ void ls_reporter_validation(ls_reporter *r, const ls_counters *c, const ls_metri
     ls_runlog_note(r->o.log, line);
 }
 
+ls_events *ls_reporter_events(ls_reporter *r)
+{
+    return r != NULL ? r->events : NULL;
+}
+
 void ls_reporter_note_line(ls_reporter *r, const char *format, ...)
 {
     char line[640];

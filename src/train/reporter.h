@@ -46,6 +46,8 @@ void ls_reporter_step(ls_reporter *r, const ls_counters *c, const ls_metric_sums
 void ls_reporter_epoch(ls_reporter *r, const ls_counters *c);
 /* After an evaluation. */
 void ls_reporter_validation(ls_reporter *r, const ls_counters *c, const ls_metric_sums *sums);
+/* Where scalars of others go, who come by between reports; NULL where there is no report. */
+struct ls_events *ls_reporter_events(ls_reporter *r);
 /* One line between the steps, to the terminal and the log. */
 void ls_reporter_note_line(ls_reporter *r, const char *format, ...) LS_PRINTF(2, 3);
 /* Pictures of the trial's images, once for every step. */

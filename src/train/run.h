@@ -8,6 +8,7 @@
 #include "train/agenda.h"
 #include "train/best.h"
 #include "train/evaluate.h"
+#include "train/gauges.h"
 #include "train/reporter.h"
 #include "train/runlog.h"
 #include "train/samples.h"
@@ -42,6 +43,7 @@ typedef struct lsi_run {
     ls_ckpt_writer *writer;
     ls_runlog *log;
     ls_reporter *report;
+    ls_gauges *gauges; /* of a machine's first rank, where its device has some */
     ls_counters c;
     ls_lr_schedule schedule;
     ls_summary summary;
@@ -107,6 +109,9 @@ ls_status lsi_run_test(lsi_run *r, bool outputs, ls_metric_sums *sums, ls_err *e
 /* Writes the summary as it would be if the run ended now. */
 ls_status lsi_run_summarise(lsi_run *r, const char *state, const ls_metric_sums *test, const char *error,
                             json_t **out, ls_err *err);
+/* Between steps: what the gauges showed since the last time goes where it belongs. */
+void lsi_run_look(lsi_run *r);
+void lsi_run_end_gauges(lsi_run *r);
 /* While the run goes on.  A summary that cannot be written is worth a warning, not the run. */
 void lsi_run_summarise_running(lsi_run *r);
 

@@ -300,6 +300,7 @@ ls_status ls_run_pages(ls_report *page, const ls_past_run *runs, int n_runs, ls_
     LS_TRY(ls_run_pages_curves(page, &p, err));
     for (int k = 0; k < n_runs; k++) LS_TRY(ls_confusion_page(page, runs[k].path, p.label[k], k + 1, err));
     LS_TRY(ls_run_pages_throughput(page, &p, err));
+    LS_TRY(ls_run_pages_gauges(page, &p, err));
     LS_TRY(add_ledger(page, &p, err));
     LS_TRY(add_timelines(page, runs, n_runs, err));
 out:

@@ -1,6 +1,6 @@
 /* run_pages.h: what runs have left behind (history.h, timeline.h) as a document (report/report.h): a table of
- * the runs, their settings, curves of every metric with the runs overlaid, throughput over time, the ledger,
- * one step's timeline. */
+ * the runs, their settings, curves of every metric with the runs overlaid, throughput and GPUs over time, the
+ * ledger, one step's timeline. */
 #ifndef LS_TRAIN_RUN_PAGES_H
 #define LS_TRAIN_RUN_PAGES_H
 
@@ -34,5 +34,7 @@ ls_status ls_run_pages_settings(ls_report *page, const ls_page_runs *p, ls_err *
 ls_status ls_run_pages_curves(ls_report *page, const ls_page_runs *p, ls_err *err) LS_MUST_CHECK;
 /* Samples per second over time (run_throughput.c). */
 ls_status ls_run_pages_throughput(ls_report *page, const ls_page_runs *p, ls_err *err) LS_MUST_CHECK;
+/* Load, memory, power and temperature of GPUs over time, of runs that have them (run_gauges.c). */
+ls_status ls_run_pages_gauges(ls_report *page, const ls_page_runs *p, ls_err *err) LS_MUST_CHECK;
 
 #endif

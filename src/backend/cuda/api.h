@@ -15,7 +15,7 @@
 
 #define LSI_CUDA_SYMBOL "ls_cuda_module"
 /* Of everything that a module and a program must see alike, launchers included. */
-#define LSI_CUDA_VERSION 4
+#define LSI_CUDA_VERSION 5
 
 typedef void *lsi_cuda_event; /* a cudaEvent_t */
 typedef struct lsi_cuda_library lsi_cuda_library;
@@ -47,6 +47,8 @@ typedef struct lsi_cuda_api {
     int (*count)(int *devices);
     /* Device number `device` is the process's from now on; twice the same is fine. */
     int (*use)(int device, lsi_cuda_about *about);
+    /* Where a device is in the machine, whatever its number: "0000:1b:00.0". */
+    int (*bus)(int device, char *text, int size);
     const char *(*error)(int code);
 
     int (*alloc)(void **out, size_t bytes);

@@ -7,6 +7,7 @@
 
 #include "backend/cuda/flash.h"
 #include "backend/cuda/kernel_util.h"
+#include "backend/nvml.h"
 
 static ls_status probe(ls_err *why)
 {
@@ -38,7 +39,11 @@ static ls_status choose(lsi_cuda_device *d, int place, bool exactly, ls_err *err
         return ls_fail(err, LS_INVALID,
                        "there is no GPU %d: %d can be used, counted from 0; --device cuda takes one of them",
                        place, devices);
-    code = d->api->use(place % devices, &d->about);
+    d->place = place % devices;
+    d->devices = devices;
+    d->exactly = exactly;
+    if (d->api->bus(d->place, d->bus, sizeof d->bus) != 0) d->bus[0] = '\0';
+    code = d->api->use(d->place, &d->about);
     if (code == 0) code = lsi_cuda_open_queues(d);
     return code == 0 ? LS_OK : ls_fail(err, LS_DEVICE, "the GPU cannot be opened: %s", d->api->error(code));
 }
@@ -90,12 +95,33 @@ static ls_status cuda_open(ls_device **out, int threads, ls_err *err)
 static void describe(const ls_device *dev, char *buf, size_t n)
 {
     const lsi_cuda_about *a = &lsi_cuda_of(dev)->about;
+    char why[200];
+    const char *nvml = lsi_nvml_version(why, sizeof why);
 
     snprintf(buf, n,
              "%s, %d multiprocessors, %.0f GiB, compute %d.%d, CUDA %d.%d, driver for %d.%d, cuBLASLt %lld, "
-             "cuDNN %lld",
+             "cuDNN %lld, %s%s%s",
              a->name, a->processors, (double)a->memory / (1 << 30), a->major, a->minor, a->runtime / 1000,
-             a->runtime % 1000 / 10, a->driver / 1000, a->driver % 1000 / 10, a->cublaslt, a->cudnn);
+             a->runtime % 1000 / 10, a->driver / 1000, a->driver % 1000 / 10, a->cublaslt, a->cudnn,
+             nvml != NULL ? "NVML " : "no power and load in runs (", nvml != NULL ? nvml : why,
+             nvml != NULL ? "" : ")");
+}
+
+/* Rank I of a machine has device I, counted round. */
+static int gauges(const ls_device *dev, int ranks, ls_gauge *out)
+{
+    const lsi_cuda_device *d = lsi_cuda_of(dev);
+    const int all = ranks < d->devices ? ranks : d->devices;
+    char bus[32];
+    int n = 0;
+
+    for (int i = 0; i < all && n < LS_GAUGES_MOST; i++) {
+        const int device = d->exactly ? d->place : i;
+        if (d->api->bus(device, bus, sizeof bus) == 0 && lsi_nvml_look(bus, &out[n]))
+            out[n++].device = device;
+        if (d->exactly) break;
+    }
+    return n;
 }
 
 /* -- kernels ----------------------------------------------------------------------------------------------
@@ -184,6 +210,8 @@ const ls_backend ls_backend_cuda = {
     .open_at = cuda_open_at,
     .close = cuda_close,
     .describe = describe,
+    .gauges = gauges,
+    .measure = lsi_cuda_measure,
     .buffers = &lsi_cuda_buffers,
     .queues = &lsi_cuda_queues,
     .rounds = true,

@@ -31,6 +31,9 @@ typedef struct lsi_cuda_device {
     ls_device base;
     const lsi_cuda_api *api;
     lsi_cuda_about about;
+    int place, devices; /* its number, and how many there are */
+    bool exactly;       /* all ranks of the machine have this one */
+    char bus[32];       /* where it is in the machine; "": nobody knows */
     lsi_cuda_stream stream[LS_QUEUE_DEVICE_N];
     lsi_cuda_stream now;  /* the one that kernels are being put into */
     lsi_cuda_event began; /* recorded at began_ns */
@@ -64,6 +67,12 @@ int lsi_cuda_open_queues(lsi_cuda_device *d);
 void lsi_cuda_close_queues(lsi_cuda_device *d);
 /* Waits until all of them are empty. */
 int lsi_cuda_drain(const lsi_cuda_device *d);
+
+/* -- yardstick.c
+ * ---------------------------------------------------------------------------------------------
+ */
+
+bool lsi_cuda_measure(ls_device *dev, ls_dtype type, ls_yardstick *out); /* see ls_backend */
 
 /* -- planning -------------------------------------------------------------------------------------------- */
 

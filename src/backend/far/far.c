@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include "backend/far/far_internal.h"
+#include "backend/nvml.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "ops/ops.h"
@@ -224,6 +225,43 @@ static void describe(const ls_device *dev, char *buf, size_t n)
     snprintf(buf, n, "the reference kernels on memory that the host cannot see; for tests");
 }
 
+/* As if it were the machine's first GPU, so that what is done with gauges is tried without one. */
+static int gauges(const ls_device *dev, int ranks, ls_gauge *out)
+{
+    (void)dev;
+    (void)ranks;
+    return lsi_nvml_look(NULL, out) ? 1 : 0;
+}
+
+/* Loops as those of the reference kernels, on memory of the device. */
+static bool measure(ls_device *dev, ls_dtype type, ls_yardstick *out)
+{
+    enum { SIDE = 96, BYTES = 1 << 22 };
+    ls_buffer b = {0};
+    double *x;
+    double begun;
+    ls_err err = {0};
+
+    (void)type;
+    if (ls_buffer_alloc(&b, dev, 2 * BYTES, &err) != LS_OK) return false;
+    lsi_far_drain((lsi_far *)dev);
+    x = lsi_far_bytes(&b, 0);
+    memset(x, 0, 2 * BYTES);
+    begun = ls_clock_seconds();
+    for (int i = 0; i < SIDE; i++)
+        for (int j = 0; j < SIDE; j++)
+            for (int k = 0; k < SIDE; k++)
+                x[i * SIDE + j] += x[SIDE * SIDE + i * SIDE + k] * x[2 * SIDE * SIDE + k * SIDE + j];
+    out->flop_s = 2.0 * SIDE * SIDE * SIDE / (ls_clock_seconds() - begun);
+    begun = ls_clock_seconds();
+    memcpy((char *)x + BYTES, x, BYTES);
+    out->copy_b_s = 2.0 * BYTES / (ls_clock_seconds() - begun);
+    out->devices = 1;
+    snprintf(out->what, sizeof out->what, "products in double");
+    ls_buffer_free(&b);
+    return true;
+}
+
 static bool optimised(const ls_op *op)
 {
     (void)op;
@@ -239,6 +277,8 @@ const ls_backend ls_backend_far = {
     .open = far_open,
     .close = far_close,
     .describe = describe,
+    .gauges = gauges,
+    .measure = measure,
     .buffers = &far_buffers,
     .queues = &lsi_far_queues,
     .fuses = fusions,

@@ -54,6 +54,11 @@ static int use(int device, lsi_cuda_about *about)
     return (int)cudaFree(NULL); /* makes the context */
 }
 
+static int bus(int device, char *text, int size)
+{
+    return (int)cudaDeviceGetPCIBusId(text, size, device);
+}
+
 static const char *error(int code)
 {
     return code >= LSI_CUDA_CUBLAS ? lsi_cuda_library_error(code) : cudaGetErrorString((cudaError_t)code);
@@ -223,6 +228,7 @@ void lsi_cuda_fill_device(lsi_cuda_api *api)
     api->count = count;
     api->runtime = CUDART_VERSION;
     api->use = use;
+    api->bus = bus;
     api->error = error;
     api->alloc = device_alloc;
     api->free = device_free;
