@@ -9,6 +9,7 @@
 
 #include "backend/buffer.h"
 #include "backend/gauges.h"
+#include "backend/links.h"
 #include "backend/queues.h"
 #include "backend/stream.h"
 #include "graph/graph.h"

@@ -48,6 +48,7 @@ typedef enum ls_group {
     LS_GROUP_MACHINE, /* the ranks of each machine among themselves */
     LS_GROUP_SHARD    /* neighbours on a machine that have one model between them (ls_comm_set_shard_group) */
 } ls_group;
+enum { LS_GROUPS = LS_GROUP_SHARD + 1 };
 const char *ls_group_text(ls_group group); /* "", " group=machine", " group=shard" */
 int ls_group_size(const ls_comm *c, ls_group group);
 int ls_group_rank(const ls_comm *c, ls_group group); /* this rank's number in it */

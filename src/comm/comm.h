@@ -103,6 +103,9 @@ void ls_comm_set_stall(ls_comm *c, double report, double limit);
 ls_comm_doing ls_comm_set_doing(ls_comm *c, ls_comm_doing doing);
 /* One more piece of work is done; costs next to nothing.  Any thread of the rank. */
 void ls_comm_beat(ls_comm *c);
+/* LS_LOST, with who and why, when a rank of this machine is gone or has given up: for those who wait for
+ * something else that needs the others.  `what` names it; a look costs some system calls. */
+ls_status ls_comm_alive(ls_comm *c, const char *what, ls_err *err) LS_MUST_CHECK;
 /* The memory by which this rank is watched; valid as long as the communicator. */
 ls_comm_heap *ls_comm_heap_of(const ls_comm *c);
 /* Tells the ranks of this machine that this one gives up: their waits end with LS_LOST.  Those of other

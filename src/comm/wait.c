@@ -136,6 +136,12 @@ static void look_for_lost(ls_comm *c, lsi_missing missing, const void *arg)
     }
 }
 
+ls_status ls_comm_alive(ls_comm *c, const char *what, ls_err *err)
+{
+    if (!lsi_aborted(c)) look_for_lost(c, NULL, NULL);
+    return lsi_aborted(c) ? lsi_lost(c, what, err) : LS_OK;
+}
+
 /* All have arrived, but somebody has not finished what he took on: one who does not wait. */
 static bool has_work(const ls_comm *c, int local)
 {

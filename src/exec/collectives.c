@@ -6,37 +6,13 @@
 
 #include "base/alloc.h"
 #include "base/grow.h"
-#include "exec/peers_internal.h"
+#include "exec/collectives_internal.h"
+#include "exec/links.h"
 #include "ops/ops.h"
 
 enum { FEW = 64 };            /* floats that are not worth a narrow wire */
 enum { ALIGN = 16 };          /* floats: tensors of a bucket begin at cache lines */
 enum { PARTS = 0, SUMS = 1 }; /* the two buffers of a bucket: what this rank gives, and what comes of it */
-
-/* A tensor in its bucket. */
-typedef struct place {
-    int64_t offset; /* in a rank's stretch of the vector, in floats */
-    int64_t count;  /* elements that the stretch holds of it */
-    int64_t whole;  /* and the tensor */
-    int64_t size;   /* bytes of an element: 4 of what is added up; what is gathered may have fewer */
-} place;
-
-/* The kernel of any node. */
-typedef struct transfer {
-    ls_peers *peers;
-    int bucket;             /* its place among the peers'; -1: none */
-    int first, n;           /* tensors: their first input (or output), and how many */
-    int n_plain;            /* the last so many are not weighted */
-    bool tree;              /* leaves have brought all but the plain ones */
-    int stretches, own;     /* of the vector: one for each rank where each has a piece, and this rank's */
-    int64_t length;         /* floats of a stretch */
-    bool scatters, gathers; /* what is given, or comes, is in pieces */
-    bool shared;            /* others use the same memory before and after: nothing stays in it */
-    bool gives;             /* this rank does: all but those that listen to a broadcast */
-    ls_group group;         /* of a barrier */
-    const char *what;
-    place at[];
-} transfer;
 
 /* -- planning ---------------------------------------------------------------------------------------------
  */
@@ -44,6 +20,11 @@ typedef struct transfer {
 bool lsi_coll_runs(const ls_peers *p, const ls_node *n)
 {
     return p != NULL && (n->op->flags & LS_OP_COLLECTIVE) != 0;
+}
+
+bool lsi_coll_on_host(const ls_peers *p, const ls_node *n)
+{
+    return lsi_coll_runs(p, n) && !lsi_links_run(p, n);
 }
 
 bool lsi_coll_begins(const ls_node *n)
@@ -54,7 +35,7 @@ bool lsi_coll_begins(const ls_node *n)
 
 int lsi_coll_bucket(const ls_kernel *k)
 {
-    return ((const transfer *)k->state)->bucket;
+    return ((const lsi_transfer *)k->state)->bucket;
 }
 
 static bool same(const lsi_bucket *b, int number, const ls_exchange_options *o)
@@ -79,19 +60,27 @@ static const ls_exchange_room *find_room(const ls_peers *p, int number, const ls
     return NULL;
 }
 
-/* The plans of one part of a step have the same exchanges, whatever the batch; those of another part differ
- * in number or length. */
+/* The plans of one part of a step have the same buckets, whatever the batch; those of another part differ in
+ * number or length.  True: it was not there, and is the last one now unless memory ran out (*index is -1). */
+static bool add_bucket(ls_peers *p, int number, const ls_exchange_options *o, int *index)
+{
+    for (*index = 0; *index < p->n; ++*index)
+        if (same(&p->buckets[*index], number, o)) return false;
+    if (!LS_GROW(LS_MEM_PLAN, p->buckets, p->n + 1, p->cap))
+        *index = -1;
+    else
+        p->buckets[p->n] = (lsi_bucket){.number = number, .how = *o};
+    return true;
+}
+
 static ls_status find_exchange(ls_peers *p, int number, ls_exchange_options o, int *index, ls_err *err)
 {
     char name[32];
     ls_status st = LS_OK;
 
-    for (*index = 0; *index < p->n; ++*index)
-        if (same(&p->buckets[*index], number, &o)) return LS_OK;
-    if (!LS_GROW(LS_MEM_PLAN, p->buckets, p->n + 1, p->cap))
-        return ls_fail(err, LS_NOMEM, "ranks: no memory");
+    if (!add_bucket(p, number, &o, index)) return LS_OK;
+    if (*index < 0) return ls_fail(err, LS_NOMEM, "ranks: no memory");
     snprintf(name, sizeof name, "bucket %d", number);
-    p->buckets[p->n] = (lsi_bucket){.number = number, .how = o};
     o.name = name;
     LS_TRY(ls_exchange_create(&p->buckets[p->n].x, p->comm, &o, err));
     p->n++;
@@ -114,6 +103,18 @@ static ls_exchange_options options_of(const ls_peers *p, const ls_op *op, const 
     return o;
 }
 
+ls_status lsi_coll_note_bucket(ls_peers *p, const ls_node *n, lsi_transfer *t, ls_err *err)
+{
+    const ls_collective_attr *a = n->attr;
+    ls_exchange_options o = options_of(p, n->op, a);
+
+    o.n = t->length * t->stretches;
+    if (!add_bucket(p, a->bucket, &o, &t->bucket)) return LS_OK;
+    if (t->bucket < 0) return ls_fail(err, LS_NOMEM, "ranks: no memory");
+    p->n++;
+    return LS_OK;
+}
+
 static ls_status check_ranks(const ls_peers *p, const ls_collective_attr *a, ls_err *err)
 {
     const int ranks = ls_group_size(p->comm, a->group);
@@ -123,11 +124,11 @@ static ls_status check_ranks(const ls_peers *p, const ls_collective_attr *a, ls_
 }
 
 /* Tensors begin at cache lines; a tensor alone, where each rank has a piece, lies as it is. */
-static void lay_tensors(const ls_graph *g, const ls_node *n, bool pieces, bool given_whole, transfer *t)
+static void lay_tensors(const ls_graph *g, const ls_node *n, bool pieces, bool given_whole, lsi_transfer *t)
 {
     for (int i = 0; i < t->n; i++) {
         const int64_t count = ls_shape_count(*ls_node_in_shape(g, n, t->first + i));
-        place *at = &t->at[i];
+        lsi_place *at = &t->at[i];
         int64_t floats;
         at->offset = t->length;
         at->count = pieces && given_whole ? ls_exchange_piece(count, t->stretches) : count;
@@ -139,7 +140,8 @@ static void lay_tensors(const ls_graph *g, const ls_node *n, bool pieces, bool g
 }
 
 /* Which tensors the node has, and where they lie in the vector. */
-static ls_status lay_out(const ls_peers *p, const ls_graph *g, const ls_node *n, transfer *t, ls_err *err)
+ls_status lsi_coll_lay_out(const ls_peers *p, const ls_graph *g, const ls_node *n, lsi_transfer *t,
+                           ls_err *err)
 {
     const ls_collective_attr *a = n->attr;
     const ls_collective kind = n->op->collective;
@@ -161,20 +163,20 @@ out:
     return st;
 }
 
-static transfer *new_transfer(ls_peers *p, const ls_node *n)
+lsi_transfer *lsi_coll_transfer(ls_peers *p, const ls_node *n)
 {
     const ls_collective_attr *a = n->attr;
-    transfer *t = ls_alloc(LS_MEM_PLAN, sizeof *t + sizeof t->at[0] * (size_t)n->n_in);
+    lsi_transfer *t = ls_alloc(LS_MEM_PLAN, sizeof *t + sizeof t->at[0] * (size_t)n->n_in);
 
     if (t == NULL) return NULL;
-    *t = (transfer){.peers = p,
-                    .bucket = -1,
-                    .n_plain = a->plain,
-                    .tree = a->shards > 0,
-                    .stretches = 1,
-                    .group = a->group,
-                    .what = ls_barrier_name(a->at),
-                    .shared = a->room > 0};
+    *t = (lsi_transfer){.peers = p,
+                        .bucket = -1,
+                        .n_plain = a->plain,
+                        .tree = a->shards > 0,
+                        .stretches = 1,
+                        .group = a->group,
+                        .what = ls_barrier_name(a->at),
+                        .shared = a->room > 0};
     return t;
 }
 
@@ -201,10 +203,10 @@ static ls_status need_room(ls_peers *p, const ls_graph *g, const ls_node *n, int
     ls_exchange_options o = options_of(p, n->op, a);
     ls_exchange_room need = {0};
     lsi_room *mine = NULL;
-    transfer *t = new_transfer(p, n);
+    lsi_transfer *t = lsi_coll_transfer(p, n);
     ls_status st = t != NULL ? LS_OK : ls_fail(err, LS_NOMEM, "ranks: no memory");
 
-    if (t != NULL) LS_TRY(lay_out(p, g, n, t, err));
+    if (t != NULL) LS_TRY(lsi_coll_lay_out(p, g, n, t, err));
     if (st != LS_OK) goto out;
     o.n = t->length * t->stretches;
     ls_exchange_need_room(p->comm, &o, &need);
@@ -246,6 +248,7 @@ ls_status lsi_coll_rooms(ls_peers *p, const ls_graph *g, ls_err *err)
     const int first = p != NULL ? p->n_rooms : 0;
     ls_status st = LS_OK;
 
+    if (p != NULL && p->links != NULL) return lsi_links_rooms(p, g, err);
     for (int32_t i = 0; p != NULL && i < g->n_nodes; i++) {
         const ls_node *n = g->nodes[i];
         if (n->dead || !lsi_coll_runs(p, n) || n->op->coll_op != LS_COLL_OP_START) continue;
@@ -274,14 +277,16 @@ ls_status lsi_coll_plan(ls_peers *p, const ls_graph *g, const ls_node *n, ls_ker
     };
     const ls_collective_attr *a = n->attr;
     ls_exchange_options o = options_of(p, n->op, a);
-    transfer *t = new_transfer(p, n);
+    lsi_transfer *t;
     ls_status st = LS_OK;
 
+    if (lsi_links_run(p, n)) return lsi_links_plan(p, g, n, out, err);
+    t = lsi_coll_transfer(p, n);
     if (t == NULL) return ls_fail(err, LS_NOMEM, "ranks: no memory");
     *out = (ls_kernel){
         .run = run[n->op->coll_op], .destroy = ls_free, .state = t, .impl = ls_comm_kind(p->comm)};
     if (n->op->coll_op == LS_COLL_OP_WHOLE) return LS_OK;
-    LS_TRY(lay_out(p, g, n, t, err));
+    LS_TRY(lsi_coll_lay_out(p, g, n, t, err));
     o.n = t->length * t->stretches;
     if (o.n <= FEW) o.wire = LS_WIRE_F32; /* single numbers, such as a sum of squares, travel as they are */
     if (t->shared) o.room = find_room(p, a->room, &o);
@@ -304,12 +309,12 @@ static bool can_move(const ls_graph *g, int32_t v)
 
 /* Of several tensors in pieces none lies in one stretch.  Where not all are weighted alike, they are weighted
  * on their way into the bucket; what leaves have brought is not given again. */
-static bool given_in_place(const transfer *t)
+static bool given_in_place(const lsi_transfer *t)
 {
     return t->gives && !t->tree && t->n_plain == 0 && !t->shared && (!t->scatters || t->n == 1);
 }
 
-static bool comes_in_place(const transfer *t)
+static bool comes_in_place(const lsi_transfer *t)
 {
     if (t->shared || !t->gathers) return !t->shared;
     return t->n == 1 && t->at[0].count * t->at[0].size == t->length * (int64_t)sizeof(float);
@@ -317,9 +322,10 @@ static bool comes_in_place(const transfer *t)
 
 void lsi_coll_place(const ls_kernel *k, ls_graph *g, const ls_node *n)
 {
-    const transfer *t = k->state;
+    const lsi_transfer *t = k->state;
     const bool start = n->op->coll_op == LS_COLL_OP_START;
 
+    if (t->vector != NULL) return; /* the device's, who moves what there is */
     if (start ? !given_in_place(t) : n->op->coll_op != LS_COLL_OP_WAIT || !comes_in_place(t)) return;
     for (int i = 0; i < t->n; i++) {
         const int32_t v = start ? ls_graph_storage(g, n->in[t->first + i]) : n->out[i];
@@ -381,7 +387,7 @@ static ls_status take(const ls_operand *x, int64_t from, int64_t n, float weight
 }
 
 /* A piece of 16-bit numbers, which others only copy: as it is, with zeros behind an odd one. */
-static ls_status give_narrow(const place *at, const ls_operand *x, float *to, ls_err *err)
+static ls_status give_narrow(const lsi_place *at, const ls_operand *x, float *to, ls_err *err)
 {
     const size_t bytes = (size_t)(at->count * at->size);
 
@@ -391,9 +397,9 @@ static ls_status give_narrow(const place *at, const ls_operand *x, float *to, ls
 }
 
 /* Tensor i into the vector at `to`, which is cut in stretches where what is given is in pieces. */
-static ls_status give(const transfer *t, int i, const ls_operand *x, float weight, float *to, ls_err *err)
+static ls_status give(const lsi_transfer *t, int i, const ls_operand *x, float weight, float *to, ls_err *err)
 {
-    const place *at = &t->at[i];
+    const lsi_place *at = &t->at[i];
     ls_status st = LS_OK;
 
     if (at->size != (int64_t)sizeof *to) return give_narrow(at, x, to, err);
@@ -408,7 +414,7 @@ static ls_status give(const transfer *t, int i, const ls_operand *x, float weigh
 }
 
 /* The weight of the node, and its token, which is the same. */
-static ls_status pass_weight(const transfer *t, const ls_call *call, float *weight, ls_err *err)
+static ls_status pass_weight(const lsi_transfer *t, const ls_call *call, float *weight, ls_err *err)
 {
     ls_status st = LS_OK;
 
@@ -421,7 +427,7 @@ out:
 
 static void run_start(void *state, const ls_call *call)
 {
-    const transfer *t = state;
+    const lsi_transfer *t = state;
     lsi_bucket *b = &t->peers->buckets[t->bucket];
     float *part = t->gives ? ls_exchange_part(b->x, 0) : NULL, weight = 1;
     ls_err err = {0};
@@ -445,7 +451,7 @@ out:
 
 static void run_leaf(void *state, const ls_call *call)
 {
-    const transfer *t = state;
+    const lsi_transfer *t = state;
     ls_exchange *x = t->peers->buckets[t->bucket].x;
     float *leaf = ls_exchange_leaf(x), weight = 0, shard = 0;
     ls_err err = {0};
@@ -466,7 +472,7 @@ out:
 
 /* Pieces of all ranks, one after the other, where they do not lie so already; of scattered sums, this rank's.
  */
-static ls_status collect(const transfer *t, const float *all, const ls_call *call, ls_err *err)
+static ls_status collect(const lsi_transfer *t, const float *all, const ls_call *call, ls_err *err)
 {
     const int first = t->scatters ? t->own : 0, end = t->scatters ? t->own + 1 : t->stretches;
     ls_status st = LS_OK;
@@ -483,7 +489,7 @@ static ls_status collect(const transfer *t, const float *all, const ls_call *cal
 
 static void run_wait(void *state, const ls_call *call)
 {
-    const transfer *t = state;
+    const lsi_transfer *t = state;
     ls_peers *p = t->peers;
     lsi_bucket *b = &p->buckets[t->bucket];
     ls_err err = {0};
@@ -508,7 +514,7 @@ static bool work_on_exchanges(void *peers)
 
 static void run_barrier(void *state, const ls_call *call)
 {
-    const transfer *t = state;
+    const lsi_transfer *t = state;
     ls_comm *c = t->peers->comm;
     ls_err err = {0};
 
@@ -519,7 +525,8 @@ static void run_barrier(void *state, const ls_call *call)
 
 void lsi_coll_progress(ls_peers *p)
 {
-    ls_comm_beat(p->comm);
+    /* Who waits for devices that wait for each other does not get on. */
+    if (p->links == NULL) ls_comm_beat(p->comm);
     if (p->under_way == 0) return;
     /* Sums take the time of the core that computes: one piece between two nodes.  Between machines all that
      * can travel should be travelling. */

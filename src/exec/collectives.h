@@ -11,6 +11,8 @@
 
 /* Whether the node is a collective that peers plan; `p` may be NULL: one rank, whose device does. */
 bool lsi_coll_runs(const ls_peers *p, const ls_node *n);
+/* Whether the host runs it: not where devices do so among themselves (links.h). */
+bool lsi_coll_on_host(const ls_peers *p, const ls_node *n);
 /* Whether the node is where a collective begins, or all of it.  Leaves are given to the sum of another plan,
  * and who waits has begun before. */
 bool lsi_coll_begins(const ls_node *n);

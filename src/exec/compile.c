@@ -27,7 +27,7 @@ static void settle_homes(ls_plan *p, ls_passage *way)
 
 static bool on_host(const void *peers, const ls_node *n)
 {
-    return lsi_coll_runs(peers, n);
+    return lsi_coll_on_host(peers, n);
 }
 
 static int rank_of(const void *peers, ls_group group)
@@ -225,7 +225,7 @@ static void count_operands(const ls_plan *p, size_t *all, size_t *by_host)
     for (int32_t i = 0; i < p->schedule.n; i++) {
         const ls_node *n = p->steps[i].node;
         *all += (size_t)n->n_in + (size_t)n->n_out;
-        if (lsi_coll_runs(p->peers, n)) *by_host += (size_t)n->n_in + (size_t)n->n_out;
+        if (lsi_coll_on_host(p->peers, n)) *by_host += (size_t)n->n_in + (size_t)n->n_out;
     }
 }
 
@@ -237,7 +237,7 @@ void lsi_plan_resolve(ls_plan *p)
         const ls_node *n = p->steps[i].node;
         const ls_operand scratch = in_arena(p, p->memory.scratch[i], p->steps[i].kernel.scratch_bytes);
         const int count = n->n_in + n->n_out;
-        const bool host = lsi_coll_runs(p->peers, n);
+        const bool host = lsi_coll_on_host(p->peers, n);
         p->steps[i].stream = (ls_stream){&p->failure, i};
         p->steps[i].call = (ls_call){.in = p->pointers + at,
                                      .out = p->pointers + at + n->n_in,

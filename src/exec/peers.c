@@ -1,5 +1,6 @@
 /* peers.c: who takes part, what exchanges take, and who keeps shared variables. */
 #include "base/alloc.h"
+#include "exec/links.h"
 #include "exec/peers_internal.h"
 #include "exec/plan_internal.h"
 
@@ -33,6 +34,7 @@ out:
 void ls_peers_destroy(ls_peers *p)
 {
     if (p == NULL) return;
+    lsi_links_release(p);
     for (int i = 0; i < p->n; i++) ls_exchange_destroy(p->buckets[i].x);
     for (int i = 0; i < p->n_rooms; i++) {
         ls_shared_destroy(p->rooms[i]->memory);
@@ -81,9 +83,10 @@ double ls_plan_traffic(const ls_plan *p)
 
 size_t ls_peers_bytes(const ls_peers *p)
 {
-    size_t sum = 0;
+    size_t sum = lsi_links_bytes(p);
 
-    for (int i = 0; i < p->n; i++) sum += ls_exchange_bytes(p->comm, &p->buckets[i].how);
+    for (int i = 0; i < p->n; i++)
+        if (p->buckets[i].x != NULL) sum += ls_exchange_bytes(p->comm, &p->buckets[i].how);
     for (int i = 0; i < p->n_rooms; i++) {
         const lsi_room *r = p->rooms[i];
         const int sharers =

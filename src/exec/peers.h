@@ -31,6 +31,14 @@ ls_status ls_peers_create(ls_peers **out, ls_comm *comm, const ls_peers_options 
 ls_status ls_peers_create_absent(ls_peers **out, int ranks, int here, const ls_peers_options *o,
                                  ls_err *err) LS_MUST_CHECK;
 void ls_peers_destroy(ls_peers *p); /* accepts NULL; after every plan that uses it */
+/* Collective, before the first plan: where every rank has a device of its own and all have the library,
+ * devices run collectives among themselves from now on (links.h); else nothing changes.  `dev` outlives *p.
+ */
+ls_status ls_peers_link(ls_peers *p, ls_device *dev, ls_err *err) LS_MUST_CHECK;
+bool ls_peers_linked(const ls_peers *p);
+/* "by NCCL 2.28.3: ..." or "through the host: ...", with why; "" where that is no question.  `p` may be NULL.
+ */
+const char *ls_peers_links_text(const ls_peers *p);
 /* The buckets there are, and bytes of gradients in one. */
 int ls_peers_buckets(const ls_peers *p);
 size_t ls_peers_bucket_bytes(const ls_peers *p, int bucket);

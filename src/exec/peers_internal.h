@@ -21,6 +21,16 @@ typedef struct lsi_room {
     ls_shared *memory; /* NULL: ranks are absent */
 } lsi_room;
 
+/* Where devices exchange: in their own memory (links.c). */
+typedef struct lsi_vector {
+    bool room; /* `number` is that of a room, which several use in turn, or of a bucket */
+    int number;
+    ls_group group;
+    ls_collective kind; /* of a bucket */
+    int64_t floats;
+    ls_buffer memory;
+} lsi_vector;
+
 struct ls_peers {
     ls_comm *comm, *absent; /* the second, if any, is the peers' own */
     ls_peers_options how;
@@ -31,6 +41,16 @@ struct ls_peers {
     int n_rooms;
     size_t cap_rooms;
     int under_way; /* exchanges that were started and are not finished */
+    /* Where devices run collectives among themselves; else `links` is NULL, and nothing else is there. */
+    const ls_links *links;
+    ls_device *dev;
+    ls_link *link[LS_GROUPS]; /* made when the first plan needs it */
+    lsi_vector **vectors;
+    int n_vectors;
+    size_t cap_vectors;
+    ls_err links_lost;    /* why all was given up */
+    char links_text[320]; /* who runs collectives, and why */
+    uint64_t looked_ns;
 };
 
 #endif

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "exec/branches.h"
+#include "exec/links.h"
 #include "exec/results.h"
 
 /* -- making -----------------------------------------------------------------------------------------------
@@ -132,8 +133,11 @@ enum { YIELDS = 200 };
 static void idle(ls_plan *p, int turn)
 {
     const struct timespec moment = {0, 50000};
+    ls_err err = {0};
 
     if (p->peers != NULL) lsi_coll_progress(p->peers);
+    if (lsi_links_watch(p->peers, &err) != LS_OK)
+        ls_stream_fail(&(ls_stream){&p->failure, LSI_BETWEEN_RUNS}, err.status, "%s", err.text);
     if (turn < YIELDS)
         sched_yield();
     else

@@ -357,6 +357,8 @@ static ls_status open_rundir(lsi_run *r, ls_err *err)
     LS_TRY(ls_team_share_text(r->session.comm, r->dir.path, sizeof r->dir.path, "naming the run", err));
     if (!lsi_run_leads(r)) LS_TRY(ls_run_join(&r->dir, err));
     LS_TRY(ls_runlog_open(&r->log, r->dir.path, r->session.rank, err));
+    if (ls_peers_links_text(r->session.peers)[0] != '\0')
+        ls_log(LS_LOG_INFO, "what ranks exchange goes %s", ls_peers_links_text(r->session.peers));
     ls_team_say_what_is_compared(r->session.comm, &r->session); /* which the log keeps */
     resumed = lsi_run_leads(r) && r->resumed;
     LS_TRY(ls_team_share_text(r->session.comm, &resumed, 1, "resuming", err));
@@ -503,4 +505,30 @@ ls_status lsi_run_begin(lsi_run *r, ls_err *err)
     lsi_run_summarise_running(r);
 out:
     return st;
+}
+
+/* -- leaving -----------------------------------------------------------------------------------------------
+ */
+
+void lsi_run_tell_others(const lsi_run *r, const ls_err *why)
+{
+    ls_comm *c = r->o->comm; /* the session's, also before there is one */
+
+    if (c != NULL && ls_comm_size(c) > 1 && why->status != LS_DISAGREE) ls_comm_abort(c, why->text);
+}
+
+void lsi_run_release(lsi_run *r)
+{
+    ls_stepper_release(&r->stepper);
+    lsi_run_end_gauges(r);
+    ls_reporter_close(r->report);
+    ls_samples_close(r->samples, NULL);
+    ls_loader_destroy(r->loader);
+    ls_ckpt_writer_destroy(r->writer);
+    ls_runlog_close(r->log); /* after everything that may have something to say */
+    ls_session_release(&r->session);
+    ls_dataset_close(r->train);
+    ls_dataset_close(r->test);
+    ls_dataset_close(r->val);
+    ls_summary_release(&r->summary);
 }

@@ -24,8 +24,7 @@ static bool is_due(unsigned due, ls_due what)
     return (due >> what & 1) != 0;
 }
 
-/* -- during
- * ------------------------------------------------------------------------------------------------------ */
+/* -- during --------------------------------------------------------------------------------------------- */
 
 /* Each rank sees its own pieces: what one finds all know. */
 static ls_status agree_on_pieces(lsi_run *r, ls_err *err)
@@ -451,8 +450,7 @@ out:
     return st;
 }
 
-/* -- the end
- * ------------------------------------------------------------------------------------------------------ */
+/* -- the end -------------------------------------------------------------------------------------------- */
 
 /* Given up, it is all that is left to do when the run goes on. */
 static ls_status test_at_end(lsi_run *r, ls_metric_sums *sums, ls_err *err)
@@ -531,13 +529,6 @@ static void say_nothing_to_do(const lsi_run *r, json_t **summary)
     ls_output_flush();
 }
 
-void lsi_run_tell_others(const lsi_run *r, const ls_err *why)
-{
-    ls_comm *c = r->o->comm; /* the session's, also before there is one */
-
-    if (c != NULL && ls_comm_size(c) > 1 && why->status != LS_DISAGREE) ls_comm_abort(c, why->text);
-}
-
 /* A run that began leaves a summary that says how it ended. */
 static void fail_run(lsi_run *r, json_t **summary, const ls_err *why)
 {
@@ -550,22 +541,6 @@ static void fail_run(lsi_run *r, json_t **summary, const ls_err *why)
     (void)lsi_run_summarise(r, why->status == LS_CANCELLED ? "killed" : "failed", &(ls_metric_sums){0},
                             why->text, summary, &ignored);
     ls_reporter_failure(r->report, why);
-}
-
-void lsi_run_release(lsi_run *r)
-{
-    ls_stepper_release(&r->stepper);
-    lsi_run_end_gauges(r);
-    ls_reporter_close(r->report);
-    ls_samples_close(r->samples, NULL);
-    ls_loader_destroy(r->loader);
-    ls_ckpt_writer_destroy(r->writer);
-    ls_runlog_close(r->log); /* after everything that may have something to say */
-    ls_session_release(&r->session);
-    ls_dataset_close(r->train);
-    ls_dataset_close(r->test);
-    ls_dataset_close(r->val);
-    ls_summary_release(&r->summary);
 }
 
 /* The wish to stop came while the step was being compiled: there is nothing to keep. */
@@ -595,6 +570,7 @@ ls_status ls_train(const ls_experiment *x, const ls_train_options *o, json_t **s
     }
     if (began) st = loop(&r, err);
     if (began && st == LS_OK) st = finish(&r, summary, err);
+    if (began && st == LS_DEVICE) ls_fail_in(err, st, "step %lld", (long long)r.c.step + 1);
     if (r.nothing) say_nothing_to_do(&r, summary);
     if (st != LS_OK) lsi_run_tell_others(&r, err);
     if (st != LS_OK && began) fail_run(&r, summary, err);

@@ -323,6 +323,7 @@ ls_status ls_session_open(ls_session *s, const ls_trial *trial, ls_config *cfg, 
         s->dev->progress = tell_progress;
         s->dev->progress_arg = s;
     }
+    if (s->peers != NULL && !s->dev->unbacked) LS_TRY(ls_peers_link(s->peers, s->dev, err));
     s->threads = s->dev->threads;
     ls_parallel_set_wait_policy(s->threads);
     if (o->shards > 0) LS_TRY(meet_shards(s, o, &deal, err));

@@ -107,6 +107,14 @@ static void describe(const ls_device *dev, char *buf, size_t n)
              nvml != NULL ? "" : ")");
 }
 
+void lsi_cuda_explain(const lsi_cuda_device *d, int code, char *buf, size_t size)
+{
+    const char *lost = d->bus[0] != '\0' ? lsi_nvml_lost(d->bus) : NULL;
+
+    snprintf(buf, size, "cuda: %s at %s: %s%s%s", d->about.name, d->bus, d->api->error(code),
+             lost != NULL ? "; " : "", lost != NULL ? lost : "");
+}
+
 /* Rank I of a machine has device I, counted round. */
 static int gauges(const ls_device *dev, int ranks, ls_gauge *out)
 {
@@ -214,6 +222,7 @@ const ls_backend ls_backend_cuda = {
     .measure = lsi_cuda_measure,
     .buffers = &lsi_cuda_buffers,
     .queues = &lsi_cuda_queues,
+    .links = &lsi_cuda_links,
     .rounds = true,
     .fuses = fusions,
     .regions = lsi_cuda_regions,

@@ -55,6 +55,9 @@ typedef struct lsi_cuda_device {
 /* The module, or why there is none; the second call is free. */
 ls_status lsi_cuda_load(const lsi_cuda_api **out, ls_err *err) LS_MUST_CHECK;
 
+/* What an error means, with the GPU that it befell, and whether the driver has lost it (cuda.c). */
+void lsi_cuda_explain(const lsi_cuda_device *d, int code, char *buf, size_t size);
+
 /* -- memory (memory.c) ----------------------------------------------------------------------------------- */
 
 extern const ls_buffers lsi_cuda_buffers;
@@ -62,6 +65,7 @@ extern const ls_buffers lsi_cuda_buffers;
 /* -- queues (queues.c) ----------------------------------------------------------------------------------- */
 
 extern const ls_queues lsi_cuda_queues;
+extern const ls_links lsi_cuda_links; /* links.c */
 
 int lsi_cuda_open_queues(lsi_cuda_device *d);
 void lsi_cuda_close_queues(lsi_cuda_device *d);

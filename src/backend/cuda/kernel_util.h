@@ -41,7 +41,11 @@ static inline bool lsi_cuda_refuses(const lsi_cuda_device *d)
 /* To be told after every launch; `code` is what the launcher returned. */
 static inline void lsi_cuda_launched(const lsi_cuda_device *d, const ls_call *call, int code)
 {
-    if (code != 0) ls_stream_fail(call->stream, LS_DEVICE, "cuda: %s", d->api->error(code));
+    char why[400];
+
+    if (code == 0) return;
+    lsi_cuda_explain(d, code, why, sizeof why);
+    ls_stream_fail(call->stream, LS_DEVICE, "%s", why);
 }
 
 /* `state` is copied to the heap. */

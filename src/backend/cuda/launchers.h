@@ -17,6 +17,7 @@
 #include "backend/cuda/launch/move.h"
 #include "backend/cuda/launch/norm.h"
 #include "backend/cuda/launch/optim.h"
+#include "backend/cuda/launch/pieces.h"
 #include "backend/cuda/launch/pointwise.h"
 #include "backend/cuda/launch/random.h"
 #include "backend/cuda/launch/reduce.h"
@@ -30,8 +31,8 @@ typedef void *lsi_cuda_stream; /* a cudaStream_t */
     /* attention.cu, flash.cu, epilogue.cu, move.cu, rows.cu */ \
     X(attend) X(attend_grad) X(flash) X(flash_grad) X(epilogue) X(fill) X(cast) X(move) X(copies) X(turn) \
     X(pad) X(gather_rows) X(scatter_rows) X(store_rows) \
-    /* convert.cu */ \
-    X(convert) \
+    /* convert.cu, pieces.cu */ \
+    X(convert) X(pieces) \
     /* pointwise.cu */ \
     X(chain) \
     /* norm.cu, layer_norm.cu */ \

@@ -12,7 +12,10 @@ static const lsi_cuda_device *device_of(const ls_buffer *b)
 
 static ls_status failed(const lsi_cuda_device *d, int code, const char *what, size_t bytes, ls_err *err)
 {
-    return ls_fail(err, LS_DEVICE, "cuda: %s %zu bytes: %s%s", what, bytes, d->api->error(code),
+    char why[400];
+
+    lsi_cuda_explain(d, code, why, sizeof why);
+    return ls_fail(err, LS_DEVICE, "%s: %s %zu bytes%s", why, what, bytes,
                    d->checks ? ""
                              : " (LOCKSTEP_CUDA_CHECK=1 names the op, where a kernel before was the cause)");
 }

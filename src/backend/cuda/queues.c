@@ -154,11 +154,12 @@ static bool reached(ls_device *dev, ls_event *e)
 static ls_status join(ls_device *dev, ls_event *e, ls_err *err)
 {
     const lsi_cuda_device *d = lsi_cuda_of(dev);
+    char why[400];
 
     note(dev, d->api->event_sync(e->event));
     if (d->failed == 0) return LS_OK;
-    return ls_fail(err, LS_DEVICE, "cuda: %s%s", d->api->error(d->failed),
-                   d->checks ? "" : " (LOCKSTEP_CUDA_CHECK=1 names the op)");
+    lsi_cuda_explain(d, d->failed, why, sizeof why);
+    return ls_fail(err, LS_DEVICE, "%s%s", why, d->checks ? "" : " (LOCKSTEP_CUDA_CHECK=1 names the op)");
 }
 
 /* Events know how far apart they are; one of them was recorded at a time that is known. */

@@ -281,6 +281,7 @@ const ls_backend ls_backend_far = {
     .measure = measure,
     .buffers = &far_buffers,
     .queues = &lsi_far_queues,
+    .links = &lsi_far_links,
     .fuses = fusions,
     .converts = true,
     .plan = plan,

@@ -27,6 +27,7 @@ static inline void *lsi_far_bytes(const ls_buffer *b, size_t at)
  */
 
 extern const ls_queues lsi_far_queues;
+extern const ls_links lsi_far_links; /* links.c */
 ls_status lsi_far_line_open(lsi_far *d, uint64_t seed, ls_err *err);
 void lsi_far_line_close(lsi_far *d); /* whatever is in the queues is left undone */
 /* Waits until the queues are empty, and nothing that was asked for is looked at any more. */
