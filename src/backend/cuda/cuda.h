@@ -44,9 +44,11 @@ typedef struct lsi_cuda_device {
     int failed;                   /* what the device could not do, or 0 */
     lsi_tuner *tuner;
     lsi_cuda_area area;
-    bool plain;    /* LOCKSTEP_CUDA_LAYOUT=plain: nothing is channels last, to see what that is worth */
-    bool no_graph; /* LOCKSTEP_CUDA_GRAPH=off: kernels of a step are started one by one */
-    bool in_line;  /* LOCKSTEP_CUDA_BRANCHES=off: within a graph they run one after the other */
+    bool plain;       /* LOCKSTEP_CUDA_LAYOUT=plain: nothing is channels last, to see what that is worth */
+    bool no_graph;    /* LOCKSTEP_CUDA_GRAPH=off: kernels of a step are started one by one */
+    bool in_line;     /* LOCKSTEP_CUDA_BRANCHES=off: within a graph they run one after the other */
+    bool no_clusters; /* LOCKSTEP_CUDA_CLUSTERS=off: norms pass over memory once more, to see what that is
+                         worth */
     bool checks; /* LOCKSTEP_CUDA_CHECK=1: every kernel is waited for, so that the one that fails is named */
 } lsi_cuda_device;
 

@@ -47,6 +47,50 @@ void lsi_cuda_groups_split(const lsi_cuda_device *d, ls_dtype t, lsi_cuda_groups
     g->splits = n < 1 ? 1 : n > 4096 ? 4096 : (int)n;
 }
 
+/* -- clusters ---------------------------------------------------------------------------------------------
+ */
+
+enum {
+    ACCESS = 4,      /* elements that a thread reads at once */
+    LEAST_ROWS = 32, /* of a block, unless it has all */
+    MOST_BLOCKS = 8, /* of a cluster: more, or such as take most of a processor, wait for one another and for
+                        what runs beside them */
+    ROOM = 48 << 10  /* bytes of shared memory that a block keeps its rows in */
+};
+
+/* Blocks enough for all processors before wide columns before few blocks. */
+static bool better(lsi_cuda_cluster a, int64_t a_blocks, lsi_cuda_cluster b, int64_t b_blocks, int64_t enough)
+{
+    if (a_blocks < enough || b_blocks < enough) return a_blocks > b_blocks;
+    return a.span != b.span ? a.span > b.span : a.blocks < b.blocks;
+}
+
+lsi_cuda_cluster lsi_cuda_cluster_of(const lsi_cuda_device *d, ls_dtype t, const lsi_cuda_groups *g,
+                                     size_t kept)
+{
+    static const int spans[] = {LSI_CLUSTER_WIDE, LSI_CLUSTER_NARROW};
+    const int64_t enough = d->about.processors * 9 / 10;
+    lsi_cuda_cluster best = {0};
+    int64_t best_blocks = 0;
+
+    if (d->no_clusters || d->about.major < 9 || !g->columns || g->groups % width(t) != 0 || g->inner == 0 ||
+        g->outer == 0 || g->outer > UINT16_MAX || g->inner * g->groups * g->outer > INT32_MAX)
+        return best;
+    for (int i = 0; i < 2; i++)
+        for (int blocks = 1; blocks <= MOST_BLOCKS && g->groups % spans[i] == 0; blocks *= 2) {
+            const lsi_cuda_cluster here = {blocks, spans[i]};
+            const int64_t all = g->groups / spans[i] * g->outer * blocks;
+            const int64_t share = (g->inner + blocks - 1) / blocks;
+            const int64_t rows = LSI_CLUSTER_THREADS / (spans[i] / ACCESS);
+            if ((size_t)((share + rows - 1) / rows * rows * spans[i]) * kept > ROOM) continue;
+            if (blocks > 1 && share < LEAST_ROWS) continue;
+            if (best.blocks > 0 && !better(here, all, best, best_blocks, enough)) continue;
+            best = here;
+            best_blocks = all;
+        }
+    return best;
+}
+
 size_t lsi_cuda_groups_scratch(const lsi_cuda_groups *g, int n)
 {
     if (g->splits == 1) return 0;

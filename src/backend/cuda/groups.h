@@ -12,6 +12,10 @@ int64_t lsi_cuda_groups_count(const lsi_cuda_groups *g);
 int64_t lsi_cuda_groups_length(const lsi_cuda_groups *g);
 /* Sets `splits` so that the device has work for all of its processors. */
 void lsi_cuda_groups_split(const lsi_cuda_device *d, ls_dtype t, lsi_cuda_groups *g);
+/* How clusters of blocks divide the groups, if they fit into shared memory with so many bytes kept of each
+ * element; blocks is 0 if not. */
+lsi_cuda_cluster lsi_cuda_cluster_of(const lsi_cuda_device *d, ls_dtype t, const lsi_cuda_groups *g,
+                                     size_t kept);
 /* Bytes of scratch for partial sums of n numbers per group; a multiple of 64. */
 size_t lsi_cuda_groups_scratch(const lsi_cuda_groups *g, int n);
 int64_t lsi_cuda_groups_tickets(const lsi_cuda_groups *g, ls_dtype t);

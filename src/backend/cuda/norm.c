@@ -104,26 +104,31 @@ static ls_status plan_norm(ls_device *dev, const ls_graph *g, const ls_node *n, 
 {
     const ls_vinfo *x = lsi_cuda_in(g, n, backward ? 1 : 0);
     norm_state s = {.dev = lsi_cuda_of(dev), .batch = batch, .tracks = batch && !backward && n->n_out > 3};
+    lsi_cuda_cluster cluster;
     lsi_cuda_groups groups;
     ls_status st = LS_OK;
     size_t scratch;
 
     if (!fits(g, n, x)) return LS_UNSUPPORTED;
     groups = lsi_cuda_groups_of_map(lsi_cuda_map_of(x), !batch);
-    lsi_cuda_groups_split(s.dev, x->dtype, &groups);
+    cluster = lsi_cuda_cluster_of(s.dev, x->dtype, &groups, ls_dtype_size(x->dtype) * (backward ? 2 : 1));
+    if (cluster.blocks == 0) lsi_cuda_groups_split(s.dev, x->dtype, &groups);
     LS_TRY(lsi_cuda_tickets(s.dev, lsi_cuda_groups_tickets(&groups, x->dtype), &groups.tickets, err));
     scratch = lsi_cuda_groups_scratch(&groups, 2);
     if (backward) {
         s.by_x = ((const ls_norm_attr *)n->attr)->by_beta;
         s.partial_at = ((size_t)lsi_cuda_groups_count(&groups) * 3 * sizeof(float) + 63) / 64 * 64;
         s.backward = (lsi_cuda_norm_grad_args){
-            .dtype = x->dtype, .groups = groups, .attr = *(const ls_norm_attr *)n->attr};
+            .dtype = x->dtype, .groups = groups, .cluster = cluster, .attr = *(const ls_norm_attr *)n->attr};
     } else {
-        s.forward =
-            (lsi_cuda_norm_args){.dtype = x->dtype, .groups = groups, .attr = *(const ls_norm_attr *)n->attr};
+        s.forward = (lsi_cuda_norm_args){
+            .dtype = x->dtype, .groups = groups, .cluster = cluster, .attr = *(const ls_norm_attr *)n->attr};
     }
     st = lsi_cuda_kernel_make(out, backward ? run_norm_grad : run_norm, &s, sizeof s, s.partial_at + scratch,
-                              groups.columns ? "columns" : "lines", err);
+                              cluster.blocks > 0 ? "clusters"
+                              : groups.columns   ? "columns"
+                                                 : "lines",
+                              err);
     if (st == LS_OK)
         out->destroy = destroy_norm;
     else

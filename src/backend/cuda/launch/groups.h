@@ -15,6 +15,14 @@ typedef struct lsi_cuda_groups {
     unsigned *tickets; /* lsi_cuda_groups_tickets of them, 0 between launches; NULL with one split */
 } lsi_cuda_groups;
 
+/* Groups of columns that clusters of blocks read once (module/cluster.cuh): so many blocks, each with `span`
+ * columns and its share of the rows in shared memory; 0: they do not fit. */
+typedef struct lsi_cuda_cluster {
+    int blocks, span;
+} lsi_cuda_cluster;
+
+enum { LSI_CLUSTER_THREADS = 512, LSI_CLUSTER_WIDE = 64, LSI_CLUSTER_NARROW = 16 }; /* the last two: spans */
+
 /* Threads of a block, and how many columns a block takes with accesses of 16 bytes and of one element. */
 enum { LSI_GROUP_THREADS = 256, LSI_SPAN_WIDE = 64, LSI_SPAN_NARROW = 32 };
 

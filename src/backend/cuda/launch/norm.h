@@ -11,6 +11,7 @@
 typedef struct lsi_cuda_norm_args {
     ls_dtype dtype; /* of x, y and residual; all else is f32 */
     lsi_cuda_groups groups;
+    lsi_cuda_cluster cluster;
     ls_norm_attr attr;
     const void *x, *residual;
     const float *gamma, *beta, *running_mean, *running_var;
@@ -23,6 +24,7 @@ typedef struct lsi_cuda_norm_args {
 typedef struct lsi_cuda_norm_grad_args {
     ls_dtype dtype;
     lsi_cuda_groups groups;
+    lsi_cuda_cluster cluster;
     ls_norm_attr attr;
     const void *dy, *x, *y;
     const void *more; /* is added to dy; only where dresidual is wanted, which then has the sum in it */

@@ -290,17 +290,22 @@ static inline bool lsi_groups_wide(ls_dtype t, const lsi_cuda_groups *g)
     return lsi_wide(t, g->columns ? g->groups : g->inner);
 }
 
+template <typename R> static int lsi_sum_columns(lsi_cuda_stream s, const R &rule, const lsi_cuda_groups &g)
+{
+    const dim3 grid((unsigned)((g.groups + lsi_columns<R::V>::SPAN - 1) / lsi_columns<R::V>::SPAN),
+                    (unsigned)g.splits, (unsigned)g.outer);
+
+    if (g.groups == 0 || g.outer == 0) return 0;
+    LSI_LAUNCH(s, grid, LSI_GROUP_THREADS, 0, lsi_columns_kernel<R>, rule, g);
+    return 0;
+}
+
 template <typename R> static int lsi_sum_groups(lsi_cuda_stream s, const R &rule, const lsi_cuda_groups &g)
 {
     constexpr int short_group = 4 * LSI_WARP * R::V; /* elements that a warp reads in four accesses */
 
-    if (g.groups == 0 || (g.columns && g.outer == 0)) return 0;
-    if (g.columns) {
-        const dim3 grid((unsigned)((g.groups + lsi_columns<R::V>::SPAN - 1) / lsi_columns<R::V>::SPAN),
-                        (unsigned)g.splits, (unsigned)g.outer);
-        LSI_LAUNCH(s, grid, LSI_GROUP_THREADS, 0, lsi_columns_kernel<R>, rule, g);
-        return 0;
-    }
+    if (g.columns) return lsi_sum_columns(s, rule, g);
+    if (g.groups == 0) return 0;
     const lsi_divider per_line(g.inner / R::V > 0 ? g.inner / R::V : 1);
     if (g.splits == 1 && g.outer * g.inner <= short_group) {
         constexpr int teams = LSI_GROUP_THREADS / LSI_WARP;
@@ -313,23 +318,28 @@ template <typename R> static int lsi_sum_groups(lsi_cuda_stream s, const R &rule
     return 0;
 }
 
-template <typename R> static int lsi_map_groups(lsi_cuda_stream s, const R &rule, const lsi_cuda_groups &g)
+enum { LSI_MAP_BLOCKS = 132 * LSI_GROUP_BLOCKS }; /* all that fit at a time */
+
+template <typename R> static int lsi_map_columns(lsi_cuda_stream s, const R &rule, const lsi_cuda_groups &g)
 {
-    const int64_t most = 132 * LSI_GROUP_BLOCKS; /* blocks: all that fit at a time */
+    using C = lsi_columns<R::V>;
+    const int64_t across = (g.groups + C::SPAN - 1) / C::SPAN, need = (g.inner + C::ROWS - 1) / C::ROWS;
 
     if (g.groups == 0 || g.outer == 0 || g.inner == 0) return 0;
-    if (g.columns) {
-        using C = lsi_columns<R::V>;
-        const int64_t across = (g.groups + C::SPAN - 1) / C::SPAN, need = (g.inner + C::ROWS - 1) / C::ROWS;
-        const int64_t share = (most + across * g.outer - 1) / (across * g.outer);
-        LSI_LAUNCH(s, dim3((unsigned)across, (unsigned)(need < share ? need : share), (unsigned)g.outer),
-                   LSI_GROUP_THREADS, 0, lsi_columns_apply<R>, rule, g);
-    } else {
-        const int64_t n = g.outer * g.inner / R::V, need = (n + LSI_GROUP_THREADS - 1) / LSI_GROUP_THREADS;
-        const int64_t share = (most + g.groups - 1) / g.groups;
-        LSI_LAUNCH(s, dim3((unsigned)g.groups, (unsigned)(need < share ? need : share)), LSI_GROUP_THREADS, 0,
-                   lsi_lines_apply<R>, rule, g, lsi_divider(g.inner / R::V));
-    }
+    const int64_t share = (LSI_MAP_BLOCKS + across * g.outer - 1) / (across * g.outer);
+    LSI_LAUNCH(s, dim3((unsigned)across, (unsigned)(need < share ? need : share), (unsigned)g.outer),
+               LSI_GROUP_THREADS, 0, lsi_columns_apply<R>, rule, g);
+    return 0;
+}
+
+template <typename R> static int lsi_map_groups(lsi_cuda_stream s, const R &rule, const lsi_cuda_groups &g)
+{
+    if (g.columns) return lsi_map_columns(s, rule, g);
+    if (g.groups == 0 || g.outer == 0 || g.inner == 0) return 0;
+    const int64_t n = g.outer * g.inner / R::V, need = (n + LSI_GROUP_THREADS - 1) / LSI_GROUP_THREADS;
+    const int64_t share = (LSI_MAP_BLOCKS + g.groups - 1) / g.groups;
+    LSI_LAUNCH(s, dim3((unsigned)g.groups, (unsigned)(need < share ? need : share)), LSI_GROUP_THREADS, 0,
+               lsi_lines_apply<R>, rule, g, lsi_divider(g.inner / R::V));
     return 0;
 }
 

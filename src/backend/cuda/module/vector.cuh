@@ -72,19 +72,25 @@ template <int V, typename T> struct lsi_packed {
 #pragma unroll
         for (int k = 0; k < V; k++) f[k] = lsi_get(u.e[k]);
     }
+    __device__ __forceinline__ void pack(const float (&f)[V])
+    {
+        union {
+            decltype(raw) r;
+            T e[V];
+        } u;
+
+#pragma unroll
+        for (int k = 0; k < V; k++) u.e[k] = lsi_put<T>(f[k]);
+        raw = u.r;
+    }
 };
 
 template <int V, typename T> __device__ __forceinline__ void lsi_store(T *p, const float (&f)[V])
 {
-    using raw = typename lsi_raw<V *(int)sizeof(T)>::type;
-    union {
-        raw r;
-        T e[V];
-    } u;
+    lsi_packed<V, T> packed;
 
-#pragma unroll
-    for (int k = 0; k < V; k++) u.e[k] = lsi_put<T>(f[k]);
-    *(raw *)p = u.r;
+    packed.pack(f);
+    *(decltype(packed.raw) *)p = packed.raw;
 }
 
 /* V floats, in accesses of 16 bytes where V has several. */
