@@ -41,7 +41,7 @@
     X(dropout) X(random_normal) X(random_uniform) X(replay)                           \
     /* made by fusion */   \
     X(pointwise) X(bias_act_grad) X(reorder) X(convert)                               \
-    X(self_attention) X(self_attention_grad)                                          \
+    X(self_attention) X(self_attention_grad) X(conv_max_dx) X(conv_max_dw)            \
     /* optimisers */       \
     X(sgd) X(adam) X(rmsprop) X(lars) X(lamb) X(accumulate) X(assign) X(store_rows)   \
     X(all_finite) X(unless) X(either) X(rescale)                                      \
@@ -119,6 +119,9 @@ typedef struct ls_reduce_max_grad_attr {
     int axis; /* of the result */
     int64_t length;
 } ls_reduce_max_grad_attr;
+typedef struct ls_conv_max_attr {
+    int64_t length; /* points of conv_max_dx's result */
+} ls_conv_max_attr;
 /* The adjoint of ls_reduce_max: a new axis of `length` entries, dy at the index and zeros elsewhere. */
 ls_value ls_reduce_max_grad(ls_value dy, ls_value index, int axis, int64_t length);
 

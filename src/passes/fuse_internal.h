@@ -39,6 +39,9 @@ void lsi_fuse_bypass(lsi_fuser *f, ls_node *n, int32_t value);
 /* Attention of heads where a product left them (fuse_attention.c). */
 void lsi_fuse_attention(lsi_fuser *f, ls_node *attention);
 
+/* What reads the gradient of a maximum over points (fuse_max.c). */
+void lsi_fuse_max(lsi_fuser *f, ls_node *reader);
+
 /* Chains of element-wise nodes (fuse_pointwise.c). */
 void lsi_fuse_pointwise(lsi_fuser *f);
 /* Casts between floating types (fuse_casts.c), last: values are no longer of the types that ops' rules give.

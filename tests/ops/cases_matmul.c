@@ -43,6 +43,15 @@ static void build_bias(op_test *t, const int64_t *p)
     op_out(t, ls_square(ls_bias(x, b, (int)p[0])));
 }
 
+/* A product whose result is wanted in fp32, whatever it is of: p: rows, columns of dy, of x. */
+static void build_wide(op_test *t, const int64_t *p)
+{
+    ls_value dy = op_in(t, OP_NORMAL, LS_SHAPE(p[0], p[1])), x = op_in(t, OP_NORMAL, LS_SHAPE(p[0], p[2]));
+
+    op_length(t, p[0]);
+    op_out(t, ls_cast(ls_matmul(dy, x, true, false), LS_F32));
+}
+
 /* All four ways to store the operands. */
 #define FOUR(name, m, k, n, form, b1, b2, flags)                                                             \
     {name, build, {m, k, n, 0, 0, form, b1, b2}, flags},                                                     \
@@ -73,6 +82,9 @@ static const op_case cases[] = {
     FOUR("shared b, batch of rank 2", 3, 5, 2, SHARED2, 2, 3, OP_TWICE),
     {"gram of columns", build_gram, {5, 7, 0, 1}, OP_TWICE},
     {"gram of rows", build_gram, {5, 7, 0, 0}, OP_TWICE},
+
+    {"weights in fp32", build_wide, {64, 48, 32}, OP_NO_GRAD | OP_BF16},
+    {"weights in fp32, primes", build_wide, {13, 7, 5}, OP_NO_GRAD | OP_BF16},
 
     {"bias of rows", build_bias, {-1, 17, 2, 5, 17}, OP_TWICE | OP_BF16},
     {"bias of one", build_bias, {0, 1, 1, 1}, OP_TWICE},

@@ -49,6 +49,20 @@ static void build_max_grad(op_test *t, const int64_t *p)
     op_out(t, ls_square(ls_reduce_max_grad(dy, index, (int)p[0], p[1])));
 }
 
+/* p: samples, channels above, below, points: both gradients of a convolution under a maximum */
+static void build_conv_max(op_test *t, const int64_t *p)
+{
+    const ls_shape above = LS_SHAPE(p[0], p[1], 1);
+    const ls_conv_max_attr a = {p[3]};
+    ls_value dy = op_in(t, OP_NORMAL, above), index = op_index(t, p[3], above);
+    ls_value w = op_in(t, OP_NORMAL, LS_SHAPE(p[1], p[2], 1, 1));
+    ls_value x = op_in(t, OP_NORMAL, LS_SHAPE(p[0], p[2], 1, p[3]));
+
+    op_length(t, p[0] + p[1]);
+    op_out(t, ls_graph_add(op_graph(t), &ls_op_conv_max_dx, 3, (ls_value[]){dy, index, w}, &a));
+    op_out(t, ls_graph_add(op_graph(t), &ls_op_conv_max_dw, 3, (ls_value[]){x, dy, index}, NULL));
+}
+
 static const op_case cases[] = {
     {"sum of a scalar", build_sum, {-1, 0, 0}, OP_TWICE},
     {"sum of one", build_sum, {-1, 0, 1, 1}, OP_TWICE},
@@ -97,6 +111,12 @@ static const op_case cases[] = {
     {"max_grad first", build_max_grad, {0, 7, 2, 3, 5}, OP_TWICE},
     {"max_grad middle", build_max_grad, {1, 3, 2, 4, 5}, OP_TWICE},
     {"max_grad of none", build_max_grad, {1, 3, 2, 4, 0}, OP_TWICE},
+
+    {"through a max over points", build_conv_max, {3, 300, 16, 70}, OP_NO_GRAD | OP_BF16},
+    {"through a max, primes", build_conv_max, {2, 37, 5, 131}, OP_NO_GRAD | OP_BF16},
+    {"through a max, all at few points", build_conv_max, {11, 64, 264, 3}, OP_NO_GRAD | OP_BF16},
+    {"through a max of one", build_conv_max, {1, 1, 1, 1}, OP_NO_GRAD},
+    {"through a max, no samples", build_conv_max, {0, 4, 8, 5}, OP_NO_GRAD},
 };
 
 OP_CASE_LIST(reduce, cases);

@@ -89,6 +89,7 @@ static const field pointwise[] = {F(ls_pointwise_attr, step[0].pw, FUNCTION),
                                   F(ls_pointwise_attr, step[0].a, INT), END};
 static const field reduce_max_grad[] = {F(ls_reduce_max_grad_attr, axis, INT),
                                         F(ls_reduce_max_grad_attr, length, LONG), END};
+static const field conv_max[] = {F(ls_conv_max_attr, length, LONG), END};
 static const field reduce[] = {F(ls_reduce_attr, axes, INT), F(ls_reduce_attr, keep, BOOL), END};
 static const field reorder[] = {F(ls_reorder_attr, from, LAYOUT), F(ls_reorder_attr, to, LAYOUT), END};
 static const field replay[] = {F(ls_replay_attr, stream, INT), END};
@@ -168,6 +169,7 @@ static const struct {
                   {&ls_op_pad_adjoint, pad},
                   {&ls_op_pointwise, pointwise},
                   {&ls_op_reduce_max_grad, reduce_max_grad},
+                  {&ls_op_conv_max_dx, conv_max},
                   {&ls_op_reduce_sum, reduce},
                   {&ls_op_reorder, reorder},
                   {&ls_op_replay, replay},

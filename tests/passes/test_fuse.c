@@ -514,6 +514,29 @@ static void heads_are_read_where_they_lie(void)
     ls_graph_destroy(g);
 }
 
+/* Through the maximum over points of a convolution of 1 x 1 nothing but the winners' gradients goes on. */
+static void what_lost_a_maximum_is_not_multiplied(void)
+{
+    static const ls_fusion_rule max[] = {{LS_FUSE_MAX, NULL}, {LS_FUSE_NONE, NULL}};
+    ls_conv_attr a = {.stride = {1, 1}, .dilation = {1, 1}, .groups = 1};
+    ls_value y;
+
+    for (int kernel = 1; kernel < 3; kernel++) {
+        rules = max;
+        begin();
+        y = ls_conv2d(param("x", LS_SHAPE(2, 3, 1, 8)), param("w", LS_SHAPE(4, 3, 1, kernel)), a);
+        y = ls_reduce_max(ls_bias(y, param("b", LS_SHAPE(4)), 1), 3);
+        differentiate(ls_reduce_sum(ls_square(y), LS_ALL_AXES, false));
+        finish();
+        CHECK_EQ_INT(count(&ls_op_conv_max_dx), kernel == 1);
+        CHECK_EQ_INT(count(&ls_op_conv_max_dw), kernel == 1);
+        CHECK_EQ_INT(count(&ls_op_reduce_max_grad), kernel != 1); /* the products of wider filters need it */
+        CHECK_EQ_INT(ls_node_in_shape(g, only(&ls_op_reduce_sum), 0)->rank, 3);
+        ls_graph_destroy(g);
+    }
+    rules = lsi_cpu_fusions;
+}
+
 int main(void)
 {
     CHECK_RUN(bias_and_activation_join_the_convolution);
@@ -530,5 +553,6 @@ int main(void)
     CHECK_RUN(a_norm_adds_up_the_gradients_of_two_readers);
     CHECK_RUN(what_goes_around_a_layer_is_added_in_it);
     CHECK_RUN(heads_are_read_where_they_lie);
+    CHECK_RUN(what_lost_a_maximum_is_not_multiplied);
     return CHECK_DONE();
 }

@@ -76,6 +76,7 @@ static ls_status cuda_open_at(ls_device **out, int threads, int place, bool exac
     d->checks = is_set("LOCKSTEP_CUDA_CHECK", "1");
     d->no_graph = is_set("LOCKSTEP_CUDA_GRAPH", "off");
     d->in_line = is_set("LOCKSTEP_CUDA_BRANCHES", "off");
+    d->no_clusters = is_set("LOCKSTEP_CUDA_CLUSTERS", "off");
     d->plain = is_set("LOCKSTEP_CUDA_LAYOUT", "plain");
     LS_TRY(lsi_cuda_load(&d->api, err));
     st = choose(d, place, exactly, err);
@@ -202,13 +203,26 @@ static bool wants_sum(const ls_device *dev, const ls_graph *g, const ls_fusion *
     return g->values[f->outer->out[0]]->dtype != LS_F32;
 }
 
+/* Gradients of weights, which are cast for the update: products leave fp32 as fast as 16 bits, or faster
+ * where they are sums of parts. */
+static bool wants_wide(const ls_device *dev, const ls_graph *g, const ls_fusion *f)
+{
+    const ls_matmul_attr *a = f->inner->attr;
+
+    (void)dev;
+    return f->inner->op == &ls_op_matmul && f->inner->n_in == 2 && a->trans_a && !a->trans_b &&
+           a->act == LS_ACT_NONE && ls_node_out_shape(g, f->inner, 0)->rank == 2 &&
+           g->values[f->inner->in[0]]->dtype != LS_F32 && g->values[f->outer->out[0]]->dtype == LS_F32;
+}
+
 static const ls_fusion_rule fusions[] = {
     {LS_FUSE_BIAS, NULL},      {LS_FUSE_RESIDUAL, NULL},  {LS_FUSE_PRODUCT_ADD, wants_sum},
     {LS_FUSE_ACT, NULL},       {LS_FUSE_GRAD_ADD, NULL},  {LS_FUSE_GRAD_SUM, NULL},
     {LS_FUSE_POOL_MASK, NULL}, {LS_FUSE_NORM_GRAD, NULL}, {LS_FUSE_NORM_BIAS, NULL},
     {LS_FUSE_NORM_SUM, NULL},  {LS_FUSE_NORM_SIGN, NULL}, {LS_FUSE_POOL_SUM, NULL},
     {LS_FUSE_POOL_GRAD, NULL}, {LS_FUSE_BIAS_GRAD, NULL}, {LS_FUSE_HEADS, wants_heads},
-    {LS_FUSE_POINTWISE, NULL}, {LS_FUSE_NONE, NULL},
+    {LS_FUSE_MAX, NULL},       {LS_FUSE_POINTWISE, NULL}, {LS_FUSE_CAST_OUT, wants_wide},
+    {LS_FUSE_NONE, NULL},
 };
 
 const ls_backend ls_backend_cuda = {

@@ -9,6 +9,7 @@
 
 #include "backend/cuda/launch/attention.h"
 #include "backend/cuda/launch/chamfer.h"
+#include "backend/cuda/launch/conv_max.h"
 #include "backend/cuda/launch/convert.h"
 #include "backend/cuda/launch/epilogue.h"
 #include "backend/cuda/launch/few.h"
@@ -49,6 +50,8 @@ typedef void *lsi_cuda_stream; /* a cudaStream_t */
     X(dropout) X(random) X(replay) \
     /* pool.cu, resample.cu */ \
     X(maxpool) X(maxpool_grad) X(avgpool) X(upsample) \
+    /* conv_max.cu */ \
+    X(conv_max_dx) X(conv_max_dw) \
     /* chamfer.cu */ \
     X(chamfer) X(chamfer_grad) \
     /* few_total.cu */ \

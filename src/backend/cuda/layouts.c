@@ -39,6 +39,9 @@ void lsi_cuda_layouts(const ls_device *dev, const ls_graph *g, const ls_node *n,
     if (n->op == &ls_op_conv2d || n->op == &ls_op_conv2d_dx || n->op == &ls_op_conv2d_dw) {
         for (int i = 0; i < 2; i++) ls_map_set_in(&q, i, true);
         ls_map_set_out(&q, 0, true);
+    } else if (n->op == &ls_op_conv_max_dx || n->op == &ls_op_conv_max_dw) {
+        ls_map_set_in(&q, 0, n->op == &ls_op_conv_max_dw);
+        ls_map_set_out(&q, 0, n->op == &ls_op_conv_max_dx);
     } else if (n->op == &ls_op_cast) {
         ls_map_follow(&q, 0);
     } else if (n->op == &ls_op_reduce_max) {

@@ -38,10 +38,10 @@ static lsi_cuda_after after_of(ls_act act, bool biased)
 
 static void name_problem(char *text, size_t size, const lsi_cuda_product *p)
 {
-    snprintf(text, size, "product %s m%lld n%lld k%lld %c%c batch%lld after%d math%d%s",
+    snprintf(text, size, "product %s m%lld n%lld k%lld %c%c batch%lld after%d math%d%s%s",
              ls_dtype_name(p->dtype), (long long)p->m, (long long)p->n, (long long)p->k,
              p->trans_a ? 't' : 'n', p->trans_b ? 't' : 'n', (long long)p->batch, (int)p->epilogue,
-             (int)p->math, p->adds ? " adds" : "");
+             (int)p->math, p->adds ? " adds" : "", p->out != p->dtype ? " wide" : "");
 }
 
 static void size_operands(lsi_cuda_library_node *node, const lsi_cuda_product *p)

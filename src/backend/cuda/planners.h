@@ -15,6 +15,9 @@
 
 /* matmul.c, conv.c: f32, bf16, f16; plain, maps and weights of convolutions also channels-last. */
 LSI_DECLARE_PLANNER(lsi_cuda_plan_matmul);
+/* conv_max.c */
+LSI_DECLARE_PLANNER(lsi_cuda_plan_conv_max_dx);
+LSI_DECLARE_PLANNER(lsi_cuda_plan_conv_max_dw);
 LSI_DECLARE_PLANNER(lsi_cuda_plan_conv);
 /* attention.c: f32, bf16, f16, plain. */
 LSI_DECLARE_PLANNER(lsi_cuda_plan_attention);
