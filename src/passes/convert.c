@@ -1,11 +1,12 @@
-/* convert.c: casts and reorders of parameters and of their gradients, many at once.
+/* convert.c: casts and reorders of parameters and of their gradients, many at once, and of inputs.
  *
  * Needs: layouts.  Leaves: `convert` nodes in the place of casts and reorders.
  *
  * A network of a hundred layers casts and reorders its hundred weights before it uses them, and their
  * gradients before it updates them: each takes a device longer to begin than to do.  So those of parameters
  * that become ready together (as the step begins, or with one update) are one node, and so are those of
- * gradients that one update waits for: none of them becomes later than it was. */
+ * gradients that one update waits for: none of them becomes later than it was.  An input that is both cast
+ * and reordered passes memory once. */
 #include "ops/ops.h"
 #include "passes/passes.h"
 
@@ -63,6 +64,10 @@ static bool belongs(const converter *c, chain *x)
     if (from->var >= 0 && (maker == NULL || is_update(maker))) {
         x->key = from->node;
         return true;
+    }
+    if (from->kind == LS_VALUE_INPUT) {
+        x->key = -2 - x->from; /* with no other */
+        return x->n == 2;
     }
     x->gradient = true;
     x->key = reader != NULL ? reader->id : -1;

@@ -61,7 +61,7 @@ static void finish(void)
 
 static void weights_and_gradients_are_one_node_each(void)
 {
-    ls_value x, w, b, used_w, used_b, dw, db, next[2], again, y;
+    ls_value x, w, b, used_w, used_b, dw, db, next[2], again, y, turned;
     const ls_node *n;
 
     REQUIRE_OK(ls_graph_create(&g, NULL), NULL);
@@ -72,16 +72,22 @@ static void weights_and_gradients_are_one_node_each(void)
     used_b = ls_copy(ls_cast(b, LS_BF16));
     y = ls_copy(ls_cast(x, LS_BF16)); /* neither of a parameter nor of a gradient */
     ls_graph_fetch(y, "y");
+    turned = ls_copy(reorder(ls_cast(x, LS_F16), &ls_layout_nhwc)); /* an input in two steps */
+    ls_graph_fetch(turned, "turned");
     dw = reorder(ls_cast(used_w, LS_F32), &ls_layout_plain);
     db = ls_cast(used_b, LS_F32);
     update(w, b, dw, db, next);
     again = ls_copy(reorder(ls_cast(next[0], LS_BF16), &ls_layout_nhwc)); /* the new version, two nodes */
     ls_graph_fetch(again, "again");
     finish();
-    CHECK_EQ_INT(count(&ls_op_convert), 3);
+    CHECK_EQ_INT(count(&ls_op_convert), 4);
     CHECK_EQ_INT(count(&ls_op_reorder), 0);
     CHECK_EQ_INT(count(&ls_op_cast), 1);
     CHECK(g->nodes[g->values[maker(y)->in[0]]->node]->op == &ls_op_cast);
+
+    n = g->nodes[g->values[maker(turned)->in[0]]->node];
+    CHECK(n->op == &ls_op_convert && n->n_in == 1 && n->in[0] == x.id);
+    CHECK(g->values[n->out[0]]->layout == &ls_layout_nhwc && g->values[n->out[0]]->dtype == LS_F16);
 
     n = g->nodes[g->values[maker(used_w)->in[0]]->node];
     CHECK(n->op == &ls_op_convert);

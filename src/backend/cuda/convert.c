@@ -23,9 +23,20 @@ static void run(void *opaque, const ls_call *call)
     lsi_cuda_launched(s->dev, call, s->dev->api->launch.convert(lsi_cuda_stream_of(s->dev, call), &a));
 }
 
+enum { ACCESS = 8 }; /* elements: of whole accesses on either side */
+
 static int64_t rounded_up(int64_t n, int64_t d)
 {
     return (n + d - 1) / d;
+}
+
+/* As many channels for each tile, in whole accesses of both sides where they are that many. */
+static int32_t even_shares(int32_t channels, int32_t most)
+{
+    const int64_t tiles = rounded_up(channels, most), share = rounded_up(channels, tiles);
+    const int64_t whole = rounded_up(share, ACCESS) * ACCESS;
+
+    return (int32_t)(whole <= most ? whole : share);
 }
 
 /* How tensor number i is divided; the number of its tiles, or -1 where there is no kernel for it. */
@@ -44,11 +55,17 @@ static int64_t divide(const ls_graph *g, const ls_node *n, int i, lsi_cuda_conve
         t->in_last = t->out_last = 0; /* as it lies: one row of channels */
     else
         m = lsi_cuda_map_of(t->in_last ? x : y);
-    if (m.s > LSI_CONVERT_TILE) return -1;
     t->outer = (int32_t)m.n;
     t->channels = (int32_t)m.c;
     t->inner = (int32_t)m.s;
+    if (m.s > LSI_CONVERT_TILE && t->out_last && m.c <= LSI_CONVERT_TILE) {
+        t->pixels = (int32_t)(LSI_CONVERT_TILE / m.c);
+        if (t->pixels > ACCESS) t->pixels = t->pixels / ACCESS * ACCESS;
+        return m.n * rounded_up(m.s, t->pixels);
+    }
+    if (m.s > LSI_CONVERT_TILE) return -1;
     t->across = (int32_t)(LSI_CONVERT_TILE / m.s < m.c ? LSI_CONVERT_TILE / m.s : m.c);
+    if (t->across < t->channels && t->inner > 1) t->across = even_shares(t->channels, t->across);
     t->outers = t->across < t->channels ? 1 : LSI_CONVERT_TILE / (t->channels * t->inner);
     if (t->outers > t->outer) t->outers = t->outer;
     return rounded_up(t->outer, t->outers) * rounded_up(t->channels, t->across);

@@ -6,15 +6,16 @@
 
 /* One tensor, seen as (outer, channels, inner): plain in that order, channels last as (outer, inner,
  * channels).  It is worked on in tiles of `outers` times `across` channels with all of inner, of at most
- * LSI_CONVERT_TILE elements; more than one outer only where a tile has all channels. */
+ * LSI_CONVERT_TILE elements; more than one outer only where a tile has all channels.  Where inner is
+ * larger than that, and channels become the last, tiles are `pixels` of inner with all channels. */
 typedef struct lsi_cuda_converted {
     const void *in;
     void *out;
     int32_t outer, channels, inner;
-    int32_t outers, across;
-    int32_t first;   /* number of its first tile: tensors lie behind one another in tiles */
-    int8_t in_last;  /* channels last, as it comes ... */
-    int8_t out_last; /* ... and as it is wanted */
+    int32_t outers, across, pixels; /* pixels: 0 but for those */
+    int32_t first;                  /* number of its first tile: tensors lie behind one another in tiles */
+    int8_t in_last;                 /* channels last, as it comes ... */
+    int8_t out_last;                /* ... and as it is wanted */
 } lsi_cuda_converted;
 
 enum { LSI_CONVERT_TILE = 4096 };
