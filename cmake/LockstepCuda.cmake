@@ -41,14 +41,23 @@ function(ls_cuda_module)
     file(GLOB kernels CONFIGURE_DEPENDS ${root}/*.cu)
     file(GLOB sources CONFIGURE_DEPENDS ${root}/*.c)
 
-    add_library(cuda_kernels OBJECT ${kernels})
-    set_target_properties(cuda_kernels PROPERTIES CUDA_ARCHITECTURES "${LS_CUDA_ARCHS}" CUDA_STANDARD 17
-        CUDA_STANDARD_REQUIRED ON POSITION_INDEPENDENT_CODE ON CUDA_VISIBILITY_PRESET hidden)
-    target_include_directories(cuda_kernels PRIVATE ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src)
-    # A sum of products may be contracted on the device: tests state the tolerance.
-    target_compile_options(cuda_kernels PRIVATE -Xcompiler=-Wall,-Wextra $<$<BOOL:${LS_WERROR}>:-Werror=all-warnings>)
+    # Kernels of instructions that one compute capability alone has say so in their name; on others they are not called.
+    file(GLOB kernels_90a CONFIGURE_DEPENDS ${root}/*_90a.cu)
+    list(REMOVE_ITEM kernels ${kernels_90a})
 
-    add_library(module_cuda MODULE ${sources} $<TARGET_OBJECTS:cuda_kernels>)
+    add_library(cuda_kernels OBJECT ${kernels})
+    add_library(cuda_kernels_90a OBJECT ${kernels_90a})
+    set_target_properties(cuda_kernels PROPERTIES CUDA_ARCHITECTURES "${LS_CUDA_ARCHS}")
+    set_target_properties(cuda_kernels_90a PROPERTIES CUDA_ARCHITECTURES 90a-real)
+    foreach(target cuda_kernels cuda_kernels_90a)
+        set_target_properties(${target} PROPERTIES CUDA_STANDARD 17 CUDA_STANDARD_REQUIRED ON
+            POSITION_INDEPENDENT_CODE ON CUDA_VISIBILITY_PRESET hidden)
+        target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src)
+        # A sum of products may be contracted on the device: tests state the tolerance.
+        target_compile_options(${target} PRIVATE -Xcompiler=-Wall,-Wextra $<$<BOOL:${LS_WERROR}>:-Werror=all-warnings>)
+    endforeach()
+
+    add_library(module_cuda MODULE ${sources} $<TARGET_OBJECTS:cuda_kernels> $<TARGET_OBJECTS:cuda_kernels_90a>)
     set_target_properties(module_cuda PROPERTIES PREFIX "" OUTPUT_NAME lockstep-cuda C_VISIBILITY_PRESET hidden
         LINKER_LANGUAGE CXX INSTALL_RPATH_USE_LINK_PATH ON)
     target_include_directories(module_cuda PRIVATE ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src)

@@ -191,6 +191,40 @@ static __device__ __forceinline__ float row_sum(float x)
     return x + __shfl_xor_sync(LSI_FULL, x, 2);
 }
 
+/* out . dout of the warp's 16 queries from `mine` on, and the sum of exponents as a power of 2; behind the
+ * end no probability is left.  Eight lanes have a row, and all rows are under way at once. */
+template <typename T, int D>
+static __device__ __forceinline__ void query_numbers(const lsi_cuda_flash_grad_args &a, const place &at,
+                                                     int t, int mine, float *lse, float *dots)
+{
+    constexpr int EACH = 8, LANES = D / EACH, AT_ONCE = LSI_WARP / LANES, STEPS = GROUP / AT_ONCE;
+    const int lane = threadIdx.x % LSI_WARP;
+    lsi_packed<EACH, T> out[STEPS], dout[STEPS];
+
+#pragma unroll
+    for (int i = 0; i < STEPS; i++) {
+        const int r = mine + i * AT_ONCE + lane / LANES;
+        out[i].raw = dout[i].raw = {};
+        if (r >= t) continue;
+        out[i].fetch((const T *)a.out + at.out + r * a.out_rows.row + lane % LANES * EACH);
+        dout[i].fetch((const T *)a.dout + at.out + r * a.out_rows.row + lane % LANES * EACH);
+    }
+#pragma unroll
+    for (int i = 0; i < STEPS; i++) {
+        const int r = mine + i * AT_ONCE + lane / LANES;
+        float x[EACH], y[EACH], dot = 0;
+        out[i].unpack(x);
+        dout[i].unpack(y);
+#pragma unroll
+        for (int k = 0; k < EACH; k++) dot = fmaf(x[k], y[k], dot);
+        dot = lsi_warp_sum<LANES>(dot);
+        if (lane % LANES == 0) {
+            dots[r] = dot;
+            lse[r] = r < t ? a.lse[at.row + r] * LOG2_E : INFINITY;
+        }
+    }
+}
+
 /* Lets a kernel have as much shared memory as it needs; cheap to say again. */
 static inline int lsi_flash_allow(const void *kernel, size_t bytes)
 {
@@ -205,5 +239,8 @@ static inline int lsi_flash_allow(const void *kernel, size_t bytes)
 bool lsi_flash_fits(int64_t t, int64_t d);
 int lsi_flash_heads(lsi_cuda_stream s, const lsi_cuda_flash_args *a);
 int lsi_flash_heads_grad(lsi_cuda_stream s, const lsi_cuda_flash_grad_args *a);
+/* flash_90a.cu: the same for its heads, backward, on devices that it is for. */
+bool lsi_flash_90a_fits(int64_t t);
+int lsi_flash_90a_grad(lsi_cuda_stream s, const lsi_cuda_flash_grad_args *a);
 
 #endif

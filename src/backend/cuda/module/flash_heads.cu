@@ -208,40 +208,6 @@ static __host__ __device__ __forceinline__ int score_pitch(int rows)
     return rows + 8;
 }
 
-/* out . dout of the warp's 16 queries from `mine` on, and the sum of exponents as a power of 2; behind the
- * end no probability is left.  Eight lanes have a row, and all rows are under way at once. */
-template <typename T>
-static __device__ __forceinline__ void query_numbers(const lsi_cuda_flash_grad_args &a, const place &at,
-                                                     int t, int mine, float *lse, float *dots)
-{
-    constexpr int EACH = 8, LANES = D / EACH, AT_ONCE = LSI_WARP / LANES, STEPS = GROUP / AT_ONCE;
-    const int lane = threadIdx.x % LSI_WARP;
-    lsi_packed<EACH, T> out[STEPS], dout[STEPS];
-
-#pragma unroll
-    for (int i = 0; i < STEPS; i++) {
-        const int r = mine + i * AT_ONCE + lane / LANES;
-        out[i].raw = dout[i].raw = {};
-        if (r >= t) continue;
-        out[i].fetch((const T *)a.out + at.out + r * a.out_rows.row + lane % LANES * EACH);
-        dout[i].fetch((const T *)a.dout + at.out + r * a.out_rows.row + lane % LANES * EACH);
-    }
-#pragma unroll
-    for (int i = 0; i < STEPS; i++) {
-        const int r = mine + i * AT_ONCE + lane / LANES;
-        float x[EACH], y[EACH], dot = 0;
-        out[i].unpack(x);
-        dout[i].unpack(y);
-#pragma unroll
-        for (int k = 0; k < EACH; k++) dot = fmaf(x[k], y[k], dot);
-        dot = lsi_warp_sum<LANES>(dot);
-        if (lane % LANES == 0) {
-            dots[r] = dot;
-            lse[r] = r < t ? a.lse[at.row + r] * LOG2_E : INFINITY;
-        }
-    }
-}
-
 template <typename T>
 __global__ void __launch_bounds__(GRAD_WARPS *LSI_WARP)
     flash_heads_grad_kernel(const __grid_constant__ lsi_cuda_flash_grad_args a)
@@ -272,7 +238,7 @@ __global__ void __launch_bounds__(GRAD_WARPS *LSI_WARP)
         const bool there[2] = {mine + lane / 4 < t, mine + lane / 4 + 8 < t}; /* keys, not the end's */
         left_of(my_k, (const T *)a.k + at.q, a.q_rows.row, mine, t);
         left_of(my_v, (const T *)a.v + at.q, a.q_rows.row, mine, t);
-        query_numbers<T>(a, at, t, mine, lse, dots);
+        query_numbers<T, D>(a, at, t, mine, lse, dots);
         for (int j = 0; j < rows; j += GROUP) {
             float p[2][4], ds[2][4];
             if (j % CHUNK == 0) { /* the next queries are there */
@@ -389,5 +355,6 @@ int lsi_flash_heads(lsi_cuda_stream s, const lsi_cuda_flash_args *a)
 
 int lsi_flash_heads_grad(lsi_cuda_stream s, const lsi_cuda_flash_grad_args *a)
 {
+    if (lsi_flash_90a_fits(a->t)) return lsi_flash_90a_grad(s, a);
     return a->dtype == LS_BF16 ? backward<__nv_bfloat16>(s, a) : backward<__half>(s, a);
 }

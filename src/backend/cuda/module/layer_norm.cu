@@ -128,15 +128,16 @@ int lsi_cuda_layer_norm(lsi_cuda_stream s, const lsi_cuda_layer_norm_args *a)
     return 0;
 }
 
-/* A thread has at most 32 columns of a row: their shares of dgamma and dbeta
- * are 64 registers. */
-template <typename T, int V, int TEAM, int BLOCK>
+/* A thread has OWN accesses of a row, at most 32 columns: their shares of dgamma and dbeta
+ * are up to 64 registers. */
+template <typename T, int V, int TEAM, int BLOCK, int OWN>
 __global__ void __launch_bounds__(BLOCK, BLOCK == 256 ? 2 : 4)
     backward_kernel(lsi_cuda_layer_norm_grad_args a)
 {
-    constexpr int TEAMS = BLOCK / TEAM, OWN = 32 / V;
+    constexpr int TEAMS = BLOCK / TEAM;
     constexpr bool KEEP =
         sizeof(T) == 2 && V > 1; /* a row in 32 registers: it is fetched once, all at a time */
+    constexpr bool EARLY = KEEP && OWN < 32 / V; /* there are registers for what is added, too */
     __shared__ float room[2 * BLOCK / LSI_WARP];
     __shared__ float shares[TEAMS > 1 ? TEAMS : 1][TEAM * V];
     const int team = threadIdx.x / TEAM, first = threadIdx.x % TEAM * V, width = (int)a.width;
@@ -147,7 +148,7 @@ __global__ void __launch_bounds__(BLOCK, BLOCK == 256 ? 2 : 4)
         T *dx = (T *)a.dx + row * width;
         const float mean = a.mean[row], inv = a.invstd[row];
         float h = 0, hx = 0, d[V], f[V];
-        lsi_packed<V, T> pd[KEEP ? OWN : 1], px[KEEP ? OWN : 1];
+        lsi_packed<V, T> pd[KEEP ? OWN : 1], px[KEEP ? OWN : 1], pr[EARLY ? OWN : 1];
         if (KEEP)
 #pragma unroll
             for (int p = 0; p < OWN; p++) {
@@ -155,6 +156,8 @@ __global__ void __launch_bounds__(BLOCK, BLOCK == 256 ? 2 : 4)
                 if (i >= width) break;
                 pd[KEEP ? p : 0].fetch(dy + i);
                 px[KEEP ? p : 0].fetch(x + i);
+                if (EARLY && a.residual != nullptr)
+                    pr[EARLY ? p : 0].fetch((const T *)a.residual + row * width + i);
             }
         /* d, f and gamma of the elements at i */
         const auto read = [&](int p, int i, float(&gamma)[V]) {
@@ -197,7 +200,10 @@ __global__ void __launch_bounds__(BLOCK, BLOCK == 256 ? 2 : 4)
                 f[k] = inv * (fmaf(gamma[k], d[k], -h) - xhat * hx);
             }
             if (a.residual != nullptr) {
-                lsi_load<V>((const T *)a.residual + row * width + i, d);
+                if (EARLY)
+                    pr[EARLY ? p : 0].unpack(d);
+                else
+                    lsi_load<V>((const T *)a.residual + row * width + i, d);
 #pragma unroll
                 for (int k = 0; k < V; k++) f[k] += d[k];
             }
@@ -246,10 +252,14 @@ template <int V> static int sum_shares(lsi_cuda_stream s, const lsi_cuda_layer_n
 
 template <typename T, int V> static int backward(lsi_cuda_stream s, const lsi_cuda_layer_norm_grad_args *a)
 {
-    if (a->width <= LSI_WARP * 32)
-        LSI_LAUNCH(s, (unsigned)a->blocks, 256, 0, (backward_kernel<T, V, LSI_WARP, 256>), *a);
+    constexpr int most = 32 / V, less = V > 1 ? most * 3 / 4 : most; /* ViT-B's rows are three quarters */
+
+    if (a->width <= LSI_WARP * V * less)
+        LSI_LAUNCH(s, (unsigned)a->blocks, 256, 0, (backward_kernel<T, V, LSI_WARP, 256, less>), *a);
+    else if (a->width <= LSI_WARP * 32)
+        LSI_LAUNCH(s, (unsigned)a->blocks, 256, 0, (backward_kernel<T, V, LSI_WARP, 256, most>), *a);
     else
-        LSI_LAUNCH(s, (unsigned)a->blocks, 128, 0, (backward_kernel<T, V, 128, 128>), *a);
+        LSI_LAUNCH(s, (unsigned)a->blocks, 128, 0, (backward_kernel<T, V, 128, 128, most>), *a);
     return 0;
 }
 
