@@ -2,6 +2,7 @@
  * few channels wide and never overlaps itself: f32, bf16, f16, plain or channels-last maps and weights. */
 #include <stdio.h>
 
+#include "backend/cuda/choice.h"
 #include "backend/cuda/library.h"
 #include "backend/cuda/planners.h"
 
@@ -178,27 +179,70 @@ static bool make_product(const lsi_cuda_device *d, const ls_graph *g, const ls_n
     return d->api->product(&node->library, p) == 0;
 }
 
-ls_status lsi_cuda_plan_conv(ls_device *dev, const ls_graph *g, const ls_node *n, ls_kernel *out, ls_err *err)
-{
-    const lsi_cuda_device *d = lsi_cuda_of(dev);
-    lsi_cuda_library_node node = {.impl = "cudnn", .n = 3};
-    lsi_cuda_product product;
+/* -- planning -------------------------------------------------------------------------------------------- */
+
+/* What is tried: the convolution with what follows in a kernel behind it, or, where there is a bias, within.
+ */
+enum { APART, WITHIN, FORMS };
+
+typedef struct candidates {
+    ls_device *dev;
+    const ls_graph *g;
+    const ls_node *n;
     lsi_cuda_conv p;
+    lsi_cuda_library_node node;
+} candidates;
+
+static ls_status make(const void *ctx, int i, ls_kernel *out, ls_err *err)
+{
+    const candidates *c = ctx;
+    const lsi_cuda_device *d = lsi_cuda_of(c->dev);
+    lsi_cuda_library_node node = c->node;
+    lsi_cuda_conv p = c->p;
     char text[400];
 
-    if (!describe(d, g, n, &p, &node)) return LS_UNSUPPORTED;
-    add_epilogue(g, n, &node);
-    if (node.after &&
-        (!lsi_cuda_computes(node.epilogue.bias_dtype) ||
+    name_problem(text, sizeof text, &p);
+    if (i == WITHIN) {
+        p.epilogue = node.epilogue.act == LS_ACT_RELU ? LSI_CUDA_BIAS_RELU : LSI_CUDA_BIAS;
+        snprintf(text + strlen(text), sizeof text - strlen(text), " after%d", (int)p.epilogue);
+        node.after = false;
+        node.from[node.n] = node.bias;
+        node.bytes[node.n++] = (size_t)p.y[1] * ls_dtype_size(p.dtype);
+    }
+    if (d->api->conv(&node.library, &p) != 0) return LS_UNSUPPORTED;
+    node.problem = text;
+    return lsi_cuda_library_plan(c->dev, &node, out, err);
+}
+
+/* Whether the library may know a kernel that has the bias in it: those of 16 bits it has. */
+static bool can_be_within(const candidates *c)
+{
+    return c->p.pass == LSI_CUDA_CONV_Y && c->p.dtype != LS_F32 && c->node.after && c->node.bias >= 0 &&
+           c->node.epilogue.bias_dtype == c->p.dtype && c->node.epilogue.act <= LS_ACT_RELU;
+}
+
+ls_status lsi_cuda_plan_conv(ls_device *dev, const ls_graph *g, const ls_node *n, ls_kernel *out, ls_err *err)
+{
+    static const char *const forms[FORMS] = {"apart", "within"};
+    const lsi_cuda_device *d = lsi_cuda_of(dev);
+    candidates c = {.dev = dev, .g = g, .n = n, .node = {.impl = "cudnn", .n = 3}};
+    lsi_cuda_product product;
+    char text[400];
+
+    if (!describe(d, g, n, &c.p, &c.node)) return LS_UNSUPPORTED;
+    add_epilogue(g, n, &c.node);
+    if (c.node.after &&
+        (!lsi_cuda_computes(c.node.epilogue.bias_dtype) ||
          ls_shape_count(lsi_cuda_out(g, n, 0)->shape) >= (int64_t)1 << 31)) /* counted with 32 bits */
         return LS_UNSUPPORTED;
-    name_problem(text, sizeof text, &p);
-    if (describe_product(&p, &product, &node) || describe_patches(&p, &product, &node)) {
-        if (!make_product(d, g, n, &product, &node)) return LS_UNSUPPORTED;
+    name_problem(text, sizeof text, &c.p);
+    if (describe_product(&c.p, &product, &c.node) || describe_patches(&c.p, &product, &c.node)) {
+        if (!make_product(d, g, n, &product, &c.node)) return LS_UNSUPPORTED;
         snprintf(text + strlen(text), sizeof text - strlen(text), " product%d", (int)product.epilogue);
-    } else if (d->api->conv(&node.library, &p) != 0) {
-        return LS_UNSUPPORTED;
+        c.node.problem = text;
+        return lsi_cuda_library_plan(dev, &c.node, out, err);
     }
-    node.problem = text;
-    return lsi_cuda_library_plan(dev, &node, out, err);
+    if (!can_be_within(&c)) return make(&c, APART, out, err);
+    snprintf(text + strlen(text), sizeof text - strlen(text), " bias act%d", c.node.epilogue.act);
+    return lsi_cuda_choose(&(lsi_cuda_choice){dev, g, n, text, FORMS, forms, APART, make, &c}, out, err);
 }

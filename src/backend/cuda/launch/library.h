@@ -33,7 +33,9 @@ typedef struct lsi_cuda_product {
 
 typedef enum lsi_cuda_conv_pass { LSI_CUDA_CONV_Y, LSI_CUDA_CONV_DX, LSI_CUDA_CONV_DW } lsi_cuda_conv_pass;
 
-/* One of the three: y from x and w, x from y and w, w from x and y.  Operands: x, w, y. */
+/* One of the three: y from x and w, x from y and w, w from x and y.  Operands: x, w, y, and the bias, one
+ * number of the same type per channel of y, where y has one added and, with LSI_CUDA_BIAS_RELU, what is
+ * negative taken away. */
 typedef struct lsi_cuda_conv {
     lsi_cuda_conv_pass pass;
     ls_dtype dtype;
@@ -42,6 +44,7 @@ typedef struct lsi_cuda_conv {
     int64_t w[4], w_stride[4]; /* O, C / groups, KH, KW */
     int64_t y[4], y_stride[4];
     int64_t stride[2], dilation[2], before[2], after[2]; /* paddings */
+    lsi_cuda_after epilogue;                             /* LSI_CUDA_NOTHING, or for y one with a bias */
 } lsi_cuda_conv;
 
 #endif

@@ -48,16 +48,15 @@ static int make_conv(lsi_desc *out, const lsi_cuda_conv *p)
     return lsi_made(&m, out);
 }
 
-static int make_operation(lsi_desc *out, const lsi_cuda_conv *p)
+enum { MOST = 3 }; /* operations: the convolution, the bias, the ReLU */
+
+static int convolve(lsi_desc *out, const lsi_cuda_conv *p, lsi_desc x, lsi_desc w, lsi_desc y)
 {
     const pass_names *names = &passes[p->pass];
     const float one = 1, zero = 0;
-    lsi_desc conv = NULL, x = NULL, w = NULL, y = NULL;
+    lsi_desc conv;
     int code = make_conv(&conv, p);
 
-    if (code == 0) code = lsi_tensor_make(&x, 1, p->dtype, 4, p->x, p->x_stride);
-    if (code == 0) code = lsi_tensor_make(&w, 2, p->dtype, 4, p->w, p->w_stride);
-    if (code == 0) code = lsi_tensor_make(&y, 3, p->dtype, 4, p->y, p->y_stride);
     if (code == 0) {
         lsi_making m = lsi_make(names->type);
         lsi_set(&m, names->conv, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &conv);
@@ -68,10 +67,30 @@ static int make_operation(lsi_desc *out, const lsi_cuda_conv *p)
         lsi_set(&m, names->beta, CUDNN_TYPE_FLOAT, 1, &zero);
         code = lsi_made(&m, out);
     }
-    lsi_desc_free(&y);
-    lsi_desc_free(&w);
-    lsi_desc_free(&x);
     lsi_desc_free(&conv);
+    return code;
+}
+
+/* What is passed on between operations has numbers behind those of operands. */
+static int make_operations(lsi_desc *out, int *n, const lsi_cuda_conv *p)
+{
+    enum { X, W, Y, BIAS, FIRST, SECOND, TENSORS };
+    const bool biased = p->epilogue != LSI_CUDA_NOTHING, relu = p->epilogue == LSI_CUDA_BIAS_RELU;
+    const int64_t bias[4] = {1, p->y[1], 1, 1}, bias_stride[4] = {p->y[1], 1, p->y[1], p->y[1]};
+    lsi_desc t[TENSORS] = {NULL};
+    int code = lsi_tensor_make(&t[X], 1, p->dtype, 4, p->x, p->x_stride);
+
+    *n = 0;
+    if (code == 0) code = lsi_tensor_make(&t[W], 2, p->dtype, 4, p->w, p->w_stride);
+    if (code == 0) code = lsi_tensor_make(&t[Y], 3, p->dtype, 4, p->y, p->y_stride);
+    if (code == 0 && biased) code = lsi_tensor_make(&t[BIAS], 4, p->dtype, 4, bias, bias_stride);
+    if (code == 0 && biased) code = lsi_passed_make(&t[FIRST], LSI_CUDNN_OPERANDS + 1, 4, p->y, p->y_stride);
+    if (code == 0 && relu) code = lsi_passed_make(&t[SECOND], LSI_CUDNN_OPERANDS + 2, 4, p->y, p->y_stride);
+    if (code == 0) code = convolve(&out[(*n)++], p, t[X], t[W], biased ? t[FIRST] : t[Y]);
+    if (code == 0 && biased)
+        code = lsi_pointwise_make(&out[(*n)++], t[FIRST], t[BIAS], relu ? t[SECOND] : t[Y]);
+    if (code == 0 && relu) code = lsi_pointwise_make(&out[(*n)++], t[SECOND], NULL, t[Y]);
+    for (int i = 0; i < TENSORS; i++) lsi_desc_free(&t[i]);
     return code;
 }
 
@@ -80,8 +99,8 @@ int lsi_cuda_conv_make(lsi_cuda_library **out, const lsi_cuda_conv *p)
 {
     const bool exact = p->dtype == LS_F32 && p->math == LSI_CUDA_EXACT;
     lsi_refused refused = {{false}};
-    lsi_desc operation;
-    int code;
+    lsi_desc operations[MOST] = {NULL};
+    int code, n;
 
     refused.note[CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC] = true;
     refused.note[CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION] = true;
@@ -90,6 +109,9 @@ int lsi_cuda_conv_make(lsi_cuda_library **out, const lsi_cuda_conv *p)
     refused.note[CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13] = true;
     refused.note[CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS] = p->dtype == LS_F32;
     refused.note[CUDNN_NUMERICAL_NOTE_TENSOR_CORE] = exact;
-    code = make_operation(&operation, p);
-    return code != 0 ? code : lsi_cudnn_problem_make(out, &operation, 1, 3, &refused);
+    code = make_operations(operations, &n, p);
+    if (code == 0)
+        return lsi_cudnn_problem_make(out, operations, n, p->epilogue != LSI_CUDA_NOTHING ? 4 : 3, &refused);
+    for (int i = 0; i < n; i++) lsi_desc_free(&operations[i]);
+    return code;
 }

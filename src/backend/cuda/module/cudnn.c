@@ -45,12 +45,9 @@ void lsi_desc_free(lsi_desc *d)
     *d = NULL;
 }
 
-int lsi_tensor_make(lsi_desc *out, int64_t uid, ls_dtype t, int rank, const int64_t *dim,
-                    const int64_t *stride)
+static int make_tensor(lsi_desc *out, int64_t uid, cudnnDataType_t type, bool passed, int rank,
+                       const int64_t *dim, const int64_t *stride)
 {
-    const cudnnDataType_t type = t == LS_BF16  ? CUDNN_DATA_BFLOAT16
-                                 : t == LS_F16 ? CUDNN_DATA_HALF
-                                               : CUDNN_DATA_FLOAT;
     const int64_t aligned = 16;
     lsi_making m = lsi_make(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
 
@@ -59,7 +56,45 @@ int lsi_tensor_make(lsi_desc *out, int64_t uid, ls_dtype t, int rank, const int6
     lsi_set(&m, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, 1, &aligned);
     lsi_set(&m, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, rank, dim);
     lsi_set(&m, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, rank, stride);
+    if (passed) lsi_set(&m, CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, &passed);
     return lsi_made(&m, out);
+}
+
+int lsi_tensor_make(lsi_desc *out, int64_t uid, ls_dtype t, int rank, const int64_t *dim,
+                    const int64_t *stride)
+{
+    const cudnnDataType_t type = t == LS_BF16  ? CUDNN_DATA_BFLOAT16
+                                 : t == LS_F16 ? CUDNN_DATA_HALF
+                                               : CUDNN_DATA_FLOAT;
+
+    return make_tensor(out, uid, type, false, rank, dim, stride);
+}
+
+int lsi_passed_make(lsi_desc *out, int64_t uid, int rank, const int64_t *dim, const int64_t *stride)
+{
+    return make_tensor(out, uid, CUDNN_DATA_FLOAT, true, rank, dim, stride);
+}
+
+int lsi_pointwise_make(lsi_desc *out, lsi_desc x, lsi_desc b, lsi_desc y)
+{
+    const cudnnPointwiseMode_t mode = b != NULL ? CUDNN_POINTWISE_ADD : CUDNN_POINTWISE_RELU_FWD;
+    const cudnnDataType_t math = CUDNN_DATA_FLOAT;
+    lsi_making m = lsi_make(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+    lsi_desc function;
+    int code;
+
+    lsi_set(&m, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode);
+    lsi_set(&m, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &math);
+    code = lsi_made(&m, &function);
+    if (code != 0) return code;
+    m = lsi_make(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
+    lsi_set(&m, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &function);
+    lsi_set(&m, CUDNN_ATTR_OPERATION_POINTWISE_XDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &x);
+    if (b != NULL) lsi_set(&m, CUDNN_ATTR_OPERATION_POINTWISE_BDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &b);
+    lsi_set(&m, CUDNN_ATTR_OPERATION_POINTWISE_YDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &y);
+    code = lsi_made(&m, out);
+    lsi_desc_free(&function);
+    return code;
 }
 
 /* -- ways -------------------------------------------------------------------------------------------------

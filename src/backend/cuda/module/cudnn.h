@@ -34,6 +34,11 @@ void lsi_desc_free(lsi_desc *d); /* accepts one that is NULL, and makes it NULL 
 int lsi_tensor_make(lsi_desc *out, int64_t uid, ls_dtype t, int rank, const int64_t *dim,
                     const int64_t *stride);
 
+/* One that is nowhere in memory: what one operation of a graph hands to the next. */
+int lsi_passed_make(lsi_desc *out, int64_t uid, int rank, const int64_t *dim, const int64_t *stride);
+/* y = x + b, element by element, or with b NULL y = x where it is positive, else 0. */
+int lsi_pointwise_make(lsi_desc *out, lsi_desc x, lsi_desc b, lsi_desc y);
+
 /* What ways must not do. */
 typedef struct lsi_refused {
     bool note[CUDNN_NUMERICAL_NOTE_TYPE_COUNT];
