@@ -55,7 +55,8 @@ enum {
     LEAST_ROWS = 32, /* of a block, unless it has all */
     MOST_BLOCKS = 8, /* of a cluster: more, or such as take most of a processor, wait for one another and for
                         what runs beside them */
-    ROOM = 48 << 10  /* bytes of shared memory that a block keeps its rows in */
+    ROOM = 48 << 10, /* bytes of shared memory that a block keeps its rows in */
+    FEW = 2          /* blocks a processor: with more, launches no longer count, and two passes are as fast */
 };
 
 /* Blocks enough for all processors before wide columns before few blocks. */
@@ -83,7 +84,7 @@ lsi_cuda_cluster lsi_cuda_cluster_of(const lsi_cuda_device *d, ls_dtype t, const
             const int64_t share = (g->inner + blocks - 1) / blocks;
             const int64_t rows = LSI_CLUSTER_THREADS / (spans[i] / ACCESS);
             if ((size_t)((share + rows - 1) / rows * rows * spans[i]) * kept > ROOM) continue;
-            if (blocks > 1 && share < LEAST_ROWS) continue;
+            if ((blocks > 1 && share < LEAST_ROWS) || all > FEW * d->about.processors) continue;
             if (best.blocks > 0 && !better(here, all, best, best_blocks, enough)) continue;
             best = here;
             best_blocks = all;
