@@ -203,8 +203,7 @@ static bool wants_sum(const ls_device *dev, const ls_graph *g, const ls_fusion *
     return g->values[f->outer->out[0]]->dtype != LS_F32;
 }
 
-/* Gradients of weights, which are cast for the update: products leave fp32 as fast as 16 bits, or faster
- * where they are sums of parts. */
+/* Gradients of weights, which are cast for the update: products leave fp32 as fast as 16 bits. */
 static bool wants_wide(const ls_device *dev, const ls_graph *g, const ls_fusion *f)
 {
     const ls_matmul_attr *a = f->inner->attr;
