@@ -52,7 +52,7 @@ with 0 broken "${small[@]}" --run-dir broken train.steps=2 --quiet
 [ ! -e broken/gpu.jsonl ] && [ ! -s "$work/err" ] || fail "a broken library: $(ls broken) $(cat "$work/err")"
 run 0 report broken --out page2
 grep -q 'gpu-power' page2/report.html && fail "a run without gauges has charts of them"
-fake=$fake/old
+fake=${fake}_old
 with 0 '' "${small[@]}" --run-dir old train.steps=2 --quiet
 [ ! -e old/gpu.jsonl ] && [ ! -s "$work/err" ] || fail "a library without power: $(ls old) $(cat "$work/err")"
 

@@ -90,6 +90,7 @@ static const field pointwise[] = {F(ls_pointwise_attr, step[0].pw, FUNCTION),
 static const field reduce_max_grad[] = {F(ls_reduce_max_grad_attr, axis, INT),
                                         F(ls_reduce_max_grad_attr, length, LONG), END};
 static const field conv_max[] = {F(ls_conv_max_attr, length, LONG), END};
+static const field prefix[] = {F(ls_prefix_attr, length, LONG), END};
 static const field reduce[] = {F(ls_reduce_attr, axes, INT), F(ls_reduce_attr, keep, BOOL), END};
 static const field reorder[] = {F(ls_reorder_attr, from, LAYOUT), F(ls_reorder_attr, to, LAYOUT), END};
 static const field replay[] = {F(ls_replay_attr, stream, INT), END};
@@ -174,6 +175,7 @@ static const struct {
                   {&ls_op_reorder, reorder},
                   {&ls_op_replay, replay},
                   {&ls_op_scatter_rows, scatter},
+                  {&ls_op_prefix, prefix},
                   {&ls_op_slice, slice},
                   {&ls_op_transpose, transpose},
                   {&ls_op_upsample2d, upsample},
