@@ -15,6 +15,7 @@
 #include "comm/exchange_remote.h"
 
 #include <string.h>
+#include <time.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -330,18 +331,25 @@ bool lsi_remote_exchange_others(const ls_exchange *x)
     return worked;
 }
 
-/* What a neighbour on this machine has done wakes nobody. */
+/* What a neighbour on this machine has done wakes nobody.  Until all neighbours have posted nobody reads what
+ * comes, and a connection that has something would end every sleep at once. */
 void lsi_remote_exchange_rest(void *exchange)
 {
-    const ls_comm *c = ((const ls_exchange *)exchange)->c;
+    const ls_exchange *x = exchange;
+    const ls_comm *c = x->c;
 
+    if (!x->all_posted) {
+        nanosleep(&(struct timespec){.tv_nsec = LSI_REST_NS}, NULL);
+        return;
+    }
     lsi_lines_rest(c->remote->lines, c->local_size > 1 ? LSI_REST_NS : 20 * LSI_REST_NS);
 }
 
 /* -- who is waited for --------------------------------------------------------------------------------------
  */
 
-/* Notes the peers of what is not over, at home or elsewhere; false: there are none. */
+/* Notes the peers of what is not over, at home or elsewhere; false: there are none.  A request that has
+ * failed may say so once only: the run ends here. */
 static bool note_peers(ls_exchange *x, bool at_home, bool *ranks)
 {
     lsi_remote_exchange *f = x->remote;
@@ -352,7 +360,11 @@ static bool note_peers(ls_exchange *x, bool at_home, bool *ranks)
         if (h->state == LSI_FREE || (h->state == LSI_COLLECTING) != at_home) continue;
         for (int k = 0; k < h->n_requests; k++) {
             bool over = false;
-            if (test(x, &h->request[k], 1, &over, NULL) == LS_OK && over) continue;
+            ls_err err = {0};
+            if (test(x, &h->request[k], 1, &over, &err) != LS_OK)
+                ls_comm_heap_end(x->c->heap, err.status, err.text);
+            else if (over)
+                continue;
             ranks[h->peer[k]] = any = true;
         }
     }

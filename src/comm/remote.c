@@ -117,9 +117,11 @@ static void leaders_awaited(void *comm, bool *ranks)
 
     for (int h = 0; h < c->hosts; h++) {
         bool over = false;
+        ls_err err = {0};
         if (h == c->host) continue;
-        if (c->transport->test(&c->remote->wait[n], 2, &over, NULL) != LS_OK || !over)
-            ranks[c->remote->ranks_of[h][0]] = true;
+        if (c->transport->test(&c->remote->wait[n], 2, &over, &err) != LS_OK) /* it may say so once only */
+            ls_comm_heap_end(c->heap, err.status, err.text);
+        if (!over) ranks[c->remote->ranks_of[h][0]] = true;
         n += 2;
     }
 }

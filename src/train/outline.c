@@ -246,7 +246,7 @@ ls_status ls_outline_open(ls_outline *x, const ls_trial *trial, ls_config *cfg, 
                       .batch = ls_config_int(cfg, "batch.per_rank")};
     /* As if the ranks of a machine were on this one: kernels and what they take follow from threads. */
     o.threads = how->threads > 0 ? how->threads : ls_parallel_default_threads(x->here);
-    LS_TRY(ls_update_check_settings(&o.u, cfg, err));
+    if (!how->tests_only) LS_TRY(ls_update_check_settings(&o.u, cfg, err));
     o.place = how->as != NULL ? *how->as : ls_placement_of(cfg, how->ranks, x->here, o.u.shards);
     /* Shards are smaller than a rank's batch, which the settings name. */
     if (o.u.shards > 0) x->batch = (o.u.samples + o.u.shards - 1) / o.u.shards;

@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/grow.h"
+#include "base/log.h"
 #include "base/whole.h"
 #include "events/metrics_reader.h"
 #include "train/run_pages.h"
@@ -130,14 +131,17 @@ static ls_status read_file(lines *l, int run, const char *folder, const char *fi
 
     (void)sscanf(file, "gpu-%d", &rank);
     snprintf(path, sizeof path, "%.4000s/%.47s", folder, file);
-    LS_TRY(ls_whole_plain(&text, &n, path, GAUGES_MAX_BYTES, err));
+    if (ls_whole_plain(&text, &n, path, GAUGES_MAX_BYTES, err) != LS_OK) { /* charts beside a run's results */
+        ls_log(LS_LOG_WARN, "%s; the charts of these GPUs are left out", err->text);
+        *err = (ls_err){0};
+        return LS_OK;
+    }
     ls_metrics_reader_begin(&r, text, n);
     while (st == LS_OK && (report = ls_metrics_next(&r)) != NULL) {
         st = add_report(l, run, rank, report, err);
         json_decref(report);
     }
     ls_metrics_warn(&r.damage, path);
-out:
     ls_free(text);
     return st;
 }

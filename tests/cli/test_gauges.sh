@@ -52,6 +52,10 @@ with 0 broken "${small[@]}" --run-dir broken train.steps=2 --quiet
 [ ! -e broken/gpu.jsonl ] && [ ! -s "$work/err" ] || fail "a broken library: $(ls broken) $(cat "$work/err")"
 run 0 report broken --out page2
 grep -q 'gpu-power' page2/report.html && fail "a run without gauges has charts of them"
+# A file that is too long to be drawn costs its charts, not the report.
+truncate -s 270M broken/gpu.jsonl
+run 0 report broken --out page3
+says err 'the charts of these GPUs are left out'
 fake=${fake}_old
 with 0 '' "${small[@]}" --run-dir old train.steps=2 --quiet
 [ ! -e old/gpu.jsonl ] && [ ! -s "$work/err" ] || fail "a library without power: $(ls old) $(cat "$work/err")"

@@ -187,6 +187,12 @@ run 0 plan "${small[@]}" -n 4 parallel.strategy=fsdp --json --threads 1
 part=$(field persistent_bytes)
 [ $((part * 400 / one)) -ge 99 ] && [ $((part * 400 / one)) -le 102 ] || fail "four ranks keep $part bytes each, one $one"
 
+# What matters to training alone does not keep a run from being tested, with a limit as without.
+run 0 train linear model.size=4 model.channels=1 model.classes=2 data.kind=synthetic data.train_range=0:16 data.test_range=16:20 \
+    batch.per_rank=4 train.steps=2 --run-dir "$work/tested" --quiet
+run 0 eval "$work/tested" -n 2 reproducible=true parallel.sync_batchnorm=true --threads 1
+run 0 eval "$work/tested" -n 2 reproducible=true parallel.sync_batchnorm=true memory.limit=100MiB --threads 1
+
 # One number stays what it was.
 run 0 plan "${small[@]}" -n 2 --threads 1
 says out "exchange      2 ranks"

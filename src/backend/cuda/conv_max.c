@@ -38,6 +38,23 @@ static void run_dw(void *state, const ls_call *call)
     lsi_cuda_launched(s->dev, call, s->dev->api->launch.conv_max_dw(lsi_cuda_stream_of(s->dev, call), &a));
 }
 
+/* Whether the map with points, and what came from above, are of a size that the kernels know. */
+static bool can_be(const ls_vinfo *map, ls_shape above)
+{
+    return lsi_cuda_computes(map->dtype) && above.dim[0] <= UINT16_MAX &&
+           above.dim[1] <= LSI_CONV_MAX_CHANNELS && ls_shape_count(map->shape) <= INT32_MAX;
+}
+
+bool lsi_cuda_wants_max(const ls_device *dev, const ls_graph *g, const ls_fusion *f)
+{
+    const ls_node *n = f->outer;
+
+    (void)dev;
+    if (n->op != &ls_op_conv2d_dx && n->op != &ls_op_conv2d_dw) return true; /* a sum is one of any size */
+    return can_be(g->values[n->op == &ls_op_conv2d_dx ? n->out[0] : n->in[0]],
+                  *ls_node_out_shape(g, f->inner, 0));
+}
+
 /* `map` is the input or output that has points. */
 static ls_status plan(ls_device *dev, const ls_graph *g, const ls_node *n, const ls_vinfo *map, int dy,
                       void (*run)(void *, const ls_call *), ls_kernel *out, ls_err *err)
@@ -45,9 +62,7 @@ static ls_status plan(ls_device *dev, const ls_graph *g, const ls_node *n, const
     const ls_shape above = lsi_cuda_in(g, n, dy)->shape;
     conv_max_state s = {.dev = lsi_cuda_of(dev)};
 
-    if (!lsi_cuda_computes(map->dtype) || above.dim[0] > UINT16_MAX || above.dim[1] > LSI_CONV_MAX_CHANNELS ||
-        ls_shape_count(map->shape) > INT32_MAX)
-        return LS_UNSUPPORTED;
+    if (!can_be(map, above)) return LS_UNSUPPORTED;
     for (int i = 0; i < n->n_in + n->n_out; i++) {
         const ls_vinfo *v = g->values[i < n->n_in ? n->in[i] : n->out[i - n->n_in]];
         if (v->layout != &ls_layout_plain && (v != map || v->layout != &ls_layout_nhwc))

@@ -7,6 +7,7 @@
 
 #include "backend/cuda/flash.h"
 #include "backend/cuda/kernel_util.h"
+#include "backend/cuda/planners.h"
 #include "backend/nvml.h"
 
 static ls_status probe(ls_err *why)
@@ -215,12 +216,24 @@ static bool wants_wide(const ls_device *dev, const ls_graph *g, const ls_fusion 
 }
 
 static const ls_fusion_rule fusions[] = {
-    {LS_FUSE_BIAS, NULL},      {LS_FUSE_RESIDUAL, NULL},  {LS_FUSE_PRODUCT_ADD, wants_sum},
-    {LS_FUSE_ACT, NULL},       {LS_FUSE_GRAD_ADD, NULL},  {LS_FUSE_GRAD_SUM, NULL},
-    {LS_FUSE_POOL_MASK, NULL}, {LS_FUSE_NORM_GRAD, NULL}, {LS_FUSE_NORM_BIAS, NULL},
-    {LS_FUSE_NORM_SUM, NULL},  {LS_FUSE_NORM_SIGN, NULL}, {LS_FUSE_POOL_SUM, NULL},
-    {LS_FUSE_POOL_GRAD, NULL}, {LS_FUSE_BIAS_GRAD, NULL}, {LS_FUSE_HEADS, wants_heads},
-    {LS_FUSE_MAX, NULL},       {LS_FUSE_POINTWISE, NULL}, {LS_FUSE_CAST_OUT, wants_wide},
+    {LS_FUSE_BIAS, NULL},
+    {LS_FUSE_RESIDUAL, NULL},
+    {LS_FUSE_PRODUCT_ADD, wants_sum},
+    {LS_FUSE_ACT, NULL},
+    {LS_FUSE_GRAD_ADD, NULL},
+    {LS_FUSE_GRAD_SUM, NULL},
+    {LS_FUSE_POOL_MASK, NULL},
+    {LS_FUSE_NORM_GRAD, NULL},
+    {LS_FUSE_NORM_BIAS, NULL},
+    {LS_FUSE_NORM_SUM, NULL},
+    {LS_FUSE_NORM_SIGN, NULL},
+    {LS_FUSE_POOL_SUM, NULL},
+    {LS_FUSE_POOL_GRAD, NULL},
+    {LS_FUSE_BIAS_GRAD, NULL},
+    {LS_FUSE_HEADS, wants_heads},
+    {LS_FUSE_MAX, lsi_cuda_wants_max},
+    {LS_FUSE_POINTWISE, NULL},
+    {LS_FUSE_CAST_OUT, wants_wide},
     {LS_FUSE_NONE, NULL},
 };
 

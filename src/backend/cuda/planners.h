@@ -18,6 +18,7 @@ LSI_DECLARE_PLANNER(lsi_cuda_plan_matmul);
 /* conv_max.c */
 LSI_DECLARE_PLANNER(lsi_cuda_plan_conv_max_dx);
 LSI_DECLARE_PLANNER(lsi_cuda_plan_conv_max_dw);
+bool lsi_cuda_wants_max(const ls_device *dev, const ls_graph *g, const ls_fusion *f);
 LSI_DECLARE_PLANNER(lsi_cuda_plan_conv);
 /* attention.c: f32, bf16, f16, plain. */
 LSI_DECLARE_PLANNER(lsi_cuda_plan_attention);
