@@ -7,7 +7,8 @@
 #   compute   the same step with nothing to exchange: both ranks at once, each by itself, since cores slow one another
 #   step      that of both ranks, and what of it is exposed
 #   bound     step / max(exchange, compute), and beside it step / max(wire, compute)
-# and then fsdp with and without gathering ahead.  Exit code 1 unless the bound is at most LIMIT (1.15) for every batch.
+# and then ddp whose steps make their own updates (parallel.carry=never), and fsdp with and without gathering ahead, unless FSDP=no.
+# Exit code 1 unless the bound is at most LIMIT (1.15) for every batch.
 # The two hosts should have a quiet core each.  Needs root, ip and tc.
 set -euo pipefail
 rounds=${1:-3} steps=${2:-12}
@@ -49,6 +50,8 @@ for ((round = 1; round <= rounds; round++)); do
         export BATCH
         alone "compute.$BATCH"
         note "ddp.$BATCH"
+        note "never.$BATCH" parallel.carry=never
+        [ "${FSDP:-yes}" = yes ] || continue
         # shellcheck disable=SC2086 # settings are words
         note "fsdp0.$BATCH" $fsdp parallel.prefetch=0
         # shellcheck disable=SC2086
@@ -71,8 +74,9 @@ for b in $batches; do
         printf "%-6d %8.1f %10.1f %9.1f %8.1f %9.1f %8.3f %8.3f\n", b, wire, exchange, compute, step, exposed, step / most, step / least
         exit !(step <= limit * most) }' || status=1
 done
-printf '%-6s %14s %18s %14s\n' images "ddp" "fsdp,prefetch=0" "fsdp"
+printf '%-6s %14s %18s %18s %14s\n' images ddp "ddp,carry=never" "fsdp,prefetch=0" fsdp
 for b in $batches; do
-    printf '%-6s %14s %18s %14s\n' "$b" "$(of "step.ddp.$b")" "$(of "step.fsdp0.$b")" "$(of "step.fsdp.$b")"
+    if [ "${FSDP:-yes}" = yes ]; then fsdp0=$(of "step.fsdp0.$b") fsdp=$(of "step.fsdp.$b"); else fsdp0=- fsdp=-; fi
+    printf '%-6s %14s %18s %18s %14s\n' "$b" "$(of "step.ddp.$b")" "$(of "step.never.$b")" "$fsdp0" "$fsdp"
 done
 exit $status

@@ -120,7 +120,8 @@ static ls_status time_steps(ls_rehearsal *x, const bench_job *j, ls_comm *comm, 
     ls_measure m[BENCH_VARIANTS];
     ls_status st;
 
-    for (int i = 0; i < j->n; i++) subjects[i] = (ls_subject){ls_rehearsal_step, ls_rehearsal_spent, &x[i]};
+    for (int i = 0; i < j->n; i++)
+        subjects[i] = (ls_subject){ls_rehearsal_step, ls_rehearsal_spent, &x[i], ls_rehearsal_rest};
     st = ls_measure_subjects(subjects, j->n, &how, m, err);
     for (int i = 0; i < j->n; i++) r->of[i].m = m[i];
     r->stop_ms = wall_ms();

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "bench/flops.h"
 #include "exec/memory.h"
+#include "exec/results.h"
 #include "plan.h"
 #include "report_parts.h"
 #include "train/layers.h"
@@ -184,15 +185,19 @@ static void print_strategy(const cli_experiment *x)
     const ls_update u = ls_update_of(x->cfg, x->ranks);
     const ls_placement p = ls_placement_of(x->cfg, x->ranks, x->outline.here, u.shards);
     double sent = 0;
+    bool carried = false;
     char a[32], text[256];
 
     if (x->ranks == 1) return;
     for (int k = 0; k < x->outline.n_plans; k++) {
         const ls_outline_plan *plan = &x->outline.plans[k];
         sent += (double)(u.shards > 0 ? 1 : plan->runs) * ls_plan_traffic(plan->plan);
+        carried |= ls_plan_leaves_updates(plan->plan);
     }
-    printf("strategy      %s: %s; a rank sends %s in a step\n", ls_config_choice(x->cfg, "parallel.strategy"),
-           ls_placement_text(x->cfg, &p, text, sizeof text), ls_text_bytes(sent, a));
+    printf("strategy      %s: %s; a rank sends %s in a step%s\n",
+           ls_config_choice(x->cfg, "parallel.strategy"), ls_placement_text(x->cfg, &p, text, sizeof text),
+           ls_text_bytes(sent, a),
+           carried ? "; updates are left to the next step, which makes them as it needs the weights" : "");
 }
 
 static void print_frozen(const cli_experiment *x)

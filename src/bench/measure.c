@@ -24,15 +24,20 @@ static ls_spent spent(const ls_subject *x)
     return x->spent != NULL ? x->spent(x->ctx) : (ls_spent){0};
 }
 
-/* Step number `at` of those that are kept; `zero` is where its clock begins. */
-static ls_status timed_step(const ls_subject *x, double zero, bool *last, ls_measure *m, int at, ls_err *err)
+/* Step number `at` of those that are kept; `zero` is where its clock begins.  If it `rests`, what steps have
+ * left under way is a part of it. */
+static ls_status timed_step(const ls_subject *x, double zero, bool *last, bool rests, ls_measure *m, int at,
+                            ls_err *err)
 {
     const ls_spent before = spent(x);
     const double begin = ls_clock_seconds();
-    const ls_status st = x->step(x->ctx, last, err);
-    const double end = ls_clock_seconds();
-    const ls_spent after = spent(x);
+    ls_status st = x->step(x->ctx, last, err);
+    double end;
+    ls_spent after;
 
+    if (st == LS_OK && rests && x->rest != NULL) st = x->rest(x->ctx, err);
+    end = ls_clock_seconds();
+    after = spent(x);
     m->begin_s[at] = begin - zero;
     m->end_s[at] = end - zero;
     m->exposed_s[at] = after.exposed_s - before.exposed_s;
@@ -88,7 +93,8 @@ static ls_status one_round(run *r, double zero, bool *last, ls_err *err)
         for (int k = 0; k < turn; k++) {
             *last = r->done + 2 * turn > r->room ||
                     (r->done + turn >= MIN_STEPS && ls_clock_seconds() - r->start >= r->seconds);
-            LS_TRY(timed_step(&r->subjects[i], zero, last, &r->out[i], r->done + k, err));
+            LS_TRY(timed_step(&r->subjects[i], zero, last, r->n_subjects > 1 && k + 1 == turn, &r->out[i],
+                              r->done + k, err));
             report(r, "timing", r->done + k + 1, r->args->steps);
         }
     r->done += turn;

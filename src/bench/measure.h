@@ -23,6 +23,8 @@ typedef struct ls_subject {
     ls_status (*step)(void *ctx, bool *last, ls_err *err);
     ls_spent (*spent)(void *ctx); /* NULL: nothing is spent so */
     void *ctx;
+    /* Ends what steps have left under way, before another subject's turn; NULL: they leave nothing. */
+    ls_status (*rest)(void *ctx, ls_err *err);
 } ls_subject;
 
 typedef struct ls_measure_args {

@@ -81,6 +81,8 @@ typedef struct ls_exchange_options {
     int lanes;   /* leaves are given by so many threads at once; 0: parts are filled by the caller */
     float scale; /* a total is multiplied by it; 0 stands for 1 */
     ls_wire wire;
+    bool newest_first; /* between machines: goes before others that were started earlier and are the same in
+                          this; else behind */
     const ls_exchange_room *room; /* NULL: memory of its own; must outlive the exchange.  Without shards. */
 } ls_exchange_options;
 

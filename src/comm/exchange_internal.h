@@ -61,7 +61,8 @@ struct ls_exchange {
     uint64_t number;         /* of the exchange under way, or of the last one */
     bool running, all_posted, weights_known;
     ls_exchange *next_running; /* between machines: the next that was started, */
-    uint64_t turn;             /* and how many were before this one */
+    uint64_t turn;             /* and how many go before this one, or a number that says as much */
+    bool newest_first;
     uint64_t exposed_ns;
 };
 

@@ -322,6 +322,7 @@ static ls_status begin(ls_exchange **x, lsi_claim **all, ls_comm *c, const ls_ex
     (*x)->here = (*x)->across ? c->local_size : (*x)->size;
     (*x)->first = c->local_rank - (*x)->self;
     (*x)->root = o->root;
+    (*x)->newest_first = o->newest_first;
     (*x)->room = o->room;
     (*x)->n = mine->n;
     (*x)->n_shards = mine->n_shards;

@@ -305,11 +305,12 @@ enum { SMALL = 16 * 1024 };
 void lsi_remote_exchange_begun(ls_exchange *x)
 {
     ls_exchange **end = &x->c->remote->running;
+    const uint64_t starts = ++x->c->remote->starts;
 
-    while (*end != NULL) end = &(*end)->next_running;
+    while (*end != NULL && !x->newest_first) end = &(*end)->next_running;
+    x->next_running = *end;
     *end = x;
-    x->next_running = NULL;
-    x->turn = x->n <= SMALL ? 0 : ++x->c->remote->starts;
+    x->turn = x->n <= SMALL ? 0 : x->newest_first ? UINT64_MAX - starts : starts;
 }
 
 void lsi_remote_exchange_ended(ls_exchange *x)

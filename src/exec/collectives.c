@@ -90,7 +90,8 @@ out:
 
 static ls_exchange_options options_of(const ls_peers *p, const ls_op *op, const ls_collective_attr *a)
 {
-    ls_exchange_options o = {.kind = op->collective, .group = a->group, .root = a->root};
+    ls_exchange_options o = {
+        .kind = op->collective, .group = a->group, .root = a->root, .newest_first = a->carried};
 
     if (a->shards == 0) {
         o.wire = a->exact ? LS_WIRE_F32 : p->how.wire;
@@ -291,6 +292,7 @@ ls_status lsi_coll_plan(ls_peers *p, const ls_graph *g, const ls_node *n, ls_ker
     if (o.n <= FEW) o.wire = LS_WIRE_F32; /* single numbers, such as a sum of squares, travel as they are */
     if (t->shared) o.room = find_room(p, a->room, &o);
     LS_TRY(find_exchange(p, a->bucket, o, &t->bucket, err));
+    p->buckets[t->bucket].carried = a->carried;
 out:
     return st;
 }
@@ -320,17 +322,41 @@ static bool comes_in_place(const lsi_transfer *t)
     return t->n == 1 && t->at[0].count * t->at[0].size == t->length * (int64_t)sizeof(float);
 }
 
-void lsi_coll_place(const ls_kernel *k, ls_graph *g, const ls_node *n)
+/* Where node `id` comes in the order; -1: it is a view, or no node. */
+static int32_t place_in(const ls_schedule *s, int32_t id)
+{
+    for (int32_t i = 0; id >= 0 && i < s->n; i++)
+        if (s->order[i] == id) return i;
+    return -1;
+}
+
+/* The run before may be exchanging the bucket until its wait is over, in this run.  Nodes of devices without
+ * queues, which alone carry anything, run in this order. */
+static int32_t free_from(const ls_graph *g, const ls_schedule *s, const ls_node *start)
+{
+    const ls_collective_attr *a = start->attr;
+
+    for (int32_t i = 0; a->carried && i < s->n; i++) {
+        const ls_node *n = g->nodes[s->order[i]];
+        if (n->carried && (n->op->flags & LS_OP_COLLECTIVE) &&
+            ((const ls_collective_attr *)n->attr)->bucket == a->bucket)
+            return i;
+    }
+    return -1;
+}
+
+void lsi_coll_place(const ls_kernel *k, ls_graph *g, const ls_schedule *s, const ls_node *n)
 {
     const lsi_transfer *t = k->state;
     const bool start = n->op->coll_op == LS_COLL_OP_START;
 
     if (t->vector != NULL) return; /* the device's, who moves what there is */
     if (start ? !given_in_place(t) : n->op->coll_op != LS_COLL_OP_WAIT || !comes_in_place(t)) return;
+    const int32_t from = start ? free_from(g, s, n) : -1;
     for (int i = 0; i < t->n; i++) {
         const int32_t v = start ? ls_graph_storage(g, n->in[t->first + i]) : n->out[i];
         const int64_t stretch = !start && t->scatters ? t->own * t->length : 0;
-        if (start && !can_move(g, v)) continue;
+        if (start && (!can_move(g, v) || (from >= 0 && place_in(s, g->values[v]->node) < from))) continue;
         g->values[v]->buffer = 2 * t->bucket + (start ? PARTS : SUMS);
         g->values[v]->at = (size_t)(stretch + t->at[i].offset) * sizeof(float);
     }
@@ -353,6 +379,7 @@ static void launch(ls_peers *p, lsi_bucket *b, float weight)
     ls_exchange_start(b->x, weight);
     b->under_way = true;
     p->under_way++;
+    p->carried += b->carried;
 }
 
 static ls_status read_operand(const ls_operand *x, int64_t from, void *to, int64_t floats, ls_err *err)
@@ -501,6 +528,12 @@ static void run_wait(void *state, const ls_call *call)
         ls_stream_fail(call->stream, err.status, "%s", err.text);
     b->under_way = false;
     p->under_way--;
+    p->carried -= b->carried;
+}
+
+bool lsi_coll_carried(const ls_peers *p)
+{
+    return p != NULL && p->carried > 0;
 }
 
 static bool work_on_exchanges(void *peers)

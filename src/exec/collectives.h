@@ -8,6 +8,7 @@
 #define LS_EXEC_COLLECTIVES_H
 
 #include "exec/peers.h"
+#include "passes/passes.h"
 
 /* Whether the node is a collective that peers plan; `p` may be NULL: one rank, whose device does. */
 bool lsi_coll_runs(const ls_peers *p, const ls_node *n);
@@ -23,11 +24,14 @@ ls_status lsi_coll_rooms(ls_peers *p, const ls_graph *g, ls_err *err) LS_MUST_CH
 ls_status lsi_coll_plan(ls_peers *p, const ls_graph *g, const ls_node *n, ls_kernel *out,
                         ls_err *err) LS_MUST_CHECK;
 /* Gives values that can live in the collective's own memory their place there (ls_vinfo.buffer). */
-void lsi_coll_place(const ls_kernel *k, ls_graph *g, const ls_node *n);
+void lsi_coll_place(const ls_kernel *k, ls_graph *g, const ls_schedule *s, const ls_node *n);
 /* Where such a value lies. */
 void *lsi_coll_address(const ls_peers *p, const ls_vinfo *v);
 /* The bucket, counted from 0 as ls_peers_buckets does, that a kernel of such a node works on; -1: none. */
 int lsi_coll_bucket(const ls_kernel *k);
+/* Whether sums are on their way that the run before has left to the next one (passes/carry.c).  `p` may be
+ * NULL. */
+bool lsi_coll_carried(const ls_peers *p);
 /* A piece of work for what is under way, if anything is. */
 void lsi_coll_progress(ls_peers *p);
 

@@ -114,7 +114,7 @@ static void place_exchanged(ls_plan *p)
 {
     for (int32_t i = 0; i < p->schedule.n; i++)
         if (lsi_coll_runs(p->peers, p->steps[i].node))
-            lsi_coll_place(&p->steps[i].kernel, p->graph, p->steps[i].node);
+            lsi_coll_place(&p->steps[i].kernel, p->graph, &p->schedule, p->steps[i].node);
 }
 
 /* What else the host's nodes work on: each value has memory of its own, for there is little of it. */

@@ -112,6 +112,7 @@ static void add_nodes(lsi_doc_maker *m)
                           .layer = keep(m, n->scope),
                           .impl = keep(m, s->kernel.impl),
                           .queue = ls_queue_name(n->queue),
+                          .carried = n->carried,
                           .backward = n->backward,
                           .waits = (n->op->flags & LS_OP_WAIT) != 0,
                           .updates = n->op->alias != NULL && n->op->alias(n->n_in, n->attr, 0) >= 0,

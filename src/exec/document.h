@@ -31,6 +31,7 @@ typedef struct ls_doc_node {
     const char *layer;           /* "layer1.0.conv1", or "" */
     const char *impl;            /* the kernel that was chosen */
     const char *queue;           /* "compute", "comm", "copy", "host" */
+    bool carried;                /* of the update that the run before has left to this one */
     bool backward;
     bool waits;   /* may wait for other ranks */
     bool updates; /* is there to write the next version of a variable */

@@ -11,6 +11,7 @@ typedef struct lsi_bucket {
     int number;
     float weight; /* of the start that waits, without overlap */
     bool waiting, under_way;
+    bool carried; /* a run starts it, and the next one waits for it */
 } lsi_bucket;
 
 /* Memory that exchanges of one group use in turn. */
@@ -40,7 +41,8 @@ struct ls_peers {
     lsi_room **rooms; /* where they are: exchanges point to them */
     int n_rooms;
     size_t cap_rooms;
-    int under_way; /* exchanges that were started and are not finished */
+    int under_way; /* exchanges that were started and are not finished, */
+    int carried;   /* and those of them that the next run waits for */
     /* Where devices run collectives among themselves; else `links` is NULL, and nothing else is there. */
     const ls_links *links;
     ls_device *dev;

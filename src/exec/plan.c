@@ -38,8 +38,11 @@ static void run_node(const lsi_step *s)
     s->kernel.run(s->kernel.state, &s->call);
 }
 
+/* Nodes of the update that the run before has left are left out where there is none. */
 ls_status ls_plan_run(ls_plan *p, ls_err *err)
 {
+    const bool carried = lsi_coll_carried(p->peers);
+
     LS_BUG_IF(p->peers != NULL && lsi_peers_absent(p->peers));
     if (p->failure.told) return refuse(p, err);
     if (p->queued != NULL) {
@@ -47,20 +50,48 @@ ls_status ls_plan_run(ls_plan *p, ls_err *err)
         return st == LS_OK ? ls_plan_join(p, err) : st;
     }
     for (int32_t i = 0; i < p->schedule.n; i++) {
+        if (p->steps[i].node->carried && !carried) continue;
         run_node(&p->steps[i]);
         if (p->peers != NULL) lsi_coll_progress(p->peers);
     }
     return lsi_plan_outcome(p, err);
 }
 
+bool ls_plan_leaves_updates(const ls_plan *p)
+{
+    for (int32_t i = 0; i < p->schedule.n; i++)
+        if (p->steps[i].node->carried) return true;
+    return false;
+}
+
+bool ls_plan_carries(const ls_plan *p)
+{
+    return p->queued == NULL && lsi_coll_carried(p->peers);
+}
+
+ls_status ls_plan_complete(ls_plan *p, ls_err *err)
+{
+    if (!ls_plan_carries(p)) return LS_OK;
+    if (p->failure.told) return refuse(p, err);
+    for (int32_t i = 0; i < p->schedule.n; i++) {
+        if (!p->steps[i].node->carried) continue;
+        run_node(&p->steps[i]);
+        lsi_coll_progress(p->peers);
+    }
+    return lsi_plan_outcome(p, err);
+}
+
 ls_status ls_plan_run_noted(ls_plan *p, ls_plan_note note, void *ctx, ls_err *err)
 {
+    const bool carried = lsi_coll_carried(p->peers);
+
     LS_BUG_IF(p->peers != NULL && lsi_peers_absent(p->peers));
     if (p->failure.told) return refuse(p, err);
     if (p->queued != NULL) return lsi_queued_run(p, note, ctx, err);
     for (int32_t i = 0; i < p->schedule.n; i++) {
         const uint64_t begun = ls_clock_ns();
         uint64_t ended, progressed;
+        if (p->steps[i].node->carried && !carried) continue;
         run_node(&p->steps[i]);
         ended = progressed = ls_clock_ns();
         if (p->peers != NULL) {

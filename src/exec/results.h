@@ -18,6 +18,15 @@ uint64_t ls_plan_runs(const ls_plan *p);
 /* Waits until all that was begun is over, and returns what failed. */
 ls_status ls_plan_join(ls_plan *p, ls_err *err) LS_MUST_CHECK;
 
+/* Whether runs of the plan leave their updates to the next one. */
+bool ls_plan_leaves_updates(const ls_plan *p);
+/* Whether a run has left an update to the next one (passes/carry.c): sums are on their way, and variables are
+ * not yet what they will be.  Whoever reads variables completes it first. */
+bool ls_plan_carries(const ls_plan *p);
+/* Collective.  Makes that update, with the rates that the plan's inputs have now; nothing if there is none.
+ * Any plan that trains will do. */
+ls_status ls_plan_complete(ls_plan *p, ls_err *err) LS_MUST_CHECK;
+
 /* The first bytes of fetched value `t` as that run left it, one of the last two where it has at most
  * LS_PLAN_RESULT bytes, else the last.  Waits until the run is over, and returns what failed; a result of
  * the first kind can be read also when a later run has found that another rank is gone. */

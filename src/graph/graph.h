@@ -62,6 +62,8 @@ struct ls_node {
     ls_queue queue;    /* its op's, unless the host runs it beside a device */
     bool backward;     /* made by autodiff */
     bool prompt;       /* of what may wait for ranks: at its position, not when nothing else is left to do */
+    bool carried; /* it belongs to the update that the run before has left to this one (passes/carry.c) */
+    bool kept;    /* needed for what it does, although nobody reads what it makes */
     bool dead;
     int32_t unit;     /* the unit that it belongs to, or whose gradient it is of: from 1 on; 0: none */
     int32_t loss;     /* the ls_minimise whose gradient it is of: from 1 on; 0: none, it is forward */
@@ -237,6 +239,8 @@ typedef bool (*ls_rewrite)(void *ctx, ls_graph *to, const ls_node *n, const ls_v
 void ls_graph_rewrite(ls_graph *g, ls_rewrite rule, void *ctx);
 /* The same, with all variables in the new graph before the rule is asked for the first time. */
 void ls_graph_rewrite_declared(ls_graph *g, ls_rewrite rule, void *ctx);
+/* The same, with all inputs there, too. */
+void ls_graph_rewrite_fed(ls_graph *g, ls_rewrite rule, void *ctx);
 /* A copy, with its error if it has one; the caller owns *out. */
 ls_status ls_graph_clone(ls_graph **out, const ls_graph *g, ls_err *err) LS_MUST_CHECK;
 

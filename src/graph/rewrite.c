@@ -12,7 +12,7 @@ typedef struct copying {
     ls_graph *to;
     ls_rewrite rule; /* NULL: none */
     void *ctx;
-    bool declared;        /* all variables come before the first node */
+    bool declared, fed;   /* all variables, or inputs, come before the first node */
     int32_t *value, *var; /* their new numbers; -1: not there */
     ls_value *in, *out;   /* room for those of a node */
     const char *scope, *scope_copy;
@@ -156,12 +156,14 @@ static void copy_all(copying *c)
     LS_BUG_IF(c->from->n_edges > 0);
     for (int32_t i = 0; ok && c->declared && i < c->from->n_values; i++)
         if (c->from->values[i]->kind == LS_VALUE_VAR) ok = copy_var(c, i);
+    for (int32_t i = 0; ok && c->fed && i < c->from->n_values; i++)
+        if (c->from->values[i]->kind == LS_VALUE_INPUT) ok = copy_value(c, i) != NULL;
     for (int32_t i = 0; ok && i < c->from->n_values && c->to->err.status == LS_OK; i++) {
         const ls_vinfo *v = c->from->values[i];
         if (v->kind == LS_VALUE_VAR)
             ok = c->declared || copy_var(c, i);
         else if (v->kind == LS_VALUE_INPUT)
-            ok = copy_value(c, i) != NULL;
+            ok = c->fed || copy_value(c, i) != NULL;
         else if (v->kind == LS_VALUE_NODE && v->out == 0)
             ok = visit(c, c->from->nodes[v->node]);
     }
@@ -172,7 +174,7 @@ static void copy_all(copying *c)
     if (!ok) ls_graph_fail(c->to, LS_NOMEM, "graph: no memory for a copy");
 }
 
-static void rewrite(ls_graph *g, ls_rewrite rule, void *ctx, bool declared)
+static void rewrite(ls_graph *g, ls_rewrite rule, void *ctx, bool declared, bool fed)
 {
     ls_graph *next = NULL, old = *g;
     ls_err err = {0};
@@ -182,7 +184,7 @@ static void rewrite(ls_graph *g, ls_rewrite rule, void *ctx, bool declared)
         ls_graph_fail(g, err.status, "%s", err.text);
         return;
     }
-    copy_all(&(copying){.from = g, .to = next, .rule = rule, .ctx = ctx, .declared = declared});
+    copy_all(&(copying){.from = g, .to = next, .rule = rule, .ctx = ctx, .declared = declared, .fed = fed});
     *g = *next;
     *next = old;
     ls_graph_destroy(next);
@@ -190,12 +192,17 @@ static void rewrite(ls_graph *g, ls_rewrite rule, void *ctx, bool declared)
 
 void ls_graph_rewrite(ls_graph *g, ls_rewrite rule, void *ctx)
 {
-    rewrite(g, rule, ctx, false);
+    rewrite(g, rule, ctx, false, false);
 }
 
 void ls_graph_rewrite_declared(ls_graph *g, ls_rewrite rule, void *ctx)
 {
-    rewrite(g, rule, ctx, true);
+    rewrite(g, rule, ctx, true, false);
+}
+
+void ls_graph_rewrite_fed(ls_graph *g, ls_rewrite rule, void *ctx)
+{
+    rewrite(g, rule, ctx, true, true);
 }
 
 ls_status ls_graph_clone(ls_graph **out, const ls_graph *g, ls_err *err)

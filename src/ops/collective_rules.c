@@ -62,6 +62,7 @@ void lsi_collective_text(const void *attr, char *buf, size_t n)
     const ls_collective_attr *a = attr;
     int at = snprintf(buf, n, "bucket=%d%s", a->bucket, ls_group_text(a->group));
 
+    if (a->carried) at += snprintf(buf + at, n - (size_t)at, " carried");
     if (a->exact) at += snprintf(buf + at, n - (size_t)at, " exact");
     if (a->plain > 0) at += snprintf(buf + at, n - (size_t)at, " plain=%d", a->plain);
     if (a->shards > 0) at += snprintf(buf + at, n - (size_t)at, " shards=%lld", (long long)a->shards);

@@ -367,6 +367,7 @@ typedef struct ls_collective_attr {
     int ranks;      /* of the group, where each has a piece */
     int root;       /* of a broadcast */
     int at;         /* of a barrier: ls_barrier_at */
+    bool carried;   /* of sums: a run starts it, and the next one waits for it (passes/carry.c) */
     int room;       /* not 0: where others come before and after it in the same memory (passes/rooms.c) */
 } ls_collective_attr;
 

@@ -28,14 +28,47 @@ static bool same_bucket(const ls_node *a, const ls_node *b)
            attr_of(a)->group == attr_of(b)->group;
 }
 
-/* The node that waits for what `start` has begun, or NULL. */
+/* The node that waits for what `start` has begun, or NULL; that of a carried one stands earlier, and finds it
+ * by the bucket. */
 static const ls_node *wait_of(const ls_graph *g, const ls_node *start)
 {
     for (int32_t i = 0; i < g->n_nodes; i++) {
         const ls_node *n = g->nodes[i];
-        if (is(n, LS_COLL_OP_WAIT) && g->values[n->in[0]]->node == start->id) return n;
+        if (!is(n, LS_COLL_OP_WAIT)) continue;
+        if (attr_of(start)->carried ? attr_of(n)->carried && same_bucket(start, n)
+                                    : g->values[n->in[0]]->node == start->id)
+            return n;
     }
     return NULL;
+}
+
+/* A run waits for what the run before has started before it starts the same itself. */
+static ls_status prove_carried(const ls_graph *g, const lsi_relation *r, const ls_node *start, ls_err *err)
+{
+    const ls_node *wait = wait_of(g, start);
+
+    for (int k = 0; k < wait->n_out; k++)
+        if (ls_shape_count(g->values[start->in[1 + k]]->shape) !=
+            ls_shape_count(g->values[wait->out[k]]->shape))
+            return refuse(g, start, wait, "what the next run waits for has other tensors", err);
+    if (!lsi_before(r, wait->id, start->id))
+        return refuse(g, wait, start, "no edge puts the end of the run before's exchange first", err);
+    return LS_OK;
+}
+
+/* Carried nodes run without the others, and the others without them: they read each other's variables, and
+ * nothing else of what they make. */
+static ls_status prove_apart(const ls_graph *g, const ls_node *n, ls_err *err)
+{
+    for (int k = 0; k < n->n_in; k++) {
+        const ls_vinfo *v = g->values[ls_graph_storage(g, n->in[k])];
+        if (v->node < 0 || g->nodes[v->node]->carried == n->carried || (!n->carried && v->var >= 0)) continue;
+        return refuse(g, g->nodes[v->node], n,
+                      n->carried ? "a carried node reads what is not there when it runs alone"
+                                 : "a node reads what is not there when nothing was carried",
+                      err);
+    }
+    return LS_OK;
 }
 
 /* Start and wait name the same tensors: they stay where they are until they have arrived. */
@@ -44,10 +77,12 @@ static ls_status prove_pair(const ls_graph *g, const ls_node *start, ls_err *err
     const ls_node *wait = wait_of(g, start);
     const int first = wait != NULL ? start->n_in - wait->n_out : 0;
 
+    if (wait == NULL && attr_of(start)->carried)
+        return refuse(g, start, NULL, "nothing in the next run waits for what it starts", err);
     if (wait == NULL) return refuse(g, start, NULL, "nobody waits for what it starts", err);
     if (!same_bucket(start, wait) || first < 0 || first > 1)
         return refuse(g, start, wait, "one waits for another collective than was started", err);
-    for (int k = 0; k < wait->n_out; k++)
+    for (int k = 0; k < wait->n_out && !attr_of(start)->carried; k++)
         if (wait->in[1 + k] != start->in[first + k])
             return refuse(g, start, wait, "a tensor that is on its way is not held until it has arrived",
                           err);
@@ -126,6 +161,7 @@ ls_status ls_check_collectives(const ls_graph *g, ls_err *err)
         const ls_node *node = g->nodes[i];
         if (node->dead) continue;
         LS_TRY(prove_pieces(g, node, err));
+        LS_TRY(prove_apart(g, node, err));
         if (is(node, LS_COLL_OP_START)) LS_TRY(prove_pair(g, node, err));
         n += (node->op->flags & LS_OP_COLLECTIVE) != 0;
     }
@@ -134,6 +170,9 @@ ls_status ls_check_collectives(const ls_graph *g, ls_err *err)
         for (int32_t k = 0; k < g->n_nodes; k++)
             if (is(g->nodes[i], LS_COLL_OP_START) || is(g->nodes[i], LS_COLL_OP_LEAF))
                 LS_TRY(prove_order(g, &r, g->nodes[i], g->nodes[k], err));
+    for (int32_t i = 0; n > 1 && i < g->n_nodes; i++)
+        if (is(g->nodes[i], LS_COLL_OP_START) && attr_of(g->nodes[i])->carried)
+            LS_TRY(prove_carried(g, &r, g->nodes[i], err));
     for (int32_t i = 0; n > 1 && i < g->n_nodes; i++)
         if (is(g->nodes[i], LS_COLL_OP_START) || holds_up(g->nodes[i]))
             LS_TRY(prove_turns(g, &r, g->nodes[i], err));

@@ -122,9 +122,29 @@ static ls_status prove_value(const proof *p, const writing *w, int32_t v, ls_err
     return LS_OK;
 }
 
+/* What the run before has given is on its way until a carried wait is over: nothing is written there before.
+ * The two buffers of a bucket are neighbours: what ranks give, and what comes. */
+static ls_status prove_carried(const proof *p, const writing *w, ls_err *err)
+{
+    char first[LSI_NODE_NAME], second[LSI_NODE_NAME];
+
+    for (int32_t i = 0; w->bytes.buffer >= 0 && i < p->s->n; i++) {
+        const ls_node *n = p->g->nodes[p->s->order[i]];
+        if (!n->carried || !(n->op->flags & LS_OP_COLLECTIVE) || n->id == w->writer) continue;
+        if (p->of[n->out[0]].buffer / 2 != w->bytes.buffer / 2 || lsi_before(&p->r, n->id, w->begins))
+            continue;
+        return ls_fail(
+            err, LS_INVALID,
+            "plan check: %s writes into a bucket that the run before may still exchange: no edge or "
+            "queue puts it behind %s",
+            lsi_node_name(p->g, w->writer, first), lsi_node_name(p->g, n->id, second));
+    }
+    return LS_OK;
+}
+
 static ls_status prove_write(const proof *p, const writing *w, ls_err *err)
 {
-    ls_status st = LS_OK;
+    ls_status st = prove_carried(p, w, err);
 
     for (int32_t v = 0; v < p->g->n_values && st == LS_OK; v++)
         if (v != w->made && p->of[v].hi > p->of[v].lo && overlap(&w->bytes, &p->of[v]))

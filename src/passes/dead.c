@@ -36,7 +36,8 @@ void ls_pass_dead(ls_graph *g)
         if (g->values[i]->fetch) need(&w, i);
     for (int32_t i = 0; i < g->n_vars; i++) need(&w, g->vars[i]->current);
     for (int32_t i = 0; i < g->n_nodes; i++)
-        if ((g->nodes[i]->op->flags & LS_OP_EFFECT) && !g->nodes[i]->dead) need(&w, g->nodes[i]->out[0]);
+        if (((g->nodes[i]->op->flags & LS_OP_EFFECT) || g->nodes[i]->kept) && !g->nodes[i]->dead)
+            need(&w, g->nodes[i]->out[0]);
     while (w.n > 0) {
         const ls_node *n = g->nodes[w.stack[--w.n]];
         for (int k = 0; k < n->n_in; k++) need(&w, n->in[k]);

@@ -11,7 +11,7 @@
 
 static bool not_shared(const ls_passage *p)
 {
-    return !p->how->ranks || p->how->sharding != LS_SHARD_NOTHING;
+    return !p->how->ranks || p->how->sharding != LS_SHARD_NOTHING || p->how->carry;
 }
 
 static bool no_shards(const ls_passage *p)
@@ -37,6 +37,11 @@ static bool unscaled(const ls_passage *p)
 static bool own_norms(const ls_passage *p)
 {
     return !p->how->sync_norm || p->how->part == LS_PART_UPDATE;
+}
+
+static bool nothing_carried(const ls_passage *p)
+{
+    return !p->how->carry;
 }
 
 static bool no_groups(const ls_passage *p)
@@ -121,6 +126,7 @@ PASS(recompute, ls_pass_recompute(p->g, p->how))
 PASS(leaves, ls_pass_leaves(p->g, p->how))
 PASS(parallel, ls_pass_parallel(p->g, p->how))
 PASS(optimise, ls_pass_optimise(p->g, p->how))
+PASS(carry, ls_pass_carry(p->g, p->how))
 PASS(dead, ls_pass_dead(p->g))
 PASS(own_piece, ls_pass_own_piece(p->g, p->rank_of, p->host))
 PASS(fuse, ls_pass_fuse(p->g, p->fuses, p->dev))
@@ -173,6 +179,8 @@ const ls_pass ls_passes[] = {
      "what it gives to the tree of all"},
     {"parallel", LS_PHASE_PROGRAM, no_sums, parallel, "gradients", "sums over ranks or shards, in buckets"},
     {"optimise", LS_PHASE_PROGRAM, NULL, optimise, "gradients, summed", "optimisers and pools; no macros"},
+    {"carry", LS_PHASE_PROGRAM, nothing_carried, carry, "optimisers by buckets of sums",
+     "the update of the run before at the beginning, this one's left to the next"},
     {"dead", LS_PHASE_PROGRAM, NULL, dead, "a program", "nodes that something needs"},
     {"own_piece", LS_PHASE_DEVICE, no_groups, own_piece, "a program, the same on all ranks",
      "which piece of a tensor is this rank's"},

@@ -92,6 +92,9 @@ typedef struct ls_strategy {
      * doubled after so many good steps in a row; then the guard is LS_GUARD_SKIP. */
     double loss_scale;
     int scale_growth;
+    /* A run does not wait for sums of gradients that are on their way when it ends: the next one does, where
+     * it needs the weights (passes/carry.c).  Of whole steps in which ranks keep all of a model. */
+    bool carry;
     /* Not 0: the order of collectives of the plans that run beside it on other ranks (ls_graph.turns); a
      * plan that has another is refused. */
     uint64_t turns;
@@ -152,5 +155,7 @@ void ls_pass_leaves(ls_graph *g, const ls_strategy *how);
 void ls_pass_parallel(ls_graph *g, const ls_strategy *how);
 /* Expands `update` and `keep`: optimisers and what they remember. */
 void ls_pass_optimise(ls_graph *g, const ls_strategy *how);
+/* Updates that the next run makes. */
+void ls_pass_carry(ls_graph *g, const ls_strategy *how);
 
 #endif

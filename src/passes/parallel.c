@@ -123,7 +123,8 @@ static void reduce(ls_graph *g, summing *s, const ls_update_attr *a, int n, ls_v
     const ls_strategy *how = &s->how;
     const int64_t usual = how->bucket_bytes > 0 ? how->bucket_bytes : BUCKET_BYTES;
     const bool scattered = ls_strategy_scatters(how) && lsi_in_pieces(how, a->rule);
-    const ls_collective_attr attr = {.bucket = -1, .ranks = scattered ? how->pieces : 0};
+    const ls_collective_attr attr = {
+        .bucket = -1, .ranks = scattered ? how->pieces : 0, .carried = how->carry};
     const ls_value weight = how->part == LS_PART_UPDATE ? ls_fill(g, LS_SHAPE_SCALAR, LS_F32, 1)
                                                         : ls_graph_scalar(g, "gradient.weight");
     ready *list = ls_arena_alloc(g->arena, (size_t)n * sizeof *list);

@@ -30,12 +30,15 @@ static json_t *value_ids(const ls_document *d, const int32_t *values, int n)
 
 static json_t *node_json(const ls_document *d, const ls_doc_node *n)
 {
-    return json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:f, s:f, s:I, s:o, s:o, s:f, s:f}", "id",
-                     n->id, "op", n->op, "attributes", n->attributes, "layer", n->layer, "impl", n->impl,
-                     "queue", n->queue, "backward", n->backward, "waits", n->waits, "updates", n->updates,
-                     "flops", n->flops, "bytes", n->bytes, "scratch_bytes", (json_int_t)n->scratch_bytes,
-                     "inputs", value_ids(d, n->in, n->n_in), "outputs", value_ids(d, n->out, n->n_out),
-                     "seconds", n->seconds, "progress_s", n->progress_s);
+    json_t *o = json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:f, s:f, s:I, s:o, s:o, s:f, s:f}",
+                          "id", n->id, "op", n->op, "attributes", n->attributes, "layer", n->layer, "impl",
+                          n->impl, "queue", n->queue, "backward", n->backward, "waits", n->waits, "updates",
+                          n->updates, "flops", n->flops, "bytes", n->bytes, "scratch_bytes",
+                          (json_int_t)n->scratch_bytes, "inputs", value_ids(d, n->in, n->n_in), "outputs",
+                          value_ids(d, n->out, n->n_out), "seconds", n->seconds, "progress_s", n->progress_s);
+
+    if (n->carried) json_object_set_new(o, "carried", json_true());
+    return o;
 }
 
 static json_t *edge_json(const ls_document *d, const ls_doc_edge *e)

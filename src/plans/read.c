@@ -221,6 +221,7 @@ static ls_status read_node(lsi_item *it, ls_doc_node *n)
                        .scratch_bytes = bytes(it, "scratch_bytes"),
                        .seconds = lsi_item_number(it, "seconds"),
                        .progress_s = lsi_item_number(it, "progress_s")};
+    n->carried = json_object_get(it->o, "carried") != NULL && lsi_item_flag(it, "carried");
     n->in = read_ids(it, "inputs", &n->n_in);
     n->out = read_ids(it, "outputs", &n->n_out);
     if (it->st == LS_OK && n->op[0] == '\0') lsi_item_refuse(it, "its \"op\" is empty");
@@ -413,7 +414,7 @@ static ls_status read_collective(const reader *r, lsi_item *it, ls_doc_collectiv
                              .bytes = bytes(it, "bytes"),
                              .start = node_at(r, it, "start", false),
                              .end = node_at(r, it, "end", false)};
-    if (it->st == LS_OK && c->end < c->start)
+    if (it->st == LS_OK && c->end < c->start && !r->d->nodes[c->end].carried)
         lsi_item_refuse(it, "it ends with node %d, which runs before its start, node %d",
                         (int)r->d->nodes[c->end].id, (int)r->d->nodes[c->start].id);
     read_after(r, it, c);

@@ -272,25 +272,31 @@ static ls_status settle(lsi_run *r, ls_err *err)
     return st;
 }
 
-/* Computes the batch, and says when it was begun. */
+/* What is due after the step, or the end of an epoch, must find its metrics there: as on any device. */
+static bool must_settle(const lsi_run *r, unsigned due)
+{
+    return (due & ~(1u << LS_DUE_REPORT)) != 0 || ls_control_stop(&r->stepper.control) ||
+           r->c.position >= r->ruler.epoch_samples;
+}
+
+/* Computes the batch, and the update that it leaves to the next one where that is looked for before: all
+ * ranks know the same of what is due.  Says when it was begun. */
 static ls_status take(lsi_run *r, const ls_batch *b, bool *done, double *begun, ls_err *err)
 {
     const ls_step_times before = lsi_run_times(r);
-    const ls_status st = ls_stepper_take(&r->stepper, &r->c, b, done, &r->lr, err);
-    const ls_step_times after = lsi_run_times(r);
+    ls_status st = ls_stepper_take(&r->stepper, &r->c, b, done, &r->lr, err);
+    ls_step_times after;
+
+    if (st == LS_OK && *done &&
+        (must_settle(r, ls_control_due(&r->stepper.control)) || !ls_metric_all_finite(&r->c.now)))
+        st = ls_stepper_complete(&r->stepper, err);
+    after = lsi_run_times(r);
 
     r->now.all += after.all - before.all;
     r->now.exposed += after.exposed - before.exposed;
     r->now.waiting += after.waiting - before.waiting;
     *begun = before.all;
     return st;
-}
-
-/* What is due after the step, or the end of an epoch, must find its metrics there: as on any device. */
-static bool must_settle(const lsi_run *r, unsigned due)
-{
-    return (due & ~(1u << LS_DUE_REPORT)) != 0 || ls_control_stop(&r->stepper.control) ||
-           r->c.position >= r->ruler.epoch_samples;
 }
 
 /* The step before comes to its end when this one is on its way, and on all ranks then: those whose batch has

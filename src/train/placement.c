@@ -59,6 +59,28 @@ out:
     return st;
 }
 
+/* Whether steps leave their updates to the next one.  All sums must be there before an update where they are
+ * clipped or looked at, batches are added up, or only sums leave the machine at the end (overlap off);
+ * devices with queues of their own record a run as one; and where ranks of a machine keep weights once, there
+ * is a barrier before every update. */
+static bool carries(ls_config *cfg, int ranks, int here, int64_t shards)
+{
+    enum { CARRY_AUTO, CARRY_ALWAYS, CARRY_NEVER };
+    const int64_t want = ls_config_int(cfg, "parallel.carry");
+    const char *device = ls_config_text(cfg, "device");
+    ls_strategy guarded = {0};
+
+    ls_session_guard(cfg, &guarded);
+    if (want == CARRY_NEVER || ranks < 2 || shards > 0 || guarded.guard != LS_GUARD_NONE) return false;
+    if (ls_config_int(cfg, "parallel.strategy") != STRATEGY_DDP || guarded.loss_scale != 0) return false;
+    if (!ls_config_bool(cfg, "parallel.overlap") || ls_config_real(cfg, "parallel.clip_norm") > 0 ||
+        ls_config_int(cfg, "parallel.accumulate") > 1 ||
+        ls_config_int(cfg, "data.on_error") == LS_ON_ERROR_SKIP)
+        return false;
+    if (strcmp(device, "cpu") != 0 && strcmp(device, "ref") != 0) return false;
+    return want == CARRY_ALWAYS || here == 1;
+}
+
 /* Shards of the reproducible mode are computed by threads, side by side and as many as each rank has: nobody
  * gathers weights there, which are therefore whole on every rank. */
 ls_placement ls_placement_of(ls_config *cfg, int ranks, int here, int64_t shards)
@@ -67,6 +89,7 @@ ls_placement ls_placement_of(ls_config *cfg, int ranks, int here, int64_t shards
                   group = ls_config_int(cfg, "parallel.shard_group");
     ls_placement p = {.pieces = 1,
                       .prefetch = prefetch_of(cfg),
+                      .carry = carries(cfg, ranks, here, shards),
                       .regather = (ls_regather)ls_config_int(cfg, "parallel.reshard")};
 
     if (ranks < 2 || strategy == STRATEGY_DDP) return p;
@@ -109,6 +132,8 @@ ls_status ls_session_place(ls_session *s, int64_t shards, ls_err *err)
     s->place = (ls_placement){.pieces = 1};
     if (s->comm == NULL) return LS_OK;
     s->place = ls_placement_of(s->cfg, s->ranks, ls_comm_local_size(s->comm), shards);
+    /* Machines may have different numbers of ranks, and all must do the same. */
+    s->place.carry = carries(s->cfg, s->ranks, ls_comm_hosts(s->comm) == s->ranks ? 1 : 2, shards);
     if (s->place.group != LS_GROUP_SHARD) return LS_OK;
     LS_TRY(check_group(s, group, err));
     ls_comm_set_shard_group(s->comm, (int)group);
@@ -126,6 +151,7 @@ ls_strategy ls_placement_strategy(ls_config *cfg, const ls_placement *place, boo
     how.group = place->group;
     how.regather = place->regather;
     how.prefetch = place->prefetch;
+    how.carry = place->carry && part == LS_PART_ALL;
     return how;
 }
 

@@ -176,9 +176,17 @@ ls_status ls_rehearsal_step(void *rehearsal, bool *last, ls_err *err)
     if (*last) { /* nothing of it is left on its way */
         r->stepper.left = (ls_underway){0};
         LS_TRY(settle_before(r, err));
+        LS_TRY(ls_stepper_complete(&r->stepper, err));
     }
 out:
     return st;
+}
+
+ls_status ls_rehearsal_rest(void *rehearsal, ls_err *err)
+{
+    ls_rehearsal *r = rehearsal;
+
+    return ls_stepper_complete(&r->stepper, err);
 }
 
 ls_spent ls_rehearsal_spent(void *rehearsal)

@@ -36,6 +36,8 @@ void ls_rehearsal_release(ls_rehearsal *r);
  * ls_subject. */
 ls_status ls_rehearsal_step(void *r, bool *last, ls_err *err) LS_MUST_CHECK;
 ls_spent ls_rehearsal_spent(void *r);
+/* Makes an update that was left to the next step.  Collective. */
+ls_status ls_rehearsal_rest(void *r, ls_err *err) LS_MUST_CHECK;
 /* Samples of this rank in a step. */
 int64_t ls_rehearsal_samples(const ls_rehearsal *r);
 

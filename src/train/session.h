@@ -43,6 +43,7 @@ typedef struct ls_placement {
     ls_group group;
     int prefetch; /* units of weights that are gathered ahead of the one in use */
     ls_regather regather;
+    bool carry; /* updates of whole steps are left to the next one (passes/carry.c) */
 } ls_placement;
 
 /* What was chosen of that for the plan of a step, and why (train/prefetch.h). */

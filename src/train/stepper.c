@@ -173,7 +173,8 @@ static ls_status whole_step(ls_stepper *s, ls_counters *c, const ls_batch *b, do
     LS_TRY(book_damaged(s, b->epoch, b->global_n - present, err));
     if (present == 0) return LS_OK; /* all were damaged: there is nothing to learn */
     LS_TRY(feed(s, 0, c, b, c->pending, present, &p, err));
-    write_rates(s, p, lr, b->n > 0);
+    write_rates(s, p, ls_plan_carries(p->plan) ? s->carried : lr, b->n > 0);
+    s->carried = lr;
     ls_session_write_scalar(p, "gradient.weight", (double)b->n / (double)present);
     ls_session_write_control(p, &s->control);
     /* Before ranks ask one another again, nothing of this step may be on its way between them. */
@@ -185,6 +186,17 @@ static ls_status whole_step(ls_stepper *s, ls_counters *c, const ls_batch *b, do
         LS_TRY(ls_stepper_settle(s, &s->left, c, &c->now, err));
 out:
     return st;
+}
+
+ls_status ls_stepper_complete(ls_stepper *s, ls_err *err)
+{
+    const ls_batch_plan *p;
+
+    if (s->session->shards != NULL || s->session->split) return LS_OK;
+    p = ls_session_usual(s->session, 0);
+    if (!ls_plan_carries(p->plan)) return LS_OK;
+    write_rates(s, p, s->carried, true);
+    return ls_plan_complete(p->plan, err);
 }
 
 ls_status ls_stepper_settle(ls_stepper *s, ls_underway *u, ls_counters *c, ls_metric_sums *now, ls_err *err)

@@ -42,6 +42,7 @@ typedef struct ls_stepper {
     int64_t skips;  /* of the variable LS_SKIPPED_VAR: as far as the host knows; at first what it holds */
     int64_t begun;  /* samples of the newest update, of which the host may not know whether it was left out */
     double again;   /* the rate that the newest update had if so */
+    double carried; /* the newest update's rate, by which the next run makes it if it was left to that */
     ls_found found; /* of the newest update that is over */
     const char *overflows; /* for tests (fault.h); NULL: none */
     bool ahead; /* the caller looks at metrics when it has begun the next step; else they are waited for */
@@ -53,6 +54,9 @@ typedef struct ls_stepper {
  * they are not there: c->now and c->sums have nothing of them. */
 ls_status ls_stepper_take(ls_stepper *s, ls_counters *c, const ls_batch *b, bool *done, double *lr,
                           ls_err *err) LS_MUST_CHECK;
+/* Collective.  Makes the newest update if it was left to the next step (passes/carry.c): before anybody looks
+ * at variables. */
+ls_status ls_stepper_complete(ls_stepper *s, ls_err *err) LS_MUST_CHECK;
 /* Waits for them, and adds them to `now`; the counters get to know whether the update was left out.  Before
  * the session is asked for a plan for another batch, and before the step after the next. */
 ls_status ls_stepper_settle(ls_stepper *s, ls_underway *u, ls_counters *c, ls_metric_sums *now,

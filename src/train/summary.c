@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "ckpt/ckpt.h"
+#include "exec/results.h"
 #include "train/limit.h"
 #include "train/prefetch.h"
 #include "train/shards.h"
@@ -171,6 +172,8 @@ static json_t *comm_json(const ls_summary *s, const ls_session *session)
                   number(ls_summary_spread(s, s->exposed).p50), "waiting_s_per_step",
                   number(ls_summary_spread(s, s->waiting).p50), "rank_compute_s", ls_pace_json(&s->pace));
     add_gathers(o, session);
+    if (session->place.carry && ls_plan_leaves_updates(ls_session_usual(session, 0)->plan))
+        json_object_set_new(o, "carried", json_true());
     return o;
 }
 

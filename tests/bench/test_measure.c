@@ -49,7 +49,7 @@ static void subjects_take_turns(void)
 {
     int order[ROOM], n = 0, begin;
     fake a = {.id = 0, .other_stops_at = 3, .order = order, .n_order = &n}, b = a;
-    const ls_subject subjects[] = {{step, spent, &a}, {step, NULL, &b}};
+    const ls_subject subjects[] = {{step, spent, &a, NULL}, {step, NULL, &b, NULL}};
     const ls_measure_args args = {.steps = 10, .start = start};
     ls_measure m[2];
     ls_err err = {0};
@@ -82,7 +82,7 @@ static void another_rank_can_end_it(void)
 {
     int order[ROOM], n = 0;
     fake a = {.other_stops_at = 3, .order = order, .n_order = &n};
-    const ls_subject subject = {step, NULL, &a};
+    const ls_subject subject = {step, NULL, &a, NULL};
     const ls_measure_args args = {.seconds = 3600};
     ls_measure m;
     ls_err err = {0};
@@ -95,7 +95,7 @@ static void another_rank_can_end_it(void)
 
 static void a_lost_rank_is_an_error(void)
 {
-    const ls_subject subject = {failing_step, NULL, NULL};
+    const ls_subject subject = {failing_step, NULL, NULL, NULL};
     const ls_measure_args args = {.steps = 2};
     ls_measure m;
     ls_err err = {0};

@@ -50,13 +50,10 @@ typedef struct field {
         F(T, p count_pad, BOOL), F(T, p in[0], LONG), F(T, p in[1], LONG), F(T, p relu, BOOL)
 
 static const field pw[] = {F(ls_pw_attr, p[0], REAL), F(ls_pw_attr, p[1], REAL), END};
-static const field collective[] = {F(ls_collective_attr, bucket, INT),
-                                   F(ls_collective_attr, group, ACT),
-                                   F(ls_collective_attr, plain, INT),
-                                   F(ls_collective_attr, shards, LONG),
-                                   F(ls_collective_attr, ranks, INT),
-                                   F(ls_collective_attr, root, INT),
-                                   END};
+static const field collective[] = {F(ls_collective_attr, bucket, INT),   F(ls_collective_attr, group, ACT),
+                                   F(ls_collective_attr, carried, BOOL), F(ls_collective_attr, plain, INT),
+                                   F(ls_collective_attr, shards, LONG),  F(ls_collective_attr, ranks, INT),
+                                   F(ls_collective_attr, root, INT),     END};
 static const field attention[] = {F(ls_attention_attr, scale, REAL), END};
 static const field barrier[] = {F(ls_collective_attr, bucket, INT), F(ls_collective_attr, at, ACT), END};
 static const field norm[] = {F(ls_norm_attr, eps, REAL),

@@ -157,6 +157,7 @@ static const struct {
 } ways[] = {
     {"ddp", {.share_from = 1 << 20}},
     {"ddp, shared", {.share_from = 1}},
+    {"ddp, carried", {.share_from = 1, .carry = true}},
     {"zero1", {.sharding = LS_SHARD_STATE, .clip_norm = 1}},
     {"fsdp", {.sharding = LS_SHARD_WEIGHTS, .prefetch = 1}},
     {"fsdp, far ahead, kept", {.sharding = LS_SHARD_WEIGHTS, .prefetch = 3, .regather = LS_REGATHER_NONE}},
