@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "bench.h"
+#include "exec/results.h"
 #include "plans/plans.h"
 #include "profile.h"
 
@@ -23,7 +24,8 @@ typedef struct moments {
 
 typedef struct notes {
     const ls_document *d;
-    uint64_t begun;
+    uint64_t begun, before; /* the run that goes on; the one before it */
+    bool fresh;             /* no node of the run has ended */
     int run, runs;
     moments *at;   /* [bucket * runs + run] */
     bool *is_here; /* [bucket]: the plan exchanges it */
@@ -34,16 +36,23 @@ static void note(void *ctx, int node, uint64_t begun, uint64_t ended, uint64_t p
     notes *n = ctx;
 
     (void)progressed;
-    if (node == 0) n->begun = begun;
+    if (n->fresh) {
+        n->before = n->begun;
+        n->begun = begun;
+    }
+    n->fresh = false;
     for (int32_t i = 0; i < n->d->n_collectives; i++) {
         const ls_doc_collective *c = &n->d->collectives[i];
-        moments *m = &n->at[c->bucket * n->runs + n->run];
+        const bool carried = c->end < c->start; /* by the next run */
+        const uint64_t from = carried ? n->before : n->begun;
+        const int run = n->run - carried;
         if (c->bucket < 0) continue;
         n->is_here[c->bucket] = true;
-        if (node == c->start) m->ready = (double)(begun - n->begun) / 1e9;
-        if (node != c->end) continue;
-        m->needed = (double)(begun - n->begun) / 1e9;
-        m->finished = (double)(ended - n->begun) / 1e9;
+        if (node == c->start && n->run < n->runs)
+            n->at[c->bucket * n->runs + n->run].ready = (double)(begun - n->begun) / 1e9;
+        if (node != c->end || run < 0 || run >= n->runs) continue;
+        n->at[c->bucket * n->runs + run].needed = (double)(begun - from) / 1e9;
+        n->at[c->bucket * n->runs + run].finished = (double)(ended - from) / 1e9;
     }
 }
 
@@ -79,12 +88,14 @@ out:
     return st;
 }
 
-static ls_status add_buckets(const ls_session *s, const notes *n, int plan, json_t *all, ls_err *err)
+static ls_status add_buckets(const ls_session *s, const ls_plan *p, const notes *n, int plan, json_t *all,
+                             ls_err *err)
 {
     double scratch[PROFILE_STEPS_MAX];
     ls_status st = LS_OK;
+    int32_t at = 0;
 
-    for (int b = 0; b < ls_peers_buckets(s->peers); b++) {
+    for (int b; (b = ls_plan_next_bucket(p, &at)) >= 0;) {
         const size_t bytes = ls_peers_bucket_bytes(s->peers, b);
         double alone;
         if (!n->is_here[b]) continue;
@@ -114,8 +125,12 @@ static ls_status export_buckets(const ls_session *s, ls_plan *p, const ls_docume
         st = ls_fail(err, LS_NOMEM, "no memory for %d buckets", buckets);
         goto out;
     }
-    for (n.run = 0; n.run < n.runs; n.run++) LS_TRY(ls_plan_run_noted(p, note, &n, err));
-    LS_TRY(add_buckets(s, &n, plan, all, err));
+    for (n.run = 0; n.run <= n.runs; n.run++) { /* one more, for what the last one leaves */
+        n.fresh = true;
+        LS_TRY(ls_plan_run_noted(p, note, &n, err));
+    }
+    LS_TRY(ls_plan_complete(p, err));
+    LS_TRY(add_buckets(s, p, &n, plan, all, err));
 out:
     ls_free(n.at);
     ls_free(n.is_here);

@@ -158,7 +158,8 @@ static ls_status fill(plan_memory_table *t, const cli_args *args, cli_experiment
             plan_memory_row *r;
             if (!LS_GROW(LS_MEM_CLI, t->rows, t->n + 1, t->cap)) LS_TRY(ls_fail(err, LS_NOMEM, "no memory"));
             r = &t->rows[t->n++];
-            *r = (plan_memory_row){.ranks = counts[i]};
+            *r = (plan_memory_row){.ranks = counts[i], .batch = ls_alternative_share(&way)};
+            if (r->batch == 0) r->batch = t->batch;
             memcpy(r->strategy, name, sizeof name);
             LS_TRY(fill_row(r, &way, t, err));
         }
@@ -200,7 +201,8 @@ static void print_text(const plan_memory_table *t)
     char limit[32];
     int guessed = 0;
 
-    printf("memory of a rank, %s, batch %lld per rank%s%s\n", t->name, (long long)t->batch,
+    printf("memory of a rank, %s, batch %lld %s%s%s\n", t->name,
+           (long long)(t->global > 0 ? t->global : t->batch), t->global > 0 ? "of all ranks" : "per rank",
            t->limit > 0 ? ", of at most " : "", t->limit > 0 ? ls_text_bytes((double)t->limit, limit) : "");
     printf("%6s %-9s %10s %10s %10s %10s %10s %10s %10s %10s%s\n", "ranks", "strategy", "weights",
            "gradients", "optimizer", "activation", "workspace", "exchange", "staging", "total",
@@ -227,6 +229,7 @@ static json_t *row_json(const plan_memory_table *t, const plan_memory_row *r)
         json_object_set_new(o, "error", json_string(r->why));
         return o;
     }
+    json_object_set_new(o, "batch_per_rank", json_integer((json_int_t)r->batch));
     json_object_set_new(o, "planned_bytes", report_memory_json(r->memory));
     json_object_set_new(o, "staging_bytes", json_integer((json_int_t)r->staging));
     json_object_set_new(o, "recomputed_units", json_integer(r->recomputed));
@@ -271,6 +274,7 @@ int plan_memory(const cli_args *args)
     LS_TRY(ls_memory_limit(x.cfg, &t.limit, &err));
     t.name = x.name;
     t.batch = ls_config_int(x.cfg, "batch.per_rank");
+    t.global = ls_config_int(x.cfg, "batch.global");
     LS_TRY(fill(&t, args, &x, &err));
     LS_TRY(check_any(&t, &err));
     if (args->out != NULL) LS_TRY(plan_memory_page(&t, args->out, page, sizeof page, &err));

@@ -12,6 +12,7 @@ typedef struct plan_memory_row {
     size_t staging;        /* of the host, beside a device that has memory of its own */
     int recomputed, units; /* units that are computed again, of so many */
     int guessed;           /* kernels that were never timed here */
+    int64_t batch;         /* of a rank */
     int64_t largest;       /* batch that fits the limit; 0: none does */
     int64_t widest;        /* model.width, the same; -1: the trial has no such setting */
     char why[256];         /* it cannot be had at all, and all else is 0; "": it can */
@@ -19,8 +20,8 @@ typedef struct plan_memory_row {
 
 typedef struct plan_memory_table {
     const char *name;
-    int64_t batch;
-    size_t limit; /* 0: none */
+    int64_t batch, global; /* of a rank; of all ranks, where that is set: else 0 */
+    size_t limit;          /* 0: none */
     plan_memory_row *rows;
     int n;
     size_t cap;

@@ -155,10 +155,10 @@ ls_status plan_memory_page(const plan_memory_table *t, const char *folder, char 
     LS_TRY(ls_report_create(&doc, title, err));
     ls_report_paragraph(
         doc,
-        "What one rank takes with batches of %lld samples, from plans that were compiled and not "
+        "What one rank takes with batches of %lld samples%s, from plans that were compiled and not "
         "run%s%s.",
-        (long long)t->batch, t->limit > 0 ? "; the limit is " : "",
-        t->limit > 0 ? ls_text_bytes((double)t->limit, limit) : "");
+        (long long)(t->global > 0 ? t->global : t->batch), t->global > 0 ? " of all ranks" : "",
+        t->limit > 0 ? "; the limit is " : "", t->limit > 0 ? ls_text_bytes((double)t->limit, limit) : "");
     LS_TRY(add_lines(doc, t, err));
     add_bars(doc, t);
     LS_TRY(add_table(doc, t, err));

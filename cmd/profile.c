@@ -178,6 +178,7 @@ ls_status profile_take(ls_rehearsal *x, double step_s, profile_result *r, ls_err
         LS_TRY(take_step(x, with, &seconds, err));
         ls_profile_step(with, seconds);
     }
+    LS_TRY(ls_rehearsal_rest(x, err)); /* nothing of it is left on its way */
     r->sums = ls_profile_conclude(with);
     r->plain_s = ls_profile_conclude(without).step;
 out:

@@ -104,7 +104,11 @@ static void save(const lsi_tuner *t)
     for (size_t i = 0; i < t->n; i++)
         ls_text_add(&text, "%s\t%s\n", t->choices[i].problem, t->choices[i].name);
     if (!text.failed && ls_replace_file(t->path, text.data, text.length, &why) != LS_OK)
-        ls_log(LS_LOG_INFO, "kernel choices are not remembered: %s", why.text);
+        ls_log(
+            LS_LOG_WARN,
+            "kernel choices are not remembered, so that another run may choose others and differ in the last "
+            "digits: %s; LOCKSTEP_CACHE names a folder for them",
+            why.text);
     ls_text_release(&text);
 }
 

@@ -31,6 +31,7 @@ static ls_status settle_batch(lsi_entries *to, const lsi_entry *e, ls_err *err)
     if ((!global && strcmp(e->key, "batch.per_rank") != 0) || e->kind != LSI_VALUE) return LS_OK;
     other = lsi_find(to, global ? "batch.per_rank" : "batch.global");
     if (other == NULL || other->kind != LSI_VALUE) return LS_OK;
+    if (strcmp((global ? e : other)->value, "0") == 0) return LS_OK; /* that is: not set */
     if (other->layer == e->layer || (other->layer >= LSI_OVERRIDE_LAYER && e->layer >= LSI_OVERRIDE_LAYER))
         return lsi_fail_at(err, &e->at, "\"%s\" and \"%s\" exclude each other; set one", e->written,
                            other->written);

@@ -93,7 +93,7 @@ const ls_setting ls_train_settings[] = {
     REAL("parallel.bucket_mb", 8, 0.001, 4096, "gradients are exchanged in buckets of about so many MiB"),
     BOOL("parallel.overlap", 1, "exchange gradients while others are still being computed"),
     CHOICE("parallel.carry", "auto always never", "a step does not wait for sums that are on their way when its gradients are made: the next one makes the update, layer by layer "
-           "as it needs the weights; the same bits; auto: where every rank has a machine of its own"),
+           "as it needs the weights; the same bits; auto: where every rank has a machine of its own; always: also where ranks share one, each then with weights of its own; never: every step makes its update"),
     CHOICE("parallel.share", "auto always never", "ranks of a machine keep weights and optimiser state once, and each updates a piece (sgd, "
            "adam, rmsprop); never: every rank has its own, auto: from 1 MB of weights on"),
     CHOICE("parallel.wire", "fp32 bf16 fp16", "number format between machines; sums are made in fp32"),

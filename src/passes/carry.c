@@ -286,9 +286,14 @@ static void order_buckets(ls_graph *g)
 {
     for (int32_t i = 0; i < g->n_nodes; i++) {
         ls_node *start = g->nodes[i];
+        const ls_node *wait;
         if (!is_carried(start, LS_COLL_OP_START)) continue;
         start->kept = true;
-        ls_graph_order(g, wait_for(g, start)->id, i, LS_EDGE_OVERWRITE);
+        wait = wait_for(g, start);
+        ls_graph_order(g, wait->id, i, LS_EDGE_OVERWRITE);
+        for (int32_t k = 0; k < g->n_nodes; k++)
+            for (int j = 0; j < g->nodes[k]->n_in; j++)
+                if (maker_of(g, g->nodes[k]->in[j]) == wait) ls_graph_order(g, k, i, LS_EDGE_OVERWRITE);
     }
 }
 

@@ -53,6 +53,12 @@ static ls_status prove_carried(const ls_graph *g, const lsi_relation *r, const l
             return refuse(g, start, wait, "what the next run waits for has other tensors", err);
     if (!lsi_before(r, wait->id, start->id))
         return refuse(g, wait, start, "no edge puts the end of the run before's exchange first", err);
+    for (int32_t i = 0; i < g->n_nodes; i++) {
+        const ls_node *n = g->nodes[i];
+        for (int k = 0; !n->dead && k < n->n_in; k++)
+            if (g->values[ls_graph_storage(g, n->in[k])]->node == wait->id && !lsi_before(r, i, start->id))
+                return refuse(g, n, start, "no edge keeps what came until it is read", err);
+    }
     return LS_OK;
 }
 

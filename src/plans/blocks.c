@@ -52,7 +52,8 @@ static void set_times(lsi_blocks *b, const ls_document *d)
         b->ends[i] = now;
     }
     for (int32_t i = 0; i < d->n_nodes; i++)
-        if (lane_of(&d->nodes[i]) != 0) b->ends[i] = b->ends[over_at(d, i)];
+        if (lane_of(&d->nodes[i]) != 0) /* what the next run waits for is on its way when this one ends */
+            b->ends[i] = over_at(d, i) < i ? now : b->ends[over_at(d, i)];
     b->seconds = now;
 }
 

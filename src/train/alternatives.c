@@ -28,6 +28,29 @@ static ls_status put(ls_config *cfg, change *c, const char *key, const char *val
     return ls_config_put(cfg, key, value, err);
 }
 
+int64_t ls_alternative_share(const ls_alternative *a)
+{
+    const int64_t batch =
+        ls_config_int(a->cfg, "batch.global") / ls_config_int(a->cfg, "parallel.accumulate");
+
+    return (batch + a->how.ranks - 1) / a->how.ranks;
+}
+
+static ls_status share_batch(const ls_alternative *a, change *c, ls_err *err)
+{
+    const int64_t global = ls_config_int(a->cfg, "batch.global"), share = ls_alternative_share(a);
+    const int64_t accumulate = ls_config_int(a->cfg, "parallel.accumulate");
+    char batch[32];
+
+    if (share == 0) return LS_OK;
+    if (global % accumulate != 0 || global / accumulate < a->how.ranks)
+        return ls_fail(err, LS_INVALID,
+                       "batch.global=%lld: so many samples cannot be shared by accumulate %lld x ranks %d",
+                       (long long)global, (long long)accumulate, a->how.ranks);
+    snprintf(batch, sizeof batch, "%lld", (long long)share);
+    return put(a->cfg, c, "batch.per_rank", batch, err);
+}
+
 static ls_status change_all(const ls_alternative *a, change list[CHANGES], ls_err *err)
 {
     char batch[32], width[32];
@@ -39,6 +62,8 @@ static ls_status change_all(const ls_alternative *a, change list[CHANGES], ls_er
         snprintf(batch, sizeof batch, "%lld", (long long)a->batch);
         LS_TRY(put(a->cfg, &list[2], "batch.global", "0", err)); /* it would say what a rank has */
         LS_TRY(put(a->cfg, &list[3], "batch.per_rank", batch, err));
+    } else {
+        LS_TRY(share_batch(a, &list[3], err));
     }
     if (a->width > 0) {
         snprintf(width, sizeof width, "%lld", (long long)a->width);
@@ -148,7 +173,10 @@ static int64_t largest(const growing *g, size_t limit, int64_t most, size_t *byt
 
 int64_t ls_alternative_largest(const ls_alternative *a, size_t limit, int64_t most, size_t *bytes)
 {
-    return largest(&(growing){.a = a, .now = ls_config_int(a->cfg, "batch.per_rank")}, limit, most, bytes);
+    const int64_t share = ls_alternative_share(a);
+
+    return largest(&(growing){.a = a, .now = share > 0 ? share : ls_config_int(a->cfg, "batch.per_rank")},
+                   limit, most, bytes);
 }
 
 int64_t ls_alternative_widest(const ls_alternative *a, size_t limit)

@@ -19,6 +19,8 @@ typedef struct ls_alternative {
 ls_status ls_alternative_open(const ls_alternative *a, ls_outline *x, ls_err *err) LS_MUST_CHECK;
 /* Bytes of a rank; 0 where it cannot be compiled. */
 size_t ls_alternative_bytes(const ls_alternative *a);
+/* What a rank has of batch.global; 0: that is not set. */
+int64_t ls_alternative_share(const ls_alternative *a);
 /* The largest batch, of at most `most` samples, with which a rank takes no more than `limit`, and what it
  * takes then.  0: not even one sample, and *bytes is what that takes (0: it cannot be compiled). */
 int64_t ls_alternative_largest(const ls_alternative *a, size_t limit, int64_t most, size_t *bytes);

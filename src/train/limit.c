@@ -102,6 +102,8 @@ static void ask_ways(asking *a)
 static void ask_batches(asking *a)
 {
     const int64_t now = ls_config_int(a->way.cfg, "batch.per_rank");
+    const int64_t global = ls_config_int(a->way.cfg, "batch.global"),
+                  accumulate = ls_config_int(a->way.cfg, "parallel.accumulate");
     const bool again = is_again(a);
 
     for (int k = 0; k < (again ? 1 : 2); k++) {
@@ -110,7 +112,8 @@ static void ask_batches(asking *a)
         size_t bytes = 0;
         if (k > 0) way.recompute = "unit";
         way.batch = ls_alternative_largest(&way, a->limit, now - 1, &bytes);
-        snprintf(text, sizeof text, "batch.per_rank=%lld%s", (long long)way.batch,
+        snprintf(text, sizeof text, "%s=%lld%s", global > 0 ? "batch.global" : "batch.per_rank",
+                 (long long)(global > 0 ? way.batch * a->way.how.ranks * accumulate : way.batch),
                  k > 0 ? " train.recompute=unit" : "");
         if (way.batch > 0 || k > 0 || again) say_way(a, text, bytes);
         if (way.batch > 0) return;

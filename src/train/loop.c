@@ -520,7 +520,8 @@ static void say_nothing_to_do(const lsi_run *r, json_t **summary)
     if (stuck)
         snprintf(setting, sizeof setting, "train.early_stop=0");
     else if (by_steps)
-        snprintf(setting, sizeof setting, "train.steps=%lld", 2 * (long long)r->total_steps);
+        snprintf(setting, sizeof setting, "train.steps=%lld",
+                 2 * (long long)(r->total_steps > r->c.step ? r->total_steps : r->c.step));
     else
         snprintf(setting, sizeof setting, "train.epochs=%g",
                  2 * fmax(ls_config_real(r->cfg, "train.epochs"), (double)r->c.epoch));

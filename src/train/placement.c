@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "train/fault.h"
+
 enum { STRATEGY_DDP, STRATEGY_ZERO1, STRATEGY_FSDP, STRATEGY_HYBRID }; /* values of parallel.strategy */
 
 /* Units that are gathered ahead, by the setting; -1: it is no number of them. */
@@ -19,6 +21,43 @@ static int prefetch_of(ls_config *cfg)
     return end != text && *end == '\0' && n >= 0 && n <= 1000 ? (int)n : -1;
 }
 
+/* The setting with which no update can be left to the next step; NULL: there is none.  All sums must be there
+ * before an update where they are clipped or looked at, batches are added up, or exchanges wait for the end;
+ * ranks that ask one another how many samples there are must have nothing on its way; and devices with queues
+ * record a run as one. */
+static const char *hindrance(ls_config *cfg)
+{
+    const char *device = ls_config_text(cfg, "device");
+    ls_strategy guarded = {0};
+
+    ls_session_guard(cfg, &guarded);
+    if (ls_config_int(cfg, "parallel.strategy") != STRATEGY_DDP) return "parallel.strategy other than ddp";
+    if (ls_config_bool(cfg, "reproducible")) return "reproducible=true";
+    if (ls_config_real(cfg, "parallel.clip_norm") > 0) return "parallel.clip_norm";
+    if (ls_config_int(cfg, "parallel.accumulate") > 1) return "parallel.accumulate";
+    if (!ls_config_bool(cfg, "parallel.overlap")) return "parallel.overlap=false";
+    if (guarded.loss_scale != 0) return "precision=fp16";
+    if (guarded.guard != LS_GUARD_NONE)
+        return "a look at all gradients (train.on_nonfinite, train.check_gradients)";
+    if (ls_config_int(cfg, "data.on_error") == LS_ON_ERROR_SKIP) return "data.on_error=skip";
+    if (strcmp(device, "cpu") != 0 && strcmp(device, "ref") != 0) return "device other than cpu";
+    return NULL;
+}
+
+/* Whether steps leave their updates to the next one.  Where ranks of a machine keep weights once, there is a
+ * barrier before every update, and nothing to be gained. */
+static bool carries(ls_config *cfg, int ranks, int here, int64_t shards)
+{
+    enum { CARRY_AUTO, CARRY_ALWAYS, CARRY_NEVER };
+    const int64_t want = ls_config_int(cfg, "parallel.carry");
+
+    if (want == CARRY_NEVER || ranks < 2 || shards > 0 || hindrance(cfg) != NULL) return false;
+    if (getenv(LS_FAULT_OVERFLOW) != NULL)
+        return false; /* an injected scale is of one run, not of the next */
+    if (here > 1 && strcmp(ls_config_choice(cfg, "parallel.share"), "always") == 0) return false;
+    return want == CARRY_ALWAYS || here == 1;
+}
+
 /* Settings that contradict each other, or mean nothing. */
 ls_status ls_placement_check(ls_config *cfg, ls_err *err)
 {
@@ -29,6 +68,12 @@ ls_status ls_placement_check(ls_config *cfg, ls_err *err)
                        "parallel.share=always keeps a model once per machine, and parallel.strategy=%s in "
                        "pieces; set one of the two",
                        ls_config_choice(cfg, "parallel.strategy"));
+    if (strcmp(ls_config_choice(cfg, "parallel.carry"), "always") == 0 && hindrance(cfg) != NULL)
+        return ls_fail(
+            err, LS_INVALID,
+            "parallel.carry=always leaves updates to the next step, which %s does not allow; leave "
+            "parallel.carry as it is (auto), or change that",
+            hindrance(cfg));
     if (prefetch_of(cfg) < 0)
         return ls_fail(err, LS_INVALID, "parallel.prefetch=%s: must be auto, or a number from 0 to 1000",
                        ls_config_text(cfg, "parallel.prefetch"));
@@ -57,28 +102,6 @@ static ls_status check_group(const ls_session *s, int64_t ranks, ls_err *err)
                        (long long)ranks, here);
 out:
     return st;
-}
-
-/* Whether steps leave their updates to the next one.  All sums must be there before an update where they are
- * clipped or looked at, batches are added up, or only sums leave the machine at the end (overlap off);
- * devices with queues of their own record a run as one; and where ranks of a machine keep weights once, there
- * is a barrier before every update. */
-static bool carries(ls_config *cfg, int ranks, int here, int64_t shards)
-{
-    enum { CARRY_AUTO, CARRY_ALWAYS, CARRY_NEVER };
-    const int64_t want = ls_config_int(cfg, "parallel.carry");
-    const char *device = ls_config_text(cfg, "device");
-    ls_strategy guarded = {0};
-
-    ls_session_guard(cfg, &guarded);
-    if (want == CARRY_NEVER || ranks < 2 || shards > 0 || guarded.guard != LS_GUARD_NONE) return false;
-    if (ls_config_int(cfg, "parallel.strategy") != STRATEGY_DDP || guarded.loss_scale != 0) return false;
-    if (!ls_config_bool(cfg, "parallel.overlap") || ls_config_real(cfg, "parallel.clip_norm") > 0 ||
-        ls_config_int(cfg, "parallel.accumulate") > 1 ||
-        ls_config_int(cfg, "data.on_error") == LS_ON_ERROR_SKIP)
-        return false;
-    if (strcmp(device, "cpu") != 0 && strcmp(device, "ref") != 0) return false;
-    return want == CARRY_ALWAYS || here == 1;
 }
 
 /* Shards of the reproducible mode are computed by threads, side by side and as many as each rank has: nobody

@@ -12,6 +12,7 @@
 #include "exec/results.h"
 #include "exec/state.h"
 #include "graph/graph.h"
+#include "train/batches.h"
 #include "train/limit.h"
 #include "train/placement.h"
 #include "train/prefetch.h"
@@ -133,6 +134,28 @@ out:
     return st;
 }
 
+/* Plans for all other batches that ranks will meet.  Each would time their kernels when it comes to them, and
+ * on a machine that is busy with the others choose otherwise than these, or than the next run. */
+static ls_status choose_for_odd_batches(ls_session *first, const ls_session *s, const ls_session_options *o,
+                                        ls_err *err)
+{
+    const ls_update u = ls_update_of(s->cfg, s->ranks);
+    ls_batch_size sizes[LS_BATCH_SIZES + 1];
+    ls_batch_plan *p;
+    int n = ls_batches_odd(sizes, &u, o->batch, s->ranks, &o->sets);
+    ls_status st = LS_OK;
+
+    if (o->evaluates) sizes[n++] = (ls_batch_size){.mode = LS_EVAL, .n = o->batch};
+    for (int i = 0; i < n; i++) {
+        const int stages = sizes[i].mode == LS_TRAIN ? first->n_stages : 1;
+        if (sizes[i].images || (o->tests_only && sizes[i].mode == LS_TRAIN)) continue;
+        for (int stage = 0; stage < stages; stage++)
+            LS_TRY(ls_session_plan(first, sizes[i].mode, stage, sizes[i].n, &p, err));
+    }
+out:
+    return st;
+}
+
 /* Kernels are chosen by timing them, once per machine; ranks that do so all at the same time would disturb
  * one another.  So the first rank of each machine compiles the plans for itself before the others begin. */
 static ls_status choose_kernels(const ls_session *s, const ls_session_options *o, ls_err *err)
@@ -148,7 +171,10 @@ static ls_status choose_kernels(const ls_session *s, const ls_session_options *o
     ls_session first = {0};
     ls_status st = LS_OK;
 
-    if (ls_comm_local_rank(o->comm) == 0) st = ls_session_open(&first, s->trial, s->cfg, &alone, err);
+    if (ls_comm_local_rank(o->comm) == 0) {
+        st = ls_session_open(&first, s->trial, s->cfg, &alone, err);
+        if (st == LS_OK) st = choose_for_odd_batches(&first, s, o, err);
+    }
     ls_session_release(&first);
     return st == LS_OK ? ls_comm_barrier(o->comm, "choosing kernels", err) : st;
 }

@@ -206,7 +206,10 @@ json_t *ls_summary_json(const ls_summary *s, const ls_counters *c, const ls_sess
     const ls_ledger ledger = ls_summary_ledger(s, c);
     char host[256] = "unknown", hash[20];
     struct rusage usage = {0};
-    const bool cut = session->place.sharding == LS_SHARD_WEIGHTS, known = !cut || s->hashed_at == c->step + 1;
+    const bool cut = session->place.sharding == LS_SHARD_WEIGHTS;
+    /* Of a run that failed, an update may be on its way. */
+    const bool carried = session->place.carry && ls_plan_carries(ls_session_usual(session, 0)->plan),
+               known = (!cut || s->hashed_at == c->step + 1) && !carried;
     uint64_t weights = s->weights;
     ls_err why = {0};
     json_t *o;

@@ -56,9 +56,10 @@ same 2 wgan-gp batch.per_rank=4 data.train_range=0:16 data.test_range=16:20 trai
 for other in 'parallel.clip_norm=1' 'precision=fp16' 'train.on_nonfinite=skip' 'parallel.accumulate=2' 'reproducible=true' \
     'parallel.strategy=zero1' 'parallel.overlap=false' 'data.on_error=skip' 'device=far'; do
     n=$((n + 1))
-    [ "$(carried 2 "${small[@]}" parallel.carry=always "$other")" -eq 0 ] || fail "$other: an update is left to the next step"
+    [ "$(carried 2 "${small[@]}" --ranks-per-node 1 "$other")" -eq 0 ] || fail "$other: an update is left to the next step"
+    run 2 train "${small[@]}" "${common[@]}" -n 2 --run-dir refused parallel.carry=always "$other"
+    says err 'parallel.carry=always leaves updates to the next step'
 done
-same 2 "${small[@]}" train.steps=6 parallel.clip_norm=0.5
 gan=(aae model.points=64 batch.per_rank=4 data.train_range=0:16 data.test_range=16:20 train.steps=3)
 n=$((n + 1))
 [ "$(carried 2 "${gan[@]}" parallel.carry=always)" -eq 0 ] || fail "a model of several losses leaves an update to the next step"
@@ -86,9 +87,26 @@ run 1 train "${small[@]}" "${common[@]}" -n 2 train.steps=20 optimizer.lr=1e6 --
 n=$((n + 1))
 [ "$(hash far-off)" = "$(hash far-off-2)" ] || fail "a run that diverges ends otherwise"
 
-# Measuring it, also in turns with itself.
+# A run that fails between two steps has an update on its way, and no hash of weights that are not what its steps say.
+run 0 data make kind=images path=damaged shape=3x32x32 classes=2 train=24 test=4
+printf 'no image' >"$(find damaged/train -type f | sort | sed -n 20p)"
+run 3 train linear data.kind=images data.path=damaged batch.per_rank=2 train.epochs=1 seed=2 -n 2 --run-dir broken --quiet \
+    train.checkpoint_every=none parallel.carry=always
+n=$((n + 1))
+grep -q weights_xxh3 broken/summary.json && fail "a failed run tells of weights that are not those of its step"
+
+# Measuring it, also in turns with itself, with clocks on nodes, and for others to read.
 run 0 bench "${small[@]}" -n 2 --steps 8 parallel.carry=always --against parallel.carry=never --json
 holds 'o["compared"]["ratio"] > 0'
+run 0 bench "${small[@]}" -n 2 --steps 5 --profile parallel.carry=always parallel.bucket_mb=0.01
+run 0 bench "${small[@]}" -n 2 --steps 5 --export export.json parallel.carry=always parallel.bucket_mb=0.01
+python3 - <<'PY' || fail "buckets of an export: $(cat export.json | head -c 1500)"
+import json
+o = json.load(open("export.json"))
+b = o["buckets"]
+assert len(b) > 3 and all(x["ready_s"] <= x["needed_s"] <= x["finished_s"] for x in b)
+assert [x["ready_s"] for x in b] == sorted(x["ready_s"] for x in b)
+PY
 
 # By MPI.
 if ! no_mpi >/dev/null; then

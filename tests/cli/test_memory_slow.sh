@@ -193,6 +193,27 @@ run 0 train linear model.size=4 model.channels=1 model.classes=2 data.kind=synth
 run 0 eval "$work/tested" -n 2 reproducible=true parallel.sync_batchnorm=true --threads 1
 run 0 eval "$work/tested" -n 2 reproducible=true parallel.sync_batchnorm=true memory.limit=100MiB --threads 1
 
+# A batch of all ranks is divided by the ranks of each row, as it is for that number alone; and what is proposed can be had.
+shared=(vit-tiny model.width=64 model.heads=4 model.mlp=256 model.depth=2 batch.global=16 data.kind=synthetic data.train_range=0:70
+    data.test_range=70:90 --threads 1)
+run 0 plan "${shared[@]}" -n 4 --strategy ddp --json
+totals() {
+    python3 -c '
+import json, sys
+print(*(r["planned_bytes"]["total"] for r in json.loads(open(sys.argv[1]).read().splitlines()[-1])["rows"] if r["ranks"] == 4))' "$work/out"
+}
+alone=$(totals)
+run 0 plan "${shared[@]}" -n 1,2,4,32 --strategy ddp --json
+n=$((n + 1))
+[ -n "$alone" ] && [ "$(totals)" = "$alone" ] || fail "a row of 4 ranks says $(totals), 4 ranks alone $alone"
+says out 'cannot be shared by accumulate 1 x ranks 32'
+run 2 train "${shared[@]}" -n 2 train.steps=2 memory.limit=3500KiB --run-dir "$work/shared"
+proposed=$(sed -n 's/.*\(batch\.global=[0-9]*\) (.*/\1/p' "$work/err")
+n=$((n + 1))
+[ -n "$proposed" ] || fail "no batch is proposed: $(cat "$work/err")"
+run 0 train "${shared[@]/batch.global=16/$proposed}" -n 2 train.steps=2 memory.limit=3500KiB --run-dir "$work/shared" --quiet
+run 0 plan vit-small batch.global=0 batch.per_rank=4 --threads 1
+
 # One number stays what it was.
 run 0 plan "${small[@]}" -n 2 --threads 1
 says out "exchange      2 ranks"
