@@ -28,14 +28,14 @@ static ls_status fail(const char *what, double value, const ls_finite_place *at,
 {
     char left[1024];
 
-    return ls_fail(
-        err, LS_DIVERGED,
-        "step %lld: %s is %s at learning rate %g: the training has diverged; %s. "
-        "A smaller optimizer.lr or a longer lr.warmup helps; %strain.on_nonfinite=warn goes on all "
-        "the same",
-        (long long)at->step, what, isnan(value) ? "not a number" : "infinite", at->lr,
-        what_is_left(at->checkpoints, left, sizeof left),
-        at->checks_gradients ? "" : "train.check_gradients=true names the parameter and the rank, ");
+    return ls_fail(err, LS_DIVERGED,
+                   "step %lld: %s is %s at learning rate %g: the training has diverged; %s. "
+                   "A smaller optimizer.lr or a longer lr.warmup helps%s%s",
+                   (long long)at->step, what, isnan(value) ? "not a number" : "infinite", at->lr,
+                   what_is_left(at->checkpoints, left, sizeof left),
+                   at->checks_gradients ? ""
+                                        : "; train.check_gradients=true names the parameter and the rank",
+                   at->goes_on ? "" : "; train.on_nonfinite=warn goes on all the same");
 }
 
 ls_status ls_finite_fail(const char *what, const ls_finite_place *at, ls_err *err)

@@ -12,6 +12,7 @@ typedef struct ls_finite_place {
     double lr;
     const char *checkpoints; /* the folder; its newest one is named as the place to go back to */
     bool checks_gradients;   /* train.check_gradients is on already: it is no advice */
+    bool goes_on;            /* nor is train.on_nonfinite=warn */
 } ls_finite_place;
 
 /* LS_DIVERGED, because of gradients: `what` says of which, and where. */

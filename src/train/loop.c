@@ -41,10 +41,10 @@ static ls_status agree_on_pieces(lsi_run *r, ls_err *err)
 /* What is said when the metrics of a step, or the variables (`now` NULL), are not finite. */
 static ls_status check_finite(lsi_run *r, const ls_metric_sums *now, int64_t step, double lr, ls_err *err)
 {
-    const ls_finite_place at = {step, lr, r->dir.checkpoints,
-                                ls_config_bool(r->cfg, "train.check_gradients")};
     const bool warn = ls_session_on_nonfinite(r->cfg) != LS_NONFINITE_STOP,
                before = r->diverged || r->overflowing;
+    const ls_finite_place at = {step, lr, r->dir.checkpoints, ls_config_bool(r->cfg, "train.check_gradients"),
+                                warn};
     ls_err trouble = {0};
 
     r->diverged = (now != NULL ? ls_finite_metrics(now, &at, NULL)
@@ -71,7 +71,9 @@ static ls_status check_finite(lsi_run *r, const ls_metric_sums *now, int64_t ste
         if (st != LS_OK) return st;
     }
     if (!warn) return ls_fail(err, LS_DIVERGED, "%s", trouble.text);
-    ls_log(LS_LOG_WARN, "%s", trouble.text);
+    /* All have the same metrics and the same variables, but for pieces. */
+    if (lsi_run_leads(r) || (now == NULL && ls_pieces_any(r->session.state, NULL)))
+        ls_log(LS_LOG_WARN, "%s", trouble.text);
     return LS_OK;
 }
 
@@ -93,7 +95,7 @@ static ls_status meet_found(lsi_run *r, const ls_found *f, int64_t step, double 
     }
     if (how == LS_NONFINITE_STOP) {
         if (lsi_run_leads(r)) (void)ls_ckpt_writer_wait(r->writer, &(ls_err){0});
-        return ls_finite_fail(what, &(ls_finite_place){step, lr, r->dir.checkpoints, true}, err);
+        return ls_finite_fail(what, &(ls_finite_place){step, lr, r->dir.checkpoints, true, false}, err);
     }
     if (!again && lsi_run_leads(r))
         ls_log(LS_LOG_WARN, "step %lld: %s at learning rate %g; %s", (long long)step, what, lr,
@@ -310,7 +312,7 @@ static ls_status step(lsi_run *r, const ls_batch *b, ls_err *err)
     bool done;
     ls_status st = LS_OK;
 
-    if (r->session.comm != NULL) ls_comm_note_step(r->session.comm, r->c.step);
+    if (r->session.comm != NULL) ls_comm_note_step(r->session.comm, r->c.step + 1); /* as people count */
     if (r->awaited.metrics.batch != b->n) LS_TRY(receive(r, err));
     ls_trace_begin(r->stepper.trace, r->c.step);
     st = take(r, b, &done, &begun, err);

@@ -159,7 +159,7 @@ ls_status ls_rehearsal_step(void *rehearsal, bool *last, ls_err *err)
     ls_status st = LS_OK;
 
     r->stepper.control = ls_control_make(0, *last);
-    if (s->comm != NULL) ls_comm_note_step(s->comm, r->c.step);
+    if (s->comm != NULL) ls_comm_note_step(s->comm, r->c.step + 1);
     for (int64_t at = 0; at < r->update.samples; at += r->update.global) {
         ls_batch b;
         LS_TRY(next_batch(r, at, &b, err));

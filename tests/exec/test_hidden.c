@@ -180,7 +180,7 @@ static void checkpoints_come_and_go(void)
 
 static void what_is_not_finite_is_found(void)
 {
-    const ls_finite_place at = {7, 1, folder, false};
+    const ls_finite_place at = {7, 1, folder, false, false};
     model m;
     ls_err err = {0};
 

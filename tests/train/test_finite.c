@@ -14,7 +14,7 @@ static char folder[] = "/tmp/lockstep-finite-XXXXXX";
 
 static void metrics(void)
 {
-    const ls_finite_place at = {41, 0.25, folder, false};
+    const ls_finite_place at = {41, 0.25, folder, false, false};
     ls_metric_sums m = {0};
     ls_err err = {0};
 
@@ -32,7 +32,7 @@ static void metrics(void)
 
 static void the_last_checkpoint_is_named(void)
 {
-    const ls_finite_place at = {7, 1, folder, false};
+    const ls_finite_place at = {7, 1, folder, false, false};
     ls_metric_sums m = {0};
     char path[256];
     ls_err err = {0};
@@ -49,7 +49,7 @@ static void the_last_checkpoint_is_named(void)
 
 static void variables(void)
 {
-    const ls_finite_place at = {7, 1, folder, false};
+    const ls_finite_place at = {7, 1, folder, false, false};
     const ls_trial *trial;
     ls_config *cfg = NULL;
     ls_step *step = NULL;
