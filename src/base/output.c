@@ -35,10 +35,17 @@ void ls_output_flush(void)
     if (fflush(stdout) != 0) ls_output_lost(strerror(errno));
 }
 
+/* Something was lost in the midst of printing, and nobody has kept why: another line, which makes what is not
+ * complete no worse, is likely to end the same way. */
+static void ask_why(void)
+{
+    ls_output_lost(write(STDOUT_FILENO, "\n", 1) < 0 ? strerror(errno) : "it could not be written");
+}
+
 ls_status ls_output_end(ls_err *err)
 {
     ls_output_flush();
-    if (ferror(stdout)) ls_output_lost("it could not be written");
+    if (ferror(stdout) && lost[0] == '\0') ask_why();
     if (fclose(stdout) != 0) ls_output_lost(strerror(errno));
     if (lost[0] == '\0') return LS_OK;
     return ls_fail(err, LS_IO, "standard output: %s; what was to be printed is not complete there", lost);

@@ -72,7 +72,7 @@ ls_status ls_placement_check(ls_config *cfg, ls_err *err)
         return ls_fail(
             err, LS_INVALID,
             "parallel.carry=always leaves updates to the next step, which %s does not allow; leave "
-            "parallel.carry as it is (auto), or change that",
+            "parallel.carry out, or the other",
             hindrance(cfg));
     if (prefetch_of(cfg) < 0)
         return ls_fail(err, LS_INVALID, "parallel.prefetch=%s: must be auto, or a number from 0 to 1000",
