@@ -321,22 +321,32 @@ static ls_status check_meaning(const ls_experiment *x, const lsi_entries *all, l
     return LS_OK;
 }
 
+ls_status ls_experiment_share(ls_config *cfg, int64_t ranks, int64_t *share, ls_err *err)
+{
+    const int64_t global = ls_config_int(cfg, "batch.global"),
+                  accumulate = ls_config_int(cfg, "parallel.accumulate");
+
+    *share = 0;
+    if (global == 0) return LS_OK;
+    if (global % accumulate != 0 || global / accumulate < ranks)
+        return ls_fail(err, LS_INVALID, "%lld samples cannot be shared by accumulate %lld x ranks %lld",
+                       (long long)global, (long long)accumulate, (long long)ranks);
+    *share = (global / accumulate + ranks - 1) / ranks;
+    return LS_OK;
+}
+
 /* batch.per_rank as the share of a global batch. */
 static ls_status share_batch(ls_experiment *x, const lsi_entries *all, ls_err *err)
 {
-    int64_t global = ls_config_int(x->cfg, "batch.global"), ranks = ls_config_int(x->cfg, "ranks");
-    int64_t accumulate = ls_config_int(x->cfg, "parallel.accumulate");
     const lsi_entry *e = lsi_find(all, "batch.global");
     char text[LS_SETTING_SHOW_MAX];
-    ls_status st;
+    int64_t share;
+    ls_err why = {0};
+    ls_status st = ls_experiment_share(x->cfg, ls_config_int(x->cfg, "ranks"), &share, &why);
 
-    if (global == 0) return LS_OK;
-    if (global % accumulate != 0 || global / accumulate < ranks)
-        return lsi_fail_at(err, &e->value_at,
-                           "%s: %lld samples cannot be shared by accumulate %lld x ranks %lld", e->written,
-                           (long long)global, (long long)accumulate, (long long)ranks);
-    /* Where ranks do not divide it, some take one sample more. */
-    snprintf(text, sizeof text, "%lld", (long long)((global / accumulate + ranks - 1) / ranks));
+    if (st != LS_OK) return lsi_fail_at(err, &e->value_at, "%s: %s", e->written, why.text);
+    if (share == 0) return LS_OK;
+    snprintf(text, sizeof text, "%lld", (long long)share);
     st = ls_config_put(x->cfg, "batch.per_rank", text, err);
     return st == LS_OK ? st : lsi_fail_in_at(err, st, &e->value_at);
 }

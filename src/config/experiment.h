@@ -46,6 +46,10 @@ ls_status ls_experiment_trial(const ls_trial **out, const char *name, ls_err *er
  * of them. */
 ls_status ls_experiment_names(ls_arena *arena, const char *const **names, int *n, ls_err *err) LS_MUST_CHECK;
 
+/* batch.per_rank of so many ranks where batch.global is set: where they do not divide it, some take a sample
+ * less.  0: it is not set, or cannot be shared (LS_INVALID says so). */
+ls_status ls_experiment_share(ls_config *cfg, int64_t ranks, int64_t *share, ls_err *err) LS_MUST_CHECK;
+
 /* data.train_range, data.test_range or data.val_range: false when it is not set (all samples). */
 bool ls_experiment_range(const ls_experiment *x, const char *key, int64_t *first, int64_t *end);
 

@@ -331,18 +331,12 @@ static int32_t place_in(const ls_schedule *s, int32_t id)
 }
 
 /* The run before may be exchanging the bucket until its wait is over, in this run.  Nodes of devices without
- * queues, which alone carry anything, run in this order. */
+ * queues, which alone carry anything, run in this order.  -1: it is free at any time. */
 static int32_t free_from(const ls_graph *g, const ls_schedule *s, const ls_node *start)
 {
-    const ls_collective_attr *a = start->attr;
+    const ls_node *wait = ls_carried_wait(g, start);
 
-    for (int32_t i = 0; a->carried && i < s->n; i++) {
-        const ls_node *n = g->nodes[s->order[i]];
-        if (n->carried && (n->op->flags & LS_OP_COLLECTIVE) &&
-            ((const ls_collective_attr *)n->attr)->bucket == a->bucket)
-            return i;
-    }
-    return -1;
+    return wait != NULL ? place_in(s, wait->id) : -1;
 }
 
 void lsi_coll_place(const ls_kernel *k, ls_graph *g, const ls_schedule *s, const ls_node *n)

@@ -134,27 +134,15 @@ void ls_document_memory_at(const ls_document *d, int32_t at, double *by_category
 /* -- collectives ------------------------------------------------------------------------------------------
  */
 
-/* The node of the next run that waits for the bucket; -1: this run does so itself. */
-static int32_t carried_wait(const lsi_doc_maker *m, int32_t start)
-{
-    const lsi_step *s = m->p->steps;
-    const ls_collective_attr *a = s[start].node->attr;
-
-    if (s[start].node->op->coll_op != LS_COLL_OP_START || !a->carried) return -1;
-    for (int32_t i = 0; i < start; i++)
-        if (s[i].node->carried && (s[i].node->op->flags & LS_OP_COLLECTIVE) &&
-            lsi_coll_bucket(&s[i].kernel) == lsi_coll_bucket(&s[start].kernel))
-            return i;
-    return -1;
-}
-
-/* The node that waits for what `start` began: the first that waits and reads its token. */
+/* The node that waits for what `start` began: of the next run, or the first that waits and reads its token.
+ */
 static int32_t wait_of(const lsi_doc_maker *m, int32_t start)
 {
     const ls_document *d = m->d;
-    const int32_t carried = carried_wait(m, start);
+    const ls_node *n = m->p->steps[start].node,
+                  *carried = n->op->coll_op == LS_COLL_OP_START ? ls_carried_wait(m->p->graph, n) : NULL;
 
-    if (carried >= 0) return carried;
+    if (carried != NULL) return m->node_at[carried->id];
     for (int32_t i = start + 1; i < d->n_nodes; i++)
         if (d->nodes[i].waits && d->nodes[i].n_in > 0 && d->values[d->nodes[i].in[0]].node == start) return i;
     return start;

@@ -98,6 +98,19 @@ ls_value lsi_collective_add(const ls_op *start, const ls_op *wait, ls_value weig
     return ls_graph_add(g, wait, 1 + n, in, &attr);
 }
 
+const ls_node *ls_carried_wait(const ls_graph *g, const ls_node *start)
+{
+    const ls_collective_attr *a = start->attr;
+
+    for (int32_t i = 0; a->carried && i < g->n_nodes; i++) {
+        const ls_node *n = g->nodes[i];
+        if (!n->dead && n->carried && (n->op->flags & LS_OP_COLLECTIVE) &&
+            n->op->coll_op == LS_COLL_OP_WAIT && ((const ls_collective_attr *)n->attr)->bucket == a->bucket)
+            return n;
+    }
+    return NULL;
+}
+
 /* -- one rank ---------------------------------------------------------------------------------------------
  */
 

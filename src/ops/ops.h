@@ -324,6 +324,8 @@ int ls_optim_states(const ls_op *op, const ls_optim_attr *a);
 /* Whether the new value of an element follows from that element's own alone, so that pieces of a parameter
  * can be updated by themselves.  False for ops that are no optimisers. */
 bool ls_optim_by_element(const ls_op *op);
+/* Whether it is an optimiser at all. */
+bool ls_optim_is(const ls_op *op);
 
 /* The next version of the variable `sum`: weight * gradient, added to what is there where keep is not 0. */
 ls_value ls_accumulate(ls_value sum, ls_value gradient, ls_value keep, ls_value weight);
@@ -376,6 +378,10 @@ static inline bool ls_collective_copies(const ls_node *wait)
 {
     return (wait->op->flags & LS_OP_COLLECTIVE) && ((const ls_collective_attr *)wait->attr)->room > 0;
 }
+
+/* The node at the beginning of a run that waits for what `start` has begun in the run before; NULL: the run
+ * itself waits. */
+const ls_node *ls_carried_wait(const ls_graph *g, const ls_node *start);
 
 /* Every function adds two nodes, start and wait, and returns the first of n results (ls_graph_out finds the
  * others); `in` is room for n + 1 values.  Attributes that do not matter are 0; a bucket of -1 becomes the

@@ -23,6 +23,11 @@ bool ls_optim_by_element(const ls_op *op)
     return op == &ls_op_sgd || op == &ls_op_adam || op == &ls_op_rmsprop;
 }
 
+bool ls_optim_is(const ls_op *op)
+{
+    return ls_optim_by_element(op) || op == &ls_op_lars || op == &ls_op_lamb;
+}
+
 /* -- shape rule ---------------------------------------------------------------------------------------------
  */
 

@@ -29,11 +29,6 @@ typedef struct carrying {
     bool emitted;
 } carrying;
 
-static bool is_optimiser(const ls_node *n)
-{
-    return ls_optim_by_element(n->op) || n->op == &ls_op_lars || n->op == &ls_op_lamb;
-}
-
 static bool is_carried(const ls_node *n, ls_coll_op what)
 {
     return (n->op->flags & LS_OP_COLLECTIVE) && n->op->coll_op == what &&
@@ -75,7 +70,7 @@ static bool can_carry_update(const ls_graph *g, const ls_node *n)
     const ls_node *counter = maker_of(g, n->in[T]);
 
     if (!is_given(g, n->in[LR]) || !is_given(g, n->in[SCALE])) return false;
-    if (counter != NULL ? !is_optimiser(counter) : !is_first_version(g, n->in[T])) return false;
+    if (counter != NULL ? !ls_optim_is(counter->op) : !is_first_version(g, n->in[T])) return false;
     for (int k = WEIGHTS; k < n->n_in; k++) {
         const ls_node *sum = maker_of(g, n->in[k]);
         const bool grad = k >= WEIGHTS + all && k < WEIGHTS + 2 * all;
@@ -92,7 +87,7 @@ static bool reads_carried(const ls_graph *g, const ls_node *n)
 {
     for (int k = 0; k < n->n_in; k++) {
         const ls_node *maker = maker_of(g, n->in[k]);
-        if (maker != NULL && (is_optimiser(maker) || is_carried(maker, LS_COLL_OP_WAIT))) return true;
+        if (maker != NULL && (ls_optim_is(maker->op) || is_carried(maker, LS_COLL_OP_WAIT))) return true;
     }
     return false;
 }
@@ -102,7 +97,7 @@ static bool can_carry(const ls_graph *g)
     for (int32_t i = 0; i < g->n_nodes; i++) {
         const ls_node *n = g->nodes[i];
         if (n->dead) continue;
-        if (is_optimiser(n) ? !can_carry_update(g, n) : reads_carried(g, n)) return false;
+        if (ls_optim_is(n->op) ? !can_carry_update(g, n) : reads_carried(g, n)) return false;
         if (is_carried(n, LS_COLL_OP_WAIT) && n->op != &ls_op_all_reduce_wait) return false;
     }
     return true;
@@ -229,7 +224,7 @@ static bool expand(void *ctx, ls_graph *to, const ls_node *n, const ls_value *in
     (void)in;
     if (!c->emitted) emit_all(c, to);
     c->emitted = true;
-    if (!is_optimiser(n) && !is_carried(n, LS_COLL_OP_WAIT)) return false;
+    if (!ls_optim_is(n->op) && !is_carried(n, LS_COLL_OP_WAIT)) return false;
     for (int k = 0; k < n->n_out && lsi_sound(to); k++) out[k] = (ls_value){to, c->value[n->out[k]]};
     return true;
 }
@@ -247,7 +242,7 @@ static bool find_updates(carrying *c)
     if (c->updates == NULL || c->value == NULL || c->in == NULL) return false;
     for (int32_t i = 0; i < g->n_values; i++) c->value[i] = -1;
     for (int32_t i = 0; i < g->n_nodes; i++)
-        if (!g->nodes[i]->dead && is_optimiser(g->nodes[i])) c->updates[c->n++] = i;
+        if (!g->nodes[i]->dead && ls_optim_is(g->nodes[i]->op)) c->updates[c->n++] = i;
     return true;
 }
 
@@ -267,21 +262,8 @@ static void read_updated(ls_graph *g)
     }
 }
 
-/* The carried wait of the bucket. */
-static const ls_node *wait_for(const ls_graph *g, const ls_node *start)
-{
-    const int bucket = ((const ls_collective_attr *)start->attr)->bucket;
-
-    for (int32_t i = 0; i < g->n_nodes; i++)
-        if (is_carried(g->nodes[i], LS_COLL_OP_WAIT) &&
-            ((const ls_collective_attr *)g->nodes[i]->attr)->bucket == bucket)
-            return g->nodes[i];
-    LS_BUG_IF(true);
-    return NULL;
-}
-
-/* A bucket is free when the wait is over.  What is made in it before that lies elsewhere
- * (exec/collectives.c). */
+/* A bucket is free when the wait is over and what came is read.  What is made in it before that lies
+ * elsewhere (exec/collectives.c). */
 static void order_buckets(ls_graph *g)
 {
     for (int32_t i = 0; i < g->n_nodes; i++) {
@@ -289,7 +271,8 @@ static void order_buckets(ls_graph *g)
         const ls_node *wait;
         if (!is_carried(start, LS_COLL_OP_START)) continue;
         start->kept = true;
-        wait = wait_for(g, start);
+        wait = ls_carried_wait(g, start);
+        LS_BUG_IF(wait == NULL);
         ls_graph_order(g, wait->id, i, LS_EDGE_OVERWRITE);
         for (int32_t k = 0; k < g->n_nodes; k++)
             for (int j = 0; j < g->nodes[k]->n_in; j++)

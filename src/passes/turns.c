@@ -63,8 +63,7 @@ static void find_updated(const ls_graph *g, const char **updated)
     for (int32_t i = 0; i < g->n_values; i++) updated[i] = "";
     for (int32_t i = 0; i < g->n_nodes; i++) {
         const ls_node *n = g->nodes[i];
-        if (n->dead || (!ls_optim_by_element(n->op) && n->op != &ls_op_lars && n->op != &ls_op_lamb))
-            continue;
+        if (n->dead || !ls_optim_is(n->op)) continue;
         const int all = ((const ls_optim_attr *)n->attr)->n;
         for (int k = WEIGHTS; k < WEIGHTS + all; k++) {
             int32_t weight = n->in[k], sum = n->in[k + all];

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "config/experiment.h"
 
 /* -- settings that are others for a while -----------------------------------------------------------------
  */
@@ -30,23 +31,18 @@ static ls_status put(ls_config *cfg, change *c, const char *key, const char *val
 
 int64_t ls_alternative_share(const ls_alternative *a)
 {
-    const int64_t batch =
-        ls_config_int(a->cfg, "batch.global") / ls_config_int(a->cfg, "parallel.accumulate");
+    int64_t share;
 
-    return (batch + a->how.ranks - 1) / a->how.ranks;
+    return ls_experiment_share(a->cfg, a->how.ranks, &share, &(ls_err){0}) == LS_OK ? share : 0;
 }
 
 static ls_status share_batch(const ls_alternative *a, change *c, ls_err *err)
 {
-    const int64_t global = ls_config_int(a->cfg, "batch.global"), share = ls_alternative_share(a);
-    const int64_t accumulate = ls_config_int(a->cfg, "parallel.accumulate");
     char batch[32];
+    int64_t share;
+    const ls_status st = ls_experiment_share(a->cfg, a->how.ranks, &share, err);
 
-    if (share == 0) return LS_OK;
-    if (global % accumulate != 0 || global / accumulate < a->how.ranks)
-        return ls_fail(err, LS_INVALID,
-                       "batch.global=%lld: so many samples cannot be shared by accumulate %lld x ranks %d",
-                       (long long)global, (long long)accumulate, a->how.ranks);
+    if (st != LS_OK || share == 0) return st;
     snprintf(batch, sizeof batch, "%lld", (long long)share);
     return put(a->cfg, c, "batch.per_rank", batch, err);
 }

@@ -71,8 +71,7 @@ static const char *whose(const ls_graph *g, int32_t v)
 
     for (int32_t i = 0; i < g->n_nodes; i++) {
         const ls_node *n = g->nodes[i];
-        if (n->dead || (!ls_optim_by_element(n->op) && n->op != &ls_op_lars && n->op != &ls_op_lamb))
-            continue;
+        if (n->dead || !ls_optim_is(n->op)) continue;
         const int of = ((const ls_optim_attr *)n->attr)->n;
         for (int k = WEIGHTS + of; k < WEIGHTS + 2 * of; k++)
             if (n->in[k] == v) return variable(g, n->in[k - of]);
