@@ -1,6 +1,7 @@
 /* op_plan.c: see op_plan.h. */
 #include "op_plan.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,14 +52,47 @@ void op_set(const ls_tensor *t, const double *x, int64_t n)
     for (int64_t i = 0; i < n; i++) tensor_put(t, i, x[i]);
 }
 
+static bool opens(const ls_backend *b, ls_err *err)
+{
+    ls_device *dev = NULL;
+
+    if (b->probe(err) != LS_OK || b->open(&dev, 1, err) != LS_OK) return false;
+    b->close(dev);
+    return true;
+}
+
+static bool is_backend(const char *name)
+{
+    for (int i = 0; ls_backends[i] != NULL; i++)
+        if (strcmp(ls_backends[i]->name, name) == 0) return true;
+    return false;
+}
+
+/* To open a GPU takes a while, and there are hundreds of cases: each backend is asked once. */
 bool device_is_tested(const ls_backend *b)
 {
+    static struct {
+        const ls_backend *b;
+        bool opens;
+    } known[8];
     const char *only = getenv("LS_TEST_DEVICE");
-    ls_device *dev = NULL;
-    bool opens;
+    ls_err err = {0};
+    size_t k = 0;
 
+    if (only != NULL && !is_backend(only)) {
+        fprintf(stderr, "LS_TEST_DEVICE=%s: there is no such device\n", only);
+        exit(2);
+    }
     if (only != NULL && strcmp(only, b->name) != 0) return false;
-    opens = b->probe(NULL) == LS_OK && b->open(&dev, 1, NULL) == LS_OK;
-    if (opens) b->close(dev);
-    return opens;
+    while (known[k].b != NULL && known[k].b != b) k++;
+    REQUIRE(k + 1 < sizeof known / sizeof known[0]);
+    if (known[k].b == NULL) {
+        known[k].opens = opens(b, &err);
+        known[k].b = b;
+        if (only != NULL && !known[k].opens) {
+            printf("skipped: LS_TEST_DEVICE=%s: %s\n", only, err.text);
+            exit(77);
+        }
+    }
+    return known[k].opens;
 }

@@ -430,6 +430,10 @@ int main(int argc, char **argv)
             run_case(&lists[l]->cases[i], 1000 * (l + 1) + (uint64_t)i);
         }
     }
+    if (n_cases == 0) {
+        fprintf(stderr, "test_ops: there is no list or case of that name\n");
+        return 2;
+    }
     for (int i = 0; i < n_ops; i++) {
         n_exercised += exercised[i];
         if (!exercised[i] && argc == 1) {

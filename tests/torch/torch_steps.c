@@ -18,6 +18,7 @@
 #include "graph/graph.h"
 #include "lockstep/trial.h"
 #include "ops/ops.h"
+#include "train/session.h"
 
 typedef struct dump {
     FILE *bytes;
@@ -121,8 +122,10 @@ static void close_dump(dump *d, const char *folder)
     json_decref(d->index);
 }
 
-/* The one setting of a run, beside those of the model, that changes a step's numbers. */
+/* The settings of a run, beside those of the model, that change a step's numbers.  With fp16 losses are
+ * multiplied by 1024, so that small gradients do not vanish. */
 static const ls_setting run_settings[] = {
+    ls_choice_setting("precision", "fp32 tf32 bf16 fp16", "of arithmetic"),
     {"parallel.clip_norm", LS_SETTING_REAL, 0, 0, 1e30, NULL, "largest norm of the gradients; 0: any", NULL},
     {NULL, 0, 0, 0, 0, NULL, NULL, NULL},
 };
@@ -155,9 +158,12 @@ int main(int argc, char **argv)
     if (ls_trial_build(&s, trial, cfg, LS_TRAIN, &err) != LS_OK) die(&err);
     g = ls_step_graph_take(s);
     prepare_random(g);
-    if (ls_device_open(&dev, argv[2], 0, &err) != LS_OK || ls_state_create(&state, dev, &err) != LS_OK ||
-        ls_plan_compile_as(&plan, g, &how, dev, state, &err) != LS_OK)
+    if (ls_device_open(&dev, argv[2], 0, &err) != LS_OK || ls_state_create(&state, dev, &err) != LS_OK)
         die(&err);
+    how.compute = ls_session_compute(cfg);
+    if (how.compute == LS_F16) how.loss_scale = 1024;
+    dev->tf32 = ls_session_rounds(cfg);
+    if (ls_plan_compile_as(&plan, g, &how, dev, state, &err) != LS_OK) die(&err);
     if (ls_state_init(state, (uint64_t)ls_config_int(cfg, "seed"), &err) != LS_OK) die(&err);
     ls_step_write_defaults(s, plan);
     open_dump(&d, argv[4]);
