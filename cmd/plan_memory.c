@@ -28,7 +28,14 @@ static ls_status bad_counts(const char *text, ls_err *err)
         text, RANKS_MAX);
 }
 
-/* Numbers and ranges; in the order in which they are written. */
+static bool is_among(const int *counts, int n, int count)
+{
+    for (int i = 0; i < n; i++)
+        if (counts[i] == count) return true;
+    return false;
+}
+
+/* Numbers and ranges; in the order in which they are written, each once. */
 static ls_status parse_counts(const char *text, int *counts, int *n, ls_err *err)
 {
     const char *at = text;
@@ -48,7 +55,7 @@ static ls_status parse_counts(const char *text, int *counts, int *n, ls_err *err
         for (long k = first;; k = k * 2 < last ? k * 2 : last) {
             if (*n == COUNTS_MAX)
                 return ls_fail(err, LS_INVALID, "-n %s: more than %d numbers", text, COUNTS_MAX);
-            counts[(*n)++] = (int)k;
+            if (!is_among(counts, *n, (int)k)) counts[(*n)++] = (int)k;
             if (k == last) break;
         }
         if (*end == '\0') return LS_OK;

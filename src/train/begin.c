@@ -446,6 +446,17 @@ void lsi_run_end_gauges(lsi_run *r)
     r->gauges = NULL;
 }
 
+/* A list for more ranks than there are may be meant for another run of the same script: it is no mistake. */
+static void warn_of_absent_ranks(const lsi_run *r, const char *overflows)
+{
+    const int ranks = r->o->comm != NULL ? ls_comm_size(r->o->comm) : 1;
+    const int64_t last = ls_fault_last_rank(overflows);
+
+    if (last >= ranks && (r->o->comm == NULL || ls_comm_rank(r->o->comm) == 0))
+        ls_log(LS_LOG_WARN, LS_FAULT_OVERFLOW "=%.200s: there is no rank %lld; ranks count from 0 to %d",
+               overflows, (long long)last, ranks - 1);
+}
+
 ls_status lsi_run_begin(lsi_run *r, ls_err *err)
 {
     const double began = ls_clock_seconds();
@@ -454,6 +465,7 @@ ls_status lsi_run_begin(lsi_run *r, ls_err *err)
     ls_status st = LS_OK;
 
     LS_TRY(ls_team_fail_once(r->o->comm, ls_fault_overflows(&overflows, err), "reading settings", err));
+    warn_of_absent_ranks(r, overflows);
     LS_TRY(agree_on_beginning(r, err));
     if (r->o->before != NULL && !r->anew) LS_TRY(ls_resume_check(r->o->before, r->x, err));
     LS_TRY(lsi_run_open_data(r, err));

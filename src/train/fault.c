@@ -35,6 +35,15 @@ ls_status ls_fault_overflows(const char **list, ls_err *err)
     return LS_OK;
 }
 
+int64_t ls_fault_last_rank(const char *list)
+{
+    long long step, rank, last = -1;
+
+    for (const char *at = list; at != NULL && *at != '\0' && next(&at, &step, &rank);)
+        if (rank > last) last = rank;
+    return last;
+}
+
 bool ls_fault_is_listed(const char *list, int64_t step, int rank)
 {
     long long a, b;

@@ -14,6 +14,8 @@
 
 /* The list; NULL: there is none.  LS_INVALID, naming the place, where it cannot be read. */
 ls_status ls_fault_overflows(const char **list, ls_err *err) LS_MUST_CHECK;
+/* The largest rank in it; -1: none. */
+int64_t ls_fault_last_rank(const char *list);
 /* Whether the step of the rank is in it. */
 bool ls_fault_is_listed(const char *list, int64_t step, int rank);
 

@@ -39,7 +39,7 @@ static void warn(ls_pace *p, const double *recent, double *sorted)
     double factor;
     const int slow = ls_pace_slow(recent, p->ranks, sorted, &factor);
 
-    if (slow < 0 || p->warned) return;
+    if (slow < 0 || p->warned || recent[slow] * (double)p->recent < LS_PACE_LEAST_S) return;
     p->warned = true;
     ls_log(LS_LOG_WARN,
            "rank %d is slow: it computes %s a step, %.2f times the median of the ranks; all wait for it",

@@ -2,7 +2,7 @@
  *
  * Every rank notes the time of its steps without what it spent with the exchange; now and then, and at the
  * end, all learn the means of all.  Rank 0 warns once of a rank that takes more than LS_PACE_SLOW times the
- * median. */
+ * median, over LS_PACE_LEAST_S and more. */
 #ifndef LS_TRAIN_PACE_H
 #define LS_TRAIN_PACE_H
 
@@ -12,6 +12,9 @@
 
 #define LS_PACE_SLOW 1.5
 enum { LS_PACE_EVERY = 50 }; /* steps between two comparisons */
+/* Seconds that a rank must have computed since the last comparison before it is called slow: below, an
+ * interruption or two make the difference. */
+#define LS_PACE_LEAST_S 1.0
 
 typedef struct ls_pace {
     double recent_s, total_s; /* since the last comparison, and in all */

@@ -168,6 +168,9 @@ for r in table["rows"]:
 PYTHON
 [ -s "$work/page/report.html" ] && [ -s "$work/page/memory.csv" ] && [ -s "$work/page/memory-ranks.svg" ] ||
     fail "no page: $(ls "$work/page" 2>&1)"
+run 0 plan "${small[@]}" -n 2,1,2..4 --threads 1 --json
+n=$((n + 1))
+[ "$(grep -o '"ranks": *[0-9]*' "$work/out" | sort | uniq -d | wc -l)" -eq 0 ] || fail "-n 2,1,2..4 repeats a row: $(cat "$work/out")"
 run 0 plan "${small[@]}" -n 1,2 --threads 1
 says out "memory of a rank"
 [ "$(grep -c ' ddp ' "$work/out")" -eq 2 ] || fail "not a row for each number of ranks: $(cat "$work/out")"

@@ -74,6 +74,8 @@ static void lists_of_overflows_are_read(void)
     setenv(LS_FAULT_OVERFLOW, "3@0,12@1", 1);
     CHECK_OK(ls_fault_overflows(&list, NULL), NULL);
     CHECK(ls_fault_is_listed(list, 3, 0) && ls_fault_is_listed(list, 12, 1));
+    CHECK_EQ_INT(ls_fault_last_rank(list), 1);
+    CHECK_EQ_INT(ls_fault_last_rank(NULL), -1);
     CHECK(!ls_fault_is_listed(list, 3, 1) && !ls_fault_is_listed(list, 1, 0) &&
           !ls_fault_is_listed(NULL, 3, 0));
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
