@@ -78,7 +78,7 @@ while read -r trial settings; do
 done < <(trials)
 
 # Ways of running a step: ranks that share variables and ranks that do not, gradients that are added up, stages, shards.
-for trial in mnist 'cosmogan model.size=16 model.width=2' 'aae model.points=16 model.sum_over=2'; do
+for trial in mnist 'aae model.points=16 model.sum_over=2'; do
     # shellcheck disable=SC2086
     {
         alike $trial $few -n 2 parallel.share=always

@@ -189,6 +189,7 @@ static const op_case cases[] = {
     ALL_THREE("padding above kernel", 0,                           1, 2,  3,  3,  2,  2, 2, 1, 1, 3, 2, 1),
     ALL_THREE("16 channels", OP_BF16,                              1, 16, 6,  6,  16, 3, 3, 1, 1, 1, 1, 1),
     ALL_THREE("32 channels, stride 2", 0,                          1, 32, 6,  6,  16, 3, 3, 2, 1, 1, 1, 1),
+    ALL_THREE("same padding of TensorFlow, 16 channels", OP_BF16,  2, 16, 16, 16, 32, 5, 5, 2, 1, 1, 2, 1),
     ALL_THREE("16 channels to 1", 0,                               1, 16, 7,  7,  1,  5, 5, 2, 1, 1, 2, 1),
     ALL_THREE("3 channels to 16", 0,                               1, 3,  9,  9,  16, 7, 7, 2, 1, 3, 3, 1),
     ALL_THREE("patches", OP_BF16,                                  2, 3,  16, 24, 24, 8, 8, 8, 1, 0, 0, 1),

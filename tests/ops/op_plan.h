@@ -30,8 +30,8 @@ const ls_tensor *op_plan_find(const op_plan *p, const char *name);
 
 void op_set(const ls_tensor *t, const double *x, int64_t n); /* n must be the number of elements */
 
-/* Whether this machine can open the backend's device, and $LS_TEST_DEVICE, where it is set, names it.  Ends the
- * test where it names none (exit code 2), or one that cannot be opened (77, with the reason). */
+/* Whether this machine can open the backend's device, and $LS_TEST_DEVICE, where it is set, names it.  Ends
+ * the test where it names none (exit code 2), or one that cannot be opened (77, with the reason). */
 bool device_is_tested(const ls_backend *b);
 
 #endif
