@@ -25,8 +25,6 @@ import time
 import compare_torch as ct
 
 ROWS = ["resnet18-224", "dcgan-d", "dcgan-g", "vit"]
-FEW_THREADS = 4
-SMALLER = {"vit": "batch.per_rank=2"}  # with few threads: a step of PyTorch's would take many seconds
 
 
 class Row:
@@ -36,8 +34,6 @@ class Row:
         self.args, self.name, self.threads, self.cores = copy.copy(args), name, threads, cores
         self.args.threads, self.args.precision = threads, "bf16"
         self.model, self.settings, (self.optimiser, self.lr), _ = ct.ROWS[name]
-        if threads <= FEW_THREADS and name in SMALLER:
-            self.settings = [SMALLER[name]] + self.settings[1:]
         self.folder = tempfile.TemporaryDirectory()
         self.torch = None
 

@@ -7,13 +7,13 @@
 #   compute   the same step with nothing to exchange: both ranks at once, each by itself, since cores slow one another
 #   step      that of both ranks, and what of it is exposed
 #   bound     step / max(exchange, compute), and beside it step / max(wire, compute)
-# and then ddp whose steps make their own updates (parallel.carry=never), and fsdp with and without gathering ahead, unless FSDP=no.
+# and then, of ALSO ("never fsdp"), ddp whose steps make their own updates (parallel.carry=never), and fsdp with and without gathering ahead.
 # Exit code 1 unless the bound is at most LIMIT (1.15) for every batch.
 # The two hosts should have a quiet core each.  Needs root, ip and tc.
 set -euo pipefail
 rounds=${1:-3} steps=${2:-12}
 . "$(dirname "$0")/hosts_lib.sh"
-limit=${LIMIT:-1.15} batches=${BATCHES:-32 128}
+limit=${LIMIT:-1.15} batches=${BATCHES:-32 128} also=" ${ALSO-never fsdp} "
 
 # note NAME SETTING...: one run on both hosts; its figures go to files that begin with NAME
 note() {
@@ -50,8 +50,8 @@ for ((round = 1; round <= rounds; round++)); do
         export BATCH
         alone "compute.$BATCH"
         note "ddp.$BATCH"
-        note "never.$BATCH" parallel.carry=never
-        [ "${FSDP:-yes}" = yes ] || continue
+        [[ $also != *" never "* ]] || note "never.$BATCH" parallel.carry=never
+        [[ $also == *" fsdp "* ]] || continue
         # shellcheck disable=SC2086 # settings are words
         note "fsdp0.$BATCH" $fsdp parallel.prefetch=0
         # shellcheck disable=SC2086
@@ -59,6 +59,7 @@ for ((round = 1; round <= rounds; round++)); do
     done
 done
 
+# of FILE: the median of its lines
 of() { median <"$work/$1"; }
 parameters=$("$lockstep" plan resnet18-cifar data.kind=synthetic | sed -n 's/^parameters *\([0-9,]*\) in .*/\1/p' | tr -d ,)
 bits=$(echo "$rate" | sed -n 's/^\([0-9]*\)mbit$/\1/p')
@@ -76,7 +77,10 @@ for b in $batches; do
 done
 printf '%-6s %14s %18s %18s %14s\n' images ddp "ddp,carry=never" "fsdp,prefetch=0" fsdp
 for b in $batches; do
-    if [ "${FSDP:-yes}" = yes ]; then fsdp0=$(of "step.fsdp0.$b") fsdp=$(of "step.fsdp.$b"); else fsdp0=- fsdp=-; fi
-    printf '%-6s %14s %18s %18s %14s\n' "$b" "$(of "step.ddp.$b")" "$(of "step.never.$b")" "$fsdp0" "$fsdp"
+    cells=("$(of "step.ddp.$b")")
+    for name in never fsdp0 fsdp; do
+        if [ -e "$work/step.$name.$b" ]; then cells+=("$(of "step.$name.$b")"); else cells+=(-); fi
+    done
+    printf '%-6s %14s %18s %18s %14s\n' "$b" "${cells[@]}"
 done
 exit $status

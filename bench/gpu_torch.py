@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Training steps of the published networks on a GPU, ours and PyTorch's, on the same card in the same run.
 
-usage: bench/gpu_torch.py [--build build] [--seconds 1.5] [--json FILE] [NETWORK:BATCH ...]
+usage: bench/gpu_torch.py [--build build] [--seconds 1.5] [--patience 240] [--json FILE] [NETWORK:BATCH ...]
 
 PyTorch has its models of tests/torch/models.py, channels last, in bf16 (torch.autocast; tf32 where that stays fp32), cuDNN
 tuned, fused optimisers, its own attention, data on the device, compiled (torch.compile), and is timed twice: as compiled, and as one CUDA graph
@@ -17,6 +17,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path[:0] = [os.path.join(ROOT, "tests", "torch"), os.path.join(ROOT, "bench")]
@@ -173,10 +174,10 @@ class Step:
         return graph
 
 
-def torch_row(row, folder, seconds, ready, turn, out):
-    """One process: compiles, waits until all have, and times in its turn."""
+def torch_row(row, folder, seconds, ready, go, turn, out):
+    """One process: compiles, says so, and times in its turn once all are told to."""
     network, batch = row.split(":")
-    result, step = {"row": row}, None
+    result, begun = {"row": row}, time.monotonic()
     try:
         import torch
         torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
@@ -184,23 +185,53 @@ def torch_row(row, folder, seconds, ready, turn, out):
         step.run()
         step.run()
         torch.cuda.synchronize()
+        result["compile_s"] = round(time.monotonic() - begun, 1)
     except Exception as e:  # another row's figures are still worth having
-        result["error"] = f"{type(e).__name__}: {e}"[:300]
-    ready.wait()
+        out.put(dict(result, error=f"{type(e).__name__}: {e}"[:300]))
+        return
+    ready.put(row)
+    go.wait()
     with turn:
-        if "error" not in result:
-            try:
-                torch.backends.cudnn.benchmark = True
-                for _ in range(3):
-                    step.run()
-                torch.cuda.synchronize()
-                torch.cuda.reset_peak_memory_stats()
-                result["compiled_ms"] = step.time(step.run, seconds)
-                result["MiB"] = torch.cuda.max_memory_allocated() / 2**20
-                result["graph_ms"] = step.time(step.graph().replay, seconds)
-            except Exception as e:
-                result["graph_error"] = f"{type(e).__name__}: {e}"[:300]
+        try:
+            torch.backends.cudnn.benchmark = True
+            for _ in range(3):
+                step.run()
+            torch.cuda.synchronize()
+            torch.cuda.reset_peak_memory_stats()
+            result["compiled_ms"] = step.time(step.run, seconds)
+            result["MiB"] = torch.cuda.max_memory_allocated() / 2**20
+            result["graph_ms"] = step.time(step.graph().replay, seconds)
+        except Exception as e:
+            result["graph_error"] = f"{type(e).__name__}: {e}"[:300]
         out.put(result)
+
+
+def torch_rows(args, folder):
+    """What PyTorch's processes say of their rows; those that are not compiled within args.patience seconds are left out."""
+    context, results = multiprocessing.get_context("spawn"), {}
+    ready, go, turn, out = context.Queue(), context.Event(), context.Lock(), context.Queue()
+    deadline, compiled = time.monotonic() + args.patience, set()
+    processes = {row: context.Process(target=torch_row, args=(row, os.path.join(folder, row.split(":")[0]), args.seconds, ready, go, turn, out))
+                 for row in args.rows}
+
+    def note(r):
+        results[r["row"]] = r
+        print("PyTorch:", json.dumps(r), file=sys.stderr, flush=True)
+    for p in processes.values():
+        p.start()
+    while len(compiled) + len(results) < len(args.rows) and time.monotonic() < deadline:
+        while not ready.empty():
+            compiled.add(ready.get())
+        while not out.empty():
+            note(out.get())
+        time.sleep(0.1)
+    for row in set(args.rows) - compiled - set(results):
+        processes[row].kill()
+        note({"row": row, "error": f"not compiled in {args.patience:g} s"})
+    go.set()
+    while len(results) < len(args.rows):
+        note(out.get())
+    return results
 
 
 def our_row(build, row, precision, seconds):
@@ -225,22 +256,17 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", default=os.path.join(ROOT, "build"))
     parser.add_argument("--seconds", type=float, default=1.5)
+    parser.add_argument("--patience", type=float, default=240, help="seconds until everything is compiled")
     parser.add_argument("--json")
     parser.add_argument("rows", nargs="*", default=ROWS, metavar="NETWORK:BATCH")
     args = parser.parse_args()
     os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "2")
-    context, results = multiprocessing.get_context("spawn"), {}
     with tempfile.TemporaryDirectory() as folder:
         for network in {row.split(":")[0] for row in args.rows}:
+            os.mkdir(os.path.join(folder, network))
             subprocess.run([os.path.join(args.build, "tests", "torch", "torch_steps"), network, "cpu", "1",
                             os.path.join(folder, network), "batch.per_rank=1"], check=True, env=dict(os.environ, LOCKSTEP_TUNE="off"))
-        ready, turn, out = context.Barrier(len(args.rows)), context.Lock(), context.Queue()
-        for row in args.rows:
-            context.Process(target=torch_row, args=(row, os.path.join(folder, row.split(":")[0]), args.seconds, ready, turn, out)).start()
-        for _ in args.rows:
-            r = out.get()
-            results[r["row"]] = r
-            print("PyTorch:", json.dumps(r), file=sys.stderr, flush=True)
+        results = torch_rows(args, folder)
     print("| network | batch | PyTorch compiled, ms | as one graph, ms | MiB | ours, ms | times as fast | MiB |\n|---|---|---|---|---|---|---|---|")
     for row in args.rows:
         results[row].update(our_row(args.build, row, "tf32" if row.startswith("mnist:") else "bf16", args.seconds))
