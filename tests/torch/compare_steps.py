@@ -182,16 +182,17 @@ def worst_loss(a, b):
     return max(abs(x[m] - y[m]) / max(abs(y[m]), 1e-2) for x, y in zip(a, b) for m in y)
 
 
-def worst_variable(a, b, start, skip, steps):
-    """The largest distance between a and b relative to how far b moved, and where."""
-    worst, where = 0.0, "-"
+def distances(a, b, start, skip, steps):
+    """(Distance between a and b relative to how far b moved, name) of every variable, the largest (or one that is no number)
+    first."""
+    found = []
     for n in b:
         moved = (b[n] - start[n]).norm().item()
         rounding = steps * 2.0 ** -24 * b[n].norm().item()
-        d = max((a[n].double() - b[n].double()).norm().item() - rounding, 0.0) / max(moved, 1e-6)
-        if n not in skip and not d <= worst:
-            worst, where = d, n
-    return worst, where
+        far = (a[n].double() - b[n].double()).norm().item()
+        if n not in skip:
+            found.append(((far - rounding if far > rounding else 0.0) / max(moved, 1e-6) if far == far else far, n))
+    return sorted(found, key=lambda d: -d[0] if d[0] == d[0] else -float("inf"))
 
 
 def run_case(fp32, tool, model, device, settings, optimiser, loss_tol, var_tol, steps=10):
@@ -208,13 +209,15 @@ def run_case(fp32, tool, model, device, settings, optimiser, loss_tol, var_tol, 
         start, skip = {n: record.get("init/" + n) for n in exact[1]}, without_effect(model)
 
         def distance(a, b):
-            return worst_loss(a[0], b[0]), worst_variable(a[1], b[1], start, skip, steps)
+            return worst_loss(a[0], b[0]), *distances(a[1], b[1], start, skip, steps)
 
         to_exact = distance(ours, exact)
         ok = to_exact[0] <= loss_tol and to_exact[1][0] <= var_tol
         print(f"{'ok    ' if ok else 'FAILED'} {model} on {device}, {steps} steps, {len(start)} variables: "
               f"losses {to_exact[0]:.1e} from fp64 (allowed {loss_tol:.0e}), "
               f"variables {to_exact[1][0]:.1e} in {to_exact[1][1]} (allowed {var_tol:.0e})", flush=True)
+        if not ok:
+            print("       farthest: " + ", ".join(f"{n} {d:.1e}" for d, n in to_exact[1:7]), flush=True)
         if fp32:
             to_fp32, theirs = distance(ours, runs["fp32"]), distance(runs["fp32"], exact)
             print(f"       from fp32: losses {to_fp32[0]:.1e}, variables {to_fp32[1][0]:.1e}; "
