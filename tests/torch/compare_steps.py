@@ -120,7 +120,7 @@ def without_effect(model):
     return set()
 
 
-# name, device, settings, optimiser, tolerance of losses, of variables, and steps where they are not 10: PyTorch's convolutions in
+# name, device, settings, optimiser, tolerance of losses, of variables, and steps where they are not 5 (of FULL 10): PyTorch's convolutions in
 # fp64 take most of the time, and after the third step every moment, statistic and version of a weight has been read again.  Adam runs with a larger epsilon: with 1e-8 its first
 # steps are lr * sign(gradient), and the sign of a gradient near zero is noise.  Networks with batch norm over few values run with
 # a small learning rate: with the published one even fp32 and fp64 PyTorch part within 20 steps.  The fast convolutions (Winograd)
@@ -195,7 +195,7 @@ def distances(a, b, start, skip, steps):
     return sorted(found, key=lambda d: -d[0] if d[0] == d[0] else -float("inf"))
 
 
-def run_case(fp32, tool, model, device, settings, optimiser, loss_tol, var_tol, steps=10):
+def run_case(fp32, tool, model, device, settings, optimiser, loss_tol, var_tol, steps):
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([tool, model, device, str(steps), folder] + settings, check=True)
         runs = {}
@@ -225,13 +225,13 @@ def run_case(fp32, tool, model, device, settings, optimiser, loss_tol, var_tol, 
         return ok
 
 
-def changed(case, device, precision):
-    """The case on another device, in another precision."""
-    model, where, settings, optimiser, *tolerances = case
+def changed(case, device, precision, steps):
+    """The case on another device, in another precision; with so many steps unless it has its own number."""
+    model, where, settings, optimiser, loss_tol, var_tol, *own = case
     if precision:
         settings = settings + ["precision=" + precision]
-        tolerances[:2] = [max(t, coarse) for t, coarse in zip(tolerances, COARSE[precision])]
-    return (model, device or where, settings, optimiser, *tolerances)
+        loss_tol, var_tol = max(loss_tol, COARSE[precision][0]), max(var_tol, COARSE[precision][1])
+    return model, device or where, settings, optimiser, loss_tol, var_tol, own[0] if own else steps
 
 
 if __name__ == "__main__":
@@ -244,7 +244,7 @@ if __name__ == "__main__":
     parser.add_argument("--precision", choices=COARSE)
     args = parser.parse_intermixed_args()
     cases = [c for c in (FULL if args.full else CASES) if not (args.device and c[1] == "ref")]
-    chosen = [changed(c, args.device, args.precision) for c in cases if not args.models or c[0] in args.models]
+    chosen = [changed(c, args.device, args.precision, 10 if args.full else 5) for c in cases if not args.models or c[0] in args.models]
     if not chosen:
         sys.exit(f"no case of {' '.join(args.models)}; there are {' '.join(sorted({c[0] for c in cases}))}")
     sys.exit(0 if all([run_case(args.fp32, args.tool, *c) for c in chosen]) else 1)

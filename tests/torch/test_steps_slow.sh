@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Losses and weights of 3 to 10 steps against PyTorch, from the same initial weights, inputs and random draws.
+# Losses and weights of 3 to 5 steps against PyTorch, from the same initial weights, inputs and random draws.
 # The published sizes take minutes each and are not part of this test:
 #   /usr/bin/python3 tests/torch/compare_steps.py build/tests/torch/torch_steps --full [--fp32] [MODEL ...]
 # (--fp32: also how far PyTorch in fp32 is from both)
