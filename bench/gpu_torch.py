@@ -14,6 +14,7 @@ import argparse
 import json
 import multiprocessing
 import os
+import queue
 import subprocess
 import sys
 import tempfile
@@ -230,7 +231,12 @@ def torch_rows(args, folder):
         note({"row": row, "error": f"not compiled in {args.patience:g} s"})
     go.set()
     while len(results) < len(args.rows):
-        note(out.get())
+        try:
+            note(out.get(timeout=5))
+        except queue.Empty:  # nobody speaks for a process that was killed
+            for row in set(args.rows) - set(results):
+                if not processes[row].is_alive():
+                    note({"row": row, "error": f"ended with exit code {processes[row].exitcode}"})
     return results
 
 
