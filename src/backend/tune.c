@@ -271,6 +271,11 @@ int lsi_tune(lsi_tuner *t, const lsi_candidates *c)
     return winner;
 }
 
+bool lsi_tuned(const lsi_tuner *t, const char *problem)
+{
+    return !t->off && find(t, problem) != NULL;
+}
+
 /* -- tensors for trials
  * ---------------------------------------------------------------------------------------- */
 

@@ -36,6 +36,9 @@ typedef struct lsi_candidates {
  */
 int lsi_tune(lsi_tuner *t, const lsi_candidates *c);
 
+/* Whether a choice is remembered for the problem, from this run or an earlier one. */
+bool lsi_tuned(const lsi_tuner *t, const char *problem);
+
 /* Reads choices from text; lines that do not have the form are skipped.  Apart for tests and fuzzing. */
 void lsi_tuner_parse(lsi_tuner *t, const char *text, size_t n);
 

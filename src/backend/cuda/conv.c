@@ -211,6 +211,7 @@ static ls_status make(const void *ctx, int i, ls_kernel *out, ls_err *err)
     }
     if (d->api->conv(&node.library, &p) != 0) return LS_UNSUPPORTED;
     node.problem = text;
+    node.conv = &p;
     return lsi_cuda_library_plan(c->dev, &node, out, err);
 }
 

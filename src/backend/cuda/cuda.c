@@ -55,8 +55,9 @@ static ls_status remember(lsi_cuda_device *d, ls_err *err)
     const lsi_cuda_about *a = &d->about;
     char what[256];
 
-    snprintf(what, sizeof what, "%s|%d.%d|%d|%lld|%lld", a->name, a->major, a->minor, a->runtime, a->cublaslt,
-             a->cudnn);
+    /* Choices from before ways were checked (probe.h) are not believed. */
+    snprintf(what, sizeof what, "%s|%d.%d|%d|%lld|%lld|checked", a->name, a->major, a->minor, a->runtime,
+             a->cublaslt, a->cudnn);
     return lsi_tuner_create(&d->tuner, "cuda", what, err);
 }
 

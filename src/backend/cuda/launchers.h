@@ -20,6 +20,7 @@
 #include "backend/cuda/launch/optim.h"
 #include "backend/cuda/launch/pieces.h"
 #include "backend/cuda/launch/pointwise.h"
+#include "backend/cuda/launch/probe.h"
 #include "backend/cuda/launch/random.h"
 #include "backend/cuda/launch/reduce.h"
 #include "backend/cuda/launch/region.h"
@@ -54,6 +55,8 @@ typedef void *lsi_cuda_stream; /* a cudaStream_t */
     X(conv_max_dx) X(conv_max_dw) \
     /* chamfer.cu */ \
     X(chamfer) X(chamfer_grad) \
+    /* probe.cu */ \
+    X(noise) X(probe) \
     /* few_total.cu */ \
     X(few_total) \
     /* region_launch.c */ \

@@ -1,7 +1,8 @@
 /* library.c: the choice among a library's ways, and the kernel that runs it. */
 #include "backend/cuda/library.h"
 
-#include <stdio.h>
+#include "backend/cuda/probe.h"
+#include "base/log.h"
 
 enum {
     MAX_WAYS = 16,
@@ -53,11 +54,14 @@ static void destroy(void *state)
 /* -- choosing ---------------------------------------------------------------------------------------------
  */
 
+typedef enum verdict { UNKNOWN, RIGHT, WRONG } verdict;
+
 typedef struct trial {
     const lsi_cuda_device *dev;
     const lsi_cuda_library_node *node;
     void *operand[LSI_CUDA_OPERANDS], *workspace;
     size_t workspace_bytes;
+    verdict verdict[MAX_WAYS]; /* of a convolution's ways */
 } trial;
 
 static bool make_room(const lsi_cuda_api *api, void **p, size_t *have, size_t bytes)
@@ -69,67 +73,107 @@ static bool make_room(const lsi_cuda_api *api, void **p, size_t *have, size_t by
     return api->alloc(p, bytes > 0 ? bytes : 1) == 0;
 }
 
-/* Operands are made when the first way runs: a remembered choice needs none.  Zeros would be faster than what
- * a network computes with. */
+/* Numbers that look random: zeros would be faster than what a network computes with, and tell nothing. */
+static bool make_noise(const trial *t, int i)
+{
+    const ls_dtype dtype = t->node->conv != NULL ? t->node->conv->dtype : LS_BF16;
+    const int64_t count = (int64_t)(t->node->bytes[i] / ls_dtype_size(dtype));
+
+    return t->dev->api->launch.noise(t->dev->now,
+                                     &(lsi_cuda_noise_args){t->operand[i], dtype, count, (unsigned)i}) == 0;
+}
+
+/* Operands are made when the first way runs: a remembered choice needs none. */
 static bool make_operands(trial *t)
 {
-    const lsi_cuda_device *d = t->dev;
-
     for (int i = 0; i < t->node->n; i++) {
-        lsi_cuda_fill_args a = {.dtype = LS_BF16, .count = (int64_t)(t->node->bytes[i] / 2), .value = 0.37};
         if (t->operand[i] != NULL) continue;
-        if (d->api->alloc(&t->operand[i], t->node->bytes[i] + 64) != 0) return false;
-        a.out = t->operand[i];
-        if (d->api->launch.fill(d->now, &a) != 0) return false;
+        if (t->dev->api->alloc(&t->operand[i], t->node->bytes[i] + 64) != 0 || !make_noise(t, i))
+            return false;
     }
     return true;
+}
+
+/* Everything that the way needs to run; false where it cannot be had. */
+static bool make_ready(trial *t, int way)
+{
+    const lsi_cuda_api *api = t->dev->api;
+    size_t workspace;
+
+    return api->prepare(t->node->library, way, &workspace) == 0 && make_operands(t) &&
+           make_room(api, &t->workspace, &t->workspace_bytes, workspace);
+}
+
+static bool run_once(const trial *t, int way)
+{
+    return t->dev->api->run(t->node->library, way, t->operand, t->workspace, t->dev->now) == 0;
+}
+
+/* Compares a way, which is ready, with sums of our own, once.  What is in the result's place before it runs
+ * is not what an earlier way left there. */
+static bool is_wrong(trial *t, int way)
+{
+    const lsi_cuda_conv *c = t->node->conv;
+
+    if (c != NULL && t->verdict[way] == UNKNOWN)
+        t->verdict[way] = make_noise(t, lsi_cuda_conv_result(c)) && run_once(t, way) &&
+                                  lsi_cuda_probe_conv(t->dev, c, t->operand, t->node->problem, way)
+                              ? RIGHT
+                              : WRONG;
+    return c != NULL && t->verdict[way] == WRONG;
 }
 
 static bool try_way(void *ctx, int way)
 {
     trial *t = ctx;
-    const lsi_cuda_api *api = t->dev->api;
-    size_t workspace;
 
-    if (api->prepare(t->node->library, way, &workspace) != 0) return false;
-    if (!make_operands(t) || !make_room(api, &t->workspace, &t->workspace_bytes, workspace)) return false;
+    if (!make_ready(t, way) || is_wrong(t, way)) return false;
     for (int i = 0; i < REPEATS; i++)
-        if (api->run(t->node->library, way, t->operand, t->workspace, t->dev->now) != 0) return false;
-    return api->stream_sync(t->dev->now) == 0;
+        if (!run_once(t, way)) return false;
+    return t->dev->api->stream_sync(t->dev->now) == 0;
 }
 
-static int choose(const lsi_cuda_device *d, const lsi_cuda_library_node *node)
+static int choose(trial *t, int ways)
 {
     static const char *const names[MAX_WAYS] = {"0", "1", "2",  "3",  "4",  "5",  "6",  "7",
                                                 "8", "9", "10", "11", "12", "13", "14", "15"};
-    const int ways = d->api->ways(node->library);
-    trial t = {.dev = d, .node = node};
-    int way = 0;
 
-    if (!d->base.fixed)
-        way = lsi_tune(d->tuner, &(lsi_candidates){node->problem, ways < MAX_WAYS ? ways : MAX_WAYS, names, 0,
-                                                   try_way, &t, &d->base});
-    for (int i = 0; i < node->n; i++) d->api->free(t.operand[i]);
-    d->api->free(t.workspace);
-    return way;
+    if (t->dev->base.fixed) return 0;
+    return lsi_tune(t->dev->tuner, &(lsi_candidates){t->node->problem, ways < MAX_WAYS ? ways : MAX_WAYS,
+                                                     names, 0, try_way, t, &t->dev->base});
+}
+
+/* Whether a way that was not chosen by running it can be taken: it works, and a convolution is one.  Without
+ * memory to look, it is believed. */
+static bool is_fit(trial *t, int way)
+{
+    if (t->node->conv == NULL) return true;
+    if (make_ready(t, way)) return !is_wrong(t, way);
+    ls_log(LS_LOG_WARN, "cuda: no memory to check cuDNN's kernel for %s", t->node->problem);
+    return true;
 }
 
 /* The chosen way, or else the first that works. */
-static int settle(const lsi_cuda_device *d, lsi_cuda_library *l, int way, size_t *workspace)
+static int settle(trial *t, int ways, int way, size_t *workspace)
 {
-    const int ways = d->api->ways(l);
-    int code = d->api->prepare(l, way, workspace);
+    const lsi_cuda_device *d = t->dev;
+    const bool known = !d->base.fixed && t->node->problem != NULL && lsi_tuned(d->tuner, t->node->problem);
 
-    for (int i = 0; i < ways && code != 0; i++) {
-        way = i;
-        code = d->api->prepare(l, i, workspace);
-    }
-    return code == 0 ? way : -1;
+    if (d->api->prepare(t->node->library, way, workspace) == 0 && (known || is_fit(t, way))) return way;
+    for (int i = 0; i < ways && i < MAX_WAYS; i++)
+        if (i != way && d->api->prepare(t->node->library, i, workspace) == 0 && is_fit(t, i)) return i;
+    return -1;
 }
 
 int lsi_cuda_library_way(const lsi_cuda_device *d, const lsi_cuda_library_node *node, size_t *workspace)
 {
-    return settle(d, node->library, choose(d, node), workspace);
+    const int ways = d->api->ways(node->library);
+    trial t = {.dev = d, .node = node};
+    const int way = settle(&t, ways, choose(&t, ways), workspace);
+
+    for (int i = 0; i < node->n; i++) d->api->free(t.operand[i]);
+    d->api->free(t.workspace);
+    return way;
 }
 
 ls_status lsi_cuda_library_plan(ls_device *dev, const lsi_cuda_library_node *node, ls_kernel *out,
@@ -144,7 +188,8 @@ ls_status lsi_cuda_library_plan(ls_device *dev, const lsi_cuda_library_node *nod
         return ls_fail(err, LS_NOMEM, "cuda: no memory for a kernel");
     }
     *s = (library_state){d, *node, lsi_cuda_library_way(d, node, &workspace)};
-    s->node.problem = NULL; /* the caller's */
+    s->node.problem = NULL; /* the caller's, both */
+    s->node.conv = NULL;
     if (s->way < 0) {
         destroy(s);
         return LS_UNSUPPORTED;

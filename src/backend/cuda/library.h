@@ -11,6 +11,7 @@ typedef struct lsi_cuda_library_node {
     const char *problem;       /* text that identifies it, for remembering */
     const char *impl;          /* for plans: "cublaslt" */
     lsi_cuda_library *library; /* taken over in any case */
+    const lsi_cuda_conv *conv; /* what it is, if it is one: its ways are checked (probe.h).  The caller's */
     int n;                     /* operands */
     int from[LSI_CUDA_OPERANDS];
     size_t bytes[LSI_CUDA_OPERANDS]; /* of each, for trials */
@@ -22,7 +23,8 @@ typedef struct lsi_cuda_library_node {
     lsi_cuda_epilogue_args epilogue;
 } lsi_cuda_library_node;
 
-/* The way that is best, with what it needs in memory; -1 when none works.  The library stays the caller's. */
+/* The way that is best, with what it needs in memory; -1 when none works.  A convolution's way was checked,
+ * now or when it was remembered.  The library stays the caller's. */
 int lsi_cuda_library_way(const lsi_cuda_device *d, const lsi_cuda_library_node *node, size_t *workspace);
 
 /* Chooses among the library's ways, by measurement unless kernels are fixed, and makes the kernel.
