@@ -10,6 +10,7 @@
  *   bytes.  The outputs' bytes are written to FILE.out. */
 #define LSI_ON_HOST
 #include <math.h>
+#include <setjmp.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,14 +66,15 @@ struct group { /* who waits for one another */
     unsigned turn;
 };
 struct fibre {
-    ucontext_t context;
+    ucontext_t context; /* it begins with this, and goes on by a jump, which takes no call of the system */
+    jmp_buf place;
     char *stack;
-    bool over;
+    bool begun, over;
     const group *waits; /* NULL: it can run */
     unsigned turn;
 };
 static fibre fibres[MOST];
-static ucontext_t host;
+static jmp_buf host;
 static group block_group, warp_groups[MOST / 32];
 static int n_threads;
 static void (*body)();
@@ -89,7 +91,7 @@ static void wait_for(group *g)
     }
     f->waits = g;
     f->turn = g->turn;
-    swapcontext(&f->context, &host);
+    if (_setjmp(f->place) == 0) _longjmp(host, 1);
     threadIdx.x = me;
 }
 
@@ -97,6 +99,15 @@ static void start()
 {
     body();
     fibres[threadIdx.x].over = true;
+    _longjmp(host, 1);
+}
+
+static void go_on(fibre *f)
+{
+    if (_setjmp(host) != 0) return;
+    if (f->begun) _longjmp(f->place, 1);
+    f->begun = true;
+    setcontext(&f->context);
 }
 
 static void run_block(bool turned)
@@ -106,12 +117,12 @@ static void run_block(bool turned)
     for (int i = 0; i < n_threads; i++) {
         fibre *f = &fibres[i];
         if (f->stack == NULL) f->stack = (char *)malloc(STACK);
-        f->over = false;
+        f->begun = f->over = false;
         f->waits = NULL;
         getcontext(&f->context);
         f->context.uc_stack.ss_sp = f->stack;
         f->context.uc_stack.ss_size = STACK;
-        f->context.uc_link = &host;
+        f->context.uc_link = NULL;
         makecontext(&f->context, start, 0);
     }
     for (bool any = true; any;) {
@@ -122,7 +133,7 @@ static void run_block(bool turned)
             if (f->over || (f->waits != NULL && f->waits->turn == f->turn)) continue;
             f->waits = NULL;
             threadIdx.x = (unsigned)i;
-            swapcontext(&host, &f->context);
+            go_on(f);
             any = true;
         }
     }

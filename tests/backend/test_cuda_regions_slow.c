@@ -102,7 +102,7 @@ static void compile_for_host(const char *source)
     REQUIRE(f != NULL);
     fprintf(f, "#include \"region_on_host.h\"\n%s\nLSI_MAIN\n", source);
     REQUIRE(fclose(f) == 0);
-    snprintf(command, sizeof command, "c++ -std=c++17 -O1 -w -Itests/backend -o %s/region %s/region.cpp",
+    snprintf(command, sizeof command, "c++ -std=c++17 -O0 -w -Itests/backend -o %s/region %s/region.cpp",
              folder, folder);
     REQUIRE(system(command) == 0);
 }
