@@ -120,8 +120,6 @@ says out "optimizer.lr             0.125"
 says out "batch.per_rank           16"
 run 0 plan "$work/mine.yaml" optimizer.lr=0.5 batch.per_rank=8 --json
 is experiment mine batch_per_rank 8
-run 0 bench "$work/mine.yaml" --steps 2 --threads 1 --json
-is experiment mine
 run 0 plan fashion --settings
 says out "data.kind                idx"
 export LOCKSTEP_EXPERIMENTS=$work
@@ -143,12 +141,6 @@ run 0 info --json
 is event info
 holds '"fashion" in o["experiments"] and o["experiments"] == sorted(set(o["experiments"]))' \
     '[b["name"] for b in o["backends"]] == ["cpu", "cuda", "ref"] and all(b["usable"] or b["name"] == "cuda" for b in o["backends"])'
-# For the record: how long it takes (a median of 9; no verdict, machines differ).
-for _ in 1 2 3 4 5 6 7 8 9; do
-    start=$(date +%s%N)
-    "$LOCKSTEP" info >/dev/null
-    echo $((($(date +%s%N) - start) / 100000))
-done | sort -n | awk 'NR == 5 { printf "info takes %.1f ms\n", $1 / 10 }'
 
 echo "$n checks, $failures failed"
 [ "$failures" -eq 0 ]

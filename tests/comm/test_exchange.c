@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/parallel.h"
@@ -44,20 +45,20 @@ static void any_length(void)
     }
 }
 
-/* Longer than caches: results are then written around them, by the loops for two inputs and for more. */
+/* Twice as long as the second cache: results are then written around caches, by the loops for two inputs and
+ * for more. */
 static void past_the_caches(void)
 {
-    sum_case p = {7000003, 0, 1};
+    const long own = sysconf(_SC_LEVEL2_CACHE_SIZE);
+    const sum_case p = {2 * (own > 1 << 20 ? own : 1 << 20) / (long)sizeof(float) + 3, 0, 1};
 
-    if (check_is_slow_build()) p.n = 3000001;
     CHECK_EQ_INT(run_threads(2, rank_sums_steps, &p), 0);
-    p.n = 3000001;
     CHECK_EQ_INT(run_threads(3, rank_sums_steps, &p), 0);
 }
 
 static void many_steps_at_different_pace(void)
 {
-    sum_case p = {9000, 0, check_is_slow_build() ? 30 : 300};
+    sum_case p = {9000, 0, check_is_slow_build() ? 30 : 150};
 
     CHECK_EQ_INT(run_threads(2, rank_sums_steps, &p), 0);
     CHECK_EQ_INT(run_threads(4, rank_sums_steps, &p), 0);
@@ -67,7 +68,7 @@ static void many_steps_at_different_pace(void)
 static void more_ranks_than_cores(void)
 {
     int n = 4 * ls_parallel_cores() < 16 ? 4 * ls_parallel_cores() : 16;
-    sum_case p = {5000, 0, check_is_slow_build() ? 8 : 40};
+    sum_case p = {5000, 0, check_is_slow_build() ? 8 : 20};
 
     CHECK_EQ_INT(run_threads(n, rank_sums_steps, &p), 0);
     CHECK_EQ_INT(run_processes(n, rank_sums_steps, &p), 0);

@@ -7,6 +7,8 @@ cd "$(dirname "$0")/../.."
 keys=$(grep -oE '^\| `[a-z_.0-9]+`' docs/settings.md | tr -d '|` ' | sort -u)
 groups=$(printf '%s\n' "$keys" | grep -oE '^[a-z]+\.' | tr -d . | sort -u | paste -sd'|')
 failures=0
+declare -A known
+while read -r key; do known[$key]=yes; done <<<"$keys"
 
 # strings FILE...: "FILE:LINE:text" of every string literal, without those of #include.
 strings_of() {
@@ -23,7 +25,7 @@ n=0
 while read -r at key; do
     n=$((n + 1))
     [[ $key =~ $not_settings ]] && continue
-    grep -qxF -- "$key" <<<"$keys" || {
+    [ -n "${known[$key]:-}" ] || {
         echo "$at: names \"$key\", which is no setting"
         failures=$((failures + 1))
     }
@@ -36,7 +38,7 @@ told=$(strings_of $(git ls-files --cached --others --exclude-standard 'src/*.c' 
 while read -r at word; do
     [ -n "$word" ] || continue
     case $word in the | one | it | a | an | them | of | both | another | its) continue ;; esac
-    grep -qxF -- "$word" <<<"$keys" || {
+    [ -n "${known[$word]:-}" ] || {
         echo "$at: tells to set \"$word\", which is no setting"
         failures=$((failures + 1))
     }

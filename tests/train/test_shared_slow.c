@@ -10,7 +10,7 @@
 #include "ranks_test.h"
 #include "small_trials.h"
 
-enum { TIMES = 3 };
+enum { TIMES = 2 };
 
 static char folder[] = "/tmp/lockstep-shared-XXXXXX";
 

@@ -1,6 +1,6 @@
-/* test_trials_slow.c: every built-in trial trains on 1, 2 and 4 ranks: in the reproducible mode to the same
- * bits, and otherwise with the losses of one rank, where batch norms (which see a rank's own samples) do not
- * make it another model. */
+/* test_trials_slow.c: every built-in trial trains on ranks: on 4 in the reproducible mode to the bits of one
+ * rank, and on 2 otherwise with the losses of one rank, where batch norms (which see a rank's own samples) do
+ * not make it another model. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,7 +56,7 @@ static void same_bits(const small_trial *l, const char *experiment)
 {
     char first[32] = "", hash[32], name[64];
 
-    for (int ranks = 1; ranks <= 4; ranks *= 2) {
+    for (int ranks = 1; ranks <= 4; ranks += 3) {
         ranks_job j;
         snprintf(name, sizeof name, "%s-bits-%d", l->trial, ranks);
         j = train(l, name, experiment, ranks, "reproducible=true");
@@ -73,7 +73,7 @@ static void same_losses(const small_trial *l, const char *experiment)
     double first[STEPS], now[STEPS];
 
     snprintf(metric, sizeof metric, "train/%s_step", l->metric != NULL ? l->metric : "");
-    for (int ranks = l->metric != NULL ? 1 : 2; ranks <= 4; ranks *= 2) {
+    for (int ranks = l->metric != NULL ? 1 : 2; ranks <= 2; ranks++) {
         ranks_job j;
         snprintf(name, sizeof name, "%s-losses-%d", l->trial, ranks);
         j = train(l, name, experiment, ranks, "reproducible=false");
@@ -85,7 +85,7 @@ static void same_losses(const small_trial *l, const char *experiment)
     }
 }
 
-static void every_trial_on_1_2_and_4_ranks(void)
+static void every_trial_on_ranks(void)
 {
     for (const small_trial *l = small_trials; l->trial != NULL; l++) {
         char experiment[256];
@@ -103,7 +103,7 @@ int main(void)
 
     if (mkdtemp(folder) == NULL || setenv("LOCKSTEP_TUNE", "off", 1) != 0) return 1; /* speed is not tested */
     CHECK_RUN(small_trials_check);
-    CHECK_RUN(every_trial_on_1_2_and_4_ranks);
+    CHECK_RUN(every_trial_on_ranks);
     rc = CHECK_DONE();
     snprintf(command, sizeof command, "rm -rf %s", folder);
     if (system(command) != 0) rc = 1;
