@@ -44,6 +44,9 @@ static inline bool lsi_is_model(ls_var_role role)
 {
     return role == LS_VAR_PARAM || role == LS_VAR_BUFFER;
 }
+/* What a step has only in some precisions, or with some settings: a run may go on in another, and begins
+ * there with what such variables begin with (load.c). */
+bool lsi_is_optional(const char *name);
 
 void lsi_table_release(lsi_table *t);
 const lsi_item *lsi_table_find(const lsi_table *t, const char *name);

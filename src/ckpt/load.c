@@ -308,9 +308,7 @@ static bool wanted(ls_var_role role, wish w)
     return lsi_is_model(role) || (w.all && (role != LS_VAR_ACCUMULATED || w.accumulated));
 }
 
-/* What a step has only in some precisions: a run may go on in another, and begins there with what such
- * variables begin with. */
-static bool is_optional(const char *name)
+bool lsi_is_optional(const char *name)
 {
     static const char *const names[] = {LS_SCALE_VAR, LS_GOOD_VAR, LS_SKIPPED_VAR};
 
@@ -339,14 +337,14 @@ static ls_status compare(const ls_ckpt *c, const ls_state *vars, wish w, ls_err 
         const ls_tensor v = ls_state_whole(vars, i);
         const lsi_item *x = lsi_table_find(t, v.name);
         if (!wanted(ls_state_role(vars, i), w)) continue;
-        if (x == NULL && !is_optional(v.name))
+        if (x == NULL && !lsi_is_optional(v.name))
             differ(&missing, v.name);
         else if (x != NULL && (x->dtype != v.dtype || !ls_shape_equal(x->shape, v.shape)))
             differ(&other, v.name);
     }
     for (int i = 0; i < t->n; i++)
         if (wanted(t->items[i].role, w) && ls_state_find(vars, t->items[i].name) == NULL &&
-            !is_optional(t->items[i].name))
+            !lsi_is_optional(t->items[i].name))
             differ(&surplus, t->items[i].name);
     if (missing.n + surplus.n + other.n > 0) {
         conclude(&missing, "it lacks", &text);
@@ -374,7 +372,7 @@ static bool is_read(const loading *l, int i)
     const char *name = ls_state_at(l->vars, i)->name;
 
     if (!wanted(ls_state_role(l->vars, i), l->w)) return false;
-    return !is_optional(name) || lsi_table_find(&l->c->manifest.tensors, name) != NULL;
+    return !lsi_is_optional(name) || lsi_table_find(&l->c->manifest.tensors, name) != NULL;
 }
 
 static bool place_piece(const void *ctx, int i, uint64_t *at, uint64_t *xxh3)

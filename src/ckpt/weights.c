@@ -175,6 +175,7 @@ static bool is_of_optimiser(const fitting *f, const char *name)
     static const char sums[] = "accumulated.", steps[] = "optimizer.";
     const size_t n = strlen(name);
 
+    if (lsi_is_optional(name)) return true;
     if (strncmp(name, steps, sizeof steps - 1) == 0 && strcmp(name + n - 2, ".t") == 0) return true;
     for (int i = 0; i < ls_state_count(f->vars); i++) {
         const char *variable = ls_state_at(f->vars, i)->name;

@@ -3,8 +3,10 @@
 
 #include <math.h>
 
+#include "base/alloc.h"
 #include "exec/results.h"
 #include "exec/state.h"
+#include "train/aside.h"
 #include "train/evaluate.h"
 #include "train/fault.h"
 #include "train/shards.h"
@@ -211,6 +213,28 @@ out:
     return st;
 }
 
+/* Running statistics that this rank moves by what its own samples are, and not by those of all. */
+static bool is_statistic(const ls_session *s, int i)
+{
+    return ls_state_role(s->state, i) == LS_VAR_BUFFER && !ls_config_bool(s->cfg, "parallel.sync_batchnorm");
+}
+
+/* For others, who gather its pieces of the weights: a rank without samples runs the plan on one that is made
+ * up.  Its gradients weigh nothing, and running statistics are put back to what they were. */
+static ls_status run_for_others(ls_stepper *s, ls_plan *p, ls_err *err)
+{
+    char *kept = ls_aside_room(s->session, is_statistic);
+    ls_status st = LS_OK;
+
+    if (kept == NULL) return ls_fail(err, LS_NOMEM, "no memory for running statistics");
+    LS_TRY(ls_aside_take(s->session, is_statistic, kept, err));
+    LS_TRY(run_plan(s, p, err));
+    LS_TRY(ls_aside_put_back(s->session, is_statistic, kept, err));
+out:
+    ls_free(kept);
+    return st;
+}
+
 /* Adds the gradients of b's samples, of `samples` in the update, to those of the stage. */
 static ls_status add_gradients(ls_stepper *s, int stage, const ls_counters *c, const ls_batch *b,
                                int64_t pending, int64_t samples, ls_metric_sums *now, ls_err *err)
@@ -225,7 +249,7 @@ static ls_status add_gradients(ls_stepper *s, int stage, const ls_counters *c, c
     LS_TRY(feed(s, stage, c, b, pending, present, &p, err));
     ls_session_write_scalar(p, "gradient.weight", (double)b->n / (double)samples);
     ls_session_write_scalar(p, "gradient.keep", ls_state_pending(s->session->state) ? 1 : 0);
-    LS_TRY(run_plan(s, p->plan, err));
+    LS_TRY(b->n > 0 ? run_plan(s, p->plan, err) : run_for_others(s, p->plan, err));
     ls_state_set_pending(s->session->state, true);
     if (b->n > 0) LS_TRY(ls_collect_metrics(p->plan, b->n, now, err));
 out:

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "exec/pieces.h"
+#include "train/aside.h"
 #include "train/confusion.h"
 #include "train/evaluate.h"
 #include "train/run.h"
@@ -46,32 +47,6 @@ static bool is_kept(const ls_session *s, int i)
 
     if (role != LS_VAR_PARAM && role != LS_VAR_BUFFER) return false;
     return s->comm == NULL || !ls_state_shared(s->state, i) || ls_comm_local_rank(s->comm) == 0;
-}
-
-/* Copies them, to `kept` or (`back`) from it. */
-static ls_status copy(const ls_session *s, char *kept, bool back, ls_err *err)
-{
-    size_t at = 0;
-    ls_status st = LS_OK;
-
-    for (int i = 0; i < ls_state_count(s->state); i++) {
-        const ls_tensor *t = ls_state_at(s->state, i);
-        if (!is_kept(s, i)) continue;
-        LS_TRY(back ? ls_tensor_write(t, 0, kept + at, t->bytes, err)
-                    : ls_tensor_read(t, 0, kept + at, t->bytes, err));
-        at += t->bytes;
-    }
-out:
-    return st;
-}
-
-static char *make_room(const ls_session *s)
-{
-    size_t bytes = 1;
-
-    for (int i = 0; i < ls_state_count(s->state); i++)
-        if (is_kept(s, i)) bytes += ls_state_at(s->state, i)->bytes;
-    return ls_alloc(LS_MEM_CKPT, bytes);
 }
 
 /* -- which weights ----------------------------------------------------------------------------------------
@@ -117,7 +92,7 @@ static ls_status read_best(lsi_run *r, choice *c, const char *path, char *kept, 
     if (ls_ckpt_open(&ckpt, path, &why) != LS_OK ||
         ls_ckpt_load_model(ckpt, r->session.state, &why) != LS_OK) {
         ls_log(LS_LOG_WARN, "%s; the test is with the last weights, not the best", why.text);
-        st = copy(&r->session, kept, true, err);
+        st = ls_aside_put_back(&r->session, is_kept, kept, err);
         *c = (choice){.step = -1};
     }
     if (st == LS_OK) st = ls_pieces_end(r->session.state, err);
@@ -137,7 +112,7 @@ static ls_status take_best(lsi_run *r, choice *c, char **kept, ls_err *err)
     if (lsi_run_leads(r)) *c = choose(r, path);
     if (comm != NULL) LS_TRY(ls_comm_broadcast(comm, c, sizeof *c, 0, "choosing the weights to test", err));
     if (c->step < 0) return LS_OK;
-    *kept = make_room(&r->session);
+    *kept = ls_aside_room(&r->session, is_kept);
     lacking = *kept == NULL;
     LS_TRY(ls_team_add(comm, &lacking, 1, "keeping the last weights", err));
     if (lacking > 0) {
@@ -148,13 +123,13 @@ static ls_status take_best(lsi_run *r, choice *c, char **kept, ls_err *err)
         *c = (choice){.step = -1};
         return LS_OK;
     }
-    LS_TRY(copy(&r->session, *kept, false, err));
+    LS_TRY(ls_aside_take(&r->session, is_kept, *kept, err));
     if (comm != NULL) LS_TRY(ls_comm_barrier(comm, "keeping the last weights", err));
     LS_TRY(lsi_run_leads(r) ? read_best(r, c, path, *kept, err)
                             : ls_pieces_serve(r->session.state, ls_ckpt_assist, err));
     if (comm != NULL) LS_TRY(ls_comm_broadcast(comm, c, sizeof *c, 0, "choosing the weights to test", err));
     if (c->step < 0 && !lsi_run_leads(r) && r->session.place.sharding == LS_SHARD_WEIGHTS)
-        LS_TRY(copy(&r->session, *kept, true, err));
+        LS_TRY(ls_aside_put_back(&r->session, is_kept, *kept, err));
     LS_TRY(ls_team_share(comm, &r->session, &ignored, err));
 out:
     return st;
@@ -168,7 +143,7 @@ static ls_status put_back(lsi_run *r, char *kept, ls_err *err)
     if (kept == NULL) return LS_OK;
     if (comm != NULL)
         LS_TRY(ls_comm_barrier(comm, "putting back the last weights", err)); /* all have tested */
-    LS_TRY(copy(&r->session, kept, true, err));
+    LS_TRY(ls_aside_put_back(&r->session, is_kept, kept, err));
     if (comm != NULL) LS_TRY(ls_comm_barrier(comm, "putting back the last weights", err));
 out:
     ls_free(kept);

@@ -41,6 +41,11 @@ run 0 train mnist "${still[@]}" train.init=$own optimizer.name=adam --run-dir to
 run 0 train mnist "${still[@]}" train.init=to-adam/checkpoints/last/model.safetensors "train.freeze=conv*" --run-dir frozen
 [ "$(hash frozen)" = "$(hash momentum)" ] || fail "frozen does not begin with the given weights"
 run 0 eval $own --experiment mnist data.kind=synthetic data.test_range=64:96 optimizer.name=adam
+# ... and so is the loss scale of fp16, with what belongs to it.
+run 0 train mnist train.steps=2 precision=fp16 "${common[@]}" --run-dir fp16
+run 0 train mnist "${still[@]}" train.init=fp16/checkpoints/last/model.safetensors --run-dir from-fp16
+[ "$(hash from-fp16)" = "$(hash fp16)" ] || fail "from-fp16 does not begin with the given weights"
+run 0 eval fp16/checkpoints/last/model.safetensors --experiment mnist data.kind=synthetic data.test_range=64:96
 
 # A loss that is no number is shown as none.
 python3 -c '

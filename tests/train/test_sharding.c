@@ -193,6 +193,22 @@ static void a_rank_without_samples_takes_part(void)
     check_about("none-fsdp-bf16", train("none-fsdp-bf16", &w), narrow, true);
 }
 
+/* ... and what it computes in their place moves no running statistics: the test, which reads them, finds
+ * those of ddp.  Weights hardly move. */
+static void and_leaves_statistics_alone(void)
+{
+    way w = {"resnet18-cifar",
+             "ddp",
+             3,
+             2,
+             false,
+             {"data.train_range=0:19", "batch.global=12", "parallel.accumulate=2", "optimizer.lr=1e-9"}};
+    const outcome want = train("statistics-ddp", &w);
+
+    w.strategy = "fsdp";
+    check_close("statistics-fsdp", train("statistics-fsdp", &w), want);
+}
+
 /* Weights that are freed after the forward pass, and those that are kept. */
 static void and_gathered_once(void)
 {
@@ -299,6 +315,7 @@ int main(int argc, char **argv)
     } else {
         CHECK_RUN(two_ranks_agree);
         CHECK_RUN(a_rank_without_samples_takes_part);
+        CHECK_RUN(and_leaves_statistics_alone);
         CHECK_RUN(what_cannot_be_combined_is_refused);
     }
     CHECK_RUN(and_gathered_once);
