@@ -45,14 +45,6 @@ void lsi_together_close(lsi_together *s)
     ls_free(s->chunk);
 }
 
-void lsi_together_piece(const lsi_together *s, int i, size_t *first, size_t *bytes)
-{
-    const size_t whole = ls_state_whole(s->vars, i).bytes, of_a_piece = ls_state_at(s->vars, i)->bytes;
-
-    *first = (size_t)ls_state_cut(s->vars, i).own * of_a_piece;
-    *bytes = *first >= whole ? 0 : whole - *first < of_a_piece ? whole - *first : of_a_piece;
-}
-
 /* -- each rank's part -------------------------------------------------------------------------------------
  */
 
@@ -96,7 +88,7 @@ static ls_status store_piece(const lsi_together *s, int fd, int i, ls_err *err)
     size_t first, bytes;
     ls_status st = LS_OK;
 
-    lsi_together_piece(s, i, &first, &bytes);
+    ls_state_piece(s->vars, i, &first, &bytes);
     /* Of several groups the first one writes. */
     if (ls_group_member(s->comm, cut.group, cut.own) != ls_comm_rank(s->comm)) return LS_OK;
     for (size_t at = 0, n; at < bytes; at += n) {

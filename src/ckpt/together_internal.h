@@ -29,9 +29,6 @@ typedef struct lsi_together {
 
 ls_status lsi_together_open(lsi_together *s, const ls_state *vars, ls_err *err) LS_MUST_CHECK;
 void lsi_together_close(lsi_together *s);
-/* This rank's piece of variable i: *first is its place in the variable, *bytes what is of the variable and
- * not beyond its end. */
-void lsi_together_piece(const lsi_together *s, int i, size_t *first, size_t *bytes);
 /* The hash of variable i as the file has it; h is the caller's, to be used again. */
 ls_status lsi_together_hash(const lsi_together *s, int fd, int i, XXH3_state_t *h, uint64_t *hash,
                             ls_err *err) LS_MUST_CHECK;

@@ -53,7 +53,7 @@ static ls_status read_piece(const lsi_together *s, int fd, int i, ls_err *err)
     size_t first, bytes;
     ls_status st = LS_OK;
 
-    lsi_together_piece(s, i, &first, &bytes);
+    ls_state_piece(s->vars, i, &first, &bytes);
     for (size_t at = 0, n; at < bytes; at += n) {
         n = bytes - at < LS_TENSOR_CHUNK ? bytes - at : LS_TENSOR_CHUNK;
         LS_TRY(lsi_io_read(fd, s->e.path, s->at[i] + first + at, s->chunk, n, err));

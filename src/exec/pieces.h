@@ -22,6 +22,9 @@ bool ls_state_in_pieces(const ls_state *s, int i);
 /* The variable as a whole: name and type, the shape and the bytes of all pieces; where they lie is nobody's
  * business.  Of others, the variable itself. */
 ls_tensor ls_state_whole(const ls_state *s, int i);
+/* This rank's piece of variable i: *first is its place in the variable, *bytes what is of the variable and
+ * not beyond its end. */
+void ls_state_piece(const ls_state *s, int i, size_t *first, size_t *bytes);
 
 /* Whether ranks have pieces of any variable that `which` takes (NULL: of any). */
 typedef bool (*ls_pieces_which)(ls_var_role role);

@@ -151,6 +151,14 @@ ls_tensor ls_state_whole(const ls_state *s, int i)
     return t;
 }
 
+void ls_state_piece(const ls_state *s, int i, size_t *first, size_t *bytes)
+{
+    const size_t whole = ls_state_whole(s, i).bytes, of_a_piece = ls_state_at(s, i)->bytes;
+
+    *first = (size_t)ls_state_cut(s, i).own * of_a_piece;
+    *bytes = *first >= whole ? 0 : whole - *first < of_a_piece ? whole - *first : of_a_piece;
+}
+
 size_t ls_state_shared_bytes(const ls_state *s)
 {
     size_t sum = 0;

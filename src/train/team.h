@@ -38,11 +38,18 @@ ls_status ls_team_agree_on_data(ls_comm *c, const ls_dataset *const sets[LS_TEAM
                                 ls_err *err) LS_MUST_CHECK;
 /* LS_DISAGREE unless all replicas of the model are the same.  The text names the ranks that are in the
  * minority, or both sides where there is none, and the first variable.  What ranks of a machine share is
- * compared between machines alone. */
+ * compared between machines alone, and a piece between the ranks of several groups that have the same. */
 ls_status ls_team_compare_weights(ls_comm *c, const ls_session *s, ls_err *err) LS_MUST_CHECK;
 /* In the log of rank 0: what that leaves out, if anything. */
 void ls_team_say_what_is_compared(const ls_comm *c, const ls_session *s);
-/* Whether n hashes, by rank or machine (`kind`), are equal; if not, whose are not is in `text`. */
-bool ls_verify_judge(const uint64_t *word, int n, const char *kind, char *text, size_t bytes);
+/* What one rank or machine has to be compared. */
+typedef struct ls_vote {
+    uint64_t word; /* a hash */
+    int32_t piece; /* of what: with others of the same number; 0 where all have the same */
+    int32_t side;  /* the judge's own */
+} ls_vote;
+/* Whether the n hashes, by rank or machine (`kind`), are equal as far as they are of the same; if not, whose
+ * are not is in `text`. */
+bool ls_verify_judge(ls_vote *v, int n, const char *kind, char *text, size_t bytes);
 
 #endif
