@@ -2,9 +2,9 @@
 # recompute_time.sh PROGRAM [SETTING...]: what computing activations again costs, as `plan` says it and as it is measured.
 #
 # Steps of ViT-B (or of the experiment that EXPERIMENT names) as they are, with train.recompute=unit, and with auto under a
-# memory.limit half way between the two.  One process takes both kinds of steps in turns (`bench --against`), so that a machine that
-# changes its speed slows both; what counts is the 16th percentile of each kind, since whatever else a machine does only adds to
-# steps, and of several processes the median of their ratios.  Extra time may be off by a tenth of the planned one, and by 0.5 % of a step.
+# memory.limit half way between the two.  One process takes both kinds of steps by turns (`bench --against --turn 1`), and the median of
+# the ratios of neighbours counts, so that a machine that changes its speed changes no ratio; of several processes again the median.
+# Extra time may be off by a tenth of the planned one, and by 0.5 % of a step.
 # STEPS=10: so many steps of each (5), REPEATS=5 times (3).  Measure on a machine that does nothing else; it needs memory for both.
 # Exit status: 0, 1 a ratio is another than planned or more memory was in use than the limit, 2 a mistake.
 set -euo pipefail
@@ -28,10 +28,10 @@ print(o)"
 ratio() {
     local other=$1
     shift
-    "$program" bench "$experiment" "$@" --against "$other" --steps "${STEPS:-5}" --json | tail -n 1 | python3 -c '
+    "$program" bench "$experiment" "$@" --against "$other" --turn 1 --steps "${STEPS:-5}" --json | tail -n 1 | python3 -c '
 import json, sys
 o = json.load(sys.stdin)
-print(o["step_s"]["p16"] / o["compared"]["step_s"]["p16"] - 1, o["used_bytes"])'
+print(o["compared"]["ratio"] - 1, o["used_bytes"])'
 }
 # judge NAME PLANNED "RATIO BYTES"...: whether the median of the ratios is what was planned
 judge() {

@@ -42,6 +42,7 @@ typedef struct bench_result {
 
 struct bench_results {
     bench_result of[BENCH_VARIANTS];
+    double ratio;        /* with two: the median of the first one's steps over the second's next to them */
     ls_probe peak;       /* of all ranks at once */
     ls_probe core;       /* of one thread alone */
     ls_yardstick device; /* where a device with memory of its own computes, `peak` is that of all such */

@@ -27,12 +27,12 @@ static json_t *ranks_json(const ls_job_times *t)
 /* The ratio is of two step times that were taken in turns: those of two runs would not be comparable. */
 static json_t *against_json(const bench_job *j, const bench_results *r)
 {
-    const bench_result *a = &r->of[0], *b = &r->of[1];
+    const bench_result *b = &r->of[1];
 
     return json_pack("{s:s, s:o, s:o, s:f, s:f, s:f}", "setting", j->other, "step_s",
                      report_spread_json(b->times.spread), "samples_per_s", report_spread_json(b->rate),
                      "comm_exposed_s", b->times.exposed_s, "data_wait_s", b->times.data_wait_s, "ratio",
-                     a->times.spread.p50 / b->times.spread.p50);
+                     r->ratio);
 }
 
 /* What was measured. */

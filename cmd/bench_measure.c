@@ -115,7 +115,12 @@ static ls_status time_steps(ls_rehearsal *x, const bench_job *j, ls_comm *comm, 
 {
     ticker t = {
         .on = !j->args->json && isatty(STDERR_FILENO) && x[0].session.rank == 0, .comm = comm, .r = r};
-    const ls_measure_args how = {j->args->steps, j->args->seconds, tick, start, &t};
+    const ls_measure_args how = {.steps = j->args->steps,
+                                 .seconds = j->args->seconds,
+                                 .turn = j->args->turn,
+                                 .progress = tick,
+                                 .start = start,
+                                 .ctx = &t};
     ls_subject subjects[BENCH_VARIANTS];
     ls_measure m[BENCH_VARIANTS];
     ls_status st;
@@ -158,6 +163,21 @@ out:
     return st;
 }
 
+/* How many times as long a step of the first takes as one of the second.  Steps of the same number are
+ * neighbours in time, so that a machine that grows slower or faster meanwhile changes no ratio of two. */
+static ls_status compare(bench_results *r, ls_err *err)
+{
+    const ls_job_times *a = &r->of[0].times, *b = &r->of[1].times;
+    const int n = a->steps < b->steps ? a->steps : b->steps;
+    double *ratio = ls_alloc(LS_MEM_CLI, sizeof *ratio * (size_t)(n + 1));
+
+    if (ratio == NULL) return ls_fail(err, LS_NOMEM, "no memory for %d ratios", n);
+    for (int i = 0; i < n; i++) ratio[i] = a->step_s[i] / b->step_s[i];
+    if (n > 0) r->ratio = ls_spread_of(ratio, (size_t)n).p50;
+    ls_free(ratio);
+    return LS_OK;
+}
+
 /* A run whose numbers blew up may be faster or slower than a real one: say so. */
 static void warn_unless_finite(const ls_metric_sums *now)
 {
@@ -180,6 +200,7 @@ ls_status bench_measure(ls_rehearsal x[BENCH_VARIANTS], const bench_job *j, cons
     LS_TRY(probe(comm, x[0].session.threads, r, err));
     LS_TRY(probe_device(comm, &x[0].session, r, err));
     for (int i = 0; i < j->n; i++) LS_TRY(conclude(&r->of[i], &x[i], comm, err));
+    if (j->n > 1) LS_TRY(compare(r, err));
     if (place->rank == 0) warn_unless_finite(&x[0].c.now);
 out:
     return st;

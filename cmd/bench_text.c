@@ -84,7 +84,7 @@ static void print_against(const bench_job *j, const bench_results *r)
     if (j->n < 2) return;
     printf("with %-8s %s (%s to %s), in turns with the above: a step takes %.3f times as long as that\n",
            j->other, ls_units_seconds(t.p50, mid), ls_units_seconds(t.p16, lo), ls_units_seconds(t.p84, hi),
-           a->times.spread.p50 / t.p50);
+           r->ratio);
     if (a->times.exposed_s > 0 || b->times.exposed_s > 0)
         printf("              exchange not hidden: %s\n", ls_units_seconds(b->times.exposed_s, mid));
 }

@@ -68,6 +68,7 @@ typedef struct cli_args {
     const char *format;             /* of bench: NULL, or whose layout */
     const char *export;             /* of bench: a file for the parts of the step */
     const char *against;            /* of bench: a setting in which a second run differs */
+    int turn;                       /* of bench: steps in a row of each of the two; 0: as usual */
     const char *dir;                /* of new, scale: the folder to write */
     bool cflags;                    /* of info: what a compiler needs for a plug-in, and nothing else */
     const char *rank_counts, *mode; /* of scale and plan: "1,2,4"; weak or strong */

@@ -109,6 +109,8 @@ static const option options[] = {
     {"--seconds", NULL, REAL, FIELD(seconds), CLI_BENCH | CLI_SCALE, "S", "time to measure for (default 5)"},
     {"--against", NULL, TEXT, FIELD(against), CLI_BENCH, "KEY=VALUE",
      "time it in turns with the same under that setting (KEY alone: the other of true and false)"},
+    {"--turn", NULL, INT, FIELD(turn), CLI_BENCH, "N",
+     "of --against: steps in a row of one kind (default 4; 1 where steps are long)"},
     {"--profile", NULL, FLAG, FIELD(profile), CLI_BENCH, NULL, "time per kind of op and per node"},
     {"--export", NULL, TEXT, FIELD(export), CLI_BENCH, "FILE",
      "write all costs of the step: nodes, buckets, probe, steps"},

@@ -85,7 +85,7 @@ static int room_for(const run *r, double step_s)
 /* A turn of every subject.  *last: as of the last step, which is the same on all ranks. */
 static ls_status one_round(run *r, double zero, bool *last, ls_err *err)
 {
-    int turn = r->n_subjects > 1 ? TURN_STEPS : 1;
+    int turn = r->n_subjects == 1 ? 1 : r->args->turn > 0 ? r->args->turn : TURN_STEPS;
     ls_status st = LS_OK;
 
     if (turn > r->room - r->done) turn = r->room - r->done;

@@ -43,7 +43,7 @@ run 0 bench mnist -n 2 batch.per_rank=8 --threads 1 --seconds 0.05 --json # by t
 holds 'o["steps"] >= 5'
 run 0 bench mnist -n 2 batch.per_rank=8 --threads 1 --steps 6 reproducible=true --json
 holds 'o["compared"]["setting"] == "reproducible=false" and o["allocs_per_step"] == 0' \
-    'abs(o["compared"]["ratio"] * o["compared"]["step_s"]["p50"] / o["step_s"]["p50"] - 1) < 1e-6'
+    '0.5 < o["compared"]["ratio"] * o["compared"]["step_s"]["p50"] / o["step_s"]["p50"] < 2'
 run 0 bench mnist -n 2 batch.per_rank=8 --threads 1 --steps 5 --against parallel.overlap
 says out "with parallel.overlap=false"
 says out "2 ranks of 1 thread"

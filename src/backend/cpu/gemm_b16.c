@@ -373,24 +373,37 @@ static void part_range(const together *t, int part, int64_t *lo, int64_t *hi)
     ls_parallel_range_grain(t->by_rows ? t->p->m : t->p->n, LSI_B16_WIDE, part, t->parts, lo, hi);
 }
 
+/* How many of n rows or columns, at most `most`, are multiplied at a time: blocks of about one size. */
+static int64_t even_block(int64_t n, int64_t most)
+{
+    const int64_t blocks = pieces_of(n, most);
+
+    return blocks > 0 ? lsi_round_up(pieces_of(n, blocks), LSI_B16_WIDE) : LSI_B16_WIDE;
+}
+
 /* Part `part`, as `mine` has packed it, a piece at a time as far as nobody else has taken them: 32 rows by
- * the part's columns, or the part's rows by 32 columns. */
+ * a block of the part's columns, or a block of its rows by 32 columns.  A block stays in the second-level
+ * cache until all of the other matrix has been multiplied by it; with few threads a part as a whole would
+ * not. */
 static void multiply_part(const together *t, work *w, lsi_gemm_block *g, int part, const uint16_t *mine)
 {
     const lsi_gemm_problem *p = t->p;
-    const int64_t other = t->by_rows ? p->n : p->m;
-    int64_t lo, hi, i;
+    const int64_t other = t->by_rows ? p->n : p->m, others = pieces_of(other, LSI_B16_WIDE);
+    int64_t lo, hi, i, block, blocks;
 
     part_range(t, part, &lo, &hi);
     w->all_a = t->by_rows ? mine : t->shared;
     w->all_b = t->by_rows ? t->shared : mine;
     w->first_a = t->by_rows ? lo : 0;
     w->first_b = t->by_rows ? 0 : lo;
-    while (lo < hi && (i = ls_parallel_take(&t->to_multiply[part]) * LSI_B16_WIDE) < other) {
-        const int64_t end = at_most(other, i + LSI_B16_WIDE);
-        g->m_lo = t->by_rows ? lo : i;
-        g->m_hi = t->by_rows ? hi : end;
-        rows_times_columns(w, t->by_rows ? i : lo, t->by_rows ? end : hi, t->l, t->k);
+    block = even_block(hi - lo, t->cut.cols);
+    blocks = pieces_of(hi - lo, block);
+    while ((i = ls_parallel_take(&t->to_multiply[part])) < blocks * others) {
+        const int64_t from = lo + i / others * block, to = at_most(hi, from + block);
+        const int64_t first = i % others * LSI_B16_WIDE, end = at_most(other, first + LSI_B16_WIDE);
+        g->m_lo = t->by_rows ? from : first;
+        g->m_hi = t->by_rows ? to : end;
+        rows_times_columns(w, t->by_rows ? first : from, t->by_rows ? end : to, t->l, t->k);
     }
 }
 
