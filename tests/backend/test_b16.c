@@ -242,7 +242,7 @@ static int check_conv(const lsi_conv_impl *impl, const conv_case *k, lsi_conv_pa
     run_conv(&lsi_conv_naive, &wide, (lsi_conv_args){.x = f[0], .w = f[1], .y = f[2], .bias = f[3]});
     const ls_dtype t[4] = {p.x_type, p.w_type, p.y_type, p.bias_type};
     for (int i = 0; i < 4; i++) s[i] = stored(f[i], n[i], t[i]);
-    for (p.threads = 1; p.threads <= THREADS_MAX; p.threads++) {
+    for (p.threads = 1; p.threads <= THREADS_MAX; p.threads += THREADS_MAX - 1) {
         const size_t size = (size_t)n[made] * ls_dtype_size(t[made]);
         unsigned char *c = bytes(size);
         memset(c, 0xff, size);

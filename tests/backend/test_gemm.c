@@ -194,7 +194,7 @@ static void run_endings(lsi_gemm_problem p, const operands *o, size_t sample, in
         p.accumulate = endings[e].accumulate;
         p.has_bias = endings[e].has_bias;
         p.act = endings[e].act;
-        for (p.threads = check_is_slow_build() ? 3 : 1; p.threads <= 3; p.threads++)
+        for (p.threads = check_is_slow_build() ? 3 : 1; p.threads <= 3; p.threads += 2)
             for (int i = 0; lsi_gemm_impls[i]; i++)
                 if (lsi_gemm_impls[i]->applicable(&p)) run_impl(lsi_gemm_impls[i], &p, o, &runs[i]);
     }
