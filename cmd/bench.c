@@ -95,6 +95,13 @@ static ls_status choose_other(bench_job *j, ls_err *err)
     int at;
 
     if (key == NULL && ls_config_bool(cfg, "reproducible") && shows_other(j)) key = "reproducible";
+    if (j->args->turn > LS_TURN_MAX)
+        return ls_fail(err, LS_INVALID, "--turn %d: more than %d steps in a row; set fewer", j->args->turn,
+                       (int)LS_TURN_MAX);
+    if (key == NULL && j->args->turn > 0)
+        return ls_fail(err, LS_INVALID,
+                       "--turn %d: there is nothing to take turns with; add --against KEY=VALUE",
+                       j->args->turn);
     if (key == NULL) return LS_OK;
     if (is_of_the_processes(key))
         return ls_fail(err, LS_INVALID,

@@ -110,7 +110,7 @@ static const option options[] = {
     {"--against", NULL, TEXT, FIELD(against), CLI_BENCH, "KEY=VALUE",
      "time it in turns with the same under that setting (KEY alone: the other of true and false)"},
     {"--turn", NULL, INT, FIELD(turn), CLI_BENCH, "N",
-     "of --against: steps in a row of one kind (default 4; 1 where steps are long)"},
+     "of --against: steps in a row of one kind, up to 1000 (default 4; 1 where steps are long)"},
     {"--profile", NULL, FLAG, FIELD(profile), CLI_BENCH, NULL, "time per kind of op and per node"},
     {"--export", NULL, TEXT, FIELD(export), CLI_BENCH, "FILE",
      "write all costs of the step: nodes, buckets, probe, steps"},

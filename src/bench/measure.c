@@ -73,19 +73,28 @@ out:
     return st;
 }
 
-/* How many samples to make room for: room is taken before timing starts, so that timing allocates nothing. */
+/* Steps of a subject in a row. */
+static int turn_of(const run *r)
+{
+    return r->n_subjects == 1 ? 1 : r->args->turn > 0 ? r->args->turn : TURN_STEPS;
+}
+
+/* How many samples to make room for: room is taken before timing starts, so that timing allocates nothing.
+ * Whole turns, at least two: ranks may have other rooms, and a turn that ended where one of them does would
+ * have other steps on each. */
 static int room_for(const run *r, double step_s)
 {
     const double n = 2 * r->seconds / (step_s > 1e-7 ? step_s : 1e-7) + 64;
+    const int turn = turn_of(r), most = n < MAX_STEPS ? (int)n : MAX_STEPS;
 
     if (r->args->steps > 0) return r->args->steps;
-    return n < MAX_STEPS ? (int)n : MAX_STEPS;
+    return (most > 2 * turn ? (most + turn - 1) / turn : 2) * turn;
 }
 
 /* A turn of every subject.  *last: as of the last step, which is the same on all ranks. */
 static ls_status one_round(run *r, double zero, bool *last, ls_err *err)
 {
-    int turn = r->n_subjects == 1 ? 1 : r->args->turn > 0 ? r->args->turn : TURN_STEPS;
+    int turn = turn_of(r);
     ls_status st = LS_OK;
 
     if (turn > r->room - r->done) turn = r->room - r->done;

@@ -27,10 +27,13 @@ typedef struct ls_subject {
     ls_status (*rest)(void *ctx, ls_err *err);
 } ls_subject;
 
+enum { LS_TURN_MAX = 1000 };
+
 typedef struct ls_measure_args {
     int steps;      /* timed steps of each subject; 0: as many as fit `seconds`, at least 5 */
     double seconds; /* of all subjects together; 0: 5 */
-    int turn;       /* steps of a subject in a row where there are several; 0: 4.  The same on all ranks */
+    int turn;       /* steps of a subject in a row where there are several; 0: 4; at most LS_TURN_MAX.  The
+                     * same on all ranks */
     /* Called between steps, outside the timing, with the phase ("warm-up", "timing"), the steps done and
      * the planned number (0: unknown); may be NULL. */
     void (*progress)(void *ctx, const char *phase, int done, int planned);

@@ -14,6 +14,7 @@
 #include "graph/graph.h"
 #include "train/batches.h"
 #include "train/limit.h"
+#include "train/outline.h"
 #include "train/placement.h"
 #include "train/prefetch.h"
 #include "train/session_internal.h"
@@ -156,6 +157,22 @@ out:
     return st;
 }
 
+/* Weights that are gathered in 16 bits are other operands than those that a rank alone has. */
+static ls_status choose_for_gathered(const ls_session *s, const ls_session_options *o, ls_err *err)
+{
+    const ls_outline_options how = {.ranks = s->ranks,
+                                    .here = ls_comm_local_size(o->comm),
+                                    .threads = o->threads,
+                                    .evaluates = o->evaluates,
+                                    .tests_only = o->tests_only,
+                                    .sets = o->sets};
+    ls_outline x = {0};
+    const ls_status st = ls_outline_open(&x, s->trial, s->cfg, &how, err);
+
+    ls_outline_release(&x);
+    return st;
+}
+
 /* Kernels are chosen by timing them, once per machine; ranks that do so all at the same time would disturb
  * one another.  So the first rank of each machine compiles the plans for itself before the others begin. */
 static ls_status choose_kernels(const ls_session *s, const ls_session_options *o, ls_err *err)
@@ -175,7 +192,9 @@ static ls_status choose_kernels(const ls_session *s, const ls_session_options *o
         st = ls_session_open(&first, s->trial, s->cfg, &alone, err);
         if (st == LS_OK) st = choose_for_odd_batches(&first, s, o, err);
     }
-    ls_session_release(&first);
+    ls_session_release(&first); /* which keeps what was chosen */
+    if (st == LS_OK && ls_comm_local_rank(o->comm) == 0 && s->place.sharding == LS_SHARD_WEIGHTS)
+        st = choose_for_gathered(s, o, err);
     return st == LS_OK ? ls_comm_barrier(o->comm, "choosing kernels", err) : st;
 }
 

@@ -53,6 +53,13 @@ run 0 bench mnist -n 3 batch.global=16 parallel.accumulate=2 --threads 1 --steps
 holds 'abs(o["samples_per_s"]["p50"] * o["step_s"]["p50"] / 16 - 1) < 1e-6'
 run 0 bench mnist -n 2 batch.per_rank=8 --threads 1 --steps 3 --profile
 says out all_reduce_wait
+# A turn that takes longer than the time there is ends on all ranks alike.
+run 0 bench linear -n 2 batch.per_rank=2 --threads 1 --seconds 0.01 --against optimizer.name=adam --turn 1000 --json
+holds 'o["steps"] == 1000'
+run 2 bench mnist --turn 2
+says err "add --against KEY=VALUE"
+run 2 bench mnist --against parallel.overlap --turn 1001
+says err "set fewer"
 run 2 bench mnist --against ranks=2
 says err 'both sides run in turns on the same ranks and device'
 run 2 bench mnist --against optimizer.lr

@@ -19,6 +19,16 @@ n=$((n + 2))
 grep -q 'tune: ' "$work/err" && fail "timed again: $(grep 'tune: ' "$work/err" | head -3)"
 [ "$(hash first)" = "$(hash second)" ] || fail "the first run ends with $(hash first), the second with $(hash second)"
 
+# Weights that are gathered in 16 bits are other operands than those of a rank alone.
+gathered=(vit-tiny data.kind=synthetic data.train_range=0:40 data.test_range=40:51 batch.per_rank=8 train.steps=4 train.checkpoint_every=none
+    precision=bf16 parallel.strategy=fsdp -n 2 --threads 1 --quiet)
+LOCKSTEP_LOG=debug run 0 train "${gathered[@]}" --run-dir gathered
+n=$((n + 3))
+grep -q 'tune: ' "$work/err" || fail "nothing was timed of what is gathered: $(head -c 600 "$work/err")"
+grep -q '^\[rank 1\].*tune: ' "$work/err" && fail "rank 1 timed: $(grep '^\[rank 1\].*tune: ' "$work/err" | head -3)"
+run 0 train "${gathered[@]}" --run-dir again
+[ "$(hash gathered)" = "$(hash again)" ] || fail "gathered: the first run ends with $(hash gathered), the second with $(hash again)"
+
 # Where choices cannot be kept, one line says what follows.
 run 0 train "${small[@]}" --run-dir third --threads 1 2>&1
 LOCKSTEP_CACHE=/proc/nowhere run 0 train "${small[@]}" --run-dir fourth
