@@ -157,11 +157,13 @@ static ls_status fill(plan_memory_table *t, const cli_args *args, cli_experiment
         const char *list = strategies;
         char name[sizeof t->rows->strategy];
         while (ls_alternative_next(&list, name, sizeof name)) {
-            const ls_alternative way = {
-                .trial = x->trial,
-                .cfg = x->cfg,
-                .how = {.ranks = counts[i], .here = args->ranks_per_node, .threads = args->threads},
-                .strategy = name};
+            const ls_alternative way = {.trial = x->trial,
+                                        .cfg = x->cfg,
+                                        .how = {.ranks = counts[i],
+                                                .here = args->ranks_per_node,
+                                                .threads = args->threads,
+                                                .untimed = !args->tune},
+                                        .strategy = name};
             plan_memory_row *r;
             if (!LS_GROW(LS_MEM_CLI, t->rows, t->n + 1, t->cap)) LS_TRY(ls_fail(err, LS_NOMEM, "no memory"));
             r = &t->rows[t->n++];
@@ -222,10 +224,9 @@ static void print_text(const plan_memory_table *t)
         printf("batch, width: the largest that fit, each alone%s\n",
                t->n > 0 && t->rows[0].widest < 0 ? "; the model has no setting model.width" : "");
     if (guessed > 0)
-        printf("kernels: %d problem%s never timed on this machine: their workspace is a guess, which "
-               "`lockstep plan "
-               "%s --tune` settles\n",
-               guessed, guessed == 1 ? " was" : "s were", t->name);
+        printf("kernels: %d problem%s never timed on this machine: their workspace is a guess; --tune times "
+               "them\n",
+               guessed, guessed == 1 ? " was" : "s were");
 }
 
 static json_t *row_json(const plan_memory_table *t, const plan_memory_row *r)

@@ -99,25 +99,28 @@ const char *ls_text_fit(char *buf, size_t size, const char *fmt, ...)
 
 #define WORD_MAX 127
 
-/* Levenshtein distance by one row of the table; words longer than WORD_MAX are never near anything. */
+/* Letters that are missing, too many, other ones, or in the place of their neighbour ("fdsp"), by three rows
+ * of the table; words longer than WORD_MAX are never near anything. */
 static size_t edit_distance(const char *a, const char *b)
 {
     size_t na = strlen(a), nb = strlen(b);
     if (na > WORD_MAX || nb > WORD_MAX) return SIZE_MAX;
-    size_t row[WORD_MAX + 1];
-    for (size_t j = 0; j <= nb; j++) row[j] = j;
+    size_t rows[3][WORD_MAX + 1];
+    for (size_t j = 0; j <= nb; j++) rows[0][j] = j;
     for (size_t i = 1; i <= na; i++) {
-        size_t diagonal = row[0];
+        size_t *row = rows[i % 3];
+        const size_t *above = rows[(i + 2) % 3], *two_above = rows[(i + 1) % 3];
         row[0] = i;
         for (size_t j = 1; j <= nb; j++) {
-            size_t best = diagonal + (a[i - 1] != b[j - 1]);
-            if (row[j] + 1 < best) best = row[j] + 1;
+            size_t best = above[j - 1] + (a[i - 1] != b[j - 1]);
+            if (above[j] + 1 < best) best = above[j] + 1;
             if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
-            diagonal = row[j];
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && two_above[j - 2] + 1 < best)
+                best = two_above[j - 2] + 1;
             row[j] = best;
         }
     }
-    return row[nb];
+    return rows[na % 3][nb];
 }
 
 const char *ls_text_nearest(const char *word, const char *const *candidates, size_t n)

@@ -9,7 +9,7 @@
 typedef struct ls_alternative {
     const ls_trial *trial;
     ls_config *cfg;
-    ls_outline_options how; /* kernels are not timed, whatever it says */
+    ls_outline_options how; /* those who count bytes of several do not time kernels, whatever it says */
     const char *strategy, *recompute;
     int64_t batch; /* of a rank */
     int64_t width; /* model.width */

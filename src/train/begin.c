@@ -339,6 +339,25 @@ static bool is_complete(const lsi_run *r)
            (ls_ruler_steps(&r->ruler, lsi_run_samples(r)) >= (double)r->total_steps || lsi_run_is_stuck(r));
 }
 
+/* A link to a checkpoint that is gone: to begin anew in its place would end what the run has.  What was
+ * copied without its checkpoints has such a link. */
+static ls_status check_not_lost(const ls_run *run, ls_err *err)
+{
+    const ls_run_paths *dir = ls_run_paths_of(run);
+    char link[LS_PATH_MAX + 16], to[LS_PATH_MAX];
+    ssize_t n;
+
+    snprintf(link, sizeof link, "%s/last", dir->checkpoints);
+    n = readlink(link, to, sizeof to - 1);
+    if (n < 0) return LS_OK;
+    to[n] = '\0';
+    return ls_fail(
+        err, LS_DATA,
+        "%s: the checkpoint %s is gone; bring it back from where the run was, or begin a new run in "
+        "another directory",
+        link, to);
+}
+
 /* The run directory is rank 0's; the others learn its name, for their logs.  Where they do not share a disk
  * with it, they make one of that name. */
 static ls_status open_rundir(lsi_run *r, ls_err *err)
@@ -348,6 +367,7 @@ static ls_status open_rundir(lsi_run *r, ls_err *err)
 
     r->resumed = r->o->resume;
     if (lsi_run_leads(r)) {
+        if (r->o->resume && !ls_run_has_checkpoint(r->o->run)) LS_TRY(check_not_lost(r->o->run, err));
         LS_TRY(ls_run_begin(r->o->run, err));
         r->dir = *ls_run_paths_of(r->o->run);
         r->resumed = r->o->resume && ls_run_has_checkpoint(r->o->run);

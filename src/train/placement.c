@@ -118,6 +118,7 @@ ls_placement ls_placement_of(ls_config *cfg, int ranks, int here, int64_t shards
     if (ranks < 2 || strategy == STRATEGY_DDP) return p;
     p.group = strategy == STRATEGY_HYBRID ? LS_GROUP_SHARD : LS_GROUP_ALL;
     p.pieces = p.group == LS_GROUP_ALL ? ranks : group > 0 ? (int)group : here;
+    if (p.pieces == ranks) p.group = LS_GROUP_ALL; /* one group has nobody to be replicated by: it is fsdp */
     if (p.pieces > 1)
         p.sharding = strategy == STRATEGY_ZERO1 || shards > 0 ? LS_SHARD_STATE : LS_SHARD_WEIGHTS;
     return p;

@@ -115,5 +115,12 @@ sys.exit(not (abs(best - min(values)) < 1e-6 and min(values) < max(values)))
 END
 fi
 
+# A run that was copied without its checkpoints is not begun anew in the place of what it was.
+run 75 train linear data.kind=synthetic data.train_range=0:64 data.test_range=64:80 batch.per_rank=8 train.steps=6 train.pause_after=3st --quiet --run-dir lost
+rm -rf lost/checkpoints/step-*
+run 3 train --resume lost --quiet
+says err 'lost/checkpoints/last: the checkpoint step-00000003 is gone; bring it back'
+grep -q '"state": "paused"' lost/summary.json || fail "a run that cannot be resumed is no longer paused"
+
 [ $failures -eq 0 ] && echo "test_resume_settings: $n checks passed"
 exit $((failures > 0))

@@ -43,6 +43,9 @@ static void nearest(void)
     CHECK_EQ_STR(ls_text_nearest("optimiser.lr", names, 4), "optimizer.lr");
     CHECK_EQ_STR(ls_text_nearest("batch.perrank", names, 4), "batch.per_rank");
     CHECK_EQ_STR(ls_text_nearest("seed", names, 4), "seed");
+    static const char *const strategies[] = {"ddp", "zero1", "fsdp", "hybrid"};
+    CHECK_EQ_STR(ls_text_nearest("fdsp", strategies, 4),
+                 "fsdp");                                    /* neighbours that were swapped are one slip */
     CHECK_EQ_STR(ls_text_nearest("sede", names, 4), "seed"); /* distance 2 of 4 letters: a third rounded up */
     CHECK_EQ_STR(ls_text_nearest("speedy", names, 4), "seed");
     CHECK_EQ_STR(ls_text_nearest("spends", names, 4), NULL); /* distance 3 of 6 */
