@@ -96,7 +96,7 @@ static ls_status choose_other(bench_job *j, ls_err *err)
 
     if (key == NULL && ls_config_bool(cfg, "reproducible") && shows_other(j)) key = "reproducible";
     if (j->args->turn > LS_TURN_MAX)
-        return ls_fail(err, LS_INVALID, "--turn %d: more than %d steps in a row; set fewer", j->args->turn,
+        return ls_fail(err, LS_INVALID, "--turn %d: a turn has at most %d steps", j->args->turn,
                        (int)LS_TURN_MAX);
     if (key == NULL && j->args->turn > 0)
         return ls_fail(err, LS_INVALID,

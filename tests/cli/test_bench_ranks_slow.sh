@@ -59,7 +59,7 @@ holds 'o["steps"] == 1000'
 run 2 bench mnist --turn 2
 says err "add --against KEY=VALUE"
 run 2 bench mnist --against parallel.overlap --turn 1001
-says err "set fewer"
+says err "a turn has at most 1000 steps"
 run 2 bench mnist --against ranks=2
 says err 'both sides run in turns on the same ranks and device'
 run 2 bench mnist --against optimizer.lr
