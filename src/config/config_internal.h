@@ -25,7 +25,12 @@ typedef struct lsi_place {
     int line, column; /* from 1; 0: none */
 } lsi_place;
 
-typedef enum lsi_entry_kind { LSI_VALUE, LSI_NULL, LSI_EMPTY_GROUP } lsi_entry_kind;
+typedef enum lsi_entry_kind {
+    LSI_VALUE,
+    LSI_NULL,  /* the default */
+    LSI_BLANK, /* `key=` on a command line: nothing was written, by intent or by an unset variable */
+    LSI_EMPTY_GROUP
+} lsi_entry_kind;
 
 typedef struct lsi_entry {
     const char *key;     /* as the table of settings calls it */

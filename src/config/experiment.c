@@ -81,7 +81,7 @@ static ls_status judge_unknown(const lsi_entry *e, const known_keys *k, ls_err *
         if (is_inside(e->written, k->keys[i])) outer = k->keys[i];
         if (inner == NULL && is_inside(k->keys[i], e->written)) inner = k->keys[i];
     }
-    if (inner != NULL && e->kind != LSI_VALUE) return LS_OK;
+    if (inner != NULL && e->kind != LSI_VALUE && e->kind != LSI_BLANK) return LS_OK;
     guess(k, e->written, &hint, text, sizeof text);
     if (inner != NULL && hint.sure)
         return lsi_fail_at(err, &e->at, "\"%s\" is a group of settings; %s", e->written, text);
@@ -91,6 +91,33 @@ static ls_status judge_unknown(const lsi_entry *e, const known_keys *k, ls_err *
     if (text[0] != '\0') return lsi_fail_at(err, &e->at, "unknown key \"%s\"; %s", e->written, text);
     return lsi_fail_at(err, &e->at, "unknown key \"%s\"; `lockstep plan EXPERIMENT --settings` lists them",
                        e->written);
+}
+
+/* What a setting takes, for a message. */
+static void describe_values(const ls_setting *s, char *text, size_t size)
+{
+    switch (s->kind) {
+    case LS_SETTING_CHOICE: snprintf(text, size, "one of: %s", s->choices); break;
+    case LS_SETTING_BOOL: snprintf(text, size, "true or false"); break;
+    case LS_SETTING_PERIOD: snprintf(text, size, "1ep, 500st, 10000sa, 10min or none"); break;
+    case LS_SETTING_INT: snprintf(text, size, "a whole number from %g to %g", s->lo, s->hi); break;
+    case LS_SETTING_REAL: snprintf(text, size, "a number from %g to %g", s->lo, s->hi); break;
+    case LS_SETTING_TEXT: snprintf(text, size, "a text, such as \"%s\"", s->text); break;
+    }
+}
+
+/* `key=`: of a text that may be missing it means that it is, of all others it is a value that somebody
+ * forgot, often an unset variable of a script. */
+static ls_status check_blank(const ls_config *cfg, const lsi_entry *e, ls_err *err)
+{
+    const int i = ls_config_find(cfg, e->key);
+    char values[256];
+
+    if (i < 0 || strcmp(e->key, "name") == 0) return LS_OK; /* a name is then the model's */
+    const ls_setting s = ls_config_at(cfg, i);
+    if (s.kind == LS_SETTING_TEXT && s.text[0] == '\0') return LS_OK;
+    describe_values(&s, values, sizeof values);
+    return lsi_fail_at(err, &e->at, "the value is missing; it takes %s (null: the default)", values);
 }
 
 static ls_status check_keys(const ls_config *cfg, const lsi_entries *all, ls_err *err)
@@ -104,6 +131,7 @@ static ls_status check_keys(const ls_config *cfg, const lsi_entries *all, ls_err
         bool known = false;
         for (int j = 0; j < k.n && !known; j++) known = strcmp(k.keys[j], e->written) == 0;
         if (!known) LS_TRY(judge_unknown(e, &k, err));
+        if (e->kind == LSI_BLANK) LS_TRY(check_blank(cfg, e, err));
         if (known && e->kind == LSI_EMPTY_GROUP) {
             st = lsi_fail_at(err, &e->at, "\"%s\" takes one value, not a group", e->written);
             goto out;
@@ -121,6 +149,8 @@ static ls_status choose_trial(ls_experiment *x, const lsi_entries *all, const ch
     lsi_entry *e = lsi_find(all, "model.trial");
     ls_status st = LS_OK;
 
+    if (e != NULL && e->kind == LSI_BLANK)
+        return lsi_fail_at(err, &e->at, "the value is missing; `lockstep info` lists the models");
     if (e == NULL || e->kind != LSI_VALUE)
         return ls_fail(err, LS_INVALID, "%s: no model.trial; `lockstep info` lists the models", source);
     LS_TRY(lsi_resolve(all, e, NULL, err));

@@ -359,7 +359,7 @@ static ls_status read_document(reader *r)
     LS_TRY(begin(r));
     at = here(r);
     if (r->event.type == YAML_STREAM_END_EVENT) {
-        if (r->is_override) LS_TRY(add_entry(r, LSI_NULL, "", at));
+        if (r->is_override) LS_TRY(add_entry(r, LSI_BLANK, "", at));
         goto out;
     }
     if (!r->is_override && r->event.type != YAML_MAPPING_START_EVENT) {

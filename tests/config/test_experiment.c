@@ -96,8 +96,9 @@ static void files_are_based_on_files(void)
 
 static void overrides_are_yaml(void)
 {
-    const char *const overrides[] = {"optimizer={lr: 0.5, momentum: 0}", "data.path=\"#1\"",        "seed=",
-                                     "model.trial=mnist-keras",          "train.epochs= 3 # three", NULL};
+    const char *const overrides[] = {
+        "optimizer={lr: 0.5, momentum: 0}", "data.path=\"#1\"",        "seed=null",
+        "model.trial=mnist-keras",          "train.epochs= 3 # three", NULL};
     ls_experiment x = loaded("model: {trial: mnist}\nseed: 7\nbatch: {per_rank: 16}\n", overrides);
 
     CHECK_NEAR(ls_config_real(x.cfg, "optimizer.lr"), 0.5, 0);

@@ -127,6 +127,41 @@ static void settings_must_mean_something(void)
     ls_experiment_release(&x);
 }
 
+/* `key=` of a script whose variable is not set would otherwise be the default, without a word. */
+static void values_are_not_forgotten(void)
+{
+    static const char *const texts[] = {"data.path=", "data.test_images=", "memory.limit=", "name=", NULL};
+    static const char *const said[] = {"optimizer.lr=null", "parallel.strategy=~", NULL};
+    ls_experiment x;
+    ls_err err = {0};
+
+    config_test_refuses(M, "parallel.strategy=",
+                        "parallel.strategy=: the value is missing; it takes one of: ddp zero1 fsdp hybrid "
+                        "(null: the default)");
+    config_test_refuses(M, "optimizer.lr=  # none",
+                        "optimizer.lr=  # none: the value is missing; it takes a number from 0 to 1e+06 "
+                        "(null: the default)");
+    config_test_refuses(M, "reproducible=",
+                        "reproducible=: the value is missing; it takes true or false (null: the default)");
+    config_test_refuses(M, "train.validate_every=",
+                        "train.validate_every=: the value is missing; it takes 1ep, 500st, 10000sa, 10min or "
+                        "none (null: the default)");
+    config_test_refuses(
+        M, "device=", "device=: the value is missing; it takes a text, such as \"cpu\" (null: the default)");
+    config_test_refuses(
+        M, "model.trial=", "model.trial=: the value is missing; `lockstep info` lists the models");
+    config_test_refuses(
+        M, "parallel=", "parallel=: \"parallel\" is a group of settings, such as \"parallel.accumulate\"");
+    CHECK_STATUS(config_test_load(&x, M "data: {path: a, test_images: b}\n", texts, &err), LS_OK, &err);
+    CHECK_EQ_STR(ls_config_text(x.cfg, "data.path"), "");
+    CHECK_EQ_STR(ls_config_text(x.cfg, "data.test_images"), "");
+    CHECK_EQ_STR(ls_config_text(x.cfg, "name"), "mnist");
+    ls_experiment_release(&x);
+    CHECK_STATUS(config_test_load(&x, M "parallel: {strategy: fsdp}\n", said, &err), LS_OK, &err);
+    CHECK_EQ_STR(ls_config_choice(x.cfg, "parallel.strategy"), "ddp");
+    ls_experiment_release(&x);
+}
+
 static void values_must_fit_their_kind(void)
 {
     config_test_refuses(M "optimizer: {lr: fast}\n", NULL, "2:17: optimizer.lr: \"fast\" is no number");
@@ -328,6 +363,7 @@ int main(void)
     CHECK_RUN(unknown_keys_name_the_nearest);
     CHECK_RUN(names_of_others_lead_on);
     CHECK_RUN(settings_must_mean_something);
+    CHECK_RUN(values_are_not_forgotten);
     CHECK_RUN(values_must_fit_their_kind);
     CHECK_RUN(shape_must_fit);
     CHECK_RUN(batch_is_said_once);
