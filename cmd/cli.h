@@ -122,8 +122,8 @@ int cli_bench(const cli_args *args);
 ls_status cli_bench_check(const cli_args *args, ls_err *err) LS_MUST_CHECK; /* its words */
 int cli_info(const cli_args *args);
 int cli_train(const cli_args *args);
-/* Whether the word after --resume is the run that it goes on with: a folder, or a path that can be nothing
- * else. */
+/* Whether the word after --resume is the run that it goes on with: a folder, or what can be nothing else, for
+ * it is neither an option nor a setting nor an experiment. */
 bool cli_resume_takes(const char *word);
 int cli_eval(const cli_args *args);
 int cli_infer(const cli_args *args);

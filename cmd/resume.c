@@ -24,9 +24,10 @@ bool cli_resume_takes(const char *word)
 
     if (word[0] == '-' || strchr(word, '=') != NULL) return false;
     if (ls_run_is_one(word) || strcmp(word, "last") == 0) return true;
-    /* A path that is no experiment's file: a run that is not there, which then is said. */
-    return strchr(word, '/') != NULL && !ends_in(word, ".yaml") && !ends_in(word, ".yml") &&
-           !ends_in(word, ".so") && (stat(word, &info) != 0 || S_ISDIR(info.st_mode));
+    if (ends_in(word, ".yaml") || ends_in(word, ".yml") || ends_in(word, ".so")) return false;
+    /* What is no experiment: a run by its name, or one that is not there, which then is said. */
+    return strchr(word, '/') != NULL ? stat(word, &info) != 0 || S_ISDIR(info.st_mode)
+                                     : !ls_experiment_is_known(word);
 }
 
 /* The run that is meant, by its path, by --run-dir, or the newest; of the experiment's name where one is
@@ -44,8 +45,11 @@ static ls_status find(cli_resume *r, const cli_args *args, const ls_experiment *
     if (path == NULL)
         return ls_runs_newest(r->path, "runs", named->cfg != NULL ? ls_config_text(named->cfg, "name") : NULL,
                               err);
-    if (!ls_run_is_one(path) && access(path, F_OK) != 0 && ls_run_find(r->path, path, "runs", NULL) == LS_OK)
-        return LS_OK; /* a run's name, as in `lockstep runs` */
+    if (!ls_run_is_one(path) && access(path, F_OK) != 0) { /* a run's name, as in `lockstep runs`? */
+        ls_err why = {0};
+        if (ls_run_find(r->path, path, "runs", &why) == LS_OK) return LS_OK;
+        if (strchr(path, '/') == NULL && named->cfg == NULL) return ls_fail(err, why.status, "%s", why.text);
+    }
     if (snprintf(r->path, sizeof r->path, "%s", path) >= (int)sizeof r->path)
         return ls_fail(err, LS_INVALID, "--resume: the path is longer than %d bytes", LS_PATH_MAX);
     return LS_OK;
@@ -124,7 +128,8 @@ ls_status cli_resume_open(cli_resume *r, const cli_args *args, ls_err *err)
         if (args->model == NULL)
             st = ls_fail(err, LS_INVALID,
                          ls_run_is_one(r->path) ? "%s has no config.yaml; name its experiment, too"
-                                                : "%s is no run directory",
+                                                : "%s is no run directory: config.yaml and summary.json are "
+                                                  "not there; `lockstep runs list` shows those that are",
                          r->path);
         goto out;
     }

@@ -42,6 +42,9 @@ void ls_experiment_write(const ls_experiment *x, FILE *file);
  * the nearest name when there is none. */
 ls_status ls_experiment_trial(const ls_trial **out, const char *name, ls_err *err) LS_MUST_CHECK;
 
+/* Whether `name` is a file among the experiments or a trial of this build. */
+bool ls_experiment_is_known(const char *name);
+
 /* The experiments that can be given by name, in the order of the alphabet, each once: names from `arena`, *n
  * of them. */
 ls_status ls_experiment_names(ls_arena *arena, const char *const **names, int *n, ls_err *err) LS_MUST_CHECK;

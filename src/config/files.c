@@ -227,6 +227,19 @@ ls_status lsi_find_file(const char **path, const char *name, ls_arena *arena, ls
     return LS_OK;
 }
 
+bool ls_experiment_is_known(const char *name)
+{
+    ls_arena *arena = NULL;
+    const ls_trial *trial;
+    const char *path = NULL;
+    const bool known = ls_experiment_trial(&trial, name, NULL) == LS_OK ||
+                       (ls_arena_create(&arena, LS_MEM_CLI, NULL) == LS_OK &&
+                        lsi_find_file(&path, name, arena, NULL) == LS_OK && path != NULL);
+
+    ls_arena_destroy(arena);
+    return known;
+}
+
 #define NAMES_MAX 256
 
 static bool is_there(const char *const *names, int n, const char *name)

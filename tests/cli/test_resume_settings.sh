@@ -62,7 +62,9 @@ is epochs 8
 run 75 train mnist "${data[@]}" train.epochs=2 train.pause_after=1st --quiet
 run 75 train --resume train.pause_after=1st --quiet
 run 75 train mnist --resume "${data[@]}" train.pause_after=1st --quiet
-run 0 train train.epochs=1 --resume "$(echo runs/mnist-*)" --quiet
+name=$(cd runs && echo mnist-*)
+run 75 train --resume "$name" train.epochs=2 train.pause_after=1st --quiet # as `lockstep runs` calls it
+run 0 train train.epochs=1 --resume "runs/$name" --quiet
 [ "$(echo runs/* | wc -w)" -eq 1 ] || fail "there are several runs now: $(ls runs)"
 
 # What cannot be: the reason, exit code 2, nothing changed.
@@ -74,7 +76,13 @@ says err 'data.train_range cannot change from 0:160 to 0:150'
 run 2 train vit-tiny --resume own
 says err 'the checkpoint is of model "mnist", not "vit-tiny"'
 run 2 train --resume nowhere/at-all
-says err 'nowhere/at-all is no run directory'
+says err 'nowhere/at-all is no run directory: config.yaml and summary.json are not there; `lockstep runs list` shows those that are'
+run 2 train --resume nowhere
+says err 'there is no run "nowhere" in runs/; `lockstep runs list` shows them'
+run 2 train mnist --resume nowhere
+says err 'nowhere is no run directory'
+run 2 train --resume mnist-small
+says err 'there is no run of "mnist-small" under runs/ to resume'
 run 2 train --resume own optimizer.lrr=1
 says err 'optimizer.lr'
 diff -r own before-refusals >/dev/null || fail "a refused resume changed the run: $(diff -rq own before-refusals)"
