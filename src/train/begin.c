@@ -146,10 +146,7 @@ ls_status lsi_run_open_data(lsi_run *r, ls_err *err)
     LS_TRY(ls_team_fail_once(r->o->comm, st, "opening the data", err));
     options.sets = sets_of(r);
     LS_TRY(ls_session_open(&r->session, r->x->trial, r->cfg, &options, err));
-    if (r->o->comm != NULL) {
-        const double report = ls_config_real(r->cfg, "parallel.stall_s");
-        ls_comm_set_stall(r->o->comm, report, report * ls_config_real(r->cfg, "parallel.stall_limit"));
-    }
+    ls_team_watch(r->o->comm, r->cfg);
     LS_TRY(ls_team_agree(r->session.comm, r->x, &r->session, err));
     LS_TRY(ls_team_agree_on_data(r->session.comm, (const ls_dataset *[]){r->train, r->test, r->val}, err));
     LS_TRY(ls_session_check_data(&r->session, r->train, err));

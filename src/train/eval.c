@@ -51,6 +51,7 @@ ls_status lsi_run_open_split(lsi_run *r, ls_split split, bool rows, const ls_dat
     options.sets =
         (ls_run_sets){.test = ls_dataset_count(*place), .single = rows, .skips = ls_session_skips(r->cfg)};
     LS_TRY(ls_session_open(&r->session, r->x->trial, r->cfg, &options, err));
+    ls_team_watch(r->o->comm, r->cfg);
     LS_TRY(ls_team_agree(r->session.comm, r->x, &r->session, err));
     LS_TRY(ls_team_agree_on_data(r->session.comm, (const ls_dataset *[]){r->train, r->test, r->val}, err));
     r->session.unlabelled =

@@ -100,6 +100,7 @@ ls_status ls_rehearsal_open(ls_rehearsal *r, const ls_experiment *x, int threads
         ls_team_fail_once(comm, ls_update_check_settings(&r->update, x->cfg, err), "reading settings", err));
     if (real) LS_TRY(ls_team_fail_once(comm, open_data(r, x, ranks, err), "opening the data", err));
     LS_TRY(ls_session_open(&r->session, x->trial, x->cfg, &options, err));
+    ls_team_watch(comm, x->cfg);
     if (r->session.shards != NULL) LS_TRY(ls_shards_prepare(r->session.shards, err));
     LS_TRY(ls_team_agree(r->session.comm, x, &r->session, err));
     LS_TRY(real ? load_data(r, err) : make_data(r, err));
@@ -125,12 +126,28 @@ void ls_rehearsal_release(ls_rehearsal *r)
     *r = (ls_rehearsal){0};
 }
 
+/* For whoever watches whether the ranks get on, as in training. */
+static void doing(const ls_rehearsal *r, ls_comm_doing what)
+{
+    if (r->session.comm != NULL) ls_comm_set_doing(r->session.comm, what);
+}
+
+static ls_status load_batch(ls_rehearsal *r, ls_batch *b, ls_err *err)
+{
+    ls_status st;
+
+    doing(r, LS_COMM_LOADING);
+    st = ls_loader_next(r->loader, b, err);
+    doing(r, LS_COMM_STEPPING);
+    return st;
+}
+
 /* The batch that begins `at` samples into the update. */
 static ls_status next_batch(ls_rehearsal *r, int64_t at, ls_batch *b, ls_err *err)
 {
     int64_t lo, hi;
 
-    if (r->loader != NULL) return ls_loader_next(r->loader, b, err);
+    if (r->loader != NULL) return load_batch(r, b, err);
     share(r, &lo, &hi);
     *b = (ls_batch){.fields = r->fields,
                     .n = hi - lo,
@@ -160,6 +177,7 @@ ls_status ls_rehearsal_step(void *rehearsal, bool *last, ls_err *err)
 
     r->stepper.control = ls_control_make(0, *last);
     if (s->comm != NULL) ls_comm_note_step(s->comm, r->c.step + 1);
+    doing(r, LS_COMM_STEPPING);
     for (int64_t at = 0; at < r->update.samples; at += r->update.global) {
         ls_batch b;
         LS_TRY(next_batch(r, at, &b, err));
@@ -178,6 +196,7 @@ ls_status ls_rehearsal_step(void *rehearsal, bool *last, ls_err *err)
         LS_TRY(settle_before(r, err));
         LS_TRY(ls_stepper_complete(&r->stepper, err));
     }
+    doing(r, LS_COMM_AT_LENGTH);
 out:
     return st;
 }

@@ -12,6 +12,13 @@
 
 enum { COMPLAINT = 400 };
 
+void ls_team_watch(ls_comm *c, ls_config *cfg)
+{
+    const double report = ls_config_real(cfg, "parallel.stall_s");
+
+    if (c != NULL) ls_comm_set_stall(c, report, report * ls_config_real(cfg, "parallel.stall_limit"));
+}
+
 /* -- agreeing ---------------------------------------------------------------------------------------------
  */
 

@@ -1,7 +1,7 @@
 /* team.h: what the ranks of a run do together besides training: agree, share, add up.
  *
- * All functions are collective, and with one rank they do nothing.  Rank 0 leads: it alone has the run
- * directory, the checkpoints and the reports. */
+ * All functions but the first are collective, and with one rank they do nothing.  Rank 0 leads: it alone has
+ * the run directory, the checkpoints and the reports. */
 #ifndef LS_TRAIN_TEAM_H
 #define LS_TRAIN_TEAM_H
 
@@ -10,6 +10,9 @@
 #include "train/counters.h"
 #include "train/session.h"
 
+/* From here on waits are reported and ended as parallel.stall_s and parallel.stall_limit say; before, ranks
+ * compile, each as long as it takes. */
+void ls_team_watch(ls_comm *c, ls_config *cfg);
 /* LS_DISAGREE unless all ranks were started with the same experiment and have compiled the same plans; the
  * text names a rank and the settings that differ, with both values.  Where the data lie, and how many threads
  * read them, may differ. */

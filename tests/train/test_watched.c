@@ -1,5 +1,5 @@
 /* test_watched.c: what whoever watches a rank sees of it within a step: a sign for every node, also of
- * shards, and that a plan is being compiled. */
+ * shards, that a plan is being compiled, and the limits of settings, also in steps that are measured. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -8,6 +8,7 @@
 #include "check.h"
 #include "comm/comm.h"
 #include "train/evaluate.h"
+#include "train/rehearsal.h"
 #include "train/stepper.h"
 
 enum { RANKS = 2, SAMPLES = 64, ODD = 3 };
@@ -124,7 +125,40 @@ out:
     return st == LS_OK ? wrong : 1;
 }
 
-static void nodes_of_shards_and_compilers_are_seen(void)
+/* `bench` on two ranks: the watcher hears of the settings before the first step. */
+static int measuring_main(ls_comm *c)
+{
+    static const char *const settings[] = {"batch.per_rank=8", "ranks=2", "parallel.stall_s=0.5",
+                                           "parallel.stall_limit=3"};
+    ls_experiment x = {0};
+    ls_rehearsal r = {0};
+    double report = -1, limit = -1;
+    bool last = false;
+    ls_err err = {0};
+    ls_status st = LS_OK;
+
+    LS_TRY(ls_experiment_load(&x, "mnist", settings, (int)(sizeof settings / sizeof settings[0]), &err));
+    ls_comm_heap_stall(ls_comm_heap_of(c), &report, &limit);
+    CHECK(report == 0 && limit == 0);
+    LS_TRY(ls_comm_barrier(c, "before", &err));
+    LS_TRY(ls_rehearsal_open(&r, &x, 1, false, c, &err));
+    ls_comm_heap_stall(ls_comm_heap_of(c), &report, &limit);
+    CHECK_NEAR(report, 0.5, 1e-9);
+    CHECK_NEAR(limit, 1.5, 1e-9);
+    LS_TRY(ls_rehearsal_step(&r, &last, &err));
+    CHECK_EQ_INT(look_at(c).step, 1);
+    CHECK_EQ_INT(look_at(c).doing, LS_COMM_AT_LENGTH); /* what follows may take long */
+    last = true;
+    LS_TRY(ls_rehearsal_step(&r, &last, &err));
+out:
+    if (err.text[0] != '\0') printf("rank %d: %s\n", ls_comm_rank(c), err.text);
+    ls_rehearsal_release(&r);
+    ls_experiment_release(&x);
+    return st == LS_OK ? CHECK_DONE() : 1;
+}
+
+/* Two processes that meet in a heap; each must return 0. */
+static void on_two_ranks(int (*rank_main)(ls_comm *c))
 {
     ls_comm_heap *heap = NULL;
     pid_t pids[RANKS];
@@ -153,8 +187,19 @@ static void nodes_of_shards_and_compilers_are_seen(void)
     ls_comm_heap_destroy(heap);
 }
 
+static void nodes_of_shards_and_compilers_are_seen(void)
+{
+    on_two_ranks(rank_main);
+}
+
+static void measured_steps_have_limits(void)
+{
+    on_two_ranks(measuring_main);
+}
+
 int main(void)
 {
+    CHECK_RUN(measured_steps_have_limits);
     CHECK_RUN(nodes_of_shards_and_compilers_are_seen);
     return CHECK_DONE();
 }
