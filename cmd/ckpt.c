@@ -13,10 +13,16 @@
 #define PATH_MAX_BYTES LS_PATH_MAX
 #define SUFFIX         ".safetensors"
 
-/* A run's directory stands for its newest checkpoint. */
-static const char *checkpoint_at(const char *path, char buf[PATH_MAX_BYTES])
+/* A run's directory stands for its newest checkpoint.  NULL: there is none, as `err` says. */
+static const char *checkpoint_at(const char *path, char buf[PATH_MAX_BYTES], ls_err *err)
 {
-    return ls_run_checkpoint(path, true, buf) ? buf : path;
+    if (ls_run_checkpoint(path, true, buf)) return buf;
+    if (access(path, F_OK) != 0)
+        ls_fail(err, LS_INVALID, "%s: there is no such checkpoint or run; `lockstep runs list` shows runs",
+                path);
+    else if (ls_run_is_one(path))
+        ls_fail(err, LS_INVALID, "%s has no checkpoint yet; --resume goes on with the run", path);
+    return err->status == LS_OK ? path : NULL;
 }
 
 /* -- show -------------------------------------------------------------------------------------------------
@@ -73,7 +79,7 @@ static int show(const char *path, const char *to, bool json)
     ls_err err = {0};
 
     (void)to;
-    if (ls_ckpt_open(&c, path, &err) != LS_OK) return cli_fail("ckpt", &err);
+    if (ls_ckpt_advise(path, ls_ckpt_open(&c, path, &err), &err) != LS_OK) return cli_fail("ckpt", &err);
     if (json)
         show_json(c, path);
     else
@@ -95,6 +101,7 @@ static void note_damage(void *list, const char *file, const char *tensor, const 
 static int verify(const char *path, const char *to, bool json)
 {
     json_t *list = json_array(), *o;
+    char remedy[PATH_MAX_BYTES + 128] = "";
     ls_err err = {0};
     size_t i;
     int bad = 0;
@@ -107,9 +114,14 @@ static int verify(const char *path, const char *to, bool json)
     }
     json_array_foreach(list, i, o)
         fprintf(stderr, "lockstep ckpt: %s\n", json_string_value(json_object_get(o, "text")));
+    if (st == LS_DATA) {
+        ls_ckpt_remedy(path, remedy, sizeof remedy);
+        fprintf(stderr, "lockstep ckpt: what to do: %s\n", remedy);
+    }
     if (json)
-        cli_print_json_take(json_pack("{s:s, s:s, s:s, s:b, s:o}", "event", "ckpt", "action", "verify",
-                                      "path", path, "ok", st == LS_OK, "damages", list));
+        cli_print_json_take(json_pack("{s:s, s:s, s:s, s:b, s:o, s:s*}", "event", "ckpt", "action", "verify",
+                                      "path", path, "ok", st == LS_OK, "damages", list, "remedy",
+                                      st == LS_DATA ? remedy : NULL));
     else if (st == LS_OK)
         printf("%s: every byte is as it was written\n", path);
     if (!json) json_decref(list);
@@ -232,7 +244,9 @@ int cli_ckpt(const cli_args *args)
     size_t i = find(args->model);
     const char *path = args->settings[0];
     char buf[PATH_MAX_BYTES];
+    ls_err err = {0};
 
-    if (actions[i].of_checkpoint) path = checkpoint_at(path, buf);
+    if (actions[i].of_checkpoint && (path = checkpoint_at(path, buf, &err)) == NULL)
+        return cli_fail("ckpt", &err);
     return actions[i].run(path, args->n_settings > 1 ? args->settings[1] : NULL, args->json);
 }

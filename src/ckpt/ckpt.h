@@ -90,6 +90,12 @@ typedef void (*ls_ckpt_on_damage)(void *arg, const char *file, const char *tenso
 ls_status ls_ckpt_verify(const char *dir, int *bad, ls_ckpt_on_damage fn, void *arg,
                          ls_err *err) LS_MUST_CHECK;
 
+/* What to do about the damaged checkpoint in `dir`, as a part of a sentence: which of those beside it is
+ * whole (they are read, the newest first), or that none is. */
+void ls_ckpt_remedy(const char *dir, char *text, size_t size);
+/* Adds that to an error, if it is LS_DATA.  Returns `st`. */
+ls_status ls_ckpt_advise(const char *dir, ls_status st, ls_err *err) LS_MUST_CHECK;
+
 /* The newest checkpoint of `folder` that is whole, all of it read: its path into `path`, which has `size`
  * bytes. Newer ones that are damaged are passed over with a warning that names file and tensor.  LS_DATA when
  * none is left; the text then says what is wrong with the newest. */

@@ -76,6 +76,10 @@ ls_status lsi_st_header_length(const unsigned char first[8], uint64_t file_bytes
                                ls_err *err);
 
 /* The table of an open file of so many bytes, and where its data begin. */
+/* What to do about a plain file that is damaged. */
+#define LSI_FETCH_AGAIN "fetch or write the file again"
+/* Adds "; REMEDY" to the text of LS_DATA; other errors stay as they are.  Returns `st`. */
+ls_status lsi_advise(ls_status st, ls_err *err, const char *remedy);
 ls_status lsi_st_read_header(int fd, const char *file, uint64_t bytes, lsi_table *t, size_t *data_at,
                              ls_err *err);
 

@@ -68,7 +68,7 @@ ls_status ls_ckpt_export(const char *dir, const char *file, ls_err *err)
 out:
     lsi_table_release(&t);
     ls_ckpt_close(c);
-    return st;
+    return ls_ckpt_advise(dir, st, err);
 }
 
 /* -- import -----------------------------------------------------------------------------------------------
@@ -123,7 +123,8 @@ ls_status ls_ckpt_import(const char *file, const char *dir, int *left_out, ls_er
     int fd = -1, dropped;
     ls_status st = LS_OK;
 
-    if (access(dir, F_OK) == 0) return ls_fail(err, LS_INVALID, "%s: is there already", dir);
+    if (access(dir, F_OK) == 0)
+        return ls_fail(err, LS_INVALID, "%s: is there already; name another directory, or remove it", dir);
     LS_TRY(lsi_io_open(file, &fd, &bytes, err));
     LS_TRY(lsi_st_read_header(fd, file, bytes, &t, &data_at, err));
     dropped = drop_foreign(&t, file);
@@ -136,5 +137,5 @@ out:
     if (fd >= 0) close(fd);
     lsi_table_release(&t);
     ls_free(data);
-    return st;
+    return lsi_advise(st, err, LSI_FETCH_AGAIN);
 }

@@ -186,9 +186,12 @@ static uint64_t place(const ls_ckpt *c, const lsi_item *x)
 
 static ls_status damaged(const ls_ckpt *c, const lsi_item *x, ls_err *err)
 {
+    const unsigned long long begin = place(c, x), end = begin + x->bytes;
+
     return ls_fail(err, LS_DATA,
-                   "%s: tensor \"%s\": is damaged: its bytes do not have the hash in the manifest",
-                   c->tensors_path, x->name);
+                   "%s: tensor \"%s\": is damaged: bytes %llu to %llu do not have the hash %016llx "
+                   "of " LSI_CKPT_MANIFEST,
+                   c->tensors_path, x->name, begin, end, (unsigned long long)x->xxh3);
 }
 
 static ls_status read_item(const ls_ckpt *c, const lsi_item *x, void *to, ls_err *err)

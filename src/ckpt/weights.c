@@ -48,7 +48,7 @@ static ls_status open_folder(ls_weights *w, const char *given, ls_err *err)
     if (snprintf(w->path, sizeof w->path, "%s", given) >= (int)sizeof w->path)
         return ls_fail(err, LS_INVALID, "%.60s...: the path is too long", given);
     LS_TRY(lsi_io_join(w->file, sizeof w->file, w->path, LSI_CKPT_TENSORS, err));
-    LS_TRY(ls_ckpt_open(&w->ckpt, w->path, err));
+    LS_TRY(ls_ckpt_advise(given, ls_ckpt_open(&w->ckpt, w->path, err), err));
     LS_TRY(list_checkpoint(w, err));
 out:
     return st;
@@ -65,7 +65,8 @@ static ls_status open_file(ls_weights *w, const char *given, ls_err *err)
     LS_TRY(lsi_io_open(given, &w->fd, &w->bytes, err));
     LS_TRY(lsi_st_read_header(w->fd, given, w->bytes, &w->tensors, &w->data_at, err));
 out:
-    return st == LS_DATA ? ls_fail_in(err, st, "as a safetensors file") : st;
+    return st == LS_DATA ? ls_fail_in(err, lsi_advise(st, err, LSI_FETCH_AGAIN), "as a safetensors file")
+                         : st;
 }
 
 ls_status ls_weights_open(ls_weights **out, const char *path, ls_err *err)
@@ -448,7 +449,8 @@ ls_status ls_weights_load(const ls_weights *w, ls_state *vars, const ls_weights_
                      wish->remedy != NULL ? ".  " : "", wish->remedy != NULL ? wish->remedy : "");
         goto out;
     }
-    LS_TRY(read_all(&f, out, err));
+    st = read_all(&f, out, err);
+    if (w->ckpt != NULL) st = ls_ckpt_advise(w->path, st, err);
 out:
     return st;
 }

@@ -282,7 +282,7 @@ ls_status ls_run_locate(const char *given, bool newest, char config[LS_PATH_MAX]
 
     if (given[0] != '\0' && find(config, given, "config.yaml")) {
         if (ls_run_checkpoint(given, newest, checkpoint)) return LS_OK;
-        return ls_fail(err, LS_INVALID, "%s has no checkpoint yet", given);
+        return ls_fail(err, LS_INVALID, "%s has no checkpoint yet; --resume goes on with the run", given);
     }
     if (given[0] != '\0' && find(manifest, given, "manifest.json") &&
         find(config, given, "../../config.yaml")) {

@@ -29,6 +29,15 @@ static json_t *describe(const ls_weights *w, uint64_t hash, const ls_weights_out
                      o->loaded, "kept", o->skipped + o->missing + o->misfits);
 }
 
+/* Half a checkpoint is a damaged one. */
+static bool has_tensors(const char *folder)
+{
+    char path[LS_PATH_MAX];
+
+    return snprintf(path, sizeof path, "%s/model.safetensors", folder) < LS_PATH_MAX &&
+           access(path, F_OK) == 0;
+}
+
 /* The checkpoint or file that a run, checkpoint or file means. */
 static ls_status locate(const char *given, char path[LS_PATH_MAX], ls_err *err)
 {
@@ -39,7 +48,7 @@ static ls_status locate(const char *given, char path[LS_PATH_MAX], ls_err *err)
         return ls_fail(err, LS_INVALID, "%s: there is no such run, checkpoint or safetensors file", given);
     if (S_ISDIR(info.st_mode) && ls_run_is_one(given)) return ls_run_locate(given, false, config, path, err);
     if (snprintf(path, LS_PATH_MAX, "%s/manifest.json", given) < LS_PATH_MAX && S_ISDIR(info.st_mode) &&
-        access(path, F_OK) != 0)
+        access(path, F_OK) != 0 && !has_tensors(given))
         return ls_fail(err, LS_INVALID, "%s: is neither a checkpoint nor a run", given);
     snprintf(path, LS_PATH_MAX, "%s", given);
     return LS_OK;

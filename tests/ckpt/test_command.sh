@@ -60,13 +60,27 @@ says out '"ok":false'
 says out '"tensor":"mask"'
 run 3 export "$work/ckpt" "$work/bad.safetensors"
 [ ! -e "$work/bad.safetensors" ] || fail "a damaged checkpoint was exported"
+says err 'put a copy of it in its place: there is no whole checkpoint beside it'
+# ... but for one: the newest that is whole.
+mkdir "$work/several"
+for step in 2 4; do run 0 import "$work/in.safetensors" "$work/several/step-0000000$step"; done
+for step in 6 8; do cp -r "$work/ckpt" "$work/several/step-0000000$step"; done
+ln -s step-00000008 "$work/several/last"
+for action in verify 'verify --json' export; do
+    run 3 $action "$work/several/last"
+    says err "take $work/several/step-00000004, which is whole, or put a copy of this one in its place"
+done
+run 3 verify "$work/several/last" --json
+says out "\"remedy\":\"take $work/several/step-00000004, which is whole"
 echo '{' >"$work/ckpt/manifest.json"
 run 3 show "$work/ckpt"
-says err "manifest.json"
-run 3 show "$work/nowhere"
+says err "manifest.json: ends after 2 bytes; put a copy of it in its place"
+run 2 show "$work/nowhere"
+says err "there is no such checkpoint or run"
 head -c 100 "$work/in.safetensors" >"$work/cut.safetensors"
 run 3 import "$work/cut.safetensors"
 says err "cut.safetensors"
+says err "fetch or write the file again"
 [ ! -e "$work/cut" ] || fail "a cut file became a checkpoint"
 run 2 verify
 run 2 verfy "$work/ckpt"

@@ -70,6 +70,14 @@ for f in parts/checkpoints/step-*/model.safetensors; do
 done
 run 3 train mnist "${small[@]}" train.steps=40 --resume=parts
 says err 'model.safetensors'
+says err 'put a copy of one in its place, or remove that folder to begin from the beginning'
+run 3 eval parts
+says err 'put a copy of it in its place: there is no whole checkpoint beside it'
+rm -r parts/checkpoints
+run 2 eval parts
+says err 'parts has no checkpoint yet; --resume goes on with the run'
+run 0 train mnist "${small[@]}" train.steps=40 --resume=parts --quiet
+[ "$(hash parts)" = "$(hash longer)" ] || fail "from the beginning: $(hash parts), not $(hash longer)"
 [ ! -e runs ] || fail "a refused command left $(ls runs)"
 
 [ "$failures" -eq 0 ] && echo "train: all as expected"
