@@ -1,12 +1,16 @@
 #!/usr/bin/python3
 """Whole training steps in bf16 and in fp32, ours and PyTorch's, all four in turns in one run.
 
-usage: bench/compare_bf16.py [--build build] [--rounds 3] [--seconds 1] [--threads 16 2] [--layout best|nchw|nhwc] [--python PYTHON] [--json FILE] [ROW ...]
+usage: bench/compare_bf16.py [--build build] [--rounds 3] [--seconds 1] [--threads 16 2] [--layout best|nchw|nhwc] [--python PYTHON] [--json FILE]
+                            [--sides torch_fp32 torch_bf16 ours_fp32 ours_bf16] [ROW ...]
 
 A round runs PyTorch in fp32, PyTorch in bf16 (autocast), then Lockstep in both, in turns of a few steps
 (`lockstep bench ... precision=bf16 --against precision=fp32`).  A ratio is the median over the rounds of two times of
 one round, with the smallest and the largest beside it.  PyTorch is tuned as in bench/compare_torch.py, and has for each
 precision the layout that it is faster with, or the one that is named.  Kernels are chosen before the rounds begin.
+
+--sides leaves some of the four out: long steps of two sides can be compared in many short rounds.  A process of PyTorch that then computes
+in one precision alone has its first step of a round as warm-up, as ever, and no more of them.
 
 A thread count that leaves room for it (--threads 2 on 16 cores) runs all rows at a time, each on cores of its own, which both sides
 of a row share in the same way.  Run it on an otherwise idle machine.
@@ -25,6 +29,7 @@ import time
 import compare_torch as ct
 
 ROWS = ["resnet18-224", "dcgan-d", "dcgan-g", "vit"]
+SIDES = ["torch_fp32", "torch_bf16", "ours_fp32", "ours_bf16"]
 
 
 class Row:
@@ -49,7 +54,7 @@ class Row:
         self.torch.run("ready", 0)
 
     def ours(self):
-        command = ["--against", "precision=fp32"]
+        command = ["--against", "precision=fp32"] if "ours_fp32" in self.args.sides else []
         if not self.cores:
             return ct.ours(self.args, self.model, self.settings, command)
         pinned = copy.copy(self.args)
@@ -68,7 +73,10 @@ class Row:
         return min(times, key=times.get)
 
     def measure(self):
-        layouts = {p: self.faster_layout(p) for p in ("fp32", "bf16")}
+        layouts = {p: self.faster_layout(p) for p in ("fp32", "bf16") if "torch_" + p in self.args.sides}
+        if len(layouts) == 1:
+            for p, layout in layouts.items():
+                self.torch.run(layout, 0, p)
         self.ours()
         rounds = [self.round(layouts) for _ in range(self.args.rounds)]
         self.torch.close()
@@ -77,22 +85,29 @@ class Row:
     def round(self, layouts):
         times = {}
         for p, layout in layouts.items():
-            self.torch.run(layout, 0, p)
+            if len(layouts) > 1:
+                self.torch.run(layout, 0, p)
             times["torch_" + p] = self.torch.run(layout, self.args.seconds, p)
         time.sleep(0.5)  # PyTorch's threads go on spinning for a while; ours is alone then
         result = self.ours()
-        times["ours_bf16"], times["ours_fp32"] = result["step_s"]["p50"], result["compared"]["step_s"]["p50"]
+        times["ours_bf16"] = result["step_s"]["p50"]
+        if "ours_fp32" in self.args.sides:
+            times["ours_fp32"] = result["compared"]["step_s"]["p50"]
         return times
 
 
 def ratio(result, above, below):
+    if above not in result["rounds"][0]:
+        return "-"
     r = sorted(t[above] / t[below] for t in result["rounds"])
     return f"**{statistics.median(r):.2f}** ({r[0]:.2f} to {r[-1]:.2f})"
 
 
 def line(result):
-    ms = [1e3 * statistics.median(t[k] for t in result["rounds"]) for k in ("torch_fp32", "torch_bf16", "ours_fp32", "ours_bf16")]
-    return (f"| {result['threads']} | {result['row']} | {result['batch']} | " + " | ".join(f"{m:.1f}" for m in ms) + " | "
+    def ms(side):
+        times = [1e3 * t[side] for t in result["rounds"] if side in t]
+        return f"{statistics.median(times):.1f}" if times else "-"
+    return (f"| {result['threads']} | {result['row']} | {result['batch']} | " + " | ".join(ms(side) for side in SIDES) + " | "
             + " | ".join(ratio(result, a, "ours_bf16") for a in ("ours_fp32", "torch_fp32", "torch_bf16")) + " |")
 
 
@@ -119,6 +134,7 @@ def main():
     parser.add_argument("--threads", type=int, nargs="+", default=[16, 2])
     parser.add_argument("--layout", choices=("best", "nchw", "nhwc"), default="best", help="PyTorch's")
     parser.add_argument("--python", default="/usr/bin/python3", help="the Python that has PyTorch")
+    parser.add_argument("--sides", nargs="+", choices=SIDES, default=SIDES, help="which of the four to time; ours_bf16 always is")
     parser.add_argument("--json")
     parser.add_argument("rows", nargs="*", metavar="ROW", help="of: " + " ".join(ROWS))
     args = parser.parse_args()
