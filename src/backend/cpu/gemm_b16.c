@@ -15,7 +15,11 @@
 enum {
     B_NUMBERS = 512 << 10, /* of a packed block of B */
     COLS_MAX = 512,        /* of it */
-    DEEP_MAX = 4096        /* in k, of products that can be cut there */
+    DEEP_MAX = 4096,       /* in k, of products that can be cut there */
+    TILE = LSI_B16_ROWS * LSI_B16_WIDE,
+    UNIT = 8, /* lines that are fetched or copied at a time */
+    UNITS = LSI_B16_ROWS / UNIT,
+    LAG = 16 /* units from fetching to copying */
 };
 
 /* Sizes of what a thread works on at a time. */
@@ -27,15 +31,16 @@ typedef struct cut {
 static cut cut_of(const lsi_gemm_problem *p)
 {
     const int64_t k = lsi_round_up(p->k > 0 ? p->k : 1, LSI_B16_DEEP);
+    const int64_t numbers = lsi_b16_try[TRY_BLOCK] > 0 ? (int64_t)lsi_b16_try[TRY_BLOCK] << 10 : B_NUMBERS;
     cut c = {.deep = k <= DEEP_MAX || p->c_type != LS_F32 ? k : DEEP_MAX / 2};
 
-    c.cols = B_NUMBERS / c.deep / LSI_B16_WIDE * LSI_B16_WIDE;
+    c.cols = numbers / c.deep / LSI_B16_WIDE * LSI_B16_WIDE;
     if (c.cols > COLS_MAX) c.cols = COLS_MAX;
     if (c.cols < LSI_B16_WIDE) c.cols = LSI_B16_WIDE;
-    c.a_bytes = (size_t)(LSI_B16_ROWS * c.deep) * 2;
+    c.a_bytes = (size_t)(2 * LSI_B16_ROWS * c.deep) * 2;
     c.b_bytes = (size_t)(c.cols * c.deep) * 2;
     c.off_bytes = lsi_align64((size_t)(c.deep / LSI_B16_DEEP) * sizeof(int64_t));
-    c.tile_bytes = LSI_B16_ROWS * LSI_B16_WIDE * sizeof(float);
+    c.tile_bytes = 2 * TILE * sizeof(float);
     return c;
 }
 
@@ -44,16 +49,43 @@ static size_t thread_bytes(const cut *c)
     return c->a_bytes + c->b_bytes + c->off_bytes + c->tile_bytes;
 }
 
+/* Results of one tile: `at` of its rows are written, or fetched. */
+typedef struct results {
+    const float *sums;
+    int64_t m, rows, n, cols, at;
+    bool last; /* no more sums will be added */
+} results;
+
+/* What a thread reads next: 32 rows of A, or columns of B, of which each term is 32 lines of the cache.  They
+ * are fetched into the second-level cache 8 lines at a time, and some time later copied to `to`, term by
+ * term, if that is not NULL. */
+typedef struct coming {
+    const char *from;
+    int64_t term, row; /* bytes from term to term, and from line to line of a term */
+    int64_t lines;     /* of a term that exist */
+    int64_t units, done;
+    int64_t steps, due; /* of the products meanwhile */
+    uint16_t *to;
+    int64_t m, l; /* what is copied */
+} coming;
+
 /* One thread's work: rectangle g, in blocks of `c`. */
 typedef struct work {
+    lsi_b16_beside beside;
     const lsi_gemm_block *g;
     const lsi_b16_kernels *kernels;
     cut c;
-    uint16_t *a, *b;               /* its own room */
+    uint16_t *a, *b;               /* its own room; `a` twice 32 rows */
     const uint16_t *all_a, *all_b; /* packed already, from row first_a and column first_b on; or NULL */
     int64_t first_a, first_b;
     int64_t *off;
-    float *tile;
+    float *tiles; /* two: sums that are made, and those that are written meanwhile */
+    int turn;     /* of them */
+    results ready, expected;
+    int64_t rows_a_step;
+    coming coming;
+    int side;                   /* of `a` */
+    int64_t copied_m, copied_l; /* what it holds; -1 is nothing */
 } work;
 
 /* Columns [n, n_end) and depths [l, l + k). */
@@ -74,14 +106,196 @@ static bool in_place(const lsi_gemm_problem *p, int64_t k)
     return p->a_type == LS_BF16 && !p->trans_a && k % LSI_B16_DEEP == 0;
 }
 
-/* Rows m.. of A as terms: where they lie, or packed. */
-static void set_rows(const work *w, int64_t m, int64_t rows, int64_t l, int64_t k, lsi_b16_product *q)
+/* Whether rows of A are copied term by term. */
+static bool copies(const work *w)
+{
+    return lsi_b16_try[TRY_COPY] > 0 && w->all_a == NULL && in_place(w->g->p, w->g->p->k);
+}
+
+static int64_t at_most(int64_t n, int64_t most)
+{
+    return n < most ? n : most;
+}
+static int64_t pieces_of(int64_t n, int64_t size)
+{
+    return (n + size - 1) / size;
+}
+
+/* -- work beside products: results, and what comes next --------------------------------------------------- */
+
+static uint16_t *side_of_a(const work *w, int side)
+{
+    return w->a + side * LSI_B16_ROWS * w->c.deep;
+}
+
+/* Lines [8 * (unit % 4), + 8) of term unit / 4. */
+static const char *unit_at(const coming *c, int64_t unit)
+{
+    return c->from + unit / UNITS * c->term + unit % UNITS * UNIT * c->row;
+}
+static int64_t lines_of_unit(const coming *c, int64_t unit)
+{
+    return at_most(c->lines - unit % UNITS * UNIT, UNIT);
+}
+
+static void fetch_unit(const coming *c, int64_t unit)
+{
+    const char *at = unit_at(c, unit);
+
+    if (lsi_b16_try[TRY_FETCH] == 1)
+        for (int64_t i = 0; i < lines_of_unit(c, unit); i++) __builtin_prefetch(at + i * c->row, 0, 2);
+    else if (lsi_b16_try[TRY_FETCH] == 2)
+        for (int64_t i = 0; i < lines_of_unit(c, unit); i++) __builtin_prefetch(at + i * c->row, 0, 3);
+}
+
+static void copy_unit(const coming *c, int64_t unit)
+{
+    const int64_t n = lines_of_unit(c, unit);
+
+    if (n > 0)
+        lsi_b16_copy_rows((const uint16_t *)(const void *)unit_at(c, unit), c->row / 2, n,
+                          c->to + unit * UNIT * LSI_B16_DEEP);
+}
+
+/* The next eight lines. */
+static void next_unit(coming *c)
+{
+    if (c->done < c->units) fetch_unit(c, c->done);
+    if (c->to != NULL && c->done >= LAG) copy_unit(c, c->done - LAG);
+    c->done++;
+}
+
+static int64_t all_units(const coming *c)
+{
+    return c->units + (c->to != NULL ? LAG : 0);
+}
+
+static void write_rows(const work *w, const results *r, int64_t from, int64_t rows)
+{
+    const lsi_gemm_problem *p = w->g->p;
+    const float *sums = r->sums + from * LSI_B16_WIDE;
+    char *to = (char *)(uintptr_t)lsi_b16_at(w->g->c, p->c_type, (r->m + from) * p->ldc + r->n);
+    lsi_b16_end e = {.type = p->c_type, .bias_type = p->bias_type};
+
+    if (r->last) {
+        e.act = p->act;
+        e.slope = p->slope;
+    }
+    e.bias = r->last && w->g->bias != NULL ? lsi_b16_at(w->g->bias, p->bias_type, r->n) : NULL;
+    if (r->cols == LSI_B16_WIDE) {
+        const int past = lsi_b16_try[TRY_PAST];
+        lsi_b16_store_wide(&e, sums, LSI_B16_WIDE, rows, to, p->ldc,
+                           (past > 1 || (past && p->c_type == LS_F32)) &&
+                               ((uintptr_t)to | (size_t)p->ldc * ls_dtype_size(p->c_type)) % 64 == 0);
+        return;
+    }
+    for (int64_t j = 0; j < r->cols; j += LSI_B16_COLS) {
+        lsi_b16_store(&e, sums + j, LSI_B16_WIDE, rows, at_most(r->cols - j, LSI_B16_COLS),
+                      (void *)(uintptr_t)lsi_b16_at(to, p->c_type, j), p->ldc);
+        if (e.bias != NULL) e.bias = lsi_b16_at(e.bias, p->bias_type, LSI_B16_COLS);
+    }
+}
+
+static void fetch_rows(const work *w, const results *r, int64_t from, int64_t rows)
+{
+    const lsi_gemm_problem *p = w->g->p;
+    const int64_t bytes = r->cols * (int64_t)ls_dtype_size(p->c_type);
+
+    for (int64_t i = from; i < from + rows; i++) {
+        const char *row = lsi_b16_at(w->g->c, p->c_type, (r->m + i) * p->ldc + r->n);
+        for (int64_t k = 0; k < bytes; k += 64) __builtin_prefetch(row + k, 1);
+    }
+}
+
+static void write_rest(work *w)
+{
+    if (w->ready.at < w->ready.rows) write_rows(w, &w->ready, w->ready.at, w->ready.rows - w->ready.at);
+    w->ready.at = w->ready.rows = 0;
+}
+
+static void step(lsi_b16_beside *b)
+{
+    work *w = (work *)(void *)b;
+    results *ready = &w->ready, *expected = &w->expected;
+    coming *c = &w->coming;
+
+    if (ready->at < ready->rows) {
+        const int64_t n = at_most(ready->rows - ready->at, w->rows_a_step);
+        write_rows(w, ready, ready->at, n);
+        ready->at += n;
+    }
+    if (expected->at < expected->rows) {
+        const int64_t n = at_most(expected->rows - expected->at, w->rows_a_step);
+        fetch_rows(w, expected, expected->at, n);
+        expected->at += n;
+    }
+    if (c->done >= all_units(c)) return;
+    for (c->due += all_units(c); c->due >= c->steps; c->due -= c->steps) next_unit(c);
+}
+
+/* Rows m.. of A in `steps` steps, if they are to be copied or are worth fetching. */
+static void expect_rows(work *w, int64_t m, int64_t rows, int64_t l, int64_t k, int64_t steps)
+{
+    const lsi_gemm_problem *p = w->g->p;
+    const int64_t deep = lsi_round_up(k, LSI_B16_DEEP);
+
+    w->coming = (coming){.lines = rows, .units = deep / LSI_B16_DEEP * UNITS, .steps = steps};
+    if (w->all_a != NULL) {
+        w->coming.from = (const char *)(w->all_a + (m - w->first_a) * deep);
+        w->coming.row = 64;
+        w->coming.term = 64 * LSI_B16_ROWS;
+    } else if (in_place(p, k)) {
+        w->coming.from = (const char *)((const uint16_t *)(const void *)w->g->a + m * p->lda + l);
+        w->coming.row = p->lda * 2;
+        w->coming.term = 64;
+        if (copies(w) && lsi_b16_try[TRY_COPY] == 2) {
+            w->coming.to = w->a; /* the side that is not in use by then */
+            w->coming.m = m;
+            w->coming.l = l;
+        }
+    } else {
+        w->coming.units = 0;
+    }
+    if (!lsi_b16_try[TRY_FETCH] && w->coming.to == NULL) w->coming.units = 0;
+}
+
+/* The same of 32 packed columns of B. */
+static void expect_columns(work *w, int64_t n, int64_t k, int64_t steps)
+{
+    const int64_t deep = lsi_round_up(k, LSI_B16_DEEP);
+
+    w->coming = (coming){.from = (const char *)(w->all_b + (n - w->first_b) * deep),
+                         .row = 64,
+                         .term = 64 * LSI_B16_WIDE,
+                         .lines = LSI_B16_WIDE,
+                         .units = lsi_b16_try[TRY_FETCH] ? deep / LSI_B16_DEEP * UNITS : 0,
+                         .steps = steps};
+}
+
+static void expect_nothing(work *w)
+{
+    w->coming = (coming){0};
+}
+
+/* Rows m.. of A as terms: where they lie, copied, or packed. */
+static void set_rows(work *w, int64_t m, int64_t rows, int64_t l, int64_t k, lsi_b16_product *q)
 {
     const lsi_gemm_problem *p = w->g->p;
 
     if (w->all_a != NULL) {
         q->a_row = p->trans_a ? LSI_B16_DEEP : lsi_round_up(k, LSI_B16_DEEP);
         q->a = w->all_a + (m - w->first_a) * lsi_round_up(k, LSI_B16_DEEP);
+        return;
+    }
+    if (copies(w)) {
+        w->side = !w->side;
+        q->a = side_of_a(w, w->side);
+        q->a_row = LSI_B16_DEEP;
+        if (w->copied_m == m && w->copied_l == l) return; /* while the rows before were multiplied */
+        for (int64_t t = 0; t < k / LSI_B16_DEEP; t++)
+            lsi_b16_copy_rows((const uint16_t *)(const void *)w->g->a + m * p->lda + l + t * LSI_B16_DEEP,
+                              p->lda, rows,
+                              side_of_a(w, w->side) + t * LSI_B16_ROWS * LSI_B16_DEEP);
         return;
     }
     if (in_place(p, k) && lsi_round_up(rows, 16) <= p->m - m) {
@@ -96,81 +310,107 @@ static void set_rows(const work *w, int64_t m, int64_t rows, int64_t l, int64_t 
 }
 
 /* C as it is, where the tile is to be added to it. */
-static void load_tile(const work *w, int64_t m, int64_t rows, int64_t n, int64_t cols)
+static void load_tile(const work *w, int64_t m, int64_t rows, int64_t n, int64_t cols, float *to)
 {
     const lsi_gemm_problem *p = w->g->p;
 
     for (int64_t i = 0; i < rows; i++)
-        memcpy(w->tile + i * LSI_B16_WIDE, w->g->c + (m + i) * p->ldc + n, (size_t)cols * sizeof(float));
+        memcpy(to + i * LSI_B16_WIDE, w->g->c + (m + i) * p->ldc + n, (size_t)cols * sizeof(float));
 }
 
-static void store_tile(const work *w, int64_t m, int64_t rows, int64_t n, int64_t cols, bool last)
+/* One tile of results; those of the one before are written meanwhile. */
+static void tile_of(work *w, results r, lsi_b16_product *q)
 {
-    const lsi_gemm_problem *p = w->g->p;
-    lsi_b16_end e = {.type = p->c_type, .bias_type = p->bias_type};
+    float *tile = w->tiles + w->turn * TILE;
+    const bool past = lsi_b16_try[TRY_PAST] > (w->g->p->c_type != LS_F32);
 
-    if (last) {
-        e.act = p->act;
-        e.slope = p->slope;
-    }
-    for (int64_t j = 0; j < cols; j += LSI_B16_COLS) {
-        e.bias = last && w->g->bias != NULL ? lsi_b16_at(w->g->bias, p->bias_type, n + j) : NULL;
-        lsi_b16_store(&e, w->tile + j, LSI_B16_WIDE, rows, cols - j < LSI_B16_COLS ? cols - j : LSI_B16_COLS,
-                      (void *)(uintptr_t)lsi_b16_at(w->g->c, p->c_type, m * p->ldc + n + j), p->ldc);
-    }
+    q->c = tile;
+    r.sums = tile;
+    if (q->add)
+        load_tile(w, r.m, r.rows, r.n, r.cols, tile);
+    else if (!lsi_b16_try[TRY_STORE] && !past)
+        fetch_rows(w, &r, 0, r.rows);
+    w->expected = r;
+    if (q->add || !lsi_b16_try[TRY_STORE] || past) w->expected.at = r.rows;
+    w->rows_a_step = q->n_terms > 0 ? pieces_of(LSI_B16_ROWS, q->n_terms) : LSI_B16_ROWS;
+    w->kernels->multiply((int)r.rows, r.cols > LSI_B16_COLS ? 2 : 1, q);
+    write_rest(w);
+    w->ready = r;
+    if (!lsi_b16_try[TRY_STORE]) write_rest(w);
+    w->turn = !w->turn;
 }
 
-/* What will be written, early enough to be there when the product is. */
-static void fetch_results(const work *w, int64_t m, int64_t rows, int64_t n, int64_t cols)
-{
-    const lsi_gemm_problem *p = w->g->p;
-    const int64_t bytes = cols * (int64_t)ls_dtype_size(p->c_type);
-
-    for (int64_t i = 0; i < rows; i++) {
-        const char *row = lsi_b16_at(w->g->c, p->c_type, (m + i) * p->ldc + n);
-        for (int64_t k = 0; k < bytes; k += 64) __builtin_prefetch(row + k, 1);
-    }
-}
-
-static void rows_times_columns(const work *w, int64_t n, int64_t n_end, int64_t l, int64_t k)
+static void rows_times_columns(work *w, int64_t n, int64_t n_end, int64_t l, int64_t k)
 {
     const lsi_gemm_block *g = w->g;
     const bool add = l > 0 || g->p->accumulate, last = l + k >= g->p->k;
     lsi_b16_product q = {.a_off = w->off,
                          .b_block = lsi_round_up(k, LSI_B16_DEEP) * LSI_B16_COLS,
                          .n_terms = (k + LSI_B16_DEEP - 1) / LSI_B16_DEEP,
-                         .c = w->tile,
                          .c_row = LSI_B16_WIDE,
-                         .add = add};
+                         .add = add,
+                         .beside = lsi_b16_try[TRY_STORE] || lsi_b16_try[TRY_FETCH] || lsi_b16_try[TRY_COPY] == 2
+                                       ? &w->beside
+                                       : NULL};
 
+    w->beside.step = step;
     for (int64_t m = g->m_lo; m < g->m_hi; m += LSI_B16_ROWS) {
-        const int64_t rows = g->m_hi - m < LSI_B16_ROWS ? g->m_hi - m : LSI_B16_ROWS;
+        const int64_t rows = at_most(g->m_hi - m, LSI_B16_ROWS);
         set_rows(w, m, rows, l, k, &q);
+        if (w->coming.to != NULL) w->coming.to = side_of_a(w, !w->side);
         for (int64_t j = n; j < n_end; j += LSI_B16_WIDE) {
-            const int64_t cols = n_end - j < LSI_B16_WIDE ? n_end - j : LSI_B16_WIDE;
+            const int64_t cols = at_most(n_end - j, LSI_B16_WIDE);
             q.b = w->all_b != NULL ? w->all_b + (j - w->first_b) / LSI_B16_COLS * q.b_block
                                    : w->b + (j - n) / LSI_B16_COLS * q.b_block;
-            if (add)
-                load_tile(w, m, rows, j, cols);
-            else
-                fetch_results(w, m, rows, j, cols);
-            w->kernels->multiply((int)rows, cols > LSI_B16_COLS ? 2 : 1, &q);
-            store_tile(w, m, rows, j, cols, last);
+            q.b_next = j + LSI_B16_WIDE < n_end ? q.b + 2 * q.b_block : NULL;
+            tile_of(w, (results){.m = m, .rows = rows, .n = j, .cols = cols, .last = last}, &q);
         }
     }
+    while (w->coming.done < all_units(&w->coming)) next_unit(&w->coming);
+    w->copied_m = w->coming.to != NULL ? w->coming.m : -1;
+    w->copied_l = w->coming.l;
 }
 
-static void block(const lsi_gemm_block *g)
+/* Steps of rows_times_columns. */
+static int64_t steps_of(int64_t rows, int64_t cols, int64_t k)
 {
-    const lsi_gemm_problem *p = g->p;
-    work w = {.g = g, .kernels = lsi_b16_kernels_here(), .c = cut_of(p)};
+    return pieces_of(rows, LSI_B16_ROWS) * pieces_of(cols, LSI_B16_WIDE) * pieces_of(k, LSI_B16_DEEP);
+}
+
+/* All rows of the rectangle, 32 at a time. */
+static void all_rows(work *w, lsi_gemm_block *g, int64_t n, int64_t n_end, int64_t l, int64_t k)
+{
+    const int64_t lo = g->m_lo, hi = g->m_hi;
+
+    for (int64_t m = lo; m < hi; m += LSI_B16_ROWS) {
+        const int64_t next = m + LSI_B16_ROWS;
+        g->m_lo = m;
+        g->m_hi = at_most(hi, next);
+        if (next < hi)
+            expect_rows(w, next, at_most(hi - next, LSI_B16_ROWS), l, k, steps_of(1, n_end - n, k));
+        else
+            expect_nothing(w);
+        rows_times_columns(w, n, n_end, l, k);
+    }
+    write_rest(w);
+    if (lsi_b16_try[TRY_PAST]) __builtin_ia32_sfence();
+    g->m_lo = lo;
+    g->m_hi = hi;
+}
+
+static void block(const lsi_gemm_block *whole)
+{
+    const lsi_gemm_problem *p = whole->p;
+    lsi_gemm_block moving = *whole, *g = &moving;
+    work w = {.g = g, .kernels = lsi_b16_kernels_here(), .c = cut_of(p), .copied_m = -1};
     char *at = g->scratch;
 
     w.a = (uint16_t *)(void *)at;
     w.b = (uint16_t *)(void *)(at += w.c.a_bytes);
     w.off = (int64_t *)(void *)(at += w.c.b_bytes);
-    w.tile = (float *)(void *)(at + w.c.off_bytes);
-    for (int64_t t = 0; t < w.c.deep / LSI_B16_DEEP; t++) w.off[t] = t * LSI_B16_DEEP;
+    w.tiles = (float *)(void *)(at + w.c.off_bytes);
+    for (int64_t t = 0; t < w.c.deep / LSI_B16_DEEP; t++)
+        w.off[t] = t * LSI_B16_DEEP * (copies(&w) ? LSI_B16_ROWS : 1);
     w.kernels->begin();
     for (int64_t n = g->n_lo; n < g->n_hi; n += w.c.cols) {
         const int64_t n_end = g->n_hi - n < w.c.cols ? g->n_hi : n + w.c.cols;
@@ -178,7 +418,7 @@ static void block(const lsi_gemm_block *g)
         do { /* once even for k == 0, which must still write C */
             const int64_t k = p->k - l < w.c.deep ? p->k - l : w.c.deep;
             pack_columns(&w, n, n_end, l, k);
-            rows_times_columns(&w, n, n_end, l, k);
+            all_rows(&w, g, n, n_end, l, k);
             l += w.c.deep;
         } while (l < p->k);
     }
@@ -194,6 +434,12 @@ static void block(const lsi_gemm_block *g)
  * matrix, if it must be packed, is packed by all for all.  Whoever has done his own goes on with what others
  * have left of theirs, reading what they have packed. */
 
+/* How far a thread is with packing: the block that it packed last, ALL, or NONE. */
+enum { ALL = -1, NONE = -2 };
+typedef struct packed_part {
+    _Alignas(64) _Atomic int64_t block;
+} packed_part;
+
 typedef struct together {
     const lsi_gemm_problem *p;
     const void *a, *b, *bias;
@@ -206,22 +452,13 @@ typedef struct together {
     uint16_t *shared;                         /* the other matrix, packed, if it must be */
     char *own;                                /* of each thread: its packed part, then room */
     ls_parallel_pieces to_pack, *to_multiply; /* the latter: of each part */
-    lsi_b16_packed *done;                     /* of each thread */
+    packed_part *packed;                      /* of each thread */
 } together;
 
 /* A is packed, unless it can be read where it lies in every part of k. */
 static bool packs_a(const lsi_gemm_problem *p)
 {
     return !in_place(p, p->k);
-}
-
-static int64_t at_most(int64_t n, int64_t most)
-{
-    return n < most ? n : most;
-}
-static int64_t pieces_of(int64_t n, int64_t size)
-{
-    return (n + size - 1) / size;
 }
 
 /* As many parts as threads where each gets several blocks, or the blocks can be dealt out evenly; else fewer.
@@ -381,29 +618,107 @@ static int64_t even_block(int64_t n, int64_t most)
     return blocks > 0 ? lsi_round_up(pieces_of(n, blocks), LSI_B16_WIDE) : LSI_B16_WIDE;
 }
 
-/* Part `part`, as `mine` has packed it, a piece at a time as far as nobody else has taken them: 32 rows by
- * a block of the part's columns, or a block of its rows by 32 columns.  A block stays in the second-level
- * cache until all of the other matrix has been multiplied by it; with few threads a part as a whole would
- * not. */
-static void multiply_part(const together *t, work *w, lsi_gemm_block *g, int part, const uint16_t *mine)
+/* Piece i of a part: 32 rows by a block of the part's columns, or a block of its rows by 32 columns.  A block
+ * stays in the second-level cache until all of the other matrix has been multiplied by it; with few threads
+ * a part as a whole would not. */
+typedef struct parts_piece {
+    int64_t all;        /* pieces of the part */
+    int64_t block;      /* of the part */
+    int64_t from, to;   /* what is owned of it */
+    int64_t first, end; /* of the other matrix */
+} parts_piece;
+
+static parts_piece piece_of(const together *t, int part, int64_t i)
 {
-    const lsi_gemm_problem *p = t->p;
-    const int64_t other = t->by_rows ? p->n : p->m, others = pieces_of(other, LSI_B16_WIDE);
-    int64_t lo, hi, i, block, blocks;
+    const int64_t other = t->by_rows ? t->p->n : t->p->m, others = pieces_of(other, LSI_B16_WIDE);
+    parts_piece e = {0};
+    int64_t lo, hi, block;
+
+    part_range(t, part, &lo, &hi);
+    block = even_block(hi - lo, t->cut.cols);
+    e.all = pieces_of(hi - lo, block) * others;
+    e.block = i / others;
+    e.from = lo + e.block * block;
+    e.to = at_most(hi, e.from + block);
+    e.first = i % others * LSI_B16_WIDE;
+    e.end = at_most(other, e.first + LSI_B16_WIDE);
+    return e;
+}
+
+static void use_packed(const together *t, work *w, int part, const uint16_t *mine)
+{
+    int64_t lo, hi;
 
     part_range(t, part, &lo, &hi);
     w->all_a = t->by_rows ? mine : t->shared;
     w->all_b = t->by_rows ? t->shared : mine;
     w->first_a = t->by_rows ? lo : 0;
     w->first_b = t->by_rows ? 0 : lo;
-    block = even_block(hi - lo, t->cut.cols);
-    blocks = pieces_of(hi - lo, block);
-    while ((i = ls_parallel_take(&t->to_multiply[part])) < blocks * others) {
-        const int64_t from = lo + i / others * block, to = at_most(hi, from + block);
-        const int64_t first = i % others * LSI_B16_WIDE, end = at_most(other, first + LSI_B16_WIDE);
-        g->m_lo = t->by_rows ? from : first;
-        g->m_hi = t->by_rows ? to : end;
-        rows_times_columns(w, t->by_rows ? first : from, t->by_rows ? end : to, t->l, t->k);
+}
+
+static void multiply_piece(const together *t, work *w, lsi_gemm_block *g, const parts_piece *e)
+{
+    g->m_lo = t->by_rows ? e->from : e->first;
+    g->m_hi = t->by_rows ? e->to : e->end;
+    rows_times_columns(w, t->by_rows ? e->first : e->from, t->by_rows ? e->end : e->to, t->l, t->k);
+}
+
+/* A thread's own part, block by block. */
+static void multiply_own(const together *t, work *w, lsi_gemm_block *g, int thread)
+{
+    const int part = thread % t->parts;
+    packed_part *packed = &t->packed[thread];
+    uint16_t *mine = part_at(t, thread);
+    int64_t lo, hi, i, has = NONE;
+
+    part_range(t, part, &lo, &hi);
+    if (!lsi_b16_try[TRY_LAZY]) {
+        if (lo < hi) pack_part(t, t->by_rows, lo, hi, mine);
+        atomic_store_explicit(&packed->block, has = ALL, memory_order_release);
+    }
+    w->kernels->begin();
+    use_packed(t, w, part, mine);
+    i = ls_parallel_take(&t->to_multiply[part]);
+    for (parts_piece e; e = piece_of(t, part, i), i < e.all;) {
+        const int64_t next = ls_parallel_take(&t->to_multiply[part]);
+        const parts_piece soon = piece_of(t, part, next);
+        const int64_t steps = steps_of(e.to - e.from, 1, t->k);
+        if (has != ALL && has != e.block) {
+            pack_part(t, t->by_rows, e.from, e.to, mine + (e.from - lo) * t->deep);
+            atomic_store_explicit(&packed->block, has = e.block, memory_order_release);
+        }
+        if (next >= soon.all)
+            expect_nothing(w);
+        else if (t->by_rows)
+            expect_columns(w, soon.first, t->k, steps);
+        else
+            expect_rows(w, soon.first, soon.end - soon.first, t->l, t->k, steps);
+        multiply_piece(t, w, g, &e);
+        i = next;
+    }
+    write_rest(w);
+}
+
+/* What is left of what `owner` has packed; whether more is to come. */
+static bool multiply_others(const together *t, work *w, lsi_gemm_block *g, int owner)
+{
+    const int part = owner % t->parts;
+    ls_parallel_pieces *pieces = &t->to_multiply[part];
+    const int64_t has = atomic_load_explicit(&t->packed[owner].block, memory_order_acquire);
+    int64_t i = atomic_load_explicit(&pieces->taken, memory_order_relaxed);
+
+    if (has == NONE) return false; /* who has not begun will do his part himself */
+    use_packed(t, w, part, part_at(t, owner));
+    expect_nothing(w);
+    for (;;) {
+        const parts_piece e = piece_of(t, part, i);
+        if (i >= e.all) return false;
+        if (has != ALL && has != e.block) return true;
+        if (!atomic_compare_exchange_weak_explicit(&pieces->taken, &i, i + 1, memory_order_relaxed,
+                                                   memory_order_relaxed))
+            continue;
+        multiply_piece(t, w, g, &e);
+        i = atomic_load_explicit(&pieces->taken, memory_order_relaxed);
     }
 }
 
@@ -413,24 +728,22 @@ static void multiply_thread(int thread, int n_threads, void *arg)
     const lsi_gemm_problem *p = t->p;
     char *at = (char *)part_at(t, thread) + part_bytes(t);
     lsi_gemm_block g = {.p = p, .a = t->a, .b = t->b, .c = t->c, .bias = t->bias};
-    work w = {.g = &g, .kernels = lsi_b16_kernels_here(), .c = t->cut};
-    int64_t lo, hi;
+    work w = {.g = &g, .kernels = lsi_b16_kernels_here(), .c = t->cut, .copied_m = -1};
+    bool more = true;
 
     w.a = (uint16_t *)(void *)at;
     w.off = (int64_t *)(void *)(at += t->cut.a_bytes);
-    w.tile = (float *)(void *)(at + t->cut.off_bytes);
+    w.tiles = (float *)(void *)(at + t->cut.off_bytes);
     for (int64_t i = 0; i < t->cut.deep / LSI_B16_DEEP; i++)
-        w.off[i] = i * LSI_B16_DEEP * (packs_a(p) && p->trans_a ? LSI_B16_ROWS : 1);
-    part_range(t, thread % t->parts, &lo, &hi);
-    if (lo < hi) pack_part(t, t->by_rows, lo, hi, part_at(t, thread));
-    atomic_store_explicit(&t->done[thread].whole, true, memory_order_release);
-    w.kernels->begin();
-    /* Own ones first.  Who has not packed yet will do his part himself. */
-    for (int i = 0; i < n_threads; i++) {
-        const int owner = (thread + i) % n_threads;
-        if (atomic_load_explicit(&t->done[owner].whole, memory_order_acquire))
-            multiply_part(t, &w, &g, owner % t->parts, part_at(t, owner));
+        w.off[i] = i * LSI_B16_DEEP * ((packs_a(p) && p->trans_a) || copies(&w) ? LSI_B16_ROWS : 1);
+    multiply_own(t, &w, &g, thread);
+    while (more) {
+        more = false;
+        for (int i = 1; i < n_threads; i++) more |= multiply_others(t, &w, &g, (thread + i) % n_threads);
+        write_rest(&w);
+        if (more) __builtin_ia32_pause();
     }
+    if (lsi_b16_try[TRY_PAST]) __builtin_ia32_sfence();
     w.kernels->end();
 }
 
@@ -445,8 +758,8 @@ static void run_together(const lsi_gemm_problem *p, const void *a, const void *b
     t.c = c;
     t.bias = p->has_bias ? bias : NULL;
     t.to_multiply = scratch;
-    t.done = (lsi_b16_packed *)(void *)(t.to_multiply + p->threads);
-    t.own = (char *)(t.done + p->threads);
+    t.packed = (packed_part *)(void *)(t.to_multiply + p->threads);
+    t.own = (char *)(t.packed + p->threads);
     if (shared_bytes(&t) > 0) t.shared = (uint16_t *)(void *)(t.own + (size_t)p->threads * own_bytes(&t));
     do { /* once even for k == 0, which must still write C */
         t.k = p->k - t.l < t.cut.deep ? p->k - t.l : t.cut.deep;
@@ -454,7 +767,7 @@ static void run_together(const lsi_gemm_problem *p, const void *a, const void *b
         t.to_pack = (ls_parallel_pieces){0};
         for (int i = 0; i < p->threads; i++) {
             t.to_multiply[i] = (ls_parallel_pieces){0};
-            atomic_init(&t.done[i].whole, false);
+            atomic_init(&t.packed[i].block, NONE);
         }
         if (t.shared != NULL) ls_parallel_run(p->threads, share_thread, &t);
         ls_parallel_run(p->threads, multiply_thread, &t);
@@ -492,7 +805,7 @@ static size_t scratch(const lsi_gemm_problem *p)
     if (!shares(p)) return (size_t)p->threads * thread_bytes(&c);
     together_init(&t, p);
     return shared_bytes(&t) +
-           (size_t)p->threads * (sizeof(ls_parallel_pieces) + sizeof(lsi_b16_packed) + own_bytes(&t));
+           (size_t)p->threads * (sizeof(ls_parallel_pieces) + sizeof(packed_part) + own_bytes(&t));
 }
 
 static ls_status run(const lsi_gemm_problem *p, const void *a, const void *b, void *c, const void *bias,
