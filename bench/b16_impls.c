@@ -65,7 +65,8 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* -- tiles alone -------------------------------------------------------------------------------------------- */
+/* -- tiles alone --------------------------------------------------------------------------------------------
+ */
 
 /* Rows of A, and pairs of blocks of B, that are multiplied again and again. */
 typedef struct kernel_case {
@@ -128,7 +129,8 @@ static void bench_kernel(const kernel_case *c, int threads, double seconds)
     r.repeats = (int64_t)(1e9 / flop) + 1; /* about a millisecond */
     r.a = take((size_t)(threads * r.a_numbers) * 2);
     r.b = take((size_t)(threads * r.b_numbers) * 2);
-    for (const double t0 = ls_clock_seconds(); rounds < MAX_ROUNDS && ls_clock_seconds() - t0 < seconds; rounds++)
+    for (const double t0 = ls_clock_seconds(); rounds < MAX_ROUNDS && ls_clock_seconds() - t0 < seconds;
+         rounds++)
         for (int i = 0; i < n_ways; i++) {
             double sum = 0;
             use(&ways[i]);
@@ -148,7 +150,8 @@ static void bench_kernel(const kernel_case *c, int threads, double seconds)
     ls_free(r.b);
 }
 
-/* -- products ----------------------------------------------------------------------------------------------- */
+/* -- products -----------------------------------------------------------------------------------------------
+ */
 
 typedef struct shape {
     const char *name;
@@ -281,7 +284,8 @@ static void bench_product(const shape *s, int threads, double seconds)
             turn = (turn + 1) % copies;
             use(&ways[i]);
             before = ls_clock_seconds();
-            lsi_gemm_b16.run(&p, in_ring(&a, turn), in_ring(&b, turn), in_ring(&c, turn), bias.at, scratch[i]);
+            lsi_gemm_b16.run(&p, in_ring(&a, turn), in_ring(&b, turn), in_ring(&c, turn), bias.at,
+                             scratch[i]);
             ways[i].seconds[rounds] = ls_clock_seconds() - before;
         }
     printf("%s %s:", s->name, good ? "right" : "WRONG");
@@ -299,8 +303,8 @@ static void bench_product(const shape *s, int threads, double seconds)
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) ls_free(all[i]);
 }
 
-static const char *const kernel_ways[] = {"0",     "1",     "2",     "3",     "3,1,1", "3,2,1", "3,4,1",
-                                          "3,2,3", "3,1,3", "1,2,1", "2,2,1", "0,2,1"};
+static const char *const kernel_ways[] = {"0",     "1",     "2",     "3",     "3,1,1", "3,2,1",
+                                          "3,4,1", "3,2,3", "3,1,3", "1,2,1", "2,2,1", "0,2,1"};
 static const char *const product_ways[] = {"0",
                                            "3",
                                            "0,0,0,0,1",

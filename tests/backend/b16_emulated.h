@@ -31,7 +31,8 @@ static inline __m256bh emulated_narrow(__m512 a)
 
 static inline __m512bh emulated_narrow_both(__m512 high, __m512 low)
 {
-    const __m256i h = _mm512_cvtepi32_epi16(emulated_round(high)), l = _mm512_cvtepi32_epi16(emulated_round(low));
+    const __m256i h = _mm512_cvtepi32_epi16(emulated_round(high)),
+                  l = _mm512_cvtepi32_epi16(emulated_round(low));
 
     return (__m512bh)_mm512_inserti64x4(_mm512_castsi256_si512(l), h, 1);
 }
@@ -39,15 +40,17 @@ static inline __m512bh emulated_narrow_both(__m512 high, __m512 low)
 static inline __m512 emulated_pairs(__m512 sum, __m512i a, __m512i b)
 {
     const __m512i top = _mm512_set1_epi32((int)0xffff0000u);
-    const __m512 a0 = _mm512_castsi512_ps(_mm512_slli_epi32(a, 16)), b0 = _mm512_castsi512_ps(_mm512_slli_epi32(b, 16));
-    const __m512 a1 = _mm512_castsi512_ps(_mm512_and_si512(a, top)), b1 = _mm512_castsi512_ps(_mm512_and_si512(b, top));
+    const __m512 a0 = _mm512_castsi512_ps(_mm512_slli_epi32(a, 16)),
+                 b0 = _mm512_castsi512_ps(_mm512_slli_epi32(b, 16));
+    const __m512 a1 = _mm512_castsi512_ps(_mm512_and_si512(a, top)),
+                 b1 = _mm512_castsi512_ps(_mm512_and_si512(b, top));
 
     return _mm512_fmadd_ps(a1, b1, _mm512_fmadd_ps(a0, b0, sum));
 }
 
-#define _mm512_cvtneps_pbh(a) emulated_narrow(a)
+#define _mm512_cvtneps_pbh(a)          emulated_narrow(a)
 #define _mm512_cvtne2ps_pbh(high, low) emulated_narrow_both(high, low)
-#define _mm512_dpbf16_ps(sum, a, b) emulated_pairs(sum, (__m512i)(a), (__m512i)(b))
+#define _mm512_dpbf16_ps(sum, a, b)    emulated_pairs(sum, (__m512i)(a), (__m512i)(b))
 
 static _Thread_local struct {
     _Alignas(64) unsigned char row[16][64];
@@ -82,11 +85,11 @@ static inline void emulated_tile_multiply(int sum, int a, int b)
 #undef _tile_loadd
 #undef _tile_stored
 #undef _tile_dpbf16ps
-#define _tile_loadconfig(config) ((void)(config))
-#define _tile_release() ((void)0)
-#define _tile_zero(tile) memset(emulated_tiles[tile].row, 0, 1024)
+#define _tile_loadconfig(config)        ((void)(config))
+#define _tile_release()                 ((void)0)
+#define _tile_zero(tile)                memset(emulated_tiles[tile].row, 0, 1024)
 #define _tile_loadd(tile, from, stride) emulated_tile_load(tile, from, stride)
-#define _tile_stored(tile, to, stride) emulated_tile_store(tile, to, stride)
-#define _tile_dpbf16ps(sum, a, b) emulated_tile_multiply(sum, a, b)
+#define _tile_stored(tile, to, stride)  emulated_tile_store(tile, to, stride)
+#define _tile_dpbf16ps(sum, a, b)       emulated_tile_multiply(sum, a, b)
 
 #endif

@@ -117,8 +117,8 @@ INLINE void all_terms(const lsi_b16_product *p, const int order, const int pre)
         const uint16_t *a = p->a + p->a_off[t], *lower = a + 16 * p->a_row;
         const uint16_t *b = p->b + t * LSI_B16_BLOCK, *right = b + p->b_block;
         if (order == 8) /* how fast it would be with everything in the first-level cache: results are wrong */
-            term(3, false, (const uint16_t *)p->c, (const uint16_t *)p->c + 512, 64, (const uint16_t *)p->c + 1024,
-                 (const uint16_t *)p->c + 1536);
+            term(3, false, (const uint16_t *)p->c, (const uint16_t *)p->c + 512, 64,
+                 (const uint16_t *)p->c + 1024, (const uint16_t *)p->c + 1536);
         else if (order != 9) /* how fast without products */
             term(order, t & 1, a, lower, a_row, b, right);
         if (pre) {

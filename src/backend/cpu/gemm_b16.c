@@ -5,34 +5,22 @@
  * columns. Where the results are fp32, sums over a long k are kept in C; else k is not cut.  Threads that
  * share a product pack what they need first, together: each for itself would spend as long on that as on
  * multiplying. Sums do not depend on the way. */
-#include <string.h>
+#include "backend/cpu/gemm_b16.h"
 
-#include "backend/cpu/b16.h"
 #include "backend/cpu/conv_util.h"
-#include "backend/cpu/gemm_internal.h"
 #include "base/parallel.h"
 
 enum {
     B_NUMBERS = 512 << 10, /* of a packed block of B */
     COLS_MAX = 512,        /* of it */
-    DEEP_MAX = 4096,       /* in k, of products that can be cut there */
-    TILE = LSI_B16_ROWS * LSI_B16_WIDE,
-    UNIT = 8, /* lines that are fetched or copied at a time */
-    UNITS = LSI_B16_ROWS / UNIT,
-    LAG = 16 /* units from fetching to copying */
+    DEEP_MAX = 4096        /* in k, of products that can be cut there */
 };
 
-/* Sizes of what a thread works on at a time. */
-typedef struct cut {
-    int64_t deep, cols; /* multiples of 32 */
-    size_t a_bytes, b_bytes, off_bytes, tile_bytes;
-} cut;
-
-static cut cut_of(const lsi_gemm_problem *p)
+static lsi_b16_cut cut_of(const lsi_gemm_problem *p)
 {
     const int64_t k = lsi_round_up(p->k > 0 ? p->k : 1, LSI_B16_DEEP);
     const int64_t numbers = lsi_b16_try[TRY_BLOCK] > 0 ? (int64_t)lsi_b16_try[TRY_BLOCK] << 10 : B_NUMBERS;
-    cut c = {.deep = k <= DEEP_MAX || p->c_type != LS_F32 ? k : DEEP_MAX / 2};
+    lsi_b16_cut c = {.deep = k <= DEEP_MAX || p->c_type != LS_F32 ? k : DEEP_MAX / 2};
 
     c.cols = numbers / c.deep / LSI_B16_WIDE * LSI_B16_WIDE;
     if (c.cols > COLS_MAX) c.cols = COLS_MAX;
@@ -40,56 +28,17 @@ static cut cut_of(const lsi_gemm_problem *p)
     c.a_bytes = (size_t)(2 * LSI_B16_ROWS * c.deep) * 2;
     c.b_bytes = (size_t)(c.cols * c.deep) * 2;
     c.off_bytes = lsi_align64((size_t)(c.deep / LSI_B16_DEEP) * sizeof(int64_t));
-    c.tile_bytes = 2 * TILE * sizeof(float);
+    c.tile_bytes = 2 * LSI_B16_TILE * sizeof(float);
     return c;
 }
 
-static size_t thread_bytes(const cut *c)
+static size_t thread_bytes(const lsi_b16_cut *c)
 {
     return c->a_bytes + c->b_bytes + c->off_bytes + c->tile_bytes;
 }
 
-/* Results of one tile: `at` of its rows are written, or fetched. */
-typedef struct results {
-    const float *sums;
-    int64_t m, rows, n, cols, at;
-    bool last; /* no more sums will be added */
-} results;
-
-/* What a thread reads next: 32 rows of A, or columns of B, of which each term is 32 lines of the cache.  They
- * are fetched into the second-level cache 8 lines at a time, and some time later copied to `to`, term by
- * term, if that is not NULL. */
-typedef struct coming {
-    const char *from;
-    int64_t term, row; /* bytes from term to term, and from line to line of a term */
-    int64_t lines;     /* of a term that exist */
-    int64_t units, done;
-    int64_t steps, due; /* of the products meanwhile */
-    uint16_t *to;
-    int64_t m, l; /* what is copied */
-} coming;
-
-/* One thread's work: rectangle g, in blocks of `c`. */
-typedef struct work {
-    lsi_b16_beside beside;
-    const lsi_gemm_block *g;
-    const lsi_b16_kernels *kernels;
-    cut c;
-    uint16_t *a, *b;               /* its own room; `a` twice 32 rows */
-    const uint16_t *all_a, *all_b; /* packed already, from row first_a and column first_b on; or NULL */
-    int64_t first_a, first_b;
-    int64_t *off;
-    float *tiles; /* two: sums that are made, and those that are written meanwhile */
-    int turn;     /* of them */
-    results ready, expected;
-    int64_t rows_a_step;
-    coming coming;
-    int side;                   /* of `a` */
-    int64_t copied_m, copied_l; /* what it holds; -1 is nothing */
-} work;
-
 /* Columns [n, n_end) and depths [l, l + k). */
-static void pack_columns(const work *w, int64_t n, int64_t n_end, int64_t l, int64_t k)
+static void pack_columns(const lsi_b16_work *w, int64_t n, int64_t n_end, int64_t l, int64_t k)
 {
     const lsi_gemm_problem *p = w->g->p;
     const int64_t block = lsi_round_up(k, LSI_B16_DEEP) * LSI_B16_COLS;
@@ -101,298 +50,23 @@ static void pack_columns(const work *w, int64_t n, int64_t n_end, int64_t l, int
                        to);
 }
 
-static bool in_place(const lsi_gemm_problem *p, int64_t k)
-{
-    return p->a_type == LS_BF16 && !p->trans_a && k % LSI_B16_DEEP == 0;
-}
-
-/* Whether rows of A are copied term by term. */
-static bool copies(const work *w)
-{
-    return lsi_b16_try[TRY_COPY] > 0 && w->all_a == NULL && in_place(w->g->p, w->g->p->k);
-}
-
-static int64_t at_most(int64_t n, int64_t most)
-{
-    return n < most ? n : most;
-}
-static int64_t pieces_of(int64_t n, int64_t size)
-{
-    return (n + size - 1) / size;
-}
-
-/* -- work beside products: results, and what comes next --------------------------------------------------- */
-
-static uint16_t *side_of_a(const work *w, int side)
-{
-    return w->a + side * LSI_B16_ROWS * w->c.deep;
-}
-
-/* Lines [8 * (unit % 4), + 8) of term unit / 4. */
-static const char *unit_at(const coming *c, int64_t unit)
-{
-    return c->from + unit / UNITS * c->term + unit % UNITS * UNIT * c->row;
-}
-static int64_t lines_of_unit(const coming *c, int64_t unit)
-{
-    return at_most(c->lines - unit % UNITS * UNIT, UNIT);
-}
-
-static void fetch_unit(const coming *c, int64_t unit)
-{
-    const char *at = unit_at(c, unit);
-
-    if (lsi_b16_try[TRY_FETCH] == 1)
-        for (int64_t i = 0; i < lines_of_unit(c, unit); i++) __builtin_prefetch(at + i * c->row, 0, 2);
-    else if (lsi_b16_try[TRY_FETCH] == 2)
-        for (int64_t i = 0; i < lines_of_unit(c, unit); i++) __builtin_prefetch(at + i * c->row, 0, 3);
-}
-
-static void copy_unit(const coming *c, int64_t unit)
-{
-    const int64_t n = lines_of_unit(c, unit);
-
-    if (n > 0)
-        lsi_b16_copy_rows((const uint16_t *)(const void *)unit_at(c, unit), c->row / 2, n,
-                          c->to + unit * UNIT * LSI_B16_DEEP);
-}
-
-/* The next eight lines. */
-static void next_unit(coming *c)
-{
-    if (c->done < c->units) fetch_unit(c, c->done);
-    if (c->to != NULL && c->done >= LAG) copy_unit(c, c->done - LAG);
-    c->done++;
-}
-
-static int64_t all_units(const coming *c)
-{
-    return c->units + (c->to != NULL ? LAG : 0);
-}
-
-static void write_rows(const work *w, const results *r, int64_t from, int64_t rows)
-{
-    const lsi_gemm_problem *p = w->g->p;
-    const float *sums = r->sums + from * LSI_B16_WIDE;
-    char *to = (char *)(uintptr_t)lsi_b16_at(w->g->c, p->c_type, (r->m + from) * p->ldc + r->n);
-    lsi_b16_end e = {.type = p->c_type, .bias_type = p->bias_type};
-
-    if (r->last) {
-        e.act = p->act;
-        e.slope = p->slope;
-    }
-    e.bias = r->last && w->g->bias != NULL ? lsi_b16_at(w->g->bias, p->bias_type, r->n) : NULL;
-    if (r->cols == LSI_B16_WIDE) {
-        const int past = lsi_b16_try[TRY_PAST];
-        lsi_b16_store_wide(&e, sums, LSI_B16_WIDE, rows, to, p->ldc,
-                           (past > 1 || (past && p->c_type == LS_F32)) &&
-                               ((uintptr_t)to | (size_t)p->ldc * ls_dtype_size(p->c_type)) % 64 == 0);
-        return;
-    }
-    for (int64_t j = 0; j < r->cols; j += LSI_B16_COLS) {
-        lsi_b16_store(&e, sums + j, LSI_B16_WIDE, rows, at_most(r->cols - j, LSI_B16_COLS),
-                      (void *)(uintptr_t)lsi_b16_at(to, p->c_type, j), p->ldc);
-        if (e.bias != NULL) e.bias = lsi_b16_at(e.bias, p->bias_type, LSI_B16_COLS);
-    }
-}
-
-static void fetch_rows(const work *w, const results *r, int64_t from, int64_t rows)
-{
-    const lsi_gemm_problem *p = w->g->p;
-    const int64_t bytes = r->cols * (int64_t)ls_dtype_size(p->c_type);
-
-    for (int64_t i = from; i < from + rows; i++) {
-        const char *row = lsi_b16_at(w->g->c, p->c_type, (r->m + i) * p->ldc + r->n);
-        for (int64_t k = 0; k < bytes; k += 64) __builtin_prefetch(row + k, 1);
-    }
-}
-
-static void write_rest(work *w)
-{
-    if (w->ready.at < w->ready.rows) write_rows(w, &w->ready, w->ready.at, w->ready.rows - w->ready.at);
-    w->ready.at = w->ready.rows = 0;
-}
-
-static void step(lsi_b16_beside *b)
-{
-    work *w = (work *)(void *)b;
-    results *ready = &w->ready, *expected = &w->expected;
-    coming *c = &w->coming;
-
-    if (ready->at < ready->rows) {
-        const int64_t n = at_most(ready->rows - ready->at, w->rows_a_step);
-        write_rows(w, ready, ready->at, n);
-        ready->at += n;
-    }
-    if (expected->at < expected->rows) {
-        const int64_t n = at_most(expected->rows - expected->at, w->rows_a_step);
-        fetch_rows(w, expected, expected->at, n);
-        expected->at += n;
-    }
-    if (c->done >= all_units(c)) return;
-    for (c->due += all_units(c); c->due >= c->steps; c->due -= c->steps) next_unit(c);
-}
-
-/* Rows m.. of A in `steps` steps, if they are to be copied or are worth fetching. */
-static void expect_rows(work *w, int64_t m, int64_t rows, int64_t l, int64_t k, int64_t steps)
-{
-    const lsi_gemm_problem *p = w->g->p;
-    const int64_t deep = lsi_round_up(k, LSI_B16_DEEP);
-
-    w->coming = (coming){.lines = rows, .units = deep / LSI_B16_DEEP * UNITS, .steps = steps};
-    if (w->all_a != NULL) {
-        w->coming.from = (const char *)(w->all_a + (m - w->first_a) * deep);
-        w->coming.row = 64;
-        w->coming.term = 64 * LSI_B16_ROWS;
-    } else if (in_place(p, k)) {
-        w->coming.from = (const char *)((const uint16_t *)(const void *)w->g->a + m * p->lda + l);
-        w->coming.row = p->lda * 2;
-        w->coming.term = 64;
-        if (copies(w) && lsi_b16_try[TRY_COPY] == 2) {
-            w->coming.to = w->a; /* the side that is not in use by then */
-            w->coming.m = m;
-            w->coming.l = l;
-        }
-    } else {
-        w->coming.units = 0;
-    }
-    if (!lsi_b16_try[TRY_FETCH] && w->coming.to == NULL) w->coming.units = 0;
-}
-
-/* The same of 32 packed columns of B. */
-static void expect_columns(work *w, int64_t n, int64_t k, int64_t steps)
-{
-    const int64_t deep = lsi_round_up(k, LSI_B16_DEEP);
-
-    w->coming = (coming){.from = (const char *)(w->all_b + (n - w->first_b) * deep),
-                         .row = 64,
-                         .term = 64 * LSI_B16_WIDE,
-                         .lines = LSI_B16_WIDE,
-                         .units = lsi_b16_try[TRY_FETCH] ? deep / LSI_B16_DEEP * UNITS : 0,
-                         .steps = steps};
-}
-
-static void expect_nothing(work *w)
-{
-    w->coming = (coming){0};
-}
-
-/* Rows m.. of A as terms: where they lie, copied, or packed. */
-static void set_rows(work *w, int64_t m, int64_t rows, int64_t l, int64_t k, lsi_b16_product *q)
-{
-    const lsi_gemm_problem *p = w->g->p;
-
-    if (w->all_a != NULL) {
-        q->a_row = p->trans_a ? LSI_B16_DEEP : lsi_round_up(k, LSI_B16_DEEP);
-        q->a = w->all_a + (m - w->first_a) * lsi_round_up(k, LSI_B16_DEEP);
-        return;
-    }
-    if (copies(w)) {
-        w->side = !w->side;
-        q->a = side_of_a(w, w->side);
-        q->a_row = LSI_B16_DEEP;
-        if (w->copied_m == m && w->copied_l == l) return; /* while the rows before were multiplied */
-        for (int64_t t = 0; t < k / LSI_B16_DEEP; t++)
-            lsi_b16_copy_rows((const uint16_t *)(const void *)w->g->a + m * p->lda + l + t * LSI_B16_DEEP,
-                              p->lda, rows,
-                              side_of_a(w, w->side) + t * LSI_B16_ROWS * LSI_B16_DEEP);
-        return;
-    }
-    if (in_place(p, k) && lsi_round_up(rows, 16) <= p->m - m) {
-        q->a = (const uint16_t *)w->g->a + m * p->lda + l;
-        q->a_row = p->lda;
-        return;
-    }
-    q->a = w->a;
-    q->a_row = lsi_round_up(k, LSI_B16_DEEP);
-    lsi_b16_pack_a(lsi_b16_at(w->g->a, p->a_type, p->trans_a ? l * p->lda + m : m * p->lda + l), p->a_type,
-                   p->lda, p->trans_a, rows, k, w->a, q->a_row);
-}
-
-/* C as it is, where the tile is to be added to it. */
-static void load_tile(const work *w, int64_t m, int64_t rows, int64_t n, int64_t cols, float *to)
-{
-    const lsi_gemm_problem *p = w->g->p;
-
-    for (int64_t i = 0; i < rows; i++)
-        memcpy(to + i * LSI_B16_WIDE, w->g->c + (m + i) * p->ldc + n, (size_t)cols * sizeof(float));
-}
-
-/* One tile of results; those of the one before are written meanwhile. */
-static void tile_of(work *w, results r, lsi_b16_product *q)
-{
-    float *tile = w->tiles + w->turn * TILE;
-    const bool past = lsi_b16_try[TRY_PAST] > (w->g->p->c_type != LS_F32);
-
-    q->c = tile;
-    r.sums = tile;
-    if (q->add)
-        load_tile(w, r.m, r.rows, r.n, r.cols, tile);
-    else if (!lsi_b16_try[TRY_STORE] && !past)
-        fetch_rows(w, &r, 0, r.rows);
-    w->expected = r;
-    if (q->add || !lsi_b16_try[TRY_STORE] || past) w->expected.at = r.rows;
-    w->rows_a_step = q->n_terms > 0 ? pieces_of(LSI_B16_ROWS, q->n_terms) : LSI_B16_ROWS;
-    w->kernels->multiply((int)r.rows, r.cols > LSI_B16_COLS ? 2 : 1, q);
-    write_rest(w);
-    w->ready = r;
-    if (!lsi_b16_try[TRY_STORE]) write_rest(w);
-    w->turn = !w->turn;
-}
-
-static void rows_times_columns(work *w, int64_t n, int64_t n_end, int64_t l, int64_t k)
-{
-    const lsi_gemm_block *g = w->g;
-    const bool add = l > 0 || g->p->accumulate, last = l + k >= g->p->k;
-    lsi_b16_product q = {.a_off = w->off,
-                         .b_block = lsi_round_up(k, LSI_B16_DEEP) * LSI_B16_COLS,
-                         .n_terms = (k + LSI_B16_DEEP - 1) / LSI_B16_DEEP,
-                         .c_row = LSI_B16_WIDE,
-                         .add = add,
-                         .beside = lsi_b16_try[TRY_STORE] || lsi_b16_try[TRY_FETCH] || lsi_b16_try[TRY_COPY] == 2
-                                       ? &w->beside
-                                       : NULL};
-
-    w->beside.step = step;
-    for (int64_t m = g->m_lo; m < g->m_hi; m += LSI_B16_ROWS) {
-        const int64_t rows = at_most(g->m_hi - m, LSI_B16_ROWS);
-        set_rows(w, m, rows, l, k, &q);
-        if (w->coming.to != NULL) w->coming.to = side_of_a(w, !w->side);
-        for (int64_t j = n; j < n_end; j += LSI_B16_WIDE) {
-            const int64_t cols = at_most(n_end - j, LSI_B16_WIDE);
-            q.b = w->all_b != NULL ? w->all_b + (j - w->first_b) / LSI_B16_COLS * q.b_block
-                                   : w->b + (j - n) / LSI_B16_COLS * q.b_block;
-            q.b_next = j + LSI_B16_WIDE < n_end ? q.b + 2 * q.b_block : NULL;
-            tile_of(w, (results){.m = m, .rows = rows, .n = j, .cols = cols, .last = last}, &q);
-        }
-    }
-    while (w->coming.done < all_units(&w->coming)) next_unit(&w->coming);
-    w->copied_m = w->coming.to != NULL ? w->coming.m : -1;
-    w->copied_l = w->coming.l;
-}
-
-/* Steps of rows_times_columns. */
-static int64_t steps_of(int64_t rows, int64_t cols, int64_t k)
-{
-    return pieces_of(rows, LSI_B16_ROWS) * pieces_of(cols, LSI_B16_WIDE) * pieces_of(k, LSI_B16_DEEP);
-}
-
 /* All rows of the rectangle, 32 at a time. */
-static void all_rows(work *w, lsi_gemm_block *g, int64_t n, int64_t n_end, int64_t l, int64_t k)
+static void all_rows(lsi_b16_work *w, lsi_gemm_block *g, int64_t n, int64_t n_end, int64_t l, int64_t k)
 {
     const int64_t lo = g->m_lo, hi = g->m_hi;
 
     for (int64_t m = lo; m < hi; m += LSI_B16_ROWS) {
         const int64_t next = m + LSI_B16_ROWS;
         g->m_lo = m;
-        g->m_hi = at_most(hi, next);
+        g->m_hi = lsi_b16_at_most(hi, next);
         if (next < hi)
-            expect_rows(w, next, at_most(hi - next, LSI_B16_ROWS), l, k, steps_of(1, n_end - n, k));
+            lsi_b16_expect_rows(w, next, lsi_b16_at_most(hi - next, LSI_B16_ROWS), l, k,
+                                lsi_b16_steps_of(1, n_end - n, k));
         else
-            expect_nothing(w);
-        rows_times_columns(w, n, n_end, l, k);
+            lsi_b16_expect_nothing(w);
+        lsi_b16_rows_times_columns(w, n, n_end, l, k);
     }
-    write_rest(w);
+    lsi_b16_write_rest(w);
     if (lsi_b16_try[TRY_PAST]) __builtin_ia32_sfence();
     g->m_lo = lo;
     g->m_hi = hi;
@@ -402,7 +76,7 @@ static void block(const lsi_gemm_block *whole)
 {
     const lsi_gemm_problem *p = whole->p;
     lsi_gemm_block moving = *whole, *g = &moving;
-    work w = {.g = g, .kernels = lsi_b16_kernels_here(), .c = cut_of(p), .copied_m = -1};
+    lsi_b16_work w = {.g = g, .kernels = lsi_b16_kernels_here(), .c = cut_of(p), .copied_m = -1};
     char *at = g->scratch;
 
     w.a = (uint16_t *)(void *)at;
@@ -410,7 +84,7 @@ static void block(const lsi_gemm_block *whole)
     w.off = (int64_t *)(void *)(at += w.c.b_bytes);
     w.tiles = (float *)(void *)(at + w.c.off_bytes);
     for (int64_t t = 0; t < w.c.deep / LSI_B16_DEEP; t++)
-        w.off[t] = t * LSI_B16_DEEP * (copies(&w) ? LSI_B16_ROWS : 1);
+        w.off[t] = t * LSI_B16_DEEP * (lsi_b16_copies(&w) ? LSI_B16_ROWS : 1);
     w.kernels->begin();
     for (int64_t n = g->n_lo; n < g->n_hi; n += w.c.cols) {
         const int64_t n_end = g->n_hi - n < w.c.cols ? g->n_hi : n + w.c.cols;
@@ -444,7 +118,7 @@ typedef struct together {
     const lsi_gemm_problem *p;
     const void *a, *b, *bias;
     void *c;
-    cut cut;
+    lsi_b16_cut cut;
     bool by_rows;                             /* rows are owned, not columns */
     int parts;                                /* of what is owned; thread i owns part i % parts */
     int64_t l, k, deep;                       /* the depths of now, and k in whole terms */
@@ -458,14 +132,14 @@ typedef struct together {
 /* A is packed, unless it can be read where it lies in every part of k. */
 static bool packs_a(const lsi_gemm_problem *p)
 {
-    return !in_place(p, p->k);
+    return !lsi_b16_in_place(p, p->k);
 }
 
 /* As many parts as threads where each gets several blocks, or the blocks can be dealt out evenly; else fewer.
  */
 static int parts_of(const lsi_gemm_problem *p, int64_t owned)
 {
-    const int64_t blocks = pieces_of(owned, LSI_B16_WIDE);
+    const int64_t blocks = lsi_b16_pieces_of(owned, LSI_B16_WIDE);
     int parts = p->threads;
 
     while (parts > 1 && (p->threads % parts || (blocks % parts && blocks < 4 * parts))) parts--;
@@ -479,7 +153,7 @@ static void together_init(together *t, const lsi_gemm_problem *p)
     *t = (together){.p = p, .cut = cut_of(p), .by_rows = packs_a(p) && p->m > p->n};
     owned = t->by_rows ? p->m : p->n;
     t->parts = parts_of(p, owned);
-    t->part_size = pieces_of(pieces_of(owned, LSI_B16_WIDE), t->parts) * LSI_B16_WIDE;
+    t->part_size = lsi_b16_pieces_of(lsi_b16_pieces_of(owned, LSI_B16_WIDE), t->parts) * LSI_B16_WIDE;
 }
 
 static size_t shared_bytes(const together *t)
@@ -512,7 +186,7 @@ static void pack_stored_rows(const together *t, int64_t n, int64_t end, uint16_t
 
     for (; n < end; n += LSI_B16_COLS, to += LSI_B16_COLS * t->deep)
         for (int64_t l = 0; l < t->k; l += LONG) {
-            const int64_t k = at_most(t->k - l, LONG), cols = at_most(end - n, LSI_B16_COLS);
+            const int64_t k = lsi_b16_at_most(t->k - l, LONG), cols = lsi_b16_at_most(end - n, LSI_B16_COLS);
             lsi_b16_pack_a(lsi_b16_at(t->b, p->b_type, n * p->ldb + t->l + l), p->b_type, p->ldb, false, cols,
                            k, room, LONG);
             lsi_b16_pack_b(room, LS_BF16, LONG, true, cols, k, to + l * LSI_B16_COLS);
@@ -524,14 +198,14 @@ static void pack_term_of_b(const together *t, int64_t term, int64_t n, int64_t e
                            uint16_t *to)
 {
     const lsi_gemm_problem *p = t->p;
-    const int64_t l = term * LSI_B16_DEEP, k = at_most(t->k - l, LSI_B16_DEEP);
+    const int64_t l = term * LSI_B16_DEEP, k = lsi_b16_at_most(t->k - l, LSI_B16_DEEP);
 
     for (; n < end; n += HALF_LONG, to += HALF_LONG * t->deep) {
-        const int64_t cols = at_most(end - n, HALF_LONG);
+        const int64_t cols = lsi_b16_at_most(end - n, HALF_LONG);
         lsi_b16_pack_a(lsi_b16_at(t->b, p->b_type, (t->l + l) * p->ldb + n), p->b_type, p->ldb, false, k,
                        cols, room, HALF_LONG);
         for (int64_t j = 0; j < cols; j += LSI_B16_COLS)
-            lsi_b16_pack_b(room + j, LS_BF16, HALF_LONG, false, at_most(cols - j, LSI_B16_COLS), k,
+            lsi_b16_pack_b(room + j, LS_BF16, HALF_LONG, false, lsi_b16_at_most(cols - j, LSI_B16_COLS), k,
                            to + j * t->deep + l * LSI_B16_COLS);
     }
 }
@@ -541,14 +215,14 @@ static void pack_term_of_a(const together *t, int64_t term, int64_t m, int64_t e
                            uint16_t *to)
 {
     const lsi_gemm_problem *p = t->p;
-    const int64_t l = term * LSI_B16_DEEP, k = at_most(t->k - l, LSI_B16_DEEP);
+    const int64_t l = term * LSI_B16_DEEP, k = lsi_b16_at_most(t->k - l, LSI_B16_DEEP);
 
     for (; m < end; m += HALF_LONG, to += HALF_LONG * t->deep) {
-        const int64_t rows = at_most(end - m, HALF_LONG);
+        const int64_t rows = lsi_b16_at_most(end - m, HALF_LONG);
         lsi_b16_pack_a(lsi_b16_at(t->a, p->a_type, (t->l + l) * p->lda + m), p->a_type, p->lda, false, k,
                        rows, room, HALF_LONG);
         for (int64_t i = 0; i < rows; i += LSI_B16_ROWS)
-            lsi_b16_pack_a(room + i, LS_BF16, HALF_LONG, true, at_most(rows - i, LSI_B16_ROWS), k,
+            lsi_b16_pack_a(room + i, LS_BF16, HALF_LONG, true, lsi_b16_at_most(rows - i, LSI_B16_ROWS), k,
                            to + i * t->deep + l * LSI_B16_ROWS, LSI_B16_DEEP);
     }
 }
@@ -564,7 +238,7 @@ static void pack_rows_of_a(const together *t, int64_t m, int64_t end, uint16_t *
 /* Rows of A or columns of B [from, end), all of their depth. */
 static void pack_part(const together *t, bool rows, int64_t from, int64_t end, uint16_t *to)
 {
-    const int64_t terms = pieces_of(t->k, LSI_B16_DEEP);
+    const int64_t terms = lsi_b16_pieces_of(t->k, LSI_B16_DEEP);
     const bool by_terms = rows ? t->p->trans_a : !t->p->trans_b;
     uint16_t room[ROUNDED / 2] __attribute__((aligned(64)));
 
@@ -583,13 +257,14 @@ static void share_thread(int thread, int n_threads, void *arg)
     together *t = arg;
     const bool rows = !t->by_rows, by_terms = rows ? t->p->trans_a : !t->p->trans_b;
     const int64_t size = rows ? t->p->m : t->p->n;
-    const int64_t pieces = by_terms ? pieces_of(t->k, LSI_B16_DEEP) : pieces_of(size, LSI_B16_WIDE);
+    const int64_t pieces =
+        by_terms ? lsi_b16_pieces_of(t->k, LSI_B16_DEEP) : lsi_b16_pieces_of(size, LSI_B16_WIDE);
     uint16_t room[ROUNDED / 2] __attribute__((aligned(64)));
 
     (void)thread;
     (void)n_threads;
     for (int64_t i; (i = ls_parallel_take(&t->to_pack)) < pieces;) {
-        const int64_t from = i * LSI_B16_WIDE, end = at_most(size, from + LSI_B16_WIDE);
+        const int64_t from = i * LSI_B16_WIDE, end = lsi_b16_at_most(size, from + LSI_B16_WIDE);
         if (!by_terms)
             pack_part(t, rows, from, end, t->shared + from * t->deep);
         else if (rows)
@@ -613,9 +288,9 @@ static void part_range(const together *t, int part, int64_t *lo, int64_t *hi)
 /* How many of n rows or columns, at most `most`, are multiplied at a time: blocks of about one size. */
 static int64_t even_block(int64_t n, int64_t most)
 {
-    const int64_t blocks = pieces_of(n, most);
+    const int64_t blocks = lsi_b16_pieces_of(n, most);
 
-    return blocks > 0 ? lsi_round_up(pieces_of(n, blocks), LSI_B16_WIDE) : LSI_B16_WIDE;
+    return blocks > 0 ? lsi_round_up(lsi_b16_pieces_of(n, blocks), LSI_B16_WIDE) : LSI_B16_WIDE;
 }
 
 /* Piece i of a part: 32 rows by a block of the part's columns, or a block of its rows by 32 columns.  A block
@@ -630,22 +305,22 @@ typedef struct parts_piece {
 
 static parts_piece piece_of(const together *t, int part, int64_t i)
 {
-    const int64_t other = t->by_rows ? t->p->n : t->p->m, others = pieces_of(other, LSI_B16_WIDE);
+    const int64_t other = t->by_rows ? t->p->n : t->p->m, others = lsi_b16_pieces_of(other, LSI_B16_WIDE);
     parts_piece e = {0};
     int64_t lo, hi, block;
 
     part_range(t, part, &lo, &hi);
     block = even_block(hi - lo, t->cut.cols);
-    e.all = pieces_of(hi - lo, block) * others;
+    e.all = lsi_b16_pieces_of(hi - lo, block) * others;
     e.block = i / others;
     e.from = lo + e.block * block;
-    e.to = at_most(hi, e.from + block);
+    e.to = lsi_b16_at_most(hi, e.from + block);
     e.first = i % others * LSI_B16_WIDE;
-    e.end = at_most(other, e.first + LSI_B16_WIDE);
+    e.end = lsi_b16_at_most(other, e.first + LSI_B16_WIDE);
     return e;
 }
 
-static void use_packed(const together *t, work *w, int part, const uint16_t *mine)
+static void use_packed(const together *t, lsi_b16_work *w, int part, const uint16_t *mine)
 {
     int64_t lo, hi;
 
@@ -656,15 +331,15 @@ static void use_packed(const together *t, work *w, int part, const uint16_t *min
     w->first_b = t->by_rows ? 0 : lo;
 }
 
-static void multiply_piece(const together *t, work *w, lsi_gemm_block *g, const parts_piece *e)
+static void multiply_piece(const together *t, lsi_b16_work *w, lsi_gemm_block *g, const parts_piece *e)
 {
     g->m_lo = t->by_rows ? e->from : e->first;
     g->m_hi = t->by_rows ? e->to : e->end;
-    rows_times_columns(w, t->by_rows ? e->first : e->from, t->by_rows ? e->end : e->to, t->l, t->k);
+    lsi_b16_rows_times_columns(w, t->by_rows ? e->first : e->from, t->by_rows ? e->end : e->to, t->l, t->k);
 }
 
 /* A thread's own part, block by block. */
-static void multiply_own(const together *t, work *w, lsi_gemm_block *g, int thread)
+static void multiply_own(const together *t, lsi_b16_work *w, lsi_gemm_block *g, int thread)
 {
     const int part = thread % t->parts;
     packed_part *packed = &t->packed[thread];
@@ -682,25 +357,25 @@ static void multiply_own(const together *t, work *w, lsi_gemm_block *g, int thre
     for (parts_piece e; e = piece_of(t, part, i), i < e.all;) {
         const int64_t next = ls_parallel_take(&t->to_multiply[part]);
         const parts_piece soon = piece_of(t, part, next);
-        const int64_t steps = steps_of(e.to - e.from, 1, t->k);
+        const int64_t steps = lsi_b16_steps_of(e.to - e.from, 1, t->k);
         if (has != ALL && has != e.block) {
             pack_part(t, t->by_rows, e.from, e.to, mine + (e.from - lo) * t->deep);
             atomic_store_explicit(&packed->block, has = e.block, memory_order_release);
         }
         if (next >= soon.all)
-            expect_nothing(w);
+            lsi_b16_expect_nothing(w);
         else if (t->by_rows)
-            expect_columns(w, soon.first, t->k, steps);
+            lsi_b16_expect_columns(w, soon.first, t->k, steps);
         else
-            expect_rows(w, soon.first, soon.end - soon.first, t->l, t->k, steps);
+            lsi_b16_expect_rows(w, soon.first, soon.end - soon.first, t->l, t->k, steps);
         multiply_piece(t, w, g, &e);
         i = next;
     }
-    write_rest(w);
+    lsi_b16_write_rest(w);
 }
 
 /* What is left of what `owner` has packed; whether more is to come. */
-static bool multiply_others(const together *t, work *w, lsi_gemm_block *g, int owner)
+static bool multiply_others(const together *t, lsi_b16_work *w, lsi_gemm_block *g, int owner)
 {
     const int part = owner % t->parts;
     ls_parallel_pieces *pieces = &t->to_multiply[part];
@@ -709,7 +384,7 @@ static bool multiply_others(const together *t, work *w, lsi_gemm_block *g, int o
 
     if (has == NONE) return false; /* who has not begun will do his part himself */
     use_packed(t, w, part, part_at(t, owner));
-    expect_nothing(w);
+    lsi_b16_expect_nothing(w);
     for (;;) {
         const parts_piece e = piece_of(t, part, i);
         if (i >= e.all) return false;
@@ -728,19 +403,19 @@ static void multiply_thread(int thread, int n_threads, void *arg)
     const lsi_gemm_problem *p = t->p;
     char *at = (char *)part_at(t, thread) + part_bytes(t);
     lsi_gemm_block g = {.p = p, .a = t->a, .b = t->b, .c = t->c, .bias = t->bias};
-    work w = {.g = &g, .kernels = lsi_b16_kernels_here(), .c = t->cut, .copied_m = -1};
+    lsi_b16_work w = {.g = &g, .kernels = lsi_b16_kernels_here(), .c = t->cut, .copied_m = -1};
     bool more = true;
 
     w.a = (uint16_t *)(void *)at;
     w.off = (int64_t *)(void *)(at += t->cut.a_bytes);
     w.tiles = (float *)(void *)(at + t->cut.off_bytes);
     for (int64_t i = 0; i < t->cut.deep / LSI_B16_DEEP; i++)
-        w.off[i] = i * LSI_B16_DEEP * ((packs_a(p) && p->trans_a) || copies(&w) ? LSI_B16_ROWS : 1);
+        w.off[i] = i * LSI_B16_DEEP * ((packs_a(p) && p->trans_a) || lsi_b16_copies(&w) ? LSI_B16_ROWS : 1);
     multiply_own(t, &w, &g, thread);
     while (more) {
         more = false;
         for (int i = 1; i < n_threads; i++) more |= multiply_others(t, &w, &g, (thread + i) % n_threads);
-        write_rest(&w);
+        lsi_b16_write_rest(&w);
         if (more) __builtin_ia32_pause();
     }
     if (lsi_b16_try[TRY_PAST]) __builtin_ia32_sfence();
@@ -799,7 +474,7 @@ static bool applicable(const lsi_gemm_problem *p)
 
 static size_t scratch(const lsi_gemm_problem *p)
 {
-    const cut c = cut_of(p);
+    const lsi_b16_cut c = cut_of(p);
     together t;
 
     if (!shares(p)) return (size_t)p->threads * thread_bytes(&c);
@@ -811,7 +486,7 @@ static size_t scratch(const lsi_gemm_problem *p)
 static ls_status run(const lsi_gemm_problem *p, const void *a, const void *b, void *c, const void *bias,
                      void *scratch)
 {
-    const cut sizes = cut_of(p);
+    const lsi_b16_cut sizes = cut_of(p);
     const lsi_gemm_tiling t = {block, LSI_B16_ROWS, LSI_B16_WIDE, thread_bytes(&sizes)};
 
     if (shares(p))
