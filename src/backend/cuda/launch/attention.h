@@ -43,8 +43,21 @@ static inline bool lsi_flash_width(int64_t d)
     return d == 32 || d == 64 || d == 128;
 }
 
+/* Which kernels: 0 takes the fastest that fit (docs/decisions/0039); the others are for measuring, and one
+ * that does not fit is an error. */
+typedef enum lsi_flash_way {
+    LSI_FLASH_BEST,
+    LSI_FLASH_TILES, /* module/flash.cu */
+    LSI_FLASH_HEADS, /* module/flash_heads.cu */
+    LSI_FLASH_90A,   /* module/flash_out_90a.cu, flash_grad_90a.cu, and divisions of theirs */
+    LSI_FLASH_90A_B,
+    LSI_FLASH_90A_C,
+    LSI_FLASH_WAYS
+} lsi_flash_way;
+
 typedef struct lsi_cuda_flash_args {
     ls_dtype dtype;
+    lsi_flash_way way;
     int64_t samples, heads, t, d;
     float scale;
     lsi_cuda_rows q_rows, out_rows; /* of q, k and v; of out */
@@ -55,6 +68,7 @@ typedef struct lsi_cuda_flash_args {
 
 typedef struct lsi_cuda_flash_grad_args {
     ls_dtype dtype;
+    lsi_flash_way way;
     int64_t samples, heads, t, d;
     float scale;
     lsi_cuda_rows q_rows, out_rows; /* of q, k, v, dq, dk and dv; of out and dout */

@@ -289,9 +289,21 @@ template <typename T, int D> static int flash_grad(lsi_cuda_stream s, const lsi_
     default: return (int)cudaErrorNotSupported;                                                              \
     }
 
+/* The way to take: the one that is asked for, or the fastest that fits. */
+template <typename A> static lsi_flash_way way_of(const A *a, bool fits_90a)
+{
+    if (a->way != LSI_FLASH_BEST) return a->way;
+    return fits_90a ? LSI_FLASH_90A : lsi_flash_fits(a->t, a->d) ? LSI_FLASH_HEADS : LSI_FLASH_TILES;
+}
+
 int lsi_cuda_flash(lsi_cuda_stream s, const lsi_cuda_flash_args *a)
 {
-    if (lsi_flash_fits(a->t, a->d)) return lsi_flash_heads(s, a);
+    const bool fits_90a = lsi_flash_out_90a_fits(a);
+    const lsi_flash_way way = way_of(a, fits_90a);
+
+    if (way >= LSI_FLASH_90A) return fits_90a ? lsi_flash_out_90a(s, a) : (int)cudaErrorNotSupported;
+    if (way == LSI_FLASH_HEADS)
+        return lsi_flash_fits(a->t, a->d) ? lsi_flash_heads(s, a) : (int)cudaErrorNotSupported;
     if (a->dtype == LS_BF16) BY_WIDTH(flash, __nv_bfloat16);
     if (a->dtype == LS_F16) BY_WIDTH(flash, __half);
     return (int)cudaErrorNotSupported;
@@ -299,7 +311,12 @@ int lsi_cuda_flash(lsi_cuda_stream s, const lsi_cuda_flash_args *a)
 
 int lsi_cuda_flash_grad(lsi_cuda_stream s, const lsi_cuda_flash_grad_args *a)
 {
-    if (lsi_flash_fits(a->t, a->d)) return lsi_flash_heads_grad(s, a);
+    const bool fits_90a = lsi_flash_grad_90a_fits(a);
+    const lsi_flash_way way = way_of(a, fits_90a);
+
+    if (way >= LSI_FLASH_90A) return fits_90a ? lsi_flash_grad_90a(s, a) : (int)cudaErrorNotSupported;
+    if (way == LSI_FLASH_HEADS)
+        return lsi_flash_fits(a->t, a->d) ? lsi_flash_heads_grad(s, a) : (int)cudaErrorNotSupported;
     if (a->dtype == LS_BF16) BY_WIDTH(flash_grad, __nv_bfloat16);
     if (a->dtype == LS_F16) BY_WIDTH(flash_grad, __half);
     return (int)cudaErrorNotSupported;

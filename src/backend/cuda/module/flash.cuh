@@ -81,7 +81,7 @@ static __device__ __forceinline__ void copies_end()
 }
 template <int PENDING> static __device__ __forceinline__ void wait_copies()
 {
-    asm volatile("cp.async.wait_group %0;" ::"n"(PENDING));
+    asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
 }
 
 /* All threads of a block begin to copy rows first..first+count-1 of n; those behind the end become 0. */
@@ -242,5 +242,12 @@ int lsi_flash_heads_grad(lsi_cuda_stream s, const lsi_cuda_flash_grad_args *a);
 /* flash_90a.cu: the same for its heads, backward, on devices that it is for. */
 bool lsi_flash_90a_fits(int64_t t);
 int lsi_flash_90a_grad(lsi_cuda_stream s, const lsi_cuda_flash_grad_args *a);
+/* flash_out_90a.cu and flash_grad_90a.cu: whether they have kernels for these heads on this device; and
+ * those.
+ */
+bool lsi_flash_out_90a_fits(const lsi_cuda_flash_args *a);
+int lsi_flash_out_90a(lsi_cuda_stream s, const lsi_cuda_flash_args *a);
+bool lsi_flash_grad_90a_fits(const lsi_cuda_flash_grad_args *a);
+int lsi_flash_grad_90a(lsi_cuda_stream s, const lsi_cuda_flash_grad_args *a);
 
 #endif
