@@ -8,6 +8,7 @@
  * make 64 queries each.  Rows are 128 bytes, 16 bytes of them at a place that the row's number is mixed into,
  * as the instructions want it: so the same rows serve as either operand, turned or not. */
 #include "backend/cuda/module/flash.cuh"
+#include "backend/cuda/module/warpgroup.cuh"
 
 constexpr int D = 64;
 
@@ -23,32 +24,6 @@ enum {
 
 /* -- products -----------------------------------------------------------------------------------------------
  */
-
-/* A matrix of rows in shared memory, from `at` on, for the instructions: the next 8 rows are 1024 bytes on.
- */
-static __device__ __forceinline__ uint64_t matrix_at(uint32_t at)
-{
-    return (uint64_t)1 << 62 | (uint64_t)(1024 >> 4) << 32 | (uint64_t)(1024 >> 4) << 16 |
-           (uint64_t)(at >> 4 & 0x3fff);
-}
-
-static __device__ __forceinline__ void products_begin()
-{
-    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
-}
-static __device__ __forceinline__ void products_go()
-{
-    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-}
-static __device__ __forceinline__ void products_end()
-{
-    asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
-}
-/* What was stored is there for products, too. */
-static __device__ __forceinline__ void stores_seen()
-{
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-}
 
 /* c (64 x 32) = or, with `more`, += 64 rows of a times 32 rows of b, turned, of 16 elements each. */
 static __device__ __forceinline__ void rows_by_rows(float (&c)[16], uint64_t a, uint64_t b, int more,
