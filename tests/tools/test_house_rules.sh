@@ -42,6 +42,15 @@ rule "no code is switched off by #if 0" "$(grep -nE '^[ \t]*#[ \t]*if[ \t]+[01](
 rule "every .c and .h opens with a comment" \
     "$(comm -23 <(printf '%s\n' "${code[@]}" | sort) <(awk 'FNR == 1 && /^\/\*/ { print FILENAME }' "${code[@]}" | sort))"
 
+# A graph may start a kernel while those before it still run (docs/decisions/0042-early-kernels.md).
+mapfile -t kernels < <(printf '%s\n' "${sources[@]}" | grep -E '^src/backend/cuda/.*\.(cu|cuh)$')
+mapfile -t written < <(printf '%s\n' "${sources[@]}" | grep -E '^src/backend/cuda/[^/]*\.c$')
+rule "every kernel for GPUs begins with lsi_wait()" \
+    "$(awk '/__global__/ { at = FNR } at && begun { if ($0 !~ /^    lsi_wait\(\);/) print FILENAME ":" at; at = begun = 0 } at && /^\{/ { begun = 1 }' "${kernels[@]}"
+       awk '/__global__/ { at = FNR } at && /\{\\n/ { text = $0; sub(/.*\{\\n/, "", text)
+            if (text == "\"") getline text
+            if (text !~ /^ *"? *lsi_wait\(\);/) print FILENAME ":" at; at = 0 }' "${written[@]}")"
+
 # What a trial needs, everybody's trial may use.  Three files of the folder are not trials.
 mapfile -t trials < <(printf '%s\n' "${code[@]}" | grep -E '^src/trials/' | grep -vE '/(config|registry|plugin)\.[ch]$')
 rule "trials include the public headers only (and trials/trials.h)" \

@@ -39,6 +39,25 @@ typedef struct lsi_cuda_start {
     size_t shared; /* bytes of shared memory that it names at run time */
 } lsi_cuda_start;
 
+/* When a kernel of a graph that waits by itself is started: behind those that it comes after, as all others;
+ * when the last block of each has ended, or says that it may; when the last block of each has begun. */
+typedef enum lsi_cuda_early_when {
+    LSI_CUDA_EARLY_NEVER,
+    LSI_CUDA_EARLY_ENDED,
+    LSI_CUDA_EARLY_BEGUN
+} lsi_cuda_early_when;
+
+typedef struct lsi_cuda_early {
+    lsi_cuda_early_when when;
+    bool alone; /* only those that come after one other */
+} lsi_cuda_early;
+
+/* The edges of a graph: their number, those along which a kernel begins early, and those for which libraries
+ * had asked for that themselves. */
+typedef struct lsi_cuda_edges {
+    size_t all, early, programmatic;
+} lsi_cuda_edges;
+
 typedef struct lsi_cuda_api {
     int version; /* LSI_CUDA_VERSION */
     int runtime; /* of CUDA, that the module was built with: 13000 for 13.0 */
@@ -71,9 +90,10 @@ typedef struct lsi_cuda_api {
     int (*event_done)(lsi_cuda_event e, bool *done);
     int (*event_elapsed)(lsi_cuda_event from, lsi_cuda_event to, float *ms); /* both timed and over */
 
-    /* What is put into the stream between the two is kept instead of run; *out is NULL when it cannot be. */
+    /* What this thread puts into the stream between the two is kept instead of run; *out is NULL when it
+     * cannot be. */
     int (*capture)(lsi_cuda_stream s);
-    int (*captured)(lsi_cuda_stream s, void **out);
+    int (*captured)(lsi_cuda_stream s, const lsi_cuda_early *how, void **out, lsi_cuda_edges *edges);
     /* Within it: what comes next comes after these nodes of the graph; and the nodes that what comes next
      * would come after, at most `room` of them, with their number in *n. */
     int (*capture_after)(lsi_cuda_stream s, void **nodes, size_t n);

@@ -87,7 +87,7 @@ void lsi_cuda_chain_source(ls_text *out, const lsi_cuda_chain_args *a)
     ls_text_add(out, "#define KIND(i) (");
     for (int i = 0; i < a->n_in - 1; i++) ls_text_add(out, "(i) == %d ? %s : ", i, kind(a, i));
     ls_text_add(out, "%s)\n", kind(a, a->n_in - 1));
-    ls_text_add(out, "%s", lsi_cuda_text_functions);
+    ls_text_add(out, "%s%s", lsi_cuda_text_wait, lsi_cuda_text_functions);
     lsi_cuda_chain_function(out, "value", a->n_in, &a->chain);
     ls_text_add(out, "%s", lsi_cuda_text_chain);
 }

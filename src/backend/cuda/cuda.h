@@ -49,6 +49,7 @@ typedef struct lsi_cuda_device {
     bool in_line;     /* LOCKSTEP_CUDA_BRANCHES=off: within a graph they run one after the other */
     bool no_clusters; /* LOCKSTEP_CUDA_CLUSTERS=off: norms pass over memory once more, to see what that is
                          worth */
+    lsi_cuda_early early; /* LOCKSTEP_CUDA_EARLY: see cuda.c */
     bool checks; /* LOCKSTEP_CUDA_CHECK=1: every kernel is waited for, so that the one that fails is named */
 } lsi_cuda_device;
 

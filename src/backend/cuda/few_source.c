@@ -72,7 +72,7 @@ void lsi_few_source(ls_text *out, const lsi_few_problem *f, const lsi_few_tile *
     add_type(out, f);
     add_geometry(out, &f->p);
     add_tile(out, t, lsi_few_shared(f, t));
-    ls_text_add(out, "%s", lsi_cuda_text_functions);
+    ls_text_add(out, "%s%s", lsi_cuda_text_wait, lsi_cuda_text_functions);
     add_activation(out, f);
     ls_text_add(out, "%s", lsi_cuda_text_few);
     switch (f->pass) {

@@ -83,7 +83,7 @@ int lsi_region_finish_source(ls_text *out, const lsi_region *r)
     ls_text_add(out, "%s", lsi_cuda_text_region_finish);
     add_sums(out, r);
     ls_text_add(out, "extern \"C\" __global__ void __launch_bounds__(FINISH) finish(const __grid_constant__ "
-                     "pointers p)\n{\n    const int block = (int)blockIdx.x;\n");
+                     "pointers p)\n{\n    lsi_wait();\n    const int block = (int)blockIdx.x;\n");
     if (r->sums > 0)
         ls_text_add(out,
                     "    if (block < %d) {\n        add_parts(p.parts, p.blocks, %d, block * 32, [&](int e, "

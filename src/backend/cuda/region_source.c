@@ -260,6 +260,7 @@ static void add_beginning(writer *w)
     ls_text_add(w->out,
                 "extern \"C\" __global__ void __launch_bounds__(THREADS, %d) region(const __grid_constant__ "
                 "pointers p)\n{\n"
+                "    lsi_wait();\n"
                 "    extern __shared__ float4 memory[];\n"
                 "    float *all = (float *)memory, *s = all + %d;\n"
                 "    const int first = (int)blockIdx.x;\n",
@@ -562,7 +563,8 @@ int lsi_region_source(ls_text *out, const lsi_region *r)
     const int late = first_late(r);
 
     ls_text_add(out, "#define THREADS %d\n#define ROUNDED %d\n", r->threads, r->machine.rounded ? 1 : 0);
-    ls_text_add(out, "%s%s%s", lsi_cuda_text_functions, lsi_cuda_text_region, lsi_cuda_text_region_nodes);
+    ls_text_add(out, "%s%s%s%s", lsi_cuda_text_wait, lsi_cuda_text_functions, lsi_cuda_text_region,
+                lsi_cuda_text_region_nodes);
     ls_text_add(
         out,
         "struct pointers {\n    void *at[%d];\n    float *parts, *spills;\n    int samples, blocks;\n};\n",

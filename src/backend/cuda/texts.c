@@ -3,6 +3,7 @@
 
 #include "cuda_source.h" /* made by the build of the files in source/ */
 
+const char *const lsi_cuda_text_wait = source_wait_cuh;
 const char *const lsi_cuda_text_functions = source_functions_cuh;
 const char *const lsi_cuda_text_chain = source_chain_cuh;
 const char *const lsi_cuda_text_few = source_few_cuh;

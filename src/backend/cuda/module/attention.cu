@@ -17,6 +17,7 @@ __device__ __forceinline__ float warp_sum(float x)
 
 template <typename T> __global__ void attend_kernel(const __grid_constant__ lsi_cuda_attend_args a)
 {
+    lsi_wait();
     const int lane = threadIdx.x & 31;
 
     for (int64_t row = (int64_t)blockIdx.x * WARPS + (threadIdx.x >> 5); row < a.rows;
@@ -43,6 +44,7 @@ int lsi_cuda_attend(lsi_cuda_stream s, const lsi_cuda_attend_args *a)
 
 template <typename T> __global__ void attend_grad_kernel(const __grid_constant__ lsi_cuda_attend_grad_args a)
 {
+    lsi_wait();
     const int lane = threadIdx.x & 31;
 
     for (int64_t row = (int64_t)blockIdx.x * WARPS + (threadIdx.x >> 5); row < a.rows;

@@ -16,17 +16,19 @@ typedef struct arguments {
 int lsi_cuda_launch_chain(lsi_cuda_stream s, const lsi_cuda_chain_args *a)
 {
     const int64_t each = (int64_t)THREADS * a->vector, blocks = (a->count + each - 1) / each;
-    const int entered = lsi_cuda_enter();
+    int code = lsi_cuda_enter();
     arguments args = {.out = a->out, .count = (unsigned)a->count};
     void *list[] = {&args};
 
-    if (entered != 0) return entered;
+    if (code != 0) return code;
     for (int d = 0; d < a->rank; d++) args.dim[d] = (unsigned)a->dim[d];
     for (int i = 0; i < a->n_in; i++) {
         args.in[i] = a->in[i];
         for (int d = 0; d < a->rank; d++) args.stride[i][d] = (unsigned)a->stride[i][d];
     }
-    return (int)cudaLaunchKernel(a->compiled,
+    code = (int)cudaLaunchKernel(a->compiled,
                                  (dim3){(unsigned)(blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS), 1, 1},
                                  (dim3){THREADS, 1, 1}, list, 0, (cudaStream_t)s);
+    if (code == 0) lsi_cuda_note_kernel(s);
+    return code;
 }

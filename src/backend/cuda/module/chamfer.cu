@@ -85,6 +85,7 @@ static __device__ __forceinline__ void nearest(const point (&mine)[EACH], const 
 
 template <typename T> __global__ void __launch_bounds__(THREADS) chamfer_kernel(lsi_cuda_chamfer_args a)
 {
+    lsi_wait();
     __shared__ float4 tile[TILE];
     __shared__ float room[2 * THREADS / LSI_WARP];
     const int np = (int)a.np, nq = (int)a.nq, blocks_p = (np + LSI_CHAMFER_POINTS - 1) / LSI_CHAMFER_POINTS;
@@ -134,6 +135,7 @@ enum { PULLED = 256 }; /* points of a block */
 template <typename T>
 __global__ void __launch_bounds__(PULLED) chamfer_grad_kernel(lsi_cuda_chamfer_grad_args a)
 {
+    lsi_wait();
     enum { AT_ONCE = 8 };
     __shared__ int4 tile[TILE / 4];
     const int np = (int)a.np, nq = (int)a.nq, i = (int)blockIdx.x * PULLED + threadIdx.x;

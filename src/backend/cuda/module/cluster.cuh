@@ -65,6 +65,7 @@ template <typename S, typename A, int LANES>
 __global__ void __launch_bounds__(LSI_CLUSTER_THREADS, 2)
     lsi_cluster_kernel(S sums, A pass, lsi_cuda_groups g)
 {
+    lsi_wait();
     constexpr int V = S::V, SPAN = LANES * V, ROWS = LSI_CLUSTER_THREADS / LANES;
     extern __shared__ __align__(16) unsigned char memory[];
     typename S::kept *kept = (typename S::kept *)memory + threadIdx.x;
@@ -144,7 +145,9 @@ static int lsi_cluster_start(lsi_cuda_stream stream, const S &sums, const A &pas
                                          (int)config.dynamicSmemBytes);
     if (code == 0 && cluster.blocks > 8)
         code = (int)cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
-    return code != 0 ? code : (int)cudaLaunchKernelEx(&config, kernel, sums, pass, g);
+    if (code == 0) code = (int)cudaLaunchKernelEx(&config, kernel, sums, pass, g);
+    if (code == 0) lsi_cuda_note_kernel(stream);
+    return code;
 }
 
 template <typename S, typename A>

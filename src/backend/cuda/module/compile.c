@@ -125,8 +125,10 @@ static int start(lsi_cuda_stream s, void *kernel, const lsi_cuda_start *how, voi
                 (cudaKernel_t)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)how->shared, device);
     }
     if (code != 0) return code;
-    return (int)cudaLaunchKernel(kernel, (dim3){how->blocks[0], how->blocks[1], 1},
+    code = (int)cudaLaunchKernel(kernel, (dim3){how->blocks[0], how->blocks[1], 1},
                                  (dim3){how->threads, 1, 1}, list, how->shared, (cudaStream_t)s);
+    if (code == 0) lsi_cuda_note_kernel(s);
+    return code;
 }
 
 void lsi_cuda_fill_compile(lsi_cuda_api *api)

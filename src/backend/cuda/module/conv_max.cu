@@ -82,6 +82,7 @@ static __device__ __forceinline__ void add_hits(float (&sum)[V], const hit *hits
 template <typename T, int V>
 __global__ void __launch_bounds__(THREADS) dx_kernel(const __grid_constant__ lsi_cuda_conv_max_dx_args a)
 {
+    lsi_wait();
     extern __shared__ __align__(16) unsigned char memory[];
     hit *hits = (hit *)memory;
     const int64_t n = blockIdx.y;
@@ -100,6 +101,7 @@ __global__ void __launch_bounds__(THREADS) dx_kernel(const __grid_constant__ lsi
 template <typename T, int V>
 __global__ void __launch_bounds__(THREADS) dw_kernel(const __grid_constant__ lsi_cuda_conv_max_dw_args a)
 {
+    lsi_wait();
     __shared__ float room[WARPS][LSI_WARP * V];
     const int o = (int)blockIdx.x, lane = threadIdx.x % LSI_WARP, warp = threadIdx.x / LSI_WARP;
 

@@ -120,6 +120,7 @@ template <typename From, typename To, int N>
 __global__ void __launch_bounds__(THREADS)
     convert_kernel(const __grid_constant__ table<N> table, int n, int first_tile)
 {
+    lsi_wait();
     __shared__ float room[LSI_CONVERT_TILE + LSI_CONVERT_TILE / LSI_WARP];
     const int tile = first_tile + (int)blockIdx.x;
     int lo = 0, hi = n - 1;

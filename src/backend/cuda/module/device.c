@@ -170,6 +170,7 @@ static int event_elapsed(lsi_cuda_event from, lsi_cuda_event to, float *ms)
 static int capture(lsi_cuda_stream s)
 {
     ENTER();
+    lsi_cuda_note_begin();
     return (int)cudaStreamBeginCapture((cudaStream_t)s, cudaStreamCaptureModeThreadLocal);
 }
 
@@ -196,20 +197,24 @@ static int capture_last(lsi_cuda_stream s, void **nodes, size_t room, size_t *n)
     return 0;
 }
 
-static int captured(lsi_cuda_stream s, void **out)
+static int captured(lsi_cuda_stream s, const lsi_cuda_early *how, void **out, lsi_cuda_edges *edges)
 {
     cudaGraph_t graph = NULL;
-    cudaGraphExec_t exec = NULL;
-    cudaError_t e;
+    int code;
 
     *out = NULL;
+    *edges = (lsi_cuda_edges){0};
     ENTER();
-    e = cudaStreamEndCapture((cudaStream_t)s, &graph);
-    if (e == cudaSuccess) e = cudaGraphInstantiate(&exec, graph, 0);
+    code = (int)cudaStreamEndCapture((cudaStream_t)s, &graph);
+    if (code == 0 && how->when != LSI_CUDA_EARLY_NEVER)
+        code = lsi_cuda_instantiate(graph, how, out, edges);
+    else if (code == 0)
+        code = (int)cudaGraphInstantiate((cudaGraphExec_t *)out, graph, 0);
+    lsi_cuda_note_end();
     if (graph != NULL) (void)cudaGraphDestroy(graph);
-    if (e == cudaSuccess) *out = exec;
-    if (e != cudaSuccess) (void)cudaGetLastError(); /* it is told, and must not be found again */
-    return (int)e;
+    if (code != 0) *out = NULL;
+    if (code != 0) (void)cudaGetLastError(); /* it is told, and must not be found again */
+    return code;
 }
 
 static int graph_launch(void *graph, lsi_cuda_stream s)

@@ -11,6 +11,17 @@ extern "C" {
 /* Before any call of CUDA's that depends on the device: a new thread begins with device 0. */
 int lsi_cuda_enter(void);
 
+/* -- kernels that begin early (early.c) ------------------------------------------------------------------ */
+
+/* While a stream is captured by this thread: a launcher that has put in a kernel which waits by itself says
+ * so. */
+void lsi_cuda_note_begin(void);
+void lsi_cuda_note_kernel(lsi_cuda_stream s);
+void lsi_cuda_note_end(void);
+/* Between the two latter: the captured graph (a cudaGraph_t) as one that can be launched (a cudaGraphExec_t);
+ * noted kernels in it begin early. */
+int lsi_cuda_instantiate(void *graph, const lsi_cuda_early *how, void **out, lsi_cuda_edges *about);
+
 /* The parts of the table. */
 void lsi_cuda_fill_device(lsi_cuda_api *api);
 void lsi_cuda_fill_libraries(lsi_cuda_api *api);

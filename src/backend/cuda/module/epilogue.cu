@@ -20,6 +20,7 @@ template <typename T, typename B, int N>
 __global__ void epilogue_kernel(T *y, const B *bias, unsigned count, unsigned channels, unsigned inner, int act,
                                 float slope)
 {
+    lsi_wait();
     const unsigned step = gridDim.x * THREADS;
     lsi_pack<T, N> *packs = (lsi_pack<T, N> *)y;
 

@@ -57,6 +57,7 @@ template <int N>
 __global__ void __launch_bounds__(THREADS)
     all_finite_kernel(const __grid_constant__ common c, const __grid_constant__ table<N> table)
 {
+    lsi_wait();
     const int chunk = table.of[0].first + (int)blockIdx.x;
     int lo = 0, hi = c.n - 1;
     bool bad;
@@ -125,6 +126,7 @@ static __device__ double number(const void *p, ls_dtype type)
 
 template <typename Word> __global__ void __launch_bounds__(THREADS) pick_kernel(lsi_cuda_pick_args a)
 {
+    lsi_wait();
     const bool equal = number(a.left, a.left_type) == number(a.right, a.right_type);
     const Word *from = (const Word *)(equal ? a.a : a.b);
     const int64_t n = a.bytes / (int64_t)sizeof(Word), step = (int64_t)gridDim.x * THREADS;
@@ -153,6 +155,7 @@ int lsi_cuda_pick(lsi_cuda_stream s, const lsi_cuda_pick_args *a)
 
 static __global__ void rescale_kernel(const __grid_constant__ lsi_cuda_rescale_args a)
 {
+    lsi_wait();
     const float scale = *a.scale;
     float found = 0;
 

@@ -61,6 +61,7 @@ static __device__ __forceinline__ void softmax(float (&s)[TILE / GROUP][2][4], f
 template <typename T, int D>
 __global__ void __launch_bounds__(THREADS) flash_kernel(const __grid_constant__ lsi_cuda_flash_args a)
 {
+    lsi_wait();
     extern __shared__ __align__(16) unsigned char shared[];
     tile<T, D> *k_tile = (tile<T, D> *)shared, *v_tile = k_tile + 2;
     const int t = (int)a.t, tiles = (t + TILE - 1) / TILE, lane = threadIdx.x % LSI_WARP;
@@ -124,6 +125,7 @@ __global__ void __launch_bounds__(THREADS) flash_kernel(const __grid_constant__ 
 template <typename T, int D>
 __global__ void __launch_bounds__(THREADS) flash_dq_kernel(const __grid_constant__ lsi_cuda_flash_grad_args a)
 {
+    lsi_wait();
     extern __shared__ __align__(16) unsigned char shared[];
     tile<T, D> *k_tile = (tile<T, D> *)shared, *v_tile = k_tile + 2;
     const int t = (int)a.t, tiles = (t + TILE - 1) / TILE, lane = threadIdx.x % LSI_WARP;
@@ -189,6 +191,7 @@ template <typename T, int D>
 __global__ void __launch_bounds__(THREADS)
     flash_dkv_kernel(const __grid_constant__ lsi_cuda_flash_grad_args a)
 {
+    lsi_wait();
     extern __shared__ __align__(16) unsigned char shared[];
     tile<T, D> *q_tile = (tile<T, D> *)shared, *dout_tile = q_tile + 2;
     float(*numbers)[2][TILE] = (float(*)[2][TILE])(dout_tile + 2); /* lse and dots of a tile's queries */

@@ -205,6 +205,7 @@ template <typename T>
 __global__ void __launch_bounds__(WARPS *LSI_WARP, 1)
     flash_90a_grad_kernel(const __grid_constant__ lsi_cuda_flash_grad_args a)
 {
+    lsi_wait();
     extern __shared__ unsigned char shared[];
     memory &m = *(memory *)(shared + (1024 - (uint32_t)__cvta_generic_to_shared(shared) % 1024) % 1024);
     const int t = (int)a.t, lane = threadIdx.x % LSI_WARP, warp = threadIdx.x / LSI_WARP;

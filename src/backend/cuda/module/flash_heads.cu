@@ -153,6 +153,7 @@ template <typename T>
 __global__ void __launch_bounds__(HEAD_WARPS *LSI_WARP, 3)
     flash_heads_kernel(const __grid_constant__ lsi_cuda_flash_args a)
 {
+    lsi_wait();
     extern __shared__ __align__(16) unsigned char shared[];
     const int t = (int)a.t, rows = (t + GROUP - 1) / GROUP * GROUP, lane = threadIdx.x % LSI_WARP;
     T(*k)[PITCH(D)] = (T(*)[PITCH(D)])shared, (*v)[PITCH(D)] = k + rows;
@@ -212,6 +213,7 @@ template <typename T>
 __global__ void __launch_bounds__(GRAD_WARPS *LSI_WARP)
     flash_heads_grad_kernel(const __grid_constant__ lsi_cuda_flash_grad_args a)
 {
+    lsi_wait();
     extern __shared__ __align__(16) unsigned char shared[];
     const int t = (int)a.t, rows = (t + GROUP - 1) / GROUP * GROUP, lane = threadIdx.x % LSI_WARP;
     T(*q)[PITCH(D)] = (T(*)[PITCH(D)])shared, (*dout)[PITCH(D)] = q + rows, (*k)[PITCH(D)] = dout + rows;

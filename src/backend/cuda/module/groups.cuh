@@ -139,6 +139,7 @@ template <typename R>
 __global__ void __launch_bounds__(LSI_GROUP_THREADS, LSI_GROUP_BLOCKS)
     lsi_columns_kernel(R rule, lsi_cuda_groups g)
 {
+    lsi_wait();
     using C = lsi_columns<R::V>;
     const int64_t b = blockIdx.z, base = (int64_t)blockIdx.x * C::SPAN, rows = g.inner;
     const int64_t column = base + threadIdx.x % C::LANES * R::V, first = b * rows * g.groups;
@@ -180,6 +181,7 @@ template <typename R>
 __global__ void __launch_bounds__(LSI_GROUP_THREADS, LSI_GROUP_BLOCKS)
     lsi_columns_apply(R rule, lsi_cuda_groups g)
 {
+    lsi_wait();
     using C = lsi_columns<R::V>;
     const int64_t b = blockIdx.z, first = b * g.inner * g.groups;
     const int64_t column = (int64_t)blockIdx.x * C::SPAN + threadIdx.x % C::LANES * R::V;
@@ -217,6 +219,7 @@ template <typename R, int TEAM>
 __global__ void __launch_bounds__(LSI_GROUP_THREADS)
     lsi_lines_kernel(R rule, lsi_cuda_groups g, lsi_divider per_line)
 {
+    lsi_wait();
     __shared__ float room[2 * LSI_GROUP_THREADS / LSI_WARP];
     const int64_t group = (int64_t)blockIdx.x * (LSI_GROUP_THREADS / TEAM) + threadIdx.x / TEAM;
     const uint32_t n = (uint32_t)(g.outer * g.inner / R::V), mine = threadIdx.x % TEAM;
@@ -267,6 +270,7 @@ template <typename R>
 __global__ void __launch_bounds__(LSI_GROUP_THREADS)
     lsi_lines_apply(R rule, lsi_cuda_groups g, lsi_divider per_line)
 {
+    lsi_wait();
     const int64_t group = blockIdx.x;
     const uint32_t n = (uint32_t)(g.outer * g.inner / R::V);
     typename R::constants c;

@@ -8,8 +8,10 @@
 #include <stdint.h>
 
 #include "backend/cuda/module/device.h"
+#include "backend/cuda/source/wait.cuh"
 
-/* Enqueues kernel<<<grid, block, shared, stream>>>(...); the error, if it could not be. */
+/* Enqueues kernel<<<grid, block, shared, stream>>>(...), which begins with lsi_wait(); the error, if it could
+ * not be. */
 #define LSI_LAUNCH(stream, grid, block, shared, kernel, ...)                                                 \
     do {                                                                                                     \
         const int entered_ = lsi_cuda_enter();                                                               \
@@ -17,6 +19,7 @@
         kernel<<<(grid), (block), (shared), (cudaStream_t)(stream)>>>(__VA_ARGS__);                          \
         const cudaError_t launched_ = cudaGetLastError();                                                    \
         if (launched_ != cudaSuccess) return (int)launched_;                                                 \
+        lsi_cuda_note_kernel(stream);                                                                        \
     } while (0)
 
 /* Blocks for `count` elements, `each` per block, for kernels whose blocks go on in steps of the grid.  Empty

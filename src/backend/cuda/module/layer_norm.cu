@@ -22,6 +22,7 @@ template <int TEAM> __device__ __forceinline__ float team_sum(float x, float *ro
 template <typename T, int V, int TEAM>
 __global__ void __launch_bounds__(THREADS) forward_kernel(lsi_cuda_layer_norm_args a, float eps)
 {
+    lsi_wait();
     __shared__ float room[2 * THREADS / LSI_WARP];
     const int64_t row = (int64_t)blockIdx.x * (THREADS / TEAM) + threadIdx.x / TEAM;
     const int first = threadIdx.x % TEAM * V, width = (int)a.width;
@@ -62,6 +63,7 @@ __global__ void __launch_bounds__(THREADS) forward_kernel(lsi_cuda_layer_norm_ar
 template <typename T, int V, int TEAM>
 __global__ void __launch_bounds__(THREADS) forward_kept_kernel(lsi_cuda_layer_norm_args a, float eps)
 {
+    lsi_wait();
     __shared__ float room[2 * THREADS / LSI_WARP];
     const int64_t row = (int64_t)blockIdx.x * (THREADS / TEAM) + threadIdx.x / TEAM;
     const int first = threadIdx.x % TEAM * V, width = (int)a.width;
@@ -134,6 +136,7 @@ template <typename T, int V, int TEAM, int BLOCK, int OWN>
 __global__ void __launch_bounds__(BLOCK, BLOCK == 256 ? 2 : 4)
     backward_kernel(lsi_cuda_layer_norm_grad_args a)
 {
+    lsi_wait();
     constexpr int TEAMS = BLOCK / TEAM;
     constexpr bool KEEP =
         sizeof(T) == 2 && V > 1; /* a row in 32 registers: it is fetched once, all at a time */

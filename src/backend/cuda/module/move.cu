@@ -5,6 +5,7 @@ enum { THREADS = 256 };
 
 template <typename T> __global__ void fill_kernel(T *out, int64_t count, T value)
 {
+    lsi_wait();
     const int64_t step = (int64_t)gridDim.x * THREADS;
 
     for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < count; i += step) out[i] = value;
@@ -39,6 +40,7 @@ int lsi_cuda_fill(lsi_cuda_stream s, const lsi_cuda_fill_args *a)
 
 template <typename To, typename From> __global__ void cast_kernel(To *out, const From *in, int64_t count)
 {
+    lsi_wait();
     const int64_t step = (int64_t)gridDim.x * THREADS;
 
     for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < count; i += step)
@@ -73,6 +75,7 @@ template <typename T> struct strided {
 
 template <typename T> __global__ void move_kernel(const __grid_constant__ strided<T> m)
 {
+    lsi_wait();
     const unsigned step = gridDim.x * THREADS;
 
     for (unsigned i = blockIdx.x * THREADS + threadIdx.x; i < m.count; i += step) {
@@ -140,6 +143,7 @@ template <typename Word> static __device__ void copy_words(const lsi_cuda_copied
 
 __global__ void __launch_bounds__(THREADS) copies_kernel(const __grid_constant__ lsi_cuda_copies_args a)
 {
+    lsi_wait();
     const lsi_cuda_copied &c = a.of[blockIdx.x];
     const uint64_t odd = (uint64_t)(uintptr_t)c.to | (uint64_t)(uintptr_t)c.from | (uint64_t)c.bytes;
 
@@ -170,6 +174,7 @@ template <typename T, int W>
 __global__ void turn_kernel(T *out, const T *in, int64_t rows, int64_t columns, int64_t out_batch,
                             int64_t out_row, int64_t in_batch, int64_t in_column)
 {
+    lsi_wait();
     constexpr int SPAN = TILE * W;
     using pack = lsi_pack<T, W>;
     __shared__ alignas(16) T tile[SPAN][SPAN + W];
@@ -221,6 +226,7 @@ template <typename T, int C, bool TO_PIXELS>
 __global__ void __launch_bounds__(THREADS)
     turn_few_kernel(T *out, const T *in, int64_t pixels, int64_t out_batch, int64_t in_batch, int64_t plane)
 {
+    lsi_wait();
     constexpr int V = 16 / (int)sizeof(T);
     const int64_t i = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * V;
     union {

@@ -165,6 +165,7 @@ template <int RULE, typename T, int N>
 __global__ void __launch_bounds__(THREADS)
     norms_kernel(const __grid_constant__ common c, const __grid_constant__ table<N> t)
 {
+    lsi_wait();
     __shared__ numbers k;
     __shared__ float room[2 * THREADS / LSI_WARP];
     const int chunk = blockIdx.x + t.param[0].first;
@@ -205,6 +206,7 @@ template <int RULE, typename T, int N>
 __global__ void __launch_bounds__(THREADS)
     update_kernel(const __grid_constant__ common c, const __grid_constant__ table<N> t)
 {
+    lsi_wait();
     __shared__ numbers k;
     __shared__ float room[2 * THREADS / LSI_WARP];
     const int chunk = blockIdx.x + t.param[0].first;
@@ -308,6 +310,7 @@ int lsi_cuda_optim(lsi_cuda_stream s, const lsi_cuda_optim_args *a)
 
 template <typename T> __global__ void __launch_bounds__(THREADS) accumulate_kernel(lsi_cuda_accumulate_args a)
 {
+    lsi_wait();
     const bool keep = *a.keep != 0.0f;
     const float weight = *a.weight;
     const int64_t whole = a.count / WIDTH, step = (int64_t)gridDim.x * THREADS;

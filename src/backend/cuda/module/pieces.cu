@@ -24,6 +24,7 @@ static __device__ void weigh(const ls_link_piece &p)
 
 __global__ void __launch_bounds__(THREADS) pieces_kernel(const __grid_constant__ lsi_cuda_pieces_args a)
 {
+    lsi_wait();
     const ls_link_piece &p = a.of[blockIdx.x];
     const uint64_t odd = (uint64_t)(uintptr_t)p.to | (uint64_t)(uintptr_t)p.from | (uint64_t)p.bytes;
 

@@ -57,6 +57,7 @@ static __device__ int64_t offset(const lsi_cuda_chain_args &a, int i, int64_t at
 template <typename T>
 __global__ void __launch_bounds__(THREADS) chain_kernel(const __grid_constant__ lsi_cuda_chain_args a)
 {
+    lsi_wait();
     __shared__ float reg[REGISTERS][EACH][THREADS];
     const int t = threadIdx.x;
 

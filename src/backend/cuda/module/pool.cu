@@ -35,6 +35,7 @@ static bool is_window(const ls_pool_attr *a, int k, int s)
 template <typename T, int V, int K, int S>
 __global__ void __launch_bounds__(LSI_PIXEL_THREADS) maxpool_kernel(lsi_cuda_maxpool_args a, lsi_pixels p)
 {
+    lsi_wait();
     using W = window<K, S>;
 
     LSI_EACH_PIXEL(p, i)
@@ -101,6 +102,7 @@ template <typename T, int V, int K, int S>
 __global__ void __launch_bounds__(LSI_PIXEL_THREADS)
     maxpool_grad_kernel(lsi_cuda_maxpool_grad_args a, lsi_pixels p)
 {
+    lsi_wait();
     using W = window<K, S>;
     constexpr int MOST = K > 0 ? (K + S - 1) / (S > 0 ? S : 1) : 0; /* windows that a position is in */
 
@@ -145,6 +147,7 @@ template <typename T, int V, bool RELU>
 __global__ void __launch_bounds__(LSI_PIXEL_THREADS)
     maxpool_grad_squares_kernel(lsi_cuda_maxpool_grad_args a, lsi_pixels p)
 {
+    lsi_wait();
     LSI_EACH_PIXEL(p, i)
     {
         const lsi_pixel at = lsi_pixel_at<V>(p, i);
@@ -257,6 +260,7 @@ static __device__ __forceinline__ float weight(const lsi_cuda_avgpool_args &a, c
 template <typename T, int V>
 __global__ void __launch_bounds__(LSI_PIXEL_THREADS) avgpool_kernel(lsi_cuda_avgpool_args a, lsi_pixels p)
 {
+    lsi_wait();
     LSI_EACH_PIXEL(p, i)
     {
         const lsi_pixel at = lsi_pixel_at<V>(p, i);
@@ -280,6 +284,7 @@ template <typename T, int V>
 __global__ void __launch_bounds__(LSI_PIXEL_THREADS)
     avgpool_grad_kernel(lsi_cuda_avgpool_args a, lsi_pixels p)
 {
+    lsi_wait();
     LSI_EACH_PIXEL(p, i)
     {
         const lsi_pixel at = lsi_pixel_at<V>(p, i);

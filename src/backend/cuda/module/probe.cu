@@ -13,6 +13,7 @@ __device__ __forceinline__ unsigned scrambled(unsigned x)
 
 template <typename T> __global__ void noise_kernel(T *out, int64_t count, unsigned key)
 {
+    lsi_wait();
     const int64_t step = (int64_t)gridDim.x * THREADS;
 
     for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < count; i += step)
@@ -124,6 +125,7 @@ __device__ double total(double x)
 /* A block has one element. */
 template <typename T> __global__ void probe_kernel(lsi_cuda_probe_args a)
 {
+    lsi_wait();
     const lsi_cuda_conv &c = a.conv;
     const int64_t *size = c.pass == LSI_CUDA_CONV_Y ? c.y : c.pass == LSI_CUDA_CONV_DX ? c.x : c.w;
     int64_t o[4];

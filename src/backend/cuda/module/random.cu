@@ -19,6 +19,7 @@ template <typename T>
 __global__ void __launch_bounds__(THREADS)
     dropout_blocks(lsi_cuda_dropout_args a, lsi_divider blocks, uint32_t count)
 {
+    lsi_wait();
     const lsi_key key = lsi_key_at(a.key);
 
     for (uint32_t i = blockIdx.x * THREADS + threadIdx.x; i < count; i += gridDim.x * THREADS) {
@@ -40,6 +41,7 @@ template <typename T>
 __global__ void __launch_bounds__(THREADS)
     dropout_elements(lsi_cuda_dropout_args a, lsi_divider channels, lsi_divider inner, uint32_t count)
 {
+    lsi_wait();
     const lsi_key key = lsi_key_at(a.key);
 
     for (uint32_t i = blockIdx.x * THREADS + threadIdx.x; i < count; i += gridDim.x * THREADS) {
@@ -90,6 +92,7 @@ static __device__ double normal(uint32_t a, uint32_t b, int which)
 static __global__ void __launch_bounds__(THREADS)
     random_kernel(lsi_cuda_random_args a, lsi_divider per_sample, uint32_t count)
 {
+    lsi_wait();
     const lsi_key key = lsi_key_at(a.key);
 
     for (uint32_t i = blockIdx.x * THREADS + threadIdx.x; i < count; i += gridDim.x * THREADS) {
@@ -138,6 +141,7 @@ static __device__ turn choose(const lsi_cuda_replay_args &a, lsi_key key, uint32
 /* Blocks (x, y): part x of image y.  Each chooses by itself, which is cheaper than to wait for another. */
 template <typename T> __global__ void __launch_bounds__(THREADS) replay_kernel(lsi_cuda_replay_args a)
 {
+    lsi_wait();
     __shared__ turn mine;
     const int64_t image = blockIdx.y;
     const lsi_key key = lsi_key_at(a.key);

@@ -104,6 +104,7 @@ static __device__ int64_t place(int n, const int64_t *dim, const int64_t *stride
 template <typename T>
 __global__ void __launch_bounds__(ANY_THREADS) sum_any_kernel(const __grid_constant__ lsi_cuda_sum_any_args a)
 {
+    lsi_wait();
     const int64_t i = ((int64_t)blockIdx.x * ANY_THREADS + threadIdx.x) / LSI_WARP;
     float sum = 0;
 

@@ -25,6 +25,7 @@ static __device__ __forceinline__ bool beats(const candidate &a, const candidate
 /* One line a block, its elements side by side. */
 template <typename T> __global__ void __launch_bounds__(THREADS) max_lines(lsi_cuda_max_args a)
 {
+    lsi_wait();
     __shared__ candidate room[THREADS / LSI_WARP];
     const T *x = (const T *)a.x + (int64_t)blockIdx.x * a.length;
     candidate best = {0, -1};
@@ -52,6 +53,7 @@ template <typename T> __global__ void __launch_bounds__(THREADS) max_lines(lsi_c
  * line share its length. */
 template <typename T, int V> __global__ void __launch_bounds__(THREADS) max_columns(lsi_cuda_max_args a)
 {
+    lsi_wait();
     constexpr int LANES = V > 1 ? 64 / V : 32, TEAMS = THREADS / LANES, AHEAD = 4;
     __shared__ candidate room[TEAMS][LANES * V];
     const int lane = threadIdx.x % LANES, team = threadIdx.x / LANES;
@@ -120,6 +122,7 @@ template <typename T, int V, bool TOGETHER>
 __global__ void __launch_bounds__(THREADS)
     max_grad_kernel(lsi_cuda_max_grad_args a, lsi_divider inner, lsi_divider length, uint32_t count)
 {
+    lsi_wait();
     const T *dy = (const T *)a.dy;
 
     for (uint32_t v = blockIdx.x * THREADS + threadIdx.x; v < count; v += gridDim.x * THREADS) {

@@ -22,8 +22,10 @@ int lsi_cuda_region(lsi_cuda_stream s, const lsi_cuda_region_args *a)
     if (e == cudaSuccess)
         e = cudaLaunchKernel(a->first, (dim3){(unsigned)a->blocks, 1, 1}, (dim3){(unsigned)a->threads, 1, 1},
                              list, a->shared, (cudaStream_t)s);
-    if (e == cudaSuccess && a->second != NULL)
-        e = cudaLaunchKernel(a->second, (dim3){(unsigned)a->finish_blocks, 1, 1}, (dim3){FINISH, 1, 1}, list,
-                             0, (cudaStream_t)s);
+    if (e == cudaSuccess) lsi_cuda_note_kernel(s);
+    if (e != cudaSuccess || a->second == NULL) return (int)e;
+    e = cudaLaunchKernel(a->second, (dim3){(unsigned)a->finish_blocks, 1, 1}, (dim3){FINISH, 1, 1}, list, 0,
+                         (cudaStream_t)s);
+    if (e == cudaSuccess) lsi_cuda_note_kernel(s);
     return (int)e;
 }

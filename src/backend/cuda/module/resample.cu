@@ -5,6 +5,7 @@ template <typename T, int V>
 __global__ void __launch_bounds__(LSI_PIXEL_THREADS)
     upsample_kernel(lsi_cuda_upsample_args a, lsi_pixels p, lsi_divider factor)
 {
+    lsi_wait();
     LSI_EACH_PIXEL(p, i)
     {
         const lsi_pixel at = lsi_pixel_at<V>(p, i);
@@ -20,6 +21,7 @@ template <typename T, int V>
 __global__ void __launch_bounds__(LSI_PIXEL_THREADS)
     upsample_grad_kernel(lsi_cuda_upsample_args a, lsi_pixels p)
 {
+    lsi_wait();
     LSI_EACH_PIXEL(p, i)
     {
         const lsi_pixel at = lsi_pixel_at<V>(p, i);

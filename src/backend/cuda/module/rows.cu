@@ -18,6 +18,7 @@ __device__ __forceinline__ int shown(bool reflect, int at, int size)
 template <typename U>
 __global__ void __launch_bounds__(THREADS) pad_kernel(const __grid_constant__ lsi_cuda_pad_args a, unsigned rows)
 {
+    lsi_wait();
     const unsigned inner = (unsigned)a.inner, middle = (unsigned)a.w * inner, left = (unsigned)a.pad[1];
     const unsigned edges = (left + (unsigned)a.pad[3]) * inner;
     const unsigned w = (unsigned)(a.w + a.pad[1] + a.pad[3]), h = (unsigned)(a.h + a.pad[0] + a.pad[2]);
@@ -55,6 +56,7 @@ template <typename T, int N>
 __global__ void __launch_bounds__(THREADS)
     pad_adjoint_kernel(const __grid_constant__ lsi_cuda_pad_args a, unsigned rows)
 {
+    lsi_wait();
     const unsigned inner = (unsigned)a.inner, own = (unsigned)a.w * inner;
     const unsigned w = (unsigned)(a.w + a.pad[1] + a.pad[3]), h = (unsigned)(a.h + a.pad[0] + a.pad[2]);
     const int64_t last = a.w - 1 - a.pad[3]; /* from there on, and up to pad[1], pixels are near an edge */
@@ -134,6 +136,7 @@ int lsi_cuda_pad(lsi_cuda_stream s, const lsi_cuda_pad_args *a)
 /* A row of NaN where the index is out of range. */
 template <typename T> __global__ void gather_kernel(const __grid_constant__ lsi_cuda_gather_rows_args a)
 {
+    lsi_wait();
     const int64_t count = a.n * a.d, step = (int64_t)gridDim.x * THREADS;
 
     for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < count; i += step) {
@@ -152,6 +155,7 @@ int lsi_cuda_gather_rows(lsi_cuda_stream s, const lsi_cuda_gather_rows_args *a)
 /* One block for each row of the result, which looks through all indices: sums have a fixed order. */
 template <typename T> __global__ void scatter_kernel(const __grid_constant__ lsi_cuda_scatter_rows_args a)
 {
+    lsi_wait();
     for (int64_t row = blockIdx.x; row < a.v; row += gridDim.x)
         for (int64_t d = threadIdx.x; d < a.d; d += THREADS) {
             float sum = 0.0f;
@@ -170,6 +174,7 @@ int lsi_cuda_scatter_rows(lsi_cuda_stream s, const lsi_cuda_scatter_rows_args *a
 /* Of two rows for the same place the later one stays. */
 template <typename T> __global__ void store_kernel(const __grid_constant__ lsi_cuda_store_rows_args a)
 {
+    lsi_wait();
     for (int64_t n = blockIdx.x; n < a.n; n += gridDim.x) {
         const int64_t row = a.index[n];
         bool last = row >= 0 && row < a.v;

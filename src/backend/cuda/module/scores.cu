@@ -46,6 +46,7 @@ __device__ __forceinline__ void largest_and_sum(const T *x, int width, float *ro
 template <typename T, int TEAM>
 __global__ void __launch_bounds__(THREADS) softmax_kernel(lsi_cuda_softmax_args a)
 {
+    lsi_wait();
     __shared__ float room[2 * THREADS / LSI_WARP];
     const int64_t row = (int64_t)blockIdx.x * (THREADS / TEAM) + threadIdx.x / TEAM;
     const int width = (int)a.width;
@@ -91,6 +92,7 @@ static __device__ float sum_of_rows(const float *each, int64_t n, float *room)
 template <typename T>
 __global__ void __launch_bounds__(THREADS) cross_entropy_kernel(lsi_cuda_cross_entropy_args a)
 {
+    lsi_wait();
     __shared__ float room[2 * THREADS / LSI_WARP];
     constexpr int TEAMS = THREADS / LSI_WARP;
     const int width = (int)a.width, lane = threadIdx.x % LSI_WARP;
@@ -120,6 +122,7 @@ int lsi_cuda_cross_entropy(lsi_cuda_stream s, const lsi_cuda_cross_entropy_args 
 static __global__ void __launch_bounds__(THREADS)
     cross_entropy_grad_kernel(lsi_cuda_cross_entropy_grad_args a, lsi_divider width)
 {
+    lsi_wait();
     const uint32_t count = (uint32_t)(a.rows * a.width);
     const float scale = *a.dloss / (float)a.rows;
 
@@ -141,6 +144,7 @@ int lsi_cuda_cross_entropy_grad(lsi_cuda_stream s, const lsi_cuda_cross_entropy_
 
 template <typename T> __global__ void __launch_bounds__(THREADS) accuracy_kernel(lsi_cuda_accuracy_args a)
 {
+    lsi_wait();
     __shared__ float room[2 * THREADS / LSI_WARP];
     constexpr int TEAMS = THREADS / LSI_WARP;
     const int width = (int)a.width, lane = threadIdx.x % LSI_WARP;

@@ -73,6 +73,7 @@ static __device__ __forceinline__ unsigned place(const arguments &a, int i, unsi
 
 extern "C" __global__ void __launch_bounds__(256) chain(const __grid_constant__ arguments a)
 {
+    lsi_wait();
     const unsigned step = gridDim.x * 256 * WIDTH;
 
     for (unsigned at = (blockIdx.x * 256 + threadIdx.x) * WIDTH; at < a.count; at += step) {

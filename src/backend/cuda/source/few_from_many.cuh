@@ -38,6 +38,7 @@ static __device__ void pack_weights(const ELEMENT *w, uint2 *out)
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) few(const __grid_constant__ arguments a)
 {
+    lsi_wait();
     char *stages = memory;
     uint2 *weights = (uint2 *)(memory + STAGES * STAGE);
     float *folds = (float *)((char *)weights + PACKED); /* [2][STRIDE][PIXELS][WIDE] */

@@ -60,6 +60,7 @@ static __device__ void pack_weights(const ELEMENT *w, int channel, uint2 *out)
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) few(const __grid_constant__ arguments a)
 {
+    lsi_wait();
     const uint2 *weights = (const uint2 *)memory;
     ELEMENT *slabs = (ELEMENT *)(memory + PACKED);
     constexpr int SLAB_ELEMENTS = (SLAB + 1) * PITCH;

@@ -31,6 +31,7 @@ static __device__ __forceinline__ unsigned gather(const char *p)
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) few(const __grid_constant__ arguments a)
 {
+    lsi_wait();
     char *many = memory, *few = memory + STAGES * STAGE;
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
     const int team = warp % TEAMS, share = warp / TEAMS, channel = blockIdx.y * 64, rows = a.n * MH;
