@@ -153,6 +153,7 @@ static const op_case cases[] = {
     /*                                            M  K   N   batch trans_b */
     ACTS("matmul", build_matmul, 7, 13, 17, 0, 0),
     ACTS("matmul, b transposed", build_matmul, 5, 31, 16, 0, 1),
+    ACTS("matmul, few rows", build_matmul, 32, 64, 48, 0, 1),
     ACTS("matmul, batch", build_matmul, 3, 5, 7, 4, 0),
     ACTS("matmul, empty sums", build_matmul, 3, 0, 5, 0, 0),
     ACTS("matmul, no rows", build_matmul, 0, 3, 5, 0, 0),

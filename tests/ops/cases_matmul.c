@@ -66,6 +66,8 @@ static const op_case cases[] = {
     FOUR("primes", 7, 13, 5, PLAIN, 0, 0, OP_TWICE | OP_BF16),
     FOUR("blocks and rests", 33, 65, 17, PLAIN, 0, 0, 0),
     FOUR("long sums", 3, 521, 4, PLAIN, 0, 0, OP_BF16),
+    FOUR("few rows", 32, 96, 48, PLAIN, 0, 0, OP_BF16), /* and, by their gradients, sums over few */
+    FOUR("few rows, in two blocks", 72, 264, 34, PLAIN, 0, 0, OP_BF16),
     FOUR("a row", 1, 31, 17, PLAIN, 0, 0, OP_TWICE),
     FOUR("a column", 17, 31, 1, PLAIN, 0, 0, OP_TWICE),
     FOUR("outer product", 17, 1, 19, PLAIN, 0, 0, OP_TWICE),

@@ -26,11 +26,14 @@
 #include "backend/cuda/launch/reduce.h"
 #include "backend/cuda/launch/region.h"
 #include "backend/cuda/launch/scores.h"
+#include "backend/cuda/launch/slim.h"
 
 typedef void *lsi_cuda_stream; /* a cudaStream_t */
 
 /* clang-format off */
 #define LSI_CUDA_LAUNCHERS(X) \
+    /* slim.cu */ \
+    X(slim) \
     /* attention.cu, flash.cu, epilogue.cu, move.cu, rows.cu */ \
     X(attend) X(attend_grad) X(flash) X(flash_grad) X(epilogue) X(fill) X(cast) X(move) X(copies) X(turn) \
     X(pad) X(gather_rows) X(scatter_rows) X(store_rows) \

@@ -23,6 +23,9 @@ typedef struct lsi_cuda_library_node {
     lsi_cuda_epilogue_args epilogue;
 } lsi_cuda_library_node;
 
+/* A node of ls_op_matmul as a product, without what follows it (matmul.c); false where it is none. */
+bool lsi_cuda_product_of(const lsi_cuda_device *d, const ls_graph *g, const ls_node *n, lsi_cuda_product *p);
+
 /* The way that is best, with what it needs in memory; -1 when none works.  A convolution's way was checked,
  * now or when it was remembered.  The library stays the caller's. */
 int lsi_cuda_library_way(const lsi_cuda_device *d, const lsi_cuda_library_node *node, size_t *workspace);

@@ -6,7 +6,7 @@
 
 /* A product of (..., M, K) with one (K, N) for all is a single product of (... * M, K) when A is not
  * transposed. */
-static bool describe(const lsi_cuda_device *d, const ls_graph *g, const ls_node *n, lsi_cuda_product *p)
+bool lsi_cuda_product_of(const lsi_cuda_device *d, const ls_graph *g, const ls_node *n, lsi_cuda_product *p)
 {
     const ls_matmul_attr *a = n->attr;
     const ls_vinfo *va = lsi_cuda_in(g, n, 0), *vc = lsi_cuda_out(g, n, 0);
@@ -65,7 +65,7 @@ ls_status lsi_cuda_plan_matmul(ls_device *dev, const ls_graph *g, const ls_node 
     lsi_cuda_product p;
     char text[200];
 
-    if (!describe(d, g, n, &p)) return LS_UNSUPPORTED;
+    if (!lsi_cuda_product_of(d, g, n, &p)) return LS_UNSUPPORTED;
     p.epilogue = after_of(attr->act, biased);
     p.adds = n->n_in > 3;
     if (d->api->product(&node.library, &p) != 0) { /* some sizes come without what follows */

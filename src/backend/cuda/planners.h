@@ -15,6 +15,7 @@
 
 /* matmul.c, conv.c: f32, bf16, f16; plain, maps and weights of convolutions also channels-last. */
 LSI_DECLARE_PLANNER(lsi_cuda_plan_matmul);
+LSI_DECLARE_PLANNER(lsi_cuda_plan_slim); /* slim.c: products of 16 bits with few rows, others as above */
 /* conv_max.c */
 LSI_DECLARE_PLANNER(lsi_cuda_plan_conv_max_dx);
 LSI_DECLARE_PLANNER(lsi_cuda_plan_conv_max_dw);
