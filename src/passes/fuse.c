@@ -513,7 +513,7 @@ void ls_pass_fuse(ls_graph *g, const ls_fusion_rule *rules, const ls_device *dev
         drop_bias,          zero_sum,       fuse_bias,      fuse_residual,  fuse_product_add,
         fuse_act,           move_relu_grad, fuse_norm_grad, fuse_grad_sum,  fuse_grad_add,
         fuse_norm_sign,     fuse_pool_sum,  fuse_pool_grad, fuse_bias_grad, fuse_pooled_weights,
-        lsi_fuse_attention, lsi_fuse_max,
+        lsi_fuse_attention, lsi_fuse_max,   lsi_fuse_gelu,
     };
     lsi_fuser f = {.g = g, .rules = rules, .dev = dev};
 

@@ -42,6 +42,9 @@ void lsi_fuse_attention(lsi_fuser *f, ls_node *attention);
 /* What reads the gradient of a maximum over points (fuse_max.c). */
 void lsi_fuse_max(lsi_fuser *f, ls_node *reader);
 
+/* GELU behind products (fuse_gelu.c). */
+void lsi_fuse_gelu(lsi_fuser *f, ls_node *n);
+
 /* Chains of element-wise nodes (fuse_pointwise.c). */
 void lsi_fuse_pointwise(lsi_fuser *f);
 /* Casts between floating types (fuse_casts.c), last: values are no longer of the types that ops' rules give.
