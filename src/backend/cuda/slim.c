@@ -1,8 +1,10 @@
 /* slim.c: products of 16-bit numbers with few rows, or sums over few, against the library's. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "backend/cuda/choice.h"
+#include "backend/cuda/kernel_util.h"
 #include "backend/cuda/matmul.h"
 #include "backend/cuda/planners.h"
 
