@@ -63,17 +63,6 @@ static int alias(int n_in, const void *attr, int k)
     return k == NEW_MEAN || k == NEW_VAR ? k : -1; /* the running values are inputs 3 and 4 as well */
 }
 
-static void update_running(const ls_ref_call *c, const lsi_norm_form *f, int64_t channel)
-{
-    const ls_norm_attr *a = c->attr;
-    double n = (double)(f->outer * f->inner), m = n > 0 ? a->momentum : 0, mean, var;
-
-    lsi_norm_moments(f, c->in[X].d, channel, &mean, &var);
-    if (a->unbiased_running && n > 1) var *= n / (n - 1);
-    c->out[NEW_MEAN].d[channel] = (1 - m) * c->in[RUNNING_MEAN].d[channel] + m * mean;
-    c->out[NEW_VAR].d[channel] = (1 - m) * c->in[RUNNING_VAR].d[channel] + m * var;
-}
-
 static void ref(const ls_ref_call *c)
 {
     const ls_norm_attr *a = c->attr;
@@ -87,7 +76,7 @@ static void ref(const ls_ref_call *c)
                        .invstd = c->out[INVSTD].d};
 
     lsi_norm_ref(&f, a, &d);
-    for (int64_t i = 0; tracks(c->n_in) && i < f.groups; i++) update_running(c, &f, i);
+    if (tracks(c->n_in)) lsi_batch_norm_track(c, a, &f);
 }
 
 const ls_op ls_op_batch_norm = {

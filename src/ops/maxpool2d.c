@@ -11,9 +11,8 @@ static ls_status infer(ls_infer *c, ls_err *err)
     ls_status st = lsi_pool_infer(a, c->in_dtype[0], c->in[0], &c->out[0], err);
 
     if (st != LS_OK) return st;
-    if (lsi_pool_window_size(a) > 255)
-        return ls_fail(err, LS_INVALID, "windows of %dx%d are too large: positions must fit one byte (255)",
-                       a->kernel[0], a->kernel[1]);
+    st = lsi_pool_check_positions(a, err);
+    if (st != LS_OK) return st;
     c->out[1] = c->out[0];
     c->out_dtype[1] = LS_U8;
     return LS_OK;

@@ -1,6 +1,8 @@
 /* norm_rules.c: forms, checks, costs and reference kernels of the three norms. */
 #include "ops/norm_rules.h"
 
+#include "ops/pool_rules.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -121,6 +123,16 @@ void lsi_norm_attr_text(const void *attr, char *buf, size_t n)
              a->residual ? " residual" : "", a->by_beta ? " by_beta" : "", a->sums ? " sums" : "");
 }
 
+void lsi_norm_pool_attr_text(const void *attr, char *buf, size_t n)
+{
+    const ls_norm_pool_attr *a = attr;
+    char norm[160], pool[128];
+
+    lsi_norm_attr_text(&a->norm, norm, sizeof norm);
+    lsi_pool_attr_text(&a->pool, pool, sizeof pool);
+    snprintf(buf, n, "%s pool: %s", norm, pool);
+}
+
 /* -- costs
  * ----------------------------------------------------------------------------------------------------------
  */
@@ -227,4 +239,18 @@ void lsi_norm_grad_ref(const lsi_norm_form *f, const ls_norm_attr *a, const lsi_
     if (d->dgamma != NULL) memset(d->dgamma, 0, sizeof(double) * n_affine);
     if (d->dbeta != NULL) memset(d->dbeta, 0, sizeof(double) * n_affine);
     for (int64_t g = 0; g < f->groups; g++) group_grad(f, a, d, g);
+}
+
+void lsi_batch_norm_track(const ls_ref_call *c, const ls_norm_attr *a, const lsi_norm_form *f)
+{
+    enum { RUNNING_MEAN = 3, RUNNING_VAR }; /* in and out */
+    const double n = (double)(f->outer * f->inner), m = n > 0 ? a->momentum : 0;
+
+    for (int64_t i = 0; i < f->groups; i++) {
+        double mean, var;
+        lsi_norm_moments(f, c->in[0].d, i, &mean, &var);
+        if (a->unbiased_running && n > 1) var *= n / (n - 1);
+        c->out[RUNNING_MEAN].d[i] = (1 - m) * c->in[RUNNING_MEAN].d[i] + m * mean;
+        c->out[RUNNING_VAR].d[i] = (1 - m) * c->in[RUNNING_VAR].d[i] + m * var;
+    }
 }

@@ -46,6 +46,8 @@ bool lsi_norm_act_by_sign(const ls_norm_attr *a);
 /* Neither activation nor residual: layer norm has no fused forms. */
 ls_status lsi_norm_check_unfused(const ls_norm_attr *a, ls_err *err);
 void lsi_norm_attr_text(const void *attr, char *buf, size_t n);
+/* Of an ls_norm_pool_attr. */
+void lsi_norm_pool_attr_text(const void *attr, char *buf, size_t n);
 
 /* -- costs: FLOPs per element of x
  * ---------------------------------------------------------------------------- Forward: mean 1, variance 3,
@@ -73,6 +75,9 @@ typedef struct lsi_norm_grad_data {
     double *dx, *dgamma, *dbeta, *dresidual;
 } lsi_norm_grad_data;
 void lsi_norm_grad_ref(const lsi_norm_form *f, const ls_norm_attr *a, const lsi_norm_grad_data *d);
+
+/* Moves a batch norm's running values, inputs and outputs 3 and 4, on by the statistics of input 0. */
+void lsi_batch_norm_track(const ls_ref_call *c, const ls_norm_attr *a, const lsi_norm_form *f);
 
 /* -- second derivative
  * ------------------------------------------------------------------------------------------ */

@@ -43,6 +43,7 @@
     X(pointwise) X(bias_act_grad) X(reorder) X(convert)                               \
     X(self_attention) X(self_attention_grad) X(conv_max_dx) X(conv_max_dw)            \
     X(matmul_gelu) X(matmul_gelu_grad)                                                \
+    X(batch_norm_pool) X(batch_norm_pool_grad)                                        \
     /* optimisers */       \
     X(sgd) X(adam) X(rmsprop) X(lars) X(lamb) X(accumulate) X(assign) X(store_rows)   \
     X(all_finite) X(unless) X(either) X(rescale)                                      \
@@ -204,6 +205,16 @@ ls_value ls_batch_norm(ls_value x, ls_value gamma, ls_value beta, ls_value runni
  * residual]. */
 ls_value ls_batch_norm_grad(ls_value dy, ls_value x, ls_value gamma, ls_value mean, ls_value invstd,
                             ls_norm_attr a);
+/* Made by fusion: maxpool2d(act(batch_norm)), without the map between them, and its gradient.  act is none,
+ * relu or leaky_relu, in `norm`; `pool.relu` is not set.
+ * batch_norm_pool: x, gamma, beta[, running_mean, running_var] -> y, mean, invstd[, new running values],
+ * index (u8), x where the windows were won.
+ * batch_norm_pool_grad: dy, x, gamma, beta, mean, invstd, index, x where the windows were won[, what is added
+ * to dy when norm.sums] -> dx, dgamma, dbeta. */
+typedef struct ls_norm_pool_attr {
+    ls_norm_attr norm;
+    ls_pool_attr pool;
+} ls_norm_pool_attr;
 /* Per sample and channel over H, W, no affine: x[, residual] -> y, mean (N, C), invstd (N, C). */
 ls_value ls_instance_norm(ls_value x, ls_norm_attr a);
 /* dy, x, mean, invstd[, y when act != none, unless by_beta] -> dx[, dresidual when residual]. */

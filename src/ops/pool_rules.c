@@ -48,6 +48,13 @@ out:
     return st;
 }
 
+ls_status lsi_pool_check_positions(const ls_pool_attr *a, ls_err *err)
+{
+    if (lsi_pool_window_size(a) <= 255) return LS_OK;
+    return ls_fail(err, LS_INVALID, "windows of %dx%d are too large: positions must fit one byte (255)",
+                   a->kernel[0], a->kernel[1]);
+}
+
 void lsi_pool_attr_text(const void *attr, char *buf, size_t n)
 {
     const ls_pool_attr *a = attr;

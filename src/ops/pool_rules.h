@@ -10,6 +10,8 @@
 ls_status lsi_pool_infer(ls_pool_attr *a, ls_dtype dtype, ls_shape x, ls_shape *y, ls_err *err);
 /* The same from the other side: dy (N, C, HO, WO) and the attributes, which must hold H and W, give dx. */
 ls_status lsi_pool_infer_grad(ls_pool_attr *a, ls_dtype dtype, ls_shape dy, ls_shape *dx, ls_err *err);
+/* Refuses windows in which a position does not fit one byte. */
+ls_status lsi_pool_check_positions(const ls_pool_attr *a, ls_err *err);
 void lsi_pool_attr_text(const void *attr, char *buf, size_t n);
 /* Elements of one window. */
 int64_t lsi_pool_window_size(const ls_pool_attr *a);

@@ -44,6 +44,8 @@ void lsi_fuse_max(lsi_fuser *f, ls_node *reader);
 
 /* GELU behind products (fuse_gelu.c). */
 void lsi_fuse_gelu(lsi_fuser *f, ls_node *n);
+/* A max pool behind a batch norm, both ways (fuse_norm_pool.c). */
+void lsi_fuse_norm_pool(lsi_fuser *f, ls_node *pool);
 
 /* Chains of element-wise nodes (fuse_pointwise.c). */
 void lsi_fuse_pointwise(lsi_fuser *f);

@@ -40,6 +40,7 @@ typedef enum ls_pattern {
                                sum of what that reads, conv_max_dx, conv_max_dw */
     LS_FUSE_PRODUCT_GELU,   /* gelu(matmul with a bias) whose input others read: matmul_gelu; reduce_sum over
                                all axes but the last of gelu_grad(matmul): matmul_gelu_grad */
+    LS_FUSE_NORM_POOL,      /* maxpool2d(act(batch_norm)), and its gradient: batch_norm_pool */
     LS_FUSE_POINTWISE,      /* chains of element-wise ops: pointwise */
     LS_FUSE_CAST_OUT,       /* cast(node) between floating types: the node's result is of the cast's type */
     LS_FUSE_CAST_IN,        /* node(cast): the node reads what the cast would have read */

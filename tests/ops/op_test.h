@@ -76,6 +76,7 @@ void op_out_fixed(op_test *t, ls_value v);
     X(conv)                                                                                                  \
     X(pool)                                                                                                  \
     X(norm)                                                                                                  \
+    X(norm_pool)                                                                                             \
     X(softmax)                                                                                               \
     X(loss)                                                                                                  \
     X(random)                                                                                                \

@@ -56,14 +56,11 @@ static const field collective[] = {F(ls_collective_attr, bucket, INT),   F(ls_co
                                    F(ls_collective_attr, root, INT),     END};
 static const field attention[] = {F(ls_attention_attr, scale, REAL), END};
 static const field barrier[] = {F(ls_collective_attr, bucket, INT), F(ls_collective_attr, at, ACT), END};
-static const field norm[] = {F(ls_norm_attr, eps, REAL),
-                             F(ls_norm_attr, momentum, REAL),
-                             F(ls_norm_attr, unbiased_running, BOOL),
-                             F(ls_norm_attr, act, ACT),
-                             F(ls_norm_attr, slope, REAL),
-                             F(ls_norm_attr, residual, BOOL),
-                             F(ls_norm_attr, by_beta, BOOL),
-                             END};
+#define NORM(T, p)                                                                                           \
+    F(T, p eps, REAL), F(T, p momentum, REAL), F(T, p unbiased_running, BOOL), F(T, p act, ACT),             \
+        F(T, p slope, REAL), F(T, p residual, BOOL), F(T, p by_beta, BOOL), F(T, p sums, BOOL)
+static const field norm[] = {NORM(ls_norm_attr, ), END};
+static const field norm_pool[] = {NORM(ls_norm_pool_attr, norm.), POOL(ls_norm_pool_attr, pool.), END};
 static const field axis[] = {F(ls_axis_attr, axis, INT), END};
 static const field bias_act[] = {F(ls_bias_act_attr, act, ACT), F(ls_bias_act_attr, slope, REAL),
                                  F(ls_bias_act_attr, axis, INT), END};
@@ -138,6 +135,8 @@ static const struct {
                   {&ls_op_barrier, barrier},
                   {&ls_op_batch_norm, norm},
                   {&ls_op_batch_norm_grad, norm},
+                  {&ls_op_batch_norm_pool, norm_pool},
+                  {&ls_op_batch_norm_pool_grad, norm_pool},
                   {&ls_op_instance_norm, norm},
                   {&ls_op_instance_norm_grad, norm},
                   {&ls_op_layer_norm, norm},

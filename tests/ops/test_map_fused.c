@@ -151,11 +151,52 @@ static void fused_norms(void)
     compare_pairs(&p);
 }
 
+/* A pool behind a norm and a ReLU, of numbers many of which are equal. */
+static void fused_norm_and_pool(void)
+{
+    op_plan p;
+    const ls_pool_attr pool = {.kernel = {3, 3}, .stride = {2, 2}, .pad = {1, 1, 1, 1}, .in = {7, 6}};
+    const ls_norm_attr norm = {.eps = 0.1, .momentum = 0.5};
+    const ls_norm_pool_attr fused = {{.eps = 0.1, .momentum = 0.5, .act = LS_ACT_RELU}, pool};
+    const ls_shape c = LS_SHAPE(3);
+    ls_value x, dy, y, z, d, gamma, beta, running[4], back;
+
+    op_plan_begin(&p);
+    x = in(&p, "x", LS_SHAPE(2, 3, 7, 6));
+    dy = in(&p, "dy", LS_SHAPE(2, 3, 4, 3));
+    gamma = in(&p, "gamma", c); /* one of them is 0, and one negative */
+    beta = in(&p, "beta", c);
+    for (int i = 0; i < 4; i++) {
+        static const char *const names[] = {"mean 1", "var 1", "mean 2", "var 2"};
+        running[i] = ls_graph_var(p.g, names[i], LS_VAR_BUFFER, LS_F64, c, (ls_init){LS_INIT_CONST, 0});
+    }
+    y = ls_batch_norm(x, gamma, beta, running[0], running[1], norm);
+    z = ls_maxpool2d(ls_relu(y), pool);
+    d = ls_graph_add(p.g, &ls_op_batch_norm_pool, 5, (ls_value[]){x, gamma, beta, running[2], running[3]},
+                     &fused);
+    pair(d, z, "pooled");
+    for (int k = 1; k < 5; k++) {
+        static const char *const names[] = {"", "mean", "invstd", "running mean", "running variance"};
+        pair(ls_graph_out(d, k), ls_graph_out(y, k), names[k]);
+    }
+    back = ls_relu_grad(ls_maxpool2d_grad(dy, ls_graph_out(z, 1), pool), ls_relu(y));
+    back = ls_batch_norm_grad(back, x, gamma, ls_graph_out(y, 1), ls_graph_out(y, 2), norm);
+    d = ls_graph_add(p.g, &ls_op_batch_norm_pool_grad, 8,
+                     (ls_value[]){dy, x, gamma, beta, ls_graph_out(d, 1), ls_graph_out(d, 2),
+                                  ls_graph_out(d, 5), ls_graph_out(d, 6)},
+                     &fused);
+    pair(d, back, "dx");
+    pair(ls_graph_out(d, 1), ls_graph_out(back, 1), "dgamma");
+    pair(ls_graph_out(d, 2), ls_graph_out(back, 2), "dbeta");
+    compare_pairs(&p);
+}
+
 int main(void)
 {
     CHECK_RUN(fused_convolution);
     CHECK_RUN(fused_bias_gradient);
     CHECK_RUN(fused_pooling);
     CHECK_RUN(fused_norms);
+    CHECK_RUN(fused_norm_and_pool);
     return CHECK_DONE();
 }

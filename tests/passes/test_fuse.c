@@ -567,6 +567,63 @@ static void gelu_joins_the_products_beside_it(void)
     rules = lsi_cpu_fusions;
 }
 
+/* How a network goes through norm, activation and pool: with the pool before the activation, with one that
+ * does not keep the sign of x, with a second reader of the norm, and with the pooled map read twice. */
+typedef enum pooled { PLAIN, POOL_FIRST, TANH, READ_TWICE, TWO_READERS, N_POOLED } pooled;
+
+static void pooled_norm(pooled how)
+{
+    const ls_pool_attr pool = {.kernel = {3, 3}, .stride = {2, 2}, .pad = {1, 1, 1, 1}};
+    const ls_norm_attr a = {.eps = 1e-5, .momentum = 0.1};
+    ls_value x, y, z, rm, rv, loss;
+
+    begin();
+    x = ls_graph_input(g, "x", LS_F32, LS_SHAPE(2, 3, 8, 8));
+    rm = ls_graph_var(g, "rm", LS_VAR_BUFFER, LS_F32, LS_SHAPE(4), (ls_init){LS_INIT_CONST, 0});
+    rv = ls_graph_var(g, "rv", LS_VAR_BUFFER, LS_F32, LS_SHAPE(4), (ls_init){LS_INIT_CONST, 1});
+    x = ls_conv2d(x, param("w", LS_SHAPE(4, 3, 3, 3)), conv3x3());
+    y = ls_batch_norm(x, param("gamma", LS_SHAPE(4)), param("beta", LS_SHAPE(4)), rm, rv, a);
+    if (how != POOL_FIRST) y = how == TANH ? ls_tanh(y) : ls_relu(y);
+    z = ls_maxpool2d(y, pool);
+    if (how == POOL_FIRST) z = ls_relu(z);
+    if (how == TWO_READERS) z = ls_add(ls_conv2d(z, param("v", LS_SHAPE(4, 4, 3, 3)), conv3x3()), z);
+    loss = ls_reduce_sum(ls_square(ls_conv2d(z, param("u", LS_SHAPE(4, 4, 3, 3)), conv3x3())), LS_ALL_AXES,
+                         false);
+    if (how == READ_TWICE) loss = ls_add(loss, ls_reduce_sum(ls_square(y), LS_ALL_AXES, false));
+    differentiate(loss);
+    finish();
+}
+
+/* Of a norm under a max pool nothing of the norm's size is written, forward or backward. */
+static void a_norm_writes_only_what_is_pooled(void)
+{
+    static const ls_fusion_rule wanted[] = {{LS_FUSE_ACT, NULL},       {LS_FUSE_POOL_MASK, NULL},
+                                            {LS_FUSE_NORM_GRAD, NULL}, {LS_FUSE_NORM_SIGN, NULL},
+                                            {LS_FUSE_POOL_GRAD, NULL}, {LS_FUSE_NORM_POOL, NULL},
+                                            {LS_FUSE_NONE, NULL}};
+
+    rules = wanted;
+    for (pooled how = PLAIN; how < N_POOLED; how++) {
+        const bool fits = how == PLAIN || how == POOL_FIRST || how == TWO_READERS;
+        pooled_norm(how);
+        CHECK_EQ_INT(count(&ls_op_batch_norm_pool), fits);
+        CHECK_EQ_INT(count(&ls_op_batch_norm_pool_grad), fits);
+        CHECK_EQ_INT(count(&ls_op_maxpool2d) + count(&ls_op_maxpool2d_grad), fits ? 0 : 2);
+        CHECK_EQ_INT(count(&ls_op_batch_norm) + count(&ls_op_batch_norm_grad), fits ? 0 : 2);
+        if (fits) {
+            const ls_norm_pool_attr *a = only(&ls_op_batch_norm_pool_grad)->attr;
+            CHECK_EQ_INT(a->norm.act, LS_ACT_RELU);
+            CHECK_EQ_INT(a->norm.sums, how == TWO_READERS); /* the gradients of both are added up there */
+            CHECK_EQ_INT(count(&ls_op_relu) + count(&ls_op_relu_grad), 0);
+        }
+        ls_graph_destroy(g);
+    }
+    rules = lsi_cpu_fusions;
+    pooled_norm(PLAIN);
+    CHECK_EQ_INT(count(&ls_op_batch_norm_pool), 0);
+    ls_graph_destroy(g);
+}
+
 int main(void)
 {
     CHECK_RUN(bias_and_activation_join_the_convolution);
@@ -585,5 +642,6 @@ int main(void)
     CHECK_RUN(heads_are_read_where_they_lie);
     CHECK_RUN(what_lost_a_maximum_is_not_multiplied);
     CHECK_RUN(gelu_joins_the_products_beside_it);
+    CHECK_RUN(a_norm_writes_only_what_is_pooled);
     return CHECK_DONE();
 }

@@ -61,6 +61,8 @@ const lsi_cuda_entry lsi_cuda_entries[] = {
     {&ls_op_bias, lsi_cuda_plan_bias},
     {&ls_op_batch_norm, lsi_cuda_plan_batch_norm},
     {&ls_op_batch_norm_grad, lsi_cuda_plan_batch_norm_grad},
+    {&ls_op_batch_norm_pool, lsi_cuda_plan_batch_norm_pool},
+    {&ls_op_batch_norm_pool_grad, lsi_cuda_plan_batch_norm_pool_grad},
     {&ls_op_instance_norm, lsi_cuda_plan_instance_norm},
     {&ls_op_instance_norm_grad, lsi_cuda_plan_instance_norm_grad},
     {&ls_op_layer_norm, lsi_cuda_plan_layer_norm},

@@ -41,8 +41,8 @@ typedef void *lsi_cuda_stream; /* a cudaStream_t */
     X(convert) X(pieces) \
     /* pointwise.cu */ \
     X(chain) \
-    /* norm.cu, layer_norm.cu */ \
-    X(norm) X(norm_grad) X(layer_norm) X(layer_norm_grad) \
+    /* norm.cu, norm_pool.cu, layer_norm.cu */ \
+    X(norm) X(norm_grad) X(norm_pool) X(norm_pool_grad) X(layer_norm) X(layer_norm_grad) \
     /* reduce.cu, reduce_max.cu */ \
     X(sum) X(sum_any) X(bias_act_grad) X(max) X(max_grad) \
     /* scores.cu */ \

@@ -42,6 +42,9 @@ void lsi_cuda_layouts(const ls_device *dev, const ls_graph *g, const ls_node *n,
     } else if (n->op == &ls_op_conv_max_dx || n->op == &ls_op_conv_max_dw) {
         ls_map_set_in(&q, 0, n->op == &ls_op_conv_max_dw);
         ls_map_set_out(&q, 0, n->op == &ls_op_conv_max_dx);
+    } else if (n->op == &ls_op_batch_norm_pool || n->op == &ls_op_batch_norm_pool_grad) {
+        for (int i = 0; i < n->n_in; i++) ls_map_set_in(&q, i, true); /* statistics are no maps */
+        for (int k = 0; k < n->n_out; k++) ls_map_set_out(&q, k, true);
     } else if (n->op == &ls_op_cast) {
         ls_map_follow(&q, 0);
     } else if (n->op == &ls_op_reduce_max) {

@@ -57,6 +57,10 @@ LSI_DECLARE_PLANNER(lsi_cuda_plan_instance_norm);
 LSI_DECLARE_PLANNER(lsi_cuda_plan_instance_norm_grad);
 LSI_DECLARE_PLANNER(lsi_cuda_plan_layer_norm);
 LSI_DECLARE_PLANNER(lsi_cuda_plan_layer_norm_grad);
+/* norm_pool.c: f32, bf16, f16; channels last. */
+LSI_DECLARE_PLANNER(lsi_cuda_plan_batch_norm_pool);
+LSI_DECLARE_PLANNER(lsi_cuda_plan_batch_norm_pool_grad);
+bool lsi_cuda_wants_norm_pool(const ls_device *dev, const ls_graph *g, const ls_fusion *f);
 /* reduce.c */
 LSI_DECLARE_PLANNER(lsi_cuda_plan_reduce_sum);
 LSI_DECLARE_PLANNER(lsi_cuda_plan_bias_act_grad);

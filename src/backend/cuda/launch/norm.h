@@ -1,9 +1,10 @@
 /* norm.h: what the kernels of batch and instance norm (module/norm.cu) and of layer norm
- * (module/layer_norm.cu) are called with. */
+ * (module/layer_norm.cu) are called with, and those of batch norm under a max pool (module/norm_pool.cu). */
 #ifndef LS_BACKEND_CUDA_LAUNCH_NORM_H
 #define LS_BACKEND_CUDA_LAUNCH_NORM_H
 
 #include "backend/cuda/launch/groups.h"
+#include "backend/cuda/launch/image.h"
 #include "ops/ops.h"
 
 /* y = act((x - mean) * invstd * gamma + beta + residual) with the statistics of each group; what does not
@@ -34,6 +35,25 @@ typedef struct lsi_cuda_norm_grad_args {
     float *factors; /* scratch: three per group */
     bool by_x;
 } lsi_cuda_norm_grad_args;
+
+/* maxpool2d of such a norm of x, channels last: norm.y is the pooled map, and `best` what x was where the
+ * windows were won, at `index` in them. */
+typedef struct lsi_cuda_norm_pool_args {
+    lsi_cuda_norm_args norm;
+    lsi_cuda_images map;
+    ls_pool_attr pool;
+    uint8_t *index;
+    void *best;
+} lsi_cuda_norm_pool_args;
+
+/* Its gradients: norm.groups are of pooled maps, and norm.x is `best`, of which the sums are. */
+typedef struct lsi_cuda_norm_pool_grad_args {
+    lsi_cuda_norm_grad_args norm;
+    lsi_cuda_images map;
+    ls_pool_attr pool;
+    const void *x;
+    const uint8_t *index;
+} lsi_cuda_norm_pool_grad_args;
 
 /* Over rows of `width` elements. */
 typedef struct lsi_cuda_layer_norm_args {

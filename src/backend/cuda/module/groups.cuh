@@ -22,9 +22,13 @@
  *   finish(group, first, s)     has the sums of a group
  *   apply(at, n, c)             for passes without sums: the elements at
  * at[0..n-1], n <= AHEAD, all of which are fetched before the first is written
+ *   BLOCKS                      for such passes, if there is one: blocks of a
+ * processor for which registers are to suffice
  */
 #ifndef LS_BACKEND_CUDA_MODULE_GROUPS_CUH
 #define LS_BACKEND_CUDA_MODULE_GROUPS_CUH
+
+#include <type_traits>
 
 #include "backend/cuda/launch/groups.h"
 #include "backend/cuda/module/vector.cuh"
@@ -65,6 +69,14 @@ template <int V> struct lsi_columns {
 /* Blocks of a processor for which registers are to suffice: launches are
  * divided for so many. */
 enum { LSI_GROUP_BLOCKS = 4 };
+
+/* What a rule says of that itself. */
+template <typename R, typename = void> struct lsi_apply_blocks {
+    static constexpr int value = LSI_GROUP_BLOCKS;
+};
+template <typename R> struct lsi_apply_blocks<R, std::enable_if_t<(R::BLOCKS > 0)>> {
+    static constexpr int value = R::BLOCKS;
+};
 
 /* Sums of a block's threads over their rows, for each of its columns: to the
  * first SPAN threads. */
@@ -178,7 +190,7 @@ __global__ void __launch_bounds__(LSI_GROUP_THREADS, LSI_GROUP_BLOCKS)
 /* From the last row to the first: what the pass before read last is still in
  * the cache. */
 template <typename R>
-__global__ void __launch_bounds__(LSI_GROUP_THREADS, LSI_GROUP_BLOCKS)
+__global__ void __launch_bounds__(LSI_GROUP_THREADS, lsi_apply_blocks<R>::value)
     lsi_columns_apply(R rule, lsi_cuda_groups g)
 {
     lsi_wait();
@@ -322,7 +334,9 @@ template <typename R> static int lsi_sum_groups(lsi_cuda_stream s, const R &rule
     return 0;
 }
 
-enum { LSI_MAP_BLOCKS = 132 * LSI_GROUP_BLOCKS }; /* all that fit at a time */
+enum { LSI_PROCESSORS = 132 };
+/* All that fit at a time. */
+enum { LSI_MAP_BLOCKS = LSI_PROCESSORS * LSI_GROUP_BLOCKS };
 
 template <typename R> static int lsi_map_columns(lsi_cuda_stream s, const R &rule, const lsi_cuda_groups &g)
 {
@@ -330,7 +344,8 @@ template <typename R> static int lsi_map_columns(lsi_cuda_stream s, const R &rul
     const int64_t across = (g.groups + C::SPAN - 1) / C::SPAN, need = (g.inner + C::ROWS - 1) / C::ROWS;
 
     if (g.groups == 0 || g.outer == 0 || g.inner == 0) return 0;
-    const int64_t share = (LSI_MAP_BLOCKS + across * g.outer - 1) / (across * g.outer);
+    const int64_t fit = LSI_PROCESSORS * lsi_apply_blocks<R>::value;
+    const int64_t share = (fit + across * g.outer - 1) / (across * g.outer);
     LSI_LAUNCH(s, dim3((unsigned)across, (unsigned)(need < share ? need : share), (unsigned)g.outer),
                LSI_GROUP_THREADS, 0, lsi_columns_apply<R>, rule, g);
     return 0;
