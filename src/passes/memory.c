@@ -11,7 +11,7 @@
  * 3. Buffers of inputs and fetched values lie at the beginning, one behind the other: they are the plan's
  *    between two runs, too, while plans that run in turn may use the rest in turn.
  * 4. All others share what is behind them, as their lifetimes let them (place.c).  Where nodes may run side
- * by side, they keep it for some nodes longer. */
+ * by side, it rests for some nodes in between (apart.c). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -109,7 +109,8 @@ static void find_last_uses(planner *p)
 
 static int32_t new_buffer(planner *p, size_t bytes, int32_t first, int32_t last, ls_category category)
 {
-    p->b[p->n] = (buffer){aligned(bytes), 0, first, last < first ? first : last, category, false};
+    p->b[p->n] = (buffer){
+        .bytes = aligned(bytes), .first = first, .last = last < first ? first : last, .category = category};
     return p->n++;
 }
 
@@ -210,22 +211,31 @@ static void make_buffers(planner *p, const size_t *scratch_bytes, int32_t *scrat
 /* -- placing ----------------------------------------------------------------------------------------------
  */
 
-/* Memory that is used again at once ties nodes to each other that have nothing else to do with each other. So
- * for as many nodes as cost little more memory it is not. */
-static ls_status place_apart(const planner *p, ls_memory *m, ls_err *err)
+/* What may be added to the arena so that nodes can run side by side: LOCKSTEP_APART percent. */
+static size_t room_apart(size_t arena)
 {
-    static const int32_t tries[] = {40, 20, 10, 5};
-    const size_t most = m->arena_bytes + m->arena_bytes / 10 + ((size_t)32 << 20);
+    const char *given = getenv("LOCKSTEP_APART");
+    const double percent = given != NULL ? atof(given) : 3;
+
+    return percent > 0 ? (size_t)((double)arena / 100 * percent) + ((size_t)32 << 20) : 0;
+}
+
+/* Memory that is used again at once ties nodes to each other that have nothing else to do with each other. So
+ * for as many nodes as cost little more memory it rests. */
+static ls_status place_apart(const planner *p, const int32_t *scratch, ls_memory *m, ls_err *err)
+{
+    static const int32_t tries[] = {40, 20, 10, 5, 3, 2, 1, 0};
+    const lsi_users users = {p->g, p->s, p->position, p->of_value, scratch};
+    const size_t most = m->arena_bytes + room_apart(m->arena_bytes);
     size_t live;
     ls_status st = LS_OK;
 
     for (size_t i = 0; i < sizeof tries / sizeof tries[0]; i++) {
         m->apart = tries[i];
-        LS_TRY(lsi_place(p->b, p->n, tries[i], &m->arena_bytes, &live, err));
-        if (m->arena_bytes <= most) return LS_OK;
+        LS_TRY(lsi_rest(&users, tries[i], p->b, p->n, err));
+        LS_TRY(lsi_place(p->b, p->n, &m->arena_bytes, &live, err));
+        if (m->arena_bytes <= most) break;
     }
-    m->apart = 0;
-    LS_TRY(lsi_place(p->b, p->n, 0, &m->arena_bytes, &live, err));
 out:
     return st;
 }
@@ -282,8 +292,8 @@ ls_status ls_pass_memory(const ls_graph *g, const ls_schedule *s, const size_t *
     find_times(&p);
     find_last_uses(&p);
     make_buffers(&p, scratch_bytes, scratch);
-    LS_TRY(lsi_place(p.b, p.n, 0, &out->arena_bytes, &out->live_bytes, err));
-    if (s->side_by_side) LS_TRY(place_apart(&p, out, err));
+    LS_TRY(lsi_place(p.b, p.n, &out->arena_bytes, &out->live_bytes, err));
+    if (s->side_by_side) LS_TRY(place_apart(&p, scratch, out, err));
     book_categories(&p, out);
     for (int32_t i = 0; i < g->n_values; i++)
         out->offset[i] = p.var[i] >= 0 || p.of_value[i] < 0 ? LS_IN_STATE : p.b[p.of_value[i]].offset;

@@ -85,6 +85,7 @@ ls_status ls_pass_waits(const ls_graph *g, const ls_schedule *s, int32_t (**out)
 typedef struct ls_memory_buffer {
     size_t bytes, offset;
     int32_t first, last; /* positions in the schedule, inclusive; the end of it is one more: the host */
+    int32_t rest;        /* positions behind the last at which nothing else may lie there */
     ls_category category;
     bool kept; /* the host's: it lies in the first part of the arena */
 } ls_memory_buffer;
@@ -100,7 +101,7 @@ typedef struct ls_memory {
     size_t live_bytes; /* the most of it that is in use at a time: no arena is smaller */
     size_t kept_bytes; /* of its first part, which must stay as it is between two runs */
     int32_t
-        apart; /* memory is used again so many nodes later, for nodes side by side; 0: that costs too much */
+        apart; /* memory rests for so many nodes at most, for nodes side by side; 0: that costs too much */
     size_t by_category[LS_CAT_N]; /* sums to arena_bytes: shares at the moment of largest use, gaps booked as
                                      activations */
     size_t kept_by_category[LS_CAT_N]; /* the same of the first part, which is in it */

@@ -23,7 +23,6 @@ typedef struct entry {
 typedef struct placing {
     buffer *b;
     int32_t n;       /* of all */
-    int32_t more;    /* positions that each lives longer */
     int32_t end;     /* one position behind the last that any lives at */
     int32_t peak;    /* the position at which most is in use */
     size_t kept;     /* bytes of the host's */
@@ -38,9 +37,9 @@ typedef struct placing {
 /* -- what lives when --------------------------------------------------------------------------------------
  */
 
-static int32_t last_of(const placing *p, const buffer *b)
+static int32_t last_of(const buffer *b)
 {
-    return b->last + p->more;
+    return b->last + b->rest;
 }
 
 static size_t find_load(placing *p)
@@ -50,7 +49,7 @@ static size_t find_load(placing *p)
     for (int32_t i = 0; i < p->n_order; i++) { /* differences, whose sums are right although they wrap */
         const buffer *b = &p->b[p->order[i].at];
         p->load[b->first] += b->bytes;
-        p->load[last_of(p, b) + 1] -= b->bytes;
+        p->load[last_of(b) + 1] -= b->bytes;
     }
     for (int32_t i = 0; i < p->end; i++) {
         now += p->load[i];
@@ -74,7 +73,7 @@ static void place_next(const placing *p, int32_t n, buffer *b)
 
     for (int32_t i = 0; i < n; i++) {
         const buffer *o = p->placed[i];
-        if (o->first > last_of(p, b) || b->first > last_of(p, o)) continue;
+        if (o->first > last_of(b) || b->first > last_of(o)) continue;
         if (o->offset >= end + b->bytes) break;
         if (o->offset + o->bytes > end) end = o->offset + o->bytes;
     }
@@ -118,21 +117,21 @@ typedef enum rule { BY_BYTES, BY_AREA, FROM_PEAK, BY_CROWD, BY_TIME, RULES } rul
 static double distance(const placing *p, const buffer *b)
 {
     if (b->first > p->peak) return b->first - p->peak;
-    return last_of(p, b) < p->peak ? p->peak - last_of(p, b) : 0;
+    return last_of(b) < p->peak ? p->peak - last_of(b) : 0;
 }
 
 static double crowd(const placing *p, const buffer *b)
 {
     size_t most = 0;
 
-    for (int32_t i = b->first; i <= last_of(p, b); i++)
+    for (int32_t i = b->first; i <= last_of(b); i++)
         if (p->load[i] > most) most = p->load[i];
     return (double)most;
 }
 
 static double first_key(const placing *p, const buffer *b, rule r)
 {
-    const double length = last_of(p, b) - b->first + 1;
+    const double length = last_of(b) - b->first + 1;
 
     switch (r) {
     case BY_AREA: return (double)b->bytes * length;
@@ -147,7 +146,7 @@ static void sort_by(const placing *p, rule r)
 {
     for (int32_t i = 0; i < p->n_order; i++) {
         const buffer *b = &p->b[p->order[i].at];
-        const double bytes = (double)b->bytes, length = last_of(p, b) - b->first;
+        const double bytes = (double)b->bytes, length = last_of(b) - b->first;
         double *key = p->order[i].key;
         key[0] = first_key(p, b, r);
         key[1] = r == BY_CROWD ? bytes : length;
@@ -199,14 +198,14 @@ static void begin(placing *p)
         if (!p->b[i].kept) p->b[i].offset = p->kept;
 }
 
-ls_status lsi_place(ls_memory_buffer *b, int32_t n, int32_t more, size_t *bytes, size_t *live, ls_err *err)
+ls_status lsi_place(ls_memory_buffer *b, int32_t n, size_t *bytes, size_t *live, ls_err *err)
 {
-    placing p = {.b = b, .n = n, .more = more, .best_bytes = SIZE_MAX};
+    placing p = {.b = b, .n = n, .best_bytes = SIZE_MAX};
     const size_t most = (size_t)n + 1;
     ls_status st = LS_OK;
 
     for (int32_t i = 0; i < n; i++)
-        if (last_of(&p, &b[i]) >= p.end) p.end = last_of(&p, &b[i]) + 1;
+        if (last_of(&b[i]) >= p.end) p.end = last_of(&b[i]) + 1;
     p.load = ls_alloc(LS_MEM_PLAN, sizeof *p.load * ((size_t)p.end + 1));
     p.order = ls_alloc(LS_MEM_PLAN, sizeof *p.order * most);
     p.placed = ls_alloc(LS_MEM_PLAN, sizeof *p.placed * most);
