@@ -35,7 +35,8 @@ struct ls_device {
     _Atomic int guessed;
     bool shares;  /* kernels of optimisers by element heed ls_optim_attr.piece, and reach host memory */
     size_t limit; /* most bytes of its buffers together (memory.limit); 0: any */
-    _Atomic size_t used, peak;        /* bytes of its buffers, now and at most (buffer.c counts) */
+    _Atomic size_t used, peak; /* bytes of its buffers, now and at most (buffer.c counts) */
+    bool copies_apart;         /* with queues: inputs and results never go through the queue of kernels */
     ls_event *end[LS_QUEUE_DEVICE_N]; /* with queues: marked behind each run of a plan (exec/queued.c) */
     /* While plans are made, which may take long: a word that becomes 1 when it is to end (LS_CANCELLED), and
      * who is told how far it is (-1: as before).  Both may be NULL. */

@@ -145,7 +145,7 @@ static lsi_flight *open_flight(ls_plan *p)
 
 static void send(ls_plan *p, const ls_tensor *t, size_t offset, const void *staged, size_t bytes)
 {
-    lsi_queues(p)->write(p->dev, LS_QUEUE_COPY, t->buffer, t->offset + offset, staged, bytes);
+    lsi_queues(p)->write(p->dev, p->queued->copies, t->buffer, t->offset + offset, staged, bytes);
 }
 
 /* What was fed goes from its slots to where nodes read it, in its turn. */
@@ -160,10 +160,10 @@ static void land(ls_plan *p, lsi_flight *f)
         if (fresh->from == fresh->to) continue;
         if (!waited) {
             to->mark(p->dev, LS_QUEUE_FEED, f->landed);
-            to->wait(p->dev, LS_QUEUE_COPY, f->landed);
+            to->wait(p->dev, p->queued->copies, f->landed);
         }
         waited = true;
-        to->move(p->dev, LS_QUEUE_COPY, t->buffer, t->offset + fresh->from, &f->slots,
+        to->move(p->dev, p->queued->copies, t->buffer, t->offset + fresh->from, &f->slots,
                  p->queued->slot_at[i] + fresh->from, fresh->to - fresh->from);
         *fresh = (lsi_fed){0};
     }
@@ -227,6 +227,7 @@ void lsi_flights_depart(ls_plan *p)
     land(p, f);
     f->open = false;
     p->queued->runs++;
+    if (p->queued->copies != LS_QUEUE_COPY) return; /* they are in the same queue */
     to->mark(p->dev, LS_QUEUE_COPY, f->fed);
     to->wait(p->dev, LS_QUEUE_COMPUTE, f->fed);
     to->wait(p->dev, LS_QUEUE_COMM, f->fed);
@@ -241,9 +242,10 @@ void lsi_flights_arrive(ls_plan *p)
 {
     const ls_queues *to = lsi_queues(p);
     const lsi_flight *f = flight_of(p->queued, p->queued->runs);
+    const ls_queue copies = p->queued->copies;
 
     for (int k = 0; k < LS_QUEUE_DEVICE_N; k++) {
-        if (k == LS_QUEUE_COPY || k == LS_QUEUE_FEED) continue;
+        if (copies != LS_QUEUE_COPY || k == LS_QUEUE_COPY || k == LS_QUEUE_FEED) continue;
         to->mark(p->dev, (ls_queue)k, p->dev->end[k]);
         to->wait(p->dev, LS_QUEUE_COPY, p->dev->end[k]);
     }
@@ -253,14 +255,12 @@ void lsi_flights_arrive(ls_plan *p)
         if (t->buffer->host_visible) /* of a node that the host has run */
             memcpy(f->results + p->queued->result_at[i], ls_buffer_host(t->buffer, t->offset), t->bytes);
         else
-            to->read(p->dev, LS_QUEUE_COPY, t->buffer, t->offset, f->results + p->queued->result_at[i],
-                     t->bytes);
+            to->read(p->dev, copies, t->buffer, t->offset, f->results + p->queued->result_at[i], t->bytes);
     }
-    to->mark(p->dev, LS_QUEUE_COPY, f->over);
-    to->mark(p->dev, LS_QUEUE_COPY, p->dev->end[LS_QUEUE_COPY]);
+    to->mark(p->dev, copies, f->over);
+    to->mark(p->dev, copies, p->dev->end[LS_QUEUE_COPY]);
     for (int k = 0; k < LS_QUEUE_DEVICE_N; k++)
-        if (k != LS_QUEUE_COPY && k != LS_QUEUE_FEED)
-            to->wait(p->dev, (ls_queue)k, p->dev->end[LS_QUEUE_COPY]);
+        if (k != (int)copies && k != LS_QUEUE_FEED) to->wait(p->dev, (ls_queue)k, p->dev->end[LS_QUEUE_COPY]);
 }
 
 ls_status ls_plan_result(ls_plan *p, const ls_tensor *t, uint64_t run, void *to, size_t bytes, ls_err *err)

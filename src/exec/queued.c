@@ -36,6 +36,15 @@ static ls_status list_nodes(ls_plan *p, ls_err *err)
     return LS_OK;
 }
 
+/* Nodes of one queue, which is that of kernels: what comes before and behind them can be there, too, and
+ * nobody has to wait for another queue. */
+static bool in_one_queue(const ls_plan *p)
+{
+    for (int k = 0; k < LS_QUEUE_N; k++)
+        if (k != LS_QUEUE_COMPUTE && p->queued->n[k] > 0) return false;
+    return true;
+}
+
 /* What a queue has waited for once, its later nodes come after, too. */
 static void drop_known(ls_plan *p)
 {
@@ -76,6 +85,7 @@ ls_status lsi_queued_make(ls_plan *p, ls_err *err)
     p->queued = ls_alloc(LS_MEM_PLAN, sizeof *p->queued);
     if (p->queued == NULL) return ls_fail(err, LS_NOMEM, "plan: no memory");
     LS_TRY(list_nodes(p, err));
+    p->queued->copies = in_one_queue(p) && !p->dev->copies_apart ? LS_QUEUE_COMPUTE : LS_QUEUE_COPY;
     LS_TRY(ls_pass_waits(p->graph, &p->schedule, &p->queued->waits, err));
     drop_known(p);
     LS_TRY(make_marks(p, err));
@@ -89,16 +99,22 @@ static void free_event(const ls_plan *p, ls_event *e)
     if (e != NULL) lsi_queues(p)->free_event(p->dev, e);
 }
 
+/* Behind whatever was fed so far. */
+static void mark_inputs(ls_plan *p)
+{
+    lsi_queues(p)->mark(p->dev, p->queued->copies, p->dev->end[LS_QUEUE_COPY]);
+    lsi_queues(p)->mark(p->dev, LS_QUEUE_FEED, p->dev->end[LS_QUEUE_FEED]);
+}
+
 void lsi_queued_release(ls_plan *p)
 {
     lsi_queued *q = p->queued;
 
     if (q == NULL) return;
     /* Inputs may be on their way for a run that never came. */
-    for (int k = LS_QUEUE_COPY; k <= LS_QUEUE_FEED; k++) {
-        lsi_queues(p)->mark(p->dev, (ls_queue)k, p->dev->end[k]);
+    mark_inputs(p);
+    for (int k = LS_QUEUE_COPY; k <= LS_QUEUE_FEED; k++)
         (void)lsi_queues(p)->join(p->dev, p->dev->end[k], &(ls_err){0});
-    }
     for (int32_t i = 0; i < p->schedule.n; i++) {
         if (q->marks != NULL) free_event(p, q->marks[i]);
         if (q->noted == NULL) continue;
@@ -157,10 +173,8 @@ void lsi_queued_join(ls_plan *p, ls_event *e)
 void lsi_queued_take_inputs(ls_plan *p)
 {
     lsi_flights_land(p);
-    for (int k = LS_QUEUE_COPY; k <= LS_QUEUE_FEED; k++) {
-        lsi_queues(p)->mark(p->dev, (ls_queue)k, p->dev->end[k]);
-        lsi_queued_join(p, p->dev->end[k]);
-    }
+    mark_inputs(p);
+    for (int k = LS_QUEUE_COPY; k <= LS_QUEUE_FEED; k++) lsi_queued_join(p, p->dev->end[k]);
 }
 
 /* -- running ----------------------------------------------------------------------------------------------
@@ -292,12 +306,7 @@ static bool is_complete(const progress *r)
 
 static bool can_record(const ls_plan *p)
 {
-    const lsi_queued *q = p->queued;
-
-    if (lsi_queues(p)->record == NULL) return false;
-    for (int k = 0; k < LS_QUEUE_N; k++)
-        if (k != LS_QUEUE_COMPUTE && q->n[k] > 0) return false;
-    return true;
+    return lsi_queues(p)->record != NULL && in_one_queue(p);
 }
 
 /* All nodes, in the schedule's order; side by side where they have nothing to do with each other. */

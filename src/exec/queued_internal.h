@@ -33,6 +33,7 @@ typedef struct lsi_noted {
 } lsi_noted;
 
 typedef struct lsi_queued {
+    ls_queue copies; /* takes inputs and brings results: that of the nodes, where they are all in one */
     int32_t *order[LS_QUEUE_N]; /* positions in the schedule of each queue's nodes */
     int32_t n[LS_QUEUE_N];
     /* Per position: how many nodes of another queue must be over that the queue has not waited for yet. */

@@ -40,7 +40,8 @@ typedef struct lsi_cuda_device {
     uint64_t began_ns;
     bool recording, refused; /* kernels are kept, not run; one of them cannot be kept */
     lsi_cuda_branches branches;
-    lsi_cuda_copies_args pending; /* of LS_QUEUE_COPY: to be put into it at once */
+    lsi_cuda_copies_args pending; /* to be put into a queue at once, */
+    ls_queue pending_in;          /* this one */
     int failed;                   /* what the device could not do, or 0 */
     lsi_tuner *tuner;
     lsi_cuda_area area;

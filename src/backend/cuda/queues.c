@@ -21,7 +21,7 @@ enum { SMALL = 4096 }; /* bytes between host and device */
 static int send_pending(const lsi_cuda_device *d)
 {
     lsi_cuda_copies_args *p = &((lsi_cuda_device *)d)->pending;
-    const int code = p->n > 0 ? d->api->launch.copies(d->stream[LS_QUEUE_COPY], p) : 0;
+    const int code = p->n > 0 ? d->api->launch.copies(d->stream[d->pending_in], p) : 0;
 
     p->n = 0;
     return code;
@@ -45,6 +45,12 @@ static int send_dependent(const lsi_cuda_device *d, const lsi_cuda_copied *c)
     return p->n == LSI_CUDA_COPIES ? send_pending(d) : 0;
 }
 
+/* Before anything else is put into the queue. */
+static int send_first(const lsi_cuda_device *d, ls_queue q)
+{
+    return q == d->pending_in ? send_pending(d) : 0;
+}
+
 /* `within`: both sides are the device's. */
 static int put_copy(ls_device *dev, ls_queue q, void *to, const void *from, size_t bytes, bool within)
 {
@@ -52,12 +58,13 @@ static int put_copy(ls_device *dev, ls_queue q, void *to, const void *from, size
     const lsi_cuda_copied c = {to, from, (int64_t)bytes};
     int code = 0;
 
-    if (q == LS_QUEUE_COPY && (within || bytes <= SMALL)) {
-        code = send_dependent(d, &c);
+    if (q != LS_QUEUE_FEED && (within || bytes <= SMALL)) {
+        code = q != d->pending_in ? send_pending(d) : send_dependent(d, &c);
+        d->pending_in = q;
         if (bytes > 0) d->pending.of[d->pending.n++] = c;
         return code;
     }
-    if (q == LS_QUEUE_COPY) code = send_pending(d);
+    code = send_first(d, q);
     return code != 0 ? code : d->api->copy(to, from, bytes, d->stream[q]);
 }
 
@@ -105,7 +112,7 @@ static void enqueue(ls_device *dev, ls_queue q, const ls_kernel *k, const ls_cal
 {
     lsi_cuda_device *d = (lsi_cuda_device *)dev;
 
-    if (q == LS_QUEUE_COPY) note(dev, send_pending(d));
+    note(dev, send_first(d, q));
     d->now = d->stream[q];
     k->run(k->state, call);
     if (d->branches.used) note_branch(d, q);
@@ -131,7 +138,7 @@ static void mark(ls_device *dev, ls_queue q, ls_event *e)
 {
     const lsi_cuda_device *d = lsi_cuda_of(dev);
 
-    if (q == LS_QUEUE_COPY) note(dev, send_pending(d));
+    note(dev, send_first(d, q));
     note(dev, d->api->event_record(e->event, d->stream[q]));
 }
 
@@ -240,6 +247,7 @@ static bool record(ls_device *dev, ls_queue q)
 {
     lsi_cuda_device *d = (lsi_cuda_device *)dev;
 
+    note(dev, send_first(d, q)); /* they are no part of it */
     d->refused = false;
     d->recording = !d->no_graph && d->api->capture(d->stream[q]) == 0;
     return d->recording;
@@ -274,6 +282,7 @@ static void replay(ls_device *dev, ls_queue q, ls_recording *r)
 {
     const lsi_cuda_device *d = lsi_cuda_of(dev);
 
+    note(dev, send_first(d, q));
     note(dev, d->api->graph_launch(r->graph, d->stream[q]));
 }
 
