@@ -198,6 +198,10 @@ static void lsi_mma(float (&c)[4], unsigned a0, unsigned a1, unsigned a2, unsign
     }
     wait_for(warp());
 }
+static void lsi_mma_four(float (&c)[4], unsigned a0, unsigned a1, unsigned b0)
+{
+    lsi_mma(c, a0, a1, 0, 0, b0, 0);
+}
 static void copy_one(float *to, const float *from)
 {
     *to = *from;

@@ -92,7 +92,7 @@ const small_net small_nets[] = {
 
 lsi_region_machine small_net_machine(bool rounded)
 {
-    return (lsi_region_machine){132, 232448, rounded};
+    return (lsi_region_machine){132, 232448, rounded, 0};
 }
 
 /* -- the backend's rule, for a machine that is not there --------------------------------------------------

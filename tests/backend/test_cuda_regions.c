@@ -131,7 +131,7 @@ static void many_samples_leave_products_to_the_library(void)
 /* A device with little shared memory has fewer regions, or none. */
 static void small_memory_has_small_regions(void)
 {
-    const lsi_region_machine little = {132, 16384, true}, none = {132, 64, true};
+    const lsi_region_machine little = {132, 16384, true, 0}, none = {132, 64, true, 0};
     ls_graph *g = small_net_graph(net_called("pools_first"), LS_TRAIN, 64, &little);
     ls_schedule s = {0};
     ls_err err = {0};

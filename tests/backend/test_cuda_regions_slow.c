@@ -3,76 +3,32 @@
  * Their sources are compiled by the host's C++ compiler and run thread by thread (region_on_host.h), in two
  * orders, and compared with the reference kernels; where NVRTC is there, they are compiled for a GPU as well.
  * No GPU is needed.  Skipped without a C++ compiler. */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/rng.h"
 #include "check.h"
 #include "nvrtc.h"
+#include "region_case.h"
 #include "small_nets.h"
 
 static char folder[200];
 static bool compiles; /* NVRTC is there, and these sources are to be compiled for a GPU, too */
 
-/* -- inputs and what is expected --------------------------------------------------------------------------
+/* -- running ----------------------------------------------------------------------------------------------
  */
 
-typedef struct operands {
-    ls_ref_tensor in[96], out[96];
-} operands;
-
-static double made_up(const ls_graph *g, int32_t id, uint64_t i, int which)
+static void write_case(const lsi_region *r, const region_case *c, int finish_blocks)
 {
-    const ls_rng_key key = {7, 3, (uint32_t)which, 0};
-    const uint32_t word = ls_rng_word(&key, 1, (uint32_t)id, i);
-    const ls_vinfo *v = g->values[id];
-
-    if (v->dtype == LS_I32) return v->name != NULL && strcmp(v->name, "label") == 0 ? word % 4 : word % 100;
-    if (v->dtype == LS_U8) return word % 4;
-    if (ls_shape_count(v->shape) == 1) return 1;
-    return (double)(ls_rng_uniform(word) - 0.5f) * (v->var >= 0 ? 0.4 : 2);
-}
-
-static ls_ref_tensor tensor(const ls_graph *g, int32_t id, int which)
-{
-    const int64_t count = ls_shape_count(g->values[id]->shape);
-    ls_ref_tensor t = {calloc((size_t)count + 1, sizeof(double)), g->values[id]->shape, count};
-
-    if (t.d == NULL) abort();
-    for (int64_t i = 0; i < count; i++) t.d[i] = (double)(float)made_up(g, id, (uint64_t)i, which);
-    return t;
-}
-
-static size_t bytes_of(const ls_graph *g, int32_t id)
-{
-    return ls_dtype_size(g->values[id]->dtype) * (size_t)ls_shape_count(g->values[id]->shape);
-}
-
-static void write_tensor(FILE *f, ls_dtype type, const ls_ref_tensor *t)
-{
-    for (int64_t i = 0; i < t->count; i++) {
-        const float x = (float)t->d[i];
-        const int32_t k = (int32_t)t->d[i];
-        const uint8_t b = (uint8_t)t->d[i];
-        if (type == LS_F32) fwrite(&x, sizeof x, 1, f);
-        if (type == LS_I32) fwrite(&k, sizeof k, 1, f);
-        if (type == LS_U8) fwrite(&b, sizeof b, 1, f);
-    }
-}
-
-static void write_case(const lsi_region *r, const ls_region_attr *a, int finish_blocks, const operands *o)
-{
-    const int grid = lsi_region_grid(r);
+    const int grid = lsi_region_grid(r), n = c->a->n_in + c->a->n_out;
     const int32_t head[] = {grid,
                             r->threads,
                             finish_blocks,
                             grid * r->sums,
                             (int32_t)(r->samples * r->spilled),
                             (int32_t)r->samples,
-                            a->n_in + a->n_out};
+                            n};
     char path[300];
     FILE *f;
 
@@ -80,17 +36,17 @@ static void write_case(const lsi_region *r, const ls_region_attr *a, int finish_
     f = fopen(path, "wb");
     REQUIRE(f != NULL);
     fwrite(head, sizeof head, 1, f);
-    for (int i = 0; i < a->n_in + a->n_out; i++) {
-        const int32_t about[] = {(int32_t)bytes_of(r->g, i < a->n_in ? a->in[i] : a->out[i - a->n_in]),
-                                 i < a->n_in};
+    for (int i = 0; i < n; i++) {
+        const int32_t about[] = {(int32_t)region_case_bytes(c, i), i < c->a->n_in};
         fwrite(about, sizeof about, 1, f);
     }
-    for (int i = 0; i < a->n_in; i++) write_tensor(f, r->g->values[a->in[i]]->dtype, &o->in[i]);
+    for (int i = 0; i < c->a->n_in; i++) {
+        void *bytes = region_case_input(c, i);
+        fwrite(bytes, 1, region_case_bytes(c, i), f);
+        free(bytes);
+    }
     REQUIRE(fclose(f) == 0);
 }
-
-/* -- running ----------------------------------------------------------------------------------------------
- */
 
 static void compile_for_host(const char *source)
 {
@@ -107,27 +63,9 @@ static void compile_for_host(const char *source)
     REQUIRE(system(command) == 0);
 }
 
-/* The largest difference of an output from what is expected, as a share of the output's largest element. */
-static double difference(FILE *f, ls_dtype type, const ls_ref_tensor *want)
+static void check_run_of(const char *net, const region_case *c, const char *turned, double tolerance)
 {
-    double most = 0, worst = 0;
-
-    for (int64_t i = 0; i < want->count; i++) {
-        float x = NAN;
-        uint8_t b = 0;
-        double got;
-        if ((type == LS_U8 ? fread(&b, 1, 1, f) : fread(&x, sizeof x, 1, f)) != 1) return INFINITY;
-        got = type == LS_U8 ? (double)b : (double)x;
-        if (fabs(want->d[i]) > most) most = fabs(want->d[i]);
-        if (!(fabs(got - want->d[i]) <= worst)) worst = fabs(got - want->d[i]);
-        if (isnan(got)) return INFINITY;
-    }
-    return most > 0 ? worst / most : worst;
-}
-
-static void check_run_of(const char *net, const ls_graph *g, const ls_region_attr *a, const operands *o,
-                         const char *turned, double tolerance)
-{
+    const ls_region_attr *a = c->a;
     char command[600], path[300];
     FILE *f;
 
@@ -137,10 +75,15 @@ static void check_run_of(const char *net, const ls_graph *g, const ls_region_att
     f = fopen(path, "rb");
     REQUIRE(f != NULL);
     for (int k = 0; k < a->n_out; k++) {
-        const ls_vinfo *v = g->values[a->out[k]];
-        const double d = difference(f, v->dtype, &o->out[k]);
+        const size_t bytes = region_case_bytes(c, a->n_in + k);
+        void *got = malloc(bytes + 1);
+        double d;
+        REQUIRE(got != NULL && fread(got, 1, bytes, f) == bytes);
+        d = region_case_difference(c, k, got);
         if (!CHECK(d <= tolerance))
-            printf("%s%s: output %d (%s) differs by %g\n", net, turned, k, g->nodes[v->node]->op->name, d);
+            printf("%s%s: output %d (%s) differs by %g\n", net, turned, k,
+                   c->g->nodes[c->g->values[a->out[k]]->node]->op->name, d);
+        free(got);
     }
     fclose(f);
 }
@@ -149,7 +92,7 @@ static void check_region(const char *net, const ls_graph *g, const ls_node *n, c
 {
     const ls_region_attr *a = n->attr;
     static lsi_region r;
-    static operands o;
+    static region_case c;
     ls_text source = {0};
     int finish_blocks;
 
@@ -158,14 +101,11 @@ static void check_region(const char *net, const ls_graph *g, const ls_node *n, c
     REQUIRE(!source.failed);
     if (compiles) nvrtc_check(source.data);
     compile_for_host(source.data);
-    for (int i = 0; i < a->n_in; i++) o.in[i] = tensor(g, a->in[i], 0);
-    for (int k = 0; k < a->n_out; k++) o.out[k] = tensor(g, a->out[k], 1);
-    ls_op_region.ref(&(ls_ref_call){a->n_in, a->n_out, o.in, o.out, a});
-    write_case(&r, a, finish_blocks, &o);
-    check_run_of(net, g, a, &o, "", m->rounded ? 3e-2 : 2e-5);
-    if (!m->rounded) check_run_of(net, g, a, &o, " turned", 2e-5);
-    for (int i = 0; i < a->n_in; i++) free(o.in[i].d);
-    for (int k = 0; k < a->n_out; k++) free(o.out[k].d);
+    region_case_make(&c, g, a, true);
+    write_case(&r, &c, finish_blocks);
+    check_run_of(net, &c, "", m->rounded ? 3e-2 : 2e-5);
+    if (!m->rounded) check_run_of(net, &c, " turned", 2e-5);
+    region_case_release(&c);
     ls_text_release(&source);
 }
 

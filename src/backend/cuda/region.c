@@ -11,7 +11,7 @@ static lsi_region_machine machine_of(const ls_device *dev)
 {
     const lsi_cuda_device *d = lsi_cuda_of(dev);
 
-    return (lsi_region_machine){d->about.processors, d->about.shared, d->base.tf32};
+    return (lsi_region_machine){d->about.processors, d->about.shared, d->base.tf32, 0};
 }
 
 static bool takes(const ls_device *dev, const ls_graph *g, const ls_node *n, int64_t samples,

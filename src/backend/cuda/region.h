@@ -15,7 +15,8 @@ enum {
     LSI_REGION_PLACES = 192,
     LSI_REGION_MASKS = 16,
     LSI_REGION_WEIGHTS = 32,
-    LSI_REGION_MEMBERS = 64
+    LSI_REGION_MEMBERS = 64,
+    LSI_REGION_EARLY = 4 /* members before the one that makes a place, its memory can be cleared */
 };
 
 /* What it is planned for. */
@@ -23,7 +24,15 @@ typedef struct lsi_region_machine {
     int processors;
     size_t shared; /* bytes that a block can have */
     bool rounded;  /* products in tf32 */
+    int threads;   /* of a block; 0: as a count of clocks chooses */
 } lsi_region_machine;
+
+/* When what products read of a place is rounded for them (as source/region.cuh has it). */
+typedef enum lsi_region_kept {
+    LSI_REGION_AS_IT_IS,
+    LSI_REGION_WHEN_STORED,
+    LSI_REGION_AFTERWARDS
+} lsi_region_kept;
 
 /* Memory of one sample that values share, since some of them are views: C images of H x W, as a map of
  * source/region.cuh has them. */
@@ -31,10 +40,12 @@ typedef struct lsi_region_place {
     int c, h, w;                  /* 1, 1 and the number of elements unless a node wants images */
     bool image;                   /* one does */
     int top, left, bottom, right; /* zeros that nodes read around an image */
-    bool apart;                   /* lanes read one channel each: channels in different banks */
-    bool bytes;                   /* u8 */
-    int first, last;              /* members that make it (-1: it is read from memory) and read it last */
-    int plane, row, at;           /* floats; `at` is where its memory begins */
+    bool apart;                   /* lanes read one channel each: channels in different banks, */
+    bool far;                     /* or eight pixels of four channels */
+    lsi_region_kept kept;
+    bool bytes;         /* u8 */
+    int first, last;    /* members that make it (-1: it is read from memory) and read it last */
+    int plane, row, at; /* floats; `at` is where its memory begins */
 } lsi_region_place;
 
 typedef struct lsi_region_value {
@@ -51,7 +62,17 @@ typedef struct lsi_region_value {
 typedef struct lsi_region_weights {
     int32_t id;
     int rows, width, pitch, at;
+    bool rounded; /* by those who copy them: products alone read them */
 } lsi_region_weights;
+
+/* A product of tiles: `rows` x `columns` sums over l2 x l1 x lanes products, as walks of
+ * source/region_products.cuh count them, and how it is cut: parts of l2, and tiles that a warp has at
+ * once. */
+typedef struct lsi_region_product {
+    int rows, columns, l2, l1, lanes;
+    bool by_channels;
+    int split, down, across;
+} lsi_region_product;
 
 /* Draws of one stream: nodes that drop the same elements share them. */
 typedef struct lsi_region_mask {
@@ -66,9 +87,7 @@ typedef struct lsi_region {
     int64_t samples;
     int n;
     const ls_node *member[LSI_REGION_MEMBERS];
-    int split[LSI_REGION_MEMBERS]; /* of products: parts of their sums, */
-    int down[LSI_REGION_MEMBERS];  /* and tiles of rows that a warp has at once */
-    int table[LSI_REGION_MEMBERS]; /* of convolutions: where their table is, in floats */
+    lsi_region_product product[LSI_REGION_MEMBERS]; /* rows 0: the member is none */
     lsi_region_value value[LSI_REGION_VALUES];
     int n_values;
     lsi_region_place place[LSI_REGION_PLACES];
@@ -79,7 +98,7 @@ typedef struct lsi_region {
     int n_weights;
     int n_in, n_out;
     int threads, blocks; /* of a block; blocks that a processor has at once */
-    int common;          /* floats for all samples: weights and tables, from 0 on */
+    int common;          /* floats for all samples: weights, from 0 on */
     int room, each;      /* floats of a sample, behind these: where room for parts of sums begins, and all */
     int sums;            /* floats of a block's part */
     int spilled;         /* floats a sample for the second kernel */
@@ -91,6 +110,31 @@ typedef struct lsi_region {
 /* ls_region_rule's question, for a machine. */
 bool lsi_region_takes(const lsi_region_machine *m, const ls_graph *g, const ls_node *n, int64_t samples,
                       const ls_region_kind *in, ls_region_kind *out);
+
+/* -- region_product.c -------------------------------------------------------------------------------------
+ */
+
+/* Who computes it: warps of a block, with so much room for parts, in floats, and so many blocks that a
+ * processor has at once. */
+typedef struct lsi_region_crew {
+    int warps, room, beside;
+} lsi_region_crew;
+
+/* What a member computes, if it is a product of tiles; rows 0 where it is none. */
+lsi_region_product lsi_region_product_of(const ls_graph *g, const ls_node *n);
+/* Cuts it for these; `stays`: sums stay in registers; `adds`: parts are added up for every sample.  Returns
+ * clocks that it takes, by a count; 0: it cannot be cut. */
+long lsi_region_cut(lsi_region_product *p, const lsi_region_crew *w, bool stays, bool adds);
+/* Floats that its parts take. */
+int lsi_region_parts(const lsi_region_product *p);
+
+/* -- region_rounded.c -------------------------------------------------------------------------------------
+ */
+
+/* Whether nobody but products reads the value. */
+bool lsi_region_only_products(const lsi_region *r, int32_t id);
+/* Chooses `kept` of all places, once it is known who reads them. */
+void lsi_region_keep_rounded(lsi_region *r);
 
 /* -- region_plan.c ----------------------------------------------------------------------------------------
  */
@@ -104,8 +148,8 @@ const lsi_region_value *lsi_region_value_of(const lsi_region *r, int32_t id);
 /* Weights in shared memory, or NULL. */
 const lsi_region_weights *lsi_region_weights_of(const lsi_region *r, int32_t id);
 const lsi_region_mask *lsi_region_mask_of(const lsi_region *r, const ls_node *dropout);
-/* Rows, columns and length of the sums of a product of tiles; false for other nodes. */
-bool lsi_region_product(const ls_graph *g, const ls_node *n, int *rows, int *columns, int *length);
+/* Whether zeros are written to all of a place before the node that makes it: windows reach beyond it. */
+bool lsi_region_cleared(const lsi_region_place *p);
 /* Whether the second kernel makes this node's result: products over samples. */
 bool lsi_region_is_outer(const ls_node *n);
 /* How many blocks, and what the second kernel needs of memory. */

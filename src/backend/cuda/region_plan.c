@@ -10,7 +10,6 @@
 enum {
     ROOM = 12288,        /* floats for parts of sums, at most, */
     ROOM_OF_MANY = 4096, /* and where several blocks share a processor */
-    REGISTERS = 48,      /* of a thread, for one node's sums */
     SOME_WEIGHTS = 4096, /* floats that are kept in shared memory even if that leaves room for fewer blocks */
 };
 
@@ -195,6 +194,11 @@ static bool keep_apart(lsi_region *r, int32_t id)
     return true;
 }
 
+static void keep_far(lsi_region *r, const ls_node *n)
+{
+    if (lsi_region_product_of(r->g, n).by_channels) r->place[find(r, n->in[0])->place].far = true;
+}
+
 static bool want_conv(lsi_region *r, const ls_node *n)
 {
     const ls_conv_attr *a = n->attr;
@@ -205,6 +209,7 @@ static bool want_conv(lsi_region *r, const ls_node *n)
     lsi_region_place *dy;
 
     if (!as_images(r, n->in[0])) return false;
+    keep_far(r, n);
     if (n->op == &ls_op_conv2d) {
         want_around(r, n->in[0], a, kernel, result);
         return as_images(r, n->out[0]) && keep_apart(r, n->out[0]);
@@ -254,7 +259,8 @@ static bool keep_weights(lsi_region *r, int32_t id, int rows, int width, int pit
 {
     if (lsi_region_weights_of(r, id) != NULL) return true;
     if (r->n_weights == LSI_REGION_WEIGHTS) return false;
-    r->weights[r->n_weights++] = (lsi_region_weights){id, rows, width, pitch, r->common};
+    r->weights[r->n_weights++] = (lsi_region_weights){
+        id, rows, width, pitch, r->common, r->machine.rounded && lsi_region_only_products(r, id)};
     r->common += (rows * pitch + 3) / 4 * 4;
     return true;
 }
@@ -320,89 +326,30 @@ static bool draw_masks(lsi_region *r)
 /* -- products ---------------------------------------------------------------------------------------------
  */
 
-bool lsi_region_product(const ls_graph *g, const ls_node *n, int *rows, int *columns, int *length)
+/* Cuts all products for so many threads; clocks by a count, -1: it cannot be done. */
+static long cut_products(lsi_region *r, int threads)
 {
-    const ls_shape y = g->values[n->out[0]]->shape;
-    const ls_shape w = n->n_in > 1 ? g->values[n->in[1]]->shape : y;
-
-    if (n->op == &ls_op_conv2d) {
-        *rows = (int)(y.dim[2] * y.dim[3]);
-        *columns = (int)y.dim[1];
-        *length = (int)(w.dim[1] * w.dim[2] * w.dim[3]);
-    } else if (n->op == &ls_op_conv2d_dx) {
-        *rows = (int)(y.dim[2] * y.dim[3]);
-        *columns = (int)y.dim[1];
-        *length = (int)(w.dim[0] * w.dim[2] * w.dim[3]);
-    } else if (n->op == &ls_op_conv2d_dw) {
-        *rows = (int)(y.dim[1] * y.dim[2] * y.dim[3]);
-        *columns = (int)y.dim[0];
-        *length = (int)(w.dim[2] * w.dim[3]); /* w is dy */
-    } else {
-        return false;
-    }
-    return true;
-}
-
-typedef struct cut {
-    int across, units, steps, wide;
-} cut;
-
-static cut cut_of(int rows, int columns, int length, int down)
-{
-    const int tiles = (columns + 7) / 8, across = tiles < 4 ? tiles : 4, tall = 16 * down;
-
-    return (cut){across, (rows + tall - 1) / tall * ((tiles + across - 1) / across), (length + 7) / 8,
-                 tiles * 8};
-}
-
-/* How sums are cut so that all warps have work and few loads are done twice: the least by a count of
- * instructions. */
-static bool cut_product(lsi_region *r, int i, int rows, int columns, int length)
-{
-    const int warps = r->threads / 32;
     const bool many = r->samples > r->machine.processors;
-    const int room = many ? ROOM_OF_MANY : ROOM;
-    const bool kept =
-        r->member[i]->op == &ls_op_conv2d_dw; /* sums stay in registers: parts meet at the end */
-    long least = 0;
-
-    r->split[i] = 0;
-    for (int down = 1; down <= 2; down++)
-        for (int split = 1; split <= 16; split++) {
-            const cut c = cut_of(rows, columns, length, down);
-            const int each = (c.steps + split - 1) / split, rounds = (c.units * split + warps - 1) / warps;
-            const long step = 8 + 8 * down + 4 * c.across + down * c.across;
-            const long adding =
-                split > 1 && !(kept && many) ? 60 + (long)rows * columns / r->threads * (2 * split + 8) : 0;
-            const long cost = rounds * (40 + each * step) + adding;
-            if (split > c.steps || (split > 1 && split * rows * c.wide > room)) break;
-            if (kept && rounds * down * c.across * 4 > REGISTERS) continue;
-            if (r->split[i] > 0 && cost >= least) continue;
-            r->split[i] = split;
-            r->down[i] = down;
-            least = cost;
-        }
-    return r->split[i] > 0;
-}
-
-static bool cut_products(lsi_region *r)
-{
+    const lsi_region_crew crew = {threads / 32, many ? ROOM_OF_MANY : ROOM, many ? 3 : 1};
+    long sum = 0;
     int room = 0;
 
     for (int i = 0; i < r->n; i++) {
-        int rows, columns, length, parts;
-        r->split[i] = 1;
-        if (r->member[i]->op == &ls_op_matmul && room < r->threads) room = r->threads;
-        if (!lsi_region_product(r->g, r->member[i], &rows, &columns, &length)) continue;
-        if (!cut_product(r, i, rows, columns, length)) return false;
-        parts = r->split[i] > 1 ? r->split[i] * rows * cut_of(rows, columns, length, 1).wide : 0;
-        if (parts > room) room = parts;
-        r->table[i] = r->common;
-        r->common += (length + 7) / 8 * 8; /* steps of a product are whole */
+        const bool dw = r->member[i]->op == &ls_op_conv2d_dw;
+        lsi_region_product *p = &r->product[i];
+        long clocks;
+        *p = lsi_region_product_of(r->g, r->member[i]);
+        if (r->member[i]->op == &ls_op_matmul && room < threads) room = threads;
+        if (p->rows == 0) continue;
+        clocks = lsi_region_cut(p, &crew, dw, !(dw && many));
+        if (clocks == 0) return -1;
+        sum += clocks;
+        if (lsi_region_parts(p) > room) room = lsi_region_parts(p);
     }
+    r->threads = threads;
     r->room = 0;
     r->each = (room + 3) / 4 * 4;
-    return true;
+    return sum;
 }
 
 /* -- memory -----------------------------------------------------------------------------------------------
@@ -412,14 +359,27 @@ typedef struct item {
     int first, last, size, *at;
 } item;
 
+static bool has_border(const lsi_region_place *p)
+{
+    return p->top + p->left + p->bottom + p->right > 0;
+}
+
+bool lsi_region_cleared(const lsi_region_place *p)
+{
+    return has_border(p) && p->first >= 0;
+}
+
 static int size_of(lsi_region_place *p)
 {
     const int cells = p->c * p->h * p->w;
-    const bool flat = p->top + p->left + p->bottom + p->right == 0 && !p->apart;
+    const bool flat = !has_border(p) && !p->apart && !p->far;
 
     p->row = flat ? p->w : p->left + p->w + p->right;
     p->plane = flat ? p->h * p->w : (p->top + p->h + p->bottom) * p->row;
-    if (p->apart) p->plane = apart(p->plane);
+    if (p->far)
+        p->plane = (p->plane + 23) / 32 * 32 + 8;
+    else if (p->apart)
+        p->plane = apart(p->plane);
     return ((p->bytes ? (cells + 3) / 4 : p->c * p->plane) + 3) / 4 * 4;
 }
 
@@ -449,7 +409,8 @@ static void place_all(lsi_region *r)
 
     for (int i = 0; i < r->n_places; i++) {
         lsi_region_place *p = &r->place[i];
-        items[n++] = (item){p->first, p->last, size_of(p), &p->at};
+        const int early = lsi_region_cleared(p) ? LSI_REGION_EARLY : 0;
+        items[n++] = (item){p->first - early, p->last, size_of(p), &p->at};
     }
     for (int i = 0; i < r->n_masks; i++)
         items[n++] = (item){-1, r->mask[i].last, (r->mask[i].draws + 3) / 4 * 4, &r->mask[i].at};
@@ -468,7 +429,8 @@ static int blocks_with(const lsi_region *r, int common)
 {
     const size_t bytes = sizeof(float) * ((size_t)common + (size_t)r->each);
     const int by_memory = bytes > r->machine.shared ? 0 : (int)((r->machine.shared + 1024) / (bytes + 1024));
-    const int by_threads = 1024 / r->threads;
+    const int most = r->threads >= 256 ? 768 : 1024; /* a thread of a large block needs 80 registers */
+    const int by_threads = r->samples <= r->machine.processors || r->threads > most ? 1 : most / r->threads;
 
     return by_memory < by_threads ? by_memory : by_threads;
 }
@@ -492,15 +454,26 @@ static bool keep_large_weights(lsi_region *r)
 }
 
 /* Few samples: all of a processor for each.  Many: several blocks hide one another's waiting. */
-static void choose_threads(lsi_region *r)
+static bool choose_threads(lsi_region *r)
 {
-    int most = 0;
+    static const int few[] = {512, 640};
+    int most = 0, best = 512;
+    long least = -1;
 
     for (int i = 0; i < r->n_places; i++) {
         const int cells = r->place[i].c * r->place[i].h * r->place[i].w;
         if (cells > most) most = cells;
     }
-    r->threads = most <= 512 ? 128 : r->samples <= r->machine.processors ? 512 : 256;
+    if (r->machine.threads > 0) return cut_products(r, r->machine.threads) >= 0;
+    if (most <= 512) return cut_products(r, 128) >= 0;
+    if (r->samples > r->machine.processors) return cut_products(r, 256) >= 0;
+    for (int i = 0; i < 2; i++) {
+        const long clocks = cut_products(r, few[i]);
+        if (clocks < 0 || (least >= 0 && clocks >= least)) continue;
+        least = clocks;
+        best = few[i];
+    }
+    return least >= 0 && cut_products(r, best) >= 0;
 }
 
 bool lsi_region_plan(lsi_region *r, const lsi_region_machine *m, const ls_graph *g, int64_t samples, int n,
@@ -522,8 +495,8 @@ bool lsi_region_plan(lsi_region *r, const lsi_region_machine *m, const ls_graph 
     mark_given(r, n_in, in, n_out, out);
     for (int i = 0; i < n; i++)
         if (!want(r, members[i])) return false;
-    choose_threads(r);
-    if (!keep_small_weights(r) || !draw_masks(r) || !cut_products(r)) return false;
+    lsi_region_keep_rounded(r);
+    if (!keep_small_weights(r) || !draw_masks(r) || !choose_threads(r)) return false;
     place_all(r);
     return keep_large_weights(r);
 }

@@ -11,5 +11,6 @@ const char *const lsi_cuda_text_few_to_many = source_few_to_many_cuh;
 const char *const lsi_cuda_text_few_from_many = source_few_from_many_cuh;
 const char *const lsi_cuda_text_few_weights = source_few_weights_cuh;
 const char *const lsi_cuda_text_region = source_region_cuh;
+const char *const lsi_cuda_text_region_products = source_region_products_cuh;
 const char *const lsi_cuda_text_region_nodes = source_region_nodes_cuh;
 const char *const lsi_cuda_text_region_finish = source_region_finish_cuh;

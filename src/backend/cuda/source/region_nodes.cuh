@@ -21,7 +21,7 @@ template <class X, class Y, class I, class T, bool RELU> INLINE void maxpool(flo
             best = v;
             found = k;
         }
-        s[Y::at(i)] = RELU && best < 0.0f ? 0.0f : best;
+        s[Y::at(i)] = Y::kept(RELU && best < 0.0f ? 0.0f : best);
         index[i] = (unsigned char)found;
     }
 }
@@ -36,7 +36,7 @@ template <class DX, class DY, class I, class Y, class T, bool RELU> INLINE void 
         for (int i = ME; i < DY::COUNT; i += THREADS) { /* every element is in one window */
             const int c = i / (DY::H * DY::W), r = i % (DY::H * DY::W);
             const int first = DX::FIRST + c * DX::PLANE + r / DY::W * (T::KH * DX::ROW) + r % DY::W * T::KW;
-            const float d = !RELU || s[Y::at(i)] > 0.0f ? s[DY::at(i)] : 0.0f;
+            const float d = DX::kept(!RELU || s[Y::at(i)] > 0.0f ? s[DY::at(i)] : 0.0f);
             const int won = index[i];
 #pragma unroll
             for (int k = 0; k < T::N; k++) s[first + k / T::KW * DX::ROW + k % T::KW] = k == won ? d : 0.0f;
@@ -57,7 +57,7 @@ template <class DX, class DY, class I, class Y, class T, bool RELU> INLINE void 
                 const int at = (c * DY::H + oy) * DY::W + ox;
                 if (index[at] == ky * T::KW + kx && (!RELU || s[Y::at(at)] > 0.0f)) sum += s[DY::at(at)];
             }
-        s[DX::at(i)] = sum;
+        s[DX::at(i)] = DX::kept(sum);
     }
 }
 
@@ -81,7 +81,7 @@ template <class X, class Y, class T, bool WHOLE> INLINE void avgpool(float *s)
             if ((unsigned)y < (unsigned)X::H && (unsigned)x < (unsigned)X::W)
                 sum += s[X::FIRST + c * X::PLANE + y * X::ROW + x];
         }
-        s[Y::at(i)] = sum * window_share<T, WHOLE>(oy, ox, X::H, X::W);
+        s[Y::at(i)] = Y::kept(sum * window_share<T, WHOLE>(oy, ox, X::H, X::W));
     }
 }
 
@@ -99,7 +99,7 @@ template <class DX, class DY, class T, bool WHOLE> INLINE void avgpool_grad(floa
                 sum +=
                     s[DY::at((c * DY::H + oy) * DY::W + ox)] * window_share<T, WHOLE>(oy, ox, DX::H, DX::W);
             }
-        s[DX::at(i)] = sum;
+        s[DX::at(i)] = DX::kept(sum);
     }
 }
 
@@ -137,7 +137,7 @@ template <class X, class Y, int EACH> INLINE void dropout(float *s, const float 
 {
     for (int i = ME; i < X::COUNT; i += THREADS) {
         const float m = mask[i / EACH];
-        s[Y::at(i)] = m == 0.0f ? 0.0f : s[X::at(i)] * m;
+        s[Y::at(i)] = m == 0.0f ? 0.0f : Y::kept(s[X::at(i)] * m);
     }
 }
 
