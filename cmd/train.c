@@ -44,6 +44,18 @@ out:
     return st;
 }
 
+/* A failure that all ranks have found alike is told by rank 0, and the others leave when it has: whoever
+ * started them ends the rest of a run soon after the first of them is gone. */
+static int fail_together(const ls_place *place, ls_comm *comm, const ls_err *err)
+{
+    const bool alike = err->status == LS_DIVERGED || err->status == LS_DISAGREE;
+    const int code =
+        alike && place->rank != 0 ? ls_launch_exit_code(err->status) : cli_fail_in_rank("train", place, err);
+
+    if (alike && comm != NULL) (void)!ls_comm_barrier(comm, "the last words of rank 0", NULL);
+    return code;
+}
+
 /* One rank of a training run: the place where launcher and trainer meet. */
 static int train_rank(const ls_place *place, ls_comm *comm, void *arg)
 {
@@ -79,7 +91,7 @@ static int train_rank(const ls_place *place, ls_comm *comm, void *arg)
         cli_print_json_take(json_incref(summary));
     }
     json_decref(summary);
-    if (st != LS_OK) return cli_fail_in_rank("train", place, &err);
+    if (st != LS_OK) return fail_together(place, comm, &err);
     return stopped ? CLI_STOPPED : CLI_DONE;
 }
 

@@ -69,6 +69,11 @@ bool ls_plan_carries(const ls_plan *p)
     return p->queued == NULL && lsi_coll_carried(p->peers);
 }
 
+bool ls_plan_failed(const ls_plan *p)
+{
+    return p->failure.told;
+}
+
 ls_status ls_plan_complete(ls_plan *p, ls_err *err)
 {
     if (!ls_plan_carries(p)) return LS_OK;

@@ -23,6 +23,8 @@ bool ls_plan_leaves_updates(const ls_plan *p);
 /* Whether a run has left an update to the next one (passes/carry.c): sums are on their way, and variables are
  * not yet what they will be.  Whoever reads variables completes it first. */
 bool ls_plan_carries(const ls_plan *p);
+/* Whether a node has failed: nothing that was to be made of it is right, variables included. */
+bool ls_plan_failed(const ls_plan *p);
 /* Collective.  Makes that update, with the rates that the plan's inputs have now; nothing if there is none.
  * Any plan that trains will do. */
 ls_status ls_plan_complete(ls_plan *p, ls_err *err) LS_MUST_CHECK;

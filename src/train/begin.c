@@ -543,7 +543,9 @@ void lsi_run_tell_others(const lsi_run *r, const ls_err *why)
 {
     ls_comm *c = r->o->comm; /* the session's, also before there is one */
 
-    if (c != NULL && ls_comm_size(c) > 1 && why->status != LS_DISAGREE) ls_comm_abort(c, why->text);
+    /* Those two all ranks have found, and none waits for another. */
+    if (why->status == LS_DISAGREE || why->status == LS_DIVERGED) return;
+    if (c != NULL && ls_comm_size(c) > 1) ls_comm_abort(c, why->text);
 }
 
 void lsi_run_release(lsi_run *r)

@@ -38,6 +38,19 @@ static ls_status agree_on_pieces(lsi_run *r, ls_err *err)
     return st;
 }
 
+/* The words of the first rank that has any: variables in pieces are named by who has the piece. */
+static ls_status share_trouble(const lsi_run *r, ls_err *trouble, ls_err *err)
+{
+    ls_comm *c = r->session.comm;
+    double first = trouble->status != LS_OK ? -ls_comm_rank(c) : -ls_comm_size(c);
+    ls_status st = LS_OK;
+
+    LS_TRY(ls_comm_max(c, &first, 1, "who has found numbers that are not finite", err));
+    LS_TRY(ls_comm_broadcast(c, trouble, sizeof *trouble, (int)-first, "numbers that are not finite", err));
+out:
+    return st;
+}
+
 /* What is said when the metrics of a step, or the variables (`now` NULL), are not finite. */
 static ls_status check_finite(lsi_run *r, const ls_metric_sums *now, int64_t step, double lr, ls_err *err)
 {
@@ -58,10 +71,10 @@ static ls_status check_finite(lsi_run *r, const ls_metric_sums *now, int64_t ste
         (void)ls_ckpt_writer_wait(r->writer, &(ls_err){0}); /* the message names the newest one */
     if (now == NULL || ls_finite_metrics(now, &at, &trouble) == LS_OK)
         (void)ls_finite_state(r->session.state, &at, &trouble);
-    if (trouble.status == LS_OK)
-        ls_fail(&trouble, LS_DIVERGED,
-                "step %lld: a variable is not finite in the piece that another rank has, which names it",
-                (long long)step);
+    if (now == NULL && ls_pieces_any(r->session.state, NULL)) {
+        const ls_status st = share_trouble(r, &trouble, err);
+        if (st != LS_OK) return st;
+    }
     if (!warn && now != NULL) {
         /* A device with queues has been given the next batch by now. */
         const bool here = r->session.dev->backend->queues == NULL;
@@ -71,9 +84,7 @@ static ls_status check_finite(lsi_run *r, const ls_metric_sums *now, int64_t ste
         if (st != LS_OK) return st;
     }
     if (!warn) return ls_fail(err, LS_DIVERGED, "%s", trouble.text);
-    /* All have the same metrics and the same variables, but for pieces. */
-    if (lsi_run_leads(r) || (now == NULL && ls_pieces_any(r->session.state, NULL)))
-        ls_log(LS_LOG_WARN, "%s", trouble.text);
+    if (lsi_run_leads(r)) ls_log(LS_LOG_WARN, "%s", trouble.text);
     return LS_OK;
 }
 

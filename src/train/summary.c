@@ -199,6 +199,18 @@ static void add_recompute(json_t *o, const ls_session *session)
         json_object_set_new(o, "recompute", json_pack("{s:i, s:i}", "units", n, "of", of));
 }
 
+/* Whether a plan has: its update then had gradients that were never added up. */
+static bool has_failed(const ls_session *s)
+{
+    bool any = false;
+
+    for (int i = 0; i < s->n_stages && !any; i++)
+        any =
+            ls_plan_failed(ls_session_usual(s, i)->plan) || (s->split && ls_plan_failed(s->updates[i].plan));
+    for (int i = 0; i < s->n_plans && !any; i++) any = ls_plan_failed(s->plans[i].plan);
+    return any;
+}
+
 json_t *ls_summary_json(const ls_summary *s, const ls_counters *c, const ls_session *session,
                         const char *state, const ls_metric_sums *test, const char *error)
 {
@@ -207,9 +219,9 @@ json_t *ls_summary_json(const ls_summary *s, const ls_counters *c, const ls_sess
     char host[256] = "unknown", hash[20];
     struct rusage usage = {0};
     const bool cut = session->place.sharding == LS_SHARD_WEIGHTS;
-    /* Of a run that failed, an update may be on its way. */
+    /* Of a run that failed, an update may be on its way, or was made of sums that never came. */
     const bool carried = session->place.carry && ls_plan_carries(ls_session_usual(session, 0)->plan),
-               known = (!cut || s->hashed_at == c->step + 1) && !carried;
+               known = (!cut || s->hashed_at == c->step + 1) && !carried && !has_failed(session);
     uint64_t weights = s->weights;
     ls_err why = {0};
     json_t *o;
