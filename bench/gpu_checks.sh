@@ -3,25 +3,55 @@
 #   ops         every op's cases on cuda against the reference (f32, bf16, f16, gradients), list by list
 #   torch       steps of all networks against PyTorch in fp64, in fp32, tf32, bf16 and fp16
 #   tests       tests of regions, tiles, chains, steps, few channels (tests/backend) and of whole trials (tests/cli/test_cuda_slow.sh)
-#   memcheck, racecheck   compute-sanitizer over the lists of ops, and over two steps of every trial (the second is recorded)
+#   memcheck, racecheck   compute-sanitizer over the lists of ops, the long ones in parts, and over three steps of every trial (the
+#               second is recorded, the third replayed) and its test; with the libraries' own guesses (LOCKSTEP_TUNE=off)
 # Everything runs side by side (JOBS, as many as cores); OUTPUT (a new folder) keeps what each said.  Exit status 1 and the names where
-# something failed.  BUILD (build) names the folder of the build; PARTS ("ops torch tests memcheck racecheck") what is run; LIMIT (500)
-# seconds for each.
+# something failed.  BUILD (build) names the folder of the build; PARTS ("ops torch tests memcheck racecheck") what is run; ONLY (a
+# pattern of grep -E) which of its jobs; LIMIT (500; of the sanitizer 120) seconds for each; DRY=1 lists the jobs instead.
+#
+# racecheck looks at kernels of ours alone: EXCLUDE is what kernels of cuBLASLt and cuDNN are called, and what neither the module's nor
+# the compiled ones are; EXCLUDE= looks at all.  (The other way round it would be blind to kernels that are compiled at run time.)
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
-build=$(readlink -f "${BUILD:-build}") out=${1:-$(mktemp -d)} parts=${PARTS:-ops torch tests memcheck racecheck}
+build=$(readlink -f "${BUILD:-build}") out=$(readlink -f "${1:-$(mktemp -d)}") parts=${PARTS:-ops torch tests memcheck racecheck}
 export LOCKSTEP=${LOCKSTEP:-$build/lockstep} LS_BUILD_DIR=$build LOCKSTEP_MODULES=$build LOCKSTEP_EXPERIMENTS=${LOCKSTEP_EXPERIMENTS:-$PWD/experiments}
-mkdir -p "$out"
-lists="conv elementwise fused loss matmul norm optim pool random reduce shape softmax"
-trials="mnist mnist-keras linear resnet18-cifar:batch.per_rank=2 vit-tiny:model.depth=1 cosmogan:model.size=32,model.width=4
+exclude=${EXCLUDE-nvjet|xmma|cutlass|cudnn|cublas|convolve|[shd]gemm|gemv|winograd|nchwTo|nhwcTo|fft2d}
+lists="conv:8 elementwise:8 fused:3 norm:3 matmul:3 shape:2 reduce:2 loss pool optim random softmax"
+trials="mnist mnist-keras linear resnet18-cifar vit-tiny:model.depth=1 cosmogan:model.size=32,model.width=4
 cyclegan:model.size=32,model.blocks=1,model.width=8 wgan-gp aae:model.points=64"
+few="data.kind=synthetic data.train_range=0:6 data.test_range=6:8 batch.per_rank=2 train.steps=3 train.validate_every=none
+train.checkpoint_every=none train.sample_every=none train.output_every=none"
 sanitizer=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
+
+# sanitize TOOL: how a job under it begins
+sanitize() {
+    echo "timeout ${LIMIT:-120} env LOCKSTEP_TUNE=off LS_TEST_DEVICE=cuda $sanitizer --tool $1 --error-exitcode 9" \
+        "$([ "$1" = racecheck ] && [ -n "$exclude" ] && echo "--kernel-name-exclude regex=$exclude")"
+}
+
+# jobs_of_tool TOOL: lines of NAME COMMAND
+jobs_of_tool() {
+    local x n i trial settings
+    for x in $lists; do
+        n=${x#*:}
+        [ "$n" != "$x" ] || n=1
+        for ((i = 1; i <= n; i++)); do echo "$1-${x%:*}-$i $(sanitize "$1") $build/tests/ops/test_ops ${x%:*} $i/$n"; done
+    done
+    for trial in $trials; do
+        settings=${trial#*:}
+        [ "$settings" != "$trial" ] || settings=
+        for x in fp32 bf16; do # not `bench`, which also measures what the machine can do
+            echo "$1-${trial%%:*}-$x $(sanitize "$1") $LOCKSTEP train ${trial%%:*} --device cuda --quiet --run-dir $out/run-$1-${trial%%:*}-$x" \
+                "${few//$'\n'/ } precision=$x ${settings//,/ }"
+        done
+    done
+}
 
 # jobs_of PART: lines of NAME COMMAND
 jobs_of() {
-    local x settings trial
+    local x
     case $1 in
-        ops) for x in $lists; do echo "ops-$x env LS_TEST_DEVICE=cuda $build/tests/ops/test_ops $x"; done ;;
+        ops) for x in $lists; do echo "ops-${x%:*} env LS_TEST_DEVICE=cuda $build/tests/ops/test_ops ${x%:*}"; done ;;
         torch)
             echo "torch-fp32 python3 tests/torch/compare_steps.py $build/tests/torch/torch_steps --device cuda"
             for x in tf32 bf16 fp16; do
@@ -33,20 +63,14 @@ jobs_of() {
             echo "test-few bash tests/backend/test_cuda_few_slow.sh"
             echo "test-trials bash tests/cli/test_cuda_slow.sh"
             ;;
-        *check)
-            for x in $lists; do
-                echo "$1-$x env LOCKSTEP_TUNE=off LS_TEST_DEVICE=cuda $sanitizer --tool $1 --error-exitcode 9 $build/tests/ops/test_ops $x"
-            done
-            for trial in $trials; do
-                settings=${trial#*:}
-                [ "$settings" != "$trial" ] || settings=
-                for x in fp32 bf16; do
-                    echo "$1-${trial%%:*}-$x env LOCKSTEP_TUNE=off $sanitizer --tool $1 --error-exitcode 9 $LOCKSTEP bench ${trial%%:*} --device cuda --steps 2" \
-                        "precision=$x batch.per_rank=2 ${settings//,/ }"
-                done
-            done
-            ;;
+        memcheck | racecheck) jobs_of_tool "$1" ;;
+        *) echo "gpu_checks.sh: PARTS: there is no $1" >&2 ;;
     esac
+}
+
+# blamed LOG: kernels that the sanitizer names, most often first
+blamed() {
+    grep -oE '^=========.* at [^+(]*' "$1" | sed -E 's/.* at (void )?//' | sort | uniq -c | sort -rn | head -3 | sed -E 's/^ *([0-9]+) (.*)/\2 x \1/' | paste -sd ';'
 }
 
 # one OUTPUT "NAME COMMAND...": runs it, and says how it ended
@@ -58,11 +82,19 @@ one() {
     status=$?
     case $status in
         0) echo "ok      $name ($((SECONDS - begin)) s)" ;;
+        77) echo "SKIPPED $name: $(grep -m 1 skipped "$to.log" | cut -c1-200)" ;;
+        124) echo "FAILED  $name: not done in $((SECONDS - begin)) s; until then $(blamed "$to.log")" ;;
+        9) echo "FAILED  $name ($((SECONDS - begin)) s): $(grep -m 1 SUMMARY "$to.log" | cut -c1-120); $(blamed "$to.log")" ;;
         *) echo "FAILED  $name: exit status $status: $(grep -m 1 -E 'FAILED|skipped|SUMMARY|rror' "$to.log" | cut -c1-200)" ;;
     esac
 }
-export -f one
+export -f one blamed
 
-for part in $parts; do jobs_of "$part"; done |
-    xargs -P "${JOBS:-$(nproc)}" -d '\n' -n 1 bash -c 'one "$@"' one "$out" | tee "$out/all"
+all=$(for part in $parts; do jobs_of "$part"; done | grep -E "^[^ ]*(${ONLY:-})")
+[ -n "$all" ] || { echo "gpu_checks.sh: no such job" >&2 && exit 2; }
+[ -z "${DRY:-}" ] || { echo "$all" && exit; }
+mkdir -p "$out"
+begun=$SECONDS
+xargs -P "${JOBS:-$(nproc)}" -d '\n' -n 1 bash -c 'one "$@"' one "$out" <<<"$all" | tee "$out/all"
+echo "$(grep -c '^ok' "$out/all") ok, $(grep -c '^FAILED' "$out/all") failed, $(grep -c '^SKIPPED' "$out/all") skipped in $((SECONDS - begun)) s; what they said: $out"
 ! grep -q '^FAILED' "$out/all"

@@ -1,8 +1,9 @@
 /* test_ops.c: every op by its case list: gradients against finite differences, backends against the
  * reference.
  *
- * usage: test_ops [LIST [CASE]]   runs everything, one list, or one case of it; with $LS_TEST_DEVICE on one
- * device, and without finite differences where it is not the reference, whose gradients they are of. */
+ * usage: test_ops [LIST [CASE|PART/PARTS]]   runs everything, one list, one case of it, or every PARTS-th;
+ * with $LS_TEST_DEVICE on one device, and without finite differences where it is not the reference, whose
+ * gradients they are of. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -425,6 +426,18 @@ static void run_case(const op_case *c, uint64_t seed)
     for (int i = 0; i < t.n_known; i++) free(t.in[i].values);
 }
 
+/* Whether case number i of a list is asked for by `word`: its name, or PART/PARTS, which takes every so many
+ * cases, so that a list can be done by several processes. */
+static bool is_asked(const char *word, int i)
+{
+    int part, parts;
+    char more;
+
+    if (sscanf(word, "%d/%d%c", &part, &parts, &more) == 2 && part >= 1 && part <= parts)
+        return i % parts == part - 1;
+    return strcmp(word, case_name) == 0;
+}
+
 int main(int argc, char **argv)
 {
 #define OP_LIST_ENTRY(name) &op_cases_##name,
@@ -440,7 +453,7 @@ int main(int argc, char **argv)
         if (argc > 1 && strcmp(argv[1], list_name) != 0) continue;
         for (int i = 0; i < lists[l]->n; i++) {
             case_name = lists[l]->cases[i].name;
-            if (argc > 2 && strcmp(argv[2], case_name) != 0) continue;
+            if (argc > 2 && !is_asked(argv[2], i)) continue;
             run_case(&lists[l]->cases[i], 1000 * (l + 1) + (uint64_t)i);
         }
     }
