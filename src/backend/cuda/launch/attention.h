@@ -49,9 +49,9 @@ typedef enum lsi_flash_way {
     LSI_FLASH_BEST,
     LSI_FLASH_TILES, /* module/flash.cu */
     LSI_FLASH_HEADS, /* module/flash_heads.cu */
-    LSI_FLASH_90A,   /* module/flash_out_90a.cu, flash_grad_90a.cu: a head is a block of four warps */
-    LSI_FLASH_90A_B, /* backward: 8 warps go from head to head */
-    LSI_FLASH_90A_C, /* or 12 */
+    LSI_FLASH_90A,   /* module/flash_out_90a.cu, flash_grad_90a.cu, and divisions of theirs */
+    LSI_FLASH_90A_B,
+    LSI_FLASH_90A_C,
     LSI_FLASH_WAYS
 } lsi_flash_way;
 

@@ -171,16 +171,12 @@ struct place {
     int64_t q, out, row;
 };
 
-template <typename A> static __device__ __forceinline__ place place_of(const A &a, unsigned head)
-{
-    const int64_t n = head / (unsigned)a.heads, h = head % (unsigned)a.heads;
-
-    return {n * a.q_rows.sample + h * a.q_rows.head, n * a.out_rows.sample + h * a.out_rows.head,
-            (int64_t)head * a.t};
-}
 template <typename A> static __device__ __forceinline__ place place_of(const A &a)
 {
-    return place_of(a, blockIdx.y);
+    const int64_t n = blockIdx.y / a.heads, h = blockIdx.y % a.heads;
+
+    return {n * a.q_rows.sample + h * a.q_rows.head, n * a.out_rows.sample + h * a.out_rows.head,
+            (int64_t)blockIdx.y * a.t};
 }
 
 /* The same operation over the four threads that share a row. */
@@ -229,24 +225,23 @@ static __device__ __forceinline__ void query_numbers(const lsi_cuda_flash_grad_a
     }
 }
 
-/* Lets a kernel have as much shared memory as it needs, and the processor's cache give way to it, so that as
- * many blocks are there as fit; cheap to say again. */
+/* Lets a kernel have as much shared memory as it needs; cheap to say again. */
 static inline int lsi_flash_allow(const void *kernel, size_t bytes)
 {
-    int code = lsi_cuda_enter();
+    const int code = lsi_cuda_enter();
 
-    if (code == 0)
-        code = (int)cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
-    if (code == 0)
-        code = (int)cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
-                                         cudaSharedmemCarveoutMaxShared);
-    return code;
+    return code != 0
+               ? code
+               : (int)cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
 }
 
 /* flash_heads.cu: whether it has kernels for heads of t rows of d elements; and those. */
 bool lsi_flash_fits(int64_t t, int64_t d);
 int lsi_flash_heads(lsi_cuda_stream s, const lsi_cuda_flash_args *a);
 int lsi_flash_heads_grad(lsi_cuda_stream s, const lsi_cuda_flash_grad_args *a);
+/* flash_90a.cu: the same for its heads, backward, on devices that it is for. */
+bool lsi_flash_90a_fits(int64_t t);
+int lsi_flash_90a_grad(lsi_cuda_stream s, const lsi_cuda_flash_grad_args *a);
 /* flash_out_90a.cu and flash_grad_90a.cu: whether they have kernels for these heads on this device; and
  * those.
  */

@@ -22,21 +22,19 @@ enum {
 /* -- products -----------------------------------------------------------------------------------------------
  */
 
-/* The matrix whose rows begin at `at` in shared memory: the lower half of what the instructions take.  The
- * next 8 rows are 1024 bytes on. */
-static __device__ __forceinline__ uint32_t matrix_at(const void *at)
+/* The matrix whose rows begin at `at` in shared memory, for the instructions: the next 8 rows are 1024 bytes
+ * on. */
+static __device__ __forceinline__ uint64_t matrix_at(const void *at)
 {
-    return (uint32_t)(1024 >> 4) << 16 | (uint32_t)__cvta_generic_to_shared(at) >> 4;
+    const uint32_t byte = (uint32_t)__cvta_generic_to_shared(at);
+
+    return (uint64_t)1 << 62 | (uint64_t)(1024 >> 4) << 32 | (uint64_t)(1024 >> 4) << 16 |
+           (uint64_t)(byte >> 4);
 }
 /* The one that begins some rows, and some bytes within a row, behind it. */
-static __device__ __forceinline__ uint32_t behind(uint32_t matrix, int rows, int bytes)
+static __device__ __forceinline__ uint64_t behind(uint64_t matrix, int rows, int bytes)
 {
-    return matrix + (uint32_t)((rows * ROW + bytes) >> 4);
-}
-/* With the upper half, which all have alike, so that no register holds it. */
-static __device__ __forceinline__ uint64_t whole(uint32_t matrix)
-{
-    return (uint64_t)(1u << 30 | 1024 >> 4) << 32 | matrix;
+    return matrix + (uint64_t)((rows * ROW + bytes) >> 4);
 }
 
 static __device__ __forceinline__ void products_begin()
@@ -47,10 +45,9 @@ static __device__ __forceinline__ void products_go()
 {
     asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
-/* All products have ended but, at most, the last that went. */
-template <int PENDING> static __device__ __forceinline__ void products_end()
+static __device__ __forceinline__ void products_end()
 {
-    asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory");
+    asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
 }
 /* What was stored is there for products, too. */
 static __device__ __forceinline__ void stores_seen()
@@ -75,27 +72,27 @@ static __device__ __forceinline__ void stores_seen()
 
 /* c (64 x n) = or, with `more`, += 64 rows of a times n rows of b, turned, of 16 elements each. */
 #define ROWS_BY_ROWS(T, type, n, half, a_is, b_is, more_is)                                                  \
-    static __device__ __forceinline__ void rows_by_rows(float(&c)[half], uint32_t a, uint32_t b, int more,   \
+    static __device__ __forceinline__ void rows_by_rows(float(&c)[half], uint64_t a, uint64_t b, int more,   \
                                                         const T *)                                           \
     {                                                                                                        \
         asm volatile("{.reg .pred p;\n setp.ne.b32 p, " more_is                                              \
                      ", 0;\n " PRODUCT(n, type) " {" REGISTERS_##half "}, " a_is ", " b_is                   \
                                                                       ", p, 1, 1, 0, 0;}"                    \
                      : SUMS_##half(c)                                                                        \
-                     : "l"(whole(a)), "l"(whole(b)), "r"(more));                                             \
+                     : "l"(a), "l"(b), "r"(more));                                                           \
     }
 
 /* The same with the 64 rows in registers, as sums of products are laid out; where b is turned (1), its 16
  * rows of n elements are multiplied. */
 #define REGISTERS_BY(name, turned, T, type, n, half, a0, a1, a2, a3, b_is, more_is)                          \
-    static __device__ __forceinline__ void name(float(&c)[half], const uint32_t(&a)[4], uint32_t b,          \
+    static __device__ __forceinline__ void name(float(&c)[half], const uint32_t(&a)[4], uint64_t b,          \
                                                 int more, const T *)                                         \
     {                                                                                                        \
         asm volatile("{.reg .pred p;\n setp.ne.b32 p, " more_is                                              \
                      ", 0;\n " PRODUCT(n, type) " {" REGISTERS_##half "}, {" a0 "," a1 "," a2 "," a3         \
                                                                       "}, " b_is ", p, 1, 1, " turned ";}"   \
                      : SUMS_##half(c)                                                                        \
-                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(whole(b)), "r"(more));                \
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(more));                       \
     }
 
 #define PRODUCTS(T, type)                                                                                    \
@@ -141,17 +138,6 @@ static __device__ __forceinline__ void fetch_rows(unsigned char *to, const T *fr
         const bool there = first + r < n;
         copy_16(to + mixed(r, c * 16), from + (there ? (first + r) * pitch + c * 8 : 0), there);
     }
-}
-
-/* A warp's 16 rows as left operands. */
-static __device__ __forceinline__ void read_left(uint32_t (&left)[D / GROUP][4], const void *from)
-{
-    const int lane = threadIdx.x % LSI_WARP;
-
-#pragma unroll
-    for (int k = 0; k < D / GROUP; k++)
-        matrices<false>(left[k],
-                        (const unsigned char *)from + mixed(lane % 16, (k * GROUP + lane / 16 * 8) * 2));
 }
 
 /* Four lanes have four numbers each; then each has the first, second, third or last of all. */

@@ -357,5 +357,6 @@ int lsi_flash_heads(lsi_cuda_stream s, const lsi_cuda_flash_args *a)
 
 int lsi_flash_heads_grad(lsi_cuda_stream s, const lsi_cuda_flash_grad_args *a)
 {
+    if (lsi_flash_90a_fits(a->t)) return lsi_flash_90a_grad(s, a);
     return a->dtype == LS_BF16 ? backward<__nv_bfloat16>(s, a) : backward<__half>(s, a);
 }

@@ -14,10 +14,20 @@ template <int KEYS> struct memory {
     unsigned char q[FOUR / LSI_WARP][GROUP][ROW]; /* 16 queries of each warp */
 };
 
+/* The warp's queries as left operands. */
+static __device__ __forceinline__ void read_queries(uint32_t (&q)[D / GROUP][4], const unsigned char *from)
+{
+    const int lane = threadIdx.x % LSI_WARP;
+
+#pragma unroll
+    for (int k = 0; k < D / GROUP; k++)
+        matrices<false>(q[k], from + mixed(lane % 16, (k * GROUP + lane / 16 * 8) * 2));
+}
+
 /* Begins with s = q k^T, of all keys. */
 template <typename T, int KEYS>
 static __device__ __forceinline__ void score(float (&s)[KEYS / 2], const uint32_t (&q)[D / GROUP][4],
-                                             uint32_t k)
+                                             uint64_t k)
 {
     const T *type = nullptr;
 
@@ -82,7 +92,7 @@ static __device__ __forceinline__ void weigh(uint32_t (&p)[4], float (&sum)[2][2
 /* Begins with out = softmax(s) v; `works`: some of the warp's rows are wanted. */
 template <typename T, int KEYS>
 static __device__ __forceinline__ void gather(float (&out)[D / 2], float (&sum)[2], float (&s)[KEYS / 2],
-                                              const float (&top)[2], uint32_t v, float scale, bool works)
+                                              const float (&top)[2], uint64_t v, float scale, bool works)
 {
     constexpr int AT_ONCE = 4; /* products of 16 keys that begin together */
     float sums[2][2] = {};
@@ -115,7 +125,7 @@ __global__ void __launch_bounds__(FOUR, BLOCKS)
     const int t = (int)a.t, me = threadIdx.x, lane = me % LSI_WARP, warp = me / LSI_WARP;
     const place at = place_of(a);
     const float scale = a.scale * LOG2_E;
-    const uint32_t k = matrix_at(m.k), v = matrix_at(m.v);
+    const uint64_t k = matrix_at(m.k), v = matrix_at(m.v);
     unsigned char *mine = &m.q[warp][0][0];
     const T *queries = (const T *)a.q + at.q;
 
@@ -135,12 +145,12 @@ __global__ void __launch_bounds__(FOUR, BLOCKS)
         float s[KEYS / 2], out[D / 2], top[2], sum[2];
         if (first > 0) wait_copies<0>();
         __syncwarp();
-        read_left(q, mine);
+        read_queries(q, mine);
         __syncwarp();
         if (first + TILE < t) fetch_rows(mine, queries, a.q_rows.row, row + TILE, GROUP, t, lane, LSI_WARP);
         copies_end();
         score<T, KEYS>(s, q, k);
-        products_end<0>();
+        products_end();
         if (first == 0) { /* the values are there */
             wait_copies<1>();
             stores_seen();
@@ -149,7 +159,7 @@ __global__ void __launch_bounds__(FOUR, BLOCKS)
         hide<KEYS>(s, t);
         find_top<KEYS>(top, s, scale);
         gather<T, KEYS>(out, sum, s, top, v, scale, row < t);
-        products_end<0>();
+        products_end();
         store_sums((T *)a.out + at.out, a.out_rows.row, row, t, out, 1 / sum[0], 1 / sum[1]);
         if (lane % 4 == 0)
 #pragma unroll
@@ -178,7 +188,7 @@ template <typename T> static int by_rows(lsi_cuda_stream s, const lsi_cuda_flash
 {
     if (a->t <= 64) return start<T, 64, 4>(s, a);
     if (a->t <= 128) return start<T, 128, 4>(s, a);
-    if (a->t <= 208) return start<T, 208, 3>(s, a);
+    if (a->t <= 208) return a->way == LSI_FLASH_90A_B ? start<T, 208, 2>(s, a) : start<T, 208, 3>(s, a);
     return start<T, 256, 2>(s, a);
 }
 
