@@ -183,7 +183,7 @@ static ls_status make(const void *ctx, int i, ls_kernel *out, ls_err *err)
 
 static ls_status choose(candidates *c, ls_kernel *out, ls_err *err)
 {
-    static const char *const names[LSI_GEMM_WAYS + 1] = {"0", "1", "2", "3", "4", "5", "6", "7", "library"};
+    static const char *const names[LSI_GEMM_WAYS + 1] = {"0", "1", "2", "3", "library"};
     const lsi_cuda_gemm_args *a = &c->args;
     char problem[200];
 

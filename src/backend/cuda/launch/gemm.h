@@ -17,7 +17,7 @@ typedef enum lsi_gemm_after {
 enum {
     LSI_GEMM_ROWS = 128,  /* of a tile */
     LSI_GEMM_MOST = 6144, /* columns */
-    LSI_GEMM_WAYS = 8     /* of dividing the product, and with a lead again: see module/gemm_90a.cu */
+    LSI_GEMM_WAYS = 4     /* of dividing the product: see module/gemm_90a.cu */
 };
 
 /* c (m x n) = op(a) op(b), row-major, without gaps between rows. */

@@ -4,12 +4,8 @@
  * As many blocks as there are processors go through the tiles of the result, 128 rows of WIDE columns.  The
  * warps of a block work side by side: one has the operands brought, 64 of the sums' terms at a time; two
  * groups of four multiply, 64 rows each; and when they have their sums, these are rounded, left in shared
- * memory, and taken over by three or seven more, which compute what follows and write it to memory while
- * the others are at the next tile.  So what follows costs no time as long as it takes less than the product.
- * Seven, because a warp waits for its own results: GELU is a long chain of instructions.
- *
- * Of the two groups one can be made to lead: it is then done with a tile some products before the other, and
- * leaves its sums while the tensor cores work for that one.
+ * memory, and taken over by three more, which compute what follows and write it to memory while the others
+ * are at the next tile.  So what follows costs no time as long as it takes less than the product.
  *
  * With CLUSTER 2 two blocks have tiles below each other and share the right operand: each has half of it
  * brought, to both.
@@ -32,8 +28,10 @@ enum {
     HALF = ROWS / 2,      /* of them, for one group of warps that multiplies */
     DEEP = 64,            /* terms that are brought at once: rows of 128 bytes */
     LINE = 128,           /* bytes */
-    GROUP = 128,          /* threads of four warps */
-    BOX = DEEP * LINE     /* bytes of 64 rows */
+    GROUP = 128,          /* threads of four warps: the first, then two that multiply */
+    THREADS = 3 * GROUP,
+    FINISHERS = 96,   /* threads of the first group, but for the warp that has operands brought */
+    BOX = DEEP * LINE /* bytes of 64 rows */
 };
 
 /* What a kernel is compiled for. */
@@ -41,14 +39,8 @@ template <int Wide, int Cluster, bool TurnA, bool TurnB, lsi_gemm_after After> s
     static constexpr int WIDE = Wide, CLUSTER = Cluster;
     static constexpr bool TURN_A = TurnA, TURN_B = TurnB; /* operands lie with the sums' terms as rows */
     static constexpr lsi_gemm_after AFTER = After;
-    static constexpr bool GRAD = After == LSI_GEMM_GELU_GRAD;
     static constexpr int A = ROWS * LINE, B = WIDE * LINE, STAGE = A + B; /* bytes */
     static constexpr int STAGES = WIDE > 192 ? 3 : 4;
-    /* Groups that do not multiply, before the two that do, and their threads, but for the warp that has
-     * operands brought.  Sums of 256 columns leave no registers for a second one. */
-    static constexpr int OTHERS = WIDE > 192 ? 1 : 2;
-    static constexpr int THREADS = (OTHERS + 2) * GROUP, FINISHERS = OTHERS * GROUP - LSI_WARP;
-    static constexpr int GIVEN = OTHERS > 1 ? 104 : 120, TAKEN = OTHERS > 1 ? 152 : 192; /* registers */
     static constexpr int PIECES = WIDE / 8, AT_ONCE = FINISHERS / PIECES; /* 16 bytes of a row; rows */
 };
 
@@ -58,18 +50,16 @@ struct problem {
     const bf16 *bias, *z;
     float *partial;
     int m, n, k, columns, tiles; /* tiles side by side; tiles, or pairs of them, in all */
-    int lead;                    /* terms that the first group multiplies before the second begins, or 0 */
 };
 
 template <typename W> struct memory {
     unsigned char stage[W::STAGES][W::STAGE];     /* left operand, right operand */
     unsigned char sums[W::WIDE / 64][ROWS][LINE]; /* 64 columns each, lines mixed as operands' are */
-    float columns[W::GRAD ? W::AT_ONCE : 1][W::WIDE];
-    bf16 bias[W::GRAD ? 8 : LSI_GEMM_MOST];
+    float columns[W::AT_ONCE][W::WIDE];
+    bf16 bias[LSI_GEMM_MOST];
     /* Of stages: that they have arrived, and that nobody reads them any more.  Of each half of the sums: that
-     * they are there, that they are read, and that what is added to them has arrived.  Of a tile: that the
-     * first group leads. */
-    uint64_t full[W::STAGES], empty[W::STAGES], left[2], taken[2], added[2], led;
+     * they are there, that they are read, and that what is added to them has arrived. */
+    uint64_t full[W::STAGES], empty[W::STAGES], left[2], taken[2], added[2];
 };
 
 /* A block's place in the cluster. */
@@ -177,13 +167,6 @@ static __device__ __forceinline__ void fetch_added(const problem &p, memory<W> &
     }
 }
 
-/* What the gradient through GELU is computed from: from now on in the second level cache. */
-template <typename W> static __device__ __forceinline__ void announce_z(const problem &p, const walk<W> &t)
-{
-    for (int half = 0; half < 2; half++)
-        for (int i = 0; i < W::WIDE / 64; i++) announce_tile(&p.more, t.column + i * 64, t.row + half * HALF);
-}
-
 /* One thread's work. */
 template <typename W> static __device__ void fetch_operands(const problem &p, memory<W> &s)
 {
@@ -192,7 +175,6 @@ template <typename W> static __device__ void fetch_operands(const problem &p, me
     int phase = 0;
 
     for (walk<W> t(p); t.there(); t.next(), phase ^= 1) {
-        if constexpr (W::GRAD) announce_z<W>(p, t);
         for (int k = 0; k < p.k; k += DEEP, r.next()) {
             const uint32_t full = lsi_shared(&s.full[r.stage]);
             barrier_wait(lsi_shared(&s.empty[r.stage]), r.phase ^ 1);
@@ -255,14 +237,14 @@ template <typename W> static __device__ __forceinline__ void release(memory<W> &
 
 /* Sums of one tile, this group's half of the rows. */
 template <typename W>
-static __device__ __forceinline__ void add_products(const problem &p, memory<W> &s, float (&c)[W::WIDE / 2],
-                                                    ring<W> &r, int half)
+static __device__ __forceinline__ void add_products(memory<W> &s, float (&c)[W::WIDE / 2], ring<W> &r, int k,
+                                                    int half)
 {
     constexpr int STEP_A = W::TURN_A ? 16 * LINE : 32, STEP_B = W::TURN_B ? 16 * LINE : 32;
     int before = 0;
 
 #pragma unroll 1
-    for (int done = 0; done < p.k; done += DEEP, r.next()) {
+    for (int done = 0; done < k; done += DEEP, r.next()) {
         const uint32_t a = lsi_shared(s.stage[r.stage]) + half * BOX, b = lsi_shared(s.stage[r.stage]) + W::A;
         barrier_wait(lsi_shared(&s.full[r.stage]), r.phase);
         products_begin();
@@ -271,8 +253,6 @@ static __device__ __forceinline__ void add_products(const problem &p, memory<W> 
             multiply<W::TURN_A, W::TURN_B>(c, matrix_at(a + i * STEP_A), matrix_at(b + i * STEP_B, BOX),
                                            done > 0 || i > 0);
         products_go();
-        if (half == 0 && p.lead > 0 && done == p.lead && threadIdx.x % GROUP == 0)
-            barrier_arrive(lsi_shared(&s.led));
         if (done > 0) { /* while these are under way, those before are over */
             products_wait<1>();
             release<W>(s, before);
@@ -290,18 +270,6 @@ static __device__ __forceinline__ uint32_t pair(float x, float y)
     return *(const uint32_t *)&p;
 }
 
-/* This lane's columns of 64, two of every 8. */
-static __device__ __forceinline__ void fetch_bias(uint32_t (&b)[8], const bf16 *bias)
-{
-#pragma unroll
-    for (int i = 0; i < 8; i++) b[i] = *(const uint32_t *)(bias + i * 8);
-}
-
-static __device__ __forceinline__ float2 floats(uint32_t pair)
-{
-    return __bfloat1622float2(*(const __nv_bfloat162 *)&pair);
-}
-
 /* Leaves the sums, with bias and what is added, where the warps that finish tiles look for them. */
 template <typename W>
 static __device__ __forceinline__ void leave_sums(memory<W> &s, const float (&c)[W::WIDE / 2], int column,
@@ -310,18 +278,13 @@ static __device__ __forceinline__ void leave_sums(memory<W> &s, const float (&c)
     const int lane = threadIdx.x % LSI_WARP, warp = threadIdx.x % GROUP / LSI_WARP;
     /* Four matrices of 8 x 8 at once, the lower two below each other: this lane has a row of one of them. */
     const int row = half * HALF + warp * 16 + lane % 16, piece = lane / 16;
-    const bf16 *bias = s.bias + column + lane % 4 * 2; /* gradients have none */
-    uint32_t b[8] = {}, next[8] = {};
+    const bf16 *bias = s.bias + column + lane % 4 * 2;
 
-    if constexpr (!W::GRAD) fetch_bias(b, bias);
 #pragma unroll
     for (int j = 0; j < W::WIDE / 8; j += 2) {
         const int mine = (j + piece) % 8 ^ (row & 7);
         const uint32_t at = lsi_shared(&s.sums[j / 8][row][mine * 16]);
         uint32_t r[4] = {};
-        /* The next 64 columns' before these are stored: stores could be to the same place, for all ptxas
-         * knows, and each would wait for what is read behind it. */
-        if (!W::GRAD && j % 8 == 0 && j + 8 < W::WIDE / 8) fetch_bias(next, bias + (j + 8) * 8);
         if constexpr (W::AFTER == LSI_GEMM_ADD)
             asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
                          : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
@@ -330,16 +293,14 @@ static __device__ __forceinline__ void leave_sums(memory<W> &s, const float (&c)
 #pragma unroll
         for (int i = 0; i < 4; i++) { /* rows 0-7, 8-15; then the same of the next 8 columns */
             const int e = (j + i / 2) * 4 + i % 2 * 2;
-            const float2 plus = floats(b[j % 8 + i / 2]), more = floats(r[i]);
-            r[i] = W::AFTER == LSI_GEMM_ADD ? pair(c[e] + plus.x + more.x, c[e + 1] + plus.y + more.y)
-                                            : pair(c[e] + plus.x, c[e + 1] + plus.y);
+            const float2 b = __bfloat1622float2(*(const __nv_bfloat162 *)(bias + (j + i / 2) * 8));
+            const float2 more = __bfloat1622float2(*(const __nv_bfloat162 *)&r[i]);
+            r[i] = W::AFTER == LSI_GEMM_ADD ? pair(c[e] + b.x + more.x, c[e + 1] + b.y + more.y)
+                                            : pair(c[e] + b.x, c[e + 1] + b.y);
         }
         asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1,%2,%3,%4};" ::"r"(at), "r"(r[0]),
                      "r"(r[1]), "r"(r[2]), "r"(r[3])
                      : "memory");
-        if (j % 8 == 6)
-#pragma unroll
-            for (int i = 0; i < 8; i++) b[i] = next[i];
     }
 }
 
@@ -350,8 +311,7 @@ template <typename W> static __device__ void multiply_tiles(const problem &p, me
     int phase = 0;
 
     for (walk<W> t(p); t.there(); t.next(), phase ^= 1) {
-        if (half == 1 && p.lead > 0) barrier_wait(lsi_shared(&s.led), phase);
-        add_products<W>(p, s, c, r, half);
+        add_products<W>(s, c, r, p.k, half);
         if constexpr (W::AFTER == LSI_GEMM_ADD)
             barrier_wait(lsi_shared(&s.added[half]), phase);
         else
@@ -367,17 +327,18 @@ template <typename W> static __device__ void multiply_tiles(const problem &p, me
 
 /* A thread's part of a tile: 8 columns of every AT_ONCE-th row, of which it handles some at a time. */
 template <typename W> struct part {
-    static constexpr int SOME = W::OTHERS > 1 ? 2 : 4,
-                         STEPS = (HALF + W::AT_ONCE * SOME - 1) / (W::AT_ONCE * SOME);
-    int piece, first, rows; /* of 8 columns; row; rows of the half that are there for this thread */
+    static constexpr int SOME = 4, STEPS = (HALF + W::AT_ONCE * SOME - 1) / (W::AT_ONCE * SOME);
+    int piece, first, rows; /* of 8 columns; row; rows of the half that are there */
     int64_t at, next;       /* where its columns of the half's first row are in the result; row to row */
+    bool there;
 
     __device__ __forceinline__ part(const problem &p, const walk<W> &t, int half)
     {
         const int thread = (int)threadIdx.x - LSI_WARP, row = t.row + half * HALF;
         piece = thread % W::PIECES;
         first = thread / W::PIECES;
-        rows = first < W::AT_ONCE && t.column + piece * 8 < p.n ? min(p.m - row, (int)HALF) : 0;
+        there = first < W::AT_ONCE && t.column + piece * 8 < p.n;
+        rows = p.m - row < HALF ? p.m - row : HALF;
         next = p.n;
         at = row * next + t.column + piece * 8;
     }
@@ -387,59 +348,47 @@ template <typename W> struct part {
     }
     __device__ __forceinline__ bool has(int step, int i) const
     {
-        return row(step, i) < rows;
+        return there && row(step, i) < rows;
     }
 };
 
-/* Rows that are not there are 0. */
 template <typename W>
 static __device__ __forceinline__ void fetch_z(const problem &p, const part<W> &mine, int step,
                                                uint4 (&z)[part<W>::SOME])
 {
 #pragma unroll
-    for (int i = 0; i < part<W>::SOME; i++) {
-        z[i] = make_uint4(0, 0, 0, 0);
+    for (int i = 0; i < part<W>::SOME; i++)
         if (mine.has(step, i)) z[i] = __ldg((const uint4 *)(p.z + mine.at + mine.row(step, i) * mine.next));
-    }
 }
 
+/* One access to the result. */
 template <typename W>
-static __device__ __forceinline__ void fetch_left(const memory<W> &s, const part<W> &mine, int half, int step,
-                                                  uint4 (&left)[part<W>::SOME])
-{
-#pragma unroll
-    for (int i = 0; i < part<W>::SOME; i++) {
-        const int row = half * HALF + mine.row(step, i);
-        left[i] = make_uint4(0, 0, 0, 0);
-        if (mine.has(step, i))
-            left[i] = *(const uint4 *)&s.sums[mine.piece / 8][row][(mine.piece % 8 ^ (row & 7)) * 16];
-    }
-}
-
-/* One access to a result: what follows, of 8 sums and of what is beside them. */
-template <typename W>
-static __device__ __forceinline__ uint4 follow(const uint4 &left, const uint4 &z, float (&sums)[8])
+static __device__ __forceinline__ void finish(const problem &p, int64_t at, const uint4 &left, const uint4 &z,
+                                              float (&sums)[8])
 {
     lsi_packed<8, bf16> in, beside;
     float x[8], b[8];
 
     in.raw = left;
-    in.unpack(x);
-    if constexpr (W::GRAD) {
+    if constexpr (W::AFTER == LSI_GEMM_GELU_GRAD) {
         beside.raw = z;
+        in.unpack(x);
         beside.unpack(b);
-    }
 #pragma unroll
-    for (int k = 0; k < 8; k++) {
-        if constexpr (W::GRAD) {
+        for (int k = 0; k < 8; k++) {
             x[k] = lsi_pw_gelu_grad(x[k], b[k]);
             sums[k] += x[k];
-        } else {
-            x[k] = lsi_pw_gelu(x[k]);
         }
+        lsi_store<8>(p.c + at, x);
+    } else {
+        *(uint4 *)(p.c + at) = left;
     }
-    in.pack(x);
-    return in.raw;
+    if constexpr (W::AFTER == LSI_GEMM_GELU) {
+        in.unpack(x);
+#pragma unroll
+        for (int k = 0; k < 8; k++) x[k] = lsi_pw_gelu(x[k]);
+        lsi_store<8>(p.y + at, x);
+    }
 }
 
 template <typename W>
@@ -447,39 +396,35 @@ static __device__ __forceinline__ void finish_half(const problem &p, memory<W> &
                                                    int phase, float (&sums)[8])
 {
     constexpr int SOME = part<W>::SOME;
-    constexpr bool FOLLOWS = W::GRAD || W::AFTER == LSI_GEMM_GELU;
-    bf16 *const out = W::AFTER == LSI_GEMM_GELU ? p.y : p.c;
+    constexpr bool BESIDE = W::AFTER == LSI_GEMM_GELU_GRAD;
     const part<W> mine(p, t, half);
-    uint4 z[SOME] = {}, z_next[SOME] = {}, left[SOME], y[SOME];
+    uint4 z[SOME] = {}, z_next[SOME] = {}, left[SOME] = {};
 
-    if constexpr (W::GRAD) fetch_z<W>(p, mine, 0, z);
+    if constexpr (BESIDE) fetch_z<W>(p, mine, 0, z);
     barrier_wait(lsi_shared(&s.left[half]), phase);
 #pragma unroll 1
     for (int step = 0; step < part<W>::STEPS; step++) {
-        if constexpr (W::GRAD) {
-            fetch_z<W>(p, mine, step + 1, z_next);
-            __syncwarp(); /* keeps ptxas from putting it off until it is needed */
-        }
-        fetch_left<W>(s, mine, half, step, left);
-#pragma unroll
-        for (int i = 0; i < SOME; i++) y[i] = FOLLOWS ? follow<W>(left[i], z[i], sums) : left[i];
+        if constexpr (BESIDE) fetch_z<W>(p, mine, step + 1, z_next);
 #pragma unroll
         for (int i = 0; i < SOME; i++) {
-            const int64_t at = mine.at + mine.row(step, i) * mine.next;
-            if (!mine.has(step, i)) continue;
-            if constexpr (W::AFTER == LSI_GEMM_GELU) *(uint4 *)(p.c + at) = left[i];
-            *(uint4 *)(out + at) = y[i];
+            const int row = half * HALF + mine.row(step, i);
+            if (mine.has(step, i))
+                left[i] = *(const uint4 *)&s.sums[mine.piece / 8][row][(mine.piece % 8 ^ (row & 7)) * 16];
         }
 #pragma unroll
-        for (int i = 0; i < SOME; i++) z[i] = z_next[i];
+        for (int i = 0; i < SOME; i++)
+            if (mine.has(step, i)) finish<W>(p, mine.at + mine.row(step, i) * mine.next, left[i], z[i], sums);
+        if constexpr (BESIDE)
+#pragma unroll
+            for (int i = 0; i < SOME; i++) z[i] = z_next[i];
     }
     if constexpr (W::AFTER == LSI_GEMM_ADD) stores_seen();
     barrier_arrive(lsi_shared(&s.taken[half]));
 }
 
-template <typename W> static __device__ __forceinline__ void finishers_sync()
+static __device__ __forceinline__ void finishers_sync()
 {
-    asm volatile("bar.sync 1, %0;" ::"n"(W::FINISHERS) : "memory");
+    asm volatile("bar.sync 1, %0;" ::"n"((int)FINISHERS) : "memory");
 }
 
 /* The sums of the tile's columns, from those of the threads that finish it. */
@@ -494,14 +439,14 @@ static __device__ __forceinline__ void leave_columns(const problem &p, memory<W>
         for (int k = 0; k < 8; k += 4)
             *(float4 *)&s.columns[first][thread % W::PIECES * 8 + k] =
                 make_float4(sums[k], sums[k + 1], sums[k + 2], sums[k + 3]);
-    finishers_sync<W>();
-    for (int i = thread; i < W::WIDE; i += W::FINISHERS) {
+    finishers_sync();
+    for (int i = thread; i < W::WIDE; i += FINISHERS) {
         float sum = 0;
 #pragma unroll
         for (int r = 0; r < W::AT_ONCE; r++) sum += s.columns[r][i];
         if (t.column + i < p.n && t.row < p.m) p.partial[(int64_t)(t.row / ROWS) * p.n + t.column + i] = sum;
     }
-    finishers_sync<W>();
+    finishers_sync();
 }
 
 template <typename W> static __device__ void finish_tiles(const problem &p, memory<W> &s)
@@ -512,7 +457,7 @@ template <typename W> static __device__ void finish_tiles(const problem &p, memo
         float sums[8] = {};
         finish_half<W>(p, s, t, 0, phase, sums);
         finish_half<W>(p, s, t, 1, phase, sums);
-        if constexpr (W::GRAD) leave_columns<W>(p, s, t, sums);
+        if constexpr (W::AFTER == LSI_GEMM_GELU_GRAD) leave_columns<W>(p, s, t, sums);
     }
 }
 
@@ -523,7 +468,7 @@ template <typename W> static __device__ void begin(const problem &p, memory<W> &
 {
     const int warps = 2 * GROUP / LSI_WARP; /* that multiply */
 
-    for (int i = threadIdx.x; !W::GRAD && i < p.columns * W::WIDE; i += W::THREADS)
+    for (int i = threadIdx.x; i < p.columns * W::WIDE; i += THREADS)
         s.bias[i] = p.bias != nullptr && i < p.n ? p.bias[i] : __float2bfloat16_rn(0.0f);
     if (threadIdx.x == 0) {
         for (int i = 0; i < W::STAGES; i++) {
@@ -532,10 +477,9 @@ template <typename W> static __device__ void begin(const problem &p, memory<W> &
         }
         for (int i = 0; i < 2; i++) {
             barrier_init(lsi_shared(&s.left[i]), GROUP);
-            barrier_init(lsi_shared(&s.taken[i]), W::FINISHERS);
+            barrier_init(lsi_shared(&s.taken[i]), FINISHERS);
             barrier_init(lsi_shared(&s.added[i]), 1);
         }
-        barrier_init(lsi_shared(&s.led), 1);
         barriers_seen();
     }
     __syncthreads();
@@ -543,7 +487,7 @@ template <typename W> static __device__ void begin(const problem &p, memory<W> &
 }
 
 template <typename W>
-__global__ void __launch_bounds__(W::THREADS, 1) gemm_90a_kernel(const __grid_constant__ problem p)
+__global__ void __launch_bounds__(THREADS, 1) gemm_90a_kernel(const __grid_constant__ problem p)
 {
     extern __shared__ unsigned char shared[];
     memory<W> &s = *(memory<W> *)(shared + (1024 - lsi_shared(shared) % 1024) % 1024);
@@ -551,14 +495,14 @@ __global__ void __launch_bounds__(W::THREADS, 1) gemm_90a_kernel(const __grid_co
 
     lsi_wait();
     begin<W>(p, s);
-    if (group < W::OTHERS) {
-        give_registers<W::GIVEN>();
+    if (group == 0) {
+        give_registers<120>();
         if (threadIdx.x == 0) fetch_operands<W>(p, s);
         if (threadIdx.x >= LSI_WARP) finish_tiles<W>(p, s);
         __syncwarp();
     } else {
-        take_registers<W::TAKEN>();
-        multiply_tiles<W>(p, s, group - W::OTHERS);
+        take_registers<192>();
+        multiply_tiles<W>(p, s, group - 1);
     }
     if constexpr (W::CLUSTER > 1) blocks_sync<W::CLUSTER>(); /* a block that has ended can be told nothing */
 }
@@ -628,8 +572,7 @@ template <typename W> static int describe_all(problem *p, const lsi_cuda_gemm_ar
     if (code == 0)
         code = W::TURN_B ? describe(&p->b, a->b, a->k, a->n, DEEP / W::CLUSTER)
                          : describe(&p->b, a->b, a->n, a->k, W::WIDE / W::CLUSTER);
-    if (code == 0 && (W::AFTER == LSI_GEMM_ADD || W::GRAD))
-        code = describe(&p->more, a->more, a->m, a->n, HALF);
+    if (code == 0 && W::AFTER == LSI_GEMM_ADD) code = describe(&p->more, a->more, a->m, a->n, HALF);
     return code;
 }
 
@@ -646,7 +589,7 @@ template <typename W> static int start(cudaStream_t stream, const problem &p, in
     cluster.id = cudaLaunchAttributeClusterDimension;
     cluster.val.clusterDim = {(unsigned)W::CLUSTER, 1, 1};
     config.gridDim = dim3((unsigned)(all < most ? all : most));
-    config.blockDim = dim3(W::THREADS);
+    config.blockDim = dim3(THREADS);
     config.dynamicSmemBytes = bytes;
     config.stream = stream;
     config.attrs = &cluster;
@@ -672,8 +615,6 @@ template <typename W> static int run(cudaStream_t stream, const lsi_cuda_gemm_ar
     p.k = (int)a->k;
     p.columns = (int)columns;
     p.tiles = (int)((rows + W::CLUSTER - 1) / W::CLUSTER * columns);
-    /* With fewer stages to a tile than there are, the first group could lead by tiles, and lose count. */
-    if (a->way >= LSI_GEMM_WAYS / 2 && a->k > (W::STAGES - 1) * DEEP) p.lead = (W::STAGES - 2) * DEEP;
     return code != 0 ? code : start<W>(stream, p, processors);
 }
 
@@ -718,12 +659,12 @@ int lsi_cuda_gemm(lsi_cuda_stream s, const lsi_cuda_gemm_args *a)
 
     if (code != 0) return code;
     if (!lsi_gemm_fits(a)) return (int)cudaErrorNotSupported;
-    if (a->way < 0 || a->way >= LSI_GEMM_WAYS) return (int)cudaErrorNotSupported;
-    switch (a->way % (LSI_GEMM_WAYS / 2)) {
+    switch (a->way) {
     case 0: code = run_after<256, 2>((cudaStream_t)s, a, processors); break;
     case 1: code = run_after<192, 2>((cudaStream_t)s, a, processors); break;
     case 2: code = run_after<256, 1>((cudaStream_t)s, a, processors); break;
-    default: code = run_after<192, 1>((cudaStream_t)s, a, processors); break;
+    case 3: code = run_after<192, 1>((cudaStream_t)s, a, processors); break;
+    default: return (int)cudaErrorNotSupported;
     }
     return code == 0 && a->after == LSI_GEMM_GELU_GRAD ? total_columns(s, a) : code;
 }

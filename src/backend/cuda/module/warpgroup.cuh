@@ -113,13 +113,6 @@ static __device__ __forceinline__ void fetch_tile_for(uint16_t blocks, uint32_t 
                  : "memory");
 }
 
-/* Begins to bring the box to the second level cache. */
-static __device__ __forceinline__ void announce_tile(const void *map, int x, int y)
-{
-    asm volatile("cp.async.bulk.prefetch.tensor.2d.L2.global [%0, {%1, %2}];" ::"l"(map), "r"(x), "r"(y)
-                 : "memory");
-}
-
 /* -- registers ----------------------------------------------------------------------------------------------
  */
 

@@ -53,35 +53,18 @@ LSI_PW lsi_pw_leaky_grad(float dy, float y, float slope)
     return y > 0.0f ? dy : slope * dy;
 }
 #if defined(BFLOAT16) || defined(FLOAT16)
-#ifndef LSI_ON_HOST /* which a test defines, that has these with errors of its own */
-/* Within 2^-23 and 2^-22 of the result. */
-LSI_PW lsi_pw_reciprocal(float a)
-{
-    float r;
-
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(a));
-    return r;
-}
-LSI_PW lsi_pw_power_of_2(float a)
-{
-    float r;
-
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(a));
-    return r;
-}
-#endif
 /* For results of 16 bits: the normal distribution by a polynomial of 1 / (1 + p |x|) (Abramowitz and Stegun
- * 7.1.26, within 1.5e-7) and one power of 2, of which the density is made, too.  With what the instructions
- * and rounding add, it and GELU's slope are within 7e-7, GELU within 7e-7 |x|
- * (tests/backend/test_cuda_gelu.c). With erff GELU is bound by arithmetic. */
+ * 7.1.26, within 1.5e-7) and one power of 2, of which the density is made, too.  With erff GELU is bound by
+ * arithmetic. */
 LSI_PW lsi_pw_normal(float x, float *density)
 {
-    const float t = lsi_pw_reciprocal(fmaf(0.23164190f, fabsf(x), 1.0f));
-    const float e = lsi_pw_power_of_2(-0.72134752f * x * x);
-    const float poly =
-        fmaf(fmaf(fmaf(fmaf(0.53070271f, t, -0.72657602f), t, 0.71070687f), t, -0.14224837f), t, 0.12741480f);
-    const float tail = poly * (t * e);
+    float t, e, tail;
 
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(t) : "f"(fmaf(0.23164190f, fabsf(x), 1.0f)));
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(e) : "f"(-0.72134752f * x * x));
+    tail =
+        fmaf(fmaf(fmaf(fmaf(0.53070271f, t, -0.72657602f), t, 0.71070687f), t, -0.14224837f), t, 0.12741480f);
+    tail *= t * e;
     *density = e * 0.39894228f;
     return x > 0.0f ? 1.0f - tail : tail;
 }
