@@ -96,7 +96,6 @@ static ls_status cuda_open_at(ls_device **out, int threads, int place, bool exac
     d->no_graph = is_set("LOCKSTEP_CUDA_GRAPH", "off");
     d->in_line = is_set("LOCKSTEP_CUDA_BRANCHES", "off");
     d->no_clusters = is_set("LOCKSTEP_CUDA_CLUSTERS", "off");
-    d->no_gemm = is_set("LOCKSTEP_CUDA_GEMM", "off");
     d->no_norm_pool = is_set("LOCKSTEP_CUDA_NORM_POOL", "off");
     d->plain = is_set("LOCKSTEP_CUDA_LAYOUT", "plain");
     d->early = early();
@@ -254,7 +253,6 @@ static const ls_fusion_rule fusions[] = {
     {LS_FUSE_BIAS_GRAD, NULL},
     {LS_FUSE_HEADS, wants_heads},
     {LS_FUSE_MAX, lsi_cuda_wants_max},
-    {LS_FUSE_PRODUCT_GELU, lsi_cuda_wants_gelu},
     {LS_FUSE_NORM_POOL, lsi_cuda_wants_norm_pool},
     {LS_FUSE_POINTWISE, NULL},
     {LS_FUSE_CAST_OUT, wants_wide},

@@ -51,7 +51,6 @@ typedef struct lsi_cuda_device {
     bool no_clusters; /* LOCKSTEP_CUDA_CLUSTERS=off: norms pass over memory once more, to see what that is
                          worth */
     lsi_cuda_early early; /* LOCKSTEP_CUDA_EARLY: see cuda.c */
-    bool no_gemm;         /* LOCKSTEP_CUDA_GEMM=off: products are the library's, to see what ours are worth */
     bool
         no_norm_pool; /* LOCKSTEP_CUDA_NORM_POOL=off: norms and the max pools behind them are by themselves */
     bool checks; /* LOCKSTEP_CUDA_CHECK=1: every kernel is waited for, so that the one that fails is named */

@@ -7,8 +7,6 @@ const lsi_cuda_entry lsi_cuda_entries[] = {
     {&ls_op_conv2d_dx, lsi_cuda_plan_conv_few},
     {&ls_op_conv2d_dw, lsi_cuda_plan_conv_few},
     {&ls_op_matmul, lsi_cuda_plan_slim},
-    {&ls_op_matmul_gelu, lsi_cuda_plan_matmul_gelu},
-    {&ls_op_matmul_gelu_grad, lsi_cuda_plan_matmul_gelu},
     {&ls_op_conv_max_dx, lsi_cuda_plan_conv_max_dx},
     {&ls_op_conv_max_dw, lsi_cuda_plan_conv_max_dw},
     {&ls_op_attention, lsi_cuda_plan_attention},

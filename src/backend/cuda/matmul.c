@@ -1,14 +1,12 @@
-/* matmul.c: products of matrices by the library: f32, bf16, f16, plain layout. */
-#include "backend/cuda/matmul.h"
-
+/* matmul.c: products of matrices: f32, bf16, f16, plain layout. */
 #include <stdio.h>
 
 #include "backend/cuda/library.h"
+#include "backend/cuda/planners.h"
 
 /* A product of (..., M, K) with one (K, N) for all is a single product of (... * M, K) when A is not
  * transposed. */
-bool lsi_cuda_describe_product(const lsi_cuda_device *d, const ls_graph *g, const ls_node *n,
-                               lsi_cuda_product *p)
+bool lsi_cuda_product_of(const lsi_cuda_device *d, const ls_graph *g, const ls_node *n, lsi_cuda_product *p)
 {
     const ls_matmul_attr *a = n->attr;
     const ls_vinfo *va = lsi_cuda_in(g, n, 0), *vc = lsi_cuda_out(g, n, 0);
@@ -57,19 +55,19 @@ static void size_operands(lsi_cuda_library_node *node, const lsi_cuda_product *p
     node->bytes[4] = node->bytes[2];
 }
 
-ls_status lsi_cuda_plan_product(ls_device *dev, const ls_graph *g, const ls_node *n, int n_in, ls_kernel *out,
-                                ls_err *err)
+ls_status lsi_cuda_plan_matmul(ls_device *dev, const ls_graph *g, const ls_node *n, ls_kernel *out,
+                               ls_err *err)
 {
     const lsi_cuda_device *d = lsi_cuda_of(dev);
     const ls_matmul_attr *attr = n->attr;
-    const bool biased = n_in > 2;
+    const bool biased = n->n_in > 2;
     lsi_cuda_library_node node = {.impl = "cublaslt", .from = {0, 1, -1, 2, 3}, .bias = -1};
     lsi_cuda_product p;
     char text[200];
 
-    if (!lsi_cuda_describe_product(d, g, n, &p)) return LS_UNSUPPORTED;
+    if (!lsi_cuda_product_of(d, g, n, &p)) return LS_UNSUPPORTED;
     p.epilogue = after_of(attr->act, biased);
-    p.adds = n_in > 3;
+    p.adds = n->n_in > 3;
     if (d->api->product(&node.library, &p) != 0) { /* some sizes come without what follows */
         p.epilogue = LSI_CUDA_NOTHING;
         if (d->api->product(&node.library, &p) != 0) return LS_UNSUPPORTED;

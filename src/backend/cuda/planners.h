@@ -13,12 +13,9 @@
 #define LSI_DECLARE_PLANNER(name)                                                                            \
     ls_status name(ls_device *dev, const ls_graph *g, const ls_node *n, ls_kernel *out, ls_err *err)
 
-/* matmul.c, conv.c: f32, bf16, f16; plain, maps and weights of convolutions also channels-last.  gemm.c: what
- * products of our own are tried for. */
+/* matmul.c, conv.c: f32, bf16, f16; plain, maps and weights of convolutions also channels-last. */
 LSI_DECLARE_PLANNER(lsi_cuda_plan_matmul);
 LSI_DECLARE_PLANNER(lsi_cuda_plan_slim); /* slim.c: products of 16 bits with few rows, others as above */
-LSI_DECLARE_PLANNER(lsi_cuda_plan_matmul_gelu);
-bool lsi_cuda_wants_gelu(const ls_device *dev, const ls_graph *g, const ls_fusion *f);
 /* conv_max.c */
 LSI_DECLARE_PLANNER(lsi_cuda_plan_conv_max_dx);
 LSI_DECLARE_PLANNER(lsi_cuda_plan_conv_max_dw);

@@ -5,7 +5,7 @@
 
 #include "backend/cuda/choice.h"
 #include "backend/cuda/kernel_util.h"
-#include "backend/cuda/matmul.h"
+#include "backend/cuda/library.h"
 #include "backend/cuda/planners.h"
 
 /* Beyond that many rows, or terms of a sum over rows, a library's tiles are full. */
@@ -38,7 +38,7 @@ static bool describe(const lsi_cuda_device *d, const ls_graph *g, const ls_node 
     lsi_cuda_product p;
 
     if (word != NULL && strcmp(word, "off") == 0) return false;
-    if (!lsi_cuda_describe_product(d, g, n, &p) || p.dtype == LS_F32 || p.batch != 1) return false;
+    if (!lsi_cuda_product_of(d, g, n, &p) || p.dtype == LS_F32 || p.batch != 1) return false;
     if (p.trans_a ? p.trans_b || p.k > MOST : p.m > MOST) return false;
     if (p.m > INT32_MAX || p.n > INT32_MAX || p.k > INT32_MAX || p.m * p.n > INT32_MAX) return false;
     *s = (state){.dev = d,

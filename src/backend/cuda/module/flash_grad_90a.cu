@@ -243,7 +243,6 @@ __global__ void __launch_bounds__(FOURS *FOUR, ROWS > 208 ? 1 : 2)
     const two keys = {matrix_at(m.k), matrix_at(m.v)}, queries = {matrix_at(m.q), matrix_at(m.dout)};
     pass x = {.t = t, .scale = a.scale * LOG2_E, .numbers = m.numbers[0]};
 
-    lsi_wait();
     prepare<T, ROWS, FOURS * FOUR>(m, a, at);
 #pragma unroll 1
     for (int first = four * TILE; first < t; first += FOURS * TILE) {

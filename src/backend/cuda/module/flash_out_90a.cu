@@ -129,7 +129,6 @@ __global__ void __launch_bounds__(FOUR, BLOCKS)
     unsigned char *mine = &m.q[warp][0][0];
     const T *queries = (const T *)a.q + at.q;
 
-    lsi_wait();
     fetch_rows(&m.k[0][0], (const T *)a.k + at.q, a.q_rows.row, 0, KEYS, t, me, FOUR);
     fetch_rows(mine, queries, a.q_rows.row, warp * GROUP, GROUP, t, lane, LSI_WARP);
     copies_end();

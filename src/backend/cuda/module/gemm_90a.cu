@@ -493,7 +493,6 @@ __global__ void __launch_bounds__(THREADS, 1) gemm_90a_kernel(const __grid_const
     memory<W> &s = *(memory<W> *)(shared + (1024 - lsi_shared(shared) % 1024) % 1024);
     const int group = threadIdx.x / GROUP;
 
-    lsi_wait();
     begin<W>(p, s);
     if (group == 0) {
         give_registers<120>();
@@ -515,7 +514,6 @@ __global__ void __launch_bounds__(1024) gemm_columns_kernel(T *sums, const float
     const int column = (int)(blockIdx.x * LSI_WARP + threadIdx.x % LSI_WARP), warp = threadIdx.x / LSI_WARP;
     float sum = 0;
 
-    lsi_wait();
     if (column < n)
         for (int i = warp; i < tiles; i += 32) sum += partial[(int64_t)i * n + column];
     part[warp][threadIdx.x % LSI_WARP] = sum;
