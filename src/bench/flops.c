@@ -5,9 +5,8 @@
 
 double ls_product_flops(const char *op, double flops)
 {
-    static const char *const counted[] = {"matmul",    "matmul_gelu", "matmul_gelu_grad", "conv2d",
-                                          "conv2d_dx", "conv2d_dw",   "conv2d_dw_pooled", "attention",
-                                          "chamfer",   NULL};
+    static const char *const counted[] = {"matmul",           "conv2d",    "conv2d_dx", "conv2d_dw",
+                                          "conv2d_dw_pooled", "attention", "chamfer",   NULL};
 
     /* Products are all of it but for a few parts in a thousand. */
     if (strcmp(op, "region") == 0) return flops;

@@ -42,7 +42,6 @@
     /* made by fusion */   \
     X(pointwise) X(bias_act_grad) X(reorder) X(convert)                               \
     X(self_attention) X(self_attention_grad) X(conv_max_dx) X(conv_max_dw)            \
-    X(matmul_gelu) X(matmul_gelu_grad)                                                \
     X(batch_norm_pool) X(batch_norm_pool_grad)                                        \
     /* optimisers */       \
     X(sgd) X(adam) X(rmsprop) X(lars) X(lamb) X(accumulate) X(assign) X(store_rows)   \
@@ -128,7 +127,7 @@ typedef struct ls_conv_max_attr {
 ls_value ls_reduce_max_grad(ls_value dy, ls_value index, int axis, int64_t length);
 
 /* -- products ------------------------------------------------------------------------------------------ */
-/* Third input when fused: bias (N).  Also of matmul_gelu and matmul_gelu_grad, without an activation. */
+/* Third input when fused: bias (N). */
 typedef struct ls_matmul_attr {
     bool trans_a, trans_b;
     ls_act act;

@@ -510,10 +510,10 @@ static void fuse_bias_grad(lsi_fuser *f, ls_node *n)
 void ls_pass_fuse(ls_graph *g, const ls_fusion_rule *rules, const ls_device *dev)
 {
     static void (*const patterns[])(lsi_fuser *, ls_node *) = {
-        drop_bias,          zero_sum,       fuse_bias,      fuse_residual,      fuse_product_add,
-        fuse_act,           move_relu_grad, fuse_norm_grad, fuse_grad_sum,      fuse_grad_add,
-        fuse_norm_sign,     fuse_pool_sum,  fuse_pool_grad, fuse_bias_grad,     fuse_pooled_weights,
-        lsi_fuse_attention, lsi_fuse_max,   lsi_fuse_gelu,  lsi_fuse_norm_pool,
+        drop_bias,          zero_sum,       fuse_bias,          fuse_residual,  fuse_product_add,
+        fuse_act,           move_relu_grad, fuse_norm_grad,     fuse_grad_sum,  fuse_grad_add,
+        fuse_norm_sign,     fuse_pool_sum,  fuse_pool_grad,     fuse_bias_grad, fuse_pooled_weights,
+        lsi_fuse_attention, lsi_fuse_max,   lsi_fuse_norm_pool,
     };
     lsi_fuser f = {.g = g, .rules = rules, .dev = dev};
 

@@ -42,8 +42,6 @@ void lsi_fuse_attention(lsi_fuser *f, ls_node *attention);
 /* What reads the gradient of a maximum over points (fuse_max.c). */
 void lsi_fuse_max(lsi_fuser *f, ls_node *reader);
 
-/* GELU behind products (fuse_gelu.c). */
-void lsi_fuse_gelu(lsi_fuser *f, ls_node *n);
 /* A max pool behind a batch norm, both ways (fuse_norm_pool.c). */
 void lsi_fuse_norm_pool(lsi_fuser *f, ls_node *pool);
 

@@ -38,8 +38,6 @@ typedef enum ls_pattern {
                                gradient: self_attention */
     LS_FUSE_MAX,            /* reduce_sum, conv2d_dx, conv2d_dw (of 1 x 1) of reduce_max_grad over points: a
                                sum of what that reads, conv_max_dx, conv_max_dw */
-    LS_FUSE_PRODUCT_GELU,   /* gelu(matmul with a bias) whose input others read: matmul_gelu; reduce_sum over
-                               all axes but the last of gelu_grad(matmul): matmul_gelu_grad */
     LS_FUSE_NORM_POOL,      /* maxpool2d(act(batch_norm)), and its gradient: batch_norm_pool */
     LS_FUSE_POINTWISE,      /* chains of element-wise ops: pointwise */
     LS_FUSE_CAST_OUT,       /* cast(node) between floating types: the node's result is of the cast's type */

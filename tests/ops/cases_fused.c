@@ -30,36 +30,6 @@ static void build_matmul(op_test *t, const int64_t *p)
     op_out(t, ls_graph_add(op_graph(t), &ls_op_matmul, 2 + (int)p[1], in, &attr));
 }
 
-/* p: M, K, N, batch (0: none), transposed b */
-static void build_gelu(op_test *t, const int64_t *p)
-{
-    const ls_matmul_attr attr = {.trans_b = p[4] != 0};
-    ls_value in[3], z;
-
-    in[0] = op_fixed(t, OP_NORMAL, p[3] > 0 ? LS_SHAPE(p[3], p[0], p[1]) : LS_SHAPE(p[0], p[1]));
-    in[1] = weights(t, p[1], p[4] ? LS_SHAPE(p[2], p[1]) : LS_SHAPE(p[1], p[2]));
-    in[2] = op_fixed(t, OP_NORMAL, LS_SHAPE(p[2]));
-    op_length(t, p[1]);
-    z = ls_graph_add(op_graph(t), &ls_op_matmul_gelu, 3, in, &attr);
-    op_out(t, z);
-    op_out(t, ls_graph_out(z, 1));
-}
-
-/* The same for the gradient. */
-static void build_gelu_grad(op_test *t, const int64_t *p)
-{
-    const ls_matmul_attr attr = {.trans_b = p[4] != 0};
-    ls_value in[3], dz;
-
-    in[0] = op_fixed(t, OP_NORMAL, p[3] > 0 ? LS_SHAPE(p[3], p[0], p[1]) : LS_SHAPE(p[0], p[1]));
-    in[1] = weights(t, p[1], p[4] ? LS_SHAPE(p[2], p[1]) : LS_SHAPE(p[1], p[2]));
-    in[2] = op_fixed(t, OP_NORMAL, p[3] > 0 ? LS_SHAPE(p[3], p[0], p[2]) : LS_SHAPE(p[0], p[2]));
-    op_length(t, p[1] + p[0] * (p[3] > 0 ? p[3] : 1));
-    dz = ls_graph_add(op_graph(t), &ls_op_matmul_gelu_grad, 3, in, &attr);
-    op_out(t, dz);
-    op_out(t, ls_graph_out(dz, 1));
-}
-
 /* p: activation, with bias, N, C, H, W, O, kernel, stride, pad, groups */
 static void build_conv2d(op_test *t, const int64_t *p)
 {
@@ -189,20 +159,6 @@ static const op_case cases[] = {
     ACTS("matmul, no rows", build_matmul, 0, 3, 5, 0, 0),
     {"matmul, added to", build_matmul, {LS_ACT_NONE, 2, 7, 13, 17, 0, 0}, OP_NO_GRAD | OP_BF16},
     {"matmul, added to, batch", build_matmul, {LS_ACT_NONE, 2, 24, 32, 48, 3, 1}, OP_NO_GRAD | OP_BF16},
-    /*                                             M  K   N   batch trans_b */
-    {"matmul and gelu", build_gelu, {7, 13, 17, 0, 0}, OP_NO_GRAD | OP_BF16},
-    {"matmul and gelu, rows of 16 bytes", build_gelu, {333, 136, 264, 0, 1}, OP_NO_GRAD | OP_BF16},
-    {"matmul and gelu, batch", build_gelu, {37, 64, 80, 3, 1}, OP_NO_GRAD | OP_BF16},
-    {"matmul and gelu, no rows", build_gelu, {0, 8, 16, 0, 1}, OP_NO_GRAD},
-    {"gelu's gradient of a matmul", build_gelu_grad, {7, 13, 17, 0, 0}, OP_NO_GRAD | OP_BF16},
-    {"gelu's gradient, rows of 16 bytes", build_gelu_grad, {333, 136, 264, 0, 0}, OP_NO_GRAD | OP_BF16},
-    {"gelu's gradient, batch", build_gelu_grad, {37, 64, 80, 3, 0}, OP_NO_GRAD | OP_BF16},
-    {"gelu's gradient, no rows", build_gelu_grad, {0, 8, 16, 0, 0}, OP_NO_GRAD},
-    {"matmul, rows of 16 bytes", build_matmul, {LS_ACT_NONE, 1, 333, 136, 264, 0, 1}, OP_NO_GRAD | OP_BF16},
-    {"matmul, added to, rows of 16 bytes",
-     build_matmul,
-     {LS_ACT_NONE, 2, 333, 136, 264, 0, 1},
-     OP_NO_GRAD | OP_BF16},
     /*                               N  C  H  W  O   k  s  pad groups */
     ACTS("conv2d", build_conv2d, 2, 3, 7, 5, 13, 3, 1, 1, 1),
     ACTS("conv2d 16 channels", build_conv2d, 2, 16, 6, 6, 16, 3, 1, 1, 1),

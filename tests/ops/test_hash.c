@@ -162,8 +162,6 @@ static const struct {
                   {&ls_op_random_uniform, random_shape},
                   {&ls_op_fill, fill},
                   {&ls_op_matmul, matmul},
-                  {&ls_op_matmul_gelu, matmul},
-                  {&ls_op_matmul_gelu_grad, matmul},
                   {&ls_op_pad, pad},
                   {&ls_op_pad_adjoint, pad},
                   {&ls_op_pointwise, pointwise},

@@ -537,36 +537,6 @@ static void what_lost_a_maximum_is_not_multiplied(void)
     rules = lsi_cpu_fusions;
 }
 
-/* linear, GELU, linear: both products that GELU meets have it in them, unless others read what is between. */
-static void gelu_joins_the_products_beside_it(void)
-{
-    static const ls_fusion_rule gelu[] = {
-        {LS_FUSE_BIAS, NULL}, {LS_FUSE_PRODUCT_GELU, NULL}, {LS_FUSE_NONE, NULL}};
-    ls_value x, y;
-
-    rules = gelu;
-    for (int gradients = 0; gradients < 2; gradients++) {
-        begin();
-        x = ls_graph_input(g, "x", LS_F32, LS_SHAPE(2, 5, 8));
-        y = ls_matmul(x, param("w1", LS_SHAPE(16, 8)), false, true);
-        y = ls_gelu(ls_bias(y, param("b1", LS_SHAPE(16)), 2));
-        y = ls_bias(ls_matmul(y, param("w2", LS_SHAPE(8, 16)), false, true), param("b2", LS_SHAPE(8)), 2);
-        if (gradients)
-            differentiate(ls_reduce_sum(ls_square(y), LS_ALL_AXES, false));
-        else
-            ls_graph_fetch(y, "y");
-        finish();
-        CHECK_EQ_INT(count(&ls_op_matmul_gelu), gradients); /* else nobody needs what GELU reads */
-        CHECK_EQ_INT(count(&ls_op_gelu), !gradients);
-        CHECK_EQ_INT(count(&ls_op_matmul_gelu_grad), gradients);
-        CHECK_EQ_INT(count(&ls_op_gelu_grad), 0);
-        CHECK_EQ_INT(count(&ls_op_reduce_sum), gradients); /* of the other bias */
-        CHECK_EQ_INT(count(&ls_op_matmul), gradients ? 3 : 2);
-        ls_graph_destroy(g);
-    }
-    rules = lsi_cpu_fusions;
-}
-
 /* How a network goes through norm, activation and pool: with the pool before the activation, with one that
  * does not keep the sign of x, with a second reader of the norm, and with the pooled map read twice. */
 typedef enum pooled { PLAIN, POOL_FIRST, TANH, READ_TWICE, TWO_READERS, N_POOLED } pooled;
@@ -641,7 +611,6 @@ int main(void)
     CHECK_RUN(what_goes_around_a_layer_is_added_in_it);
     CHECK_RUN(heads_are_read_where_they_lie);
     CHECK_RUN(what_lost_a_maximum_is_not_multiplied);
-    CHECK_RUN(gelu_joins_the_products_beside_it);
     CHECK_RUN(a_norm_writes_only_what_is_pooled);
     return CHECK_DONE();
 }
