@@ -14,7 +14,6 @@
 #include "backend/cuda/launch/epilogue.h"
 #include "backend/cuda/launch/few.h"
 #include "backend/cuda/launch/finite.h"
-#include "backend/cuda/launch/gemm.h"
 #include "backend/cuda/launch/image.h"
 #include "backend/cuda/launch/move.h"
 #include "backend/cuda/launch/norm.h"
@@ -61,8 +60,6 @@ typedef void *lsi_cuda_stream; /* a cudaStream_t */
     X(chamfer) X(chamfer_grad) \
     /* probe.cu */ \
     X(noise) X(probe) \
-    /* gemm_90a.cu */ \
-    X(gemm) \
     /* few_total.cu */ \
     X(few_total) \
     /* region_launch.c */ \
