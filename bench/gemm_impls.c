@@ -1,8 +1,9 @@
 /* gemm_impls.c: times every matrix product implementation on the shapes of the networks we care about.
  *
- * Usage: bench_gemm [shape substring] [threads].  The implementations of one problem take turns, round by
- * round, so that other load hits all of them alike; the median counts.  `ratio` is against dnnl_sgemm; GB/s
- * count every operand once, which is what thin shapes are limited by. */
+ * Usage: bench_gemm [shape substring] [threads] [bf16].  The implementations of one problem take turns, round
+ * by round, so that other load hits all of them alike; the median counts.  `ratio` is against dnnl_sgemm;
+ * GB/s count every operand once, which is what thin shapes are limited by.  Operands are those of the round
+ * before, so that small ones are in a cache.  With bf16, they are stored as in a step of that precision. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,10 +93,32 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void report(const shape *s, candidate *c, int n, int rounds)
+/* Weights and their gradients are fp32; attention has none. */
+static void store_as_bf16(lsi_gemm_problem *p)
+{
+    p->a_type = LS_BF16;
+    p->b_type = p->trans_a || p->batch > 1 ? LS_BF16 : LS_F32;
+    p->c_type = p->trans_a ? LS_F32 : LS_BF16;
+}
+
+static void *random_numbers(int64_t n, uint32_t seed, ls_dtype type)
+{
+    float *f = random_floats(n, seed);
+    uint16_t *b;
+
+    if (type == LS_F32) return f;
+    b = take((size_t)n * sizeof *b);
+    for (int64_t i = 0; i < n; i++) b[i] = ls_bf16_from_f32(f[i]);
+    ls_free(f);
+    return b;
+}
+
+static void report(const shape *s, const lsi_gemm_problem *p, candidate *c, int n, int rounds)
 {
     const double flop = 2.0 * (double)(s->m * s->n * s->k * s->batch);
-    const double bytes = 4.0 * (double)((s->m * s->k + s->k * s->n + s->m * s->n) * s->batch);
+    const double bytes = (double)s->batch * ((double)(s->m * s->k) * (double)ls_dtype_size(p->a_type) +
+                                             (double)(s->k * s->n) * (double)ls_dtype_size(p->b_type) +
+                                             (double)(s->m * s->n) * (double)ls_dtype_size(p->c_type));
     double base = 0, base_best = 0;
 
     for (int i = 0; i < n; i++) {
@@ -107,32 +130,37 @@ static void report(const shape *s, candidate *c, int n, int rounds)
     printf("%s\n", s->name);
     for (int i = 0; i < n; i++) {
         const double t = c[i].seconds[rounds / 2];
-        printf("  %-8s %9.1f us %8.1f GFLOP/s %7.1f GB/s  ratio %5.2f  best %5.2f\n", c[i].impl->name,
-               t * 1e6, flop / t * 1e-9, bytes / t * 1e-9, base / t, base_best / c[i].seconds[0]);
+        printf("  %-8s %9.1f us %8.1f GFLOP/s %7.1f GB/s", c[i].impl->name, t * 1e6, flop / t * 1e-9,
+               bytes / t * 1e-9);
+        if (base > 0) printf("  ratio %5.2f  best %5.2f", base / t, base_best / c[i].seconds[0]);
+        printf("\n");
     }
+    if (n == 0) printf("  nothing here multiplies these types\n");
     fflush(stdout);
 }
 
-static void bench_shape(const shape *s, int threads)
+static void bench_shape(const shape *s, int threads, bool bf16)
 {
-    const lsi_gemm_problem p = {.m = s->m,
-                                .n = s->n,
-                                .k = s->k,
-                                .lda = s->trans_a ? s->m : s->k,
-                                .ldb = s->trans_b ? s->k : s->n,
-                                .ldc = s->n,
-                                .trans_a = s->trans_a,
-                                .trans_b = s->trans_b,
-                                .batch = s->batch,
-                                .stride_a = s->m * s->k,
-                                .stride_b = s->k * s->n,
-                                .stride_c = s->m * s->n,
-                                .threads = threads};
-    float *a = random_floats(s->batch * s->m * s->k, 1), *b = random_floats(s->batch * s->k * s->n, 2);
-    float *out = take((size_t)(s->batch * s->m * s->n) * sizeof *out);
+    lsi_gemm_problem p = {.m = s->m,
+                          .n = s->n,
+                          .k = s->k,
+                          .lda = s->trans_a ? s->m : s->k,
+                          .ldb = s->trans_b ? s->k : s->n,
+                          .ldc = s->n,
+                          .trans_a = s->trans_a,
+                          .trans_b = s->trans_b,
+                          .batch = s->batch,
+                          .stride_a = s->m * s->k,
+                          .stride_b = s->k * s->n,
+                          .stride_c = s->m * s->n,
+                          .threads = threads};
     candidate c[MAX_IMPLS];
     int n = 0, rounds = 0;
 
+    if (bf16) store_as_bf16(&p);
+    void *a = random_numbers(s->batch * s->m * s->k, 1, p.a_type);
+    void *b = random_numbers(s->batch * s->k * s->n, 2, p.b_type);
+    void *out = take((size_t)(s->batch * s->m * s->n) * ls_dtype_size(p.c_type));
     for (int i = 0; lsi_gemm_impls[i] && n < MAX_IMPLS; i++) {
         const lsi_gemm_impl *impl = lsi_gemm_impls[i];
         if (strcmp(impl->name, "naive") == 0 || !impl->applicable(&p)) continue;
@@ -147,7 +175,7 @@ static void bench_shape(const shape *s, int threads)
             c[i].seconds[rounds] = ls_clock_seconds() - before;
         }
     }
-    report(s, c, n, rounds);
+    report(s, &p, c, n, rounds);
     for (int i = 0; i < n; i++) ls_free(c[i].scratch);
     ls_free(a);
     ls_free(b);
@@ -158,8 +186,9 @@ int main(int argc, char **argv)
 {
     const char *filter = argc > 1 ? argv[1] : "";
     const int threads = argc > 2 ? atoi(argv[2]) : ls_parallel_default_threads(1);
+    const bool bf16 = argc > 3 && strcmp(argv[3], "bf16") == 0;
 
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-        if (strstr(shapes[i].name, filter)) bench_shape(&shapes[i], threads);
+        if (strstr(shapes[i].name, filter)) bench_shape(&shapes[i], threads, bf16);
     return 0;
 }

@@ -1,6 +1,7 @@
 /* test_b16_emulated.c: test_b16.c on a processor that has AVX-512 and no instructions for bf16 numbers: the
  * kernels are those of the backend, compiled with b16_emulated.h, by tiles and by pairs. */
-#define main test_main
+#define MIX_STRIDE 4
+#define main       test_main
 #include "test_b16.c"
 #undef main
 

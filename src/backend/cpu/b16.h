@@ -2,7 +2,7 @@
  *
  * Both multiply the same packed blocks, so that packing and drivers exist once.  A *term* is 32 numbers deep:
  * of A, rows of 32 consecutive numbers; of B, 16 columns as 16 pairs: number k of column c stands at
- * [k / 2][c][k % 2], 512 numbers in all.  Drivers (gemm_b16.c, conv_b16*.c) hold the loops and know no
+ * [k / 2][c][k % 2], 512 numbers in all.  Drivers (gemm_b16*.c, conv_b16*.c) hold the loops and know no
  * instructions; kernels neither allocate nor start threads. */
 #ifndef LS_BACKEND_CPU_B16_H
 #define LS_BACKEND_CPU_B16_H
@@ -22,12 +22,6 @@ enum {
     LSI_B16_WIDE = LSI_B16_BLOCKS * LSI_B16_COLS
 };
 
-/* Other work of the same thread, a little of it after each term of a product: loads and stores have time
- * while tiles are multiplied. */
-typedef struct lsi_b16_beside {
-    void (*step)(struct lsi_b16_beside *b);
-} lsi_b16_beside;
-
 /* c[r][16 * j + i] [+]= sum over terms t and k of a[a_off[t] + r * a_row + k] * b[j * b_block + t *
  * 512][k][i]. A must be readable, and c writable, for rows rounded up to 16. */
 typedef struct lsi_b16_product {
@@ -40,8 +34,6 @@ typedef struct lsi_b16_product {
     float *c;
     int64_t c_row;
     bool add;
-    const uint16_t *b_next; /* of the product after this one, or NULL */
-    lsi_b16_beside *beside; /* may be NULL; its step is called n_terms times */
 } lsi_b16_product;
 
 typedef struct lsi_b16_kernels {
@@ -53,12 +45,6 @@ typedef struct lsi_b16_kernels {
 } lsi_b16_kernels;
 extern const lsi_b16_kernels lsi_b16_amx;        /* b16_amx.c */
 extern const lsi_b16_kernels lsi_b16_avx512bf16; /* b16_avx512bf16.c */
-
-/* For measuring alone: order of tiles, terms ahead, what is fetched ahead (1 B, 2 A), A copied (1 before,
- * 2 beside), stores beside, next rows fetched, kibi-numbers of a block, past the caches, blocks
- * packed when they are needed. */
-enum { TRY_ORDER, TRY_AHEAD, TRY_PRE, TRY_COPY, TRY_STORE, TRY_FETCH, TRY_BLOCK, TRY_PAST, TRY_LAZY, TRY_N };
-extern int lsi_b16_try[TRY_N];
 
 /* What this processor has, after trying it; asked once (b16.c).  LOCKSTEP_CPU_ISA holds back: see isa.h. */
 bool lsi_has_amx(void);
@@ -112,12 +98,6 @@ typedef struct lsi_b16_end {
 /* to[r * to_row + i] = act(c[r * c_row + i] + bias[i]), r < rows, i < cols <= 16. */
 void lsi_b16_store(const lsi_b16_end *e, const float *c, int64_t c_row, int64_t rows, int64_t cols, void *to,
                    int64_t to_row);
-
-/* The same of 32 columns.  Lines of `to` are whole: `past` the caches where they are not read soon. */
-void lsi_b16_store_wide(const lsi_b16_end *e, const float *c, int64_t c_row, int64_t rows, void *to,
-                        int64_t to_row, bool past);
-/* `n` rows of 32 numbers, `ld` apart, to rows behind one another. */
-void lsi_b16_copy_rows(const uint16_t *from, int64_t ld, int64_t n, uint16_t *to);
 
 /* Lines of 16 channels, `step` numbers apart, to lines `to_step` apart. */
 void lsi_b16_copy_lines(const void *from, ls_dtype t, int64_t step, int64_t n, uint16_t *to, int64_t to_step);

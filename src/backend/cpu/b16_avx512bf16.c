@@ -74,7 +74,6 @@ static void multiply(int rows, int blocks, const lsi_b16_product *p)
 {
     const int n = (rows + MR - 1) / MR;
 
-    for (int64_t t = 0; p->beside != NULL && t < p->n_terms; t++) p->beside->step(p->beside);
     for (int t = 0; t < n; t++) {
         const int from = rows * t / n, to = rows * (t + 1) / n;
         tiles[to - from][blocks - 1](p, from);

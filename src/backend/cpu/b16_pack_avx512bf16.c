@@ -273,68 +273,6 @@ void lsi_b16_store(const lsi_b16_end *e, const float *c, int64_t c_row, int64_t 
     }
 }
 
-/* Biases of 16 columns. */
-LSI_INLINE vf bias_of(const lsi_b16_end *e, int64_t at)
-{
-    if (e->bias == NULL) return v_zero();
-    if (e->bias_type == LS_F32) return v_load((const float *)e->bias + at);
-    return _mm512_castsi512_ps(_mm512_slli_epi32(load_16((const uint16_t *)e->bias + at, LS_BF16, 16), 16));
-}
-
-/* act, type and past are compile-time constants wherever this is inlined. */
-LSI_INLINE void store_wide(const float *c, int64_t c_row, int64_t rows, void *to, int64_t to_row, vf left,
-                           vf right, const lsi_conv_act act, float slope, const ls_dtype type,
-                           const bool past)
-{
-    for (int64_t r = 0; r < rows; r++, c += c_row) {
-        const vf low = v_act(v_add(v_load(c), left), act, slope);
-        const vf high = v_act(v_add(v_load(c + 16), right), act, slope);
-        const __m512i both = (__m512i)_mm512_cvtne2ps_pbh(high, low);
-        float *f = (float *)to + r * to_row;
-        if (type == LS_F32 && past) {
-            v_stream(f, low);
-            v_stream(f + 16, high);
-        } else if (type == LS_F32) {
-            v_store(f, low);
-            v_store(f + 16, high);
-        } else if (past) {
-            _mm512_stream_si512((void *)((uint16_t *)to + r * to_row), both);
-        } else {
-            _mm512_storeu_si512((uint16_t *)to + r * to_row, both);
-        }
-    }
-}
-
-void lsi_b16_store_wide(const lsi_b16_end *e, const float *c, int64_t c_row, int64_t rows, void *to,
-                        int64_t to_row, bool past)
-{
-    const vf left = bias_of(e, 0), right = bias_of(e, 16);
-
-    switch (e->act) {
-#define STORE(ACT)                                                                                           \
-    if (e->type == LS_F32 && past)                                                                           \
-        store_wide(c, c_row, rows, to, to_row, left, right, ACT, e->slope, LS_F32, true);                    \
-    else if (e->type == LS_F32)                                                                              \
-        store_wide(c, c_row, rows, to, to_row, left, right, ACT, e->slope, LS_F32, false);                   \
-    else if (past)                                                                                           \
-        store_wide(c, c_row, rows, to, to_row, left, right, ACT, e->slope, LS_BF16, true);                   \
-    else                                                                                                     \
-        store_wide(c, c_row, rows, to, to_row, left, right, ACT, e->slope, LS_BF16, false);                  \
-    break
-    case LSI_ACT_RELU: STORE(LSI_ACT_RELU);
-    case LSI_ACT_LEAKY: STORE(LSI_ACT_LEAKY);
-    case LSI_ACT_TANH: STORE(LSI_ACT_TANH);
-    case LSI_ACT_NONE: STORE(LSI_ACT_NONE);
-#undef STORE
-    }
-}
-
-void lsi_b16_copy_rows(const uint16_t *from, int64_t ld, int64_t n, uint16_t *to)
-{
-    for (int64_t r = 0; r < n; r++)
-        _mm512_storeu_si512(to + r * LSI_B16_DEEP, _mm512_loadu_si512(from + r * ld));
-}
-
 void lsi_b16_copy_lines(const void *from, ls_dtype t, int64_t step, int64_t n, uint16_t *to, int64_t to_step)
 {
     if (t == LS_BF16)

@@ -1,10 +1,10 @@
-/* gemm_b16.c: the matrix product of bf16 numbers (b16.h): B in blocks of 16 columns, A in place where its
- * rows are whole terms.
+/* gemm_b16.c: the matrix product of bf16 numbers (b16.h): who packs and who multiplies which part of it.
  *
- * A block of B takes about a mebibyte of the second-level cache; 32 rows of A are used for all of its
- * columns. Where the results are fp32, sums over a long k are kept in C; else k is not cut.  Threads that
- * share a product pack what they need first, together: each for itself would spend as long on that as on
- * multiplying. Sums do not depend on the way. */
+ * B is packed in blocks of 16 columns; A is read where it lies if its rows are whole terms.  A block of B
+ * takes about a mebibyte of the second-level cache; 32 rows of A are used for all of its columns
+ * (gemm_b16_rows.c). Where the results are fp32, sums over a long k are kept in C; else k is not cut.  Sums
+ * depend neither on the number of threads nor on who makes them.  Other ways that were measured and not
+ * taken: decision 27. */
 #include "backend/cpu/gemm_b16.h"
 
 #include "backend/cpu/conv_util.h"
@@ -19,16 +19,15 @@ enum {
 static lsi_b16_cut cut_of(const lsi_gemm_problem *p)
 {
     const int64_t k = lsi_round_up(p->k > 0 ? p->k : 1, LSI_B16_DEEP);
-    const int64_t numbers = lsi_b16_try[TRY_BLOCK] > 0 ? (int64_t)lsi_b16_try[TRY_BLOCK] << 10 : B_NUMBERS;
     lsi_b16_cut c = {.deep = k <= DEEP_MAX || p->c_type != LS_F32 ? k : DEEP_MAX / 2};
 
-    c.cols = numbers / c.deep / LSI_B16_WIDE * LSI_B16_WIDE;
+    c.cols = B_NUMBERS / c.deep / LSI_B16_WIDE * LSI_B16_WIDE;
     if (c.cols > COLS_MAX) c.cols = COLS_MAX;
     if (c.cols < LSI_B16_WIDE) c.cols = LSI_B16_WIDE;
-    c.a_bytes = (size_t)(2 * LSI_B16_ROWS * c.deep) * 2;
+    c.a_bytes = (size_t)(LSI_B16_ROWS * c.deep) * 2;
     c.b_bytes = (size_t)(c.cols * c.deep) * 2;
     c.off_bytes = lsi_align64((size_t)(c.deep / LSI_B16_DEEP) * sizeof(int64_t));
-    c.tile_bytes = 2 * LSI_B16_TILE * sizeof(float);
+    c.tile_bytes = LSI_B16_ROWS * LSI_B16_WIDE * sizeof(float);
     return c;
 }
 
@@ -50,41 +49,17 @@ static void pack_columns(const lsi_b16_work *w, int64_t n, int64_t n_end, int64_
                        to);
 }
 
-/* All rows of the rectangle, 32 at a time. */
-static void all_rows(lsi_b16_work *w, lsi_gemm_block *g, int64_t n, int64_t n_end, int64_t l, int64_t k)
+static void block(const lsi_gemm_block *g)
 {
-    const int64_t lo = g->m_lo, hi = g->m_hi;
-
-    for (int64_t m = lo; m < hi; m += LSI_B16_ROWS) {
-        const int64_t next = m + LSI_B16_ROWS;
-        g->m_lo = m;
-        g->m_hi = lsi_b16_at_most(hi, next);
-        if (next < hi)
-            lsi_b16_expect_rows(w, next, lsi_b16_at_most(hi - next, LSI_B16_ROWS), l, k,
-                                lsi_b16_steps_of(1, n_end - n, k));
-        else
-            lsi_b16_expect_nothing(w);
-        lsi_b16_rows_times_columns(w, n, n_end, l, k);
-    }
-    lsi_b16_write_rest(w);
-    if (lsi_b16_try[TRY_PAST]) __builtin_ia32_sfence();
-    g->m_lo = lo;
-    g->m_hi = hi;
-}
-
-static void block(const lsi_gemm_block *whole)
-{
-    const lsi_gemm_problem *p = whole->p;
-    lsi_gemm_block moving = *whole, *g = &moving;
-    lsi_b16_work w = {.g = g, .kernels = lsi_b16_kernels_here(), .c = cut_of(p), .copied_m = -1};
+    const lsi_gemm_problem *p = g->p;
+    lsi_b16_work w = {.g = g, .kernels = lsi_b16_kernels_here(), .c = cut_of(p)};
     char *at = g->scratch;
 
     w.a = (uint16_t *)(void *)at;
     w.b = (uint16_t *)(void *)(at += w.c.a_bytes);
     w.off = (int64_t *)(void *)(at += w.c.b_bytes);
-    w.tiles = (float *)(void *)(at + w.c.off_bytes);
-    for (int64_t t = 0; t < w.c.deep / LSI_B16_DEEP; t++)
-        w.off[t] = t * LSI_B16_DEEP * (lsi_b16_copies(&w) ? LSI_B16_ROWS : 1);
+    w.tile = (float *)(void *)(at + w.c.off_bytes);
+    for (int64_t t = 0; t < w.c.deep / LSI_B16_DEEP; t++) w.off[t] = t * LSI_B16_DEEP;
     w.kernels->begin();
     for (int64_t n = g->n_lo; n < g->n_hi; n += w.c.cols) {
         const int64_t n_end = g->n_hi - n < w.c.cols ? g->n_hi : n + w.c.cols;
@@ -92,7 +67,7 @@ static void block(const lsi_gemm_block *whole)
         do { /* once even for k == 0, which must still write C */
             const int64_t k = p->k - l < w.c.deep ? p->k - l : w.c.deep;
             pack_columns(&w, n, n_end, l, k);
-            all_rows(&w, g, n, n_end, l, k);
+            lsi_b16_rows_times_columns(&w, n, n_end, l, k);
             l += w.c.deep;
         } while (l < p->k);
     }
@@ -108,12 +83,6 @@ static void block(const lsi_gemm_block *whole)
  * matrix, if it must be packed, is packed by all for all.  Whoever has done his own goes on with what others
  * have left of theirs, reading what they have packed. */
 
-/* How far a thread is with packing: the block that it packed last, ALL, or NONE. */
-enum { ALL = -1, NONE = -2 };
-typedef struct packed_part {
-    _Alignas(64) _Atomic int64_t block;
-} packed_part;
-
 typedef struct together {
     const lsi_gemm_problem *p;
     const void *a, *b, *bias;
@@ -126,7 +95,7 @@ typedef struct together {
     uint16_t *shared;                         /* the other matrix, packed, if it must be */
     char *own;                                /* of each thread: its packed part, then room */
     ls_parallel_pieces to_pack, *to_multiply; /* the latter: of each part */
-    packed_part *packed;                      /* of each thread */
+    lsi_b16_packed *done;                     /* of each thread */
 } together;
 
 /* A is packed, unless it can be read where it lies in every part of k. */
@@ -135,11 +104,20 @@ static bool packs_a(const lsi_gemm_problem *p)
     return !lsi_b16_in_place(p, p->k);
 }
 
+static int64_t at_most(int64_t n, int64_t most)
+{
+    return n < most ? n : most;
+}
+static int64_t pieces_of(int64_t n, int64_t size)
+{
+    return (n + size - 1) / size;
+}
+
 /* As many parts as threads where each gets several blocks, or the blocks can be dealt out evenly; else fewer.
  */
 static int parts_of(const lsi_gemm_problem *p, int64_t owned)
 {
-    const int64_t blocks = lsi_b16_pieces_of(owned, LSI_B16_WIDE);
+    const int64_t blocks = pieces_of(owned, LSI_B16_WIDE);
     int parts = p->threads;
 
     while (parts > 1 && (p->threads % parts || (blocks % parts && blocks < 4 * parts))) parts--;
@@ -153,7 +131,7 @@ static void together_init(together *t, const lsi_gemm_problem *p)
     *t = (together){.p = p, .cut = cut_of(p), .by_rows = packs_a(p) && p->m > p->n};
     owned = t->by_rows ? p->m : p->n;
     t->parts = parts_of(p, owned);
-    t->part_size = lsi_b16_pieces_of(lsi_b16_pieces_of(owned, LSI_B16_WIDE), t->parts) * LSI_B16_WIDE;
+    t->part_size = pieces_of(pieces_of(owned, LSI_B16_WIDE), t->parts) * LSI_B16_WIDE;
 }
 
 static size_t shared_bytes(const together *t)
@@ -186,7 +164,7 @@ static void pack_stored_rows(const together *t, int64_t n, int64_t end, uint16_t
 
     for (; n < end; n += LSI_B16_COLS, to += LSI_B16_COLS * t->deep)
         for (int64_t l = 0; l < t->k; l += LONG) {
-            const int64_t k = lsi_b16_at_most(t->k - l, LONG), cols = lsi_b16_at_most(end - n, LSI_B16_COLS);
+            const int64_t k = at_most(t->k - l, LONG), cols = at_most(end - n, LSI_B16_COLS);
             lsi_b16_pack_a(lsi_b16_at(t->b, p->b_type, n * p->ldb + t->l + l), p->b_type, p->ldb, false, cols,
                            k, room, LONG);
             lsi_b16_pack_b(room, LS_BF16, LONG, true, cols, k, to + l * LSI_B16_COLS);
@@ -198,14 +176,14 @@ static void pack_term_of_b(const together *t, int64_t term, int64_t n, int64_t e
                            uint16_t *to)
 {
     const lsi_gemm_problem *p = t->p;
-    const int64_t l = term * LSI_B16_DEEP, k = lsi_b16_at_most(t->k - l, LSI_B16_DEEP);
+    const int64_t l = term * LSI_B16_DEEP, k = at_most(t->k - l, LSI_B16_DEEP);
 
     for (; n < end; n += HALF_LONG, to += HALF_LONG * t->deep) {
-        const int64_t cols = lsi_b16_at_most(end - n, HALF_LONG);
+        const int64_t cols = at_most(end - n, HALF_LONG);
         lsi_b16_pack_a(lsi_b16_at(t->b, p->b_type, (t->l + l) * p->ldb + n), p->b_type, p->ldb, false, k,
                        cols, room, HALF_LONG);
         for (int64_t j = 0; j < cols; j += LSI_B16_COLS)
-            lsi_b16_pack_b(room + j, LS_BF16, HALF_LONG, false, lsi_b16_at_most(cols - j, LSI_B16_COLS), k,
+            lsi_b16_pack_b(room + j, LS_BF16, HALF_LONG, false, at_most(cols - j, LSI_B16_COLS), k,
                            to + j * t->deep + l * LSI_B16_COLS);
     }
 }
@@ -215,14 +193,14 @@ static void pack_term_of_a(const together *t, int64_t term, int64_t m, int64_t e
                            uint16_t *to)
 {
     const lsi_gemm_problem *p = t->p;
-    const int64_t l = term * LSI_B16_DEEP, k = lsi_b16_at_most(t->k - l, LSI_B16_DEEP);
+    const int64_t l = term * LSI_B16_DEEP, k = at_most(t->k - l, LSI_B16_DEEP);
 
     for (; m < end; m += HALF_LONG, to += HALF_LONG * t->deep) {
-        const int64_t rows = lsi_b16_at_most(end - m, HALF_LONG);
+        const int64_t rows = at_most(end - m, HALF_LONG);
         lsi_b16_pack_a(lsi_b16_at(t->a, p->a_type, (t->l + l) * p->lda + m), p->a_type, p->lda, false, k,
                        rows, room, HALF_LONG);
         for (int64_t i = 0; i < rows; i += LSI_B16_ROWS)
-            lsi_b16_pack_a(room + i, LS_BF16, HALF_LONG, true, lsi_b16_at_most(rows - i, LSI_B16_ROWS), k,
+            lsi_b16_pack_a(room + i, LS_BF16, HALF_LONG, true, at_most(rows - i, LSI_B16_ROWS), k,
                            to + i * t->deep + l * LSI_B16_ROWS, LSI_B16_DEEP);
     }
 }
@@ -238,7 +216,7 @@ static void pack_rows_of_a(const together *t, int64_t m, int64_t end, uint16_t *
 /* Rows of A or columns of B [from, end), all of their depth. */
 static void pack_part(const together *t, bool rows, int64_t from, int64_t end, uint16_t *to)
 {
-    const int64_t terms = lsi_b16_pieces_of(t->k, LSI_B16_DEEP);
+    const int64_t terms = pieces_of(t->k, LSI_B16_DEEP);
     const bool by_terms = rows ? t->p->trans_a : !t->p->trans_b;
     uint16_t room[ROUNDED / 2] __attribute__((aligned(64)));
 
@@ -257,14 +235,13 @@ static void share_thread(int thread, int n_threads, void *arg)
     together *t = arg;
     const bool rows = !t->by_rows, by_terms = rows ? t->p->trans_a : !t->p->trans_b;
     const int64_t size = rows ? t->p->m : t->p->n;
-    const int64_t pieces =
-        by_terms ? lsi_b16_pieces_of(t->k, LSI_B16_DEEP) : lsi_b16_pieces_of(size, LSI_B16_WIDE);
+    const int64_t pieces = by_terms ? pieces_of(t->k, LSI_B16_DEEP) : pieces_of(size, LSI_B16_WIDE);
     uint16_t room[ROUNDED / 2] __attribute__((aligned(64)));
 
     (void)thread;
     (void)n_threads;
     for (int64_t i; (i = ls_parallel_take(&t->to_pack)) < pieces;) {
-        const int64_t from = i * LSI_B16_WIDE, end = lsi_b16_at_most(size, from + LSI_B16_WIDE);
+        const int64_t from = i * LSI_B16_WIDE, end = at_most(size, from + LSI_B16_WIDE);
         if (!by_terms)
             pack_part(t, rows, from, end, t->shared + from * t->deep);
         else if (rows)
@@ -288,112 +265,35 @@ static void part_range(const together *t, int part, int64_t *lo, int64_t *hi)
 /* How many of n rows or columns, at most `most`, are multiplied at a time: blocks of about one size. */
 static int64_t even_block(int64_t n, int64_t most)
 {
-    const int64_t blocks = lsi_b16_pieces_of(n, most);
+    const int64_t blocks = pieces_of(n, most);
 
-    return blocks > 0 ? lsi_round_up(lsi_b16_pieces_of(n, blocks), LSI_B16_WIDE) : LSI_B16_WIDE;
+    return blocks > 0 ? lsi_round_up(pieces_of(n, blocks), LSI_B16_WIDE) : LSI_B16_WIDE;
 }
 
-/* Piece i of a part: 32 rows by a block of the part's columns, or a block of its rows by 32 columns.  A block
- * stays in the second-level cache until all of the other matrix has been multiplied by it; with few threads
- * a part as a whole would not. */
-typedef struct parts_piece {
-    int64_t all;        /* pieces of the part */
-    int64_t block;      /* of the part */
-    int64_t from, to;   /* what is owned of it */
-    int64_t first, end; /* of the other matrix */
-} parts_piece;
-
-static parts_piece piece_of(const together *t, int part, int64_t i)
+/* Part `part`, as `mine` has packed it, a piece at a time as far as nobody else has taken them: 32 rows by
+ * a block of the part's columns, or a block of its rows by 32 columns.  A block stays in the second-level
+ * cache until all of the other matrix has been multiplied by it; with few threads a part as a whole would
+ * not. */
+static void multiply_part(const together *t, lsi_b16_work *w, lsi_gemm_block *g, int part,
+                          const uint16_t *mine)
 {
-    const int64_t other = t->by_rows ? t->p->n : t->p->m, others = lsi_b16_pieces_of(other, LSI_B16_WIDE);
-    parts_piece e = {0};
-    int64_t lo, hi, block;
-
-    part_range(t, part, &lo, &hi);
-    block = even_block(hi - lo, t->cut.cols);
-    e.all = lsi_b16_pieces_of(hi - lo, block) * others;
-    e.block = i / others;
-    e.from = lo + e.block * block;
-    e.to = lsi_b16_at_most(hi, e.from + block);
-    e.first = i % others * LSI_B16_WIDE;
-    e.end = lsi_b16_at_most(other, e.first + LSI_B16_WIDE);
-    return e;
-}
-
-static void use_packed(const together *t, lsi_b16_work *w, int part, const uint16_t *mine)
-{
-    int64_t lo, hi;
+    const lsi_gemm_problem *p = t->p;
+    const int64_t other = t->by_rows ? p->n : p->m, others = pieces_of(other, LSI_B16_WIDE);
+    int64_t lo, hi, i, block, blocks;
 
     part_range(t, part, &lo, &hi);
     w->all_a = t->by_rows ? mine : t->shared;
     w->all_b = t->by_rows ? t->shared : mine;
     w->first_a = t->by_rows ? lo : 0;
     w->first_b = t->by_rows ? 0 : lo;
-}
-
-static void multiply_piece(const together *t, lsi_b16_work *w, lsi_gemm_block *g, const parts_piece *e)
-{
-    g->m_lo = t->by_rows ? e->from : e->first;
-    g->m_hi = t->by_rows ? e->to : e->end;
-    lsi_b16_rows_times_columns(w, t->by_rows ? e->first : e->from, t->by_rows ? e->end : e->to, t->l, t->k);
-}
-
-/* A thread's own part, block by block. */
-static void multiply_own(const together *t, lsi_b16_work *w, lsi_gemm_block *g, int thread)
-{
-    const int part = thread % t->parts;
-    packed_part *packed = &t->packed[thread];
-    uint16_t *mine = part_at(t, thread);
-    int64_t lo, hi, i, has = NONE;
-
-    part_range(t, part, &lo, &hi);
-    if (!lsi_b16_try[TRY_LAZY]) {
-        if (lo < hi) pack_part(t, t->by_rows, lo, hi, mine);
-        atomic_store_explicit(&packed->block, has = ALL, memory_order_release);
-    }
-    w->kernels->begin();
-    use_packed(t, w, part, mine);
-    i = ls_parallel_take(&t->to_multiply[part]);
-    for (parts_piece e; e = piece_of(t, part, i), i < e.all;) {
-        const int64_t next = ls_parallel_take(&t->to_multiply[part]);
-        const parts_piece soon = piece_of(t, part, next);
-        const int64_t steps = lsi_b16_steps_of(e.to - e.from, 1, t->k);
-        if (has != ALL && has != e.block) {
-            pack_part(t, t->by_rows, e.from, e.to, mine + (e.from - lo) * t->deep);
-            atomic_store_explicit(&packed->block, has = e.block, memory_order_release);
-        }
-        if (next >= soon.all)
-            lsi_b16_expect_nothing(w);
-        else if (t->by_rows)
-            lsi_b16_expect_columns(w, soon.first, t->k, steps);
-        else
-            lsi_b16_expect_rows(w, soon.first, soon.end - soon.first, t->l, t->k, steps);
-        multiply_piece(t, w, g, &e);
-        i = next;
-    }
-    lsi_b16_write_rest(w);
-}
-
-/* What is left of what `owner` has packed; whether more is to come. */
-static bool multiply_others(const together *t, lsi_b16_work *w, lsi_gemm_block *g, int owner)
-{
-    const int part = owner % t->parts;
-    ls_parallel_pieces *pieces = &t->to_multiply[part];
-    const int64_t has = atomic_load_explicit(&t->packed[owner].block, memory_order_acquire);
-    int64_t i = atomic_load_explicit(&pieces->taken, memory_order_relaxed);
-
-    if (has == NONE) return false; /* who has not begun will do his part himself */
-    use_packed(t, w, part, part_at(t, owner));
-    lsi_b16_expect_nothing(w);
-    for (;;) {
-        const parts_piece e = piece_of(t, part, i);
-        if (i >= e.all) return false;
-        if (has != ALL && has != e.block) return true;
-        if (!atomic_compare_exchange_weak_explicit(&pieces->taken, &i, i + 1, memory_order_relaxed,
-                                                   memory_order_relaxed))
-            continue;
-        multiply_piece(t, w, g, &e);
-        i = atomic_load_explicit(&pieces->taken, memory_order_relaxed);
+    block = even_block(hi - lo, t->cut.cols);
+    blocks = pieces_of(hi - lo, block);
+    while ((i = ls_parallel_take(&t->to_multiply[part])) < blocks * others) {
+        const int64_t from = lo + i / others * block, to = at_most(hi, from + block);
+        const int64_t first = i % others * LSI_B16_WIDE, end = at_most(other, first + LSI_B16_WIDE);
+        g->m_lo = t->by_rows ? from : first;
+        g->m_hi = t->by_rows ? to : end;
+        lsi_b16_rows_times_columns(w, t->by_rows ? first : from, t->by_rows ? end : to, t->l, t->k);
     }
 }
 
@@ -403,22 +303,24 @@ static void multiply_thread(int thread, int n_threads, void *arg)
     const lsi_gemm_problem *p = t->p;
     char *at = (char *)part_at(t, thread) + part_bytes(t);
     lsi_gemm_block g = {.p = p, .a = t->a, .b = t->b, .c = t->c, .bias = t->bias};
-    lsi_b16_work w = {.g = &g, .kernels = lsi_b16_kernels_here(), .c = t->cut, .copied_m = -1};
-    bool more = true;
+    lsi_b16_work w = {.g = &g, .kernels = lsi_b16_kernels_here(), .c = t->cut};
+    int64_t lo, hi;
 
     w.a = (uint16_t *)(void *)at;
     w.off = (int64_t *)(void *)(at += t->cut.a_bytes);
-    w.tiles = (float *)(void *)(at + t->cut.off_bytes);
+    w.tile = (float *)(void *)(at + t->cut.off_bytes);
     for (int64_t i = 0; i < t->cut.deep / LSI_B16_DEEP; i++)
-        w.off[i] = i * LSI_B16_DEEP * ((packs_a(p) && p->trans_a) || lsi_b16_copies(&w) ? LSI_B16_ROWS : 1);
-    multiply_own(t, &w, &g, thread);
-    while (more) {
-        more = false;
-        for (int i = 1; i < n_threads; i++) more |= multiply_others(t, &w, &g, (thread + i) % n_threads);
-        lsi_b16_write_rest(&w);
-        if (more) __builtin_ia32_pause();
+        w.off[i] = i * LSI_B16_DEEP * (packs_a(p) && p->trans_a ? LSI_B16_ROWS : 1);
+    part_range(t, thread % t->parts, &lo, &hi);
+    if (lo < hi) pack_part(t, t->by_rows, lo, hi, part_at(t, thread));
+    atomic_store_explicit(&t->done[thread].whole, true, memory_order_release);
+    w.kernels->begin();
+    /* Own ones first.  Who has not packed yet will do his part himself. */
+    for (int i = 0; i < n_threads; i++) {
+        const int owner = (thread + i) % n_threads;
+        if (atomic_load_explicit(&t->done[owner].whole, memory_order_acquire))
+            multiply_part(t, &w, &g, owner % t->parts, part_at(t, owner));
     }
-    if (lsi_b16_try[TRY_PAST]) __builtin_ia32_sfence();
     w.kernels->end();
 }
 
@@ -433,8 +335,8 @@ static void run_together(const lsi_gemm_problem *p, const void *a, const void *b
     t.c = c;
     t.bias = p->has_bias ? bias : NULL;
     t.to_multiply = scratch;
-    t.packed = (packed_part *)(void *)(t.to_multiply + p->threads);
-    t.own = (char *)(t.packed + p->threads);
+    t.done = (lsi_b16_packed *)(void *)(t.to_multiply + p->threads);
+    t.own = (char *)(t.done + p->threads);
     if (shared_bytes(&t) > 0) t.shared = (uint16_t *)(void *)(t.own + (size_t)p->threads * own_bytes(&t));
     do { /* once even for k == 0, which must still write C */
         t.k = p->k - t.l < t.cut.deep ? p->k - t.l : t.cut.deep;
@@ -442,7 +344,7 @@ static void run_together(const lsi_gemm_problem *p, const void *a, const void *b
         t.to_pack = (ls_parallel_pieces){0};
         for (int i = 0; i < p->threads; i++) {
             t.to_multiply[i] = (ls_parallel_pieces){0};
-            atomic_init(&t.packed[i].block, NONE);
+            atomic_init(&t.done[i].whole, false);
         }
         if (t.shared != NULL) ls_parallel_run(p->threads, share_thread, &t);
         ls_parallel_run(p->threads, multiply_thread, &t);
@@ -480,7 +382,7 @@ static size_t scratch(const lsi_gemm_problem *p)
     if (!shares(p)) return (size_t)p->threads * thread_bytes(&c);
     together_init(&t, p);
     return shared_bytes(&t) +
-           (size_t)p->threads * (sizeof(ls_parallel_pieces) + sizeof(packed_part) + own_bytes(&t));
+           (size_t)p->threads * (sizeof(ls_parallel_pieces) + sizeof(lsi_b16_packed) + own_bytes(&t));
 }
 
 static ls_status run(const lsi_gemm_problem *p, const void *a, const void *b, void *c, const void *bias,
