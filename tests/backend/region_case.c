@@ -15,18 +15,46 @@ static double made_up(const ls_graph *g, int32_t id, uint64_t i, int which)
     const ls_vinfo *v = g->values[id];
 
     if (v->dtype == LS_I32) return v->name != NULL && strcmp(v->name, "label") == 0 ? word % 4 : word % 100;
-    if (v->dtype == LS_U8) return word % 4;
     if (ls_shape_count(v->shape) == 1) return 1;
     return (double)(ls_rng_uniform(word) - 0.5f) * (v->var >= 0 ? 0.4 : 2);
 }
 
-static ls_ref_tensor tensor(const ls_graph *g, int32_t id, int which)
+/* The pool whose positions these are; NULL: they are none. */
+static const ls_pool_attr *pool_of(const ls_region_attr *a, int32_t id)
 {
-    const int64_t count = ls_shape_count(g->values[id]->shape);
-    ls_ref_tensor t = {calloc((size_t)count + 1, sizeof(double)), g->values[id]->shape, count};
+    for (int i = 0; i < a->n; i++)
+        if (a->members[i]->op == &ls_op_maxpool2d_grad && a->members[i]->in[1] == id)
+            return a->members[i]->attr;
+    return NULL;
+}
+
+/* A position in window i that lies inside of the image: an index beyond it is no pool's result. */
+static double position(const ls_pool_attr *p, ls_shape y, int64_t i, uint32_t word)
+{
+    const int64_t top = i / y.dim[3] % y.dim[2] * p->stride[0] - p->pad[0];
+    const int64_t left = i % y.dim[3] * p->stride[1] - p->pad[1], n = p->kernel[0] * p->kernel[1];
+    int64_t k = word % (uint32_t)n;
+
+    for (int64_t tried = 0; tried < n; tried++, k = (k + 1) % n) {
+        const int64_t row = top + k / p->kernel[1], column = left + k % p->kernel[1];
+        if (row >= 0 && row < p->in[0] && column >= 0 && column < p->in[1]) break;
+    }
+    return (double)k;
+}
+
+static ls_ref_tensor tensor(const ls_graph *g, const ls_region_attr *a, int32_t id, int which)
+{
+    const ls_shape shape = g->values[id]->shape;
+    const int64_t count = ls_shape_count(shape);
+    const ls_pool_attr *pool = g->values[id]->dtype == LS_U8 ? pool_of(a, id) : NULL;
+    ls_ref_tensor t = {calloc((size_t)count + 1, sizeof(double)), shape, count};
 
     REQUIRE(t.d != NULL);
-    for (int64_t i = 0; i < count; i++) t.d[i] = (double)(float)made_up(g, id, (uint64_t)i, which);
+    for (int64_t i = 0; i < count; i++) {
+        const ls_rng_key key = {7, 3, (uint32_t)which, 0};
+        t.d[i] = pool != NULL ? position(pool, shape, i, ls_rng_word(&key, 1, (uint32_t)id, (uint64_t)i))
+                              : (double)(float)made_up(g, id, (uint64_t)i, which);
+    }
     return t;
 }
 
@@ -34,8 +62,8 @@ void region_case_make(region_case *c, const ls_graph *g, const ls_region_attr *a
 {
     c->g = g;
     c->a = a;
-    for (int i = 0; i < a->n_in; i++) c->in[i] = tensor(g, a->in[i], 0);
-    for (int k = 0; k < a->n_out; k++) c->out[k] = tensor(g, a->out[k], 1);
+    for (int i = 0; i < a->n_in; i++) c->in[i] = tensor(g, a, a->in[i], 0);
+    for (int k = 0; k < a->n_out; k++) c->out[k] = tensor(g, a, a->out[k], 1);
     if (computed) ls_op_region.ref(&(ls_ref_call){a->n_in, a->n_out, c->in, c->out, a});
 }
 
