@@ -27,6 +27,9 @@
 #define __shared__
 #define LSI_SHARED static
 
+struct float2 {
+    float x, y;
+};
 struct float4 {
     float x, y, z, w;
 };

@@ -41,23 +41,29 @@ static void *room(size_t bytes)
     return p;
 }
 
-/* A clock behind every barrier of the first block. */
+/* Whether a clock is read behind this line of the first kernel: where it begins to work, behind barriers, and
+ * before its end. */
+static bool has_clock(const char *line)
+{
+    return strncmp(line, "    lsi_wait();\n", 16) == 0 || strncmp(line, "        barrier();\n", 19) == 0 ||
+           strncmp(line + strcspn(line, "\n"), "\n}\n", 3) == 0;
+}
+
+/* The source with clocks of the first block. */
 static void add_clocks(ls_text *out, const char *source)
 {
-    static const char barrier[] = "        barrier();\n";
+    const char *first = strstr(source, "region(const"), *end = strstr(first, "\n}\n") + 1;
     int n = 0;
 
-    const char *first = strstr(source, "region(const");
-
     ls_text_add(out, "%.*s", (int)(first - source), source);
-    for (const char *p = first, *next; *p != '\0'; p = next) {
-        const char *found = strstr(p, barrier);
-        next = found != NULL ? found + strlen(barrier) : p + strlen(p);
+    for (const char *p = first, *next; p < end; p = next) {
+        next = p + strcspn(p, "\n") + 1;
         ls_text_add(out, "%.*s", (int)(next - p), p);
-        if (found == NULL || n >= TICKS) continue;
-        ls_text_add(out, "if (ME == 0 && blockIdx.x == 0) ((long long *)p.at[%d])[%d] = clock64();\n", CLOCKS,
-                    n++);
+        if (n < TICKS && has_clock(p))
+            ls_text_add(out, "if (ME == 0 && blockIdx.x == 0) ((long long *)p.at[%d])[%d] = clock64();\n",
+                        CLOCKS, n++);
     }
+    ls_text_add(out, "%s", end);
 }
 
 static bool prepare(run *r, const lsi_region *plan, bool clocks)
@@ -74,6 +80,7 @@ static bool prepare(run *r, const lsi_region *plan, bool clocks)
                                      .threads = plan->threads,
                                      .shared = sizeof(float) * (size_t)(plan->common + plan->each)};
     r->args.finish_blocks = lsi_region_source(&source, plan);
+    r->args.finish_threads = lsi_region_finish_threads(plan);
     if (clocks) add_clocks(&timed, source.data);
     ok = lsi_cuda_compiled(&device, "region", clocks ? timed.data : source.data, 2, names, kernels);
     ls_text_release(&source);
@@ -244,14 +251,11 @@ static void print_clocks(const lsi_region *plan, const region_case *c)
     need(device.api->stream_sync(stream));
     need(device.api->copy(ticks, r.args.pointers.at[CLOCKS], sizeof ticks, stream));
     need(device.api->stream_sync(stream));
-    for (char *line = strtok(strstr(source.data, "region(const"), "\n"); line != NULL && n < TICKS - 1;
-         line = strtok(NULL, "\n")) {
-        if (strcmp(line, "        barrier();") == 0) {
-            if (n > 0) printf("    %7lld clocks\n", ticks[n] - ticks[n - 1]);
-            n++;
-        } else if (n > 0 && strncmp(line, "        ", 8) == 0) {
-            printf("        %.60s\n", line + 8);
-        }
+    for (const char *line = strstr(source.data, "region(const"); *line != '}' && n < TICKS;
+         line += strcspn(line, "\n") + 1) {
+        if (n > 0 && strncmp(line, "        barrier()", 17) != 0)
+            printf("        %.*s\n", (int)(strcspn(line, "\n") < 68 ? strcspn(line, "\n") : 68), line);
+        if (has_clock(line) && n++ > 0) printf("    %7lld clocks\n", ticks[n - 1] - ticks[n - 2]);
     }
     device.api->free(r.args.pointers.at[CLOCKS]);
     release(&r);

@@ -80,6 +80,7 @@ static ls_status make(ls_device *dev, const lsi_region *r, const ls_node *n, ls_
                                     .threads = r->threads,
                                     .shared = sizeof(float) * (size_t)(r->common + r->each)};
     s.args.finish_blocks = lsi_region_source(&source, r);
+    s.args.finish_threads = lsi_region_finish_threads(r);
     ok =
         !source.failed && lsi_cuda_compiled((lsi_cuda_device *)dev, "region", source.data, 2, names, kernels);
     ls_text_release(&source);

@@ -16,7 +16,7 @@ enum {
     LSI_REGION_MASKS = 16,
     LSI_REGION_WEIGHTS = 32,
     LSI_REGION_MEMBERS = 64,
-    LSI_REGION_EARLY = 4 /* members before the one that makes a place, its memory can be cleared */
+    LSI_REGION_EARLY = 8 /* members before the one that makes a place, its memory can be cleared */
 };
 
 /* What it is planned for. */
@@ -88,6 +88,7 @@ typedef struct lsi_region {
     int n;
     const ls_node *member[LSI_REGION_MEMBERS];
     lsi_region_product product[LSI_REGION_MEMBERS]; /* rows 0: the member is none */
+    const ls_node *dropout[LSI_REGION_MEMBERS];     /* that it applies to its result itself, or NULL */
     lsi_region_value value[LSI_REGION_VALUES];
     int n_values;
     lsi_region_place place[LSI_REGION_PLACES];
@@ -128,6 +129,14 @@ long lsi_region_cut(lsi_region_product *p, const lsi_region_crew *w, bool stays,
 /* Floats that its parts take. */
 int lsi_region_parts(const lsi_region_product *p);
 
+/* -- region_joined.c --------------------------------------------------------------------------------------
+ */
+
+/* Finds dropouts that the members before them apply; none while it is not known what leaves the region. */
+void lsi_region_join(lsi_region *r, int n_out, const int32_t *out);
+/* Whether the node is one of these: its result is where its operand is. */
+bool lsi_region_is_joined(const lsi_region *r, const ls_node *n);
+
 /* -- region_rounded.c -------------------------------------------------------------------------------------
  */
 
@@ -162,7 +171,8 @@ size_t lsi_region_scratch(const lsi_region *r);
 /* Appends the source of both kernels, `region` and `finish`, and returns the number of blocks of the second,
  * 0 where there is nothing to sum up.  The number of samples is an argument of theirs. */
 int lsi_region_source(ls_text *out, const lsi_region *r);
-/* The second one. */
+/* The second one, and the threads of its blocks: many where many blocks have left parts. */
 int lsi_region_finish_source(ls_text *out, const lsi_region *r);
+int lsi_region_finish_threads(const lsi_region *r);
 
 #endif

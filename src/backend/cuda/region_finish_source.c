@@ -6,7 +6,7 @@
 
 #include "backend/cuda/texts.h"
 
-enum { FINISH = 256, LANES = 32 }; /* as source/region_finish.cuh has it */
+enum { LANES = 32 }; /* sums of a block: as source/region_finish.cuh has it */
 
 /* The value x, element e of sum v, goes where it is wanted; the same for all that follows from it. */
 static void add_put(ls_text *out, const lsi_region *r, int32_t id, const char *e, const char *x, int depth)
@@ -63,24 +63,29 @@ static void add_samples(ls_text *out, const lsi_region *r, int32_t id)
 static int add_outer(ls_text *out, const lsi_region *r, const ls_node *n, int first)
 {
     const ls_shape y = r->g->values[n->out[0]]->shape;
-    const int blocks = (int)((ls_shape_count(y) + FINISH - 1) / FINISH);
+    const int blocks = (int)((ls_shape_count(y) + LANES - 1) / LANES);
 
     ls_text_add(out, "    if (block < %d) {\n    outer_sums<%d, %d>(", first + blocks, (int)y.dim[0],
                 (int)y.dim[1]);
     add_samples(out, r, n->in[0]);
     ls_text_add(out, ", ");
     add_samples(out, r, n->in[1]);
-    ls_text_add(out, ", p.samples, (block - %d) * FINISH, [&](int e, float x) {\n", first);
+    ls_text_add(out, ", p.samples, (block - %d) * 32, [&](int e, float x) {\n", first);
     add_put(out, r, n->out[0], "e", "x", 0);
     ls_text_add(out, "    });\n    return;\n    }\n");
     return blocks;
+}
+
+int lsi_region_finish_threads(const lsi_region *r)
+{
+    return lsi_region_grid(r) > 128 ? 1024 : 256;
 }
 
 int lsi_region_finish_source(ls_text *out, const lsi_region *r)
 {
     int blocks = (r->sums + LANES - 1) / LANES;
 
-    ls_text_add(out, "%s", lsi_cuda_text_region_finish);
+    ls_text_add(out, "#define FINISH %d\n%s", lsi_region_finish_threads(r), lsi_cuda_text_region_finish);
     add_sums(out, r);
     ls_text_add(out, "extern \"C\" __global__ void __launch_bounds__(FINISH) finish(const __grid_constant__ "
                      "pointers p)\n{\n    lsi_wait();\n    const int block = (int)blockIdx.x;\n");

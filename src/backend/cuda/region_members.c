@@ -1,17 +1,27 @@
 /* region_members.c: writes the call of each member of a region in its first kernel. */
 #include "backend/cuda/region_writer.h"
 
-/* What sum number n begins with, and what becomes of sum x: bias and activation. */
-static void add_act(lsi_region_writer *w, const ls_node *n, ls_act act, double slope)
+/* Draws of a dropout are read. */
+static void touch_draws(lsi_region_writer *w, const ls_node *dropout)
 {
-    if (n->n_in > 2) {
-        ls_text_add(w->out, "[&](int n) { return (");
-        lsi_add_weights(w, n->in[2]);
-        ls_text_add(w->out, ")[n]; }, ");
-    } else {
-        ls_text_add(w->out, "[](int) { return 0.0f; }, ");
-    }
-    ls_text_add(w->out, "[](float x) { return ");
+    const lsi_region_mask *m = dropout != NULL ? lsi_region_mask_of(w->r, dropout) : NULL;
+
+    if (m != NULL) lsi_touch(w, m->at, m->draws, false);
+}
+
+static int elements_a_draw(const lsi_region_writer *w, const ls_node *dropout)
+{
+    const lsi_region_place *x = &w->r->place[lsi_place_of(w, dropout->in[0])];
+
+    return x->c * x->h * x->w / lsi_region_mask_of(w->r, dropout)->draws;
+}
+
+/* What becomes of x, element i of member number `member`. */
+static void add_becomes(lsi_region_writer *w, int member, ls_act act, double slope)
+{
+    const ls_node *dropout = w->r->dropout[member];
+
+    ls_text_add(w->out, "[&](float x, int i) { return %s", dropout != NULL ? "drop(" : "");
     if (act == LS_ACT_NONE) ls_text_add(w->out, "x");
     if (act == LS_ACT_RELU) ls_text_add(w->out, "lsi_pw_relu(x)");
     if (act == LS_ACT_TANH) ls_text_add(w->out, "lsi_pw_tanh(x)");
@@ -20,7 +30,25 @@ static void add_act(lsi_region_writer *w, const ls_node *n, ls_act act, double s
         lsi_add_float(w, slope);
         ls_text_add(w->out, ")");
     }
+    if (dropout != NULL)
+        ls_text_add(w->out, ", (s + %d)[i / %d])", lsi_region_mask_of(w->r, dropout)->at,
+                    elements_a_draw(w, dropout));
     ls_text_add(w->out, "; }");
+}
+
+/* What sum number n begins with, and what becomes of sum x: bias, activation, dropout. */
+static void add_act(lsi_region_writer *w, int member, ls_act act, double slope)
+{
+    const ls_node *n = w->r->member[member];
+
+    if (n->n_in > 2) {
+        ls_text_add(w->out, "[&](int n) { return (");
+        lsi_add_weights(w, n->in[2]);
+        ls_text_add(w->out, ")[n]; }, ");
+    } else {
+        ls_text_add(w->out, "[](int) { return 0.0f; }, ");
+    }
+    add_becomes(w, member, act, slope);
 }
 
 static void add_windows(lsi_region_writer *w, const ls_pool_attr *a)
@@ -37,6 +65,7 @@ static void add_conv(lsi_region_writer *w, int i)
     const lsi_region_weights *kept = lsi_region_weights_of(w->r, n->in[1]);
 
     if (w->r->product[i].split > 1) lsi_touch(w, w->r->room, 1, true);
+    touch_draws(w, w->r->dropout[i]);
     lsi_add_call(w);
     ls_text_add(w->out, "conv%s<p%d, p%d, ", dx ? "_dx" : "", lsi_place_of(w, dx ? n->out[0] : n->in[0]),
                 lsi_place_of(w, dx ? n->in[0] : n->out[0]));
@@ -46,7 +75,7 @@ static void add_conv(lsi_region_writer *w, int i)
     ls_text_add(w->out, ", %s>(s, ", kept->rounded ? "true" : "false");
     lsi_add_weights(w, n->in[1]);
     ls_text_add(w->out, ", s + %d, ", w->r->room);
-    add_act(w, n, a->act, a->slope);
+    add_act(w, i, a->act, a->slope);
     ls_text_add(w->out, ");\n");
 }
 
@@ -57,22 +86,25 @@ static void add_matmul(lsi_region_writer *w, int i)
     const ls_shape b = w->r->g->values[n->in[1]]->shape;
 
     if (!a->trans_b) lsi_touch(w, w->r->room, 1, true);
+    touch_draws(w, w->r->dropout[i]);
     lsi_add_call(w);
     ls_text_add(w->out, "%s_times<p%d, p%d, %d>(s, ", a->trans_b ? "rows" : "columns",
                 lsi_place_of(w, n->in[0]), lsi_place_of(w, n->out[0]), (int)b.dim[1]);
     lsi_add_weights(w, n->in[1]);
     ls_text_add(w->out, ", ");
     if (!a->trans_b) ls_text_add(w->out, "s + %d, ", w->r->room);
-    add_act(w, n, a->act, a->slope);
+    add_act(w, i, a->act, a->slope);
     ls_text_add(w->out, ");\n");
 }
 
-static void add_pool(lsi_region_writer *w, const ls_node *n)
+static void add_pool(lsi_region_writer *w, int i)
 {
+    const ls_node *n = w->r->member[i];
     const ls_pool_attr *a = n->attr;
     const bool most = n->op == &ls_op_maxpool2d || n->op == &ls_op_maxpool2d_grad;
     const bool grad = n->op == &ls_op_maxpool2d_grad || n->op == &ls_op_avgpool2d_grad;
 
+    touch_draws(w, w->r->dropout[i]);
     lsi_add_call(w);
     ls_text_add(w->out, "%spool%s<p%d, p%d, ", most ? "max" : "avg", grad ? "_grad" : "",
                 lsi_place_of(w, grad ? n->out[0] : n->in[0]), lsi_place_of(w, grad ? n->in[0] : n->out[0]));
@@ -81,18 +113,20 @@ static void add_pool(lsi_region_writer *w, const ls_node *n)
         ls_text_add(w->out, "p%d, p%d, ", lsi_place_of(w, n->in[1]),
                     lsi_place_of(w, n->in[n->n_in > 2 ? 2 : 0]));
     add_windows(w, a);
-    ls_text_add(w->out, ", %s>(s);\n", (most ? a->relu : a->count_pad) ? "true" : "false");
+    ls_text_add(w->out, ", %s>(s", (most ? a->relu : a->count_pad) ? "true" : "false");
+    if (n->op == &ls_op_maxpool2d_grad) {
+        ls_text_add(w->out, ", ");
+        add_becomes(w, i, LS_ACT_NONE, 0);
+    }
+    ls_text_add(w->out, ");\n");
 }
 
 static void add_dropout(lsi_region_writer *w, const ls_node *n)
 {
-    const lsi_region_mask *m = lsi_region_mask_of(w->r, n);
-    const lsi_region_place *x = &w->r->place[lsi_place_of(w, n->in[0])];
-
-    lsi_touch(w, m->at, m->draws, false);
+    touch_draws(w, n);
     lsi_add_call(w);
     ls_text_add(w->out, "dropout<p%d, p%d, %d>(s, s + %d);\n", lsi_place_of(w, n->in[0]),
-                lsi_place_of(w, n->out[0]), x->c * x->h * x->w / m->draws, m->at);
+                lsi_place_of(w, n->out[0]), elements_a_draw(w, n), lsi_region_mask_of(w->r, n)->at);
 }
 
 static void add_score(lsi_region_writer *w, int i)
@@ -141,12 +175,11 @@ static void add_bias_act_grad(lsi_region_writer *w, int i)
 {
     const ls_node *n = w->r->member[i];
     const ls_bias_act_attr *a = n->attr;
+    const bool images = w->r->g->values[n->in[0]]->shape.rank == 4;
 
     lsi_add_call(w);
-    ls_text_add(w->out, "sum%d.add([&](%s) { return ", i,
-                w->r->g->values[n->in[0]]->shape.rank == 4 ? "int c, int r" : "int i");
-    add_element(w, n, n->out[0]);
-    ls_text_add(w->out, " = p%d::kept(", lsi_place_of(w, n->out[0]));
+    ls_text_add(w->out, "sum%d.add([&](%s) { return p%d::kept(", i, images ? "int c, int r" : "int i",
+                lsi_place_of(w, n->out[0]));
     if (a->act == LS_ACT_RELU) ls_text_add(w->out, "lsi_pw_relu_grad(");
     if (a->act == LS_ACT_TANH) ls_text_add(w->out, "lsi_pw_tanh_grad(");
     if (a->act == LS_ACT_LEAKY) ls_text_add(w->out, "lsi_pw_leaky_grad(");
@@ -159,7 +192,24 @@ static void add_bias_act_grad(lsi_region_writer *w, int i)
         ls_text_add(w->out, ", ");
         lsi_add_float(w, a->slope);
     }
-    ls_text_add(w->out, "%s); });\n", a->act != LS_ACT_NONE ? ")" : "");
+    ls_text_add(w->out, "%s); }, [&](%s, float x) { ", a->act != LS_ACT_NONE ? ")" : "",
+                images ? "int c, int r" : "int i");
+    add_element(w, n, n->out[0]);
+    ls_text_add(w->out, " = x; });\n");
+}
+
+/* Element i of every operand. */
+static void add_operands(lsi_region_writer *w, const ls_node *n)
+{
+    for (int k = 0; k < n->n_in; k++) {
+        const bool single =
+            !ls_shape_equal(w->r->g->values[n->in[k]]->shape, w->r->g->values[n->out[0]]->shape);
+        if (k > 0) ls_text_add(w->out, ", ");
+        if (single)
+            lsi_add_single(w, n->in[k]);
+        else
+            ls_text_add(w->out, "s[p%d::at(i)]", lsi_place_of(w, n->in[k]));
+    }
 }
 
 /* A loop over the result's elements. */
@@ -169,27 +219,18 @@ static void add_elements(lsi_region_writer *w, int i)
     const int y = lsi_place_of(w, n->out[0]);
 
     lsi_add_call(w);
-    ls_text_add(w->out, "for (int i = ME; i < p%d::COUNT; i += THREADS) ", y);
+    ls_text_add(w->out, "each<p%d::COUNT>([&](int i) { ", y);
     if (n->op == &ls_op_bias) {
         const ls_shape s = w->r->g->values[n->in[0]]->shape;
-        ls_text_add(w->out, "s[p%d::at(i)] = p%d::kept(s[p%d::at(i)] + (", y, y, lsi_place_of(w, n->in[0]));
+        ls_text_add(w->out, "return s[p%d::at(i)] + (", lsi_place_of(w, n->in[0]));
         lsi_add_weights(w, n->in[1]);
-        ls_text_add(w->out, ")[i / %d]);\n", (int)(ls_shape_count(s) / s.dim[0] / s.dim[1]));
-        return;
+        ls_text_add(w->out, ")[i / %d]", (int)(ls_shape_count(s) / s.dim[0] / s.dim[1]));
+    } else {
+        ls_text_add(w->out, "const float x[] = {");
+        add_operands(w, n);
+        ls_text_add(w->out, "}; return value%d(x)", i);
     }
-    ls_text_add(w->out, "{ const float x[] = {");
-    for (int k = 0; k < n->n_in; k++) {
-        const int x = lsi_place_of(w, n->in[k]);
-        const bool single =
-            !ls_shape_equal(w->r->g->values[n->in[k]]->shape, w->r->g->values[n->out[0]]->shape);
-        if (k > 0) ls_text_add(w->out, ", ");
-        if (single) {
-            lsi_add_single(w, n->in[k]);
-        } else {
-            ls_text_add(w->out, "s[p%d::at(i)]", x);
-        }
-    }
-    ls_text_add(w->out, "}; s[p%d::at(i)] = p%d::kept(value%d(x)); }\n", y, y, i);
+    ls_text_add(w->out, "; }, [&](int i, float x) { s[p%d::at(i)] = p%d::kept(x); });\n", y, y);
 }
 
 /* Whether thread ME of the member's function reads elements ME, ME + THREADS, and so on, and no others: who
@@ -235,7 +276,7 @@ void lsi_add_member(lsi_region_writer *w, int i)
     const ls_node *n = w->r->member[i];
     const ls_op *op = n->op;
 
-    if ((op->flags & LS_OP_VIEW) || lsi_region_is_outer(n)) return;
+    if ((op->flags & LS_OP_VIEW) || lsi_region_is_outer(n) || lsi_region_is_joined(w->r, n)) return;
     if (lsi_region_value_of(w->r, n->out[0])->kind == LS_REGION_SUM && op->pw != LS_PW_NONE) return;
     for (int k = 0; k < n->n_in; k++) lsi_touch_value(w, n->in[k], false, owns_input(w->r, n));
     for (int k = 0; k < n->n_out; k++) lsi_touch_value(w, n->out[k], true, owns_output(w->r, n));
@@ -248,7 +289,7 @@ void lsi_add_member(lsi_region_writer *w, int i)
         add_matmul(w, i);
     } else if (op == &ls_op_maxpool2d || op == &ls_op_avgpool2d || op == &ls_op_maxpool2d_grad ||
                op == &ls_op_avgpool2d_grad) {
-        add_pool(w, n);
+        add_pool(w, i);
     } else if (op == &ls_op_dropout) {
         add_dropout(w, n);
     } else if (op == &ls_op_cross_entropy || op == &ls_op_cross_entropy_grad || op == &ls_op_accuracy) {

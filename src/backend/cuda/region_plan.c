@@ -126,7 +126,7 @@ static bool make_outputs(lsi_region *r, int i)
             if (follows) continue;
             v->sum = r->sums;
             r->sums += (int)ls_shape_count(r->g->values[v->id]->shape);
-        } else if (n->op->flags & LS_OP_VIEW) {
+        } else if ((n->op->flags & LS_OP_VIEW) || lsi_region_is_joined(r, n)) {
             v->place = find(r, n->in[0])->place;
         } else if (!add_place(r, v, i)) {
             return false;
@@ -466,7 +466,7 @@ static bool choose_threads(lsi_region *r)
     }
     if (r->machine.threads > 0) return cut_products(r, r->machine.threads) >= 0;
     if (most <= 512) return cut_products(r, 128) >= 0;
-    if (r->samples > r->machine.processors) return cut_products(r, 256) >= 0;
+    if (r->samples > r->machine.processors) return cut_products(r, 128) >= 0;
     for (int i = 0; i < 2; i++) {
         const long clocks = cut_products(r, few[i]);
         if (clocks < 0 || (least >= 0 && clocks >= least)) continue;
@@ -488,8 +488,9 @@ bool lsi_region_plan(lsi_region *r, const lsi_region_machine *m, const ls_graph 
     r->n = n;
     r->n_in = n_in;
     r->n_out = n_out;
+    for (int i = 0; i < n; i++) r->member[i] = members[i];
+    lsi_region_join(r, n_out, out);
     for (int i = 0; i < n; i++) {
-        r->member[i] = members[i];
         if (!read_inputs(r, i) || !make_outputs(r, i)) return false;
     }
     mark_given(r, n_in, in, n_out, out);

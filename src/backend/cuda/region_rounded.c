@@ -37,10 +37,11 @@ static void keep_place_rounded(lsi_region *r, int place)
     for (int i = 0; i < r->n; i++) {
         const ls_node *n = r->member[i];
         const lsi_region_value *y = lsi_region_value_of(r, n->out[0]);
-        if ((n->op->flags & LS_OP_VIEW) && y->place == place && y->output >= 0) return;
+        const bool same = (n->op->flags & LS_OP_VIEW) || lsi_region_is_joined(r, n);
+        if (same && y->place == place && y->output >= 0) return;
         for (int k = 0; k < n->n_in; k++) {
             const lsi_region_value *v = lsi_region_value_of(r, n->in[k]);
-            if (v->place != place || (n->op->flags & LS_OP_VIEW)) continue;
+            if (v->place != place || same) continue;
             if (!reads_rounded(n, k) && !bears_rounding(n, k)) return;
             read = read || reads_rounded(n, k);
         }

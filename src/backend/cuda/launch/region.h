@@ -17,7 +17,7 @@ typedef struct lsi_cuda_region_pointers {
 typedef struct lsi_cuda_region_args {
     void *first, *second; /* kernels; the second may be NULL: nothing is summed */
     lsi_cuda_region_pointers pointers;
-    int blocks, threads, finish_blocks;
+    int blocks, threads, finish_blocks, finish_threads;
     size_t shared; /* bytes of a block of the first */
 } lsi_cuda_region_args;
 

@@ -3,12 +3,29 @@
 
 #include "backend/cuda/module/device.h"
 
-enum { FINISH = 256 }; /* as source/region_finish.cuh has it */
-
-/* More shared memory than any kernel gets unasked. */
-static cudaError_t allow(void *kernel, size_t shared)
+/* More shared memory than any kernel gets unasked; and the second kernel, which needs almost none, wants it
+ * as well: a processor that has to cut its memory anew stands still meanwhile. */
+static cudaError_t allow(const lsi_cuda_region_args *a)
 {
-    return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
+    const int most = cudaSharedmemCarveoutMaxShared;
+    cudaError_t e =
+        cudaFuncSetAttribute(a->first, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)a->shared);
+
+    if (e == cudaSuccess)
+        e = cudaFuncSetAttribute(a->first, cudaFuncAttributePreferredSharedMemoryCarveout, most);
+    if (e == cudaSuccess && a->second != NULL)
+        e = cudaFuncSetAttribute(a->second, cudaFuncAttributePreferredSharedMemoryCarveout, most);
+    return e;
+}
+
+static cudaError_t launch(void *kernel, int blocks, int threads, size_t shared, void **list,
+                          lsi_cuda_stream s)
+{
+    const cudaError_t e = cudaLaunchKernel(kernel, (dim3){(unsigned)blocks, 1, 1},
+                                           (dim3){(unsigned)threads, 1, 1}, list, shared, (cudaStream_t)s);
+
+    if (e == cudaSuccess) lsi_cuda_note_kernel(s);
+    return e;
 }
 
 int lsi_cuda_region(lsi_cuda_stream s, const lsi_cuda_region_args *a)
@@ -18,14 +35,9 @@ int lsi_cuda_region(lsi_cuda_stream s, const lsi_cuda_region_args *a)
     const int entered = lsi_cuda_enter();
     cudaError_t e = (cudaError_t)entered;
 
-    if (e == cudaSuccess) e = allow(a->first, a->shared);
-    if (e == cudaSuccess)
-        e = cudaLaunchKernel(a->first, (dim3){(unsigned)a->blocks, 1, 1}, (dim3){(unsigned)a->threads, 1, 1},
-                             list, a->shared, (cudaStream_t)s);
-    if (e == cudaSuccess) lsi_cuda_note_kernel(s);
-    if (e != cudaSuccess || a->second == NULL) return (int)e;
-    e = cudaLaunchKernel(a->second, (dim3){(unsigned)a->finish_blocks, 1, 1}, (dim3){FINISH, 1, 1}, list, 0,
-                         (cudaStream_t)s);
-    if (e == cudaSuccess) lsi_cuda_note_kernel(s);
+    if (e == cudaSuccess) e = allow(a);
+    if (e == cudaSuccess) e = launch(a->first, a->blocks, a->threads, a->shared, list, s);
+    if (e == cudaSuccess && a->second != NULL)
+        e = launch(a->second, a->finish_blocks, a->finish_threads, 0, list, s);
     return (int)e;
 }

@@ -107,6 +107,24 @@ struct map {
     }
 };
 
+/* put(i, value(i)) for a thread's elements, ME, ME + THREADS, and so on.  Several values are found before the
+ * first is put, so that loads do not wait for one another. */
+template <int COUNT, class V, class P> INLINE void each(V value, P put)
+{
+    constexpr int ROUNDS = (COUNT + THREADS - 1) / THREADS, AT_ONCE = ROUNDS < 6 ? ROUNDS : 6;
+
+#pragma unroll 1
+    for (int first = ME; first < COUNT; first += AT_ONCE * THREADS) {
+        decltype(value(0)) x[AT_ONCE];
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; k++)
+            if (first + k * THREADS < COUNT) x[k] = value(first + k * THREADS);
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; k++)
+            if (first + k * THREADS < COUNT) put(first + k * THREADS, x[k]);
+    }
+}
+
 /* Zeros everywhere, before the images are made: every place is a whole number of fours. */
 template <class X> INLINE void clear(float *s)
 {
@@ -161,12 +179,13 @@ template <class X> INLINE void round_fetched(float *s)
 
 template <class X> INLINE void round_all(float *s)
 {
-    for (int i = ME; i < X::COUNT; i += THREADS) round_one(s + X::at(i));
+    each<X::COUNT>([&](int i) { return __uint_as_float(lsi_tf32(s[X::at(i)])); },
+                   [&](int i, float x) { s[X::at(i)] = x; });
 }
 
 template <class X> INLINE void give(const float *s, float *to)
 {
-    for (int i = ME; i < X::COUNT; i += THREADS) to[i] = s[X::at(i)];
+    each<X::COUNT>([&](int i) { return s[X::at(i)]; }, [&](int i, float x) { to[i] = x; });
 }
 
 template <class X> INLINE void give_bytes(const float *s, unsigned char *to)

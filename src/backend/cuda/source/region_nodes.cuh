@@ -3,62 +3,94 @@
 /* -- pooling: windows KH x KW, steps S, padding TOP, LEFT --------------------------------------------------
  */
 
+struct winner {
+    float x;
+    int at;
+};
+
+/* The largest element of window (c, r) of x, and where it is. */
+template <class X, class Y, class T> INLINE winner largest(const float *s, int c, int r)
+{
+    const int top = r / Y::W * T::SH - T::TOP, left = r % Y::W * T::SW - T::LEFT;
+    constexpr bool INSIDE = T::TOP == 0 && T::LEFT == 0 && (Y::H - 1) * T::SH + T::KH <= X::H &&
+                            (Y::W - 1) * T::SW + T::KW <= X::W;
+    const float *at = s + X::FIRST + c * X::PLANE + top * X::ROW + left;
+    winner w = {0.0f, -1};
+
+#pragma unroll
+    for (int k = 0; k < T::N; k++) {
+        const int y = k / T::KW, x = k % T::KW;
+        if (!INSIDE && ((unsigned)(top + y) >= (unsigned)X::H || (unsigned)(left + x) >= (unsigned)X::W))
+            continue;
+        const float v = at[y * X::ROW + x];
+        if (w.at < 0 || v > w.x || (v != v && w.x == w.x)) w = {v, k};
+    }
+    return w;
+}
+
 template <class X, class Y, class I, class T, bool RELU> INLINE void maxpool(float *s)
 {
     unsigned char *index = (unsigned char *)(s + I::FIRST);
 
-    for (int i = ME; i < Y::COUNT; i += THREADS) {
-        const int c = i / (Y::H * Y::W), r = i % (Y::H * Y::W);
-        const int top = r / Y::W * T::SH - T::TOP, left = r % Y::W * T::SW - T::LEFT;
-        float best = 0.0f;
-        int found = -1;
-#pragma unroll
-        for (int k = 0; k < T::N; k++) {
-            const int y = top + k / T::KW, x = left + k % T::KW;
-            if ((unsigned)y >= (unsigned)X::H || (unsigned)x >= (unsigned)X::W) continue;
-            const float v = s[X::FIRST + c * X::PLANE + y * X::ROW + x];
-            if (found >= 0 && !(v > best) && !(v != v && best == best)) continue;
-            best = v;
-            found = k;
-        }
-        s[Y::at(i)] = Y::kept(RELU && best < 0.0f ? 0.0f : best);
-        index[i] = (unsigned char)found;
-    }
+    each<Y::COUNT>([&](int i) { return largest<X, Y, T>(s, i / (Y::H * Y::W), i % (Y::H * Y::W)); },
+                   [&](int i, const winner &w) {
+                       s[Y::at(i)] = Y::kept(RELU && w.x < 0.0f ? 0.0f : w.x);
+                       index[i] = (unsigned char)w.at;
+                   });
 }
 
 /* Of every element of x: the windows that it won.  Y is the pool's result where RELU hides what is not
- * positive there. */
-template <class DX, class DY, class I, class Y, class T, bool RELU> INLINE void maxpool_grad(float *s)
+ * positive there.  act(x, i): what becomes of element i. */
+template <class DX, class DY, class I, class Y, class T, bool RELU, class F>
+INLINE void maxpool_grad(float *s, F act)
 {
     const unsigned char *index = (const unsigned char *)(s + I::FIRST);
+    constexpr bool COVERS =
+        T::SH == T::KH && T::SW == T::KW && DX::H == DY::H * T::KH && DX::W == DY::W * T::KW;
+    constexpr bool PAIRS = T::KW % 2 == 0 && DX::FIRST % 2 == 0 && DX::PLANE % 2 == 0 && DX::ROW % 2 == 0;
 
-    if (T::SH == T::KH && T::SW == T::KW && DX::H == DY::H * T::KH && DX::W == DY::W * T::KW) {
-        for (int i = ME; i < DY::COUNT; i += THREADS) { /* every element is in one window */
-            const int c = i / (DY::H * DY::W), r = i % (DY::H * DY::W);
-            const int first = DX::FIRST + c * DX::PLANE + r / DY::W * (T::KH * DX::ROW) + r % DY::W * T::KW;
-            const float d = DX::kept(!RELU || s[Y::at(i)] > 0.0f ? s[DY::at(i)] : 0.0f);
-            const int won = index[i];
+    if (COVERS) {
+        each<DY::COUNT>(/* every element is in one window */
+                        [&](int i) {
+                            return winner{!RELU || s[Y::at(i)] > 0.0f ? s[DY::at(i)] : 0.0f, index[i]};
+                        },
+                        [&](int i, const winner &w) {
+                            const int c = i / (DY::H * DY::W), r = i % (DY::H * DY::W);
+                            const int y = r / DY::W * T::KH, x = r % DY::W * T::KW;
+                            const int won = (c * DX::H + y + w.at / T::KW) * DX::W + x + w.at % T::KW;
+                            const float d = DX::kept(act(w.x, won));
+                            float *to = s + DX::FIRST + c * DX::PLANE + y * DX::ROW + x;
 #pragma unroll
-            for (int k = 0; k < T::N; k++) s[first + k / T::KW * DX::ROW + k % T::KW] = k == won ? d : 0.0f;
-        }
+                            for (int k = 0; k < T::N; k += PAIRS ? 2 : 1) {
+                                const float a = k == w.at ? d : 0.0f, b = k + 1 == w.at ? d : 0.0f;
+                                if (PAIRS)
+                                    *(float2 *)(to + k / T::KW * DX::ROW + k % T::KW) = float2{a, b};
+                                else
+                                    to[k / T::KW * DX::ROW + k % T::KW] = a;
+                            }
+                        });
         return;
     }
-    for (int i = ME; i < DX::COUNT; i += THREADS) {
-        const int c = i / (DX::H * DX::W), r = i % (DX::H * DX::W);
-        const int y = r / DX::W + T::TOP, x = r % DX::W + T::LEFT;
-        float sum = 0.0f;
+    each<DX::COUNT>(
+        [&](int i) {
+            const int c = i / (DX::H * DX::W), r = i % (DX::H * DX::W);
+            const int y = r / DX::W + T::TOP, x = r % DX::W + T::LEFT;
+            float sum = 0.0f;
 #pragma unroll
-        for (int up = 0; up < (T::KH + T::SH - 1) / T::SH; up++)
+            for (int up = 0; up < (T::KH + T::SH - 1) / T::SH; up++)
 #pragma unroll
-            for (int back = 0; back < (T::KW + T::SW - 1) / T::SW; back++) {
-                const int oy = y / T::SH - up, ox = x / T::SW - back, ky = y - oy * T::SH,
-                          kx = x - ox * T::SW;
-                if (oy < 0 || oy >= DY::H || ox < 0 || ox >= DY::W || ky >= T::KH || kx >= T::KW) continue;
-                const int at = (c * DY::H + oy) * DY::W + ox;
-                if (index[at] == ky * T::KW + kx && (!RELU || s[Y::at(at)] > 0.0f)) sum += s[DY::at(at)];
-            }
-        s[DX::at(i)] = DX::kept(sum);
-    }
+                for (int back = 0; back < (T::KW + T::SW - 1) / T::SW; back++) {
+                    const int oy = y / T::SH - up, ox = x / T::SW - back, ky = y - oy * T::SH,
+                              kx = x - ox * T::SW;
+                    const bool in =
+                        oy >= 0 && oy < DY::H && ox >= 0 && ox < DY::W && ky < T::KH && kx < T::KW;
+                    const int at = in ? (c * DY::H + oy) * DY::W + ox : 0;
+                    const bool won = in && index[at] == ky * T::KW + kx && (!RELU || s[Y::at(at)] > 0.0f);
+                    sum += won ? s[DY::at(at)] : 0.0f;
+                }
+            return sum;
+        },
+        [&](int i, float x) { s[DX::at(i)] = DX::kept(act(x, i)); });
 }
 
 /* Of what lies inside of a window, or of all of it (WHOLE). */
@@ -73,34 +105,39 @@ template <class T, bool WHOLE> INLINE float window_share(int oy, int ox, int hei
 
 template <class X, class Y, class T, bool WHOLE> INLINE void avgpool(float *s)
 {
-    for (int i = ME; i < Y::COUNT; i += THREADS) {
-        const int c = i / (Y::H * Y::W), oy = i / Y::W % Y::H, ox = i % Y::W;
-        float sum = 0.0f;
-        for (int k = 0; k < T::N; k++) {
-            const int y = oy * T::SH - T::TOP + k / T::KW, x = ox * T::SW - T::LEFT + k % T::KW;
-            if ((unsigned)y < (unsigned)X::H && (unsigned)x < (unsigned)X::W)
-                sum += s[X::FIRST + c * X::PLANE + y * X::ROW + x];
-        }
-        s[Y::at(i)] = Y::kept(sum * window_share<T, WHOLE>(oy, ox, X::H, X::W));
-    }
+    each<Y::COUNT>(
+        [&](int i) {
+            const int c = i / (Y::H * Y::W), oy = i / Y::W % Y::H, ox = i % Y::W;
+            float sum = 0.0f;
+            for (int k = 0; k < T::N; k++) {
+                const int y = oy * T::SH - T::TOP + k / T::KW, x = ox * T::SW - T::LEFT + k % T::KW;
+                if ((unsigned)y < (unsigned)X::H && (unsigned)x < (unsigned)X::W)
+                    sum += s[X::FIRST + c * X::PLANE + y * X::ROW + x];
+            }
+            return sum * window_share<T, WHOLE>(oy, ox, X::H, X::W);
+        },
+        [&](int i, float x) { s[Y::at(i)] = Y::kept(x); });
 }
 
 template <class DX, class DY, class T, bool WHOLE> INLINE void avgpool_grad(float *s)
 {
-    for (int i = ME; i < DX::COUNT; i += THREADS) {
-        const int c = i / (DX::H * DX::W), y = i / DX::W % DX::H + T::TOP, x = i % DX::W + T::LEFT;
-        float sum = 0.0f;
-        for (int up = 0; up < (T::KH + T::SH - 1) / T::SH; up++)
-            for (int back = 0; back < (T::KW + T::SW - 1) / T::SW; back++) {
-                const int oy = y / T::SH - up, ox = x / T::SW - back;
-                if (oy < 0 || oy >= DY::H || ox < 0 || ox >= DY::W || y - oy * T::SH >= T::KH ||
-                    x - ox * T::SW >= T::KW)
-                    continue;
-                sum +=
-                    s[DY::at((c * DY::H + oy) * DY::W + ox)] * window_share<T, WHOLE>(oy, ox, DX::H, DX::W);
-            }
-        s[DX::at(i)] = DX::kept(sum);
-    }
+    each<DX::COUNT>(
+        [&](int i) {
+            const int c = i / (DX::H * DX::W), y = i / DX::W % DX::H + T::TOP, x = i % DX::W + T::LEFT;
+            float sum = 0.0f;
+#pragma unroll
+            for (int up = 0; up < (T::KH + T::SH - 1) / T::SH; up++)
+#pragma unroll
+                for (int back = 0; back < (T::KW + T::SW - 1) / T::SW; back++) {
+                    const int oy = y / T::SH - up, ox = x / T::SW - back;
+                    const bool in = oy >= 0 && oy < DY::H && ox >= 0 && ox < DY::W &&
+                                    y - oy * T::SH < T::KH && x - ox * T::SW < T::KW;
+                    const float d = s[DY::at(in ? (c * DY::H + oy) * DY::W + ox : 0)];
+                    sum += in ? d * window_share<T, WHOLE>(oy, ox, DX::H, DX::W) : 0.0f;
+                }
+            return sum;
+        },
+        [&](int i, float x) { s[DX::at(i)] = DX::kept(x); });
 }
 
 /* -- random masks: 0 or `scale` for each of N draws --------------------------------------------------------
@@ -132,13 +169,17 @@ INLINE void draw(float *mask, const int *key, unsigned stream, unsigned dropped,
     }
 }
 
-/* Draw number i / EACH is for element i.  What is dropped becomes 0, whatever it was. */
+/* What is dropped becomes 0, whatever it was. */
+INLINE float drop(float x, float m)
+{
+    return m == 0.0f ? 0.0f : x * m;
+}
+
+/* Draw number i / EACH is for element i. */
 template <class X, class Y, int EACH> INLINE void dropout(float *s, const float *mask)
 {
-    for (int i = ME; i < X::COUNT; i += THREADS) {
-        const float m = mask[i / EACH];
-        s[Y::at(i)] = m == 0.0f ? 0.0f : Y::kept(s[X::at(i)] * m);
-    }
+    each<X::COUNT>([&](int i) { return drop(s[X::at(i)], mask[i / EACH]); },
+                   [&](int i, float x) { s[Y::at(i)] = Y::kept(x); });
 }
 
 /* -- losses and metrics: one warp, whose first lane adds up -------------------------------------------------
@@ -154,14 +195,18 @@ INLINE float warp_max(float x)
 template <class X, class P, int WARP> INLINE void cross_entropy(float *s, int label, float *sum)
 {
     const int lane = ME % 32;
-    float most = -__int_as_float(0x7f800000), all = 0.0f;
+    float most = -__int_as_float(0x7f800000), all = 0.0f, last = 0.0f;
 
     if (ME / 32 != WARP) return;
     for (int i = lane; i < X::COUNT; i += 32) most = fmaxf(most, s[X::at(i)]);
     most = warp_max(most);
-    for (int i = lane; i < X::COUNT; i += 32) all += expf(s[X::at(i)] - most);
+    for (int i = lane; i < X::COUNT; i += 32) all += last = expf(s[X::at(i)] - most);
     all = warp_sum(all);
-    for (int i = lane; i < X::COUNT; i += 32) s[P::at(i)] = expf(s[X::at(i)] - most) / all;
+    if (X::COUNT <= 32) {
+        if (lane < X::COUNT) s[P::at(lane)] = last / all;
+    } else {
+        for (int i = lane; i < X::COUNT; i += 32) s[P::at(i)] = expf(s[X::at(i)] - most) / all;
+    }
     if (lane == 0)
         *sum += (unsigned)label < (unsigned)X::COUNT ? logf(all) - (s[X::at(label)] - most)
                                                      : __int_as_float(0x7fc00000);
@@ -202,12 +247,19 @@ template <class X> struct vector_sum {
     __device__ __forceinline__ vector_sum() : sum{}
     {
     }
-    template <class F> __device__ __forceinline__ void add(F value)
+    template <class V> __device__ __forceinline__ void add(V value)
+    {
+        add(value, [](int, float) {});
+    }
+    template <class V, class P> __device__ __forceinline__ void add(V value, P put)
     {
 #pragma unroll
         for (int k = 0; k < ROUNDS; k++) {
             const int i = ME + k * THREADS;
-            if (i < X::COUNT) sum[k] += value(i);
+            if (i >= X::COUNT) break;
+            const float x = value(i);
+            sum[k] += x;
+            put(i, x);
         }
     }
     __device__ __forceinline__ void leave(float *to)
@@ -225,13 +277,29 @@ template <class X> struct channel_sum {
     __device__ __forceinline__ channel_sum() : sum{}
     {
     }
-    template <class F> __device__ __forceinline__ void add(F value)
+    template <class V> __device__ __forceinline__ void add(V value)
     {
+        add(value, [](int, int, float) {});
+    }
+    /* And put(c, r, x) for each, several at once as in `each`. */
+    template <class V, class P> __device__ __forceinline__ void add(V value, P put)
+    {
+        constexpr int N = X::H * X::W, TURNS = (N + 31) / 32, AT_ONCE = TURNS < 6 ? TURNS : 6;
 #pragma unroll
         for (int k = 0; k < ROUNDS; k++) {
             const int c = ME / 32 + k * WARPS;
             if (c >= X::C) break;
-            for (int i = ME % 32; i < X::H * X::W; i += 32) sum[k] += value(c, i);
+#pragma unroll 1
+            for (int first = ME % 32; first < N; first += AT_ONCE * 32) {
+                float x[AT_ONCE];
+#pragma unroll
+                for (int j = 0; j < AT_ONCE; j++) x[j] = first + j * 32 < N ? value(c, first + j * 32) : 0.0f;
+#pragma unroll
+                for (int j = 0; j < AT_ONCE; j++) {
+                    sum[k] += x[j];
+                    if (first + j * 32 < N) put(c, first + j * 32, x[j]);
+                }
+            }
         }
     }
     __device__ __forceinline__ void leave(float *to)

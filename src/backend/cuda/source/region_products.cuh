@@ -255,7 +255,7 @@ INLINE void conv(float *s, const float *w, float *room, S start, F act)
     whole_product<P, X::READY, READY>(
         s + X::FIRST - T::TOP * X::ROW - T::LEFT,
         [](int m) { return spread<Y::W, T::SH * X::ROW, T::SW>(m); }, w, [](int n) { return n * PITCH; },
-        room, start, [&](int m, int n, float x) { s[Y::of(n, m)] = Y::kept(act(x)); });
+        room, start, [&](int m, int n, float x) { s[Y::of(n, m)] = Y::kept(act(x, n * (Y::H * Y::W) + m)); });
 }
 
 /* dx of a convolution with steps of 1: rows are pixels of x, columns its channels.  dy has zeros around it.
@@ -272,7 +272,7 @@ INLINE void conv_dx(float *s, const float *w, float *room, S start, F act)
     whole_product<P, DY::READY, READY>(
         s + DY::FIRST + T::TOP * DY::ROW + T::LEFT, [](int m) { return spread<DX::W, DY::ROW, 1>(m); }, w,
         [](int n) { return n * T::N; }, room, start,
-        [&](int m, int n, float x) { s[DX::of(n, m)] = DX::kept(act(x)); });
+        [&](int m, int n, float x) { s[DX::of(n, m)] = DX::kept(act(x, n * (DX::H * DX::W) + m)); });
 }
 
 /* dw, summed over samples: rows are (channel of x, tap), columns channels of dy, groups are pixels of dy. */
@@ -349,7 +349,8 @@ INLINE void rows_times(float *s, const float *w, S start, F act)
 #pragma unroll
         for (int r = 0; r < R; r++) {
             const float total = warp_sum(sum[r]);
-            if (lane == r && first + r < J) s[Y::at(first + r)] = Y::kept(act(total + start(first + r)));
+            if (lane == r && first + r < J)
+                s[Y::at(first + r)] = Y::kept(act(total + start(first + r), first + r));
         }
     }
 }
@@ -367,7 +368,7 @@ INLINE void columns_times(float *s, const float *w, float *room, S start, F act)
             float sum = 0.0f;
 #pragma unroll 16
             for (int j = 0; j < J; j++) sum = fmaf(s[X::at(j)], w[j * PITCH + i], sum);
-            s[Y::at(i)] = Y::kept(act(sum + start(i)));
+            s[Y::at(i)] = Y::kept(act(sum + start(i), i));
         }
         return;
     }
@@ -384,6 +385,6 @@ INLINE void columns_times(float *s, const float *w, float *room, S start, F act)
         float sum = 0.0f;
 #pragma unroll
         for (int k = 0; k < GROUPS; k++) sum += room[k * ROW + ME];
-        s[Y::at(ME)] = Y::kept(act(sum + start((int)ME)));
+        s[Y::at(ME)] = Y::kept(act(sum + start((int)ME), (int)ME));
     }
 }
