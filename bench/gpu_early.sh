@@ -3,13 +3,13 @@
 # stay the same to the last bit; for one more column, products of few rows by cuBLASLt (LOCKSTEP_CUDA_SLIM=off).
 #
 # PROGRAM: lockstep (default: build/lockstep).  Environment: ROWS ("resnet18:48 aae:32"; default the smaller size of every network),
-# MODES (off ended ended-one begun begun-one slim-off), SECONDS_EACH (1.5) of timing, STEPS (6) that are compared, PRECISION (bf16).
+# MODES (off on slim-off), SECONDS_EACH (1.5) of timing, STEPS (6) that are compared, PRECISION (bf16).
 # The first table has milliseconds a step, the second whether weights after STEPS steps are those of `off`, with the same kernels
 # in all modes; exit status 1 where they are not.  Kernels are chosen in a first run of each row, which is not counted.
 set -uo pipefail
 program=${1:-build/lockstep}
 rows=${ROWS:-mnist:64 resnet18:48 vit:96 cyclegan:1 cosmogan:64 aae:32}
-modes=${MODES:-off ended ended-one begun begun-one slim-off}
+modes=${MODES:-off on slim-off}
 precision=${PRECISION:-bf16}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -1,6 +1,6 @@
 /* slim_impls.c: products with few rows on a GPU (backend/cuda/module/slim.cu): checked against sums on the
  * host, and timed beside the library's best way, with the gap to the next kernel: a row's time is that of a
- * graph of many, one after the other, divided by their number.  The last two columns are the same graph with
+ * graph of many, one after the other, divided by their number.  The last column is the same graph with
  * kernels that begin early (LOCKSTEP_CUDA_EARLY, docs/gpu.md).
  *
  * usage: bench_slim     exit code 1 when a result is wrong, 77 without a GPU. */
@@ -76,7 +76,7 @@ static int run_library(product *p)
 }
 
 /* Microseconds of one of many in a graph, the best of some rounds; a negative number where it cannot be. */
-static double time_of(int (*run)(product *), product *p, lsi_cuda_early early)
+static double time_of(int (*run)(product *), product *p, bool early)
 {
     lsi_cuda_event from, to;
     lsi_cuda_edges edges;
@@ -86,7 +86,7 @@ static double time_of(int (*run)(product *), product *p, lsi_cuda_early early)
     if (run(p) != 0 || api->stream_sync(stream) != 0) return -1;
     need(api->capture(stream), "capture");
     for (int i = 0; i < REPEATS; i++) (void)run(p);
-    if (api->captured(stream, &early, &graph, &edges) != 0 || graph == NULL) return -1;
+    if (api->captured(stream, early, &graph, &edges) != 0 || graph == NULL) return -1;
     need(api->event_create(&from, true), "event");
     need(api->event_create(&to, true), "event");
     for (int i = 0; i <= ROUNDS; i++) { /* the first warms it up */
@@ -114,7 +114,7 @@ static double best_of_library(product *p)
         double us;
         if (api->prepare(p->library, p->way, &workspace) != 0) continue;
         p->workspace = room(workspace);
-        us = time_of(run_library, p, (lsi_cuda_early){0});
+        us = time_of(run_library, p, false);
         if (us > 0 && us < best) best = us;
         api->free(p->workspace);
     }
@@ -214,12 +214,9 @@ static void bench(const row *r)
         library = best_of_library(&p);
         api->drop(p.library);
     }
-    printf(
-        "%c %5lld x %5lld over %5lld  library %7.2f  slim %7.2f  ended %7.2f  begun %7.2f us  error %.2f%s\n",
-        r->form, (long long)r->m, (long long)r->n, (long long)r->k, library,
-        time_of(run_slim, &p, (lsi_cuda_early){0}),
-        time_of(run_slim, &p, (lsi_cuda_early){LSI_CUDA_EARLY_ENDED, false}),
-        time_of(run_slim, &p, (lsi_cuda_early){LSI_CUDA_EARLY_BEGUN, false}), e, e <= 1 ? "" : "  WRONG");
+    printf("%c %5lld x %5lld over %5lld  library %7.2f  slim %7.2f  early %7.2f us  error %.2f%s\n", r->form,
+           (long long)r->m, (long long)r->n, (long long)r->k, library, time_of(run_slim, &p, false),
+           time_of(run_slim, &p, true), e, e <= 1 ? "" : "  WRONG");
     fflush(stdout);
     for (int i = 0; i < 4; i++) api->free(p.operand[i]);
 }

@@ -15,7 +15,7 @@
 
 #define LSI_CUDA_SYMBOL "ls_cuda_module"
 /* Of everything that a module and a program must see alike, launchers included. */
-#define LSI_CUDA_VERSION 7
+#define LSI_CUDA_VERSION 8
 
 typedef void *lsi_cuda_event; /* a cudaEvent_t */
 typedef struct lsi_cuda_library lsi_cuda_library;
@@ -38,19 +38,6 @@ typedef struct lsi_cuda_start {
     unsigned threads;
     size_t shared; /* bytes of shared memory that it names at run time */
 } lsi_cuda_start;
-
-/* When a kernel of a graph that waits by itself is started: behind those that it comes after, as all others;
- * when the last block of each has ended, or says that it may; when the last block of each has begun. */
-typedef enum lsi_cuda_early_when {
-    LSI_CUDA_EARLY_NEVER,
-    LSI_CUDA_EARLY_ENDED,
-    LSI_CUDA_EARLY_BEGUN
-} lsi_cuda_early_when;
-
-typedef struct lsi_cuda_early {
-    lsi_cuda_early_when when;
-    bool alone; /* only those that come after one other */
-} lsi_cuda_early;
 
 /* The edges of a graph: their number, those along which a kernel begins early, and those for which libraries
  * had asked for that themselves. */
@@ -91,9 +78,9 @@ typedef struct lsi_cuda_api {
     int (*event_elapsed)(lsi_cuda_event from, lsi_cuda_event to, float *ms); /* both timed and over */
 
     /* What this thread puts into the stream between the two is kept instead of run; *out is NULL when it
-     * cannot be. */
+     * cannot be.  With `early`, kernels that wait by themselves begin while those before them end. */
     int (*capture)(lsi_cuda_stream s);
-    int (*captured)(lsi_cuda_stream s, const lsi_cuda_early *how, void **out, lsi_cuda_edges *edges);
+    int (*captured)(lsi_cuda_stream s, bool early, void **out, lsi_cuda_edges *edges);
     /* Within it: what comes next comes after these nodes of the graph; and the nodes that what comes next
      * would come after, at most `room` of them, with their number in *n. */
     int (*capture_after)(lsi_cuda_stream s, void **nodes, size_t n);

@@ -61,7 +61,7 @@ static bool make_graph(trial *t, int i)
     t->dev->refused = false;
     for (int k = 0; k < REPEATS; k++) t->kernel[i].run(t->kernel[i].state, &call);
     t->dev->recording = false;
-    kept = api->captured(t->dev->now, &(lsi_cuda_early){0}, &t->graph[i], &(lsi_cuda_edges){0}) == 0;
+    kept = api->captured(t->dev->now, false, &t->graph[i], &(lsi_cuda_edges){0}) == 0;
     return kept && !t->dev->refused && !failure.told;
 }
 

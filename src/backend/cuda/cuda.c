@@ -68,23 +68,6 @@ static bool is_set(const char *name, const char *value)
     return text != NULL && strcmp(text, value) == 0;
 }
 
-/* LOCKSTEP_CUDA_EARLY: when kernels of a step are started that wait by themselves (module/early.c). */
-static lsi_cuda_early early(void)
-{
-    static const struct {
-        const char *word;
-        lsi_cuda_early how;
-    } known[] = {{"off", {LSI_CUDA_EARLY_NEVER, false}},
-                 {"ended", {LSI_CUDA_EARLY_ENDED, false}},
-                 {"ended-one", {LSI_CUDA_EARLY_ENDED, true}},
-                 {"begun", {LSI_CUDA_EARLY_BEGUN, false}},
-                 {"begun-one", {LSI_CUDA_EARLY_BEGUN, true}}};
-
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        if (is_set("LOCKSTEP_CUDA_EARLY", known[i].word)) return known[i].how;
-    return known[0].how;
-}
-
 static ls_status cuda_open_at(ls_device **out, int threads, int place, bool exactly, ls_err *err)
 {
     lsi_cuda_device *d = ls_alloc(LS_MEM_PLAN, sizeof *d);
@@ -98,7 +81,7 @@ static ls_status cuda_open_at(ls_device **out, int threads, int place, bool exac
     d->no_clusters = is_set("LOCKSTEP_CUDA_CLUSTERS", "off");
     d->no_norm_pool = is_set("LOCKSTEP_CUDA_NORM_POOL", "off");
     d->plain = is_set("LOCKSTEP_CUDA_LAYOUT", "plain");
-    d->early = early();
+    d->not_early = is_set("LOCKSTEP_CUDA_EARLY", "off");
     d->base.copies_apart = is_set("LOCKSTEP_CUDA_COPIES", "apart");
     LS_TRY(lsi_cuda_load(&d->api, err));
     st = choose(d, place, exactly, err);

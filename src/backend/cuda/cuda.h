@@ -50,7 +50,7 @@ typedef struct lsi_cuda_device {
     bool in_line;     /* LOCKSTEP_CUDA_BRANCHES=off: within a graph they run one after the other */
     bool no_clusters; /* LOCKSTEP_CUDA_CLUSTERS=off: norms pass over memory once more, to see what that is
                          worth */
-    lsi_cuda_early early; /* LOCKSTEP_CUDA_EARLY: see cuda.c */
+    bool not_early;   /* LOCKSTEP_CUDA_EARLY=off: within a graph a kernel begins when all before it is over */
     bool
         no_norm_pool; /* LOCKSTEP_CUDA_NORM_POOL=off: norms and the max pools behind them are by themselves */
     bool checks; /* LOCKSTEP_CUDA_CHECK=1: every kernel is waited for, so that the one that fails is named */

@@ -259,7 +259,7 @@ static ls_recording *recorded(ls_device *dev, ls_queue q)
     ls_recording *r = ls_alloc(LS_MEM_PLAN, sizeof *r);
     lsi_cuda_edges edges;
     void *graph;
-    const int code = d->api->captured(d->stream[q], &d->early, &graph, &edges);
+    const int code = d->api->captured(d->stream[q], !d->not_early, &graph, &edges);
 
     d->recording = false;
     if (d->branches.failed) d->refused = true; /* kernels may be there that come after too little */
@@ -267,7 +267,7 @@ static ls_recording *recorded(ls_device *dev, ls_queue q)
     if (code != 0)
         ls_log(LS_LOG_WARN, "cuda: a step cannot be one graph, and its kernels are started one by one: %s",
                d->api->error(code));
-    else if (d->early.when != LSI_CUDA_EARLY_NEVER)
+    else if (!d->not_early)
         ls_log(LS_LOG_INFO,
                "cuda: a step is a graph of %zu edges; kernels begin early along %zu, and %zu of libraries",
                edges.all, edges.early, edges.programmatic);

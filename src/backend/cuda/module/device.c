@@ -197,7 +197,7 @@ static int capture_last(lsi_cuda_stream s, void **nodes, size_t room, size_t *n)
     return 0;
 }
 
-static int captured(lsi_cuda_stream s, const lsi_cuda_early *how, void **out, lsi_cuda_edges *edges)
+static int captured(lsi_cuda_stream s, bool early, void **out, lsi_cuda_edges *edges)
 {
     cudaGraph_t graph = NULL;
     int code;
@@ -206,8 +206,8 @@ static int captured(lsi_cuda_stream s, const lsi_cuda_early *how, void **out, ls
     *edges = (lsi_cuda_edges){0};
     ENTER();
     code = (int)cudaStreamEndCapture((cudaStream_t)s, &graph);
-    if (code == 0 && how->when != LSI_CUDA_EARLY_NEVER)
-        code = lsi_cuda_instantiate(graph, how, out, edges);
+    if (code == 0 && early)
+        code = lsi_cuda_instantiate(graph, out, edges);
     else if (code == 0)
         code = (int)cudaGraphInstantiate((cudaGraphExec_t *)out, graph, 0);
     lsi_cuda_note_end();

@@ -20,7 +20,7 @@ void lsi_cuda_note_kernel(lsi_cuda_stream s);
 void lsi_cuda_note_end(void);
 /* Between the two latter: the captured graph (a cudaGraph_t) as one that can be launched (a cudaGraphExec_t);
  * noted kernels in it begin early. */
-int lsi_cuda_instantiate(void *graph, const lsi_cuda_early *how, void **out, lsi_cuda_edges *about);
+int lsi_cuda_instantiate(void *graph, void **out, lsi_cuda_edges *about);
 
 /* The parts of the table. */
 void lsi_cuda_fill_device(lsi_cuda_api *api);

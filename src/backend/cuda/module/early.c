@@ -1,8 +1,8 @@
 /* early.c: kernels of a graph that are started while those before them still run.
  *
  * Between the end of a kernel and the start of one that comes after it lie one to two microseconds.  Kernels
- * of this module wait by themselves (source/wait.cuh), so they can be started before, and are on the
- * processors when what they wait for is over.  While a stream is captured every launcher says which node of
+ * of this module wait by themselves (source/wait.cuh), so they can be started when the last block before them
+ * ends, and need not wait until that is noted.  While a stream is captured every launcher says which node of
  * the graph it made; when the graph is complete, edges from a kernel to such a node are made programmatic, as
  * CUDA calls them.  Edges to kernels of libraries, to copies and from them stay what they are: the next
  * begins when the one before has ended.  Why that is safe: docs/decisions/0042-early-kernels.md. */
@@ -75,16 +75,6 @@ static bool is_kernel(cudaGraphNode_t node)
     return cudaGraphNodeGetType(node, &type) == cudaSuccess && type == cudaGraphNodeTypeKernel;
 }
 
-/* Whether it comes after one node only. */
-static bool has_one_before(cudaGraphNode_t node)
-{
-    cudaGraphNode_t first[2];
-    cudaGraphEdgeData data[2];
-    size_t n = 2;
-
-    return cudaGraphNodeGetDependencies(node, first, data, &n) == cudaSuccess && n == 1;
-}
-
 /* Edges of a graph; of all that were read, those that can be programmatic. */
 typedef struct edges {
     cudaGraphNode_t *from, *to;
@@ -112,13 +102,12 @@ static cudaError_t read_edges(cudaGraph_t graph, edges *e)
 }
 
 /* Moves them to the front. */
-static void choose_edges(edges *e, bool alone)
+static void choose_edges(edges *e)
 {
     if (noted.n > 0) qsort(noted.at, noted.n, sizeof *noted.at, by_address);
     for (size_t i = 0; i < e->all; i++) {
         if (e->data[i].type == cudaGraphDependencyTypeProgrammatic) e->programmatic++;
-        if (e->data[i].type != cudaGraphDependencyTypeDefault || !waits(e->to[i]) || !is_kernel(e->from[i]) ||
-            (alone && !has_one_before(e->to[i])))
+        if (e->data[i].type != cudaGraphDependencyTypeDefault || !waits(e->to[i]) || !is_kernel(e->from[i]))
             continue;
         e->from[e->n] = e->from[i];
         e->to[e->n++] = e->to[i];
@@ -141,19 +130,13 @@ static cudaError_t change_edges(cudaGraph_t graph, edges *e, unsigned char port)
     return st != cudaSuccess ? st : cudaGraphAddDependencies(graph, e->from, e->to, e->data, e->n);
 }
 
-static unsigned char port_of(lsi_cuda_early_when when)
-{
-    return when == LSI_CUDA_EARLY_BEGUN ? cudaGraphKernelNodePortLaunchCompletion
-                                        : cudaGraphKernelNodePortProgrammatic;
-}
-
-int lsi_cuda_instantiate(void *graph, const lsi_cuda_early *how, void **out, lsi_cuda_edges *about)
+int lsi_cuda_instantiate(void *graph, void **out, lsi_cuda_edges *about)
 {
     edges e = {0};
     cudaError_t st = read_edges(graph, &e);
 
-    if (st == cudaSuccess) choose_edges(&e, how->alone);
-    if (st == cudaSuccess) st = change_edges(graph, &e, port_of(how->when));
+    if (st == cudaSuccess) choose_edges(&e);
+    if (st == cudaSuccess) st = change_edges(graph, &e, cudaGraphKernelNodePortProgrammatic);
     if (st == cudaSuccess && cudaGraphInstantiate((cudaGraphExec_t *)out, graph, 0) != cudaSuccess) {
         (void)cudaGetLastError(); /* a driver that knows no such edges, or not these */
         st = change_edges(graph, &e, cudaGraphKernelNodePortDefault);
