@@ -6,8 +6,9 @@
  *
  * As the program ends it says, of the middle of its longest run of kernels without a rest of 2 ms (of a
  * bench: its timed steps), how much of the time no kernel was running, how long the longest gap was, between
- * which kernels most of the time without one lies, and which kernels take most time.  Copies from and to the
- * host do not count as kernels.  Records cost time, so gaps are a little longer than they are without it.  A
+ * which kernels most of the time without one lies, and which kernels take most time.  Memory that is cleared
+ * or copied on the device by the driver counts as a kernel that is called "memset" or "memcpy"; copies from
+ * and to the host do not.  Records cost time, so gaps are a little longer than they are without it.  A
  * kernel that was started early and waits (LOCKSTEP_CUDA_EARLY, docs/gpu.md) counts as running: with such
  * kernels only the time of a step tells what is gained.  GPU_IDLE_LINES (12) is the length of the lists. */
 #include <ctype.h>
@@ -80,6 +81,7 @@ static struct {
 
 static void add(uint64_t begin, uint64_t end, const char *name)
 {
+    if (end <= begin) return;
     if (spans.n == spans.room) {
         const size_t room = spans.room > 0 ? 2 * spans.room : 1 << 16;
         span *at = realloc(spans.at, room * sizeof *at);
@@ -88,6 +90,15 @@ static void add(uint64_t begin, uint64_t end, const char *name)
         spans.room = room;
     }
     spans.at[spans.n++] = (span){begin, end, name_of(name != NULL ? name : "?")};
+}
+
+/* What is no kernel, by its size: that tells whose it is. */
+static void add_bytes(uint64_t begin, uint64_t end, const char *what, uint64_t bytes)
+{
+    char name[NAME];
+
+    snprintf(name, sizeof name, "%s of %llu bytes", what, (unsigned long long)bytes);
+    add(begin, end, name);
 }
 
 static void CUPTIAPI give_buffer(uint8_t **buffer, size_t *size, size_t *most)
@@ -106,8 +117,14 @@ static void CUPTIAPI take_buffer(CUcontext context, uint32_t stream, uint8_t *bu
     pthread_mutex_lock(&spans.mutex);
     while (cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS) {
         const CUpti_ActivityKernel10 *k = (const CUpti_ActivityKernel10 *)record;
-        if (record->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL && k->end > k->start)
+        const CUpti_ActivityMemset4 *m = (const CUpti_ActivityMemset4 *)record;
+        const CUpti_ActivityMemcpy6 *c = (const CUpti_ActivityMemcpy6 *)record;
+        if (record->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL)
             add(k->start, k->end, k->name);
+        else if (record->kind == CUPTI_ACTIVITY_KIND_MEMSET)
+            add_bytes(m->start, m->end, "memset", m->bytes);
+        else if (record->kind == CUPTI_ACTIVITY_KIND_MEMCPY && c->copyKind == CUPTI_ACTIVITY_MEMCPY_KIND_DTOD)
+            add_bytes(c->start, c->end, "memcpy", c->bytes);
     }
     pthread_mutex_unlock(&spans.mutex);
     free(buffer);
@@ -250,7 +267,9 @@ int InitializeInjection(void);
 int InitializeInjection(void)
 {
     if (cuptiActivityRegisterCallbacks(give_buffer, take_buffer) != CUPTI_SUCCESS ||
-        cuptiActivityEnable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) != CUPTI_SUCCESS)
+        cuptiActivityEnable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) != CUPTI_SUCCESS ||
+        cuptiActivityEnable(CUPTI_ACTIVITY_KIND_MEMSET) != CUPTI_SUCCESS ||
+        cuptiActivityEnable(CUPTI_ACTIVITY_KIND_MEMCPY) != CUPTI_SUCCESS)
         fprintf(stderr, "gpu_idle: CUPTI does not record kernels here\n");
     else
         atexit(say);

@@ -80,19 +80,20 @@ static double time_of(int (*run)(product *), product *p, bool early)
 {
     lsi_cuda_event from, to;
     lsi_cuda_edges edges;
-    void *graph = NULL;
+    lsi_cuda_graph *graph = NULL;
     double best = INFINITY;
 
     if (run(p) != 0 || api->stream_sync(stream) != 0) return -1;
     need(api->capture(stream), "capture");
     for (int i = 0; i < REPEATS; i++) (void)run(p);
-    if (api->captured(stream, early, &graph, &edges) != 0 || graph == NULL) return -1;
+    if (api->captured(stream, &(lsi_cuda_graph_rules){.early = early}, &graph, &edges) != 0 || graph == NULL)
+        return -1;
     need(api->event_create(&from, true), "event");
     need(api->event_create(&to, true), "event");
     for (int i = 0; i <= ROUNDS; i++) { /* the first warms it up */
         float ms = 0;
         need(api->event_record(from, stream), "event");
-        need(api->graph_launch(graph, stream), "graph");
+        need(api->graph_launch(graph, NULL, NULL, stream), "graph");
         need(api->event_record(to, stream), "event");
         need(api->stream_sync(stream), "graph");
         need(api->event_elapsed(from, to, &ms), "event");

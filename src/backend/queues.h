@@ -52,7 +52,8 @@ typedef struct ls_queues {
 
     /* All of these or none.  Kernels that are put into the queue after `record` are not run but kept, until
      * `recorded`; from then on `replay` puts all of them into the queue at once, as often as it is called.
-     * False, NULL: the device cannot, or one of the kernels cannot be kept; nothing was run then. */
+     * False, NULL: the device cannot, or one of the kernels cannot be kept; nothing was run then.
+     * A device may begin a replay as late as the queue's next event. */
     bool (*record)(struct ls_device *dev, ls_queue q);
     /* Within a recording: the next kernel comes after these of it, by their numbers from 0 in the order in
      * which they are put in, and after no other; without it each comes after the one before.  NULL: the

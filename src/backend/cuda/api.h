@@ -15,10 +15,11 @@
 
 #define LSI_CUDA_SYMBOL "ls_cuda_module"
 /* Of everything that a module and a program must see alike, launchers included. */
-#define LSI_CUDA_VERSION 8
+#define LSI_CUDA_VERSION 9
 
 typedef void *lsi_cuda_event; /* a cudaEvent_t */
 typedef struct lsi_cuda_library lsi_cuda_library;
+typedef struct lsi_cuda_graph lsi_cuda_graph; /* what was put into a stream, kept */
 
 /* The device in use. */
 typedef struct lsi_cuda_about {
@@ -38,6 +39,12 @@ typedef struct lsi_cuda_start {
     unsigned threads;
     size_t shared; /* bytes of shared memory that it names at run time */
 } lsi_cuda_start;
+
+/* What becomes of a graph. */
+typedef struct lsi_cuda_graph_rules {
+    bool early;  /* kernels that wait by themselves begin as the last blocks before them end */
+    bool framed; /* every launch brings copies that come before all else in it, and such that come behind */
+} lsi_cuda_graph_rules;
 
 /* The edges of a graph: their number, those along which a kernel begins early, and those for which libraries
  * had asked for that themselves. */
@@ -78,15 +85,18 @@ typedef struct lsi_cuda_api {
     int (*event_elapsed)(lsi_cuda_event from, lsi_cuda_event to, float *ms); /* both timed and over */
 
     /* What this thread puts into the stream between the two is kept instead of run; *out is NULL when it
-     * cannot be.  With `early`, kernels that wait by themselves begin while those before them end. */
+     * cannot be. */
     int (*capture)(lsi_cuda_stream s);
-    int (*captured)(lsi_cuda_stream s, bool early, void **out, lsi_cuda_edges *edges);
+    int (*captured)(lsi_cuda_stream s, const lsi_cuda_graph_rules *how, lsi_cuda_graph **out,
+                    lsi_cuda_edges *edges);
     /* Within it: what comes next comes after these nodes of the graph; and the nodes that what comes next
      * would come after, at most `room` of them, with their number in *n. */
     int (*capture_after)(lsi_cuda_stream s, void **nodes, size_t n);
     int (*capture_last)(lsi_cuda_stream s, void **nodes, size_t room, size_t *n);
-    int (*graph_launch)(void *graph, lsi_cuda_stream s);
-    void (*graph_destroy)(void *graph);
+    /* `before`, `behind`: of a framed graph, else NULL. */
+    int (*graph_launch)(lsi_cuda_graph *graph, const lsi_cuda_copies_args *before,
+                        const lsi_cuda_copies_args *behind, lsi_cuda_stream s);
+    void (*graph_destroy)(lsi_cuda_graph *graph); /* when none of its launches is under way */
 
     /* Problems for libraries (launch/library.h).  Ways are numbered from the library's best guess on; they
      * are the same in every process with the same versions on the same kind of device, and each gives the

@@ -9,7 +9,8 @@ typedef struct trial {
     const lsi_cuda_choice *c;
     lsi_cuda_device *dev;
     ls_kernel kernel[LSI_CUDA_KERNELS];
-    void *graph[LSI_CUDA_KERNELS], *scratch[LSI_CUDA_KERNELS];
+    lsi_cuda_graph *graph[LSI_CUDA_KERNELS];
+    void *scratch[LSI_CUDA_KERNELS];
     void *in[MOST_OPERANDS], *out[MOST_OPERANDS];
     bool tried;
 } trial;
@@ -61,7 +62,7 @@ static bool make_graph(trial *t, int i)
     t->dev->refused = false;
     for (int k = 0; k < REPEATS; k++) t->kernel[i].run(t->kernel[i].state, &call);
     t->dev->recording = false;
-    kept = api->captured(t->dev->now, false, &t->graph[i], &(lsi_cuda_edges){0}) == 0;
+    kept = api->captured(t->dev->now, &(lsi_cuda_graph_rules){0}, &t->graph[i], &(lsi_cuda_edges){0}) == 0;
     return kept && !t->dev->refused && !failure.told;
 }
 
@@ -74,7 +75,7 @@ static bool try_kernel(void *ctx, int i)
     t->tried = true;
     if (t->graph[i] == NULL && (make(t, i, &err) != LS_OK || !make_tensors(t) || !make_graph(t, i)))
         return false;
-    return api->graph_launch(t->graph[i], t->dev->now) == 0 && api->stream_sync(t->dev->now) == 0;
+    return api->graph_launch(t->graph[i], NULL, NULL, t->dev->now) == 0 && api->stream_sync(t->dev->now) == 0;
 }
 
 static void clear(trial *t)

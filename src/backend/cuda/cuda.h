@@ -41,7 +41,10 @@ typedef struct lsi_cuda_device {
     bool recording, refused; /* kernels are kept, not run; one of them cannot be kept */
     lsi_cuda_branches branches;
     lsi_cuda_copies_args pending; /* to be put into a queue at once, */
-    ls_queue pending_in;          /* this one */
+    ls_queue pending_in;          /* this one, */
+    lsi_cuda_graph *due;          /* behind this, if there is one, */
+    lsi_cuda_copies_args before;  /* which comes behind these */
+    bool copies_alone;            /* LOCKSTEP_CUDA_COPIES=alone: such copies are no part of a graph */
     int failed;                   /* what the device could not do, or 0 */
     lsi_tuner *tuner;
     lsi_cuda_area area;

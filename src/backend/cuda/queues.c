@@ -14,15 +14,25 @@ struct ls_event {
  * What goes to and fro around a step is a handful of numbers, each of which would be a copy of its own, one
  * after the other: together they take longer than a small network's step.  They wait here until somebody asks
  * how far the queue is, and are then one kernel, which reads and writes pinned memory where it lies.  Waiting
- * longer than they must harms nobody, since others see of a queue only its events. */
+ * longer than they must harms nobody, since others see of a queue only its events.
+ *
+ * A recording that is replayed waits, too, and what was pending is the first of its nodes, and what comes to
+ * be pending behind it the last: inputs, step and results are one launch. */
 
 enum { SMALL = 4096 }; /* bytes between host and device */
 
 static int send_pending(const lsi_cuda_device *d)
 {
-    lsi_cuda_copies_args *p = &((lsi_cuda_device *)d)->pending;
-    const int code = p->n > 0 ? d->api->launch.copies(d->stream[d->pending_in], p) : 0;
+    lsi_cuda_device *of = (lsi_cuda_device *)d;
+    lsi_cuda_copies_args *p = &of->pending;
+    lsi_cuda_stream s = d->stream[d->pending_in];
+    int code = 0;
 
+    if (d->due != NULL)
+        code = d->api->graph_launch(d->due, &d->before, p, s);
+    else if (p->n > 0)
+        code = d->api->launch.copies(s, p);
+    of->due = NULL;
     p->n = 0;
     return code;
 }
@@ -146,6 +156,7 @@ static void queue_wait(ls_device *dev, ls_queue q, ls_event *e)
 {
     const lsi_cuda_device *d = lsi_cuda_of(dev);
 
+    if (d->due != NULL) note(dev, send_first(d, q)); /* it is not what has to wait */
     note(dev, d->api->stream_wait(d->stream[q], e->event));
 }
 
@@ -183,7 +194,7 @@ static uint64_t when(ls_device *dev, ls_event *e)
  */
 
 struct ls_recording {
-    void *graph;
+    lsi_cuda_graph *graph;
 };
 
 /* -- branches of a recording --
@@ -258,8 +269,9 @@ static ls_recording *recorded(ls_device *dev, ls_queue q)
     lsi_cuda_device *d = (lsi_cuda_device *)dev;
     ls_recording *r = ls_alloc(LS_MEM_PLAN, sizeof *r);
     lsi_cuda_edges edges;
-    void *graph;
-    const int code = d->api->captured(d->stream[q], !d->not_early, &graph, &edges);
+    lsi_cuda_graph *graph;
+    const lsi_cuda_graph_rules how = {.early = !d->not_early, .framed = !d->copies_alone};
+    const int code = d->api->captured(d->stream[q], &how, &graph, &edges);
 
     d->recording = false;
     if (d->branches.failed) d->refused = true; /* kernels may be there that come after too little */
@@ -280,15 +292,25 @@ static ls_recording *recorded(ls_device *dev, ls_queue q)
 
 static void replay(ls_device *dev, ls_queue q, ls_recording *r)
 {
-    const lsi_cuda_device *d = lsi_cuda_of(dev);
+    lsi_cuda_device *d = (lsi_cuda_device *)dev;
 
-    note(dev, send_first(d, q));
-    note(dev, d->api->graph_launch(r->graph, d->stream[q]));
+    if (d->due != NULL || d->pending_in != q || d->copies_alone) note(dev, send_pending(d));
+    if (d->copies_alone) {
+        note(dev, d->api->graph_launch(r->graph, NULL, NULL, d->stream[q]));
+        return;
+    }
+    d->before = d->pending;
+    d->pending.n = 0;
+    d->pending_in = q;
+    d->due = r->graph;
 }
 
 static void free_recording(ls_device *dev, ls_recording *r)
 {
-    lsi_cuda_of(dev)->api->graph_destroy(r->graph);
+    const lsi_cuda_device *d = lsi_cuda_of(dev);
+
+    if (d->due == r->graph) note(dev, send_pending(d));
+    d->api->graph_destroy(r->graph);
     ls_free(r);
 }
 

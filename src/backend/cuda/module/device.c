@@ -166,68 +166,6 @@ static int event_elapsed(lsi_cuda_event from, lsi_cuda_event to, float *ms)
     return (int)cudaEventElapsedTime(ms, (cudaEvent_t)from, (cudaEvent_t)to);
 }
 
-/* Other threads may allocate meanwhile. */
-static int capture(lsi_cuda_stream s)
-{
-    ENTER();
-    lsi_cuda_note_begin();
-    return (int)cudaStreamBeginCapture((cudaStream_t)s, cudaStreamCaptureModeThreadLocal);
-}
-
-static int capture_after(lsi_cuda_stream s, void **nodes, size_t n)
-{
-    ENTER();
-    return (int)cudaStreamUpdateCaptureDependencies((cudaStream_t)s, (cudaGraphNode_t *)nodes, NULL, n,
-                                                    cudaStreamSetCaptureDependencies);
-}
-
-static int capture_last(lsi_cuda_stream s, void **nodes, size_t room, size_t *n)
-{
-    enum cudaStreamCaptureStatus status;
-    const cudaGraphNode_t *last = NULL;
-    const cudaGraphEdgeData *edges = NULL;
-    cudaError_t e;
-
-    *n = 0;
-    ENTER();
-    e = cudaStreamGetCaptureInfo((cudaStream_t)s, &status, NULL, NULL, &last, &edges, n);
-    if (e != cudaSuccess) return (int)e;
-    if (status != cudaStreamCaptureStatusActive) return (int)cudaErrorStreamCaptureInvalidated;
-    for (size_t i = 0; i < *n && i < room; i++) nodes[i] = (void *)last[i];
-    return 0;
-}
-
-static int captured(lsi_cuda_stream s, bool early, void **out, lsi_cuda_edges *edges)
-{
-    cudaGraph_t graph = NULL;
-    int code;
-
-    *out = NULL;
-    *edges = (lsi_cuda_edges){0};
-    ENTER();
-    code = (int)cudaStreamEndCapture((cudaStream_t)s, &graph);
-    if (code == 0 && early)
-        code = lsi_cuda_instantiate(graph, out, edges);
-    else if (code == 0)
-        code = (int)cudaGraphInstantiate((cudaGraphExec_t *)out, graph, 0);
-    lsi_cuda_note_end();
-    if (graph != NULL) (void)cudaGraphDestroy(graph);
-    if (code != 0) *out = NULL;
-    if (code != 0) (void)cudaGetLastError(); /* it is told, and must not be found again */
-    return code;
-}
-
-static int graph_launch(void *graph, lsi_cuda_stream s)
-{
-    ENTER();
-    return (int)cudaGraphLaunch((cudaGraphExec_t)graph, (cudaStream_t)s);
-}
-
-static void graph_destroy(void *graph)
-{
-    if (lsi_cuda_enter() == 0) (void)cudaGraphExecDestroy((cudaGraphExec_t)graph);
-}
-
 void lsi_cuda_fill_device(lsi_cuda_api *api)
 {
     api->count = count;
@@ -246,12 +184,6 @@ void lsi_cuda_fill_device(lsi_cuda_api *api)
     api->stream_destroy = stream_destroy;
     api->stream_sync = stream_sync;
     api->stream_wait = stream_wait;
-    api->capture = capture;
-    api->captured = captured;
-    api->capture_after = capture_after;
-    api->capture_last = capture_last;
-    api->graph_launch = graph_launch;
-    api->graph_destroy = graph_destroy;
     api->event_create = event_create;
     api->event_destroy = event_destroy;
     api->event_record = event_record;

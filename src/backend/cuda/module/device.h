@@ -17,13 +17,21 @@ int lsi_cuda_enter(void);
  * so. */
 void lsi_cuda_note_begin(void);
 void lsi_cuda_note_kernel(lsi_cuda_stream s);
+void lsi_cuda_note_node(void *node); /* the same of a node that was put into the graph behind the capture */
 void lsi_cuda_note_end(void);
 /* Between the two latter: the captured graph (a cudaGraph_t) as one that can be launched (a cudaGraphExec_t);
  * noted kernels in it begin early. */
 int lsi_cuda_instantiate(void *graph, void **out, lsi_cuda_edges *about);
 
+/* -- copies as a node of a graph (copies.cu) ------------------------------------------------------------- */
+
+int lsi_cuda_copies_node(void *graph, void **node, const lsi_cuda_copies_args *a);
+/* In one that can be launched: from the next launch on. */
+int lsi_cuda_copies_change(void *exec, void *node, const lsi_cuda_copies_args *a);
+
 /* The parts of the table. */
 void lsi_cuda_fill_device(lsi_cuda_api *api);
+void lsi_cuda_fill_graphs(lsi_cuda_api *api);
 void lsi_cuda_fill_libraries(lsi_cuda_api *api);
 void lsi_cuda_fill_compile(lsi_cuda_api *api);
 

@@ -26,6 +26,18 @@ void lsi_cuda_note_begin(void)
 }
 
 /* A node that is not noted, for whatever reason, is one that does not begin early. */
+void lsi_cuda_note_node(void *node)
+{
+    if (noted.n == noted.room) {
+        const size_t room = noted.room > 0 ? 2 * noted.room : 256;
+        cudaGraphNode_t *at = realloc(noted.at, room * sizeof *at);
+        if (at == NULL) return;
+        noted.at = at;
+        noted.room = room;
+    }
+    noted.at[noted.n++] = node;
+}
+
 void lsi_cuda_note_kernel(lsi_cuda_stream s)
 {
     enum cudaStreamCaptureStatus status;
@@ -36,15 +48,7 @@ void lsi_cuda_note_kernel(lsi_cuda_stream s)
     if (!noted.capturing) return;
     if (cudaStreamGetCaptureInfo((cudaStream_t)s, &status, NULL, NULL, &last, &data, &n) != cudaSuccess)
         return;
-    if (status != cudaStreamCaptureStatusActive || n != 1) return;
-    if (noted.n == noted.room) {
-        const size_t room = noted.room > 0 ? 2 * noted.room : 256;
-        cudaGraphNode_t *at = realloc(noted.at, room * sizeof *at);
-        if (at == NULL) return;
-        noted.at = at;
-        noted.room = room;
-    }
-    noted.at[noted.n++] = last[0];
+    if (status == cudaStreamCaptureStatusActive && n == 1) lsi_cuda_note_node(last[0]);
 }
 
 void lsi_cuda_note_end(void)

@@ -129,43 +129,6 @@ int lsi_cuda_move(lsi_cuda_stream s, const lsi_cuda_move_args *a)
     }
 }
 
-/* -- many copies --------------------------------------------------------------------------------------------
- */
-
-template <typename Word> static __device__ void copy_words(const lsi_cuda_copied &c)
-{
-    const int64_t step = (int64_t)gridDim.y * THREADS;
-
-    for (int64_t i = (int64_t)blockIdx.y * THREADS + threadIdx.x; i < c.bytes / (int64_t)sizeof(Word);
-         i += step)
-        ((Word *)c.to)[i] = ((const Word *)c.from)[i];
-}
-
-__global__ void __launch_bounds__(THREADS) copies_kernel(const __grid_constant__ lsi_cuda_copies_args a)
-{
-    lsi_wait();
-    const lsi_cuda_copied &c = a.of[blockIdx.x];
-    const uint64_t odd = (uint64_t)(uintptr_t)c.to | (uint64_t)(uintptr_t)c.from | (uint64_t)c.bytes;
-
-    if (odd % 16 == 0)
-        copy_words<uint4>(c);
-    else if (odd % 4 == 0)
-        copy_words<uint32_t>(c);
-    else
-        copy_words<uint8_t>(c);
-}
-
-int lsi_cuda_copies(lsi_cuda_stream s, const lsi_cuda_copies_args *a)
-{
-    int64_t most = 0;
-
-    for (int i = 0; i < a->n; i++)
-        if (a->of[i].bytes > most) most = a->of[i].bytes;
-    if (most == 0) return 0;
-    LSI_LAUNCH(s, dim3((unsigned)a->n, lsi_blocks(most, THREADS * 32)), THREADS, 0, copies_kernel, *a);
-    return 0;
-}
-
 enum { TILE = 32, TILE_ROWS = 8 };
 
 /* A tile goes through shared memory, so that both sides are read and written along their rows, W elements an

@@ -9,6 +9,7 @@ const lsi_cuda_api *ls_cuda_module(void)
 
     api.version = LSI_CUDA_VERSION;
     lsi_cuda_fill_device(&api);
+    lsi_cuda_fill_graphs(&api);
     lsi_cuda_fill_libraries(&api);
     lsi_cuda_fill_compile(&api);
 #define LSI_CUDA_ENTRY(name) api.launch.name = lsi_cuda_##name;
