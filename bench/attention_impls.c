@@ -18,7 +18,7 @@ static const lsi_cuda_api *api;
 static lsi_cuda_stream stream;
 static int failures;
 
-static const char *const way_names[LSI_FLASH_WAYS] = {"best", "tiles", "heads", "90a", "90a b", "90a c"};
+static const char *const way_names[LSI_FLASH_WAYS] = {"best", "tiles", "heads", "90a"};
 
 static void need(int code, const char *what)
 {

@@ -49,9 +49,7 @@ typedef enum lsi_flash_way {
     LSI_FLASH_BEST,
     LSI_FLASH_TILES, /* module/flash.cu */
     LSI_FLASH_HEADS, /* module/flash_heads.cu */
-    LSI_FLASH_90A,   /* module/flash_out_90a.cu, flash_grad_90a.cu, and divisions of theirs */
-    LSI_FLASH_90A_B,
-    LSI_FLASH_90A_C,
+    LSI_FLASH_90A,   /* module/flash_out_90a.cu, flash_grad_90a.cu */
     LSI_FLASH_WAYS
 } lsi_flash_way;
 

@@ -292,35 +292,41 @@ template <typename T, int D> static int flash_grad(lsi_cuda_stream s, const lsi_
     default: return (int)cudaErrorNotSupported;                                                              \
     }
 
-/* The way to take: the one that is asked for, or the fastest that fits. */
-template <typename A> static lsi_flash_way way_of(const A *a, bool fits_90a)
+/* The way that is asked for, or the fastest that fits; LSI_FLASH_WAYS where the one that is asked for does
+ * not fit. */
+static lsi_flash_way way_of(lsi_flash_way asked, int64_t t, int64_t d)
 {
-    if (a->way != LSI_FLASH_BEST) return a->way;
-    return fits_90a ? LSI_FLASH_90A : lsi_flash_fits(a->t, a->d) ? LSI_FLASH_HEADS : LSI_FLASH_TILES;
+    const bool fits_90a = lsi_flash_90a_fits(t, d), fits = lsi_flash_fits(t, d);
+
+    if (asked == LSI_FLASH_BEST) return fits_90a ? LSI_FLASH_90A : fits ? LSI_FLASH_HEADS : LSI_FLASH_TILES;
+    if ((asked == LSI_FLASH_90A && !fits_90a) || (asked == LSI_FLASH_HEADS && !fits)) return LSI_FLASH_WAYS;
+    return asked;
 }
 
 int lsi_cuda_flash(lsi_cuda_stream s, const lsi_cuda_flash_args *a)
 {
-    const bool fits_90a = lsi_flash_out_90a_fits(a);
-    const lsi_flash_way way = way_of(a, fits_90a);
-
-    if (way >= LSI_FLASH_90A) return fits_90a ? lsi_flash_out_90a(s, a) : (int)cudaErrorNotSupported;
-    if (way == LSI_FLASH_HEADS)
-        return lsi_flash_fits(a->t, a->d) ? lsi_flash_heads(s, a) : (int)cudaErrorNotSupported;
-    if (a->dtype == LS_BF16) BY_WIDTH(flash, __nv_bfloat16);
-    if (a->dtype == LS_F16) BY_WIDTH(flash, __half);
+    switch (way_of(a->way, a->t, a->d)) {
+    case LSI_FLASH_90A: return lsi_flash_out_90a(s, a);
+    case LSI_FLASH_HEADS: return lsi_flash_heads(s, a);
+    case LSI_FLASH_TILES:
+        if (a->dtype == LS_BF16) BY_WIDTH(flash, __nv_bfloat16);
+        if (a->dtype == LS_F16) BY_WIDTH(flash, __half);
+        break;
+    default: break;
+    }
     return (int)cudaErrorNotSupported;
 }
 
 int lsi_cuda_flash_grad(lsi_cuda_stream s, const lsi_cuda_flash_grad_args *a)
 {
-    const bool fits_90a = lsi_flash_grad_90a_fits(a);
-    const lsi_flash_way way = way_of(a, fits_90a);
-
-    if (way >= LSI_FLASH_90A) return fits_90a ? lsi_flash_grad_90a(s, a) : (int)cudaErrorNotSupported;
-    if (way == LSI_FLASH_HEADS)
-        return lsi_flash_fits(a->t, a->d) ? lsi_flash_heads_grad(s, a) : (int)cudaErrorNotSupported;
-    if (a->dtype == LS_BF16) BY_WIDTH(flash_grad, __nv_bfloat16);
-    if (a->dtype == LS_F16) BY_WIDTH(flash_grad, __half);
+    switch (way_of(a->way, a->t, a->d)) {
+    case LSI_FLASH_90A: return lsi_flash_grad_90a(s, a);
+    case LSI_FLASH_HEADS: return lsi_flash_heads_grad(s, a);
+    case LSI_FLASH_TILES:
+        if (a->dtype == LS_BF16) BY_WIDTH(flash_grad, __nv_bfloat16);
+        if (a->dtype == LS_F16) BY_WIDTH(flash_grad, __half);
+        break;
+    default: break;
+    }
     return (int)cudaErrorNotSupported;
 }

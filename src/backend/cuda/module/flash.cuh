@@ -1,4 +1,4 @@
-/* flash.cuh: what kernels share whose scores stay in registers (flash.cu, flash_heads.cu): tensor
+/* flash.cuh: what kernels share whose scores stay in registers (flash.cu, flash_heads.cu, *_90a.cu): tensor
  * instructions of 16 x 8 x 16 and how their operands come from rows in shared memory. */
 #ifndef LS_BACKEND_CUDA_MODULE_FLASH_CUH
 #define LS_BACKEND_CUDA_MODULE_FLASH_CUH
@@ -166,6 +166,14 @@ static __device__ __forceinline__ void store(T *to, int64_t pitch, int first, in
     }
 }
 
+static __device__ __forceinline__ float power_of_2(float x)
+{
+    float y;
+
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
 /* Which head a block has, and where its rows begin. */
 struct place {
     int64_t q, out, row;
@@ -239,15 +247,9 @@ static inline int lsi_flash_allow(const void *kernel, size_t bytes)
 bool lsi_flash_fits(int64_t t, int64_t d);
 int lsi_flash_heads(lsi_cuda_stream s, const lsi_cuda_flash_args *a);
 int lsi_flash_heads_grad(lsi_cuda_stream s, const lsi_cuda_flash_grad_args *a);
-/* flash_90a.cu: the same for its heads, backward, on devices that it is for. */
-bool lsi_flash_90a_fits(int64_t t);
-int lsi_flash_90a_grad(lsi_cuda_stream s, const lsi_cuda_flash_grad_args *a);
-/* flash_out_90a.cu and flash_grad_90a.cu: whether they have kernels for these heads on this device; and
- * those.
- */
-bool lsi_flash_out_90a_fits(const lsi_cuda_flash_args *a);
+/* flash_out_90a.cu and flash_grad_90a.cu: the same on devices that they are for. */
+bool lsi_flash_90a_fits(int64_t t, int64_t d);
 int lsi_flash_out_90a(lsi_cuda_stream s, const lsi_cuda_flash_args *a);
-bool lsi_flash_grad_90a_fits(const lsi_cuda_flash_grad_args *a);
 int lsi_flash_grad_90a(lsi_cuda_stream s, const lsi_cuda_flash_grad_args *a);
 
 #endif

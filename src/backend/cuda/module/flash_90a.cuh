@@ -186,26 +186,4 @@ static __device__ __forceinline__ void store_sums(T *to, int64_t pitch, int firs
     }
 }
 
-static __device__ __forceinline__ float power_of_2(float x)
-{
-    float y;
-
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
-
-/* -- launching ----------------------------------------------------------------------------------------------
- */
-
-/* Whether the device in use is of compute capability 9.0. */
-static inline bool lsi_flash_90a()
-{
-    int device = 0, major = 0, minor = 0;
-
-    return lsi_cuda_enter() == 0 && cudaGetDevice(&device) == cudaSuccess &&
-           cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess &&
-           cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device) == cudaSuccess &&
-           major == 9 && minor == 0;
-}
-
 #endif

@@ -151,37 +151,26 @@ template <typename T> struct sums_of_queries {
 /* -- through all rows ---------------------------------------------------------------------------------------
  */
 
-/* When the next scores begin: behind the products that the last ones are for, or ahead of them, while the
- * last ones are weighed, which takes registers for both. */
-enum when { BEHIND, AHEAD };
-
-/* N rows at a time, and the 16 that N may leave. */
-template <typename T, int ROWS, int N, when WHEN, typename SUMS>
+/* N rows at a time, and the 16 that N may leave; the next scores are begun behind the products that the last
+ * ones are for. */
+template <typename T, int ROWS, int N, typename SUMS>
 static __device__ __forceinline__ void walk(SUMS &sums, const pass &x)
 {
-    constexpr int WHOLE = ROWS / N, STEPS = WHOLE + (ROWS % N > 0);
-    static_assert(ROWS % N == 0 || ROWS % N == GROUP, "what N leaves is one product deep");
-    float s[2][N / 2], dp[2][N / 2];
+    constexpr int WHOLE = ROWS / N * N;
+    static_assert(WHOLE == ROWS || WHOLE + GROUP == ROWS, "what N leaves is one product deep");
+    float s[N / 2], dp[N / 2];
 
-    const auto begin = [&](int i) {
-        const int which = WHEN == AHEAD ? i % 2 : 0;
-        if (i < WHOLE)
-            score<T, N>(s[which], dp[which], x.mine, behind(x.others, i * N));
-        else if (i < STEPS)
-            score<T, GROUP>(part<GROUP / 2>(s[which], 0), part<GROUP / 2>(dp[which], 0), x.mine,
-                            behind(x.others, i * N));
-    };
-    begin(0);
 #pragma unroll
-    for (int i = 0; i < STEPS; i++) {
-        const int which = WHEN == AHEAD ? i % 2 : 0;
+    for (int j = 0; j < WHOLE; j += N) {
+        score<T, N>(s, dp, x.mine, behind(x.others, j));
         products_end();
-        if (WHEN == AHEAD) begin(i + 1);
-        if (i < WHOLE)
-            sums.template take<N>(s[which], dp[which], x, i * N);
-        else
-            sums.template take<GROUP>(part<GROUP / 2>(s[which], 0), part<GROUP / 2>(dp[which], 0), x, i * N);
-        if (WHEN == BEHIND) begin(i + 1);
+        sums.template take<N>(s, dp, x, j);
+    }
+    if constexpr (WHOLE < ROWS) {
+        float(&s_16)[GROUP / 2] = part<GROUP / 2>(s, 0), (&dp_16)[GROUP / 2] = part<GROUP / 2>(dp, 0);
+        score<T, GROUP>(s_16, dp_16, x.mine, behind(x.others, WHOLE));
+        products_end();
+        sums.template take<GROUP>(s_16, dp_16, x, WHOLE);
     }
     products_end();
 }
@@ -231,31 +220,36 @@ static __device__ __forceinline__ void prepare(memory<ROWS> &m, const lsi_cuda_f
     __syncthreads();
 }
 
-template <typename T, int ROWS, int FOURS, int N_KEYS, when KEYS_WHEN, int N_QUERIES, when QUERIES_WHEN>
-__global__ void __launch_bounds__(FOURS *FOUR, ROWS > 208 ? 1 : 2)
+/* Of more than 208 rows one head only fits on a processor; then twice the warps have it. */
+template <int ROWS> constexpr int FOURS = ROWS > 208 ? 2 : 1;
+
+template <typename T, int ROWS>
+__global__ void __launch_bounds__(FOURS<ROWS> *FOUR, 2 / FOURS<ROWS>)
     flash_grad_kernel(const __grid_constant__ lsi_cuda_flash_grad_args a)
 {
+    lsi_wait();
+    constexpr int ALL = FOURS<ROWS>, N = ALL == 1 ? TILE : TILE / 2; /* queries that keys go by */
     extern __shared__ __align__(ALIGNED) unsigned char shared[];
     memory<ROWS> &m = *(memory<ROWS> *)aligned(shared);
-    const int t = (int)a.t, four = FOURS == 1 ? 0 : __shfl_sync(LSI_FULL, (int)threadIdx.x / FOUR, 0);
+    const int t = (int)a.t, four = ALL == 1 ? 0 : __shfl_sync(LSI_FULL, (int)threadIdx.x / FOUR, 0);
     const int warp = threadIdx.x % FOUR / LSI_WARP * GROUP, row = warp + threadIdx.x % LSI_WARP / 4;
     const place at = place_of(a);
     const two keys = {matrix_at(m.k), matrix_at(m.v)}, queries = {matrix_at(m.q), matrix_at(m.dout)};
     pass x = {.t = t, .scale = a.scale * LOG2_E, .numbers = m.numbers[0]};
 
-    prepare<T, ROWS, FOURS * FOUR>(m, a, at);
+    prepare<T, ROWS, ALL * FOUR>(m, a, at);
 #pragma unroll 1
-    for (int first = four * TILE; first < t; first += FOURS * TILE) {
+    for (int first = four * TILE; first < t; first += ALL * TILE) {
         sums_of_keys<T, ROWS> sums = {};
         x.mine = behind(keys, first);
         x.others = queries;
         x.works = first + warp < t;
-        walk<T, ROWS, N_KEYS, KEYS_WHEN>(sums, x);
+        walk<T, ROWS, N>(sums, x);
         store_sums((T *)a.dk + at.q, a.q_rows.row, first + warp, t, sums.dk, a.scale, a.scale);
         store_sums((T *)a.dv + at.q, a.q_rows.row, first + warp, t, sums.dv, 1, 1);
     }
 #pragma unroll 1
-    for (int first = four * TILE; first < t; first += FOURS * TILE) {
+    for (int first = four * TILE; first < t; first += ALL * TILE) {
         sums_of_queries<T> sums = {};
         x.mine = behind(queries, first);
         x.others = keys;
@@ -266,7 +260,7 @@ __global__ void __launch_bounds__(FOURS *FOUR, ROWS > 208 ? 1 : 2)
             x.lse[half] = r < t ? m.numbers[0][r] : INFINITY;
             x.dot[half] = r < t ? m.numbers[1][r] : 0;
         }
-        walk<T, ROWS, N_QUERIES, QUERIES_WHEN>(sums, x);
+        walk<T, ROWS, TILE>(sums, x);
         store_sums((T *)a.dq + at.q, a.q_rows.row, first + warp, t, sums.dq, a.scale, a.scale);
     }
 }
@@ -274,33 +268,23 @@ __global__ void __launch_bounds__(FOURS *FOUR, ROWS > 208 ? 1 : 2)
 /* -- launching ----------------------------------------------------------------------------------------------
  */
 
-template <typename T, int ROWS, int FOURS, int N_KEYS, when KEYS_WHEN, int N_QUERIES, when QUERIES_WHEN>
-static int start(lsi_cuda_stream s, const lsi_cuda_flash_grad_args *a)
+template <typename T, int ROWS> static int start(lsi_cuda_stream s, const lsi_cuda_flash_grad_args *a)
 {
-    const auto kernel = flash_grad_kernel<T, ROWS, FOURS, N_KEYS, KEYS_WHEN, N_QUERIES, QUERIES_WHEN>;
+    const auto kernel = flash_grad_kernel<T, ROWS>;
     const size_t bytes = sizeof(memory<ROWS>) + ALIGNED;
     const int code = lsi_flash_allow((const void *)kernel, bytes);
 
     if (code != 0) return code;
-    LSI_LAUNCH(s, dim3(1, (unsigned)(a->samples * a->heads)), FOURS * FOUR, bytes, kernel, *a);
+    LSI_LAUNCH(s, dim3(1, (unsigned)(a->samples * a->heads)), FOURS<ROWS> * FOUR, bytes, kernel, *a);
     return 0;
 }
 
 template <typename T> static int by_rows(lsi_cuda_stream s, const lsi_cuda_flash_grad_args *a)
 {
-    if (a->t <= 64) return start<T, 64, 1, 64, BEHIND, 64, BEHIND>(s, a);
-    if (a->t <= 128) return start<T, 128, 1, 64, BEHIND, 64, BEHIND>(s, a);
-    if (a->t > 208) return start<T, 256, 2, 32, BEHIND, 64, BEHIND>(s, a);
-    switch (a->way) {
-    case LSI_FLASH_90A_B: return start<T, 208, 1, 32, AHEAD, 64, AHEAD>(s, a);
-    case LSI_FLASH_90A_C: return start<T, 208, 1, 64, BEHIND, 32, AHEAD>(s, a);
-    default: return start<T, 208, 1, 64, BEHIND, 64, BEHIND>(s, a);
-    }
-}
-
-bool lsi_flash_grad_90a_fits(const lsi_cuda_flash_grad_args *a)
-{
-    return a->d == D && a->t <= 256 && lsi_flash_90a();
+    if (a->t <= 64) return start<T, 64>(s, a);
+    if (a->t <= 128) return start<T, 128>(s, a);
+    if (a->t <= 208) return start<T, 208>(s, a);
+    return start<T, 256>(s, a);
 }
 
 int lsi_flash_grad_90a(lsi_cuda_stream s, const lsi_cuda_flash_grad_args *a)

@@ -17,14 +17,6 @@ enum { MOST = 224, HEAD_WARPS = 4, GRAD_WARPS = MOST / GROUP, CHUNK = 64 };
 /* Exponents above the maximum in use that are let pass: 2^8 is far from what f16 holds. */
 #define ALLOWED 8.0f
 
-static __device__ __forceinline__ float power_of_2(float x)
-{
-    float y;
-
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
-
 /* The 16 x D elements of rows first.. of n as left operands, from device memory; rows behind the end are 0.
  */
 template <typename T>
@@ -357,6 +349,5 @@ int lsi_flash_heads(lsi_cuda_stream s, const lsi_cuda_flash_args *a)
 
 int lsi_flash_heads_grad(lsi_cuda_stream s, const lsi_cuda_flash_grad_args *a)
 {
-    if (lsi_flash_90a_fits(a->t)) return lsi_flash_90a_grad(s, a);
     return a->dtype == LS_BF16 ? backward<__nv_bfloat16>(s, a) : backward<__half>(s, a);
 }

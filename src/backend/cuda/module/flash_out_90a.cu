@@ -120,6 +120,7 @@ template <typename T, int KEYS, int BLOCKS>
 __global__ void __launch_bounds__(FOUR, BLOCKS)
     flash_out_kernel(const __grid_constant__ lsi_cuda_flash_args a)
 {
+    lsi_wait();
     extern __shared__ __align__(ALIGNED) unsigned char shared[];
     memory<KEYS> &m = *(memory<KEYS> *)aligned(shared);
     const int t = (int)a.t, me = threadIdx.x, lane = me % LSI_WARP, warp = me / LSI_WARP;
@@ -187,13 +188,18 @@ template <typename T> static int by_rows(lsi_cuda_stream s, const lsi_cuda_flash
 {
     if (a->t <= 64) return start<T, 64, 4>(s, a);
     if (a->t <= 128) return start<T, 128, 4>(s, a);
-    if (a->t <= 208) return a->way == LSI_FLASH_90A_B ? start<T, 208, 2>(s, a) : start<T, 208, 3>(s, a);
+    if (a->t <= 208) return start<T, 208, 3>(s, a);
     return start<T, 256, 2>(s, a);
 }
 
-bool lsi_flash_out_90a_fits(const lsi_cuda_flash_args *a)
+bool lsi_flash_90a_fits(int64_t t, int64_t d)
 {
-    return a->d == D && a->t <= 256 && lsi_flash_90a();
+    int device = 0, major = 0, minor = 0;
+
+    return d == D && t <= 256 && lsi_cuda_enter() == 0 && cudaGetDevice(&device) == cudaSuccess &&
+           cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess &&
+           cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device) == cudaSuccess &&
+           major == 9 && minor == 0;
 }
 
 int lsi_flash_out_90a(lsi_cuda_stream s, const lsi_cuda_flash_args *a)
