@@ -79,7 +79,7 @@ static int run_library(product *p)
 static double time_of(int (*run)(product *), product *p, bool early)
 {
     lsi_cuda_event from, to;
-    lsi_cuda_edges edges;
+    lsi_cuda_graph_about edges;
     lsi_cuda_graph *graph = NULL;
     double best = INFINITY;
 

@@ -174,8 +174,9 @@ static void here(void)
 static void on_a_gpu(void)
 {
     static const char *const ways[][2] = {
-        {"LOCKSTEP_CUDA_NONE", ""},     {"LOCKSTEP_CUDA_COPIES", "alone"}, {"LOCKSTEP_CUDA_COPIES", "apart"},
-        {"LOCKSTEP_CUDA_EARLY", "off"}, {"LOCKSTEP_CUDA_BRANCHES", "off"}, {"LOCKSTEP_CUDA_GRAPH", "off"}};
+        {"LOCKSTEP_CUDA_NONE", ""},     {"LOCKSTEP_CUDA_COPIES", "alone"},  {"LOCKSTEP_CUDA_COPIES", "apart"},
+        {"LOCKSTEP_CUDA_EARLY", "off"}, {"LOCKSTEP_CUDA_CLEARS", "theirs"}, {"LOCKSTEP_CUDA_BRANCHES", "off"},
+        {"LOCKSTEP_CUDA_GRAPH", "off"}};
 
     for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
         char how[64];

@@ -15,7 +15,7 @@
 
 #define LSI_CUDA_SYMBOL "ls_cuda_module"
 /* Of everything that a module and a program must see alike, launchers included. */
-#define LSI_CUDA_VERSION 9
+#define LSI_CUDA_VERSION 10
 
 typedef void *lsi_cuda_event; /* a cudaEvent_t */
 typedef struct lsi_cuda_library lsi_cuda_library;
@@ -43,14 +43,16 @@ typedef struct lsi_cuda_start {
 /* What becomes of a graph. */
 typedef struct lsi_cuda_graph_rules {
     bool early;  /* kernels that wait by themselves begin as the last blocks before them end */
+    bool clears; /* what the driver would clear, a kernel of ours does */
     bool framed; /* every launch brings copies that come before all else in it, and such that come behind */
 } lsi_cuda_graph_rules;
 
-/* The edges of a graph: their number, those along which a kernel begins early, and those for which libraries
- * had asked for that themselves. */
-typedef struct lsi_cuda_edges {
-    size_t all, early, programmatic;
-} lsi_cuda_edges;
+typedef struct lsi_cuda_graph_about {
+    size_t edges, early;    /* all of them; those along which a kernel of ours begins early, */
+    size_t programmatic;    /* and those for which libraries had asked for that themselves */
+    size_t clears, copies;  /* by the driver, also those that kernels of ours do instead, */
+    size_t cleared, copied; /* and their bytes */
+} lsi_cuda_graph_about;
 
 typedef struct lsi_cuda_api {
     int version; /* LSI_CUDA_VERSION */
@@ -88,7 +90,7 @@ typedef struct lsi_cuda_api {
      * cannot be. */
     int (*capture)(lsi_cuda_stream s);
     int (*captured)(lsi_cuda_stream s, const lsi_cuda_graph_rules *how, lsi_cuda_graph **out,
-                    lsi_cuda_edges *edges);
+                    lsi_cuda_graph_about *about);
     /* Within it: what comes next comes after these nodes of the graph; and the nodes that what comes next
      * would come after, at most `room` of them, with their number in *n. */
     int (*capture_after)(lsi_cuda_stream s, void **nodes, size_t n);

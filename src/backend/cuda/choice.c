@@ -62,7 +62,8 @@ static bool make_graph(trial *t, int i)
     t->dev->refused = false;
     for (int k = 0; k < REPEATS; k++) t->kernel[i].run(t->kernel[i].state, &call);
     t->dev->recording = false;
-    kept = api->captured(t->dev->now, &(lsi_cuda_graph_rules){0}, &t->graph[i], &(lsi_cuda_edges){0}) == 0;
+    kept = api->captured(t->dev->now, &(lsi_cuda_graph_rules){.clears = !t->dev->clears_theirs}, &t->graph[i],
+                         &(lsi_cuda_graph_about){0}) == 0;
     return kept && !t->dev->refused && !failure.told;
 }
 

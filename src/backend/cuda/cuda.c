@@ -82,8 +82,9 @@ static ls_status cuda_open_at(ls_device **out, int threads, int place, bool exac
     d->no_norm_pool = is_set("LOCKSTEP_CUDA_NORM_POOL", "off");
     d->plain = is_set("LOCKSTEP_CUDA_LAYOUT", "plain");
     d->not_early = is_set("LOCKSTEP_CUDA_EARLY", "off");
-    d->copies_alone = is_set("LOCKSTEP_CUDA_COPIES", "alone");
     d->base.copies_apart = is_set("LOCKSTEP_CUDA_COPIES", "apart");
+    d->copies_alone = d->base.copies_apart || is_set("LOCKSTEP_CUDA_COPIES", "alone");
+    d->clears_theirs = is_set("LOCKSTEP_CUDA_CLEARS", "theirs");
     LS_TRY(lsi_cuda_load(&d->api, err));
     st = choose(d, place, exactly, err);
     if (st != LS_OK) ls_fail_in(err, st, "device \"cuda\"");

@@ -44,16 +44,18 @@ typedef struct lsi_cuda_device {
     ls_queue pending_in;          /* this one, */
     lsi_cuda_graph *due;          /* behind this, if there is one, */
     lsi_cuda_copies_args before;  /* which comes behind these */
-    bool copies_alone;            /* LOCKSTEP_CUDA_COPIES=alone: such copies are no part of a graph */
+    bool copies_alone;            /* LOCKSTEP_CUDA_COPIES: such copies are no part of a graph */
     int failed;                   /* what the device could not do, or 0 */
     lsi_tuner *tuner;
     lsi_cuda_area area;
-    bool plain;       /* LOCKSTEP_CUDA_LAYOUT=plain: nothing is channels last, to see what that is worth */
-    bool no_graph;    /* LOCKSTEP_CUDA_GRAPH=off: kernels of a step are started one by one */
-    bool in_line;     /* LOCKSTEP_CUDA_BRANCHES=off: within a graph they run one after the other */
-    bool no_clusters; /* LOCKSTEP_CUDA_CLUSTERS=off: norms pass over memory once more, to see what that is
-                         worth */
-    bool not_early;   /* LOCKSTEP_CUDA_EARLY=off: within a graph a kernel begins when all before it is over */
+    bool plain;         /* LOCKSTEP_CUDA_LAYOUT=plain: nothing is channels last, to see what that is worth */
+    bool no_graph;      /* LOCKSTEP_CUDA_GRAPH=off: kernels of a step are started one by one */
+    bool in_line;       /* LOCKSTEP_CUDA_BRANCHES=off: within a graph they run one after the other */
+    bool no_clusters;   /* LOCKSTEP_CUDA_CLUSTERS=off: norms pass over memory once more, to see what that is
+                           worth */
+    bool clears_theirs; /* LOCKSTEP_CUDA_CLEARS=theirs: memory that libraries clear in a step is cleared by
+                           the driver */
+    bool not_early; /* LOCKSTEP_CUDA_EARLY=off: within a graph a kernel begins when all before it is over */
     bool
         no_norm_pool; /* LOCKSTEP_CUDA_NORM_POOL=off: norms and the max pools behind them are by themselves */
     bool checks; /* LOCKSTEP_CUDA_CHECK=1: every kernel is waited for, so that the one that fails is named */

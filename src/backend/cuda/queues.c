@@ -268,10 +268,11 @@ static ls_recording *recorded(ls_device *dev, ls_queue q)
 {
     lsi_cuda_device *d = (lsi_cuda_device *)dev;
     ls_recording *r = ls_alloc(LS_MEM_PLAN, sizeof *r);
-    lsi_cuda_edges edges;
+    lsi_cuda_graph_about about;
     lsi_cuda_graph *graph;
-    const lsi_cuda_graph_rules how = {.early = !d->not_early, .framed = !d->copies_alone};
-    const int code = d->api->captured(d->stream[q], &how, &graph, &edges);
+    const lsi_cuda_graph_rules how = {
+        .early = !d->not_early, .clears = !d->clears_theirs, .framed = !d->copies_alone};
+    const int code = d->api->captured(d->stream[q], &how, &graph, &about);
 
     d->recording = false;
     if (d->branches.failed) d->refused = true; /* kernels may be there that come after too little */
@@ -279,10 +280,12 @@ static ls_recording *recorded(ls_device *dev, ls_queue q)
     if (code != 0)
         ls_log(LS_LOG_WARN, "cuda: a step cannot be one graph, and its kernels are started one by one: %s",
                d->api->error(code));
-    else if (!d->not_early)
+    else
         ls_log(LS_LOG_INFO,
-               "cuda: a step is a graph of %zu edges; kernels begin early along %zu, and %zu of libraries",
-               edges.all, edges.early, edges.programmatic);
+               "cuda: a step is a graph of %zu edges; kernels begin early along %zu, and %zu of libraries; "
+               "libraries clear %zu bytes in %zu parts and copy %zu in %zu",
+               about.edges, about.early, about.programmatic, about.cleared, about.clears, about.copied,
+               about.copies);
     if (r != NULL) r->graph = graph;
     if (r != NULL && graph != NULL && !d->refused) return r;
     if (graph != NULL) d->api->graph_destroy(graph);

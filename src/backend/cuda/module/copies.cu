@@ -1,4 +1,4 @@
-/* copies.cu: many copies at once, by themselves or as a node of a graph. */
+/* copies.cu: many copies at once, by themselves or as a node of a graph; and memory that a graph clears. */
 #include "backend/cuda/module/launch.cuh"
 
 enum { THREADS = 256 };
@@ -88,4 +88,28 @@ int lsi_cuda_copies_change(void *exec, void *node, const lsi_cuda_copies_args *a
     const struct cudaKernelNodeParams p = node_of(a, &of, arguments);
 
     return (int)cudaGraphExecKernelNodeSetParams((cudaGraphExec_t)exec, (cudaGraphNode_t)node, &p);
+}
+
+/* -- clearing ---------------------------------------------------------------------------------------------
+ */
+
+template <typename Word> __global__ void __launch_bounds__(THREADS) clear_kernel(Word *to, size_t count)
+{
+    lsi_wait();
+    for (size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x; i < count; i += (size_t)gridDim.x * THREADS)
+        to[i] = Word{};
+}
+
+int lsi_cuda_clear_node(void *graph, void **node, void *to, size_t bytes)
+{
+    const bool wide = ((uintptr_t)to | bytes) % 16 == 0;
+    size_t count = wide ? bytes / 16 : bytes;
+    void *arguments[] = {&to, &count};
+    struct cudaKernelNodeParams p = {};
+
+    p.func = wide ? (void *)clear_kernel<uint4> : (void *)clear_kernel<uint8_t>;
+    p.gridDim = dim3(lsi_blocks((int64_t)count, THREADS * 4));
+    p.blockDim = dim3(THREADS);
+    p.kernelParams = arguments;
+    return (int)cudaGraphAddKernelNode((cudaGraphNode_t *)node, (cudaGraph_t)graph, NULL, 0, &p);
 }

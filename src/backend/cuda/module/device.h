@@ -21,7 +21,14 @@ void lsi_cuda_note_node(void *node); /* the same of a node that was put into the
 void lsi_cuda_note_end(void);
 /* Between the two latter: the captured graph (a cudaGraph_t) as one that can be launched (a cudaGraphExec_t);
  * noted kernels in it begin early. */
-int lsi_cuda_instantiate(void *graph, void **out, lsi_cuda_edges *about);
+int lsi_cuda_instantiate(void *graph, void **out, lsi_cuda_graph_about *about);
+
+/* -- memory that is cleared (clears.c) ------------------------------------------------------------------- */
+
+/* Counts what the driver does in a captured graph; with `ours`, what it would clear kernels of ours do, which
+ * are noted. */
+int lsi_cuda_clears(void *graph, bool ours, lsi_cuda_graph_about *about);
+int lsi_cuda_clear_node(void *graph, void **node, void *to, size_t bytes); /* copies.cu */
 
 /* -- copies as a node of a graph (copies.cu) ------------------------------------------------------------- */
 

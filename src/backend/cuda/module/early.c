@@ -134,7 +134,7 @@ static cudaError_t change_edges(cudaGraph_t graph, edges *e, unsigned char port)
     return st != cudaSuccess ? st : cudaGraphAddDependencies(graph, e->from, e->to, e->data, e->n);
 }
 
-int lsi_cuda_instantiate(void *graph, void **out, lsi_cuda_edges *about)
+int lsi_cuda_instantiate(void *graph, void **out, lsi_cuda_graph_about *about)
 {
     edges e = {0};
     cudaError_t st = read_edges(graph, &e);
@@ -147,7 +147,9 @@ int lsi_cuda_instantiate(void *graph, void **out, lsi_cuda_edges *about)
         e.n = 0;
         if (st == cudaSuccess) st = cudaGraphInstantiate((cudaGraphExec_t *)out, graph, 0);
     }
-    *about = (lsi_cuda_edges){.all = e.all, .early = e.n, .programmatic = e.programmatic};
+    about->edges = e.all;
+    about->early = e.n;
+    about->programmatic = e.programmatic;
     free_edges(&e);
     return (int)st;
 }

@@ -127,12 +127,13 @@ static void graph_destroy(lsi_cuda_graph *g)
     free(g);
 }
 
-static int complete(lsi_cuda_graph *g, const lsi_cuda_graph_rules *how, lsi_cuda_edges *edges)
+static int complete(lsi_cuda_graph *g, const lsi_cuda_graph_rules *how, lsi_cuda_graph_about *about)
 {
-    int code = how->framed ? add_frame(g) : 0;
+    int code = lsi_cuda_clears(g->graph, how->clears, about);
 
+    if (code == 0 && how->framed) code = add_frame(g);
     if (code == 0 && how->early)
-        code = lsi_cuda_instantiate(g->graph, (void **)&g->of[0].exec, edges);
+        code = lsi_cuda_instantiate(g->graph, (void **)&g->of[0].exec, about);
     else if (code == 0)
         code = (int)cudaGraphInstantiate(&g->of[0].exec, g->graph, 0);
     if (code == 0) g->n = 1;
@@ -143,21 +144,21 @@ static int complete(lsi_cuda_graph *g, const lsi_cuda_graph_rules *how, lsi_cuda
 }
 
 static int captured(lsi_cuda_stream s, const lsi_cuda_graph_rules *how, lsi_cuda_graph **out,
-                    lsi_cuda_edges *edges)
+                    lsi_cuda_graph_about *about)
 {
     lsi_cuda_graph *g = calloc(1, sizeof *g);
     cudaGraph_t graph = NULL;
     int code;
 
     *out = NULL;
-    *edges = (lsi_cuda_edges){0};
+    *about = (lsi_cuda_graph_about){0};
     if ((code = lsi_cuda_enter()) == 0) code = (int)cudaStreamEndCapture((cudaStream_t)s, &graph);
     if (code == 0 && g == NULL) code = (int)cudaErrorMemoryAllocation;
     if (g != NULL)
         g->graph = graph;
     else if (graph != NULL)
         (void)cudaGraphDestroy(graph);
-    if (code == 0) code = complete(g, how, edges);
+    if (code == 0) code = complete(g, how, about);
     lsi_cuda_note_end();
     if (code == 0) *out = g;
     if (code != 0) graph_destroy(g);
