@@ -49,10 +49,11 @@ out:
 static int fail_together(const ls_place *place, ls_comm *comm, const ls_err *err)
 {
     const bool alike = err->status == LS_DIVERGED || err->status == LS_DISAGREE;
-    const int code =
-        alike && place->rank != 0 ? ls_launch_exit_code(err->status) : cli_fail_in_rank("train", place, err);
+    const bool waits = alike && place->rank != 0 && comm != NULL;
+    int code = waits ? ls_launch_exit_code(err->status) : cli_fail_in_rank("train", place, err);
 
-    if (alike && comm != NULL) (void)!ls_comm_barrier(comm, "the last words of rank 0", NULL);
+    if (alike && comm != NULL && ls_comm_barrier(comm, "the last words of rank 0", NULL) != LS_OK && waits)
+        code = cli_fail_in_rank("train", place, err); /* rank 0 was elsewhere: it has not said this */
     return code;
 }
 

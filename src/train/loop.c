@@ -46,6 +46,10 @@ static ls_status share_trouble(const lsi_run *r, ls_err *trouble, ls_err *err)
     ls_status st = LS_OK;
 
     LS_TRY(ls_comm_max(c, &first, 1, "who has found numbers that are not finite", err));
+    if ((int)-first >= ls_comm_size(c)) { /* whoever found some could not read them a second time */
+        ls_fail(trouble, LS_DIVERGED, "numbers that are not finite were seen once, and could not be named");
+        goto out;
+    }
     LS_TRY(ls_comm_broadcast(c, trouble, sizeof *trouble, (int)-first, "numbers that are not finite", err));
 out:
     return st;
@@ -68,7 +72,11 @@ static ls_status check_finite(lsi_run *r, const ls_metric_sums *now, int64_t ste
     }
     if (!r->diverged || (warn && before)) return LS_OK;
     if (lsi_run_leads(r))
-        (void)ls_ckpt_writer_wait(r->writer, &(ls_err){0}); /* the message names the newest one */
+        (void)ls_ckpt_writer_wait(r->writer, &(ls_err){0});     /* the message names the newest one */
+    if (now == NULL && ls_pieces_any(r->session.state, NULL)) { /* and so does who has the piece */
+        const ls_status st = ls_comm_barrier(r->session.comm, "the newest checkpoint", err);
+        if (st != LS_OK) return st;
+    }
     if (now == NULL || ls_finite_metrics(now, &at, &trouble) == LS_OK)
         (void)ls_finite_state(r->session.state, &at, &trouble);
     if (now == NULL && ls_pieces_any(r->session.state, NULL)) {
