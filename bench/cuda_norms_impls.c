@@ -122,7 +122,7 @@ static double time_of(const job *j)
 {
     const lsi_cuda_graph_rules rules = {.early = true};
     lsi_cuda_event from, to;
-    lsi_cuda_edges edges;
+    lsi_cuda_graph_about edges;
     lsi_cuda_graph *graph = NULL;
     float ms = 0;
 
