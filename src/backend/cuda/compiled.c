@@ -1,7 +1,8 @@
 /* compiled.c: from a source to its kernels, through a table of the process and a folder of images.
  *
- * An image's name is a hash of its source, the compiler's version and the device's architecture, so a file
- * never needs to be looked into, and what is damaged only has to be noticed when it is loaded. */
+ * An image's name is a hash of its source, the compiler's version and the device's architecture, so nobody
+ * has to ask what a file is the image of.  Whether it is whole has to be asked: the driver is ended by a
+ * signal when it loads a part of one.  A file therefore begins with a hash of the bytes behind it. */
 #include "backend/cuda/compiled.h"
 
 #include <pthread.h>
@@ -76,7 +77,7 @@ static void image_path(const wish *w, char *path, size_t n)
     else
         return;
     if (ls_folders_make(folder, NULL) == LS_OK)
-        snprintf(path, n, "%s/%s-%016llx.cubin", folder, w->kind, (unsigned long long)w->hash);
+        snprintf(path, n, "%s/%s-%016llx.image", folder, w->kind, (unsigned long long)w->hash);
 }
 
 static int load(const wish *w, const void *image, size_t bytes, void **kernels)
@@ -88,16 +89,47 @@ static int load(const wish *w, const void *image, size_t bytes, void **kernels)
     return code;
 }
 
+/* How a kept file begins. */
+typedef struct heading {
+    char magic[8];
+    uint64_t hash; /* of all that follows */
+} heading;
+
+static const char MAGIC[8] = "LSIMAGE1";
+
 /* Loads an image of the cache; false also when it is damaged. */
 static bool load_kept(const wish *w, const char *path, void **kernels)
 {
-    char *image = NULL;
+    char *file = NULL;
     size_t n = 0;
-    bool ok = path[0] != '\0' && ls_whole_plain(&image, &n, path, MAX_IMAGE, NULL) == LS_OK &&
-              load(w, image, n, kernels) == 0;
+    heading h;
+    bool ok = path[0] != '\0' && ls_whole_plain(&file, &n, path, MAX_IMAGE, NULL) == LS_OK && n > sizeof h;
 
-    ls_free(image);
+    if (ok) {
+        memcpy(&h, file, sizeof h);
+        ok = memcmp(h.magic, MAGIC, sizeof MAGIC) == 0 &&
+             h.hash == XXH3_64bits(file + sizeof h, n - sizeof h) &&
+             load(w, file + sizeof h, n - sizeof h, kernels) == 0;
+    }
+    ls_free(file);
     return ok;
+}
+
+static void keep(const char *path, const void *image, size_t n)
+{
+    heading h = {.hash = XXH3_64bits(image, n)};
+    char *file = ls_alloc(LS_MEM_PLAN, sizeof h + n);
+    bool kept = false;
+
+    memcpy(h.magic, MAGIC, sizeof MAGIC);
+    if (file != NULL) {
+        memcpy(file, &h, sizeof h);
+        memcpy(file + sizeof h, image, n);
+        kept = ls_replace_file(path, file, sizeof h + n, NULL) == LS_OK;
+    }
+    if (!kept)
+        ls_log(LS_LOG_INFO, "cuda: %s cannot be written; its kernel is compiled again next time", path);
+    ls_free(file);
 }
 
 static bool compile(const wish *w, const char *path, void **kernels)
@@ -110,8 +142,8 @@ static bool compile(const wish *w, const char *path, void **kernels)
     if (code == 0) code = load(w, image, n, kernels);
     if (code != 0)
         warn_once("a kernel cannot be compiled", log[0] != '\0' ? log : w->dev->api->error(code));
-    else if (path[0] != '\0' && ls_replace_file(path, image, n, NULL) != LS_OK)
-        ls_log(LS_LOG_INFO, "cuda: %s cannot be written; its kernel is compiled again next time", path);
+    else if (path[0] != '\0')
+        keep(path, image, n);
     w->dev->api->release(image);
     return code == 0;
 }
