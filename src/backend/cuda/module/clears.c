@@ -78,14 +78,10 @@ static void count_copy(cudaGraphNode_t node, lsi_cuda_graph_about *about)
 
 int lsi_cuda_clears(void *graph, bool ours, lsi_cuda_graph_about *about)
 {
+    void **all = NULL;
     size_t n = 0;
-    cudaGraphNode_t *all;
-    int code = (int)cudaGraphGetNodes(graph, NULL, &n);
+    int code = lsi_cuda_graph_nodes(graph, &all, &n);
 
-    if (code != 0) return code;
-    all = calloc(n + 1, sizeof *all);
-    if (all == NULL) return (int)cudaErrorMemoryAllocation;
-    code = (int)cudaGraphGetNodes(graph, all, &(size_t){n});
     for (size_t i = 0; i < n && code == 0; i++) {
         enum cudaGraphNodeType type = cudaGraphNodeTypeKernel;
         code = (int)cudaGraphNodeGetType(all[i], &type);

@@ -23,6 +23,9 @@ void lsi_cuda_note_end(void);
  * noted kernels in it begin early. */
 int lsi_cuda_instantiate(void *graph, void **out, lsi_cuda_graph_about *about);
 
+/* All nodes of a graph, in memory to be freed also where it fails; none of an empty one (graph.c). */
+int lsi_cuda_graph_nodes(void *graph, void ***out, size_t *n);
+
 /* -- memory that is cleared (clears.c) ------------------------------------------------------------------- */
 
 /* Counts what the driver does in a captured graph; with `ours`, what it would clear kernels of ours do, which

@@ -102,6 +102,7 @@ static cudaError_t read_edges(cudaGraph_t graph, edges *e)
     e->to = calloc(e->all + 1, sizeof(cudaGraphNode_t));
     e->data = calloc(e->all + 1, sizeof *e->data);
     if (e->from == NULL || e->to == NULL || e->data == NULL) return cudaErrorMemoryAllocation;
+    if (e->all == 0) return cudaSuccess; /* CUDA refuses to list no edges */
     return cudaGraphGetEdges(graph, e->from, e->to, e->data, &e->all);
 }
 

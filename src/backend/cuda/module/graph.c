@@ -68,48 +68,57 @@ static int capture_last(lsi_cuda_stream s, void **nodes, size_t room, size_t *n)
 /* -- the frame --------------------------------------------------------------------------------------------
  */
 
-/* The nodes that nothing comes before, or nothing behind. */
-static cudaError_t outer_nodes(cudaGraph_t graph, bool last, cudaGraphNode_t **out, size_t *n)
+/* What was captured may be nothing at all, and CUDA refuses to list no nodes. */
+int lsi_cuda_graph_nodes(void *graph, void ***out, size_t *n)
 {
     cudaError_t st = cudaGraphGetNodes(graph, NULL, n);
-    const size_t all = *n;
+
+    *out = st == cudaSuccess ? calloc(*n + 1, sizeof **out) : NULL;
+    if (st == cudaSuccess && *out == NULL) st = cudaErrorMemoryAllocation;
+    if (st == cudaSuccess && *n > 0) st = cudaGraphGetNodes(graph, (cudaGraphNode_t *)*out, n);
+    if (st != cudaSuccess) *n = 0;
+    return (int)st;
+}
+
+/* The nodes that nothing comes before, or nothing behind. */
+static int outer_nodes(cudaGraph_t graph, bool last, void ***out, size_t *n)
+{
+    size_t all = 0;
+    int code = lsi_cuda_graph_nodes(graph, out, &all);
 
     *n = 0;
-    if (st != cudaSuccess) return st;
-    *out = calloc(all + 1, sizeof(cudaGraphNode_t));
-    if (*out == NULL) return cudaErrorMemoryAllocation;
-    st = cudaGraphGetNodes(graph, *out, &(size_t){all});
-    for (size_t i = 0; i < all && st == cudaSuccess; i++) {
+    for (size_t i = 0; i < all && code == 0; i++) {
         cudaGraphNode_t node = (*out)[i], other;
         cudaGraphEdgeData data;
         size_t others = 1; /* one is enough to know */
-        st = last ? cudaGraphNodeGetDependentNodes(node, &other, &data, &others)
-                  : cudaGraphNodeGetDependencies(node, &other, &data, &others);
-        if (st == cudaSuccess && others == 0) (*out)[(*n)++] = node;
+        code = (int)(last ? cudaGraphNodeGetDependentNodes(node, &other, &data, &others)
+                          : cudaGraphNodeGetDependencies(node, &other, &data, &others));
+        if (code == 0 && others == 0) (*out)[(*n)++] = node;
     }
-    return st;
+    return code;
 }
 
 /* A node of copies before all of `list`, or behind. */
-static int add_copies(cudaGraph_t graph, cudaGraphNode_t *list, size_t n, bool behind, cudaGraphNode_t *out)
+static int add_copies(cudaGraph_t graph, void **list, size_t n, bool behind, cudaGraphNode_t *out)
 {
     const lsi_cuda_copies_args none = {.n = 0};
     int code = lsi_cuda_copies_node(graph, (void **)out, &none);
 
-    for (size_t i = 0; i < n && code == 0; i++)
-        code =
-            (int)cudaGraphAddDependencies(graph, behind ? &list[i] : out, behind ? out : &list[i], NULL, 1);
+    for (size_t i = 0; i < n && code == 0; i++) {
+        cudaGraphNode_t other = list[i];
+        code = (int)cudaGraphAddDependencies(graph, behind ? &other : out, behind ? out : &other, NULL, 1);
+    }
     if (code == 0) lsi_cuda_note_node(*out);
     return code;
 }
 
 static int add_frame(lsi_cuda_graph *g)
 {
-    cudaGraphNode_t *first = NULL, *last = NULL;
+    void **first = NULL, **last = NULL;
     size_t n_first = 0, n_last = 0;
-    int code = (int)outer_nodes(g->graph, false, &first, &n_first);
+    int code = outer_nodes(g->graph, false, &first, &n_first);
 
-    if (code == 0) code = (int)outer_nodes(g->graph, true, &last, &n_last);
+    if (code == 0) code = outer_nodes(g->graph, true, &last, &n_last);
     if (code == 0) code = add_copies(g->graph, first, n_first, false, &g->before);
     if (code == 0) code = add_copies(g->graph, last, n_last, true, &g->behind);
     free(first);
