@@ -22,7 +22,7 @@ compare() {
 cases=("$@")
 compare "as it is"
 status=$?
-for switch in GRAPH=off BRANCHES=off EARLY=off COPIES=alone CLEARS=theirs LAYOUT=plain CLUSTERS=off RESIDENT=whole-first NORM_POOL=off SLIM=off COMPILE=off REGIONS=off; do
+for switch in GRAPH=off BRANCHES=off EARLY=off COPIES=alone CLEARS=theirs LAYOUT=plain CLUSTERS=off NORM_POOL=off SLIM=off COMPILE=off REGIONS=off; do
     compare "$switch" "LOCKSTEP_CUDA_$switch"
 done
 compare TUNE=off LOCKSTEP_TUNE=off

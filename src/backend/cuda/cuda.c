@@ -68,18 +68,6 @@ static bool is_set(const char *name, const char *value)
     return text != NULL && strcmp(text, value) == 0;
 }
 
-/* LOCKSTEP_CUDA_RESIDENT: whether norms keep maps on the processors that are too large for clusters, and how
- * much of a processor their blocks take; with -first in the place of clusters, too. */
-static void set_resident(lsi_cuda_device *d)
-{
-    const bool whole_first = is_set("LOCKSTEP_CUDA_RESIDENT", "whole-first");
-    const bool half_first = is_set("LOCKSTEP_CUDA_RESIDENT", "half-first");
-
-    if (whole_first || is_set("LOCKSTEP_CUDA_RESIDENT", "whole")) d->resident = LSI_RESIDENT_FULL;
-    if (half_first || is_set("LOCKSTEP_CUDA_RESIDENT", "half")) d->resident = LSI_RESIDENT_HALF;
-    d->resident_first = whole_first || half_first;
-}
-
 static ls_status cuda_open_at(ls_device **out, int threads, int place, bool exactly, ls_err *err)
 {
     lsi_cuda_device *d = ls_alloc(LS_MEM_PLAN, sizeof *d);
@@ -93,7 +81,6 @@ static ls_status cuda_open_at(ls_device **out, int threads, int place, bool exac
     d->no_clusters = is_set("LOCKSTEP_CUDA_CLUSTERS", "off");
     d->no_norm_pool = is_set("LOCKSTEP_CUDA_NORM_POOL", "off");
     d->plain = is_set("LOCKSTEP_CUDA_LAYOUT", "plain");
-    set_resident(d);
     d->not_early = is_set("LOCKSTEP_CUDA_EARLY", "off");
     d->base.copies_apart = is_set("LOCKSTEP_CUDA_COPIES", "apart");
     d->copies_alone = d->base.copies_apart || is_set("LOCKSTEP_CUDA_COPIES", "alone");

@@ -55,8 +55,6 @@ typedef struct lsi_cuda_device {
                            worth */
     bool clears_theirs; /* LOCKSTEP_CUDA_CLEARS=theirs: memory that libraries clear in a step is cleared by
                            the driver */
-    int resident; /* LOCKSTEP_CUDA_RESIDENT: threads of blocks that keep a map on the processors; or 0 */
-    bool resident_first; /* also where clusters would */
     bool not_early; /* LOCKSTEP_CUDA_EARLY=off: within a graph a kernel begins when all before it is over */
     bool
         no_norm_pool; /* LOCKSTEP_CUDA_NORM_POOL=off: norms and the max pools behind them are by themselves */

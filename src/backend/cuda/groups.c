@@ -92,46 +92,6 @@ lsi_cuda_cluster lsi_cuda_cluster_of(const lsi_cuda_device *d, ls_dtype t, const
     return best;
 }
 
-/* -- blocks that are all there at a time ------------------------------------------------------------------
- */
-
-enum {
-    RESIDENT_ACCESS = 4,      /* elements that a thread reads at once */
-    RESIDENT_SUMS = 17 << 10, /* bytes of shared memory that a block of 1024 adds up its threads' sums in */
-    MANY_COLUMNS = 128        /* there are enough blocks side by side with wide columns */
-};
-
-/* One block a processor.  Fewer than three in four processors would be slower than two passes, and so would
- * maps of which less than half can be kept. */
-lsi_cuda_resident lsi_cuda_resident_of(const lsi_cuda_device *d, ls_dtype t, lsi_cuda_groups *g, size_t kept)
-{
-    const int threads = d->resident, span = g->groups >= MANY_COLUMNS && g->groups % LSI_RESIDENT_WIDE == 0
-                                                ? LSI_RESIDENT_WIDE
-                                                : LSI_RESIDENT_NARROW;
-    const int64_t processors = d->about.processors, across = g->groups / span * g->outer;
-    const size_t shared = d->about.shared * (size_t)threads / LSI_RESIDENT_FULL;
-    const size_t sums = (size_t)RESIDENT_SUMS * (size_t)threads / LSI_RESIDENT_FULL;
-    int64_t splits, rows, steps, held;
-
-    if (threads == 0 || d->about.major < 9 || !g->columns || g->groups % width(t) != 0 ||
-        g->groups % span != 0 || g->inner == 0 || across == 0 || across > processors || shared <= sums ||
-        g->inner * g->groups * g->outer > INT32_MAX)
-        return (lsi_cuda_resident){0};
-    splits = processors / across;
-    rows = threads / (span / RESIDENT_ACCESS);
-    steps = ((g->inner + splits - 1) / splits + rows - 1) / rows;
-    held = (int64_t)((shared - sums) / ((size_t)threads * RESIDENT_ACCESS * kept));
-    if (held > steps) held = steps;
-    if (splits * across * 4 < processors * 3 || held * 2 < steps) return (lsi_cuda_resident){0};
-    g->splits = (int)splits;
-    return (lsi_cuda_resident){threads, span, (int)held};
-}
-
-int64_t lsi_cuda_resident_tickets(const lsi_cuda_resident *r, const lsi_cuda_groups *g)
-{
-    return g->splits == 1 ? 0 : g->groups / r->span * g->outer;
-}
-
 size_t lsi_cuda_groups_scratch(const lsi_cuda_groups *g, int n)
 {
     if (g->splits == 1) return 0;

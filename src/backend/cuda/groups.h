@@ -16,10 +16,6 @@ void lsi_cuda_groups_split(const lsi_cuda_device *d, ls_dtype t, lsi_cuda_groups
  * element; blocks is 0 if not. */
 lsi_cuda_cluster lsi_cuda_cluster_of(const lsi_cuda_device *d, ls_dtype t, const lsi_cuda_groups *g,
                                      size_t kept);
-/* How blocks that are all on the processors at a time divide the groups, with so many bytes kept of each
- * element; sets `splits` where they do, and threads is 0 where they do not. */
-lsi_cuda_resident lsi_cuda_resident_of(const lsi_cuda_device *d, ls_dtype t, lsi_cuda_groups *g, size_t kept);
-int64_t lsi_cuda_resident_tickets(const lsi_cuda_resident *r, const lsi_cuda_groups *g);
 /* Bytes of scratch for partial sums of n numbers per group; a multiple of 64. */
 size_t lsi_cuda_groups_scratch(const lsi_cuda_groups *g, int n);
 int64_t lsi_cuda_groups_tickets(const lsi_cuda_groups *g, ls_dtype t);

@@ -99,68 +99,36 @@ static bool fits(const ls_graph *g, const ls_node *n, const ls_vinfo *x)
     return true;
 }
 
-/* How a norm is divided among blocks. */
-typedef struct norm_way {
-    lsi_cuda_cluster cluster;
-    lsi_cuda_resident resident;
-    int64_t tickets;
-    const char *name;
-} norm_way;
-
-/* `again`: rows that are not kept can be read again. */
-static norm_way choose(const lsi_cuda_device *d, ls_dtype t, lsi_cuda_groups *g, size_t kept, bool again)
-{
-    norm_way w = {.name = "clusters"};
-
-    if (!d->resident_first) w.cluster = lsi_cuda_cluster_of(d, t, g, kept);
-    if (w.cluster.blocks == 0 && again) w.resident = lsi_cuda_resident_of(d, t, g, kept);
-    if (d->resident_first && w.resident.threads == 0) w.cluster = lsi_cuda_cluster_of(d, t, g, kept);
-    if (w.cluster.blocks > 0) return w;
-    if (w.resident.threads > 0) {
-        w.tickets = lsi_cuda_resident_tickets(&w.resident, g);
-        w.name = "resident";
-        return w;
-    }
-    lsi_cuda_groups_split(d, t, g);
-    w.tickets = lsi_cuda_groups_tickets(g, t);
-    w.name = g->columns ? "columns" : "lines";
-    return w;
-}
-
 static ls_status plan_norm(ls_device *dev, const ls_graph *g, const ls_node *n, bool batch, bool backward,
                            ls_kernel *out, ls_err *err)
 {
     const ls_vinfo *x = lsi_cuda_in(g, n, backward ? 1 : 0);
-    const ls_norm_attr *attr = n->attr;
     norm_state s = {.dev = lsi_cuda_of(dev), .batch = batch, .tracks = batch && !backward && n->n_out > 3};
+    lsi_cuda_cluster cluster;
     lsi_cuda_groups groups;
     ls_status st = LS_OK;
     size_t scratch;
-    norm_way way;
 
     if (!fits(g, n, x)) return LS_UNSUPPORTED;
     groups = lsi_cuda_groups_of_map(lsi_cuda_map_of(x), !batch);
-    way = choose(s.dev, x->dtype, &groups, ls_dtype_size(x->dtype) * (backward ? 2 : 1),
-                 !backward || attr->act == LS_ACT_NONE || attr->by_beta || attr->residual);
-    LS_TRY(lsi_cuda_tickets(s.dev, way.tickets, &groups.tickets, err));
+    cluster = lsi_cuda_cluster_of(s.dev, x->dtype, &groups, ls_dtype_size(x->dtype) * (backward ? 2 : 1));
+    if (cluster.blocks == 0) lsi_cuda_groups_split(s.dev, x->dtype, &groups);
+    LS_TRY(lsi_cuda_tickets(s.dev, lsi_cuda_groups_tickets(&groups, x->dtype), &groups.tickets, err));
     scratch = lsi_cuda_groups_scratch(&groups, 2);
     if (backward) {
-        s.by_x = attr->by_beta;
+        s.by_x = ((const ls_norm_attr *)n->attr)->by_beta;
         s.partial_at = ((size_t)lsi_cuda_groups_count(&groups) * 3 * sizeof(float) + 63) / 64 * 64;
-        s.backward = (lsi_cuda_norm_grad_args){.dtype = x->dtype,
-                                               .groups = groups,
-                                               .cluster = way.cluster,
-                                               .resident = way.resident,
-                                               .attr = *attr};
+        s.backward = (lsi_cuda_norm_grad_args){
+            .dtype = x->dtype, .groups = groups, .cluster = cluster, .attr = *(const ls_norm_attr *)n->attr};
     } else {
-        s.forward = (lsi_cuda_norm_args){.dtype = x->dtype,
-                                         .groups = groups,
-                                         .cluster = way.cluster,
-                                         .resident = way.resident,
-                                         .attr = *attr};
+        s.forward = (lsi_cuda_norm_args){
+            .dtype = x->dtype, .groups = groups, .cluster = cluster, .attr = *(const ls_norm_attr *)n->attr};
     }
     st = lsi_cuda_kernel_make(out, backward ? run_norm_grad : run_norm, &s, sizeof s, s.partial_at + scratch,
-                              way.name, err);
+                              cluster.blocks > 0 ? "clusters"
+                              : groups.columns   ? "columns"
+                                                 : "lines",
+                              err);
     if (st == LS_OK)
         out->destroy = destroy_norm;
     else

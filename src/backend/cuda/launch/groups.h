@@ -21,16 +21,6 @@ typedef struct lsi_cuda_cluster {
     int blocks, span;
 } lsi_cuda_cluster;
 
-/* Groups of columns whose blocks are all on the processors at a time (module/resident.cuh), one on each, of
- * so many threads, with `span` columns; `held` accesses of each thread stay in shared memory.  0: they are
- * not. */
-typedef struct lsi_cuda_resident {
-    int threads, span, held;
-} lsi_cuda_resident;
-
-/* Threads of a block that takes all of a processor's registers, or half of them; spans. */
-enum { LSI_RESIDENT_FULL = 1024, LSI_RESIDENT_HALF = 512, LSI_RESIDENT_WIDE = 64, LSI_RESIDENT_NARROW = 32 };
-
 enum { LSI_CLUSTER_THREADS = 512, LSI_CLUSTER_WIDE = 64, LSI_CLUSTER_NARROW = 16 }; /* the last two: spans */
 
 /* Threads of a block, and how many columns a block takes with accesses of 16 bytes and of one element. */

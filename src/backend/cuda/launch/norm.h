@@ -13,7 +13,6 @@ typedef struct lsi_cuda_norm_args {
     ls_dtype dtype; /* of x, y and residual; all else is f32 */
     lsi_cuda_groups groups;
     lsi_cuda_cluster cluster;
-    lsi_cuda_resident resident;
     ls_norm_attr attr;
     const void *x, *residual;
     const float *gamma, *beta, *running_mean, *running_var;
@@ -27,8 +26,6 @@ typedef struct lsi_cuda_norm_grad_args {
     ls_dtype dtype;
     lsi_cuda_groups groups;
     lsi_cuda_cluster cluster;
-    lsi_cuda_resident resident; /* not where only y shows what an activation let through, and there is no
-                                   dresidual */
     ls_norm_attr attr;
     const void *dy, *x, *y;
     const void *more; /* is added to dy; only where dresidual is wanted, which then has the sum in it */

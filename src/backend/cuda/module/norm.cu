@@ -4,14 +4,13 @@
  * Forward reads x for the moments, then x again (the last part of it from the
  * cache) and writes y: the statistics of a group depend on all of it, so no
  * fewer passes are possible unless the producer sums, or all of a group stays
- * in shared memory (cluster.cuh, resident.cuh). Backward reads dy, x (and
+ * in shared memory (cluster.cuh). Backward reads dy, x (and
  * y, where x does not show what an activation let through) for two sums, then
  * again for dx; where a residual wants dz, the first pass writes it and the
  * second reads it in the place of dy and y.
  */
 #include "backend/cuda/module/cluster.cuh"
 #include "backend/cuda/module/norm.cuh"
-#include "backend/cuda/module/resident.cuh"
 
 template <typename Type, int Width> struct norm_rule {
     using T = Type;
@@ -66,11 +65,10 @@ template <typename Type, int Width> struct norm_rule {
     }
 };
 
-/* With Ahead accesses of 16-bit numbers under way, and half as many of others. */
-template <typename Type, int Width, mask Mask, int Ahead = 4> struct back_rule {
+template <typename Type, int Width, mask Mask> struct back_rule {
     using T = Type;
     using maps = masked<Type, Width, Mask>;
-    static constexpr int V = Width, AHEAD = sizeof(T) == 2 ? Ahead : Ahead / 2;
+    static constexpr int V = Width, AHEAD = sizeof(T) == 2 ? 4 : 2;
     struct beside {
     };
     struct constants {
@@ -151,8 +149,6 @@ template <typename T> static int norm(lsi_cuda_stream s, const lsi_cuda_norm_arg
 
     if (wide && a->cluster.blocks > 0)
         return lsi_cluster_groups(s, moments_of<T, WIDTH>(a), norm_of<T, WIDTH>(a), a->groups, a->cluster);
-    if (wide && a->resident.threads > 0)
-        return lsi_resident_groups(s, moments_of<T, WIDTH>(a), norm_of<T, WIDTH>(a), a->groups, a->resident);
     code = wide ? lsi_sum_columns(s, moments_of<T, WIDTH>(a), a->groups)
                 : lsi_sum_groups(s, moments_of<T, 1>(a), a->groups);
     if (code != 0) return code;
@@ -167,11 +163,10 @@ int lsi_cuda_norm(lsi_cuda_stream s, const lsi_cuda_norm_args *a)
 }
 
 /* The pass behind them: where they have written dz, it is read in the place of dy, and there is no mask. */
-template <typename T, int V, mask Mask, int Ahead = 4>
-static back_rule<T, V, Mask, Ahead> pass_of(const lsi_cuda_norm_grad_args *a)
+template <typename T, int V, mask Mask> static back_rule<T, V, Mask> pass_of(const lsi_cuda_norm_grad_args *a)
 {
     const bool written = a->dresidual != nullptr;
-    back_rule<T, V, Mask, Ahead> r = {};
+    back_rule<T, V, Mask> r = {};
 
     r.from = {(const T *)(written ? a->dresidual : a->dy),
               (const T *)a->x,
@@ -222,18 +217,7 @@ template <typename T> static int any_groups(lsi_cuda_stream s, const lsi_cuda_no
     return code != 0 ? code : lsi_map_groups(s, pass_of<T, 1, MASK_ASK>(a), a->groups);
 }
 
-/* Of rows that are not kept either x shows what an activation let through, or dz has been written, or there
- * is no activation (lsi_cuda_norm_grad_args). */
-template <typename T> static int grad_resident(lsi_cuda_stream s, const lsi_cuda_norm_grad_args *a)
-{
-    if (a->by_x && a->dresidual == nullptr)
-        return lsi_resident_groups(s, sums_of<T, WIDTH, MASK_X, false>(a), pass_of<T, WIDTH, MASK_X, 2>(a),
-                                   a->groups, a->resident);
-    return lsi_resident_groups(s, sums_of<T, WIDTH, MASK_ASK, false>(a), pass_of<T, WIDTH, MASK_NONE, 2>(a),
-                               a->groups, a->resident);
-}
-
-/* The mask has been applied to what clusters keep, and to what of their rows resident blocks do. */
+/* The mask has been applied to what clusters keep. */
 template <typename T> static int norm_grad(lsi_cuda_stream s, const lsi_cuda_norm_grad_args *a)
 {
     const lsi_cuda_groups &g = a->groups;
@@ -242,7 +226,6 @@ template <typename T> static int norm_grad(lsi_cuda_stream s, const lsi_cuda_nor
     if (a->cluster.blocks > 0)
         return lsi_cluster_groups(s, sums_of<T, WIDTH, MASK_ASK, false>(a), pass_of<T, WIDTH, MASK_NONE>(a),
                                   g, a->cluster);
-    if (a->resident.threads > 0) return grad_resident<T>(s, a);
     return wide_columns<T>(s, a);
 }
 

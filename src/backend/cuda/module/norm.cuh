@@ -187,8 +187,7 @@ template <typename Type, int Width, mask Mask, bool Sum> struct back_sums_rule {
     using maps = masked<Type, Width, Mask, Sum>;
     using fetched = typename maps::fetched;
     using kept = kept_grad<Type, Width>;
-    static constexpr int V = Width, SUMS = 2, AHEAD = sizeof(T) == 2 ? 4 : 2,
-                         KEPT_AHEAD = Mask == MASK_ASK ? AHEAD / 2 : AHEAD; /* that may read four maps */
+    static constexpr int V = Width, SUMS = 2, AHEAD = sizeof(T) == 2 ? 4 : 2, KEPT_AHEAD = AHEAD / 2;
     struct constants {
         float mean[V];
         typename maps::known known;
