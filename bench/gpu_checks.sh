@@ -7,15 +7,15 @@
 #               second is recorded, the third replayed) and its test; with the libraries' own guesses (LOCKSTEP_TUNE=off)
 # Everything runs side by side (JOBS, as many as cores); OUTPUT (a new folder) keeps what each said.  Exit status 1 and the names where
 # something failed.  BUILD (build) names the folder of the build; PARTS ("ops torch tests memcheck racecheck") what is run; ONLY (a
-# pattern of grep -E) which of its jobs; LIMIT (500; of the sanitizer 120) seconds for each; DRY=1 lists the jobs instead.
+# pattern of grep -E) which of its jobs; LIMIT (500; of the sanitizer 200) seconds for each; DRY=1 lists the jobs instead.
 #
-# racecheck looks at kernels of ours alone: EXCLUDE is what kernels of cuBLASLt and cuDNN are called, and what neither the module's nor
-# the compiled ones are; EXCLUDE= looks at all.  (The other way round it would be blind to kernels that are compiled at run time.)
+# racecheck looks at all kernels, also those of cuBLASLt and cuDNN: left out by name, they end with an error of the sanitizer's own where
+# products have 16 bits.  A job in which it blames such kernels alone, by what they are called (THEIRS), is ok, and says so.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
 build=$(readlink -f "${BUILD:-build}") out=$(readlink -f "${1:-$(mktemp -d)}") parts=${PARTS:-ops torch tests memcheck racecheck}
 export LOCKSTEP=${LOCKSTEP:-$build/lockstep} LS_BUILD_DIR=$build LOCKSTEP_MODULES=$build LOCKSTEP_EXPERIMENTS=${LOCKSTEP_EXPERIMENTS:-$PWD/experiments}
-exclude=${EXCLUDE-nvjet|xmma|cutlass|cudnn|cublas|convolve|[shd]gemm|gemv|winograd|nchwTo|nhwcTo|fft2d}
+export THEIRS=${THEIRS:-nvjet|xmma|cutlass|cudnn|cublas|convolve|[shd]gemm|gemv|winograd|nchwTo|nhwcTo|fft2d}
 lists="conv:8 elementwise:8 fused:3 norm:3 matmul:3 shape:2 reduce:2 loss pool optim random softmax"
 trials="mnist mnist-keras linear resnet18-cifar vit-tiny:model.depth=1 cosmogan:model.size=32,model.width=4
 cyclegan:model.size=32,model.blocks=1,model.width=8 wgan-gp aae:model.points=64"
@@ -25,8 +25,7 @@ sanitizer=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-san
 
 # sanitize TOOL: how a job under it begins
 sanitize() {
-    echo "timeout ${LIMIT:-120} env LOCKSTEP_TUNE=off LS_TEST_DEVICE=cuda $sanitizer --tool $1 --error-exitcode 9" \
-        "$([ "$1" = racecheck ] && [ -n "$exclude" ] && echo "--kernel-name-exclude regex=$exclude")"
+    echo "timeout ${LIMIT:-200} env LOCKSTEP_TUNE=off LS_TEST_DEVICE=cuda $sanitizer --tool $1 --error-exitcode 9"
 }
 
 # jobs_of_tool TOOL: lines of NAME COMMAND
@@ -73,6 +72,12 @@ blamed() {
     grep -oE '^=========.* at [^+(]*' "$1" | sed -E 's/.* at (void )?//' | sort | uniq -c | sort -rn | head -3 | sed -E 's/^ *([0-9]+) (.*)/\2 x \1/' | paste -sd ';'
 }
 
+# theirs LOG: whether racecheck found hazards, and in libraries' kernels alone; any other error is nobody's but ours
+theirs() {
+    grep -q 'RACECHECK SUMMARY' "$1" && grep -qE '^=========.* at ' "$1" &&
+        ! grep -E '^=========.* at ' "$1" | grep -qvE "at [^ ]*($THEIRS)" && ! grep -qE 'Internal Sanitizer|Target application returned|Program hit' "$1"
+}
+
 # one OUTPUT "NAME COMMAND...": runs it, and says how it ended
 one() {
     local words name to status begin=$SECONDS
@@ -84,11 +89,12 @@ one() {
         0) echo "ok      $name ($((SECONDS - begin)) s)" ;;
         77) echo "SKIPPED $name: $(grep -m 1 skipped "$to.log" | cut -c1-200)" ;;
         124) echo "FAILED  $name: not done in $((SECONDS - begin)) s; until then $(blamed "$to.log")" ;;
-        9) echo "FAILED  $name ($((SECONDS - begin)) s): $(grep -m 1 SUMMARY "$to.log" | cut -c1-120); $(blamed "$to.log")" ;;
+        9) theirs "$to.log" && echo "ok      $name ($((SECONDS - begin)) s; hazards in libraries' kernels alone: $(blamed "$to.log"))" ||
+            echo "FAILED  $name ($((SECONDS - begin)) s): $(grep -m 1 SUMMARY "$to.log" | cut -c1-120); $(blamed "$to.log")" ;;
         *) echo "FAILED  $name: exit status $status: $(grep -m 1 -E 'FAILED|skipped|SUMMARY|rror' "$to.log" | cut -c1-200)" ;;
     esac
 }
-export -f one blamed
+export -f one blamed theirs
 
 all=$(for part in $parts; do jobs_of "$part"; done | grep -E "^[^ ]*(${ONLY:-})")
 [ -n "$all" ] || { echo "gpu_checks.sh: no such job" >&2 && exit 2; }

@@ -174,8 +174,9 @@ FULL = [
 
 # Tolerances of losses and of variables in other precisions, at least.  A rounding of 2^-9 (bf16) decides more of the ReLUs and
 # pooling windows that are close: on the CPU up to 1.8e-2 and 0.52 were seen, with fp16 7.9e-3 and 0.24, where a ReLU's input of
-# 1e-8 (zero_last, after one small step) is 0 in fp16.
-COARSE = {"tf32": (5e-3, 0.2), "bf16": (5e-2, 0.7), "fp16": (1.5e-2, 0.35)}
+# 1e-8 (zero_last, after one small step) is 0 in fp16.  tf32 has as many bits of a fraction as fp16, and tensor units cut what is
+# behind them, which is up to twice what rounding takes away: on a GPU up to 7.8e-3 (aae) and 0.23 (cyclegan) were seen.
+COARSE = {"tf32": (1.5e-2, 0.35), "bf16": (5e-2, 0.7), "fp16": (1.5e-2, 0.35)}
 
 
 def worst_loss(a, b):
