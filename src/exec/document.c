@@ -98,6 +98,14 @@ static const char *attributes(lsi_doc_maker *m, const ls_node *n)
     return keep(m, text);
 }
 
+/* Whether the node writes the next version of a variable. */
+static bool updates(const ls_node *n)
+{
+    for (int k = 0; n->op->alias != NULL && k < n->n_out; k++)
+        if (n->op->alias(n->n_in, n->attr, k) >= 0) return true;
+    return false;
+}
+
 static void add_nodes(lsi_doc_maker *m)
 {
     const ls_plan *p = m->p;
@@ -105,26 +113,25 @@ static void add_nodes(lsi_doc_maker *m)
     for (int32_t i = 0; !m->failed && i < p->schedule.n; i++) {
         const lsi_step *s = &p->steps[i];
         const ls_node *n = s->node;
-        m->d->nodes[i] =
-            (ls_doc_node){.id = n->id,
-                          .op = n->op->name,
-                          .attributes = attributes(m, n),
-                          .layer = keep(m, n->scope),
-                          .impl = keep(m, s->kernel.impl),
-                          .queue = ls_queue_name(n->queue),
-                          .carried = n->carried,
-                          .backward = n->backward,
-                          .waits = (n->op->flags & LS_OP_WAIT) != 0,
-                          .updates = n->op->alias != NULL && n->op->alias(n->n_in, n->attr, 0) >= 0,
-                          .flops = ls_node_flops(p->graph, n),
-                          .bytes = ls_node_bytes(p->graph, n),
-                          .scratch_bytes = s->kernel.scratch_bytes,
-                          .n_in = n->n_in,
-                          .n_out = n->n_out,
-                          .in = places(m, n->in, n->n_in),
-                          .out = places(m, n->out, n->n_out),
-                          .seconds = s->seconds,
-                          .progress_s = s->progress};
+        m->d->nodes[i] = (ls_doc_node){.id = n->id,
+                                       .op = n->op->name,
+                                       .attributes = attributes(m, n),
+                                       .layer = keep(m, n->scope),
+                                       .impl = keep(m, s->kernel.impl),
+                                       .queue = ls_queue_name(n->queue),
+                                       .carried = n->carried,
+                                       .backward = n->backward,
+                                       .waits = (n->op->flags & LS_OP_WAIT) != 0,
+                                       .updates = updates(n),
+                                       .flops = ls_node_flops(p->graph, n),
+                                       .bytes = ls_node_bytes(p->graph, n),
+                                       .scratch_bytes = s->kernel.scratch_bytes,
+                                       .n_in = n->n_in,
+                                       .n_out = n->n_out,
+                                       .in = places(m, n->in, n->n_in),
+                                       .out = places(m, n->out, n->n_out),
+                                       .seconds = s->seconds,
+                                       .progress_s = s->progress};
         m->d->flops += m->d->nodes[i].flops;
     }
 }

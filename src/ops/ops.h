@@ -299,8 +299,8 @@ typedef struct ls_reorder_attr {
 /* A part of the graph as one node (passes/regions.c), for devices that compute it sample by sample.  Its
  * kernels are only its backend's: it is not in LS_OPS.  Members are nodes of the same graph, dead there, in
  * an order in which inputs come first.  Input i of the region is value in[i] to its members, and output k is
- * their value out[k]. */
-extern const ls_op ls_op_region;
+ * their value out[k].  region_update: optimisers are among them, and variables get their next versions. */
+extern const ls_op ls_op_region, ls_op_region_update;
 typedef struct ls_region_attr {
     const ls_graph *g;
     int64_t samples;

@@ -24,6 +24,26 @@ static ls_status infer(ls_infer *c, ls_err *err)
     return LS_OK;
 }
 
+static int place_in(const int32_t *list, int n, int32_t value)
+{
+    for (int i = 0; i < n; i++)
+        if (list[i] == value) return i;
+    return -1;
+}
+
+/* What an optimiser among the members writes over. */
+static int alias(int n_in, const void *attr, int k)
+{
+    const ls_region_attr *a = attr;
+    const ls_node *maker = a->g->nodes[a->g->values[a->out[k]]->node];
+
+    (void)n_in;
+    if (!(maker->op->flags & LS_OP_UPDATE)) return -1;
+    return place_in(
+        a->in, a->n_in,
+        maker->in[maker->op->alias(maker->n_in, maker->attr, place_in(maker->out, maker->n_out, a->out[k]))]);
+}
+
 static double flops(const ls_graph *g, const ls_node *n)
 {
     const ls_region_attr *a = n->attr;
@@ -104,6 +124,21 @@ const ls_op ls_op_region = {
     .count_out = count_out,
     .infer = infer,
     .flops = flops,
+    .ref = ref,
+    .attr_text = attr_text,
+};
+
+const ls_op ls_op_region_update = {
+    .name = "region_update",
+    .min_in = 1,
+    .max_in = -1,
+    .n_out = 1,
+    .attr_size = sizeof(ls_region_attr),
+    .flags = LS_OP_NO_GRAD | LS_OP_UPDATE,
+    .count_out = count_out,
+    .infer = infer,
+    .flops = flops,
+    .alias = alias,
     .ref = ref,
     .attr_text = attr_text,
 };

@@ -6,7 +6,10 @@
  * Nodes are visited producers first.  One that the device takes joins the region that makes most of what it
  * reads, if the two can be one node: no path may lead from the region out and back into it, by values or by
  * control (turns.c).  Where regions depend on one another, a set per region says on which; a node outside has
- * such a set, too. */
+ * such a set, too.
+ *
+ * Optimisers come last: one whose gradients are all made in one region becomes a part of it, if nobody has to
+ * read after that region what it writes over. */
 #include <string.h>
 
 #include "ops/ops.h"
@@ -149,6 +152,38 @@ static void visit(finder *f, const ls_node *n)
     f->after[n->id] = needs(f, n, -1);
 }
 
+/* -- updates ----------------------------------------------------------------------------------------------
+ */
+
+static bool depends_on(const finder *f, int32_t node, int r)
+{
+    return (closure(f, behind(f, node)) >> r & 1) != 0 && f->region_of[node] != r;
+}
+
+/* Whether somebody who comes after the region reads what node n writes over: it would have to be copied. */
+static bool is_read_behind(const finder *f, const ls_node *n, int r)
+{
+    const ls_graph *g = f->g;
+
+    for (int k = 0; k < n->n_out; k++) {
+        const int32_t old = n->in[n->op->alias(n->n_in, n->attr, k)];
+        for (int32_t i = 0; i < g->n_nodes; i++) {
+            if (g->nodes[i]->dead || i == n->id || !depends_on(f, i, r)) continue;
+            for (int j = 0; j < g->nodes[i]->n_in; j++)
+                if (g->nodes[i]->in[j] == old) return true;
+        }
+    }
+    return false;
+}
+
+static void join_update(finder *f, const ls_node *n)
+{
+    for (int r = 0; r < f->n; r++)
+        if (f->regions[r].n > 0 && in_common(f, n, r) > MAX_OPERANDS && !is_read_behind(f, n, r) &&
+            joins(f, n, r))
+            return;
+}
+
 /* -- replacing --------------------------------------------------------------------------------------------
  */
 
@@ -196,15 +231,31 @@ static bool list_operands(const finder *f, int r, ls_region_attr *a)
             if (!inside && !is_listed(in, a->n_in, n->in[k])) in[a->n_in++] = n->in[k];
         }
         for (int k = 0; k < n->n_out; k++)
-            if (leaves(f, r, n->out[k])) out[a->n_out++] = n->out[k];
+            if ((n->op->flags & LS_OP_UPDATE) || leaves(f, r, n->out[k])) out[a->n_out++] = n->out[k];
     }
     return true;
+}
+
+static bool has_updates(const ls_region_attr *a)
+{
+    for (int i = 0; i < a->n; i++)
+        if (a->members[i]->op->flags & LS_OP_UPDATE) return true;
+    return false;
+}
+
+/* Whether its last member that is no update is of the backward pass. */
+static bool is_backward(const ls_region_attr *a)
+{
+    int last = a->n - 1;
+
+    while (last > 0 && (a->members[last]->op->flags & LS_OP_UPDATE)) last--;
+    return a->members[last]->backward;
 }
 
 static void replace(finder *f, int r)
 {
     ls_graph *g = f->g;
-    const ls_node *first = f->regions[r].member[0], *last = f->regions[r].member[f->regions[r].n - 1];
+    const ls_node *first = f->regions[r].member[0];
     ls_region_attr a;
     ls_value *in, v;
     ls_node *n;
@@ -216,11 +267,11 @@ static void replace(finder *f, int r)
     for (int i = 0; i < a.n_in; i++) in[i] = (ls_value){g, a.in[i]};
     g->here = first->src;
     g->scope = first->scope;
-    v = ls_graph_add(g, &ls_op_region, a.n_in, in, &a);
+    v = ls_graph_add(g, has_updates(&a) ? &ls_op_region_update : &ls_op_region, a.n_in, in, &a);
     if (!ls_value_ok(v)) return;
     n = g->nodes[g->values[v.id]->node];
     ls_graph_stand_for(n, first);
-    n->backward = last->backward;
+    n->backward = is_backward(&a);
     for (int i = 0; i < a.n; i++) ((ls_node *)a.members[i])->dead = true; /* before readers change */
     for (int k = 0; k < a.n_out; k++) {
         g->values[n->out[k]]->var = g->values[a.out[k]]->var;
@@ -274,9 +325,14 @@ static ls_status find(finder *f, ls_err *err)
     for (int32_t i = 0; i < s.n; i++) visit(f, f->g->nodes[s.order[i]]);
     for (int r = 0; r < f->n; r++) {
         if (is_worth_it(f, &f->regions[r])) continue;
-        for (int i = 0; i < f->regions[r].n; i++) f->region_of[f->regions[r].member[i]->id] = -1;
+        for (int i = 0; i < f->regions[r].n; i++) {
+            f->region_of[f->regions[r].member[i]->id] = -1;
+            f->after[f->regions[r].member[i]->id] = f->regions[r].after;
+        }
         f->regions[r].n = 0;
     }
+    for (int32_t i = 0; i < s.n; i++)
+        if (ls_optim_is(f->g->nodes[s.order[i]]->op)) join_update(f, f->g->nodes[s.order[i]]);
 out:
     ls_schedule_release(&s);
     return st;

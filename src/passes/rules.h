@@ -71,7 +71,8 @@ typedef void (*ls_layout_rule)(const ls_device *dev, const ls_graph *g, const ls
 typedef enum ls_region_kind {
     LS_REGION_OUTSIDE, /* not made in the region: a slice of it may be read, or all of it */
     LS_REGION_SAMPLE,  /* a slice follows from the same slice of others, and from what all samples share */
-    LS_REGION_SUM      /* a sum over all samples: only there when the last of them has been computed */
+    LS_REGION_SUM,     /* a sum over all samples: only there when the last of them has been computed */
+    LS_REGION_NEXT     /* the next version of a variable, by an optimiser: nobody in the region reads it */
 } ls_region_kind;
 
 typedef struct ls_region_rule {

@@ -19,6 +19,19 @@ static double made_up(const ls_graph *g, int32_t id, uint64_t i, int which)
     return (double)(ls_rng_uniform(word) - 0.5f) * (v->var >= 0 ? 0.4 : 2);
 }
 
+/* Whether it is a mean of squares to an optimiser. */
+static bool is_square(const ls_region_attr *a, int32_t id)
+{
+    for (int i = 0; i < a->n; i++) {
+        const ls_node *n = a->members[i];
+        const int all = ls_optim_is(n->op) ? ((const ls_optim_attr *)n->attr)->n : 0;
+        const int from = 3 + (n->op == &ls_op_adam ? 3 : 2) * all;
+        for (int k = from; k < from + all && n->op != &ls_op_sgd; k++)
+            if (n->in[k] == id) return true;
+    }
+    return false;
+}
+
 /* The pool whose positions these are; NULL: they are none. */
 static const ls_pool_attr *pool_of(const ls_region_attr *a, int32_t id)
 {
@@ -54,6 +67,7 @@ static ls_ref_tensor tensor(const ls_graph *g, const ls_region_attr *a, int32_t 
         const ls_rng_key key = {7, 3, (uint32_t)which, 0};
         t.d[i] = pool != NULL ? position(pool, shape, i, ls_rng_word(&key, 1, (uint32_t)id, (uint64_t)i))
                               : (double)(float)made_up(g, id, (uint64_t)i, which);
+        if (is_square(a, id)) t.d[i] = fabs(t.d[i]);
     }
     return t;
 }
@@ -100,11 +114,13 @@ void *region_case_input(const region_case *c, int i)
 double region_case_difference(const region_case *c, int k, const void *bytes)
 {
     const ls_ref_tensor *want = &c->out[k];
-    const bool u8 = operand(c, c->a->n_in + k)->dtype == LS_U8;
+    const ls_dtype type = operand(c, c->a->n_in + k)->dtype;
     double most = 0, worst = 0;
 
     for (int64_t i = 0; i < want->count; i++) {
-        const double got = u8 ? (double)((const uint8_t *)bytes)[i] : (double)((const float *)bytes)[i];
+        const double got = type == LS_U8    ? (double)((const uint8_t *)bytes)[i]
+                           : type == LS_I32 ? (double)((const int32_t *)bytes)[i]
+                                            : (double)((const float *)bytes)[i];
         if (isnan(got)) return INFINITY;
         most = fmax(most, fabs(want->d[i]));
         worst = fmax(worst, fabs(got - want->d[i]));

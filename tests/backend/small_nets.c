@@ -44,7 +44,8 @@ static void pads_and_averages(ls_step *s)
     h = ls_leaky_relu(ls_conv(s, h, "b", .out = 33, .kernel = 3, .pad = 1), 0.2);
     h = ls_avg_pool(h, .kernel = 2);
     h = ls_conv(s, h, "c", .out = 5, .kernel = 1);
-    classify(s, ls_linear(s, ls_flatten(h), "fc", .out = 11), sgd);
+    classify(s, ls_linear(s, ls_flatten(h), "fc", .out = 11),
+             (ls_optimiser){.rule = LS_RMSPROP, .lr = 0.01, .momentum = 0.9, .weight_decay = 0.01});
 }
 
 /* Steps of two: the gradient of such a convolution's input is no part of a region. */
@@ -92,7 +93,7 @@ const small_net small_nets[] = {
 
 lsi_region_machine small_net_machine(bool rounded)
 {
-    return (lsi_region_machine){132, 232448, rounded, 0};
+    return (lsi_region_machine){.processors = 132, .shared = 232448, .rounded = rounded};
 }
 
 /* -- the backend's rule, for a machine that is not there --------------------------------------------------
@@ -135,4 +136,9 @@ ls_graph *small_net_graph(const small_net *net, ls_mode mode, int64_t batch, con
     ls_pass_dead(g);
     REQUIRE_OK(ls_graph_status(g, &err), &err);
     return g;
+}
+
+bool small_net_is_region(const ls_node *n)
+{
+    return !n->dead && (n->op == &ls_op_region || n->op == &ls_op_region_update);
 }

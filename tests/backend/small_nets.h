@@ -17,6 +17,8 @@ extern const small_net small_nets[]; /* ended by one without a name */
 /* A step of the network, fused for the CUDA backend, with regions for this machine.  The caller owns
  * it. */
 ls_graph *small_net_graph(const small_net *net, ls_mode mode, int64_t batch, const lsi_region_machine *m);
+/* Whether the node is a live region, with updates or without. */
+bool small_net_is_region(const ls_node *n);
 /* An H200. */
 lsi_region_machine small_net_machine(bool rounded);
 

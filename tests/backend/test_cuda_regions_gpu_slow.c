@@ -175,14 +175,14 @@ static void check_net(const small_net *net, ls_mode mode, int64_t batch, const l
     ls_graph *g = small_net_graph(net, mode, batch, m);
 
     for (int32_t i = 0; i < g->n_nodes; i++)
-        if (!g->nodes[i]->dead && g->nodes[i]->op == &ls_op_region)
-            check_region(net->name, g, g->nodes[i], m, tolerance);
+        if (small_net_is_region(g->nodes[i])) check_region(net->name, g, g->nodes[i], m, tolerance);
     ls_graph_destroy(g);
 }
 
 static lsi_region_machine machine(bool rounded)
 {
-    return (lsi_region_machine){device.about.processors, device.about.shared, rounded, 0};
+    return (lsi_region_machine){
+        .processors = device.about.processors, .shared = device.about.shared, .rounded = rounded};
 }
 
 static void products_in_three_parts_are_exact(void)
@@ -307,8 +307,7 @@ static void print_times(int64_t batch, const char *name)
         if (name != NULL && strcmp(net->name, name) != 0) continue;
         g = small_net_graph(net, LS_TRAIN, batch, &m);
         for (int32_t i = 0; i < g->n_nodes; i++)
-            if (!g->nodes[i]->dead && g->nodes[i]->op == &ls_op_region)
-                time_variants(net->name, g, g->nodes[i]);
+            if (small_net_is_region(g->nodes[i])) time_variants(net->name, g, g->nodes[i]);
         ls_graph_destroy(g);
     }
 }
@@ -344,7 +343,7 @@ static void write_sources(const char *folder, int64_t batch)
         ls_graph *g = small_net_graph(net, LS_TRAIN, batch, &m);
         int number = 0;
         for (int32_t i = 0; i < g->n_nodes; i++)
-            if (!g->nodes[i]->dead && g->nodes[i]->op == &ls_op_region)
+            if (small_net_is_region(g->nodes[i]))
                 number = write_source(folder, net->name, g, g->nodes[i], number);
         ls_graph_destroy(g);
     }

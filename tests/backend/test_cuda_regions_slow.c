@@ -115,8 +115,7 @@ static void check_nets(ls_mode mode, int64_t batch, const lsi_region_machine *m)
     for (const small_net *net = small_nets; net->name != NULL; net++) {
         ls_graph *g = small_net_graph(net, mode, batch, m);
         for (int32_t i = 0; i < g->n_nodes; i++)
-            if (!g->nodes[i]->dead && g->nodes[i]->op == &ls_op_region)
-                check_region(net->name, g, g->nodes[i], m);
+            if (small_net_is_region(g->nodes[i])) check_region(net->name, g, g->nodes[i], m);
         ls_graph_destroy(g);
     }
 }
@@ -149,8 +148,7 @@ static void rounded_products_are_near(void)
     ls_graph *g = small_net_graph(&small_nets[1], LS_TRAIN, 2, &m); /* no pool's choice is close there */
 
     for (int32_t i = 0; i < g->n_nodes; i++)
-        if (!g->nodes[i]->dead && g->nodes[i]->op == &ls_op_region)
-            check_region("rounded", g, g->nodes[i], &m);
+        if (small_net_is_region(g->nodes[i])) check_region("rounded", g, g->nodes[i], &m);
     ls_graph_destroy(g);
 }
 

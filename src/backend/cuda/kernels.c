@@ -97,6 +97,7 @@ const lsi_cuda_entry lsi_cuda_entries[] = {
     {&ls_op_chamfer, lsi_cuda_plan_chamfer},
     {&ls_op_chamfer_grad, lsi_cuda_plan_chamfer_grad},
     {&ls_op_region, lsi_cuda_plan_region},
+    {&ls_op_region_update, lsi_cuda_plan_region},
     {NULL, NULL},
 };
 

@@ -11,7 +11,12 @@ static lsi_region_machine machine_of(const ls_device *dev)
 {
     const lsi_cuda_device *d = lsi_cuda_of(dev);
 
-    return (lsi_region_machine){d->about.processors, d->about.shared, d->base.tf32, 0};
+    const char *word = getenv("LOCKSTEP_CUDA_UPDATES");
+
+    return (lsi_region_machine){.processors = d->about.processors,
+                                .shared = d->about.shared,
+                                .rounded = d->base.tf32,
+                                .updates_apart = word != NULL && strcmp(word, "apart") == 0};
 }
 
 static bool takes(const ls_device *dev, const ls_graph *g, const ls_node *n, int64_t samples,

@@ -22,10 +22,14 @@ enum {
 /* What it is planned for. */
 typedef struct lsi_region_machine {
     int processors;
-    size_t shared; /* bytes that a block can have */
-    bool rounded;  /* products in tf32 */
-    int threads;   /* of a block; 0: as a count of clocks chooses */
+    size_t shared;      /* bytes that a block can have */
+    bool rounded;       /* products in tf32 */
+    int threads;        /* of a block; 0: as a count of clocks chooses */
+    bool updates_apart; /* optimisers are kernels of their own */
 } lsi_region_machine;
+
+/* Inputs of an optimiser: rate, loss scale, number of the update, then weights, gradients and states. */
+enum { LSI_REGION_UPDATE_LR, LSI_REGION_UPDATE_SCALE, LSI_REGION_UPDATE_T, LSI_REGION_UPDATE_W };
 
 /* When what products read of a place is rounded for them (as source/region.cuh has it). */
 typedef enum lsi_region_kept {
@@ -140,7 +144,7 @@ bool lsi_region_is_joined(const lsi_region *r, const ls_node *n);
 /* -- region_rounded.c -------------------------------------------------------------------------------------
  */
 
-/* Whether nobody but products reads the value. */
+/* Whether nobody but products reads the value from shared memory. */
 bool lsi_region_only_products(const lsi_region *r, int32_t id);
 /* Chooses `kept` of all places, once it is known who reads them. */
 void lsi_region_keep_rounded(lsi_region *r);
@@ -164,6 +168,22 @@ bool lsi_region_is_outer(const ls_node *n);
 /* How many blocks, and what the second kernel needs of memory. */
 int lsi_region_grid(const lsi_region *r);
 size_t lsi_region_scratch(const lsi_region *r);
+
+/* -- region_update_source.c -------------------------------------------------------------------------------
+ */
+
+/* For all optimisers among the members: what is the same for all elements, as functions; and what the second
+ * kernel begins with. */
+void lsi_region_add_numbers(ls_text *out, const lsi_region *r);
+void lsi_region_add_powers(ls_text *out, const lsi_region *r);
+/* In the first kernel: the number of the update is read, and written behind what everybody waits for. */
+void lsi_region_add_counts(ls_text *out, const lsi_region *r);
+void lsi_region_add_counted(ls_text *out, const lsi_region *r);
+/* Whether the sum is a gradient by which a member updates a variable; and if so, an expression for what was
+ * before of element `e`, and a statement that writes what comes of gradient `x`. */
+bool lsi_region_is_gradient(const lsi_region *r, int32_t id);
+void lsi_region_add_before(ls_text *out, const lsi_region *r, int32_t id, const char *e);
+void lsi_region_add_update(ls_text *out, const lsi_region *r, int32_t id, const char *e, const char *x);
 
 /* -- region_source.c, region_finish_source.c --------------------------------------------------------------
  */

@@ -276,7 +276,9 @@ void lsi_add_member(lsi_region_writer *w, int i)
     const ls_node *n = w->r->member[i];
     const ls_op *op = n->op;
 
-    if ((op->flags & LS_OP_VIEW) || lsi_region_is_outer(n) || lsi_region_is_joined(w->r, n)) return;
+    if ((op->flags & LS_OP_VIEW) || lsi_region_is_outer(n) || lsi_region_is_joined(w->r, n) ||
+        ls_optim_is(op))
+        return;
     if (lsi_region_value_of(w->r, n->out[0])->kind == LS_REGION_SUM && op->pw != LS_PW_NONE) return;
     for (int k = 0; k < n->n_in; k++) lsi_touch_value(w, n->in[k], false, owns_input(w->r, n));
     for (int k = 0; k < n->n_out; k++) lsi_touch_value(w, n->out[k], true, owns_output(w->r, n));

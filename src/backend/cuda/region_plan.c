@@ -76,6 +76,7 @@ static bool reads_slice(const lsi_region *r, const ls_node *n, int k)
 {
     const ls_op *op = n->op;
 
+    if (ls_optim_is(op)) return false;
     if (op == &ls_op_conv2d || op == &ls_op_conv2d_dx || op == &ls_op_dropout || op == &ls_op_cross_entropy ||
         op == &ls_op_accuracy || op == &ls_op_bias)
         return k == 0;
@@ -89,6 +90,7 @@ static ls_region_kind kind_of(const lsi_region *r, const ls_node *n, int k)
 {
     const ls_op *op = n->op;
 
+    if (ls_optim_is(op)) return LS_REGION_NEXT;
     if (op == &ls_op_conv2d_dw || op == &ls_op_accuracy || op == &ls_op_reduce_sum || lsi_region_is_outer(n))
         return LS_REGION_SUM;
     if (op == &ls_op_cross_entropy) return k == 0 ? LS_REGION_SUM : LS_REGION_SAMPLE;
@@ -121,6 +123,7 @@ static bool make_outputs(lsi_region *r, int i)
     for (int k = 0; k < n->n_out; k++) {
         lsi_region_value *v = add_value(r, n->out[k], kind_of(r, n, k));
         if (v == NULL) return false;
+        if (v->kind == LS_REGION_NEXT) continue;
         if (v->kind == LS_REGION_SUM) {
             const bool follows = n->op->pw != LS_PW_NONE || lsi_region_is_outer(n);
             if (follows) continue;

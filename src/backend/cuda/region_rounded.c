@@ -25,7 +25,7 @@ static bool bears_rounding(const ls_node *n, int k)
 bool lsi_region_only_products(const lsi_region *r, int32_t id)
 {
     for (int i = 0; i < r->n; i++)
-        for (int k = 0; k < r->member[i]->n_in; k++)
+        for (int k = 0; k < r->member[i]->n_in && !ls_optim_is(r->member[i]->op); k++)
             if (r->member[i]->in[k] == id && !reads_rounded(r->member[i], k)) return false;
     return true;
 }

@@ -159,6 +159,7 @@ static void add_beginning(lsi_region_writer *w)
                 r->blocks, r->common);
     for (int i = 0; i < r->n; i++) add_sums(w, i);
     add_numbers(w, false);
+    lsi_region_add_counts(w->out, r);
     if (lsi_region_grid(r) == r->samples) /* every block has one sample */
         ls_text_add(w->out, "    {\n        const int n = first;\n");
     else
@@ -224,6 +225,7 @@ static void add_loads(lsi_region_writer *w)
     }
     add_weights_rounded(w, false);
     lsi_add_barrier(w);
+    lsi_region_add_counted(w->out, r);
 }
 
 /* -- between members --------------------------------------------------------------------------------------

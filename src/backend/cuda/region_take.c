@@ -34,7 +34,7 @@ static bool sliced_as(const query *q, int i, ls_dtype type)
 {
     const ls_vinfo *v = input(q, i);
 
-    if (v->dtype != type || q->in[i] == LS_REGION_SUM) return false;
+    if (v->dtype != type || q->in[i] == LS_REGION_SUM || q->in[i] == LS_REGION_NEXT) return false;
     return q->in[i] == LS_REGION_SAMPLE || (v->var < 0 && has_slices(q, v));
 }
 
@@ -190,6 +190,23 @@ static bool take_pointwise(const query *q)
     return one_sample(q, 0);
 }
 
+/* Gradients are sums of this region, and nobody else has a part in the update. */
+static bool take_update(const query *q)
+{
+    const ls_optim_attr *a = q->n->attr;
+
+    if (q->m->updates_apart || q->n->carried || a->pieces > 0 || a->more || a->later) return false;
+    for (int i = 0; i < q->n->n_in; i++) {
+        const bool gradient = i >= LSI_REGION_UPDATE_W + a->n && i < LSI_REGION_UPDATE_W + 2 * a->n;
+        const int32_t var = input(q, i)->var;
+        if (gradient ? q->in[i] != LS_REGION_SUM : q->in[i] != LS_REGION_OUTSIDE) return false;
+        if (input(q, i)->dtype != (i == LSI_REGION_UPDATE_T ? LS_I32 : LS_F32)) return false;
+        if (var >= 0 && q->g->vars[var]->home == LS_HOME_MACHINE) return false;
+    }
+    for (int k = 0; k < q->n->n_out; k++) q->out[k] = LS_REGION_NEXT;
+    return true;
+}
+
 static const struct {
     const ls_op *op;
     bool (*takes)(const query *q);
@@ -212,6 +229,9 @@ static const struct {
     {&ls_op_bias_act_grad, take_bias_act_grad},
     {&ls_op_bias, take_bias},
     {&ls_op_pointwise, take_pointwise},
+    {&ls_op_sgd, take_update},
+    {&ls_op_adam, take_update},
+    {&ls_op_rmsprop, take_update},
 };
 
 /* -- what it is worth -------------------------------------------------------------------------------------

@@ -14,3 +14,4 @@ const char *const lsi_cuda_text_region = source_region_cuh;
 const char *const lsi_cuda_text_region_products = source_region_products_cuh;
 const char *const lsi_cuda_text_region_nodes = source_region_nodes_cuh;
 const char *const lsi_cuda_text_region_finish = source_region_finish_cuh;
+const char *const lsi_cuda_text_update = source_update_cuh;

@@ -8,5 +8,6 @@ extern const char *const lsi_cuda_text_few, *const lsi_cuda_text_few_to_many;
 extern const char *const lsi_cuda_text_few_from_many, *const lsi_cuda_text_few_weights;
 extern const char *const lsi_cuda_text_region, *const lsi_cuda_text_region_products;
 extern const char *const lsi_cuda_text_region_nodes, *const lsi_cuda_text_region_finish;
+extern const char *const lsi_cuda_text_update;
 
 #endif

@@ -6,6 +6,7 @@
  * tensors first: they leave two sums per chunk, which each block of the second launch adds up in order. */
 #include "backend/cuda/launch/optim.h"
 #include "backend/cuda/module/vector.cuh"
+#include "backend/cuda/source/update.cuh"
 
 enum { THREADS = 256, WIDTH = 4, FEW = 24, MANY = 500 };
 
@@ -14,16 +15,13 @@ template <int N> struct table {
     lsi_cuda_param param[N];
 };
 
-/* What is the same for all elements. */
-struct numbers {
-    float lr, loss_scale;
-    float c1, c2; /* 1 - beta1^t and sqrt(1 - beta2^t) */
-    float beta1, beta2, momentum, decay, eps, alpha, trust;
-    float rest1, rest2,
-        rest_alpha; /* 1 - beta1 and so on, from doubles: of a float near 1 they would be crude */
-    bool nesterov;
-    ls_adam_form form;
-};
+typedef lsi_update_numbers numbers;
+
+static_assert((int)LSI_RULE_SGD == LSI_UPDATE_SGD && (int)LSI_RULE_ADAM == LSI_UPDATE_ADAM &&
+                  (int)LSI_RULE_RMSPROP == LSI_UPDATE_RMSPROP && (int)LSI_RULE_LARS == LSI_UPDATE_LARS &&
+                  (int)LSI_RULE_LAMB == LSI_UPDATE_LAMB && (int)LS_ADAM_TF == LSI_UPDATE_FORM_TF &&
+                  (int)LS_ADAM_W == LSI_UPDATE_FORM_W,
+              "source/update.cuh has the same numbers");
 
 struct common {
     ls_optim_attr attr;
@@ -77,40 +75,6 @@ template <int N> static __device__ int find(const table<N> &t, int n, int chunk)
             hi = mid - 1;
     }
     return lo;
-}
-
-/* New weight and states of one element; `ratio` is that of its tensor. */
-template <int RULE>
-static __device__ __forceinline__ float update(const numbers &k, float w, float g, float &a, float &b,
-                                               float ratio)
-{
-    g /= k.loss_scale;
-    if (RULE == LSI_RULE_SGD) {
-        g = fmaf(k.decay, w, g);
-        if (k.momentum != 0.0f) {
-            a = fmaf(k.momentum, a, g);
-            g = k.nesterov ? fmaf(k.momentum, a, g) : a;
-        }
-        return w - k.lr * g;
-    }
-    if (RULE == LSI_RULE_RMSPROP) {
-        g = fmaf(k.decay, w, g);
-        a = k.alpha * a + k.rest_alpha * g * g;
-        g = g / (sqrtf(a) + k.eps);
-        if (k.momentum != 0.0f) g = b = fmaf(k.momentum, b, g);
-        return w - k.lr * g;
-    }
-    if (RULE == LSI_RULE_LARS) { /* the tensor's decay is in k */
-        a = fmaf(k.momentum, a, ratio * fmaf(k.decay, w, g));
-        return w - k.lr * a;
-    }
-    if (RULE == LSI_RULE_ADAM && k.form != LS_ADAM_W) g = fmaf(k.decay, w, g);
-    a = k.beta1 * a + k.rest1 * g;
-    b = k.beta2 * b + k.rest2 * g * g;
-    if (RULE == LSI_RULE_LAMB) return a / k.c1 / (sqrtf(b) / k.c2 + k.eps) + k.decay * w; /* the direction */
-    if (k.form == LS_ADAM_W) w *= 1 - k.lr * k.decay;
-    if (k.form == LS_ADAM_TF) return w - k.lr * k.c2 / k.c1 * a / (sqrtf(b) + k.eps);
-    return w - k.lr / k.c1 * a / (sqrtf(b) / k.c2 + k.eps);
 }
 
 /* Calls each(i, n) for this thread's elements of the chunk: n is WIDTH for whole vectors, else 1. */
@@ -186,7 +150,7 @@ __global__ void __launch_bounds__(THREADS)
         for (int j = 0; j < WIDTH; j++) {
             if (j >= n) break;
             const float u =
-                RULE == LSI_RULE_LAMB ? update<RULE>(k, w[j], g[j], a[j], b[j], 1) : g[j] / k.loss_scale;
+                RULE == LSI_RULE_LAMB ? lsi_update<RULE>(k, w[j], g[j], a[j], b[j], 1) : g[j] / k.loss_scale;
             sum_w = fmaf(w[j], w[j], sum_w);
             sum_u = fmaf(u, u, sum_u);
         }
@@ -239,7 +203,7 @@ __global__ void __launch_bounds__(THREADS)
                 const float u = a[j] / k.c1 / (sqrtf(b[j]) / k.c2 + k.eps) + k.decay * w[j];
                 w[j] -= k.lr * ratio * u;
             } else {
-                w[j] = update<RULE>(k, w[j], g[j], a[j], b[j], ratio);
+                w[j] = lsi_update<RULE>(k, w[j], g[j], a[j], b[j], ratio);
             }
         }
         put((T *)p.w + i, n, w);
