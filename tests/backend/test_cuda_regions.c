@@ -123,6 +123,30 @@ static void what_reads_new_weights_comes_after_them(void)
     ls_graph_destroy(g);
 }
 
+/* A metric of weights and loss, which reads weights as they were before. */
+static void read_behind(ls_step *s)
+{
+    ls_value x = ls_flatten(ls_input(s, "image", LS_F32, LS_SHAPE(-1, 1, 8, 8)));
+    ls_value label = ls_input(s, "label", LS_I32, LS_SHAPE(-1));
+    ls_value w = ls_parameter(s, "w", LS_SHAPE(64, 10), (ls_init_rule){0});
+    ls_value loss = ls_cross_entropy(ls_relu(ls_matmul(ls_tanh(x), w, false, false)), label);
+
+    ls_minimise(s, loss, "w", (ls_optimiser){.rule = LS_SGD, .lr = 0.01});
+    ls_metric(s, "product", ls_reduce_sum(ls_mul(w, ls_broadcast_to(loss, LS_SHAPE(64, 10))), 3, false));
+}
+
+static void what_is_read_behind_a_region_is_not_updated_there(void)
+{
+    const small_net net = {"read behind", read_behind};
+    const lsi_region_machine m = small_net_machine(true);
+    ls_graph *g = small_net_graph(&net, LS_TRAIN, 64, &m);
+
+    if (!CHECK_EQ_INT(live(g, &ls_op_region), 1)) print(g);
+    CHECK_EQ_INT(live(g, &ls_op_region_update), 0);
+    CHECK_EQ_INT(live(g, &ls_op_sgd), 1);
+    ls_graph_destroy(g);
+}
+
 /* What reads a sum over all samples, or what no region takes, and what comes of that. */
 static void what_comes_after_something_else_is_another_region(void)
 {
@@ -218,6 +242,7 @@ int main(void)
     CHECK_RUN(a_small_step_is_one_region);
     CHECK_RUN(updates_write_over_what_they_read);
     CHECK_RUN(what_reads_new_weights_comes_after_them);
+    CHECK_RUN(what_is_read_behind_a_region_is_not_updated_there);
     CHECK_RUN(what_comes_after_something_else_is_another_region);
     CHECK_RUN(an_evaluation_is_one_region);
     CHECK_RUN(places_do_not_overlap);
