@@ -11,10 +11,8 @@ program=${1:-build/lockstep}
 rows=${ROWS:-mnist:64}
 precision=${PRECISION:-tf32}
 modes=(
-    'updates and copies as before|LOCKSTEP_CUDA_UPDATES=apart LOCKSTEP_CUDA_CARVED=off'
-    'updates as before|LOCKSTEP_CUDA_UPDATES=apart'
-    'copies as before|LOCKSTEP_CUDA_CARVED=off'
     'as it is|'
+    'updates are kernels of their own|LOCKSTEP_CUDA_UPDATES=apart'
     'kernels start behind one another|LOCKSTEP_CUDA_EARLY=off'
     'copies are launches of their own|LOCKSTEP_CUDA_COPIES=alone'
 )

@@ -288,7 +288,8 @@ class Group:
 def our_row(args, row):
     network, batch = row.split(":")
     precision = "fp32" if args.device == "cpu" else "tf32" if network == "mnist" else "bf16"
-    done = subprocess.run([os.path.join(args.build, "lockstep"), "bench", network, "batch.per_rank=" + batch, "precision=" + precision,
+    rule = ["optimizer.name=sgd", "optimizer.momentum=0.9"] if OPTIMISERS[network][0] == "sgd" else []
+    done = subprocess.run([os.path.join(args.build, "lockstep"), "bench", network, "batch.per_rank=" + batch, "precision=" + precision, *rule,
                            "--device", args.device, "--seconds", str(args.seconds), "--json"], capture_output=True, text=True)
     if done.returncode:
         return {"ours_error": done.stderr.strip()[-300:]}

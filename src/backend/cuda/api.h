@@ -45,8 +45,6 @@ typedef struct lsi_cuda_graph_rules {
     bool early;  /* kernels that wait by themselves begin as the last blocks before them end */
     bool clears; /* what the driver would clear, a kernel of ours does */
     bool framed; /* every launch brings copies that come before all else in it, and such that come behind */
-    bool carved; /* beside kernels that want most of a processor's memory as shared memory these want it, too
-                  */
 } lsi_cuda_graph_rules;
 
 typedef struct lsi_cuda_graph_about {

@@ -85,7 +85,6 @@ static ls_status cuda_open_at(ls_device **out, int threads, int place, bool exac
     d->base.copies_apart = is_set("LOCKSTEP_CUDA_COPIES", "apart");
     d->copies_alone = d->base.copies_apart || is_set("LOCKSTEP_CUDA_COPIES", "alone");
     d->clears_theirs = is_set("LOCKSTEP_CUDA_CLEARS", "theirs");
-    d->not_carved = is_set("LOCKSTEP_CUDA_CARVED", "off");
     LS_TRY(lsi_cuda_load(&d->api, err));
     st = choose(d, place, exactly, err);
     if (st != LS_OK) ls_fail_in(err, st, "device \"cuda\"");

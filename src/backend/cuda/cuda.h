@@ -53,8 +53,6 @@ typedef struct lsi_cuda_device {
     bool in_line;       /* LOCKSTEP_CUDA_BRANCHES=off: within a graph they run one after the other */
     bool no_clusters;   /* LOCKSTEP_CUDA_CLUSTERS=off: norms pass over memory once more, to see what that is
                            worth */
-    bool not_carved;    /* LOCKSTEP_CUDA_CARVED=off: copies around a step take what division of a processor's
-                           memory they find */
     bool clears_theirs; /* LOCKSTEP_CUDA_CLEARS=theirs: memory that libraries clear in a step is cleared by
                            the driver */
     bool not_early; /* LOCKSTEP_CUDA_EARLY=off: within a graph a kernel begins when all before it is over */

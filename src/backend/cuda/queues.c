@@ -270,10 +270,8 @@ static ls_recording *recorded(ls_device *dev, ls_queue q)
     ls_recording *r = ls_alloc(LS_MEM_PLAN, sizeof *r);
     lsi_cuda_graph_about about;
     lsi_cuda_graph *graph;
-    const lsi_cuda_graph_rules how = {.early = !d->not_early,
-                                      .clears = !d->clears_theirs,
-                                      .framed = !d->copies_alone,
-                                      .carved = !d->not_carved};
+    const lsi_cuda_graph_rules how = {
+        .early = !d->not_early, .clears = !d->clears_theirs, .framed = !d->copies_alone};
     const int code = d->api->captured(d->stream[q], &how, &graph, &about);
 
     d->recording = false;

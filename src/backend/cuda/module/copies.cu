@@ -72,16 +72,12 @@ static struct cudaKernelNodeParams node_of(const lsi_cuda_copies_args *a, shares
     return p;
 }
 
-int lsi_cuda_copies_node(void *graph, void **node, const lsi_cuda_copies_args *a, bool carved)
+int lsi_cuda_copies_node(void *graph, void **node, const lsi_cuda_copies_args *a)
 {
     shares of;
     void *arguments[2];
     const struct cudaKernelNodeParams p = node_of(a, &of, arguments);
-    const cudaError_t e = cudaFuncSetAttribute(
-        (const void *)copies_kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
-        carved ? (int)cudaSharedmemCarveoutMaxShared : (int)cudaSharedmemCarveoutDefault);
 
-    if (e != cudaSuccess) return (int)e;
     return (int)cudaGraphAddKernelNode((cudaGraphNode_t *)node, (cudaGraph_t)graph, NULL, 0, &p);
 }
 

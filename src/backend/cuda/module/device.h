@@ -18,9 +18,6 @@ int lsi_cuda_enter(void);
 void lsi_cuda_note_begin(void);
 void lsi_cuda_note_kernel(lsi_cuda_stream s);
 void lsi_cuda_note_node(void *node); /* the same of a node that was put into the graph behind the capture */
-/* A kernel that wants most of a processor's memory as shared memory has been put in; whether there is one. */
-void lsi_cuda_note_large(void);
-bool lsi_cuda_noted_large(void);
 void lsi_cuda_note_end(void);
 /* Between the two latter: the captured graph (a cudaGraph_t) as one that can be launched (a cudaGraphExec_t);
  * noted kernels in it begin early. */
@@ -38,7 +35,7 @@ int lsi_cuda_clear_node(void *graph, void **node, void *to, size_t bytes); /* co
 
 /* -- copies as a node of a graph (copies.cu) ------------------------------------------------------------- */
 
-int lsi_cuda_copies_node(void *graph, void **node, const lsi_cuda_copies_args *a, bool carved);
+int lsi_cuda_copies_node(void *graph, void **node, const lsi_cuda_copies_args *a);
 /* In one that can be launched: from the next launch on. */
 int lsi_cuda_copies_change(void *exec, void *node, const lsi_cuda_copies_args *a);
 

@@ -16,24 +16,13 @@
 static _Thread_local struct {
     cudaGraphNode_t *at;
     size_t n, room;
-    bool capturing, large;
+    bool capturing;
 } noted;
 
 void lsi_cuda_note_begin(void)
 {
     noted.n = 0;
     noted.capturing = true;
-    noted.large = false;
-}
-
-void lsi_cuda_note_large(void)
-{
-    noted.large = true;
-}
-
-bool lsi_cuda_noted_large(void)
-{
-    return noted.large;
 }
 
 /* A node that is not noted, for whatever reason, is one that does not begin early. */

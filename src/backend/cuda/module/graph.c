@@ -99,11 +99,10 @@ static int outer_nodes(cudaGraph_t graph, bool last, void ***out, size_t *n)
 }
 
 /* A node of copies before all of `list`, or behind. */
-static int add_copies(cudaGraph_t graph, void **list, size_t n, bool behind, bool carved,
-                      cudaGraphNode_t *out)
+static int add_copies(cudaGraph_t graph, void **list, size_t n, bool behind, cudaGraphNode_t *out)
 {
     const lsi_cuda_copies_args none = {.n = 0};
-    int code = lsi_cuda_copies_node(graph, (void **)out, &none, carved);
+    int code = lsi_cuda_copies_node(graph, (void **)out, &none);
 
     for (size_t i = 0; i < n && code == 0; i++) {
         cudaGraphNode_t other = list[i];
@@ -113,16 +112,15 @@ static int add_copies(cudaGraph_t graph, void **list, size_t n, bool behind, boo
     return code;
 }
 
-/* A processor that has to cut its memory anew between two kernels stands still meanwhile. */
-static int add_frame(lsi_cuda_graph *g, bool carved)
+static int add_frame(lsi_cuda_graph *g)
 {
     void **first = NULL, **last = NULL;
     size_t n_first = 0, n_last = 0;
     int code = outer_nodes(g->graph, false, &first, &n_first);
 
     if (code == 0) code = outer_nodes(g->graph, true, &last, &n_last);
-    if (code == 0) code = add_copies(g->graph, first, n_first, false, carved, &g->before);
-    if (code == 0) code = add_copies(g->graph, last, n_last, true, carved, &g->behind);
+    if (code == 0) code = add_copies(g->graph, first, n_first, false, &g->before);
+    if (code == 0) code = add_copies(g->graph, last, n_last, true, &g->behind);
     free(first);
     free(last);
     return code;
@@ -142,7 +140,7 @@ static int complete(lsi_cuda_graph *g, const lsi_cuda_graph_rules *how, lsi_cuda
 {
     int code = lsi_cuda_clears(g->graph, how->clears, about);
 
-    if (code == 0 && how->framed) code = add_frame(g, how->carved && lsi_cuda_noted_large());
+    if (code == 0 && how->framed) code = add_frame(g);
     if (code == 0 && how->early)
         code = lsi_cuda_instantiate(g->graph, (void **)&g->of[0].exec, about);
     else if (code == 0)

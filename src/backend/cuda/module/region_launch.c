@@ -36,7 +36,6 @@ int lsi_cuda_region(lsi_cuda_stream s, const lsi_cuda_region_args *a)
     cudaError_t e = (cudaError_t)entered;
 
     if (e == cudaSuccess) e = allow(a);
-    lsi_cuda_note_large();
     if (e == cudaSuccess) e = launch(a->first, a->blocks, a->threads, a->shared, list, s);
     if (e == cudaSuccess && a->second != NULL)
         e = launch(a->second, a->finish_blocks, a->finish_threads, 0, list, s);
