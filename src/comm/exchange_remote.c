@@ -96,6 +96,22 @@ static void sum_own(ls_exchange *x, lsi_hand *h)
     lsi_book_adding(x->c, begun);
 }
 
+/* A share of another machine, and by what it is multiplied. */
+static const float *share_of(const ls_exchange *x, const lsi_hand *h, const lsi_share *s, float *weight)
+{
+    const lsi_remote_exchange *f = x->remote;
+    int shares = 0, messages = 0; /* of the machines before it */
+
+    *weight = 1;
+    for (int k = 0; k < s->host; k++) {
+        if (k == x->c->host) continue;
+        shares += f->n_shares[k];
+        messages += f->n_shares[k] > 0;
+    }
+    if (!f->held) return h->got + (shares + s->index) * h->n;
+    return (const float *)lsi_lines_held(&h->request[messages], weight) + s->index * h->n;
+}
+
 /* Everybody's shares, into the result. */
 static void sum_total(ls_exchange *x, lsi_hand *h)
 {
@@ -104,10 +120,8 @@ static void sum_total(ls_exchange *x, lsi_hand *h)
 
     for (int i = 0; i < f->total.n_in; i++) {
         const lsi_share *s = &f->share[i];
-        int before = 0;
-        for (int k = 0; k < s->host; k++)
-            if (k != x->c->host) before += f->n_shares[k];
-        f->in_at[i] = s->host == x->c->host ? h->own + s->index * h->n : h->got + (before + s->index) * h->n;
+        f->weight[i] = 1;
+        f->in_at[i] = s->host == x->c->host ? h->own + s->index * h->n : share_of(x, h, s, &f->weight[i]);
     }
     if (f->own_share >= 0) { /* a product that is rounded before it is added, here as in sum_own */
         lsi_exchange_read_weights(x);
@@ -132,16 +146,17 @@ static ls_status receive(ls_exchange *x, lsi_hand *h, void *to, size_t bytes, in
     return x->c->transport->receive(to, bytes, peer, tag, r, err);
 }
 
-/* What leaves the machine is counted.  What was started first goes first: it is waited for first. */
+/* What leaves the machine is counted.  What was started first goes first: it is waited for first.  A weight
+ * that is not 1 lines alone can carry. */
 static ls_status send(ls_exchange *x, lsi_hand *h, const void *from, size_t bytes, int peer, int tag,
-                      ls_err *err)
+                      float weight, ls_err *err)
 {
     ls_transport_request *r = &h->request[h->n_requests];
 
     h->peer[h->n_requests++] = peer;
     x->c->sent_bytes += bytes;
     if (x->c->remote->lines != NULL)
-        return lsi_lines_send(x->c->remote->lines, from, bytes, peer, tag, x->turn, r, err);
+        return lsi_lines_send(x->c->remote->lines, from, bytes, peer, tag, x->turn, weight, r, err);
     return x->c->transport->send(from, bytes, peer, tag, r, err);
 }
 
@@ -162,13 +177,13 @@ static ls_status collect(ls_exchange *x, lsi_hand *h, ls_err *err)
     ls_status st = LS_OK;
     lsi_remote_exchange *f = x->remote;
     size_t unit = lsi_wire_bytes(f->wire);
-    char *to = f->wire == LS_WIRE_F32 ? (char *)h->got : h->in;
+    char *to = f->held ? NULL : f->wire == LS_WIRE_F32 ? (char *)h->got : h->in;
 
     for (int k = 0; k < x->c->hosts; k++) {
         size_t bytes = (size_t)(f->n_shares[k] * h->n) * unit;
         if (k == x->c->host || bytes == 0) continue;
         LS_TRY(receive(x, h, to, bytes, owner_of(x, h->slice, k), tag_of(x, h, false), err));
-        to += bytes;
+        if (!f->held) to += bytes;
     }
     if (f->own_share < 0) sum_own(x, h);
     h->state = LSI_COLLECTING;
@@ -190,6 +205,8 @@ static ls_status answer(ls_exchange *x, lsi_hand *h, ls_err *err)
         lsi_exchange_copy(x, h->lo, h->lo + h->n, x->result + h->lo);
     else
         sum_total(x, h);
+    for (int i = 0; f->held && i < h->n_requests; i++) lsi_lines_let_go(x->c->remote->lines, &h->request[i]);
+    h->n_requests = 0;
     if (x->kind == LS_COLL_REDUCE_SCATTER) return LS_OK;
     if (f->wire != LS_WIRE_F32) {
         narrow(f->wire, h->out, x->result + h->lo, h->n);
@@ -199,7 +216,7 @@ static ls_status answer(ls_exchange *x, lsi_hand *h, ls_err *err)
     for (int k = 0; k < x->c->hosts; k++) {
         if (k == x->c->host) continue;
         LS_TRY(send(x, h, from, (size_t)h->n * lsi_wire_bytes(f->wire), owner_of(x, h->slice, k),
-                    tag_of(x, h, true), err));
+                    tag_of(x, h, true), 1, err));
     }
 out:
     return st;
@@ -213,15 +230,23 @@ static ls_status ask(ls_exchange *x, lsi_hand *h, ls_err *err)
     int peer = owner_of(x, h->slice, home_of(x, h->slice));
     bool wide = f->wire == LS_WIRE_F32;
     int64_t own = x->plan.n_out * h->n;
+    const void *from = wide ? (const void *)h->own : h->out;
+    float weight = 1;
 
     if (x->kind != LS_COLL_REDUCE_SCATTER)
         LS_TRY(receive(x, h, wide ? (void *)(x->result + h->lo) : h->in,
                        (size_t)h->n * lsi_wire_bytes(f->wire), peer, tag_of(x, h, true), err));
-    if (!lsi_copies(x->kind)) sum_own(x, h);
+    if (f->held && f->own_share >= 0) { /* as it is: the weight travels along, and is multiplied by at home */
+        lsi_exchange_read_weights(x);
+        from = x->in[0] + h->lo;
+        weight = x->weight[0];
+    } else if (!lsi_copies(x->kind)) {
+        sum_own(x, h);
+    }
     if (!wide) narrow(f->wire, h->out, h->own, own);
     if (own > 0)
-        LS_TRY(send(x, h, wide ? (const void *)h->own : h->out, (size_t)own * lsi_wire_bytes(f->wire), peer,
-                    tag_of(x, h, false), err));
+        LS_TRY(
+            send(x, h, from, (size_t)own * lsi_wire_bytes(f->wire), peer, tag_of(x, h, false), weight, err));
     h->state = LSI_ASKING;
 out:
     return st;
@@ -246,7 +271,6 @@ static ls_status take_in_hand(ls_exchange *x, lsi_hand *h, ls_err *err)
 /* All transfers of the slice's state are over. */
 static ls_status move_on(ls_exchange *x, lsi_hand *h, ls_err *err)
 {
-    h->n_requests = 0;
     ls_comm_beat(x->c); /* a long vector on a slow wire: something has come, though the rank still waits */
     if (h->state == LSI_COLLECTING) return answer(x, h, err);
     if (h->state == LSI_ASKING && x->remote->wire != LS_WIRE_F32 && x->kind != LS_COLL_REDUCE_SCATTER)

@@ -22,7 +22,7 @@ typedef struct lsi_hand {
     ls_transport_request *request;
     int *peer;  /* of each of them */
     float *own; /* this machine's subtrees */
-    float *got; /* at home: the others', host after host */
+    float *got; /* at home: the others', host after host; NULL: lines hold them */
     void *out;  /* narrow wires only: what is sent, */
     void *in;   /* and what has come */
 } lsi_hand;
@@ -34,8 +34,9 @@ struct lsi_remote_exchange {
     lsi_share *share;   /* its inputs */
     const float **in_at;
     float **out_at;
-    float *weight, *stack; /* of the shares: 1, or of this rank's part where it is the machine's only one */
+    float *weight, *stack; /* of the shares: 1, or of a rank's part where it is its machine's only one */
     int own_share;         /* that one; -1: the machine's parts are added up first */
+    bool held;             /* shares of other machines are read where lines hold them, and have weights */
     uint64_t begun;        /* number of the exchange that `next` belongs to */
     int64_t next;          /* the next slice of this rank to take in hand */
     int slots;

@@ -114,26 +114,39 @@ static int hands_of(const ls_comm *c, int64_t n_slices)
     return enough < most ? (int)enough : most;
 }
 
+/* Floats of memory for a slice of n: this machine's shares (what is its only one goes out as it is), and
+ * those of the others unless lines hold them.  Without lines the only share has the room of the others': a
+ * slice needs one or the other. */
+static void need_of_hand(const ls_exchange *x, size_t n, size_t *own, size_t *got)
+{
+    const lsi_remote_exchange *f = x->remote;
+    const size_t mine = (size_t)f->n_shares[x->c->host], others = (size_t)f->total.n_in - mine;
+    const bool one = f->own_share >= 0;
+
+    *own = n * (!one ? mine : f->held ? 0 : others > mine ? others : mine);
+    *got = n * (one || f->held ? 0 : others);
+}
+
 static ls_status make_hands(ls_exchange *x, ls_err *err)
 {
     lsi_remote_exchange *f = x->remote;
-    int own = f->n_shares[x->c->host], others = f->total.n_in - own;
-    size_t slice = (size_t)(x->chunk < x->n ? x->chunk : x->n);
-    const bool one =
-        f->own_share >= 0; /* a slice then needs room for its own share, or for those of the others */
+    const size_t slice = (size_t)(x->chunk < x->n ? x->chunk : x->n), mine = (size_t)f->n_shares[x->c->host],
+                 others = (size_t)f->total.n_in - mine;
+    size_t own, got;
 
+    need_of_hand(x, slice, &own, &got);
     f->slots = hands_of(x->c, x->n_chunks);
     for (int i = 0; i < f->slots; i++) {
         lsi_hand *h = &f->hand[i];
         h->request = ls_alloc(LS_MEM_COMM, 2 * (size_t)x->c->hosts * sizeof *h->request);
         h->peer = ls_alloc(LS_MEM_COMM, 2 * (size_t)x->c->hosts * sizeof *h->peer);
-        h->own = ls_alloc(LS_MEM_COMM, (size_t)(one && others > own ? others : own) * slice * sizeof(float));
-        h->got = one ? h->own : ls_alloc(LS_MEM_COMM, (size_t)others * slice * sizeof(float));
-        if (h->request == NULL || h->peer == NULL || h->own == NULL || h->got == NULL)
+        h->own = ls_alloc(LS_MEM_COMM, own * sizeof(float));
+        h->got = f->held ? NULL : got == 0 ? h->own : ls_alloc(LS_MEM_COMM, got * sizeof(float));
+        if (h->request == NULL || h->peer == NULL || h->own == NULL || (h->got == NULL && !f->held))
             return ls_fail(err, LS_NOMEM, "%s: no memory", x->name);
         if (f->wire == LS_WIRE_F32) continue;
-        h->out = ls_alloc(LS_MEM_COMM, (size_t)(own + 1) * slice * lsi_wire_bytes(f->wire));
-        h->in = ls_alloc(LS_MEM_COMM, (size_t)(others + 1) * slice * lsi_wire_bytes(f->wire));
+        h->out = ls_alloc(LS_MEM_COMM, (mine + 1) * slice * lsi_wire_bytes(f->wire));
+        h->in = ls_alloc(LS_MEM_COMM, (others + 1) * slice * lsi_wire_bytes(f->wire));
         if (h->out == NULL || h->in == NULL) return ls_fail(err, LS_NOMEM, "%s: no memory", x->name);
     }
     return LS_OK;
@@ -172,6 +185,7 @@ ls_status lsi_remote_exchange_create(ls_exchange *x, const lsi_claim *all, ls_er
         st = ls_fail(err, LS_NOMEM, "%s: no memory", x->name);
         goto out;
     }
+    f->held = x->c->remote->lines != NULL && f->wire == LS_WIRE_F32;
     f->own_share = -1;
     for (int i = 0; i < f->total.n_in; i++) {
         f->weight[i] = 1;
@@ -210,7 +224,11 @@ void lsi_remote_exchange_destroy(ls_exchange *x)
 size_t lsi_remote_exchange_bytes(const ls_comm *c, int64_t n, ls_wire wire)
 {
     const int64_t size = slice_size(c, n), slice = size < n ? size : n;
-    const size_t shares = (size_t)(c->local_size == 1 ? c->hosts - 1 : c->hosts);
+    const bool held = has_lines(c) && wire == LS_WIRE_F32;
+    /* Lines hold a few shares at a time where one other machine has some, and up to all where others are
+     * late. */
+    const size_t others = held && c->hosts == 2 ? 0 : (size_t)(c->hosts - 1),
+                 shares = others + (c->local_size == 1 ? 0 : 1);
     const size_t narrow = wire == LS_WIRE_F32 ? 0 : (size_t)(c->hosts + 2) * lsi_wire_bytes(wire);
 
     return (size_t)hands_of(c, (n + size - 1) / size) * (size_t)slice * (shares * sizeof(float) + narrow);

@@ -1,14 +1,15 @@
 /* lines.c: messages on connections that are there (lines_open.c makes them).
  *
- * On the wire a message is its tag and length, then its bytes.  A parcel is a message that is on its way: it
- * stands in the queue of what a line sends, among what is awaited from it, or among what has come and nobody
- * awaits. */
+ * On the wire a message is its tag, length and weight, then its bytes.  A parcel is a message that is on its
+ * way: it stands in the queue of what a line sends, among what is awaited from it, or among what has come and
+ * nobody awaits. */
 #include "comm/lines.h"
 
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <stdalign.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -32,7 +33,15 @@ enum { SILENCE_S = 60, LONGEST_SILENCE_S = 86400 };
 typedef struct heading {
     int32_t tag;
     uint32_t bytes;
+    float weight;
 } heading;
+
+/* Memory for a message that has no place of its own. */
+typedef struct room {
+    alignas(64) struct room *next;
+    size_t bytes;
+    alignas(64) char at[];
+} room;
 
 typedef struct parcel {
     struct parcel *next, *made_before;
@@ -42,8 +51,8 @@ typedef struct parcel {
     uint64_t turn; /* of what is sent */
     size_t at;     /* bytes that have moved; of what is sent, with its heading */
     bool done;
-    char *kept;  /* memory of its own for what nobody awaits, */
-    size_t room; /* and its length */
+    bool held;  /* somebody awaits it, and reads it in its room */
+    room *kept; /* NULL: it has a place */
 } parcel;
 
 typedef struct queue {
@@ -62,11 +71,12 @@ typedef struct line {
 
 struct lsi_lines {
     int size, n;
-    line **of;               /* by rank; NULL: none */
-    line **list;             /* the n that are there */
-    struct pollfd *polled;   /* as many, for a rest */
-    parcel *made;            /* all of them, the last one first */
-    queue spare, spare_kept; /* without and with memory */
+    line **of;             /* by rank; NULL: none */
+    line **list;           /* the n that are there */
+    struct pollfd *polled; /* as many, for a rest */
+    parcel *made;          /* all of them, the last one first */
+    queue spare;
+    room *rooms; /* that are free; the one that was used last, which the cache has, is used next */
     int silence_s;
     uint64_t looked_ns;
 };
@@ -98,10 +108,15 @@ static parcel *take_tag(queue *q, int tag)
     return NULL;
 }
 
-/* Parcels are used again, with the memory that they have: after the first steps nothing is allocated. */
+/* Parcels and rooms are used again: after the first steps nothing is allocated. */
 static void give_back(lsi_lines *l, parcel *p)
 {
-    append(p->kept != NULL ? &l->spare_kept : &l->spare, p);
+    if (p->kept != NULL) {
+        p->kept->next = l->rooms;
+        l->rooms = p->kept;
+        p->kept = NULL;
+    }
+    append(&l->spare, p);
 }
 
 static parcel *make_parcel(lsi_lines *l)
@@ -113,38 +128,35 @@ static parcel *make_parcel(lsi_lines *l)
     return l->made = p;
 }
 
-static parcel *new_parcel(lsi_lines *l, line *of, int tag, size_t bytes, void *data)
+static parcel *new_parcel(lsi_lines *l, line *of, heading head, void *data)
 {
     parcel *p = l->spare.first != NULL ? take_at(&l->spare, &l->spare.first) : make_parcel(l);
 
     if (p == NULL) return NULL;
     p->line = of;
-    p->head = (heading){tag, (uint32_t)bytes};
+    p->head = head;
     p->data = data;
     p->at = 0;
-    p->done = false;
+    p->done = p->held = false;
     return p;
 }
 
-/* For a message that nobody awaits. */
-static parcel *new_kept(lsi_lines *l, line *of, heading head)
+/* Its message comes to a room. */
+static bool give_room(lsi_lines *l, parcel *p)
 {
-    const size_t room = head.bytes > LS_TRANSPORT_AT_ONCE ? head.bytes : LS_TRANSPORT_AT_ONCE;
-    parcel **at = &l->spare_kept.first, *p;
+    const size_t bytes = p->head.bytes > LS_TRANSPORT_AT_ONCE ? p->head.bytes : LS_TRANSPORT_AT_ONCE;
+    room **at = &l->rooms, *r;
 
-    while (*at != NULL && (*at)->room < head.bytes) at = &(*at)->next;
-    p = *at != NULL ? take_at(&l->spare_kept, at) : new_parcel(l, of, head.tag, head.bytes, NULL);
-    if (p == NULL) return NULL;
-    if (p->kept == NULL) {
-        p->kept = ls_alloc(LS_MEM_COMM, room);
-        p->room = room;
+    while (*at != NULL && (*at)->bytes < bytes) at = &(*at)->next;
+    if ((r = *at) != NULL) {
+        *at = r->next;
+    } else {
+        if ((r = ls_alloc(LS_MEM_COMM, sizeof *r + bytes)) == NULL) return false;
+        r->bytes = bytes;
     }
-    p->line = of;
-    p->head = head;
-    p->data = p->kept;
-    p->at = 0;
-    p->done = false;
-    return p->kept != NULL ? p : NULL;
+    p->kept = r;
+    p->data = r->at;
+    return true;
 }
 
 /* -- making -------------------------------------------------------------------------------------------------
@@ -180,7 +192,6 @@ ls_status lsi_lines_make(lsi_lines **out, int size, ls_err *err)
     l->size = size;
     l->silence_s = silence_limit();
     l->spare.end = &l->spare.first;
-    l->spare_kept.end = &l->spare_kept.first;
     l->of = ls_alloc(LS_MEM_COMM, (size_t)size * sizeof(line *));
     l->list = ls_alloc(LS_MEM_COMM, (size_t)size * sizeof(line *));
     l->polled = ls_alloc(LS_MEM_COMM, (size_t)size * sizeof *l->polled);
@@ -221,6 +232,10 @@ void lsi_lines_close(lsi_lines *l)
         before = p->made_before;
         ls_free(p->kept);
         ls_free(p);
+    }
+    for (room *r = l->rooms, *next; r != NULL; r = next) {
+        next = r->next;
+        ls_free(r);
     }
     ls_free(l->polled);
     ls_free(l->list);
@@ -292,13 +307,13 @@ static void queue_up(queue *q, parcel *p)
 }
 
 ls_status lsi_lines_send(lsi_lines *l, const void *data, size_t bytes, int to, int tag, uint64_t turn,
-                         ls_transport_request *out, ls_err *err)
+                         float weight, ls_transport_request *out, ls_err *err)
 {
     line *x = l->of[to];
     parcel *p;
 
     LS_BUG_IF(x == NULL || bytes > UINT32_MAX);
-    p = new_parcel(l, x, tag, bytes, (void *)(uintptr_t)data); /* is only read */
+    p = new_parcel(l, x, (heading){tag, (uint32_t)bytes, weight}, (void *)(uintptr_t)data); /* is only read */
     if (p == NULL) return ls_fail(err, LS_NOMEM, "no memory for a message");
     p->turn = turn;
     out->word[0] = (uint64_t)(uintptr_t)p;
@@ -316,6 +331,20 @@ static ls_status misfit(const line *x, int tag, size_t came, size_t awaited, ls_
                    came, tag, awaited);
 }
 
+/* Whether it comes to a room, and nobody has asked for it. */
+static bool is_unasked(const parcel *p)
+{
+    return p->kept != NULL && p->data == p->kept->at && !p->held;
+}
+
+/* Somebody has asked, and reads it in its room. */
+static ls_status hold(parcel *p, ls_transport_request *out)
+{
+    p->held = true;
+    out->word[0] = (uint64_t)(uintptr_t)p;
+    return LS_OK;
+}
+
 ls_status lsi_lines_receive(lsi_lines *l, void *data, size_t bytes, int from, int tag,
                             ls_transport_request *out, ls_err *err)
 {
@@ -326,22 +355,40 @@ ls_status lsi_lines_receive(lsi_lines *l, void *data, size_t bytes, int from, in
     out->word[0] = 0;
     if ((p = take_tag(&x->unasked, tag)) != NULL) {
         const size_t came = p->head.bytes;
+        if (came == bytes && data == NULL) return hold(p, out);
         if (came == bytes) memcpy(data, p->data, bytes);
         give_back(l, p);
         return came == bytes ? LS_OK : misfit(x, tag, came, bytes, err);
     }
-    if (x->in != NULL && x->in->kept == x->in->data && x->in->head.tag == tag) { /* it is just coming */
+    if (x->in != NULL && is_unasked(x->in) && x->in->head.tag == tag) { /* it is just coming */
         if (x->in->head.bytes != bytes) return misfit(x, tag, x->in->head.bytes, bytes, err);
+        if (data == NULL) return hold(x->in, out);
         memcpy(data, x->in->data, x->in->at);
         x->in->data = data;
         out->word[0] = (uint64_t)(uintptr_t)x->in;
         return LS_OK;
     }
-    p = new_parcel(l, x, tag, bytes, data);
+    p = new_parcel(l, x, (heading){tag, (uint32_t)bytes, 1}, data);
     if (p == NULL) return ls_fail(err, LS_NOMEM, "no memory for a message");
     append(&x->awaited, p);
+    if (data == NULL) return hold(p, out);
     out->word[0] = (uint64_t)(uintptr_t)p;
     return LS_OK;
+}
+
+const void *lsi_lines_held(const ls_transport_request *r, float *weight)
+{
+    const parcel *p = (const parcel *)(uintptr_t)r->word[0];
+
+    LS_BUG_IF(p == NULL || !p->held || !p->done);
+    *weight = p->head.weight;
+    return p->data;
+}
+
+void lsi_lines_let_go(lsi_lines *l, ls_transport_request *r)
+{
+    give_back(l, (parcel *)(uintptr_t)r->word[0]);
+    r->word[0] = 0;
 }
 
 /* A heading has come: where its message goes. */
@@ -354,9 +401,10 @@ static ls_status find_place(lsi_lines *l, line *x, ls_err *err)
         append(&x->awaited, p);
         return misfit(x, x->head.tag, x->head.bytes, p->head.bytes, err);
     }
-    if (p == NULL) p = new_kept(l, x, x->head);
-    if (p == NULL) return ls_fail(err, LS_NOMEM, "no memory for a message of %u bytes", x->head.bytes);
-    p->at = 0;
+    if (p == NULL) p = new_parcel(l, x, x->head, NULL);
+    if (p == NULL || (p->data == NULL && !give_room(l, p)))
+        return ls_fail(err, LS_NOMEM, "no memory for a message of %u bytes", x->head.bytes);
+    p->head = x->head;
     x->in = p;
     return LS_OK;
 }
@@ -367,10 +415,8 @@ static void arrive(line *x)
     parcel *p = x->in;
 
     x->in = NULL;
-    if (p->data == p->kept)
-        append(&x->unasked, p);
-    else
-        p->done = true;
+    p->done = true;
+    if (is_unasked(p)) append(&x->unasked, p);
 }
 
 /* One call: what is left of the message, and the heading of the next.  False: there is nothing now. */
@@ -471,6 +517,7 @@ ls_status lsi_lines_test(lsi_lines *l, ls_transport_request *requests, int n, bo
     for (int i = 0; i < n; i++) {
         parcel *p = (parcel *)(uintptr_t)requests[i].word[0];
         if (p == NULL) continue;
+        if (p->done && p->held) continue;
         if (p->done) {
             give_back(l, p);
             requests[i].word[0] = 0;

@@ -22,11 +22,17 @@ ls_status lsi_lines_open(lsi_lines **out, ls_comm *c, ls_err *err) LS_MUST_CHECK
 void lsi_lines_close(lsi_lines *l); /* not collective; accepts NULL */
 
 /* Like those of a transport.  `data` stays as it is until the request is finished.  Of what waits to be sent,
- * that of the lowest `turn` goes first, and of equals the first. */
+ * that of the lowest `turn` goes first, and of equals the first.  `weight` travels along: by it the receiver
+ * multiplies, if he does. */
 ls_status lsi_lines_send(lsi_lines *l, const void *data, size_t bytes, int to, int tag, uint64_t turn,
-                         ls_transport_request *out, ls_err *err) LS_MUST_CHECK;
+                         float weight, ls_transport_request *out, ls_err *err) LS_MUST_CHECK;
+/* Of `data` NULL the message stays with the lines, in one
+ * of a few places that are used in turn and so are in the cache: when it is finished, lsi_lines_held is where
+ * it is, until it is let go. */
 ls_status lsi_lines_receive(lsi_lines *l, void *data, size_t bytes, int from, int tag,
                             ls_transport_request *out, ls_err *err) LS_MUST_CHECK;
+const void *lsi_lines_held(const ls_transport_request *r, float *weight);
+void lsi_lines_let_go(lsi_lines *l, ls_transport_request *r);
 /* Looks at what is known; moves nothing. */
 ls_status lsi_lines_test(lsi_lines *l, ls_transport_request *requests, int n, bool *finished,
                          ls_err *err) LS_MUST_CHECK;

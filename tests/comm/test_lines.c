@@ -79,9 +79,9 @@ static void messages_arrive(void)
         for (int round = 0; round < 2; round++) {
             for (int i = 0; i < 2 && round == early; i++)
                 for (int k = 0; k < N; k++)
-                    CHECK_OK(
-                        lsi_lines_send(e.of[i], from[i][k], length[k], 1 - i, 100 + k, 0, &sends[i][k], &err),
-                        &err);
+                    CHECK_OK(lsi_lines_send(e.of[i], from[i][k], length[k], 1 - i, 100 + k, 0, 1,
+                                            &sends[i][k], &err),
+                             &err);
             for (int i = 0; i < 2 && round != early; i++)
                 for (int k = N - 1; k >= 0; k--)
                     CHECK_OK(lsi_lines_receive(e.of[i], to[i][k], length[k], 1 - i, 100 + k, &receives[i][k],
@@ -114,7 +114,7 @@ static void equal_tags_keep_their_order(void)
     join(&e);
     CHECK_OK(lsi_lines_receive(e.of[1], &to[0], sizeof(int), 0, 7, &r[0], &err), &err);
     for (int i = 0; i < 4; i++)
-        CHECK_OK(lsi_lines_send(e.of[0], &from[i], sizeof(int), 1, 7, 0, &s[i], &err), &err);
+        CHECK_OK(lsi_lines_send(e.of[0], &from[i], sizeof(int), 1, 7, 0, 1, &s[i], &err), &err);
     settle(&e);
     CHECK(is_over(e.of[1], &r[0], 1));
     for (int i = 1; i < 4; i++)
@@ -139,7 +139,7 @@ static void turns(void)
     join(&e);
     for (int i = 0; i < N; i++) {
         from[i] = filled(BYTES, i);
-        CHECK_OK(lsi_lines_send(e.of[0], from[i], BYTES, 1, i, turn[i], &s[i], &err), &err);
+        CHECK_OK(lsi_lines_send(e.of[0], from[i], BYTES, 1, i, turn[i], 1, &s[i], &err), &err);
     }
     for (int i = 0; i < N; i++) { /* only the next of them can come: all go to the same place */
         CHECK_OK(lsi_lines_receive(e.of[1], to, BYTES, 0, order[i], &r[i], &err), &err);
@@ -164,7 +164,7 @@ static void asked_for_midway(void)
     bool moved;
 
     join(&e);
-    CHECK_OK(lsi_lines_send(e.of[0], from, bytes, 1, 9, 0, &s, &err), &err);
+    CHECK_OK(lsi_lines_send(e.of[0], from, bytes, 1, 9, 0, 1, &s, &err), &err);
     CHECK_OK(lsi_lines_turn(e.of[1], &moved, &err), &err);
     CHECK(moved);
     CHECK_OK(lsi_lines_receive(e.of[1], to, bytes, 0, 9, &r, &err), &err);
@@ -190,7 +190,7 @@ static void memory_is_used_again(void)
         ls_transport_request s, r;
         if (i == 4) before = ls_mem_stats_now().n_allocs;
         if (i % 2 == 0) CHECK_OK(lsi_lines_receive(e.of[1], to, sizeof to, 0, i, &r, &err), &err);
-        CHECK_OK(lsi_lines_send(e.of[0], from, sizeof from, 1, i, 0, &s, &err), &err);
+        CHECK_OK(lsi_lines_send(e.of[0], from, sizeof from, 1, i, 0, 1, &s, &err), &err);
         settle(&e);
         if (i % 2 == 1) CHECK_OK(lsi_lines_receive(e.of[1], to, sizeof to, 0, i, &r, &err), &err);
         CHECK(is_over(e.of[1], &r, 1) && is_over(e.of[0], &s, 1));
@@ -199,19 +199,67 @@ static void memory_is_used_again(void)
     part(&e);
 }
 
-static void other_lengths_are_refused(void)
+/* Messages that stay with the lines until they are let go, with their weights: awaited before they come,
+ * midway, and afterwards.  No more rooms are made than are in use at once. */
+static void messages_are_held(void)
 {
+    enum { N = 3 };
+    const size_t bytes = 3000000;
     ends e;
     ls_err err = {0};
-    ls_transport_request s, r;
-    char from[16] = "", to[16];
+    char *from = filled(bytes, 3);
+    uint64_t before = 0;
+    bool moved;
+    float weight = 0;
 
     join(&e);
-    CHECK_OK(lsi_lines_send(e.of[0], from, 16, 1, 5, 0, &s, &err), &err);
-    settle(&e);
-    CHECK(lsi_lines_receive(e.of[1], to, 12, 0, 5, &r, &err) == LS_DISAGREE);
-    CHECK(strstr(err.text, "rank 0 sent 16 bytes") != NULL);
+    for (int i = 0; i < 4 * N; i++) {
+        ls_transport_request s, r;
+        if (i == 2 * N) before = ls_mem_stats_now().n_allocs;
+        if (i % N == 0) CHECK_OK(lsi_lines_receive(e.of[1], NULL, bytes, 0, i, &r, &err), &err);
+        CHECK_OK(lsi_lines_send(e.of[0], from, bytes, 1, i, 0, (float)i + 0.5f, &s, &err), &err);
+        CHECK_OK(lsi_lines_turn(e.of[1], &moved, &err), &err);
+        if (i % N == 1) CHECK_OK(lsi_lines_receive(e.of[1], NULL, bytes, 0, i, &r, &err), &err);
+        if (i % N < 2) CHECK(!is_over(e.of[1], &r, 1));
+        settle(&e);
+        if (i % N == 2) CHECK_OK(lsi_lines_receive(e.of[1], NULL, bytes, 0, i, &r, &err), &err);
+        CHECK(is_over(e.of[1], &r, 1) && is_over(e.of[0], &s, 1));
+        CHECK(is_over(e.of[1], &r, 1)); /* however often it is asked */
+        CHECK(memcmp(lsi_lines_held(&r, &weight), from, bytes) == 0);
+        CHECK(weight == (float)i + 0.5f);
+        lsi_lines_let_go(e.of[1], &r);
+    }
+    CHECK_EQ_INT((int64_t)(ls_mem_stats_now().n_allocs - before), 0);
+    ls_free(from);
     part(&e);
+}
+
+/* Another length than the awaited one, whenever it is found. */
+static void other_lengths_are_refused(void)
+{
+    enum { AWAITED, COMING, COME, N };
+    const size_t bytes = 3000000;
+    char *from = filled(bytes, 3), to[12];
+
+    for (int when = 0; when < N; when++)
+        for (int held = 0; held < 2; held++) {
+            ends e;
+            ls_err err = {0};
+            ls_transport_request s, r;
+            bool moved = true;
+            ls_status st = LS_OK;
+            join(&e);
+            if (when == AWAITED)
+                CHECK_OK(lsi_lines_receive(e.of[1], held ? NULL : to, sizeof to, 0, 5, &r, &err), &err);
+            CHECK_OK(lsi_lines_send(e.of[0], from, when == COME ? 16 : bytes, 1, 5, 0, 1, &s, &err), &err);
+            while (st == LS_OK && moved) st = lsi_lines_turn(e.of[1], &moved, &err);
+            if (when != AWAITED) st = lsi_lines_receive(e.of[1], held ? NULL : to, sizeof to, 0, 5, &r, &err);
+            CHECK_EQ_INT(st, LS_DISAGREE);
+            CHECK(strstr(err.text, when == COME ? "rank 0 sent 16 bytes" : "rank 0 sent 3000000 bytes") !=
+                  NULL);
+            part(&e);
+        }
+    ls_free(from);
 }
 
 /* A peer that is gone moves nothing, and is not reported at once: whoever started it knows more. */
@@ -239,6 +287,7 @@ int main(void)
     CHECK_RUN(turns);
     CHECK_RUN(asked_for_midway);
     CHECK_RUN(memory_is_used_again);
+    CHECK_RUN(messages_are_held);
     CHECK_RUN(other_lengths_are_refused);
     CHECK_RUN(the_end_of_a_peer);
     return CHECK_DONE();
