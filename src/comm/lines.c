@@ -208,7 +208,7 @@ ls_status lsi_lines_connect_take(lsi_lines *l, int peer, int fd, ls_err *err)
     if (x == NULL || l->of[peer] != NULL) {
         close(fd);
         ls_free(x);
-        return ls_fail(err, x == NULL ? LS_NOMEM : LS_DISAGREE, "rank %d cannot be connected", peer);
+        return ls_fail(err, x == NULL ? LS_NOMEM : LS_LOST, "rank %d cannot be connected", peer);
     }
     keep_alive(fd, l->silence_s);
     x->fd = fd;
@@ -325,10 +325,12 @@ ls_status lsi_lines_send(lsi_lines *l, const void *data, size_t bytes, int to, i
 /* -- receiving ----------------------------------------------------------------------------------------------
  */
 
+/* This rank alone knows it, and the run cannot go on: to the others it is a rank that is lost, not one of
+ * those that all have found to disagree. */
 static ls_status misfit(const line *x, int tag, size_t came, size_t awaited, ls_err *err)
 {
-    return ls_fail(err, LS_DISAGREE, "rank %d sent %zu bytes as message %d, and %zu were awaited", x->peer,
-                   came, tag, awaited);
+    return ls_fail(err, LS_LOST, "rank %d sent %zu bytes as message %d, and %zu were awaited", x->peer, came,
+                   tag, awaited);
 }
 
 /* Whether it comes to a room, and nobody has asked for it. */

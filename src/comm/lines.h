@@ -26,7 +26,7 @@ void lsi_lines_close(lsi_lines *l); /* not collective; accepts NULL */
  * multiplies, if he does. */
 ls_status lsi_lines_send(lsi_lines *l, const void *data, size_t bytes, int to, int tag, uint64_t turn,
                          float weight, ls_transport_request *out, ls_err *err) LS_MUST_CHECK;
-/* Of `data` NULL the message stays with the lines, in one
+/* LS_LOST where a message of another length comes.  Of `data` NULL the message stays with the lines, in one
  * of a few places that are used in turn and so are in the cache: when it is finished, lsi_lines_held is where
  * it is, until it is let go. */
 ls_status lsi_lines_receive(lsi_lines *l, void *data, size_t bytes, int from, int tag,

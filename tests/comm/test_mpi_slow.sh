@@ -29,7 +29,7 @@ done
 # 3 hosts with neighbouring ranks; 2 with every other rank; and each rank a host of its own.  Between hosts vectors have connections of
 # their own.
 export LOCKSTEP_LOG=info
-for hosts_ranks in 3:8 -2:5 4:4; do
+for hosts_ranks in 3:8 -2:5 4:4 2:2; do
     export LOCKSTEP_COMM_HOSTS=${hosts_ranks%:*}
     output=$(start "${hosts_ranks#*:}" everything)
     [ $? -eq 0 ] && [[ $output == *"vectors go over connections between ranks"* ]]
@@ -54,6 +54,12 @@ if printf '#include <errno.h>\nint accept4(int fd, void *a, void *n, int flags) 
     [ $? -eq 0 ] && [[ $output == *"vectors go through MPI: rank 0 cannot accept: Too many open files"* ]]
     expect "no descriptor for a connection" $?
 fi
+# A message of another length: the rank that finds it says so and ends the run with the code of a lost rank, at once.
+SECONDS=0
+output=$(start 2 misfit)
+status=$?
+[ $status -eq 4 ] && [ $SECONDS -lt 20 ] && [[ $output == *"rank 0: rank 1 sent 12 bytes as message "*", and "*" were awaited"* ]]
+expect "a message of another length" $?
 unset LOCKSTEP_COMM_HOSTS LOCKSTEP_LOG
 
 # A rank that is killed: the others must say who and end by themselves, or be ended by mpirun; nothing may hang.

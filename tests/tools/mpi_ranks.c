@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include "bodies.h"
+#include "comm/exchange_internal.h"
+#include "comm/lines.h"
 #include "ranks.h"
 
 /* Everything that must hold on any number of ranks. */
@@ -25,6 +27,7 @@ static int everything(ls_comm *c)
     for (size_t i = 0; i < sizeof cases / sizeof *cases && wrong == 0; i++)
         wrong += rank_sums_steps(c, &cases[i]);
     if (wrong == 0 && (ls_comm_size(c) == 2 || ls_comm_size(c) == 4)) wrong += rank_weighs(c, NULL);
+    if (wrong == 0 && ls_comm_size(c) <= 4) wrong += rank_weighs_nothing(c, NULL);
     return wrong;
 }
 
@@ -76,6 +79,32 @@ static int lose_one(ls_comm *c)
     return st == LS_LOST ? 4 : 1;
 }
 
+/* Two machines: rank 1 sends another length than rank 0 awaits, which rank 0 alone finds.  It is lost to the
+ * run, says why, and ends: it must not take rank 1 for one that knows. */
+static int misfit(ls_comm *c)
+{
+    enum { N = 100000, SENT = 12 };
+    ls_exchange_options o = {.name = "misfit", .n = N};
+    ls_exchange *x;
+    ls_transport_request r;
+    ls_err err = {0};
+    const char few[SENT] = "";
+    int wrong = expect_status(c, ls_exchange_create(&x, c, &o, &err), LS_OK, &err, "create");
+
+    if (wrong > 0) return wrong;
+    if (ls_comm_rank(c) == 1) { /* in place of its share of the first slice */
+        wrong +=
+            expect_status(c, lsi_lines_send(c->remote->lines, few, SENT, 0, x->first_tag, 0, 1, &r, &err),
+                          LS_OK, &err, "send");
+        return ls_comm_barrier(c, "that rank 0 does not come to", &err) == LS_LOST ? 4 : wrong + 1;
+    }
+    ls_exchange_start(x, 1);
+    wrong += expect_status(c, ls_exchange_wait(x, &err), LS_LOST, &err, "wait");
+    printf("rank %d: %s\n", ls_comm_rank(c), err.text);
+    fflush(stdout);
+    return wrong == 0 ? 4 : wrong;
+}
+
 static int report_place(ls_comm *c)
 {
     printf("rank %d of %d: host %d of %d, %d of %d there, %s\n", ls_comm_rank(c), ls_comm_size(c),
@@ -98,6 +127,7 @@ int main(int argc, char **argv)
     if (strcmp(what, "narrow") == 0)
         wrong = narrow(c, LS_WIRE_BF16, 0x1p-7) + narrow(c, LS_WIRE_F16, 0x1p-10);
     if (strcmp(what, "lose") == 0) wrong = lose_one(c);
+    if (strcmp(what, "misfit") == 0) wrong = misfit(c);
     if (strcmp(what, "place") == 0) wrong = report_place(c);
     ls_comm_close(c);
     return wrong;
