@@ -7,13 +7,15 @@
 #   compute   the same step with nothing to exchange: both ranks at once, each by itself, since cores slow one another
 #   step      that of both ranks, and what of it is exposed
 #   bound     step / max(exchange, compute), and beside it step / max(wire, compute)
+#   core      milliseconds of its core that a rank's processes are charged for in a step alone, and in one of both ranks (of a run
+#             less those of one of FEW steps, which choose their kernels anew: take several rounds)
 # and then, of ALSO ("never fsdp"), ddp whose steps make their own updates (parallel.carry=never), and fsdp with and without gathering ahead.
 # Exit code 1 unless the bound is at most LIMIT (1.15) for every batch.
 # The two hosts should have a quiet core each.  Needs root, ip and tc.
 set -euo pipefail
 rounds=${1:-3} steps=${2:-12}
 . "$(dirname "$0")/hosts_lib.sh"
-limit=${LIMIT:-1.15} batches=${BATCHES:-32 128} also=" ${ALSO-never fsdp} "
+few=4 limit=${LIMIT:-1.15} batches=${BATCHES:-32 128} also=" ${ALSO-never fsdp} "
 
 # note NAME SETTING...: one run on both hosts; its figures go to files that begin with NAME
 note() {
@@ -25,20 +27,34 @@ note() {
     echo "$step" >>"$work/step.$name"
 }
 
+# core NAME COMMAND...: what a step takes of a core, of a run that has just been and one of FEW steps
+core() {
+    local name=$1 long
+    shift
+    long=$(core_ms)
+    steps=$few "$@"
+    awk -v a="$long" -v b="$(core_ms)" -v n="$((steps - few))" 'BEGIN { print (a - b) / n }' >>"$work/core.$name"
+}
+
 # alone_on HOST: a run of one rank, as if there were no other
 alone_on() {
-    taskset -c "$1" "$lockstep" train resnet18-cifar --threads 1 --quiet --run-dir "$work/run${1#0}" data.kind=synthetic \
+    timed "$1" taskset -c "$1" "$lockstep" train resnet18-cifar --threads 1 --quiet --run-dir "$work/run${1#0}" data.kind=synthetic \
         data.train_range=0:2048 data.test_range=2048:2112 batch.per_rank="$BATCH" train.steps="$steps" train.checkpoint_every=none \
-        train.validate_every=none parallel.clip_norm=0 >"$work/out.$1" 2>&1
+        train.validate_every=none parallel.clip_norm=0
+}
+
+# alone_both: one on each host, at once
+alone_both() {
+    rm -rf "$work/run" "$work/run1"
+    alone_on 1 &
+    alone_on 0 || { cat "$work/out.0" >&2; exit 1; }
+    wait
 }
 
 # alone NAME: the same step without the other rank's gradients
 alone() {
     local step
-    rm -rf "$work/run" "$work/run1"
-    alone_on 1 &
-    alone_on 0 || { cat "$work/out.0" >&2; exit 1; }
-    wait
+    alone_both
     read -r _ _ step < <(figures)
     echo "$step" >>"$work/step.$1"
 }
@@ -49,7 +65,9 @@ for ((round = 1; round <= rounds; round++)); do
     for BATCH in $batches; do
         export BATCH
         alone "compute.$BATCH"
+        core "compute.$BATCH" alone_both
         note "ddp.$BATCH"
+        core "ddp.$BATCH" train_both
         [[ $also != *" never "* ]] || note "never.$BATCH" parallel.carry=never
         [[ $also == *" fsdp "* ]] || continue
         # shellcheck disable=SC2086 # settings are words
@@ -65,14 +83,16 @@ parameters=$("$lockstep" plan resnet18-cifar data.kind=synthetic | sed -n 's/^pa
 bits=$(echo "$rate" | sed -n 's/^\([0-9]*\)mbit$/\1/p')
 wire=$(awk -v p="$parameters" -v r="${bits:-0}" 'BEGIN { print (r > 0 ? 32 * p / (r * 1e3) : 0) }')
 echo "links of $rate, $parameters parameters, medians of $rounds rounds"
-printf '%-6s %8s %10s %9s %8s %9s %8s %8s\n' images "wire" exchange compute step exposed bound "of wire"
+printf '%-6s %8s %10s %9s %8s %9s %8s %8s %11s %11s\n' images "wire" exchange compute step exposed bound "of wire" "core alone" "core step"
 status=0
 for b in $batches; do
     awk -v b="$b" -v wire="$wire" -v exchange="$(of exposed.exchange)" -v compute="$(of "step.compute.$b")" \
-        -v step="$(of "step.ddp.$b")" -v exposed="$(of "exposed.ddp.$b")" -v limit="$limit" 'BEGIN {
+        -v step="$(of "step.ddp.$b")" -v exposed="$(of "exposed.ddp.$b")" -v limit="$limit" \
+        -v alone="$(of "core.compute.$b")" -v core="$(of "core.ddp.$b")" 'BEGIN {
         most = exchange > compute ? exchange : compute
         least = wire > compute ? wire : compute
-        printf "%-6d %8.1f %10.1f %9.1f %8.1f %9.1f %8.3f %8.3f\n", b, wire, exchange, compute, step, exposed, step / most, step / least
+        printf "%-6d %8.1f %10.1f %9.1f %8.1f %9.1f %8.3f %8.3f %11.1f %11.1f\n", b, wire, exchange, compute, step, exposed, step / most,
+            step / least, alone, core
         exit !(step <= limit * most) }' || status=1
 done
 printf '%-6s %14s %18s %18s %14s\n' images ddp "ddp,carry=never" "fsdp,prefetch=0" fsdp
