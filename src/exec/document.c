@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "exec/document_internal.h"
+#include "ops/ops.h"
 
 /* A copy in the document's arena; "" for NULL. */
 static const char *keep(lsi_doc_maker *m, const char *text)
@@ -98,12 +99,12 @@ static const char *attributes(lsi_doc_maker *m, const ls_node *n)
     return keep(m, text);
 }
 
-/* Whether the node writes the next version of a variable. */
+/* Whether the node is there to write the next version of a variable: what a batch norm keeps of the batch is
+ * beside its result, while a region's updates may be any of its outputs. */
 static bool updates(const ls_node *n)
 {
-    for (int k = 0; n->op->alias != NULL && k < n->n_out; k++)
-        if (n->op->alias(n->n_in, n->attr, k) >= 0) return true;
-    return false;
+    if (n->op == &ls_op_region_update) return true;
+    return n->op->alias != NULL && n->op->alias(n->n_in, n->attr, 0) >= 0;
 }
 
 static void add_nodes(lsi_doc_maker *m)

@@ -7,6 +7,24 @@
 #include "graph/graph.h"
 #include "ops/ops.h"
 
+static ls_value kept(ls_graph *g, const char *name, ls_var_role kind)
+{
+    return ls_graph_var(g, name, kind, LS_F32, LS_SHAPE(8), (ls_init){LS_INIT_CONST, 1});
+}
+
+static ls_value norm(ls_graph *g, ls_value x)
+{
+    const ls_value mean = kept(g, "mean", LS_VAR_BUFFER), var = kept(g, "var", LS_VAR_BUFFER);
+    const ls_value y = ls_batch_norm(x, kept(g, "gamma", LS_VAR_PARAM), kept(g, "beta", LS_VAR_PARAM), mean,
+                                     var, (ls_norm_attr){.eps = 1e-5, .momentum = 0.1});
+    const ls_value last = kept(g, "kept", LS_VAR_BUFFER), next = ls_assign(last, ls_graph_out(y, 3));
+
+    ls_graph_advance(g, g->values[mean.id]->var, ls_graph_out(y, 3));
+    ls_graph_advance(g, g->values[var.id]->var, ls_graph_out(y, 4));
+    ls_graph_advance(g, g->values[last.id]->var, next);
+    return y;
+}
+
 static void build(ls_graph *g, const small_plan *how)
 {
     const int64_t rows = how->rows > 0 ? how->rows : 4;
@@ -19,6 +37,7 @@ static void build(ls_graph *g, const small_plan *how)
     h = how->swapped ? ls_sub(b, a) : ls_sub(a, b);
     g->scope = "second";
     if (how->more) h = ls_tanh(h);
+    if (how->norm) h = norm(g, h);
     for (int i = 0; how->long_chain && i < 400; i++) {
         char *scope = ls_arena_printf(g->arena, "block%d.conv", i / 20);
         if (scope != NULL) g->scope = scope;

@@ -13,6 +13,7 @@ typedef struct small_plan {
     int64_t rows;      /* 0: 4 */
     const char *layer; /* NULL: "first" */
     bool long_chain;   /* hundreds of nodes */
+    bool norm;         /* a batch norm, and an update of what it keeps as "kept" */
 } small_plan;
 
 /* Compiled for the reference device; the caller releases the document. */

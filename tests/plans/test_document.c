@@ -44,6 +44,24 @@ static void says_what_the_plan_is(void)
     ls_document_release(&d);
 }
 
+/* A batch norm keeps something of the batch, too, but that is not what it is there for. */
+static void updates_are_nodes_for_nothing_else(void)
+{
+    ls_document d;
+    int norms = 0, updates = 0;
+
+    small_plan_document(&(small_plan){.norm = true}, &d);
+    for (int32_t i = 0; i < d.n_nodes; i++) {
+        const bool update = strcmp(d.nodes[i].op, "assign") == 0;
+        norms += strcmp(d.nodes[i].op, "batch_norm") == 0;
+        updates += update;
+        CHECK_EQ_INT(d.nodes[i].updates, update);
+    }
+    CHECK_EQ_INT(norms, 1);
+    CHECK_EQ_INT(updates, 1);
+    ls_document_release(&d);
+}
+
 static void edges_lead_forward_and_match_the_inputs(void)
 {
     ls_document d;
@@ -132,6 +150,7 @@ static void json_reads_back(void)
 int main(void)
 {
     CHECK_RUN(says_what_the_plan_is);
+    CHECK_RUN(updates_are_nodes_for_nothing_else);
     CHECK_RUN(edges_lead_forward_and_match_the_inputs);
     CHECK_RUN(buffers_that_live_together_lie_apart);
     CHECK_RUN(memory_over_time_has_the_planned_peak);
