@@ -120,6 +120,7 @@ static int add_frame(lsi_cuda_graph *g)
 
     if (code == 0) code = outer_nodes(g->graph, true, &last, &n_last);
     if (code == 0) code = add_copies(g->graph, first, n_first, false, &g->before);
+    if (code == 0 && n_last == 0) last[n_last++] = g->before; /* results of no kernel are what came in */
     if (code == 0) code = add_copies(g->graph, last, n_last, true, &g->behind);
     free(first);
     free(last);
