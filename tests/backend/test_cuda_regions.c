@@ -147,6 +147,60 @@ static void what_is_read_behind_a_region_is_not_updated_there(void)
     ls_graph_destroy(g);
 }
 
+/* Weights that are made of three: two of these have one gradient, and that of the third follows from it. */
+static void three_of_one_gradient(ls_step *s)
+{
+    ls_value x = ls_flatten(ls_input(s, "image", LS_F32, LS_SHAPE(-1, 1, 8, 8)));
+    ls_value label = ls_input(s, "label", LS_I32, LS_SHAPE(-1));
+    ls_value a = ls_parameter(s, "a", LS_SHAPE(64, 10), (ls_init_rule){0});
+    ls_value b = ls_parameter(s, "b", LS_SHAPE(64, 10), (ls_init_rule){0});
+    ls_value c = ls_parameter(s, "c", LS_SHAPE(64, 10), (ls_init_rule){0});
+    ls_value w = ls_sub(ls_add(a, b), c);
+
+    ls_minimise(s, ls_cross_entropy(ls_relu(ls_matmul(ls_tanh(x), w, false, false)), label), "*",
+                (ls_optimiser){.rule = LS_SGD, .lr = 0.01});
+}
+
+static void variables_of_one_gradient_are_updated_apart(void)
+{
+    const small_net net = {"three of one gradient", three_of_one_gradient};
+    const lsi_region_machine m = small_net_machine(true);
+    ls_graph *g = small_net_graph(&net, LS_TRAIN, 64, &m);
+
+    if (!CHECK_EQ_INT(live(g, &ls_op_sgd), 1)) print(g);
+    CHECK_EQ_INT(live(g, &ls_op_region), 1);
+    ls_graph_destroy(g);
+}
+
+/* Fifteen weights with what Adam remembers of them, and what else comes in and leaves: 97 operands. */
+static void deep(ls_step *s)
+{
+    ls_value h = ls_flatten(ls_input(s, "image", LS_F32, LS_SHAPE(-1, 1, 8, 8)));
+    ls_value label = ls_input(s, "label", LS_I32, LS_SHAPE(-1));
+    const char *const names[] = {"a", "b", "c", "d", "e", "f", "g"};
+
+    for (int i = 0; i < 7; i++) h = ls_relu(ls_linear(s, h, names[i], .out = 16));
+    h = ls_cross_entropy(ls_linear(s, h, "last", .out = 10, .no_bias = true), label);
+    ls_minimise(s, h, "*", (ls_optimiser){.rule = LS_ADAM, .lr = 0.001});
+    ls_metric(s, "loss", h);
+}
+
+static void many_operands_have_a_kernel(void)
+{
+    const small_net net = {"deep", deep};
+    const lsi_region_machine m = small_net_machine(true);
+    ls_graph *g = small_net_graph(&net, LS_TRAIN, 64, &m);
+    static lsi_region r;
+
+    if (!CHECK_EQ_INT(live(g, &ls_op_region_update), 1)) print(g);
+    for (int32_t i = 0; i < g->n_nodes; i++) {
+        const ls_region_attr *a = g->nodes[i]->attr;
+        if (!small_net_is_region(g->nodes[i])) continue;
+        CHECK(lsi_region_plan(&r, &m, g, 64, a->n, a->members, a->n_in, a->in, a->n_out, a->out));
+    }
+    ls_graph_destroy(g);
+}
+
 /* What reads a sum over all samples, or what no region takes, and what comes of that. */
 static void what_comes_after_something_else_is_another_region(void)
 {
@@ -243,6 +297,8 @@ int main(void)
     CHECK_RUN(updates_write_over_what_they_read);
     CHECK_RUN(what_reads_new_weights_comes_after_them);
     CHECK_RUN(what_is_read_behind_a_region_is_not_updated_there);
+    CHECK_RUN(variables_of_one_gradient_are_updated_apart);
+    CHECK_RUN(many_operands_have_a_kernel);
     CHECK_RUN(what_comes_after_something_else_is_another_region);
     CHECK_RUN(an_evaluation_is_one_region);
     CHECK_RUN(places_do_not_overlap);

@@ -15,7 +15,7 @@
 
 #define LSI_CUDA_SYMBOL "ls_cuda_module"
 /* Of everything that a module and a program must see alike, launchers included. */
-#define LSI_CUDA_VERSION 11
+#define LSI_CUDA_VERSION 12
 
 typedef void *lsi_cuda_event; /* a cudaEvent_t */
 typedef struct lsi_cuda_library lsi_cuda_library;

@@ -172,6 +172,8 @@ size_t lsi_region_scratch(const lsi_region *r);
 /* -- region_update_source.c -------------------------------------------------------------------------------
  */
 
+/* Whether no sum updates more than one variable: the second kernel reads and writes one beside each. */
+bool lsi_region_updates_one_each(const lsi_region *r);
 /* For all optimisers among the members: what is the same for all elements, as functions; and what the second
  * kernel begins with. */
 void lsi_region_add_numbers(ls_text *out, const lsi_region *r);

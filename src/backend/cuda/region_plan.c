@@ -479,6 +479,9 @@ static bool choose_threads(lsi_region *r)
     return least >= 0 && cut_products(r, best) >= 0;
 }
 
+/* What is not known while members are collected, who else reads a value, cannot make operands too many. */
+_Static_assert((int)LSI_REGION_POINTERS >= (int)LSI_REGION_VALUES, "an operand is a value of the region");
+
 bool lsi_region_plan(lsi_region *r, const lsi_region_machine *m, const ls_graph *g, int64_t samples, int n,
                      const ls_node *const *members, int n_in, const int32_t *in, int n_out,
                      const int32_t *out)
@@ -496,6 +499,7 @@ bool lsi_region_plan(lsi_region *r, const lsi_region_machine *m, const ls_graph 
     for (int i = 0; i < n; i++) {
         if (!read_inputs(r, i) || !make_outputs(r, i)) return false;
     }
+    if (!lsi_region_updates_one_each(r)) return false;
     mark_given(r, n_in, in, n_out, out);
     for (int i = 0; i < n; i++)
         if (!want(r, members[i])) return false;

@@ -59,6 +59,27 @@ bool lsi_region_is_gradient(const lsi_region *r, int32_t id)
     return reader_of(r, id, &member, &weight) != NULL;
 }
 
+/* How many variables are updated by the value, and by what follows from it element by element. */
+static int updated_by(const lsi_region *r, int32_t id)
+{
+    int sum = 0;
+
+    for (int i = 0; i < r->n; i++) {
+        const ls_node *n = r->member[i];
+        const int all = ls_optim_is(n->op) ? ((const ls_optim_attr *)n->attr)->n : 0;
+        for (int k = 0; k < all; k++) sum += n->in[W + all + k] == id;
+        if (n->op->pw != LS_PW_NONE && n->in[0] == id) sum += updated_by(r, n->out[0]);
+    }
+    return sum;
+}
+
+bool lsi_region_updates_one_each(const lsi_region *r)
+{
+    for (int i = 0; i < r->n_values; i++)
+        if (r->value[i].kind == LS_REGION_SUM && updated_by(r, r->value[i].id) > 1) return false;
+    return true;
+}
+
 /* -- what is the same for all elements --------------------------------------------------------------------
  */
 

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-enum { LSI_REGION_POINTERS = 96 };
+enum { LSI_REGION_POINTERS = 256 }; /* 2 KB of the 4 that any kernel can be given */
 
 /* As generated kernels see them: inputs, then outputs. */
 typedef struct lsi_cuda_region_pointers {
