@@ -2,12 +2,14 @@
 # gpu_small_step.sh [PROGRAM]: where the time of a small network's step goes on this machine's GPU, and what each part of it is worth.
 #
 # PROGRAM: lockstep (default: build/lockstep).  Environment: ROWS ("mnist:64"), PRECISION (tf32), SECONDS_EACH (1.5) of timing,
-# ROUNDS (3) of all modes in turn, STEPS (20) whose weights are compared.
+# ROUNDS (3) of all modes in turn, STEPS (20) whose weights are compared, WORDS: further settings, as of another optimiser
+# ("optimizer.name=adam optimizer.form=adamw optimizer.weight_decay=0.01").
 # For every row a table: the mode, milliseconds a step (the median of each round), and whether weights are those of the first mode,
 # to the last bit.  Then the same steps by CUPTI, if build/gpu-idle.so is there: the time of each kernel, and between which of them
 # the GPU rests (with kernels started behind one another, which CUPTI can tell apart).  Exit status 1 where weights differ.
 set -uo pipefail
 program=${1:-build/lockstep}
+read -ra words <<<"${WORDS:-}"
 rows=${ROWS:-mnist:64}
 precision=${PRECISION:-tf32}
 modes=(
@@ -29,7 +31,7 @@ with() {
 
 # step SWITCHES MODEL BATCH: milliseconds, the median
 step() {
-    with "$1" "$program" bench "$2" batch.per_rank="$3" precision="$precision" --device cuda --seconds "${SECONDS_EACH:-1.5}" --json 2>"$work/err" | tail -n 1 |
+    with "$1" "$program" bench "$2" batch.per_rank="$3" precision="$precision" "${words[@]}" --device cuda --seconds "${SECONDS_EACH:-1.5}" --json 2>"$work/err" | tail -n 1 |
         python3 -c 'import json, sys; print("%.4g" % (1e3 * json.load(sys.stdin)["step_s"]["p50"]))' 2>/dev/null || echo failed
 }
 
@@ -37,7 +39,7 @@ step() {
 weights() {
     rm -rf "$work/run"
     with "$1" "$program" train "$2" --device cuda --run-dir "$work/run" data.kind=synthetic data.train_range=0:$((4 * $3)) data.test_range=0:1 \
-        batch.per_rank="$3" precision="$precision" train.steps="${STEPS:-20}" train.validate_every=none train.checkpoint_every=none >"$work/log" 2>&1 ||
+        batch.per_rank="$3" precision="$precision" "${words[@]}" train.steps="${STEPS:-20}" train.validate_every=none train.checkpoint_every=none >"$work/log" 2>&1 ||
         { tail -n 1 "$work/log" >&2; echo failed; return; }
     sed -n 's/.*"weights_xxh3": *"\([0-9a-f]*\)".*/\1/p' "$work/run/summary.json"
 }
@@ -60,6 +62,6 @@ for row in $rows; do
         printf '%-36s%s  weights %s\n' "${mode%%|*}" "${times[$mode]}" "$word"
     done
     [ -f build/gpu-idle.so ] && CUDA_INJECTION64_PATH=build/gpu-idle.so LOCKSTEP_CUDA_EARLY=off \
-        "$program" bench "$model" batch.per_rank="$batch" precision="$precision" --device cuda --seconds 1 2>&1 >/dev/null | tail -n 30
+        "$program" bench "$model" batch.per_rank="$batch" precision="$precision" "${words[@]}" --device cuda --seconds 1 2>&1 >/dev/null | tail -n 30
 done
 exit $status

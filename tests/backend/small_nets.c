@@ -82,12 +82,22 @@ static void keras(ls_step *s)
     classify(s, ls_linear(s, h, "fc2", .out = 10), sgd);
 }
 
+/* Few weights, and the update with the most arithmetic. */
+static void decoupled(ls_step *s)
+{
+    ls_value h = ls_relu(ls_linear(s, ls_flatten(images(s, 1, 8)), "fc1", .out = 20));
+
+    classify(s, ls_linear(s, h, "fc2", .out = 10),
+             (ls_optimiser){.rule = LS_ADAM, .lr = 0.01, .weight_decay = 0.1, .form = LS_ADAM_W});
+}
+
 const small_net small_nets[] = {
     {"pools_first", pools_first},
     {"pads_and_averages", pads_and_averages},
     {"strides", strides},
     {"perceptron", perceptron},
     {"keras", keras},
+    {"decoupled", decoupled},
     {NULL, NULL},
 };
 

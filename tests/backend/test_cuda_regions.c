@@ -53,9 +53,9 @@ static void print(const ls_graph *g)
 
 static void a_small_step_is_one_region(void)
 {
-    const char *const names[] = {"pools_first", "pads_and_averages", "perceptron"};
+    const char *const names[] = {"pools_first", "pads_and_averages", "perceptron", "decoupled"};
 
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         lsi_region_machine m = small_net_machine(true);
         ls_graph *g = small_net_graph(net_called(names[i]), LS_TRAIN, 64, &m);
         if (!CHECK_EQ_INT(live(g, NULL), 1)) print(g);

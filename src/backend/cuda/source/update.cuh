@@ -20,7 +20,8 @@ struct lsi_update_numbers {
     int form;
 };
 
-/* New weight and states of one element; `ratio` is that of its tensor. */
+/* New weight and states of one element; `ratio` is that of its tensor.  Sums with a product are written as
+ * fmaf: left to a compiler, some become one and some do not, another choice in every kernel. */
 template <int RULE>
 static __device__ __forceinline__ float lsi_update(const lsi_update_numbers &k, float w, float g, float &a,
                                                    float &b, float ratio)
@@ -32,27 +33,27 @@ static __device__ __forceinline__ float lsi_update(const lsi_update_numbers &k, 
             a = fmaf(k.momentum, a, g);
             g = k.nesterov ? fmaf(k.momentum, a, g) : a;
         }
-        return w - k.lr * g;
+        return fmaf(-k.lr, g, w);
     }
     if (RULE == LSI_UPDATE_RMSPROP) {
         g = fmaf(k.decay, w, g);
-        a = k.alpha * a + k.rest_alpha * g * g;
+        a = fmaf(k.alpha, a, k.rest_alpha * g * g);
         g = g / (sqrtf(a) + k.eps);
         if (k.momentum != 0.0f) g = b = fmaf(k.momentum, b, g);
-        return w - k.lr * g;
+        return fmaf(-k.lr, g, w);
     }
     if (RULE == LSI_UPDATE_LARS) { /* the tensor's decay is in k */
         a = fmaf(k.momentum, a, ratio * fmaf(k.decay, w, g));
-        return w - k.lr * a;
+        return fmaf(-k.lr, a, w);
     }
     if (RULE == LSI_UPDATE_ADAM && k.form != LSI_UPDATE_FORM_W) g = fmaf(k.decay, w, g);
-    a = k.beta1 * a + k.rest1 * g;
-    b = k.beta2 * b + k.rest2 * g * g;
+    a = fmaf(k.beta1, a, k.rest1 * g);
+    b = fmaf(k.beta2, b, k.rest2 * g * g);
     if (RULE == LSI_UPDATE_LAMB)
-        return a / k.c1 / (sqrtf(b) / k.c2 + k.eps) + k.decay * w; /* the direction */
-    if (k.form == LSI_UPDATE_FORM_W) w *= 1 - k.lr * k.decay;
+        return fmaf(k.decay, w, a / k.c1 / (sqrtf(b) / k.c2 + k.eps)); /* the direction */
     if (k.form == LSI_UPDATE_FORM_TF) return w - k.lr * k.c2 / k.c1 * a / (sqrtf(b) + k.eps);
-    return w - k.lr / k.c1 * a / (sqrtf(b) / k.c2 + k.eps);
+    g = k.lr / k.c1 * a / (sqrtf(b) / k.c2 + k.eps);
+    return k.form == LSI_UPDATE_FORM_W ? fmaf(w, fmaf(-k.lr, k.decay, 1.0f), -g) : w - g;
 }
 
 #endif
