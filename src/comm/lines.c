@@ -30,6 +30,7 @@ enum { SEND_AT_ONCE = 8 }; /* parcels in one call */
 enum { SILENCE_S = 60, LONGEST_SILENCE_S = 86400 };
 #define LOOK_NS UINT64_C(1000000000) /* how often that is asked while nothing comes */
 
+/* Its form is LSI_LINES_FORM. */
 typedef struct heading {
     int32_t tag;
     uint32_t bytes;

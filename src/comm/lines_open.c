@@ -49,6 +49,7 @@ typedef struct card {
 typedef struct hello {
     uint64_t nonce; /* of the one that is spoken to */
     int32_t from, to;
+    uint64_t form; /* LSI_LINES_FORM of the one that speaks */
 } hello;
 
 /* -- what is wanted -----------------------------------------------------------------------------------------
@@ -283,13 +284,20 @@ static int reach(const card *mine, const card *peer)
 static ls_status connect_lower(const ls_comm *c, const card *all, int *fds, ls_err *err)
 {
     for (int r = 0; r < c->rank; r++) {
-        const hello first = {all[r].nonce, c->rank, r};
+        const hello first = {all[r].nonce, c->rank, r, LSI_LINES_FORM};
         if (!are_peers(c, c->rank, r)) continue;
         fds[r] = reach(&all[c->rank], &all[r]);
         if (fds[r] < 0 || !write_all(fds[r], &first, sizeof first))
             return ls_fail(err, LS_LOST, "rank %d cannot connect to rank %d", c->rank, r);
     }
     return LS_OK;
+}
+
+/* The peer is of this run, and of another build of Lockstep: what the one sends the other would misread. */
+static ls_status other_form(int rank, int peer, ls_err *err)
+{
+    return ls_fail(err, LS_LOST, "ranks %d and %d speak differently: their machines have different builds",
+                   rank, peer);
 }
 
 /* Strangers are turned away. */
@@ -314,7 +322,11 @@ static ls_status accept_higher(lsi_lines *l, const ls_comm *c, const card *all, 
             close(fd);
             continue;
         }
-        answer = (hello){all[first.from].nonce, c->rank, first.from};
+        if (first.form != LSI_LINES_FORM) {
+            close(fd);
+            return other_form(c->rank, first.from, err);
+        }
+        answer = (hello){all[first.from].nonce, c->rank, first.from, LSI_LINES_FORM};
         if (!write_all(fd, &answer, sizeof answer)) {
             close(fd);
             continue;
@@ -339,6 +351,7 @@ static ls_status hear_lower(lsi_lines *l, const ls_comm *c, const card *all, int
         if (!read_all(fd, &answer, sizeof answer, until) || answer.nonce != all[c->rank].nonce ||
             answer.from != r)
             return ls_fail(err, LS_LOST, "what answers rank %d is not rank %d", c->rank, r);
+        if (answer.form != LSI_LINES_FORM) return other_form(c->rank, r, err);
         fds[r] = -1;
         keep_window(fd);
         LS_TRY(lsi_lines_connect_take(l, r, fd, err));

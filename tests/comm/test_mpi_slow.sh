@@ -54,6 +54,18 @@ if printf '#include <errno.h>\nint accept4(int fd, void *a, void *n, int flags) 
     [ $? -eq 0 ] && [[ $output == *"vectors go through MPI: rank 0 cannot accept: Too many open files"* ]]
     expect "no descriptor for a connection" $?
 fi
+# A peer of another build, whose messages look different: nobody takes them for his, and MPI carries everything.
+if printf '#include <string.h>\n#include <sys/socket.h>\nssize_t send(int fd, const void *p, size_t n, int flags) { char b[24]; if (n != sizeof b) return sendto(fd, p, n, flags, NULL, 0); memcpy(b, p, n); b[16] ^= 1; return sendto(fd, b, n, flags, NULL, 0); }\n' |
+    cc -x c -shared -fPIC -o "$folder/other.so" - 2>"$folder/log"; then
+    right=(-n 1 "$program" everything)
+    other=(-n 1 env ASAN_OPTIONS="$ASAN_OPTIONS:verify_asan_link_order=0" LD_PRELOAD="$folder/other.so" "$program" everything)
+    output=$(timeout 60 "${mpi[@]}" "${right[@]}" : "${other[@]}" 2>&1)
+    [ $? -eq 0 ] && [[ $output == *"vectors go through MPI: ranks 0 and 1 speak differently"* ]]
+    expect "a peer of another build connects" $?
+    output=$(timeout 60 "${mpi[@]}" "${other[@]}" : "${right[@]}" 2>&1)
+    [ $? -eq 0 ] && [[ $output == *"vectors go through MPI: ranks 1 and 0 speak differently"* ]]
+    expect "a peer of another build answers" $?
+fi
 # A message of another length: the rank that finds it says so and ends the run with the code of a lost rank, at once.
 SECONDS=0
 output=$(start 2 misfit)
