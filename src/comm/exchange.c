@@ -27,6 +27,8 @@ static void start(ls_exchange *x, float weight)
 {
     lsi_post *mine = &x->board->post[x->self];
 
+    /* A wait that failed has left it running.  The run is over, which the next wait says again. */
+    if (x->running && lsi_aborted(x->c)) return;
     LS_BUG_IF(x->running);
     lsi_note(x->c, x->name);
     x->number++;

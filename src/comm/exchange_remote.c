@@ -306,7 +306,8 @@ bool lsi_remote_exchange_advance(ls_exchange *x, bool *worked)
     ls_err err = {0};
 
     *worked = false;
-    if (!lsi_exchange_all_posted(x)) return false;
+    /* When the run is over, parts may be anything: other machines must not get them as if it went on. */
+    if (lsi_aborted(x->c) || !lsi_exchange_all_posted(x)) return false;
     if (x->remote->begun != x->number) {
         x->remote->begun = x->number;
         x->remote->next = next_own(x, 0);

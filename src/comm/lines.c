@@ -402,6 +402,7 @@ static ls_status find_place(lsi_lines *l, line *x, ls_err *err)
     x->head_at = 0;
     if (p != NULL && p->head.bytes != x->head.bytes) {
         append(&x->awaited, p);
+        lose(x, 0); /* its bytes are next, and would be taken for headings */
         return misfit(x, x->head.tag, x->head.bytes, p->head.bytes, err);
     }
     if (p == NULL) p = new_parcel(l, x, x->head, NULL);

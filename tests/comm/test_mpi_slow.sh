@@ -35,6 +35,13 @@ for hosts_ranks in 3:8 -2:5 4:4 2:2; do
     [ $? -eq 0 ] && [[ $output == *"vectors go over connections between ranks"* ]]
     expect "${hosts_ranks#*:} ranks, hosts $LOCKSTEP_COMM_HOSTS" $?
 done
+# Several buckets in hand at once, with weights that differ: a machine's only part, and sums of two, as they are and through MPI.
+for lines in on off; do
+    export LOCKSTEP_COMM_HOSTS=2 LOCKSTEP_LINES=$lines
+    output=$(start 3 buckets)
+    expect "several buckets, lines $lines" $?
+done
+unset LOCKSTEP_LINES
 for hosts in 1 3; do
     export LOCKSTEP_COMM_HOSTS=$hosts
     output=$(start 4 narrow)

@@ -1,6 +1,7 @@
 /* mpi_ranks.c: one rank of the tests of comm under MPI; test_mpi_slow.sh starts several.
  *
  * mpi_ranks CASE: runs it and ends with the number of things that went wrong. */
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,12 +86,14 @@ static int misfit(ls_comm *c)
 {
     enum { N = 100000, SENT = 12 };
     ls_exchange_options o = {.name = "misfit", .n = N};
-    ls_exchange *x;
+    ls_exchange *x, *next;
     ls_transport_request r;
     ls_err err = {0};
     const char few[SENT] = "";
+    uint64_t sent;
     int wrong = expect_status(c, ls_exchange_create(&x, c, &o, &err), LS_OK, &err, "create");
 
+    if (wrong == 0) wrong += expect_status(c, ls_exchange_create(&next, c, &o, &err), LS_OK, &err, "create");
     if (wrong > 0) return wrong;
     if (ls_comm_rank(c) == 1) { /* in place of its share of the first slice */
         wrong +=
@@ -102,7 +105,100 @@ static int misfit(ls_comm *c)
     wrong += expect_status(c, ls_exchange_wait(x, &err), LS_LOST, &err, "wait");
     printf("rank %d: %s\n", ls_comm_rank(c), err.text);
     fflush(stdout);
+    sent = ls_comm_sent_bytes(c);
+    ls_exchange_start(x, 1); /* as a plan does that comes to the end of its step: nobody gets any of it */
+    ls_exchange_start(next, 1);
+    wrong += expect_status(c, ls_exchange_wait(x, &err), LS_LOST, &err, "wait once more");
+    wrong += expect_status(c, ls_exchange_wait(next, &err), LS_LOST, &err, "wait for the next");
+    if (ls_comm_sent_bytes(c) != sent) wrong += printf("rank 0 sends though the run is over\n");
     return wrong == 0 ? 4 : wrong;
+}
+
+/* -- several buckets in hand ------------------------------------------------------------------------------
+ */
+
+enum { BUCKETS = 6 };
+static const int64_t bucket_n[BUCKETS] = {300000, 70, 1000003, 20000, 524288, 131072};
+static const ls_collective bucket_kind[BUCKETS] = {LS_COLL_ALL_REDUCE, LS_COLL_ALL_REDUCE,
+                                                   LS_COLL_ALL_REDUCE, LS_COLL_REDUCE_SCATTER,
+                                                   LS_COLL_ALL_REDUCE, LS_COLL_REDUCE_SCATTER};
+
+/* Every fourth is 0; what such a rank has are no numbers. */
+static float weight_in(int t, int k, int rank)
+{
+    return (t + k + rank) % 4 == 3 ? 0 : (float)(1 + (7 * t + 3 * k + rank) % 11) * 0.3f;
+}
+
+static float value_in(int t, int k, int rank, int64_t i)
+{
+    return noise((uint64_t)(100 * t + k), (uint64_t)rank, (uint64_t)i);
+}
+
+/* The weighted sum along the tree over ranks. */
+static float sum_in(int t, int k, int size, int first, int width, int64_t i)
+{
+    float left;
+
+    if (width == 1) {
+        const float w = weight_in(t, k, first);
+        return w == 0 ? 0 : w * value_in(t, k, first, i);
+    }
+    left = sum_in(t, k, size, first, width / 2, i);
+    if (first + width / 2 >= size) return left;
+    return left + sum_in(t, k, size, first + width / 2, width / 2, i);
+}
+
+static int compare_bucket(const ls_comm *c, const ls_exchange *x, int t, int k)
+{
+    const int size = ls_comm_size(c), rank = ls_comm_rank(c);
+    const int64_t n = bucket_n[k], piece = ls_exchange_piece(n, size);
+    const bool whole = bucket_kind[k] == LS_COLL_ALL_REDUCE;
+    const int64_t lo = whole ? 0 : rank * piece, hi = whole || lo + piece > n ? n : lo + piece;
+    int width = 1;
+
+    while (width < size) width *= 2;
+    for (int64_t i = lo; i < hi; i++) {
+        const float want = sum_in(t, k, size, 0, width, i), got = ls_exchange_result(x)[i];
+        if (memcmp(&want, &got, sizeof got) == 0) continue;
+        printf("rank %d: step %d, bucket %d, element %lld: %.9g, expected %.9g\n", rank, t, k, (long long)i,
+               (double)got, (double)want);
+        return 1;
+    }
+    return 0;
+}
+
+/* Several are under way at once, some of which overtake others.  A part is sent as it lies: it is written
+ * over as soon as its exchange is over, and all ranks have the sums of what was there, bit for bit. */
+static int buckets(ls_comm *c)
+{
+    const int rank = ls_comm_rank(c);
+    ls_exchange *x[BUCKETS] = {NULL};
+    uint64_t pace = 13 * (uint64_t)rank;
+    ls_err err = {0};
+    int wrong = 0;
+
+    for (int k = 0; k < BUCKETS && wrong == 0; k++) {
+        const ls_exchange_options o = {
+            .name = "buckets", .n = bucket_n[k], .kind = bucket_kind[k], .newest_first = k % 3 == 2};
+        wrong += expect_status(c, ls_exchange_create(&x[k], c, &o, &err), LS_OK, &err, "create");
+    }
+    for (int t = 0; t < 6 && wrong == 0; t++) {
+        for (int k = 0; k < BUCKETS; k++) {
+            float *part = ls_exchange_part(x[k], 0);
+            const float w = weight_in(t, k, rank);
+            for (int64_t i = 0; i < bucket_n[k]; i++) part[i] = w == 0 ? NAN : value_in(t, k, rank, i);
+            ls_exchange_start(x[k], w);
+            dawdle(&pace);
+            for (int j = 0; j <= k; j++) ls_exchange_progress(x[j]);
+        }
+        for (int k = 0; k < BUCKETS && wrong == 0; k++) {
+            wrong += expect_status(c, ls_exchange_wait(x[k], &err), LS_OK, &err, "wait");
+            memset(ls_exchange_part(x[k], 0), 0x7e, sizeof(float) * (size_t)bucket_n[k]);
+            wrong += compare_bucket(c, x[k], t, k);
+        }
+    }
+    for (int k = 0; k < BUCKETS; k++) ls_exchange_destroy(x[k]);
+    return wrong;
 }
 
 static int report_place(ls_comm *c)
@@ -128,6 +224,7 @@ int main(int argc, char **argv)
         wrong = narrow(c, LS_WIRE_BF16, 0x1p-7) + narrow(c, LS_WIRE_F16, 0x1p-10);
     if (strcmp(what, "lose") == 0) wrong = lose_one(c);
     if (strcmp(what, "misfit") == 0) wrong = misfit(c);
+    if (strcmp(what, "buckets") == 0) wrong = buckets(c);
     if (strcmp(what, "place") == 0) wrong = report_place(c);
     ls_comm_close(c);
     return wrong;
