@@ -40,6 +40,8 @@ int ls_comm_heap_fd(const ls_comm_heap *heap);
 void ls_comm_heap_abort(ls_comm_heap *heap, int rank, const char *why);
 /* The same where the run as a whole is to end: waits end with `status` and the text `why`. */
 void ls_comm_heap_end(ls_comm_heap *heap, ls_status status, const char *why);
+/* False: nobody has done either; else the words of the first who did. */
+bool ls_comm_heap_ended(const ls_comm_heap *heap, char *why, size_t bytes);
 
 /* What a rank is busy with between its operations: how long it may be silent. */
 typedef enum ls_comm_doing {

@@ -151,6 +151,15 @@ void ls_comm_heap_end(ls_comm_heap *heap, ls_status status, const char *why)
     end_all(heap, -1, status, why);
 }
 
+bool ls_comm_heap_ended(const ls_comm_heap *heap, char *why, size_t bytes)
+{
+    const lsi_region *r = heap->region;
+
+    if (atomic_load_explicit(&r->abort_state, memory_order_acquire) != LSI_ABORTED) return false;
+    snprintf(why, bytes, "%s", r->abort_why);
+    return true;
+}
+
 void ls_comm_heap_stall(const ls_comm_heap *heap, double *report, double *limit)
 {
     *report = (double)atomic_load_explicit(&heap->region->stall_us, memory_order_relaxed) * 1e-6;

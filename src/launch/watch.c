@@ -159,11 +159,23 @@ static bool is_failure(const lsi_group *g, int status)
     return !(g->stop_how > 0 && WTERMSIG(status) == g->stop_number);
 }
 
+/* ": WHY", where a rank ended because waits did: it leaves it to its launcher to say so (cmd/ranks.c), and
+ * what ranks have found by themselves, such as a machine that sends what does not fit, nobody else knows. */
+static void say_why(const lsi_group *g, const lsi_member *m, char *text, size_t bytes)
+{
+    char why[256];
+
+    text[0] = '\0';
+    if (WIFEXITED(m->status) && WEXITSTATUS(m->status) == LS_EXIT_LOST &&
+        ls_comm_heap_ended(g->heap, why, sizeof why))
+        snprintf(text, bytes, ": %s", why);
+}
+
 static void describe(const lsi_group *g, int i, lsi_failure *f)
 {
     const lsi_member *m = &g->members[i];
     ls_comm_look look;
-    char end[96], where[160] = "", step[48] = "";
+    char end[96], where[160] = "", step[48] = "", why[260];
 
     ls_comm_heap_look(g->heap, i, &look);
     if (WIFSIGNALED(m->status))
@@ -178,8 +190,9 @@ static void describe(const lsi_group *g, int i, lsi_failure *f)
         snprintf(where, sizeof where, " before it met the others");
     f->rank = g->start->place.rank + i;
     f->code = code_of(m->status);
-    snprintf(f->text, sizeof f->text, "rank %d (host %s, pid %d) %s%s", f->rank, g->host, (int)m->pid, end,
-             where);
+    say_why(g, m, why, sizeof why);
+    snprintf(f->text, sizeof f->text, "rank %d (host %s, pid %d) %s%s%s", f->rank, g->host, (int)m->pid, end,
+             where, why);
 }
 
 static void declare(lsi_group *g, int i)

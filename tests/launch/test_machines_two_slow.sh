@@ -54,6 +54,47 @@ done
 echo "{\"fault\": \"kill of a rank on machine 1\", \"t_stop_s\": $(awk -v a="$begun" -v b="$(cat "$work/end.0")" 'BEGIN { printf "%.3f", b - a }')}"
 nobody_left
 
+# --- a machine sends what does not fit: who finds it ends the run, and both machines say what it was ---------
+# The length of one message is another than the one that is awaited, when updates of the step before are under way.
+rm -rf "$work"/run.*
+if cc -x c -shared -fPIC -o "$work/short.so" - 2>"$work/cc.log" <<'EOF'; then
+#include <stdint.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+ssize_t sendmsg(int fd, const struct msghdr *m, int flags)
+{
+    static int messages;
+    uint32_t head[3]; /* tag, length, weight */
+    struct iovec pieces[64];
+    struct msghdr copy = *m;
+
+    if (m->msg_iovlen < 2 || m->msg_iovlen > 64 || m->msg_iov[0].iov_len != sizeof head || ++messages != 60)
+        return syscall(SYS_sendmsg, fd, m, flags);
+    memcpy(pieces, m->msg_iov, m->msg_iovlen * sizeof *pieces);
+    memcpy(head, pieces[0].iov_base, sizeof head);
+    head[1] -= 4;
+    pieces[0].iov_base = head;
+    copy.msg_iov = pieces;
+    return syscall(SYS_sendmsg, fd, &copy, flags);
+}
+EOF
+    for i in 1 0; do
+        preload=
+        [ $i = 0 ] || preload=$work/short.so
+        LD_PRELOAD=$preload ASAN_OPTIONS="$ASAN_OPTIONS:verify_asan_link_order=0" start $i -n 1 --nodes 2 train.epochs=100000 --quiet
+    done
+    wait
+    for i in 0 1; do
+        code $i 4
+        says $i "rank 0 (host "
+        says $i "failed with exit code 4 in or after"
+        says $i ": rank 1 sent "
+    done
+    nobody_left
+fi
+
 # --- a request to stop on one machine: one checkpoint, both end with 75 ----------------------------
 rm -rf "$work"/run.*
 for i in 1 0; do start $i -n 2 --nodes 2 train.epochs=100000 train.report_every=1st --quiet; done
