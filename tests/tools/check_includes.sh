@@ -7,7 +7,7 @@
 set -euo pipefail
 
 # The one list of layers, lowest first.
-layers="base tensor comm launch data events report graph ops passes backend exec plans ckpt nn trials config submit bench runs train study cmd"
+layers="base tensor comm launch data events report graph ops passes backend exec plans ckpt nn trials config submit bench predict runs train study cmd"
 # Public headers (include/lockstep/NAME) and the layer each belongs to; lockstep.h includes all the others.
 public="status.h=base tensor.h=tensor graph.h=graph ops.h=ops plan.h=exec nn.h=nn trial.h=trials lockstep.h=trials"
 
