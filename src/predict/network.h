@@ -12,12 +12,14 @@
 #include <stdint.h>
 
 #include "base/alloc.h"
+#include "base/text.h"
 #include "lockstep/status.h"
 
 enum { LS_NETWORK_FORMAT = 1, LS_NETWORK_LEVELS = 8 };
 
 /* What a message of n bytes takes from end to end: latency_s + n / bytes_s; and of the processor of either
- * end: message_s + n * core_s_per_byte, which is 0 where hardware moves bytes by itself. */
+ * end: message_s + n * core_s_per_byte, which is 0 where hardware moves bytes by itself.  A message between
+ * machines has the latency of `node` once, and that of every switch on its way. */
 typedef struct ls_link {
     double latency_s, bytes_s;
     double message_s, core_s_per_byte;
@@ -41,6 +43,7 @@ typedef struct ls_dragonfly {
     int32_t nodes_per_router, routers_per_group, groups;
     double local_bytes_s;  /* of a link between two routers of a group, which are all connected */
     double global_bytes_s; /* of all links together between two groups */
+    int32_t global_links;  /* so many are they, each at a router of its own where there are enough */
     double router_s;       /* latency of a router */
 } ls_dragonfly;
 
@@ -51,9 +54,17 @@ typedef struct ls_switch {
     double up_bytes_s, latency_s;
 } ls_switch;
 
+/* Where a figure of the file is from. */
+typedef struct ls_network_source {
+    const char *figure; /* "node.bytes_s", "topology.levels" */
+    const char *text;
+} ls_network_source;
+
 typedef struct ls_network {
-    ls_arena *arena; /* all texts and lists are its */
-    const char *name, *about, *source;
+    ls_arena *arena;                   /* all texts and lists are its */
+    const char *name, *about, *source; /* "": not said */
+    ls_network_source *sources;
+    int32_t n_sources;
     int32_t ranks_per_node; /* usual here; 0: not said */
     ls_link inside;         /* between ranks of a machine, one to one */
     ls_link node;           /* of a machine to its switch, shared by its ranks */
@@ -73,8 +84,8 @@ typedef struct ls_network {
     int32_t measured_ranks, measured_nodes;
 } ls_network;
 
-/* A preset, or a file when the word has a '/' or '.'.  LS_INVALID names the nearest preset; LS_DATA names
- * file, field, value and remedy.  Release in any case. */
+/* A preset, or a file when the word has a '/' or '.'.  LS_INVALID names the nearest preset, or the file, its
+ * field, value and what to do.  Release in any case. */
 ls_status ls_network_open(ls_network *n, const char *preset_or_path, ls_err *err) LS_MUST_CHECK;
 /* From a text, called `path` in messages: an object of the format, or one that has it as "network". */
 ls_status ls_network_parse(ls_network *n, const char *text, size_t length, const char *path,
@@ -82,6 +93,11 @@ ls_status ls_network_parse(ls_network *n, const char *text, size_t length, const
 void ls_network_release(ls_network *n); /* frees and zeroes */
 /* Preset i: its name, and what it is in a line; NULL behind the last. */
 const char *ls_network_preset(int i, const char **about);
+/* The text of a file that is read as the same network; `to->failed` when memory runs out. */
+void ls_network_write(const ls_network *n, ls_text *to);
+const char *ls_network_kind_name(ls_network_kind kind); /* "flat", "fat-tree", "dragonfly", "tree" */
+/* How many machines it has; 0: as many as are asked for. */
+int32_t ls_network_size(const ls_network *n);
 
 /* -- where ranks are --------------------------------------------------------------------------------------
  */
@@ -107,16 +123,21 @@ ls_status ls_placement_fill(ls_placement *p, const ls_network *n, ls_err *err) L
 /* -- links ------------------------------------------------------------------------------------------------
  */
 
-enum { LS_ROUTE_MAX = 2 * LS_NETWORK_LEVELS + 8 };
+enum { LS_NETWORK_DEPTH = 32 /* of switches above one another */, LS_ROUTE_MAX = 2 * LS_NETWORK_DEPTH + 2 };
 
-/* How many directed links a network with so many machines has, and the rate of each. */
+/* How many numbers of directed links a network has, and the rate of each; 0: there is none of that number
+ * (from a router to itself).  `nodes`: machines of a network that has as many as are asked for. */
 int64_t ls_network_links(const ls_network *n, int32_t nodes);
 double ls_network_link_rate(const ls_network *n, int32_t nodes, int64_t link);
 /* The links on the way from machine a to machine b (LS_ROUTE_MAX at most; none where a == b), and its
- * latency: the shortest way, of several equal ones the one that a and b choose by their numbers. */
+ * latency: the shortest way, of several equal ones the one that a and b choose by their numbers, which is the
+ * same back and forth. */
 int ls_network_route(const ls_network *n, int32_t nodes, int32_t a, int32_t b, int64_t *links,
                      double *latency_s);
-/* Whether ways of different pairs may share a link that is slower than what their machines have together. */
+/* The switch or router that the machine is at; all of a flat network are at 0. */
+int32_t ls_network_leaf(const ls_network *n, int32_t machine);
+/* Whether ways of different pairs may share a link that is slower than what their machines have together.
+ * `p->node` may be NULL for contiguous machines. */
 bool ls_network_blocks(const ls_network *n, const ls_placement *p);
 
 #endif
