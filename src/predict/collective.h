@@ -1,7 +1,7 @@
 /* collective.h: how long ranks take together: all-reduce, reduce-scatter, all-gather, broadcast, barrier.
  *
  * Two ways to the same question: a closed form, exact where no two ways share a link, and flows that share
- * links fairly (share.h).  Both give the time from when the last rank has started until the last one has what
+ * links fairly (below).  Both give the time from when the last rank has started until the last one has what
  * it is to get, with nothing to compute meanwhile, and what it takes of each rank's processor. */
 #ifndef LS_PREDICT_COLLECTIVE_H
 #define LS_PREDICT_COLLECTIVE_H
@@ -44,12 +44,15 @@ typedef struct ls_transfer_cost {
     double core_s;     /* of each rank's processor */
     double wire_bytes; /* that the busiest machine sends */
     double latency_s;  /* of `seconds`, what does not depend on bytes */
+    int64_t visits;    /* what the solver had to look at (ls_flow_work); 0 in closed form */
 } ls_transfer_cost;
 
-/* In closed form.  `ranks` of which `per_node` lie on a machine (the last may have fewer). */
+/* In closed form: what a machine sends at a time is slowed by its own link alone.  `ranks` of which
+ * `per_node` lie on a machine (the last may have fewer). */
 ls_transfer_cost ls_transfer_closed(const ls_network *n, const ls_transfer *t, int32_t ranks,
                                     int32_t per_node);
-/* With links shared; LS_NOMEM.  For LS_ALGORITHM_OURS the rounds are bounded by the busiest link. */
+/* With links shared; LS_NOMEM.  Rounds of an algorithm come one after the other; LS_ALGORITHM_OURS has none,
+ * all send to all at once, and takes as long as its busiest link. */
 ls_status ls_transfer_shared(const ls_network *n, const ls_transfer *t, const ls_placement *p,
                              ls_transfer_cost *out, ls_err *err) LS_MUST_CHECK;
 
@@ -58,12 +61,20 @@ ls_status ls_transfer_shared(const ls_network *n, const ls_transfer *t, const ls
 
 typedef struct ls_flow {
     int32_t from, to; /* machines in the network */
-    double bytes;
+    int32_t count;    /* so many alike; 0 stands for 1 */
+    double bytes;     /* of each */
 } ls_flow;
 
-/* Seconds until the last flow has ended when all begin at once and share links max-min fairly, latency of the
- * last one included. */
+/* What the solver did: for tests of its cost, and for who wonders. */
+typedef struct ls_flow_work {
+    int64_t classes; /* flows that are told apart: those that share the same slow links are one */
+    int64_t solves;  /* how often rates were found anew */
+    int64_t visits;  /* of a class at a link, over all of them */
+} ls_flow_work;
+
+/* Seconds until the last flow has ended when all begin at once and share links max-min fairly; each has its
+ * latency in front.  `work` is added to; may be NULL. */
 ls_status ls_flows_time(const ls_network *n, int32_t nodes, const ls_flow *flows, int64_t n_flows,
-                        double *seconds, ls_err *err) LS_MUST_CHECK;
+                        double *seconds, ls_flow_work *work, ls_err *err) LS_MUST_CHECK;
 
 #endif

@@ -1,0 +1,128 @@
+/* collective_shared.c: collectives whose messages get into one another's way. */
+#include <math.h>
+
+#include "predict/collective_internal.h"
+
+/* The messages of a round that cross machines; messages of a machine's ranks to another's are one flow. */
+typedef struct crossing {
+    ls_flow *flows;
+    int64_t n;
+    double most_sent; /* bytes of a machine */
+    bool inside;      /* some stay in their machine */
+} crossing;
+
+static void gather_flows(crossing *x, const lsi_job *j, const lsi_round *r, const lsi_rounds *all)
+{
+    double sent = 0;
+    int32_t sender = -1;
+
+    x->n = 0;
+    x->most_sent = 0;
+    x->inside = false;
+    for (int32_t i = 0; i < all->members; i++) {
+        const int32_t to = lsi_round_target(r, all->members, i);
+        const int32_t a = i / all->per_node, b = to / all->per_node;
+        ls_flow *last = x->n > 0 ? &x->flows[x->n - 1] : NULL;
+        if (to < 0) continue;
+        if (a == b) {
+            x->inside = true;
+            continue;
+        }
+        sent = a == sender ? sent + r->bytes * all->abreast : r->bytes * all->abreast;
+        sender = a;
+        x->most_sent = fmax(x->most_sent, sent);
+        if (last != NULL && last->from == lsi_place(j->p, a) && last->to == lsi_place(j->p, b))
+            last->count += all->abreast;
+        else
+            x->flows[x->n++] = (ls_flow){lsi_place(j->p, a), lsi_place(j->p, b), all->abreast, r->bytes};
+    }
+}
+
+/* The longest latency of flows is in their time; a processor that is slower than the wire is behind it. */
+static double longest_latency(const lsi_job *j, const crossing *x)
+{
+    int64_t links[LS_ROUTE_MAX];
+    double most = 0, latency;
+
+    for (int64_t i = 0; i < x->n; i++) {
+        ls_network_route(j->n, j->nodes, x->flows[i].from, x->flows[i].to, links, &latency);
+        most = fmax(most, latency);
+    }
+    return most;
+}
+
+static ls_status round_cost(ls_transfer_cost *c, crossing *x, const lsi_job *j, const lsi_round *r,
+                            const lsi_rounds *all, ls_err *err)
+{
+    const ls_link *node = &j->n->node;
+    const double core = 2 * (node->message_s + r->bytes * node->core_s_per_byte);
+    ls_flow_work work = {0};
+    double seconds, latency;
+    ls_status st = LS_OK;
+
+    *c = (ls_transfer_cost){0};
+    gather_flows(x, j, r, all);
+    if (x->inside) *c = lsi_message_inside(&j->n->inside, r->bytes);
+    if (x->n > 0) {
+        LS_TRY(ls_flows_time(j->n, j->nodes, x->flows, x->n, &seconds, &work, err));
+        latency = longest_latency(j, x);
+        c->seconds = fmax(c->seconds, fmax(seconds, latency + core));
+        c->latency_s = fmax(c->latency_s, latency + 2 * node->message_s);
+        c->core_s = fmax(c->core_s, core);
+    }
+    c->seconds *= r->times;
+    c->latency_s *= r->times;
+    c->core_s *= r->times;
+    c->wire_bytes = x->most_sent * r->times;
+    c->visits = work.visits;
+out:
+    return st;
+}
+
+static ls_status rounds_cost(ls_transfer_cost *sum, const lsi_job *j, const lsi_rounds *all, ls_err *err)
+{
+    crossing x = {.flows = ls_alloc(LS_MEM_CLI, (size_t)all->members * sizeof *x.flows)};
+    ls_status st = LS_OK;
+
+    if (x.flows == NULL) return ls_fail(err, LS_NOMEM, "no memory for %d flows", (int)all->members);
+    for (int i = 0; i < all->n; i++) {
+        ls_transfer_cost c;
+        LS_TRY(round_cost(&c, &x, j, &all->of[i], all, err));
+        lsi_cost_add(sum, &c);
+    }
+out:
+    ls_free(x.flows);
+    return st;
+}
+
+static ls_status ours_between(ls_transfer_cost *sum, const lsi_job *j, const ls_transfer *t, ls_err *err)
+{
+    const lsi_ours o = lsi_ours_make(j, t);
+    ls_transfer_cost c = {0};
+    double wire, latency;
+    ls_status st = LS_OK;
+
+    LS_TRY(lsi_busiest_link(&o, j, &wire, &latency, &c.visits, err));
+    c.wire_bytes = fmax(lsi_ours_sent(&o, j, 0), lsi_ours_sent(&o, j, j->nodes - 1));
+    c.core_s = lsi_ours_core(&o, j, c.wire_bytes);
+    c.latency_s = o.n_trips * latency;
+    c.seconds = c.latency_s + fmax(wire, c.core_s);
+    lsi_cost_add(sum, &c);
+out:
+    return st;
+}
+
+ls_status ls_transfer_shared(const ls_network *n, const ls_transfer *t, const ls_placement *p,
+                             ls_transfer_cost *out, ls_err *err)
+{
+    const lsi_job j = {n, p, p->ranks, p->ranks_per_node, (p->ranks - 1) / p->ranks_per_node + 1};
+    lsi_rounds rounds;
+
+    *out = (ls_transfer_cost){0};
+    if (j.ranks < 2) return LS_OK;
+    *out = lsi_inside(&j, t);
+    if (j.nodes < 2 && lsi_is_all_with_all(t)) return LS_OK;
+    if (lsi_is_all_with_all(t)) return ours_between(out, &j, t, err);
+    lsi_rounds_make(&rounds, t, j.ranks, j.per_node);
+    return rounds_cost(out, &j, &rounds, err);
+}
