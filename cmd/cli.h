@@ -118,6 +118,14 @@ int cli_plan(const cli_args *args);
 ls_status cli_plan_check(const cli_args *args, ls_err *err) LS_MUST_CHECK; /* its words */
 /* -n of plan: a number, which becomes args->ranks, or several: 1,2,4 or 1..1024. */
 ls_status cli_plan_counts(cli_args *args, ls_err *err) LS_MUST_CHECK;
+/* Numbers of ranks as a word of `option`: 1,2,4 or 1..1024, which doubles; in the order in which they are
+ * written, each once, at most `most`. */
+ls_status cli_counts(const char *option, const char *text, int *counts, int most, int *n,
+                     ls_err *err) LS_MUST_CHECK;
+/* The strategies that --strategy means ("all", a name, or NULL: the setting), separated by spaces; a copy,
+ * since settings change while they are tried. */
+ls_status cli_strategies(ls_config *cfg, const char *wanted, char *out, size_t size,
+                         ls_err *err) LS_MUST_CHECK;
 int cli_bench(const cli_args *args);
 ls_status cli_bench_check(const cli_args *args, ls_err *err) LS_MUST_CHECK; /* its words */
 int cli_info(const cli_args *args);

@@ -17,51 +17,7 @@
 /* -- the question -----------------------------------------------------------------------------------------
  */
 
-enum { COUNTS_MAX = 64, RANKS_MAX = 1000000, BATCH_MAX = 1 << 24 };
-
-static ls_status bad_counts(const char *text, ls_err *err)
-{
-    return ls_fail(
-        err, LS_INVALID,
-        "-n %s: expected numbers of ranks from 1 to %d, such as 4, or for the table of memory 1,2,4 "
-        "or 1..1024, which doubles",
-        text, RANKS_MAX);
-}
-
-static bool is_among(const int *counts, int n, int count)
-{
-    for (int i = 0; i < n; i++)
-        if (counts[i] == count) return true;
-    return false;
-}
-
-/* Numbers and ranges; in the order in which they are written, each once. */
-static ls_status parse_counts(const char *text, int *counts, int *n, ls_err *err)
-{
-    const char *at = text;
-
-    *n = 0;
-    for (;;) {
-        char *end;
-        long first = strtol(at, &end, 10), last = first;
-        bool ok = at[0] >= '0' && at[0] <= '9' && first >= 1;
-        if (ok && strncmp(end, "..", 2) == 0) {
-            at = end + 2;
-            ok = at[0] >= '0' && at[0] <= '9';
-            last = strtol(at, &end, 10);
-        }
-        if (!ok || last < first || last > RANKS_MAX || (*end != ',' && *end != '\0'))
-            return bad_counts(text, err);
-        for (long k = first;; k = k * 2 < last ? k * 2 : last) {
-            if (*n == COUNTS_MAX)
-                return ls_fail(err, LS_INVALID, "-n %s: more than %d numbers", text, COUNTS_MAX);
-            if (!is_among(counts, *n, (int)k)) counts[(*n)++] = (int)k;
-            if (k == last) break;
-        }
-        if (*end == '\0') return LS_OK;
-        at = end + 1;
-    }
-}
+enum { COUNTS_MAX = 64, BATCH_MAX = 1 << 24 };
 
 ls_status cli_plan_counts(cli_args *args, ls_err *err)
 {
@@ -69,7 +25,7 @@ ls_status cli_plan_counts(cli_args *args, ls_err *err)
     ls_status st = LS_OK;
 
     if (args->rank_counts == NULL) return LS_OK;
-    LS_TRY(parse_counts(args->rank_counts, counts, &n, err));
+    LS_TRY(cli_counts("-n", args->rank_counts, counts, COUNTS_MAX, &n, err));
     if (n == 1) args->ranks = counts[0];
 out:
     return st;
@@ -95,20 +51,6 @@ ls_status plan_memory_check(const cli_args *args, ls_err *err)
     if (other == NULL) return LS_OK;
     return ls_fail(err, LS_INVALID, "%s shows one plan, and %s asks for a table of several: choose one",
                    other, args->strategy != NULL ? "--strategy" : "-n with several numbers");
-}
-
-/* The strategies of the table, separated by spaces; a copy, since settings change while it is filled. */
-static ls_status find_strategies(ls_config *cfg, const char *wanted, char *out, size_t size, ls_err *err)
-{
-    const char *all = ls_alternative_strategies(cfg), *list = all;
-    char name[32];
-
-    if (wanted == NULL) wanted = ls_config_choice(cfg, "parallel.strategy");
-    snprintf(out, size, "%s", strcmp(wanted, "all") == 0 ? all : wanted);
-    if (strcmp(wanted, "all") == 0) return LS_OK;
-    while (ls_alternative_next(&list, name, sizeof name))
-        if (strcmp(name, wanted) == 0) return LS_OK;
-    return ls_fail(err, LS_INVALID, "--strategy %s: expected all, or one of: %s", wanted, all);
 }
 
 /* -- the answer -------------------------------------------------------------------------------------------
@@ -151,8 +93,8 @@ static ls_status fill(plan_memory_table *t, const cli_args *args, cli_experiment
     ls_status st = LS_OK;
 
     counts[0] = x->ranks;
-    if (args->rank_counts != NULL) LS_TRY(parse_counts(args->rank_counts, counts, &n, err));
-    LS_TRY(find_strategies(x->cfg, args->strategy, strategies, sizeof strategies, err));
+    if (args->rank_counts != NULL) LS_TRY(cli_counts("-n", args->rank_counts, counts, COUNTS_MAX, &n, err));
+    LS_TRY(cli_strategies(x->cfg, args->strategy, strategies, sizeof strategies, err));
     for (int i = 0; i < n; i++) {
         const char *list = strategies;
         char name[sizeof t->rows->strategy];
