@@ -2,9 +2,11 @@
  * description.
  *
  * A machine is a file of format "lockstep-machine" (docs/predict.md): made from `bench --export` files, or
- * written by hand; or a preset. */
+ * written by hand; or a preset.  It describes one rank: its threads or its GPU. */
 #ifndef LS_PREDICT_MACHINE_H
 #define LS_PREDICT_MACHINE_H
+
+#include <jansson.h>
 
 #include "base/alloc.h"
 #include "exec/document.h"
@@ -12,17 +14,22 @@
 
 enum { LS_MACHINE_FORMAT = 1, LS_MACHINE_POINTS = 16, LS_JITTER_N = 101 };
 
-/* One node, as measured.  Known by op, attributes (without what depends on the batch), layer and direction.
- */
+/* A node with so many samples: seconds, and the arithmetic and bytes by which it is known again. */
+typedef struct ls_machine_point {
+    double batch, seconds, flops, bytes;
+} ls_machine_point;
+
+/* One node, as measured.  Known by op, attributes (without what depends on the batch), layer, direction and
+ * the FLOPs and bytes of its points: several nodes of a plan may have the same words. */
 typedef struct ls_machine_node {
     const char *op, *attributes, *layer;
     bool backward;
     int n_points;
-    double batch[LS_MACHINE_POINTS], seconds[LS_MACHINE_POINTS]; /* ascending batches */
-    double flops, bytes;                                         /* of a sample, of the largest batch */
+    ls_machine_point point[LS_MACHINE_POINTS]; /* ascending batches */
 } ls_machine_node;
 
-/* What nodes of one kind reach; seconds = launch_s + max(flops / flop_s, bytes / bytes_s). */
+/* What nodes of one kind reach; seconds = launch_s + max(flops / flop_s, bytes / bytes_s).  A rate of 0 does
+ * not bound them. */
 typedef struct ls_machine_op {
     const char *op;
     bool backward;
@@ -39,7 +46,7 @@ typedef struct ls_crowding {
 typedef struct ls_machine {
     ls_arena *arena;
     const char *name, *about, *source, *device;
-    int32_t threads, ranks_per_node, cores; /* of a rank; usual; 0: not said */
+    int32_t threads, ranks_per_node, cores; /* of a rank; usual; of a machine (0: not said) */
     double flop_s, bytes_s; /* peaks of one rank: what an op that nobody has measured is held to */
     double memory_bytes;    /* of a rank; 0: not said */
     ls_machine_op *ops;
@@ -48,21 +55,33 @@ typedef struct ls_machine {
     int32_t n_nodes;
     ls_crowding *crowding; /* ascending ranks */
     int32_t n_crowding;
-    double
-        jitter[LS_JITTER_N]; /* percentiles 0 to 100 of step / median step of one rank; all 1: not measured */
-    double rest_s;           /* of a step in no node */
-    double error;            /* relative standard error of a step computed from its own nodes */
-    bool own_exchange;       /* exchanges have no processor of their own: they take the rank's (CPUs) */
+    /* Percentiles 0 to 100 of step / median step of one rank; all 1: not measured. */
+    double jitter[LS_JITTER_N];
+    double rest_s;     /* of a step in no node */
+    double error;      /* relative standard error of a step computed from its own nodes */
+    bool own_exchange; /* exchanges have no processor of their own: they take the rank's (CPUs) */
 } ls_machine;
 
+/* A preset, or a file when the word has a '/' or '.'.  LS_INVALID names the nearest preset, or the file, the
+ * field, its value and what it must be.  Release in any case. */
 ls_status ls_machine_open(ls_machine *m, const char *preset_or_path, ls_err *err) LS_MUST_CHECK;
+/* From a text, called `path` in messages: an object of the format, or one that has it as "machine". */
 ls_status ls_machine_parse(ls_machine *m, const char *text, size_t length, const char *path,
                            ls_err *err) LS_MUST_CHECK;
+/* From `bench --export` files of one machine: several batches, and several numbers of ranks.  All are of one
+ * device and one number of threads a rank; one of them at least is of one rank or of the fewest there are,
+ * from which nodes are taken. */
+ls_status ls_machine_from_exports(ls_machine *m, const char *const *paths, int n, ls_err *err) LS_MUST_CHECK;
 void ls_machine_release(ls_machine *m); /* frees and zeroes */
+/* As a file has it; NULL when memory runs out.  The caller's to json_decref. */
+json_t *ls_machine_json(const ls_machine *m);
+/* Preset i: its name, and what it is in a line; NULL behind the last. */
 const char *ls_machine_preset(int i, const char **about);
+/* Whether steps were measured one by one, so that their spread is known. */
+bool ls_machine_has_jitter(const ls_machine *m);
 
-/* What it takes for a node: measured at this batch or between two (exact), beyond the measured batches, from
- * rates of its op, or from the peaks alone. */
+/* What it takes for a node: measured at this batch, between two, beyond the measured batches, from rates of
+ * its op, or from the peaks alone. */
 typedef enum ls_cost_source {
     LS_COST_MEASURED,
     LS_COST_INTERPOLATED,
@@ -72,12 +91,16 @@ typedef enum ls_cost_source {
     LS_COST_N
 } ls_cost_source;
 
+const char *ls_cost_source_name(ls_cost_source s);
+
 typedef struct ls_node_cost {
     double seconds, error; /* relative */
+    double launch_s;       /* of `seconds`, what does not become less where there is less to do */
     ls_cost_source source;
+    int32_t op; /* of the machine's, by whose rates it was found; -1: by none */
 } ls_node_cost;
 
-/* `batch`: samples of one run of the plan that the node belongs to. */
+/* Of one run of the node, which is one of `d`, whose batch counts. */
 ls_node_cost ls_machine_node_cost(const ls_machine *m, const ls_document *d, const ls_doc_node *node);
 /* The factor for so many ranks on a machine: measured, between two measured ones, or beyond them by cores. */
 double ls_machine_crowded(const ls_machine *m, int32_t ranks);
