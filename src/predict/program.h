@@ -5,52 +5,59 @@
 #include "predict/collective.h"
 #include "predict/machine.h"
 
-typedef enum ls_act_kind { LS_ACT_RUN, LS_ACT_START, LS_ACT_WAIT } ls_act_kind;
-
-typedef struct ls_act {
-    ls_act_kind kind;
-    double seconds;   /* LS_ACT_RUN: of what does not change with the number of ranks */
-    double owned_s;   /* LS_ACT_RUN: of what is divided among the ranks of a group (an owner's update) */
-    int32_t transfer; /* LS_ACT_START, LS_ACT_WAIT */
-    int32_t node;     /* that it comes from, of document `plan`; -1: none */
-    int32_t plan;
-} ls_act;
-
-/* Who takes part in a transfer. */
+/* Who takes part in a transfer, or divides an update. */
 typedef enum ls_scope {
     LS_SCOPE_ALL,
     LS_SCOPE_GROUP, /* ranks that have pieces of the same whole (parallel.shard_group) */
-    LS_SCOPE_ACROSS /* ranks that have the same piece, of all groups */
+    LS_SCOPE_NODE,  /* ranks of a machine that keep variables once */
+    LS_SCOPE_N
 } ls_scope;
+
+typedef enum ls_deed_kind { LS_DEED_RUN, LS_DEED_START, LS_DEED_WAIT } ls_deed_kind;
+
+/* Nodes that are computed one after the other are one LS_DEED_RUN. */
+typedef struct ls_deed {
+    ls_deed_kind kind;
+    double seconds;             /* LS_DEED_RUN: of what does not change with the number of ranks */
+    double owned_s[LS_SCOPE_N]; /* LS_DEED_RUN: of what such ranks divide, were one to do it all */
+    int32_t transfer;           /* LS_DEED_START, LS_DEED_WAIT */
+    int32_t plan, first, n;     /* the nodes that it comes from, in document `plan`; n 0: none */
+} ls_deed;
 
 typedef struct ls_program_transfer {
     ls_transfer_kind kind;
     ls_scope scope;
-    double bytes; /* of the whole vector, in the wire's format, whatever the number of ranks */
     int32_t bucket;
-    bool carried; /* its wait is at the start of the next step */
+    bool carried; /* its wait is at the start of the next step, and what was started last goes first */
+    bool narrow;  /* between machines it has the wire's format */
+    /* The tensors that travel, whole, and what an element takes: from them follow the bytes of the vector. */
+    int32_t n_tensors;
+    int64_t *counts;
+    int32_t *sizes;
 } ls_program_transfer;
 
 typedef struct ls_program {
     ls_arena *arena;
-    ls_act *acts;
-    int32_t n_acts;
+    ls_deed *deeds;
+    int32_t n_deeds;
     ls_program_transfer *transfers;
     int32_t n_transfers;
     int64_t samples;         /* of a rank in a step */
     int32_t shard_group;     /* 0: all ranks are one */
+    double wire_ratio;       /* of narrow transfers between machines */
+    double rest_s;           /* of a step in no node */
     double found[LS_COST_N]; /* seconds by how they were found */
     double error;            /* relative, of the sum */
     bool own_exchange;
 } ls_program;
 
 typedef struct ls_program_args {
-    const ls_document *plans; /* of a step, in their order, compiled for `ranks` ranks */
+    const ls_document *plans; /* of a step, in their order, compiled for `ranks` ranks, `here` on a machine */
     int n_plans;
-    int32_t ranks, shard_group;
-    double wire_ratio; /* bytes on the wire over those of fp32: 1, or 0.5 for 16 bits */
-    bool sharded;      /* bytes of collectives are those of pieces of `ranks` (zero1, fsdp) */
-    bool overlap;      /* false: a transfer is waited for where it starts */
+    int32_t ranks, here; /* here 0: all on one */
+    int32_t shard_group; /* 0: all ranks are one */
+    double wire_ratio;   /* bytes on the wire over those of fp32: 1, or 0.5 for 16 bits */
+    bool overlap;        /* false: a transfer begins where it is waited for */
 } ls_program_args;
 
 /* Release in any case. */
@@ -58,7 +65,20 @@ ls_status ls_program_make(ls_program *p, const ls_program_args *a, const ls_mach
                           ls_err *err) LS_MUST_CHECK;
 void ls_program_release(ls_program *p); /* frees and zeroes */
 
+/* Ranks that take part in a scope, of so many, `here` of them on a machine. */
+int32_t ls_program_members(const ls_program *p, ls_scope scope, int32_t ranks, int32_t here);
+/* Bytes of a transfer's vector among so many members, as plans lay it out: in fp32 or what is gathered. */
+double ls_program_bytes(const ls_program *p, int32_t transfer, int32_t members);
+/* Bytes that a rank sends in a step, the mean over ranks, were each on a machine of its own
+ * (ls_plan_traffic). */
+double ls_program_traffic(const ls_program *p, int32_t ranks);
+/* Seconds that a rank computes in a step; a rank alone does all of an update. */
+double ls_program_compute(const ls_program *p, int32_t ranks, int32_t here);
+
 typedef enum ls_engine { LS_ENGINE_CLOSED, LS_ENGINE_REPLAY, LS_ENGINE_SHARED, LS_ENGINE_N } ls_engine;
+
+const char *ls_engine_name(ls_engine e);
+bool ls_engine_from(const char *name, ls_engine *out);
 
 typedef struct ls_predict_args {
     const ls_program *program;
@@ -71,16 +91,18 @@ typedef struct ls_predict_args {
     uint64_t seed; /* of the jitter that is drawn */
 } ls_predict_args;
 
-/* Where the time of a step goes, of the median rank: they add up to `mid`. */
+/* Where the time of a step goes: they add up to `mid`. */
 typedef struct ls_predict_parts {
-    double compute_s, core_s /* of the processor, for exchanges */, exposed_s /* waiting for bytes */,
-        straggle_s /* waiting for slower ranks */;
+    double compute_s;  /* nodes, with crowding, and what lies around them */
+    double core_s;     /* that computing takes longer because exchanges take the processor */
+    double exposed_s;  /* waiting for bytes */
+    double straggle_s; /* more, because ranks are not equally fast in a step */
 } ls_predict_parts;
 
 /* A moment of the step's timeline. */
 typedef struct ls_predict_span {
-    const char *lane; /* "compute", "exchange" */
-    int32_t act, transfer;
+    const char *lane;       /* "compute", "wait", "exchange" */
+    int32_t deed, transfer; /* of "compute" and "wait"; of "wait" and "exchange" (-1: none) */
     double begin_s, end_s;
 } ls_predict_span;
 
