@@ -1,0 +1,358 @@
+/* predict.c: a step's time on so many ranks, where it goes, and how sure that is. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/stats.h"
+#include "predict/program.h"
+#include "predict/replay_internal.h"
+
+/* Relative errors where nobody has measured (docs/predict.md): times of a network that comes from data
+ * sheets; of any network for each doubling of the ranks; steps of a rank, one against the other. */
+#define NETWORK_ERROR        0.25
+#define NETWORK_PER_DOUBLING 0.05
+#define STEP_SPREAD          0.05
+#define BAND                 1.645 /* standard deviations on either side of 90 % */
+enum { REPLAYS = 21, SETTLE = 3, REPLAYS_MOST = 10000 };
+
+static const char *const engine_names[LS_ENGINE_N] = {"closed", "replay", "shared"};
+
+const char *ls_engine_name(ls_engine e)
+{
+    return engine_names[e];
+}
+
+bool ls_engine_from(const char *name, ls_engine *out)
+{
+    for (int e = 0; e < LS_ENGINE_N; e++)
+        if (strcmp(name, engine_names[e]) == 0) {
+            *out = (ls_engine)e;
+            return true;
+        }
+    return false;
+}
+
+/* Everything that one prediction needs. */
+typedef struct question {
+    const ls_predict_args *a;
+    const ls_program *p;
+    ls_placement place; /* with machines filled where they are looked at */
+    int32_t ranks, here, nodes;
+    int32_t *machines; /* ours to free */
+    ls_engine engine;
+    const char *why;
+    ls_transfer_cost *costs, *scaled;
+    bool *inside;
+    double crowding;
+    double *steps; /* room for those that are replayed */
+    int n_steps;
+    ls_err *err;
+} question;
+
+/* -- the engine -------------------------------------------------------------------------------------------
+ */
+
+static void choose(question *q)
+{
+    const bool spreads = ls_machine_has_jitter(q->a->machine);
+
+    if (q->a->engine >= 0) {
+        q->engine = (ls_engine)q->a->engine;
+        q->why = "it was asked for";
+    } else if (q->ranks == 1) {
+        q->engine = LS_ENGINE_CLOSED;
+        q->why = "one rank has nobody to wait for";
+    } else if (q->nodes > 1 && ls_network_blocks(q->a->network, &q->place)) {
+        q->engine = LS_ENGINE_SHARED;
+        q->why = "ways of different machines share links that are slower than what these have together";
+    } else if (spreads) {
+        q->engine = LS_ENGINE_REPLAY;
+        q->why = "steps of one rank were measured one by one: every rank is replayed with their spread";
+    } else {
+        q->engine = LS_ENGINE_CLOSED;
+        q->why = "no two ways share a slower link, and nobody has measured how steps of a rank spread";
+    }
+}
+
+static bool draws(const question *q)
+{
+    return q->engine != LS_ENGINE_CLOSED && q->ranks > 1 && ls_machine_has_jitter(q->a->machine);
+}
+
+/* -- costs of transfers -----------------------------------------------------------------------------------
+ */
+
+static ls_status cost_of(const question *q, int32_t i, ls_transfer_cost *out)
+{
+    const ls_program_transfer *x = &q->p->transfers[i];
+    const int32_t members = ls_program_members(q->p, x->scope, q->ranks, q->here);
+    const double narrow = x->narrow && !q->inside[i] ? q->p->wire_ratio : 1;
+    const ls_transfer t = {
+        .kind = x->kind, .algorithm = q->a->algorithm, .bytes = narrow * ls_program_bytes(q->p, i, members)};
+
+    *out = (ls_transfer_cost){0};
+    if (members < 2) return LS_OK;
+    if (q->engine == LS_ENGINE_SHARED && members == q->ranks && !q->inside[i])
+        return ls_transfer_shared(q->a->network, &t, &q->place, out, q->err);
+    *out = ls_transfer_closed(q->a->network, &t, members, q->here < members ? q->here : members);
+    return LS_OK;
+}
+
+/* Transfers of the same kind and length cost the same, and solving for shared links takes a while. */
+static bool same_cost(const question *q, int32_t i, int32_t j)
+{
+    const ls_program_transfer *x = &q->p->transfers[i], *y = &q->p->transfers[j];
+    const int32_t members = ls_program_members(q->p, x->scope, q->ranks, q->here);
+
+    return x->kind == y->kind && x->scope == y->scope && x->narrow == y->narrow &&
+           ls_program_bytes(q->p, i, members) == ls_program_bytes(q->p, j, members);
+}
+
+static ls_status find_costs(question *q)
+{
+    ls_status st = LS_OK;
+
+    for (int32_t i = 0; i < q->p->n_transfers; i++) {
+        int32_t j = 0;
+        q->inside[i] = ls_program_members(q->p, q->p->transfers[i].scope, q->ranks, q->here) <= q->here;
+        while (j < i && !same_cost(q, i, j)) j++;
+        if (j < i)
+            q->costs[i] = q->costs[j];
+        else
+            LS_TRY(cost_of(q, i, &q->costs[i]));
+    }
+out:
+    return st;
+}
+
+/* -- opening ----------------------------------------------------------------------------------------------
+ */
+
+static ls_status place(question *q)
+{
+    const ls_predict_args *a = q->a;
+
+    q->place = a->placement;
+    q->ranks = a->placement.ranks;
+    q->here = a->placement.ranks_per_node;
+    if (q->ranks < 1) return ls_fail(q->err, LS_INVALID, "a job has at least one rank");
+    if (q->here < 1 || q->here > q->ranks) q->here = q->ranks;
+    q->nodes = (q->ranks + q->here - 1) / q->here;
+    q->place.ranks_per_node = q->here;
+    q->place.nodes = q->nodes;
+    if (q->place.node != NULL) return LS_OK;
+    q->machines = ls_alloc(LS_MEM_CLI, sizeof *q->machines * (size_t)q->nodes);
+    if (q->machines == NULL) return ls_fail(q->err, LS_NOMEM, "no memory for %d machines", (int)q->nodes);
+    q->place.node = q->machines;
+    return ls_placement_fill(&q->place, a->network, q->err);
+}
+
+static ls_status open_question(question *q, const ls_predict_args *a, ls_err *err)
+{
+    const size_t n = (size_t)a->program->n_transfers + 1;
+    ls_status st = LS_OK;
+
+    *q = (question){.a = a, .p = a->program, .err = err};
+    LS_TRY(place(q));
+    q->crowding = ls_machine_crowded(a->machine, q->here);
+    q->n_steps = a->replays > 0 ? a->replays : REPLAYS;
+    if (q->n_steps > REPLAYS_MOST) q->n_steps = REPLAYS_MOST;
+    q->costs = ls_alloc(LS_MEM_CLI, sizeof *q->costs * n);
+    q->scaled = ls_alloc(LS_MEM_CLI, sizeof *q->scaled * n);
+    q->inside = ls_alloc(LS_MEM_CLI, sizeof *q->inside * n);
+    q->steps = ls_alloc(LS_MEM_CLI, sizeof *q->steps * (size_t)q->n_steps);
+    if (q->costs == NULL || q->scaled == NULL || q->inside == NULL || q->steps == NULL) {
+        st = ls_fail(err, LS_NOMEM, "no memory for a prediction");
+        goto out;
+    }
+    choose(q);
+    LS_TRY(find_costs(q));
+out:
+    return st;
+}
+
+static void close_question(question *q)
+{
+    ls_free(q->machines);
+    ls_free(q->costs);
+    ls_free(q->scaled);
+    ls_free(q->inside);
+    ls_free(q->steps);
+}
+
+/* -- times ------------------------------------------------------------------------------------------------
+ */
+
+/* One rank of many that are all alike, with what it computes and what travels taking so many times as
+ * long. */
+static ls_status alike(question *q, double compute, double network, lsi_replay *r, double *seconds)
+{
+    double took[2];
+    lsi_replay_args a = {.program = q->p,
+                         .costs = q->scaled,
+                         .inside = q->inside,
+                         .ranks = q->ranks,
+                         .here = q->here,
+                         .copies = 1,
+                         .crowding = q->crowding * compute,
+                         .settle = SETTLE,
+                         .steps = 2};
+    ls_status st = LS_OK;
+
+    for (int32_t i = 0; i < q->p->n_transfers; i++) {
+        q->scaled[i] = q->costs[i];
+        q->scaled[i].seconds *= network;
+        q->scaled[i].core_s *= network;
+    }
+    r->step_s = took;
+    LS_TRY(lsi_replay_run(&a, r, q->err));
+    *seconds = (took[0] + took[1]) / 2;
+out:
+    r->step_s = NULL;
+    return st;
+}
+
+/* All ranks, each with its own draws. */
+static ls_status replayed(question *q, ls_spread *spread)
+{
+    lsi_replay r = {.step_s = q->steps};
+    const lsi_replay_args a = {.program = q->p,
+                               .costs = q->costs,
+                               .inside = q->inside,
+                               .ranks = q->ranks,
+                               .here = q->here,
+                               .copies = q->ranks,
+                               .crowding = q->crowding,
+                               .jitter = q->a->machine->jitter,
+                               .seed = q->a->seed,
+                               .settle = SETTLE,
+                               .steps = q->n_steps};
+    ls_status st = LS_OK;
+
+    LS_TRY(lsi_replay_run(&a, &r, q->err));
+    *spread = ls_spread_of(q->steps, (size_t)q->n_steps);
+out:
+    return st;
+}
+
+/* -- the band ---------------------------------------------------------------------------------------------
+ */
+
+/* By how much a step changes, in either direction, when computing or the network is off by that much. */
+static ls_status change(question *q, double compute, double network, double *out)
+{
+    double usual, more, less;
+    ls_status st = LS_OK;
+
+    *out = 0;
+    if (compute == 0 && network == 0) return LS_OK;
+    LS_TRY(alike(q, 1, 1, &(lsi_replay){0}, &usual));
+    LS_TRY(alike(q, exp(compute), exp(network), &(lsi_replay){0}, &more));
+    LS_TRY(alike(q, exp(-compute), exp(-network), &(lsi_replay){0}, &less));
+    if (usual > 0 && less > 0) *out = fmax(fabs(log(more / usual)), fabs(log(usual / less)));
+out:
+    return st;
+}
+
+static ls_status find_errors(question *q, ls_prediction *o, const ls_spread *spread)
+{
+    const ls_network *n = q->a->network;
+    const ls_machine *m = q->a->machine;
+    const double measured = n->measured_ranks > 1 ? n->measured_ranks : 2;
+    const double each = n->error_per_doubling > 0 ? n->error_per_doubling : NETWORK_PER_DOUBLING;
+    const double fit = n->measured_ranks > 0 || n->error > 0 ? n->error : NETWORK_ERROR;
+    double compute, network = 0;
+    ls_status st = LS_OK;
+
+    LS_TRY(change(q, q->p->error, 0, &compute));
+    if (q->ranks > 1) LS_TRY(change(q, 0, fit, &network));
+    o->error_fit = sqrt(compute * compute + network * network);
+    if (q->ranks > measured) LS_TRY(change(q, 0, each * log2(q->ranks / measured), &o->error_extrapolated));
+    if (draws(q))
+        o->error_spread = (spread->p84 - spread->p16) / 2 / spread->p50;
+    else
+        o->error_spread = ls_machine_has_jitter(m) ? (m->jitter[84] - m->jitter[16]) / 2 : STEP_SPREAD;
+out:
+    return st;
+}
+
+static void make_band(ls_prediction *o)
+{
+    const double error = sqrt(o->error_fit * o->error_fit + o->error_spread * o->error_spread +
+                              o->error_extrapolated * o->error_extrapolated);
+
+    o->lo = o->mid * exp(-BAND * error);
+    o->hi = o->mid * exp(BAND * error);
+}
+
+/* -- all of it --------------------------------------------------------------------------------------------
+ */
+
+static ls_status answer(question *q, ls_prediction *o)
+{
+    lsi_replay r = {0};
+    ls_spread spread = {0};
+    double closed;
+    ls_status st = LS_OK;
+
+    LS_TRY(alike(q, 1, 1, &r, &closed));
+    o->mid = closed;
+    if (draws(q)) {
+        LS_TRY(replayed(q, &spread));
+        /* The slowest of several is not faster than the median of one: less is chance of few draws. */
+        o->mid = fmax(closed, spread.p50);
+    }
+    o->parts.compute_s = r.compute_s;
+    o->parts.core_s = r.core_s;
+    o->parts.exposed_s = fmax(0, closed - r.compute_s - r.core_s);
+    o->parts.straggle_s = o->mid - closed;
+    LS_TRY(find_errors(q, o, &spread));
+    make_band(o);
+    for (int32_t i = 0; i < q->p->n_transfers; i++) o->wire_bytes += q->costs[i].wire_bytes;
+    o->samples_per_s = o->mid > 0 ? (double)q->p->samples * q->ranks / o->mid : 0;
+    o->efficiency = o->mid > 0 ? ls_program_compute(q->p, 1, 1) / o->mid : 0;
+out:
+    return st;
+}
+
+ls_status ls_predict(ls_prediction *out, const ls_predict_args *a, ls_err *err)
+{
+    question q;
+    ls_status st = LS_OK;
+
+    *out = (ls_prediction){0};
+    LS_TRY(open_question(&q, a, err));
+    *out = (ls_prediction){.ranks = q.ranks, .nodes = q.nodes, .engine = q.engine, .why = q.why};
+    LS_TRY(answer(&q, out));
+out:
+    close_question(&q);
+    return st;
+}
+
+ls_status ls_predict_timeline(const ls_predict_args *a, ls_predict_span **spans, int *n, ls_err *err)
+{
+    const int most = 3 * (a->program->n_deeds + 1);
+    lsi_replay r = {.most_spans = most};
+    question q;
+    double unused;
+    ls_status st = LS_OK;
+
+    *spans = NULL;
+    *n = 0;
+    LS_TRY(open_question(&q, a, err));
+    r.spans = ls_alloc(LS_MEM_CLI, sizeof *r.spans * (size_t)most);
+    if (r.spans == NULL) {
+        st = ls_fail(err, LS_NOMEM, "no memory for a timeline");
+        goto out;
+    }
+    st = alike(&q, 1, 1, &r, &unused);
+    if (st != LS_OK) {
+        ls_free(r.spans);
+        goto out;
+    }
+    *spans = r.spans;
+    *n = r.n_spans;
+out:
+    close_question(&q);
+    return st;
+}
