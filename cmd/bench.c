@@ -146,6 +146,9 @@ static ls_status choose_format(cli_args *args, bench_job *j, ls_err *err)
 
 ls_status cli_bench_check(const cli_args *args, ls_err *err)
 {
+    if (args->collectives) return bench_collectives_check(args, err);
+    if (args->sizes != NULL)
+        return ls_fail(err, LS_INVALID, "--sizes %s: of which vectors?  Add --collectives", args->sizes);
     if (args->compare_two && (args->device != NULL || args->ranks > 0))
         return ls_fail(err, LS_INVALID, "--compare A B measures nothing: leave %s out",
                        args->device != NULL ? "--device" : "-n");
@@ -195,5 +198,6 @@ out:
 
 int cli_bench(const cli_args *args)
 {
+    if (args->collectives) return bench_collectives(args);
     return args->compare_two ? bench_compare(args) : measure(args);
 }

@@ -68,5 +68,8 @@ ls_status bench_export(ls_rehearsal *x, const bench_job *j, const bench_results 
                        ls_err *err) LS_MUST_CHECK;
 /* --compare A B: returns the exit code. */
 int bench_compare(const cli_args *args);
+/* --collectives: what it takes along, and the measurement, which returns the exit code. */
+ls_status bench_collectives_check(const cli_args *args, ls_err *err) LS_MUST_CHECK;
+int bench_collectives(const cli_args *args);
 
 #endif

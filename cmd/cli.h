@@ -67,6 +67,8 @@ typedef struct cli_args {
     bool passes;                    /* of plan */
     const char *format;             /* of bench: NULL, or whose layout */
     const char *export;             /* of bench: a file for the parts of the step */
+    bool collectives;               /* of bench: exchanges instead of steps, of these */
+    const char *sizes;              /* lengths: "4KiB,1MiB" */
     const char *against;            /* of bench: a setting in which a second run differs */
     int turn;                       /* of bench: steps in a row of each of the two; 0: as usual */
     const char *dir;                /* of new, scale: the folder to write */
@@ -213,6 +215,8 @@ typedef struct cli_ranks {
  * Release in any case. */
 ls_status cli_ranks_open(cli_ranks *r, const char *experiment, bool keep_ranks, const cli_args *args,
                          ls_err *err) LS_MUST_CHECK;
+/* The same for what needs no experiment: `experiment` stays empty. */
+ls_status cli_ranks_bare(cli_ranks *r, const cli_args *args, ls_err *err) LS_MUST_CHECK;
 void cli_ranks_release(cli_ranks *r);
 /* LS_INVALID, with the reason and a way out, where `device`, the experiment's, cannot be used on this
  * machine. To be called before anything is created. */

@@ -114,6 +114,9 @@ static const option options[] = {
     {"--profile", NULL, FLAG, FIELD(profile), CLI_BENCH, NULL, "time per kind of op and per node"},
     {"--export", NULL, TEXT, FIELD(export), CLI_BENCH, "FILE",
      "write all costs of the step: nodes, buckets, probe, steps"},
+    {"--collectives", NULL, FLAG, FIELD(collectives), CLI_BENCH, NULL,
+     "time exchanges between ranks alone; no EXPERIMENT"},
+    {"--sizes", NULL, TEXT, FIELD(sizes), CLI_BENCH, "LIST", "of --collectives: vectors of 4KiB,1MiB,..."},
     {"--graph", NULL, TEXT, FIELD(graph), CLI_PLAN, "FILE",
      "FILE.svg: draw it, queues as lanes over time, memory below; FILE.dot: for Graphviz"},
     {"--diff", NULL, FLAG, FIELD(compare_two), CLI_PLAN, NULL,
@@ -322,7 +325,8 @@ static ls_status check_complete(const cli_command *c, const cli_args *args, ls_e
             "which run?  `lockstep report RUN`, a directory that `lockstep train` or `scale` wrote");
     if (c->bit == CLI_REPORT) return LS_OK;
     if (c->bit == CLI_RUNS) return cli_runs_check(args, err);
-    if (c->bit == CLI_BENCH && args->compare_two) return cli_bench_check(args, err);
+    if (c->bit == CLI_BENCH && (args->compare_two || args->collectives || args->sizes != NULL))
+        return cli_bench_check(args, err);
     if (c->bit == CLI_PLAN) {
         const ls_status st = cli_plan_check(args, err);
         if (st != LS_OK) return st;

@@ -50,13 +50,8 @@ out:
     return st;
 }
 
-ls_status cli_ranks_open(cli_ranks *r, const char *experiment, bool keep_ranks, const cli_args *args,
-                         ls_err *err)
+static void take_options(cli_ranks *r, const cli_args *args)
 {
-    ls_launch_options *o = &r->options;
-    ls_status st = LS_OK;
-    int known;
-
     *r = (cli_ranks){.options = {.ranks = args->ranks,
                                  .threads = args->threads,
                                  .bind = args->bind,
@@ -67,6 +62,22 @@ ls_status cli_ranks_open(cli_ranks *r, const char *experiment, bool keep_ranks, 
                                  .insecure = args->insecure,
                                  .silent = args->quiet || args->json,
                                  .end = &r->end}};
+}
+
+ls_status cli_ranks_bare(cli_ranks *r, const cli_args *args, ls_err *err)
+{
+    take_options(r, args);
+    return ls_launch_detect(&r->start, &r->options, ls_launch_env, NULL, err);
+}
+
+ls_status cli_ranks_open(cli_ranks *r, const char *experiment, bool keep_ranks, const cli_args *args,
+                         ls_err *err)
+{
+    ls_launch_options *o = &r->options;
+    ls_status st = LS_OK;
+    int known;
+
+    take_options(r, args);
     /* Under mpirun or srun the number is known before the experiment, whose own may not even share its batch.
      */
     LS_TRY(ls_launch_detect(&r->start, o, ls_launch_env, NULL, err));
