@@ -303,8 +303,8 @@ static ls_status answer(question *q, ls_prediction *o)
         o->mid = fmax(closed, spread.p50);
     }
     o->parts.compute_s = r.compute_s;
-    o->parts.core_s = r.core_s;
-    o->parts.exposed_s = fmax(0, closed - r.compute_s - r.core_s);
+    o->parts.core_s = fmax(0, r.core_s); /* differences of clocks may be a rounding below nothing */
+    o->parts.exposed_s = fmax(0, closed - o->parts.compute_s - o->parts.core_s);
     o->parts.straggle_s = o->mid - closed;
     LS_TRY(find_errors(q, o, &spread));
     make_band(o);
