@@ -40,8 +40,9 @@ enum {
     CLI_REPORT = 1024,
     CLI_RUNS = 2048,
     CLI_INFER = 4096,
+    CLI_PREDICT = 8192,
     CLI_SECRET = 1 << 20,
-    CLI_ALL = 8191 | CLI_SECRET
+    CLI_ALL = 16383 | CLI_SECRET
 };
 
 /* Values of an option that may be given several times. */
@@ -69,14 +70,17 @@ typedef struct cli_args {
     const char *export;             /* of bench: a file for the parts of the step */
     bool collectives;               /* of bench: exchanges instead of steps, of these */
     const char *sizes;              /* lengths: "4KiB,1MiB" */
+    bool calibrate, script;         /* of predict: measure; print the script of a job that does */
+    const char *batches;            /* "16,32,64" */
     const char *against;            /* of bench: a setting in which a second run differs */
     int turn;                       /* of bench: steps in a row of each of the two; 0: as usual */
     const char *dir;                /* of new, scale: the folder to write */
     bool cflags;                    /* of info: what a compiler needs for a plug-in, and nothing else */
-    const char *rank_counts, *mode; /* of scale and plan: "1,2,4"; weak or strong */
+    const char *rank_counts, *mode; /* of scale, plan and predict: "1,2,4"; weak or strong */
     int repeats;
     bool train, fresh, compare_two, force;
-    const char *out;        /* of report, plan, runs compare: the folder to write; of infer: the file */
+    const char *out;        /* of report, plan, runs compare: the folder to write; of infer, predict: the file
+                             */
     const char *experiment; /* of eval, infer: of a file of weights, or in the place of a run's own */
     bool watch, open;       /* of report */
     /* Of runs. */
@@ -97,7 +101,7 @@ typedef struct cli_args {
     char ranks_setting[24], device_setting[48], memory_setting[64];
     /* Of submit; `nodes` and `threads` as well. */
     int ranks_per_node;      /* of scale as well */
-    const char *node_counts; /* of scale: "1,2,4" */
+    const char *node_counts; /* of scale and predict: "1,2,4" */
     const char *time, *partition, *account, *qos, *constraint, *mem, *job_name, *scheduler;
     cli_list slurm, setup; /* options of sbatch; lines of shell */
     const char *follow;    /* NULL: not given; "": the job that is submitted; else a job */
@@ -130,6 +134,8 @@ ls_status cli_strategies(ls_config *cfg, const char *wanted, char *out, size_t s
                          ls_err *err) LS_MUST_CHECK;
 int cli_bench(const cli_args *args);
 ls_status cli_bench_check(const cli_args *args, ls_err *err) LS_MUST_CHECK; /* its words */
+int cli_predict(const cli_args *args);
+ls_status cli_predict_check(const cli_args *args, ls_err *err) LS_MUST_CHECK; /* its words */
 int cli_info(const cli_args *args);
 int cli_train(const cli_args *args);
 /* Whether the word after --resume is the run that it goes on with: a folder, or what can be nothing else, for

@@ -113,7 +113,6 @@ static const struct {
     {"dashboard",
      "the web page over the runs is not in this version; `lockstep report RUN ...` writes a page"},
     {"serve", "serving models is not in this version; `lockstep ckpt export` writes them as safetensors"},
-    {"predict", "predicting other clusters is not in this version; `lockstep scale` measures this one"},
 };
 
 const char *cli_hint_command(const char *name)

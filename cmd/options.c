@@ -27,12 +27,25 @@ typedef struct option {
 
 static const option options[] = {
     {"--device", NULL, TEXT, FIELD(device),
-     CLI_PLAN | CLI_BENCH | CLI_TRAIN | CLI_EVAL | CLI_INFER | CLI_SCALE | CLI_SUBMIT, "NAME",
+     CLI_PLAN | CLI_BENCH | CLI_TRAIN | CLI_EVAL | CLI_INFER | CLI_SCALE | CLI_SUBMIT | CLI_PREDICT, "NAME",
      "cpu (default), cuda (GPUs), cuda:I or ref; as device=NAME"},
     {"--threads", NULL, INT, FIELD(threads), CLI_PLAN | CLI_BENCH | CLI_TRAIN | CLI_EVAL | CLI_INFER, "N",
      "threads (default: the cores at hand)"},
     {"--threads", NULL, INT, FIELD(threads), CLI_SCALE, "N", "threads of every rank (default 1)"},
     {"--ranks", NULL, TEXT, FIELD(rank_counts), CLI_SCALE, "1,2,4", "rank counts to measure"},
+    {"--calibrate", NULL, FLAG, FIELD(calibrate), CLI_PREDICT, NULL,
+     "measure exchanges, and steps of EXPERIMENT; or take FILES"},
+    {"--ranks", NULL, TEXT, FIELD(rank_counts), CLI_PREDICT, "1,2,4",
+     "rank counts to measure (default: up to the cores)"},
+    {"--batches", NULL, TEXT, FIELD(batches), CLI_PREDICT, "16,32,64",
+     "batches to measure (default: around the experiment's)"},
+    {"--out", NULL, TEXT, FIELD(out), CLI_PREDICT, "FILE", "the file to write (default: calibration.json)"},
+    {"--threads", NULL, INT, FIELD(threads), CLI_PREDICT, "N", "threads of every rank"},
+    {"--nodes", NULL, TEXT, FIELD(node_counts), CLI_PREDICT, "N",
+     "machines that measure together; on each: the same command"},
+    {"--slurm", NULL, FLAG, FIELD(script), CLI_PREDICT, NULL,
+     "print a batch script that measures on --nodes"},
+    {"--ranks-per-node", NULL, INT, FIELD(ranks_per_node), CLI_PREDICT, "R", "of --slurm"},
     {"--mode", NULL, TEXT, FIELD(mode), CLI_SCALE, "weak|strong",
      "what stays: the batch of a rank, or that of all ranks"},
     {"--repeats", NULL, INT, FIELD(repeats), CLI_SCALE, "R", "of every point, in turns (default 3)"},
@@ -96,17 +109,19 @@ static const option options[] = {
     {"--no-follow", NULL, FLAG, FIELD(no_follow), CLI_SUBMIT, NULL, "submit, and no more"},
     {"--cancel", NULL, TEXT, FIELD(cancel), CLI_SUBMIT, "JOB",
      "end a job: after a checkpoint when it runs, at once when it waits"},
-    {"--node-rank", NULL, TEXT, FIELD(node_rank), CLI_TRAIN | CLI_BENCH | CLI_EVAL | CLI_INFER, "I",
-     "which of them this is, from 0 (or NODE_RANK)"},
-    {"--master", NULL, TEXT, FIELD(master), CLI_TRAIN | CLI_BENCH | CLI_EVAL | CLI_INFER, "HOST:PORT",
-     "where machine 0 is met (or MASTER_ADDR)"},
-    {"--join-timeout", NULL, REAL, FIELD(join_timeout), CLI_TRAIN | CLI_BENCH | CLI_EVAL | CLI_INFER, "S",
+    {"--node-rank", NULL, TEXT, FIELD(node_rank), CLI_TRAIN | CLI_BENCH | CLI_EVAL | CLI_INFER | CLI_PREDICT,
+     "I", "which of them this is, from 0 (or NODE_RANK)"},
+    {"--master", NULL, TEXT, FIELD(master), CLI_TRAIN | CLI_BENCH | CLI_EVAL | CLI_INFER | CLI_PREDICT,
+     "HOST:PORT", "where machine 0 is met (or MASTER_ADDR)"},
+    {"--join-timeout", NULL, REAL, FIELD(join_timeout),
+     CLI_TRAIN | CLI_BENCH | CLI_EVAL | CLI_INFER | CLI_PREDICT, "S",
      "how long machines wait for one another"},
-    {"--insecure", NULL, FLAG, FIELD(insecure), CLI_TRAIN | CLI_BENCH | CLI_EVAL | CLI_INFER, NULL,
-     "machines may meet without a secret (`lockstep secret new` makes one)"},
-    {"--steps", NULL, INT, FIELD(steps), CLI_BENCH | CLI_SCALE, "N",
+    {"--insecure", NULL, FLAG, FIELD(insecure), CLI_TRAIN | CLI_BENCH | CLI_EVAL | CLI_INFER | CLI_PREDICT,
+     NULL, "machines may meet without a secret (`lockstep secret new` makes one)"},
+    {"--steps", NULL, INT, FIELD(steps), CLI_BENCH | CLI_SCALE | CLI_PREDICT, "N",
      "timed steps (default: as many as fit --seconds)"},
-    {"--seconds", NULL, REAL, FIELD(seconds), CLI_BENCH | CLI_SCALE, "S", "time to measure for (default 5)"},
+    {"--seconds", NULL, REAL, FIELD(seconds), CLI_BENCH | CLI_SCALE | CLI_PREDICT, "S",
+     "time to measure for (default 5)"},
     {"--against", NULL, TEXT, FIELD(against), CLI_BENCH, "KEY=VALUE",
      "time it in turns with the same under that setting (KEY alone: the other of true and false)"},
     {"--turn", NULL, INT, FIELD(turn), CLI_BENCH, "N",
@@ -116,7 +131,8 @@ static const option options[] = {
      "write all costs of the step: nodes, buckets, probe, steps"},
     {"--collectives", NULL, FLAG, FIELD(collectives), CLI_BENCH, NULL,
      "time exchanges between ranks alone; no EXPERIMENT"},
-    {"--sizes", NULL, TEXT, FIELD(sizes), CLI_BENCH, "LIST", "of --collectives: vectors of 4KiB,1MiB,..."},
+    {"--sizes", NULL, TEXT, FIELD(sizes), CLI_BENCH | CLI_PREDICT, "LIST",
+     "of exchanges: vectors of 4KiB,1MiB,..."},
     {"--graph", NULL, TEXT, FIELD(graph), CLI_PLAN, "FILE",
      "FILE.svg: draw it, queues as lanes over time, memory below; FILE.dot: for Graphviz"},
     {"--diff", NULL, FLAG, FIELD(compare_two), CLI_PLAN, NULL,
@@ -327,6 +343,7 @@ static ls_status check_complete(const cli_command *c, const cli_args *args, ls_e
     if (c->bit == CLI_RUNS) return cli_runs_check(args, err);
     if (c->bit == CLI_BENCH && (args->compare_two || args->collectives || args->sizes != NULL))
         return cli_bench_check(args, err);
+    if (c->bit == CLI_PREDICT) return cli_predict_check(args, err);
     if (c->bit == CLI_PLAN) {
         const ls_status st = cli_plan_check(args, err);
         if (st != LS_OK) return st;
@@ -354,7 +371,8 @@ bool cli_takes_settings(const cli_command *c)
 /* Words after the first that are no settings. */
 static bool takes_words(const cli_command *c, const cli_args *args)
 {
-    return (c->bit & (CLI_SECRET | CLI_CKPT | CLI_SCALE | CLI_REPORT | CLI_RUNS)) != 0 || args->compare_two;
+    return (c->bit & (CLI_SECRET | CLI_CKPT | CLI_SCALE | CLI_REPORT | CLI_RUNS | CLI_PREDICT)) != 0 ||
+           args->compare_two;
 }
 
 /* Options that are another way to write a setting come last, so that they hold.  What compares results that

@@ -22,6 +22,7 @@ enum { UNKNOWNS = 2 * LS_FIT_FIGURES, NODE = LS_FIT_FIGURES, NEAR = 3, TURNS = 4
 #define LEAST_PER_BYTE 1e-15 /* a rate is never without an end */
 #define FLOOR          0.03  /* relative: closed forms are not better than that, however still the machine */
 #define CORE_FLOOR     5e-7  /* seconds: core times are not known better */
+#define MOST_ERROR     10.0  /* what a file takes: times are not known at all */
 #define HUBER          1.5   /* in standard deviations */
 
 /* One measured time, or one core time. */
@@ -498,8 +499,8 @@ void ls_fit_fill(const ls_fit *f, ls_network *n)
     n->inside =
         (ls_link){inside[LS_FIT_LATENCY], inside[LS_FIT_RATE], inside[LS_FIT_MESSAGE], inside[LS_FIT_CORE]};
     n->node = (ls_link){node[LS_FIT_LATENCY], node[LS_FIT_RATE], node[LS_FIT_MESSAGE], node[LS_FIT_CORE]};
-    n->error = f->error;
-    n->error_per_doubling = f->error_per_doubling;
+    n->error = fmin(f->error, MOST_ERROR);
+    n->error_per_doubling = fmin(f->error_per_doubling, MOST_ERROR);
     n->measured_ranks = f->measured_ranks;
     n->measured_nodes = f->measured_nodes;
 }

@@ -35,7 +35,7 @@ hint 'no device "cpuu"; there are: cpu, cuda, ref' plan mnist --device cpuu
 hint 'did you mean "train"?' trian
 hint '`lockstep train EXPERIMENT`' fit mnist
 hint '`lockstep eval RUN`' evaluate
-for absent in sweep ui predict; do hint 'not in this version' "$absent"; done
+for absent in sweep ui; do hint 'not in this version' "$absent"; done
 hint '`runs pause` is not in this version; `lockstep runs stop RUN`' runs pause x
 hint '`lockstep runs stop RUN`' runs kill x
 hint '`lockstep train --resume RUN`' runs resume x

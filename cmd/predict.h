@@ -1,0 +1,43 @@
+/* predict.h: what the files of `lockstep predict` share. */
+#ifndef LS_CMD_PREDICT_H
+#define LS_CMD_PREDICT_H
+
+#include "cli.h"
+
+/* --calibrate: measures this machine and its network, or takes files; writes a calibration.  Returns the exit
+ * code. */
+int predict_calibrate(const cli_args *args);
+/* Its words and options. */
+ls_status predict_calibrate_check(const cli_args *args, ls_err *err) LS_MUST_CHECK;
+
+/* -- measurements of --calibrate (predict_measure.c) -------------------------------------------------------
+ */
+
+enum { PREDICT_COUNTS = 32, PREDICT_FILES = 256 };
+
+typedef struct predict_counts {
+    int of[PREDICT_COUNTS], n; /* ascending, each once */
+} predict_counts;
+
+/* "1,2,4" of `option`. */
+ls_status predict_counts_read(predict_counts *c, const char *option, const char *text,
+                              ls_err *err) LS_MUST_CHECK;
+
+/* What is measured, and the files that come of it. */
+typedef struct predict_measure {
+    const cli_args *args;
+    predict_counts ranks, batches; /* batches: none without an experiment */
+    int batch;                     /* of several ranks */
+    int node, nodes;               /* this machine of so many; 1: alone */
+    int threads;                   /* of a rank */
+    char folder[64];               /* where the files are: made, and removed with all in it */
+    char file[PREDICT_FILES][96];
+    int n_files;
+} predict_measure;
+
+/* Runs the benchmarks as children, one after the other.  LS_CANCELLED when asked to stop.  Release in any
+ * case. */
+ls_status predict_measure_run(predict_measure *m, ls_err *err) LS_MUST_CHECK;
+void predict_measure_release(predict_measure *m);
+
+#endif

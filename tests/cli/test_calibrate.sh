@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# predict --calibrate from files, what it refuses, and the script of a job.
+set -uo pipefail
+. "$(dirname "$0")/cli_lib.sh"
+enter_work
+
+run 0 bench --collectives -n 2 --sizes 1KiB,64KiB,1MiB --steps 5 --export two.json
+run 0 predict --calibrate two.json
+for part in "from 9 times of exchanges, of up to 2 ranks on 1 machine" inside "node        not known" "only 2 ranks were measured" \
+    "machine       not measured" "written       calibration.json"; do says out "$part"; done
+run 0 predict --calibrate --json --out other.json two.json
+is event calibration file other.json has_network True has_machine False calibration.format lockstep-calibration calibration.version 1 \
+    calibration.network.format lockstep-network calibration.network.measured_ranks 2 calibration.network.measured_nodes 1
+holds 'len(o["not_known"]) >= 2 and o["calibration"]["network"]["inside"]["bytes_s"] > 0' '"machine" not in o["calibration"]' \
+    'o["calibration"]["network"]["sources"]["node.bytes_s"].startswith("not measured")'
+cmp -s calibration.json other.json || fail "two calibrations from the same files differ"
+
+# A link that times were made from is found: 20 us and 1 GB/s between machines, at 2 and 4 of them.
+if $have_json; then
+    python3 - >made.jsonl <<'END'
+import json
+for hosts in (2, 4):
+    for k in range(9):
+        n = 1024 * 4 ** k
+        slices = -(-n // 65536) if n < 65536 * 2 * hosts else 0
+        if slices:  # short vectors have fewer slices than machines: leave their odd homes out
+            continue
+        s = 2 * 20e-6 + 2 * n * (hosts - 1) / hosts / 1e9
+        print(json.dumps(dict(event="collectives", format=1, kind="all_reduce", wire="f32", bytes=n, ranks=hosts, hosts=hosts,
+                              most_ranks_of_host=1, rounds=21, repeats=1, seconds=dict(p16=s, p50=s, p84=s), core_s=0, sent_bytes=0)))
+END
+    run 0 predict --calibrate --json --out made.json made.jsonl
+    holds 'abs(o["calibration"]["network"]["node"]["bytes_s"] / 1e9 - 1) < 0.05' 'o["network_error"] < 0.05' \
+        'o["calibration"]["network"]["measured_nodes"] == 4' 'any("inside" in x for x in o["not_known"])'
+fi
+
+refused() {
+    local text=$1
+    shift
+    rm -f none.json
+    run 2 predict --calibrate --out none.json "$@"
+    says err "$text"
+    [ ! -e none.json ] || fail "refused, but written: $*"
+}
+printf '{"event": "something"}\n' >odd.json
+head -c 100 two.json >torn.json
+sed 's/"rounds":5/"rounds":0/' two.json >wrong.json
+refused "odd.json: has neither exchanges" two.json odd.json
+refused "torn.json: line 1: no JSON" torn.json
+refused 'wrong.json: line 1: "rounds" is missing' wrong.json
+refused "gone.json" gone.json
+: >empty.json
+refused "empty.json: has neither exchanges" empty.json
+printf '{"event": "bench-export", "format": 2}\n' >export.json
+refused "export.json" export.json
+refused "expected counts such as 1,2,4" --ranks 1,x
+refused "is not more than what comes before it" --ranks 2,1
+refused "one rank exchanges nothing" --ranks 1
+refused "of which experiment?" --batches 8
+refused "of which experiment?" two.json batch.per_rank=8
+refused "one word too many" mnist linear
+refused 'did you mean "mnist"' mnits
+refused "--nodes 1,2" --nodes 1,2
+refused "a job of what size?" --slurm
+refused "is for --slurm" --ranks-per-node 2
+run 2 predict --calibrate two.json --out "$work/none/file.json"
+says err "the file cannot be written"
+run 2 predict
+says err "--calibrate"
+
+run 0 predict --calibrate --slurm --nodes 2 --ranks-per-node 4 --threads 3
+for part in "#SBATCH --nodes=2" "#SBATCH --ntasks-per-node=4" "#SBATCH --cpus-per-task=3" "bench --collectives --export calibrate-2x4.json"; do says out "$part"; done
+bash -n out || fail "the script is no shell"
+run 0 predict --calibrate --slurm --nodes 1 --ranks-per-node 2 mnist 'name=it'"'"'s'
+says out "bench mnist"
+bash -n out || fail "the script is no shell"
+
+echo "$n checks, $failures failed"
+[ "$failures" -eq 0 ]
