@@ -53,7 +53,7 @@ ls_transfer_cost ls_transfer_closed(const ls_network *n, const ls_transfer *t, i
                                     int32_t per_node);
 /* With links shared; LS_NOMEM.  Rounds of an algorithm come one after the other; LS_ALGORITHM_OURS has none,
  * all send to all at once, and takes as long as its busiest link. */
-ls_status ls_transfer_shared(const ls_network *n, const ls_transfer *t, const ls_placement *p,
+ls_status ls_transfer_shared(const ls_network *n, const ls_transfer *t, const ls_job_placement *p,
                              ls_transfer_cost *out, ls_err *err) LS_MUST_CHECK;
 
 /* -- flows (share.c) --------------------------------------------------------------------------------------

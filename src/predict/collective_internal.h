@@ -48,7 +48,7 @@ int32_t lsi_round_target(const lsi_round *r, int32_t members, int32_t i);
 /* Ranks on machines: `per_node` each, the last may have fewer. */
 typedef struct lsi_job {
     const ls_network *n;
-    const ls_placement *p; /* NULL: contiguous */
+    const ls_job_placement *p; /* NULL: contiguous */
     int32_t ranks, per_node, nodes;
 } lsi_job;
 

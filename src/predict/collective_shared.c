@@ -112,7 +112,7 @@ out:
     return st;
 }
 
-ls_status ls_transfer_shared(const ls_network *n, const ls_transfer *t, const ls_placement *p,
+ls_status ls_transfer_shared(const ls_network *n, const ls_transfer *t, const ls_job_placement *p,
                              ls_transfer_cost *out, ls_err *err)
 {
     const lsi_job j = {n, p, p->ranks, p->ranks_per_node, (p->ranks - 1) / p->ranks_per_node + 1};

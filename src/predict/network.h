@@ -102,23 +102,23 @@ int32_t ls_network_size(const ls_network *n);
 /* -- where ranks are --------------------------------------------------------------------------------------
  */
 
-typedef enum ls_placement_kind {
+typedef enum ls_job_placement_kind {
     LS_PLACE_CONTIGUOUS, /* machines in the network's order */
     LS_PLACE_RANDOM,     /* machines drawn from all of the network's, by a seed */
     LS_PLACE_LIST
-} ls_placement_kind;
+} ls_job_placement_kind;
 
-typedef struct ls_placement {
-    ls_placement_kind kind;
+typedef struct ls_job_placement {
+    ls_job_placement_kind kind;
     uint64_t seed;
     int32_t nodes, ranks_per_node; /* ranks = nodes * ranks_per_node, but the last machine may have fewer */
     int32_t ranks;
     int32_t *node; /* of each machine of the job: its place in the network; the caller's */
-} ls_placement;
+} ls_job_placement;
 
 /* Fills `node`, which has room for p->nodes.  LS_INVALID where the network has fewer machines, or a list
  * names one twice. */
-ls_status ls_placement_fill(ls_placement *p, const ls_network *n, ls_err *err) LS_MUST_CHECK;
+ls_status ls_job_placement_fill(ls_job_placement *p, const ls_network *n, ls_err *err) LS_MUST_CHECK;
 
 /* -- links ------------------------------------------------------------------------------------------------
  */
@@ -138,6 +138,6 @@ int ls_network_route(const ls_network *n, int32_t nodes, int32_t a, int32_t b, i
 int32_t ls_network_leaf(const ls_network *n, int32_t machine);
 /* Whether ways of different pairs may share a link that is slower than what their machines have together.
  * `p->node` may be NULL for contiguous machines. */
-bool ls_network_blocks(const ls_network *n, const ls_placement *p);
+bool ls_network_blocks(const ls_network *n, const ls_job_placement *p);
 
 #endif

@@ -46,7 +46,7 @@ void *lsi_part_room(lsi_part *p, size_t n, size_t item_bytes);
 void lsi_read_topology(lsi_part *file);
 
 /* A machine of the job in the network; contiguous where `node` is NULL. */
-static inline int32_t lsi_place(const ls_placement *p, int32_t machine)
+static inline int32_t lsi_place(const ls_job_placement *p, int32_t machine)
 {
     return p->node != NULL ? p->node[machine] : machine;
 }

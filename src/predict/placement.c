@@ -5,7 +5,7 @@
 #include "base/rng.h"
 #include "predict/network_internal.h"
 
-static ls_status check_list(const ls_placement *p, int32_t size, ls_err *err)
+static ls_status check_list(const ls_job_placement *p, int32_t size, ls_err *err)
 {
     ls_status st = LS_OK;
     const int32_t room = size > 0 ? size : LSI_MACHINES_MOST;
@@ -27,7 +27,7 @@ static ls_status check_list(const ls_placement *p, int32_t size, ls_err *err)
 }
 
 /* The first p->nodes of a shuffle of all machines. */
-static ls_status draw(ls_placement *p, int32_t size, ls_err *err)
+static ls_status draw(ls_job_placement *p, int32_t size, ls_err *err)
 {
     const ls_rng_key key = {.seed_lo = (uint32_t)p->seed, .seed_hi = (uint32_t)(p->seed >> 32)};
     const uint32_t stream = ls_rng_stream("placement");
@@ -45,7 +45,7 @@ static ls_status draw(ls_placement *p, int32_t size, ls_err *err)
     return LS_OK;
 }
 
-ls_status ls_placement_fill(ls_placement *p, const ls_network *n, ls_err *err)
+ls_status ls_job_placement_fill(ls_job_placement *p, const ls_network *n, ls_err *err)
 {
     const int32_t size = ls_network_size(n);
 
@@ -131,7 +131,7 @@ static bool tree_blocks(const ls_network *n, const int32_t *at, int32_t nodes, i
     return false;
 }
 
-bool ls_network_blocks(const ls_network *n, const ls_placement *p)
+bool ls_network_blocks(const ls_network *n, const ls_job_placement *p)
 {
     int32_t *at, *below;
     bool blocks = true; /* also where memory runs out: the solver then says so */

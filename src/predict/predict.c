@@ -36,7 +36,7 @@ bool ls_engine_from(const char *name, ls_engine *out)
 typedef struct question {
     const ls_predict_args *a;
     const ls_program *p;
-    ls_placement place; /* with machines filled where they are looked at */
+    ls_job_placement place; /* with machines filled where they are looked at */
     int32_t ranks, here, nodes;
     int32_t *machines; /* ours to free */
     ls_engine engine;
@@ -144,7 +144,7 @@ static ls_status place(question *q)
     q->machines = ls_alloc(LS_MEM_CLI, sizeof *q->machines * (size_t)q->nodes);
     if (q->machines == NULL) return ls_fail(q->err, LS_NOMEM, "no memory for %d machines", (int)q->nodes);
     q->place.node = q->machines;
-    return ls_placement_fill(&q->place, a->network, q->err);
+    return ls_job_placement_fill(&q->place, a->network, q->err);
 }
 
 static ls_status open_question(question *q, const ls_predict_args *a, ls_err *err)

@@ -84,7 +84,7 @@ typedef struct ls_predict_args {
     const ls_program *program;
     const ls_machine *machine;
     const ls_network *network;
-    ls_placement placement; /* with ranks, ranks_per_node; `node` may be NULL for contiguous */
+    ls_job_placement placement; /* with ranks, ranks_per_node; `node` may be NULL for contiguous */
     ls_algorithm algorithm;
     int engine;    /* an ls_engine, or -1: by rule */
     int replays;   /* steps that are replayed; 0: 21 */

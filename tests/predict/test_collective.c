@@ -39,7 +39,8 @@ static ls_transfer_cost closed(const ls_network *n, ls_algorithm a, ls_transfer_
 static ls_transfer_cost shared(const ls_network *n, ls_algorithm a, ls_transfer_kind k, double bytes,
                                int32_t ranks, int32_t per_node)
 {
-    const ls_placement p = {.nodes = (ranks - 1) / per_node + 1, .ranks_per_node = per_node, .ranks = ranks};
+    const ls_job_placement p = {
+        .nodes = (ranks - 1) / per_node + 1, .ranks_per_node = per_node, .ranks = ranks};
     ls_transfer_cost c;
     ls_err err = {0};
 
@@ -215,7 +216,7 @@ static void placement_matters(void)
     ls_network n = read_text(
         TOPOLOGY("\"kind\":\"fat-tree\",\"levels\":[{\"children\":2,\"taper\":2},{\"children\":2}]"));
     int32_t near[] = {0, 1, 2, 3}, far[] = {0, 2, 1, 3};
-    ls_placement p = {.kind = LS_PLACE_LIST, .nodes = 4, .ranks_per_node = 1, .ranks = 4};
+    ls_job_placement p = {.kind = LS_PLACE_LIST, .nodes = 4, .ranks_per_node = 1, .ranks = 4};
     const ls_transfer t = {LS_TRANSFER_ALL_REDUCE, LS_ALGORITHM_RING, MB};
     ls_transfer_cost c;
     ls_err err = {0};
@@ -296,7 +297,7 @@ static void sweeps_are_fast(void)
 static void no_memory_is_told(void)
 {
     ls_network n = read_text(FAT);
-    const ls_placement p = {.nodes = 64, .ranks_per_node = 1, .ranks = 64};
+    const ls_job_placement p = {.nodes = 64, .ranks_per_node = 1, .ranks = 64};
     const size_t before = ls_mem_stats_now().live_bytes[LS_MEM_CLI];
     int failed = 0;
 

@@ -397,11 +397,11 @@ static void machines_are_placed(void)
     ls_network n =
         read_text(TOPOLOGY("\"kind\":\"fat-tree\",\"levels\":[{\"children\":4},{\"children\":4}]"));
     int32_t node[17], again[17];
-    ls_placement p = {.kind = LS_PLACE_RANDOM, .seed = 5, .nodes = 16, .node = node};
+    ls_job_placement p = {.kind = LS_PLACE_RANDOM, .seed = 5, .nodes = 16, .node = node};
     int seen[16] = {0}, moved = 0;
     ls_err err = {0};
 
-    REQUIRE_OK(ls_placement_fill(&p, &n, &err), &err);
+    REQUIRE_OK(ls_job_placement_fill(&p, &n, &err), &err);
     for (int i = 0; i < 16; i++) seen[node[i]]++;
     for (int i = 0; i < 16; i++) {
         CHECK_EQ_INT(seen[i], 1);
@@ -409,22 +409,22 @@ static void machines_are_placed(void)
     }
     CHECK(moved > 8);
     p.node = again;
-    REQUIRE_OK(ls_placement_fill(&p, &n, &err), &err);
+    REQUIRE_OK(ls_job_placement_fill(&p, &n, &err), &err);
     CHECK_EQ_MEM(node, again, 16 * sizeof *node);
     p.kind = LS_PLACE_CONTIGUOUS;
-    REQUIRE_OK(ls_placement_fill(&p, &n, &err), &err);
+    REQUIRE_OK(ls_job_placement_fill(&p, &n, &err), &err);
     CHECK_EQ_INT(again[15], 15);
     p.kind = LS_PLACE_LIST;
     again[3] = 9;
-    CHECK_STATUS(ls_placement_fill(&p, &n, &err), LS_INVALID, &err);
+    CHECK_STATUS(ls_job_placement_fill(&p, &n, &err), LS_INVALID, &err);
     CHECK_CONTAINS(err.text, "names machine 9 twice");
     again[3] = 16;
     err = (ls_err){0};
-    CHECK_STATUS(ls_placement_fill(&p, &n, &err), LS_INVALID, &err);
+    CHECK_STATUS(ls_job_placement_fill(&p, &n, &err), LS_INVALID, &err);
     CHECK_CONTAINS(err.text, "names machine 16, the network has 0 to 15");
-    p = (ls_placement){.nodes = 17, .node = node};
+    p = (ls_job_placement){.nodes = 17, .node = node};
     err = (ls_err){0};
-    CHECK_STATUS(ls_placement_fill(&p, &n, &err), LS_INVALID, &err);
+    CHECK_STATUS(ls_job_placement_fill(&p, &n, &err), LS_INVALID, &err);
     CHECK_CONTAINS(err.text, "17 machines are asked for, and the network x has 16");
     ls_network_release(&n);
 }
@@ -433,7 +433,7 @@ static bool blocks(const char *text, int32_t nodes, const int32_t *at)
 {
     ls_network n = read_text(text);
     int32_t copy[64];
-    const ls_placement p = {.nodes = nodes, .node = at != NULL ? copy : NULL};
+    const ls_job_placement p = {.nodes = nodes, .node = at != NULL ? copy : NULL};
     bool out;
 
     for (int32_t i = 0; at != NULL && i < nodes; i++) copy[i] = at[i];
