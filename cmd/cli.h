@@ -63,15 +63,18 @@ typedef struct cli_args {
     int threads, ranks, steps;
     double seconds;
     bool json, help, profile, list_settings, tune;
-    const char *graph;              /* of plan: a file for the picture */
-    const char *strategy, *memory;  /* of plan: the table of memory: which, and what a rank may take */
-    bool passes;                    /* of plan */
-    const char *format;             /* of bench: NULL, or whose layout */
-    const char *export;             /* of bench: a file for the parts of the step */
-    bool collectives;               /* of bench: exchanges instead of steps, of these */
-    const char *sizes;              /* lengths: "4KiB,1MiB" */
-    bool calibrate, script;         /* of predict: measure; print the script of a job that does */
-    const char *batches;            /* "16,32,64" */
+    const char *graph;             /* of plan: a file for the picture */
+    const char *strategy, *memory; /* of plan: the table of memory: which, and what a rank may take */
+    bool passes;                   /* of plan */
+    const char *format;            /* of bench: NULL, or whose layout */
+    const char *export;            /* of bench: a file for the parts of the step */
+    bool collectives;              /* of bench: exchanges instead of steps, of these */
+    const char *sizes;             /* lengths: "4KiB,1MiB" */
+    bool calibrate, script;        /* of predict: measure; print the script of a job that does */
+    const char *batches;           /* "16,32,64" */
+    const char *network, *machine; /* of predict: presets or files */
+    const char *algorithm, *engine, *placement;
+    bool list;                      /* of predict: presets */
     const char *against;            /* of bench: a setting in which a second run differs */
     int turn;                       /* of bench: steps in a row of each of the two; 0: as usual */
     const char *dir;                /* of new, scale: the folder to write */

@@ -22,9 +22,10 @@ const cli_command cli_commands[] = {
      "A scaling study: measures rank counts in turns, and reports throughput and efficiency with their "
      "uncertainty.  Run again, it goes on where it was stopped.",
      cli_scale},
-    {"predict", CLI_PREDICT, "--calibrate [EXPERIMENT] [key=value ...] [FILE.json ...]",
+    {"predict", CLI_PREDICT, "EXPERIMENT [key=value ...] --ranks 1,8 --network NAME",
      "What a step takes on machines that are not here.  --calibrate measures this one and its network, or "
-     "takes files of measurements, for predictions to rest on.",
+     "takes "
+     "FILE.json ... of measurements.",
      cli_predict},
     {"train", CLI_TRAIN, "EXPERIMENT|--resume[=RUN] [key=value ...] [options]",
      "Trains, with checkpoints, TensorBoard files and a summary in a run directory.", cli_train},

@@ -4,10 +4,17 @@
 ls_status cli_predict_check(const cli_args *args, ls_err *err)
 {
     if (args->calibrate) return predict_calibrate_check(args, err);
-    return ls_fail(err, LS_INVALID, "--calibrate measures this machine and its network");
+    if (args->list) return LS_OK;
+    if (args->model == NULL)
+        return ls_fail(err, LS_INVALID,
+                       "what is to be predicted is missing: `lockstep predict EXPERIMENT --ranks 1,8,64 "
+                       "--network NAME`; --list names networks and machines, --calibrate measures this one");
+    if (args->json && args->csv) return ls_fail(err, LS_INVALID, "--json and --csv: choose one");
+    return LS_OK;
 }
 
 int cli_predict(const cli_args *args)
 {
-    return predict_calibrate(args);
+    if (args->calibrate) return predict_calibrate(args);
+    return args->list ? predict_list() : predict_ask(args);
 }

@@ -4,6 +4,11 @@
 
 #include "cli.h"
 
+/* Predictions, as text, JSON, CSV or a page; and the names of what comes with the program.  Both return the
+ * exit code. */
+int predict_ask(const cli_args *args);
+int predict_list(void);
+
 /* --calibrate: measures this machine and its network, or takes files; writes a calibration.  Returns the exit
  * code. */
 int predict_calibrate(const cli_args *args);

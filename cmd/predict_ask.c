@@ -1,0 +1,316 @@
+/* predict_ask.c: `lockstep predict EXPERIMENT`: what a step takes on machines that are not here. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/grow.h"
+#include "base/text.h"
+#include "plan.h"
+#include "predict_table.h"
+#include "train/alternatives.h"
+
+enum { COUNTS_MAX = 64, USUAL_RANKS = 8 };
+
+/* -- the step ---------------------------------------------------------------------------------------------
+ */
+
+/* Ranks that have a model between them, of strategies that have such groups; 0: all ranks are one. */
+static int group_of(const predict_way *w, const predict_table *t, const cli_experiment *x)
+{
+    const int64_t group = ls_config_int(x->cfg, "parallel.shard_group");
+
+    if (strcmp(w->strategy, "hybrid") != 0) return 0;
+    return group > 0 ? (int)group : t->placement.ranks_per_node;
+}
+
+/* A plan for as few ranks as have all that more would have: groups and machines of at least two. */
+static int reference_ranks(const predict_table *t, int group)
+{
+    const int here = t->placement.ranks_per_node > 1 ? t->placement.ranks_per_node : 1;
+    const int least = group > here ? group : here;
+
+    return 2 * least;
+}
+
+static ls_status program_of(predict_way *w, const predict_table *t, const cli_experiment *x, ls_outline *o,
+                            ls_err *err)
+{
+    ls_document d[PREDICT_PLANS] = {{0}};
+    const bool narrow = strcmp(ls_config_choice(x->cfg, "parallel.wire"), "fp32") != 0;
+    const ls_program_args a = {.plans = d,
+                               .n_plans = o->n_plans,
+                               .ranks = w->ranks,
+                               .here = o->here,
+                               .shard_group = w->group,
+                               .wire_ratio = narrow ? 0.5 : 1,
+                               .overlap = ls_config_bool(x->cfg, "parallel.overlap")};
+    ls_status st = LS_OK;
+
+    for (int i = 0; i < o->n_plans; i++) {
+        LS_TRY(ls_document_make(&d[i], o->plans[i].plan, err));
+        d[i].part = o->plans[i].part;
+        d[i].stage = o->plans[i].stage;
+        d[i].runs = o->plans[i].runs;
+        d[i].batch = o->batch;
+    }
+    w->memory = ls_outline_memory(o);
+    LS_TRY(ls_program_make(&w->program, &a, &t->machine, err));
+out:
+    for (int i = 0; i < o->n_plans; i++) ls_document_release(&d[i]);
+    return st;
+}
+
+/* A strategy that cannot be had is one answer among others. */
+static ls_status open_way(predict_way *w, const predict_table *t, const cli_experiment *x,
+                          const cli_args *args, ls_err *err)
+{
+    ls_outline o = {0};
+    ls_status st = LS_OK;
+
+    w->group = group_of(w, t, x);
+    w->ranks = reference_ranks(t, w->group);
+    {
+        const ls_alternative way = {.trial = x->trial,
+                                    .cfg = x->cfg,
+                                    .how = {.ranks = w->ranks,
+                                            .here = t->placement.ranks_per_node,
+                                            .threads = args->threads,
+                                            .untimed = true},
+                                    .strategy = w->strategy};
+        st = ls_alternative_open(&way, &o, err);
+    }
+    if (st == LS_INVALID || st == LS_UNSUPPORTED) {
+        ls_text_fit(w->why, sizeof w->why, "%s", err->text);
+        *err = (ls_err){0};
+        st = LS_OK;
+        goto out;
+    }
+    if (st == LS_OK) st = program_of(w, t, x, &o, err);
+out:
+    ls_outline_release(&o);
+    return st;
+}
+
+static ls_status open_ways(predict_table *t, cli_experiment *x, const cli_args *args, ls_err *err)
+{
+    char strategies[256];
+    const char *list = strategies;
+    ls_status st = LS_OK;
+
+    LS_TRY(cli_strategies(x->cfg, args->strategy, strategies, sizeof strategies, err));
+    while (t->n_ways < PREDICT_WAYS &&
+           ls_alternative_next(&list, t->way[t->n_ways].strategy, sizeof t->way[0].strategy)) {
+        predict_way *w = &t->way[t->n_ways++];
+        LS_TRY(open_way(w, t, x, args, err));
+    }
+out:
+    return st;
+}
+
+/* -- the answers ------------------------------------------------------------------------------------------
+ */
+
+ls_predict_args predict_args_of(const predict_table *t, const predict_row *r)
+{
+    ls_predict_args a = {.program = &t->way[r->way].program,
+                         .machine = &t->machine,
+                         .network = &t->network,
+                         .placement = t->placement,
+                         .algorithm = t->algorithm,
+                         .engine = t->engine,
+                         .seed = t->placement.seed};
+
+    a.placement.ranks = r->ranks;
+    if (a.placement.ranks_per_node > r->ranks) a.placement.ranks_per_node = r->ranks;
+    a.placement.nodes = (r->ranks + a.placement.ranks_per_node - 1) / a.placement.ranks_per_node;
+    return a;
+}
+
+ls_status predict_answer(const predict_table *t, const ls_predict_args *a, ls_prediction *out, ls_err *err)
+{
+    ls_predict_args with = *a;
+    ls_status st = LS_OK;
+
+    if (a->placement.kind != LS_PLACE_CONTIGUOUS) {
+        with.placement.node = ls_alloc(LS_MEM_CLI, sizeof *with.placement.node * (size_t)a->placement.nodes);
+        if (with.placement.node == NULL) return ls_fail(err, LS_NOMEM, "no memory for a placement");
+        LS_TRY(ls_job_placement_fill(&with.placement, &t->network, err));
+    }
+    LS_TRY(ls_predict(out, &with, err));
+out:
+    if (with.placement.node != a->placement.node) ls_free(with.placement.node);
+    return st;
+}
+
+static ls_status answer_row(const predict_table *t, predict_row *r, ls_err *err)
+{
+    const predict_way *w = &t->way[r->way];
+    const ls_predict_args a = predict_args_of(t, r);
+    const int group = w->program.shard_group;
+    ls_status st;
+
+    if (w->why[0] != '\0') {
+        memcpy(r->why, w->why, sizeof r->why);
+        return LS_OK;
+    }
+    if (a.placement.nodes > 1 && t->network.measured_ranks > 0 && t->network.measured_nodes < 2) {
+        ls_text_fit(r->why, sizeof r->why,
+                    "%s: nothing was measured between machines, and these are %d; calibrate with --nodes, or "
+                    "give another --network",
+                    t->network.name, (int)a.placement.nodes);
+        return LS_OK;
+    }
+    if (group > 0 && r->ranks % group != 0) {
+        ls_text_fit(r->why, sizeof r->why, "%d ranks do not make up groups of %d", r->ranks, group);
+        return LS_OK;
+    }
+    st = predict_answer(t, &a, &r->p, err);
+    if (st != LS_INVALID) return st;
+    ls_text_fit(r->why, sizeof r->why, "%s", err->text); /* more machines than the network has */
+    *err = (ls_err){0};
+    return LS_OK;
+}
+
+static ls_status answer_all(predict_table *t, const int *counts, int n, ls_err *err)
+{
+    ls_status st = LS_OK;
+
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < t->n_ways; k++) {
+            if (!LS_GROW(LS_MEM_CLI, t->rows, t->n + 1, t->cap))
+                LS_TRY(ls_fail(err, LS_NOMEM, "no memory for a table"));
+            t->rows[t->n] = (predict_row){.way = k, .ranks = counts[i]};
+            LS_TRY(answer_row(t, &t->rows[t->n++], err));
+        }
+out:
+    return st;
+}
+
+static ls_status check_any(const predict_table *t, ls_err *err)
+{
+    for (int i = 0; i < t->n; i++)
+        if (t->rows[i].why[0] == '\0') return LS_OK;
+    return t->n == 0 ? LS_OK : ls_fail(err, LS_INVALID, "%s", t->rows[0].why);
+}
+
+/* -- the question -----------------------------------------------------------------------------------------
+ */
+
+static ls_status parse_placement(predict_table *t, const char *word, ls_err *err)
+{
+    char *end;
+
+    t->placement.kind = LS_PLACE_CONTIGUOUS;
+    if (word == NULL || strcmp(word, "contiguous") == 0) return LS_OK;
+    t->placement.kind = LS_PLACE_RANDOM;
+    t->placement.seed = 1;
+    if (strcmp(word, "random") == 0) return LS_OK;
+    if (strncmp(word, "random:", 7) == 0) {
+        t->placement.seed = strtoull(word + 7, &end, 10);
+        if (word[7] >= '0' && word[7] <= '9' && *end == '\0') return LS_OK;
+    }
+    return ls_fail(err, LS_INVALID, "--placement %s: expected contiguous, random or random:SEED", word);
+}
+
+static ls_status parse_words(predict_table *t, const cli_args *args, ls_err *err)
+{
+    ls_engine engine;
+
+    t->algorithm = LS_ALGORITHM_OURS;
+    t->engine = -1;
+    if (args->algorithm != NULL && !ls_algorithm_from(args->algorithm, &t->algorithm))
+        return ls_fail(err, LS_INVALID,
+                       "--algorithm %s: expected ours, ring, rabenseifner, doubling or hierarchical",
+                       args->algorithm);
+    if (args->engine != NULL) {
+        if (!ls_engine_from(args->engine, &engine))
+            return ls_fail(err, LS_INVALID, "--engine %s: expected closed, replay or shared", args->engine);
+        t->engine = (int)engine;
+    }
+    return parse_placement(t, args->placement, err);
+}
+
+/* Both, or one file that has both. */
+static ls_status open_both(predict_table *t, const cli_args *args, ls_err *err)
+{
+    const char *machine = args->machine != NULL ? args->machine : args->network;
+    const char *network = args->network != NULL ? args->network : args->machine;
+    ls_status st = LS_OK;
+
+    if (machine == NULL)
+        return ls_fail(err, LS_INVALID,
+                       "neither --machine nor --network is given: `lockstep predict --calibrate --out FILE` "
+                       "measures this machine, and --machine FILE takes what it wrote; `lockstep predict "
+                       "--list` names machines and networks that are known");
+    LS_TRY(ls_machine_open(&t->machine, machine, err));
+    LS_TRY(ls_network_open(&t->network, network, err));
+    t->placement.ranks_per_node = args->ranks_per_node > 0        ? args->ranks_per_node
+                                  : t->network.ranks_per_node > 0 ? t->network.ranks_per_node
+                                  : t->machine.ranks_per_node > 0 ? t->machine.ranks_per_node
+                                                                  : 1;
+out:
+    return st;
+}
+
+static void release(predict_table *t)
+{
+    for (int i = 0; i < t->n_ways; i++) ls_program_release(&t->way[i].program);
+    ls_machine_release(&t->machine);
+    ls_network_release(&t->network);
+    ls_free(t->rows);
+}
+
+static void list_presets(const char *heading, const char *(*preset)(int i, const char **about))
+{
+    const char *name, *about;
+
+    printf("%s\n", heading);
+    for (int i = 0; (name = preset(i, &about)) != NULL; i++) {
+        printf("  %-20s ", name);
+        cli_print_wrapped(about, 23, 23);
+    }
+}
+
+int predict_list(void)
+{
+    list_presets("Machines (--machine):", ls_machine_preset);
+    list_presets("Networks (--network):", ls_network_preset);
+    return CLI_DONE;
+}
+
+int predict_ask(const cli_args *args)
+{
+    cli_experiment x = {0};
+    predict_table *t = ls_alloc(LS_MEM_CLI, sizeof *t);
+    char page[LS_PATH_MAX] = "";
+    int counts[COUNTS_MAX] = {1, 2, 4, USUAL_RANKS}, n = 4;
+    ls_err err = {0};
+    ls_status st = LS_OK;
+
+    if (t == NULL) LS_TRY(ls_fail(&err, LS_NOMEM, "no memory"));
+    memset(t, 0, sizeof *t);
+    LS_TRY(parse_words(t, args, &err));
+    if (args->rank_counts != NULL)
+        LS_TRY(cli_counts("--ranks", args->rank_counts, counts, COUNTS_MAX, &n, &err));
+    LS_TRY(open_both(t, args, &err));
+    LS_TRY(cli_experiment_configure(&x, args, &err));
+    t->name = x.name;
+    t->batch = ls_config_int(x.cfg, "batch.per_rank");
+    LS_TRY(open_ways(t, &x, args, &err));
+    LS_TRY(answer_all(t, counts, n, &err));
+    LS_TRY(check_any(t, &err));
+    if (args->out != NULL) LS_TRY(predict_page(t, args->out, page, sizeof page, &err));
+    if (args->json)
+        predict_print_json(t, page);
+    else if (args->csv)
+        predict_print_csv(t);
+    else
+        predict_print_text(t);
+    if (!args->json && !args->csv && page[0] != '\0') printf("report        %s\n", page);
+out:
+    if (t != NULL) release(t);
+    ls_free(t);
+    cli_experiment_release(&x);
+    return st == LS_OK ? CLI_DONE : cli_fail("predict", &err);
+}

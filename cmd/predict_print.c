@@ -1,0 +1,176 @@
+/* predict_print.c: predictions as a table, as JSON and as CSV. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "base/units.h"
+#include "predict_table.h"
+
+/* -- text -------------------------------------------------------------------------------------------------
+ */
+
+static void print_heading(const predict_table *t)
+{
+    printf("experiment    %s, batch %lld per rank\n", t->name, (long long)t->batch);
+    printf("machine       %s: %s\n", t->machine.name, t->machine.about);
+    printf("network       %s: %s; %d rank%s a machine\n", t->network.name, t->network.about,
+           t->placement.ranks_per_node, t->placement.ranks_per_node == 1 ? "" : "s");
+    if (t->network.measured_ranks == 0)
+        printf("              described, not measured: its figures are a vendor's or an assumption\n");
+}
+
+static void print_row(const predict_table *t, const predict_row *r)
+{
+    const ls_prediction *p = &r->p;
+    char lo[32], mid[32], hi[32], rate[32];
+
+    printf("%7d %-8s ", r->ranks, t->way[r->way].strategy);
+    if (r->why[0] != '\0') {
+        printf("%s\n", r->why);
+        return;
+    }
+    printf("%10s %10s %10s %12s %9.1f %% %8.1f %% %7.1f %% %7.1f %% %7.1f %%\n",
+           ls_units_seconds(p->mid, mid), ls_units_seconds(p->lo, lo), ls_units_seconds(p->hi, hi),
+           ls_text_count((int64_t)p->samples_per_s, rate), 100 * p->efficiency,
+           100 * p->parts.compute_s / p->mid, 100 * p->parts.core_s / p->mid,
+           100 * p->parts.exposed_s / p->mid, 100 * p->parts.straggle_s / p->mid);
+}
+
+/* How nodes' times were found, of a strategy. */
+static void print_found(const predict_way *w)
+{
+    double all = 0;
+    bool first = true;
+
+    for (int i = 0; i < LS_COST_N; i++) all += w->program.found[i];
+    if (all <= 0) return;
+    printf("%-8s      computing: ", w->strategy);
+    for (int i = 0; i < LS_COST_N; i++) {
+        if (w->program.found[i] < 0.0005 * all) continue;
+        printf("%s%.1f %% %s", first ? "" : ", ", 100 * w->program.found[i] / all,
+               ls_cost_source_name((ls_cost_source)i));
+        first = false;
+    }
+    printf("\n");
+}
+
+/* Which engine answered which rows, and why: once for each reason. */
+static void print_engines(const predict_table *t)
+{
+    for (int i = 0; i < t->n; i++) {
+        const predict_row *r = &t->rows[i];
+        bool said = r->why[0] != '\0';
+        for (int k = 0; k < i && !said; k++)
+            said = t->rows[k].why[0] == '\0' && t->rows[k].p.engine == r->p.engine &&
+                   strcmp(t->rows[k].p.why, r->p.why) == 0;
+        if (!said) printf("from %d ranks: %s (%s)\n", r->ranks, ls_engine_name(r->p.engine), r->p.why);
+    }
+}
+
+/* What the band of the last row consists of. */
+static void print_band(const predict_table *t)
+{
+    for (int i = t->n - 1; i >= 0; i--) {
+        const ls_prediction *p = &t->rows[i].p;
+        if (t->rows[i].why[0] != '\0') continue;
+        printf("band          90 %%; of %d ranks from %.1f %% error of the costs, %.1f %% spread of steps, "
+               "%.1f %% for ranks beyond those measured (%d)\n",
+               t->rows[i].ranks, 100 * p->error_fit, 100 * p->error_spread, 100 * p->error_extrapolated,
+               t->network.measured_ranks);
+        return;
+    }
+}
+
+static void print_sensitivity(const predict_table *t)
+{
+    predict_change c[PREDICT_CHANGES];
+
+    for (int i = t->n - 1; i >= 0; i--) {
+        const predict_row *r = &t->rows[i];
+        int n;
+        if (r->why[0] != '\0' || r->ranks == 1) continue;
+        n = predict_sensitivity(t, r, c);
+        printf("%d ranks %s would take", r->ranks, t->way[r->way].strategy);
+        for (int k = 0; k < n; k++)
+            printf("%s %.1f %% %s with %s", k > 0 ? "," : "",
+                   100 * (c[k].step_s < r->p.mid ? 1 - c[k].step_s / r->p.mid : c[k].step_s / r->p.mid - 1),
+                   c[k].step_s <= r->p.mid ? "less" : "more", c[k].what);
+        printf("\n");
+        return;
+    }
+}
+
+void predict_print_text(const predict_table *t)
+{
+    print_heading(t);
+    for (int i = 0; i < t->n_ways; i++)
+        if (t->way[i].why[0] == '\0') print_found(&t->way[i]);
+    printf("\n%7s %-8s %10s %10s %10s %12s %11s %10s %9s %9s %9s\n", "ranks", "strategy", "step", "from",
+           "to", "samples/s", "efficiency", "computing", "for wire", "exposed", "waiting");
+    for (int i = 0; i < t->n; i++) print_row(t, &t->rows[i]);
+    printf("\n");
+    print_engines(t);
+    print_band(t);
+    print_sensitivity(t);
+}
+
+/* -- JSON -------------------------------------------------------------------------------------------------
+ */
+
+static json_t *row_json(const predict_table *t, const predict_row *r)
+{
+    const ls_prediction *p = &r->p;
+    json_t *o = json_pack("{s:i, s:s}", "ranks", r->ranks, "strategy", t->way[r->way].strategy);
+
+    if (r->why[0] != '\0') {
+        json_object_set_new(o, "error", json_string(r->why));
+        return o;
+    }
+    json_object_set_new(o, "nodes", json_integer(p->nodes));
+    json_object_set_new(o, "step_s", json_pack("{s:f, s:f, s:f}", "lo", p->lo, "mid", p->mid, "hi", p->hi));
+    json_object_set_new(o, "samples_per_s", json_real(p->samples_per_s));
+    json_object_set_new(o, "efficiency", json_real(p->efficiency));
+    json_object_set_new(o, "wire_bytes", json_real(p->wire_bytes));
+    json_object_set_new(o, "parts_s",
+                        json_pack("{s:f, s:f, s:f, s:f}", "compute", p->parts.compute_s, "core",
+                                  p->parts.core_s, "exposed", p->parts.exposed_s, "straggle",
+                                  p->parts.straggle_s));
+    json_object_set_new(o, "error",
+                        json_pack("{s:f, s:f, s:f}", "fit", p->error_fit, "spread", p->error_spread,
+                                  "extrapolated", p->error_extrapolated));
+    json_object_set_new(o, "engine", json_string(ls_engine_name(p->engine)));
+    json_object_set_new(o, "why", json_string(p->why));
+    return o;
+}
+
+void predict_print_json(const predict_table *t, const char *page)
+{
+    json_t *points = json_array(), *o;
+
+    for (int i = 0; i < t->n; i++) json_array_append_new(points, row_json(t, &t->rows[i]));
+    o = json_pack("{s:s, s:s, s:I, s:s, s:s, s:i, s:i, s:s, s:o}", "event", "predict", "experiment", t->name,
+                  "batch_per_rank", (json_int_t)t->batch, "machine", t->machine.name, "network",
+                  t->network.name, "ranks_per_node", (int)t->placement.ranks_per_node, "measured_ranks",
+                  (int)t->network.measured_ranks, "algorithm", ls_algorithm_name(t->algorithm), "points",
+                  points);
+    if (page[0] != '\0') json_object_set_new(o, "report", json_string(page));
+    cli_print_json_take(o);
+}
+
+/* -- CSV --------------------------------------------------------------------------------------------------
+ */
+
+void predict_print_csv(const predict_table *t)
+{
+    printf("ranks,nodes,strategy,step_lo_s,step_mid_s,step_hi_s,samples_per_s,efficiency,compute_s,core_s,"
+           "exposed_s,straggle_s,wire_bytes,engine\n");
+    for (int i = 0; i < t->n; i++) {
+        const predict_row *r = &t->rows[i];
+        const ls_prediction *p = &r->p;
+        if (r->why[0] != '\0') continue;
+        printf("%d,%d,%s,%.6g,%.6g,%.6g,%.6g,%.5f,%.6g,%.6g,%.6g,%.6g,%.0f,%s\n", r->ranks, (int)p->nodes,
+               t->way[r->way].strategy, p->lo, p->mid, p->hi, p->samples_per_s, p->efficiency,
+               p->parts.compute_s, p->parts.core_s, p->parts.exposed_s, p->parts.straggle_s, p->wire_bytes,
+               ls_engine_name(p->engine));
+    }
+}

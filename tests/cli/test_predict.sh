@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# predict: tables, JSON, CSV and the page from presets and files; what it refuses, and how.
+set -uo pipefail
+. "$(dirname "$0")/cli_lib.sh"
+enter_work
+
+run 0 predict --list
+for part in Machines Networks v100 theta infiniband-edr; do says out "$part"; done
+
+run 0 predict mnist --machine edison --network edison --ranks 1..64
+for part in "machine       edison" "network       edison" "described, not measured" efficiency "band          90 %" "64 ranks ddp would take"; do says out "$part"; done
+run 0 predict mnist --machine edison --network edison --ranks 1,8,64 --strategy all --json
+is event predict experiment mnist machine edison network edison measured_ranks 0
+holds '[p["ranks"] for p in o["points"]] == [1] * 4 + [8] * 4 + [64] * 4' \
+    'all(p["step_s"]["lo"] <= p["step_s"]["mid"] <= p["step_s"]["hi"] for p in o["points"])' \
+    'all(abs(sum(p["parts_s"].values()) / p["step_s"]["mid"] - 1) < 1e-6 for p in o["points"])' \
+    'all(abs(p["samples_per_s"] * p["step_s"]["mid"] / (64 * p["ranks"]) - 1) < 1e-6 for p in o["points"])' \
+    'all(p["engine"] in ("closed", "replay", "shared") and p["why"] for p in o["points"])'
+# What nobody has measured makes the band wider with every doubling.
+run 0 predict resnet18-cifar --machine edison --network ethernet-10g --ranks 4..256 --ranks-per-node 1 --json
+holds 'all(a["error"]["extrapolated"] < b["error"]["extrapolated"] for a, b in zip(o["points"], o["points"][1:]))'
+run 0 predict mnist --machine edison --network edison --ranks 2,4 --csv
+[ "$(wc -l <"$work/out")" = 3 ] && [ "$(head -1 "$work/out" | tr -cd , | wc -c)" = "$(tail -1 "$work/out" | tr -cd , | wc -c)" ] || fail "CSV: $(cat "$work/out")"
+
+# Half of the bytes on a wire that is the bound take half of the time.
+run 0 predict resnet18-cifar batch.per_rank=1 --machine h200 --network ethernet-10g --ranks 16 --ranks-per-node 1 --json
+cp "$work/out" wide
+run 0 predict resnet18-cifar batch.per_rank=1 --machine h200 --network ethernet-10g --ranks 16 --ranks-per-node 1 parallel.wire=bf16 --json
+! $have_json || python3 - wide "$work/out" <<'END' || fail "16 bits on the wire do not halve what it takes"
+import json, sys
+wide, narrow = (json.loads(open(f).read().splitlines()[-1])["points"][0] for f in sys.argv[1:])
+assert wide["parts_s"]["exposed"] > 0.5 * wide["step_s"]["mid"], wide
+assert 0.4 < narrow["wire_bytes"] / wide["wire_bytes"] < 0.6, narrow
+assert narrow["step_s"]["mid"] < 0.8 * wide["step_s"]["mid"], narrow
+END
+
+# 100,000 ranks are an answer like any other.
+run 0 predict resnet18-cifar --machine knl --network ethernet-25g --ranks 100000 --csv
+says out "100000,"
+
+# A row that cannot be had is said in its place; none at all is an error.
+run 0 predict mnist --machine edison --network edison --ranks 4,6 --strategy hybrid --ranks-per-node 4
+says out "6 ranks do not make up groups of 4"
+run 2 predict mnist --machine edison --network edison --ranks 3 --strategy hybrid --ranks-per-node 2
+says err "do not make up groups"
+
+run 0 predict mnist --machine edison --network edison --ranks 1..16 --out page
+[ -s page/report.html ] && [ -s page/throughput.svg ] && [ -s page/predictions.csv ] || fail "the page: $(ls page)"
+
+# -- what is refused
+run 2 predict
+says err "what is to be predicted is missing"
+run 2 predict mnist --ranks 8
+says err "neither --machine nor --network"
+run 2 predict mnist --machine edsion --network edison
+says err "edison"
+run 2 predict mnist --machine edison --network nothing.json
+says err "nothing.json"
+run 2 predict mnist --machine edison --network edison --ranks 0
+says err "expected numbers of ranks"
+run 2 predict mnist --machine edison --network edison --strategy all-of-them
+says err "expected all, or one of"
+run 2 predict mnist --machine edison --network edison --algorithm tree
+says err "ours, ring"
+run 2 predict mnist --machine edison --network edison --placement near
+says err "contiguous, random"
+run 2 predict mnist --machine edison --network edison --engine fast
+says err "closed, replay or shared"
+run 2 predict mnist --machine edison --network edison --json --csv
+says err "choose one"
+echo '{"format":"lockstep-network","version":9}' >new.json
+run 2 predict mnist --machine edison --network ./new.json
+says err "new.json"
+says err 9
+# Between machines nothing was measured, so nothing is said of them.
+run 0 bench --collectives -n 2 --sizes 1KiB,64KiB,1MiB --steps 5 --export two.json
+run 0 predict --calibrate --out cal.json two.json
+run 2 predict mnist --machine edison --network ./cal.json --ranks 4 --ranks-per-node 2
+says err "nothing was measured between machines"
+run 0 predict mnist --machine edison --network ./cal.json --ranks 2 --ranks-per-node 2
+
+[ "$failures" -eq 0 ]
