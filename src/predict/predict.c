@@ -147,6 +147,30 @@ static ls_status place(question *q)
     return ls_job_placement_fill(&q->place, a->network, q->err);
 }
 
+/* One plan serves many numbers of ranks, but not all. */
+static ls_status check_kind(const question *q)
+{
+    const ls_program *p = q->p;
+
+    if (q->ranks == 1) return LS_OK;
+    if (p->ranks == 1)
+        return ls_fail(
+            q->err, LS_INVALID,
+            "the plan was compiled for one rank, which exchanges nothing; %d ranks need one for at "
+            "least two",
+            (int)q->ranks);
+    if (p->ranks > 1 && (p->here == 1) != (q->here == 1))
+        return ls_fail(
+            q->err, LS_INVALID,
+            "the plan was compiled for %d ranks a machine and %d are asked about: ranks that share "
+            "a machine have other plans than those that do not",
+            (int)p->here, (int)q->here);
+    if (p->shard_group > 0 && (q->ranks <= p->shard_group || q->ranks % p->shard_group != 0))
+        return ls_fail(q->err, LS_INVALID, "%d ranks are not several groups of %d", (int)q->ranks,
+                       (int)p->shard_group);
+    return LS_OK;
+}
+
 static ls_status open_question(question *q, const ls_predict_args *a, ls_err *err)
 {
     const size_t n = (size_t)a->program->n_transfers + 1;
@@ -154,6 +178,7 @@ static ls_status open_question(question *q, const ls_predict_args *a, ls_err *er
 
     *q = (question){.a = a, .p = a->program, .err = err};
     LS_TRY(place(q));
+    LS_TRY(check_kind(q));
     q->crowding = ls_machine_crowded(a->machine, q->here);
     q->n_steps = a->replays > 0 ? a->replays : REPLAYS;
     if (q->n_steps > REPLAYS_MOST) q->n_steps = REPLAYS_MOST;

@@ -379,7 +379,9 @@ ls_status ls_program_make(ls_program *p, const ls_program_args *a, const ls_mach
     maker k = {.p = p, .a = a, .m = m, .err = err};
     ls_status st = LS_OK;
 
-    *p = (ls_program){.shard_group = a->shard_group,
+    *p = (ls_program){.ranks = a->ranks,
+                      .here = a->here > 0 && a->here < a->ranks ? a->here : a->ranks,
+                      .shard_group = a->shard_group,
                       .wire_ratio = a->wire_ratio,
                       .rest_s = m->rest_s,
                       .own_exchange = m->own_exchange};

@@ -43,6 +43,7 @@ typedef struct ls_program {
     ls_program_transfer *transfers;
     int32_t n_transfers;
     int64_t samples;         /* of a rank in a step */
+    int32_t ranks, here;     /* that its plans were compiled for; 0: nobody has said */
     int32_t shard_group;     /* 0: all ranks are one */
     double wire_ratio;       /* of narrow transfers between machines */
     double rest_s;           /* of a step in no node */
@@ -117,6 +118,8 @@ typedef struct ls_prediction {
     ls_predict_parts parts;
 } ls_prediction;
 
+/* LS_INVALID where the program is of another kind of job: plans of one rank have no transfers, those for one
+ * rank a machine are not those for several, and a hybrid of one group is fsdp. */
 ls_status ls_predict(ls_prediction *out, const ls_predict_args *a, ls_err *err) LS_MUST_CHECK;
 /* The same with the moments of one rank's step (without jitter): *spans is the caller's to ls_free. */
 ls_status ls_predict_timeline(const ls_predict_args *a, ls_predict_span **spans, int *n,

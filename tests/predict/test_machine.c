@@ -128,6 +128,25 @@ static void presets_are_machines(void)
     CHECK_EQ_INT(n, 6);
 }
 
+static void memory_that_runs_out_is_said(void)
+{
+    const size_t before = ls_mem_stats_now().live_bytes[LS_MEM_CLI];
+    uint64_t n = 0;
+    ls_status st = LS_NOMEM;
+
+    while (st != LS_OK && n < 1000) {
+        ls_machine m;
+        ls_err err = {0};
+        ls_mem_fail_at(++n);
+        st = ls_machine_open(&m, "v100", &err);
+        ls_mem_fail_at(0);
+        CHECK(st == LS_OK || (st == LS_NOMEM && err.text[0] != '\0'));
+        ls_machine_release(&m);
+        CHECK_EQ_INT(ls_mem_stats_now().live_bytes[LS_MEM_CLI], before);
+    }
+    CHECK(n > 1 && st == LS_OK);
+}
+
 /* -- costs ------------------------------------------------------------------------------------------------
  */
 
@@ -405,6 +424,7 @@ int main(void)
     CHECK_RUN(bad_files_are_refused);
     CHECK_RUN(files_that_are_not_there_are_named);
     CHECK_RUN(presets_are_machines);
+    CHECK_RUN(memory_that_runs_out_is_said);
     CHECK_RUN(lines_are_fitted);
     CHECK_RUN(nodes_are_found_at_any_batch);
     CHECK_RUN(one_point_is_taken_to_grow_with_its_work);

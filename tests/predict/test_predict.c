@@ -239,6 +239,55 @@ static void no_ranks_are_refused(void)
     CHECK_CONTAINS(err.text, "at least one rank");
 }
 
+static void refused(const job *j, int32_t ranks, int32_t here, const char *words)
+{
+    const ls_predict_args a = args_of(j, ranks, here);
+    ls_prediction o;
+    ls_err err = {0};
+
+    CHECK_STATUS(ls_predict(&o, &a, &err), LS_INVALID, &err);
+    CHECK_CONTAINS(err.text, words);
+}
+
+static void plans_of_other_jobs_are_refused(void)
+{
+    job j;
+
+    fill(&j, 3);
+    j.p.ranks = j.p.here = 1;
+    refused(&j, 4, 1, "compiled for one rank");
+    j.p.ranks = 4;
+    refused(&j, 4, 2, "compiled for 1 ranks a machine and 2 are asked about");
+    j.p.here = 4;
+    refused(&j, 4, 1, "compiled for 4 ranks a machine and 1 are asked about");
+    j.p.shard_group = 2;
+    refused(&j, 2, 2, "2 ranks are not several groups of 2");
+    refused(&j, 5, 5, "5 ranks are not several groups of 2");
+}
+
+/* Every allocation that fails is said, and what was had is given back. */
+static void memory_that_runs_out_is_said(void)
+{
+    job j;
+    uint64_t n = 0;
+    ls_status st = LS_NOMEM;
+
+    fill(&j, 3);
+    spread(&j, 0.05);
+    const ls_predict_args a = args_of(&j, 16, 1);
+    const size_t before = ls_mem_stats_now().live_bytes[LS_MEM_CLI];
+    while (st != LS_OK && n < 1000) {
+        ls_prediction o;
+        ls_err err = {0};
+        ls_mem_fail_at(++n);
+        st = ls_predict(&o, &a, &err);
+        ls_mem_fail_at(0);
+        CHECK(st == LS_OK || (st == LS_NOMEM && err.text[0] != '\0'));
+        CHECK_EQ_INT(ls_mem_stats_now().live_bytes[LS_MEM_CLI], before);
+    }
+    CHECK(n > 5 && st == LS_OK);
+}
+
 /* -- the band ---------------------------------------------------------------------------------------------
  */
 
@@ -373,6 +422,8 @@ int main(void)
     CHECK_RUN(a_replay_is_repeated);
     CHECK_RUN(a_timeline_has_the_step);
     CHECK_RUN(no_ranks_are_refused);
+    CHECK_RUN(plans_of_other_jobs_are_refused);
+    CHECK_RUN(memory_that_runs_out_is_said);
     CHECK_RUN(the_band_has_its_parts);
     CHECK_RUN(hidden_transfers_do_not_widen_the_band);
     CHECK_RUN(the_band_holds_nine_of_ten);

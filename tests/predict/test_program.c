@@ -267,6 +267,31 @@ static void wrong_ranks_are_refused(void)
     plans_here_release(&plans);
 }
 
+static void memory_that_runs_out_is_said(void)
+{
+    const ls_machine m = by_bytes();
+    plans_here plans;
+    uint64_t n = 0;
+    ls_status st = LS_NOMEM;
+
+    open_case(&plans, "mnist", &strategies[2], 4);
+    const ls_program_args a = {
+        .plans = plans.plan, .n_plans = plans.n, .ranks = 4, .wire_ratio = 1, .overlap = true};
+    const size_t before = ls_mem_stats_now().live_bytes[LS_MEM_CLI];
+    while (st != LS_OK && n < 1000) {
+        ls_program p;
+        ls_err err = {0};
+        ls_mem_fail_at(++n);
+        st = ls_program_make(&p, &a, &m, &err);
+        ls_mem_fail_at(0);
+        CHECK(st == LS_OK || (st == LS_NOMEM && err.text[0] != '\0'));
+        ls_program_release(&p);
+        CHECK_EQ_INT(ls_mem_stats_now().live_bytes[LS_MEM_CLI], before);
+    }
+    CHECK(n > 3 && st == LS_OK);
+    plans_here_release(&plans);
+}
+
 int main(void)
 {
     CHECK_RUN(bytes_follow_for_any_number_of_ranks);
@@ -278,5 +303,6 @@ int main(void)
     CHECK_RUN(without_overlap_nothing_runs_meanwhile);
     CHECK_RUN(the_wire_s_format_is_of_sums);
     CHECK_RUN(wrong_ranks_are_refused);
+    CHECK_RUN(memory_that_runs_out_is_said);
     return CHECK_DONE();
 }
