@@ -310,7 +310,7 @@ static size_t relative_steps(const json_t *steps, double *to)
     if (n == 0) return 0;
     qsort(to, n, sizeof *to, by_size);
     median = ls_quantile_sorted(to, n, 0.5);
-    for (size_t i = 0; i < n; i++) to[i] = fmin(fmax(to[i] / median, 0.001), 1000);
+    for (size_t i = 0; i < n; i++) to[i] = fmin(fmax(to[i] / median, 0.01), 100); /* as files have it */
     return n;
 }
 
@@ -357,7 +357,7 @@ static ls_status make_head(maker *k)
         n++;
     }
     m->rest_s = rest / n;
-    m->error = sqrt(off / n);
+    m->error = fmin(sqrt(off / n), 2); /* as files have it, and far beyond what is of use */
     m->device = f->device;
     m->threads = f->threads;
     m->cores = f->cores;

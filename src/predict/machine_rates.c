@@ -5,9 +5,11 @@
 
 #include "predict/machine_internal.h"
 
-/* No op is known better by its rates than this, and one that was measured once no better than that. */
+/* No op is known better by its rates than this, and one that was measured once no better than that.  Small
+ * nodes that were disturbed may be any times off: more than the last says nothing more. */
 #define ERROR_LEAST 0.05
 #define ERROR_ALONE 0.3
+#define ERROR_MOST  2.0
 
 /* All points of one op and direction. */
 typedef struct sample {
@@ -69,7 +71,7 @@ static void rate(ls_machine_op *op, const sample *s)
     const ls_machine_op flops = by_work(op, s, s->flops, true), bytes = by_work(op, s, s->bytes, false);
 
     *op = flops.flop_s > 0 && (bytes.bytes_s <= 0 || flops.error < bytes.error) ? flops : bytes;
-    op->error = fmax(op->error, s->n < 3 ? ERROR_ALONE : ERROR_LEAST);
+    op->error = fmin(fmax(op->error, s->n < 3 ? ERROR_ALONE : ERROR_LEAST), ERROR_MOST);
 }
 
 static bool is_known(const ls_machine *m, const ls_machine_node *n)

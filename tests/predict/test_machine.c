@@ -387,6 +387,35 @@ static void rates_are_those_of_the_op(void)
     plans_here_release(&other);
 }
 
+/* Small nodes that something else has held up: the machine says how little it knows, and is read back. */
+static void disturbed_nodes_are_said_to_be_little_known(void)
+{
+    char folder[200], path[256];
+    const char *paths[] = {path};
+    plans_here p;
+    ls_machine m;
+    double worst = 0;
+    ls_err err = {0};
+
+    check_new_folder(folder, sizeof folder);
+    snprintf(path, sizeof path, "%s/m.json", folder);
+    open_plans(&p, "batch.per_rank=32", 1);
+    for (int32_t i = 0; i < p.plan[0].n_nodes; i++) {
+        ls_doc_node *n = &p.plan[0].nodes[i];
+        if (i % 5 == 0)
+            n->bytes = n->bytes * 1000 + 1e9; /* which makes their time a thousand times as long */
+    }
+    write_export(path, &p, 1, 1, 1);
+    REQUIRE_OK(ls_machine_from_exports(&m, paths, 1, &err), &err);
+    for (int32_t i = 0; i < m.n_nodes; i++) m.nodes[i].point[0].bytes = m.nodes[i].point[0].flops = 8;
+    REQUIRE_OK(lsi_machine_rate(&m, &err), &err);
+    for (int32_t i = 0; i < m.n_ops; i++) worst = m.ops[i].error > worst ? m.ops[i].error : worst;
+    CHECK_NEAR(worst, 2, 0);
+    read_back(&m);
+    ls_machine_release(&m);
+    plans_here_release(&p);
+}
+
 static void exports_that_do_not_go_together_are_refused(void)
 {
     char folder[200], path[3][256];
@@ -431,6 +460,7 @@ int main(void)
     CHECK_RUN(crowding_is_between_and_beyond);
     CHECK_RUN(exports_make_a_machine);
     CHECK_RUN(rates_are_those_of_the_op);
+    CHECK_RUN(disturbed_nodes_are_said_to_be_little_known);
     CHECK_RUN(exports_that_do_not_go_together_are_refused);
     return CHECK_DONE();
 }
