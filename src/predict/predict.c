@@ -328,7 +328,7 @@ static ls_status answer(question *q, ls_prediction *o)
         o->mid = fmax(closed, spread.p50);
     }
     o->parts.compute_s = r.compute_s;
-    o->parts.core_s = fmax(0, r.core_s); /* differences of clocks may be a rounding below nothing */
+    o->parts.core_s = r.core_s > 1e-9 * closed ? r.core_s : 0; /* else a rounding of differences of clocks */
     o->parts.exposed_s = fmax(0, closed - o->parts.compute_s - o->parts.core_s);
     o->parts.straggle_s = o->mid - closed;
     LS_TRY(find_errors(q, o, &spread));

@@ -39,7 +39,7 @@ run 0 predict resnet18-cifar --machine knl --network ethernet-25g --ranks 100000
 says out "100000,"
 
 # A row that cannot be had is said in its place; none at all is an error.
-run 0 predict mnist --machine edison --network edison --ranks 4,6 --strategy hybrid --ranks-per-node 4
+run 0 predict mnist --machine edison --network edison --ranks 6,8 --strategy hybrid --ranks-per-node 4
 says out "6 ranks do not make up groups of 4"
 run 2 predict mnist --machine edison --network edison --ranks 3 --strategy hybrid --ranks-per-node 2
 says err "do not make up groups"
