@@ -66,6 +66,15 @@ ls_transfer_cost lsi_message_inside(const ls_link *inside, double bytes);
 /* The part of our exchange, or of a hierarchical one, that stays inside machines; nothing of others. */
 ls_transfer_cost lsi_inside(const lsi_job *j, const ls_transfer *t);
 
+/* Adds up rounds: each takes as long as its slowest message, and nobody begins one before that
+ * (collective_shared.c). */
+ls_status lsi_rounds_together(ls_transfer_cost *sum, double *spread_s, const lsi_job *j,
+                              const lsi_rounds *all, ls_err *err) LS_MUST_CHECK;
+/* Seconds of the same where each member goes on when its own messages are over (collective_paced.c).
+ * `together`: what lsi_rounds_together says. */
+ls_status lsi_rounds_paced(double *seconds, int64_t *visits, double together, const lsi_job *j,
+                           const lsi_rounds *all, ls_err *err) LS_MUST_CHECK;
+
 /* -- all with all (collective_ours.c) ---------------------------------------------------------------------
  */
 

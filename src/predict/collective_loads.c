@@ -4,56 +4,26 @@
  * not for each two machines. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "base/grow.h"
 #include "predict/collective_internal.h"
+#include "predict/link_table.h"
 
 /* -- bytes by link ----------------------------------------------------------------------------------------
  */
 
-typedef struct load {
-    int64_t link; /* -1: free */
-    double bytes;
-} load;
-
-/* A table of links that carry something: a power of two of places, half of them free. */
 typedef struct loads {
-    load *of;
-    int64_t places, used;
+    lsi_link_table table;
+    double *bytes; /* by place in the table */
+    size_t capacity;
 } loads;
-
-static int64_t find_place(const loads *l, int64_t link)
-{
-    int64_t at = (int64_t)(((uint64_t)link * 0x9E3779B97F4A7C15u) >> 20) & (l->places - 1);
-
-    while (l->of[at].link >= 0 && l->of[at].link != link) at = (at + 1) & (l->places - 1);
-    return at;
-}
-
-static bool make_places(loads *l, int64_t places)
-{
-    loads more = {.places = places};
-
-    more.of = ls_alloc(LS_MEM_CLI, (size_t)places * sizeof *more.of);
-    if (more.of == NULL) return false;
-    for (int64_t i = 0; i < places; i++) more.of[i].link = -1;
-    for (int64_t i = 0; i < l->places; i++)
-        if (l->of[i].link >= 0) more.of[find_place(&more, l->of[i].link)] = l->of[i];
-    more.used = l->used;
-    ls_free(l->of);
-    *l = more;
-    return true;
-}
 
 static bool add_load(loads *l, int64_t link, double bytes)
 {
-    int64_t at;
+    const int32_t place = lsi_link_table_place(&l->table, link);
 
-    if (2 * l->used >= l->places && !make_places(l, l->places > 0 ? 2 * l->places : 1024)) return false;
-    at = find_place(l, link);
-    if (l->of[at].link < 0) l->used++;
-    l->of[at].link = link;
-    l->of[at].bytes += bytes;
+    if (place < 0 || !LS_GROW(LS_MEM_CLI, l->bytes, place + 1, l->capacity)) return false;
+    l->bytes[place] += bytes;
     return true;
 }
 
@@ -142,11 +112,11 @@ ls_status lsi_busiest_link(const lsi_ours *o, const lsi_job *j, double *seconds,
     }
     for (int32_t m = 0; m < j->nodes; m++)
         *seconds = fmax(*seconds, lsi_ours_sent(o, j, m) / j->n->node.bytes_s);
-    for (int64_t i = 0; i < l.places; i++)
-        if (l.of[i].link >= 0)
-            *seconds = fmax(*seconds, l.of[i].bytes / ls_network_link_rate(j->n, j->nodes, l.of[i].link));
+    for (int32_t i = 0; enough && i < l.table.n; i++)
+        *seconds = fmax(*seconds, l.bytes[i] / ls_network_link_rate(j->n, j->nodes, l.table.links[i]));
     *visits = (int64_t)n * n;
-    ls_free(l.of);
+    lsi_link_table_release(&l.table);
+    ls_free(l.bytes);
     ls_free(leaves);
     return enough ? LS_OK : ls_fail(err, LS_NOMEM, "no memory for the links of %d machines", (int)j->nodes);
 }

@@ -58,14 +58,22 @@ static int32_t power_within(int32_t members)
 }
 
 /* Messages get shorter by half, from neighbours outwards. */
-static void add_halving(lsi_rounds *r, double bytes, int32_t times)
+static void add_halving(lsi_rounds *r, double bytes)
 {
     const int32_t power = power_within(r->members);
 
     for (int32_t d = 1; d < power; d *= 2) {
         bytes /= 2;
-        add(r, LSI_XOR, d, bytes, times);
+        add(r, LSI_XOR, d, bytes, 1);
     }
+}
+
+/* The way back. */
+static void add_doubling(lsi_rounds *r, double bytes)
+{
+    const int32_t power = power_within(r->members);
+
+    for (int32_t d = power / 2; d >= 1; d /= 2) add(r, LSI_XOR, d, bytes / (2 * d), 1);
 }
 
 static void add_folded(lsi_rounds *r, lsi_pattern pattern, double bytes)
@@ -79,7 +87,7 @@ static void add_gather(lsi_rounds *r, double bytes)
     const int32_t power = power_within(r->members);
 
     if (power == r->members) {
-        add_halving(r, bytes, 1);
+        add_doubling(r, bytes);
         return;
     }
     for (int32_t d = 1; d < r->members; d *= 2) {
@@ -112,18 +120,18 @@ static void make_ring(lsi_rounds *r, ls_transfer_kind kind, double bytes)
     add(r, LSI_SHIFT, 1, piece, (kind == LS_TRANSFER_ALL_REDUCE ? 2 : 1) * (r->members - 1));
 }
 
-/* Halving and doubling; both ways have the same messages. */
 static void make_halving(lsi_rounds *r, ls_transfer_kind kind, double bytes)
 {
     switch (kind) {
     case LS_TRANSFER_ALL_REDUCE:
         add_folded(r, LSI_FOLD, bytes);
-        add_halving(r, bytes, 2);
+        add_halving(r, bytes);
+        add_doubling(r, bytes);
         add_folded(r, LSI_UNFOLD, bytes);
         break;
     case LS_TRANSFER_REDUCE_SCATTER:
         add_folded(r, LSI_FOLD, bytes);
-        add_halving(r, bytes, 1);
+        add_halving(r, bytes);
         add_folded(r, LSI_UNFOLD, bytes / r->members);
         break;
     case LS_TRANSFER_BROADCAST:

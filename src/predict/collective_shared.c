@@ -1,7 +1,16 @@
-/* collective_shared.c: collectives whose messages get into one another's way. */
+/* collective_shared.c: collectives whose messages get into one another's way.
+ *
+ * Where all messages of a round take about as long, ranks go through rounds together, and these are added up.
+ * Else ranks that are done go on, and use what others leave idle: they are followed one by one
+ * (collective_paced.c), as far as that can be done in a second or two. */
 #include <math.h>
 
 #include "predict/collective_internal.h"
+#include "predict/share_internal.h"
+
+/* Followed one by one are at most so many, and where rounds are uneven by more than this of their time. */
+#define PACED_MOST   4096
+#define PACED_SPREAD 0.01
 
 /* The messages of a round that cross machines; messages of a machine's ranks to another's are one flow. */
 typedef struct crossing {
@@ -51,47 +60,100 @@ static double longest_latency(const lsi_job *j, const crossing *x)
     return most;
 }
 
-static ls_status round_cost(ls_transfer_cost *c, crossing *x, const lsi_job *j, const lsi_round *r,
-                            const lsi_rounds *all, ls_err *err)
+/* What a round takes, and how much of it the first message was over before the last. */
+static ls_status round_cost(ls_transfer_cost *c, double *spread_s, crossing *x, const lsi_job *j,
+                            const lsi_round *r, const lsi_rounds *all, ls_err *err)
 {
     const ls_link *node = &j->n->node;
     const double core = 2 * (node->message_s + r->bytes * node->core_s_per_byte);
     ls_flow_work work = {0};
-    double seconds, latency;
+    double first = INFINITY, last, latency;
     ls_status st = LS_OK;
 
     *c = (ls_transfer_cost){0};
     gather_flows(x, j, r, all);
-    if (x->inside) *c = lsi_message_inside(&j->n->inside, r->bytes);
+    if (x->inside) {
+        *c = lsi_message_inside(&j->n->inside, r->bytes);
+        first = c->seconds;
+    }
     if (x->n > 0) {
-        LS_TRY(ls_flows_time(j->n, j->nodes, x->flows, x->n, &seconds, &work, err));
+        double first_flow;
+        LS_TRY(lsi_flows_time(j->n, j->nodes, x->flows, x->n, &first_flow, &last, &work, err));
         latency = longest_latency(j, x);
-        c->seconds = fmax(c->seconds, fmax(seconds, latency + core));
+        first = fmin(first, fmax(first_flow, latency + core));
+        c->seconds = fmax(c->seconds, fmax(last, latency + core));
         c->latency_s = fmax(c->latency_s, latency + 2 * node->message_s);
         c->core_s = fmax(c->core_s, core);
     }
-    c->seconds *= r->times;
-    c->latency_s *= r->times;
-    c->core_s *= r->times;
-    c->wire_bytes = x->most_sent * r->times;
+    *spread_s = c->seconds > first ? c->seconds - first : 0;
+    c->wire_bytes = x->most_sent;
     c->visits = work.visits;
 out:
     return st;
 }
 
-static ls_status rounds_cost(ls_transfer_cost *sum, const lsi_job *j, const lsi_rounds *all, ls_err *err)
+/* A round like one before takes as long: what comes back goes the way that it came. */
+static int same_as_before(const lsi_rounds *all, int i)
+{
+    for (int k = 0; k < i; k++)
+        if (all->of[k].pattern == all->of[i].pattern && all->of[k].distance == all->of[i].distance &&
+            all->of[k].bytes == all->of[i].bytes)
+            return k;
+    return -1;
+}
+
+ls_status lsi_rounds_together(ls_transfer_cost *sum, double *spread_s, const lsi_job *j,
+                              const lsi_rounds *all, ls_err *err)
 {
     crossing x = {.flows = ls_alloc(LS_MEM_CLI, (size_t)all->members * sizeof *x.flows)};
+    ls_transfer_cost cost[LSI_ROUNDS_MOST];
+    double spread[LSI_ROUNDS_MOST];
     ls_status st = LS_OK;
 
+    *spread_s = 0;
     if (x.flows == NULL) return ls_fail(err, LS_NOMEM, "no memory for %d flows", (int)all->members);
     for (int i = 0; i < all->n; i++) {
+        const int before = same_as_before(all, i);
         ls_transfer_cost c;
-        LS_TRY(round_cost(&c, &x, j, &all->of[i], all, err));
+        if (before >= 0) {
+            cost[i] = cost[before];
+            cost[i].visits = 0;
+            spread[i] = spread[before];
+        } else {
+            LS_TRY(round_cost(&cost[i], &spread[i], &x, j, &all->of[i], all, err));
+        }
+        c = cost[i];
+        c.seconds *= all->of[i].times;
+        c.latency_s *= all->of[i].times;
+        c.core_s *= all->of[i].times;
+        c.wire_bytes *= all->of[i].times;
         lsi_cost_add(sum, &c);
+        *spread_s += spread[i] * all->of[i].times;
     }
 out:
     ls_free(x.flows);
+    return st;
+}
+
+/* Rings are not: a rank is never more than a round ahead of its neighbour. */
+static bool is_to_be_paced(const lsi_rounds *all, double seconds, double spread_s)
+{
+    for (int i = 0; i < all->n; i++)
+        if (all->of[i].times > 1) return false;
+    return spread_s > PACED_SPREAD * seconds && all->members <= PACED_MOST && all->n > 1;
+}
+
+static ls_status rounds_cost(ls_transfer_cost *sum, const lsi_job *j, const lsi_rounds *all, ls_err *err)
+{
+    ls_transfer_cost c = {0};
+    double spread;
+    ls_status st = LS_OK;
+
+    LS_TRY(lsi_rounds_together(&c, &spread, j, all, err));
+    if (is_to_be_paced(all, c.seconds, spread))
+        LS_TRY(lsi_rounds_paced(&c.seconds, &c.visits, c.seconds, j, all, err));
+    lsi_cost_add(sum, &c);
+out:
     return st;
 }
 

@@ -5,8 +5,8 @@
  * way is short, and often the same for many flows: these become one class.  On a fat tree with machines in
  * order a thousand ranks are a few dozen classes. */
 #include <stdlib.h>
-#include <string.h>
 
+#include "predict/link_table.h"
 #include "predict/share_internal.h"
 
 /* A flow and its way. */
@@ -27,9 +27,11 @@ typedef struct gathered {
     ls_arena *arena;
     way *ways;
     int64_t n_ways, n_refs;
-    int64_t *refs; /* numbers of links at first, then places in `links` */
+    int32_t *refs; /* places of links in `links`; in the end, numbers among those that are shared */
+    lsi_link_table table;
     gathered_link *links;
-    int64_t n_links;
+    int64_t own_links; /* numbers below are machines' own */
+    lsi_merging merging;
 } gathered;
 
 static void *room(ls_arena *arena, int64_t n, size_t item_bytes)
@@ -37,56 +39,24 @@ static void *room(ls_arena *arena, int64_t n, size_t item_bytes)
     return ls_arena_alloc(arena, ((size_t)n + 1) * item_bytes);
 }
 
-static int64_t real_flows(const ls_flow *flows, int64_t n_flows)
-{
-    int64_t n = 0;
-
-    for (int64_t i = 0; i < n_flows; i++) n += flows[i].from != flows[i].to;
-    return n;
-}
-
 /* -- links ------------------------------------------------------------------------------------------------
  */
 
-static int by_number(const void *a, const void *b)
+/* The links that are used at all. */
+static bool make_gathered_links(gathered *g, const ls_network *n, int32_t nodes)
 {
-    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-
-    return x < y ? -1 : x > y;
+    g->links = room(g->arena, g->table.n, sizeof *g->links);
+    for (int32_t i = 0; g->links != NULL && i < g->table.n; i++)
+        g->links[i] = (gathered_link){.number = g->table.links[i],
+                                      .rate = ls_network_link_rate(n, nodes, g->table.links[i]),
+                                      .kept = -1};
+    return g->links != NULL;
 }
 
-static int64_t place_of(const gathered *g, int64_t number)
+/* A machine's own link, where it has one flow at a time. */
+static bool is_own(const gathered *g, const gathered_link *l)
 {
-    int64_t lo = 0, hi = g->n_links;
-
-    while (lo < hi) {
-        const int64_t mid = lo + (hi - lo) / 2;
-        if (g->links[mid].number < number)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo;
-}
-
-/* The links that are used at all, in the order of their numbers. */
-static bool find_links(gathered *g, const ls_network *n, int32_t nodes)
-{
-    int64_t *sorted = ls_alloc(LS_MEM_CLI, ((size_t)g->n_refs + 1) * sizeof *sorted);
-
-    if (sorted == NULL) return false;
-    memcpy(sorted, g->refs, (size_t)g->n_refs * sizeof *sorted);
-    qsort(sorted, (size_t)g->n_refs, sizeof *sorted, by_number);
-    for (int64_t i = 0; i < g->n_refs; i++) g->n_links += i == 0 || sorted[i] != sorted[i - 1];
-    g->links = room(g->arena, g->n_links, sizeof *g->links);
-    for (int64_t i = 0, at = 0; g->links != NULL && i < g->n_refs; i++)
-        if (i == 0 || sorted[i] != sorted[i - 1])
-            g->links[at++] = (gathered_link){
-                .number = sorted[i], .rate = ls_network_link_rate(n, nodes, sorted[i]), .kept = -1};
-    ls_free(sorted);
-    if (g->links == NULL) return false;
-    for (int64_t i = 0; i < g->n_refs; i++) g->refs[i] = place_of(g, g->refs[i]);
-    return true;
+    return g->merging == LSI_ONE_EACH && l->number < g->own_links;
 }
 
 /* What each flow could have alone, then which links can hold up several. */
@@ -106,8 +76,9 @@ static void find_shared(gathered *g)
     for (int64_t w = 0; w < g->n_ways; w++)
         for (int32_t k = 0; k < g->ways[w].n_links; k++)
             g->links[g->refs[g->ways[w].first + k]].sum += g->ways[w].cap * g->ways[w].count;
-    for (int64_t i = 0; i < g->n_links; i++)
-        if (g->links[i].flows > 1 && g->links[i].sum > g->links[i].rate * (1 + 1e-12))
+    for (int64_t i = 0; i < g->table.n; i++)
+        if (g->links[i].flows > 1 && !is_own(g, &g->links[i]) &&
+            g->links[i].sum > g->links[i].rate * (1 + 1e-12))
             g->links[i].kept = kept++;
 }
 
@@ -116,13 +87,14 @@ static void find_shared(gathered *g)
 
 static bool find_ways(gathered *g, const ls_network *n, int32_t nodes, const ls_flow *flows, int64_t n_flows)
 {
-    int64_t links[LS_ROUTE_MAX], capacity = 0, *more;
+    int64_t links[LS_ROUTE_MAX], capacity = 0;
+    int32_t *more;
 
-    g->ways = room(g->arena, real_flows(flows, n_flows), sizeof *g->ways);
+    g->ways = room(g->arena, n_flows, sizeof *g->ways);
     if (g->ways == NULL) return false;
     for (int64_t i = 0; i < n_flows; i++) {
         way *w = &g->ways[g->n_ways];
-        if (flows[i].from == flows[i].to) continue;
+        if (flows[i].from == flows[i].to && g->merging == LSI_MERGED) continue;
         *w = (way){.bytes = flows[i].bytes,
                    .cap = n->node.bytes_s,
                    .count = flows[i].count > 0 ? flows[i].count : 1,
@@ -134,32 +106,37 @@ static bool find_ways(gathered *g, const ls_network *n, int32_t nodes, const ls_
             if (more == NULL) return false;
             g->refs = more;
         }
-        memcpy(g->refs + g->n_refs, links, (size_t)w->n_links * sizeof *links);
-        g->n_refs += w->n_links;
+        for (int32_t k = 0; k < w->n_links; k++) {
+            const int32_t place = lsi_link_table_place(&g->table, links[k]);
+            if (place < 0) return false;
+            g->refs[g->n_refs++] = place;
+        }
         g->n_ways++;
     }
     return true;
 }
 
-/* Of each way the links that are shared, in ascending order. */
+/* Of each way the links that are shared, in ascending order: there are few. */
 static void shorten(gathered *g)
 {
     for (int64_t w = 0; w < g->n_ways; w++) {
-        way *y = &g->ways[w];
-        int32_t n = 0;
-        for (int32_t k = 0; k < y->n_links; k++) {
-            const int64_t kept = g->links[g->refs[y->first + k]].kept;
-            if (kept >= 0) g->refs[y->first + n++] = kept;
+        int32_t *refs = g->refs + g->ways[w].first, n = 0;
+        for (int32_t k = 0; k < g->ways[w].n_links; k++) {
+            const int32_t kept = g->links[refs[k]].kept;
+            int32_t at = n;
+            if (kept < 0) continue;
+            for (; at > 0 && refs[at - 1] > kept; at--) refs[at] = refs[at - 1];
+            refs[at] = kept;
+            n++;
         }
-        y->n_links = n;
-        qsort(g->refs + y->first, (size_t)n, sizeof *g->refs, by_number);
+        g->ways[w].n_links = n;
     }
 }
 
 /* A way with its links at hand, to be sorted. */
 typedef struct sorted_way {
     const way *w;
-    const int64_t *links;
+    const int32_t *links;
 } sorted_way;
 
 static int by_kind(const void *a, const void *b)
@@ -178,65 +155,46 @@ static int by_kind(const void *a, const void *b)
 static bool make_classes(lsi_shares *s, const gathered *g)
 {
     sorted_way *sorted = ls_alloc(LS_MEM_CLI, ((size_t)g->n_ways + 1) * sizeof *sorted);
-    int64_t at = 0;
+    int32_t *links;
 
     s->classes = room(s->arena, g->n_ways, sizeof *s->classes);
-    s->of_class = room(s->arena, g->n_refs, sizeof *s->of_class);
-    if (sorted == NULL || s->classes == NULL || s->of_class == NULL) {
+    s->tasks = room(s->arena, g->n_ways, sizeof *s->tasks);
+    links = room(s->arena, g->n_refs, sizeof *links);
+    if (sorted == NULL || s->classes == NULL || s->tasks == NULL || links == NULL) {
         ls_free(sorted);
         return false;
     }
     for (int64_t w = 0; w < g->n_ways; w++) sorted[w] = (sorted_way){&g->ways[w], g->refs + g->ways[w].first};
-    qsort(sorted, (size_t)g->n_ways, sizeof *sorted, by_kind);
+    if (g->merging == LSI_MERGED) qsort(sorted, (size_t)g->n_ways, sizeof *sorted, by_kind);
     for (int64_t w = 0; w < g->n_ways; w++) {
         const way *y = sorted[w].w;
-        if (w > 0 && by_kind(&sorted[w - 1], &sorted[w]) == 0) {
+        if (g->merging == LSI_MERGED && w > 0 && by_kind(&sorted[w - 1], &sorted[w]) == 0) {
             s->classes[s->n_classes - 1].count += y->count;
             continue;
         }
-        s->classes[s->n_classes++] = (lsi_class){.latency_s = y->latency_s,
-                                                 .bytes = y->bytes,
-                                                 .cap = y->cap,
-                                                 .count = y->count,
-                                                 .first = at,
-                                                 .n_links = y->n_links};
-        for (int32_t k = 0; k < y->n_links; k++) s->of_class[at++] = (int32_t)sorted[w].links[k];
+        s->tasks[s->n_classes] = (lsi_task){y->latency_s, y->bytes};
+        s->classes[s->n_classes++] =
+            (lsi_class){.cap = y->cap, .count = y->count, .links = links + s->n_refs, .n_links = y->n_links};
+        for (int32_t k = 0; k < y->n_links; k++) links[s->n_refs++] = sorted[w].links[k];
     }
     ls_free(sorted);
     return true;
 }
 
-/* From each link to the classes on it. */
 static bool make_links(lsi_shares *s, const gathered *g)
 {
-    int64_t at = 0;
-
-    for (int64_t i = 0; i < g->n_links; i++) s->n_links += g->links[i].kept >= 0;
-    s->links = room(s->arena, s->n_links, sizeof *s->links);
-    s->of_link = room(s->arena, g->n_refs, sizeof *s->of_link);
-    if (s->links == NULL || s->of_link == NULL) return false;
-    for (int64_t i = 0; i < g->n_links; i++)
-        if (g->links[i].kept >= 0) s->links[g->links[i].kept].rate = g->links[i].rate;
-    for (int32_t c = 0; c < s->n_classes; c++)
-        for (int32_t k = 0; k < s->classes[c].n_links; k++)
-            s->links[s->of_class[s->classes[c].first + k]].n_classes++;
-    for (int32_t l = 0; l < s->n_links; l++) {
-        s->links[l].first = at;
-        at += s->links[l].n_classes;
-        s->links[l].n_classes = 0;
-    }
-    for (int32_t c = 0; c < s->n_classes; c++)
-        for (int32_t k = 0; k < s->classes[c].n_links; k++) {
-            lsi_shared_link *l = &s->links[s->of_class[s->classes[c].first + k]];
-            s->of_link[l->first + l->n_classes++] = c;
-        }
-    return true;
+    for (int64_t i = 0; i < g->table.n; i++) s->n_links += g->links[i].kept >= 0;
+    s->capacity = room(s->arena, s->n_links, sizeof *s->capacity);
+    for (int64_t i = 0; s->capacity != NULL && i < g->table.n; i++)
+        if (g->links[i].kept >= 0) s->capacity[g->links[i].kept] = g->links[i].rate;
+    return s->capacity != NULL;
 }
 
 ls_status lsi_shares_make(lsi_shares *s, const ls_network *n, int32_t nodes, const ls_flow *flows,
-                          int64_t n_flows, ls_err *err)
+                          int64_t n_flows, lsi_merging merging, ls_err *err)
 {
-    gathered g = {0};
+    const int32_t machines = ls_network_size(n) > 0 ? ls_network_size(n) : nodes;
+    gathered g = {.merging = merging, .own_links = 2 * (int64_t)machines};
     bool enough;
     ls_status st;
 
@@ -244,13 +202,14 @@ ls_status lsi_shares_make(lsi_shares *s, const ls_network *n, int32_t nodes, con
     st = ls_arena_create(&s->arena, LS_MEM_CLI, err);
     if (st != LS_OK) return st;
     g.arena = s->arena;
-    enough = find_ways(&g, n, nodes, flows, n_flows) && find_links(&g, n, nodes);
+    enough = find_ways(&g, n, nodes, flows, n_flows) && make_gathered_links(&g, n, nodes);
     if (enough) {
         find_shared(&g);
         shorten(&g);
         enough = make_classes(s, &g) && make_links(s, &g);
     }
     ls_free(g.refs);
+    lsi_link_table_release(&g.table);
     return enough ? LS_OK : ls_fail(err, LS_NOMEM, "no memory for %lld flows", (long long)n_flows);
 }
 

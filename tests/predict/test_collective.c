@@ -181,8 +181,12 @@ static void agree_without_contention(void)
                     closed(&n, (ls_algorithm)a, (ls_transfer_kind)k, 3e6, counts[i][0], counts[i][1]);
                 const ls_transfer_cost y =
                     shared(&n, (ls_algorithm)a, (ls_transfer_kind)k, 3e6, counts[i][0], counts[i][1]);
-                if (!CHECK_NEAR(x.seconds, y.seconds, 1e-6 * x.seconds) ||
-                    !CHECK_NEAR(x.core_s, y.core_s, 1e-12) || !CHECK_NEAR(x.latency_s, y.latency_s, 1e-12))
+                const bool even =
+                    (counts[i][1] & (counts[i][1] - 1)) == 0; /* else ranks go on at times of their own */
+                const bool same = even ? CHECK_NEAR(x.seconds, y.seconds, 1e-6 * x.seconds)
+                                       : CHECK(y.seconds < x.seconds * 1.0001 && y.seconds > x.seconds * 0.9);
+                if (!same || !CHECK_NEAR(x.core_s, y.core_s, 1e-12) ||
+                    !CHECK_NEAR(x.latency_s, y.latency_s, 1e-12))
                     printf("%s, %s, %d ranks, %d a machine\n", ls_algorithm_name((ls_algorithm)a),
                            ls_transfer_name((ls_transfer_kind)k), (int)counts[i][0], (int)counts[i][1]);
             }
@@ -227,6 +231,23 @@ static void placement_matters(void)
     p.node = far; /* 0 to 2, 1 to 3 and back: two at a time through links for one */
     REQUIRE_OK(ls_transfer_shared(&n, &t, &p, &c, &err), &err);
     CHECK_NEAR(c.seconds, 6 * (L + 5e-4), 1e-9);
+    ls_network_release(&n);
+}
+
+/* Members 0 and 2 are at one switch, 4 and 5 at another, which let out one at a time; the others are alone.
+ * The first round takes twice as long for 0 to 3, the second for 4 to 7, the third for all. */
+static void ranks_go_on_by_themselves(void)
+{
+    ls_network n = read_text(
+        TOPOLOGY("\"kind\":\"fat-tree\",\"levels\":[{\"children\":2,\"taper\":2},{\"children\":8}]"));
+    int32_t at[] = {0, 2, 1, 4, 6, 7, 8, 10};
+    const ls_placement p = {.kind = LS_PLACE_LIST, .nodes = 8, .ranks_per_node = 1, .ranks = 8, .node = at};
+    const ls_transfer t = {LS_TRANSFER_ALL_REDUCE, LS_ALGORITHM_DOUBLING, MB};
+    ls_transfer_cost c;
+    ls_err err = {0};
+
+    REQUIRE_OK(ls_transfer_shared(&n, &t, &p, &c, &err), &err);
+    CHECK_NEAR(c.seconds, 3 * L + 5e-3, 5e-6); /* all together they would take 6 ms */
     ls_network_release(&n);
 }
 
@@ -327,6 +348,7 @@ int main(void)
     CHECK_RUN(agree_without_contention);
     CHECK_RUN(tapered_trees_are_slower);
     CHECK_RUN(placement_matters);
+    CHECK_RUN(ranks_go_on_by_themselves);
     CHECK_RUN(names_are_found);
     CHECK_RUN(closed_forms_are_fast);
     CHECK_RUN(sweeps_are_fast);
