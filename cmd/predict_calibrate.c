@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "base/json.h"
 #include "base/log.h"
 #include "base/program.h"
 #include "base/replace.h"
@@ -294,22 +293,18 @@ static ls_status conclude(const words *w, const predict_measure *m, const char *
 {
     const char *paths[2 * PREDICT_FILES];
     ls_calibration c = {0};
-    json_t *o = NULL;
     int n = 0;
     ls_status st = LS_OK;
 
     for (int i = 0; i < m->n_files; i++) paths[n++] = m->file[i];
     for (int i = 0; i < w->n_files; i++) paths[n++] = w->files[i];
     LS_TRY(ls_calibration_make(&c, paths, n, err));
-    o = ls_calibration_json(&c);
-    if (o == NULL) LS_TRY(ls_fail(err, LS_NOMEM, "no memory for the calibration"));
-    LS_TRY(ls_json_write(out, o, err));
+    LS_TRY(ls_calibration_write(&c, out, err));
     if (w->args.json)
         print_json(&c, out);
     else
         print_text(&c, out);
 out:
-    json_decref(o);
     ls_calibration_release(&c);
     return st;
 }

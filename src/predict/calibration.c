@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/replace.h"
 #include "base/whole.h"
 #include "bench/fields.h"
 #include "predict/network.h"
@@ -20,40 +21,48 @@ typedef struct found {
 /* -- reading ----------------------------------------------------------------------------------------------
  */
 
-/* An export is one object; lines of collectives are many. */
-static bool is_export(const char *text, size_t length)
+/* The event of a file that is one object, however many lines it has; "" of one that is not. */
+static bool is_object(const char *text, size_t length, char event[32])
 {
     json_t *o = json_loadb(text, length, JSON_REJECT_DUPLICATES, NULL);
-    char event[32];
+    const bool is = json_is_object(o);
 
-    ls_field_text(o, "event", event, sizeof event);
+    ls_field_text(o, "event", event, 32);
     json_decref(o);
-    return strcmp(event, "bench-export") == 0;
+    return is;
+}
+
+static ls_status read_times(found *f, const char *path, const char *text, size_t length, ls_err *err)
+{
+    ls_err why = {0};
+    const ls_status st = ls_collectives_parse(&f->times, text, length, &why);
+
+    if (st == LS_OK) return LS_OK;
+    return ls_fail(err, st == LS_NOMEM ? st : LS_INVALID, "%s: %s", path, why.text);
 }
 
 static ls_status look_at(found *f, const char *path, ls_err *err)
 {
     const int before = f->times.n;
-    char *text = NULL;
+    char *text = NULL, event[32];
     size_t length;
     ls_err why = {0};
+    bool one;
     ls_status st = LS_OK;
 
     if (ls_whole_plain(&text, &length, path, FILE_BYTES_MAX, &why) != LS_OK)
         LS_TRY(ls_fail(err, LS_INVALID, "%s", why.text));
-    if (is_export(text, length)) {
+    one = is_object(text, length, event);
+    if (strcmp(event, "bench-export") == 0) {
         f->exports[f->n_exports++] = path;
         goto out;
     }
-    st = ls_collectives_parse(&f->times, text, length, &why);
-    if (st == LS_NOMEM) LS_TRY(ls_fail(err, st, "%s", why.text));
-    if (st != LS_OK) LS_TRY(ls_fail(err, LS_INVALID, "%s: %s", path, why.text));
+    if (!one || strcmp(event, "collectives") == 0) LS_TRY(read_times(f, path, text, length, err));
     if (f->times.n == before)
-        LS_TRY(
-            ls_fail(err, LS_INVALID,
-                    "%s: has neither exchanges (`lockstep bench --collectives --export`) nor the costs of a "
-                    "step (`lockstep bench EXPERIMENT --export`)",
-                    path));
+        LS_TRY(ls_fail(err, LS_INVALID,
+                       "%s: has neither exchanges (`lockstep bench --collectives --export`) nor the costs of "
+                       "a step (`lockstep bench EXPERIMENT --export`)",
+                       path));
 out:
     ls_free(text);
     return st;
@@ -132,4 +141,37 @@ json_t *ls_calibration_json(const ls_calibration *c)
     if (!failed) return o;
     json_decref(o);
     return NULL;
+}
+
+/* Measurements of a machine that others use may come to figures that no reader takes: better now than when
+ * somebody predicts. */
+static ls_status read_back(const ls_calibration *c, const ls_text *text, ls_err *err)
+{
+    ls_network n = {0};
+    ls_machine m = {0};
+    ls_status st = LS_OK;
+
+    if (c->has_network) LS_TRY(ls_network_parse(&n, text->data, text->length, "the measured network", err));
+    if (c->has_machine) LS_TRY(ls_machine_parse(&m, text->data, text->length, "the measured machine", err));
+out:
+    ls_network_release(&n);
+    ls_machine_release(&m);
+    return st;
+}
+
+ls_status ls_calibration_write(const ls_calibration *c, const char *path, ls_err *err)
+{
+    json_t *o = ls_calibration_json(c);
+    ls_text text = {0};
+    ls_status st = LS_OK;
+
+    if (o != NULL) ls_json_add(&text, o, LS_JSON_FILE_FLAGS);
+    ls_text_add(&text, "\n");
+    if (o == NULL || text.failed) LS_TRY(ls_fail(err, LS_NOMEM, "no memory for %s", path));
+    LS_TRY(read_back(c, &text, err));
+    LS_TRY(ls_replace_file(path, text.data, text.length, err));
+out:
+    json_decref(o);
+    ls_text_release(&text);
+    return st;
 }

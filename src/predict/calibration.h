@@ -25,4 +25,7 @@ void ls_calibration_release(ls_calibration *c); /* frees and zeroes */
  * caller's to json_decref. */
 json_t *ls_calibration_json(const ls_calibration *c);
 
+/* Replaces the file (base/replace.h), once what is to be written has been read as it will be. */
+ls_status ls_calibration_write(const ls_calibration *c, const char *path, ls_err *err) LS_MUST_CHECK;
+
 #endif
