@@ -25,7 +25,7 @@ static void check_way(const ls_network *n, int32_t nodes, int32_t a, int32_t b)
 static void check_transfers(const ls_network *n, int32_t nodes)
 {
     const int32_t machines = nodes < 8 ? nodes : 8;
-    const ls_placement p = {.nodes = machines, .ranks_per_node = 2, .ranks = 2 * machines};
+    const ls_job_placement p = {.nodes = machines, .ranks_per_node = 2, .ranks = 2 * machines};
 
     for (int a = 0; a < LS_ALGORITHM_N; a++) {
         const ls_transfer t = {LS_TRANSFER_ALL_REDUCE, (ls_algorithm)a, 1e6};

@@ -241,7 +241,8 @@ static void ranks_go_on_by_themselves(void)
     ls_network n = read_text(
         TOPOLOGY("\"kind\":\"fat-tree\",\"levels\":[{\"children\":2,\"taper\":2},{\"children\":8}]"));
     int32_t at[] = {0, 2, 1, 4, 6, 7, 8, 10};
-    const ls_placement p = {.kind = LS_PLACE_LIST, .nodes = 8, .ranks_per_node = 1, .ranks = 8, .node = at};
+    const ls_job_placement p = {
+        .kind = LS_PLACE_LIST, .nodes = 8, .ranks_per_node = 1, .ranks = 8, .node = at};
     const ls_transfer t = {LS_TRANSFER_ALL_REDUCE, LS_ALGORITHM_DOUBLING, MB};
     ls_transfer_cost c;
     ls_err err = {0};

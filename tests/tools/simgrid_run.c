@@ -209,7 +209,7 @@ static double simulate(void)
 
 int main(int argc, char **argv)
 {
-    ls_placement p = {.ranks_per_node = 1, .node = place};
+    ls_job_placement p = {.ranks_per_node = 1, .node = place};
     ls_transfer t = {.kind = LS_TRANSFER_ALL_REDUCE};
     ls_transfer_cost shared;
     ls_err err = {0};
@@ -225,7 +225,7 @@ int main(int argc, char **argv)
     if (ranks < 2 || ranks > MOST_RANKS || (ranks & (ranks - 1)) != 0)
         die("ranks: a power of two up to 1024");
     if (!ls_algorithm_from(algorithm, &t.algorithm)) die("unknown algorithm");
-    if (ls_network_open(&net, argv[1], &err) != LS_OK || ls_placement_fill(&p, &net, &err) != LS_OK)
+    if (ls_network_open(&net, argv[1], &err) != LS_OK || ls_job_placement_fill(&p, &net, &err) != LS_OK)
         die(err.text);
     if (ls_transfer_shared(&net, &t, &p, &shared, &err) != LS_OK) die(err.text);
     printf("%.9g %.9g %.9g\n", simulate(), ls_transfer_closed(&net, &t, ranks, 1).seconds, shared.seconds);
