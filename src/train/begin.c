@@ -135,6 +135,7 @@ ls_status lsi_run_open_data(lsi_run *r, ls_err *err)
     ls_session_options options;
     ls_status st = LS_OK;
 
+    LS_TRY(ls_team_agree(r->o->comm, r->x, err));
     r->update = ls_update_of(r->cfg, r->o->comm != NULL ? ls_comm_size(r->o->comm) : 1);
     options = ls_update_options(&r->update, r->cfg);
     options.threads = r->o->threads;
@@ -147,7 +148,7 @@ ls_status lsi_run_open_data(lsi_run *r, ls_err *err)
     options.sets = sets_of(r);
     LS_TRY(ls_session_open(&r->session, r->x->trial, r->cfg, &options, err));
     ls_team_watch(r->o->comm, r->cfg);
-    LS_TRY(ls_team_agree(r->session.comm, r->x, &r->session, err));
+    LS_TRY(ls_team_agree_on_plans(r->session.comm, &r->session, err));
     LS_TRY(ls_team_agree_on_data(r->session.comm, (const ls_dataset *[]){r->train, r->test, r->val}, err));
     LS_TRY(ls_session_check_data(&r->session, r->train, err));
     LS_TRY(ls_session_check_data(&r->session, r->test, err));

@@ -41,6 +41,7 @@ ls_status lsi_run_open_split(lsi_run *r, ls_split split, bool rows, const ls_dat
     ls_session_options options;
     ls_status st = LS_OK;
 
+    LS_TRY(ls_team_agree(r->o->comm, r->x, err));
     r->update = ls_update_of(r->cfg, r->o->comm != NULL ? ls_comm_size(r->o->comm) : 1);
     options = ls_update_options(&r->update, r->cfg);
     options.threads = r->o->threads;
@@ -52,7 +53,7 @@ ls_status lsi_run_open_split(lsi_run *r, ls_split split, bool rows, const ls_dat
         (ls_run_sets){.test = ls_dataset_count(*place), .single = rows, .skips = ls_session_skips(r->cfg)};
     LS_TRY(ls_session_open(&r->session, r->x->trial, r->cfg, &options, err));
     ls_team_watch(r->o->comm, r->cfg);
-    LS_TRY(ls_team_agree(r->session.comm, r->x, &r->session, err));
+    LS_TRY(ls_team_agree_on_plans(r->session.comm, &r->session, err));
     LS_TRY(ls_team_agree_on_data(r->session.comm, (const ls_dataset *[]){r->train, r->test, r->val}, err));
     r->session.unlabelled =
         rows && !has_labels(*place) && ls_plan_input(ls_session_usual(&r->session, 0)->plan, "label") != NULL;

@@ -93,6 +93,7 @@ ls_status ls_rehearsal_open(ls_rehearsal *r, const ls_experiment *x, int threads
     ls_status st = LS_OK;
 
     *r = (ls_rehearsal){.update = ls_update_of(x->cfg, ranks), .schedule = {.base = lr, .peak = lr}};
+    LS_TRY(ls_team_agree(comm, x, err));
     options = ls_update_options(&r->update, x->cfg);
     options.threads = threads;
     options.comm = comm;
@@ -102,7 +103,7 @@ ls_status ls_rehearsal_open(ls_rehearsal *r, const ls_experiment *x, int threads
     LS_TRY(ls_session_open(&r->session, x->trial, x->cfg, &options, err));
     ls_team_watch(comm, x->cfg);
     if (r->session.shards != NULL) LS_TRY(ls_shards_prepare(r->session.shards, err));
-    LS_TRY(ls_team_agree(r->session.comm, x, &r->session, err));
+    LS_TRY(ls_team_agree_on_plans(r->session.comm, &r->session, err));
     LS_TRY(real ? load_data(r, err) : make_data(r, err));
     r->ruler = (ls_ruler){INT64_MAX / 2, r->update.samples}; /* no update is cut short */
     r->stepper = (ls_stepper){.session = &r->session,

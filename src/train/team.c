@@ -56,6 +56,7 @@ static void list_settings(const ls_experiment *x, ls_text *out)
 /* Lines of `mine` that `first` (rank 0's) does not have, each with what rank 0 has for the key. */
 static void compare_settings(const char *mine, const char *first, char complaint[COMPLAINT])
 {
+    static const char none[] = "not set";
     size_t at = 0;
 
     for (const char *line = mine; *line != '\0' && at < COMPLAINT - 1; line = strchr(line, '\n') + 1) {
@@ -63,9 +64,10 @@ static void compare_settings(const char *mine, const char *first, char complaint
         const char *other = first;
         while (*other != '\0' && strncmp(other, line, (size_t)key) != 0) other = strchr(other, '\n') + 1;
         if (*other != '\0' && strncmp(other, line, (size_t)length + 1) == 0) continue;
+        const int known = *other != '\0' ? (int)strcspn(other + key, "\n") : 0;
         at += (size_t)snprintf(complaint + at, COMPLAINT - at, "%s%.*s (rank 0: %.*s)", at > 0 ? ", " : "",
-                               length, line, *other != '\0' ? (int)strcspn(other + key, "\n") : 4,
-                               *other != '\0' ? other + key : "none");
+                               length, line, known > 0 ? known : (int)strlen(none),
+                               known > 0 ? other + key : none);
     }
 }
 
@@ -86,7 +88,7 @@ static ls_status report_complaints(ls_comm *c, const char complaint[COMPLAINT], 
     return st;
 }
 
-ls_status ls_team_agree(ls_comm *c, const ls_experiment *x, const ls_session *s, ls_err *err)
+ls_status ls_team_agree(ls_comm *c, const ls_experiment *x, ls_err *err)
 {
     ls_text mine = {0};
     char complaint[COMPLAINT] = "", *first = NULL;
@@ -110,7 +112,6 @@ ls_status ls_team_agree(ls_comm *c, const ls_experiment *x, const ls_session *s,
     LS_TRY(ls_comm_broadcast(c, first, (size_t)length, 0, "comparing experiments", err));
     compare_settings(mine.data, first, complaint);
     LS_TRY(report_complaints(c, complaint, err));
-    LS_TRY(ls_team_agree_on_plans(c, s, err));
 out:
     ls_free(first);
     ls_text_release(&mine);

@@ -13,12 +13,13 @@
 /* From here on waits are reported and ended as parallel.stall_s and parallel.stall_limit say; before, ranks
  * compile, each as long as it takes. */
 void ls_team_watch(ls_comm *c, ls_config *cfg);
-/* LS_DISAGREE unless all ranks were started with the same experiment and have compiled the same plans; the
- * text names a rank and the settings that differ, with both values.  Where the data lie, and how many threads
- * read them, may differ. */
-ls_status ls_team_agree(ls_comm *c, const ls_experiment *x, const ls_session *s, ls_err *err) LS_MUST_CHECK;
-/* The second half of it: LS_DISAGREE names a rank and the first of its plans (training or gradients and
- * update, by stage; evaluation) that differs from rank 0's. */
+/* LS_DISAGREE unless all ranks were started with the same experiment; the text names a rank and the settings
+ * that differ, with both values.  Where the data lie, and how many threads read them, may differ.  It comes
+ * before anything that ranks do together because a setting says so: they would wait for one another in
+ * different places, and say that instead. */
+ls_status ls_team_agree(ls_comm *c, const ls_experiment *x, ls_err *err) LS_MUST_CHECK;
+/* LS_DISAGREE unless all ranks have compiled the same plans; the text names a rank and the first of its plans
+ * (training or gradients and update, by stage; evaluation) that differs from rank 0's. */
 ls_status ls_team_agree_on_plans(ls_comm *c, const ls_session *s, ls_err *err) LS_MUST_CHECK;
 /* After what each rank does for itself, and what mostly fails on all alike: a file that is not there, a batch
  * that the data do not have.  `st` and `err` say how it went here.  The first rank on which it failed keeps
