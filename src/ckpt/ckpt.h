@@ -124,7 +124,7 @@ ls_status ls_ckpt_import(const char *file, const char *dir, int *left_out, ls_er
  */
 
 /* A writer keeps the checkpoints of one folder.  It copies what it is given and writes it in a thread of its
- * own; `last` and `best` are links to the newest and the best one.  A write that fails warns, leaves the last
+ * own, unless it is asked to write at once; `last` and `best` are links to the newest and the best one.  A write that fails warns, leaves the last
  * good one alone, and the run goes on.  A writer is used by one thread at a time. */
 typedef struct ls_ckpt_writer ls_ckpt_writer;
 
@@ -134,7 +134,7 @@ typedef struct ls_ckpt_writer ls_ckpt_writer;
 typedef struct ls_ckpt_keep {
     int last, best;
     bool larger_is_better;
-    bool in_pieces; /* ranks have pieces of variables: no rank needs room for a copy of them all */
+    bool at_once; /* without a copy, for which there may be no memory: the run waits for every write */
 } ls_ckpt_keep;
 
 /* Makes `folder` where it is missing, removes what a killed run left half-written, takes note of the
@@ -146,8 +146,8 @@ ls_status ls_ckpt_writer_create(ls_ckpt_writer **out, const char *folder, ls_ckp
 void ls_ckpt_writer_destroy(ls_ckpt_writer *w);
 
 /* Hands over the variables as they are now, to be written as `folder/step-%08lld`.  Returns when they are
- * copied, or written where ranks have them in pieces (the others serve: exec/pieces.h); waits for the write
- * before, when that is not done.  `metric` decides about `best`; NaN: none. Fails only when memory or a
+ * copied; or written, where that is asked for or ranks have them in pieces (the others serve: exec/pieces.h).
+ * Waits for the write before, when that is not done.  `metric` decides about `best`; NaN: none. Fails only when memory or a
  * thread cannot be had, never because of the disk. */
 ls_status ls_ckpt_writer_submit(ls_ckpt_writer *w, int64_t step, const ls_state *vars, uint64_t plan_hash,
                                 const json_t *state, double metric, ls_err *err) LS_MUST_CHECK;

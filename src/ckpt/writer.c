@@ -26,6 +26,7 @@ struct ls_ckpt_writer {
     job job;
     pthread_t thread;
     bool has_thread;
+    bool at_once; /* no copies are made */
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t changed;
     bool busy, stop;
@@ -149,9 +150,10 @@ ls_status lsi_ckpt_writer_create(ls_ckpt_writer **out, const char *folder, ls_ck
     if (w == NULL) return ls_fail(err, LS_NOMEM, "checkpoints: no memory");
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->changed, NULL);
+    w->at_once = keep.at_once;
     LS_TRY(lsi_shelf_open(&w->shelf, folder, keep, bytes, io, err));
     /* Now, so that the first copy is as fast as the others. */
-    if (!keep.in_pieces) LS_TRY(make_room(&w->job, bytes, err));
+    if (!keep.at_once) LS_TRY(make_room(&w->job, bytes, err));
     LS_TRY(start_thread(w, err));
 out:
     if (st != LS_OK) {
@@ -221,7 +223,7 @@ out:
 ls_status ls_ckpt_writer_submit(ls_ckpt_writer *w, int64_t step, const ls_state *vars, uint64_t plan_hash,
                                 const json_t *state, double metric, ls_err *err)
 {
-    const bool at_once = ls_pieces_any(vars, NULL);
+    const bool at_once = w->at_once || ls_pieces_any(vars, NULL);
     double t0 = ls_clock_seconds();
     job *j = &w->job;
     ls_status st;

@@ -257,14 +257,32 @@ out:
     return ls_fail_in(err, st, "resuming %s", r->dir.path);
 }
 
+/* Whether checkpoints are written without a copy of all variables, for which the run waits.  A memory.limit
+ * is of the device's memory: a copy counts against it where that is the host's. */
+static bool writes_at_once(const lsi_run *r, size_t copy)
+{
+    const ls_session *s = &r->session;
+    char a[32], b[32], c[32];
+
+    if (ls_pieces_any(s->state, NULL)) return true;
+    if (s->limit == 0 || copy <= s->limit - s->planned || ls_device_memory_of(s->dev).own) return false;
+    ls_log(LS_LOG_INFO,
+           "checkpoints are written while the run waits: beside the %s that it takes, a copy of %s does not "
+           "fit into memory.limit (%s)",
+           ls_text_bytes((double)s->planned, a), ls_text_bytes((double)copy, b),
+           ls_text_bytes((double)s->limit, c));
+    return true;
+}
+
 static ls_status open_writer(lsi_run *r, ls_err *err)
 {
+    const size_t bytes = ls_ckpt_bytes(r->session.state);
     const ls_ckpt_keep keep = {.last = (int)ls_config_int(r->cfg, "train.keep"),
                                .best = (int)ls_config_int(r->cfg, "train.keep_best"),
                                .larger_is_better = r->best.larger,
-                               .in_pieces = ls_pieces_any(r->session.state, NULL)};
+                               .at_once = writes_at_once(r, bytes)};
 
-    return ls_ckpt_writer_create(&r->writer, r->dir.checkpoints, keep, ls_ckpt_bytes(r->session.state), err);
+    return ls_ckpt_writer_create(&r->writer, r->dir.checkpoints, keep, bytes, err);
 }
 
 /* The summary as it would be if the run ended now. */

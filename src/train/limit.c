@@ -162,7 +162,8 @@ static ls_status decide(ls_memory_choice *out, const ls_session *s, const ls_ses
     own.as = &s->place;
     LS_TRY(ls_outline_open(&x, s->trial, s->cfg, &own, err));
     out->recompute = x.recompute.units;
-    if (ls_outline_memory(&x).total > out->limit)
+    out->planned = ls_outline_memory(&x).total;
+    if (out->planned > out->limit)
         st = refuse(s->trial, s->cfg, &how, ls_outline_memory(&x), out->limit, err);
 out:
     ls_outline_release(&x);

@@ -13,7 +13,7 @@ ls_status ls_memory_limit(ls_config *cfg, size_t *out, ls_err *err) LS_MUST_CHEC
 
 /* What a session may take of its device, and which units it computes again. */
 typedef struct ls_memory_choice {
-    size_t limit; /* 0: none */
+    size_t limit, planned; /* 0: none; what a rank takes of it at most */
     ls_units recompute;
 } ls_memory_choice;
 

@@ -356,6 +356,8 @@ ls_status ls_session_open(ls_session *s, const ls_trial *trial, ls_config *cfg, 
     LS_TRY(ls_prefetch_settle(s, o, err));
     LS_TRY(ls_memory_settle(&choice, s, o, err));
     s->recompute = choice.recompute;
+    s->limit = choice.limit;
+    s->planned = choice.planned;
     s->in_step = s->peers != NULL && (ls_config_bool(cfg, "parallel.sync_batchnorm") ||
                                       s->place.sharding == LS_SHARD_WEIGHTS); /* which are gathered there */
     LS_TRY(ls_device_open_at(&s->dev, ls_config_text(cfg, "device"), o->shards > 0 ? 1 : o->threads,

@@ -74,6 +74,7 @@ typedef struct ls_session {
     int threads;
     int64_t update_samples;                /* of all ranks; 0: not known */
     ls_units recompute;                    /* of training steps: rank 0 has chosen, the others follow */
+    size_t limit, planned;                 /* memory.limit (0: none), and what a rank takes of it at most */
     bool tests_only;                       /* it has no plans that train, and no variables for that */
     bool split;                            /* gradients and update are plans of their own */
     bool in_step;                          /* also plans for gradients exchange something */

@@ -217,6 +217,24 @@ n=$((n + 1))
 run 0 train "${shared[@]/batch.global=16/$proposed}" -n 2 train.steps=2 memory.limit=3500KiB --run-dir "$work/shared" --quiet
 run 0 plan vit-small batch.global=0 batch.per_rank=4 --threads 1
 
+# A checkpoint's copy of all variables (82 MiB here) is made where it fits beside what is planned (110 MiB).  Elsewhere the run waits
+# for the write, and says so; the file is the same, and the process takes no more than the limit and what a program takes anyway.
+copied=(vit-tiny model.width=384 model.heads=6 model.mlp=1536 model.depth=4 batch.per_rank=2 data.kind=synthetic data.train_range=0:16
+    data.test_range=16:20 train.steps=4 train.checkpoint_every=2st --threads 1 --quiet)
+run 0 train "${copied[@]}" memory.limit=1GiB --run-dir "$work/copied"
+run 0 train "${copied[@]}" memory.limit=128MiB --run-dir "$work/waited"
+n=$((n + 4))
+grep -qF 'checkpoints are written while the run waits' -r "$work/waited/logs" || fail "a run that writes at once does not say so"
+grep -qF 'checkpoints are written while the run waits' -r "$work/copied/logs" && fail "a run that copies says that it waits"
+cmp "$work/waited/checkpoints/last/model.safetensors" "$work/copied/checkpoints/last/model.safetensors" || fail "copied and written at once differ"
+# A sanitizer takes memory of its own.
+slow_build || python3 - "$work/waited/summary.json" "$work/copied/summary.json" <<'CODE' || fail "a checkpoint without a copy takes as much as one with it"
+import json, sys
+waited, copied = (json.load(open(f))["peak_bytes"] / 2**20 for f in sys.argv[1:])
+print(f"most resident, MiB: {waited:.0f} without a copy, {copied:.0f} with it")
+sys.exit(not (copied - waited > 70 and waited < 128 + 40))
+CODE
+
 # One number stays what it was.
 run 0 plan "${small[@]}" -n 2 --threads 1
 says out "exchange      2 ranks"

@@ -87,7 +87,7 @@ static uint64_t hash_of_pieces(const ls_state *s)
 
 static void save(const ls_session *s)
 {
-    const ls_ckpt_keep keep = {.last = 1, .in_pieces = ls_pieces_any(s->state, NULL)};
+    const ls_ckpt_keep keep = {.last = 1, .at_once = ls_pieces_any(s->state, NULL)};
     ls_ckpt_writer *w = NULL;
     ls_err err = {0};
 
