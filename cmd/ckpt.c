@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/replace.h"
 #include "base/text.h"
@@ -12,6 +13,31 @@
 
 #define PATH_MAX_BYTES LS_PATH_MAX
 #define SUFFIX         ".safetensors"
+
+static bool is_folder(const char *path)
+{
+    struct stat about;
+
+    return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
+}
+
+/* Whether a folder is one of a checkpoint, whatever it has lost: by its name, or by what is in it. */
+static bool is_checkpoint(const char *folder)
+{
+    static const char *const parts[] = {"manifest.json", "model.safetensors"};
+    char path[PATH_MAX_BYTES], *name = path;
+    size_t n = strlen(folder);
+
+    while (n > 1 && folder[n - 1] == '/') n--;
+    snprintf(path, sizeof path, "%.*s", (int)n, folder);
+    if (strrchr(path, '/') != NULL) name = strrchr(path, '/') + 1;
+    if (ls_ckpt_step_of(name) >= 0) return true;
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        snprintf(path, sizeof path, "%s/%s", folder, parts[i]);
+        if (access(path, F_OK) == 0) return true;
+    }
+    return false;
+}
 
 /* A run's directory stands for its newest checkpoint.  NULL: there is none, as `err` says. */
 static const char *checkpoint_at(const char *path, char buf[PATH_MAX_BYTES], ls_err *err)
@@ -22,6 +48,13 @@ static const char *checkpoint_at(const char *path, char buf[PATH_MAX_BYTES], ls_
                 path);
     else if (ls_run_is_one(path))
         ls_fail(err, LS_INVALID, "%s has no checkpoint yet; --resume goes on with the run", path);
+    else if (!is_folder(path))
+        ls_fail(err, LS_INVALID,
+                "%s is a file, and a checkpoint is a folder: name a run or a step-... folder; `lockstep ckpt "
+                "import` makes one of a safetensors file",
+                path);
+    else if (!is_checkpoint(path))
+        ls_fail(err, LS_INVALID, "%s is no checkpoint: name a run or a step-... folder", path);
     return err->status == LS_OK ? path : NULL;
 }
 
@@ -181,7 +214,14 @@ static int import(const char *path, const char *to, bool json)
         snprintf(name, sizeof name, "%.*s", (int)(n - m), path);
         to = name;
     }
-    if (ls_ckpt_import(path, to, &left_out, &err) != LS_OK) return cli_fail("ckpt", &err);
+    if (access(path, F_OK) != 0)
+        ls_fail(&err, LS_INVALID, "import %s: there is no such file", path);
+    else if (is_folder(path))
+        ls_fail(&err, LS_INVALID,
+                "import %s: is a folder; import makes a checkpoint of a safetensors file, such as `lockstep "
+                "ckpt export` writes",
+                path);
+    if (err.status != LS_OK || ls_ckpt_import(path, to, &left_out, &err) != LS_OK) return cli_fail("ckpt", &err);
     return converted("import", path, to, json, left_out);
 }
 

@@ -17,6 +17,31 @@ run 0 ckpt verify best/checkpoints/best
 run 2 ckpt export best best/checkpoints/last/model.safetensors
 says err 'is there already'
 run 0 ckpt verify best
+
+# What is no checkpoint is not called a damaged one; a checkpoint that has lost a file is.
+run 0 ckpt export best weights.safetensors
+for action in show verify export; do
+    run 2 ckpt $action best/checkpoints
+    says err 'best/checkpoints is no checkpoint: name a run or a step-... folder'
+    run 2 ckpt $action weights.safetensors
+    says err 'weights.safetensors is a file, and a checkpoint is a folder'
+    says err '`lockstep ckpt import` makes one of a safetensors file'
+done
+for folder in best best/checkpoints best/checkpoints/last; do
+    run 2 ckpt import $folder imported
+    says err "import $folder: is a folder; import makes a checkpoint of a safetensors file"
+done
+run 2 ckpt import absent.safetensors imported
+says err 'import absent.safetensors: there is no such file'
+[ ! -e imported ] || fail "something was imported"
+cp -rL best/checkpoints/last step-00000007
+cp -r step-00000007 renamed
+rm step-00000007/manifest.json renamed/manifest.json
+for folder in step-00000007 step-00000007/ renamed; do
+    run 3 ckpt verify $folder
+    says err 'manifest.json: cannot be opened'
+done
+rm -r step-00000007 renamed
 run 0 ckpt export best whole.safetensors
 
 # A run goes on in its directory, with its own weights.
