@@ -221,7 +221,8 @@ static int import(const char *path, const char *to, bool json)
                 "import %s: is a folder; import makes a checkpoint of a safetensors file, such as `lockstep "
                 "ckpt export` writes",
                 path);
-    if (err.status != LS_OK || ls_ckpt_import(path, to, &left_out, &err) != LS_OK) return cli_fail("ckpt", &err);
+    if (err.status != LS_OK || ls_ckpt_import(path, to, &left_out, &err) != LS_OK)
+        return cli_fail("ckpt", &err);
     return converted("import", path, to, json, left_out);
 }
 

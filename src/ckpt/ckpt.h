@@ -124,8 +124,9 @@ ls_status ls_ckpt_import(const char *file, const char *dir, int *left_out, ls_er
  */
 
 /* A writer keeps the checkpoints of one folder.  It copies what it is given and writes it in a thread of its
- * own, unless it is asked to write at once; `last` and `best` are links to the newest and the best one.  A write that fails warns, leaves the last
- * good one alone, and the run goes on.  A writer is used by one thread at a time. */
+ * own, unless it is asked to write at once; `last` and `best` are links to the newest and the best one.  A
+ * write that fails warns, leaves the last good one alone, and the run goes on unless ranks are lost.  A
+ * writer is used by one thread at a time. */
 typedef struct ls_ckpt_writer ls_ckpt_writer;
 
 /* Which checkpoints stay: the `last` newest (at least 1) and the `best` best by metric (0: none for being
@@ -147,8 +148,8 @@ void ls_ckpt_writer_destroy(ls_ckpt_writer *w);
 
 /* Hands over the variables as they are now, to be written as `folder/step-%08lld`.  Returns when they are
  * copied; or written, where that is asked for or ranks have them in pieces (the others serve: exec/pieces.h).
- * Waits for the write before, when that is not done.  `metric` decides about `best`; NaN: none. Fails only when memory or a
- * thread cannot be had, never because of the disk. */
+ * Waits for the write before, when that is not done.  `metric` decides about `best`; NaN: none. Fails only
+ * when memory or a thread cannot be had, never because of the disk. */
 ls_status ls_ckpt_writer_submit(ls_ckpt_writer *w, int64_t step, const ls_state *vars, uint64_t plan_hash,
                                 const json_t *state, double metric, ls_err *err) LS_MUST_CHECK;
 /* What the other ranks do of it, and of loading, where they have pieces: for ls_pieces_serve. */

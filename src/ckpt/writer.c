@@ -26,7 +26,7 @@ struct ls_ckpt_writer {
     job job;
     pthread_t thread;
     bool has_thread;
-    bool at_once; /* no copies are made */
+    bool at_once;         /* no copies are made */
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t changed;
     bool busy, stop;
@@ -83,7 +83,10 @@ static void finish_job(ls_ckpt_writer *w)
     ls_status st = write_job(w, &err);
 
     release_job(&w->job);
-    if (st != LS_OK) ls_log(LS_LOG_WARN, "%s; the last good one stays and the run goes on", err.text);
+    if (st != LS_OK)
+        ls_log(LS_LOG_WARN, "%s; %s", err.text,
+               st == LS_LOST || st == LS_DISAGREE ? "the last good one stays"
+                                                  : "the last good one stays and the run goes on");
     pthread_mutex_lock(&w->lock);
     w->result = err;
     w->stats.write_s += ls_clock_seconds() - t0;
