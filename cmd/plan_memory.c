@@ -147,14 +147,15 @@ static void print_row(const plan_memory_table *t, const plan_memory_row *r)
     printf("\n");
 }
 
-static void print_text(const plan_memory_table *t)
+static void print_text(const plan_memory_table *t, int ranks_per_node)
 {
     char limit[32];
     int guessed = 0;
 
-    printf("memory of a rank, %s, batch %lld %s%s%s\n", t->name,
+    printf("memory of a rank, %s, batch %lld %s%s%s%s\n", t->name,
            (long long)(t->global > 0 ? t->global : t->batch), t->global > 0 ? "of all ranks" : "per rank",
-           t->limit > 0 ? ", of at most " : "", t->limit > 0 ? ls_text_bytes((double)t->limit, limit) : "");
+           t->limit > 0 ? ", of at most " : "", t->limit > 0 ? ls_text_bytes((double)t->limit, limit) : "",
+           ranks_per_node == 0 ? "; all ranks on one machine; --ranks-per-node R changes that" : "");
     printf("%6s %-9s %10s %10s %10s %10s %10s %10s %10s %10s%s\n", "ranks", "strategy", "weights",
            "gradients", "optimizer", "activation", "workspace", "exchange", "staging", "total",
            t->limit > 0 ? "  fits     batch     width" : "");
@@ -231,7 +232,7 @@ int plan_memory(const cli_args *args)
     if (args->json)
         print_json(&t, page);
     else
-        print_text(&t);
+        print_text(&t, args->ranks_per_node);
     if (!args->json && page[0] != '\0') printf("report        %s\n", page);
 out:
     ls_free(t.rows);

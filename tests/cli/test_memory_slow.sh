@@ -173,6 +173,7 @@ n=$((n + 1))
 [ "$(grep -o '"ranks": *[0-9]*' "$work/out" | sort | uniq -d | wc -l)" -eq 0 ] || fail "-n 2,1,2..4 repeats a row: $(cat "$work/out")"
 run 0 plan "${small[@]}" -n 1,2 --threads 1
 says out "memory of a rank"
+says out "; all ranks on one machine; --ranks-per-node R changes that"
 [ "$(grep -c ' ddp ' "$work/out")" -eq 2 ] || fail "not a row for each number of ranks: $(cat "$work/out")"
 
 # Machines of two ranks: groups of two, and not of all four.
@@ -234,6 +235,10 @@ waited, copied = (json.load(open(f))["peak_bytes"] / 2**20 for f in sys.argv[1:]
 print(f"most resident, MiB: {waited:.0f} without a copy, {copied:.0f} with it")
 sys.exit(not (copied - waited > 70 and waited < 128 + 40))
 CODE
+
+# Where the number is given, the heading does not say how it is not.
+run 0 plan "${small[@]}" -n 2,4 --ranks-per-node 2 --strategy ddp --threads 1
+grep -q 'all ranks on one machine' "$work/out" && fail "two ranks a machine are called one machine: $(head -1 "$work/out")"
 
 # One number stays what it was.
 run 0 plan "${small[@]}" -n 2 --threads 1
