@@ -15,10 +15,10 @@ says err "memory.limit is 97.7 KiB, and a rank would take"
 [ "$(grep -c 'a rank would take' "$work/err")" -eq 1 ] || fail "it is said more than once: $(cat "$work/err")"
 [ ! -e small ] || fail "a run was made although it does not fit"
 
-# One rank alone has it, or another one than rank 0: nobody waits for ever.
-mpi 2 -n 1 "$LOCKSTEP" train "${small[@]}" "${quick[@]}" memory.limit=100000 --run-dir apart --quiet : \
+# One rank alone has it, or another one than rank 0: nobody waits for ever, and what differs comes before what does not fit.
+mpi 5 -n 1 "$LOCKSTEP" train "${small[@]}" "${quick[@]}" memory.limit=100000 --run-dir apart --quiet : \
     -n 1 "$LOCKSTEP" train "${small[@]}" "${quick[@]}" --run-dir apart --quiet
-says err "a rank would take"
+says err "memory.limit= (rank 0: 100000)"
 mpi 5 -n 1 "$LOCKSTEP" train "${small[@]}" "${quick[@]}" --run-dir apart --quiet : \
     -n 1 "$LOCKSTEP" train "${small[@]}" "${quick[@]}" memory.limit=100000 --run-dir apart --quiet
 says err "memory.limit=100000 (rank 0: "
