@@ -76,6 +76,7 @@ typedef struct lsi_remote {
     int *local_of;              /* by rank */
     int *host_size;             /* by host */
     int **ranks_of;             /* by host and local index */
+    int *in_turns;              /* ranks: of every host the first, of every host the second, ... */
     char *staging;              /* in the heap: a block per host, what its leader said in this round */
     ls_transport_request *wait; /* the leader's transfers of a round */
     int next_tag;               /* for exchanges */

@@ -5,7 +5,10 @@
  * what the tree asks for) and sends that to the owner at home; from there the result comes right into every
  * machine's.  Of an all-reduce slice k is at home on machine k mod H, which sends and receives 2 (H - 1) / H
  * of the vector; it needs no order among machines, and a late one holds up no more than its own slices.  A
- * reduce-scatter ends at home, with the owner of the piece; an all-gather and a broadcast begin there.
+ * reduce-scatter ends at home, on the machine of the piece's rank; an all-gather and a broadcast begin there.
+ * There slice k is of the piece of rank in_turns[k mod ranks]: neighbouring slices have their homes on
+ * different machines.  Piece after piece, all would send to one machine at a time, and each wire be used in
+ * one direction.
  *
  * A rank has up to MOST_SLOTS slices in hand and takes them in ascending order.  Nothing can lock: of all
  * unfinished slices the lowest is in hand, or next, at all of its owners.
@@ -23,9 +26,15 @@
 /* -- who does what ------------------------------------------------------------------------------------------
  */
 
+/* The rank whose piece the slice is of, where ranks have pieces. */
+static int piece_of(const ls_exchange *x, int64_t slice)
+{
+    return x->c->remote->in_turns[slice % x->size];
+}
+
 static int home_of(const ls_exchange *x, int64_t slice)
 {
-    if (lsi_has_pieces(x->kind)) return x->c->remote->host_of[slice / lsi_slices_per_piece(x)];
+    if (lsi_has_pieces(x->kind)) return x->c->remote->host_of[piece_of(x, slice)];
     return x->kind == LS_COLL_BROADCAST ? x->c->remote->host_of[x->root] : (int)(slice % x->c->hosts);
 }
 
@@ -37,8 +46,8 @@ static void bounds_of(const ls_exchange *x, int64_t slice, int64_t *lo, int64_t 
 
     *lo = slice * x->chunk;
     if (lsi_has_pieces(x->kind)) {
-        const int64_t rank = slice / lsi_slices_per_piece(x);
-        *lo = rank * piece + slice % lsi_slices_per_piece(x) * x->chunk;
+        const int64_t rank = piece_of(x, slice);
+        *lo = rank * piece + slice / x->size * x->chunk;
         if ((rank + 1) * piece < end) end = (rank + 1) * piece;
     }
     *n = end - *lo < x->chunk ? end - *lo : x->chunk;
@@ -48,7 +57,7 @@ static void bounds_of(const ls_exchange *x, int64_t slice, int64_t *lo, int64_t 
 static int owner_of(const ls_exchange *x, int64_t slice, int host)
 {
     const lsi_remote *f = x->c->remote;
-    const int64_t turn = x->kind == LS_COLL_ALL_REDUCE ? slice / x->c->hosts : slice;
+    const int64_t turn = x->kind == LS_COLL_BROADCAST ? slice : slice / x->c->hosts;
 
     return f->ranks_of[host][turn % f->host_size[host]];
 }

@@ -38,9 +38,20 @@ static bool allocate(ls_comm *c)
     f->local_of = ls_alloc(LS_MEM_COMM, size * sizeof *f->local_of);
     f->host_size = ls_alloc(LS_MEM_COMM, hosts * sizeof *f->host_size);
     f->ranks_of = ls_alloc(LS_MEM_COMM, hosts * sizeof *f->ranks_of + size * sizeof **f->ranks_of);
+    f->in_turns = ls_alloc(LS_MEM_COMM, size * sizeof *f->in_turns);
     f->wait = ls_alloc(LS_MEM_COMM, 2 * hosts * sizeof *f->wait);
     return f->host_of != NULL && f->local_of != NULL && f->host_size != NULL && f->ranks_of != NULL &&
-           f->wait != NULL;
+           f->in_turns != NULL && f->wait != NULL;
+}
+
+static void take_in_turns(const ls_comm *c)
+{
+    lsi_remote *f = c->remote;
+    int n = 0;
+
+    for (int local = 0; n < c->size; local++)
+        for (int h = 0; h < c->hosts; h++)
+            if (local < f->host_size[h]) f->in_turns[n++] = f->ranks_of[h][local];
 }
 
 ls_status lsi_remote_create(ls_comm *c, const int *host_of, ls_err *err)
@@ -64,6 +75,7 @@ ls_status lsi_remote_create(ls_comm *c, const int *host_of, ls_err *err)
         bytes += block_room(f->host_size[h]);
     }
     for (int r = 0; r < c->size; r++) f->ranks_of[f->host_of[r]][f->local_of[r]] = r;
+    take_in_turns(c);
     f->next_tag = LSI_FIRST_EXCHANGE_TAG;
     LS_TRY(lsi_window_map(c, bytes, 1, 0, &unused, &window, err));
     f->staging = window;
@@ -79,6 +91,7 @@ void lsi_remote_destroy(ls_comm *c)
     lsi_lines_close(f->lines);
     lsi_heap_unmap(c->heap, f->staging);
     ls_free(f->wait);
+    ls_free(f->in_turns);
     ls_free(f->ranks_of);
     ls_free(f->host_size);
     ls_free(f->local_of);

@@ -23,6 +23,8 @@ int rank_weighs(ls_comm *c, const void *arg);
 int rank_weighs_nothing(ls_comm *c, const void *arg);
 /* Every kind of collective over every group, at lengths that do not fit ranks, empty ones among them. */
 int rank_moves(ls_comm *c, const void *arg);
+/* Pieces of several slices each, more of them than a rank of a few has in hand at once, odd lengths. */
+int rank_moves_long(ls_comm *c, const void *arg);
 /* Exchanges that use the same memory one after the other. */
 int rank_moves_in(ls_comm *c, const void *arg);
 /* arg: an int64_t, the number of shards.  Sums of leaves that several threads give out of order. */

@@ -115,6 +115,20 @@ int rank_moves(ls_comm *c, const void *arg)
     return wrong;
 }
 
+int rank_moves_long(ls_comm *c, const void *arg)
+{
+    static const int64_t lengths[] = {400003, 1200001};
+    static const ls_collective kinds[] = {LS_COLL_REDUCE_SCATTER, LS_COLL_ALL_GATHER};
+    const int n = ls_comm_size(c) <= 4 ? 2 : 1; /* of lengths: others have many slices each already */
+    int wrong = 0;
+
+    (void)arg;
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < 2 && wrong == 0; k++)
+            wrong += run_kind(c, &(ls_exchange_options){.name = "long", .kind = kinds[k], .n = lengths[i]});
+    return wrong;
+}
+
 /* -- rooms ------------------------------------------------------------------------------------------------
  */
 

@@ -42,7 +42,7 @@ for lines in on off; do
     expect "several buckets, lines $lines" $?
 done
 unset LOCKSTEP_LINES
-for hosts in 1 3; do
+for hosts in 1 2 3 4; do
     export LOCKSTEP_COMM_HOSTS=$hosts
     output=$(start 4 narrow)
     expect "narrow wires on $hosts hosts" $?

@@ -23,7 +23,8 @@ static int everything(ls_comm *c)
                                      {.n = 400000, .shards = 0, .steps = 2}};
     const int64_t shards = 13;
     int wrong = rank_gathers(c, NULL) + rank_folds(c, NULL) + rank_overlaps(c, NULL) + rank_moves(c, NULL) +
-                rank_moves_in(c, NULL) + rank_gives_leaves(c, &shards) + rank_works_in_barriers(c, NULL);
+                rank_moves_long(c, NULL) + rank_moves_in(c, NULL) + rank_gives_leaves(c, &shards) +
+                rank_works_in_barriers(c, NULL);
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases && wrong == 0; i++)
         wrong += rank_sums_steps(c, &cases[i]);
@@ -32,12 +33,16 @@ static int everything(ls_comm *c)
     return wrong;
 }
 
-/* On a narrow wire all ranks hold the same bits, near the exact sum; inside a machine nothing is rounded. */
-static int narrow(ls_comm *c, ls_wire wire, double tolerance)
+/* On a narrow wire all ranks hold the same bits, near the exact sum; inside a machine nothing is rounded.  Of
+ * a reduce-scatter, which has several slices of every piece, each looks at its own. */
+static int narrow(ls_comm *c, ls_collective kind, ls_wire wire, double tolerance)
 {
-    enum { N = 50000 };
-    ls_exchange_options o = {.name = "narrow", .n = N, .wire = wire};
-    int size = ls_comm_size(c), wrong = 0;
+    const bool scatters = kind == LS_COLL_REDUCE_SCATTER;
+    const int n = scatters ? 300001 : 50000, size = ls_comm_size(c);
+    const int64_t piece = ls_exchange_piece(n, size), lo = scatters ? ls_comm_rank(c) * piece : 0,
+                  hi = scatters && lo + piece < n ? lo + piece : n;
+    ls_exchange_options o = {.name = "narrow", .kind = kind, .n = n, .wire = wire};
+    int wrong = 0;
     ls_exchange *x;
     ls_err err = {0};
     double worst = 0;
@@ -45,10 +50,10 @@ static int narrow(ls_comm *c, ls_wire wire, double tolerance)
 
     wrong += expect_status(c, ls_exchange_create(&x, c, &o, &err), LS_OK, &err, "create");
     if (wrong > 0) return wrong;
-    fill_parts(x, 5, size, N);
+    fill_parts(x, 5, size, n);
     ls_exchange_start(x, 1);
     wrong += expect_status(c, ls_exchange_wait(x, &err), LS_OK, &err, "wait");
-    for (int i = 0; i < N && wrong == 0; i++) {
+    for (int64_t i = lo; i < hi && wrong == 0; i++) {
         double sum = 0, off;
         uint32_t bits;
         for (int r = 0; r < size; r++) sum += (double)noise(5, (uint64_t)r, (uint64_t)i);
@@ -62,7 +67,8 @@ static int narrow(ls_comm *c, ls_wire wire, double tolerance)
         printf("rank %d: largest error on the narrow wire is %g\n", ls_comm_rank(c), worst);
         wrong++;
     }
-    wrong += expect_status(c, ls_comm_agree(c, hash, "narrow result", &err), LS_OK, &err, "agree");
+    if (!scatters)
+        wrong += expect_status(c, ls_comm_agree(c, hash, "narrow result", &err), LS_OK, &err, "agree");
     ls_exchange_destroy(x);
     return wrong;
 }
@@ -221,7 +227,10 @@ int main(int argc, char **argv)
     }
     if (strcmp(what, "everything") == 0) wrong = everything(c);
     if (strcmp(what, "narrow") == 0)
-        wrong = narrow(c, LS_WIRE_BF16, 0x1p-7) + narrow(c, LS_WIRE_F16, 0x1p-10);
+        wrong = narrow(c, LS_COLL_ALL_REDUCE, LS_WIRE_BF16, 0x1p-7) +
+                narrow(c, LS_COLL_ALL_REDUCE, LS_WIRE_F16, 0x1p-10) +
+                narrow(c, LS_COLL_REDUCE_SCATTER, LS_WIRE_BF16, 0x1p-7) +
+                narrow(c, LS_COLL_REDUCE_SCATTER, LS_WIRE_F16, 0x1p-10);
     if (strcmp(what, "lose") == 0) wrong = lose_one(c);
     if (strcmp(what, "misfit") == 0) wrong = misfit(c);
     if (strcmp(what, "buckets") == 0) wrong = buckets(c);
