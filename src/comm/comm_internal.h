@@ -274,4 +274,17 @@ extern const lsi_sum_loops lsi_sum_loops_avx2, lsi_sum_loops_avx2_past_cache;
 void lsi_sum_run(const lsi_sum_plan *plan, const lsi_sum_loops *loops, const float *const *in,
                  const float *weight, float scale, float *const *out, int64_t lo, int64_t hi, float *stack);
 
+/* -- narrow.c: conversions for narrow wires
+ * ----------------------------------------------------------------------
+ */
+
+typedef struct lsi_narrow_loops {
+    void (*narrow)(uint16_t *to, const float *from, int64_t n);
+    void (*widen)(float *to, const uint16_t *from, int64_t n);
+} lsi_narrow_loops;
+/* All give the same bits.  NULL: floats travel as they are. */
+const lsi_narrow_loops *lsi_narrow_loops_best(ls_wire wire);
+const lsi_narrow_loops *lsi_narrow_loops_plain(ls_wire wire);
+extern const lsi_narrow_loops lsi_narrow_bf16_avx2, lsi_narrow_f16_avx2;
+
 #endif

@@ -72,26 +72,6 @@ static int64_t next_own(const ls_exchange *x, int64_t slice)
 /* -- one slice ----------------------------------------------------------------------------------------------
  */
 
-static void narrow(ls_wire wire, void *to, const float *from, int64_t n)
-{
-    uint16_t *out = to;
-
-    if (wire == LS_WIRE_BF16)
-        for (int64_t i = 0; i < n; i++) out[i] = ls_bf16_from_f32(from[i]);
-    else
-        for (int64_t i = 0; i < n; i++) out[i] = ls_f16_from_f32(from[i]);
-}
-
-static void widen(ls_wire wire, float *to, const void *from, int64_t n)
-{
-    const uint16_t *in = from;
-
-    if (wire == LS_WIRE_BF16)
-        for (int64_t i = 0; i < n; i++) to[i] = ls_bf16_to_f32(in[i]);
-    else
-        for (int64_t i = 0; i < n; i++) to[i] = ls_f16_to_f32(in[i]);
-}
-
 /* What the machine has, into h->own. */
 static void sum_own(ls_exchange *x, lsi_hand *h)
 {
@@ -209,7 +189,7 @@ static ls_status answer(ls_exchange *x, lsi_hand *h, ls_err *err)
     int others = f->total.n_in - f->n_shares[x->c->host];
 
     h->state = LSI_ANSWERING;
-    if (f->wire != LS_WIRE_F32) widen(f->wire, h->got, h->in, others * h->n);
+    if (f->wire != LS_WIRE_F32) f->convert->widen(h->got, h->in, others * h->n);
     if (lsi_copies(x->kind))
         lsi_exchange_copy(x, h->lo, h->lo + h->n, x->result + h->lo);
     else
@@ -218,8 +198,8 @@ static ls_status answer(ls_exchange *x, lsi_hand *h, ls_err *err)
     h->n_requests = 0;
     if (x->kind == LS_COLL_REDUCE_SCATTER) return LS_OK;
     if (f->wire != LS_WIRE_F32) {
-        narrow(f->wire, h->out, x->result + h->lo, h->n);
-        widen(f->wire, x->result + h->lo, h->out, h->n);
+        f->convert->narrow(h->out, x->result + h->lo, h->n);
+        f->convert->widen(x->result + h->lo, h->out, h->n);
         from = h->out;
     }
     for (int k = 0; k < x->c->hosts; k++) {
@@ -252,7 +232,7 @@ static ls_status ask(ls_exchange *x, lsi_hand *h, ls_err *err)
     } else if (!lsi_copies(x->kind)) {
         sum_own(x, h);
     }
-    if (!wide) narrow(f->wire, h->out, h->own, own);
+    if (!wide) f->convert->narrow(h->out, h->own, own);
     if (own > 0)
         LS_TRY(
             send(x, h, from, (size_t)own * lsi_wire_bytes(f->wire), peer, tag_of(x, h, false), weight, err));
@@ -283,7 +263,7 @@ static ls_status move_on(ls_exchange *x, lsi_hand *h, ls_err *err)
     ls_comm_beat(x->c); /* a long vector on a slow wire: something has come, though the rank still waits */
     if (h->state == LSI_COLLECTING) return answer(x, h, err);
     if (h->state == LSI_ASKING && x->remote->wire != LS_WIRE_F32 && x->kind != LS_COLL_REDUCE_SCATTER)
-        widen(x->remote->wire, x->result + h->lo, h->in, h->n);
+        x->remote->convert->widen(x->result + h->lo, h->in, h->n);
     h->state = LSI_FREE;
     atomic_fetch_add_explicit(&x->board->done, 1, memory_order_release);
     return LS_OK;

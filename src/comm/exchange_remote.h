@@ -4,7 +4,6 @@
 #define LS_COMM_EXCHANGE_REMOTE_H
 
 #include "comm/exchange_internal.h"
-#include "lockstep/tensor.h"
 
 enum { LSI_MOST_SLOTS = 32 }; /* slices that a rank has in hand at once, at most */
 
@@ -29,9 +28,10 @@ typedef struct lsi_hand {
 
 struct lsi_remote_exchange {
     ls_wire wire;
-    int *n_shares;      /* by host */
-    lsi_sum_plan total; /* over the shares of all machines */
-    lsi_share *share;   /* its inputs */
+    const lsi_narrow_loops *convert; /* to and from a narrow one */
+    int *n_shares;                   /* by host */
+    lsi_sum_plan total;              /* over the shares of all machines */
+    lsi_share *share;                /* its inputs */
     const float **in_at;
     float **out_at;
     float *weight, *stack; /* of the shares: 1, or of a rank's part where it is its machine's only one */

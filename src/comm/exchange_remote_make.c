@@ -174,6 +174,7 @@ ls_status lsi_remote_exchange_create(ls_exchange *x, const lsi_claim *all, ls_er
     if (f == NULL) return ls_fail(err, LS_NOMEM, "%s: no memory", x->name);
     x->remote = f;
     f->wire = (ls_wire)all[0].wire;
+    f->convert = lsi_narrow_loops_best(f->wire);
     if (2 * x->n_chunks >= x->c->place.last_tag)
         return ls_fail(err, LS_UNSUPPORTED, "%s: too long for the tags of this MPI", x->name);
     LS_TRY(plan_total(x, all, err));
