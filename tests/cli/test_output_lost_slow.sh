@@ -58,6 +58,8 @@ try runs list --dir "$work"
 try runs list --dir "$work" --json
 try runs show "$work/run"
 try secret new
+for form in "" --json --csv; do try predict mnist --machine edison --network edison --ranks 1,2 $form; done
+try predict --list
 
 # A run is not lost with its words: all steps, all files.
 for ranks in 1 2; do
