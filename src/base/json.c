@@ -1,6 +1,8 @@
 /* json.c: JSON in files and texts. */
 #include "base/json.h"
 
+#include <stdio.h>
+
 #include "base/alloc.h"
 #include "base/replace.h"
 #include "base/whole.h"
@@ -30,6 +32,20 @@ static int append(const char *text, size_t n, void *to)
 void ls_json_add(ls_text *to, const json_t *value, size_t flags)
 {
     if (json_dump_callback(value, append, to, flags) != 0) to->failed = true;
+}
+
+const char *ls_json_show(const json_t *value, char buf[LS_JSON_SHOWN])
+{
+    const size_t flags = JSON_ENCODE_ANY | JSON_ENSURE_ASCII | JSON_COMPACT;
+    const size_t n = json_dumpb(value, buf, LS_JSON_SHOWN, flags);
+
+    if (json_is_array(value) || json_is_object(value))
+        snprintf(buf, LS_JSON_SHOWN, json_is_array(value) ? "a list" : "an object");
+    else if (n == 0 || n >= LS_JSON_SHOWN)
+        snprintf(buf, LS_JSON_SHOWN, "a text of %zu bytes", json_string_length(value));
+    else
+        buf[n] = '\0';
+    return buf;
 }
 
 ls_status ls_json_write(const char *path, const json_t *value, ls_err *err)

@@ -20,4 +20,8 @@ ls_status ls_json_write(const char *path, const json_t *value, ls_err *err) LS_M
 /* Appends the value, with jansson's flags; `to->failed` when it cannot be had. */
 void ls_json_add(ls_text *to, const json_t *value, size_t flags);
 
+enum { LS_JSON_SHOWN = 80 }; /* bytes of a value that a message shows */
+/* A value as a file has it, if it is short; else what it is.  Returns buf. */
+const char *ls_json_show(const json_t *value, char buf[LS_JSON_SHOWN]);
+
 #endif

@@ -25,20 +25,6 @@ ls_status lsi_item_refuse(lsi_item *it, const char *fmt, ...)
     return it->st;
 }
 
-const char *lsi_json_show(const json_t *v, char buf[LSI_SHOWN])
-{
-    const size_t flags = JSON_ENCODE_ANY | JSON_ENSURE_ASCII | JSON_COMPACT;
-    const size_t n = json_dumpb(v, buf, LSI_SHOWN, flags);
-
-    if (json_is_array(v) || json_is_object(v))
-        snprintf(buf, LSI_SHOWN, json_is_array(v) ? "a list" : "an object");
-    else if (n == 0 || n >= LSI_SHOWN)
-        snprintf(buf, LSI_SHOWN, "a text of %zu bytes", json_string_length(v));
-    else
-        buf[n] = '\0';
-    return buf;
-}
-
 /* The member, or NULL after a refusal. */
 static const json_t *member(lsi_item *it, const char *key)
 {
@@ -54,9 +40,9 @@ static const json_t *member(lsi_item *it, const char *key)
 
 static void refuse_type(lsi_item *it, const char *key, const json_t *v, const char *wanted)
 {
-    char text[LSI_SHOWN];
+    char text[LS_JSON_SHOWN];
 
-    lsi_item_refuse(it, "\"%s\" is %s, must be %s", key, lsi_json_show(v, text), wanted);
+    lsi_item_refuse(it, "\"%s\" is %s, must be %s", key, ls_json_show(v, text), wanted);
 }
 
 int64_t lsi_item_whole(lsi_item *it, const char *key, int64_t least, int64_t most)

@@ -73,7 +73,7 @@ static const char *category(lsi_item *it)
 static void read_shape(lsi_item *it, ls_shape *s)
 {
     const json_t *list = lsi_item_list(it, "shape");
-    char text[LS_SHAPE_TEXT], shown[LSI_SHOWN];
+    char text[LS_SHAPE_TEXT], shown[LS_JSON_SHOWN];
 
     if (it->st == LS_OK && json_array_size(list) > LS_MAX_RANK)
         lsi_item_refuse(it, "\"shape\" has %zu dimensions, at most %d are known", json_array_size(list),
@@ -84,7 +84,7 @@ static void read_shape(lsi_item *it, ls_shape *s)
         const json_t *dim = json_array_get(list, (size_t)i);
         if (!json_is_integer(dim))
             lsi_item_refuse(it, "dimension %d of its \"shape\" is %s, must be a whole number", i,
-                            lsi_json_show(dim, shown));
+                            ls_json_show(dim, shown));
         s->dim[i] = json_integer_value(dim);
     }
     if (it->st == LS_OK && !ls_shape_valid(*s))
@@ -169,14 +169,14 @@ static int32_t *read_ids(lsi_item *it, const char *key, int *n)
 {
     const json_t *list = lsi_item_list(it, key);
     int32_t *out = room(it, json_array_size(list), sizeof *out);
-    char shown[LSI_SHOWN];
+    char shown[LS_JSON_SHOWN];
 
     *n = out != NULL ? (int)json_array_size(list) : 0;
     for (int k = 0; it->st == LS_OK && k < *n; k++) {
         const json_t *id = json_array_get(list, (size_t)k);
         out[k] = json_is_integer(id) ? find_value(it->d, json_integer_value(id)) : -1;
         if (!json_is_integer(id))
-            lsi_item_refuse(it, "%s %d is %s, must be the id of a value", key, k, lsi_json_show(id, shown));
+            lsi_item_refuse(it, "%s %d is %s, must be the id of a value", key, k, ls_json_show(id, shown));
         else if (out[k] < 0)
             lsi_item_refuse(it, "%s %d is value %" JSON_INTEGER_FORMAT ", which is not there", key, k,
                             json_integer_value(id));
@@ -383,7 +383,7 @@ static ls_status link_values(reader *r)
 static void read_after(const reader *r, lsi_item *it, ls_doc_collective *c)
 {
     const json_t *list = lsi_item_list(it, "waits_for");
-    char shown[LSI_SHOWN];
+    char shown[LS_JSON_SHOWN];
 
     c->after = room(it, json_array_size(list), sizeof *c->after);
     c->n_after = c->after != NULL ? (int32_t)json_array_size(list) : 0;
@@ -396,7 +396,7 @@ static void read_after(const reader *r, lsi_item *it, ls_doc_collective *c)
         c->after[k] = p != NULL ? p->at : -1;
         if (!json_is_integer(v))
             lsi_item_refuse(it, "waits_for %d is %s, must be the id of a node", (int)k,
-                            lsi_json_show(v, shown));
+                            ls_json_show(v, shown));
         else if (p == NULL)
             lsi_item_refuse(it, "it waits for node %" PRId64 ", which is not there", id);
         else if (p->at >= c->start)

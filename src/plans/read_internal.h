@@ -8,6 +8,7 @@
 
 #include <jansson.h>
 
+#include "base/json.h"
 #include "exec/document.h"
 
 /* One object of a list, or the plan itself, whose members are being read. */
@@ -22,10 +23,6 @@ typedef struct lsi_item {
 
 /* "edge 3: ...; write the file anew ...". */
 ls_status lsi_item_refuse(lsi_item *it, const char *fmt, ...) LS_PRINTF(2, 3);
-
-enum { LSI_SHOWN = 80 }; /* bytes of a value that a message shows */
-/* A value as the file has it, escaped, if it is short; in `buf`, which is returned. */
-const char *lsi_json_show(const json_t *v, char buf[LSI_SHOWN]);
 
 /* Members that must be there.  0, "" or false after a refusal. */
 int64_t lsi_item_whole(lsi_item *it, const char *key, int64_t least, int64_t most);

@@ -5,10 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/printable.h"
 #include "predict/machine_internal.h"
-
-enum { SHOWN = 80 }; /* bytes of a value that a message shows */
 
 ls_status lsi_member_refuse(lsi_member *m, const char *fmt, ...)
 {
@@ -24,19 +23,6 @@ ls_status lsi_member_refuse(lsi_member *m, const char *fmt, ...)
     return m->st;
 }
 
-static const char *show(const json_t *v, char buf[SHOWN])
-{
-    const size_t n = json_dumpb(v, buf, SHOWN, JSON_ENCODE_ANY | JSON_ENSURE_ASCII | JSON_COMPACT);
-
-    if (json_is_array(v) || json_is_object(v))
-        snprintf(buf, SHOWN, json_is_array(v) ? "a list" : "an object");
-    else if (n == 0 || n >= SHOWN)
-        snprintf(buf, SHOWN, "a text of %zu bytes", json_string_length(v));
-    else
-        buf[n] = '\0';
-    return buf;
-}
-
 void lsi_member_known(lsi_member *m, const char *const *names, int n)
 {
     const char *key;
@@ -46,7 +32,7 @@ void lsi_member_known(lsi_member *m, const char *const *names, int n)
     if (m->st != LS_OK) return;
     json_object_foreach((json_t *)(uintptr_t)m->o, key, value)
     {
-        char shown[SHOWN];
+        char shown[LS_JSON_SHOWN];
         int i = 0;
         while (i < n && strcmp(key, names[i]) != 0) i++;
         if (i < n) continue;
@@ -72,9 +58,9 @@ static const json_t *member(lsi_member *m, const char *key, bool wanted)
 
 static void refuse_type(lsi_member *m, const char *key, const json_t *v, const char *wanted)
 {
-    char text[SHOWN];
+    char text[LS_JSON_SHOWN];
 
-    lsi_member_refuse(m, "\"%s\" is %s, must be %s", key, show(v, text), wanted);
+    lsi_member_refuse(m, "\"%s\" is %s, must be %s", key, ls_json_show(v, text), wanted);
 }
 
 double lsi_member_number(lsi_member *m, const char *key, bool wanted, double least, double most)

@@ -4,10 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/printable.h"
 #include "predict/network_internal.h"
-
-enum { SHOWN = 80 }; /* bytes of a value that a message shows */
 
 ls_status lsi_part_refuse(lsi_part *p, const char *key, const char *fmt, ...)
 {
@@ -22,24 +21,10 @@ ls_status lsi_part_refuse(lsi_part *p, const char *key, const char *fmt, ...)
     return *p->st;
 }
 
-/* A value as the file has it, if it is short. */
-static const char *show(const json_t *v, char buf[SHOWN])
-{
-    const size_t n = json_dumpb(v, buf, SHOWN, JSON_ENCODE_ANY | JSON_ENSURE_ASCII | JSON_COMPACT);
-
-    if (json_is_array(v) || json_is_object(v))
-        snprintf(buf, SHOWN, json_is_array(v) ? "a list" : "an object");
-    else if (n == 0 || n >= SHOWN)
-        snprintf(buf, SHOWN, "a text of %zu bytes", json_string_length(v));
-    else
-        buf[n] = '\0';
-    return buf;
-}
-
 void lsi_part_known(lsi_part *p, const char *const *known, size_t n_known)
 {
     const char *key, *nearest;
-    char shown[SHOWN];
+    char shown[LS_JSON_SHOWN];
     json_t *value;
 
     if (p->o == NULL) return;
@@ -71,11 +56,11 @@ double lsi_part_number(lsi_part *p, const char *key, bool must, double least, do
 {
     const json_t *v = member(p, key, must);
     const double x = json_number_value(v);
-    char shown[SHOWN];
+    char shown[LS_JSON_SHOWN];
 
     if (v == NULL) return 0;
     if (json_is_number(v) && x >= least && x <= most) return x;
-    lsi_part_refuse(p, key, "is %s, must be a number from %g to %g", show(v, shown), least, most);
+    lsi_part_refuse(p, key, "is %s, must be a number from %g to %g", ls_json_show(v, shown), least, most);
     return 0;
 }
 
@@ -83,11 +68,11 @@ int32_t lsi_part_whole(lsi_part *p, const char *key, bool must, int32_t least, i
 {
     const json_t *v = member(p, key, must);
     const json_int_t x = json_integer_value(v);
-    char shown[SHOWN];
+    char shown[LS_JSON_SHOWN];
 
     if (v == NULL) return 0;
     if (json_is_integer(v) && x >= least && x <= most) return (int32_t)x;
-    lsi_part_refuse(p, key, "is %s, must be a whole number from %d to %d", show(v, shown), (int)least,
+    lsi_part_refuse(p, key, "is %s, must be a whole number from %d to %d", ls_json_show(v, shown), (int)least,
                     (int)most);
     return 0;
 }
@@ -96,7 +81,7 @@ const char *lsi_part_text(lsi_part *p, const char *key, bool must)
 {
     const json_t *v = member(p, key, must);
     const char *text = json_string_value(v);
-    char *copy, shown[SHOWN];
+    char *copy, shown[LS_JSON_SHOWN];
 
     if (v == NULL) return "";
     copy = text != NULL ? ls_arena_strdup(p->n->arena, text) : NULL;
@@ -109,7 +94,7 @@ const char *lsi_part_text(lsi_part *p, const char *key, bool must)
         if (strlen(copy) == json_string_length(v) && strcmp(copy, text) == 0 && strpbrk(text, "\t\n") == NULL)
             return copy;
     }
-    lsi_part_refuse(p, key, "is %s, must be a text of one line", show(v, shown));
+    lsi_part_refuse(p, key, "is %s, must be a text of one line", ls_json_show(v, shown));
     return "";
 }
 
@@ -117,10 +102,11 @@ lsi_part lsi_part_object(lsi_part *p, const char *key)
 {
     const json_t *v = member(p, key, true);
     lsi_part out = *p;
-    char shown[SHOWN];
+    char shown[LS_JSON_SHOWN];
 
     out.o = json_is_object(v) ? v : NULL;
-    if (v != NULL && out.o == NULL) lsi_part_refuse(p, key, "is %s, must be an object", show(v, shown));
+    if (v != NULL && out.o == NULL)
+        lsi_part_refuse(p, key, "is %s, must be an object", ls_json_show(v, shown));
     snprintf(out.place, sizeof out.place, "%.40s%.20s.", p->place, key);
     return out;
 }
@@ -128,11 +114,11 @@ lsi_part lsi_part_object(lsi_part *p, const char *key)
 const json_t *lsi_part_list(lsi_part *p, const char *key, size_t least, size_t most)
 {
     const json_t *v = member(p, key, true);
-    char shown[SHOWN];
+    char shown[LS_JSON_SHOWN];
 
     if (v == NULL) return NULL;
     if (!json_is_array(v)) {
-        lsi_part_refuse(p, key, "is %s, must be a list", show(v, shown));
+        lsi_part_refuse(p, key, "is %s, must be a list", ls_json_show(v, shown));
         return NULL;
     }
     if (json_array_size(v) >= least && json_array_size(v) <= most) return v;
@@ -144,11 +130,11 @@ lsi_part lsi_part_item(lsi_part *p, const char *key, const json_t *list, size_t 
 {
     const json_t *v = json_array_get(list, i);
     lsi_part out = *p;
-    char name[32], shown[SHOWN];
+    char name[32], shown[LS_JSON_SHOWN];
 
     snprintf(name, sizeof name, "%.16s[%zu]", key, i);
     out.o = json_is_object(v) ? v : NULL;
-    if (out.o == NULL) lsi_part_refuse(p, name, "is %s, must be an object", show(v, shown));
+    if (out.o == NULL) lsi_part_refuse(p, name, "is %s, must be an object", ls_json_show(v, shown));
     snprintf(out.place, sizeof out.place, "%.28s%s.", p->place, name);
     return out;
 }

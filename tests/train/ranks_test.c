@@ -112,6 +112,34 @@ static void await(watch *w, int codes[RANKS_MAX])
     }
 }
 
+void ranks_each(int ranks, void (*be_rank)(ls_comm *comm, const void *arg), const void *arg)
+{
+    ls_comm_heap *heap = NULL;
+    pid_t pids[RANKS_MAX];
+    ls_err err = {0};
+
+    REQUIRE(ranks <= RANKS_MAX);
+    REQUIRE_OK(ls_comm_heap_create(&heap, ranks, &err), &err);
+    fflush(stdout);
+    for (int r = 0; r < ranks; r++) {
+        pids[r] = fork();
+        REQUIRE(pids[r] >= 0);
+        if (pids[r] == 0) {
+            ls_comm *comm = NULL;
+            REQUIRE_OK(ls_comm_open_local(&comm, ls_comm_heap_fd(heap), r, ranks, &err), &err);
+            be_rank(comm, arg);
+            ls_comm_close(comm);
+            fflush(stdout);
+            _exit(CHECK_DONE());
+        }
+    }
+    for (int r = 0; r < ranks; r++) {
+        int status = -1;
+        CHECK(waitpid(pids[r], &status, 0) == pids[r] && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    }
+    ls_comm_heap_destroy(heap);
+}
+
 void ranks_run(const ranks_job *j, int codes[RANKS_MAX])
 {
     watch w = {.n = j->ranks, .since = ls_clock_seconds()};

@@ -5,6 +5,8 @@
 #include <jansson.h>
 #include <stdbool.h>
 
+#include "comm/comm.h"
+
 enum { RANKS_MAX = 16, RANKS_SETTINGS = 32 };
 
 typedef struct ranks_job {
@@ -14,6 +16,10 @@ typedef struct ranks_job {
     const char *odd; /* a setting that only the last rank has, or NULL */
     const char *settings[RANKS_SETTINGS];
 } ranks_job;
+
+/* Forks `ranks` that are connected, each of which does be_rank and ends as its checks did; waits for all, and
+ * checks that none failed. */
+void ranks_each(int ranks, void (*be_rank)(ls_comm *comm, const void *arg), const void *arg);
 
 /* codes[rank] receives 0, or 10 minus the status with which its training failed; with `odd` the error's text
  * is then in folder/name.<rank>. */

@@ -3,13 +3,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "check.h"
 #include "ckpt/ckpt.h"
 #include "exec/pieces.h"
+#include "ranks_test.h"
 #include "train/rehearsal.h"
 
 enum { RANKS = 2 };
@@ -48,8 +48,9 @@ static void lead(const ls_session *s, bool lost)
     ls_ckpt_writer_destroy(w);
 }
 
-static void be_rank(ls_comm *comm, bool lost)
+static void be_rank(ls_comm *comm, const void *arg)
 {
+    const bool lost = *(const bool *)arg;
     const char *const settings[] = {"ranks=2", "batch.per_rank=1", "model.depth=2", "parallel.strategy=fsdp"};
     ls_experiment x = {0};
     ls_rehearsal r = {0};
@@ -70,32 +71,11 @@ static void be_rank(ls_comm *comm, bool lost)
 
 static void run_ranks(bool lost)
 {
-    ls_comm_heap *heap = NULL;
-    pid_t pids[RANKS];
     char command[80];
-    ls_err err = {0};
 
     snprintf(folder, sizeof folder, "/tmp/lockstep-ckpt-lost-XXXXXX");
     REQUIRE(mkdtemp(folder) != NULL);
-    REQUIRE_OK(ls_comm_heap_create(&heap, RANKS, &err), &err);
-    fflush(stdout);
-    for (int r = 0; r < RANKS; r++) {
-        pids[r] = fork();
-        REQUIRE(pids[r] >= 0);
-        if (pids[r] == 0) {
-            ls_comm *comm = NULL;
-            REQUIRE_OK(ls_comm_open_local(&comm, ls_comm_heap_fd(heap), r, RANKS, &err), &err);
-            be_rank(comm, lost);
-            ls_comm_close(comm);
-            fflush(stdout);
-            _exit(CHECK_DONE());
-        }
-    }
-    for (int r = 0; r < RANKS; r++) {
-        int status = -1;
-        CHECK(waitpid(pids[r], &status, 0) == pids[r] && WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    }
-    ls_comm_heap_destroy(heap);
+    ranks_each(RANKS, be_rank, &lost);
     snprintf(command, sizeof command, "rm -rf %s", folder);
     CHECK(system(command) == 0);
 }

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -13,6 +12,7 @@
 #include "ckpt/ckpt.h"
 #include "exec/memory.h"
 #include "exec/pieces.h"
+#include "ranks_test.h"
 #include "train/rehearsal.h"
 
 enum { RANKS = 4, WIDTH = 512, DEPTH = 6 };
@@ -129,7 +129,7 @@ static void check_taken(const char *what, int rank, size_t bytes, size_t shard)
     CHECK((double)(shard + bytes) < most);
 }
 
-static void be_rank(ls_comm *comm, const char *strategy)
+static void be_rank(ls_comm *comm, const void *strategy)
 {
     char width[32], depth[32], how[64];
     const char *const settings[] = {"ranks=4",       "batch.per_rank=1", width, depth,
@@ -144,7 +144,7 @@ static void be_rank(ls_comm *comm, const char *strategy)
 
     snprintf(width, sizeof width, "model.width=%d", WIDTH);
     snprintf(depth, sizeof depth, "model.depth=%d", DEPTH);
-    snprintf(how, sizeof how, "parallel.strategy=%s", strategy);
+    snprintf(how, sizeof how, "parallel.strategy=%s", (const char *)strategy);
     REQUIRE_OK(ls_experiment_load(&x, "vit-tiny", settings, (int)(sizeof settings / sizeof *settings), &err),
                &err);
     REQUIRE_OK(ls_rehearsal_open(&r, &x, 1, false, comm, &err), &err);
@@ -164,37 +164,10 @@ static void be_rank(ls_comm *comm, const char *strategy)
     ls_experiment_release(&x);
 }
 
-static void run_ranks(const char *strategy)
-{
-    ls_comm_heap *heap = NULL;
-    pid_t pids[RANKS];
-    ls_err err = {0};
-
-    REQUIRE_OK(ls_comm_heap_create(&heap, RANKS, &err), &err);
-    fflush(stdout);
-    for (int r = 0; r < RANKS; r++) {
-        pids[r] = fork();
-        REQUIRE(pids[r] >= 0);
-        if (pids[r] == 0) {
-            ls_comm *comm = NULL;
-            REQUIRE_OK(ls_comm_open_local(&comm, ls_comm_heap_fd(heap), r, RANKS, &err), &err);
-            be_rank(comm, strategy);
-            ls_comm_close(comm);
-            fflush(stdout);
-            _exit(CHECK_DONE());
-        }
-    }
-    for (int r = 0; r < RANKS; r++) {
-        int status = -1;
-        CHECK(waitpid(pids[r], &status, 0) == pids[r] && WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    }
-    ls_comm_heap_destroy(heap);
-}
-
 static void shards_and_a_unit_are_enough(void)
 {
-    run_ranks("fsdp");
-    run_ranks("zero1");
+    ranks_each(RANKS, be_rank, "fsdp");
+    ranks_each(RANKS, be_rank, "zero1");
 }
 
 int main(void)
