@@ -11,17 +11,38 @@
 /* -- ranks ------------------------------------------------------------------------------------------------
  */
 
-static ls_status run(const bench_job *j, const ls_place *place, ls_comm *comm, ls_err *err)
+/* What of the command line decides which steps are taken, and how many. */
+typedef struct orders {
+    double seconds;
+    int steps, turn;
+    bool profile, export;
+} orders;
+
+static ls_status run(const bench_job *given, const ls_place *place, ls_comm *comm, ls_err *err)
 {
+    cli_args args = *given->args;
+    bench_job j = *given;
+    orders o = {.seconds = args.seconds,
+                .steps = args.steps,
+                .turn = args.turn,
+                .profile = args.profile,
+                .export = args.export != NULL};
     ls_rehearsal x[BENCH_VARIANTS] = {0};
     bench_results r = {0};
     ls_status st = LS_OK;
 
     if (place->size == 1) comm = NULL;
-    LS_TRY(bench_measure(x, j, place, comm, &r, err));
-    if (j->args->profile) LS_TRY(profile_print(&x[0], j->args->json, r.of[0].times.spread.p50, err));
-    if (place->rank == 0) j->print(&x[0], j, &r);
-    if (j->args->export != NULL) LS_TRY(bench_export(&x[0], j, &r, err));
+    /* Ranks on other machines are started by command lines of their own, on which a part may be missing
+     * (--export is needed on one machine only): what rank 0 was told goes for all. */
+    if (comm != NULL) LS_TRY(ls_comm_broadcast(comm, &o, sizeof o, 0, "what is to be measured", err));
+    args.seconds = o.seconds;
+    args.steps = o.steps;
+    args.turn = o.turn;
+    j.args = &args;
+    LS_TRY(bench_measure(x, &j, place, comm, &r, err));
+    if (o.profile) LS_TRY(profile_print(&x[0], args.json, r.of[0].times.spread.p50, err));
+    if (place->rank == 0) j.print(&x[0], &j, &r);
+    if (o.export) LS_TRY(bench_export(&x[0], &j, &r, err));
 out:
     if (st != LS_OK && comm != NULL) ls_comm_abort(comm, err->text);
     bench_release(x, &r);

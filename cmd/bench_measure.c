@@ -193,7 +193,12 @@ ls_status bench_measure(ls_rehearsal x[BENCH_VARIANTS], const bench_job *j, cons
     ls_status st = LS_OK;
 
     r->begin_ms = wall_ms();
-    for (int i = 0; i < j->n; i++) LS_TRY(open_variant(&x[i], j, i, place, comm, &r->of[i], err));
+    LS_TRY(open_variant(&x[0], j, 0, place, comm, &r->of[0], err));
+    /* The first one's settings, which may ask for a second, have been found the same on all ranks. */
+    if (comm != NULL)
+        LS_TRY(ls_comm_agree(comm, (uint64_t)j->n, "--against, which all machines must be given: variants",
+                             err));
+    for (int i = 1; i < j->n; i++) LS_TRY(open_variant(&x[i], j, i, place, comm, &r->of[i], err));
     /* After compiling, which may take long, and before the first step. */
     LS_TRY(ls_crowd_look(&r->crowd, comm, x[0].session.threads, j->cores, err));
     LS_TRY(time_steps(x, j, comm, r, err));

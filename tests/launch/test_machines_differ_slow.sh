@@ -34,6 +34,28 @@ for case in "parallel.strategy=zero1 ddp" "parallel.strategy=fsdp ddp" "reproduc
     done
 done
 [ ! -e "$work/apart" ] || fail "machines that differ began a run"
+
+# What does not change the plans is rank 0's to say: machine 1 takes part in whatever is measured besides.
+for extra in "--export $work/parts.json --steps 4" "--profile --seconds 0.1"; do
+    # shellcheck disable=SC2046 # an option and its value
+    for i in 1 0; do
+        on "$i" env MASTER_ADDR="$net.1" MASTER_PORT=$port NODE_RANK="$i" "$LOCKSTEP" bench mnist "${small[@]}" -n 1 --nodes 2 \
+            $([ "$i" = 1 ] && echo "--steps 7" || echo "$extra") &
+    done
+    wait
+    for i in 0 1; do code $i 0; done
+    says 0 "samples/s"
+done
+[ -s "$work/parts.json" ] || fail "nothing was exported"
+# What it is timed against is a plan.
+# shellcheck disable=SC2046 # an option and its value
+for i in 1 0; do
+    on "$i" env MASTER_ADDR="$net.1" MASTER_PORT=$port NODE_RANK="$i" "$LOCKSTEP" bench mnist "${small[@]}" -n 1 --nodes 2 --steps 2 \
+        $([ "$i" = 1 ] || echo --against parallel.overlap) &
+done
+wait
+for i in 0 1; do code $i 5; done
+grep -qF -- "--against, which all machines must be given" "$work/out.0" "$work/out.1" || fail "--against on one machine: $(head -c 400 "$work/out.0")"
 nobody_left
 
 finish
