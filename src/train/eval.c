@@ -42,7 +42,7 @@ ls_status lsi_run_open_split(lsi_run *r, ls_split split, bool rows, const ls_dat
     ls_status st = LS_OK;
 
     LS_TRY(ls_team_agree(r->o->comm, r->x, err));
-    r->update = ls_update_of(r->cfg, r->o->comm != NULL ? ls_comm_size(r->o->comm) : 1);
+    r->update = ls_update_of_tests(r->cfg, r->o->comm != NULL ? ls_comm_size(r->o->comm) : 1);
     options = ls_update_options(&r->update, r->cfg);
     options.threads = r->o->threads;
     options.comm = r->o->comm;

@@ -235,7 +235,8 @@ ls_status ls_outline_open(ls_outline *x, const ls_trial *trial, ls_config *cfg, 
     const ls_build build = {.mode = LS_TRAIN, .freeze = ls_config_text(cfg, "train.freeze")};
     lsi_outlining o = {.x = x,
                        .cfg = cfg,
-                       .u = ls_update_of(cfg, how->ranks),
+                       .u = how->tests_only ? ls_update_of_tests(cfg, how->ranks)
+                                            : ls_update_of(cfg, how->ranks),
                        .compares = how->compares,
                        .skips = how->sets.skips};
     ls_status st = LS_OK;

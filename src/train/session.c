@@ -140,7 +140,7 @@ out:
 static ls_status choose_for_odd_batches(ls_session *first, const ls_session *s, const ls_session_options *o,
                                         ls_err *err)
 {
-    const ls_update u = ls_update_of(s->cfg, s->ranks);
+    const ls_update u = o->tests_only ? ls_update_of_tests(s->cfg, s->ranks) : ls_update_of(s->cfg, s->ranks);
     ls_batch_size sizes[LS_BATCH_SIZES + 1];
     ls_batch_plan *p;
     int n = ls_batches_odd(sizes, &u, o->batch, s->ranks, &o->sets);

@@ -162,6 +162,9 @@ typedef struct ls_update {
     int64_t shards;          /* of an update in the reproducible mode; else 0 */
 } ls_update;
 ls_update ls_update_of(ls_config *cfg, int ranks);
+/* The same for a pass that only tests.  In the reproducible mode its batches are those of one rank, whatever
+ * the ranks: a kernel may add up in another order for another number of samples. */
+ls_update ls_update_of_tests(ls_config *cfg, int ranks);
 /* The options that follow from it: batch, update, split and shards. */
 ls_session_options ls_update_options(const ls_update *u, ls_config *cfg);
 /* Most samples that a pass over a set may leave out, by data.on_error and data.max_skipped. */

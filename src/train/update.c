@@ -16,6 +16,14 @@ ls_update ls_update_of(ls_config *cfg, int ranks)
     return u;
 }
 
+ls_update ls_update_of_tests(ls_config *cfg, int ranks)
+{
+    ls_update u = ls_update_of(cfg, ls_config_bool(cfg, "reproducible") ? 1 : ranks);
+
+    if (u.samples < u.shards) u.global = u.samples = u.shards; /* one each; settings that ranks train with */
+    return u;
+}
+
 ls_session_options ls_update_options(const ls_update *u, ls_config *cfg)
 {
     return (ls_session_options){.batch = u->shards > 0 ? u->samples : ls_config_int(cfg, "batch.per_rank"),

@@ -94,7 +94,9 @@ run 0 plan "${small[@]}" memory.limit=$limit --threads 1
 says out "it does not fit"
 # Its own strategy is no other way.
 for strategy in zero1 fsdp hybrid; do
-    run 2 bench "${small[@]}" -n 2 parallel.strategy=$strategy memory.limit=6800K --steps 1 --threads 1
+    kept=$(total -n 2 parallel.strategy=$strategy)
+    again=$(total -n 2 parallel.strategy=$strategy train.recompute=unit)
+    run 2 bench "${small[@]}" -n 2 parallel.strategy=$strategy memory.limit=$(((kept + again) / 2)) --steps 1 --threads 1
     says err "what would fit: train.recompute=unit"
     ! grep -q "parallel.strategy=$strategy" "$work/err" || fail "$strategy instead of itself: $(cat "$work/err")"
 done

@@ -42,7 +42,7 @@ if why=$(no_mpi); then
     exit 0
 fi
 mkdir "$folder/a" "$folder/b"
-export LOCKSTEP_COMM_HOSTS=2
+export LOCKSTEP_COMM_HOSTS=2 # each rank believes that all cores are its own: with other threads, sums may have other bits
 # What is under the same name on the other disk is another file, or a damaged copy: it passes rank 0.
 for copy in short damaged; do
     cp -r "$folder/once-fsdp" "$folder/a/$copy"
@@ -52,8 +52,8 @@ for copy in short damaged; do
     else
         printf '\252' | dd of="$folder/b/damaged/checkpoints/last/model.safetensors" bs=1 seek=$((size / 2)) conv=notrunc status=none
     fi
-    timeout 120 "${mpi[@]}" -n 1 -wdir "$folder/a" "$LOCKSTEP" train --resume $copy train.steps=6 train.keep=1 : \
-        -n 1 -wdir "$folder/b" "$LOCKSTEP" train --resume $copy train.steps=6 train.keep=1 >"$folder/log" 2>&1 ||
+    timeout 120 "${mpi[@]}" -n 1 -wdir "$folder/a" "$LOCKSTEP" train --resume $copy --threads 1 train.steps=6 train.keep=1 : \
+        -n 1 -wdir "$folder/b" "$LOCKSTEP" train --resume $copy --threads 1 train.steps=6 train.keep=1 >"$folder/log" 2>&1 ||
         { cat "$folder/log"; exit 1; }
     [ $copy = short ] || grep -q 'as rank 1 sees it, is damaged in "' "$folder/log" || { echo "nobody is blamed"; cat "$folder/log"; exit 1; }
     same "gone on with, $copy copy on the other disk" "$folder/a/$copy"
