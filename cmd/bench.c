@@ -44,9 +44,26 @@ static ls_status run(const bench_job *given, const ls_place *place, ls_comm *com
     if (place->rank == 0) j.print(&x[0], &j, &r);
     if (o.export) LS_TRY(bench_export(&x[0], &j, &r, err));
 out:
+    bench_beside_end(&j.beside);
     if (st != LS_OK && comm != NULL) ls_comm_abort(comm, err->text);
     bench_release(x, &r);
     return st;
+}
+
+/* --beside: one rank measures as if it were alone, the others compute. */
+static int beside_rank(const ls_place *place, ls_comm *comm, void *arg)
+{
+    bench_job j = *(bench_job *)arg;
+    ls_place alone = *place;
+    ls_err err = {0};
+    ls_status st;
+
+    alone.size = alone.local_size = 1;
+    j.beside.comm = comm;
+    st = place->rank == 0 ? run(&j, &alone, NULL, &err) : bench_beside_run(&j.beside, &j, place, &err);
+    if (st == LS_OK) return CLI_DONE;
+    ls_comm_abort(comm, err.text);
+    return cli_fail_in_rank("bench", place, &err);
 }
 
 static int bench_rank(const ls_place *place, ls_comm *comm, void *arg)
@@ -193,6 +210,27 @@ static ls_status check_parts(const bench_job *j, ls_err *err)
                    j->args->profile ? "--profile" : "--export");
 }
 
+enum { BESIDE_MOST = 4096 };
+
+/* --beside is for ranks that share processors, and measures one of them. */
+static ls_status check_beside(const bench_job *j, ls_err *err)
+{
+    const ls_place *place = &j->ranks[0].start.place;
+
+    if (j->args->beside == 0) return LS_OK;
+    if (j->args->beside < 0 || j->args->beside > BESIDE_MOST)
+        return ls_fail(err, LS_INVALID, "--beside %d: expected 1 to %d processes", j->args->beside,
+                       BESIDE_MOST);
+    if (place->size > 1 || place->nodes > 1)
+        return ls_fail(err, LS_INVALID,
+                       "--beside %d: ranks have each other already; leave it out, or take -n 1",
+                       j->args->beside);
+    if (strcmp(ls_config_text(j->ranks[0].experiment.cfg, "device"), "cpu") != 0)
+        return ls_fail(err, LS_INVALID, "--beside %d: it is for processors that ranks share; device=cpu",
+                       j->args->beside);
+    return LS_OK;
+}
+
 static int measure(const cli_args *given)
 {
     cli_args args = *given;
@@ -208,11 +246,17 @@ static int measure(const cli_args *given)
         goto out;
     }
     LS_TRY(check_parts(&j, &err));
+    LS_TRY(check_beside(&j, &err));
     LS_TRY(choose_other(&j, &err));
     if (j.other[0] != '\0') LS_TRY(open_variant(&j, 1, j.other, &err));
     if (j.ranks[0].start.kind != LS_START_RANK) j.cores = ls_launch_cores();
-    code = cli_ranks_run(&j.ranks[0], "bench", bench_rank, &j);
+    LS_TRY(bench_beside_open(&j.beside, args.beside, &j.ranks[0], &err));
+    if (args.beside == 0)
+        code = cli_ranks_run(&j.ranks[0], "bench", bench_rank, &j);
+    else
+        LS_TRY(ls_launch_run(&j.beside.start, &j.beside.options, beside_rank, &j, &code, &err));
 out:
+    bench_beside_close(&j.beside);
     for (int i = 0; i < BENCH_VARIANTS; i++) cli_ranks_release(&j.ranks[i]);
     return st == LS_OK ? code : cli_fail("bench", &err);
 }

@@ -17,12 +17,23 @@ typedef struct bench_results bench_results;
 /* Prints the result of the first variant, in rank 0. */
 typedef void (*bench_printer)(const ls_rehearsal *x, const bench_job *j, const bench_results *r);
 
+/* --beside N: ranks that take the experiment's steps while it is measured, each for itself; starts as {0}. */
+typedef struct bench_shared bench_shared;
+typedef struct bench_beside {
+    int n;
+    bench_shared *shared; /* by all of them */
+    ls_launch_options options;
+    ls_start start; /* of the measured rank and the others */
+    ls_comm *comm;  /* of these; set in each */
+} bench_beside;
+
 /* What all ranks know. */
 struct bench_job {
     const cli_args *args;
     cli_ranks ranks[BENCH_VARIANTS];
     bool real[BENCH_VARIANTS]; /* data=real */
     int n;
+    bench_beside beside;
     char other[128]; /* the setting in which the second differs */
     int cores;       /* usable on this machine; 0: this process is bound to its own */
     bench_printer print;
@@ -47,6 +58,7 @@ struct bench_results {
     ls_probe core;       /* of one thread alone */
     ls_yardstick device; /* where a device with memory of its own computes, `peak` is that of all such */
     ls_crowd crowd;
+    json_t *beside_s; /* --beside: the median step of each of the others meanwhile; NULL: there were none */
     int64_t begin_ms, run_ms, stop_ms; /* since 1970: the beginning, the first timed step, the end */
 };
 
@@ -54,6 +66,19 @@ struct bench_results {
 ls_status bench_measure(ls_rehearsal x[BENCH_VARIANTS], const bench_job *j, const ls_place *place,
                         ls_comm *comm, bench_results *r, ls_err *err) LS_MUST_CHECK;
 void bench_release(ls_rehearsal x[BENCH_VARIANTS], bench_results *r);
+
+/* Before ranks are started: how they will be.  Nothing is done for n == 0.  Close in any case. */
+ls_status bench_beside_open(bench_beside *b, int n, const cli_ranks *r, ls_err *err) LS_MUST_CHECK;
+void bench_beside_close(bench_beside *b);
+/* In all ranks but the first: takes steps until that one has measured. */
+ls_status bench_beside_run(const bench_beside *b, const bench_job *j, const ls_place *place,
+                           ls_err *err) LS_MUST_CHECK;
+/* In the first: when it has compiled, lets the others compile, and returns when all have taken steps; ... */
+ls_status bench_beside_begin(const bench_beside *b, ls_err *err) LS_MUST_CHECK;
+/* ... the median step of other i since then, in seconds (NAN: it has not ended one yet); ... */
+double bench_beside_step(const bench_beside *b, int i);
+/* ... and lets them end. */
+void bench_beside_end(const bench_beside *b);
 
 /* The printer of a format; LS_INVALID when there is none of that name. */
 #define BENCH_FORMATS "text, json, horovod, cosmogan or mlperf"

@@ -187,6 +187,15 @@ static void warn_unless_finite(const ls_metric_sums *now)
     }
 }
 
+static ls_status note_others(const bench_beside *b, bench_results *r, ls_err *err)
+{
+    r->beside_s = json_array();
+    for (int i = 0; i < b->n; i++)
+        if (json_array_append_new(r->beside_s, json_real(bench_beside_step(b, i))) != 0)
+            return ls_fail(err, LS_LOST, "--beside: rank %d has not taken a step meanwhile", i + 1);
+    return LS_OK;
+}
+
 ls_status bench_measure(ls_rehearsal x[BENCH_VARIANTS], const bench_job *j, const ls_place *place,
                         ls_comm *comm, bench_results *r, ls_err *err)
 {
@@ -199,9 +208,12 @@ ls_status bench_measure(ls_rehearsal x[BENCH_VARIANTS], const bench_job *j, cons
         LS_TRY(ls_comm_agree(comm, (uint64_t)j->n, "--against, which all machines must be given: variants",
                              err));
     for (int i = 1; i < j->n; i++) LS_TRY(open_variant(&x[i], j, i, place, comm, &r->of[i], err));
+    LS_TRY(bench_beside_begin(&j->beside, err));
     /* After compiling, which may take long, and before the first step. */
     LS_TRY(ls_crowd_look(&r->crowd, comm, x[0].session.threads, j->cores, err));
+    if ((1 + j->beside.n) * x[0].session.threads > r->crowd.cores) r->crowd.oversubscribed = true;
     LS_TRY(time_steps(x, j, comm, r, err));
+    if (j->beside.n > 0) LS_TRY(note_others(&j->beside, r, err));
     LS_TRY(probe(comm, x[0].session.threads, r, err));
     LS_TRY(probe_device(comm, &x[0].session, r, err));
     for (int i = 0; i < j->n; i++) LS_TRY(conclude(&r->of[i], &x[i], comm, err));
@@ -213,6 +225,7 @@ out:
 
 void bench_release(ls_rehearsal x[BENCH_VARIANTS], bench_results *r)
 {
+    json_decref(r->beside_s);
     for (int i = 0; i < BENCH_VARIANTS; i++) {
         ls_measure_release(&r->of[i].m);
         ls_job_times_release(&r->of[i].times);

@@ -16,6 +16,8 @@ static void print_subject(const ls_rehearsal *x, const bench_job *j, const bench
     if (s->ranks > 1) printf("%d ranks of ", s->ranks);
     printf("%d thread%s, %s data\n", s->threads, s->threads == 1 ? "" : "s",
            j->real[0] ? "the experiment's own" : "made-up");
+    if (j->beside.n > 0)
+        printf("beside        %d more that take the same steps, each for itself\n", j->beside.n);
     if (r->crowd.oversubscribed)
         printf("oversubscribed: more threads than the %d cores at hand; this says nothing of scaling\n",
                r->crowd.cores);

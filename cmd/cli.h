@@ -76,6 +76,7 @@ typedef struct cli_args {
     const char *algorithm, *engine, *placement;
     bool list;                      /* of predict: presets */
     const char *against;            /* of bench: a setting in which a second run differs */
+    int beside;                     /* of bench: processes that take the same steps meanwhile */
     int turn;                       /* of bench: steps in a row of each of the two; 0: as usual */
     const char *dir;                /* of new, scale: the folder to write */
     bool cflags;                    /* of info: what a compiler needs for a plug-in, and nothing else */

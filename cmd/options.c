@@ -140,6 +140,8 @@ static const option options[] = {
      "time it in turns with the same under that setting (KEY alone: the other of true and false)"},
     {"--turn", NULL, INT, FIELD(turn), CLI_BENCH, "N",
      "of --against: steps in a row of one kind, up to 1000 (default 4; 1 where steps are long)"},
+    {"--beside", NULL, INT, FIELD(beside), CLI_BENCH, "N",
+     "of one rank: so many more take the same steps meanwhile, without exchange"},
     {"--profile", NULL, FLAG, FIELD(profile), CLI_BENCH, NULL, "time per kind of op and per node"},
     {"--export", NULL, TEXT, FIELD(export), CLI_BENCH, "FILE",
      "write all costs of the step: nodes, buckets, probe, steps"},

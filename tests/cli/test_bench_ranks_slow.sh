@@ -79,6 +79,39 @@ says err "more than the training set has (60)"
 run 2 bench mnist data=reel
 says err "expected data=real or data=synthetic"
 
+# --- others beside it -------------------------------------------------------------------------------
+run 0 bench mnist batch.per_rank=8 --threads 1 --beside 2 --steps 5 --export "$work/beside.json" --json
+holds 'o["ranks"] == 1 and o["beside"] == 2 and len(o["beside_step_s"]) == 2 and min(o["beside_step_s"]) > 0' \
+    'o["oversubscribed"] == (3 > o["cores"]) and o["comm_exposed_s"] == 0 and len(o["per_rank"]) == 1'
+n=$((n + 1))
+! $have_json || python3 -c '
+import json, sys
+assert json.load(open(sys.argv[1]))["result"]["beside"] == 2' "$work/beside.json" || fail "the export says nothing of others"
+run 0 bench mnist batch.per_rank=8 --threads 1 --beside 1 --steps 5
+says out "1 more that take the same steps"
+run 2 bench mnist -n 2 --beside 1
+says err "ranks have each other already"
+run 2 bench mnist --beside 5000
+says err "expected 1 to 4096"
+run 2 bench mnist --beside 0
+run 0 bench mnist batch.per_rank=8 --threads 1 --steps 3 --json
+holds 'o["beside"] == 0 and "beside_step_s" not in o'
+# One of them is killed: no figure, and nobody stays behind.
+"$LOCKSTEP" bench mnist --threads 1 --beside 1 --seconds 60 >"$work/out" 2>"$work/err" &
+pids=($!)
+for _ in $(seq 200); do
+    children=$(ps -o pid= --ppid "${pids[0]}")
+    [ "$(wc -w <<<"$children")" -eq 2 ] && break
+    sleep 0.05
+done
+kill -KILL "$(tail -n 1 <<<"$children" | tr -d ' ')"
+code=0
+wait "${pids[0]}" || code=$?
+pids=()
+n=$((n + 1))
+[ $code -ne 0 ] || fail "one of the ranks beside was killed: exit code 0"
+for p in $children; do ! kill -0 "$p" 2>/dev/null || fail "process $p is still there"; done
+
 # --- the summary of a run ---------------------------------------------------------------------------
 run 0 train mnist -n 2 batch.per_rank=8 --threads 1 train.steps=3 data.kind=synthetic --quiet --json --run-dir "$work/run"
 holds 'o["comm"]["kind"] == "local" and len(o["comm"]["buckets"]) == 2 and o["comm"]["exposed_s_per_step"] > 0' \
