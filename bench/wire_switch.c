@@ -1,0 +1,223 @@
+/* wire_switch.c: a switch in user space whose links have a rate and a delay, for machines that are network
+ * namespaces, where the kernel cannot delay what it sends (no netem).
+ *
+ * usage: wire_switch MBIT_PER_S DELAY_US NAMESPACE...
+ *
+ * Makes the device eth0 (a TAP) in each namespace, says "ready", and forwards frames until it is killed, when
+ * the devices vanish.  A link has its rate in each direction; a frame reaches its machine DELAY_US after its
+ * last byte has left.  The switch cuts through: where nobody else sends to a machine, a frame waits for the
+ * rate once and not twice.  A sender is slowed down by its device, which is not read faster than its link is;
+ * what several send to one machine queues up to 100 ms, and is dropped beyond.
+ *
+ * Large segments cross as one (virtio's header, as between virtual machines), so that the switch keeps up. It
+ * has two threads for each machine and should have cores of its own: the times of frames are those of its
+ * clock, and threads that have something to send soon spin. */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/if.h>
+#include <linux/if_tun.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    PORTS = 64,
+    HEADER = 10,          /* virtio's, before every frame */
+    FRAME = 65536 + 64,   /* a large segment with its headers */
+    OVERHEAD = 24,        /* preamble, check and gap of a frame on the wire, in bytes */
+    SEGMENT = 1514,       /* of a large segment, on the wire */
+    AHEAD_NS = 100000,    /* how far before its link is free a device is read */
+    QUEUE_NS = 100000000, /* that frames wait for a machine's link at most */
+    SPIN_NS = 60000,      /* before a frame is due its thread stops sleeping */
+};
+
+typedef struct frame {
+    struct frame *next;
+    int64_t due_ns;
+    size_t bytes;
+    uint8_t data[];
+} frame;
+
+typedef struct port {
+    int fd;
+    pthread_mutex_t lock; /* guards all below */
+    pthread_cond_t some;
+    frame *head, **tail;
+    int64_t in_busy_ns; /* until when its link is taken, towards the machine */
+    uint64_t dropped;
+} port;
+
+static port ports[PORTS];
+static int n_ports;
+static double ns_per_byte;
+static int64_t delay_ns;
+
+/* Which machine has an address: learnt from what it sends.  A machine has one, and never another, so a torn
+ * or late look at most sends a frame to all. */
+static _Atomic uint64_t address[PORTS];
+
+static void die(const char *what, const char *which)
+{
+    fprintf(stderr, "wire_switch: %s %s: %s\n", what, which, strerror(errno));
+    exit(1);
+}
+
+static int64_t now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
+
+static void wait_until(int64_t ns)
+{
+    const int64_t sleep_to = ns - SPIN_NS;
+    const struct timespec t = {.tv_sec = sleep_to / 1000000000, .tv_nsec = sleep_to % 1000000000};
+
+    if (now() < sleep_to) clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL);
+    while (now() < ns) continue;
+}
+
+static uint64_t address_at(const uint8_t *p)
+{
+    uint64_t a = 0;
+
+    memcpy(&a, p, 6);
+    return a;
+}
+
+/* What a frame takes of a link: a large segment is cut into packets with headers of their own. */
+static int64_t wire_ns(size_t bytes)
+{
+    const size_t packets = (bytes + SEGMENT - 1) / SEGMENT;
+
+    return (int64_t)((double)(bytes + packets * (size_t)OVERHEAD + (packets - 1) * 66) * ns_per_byte);
+}
+
+static void deliver(port *to, const uint8_t *data, size_t bytes, int64_t left_ns, int64_t takes_ns)
+{
+    frame *f;
+    int64_t done;
+
+    pthread_mutex_lock(&to->lock);
+    done = to->in_busy_ns + takes_ns > left_ns ? to->in_busy_ns + takes_ns : left_ns;
+    if (done - left_ns > QUEUE_NS) {
+        to->dropped++;
+    } else if ((f = malloc(sizeof *f + bytes)) != NULL) {
+        to->in_busy_ns = done;
+        memcpy(f->data, data, bytes);
+        *f = (frame){.due_ns = done + delay_ns, .bytes = bytes};
+        *to->tail = f;
+        to->tail = &f->next;
+        pthread_cond_signal(&to->some);
+    }
+    pthread_mutex_unlock(&to->lock);
+}
+
+/* From a machine into the switch, at the rate of its link. */
+static void *hear(void *arg)
+{
+    port *from = arg;
+    const int me = (int)(from - ports);
+    static _Thread_local uint8_t data[HEADER + FRAME];
+    int64_t busy = 0;
+
+    for (;;) {
+        const ssize_t got = read(from->fd, data, sizeof data);
+        const uint8_t *ethernet = data + HEADER;
+        uint64_t to;
+        int64_t takes, left;
+        int only = -1;
+
+        if (got < HEADER + 14) {
+            if (got < 0 && errno != EINTR && errno != EAGAIN) die("read", "eth0");
+            continue;
+        }
+        address[me] = address_at(ethernet + 6);
+        to = address_at(ethernet);
+        takes = wire_ns((size_t)got - HEADER);
+        left = now();
+        busy = (busy > left ? busy : left) + takes;
+        for (int i = 0; i < n_ports; i++)
+            if (address[i] == to) only = i;
+        for (int i = 0; i < n_ports; i++)
+            if (i != me && (only < 0 || i == only)) deliver(&ports[i], data, (size_t)got, busy, takes);
+        if (busy - left > AHEAD_NS) wait_until(busy - AHEAD_NS);
+    }
+    return NULL;
+}
+
+/* Out of the switch, when it is time. */
+static void *speak(void *arg)
+{
+    port *to = arg;
+
+    for (;;) {
+        frame *f;
+
+        pthread_mutex_lock(&to->lock);
+        while (to->head == NULL) pthread_cond_wait(&to->some, &to->lock);
+        f = to->head;
+        to->head = f->next;
+        if (to->head == NULL) to->tail = &to->head;
+        pthread_mutex_unlock(&to->lock);
+        wait_until(f->due_ns);
+        if (write(to->fd, f->data, f->bytes) < 0 && errno != EIO) die("write", "eth0"); /* EIO: it is down */
+        free(f);
+    }
+    return NULL;
+}
+
+/* The device belongs to the namespace that its maker is in. */
+static int open_tap(const char *namespace)
+{
+    struct ifreq r = {.ifr_name = "eth0"};
+    char path[512];
+    int fd, space;
+
+    snprintf(path, sizeof path, "/run/netns/%s", namespace);
+    space = open(path, O_RDONLY | O_CLOEXEC);
+    if (space < 0 || setns(space, CLONE_NEWNET) != 0) die("namespace", path);
+    close(space);
+    fd = open("/dev/net/tun", O_RDWR | O_CLOEXEC);
+    if (fd < 0) die("open", "/dev/net/tun");
+    r.ifr_flags = IFF_TAP | IFF_NO_PI | IFF_VNET_HDR;
+    if (ioctl(fd, TUNSETIFF, &r) != 0) die("TUNSETIFF", namespace);
+    if (ioctl(fd, TUNSETOFFLOAD, TUN_F_CSUM | TUN_F_TSO4 | TUN_F_TSO6) != 0) die("TUNSETOFFLOAD", namespace);
+    return fd;
+}
+
+int main(int argc, char **argv)
+{
+    const double mbit = argc > 3 ? atof(argv[1]) : 0, delay_us = argc > 3 ? atof(argv[2]) : -1;
+    pthread_t t;
+
+    if (!(mbit > 0) || !(delay_us >= 0) || argc - 3 > PORTS) {
+        fprintf(stderr, "usage: wire_switch MBIT_PER_S DELAY_US NAMESPACE... (at most %d)\n", PORTS);
+        return 2;
+    }
+    ns_per_byte = 8e3 / mbit;
+    delay_ns = (int64_t)(1e3 * delay_us);
+    n_ports = argc - 3;
+    prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL); /* sleeps end when they should; threads inherit it */
+    for (int i = 0; i < n_ports; i++) {
+        ports[i] = (port){.fd = open_tap(argv[3 + i]), .tail = &ports[i].head};
+        pthread_mutex_init(&ports[i].lock, NULL);
+        pthread_cond_init(&ports[i].some, NULL);
+    }
+    for (int i = 0; i < n_ports; i++)
+        if (pthread_create(&t, NULL, hear, &ports[i]) != 0 || pthread_create(&t, NULL, speak, &ports[i]) != 0)
+            die("pthread_create", "");
+    puts("ready");
+    fflush(stdout);
+    for (;;) pause();
+}
