@@ -35,6 +35,7 @@ typedef struct predict_measure {
     int batch;                     /* of several ranks */
     int node, nodes;               /* this machine of so many; 1: alone */
     int threads;                   /* of a rank */
+    int full;                      /* ranks that fill the machine; 1: they do not share its processors */
     char folder[64];               /* where the files are: made, and removed with all in it */
     char file[PREDICT_FILES][96];
     int n_files;

@@ -123,6 +123,7 @@ static ls_status choose_batches(predict_measure *m, ls_err *err)
     LS_TRY(cli_load(&x, m->args->model, m->args, 1, err));
     LS_TRY(cli_device_check(m->args, ls_config_text(x.cfg, "device"), err));
     m->batch = (int)ls_config_int(x.cfg, "batch.per_rank");
+    m->full = strcmp(ls_config_text(x.cfg, "device"), "cpu") == 0 ? ls_launch_cores() : 1;
     if (m->args->batches != NULL) {
         LS_TRY(predict_counts_read(&m->batches, "--batches", m->args->batches, err));
         m->batch = m->batches.of[m->batches.n / 2];
@@ -174,6 +175,7 @@ static ls_status plan_measurements(predict_measure *m, ls_err *err)
     if (m->args->model != NULL) LS_TRY(choose_batches(m, err));
     most = m->ranks.of[m->ranks.n - 1];
     m->threads = m->args->threads > 0 ? m->args->threads : cores > most ? cores / most : 1;
+    m->full = m->full / m->threads > 1 ? m->full / m->threads : 1;
     if (most == 1 && m->nodes == 1 && m->batches.n == 0)
         LS_TRY(ls_fail(err, LS_INVALID, "--ranks 1: one rank exchanges nothing; add 2, or an EXPERIMENT"));
 out:
@@ -246,6 +248,23 @@ static void print_network(const ls_calibration *c)
         printf("%s%s\n", i == 0 ? "not known     " : "              ", f->note[i]);
 }
 
+static void print_crowding(const ls_machine *m)
+{
+    for (int32_t i = 0; i < m->n_crowding; i++) {
+        const ls_crowding *c = &m->crowding[i];
+        char batch[48] = "";
+        if (c->ranks < 2) continue;
+        if (c->batch > 0) snprintf(batch, sizeof batch, " with batch %.0f", c->batch);
+        printf("  crowding    %d ranks of a machine%s compute %.2f times as long as one alone\n",
+               (int)c->ranks, batch, c->factor);
+    }
+    if (m->n_uneven > 0)
+        printf("  uneven      of %d such ranks the slowest takes %.2f times as long as the median\n",
+               (int)m->n_uneven, m->uneven[m->n_uneven - 1]);
+    if (m->exchanging > 1.005)
+        printf("  exchanging  between machines: ranks compute %.2f times as long meanwhile\n", m->exchanging);
+}
+
 static void print_machine(const ls_calibration *c)
 {
     const ls_machine *m = &c->machine;
@@ -260,11 +279,8 @@ static void print_machine(const ls_calibration *c)
         "step\n",
         m->name, m->device, (int)m->threads, m->threads == 1 ? "" : "s", (int)m->n_nodes, (int)m->n_ops,
         100 * m->error);
-    for (int32_t i = 0; i < m->n_crowding; i++)
-        if (m->crowding[i].ranks > 1)
-            printf("  crowding    %d ranks of a machine compute %.2f times as long as one alone\n",
-                   (int)m->crowding[i].ranks, m->crowding[i].factor);
-    if (!ls_machine_has_jitter(m)) printf("not known     machine: how much steps vary\n");
+    print_crowding(m);
+    if (ls_machine_jitter(m, 1) == NULL) printf("not known     machine: how much steps vary\n");
 }
 
 static void print_text(const ls_calibration *c, const char *path)

@@ -163,7 +163,8 @@ static ls_status exchanges(runner *r, int ranks, bool joined, ls_err *err)
     return run_child(r, &c, what, err);
 }
 
-static ls_status steps(runner *r, int ranks, int batch, ls_err *err)
+/* `beside`: others that take the same steps meanwhile, of a single rank. */
+static ls_status steps(runner *r, int ranks, int beside, int batch, ls_err *err)
 {
     const cli_args *a = r->m->args;
     command c = {0};
@@ -172,13 +173,35 @@ static ls_status steps(runner *r, int ranks, int batch, ls_err *err)
     add(&c, "lockstep"), add(&c, "bench"), add(&c, a->model);
     for (int i = 0; i < a->n_settings; i++) add(&c, a->settings[i]);
     add_number(&c, NULL, "batch.per_rank=%.0f", batch);
+    if (beside > 0) add_number(&c, "--beside", "%.0f", beside);
     add_common(&c, r->m, ranks, new_file(r->m));
-    snprintf(what, sizeof what, "steps of %d rank%s, batch %d", ranks, ranks == 1 ? "" : "s", batch);
+    snprintf(what, sizeof what,
+             beside > 0 ? "steps of %d rank%s beside one another, batch %d" : "steps of %d rank%s, batch %d",
+             ranks + beside, ranks + beside == 1 ? "" : "s", batch);
     return run_child(r, &c, what, err);
 }
 
 /* -- all --------------------------------------------------------------------------------------------------
  */
+
+/* How ranks of a machine slow one another: those that are measured, with the middle batch, and a full machine
+ * with every batch.  Ranks with devices of their own exchange meanwhile: what that costs is in their nodes.
+ */
+static ls_status crowded_steps(runner *r, ls_err *err)
+{
+    const predict_measure *m = r->m;
+    ls_status st = LS_OK;
+
+    for (int i = 0; i < m->ranks.n; i++) {
+        const int ranks = m->ranks.of[i];
+        if (ranks == 1 || ranks == m->full) continue;
+        LS_TRY(m->full > 1 ? steps(r, 1, ranks - 1, m->batch, err) : steps(r, ranks, 0, m->batch, err));
+    }
+    for (int i = 0; m->full > 1 && i < m->batches.n; i++)
+        LS_TRY(steps(r, 1, m->full - 1, m->batches.of[i], err));
+out:
+    return st;
+}
 
 static int count_all(const predict_measure *m)
 {
@@ -187,9 +210,9 @@ static int count_all(const predict_measure *m)
     for (int i = 0; i < m->ranks.n; i++) {
         const int ranks = m->ranks.of[i];
         n += m->nodes > 1;
-        if (m->node == 0) n += (ranks > 1) + (ranks > 1 && m->batches.n > 0);
+        if (m->node == 0) n += (ranks > 1) + (ranks > 1 && ranks != m->full && m->batches.n > 0);
     }
-    return n + (m->node == 0 ? m->batches.n : 0);
+    return n + (m->node == 0 ? m->batches.n * (m->full > 1 ? 2 : 1) : 0);
 }
 
 static ls_status run_all(runner *r, ls_err *err)
@@ -201,9 +224,8 @@ static ls_status run_all(runner *r, ls_err *err)
     if (m->node > 0) goto out;
     for (int i = 0; i < m->ranks.n; i++)
         if (m->ranks.of[i] > 1) LS_TRY(exchanges(r, m->ranks.of[i], false, err));
-    for (int i = 0; i < m->batches.n; i++) LS_TRY(steps(r, 1, m->batches.of[i], err));
-    for (int i = 0; m->batches.n > 0 && i < m->ranks.n; i++)
-        if (m->ranks.of[i] > 1) LS_TRY(steps(r, m->ranks.of[i], m->batch, err));
+    for (int i = 0; i < m->batches.n; i++) LS_TRY(steps(r, 1, 0, m->batches.of[i], err));
+    if (m->batches.n > 0) LS_TRY(crowded_steps(r, err));
 out:
     return st;
 }

@@ -34,8 +34,12 @@ static void use(const ls_machine *m)
         c = ls_machine_node_cost(m, &d, &n);
         if (!(c.seconds >= 0) || !(c.error >= 0) || c.launch_s > c.seconds || c.source >= LS_COST_N) abort();
     }
-    for (int32_t ranks = 1; ranks < 300; ranks += 7)
-        if (!(ls_machine_crowded(m, ranks) > 0)) abort();
+    for (int32_t ranks = 1; ranks < 300; ranks += 7) {
+        for (double batch = 1; batch < 100; batch *= 5)
+            if (!(ls_machine_crowded(m, ranks, batch) > 0)) abort();
+        for (int32_t i = 0; i < ranks; i++)
+            if (!(ls_machine_uneven(m, i, ranks) > 0)) abort();
+    }
     ls_machine_release(&again);
     json_decref(json);
     json_decref(second);

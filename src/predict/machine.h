@@ -37,10 +37,11 @@ typedef struct ls_machine_op {
     double error; /* relative, of nodes that it was made from */
 } ls_machine_op;
 
-/* Ranks of a machine slow one another. */
+/* Ranks of a machine slow one another; larger batches, whose values no longer fit caches, more. */
 typedef struct ls_crowding {
     int32_t ranks;
-    double factor; /* of a rank's computing, against one rank alone */
+    double batch;  /* of a rank, with which that was measured; 0: it goes for all */
+    double factor; /* of the computing of the median rank, against one rank alone */
 } ls_crowding;
 
 typedef struct ls_machine {
@@ -53,10 +54,16 @@ typedef struct ls_machine {
     int32_t n_ops;
     ls_machine_node *nodes;
     int32_t n_nodes;
-    ls_crowding *crowding; /* ascending ranks */
+    ls_crowding *crowding; /* ascending ranks, and batches of as many ranks */
     int32_t n_crowding;
-    /* Percentiles 0 to 100 of step / median step of one rank; all 1: not measured. */
-    double jitter[LS_JITTER_N];
+    /* Step of each rank of a full machine / step of the median one, ascending: ranks that compute alike are
+     * not as fast as one another, as long as they run.  None: not measured. */
+    double *uneven;
+    int32_t n_uneven;
+    /* Percentiles 0 to 100 of step / median step of one rank, alone and among others; all 1: not measured. */
+    double jitter[LS_JITTER_N], crowded_jitter[LS_JITTER_N];
+    /* How many times as long a rank computes next to exchanges between machines; 0: as 1. */
+    double exchanging;
     double rest_s;     /* of a step in no node */
     double error;      /* relative standard error of a step computed from its own nodes */
     bool own_exchange; /* exchanges have no processor of their own: they take the rank's (CPUs) */
@@ -77,8 +84,11 @@ void ls_machine_release(ls_machine *m); /* frees and zeroes */
 json_t *ls_machine_json(const ls_machine *m);
 /* Preset i: its name, and what it is in a line; NULL behind the last. */
 const char *ls_machine_preset(int i, const char **about);
-/* Whether steps were measured one by one, so that their spread is known. */
-bool ls_machine_has_jitter(const ls_machine *m);
+/* The spread of steps of a rank that shares the machine with so many others, or alone: LS_JITTER_N
+ * percentiles; NULL: steps were not measured one by one. */
+const double *ls_machine_jitter(const ls_machine *m, int32_t ranks);
+/* How fast rank i of so many on a machine is, against the median one. */
+double ls_machine_uneven(const ls_machine *m, int32_t i, int32_t ranks);
 
 /* What it takes for a node: measured at this batch, between two, beyond the measured batches, from rates of
  * its op, or from the peaks alone. */
@@ -102,7 +112,8 @@ typedef struct ls_node_cost {
 
 /* Of one run of the node, which is one of `d`, whose batch counts. */
 ls_node_cost ls_machine_node_cost(const ls_machine *m, const ls_document *d, const ls_doc_node *node);
-/* The factor for so many ranks on a machine: measured, between two measured ones, or beyond them by cores. */
-double ls_machine_crowded(const ls_machine *m, int32_t ranks);
+/* The factor for so many ranks on a machine with so large batches: measured, between two measured ones, or
+ * beyond them by cores. */
+double ls_machine_crowded(const ls_machine *m, int32_t ranks, double batch);
 
 #endif

@@ -102,50 +102,63 @@ static void read_nodes(lsi_member *m, ls_machine *out)
 
 static void read_crowding(lsi_member *m, ls_machine *out)
 {
-    static const char *const names[] = {"ranks", "factor"};
+    static const char *const names[] = {"ranks", "batch", "factor"};
     const json_t *list = lsi_member_list(m, "crowding", false, MOST_RANKS);
 
     out->crowding = room(m, json_array_size(list), sizeof *out->crowding);
     for (size_t i = 0; m->st == LS_OK && i < json_array_size(list); i++) {
         lsi_member it = item_of(m, list, "crowding", i);
         ls_crowding *c = &out->crowding[out->n_crowding++];
-        lsi_member_known(&it, names, 2);
+        lsi_member_known(&it, names, 3);
         *c = (ls_crowding){lsi_member_whole(&it, "ranks", true, 1, MOST_RANKS),
+                           lsi_member_number(&it, "batch", false, 0, 1e9),
                            lsi_member_number(&it, "factor", true, 0.01, 1e6)};
-        if (it.st == LS_OK && i > 0 && c->ranks <= c[-1].ranks)
+        if (it.st == LS_OK && i > 0 && c->ranks < c[-1].ranks)
             lsi_member_refuse(&it, "%d ranks come after %d: they rise", (int)c->ranks, (int)c[-1].ranks);
+        if (it.st == LS_OK && i > 0 && c->ranks == c[-1].ranks &&
+            !(c[-1].batch > 0 && c->batch > c[-1].batch))
+            lsi_member_refuse(&it,
+                              "%d ranks with batch %g come after as many with batch %g: batches rise, and "
+                              "one entry without goes for all",
+                              (int)c->ranks, c->batch, c[-1].batch);
         m->st = it.st;
     }
 }
 
-static void read_jitter(lsi_member *m, ls_machine *out)
+/* Rising factors: `least` to `most` of them, or none; how many. */
+static size_t read_factors(lsi_member *m, const char *key, size_t least, size_t most, double *to)
 {
-    const json_t *list = lsi_member_list(m, "jitter", false, LS_JITTER_N);
+    const json_t *list = lsi_member_list(m, key, false, most);
     const size_t n = json_array_size(list);
 
-    for (int i = 0; i < LS_JITTER_N; i++) out->jitter[i] = 1;
-    if (m->st != LS_OK || n == 0) return;
-    if (n != LS_JITTER_N) {
-        lsi_member_refuse(m,
-                          "\"jitter\" has %zu numbers, must have %d, the percentiles from 0 to 100, or none",
-                          n, LS_JITTER_N);
-        return;
+    if (m->st != LS_OK || n == 0) return 0;
+    if (n < least) {
+        lsi_member_refuse(m, "\"%s\" has %zu numbers, must have %zu%s, or none", key, n, least,
+                          least < most ? " or more" : ", the percentiles from 0 to 100");
+        return 0;
     }
     for (size_t i = 0; i < n; i++) {
         const json_t *v = json_array_get(list, i);
         const double x = json_is_number(v) ? json_number_value(v) : -1;
-        if (x < 0.001 || x > 1000 || (i > 0 && x < out->jitter[i - 1])) {
+        if (x < 0.001 || x > 1000 || (i > 0 && x < to[i - 1])) {
             lsi_member_refuse(m,
-                              "\"jitter\" %zu must be a number from 0.001 to 1000, and not less than the one "
+                              "\"%s\" %zu must be a number from 0.001 to 1000, and not less than the one "
                               "before",
-                              i);
-            return;
+                              key, i);
+            return 0;
         }
-        out->jitter[i] = x;
+        to[i] = x;
     }
-    if (out->jitter[50] < 0.99 || out->jitter[50] > 1.01)
-        lsi_member_refuse(m, "\"jitter\" 50 is %g, and the median of what is divided by the median is 1",
-                          out->jitter[50]);
+    return n;
+}
+
+static void read_spreads(lsi_member *m, ls_machine *out)
+{
+    for (int i = 0; i < LS_JITTER_N; i++) out->jitter[i] = out->crowded_jitter[i] = 1;
+    read_factors(m, "jitter", LS_JITTER_N, LS_JITTER_N, out->jitter);
+    read_factors(m, "crowded_jitter", LS_JITTER_N, LS_JITTER_N, out->crowded_jitter);
+    out->uneven = room(m, json_array_size(json_object_get(m->o, "uneven")), sizeof *out->uneven);
+    if (m->st == LS_OK) out->n_uneven = (int32_t)read_factors(m, "uneven", 2, MOST_RANKS, out->uneven);
 }
 
 static void read_head(lsi_member *m, ls_machine *out)
@@ -170,6 +183,7 @@ static void read_head(lsi_member *m, ls_machine *out)
     out->flop_s = lsi_member_number(m, "flop_s", true, 1, MOST_RATE);
     out->bytes_s = lsi_member_number(m, "bytes_s", true, 1, MOST_RATE);
     out->memory_bytes = lsi_member_number(m, "memory_bytes", false, 0, MOST_RATE);
+    out->exchanging = lsi_member_number(m, "exchanging", false, 0, 1000);
     out->rest_s = lsi_member_number(m, "rest_s", false, 0, MOST_SECONDS);
     out->error = lsi_member_number(m, "error", true, 0, 10);
     out->own_exchange = lsi_member_flag(m, "own_exchange", true);
@@ -177,10 +191,11 @@ static void read_head(lsi_member *m, ls_machine *out)
 
 static ls_status read_machine(ls_machine *out, const json_t *o, const char *path, ls_err *err)
 {
-    static const char *const names[] = {"format",  "version", "name",           "about",       "source",
-                                        "device",  "threads", "ranks_per_node", "cores",       "flop_s",
-                                        "bytes_s", "rest_s",  "memory_bytes",   "error",       "ops",
-                                        "nodes",   "jitter",  "crowding",       "own_exchange"};
+    static const char *const names[] = {
+        "format",     "version",        "name",           "about",  "source",  "device",
+        "threads",    "ranks_per_node", "cores",          "flop_s", "bytes_s", "rest_s",
+        "exchanging", "memory_bytes",   "error",          "ops",    "nodes",   "jitter",
+        "crowding",   "own_exchange",   "crowded_jitter", "uneven"};
     lsi_member m = {.o = o, .path = path, .arena = out->arena, .err = err};
 
     read_head(&m, out);
@@ -188,7 +203,7 @@ static ls_status read_machine(ls_machine *out, const json_t *o, const char *path
     read_ops(&m, out);
     read_nodes(&m, out);
     read_crowding(&m, out);
-    read_jitter(&m, out);
+    read_spreads(&m, out);
     return m.st;
 }
 
@@ -248,24 +263,36 @@ static json_t *crowding_json(const ls_machine *m)
 {
     json_t *list = json_array();
 
-    for (int32_t i = 0; i < m->n_crowding; i++)
-        json_array_append_new(list, json_pack("{s:i, s:f}", "ranks", (int)m->crowding[i].ranks, "factor",
-                                              m->crowding[i].factor));
+    for (int32_t i = 0; i < m->n_crowding; i++) {
+        const ls_crowding *c = &m->crowding[i];
+        json_array_append_new(list, json_pack("{s:i, s:f, s:f}", "ranks", (int)c->ranks, "batch", c->batch,
+                                              "factor", c->factor));
+    }
+    return list;
+}
+
+static json_t *factors_json(const double *of, int n)
+{
+    json_t *list = json_array();
+
+    for (int i = 0; i < n; i++) json_array_append_new(list, json_real(of[i]));
     return list;
 }
 
 json_t *ls_machine_json(const ls_machine *m)
 {
-    json_t *jitter = json_array();
+    /* One rank alone; NULL where the spread is that of none. */
+    const double *alone = ls_machine_jitter(m, 1), *crowded = ls_machine_jitter(m, 2);
 
-    for (int i = 0; ls_machine_has_jitter(m) && i < LS_JITTER_N; i++)
-        json_array_append_new(jitter, json_real(m->jitter[i]));
-    return json_pack("{s:s, s:i, s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:b, s:o, s:o, "
-                     "s:o, s:o}",
-                     "format", "lockstep-machine", "version", LS_MACHINE_FORMAT, "name", m->name, "about",
-                     m->about, "source", m->source, "device", m->device, "threads", (int)m->threads,
-                     "ranks_per_node", (int)m->ranks_per_node, "cores", (int)m->cores, "flop_s", m->flop_s,
-                     "bytes_s", m->bytes_s, "memory_bytes", m->memory_bytes, "rest_s", m->rest_s, "error",
-                     m->error, "own_exchange", (int)m->own_exchange, "jitter", jitter, "crowding",
-                     crowding_json(m), "ops", ops_json(m), "nodes", nodes_json(m));
+    return json_pack(
+        "{s:s, s:i, s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:b, s:o, s:o, "
+        "s:o, s:o, s:o, s:o}",
+        "format", "lockstep-machine", "version", LS_MACHINE_FORMAT, "name", m->name, "about", m->about,
+        "source", m->source, "device", m->device, "threads", (int)m->threads, "ranks_per_node",
+        (int)m->ranks_per_node, "cores", (int)m->cores, "flop_s", m->flop_s, "bytes_s", m->bytes_s,
+        "memory_bytes", m->memory_bytes, "rest_s", m->rest_s, "exchanging", m->exchanging, "error", m->error,
+        "own_exchange", (int)m->own_exchange, "jitter", factors_json(alone, alone != NULL ? LS_JITTER_N : 0),
+        "crowded_jitter", factors_json(crowded, crowded != alone ? LS_JITTER_N : 0), "uneven",
+        factors_json(m->uneven, (int)m->n_uneven), "crowding", crowding_json(m), "ops", ops_json(m), "nodes",
+        nodes_json(m));
 }

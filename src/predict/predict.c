@@ -9,10 +9,11 @@
 
 /* Relative errors where nobody has measured (docs/predict.md): times of a network that comes from data
  * sheets; of any network for each doubling of the ranks; steps of a rank, one against the other. */
-#define NETWORK_ERROR        0.25
-#define NETWORK_PER_DOUBLING 0.05
-#define STEP_SPREAD          0.05
-#define BAND                 1.645 /* standard deviations on either side of 90 % */
+#define NETWORK_ERROR         0.25
+#define NETWORK_PER_DOUBLING  0.05
+#define CROWDING_PER_DOUBLING 0.1 /* of ranks on a machine beyond those it was measured with */
+#define STEP_SPREAD           0.05
+#define BAND                  1.645 /* standard deviations on either side of 90 % */
 enum { REPLAYS = 21, SETTLE = 3, REPLAYS_MOST = 10000 };
 
 static const char *const engine_names[LS_ENGINE_N] = {"closed", "replay", "shared"};
@@ -52,9 +53,17 @@ typedef struct question {
 /* -- the engine -------------------------------------------------------------------------------------------
  */
 
+/* Whether ranks were measured not to be alike, or not always. */
+static bool is_uneven(const question *q)
+{
+    const ls_machine *m = q->a->machine;
+
+    return ls_machine_jitter(m, q->here) != NULL || (q->here > 1 && m->n_uneven > 0);
+}
+
 static void choose(question *q)
 {
-    const bool spreads = ls_machine_has_jitter(q->a->machine);
+    const bool spreads = is_uneven(q);
 
     if (q->a->engine >= 0) {
         q->engine = (ls_engine)q->a->engine;
@@ -76,7 +85,7 @@ static void choose(question *q)
 
 static bool draws(const question *q)
 {
-    return q->engine != LS_ENGINE_CLOSED && q->ranks > 1 && ls_machine_has_jitter(q->a->machine);
+    return q->engine != LS_ENGINE_CLOSED && q->ranks > 1 && is_uneven(q);
 }
 
 /* -- costs of transfers -----------------------------------------------------------------------------------
@@ -179,7 +188,8 @@ static ls_status open_question(question *q, const ls_predict_args *a, ls_err *er
     *q = (question){.a = a, .p = a->program, .err = err};
     LS_TRY(place(q));
     LS_TRY(check_kind(q));
-    q->crowding = ls_machine_crowded(a->machine, q->here);
+    q->crowding = ls_machine_crowded(a->machine, q->here, (double)q->p->batch);
+    if (q->nodes > 1 && a->machine->exchanging > 0) q->crowding *= a->machine->exchanging;
     q->n_steps = a->replays > 0 ? a->replays : REPLAYS;
     if (q->n_steps > REPLAYS_MOST) q->n_steps = REPLAYS_MOST;
     q->costs = ls_alloc(LS_MEM_CLI, sizeof *q->costs * n);
@@ -248,7 +258,8 @@ static ls_status replayed(question *q, ls_spread *spread)
                                .here = q->here,
                                .copies = q->ranks,
                                .crowding = q->crowding,
-                               .jitter = q->a->machine->jitter,
+                               .jitter = ls_machine_jitter(q->a->machine, q->here),
+                               .machine = q->a->machine,
                                .seed = q->a->seed,
                                .settle = SETTLE,
                                .steps = q->n_steps};
@@ -283,20 +294,26 @@ static ls_status find_errors(question *q, ls_prediction *o, const ls_spread *spr
 {
     const ls_network *n = q->a->network;
     const ls_machine *m = q->a->machine;
+    const double *jitter = ls_machine_jitter(m, q->here);
     const double measured = n->measured_ranks > 1 ? n->measured_ranks : 2;
     const double each = n->error_per_doubling > 0 ? n->error_per_doubling : NETWORK_PER_DOUBLING;
     const double fit = n->measured_ranks > 0 || n->error > 0 ? n->error : NETWORK_ERROR;
-    double compute, network = 0;
+    const double here = m->n_crowding > 0 ? m->crowding[m->n_crowding - 1].ranks : 1;
+    double compute, network = 0, crowd = 0;
     ls_status st = LS_OK;
 
     LS_TRY(change(q, q->p->error, 0, &compute));
     if (q->ranks > 1) LS_TRY(change(q, 0, fit, &network));
     o->error_fit = sqrt(compute * compute + network * network);
     if (q->ranks > measured) LS_TRY(change(q, 0, each * log2(q->ranks / measured), &o->error_extrapolated));
+    /* What sharing a machine costs does not go on as it began: caches and memory fill up at some number. */
+    if (m->own_exchange && q->here > here)
+        LS_TRY(change(q, CROWDING_PER_DOUBLING * log2(q->here / here), 0, &crowd));
+    o->error_extrapolated = hypot(o->error_extrapolated, crowd);
     if (draws(q))
         o->error_spread = (spread->p84 - spread->p16) / 2 / spread->p50;
     else
-        o->error_spread = ls_machine_has_jitter(m) ? (m->jitter[84] - m->jitter[16]) / 2 : STEP_SPREAD;
+        o->error_spread = jitter != NULL ? (jitter[84] - jitter[16]) / 2 : STEP_SPREAD;
 out:
     return st;
 }

@@ -393,6 +393,7 @@ ls_status ls_program_make(ls_program *p, const ls_program_args *a, const ls_mach
         goto out;
     }
     for (int i = 0; i < a->n_plans; i++) LS_TRY(add_plan(&k, i));
+    p->batch = a->plans[0].batch;
     p->samples = a->plans[0].batch * a->plans[0].runs;
     p->error = error_of(&k);
     LS_TRY(keep(&k));

@@ -43,6 +43,7 @@ typedef struct ls_program {
     ls_program_transfer *transfers;
     int32_t n_transfers;
     int64_t samples;         /* of a rank in a step */
+    int64_t batch;           /* that its nodes have at a time */
     int32_t ranks, here;     /* that its plans were compiled for; 0: nobody has said */
     int32_t shard_group;     /* 0: all ranks are one */
     double wire_ratio;       /* of narrow transfers between machines */

@@ -240,9 +240,12 @@ static ls_status step(state *s, uint32_t number, bool shown, ls_err *err)
     const ls_program *p = s->a->program;
     ls_status st = LS_OK;
 
-    for (int32_t i = 0; i < s->a->copies; i++)
+    for (int32_t i = 0; i < s->a->copies; i++) {
         s->factor[i] =
             s->a->jitter != NULL ? lsi_replay_draw(s->a->jitter, s->a->seed, number, (uint32_t)i) : 1;
+        if (s->a->machine != NULL)
+            s->factor[i] *= ls_machine_uneven(s->a->machine, i % s->a->here, s->a->here);
+    }
     for (int32_t d = 0; d < p->n_deeds; d++) {
         if (p->deeds[d].kind == LS_DEED_RUN)
             run(s, d, work_of(s, &p->deeds[d]), shown);

@@ -17,6 +17,7 @@ typedef struct lsi_replay_args {
     int32_t copies;                /* ranks that are gone through: 1 where all are alike, else `ranks` */
     double crowding;               /* factor of what is computed */
     const double *jitter;          /* LS_JITTER_N percentiles of the same for a rank and step; NULL: none */
+    const ls_machine *machine;     /* whose ranks are as unlike as it says; NULL: they are alike */
     uint64_t seed;
     int steps; /* that are counted, after as many of `settle` */
     int settle;

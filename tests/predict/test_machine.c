@@ -1,5 +1,6 @@
 /* test_machine.c: machines: files and their refusals, costs of nodes at any batch, rates, crowding, and what
  * is made of `bench --export` files. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,8 +59,16 @@ static void bad_files_are_refused(void)
     refused("{" HEAD ",\"nodes\":[{\"op\":\"add\",\"attributes\":\"\",\"layer\":\"\",\"backward\":false,"
             "\"points\":[[2,1,1,1],[1,1,1,1]]}]}",
             "point 1 has 1 samples after 2: they rise");
+    refused("{" HEAD ",\"crowding\":[{\"ranks\":4,\"factor\":1},{\"ranks\":2,\"factor\":1}]}",
+            "crowding 1: 2 ranks come after 4: they rise");
     refused("{" HEAD ",\"crowding\":[{\"ranks\":2,\"factor\":1},{\"ranks\":2,\"factor\":1}]}",
-            "crowding 1: 2 ranks come after 2: they rise");
+            "crowding 1: 2 ranks with batch 0 come after as many with batch 0");
+    refused("{" HEAD
+            ",\"crowding\":[{\"ranks\":2,\"batch\":8,\"factor\":1},{\"ranks\":2,\"batch\":4,\"factor\":1}]}",
+            "2 ranks with batch 4 come after as many with batch 8");
+    refused("{" HEAD ",\"uneven\":[1]}", "\"uneven\" has 1 numbers, must have 2 or more, or none");
+    refused("{" HEAD ",\"uneven\":[1.5, 1]}",
+            "\"uneven\" 1 must be a number from 0.001 to 1000, and not less");
     refused("{" HEAD ",\"crowding\":[{\"ranks\":0,\"factor\":1}]}", "\"ranks\" is 0, must be a whole number");
 }
 
@@ -116,7 +125,7 @@ static void presets_are_machines(void)
         ls_err err = {0};
         if (!CHECK_OK(ls_machine_open(&m, name, &err), &err)) continue;
         CHECK_EQ_STR(m.name, name);
-        CHECK(about[0] != '\0' && m.n_ops > 10 && m.error > 0 && !ls_machine_has_jitter(&m));
+        CHECK(about[0] != '\0' && m.n_ops > 10 && m.error > 0 && ls_machine_jitter(&m, 1) == NULL);
         CHECK_CONTAINS(m.source, "data sheet");
         CHECK_CONTAINS(m.source, "Rates of ops are");
         CHECK(m.own_exchange == (strcmp(m.device, "cpu") == 0));
@@ -249,19 +258,49 @@ static void one_point_is_taken_to_grow_with_its_work(void)
 
 static void crowding_is_between_and_beyond(void)
 {
-    ls_crowding measured[] = {{1, 1}, {2, 1.1}, {4, 1.4}};
+    ls_crowding measured[] = {{1, 0, 1}, {2, 0, 1.1}, {4, 0, 1.4}};
     ls_machine m = {.crowding = measured, .n_crowding = 3, .threads = 1, .cores = 8};
 
-    CHECK_NEAR(ls_machine_crowded(&m, 1), 1, 0);
-    CHECK_NEAR(ls_machine_crowded(&m, 4), 1.4, 0);
-    CHECK_NEAR(ls_machine_crowded(&m, 3), 1.25, 1e-12);
-    CHECK_NEAR(ls_machine_crowded(&m, 8), 1.7, 1e-12);  /* 0.3 for each doubling */
-    CHECK_NEAR(ls_machine_crowded(&m, 32), 5.6, 1e-12); /* four take turns on a core */
+    CHECK_NEAR(ls_machine_crowded(&m, 1, 8), 1, 0);
+    CHECK_NEAR(ls_machine_crowded(&m, 4, 8), 1.4, 0);
+    CHECK_NEAR(ls_machine_crowded(&m, 3, 8), 1.25, 1e-12);
+    CHECK_NEAR(ls_machine_crowded(&m, 8, 8), 1.7, 1e-12);  /* 0.3 for each doubling */
+    CHECK_NEAR(ls_machine_crowded(&m, 32, 8), 5.6, 1e-12); /* four take turns on a core */
     m.n_crowding = 0;
-    CHECK_NEAR(ls_machine_crowded(&m, 8), 1, 0);
-    CHECK_NEAR(ls_machine_crowded(&m, 16), 2, 0);
+    CHECK_NEAR(ls_machine_crowded(&m, 8, 8), 1, 0);
+    CHECK_NEAR(ls_machine_crowded(&m, 16, 8), 2, 0);
     m.cores = 0;
-    CHECK_NEAR(ls_machine_crowded(&m, 16), 1, 0);
+    CHECK_NEAR(ls_machine_crowded(&m, 16, 8), 1, 0);
+}
+
+static void crowding_is_of_a_batch(void)
+{
+    ls_crowding measured[] = {{1, 0, 1}, {16, 8, 1.2}, {16, 32, 2}};
+    ls_machine m = {.crowding = measured, .n_crowding = 3, .threads = 1, .cores = 16};
+
+    CHECK_NEAR(ls_machine_crowded(&m, 16, 8), 1.2, 0);
+    CHECK_NEAR(ls_machine_crowded(&m, 16, 4), 1.2, 0);
+    CHECK_NEAR(ls_machine_crowded(&m, 16, 16), 1.6, 1e-12);
+    CHECK_NEAR(ls_machine_crowded(&m, 16, 32), 2, 0);
+    CHECK_NEAR(ls_machine_crowded(&m, 16, 64), 2, 0);
+    CHECK_NEAR(ls_machine_crowded(&m, 8, 32), 1 + 7.0 / 15, 1e-12);
+    CHECK_NEAR(ls_machine_crowded(&m, 1, 32), 1, 0);
+    CHECK_NEAR(ls_machine_crowded(&m, 32, 32), 4, 1e-12); /* two take turns on a core */
+}
+
+static void ranks_of_a_machine_are_as_unlike_as_measured(void)
+{
+    double uneven[] = {0.9, 1, 1, 1.5};
+    ls_machine m = {.uneven = uneven, .n_uneven = 4};
+
+    for (int i = 0; i < 4; i++) CHECK_NEAR(ls_machine_uneven(&m, i, 4), uneven[i], 0);
+    CHECK_NEAR(ls_machine_uneven(&m, 0, 2), 0.95, 1e-12);
+    CHECK_NEAR(ls_machine_uneven(&m, 1, 2), 1.25, 1e-12);
+    CHECK_NEAR(ls_machine_uneven(&m, 0, 1), 1, 0);
+    CHECK_NEAR(ls_machine_uneven(&m, 0, 100), 0.9, 0);
+    CHECK_NEAR(ls_machine_uneven(&m, 99, 100), 1.5, 0);
+    m.n_uneven = 0;
+    CHECK_NEAR(ls_machine_uneven(&m, 3, 4), 1, 0);
 }
 
 /* -- exports ----------------------------------------------------------------------------------------------
@@ -291,11 +330,12 @@ static void write_export(const char *path, plans_here *p, int ranks, int threads
     json_array_append_new(steps, json_real(50 * sum));
     for (int i = 0; i < 101; i++) json_array_append_new(steps, json_real(sum * (0.9 + 0.002 * i)));
     o = json_pack(
-        "{s:s, s:i, s:i, s:{s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:f, s:f}, s:{s:f, s:f, s:f}, s:o, s:o}",
+        "{s:s, s:i, s:i, s:{s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:f, s:f}, s:{s:f, s:f, s:f}, s:o, s:o}",
         "event", "bench-export", "format", 2, "plan_format", LS_PLANS_FORMAT, "result", "experiment", "mnist",
         "device", "cpu", "host", "there", "ranks", ranks, "hosts", 1, "threads", threads, "cores", 8,
-        "peak_flop_s", 1e11 * ranks, "peak_copy_b_s", 1e10 * ranks, "profile", "step_s", 1.25 * sum,
-        "plain_step_s", sum * 1.25 * 0.96, "rest_s", sum * 0.25, "plans", plans, "steps_s", steps);
+        "batch_per_rank", (int)p->plan[0].batch, "peak_flop_s", 1e11 * ranks, "peak_copy_b_s", 1e10 * ranks,
+        "profile", "step_s", 1.25 * sum, "plain_step_s", sum * 1.25 * 0.96, "rest_s", sum * 0.25, "plans",
+        plans, "steps_s", steps);
     REQUIRE(o != NULL);
     REQUIRE_OK(ls_json_write(path, o, &err), &err);
     json_decref(o);
@@ -346,13 +386,69 @@ static void exports_make_a_machine(void)
     CHECK_NEAR(m.error, 0.04, 1e-6); /* what clocks took */
     CHECK(m.own_exchange && m.rest_s > 0 && m.n_ops > 5);
     CHECK_EQ_INT(m.n_crowding, 2);
-    CHECK_NEAR(ls_machine_crowded(&m, 4), 1.5, 1e-6);
+    CHECK_NEAR(ls_machine_crowded(&m, 4, 8), 1.5, 1e-6);
     CHECK_EQ_INT(m.ranks_per_node, 4);
     CHECK_NEAR(m.jitter[50], 1, 1e-9);
     CHECK(m.jitter[0] > 0.9 && m.jitter[0] < 0.92 && m.jitter[100] < 1.1 && m.jitter[100] > 1.08);
     check_costs(&m, "batch.per_rank=16", 1e-6, LS_COST_MEASURED);
     check_costs(&m, "batch.per_rank=32", 1e-6, LS_COST_INTERPOLATED);
     check_costs(&m, "batch.per_rank=256", 1e-4, LS_COST_EXTRAPOLATED);
+    read_back(&m);
+    ls_machine_release(&m);
+}
+
+/* A file of --beside: rank 0 takes `step` seconds, the others `others`. */
+static void write_beside(const char *path, plans_here *p, double step, const double *others, int n)
+{
+    json_t *o, *result, *list = json_array();
+    ls_err err = {0};
+
+    write_export(path, p, 1, 1, 1);
+    REQUIRE_OK(ls_json_read(&o, path, 1 << 26, &err), &err);
+    result = json_object_get(o, "result");
+    for (int i = 0; i < n; i++) json_array_append_new(list, json_real(others[i]));
+    json_object_set_new(result, "step_s", json_pack("{s:f}", "p50", step));
+    if (n > 0) json_object_set_new(result, "beside", json_integer(n));
+    if (n > 0) json_object_set_new(result, "beside_step_s", list);
+    if (n == 0) json_decref(list);
+    REQUIRE_OK(ls_json_write(path, o, &err), &err);
+    json_decref(o);
+}
+
+/* Whole steps say how ranks slow one another, for each batch, and how unlike they are. */
+static void ranks_beside_one_another_make_crowding(void)
+{
+    static const char *const batches[] = {"batch.per_rank=8", "batch.per_rank=32"};
+    const double slow[] = {0.024, 0.02, 0.03}, slower[] = {0.08, 0.08, 0.12};
+    const double alone[] = {0.008, 0.03, 0.012, 0.05}; /* each batch twice */
+    char folder[200], path[6][256];
+    const char *paths[6];
+    plans_here p;
+    ls_machine m;
+    ls_err err = {0};
+
+    check_new_folder(folder, sizeof folder);
+    for (int i = 0; i < 6; i++) {
+        paths[i] = path[i];
+        snprintf(path[i], sizeof path[i], "%s/%d.json", folder, i);
+        open_plans(&p, batches[i % 2], 1);
+        if (i < 4)
+            write_beside(path[i], &p, alone[i], NULL, 0);
+        else
+            write_beside(path[i], &p, i == 4 ? 0.02 : 0.04, i == 4 ? slow : slower, 3);
+        plans_here_release(&p);
+    }
+    REQUIRE_OK(ls_machine_from_exports(&m, paths, 6, &err), &err);
+    CHECK_EQ_INT(m.n_crowding, 3);
+    CHECK_NEAR(ls_machine_crowded(&m, 4, 8), 2.2, 1e-9);  /* 0.02 0.02 0.024 0.03 over 0.01 */
+    CHECK_NEAR(ls_machine_crowded(&m, 4, 32), 2.0, 1e-9); /* 0.04 0.08 0.08 0.12 over 0.04 */
+    CHECK_EQ_INT(m.n_uneven, 4);
+    CHECK_NEAR(m.uneven[3], (0.03 / 0.022 + 0.12 / 0.08) / 2, 1e-9);
+    CHECK_NEAR(m.uneven[0], (0.02 / 0.022 + 0.04 / 0.08) / 2, 1e-9);
+    CHECK(ls_machine_jitter(&m, 4) == m.crowded_jitter && ls_machine_jitter(&m, 1) == m.jitter);
+    /* Steps that were measured twice and are not the same: that much a single one may be off, and their mean.
+     */
+    CHECK_NEAR(m.error, hypot(0.04, sqrt((pow(log(1.5), 2) + pow(log(5 / 3.0), 2)) / 2 / 2 * 1.5)), 1e-9);
     read_back(&m);
     ls_machine_release(&m);
 }
@@ -458,7 +554,10 @@ int main(void)
     CHECK_RUN(nodes_are_found_at_any_batch);
     CHECK_RUN(one_point_is_taken_to_grow_with_its_work);
     CHECK_RUN(crowding_is_between_and_beyond);
+    CHECK_RUN(crowding_is_of_a_batch);
+    CHECK_RUN(ranks_of_a_machine_are_as_unlike_as_measured);
     CHECK_RUN(exports_make_a_machine);
+    CHECK_RUN(ranks_beside_one_another_make_crowding);
     CHECK_RUN(rates_are_those_of_the_op);
     CHECK_RUN(disturbed_nodes_are_said_to_be_little_known);
     CHECK_RUN(exports_that_do_not_go_together_are_refused);

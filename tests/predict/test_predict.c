@@ -131,7 +131,7 @@ static void exposed_time_is_that_of_the_wire(void)
 
 static void crowded_ranks_are_slower(void)
 {
-    ls_crowding crowding[] = {{1, 1}, {4, 1.3}};
+    ls_crowding crowding[] = {{1, 0, 1}, {4, 0, 1.3}};
     job j;
     ls_prediction o;
 
