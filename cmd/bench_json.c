@@ -46,14 +46,17 @@ static json_t *subject_json(const ls_rehearsal *x, const bench_job *j, const ben
         json_array_append_new(settings, json_string(j->args->settings[i]));
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)ls_plan_hash(ls_session_usual(s, 0)->plan));
     return json_pack(
-        "{s:s, s:s, s:o, s:s, s:s, s:i, s:i, s:i, s:i, s:O*, s:i, s:b, s:I, s:I, s:s, s:s, s:s, s:I}",
-        "event", "bench", "experiment", ls_config_text(s->cfg, "name"), "settings", settings, "device",
-        ls_config_text(s->cfg, "device"), "mode", j->real[0] ? "real" : "synthetic", "ranks", s->ranks,
-        "threads", s->threads, "hosts", r->crowd.hosts, "beside", j->beside.n, "beside_step_s", r->beside_s,
-        "cores", r->crowd.cores, "oversubscribed", r->crowd.oversubscribed, "batch_per_rank",
-        (json_int_t)ls_config_int(s->cfg, "batch.per_rank"), "batch_global", (json_int_t)x->update.samples,
-        "plan_hash", hash, "version", LS_VERSION, "host", r->of[0].times.of[0].host, "time",
-        (json_int_t)(r->stop_ms / 1000));
+        "{s:s, s:s, s:o, s:s, s:s, s:i, s:b, s:s, s:s, s:i, s:i, s:i, s:i, s:O*, s:i, s:b, s:I, s:I, s:s, "
+        "s:s, s:s, s:I}",
+        "event", "bench", "experiment", ls_config_text(s->cfg, "name"), "settings", settings, "strategy",
+        ls_config_choice(s->cfg, "parallel.strategy"), "wire", ls_config_choice(s->cfg, "parallel.wire"),
+        "shard_group", (int)ls_config_int(s->cfg, "parallel.shard_group"), "overlap",
+        (int)ls_config_bool(s->cfg, "parallel.overlap"), "device", ls_config_text(s->cfg, "device"), "mode",
+        j->real[0] ? "real" : "synthetic", "ranks", s->ranks, "threads", s->threads, "hosts", r->crowd.hosts,
+        "beside", j->beside.n, "beside_step_s", r->beside_s, "cores", r->crowd.cores, "oversubscribed",
+        r->crowd.oversubscribed, "batch_per_rank", (json_int_t)ls_config_int(s->cfg, "batch.per_rank"),
+        "batch_global", (json_int_t)x->update.samples, "plan_hash", hash, "version", LS_VERSION, "host",
+        r->of[0].times.of[0].host, "time", (json_int_t)(r->stop_ms / 1000));
 }
 
 static json_t *times_json(const bench_result *a)
