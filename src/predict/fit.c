@@ -25,6 +25,10 @@ enum { UNKNOWNS = 2 * LS_FIT_FIGURES, NODE = LS_FIT_FIGURES, NEAR = 3, TURNS = 4
 #define MOST_ERROR     10.0  /* what a file takes: times are not known at all */
 #define HUBER          1.5   /* in standard deviations */
 
+/* What rows scatter alike.  Short vectors scatter more: what a switch or a shaper lets through at once, and
+ * when a rank is woken, is most of their time; they must not blur what the long ones say of the rate. */
+typedef enum kin { KIN_LONG, KIN_SHORT, KIN_CORE, KIN_N } kin;
+
 /* One measured time, or one core time. */
 typedef struct row {
     const ls_collective_time *of;
@@ -36,7 +40,7 @@ typedef struct fit {
     row *rows;
     int n;
     double x[UNKNOWNS];
-    double sigma[2]; /* of residuals, but for those that are far off: of times, of core times */
+    double sigma[KIN_N]; /* of residuals, but for those that are far off */
     double variance[UNKNOWNS];
 } fit;
 
@@ -77,6 +81,11 @@ static double model(const row *r, const double *x)
     const ls_transfer_cost c = cost_of(r->of, x);
 
     return r->core ? c.core_s : c.seconds;
+}
+
+static kin kin_of(const row *r)
+{
+    return r->core ? KIN_CORE : r->of->bytes >= LS_FIT_LONG ? KIN_LONG : KIN_SHORT;
 }
 
 /* In units of what is expected of it. */
@@ -134,13 +143,15 @@ static int by_value(const void *a, const void *b)
 /* The standard deviations of residuals: what two thirds of them are within, since some may be far off. */
 static void find_sigma(fit *f, double *scratch)
 {
-    for (int core = 0; core < 2; core++) {
+    for (int k = 0; k < KIN_N; k++) {
         size_t n = 0;
         for (int i = 0; i < f->n; i++)
-            if (f->rows[i].core == core) scratch[n++] = fabs(residual(&f->rows[i], f->x));
+            if (kin_of(&f->rows[i]) == (kin)k) scratch[n++] = fabs(residual(&f->rows[i], f->x));
         qsort(scratch, n, sizeof *scratch, by_value);
-        f->sigma[core] = ls_quantile_sorted(scratch, n, 0.6827) + 1e-6;
+        f->sigma[k] = (n > 0 ? ls_quantile_sorted(scratch, n, 0.6827) : 0) + 1e-6;
     }
+    /* Never less: a fit that meets the short ones and no long one would stay so. */
+    f->sigma[KIN_SHORT] = fmax(f->sigma[KIN_SHORT], f->sigma[KIN_LONG]);
 }
 
 /* What is minimised: squares near 0, and no more than linear far off. */
@@ -149,7 +160,7 @@ static double loss(const fit *f, const double *x)
     double sum = 0;
 
     for (int i = 0; i < f->n; i++) {
-        const double r = fabs(residual(&f->rows[i], x)) / f->sigma[f->rows[i].core];
+        const double r = fabs(residual(&f->rows[i], x)) / f->sigma[kin_of(&f->rows[i])];
         sum += r < HUBER ? r * r : HUBER * (2 * r - HUBER);
     }
     return sum;
@@ -176,7 +187,7 @@ static void linearise(const fit *f, ls_nnls *a)
     *a = (ls_nnls){.n = UNKNOWNS};
     for (int i = 0; i < f->n; i++) {
         const row *r = &f->rows[i];
-        const double at = model(r, f->x), one = r->scale * f->sigma[r->core], off = fabs(at - r->y) / one;
+        const double at = model(r, f->x), one = r->scale * f->sigma[kin_of(r)], off = fabs(at - r->y) / one;
         double d[UNKNOWNS], y = r->y - at;
         slopes(r, f->x, d);
         for (int k = 0; k < UNKNOWNS; k++) y += d[k] * f->x[k];
@@ -209,7 +220,8 @@ static void solve_from(fit *f, double per_byte, double *scratch)
     for (int k = 0; k < UNKNOWNS; k++) f->x[k] = begin[k % NODE];
     for (int turn = 0; turn < TURNS; turn++) {
         find_sigma(f, scratch);
-        if (turn < NEAR) f->sigma[0] = f->sigma[1] = 1e6; /* nothing is far off before it is near */
+        /* Nothing is far off before it is near, and the long ones say where that is. */
+        for (int k = 0; turn < NEAR && k < KIN_N; k++) f->sigma[k] = k == KIN_SHORT ? 1e8 : 1e6;
         linearise(f, &a);
         ls_nnls_solve(&a, to);
         if (!approach(f, to) && turn > NEAR) break;
@@ -217,6 +229,15 @@ static void solve_from(fit *f, double per_byte, double *scratch)
     find_sigma(f, scratch);
     linearise(f, &a);
     ls_nnls_variance(&a, f->x, f->variance);
+}
+
+/* How far off the rows are that count: short vectors where none is long. */
+static double distance(const fit *f)
+{
+    double sum[KIN_N] = {0};
+
+    for (int i = 0; i < f->n; i++) sum[kin_of(&f->rows[i])] += fabs(residual(&f->rows[i], f->x));
+    return sum[KIN_CORE] + (sum[KIN_LONG] > 0 ? sum[KIN_LONG] : sum[KIN_SHORT]);
 }
 
 /* Where the processor is slower than the wire, the rate changes nothing, and no turn comes back from there:
@@ -229,9 +250,9 @@ static ls_status solve(fit *f, ls_err *err)
 
     if (scratch == NULL) return ls_fail(err, LS_NOMEM, "no memory for %d measured times", f->n);
     for (size_t k = 0; k < sizeof begin / sizeof begin[0]; k++) {
-        double sum = 0;
+        double sum;
         solve_from(f, begin[k], scratch);
-        for (int i = 0; i < f->n; i++) sum += fabs(residual(&f->rows[i], f->x));
+        sum = distance(f);
         if (sum >= least) continue;
         least = sum;
         best = *f;

@@ -184,6 +184,33 @@ static void what_is_far_off_counts_little(void)
     ls_free(m);
 }
 
+/* A shaper that lets the first bytes through at once, and ranks that are woken late: short vectors take
+ * anything, and the rate is that of the long ones, also for those who measured the fewest ranks alone. */
+static void short_vectors_do_not_blur_the_rate(void)
+{
+    made *m = ls_alloc(LS_MEM_TEST, sizeof *m);
+    const ls_network n = {.kind = LS_NETWORK_FLAT, .node = {2e-5, 2.5e7, 7e-6, 2e-10}};
+
+    REQUIRE(m != NULL);
+    for (uint64_t seed = 1; seed <= 5; seed++) {
+        ls_fit f;
+        ls_err err = {0};
+        *m = (made){.seed = seed};
+        make(m, &n, 2, 2, 256, 16 << 20, 0.01);
+        make(m, &n, 4, 4, 256, 16 << 20, 0.01);
+        for (int i = 0; i < m->n; i++) {
+            const double strange = m->of[i].bytes >= 1 << 18 ? 1 : i % 3 == 0 ? 9 : i % 3 == 1 ? 0.1 : 0.3;
+            m->of[i].seconds.p16 *= strange;
+            m->of[i].seconds.p50 *= strange;
+            m->of[i].seconds.p84 *= strange;
+        }
+        REQUIRE_OK(ls_fit_network(&f, m->of, m->n, &err), &err);
+        CHECK_NEAR(f.node.figure[LS_FIT_RATE] / n.node.bytes_s, 1, 0.03);
+        CHECK(f.error < 0.06 && f.error_per_doubling < 0.06);
+    }
+    ls_free(m);
+}
+
 static void what_times_cannot_tell_is_said(void)
 {
     made *m = ls_alloc(LS_MEM_TEST, sizeof *m);
@@ -240,6 +267,7 @@ int main(void)
     CHECK_RUN(least_squares_are_not_negative);
     CHECK_RUN(links_are_found_in_noise);
     CHECK_RUN(what_is_far_off_counts_little);
+    CHECK_RUN(short_vectors_do_not_blur_the_rate);
     CHECK_RUN(what_times_cannot_tell_is_said);
     return CHECK_DONE();
 }
