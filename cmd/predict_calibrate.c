@@ -265,6 +265,17 @@ static void print_crowding(const ls_machine *m)
         printf("  exchanging  between machines: ranks compute %.2f times as long meanwhile\n", m->exchanging);
 }
 
+/* A step of several ranks as measured, and as all the rest says. */
+static void print_together(const ls_together *t)
+{
+    char measured[LS_UNITS_TEXT], computed[LS_UNITS_TEXT];
+
+    printf("  checked     %s, batch %.0f, %d ranks on %d machine%s: %s measured, %s computed (%+.1f %%)\n",
+           t->experiment, t->batch, (int)t->ranks, (int)t->nodes, t->nodes == 1 ? "" : "s",
+           ls_units_seconds(t->measured_s, measured), ls_units_seconds(t->computed_s, computed),
+           100 * (t->computed_s / t->measured_s - 1));
+}
+
 static void print_machine(const ls_calibration *c)
 {
     const ls_machine *m = &c->machine;
@@ -280,6 +291,7 @@ static void print_machine(const ls_calibration *c)
         m->name, m->device, (int)m->threads, m->threads == 1 ? "" : "s", (int)m->n_nodes, (int)m->n_ops,
         100 * m->error);
     print_crowding(m);
+    for (int32_t i = 0; i < m->n_together; i++) print_together(&m->together[i]);
     if (ls_machine_jitter(m, 1) == NULL) printf("not known     machine: how much steps vary\n");
 }
 

@@ -163,8 +163,10 @@ static ls_status exchanges(runner *r, int ranks, bool joined, ls_err *err)
     return run_child(r, &c, what, err);
 }
 
-/* `beside`: others that take the same steps meanwhile, of a single rank. */
-static ls_status steps(runner *r, int ranks, int beside, int batch, ls_err *err)
+/* Whether ranks that take steps at the same time exchange anything. */
+typedef enum company { TOGETHER, BESIDE, JOINED /* with those of all machines */ } company;
+
+static ls_status steps(runner *r, int ranks, company how, int batch, ls_err *err)
 {
     const cli_args *a = r->m->args;
     command c = {0};
@@ -173,20 +175,34 @@ static ls_status steps(runner *r, int ranks, int beside, int batch, ls_err *err)
     add(&c, "lockstep"), add(&c, "bench"), add(&c, a->model);
     for (int i = 0; i < a->n_settings; i++) add(&c, a->settings[i]);
     add_number(&c, NULL, "batch.per_rank=%.0f", batch);
-    if (beside > 0) add_number(&c, "--beside", "%.0f", beside);
-    add_common(&c, r->m, ranks, new_file(r->m));
-    snprintf(what, sizeof what,
-             beside > 0 ? "steps of %d rank%s beside one another, batch %d" : "steps of %d rank%s, batch %d",
-             ranks + beside, ranks + beside == 1 ? "" : "s", batch);
+    if (how == BESIDE) add_number(&c, "--beside", "%.0f", ranks - 1);
+    if (how == JOINED) add_joining(&c, r->m);
+    add_common(&c, r->m, how == BESIDE ? 1 : ranks, new_file(r->m));
+    if (how == JOINED)
+        snprintf(what, sizeof what, "steps of %d machines of %d rank%s, batch %d", r->m->nodes, ranks,
+                 ranks == 1 ? "" : "s", batch);
+    else
+        snprintf(what, sizeof what, "steps of %d rank%s%s, batch %d", ranks, ranks == 1 ? "" : "s",
+                 how == BESIDE ? " beside one another" : "", batch);
     return run_child(r, &c, what, err);
 }
 
 /* -- all --------------------------------------------------------------------------------------------------
  */
 
+static int most_ranks(const predict_measure *m)
+{
+    return m->ranks.of[m->ranks.n - 1];
+}
+
+static bool checks_alone(const predict_measure *m)
+{
+    return m->batches.n > 0 && m->full > 1 && most_ranks(m) > 1;
+}
+
 /* How ranks of a machine slow one another: those that are measured, with the middle batch, and a full machine
- * with every batch.  Ranks with devices of their own exchange meanwhile: what that costs is in their nodes.
- */
+ * with every batch.  Ranks with devices of their own exchange meanwhile: what that costs is in their nodes;
+ * of the others the most take steps with exchange once, too, for a look at how well all of it agrees. */
 static ls_status crowded_steps(runner *r, ls_err *err)
 {
     const predict_measure *m = r->m;
@@ -195,10 +211,11 @@ static ls_status crowded_steps(runner *r, ls_err *err)
     for (int i = 0; i < m->ranks.n; i++) {
         const int ranks = m->ranks.of[i];
         if (ranks == 1 || ranks == m->full) continue;
-        LS_TRY(m->full > 1 ? steps(r, 1, ranks - 1, m->batch, err) : steps(r, ranks, 0, m->batch, err));
+        LS_TRY(steps(r, ranks, m->full > 1 ? BESIDE : TOGETHER, m->batch, err));
     }
     for (int i = 0; m->full > 1 && i < m->batches.n; i++)
-        LS_TRY(steps(r, 1, m->full - 1, m->batches.of[i], err));
+        LS_TRY(steps(r, m->full, BESIDE, m->batches.of[i], err));
+    if (checks_alone(m)) LS_TRY(steps(r, most_ranks(m), TOGETHER, m->batch, err));
 out:
     return st;
 }
@@ -212,7 +229,9 @@ static int count_all(const predict_measure *m)
         n += m->nodes > 1;
         if (m->node == 0) n += (ranks > 1) + (ranks > 1 && ranks != m->full && m->batches.n > 0);
     }
-    return n + (m->node == 0 ? m->batches.n * (m->full > 1 ? 2 : 1) : 0);
+    n += m->nodes > 1 && m->batches.n > 0;
+    if (m->node > 0) return n;
+    return n + m->batches.n * (m->full > 1 ? 2 : 1) + checks_alone(m);
 }
 
 static ls_status run_all(runner *r, ls_err *err)
@@ -221,10 +240,11 @@ static ls_status run_all(runner *r, ls_err *err)
     ls_status st = LS_OK;
 
     for (int i = 0; m->nodes > 1 && i < m->ranks.n; i++) LS_TRY(exchanges(r, m->ranks.of[i], true, err));
+    if (m->nodes > 1 && m->batches.n > 0) LS_TRY(steps(r, most_ranks(m), JOINED, m->batch, err));
     if (m->node > 0) goto out;
     for (int i = 0; i < m->ranks.n; i++)
         if (m->ranks.of[i] > 1) LS_TRY(exchanges(r, m->ranks.of[i], false, err));
-    for (int i = 0; i < m->batches.n; i++) LS_TRY(steps(r, 1, 0, m->batches.of[i], err));
+    for (int i = 0; i < m->batches.n; i++) LS_TRY(steps(r, 1, TOGETHER, m->batches.of[i], err));
     if (m->batches.n > 0) LS_TRY(crowded_steps(r, err));
 out:
     return st;

@@ -73,10 +73,11 @@ static void print_band(const predict_table *t)
     for (int i = t->n - 1; i >= 0; i--) {
         const ls_prediction *p = &t->rows[i].p;
         if (t->rows[i].why[0] != '\0') continue;
-        printf("band          90 %%; of %d ranks from %.1f %% error of the costs, %.1f %% spread of steps, "
-               "%.1f %% for ranks beyond those measured (%d)\n",
-               t->rows[i].ranks, 100 * p->error_fit, 100 * p->error_spread, 100 * p->error_extrapolated,
-               t->network.measured_ranks);
+        printf("band          90 %%; of %d ranks from %.1f %% error of the costs, %.1f %% of whole steps, "
+               "%.1f %% "
+               "spread of steps, %.1f %% for ranks beyond those measured (%d)\n",
+               t->rows[i].ranks, 100 * p->error_fit, 100 * p->error_together, 100 * p->error_spread,
+               100 * p->error_extrapolated, t->network.measured_ranks);
         return;
     }
 }
@@ -136,8 +137,8 @@ static json_t *row_json(const predict_table *t, const predict_row *r)
                                   p->parts.core_s, "exposed", p->parts.exposed_s, "straggle",
                                   p->parts.straggle_s));
     json_object_set_new(o, "error",
-                        json_pack("{s:f, s:f, s:f}", "fit", p->error_fit, "spread", p->error_spread,
-                                  "extrapolated", p->error_extrapolated));
+                        json_pack("{s:f, s:f, s:f, s:f}", "fit", p->error_fit, "together", p->error_together,
+                                  "spread", p->error_spread, "extrapolated", p->error_extrapolated));
     json_object_set_new(o, "engine", json_string(ls_engine_name(p->engine)));
     json_object_set_new(o, "why", json_string(p->why));
     return o;

@@ -40,6 +40,7 @@ static void use(const ls_machine *m)
         for (int32_t i = 0; i < ranks; i++)
             if (!(ls_machine_uneven(m, i, ranks) > 0)) abort();
     }
+    if (!(ls_machine_together_error(m) > 0)) abort();
     ls_machine_release(&again);
     json_decref(json);
     json_decref(second);

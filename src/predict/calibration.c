@@ -8,6 +8,7 @@
 #include "base/replace.h"
 #include "base/whole.h"
 #include "bench/fields.h"
+#include "predict/calibration_internal.h"
 #include "predict/network.h"
 
 #define FILE_BYTES_MAX ((size_t)256 << 20)
@@ -85,6 +86,11 @@ ls_status ls_calibration_make(ls_calibration *c, const char *const *paths, int n
     if (f.n_exports > 0) {
         LS_TRY(ls_machine_from_exports(&c->machine, f.exports, f.n_exports, err));
         c->has_machine = true;
+    }
+    if (c->has_network && c->has_machine) {
+        ls_network n = {.name = "measured"};
+        ls_fit_fill(&c->fit, &n);
+        LS_TRY(lsi_calibration_steps(&c->machine, &n, f.exports, f.n_exports, err));
     }
 out:
     if (st == LS_DATA) st = err->status = LS_INVALID;

@@ -1,6 +1,7 @@
 /* machine.c: machines by name or file. */
 #include "predict/machine.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -45,6 +46,22 @@ ls_status ls_machine_open(ls_machine *m, const char *preset_or_path, ls_err *err
     st = ls_machine_parse(m, text, length, preset_or_path, err);
     ls_free(text);
     return st;
+}
+
+/* What other machines taught counts as so many measured steps: one step that happens to be met exactly does
+ * not make all further ones exact. */
+#define USUAL_ERROR  0.04
+#define USUAL_WEIGHT 4
+
+double ls_machine_together_error(const ls_machine *m)
+{
+    double squares = USUAL_WEIGHT * USUAL_ERROR * USUAL_ERROR;
+
+    for (int32_t i = 0; i < m->n_together; i++) {
+        const double missed = log(m->together[i].measured_s / m->together[i].computed_s);
+        squares += missed * missed;
+    }
+    return sqrt(squares / (USUAL_WEIGHT + m->n_together));
 }
 
 void ls_machine_release(ls_machine *m)

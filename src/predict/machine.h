@@ -44,6 +44,15 @@ typedef struct ls_crowding {
     double factor; /* of the computing of the median rank, against one rank alone */
 } ls_crowding;
 
+/* A whole step of several ranks that was measured, beside what the machine and the network that was measured
+ * with it say of such a step. */
+typedef struct ls_together {
+    const char *experiment;
+    int32_t ranks, nodes;
+    double batch; /* of a rank */
+    double measured_s, computed_s;
+} ls_together;
+
 typedef struct ls_machine {
     ls_arena *arena;
     const char *name, *about, *source, *device;
@@ -64,6 +73,8 @@ typedef struct ls_machine {
     double jitter[LS_JITTER_N], crowded_jitter[LS_JITTER_N];
     /* How many times as long a rank computes next to exchanges between machines; 0: as 1. */
     double exchanging;
+    ls_together *together;
+    int32_t n_together;
     double rest_s;     /* of a step in no node */
     double error;      /* relative standard error of a step computed from its own nodes */
     bool own_exchange; /* exchanges have no processor of their own: they take the rank's (CPUs) */
@@ -87,6 +98,9 @@ const char *ls_machine_preset(int i, const char **about);
 /* The spread of steps of a rank that shares the machine with so many others, or alone: LS_JITTER_N
  * percentiles; NULL: steps were not measured one by one. */
 const double *ls_machine_jitter(const ls_machine *m, int32_t ranks);
+/* The relative standard error of a step of several ranks whose costs are right: what steps that were measured
+ * say of it, and before any was, what those of other machines did. */
+double ls_machine_together_error(const ls_machine *m);
 /* How fast rank i of so many on a machine is, against the median one. */
 double ls_machine_uneven(const ls_machine *m, int32_t i, int32_t ranks);
 

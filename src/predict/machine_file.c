@@ -125,6 +125,26 @@ static void read_crowding(lsi_member *m, ls_machine *out)
     }
 }
 
+static void read_together(lsi_member *m, ls_machine *out)
+{
+    static const char *const names[] = {"experiment", "ranks", "nodes", "batch", "measured_s", "computed_s"};
+    const json_t *list = lsi_member_list(m, "together", false, MOST_NODES);
+
+    out->together = room(m, json_array_size(list), sizeof *out->together);
+    for (size_t i = 0; m->st == LS_OK && i < json_array_size(list); i++) {
+        lsi_member it = item_of(m, list, "together", i);
+        lsi_member_known(&it, names, 6);
+        out->together[out->n_together++] =
+            (ls_together){.experiment = lsi_member_text(&it, "experiment", true),
+                          .ranks = lsi_member_whole(&it, "ranks", true, 2, MOST_RANKS),
+                          .nodes = lsi_member_whole(&it, "nodes", true, 1, MOST_RANKS),
+                          .batch = lsi_member_number(&it, "batch", true, 1, MOST_BATCH),
+                          .measured_s = lsi_member_number(&it, "measured_s", true, 1e-9, MOST_SECONDS),
+                          .computed_s = lsi_member_number(&it, "computed_s", true, 1e-9, MOST_SECONDS)};
+        m->st = it.st;
+    }
+}
+
 /* Rising factors: `least` to `most` of them, or none; how many. */
 static size_t read_factors(lsi_member *m, const char *key, size_t least, size_t most, double *to)
 {
@@ -195,7 +215,7 @@ static ls_status read_machine(ls_machine *out, const json_t *o, const char *path
         "format",     "version",        "name",           "about",  "source",  "device",
         "threads",    "ranks_per_node", "cores",          "flop_s", "bytes_s", "rest_s",
         "exchanging", "memory_bytes",   "error",          "ops",    "nodes",   "jitter",
-        "crowding",   "own_exchange",   "crowded_jitter", "uneven"};
+        "crowding",   "own_exchange",   "crowded_jitter", "uneven", "together"};
     lsi_member m = {.o = o, .path = path, .arena = out->arena, .err = err};
 
     read_head(&m, out);
@@ -204,6 +224,7 @@ static ls_status read_machine(ls_machine *out, const json_t *o, const char *path
     read_nodes(&m, out);
     read_crowding(&m, out);
     read_spreads(&m, out);
+    read_together(&m, out);
     return m.st;
 }
 
@@ -271,6 +292,20 @@ static json_t *crowding_json(const ls_machine *m)
     return list;
 }
 
+static json_t *together_json(const ls_machine *m)
+{
+    json_t *list = json_array();
+
+    for (int32_t i = 0; i < m->n_together; i++) {
+        const ls_together *t = &m->together[i];
+        json_array_append_new(list,
+                              json_pack("{s:s, s:i, s:i, s:f, s:f, s:f}", "experiment", t->experiment,
+                                        "ranks", (int)t->ranks, "nodes", (int)t->nodes, "batch", t->batch,
+                                        "measured_s", t->measured_s, "computed_s", t->computed_s));
+    }
+    return list;
+}
+
 static json_t *factors_json(const double *of, int n)
 {
     json_t *list = json_array();
@@ -286,13 +321,13 @@ json_t *ls_machine_json(const ls_machine *m)
 
     return json_pack(
         "{s:s, s:i, s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:b, s:o, s:o, "
-        "s:o, s:o, s:o, s:o}",
+        "s:o, s:o, s:o, s:o, s:o}",
         "format", "lockstep-machine", "version", LS_MACHINE_FORMAT, "name", m->name, "about", m->about,
         "source", m->source, "device", m->device, "threads", (int)m->threads, "ranks_per_node",
         (int)m->ranks_per_node, "cores", (int)m->cores, "flop_s", m->flop_s, "bytes_s", m->bytes_s,
         "memory_bytes", m->memory_bytes, "rest_s", m->rest_s, "exchanging", m->exchanging, "error", m->error,
         "own_exchange", (int)m->own_exchange, "jitter", factors_json(alone, alone != NULL ? LS_JITTER_N : 0),
         "crowded_jitter", factors_json(crowded, crowded != alone ? LS_JITTER_N : 0), "uneven",
-        factors_json(m->uneven, (int)m->n_uneven), "crowding", crowding_json(m), "ops", ops_json(m), "nodes",
-        nodes_json(m));
+        factors_json(m->uneven, (int)m->n_uneven), "crowding", crowding_json(m), "together", together_json(m),
+        "ops", ops_json(m), "nodes", nodes_json(m));
 }

@@ -13,6 +13,7 @@
 #define NETWORK_PER_DOUBLING  0.05
 #define CROWDING_PER_DOUBLING 0.1 /* of ranks on a machine beyond those it was measured with */
 #define STEP_SPREAD           0.05
+#define TOGETHER_PER_DOUBLING 0.02  /* of a whole step, of ranks beyond those of steps that were measured */
 #define BAND                  1.645 /* standard deviations on either side of 90 % */
 enum { REPLAYS = 21, SETTLE = 3, REPLAYS_MOST = 10000 };
 
@@ -290,6 +291,19 @@ out:
     return st;
 }
 
+/* Right costs of all parts do not make a right step: what ranks wait for is a model, too. */
+static void find_together_errors(const question *q, ls_prediction *o)
+{
+    const ls_machine *m = q->a->machine;
+    double measured = q->a->network->measured_ranks > 1 ? q->a->network->measured_ranks : 2;
+
+    for (int32_t i = 0; i < m->n_together; i++) measured = fmax(measured, m->together[i].ranks);
+    o->error_together = ls_machine_together_error(m);
+    if (q->ranks > measured)
+        o->error_extrapolated =
+            hypot(o->error_extrapolated, TOGETHER_PER_DOUBLING * log2(q->ranks / measured));
+}
+
 static ls_status find_errors(question *q, ls_prediction *o, const ls_spread *spread)
 {
     const ls_network *n = q->a->network;
@@ -310,6 +324,7 @@ static ls_status find_errors(question *q, ls_prediction *o, const ls_spread *spr
     if (m->own_exchange && q->here > here)
         LS_TRY(change(q, CROWDING_PER_DOUBLING * log2(q->here / here), 0, &crowd));
     o->error_extrapolated = hypot(o->error_extrapolated, crowd);
+    if (q->ranks > 1) find_together_errors(q, o);
     if (draws(q))
         o->error_spread = (spread->p84 - spread->p16) / 2 / spread->p50;
     else
@@ -320,8 +335,9 @@ out:
 
 static void make_band(ls_prediction *o)
 {
-    const double error = sqrt(o->error_fit * o->error_fit + o->error_spread * o->error_spread +
-                              o->error_extrapolated * o->error_extrapolated);
+    const double error =
+        sqrt(o->error_fit * o->error_fit + o->error_together * o->error_together +
+             o->error_spread * o->error_spread + o->error_extrapolated * o->error_extrapolated);
 
     o->lo = o->mid * exp(-BAND * error);
     o->hi = o->mid * exp(BAND * error);

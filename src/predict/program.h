@@ -110,10 +110,10 @@ typedef struct ls_predict_span {
 
 typedef struct ls_prediction {
     int32_t ranks, nodes;
-    double lo, mid, hi;                                 /* seconds of a step: the 90 % band */
-    double samples_per_s, efficiency;                   /* against one rank alone, of the same batch a rank */
-    double wire_bytes;                                  /* that the busiest machine sends in a step */
-    double error_fit, error_spread, error_extrapolated; /* relative: what the band consists of */
+    double lo, mid, hi;               /* seconds of a step: the 90 % band */
+    double samples_per_s, efficiency; /* against one rank alone, of the same batch a rank */
+    double wire_bytes;                /* that the busiest machine sends in a step */
+    double error_fit, error_together, error_spread, error_extrapolated; /* relative: what the band is of */
     ls_engine engine;
     const char *why; /* that engine */
     ls_predict_parts parts;

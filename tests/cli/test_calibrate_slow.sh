@@ -9,8 +9,8 @@ export TMPDIR=$work/tmp
 how=(--sizes 4KiB,256KiB,4MiB --steps 5)
 
 run 0 predict --calibrate mnist --ranks 1,2 --batches 8,16 "${how[@]}"
-for part in "[1/5] exchanges of 2 ranks" "[2/5] steps of 1 rank, batch 8" "[3/5] steps of 1 rank, batch 16" \
-    "[4/5] steps of 2 ranks beside one another, batch 8" "[5/5] steps of 2 ranks beside one another, batch 16" \
+for part in "[1/6] exchanges of 2 ranks" "[2/6] steps of 1 rank, batch 8" "[3/6] steps of 1 rank, batch 16" \
+    "[4/6] steps of 2 ranks beside one another, batch 8" "[5/6] steps of 2 ranks beside one another, batch 16" "[6/6] steps of 2 ranks, batch 16" "checked     mnist, batch 16, 2 ranks on 1 machine: " \
     "inside      latency" "node        not known" "device cpu, 1 thread a rank" "2 ranks of a machine with batch 16 compute" "of 2 such ranks the slowest" "written       calibration.json"; do says out "$part"; done
 python3 - <<'END' || fail "calibration.json"
 import json
@@ -20,6 +20,7 @@ m, n = o["machine"], o["network"]
 assert m["format"] == "lockstep-machine" and m["device"] == "cpu" and m["threads"] == 1 and len(m["nodes"]) > 10
 assert {p[0] for x in m["nodes"] for p in x["points"]} == {8, 16}, "points of both batches"
 assert [(c["ranks"], c["batch"]) for c in m["crowding"]] == [(1, 0), (2, 8), (2, 16)] and len(m["uneven"]) == 2
+assert [(t["experiment"], t["ranks"], t["nodes"], t["batch"]) for t in m["together"]] == [("mnist", 2, 1, 16)] and m["together"][0]["computed_s"] > 0
 assert n["format"] == "lockstep-network" and n["measured_ranks"] == 2 and n["error"] > 0 and n["inside"]["bytes_s"] > 1e6
 END
 # With settings of the experiment, as JSON, and together with files.

@@ -67,6 +67,14 @@ static void bad_files_are_refused(void)
             ",\"crowding\":[{\"ranks\":2,\"batch\":8,\"factor\":1},{\"ranks\":2,\"batch\":4,\"factor\":1}]}",
             "2 ranks with batch 4 come after as many with batch 8");
     refused("{" HEAD ",\"uneven\":[1]}", "\"uneven\" has 1 numbers, must have 2 or more, or none");
+    refused("{" HEAD
+            ",\"together\":[{\"experiment\":\"a\",\"ranks\":1,\"nodes\":1,\"batch\":8,\"measured_s\":1,"
+            "\"computed_s\":1}]}",
+            "together 0: \"ranks\" is 1");
+    refused("{" HEAD
+            ",\"together\":[{\"experiment\":\"a\",\"ranks\":2,\"nodes\":1,\"batch\":8,\"measured_s\":0,"
+            "\"computed_s\":1}]}",
+            "\"measured_s\" is 0");
     refused("{" HEAD ",\"uneven\":[1.5, 1]}",
             "\"uneven\" 1 must be a number from 0.001 to 1000, and not less");
     refused("{" HEAD ",\"crowding\":[{\"ranks\":0,\"factor\":1}]}", "\"ranks\" is 0, must be a whole number");

@@ -305,7 +305,9 @@ static void the_band_has_its_parts(void)
     CHECK_NEAR(o.error_extrapolated, 0, 0); /* as many were measured */
     CHECK_NEAR(o.error_spread, 0.05, 1e-12);
     CHECK(o.error_fit > 0.03 && o.error_fit < 0.06);
-    all = sqrt(o.error_fit * o.error_fit + o.error_spread * o.error_spread);
+    CHECK_NEAR(o.error_together, 0.04, 1e-12); /* no whole step was measured */
+    all = sqrt(o.error_fit * o.error_fit + o.error_together * o.error_together +
+               o.error_spread * o.error_spread);
     CHECK_NEAR(o.hi / o.mid, exp(1.645 * all), 1e-9);
     CHECK_NEAR(o.mid / o.lo, exp(1.645 * all), 1e-9);
     first = o.hi / o.mid;
@@ -333,7 +335,38 @@ static void hidden_transfers_do_not_widen_the_band(void)
     j.deeds[4] = (ls_deed){.kind = LS_DEED_WAIT, .transfer = 0};
     a = args_of(&j, 64, 1);
     CHECK_NEAR(ask(&a).error_fit, 0, 1e-12);
-    CHECK_NEAR(ask(&a).error_extrapolated, 0, 1e-12);
+    CHECK_NEAR(ask(&a).error_extrapolated, 0.02 * log2(64 / 4), 1e-12); /* of the step itself */
+}
+
+/* Steps that were measured and met make the band narrower, those that were missed wider; and they are ranks
+ * that were measured. */
+static void measured_steps_tell(void)
+{
+    ls_together met[40],
+        missed = {.experiment = "a", .ranks = 2, .nodes = 2, .measured_s = 2, .computed_s = 1};
+    job j;
+    ls_predict_args a;
+    ls_prediction none, o;
+
+    fill(&j, 3);
+    a = args_of(&j, 64, 1);
+    none = ask(&a);
+    for (int i = 0; i < 40; i++)
+        met[i] = (ls_together){.experiment = "a", .ranks = 16, .nodes = 16, .measured_s = 1, .computed_s = 1};
+    j.m.together = met;
+    j.m.n_together = 1;
+    o = ask(&a);
+    CHECK(o.error_together < none.error_together && o.error_together > 0.8 * none.error_together);
+    CHECK(o.error_extrapolated < none.error_extrapolated);
+    j.m.n_together = 40;
+    CHECK(ask(&a).error_together < 0.4 * none.error_together);
+    j.m.together = &missed;
+    j.m.n_together = 1;
+    o = ask(&a);
+    CHECK_NEAR(o.error_together, sqrt((4 * 0.04 * 0.04 + log(2) * log(2)) / 5), 1e-9);
+    CHECK_NEAR(o.error_extrapolated, none.error_extrapolated, 1e-12); /* fewer than the network's */
+    a = args_of(&j, 1, 1);
+    CHECK_NEAR(ask(&a).error_together, 0, 0); /* a rank alone waits for nobody */
 }
 
 /* Uniform, and normal, numbers of the test's own. */
@@ -354,9 +387,13 @@ static double normal(uint64_t *state)
  * within the band. */
 static void the_band_holds_nine_of_ten(void)
 {
-    enum { TRIES = 4000 };
+    enum { TRIES = 4000, MET = 400 };
     static const int32_t ranks[] = {2, 8, 64};
+    static ls_together met[MET]; /* so that fits and spread alone make the band */
     uint64_t state = 42;
+
+    for (int i = 0; i < MET; i++)
+        met[i] = (ls_together){.experiment = "a", .ranks = 64, .nodes = 64, .measured_s = 1, .computed_s = 1};
 
     for (size_t k = 0; k < sizeof ranks / sizeof ranks[0]; k++) {
         job j;
@@ -367,6 +404,8 @@ static void the_band_holds_nine_of_ten(void)
         j.n.node.bytes_s = 1e15; /* computing alone counts */
         j.n.node.latency_s = 0;
         j.p.error = 0.06;
+        j.m.together = met;
+        j.m.n_together = MET;
         spread(&j, 0.05);
         a = args_of(&j, ranks[k], 1);
         a.replays = 2001;
@@ -426,6 +465,7 @@ int main(void)
     CHECK_RUN(memory_that_runs_out_is_said);
     CHECK_RUN(the_band_has_its_parts);
     CHECK_RUN(hidden_transfers_do_not_widen_the_band);
+    CHECK_RUN(measured_steps_tell);
     CHECK_RUN(the_band_holds_nine_of_ten);
     CHECK_RUN(a_hundred_thousand_ranks_take_little_memory);
     return CHECK_DONE();
