@@ -9,6 +9,7 @@
 #           as those of machines are not); HOSTS machines are predicted.
 #   ranks   ranks of this machine, with as many as CALIBRATE_RANKS says, and one beside as many as RANKS, without exchange; RANKS are
 #           predicted.
+# Steps of one machine alone that OUTPUT has already are not measured again (another link, the same machine).
 # All predictions of a link, or of the machine, are in OUTPUT/predicted.jsonl before the first of their measurements begins.  A table of
 # both, and at its end how many lay within their band, and within 15 % of the middle.  Exit code 1 where one missed either.
 #
@@ -16,6 +17,8 @@
 #   RANKS (all cores), CALIBRATE_RANKS ("1 2 4")
 #   CASES, RANK_CASES: EXPERIMENT:STRATEGY:BATCH[:FROM,...]; FROM: the experiments whose steps are calibrated, if not this one
 #   BATCHES ("8 32"): calibrated; SIZES of exchanges between machines; SECONDS_EACH (4); LOCKSTEP (build/lockstep); SWITCH: a compiled wire_switch (else it is compiled)
+#   SHARE: percent of a core that each of the HOSTS has (cgroups of version 1 or 2), for machines with fewer cores than HOSTS: together they
+#          must leave room for what the kernel does for the wire.  Steps should take long against the 20 ms in which shares are dealt.
 # A link without delay is the kernel's (a bridge, tbf); one with it is bench/wire_switch.c, which wants cores of its own beside those of
 # the machines.  Needs root, ip, tc, python3 and a quiet core for every rank.
 set -euo pipefail
@@ -33,11 +36,13 @@ rank_cases=${RANK_CASES:-mnist-keras:ddp:32 mnist-keras:fsdp:32 mnist-keras:zero
     dcgan-d:ddp:8:resnet18-cifar,mnist-keras vit-tiny:ddp:8:resnet18-cifar,mnist-keras}
 batches=${BATCHES:-8 32} sizes=${SIZES:-256,4KiB,64KiB,1MiB,4MiB,16MiB}
 net=10.$((100 + $$ % 100)).$(($$ / 100 % 250)) port=$((20000 + $$ % 20000)) name=pb$$ switch=${SWITCH:-}
-work=$(mktemp -d)
+work=$(mktemp -d) share=${SHARE:-} groups=/sys/fs/cgroup
+[ -d $groups/cpu ] && groups=$groups/cpu
 clean() {
     [ -z "${switch_pid:-}" ] || kill "$switch_pid" 2>/dev/null || true
     for ((i = 0; i < hosts; i++)); do ip netns del "$name-$i" 2>/dev/null || true; done
     ip netns del "$name-s" 2>/dev/null || true
+    for ((i = 0; i < hosts; i++)); do [ ! -d "$groups/$name-$i" ] || rmdir "$groups/$name-$i" 2>/dev/null || true; done
     rm -rf "$work"
 }
 trap clean EXIT
@@ -83,15 +88,17 @@ predict() {
 # -- machines
 # link MBIT:US: HOSTS machines behind such links
 link() {
-    local i at rate=${1%:*} delay=${1#*:}
+    local i at first=() rate=${1%:*} delay=${1#*:}
     clean
     mkdir -p "$work"
     switch_pid=
     for ((i = 0; i < hosts; i++)); do ip netns add "$name-$i"; done
     if [ "$delay" -gt 0 ]; then
         [ -n "$switch" ] || { switch=$out/wire_switch && "${CC:-cc}" -O2 -D_GNU_SOURCE -pthread -o "$switch" "$here/bench/wire_switch.c"; }
-        # shellcheck disable=SC2046 # names without spaces
-        taskset -c "$((hosts < cores ? hosts : 0))-$((cores - 1))" "$switch" "$rate" "$delay" $(for ((i = 0; i < hosts; i++)); do echo "$name-$i"; done) >"$work/switch" &
+        # Where it shares cores with machines, it goes first, as a switch does that is none of them.
+        [ "$hosts" -lt "$cores" ] || ! chrt -f 10 true 2>/dev/null || first=(chrt -f 10)
+        # shellcheck disable=SC2046,SC2068 # names without spaces
+        ${first[@]} taskset -c "$((hosts < cores ? hosts : 0))-$((cores - 1))" "$switch" $([ "$hosts" -lt "$cores" ] || echo -s) "$rate" "$delay" $(for ((i = 0; i < hosts; i++)); do echo "$name-$i"; done) >"$work/switch" &
         switch_pid=$!
         until grep -q ready "$work/switch"; do kill -0 $switch_pid; done
     else
@@ -101,7 +108,7 @@ link() {
         for ((i = 0; i < hosts; i++)); do
             ip -n "$name-$i" link add eth0 type veth peer name "p$i" netns "$name-s"
             ip -n "$name-s" link set "p$i" master br0 up
-            for at in "$name-$i eth0" "$name-s p$i"; do tc -n "${at% *}" qdisc add dev "${at#* }" root tbf rate "${rate}mbit" burst 256kb latency 100ms; done
+            for at in "$name-$i eth0" "$name-s p$i"; do tc -n "${at% *}" qdisc add dev "${at#* }" root tbf rate "${rate}mbit" burst 70kb latency 100ms; done
         done
     fi
     for ((i = 0; i < hosts; i++)); do
@@ -111,11 +118,23 @@ link() {
     done
 }
 
-# on HOST COMMAND...: on its core
+# core HOST COMMAND...: on its core, or its share of one
+core() {
+    local i=$1 group=$groups/$name-$1 period=20000
+    shift
+    if [ -n "$share" ] && mkdir -p "$group"; then
+        if [ -f "$group/cpu.max" ]; then echo "$((share * period / 100)) $period" >"$group/cpu.max"
+        else echo $period >"$group/cpu.cfs_period_us" && echo $((share * period / 100)) >"$group/cpu.cfs_quota_us"; fi
+        set -- sh -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$group" "$@"
+    fi
+    taskset -c "$((i % cores))" "$@"
+}
+
+# on HOST COMMAND...: as that machine
 on() {
     local i=$1
     shift
-    ip netns exec "$name-$i" taskset -c "$((i % cores))" env MASTER_ADDR="$net.1" MASTER_PORT=$port NODE_RANK="$i" "$@"
+    core "$i" ip netns exec "$name-$i" env MASTER_ADDR="$net.1" MASTER_PORT=$port NODE_RANK="$i" "$@"
 }
 
 # together N EXPORT ARGUMENT...: `bench` with these on N machines; machine 0's export goes to EXPORT ("": none), what it says to $work/said
@@ -132,16 +151,16 @@ together() {
 apart() {
     local n=$1 export=$2 i
     shift 2
-    for ((i = 1; i < n; i++)); do taskset -c "$i" "$lockstep" bench "$@" >/dev/null 2>&1 & pids[i]=$!; done
-    taskset -c 0 "$lockstep" bench "$@" --export "$export" >"$work/said" 2>"$work/err.0" || { cat "$work/err.0" >&2; exit 1; }
+    for ((i = 1; i < n; i++)); do core "$i" "$lockstep" bench "$@" >/dev/null 2>&1 & pids[i]=$!; done
+    core 0 "$lockstep" bench "$@" --export "$export" >"$work/said" 2>"$work/err.0" || { cat "$work/err.0" >&2; exit 1; }
     for ((i = 1; i < n; i++)); do wait "${pids[$i]}" || true; done
 }
 
 hosts_part() {
     local link case n x most=${calibrate##* }
-    [ "$cores" -ge "$hosts" ] || echo "predict_blind.sh: $hosts machines on $cores cores: what is measured says nothing of the predictions" >&2
+    [ "$cores" -ge "$hosts" ] || [ -n "$share" ] || echo "predict_blind.sh: $hosts machines on $cores cores: what is measured says nothing of the predictions" >&2
     for experiment in $(calibrated "$cases"); do
-        for batch in $batches; do apart "$hosts" "$out/steps-$experiment-$batch.json" "$experiment" batch.per_rank="$batch" -n 1 --threads 1 --seconds "$seconds"; done
+        for batch in $batches; do [ -f "$out/steps-$experiment-$batch.json" ] || apart "$hosts" "$out/steps-$experiment-$batch.json" "$experiment" batch.per_rank="$batch" -n 1 --threads 1 --seconds "$seconds"; done
     done
     for link in $links; do
         link "$link"

@@ -1,7 +1,7 @@
 /* wire_switch.c: a switch in user space whose links have a rate and a delay, for machines that are network
  * namespaces, where the kernel cannot delay what it sends (no netem).
  *
- * usage: wire_switch MBIT_PER_S DELAY_US NAMESPACE...
+ * usage: wire_switch [-s] MBIT_PER_S DELAY_US NAMESPACE...
  *
  * Makes the device eth0 (a TAP) in each namespace, says "ready", and forwards frames until it is killed, when
  * the devices vanish.  A link has its rate in each direction; a frame reaches its machine DELAY_US after its
@@ -11,7 +11,8 @@
  *
  * Large segments cross as one (virtio's header, as between virtual machines), so that the switch keeps up. It
  * has two threads for each machine and should have cores of its own: the times of frames are those of its
- * clock, and threads that have something to send soon spin. */
+ * clock, and threads that have something to send soon spin.  With -s they sleep to the end, for machines
+ * whose cores the switch has to share: frames are then later by what the kernel takes to wake a thread. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/if.h>
@@ -36,7 +37,6 @@ enum {
     SEGMENT = 1514,       /* of a large segment, on the wire */
     AHEAD_NS = 100000,    /* how far before its link is free a device is read */
     QUEUE_NS = 100000000, /* that frames wait for a machine's link at most */
-    SPIN_NS = 60000,      /* before a frame is due its thread stops sleeping */
 };
 
 typedef struct frame {
@@ -58,7 +58,7 @@ typedef struct port {
 static port ports[PORTS];
 static int n_ports;
 static double ns_per_byte;
-static int64_t delay_ns;
+static int64_t delay_ns, spin_ns = 60000; /* before a frame is due its thread stops sleeping */
 
 /* Which machine has an address: learnt from what it sends.  A machine has one, and never another, so a torn
  * or late look at most sends a frame to all. */
@@ -80,7 +80,7 @@ static int64_t now(void)
 
 static void wait_until(int64_t ns)
 {
-    const int64_t sleep_to = ns - SPIN_NS;
+    const int64_t sleep_to = ns - spin_ns;
     const struct timespec t = {.tv_sec = sleep_to / 1000000000, .tv_nsec = sleep_to % 1000000000};
 
     if (now() < sleep_to) clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL);
@@ -198,11 +198,19 @@ static int open_tap(const char *namespace)
 
 int main(int argc, char **argv)
 {
-    const double mbit = argc > 3 ? atof(argv[1]) : 0, delay_us = argc > 3 ? atof(argv[2]) : -1;
+    const bool sleeps = argc > 1 && strcmp(argv[1], "-s") == 0;
+    double mbit, delay_us;
     pthread_t t;
 
+    if (sleeps) {
+        spin_ns = 0;
+        argc--;
+        argv++;
+    }
+    mbit = argc > 3 ? atof(argv[1]) : 0;
+    delay_us = argc > 3 ? atof(argv[2]) : -1;
     if (!(mbit > 0) || !(delay_us >= 0) || argc - 3 > PORTS) {
-        fprintf(stderr, "usage: wire_switch MBIT_PER_S DELAY_US NAMESPACE... (at most %d)\n", PORTS);
+        fprintf(stderr, "usage: wire_switch [-s] MBIT_PER_S DELAY_US NAMESPACE... (at most %d)\n", PORTS);
         return 2;
     }
     ns_per_byte = 8e3 / mbit;
