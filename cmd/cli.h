@@ -74,6 +74,7 @@ typedef struct cli_args {
     const char *batches;           /* "16,32,64" */
     const char *network, *machine; /* of predict: presets or files */
     const char *algorithm, *engine, *placement;
+    double step_time;               /* seconds that a rank computes in a step; 0: what its nodes take */
     bool list;                      /* of predict: presets */
     const char *against;            /* of bench: a setting in which a second run differs */
     int beside;                     /* of bench: processes that take the same steps meanwhile */

@@ -56,6 +56,7 @@ static ls_status program_of(predict_way *w, const predict_table *t, const cli_ex
     }
     w->memory = ls_outline_memory(o);
     LS_TRY(ls_program_make(&w->program, &a, &t->machine, err));
+    if (t->step_time > 0) LS_TRY(ls_program_take(&w->program, t->step_time, err));
 out:
     for (int i = 0; i < o->n_plans; i++) ls_document_release(&d[i]);
     return st;
@@ -245,6 +246,14 @@ static ls_status open_both(predict_table *t, const cli_args *args, ls_err *err)
                        "--list` names machines and networks that are known");
     LS_TRY(ls_machine_open(&t->machine, machine, err));
     LS_TRY(ls_network_open(&t->network, network, err));
+    t->step_time = args->step_time;
+    if (t->step_time > 0 && t->machine.n_nodes > 0)
+        LS_TRY(
+            ls_fail(err, LS_INVALID,
+                    "--step-time %g: nodes of the machine \"%s\" were measured (%d), and what a step takes "
+                    "follows from them; leave --step-time out, or give a --machine that is described "
+                    "(`lockstep predict --list`)",
+                    t->step_time, t->machine.name, (int)t->machine.n_nodes));
     t->placement.ranks_per_node = args->ranks_per_node > 0        ? args->ranks_per_node
                                   : t->network.ranks_per_node > 0 ? t->network.ranks_per_node
                                   : t->machine.ranks_per_node > 0 ? t->machine.ranks_per_node

@@ -96,6 +96,9 @@ ls_status predict_calibrate_check(const cli_args *args, ls_err *err)
         LS_TRY(ls_fail(err, LS_INVALID,
                        "--ranks-per-node is for --slurm; --ranks says how many ranks of each "
                        "machine are measured"));
+    if (args->step_time > 0)
+        LS_TRY(ls_fail(err, LS_INVALID,
+                       "--step-time is for predictions; --calibrate measures what a step takes"));
     if (args->threads > CLI_MAX_THREADS)
         LS_TRY(ls_fail(err, LS_INVALID, "--threads %d: more than %d make no sense", args->threads,
                        CLI_MAX_THREADS));

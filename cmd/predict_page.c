@@ -260,6 +260,12 @@ ls_status predict_page(const predict_table *t, const char *folder, char *page, s
     ls_report_paragraph(doc, "Batch %lld per rank, %d a machine. Machine: %s (%s). Network: %s (%s).",
                         (long long)t->batch, (int)t->placement.ranks_per_node, t->machine.name,
                         t->machine.source, t->network.name, t->network.source);
+    if (t->step_time > 0)
+        ls_report_paragraph(
+            doc,
+            "What a rank computes in a step is given (--step-time %g s): nodes are scaled so that "
+            "they add up to it, and the band has no error of theirs.",
+            t->step_time);
     if (t->network.measured_ranks == 0)
         ls_report_note(doc, "The network is described and not measured: its figures are a vendor's or an "
                             "assumption, and the band is as wide as that.");

@@ -40,6 +40,7 @@ static void print_row(const predict_table *t, const predict_row *r)
 static void print_found(const predict_way *w)
 {
     double all = 0;
+    char step[32];
     bool first = true;
 
     for (int i = 0; i < LS_COST_N; i++) all += w->program.found[i];
@@ -51,6 +52,9 @@ static void print_found(const predict_way *w)
                ls_cost_source_name((ls_cost_source)i));
         first = false;
     }
+    if (w->program.given_s > 0)
+        printf("; all of it %.3g times, so that a rank alone takes the given %s", w->program.scale,
+               ls_units_seconds(w->program.given_s, step));
     printf("\n");
 }
 
@@ -154,6 +158,7 @@ void predict_print_json(const predict_table *t, const char *page)
                   t->network.name, "ranks_per_node", (int)t->placement.ranks_per_node, "measured_ranks",
                   (int)t->network.measured_ranks, "algorithm", ls_algorithm_name(t->algorithm), "points",
                   points);
+    if (t->step_time > 0) json_object_set_new(o, "step_time_s", json_real(t->step_time));
     if (page[0] != '\0') json_object_set_new(o, "report", json_string(page));
     cli_print_json_take(o);
 }

@@ -32,6 +32,7 @@ typedef struct predict_table {
     ls_algorithm algorithm;
     ls_job_placement placement; /* as asked for: kind, seed, ranks_per_node */
     int engine;                 /* an ls_engine, or -1 */
+    double step_time;           /* of a rank alone, as given; 0: from its nodes */
     predict_way way[PREDICT_WAYS];
     int n_ways;
     predict_row *rows;

@@ -189,8 +189,11 @@ static ls_status open_question(question *q, const ls_predict_args *a, ls_err *er
     *q = (question){.a = a, .p = a->program, .err = err};
     LS_TRY(place(q));
     LS_TRY(check_kind(q));
-    q->crowding = ls_machine_crowded(a->machine, q->here, (double)q->p->batch);
-    if (q->nodes > 1 && a->machine->exchanging > 0) q->crowding *= a->machine->exchanging;
+    q->crowding = 1;
+    if (q->p->given_s <= 0) {
+        q->crowding = ls_machine_crowded(a->machine, q->here, (double)q->p->batch);
+        if (q->nodes > 1 && a->machine->exchanging > 0) q->crowding *= a->machine->exchanging;
+    }
     q->n_steps = a->replays > 0 ? a->replays : REPLAYS;
     if (q->n_steps > REPLAYS_MOST) q->n_steps = REPLAYS_MOST;
     q->costs = ls_alloc(LS_MEM_CLI, sizeof *q->costs * n);
@@ -321,7 +324,7 @@ static ls_status find_errors(question *q, ls_prediction *o, const ls_spread *spr
     o->error_fit = sqrt(compute * compute + network * network);
     if (q->ranks > measured) LS_TRY(change(q, 0, each * log2(q->ranks / measured), &o->error_extrapolated));
     /* What sharing a machine costs does not go on as it began: caches and memory fill up at some number. */
-    if (m->own_exchange && q->here > here)
+    if (m->own_exchange && q->here > here && q->p->given_s <= 0)
         LS_TRY(change(q, CROWDING_PER_DOUBLING * log2(q->here / here), 0, &crowd));
     o->error_extrapolated = hypot(o->error_extrapolated, crowd);
     if (q->ranks > 1) find_together_errors(q, o);

@@ -404,6 +404,24 @@ out:
     return st;
 }
 
+ls_status ls_program_take(ls_program *p, double seconds, ls_err *err)
+{
+    const double all = ls_program_compute(p, 1, 1);
+
+    if (!(all > 0))
+        return ls_fail(err, LS_INVALID,
+                       "nothing that is computed in a step takes time: what is to take %g s?", seconds);
+    p->given_s = seconds;
+    p->scale = seconds / all;
+    p->rest_s *= p->scale;
+    for (int32_t i = 0; i < p->n_deeds; i++) {
+        p->deeds[i].seconds *= p->scale;
+        for (int s = 0; s < LS_SCOPE_N; s++) p->deeds[i].owned_s[s] *= p->scale;
+    }
+    p->error = 0;
+    return LS_OK;
+}
+
 void ls_program_release(ls_program *p)
 {
     ls_arena_destroy(p->arena);

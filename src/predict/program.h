@@ -50,6 +50,8 @@ typedef struct ls_program {
     double rest_s;           /* of a step in no node */
     double found[LS_COST_N]; /* seconds by how they were found */
     double error;            /* relative, of the sum */
+    double given_s;          /* what a rank computes in a step, by ls_program_take; 0: what its nodes take */
+    double scale;            /* by how much nodes were multiplied for it */
     bool own_exchange;
 } ls_program;
 
@@ -66,6 +68,10 @@ typedef struct ls_program_args {
 ls_status ls_program_make(ls_program *p, const ls_program_args *a, const ls_machine *m,
                           ls_err *err) LS_MUST_CHECK;
 void ls_program_release(ls_program *p); /* frees and zeroes */
+/* What one rank computes in a step is known as a whole, from where it ran: all nodes are multiplied so that
+ * they add up to it.  What ranks of a machine do to one another is in it, and so is no error of nodes: one
+ * that the figure has goes into all predictions alike.  LS_INVALID where nothing is computed. */
+ls_status ls_program_take(ls_program *p, double seconds, ls_err *err) LS_MUST_CHECK;
 
 /* Ranks that take part in a scope, of so many, `here` of them on a machine. */
 int32_t ls_program_members(const ls_program *p, ls_scope scope, int32_t ranks, int32_t here);

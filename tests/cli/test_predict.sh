@@ -38,6 +38,14 @@ END
 run 0 predict resnet18-cifar --machine knl --network ethernet-25g --ranks 100000 --csv
 says out "100000,"
 
+# A step that is known as a whole: one rank takes it, and others what is added to it.
+run 0 predict mnist --machine edison --network edison --ranks 1,8 --step-time 0.25 --json
+holds 'o["step_time_s"] == 0.25' 'abs(o["points"][0]["step_s"]["mid"] - 0.25) < 1e-9' 'o["points"][0]["error"]["fit"] == 0' \
+    'abs(o["points"][1]["parts_s"]["compute"] - 0.25) < 1e-9' '0.25 < o["points"][1]["step_s"]["mid"] < 0.26'
+run 0 predict mnist --machine edison --network edison --ranks 1 --step-time 0.25 --out given
+says out "so that a rank alone takes the given 250 ms"
+grep -q "step-time 0.25" given/report.html || fail "the page does not say that the step was given"
+
 # A row that cannot be had is said in its place; none at all is an error.
 run 0 predict mnist --machine edison --network edison --ranks 6,8 --strategy hybrid --ranks-per-node 4
 says out "6 ranks do not make up groups of 4"
@@ -66,6 +74,20 @@ run 2 predict mnist --machine edison --network edison --placement near
 says err "contiguous, random"
 run 2 predict mnist --machine edison --network edison --engine fast
 says err "closed, replay or shared"
+for bad in 0 -1 fast; do
+    run 2 predict mnist --machine edison --network edison --step-time $bad
+    says err "--step-time: \"$bad\" is no positive number"
+done
+cat >measured.json <<'END'
+{"format": "lockstep-machine", "version": 1, "name": "measured", "source": "a test", "device": "cpu", "threads": 1,
+ "flop_s": 1e12, "bytes_s": 1e11, "error": 0.1, "own_exchange": true,
+ "nodes": [{"op": "matmul", "attributes": "", "layer": "fc", "backward": false, "points": [[64, 0.001, 1e6, 1e6]]}]}
+END
+run 0 predict mnist --machine ./measured.json --network edison --ranks 8
+run 2 predict mnist --machine ./measured.json --network edison --ranks 8 --step-time 0.25
+says err 'nodes of the machine "measured" were measured (1)'
+run 2 predict --calibrate --step-time 1
+says err "--step-time is for predictions"
 run 2 predict mnist --machine edison --network edison --json --csv
 says err "choose one"
 echo '{"format":"lockstep-network","version":9}' >new.json

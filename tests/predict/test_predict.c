@@ -144,6 +144,33 @@ static void crowded_ranks_are_slower(void)
     CHECK(o.efficiency < 1 / 1.29);
 }
 
+/* What ranks of a machine do to one another is in a step that somebody has measured there. */
+static void a_step_that_is_known_is_not_crowded(void)
+{
+    ls_crowding crowding[] = {{1, 0, 1}, {4, 0, 1.3}};
+    job j;
+    ls_predict_args a;
+    ls_prediction o;
+    ls_err err = {0};
+
+    fill(&j, 3);
+    j.m.crowding = crowding;
+    j.m.n_crowding = 2;
+    j.m.exchanging = 1.1;
+    j.m.own_exchange = true;
+    j.p.error = 0.3;
+    REQUIRE_OK(ls_program_take(&j.p, 0.24, &err), &err);
+    a = args_of(&j, 16, 8);
+    o = ask(&a);
+    CHECK_NEAR(o.parts.compute_s, 0.24, 1e-12);
+    CHECK(o.error_fit < 0.1); /* the network's alone */
+    a = args_of(&j, 1, 1);
+    o = ask(&a);
+    CHECK_NEAR(o.mid, 0.24, 1e-12);
+    CHECK_NEAR(o.error_fit, 0, 0);
+    CHECK_NEAR(o.hi / o.mid, exp(1.645 * 0.05), 1e-9); /* how steps spread is not known */
+}
+
 static void engines_are_chosen_by_rule(void)
 {
     job j;
@@ -456,6 +483,7 @@ int main(void)
     CHECK_RUN(one_rank_computes);
     CHECK_RUN(exposed_time_is_that_of_the_wire);
     CHECK_RUN(crowded_ranks_are_slower);
+    CHECK_RUN(a_step_that_is_known_is_not_crowded);
     CHECK_RUN(engines_are_chosen_by_rule);
     CHECK_RUN(names_of_engines_are_read_back);
     CHECK_RUN(a_replay_is_repeated);

@@ -250,6 +250,36 @@ static void the_wire_s_format_is_of_sums(void)
     plans_here_release(&plans);
 }
 
+/* All nodes take so many times as long, and what they add up to is known. */
+static void a_step_that_is_known_scales_its_nodes(void)
+{
+    const char *const settings[] = {"parallel.strategy=zero1", NULL};
+    plans_here four;
+    ls_program p, q;
+    ls_err err = {0};
+
+    plans_here_open(&four, "mnist", settings, 4, 0);
+    p = make(&four, 4, 0, 0);
+    q = make(&four, 4, 0, 0);
+    CHECK(p.error > 0 && p.given_s == 0);
+    REQUIRE_OK(ls_program_take(&q, 0.25, &err), &err);
+    CHECK_NEAR(ls_program_compute(&q, 1, 1), 0.25, 1e-12);
+    CHECK_NEAR(q.given_s, 0.25, 0);
+    CHECK_NEAR(q.scale, 0.25 / ls_program_compute(&p, 1, 1), 1e-9 * q.scale);
+    CHECK_NEAR(q.error, 0, 0);
+    for (int32_t i = 0; i < p.n_deeds; i++) {
+        CHECK_NEAR(q.deeds[i].seconds, q.scale * p.deeds[i].seconds, 1e-12);
+        CHECK_NEAR(q.deeds[i].owned_s[LS_SCOPE_ALL], q.scale * p.deeds[i].owned_s[LS_SCOPE_ALL], 1e-12);
+    }
+    CHECK_NEAR(ls_program_traffic(&q, 8), ls_program_traffic(&p, 8), 0);
+    ls_program_release(&p);
+    ls_program_release(&q);
+    q = (ls_program){0};
+    CHECK_STATUS(ls_program_take(&q, 0.25, &err), LS_INVALID, &err);
+    CHECK_CONTAINS(err.text, "0.25");
+    plans_here_release(&four);
+}
+
 /* A plan for other ranks than one says is found out by its bytes. */
 static void wrong_ranks_are_refused(void)
 {
@@ -302,6 +332,7 @@ int main(void)
     CHECK_RUN(carried_waits_come_first);
     CHECK_RUN(without_overlap_nothing_runs_meanwhile);
     CHECK_RUN(the_wire_s_format_is_of_sums);
+    CHECK_RUN(a_step_that_is_known_scales_its_nodes);
     CHECK_RUN(wrong_ranks_are_refused);
     CHECK_RUN(memory_that_runs_out_is_said);
     return CHECK_DONE();
