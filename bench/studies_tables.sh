@@ -307,6 +307,16 @@ charts_of() {
     done
 }
 
+# put_block DOCUMENT LINE FILE: what stands between LINE and "<!-- end -->" becomes what is in FILE.
+put_block() {
+    local changed
+    changed=$(awk -v open="$2" -v block="$3" '
+        $0 == open { print; print ""; while ((getline line < block) > 0) print line; print ""; inside = 1; next }
+        inside && $0 == "<!-- end -->" { inside = 0 }
+        !inside' "$1")
+    printf '%s\n' "$changed" >"$1"
+}
+
 # install_tables DOCS PLACE: the lines between "<!-- STUDY PLACE -->" and "<!-- end -->" of every document become the table of
 # STUDY and its charts; the CSV file is copied as STUDY-PLACE.csv.  The results are only read.
 install_tables() {
@@ -324,11 +334,7 @@ install_tables() {
                 printf '\nAll figures: [%s-%s.csv](%s-%s.csv).\n' "$study" "$2" "$study" "$2"
                 charts_of "$study" "$1" "$2"
             } >"$work/block"
-            awk -v open="<!-- $study $2 -->" -v block="$work/block" '
-                $0 == open { print; print ""; while ((getline line < block) > 0) print line; print ""; inside = 1; next }
-                inside && $0 == "<!-- end -->" { inside = 0 }
-                !inside' "$doc" >"$work/document"
-            cat "$work/document" >"$doc"
+            put_block "$doc" "<!-- $study $2 -->" "$work/block"
             echo "$study -> $doc"
             n=$((n + 1))
         done

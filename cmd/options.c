@@ -48,7 +48,7 @@ static const option options[] = {
     {"--engine", NULL, TEXT, FIELD(engine), CLI_PREDICT, "NAME",
      "closed, replay or shared (default: by rule)"},
     {"--step-time", NULL, REAL, FIELD(step_time), CLI_PREDICT, "S",
-     "seconds that a rank alone takes for a step, known from elsewhere; with a --machine that is a preset"},
+     "seconds that a rank alone takes, known from elsewhere"},
     {"--list", NULL, FLAG, FIELD(list), CLI_PREDICT, NULL, "machines and networks that are known"},
     {"--csv", NULL, FLAG, FIELD(csv), CLI_PREDICT, NULL, "the table as CSV"},
     {"--batches", NULL, TEXT, FIELD(batches), CLI_PREDICT, "16,32,64",

@@ -93,12 +93,26 @@ out:
     return st;
 }
 
+/* Plans are compiled for the device at hand.  On GPUs no variables are kept once for a machine, and no
+ * updates left to the next step (train/placement.c): what describes one asks for neither. */
+static ls_status plan_as_there(const predict_table *t, cli_experiment *x, ls_err *err)
+{
+    ls_status st = LS_OK;
+
+    if (strcmp(t->machine.device, "cpu") == 0) return LS_OK;
+    LS_TRY(ls_config_put(x->cfg, "parallel.share", "never", err));
+    LS_TRY(ls_config_put(x->cfg, "parallel.carry", "never", err));
+out:
+    return st;
+}
+
 static ls_status open_ways(predict_table *t, cli_experiment *x, const cli_args *args, ls_err *err)
 {
     char strategies[256];
     const char *list = strategies;
     ls_status st = LS_OK;
 
+    LS_TRY(plan_as_there(t, x, err));
     LS_TRY(cli_strategies(x->cfg, args->strategy, strategies, sizeof strategies, err));
     while (t->n_ways < PREDICT_WAYS &&
            ls_alternative_next(&list, t->way[t->n_ways].strategy, sizeof t->way[0].strategy)) {

@@ -43,8 +43,14 @@ run 0 predict mnist --machine edison --network edison --ranks 1,8 --step-time 0.
 holds 'o["step_time_s"] == 0.25' 'abs(o["points"][0]["step_s"]["mid"] - 0.25) < 1e-9' 'o["points"][0]["error"]["fit"] == 0' \
     'abs(o["points"][1]["parts_s"]["compute"] - 0.25) < 1e-9' '0.25 < o["points"][1]["step_s"]["mid"] < 0.26'
 run 0 predict mnist --machine edison --network edison --ranks 1 --step-time 0.25 --out given
-says out "so that a rank alone takes the given 250 ms"
+says out "so that a rank alone takes the given 250.0 ms"
 grep -q "step-time 0.25" given/report.html || fail "the page does not say that the step was given"
+
+# GPUs of a machine keep no weights in common: each makes every update, whatever is at hand here; ranks on CPUs share them out.
+run 0 predict resnet18-cifar --machine v100 --network longhorn --ranks 1,8 --json
+holds 'abs(o["points"][1]["parts_s"]["compute"] / o["points"][0]["parts_s"]["compute"] - 1) < 1e-9'
+run 0 predict resnet18-cifar --machine edison --network edison --ranks-per-node 4 --ranks 1,8 --step-time 1 --json
+holds 'o["points"][1]["parts_s"]["compute"] < 0.9999 * o["points"][0]["parts_s"]["compute"]'
 
 # A row that cannot be had is said in its place; none at all is an error.
 run 0 predict mnist --machine edison --network edison --ranks 6,8 --strategy hybrid --ranks-per-node 4
