@@ -6,7 +6,7 @@
 #   bench/studies_predict.sh --into [--docs DIR]     writes the tables into the documents, between <!-- predicted TABLE --> and <!-- end -->
 #   bench/studies_predict.sh --check [--docs DIR]    fails where a document has another table; figures may differ by 1 % or a last digit
 #
-# TABLE: aae cosmogan cyclegan mnist epochs; all of them unless some are named.
+# TABLE: aae cosmogan cyclegan mnist epochs, and how many rows have which verdict: overview; all of them unless some are named.
 #
 # The rule, which nobody applies by hand:
 #   reference       the row that computing was fitted to: a rank's step without any exchange is what makes this row right.  It is
@@ -24,7 +24,7 @@
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 lockstep=${LOCKSTEP:-$root/build/lockstep} docs=$root/docs/studies do=print
-all="aae cosmogan cyclegan mnist epochs"
+all="aae cosmogan cyclegan mnist epochs overview"
 
 fail() {
     echo "studies_predict.sh: $*" >&2
@@ -101,7 +101,7 @@ row() {
 # UNIT: of the figures.  CSV: weak scaling as measured here.
 rows_table() {
     # shellcheck disable=SC2154
-    awk -F '\t' -v heading="$1" -v ways="$2" -v unit="$3" "$awk_json"'
+    awk -F '\t' -v heading="$1" -v ways="$2" -v unit="$3" -v counts="$work/$table.counts" "$awk_json"'
     FILENAME ~ /csv$/ { if (FNR > 1) { split($0, c, ","); rate[c[1]] = c[5] / c[1]; here[c[1]] = c[8]; any = 1 } next }
     function rounded(x) { x = figure(x); gsub(",", "", x); return x + 0 }
     function value(step, rate, mid) { return times > 0 ? times * step : rate * mid / step }
@@ -138,7 +138,11 @@ rows_table() {
         if (n == 1) printf " | |%s", any ? " |" : ""
         else printf " %s | %s |%s", percent(e), spell(e2, e1), !any ? "" : (ranks in rate) && (first in rate) ? " " percent(first == 1 ? here[ranks] : rate[ranks] / rate[first]) " |" : " |"
         print " " v " |"
-    }' ${4:+"$4"} "$work/rows"
+        sub(/;.*without exchange/, " without", v); sub(/[:;].*/, "", v)
+        count[v]++
+    }
+    END { printf "%d | %d | %d | %d | %d | %d |\n", n - 1, count["agrees"] + count["agrees without"], count["agrees without"], count["differs"], count["not comparable"], count["not reproduced"] >counts }' \
+        ${4:+"$4"} "$work/rows"
     rm "$work/rows"
 }
 
@@ -229,6 +233,22 @@ epochs_table() {
     done <<<$'1 11.7 0.05\n4 2.64 0.005\n8 1.37 0.005\n16 0.80 0.005\n32 0.49 0.005'
     rows_table GPUs 1 s
     how "$step" "" "${args[@]}" --ranks 1..32
+}
+
+overview_table() {
+    local table row
+    echo "| study | fitted to | network | rows predicted | agree | of these, a step without exchange would, too | differ | not comparable | not reproduced |"
+    echo "|---|---|---|---|---|---|---|---|---|"
+    while IFS=';' read -r table row; do
+        [[ -s $work/$table.counts ]] || "${table}_table" >"$work/$table.unseen"
+        echo "| $row | $(cat "$work/$table.counts")"
+    done <<-'END'
+	aae;[Autoencoder](aae-weak-scaling.md#predicted) | 1 GPU | `longhorn`
+	cosmogan;[cosmoGAN](cosmogan-throughput.md#predicted) | 1 node | `edison`
+	cyclegan;[CycleGAN](cyclegan-aggregation.md#predicted) | 1 GPU | `ethernet-10g`: none was published
+	mnist;[MNIST on Theta](mnist-time-and-accuracy.md#predicted) | 8 ranks | `theta`
+	epochs;[MNIST on A100s](ddp-epoch-times.md#predicted) | 1 GPU | `hgx-a100`
+	END
 }
 
 # --- into the documents ---------------------------------------------------------------------------------------------------
