@@ -120,6 +120,10 @@ static inline int64_t ls_exchange_piece(int64_t n, int ranks)
 {
     return (n + ranks - 1) / ranks;
 }
+/* Floats of a slice of a vector of n that all ranks reduce between so many machines, of at most `most` ranks
+ * each: slice k is summed on machine k mod `machines`.  `lines`: it travels on lines (comm/lines.h), as
+ * between machines that can reach one another; else MPI carries it. */
+int64_t ls_exchange_slice(int64_t n, int machines, int most, bool lines);
 int ls_exchange_parts(const ls_exchange *x);
 /* The leaves that part j is the sum of. */
 void ls_exchange_part_range(const ls_exchange *x, int j, int64_t *first, int64_t *end);

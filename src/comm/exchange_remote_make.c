@@ -8,11 +8,16 @@
 
 /* Slices are short enough for the transport to send them at once, without asking (module/mpi.c): a message
  * that is agreed upon first needs both sides at hand at the same time, and they compute.  On lines they are
- * shorter, and more of them in hand: what one look can put on its way must last until the next. */
+ * shorter, and more of them in hand: what one look can put on its way must last until the next.
+ * They are not shorter than a message is worth, but of a vector that makes fewer of these than there are
+ * machines: those that had one would have to hear all others and answer them.  LEAST_SLICE is what takes
+ * about as long to send as a message itself. */
 enum {
     MPI_SLOTS = 8,
     SLICES_PER_RANK = 2,
     MIN_SLICE = 16 * 1024,
+    LEAST_SLICE = 1024,
+    LINE = 16, /* of a cache */
     MAX_SLICE = LS_TRANSPORT_AT_ONCE / (int)sizeof(float),
     MAX_LINE_SLICE = MAX_SLICE / 2
 };
@@ -26,17 +31,25 @@ static bool has_lines(const ls_comm *c)
     return c->remote == NULL || c->remote->lines != NULL;
 }
 
+int64_t ls_exchange_slice(int64_t n, int machines, int most, bool lines)
+{
+    const int64_t longest = lines ? MAX_LINE_SLICE : MAX_SLICE;
+    int64_t size = n / ((int64_t)machines * most * SLICES_PER_RANK), least = (n + machines - 1) / machines;
+
+    least = (least + LINE - 1) / LINE * LINE;
+    if (least < LEAST_SLICE) least = LEAST_SLICE;
+    if (least > MIN_SLICE) least = MIN_SLICE;
+    if (size < least) size = least;
+    return size > longest ? longest : size;
+}
+
 static int64_t slice_size(const ls_comm *c, int64_t n)
 {
-    const int64_t longest = has_lines(c) ? MAX_LINE_SLICE : MAX_SLICE;
     int most = c->remote != NULL ? 1 : c->local_size; /* of ranks that are absent */
-    int64_t size;
 
     for (int h = 0; c->remote != NULL && h < c->hosts; h++)
         if (c->remote->host_size[h] > most) most = c->remote->host_size[h];
-    size = n / ((int64_t)c->hosts * most * SLICES_PER_RANK);
-    if (size < MIN_SLICE) size = MIN_SLICE;
-    return size > longest ? longest : size;
+    return ls_exchange_slice(n, c->hosts, most, has_lines(c));
 }
 
 /* -- making -------------------------------------------------------------------------------------------------

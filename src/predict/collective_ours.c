@@ -1,16 +1,14 @@
 /* collective_ours.c: what our own exchange sends (comm/exchange_remote.c).
  *
  * A vector is cut into slices, and slice k is summed on machine k mod H: the others send their part there,
- * and the sum comes back.  A long vector so makes each machine send 2 (H - 1) / H of it.  A short one has
- * fewer slices than there are machines, and those that have one must hear all and answer all. */
+ * and the sum comes back.  A long vector so makes each machine send 2 (H - 1) / H of it.  A very short one
+ * has fewer slices than there are machines, and those that have one must hear all and answer all. */
 #include <math.h>
 
+#include "comm/collective.h"
 #include "predict/collective_internal.h"
 
-/* How slices are cut (comm/exchange_remote_make.c), in bytes of f32. */
-#define SLICE_LEAST     (64.0 * 1024)
-#define SLICE_MOST      (128.0 * 1024)
-#define SLICES_PER_RANK 2.0
+#define VECTOR_MOST 1e15 /* floats, beyond which nobody asks */
 
 /* -- inside machines --------------------------------------------------------------------------------------
  */
@@ -62,6 +60,14 @@ bool lsi_is_all_with_all(const ls_transfer *t)
 /* -- between machines -------------------------------------------------------------------------------------
  */
 
+/* As comm cuts them, in bytes of f32. */
+static double slice_of(double bytes, int32_t machines, int32_t per_node)
+{
+    const int64_t n = (int64_t)fmin(bytes / sizeof(float), VECTOR_MOST);
+
+    return (double)ls_exchange_slice(n, machines, per_node, true) * (double)sizeof(float);
+}
+
 lsi_ours lsi_ours_make(const lsi_job *j, const ls_transfer *t)
 {
     lsi_ours o = {.kind = t->kind, .bytes = t->bytes, .n_trips = 1};
@@ -70,8 +76,7 @@ lsi_ours lsi_ours_make(const lsi_job *j, const ls_transfer *t)
     case LS_TRANSFER_ALL_REDUCE:
         o.from_own = o.from_peer = 1;
         o.n_trips = 2;
-        o.slice = t->bytes / ((double)j->nodes * j->per_node * SLICES_PER_RANK);
-        o.slice = floor(fmin(fmax(o.slice, SLICE_LEAST), SLICE_MOST) / 4) * 4;
+        o.slice = slice_of(t->bytes, j->nodes, j->per_node);
         break;
     case LS_TRANSFER_REDUCE_SCATTER: o.from_peer = 1; break;
     default: o.from_own = 1;
@@ -103,7 +108,8 @@ double lsi_ours_sent(const lsi_ours *o, const lsi_job *j, int32_t machine)
 
 double lsi_ours_core(const lsi_ours *o, const lsi_job *j, double sent)
 {
-    const double slice = o->slice > 0 ? o->slice : SLICE_MOST;
+    const double slice =
+        o->slice > 0 ? o->slice : slice_of(INFINITY, j->nodes, j->per_node); /* the longest */
 
     /* Every byte that comes was sent by another: so many are sent and received by all ranks of a machine. */
     return 2 / (double)j->per_node *

@@ -75,8 +75,11 @@ static void all_reduce_by_hand(void)
     CHECK_NEAR(closed(&n, LS_ALGORITHM_OURS, all, 1.1e6, 4, 1).wire_bytes, 3 * 313568 + (1.1e6 - 313568),
                1e-6);
     CHECK_NEAR(closed(&n, LS_ALGORITHM_OURS, all, 1e9, 4, 1).wire_bytes, 1.5e9, 1e6);
-    /* Two slices of 64 KiB: their machines must hear from all 63 others and answer them. */
-    CHECK_NEAR(closed(&n, LS_ALGORITHM_OURS, all, 1e5, 64, 1).wire_bytes, 63 * 65536 + (1e5 - 65536), 1e-6);
+    /* 24 slices of 4 KiB, and the rest of one: their machines must hear from all 63 others and answer them.
+     */
+    CHECK_NEAR(closed(&n, LS_ALGORITHM_OURS, all, 1e5, 64, 1).wire_bytes, 63 * 4096 + (1e5 - 4096), 1e-6);
+    /* A slice for each machine, of whole cache lines. */
+    CHECK_NEAR(closed(&n, LS_ALGORITHM_OURS, all, 64 * 6400, 64, 1).wire_bytes, 2 * 63 * 6400, 1e-6);
     for (int a = 0; a < LS_ALGORITHM_N; a++)
         CHECK_NEAR(closed(&n, (ls_algorithm)a, all, MB, 1, 1).seconds, 0, 0);
     ls_network_release(&n);
