@@ -11,8 +11,9 @@
  *
  * Large segments cross as one (virtio's header, as between virtual machines), so that the switch keeps up. It
  * has two threads for each machine and should have cores of its own: the times of frames are those of its
- * clock, and threads that have something to send soon spin.  With -s they sleep to the end, for machines
- * whose cores the switch has to share: frames are then later by what the kernel takes to wake a thread. */
+ * clock, and threads that have something to send soon spin.  With -s it is sparing, for machines whose cores
+ * it has to share: threads sleep, a frame goes with one that is due up to 250 us before it, and devices are
+ * read up to a millisecond ahead of their links. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/if.h>
@@ -35,7 +36,6 @@ enum {
     FRAME = 65536 + 64,   /* a large segment with its headers */
     OVERHEAD = 24,        /* preamble, check and gap of a frame on the wire, in bytes */
     SEGMENT = 1514,       /* of a large segment, on the wire */
-    AHEAD_NS = 100000,    /* how far before its link is free a device is read */
     QUEUE_NS = 100000000, /* that frames wait for a machine's link at most */
 };
 
@@ -58,7 +58,10 @@ typedef struct port {
 static port ports[PORTS];
 static int n_ports;
 static double ns_per_byte;
-static int64_t delay_ns, spin_ns = 60000; /* before a frame is due its thread stops sleeping */
+static int64_t delay_ns;
+static int64_t spin_ns = 60000;   /* before a frame is due its thread stops sleeping */
+static int64_t early_ns = 0;      /* that a frame may go before it is due */
+static int64_t ahead_ns = 100000; /* how far before its link is free a device is read */
 
 /* Which machine has an address: learnt from what it sends.  A machine has one, and never another, so a torn
  * or late look at most sends a frame to all. */
@@ -151,7 +154,7 @@ static void *hear(void *arg)
             if (address[i] == to) only = i;
         for (int i = 0; i < n_ports; i++)
             if (i != me && (only < 0 || i == only)) deliver(&ports[i], data, (size_t)got, busy, takes);
-        if (busy - left > AHEAD_NS) wait_until(busy - AHEAD_NS);
+        if (busy - left > ahead_ns) wait_until(busy - ahead_ns / 2);
     }
     return NULL;
 }
@@ -170,7 +173,7 @@ static void *speak(void *arg)
         to->head = f->next;
         if (to->head == NULL) to->tail = &to->head;
         pthread_mutex_unlock(&to->lock);
-        wait_until(f->due_ns);
+        if (f->due_ns - now() > early_ns) wait_until(f->due_ns);
         if (write(to->fd, f->data, f->bytes) < 0 && errno != EIO) die("write", "eth0"); /* EIO: it is down */
         free(f);
     }
@@ -204,6 +207,8 @@ int main(int argc, char **argv)
 
     if (sleeps) {
         spin_ns = 0;
+        early_ns = 250000;
+        ahead_ns = 1000000;
         argc--;
         argv++;
     }
