@@ -72,7 +72,9 @@ typedef struct cli_args {
     const char *sizes;             /* lengths: "4KiB,1MiB" */
     bool calibrate, script;        /* of predict: measure; print the script of a job that does */
     const char *batches;           /* "16,32,64" */
-    const char *network, *machine; /* of predict: presets or files */
+    const char *network, *machine; /* of predict: presets or files; network of scale, too */
+    const char *predict;           /* of scale: a calibration */
+    cli_list measured;             /* of predict: files of results, folders of studies */
     const char *algorithm, *engine, *placement;
     double step_time;               /* seconds that a rank computes in a step; 0: what its nodes take */
     bool list;                      /* of predict: presets */

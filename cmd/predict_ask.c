@@ -15,84 +15,6 @@ enum { COUNTS_MAX = 64, USUAL_RANKS = 8 };
 /* -- the step ---------------------------------------------------------------------------------------------
  */
 
-/* Ranks that have a model between them, of strategies that have such groups; 0: all ranks are one. */
-static int group_of(const predict_way *w, const predict_table *t, const cli_experiment *x)
-{
-    const int64_t group = ls_config_int(x->cfg, "parallel.shard_group");
-
-    if (strcmp(w->strategy, "hybrid") != 0) return 0;
-    return group > 0 ? (int)group : t->placement.ranks_per_node;
-}
-
-/* A plan for as few ranks as have all that more would have: groups and machines of at least two. */
-static int reference_ranks(const predict_table *t, int group)
-{
-    const int here = t->placement.ranks_per_node > 1 ? t->placement.ranks_per_node : 1;
-    const int least = group > here ? group : here;
-
-    return 2 * least;
-}
-
-static ls_status program_of(predict_way *w, const predict_table *t, const cli_experiment *x, ls_outline *o,
-                            ls_err *err)
-{
-    ls_document d[PREDICT_PLANS] = {{0}};
-    const bool narrow = strcmp(ls_config_choice(x->cfg, "parallel.wire"), "fp32") != 0;
-    const ls_program_args a = {.plans = d,
-                               .n_plans = o->n_plans,
-                               .ranks = w->ranks,
-                               .here = o->here,
-                               .shard_group = w->group,
-                               .wire_ratio = narrow ? 0.5 : 1,
-                               .overlap = ls_config_bool(x->cfg, "parallel.overlap")};
-    ls_status st = LS_OK;
-
-    for (int i = 0; i < o->n_plans; i++) {
-        LS_TRY(ls_document_make(&d[i], o->plans[i].plan, err));
-        d[i].part = o->plans[i].part;
-        d[i].stage = o->plans[i].stage;
-        d[i].runs = o->plans[i].runs;
-        d[i].batch = o->batch;
-    }
-    w->memory = ls_outline_memory(o);
-    LS_TRY(ls_program_make(&w->program, &a, &t->machine, err));
-    if (t->step_time > 0) LS_TRY(ls_program_take(&w->program, t->step_time, err));
-out:
-    for (int i = 0; i < o->n_plans; i++) ls_document_release(&d[i]);
-    return st;
-}
-
-/* A strategy that cannot be had is one answer among others. */
-static ls_status open_way(predict_way *w, const predict_table *t, const cli_experiment *x,
-                          const cli_args *args, ls_err *err)
-{
-    ls_outline o = {0};
-    ls_status st = LS_OK;
-
-    w->group = group_of(w, t, x);
-    w->ranks = reference_ranks(t, w->group);
-    {
-        const ls_alternative way = {.trial = x->trial,
-                                    .cfg = x->cfg,
-                                    .how = {.ranks = w->ranks,
-                                            .here = t->placement.ranks_per_node,
-                                            .threads = args->threads,
-                                            .untimed = true},
-                                    .strategy = w->strategy};
-        st = ls_alternative_open(&way, &o, err);
-    }
-    if (st == LS_INVALID || st == LS_UNSUPPORTED) {
-        ls_text_fit(w->why, sizeof w->why, "%s", err->text);
-        *err = (ls_err){0};
-        st = LS_OK;
-        goto out;
-    }
-    if (st == LS_OK) st = program_of(w, t, x, &o, err);
-out:
-    ls_outline_release(&o);
-    return st;
-}
-
 /* Plans are compiled for the device at hand.  On GPUs no variables are kept once for a machine, and no
  * updates left to the next step (train/placement.c): what describes one asks for neither. */
 static ls_status plan_as_there(const predict_table *t, cli_experiment *x, ls_err *err)
@@ -116,8 +38,13 @@ static ls_status open_ways(predict_table *t, cli_experiment *x, const cli_args *
     LS_TRY(cli_strategies(x->cfg, args->strategy, strategies, sizeof strategies, err));
     while (t->n_ways < PREDICT_WAYS &&
            ls_alternative_next(&list, t->way[t->n_ways].strategy, sizeof t->way[0].strategy)) {
-        predict_way *w = &t->way[t->n_ways++];
-        LS_TRY(open_way(w, t, x, args, err));
+        const predict_step step = {.trial = x->trial,
+                                   .cfg = x->cfg,
+                                   .machine = &t->machine,
+                                   .ranks_per_node = t->placement.ranks_per_node,
+                                   .threads = args->threads,
+                                   .step_time = t->step_time};
+        LS_TRY(predict_way_open(&t->way[t->n_ways++], &step, err));
     }
 out:
     return st;
@@ -125,67 +52,6 @@ out:
 
 /* -- the answers ------------------------------------------------------------------------------------------
  */
-
-ls_predict_args predict_args_of(const predict_table *t, const predict_row *r)
-{
-    ls_predict_args a = {.program = &t->way[r->way].program,
-                         .machine = &t->machine,
-                         .network = &t->network,
-                         .placement = t->placement,
-                         .algorithm = t->algorithm,
-                         .engine = t->engine,
-                         .seed = t->placement.seed};
-
-    a.placement.ranks = r->ranks;
-    if (a.placement.ranks_per_node > r->ranks) a.placement.ranks_per_node = r->ranks;
-    a.placement.nodes = (r->ranks + a.placement.ranks_per_node - 1) / a.placement.ranks_per_node;
-    return a;
-}
-
-ls_status predict_answer(const predict_table *t, const ls_predict_args *a, ls_prediction *out, ls_err *err)
-{
-    ls_predict_args with = *a;
-    ls_status st = LS_OK;
-
-    if (a->placement.kind != LS_PLACE_CONTIGUOUS) {
-        with.placement.node = ls_alloc(LS_MEM_CLI, sizeof *with.placement.node * (size_t)a->placement.nodes);
-        if (with.placement.node == NULL) return ls_fail(err, LS_NOMEM, "no memory for a placement");
-        LS_TRY(ls_job_placement_fill(&with.placement, &t->network, err));
-    }
-    LS_TRY(ls_predict(out, &with, err));
-out:
-    if (with.placement.node != a->placement.node) ls_free(with.placement.node);
-    return st;
-}
-
-static ls_status answer_row(const predict_table *t, predict_row *r, ls_err *err)
-{
-    const predict_way *w = &t->way[r->way];
-    const ls_predict_args a = predict_args_of(t, r);
-    const int group = w->program.shard_group;
-    ls_status st;
-
-    if (w->why[0] != '\0') {
-        memcpy(r->why, w->why, sizeof r->why);
-        return LS_OK;
-    }
-    if (a.placement.nodes > 1 && t->network.measured_ranks > 0 && t->network.measured_nodes < 2) {
-        ls_text_fit(r->why, sizeof r->why,
-                    "%s: nothing was measured between machines, and these are %d; calibrate with --nodes, or "
-                    "give another --network",
-                    t->network.name, (int)a.placement.nodes);
-        return LS_OK;
-    }
-    if (group > 0 && r->ranks % group != 0) {
-        ls_text_fit(r->why, sizeof r->why, "%d ranks do not make up groups of %d", r->ranks, group);
-        return LS_OK;
-    }
-    st = predict_answer(t, &a, &r->p, err);
-    if (st != LS_INVALID) return st;
-    ls_text_fit(r->why, sizeof r->why, "%s", err->text); /* more machines than the network has */
-    *err = (ls_err){0};
-    return LS_OK;
-}
 
 static ls_status answer_all(predict_table *t, const int *counts, int n, ls_err *err)
 {
@@ -196,7 +62,7 @@ static ls_status answer_all(predict_table *t, const int *counts, int n, ls_err *
             if (!LS_GROW(LS_MEM_CLI, t->rows, t->n + 1, t->cap))
                 LS_TRY(ls_fail(err, LS_NOMEM, "no memory for a table"));
             t->rows[t->n] = (predict_row){.way = k, .ranks = counts[i]};
-            LS_TRY(answer_row(t, &t->rows[t->n++], err));
+            LS_TRY(predict_answer_row(t, &t->rows[t->n++], err));
         }
 out:
     return st;
@@ -278,7 +144,7 @@ out:
 
 static void release(predict_table *t)
 {
-    for (int i = 0; i < t->n_ways; i++) ls_program_release(&t->way[i].program);
+    for (int i = 0; i < t->n_ways; i++) predict_way_release(&t->way[i]);
     ls_machine_release(&t->machine);
     ls_network_release(&t->network);
     ls_free(t->rows);

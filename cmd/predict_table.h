@@ -16,6 +16,21 @@ typedef struct predict_way {
     int ranks, group;      /* of a model between several ranks; 0: all are one */
 } predict_way;
 
+/* What a step is compiled from. */
+typedef struct predict_step {
+    const ls_trial *trial;
+    ls_config *cfg; /* afterwards what it was */
+    const ls_machine *machine;
+    int ranks_per_node, threads; /* threads 0: the cores at hand */
+    int ranks;                   /* for exactly so many; 0: for as few as have all that more would have */
+    double step_time;            /* of a rank alone, known from elsewhere; 0: from its nodes */
+} predict_step;
+
+/* Compiles the step of w->strategy.  A strategy that cannot be had is one answer among others: w->why.
+ * Release in any case. */
+ls_status predict_way_open(predict_way *w, const predict_step *s, ls_err *err) LS_MUST_CHECK;
+void predict_way_release(predict_way *w);
+
 typedef struct predict_row {
     int way; /* of the table's */
     int ranks;
@@ -45,6 +60,9 @@ ls_predict_args predict_args_of(const predict_table *t, const predict_row *r);
 /* predict_args_of, answered: a placement that is no plain one is drawn here. */
 ls_status predict_answer(const predict_table *t, const ls_predict_args *a, ls_prediction *out,
                          ls_err *err) LS_MUST_CHECK;
+
+/* Fills r->p, or r->why, from r->way and r->ranks. */
+ls_status predict_answer_row(const predict_table *t, predict_row *r, ls_err *err) LS_MUST_CHECK;
 
 void predict_print_text(const predict_table *t);
 void predict_print_json(const predict_table *t, const char *page);

@@ -3,10 +3,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/log.h"
 #include "base/output.h"
 #include "base/units.h"
 #include "cli.h"
+#include "scale_predict.h"
 #include "study/compare.h"
 #include "study/jobs.h"
 #include "study/study.h"
@@ -107,11 +109,16 @@ static ls_status show_results(const ls_study *s, bool json, ls_err *err)
     char report[LS_STUDY_PATH_MAX];
     ls_study_points p = {0};
     ls_study_results r;
+    ls_predicted *said = ls_alloc(LS_MEM_CLI, sizeof *said);
     ls_text table = {0};
+    bool there;
     ls_status st = LS_OK;
 
+    if (said == NULL) LS_TRY(ls_fail(err, LS_NOMEM, "no memory"));
     LS_TRY(ls_study_points_load(&p, s, err));
+    LS_TRY(ls_predicted_load(said, s, &there, err));
     ls_study_judge(s, &p, &r);
+    if (there) ls_predicted_judge(s, said, &r);
     LS_TRY(ls_study_report(s, &p, &r, report, err));
     if (json) {
         json_t *o = ls_study_json(s, &r, report);
@@ -130,6 +137,7 @@ static ls_status show_results(const ls_study *s, bool json, ls_err *err)
 out:
     ls_text_release(&table);
     ls_study_points_release(&p);
+    ls_free(said);
     return st;
 }
 
@@ -161,6 +169,7 @@ static int measure(const cli_args *args)
     ls_study_jobs_wish jobs_wish = {.state = show_job, .ctx = &sc};
     ls_study_how how = {.tell = tell, .tell_ctx = &sc};
     ls_study_jobs *jobs = NULL;
+    scale_predict *predict = NULL;
     char aside[LS_STUDY_PATH_MAX];
     ls_study s = {0};
     ls_err err = {0};
@@ -172,6 +181,7 @@ static int measure(const cli_args *args)
     /* Nodes of a cluster may have what this machine has not. */
     if (args->node_counts == NULL) LS_TRY(cli_device_check(args, s.device, &err));
     if (args->node_counts != NULL) LS_TRY(ls_study_jobs_fit(&s, &jobs_wish, &err));
+    LS_TRY(scale_predict_open(&predict, args, &s, &err));
     ls_study_look_around(&s);
     if (s.busy >= LS_STUDY_BUSY)
         ls_log(
@@ -180,6 +190,7 @@ static int measure(const cli_args *args)
             100 * s.busy);
     LS_TRY(ls_study_open(&s, args->dir, args->fresh, aside, &err));
     if (aside[0] != '\0') fprintf(stderr, "lockstep scale: what was in %s is now in %s\n", s.dir, aside);
+    if (predict != NULL) LS_TRY(scale_predict_write(predict, &s, &err));
     if (args->node_counts != NULL) LS_TRY(submit_points(&jobs, &s, &jobs_wish, &how, &sc, &err));
     st = ls_study_run(&s, &how, &err);
     /* At once: jobs that wait for a study which has ended would run for nobody. */
@@ -197,6 +208,7 @@ static int measure(const cli_args *args)
     LS_TRY(show_results(&s, args->json, &err));
 out:
     ls_study_jobs_close(jobs);
+    scale_predict_close(predict);
     ls_study_release(&s);
     return st == LS_OK ? code : cli_fail("scale", &err);
 }
@@ -237,7 +249,13 @@ ls_status cli_scale_check(const cli_args *args, ls_err *err)
         return ls_fail(err, LS_INVALID, "--compare A B measures nothing: leave --device out");
     if (args->compare_two && (args->model == NULL || args->n_settings != 1))
         return ls_fail(err, LS_INVALID, "--compare takes two studies: their folders, or their study.json");
+    if (args->compare_two && args->predict != NULL)
+        return ls_fail(err, LS_INVALID, "--compare A B measures nothing: leave --predict out");
     if (args->compare_two) return LS_OK;
+    if (args->network != NULL && args->predict == NULL)
+        return ls_fail(
+            err, LS_INVALID,
+            "--network says what lies between ranks of a prediction: --predict CALIBRATION is missing");
     if (args->force) return ls_fail(err, LS_INVALID, "--force is for --compare A B");
     if (args->node_counts != NULL && args->rank_counts != NULL)
         return ls_fail(err, LS_INVALID,

@@ -83,6 +83,15 @@ static ls_status write_rows(const ls_study *s, const ls_study_results *r, ls_err
         {"metric_min", 'r'},
         {"metric", 'r'},
         {"metric_max", 'r'},
+        {"predicted_samples_per_s_lo", 'r'},
+        {"predicted_samples_per_s", 'r'},
+        {"predicted_samples_per_s_hi", 'r'},
+        {"predicted_efficiency_lo", 'r'},
+        {"predicted_efficiency", 'r'},
+        {"predicted_efficiency_hi", 'r'},
+        {"predicted_error", 'r'},
+        {"within_band", 'r'},
+        {"predicted_after", 'r'},
         {"interval_from", 'l'},
         {"metric_name", 'l'},
     };
@@ -112,6 +121,11 @@ static ls_status write_rows(const ls_study *s, const ls_study_results *r, ls_err
         number(t, w->data_wait_s / w->step_s);
         interval(t, w->solution_s);
         interval(t, w->score);
+        interval(t, w->predicted);
+        interval(t, w->predicted_efficiency);
+        number(t, w->predicted_error);
+        number(t, isnan(w->predicted_error) ? NAN : w->within);
+        number(t, isnan(w->predicted.mid) ? NAN : w->predicted_after);
         ls_sheet_cell(t, "%s", ls_study_from_name(w->sure.from));
         ls_sheet_cell(t, "%s", r->score_name);
     }

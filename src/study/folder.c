@@ -9,6 +9,7 @@
 #include "base/folders.h"
 #include "base/replace.h"
 #include "base/whole.h"
+#include "study/predicted.h"
 #include "study/study_internal.h"
 
 enum { FILE_BYTES_MAX = 8 << 20 };
@@ -167,6 +168,28 @@ static ls_status join_busy(ls_study *s, const ls_study *before, ls_err *err)
     return st;
 }
 
+/* What was said before points were measured holds: another calibration would be another study. */
+static ls_status check_predicted(const ls_study *s, ls_err *err)
+{
+    ls_predicted *p = s->predicted_by[0] != '\0' ? ls_alloc(LS_MEM_CLI, sizeof *p) : NULL;
+    bool there;
+    ls_status st = LS_OK;
+
+    if (s->predicted_by[0] == '\0') return LS_OK;
+    if (p == NULL) return ls_fail(err, LS_NOMEM, "no memory");
+    LS_TRY(ls_predicted_load(p, s, &there, err));
+    if (there && strcmp(p->hash, s->predicted_by) != 0)
+        st = ls_fail(
+            err, LS_INVALID,
+            "%s was predicted with another calibration, %s (xxh3 %s; now %s), and keeps what it has.  "
+            "Leave --predict out to go on with that, or use --fresh to begin anew there (what is there "
+            "is kept under another name)",
+            s->dir, p->calibration, p->hash, s->predicted_by);
+out:
+    ls_free(p);
+    return st;
+}
+
 static ls_status go_on(ls_study *s, ls_err *err)
 {
     ls_study before = {0};
@@ -180,7 +203,8 @@ static ls_status go_on(ls_study *s, ls_err *err)
                      "there is kept under another name), or --dir for another folder",
                      s->dir, text.data != NULL ? text.data : "");
     else
-        st = join_counts(s, &before, err);
+        st = check_predicted(s, err);
+    if (st == LS_OK) st = join_counts(s, &before, err);
     if (st == LS_OK) st = join_busy(s, &before, err);
 out:
     ls_text_release(&text);

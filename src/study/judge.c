@@ -134,6 +134,10 @@ static ls_study_row row_of(const ls_study *s, const column *c, int count)
                       .threads = s->threads,
                       .repeats = c->n,
                       .efficiency = {NAN, NAN, NAN},
+                      .predicted = {NAN, NAN, NAN},
+                      .predicted_step_s = {NAN, NAN, NAN},
+                      .predicted_efficiency = {NAN, NAN, NAN},
+                      .predicted_error = NAN,
                       .sure = {.between = NAN, .inside = NAN, .expected = {NAN, NAN, NAN}}};
     ls_spread rates[LS_STUDY_REPEATS_MAX];
     double medians[LS_STUDY_REPEATS_MAX], inside = 0;

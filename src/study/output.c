@@ -5,6 +5,7 @@
 
 #include "base/units.h"
 #include "events/table.h"
+#include "study/predicted.h"
 #include "study/study_internal.h"
 
 /* -- table ------------------------------------------------------------------------------------------------
@@ -40,6 +41,27 @@ static void show_share(double part, double all, char *cell, size_t size)
         snprintf(cell, size, "-");
 }
 
+/* "1,234 [1,100, 1,400]" */
+static void show_predicted(const ls_study_row *r, char *cell, size_t size)
+{
+    char lo[LS_UNITS_TEXT], mid[LS_UNITS_TEXT], hi[LS_UNITS_TEXT];
+
+    if (isnan(r->predicted.mid))
+        snprintf(cell, size, "-");
+    else
+        snprintf(cell, size, "%s [%s, %s]", ls_units_rate(r->predicted.mid, mid),
+                 ls_units_rate(r->predicted.lo, lo), ls_units_rate(r->predicted.hi, hi));
+}
+
+static void show_error(const ls_study_row *r, char *cell, size_t size)
+{
+    if (isnan(r->predicted_error))
+        snprintf(cell, size, "-");
+    else
+        snprintf(cell, size, "%+.1f %%%s%s", 100 * r->predicted_error, r->within ? "" : ", outside",
+                 r->predicted_after ? ", made after" : "");
+}
+
 int lsi_columns(const ls_study *s, const ls_study_results *r, const char *names[LSI_COLUMNS_MAX])
 {
     int n = 0;
@@ -52,6 +74,8 @@ int lsi_columns(const ls_study *s, const ls_study_results *r, const char *names[
     names[n++] = "central 68 %";
     names[n++] = "efficiency [95 %]";
     names[n++] = "interval from";
+    if (r->by != NULL) names[n++] = "predicted [90 %]";
+    if (r->by != NULL) names[n++] = "error";
     names[n++] = "exposed comm";
     names[n++] = "data wait";
     if (s->train) names[n++] = "seconds";
@@ -60,7 +84,8 @@ int lsi_columns(const ls_study *s, const ls_study_results *r, const char *names[
     return n;
 }
 
-void lsi_cells(const ls_study *s, const ls_study_row *r, lsi_cell cells[LSI_COLUMNS_MAX])
+void lsi_cells(const ls_study *s, const ls_study_results *all, const ls_study_row *r,
+               lsi_cell cells[LSI_COLUMNS_MAX])
 {
     const size_t size = sizeof cells[0].text;
     char lo[LS_UNITS_TEXT], hi[LS_UNITS_TEXT];
@@ -85,6 +110,8 @@ void lsi_cells(const ls_study *s, const ls_study_row *r, lsi_cell cells[LSI_COLU
     snprintf(cells[n++].text, size, "%s",
              r->oversubscribed || r->sure.from == LS_STUDY_FROM_NOTHING ? "-"
                                                                         : ls_study_from_name(r->sure.from));
+    if (all->by != NULL) show_predicted(r, cells[n++].text, size);
+    if (all->by != NULL) show_error(r, cells[n++].text, size);
     show_share(r->exposed_s, r->step_s, cells[n++].text, size);
     show_share(r->data_wait_s, r->step_s, cells[n++].text, size);
     if (s->train) show_number(r->solution_s.mid, cells[n++].text, size);
@@ -106,12 +133,13 @@ ls_status ls_study_table(const ls_study *s, const ls_study_results *r, ls_text *
     ls_table_row(t, texts);
     ls_table_rule(t);
     for (int i = 0; i < r->n; i++) {
-        lsi_cells(s, &r->rows[i], cells);
+        lsi_cells(s, r, &r->rows[i], cells);
         for (int k = 0; k < n; k++) texts[k] = cells[k].text;
         ls_table_row(t, texts);
     }
     LS_TRY(ls_table_print(t, out, err));
     lsi_advice(s, r, out);
+    ls_predicted_advice(s, r, out);
     if (out->failed) st = ls_fail(err, LS_NOMEM, "no memory");
 out:
     ls_table_destroy(t);
@@ -188,6 +216,29 @@ static json_t *spread_json(ls_spread s)
     return json_pack("{s:o, s:o, s:o}", "p16", number(s.p16), "p50", number(s.p50), "p84", number(s.p84));
 }
 
+static void add_predicted_json(json_t *o, const ls_study_row *r)
+{
+    if (r->unpredicted != NULL) json_object_set_new(o, "unpredicted", json_string(r->unpredicted));
+    if (isnan(r->predicted.mid)) return;
+    json_object_set_new(o, "predicted", lsi_interval_json(r->predicted));
+    json_object_set_new(o, "predicted_step_s", lsi_interval_json(r->predicted_step_s));
+    json_object_set_new(o, "predicted_efficiency", lsi_interval_json(r->predicted_efficiency));
+    json_object_set_new(o, "predicted_after", json_boolean(r->predicted_after));
+    if (isnan(r->predicted_error)) return;
+    json_object_set_new(o, "error", json_real(r->predicted_error));
+    json_object_set_new(o, "within", json_boolean(r->within));
+}
+
+/* What all predictions together are worth. */
+static json_t *predicted_json(const ls_study_results *r)
+{
+    return json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:o, s:o}", "calibration", r->by->calibration,
+                     "calibration_xxh3", r->by->hash, "machine", r->by->machine, "network", r->by->network,
+                     "compared", r->compared, "inside", r->inside, "median_error",
+                     number(r->compared > 0 ? r->error_median : NAN), "largest_error",
+                     number(r->compared > 0 ? r->error_largest : NAN));
+}
+
 static json_t *row_json(const ls_study *s, const ls_study_results *all, const ls_study_row *r)
 {
     json_t *o =
@@ -205,6 +256,7 @@ static json_t *row_json(const ls_study *s, const ls_study_results *all, const ls
                                         "expected_half_width", "3", number(r->sure.expected[0]), "5",
                                         number(r->sure.expected[1]), "8", number(r->sure.expected[2])));
     if (s->ranks_per_node > 0) json_object_set_new(o, "nodes", json_integer(r->count));
+    if (all->by != NULL) add_predicted_json(o, r);
     if (!s->train) return o;
     json_object_set_new(o, "time_to_solution_s", lsi_interval_json(r->solution_s));
     if (all->score_name[0] != '\0') json_object_set_new(o, all->score_name, lsi_interval_json(r->score));
@@ -226,6 +278,7 @@ json_t *ls_study_json(const ls_study *s, const ls_study_results *r, const char *
     json_object_set_new(o, "busy", json_real(s->busy));
     for (int i = 0; i < r->n; i++) json_array_append_new(points, row_json(s, r, &r->rows[i]));
     json_object_set_new(o, "points", points);
+    if (r->by != NULL) json_object_set_new(o, "predicted", predicted_json(r));
     if (report != NULL) json_object_set_new(o, "report", json_string(report));
     return o;
 }

@@ -228,6 +228,14 @@ static ls_status check_points(const ls_study *s, ls_err *err)
     return st;
 }
 
+ls_status ls_study_experiment(const ls_study *s, int count, ls_experiment *x, ls_err *err)
+{
+    char batch[64];
+
+    lsi_batch_setting(s, batch);
+    return load(s, count, batch, x, err);
+}
+
 ls_status ls_study_ask(ls_study *s, const ls_study_wish *w, ls_err *err)
 {
     char host[256] = "unknown";

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "report/report.h"
+#include "study/predicted.h"
 #include "study/study_internal.h"
 
 /* -- tables -----------------------------------------------------------------------------------------------
@@ -21,7 +22,7 @@ static ls_status add_table(ls_report *doc, const ls_study *s, const ls_study_res
     for (int k = 0; k < n; k++) columns[k] = (ls_sheet_column){names[k], 'r'};
     LS_TRY(ls_sheet_create(&t, "table", NULL, columns, n, err));
     for (int i = 0; i < r->n; i++) {
-        lsi_cells(s, &r->rows[i], cells);
+        lsi_cells(s, r, &r->rows[i], cells);
         for (int k = 0; k < n; k++)
             if (isfinite(cells[k].number))
                 ls_sheet_number(t, cells[k].number, "%s", cells[k].text);
@@ -67,6 +68,16 @@ static ls_interval score_of(const ls_study_row *r)
     return r->score;
 }
 
+static ls_interval rate_predicted(const ls_study_row *r)
+{
+    return r->predicted;
+}
+
+static ls_interval efficiency_predicted(const ls_study_row *r)
+{
+    return r->predicted_efficiency;
+}
+
 static void gather(const ls_study_results *r, value_of value, bool oversubscribed, group *g)
 {
     g->n = 0;
@@ -96,16 +107,43 @@ static ls_chart_series series_of(const char *name, const group *g, bool whiskers
                              .flag = g->flag};
 }
 
-/* A chart of `value` against ranks; `ideal` (may be NULL) is a line to compare with. */
-static void add_lines(ls_report *doc, const ls_study_results *r, ls_chart c, const char *name, value_of value,
-                      bool whiskers, const group *ideal)
+/* What was predicted, of rows that have it, measured or not. */
+static group predicted_of(const ls_study_results *r, value_of value)
 {
+    group g = {0};
+
+    for (int i = 0; value != NULL && i < r->n; i++) {
+        const ls_interval v = value(&r->rows[i]);
+        if (isnan(v.mid)) continue;
+        g.x[g.n] = r->rows[i].ranks;
+        g.y[g.n] = v.mid;
+        g.lo[g.n] = v.lo;
+        g.hi[g.n++] = v.hi;
+    }
+    return g;
+}
+
+/* A chart of `value` against ranks, over the band that was `predicted` (may be NULL); `ideal` (may be NULL)
+ * is a line to compare with.  Two bands would hide one another: beside one, what is measured has whiskers. */
+static void add_lines(ls_report *doc, const ls_study_results *r, ls_chart c, const char *name, value_of value,
+                      bool whiskers, value_of predicted, const group *ideal)
+{
+    const group said = predicted_of(r, predicted);
     group good, over;
-    ls_chart_series series[3];
+    ls_chart_series series[4];
 
     gather(r, value, false, &good);
     gather(r, value, true, &over);
-    if (good.n + over.n == 0) return;
+    if (good.n + over.n + said.n == 0) return;
+    whiskers |= said.n > 0;
+    if (said.n > 0)
+        series[c.n_series++] = (ls_chart_series){.name = "predicted, 90 % band",
+                                                 .colour = 2,
+                                                 .n = said.n,
+                                                 .x = said.x,
+                                                 .y = said.y,
+                                                 .lo = said.lo,
+                                                 .hi = said.hi};
     if (good.n > 0) series[c.n_series++] = series_of(name, &good, whiskers);
     if (over.n > 0) series[c.n_series++] = series_of("oversubscribed: no scaling", &over, whiskers);
     if (ideal != NULL)
@@ -155,15 +193,19 @@ static void add_scaling_charts(ls_report *doc, const ls_study *s, const ls_study
     bool cut;
 
     ls_report_heading(doc, "Throughput");
-    add_lines(doc, r,
-              (ls_chart){.id = "throughput",
-                         .title = "Samples per second of all ranks",
-                         .caption =
-                             "Median and central 68 % of all timed steps; the dashed line is the smallest "
-                             "run times the ranks.",
-                         .y_label = "samples/s",
-                         .y_scale = LS_SCALE_LOG10},
-              "measured", rate_of, false, isnan(linear.y[0]) ? NULL : &linear);
+    add_lines(
+        doc, r,
+        (ls_chart){.id = "throughput",
+                   .title = "Samples per second of all ranks",
+                   .caption =
+                       r->by == NULL
+                           ? "Median and central 68 % of all timed steps; the dashed line is the "
+                             "smallest run times the ranks."
+                           : "Median and central 68 % of all timed steps, on what was predicted, with its "
+                             "90 % band; the dashed line is the smallest run times the ranks.",
+                   .y_label = "samples/s",
+                   .y_scale = LS_SCALE_LOG10},
+        "measured", rate_of, false, rate_predicted, isnan(linear.y[0]) ? NULL : &linear);
     cut = cut_intervals(&shown);
     ls_report_heading(doc, "Efficiency");
     add_lines(
@@ -177,7 +219,7 @@ static void add_scaling_charts(ls_report *doc, const ls_study *s, const ls_study
                    .y_label = "efficiency",
                    .y_scale = LS_SCALE_FROM_ZERO,
                    .y_most = 2}, /* intervals of two noisy repeats can be absurdly wide */
-        "measured", efficiency_of, true, &one);
+        "measured", efficiency_of, true, efficiency_predicted, &one);
     if (!s->train) return;
     ls_report_heading(doc, "Time to solution");
     add_lines(doc, r,
@@ -187,7 +229,7 @@ static void add_scaling_charts(ls_report *doc, const ls_study *s, const ls_study
                                     "largest.",
                          .y_label = "seconds",
                          .y_scale = LS_SCALE_LOG10},
-              "measured", solution_of, true, isnan(faster.y[0]) ? NULL : &faster);
+              "measured", solution_of, true, NULL, isnan(faster.y[0]) ? NULL : &faster);
     if (r->score_name[0] == '\0') return;
     ls_report_heading(doc, "What was learned");
     add_lines(doc, r,
@@ -196,7 +238,7 @@ static void add_scaling_charts(ls_report *doc, const ls_study *s, const ls_study
                          .caption = "Of the trained model: median of the repeats, smallest and largest.",
                          .y_label = r->score_name,
                          .y_scale = LS_SCALE_FITTED},
-              r->score_name, score_of, true, NULL);
+              r->score_name, score_of, true, NULL, NULL);
 }
 
 /* Where a step's time goes, one bar per rank count. */
@@ -279,6 +321,7 @@ static void add_advice(ls_report *doc, const ls_study *s, const ls_study_results
     ls_text text = {0};
 
     lsi_advice(s, r, &text);
+    ls_predicted_advice(s, r, &text);
     for (const char *at = text.data; at != NULL && *at != '\0';) {
         const size_t n = strcspn(at, "\n");
         ls_report_paragraph(doc, "%.*s", (int)n, at);
@@ -344,6 +387,10 @@ static ls_status add_machine(ls_report *doc, const ls_study *s, const ls_study_r
     LS_TRY(add_probe(doc, r, err));
     ls_report_heading(doc, "To repeat it");
     ls_study_command(s, &command);
+    if (r->by != NULL) {
+        ls_text_add(&command, " --predict ");
+        ls_text_add_quoted(&command, r->by->calibration);
+    }
     ls_report_code(doc, command.data != NULL ? command.data : "");
 out:
     ls_text_release(&command);
@@ -386,14 +433,20 @@ ls_status ls_study_rebuild(const char *folder, char path[LS_STUDY_PATH_MAX], ls_
     ls_study s = {0};
     ls_study_points p = {0};
     ls_study_results r;
+    ls_predicted *said = ls_alloc(LS_MEM_CLI, sizeof *said);
+    bool there;
     ls_status st = LS_OK;
 
+    if (said == NULL) LS_TRY(ls_fail(err, LS_NOMEM, "no memory"));
     LS_TRY(ls_study_load(&s, folder, err));
     LS_TRY(ls_study_points_load(&p, &s, err));
+    LS_TRY(ls_predicted_load(said, &s, &there, err));
     ls_study_judge(&s, &p, &r);
+    if (there) ls_predicted_judge(&s, said, &r);
     LS_TRY(ls_study_report(&s, &p, &r, path, err));
 out:
     ls_study_points_release(&p);
     ls_study_release(&s);
+    ls_free(said);
     return st;
 }

@@ -4,7 +4,8 @@
  *
  *   study.json                       what is asked
  *   points/ranks-0002-repeat-03.json one result each, as the program printed it; written as a whole
- *   logs/, runs/                     what the points said; run directories of studies that train
+ *   predicted.json                   what points were predicted to take (predicted.h); where that was asked
+ * for logs/, runs/                     what the points said; run directories of studies that train
  *   report.html, *.svg, points.csv, table.md
  *
  * The way to one: ls_study_ask makes the question from an experiment, ls_study_open finds or makes its
@@ -20,6 +21,7 @@
 #include "base/alloc.h"
 #include "base/text.h"
 #include "bench/interval.h"
+#include "config/experiment.h"
 
 enum {
     LS_STUDY_COUNTS_MAX = 64,
@@ -56,7 +58,8 @@ typedef struct ls_study {
     double
         busy;  /* share of that machine's processors that others kept busy when it began, at most; 0: none */
     int cores; /* that it may use there */
-    ls_arena *arena; /* of all texts */
+    char predicted_by[24]; /* hash of the calibration that is asked for now (predicted.h); "": of none */
+    ls_arena *arena;       /* of all texts */
 } ls_study;
 
 /* What a command line asks for. */
@@ -78,6 +81,10 @@ typedef struct ls_study_wish {
  * Release in any case. */
 ls_status ls_study_ask(ls_study *s, const ls_study_wish *w, ls_err *err) LS_MUST_CHECK;
 void ls_study_release(ls_study *s); /* frees and zeroes */
+
+/* The experiment as the points of `count` have it: with its ranks, its batch and all settings.  Release in
+ * any case. */
+ls_status ls_study_experiment(const ls_study *s, int count, ls_experiment *x, ls_err *err) LS_MUST_CHECK;
 
 /* Fills s->busy, which takes a moment; to be called before the study is opened.  LS_STUDY_BUSY and more is
  * worth a warning. */
@@ -101,9 +108,10 @@ typedef enum ls_study_part {
 unsigned ls_study_differences(const ls_study *a, const ls_study *b, ls_text *text);
 
 /* The folder of `s`: made with its study.json where there is none.  One that is there must belong to the same
- * question, else LS_INVALID with what differs and what to do; its rank counts and repeats are joined with
- * those of `s`.  `dir` NULL: studies/NAME-MODE.  `fresh`: one that is there is renamed out of the way, and
- * its new name is left in `aside` (may be NULL, else LS_STUDY_PATH_MAX bytes; "": there was none). */
+ * question, and to the same calibration where s->predicted_by says one, else LS_INVALID with what differs and
+ * what to do; its rank counts and repeats are joined with those of `s`.  `dir` NULL: studies/NAME-MODE.
+ * `fresh`: one that is there is renamed out of the way, and its new name is left in `aside` (may be NULL,
+ * else LS_STUDY_PATH_MAX bytes; "": there was none). */
 ls_status ls_study_open(ls_study *s, const char *dir, bool fresh, char *aside, ls_err *err) LS_MUST_CHECK;
 /* An existing one: `path` is its folder or its study.json.  Release in any case. */
 ls_status ls_study_load(ls_study *s, const char *path, ls_err *err) LS_MUST_CHECK;
@@ -252,6 +260,12 @@ typedef struct ls_study_row {
     double flop_s, peak_flop_s, peak_read_b_s;
     bool oversubscribed;           /* more threads than cores: its efficiency is no scaling */
     ls_interval solution_s, score; /* smallest, median, largest of the repeats */
+    /* Predictions with their 90 % band (ls_predicted_judge); NaN: there is none, for the reason `unpredicted`
+     * where one is known, which is the predictions'. */
+    ls_interval predicted, predicted_step_s, predicted_efficiency; /* predicted: samples/s */
+    double predicted_error;       /* predicted over measured samples/s, minus 1 */
+    bool within, predicted_after; /* the measured median is in the band; it was made after the measurement */
+    const char *unpredicted;
 } ls_study_row;
 
 typedef struct ls_study_results {
@@ -259,7 +273,11 @@ typedef struct ls_study_results {
     int n;
     bool complete; /* every point is there */
     bool any_oversubscribed;
-    char score_name[64]; /* "": nothing was trained */
+    char score_name[64];                /* "": nothing was trained */
+    const struct ls_predicted *by;      /* NULL: nothing was predicted */
+    int compared, inside;               /* predicted and measured; of them within the band */
+    double error_median, error_largest; /* of these, without sign */
+    int largest_at;                     /* ranks */
 } ls_study_results;
 
 void ls_study_judge(const ls_study *s, const ls_study_points *p, ls_study_results *r);

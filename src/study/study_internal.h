@@ -68,7 +68,7 @@ ls_status lsi_point_failed(const char *log, int code, ls_err *err);
 /* -- output -----------------------------------------------------------------------------------------------
  */
 
-enum { LSI_COLUMNS_MAX = 13 };
+enum { LSI_COLUMNS_MAX = 15 };
 typedef struct lsi_cell {
     char text[64];
     double number; /* the same for programs; NaN: the text is all there is */
@@ -77,7 +77,8 @@ typedef struct lsi_cell {
 /* The table of results, as a terminal and as the report show it: names of its columns (returns how many) and
  * the cells of a row.  The efficiency of an oversubscribed point is "(0.48) no scaling". */
 int lsi_columns(const ls_study *s, const ls_study_results *r, const char *names[LSI_COLUMNS_MAX]);
-void lsi_cells(const ls_study *s, const ls_study_row *r, lsi_cell cells[LSI_COLUMNS_MAX]);
+void lsi_cells(const ls_study *s, const ls_study_results *all, const ls_study_row *r,
+               lsi_cell cells[LSI_COLUMNS_MAX]);
 /* The sentences below the table: what intervals rest on, and what more repeats would be worth; each ends its
  * line. */
 void lsi_advice(const ls_study *s, const ls_study_results *r, ls_text *out);

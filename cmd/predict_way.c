@@ -1,0 +1,159 @@
+/* predict_way.c: the compiled step of one strategy, and what it takes on so many ranks: what every command
+ * that predicts asks. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/text.h"
+#include "predict_table.h"
+#include "train/alternatives.h"
+
+/* -- the step ---------------------------------------------------------------------------------------------
+ */
+
+/* Ranks that have a model between them, of strategies that have such groups; 0: all ranks are one. */
+static int group_of(const char *strategy, const predict_step *s)
+{
+    const int64_t group = ls_config_int(s->cfg, "parallel.shard_group");
+
+    if (strcmp(strategy, "hybrid") != 0) return 0;
+    return group > 0 ? (int)group : s->ranks_per_node;
+}
+
+/* A plan for as few ranks as have all that more would have: groups and machines of at least two. */
+static int reference_ranks(const predict_step *s, int group)
+{
+    const int here = s->ranks_per_node > 1 ? s->ranks_per_node : 1;
+    const int least = group > here ? group : here;
+
+    return 2 * least;
+}
+
+static ls_status program_of(ls_program *p, const predict_way *w, const predict_step *s, ls_outline *o,
+                            ls_err *err)
+{
+    ls_document d[PREDICT_PLANS] = {{0}};
+    const bool narrow = strcmp(ls_config_choice(s->cfg, "parallel.wire"), "fp32") != 0;
+    const ls_program_args a = {.plans = d,
+                               .n_plans = o->n_plans,
+                               .ranks = w->ranks,
+                               .here = o->here,
+                               .shard_group = w->group,
+                               .wire_ratio = narrow ? 0.5 : 1,
+                               .overlap = ls_config_bool(s->cfg, "parallel.overlap")};
+    ls_status st = LS_OK;
+
+    for (int i = 0; i < o->n_plans; i++) {
+        LS_TRY(ls_document_make(&d[i], o->plans[i].plan, err));
+        d[i].part = o->plans[i].part;
+        d[i].stage = o->plans[i].stage;
+        d[i].runs = o->plans[i].runs;
+        d[i].batch = o->batch;
+    }
+    LS_TRY(ls_program_make(p, &a, s->machine, err));
+    if (s->step_time > 0) LS_TRY(ls_program_take(p, s->step_time, err));
+out:
+    for (int i = 0; i < o->n_plans; i++) ls_document_release(&d[i]);
+    return st;
+}
+
+static ls_status compile(ls_program *p, ls_plan_memory *memory, const predict_way *w, const predict_step *s,
+                         ls_err *err)
+{
+    const ls_alternative way = {
+        .trial = s->trial,
+        .cfg = s->cfg,
+        .how = {.ranks = w->ranks, .here = s->ranks_per_node, .threads = s->threads, .untimed = true},
+        .strategy = w->strategy};
+    ls_outline o = {0};
+    ls_status st = LS_OK;
+
+    LS_TRY(ls_alternative_open(&way, &o, err));
+    if (memory != NULL) *memory = ls_outline_memory(&o);
+    LS_TRY(program_of(p, w, s, &o, err));
+out:
+    ls_outline_release(&o);
+    return st;
+}
+
+ls_status predict_way_open(predict_way *w, const predict_step *s, ls_err *err)
+{
+    ls_status st;
+
+    w->group = group_of(w->strategy, s);
+    w->ranks = s->ranks > 0 ? s->ranks : reference_ranks(s, w->group);
+    st = compile(&w->program, &w->memory, w, s, err);
+    if (st != LS_INVALID && st != LS_UNSUPPORTED) return st;
+    ls_text_fit(w->why, sizeof w->why, "%s", err->text);
+    *err = (ls_err){0};
+    return LS_OK;
+}
+
+void predict_way_release(predict_way *w)
+{
+    ls_program_release(&w->program);
+}
+
+/* -- the answers ------------------------------------------------------------------------------------------
+ */
+
+ls_predict_args predict_args_of(const predict_table *t, const predict_row *r)
+{
+    ls_predict_args a = {.program = &t->way[r->way].program,
+                         .machine = &t->machine,
+                         .network = &t->network,
+                         .placement = t->placement,
+                         .algorithm = t->algorithm,
+                         .engine = t->engine,
+                         .seed = t->placement.seed};
+
+    a.placement.ranks = r->ranks;
+    if (a.placement.ranks_per_node > r->ranks) a.placement.ranks_per_node = r->ranks;
+    a.placement.nodes = (r->ranks + a.placement.ranks_per_node - 1) / a.placement.ranks_per_node;
+    return a;
+}
+
+ls_status predict_answer(const predict_table *t, const ls_predict_args *a, ls_prediction *out, ls_err *err)
+{
+    ls_predict_args with = *a;
+    ls_status st = LS_OK;
+
+    if (a->placement.kind != LS_PLACE_CONTIGUOUS) {
+        with.placement.node = ls_alloc(LS_MEM_CLI, sizeof *with.placement.node * (size_t)a->placement.nodes);
+        if (with.placement.node == NULL) return ls_fail(err, LS_NOMEM, "no memory for a placement");
+        LS_TRY(ls_job_placement_fill(&with.placement, &t->network, err));
+    }
+    LS_TRY(ls_predict(out, &with, err));
+out:
+    if (with.placement.node != a->placement.node) ls_free(with.placement.node);
+    return st;
+}
+
+ls_status predict_answer_row(const predict_table *t, predict_row *r, ls_err *err)
+{
+    const predict_way *w = &t->way[r->way];
+    const ls_predict_args a = predict_args_of(t, r);
+    const int group = w->program.shard_group;
+    ls_status st;
+
+    if (w->why[0] != '\0') {
+        memcpy(r->why, w->why, sizeof r->why);
+        return LS_OK;
+    }
+    if (a.placement.nodes > 1 && t->network.measured_ranks > 0 && t->network.measured_nodes < 2) {
+        ls_text_fit(r->why, sizeof r->why,
+                    "%s: nothing was measured between machines, and these are %d; calibrate with --nodes, or "
+                    "give another --network",
+                    t->network.name, (int)a.placement.nodes);
+        return LS_OK;
+    }
+    if (group > 0 && r->ranks % group != 0) {
+        ls_text_fit(r->why, sizeof r->why, "%d ranks do not make up groups of %d", r->ranks, group);
+        return LS_OK;
+    }
+    st = predict_answer(t, &a, &r->p, err);
+    if (st != LS_INVALID) return st;
+    ls_text_fit(r->why, sizeof r->why, "%s", err->text); /* more machines than the network has */
+    *err = (ls_err){0};
+    return LS_OK;
+}
