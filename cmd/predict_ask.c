@@ -28,6 +28,16 @@ out:
     return st;
 }
 
+static predict_step step_of(const predict_table *t, const cli_experiment *x, const cli_args *args)
+{
+    return (predict_step){.trial = x->trial,
+                          .cfg = x->cfg,
+                          .machine = &t->machine,
+                          .ranks_per_node = t->placement.ranks_per_node,
+                          .threads = args->threads,
+                          .step_time = t->step_time};
+}
+
 static ls_status open_ways(predict_table *t, cli_experiment *x, const cli_args *args, ls_err *err)
 {
     char strategies[256];
@@ -38,12 +48,7 @@ static ls_status open_ways(predict_table *t, cli_experiment *x, const cli_args *
     LS_TRY(cli_strategies(x->cfg, args->strategy, strategies, sizeof strategies, err));
     while (t->n_ways < PREDICT_WAYS &&
            ls_alternative_next(&list, t->way[t->n_ways].strategy, sizeof t->way[0].strategy)) {
-        const predict_step step = {.trial = x->trial,
-                                   .cfg = x->cfg,
-                                   .machine = &t->machine,
-                                   .ranks_per_node = t->placement.ranks_per_node,
-                                   .threads = args->threads,
-                                   .step_time = t->step_time};
+        const predict_step step = step_of(t, x, args);
         LS_TRY(predict_way_open(&t->way[t->n_ways++], &step, err));
     }
 out:
@@ -64,6 +69,21 @@ static ls_status answer_all(predict_table *t, const int *counts, int n, ls_err *
             t->rows[t->n] = (predict_row){.way = k, .ranks = counts[i]};
             LS_TRY(predict_answer_row(t, &t->rows[t->n++], err));
         }
+out:
+    return st;
+}
+
+/* Other settings are compiled for those who are shown what would help: of the last row, or of all. */
+static ls_status open_variants(predict_table *t, const cli_experiment *x, const cli_args *args, ls_err *err)
+{
+    const predict_step step = step_of(t, x, args);
+    int last = -1;
+    ls_status st = LS_OK;
+
+    for (int i = 0; i < t->n; i++)
+        if (t->rows[i].why[0] == '\0' && t->rows[i].ranks > 1) last = t->rows[i].way;
+    for (int k = 0; k < t->n_ways; k++)
+        if (args->out != NULL || k == last) LS_TRY(predict_variants_open(&t->way[k], &step, err));
 out:
     return st;
 }
@@ -147,6 +167,7 @@ static void release(predict_table *t)
     for (int i = 0; i < t->n_ways; i++) predict_way_release(&t->way[i]);
     ls_machine_release(&t->machine);
     ls_network_release(&t->network);
+    ls_text_release(&t->near.unmatched);
     ls_free(t->rows);
 }
 
@@ -168,8 +189,12 @@ int predict_list(void)
     return CLI_DONE;
 }
 
-int predict_ask(const cli_args *args)
+int predict_ask(const cli_args *given)
 {
+    cli_args own = *given;
+    const cli_args *args = &own;
+    const char **files = ls_alloc(LS_MEM_CLI, sizeof *files * (CLI_LIST_MAX + (size_t)given->n_settings));
+    int n_files;
     cli_experiment x = {0};
     predict_table *t = ls_alloc(LS_MEM_CLI, sizeof *t);
     char page[LS_PATH_MAX] = "";
@@ -177,7 +202,8 @@ int predict_ask(const cli_args *args)
     ls_err err = {0};
     ls_status st = LS_OK;
 
-    if (t == NULL) LS_TRY(ls_fail(&err, LS_NOMEM, "no memory"));
+    if (t == NULL || files == NULL) LS_TRY(ls_fail(&err, LS_NOMEM, "no memory"));
+    n_files = predict_measured_files(&own, files);
     memset(t, 0, sizeof *t);
     LS_TRY(parse_words(t, args, &err));
     if (args->rank_counts != NULL)
@@ -189,6 +215,8 @@ int predict_ask(const cli_args *args)
     LS_TRY(open_ways(t, &x, args, &err));
     LS_TRY(answer_all(t, counts, n, &err));
     LS_TRY(check_any(t, &err));
+    if (n_files > 0) LS_TRY(predict_measured_add(t, args, files, n_files, &err));
+    if (args->out != NULL || (!args->json && !args->csv)) LS_TRY(open_variants(t, &x, args, &err));
     if (args->out != NULL) LS_TRY(predict_page(t, args->out, page, sizeof page, &err));
     if (args->json)
         predict_print_json(t, page);
@@ -200,6 +228,7 @@ int predict_ask(const cli_args *args)
 out:
     if (t != NULL) release(t);
     ls_free(t);
+    ls_free(files);
     cli_experiment_release(&x);
     return st == LS_OK ? CLI_DONE : cli_fail("predict", &err);
 }

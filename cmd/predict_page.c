@@ -1,21 +1,21 @@
-/* predict_page.c: predictions as a page: throughput and efficiency with their band, where the time of a step
- * goes, one step in time, and what would help. */
+/* predict_page.c: predictions as a page: throughput and efficiency with their band and what was measured on
+ * it, the table; the steps are predict_page_step.c's. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/text.h"
-#include "predict_table.h"
-#include "report/report.h"
+#include "predict_page.h"
 
-enum { BARS = 48, PARTS = 4 };
 #define NINETY 1.645 /* standard errors to either side of 90 % */
 
-/* Series of one figure, one for each strategy; room for all rows each. */
+/* Series of one figure, for each strategy one that is predicted and one that is measured; room for all rows
+ * each. */
 typedef struct curves {
-    ls_chart_series series[PREDICT_WAYS + 1];
-    double *room; /* x, y, lo, hi of every series */
+    ls_chart_series series[2 * PREDICT_WAYS];
+    char names[PREDICT_WAYS][48]; /* of what is measured */
+    double *room;                 /* x, y, lo, hi of every series */
     int n;
 } curves;
 
@@ -43,39 +43,112 @@ static figure efficiency_of(const predict_row *r)
     return (figure){100 * p->efficiency, 100 * p->efficiency * exp(-error), 100 * p->efficiency * exp(error)};
 }
 
-static ls_status draw(curves *c, const predict_table *t, figure (*of)(const predict_row *r), ls_err *err)
+/* The median and the central 68 %. */
+static bool measured_rate(const predict_table *t, const predict_row *r, figure *f)
+{
+    const ls_spread *m = &r->measured.rate;
+
+    (void)t;
+    *f = (figure){m->p50, m->p16, m->p84};
+    return r->measured.n > 0;
+}
+
+/* Against what one rank alone was measured with. */
+static bool measured_efficiency(const predict_table *t, const predict_row *r, figure *f)
+{
+    const predict_row *one = NULL;
+    double base;
+
+    for (int i = 0; i < t->n && one == NULL; i++)
+        if (t->rows[i].ranks == 1 && t->rows[i].way == r->way && t->rows[i].measured.n > 0) one = &t->rows[i];
+    if (one == NULL || !measured_rate(t, r, f)) return false;
+    base = one->measured.rate.p50 * r->ranks / 100;
+    *f = (figure){f->y / base, f->lo / base, f->hi / base};
+    return true;
+}
+
+/* One figure: what a row has predicted, and what was measured of it. */
+typedef struct quantity {
+    figure (*predicted)(const predict_row *r);
+    bool (*measured)(const predict_table *t, const predict_row *r, figure *f); /* false: nothing */
+} quantity;
+
+/* The points of strategy `way` into `room`; returns how many. */
+static int64_t gather(const predict_table *t, int way, const quantity *q, bool measured, double *room)
+{
+    const size_t most = (size_t)t->n;
+    int64_t n = 0;
+
+    for (int i = 0; i < t->n; i++) {
+        const predict_row *r = &t->rows[i];
+        figure f;
+        if (r->way != way || r->why[0] != '\0') continue;
+        if (measured && !q->measured(t, r, &f)) continue;
+        if (!measured) f = q->predicted(r);
+        room[n] = r->ranks;
+        room[most + (size_t)n] = f.y;
+        room[2 * most + (size_t)n] = f.lo;
+        room[3 * most + (size_t)n++] = f.hi;
+    }
+    return n;
+}
+
+/* Adds a series, unless it has no point. */
+static void add_series(curves *c, const predict_table *t, ls_chart_series s, const double *room)
 {
     const size_t most = (size_t)t->n;
 
-    *c = (curves){.room = ls_alloc(LS_MEM_CLI, sizeof(double) * 4 * most * (size_t)(t->n_ways + 1))};
+    if (s.n == 0) return;
+    s.x = room;
+    s.y = room + most;
+    s.lo = room + 2 * most;
+    s.hi = room + 3 * most;
+    c->series[c->n++] = s;
+}
+
+/* What is measured lies on all that is predicted, and has the colour of its strategy. */
+static ls_status draw(curves *c, const predict_table *t, const quantity *q, ls_err *err)
+{
+    const size_t each = 4 * (size_t)t->n;
+
+    *c = (curves){.room = ls_alloc(LS_MEM_CLI, sizeof(double) * each * 2 * (size_t)t->n_ways)};
     if (c->room == NULL) return ls_fail(err, LS_NOMEM, "no memory for a chart");
     for (int k = 0; k < t->n_ways; k++) {
-        double *x = c->room + 4 * most * (size_t)k, *y = x + most, *lo = y + most, *hi = lo + most;
-        int64_t n = 0;
-        for (int i = 0; i < t->n; i++) {
-            if (t->rows[i].way != k || t->rows[i].why[0] != '\0') continue;
-            const figure f = of(&t->rows[i]);
-            x[n] = t->rows[i].ranks;
-            y[n] = f.y;
-            lo[n] = f.lo;
-            hi[n++] = f.hi;
-        }
-        if (n > 0)
-            c->series[c->n++] = (ls_chart_series){
-                .name = t->way[k].strategy, .marks = true, .n = n, .x = x, .y = y, .lo = lo, .hi = hi};
+        double *room = c->room + each * (size_t)k;
+        const int64_t n = gather(t, k, q, false, room);
+        add_series(c, t,
+                   (ls_chart_series){.name = t->way[k].strategy,
+                                     .colour = k + 1,
+                                     .marks = !t->has_measured,
+                                     .whiskers = n == 1, /* a band has a width */
+                                     .n = n},
+                   room);
+    }
+    for (int k = 0; k < t->n_ways; k++) {
+        double *room = c->room + each * (size_t)(t->n_ways + k);
+        const int64_t n = gather(t, k, q, true, room);
+        snprintf(c->names[k], sizeof c->names[k], "%s, measured", t->way[k].strategy);
+        add_series(
+            c, t,
+            (ls_chart_series){.name = c->names[k], .colour = k + 1, .dots = true, .whiskers = true, .n = n},
+            room);
     }
     return LS_OK;
 }
 
 static ls_status add_curves(ls_report *doc, const predict_table *t, ls_err *err)
 {
+    static const quantity rate = {rate_of, measured_rate}, efficiency = {efficiency_of, measured_efficiency};
     curves c = {0};
     ls_status st = LS_OK;
 
-    LS_TRY(draw(&c, t, rate_of, err));
+    LS_TRY(draw(&c, t, &rate, err));
     ls_report_chart(doc, &(ls_chart){.id = "throughput",
                                      .title = "Throughput",
-                                     .caption = "Predicted, with the 90 % band.",
+                                     .caption = t->has_measured
+                                                    ? "Predicted, with the 90 % band; dots: measured, with "
+                                                      "the central 68 % of the steps."
+                                                    : "Predicted, with the 90 % band.",
                                      .kind = LS_CHART_LINES,
                                      .x_label = "ranks",
                                      .y_label = "samples/s",
@@ -84,14 +157,19 @@ static ls_status add_curves(ls_report *doc, const predict_table *t, ls_err *err)
                                      .series = c.series,
                                      .n_series = c.n});
     ls_free(c.room);
-    LS_TRY(draw(&c, t, efficiency_of, err));
+    LS_TRY(draw(&c, t, &efficiency, err));
     ls_report_chart(
         doc,
         &(ls_chart){
             .id = "efficiency",
             .title = "Efficiency",
             .caption =
-                "Of one rank alone with the same batch, times the ranks. Errors of what is computed cancel.",
+                t->has_measured
+                    ? "Of one rank alone with the same batch, times the ranks; what was measured, of what "
+                      "one rank "
+                      "was measured with. Errors of what is computed cancel."
+                    : "Of one rank alone with the same batch, times the ranks. Errors of what is computed "
+                      "cancel.",
             .kind = LS_CHART_LINES,
             .x_label = "ranks",
             .y_label = "%",
@@ -105,148 +183,81 @@ out:
     return st;
 }
 
-/* A bar for every row, of its parts. */
-static void add_parts(ls_report *doc, const predict_table *t)
+/* Milliseconds; a rounding of differences of clocks is nothing. */
+static void add_part(ls_sheet *s, double part_s, double step_s)
 {
-    static const char *const part_names[PARTS] = {"computing", "processor for the wire", "waiting for bytes",
-                                                  "waiting for slower ranks"};
-    double values[PARTS][BARS];
-    char names[BARS][48];
-    const char *categories[BARS];
-    ls_chart_series series[PARTS] = {{0}};
-    int n = 0;
+    const double ms = part_s > 1e-9 * step_s ? 1e3 * part_s : 0;
 
-    for (int i = 0; i < t->n && n < BARS; i++) {
-        const predict_row *r = &t->rows[i];
-        const ls_predict_parts *p = &r->p.parts;
-        const double parts[PARTS] = {p->compute_s, p->core_s, p->exposed_s, p->straggle_s};
-        if (r->why[0] != '\0') continue;
-        snprintf(names[n], sizeof names[n], "%d %s", r->ranks, t->way[r->way].strategy);
-        categories[n] = names[n];
-        for (int k = 0; k < PARTS; k++) values[k][n] = 1e3 * parts[k];
-        n++;
-    }
-    for (int k = 0; k < PARTS; k++)
-        series[k] = (ls_chart_series){.name = part_names[k], .n = n, .y = values[k]};
-    if (n == 0) return;
-    ls_report_chart(doc, &(ls_chart){.id = "parts",
-                                     .title = "Where the time of a step goes",
-                                     .kind = LS_CHART_BARS,
-                                     .x_label = "ms",
-                                     .series = series,
-                                     .n_series = PARTS,
-                                     .categories = categories,
-                                     .n_categories = n});
+    ls_sheet_number(s, ms, "%.4g", ms);
 }
 
-/* One rank's step among the most ranks that there is an answer for. */
-static ls_status add_timeline(ls_report *doc, const predict_table *t, ls_err *err)
+static void add_measured(ls_sheet *s, const predict_row *r)
 {
-    static const char *const lanes[] = {"compute", "wait", "exchange"};
-    ls_chart_series series[] = {{.name = "computing"}, {.name = "waiting"}, {.name = "exchange"}};
-    const predict_row *r = NULL;
-    ls_predict_span *spans = NULL;
-    ls_chart_span *drawn = NULL;
-    ls_predict_args a;
-    char title[96];
-    int n = 0, count = 0;
-    ls_status st = LS_OK;
+    const predict_measured *m = &r->measured;
+    char rate[32];
 
-    for (int i = 0; i < t->n; i++)
-        if (t->rows[i].why[0] == '\0') r = &t->rows[i];
-    if (r == NULL) return LS_OK;
-    a = predict_args_of(t, r);
-    a.placement.kind = LS_PLACE_CONTIGUOUS;
-    LS_TRY(ls_predict_timeline(&a, &spans, &n, err));
-    drawn = ls_alloc(LS_MEM_CLI, sizeof *drawn * (size_t)(n + 1));
-    if (drawn == NULL) LS_TRY(ls_fail(err, LS_NOMEM, "no memory for a chart"));
-    for (int i = 0; i < n; i++)
-        for (int k = 0; k < 3; k++)
-            if (strcmp(spans[i].lane, lanes[k]) == 0)
-                drawn[count++] = (ls_chart_span){.lane = k,
-                                                 .series = k,
-                                                 .begin = 1e3 * spans[i].begin_s,
-                                                 .end = 1e3 * spans[i].end_s,
-                                                 .name = series[k].name};
-    snprintf(title, sizeof title, "One step of %d ranks, %s", r->ranks, t->way[r->way].strategy);
-    ls_report_chart(doc, &(ls_chart){.id = "timeline",
-                                     .title = title,
-                                     .caption = "Of a rank, without jitter.",
-                                     .kind = LS_CHART_TIMELINE,
-                                     .x_label = "ms",
-                                     .series = series,
-                                     .n_series = 3,
-                                     .categories = lanes,
-                                     .n_categories = 3,
-                                     .spans = drawn,
-                                     .n_spans = count});
-out:
-    ls_free(drawn);
-    ls_free(spans);
-    return st;
-}
-
-static void add_sensitivity(ls_report *doc, const predict_table *t)
-{
-    predict_change c[PREDICT_CHANGES];
-    const char *categories[PREDICT_CHANGES + 1];
-    double values[PREDICT_CHANGES + 1];
-    const predict_row *r = NULL;
-    char title[96];
-    int n;
-
-    for (int i = 0; i < t->n; i++)
-        if (t->rows[i].why[0] == '\0' && t->rows[i].ranks > 1) r = &t->rows[i];
-    if (r == NULL) return;
-    n = predict_sensitivity(t, r, c);
-    categories[0] = "as it is";
-    values[0] = 1e3 * r->p.mid;
-    for (int i = 0; i < n; i++) {
-        categories[i + 1] = c[i].what;
-        values[i + 1] = 1e3 * c[i].step_s;
+    if (m->n == 0) {
+        ls_sheet_cell(s, "-");
+        ls_sheet_cell(s, "-");
+        return;
     }
-    snprintf(title, sizeof title, "What would help %d ranks, %s", r->ranks, t->way[r->way].strategy);
-    ls_report_chart(doc, &(ls_chart){.id = "sensitivity",
-                                     .title = title,
-                                     .kind = LS_CHART_BARS,
-                                     .x_label = "ms of a step",
-                                     .series = &(ls_chart_series){.name = "a step", .n = n + 1, .y = values},
-                                     .n_series = 1,
-                                     .categories = categories,
-                                     .n_categories = n + 1});
+    ls_sheet_number(s, m->rate.p50, "%s", ls_text_count((int64_t)m->rate.p50, rate));
+    ls_sheet_number(s, m->error, "%+.1f %%%s", 100 * m->error, m->within ? "" : ", outside");
 }
 
 static ls_status add_table(ls_report *doc, const predict_table *t, ls_err *err)
 {
-    static const ls_sheet_column columns[] = {{"ranks", 'r'},      {"strategy", 'l'},  {"step, ms", 'r'},
-                                              {"from", 'r'},       {"to", 'r'},        {"samples/s", 'r'},
-                                              {"efficiency", 'r'}, {"computing", 'r'}, {"for the wire", 'r'},
-                                              {"exposed", 'r'},    {"waiting", 'r'},   {"engine", 'l'}};
+    static const ls_sheet_column columns[] = {
+        {"ranks", 'r'},     {"strategy", 'l'},   {"step, ms", 'r'},  {"from", 'r'},         {"to", 'r'},
+        {"samples/s", 'r'}, {"efficiency", 'r'}, {"computing", 'r'}, {"for the wire", 'r'}, {"exposed", 'r'},
+        {"waiting", 'r'},   {"engine", 'l'},     {"measured", 'r'},  {"error", 'r'}};
+    const int n = (int)(sizeof columns / sizeof columns[0]) - (t->has_measured ? 0 : 2);
     ls_sheet *s = NULL;
     ls_status st = LS_OK;
 
-    LS_TRY(ls_sheet_create(&s, "predictions", NULL, columns, (int)(sizeof columns / sizeof columns[0]), err));
+    LS_TRY(ls_sheet_create(&s, "predictions", NULL, columns, n, err));
     for (int i = 0; i < t->n; i++) {
         const predict_row *r = &t->rows[i];
         const ls_prediction *p = &r->p;
+        char rate[32];
         if (r->why[0] != '\0') continue;
         ls_sheet_number(s, r->ranks, "%d", r->ranks);
         ls_sheet_cell(s, "%s", t->way[r->way].strategy);
         ls_sheet_number(s, 1e3 * p->mid, "%.4g", 1e3 * p->mid);
         ls_sheet_number(s, 1e3 * p->lo, "%.4g", 1e3 * p->lo);
         ls_sheet_number(s, 1e3 * p->hi, "%.4g", 1e3 * p->hi);
-        ls_sheet_number(s, p->samples_per_s, "%.0f", p->samples_per_s);
+        ls_sheet_number(s, p->samples_per_s, "%s", ls_text_count((int64_t)p->samples_per_s, rate));
         ls_sheet_number(s, p->efficiency, "%.1f %%", 100 * p->efficiency);
-        ls_sheet_number(s, 1e3 * p->parts.compute_s, "%.4g", 1e3 * p->parts.compute_s);
-        ls_sheet_number(s, 1e3 * p->parts.core_s, "%.4g", 1e3 * p->parts.core_s);
-        ls_sheet_number(s, 1e3 * p->parts.exposed_s, "%.4g", 1e3 * p->parts.exposed_s);
-        ls_sheet_number(s, 1e3 * p->parts.straggle_s, "%.4g", 1e3 * p->parts.straggle_s);
+        add_part(s, p->parts.compute_s, p->mid);
+        add_part(s, p->parts.core_s, p->mid);
+        add_part(s, p->parts.exposed_s, p->mid);
+        add_part(s, p->parts.straggle_s, p->mid);
         ls_sheet_cell(s, "%s", ls_engine_name(p->engine));
+        if (t->has_measured) add_measured(s, r);
     }
     ls_report_sheet(doc, s);
 out:
     ls_sheet_destroy(s);
     return st;
+}
+
+/* How near predictions came, and what was compared with nothing. */
+static void add_nearness(ls_report *doc, const predict_table *t)
+{
+    const predict_nearness *near = &t->near;
+
+    if (!t->has_measured) return;
+    ls_report_paragraph(doc,
+                        "Beside what was measured: %d of %d within the 90 %% band; error of samples/s: "
+                        "median %.1f %%, largest %.1f "
+                        "%% (%d rank%s, %s).",
+                        near->inside, near->compared, 100 * near->median, 100 * near->largest,
+                        t->rows[near->largest_at].ranks, t->rows[near->largest_at].ranks == 1 ? "" : "s",
+                        t->way[t->rows[near->largest_at].way].strategy);
+    if (near->unmatched.length == 0) return;
+    ls_report_fold(doc, "Measured, and compared with nothing");
+    ls_report_code(doc, near->unmatched.data);
+    ls_report_unfold(doc);
 }
 
 ls_status predict_page(const predict_table *t, const char *folder, char *page, size_t size, ls_err *err)
@@ -255,7 +266,7 @@ ls_status predict_page(const predict_table *t, const char *folder, char *page, s
     char title[200];
     ls_status st = LS_OK;
 
-    ls_text_fit(title, sizeof title, "%s on %s", t->name, t->network.name);
+    ls_text_fit(title, sizeof title, "%s: machine %s, network %s", t->name, t->machine.name, t->network.name);
     LS_TRY(ls_report_create(&doc, title, err));
     ls_report_paragraph(doc, "Batch %lld per rank, %d a machine. Machine: %s (%s). Network: %s (%s).",
                         (long long)t->batch, (int)t->placement.ranks_per_node, t->machine.name,
@@ -270,12 +281,12 @@ ls_status predict_page(const predict_table *t, const char *folder, char *page, s
         ls_report_note(doc, "The network is described and not measured: its figures are a vendor's or an "
                             "assumption, and the band is as wide as that.");
     else
-        ls_report_paragraph(doc, "Measured with up to %d ranks; beyond them the band widens.",
+        ls_report_paragraph(doc, "The network was measured with up to %d ranks; beyond them the band widens.",
                             (int)t->network.measured_ranks);
+    add_nearness(doc, t);
     LS_TRY(add_curves(doc, t, err));
-    add_parts(doc, t);
-    LS_TRY(add_timeline(doc, t, err));
-    add_sensitivity(doc, t);
+    LS_TRY(predict_page_steps(doc, t, err));
+    ls_report_heading(doc, "All figures");
     LS_TRY(add_table(doc, t, err));
     LS_TRY(ls_report_write(doc, folder, err));
     snprintf(page, size, "%s/report.html", folder);

@@ -29,11 +29,31 @@ static void print_row(const predict_table *t, const predict_row *r)
         printf("%s\n", r->why);
         return;
     }
-    printf("%10s %10s %10s %12s %9.1f %% %8.1f %% %7.1f %% %7.1f %% %7.1f %%\n",
-           ls_units_seconds(p->mid, mid), ls_units_seconds(p->lo, lo), ls_units_seconds(p->hi, hi),
+    printf("%10s %10s %10s %12s %9.1f %% %8.1f %% %7.1f %% %7.1f %% %7.1f %%", ls_units_seconds(p->mid, mid),
+           ls_units_seconds(p->lo, lo), ls_units_seconds(p->hi, hi),
            ls_text_count((int64_t)p->samples_per_s, rate), 100 * p->efficiency,
            100 * p->parts.compute_s / p->mid, 100 * p->parts.core_s / p->mid,
            100 * p->parts.exposed_s / p->mid, 100 * p->parts.straggle_s / p->mid);
+    if (r->measured.n > 0)
+        printf(" %12s %+8.1f %%%s", ls_text_count((int64_t)r->measured.rate.p50, rate),
+               100 * r->measured.error, r->measured.within ? "" : " outside");
+    printf("\n");
+}
+
+/* How near all of them came, and what was compared with nothing. */
+static void print_nearness(const predict_table *t)
+{
+    const predict_nearness *near = &t->near;
+
+    if (!t->has_measured) return;
+    printf("measured      %d of %d within the 90 %% band; error of samples/s: median %.1f %%, largest %.1f "
+           "%% (%d "
+           "rank%s %s)\n",
+           near->inside, near->compared, 100 * near->median, 100 * near->largest,
+           t->rows[near->largest_at].ranks, t->rows[near->largest_at].ranks == 1 ? "" : "s",
+           t->way[t->rows[near->largest_at].way].strategy);
+    for (const char *at = near->unmatched.data; at != NULL && *at != '\0'; at += strcspn(at, "\n") + 1)
+        printf("not compared  %.*s\n", (int)strcspn(at, "\n"), at);
 }
 
 /* How nodes' times were found, of a strategy. */
@@ -110,10 +130,12 @@ void predict_print_text(const predict_table *t)
     print_heading(t);
     for (int i = 0; i < t->n_ways; i++)
         if (t->way[i].why[0] == '\0') print_found(&t->way[i]);
-    printf("\n%7s %-8s %10s %10s %10s %12s %11s %10s %9s %9s %9s\n", "ranks", "strategy", "step", "from",
-           "to", "samples/s", "efficiency", "computing", "for wire", "exposed", "waiting");
+    printf("\n%7s %-8s %10s %10s %10s %12s %11s %10s %9s %9s %9s%s\n", "ranks", "strategy", "step", "from",
+           "to", "samples/s", "efficiency", "computing", "for wire", "exposed", "waiting",
+           t->has_measured ? "     measured      error" : "");
     for (int i = 0; i < t->n; i++) print_row(t, &t->rows[i]);
     printf("\n");
+    print_nearness(t);
     print_engines(t);
     print_band(t);
     print_sensitivity(t);
@@ -121,6 +143,27 @@ void predict_print_text(const predict_table *t)
 
 /* -- JSON -------------------------------------------------------------------------------------------------
  */
+
+static json_t *measured_json(const predict_row *r)
+{
+    const predict_measured *m = &r->measured;
+    const double samples = r->p.samples_per_s * r->p.mid;
+
+    return json_pack("{s:{s:f, s:f, s:f}, s:f, s:i, s:f, s:b}", "samples_per_s", "p16", m->rate.p16, "p50",
+                     m->rate.p50, "p84", m->rate.p84, "step_s", samples / m->rate.p50, "results", m->n,
+                     "error", m->error, "within", (int)m->within);
+}
+
+static json_t *nearness_json(const predict_table *t)
+{
+    const predict_nearness *near = &t->near;
+    json_t *unmatched = json_array();
+
+    for (const char *at = near->unmatched.data; at != NULL && *at != '\0'; at += strcspn(at, "\n") + 1)
+        json_array_append_new(unmatched, json_stringn(at, strcspn(at, "\n")));
+    return json_pack("{s:i, s:i, s:f, s:f, s:o}", "compared", near->compared, "inside", near->inside,
+                     "median_error", near->median, "largest_error", near->largest, "unmatched", unmatched);
+}
 
 static json_t *row_json(const predict_table *t, const predict_row *r)
 {
@@ -143,6 +186,7 @@ static json_t *row_json(const predict_table *t, const predict_row *r)
     json_object_set_new(o, "error",
                         json_pack("{s:f, s:f, s:f, s:f}", "fit", p->error_fit, "together", p->error_together,
                                   "spread", p->error_spread, "extrapolated", p->error_extrapolated));
+    if (r->measured.n > 0) json_object_set_new(o, "measured", measured_json(r));
     json_object_set_new(o, "engine", json_string(ls_engine_name(p->engine)));
     json_object_set_new(o, "why", json_string(p->why));
     return o;
@@ -159,6 +203,7 @@ void predict_print_json(const predict_table *t, const char *page)
                   (int)t->network.measured_ranks, "algorithm", ls_algorithm_name(t->algorithm), "points",
                   points);
     if (t->step_time > 0) json_object_set_new(o, "step_time_s", json_real(t->step_time));
+    if (t->has_measured) json_object_set_new(o, "measured", nearness_json(t));
     if (page[0] != '\0') json_object_set_new(o, "report", json_string(page));
     cli_print_json_take(o);
 }
@@ -169,14 +214,23 @@ void predict_print_json(const predict_table *t, const char *page)
 void predict_print_csv(const predict_table *t)
 {
     printf("ranks,nodes,strategy,step_lo_s,step_mid_s,step_hi_s,samples_per_s,efficiency,compute_s,core_s,"
-           "exposed_s,straggle_s,wire_bytes,engine\n");
+           "exposed_s,straggle_s,wire_bytes,engine%s\n",
+           t->has_measured ? ",measured_samples_per_s_p16,measured_samples_per_s,measured_samples_per_s_p84,"
+                             "measured_error,within_band,results"
+                           : "");
     for (int i = 0; i < t->n; i++) {
         const predict_row *r = &t->rows[i];
         const ls_prediction *p = &r->p;
         if (r->why[0] != '\0') continue;
-        printf("%d,%d,%s,%.6g,%.6g,%.6g,%.6g,%.5f,%.6g,%.6g,%.6g,%.6g,%.0f,%s\n", r->ranks, (int)p->nodes,
+        printf("%d,%d,%s,%.6g,%.6g,%.6g,%.6g,%.5f,%.6g,%.6g,%.6g,%.6g,%.0f,%s", r->ranks, (int)p->nodes,
                t->way[r->way].strategy, p->lo, p->mid, p->hi, p->samples_per_s, p->efficiency,
                p->parts.compute_s, p->parts.core_s, p->parts.exposed_s, p->parts.straggle_s, p->wire_bytes,
                ls_engine_name(p->engine));
+        if (r->measured.n > 0)
+            printf(",%.6g,%.6g,%.6g,%.5f,%d,%d", r->measured.rate.p16, r->measured.rate.p50,
+                   r->measured.rate.p84, r->measured.error, (int)r->measured.within, r->measured.n);
+        else if (t->has_measured)
+            printf(",,,,,,0");
+        printf("\n");
     }
 }

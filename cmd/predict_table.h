@@ -2,10 +2,12 @@
 #ifndef LS_CMD_PREDICT_TABLE_H
 #define LS_CMD_PREDICT_TABLE_H
 
+#include "base/stats.h"
+#include "base/text.h"
 #include "cli.h"
 #include "predict/program.h"
 
-enum { PREDICT_PLANS = LS_OUTLINE_PLANS, PREDICT_WAYS = 8 };
+enum { PREDICT_PLANS = LS_OUTLINE_PLANS, PREDICT_WAYS = 8, PREDICT_VARIANTS = 2 };
 
 /* A strategy: its plan is compiled once and holds for all numbers of ranks. */
 typedef struct predict_way {
@@ -14,6 +16,10 @@ typedef struct predict_way {
     ls_program program;
     ls_plan_memory memory; /* of a rank, for as many as `ranks` */
     int ranks, group;      /* of a model between several ranks; 0: all are one */
+    /* The same step under another setting, where that changes it (predict_variants_open). */
+    ls_program variant[PREDICT_VARIANTS];
+    const char *variant_brief[PREDICT_VARIANTS];
+    char variant_name[PREDICT_VARIANTS][48]; /* "with buckets of 32 MiB"; "": it changes nothing */
 } predict_way;
 
 /* What a step is compiled from. */
@@ -30,13 +36,32 @@ typedef struct predict_step {
  * Release in any case. */
 ls_status predict_way_open(predict_way *w, const predict_step *s, ls_err *err) LS_MUST_CHECK;
 void predict_way_release(predict_way *w);
+/* Compiles what sensitivity asks of a way beside the way itself: overlap turned round, and larger buckets. */
+ls_status predict_variants_open(predict_way *w, const predict_step *s, ls_err *err) LS_MUST_CHECK;
+
+/* What was measured of a row (--measured), of all its results together. */
+typedef struct predict_measured {
+    int n;          /* results; 0: none */
+    ls_spread rate; /* samples/s of all ranks: median and central 68 % of their steps */
+    double error;   /* predicted over measured samples/s, minus 1 */
+    bool within;    /* the measured median is within the band */
+} predict_measured;
 
 typedef struct predict_row {
     int way; /* of the table's */
     int ranks;
     char why[LS_ERR_TEXT_MAX]; /* there is no answer; "": there is */
     ls_prediction p;
+    predict_measured measured;
 } predict_row;
+
+/* How near predictions came, over all rows that were measured. */
+typedef struct predict_nearness {
+    int compared, inside;
+    double median, largest; /* of the errors, without sign */
+    int largest_at;         /* a row */
+    ls_text unmatched;      /* what was measured and is compared with nothing, and why: a line each */
+} predict_nearness;
 
 /* All questions of a command line, and the answers. */
 typedef struct predict_table {
@@ -53,6 +78,8 @@ typedef struct predict_table {
     predict_row *rows;
     int n;
     size_t cap;
+    bool has_measured; /* rows have what --measured names */
+    predict_nearness near;
 } predict_table;
 
 /* What one row of the table asks; predictions of sensitivity and timelines start from it. */
@@ -64,6 +91,14 @@ ls_status predict_answer(const predict_table *t, const ls_predict_args *a, ls_pr
 /* Fills r->p, or r->why, from r->way and r->ranks. */
 ls_status predict_answer_row(const predict_table *t, predict_row *r, ls_err *err) LS_MUST_CHECK;
 
+/* Files of --measured: those of the option, and words after it that are no key=value, which leave
+ * args->settings. Room for CLI_LIST_MAX + args->n_settings; returns how many. */
+int predict_measured_files(cli_args *args, const char **files);
+/* Reads them and puts what they hold beside the rows; what belongs to no row is in t->near.unmatched.
+ * LS_INVALID where that is all, LS_DATA where a file is no result. */
+ls_status predict_measured_add(predict_table *t, const cli_args *args, const char *const *files, int n,
+                               ls_err *err) LS_MUST_CHECK;
+
 void predict_print_text(const predict_table *t);
 void predict_print_json(const predict_table *t, const char *page);
 void predict_print_csv(const predict_table *t);
@@ -73,11 +108,13 @@ ls_status predict_page(const predict_table *t, const char *folder, char *page, s
 
 /* A change of one thing that would help, or not. */
 typedef struct predict_change {
-    const char *what; /* "twice the bandwidth" */
-    double step_s;    /* with it */
+    char what[64];     /* "twice the bandwidth" */
+    const char *brief; /* for a chart on a phone: "bandwidth x 2" */
+    double step_s;     /* with it */
 } predict_change;
 enum { PREDICT_CHANGES = 6 };
-/* What changes do to a row; returns how many there are. */
+/* What changes do to a row; returns how many there are.  Those of settings are among them where the way has
+ * its variants. */
 int predict_sensitivity(const predict_table *t, const predict_row *r, predict_change *out);
 
 #endif

@@ -91,7 +91,54 @@ ls_status predict_way_open(predict_way *w, const predict_step *s, ls_err *err)
 
 void predict_way_release(predict_way *w)
 {
+    for (int i = 0; i < PREDICT_VARIANTS; i++) ls_program_release(&w->variant[i]);
     ls_program_release(&w->program);
+}
+
+/* The program with a setting that is put back afterwards.  What cannot be compiled is no variant. */
+static ls_status open_variant(ls_program *p, const predict_way *w, const predict_step *s, const char *key,
+                              const char *value, bool *there, ls_err *err)
+{
+    const ls_setting was = ls_config_at(s->cfg, ls_config_find(s->cfg, key));
+    char shown[LS_SETTING_SHOW_MAX], before[LS_SETTING_SHOW_MAX];
+    ls_status st = LS_OK, back;
+
+    ls_text_fit(before, sizeof before, "%s", ls_setting_show(&was, shown));
+    LS_TRY(ls_config_put(s->cfg, key, value, err));
+    st = compile(p, NULL, w, s, err);
+    *there = st == LS_OK;
+    if (st == LS_INVALID || st == LS_UNSUPPORTED) {
+        *err = (ls_err){0};
+        st = LS_OK;
+    }
+    back = ls_config_put(s->cfg, key, before, &(ls_err){0});
+    LS_BUG_IF(back != LS_OK);
+out:
+    return st;
+}
+
+ls_status predict_variants_open(predict_way *w, const predict_step *s, ls_err *err)
+{
+    const bool overlap = ls_config_bool(s->cfg, "parallel.overlap");
+    const double bucket = 4 * ls_config_real(s->cfg, "parallel.bucket_mb");
+    char value[24];
+    bool there;
+    ls_status st = LS_OK;
+
+    w->variant_brief[0] = overlap ? "no overlap" : "overlap";
+    w->variant_brief[1] = "buckets x 4";
+    if (w->why[0] != '\0' || w->program.n_transfers == 0) return LS_OK;
+    LS_TRY(open_variant(&w->variant[0], w, s, "parallel.overlap", overlap ? "false" : "true", &there, err));
+    if (there)
+        snprintf(w->variant_name[0], sizeof w->variant_name[0], "parallel.overlap=%s",
+                 overlap ? "false" : "true");
+    snprintf(value, sizeof value, "%.6g", bucket);
+    LS_TRY(open_variant(&w->variant[1], w, s, "parallel.bucket_mb", value, &there, err));
+    /* A model whose gradients fit into one bucket has no larger ones. */
+    if (there && w->variant[1].n_transfers != w->program.n_transfers)
+        snprintf(w->variant_name[1], sizeof w->variant_name[1], "parallel.bucket_mb=%s", value);
+out:
+    return st;
 }
 
 /* -- the answers ------------------------------------------------------------------------------------------

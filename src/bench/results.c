@@ -31,6 +31,17 @@ static void settings_of(const json_t *o, char *to, size_t size)
     }
 }
 
+/* {p16, p50, p84} of samples_per_s: all positive and in order, or not said at all. */
+static ls_status read_spread(ls_bench_result *r, const json_t *o, ls_err *err)
+{
+    const json_t *v = json_object_get(o, "samples_per_s");
+
+    r->spread = (ls_spread){ls_field_number(v, "p16"), ls_field_number(v, "p50"), ls_field_number(v, "p84")};
+    if (v == NULL || (r->spread.p16 > 0 && r->spread.p16 <= r->spread.p50 && r->spread.p50 <= r->spread.p84))
+        return LS_OK;
+    return ls_fail(err, LS_DATA, "\"samples_per_s\" is no p16 <= p50 <= p84");
+}
+
 static ls_status read_result(ls_bench_result *r, const json_t *o, ls_err *err)
 {
     const int64_t batches = ls_field_count(o, "batches", INT64_MAX);
@@ -43,6 +54,7 @@ static ls_status read_result(ls_bench_result *r, const json_t *o, ls_err *err)
                            .batch_global = ls_field_count(o, "batch_global", INT64_MAX),
                            .steps = ls_field_count(o, "steps", INT64_MAX),
                            .time = ls_field_count(o, "time", INT64_MAX),
+                           .beside = ls_field_count(o, "beside", INT64_MAX),
                            .oversubscribed = json_is_true(json_object_get(o, "oversubscribed")),
                            .rate = {.mean = ls_field_number(o, "mean_samples_per_s"),
                                     .error = ls_field_number(o, "stderr_samples_per_s")}};
@@ -52,6 +64,7 @@ static ls_status read_result(ls_bench_result *r, const json_t *o, ls_err *err)
     ls_field_text(o, "host", r->host, sizeof r->host);
     ls_field_text(o, "version", r->version, sizeof r->version);
     ls_field_text(o, "plan_hash", r->plan_hash, sizeof r->plan_hash);
+    ls_field_text(o, "strategy", r->strategy, sizeof r->strategy);
     settings_of(o, r->settings, sizeof r->settings);
     if (batches > 1 && batches <= r->steps && r->steps <= INT32_MAX) r->rate.batches = (int)batches;
     if (!(r->rate.mean > 0 && r->rate.mean < 1e30))
@@ -60,7 +73,7 @@ static ls_status read_result(ls_bench_result *r, const json_t *o, ls_err *err)
         r->rate = (ls_estimate){r->rate.mean, NAN, 1}; /* a single step */
     if (r->experiment[0] == '\0' || r->ranks == 0 || r->steps == 0)
         return ls_fail(err, LS_DATA, "\"experiment\", \"ranks\" or \"steps\" is missing");
-    return LS_OK;
+    return read_spread(r, o, err);
 }
 
 /* -- files ------------------------------------------------------------------------------------------------
@@ -89,7 +102,7 @@ static ls_status add(ls_bench_results *r, const json_t *o, ls_err *err)
     if (!json_is_object(o)) return ls_fail(err, LS_DATA, "no JSON object");
     if (event == NULL || strcmp(event, "bench") != 0) return LS_OK;
     LS_TRY(read_result(&one, o, err));
-    if (r->n > 0) LS_TRY(check_repeat(&r->of[0], &one, err));
+    if (r->n > 0 && !r->any) LS_TRY(check_repeat(&r->of[0], &one, err));
     if (r->n == LS_BENCH_RESULTS_MAX)
         return ls_fail(err, LS_DATA, "more than %d results", LS_BENCH_RESULTS_MAX);
     if (!LS_GROW(LS_MEM_CLI, r->of, r->n + 1, r->capacity))
@@ -135,13 +148,12 @@ out:
     return st;
 }
 
-ls_status ls_bench_results_parse(ls_bench_results *r, const char *text, size_t length, ls_err *err)
+static ls_status parse(ls_bench_results *r, const char *text, size_t length, ls_err *err)
 {
     /* One object may be written over several lines. */
     json_t *whole = json_loadb(text, length, JSON_REJECT_DUPLICATES, NULL);
     ls_status st;
 
-    *r = (ls_bench_results){0};
     st = json_is_object(whole) ? ls_fail_in(err, add(r, whole, err), "line 1")
                                : parse_lines(r, text, length, err);
     json_decref(whole);
@@ -152,18 +164,34 @@ ls_status ls_bench_results_parse(ls_bench_results *r, const char *text, size_t l
     return st;
 }
 
-ls_status ls_bench_results_read(ls_bench_results *r, const char *path, ls_err *err)
+ls_status ls_bench_results_parse(ls_bench_results *r, const char *text, size_t length, ls_err *err)
+{
+    *r = (ls_bench_results){0};
+    return parse(r, text, length, err);
+}
+
+static ls_status read_file(ls_bench_results *r, bool any, const char *path, ls_err *err)
 {
     char *text = NULL;
     size_t length;
     ls_status st = LS_OK;
 
-    *r = (ls_bench_results){0};
+    *r = (ls_bench_results){.any = any};
     LS_TRY(ls_whole_file(&text, &length, path, FILE_BYTES_MAX, err));
-    st = ls_fail_in(err, ls_bench_results_parse(r, text, length, err), "%s", path);
+    st = ls_fail_in(err, parse(r, text, length, err), "%s", path);
 out:
     ls_free(text);
     return st;
+}
+
+ls_status ls_bench_results_read(ls_bench_results *r, const char *path, ls_err *err)
+{
+    return read_file(r, false, path, err);
+}
+
+ls_status ls_bench_results_read_any(ls_bench_results *r, const char *path, ls_err *err)
+{
+    return read_file(r, true, path, err);
 }
 
 void ls_bench_results_release(ls_bench_results *r)

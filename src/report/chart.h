@@ -36,6 +36,7 @@ typedef struct ls_chart_series {
     bool ideal;    /* a line to compare with: dashed and grey, without a colour of its own */
     bool dashed;   /* a second curve of the same colour, such as validation beside training */
     bool marks;    /* a dot at every point; a series of one point always has it */
+    bool dots;     /* dots alone, larger than marks: no line joins them, for points on a curve of others */
     bool whiskers; /* lo and hi are error bars at the points instead of a band */
     int64_t n;
     const double *x;       /* of LS_CHART_LINES, ascending; unused by LS_CHART_BARS */

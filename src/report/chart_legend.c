@@ -93,7 +93,7 @@ static void add_sign(const ls_chart *c, int k, double x, double y, ls_text *out)
         const ls_chart_series *s = &c->series[i];
         if (i != k && !is_shared(s, &c->series[k])) continue;
         dashed &= s->dashed || s->ideal;
-        dot &= s->n == 1;
+        dot &= s->n == 1 || s->dots;
     }
     if (c->kind != LS_CHART_LINES)
         ls_text_add(out, "<rect class=\"area\" x=\"%.1f\" y=\"%.1f\" width=\"13\" height=\"11\" rx=\"2\"/>",

@@ -144,9 +144,15 @@ static void draw_marks(const curve *c)
     for (int64_t k = 0; k < c->n; k++) {
         const bool flagged = c->s->flag != NULL && c->s->flag[c->index[k]];
         if (!is_drawn(c, k)) continue;
-        if (!c->s->marks && !flagged && (is_drawn(c, k - 1) || is_drawn(c, k + 1))) continue;
+        if (!c->s->marks && !c->s->dots && !flagged && (is_drawn(c, k - 1) || is_drawn(c, k + 1))) continue;
         ls_text_add(c->out, "<circle class=\"mark%s\" cx=\"%.1f\" cy=\"%.1f\" r=\"%s\">",
-                    flagged ? " flag" : "", x_of(c, k), y_of(c, c->s->y, k), flagged ? "4" : "3.2");
+                    flagged      ? " flag"
+                    : c->s->dots ? " dot"
+                                 : "",
+                    x_of(c, k), y_of(c, c->s->y, k),
+                    flagged      ? "4"
+                    : c->s->dots ? "4.6"
+                                 : "3.2");
         add_tip(c, c->index[k]);
         ls_text_add(c->out, "</circle>\n");
     }
@@ -165,7 +171,7 @@ static ls_status draw_series(const lsi_figure *f, int i, ls_text *out, ls_err *e
         draw_whiskers(&c);
     else
         draw_band(&c);
-    draw_line(&c);
+    if (!c.s->dots) draw_line(&c);
     draw_marks(&c);
     ls_text_add(out, "</g>\n");
 out:

@@ -19,9 +19,13 @@ typedef struct attachment {
     ls_text text;
 } attachment;
 
+enum { CHOICES_DEEP = 2 };
+
 struct ls_report {
     ls_text title, body;
     int reload_s; /* 0: never */
+    /* Choices so far; how many are open, one in another; of each of these, its number and its options. */
+    int choices, open, number[CHOICES_DEEP], options[CHOICES_DEEP];
     attachment *attachments;
     int n_attachments;
     size_t capacity;
@@ -117,6 +121,35 @@ void ls_report_fold(ls_report *r, const char *title)
 void ls_report_unfold(ls_report *r)
 {
     ls_text_add(&r->body, "</details>\n");
+}
+
+void ls_report_choice(ls_report *r, const char *title)
+{
+    LS_BUG_IF(r->open == CHOICES_DEEP);
+    r->number[r->open] = ++r->choices;
+    r->options[r->open++] = 0;
+    ls_text_add(&r->body, "<div class=\"choice\">\n<b>");
+    lsi_xml_text(&r->body, title);
+    ls_text_add(&r->body, "</b>\n");
+}
+
+void ls_report_option(ls_report *r, const char *name, bool chosen)
+{
+    char id[48];
+
+    LS_BUG_IF(r->open == 0);
+    if (r->options[r->open - 1]++ > 0) ls_text_add(&r->body, "</div>\n");
+    snprintf(id, sizeof id, "choice-%d-%d", r->number[r->open - 1], r->options[r->open - 1]);
+    ls_text_add(&r->body, "<input type=\"radio\" name=\"choice-%d\" id=\"%s\"%s><label for=\"%s\">",
+                r->number[r->open - 1], id, chosen ? " checked" : "", id);
+    lsi_xml_text(&r->body, name);
+    ls_text_add(&r->body, "</label>\n<div class=\"panel\">\n");
+}
+
+void ls_report_choice_end(ls_report *r)
+{
+    LS_BUG_IF(r->open == 0);
+    ls_text_add(&r->body, "%s</div>\n", r->options[--r->open] > 0 ? "</div>\n" : "");
 }
 
 /* A new file beside the page, to be filled; NULL when the report has failed. */

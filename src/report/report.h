@@ -23,6 +23,12 @@ void ls_report_code(ls_report *r, const char *text);
 /* What is added from here to ls_report_unfold is shown once the reader clicks on `title`. */
 void ls_report_fold(ls_report *r, const char *title);
 void ls_report_unfold(ls_report *r);
+/* What is added from here to ls_report_choice_end is shown in turns: an option begins what belongs to its
+ * name, and the reader chooses one, without scripts, too.  The option that is `chosen` is shown at first;
+ * exactly one is.  An option may hold a choice of its own, which holds none. */
+void ls_report_choice(ls_report *r, const char *title);
+void ls_report_option(ls_report *r, const char *name, bool chosen);
+void ls_report_choice_end(ls_report *r);
 void ls_report_sheet(ls_report *r, const ls_sheet *s);
 void ls_report_chart(ls_report *r, const ls_chart *c);
 

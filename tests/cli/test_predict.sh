@@ -58,8 +58,23 @@ says out "6 ranks do not make up groups of 4"
 run 2 predict mnist --machine edison --network edison --ranks 3 --strategy hybrid --ranks-per-node 2
 says err "do not make up groups"
 
+# What would help: also other settings, which are compiled for it and leave the answer as it was.
+run 0 predict resnet18-cifar --machine edison --network ethernet-10g --ranks 16 --ranks-per-node 1
+for part in "twice the bandwidth" "half the latency" "twice as fast computing" "with parallel.overlap=false" "with parallel.bucket_mb=32"; do says out "$part"; done
+run 0 predict resnet18-cifar --machine edison --network ethernet-10g --ranks 16 --ranks-per-node 1 parallel.overlap=false
+says out "with parallel.overlap=true"
+run 0 predict mnist --machine edison --network edison --ranks 16
+! grep -q bucket_mb "$work/out" || fail "one bucket cannot be larger: $(cat "$work/out")"
+
+# The page: at any number of ranks that was asked for, of each strategy one step in time; one choice is made without a script.
 run 0 predict mnist --machine edison --network edison --ranks 1..16 --out page
 [ -s page/report.html ] && [ -s page/throughput.svg ] && [ -s page/predictions.csv ] || fail "the page: $(ls page)"
+for k in 1 2 4 8 16; do [ -s page/timeline-$k-ddp.svg ] || fail "no step of $k ranks: $(ls page)"; done
+[ -s page/sensitivity-2-ddp.svg ] && [ ! -e page/sensitivity-1-ddp.svg ] || fail "what would help: $(ls page)"
+[ "$(grep -c '<input type="radio"' page/report.html)" = 5 ] && [ "$(grep -c ' checked>' page/report.html)" = 1 ] || fail "the choice of ranks: $(grep '<input' page/report.html)"
+run 0 predict mnist --machine edison --network edison --ranks 2,4 --strategy all --ranks-per-node 1 --out all
+[ -s all/parts-zero1.svg ] && [ -s all/timeline-4-fsdp.svg ] || fail "the page of all strategies: $(ls all)"
+[ "$(grep -o 'name="choice-[0-9]*"' all/report.html | sort -u | wc -l)" = "$(grep -c ' checked>' all/report.html)" ] || fail "not one chosen of each choice"
 
 # -- what is refused
 run 2 predict

@@ -311,8 +311,43 @@ static void a_file_is_replaced_as_a_whole(void)
     CHECK_STATUS(ls_whole_file(&text, &n, "/nowhere/at/all", 10, &err), LS_DATA, NULL);
 }
 
+/* Radio buttons with what they show behind them: one of each choice is chosen, names are text. */
+static void choices_need_no_script(void)
+{
+    ls_report *r = NULL;
+    ls_text page = {0};
+    ls_err err = {0};
+
+    REQUIRE_OK(ls_report_create(&r, "t", &err), &err);
+    ls_report_choice(r, "Outer <b>");
+    ls_report_option(r, "a & b", true);
+    ls_report_choice(r, "Inner");
+    ls_report_option(r, "1", false);
+    ls_report_paragraph(r, "first");
+    ls_report_option(r, "2", true);
+    ls_report_paragraph(r, "second");
+    ls_report_choice_end(r);
+    ls_report_option(r, "c", false);
+    ls_report_choice_end(r);
+    ls_report_choice(r, "Empty");
+    ls_report_choice_end(r);
+    REQUIRE_OK(ls_report_html(r, &page, &err), &err);
+    CHECK_CONTAINS(page.data, "<b>Outer &lt;b&gt;</b>");
+    CHECK_CONTAINS(page.data,
+                   "name=\"choice-1\" id=\"choice-1-1\" checked><label for=\"choice-1-1\">a &amp; b</label>");
+    CHECK_CONTAINS(page.data, "name=\"choice-2\" id=\"choice-2-1\"><label for=\"choice-2-1\">1</label>\n"
+                              "<div class=\"panel\">\n<p>first</p>\n</div>\n");
+    CHECK_CONTAINS(page.data,
+                   "<p>second</p>\n</div>\n</div>\n</div>\n<input type=\"radio\" name=\"choice-1\" "
+                   "id=\"choice-1-2\"><label for=\"choice-1-2\">c</label>");
+    CHECK_CONTAINS(page.data, "<b>Empty</b>\n</div>\n");
+    ls_text_release(&page);
+    ls_report_destroy(r);
+}
+
 int main(void)
 {
+    CHECK_RUN(choices_need_no_script);
     CHECK_RUN(tables_in_three_forms);
     CHECK_RUN(csv_holds_no_formulas);
     CHECK_RUN(numbers_for_programs);
