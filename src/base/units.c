@@ -3,7 +3,10 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/text.h"
 
@@ -60,4 +63,45 @@ const char *ls_units_clock(double s, char *buf)
     else
         snprintf(buf, LS_UNITS_TEXT, "%d:%02d", (int)(n / 60), (int)(n % 60));
     return buf;
+}
+
+/* H:MM:SS or D-HH:MM:SS. */
+static bool read_clock(const char *text, double *out)
+{
+    const size_t n = strlen(text);
+    int days = 0, hours, minutes, seconds;
+
+    if (n < 7 || n > 20 || strspn(text, "0123456789:-") != n || text[n - 3] != ':' || text[n - 6] != ':')
+        return false;
+    if (strchr(text, '-') == NULL) {
+        if (sscanf(text, "%9d:%2d:%2d", &hours, &minutes, &seconds) != 3) return false;
+    } else if (sscanf(text, "%9d-%2d:%2d:%2d", &days, &hours, &minutes, &seconds) != 4 || hours > 23) {
+        return false;
+    }
+    *out = ((days * 24.0 + hours) * 60 + minutes) * 60 + seconds;
+    return hours >= 0 && minutes >= 0 && minutes < 60 && seconds >= 0 && seconds < 60;
+}
+
+ls_status ls_units_parse_seconds(const char *text, const char *what, double *out, ls_err *err)
+{
+    static const struct {
+        const char *name;
+        double seconds;
+    } units[] = {{"ms", 1e-3}, {"s", 1}, {"min", 60}, {"h", 3600}, {"d", 86400}};
+    const bool digits = (text[0] >= '0' && text[0] <= '9') || text[0] == '.';
+    char *end;
+    double s = 0;
+    const double number = strtod(text, &end);
+    const char *unit = end + strspn(end, " ");
+
+    for (size_t i = 0; digits && i < sizeof units / sizeof units[0]; i++)
+        if (strcmp(unit, units[i].name) == 0) s = number * units[i].seconds;
+    if ((s > 0 || (digits && read_clock(text, &s))) && s > 0 && s <= 1e12) {
+        *out = s;
+        return LS_OK;
+    }
+    return ls_fail(err, LS_INVALID,
+                   "%s: \"%s\" is no time; write a number above 0 and a unit, 90s, 45min, 6h or 3d, or "
+                   "HH:MM:SS",
+                   what, text);
 }

@@ -5,6 +5,8 @@
 #ifndef LS_BASE_UNITS_H
 #define LS_BASE_UNITS_H
 
+#include "lockstep/status.h"
+
 /* Each writes into `buf` of at least LS_UNITS_TEXT bytes and returns it; "-" for what is no number. */
 enum { LS_UNITS_TEXT = 32 };
 
@@ -16,5 +18,10 @@ const char *ls_units_rate(double per_s, char *buf);
 const char *ls_units_seconds(double s, char *buf);
 /* A time that somebody waits, to the second: "0:42", "12:03", "1:02:03", "2d 03:04 h". */
 const char *ls_units_clock(double s, char *buf);
+
+/* The other way round: "90s", "45 min", "1.5h", "3d", or H:MM:SS and D-HH:MM:SS as batch systems have them.
+ * LS_INVALID, naming `what`, for anything else, also a number without a unit, and for what is not more than
+ * nothing. */
+ls_status ls_units_parse_seconds(const char *text, const char *what, double *out, ls_err *err) LS_MUST_CHECK;
 
 #endif

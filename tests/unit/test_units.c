@@ -53,10 +53,37 @@ static void waited(void)
     CHECK_EQ_STR(ls_units_clock(NAN, buf), "-");
 }
 
+static void read_back(void)
+{
+    static const struct {
+        const char *text;
+        double s;
+    } good[] = {{"90s", 90},           {"1.5h", 5400},         {"45 min", 2700},
+                {"3d", 259200},        {"250ms", 0.25},        {"0:01:30", 90},
+                {"100:00:00", 360000}, {"1-12:00:00", 129600}, {".5s", 0.5}};
+    static const char *const bad[] = {"",       "90",      "h",     "-3h",      "0s",        "nan s",
+                                      "inf h",  "3 days",  "1:30",  "1:60:00",  "0:00:00",   "1-25:00:00",
+                                      "1:2:3",  "1:-1:00", "1e13s", "3h 20min", "--1:00:00", "1-2-03:00:00",
+                                      ":::::::"};
+    double s;
+
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        ls_err err = {0};
+        CHECK_OK(ls_units_parse_seconds(good[i].text, "--deadline", &s, &err), &err);
+        CHECK_NEAR(s, good[i].s, 1e-9 * good[i].s);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        ls_err err = {0};
+        CHECK_STATUS(ls_units_parse_seconds(bad[i], "--deadline", &s, &err), LS_INVALID, &err);
+        CHECK_CONTAINS(err.text, "--deadline");
+    }
+}
+
 int main(void)
 {
     CHECK_RUN(rates);
     CHECK_RUN(measured);
     CHECK_RUN(waited);
+    CHECK_RUN(read_back);
     return CHECK_DONE();
 }
