@@ -64,7 +64,7 @@ typedef struct cli_args {
     double seconds;
     bool json, help, profile, list_settings, tune;
     const char *graph;             /* of plan: a file for the picture */
-    const char *strategy, *memory; /* of plan: the table of memory: which, and what a rank may take */
+    const char *strategy, *memory; /* of plan and predict: which, and what a rank may take */
     bool passes;                   /* of plan */
     const char *format;            /* of bench: NULL, or whose layout */
     const char *export;            /* of bench: a file for the parts of the step */
@@ -76,7 +76,12 @@ typedef struct cli_args {
     const char *predict;           /* of scale: a calibration */
     cli_list measured;             /* of predict: files of results, folders of studies */
     const char *algorithm, *engine, *placement;
-    double step_time;               /* seconds that a rank computes in a step; 0: what its nodes take */
+    double step_time; /* seconds that a rank computes in a step; 0: what its nodes take */
+    /* Of predict: a whole run, what it may take, and what stops it. */
+    const char *until, *deadline, *mtbf, *checkpoint, *restart;
+    cli_list study;
+    int samples;
+    double price, budget;
     bool list;                      /* of predict: presets */
     const char *against;            /* of bench: a setting in which a second run differs */
     int beside;                     /* of bench: processes that take the same steps meanwhile */

@@ -23,7 +23,7 @@ const cli_command cli_commands[] = {
      "uncertainty.  Run again, it goes on where it was stopped.",
      cli_scale},
     {"predict", CLI_PREDICT, "EXPERIMENT [key=value ...] --ranks 1,8 --network NAME",
-     "A step's time on machines that are not here; --calibrate: measures, or FILES.", cli_predict},
+     "Time of a step or a run on machines not here; --calibrate measures this one.", cli_predict},
     {"train", CLI_TRAIN, "EXPERIMENT|--resume[=RUN] [key=value ...] [options]",
      "Trains, with checkpoints, TensorBoard files and a summary in a run directory.", cli_train},
     {"eval", CLI_EVAL, "RUN|CHECKPOINT|FILE.safetensors [key=value ...]",

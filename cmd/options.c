@@ -50,11 +50,24 @@ static const option options[] = {
     {"--step-time", NULL, REAL, FIELD(step_time), CLI_PREDICT, "S",
      "seconds that a rank alone takes, known from elsewhere"},
     {"--measured", NULL, LIST, FIELD(measured), CLI_PREDICT, "FILE",
-     "to compare with: `bench --json`, a study; any number"},
+     "results of bench, or a study, to compare with"},
     {"--list", NULL, FLAG, FIELD(list), CLI_PREDICT, NULL, "machines and networks that are known"},
     {"--csv", NULL, FLAG, FIELD(csv), CLI_PREDICT, NULL, "the table as CSV"},
     {"--batches", NULL, TEXT, FIELD(batches), CLI_PREDICT, "16,32,64",
-     "batches to measure (default: around the experiment's)"},
+     "batches of a rank (default: the experiment's)"},
+    {"--until", NULL, TEXT, FIELD(until), CLI_PREDICT, "LENGTH",
+     "a whole run: 10ep, 5000st, or 98% of --study"},
+    {"--samples", NULL, INT, FIELD(samples), CLI_PREDICT, "N", "of an epoch (default: the data set's)"},
+    {"--study", NULL, LIST, FIELD(study), CLI_PREDICT, "WHAT",
+     "measured accuracies: a folder, or FILE.csv[:SERIES]"},
+    {"--price", NULL, REAL, FIELD(price), CLI_PREDICT, "MONEY", "of a machine for an hour"},
+    {"--budget", NULL, REAL, FIELD(budget), CLI_PREDICT, "MONEY", "that the run may cost"},
+    {"--deadline", NULL, TEXT, FIELD(deadline), CLI_PREDICT, "TIME", "that it may take: 45min, 6h, 3d"},
+    {"--memory", NULL, TEXT, FIELD(memory), CLI_PREDICT, "SIZE", "that a rank may take, as memory.limit"},
+    {"--mtbf", NULL, TEXT, FIELD(mtbf), CLI_PREDICT, "TIME", "mean time between failures of a machine"},
+    {"--checkpoint", NULL, TEXT, FIELD(checkpoint), CLI_PREDICT, "TIME",
+     "what one takes: 5s, or by a rate, 2GB/s"},
+    {"--restart", NULL, TEXT, FIELD(restart), CLI_PREDICT, "TIME", "after a failure, until training goes on"},
     {"--out", NULL, TEXT, FIELD(out), CLI_PREDICT, "DIR|FILE",
      "a page as well; of --calibrate: the file to write"},
     {"--threads", NULL, INT, FIELD(threads), CLI_PREDICT, "N", "threads of every rank"},
@@ -149,7 +162,7 @@ static const option options[] = {
     {"--turn", NULL, INT, FIELD(turn), CLI_BENCH, "N",
      "of --against: steps in a row of one kind, up to 1000 (default 4; 1 where steps are long)"},
     {"--beside", NULL, INT, FIELD(beside), CLI_BENCH, "N",
-     "of one rank: so many more take the same steps meanwhile, without exchange"},
+     "of one rank: so many more that take the same steps"},
     {"--profile", NULL, FLAG, FIELD(profile), CLI_BENCH, NULL, "time per kind of op and per node"},
     {"--export", NULL, TEXT, FIELD(export), CLI_BENCH, "FILE",
      "write all costs of the step: nodes, buckets, probe, steps"},
@@ -498,16 +511,43 @@ static int help_experiment(const cli_command *c, const char *experiment)
     return code;
 }
 
+/* Options that `predict --help` leaves to `predict --help all`, so that it fits a screen: those of measuring,
+ * and of how exchanges are computed. */
+static bool is_seldom(const cli_command *c, const option *o)
+{
+    static const char *const names[] = {"--nodes",     "--slurm",  "--node-rank", "--master",
+                                        "--insecure",  "--steps",  "--seconds",   "--join-timeout",
+                                        "--algorithm", "--engine", "--sizes",     "--placement"};
+
+    for (size_t i = 0; c->bit == CLI_PREDICT && i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(o->name, names[i]) == 0) return true;
+    return false;
+}
+
+static void print_options(const cli_command *c, bool all)
+{
+    int left_out = 0;
+
+    printf("\nOptions:\n");
+    for (size_t i = 0; i < N_OPTIONS; i++) {
+        if (!(options[i].commands & c->bit)) continue;
+        if (all || !is_seldom(c, &options[i]))
+            print_option(&options[i]);
+        else
+            left_out++;
+    }
+    if (left_out > 0) printf("`lockstep %s --help all` lists %d more.\n", c->name, left_out);
+}
+
 int cli_help(const cli_command *c, const char *topic)
 {
     const bool has_settings = cli_takes_settings(c) && c->bit != CLI_DATA;
+    const bool all = topic != NULL && c->bit == CLI_PREDICT && strcmp(topic, "all") == 0;
 
     if (has_settings && topic != NULL && strcmp(topic, "settings") == 0) return cli_help_settings();
     printf("Usage: lockstep %s %s\n\n", c->name, c->usage);
     cli_print_wrapped(c->about, 0, 0);
-    printf("\nOptions:\n");
-    for (size_t i = 0; i < N_OPTIONS; i++)
-        if (options[i].commands & c->bit) print_option(&options[i]);
+    print_options(c, all);
     if (c->bit == CLI_DATA) cli_data_help();
     if (c->bit == CLI_CKPT) cli_ckpt_help();
     if (c->bit == CLI_RUNS) cli_runs_help();
@@ -519,7 +559,7 @@ int cli_help(const cli_command *c, const char *topic)
     printf("EXPERIMENT is a YAML file, the name of one that ships (`lockstep info` lists\n"
            "them), or a model: a name, or the .so file of a plug-in (`lockstep new`).\n");
     print_models();
-    return topic != NULL ? help_experiment(c, topic) : CLI_DONE;
+    return topic != NULL && !all ? help_experiment(c, topic) : CLI_DONE;
 }
 
 void cli_help_all(void)

@@ -7,8 +7,11 @@
 #include "base/grow.h"
 #include "base/text.h"
 #include "plan.h"
+#include "predict.h"
+#include "predict_run.h"
 #include "predict_table.h"
 #include "train/alternatives.h"
+#include "train/limit.h"
 
 enum { COUNTS_MAX = 64, USUAL_RANKS = 8 };
 
@@ -38,60 +41,144 @@ static predict_step step_of(const predict_table *t, const cli_experiment *x, con
                           .step_time = t->step_time};
 }
 
-static ls_status open_ways(predict_table *t, cli_experiment *x, const cli_args *args, ls_err *err)
+/* Batches of a rank: those that are asked for, what ranks have of batch.global, or the experiment's. */
+typedef struct batches {
+    int64_t of[COUNTS_MAX]; /* 0: not to be had, for `why` */
+    int n;
+    bool shared; /* number i is that of the i-th number of ranks, and of no other */
+    char why[COUNTS_MAX][160];
+} batches;
+
+static ls_status find_batches(batches *b, predict_table *t, ls_config *cfg, const cli_args *args,
+                              const int *counts, int n, ls_err *err)
 {
-    char strategies[256];
-    const char *list = strategies;
+    const int64_t global = ls_config_int(cfg, "batch.global");
+    predict_counts given;
+    size_t at = 0;
     ls_status st = LS_OK;
 
-    LS_TRY(plan_as_there(t, x, err));
-    LS_TRY(cli_strategies(x->cfg, args->strategy, strategies, sizeof strategies, err));
-    while (t->n_ways < PREDICT_WAYS &&
-           ls_alternative_next(&list, t->way[t->n_ways].strategy, sizeof t->way[0].strategy)) {
-        const predict_step step = step_of(t, x, args);
-        LS_TRY(predict_way_open(&t->way[t->n_ways++], &step, err));
+    if (args->batches != NULL) {
+        LS_TRY(predict_counts_read(&given, "--batches", args->batches, err));
+        for (b->n = 0; b->n < given.n; b->n++) b->of[b->n] = given.of[b->n];
+    } else if (global > 0) {
+        b->shared = true;
+        for (b->n = 0; b->n < n; b->n++) {
+            ls_err why = {0};
+            if (ls_experiment_share(cfg, counts[b->n], &b->of[b->n], &why) != LS_OK) b->of[b->n] = 0;
+            ls_text_fit(b->why[b->n], sizeof b->why[0], "%s", why.text);
+        }
+    } else {
+        b->of[b->n++] = ls_config_int(cfg, "batch.per_rank");
     }
+    t->batch = b->n == 1 ? b->of[0] : 0;
+    if (b->shared) {
+        snprintf(t->batches, sizeof t->batches, "%lld of all ranks", (long long)global);
+        goto out;
+    }
+    for (int i = 0; i < b->n && at < sizeof t->batches; i++)
+        at += (size_t)snprintf(t->batches + at, sizeof t->batches - at, "%s%lld%s", i > 0 ? ", " : "",
+                               (long long)b->of[i], i == b->n - 1 ? " per rank" : "");
 out:
     return st;
+}
+
+/* Of batch.global all are one curve: the batch follows from the ranks. */
+static ls_status add_way(predict_table *t, const char *strategy, const batches *b, int i, int nth,
+                         const predict_step *step, ls_err *err)
+{
+    predict_way *w = &t->way[t->n_ways];
+
+    if (t->n_ways == PREDICT_WAYS)
+        return ls_fail(err, LS_INVALID, "more than %d strategies and batches; ask for fewer at a time",
+                       (int)PREDICT_WAYS);
+    *w = (predict_way){.batch = b->of[i], .line = b->shared ? nth : t->n_ways};
+    t->n_ways++;
+    snprintf(w->strategy, sizeof w->strategy, "%s", strategy);
+    if (w->line == t->n_lines) {
+        if (b->n > 1 && !b->shared)
+            snprintf(t->line[t->n_lines++], PREDICT_LINE, "%s, %lld", strategy, (long long)w->batch);
+        else
+            snprintf(t->line[t->n_lines++], PREDICT_LINE, "%s", strategy);
+    }
+    if (w->batch > 0) return predict_way_open(w, step, err);
+    ls_text_fit(w->why, sizeof w->why, "%s", b->why[i]);
+    return LS_OK;
+}
+
+const char *predict_line_of(const predict_table *t, const predict_row *r)
+{
+    return t->line[t->way[r->way].line];
 }
 
 /* -- the answers ------------------------------------------------------------------------------------------
  */
 
-static ls_status answer_all(predict_table *t, const int *counts, int n, ls_err *err)
+static ls_status add_row(predict_table *t, int way, int ranks, const predict_step *step, size_t limit,
+                         ls_err *err)
 {
+    predict_row *r;
     ls_status st = LS_OK;
 
-    for (int i = 0; i < n; i++)
-        for (int k = 0; k < t->n_ways; k++) {
-            if (!LS_GROW(LS_MEM_CLI, t->rows, t->n + 1, t->cap))
-                LS_TRY(ls_fail(err, LS_NOMEM, "no memory for a table"));
-            t->rows[t->n] = (predict_row){.way = k, .ranks = counts[i]};
-            LS_TRY(predict_answer_row(t, &t->rows[t->n++], err));
-        }
+    if (!LS_GROW(LS_MEM_CLI, t->rows, t->n + 1, t->cap))
+        return ls_fail(err, LS_NOMEM, "no memory for a table");
+    r = &t->rows[t->n++];
+    *r = (predict_row){.way = way, .ranks = ranks};
+    LS_TRY(predict_answer_row(t, r, err));
+    if (limit > 0) LS_TRY(predict_memory_of(t, r, step, limit, err));
 out:
     return st;
 }
 
 /* Other settings are compiled for those who are shown what would help: of the last row, or of all. */
-static ls_status open_variants(predict_table *t, const cli_experiment *x, const cli_args *args, ls_err *err)
+static ls_status open_variants(predict_table *t, const cli_args *args, const predict_step *step, ls_err *err)
 {
-    const predict_step step = step_of(t, x, args);
     int last = -1;
     ls_status st = LS_OK;
 
     for (int i = 0; i < t->n; i++)
         if (t->rows[i].why[0] == '\0' && t->rows[i].ranks > 1) last = t->rows[i].way;
     for (int k = 0; k < t->n_ways; k++)
-        if (args->out != NULL || k == last) LS_TRY(predict_variants_open(&t->way[k], &step, err));
+        if (args->out != NULL || k == last) LS_TRY(predict_variants_open(&t->way[k], step, err));
 out:
     return st;
 }
 
+static ls_status answer_all(predict_table *t, cli_experiment *x, const cli_args *args,
+                            const predict_step *step, const int *counts, int n, ls_err *err)
+{
+    char strategies[256], name[sizeof t->way[0].strategy];
+    int n_strategies = 0;
+    batches b = {.n = 0};
+    size_t limit;
+    ls_status st = LS_OK;
+
+    LS_TRY(plan_as_there(t, x, err));
+    LS_TRY(ls_memory_limit(x->cfg, &limit, err));
+    LS_TRY(cli_strategies(x->cfg, args->strategy, strategies, sizeof strategies, err));
+    LS_TRY(find_batches(&b, t, x->cfg, args, counts, n, err));
+    for (int i = 0; i < b.n; i++) {
+        const char *list = strategies;
+        for (int k = 0; ls_alternative_next(&list, name, sizeof name); k++) {
+            LS_TRY(add_way(t, name, &b, i, k, step, err));
+            n_strategies = k + 1;
+        }
+    }
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < t->n_ways; k++)
+            if (!b.shared || k / n_strategies == i) LS_TRY(add_row(t, k, counts[i], step, limit, err));
+    if (t->runs != NULL) {
+        t->runs->wish.limits.most[LS_LIMIT_MEMORY] = (double)limit;
+        LS_TRY(predict_runs_answer(t, step, err));
+    }
+out:
+    return st;
+}
+
+/* What is too large for the memory is an answer: by how much. */
 static ls_status check_any(const predict_table *t, ls_err *err)
 {
     for (int i = 0; i < t->n; i++)
-        if (t->rows[i].why[0] == '\0') return LS_OK;
+        if (t->rows[i].why[0] == '\0' || t->rows[i].unfit) return LS_OK;
     return t->n == 0 ? LS_OK : ls_fail(err, LS_INVALID, "%s", t->rows[0].why);
 }
 
@@ -165,6 +252,7 @@ out:
 static void release(predict_table *t)
 {
     for (int i = 0; i < t->n_ways; i++) predict_way_release(&t->way[i]);
+    predict_runs_close(t->runs);
     ls_machine_release(&t->machine);
     ls_network_release(&t->network);
     ls_text_release(&t->near.unmatched);
@@ -199,6 +287,8 @@ int predict_ask(const cli_args *given)
     predict_table *t = ls_alloc(LS_MEM_CLI, sizeof *t);
     char page[LS_PATH_MAX] = "";
     int counts[COUNTS_MAX] = {1, 2, 4, USUAL_RANKS}, n = 4;
+    predict_wish wish;
+    bool none = false;
     ls_err err = {0};
     ls_status st = LS_OK;
 
@@ -206,17 +296,21 @@ int predict_ask(const cli_args *given)
     n_files = predict_measured_files(&own, files);
     memset(t, 0, sizeof *t);
     LS_TRY(parse_words(t, args, &err));
+    LS_TRY(predict_wish_read(&wish, args, &err));
     if (args->rank_counts != NULL)
         LS_TRY(cli_counts("--ranks", args->rank_counts, counts, COUNTS_MAX, &n, &err));
     LS_TRY(open_both(t, args, &err));
     LS_TRY(cli_experiment_configure(&x, args, &err));
     t->name = x.name;
-    t->batch = ls_config_int(x.cfg, "batch.per_rank");
-    LS_TRY(open_ways(t, &x, args, &err));
-    LS_TRY(answer_all(t, counts, n, &err));
+    if (wish.until != NULL) LS_TRY(predict_runs_open(&t->runs, &wish, &x, args, &err));
+    {
+        const predict_step step = step_of(t, &x, args);
+        LS_TRY(answer_all(t, &x, args, &step, counts, n, &err));
+        if (args->out != NULL || (!args->json && !args->csv)) LS_TRY(open_variants(t, args, &step, &err));
+    }
     LS_TRY(check_any(t, &err));
     if (n_files > 0) LS_TRY(predict_measured_add(t, args, files, n_files, &err));
-    if (args->out != NULL || (!args->json && !args->csv)) LS_TRY(open_variants(t, &x, args, &err));
+    none = predict_runs_none(t);
     if (args->out != NULL) LS_TRY(predict_page(t, args->out, page, sizeof page, &err));
     if (args->json)
         predict_print_json(t, page);
@@ -230,5 +324,6 @@ out:
     ls_free(t);
     ls_free(files);
     cli_experiment_release(&x);
-    return st == LS_OK ? CLI_DONE : cli_fail("predict", &err);
+    if (st != LS_OK) return cli_fail("predict", &err);
+    return none ? CLI_FAILED : CLI_DONE; /* there is an answer, and it is that nothing keeps the limits */
 }

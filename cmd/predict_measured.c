@@ -198,10 +198,12 @@ static bool same_device(const char *a, const char *b)
     return n == strcspn(b, ":") && strncmp(a, b, n) == 0;
 }
 
-static int row_of(const predict_table *t, const result *r, bool *has_way)
+static int row_of(const predict_table *t, const result *r, bool *has_batch, bool *has_way)
 {
-    *has_way = false;
+    *has_batch = *has_way = false;
     for (int i = 0; i < t->n; i++) {
+        if (t->way[t->rows[i].way].batch != r->batch) continue;
+        *has_batch = true;
         if (strcmp(t->way[t->rows[i].way].strategy, r->strategy) != 0) continue;
         *has_way = true;
         if (t->rows[i].ranks == r->ranks) return i;
@@ -214,8 +216,8 @@ static int match(const predict_table *t, const char *settings, const result *r, 
 {
     const int64_t usual = t->placement.ranks_per_node, here = r->ranks < usual ? r->ranks : usual;
     char which[300];
-    bool has_way;
-    const int row = row_of(t, r, &has_way);
+    bool has_batch, has_way;
+    const int row = row_of(t, r, &has_batch, &has_way);
 
     if (strcmp(r->experiment, t->name) != 0)
         ls_text_fit(why, size, "experiment %s, not %s", r->experiment, t->name);
@@ -227,9 +229,8 @@ static int match(const predict_table *t, const char *settings, const result *r, 
     else if (r->threads > 0 && r->threads != t->machine.threads)
         ls_text_fit(why, size, "ranks of %lld threads, and those of machine %s have %d",
                     (long long)r->threads, t->machine.name, (int)t->machine.threads);
-    else if (r->batch != t->batch)
-        ls_text_fit(why, size, "batch %lld per rank, not %lld (batch.per_rank)", (long long)r->batch,
-                    (long long)t->batch);
+    else if (!has_batch)
+        ls_text_fit(why, size, "batch %lld per rank, not %s", (long long)r->batch, t->batches);
     else if (differs(r->settings, settings, which, sizeof which))
         ls_text_fit(why, size, "measured with %s, which the prediction does not have", which);
     else if (differs(settings, r->settings, which, sizeof which))

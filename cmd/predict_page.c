@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/text.h"
 #include "predict_page.h"
+#include "predict_run.h"
 
 #define NINETY 1.645 /* standard errors to either side of 90 % */
 
@@ -14,8 +15,8 @@
  * each. */
 typedef struct curves {
     ls_chart_series series[2 * PREDICT_WAYS];
-    char names[PREDICT_WAYS][48]; /* of what is measured */
-    double *room;                 /* x, y, lo, hi of every series */
+    char names[PREDICT_WAYS][PREDICT_LINE + 16]; /* of what is measured */
+    double *room;                                /* x, y, lo, hi of every series */
     int n;
 } curves;
 
@@ -60,7 +61,9 @@ static bool measured_efficiency(const predict_table *t, const predict_row *r, fi
     double base;
 
     for (int i = 0; i < t->n && one == NULL; i++)
-        if (t->rows[i].ranks == 1 && t->rows[i].way == r->way && t->rows[i].measured.n > 0) one = &t->rows[i];
+        if (t->rows[i].ranks == 1 && t->way[t->rows[i].way].line == t->way[r->way].line &&
+            t->rows[i].measured.n > 0)
+            one = &t->rows[i];
     if (one == NULL || !measured_rate(t, r, f)) return false;
     base = one->measured.rate.p50 * r->ranks / 100;
     *f = (figure){f->y / base, f->lo / base, f->hi / base};
@@ -73,8 +76,8 @@ typedef struct quantity {
     bool (*measured)(const predict_table *t, const predict_row *r, figure *f); /* false: nothing */
 } quantity;
 
-/* The points of strategy `way` into `room`; returns how many. */
-static int64_t gather(const predict_table *t, int way, const quantity *q, bool measured, double *room)
+/* The points of line `line` into `room`; returns how many. */
+static int64_t gather(const predict_table *t, int line, const quantity *q, bool measured, double *room)
 {
     const size_t most = (size_t)t->n;
     int64_t n = 0;
@@ -82,7 +85,7 @@ static int64_t gather(const predict_table *t, int way, const quantity *q, bool m
     for (int i = 0; i < t->n; i++) {
         const predict_row *r = &t->rows[i];
         figure f;
-        if (r->way != way || r->why[0] != '\0') continue;
+        if (t->way[r->way].line != line || r->why[0] != '\0') continue;
         if (measured && !q->measured(t, r, &f)) continue;
         if (!measured) f = q->predicted(r);
         room[n] = r->ranks;
@@ -111,23 +114,23 @@ static ls_status draw(curves *c, const predict_table *t, const quantity *q, ls_e
 {
     const size_t each = 4 * (size_t)t->n;
 
-    *c = (curves){.room = ls_alloc(LS_MEM_CLI, sizeof(double) * each * 2 * (size_t)t->n_ways)};
+    *c = (curves){.room = ls_alloc(LS_MEM_CLI, sizeof(double) * each * 2 * (size_t)t->n_lines)};
     if (c->room == NULL) return ls_fail(err, LS_NOMEM, "no memory for a chart");
-    for (int k = 0; k < t->n_ways; k++) {
+    for (int k = 0; k < t->n_lines; k++) {
         double *room = c->room + each * (size_t)k;
         const int64_t n = gather(t, k, q, false, room);
         add_series(c, t,
-                   (ls_chart_series){.name = t->way[k].strategy,
+                   (ls_chart_series){.name = t->line[k],
                                      .colour = k + 1,
                                      .marks = !t->has_measured,
                                      .whiskers = n == 1, /* a band has a width */
                                      .n = n},
                    room);
     }
-    for (int k = 0; k < t->n_ways; k++) {
-        double *room = c->room + each * (size_t)(t->n_ways + k);
+    for (int k = 0; k < t->n_lines; k++) {
+        double *room = c->room + each * (size_t)(t->n_lines + k);
         const int64_t n = gather(t, k, q, true, room);
-        snprintf(c->names[k], sizeof c->names[k], "%s, measured", t->way[k].strategy);
+        snprintf(c->names[k], sizeof c->names[k], "%s, measured", t->line[k]);
         add_series(
             c, t,
             (ls_chart_series){.name = c->names[k], .colour = k + 1, .dots = true, .whiskers = true, .n = n},
@@ -222,7 +225,7 @@ static ls_status add_table(ls_report *doc, const predict_table *t, ls_err *err)
         char rate[32];
         if (r->why[0] != '\0') continue;
         ls_sheet_number(s, r->ranks, "%d", r->ranks);
-        ls_sheet_cell(s, "%s", t->way[r->way].strategy);
+        ls_sheet_cell(s, "%s", predict_line_of(t, r));
         ls_sheet_number(s, 1e3 * p->mid, "%.4g", 1e3 * p->mid);
         ls_sheet_number(s, 1e3 * p->lo, "%.4g", 1e3 * p->lo);
         ls_sheet_number(s, 1e3 * p->hi, "%.4g", 1e3 * p->hi);
@@ -268,9 +271,9 @@ ls_status predict_page(const predict_table *t, const char *folder, char *page, s
 
     ls_text_fit(title, sizeof title, "%s: machine %s, network %s", t->name, t->machine.name, t->network.name);
     LS_TRY(ls_report_create(&doc, title, err));
-    ls_report_paragraph(doc, "Batch %lld per rank, %d a machine. Machine: %s (%s). Network: %s (%s).",
-                        (long long)t->batch, (int)t->placement.ranks_per_node, t->machine.name,
-                        t->machine.source, t->network.name, t->network.source);
+    ls_report_paragraph(doc, "Batch %s, %d a machine. Machine: %s (%s). Network: %s (%s).", t->batches,
+                        (int)t->placement.ranks_per_node, t->machine.name, t->machine.source, t->network.name,
+                        t->network.source);
     if (t->step_time > 0)
         ls_report_paragraph(
             doc,
@@ -288,6 +291,7 @@ ls_status predict_page(const predict_table *t, const char *folder, char *page, s
     LS_TRY(predict_page_steps(doc, t, err));
     ls_report_heading(doc, "All figures");
     LS_TRY(add_table(doc, t, err));
+    LS_TRY(predict_page_cost(doc, t, err));
     LS_TRY(ls_report_write(doc, folder, err));
     snprintf(page, size, "%s/report.html", folder);
 out:

@@ -7,18 +7,31 @@
 #include "predict_page.h"
 
 enum { PARTS = 4, LANES = 3 };
-#define NAME_MAX_HERE 64
+#define NAME_MAX_HERE (PREDICT_LINE + 32)
 
-/* An answer of that strategy. */
-static bool is_of(const predict_row *r, int way)
+/* An answer of that line of the table: of a strategy, at a batch. */
+static bool is_of(const predict_table *t, const predict_row *r, int line)
 {
-    return r->way == way && r->why[0] == '\0';
+    return t->way[r->way].line == line && r->why[0] == '\0';
+}
+
+/* "ddp, 32" as the end of a file's name: "ddp-32". */
+static void slug_of(const predict_table *t, int line, char slug[PREDICT_LINE])
+{
+    size_t n = 0;
+
+    for (const char *at = t->line[line]; *at != '\0'; at++)
+        if (*at == ' ')
+            slug[n++] = '-';
+        else if (*at != ',')
+            slug[n++] = *at;
+    slug[n] = '\0';
 }
 
 /* -- parts ------------------------------------------------------------------------------------------------
  */
 
-/* Bars of one strategy. */
+/* Bars of one line. */
 typedef struct bars {
     double *room; /* values of part k: room + k * most */
     char (*text)[NAME_MAX_HERE];
@@ -33,7 +46,7 @@ static void bars_release(bars *b)
     ls_free(b->name);
 }
 
-static ls_status bars_of(bars *b, const predict_table *t, int way, ls_err *err)
+static ls_status bars_of(bars *b, const predict_table *t, int line, ls_err *err)
 {
     const size_t most = (size_t)t->n + 1;
 
@@ -46,7 +59,7 @@ static ls_status bars_of(bars *b, const predict_table *t, int way, ls_err *err)
         const predict_row *r = &t->rows[i];
         const ls_predict_parts *p = &r->p.parts;
         const double parts[PARTS] = {p->compute_s, p->core_s, p->exposed_s, p->straggle_s};
-        if (!is_of(r, way)) continue;
+        if (!is_of(t, r, line)) continue;
         snprintf(b->text[b->n], sizeof b->text[0], "%d rank%s", r->ranks, r->ranks == 1 ? "" : "s");
         b->name[b->n] = b->text[b->n];
         for (int k = 0; k < PARTS; k++) b->room[(size_t)k * most + (size_t)b->n] = 1e3 * parts[k];
@@ -55,20 +68,21 @@ static ls_status bars_of(bars *b, const predict_table *t, int way, ls_err *err)
     return LS_OK;
 }
 
-/* One strategy's chart. */
-static ls_status add_parts(ls_report *doc, const predict_table *t, int way, ls_err *err)
+/* One line's chart. */
+static ls_status add_parts(ls_report *doc, const predict_table *t, int line, ls_err *err)
 {
     static const char *const part_names[PARTS] = {"computing", "processor for the wire", "waiting for bytes",
                                                   "waiting for slower ranks"};
     ls_chart_series series[PARTS] = {{0}};
-    char id[64] = "parts", title[96] = "A step, by ranks";
+    char id[PREDICT_LINE + 16] = "parts", title[PREDICT_LINE + 32] = "A step, by ranks", slug[PREDICT_LINE];
     bars b = {0};
     ls_status st = LS_OK;
 
-    LS_TRY(bars_of(&b, t, way, err));
-    if (t->n_ways > 1) {
-        snprintf(id, sizeof id, "parts-%s", t->way[way].strategy);
-        snprintf(title, sizeof title, "A step of %s, by ranks", t->way[way].strategy);
+    LS_TRY(bars_of(&b, t, line, err));
+    if (t->n_lines > 1) {
+        slug_of(t, line, slug);
+        snprintf(id, sizeof id, "parts-%s", slug);
+        snprintf(title, sizeof title, "A step of %s, by ranks", t->line[line]);
     }
     for (int k = 0; k < PARTS; k++)
         series[k] =
@@ -86,10 +100,10 @@ out:
     return st;
 }
 
-static bool has_answer(const predict_table *t, int way)
+static bool has_answer(const predict_table *t, int line)
 {
     for (int i = 0; i < t->n; i++)
-        if (is_of(&t->rows[i], way)) return true;
+        if (is_of(t, &t->rows[i], line)) return true;
     return false;
 }
 
@@ -99,7 +113,10 @@ static bool has_answer(const predict_table *t, int way)
 /* "-64-ddp": what the files of a row's charts end in. */
 static void row_id(const predict_table *t, const predict_row *r, const char *what, char id[NAME_MAX_HERE])
 {
-    snprintf(id, NAME_MAX_HERE, "%s-%d-%s", what, r->ranks, t->way[r->way].strategy);
+    char slug[PREDICT_LINE];
+
+    slug_of(t, t->way[r->way].line, slug);
+    snprintf(id, NAME_MAX_HERE, "%s-%d-%s", what, r->ranks, slug);
 }
 
 /* Neighbours in a lane that lie closer than an eye can part them are one span: a step may have thousands. */
@@ -143,7 +160,7 @@ static ls_status add_timeline(ls_report *doc, const predict_table *t, const pred
                           1e3 * r->p.mid / 1000);
     row_id(t, r, "timeline", id);
     snprintf(title, sizeof title, "One step of %d rank%s, %s", r->ranks, r->ranks == 1 ? "" : "s",
-             t->way[r->way].strategy);
+             predict_line_of(t, r));
     ls_report_chart(doc, &(ls_chart){.id = id,
                                      .title = title,
                                      .caption = "Of a rank, without jitter.",
@@ -177,7 +194,7 @@ static void add_sensitivity(ls_report *doc, const predict_table *t, const predic
         values[i + 1] = 1e3 * c[i].step_s;
     }
     row_id(t, r, "sensitivity", id);
-    snprintf(title, sizeof title, "What would help %d ranks, %s", r->ranks, t->way[r->way].strategy);
+    snprintf(title, sizeof title, "What would help %d ranks, %s", r->ranks, predict_line_of(t, r));
     ls_report_chart(
         doc, &(ls_chart){.id = id,
                          .title = title,
@@ -194,19 +211,20 @@ static void add_sensitivity(ls_report *doc, const predict_table *t, const predic
                          .n_categories = n + 1});
 }
 
-/* A strategy's steps at the ranks that a reader chooses; at first with the most. */
-static ls_status add_steps(ls_report *doc, const predict_table *t, int way, ls_err *err)
+/* A line's steps at the ranks that a reader chooses; at first with the most. */
+static ls_status add_steps(ls_report *doc, const predict_table *t, int line, ls_err *err)
 {
     const predict_row *most = NULL;
     char name[24];
     ls_status st = LS_OK;
 
     for (int i = 0; i < t->n; i++)
-        if (is_of(&t->rows[i], way) && (most == NULL || t->rows[i].ranks > most->ranks)) most = &t->rows[i];
+        if (is_of(t, &t->rows[i], line) && (most == NULL || t->rows[i].ranks > most->ranks))
+            most = &t->rows[i];
     ls_report_choice(doc, "One step in time, and what would help, with ranks:");
     for (int i = 0; i < t->n; i++) {
         const predict_row *r = &t->rows[i];
-        if (!is_of(r, way)) continue;
+        if (!is_of(t, r, line)) continue;
         snprintf(name, sizeof name, "%d", r->ranks);
         ls_report_option(doc, name, r == most);
         LS_TRY(add_timeline(doc, t, r, err));
@@ -223,15 +241,15 @@ ls_status predict_page_steps(ls_report *doc, const predict_table *t, ls_err *err
     ls_status st = LS_OK;
 
     ls_report_heading(doc, "Where the time of a step goes");
-    if (t->n_ways > 1) ls_report_choice(doc, "Strategy:");
-    for (int k = 0; k < t->n_ways; k++) {
+    if (t->n_lines > 1) ls_report_choice(doc, "Strategy:");
+    for (int k = 0; k < t->n_lines; k++) {
         if (!has_answer(t, k)) continue;
-        if (t->n_ways > 1) ls_report_option(doc, t->way[k].strategy, first);
+        if (t->n_lines > 1) ls_report_option(doc, t->line[k], first);
         first = false;
         LS_TRY(add_parts(doc, t, k, err));
         LS_TRY(add_steps(doc, t, k, err));
     }
-    if (t->n_ways > 1) ls_report_choice_end(doc);
+    if (t->n_lines > 1) ls_report_choice_end(doc);
 out:
     return st;
 }

@@ -4,14 +4,14 @@
 
 #include "base/text.h"
 #include "base/units.h"
-#include "predict_table.h"
+#include "predict_run.h"
 
 /* -- text -------------------------------------------------------------------------------------------------
  */
 
 static void print_heading(const predict_table *t)
 {
-    printf("experiment    %s, batch %lld per rank\n", t->name, (long long)t->batch);
+    printf("experiment    %s, batch %s\n", t->name, t->batches);
     printf("machine       %s: %s\n", t->machine.name, t->machine.about);
     printf("network       %s: %s; %d rank%s a machine\n", t->network.name, t->network.about,
            t->placement.ranks_per_node, t->placement.ranks_per_node == 1 ? "" : "s");
@@ -19,12 +19,12 @@ static void print_heading(const predict_table *t)
         printf("              described, not measured: its figures are a vendor's or an assumption\n");
 }
 
-static void print_row(const predict_table *t, const predict_row *r)
+static void print_row(const predict_table *t, const predict_row *r, int width)
 {
     const ls_prediction *p = &r->p;
     char lo[32], mid[32], hi[32], rate[32];
 
-    printf("%7d %-8s ", r->ranks, t->way[r->way].strategy);
+    printf("%7d %-*s ", r->ranks, width, predict_line_of(t, r));
     if (r->why[0] != '\0') {
         printf("%s\n", r->why);
         return;
@@ -57,7 +57,7 @@ static void print_nearness(const predict_table *t)
 }
 
 /* How nodes' times were found, of a strategy. */
-static void print_found(const predict_way *w)
+static void print_found(const predict_table *t, const predict_way *w, int width)
 {
     double all = 0;
     char step[32];
@@ -65,7 +65,7 @@ static void print_found(const predict_way *w)
 
     for (int i = 0; i < LS_COST_N; i++) all += w->program.found[i];
     if (all <= 0) return;
-    printf("%-8s      computing: ", w->strategy);
+    printf("%-*s computing: ", width > 13 ? width : 13, t->line[w->line]);
     for (int i = 0; i < LS_COST_N; i++) {
         if (w->program.found[i] < 0.0005 * all) continue;
         printf("%s%.1f %% %s", first ? "" : ", ", 100 * w->program.found[i] / all,
@@ -115,7 +115,7 @@ static void print_sensitivity(const predict_table *t)
         int n;
         if (r->why[0] != '\0' || r->ranks == 1) continue;
         n = predict_sensitivity(t, r, c);
-        printf("%d ranks %s would take", r->ranks, t->way[r->way].strategy);
+        printf("%d ranks %s would take", r->ranks, predict_line_of(t, r));
         for (int k = 0; k < n; k++)
             printf("%s %.1f %% %s with %s", k > 0 ? "," : "",
                    100 * (c[k].step_s < r->p.mid ? 1 - c[k].step_s / r->p.mid : c[k].step_s / r->p.mid - 1),
@@ -125,20 +125,40 @@ static void print_sensitivity(const predict_table *t)
     }
 }
 
+/* Of steps alone; of runs more limits may be in the way (predict_run_print.c). */
+static void print_unfit(const predict_table *t)
+{
+    const predict_row *least = NULL;
+    char bytes[32];
+
+    for (int i = 0; i < t->n; i++)
+        if (t->rows[i].unfit && (least == NULL || t->rows[i].memory < least->memory)) least = &t->rows[i];
+    if (t->runs != NULL || least == NULL || !predict_runs_none(t)) return;
+    printf("nothing fits  --memory; the least is %s a rank, of %d rank%s %s\n",
+           ls_text_bytes((double)least->memory, bytes), least->ranks, least->ranks == 1 ? "" : "s",
+           predict_line_of(t, least));
+}
+
 void predict_print_text(const predict_table *t)
 {
+    size_t width = strlen("strategy");
+
+    for (int i = 0; i < t->n_lines; i++)
+        if (strlen(t->line[i]) > width) width = strlen(t->line[i]);
     print_heading(t);
     for (int i = 0; i < t->n_ways; i++)
-        if (t->way[i].why[0] == '\0') print_found(&t->way[i]);
-    printf("\n%7s %-8s %10s %10s %10s %12s %11s %10s %9s %9s %9s%s\n", "ranks", "strategy", "step", "from",
-           "to", "samples/s", "efficiency", "computing", "for wire", "exposed", "waiting",
+        if (t->way[i].why[0] == '\0') print_found(t, &t->way[i], (int)width);
+    printf("\n%7s %-*s %10s %10s %10s %12s %11s %10s %9s %9s %9s%s\n", "ranks", (int)width, "strategy",
+           "step", "from", "to", "samples/s", "efficiency", "computing", "for wire", "exposed", "waiting",
            t->has_measured ? "     measured      error" : "");
-    for (int i = 0; i < t->n; i++) print_row(t, &t->rows[i]);
+    for (int i = 0; i < t->n; i++) print_row(t, &t->rows[i], (int)width);
     printf("\n");
     print_nearness(t);
     print_engines(t);
     print_band(t);
     print_sensitivity(t);
+    print_unfit(t);
+    if (t->runs != NULL) predict_runs_print(t);
 }
 
 /* -- JSON -------------------------------------------------------------------------------------------------
@@ -170,6 +190,10 @@ static json_t *row_json(const predict_table *t, const predict_row *r)
     const ls_prediction *p = &r->p;
     json_t *o = json_pack("{s:i, s:s}", "ranks", r->ranks, "strategy", t->way[r->way].strategy);
 
+    if (t->way[r->way].batch > 0)
+        json_object_set_new(o, "batch_per_rank", json_integer((json_int_t)t->way[r->way].batch));
+    if (r->memory > 0) json_object_set_new(o, "memory_bytes", json_integer((json_int_t)r->memory));
+    if (t->runs != NULL) json_object_set_new(o, "run", predict_run_json(t, r));
     if (r->why[0] != '\0') {
         json_object_set_new(o, "error", json_string(r->why));
         return o;
@@ -197,11 +221,12 @@ void predict_print_json(const predict_table *t, const char *page)
     json_t *points = json_array(), *o;
 
     for (int i = 0; i < t->n; i++) json_array_append_new(points, row_json(t, &t->rows[i]));
-    o = json_pack("{s:s, s:s, s:I, s:s, s:s, s:i, s:i, s:s, s:o}", "event", "predict", "experiment", t->name,
-                  "batch_per_rank", (json_int_t)t->batch, "machine", t->machine.name, "network",
-                  t->network.name, "ranks_per_node", (int)t->placement.ranks_per_node, "measured_ranks",
-                  (int)t->network.measured_ranks, "algorithm", ls_algorithm_name(t->algorithm), "points",
-                  points);
+    o = json_pack("{s:s, s:s, s:o, s:s, s:s, s:i, s:i, s:s, s:o}", "event", "predict", "experiment", t->name,
+                  "batch_per_rank", t->batch > 0 ? json_integer((json_int_t)t->batch) : json_null(),
+                  "machine", t->machine.name, "network", t->network.name, "ranks_per_node",
+                  (int)t->placement.ranks_per_node, "measured_ranks", (int)t->network.measured_ranks,
+                  "algorithm", ls_algorithm_name(t->algorithm), "points", points);
+    if (t->runs != NULL) json_object_set_new(o, "run", predict_runs_json(t));
     if (t->step_time > 0) json_object_set_new(o, "step_time_s", json_real(t->step_time));
     if (t->has_measured) json_object_set_new(o, "measured", nearness_json(t));
     if (page[0] != '\0') json_object_set_new(o, "report", json_string(page));
@@ -214,10 +239,12 @@ void predict_print_json(const predict_table *t, const char *page)
 void predict_print_csv(const predict_table *t)
 {
     printf("ranks,nodes,strategy,step_lo_s,step_mid_s,step_hi_s,samples_per_s,efficiency,compute_s,core_s,"
-           "exposed_s,straggle_s,wire_bytes,engine%s\n",
-           t->has_measured ? ",measured_samples_per_s_p16,measured_samples_per_s,measured_samples_per_s_p84,"
-                             "measured_error,within_band,results"
-                           : "");
+           "exposed_s,straggle_s,wire_bytes,engine");
+    predict_run_csv_head();
+    printf("%s\n", t->has_measured
+                       ? ",measured_samples_per_s_p16,measured_samples_per_s,measured_samples_per_s_p84,"
+                         "measured_error,within_band,results"
+                       : "");
     for (int i = 0; i < t->n; i++) {
         const predict_row *r = &t->rows[i];
         const ls_prediction *p = &r->p;
@@ -226,6 +253,7 @@ void predict_print_csv(const predict_table *t)
                t->way[r->way].strategy, p->lo, p->mid, p->hi, p->samples_per_s, p->efficiency,
                p->parts.compute_s, p->parts.core_s, p->parts.exposed_s, p->parts.straggle_s, p->wire_bytes,
                ls_engine_name(p->engine));
+        predict_run_csv(t, r);
         if (r->measured.n > 0)
             printf(",%.6g,%.6g,%.6g,%.5f,%d,%d", r->measured.rate.p16, r->measured.rate.p50,
                    r->measured.rate.p84, r->measured.error, (int)r->measured.within, r->measured.n);

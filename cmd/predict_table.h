@@ -7,14 +7,17 @@
 #include "cli.h"
 #include "predict/program.h"
 
-enum { PREDICT_PLANS = LS_OUTLINE_PLANS, PREDICT_WAYS = 8, PREDICT_VARIANTS = 2 };
+enum { PREDICT_PLANS = LS_OUTLINE_PLANS, PREDICT_WAYS = 96, PREDICT_LINE = 64, PREDICT_VARIANTS = 2 };
 
-/* A strategy: its plan is compiled once and holds for all numbers of ranks. */
+/* A strategy at a batch: its plan is compiled once and holds for all numbers of ranks. */
 typedef struct predict_way {
     char strategy[32];
+    int64_t batch;             /* of a rank; 0: as the settings say */
+    int line;                  /* of the table's, that it belongs to */
     char why[LS_ERR_TEXT_MAX]; /* it cannot be had; "": it can */
     ls_program program;
     ls_plan_memory memory; /* of a rank, for as many as `ranks` */
+    int recomputed;        /* units of the model that are computed again */
     int ranks, group;      /* of a model between several ranks; 0: all are one */
     /* The same step under another setting, where that changes it (predict_variants_open). */
     ls_program variant[PREDICT_VARIANTS];
@@ -32,8 +35,8 @@ typedef struct predict_step {
     double step_time;            /* of a rank alone, known from elsewhere; 0: from its nodes */
 } predict_step;
 
-/* Compiles the step of w->strategy.  A strategy that cannot be had is one answer among others: w->why.
- * Release in any case. */
+/* Compiles the step of w->strategy and w->batch.  A strategy that cannot be had is one answer among others:
+ * w->why. Release in any case. */
 ls_status predict_way_open(predict_way *w, const predict_step *s, ls_err *err) LS_MUST_CHECK;
 void predict_way_release(predict_way *w);
 /* Compiles what sensitivity asks of a way beside the way itself: overlap turned round, and larger buckets. */
@@ -51,6 +54,8 @@ typedef struct predict_row {
     int way; /* of the table's */
     int ranks;
     char why[LS_ERR_TEXT_MAX]; /* there is no answer; "": there is */
+    size_t memory;             /* of a rank, planned for just these ranks; 0: nobody has asked */
+    bool unfit;                /* more than may be taken, which `why` says; p is what it would do otherwise */
     ls_prediction p;
     predict_measured measured;
 } predict_row;
@@ -65,8 +70,9 @@ typedef struct predict_nearness {
 
 /* All questions of a command line, and the answers. */
 typedef struct predict_table {
-    const char *name; /* the experiment's */
-    int64_t batch;    /* of a rank */
+    const char *name;  /* the experiment's */
+    int64_t batch;     /* of a rank; 0: several */
+    char batches[256]; /* for people: "64 per rank", "16, 32, 64 per rank", "1024 of all ranks" */
     ls_machine machine;
     ls_network network;
     ls_algorithm algorithm;
@@ -75,11 +81,15 @@ typedef struct predict_table {
     double step_time;           /* of a rank alone, as given; 0: from its nodes */
     predict_way way[PREDICT_WAYS];
     int n_ways;
+    /* Curves: ways that differ in nothing but what the number of ranks makes of them. */
+    char line[PREDICT_WAYS][PREDICT_LINE];
+    int n_lines;
     predict_row *rows;
     int n;
     size_t cap;
     bool has_measured; /* rows have what --measured names */
     predict_nearness near;
+    struct predict_runs *runs; /* whole runs (predict_run.h); NULL: nobody has asked */
 } predict_table;
 
 /* What one row of the table asks; predictions of sensitivity and timelines start from it. */
@@ -98,6 +108,14 @@ int predict_measured_files(cli_args *args, const char **files);
  * LS_INVALID where that is all, LS_DATA where a file is no result. */
 ls_status predict_measured_add(predict_table *t, const cli_args *args, const char *const *files, int n,
                                ls_err *err) LS_MUST_CHECK;
+
+/* "ddp", or where there are several batches "ddp, 32": names the way of a row. */
+const char *predict_line_of(const predict_table *t, const predict_row *r);
+
+/* Finds what a rank takes of memory in a row, with a plan for just its ranks; what is more than `limit` (0:
+ * none) is said in r->why (predict_memory.c). */
+ls_status predict_memory_of(const predict_table *t, predict_row *r, const predict_step *s, size_t limit,
+                            ls_err *err) LS_MUST_CHECK;
 
 void predict_print_text(const predict_table *t);
 void predict_print_json(const predict_table *t, const char *page);

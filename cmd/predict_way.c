@@ -57,19 +57,21 @@ out:
     return st;
 }
 
-static ls_status compile(ls_program *p, ls_plan_memory *memory, const predict_way *w, const predict_step *s,
-                         ls_err *err)
+static ls_status compile(ls_program *p, ls_plan_memory *memory, int *recomputed, const predict_way *w,
+                         const predict_step *s, ls_err *err)
 {
     const ls_alternative way = {
         .trial = s->trial,
         .cfg = s->cfg,
         .how = {.ranks = w->ranks, .here = s->ranks_per_node, .threads = s->threads, .untimed = true},
-        .strategy = w->strategy};
+        .strategy = w->strategy,
+        .batch = w->batch};
     ls_outline o = {0};
     ls_status st = LS_OK;
 
     LS_TRY(ls_alternative_open(&way, &o, err));
     if (memory != NULL) *memory = ls_outline_memory(&o);
+    if (recomputed != NULL) *recomputed = o.recompute.n_chosen;
     LS_TRY(program_of(p, w, s, &o, err));
 out:
     ls_outline_release(&o);
@@ -82,7 +84,7 @@ ls_status predict_way_open(predict_way *w, const predict_step *s, ls_err *err)
 
     w->group = group_of(w->strategy, s);
     w->ranks = s->ranks > 0 ? s->ranks : reference_ranks(s, w->group);
-    st = compile(&w->program, &w->memory, w, s, err);
+    st = compile(&w->program, &w->memory, &w->recomputed, w, s, err);
     if (st != LS_INVALID && st != LS_UNSUPPORTED) return st;
     ls_text_fit(w->why, sizeof w->why, "%s", err->text);
     *err = (ls_err){0};
@@ -105,7 +107,7 @@ static ls_status open_variant(ls_program *p, const predict_way *w, const predict
 
     ls_text_fit(before, sizeof before, "%s", ls_setting_show(&was, shown));
     LS_TRY(ls_config_put(s->cfg, key, value, err));
-    st = compile(p, NULL, w, s, err);
+    st = compile(p, NULL, NULL, w, s, err);
     *there = st == LS_OK;
     if (st == LS_INVALID || st == LS_UNSUPPORTED) {
         *err = (ls_err){0};

@@ -132,7 +132,7 @@ bool ls_offers_pay(const ls_offer *o, int n, int line, ls_paying *out)
 
     *out = (ls_paying){-1, -1, 1, 1};
     for (int i = 0; i < n && out->next < 0; i++) {
-        if (o[i].line != line) continue;
+        if (o[i].line != line || (o[i].beyond >> LS_LIMIT_MEMORY & 1) != 0) continue;
         count++;
         if (out->last >= 0) {
             const ls_offer *from = &o[out->last];

@@ -30,6 +30,7 @@ typedef struct ls_limits {
 
 /* A configuration. */
 typedef struct ls_offer {
+    int row;  /* the caller's own number of it */
     int line; /* those that differ in ranks alone have the same */
     int32_t ranks, nodes;
     ls_interval seconds; /* of the run */
@@ -66,7 +67,8 @@ typedef struct ls_paying {
 } ls_paying;
 
 /* Of a line whose offers are in the order of their ranks; false where it has fewer than two.  Other factors
- * than two count as so many doublings of machines; on as many machines it pays to be faster. */
+ * than two count as so many doublings of machines; on as many machines it pays to be faster.  What takes more
+ * memory than there is does not count. */
 bool ls_offers_pay(const ls_offer *o, int n, int line, ls_paying *out);
 
 #endif

@@ -57,9 +57,25 @@ out:
     return st;
 }
 
-/* The validations of the run, whose accuracy is called `name`. */
-static ls_status read_curve(ls_training *one, const char *run, const char *name, double target, ls_err *err)
+/* Epochs of other data have other lengths. */
+static ls_status check_epoch(const ls_trainings *t, const ls_training *one, const char *run, double per_epoch,
+                             ls_err *err)
 {
+    const double expected = ceil((double)t->samples / (double)one->batch);
+
+    if (t->samples < 1 || !(per_epoch > 0) || fabs(per_epoch - expected) < 0.51) return LS_OK;
+    return ls_fail(
+        err, LS_INVALID,
+        "%s: its epochs have %.4g updates of %lld samples, and those of %lld samples have %.0f; is the "
+        "study of other data?  --samples N says how many those of the experiment are",
+        run, per_epoch, (long long)one->batch, (long long)t->samples, expected);
+}
+
+/* The validations of the run, whose accuracy is called `name`. */
+static ls_status read_curve(ls_training *one, const ls_trainings *t, const char *run, const char *name,
+                            ls_err *err)
+{
+    const double target = t->target;
     ls_past_run past = {0};
     char curve[96];
     const ls_curve *c;
@@ -70,6 +86,7 @@ static ls_status read_curve(ls_training *one, const char *run, const char *name,
     snprintf(curve, sizeof curve, "val/%s_epoch", name);
     c = ls_history_curve(&past.history, curve);
     per_epoch = ls_past_run_number(&past, NULL, "steps") / ls_past_run_number(&past, NULL, "epochs");
+    LS_TRY(check_epoch(t, one, run, per_epoch, err));
     for (int64_t i = 0; c != NULL && i < c->n; i++) {
         if (!(c->value[i] >= 0 && c->value[i] <= 1)) continue;
         one->best = fmax(one->best, c->value[i]);
@@ -99,7 +116,7 @@ static ls_status add_training(ls_trainings *t, const ls_study *s, int count, int
                        "it again",
                        run));
     LS_TRY(read_settings(&one, run, p->ranks, err));
-    LS_TRY(read_curve(&one, run, p->score_name, t->target, err));
+    LS_TRY(read_curve(&one, t, run, p->score_name, err));
     if (one.steps < 1) one.steps = 1;
     LS_TRY(ls_trainings_add(t, &one, err));
 out:
@@ -116,6 +133,20 @@ static ls_status check_kind(const ls_study *s, const char *folder, const char *n
     if (strcmp(s->name, name) == 0) return LS_OK;
     return ls_fail(err, LS_INVALID, "--study %s: a study of %s, and this is a question about %s", folder,
                    s->name, name);
+}
+
+/* "studies/mnist-weak-trained (optimizer.lr=0.1)": other settings reach other accuracies. */
+static void add_name(ls_trainings *t, const ls_study *s, const char *folder)
+{
+    char name[256];
+
+    ls_text_fit(name, sizeof name, "%s", folder);
+    for (int i = 0; i < s->n_settings; i++) {
+        const size_t at = strlen(name);
+        ls_text_fit(name + at, sizeof name - at, "%s%s%s", i == 0 ? " (" : " ", s->settings[i],
+                    i == s->n_settings - 1 ? ")" : "");
+    }
+    ls_trainings_name(t, name);
 }
 
 ls_status ls_study_trained(ls_trainings *t, const char *folder, const char *name, ls_err *err)
@@ -137,7 +168,7 @@ ls_status ls_study_trained(ls_trainings *t, const char *folder, const char *name
     if (t->n == before)
         LS_TRY(ls_fail(err, LS_INVALID, "--study %s: there is no complete training with an accuracy in it",
                        folder));
-    ls_trainings_name(t, folder);
+    add_name(t, &s, folder);
 out:
     ls_study_points_release(&p);
     ls_study_release(&s);
