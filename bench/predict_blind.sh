@@ -16,17 +16,12 @@
 #   HOSTS (8), CALIBRATE ("2 4"), LINKS ("1000:0 2500:0 1000:200 2500:200": Mbit/s, and microseconds one way)
 #   RANKS (all cores), CALIBRATE_RANKS ("1 2 4")
 #   CASES, RANK_CASES: EXPERIMENT:STRATEGY:BATCH[:FROM,...]; FROM: the experiments whose steps are calibrated, if not this one
-#   BATCHES ("8 32"): calibrated; SIZES of exchanges between machines; SECONDS_EACH (4); LOCKSTEP (build/lockstep); SWITCH: a compiled wire_switch (else it is compiled)
-#   SHARE: percent of a core that each of the HOSTS has (cgroups of version 1 or 2), for machines with fewer cores than HOSTS: together they
-#          must leave room for what the kernel does for the wire.  Steps should take long against the 20 ms in which shares are dealt.
-# A link without delay is the kernel's (a bridge, tbf); one with it is bench/wire_switch.c, which wants cores of its own beside those of
-# the machines.  Needs root, ip, tc, python3 and a quiet core for every rank.
+#   BATCHES ("8 32"): calibrated; SIZES of exchanges between machines; SECONDS_EACH (4); LOCKSTEP, SHARE, SWITCH: many_hosts_lib.sh
+# Needs root, ip, tc, python3 and a quiet core, or a share of one, for every rank.
 set -euo pipefail
-here=$(cd "$(dirname "$0")/.." && pwd)
-lockstep=$(readlink -f "${LOCKSTEP:-$here/build/lockstep}")
-export LOCKSTEP_EXPERIMENTS=${LOCKSTEP_EXPERIMENTS:-$here/experiments} LOCKSTEP_SECRET="between machines $$"
 out=$(mkdir -p "${1:-predict-blind}" && readlink -f "${1:-predict-blind}")
-hosts=${HOSTS:-8} calibrate=${CALIBRATE:-2 4} seconds=${SECONDS_EACH:-4} cores=$(nproc)
+hosts=${HOSTS:-8} calibrate=${CALIBRATE:-2 4} seconds=${SECONDS_EACH:-4}
+. "$(dirname "$0")/many_hosts_lib.sh"
 links=${LINKS:-1000:0 2500:0 1000:200 2500:200} parts=${PARTS:-hosts ranks}
 ranks=${RANKS:-$cores} calibrate_ranks=${CALIBRATE_RANKS:-1 2 4}
 cases=${CASES:-mnist-keras:ddp:32 mnist-keras:fsdp:32 resnet18-cifar:ddp:8 resnet18-cifar:fsdp:8 resnet18-cifar:ddp:16 resnet18-cifar:fsdp:32
@@ -35,17 +30,7 @@ rank_cases=${RANK_CASES:-mnist-keras:ddp:32 mnist-keras:fsdp:32 mnist-keras:zero
     resnet18-cifar:zero1:32 resnet18-cifar:fsdp:32 dcgan-d:ddp:8 dcgan-d:fsdp:16 vit-tiny:ddp:8 vit-tiny:fsdp:8
     dcgan-d:ddp:8:resnet18-cifar,mnist-keras vit-tiny:ddp:8:resnet18-cifar,mnist-keras}
 batches=${BATCHES:-8 32} sizes=${SIZES:-256,4KiB,64KiB,1MiB,4MiB,16MiB}
-net=10.$((100 + $$ % 100)).$(($$ / 100 % 250)) port=$((20000 + $$ % 20000)) name=pb$$ switch=${SWITCH:-}
-work=$(mktemp -d) share=${SHARE:-} groups=/sys/fs/cgroup
-[ -d $groups/cpu ] && groups=$groups/cpu
-clean() {
-    [ -z "${switch_pid:-}" ] || kill "$switch_pid" 2>/dev/null || true
-    for ((i = 0; i < hosts; i++)); do ip netns del "$name-$i" 2>/dev/null || true; done
-    ip netns del "$name-s" 2>/dev/null || true
-    for ((i = 0; i < hosts; i++)); do [ ! -d "$groups/$name-$i" ] || rmdir "$groups/$name-$i" 2>/dev/null || true; done
-    rm -rf "$work"
-}
-trap clean EXIT
+rm -f "$out"/calibration-*
 : >"$out/predicted.jsonl"
 : >"$out/measured.jsonl"
 : >"$out/order"
@@ -86,76 +71,6 @@ predict() {
 }
 
 # -- machines
-# link MBIT:US: HOSTS machines behind such links
-link() {
-    local i at first=() rate=${1%:*} delay=${1#*:}
-    clean
-    mkdir -p "$work"
-    switch_pid=
-    for ((i = 0; i < hosts; i++)); do ip netns add "$name-$i"; done
-    if [ "$delay" -gt 0 ]; then
-        [ -n "$switch" ] || { switch=$out/wire_switch && "${CC:-cc}" -O2 -D_GNU_SOURCE -pthread -o "$switch" "$here/bench/wire_switch.c"; }
-        # Where it shares cores with machines, it goes first, as a switch does that is none of them.
-        [ "$hosts" -lt "$cores" ] || ! chrt -f 10 true 2>/dev/null || first=(chrt -f 10)
-        # shellcheck disable=SC2046,SC2068 # names without spaces
-        ${first[@]} taskset -c "$((hosts < cores ? hosts : 0))-$((cores - 1))" "$switch" $([ "$hosts" -lt "$cores" ] || echo -s) "$rate" "$delay" $(for ((i = 0; i < hosts; i++)); do echo "$name-$i"; done) >"$work/switch" &
-        switch_pid=$!
-        until grep -q ready "$work/switch"; do kill -0 $switch_pid; done
-    else
-        ip netns add "$name-s"
-        ip -n "$name-s" link add br0 type bridge
-        ip -n "$name-s" link set br0 up
-        for ((i = 0; i < hosts; i++)); do
-            ip -n "$name-$i" link add eth0 type veth peer name "p$i" netns "$name-s"
-            ip -n "$name-s" link set "p$i" master br0 up
-            for at in "$name-$i eth0" "$name-s p$i"; do tc -n "${at% *}" qdisc add dev "${at#* }" root tbf rate "${rate}mbit" burst 70kb latency 100ms; done
-        done
-    fi
-    for ((i = 0; i < hosts; i++)); do
-        ip -n "$name-$i" addr add "$net.$((i + 1))/24" dev eth0
-        ip -n "$name-$i" link set lo up
-        ip -n "$name-$i" link set eth0 up
-    done
-}
-
-# core HOST COMMAND...: on its core, or its share of one
-core() {
-    local i=$1 group=$groups/$name-$1 period=20000
-    shift
-    if [ -n "$share" ] && mkdir -p "$group"; then
-        if [ -f "$group/cpu.max" ]; then echo "$((share * period / 100)) $period" >"$group/cpu.max"
-        else echo $period >"$group/cpu.cfs_period_us" && echo $((share * period / 100)) >"$group/cpu.cfs_quota_us"; fi
-        set -- sh -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$group" "$@"
-    fi
-    taskset -c "$((i % cores))" "$@"
-}
-
-# on HOST COMMAND...: as that machine
-on() {
-    local i=$1
-    shift
-    core "$i" ip netns exec "$name-$i" env MASTER_ADDR="$net.1" MASTER_PORT=$port NODE_RANK="$i" "$@"
-}
-
-# together N EXPORT ARGUMENT...: `bench` with these on N machines; machine 0's export goes to EXPORT ("": none), what it says to $work/said
-together() {
-    local n=$1 export=$2 i
-    shift 2
-    for ((i = 1; i < n; i++)); do on "$i" "$lockstep" bench "$@" --nodes "$n" >/dev/null 2>"$work/err.$i" & pids[i]=$!; done
-    on 0 "$lockstep" bench "$@" --nodes "$n" ${export:+--export "$export"} --json >"$work/said" 2>"$work/err.0" || { cat "$work"/err.* >&2; exit 1; }
-    for ((i = 1; i < n; i++)); do wait "${pids[$i]}" || true; done
-    port=$((port + 1))
-}
-
-# apart N EXPORT ARGUMENT...: N of them at the same time, each by itself on its core; the export of the first
-apart() {
-    local n=$1 export=$2 i
-    shift 2
-    for ((i = 1; i < n; i++)); do core "$i" "$lockstep" bench "$@" >/dev/null 2>&1 & pids[i]=$!; done
-    core 0 "$lockstep" bench "$@" --export "$export" >"$work/said" 2>"$work/err.0" || { cat "$work/err.0" >&2; exit 1; }
-    for ((i = 1; i < n; i++)); do wait "${pids[$i]}" || true; done
-}
-
 hosts_part() {
     local link case n x most=${calibrate##* }
     [ "$cores" -ge "$hosts" ] || [ -n "$share" ] || echo "predict_blind.sh: $hosts machines on $cores cores: what is measured says nothing of the predictions" >&2

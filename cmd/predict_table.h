@@ -16,6 +16,7 @@ typedef struct predict_way {
     int line;                  /* of the table's, that it belongs to */
     char why[LS_ERR_TEXT_MAX]; /* it cannot be had; "": it can */
     ls_program program;
+    ls_program alone;      /* of one rank, which exchanges and divides nothing, whatever the strategy */
     ls_plan_memory memory; /* of a rank, for as many as `ranks` */
     int recomputed;        /* units of the model that are computed again */
     int ranks, group;      /* of a model between several ranks; 0: all are one */

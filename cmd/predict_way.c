@@ -60,10 +60,11 @@ out:
 static ls_status compile(ls_program *p, ls_plan_memory *memory, int *recomputed, const predict_way *w,
                          const predict_step *s, ls_err *err)
 {
+    const int here = s->ranks_per_node < w->ranks ? s->ranks_per_node : w->ranks;
     const ls_alternative way = {
         .trial = s->trial,
         .cfg = s->cfg,
-        .how = {.ranks = w->ranks, .here = s->ranks_per_node, .threads = s->threads, .untimed = true},
+        .how = {.ranks = w->ranks, .here = here, .threads = s->threads, .untimed = true},
         .strategy = w->strategy,
         .batch = w->batch};
     ls_outline o = {0};
@@ -78,6 +79,14 @@ out:
     return st;
 }
 
+/* A rank alone has a plan of its own: those of several make pieces of updates, and room for exchanges. */
+static ls_status compile_alone(predict_way *w, const predict_step *s, ls_err *err)
+{
+    const predict_way one = {.strategy = "ddp", .batch = w->batch, .ranks = 1};
+
+    return compile(&w->alone, NULL, NULL, &one, s, err);
+}
+
 ls_status predict_way_open(predict_way *w, const predict_step *s, ls_err *err)
 {
     ls_status st;
@@ -85,6 +94,7 @@ ls_status predict_way_open(predict_way *w, const predict_step *s, ls_err *err)
     w->group = group_of(w->strategy, s);
     w->ranks = s->ranks > 0 ? s->ranks : reference_ranks(s, w->group);
     st = compile(&w->program, &w->memory, &w->recomputed, w, s, err);
+    if (st == LS_OK) st = compile_alone(w, s, err);
     if (st != LS_INVALID && st != LS_UNSUPPORTED) return st;
     ls_text_fit(w->why, sizeof w->why, "%s", err->text);
     *err = (ls_err){0};
@@ -95,6 +105,7 @@ void predict_way_release(predict_way *w)
 {
     for (int i = 0; i < PREDICT_VARIANTS; i++) ls_program_release(&w->variant[i]);
     ls_program_release(&w->program);
+    ls_program_release(&w->alone);
 }
 
 /* The program with a setting that is put back afterwards.  What cannot be compiled is no variant. */
@@ -148,7 +159,9 @@ out:
 
 ls_predict_args predict_args_of(const predict_table *t, const predict_row *r)
 {
-    ls_predict_args a = {.program = &t->way[r->way].program,
+    const predict_way *w = &t->way[r->way];
+    ls_predict_args a = {.program = r->ranks == 1 ? &w->alone : &w->program,
+                         .alone_s = ls_program_compute(&w->alone, 1, 1),
                          .machine = &t->machine,
                          .network = &t->network,
                          .placement = t->placement,

@@ -371,7 +371,8 @@ static ls_status answer(question *q, ls_prediction *o)
     make_band(o);
     for (int32_t i = 0; i < q->p->n_transfers; i++) o->wire_bytes += q->costs[i].wire_bytes;
     o->samples_per_s = o->mid > 0 ? (double)q->p->samples * q->ranks / o->mid : 0;
-    o->efficiency = o->mid > 0 ? ls_program_compute(q->p, 1, 1) / o->mid : 0;
+    if (o->mid > 0)
+        o->efficiency = (q->a->alone_s > 0 ? q->a->alone_s : ls_program_compute(q->p, 1, 1)) / o->mid;
 out:
     return st;
 }

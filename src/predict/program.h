@@ -94,9 +94,10 @@ typedef struct ls_predict_args {
     const ls_network *network;
     ls_job_placement placement; /* with ranks, ranks_per_node; `node` may be NULL for contiguous */
     ls_algorithm algorithm;
-    int engine;    /* an ls_engine, or -1: by rule */
-    int replays;   /* steps that are replayed; 0: 21 */
-    uint64_t seed; /* of the jitter that is drawn */
+    double alone_s; /* that a rank alone takes for a step of as many samples; 0: by `program` */
+    int engine;     /* an ls_engine, or -1: by rule */
+    int replays;    /* steps that are replayed; 0: 21 */
+    uint64_t seed;  /* of the jitter that is drawn */
 } ls_predict_args;
 
 /* Where the time of a step goes: they add up to `mid`. */
