@@ -25,10 +25,11 @@ hosts=${HOSTS:-8} calibrate=${CALIBRATE:-2 4} seconds=${SECONDS_EACH:-4}
 links=${LINKS:-1000:0 2500:0 1000:200 2500:200} parts=${PARTS:-hosts ranks}
 ranks=${RANKS:-$cores} calibrate_ranks=${CALIBRATE_RANKS:-1 2 4}
 cases=${CASES:-mnist-keras:ddp:32 mnist-keras:fsdp:32 resnet18-cifar:ddp:8 resnet18-cifar:fsdp:8 resnet18-cifar:ddp:16 resnet18-cifar:fsdp:32
-    dcgan-d:ddp:8:resnet18-cifar,mnist-keras dcgan-d:fsdp:8:resnet18-cifar,mnist-keras}
+    dcgan-d:ddp:8:dcgan-g,resnet18-cifar,mnist-keras dcgan-d:fsdp:8:dcgan-g,resnet18-cifar,mnist-keras
+    resnet18-cifar-stem:ddp:16:dcgan-g,resnet18-cifar,mnist-keras}
 rank_cases=${RANK_CASES:-mnist-keras:ddp:32 mnist-keras:fsdp:32 mnist-keras:zero1:16 resnet18-cifar:ddp:8 resnet18-cifar:fsdp:8 resnet18-cifar:ddp:16
     resnet18-cifar:zero1:32 resnet18-cifar:fsdp:32 dcgan-d:ddp:8 dcgan-d:fsdp:16 vit-tiny:ddp:8 vit-tiny:fsdp:8
-    dcgan-d:ddp:8:resnet18-cifar,mnist-keras vit-tiny:ddp:8:resnet18-cifar,mnist-keras}
+    dcgan-g:ddp:8:dcgan-d,resnet18-cifar,mnist-keras resnet18-cifar-stem:ddp:16:dcgan-d,resnet18-cifar,mnist-keras}
 batches=${BATCHES:-8 32} sizes=${SIZES:-256,4KiB,64KiB,1MiB,4MiB,16MiB}
 rm -f "$out"/calibration-*
 : >"$out/predicted.jsonl"
@@ -54,7 +55,7 @@ calibrated() {
 # files PREFIX LINK: files of steps of the experiments in $from, alone and of several machines
 files() {
     local x
-    for x in $from; do ls "$out/$1-$x-"*.json "$out/joined-$2-$x-"*.json 2>/dev/null || true; done
+    for x in $from; do ls "$out/$1-$x-"[0-9rb]*.json "$out/joined-$2-$x-"[0-9]*.json 2>/dev/null || true; done
 }
 
 # predict KIND N RANKS_PER_NODE STEPS EXCHANGES...: writes down what the case set by `each` will take; STEPS: how files of steps begin

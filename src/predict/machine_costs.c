@@ -18,30 +18,40 @@
 /* -- fits -------------------------------------------------------------------------------------------------
  */
 
-void lsi_fit_line(const double *x, const double *y, int n, double *a, double *b, double *error)
+void lsi_line_add(lsi_line *l, double weight, double x, double y)
 {
-    double sw = 0, sx = 0, sy = 0, sxx = 0, sxy = 0, sum = 0;
+    const double w = y > 0 ? weight / (y * y) : 0;
 
-    for (int i = 0; i < n; i++) {
-        const double w = y[i] > 0 ? 1 / (y[i] * y[i]) : 0;
-        sw += w;
-        sx += w * x[i];
-        sy += w * y[i];
-        sxx += w * x[i] * x[i];
-        sxy += w * x[i] * y[i];
-    }
+    l->w += w;
+    l->x += w * x;
+    l->y += w * y;
+    l->xx += w * x * x;
+    l->xy += w * x * y;
+}
+
+void lsi_line_solve(const lsi_line *l, double *a, double *b)
+{
     *a = *b = 0;
-    if (sw * sxx - sx * sx > 1e-12 * sw * sxx) {
-        *b = (sw * sxy - sx * sy) / (sw * sxx - sx * sx);
-        *a = (sy - *b * sx) / sw;
+    if (l->w * l->xx - l->x * l->x > 1e-12 * l->w * l->xx) {
+        *b = (l->w * l->xy - l->x * l->y) / (l->w * l->xx - l->x * l->x);
+        *a = (l->y - *b * l->x) / l->w;
     }
     if (*b < 0) { /* nothing depends on x */
         *b = 0;
-        *a = sy / sw;
+        *a = l->y / l->w;
     } else if (*a <= 0) { /* or one x alone, of which all is taken to depend */
         *a = 0;
-        *b = sxx > 0 ? sxy / sxx : 0;
+        *b = l->xx > 0 ? l->xy / l->xx : 0;
     }
+}
+
+void lsi_fit_line(const double *x, const double *y, int n, double *a, double *b, double *error)
+{
+    lsi_line l = {0};
+    double sum = 0;
+
+    for (int i = 0; i < n; i++) lsi_line_add(&l, 1, x[i], y[i]);
+    lsi_line_solve(&l, a, b);
     for (int i = 0; i < n; i++) {
         const double off = y[i] > 0 ? (*a + *b * x[i]) / y[i] - 1 : 0;
         sum += off * off;
@@ -144,19 +154,21 @@ static double bound(double work, double rate)
     return rate > 0 ? work / rate : 0;
 }
 
-/* Rates of its op; or the peaks, which nothing is faster than, with the time that a launch takes here. */
+/* Nodes like it; rates of its op, where the machine has no nodes; or the peaks, which nothing is faster than,
+ * with the time that a launch takes here. */
 static ls_node_cost by_rates(const ls_machine *m, const ls_doc_node *node)
 {
     const ls_machine_op *op = find_op(m, node);
     double launch = INFINITY;
+    ls_node_cost c = {.source = LS_COST_RATES, .op = op != NULL ? (int32_t)(op - m->ops) : -1};
 
-    if (op != NULL)
-        return (ls_node_cost){
-            .seconds = op->launch_s + fmax(bound(node->flops, op->flop_s), bound(node->bytes, op->bytes_s)),
-            .launch_s = op->launch_s,
-            .error = op->error,
-            .source = LS_COST_RATES,
-            .op = (int32_t)(op - m->ops)};
+    if (op != NULL && lsi_machine_like(m, node, &c)) return c;
+    if (op != NULL) {
+        c.seconds = op->launch_s + fmax(bound(node->flops, op->flop_s), bound(node->bytes, op->bytes_s));
+        c.launch_s = op->launch_s;
+        c.error = op->error;
+        return c;
+    }
     for (int32_t i = 0; i < m->n_ops; i++) launch = fmin(launch, m->ops[i].launch_s);
     if (m->n_ops == 0) launch = 0;
     return (ls_node_cost){.seconds =

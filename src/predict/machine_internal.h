@@ -32,8 +32,19 @@ const json_t *lsi_member_list(lsi_member *m, const char *key, bool wanted, size_
 /* -- costs (machine_costs.c) ------------------------------------------------------------------------------
  */
 
-/* y = a + b x with a, b >= 0 such that relative errors of y are least; *error is their root mean square. */
+/* Sums over points, for the line through them. */
+typedef struct lsi_line {
+    double w, x, y, xx, xy;
+} lsi_line;
+
+void lsi_line_add(lsi_line *l, double weight, double x, double y);
+/* y = a + b x with a, b >= 0 such that relative errors of y are least. */
+void lsi_line_solve(const lsi_line *l, double *a, double *b);
+/* The same through n points that count alike; *error is the root mean square of their relative errors. */
 void lsi_fit_line(const double *x, const double *y, int n, double *a, double *b, double *error);
+/* A node that was not measured by those of its op that were and are most like it (machine_like.c): sets
+ * seconds, launch_s and error.  false: no node of its op was measured. */
+bool lsi_machine_like(const ls_machine *m, const ls_doc_node *node, ls_node_cost *c);
 /* Rates of all ops that the machine's nodes have (machine_rates.c); the arena's. */
 ls_status lsi_machine_rate(ls_machine *m, ls_err *err) LS_MUST_CHECK;
 /* Attributes without what depends on the batch or on who has which piece, into `buf`; *pieces receives among

@@ -258,10 +258,52 @@ static void one_point_is_taken_to_grow_with_its_work(void)
     c = cost(&m, 32, 8000, 180); /* work on weights, which knows no batch */
     CHECK_EQ_INT(c.source, LS_COST_MEASURED);
     CHECK_NEAR(c.seconds, 0.026, 1e-12);
-    c = cost(&m, 32, 77000, 420); /* another one: by the rates of its op */
+    c = cost(&m, 32, 77000, 420); /* another one: as this one, by its bytes or FLOPs */
+    CHECK_EQ_INT(c.source, LS_COST_RATES);
+    CHECK_NEAR(c.seconds, 0.026 * 420 / 180, 1e-9);
+    CHECK(c.error > 0.3);
+    m.n_nodes = 0; /* by the rates of its op */
+    c = cost(&m, 32, 77000, 420);
     CHECK_EQ_INT(c.source, LS_COST_RATES);
     CHECK_NEAR(c.seconds, 0.002 + 0.077, 1e-12);
     CHECK_NEAR(c.error, 0.2, 0);
+}
+
+/* Two convolutions with rates of their own, each of three sizes: another one goes by those that are like it,
+ * in kind before size, and says how much they differ. */
+static void nodes_are_as_those_that_are_like_them(void)
+{
+    ls_machine_node nodes[2] = {{.op = "conv2d", .attributes = "kernel=3x3 pad=1,1", .n_points = 3},
+                                {.op = "conv2d", .attributes = "kernel=5x5 pad=2,2", .n_points = 3}};
+    ls_machine_op op = {.op = "conv2d", .flop_s = 1e3, .error = 1};
+    ls_machine m = {.nodes = nodes, .n_nodes = 2, .ops = &op, .n_ops = 1};
+    ls_doc_node node = {.op = "conv2d", .layer = "new", .flops = 3e6, .bytes = 3e4};
+    const ls_document d = {.batch = 8};
+    ls_node_cost c;
+
+    for (int k = 0; k < 3; k++) {
+        const double flops = 1e6 * (1 << k);
+        nodes[0].layer = nodes[1].layer = "old";
+        nodes[0].point[k] = (ls_machine_point){8 << k, 0.001 + flops / 1e9, flops, flops / 100};
+        nodes[1].point[k] = (ls_machine_point){8 << k, 0.001 + flops / 1e8, flops, flops / 100};
+    }
+    node.attributes = "kernel=3x3 pad=0,0";
+    c = ls_machine_node_cost(&m, &d, &node);
+    CHECK_EQ_INT(c.source, LS_COST_RATES);
+    CHECK_EQ_INT(c.op, 0);
+    CHECK(c.seconds > 0.0035 && c.seconds < 0.010); /* 0.004 of its own kind, 0.031 of the other */
+    node.attributes = "kernel=5x5 pad=0,0";
+    c = ls_machine_node_cost(&m, &d, &node);
+    CHECK(c.seconds > 0.02 && c.seconds < 0.033);
+    {
+        const double known = c.error;
+        node.attributes = "kernel=7x7 groups=2 pad=0,0"; /* like none of them */
+        c = ls_machine_node_cost(&m, &d, &node);
+        CHECK(c.error > known + 0.2);
+        CHECK(c.seconds > 0.004 && c.seconds < 0.031);
+    }
+    node.op = "conv2d_dw"; /* of which nothing is known */
+    CHECK_EQ_INT(ls_machine_node_cost(&m, &d, &node).source, LS_COST_PEAKS);
 }
 
 static void crowding_is_between_and_beyond(void)
@@ -561,6 +603,7 @@ int main(void)
     CHECK_RUN(lines_are_fitted);
     CHECK_RUN(nodes_are_found_at_any_batch);
     CHECK_RUN(one_point_is_taken_to_grow_with_its_work);
+    CHECK_RUN(nodes_are_as_those_that_are_like_them);
     CHECK_RUN(crowding_is_between_and_beyond);
     CHECK_RUN(crowding_is_of_a_batch);
     CHECK_RUN(ranks_of_a_machine_are_as_unlike_as_measured);
