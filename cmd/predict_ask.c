@@ -91,7 +91,7 @@ static ls_status add_way(predict_table *t, const char *strategy, const batches *
     if (t->n_ways == PREDICT_WAYS)
         return ls_fail(err, LS_INVALID, "more than %d strategies and batches; ask for fewer at a time",
                        (int)PREDICT_WAYS);
-    *w = (predict_way){.batch = b->of[i], .line = b->shared ? nth : t->n_ways};
+    *w = (predict_way){.batch = b->of[i], .shared = b->shared, .line = b->shared ? nth : t->n_ways};
     t->n_ways++;
     snprintf(w->strategy, sizeof w->strategy, "%s", strategy);
     if (w->line == t->n_lines) {

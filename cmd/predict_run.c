@@ -152,7 +152,7 @@ static bool answer_row(predict_run *run, const predict_table *t, const predict_r
         ls_text_fit(run->why, sizeof run->why, "%s", r->why);
         return false;
     }
-    run->batch = t->way[r->way].program.samples * r->ranks;
+    run->batch = predict_update_of(&t->way[r->way], r->ranks);
     if (!count_steps(run, q)) return false;
     run->training = ls_interval_times(run->steps, (ls_interval){p->lo, p->mid, p->hi});
     *o = (ls_offer){.line = t->way[r->way].line,

@@ -13,6 +13,8 @@ enum { PREDICT_PLANS = LS_OUTLINE_PLANS, PREDICT_WAYS = 96, PREDICT_LINE = 64, P
 typedef struct predict_way {
     char strategy[32];
     int64_t batch;             /* of a rank; 0: as the settings say */
+    bool shared;               /* `batch` is what a rank has of batch.global, rounded up */
+    int64_t own, global;       /* samples of an update of one rank alone; of all ranks (0: as many of each) */
     int line;                  /* of the table's, that it belongs to */
     char why[LS_ERR_TEXT_MAX]; /* it cannot be had; "": it can */
     ls_program program;
@@ -93,6 +95,8 @@ typedef struct predict_table {
     struct predict_runs *runs; /* whole runs (predict_run.h); NULL: nobody has asked */
 } predict_table;
 
+/* Samples of an update among so many ranks, as `train` counts them. */
+int64_t predict_update_of(const predict_way *w, int ranks);
 /* What one row of the table asks; predictions of sensitivity and timelines start from it. */
 ls_predict_args predict_args_of(const predict_table *t, const predict_row *r);
 /* predict_args_of, answered: a placement that is no plain one is drawn here. */

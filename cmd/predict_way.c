@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "predict_table.h"
 #include "train/alternatives.h"
+#include "train/session.h"
 
 /* -- the step ---------------------------------------------------------------------------------------------
  */
@@ -87,10 +88,27 @@ static ls_status compile_alone(predict_way *w, const predict_step *s, ls_err *er
     return compile(&w->alone, NULL, NULL, &one, s, err);
 }
 
+/* Ranks that do not divide batch.global have unequal shares of it, and steps are as long as the largest: all
+ * of them take less than as many times that. */
+static void find_update(predict_way *w, const predict_step *s)
+{
+    const int64_t all = ls_update_of(s->cfg, 1).samples;
+    const bool shares = (w->shared || w->batch == 0) && ls_config_int(s->cfg, "batch.global") > 0;
+
+    w->own = w->batch > 0 ? w->batch * ls_config_int(s->cfg, "parallel.accumulate") : all;
+    w->global = shares ? all : 0;
+}
+
+int64_t predict_update_of(const predict_way *w, int ranks)
+{
+    return w->global > 0 ? w->global : w->own * ranks;
+}
+
 ls_status predict_way_open(predict_way *w, const predict_step *s, ls_err *err)
 {
     ls_status st;
 
+    find_update(w, s);
     w->group = group_of(w->strategy, s);
     w->ranks = s->ranks > 0 ? s->ranks : reference_ranks(s, w->group);
     st = compile(&w->program, &w->memory, &w->recomputed, w, s, err);
@@ -160,8 +178,12 @@ out:
 ls_predict_args predict_args_of(const predict_table *t, const predict_row *r)
 {
     const predict_way *w = &t->way[r->way];
+    const int64_t samples = predict_update_of(w, r->ranks);
+    /* Of a rank's share of them, the mean one. */
+    const double share = (double)samples / ((double)w->own * r->ranks);
     ls_predict_args a = {.program = r->ranks == 1 ? &w->alone : &w->program,
-                         .alone_s = ls_program_compute(&w->alone, 1, 1),
+                         .samples = samples,
+                         .alone_s = share * ls_program_compute(&w->alone, 1, 1),
                          .machine = &t->machine,
                          .network = &t->network,
                          .placement = t->placement,

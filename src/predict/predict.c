@@ -349,6 +349,19 @@ static void make_band(ls_prediction *o)
 /* -- all of it --------------------------------------------------------------------------------------------
  */
 
+/* Ranks may have unequal shares of an update: all wait for the largest, which is the program's. */
+static void find_rates(const question *q, ls_prediction *o)
+{
+    const double equal = (double)q->p->samples * q->ranks;
+    const double samples = q->a->samples > 0 ? (double)q->a->samples : equal;
+    const double alone =
+        q->a->alone_s > 0 ? q->a->alone_s : ls_program_compute(q->p, 1, 1) * samples / fmax(equal, 1);
+
+    if (o->mid <= 0) return;
+    o->samples_per_s = samples / o->mid;
+    o->efficiency = alone / o->mid;
+}
+
 static ls_status answer(question *q, ls_prediction *o)
 {
     lsi_replay r = {0};
@@ -370,9 +383,7 @@ static ls_status answer(question *q, ls_prediction *o)
     LS_TRY(find_errors(q, o, &spread));
     make_band(o);
     for (int32_t i = 0; i < q->p->n_transfers; i++) o->wire_bytes += q->costs[i].wire_bytes;
-    o->samples_per_s = o->mid > 0 ? (double)q->p->samples * q->ranks / o->mid : 0;
-    if (o->mid > 0)
-        o->efficiency = (q->a->alone_s > 0 ? q->a->alone_s : ls_program_compute(q->p, 1, 1)) / o->mid;
+    find_rates(q, o);
 out:
     return st;
 }

@@ -94,10 +94,11 @@ typedef struct ls_predict_args {
     const ls_network *network;
     ls_job_placement placement; /* with ranks, ranks_per_node; `node` may be NULL for contiguous */
     ls_algorithm algorithm;
-    double alone_s; /* that a rank alone takes for a step of as many samples; 0: by `program` */
-    int engine;     /* an ls_engine, or -1: by rule */
-    int replays;    /* steps that are replayed; 0: 21 */
-    uint64_t seed;  /* of the jitter that is drawn */
+    int64_t samples; /* of all ranks in a step; 0: as many of each as `program` has */
+    double alone_s;  /* that a rank alone takes for its share of them; 0: by `program` */
+    int engine;      /* an ls_engine, or -1: by rule */
+    int replays;     /* steps that are replayed; 0: 21 */
+    uint64_t seed;   /* of the jitter that is drawn */
 } ls_predict_args;
 
 /* Where the time of a step goes: they add up to `mid`. */

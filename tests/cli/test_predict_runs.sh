@@ -29,6 +29,13 @@ run 0 predict mnist batch.global=256 "${on[@]}" --ranks 1,4,16 --json
 holds '[p["batch_per_rank"] for p in o["points"]] == [256, 64, 16]'
 run 0 predict mnist batch.global=256 "${on[@]}" --ranks 1,4 --until 1ep --samples 60000 --json
 holds 'all(p["run"]["global_batch"] == 256 and p["run"]["steps"]["mid"] == 235 for p in o["points"])'
+# Ranks that do not divide it: an update takes what it says, and not as many times the largest share.
+run 0 predict mnist batch.global=100 "${on[@]}" --ranks 7,8 --until 1ep --samples 60000 --json
+holds '[p["batch_per_rank"] for p in o["points"]] == [15, 13]' \
+    'all(p["run"]["global_batch"] == 100 and p["run"]["steps"]["mid"] == 600 for p in o["points"])' \
+    'all(abs(p["samples_per_s"] * p["step_s"]["mid"] / 100 - 1) < 1e-6 for p in o["points"])'
+run 0 predict mnist batch.global=512 "${on[@]}" --ranks 7 --until 98% --samples 60000 --study study.csv:good --json
+holds 'o["points"][0]["run"]["global_batch"] == 512 and o["points"][0]["run"]["steps"]["mid"] == 1180'
 
 # -- lengths, as train counts them: 60,000 / 128 are 468.75, so 469 steps an epoch
 run 0 predict mnist "${on[@]}" --ranks 2 --until 10ep --samples 60000 --json

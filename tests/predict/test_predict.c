@@ -314,6 +314,25 @@ static void memory_that_runs_out_is_said(void)
     CHECK(n > 5 && st == LS_OK);
 }
 
+/* Ranks that do not divide batch.global have unequal shares, and steps of the largest. */
+static void rates_are_of_the_samples_that_there_are(void)
+{
+    job j;
+    ls_predict_args a;
+    ls_prediction equal, fewer;
+
+    fill(&j, 1);
+    j.p.samples = 15;
+    a = args_of(&j, 7, 1);
+    equal = ask(&a);
+    CHECK_NEAR(equal.samples_per_s, 7 * 15 / equal.mid, 1e-9 * equal.samples_per_s);
+    a.samples = 100; /* two ranks of 15 and five of 14 */
+    fewer = ask(&a);
+    CHECK_NEAR(fewer.mid, equal.mid, 0);
+    CHECK_NEAR(fewer.samples_per_s, 100 / fewer.mid, 1e-9 * fewer.samples_per_s);
+    CHECK_NEAR(fewer.efficiency, equal.efficiency * 100 / 105, 1e-12);
+}
+
 /* -- the band ---------------------------------------------------------------------------------------------
  */
 
@@ -490,6 +509,7 @@ int main(void)
     CHECK_RUN(no_ranks_are_refused);
     CHECK_RUN(plans_of_other_jobs_are_refused);
     CHECK_RUN(memory_that_runs_out_is_said);
+    CHECK_RUN(rates_are_of_the_samples_that_there_are);
     CHECK_RUN(the_band_has_its_parts);
     CHECK_RUN(hidden_transfers_do_not_widen_the_band);
     CHECK_RUN(measured_steps_tell);
