@@ -83,15 +83,16 @@ out:
 }
 
 /* Of batch.global all are one curve: the batch follows from the ranks. */
-static ls_status add_way(predict_table *t, const char *strategy, const batches *b, int i, int nth,
+static ls_status add_way(predict_table *t, const char *strategy, const batches *b, int i, int line, int only,
                          const predict_step *step, ls_err *err)
 {
     predict_way *w = &t->way[t->n_ways];
 
     if (t->n_ways == PREDICT_WAYS)
-        return ls_fail(err, LS_INVALID, "more than %d strategies and batches; ask for fewer at a time",
-                       (int)PREDICT_WAYS);
-    *w = (predict_way){.batch = b->of[i], .shared = b->shared, .line = b->shared ? nth : t->n_ways};
+        return ls_fail(err, LS_INVALID, "more than %d strategies and batches%s; ask for fewer at a time",
+                       (int)PREDICT_WAYS,
+                       predict_by_ranks(step) ? ", each with a plan for every number of ranks" : "");
+    *w = (predict_way){.batch = b->of[i], .shared = b->shared, .line = line, .only = only};
     t->n_ways++;
     snprintf(w->strategy, sizeof w->strategy, "%s", strategy);
     if (w->line == t->n_lines) {
@@ -103,6 +104,20 @@ static ls_status add_way(predict_table *t, const char *strategy, const batches *
     if (w->batch > 0) return predict_way_open(w, step, err);
     ls_text_fit(w->why, sizeof w->why, "%s", b->why[i]);
     return LS_OK;
+}
+
+/* The `nth` strategy at batch i, which is one curve. */
+static ls_status add_ways(predict_table *t, const char *strategy, int nth, const batches *b, int i,
+                          const int *counts, int n, const predict_step *step, ls_err *err)
+{
+    const int line = b->shared ? nth : t->n_lines;
+    ls_status st = LS_OK;
+
+    if (b->shared || !predict_by_ranks(step))
+        return add_way(t, strategy, b, i, line, b->shared ? counts[i] : 0, step, err);
+    for (int c = 0; c < n; c++) LS_TRY(add_way(t, strategy, b, i, line, counts[c], step, err));
+out:
+    return st;
 }
 
 const char *predict_line_of(const predict_table *t, const predict_row *r)
@@ -147,7 +162,6 @@ static ls_status answer_all(predict_table *t, cli_experiment *x, const cli_args 
                             const predict_step *step, const int *counts, int n, ls_err *err)
 {
     char strategies[256], name[sizeof t->way[0].strategy];
-    int n_strategies = 0;
     batches b = {.n = 0};
     size_t limit;
     ls_status st = LS_OK;
@@ -158,14 +172,13 @@ static ls_status answer_all(predict_table *t, cli_experiment *x, const cli_args 
     LS_TRY(find_batches(&b, t, x->cfg, args, counts, n, err));
     for (int i = 0; i < b.n; i++) {
         const char *list = strategies;
-        for (int k = 0; ls_alternative_next(&list, name, sizeof name); k++) {
-            LS_TRY(add_way(t, name, &b, i, k, step, err));
-            n_strategies = k + 1;
-        }
+        for (int k = 0; ls_alternative_next(&list, name, sizeof name); k++)
+            LS_TRY(add_ways(t, name, k, &b, i, counts, n, step, err));
     }
     for (int i = 0; i < n; i++)
         for (int k = 0; k < t->n_ways; k++)
-            if (!b.shared || k / n_strategies == i) LS_TRY(add_row(t, k, counts[i], step, limit, err));
+            if (t->way[k].only == 0 || t->way[k].only == counts[i])
+                LS_TRY(add_row(t, k, counts[i], step, limit, err));
     if (t->runs != NULL) {
         t->runs->wish.limits.most[LS_LIMIT_MEMORY] = (double)limit;
         LS_TRY(predict_runs_answer(t, step, err));

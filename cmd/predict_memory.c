@@ -6,7 +6,6 @@
 
 #include "base/text.h"
 #include "predict_table.h"
-#include "train/alternatives.h"
 
 /* Activations that are computed again take time, which the step was not predicted with. */
 static void check_recompute(predict_row *r, const predict_way *w, const ls_outline *x)
@@ -23,13 +22,7 @@ ls_status predict_memory_of(const predict_table *t, predict_row *r, const predic
                             ls_err *err)
 {
     const predict_way *w = &t->way[r->way];
-    const int here = s->ranks_per_node < r->ranks ? s->ranks_per_node : r->ranks;
-    const ls_alternative way = {
-        .trial = s->trial,
-        .cfg = s->cfg,
-        .how = {.ranks = r->ranks, .here = here, .threads = s->threads, .untimed = true},
-        .strategy = w->strategy,
-        .batch = w->batch};
+    const ls_alternative way = predict_alternative(w, s, r->ranks);
     char takes[32], may[32];
     ls_outline x = {0};
     ls_status st = LS_OK;

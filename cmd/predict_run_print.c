@@ -311,7 +311,7 @@ void predict_run_csv(const predict_table *t, const predict_row *r)
     const predict_run *run = t->runs != NULL ? &t->runs->of[r - t->rows] : NULL;
     const ls_offer *o = run != NULL && run->offer >= 0 ? &t->runs->offers[run->offer] : NULL;
 
-    printf(",%lld,", (long long)t->way[r->way].program.batch);
+    printf(",%lld,", (long long)t->way[r->way].batch);
     if (r->memory > 0) printf("%zu", r->memory);
     if (o == NULL) {
         printf(",,,,,,,,,,,,");

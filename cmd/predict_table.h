@@ -6,22 +6,25 @@
 #include "base/text.h"
 #include "cli.h"
 #include "predict/program.h"
+#include "train/alternatives.h"
 
 enum { PREDICT_PLANS = LS_OUTLINE_PLANS, PREDICT_WAYS = 96, PREDICT_LINE = 64, PREDICT_VARIANTS = 2 };
 
-/* A strategy at a batch: its plan is compiled once and holds for all numbers of ranks. */
+/* A strategy at a batch: its plan is compiled once and holds for all numbers of ranks, or for `only` one. */
 typedef struct predict_way {
     char strategy[32];
     int64_t batch;             /* of a rank; 0: as the settings say */
+    int only;                  /* of all numbers of ranks it is for this one; 0: for any */
     bool shared;               /* `batch` is what a rank has of batch.global, rounded up */
     int64_t own, global;       /* samples of an update of one rank alone; of all ranks (0: as many of each) */
     int line;                  /* of the table's, that it belongs to */
     char why[LS_ERR_TEXT_MAX]; /* it cannot be had; "": it can */
     ls_program program;
-    ls_program alone;      /* of one rank, which exchanges and divides nothing, whatever the strategy */
-    ls_plan_memory memory; /* of a rank, for as many as `ranks` */
-    int recomputed;        /* units of the model that are computed again */
-    int ranks, group;      /* of a model between several ranks; 0: all are one */
+    ls_program alone; /* of one rank, which exchanges and divides nothing, whatever the strategy; */
+    char why_alone[LS_ERR_TEXT_MAX]; /* that cannot be had */
+    ls_plan_memory memory;           /* of a rank, for as many as `ranks` */
+    int recomputed;                  /* units of the model that are computed again */
+    int ranks, group;                /* of a model between several ranks; 0: all are one */
     /* The same step under another setting, where that changes it (predict_variants_open). */
     ls_program variant[PREDICT_VARIANTS];
     const char *variant_brief[PREDICT_VARIANTS];
@@ -42,6 +45,11 @@ typedef struct predict_step {
  * w->why. Release in any case. */
 ls_status predict_way_open(predict_way *w, const predict_step *s, ls_err *err) LS_MUST_CHECK;
 void predict_way_release(predict_way *w);
+/* What is compiled for so many ranks. */
+ls_alternative predict_alternative(const predict_way *w, const predict_step *s, int ranks);
+/* Whether plans depend on the number of ranks: updates are cut into as many shards whatever that is, so that
+ * ranks run batches of other sizes, and other numbers of them (reproducible=true). */
+bool predict_by_ranks(const predict_step *s);
 /* Compiles what sensitivity asks of a way beside the way itself: overlap turned round, and larger buckets. */
 ls_status predict_variants_open(predict_way *w, const predict_step *s, ls_err *err) LS_MUST_CHECK;
 

@@ -6,7 +6,6 @@
 #include "base/alloc.h"
 #include "base/text.h"
 #include "predict_table.h"
-#include "train/alternatives.h"
 #include "train/session.h"
 
 /* -- the step ---------------------------------------------------------------------------------------------
@@ -30,6 +29,37 @@ static int reference_ranks(const predict_step *s, int group)
     return 2 * least;
 }
 
+bool predict_by_ranks(const predict_step *s)
+{
+    return ls_update_of(s->cfg, 1).shards > 0;
+}
+
+ls_alternative predict_alternative(const predict_way *w, const predict_step *s, int ranks)
+{
+    const int here = s->ranks_per_node < ranks ? s->ranks_per_node : ranks;
+
+    return (ls_alternative){.trial = s->trial,
+                            .cfg = s->cfg,
+                            .how = {.ranks = ranks, .here = here, .threads = s->threads, .untimed = true},
+                            .strategy = w->strategy,
+                            /* The ranks' own share of batch.global: shards are cut from all of that. */
+                            .batch = w->shared && w->only == ranks ? 0 : w->batch};
+}
+
+/* A rank alone takes step_time.  Plans for just so many ranks do another part of it each: they are multiplied
+ * by the same as the plan of one. */
+static ls_status take(ls_program *p, const predict_way *w, const predict_step *s, ls_err *err)
+{
+    const bool part = p != &w->alone && predict_by_ranks(s);
+    ls_status st = LS_OK;
+
+    if (s->step_time <= 0) return LS_OK;
+    LS_TRY(ls_program_take(p, part ? w->alone.scale * ls_program_compute(p, 1, 1) : s->step_time, err));
+    p->given_s = s->step_time;
+out:
+    return st;
+}
+
 static ls_status program_of(ls_program *p, const predict_way *w, const predict_step *s, ls_outline *o,
                             ls_err *err)
 {
@@ -37,9 +67,9 @@ static ls_status program_of(ls_program *p, const predict_way *w, const predict_s
     const bool narrow = strcmp(ls_config_choice(s->cfg, "parallel.wire"), "fp32") != 0;
     const ls_program_args a = {.plans = d,
                                .n_plans = o->n_plans,
-                               .ranks = w->ranks,
+                               .ranks = o->ranks,
                                .here = o->here,
-                               .shard_group = w->group,
+                               .shard_group = p == &w->alone ? 0 : w->group,
                                .wire_ratio = narrow ? 0.5 : 1,
                                .overlap = ls_config_bool(s->cfg, "parallel.overlap")};
     ls_status st = LS_OK;
@@ -52,28 +82,24 @@ static ls_status program_of(ls_program *p, const predict_way *w, const predict_s
         d[i].batch = o->batch;
     }
     LS_TRY(ls_program_make(p, &a, s->machine, err));
-    if (s->step_time > 0) LS_TRY(ls_program_take(p, s->step_time, err));
+    LS_TRY(take(p, w, s, err));
 out:
     for (int i = 0; i < o->n_plans; i++) ls_document_release(&d[i]);
     return st;
 }
 
-static ls_status compile(ls_program *p, ls_plan_memory *memory, int *recomputed, const predict_way *w,
-                         const predict_step *s, ls_err *err)
+/* Of the way itself, or what a variant makes of it. */
+static ls_status compile(ls_program *p, predict_way *w, const predict_step *s, ls_err *err)
 {
-    const int here = s->ranks_per_node < w->ranks ? s->ranks_per_node : w->ranks;
-    const ls_alternative way = {
-        .trial = s->trial,
-        .cfg = s->cfg,
-        .how = {.ranks = w->ranks, .here = here, .threads = s->threads, .untimed = true},
-        .strategy = w->strategy,
-        .batch = w->batch};
+    const ls_alternative way = predict_alternative(w, s, w->ranks);
     ls_outline o = {0};
     ls_status st = LS_OK;
 
     LS_TRY(ls_alternative_open(&way, &o, err));
-    if (memory != NULL) *memory = ls_outline_memory(&o);
-    if (recomputed != NULL) *recomputed = o.recompute.n_chosen;
+    if (p == &w->program) {
+        w->memory = ls_outline_memory(&o);
+        w->recomputed = o.recompute.n_chosen;
+    }
     LS_TRY(program_of(p, w, s, &o, err));
 out:
     ls_outline_release(&o);
@@ -83,9 +109,25 @@ out:
 /* A rank alone has a plan of its own: those of several make pieces of updates, and room for exchanges. */
 static ls_status compile_alone(predict_way *w, const predict_step *s, ls_err *err)
 {
-    const predict_way one = {.strategy = "ddp", .batch = w->batch, .ranks = 1};
+    const predict_way one = {.strategy = "ddp", .batch = w->batch};
+    const ls_alternative way = predict_alternative(&one, s, 1);
+    ls_outline o = {0};
+    ls_status st = LS_OK;
 
-    return compile(&w->alone, NULL, NULL, &one, s, err);
+    LS_TRY(ls_alternative_open(&way, &o, err));
+    LS_TRY(program_of(&w->alone, w, s, &o, err));
+out:
+    ls_outline_release(&o);
+    return st;
+}
+
+/* What cannot be had is an answer: why. */
+static ls_status note_why(ls_status st, char *why, ls_err *err)
+{
+    if (st != LS_INVALID && st != LS_UNSUPPORTED) return st;
+    ls_text_fit(why, LS_ERR_TEXT_MAX, "%s", err->text);
+    *err = (ls_err){0};
+    return LS_OK;
 }
 
 /* Ranks that do not divide batch.global have unequal shares of it, and steps are as long as the largest: all
@@ -106,17 +148,20 @@ int64_t predict_update_of(const predict_way *w, int ranks)
 
 ls_status predict_way_open(predict_way *w, const predict_step *s, ls_err *err)
 {
-    ls_status st;
+    ls_status st = LS_OK;
 
     find_update(w, s);
     w->group = group_of(w->strategy, s);
-    w->ranks = s->ranks > 0 ? s->ranks : reference_ranks(s, w->group);
-    st = compile(&w->program, &w->memory, &w->recomputed, w, s, err);
-    if (st == LS_OK) st = compile_alone(w, s, err);
-    if (st != LS_INVALID && st != LS_UNSUPPORTED) return st;
-    ls_text_fit(w->why, sizeof w->why, "%s", err->text);
-    *err = (ls_err){0};
-    return LS_OK;
+    w->ranks = s->ranks > 0                         ? s->ranks
+               : w->only > 0 && predict_by_ranks(s) ? w->only
+                                                    : reference_ranks(s, w->group);
+    LS_TRY(note_why(compile_alone(w, s, err), w->why_alone, err));
+    if (w->why_alone[0] != '\0' && s->step_time > 0)
+        ls_text_fit(w->why, sizeof w->why, "%s", w->why_alone); /* it is not known what --step-time is of */
+    else
+        LS_TRY(note_why(compile(&w->program, w, s, err), w->why, err));
+out:
+    return st;
 }
 
 void predict_way_release(predict_way *w)
@@ -127,7 +172,7 @@ void predict_way_release(predict_way *w)
 }
 
 /* The program with a setting that is put back afterwards.  What cannot be compiled is no variant. */
-static ls_status open_variant(ls_program *p, const predict_way *w, const predict_step *s, const char *key,
+static ls_status open_variant(ls_program *p, predict_way *w, const predict_step *s, const char *key,
                               const char *value, bool *there, ls_err *err)
 {
     const ls_setting was = ls_config_at(s->cfg, ls_config_find(s->cfg, key));
@@ -136,7 +181,7 @@ static ls_status open_variant(ls_program *p, const predict_way *w, const predict
 
     ls_text_fit(before, sizeof before, "%s", ls_setting_show(&was, shown));
     LS_TRY(ls_config_put(s->cfg, key, value, err));
-    st = compile(p, NULL, NULL, w, s, err);
+    st = compile(p, w, s, err);
     *there = st == LS_OK;
     if (st == LS_INVALID || st == LS_UNSUPPORTED) {
         *err = (ls_err){0};
@@ -218,10 +263,11 @@ ls_status predict_answer_row(const predict_table *t, predict_row *r, ls_err *err
     const predict_way *w = &t->way[r->way];
     const ls_predict_args a = predict_args_of(t, r);
     const int group = w->program.shard_group;
+    const char *why = r->ranks == 1 && w->why[0] == '\0' ? w->why_alone : w->why;
     ls_status st;
 
-    if (w->why[0] != '\0') {
-        memcpy(r->why, w->why, sizeof r->why);
+    if (why[0] != '\0') {
+        memcpy(r->why, why, sizeof r->why);
         return LS_OK;
     }
     if (a.placement.nodes > 1 && t->network.measured_ranks > 0 && t->network.measured_nodes < 2) {

@@ -67,6 +67,19 @@ says out "6 ranks do not make up groups of 4"
 run 2 predict mnist --machine edison --network edison --ranks 3 --strategy hybrid --ranks-per-node 2
 says err "do not make up groups"
 
+# Updates that are cut into as many shards whatever the ranks: a plan for each number of them, and shards for all, as in training.
+run 0 predict mnist "reproducible=true" --machine edison --network edison --ranks 1,2,3,8,16 --json
+holds '[p["ranks"] for p in o["points"] if "error" in p and type(p["error"]) is str] == [16]' 'len({round(p["parts_s"]["compute"], 9) for p in o["points"][:4]}) == 4'
+says out "parallel.shards=8 must lie between the number of ranks (16)"
+run 2 predict mnist reproducible=true --machine edison --network edison --ranks 16
+says err "parallel.shards=8 must lie between the number of ranks (16)"
+# Of 3 ranks one has 3 of the 8 shards, and a shard is of 24 samples and not 8: 9/8 of what a rank alone computes, but for launches.
+run 0 predict mnist reproducible=true parallel.shards=8 batch.per_rank=1024 --machine edison --network edison --ranks 1,3,8 --step-time 10 --json
+holds 'o["points"][0]["step_s"]["mid"] == 10' '1 < o["points"][1]["parts_s"]["compute"] / o["points"][2]["parts_s"]["compute"] < 1.3' 'o["points"][2]["parts_s"]["compute"] < 10'
+# A batch of which one rank cannot have a sample in each shard: it is refused for one rank, and not for more.
+run 0 predict mnist reproducible=true batch.per_rank=4 --machine edison --network edison --ranks 1,2 --json
+holds 'type(o["points"][0]["error"]) is str and o["points"][1]["step_s"]["mid"] > 0'
+
 # What would help: also other settings, which are compiled for it and leave the answer as it was.
 run 0 predict resnet18-cifar --machine edison --network ethernet-10g --ranks 16 --ranks-per-node 1
 for part in "twice the bandwidth" "half the latency" "twice as fast computing" "with parallel.overlap=false" "with parallel.bucket_mb=32"; do says out "$part"; done
