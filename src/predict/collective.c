@@ -87,15 +87,15 @@ static ls_transfer_cost round_cost(const lsi_job *j, const lsi_round *r, const l
 {
     const ls_link *node = &j->n->node;
     const demand d = demand_of(j, r, all);
-    const double core = 2 * (node->message_s + r->bytes * node->core_s_per_byte);
+    const double bytes = all->wire * r->bytes, core = 2 * (node->message_s + bytes * node->core_s_per_byte);
     ls_transfer_cost c = {0};
 
     if (d.inside) c = lsi_message_inside(&j->n->inside, r->bytes);
     if (d.crossing > 0) {
-        c.seconds = fmax(c.seconds, d.latency_s + fmax(r->bytes * d.crossing / node->bytes_s, core));
+        c.seconds = fmax(c.seconds, d.latency_s + fmax(bytes * d.crossing / node->bytes_s, core));
         c.latency_s = fmax(c.latency_s, d.latency_s + 2 * node->message_s);
         c.core_s = fmax(c.core_s, core);
-        c.wire_bytes = r->bytes * d.crossing;
+        c.wire_bytes = bytes * d.crossing;
     }
     c.seconds *= r->times;
     c.latency_s *= r->times;

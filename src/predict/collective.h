@@ -32,11 +32,12 @@ typedef enum ls_transfer_kind {
 const char *ls_transfer_name(ls_transfer_kind k);
 bool ls_transfer_from(const char *name, ls_transfer_kind *out);
 
-/* `bytes`: of the whole vector, on the wire's format; of an all-gather what every rank has in the end. */
+/* `bytes`: of the whole vector, as ranks have it; of an all-gather what every rank has in the end. */
 typedef struct ls_transfer {
     ls_transfer_kind kind;
     ls_algorithm algorithm;
     double bytes;
+    double wire; /* bytes between machines over those: 0.5 where fp32 travels as 16 bits; 0 stands for 1 */
 } ls_transfer;
 
 typedef struct ls_transfer_cost {

@@ -34,7 +34,14 @@ typedef struct lsi_rounds {
     int32_t members;
     int32_t per_node; /* members of a machine: its ranks; 1 where machines are the members */
     int32_t abreast;  /* messages from a member to another at a time: where machines are, one of each rank */
+    double wire;      /* of the bytes of a message, those that travel where it leaves its machine */
 } lsi_rounds;
+
+/* Bytes between machines over those within them. */
+static inline double lsi_wire_of(const ls_transfer *t)
+{
+    return t->wire > 0 ? t->wire : 1;
+}
 
 /* Of a job's ranks; or of its machines, where those of a machine have come together first
  * (LS_ALGORITHM_HIERARCHICAL, and a barrier of LS_ALGORITHM_OURS, which has no rounds else). */
@@ -86,7 +93,8 @@ bool lsi_is_all_with_all(const ls_transfer *t);
 typedef struct lsi_ours {
     double from_own, from_peer;
     double slice;          /* bytes; 0: homes are as many bytes as machines have ranks */
-    double bytes, n_trips; /* of the vector; there, or there and back */
+    double longest;        /* bytes of a message, where homes are not cut into slices */
+    double bytes, n_trips; /* of the vector, in the wire's format; there, or there and back */
     ls_transfer_kind kind;
 } lsi_ours;
 

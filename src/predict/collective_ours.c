@@ -60,23 +60,25 @@ bool lsi_is_all_with_all(const ls_transfer *t)
 /* -- between machines -------------------------------------------------------------------------------------
  */
 
-/* As comm cuts them, in bytes of f32. */
-static double slice_of(double bytes, int32_t machines, int32_t per_node)
+/* Bytes on the wire of a slice, which comm cuts by the floats of a vector, whatever they travel as. */
+static double slice_of(const lsi_job *j, double bytes, double wire)
 {
     const int64_t n = (int64_t)fmin(bytes / sizeof(float), VECTOR_MOST);
 
-    return (double)ls_exchange_slice(n, machines, per_node, true) * (double)sizeof(float);
+    return wire * (double)ls_exchange_slice(n, j->nodes, j->per_node, true) * (double)sizeof(float);
 }
 
 lsi_ours lsi_ours_make(const lsi_job *j, const ls_transfer *t)
 {
-    lsi_ours o = {.kind = t->kind, .bytes = t->bytes, .n_trips = 1};
+    const double wire = lsi_wire_of(t);
+    lsi_ours o = {
+        .kind = t->kind, .bytes = wire * t->bytes, .longest = slice_of(j, INFINITY, wire), .n_trips = 1};
 
     switch (t->kind) {
     case LS_TRANSFER_ALL_REDUCE:
         o.from_own = o.from_peer = 1;
         o.n_trips = 2;
-        o.slice = slice_of(t->bytes, j->nodes, j->per_node);
+        o.slice = slice_of(j, t->bytes, wire);
         break;
     case LS_TRANSFER_REDUCE_SCATTER: o.from_peer = 1; break;
     default: o.from_own = 1;
@@ -108,8 +110,7 @@ double lsi_ours_sent(const lsi_ours *o, const lsi_job *j, int32_t machine)
 
 double lsi_ours_core(const lsi_ours *o, const lsi_job *j, double sent)
 {
-    const double slice =
-        o->slice > 0 ? o->slice : slice_of(INFINITY, j->nodes, j->per_node); /* the longest */
+    const double slice = o->slice > 0 ? o->slice : o->longest;
 
     /* Every byte that comes was sent by another: so many are sent and received by all ranks of a machine. */
     return 2 / (double)j->per_node *

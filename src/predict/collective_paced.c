@@ -180,10 +180,11 @@ static void make_round(paced *p, int32_t round)
     for (int32_t i = 0; i < p->n; i++) {
         const int32_t to = lsi_round_target(r, p->n, i);
         const int32_t a = lsi_place(p->j->p, i / p->all->per_node);
+        const int32_t b = to >= 0 ? lsi_place(p->j->p, to / p->all->per_node) : a;
         p->target[place_of(p, round, i)] = to;
         if (to >= 0) p->source[place_of(p, round, to)] = i;
         p->flows[place_of(p, round, i)] =
-            (ls_flow){a, to >= 0 ? lsi_place(p->j->p, to / p->all->per_node) : a, p->all->abreast, r->bytes};
+            (ls_flow){a, b, p->all->abreast, (a == b ? 1 : p->all->wire) * r->bytes};
     }
 }
 

@@ -164,7 +164,8 @@ void lsi_rounds_make(lsi_rounds *r, const ls_transfer *t, int32_t ranks, int32_t
 
     *r = (lsi_rounds){.members = machines ? (ranks - 1) / per_node + 1 : ranks,
                       .per_node = machines ? 1 : per_node,
-                      .abreast = machines ? per_node : 1};
+                      .abreast = machines ? per_node : 1,
+                      .wire = lsi_wire_of(t)};
     if (r->members < 2) return;
     if (t->kind == LS_TRANSFER_BARRIER)
         add_barrier(r);

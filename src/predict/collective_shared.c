@@ -22,6 +22,7 @@ typedef struct crossing {
 
 static void gather_flows(crossing *x, const lsi_job *j, const lsi_round *r, const lsi_rounds *all)
 {
+    const double bytes = all->wire * r->bytes;
     double sent = 0;
     int32_t sender = -1;
 
@@ -37,13 +38,13 @@ static void gather_flows(crossing *x, const lsi_job *j, const lsi_round *r, cons
             x->inside = true;
             continue;
         }
-        sent = a == sender ? sent + r->bytes * all->abreast : r->bytes * all->abreast;
+        sent = a == sender ? sent + bytes * all->abreast : bytes * all->abreast;
         sender = a;
         x->most_sent = fmax(x->most_sent, sent);
         if (last != NULL && last->from == lsi_place(j->p, a) && last->to == lsi_place(j->p, b))
             last->count += all->abreast;
         else
-            x->flows[x->n++] = (ls_flow){lsi_place(j->p, a), lsi_place(j->p, b), all->abreast, r->bytes};
+            x->flows[x->n++] = (ls_flow){lsi_place(j->p, a), lsi_place(j->p, b), all->abreast, bytes};
     }
 }
 
@@ -65,7 +66,7 @@ static ls_status round_cost(ls_transfer_cost *c, double *spread_s, crossing *x, 
                             const lsi_round *r, const lsi_rounds *all, ls_err *err)
 {
     const ls_link *node = &j->n->node;
-    const double core = 2 * (node->message_s + r->bytes * node->core_s_per_byte);
+    const double core = 2 * (node->message_s + all->wire * r->bytes * node->core_s_per_byte);
     ls_flow_work work = {0};
     double first = INFINITY, last, latency;
     ls_status st = LS_OK;

@@ -96,9 +96,10 @@ static ls_status cost_of(const question *q, int32_t i, ls_transfer_cost *out)
 {
     const ls_program_transfer *x = &q->p->transfers[i];
     const int32_t members = ls_program_members(q->p, x->scope, q->ranks, q->here);
-    const double narrow = x->narrow && !q->inside[i] ? q->p->wire_ratio : 1;
-    const ls_transfer t = {
-        .kind = x->kind, .algorithm = q->a->algorithm, .bytes = narrow * ls_program_bytes(q->p, i, members)};
+    const ls_transfer t = {.kind = x->kind,
+                           .algorithm = q->a->algorithm,
+                           .bytes = ls_program_bytes(q->p, i, members),
+                           .wire = x->narrow ? q->p->wire_ratio : 1};
 
     *out = (ls_transfer_cost){0};
     if (members < 2) return LS_OK;

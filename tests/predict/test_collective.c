@@ -33,7 +33,7 @@ static ls_network read_text(const char *text)
 static ls_transfer_cost closed(const ls_network *n, ls_algorithm a, ls_transfer_kind k, double bytes,
                                int32_t ranks, int32_t per_node)
 {
-    return ls_transfer_closed(n, &(ls_transfer){k, a, bytes}, ranks, per_node);
+    return ls_transfer_closed(n, &(ls_transfer){k, a, bytes, 1}, ranks, per_node);
 }
 
 static ls_transfer_cost shared(const ls_network *n, ls_algorithm a, ls_transfer_kind k, double bytes,
@@ -44,7 +44,7 @@ static ls_transfer_cost shared(const ls_network *n, ls_algorithm a, ls_transfer_
     ls_transfer_cost c;
     ls_err err = {0};
 
-    REQUIRE_OK(ls_transfer_shared(n, &(ls_transfer){k, a, bytes}, &p, &c, &err), &err);
+    REQUIRE_OK(ls_transfer_shared(n, &(ls_transfer){k, a, bytes, 1}, &p, &c, &err), &err);
     return c;
 }
 
@@ -168,6 +168,37 @@ static void processors_take_time(void)
     ls_network_release(&n);
 }
 
+/* 16 bits travel between machines, and fp32 within them; slices are cut by floats, whatever these travel as.
+ */
+static void the_wire_is_between_machines(void)
+{
+    static const ls_algorithm all[] = {LS_ALGORITHM_OURS, LS_ALGORITHM_RING, LS_ALGORITHM_RABENSEIFNER,
+                                       LS_ALGORITHM_DOUBLING, LS_ALGORITHM_HIERARCHICAL};
+    ls_network n = read_text(FLAT);
+    ls_transfer t = {LS_TRANSFER_ALL_REDUCE, LS_ALGORITHM_OURS, MB, 0.5};
+
+    CHECK_NEAR(ls_transfer_closed(&n, &t, 8, 4).seconds, 2 * I + 7.5e5 / 4e9 + 2 * L + 5e-4, 1e-12);
+    CHECK_NEAR(ls_transfer_closed(&n, &t, 4, 4).seconds, 2 * I + 7.5e5 / 4e9, 1e-12);
+    t.bytes = 1.1e6; /* nine slices, one of which is shorter */
+    CHECK_NEAR(ls_transfer_closed(&n, &t, 4, 1).wire_bytes, (3 * 313568 + (1.1e6 - 313568)) / 2, 1e-6);
+    t = (ls_transfer){LS_TRANSFER_ALL_REDUCE, LS_ALGORITHM_HIERARCHICAL, MB, 0.5};
+    CHECK_NEAR(ls_transfer_closed(&n, &t, 8, 4).seconds, 6 * (I + 2.5e5 / 4e9) + 2 * (L + 2.5e-4), 1e-12);
+    t.algorithm = LS_ALGORITHM_DOUBLING; /* two rounds inside, one between the machines */
+    CHECK_NEAR(ls_transfer_closed(&n, &t, 8, 4).seconds, 2 * (I + 2.5e-4) + L + 2e-3, 1e-12);
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        const ls_job_placement p = {.nodes = 2, .ranks_per_node = 4, .ranks = 8};
+        ls_transfer_cost c;
+        ls_err err = {0};
+        t.algorithm = all[i];
+        REQUIRE_OK(ls_transfer_shared(&n, &t, &p, &c, &err), &err);
+        CHECK_NEAR(c.seconds, ls_transfer_closed(&n, &t, 8, 4).seconds, 1e-6 * c.seconds);
+    }
+    n.node.message_s = 1e-6; /* as many messages as of floats */
+    t = (ls_transfer){LS_TRANSFER_ALL_REDUCE, LS_ALGORITHM_OURS, MB, 0.5};
+    CHECK_NEAR(ls_transfer_closed(&n, &t, 2, 1).core_s, 16e-6, 1e-12);
+    ls_network_release(&n);
+}
+
 /* -- both ways --------------------------------------------------------------------------------------------
  */
 
@@ -224,7 +255,7 @@ static void placement_matters(void)
         TOPOLOGY("\"kind\":\"fat-tree\",\"levels\":[{\"children\":2,\"taper\":2},{\"children\":2}]"));
     int32_t near[] = {0, 1, 2, 3}, far[] = {0, 2, 1, 3};
     ls_job_placement p = {.kind = LS_PLACE_LIST, .nodes = 4, .ranks_per_node = 1, .ranks = 4};
-    const ls_transfer t = {LS_TRANSFER_ALL_REDUCE, LS_ALGORITHM_RING, MB};
+    const ls_transfer t = {LS_TRANSFER_ALL_REDUCE, LS_ALGORITHM_RING, MB, 1};
     ls_transfer_cost c;
     ls_err err = {0};
 
@@ -246,7 +277,7 @@ static void ranks_go_on_by_themselves(void)
     int32_t at[] = {0, 2, 1, 4, 6, 7, 8, 10};
     const ls_job_placement p = {
         .kind = LS_PLACE_LIST, .nodes = 8, .ranks_per_node = 1, .ranks = 8, .node = at};
-    const ls_transfer t = {LS_TRANSFER_ALL_REDUCE, LS_ALGORITHM_DOUBLING, MB};
+    const ls_transfer t = {LS_TRANSFER_ALL_REDUCE, LS_ALGORITHM_DOUBLING, MB, 1};
     ls_transfer_cost c;
     ls_err err = {0};
 
@@ -328,7 +359,7 @@ static void no_memory_is_told(void)
 
     for (int a = 0; a < LS_ALGORITHM_N; a++)
         for (uint64_t at = 1;; at++) {
-            const ls_transfer t = {LS_TRANSFER_ALL_REDUCE, (ls_algorithm)a, MB};
+            const ls_transfer t = {LS_TRANSFER_ALL_REDUCE, (ls_algorithm)a, MB, 1};
             ls_transfer_cost c;
             ls_err err = {0};
             ls_mem_fail_at(at);
@@ -349,6 +380,7 @@ int main(void)
     CHECK_RUN(other_kinds_by_hand);
     CHECK_RUN(machines_share_their_link);
     CHECK_RUN(processors_take_time);
+    CHECK_RUN(the_wire_is_between_machines);
     CHECK_RUN(agree_without_contention);
     CHECK_RUN(tapered_trees_are_slower);
     CHECK_RUN(placement_matters);

@@ -112,7 +112,7 @@ static void exposed_time_is_that_of_the_wire(void)
 
     fill(&j, 3);
     const ls_predict_args a = args_of(&j, 8, 1);
-    each = ls_transfer_closed(&j.n, &(ls_transfer){LS_TRANSFER_ALL_REDUCE, LS_ALGORITHM_OURS, 4e6}, 8, 1)
+    each = ls_transfer_closed(&j.n, &(ls_transfer){LS_TRANSFER_ALL_REDUCE, LS_ALGORITHM_OURS, 4e6, 1}, 8, 1)
                .seconds;
     REQUIRE(each > 0.0065);
     o = ask(&a);
@@ -123,6 +123,13 @@ static void exposed_time_is_that_of_the_wire(void)
     CHECK(o.wire_bytes >= 3 * 2 * 4e6 * 7 / 8 * 0.999);
     j.p.wire_ratio = 0.5;
     CHECK(ask(&a).wire_bytes < 0.51 * o.wire_bytes);
+    /* Four ranks a machine add in fp32, and only what leaves it is narrow. */
+    j.n.node.bytes_s = 1e15;
+    const ls_predict_args both = args_of(&j, 8, 4);
+    const double narrow = ask(&both).mid;
+    j.p.wire_ratio = 1;
+    CHECK_NEAR(narrow, ask(&both).mid, 1e-6 * narrow);
+    j.p.wire_ratio = 0.5;
     const ls_predict_args inside = args_of(&j, 8, 8); /* where the wire's format is nobody's */
     o = ask(&inside);
     j.p.wire_ratio = 1;
