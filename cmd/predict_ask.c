@@ -82,6 +82,27 @@ out:
     return st;
 }
 
+/* A time is of one batch: what a rank takes for another does not follow from it, launches being what they
+ * are.
+ */
+static ls_status check_step_time(const predict_table *t, const batches *b, ls_err *err)
+{
+    int64_t one = 0;
+
+    for (int i = 0; t->step_time > 0 && i < b->n; i++) {
+        if (b->of[i] == 0) continue;
+        if (one > 0 && b->of[i] != one)
+            return ls_fail(
+                err, LS_INVALID,
+                "--step-time %g is what a rank takes for one batch, and these are several (%s: %lld, "
+                "%lld): ask about one at a time, each with its own time%s",
+                t->step_time, t->batches, (long long)one, (long long)b->of[i],
+                b->shared ? ", by --ranks with one number" : "");
+        one = b->of[i];
+    }
+    return LS_OK;
+}
+
 /* Of batch.global all are one curve: the batch follows from the ranks. */
 static ls_status add_way(predict_table *t, const char *strategy, const batches *b, int i, int line, int only,
                          const predict_step *step, ls_err *err)
@@ -170,6 +191,7 @@ static ls_status answer_all(predict_table *t, cli_experiment *x, const cli_args 
     LS_TRY(ls_memory_limit(x->cfg, &limit, err));
     LS_TRY(cli_strategies(x->cfg, args->strategy, strategies, sizeof strategies, err));
     LS_TRY(find_batches(&b, t, x->cfg, args, counts, n, err));
+    LS_TRY(check_step_time(t, &b, err));
     for (int i = 0; i < b.n; i++) {
         const char *list = strategies;
         for (int k = 0; ls_alternative_next(&list, name, sizeof name); k++)

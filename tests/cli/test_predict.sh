@@ -121,6 +121,13 @@ for bad in 0 -1 fast; do
     run 2 predict mnist --machine edison --network edison --step-time $bad
     says err "--step-time: \"$bad\" is no positive number"
 done
+# Of one batch: what another takes is not known.
+run 2 predict mnist --machine edison --network edison --step-time 0.1 --batches 16,64
+says err "is what a rank takes for one batch, and these are several (16, 64 per rank: 16, 64)"
+run 2 predict mnist --machine edison --network edison --step-time 0.1 batch.global=512 --ranks 1,4,8
+says err "(512 of all ranks: 512, 128)"
+run 0 predict mnist --machine edison --network edison --step-time 0.1 batch.global=512 --ranks 8
+run 0 predict mnist --machine edison --network edison --step-time 0.1 --batches 16 --ranks 1,8
 cat >measured.json <<'END'
 {"format": "lockstep-machine", "version": 1, "name": "measured", "source": "a test", "device": "cpu", "threads": 1,
  "flop_s": 1e12, "bytes_s": 1e11, "error": 0.1, "own_exchange": true,
