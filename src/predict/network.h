@@ -79,7 +79,7 @@ typedef struct ls_network {
     /* How well `inside` and `node` are known: the relative standard error of times computed from them, and
      * the largest number of ranks and machines that they were measured with; 0: they are not measured. */
     double error;
-    /* Relative error for each doubling of the ranks beyond that; 0: not known. */
+    /* Relative error for each doubling of the ranks, or machines, beyond that; 0: not known. */
     double error_per_doubling;
     int32_t measured_ranks, measured_nodes;
 } ls_network;

@@ -295,17 +295,41 @@ out:
     return st;
 }
 
+/* The most ranks and machines that were measured. */
+typedef struct extent {
+    double ranks, nodes;
+} extent;
+
+/* Where nobody has measured, two.  A file that does not say how many machines there were says nothing of
+ * them: as many as ranks. */
+static extent extent_of(const ls_network *n)
+{
+    const double ranks = n->measured_ranks > 1 ? n->measured_ranks : 2;
+
+    return (extent){ranks, n->measured_nodes > 0 ? n->measured_nodes : ranks};
+}
+
+/* By how many doublings the job is larger, in ranks or in machines, whichever are more: 64 ranks of two
+ * machines say little of 64 machines. */
+static double beyond(const question *q, extent measured)
+{
+    const double ranks = log2(q->ranks / measured.ranks), nodes = log2(q->nodes / measured.nodes);
+
+    return fmax(0, fmax(ranks, nodes));
+}
+
 /* Right costs of all parts do not make a right step: what ranks wait for is a model, too. */
 static void find_together_errors(const question *q, ls_prediction *o)
 {
     const ls_machine *m = q->a->machine;
-    double measured = q->a->network->measured_ranks > 1 ? q->a->network->measured_ranks : 2;
+    extent measured = extent_of(q->a->network);
 
-    for (int32_t i = 0; i < m->n_together; i++) measured = fmax(measured, m->together[i].ranks);
+    for (int32_t i = 0; i < m->n_together; i++) {
+        measured.ranks = fmax(measured.ranks, m->together[i].ranks);
+        measured.nodes = fmax(measured.nodes, m->together[i].nodes);
+    }
     o->error_together = ls_machine_together_error(m);
-    if (q->ranks > measured)
-        o->error_extrapolated =
-            hypot(o->error_extrapolated, TOGETHER_PER_DOUBLING * log2(q->ranks / measured));
+    o->error_extrapolated = hypot(o->error_extrapolated, TOGETHER_PER_DOUBLING * beyond(q, measured));
 }
 
 static ls_status find_errors(question *q, ls_prediction *o, const ls_spread *spread)
@@ -313,7 +337,7 @@ static ls_status find_errors(question *q, ls_prediction *o, const ls_spread *spr
     const ls_network *n = q->a->network;
     const ls_machine *m = q->a->machine;
     const double *jitter = ls_machine_jitter(m, q->here);
-    const double measured = n->measured_ranks > 1 ? n->measured_ranks : 2;
+    const double doublings = beyond(q, extent_of(n));
     const double each = n->error_per_doubling > 0 ? n->error_per_doubling : NETWORK_PER_DOUBLING;
     const double fit = n->measured_ranks > 0 || n->error > 0 ? n->error : NETWORK_ERROR;
     const double here = m->n_crowding > 0 ? m->crowding[m->n_crowding - 1].ranks : 1;
@@ -323,7 +347,7 @@ static ls_status find_errors(question *q, ls_prediction *o, const ls_spread *spr
     LS_TRY(change(q, q->p->error, 0, &compute));
     if (q->ranks > 1) LS_TRY(change(q, 0, fit, &network));
     o->error_fit = sqrt(compute * compute + network * network);
-    if (q->ranks > measured) LS_TRY(change(q, 0, each * log2(q->ranks / measured), &o->error_extrapolated));
+    LS_TRY(change(q, 0, each * doublings, &o->error_extrapolated));
     /* What sharing a machine costs does not go on as it began: caches and memory fill up at some number. */
     if (m->own_exchange && q->here > here && q->p->given_s <= 0)
         LS_TRY(change(q, CROWDING_PER_DOUBLING * log2(q->here / here), 0, &crowd));

@@ -375,6 +375,28 @@ static void the_band_has_its_parts(void)
     CHECK(ask(&a).error_fit > o.error_fit && ask(&a).error_extrapolated > o.error_extrapolated);
 }
 
+/* Of ranks or of machines, whichever go farther beyond what was measured. */
+static void machines_are_extrapolated_as_ranks_are(void)
+{
+    job j;
+    ls_predict_args a;
+    double nodes;
+
+    fill(&j, 3);
+    j.n.measured_ranks = 64;
+    j.n.measured_nodes = 2;
+    j.n.error_per_doubling = 0.1;
+    a = args_of(&j, 64, 32);
+    CHECK_NEAR(ask(&a).error_extrapolated, 0, 0);
+    a = args_of(&j, 64, 1); /* five times twice as many machines */
+    nodes = ask(&a).error_extrapolated;
+    CHECK(nodes > 0.02 * log2(64 / 2));
+    j.n.measured_nodes = 0; /* nobody has said */
+    CHECK_NEAR(ask(&a).error_extrapolated, 0, 0);
+    j.n.measured_ranks = j.n.measured_nodes = 2;
+    CHECK_NEAR(ask(&a).error_extrapolated, nodes, 1e-12);
+}
+
 /* What the network errs by matters as far as it is exposed. */
 static void hidden_transfers_do_not_widen_the_band(void)
 {
@@ -518,6 +540,7 @@ int main(void)
     CHECK_RUN(memory_that_runs_out_is_said);
     CHECK_RUN(rates_are_of_the_samples_that_there_are);
     CHECK_RUN(the_band_has_its_parts);
+    CHECK_RUN(machines_are_extrapolated_as_ranks_are);
     CHECK_RUN(hidden_transfers_do_not_widen_the_band);
     CHECK_RUN(measured_steps_tell);
     CHECK_RUN(the_band_holds_nine_of_ten);
