@@ -32,14 +32,17 @@ static figure rate_of(const predict_row *r)
 }
 
 /* What is wrong with the costs of computing is wrong with one rank alone as well, and cancels: what is left
- * is the share of the step that is waited for bytes, the spread, and the ranks beyond those measured. */
+ * is the share of the step that is waited for bytes, whole steps of several ranks, the spread, and the ranks
+ * beyond those measured. */
 static figure efficiency_of(const predict_row *r)
 {
     const ls_prediction *p = &r->p;
     const double waited = p->error_fit * (p->parts.exposed_s + p->parts.core_s) / p->mid;
-    const double error = r->ranks == 1 ? 0
-                                       : NINETY * sqrt(waited * waited + p->error_spread * p->error_spread +
-                                                       p->error_extrapolated * p->error_extrapolated);
+    const double error = r->ranks == 1
+                             ? 0
+                             : NINETY * sqrt(waited * waited + p->error_together * p->error_together +
+                                             p->error_spread * p->error_spread +
+                                             p->error_extrapolated * p->error_extrapolated);
 
     return (figure){100 * p->efficiency, 100 * p->efficiency * exp(-error), 100 * p->efficiency * exp(error)};
 }

@@ -112,6 +112,7 @@ static void keep(ls_predicted_point *to, const ls_prediction *p)
     to->step_s = (ls_interval){p->lo, p->mid, p->hi};
     to->rate = (ls_interval){samples / p->hi, p->samples_per_s, samples / p->lo};
     to->fit = p->error_fit;
+    to->together = p->error_together;
     to->spread = p->error_spread;
     to->extrapolated = p->error_extrapolated;
     to->waited = (p->parts.exposed_s + p->parts.core_s) / p->mid;

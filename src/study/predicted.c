@@ -26,9 +26,9 @@ static json_t *point_json(const ls_predicted_point *p)
     }
     json_object_set_new(o, "step_s", lsi_interval_json(p->step_s));
     json_object_set_new(o, "samples_per_s", lsi_interval_json(p->rate));
-    json_object_set_new(
-        o, "error",
-        json_pack("{s:f, s:f, s:f}", "fit", p->fit, "spread", p->spread, "extrapolated", p->extrapolated));
+    json_object_set_new(o, "error",
+                        json_pack("{s:f, s:f, s:f, s:f}", "fit", p->fit, "together", p->together, "spread",
+                                  p->spread, "extrapolated", p->extrapolated));
     json_object_set_new(o, "waited", json_real(p->waited));
     return o;
 }
@@ -127,6 +127,8 @@ static void read_point(reader *r, const ls_study *s, const json_t *o, ls_predict
     p->step_s = read_interval(r, o, "step_s");
     p->rate = read_interval(r, o, "samples_per_s");
     p->fit = read_number(r, error, "fit", 1e6);
+    if (json_object_get(error, "together") != NULL) /* it was not always written down */
+        p->together = read_number(r, error, "together", 1e6);
     p->spread = read_number(r, error, "spread", 1e6);
     p->extrapolated = read_number(r, error, "extrapolated", 1e6);
     p->waited = read_number(r, o, "waited", 1);
@@ -233,12 +235,14 @@ bool ls_predicted_add(ls_predicted *p, const ls_predicted_point *point)
 
 /* How far off a ratio of this rate to another may be, as a logarithm of the 90 % band: what is wrong with the
  * costs of computing is wrong with both and cancels where both compute the same, and what is left is the
- * share of the step that exchanges take. */
+ * share of the step that exchanges take.  What whole steps of several ranks err by (0 for one) has no part in
+ * one rank alone, and stays. */
 static double ratio_error(const ls_study *s, const ls_predicted_point *p)
 {
     const double fit = s->mode == LS_STUDY_WEAK ? p->fit * p->waited : p->fit;
 
-    return 1.645 * sqrt(fit * fit + p->spread * p->spread + p->extrapolated * p->extrapolated);
+    return 1.645 * sqrt(fit * fit + p->together * p->together + p->spread * p->spread +
+                        p->extrapolated * p->extrapolated);
 }
 
 static ls_interval efficiency_of(const ls_study *s, const ls_predicted_point *base,

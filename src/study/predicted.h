@@ -14,11 +14,11 @@ enum { LS_PREDICTED_FORMAT = 1, LS_PREDICTED_WHY = 320 };
 /* Of one count.  Bands are of 90 %. */
 typedef struct ls_predicted_point {
     int count, ranks;
-    char why[LS_PREDICTED_WHY];       /* there is no prediction; "": there is */
-    bool after;                       /* it was made when results of this count were there already */
-    ls_interval step_s, rate;         /* rate: samples/s of all ranks */
-    double fit, spread, extrapolated; /* relative errors that the band consists of */
-    double waited;                    /* share of the step that exchanges take, in time or of the processor */
+    char why[LS_PREDICTED_WHY]; /* there is no prediction; "": there is */
+    bool after;                 /* it was made when results of this count were there already */
+    ls_interval step_s, rate;   /* rate: samples/s of all ranks */
+    double fit, together, spread, extrapolated; /* relative errors that the band consists of */
+    double waited; /* share of the step that exchanges take, in time or of the processor */
 } ls_predicted_point;
 
 typedef struct ls_predicted {

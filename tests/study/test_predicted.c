@@ -26,6 +26,7 @@ static ls_predicted_point point(int count, double rate, double band)
                                 .step_s = {1 / rate / band, 1 / rate, band / rate},
                                 .rate = {rate / band, rate, rate * band},
                                 .fit = 0.1,
+                                .together = count > 1 ? 0.04 : 0,
                                 .spread = 0.02,
                                 .extrapolated = 0.03,
                                 .waited = 0.5};
@@ -101,6 +102,7 @@ static void what_is_written_is_read(void)
         CHECK_EQ_INT(q.of[i].after, p.of[i].after);
         CHECK_NEAR(q.of[i].rate.lo, p.of[i].rate.lo, 1e-6);
         CHECK_NEAR(q.of[i].step_s.hi, p.of[i].step_s.hi, 1e-8);
+        CHECK_NEAR(q.of[i].together, p.of[i].together, 1e-8);
         CHECK_NEAR(q.of[i].spread, p.of[i].spread, 1e-8);
         CHECK_NEAR(q.of[i].waited, p.of[i].waited, 1e-8);
     }
@@ -130,6 +132,29 @@ static void what_is_cut_is_refused(void)
         CHECK_CONTAINS(err.text, "Remove the file");
         CHECK_EQ_INT(q.n, 0);
     }
+}
+
+/* One of before has no error of whole steps. */
+static void an_older_file_is_read(void)
+{
+    static char text[8192];
+    const ls_study s = a_study();
+    const ls_predicted p = some();
+    ls_predicted q;
+    ls_err err = {0};
+    bool there;
+
+    REQUIRE_OK(ls_predicted_write(&p, &s, &err), &err);
+    read_text(text, sizeof text);
+    for (char *at; (at = strstr(text, "\"together\"")) != NULL;) {
+        const char *end = strchr(at, '\n') + 1;
+        memmove(at, end, strlen(end) + 1);
+    }
+    write_text(text, strlen(text));
+    CHECK_OK(ls_predicted_load(&q, &s, &there, &err), &err);
+    CHECK_EQ_INT(q.n, 3);
+    CHECK_NEAR(q.of[1].together, 0, 0);
+    CHECK_NEAR(q.of[1].spread, p.of[1].spread, 1e-8);
 }
 
 static void refused(const char *from, const char *to, const char *says)
@@ -164,6 +189,7 @@ static void what_makes_no_sense_is_refused(void)
     refused("\"mid\": 100.0", "\"mid\": 300.0", "\"samples_per_s\"");
     refused("\"after\": true", "\"after\": 1", "\"after\"");
     refused("more ranks than cores", "", "\"why\"");
+    refused("\"together\": 0.04", "\"together\": -1", "\"together\"");
     refused("\"waited\": 0.5", "\"waited\": 1.5", "\"waited\"");
     refused("\"points\": [", "\"points\": 3, \"more\": [", "\"points\"");
 }
@@ -206,10 +232,10 @@ static void errors_and_bands(void)
     CHECK_NEAR(r.rows[0].predicted_efficiency.lo, 1, 1e-12);
     CHECK_NEAR(r.rows[1].predicted_efficiency.mid, 0.95, 1e-9);
     CHECK_NEAR(log(r.rows[1].predicted_efficiency.hi / 0.95),
-               1.645 * sqrt(0.05 * 0.05 + 0.02 * 0.02 + 0.03 * 0.03), 1e-9);
+               1.645 * sqrt(0.05 * 0.05 + 0.04 * 0.04 + 0.02 * 0.02 + 0.03 * 0.03), 1e-9);
     ls_predicted_judge(&strong, &p, &again);
     CHECK_NEAR(log(again.rows[1].predicted_efficiency.hi / 0.95),
-               1.645 * sqrt(0.1 * 0.1 + 0.02 * 0.02 + 0.03 * 0.03), 1e-9);
+               1.645 * sqrt(0.1 * 0.1 + 0.04 * 0.04 + 0.02 * 0.02 + 0.03 * 0.03), 1e-9);
     ls_predicted_advice(&s, &r, &text);
     REQUIRE(text.data != NULL);
     CHECK_CONTAINS(text.data,
@@ -240,6 +266,7 @@ int main(void)
     check_new_folder(work, sizeof work);
     CHECK_RUN(what_is_written_is_read);
     CHECK_RUN(what_is_cut_is_refused);
+    CHECK_RUN(an_older_file_is_read);
     CHECK_RUN(what_makes_no_sense_is_refused);
     CHECK_RUN(errors_and_bands);
     CHECK_RUN(shared_cores_and_missing_points);
