@@ -31,13 +31,16 @@ out:
     return st;
 }
 
+/* Memory and kernels are those of the machine's ranks, and not of the cores at hand. */
 static predict_step step_of(const predict_table *t, const cli_experiment *x, const cli_args *args)
 {
+    const int there = t->machine.threads < CLI_MAX_THREADS ? t->machine.threads : CLI_MAX_THREADS;
+
     return (predict_step){.trial = x->trial,
                           .cfg = x->cfg,
                           .machine = &t->machine,
                           .ranks_per_node = t->placement.ranks_per_node,
-                          .threads = args->threads,
+                          .threads = args->threads > 0 ? args->threads : there,
                           .step_time = t->step_time};
 }
 
@@ -276,6 +279,12 @@ static ls_status open_both(predict_table *t, const cli_args *args, ls_err *err)
                     "follows from them; leave --step-time out, or give a --machine that is described "
                     "(`lockstep predict --list`)",
                     t->step_time, t->machine.name, (int)t->machine.n_nodes));
+    if (args->threads > 0 && args->threads != t->machine.threads && t->machine.n_nodes > 0)
+        LS_TRY(
+            ls_fail(err, LS_INVALID,
+                    "--threads %d: the machine \"%s\" was measured with ranks of %d; leave --threads out, or "
+                    "calibrate with --threads %d",
+                    args->threads, t->machine.name, (int)t->machine.threads, args->threads));
     t->placement.ranks_per_node = args->ranks_per_node > 0        ? args->ranks_per_node
                                   : t->network.ranks_per_node > 0 ? t->network.ranks_per_node
                                   : t->machine.ranks_per_node > 0 ? t->machine.ranks_per_node

@@ -36,7 +36,7 @@ typedef struct predict_step {
     const ls_trial *trial;
     ls_config *cfg; /* afterwards what it was */
     const ls_machine *machine;
-    int ranks_per_node, threads; /* threads 0: the cores at hand */
+    int ranks_per_node, threads; /* of a rank; 0: the cores at hand */
     int ranks;                   /* for exactly so many; 0: for as few as have all that more would have */
     double step_time;            /* of a rank alone, known from elsewhere; 0: from its nodes */
 } predict_step;

@@ -136,6 +136,11 @@ END
 run 0 predict mnist --machine ./measured.json --network edison --ranks 8
 run 2 predict mnist --machine ./measured.json --network edison --ranks 8 --step-time 0.25
 says err 'nodes of the machine "measured" were measured (1)'
+run 2 predict mnist --machine ./measured.json --network edison --ranks 8 --threads 2
+says err 'the machine "measured" was measured with ranks of 1'
+run 0 predict mnist --machine ./measured.json --network edison --ranks 8 --threads 1
+echo '{"format": "lockstep-machine", "version": 1, "name": "many", "source": "a test", "device": "cpu", "threads": 1000000, "flop_s": 1e12, "bytes_s": 1e11, "error": 0.1, "own_exchange": true}' >many.json
+run 0 predict mnist --machine ./many.json --network edison --ranks 8 --memory 8GiB
 run 2 predict --calibrate --step-time 1
 says err "--step-time is for predictions"
 run 2 predict mnist --machine edison --network edison --json --csv

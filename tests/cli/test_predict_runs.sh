@@ -101,6 +101,13 @@ rows=$(field rows)
 run 0 predict resnet18-cifar --machine v100 --network longhorn --ranks 4,32 --strategy fsdp --memory 300MiB --json
 holds "[p['memory_bytes'] for p in o['points']] == [r['planned_bytes']['total'] for r in json.loads('''$rows''')]" \
     'isinstance(o["points"][0]["error"], dict) and "MiB a rank, more than 300 MiB" in o["points"][1]["error"]'
+# Of as many threads as the machine's ranks have, wherever it is asked.
+run 0 plan mnist -n 4,8 --strategy ddp --ranks-per-node 1 --threads 24 --memory 1GiB --json
+rows=$(field rows)
+run 0 predict mnist "${on[@]}" --ranks 4,8 --memory 1GiB --json
+holds "[p['memory_bytes'] for p in o['points']] == [r['planned_bytes']['total'] for r in json.loads('''$rows''')]"
+run 0 predict mnist "${on[@]}" --ranks 4,8 --memory 1GiB --threads 2 --json
+holds "all(p['memory_bytes'] < r['planned_bytes']['total'] for p, r in zip(o['points'], json.loads('''$rows''')))"
 run 1 predict resnet18-cifar --machine v100 --network longhorn --ranks 4,32 --memory 10MiB
 says out "more than 10.0 MiB"
 says out "nothing fits  --memory; the least is"
