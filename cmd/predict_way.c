@@ -258,6 +258,28 @@ out:
     return st;
 }
 
+/* A link that no calibration saw has the figures of the other one, which say nothing of it.  Presets and
+ * files made by hand do not say what was measured, and are taken at their word. */
+static bool is_unmeasured(const ls_network *n, const ls_job_placement *p, char *why, size_t size)
+{
+    if (p->nodes > 1 && n->measured_ranks > 0 && n->measured_nodes < 2) {
+        ls_text_fit(why, size,
+                    "%s: nothing was measured between machines, and these are %d; calibrate with --nodes, or "
+                    "give another --network",
+                    n->name, (int)p->nodes);
+        return true;
+    }
+    if (p->ranks_per_node > 1 && n->measured_per_node == 1) {
+        ls_text_fit(
+            why, size,
+            "%s: nothing was measured between ranks of a machine, and these are %d on each; calibrate "
+            "with two or more ranks a machine, ask with --ranks-per-node 1, or give another --network",
+            n->name, (int)p->ranks_per_node);
+        return true;
+    }
+    return false;
+}
+
 ls_status predict_answer_row(const predict_table *t, predict_row *r, ls_err *err)
 {
     const predict_way *w = &t->way[r->way];
@@ -270,13 +292,7 @@ ls_status predict_answer_row(const predict_table *t, predict_row *r, ls_err *err
         memcpy(r->why, why, sizeof r->why);
         return LS_OK;
     }
-    if (a.placement.nodes > 1 && t->network.measured_ranks > 0 && t->network.measured_nodes < 2) {
-        ls_text_fit(r->why, sizeof r->why,
-                    "%s: nothing was measured between machines, and these are %d; calibrate with --nodes, or "
-                    "give another --network",
-                    t->network.name, (int)a.placement.nodes);
-        return LS_OK;
-    }
+    if (is_unmeasured(&t->network, &a.placement, r->why, sizeof r->why)) return LS_OK;
     if (group > 0 && r->ranks % group != 0) {
         ls_text_fit(r->why, sizeof r->why, "%d ranks do not make up groups of %d", r->ranks, group);
         return LS_OK;

@@ -524,4 +524,5 @@ void ls_fit_fill(const ls_fit *f, ls_network *n)
     n->error_per_doubling = fmin(f->error_per_doubling, MOST_ERROR);
     n->measured_ranks = f->measured_ranks;
     n->measured_nodes = f->measured_nodes;
+    n->measured_per_node = f->inside.measured ? f->ranks_per_node : 1;
 }

@@ -42,7 +42,8 @@ typedef struct ls_fit {
 /* Of n results of any number of ranks and machines.  LS_DATA where there are none to fit. */
 ls_status ls_fit_network(ls_fit *out, const ls_collective_time *of, int n, ls_err *err) LS_MUST_CHECK;
 /* The network's links and errors, of a flat network; texts and arena are the caller's.  A link that was not
- * measured gets the figures of the other one: `measured_nodes` below 2 says so of `node`. */
+ * measured gets the figures of the other one: `measured_nodes` below 2 says so of `node`, `measured_per_node`
+ * below 2 of `inside`. */
 void ls_fit_fill(const ls_fit *f, ls_network *n);
 
 const char *ls_fit_figure_name(ls_fit_figure f); /* as in the file: "latency_s" */

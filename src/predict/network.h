@@ -82,6 +82,7 @@ typedef struct ls_network {
     /* Relative error for each doubling of the ranks, or machines, beyond that; 0: not known. */
     double error_per_doubling;
     int32_t measured_ranks, measured_nodes;
+    int32_t measured_per_node; /* the most ranks of a machine likewise; 1: nothing says what `inside` takes */
 } ls_network;
 
 /* A preset, or a file when the word has a '/' or '.'.  LS_INVALID names the nearest preset, or the file, its

@@ -86,10 +86,11 @@ static void check_format(lsi_part *file)
 
 static void read_file(lsi_part *file)
 {
-    static const char *const known[] = {
-        "format",         "version",       "name", "about",    "source", "sources",
-        "ranks_per_node", "inside",        "node", "topology", "error",  "error_per_doubling",
-        "measured_ranks", "measured_nodes"};
+    static const char *const known[] = {"format",         "version",        "name",
+                                        "about",          "source",         "sources",
+                                        "ranks_per_node", "inside",         "node",
+                                        "topology",       "error",          "error_per_doubling",
+                                        "measured_ranks", "measured_nodes", "measured_per_node"};
     ls_network *n = file->n;
 
     check_format(file);
@@ -105,6 +106,7 @@ static void read_file(lsi_part *file)
     n->error_per_doubling = lsi_part_number(file, "error_per_doubling", false, 0, 10);
     n->measured_ranks = lsi_part_whole(file, "measured_ranks", false, 0, LSI_MACHINES_MOST);
     n->measured_nodes = lsi_part_whole(file, "measured_nodes", false, 0, LSI_MACHINES_MOST);
+    n->measured_per_node = lsi_part_whole(file, "measured_per_node", false, 0, LSI_MACHINES_MOST);
     read_sources(file);
 }
 
@@ -223,6 +225,8 @@ void ls_network_write(const ls_network *n, ls_text *to)
         return;
     }
     if (n->ranks_per_node > 0) json_object_set_new(o, "ranks_per_node", json_integer(n->ranks_per_node));
+    if (n->measured_per_node > 0)
+        json_object_set_new(o, "measured_per_node", json_integer(n->measured_per_node));
     ls_json_add(to, o, JSON_INDENT(1) | JSON_REAL_PRECISION(17));
     ls_text_add(to, "\n");
     json_decref(o);

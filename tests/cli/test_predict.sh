@@ -155,5 +155,16 @@ run 0 predict --calibrate --out cal.json two.json
 run 2 predict mnist --machine edison --network ./cal.json --ranks 4 --ranks-per-node 2
 says err "nothing was measured between machines"
 run 0 predict mnist --machine edison --network ./cal.json --ranks 2 --ranks-per-node 2
+grep -q '"measured_per_node": 2' cal.json || fail "the calibration does not say how many ranks of a machine were measured"
+# Nor of what is inside machines that had one rank each; a file that does not say is taken at its word.
+link='{"latency_s": 1e-5, "bytes_s": 1e9}'
+apart="\"format\": \"lockstep-network\", \"version\": 1, \"name\": \"apart\", \"inside\": $link, \"node\": $link, \"topology\": {\"kind\": \"flat\"}, \"measured_ranks\": 4, \"measured_nodes\": 4"
+echo "{$apart, \"measured_per_node\": 1}" >apart.json
+echo "{$apart}" >unsaid.json
+run 2 predict mnist --machine edison --network ./apart.json --ranks 4 --ranks-per-node 4
+says err "nothing was measured between ranks of a machine, and these are 4 on each"
+run 0 predict mnist --machine edison --network ./apart.json --ranks 4 --ranks-per-node 1
+run 0 predict mnist --machine edison --network ./apart.json --ranks 1 --ranks-per-node 4
+run 0 predict mnist --machine edison --network ./unsaid.json --ranks 4 --ranks-per-node 4
 
 [ "$failures" -eq 0 ]

@@ -228,6 +228,7 @@ static void what_times_cannot_tell_is_said(void)
     CHECK(has_note(&f, "inside: only 2 ranks were measured"));
     ls_fit_fill(&f, &filled);
     CHECK(filled.measured_nodes == 1 && filled.node.bytes_s > 0 && filled.kind == LS_NETWORK_FLAT);
+    CHECK_EQ_INT(filled.measured_per_node, 2);
     /* A rank for each machine. */
     *m = (made){.seed = 2};
     make(m, &n, 2, 2, 1024, 64 << 20, 0.02);
@@ -235,6 +236,8 @@ static void what_times_cannot_tell_is_said(void)
     REQUIRE_OK(ls_fit_network(&f, m->of, m->n, &err), &err);
     CHECK(!f.inside.measured && f.node.measured && f.error_per_doubling > 0);
     CHECK(has_note(&f, "nothing is known of links inside one"));
+    ls_fit_fill(&f, &filled);
+    CHECK(filled.measured_per_node == 1 && filled.inside.bytes_s == filled.node.bytes_s);
     /* Long vectors alone, and short ones. */
     *m = (made){.seed = 3};
     make(m, &n, 2, 2, 4 << 20, 64 << 20, 0.02);

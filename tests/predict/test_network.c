@@ -45,7 +45,7 @@ static void fields_are_read(void)
     ls_network n = read_text(
         "{\"machine\":{},\"network\":" HEAD
         "\"about\":\"why\",\"source\":\"me\",\"ranks_per_node\":4,\"error\":0.05,\"error_per_doubling\":0.02,"
-        "\"measured_ranks\":8,\"measured_nodes\":2,"
+        "\"measured_ranks\":8,\"measured_nodes\":2,\"measured_per_node\":3,"
         "\"inside\":{\"latency_s\":1e-6,\"bytes_s\":5e9,\"message_s\":1e-7,\"core_s_per_byte\":2e-10},"
         "\"node\":{\"latency_s\":2e-6,\"bytes_s\":1000000000},\"sources\":{\"node.bytes_s\":\"a ruler\"},"
         "\"topology\":{\"kind\":\"fat-tree\",\"levels\":[{\"children\":4,\"taper\":2,\"latency_s\":1e-7},"
@@ -59,6 +59,7 @@ static void fields_are_read(void)
     CHECK_NEAR(n.error_per_doubling, 0.02, 0);
     CHECK_EQ_INT(n.measured_ranks, 8);
     CHECK_EQ_INT(n.measured_nodes, 2);
+    CHECK_EQ_INT(n.measured_per_node, 3);
     CHECK_NEAR(n.inside.core_s_per_byte, 2e-10, 0);
     CHECK_NEAR(n.inside.message_s, 1e-7, 0);
     CHECK_NEAR(n.node.bytes_s, 1e9, 0);
