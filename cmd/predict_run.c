@@ -46,6 +46,19 @@ static ls_status count_samples(predict_wish *w, const cli_experiment *x, ls_err 
                    why.text);
 }
 
+/* More is nothing that a count of samples could say. */
+static ls_status check_length(const predict_wish *w, ls_err *err)
+{
+    const bool epochs = w->length.unit == LS_PERIOD_EPOCHS;
+    const double all = epochs ? w->length.value * (double)w->samples : w->length.value;
+    char most[32];
+
+    if (all <= LS_PERIOD_MOST) return LS_OK;
+    return ls_fail(err, LS_INVALID, "--until %s: that is %.3g %s; expected at most %s", w->until, all,
+                   w->length.unit == LS_PERIOD_STEPS ? "steps" : "samples",
+                   ls_text_count((int64_t)LS_PERIOD_MOST, most));
+}
+
 static ls_status read_studies(predict_runs *q, const cli_experiment *x, const cli_args *args, ls_err *err)
 {
     ls_status st = LS_OK;
@@ -72,6 +85,7 @@ ls_status predict_runs_open(predict_runs **out, const predict_wish *w, const cli
     if (q == NULL) return ls_fail(err, LS_NOMEM, "no memory");
     *q = (predict_runs){.wish = *w, .cheapest = -1, .fastest = -1};
     LS_TRY(count_samples(&q->wish, x, err));
+    LS_TRY(check_length(&q->wish, err));
     LS_TRY(read_studies(q, x, args, err));
 out:
     return st;

@@ -70,12 +70,18 @@ bool ls_period_over(ls_period p, int64_t epoch_samples, ls_moment begun, ls_mome
     }
 }
 
+/* What fits into no integer is not converted to one. */
+static int64_t whole(double steps)
+{
+    return steps < LS_PERIOD_MOST ? (int64_t)ceil(steps) : (int64_t)LS_PERIOD_MOST;
+}
+
 int64_t ls_period_steps(ls_period p, const ls_ruler *r)
 {
     switch (p.unit) {
-    case LS_PERIOD_STEPS: return (int64_t)ceil(p.value);
-    case LS_PERIOD_EPOCHS: return (int64_t)ceil(p.value * (double)ls_ruler_epoch_steps(r) - 1e-9);
-    case LS_PERIOD_SAMPLES: return (int64_t)ceil(p.value / (double)r->step_samples);
+    case LS_PERIOD_STEPS: return whole(p.value);
+    case LS_PERIOD_EPOCHS: return whole(p.value * (double)ls_ruler_epoch_steps(r) - 1e-9);
+    case LS_PERIOD_SAMPLES: return whole(p.value / (double)r->step_samples);
     case LS_PERIOD_MINUTES: return -1;
     default: return 0;
     }

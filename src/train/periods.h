@@ -10,6 +10,9 @@
 
 #include "lockstep/trial.h"
 
+/* The longest length that is counted, in steps or samples: integers up to it stay exact in a double. */
+#define LS_PERIOD_MOST 1e15
+
 /* What lengths are measured with: samples of an epoch, and of a step as settings mean it. */
 typedef struct ls_ruler {
     int64_t epoch_samples, step_samples;

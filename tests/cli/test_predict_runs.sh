@@ -151,6 +151,9 @@ refuses() {
 }
 for batches in 0 -1 16,x 64,32 ""; do refuses "--batches" "--batches=$batches"; done
 for until in 10 ep -1ep 0ep 0% 101% 98 10min nan% 1.5st infep ""; do refuses "--until" "--until=$until" --samples 60000; done
+refuses "--until 1e15ep: that is 1e+24 samples; expected at most 1,000,000,000,000,000" --until 1e15ep --samples 1000000000 batch.per_rank=1
+run 0 predict mnist "${on[@]}" --ranks 1 --until 1e15st --json
+holds 'o["points"][0]["run"]["steps"]["mid"] == 1e15 and o["points"][0]["run"]["time_s"]["mid"] > 0'
 refuses "--study FOLDER" --until 98% --samples 60000
 refuses "asks for none" --until 10ep --samples 60000 --study study.csv:good
 refuses "--deadline: of which run?" --deadline 1h

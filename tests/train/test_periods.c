@@ -64,6 +64,10 @@ static void lengths_in_steps(void)
     CHECK_EQ_INT(ls_period_steps((ls_period){500, LS_PERIOD_STEPS}, &ruler), 500);
     CHECK_EQ_INT(ls_period_steps((ls_period){65, LS_PERIOD_SAMPLES}, &ruler), 2);
     CHECK_EQ_INT(ls_period_steps((ls_period){0, LS_PERIOD_NONE}, &ruler), 0);
+    for (int unit = 0; unit < 3; unit++) { /* more than an integer holds */
+        static const ls_period_unit units[] = {LS_PERIOD_EPOCHS, LS_PERIOD_STEPS, LS_PERIOD_SAMPLES};
+        CHECK_EQ_INT(ls_period_steps((ls_period){1e30, units[unit]}, &ruler), 1000000000000000);
+    }
     CHECK_EQ_INT(ls_period_steps((ls_period){1, LS_PERIOD_MINUTES}, &ruler), -1);
 }
 
