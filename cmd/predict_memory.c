@@ -7,15 +7,19 @@
 #include "base/text.h"
 #include "predict_table.h"
 
-/* Activations that are computed again take time, which the step was not predicted with. */
+/* Activations that are computed again take time, which the step was not predicted with: that of a rank alone
+ * has its own plan. */
 static void check_recompute(predict_row *r, const predict_way *w, const ls_outline *x)
 {
-    if (x->recompute.n_chosen == w->recomputed) return;
+    const bool alone = r->ranks == 1;
+    const int predicted = alone ? w->recomputed_alone : w->recomputed;
+
+    if (x->recompute.n_chosen == predicted) return;
     ls_text_fit(
         r->why, sizeof r->why,
         "memory.limit has %d units of the model computed again among %d ranks and %d among the %d that "
         "the step was compiled for: set train.recompute to none or unit",
-        x->recompute.n_chosen, r->ranks, w->recomputed, w->ranks);
+        x->recompute.n_chosen, r->ranks, predicted, alone ? 1 : w->ranks);
 }
 
 ls_status predict_memory_of(const predict_table *t, predict_row *r, const predict_step *s, size_t limit,

@@ -23,7 +23,8 @@ typedef struct predict_way {
     ls_program alone; /* of one rank, which exchanges and divides nothing, whatever the strategy; */
     char why_alone[LS_ERR_TEXT_MAX]; /* that cannot be had */
     ls_plan_memory memory;           /* of a rank, for as many as `ranks` */
-    int recomputed;                  /* units of the model that are computed again */
+    int recomputed;                  /* units of the model that are computed again, */
+    int recomputed_alone;            /* and that one rank alone does */
     int ranks, group;                /* of a model between several ranks; 0: all are one */
     /* The same step under another setting, where that changes it (predict_variants_open). */
     ls_program variant[PREDICT_VARIANTS];

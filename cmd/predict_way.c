@@ -115,6 +115,7 @@ static ls_status compile_alone(predict_way *w, const predict_step *s, ls_err *er
     ls_status st = LS_OK;
 
     LS_TRY(ls_alternative_open(&way, &o, err));
+    w->recomputed_alone = o.recompute.n_chosen;
     LS_TRY(program_of(&w->alone, w, s, &o, err));
 out:
     ls_outline_release(&o);

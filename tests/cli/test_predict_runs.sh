@@ -101,6 +101,9 @@ rows=$(field rows)
 run 0 predict resnet18-cifar --machine v100 --network longhorn --ranks 4,32 --strategy fsdp --memory 300MiB --json
 holds "[p['memory_bytes'] for p in o['points']] == [r['planned_bytes']['total'] for r in json.loads('''$rows''')]" \
     'isinstance(o["points"][0]["error"], dict) and "MiB a rank, more than 300 MiB" in o["points"][1]["error"]'
+# One rank has a plan of its own, which computes less again than that of several, and is predicted with it.
+run 0 predict resnet18-cifar train.recompute=auto --machine v100 --network longhorn --ranks 1 --ranks-per-node 1 --strategy all --memory 200MiB --json
+holds 'all(p["memory_bytes"] <= 200 << 20 and p["step_s"]["mid"] > 0 for p in o["points"])'
 # Of as many threads as the machine's ranks have, wherever it is asked.
 run 0 plan mnist -n 4,8 --strategy ddp --ranks-per-node 1 --threads 24 --memory 1GiB --json
 rows=$(field rows)
