@@ -137,15 +137,14 @@ static ls_status add_timeline(ls_report *doc, const predict_table *t, const pred
 {
     static const char *const lanes[LANES] = {"compute", "wait", "exchange"};
     ls_chart_series series[LANES] = {{.name = "computing"}, {.name = "waiting"}, {.name = "exchange"}};
-    ls_predict_args a = predict_args_of(t, r);
+    const ls_predict_args a = predict_args_of(t, r);
     ls_predict_span *spans = NULL;
     ls_chart_span *drawn = NULL;
     char title[120], id[NAME_MAX_HERE];
     int n = 0, count = 0, last[LANES] = {-1, -1, -1};
     ls_status st = LS_OK;
 
-    a.placement.kind = LS_PLACE_CONTIGUOUS;
-    LS_TRY(ls_predict_timeline(&a, &spans, &n, err));
+    LS_TRY(predict_answer_timeline(t, &a, &spans, &n, err));
     drawn = ls_alloc(LS_MEM_CLI, sizeof *drawn * (size_t)(n + 1));
     if (drawn == NULL) LS_TRY(ls_fail(err, LS_NOMEM, "no memory for a chart"));
     for (int i = 0; i < n; i++)

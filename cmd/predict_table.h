@@ -111,6 +111,9 @@ ls_predict_args predict_args_of(const predict_table *t, const predict_row *r);
 /* predict_args_of, answered: a placement that is no plain one is drawn here. */
 ls_status predict_answer(const predict_table *t, const ls_predict_args *a, ls_prediction *out,
                          ls_err *err) LS_MUST_CHECK;
+/* The same with ls_predict_timeline. */
+ls_status predict_answer_timeline(const predict_table *t, const ls_predict_args *a, ls_predict_span **spans,
+                                  int *n, ls_err *err) LS_MUST_CHECK;
 
 /* Fills r->p, or r->why, from r->way and r->ranks. */
 ls_status predict_answer_row(const predict_table *t, predict_row *r, ls_err *err) LS_MUST_CHECK;

@@ -243,19 +243,39 @@ ls_predict_args predict_args_of(const predict_table *t, const predict_row *r)
     return a;
 }
 
+/* A placement that is no plain one is drawn: *a with machines, which undraw gives back. */
+static ls_status draw(ls_predict_args *with, const predict_table *t, const ls_predict_args *a, ls_err *err)
+{
+    *with = *a;
+    if (a->placement.kind == LS_PLACE_CONTIGUOUS) return LS_OK;
+    with->placement.node = ls_alloc(LS_MEM_CLI, sizeof *with->placement.node * (size_t)a->placement.nodes);
+    if (with->placement.node == NULL) return ls_fail(err, LS_NOMEM, "no memory for a placement");
+    return ls_job_placement_fill(&with->placement, &t->network, err);
+}
+
+static void undraw(ls_predict_args *with, const ls_predict_args *a)
+{
+    if (with->placement.node != a->placement.node) ls_free(with->placement.node);
+}
+
 ls_status predict_answer(const predict_table *t, const ls_predict_args *a, ls_prediction *out, ls_err *err)
 {
-    ls_predict_args with = *a;
-    ls_status st = LS_OK;
+    ls_predict_args with;
+    ls_status st = draw(&with, t, a, err);
 
-    if (a->placement.kind != LS_PLACE_CONTIGUOUS) {
-        with.placement.node = ls_alloc(LS_MEM_CLI, sizeof *with.placement.node * (size_t)a->placement.nodes);
-        if (with.placement.node == NULL) return ls_fail(err, LS_NOMEM, "no memory for a placement");
-        LS_TRY(ls_job_placement_fill(&with.placement, &t->network, err));
-    }
-    LS_TRY(ls_predict(out, &with, err));
-out:
-    if (with.placement.node != a->placement.node) ls_free(with.placement.node);
+    if (st == LS_OK) st = ls_predict(out, &with, err);
+    undraw(&with, a);
+    return st;
+}
+
+ls_status predict_answer_timeline(const predict_table *t, const ls_predict_args *a, ls_predict_span **spans,
+                                  int *n, ls_err *err)
+{
+    ls_predict_args with;
+    ls_status st = draw(&with, t, a, err);
+
+    if (st == LS_OK) st = ls_predict_timeline(&with, spans, n, err);
+    undraw(&with, a);
     return st;
 }
 

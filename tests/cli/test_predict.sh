@@ -94,6 +94,11 @@ run 0 predict mnist --machine edison --network edison --ranks 1..16 --out page
 for k in 1 2 4 8 16; do [ -s page/timeline-$k-ddp.svg ] || fail "no step of $k ranks: $(ls page)"; done
 [ -s page/sensitivity-2-ddp.svg ] && [ ! -e page/sensitivity-1-ddp.svg ] || fail "what would help: $(ls page)"
 [ "$(grep -c '<input type="radio"' page/report.html)" = 5 ] && [ "$(grep -c ' checked>' page/report.html)" = 1 ] || fail "the choice of ranks: $(grep '<input' page/report.html)"
+# The step in time is of the machines that its row is of.
+ask=(predict resnet18-cifar --machine edison --network edison --ranks 64 --ranks-per-node 1 parallel.overlap=false)
+run 0 "${ask[@]}" --out near
+run 0 "${ask[@]}" --placement random --out far
+! cmp -s near/timeline-64-ddp.svg far/timeline-64-ddp.svg || fail "one step in time does not follow the placement"
 run 0 predict mnist --machine edison --network edison --ranks 2,4 --strategy all --ranks-per-node 1 --out all
 [ -s all/parts-zero1.svg ] && [ -s all/timeline-4-fsdp.svg ] || fail "the page of all strategies: $(ls all)"
 [ "$(grep -o 'name="choice-[0-9]*"' all/report.html | sort -u | wc -l)" = "$(grep -c ' checked>' all/report.html)" ] || fail "not one chosen of each choice"
