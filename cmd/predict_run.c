@@ -26,7 +26,8 @@ static bool needs_samples(const predict_wish *w)
     return w->length.unit == LS_PERIOD_EPOCHS || w->length.unit == LS_PERIOD_NONE;
 }
 
-/* Of the experiment's training set, where that is here. */
+/* Of the experiment's training set, where that is here.  Those who do not need it to count steps learn by it
+ * of updates that take more than there are. */
 static ls_status count_samples(predict_wish *w, const cli_experiment *x, ls_err *err)
 {
     ls_needs needs;
@@ -34,13 +35,13 @@ static ls_status count_samples(predict_wish *w, const cli_experiment *x, ls_err 
     ls_err why = {0};
     ls_status st;
 
-    if (w->samples > 0 || !needs_samples(w)) return LS_OK;
+    if (w->samples > 0) return LS_OK;
     st = ls_needs_find(&needs, x->trial, x->cfg, &why);
     if (st == LS_OK) st = ls_train_data(&x->experiment, &needs, LS_SPLIT_TRAIN, &data, &why);
     if (st == LS_OK) w->samples = ls_dataset_count(data);
     ls_dataset_close(data);
     ls_needs_release(&needs);
-    if (st == LS_OK) return LS_OK;
+    if (st == LS_OK || !needs_samples(w)) return LS_OK;
     return ls_fail(err, LS_INVALID,
                    "how many samples has an epoch?  Add --samples N: the data set is not here (%s)",
                    why.text);

@@ -55,6 +55,8 @@ run 0 predict mnist "${on[@]}" --ranks 2 --until 1000sa --json
 holds 'o["points"][0]["run"]["steps"]["mid"] == 8'
 run 1 predict mnist "${on[@]}" --ranks 2 --until 1ep --samples 100
 says out "an update of 128 samples, and an epoch has 100"
+run 1 predict mnist data.kind=synthetic data.train_range=0:1000 "${on[@]}" --ranks 32 --until 500st # no length needs them, but training would refuse it
+says out "an update of 2,048 samples, and an epoch has 1,000"
 
 # -- accuracies: measured, between two that reached it, or no answer
 ask=(predict mnist "${on[@]}" --ranks 8,16,32,64,512 --until 98% --samples 60000)
