@@ -188,16 +188,19 @@ out:
 /* -- output -----------------------------------------------------------------------------------------------
  */
 
-static const char *with_error(double x, double error, const char *(*show)(double, char *), char buf[64])
+/* A figure without an error is one that times do not tell from others, or from 0; a rate without one is what
+ * the processors reach. */
+static const char *with_error(double x, double error, bool is_rate, const char *(*show)(double, char *),
+                              char buf[64])
 {
     char text[LS_UNITS_TEXT];
 
     if (isfinite(error))
         snprintf(buf, 64, "%s +- %.0f %%", show(x, text), 100 * error);
-    else if (x > 0)
+    else if (is_rate)
         snprintf(buf, 64, "%s or more", show(x, text));
     else
-        snprintf(buf, 64, "about 0");
+        snprintf(buf, 64, "about %s", x > 0 ? show(x, text) : "0");
     return buf;
 }
 
@@ -222,11 +225,11 @@ static void print_link(const char *name, const ls_fit_link *l)
         return;
     }
     printf("  %-11s latency %s, rate %s\n", name,
-           with_error(l->figure[LS_FIT_LATENCY], l->error[LS_FIT_LATENCY], ls_units_seconds, a),
-           with_error(l->figure[LS_FIT_RATE], l->error[LS_FIT_RATE], show_rate, b));
+           with_error(l->figure[LS_FIT_LATENCY], l->error[LS_FIT_LATENCY], false, ls_units_seconds, a),
+           with_error(l->figure[LS_FIT_RATE], l->error[LS_FIT_RATE], true, show_rate, b));
     printf("              core: %s a message, %s\n",
-           with_error(l->figure[LS_FIT_MESSAGE], l->error[LS_FIT_MESSAGE], ls_units_seconds, c),
-           with_error(l->figure[LS_FIT_CORE], l->error[LS_FIT_CORE], show_core, d));
+           with_error(l->figure[LS_FIT_MESSAGE], l->error[LS_FIT_MESSAGE], false, ls_units_seconds, c),
+           with_error(l->figure[LS_FIT_CORE], l->error[LS_FIT_CORE], false, show_core, d));
 }
 
 static void print_network(const ls_calibration *c)

@@ -210,6 +210,36 @@ static bool approach(fit *f, const double *to)
     return false;
 }
 
+static bool in_class(const ls_collective_time *t, bool several)
+{
+    return (t->hosts > 1) == several;
+}
+
+/* What the processors of a machine's ranks reach together through a link, of the rows where that is most, for
+ * one byte a second of one of them: inside each adds its own share, between machines every byte is sent and
+ * received by all (collective_ours.c).  Of one rank that would be a half: its rate is not below once. */
+static double cores_of(const fit *f, int first)
+{
+    int most = 2;
+
+    for (int i = 0; first == NODE && i < f->n; i++)
+        if (in_class(f->rows[i].of, true) && f->rows[i].of->most_on_host > most)
+            most = f->rows[i].of->most_on_host;
+    return most / 2.0;
+}
+
+/* A rate that shows in no row is any that is not below what the processors reach: the fit ends at an
+ * accident, or at no time at all.  It becomes what they reach, which is known, and changes no row. */
+static void settle_rates(fit *f, const ls_nnls *a)
+{
+    for (int first = 0; first < UNKNOWNS; first += NODE) {
+        const double core = f->x[first + LS_FIT_CORE];
+        double *per_byte = &f->x[first + LS_FIT_RATE];
+        if (core > 0 && (*per_byte <= 0 || !(a->gram[first + LS_FIT_RATE][first + LS_FIT_RATE] > 0)))
+            *per_byte = core / cores_of(f, first);
+    }
+}
+
 /* From links with that rate on. */
 static void solve_from(fit *f, double per_byte, double *scratch)
 {
@@ -229,6 +259,7 @@ static void solve_from(fit *f, double per_byte, double *scratch)
     find_sigma(f, scratch);
     linearise(f, &a);
     ls_nnls_variance(&a, f->x, f->variance);
+    settle_rates(f, &a);
 }
 
 /* How far off the rows are that count: short vectors where none is long. */
@@ -283,11 +314,6 @@ static double relative_error(const fit *f, int unknowns)
 
 /* -- what the most ranks say of the others' fit -----------------------------------------------------------
  */
-
-static bool in_class(const ls_collective_time *t, bool several)
-{
-    return (t->hosts > 1) == several;
-}
 
 /* The most ranks of a class below `below`; 0: none. */
 static int most_ranks(const fit *f, bool several, int below)
@@ -430,21 +456,24 @@ static void note_left_out(ls_fit *out, const fit *f, const ls_collective_time *o
 /* -- the whole --------------------------------------------------------------------------------------------
  */
 
+/* Whether any row has gone through the link: what it took may be nothing, and that is known then. */
+static bool was_measured(const fit *f, int first)
+{
+    for (int i = 0; i < f->n; i++)
+        if (first == NODE ? f->rows[i].of->hosts > 1 : f->rows[i].of->most_on_host > 1) return true;
+    return false;
+}
+
 static void take_link(ls_fit_link *out, const fit *f, int first)
 {
-    bool any = false;
-    ls_link l;
+    const ls_link l = link_of(f->x + first);
 
+    out->measured = was_measured(f, first);
     for (int k = 0; k < LS_FIT_FIGURES; k++) {
         const double x = f->x[first + k], v = f->variance[first + k];
         out->error[k] = x > 0 && v > 0 ? sqrt(v) / x : NAN;
-        any = any || isfinite(out->error[k]);
     }
-    out->measured = any;
-    if (!any) return;
-    l = link_of(f->x + first);
-    /* Where the processor is always slower than the wire, the rate is at least what the processor reaches. */
-    if (f->x[first + LS_FIT_RATE] <= 0 && l.core_s_per_byte > 0) l.bytes_s = 1 / l.core_s_per_byte;
+    if (!out->measured) return;
     out->figure[LS_FIT_LATENCY] = l.latency_s;
     out->figure[LS_FIT_RATE] = l.bytes_s;
     out->figure[LS_FIT_MESSAGE] = l.message_s;

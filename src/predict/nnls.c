@@ -142,8 +142,11 @@ void ls_nnls_variance(const ls_nnls *a, const double *x, double *variance)
 
     memset(variance, 0, sizeof *variance * (size_t)a->n);
     for (int i = 0; i < a->n; i++)
-        if (x[i] > 0) free[n++] = i;
-    if (!factor(a, free, n, l, &bad)) return;
+        if (x[i] > 0 && a->gram[i][i] > 0) free[n++] = i;
+    while (!factor(a, free, n, l, &bad)) {
+        n--;
+        for (int i = bad; i < n; i++) free[i] = free[i + 1];
+    }
     for (int i = 0; i < n; i++) {
         double unit[LS_NNLS_MAX] = {0};
         unit[i] = 1;

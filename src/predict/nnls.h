@@ -17,8 +17,8 @@ void ls_nnls_add(ls_nnls *a, const double *row, double y, double weight);
 /* x >= 0 with the least sum of weighted squares (Lawson and Hanson; Bro and de Jong's form).  Unknowns that
  * no equation has, or that others say already, are 0. */
 void ls_nnls_solve(const ls_nnls *a, double *x);
-/* The variance of each x that is above 0 for equations with variance 1 (of weighted rows); 0 of the others.
- */
+/* The variance of each x that is above 0 for equations with variance 1 (of weighted rows); 0 of the others,
+ * and of those that no equation has or that others say already. */
 void ls_nnls_variance(const ls_nnls *a, const double *x, double *variance);
 
 #endif
