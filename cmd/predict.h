@@ -36,14 +36,17 @@ typedef struct predict_measure {
     int node, nodes;               /* this machine of so many; 1: alone */
     int threads;                   /* of a rank */
     int full;                      /* ranks that fill the machine; 1: they do not share its processors */
-    char folder[64];               /* where the files are: made, and removed with all in it */
-    char file[PREDICT_FILES][96];
-    int n_files;
+    char folder[LS_PATH_MAX];      /* where the files are: made, and removed with all in it */
+    char file[PREDICT_FILES][LS_PATH_MAX + 16];
+    int n_files, done; /* measurements that there are */
 } predict_measure;
 
 /* Runs the benchmarks as children, one after the other.  LS_CANCELLED when asked to stop.  Release in any
  * case. */
 ls_status predict_measure_run(predict_measure *m, ls_err *err) LS_MUST_CHECK;
 void predict_measure_release(predict_measure *m);
+/* After a failure: what was measured took its time.  If there is any, its folder stays, which the error then
+ * says; the stop that somebody asked for leaves none. */
+void predict_measure_keep(predict_measure *m, ls_err *err);
 
 #endif

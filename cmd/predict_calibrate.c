@@ -421,6 +421,7 @@ static ls_status calibrate(const words *w, ls_err *err)
     else
         LS_TRY(conclude(w, m, out, err));
 out:
+    if (st != LS_OK) predict_measure_keep(m, err);
     predict_measure_release(m);
     ls_free(m);
     return st;

@@ -100,7 +100,7 @@ static void add_common(command *c, const predict_measure *m, int ranks, const ch
 
 typedef struct runner {
     predict_measure *m;
-    int stop_fd, done, all;
+    int stop_fd, all;
 } runner;
 
 static void tell(const runner *r, const char *what, double seconds)
@@ -109,9 +109,9 @@ static void tell(const runner *r, const char *what, double seconds)
 
     if (r->m->args->json)
         cli_print_json_take(json_pack("{s:s, s:s, s:i, s:i, s:f}", "event", "measured", "what", what, "done",
-                                      r->done, "all", r->all, "seconds", seconds));
+                                      r->m->done, "all", r->all, "seconds", seconds));
     else
-        printf("[%d/%d] %s: %s\n", r->done, r->all, what, ls_units_seconds(seconds, text));
+        printf("[%d/%d] %s: %s\n", r->m->done, r->all, what, ls_units_seconds(seconds, text));
     ls_output_flush();
 }
 
@@ -130,7 +130,7 @@ static ls_status run_child(runner *r, command *c, const char *what, ls_err *err)
     st = ls_fail_in(err, ls_study_run_child(NULL, &job, &line, err), "%s", what);
     ls_text_release(&line);
     if (st != LS_OK) return st;
-    r->done++;
+    r->m->done++;
     tell(r, what, ls_clock_seconds() - begun);
     return LS_OK;
 }
@@ -254,7 +254,9 @@ static ls_status make_folder(predict_measure *m, ls_err *err)
 {
     const char *where = getenv("TMPDIR");
 
-    if (where == NULL || where[0] == '\0' || strlen(where) > sizeof m->folder - 32) where = "/tmp";
+    if (where == NULL || where[0] == '\0') where = "/tmp";
+    if (strlen(where) > sizeof m->folder - 32)
+        return ls_fail(err, LS_INVALID, "TMPDIR: the path is too long (%zu bytes)", strlen(where));
     snprintf(m->folder, sizeof m->folder, "%s/lockstep-calibrate-XXXXXX", where);
     if (mkdtemp(m->folder) != NULL) return LS_OK;
     m->folder[0] = '\0';
@@ -283,6 +285,20 @@ out:
     if (r.stop_fd >= 0) close(r.stop_fd);
     sigprocmask(SIG_SETMASK, &before, NULL);
     return st;
+}
+
+void predict_measure_keep(predict_measure *m, ls_err *err)
+{
+    const ls_err why = *err;
+    char path[sizeof m->folder + 16];
+
+    if (m->done == 0 || m->n_files == 0 || m->folder[0] == '\0' || why.status == LS_CANCELLED) return;
+    snprintf(path, sizeof path, "%s/log", m->folder);
+    (void)unlink(path);
+    *err = (ls_err){0};
+    (void)ls_fail(err, why.status, "%s; what was measured is kept: `lockstep predict --calibrate %s/*.json`",
+                  why.text, m->folder);
+    m->folder[0] = '\0';
 }
 
 void predict_measure_release(predict_measure *m)

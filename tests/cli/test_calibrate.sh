@@ -68,6 +68,19 @@ says err "the file cannot be written"
 run 2 predict
 says err "--calibrate"
 
+# What was measured before something else is wrong is kept, also where names are long; a calibration from it and the rest is one command.
+long=$work/$(printf 'long%.0s' $(seq 20))
+mkdir "$long"
+TMPDIR=$long run 2 predict --calibrate --ranks 2 --sizes 1KiB,64KiB,1MiB --steps 5 --out kept.json odd.json
+says err "odd.json: has neither exchanges"
+kept=$(sed -n 's/.*what was measured is kept: `lockstep predict --calibrate \([^`]*\)`.*/\1/p' "$work/err")
+case $kept in "$long"/lockstep-calibrate-*) ;; *) fail "not kept in $long: $(cat "$work/err")" ;; esac
+# shellcheck disable=SC2086 # a pattern
+run 0 predict --calibrate $kept --out kept.json
+says out "from 9 times of exchanges"
+TMPDIR=$long run 0 predict --calibrate --ranks 2 --sizes 1KiB,64KiB,1MiB --steps 5 --out kept.json
+[ "$(ls "$long" | wc -l)" = 1 ] || fail "left behind: $(ls "$long")"
+
 run 0 predict --calibrate --slurm --nodes 2 --ranks-per-node 4 --threads 3
 for part in "#SBATCH --nodes=2" "#SBATCH --ntasks-per-node=4" "#SBATCH --cpus-per-task=3" "bench --collectives --export calibrate-2x4.json"; do says out "$part"; done
 bash -n out || fail "the script is no shell"
