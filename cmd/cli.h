@@ -177,6 +177,8 @@ bool cli_has_resources(const cli_args *args);
 
 /* Fills `args` from what follows the command's name.  args->settings is the caller's to ls_free. */
 ls_status cli_parse(const cli_command *c, int argc, char **argv, cli_args *args, ls_err *err) LS_MUST_CHECK;
+/* Whether the command's option `name` was given, as far as its field tells. */
+bool cli_is_given(const cli_args *args, unsigned command, const char *name);
 /* The command's help, or that of a `topic`: "settings", or an experiment, whose model's settings follow.
  * Returns the exit code. */
 int cli_help(const cli_command *c, const char *topic);

@@ -341,6 +341,23 @@ static ls_status store(const option *o, const char *text, cli_args *args, ls_err
     return LS_OK;
 }
 
+bool cli_is_given(const cli_args *args, unsigned command, const char *name)
+{
+    for (size_t i = 0; i < N_OPTIONS; i++) {
+        const option *o = &options[i];
+        const char *field = (const char *)args + o->field;
+        if (!(o->commands & command) || strcmp(o->name, name) != 0) continue;
+        switch (o->kind) {
+        case FLAG: return *(const bool *)field;
+        case INT: return *(const int *)(const void *)field > 0;
+        case REAL: return *(const double *)(const void *)field > 0;
+        case LIST: return ((const cli_list *)(const void *)field)->n > 0;
+        default: return *(const char *const *)(const void *)field != NULL;
+        }
+    }
+    return false;
+}
+
 /* One option with its value, which follows '=' or as the next word; *i moves on. */
 static ls_status parse_option(const cli_command *c, int argc, char **argv, int *i, cli_args *args,
                               ls_err *err)

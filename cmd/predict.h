@@ -9,9 +9,14 @@
 int predict_ask(const cli_args *args);
 int predict_list(void);
 
+/* LS_INVALID names an option that the form of the command does not take (predict_forms.c). */
+ls_status predict_forms_check(const cli_args *args, ls_err *err) LS_MUST_CHECK;
+
 /* --calibrate: measures this machine and its network, or takes files; writes a calibration.  Returns the exit
  * code. */
 int predict_calibrate(const cli_args *args);
+/* Whether it measures, or files are all it takes. */
+bool predict_calibrate_measures(const cli_args *args);
 /* Its words and options. */
 ls_status predict_calibrate_check(const cli_args *args, ls_err *err) LS_MUST_CHECK;
 

@@ -73,6 +73,34 @@ out:
     return st;
 }
 
+bool predict_calibrate_measures(const cli_args *args)
+{
+    bool files = false;
+
+    for (int i = -1; i < args->n_settings; i++) {
+        const char *word = i < 0 ? args->model : args->settings[i];
+        if (word == NULL || (i >= 0 && strchr(word, '=') != NULL)) continue;
+        if (!is_results(word)) return true;
+        files = true;
+    }
+    return !files || args->rank_counts != NULL;
+}
+
+/* A job measures one thing: a step, or exchanges. */
+static ls_status check_script(const words *w, ls_err *err)
+{
+    const cli_args *a = &w->args;
+
+    if (a->node_counts == NULL || a->ranks_per_node == 0)
+        return ls_fail(err, LS_INVALID, "--slurm: a job of what size?  Add --nodes N --ranks-per-node R");
+    if (w->n_files > 0)
+        return ls_fail(err, LS_INVALID, "%s: the job takes no files; calibrate from what it leaves and these",
+                       w->files[0]);
+    if (a->model != NULL && a->sizes != NULL)
+        return ls_fail(err, LS_INVALID, "--sizes is of exchanges, and with an EXPERIMENT the job has steps");
+    return LS_OK;
+}
+
 ls_status predict_calibrate_check(const cli_args *args, ls_err *err)
 {
     predict_counts c;
@@ -90,15 +118,7 @@ ls_status predict_calibrate_check(const cli_args *args, ls_err *err)
                            "all run this command",
                            args->node_counts));
     }
-    if (args->script && (args->node_counts == NULL || args->ranks_per_node == 0))
-        LS_TRY(ls_fail(err, LS_INVALID, "--slurm: a job of what size?  Add --nodes N --ranks-per-node R"));
-    if (!args->script && args->ranks_per_node > 0)
-        LS_TRY(ls_fail(err, LS_INVALID,
-                       "--ranks-per-node is for --slurm; --ranks says how many ranks of each "
-                       "machine are measured"));
-    if (args->step_time > 0)
-        LS_TRY(ls_fail(err, LS_INVALID,
-                       "--step-time is for predictions; --calibrate measures what a step takes"));
+    if (args->script) LS_TRY(check_script(&w, err));
     if (args->threads > CLI_MAX_THREADS)
         LS_TRY(ls_fail(err, LS_INVALID, "--threads %d: more than %d make no sense", args->threads,
                        CLI_MAX_THREADS));
@@ -349,6 +369,7 @@ static ls_status print_script(const words *w, ls_err *err)
     const cli_args *a = &w->args;
     const char *words[64] = {"bench"};
     char name[64], log[LS_PATH_MAX], folder[LS_PATH_MAX], program[LS_PATH_MAX], file[96];
+    char steps[24], seconds[32];
     predict_counts nodes;
     ls_text text = {0};
     int n = 1;
@@ -357,6 +378,8 @@ static ls_status print_script(const words *w, ls_err *err)
     LS_TRY(predict_counts_read(&nodes, "--nodes", a->node_counts, err));
     snprintf(name, sizeof name, "calibrate-%dx%d", nodes.of[0], a->ranks_per_node);
     snprintf(file, sizeof file, "%s.json", name);
+    snprintf(steps, sizeof steps, "%d", a->steps);
+    snprintf(seconds, sizeof seconds, "%g", a->seconds);
     if (getcwd(folder, sizeof folder) == NULL || !ls_program_path(program, sizeof program))
         LS_TRY(ls_fail(err, LS_IO, "this folder, or where this program lies, cannot be told"));
     if (snprintf(log, sizeof log, "%s/%s.log", folder, name) >= (int)sizeof log)
@@ -364,6 +387,9 @@ static ls_status print_script(const words *w, ls_err *err)
     if (a->n_settings > 50) LS_TRY(ls_fail(err, LS_INVALID, "too many settings"));
     words[n++] = a->model != NULL ? a->model : "--collectives";
     for (int i = 0; i < a->n_settings; i++) words[n++] = a->settings[i];
+    if (a->sizes != NULL) words[n++] = "--sizes", words[n++] = a->sizes;
+    if (a->steps > 0) words[n++] = "--steps", words[n++] = steps;
+    if (a->seconds > 0) words[n++] = "--seconds", words[n++] = seconds;
     words[n++] = "--export";
     words[n++] = file;
     {

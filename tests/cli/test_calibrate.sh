@@ -61,8 +61,31 @@ refused "of which experiment?" two.json batch.per_rank=8
 refused "one word too many" mnist linear
 refused 'did you mean "mnist"' mnits
 refused "--nodes 1,2" --nodes 1,2
-refused "a job of what size?" --slurm
-refused "is for --slurm" --ranks-per-node 2
+run 2 predict --calibrate --slurm
+says err "a job of what size?"
+refused "--ranks says how many ranks of each machine" --ranks-per-node 2
+# What a form does not take is refused with the form's name.
+refused "--strategy is for predictions, and not for --calibrate; parallel.strategy=NAME" mnist --strategy fsdp
+refused "parallel.strategy=NAME" two.json --strategy ddp
+for option in "--machine edison" "--network edison" "--measured two.json" "--algorithm ring" "--placement random" "--engine closed" "--csv" "--memory 1GiB"; do
+    # shellcheck disable=SC2086 # an option and its value
+    refused "${option%% *} is for predictions, and not for --calibrate" mnist $option
+done
+for option in "--nodes 2" "--threads 2" "--sizes 1KiB" "--steps 3" "--batches 8" "--insecure"; do
+    # shellcheck disable=SC2086
+    refused "${option%% *} is for " two.json $option
+    says err "and not for --calibrate of files alone"
+done
+job=(predict --calibrate --slurm --nodes 2 --ranks-per-node 2)
+run 2 "${job[@]}" --ranks 2
+says err "not for --calibrate --slurm; --ranks-per-node"
+run 2 "${job[@]}" --out none.json
+says err "not for --calibrate --slurm; the job writes"
+run 2 "${job[@]}" two.json
+says err "two.json: the job takes no files"
+run 2 "${job[@]}" mnist --sizes 1KiB
+says err "--sizes is of exchanges"
+refused "--list and --calibrate" --list
 run 2 predict --calibrate two.json --out "$work/none/file.json"
 says err "the file cannot be written"
 run 2 predict
@@ -84,6 +107,10 @@ TMPDIR=$long run 0 predict --calibrate --ranks 2 --sizes 1KiB,64KiB,1MiB --steps
 run 0 predict --calibrate --slurm --nodes 2 --ranks-per-node 4 --threads 3
 for part in "#SBATCH --nodes=2" "#SBATCH --ntasks-per-node=4" "#SBATCH --cpus-per-task=3" "bench --collectives --export calibrate-2x4.json"; do says out "$part"; done
 bash -n out || fail "the script is no shell"
+run 0 predict --calibrate --slurm --nodes 2 --ranks-per-node 4 --sizes 1KiB,1MiB --steps 7 --seconds 2.5
+says out "bench --collectives --sizes 1KiB,1MiB --steps 7 --seconds 2.5 --export"
+run 0 predict --calibrate --slurm --nodes 2 --ranks-per-node 4 mnist parallel.strategy=fsdp
+says out "bench mnist parallel.strategy=fsdp --export"
 run 0 predict --calibrate --slurm --nodes 1 --ranks-per-node 2 mnist 'name=it'"'"'s'
 says out "bench mnist"
 bash -n out || fail "the script is no shell"

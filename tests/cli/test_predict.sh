@@ -148,6 +148,20 @@ echo '{"format": "lockstep-machine", "version": 1, "name": "many", "source": "a 
 run 0 predict mnist --machine ./many.json --network edison --ranks 8 --memory 8GiB
 run 2 predict --calibrate --step-time 1
 says err "--step-time is for predictions"
+for option in "--sizes 1KiB" "--seconds 3" "--steps 5" "--nodes 2" "--slurm" "--master a:1" "--node-rank 1" "--join-timeout 3" "--insecure"; do
+    # shellcheck disable=SC2086 # an option and its value
+    run 2 predict mnist --machine edison --network edison $option
+    says err "${option%% *} is for --calibrate"
+    says err "and not for predictions"
+done
+for option in "--ranks 3" "--until 5ep" "--machine edison" "--out page"; do
+    # shellcheck disable=SC2086
+    run 2 predict --list $option
+    says err "${option%% *} is for predictions"
+    says err "and not for --list"
+done
+run 2 predict --list mnist
+says err '"mnist" is one word too many'
 run 2 predict mnist --machine edison --network edison --json --csv
 says err "choose one"
 echo '{"format":"lockstep-network","version":9}' >new.json
