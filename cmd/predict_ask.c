@@ -321,6 +321,28 @@ int predict_list(void)
     return CLI_DONE;
 }
 
+/* With --batches the settings are those of a training with one of them: what excludes a batch of a rank is
+ * refused, and not overruled. */
+static ls_status configure(cli_experiment *x, const cli_args *args, ls_err *err)
+{
+    cli_args own = *args;
+    predict_counts batches;
+    char setting[40];
+    ls_status st = LS_OK;
+
+    if (args->batches == NULL) return cli_experiment_configure(x, args, err);
+    LS_TRY(predict_counts_read(&batches, "--batches", args->batches, err));
+    own.settings = ls_alloc(LS_MEM_CLI, sizeof *own.settings * ((size_t)own.n_settings + 1));
+    if (own.settings == NULL) return ls_fail(err, LS_NOMEM, "no memory");
+    for (int i = 0; i < own.n_settings; i++) own.settings[i] = args->settings[i];
+    snprintf(setting, sizeof setting, "batch.per_rank=%d", batches.of[0]);
+    own.settings[own.n_settings++] = setting;
+    st = ls_fail_in(err, cli_experiment_configure(x, &own, err), "--batches %s", args->batches);
+    ls_free(own.settings);
+out:
+    return st;
+}
+
 int predict_ask(const cli_args *given)
 {
     cli_args own = *given;
@@ -344,7 +366,7 @@ int predict_ask(const cli_args *given)
     if (args->rank_counts != NULL)
         LS_TRY(cli_counts("--ranks", args->rank_counts, counts, COUNTS_MAX, &n, &err));
     LS_TRY(open_both(t, args, &err));
-    LS_TRY(cli_experiment_configure(&x, args, &err));
+    LS_TRY(configure(&x, args, &err));
     t->name = x.name;
     if (wish.until != NULL) LS_TRY(predict_runs_open(&t->runs, &wish, &x, args, &err));
     {

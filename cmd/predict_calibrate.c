@@ -137,7 +137,26 @@ static void default_ranks(predict_counts *c, int cores)
         c->of[c->n++] = ranks;
 }
 
-/* Half, once and twice the experiment's. */
+/* Steps are measured with batch.per_rank: whatever excludes it is refused before the first measurement. */
+static ls_status check_batch(const predict_measure *m, ls_err *err)
+{
+    cli_args args = *m->args;
+    ls_experiment x = {0};
+    char setting[40];
+    ls_status st = LS_OK;
+
+    args.settings = ls_alloc(LS_MEM_CLI, sizeof *args.settings * ((size_t)args.n_settings + 1));
+    if (args.settings == NULL) return ls_fail(err, LS_NOMEM, "no memory");
+    for (int i = 0; i < args.n_settings; i++) args.settings[i] = m->args->settings[i];
+    snprintf(setting, sizeof setting, "batch.per_rank=%d", m->batch);
+    args.settings[args.n_settings++] = setting;
+    st = ls_fail_in(err, cli_load(&x, args.model, &args, 1, err), "--calibrate measures batches of a rank");
+    ls_experiment_release(&x);
+    ls_free(args.settings);
+    return st;
+}
+
+/* Half, once and twice the experiment's, each once. */
 static ls_status choose_batches(predict_measure *m, ls_err *err)
 {
     ls_experiment x = {0};
@@ -150,12 +169,11 @@ static ls_status choose_batches(predict_measure *m, ls_err *err)
     if (m->args->batches != NULL) {
         LS_TRY(predict_counts_read(&m->batches, "--batches", m->args->batches, err));
         m->batch = m->batches.of[m->batches.n / 2];
-        goto out;
+    } else {
+        const int of[] = {m->batch / 2, m->batch, 2 * m->batch};
+        for (int k = m->batch > 1 ? 0 : 1; k < 3; k++) m->batches.of[m->batches.n++] = of[k];
     }
-    for (int k = m->batch > 1 ? m->batch / 2 : 1; k <= 2 * m->batch; k *= 2)
-        m->batches.of[m->batches.n++] = k < m->batch       ? m->batch / 2
-                                        : k < 2 * m->batch ? m->batch
-                                                           : 2 * m->batch;
+    LS_TRY(check_batch(m, err));
 out:
     ls_experiment_release(&x);
     return st;

@@ -86,6 +86,10 @@ says err "two.json: the job takes no files"
 run 2 "${job[@]}" mnist --sizes 1KiB
 says err "--sizes is of exchanges"
 refused "--list and --calibrate" --list
+# A batch of all ranks cannot be half and twice that of one: said before anything is measured.
+refused '"batch.per_rank" and "batch.global" exclude each other' mnist batch.global=64
+says err "--calibrate measures batches of a rank"
+! grep -q "exchanges of" "$work/out" || fail "measured before the batch was refused"
 run 2 predict --calibrate two.json --out "$work/none/file.json"
 says err "the file cannot be written"
 run 2 predict
@@ -103,6 +107,9 @@ run 0 predict --calibrate $kept --out kept.json
 says out "from 9 times of exchanges"
 TMPDIR=$long run 0 predict --calibrate --ranks 2 --sizes 1KiB,64KiB,1MiB --steps 5 --out kept.json
 [ "$(ls "$long" | wc -l)" = 1 ] || fail "left behind: $(ls "$long")"
+# Half, once and twice the batch, also where half is none.
+run 0 predict --calibrate linear batch.per_rank=3 --ranks 1 --steps 2 --threads "$(nproc)" --out kept.json
+for part in "/3] steps of 1 rank, batch 1:" "/3] steps of 1 rank, batch 3:" "/3] steps of 1 rank, batch 6:"; do says out "$part"; done
 
 run 0 predict --calibrate --slurm --nodes 2 --ranks-per-node 4 --threads 3
 for part in "#SBATCH --nodes=2" "#SBATCH --ntasks-per-node=4" "#SBATCH --cpus-per-task=3" "bench --collectives --export calibrate-2x4.json"; do says out "$part"; done

@@ -155,6 +155,7 @@ refuses() {
     says err "$text"
 }
 for batches in 0 -1 16,x 64,32 ""; do refuses "--batches" "--batches=$batches"; done
+refuses '"batch.per_rank" and "batch.global" exclude each other' --batches 16 batch.global=64
 for until in 10 ep -1ep 0ep 0% 101% 98 10min nan% 1.5st infep ""; do refuses "--until" "--until=$until" --samples 60000; done
 refuses "--until 1e15ep: that is 1e+24 samples; expected at most 1,000,000,000,000,000" --until 1e15ep --samples 1000000000 batch.per_rank=1
 run 0 predict mnist "${on[@]}" --ranks 1 --until 1e15st --json
