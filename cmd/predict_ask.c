@@ -2,9 +2,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/folders.h"
 #include "base/grow.h"
+#include "base/replace.h"
 #include "base/text.h"
 #include "plan.h"
 #include "predict.h"
@@ -343,41 +346,56 @@ out:
     return st;
 }
 
-int predict_ask(const cli_args *given)
+/* The folder of the page, before there is much to compute that could be lost.  `made`: it was not there. */
+static ls_status make_folder(const char *folder, bool *made, ls_err *err)
 {
-    cli_args own = *given;
-    const cli_args *args = &own;
-    const char **files = ls_alloc(LS_MEM_CLI, sizeof *files * (CLI_LIST_MAX + (size_t)given->n_settings));
-    int n_files;
-    cli_experiment x = {0};
-    predict_table *t = ls_alloc(LS_MEM_CLI, sizeof *t);
-    char page[LS_PATH_MAX] = "";
+    const bool there = access(folder, F_OK) == 0;
+    char page[LS_PATH_MAX];
+    ls_err why = {0};
+
+    if (snprintf(page, sizeof page, "%s/report.html", folder) >= (int)sizeof page)
+        return ls_fail(err, LS_INVALID, "--out: the path is too long");
+    if (ls_folders_make(folder, &why) != LS_OK)
+        return ls_fail(err, LS_INVALID, "--out: no folder can be made: %s", why.text);
+    *made = !there;
+    if (ls_replace_check(page, &why) != LS_OK)
+        return ls_fail(err, LS_INVALID, "--out: the page cannot be written: %s", why.text);
+    return LS_OK;
+}
+
+/* Everything but output: the questions of the command line, read and answered. */
+static ls_status answer(predict_table *t, cli_experiment *x, const cli_args *args, bool *made_folder,
+                        ls_err *err)
+{
     int counts[COUNTS_MAX] = {1, 2, 4, USUAL_RANKS}, n = 4;
+    predict_step step;
     predict_wish wish;
-    bool none = false;
-    ls_err err = {0};
     ls_status st = LS_OK;
 
-    if (t == NULL || files == NULL) LS_TRY(ls_fail(&err, LS_NOMEM, "no memory"));
-    n_files = predict_measured_files(&own, files);
-    memset(t, 0, sizeof *t);
-    LS_TRY(parse_words(t, args, &err));
-    LS_TRY(predict_wish_read(&wish, args, &err));
+    LS_TRY(parse_words(t, args, err));
+    LS_TRY(predict_wish_read(&wish, args, err));
     if (args->rank_counts != NULL)
-        LS_TRY(cli_counts("--ranks", args->rank_counts, counts, COUNTS_MAX, &n, &err));
-    LS_TRY(open_both(t, args, &err));
-    LS_TRY(configure(&x, args, &err));
-    t->name = x.name;
-    if (wish.until != NULL) LS_TRY(predict_runs_open(&t->runs, &wish, &x, args, &err));
-    {
-        const predict_step step = step_of(t, &x, args);
-        LS_TRY(answer_all(t, &x, args, &step, counts, n, &err));
-        if (args->out != NULL || (!args->json && !args->csv)) LS_TRY(open_variants(t, args, &step, &err));
-    }
-    LS_TRY(check_any(t, &err));
-    if (n_files > 0) LS_TRY(predict_measured_add(t, args, files, n_files, &err));
-    none = predict_runs_none(t);
-    if (args->out != NULL) LS_TRY(predict_page(t, args->out, page, sizeof page, &err));
+        LS_TRY(cli_counts("--ranks", args->rank_counts, counts, COUNTS_MAX, &n, err));
+    LS_TRY(open_both(t, args, err));
+    LS_TRY(configure(x, args, err));
+    t->name = x->name;
+    if (wish.until != NULL) LS_TRY(predict_runs_open(&t->runs, &wish, x, args, err));
+    if (args->out != NULL) LS_TRY(make_folder(args->out, made_folder, err));
+    step = step_of(t, x, args);
+    LS_TRY(answer_all(t, x, args, &step, counts, n, err));
+    if (args->out != NULL || (!args->json && !args->csv)) LS_TRY(open_variants(t, args, &step, err));
+    LS_TRY(check_any(t, err));
+out:
+    return st;
+}
+
+/* The answer is printed also where its page fails. */
+static ls_status print_all(const predict_table *t, const cli_args *args, ls_err *err)
+{
+    char page[LS_PATH_MAX] = "";
+    ls_status st = LS_OK;
+
+    if (args->out != NULL) st = predict_page(t, args->out, page, sizeof page, err);
     if (args->json)
         predict_print_json(t, page);
     else if (args->csv)
@@ -385,7 +403,29 @@ int predict_ask(const cli_args *given)
     else
         predict_print_text(t);
     if (!args->json && !args->csv && page[0] != '\0') printf("report        %s\n", page);
+    return st;
+}
+
+int predict_ask(const cli_args *given)
+{
+    cli_args own = *given;
+    const char **files = ls_alloc(LS_MEM_CLI, sizeof *files * (CLI_LIST_MAX + (size_t)given->n_settings));
+    int n_files;
+    cli_experiment x = {0};
+    predict_table *t = ls_alloc(LS_MEM_CLI, sizeof *t);
+    bool none = false, made_folder = false;
+    ls_err err = {0};
+    ls_status st = LS_OK;
+
+    if (t == NULL || files == NULL) LS_TRY(ls_fail(&err, LS_NOMEM, "no memory"));
+    memset(t, 0, sizeof *t);
+    n_files = predict_measured_files(&own, files);
+    LS_TRY(answer(t, &x, &own, &made_folder, &err));
+    if (n_files > 0) LS_TRY(predict_measured_add(t, &own, files, n_files, &err));
+    none = predict_runs_none(t);
+    LS_TRY(print_all(t, &own, &err));
 out:
+    if (st != LS_OK && made_folder) (void)rmdir(own.out); /* unless there is something in it */
     if (t != NULL) release(t);
     ls_free(t);
     ls_free(files);

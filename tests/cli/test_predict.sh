@@ -103,6 +103,17 @@ run 0 predict mnist --machine edison --network edison --ranks 2,4 --strategy all
 [ -s all/parts-zero1.svg ] && [ -s all/timeline-4-fsdp.svg ] || fail "the page of all strategies: $(ls all)"
 [ "$(grep -o 'name="choice-[0-9]*"' all/report.html | sort -u | wc -l)" = "$(grep -c ' checked>' all/report.html)" ] || fail "not one chosen of each choice"
 
+# A folder that cannot be one is refused before anything is computed; a page that fails does not take the table with it; a refusal leaves no folder.
+: >a-file
+run 2 predict mnist --machine edison --network edison --ranks 2 --out a-file
+says err "--out: the page cannot be written: a-file"
+mkdir -p half/throughput.svg/x
+run 1 predict mnist --machine edison --network edison --ranks 2 --out half
+says err "throughput.svg"
+says out "experiment    mnist"
+run 2 predict mnist --machine edison --network edison --ranks 3 --strategy hybrid --ranks-per-node 2 --out never
+[ ! -e never ] || fail "refused, and left a folder"
+
 # -- what is refused
 run 2 predict
 says err "what is to be predicted is missing"
