@@ -248,7 +248,7 @@ void predict_print_csv(const predict_table *t)
     for (int i = 0; i < t->n; i++) {
         const predict_row *r = &t->rows[i];
         const ls_prediction *p = &r->p;
-        if (r->why[0] != '\0') continue;
+        if (r->why[0] != '\0' && !r->unfit) continue; /* what does not fit is known all the same */
         printf("%d,%d,%s,%.6g,%.6g,%.6g,%.6g,%.5f,%.6g,%.6g,%.6g,%.6g,%.0f,%s", r->ranks, (int)p->nodes,
                t->way[r->way].strategy, p->lo, p->mid, p->hi, p->samples_per_s, p->efficiency,
                p->parts.compute_s, p->parts.core_s, p->parts.exposed_s, p->parts.straggle_s, p->wire_bytes,

@@ -314,7 +314,7 @@ void predict_run_csv(const predict_table *t, const predict_row *r)
     printf(",%lld,", (long long)t->way[r->way].batch);
     if (r->memory > 0) printf("%zu", r->memory);
     if (o == NULL) {
-        printf(",,,,,,,,,,,,");
+        printf(",,,,,,,,,,,%s,", r->memory == 0 || t->runs != NULL ? "" : r->unfit ? "0" : "1");
         return;
     }
     printf(",%lld,%.9g,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,", (long long)run->batch, run->steps.mid,

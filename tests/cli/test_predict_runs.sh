@@ -117,6 +117,16 @@ run 1 predict resnet18-cifar --machine v100 --network longhorn --ranks 4,32 --me
 says out "more than 10.0 MiB"
 says out "nothing fits  --memory; the least is"
 
+# As CSV a row beyond the limit is a row, with its place of within_limits, with a run or without.
+for more in "" "--until 1ep --samples 50000"; do
+    # shellcheck disable=SC2086 # options
+    run 1 predict resnet18-cifar --machine v100 --network longhorn --ranks 4,32 --memory 10MiB $more --csv
+    awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "within_limits") at = i; n = NF } NR > 1 && $at == "0" && $5 > 0 && NF == n { rows++ } END { exit rows != 2 }' "$work/out" ||
+        fail "CSV of what does not fit: $(cat "$work/out")"
+done
+run 0 predict resnet18-cifar --machine v100 --network longhorn --ranks 4 --memory 10GiB --csv
+[ "$(awk -F, 'END { print $(NF - 1) }' "$work/out")" = 1 ] || fail "CSV of what fits: $(cat "$work/out")"
+
 # -- failures
 ask=(predict mnist "${on[@]}" --ranks 4 --until 10ep --samples 60000)
 run 0 "${ask[@]}" --json
