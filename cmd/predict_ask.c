@@ -420,6 +420,7 @@ int predict_ask(const cli_args *given)
     if (t == NULL || files == NULL) LS_TRY(ls_fail(&err, LS_NOMEM, "no memory"));
     memset(t, 0, sizeof *t);
     n_files = predict_measured_files(&own, files);
+    LS_TRY(predict_measured_check(files, n_files, &err));
     LS_TRY(answer(t, &x, &own, &made_folder, &err));
     if (n_files > 0) LS_TRY(predict_measured_add(t, &own, files, n_files, &err));
     none = predict_runs_none(t);

@@ -1,9 +1,11 @@
 /* predict_measured.c: what was measured, beside what is predicted: results of `lockstep bench --json` and the
  * points of studies, each with the row of its ranks and strategy; what is of another question is named. */
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/alloc.h"
 #include "base/grow.h"
@@ -133,6 +135,33 @@ out:
     return st;
 }
 
+/* What is not there, or is a folder and no study, is a mistake of the command line; what is there and cannot
+ * be read is damaged. */
+static ls_status check_file(const char *path, ls_err *err)
+{
+    struct stat info;
+
+    if (stat(path, &info) != 0)
+        return ls_fail(err, LS_INVALID,
+                       "--measured %s: %s; name results of `lockstep bench --json`, or the folder of a "
+                       "study (`lockstep scale`)",
+                       path, strerror(errno));
+    if (S_ISDIR(info.st_mode) && !ls_study_is_one(path))
+        return ls_fail(err, LS_INVALID,
+                       "--measured %s: a folder that is no study; name that of `lockstep scale`, or files "
+                       "of `lockstep bench --json`",
+                       path);
+    return LS_OK;
+}
+
+ls_status predict_measured_check(const char *const *files, int n, ls_err *err)
+{
+    ls_status st = LS_OK;
+
+    for (int i = 0; i < n && st == LS_OK; i++) st = check_file(files[i], err);
+    return st;
+}
+
 static ls_status read_study(results *all, const char *path, ls_err *err)
 {
     ls_study s = {0};
@@ -211,11 +240,44 @@ static int row_of(const predict_table *t, const result *r, bool *has_batch, bool
     return -1;
 }
 
+/* The settings of the prediction, with spaces between them. */
+typedef struct asked {
+    ls_text all;
+    ls_text without; /* the limit of --memory, which is of the question */
+} asked;
+
+static bool is_otherwise(const char *settings, const result *r, char *why, size_t size)
+{
+    char which[300];
+
+    if (differs(r->settings, settings, which, sizeof which))
+        ls_text_fit(why, size, "measured with %s, which the prediction does not have", which);
+    else if (differs(settings, r->settings, which, sizeof which))
+        ls_text_fit(why, size, "measured without %s, which the prediction has", which);
+    else
+        return false;
+    return true;
+}
+
+/* A limit of memory changes a step only where it has something computed again. */
+static bool is_other_step(const predict_table *t, const asked *a, const result *r, int row, char *why,
+                          size_t size)
+{
+    const char *all = a->all.data != NULL ? a->all.data : "",
+               *without = a->without.data != NULL ? a->without.data : "";
+
+    char mode[16];
+
+    if (!is_otherwise(all, r, why, size)) return false;
+    setting_of(all, "train.recompute", mode, sizeof mode);
+    if (row >= 0 && t->way[t->rows[row].way].recomputed > 0 && strcmp(mode, "unit") != 0) return true;
+    return is_otherwise(without, r, why, size);
+}
+
 /* The row of a result; else -1 with the reason. */
-static int match(const predict_table *t, const char *settings, const result *r, char *why, size_t size)
+static int match(const predict_table *t, const asked *a, const result *r, char *why, size_t size)
 {
     const int64_t usual = t->placement.ranks_per_node, here = r->ranks < usual ? r->ranks : usual;
-    char which[300];
     bool has_batch, has_way;
     const int row = row_of(t, r, &has_batch, &has_way);
 
@@ -231,10 +293,8 @@ static int match(const predict_table *t, const char *settings, const result *r, 
                     (long long)r->threads, t->machine.name, (int)t->machine.threads);
     else if (!has_batch)
         ls_text_fit(why, size, "batch %lld per rank, not %s", (long long)r->batch, t->batches);
-    else if (differs(r->settings, settings, which, sizeof which))
-        ls_text_fit(why, size, "measured with %s, which the prediction does not have", which);
-    else if (differs(settings, r->settings, which, sizeof which))
-        ls_text_fit(why, size, "measured without %s, which the prediction has", which);
+    else if (is_other_step(t, a, r, row, why, size))
+        return -1;
     else if (!has_way)
         ls_text_fit(why, size, "strategy %s is not asked for (--strategy)", r->strategy);
     else if (row < 0)
@@ -309,32 +369,43 @@ out:
     return st;
 }
 
+static void collect_settings(asked *a, const cli_args *args)
+{
+    for (int i = 0; i < args->n_settings; i++) {
+        const char *setting = args->settings[i];
+        ls_text_add(&a->all, "%s ", setting);
+        if (args->memory == NULL || strcmp(setting, args->memory_setting) != 0)
+            ls_text_add(&a->without, "%s ", setting);
+    }
+}
+
 ls_status predict_measured_add(predict_table *t, const cli_args *args, const char *const *files, int n,
                                ls_err *err)
 {
     results all = {0};
-    ls_text settings = {0};
+    asked a = {0};
     char why[600];
     ls_status st = LS_OK;
 
-    for (int i = 0; i < args->n_settings; i++)
-        ls_text_add(&settings, "%s%s", i > 0 ? " " : "", args->settings[i]);
+    collect_settings(&a, args);
     for (int i = 0; i < n; i++)
         LS_TRY(ls_study_is_one(files[i]) ? read_study(&all, files[i], err)
                                          : read_bench(&all, files[i], args->model, err));
     for (int i = 0; i < all.n; i++) {
         result *r = &all.of[i];
-        r->row = match(t, settings.data != NULL ? settings.data : "", r, why, sizeof why);
+        r->row = match(t, &a, r, why, sizeof why);
         if (r->row < 0) note(&t->near.unmatched, r, why);
     }
-    if (settings.failed || t->near.unmatched.failed) LS_TRY(ls_fail(err, LS_NOMEM, "no memory"));
+    if (a.all.failed || a.without.failed || t->near.unmatched.failed)
+        LS_TRY(ls_fail(err, LS_NOMEM, "no memory"));
     LS_TRY(judge(t, &all, err));
     t->has_measured = true;
     if (t->near.compared == 0)
         st = ls_fail(err, LS_INVALID, "nothing that was measured is what is predicted: %.*s",
                      (int)strcspn(t->near.unmatched.data, "\n"), t->near.unmatched.data);
 out:
-    ls_text_release(&settings);
+    ls_text_release(&a.all);
+    ls_text_release(&a.without);
     ls_free(all.of);
     return st;
 }

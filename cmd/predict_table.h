@@ -121,6 +121,8 @@ ls_status predict_answer_row(const predict_table *t, predict_row *r, ls_err *err
 /* Files of --measured: those of the option, and words after it that are no key=value, which leave
  * args->settings. Room for CLI_LIST_MAX + args->n_settings; returns how many. */
 int predict_measured_files(cli_args *args, const char **files);
+/* Before anything is computed: LS_INVALID names one that is not there. */
+ls_status predict_measured_check(const char *const *files, int n, ls_err *err) LS_MUST_CHECK;
 /* Reads them and puts what they hold beside the rows; what belongs to no row is in t->near.unmatched.
  * LS_INVALID where that is all, LS_DATA where a file is no result. */
 ls_status predict_measured_add(predict_table *t, const cli_args *args, const char *const *files, int n,

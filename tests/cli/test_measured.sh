@@ -71,6 +71,15 @@ done
 says out "1 of 1 within the 90 % band"
 run 2 "${ask[@]}" precision=bf16 --measured exact.json
 says err "measured without precision=bf16, which the prediction has"
+# --memory is a limit of the question, which changes no step where nothing is computed again for it; as a setting it is one like any other.
+run 0 "${ask[@]}" --memory 1GiB --measured exact.json
+says out "1 of 1 within"
+result 2 "$rate" '"settings": ["memory.limit=1GiB"]' >limited.json
+run 0 "${ask[@]}" --memory 1GiB --measured limited.json
+run 2 "${ask[@]}" memory.limit=1GiB --measured exact.json
+says err "measured without memory.limit=1GiB"
+run 2 "${ask[@]}" --measured limited.json
+says err "measured with memory.limit=1GiB"
 # Versions that did not say their strategy trained with the experiment's, or the setting.
 sed 's/"strategy": "ddp", //' exact.json >older.json
 run 0 "${ask[@]}" --measured older.json
@@ -82,8 +91,12 @@ says out "(2 ranks fsdp)"
 result 2 "$rate" '"experiment": "vit"' >vit.json
 run 2 "${ask[@]}" --measured vit.json
 says err "nothing that was measured is what is predicted: vit.json: experiment vit, not mnist"
-run 3 "${ask[@]}" --measured none.json
-says err none.json
+run 2 "${ask[@]}" --measured none.json --out never
+says err "--measured none.json: No such file or directory; name results of"
+mkdir folder
+run 2 "${ask[@]}" --measured exact.json folder
+says err "--measured folder: a folder that is no study"
+[ ! -e never ] || fail "refused, and left a folder"
 head -c 100 exact.json >cut.json
 run 3 "${ask[@]}" --measured exact.json cut.json
 says err "cut.json: line 1"
