@@ -35,25 +35,34 @@ void ls_trainings_name(ls_trainings *t, const char *path)
 /* -- by batch ---------------------------------------------------------------------------------------------
  */
 
-/* Whether training number i is the first of its batch and seed. */
-static bool is_new_seed(const ls_trainings *t, int i)
+/* A training of one batch. */
+typedef struct outcome {
+    int64_t seed;
+    bool reached;
+} outcome;
+
+/* By seed, and of one seed those that failed first. */
+static int by_seed(const void *a, const void *b)
 {
-    for (int k = 0; k < i; k++)
-        if (t->of[k].batch == t->of[i].batch && t->of[k].seed == t->of[i].seed) return false;
-    return true;
+    const outcome *x = a, *y = b;
+
+    if (x->seed != y->seed) return x->seed < y->seed ? -1 : 1;
+    return x->reached - y->reached;
 }
 
 ls_seeds ls_trainings_seeds(const ls_trainings *t, int64_t batch)
 {
+    outcome of[LS_TRAININGS_MAX];
     ls_seeds s = {0, 0};
+    int n = 0;
 
-    for (int i = 0; i < t->n; i++) {
-        bool reached = true;
-        if (t->of[i].batch != batch || !is_new_seed(t, i)) continue;
-        for (int k = i; k < t->n; k++)
-            if (t->of[k].batch == batch && t->of[k].seed == t->of[i].seed) reached &= t->of[k].reached;
+    for (int i = 0; i < t->n; i++)
+        if (t->of[i].batch == batch) of[n++] = (outcome){t->of[i].seed, t->of[i].reached};
+    qsort(of, (size_t)n, sizeof *of, by_seed);
+    for (int i = 0; i < n; i++) {
+        if (i > 0 && of[i].seed == of[i - 1].seed) continue;
         s.all++;
-        s.reached += reached;
+        s.reached += of[i].reached;
     }
     return s;
 }
@@ -65,13 +74,21 @@ static bool all_reached(const ls_trainings *t, int64_t batch)
     return s.all > 0 && s.reached == s.all;
 }
 
-int64_t ls_trainings_limit(const ls_trainings *t)
+static int64_t next_smaller(const ls_trainings *t, int64_t batch)
 {
-    int64_t most = 0;
+    int64_t next = 0;
 
     for (int i = 0; i < t->n; i++)
-        if (t->of[i].batch > most && all_reached(t, t->of[i].batch)) most = t->of[i].batch;
-    return most;
+        if (t->of[i].batch < batch && t->of[i].batch > next) next = t->of[i].batch;
+    return next;
+}
+
+int64_t ls_trainings_limit(const ls_trainings *t)
+{
+    int64_t batch = next_smaller(t, INT64_MAX);
+
+    while (batch > 0 && !all_reached(t, batch)) batch = next_smaller(t, batch);
+    return batch;
 }
 
 int64_t ls_trainings_next(const ls_trainings *t, int64_t batch)
@@ -80,15 +97,6 @@ int64_t ls_trainings_next(const ls_trainings *t, int64_t batch)
 
     for (int i = 0; i < t->n; i++)
         if (t->of[i].batch > batch && (next == 0 || t->of[i].batch < next)) next = t->of[i].batch;
-    return next;
-}
-
-static int64_t next_smaller(const ls_trainings *t, int64_t batch)
-{
-    int64_t next = 0;
-
-    for (int i = 0; i < t->n; i++)
-        if (t->of[i].batch < batch && t->of[i].batch > next) next = t->of[i].batch;
     return next;
 }
 

@@ -194,6 +194,35 @@ static void series_and_files_are_found(void)
     ls_trainings_release(&t);
 }
 
+/* As many as there may be, of one batch and seeds of their own, one of which failed: asked as often as a
+ * table has rows. */
+static void many_trainings_take_no_time(void)
+{
+    ls_trainings t = {.target = 0.98};
+    ls_err err = {0};
+    ls_reached r;
+
+    for (int i = 0; i < LS_TRAININGS_MAX; i++) {
+        const ls_training one = {
+            .batch = 512, .seed = i * 7919 % LS_TRAININGS_MAX, .reached = i != 100, .steps = 10};
+        REQUIRE_OK(ls_trainings_add(&t, &one, &err), &err);
+    }
+    for (int i = 0; i < 1000; i++) CHECK_EQ_INT(ls_trainings_limit(&t), 0);
+    CHECK_EQ_INT(ls_trainings_seeds(&t, 512).all, LS_TRAININGS_MAX);
+    CHECK_EQ_INT(ls_trainings_seeds(&t, 512).reached, LS_TRAININGS_MAX - 1);
+    for (int i = 0; i < 1000; i++) ls_trainings_ask(&t, 512, &r);
+    CHECK_EQ_INT(r.how, LS_REACH_UNKNOWN);
+    /* A seed that failed once has failed, wherever that stands. */
+    t.of[100].reached = true;
+    t.of[7].seed = t.of[8].seed;
+    t.of[8].reached = false;
+    CHECK_EQ_INT(ls_trainings_seeds(&t, 512).all, LS_TRAININGS_MAX - 1);
+    CHECK_EQ_INT(ls_trainings_seeds(&t, 512).reached, LS_TRAININGS_MAX - 2);
+    t.of[8].reached = true;
+    CHECK_EQ_INT(ls_trainings_limit(&t), 512);
+    ls_trainings_release(&t);
+}
+
 int main(void)
 {
     CHECK_RUN(rows_of_a_series_are_read);
@@ -203,5 +232,6 @@ int main(void)
     CHECK_RUN(seeds_count_once);
     CHECK_RUN(what_makes_no_sense_is_refused);
     CHECK_RUN(series_and_files_are_found);
+    CHECK_RUN(many_trainings_take_no_time);
     return CHECK_DONE();
 }
