@@ -18,13 +18,22 @@ sizes=${SIZES:-256,4KiB,64KiB,1MiB,4MiB,16MiB} most=${calibrate##* }
 # list WORDS: with commas between them
 list() { echo "$1" | tr ' ' ','; }
 
-for batch in $batches; do apart "$hosts" "$out/steps-$batch.json" "$experiment" batch.per_rank="$batch" -n 1 --threads 1 --seconds "$seconds"; done
+# Files by name: OUTPUT may have those of an earlier run with more batches or machines, or of another experiment.
+files() { # LINK
+    local n batch
+    for n in $calibrate; do echo "$out/exchanges-$1-$n.json"; done
+    echo "$out/joined-$1-$experiment-$most.json"
+    for batch in $batches; do echo "$out/steps-$experiment-$batch.json"; done
+}
+
+for batch in $batches; do apart "$hosts" "$out/steps-$experiment-$batch.json" "$experiment" batch.per_rank="$batch" -n 1 --threads 1 --seconds "$seconds"; done
 missed=0
 for link in $links; do
     link "$link"
     for n in $calibrate; do together "$n" "$out/exchanges-$link-$n.json" --collectives --sizes "$sizes" -n 1 --threads 1; done
-    together "$most" "$out/joined-$link-$most.json" "$experiment" batch.per_rank="${batches%% *}" -n 1 --threads 1 --seconds "$seconds"
-    "$lockstep" predict --calibrate "$out/exchanges-$link-"*.json "$out/joined-$link-$most.json" "$out"/steps-*.json --out "$out/calibration-$link.json" >"$out/calibration-$link.txt"
+    together "$most" "$out/joined-$link-$experiment-$most.json" "$experiment" batch.per_rank="${batches%% *}" -n 1 --threads 1 --seconds "$seconds"
+    # shellcheck disable=SC2046 # file names without spaces
+    "$lockstep" predict --calibrate $(files "$link") --out "$out/calibration-$link.json" >"$out/calibration-$link.txt"
     : >"$out/measured-$link.jsonl"
     "$lockstep" predict "$experiment" --threads 1 --ranks "$(list "$ranks")" --ranks-per-node 1 --strategy all --batches "$(list "$batches")" \
         --until 1ep --samples 60000 --machine "$out/calibration-$link.json" --json | tail -n 1 >"$out/predicted-$link.json"

@@ -52,19 +52,35 @@ calibrated() {
     done | sort -u
 }
 
-# files PREFIX LINK: files of steps of the experiments in $from, alone and of several machines
-files() {
-    local x
-    for x in $from; do ls "$out/$1-$x-"[0-9rb]*.json "$out/joined-$2-$x-"[0-9]*.json 2>/dev/null || true; done
+# Files by name, and never by pattern: OUTPUT may have those of an earlier run with more machines or ranks, of which this one is to know
+# nothing, and mnist-* is also mnist-keras.
+# machines_files LINK: exchanges between machines, and steps of the experiments in $from, of one machine and of several
+machines_files() {
+    local x n batch
+    for n in $calibrate; do echo "$out/exchanges-$1-$n.json"; done
+    for x in $from; do
+        for batch in $batches; do echo "$out/steps-$x-$batch.json"; done
+        echo "$out/joined-$1-$x-${calibrate##* }.json"
+    done
 }
 
-# predict KIND N RANKS_PER_NODE STEPS EXCHANGES...: writes down what the case set by `each` will take; STEPS: how files of steps begin
+# ranks_files: the same of ranks of this machine
+ranks_files() {
+    local x n batch
+    for n in $calibrate_ranks; do [ "$n" -eq 1 ] || echo "$out/inside-$n.json"; done
+    for x in $from; do
+        for batch in $batches; do echo "$out/own-$x-$batch.json"; done
+        echo "$out/own-$x-beside.json"
+        for n in $calibrate_ranks; do [ "$n" -eq 1 ] || echo "$out/own-$x-r$n.json"; done
+    done
+}
+
+# predict KIND N RANKS_PER_NODE FILE...: writes down what the case set by `each` will take
 predict() {
-    local kind=$1 n=$2 per_node=$3 steps=$4 to
-    shift 4
+    local kind=$1 n=$2 per_node=$3 to
+    shift 3
     to=$out/calibration-$kind-${from// /+}.json
-    # shellcheck disable=SC2046 # file names without spaces
-    [ -f "$to" ] || "$lockstep" predict --calibrate "$@" $(files "$steps" "$kind") --out "$to" >"${to%.json}.txt" 2>&1 || { cat "${to%.json}.txt" >&2; exit 1; }
+    [ -f "$to" ] || "$lockstep" predict --calibrate "$@" --out "$to" >"${to%.json}.txt" 2>&1 || { cat "${to%.json}.txt" >&2; exit 1; }
     "$lockstep" predict "$experiment" batch.per_rank="$batch" parallel.strategy="$strategy" --threads 1 --ranks "$n" --ranks-per-node "$per_node" \
         --machine "$to" --json >"$work/said" || { cat "$work/said" >&2; exit 1; }
     tail -n 1 "$work/said" >>"$out/predicted.jsonl"
@@ -86,7 +102,8 @@ hosts_part() {
         done
         for case in $cases; do
             each "$case"
-            predict "$link" "$hosts" 1 steps "$out/exchanges-$link-"*.json
+            # shellcheck disable=SC2046 # file names without spaces
+            predict "$link" "$hosts" 1 $(machines_files "$link")
         done
         for case in $cases; do
             each "$case"
@@ -114,7 +131,8 @@ ranks_part() {
     done
     for case in $rank_cases; do
         each "$case"
-        predict inside "$ranks" "$ranks" own "$out/inside-"*.json
+        # shellcheck disable=SC2046 # file names without spaces
+        predict inside "$ranks" "$ranks" $(ranks_files)
     done
     for case in $rank_cases; do
         each "$case"
