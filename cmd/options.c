@@ -44,7 +44,7 @@ static const option options[] = {
     {"--algorithm", NULL, TEXT, FIELD(algorithm), CLI_PREDICT, "NAME",
      "ours (default), ring, rabenseifner, doubling, hierarchical"},
     {"--placement", NULL, TEXT, FIELD(placement), CLI_PREDICT, "HOW",
-     "of machines: contiguous (default), random, random:SEED"},
+     "contiguous (default), random[:SEED], 0,5,7 or a file"},
     {"--engine", NULL, TEXT, FIELD(engine), CLI_PREDICT, "NAME",
      "closed, replay or shared (default: by rule)"},
     {"--step-time", NULL, REAL, FIELD(step_time), CLI_PREDICT, "S",

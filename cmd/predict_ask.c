@@ -226,22 +226,6 @@ static ls_status check_any(const predict_table *t, ls_err *err)
 /* -- the question -----------------------------------------------------------------------------------------
  */
 
-static ls_status parse_placement(predict_table *t, const char *word, ls_err *err)
-{
-    char *end;
-
-    t->placement.kind = LS_PLACE_CONTIGUOUS;
-    if (word == NULL || strcmp(word, "contiguous") == 0) return LS_OK;
-    t->placement.kind = LS_PLACE_RANDOM;
-    t->placement.seed = 1;
-    if (strcmp(word, "random") == 0) return LS_OK;
-    if (strncmp(word, "random:", 7) == 0) {
-        t->placement.seed = strtoull(word + 7, &end, 10);
-        if (word[7] >= '0' && word[7] <= '9' && *end == '\0') return LS_OK;
-    }
-    return ls_fail(err, LS_INVALID, "--placement %s: expected contiguous, random or random:SEED", word);
-}
-
 static ls_status parse_words(predict_table *t, const cli_args *args, ls_err *err)
 {
     ls_engine engine;
@@ -257,7 +241,7 @@ static ls_status parse_words(predict_table *t, const cli_args *args, ls_err *err
             return ls_fail(err, LS_INVALID, "--engine %s: expected closed, replay or shared", args->engine);
         t->engine = (int)engine;
     }
-    return parse_placement(t, args->placement, err);
+    return predict_placement_read(t, args->placement, err);
 }
 
 /* Both, or one file that has both. */
@@ -303,6 +287,7 @@ static void release(predict_table *t)
     ls_machine_release(&t->machine);
     ls_network_release(&t->network);
     ls_text_release(&t->near.unmatched);
+    ls_free(t->placement.node);
     ls_free(t->rows);
 }
 
@@ -377,6 +362,7 @@ static ls_status answer(predict_table *t, cli_experiment *x, const cli_args *arg
     if (args->rank_counts != NULL)
         LS_TRY(cli_counts("--ranks", args->rank_counts, counts, COUNTS_MAX, &n, err));
     LS_TRY(open_both(t, args, err));
+    LS_TRY(predict_placement_check(t, err));
     LS_TRY(configure(x, args, err));
     t->name = x->name;
     if (wish.until != NULL) LS_TRY(predict_runs_open(&t->runs, &wish, x, args, err));

@@ -88,7 +88,8 @@ typedef struct predict_table {
     ls_machine machine;
     ls_network network;
     ls_algorithm algorithm;
-    ls_job_placement placement; /* as asked for: kind, seed, ranks_per_node */
+    ls_job_placement placement; /* as asked for: kind, seed, ranks_per_node; of a list all of its machines */
+    int n_placed;               /* so many */
     int engine;                 /* an ls_engine, or -1 */
     double step_time;           /* of a rank alone, as given; 0: from its nodes */
     predict_way way[PREDICT_WAYS];
@@ -114,6 +115,13 @@ ls_status predict_answer(const predict_table *t, const ls_predict_args *a, ls_pr
 /* The same with ls_predict_timeline. */
 ls_status predict_answer_timeline(const predict_table *t, const ls_predict_args *a, ls_predict_span **spans,
                                   int *n, ls_err *err) LS_MUST_CHECK;
+
+/* --placement (predict_placement.c): a word, or a list whose t->placement.node is to be freed; the list as a
+ * whole against t->network.  Fill finds the machines of p->ranks; of a random placement p->node is to be
+ * freed, also after an error. */
+ls_status predict_placement_read(predict_table *t, const char *word, ls_err *err) LS_MUST_CHECK;
+ls_status predict_placement_check(const predict_table *t, ls_err *err) LS_MUST_CHECK;
+ls_status predict_placement_fill(const predict_table *t, ls_job_placement *p, ls_err *err) LS_MUST_CHECK;
 
 /* Fills r->p, or r->why, from r->way and r->ranks. */
 ls_status predict_answer_row(const predict_table *t, predict_row *r, ls_err *err) LS_MUST_CHECK;

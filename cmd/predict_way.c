@@ -243,14 +243,11 @@ ls_predict_args predict_args_of(const predict_table *t, const predict_row *r)
     return a;
 }
 
-/* A placement that is no plain one is drawn: *a with machines, which undraw gives back. */
+/* *a with the machines of its placement, which undraw gives back. */
 static ls_status draw(ls_predict_args *with, const predict_table *t, const ls_predict_args *a, ls_err *err)
 {
     *with = *a;
-    if (a->placement.kind == LS_PLACE_CONTIGUOUS) return LS_OK;
-    with->placement.node = ls_alloc(LS_MEM_CLI, sizeof *with->placement.node * (size_t)a->placement.nodes);
-    if (with->placement.node == NULL) return ls_fail(err, LS_NOMEM, "no memory for a placement");
-    return ls_job_placement_fill(&with->placement, &t->network, err);
+    return predict_placement_fill(t, &with->placement, err);
 }
 
 static void undraw(ls_predict_args *with, const ls_predict_args *a)

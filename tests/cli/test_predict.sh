@@ -80,6 +80,38 @@ holds 'o["points"][0]["step_s"]["mid"] == 10' '1 < o["points"][1]["parts_s"]["co
 run 0 predict mnist reproducible=true batch.per_rank=4 --machine edison --network edison --ranks 1,2 --json
 holds 'type(o["points"][0]["error"]) is str and o["points"][1]["step_s"]["mid"] > 0'
 
+# Machines by number: the first ones are as contiguous, halves in two racks share what lies between these; a row that needs more says so.
+cat >racks.json <<'END'
+{"format": "lockstep-network", "version": 1, "name": "racks", "inside": {"latency_s": 1e-6, "bytes_s": 1e10}, "node": {"latency_s": 1e-5, "bytes_s": 1e9},
+ "topology": {"kind": "tree", "switches": [{"name": "core"}, {"name": "a", "parent": "core", "up_bytes_s": 2e8}, {"name": "b", "parent": "core", "up_bytes_s": 2e8}],
+  "machines": [{"switch": "a", "count": 4}, {"switch": "b", "count": 4}]}}
+END
+ask=(predict resnet18-cifar --machine v100 --network ./racks.json --ranks-per-node 1 --ranks 1,2,4 --csv)
+run 0 "${ask[@]}"
+cp "$work/out" near
+run 0 "${ask[@]}" --placement 0,1,2,3,6
+cut -d , -f 1-13 near >near.cut
+cut -d , -f 1-13 "$work/out" | cmp -s - near.cut || fail "the first machines by number are not those in order: $(cat "$work/out")"
+printf '0, 5\n1 4\n' >places.txt
+run 0 "${ask[@]}" --placement ./places.txt
+awk -F, 'NR == FNR { step[$1] = $5; next } FNR > 2 && !($5 > 1.5 * step[$1]) { bad = 1 } END { exit bad }' near "$work/out" || fail "two halves are not slower: $(cat near "$work/out")"
+run 2 "${ask[@]}" --placement 0,8
+says err "--placement: the placement names machine 8, the network has 0 to 7"
+run 2 "${ask[@]}" --placement 0,3,0
+says err "--placement: the placement names machine 0 twice"
+run 0 predict mnist --machine edison --network edison --ranks-per-node 2 --ranks 2,4,8 --placement 5,0
+says out "--placement names 2 machines, and 8 ranks are on 4"
+run 0 predict mnist --machine edison --network edison --ranks-per-node 2 --ranks 4 --placement 5,0 --out placed
+run 2 predict mnist --machine edison --network edison --ranks-per-node 1 --ranks 8 --placement 5
+says err "--placement names 1 machine, and 8 ranks are on 8"
+for bad in 0,x 0,-1 1.5,2 0,5,0 9999999999999999999999 0,0x5 ./nothing.txt near.csv/ ""; do
+    run 2 predict mnist --machine edison --network edison --ranks 2 "--placement=$bad"
+    says err "--placement"
+done
+printf '0 5\n7;\n' >odd.txt
+run 2 predict mnist --machine edison --network edison --ranks 2 --placement odd.txt
+says err '--placement odd.txt: "7;" is no machine'
+
 # What would help: also other settings, which are compiled for it and leave the answer as it was.
 run 0 predict resnet18-cifar --machine edison --network ethernet-10g --ranks 16 --ranks-per-node 1
 for part in "twice the bandwidth" "half the latency" "twice as fast computing" "with parallel.overlap=false" "with parallel.bucket_mb=32"; do says out "$part"; done
