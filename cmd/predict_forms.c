@@ -18,13 +18,14 @@ enum { N_FORMS = 5, CALIBRATIONS = FORM_MEASURE | FORM_FILES | FORM_SCRIPT };
 static const char *const form_names[N_FORMS] = {"predictions", "--calibrate", "--calibrate of files alone",
                                                 "--calibrate --slurm", "--list"};
 
-/* Every option of the command but --json and --help, which all forms take, and those that name a form. */
+/* Every option of the command but --help, and those that name a form. */
 static const struct {
     const char *name;
     unsigned forms;
     unsigned hinted; /* forms that are told what else to write: */
     const char *hint;
 } uses[] = {
+    {"--json", FORM_PREDICTION | FORM_MEASURE | FORM_FILES, 0, NULL},
     {"--slurm", CALIBRATIONS, 0, NULL},
     {"--device", FORM_PREDICTION | FORM_MEASURE | FORM_SCRIPT, 0, NULL},
     {"--threads", FORM_PREDICTION | FORM_MEASURE | FORM_SCRIPT, 0, NULL},

@@ -197,7 +197,7 @@ for option in "--sizes 1KiB" "--seconds 3" "--steps 5" "--nodes 2" "--slurm" "--
     says err "${option%% *} is for --calibrate"
     says err "and not for predictions"
 done
-for option in "--ranks 3" "--until 5ep" "--machine edison" "--out page"; do
+for option in "--ranks 3" "--until 5ep" "--machine edison" "--out page" "--json" "--csv"; do
     # shellcheck disable=SC2086
     run 2 predict --list $option
     says err "${option%% *} is for predictions"
