@@ -51,6 +51,12 @@ rule "every kernel for GPUs begins with lsi_wait()" \
             if (text == "\"") getline text
             if (text !~ /^ *"? *lsi_wait\(\);/) print FILENAME ":" at; at = 0 }' "${written[@]}")"
 
+# An error that was told and put up with would be that of the next launch (src/backend/cuda/module/device.c: lsi_cuda_enter).
+mapfile -t module < <(printf '%s\n' "${sources[@]}" | grep -E '^src/backend/cuda/module/')
+rule "CUDA's last error is asked for by lsi_cuda_enter() and LSI_LAUNCH alone, and kernels are launched by the latter or by calls that return an error" \
+    "$(grep -nE 'cuda(GetLast|PeekAtLast)Error\(|<<<' "${module[@]}" |
+       grep -vE '^src/backend/cuda/module/(launch\.cuh:[0-9]+: +(kernel<<<|const cudaError_t launched_ = )|device\.c:[0-9]+:    \(void\)|launch\.cuh:[0-9]+:/\*)' || true)"
+
 # What a trial needs, everybody's trial may use.  Three files of the folder are not trials.
 mapfile -t trials < <(printf '%s\n' "${code[@]}" | grep -E '^src/trials/' | grep -vE '/(config|registry|plugin)\.[ch]$')
 rule "trials include the public headers only (and trials/trials.h)" \

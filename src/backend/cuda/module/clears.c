@@ -70,10 +70,8 @@ static void count_copy(cudaGraphNode_t node, lsi_cuda_graph_about *about)
     struct cudaMemcpy3DParms p;
 
     about->copies++;
-    if (cudaGraphMemcpyNodeGetParams(node, &p) == cudaSuccess)
+    if (cudaGraphMemcpyNodeGetParams(node, &p) == cudaSuccess) /* or it has no such size */
         about->copied += p.extent.width * p.extent.height * p.extent.depth;
-    else
-        (void)cudaGetLastError(); /* it has no such size */
 }
 
 int lsi_cuda_clears(void *graph, bool ours, lsi_cuda_graph_about *about)

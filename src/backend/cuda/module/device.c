@@ -9,12 +9,17 @@
 /* The process's device; a rank has one. */
 static atomic_int in_use;
 
+/* CUDA keeps the error of a call until somebody asks, and the next launch, which is asked by that, would be
+ * taken for the one that failed, by us and by libraries.  Whatever is kept here was told by the call that it
+ * belongs to, and may have been put up with, such as memory that could not be had.  What a device does not
+ * survive comes back by itself. */
 int lsi_cuda_enter(void)
 {
     static _Thread_local int mine = -1;
     const int device = atomic_load_explicit(&in_use, memory_order_relaxed);
     cudaError_t e = cudaSuccess;
 
+    (void)cudaGetLastError();
     if (mine != device) e = cudaSetDevice(device);
     if (e == cudaSuccess) mine = device;
     return (int)e;

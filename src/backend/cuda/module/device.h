@@ -8,7 +8,8 @@
 extern "C" {
 #endif
 
-/* Before any call of CUDA's that depends on the device: a new thread begins with device 0. */
+/* Before any call of CUDA's that depends on the device: a new thread begins with device 0.  Errors that were
+ * told before are forgotten. */
 int lsi_cuda_enter(void);
 
 /* -- kernels that begin early (early.c) ------------------------------------------------------------------ */

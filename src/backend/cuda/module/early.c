@@ -143,7 +143,7 @@ int lsi_cuda_instantiate(void *graph, void **out, lsi_cuda_graph_about *about)
     if (st == cudaSuccess) choose_edges(&e);
     if (st == cudaSuccess) st = change_edges(graph, &e, cudaGraphKernelNodePortProgrammatic);
     if (st == cudaSuccess && cudaGraphInstantiate((cudaGraphExec_t *)out, graph, 0) != cudaSuccess) {
-        (void)cudaGetLastError(); /* a driver that knows no such edges, or not these */
+        /* a driver that knows no such edges, or not these */
         st = change_edges(graph, &e, cudaGraphKernelNodePortDefault);
         e.n = 0;
         if (st == cudaSuccess) st = cudaGraphInstantiate((cudaGraphExec_t *)out, graph, 0);

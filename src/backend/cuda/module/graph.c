@@ -37,9 +37,12 @@ struct lsi_cuda_graph {
 /* Other threads may allocate meanwhile. */
 static int capture(lsi_cuda_stream s)
 {
+    int code;
+
     ENTER();
-    lsi_cuda_note_begin();
-    return (int)cudaStreamBeginCapture((cudaStream_t)s, cudaStreamCaptureModeThreadLocal);
+    code = (int)cudaStreamBeginCapture((cudaStream_t)s, cudaStreamCaptureModeThreadLocal);
+    if (code == 0) lsi_cuda_note_begin();
+    return code;
 }
 
 static int capture_after(lsi_cuda_stream s, void **nodes, size_t n)
@@ -172,7 +175,6 @@ static int captured(lsi_cuda_stream s, const lsi_cuda_graph_rules *how, lsi_cuda
     lsi_cuda_note_end();
     if (code == 0) *out = g;
     if (code != 0) graph_destroy(g);
-    if (code != 0) (void)cudaGetLastError(); /* it is told, and must not be found again */
     return code;
 }
 
@@ -197,10 +199,8 @@ static launchable *choose(lsi_cuda_graph *g, const lsi_cuda_copies_args *before,
     while (at < g->n && g->of[at].used &&
            (!same(&g->of[at].before, before) || !same(&g->of[at].behind, behind)))
         at++;
-    if (at == g->n && at < EXECS) {
+    if (at == g->n && at < EXECS) /* without memory for it, one has to do */
         if (cudaGraphInstantiate(&g->of[at].exec, g->graph, 0) == cudaSuccess) g->n++;
-        (void)cudaGetLastError(); /* without memory for it, one has to do */
-    }
     if (at >= g->n) at = g->n > 1 ? 1 - g->last : 0;
     g->last = at;
     g->of[at].used = true;

@@ -11,7 +11,7 @@
 #include "backend/cuda/source/wait.cuh"
 
 /* Enqueues kernel<<<grid, block, shared, stream>>>(...), which begins with lsi_wait(); the error, if it could
- * not be. */
+ * not be: lsi_cuda_enter() leaves no other to be found. */
 #define LSI_LAUNCH(stream, grid, block, shared, kernel, ...)                                                 \
     do {                                                                                                     \
         const int entered_ = lsi_cuda_enter();                                                               \
