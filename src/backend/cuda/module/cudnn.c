@@ -100,6 +100,15 @@ int lsi_pointwise_make(lsi_desc *out, lsi_desc x, lsi_desc b, lsi_desc y)
 /* -- ways -------------------------------------------------------------------------------------------------
  */
 
+/* The library may be newer than the header that this was built with, and have notes that this has no words
+ * for: of such a way nobody knows whether its bits repeat. */
+static bool is_noted(const lsi_refused *refused, cudnnBackendNumericalNote_t note)
+{
+    const long long at = note; /* enumerations may have no sign */
+
+    return at < 0 || at >= CUDNN_NUMERICAL_NOTE_TYPE_COUNT || refused->note[at];
+}
+
 static bool is_refused(lsi_desc config, const lsi_refused *refused)
 {
     cudnnBackendNumericalNote_t note[CUDNN_NUMERICAL_NOTE_TYPE_COUNT];
@@ -112,8 +121,8 @@ static bool is_refused(lsi_desc config, const lsi_refused *refused)
                                  &engine) == CUDNN_STATUS_SUCCESS &&
         cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
                                  CUDNN_NUMERICAL_NOTE_TYPE_COUNT, &n, note) == CUDNN_STATUS_SUCCESS) {
-        bad = false;
-        for (int64_t i = 0; i < n; i++) bad = bad || refused->note[note[i]];
+        bad = n > CUDNN_NUMERICAL_NOTE_TYPE_COUNT; /* it says how many it has, and gives no more than asked */
+        for (int64_t i = 0; i < n && !bad; i++) bad = is_noted(refused, note[i]);
     }
     lsi_desc_free(&engine);
     return bad;
