@@ -1,159 +1,18 @@
-/* tune.c: a list of remembered choices, its file, and the stopwatch. */
+/* tune.c: the stopwatch, and what it decides about a choice. */
 #include "backend/tune.h"
 
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-#include <xxhash.h>
 
+#include "backend/choices.h"
 #include "base/clock.h"
-#include "base/grow.h"
 #include "base/log.h"
-#include "base/replace.h"
-#include "base/text.h"
-#include "base/whole.h"
-
-#define FILE_MAX_BYTES (8u << 20) /* a larger file is not ours */
-
-typedef struct choice {
-    char *problem, *name;
-} choice;
 
 struct lsi_tuner {
     bool off;
-    bool changed;
-    char *path; /* NULL: nowhere to remember */
-    choice *choices;
-    size_t n, cap;
+    lsi_choices choices;
 };
-
-/* -- the list of choices ------------------------------------------------------------------------------------
- */
-
-static const char *find(const lsi_tuner *t, const char *problem)
-{
-    for (size_t i = 0; i < t->n; i++)
-        if (strcmp(t->choices[i].problem, problem) == 0) return t->choices[i].name;
-    return NULL;
-}
-
-static char *copy_bytes(const char *text, size_t n)
-{
-    char *p = ls_alloc(LS_MEM_PLAN, n + 1);
-
-    if (p != NULL) memcpy(p, text, n);
-    return p;
-}
-
-/* Losing a choice for want of memory only means that it is measured again. */
-static void add(lsi_tuner *t, const char *problem, size_t problem_n, const char *name, size_t name_n)
-{
-    choice c;
-
-    if (!LS_GROW(LS_MEM_PLAN, t->choices, t->n + 1, t->cap)) return;
-    c = (choice){copy_bytes(problem, problem_n), copy_bytes(name, name_n)};
-    if (c.problem == NULL || c.name == NULL) {
-        ls_free(c.problem);
-        ls_free(c.name);
-        return;
-    }
-    t->choices[t->n++] = c;
-}
-
-void lsi_tuner_parse(lsi_tuner *t, const char *text, size_t n)
-{
-    const char *end = text + n;
-
-    while (text < end) {
-        const char *eol = memchr(text, '\n', (size_t)(end - text));
-        const char *stop = eol != NULL ? eol : end;
-        const char *tab = memchr(text, '\t', (size_t)(stop - text));
-        bool whole = eol != NULL; /* a torn last line is not trusted */
-        if (whole && tab != NULL && tab > text && tab + 1 < stop &&
-            memchr(text, '\0', (size_t)(stop - text)) == NULL)
-            add(t, text, (size_t)(tab - text), tab + 1, (size_t)(stop - tab - 1));
-        text = stop + 1;
-    }
-}
-
-/* -- the file
- * ------------------------------------------------------------------------------------------------ */
-
-static void load(lsi_tuner *t)
-{
-    ls_err why = {0};
-    char *text = NULL;
-    size_t n;
-
-    if (access(t->path, F_OK) != 0) return;
-    if (ls_whole_plain(&text, &n, t->path, FILE_MAX_BYTES, &why) == LS_OK)
-        lsi_tuner_parse(t, text, n);
-    else
-        ls_log(LS_LOG_WARN, "kernel choices are measured again: %s", why.text);
-    ls_free(text);
-}
-
-static void save(const lsi_tuner *t)
-{
-    ls_text text = {0};
-    ls_err why = {0};
-
-    for (size_t i = 0; i < t->n; i++)
-        ls_text_add(&text, "%s\t%s\n", t->choices[i].problem, t->choices[i].name);
-    if (!text.failed && ls_replace_file(t->path, text.data, text.length, &why) != LS_OK)
-        ls_log(
-            LS_LOG_WARN,
-            "kernel choices are not remembered, so that another run may choose others and differ in the last "
-            "digits: %s; LOCKSTEP_CACHE names a folder for them",
-            why.text);
-    ls_text_release(&text);
-}
-
-/* First line of the processor's name in /proc/cpuinfo, or "unknown". */
-static void processor_name(char *buf, size_t n)
-{
-    FILE *f = fopen("/proc/cpuinfo", "r");
-    char line[512];
-
-    snprintf(buf, n, "unknown");
-    while (f != NULL && fgets(line, sizeof line, f) != NULL) {
-        const char *colon = strchr(line, ':');
-        if (strncmp(line, "model name", 10) != 0 || colon == NULL) continue;
-        snprintf(buf, n, "%s", colon + 2);
-        break;
-    }
-    if (f != NULL) fclose(f);
-}
-
-static char *make_path(const char *device, const char *fingerprint)
-{
-    const char *own = getenv("LOCKSTEP_CACHE"), *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    char folder[4000], cpu[256], id[1024], path[4100];
-
-    if (own != NULL && own[0] != '\0')
-        snprintf(folder, sizeof folder, "%s", own);
-    else if (xdg != NULL && xdg[0] != '\0')
-        snprintf(folder, sizeof folder, "%s/lockstep", xdg);
-    else if (home != NULL && home[0] != '\0')
-        snprintf(folder, sizeof folder, "%s/.cache/lockstep", home);
-    else
-        return NULL;
-    for (char *p = folder + 1; *p != '\0'; p++) {
-        if (*p != '/') continue;
-        *p = '\0';
-        (void)mkdir(folder, 0777);
-        *p = '/';
-    }
-    (void)mkdir(folder, 0777);
-    processor_name(cpu, sizeof cpu);
-    snprintf(id, sizeof id, "%s|%s|%s", cpu, fingerprint, LS_VERSION);
-    snprintf(path, sizeof path, "%s/%s-%016llx.txt", folder, device,
-             (unsigned long long)XXH3_64bits(id, strlen(id)));
-    return ls_strdup(LS_MEM_PLAN, path);
-}
 
 ls_status lsi_tuner_create(lsi_tuner **out, const char *device, const char *fingerprint, ls_err *err)
 {
@@ -163,27 +22,24 @@ ls_status lsi_tuner_create(lsi_tuner **out, const char *device, const char *fing
     *out = t;
     if (t == NULL) return ls_fail(err, LS_NOMEM, "no memory for choices of kernels");
     t->off = tune != NULL && strcmp(tune, "off") == 0;
-    if (t->off) return LS_OK;
-    t->path = make_path(device, fingerprint);
-    if (t->path != NULL) load(t);
+    if (!t->off) lsi_choices_open(&t->choices, device, fingerprint);
     return LS_OK;
 }
 
 void lsi_tuner_destroy(lsi_tuner *t)
 {
     if (t == NULL) return;
-    if (t->changed && t->path != NULL) save(t);
-    for (size_t i = 0; i < t->n; i++) {
-        ls_free(t->choices[i].problem);
-        ls_free(t->choices[i].name);
-    }
-    ls_free(t->choices);
-    ls_free(t->path);
+    lsi_choices_close(&t->choices);
     ls_free(t);
 }
 
-/* -- measuring
- * ------------------------------------------------------------------------------------------------- */
+void lsi_tuner_parse(lsi_tuner *t, const char *text, size_t n)
+{
+    lsi_choices_parse(&t->choices, text, n);
+}
+
+/* -- measuring --------------------------------------------------------------------------------------------
+ */
 
 #define MAX_CANDIDATES 16
 #define MIN_ROUNDS     6
@@ -250,30 +106,65 @@ static int fastest(const lsi_candidates *c)
     return winner;
 }
 
+/* -- choosing ---------------------------------------------------------------------------------------------
+ */
+
+/* The candidate that was chosen before; -1: none.  From then on this process runs with it. */
+static int known(lsi_tuner *t, const lsi_candidates *c)
+{
+    lsi_choice *e = lsi_choices_find(&t->choices, c->problem);
+
+    for (int i = 0; e != NULL && i < c->n; i++) {
+        if (strcmp(c->names[i], e->name) != 0) continue;
+        e->used = true;
+        return i;
+    }
+    return -1;
+}
+
+/* What another process has chosen meanwhile is taken over: it may run with that already, and this one does
+ * not yet run with its own. */
+static int agree(lsi_tuner *t, const lsi_candidates *c, int winner)
+{
+    const int fd = lsi_choices_lock(&t->choices), other = known(t, c);
+
+    if (other < 0) lsi_choices_put(&t->choices, c->problem, c->names[winner], false);
+    lsi_choices_unlock(&t->choices, fd);
+    return other < 0 ? winner : other;
+}
+
+static int measure(lsi_tuner *t, const lsi_candidates *c)
+{
+    const int winner = fastest(c);
+
+    if (is_ended(c)) return c->guess; /* of half a measurement nothing is remembered */
+    if (winner < 0) return c->guess;  /* for want of memory, perhaps: nothing to be remembered */
+    return agree(t, c, winner);
+}
+
 int lsi_tune(lsi_tuner *t, const lsi_candidates *c)
 {
-    const char *known;
-    int winner;
+    int chosen;
 
     if (t->off || c->n < 2) return c->guess;
-    known = find(t, c->problem);
-    for (int i = 0; known != NULL && i < c->n; i++)
-        if (strcmp(c->names[i], known) == 0) return i;
+    chosen = known(t, c);
+    if (chosen < 0) {
+        lsi_choices_look(&t->choices);
+        chosen = known(t, c);
+    }
+    if (chosen >= 0) return chosen;
     if (c->dev != NULL && c->dev->untimed) {
         atomic_fetch_add(&((ls_device *)c->dev)->guessed, 1);
         return c->guess;
     }
-    winner = fastest(c);
-    if (is_ended(c)) return c->guess; /* of half a measurement nothing is remembered */
-    if (winner < 0) return c->guess;  /* for want of memory, perhaps: nothing to be remembered */
-    add(t, c->problem, strlen(c->problem), c->names[winner], strlen(c->names[winner]));
-    t->changed = true;
-    return winner;
+    return measure(t, c);
 }
 
 bool lsi_tuned(const lsi_tuner *t, const char *problem)
 {
-    return !t->off && find(t, problem) != NULL;
+    const lsi_choice *e = t->off ? NULL : lsi_choices_find(&t->choices, problem);
+
+    return e != NULL && e->used;
 }
 
 /* -- tensors for trials

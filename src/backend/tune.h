@@ -1,10 +1,13 @@
 /* tune.h: choosing among implementations by measurement, once, and remembering the choice.
  *
  * The same problem gets the same implementation in every later run on this machine, so results stay identical
- * from run to run: choices are kept in a small text file, one line "problem <tab> implementation" each, in
- * $LOCKSTEP_CACHE, $XDG_CACHE_HOME/lockstep or ~/.cache/lockstep.  The file's name carries what a choice
- * depends on (device, processor, thread count, library versions).  With LOCKSTEP_TUNE=off nothing is timed,
- * read or written and the guess is taken. */
+ * from run to run: choices are kept in a small text file (choices.h), one line "problem <tab> implementation"
+ * each, in $LOCKSTEP_CACHE, $XDG_CACHE_HOME/lockstep or ~/.cache/lockstep.  The file's name carries what a
+ * choice depends on (device, processor, thread count, library versions).  With LOCKSTEP_TUNE=off nothing is
+ * timed, read or written and the guess is taken.
+ *
+ * A choice is written as soon as it was made.  One that another process wrote in the meantime wins, since
+ * somebody may run with it already; what this process has given out stays what it is. */
 #ifndef LS_BACKEND_TUNE_H
 #define LS_BACKEND_TUNE_H
 
@@ -17,7 +20,7 @@ typedef struct lsi_tuner lsi_tuner;
  * library versions), the processor and our version; the caller owns *out. */
 ls_status lsi_tuner_create(lsi_tuner **out, const char *device, const char *fingerprint,
                            ls_err *err) LS_MUST_CHECK;
-/* Saves new choices (a failure to do so is logged, not fatal) and frees; accepts NULL. */
+/* Accepts NULL. */
 void lsi_tuner_destroy(lsi_tuner *t);
 
 typedef struct lsi_candidates {
@@ -36,7 +39,7 @@ typedef struct lsi_candidates {
  */
 int lsi_tune(lsi_tuner *t, const lsi_candidates *c);
 
-/* Whether a choice is remembered for the problem, from this run or an earlier one. */
+/* Whether lsi_tune has given out a choice for the problem that was measured, now or in an earlier run. */
 bool lsi_tuned(const lsi_tuner *t, const char *problem);
 
 /* Reads choices from text; lines that do not have the form are skipped.  Apart for tests and fuzzing. */

@@ -192,7 +192,7 @@ static ls_status choose_kernels(const ls_session *s, const ls_session_options *o
         st = ls_session_open(&first, s->trial, s->cfg, &alone, err);
         if (st == LS_OK) st = choose_for_odd_batches(&first, s, o, err);
     }
-    ls_session_release(&first); /* which keeps what was chosen */
+    ls_session_release(&first); /* what was chosen is in the file of choices */
     if (st == LS_OK && ls_comm_local_rank(o->comm) == 0 && s->place.sharding == LS_SHARD_WEIGHTS &&
         ls_session_compute(s->cfg) != LS_F32)
         st = choose_for_gathered(s, o, err);

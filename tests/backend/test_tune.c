@@ -1,8 +1,10 @@
 /* test_tune.c: choosing by measurement, remembering, and surviving a damaged memory. */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "backend/tune.h"
@@ -48,7 +50,7 @@ static lsi_tuner *open_tuner(void)
 static void the_fastest_wins_and_is_remembered(void)
 {
     lsi_tuner *t = open_tuner();
-    race second = {1, 0}, third = {2, 0};
+    race second = {.fast = 1}, third = {.fast = 2};
 
     CHECK_EQ_INT(choose(t, "p", &second), 1);
     CHECK(second.runs > 3);
@@ -66,19 +68,153 @@ static void the_fastest_wins_and_is_remembered(void)
 static void a_choice_that_no_longer_exists_is_measured_anew(void)
 {
     lsi_tuner *t = open_tuner();
-    race r = {0, 0};
+    race r = {.fast = 0};
     static const char text[] = "gone\tforth\n";
 
     lsi_tuner_parse(t, text, sizeof text - 1);
     CHECK_EQ_INT(choose(t, "gone", &r), 0);
     CHECK(r.runs > 0);
+    r.runs = 0;
+    CHECK_EQ_INT(choose(t, "gone", &r), 0); /* once */
+    CHECK_EQ_INT(r.runs, 0);
+    lsi_tuner_destroy(t);
+
+    t = open_tuner(); /* also where the old name is still in the file, before the new one */
+    CHECK_EQ_INT(choose(t, "gone", &r), 0);
+    CHECK_EQ_INT(r.runs, 0);
+    lsi_tuner_destroy(t);
+}
+
+/* -- processes --------------------------------------------------------------------------------------------
+ */
+
+/* What a process that is ended by a signal has chosen, the next one has. */
+static void a_choice_outlives_a_kill(void)
+{
+    const pid_t child = fork();
+    int status = 0;
+    race r = {.fast = 2}, other = {.fast = 0};
+    lsi_tuner *t;
+
+    REQUIRE(child >= 0);
+    if (child == 0) {
+        if (choose(open_tuner(), "killed", &r) == 2) kill(getpid(), SIGKILL);
+        _exit(1);
+    }
+    REQUIRE(waitpid(child, &status, 0) == child);
+    CHECK(WIFSIGNALED(status));
+    t = open_tuner();
+    CHECK_EQ_INT(choose(t, "killed", &other), 2);
+    CHECK_EQ_INT(other.runs, 0);
+    lsi_tuner_destroy(t);
+}
+
+static void two_at_once_keep_what_both_have_chosen(void)
+{
+    lsi_tuner *a = open_tuner(), *b = open_tuner(), *later;
+    race first = {.fast = 0}, second = {.fast = 1}, third = {.fast = 2};
+
+    CHECK_EQ_INT(choose(a, "of a", &first), 0);
+    CHECK_EQ_INT(choose(b, "of b", &second), 1);
+    CHECK_EQ_INT(choose(b, "of a", &third), 0); /* b was opened before that was chosen */
+    CHECK_EQ_INT(third.runs, 0);
+    lsi_tuner_destroy(b);
+    lsi_tuner_destroy(a);
+    later = open_tuner();
+    CHECK_EQ_INT(choose(later, "of a", &third), 0);
+    CHECK_EQ_INT(choose(later, "of b", &third), 1);
+    CHECK_EQ_INT(third.runs, 0);
+    lsi_tuner_destroy(later);
+}
+
+/* Another process is done with the same problem while this one measures. */
+static bool run_overtaken(void *ctx, int i)
+{
+    lsi_tuner *other = open_tuner();
+    race r = {.fast = 2}, own = {.fast = 1};
+
+    (void)ctx;
+    CHECK_EQ_INT(choose(other, "overtaken", &r), 2);
+    lsi_tuner_destroy(other);
+    return run_candidate(&own, i);
+}
+
+static void who_was_first_wins(void)
+{
+    lsi_tuner *t = open_tuner();
+    const lsi_candidates c = {"overtaken", 3, names, 0, run_overtaken, NULL, NULL};
+
+    CHECK_EQ_INT(lsi_tune(t, &c), 2);
+    CHECK_EQ_INT(lsi_tune(t, &c), 2);
+    lsi_tuner_destroy(t);
+}
+
+/* The one file in the folder. */
+static void file_name(char *path, size_t size)
+{
+    char command[100];
+    FILE *f;
+
+    snprintf(command, sizeof command, "ls %s/cpu-2-*.txt", folder);
+    f = popen(command, "r");
+    REQUIRE(f != NULL && fgets(path, (int)size, f) != NULL);
+    path[strcspn(path, "\n")] = '\0';
+    pclose(f);
+}
+
+static void add_bytes(const char *path, const char *text)
+{
+    FILE *f = fopen(path, "a");
+
+    REQUIRE(f != NULL && fputs(text, f) >= 0);
+    REQUIRE(fclose(f) == 0);
+}
+
+/* What is given out stays, though the file comes to say something else or vanishes; and it is written again.
+ */
+static void what_is_in_use_stays(void)
+{
+    lsi_tuner *t = open_tuner();
+    race first = {.fast = 0}, third = {.fast = 2};
+    char path[200];
+
+    CHECK_EQ_INT(choose(t, "mine", &first), 0);
+    file_name(path, sizeof path);
+    add_bytes(path, "mine\tsecond\n");
+    CHECK_EQ_INT(choose(t, "next", &first), 0); /* it reads and writes the file */
+    CHECK_EQ_INT(choose(t, "mine", &third), 0);
+    REQUIRE(unlink(path) == 0);
+    CHECK_EQ_INT(choose(t, "one more", &first), 0);
+    lsi_tuner_destroy(t);
+    t = open_tuner();
+    CHECK_EQ_INT(choose(t, "mine", &third), 0);
+    CHECK_EQ_INT(choose(t, "next", &third), 0);
+    CHECK_EQ_INT(third.runs, 0);
+    lsi_tuner_destroy(t);
+}
+
+static void a_torn_line_joins_no_other(void)
+{
+    lsi_tuner *t;
+    race first = {.fast = 0}, third = {.fast = 2};
+    char path[200];
+
+    file_name(path, sizeof path);
+    add_bytes(path, "split\tsecond");
+    t = open_tuner();
+    CHECK_EQ_INT(choose(t, "behind", &first), 0);
+    lsi_tuner_destroy(t);
+    t = open_tuner();
+    CHECK_EQ_INT(choose(t, "behind", &third), 0);
+    CHECK_EQ_INT(third.runs, 0);
+    CHECK_EQ_INT(choose(t, "split", &third), 2);
     lsi_tuner_destroy(t);
 }
 
 static void off_takes_the_guess(void)
 {
     lsi_tuner *t;
-    race r = {2, 0};
+    race r = {.fast = 2};
 
     setenv("LOCKSTEP_TUNE", "off", 1);
     t = open_tuner();
@@ -91,7 +227,7 @@ static void off_takes_the_guess(void)
 static void nowhere_to_remember_is_no_error(void)
 {
     lsi_tuner *t;
-    race r = {1, 0};
+    race r = {.fast = 1};
 
     setenv("LOCKSTEP_CACHE", "/proc/nowhere", 1);
     t = open_tuner();
@@ -105,7 +241,7 @@ static void garbage_is_skipped(void)
     static const char text[] =
         "good\tsecond\nno tab here\n\tempty problem\nempty name\t\nnul\0byte\tthird\ntorn\tsec";
     lsi_tuner *t = open_tuner();
-    race r = {2, 0};
+    race r = {.fast = 2};
 
     lsi_tuner_parse(t, text, sizeof text - 1);
     CHECK_EQ_INT(choose(t, "good", &r), 1);
@@ -131,6 +267,11 @@ int main(void)
     unsetenv("LOCKSTEP_TUNE");
     CHECK_RUN(the_fastest_wins_and_is_remembered);
     CHECK_RUN(a_choice_that_no_longer_exists_is_measured_anew);
+    CHECK_RUN(a_choice_outlives_a_kill);
+    CHECK_RUN(two_at_once_keep_what_both_have_chosen);
+    CHECK_RUN(who_was_first_wins);
+    CHECK_RUN(what_is_in_use_stays);
+    CHECK_RUN(a_torn_line_joins_no_other);
     CHECK_RUN(off_takes_the_guess);
     CHECK_RUN(nowhere_to_remember_is_no_error);
     CHECK_RUN(garbage_is_skipped);
