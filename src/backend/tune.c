@@ -12,6 +12,7 @@
 struct lsi_tuner {
     bool off;
     lsi_choices choices;
+    unsigned passing; /* how often a choice was given out that is for this process alone */
 };
 
 ls_status lsi_tuner_create(lsi_tuner **out, const char *device, const char *fingerprint, ls_err *err)
@@ -57,28 +58,40 @@ static bool is_ended(const lsi_candidates *c)
     return c->dev != NULL && c->dev->stop != NULL && *c->dev->stop != 0;
 }
 
+/* The times of candidates. */
+typedef struct heat {
+    const lsi_candidates *c;
+    double best[MAX_CANDIDATES];
+    const char *missed; /* one that could not be run now; NULL: there is none */
+} heat;
+
 /* Seconds of one run of candidate i; CANNOT when it cannot be run. */
-static double time_once(const lsi_candidates *c, int i)
+static double time_once(heat *h, int i)
 {
+    const lsi_candidates *c = h->c;
     double start = ls_clock_seconds();
+    lsi_outcome o;
 
     if (is_ended(c)) return CANNOT;
     if (c->dev != NULL && c->dev->progress != NULL) c->dev->progress(c->dev->progress_arg, -1, -1);
-    return c->run(c->ctx, i) ? ls_clock_seconds() - start : CANNOT;
+    o = c->run(c->ctx, i);
+    if (o == LSI_CANNOT_NOW) h->missed = c->names[i];
+    return o == LSI_RAN ? ls_clock_seconds() - start : CANNOT;
 }
 
 /* Candidates take turns, so that whatever else the machine does hits all of them alike, and the best time of
  * each counts: noise only ever adds.  One that is far behind is left out of later rounds.  -1: none could be
  * run. */
-static int fastest(const lsi_candidates *c)
+static int fastest(heat *h)
 {
-    double best[MAX_CANDIDATES], spent = 0;
+    const lsi_candidates *c = h->c;
+    double *best = h->best, spent = 0;
     int n = c->n < MAX_CANDIDATES ? c->n : MAX_CANDIDATES, winner = 0;
 
     /* The first run of each touches memory for the first time, of which the first candidate gets the most. */
-    for (int i = 0; i < n; i++) best[i] = time_once(c, i);
+    for (int i = 0; i < n; i++) best[i] = time_once(h, i);
     for (int i = 0; i < n; i++)
-        if (best[i] < CANNOT) best[i] = time_once(c, i);
+        if (best[i] < CANNOT) best[i] = time_once(h, i);
     for (int i = 0; i < n; i++)
         if (best[i] < best[winner]) winner = i;
     if (best[winner] >= CANNOT) return -1;
@@ -90,7 +103,7 @@ static int fastest(const lsi_candidates *c)
         for (int i = 0; i < n; i++) {
             double t;
             if (best[i] > (round < 5 ? 3.0 : 1.4) * lead) continue;
-            t = time_once(c, i);
+            t = time_once(h, i);
             if (t < best[i]) best[i] = t;
             if (i == winner) spent += t;
         }
@@ -117,9 +130,23 @@ static int known(lsi_tuner *t, const lsi_candidates *c)
     for (int i = 0; e != NULL && i < c->n; i++) {
         if (strcmp(c->names[i], e->name) != 0) continue;
         e->used = true;
+        if (e->passing) t->passing++;
         return i;
     }
     return -1;
+}
+
+/* For as long as this process lives. */
+static int take_for_now(lsi_tuner *t, const lsi_candidates *c, int winner, const char *missed)
+{
+    ls_log(t->passing == 0 ? LS_LOG_WARN : LS_LOG_INFO,
+           "the kernel \"%s\" for %s is not remembered, and another run may choose another and differ in the "
+           "last "
+           "digits: \"%s\" could not be tried now, for want of memory or of a compiler",
+           c->names[winner], c->problem, missed);
+    t->passing++;
+    lsi_choices_put(&t->choices, c->problem, c->names[winner], true);
+    return winner;
 }
 
 /* What another process has chosen meanwhile is taken over: it may run with that already, and this one does
@@ -133,13 +160,18 @@ static int agree(lsi_tuner *t, const lsi_candidates *c, int winner)
     return other < 0 ? winner : other;
 }
 
+/* Candidates may have been chosen among others themselves: if such a choice is for now, so is this one. */
 static int measure(lsi_tuner *t, const lsi_candidates *c)
 {
-    const int winner = fastest(c);
+    const unsigned before = t->passing;
+    heat h = {.c = c};
+    const int winner = fastest(&h);
 
     if (is_ended(c)) return c->guess; /* of half a measurement nothing is remembered */
-    if (winner < 0) return c->guess;  /* for want of memory, perhaps: nothing to be remembered */
-    return agree(t, c, winner);
+    if (h.missed == NULL && t->passing != before) h.missed = "what a candidate is made of";
+    if (winner >= 0) return h.missed != NULL ? take_for_now(t, c, winner, h.missed) : agree(t, c, winner);
+    if (h.missed != NULL) t->passing++;
+    return c->guess;
 }
 
 int lsi_tune(lsi_tuner *t, const lsi_candidates *c)

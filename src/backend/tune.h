@@ -7,7 +7,8 @@
  * timed, read or written and the guess is taken.
  *
  * A choice is written as soon as it was made.  One that another process wrote in the meantime wins, since
- * somebody may run with it already; what this process has given out stays what it is. */
+ * somebody may run with it already; what this process has given out stays what it is.  Where a candidate
+ * could not be tried for a reason that passes, the choice is this process's alone. */
 #ifndef LS_BACKEND_TUNE_H
 #define LS_BACKEND_TUNE_H
 
@@ -23,14 +24,18 @@ ls_status lsi_tuner_create(lsi_tuner **out, const char *device, const char *fing
 /* Accepts NULL. */
 void lsi_tuner_destroy(lsi_tuner *t);
 
+typedef enum lsi_outcome {
+    LSI_RAN,
+    LSI_CANNOT,     /* now and later: the problem has no such implementation, or it fails with all it needs */
+    LSI_CANNOT_NOW, /* there is no memory for it, or no compiler */
+} lsi_outcome;
+
 typedef struct lsi_candidates {
     const char *problem; /* text without tabs or newlines that identifies the problem */
     int n;
     const char *const *names;
-    int guess; /* taken where nothing is timed */
-    /* Runs candidate i once, timed by the caller of this function; false when it cannot be run at all (no
-     * memory). */
-    bool (*run)(void *ctx, int i);
+    int guess;                            /* taken where nothing is timed */
+    lsi_outcome (*run)(void *ctx, int i); /* candidate i once, timed by the caller of this function */
     void *ctx;
     const ls_device *dev; /* whose user may want it to end, or to hear of it; NULL: nobody's */
 } lsi_candidates;

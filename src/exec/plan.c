@@ -18,7 +18,8 @@ ls_status lsi_plan_outcome(const ls_plan *p, ls_err *err)
     /* A rank that was lost is no matter of the node that waited for it. */
     if (n == NULL || (n->op->flags & LS_OP_COLLECTIVE) != 0)
         return ls_fail(err, why->status, "%s", why->text);
-    if (why->status == LS_DEVICE && n->n_in > 0 && n->n_out > 0) /* its sizes may have to do with it */
+    if ((why->status == LS_DEVICE || why->status == LS_NOMEM) && n->n_in > 0 &&
+        n->n_out > 0) /* its sizes may have to do with it */
         return ls_fail(err, why->status, "%s \"%s\" from %s to %s: %s", n->op->name, n->scope,
                        ls_shape_text(*ls_node_in_shape(p->graph, n, 0), from),
                        ls_shape_text(*ls_node_out_shape(p->graph, n, 0), to), why->text);

@@ -79,10 +79,10 @@ static void check_problem(const lsi_cuda_conv *c, const char *name)
     make_operands(c, operand);
     REQUIRE(gpu->api->alloc(&workspace, bytes + 1) == 0);
     REQUIRE(gpu->api->run(node.library, way, operand, workspace, gpu->now) == 0);
-    CHECK(lsi_cuda_probe_conv(gpu, c, operand, name, way));
+    CHECK(lsi_cuda_probe_conv(gpu, c, operand, name, way) == LSI_CUDA_RIGHT);
     other.before[0] = 2;
     other.after[0] = 1;
-    CHECK(!lsi_cuda_probe_conv(gpu, &other, operand, name, way));
+    CHECK(lsi_cuda_probe_conv(gpu, &other, operand, name, way) == LSI_CUDA_WRONG);
     gpu->api->drop(node.library);
     gpu->api->free(workspace);
     for (int i = 0; i < 3; i++) gpu->api->free(operand[i]);

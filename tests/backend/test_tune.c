@@ -19,16 +19,18 @@ static const char *const names[] = {"first", "second", "third"};
 typedef struct race {
     int fast; /* the candidate that returns at once; others burn two milliseconds */
     int runs;
+    lsi_outcome first; /* what becomes of candidate 0; the default is that it runs */
 } race;
 
-static bool run_candidate(void *ctx, int i)
+static lsi_outcome run_candidate(void *ctx, int i)
 {
     race *r = ctx;
     uint64_t end = ls_clock_ns() + 2000000;
 
     r->runs++;
+    if (i == 0 && r->first != LSI_RAN) return r->first;
     while (i != r->fast && ls_clock_ns() < end) continue;
-    return true;
+    return LSI_RAN;
 }
 
 static int choose(lsi_tuner *t, const char *problem, race *r)
@@ -85,6 +87,73 @@ static void a_choice_that_no_longer_exists_is_measured_anew(void)
     lsi_tuner_destroy(t);
 }
 
+/* A candidate that has no memory now is the best again when it has. */
+static void a_choice_without_all_candidates_is_for_now(void)
+{
+    lsi_tuner *t = open_tuner();
+    race short_of = {.fast = 0, .first = LSI_CANNOT_NOW}, well = {.fast = 0};
+
+    CHECK(choose(t, "short", &short_of) != 0);
+    CHECK(lsi_tuned(t, "short"));
+    CHECK(choose(t, "short", &well) != 0); /* this process stays with what it runs with */
+    CHECK_EQ_INT(well.runs, 0);
+    lsi_tuner_destroy(t);
+
+    t = open_tuner();
+    CHECK(!lsi_tuned(t, "short"));
+    CHECK_EQ_INT(choose(t, "short", &well), 0);
+    CHECK(well.runs > 0);
+    lsi_tuner_destroy(t);
+}
+
+static void one_that_never_can_is_no_reason_to_forget(void)
+{
+    lsi_tuner *t = open_tuner();
+    race without = {.fast = 1, .first = LSI_CANNOT}, with = {.fast = 0};
+
+    CHECK_EQ_INT(choose(t, "never", &without), 1);
+    lsi_tuner_destroy(t);
+    t = open_tuner();
+    CHECK_EQ_INT(choose(t, "never", &with), 1);
+    CHECK_EQ_INT(with.runs, 0);
+    lsi_tuner_destroy(t);
+}
+
+/* A candidate that was itself chosen from what there was memory for. */
+typedef struct nested {
+    lsi_tuner *t;
+    race inner;
+} nested;
+
+static lsi_outcome run_nested(void *ctx, int i)
+{
+    nested *n = ctx;
+    race outer = {.fast = 1};
+
+    if (i == 0) (void)choose(n->t, "inner", &n->inner);
+    return run_candidate(&outer, i);
+}
+
+static void a_choice_above_one_for_now_is_for_now(void)
+{
+    nested n = {open_tuner(), {.fast = 0, .first = LSI_CANNOT_NOW}};
+    const lsi_candidates c = {"outer", 2, names, 0, run_nested, &n, NULL};
+
+    CHECK_EQ_INT(lsi_tune(n.t, &c), 1);
+    lsi_tuner_destroy(n.t);
+    n.t = open_tuner();
+    CHECK(!lsi_tuned(n.t, "outer"));
+    n.inner = (race){.fast = 0};
+    CHECK_EQ_INT(lsi_tune(n.t, &c), 1);
+    CHECK(n.inner.runs > 0); /* measured anew, and kept this time */
+    lsi_tuner_destroy(n.t);
+    n.t = open_tuner();
+    n.inner.runs = 0;
+    CHECK_EQ_INT(lsi_tune(n.t, &c), 1);
+    CHECK_EQ_INT(n.inner.runs, 0);
+    lsi_tuner_destroy(n.t);
+}
+
 /* -- processes --------------------------------------------------------------------------------------------
  */
 
@@ -128,7 +197,7 @@ static void two_at_once_keep_what_both_have_chosen(void)
 }
 
 /* Another process is done with the same problem while this one measures. */
-static bool run_overtaken(void *ctx, int i)
+static lsi_outcome run_overtaken(void *ctx, int i)
 {
     lsi_tuner *other = open_tuner();
     race r = {.fast = 2}, own = {.fast = 1};
@@ -267,6 +336,9 @@ int main(void)
     unsetenv("LOCKSTEP_TUNE");
     CHECK_RUN(the_fastest_wins_and_is_remembered);
     CHECK_RUN(a_choice_that_no_longer_exists_is_measured_anew);
+    CHECK_RUN(a_choice_without_all_candidates_is_for_now);
+    CHECK_RUN(one_that_never_can_is_no_reason_to_forget);
+    CHECK_RUN(a_choice_above_one_for_now_is_for_now);
     CHECK_RUN(a_choice_outlives_a_kill);
     CHECK_RUN(two_at_once_keep_what_both_have_chosen);
     CHECK_RUN(who_was_first_wins);

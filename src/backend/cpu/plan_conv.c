@@ -230,23 +230,25 @@ static bool make_tensors(trial *t)
     return t->scratch != NULL;
 }
 
-static bool try_candidate(void *ctx, int i)
+static lsi_outcome try_candidate(void *ctx, int i)
 {
     trial *t = ctx;
     variant *v = &t->v[i];
     ls_failure failure = {0};
     ls_stream stream = {&failure, 0};
     ls_err err = {0};
+    ls_status st = LS_OK;
 
-    if (!make_tensors(t)) return false;
-    if (!t->open[i] && v->impl->create != NULL && v->impl->create(&v->state, &v->problem, &err) != LS_OK)
-        return false;
+    if (!make_tensors(t)) return LSI_CANNOT_NOW;
+    if (!t->open[i] && v->impl->create != NULL) st = v->impl->create(&v->state, &v->problem, &err);
+    if (st != LS_OK) return st == LS_NOMEM ? LSI_CANNOT_NOW : LSI_CANNOT;
     t->open[i] = true;
     variant_run(v, t->problem,
                 &(lsi_conv_args){lsi_ring_at(&t->x, t->turn), t->w.base, t->bias.base,
                                  lsi_ring_at(&t->y, t->turn), t->scratch, &stream});
     t->turn++;
-    return !failure.told;
+    if (failure.told) return failure.why.status == LS_NOMEM ? LSI_CANNOT_NOW : LSI_CANNOT;
+    return LSI_RAN;
 }
 
 static void trial_release(trial *t)

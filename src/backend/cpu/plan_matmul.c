@@ -164,16 +164,18 @@ static bool make_matrices(trial *t)
     return t->scratch != NULL;
 }
 
-static bool try_candidate(void *ctx, int i)
+static lsi_outcome try_candidate(void *ctx, int i)
 {
     trial *t = ctx;
     operands o;
+    ls_status st;
 
-    if (!make_matrices(t)) return false;
+    if (!make_matrices(t)) return LSI_CANNOT_NOW;
     o = operands_of(t->problem, lsi_ring_at(&t->a, t->turn), lsi_ring_at(&t->b, t->turn), t->bias.base,
                     lsi_ring_at(&t->c, t->turn));
     t->turn++;
-    return variant_run(&t->v[i], t->problem, &o, t->scratch) == LS_OK;
+    st = variant_run(&t->v[i], t->problem, &o, t->scratch);
+    return st == LS_OK ? LSI_RAN : st == LS_NOMEM ? LSI_CANNOT_NOW : LSI_CANNOT;
 }
 
 static void problem_text(const lsi_gemm_problem *p, char *buf, size_t n)

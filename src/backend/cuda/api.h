@@ -17,6 +17,10 @@
 /* Of everything that a module and a program must see alike, launchers included. */
 #define LSI_CUDA_VERSION 12
 
+/* cudaErrorMemoryAllocation, which libraries' errors of that kind are, too: another time there may be more.
+ */
+enum { LSI_CUDA_NO_MEMORY = 2 };
+
 typedef void *lsi_cuda_event; /* a cudaEvent_t */
 typedef struct lsi_cuda_library lsi_cuda_library;
 typedef struct lsi_cuda_graph lsi_cuda_graph; /* what was put into a stream, kept */

@@ -14,7 +14,7 @@ typedef struct lsi_cuda_choice {
     int n_kernels;
     const char *const *names;
     int guess; /* taken where nothing is timed */
-    /* Makes candidate i; LS_UNSUPPORTED: it cannot be had. */
+    /* Makes candidate i; LS_UNSUPPORTED: it cannot be had; LS_DEVICE, without text: not now. */
     ls_status (*make)(const void *ctx, int i, ls_kernel *out, ls_err *err);
     const void *ctx;
 } lsi_cuda_choice;

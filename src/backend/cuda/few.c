@@ -148,12 +148,11 @@ static ls_status make(const void *ctx, int i, ls_kernel *out, ls_err *err)
     bool made;
 
     if (i == c->tiles) return lsi_cuda_plan_conv(c->dev, c->g, c->n, out, err);
-    if (!lsi_cuda_can_compile((lsi_cuda_device *)c->dev)) return LS_UNSUPPORTED;
     lsi_few_source(&source, &s.f, tile);
     made = !source.failed &&
            lsi_cuda_compiled((lsi_cuda_device *)c->dev, "few", source.data, 1, &name, &s.kernel);
     ls_text_release(&source);
-    if (!made) return LS_UNSUPPORTED;
+    if (!made) return LS_DEVICE;
     s.start = lsi_few_start(&s.f, tile, s.dev->about.processors);
     s.sums = lsi_few_sums(&s.f, tile);
     return lsi_cuda_kernel_make(out, run, &s, sizeof s, lsi_few_scratch(&s.f, tile), "few", err);
@@ -178,7 +177,8 @@ ls_status lsi_cuda_plan_conv_few(ls_device *dev, const ls_graph *g, const ls_nod
     candidates c = {.dev = dev, .g = g, .n = n};
     char problem[400];
 
-    if (describe_node(lsi_cuda_of(dev), g, n, &c.s))
+    /* Without a compiler there is nothing to be compared, and nothing is remembered. */
+    if (describe_node(lsi_cuda_of(dev), g, n, &c.s) && lsi_cuda_can_compile((lsi_cuda_device *)dev))
         c.tiles = lsi_few_tiles(&c.s.f, c.s.dev->about.processors, c.tile);
     if (c.tiles == 0) return lsi_cuda_plan_conv(dev, g, n, out, err);
     name_problem(&c.s, problem, sizeof problem);

@@ -38,6 +38,12 @@ static inline bool lsi_cuda_refuses(const lsi_cuda_device *d)
     return d->recording;
 }
 
+/* What an error means for a candidate that is tried. */
+static inline lsi_outcome lsi_cuda_outcome(int code)
+{
+    return code == 0 ? LSI_RAN : code == LSI_CUDA_NO_MEMORY ? LSI_CANNOT_NOW : LSI_CANNOT;
+}
+
 /* To be told after every launch; `code` is what the launcher returned. */
 static inline void lsi_cuda_launched(const lsi_cuda_device *d, const ls_call *call, int code)
 {
@@ -45,7 +51,7 @@ static inline void lsi_cuda_launched(const lsi_cuda_device *d, const ls_call *ca
 
     if (code == 0) return;
     lsi_cuda_explain(d, code, why, sizeof why);
-    ls_stream_fail(call->stream, LS_DEVICE, "%s", why);
+    ls_stream_fail(call->stream, code == LSI_CUDA_NO_MEMORY ? LS_NOMEM : LS_DEVICE, "%s", why);
 }
 
 /* `state` is copied to the heap. */

@@ -54,83 +54,91 @@ static void destroy(void *state)
 /* -- choosing ---------------------------------------------------------------------------------------------
  */
 
-typedef enum verdict { UNKNOWN, RIGHT, WRONG } verdict;
-
 typedef struct trial {
     const lsi_cuda_device *dev;
     const lsi_cuda_library_node *node;
     void *operand[LSI_CUDA_OPERANDS], *workspace;
     size_t workspace_bytes;
-    verdict verdict[MAX_WAYS]; /* of a convolution's ways */
+    lsi_cuda_verdict verdict[MAX_WAYS]; /* of a convolution's ways */
 } trial;
 
-static bool make_room(const lsi_cuda_api *api, void **p, size_t *have, size_t bytes)
+static int make_room(const lsi_cuda_api *api, void **p, size_t *have, size_t bytes)
 {
-    if (*p != NULL && *have >= bytes) return true;
+    if (*p != NULL && *have >= bytes) return 0;
     api->free(*p);
     *p = NULL;
     *have = bytes;
-    return api->alloc(p, bytes > 0 ? bytes : 1) == 0;
+    return api->alloc(p, bytes > 0 ? bytes : 1);
 }
 
 /* Numbers that look random: zeros would be faster than what a network computes with, and tell nothing. */
-static bool make_noise(const trial *t, int i)
+static int make_noise(const trial *t, int i)
 {
     const ls_dtype dtype = t->node->conv != NULL ? t->node->conv->dtype : LS_BF16;
     const int64_t count = (int64_t)(t->node->bytes[i] / ls_dtype_size(dtype));
 
     return t->dev->api->launch.noise(t->dev->now,
-                                     &(lsi_cuda_noise_args){t->operand[i], dtype, count, (unsigned)i}) == 0;
+                                     &(lsi_cuda_noise_args){t->operand[i], dtype, count, (unsigned)i});
 }
 
 /* Operands are made when the first way runs: a remembered choice needs none. */
-static bool make_operands(trial *t)
+static int make_operands(trial *t)
 {
-    for (int i = 0; i < t->node->n; i++) {
+    int code = 0;
+
+    for (int i = 0; i < t->node->n && code == 0; i++) {
         if (t->operand[i] != NULL) continue;
-        if (t->dev->api->alloc(&t->operand[i], t->node->bytes[i] + 64) != 0 || !make_noise(t, i))
-            return false;
+        code = t->dev->api->alloc(&t->operand[i], t->node->bytes[i] + 64);
+        if (code == 0) code = make_noise(t, i);
     }
-    return true;
+    return code;
 }
 
-/* Everything that the way needs to run; false where it cannot be had. */
-static bool make_ready(trial *t, int way)
+/* Everything that the way needs to run; the error, where it cannot be had. */
+static int make_ready(trial *t, int way)
 {
     const lsi_cuda_api *api = t->dev->api;
     size_t workspace;
+    int code = api->prepare(t->node->library, way, &workspace);
 
-    return api->prepare(t->node->library, way, &workspace) == 0 && make_operands(t) &&
-           make_room(api, &t->workspace, &t->workspace_bytes, workspace);
+    if (code == 0) code = make_operands(t);
+    return code == 0 ? make_room(api, &t->workspace, &t->workspace_bytes, workspace) : code;
 }
 
-static bool run_once(const trial *t, int way)
+static int run_once(const trial *t, int way)
 {
-    return t->dev->api->run(t->node->library, way, t->operand, t->workspace, t->dev->now) == 0;
+    return t->dev->api->run(t->node->library, way, t->operand, t->workspace, t->dev->now);
 }
 
-/* Compares a way, which is ready, with sums of our own, once.  What is in the result's place before it runs
- * is not what an earlier way left there. */
-static bool is_wrong(trial *t, int way)
+/* Compares a way, which is ready, with sums of our own, once; without memory for that it is not known whether
+ * it is right.  What is in the result's place before it runs is not what an earlier way left there. */
+static lsi_cuda_verdict judge(trial *t, int way)
 {
     const lsi_cuda_conv *c = t->node->conv;
+    lsi_cuda_verdict *v = &t->verdict[way];
+    int code;
 
-    if (c != NULL && t->verdict[way] == UNKNOWN)
-        t->verdict[way] = make_noise(t, lsi_cuda_conv_result(c)) && run_once(t, way) &&
-                                  lsi_cuda_probe_conv(t->dev, c, t->operand, t->node->problem, way)
-                              ? RIGHT
-                              : WRONG;
-    return c != NULL && t->verdict[way] == WRONG;
+    if (c == NULL) return LSI_CUDA_RIGHT;
+    if (*v != LSI_CUDA_UNKNOWN) return *v;
+    code = make_noise(t, lsi_cuda_conv_result(c));
+    if (code == 0) code = run_once(t, way);
+    if (code == 0)
+        *v = lsi_cuda_probe_conv(t->dev, c, t->operand, t->node->problem, way);
+    else if (code != LSI_CUDA_NO_MEMORY)
+        *v = LSI_CUDA_WRONG;
+    return *v;
 }
 
-static bool try_way(void *ctx, int way)
+static lsi_outcome try_way(void *ctx, int way)
 {
     trial *t = ctx;
+    int code = make_ready(t, way);
 
-    if (!make_ready(t, way) || is_wrong(t, way)) return false;
-    for (int i = 0; i < REPEATS; i++)
-        if (!run_once(t, way)) return false;
-    return t->dev->api->stream_sync(t->dev->now) == 0;
+    if (code != 0) return lsi_cuda_outcome(code);
+    if (judge(t, way) != LSI_CUDA_RIGHT)
+        return t->verdict[way] == LSI_CUDA_WRONG ? LSI_CANNOT : LSI_CANNOT_NOW;
+    for (int i = 0; i < REPEATS && code == 0; i++) code = run_once(t, way);
+    return lsi_cuda_outcome(code != 0 ? code : t->dev->api->stream_sync(t->dev->now));
 }
 
 static int choose(trial *t, int ways)
@@ -147,8 +155,12 @@ static int choose(trial *t, int ways)
  * memory to look, it is believed. */
 static bool is_fit(trial *t, int way)
 {
+    int code;
+
     if (t->node->conv == NULL) return true;
-    if (make_ready(t, way)) return !is_wrong(t, way);
+    code = make_ready(t, way);
+    if (code == 0 && judge(t, way) != LSI_CUDA_UNKNOWN) return t->verdict[way] == LSI_CUDA_RIGHT;
+    if (code != 0 && code != LSI_CUDA_NO_MEMORY) return false;
     ls_log(LS_LOG_WARN, "cuda: no memory to check cuDNN's kernel for %s", t->node->problem);
     return true;
 }

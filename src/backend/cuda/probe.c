@@ -21,8 +21,8 @@ static double allowed(ls_dtype t, const lsi_cuda_probed *p)
     return 2e-5 * p->magnitude + of_sum * fabs(p->sum) + 1e-6;
 }
 
-bool lsi_cuda_probe_conv(const lsi_cuda_device *d, const lsi_cuda_conv *c, void *const *operand,
-                         const char *problem, int way)
+lsi_cuda_verdict lsi_cuda_probe_conv(const lsi_cuda_device *d, const lsi_cuda_conv *c, void *const *operand,
+                                     const char *problem, int way)
 {
     lsi_cuda_probe_args a = {
         .conv = *c, .x = operand[0], .w = operand[1], .y = operand[2], .samples = SAMPLES};
@@ -36,7 +36,7 @@ bool lsi_cuda_probe_conv(const lsi_cuda_device *d, const lsi_cuda_conv *c, void 
     if (code == 0) code = d->api->copy(at, out, sizeof at, d->now);
     if (code == 0) code = d->api->stream_sync(d->now);
     d->api->free(out);
-    if (code != 0) return false;
+    if (code != 0) return code == LSI_CUDA_NO_MEMORY ? LSI_CUDA_UNKNOWN : LSI_CUDA_WRONG;
     for (int i = SAMPLES - 1; i >= 0; i--)
         if (!(fabs(at[i].found - at[i].sum) <= allowed(c->dtype, &at[i]))) {
             wrong++;
@@ -46,5 +46,5 @@ bool lsi_cuda_probe_conv(const lsi_cuda_device *d, const lsi_cuda_conv *c, void 
         ls_log(LS_LOG_INFO,
                "cuda: way %d of cuDNN for %s is wrong and not taken: %d of %d sums, such as %g for %g", way,
                problem, wrong, (int)SAMPLES, at[first].found, at[first].sum);
-    return wrong == 0;
+    return wrong == 0 ? LSI_CUDA_RIGHT : LSI_CUDA_WRONG;
 }

@@ -8,10 +8,16 @@
 
 #include "backend/cuda/cuda.h"
 
+typedef enum lsi_cuda_verdict {
+    LSI_CUDA_UNKNOWN, /* nobody has looked, or there was no memory to */
+    LSI_CUDA_RIGHT,
+    LSI_CUDA_WRONG, /* or it fails */
+} lsi_cuda_verdict;
+
 /* Operands have been filled by launch.noise, and the convolution has run in d->now.  `problem` names it for
  * the log. */
-bool lsi_cuda_probe_conv(const lsi_cuda_device *d, const lsi_cuda_conv *c, void *const *operand,
-                         const char *problem, int way);
+lsi_cuda_verdict lsi_cuda_probe_conv(const lsi_cuda_device *d, const lsi_cuda_conv *c, void *const *operand,
+                                     const char *problem, int way);
 
 /* Which of the operands x, w, y it makes. */
 int lsi_cuda_conv_result(const lsi_cuda_conv *c);

@@ -11,6 +11,9 @@ typedef cudnnBackendDescriptor_t lsi_desc;
 
 static inline int lsi_cudnn_code(cudnnStatus_t st)
 {
+    if (st == CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED ||
+        st == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED)
+        return LSI_CUDA_NO_MEMORY;
     return st == CUDNN_STATUS_SUCCESS ? 0 : LSI_CUDA_CUDNN + (int)st;
 }
 

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+_Static_assert(LSI_CUDA_NO_MEMORY == (int)cudaErrorMemoryAllocation, "api.h has CUDA's number");
+
 /* The process's device; a rank has one. */
 static atomic_int in_use;
 

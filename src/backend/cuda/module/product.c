@@ -20,6 +20,7 @@ typedef struct product {
 
 static int code_of(cublasStatus_t st)
 {
+    if (st == CUBLAS_STATUS_ALLOC_FAILED) return LSI_CUDA_NO_MEMORY;
     return st == CUBLAS_STATUS_SUCCESS ? 0 : LSI_CUDA_CUBLAS + (int)st;
 }
 
