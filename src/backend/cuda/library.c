@@ -1,6 +1,8 @@
 /* library.c: the choice among a library's ways, and the kernel that runs it. */
 #include "backend/cuda/library.h"
 
+#include <stdatomic.h>
+
 #include "backend/cuda/probe.h"
 #include "base/log.h"
 
@@ -152,16 +154,21 @@ static int choose(trial *t, int ways)
 }
 
 /* Whether a way that was not chosen by running it can be taken: it works, and a convolution is one.  Without
- * memory to look, it is believed. */
+ * memory to look, it is believed: a step that could run is not refused for that. */
 static bool is_fit(trial *t, int way)
 {
+    static atomic_bool told;
     int code;
 
     if (t->node->conv == NULL) return true;
     code = make_ready(t, way);
     if (code == 0 && judge(t, way) != LSI_CUDA_UNKNOWN) return t->verdict[way] == LSI_CUDA_RIGHT;
     if (code != 0 && code != LSI_CUDA_NO_MEMORY) return false;
-    ls_log(LS_LOG_WARN, "cuda: no memory to check cuDNN's kernel for %s", t->node->problem);
+    ls_log(
+        atomic_exchange(&told, true) ? LS_LOG_INFO : LS_LOG_WARN,
+        "cuda: no memory to compare cuDNN's kernel for %s with sums of our own: it is taken unchecked, and "
+        "the last digits may be others where there is more; lower batch.per_rank",
+        t->node->problem);
     return true;
 }
 

@@ -27,7 +27,8 @@ typedef struct lsi_cuda_library_node {
 bool lsi_cuda_product_of(const lsi_cuda_device *d, const ls_graph *g, const ls_node *n, lsi_cuda_product *p);
 
 /* The way that is best, with what it needs in memory; -1 when none works.  A convolution's way was checked,
- * now or when it was remembered.  The library stays the caller's. */
+ * now or when it was remembered; without memory to check a guess it is taken, with a word in the log.  The
+ * library stays the caller's. */
 int lsi_cuda_library_way(const lsi_cuda_device *d, const lsi_cuda_library_node *node, size_t *workspace);
 
 /* Chooses among the library's ways, by measurement unless kernels are fixed, and makes the kernel.

@@ -2,7 +2,7 @@
  *
  * cuDNN has kernels that compute something else than a convolution when maps are padded by more on one side
  * than on the other (seen with 9.14, fp32, gradients of weights), without a word.  So no way of a library is
- * taken before it has been compared with sums of our own. */
+ * taken before it has been compared with sums of our own, but where there is no memory for that. */
 #ifndef LS_BACKEND_CUDA_PROBE_H
 #define LS_BACKEND_CUDA_PROBE_H
 
