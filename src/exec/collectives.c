@@ -368,8 +368,11 @@ void *lsi_coll_address(const ls_peers *p, const ls_vinfo *v)
 /* -- running ------------------------------------------------------------------------------------------------
  */
 
-static void launch(ls_peers *p, lsi_bucket *b, float weight)
+/* Of a run that has failed nothing is exchanged: what lies there may be an older step's.  All waits for it
+ * end with this rank's communicator (lsi_plan_run_node). */
+static void launch(ls_peers *p, lsi_bucket *b, float weight, const ls_stream *s)
 {
+    if (s != NULL && s->failure->told) return;
     ls_exchange_start(b->x, weight);
     b->under_way = true;
     p->under_way++;
@@ -467,7 +470,7 @@ out:
     if (st != LS_OK) ls_stream_fail(call->stream, st, "%s", err.text);
     b->weight = t->n_plain > 0 || t->tree ? 1 : weight;
     b->waiting = !t->peers->how.overlap;
-    if (!b->waiting) launch(t->peers, b, b->weight);
+    if (!b->waiting) launch(t->peers, b, b->weight, call->stream);
 }
 
 static void run_leaf(void *state, const ls_call *call)
@@ -515,7 +518,7 @@ static void run_wait(void *state, const ls_call *call)
     lsi_bucket *b = &p->buckets[t->bucket];
     ls_err err = {0};
 
-    if (b->waiting) launch(p, b, b->weight);
+    if (b->waiting) launch(p, b, b->weight, call->stream);
     b->waiting = false;
     if (!b->under_way) return;
     if (ls_exchange_wait(b->x, &err) != LS_OK || collect(t, ls_exchange_result(b->x), call, &err) != LS_OK)

@@ -34,8 +34,14 @@ static ls_status refuse(ls_plan *p, ls_err *err)
     return lsi_plan_outcome(p, err);
 }
 
-static void run_node(const lsi_step *s)
+/* Others would take for gradients whatever a rank that has failed gives them: it gives nothing more, and they
+ * are told why. */
+void lsi_plan_run_node(ls_plan *p, const lsi_step *s)
 {
+    ls_err why = {0};
+
+    if (p->failure.told && lsi_coll_runs(p->peers, s->node) && lsi_plan_outcome(p, &why) != LS_OK)
+        ls_comm_abort(ls_peers_comm(p->peers), why.text);
     s->kernel.run(s->kernel.state, &s->call);
 }
 
@@ -52,7 +58,7 @@ ls_status ls_plan_run(ls_plan *p, ls_err *err)
     }
     for (int32_t i = 0; i < p->schedule.n; i++) {
         if (p->steps[i].node->carried && !carried) continue;
-        run_node(&p->steps[i]);
+        lsi_plan_run_node(p, &p->steps[i]);
         if (p->peers != NULL) lsi_coll_progress(p->peers);
     }
     return lsi_plan_outcome(p, err);
@@ -81,7 +87,7 @@ ls_status ls_plan_complete(ls_plan *p, ls_err *err)
     if (p->failure.told) return refuse(p, err);
     for (int32_t i = 0; i < p->schedule.n; i++) {
         if (!p->steps[i].node->carried) continue;
-        run_node(&p->steps[i]);
+        lsi_plan_run_node(p, &p->steps[i]);
         lsi_coll_progress(p->peers);
     }
     return lsi_plan_outcome(p, err);
@@ -98,7 +104,7 @@ ls_status ls_plan_run_noted(ls_plan *p, ls_plan_note note, void *ctx, ls_err *er
         const uint64_t begun = ls_clock_ns();
         uint64_t ended, progressed;
         if (p->steps[i].node->carried && !carried) continue;
-        run_node(&p->steps[i]);
+        lsi_plan_run_node(p, &p->steps[i]);
         ended = progressed = ls_clock_ns();
         if (p->peers != NULL) {
             lsi_coll_progress(p->peers);

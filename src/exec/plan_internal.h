@@ -51,6 +51,9 @@ bool lsi_node_computes(const ls_graph *g, const ls_node *n);
 /* Why what was computed is worthless, if it is. */
 ls_status lsi_plan_outcome(const ls_plan *p, ls_err *err) LS_MUST_CHECK;
 
+/* Runs a node here and now.  Once the plan has failed, collectives end for all ranks, with why. */
+void lsi_plan_run_node(ls_plan *p, const lsi_step *s);
+
 /* -- devices with queues (queued.c, flights.c) ------------------------------------------------------------
  */
 

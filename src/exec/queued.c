@@ -160,14 +160,21 @@ static void idle(ls_plan *p, int turn)
         nanosleep(&moment, NULL);
 }
 
-void lsi_queued_join(ls_plan *p, ls_event *e)
+/* What has gone wrong on the device itself before an event.  Events of a device that has failed count as
+ * reached, and what should lie behind them was never written. */
+static void hear(ls_plan *p, ls_event *e)
 {
     ls_err err = {0};
 
-    /* Other ranks wait for this one's beats and its part in what is under way. */
-    for (int turn = 0; p->peers != NULL && !lsi_queues(p)->reached(p->dev, e); turn++) idle(p, turn);
     if (lsi_queues(p)->join(p->dev, e, &err) != LS_OK)
         ls_stream_fail(&(ls_stream){&p->failure, LSI_BETWEEN_RUNS}, err.status, "%s", err.text);
+}
+
+void lsi_queued_join(ls_plan *p, ls_event *e)
+{
+    /* Other ranks wait for this one's beats and its part in what is under way. */
+    for (int turn = 0; p->peers != NULL && !lsi_queues(p)->reached(p->dev, e); turn++) idle(p, turn);
+    hear(p, e);
 }
 
 void lsi_queued_take_inputs(ls_plan *p)
@@ -236,9 +243,11 @@ static bool enqueue_due(progress *r)
     }
 }
 
-static bool is_over(const ls_plan *p, ls_event *e)
+static bool is_over(ls_plan *p, ls_event *e)
 {
-    return lsi_queues(p)->reached(p->dev, e);
+    if (!lsi_queues(p)->reached(p->dev, e)) return false;
+    hear(p, e);
+    return true;
 }
 
 /* Something of this run is over, or all that was there before it: so is the run before, whatever the host's
@@ -278,7 +287,7 @@ static bool run_due(progress *r)
     if (at == q->n[LS_QUEUE_HOST] || !can_run(r, q->order[LS_QUEUE_HOST][at])) return false;
     s = &r->p->steps[q->order[LS_QUEUE_HOST][at]];
     begun = r->noted ? ls_clock_ns() : 0;
-    s->kernel.run(s->kernel.state, &s->call);
+    lsi_plan_run_node(r->p, s);
     ended = r->noted ? ls_clock_ns() : 0;
     if (r->p->peers != NULL) lsi_coll_progress(r->p->peers);
     r->done[LS_QUEUE_HOST]++;

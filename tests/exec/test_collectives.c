@@ -1,16 +1,18 @@
 /* Collectives as nodes of plans: on one to four ranks, at lengths that ranks do not divide, empty ones among
  * them, on memory that the host can see and on memory that it cannot. */
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "backend/backend.h"
+#include "backend/far/far.h"
 #include "check.h"
 #include "comm/comm.h"
 #include "exec/document.h"
 #include "exec/peers.h"
-#include "exec/plan_internal.h"
+#include "exec/queued_internal.h"
 #include "exec/results.h"
 #include "exec/state.h"
 #include "model.h"
@@ -29,6 +31,7 @@ typedef struct way {
     int root, plain;
     bool leaves; /* rank 1, in the middle */
     bool fails;  /* a kernel of rank 0, in its second step */
+    bool breaks; /* its device, before that kernel */
 } way;
 
 typedef struct rank {
@@ -179,9 +182,60 @@ static int begin_steps(ls_plan *p, int me)
 /* -- a kernel that fails ----------------------------------------------------------------------------------
  */
 
-/* The others do not wait for a rank whose device has failed: it takes part to the end of the step, and then
- * goes. */
-static int fail_in_second_step(ls_plan *p, int me)
+static atomic_bool broken;
+static int before_it_breaks; /* kernels */
+
+/* A device that has failed does nothing any more: all that is marked counts as reached. */
+static void enqueue_or_break(ls_device *dev, ls_queue q, const ls_kernel *k, const ls_call *call)
+{
+    if (before_it_breaks-- == 0) broken = true;
+    if (!broken) ls_backend_far.queues->enqueue(dev, q, k, call);
+}
+
+static void mark_unbroken(ls_device *dev, ls_queue q, ls_event *e)
+{
+    if (!broken) ls_backend_far.queues->mark(dev, q, e);
+}
+
+static void read_unbroken(ls_device *dev, ls_queue q, const ls_buffer *from, size_t at, void *to,
+                          size_t bytes)
+{
+    if (!broken) ls_backend_far.queues->read(dev, q, from, at, to, bytes);
+}
+
+static bool reached_or_broken(ls_device *dev, ls_event *e)
+{
+    return broken || ls_backend_far.queues->reached(dev, e);
+}
+
+static ls_status join_unbroken(ls_device *dev, ls_event *e, ls_err *err)
+{
+    const ls_status st = ls_backend_far.queues->join(dev, e, err);
+
+    return broken ? ls_fail(err, LS_DEVICE, "made up: the device is gone") : st;
+}
+
+/* `kernels` more are run by this device, and then it fails. */
+static void break_after(ls_device *dev, int kernels)
+{
+    static ls_backend backend;
+    static ls_queues queues;
+
+    queues = *ls_backend_far.queues;
+    queues.enqueue = enqueue_or_break;
+    queues.mark = mark_unbroken;
+    queues.read = read_unbroken;
+    queues.reached = reached_or_broken;
+    queues.join = join_unbroken;
+    backend = ls_backend_far;
+    backend.queues = &queues;
+    before_it_breaks = kernels;
+    broken = false;
+    dev->backend = &backend;
+}
+
+/* No rank ends a step with what a rank has given whose device had failed: an older step's numbers. */
+static int fail_in_second_step(const way *w, ls_plan *p, int me)
 {
     lsi_step *s = &p->steps[0];
     failing f;
@@ -189,7 +243,10 @@ static int fail_in_second_step(ls_plan *p, int me)
     ls_err err = {0};
     int step = 0, wrong;
 
-    if (me == 0) failing_put(&f, s);
+    if (me == 0 && w->breaks)
+        break_after(p->dev, p->queued->n[LS_QUEUE_COMPUTE] + p->queued->n[LS_QUEUE_COPY]);
+    else if (me == 0)
+        failing_put(&f, s);
     while (st == LS_OK && step < 5) {
         const float x = 1;
         ls_plan_write_input(p, "a", 0, &x, sizeof x);
@@ -197,9 +254,10 @@ static int fail_in_second_step(ls_plan *p, int me)
         st = ls_plan_run(p, &err);
         step++;
     }
-    if (me == 0) failing_take(&f, s);
-    wrong = me == 0 ? st != LS_DEVICE || step != 2 || strstr(err.text, s->node->op->name) == NULL
-                    : st != LS_LOST || step != 3;
+    if (me == 0 && !w->breaks) failing_take(&f, s);
+    wrong = step != 2 || strstr(err.text, "made up") == NULL || st != (me == 0 ? LS_DEVICE : LS_LOST) ||
+            (!w->breaks && strstr(err.text, s->node->op->name) == NULL) ||
+            (me > 0 && strstr(err.text, "rank 0") == NULL);
     if (wrong != 0) printf("rank %d: step %d: %s\n", me, step, err.text);
     return wrong;
 }
@@ -223,7 +281,7 @@ static void *rank_main(void *arg)
     ls_state_set_peers(state, peers);
     LS_TRY(ls_plan_compile_take(&plan, g, dev, state, &err));
     if (r->w->fails)
-        r->wrong = fail_in_second_step(plan, ls_comm_rank(r->comm));
+        r->wrong = fail_in_second_step(r->w, plan, ls_comm_rank(r->comm));
     else if (r->w->leaves)
         r->wrong = begin_steps(plan, ls_comm_rank(r->comm));
     else
@@ -298,19 +356,38 @@ static void results_of_the_last_complete_step_are_there(void)
     }
 }
 
-static void ranks_go_on_beside_one_that_has_failed(void)
+static void no_rank_ends_a_step_in_which_one_has_failed(void)
 {
     static const char *const devices[] = {"far", "cpu", "ref"};
 
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < 12; i++) {
         const way w = {.kind = LS_COLL_ALL_REDUCE,
-                       .ranks = 2,
-                       .overlap = i < 3,
+                       .ranks = i < 6 ? 2 : MOST,
+                       .overlap = i % 6 < 3,
                        .device = devices[i % 3],
                        .n = 1,
                        .count = {1},
                        .leaves = true,
                        .fails = true};
+        CHECK_EQ_INT(run_way(&w), 0);
+    }
+}
+
+static void nor_one_in_which_a_device_has(void)
+{
+    for (int seed = 1; seed <= 10; seed++) {
+        const way w = {.kind = LS_COLL_ALL_REDUCE,
+                       .ranks = MOST,
+                       .overlap = seed % 2 == 0,
+                       .device = "far",
+                       .n = 1,
+                       .count = {1},
+                       .leaves = true,
+                       .fails = true,
+                       .breaks = true};
+        char text[16];
+        snprintf(text, sizeof text, "%d", seed);
+        setenv("LOCKSTEP_FAR_SEED", text, 1);
         CHECK_EQ_INT(run_way(&w), 0);
     }
 }
@@ -340,7 +417,8 @@ int main(void)
 {
     CHECK_RUN(every_collective);
     CHECK_RUN(results_of_the_last_complete_step_are_there);
-    CHECK_RUN(ranks_go_on_beside_one_that_has_failed);
+    CHECK_RUN(no_rank_ends_a_step_in_which_one_has_failed);
+    CHECK_RUN(nor_one_in_which_a_device_has);
     CHECK_RUN(wrong_number_of_ranks);
     return CHECK_DONE();
 }
