@@ -33,8 +33,9 @@ struct ls_device {
      * plan; `guessed` counts problems that were not known. */
     bool untimed;
     _Atomic int guessed;
-    bool shares;  /* kernels of optimisers by element heed ls_optim_attr.piece, and reach host memory */
-    size_t limit; /* most bytes of its buffers together (memory.limit); 0: any */
+    bool shares;   /* kernels of optimisers by element heed ls_optim_attr.piece, and reach host memory */
+    size_t limit;  /* most bytes of its buffers together (memory.limit); 0: any */
+    size_t memory; /* bytes that its buffers are taken from, whoever else takes of them; 0: the machine's */
     _Atomic size_t used, peak; /* bytes of its buffers, now and at most (buffer.c counts) */
     bool copies_apart;         /* with queues: inputs and results never go through the queue of kernels */
     ls_event *end[LS_QUEUE_DEVICE_N]; /* with queues: marked behind each run of a plan (exec/queued.c) */

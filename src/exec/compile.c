@@ -69,24 +69,62 @@ static size_t value_bytes(const ls_graph *g, int32_t v)
     return ls_layout_bytes(g->values[v]->layout, g->values[v]->dtype, g->values[v]->shape);
 }
 
-/* A node whose operands alone are more than the machine has can never run: said before kernels are timed on
- * such. */
-static ls_status check_sizes(const ls_plan *p, ls_err *err)
+/* Adds what the value takes to the host's or to the device's. */
+static void add_size(const ls_plan *p, int32_t v, double *host, double *device)
 {
-    const double have = ls_machine_memory();
+    double *where = p->dev->memory == 0 || p->graph->values[v]->staged ? host : device;
+
+    *where += (double)value_bytes(p->graph, v);
+}
+
+/* A node whose operands alone are more than there is can never run: said before kernels are timed on such. */
+static ls_status check_node(const ls_plan *p, const ls_node *n, double machine, ls_err *err)
+{
+    const double own = (double)p->dev->memory;
+    double host = 0, device = 0;
     char need[32], limit[32];
 
-    for (int32_t i = 0; i < p->schedule.n; i++) {
-        const ls_node *n = p->graph->nodes[p->schedule.order[i]];
-        double bytes = 0;
-        for (int k = 0; k < n->n_in; k++) bytes += (double)value_bytes(p->graph, n->in[k]);
-        for (int k = 0; k < n->n_out; k++) bytes += (double)value_bytes(p->graph, n->out[k]);
-        if (bytes > have)
-            return ls_fail(err, LS_NOMEM,
-                           "plan: %s \"%s\" alone needs %s, and this machine has %s; lower batch.per_rank",
-                           n->op->name, n->scope, ls_text_bytes(bytes, need), ls_text_bytes(have, limit));
-    }
+    for (int k = 0; k < n->n_in; k++) add_size(p, n->in[k], &host, &device);
+    for (int k = 0; k < n->n_out; k++) add_size(p, n->out[k], &host, &device);
+    if (host > machine)
+        return ls_fail(err, LS_NOMEM,
+                       "plan: %s \"%s\" alone needs %s, and this machine has %s; lower batch.per_rank",
+                       n->op->name, n->scope, ls_text_bytes(host, need), ls_text_bytes(machine, limit));
+    if (device > own)
+        return ls_fail(err, LS_NOMEM,
+                       "plan: %s \"%s\" alone needs %s, and the device (%s) has %s; lower batch.per_rank",
+                       n->op->name, n->scope, ls_text_bytes(device, need), p->dev->backend->name,
+                       ls_text_bytes(own, limit));
     return LS_OK;
+}
+
+static ls_status check_sizes(const ls_plan *p, ls_err *err)
+{
+    const double machine = ls_machine_memory();
+    ls_status st = LS_OK;
+
+    for (int32_t i = 0; i < p->schedule.n && st == LS_OK; i++)
+        st = check_node(p, p->graph->nodes[p->schedule.order[i]], machine, err);
+    return st;
+}
+
+/* Nor can all of it together where the device alone has no room for it: said with what to do, before anything
+ * is taken.  A plan that is only looked at may be larger. */
+static ls_status check_whole(const ls_plan *p, ls_err *err)
+{
+    double need = (double)p->memory.arena_bytes;
+    char text[32], limit[32];
+
+    if (p->dev->memory == 0 || p->dev->unbacked) return LS_OK;
+    for (int c = 0; c < LS_CAT_N; c++)
+        if (c != LS_CAT_COMM) need += (double)p->state_bytes[c];
+    if (need <= (double)p->dev->memory) return LS_OK;
+    return ls_fail(err, LS_NOMEM,
+                   "plan: a step needs %s, and the device (%s) has %s; lower batch.per_rank, or set "
+                   "train.recompute=unit%s",
+                   ls_text_bytes(need, text), p->dev->backend->name,
+                   ls_text_bytes((double)p->dev->memory, limit),
+                   p->peers != NULL ? " or parallel.strategy=fsdp" : "");
 }
 
 static ls_status plan_kernels(ls_plan *p, const ls_passage *way, ls_err *err)
@@ -351,12 +389,13 @@ ls_status ls_plan_compile_as(ls_plan **out, ls_graph *graph, const ls_strategy *
     place_exchanged(p);
     LS_TRY(place_staged(p, err));
     LS_TRY(plan_memory(p, &way, err));
+    count_state_bytes(p);
+    LS_TRY(check_whole(p, err));
     LS_TRY(make_calls(p, err)); /* before others may tell it that memory has moved */
     LS_TRY(find_memory(p, err));
     lsi_plan_resolve(p);
     LS_TRY(list_tensors(p, err));
     if (p->dev->backend->queues != NULL) LS_TRY(lsi_queued_make(p, err));
-    count_state_bytes(p);
     *out = p;
     p = NULL;
 out:

@@ -45,6 +45,7 @@ static ls_status choose(lsi_cuda_device *d, int place, bool exactly, ls_err *err
     d->exactly = exactly;
     if (d->api->bus(d->place, d->bus, sizeof d->bus) != 0) d->bus[0] = '\0';
     code = d->api->use(d->place, &d->about);
+    d->base.memory = d->about.memory;
     if (code == 0) code = lsi_cuda_open_queues(d);
     return code == 0 ? LS_OK : ls_fail(err, LS_DEVICE, "the GPU cannot be opened: %s", d->api->error(code));
 }
