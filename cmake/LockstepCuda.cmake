@@ -2,7 +2,8 @@
 #
 # LS_CUDA: auto builds it where it can be built (with gcc, and not under sanitizers, which do not know device memory),
 # on fails where it cannot, off leaves it out.  LS_CUDA_ARCHS lists architectures as CMAKE_CUDA_ARCHITECTURES does: 90 is
-# machine code for compute capability 9.0 and code that newer ones compile for themselves.
+# machine code for compute capability 9.0 and code that newer ones compile for themselves.  None is older: clusters of blocks
+# and kernels that begin early are not asked for by name.
 set(LS_CUDA auto CACHE STRING "Build the module for NVIDIA GPUs: auto, on or off")
 set(LS_CUDA_ARCHS 90 CACHE STRING "Architectures that kernels for NVIDIA GPUs are compiled for")
 
@@ -89,6 +90,12 @@ if(NOT LS_CUDA STREQUAL "off")
     endif()
 endif()
 if(NOT missing)
+    foreach(arch ${LS_CUDA_ARCHS})
+        string(REGEX MATCH "^[0-9]+" number "${arch}")
+        if(number AND number LESS 90)
+            message(FATAL_ERROR "LS_CUDA_ARCHS=${LS_CUDA_ARCHS}: kernels need compute capability 9.0 or more")
+        endif()
+    endforeach()
     set(CMAKE_CUDA_COMPILER ${LS_NVCC})
     set(CMAKE_CUDA_ARCHITECTURES ${LS_CUDA_ARCHS})
     set(CMAKE_CUDA_FLAGS_RELEASE "-O3 -lineinfo")

@@ -27,8 +27,9 @@ static void cuda_close(ls_device *dev)
     ls_free(d);
 }
 
-/* The device of this process among those that CUDA_VISIBLE_DEVICES leaves. */
-static ls_status choose(lsi_cuda_device *d, int place, bool exactly, ls_err *err)
+enum { LEAST_MAJOR = 9 }; /* clusters of blocks, kernels that begin early: kernels use them unasked */
+
+ls_status lsi_cuda_take(lsi_cuda_device *d, int place, bool exactly, ls_err *err)
 {
     int devices = 0, code = d->api->count(&devices);
 
@@ -46,6 +47,11 @@ static ls_status choose(lsi_cuda_device *d, int place, bool exactly, ls_err *err
     if (d->api->bus(d->place, d->bus, sizeof d->bus) != 0) d->bus[0] = '\0';
     code = d->api->use(d->place, &d->about);
     d->base.memory = d->about.memory;
+    if (code == 0 && d->about.major < LEAST_MAJOR)
+        return ls_fail(err, LS_UNSUPPORTED,
+                       "%s has compute capability %d.%d, and kernels need %d.0 or more; --device cpu works "
+                       "everywhere",
+                       d->about.name, d->about.major, d->about.minor, LEAST_MAJOR);
     if (code == 0) code = lsi_cuda_open_queues(d);
     return code == 0 ? LS_OK : ls_fail(err, LS_DEVICE, "the GPU cannot be opened: %s", d->api->error(code));
 }
@@ -87,7 +93,7 @@ static ls_status cuda_open_at(ls_device **out, int threads, int place, bool exac
     d->copies_alone = d->base.copies_apart || is_set("LOCKSTEP_CUDA_COPIES", "alone");
     d->clears_theirs = is_set("LOCKSTEP_CUDA_CLEARS", "theirs");
     LS_TRY(lsi_cuda_load(&d->api, err));
-    st = choose(d, place, exactly, err);
+    st = lsi_cuda_take(d, place, exactly, err);
     if (st != LS_OK) ls_fail_in(err, st, "device \"cuda\"");
     if (st == LS_OK) st = remember(d, err);
     if (st == LS_OK) *out = &d->base;

@@ -66,6 +66,10 @@ typedef struct lsi_cuda_device {
 /* The module, or why there is none; the second call is free. */
 ls_status lsi_cuda_load(const lsi_cuda_api **out, ls_err *err) LS_MUST_CHECK;
 
+/* Device number `place`, counted round unless it is to be `exactly` that one, of those that
+ * CUDA_VISIBLE_DEVICES leaves is the process's from now on (cuda.c).  LS_UNSUPPORTED: none can be used. */
+ls_status lsi_cuda_take(lsi_cuda_device *d, int place, bool exactly, ls_err *err) LS_MUST_CHECK;
+
 /* What an error means, with the GPU that it befell, and whether the driver has lost it (cuda.c). */
 void lsi_cuda_explain(const lsi_cuda_device *d, int code, char *buf, size_t size);
 

@@ -43,7 +43,7 @@ const ls_region_rule *lsi_cuda_regions(const ls_device *dev)
     static const ls_region_rule rule = {.takes = takes, .fits = fits, .least = 3};
     const char *word = getenv("LOCKSTEP_CUDA_REGIONS");
 
-    if ((word != NULL && strcmp(word, "off") == 0) || lsi_cuda_of(dev)->about.major < 8) return NULL;
+    if (word != NULL && strcmp(word, "off") == 0) return NULL;
     return lsi_cuda_can_compile((lsi_cuda_device *)dev) ? &rule : NULL;
 }
 
