@@ -266,7 +266,8 @@ static void check_few(const problem *b, ls_dtype t, bool exact)
         few_call c = {.f = {.p = *p, .pass = (lsi_few_pass)pass, .dtype = t, .exact = exact},
                       .args = {.few = few, .many = many, .weights = weights, .n = p->n}};
         lsi_few_tile tiles[LSI_FEW_TILES];
-        const int n = lsi_few_tiles(&c.f, device.about.processors, tiles);
+        const lsi_few_machine m = {device.about.processors, device.about.shared};
+        const int n = lsi_few_tiles(&c.f, &m, tiles);
         for (int i = 0; i < n; i++)
             check_tile(b->name, &c, &tiles[i], counts[pass],
                        (double)(n_few + n_many) * (double)ls_dtype_size(t) / 4.3e6);

@@ -4,17 +4,19 @@
 #include "check.h"
 #include "nvrtc.h"
 
-enum { PROCESSORS = 132, SHARED = 227 * 1024 };
+/* One with as much shared memory as any, and one with the least of all that have compute capability 9.0 or
+ * more. */
+static const lsi_few_machine large = {132, 227 * 1024}, small = {70, 99 * 1024};
 
 static bool compiles; /* NVRTC is there */
 
-static void check_tile(const lsi_few_problem *f, const lsi_few_tile *t)
+static void check_tile(const lsi_few_problem *f, const lsi_few_tile *t, const lsi_few_machine *m)
 {
-    const lsi_cuda_start s = lsi_few_start(f, t, PROCESSORS);
+    const lsi_cuda_start s = lsi_few_start(f, t, m->processors);
     ls_text source = {0};
 
     CHECK(s.blocks[0] > 0 && s.blocks[1] > 0 && s.threads > 0 && s.threads <= 1024);
-    CHECK(s.shared > 0 && (size_t)t->blocks * (s.shared + 1024) <= SHARED + 1024);
+    CHECK(s.shared > 0 && s.shared <= m->shared && (size_t)t->blocks * (s.shared + 1024) <= m->shared + 1024);
     CHECK((lsi_few_scratch(f, t) > 0) == (f->pass == LSI_FEW_WEIGHTS));
     CHECK((lsi_few_sums(f, t) > 0) == (f->pass == LSI_FEW_WEIGHTS));
     lsi_few_source(&source, f, t);
@@ -35,9 +37,11 @@ static void check_problem(lsi_cuda_few p, ls_dtype dtype, bool exact)
                                    .act = LS_ACT_LEAKY,
                                    .slope = 0.2f};
         lsi_few_tile tiles[LSI_FEW_TILES];
-        const int n = lsi_few_tiles(&f, PROCESSORS, tiles);
+        int n = lsi_few_tiles(&f, &large, tiles);
         CHECK(n > 0 || (exact && pass == LSI_FEW_WEIGHTS));
-        for (int i = 0; i < n; i++) check_tile(&f, &tiles[i]);
+        for (int i = 0; i < n; i++) check_tile(&f, &tiles[i], &large);
+        n = lsi_few_tiles(&f, &small, tiles);
+        for (int i = 0; i < n; i++) check_tile(&f, &tiles[i], &small);
     }
 }
 
@@ -62,10 +66,10 @@ static void other_problems(void)
         .p = lsi_few_square(2, 64, 64, 1, 64, 5, 3, 2), .pass = LSI_FEW_FROM_MANY, .dtype = LS_F32};
     lsi_few_tile tiles[LSI_FEW_TILES];
 
-    CHECK(lsi_few_tiles(&f, PROCESSORS, tiles) == 0); /* a stride of 3 */
+    CHECK(lsi_few_tiles(&f, &large, tiles) == 0); /* a stride of 3 */
     f.p = lsi_few_square(1, 40, 9000, 4, 64, 3, 1, 1);
     f.pass = LSI_FEW_TO_MANY; /* rows that do not fit into shared memory */
-    CHECK(lsi_few_tiles(&f, PROCESSORS, tiles) == 0);
+    CHECK(lsi_few_tiles(&f, &large, tiles) == 0);
 }
 
 int main(void)

@@ -179,7 +179,8 @@ ls_status lsi_cuda_plan_conv_few(ls_device *dev, const ls_graph *g, const ls_nod
 
     /* Without a compiler there is nothing to be compared, and nothing is remembered. */
     if (describe_node(lsi_cuda_of(dev), g, n, &c.s) && lsi_cuda_can_compile((lsi_cuda_device *)dev))
-        c.tiles = lsi_few_tiles(&c.s.f, c.s.dev->about.processors, c.tile);
+        c.tiles = lsi_few_tiles(&c.s.f, &(lsi_few_machine){c.s.dev->about.processors, c.s.dev->about.shared},
+                                c.tile);
     if (c.tiles == 0) return lsi_cuda_plan_conv(dev, g, n, out, err);
     name_problem(&c.s, problem, sizeof problem);
     for (int i = 0; i < c.tiles; i++) list[i] = names[i];

@@ -1,10 +1,16 @@
 /* few_tiles.c: see few_tiles.h.  Sizes here are those of the kernels, which check them when they compile. */
 #include "backend/cuda/few_tiles.h"
 
-enum {
-    ONE = 226 * 1024, /* bytes of shared memory that a processor has for one block, and for each of two */
-    TWO = 112 * 1024
-}; /* each block takes 1024 more */
+/* Bytes of shared memory for a block that has a processor to itself, and for each of two.  A processor has
+ * 1024 more than a block can have, and each block takes 1024 of them. */
+static size_t one(const lsi_few_machine *m)
+{
+    return m->shared - 1024;
+}
+static size_t two(const lsi_few_machine *m)
+{
+    return (m->shared + 1024) / 2 - 2048;
+}
 
 static int min(int a, int b)
 {
@@ -49,13 +55,13 @@ static size_t shared_to_many(const lsi_few_problem *f, int rows)
            2 * (size_t)((slab + 1) * pitch(f, seen)) * (size_t)size_of(f);
 }
 
-static int tiles_to_many(const lsi_few_problem *f, int processors, lsi_few_tile *out)
+static int tiles_to_many(const lsi_few_problem *f, const lsi_few_machine *m, lsi_few_tile *out)
 {
-    const int share = max((int)((int64_t)f->p.n * f->p.mh / (2 * processors)), 1);
+    const int share = max((int)((int64_t)f->p.n * f->p.mh / (2 * m->processors)), 1);
     int rows = min(8, share); /* so that every processor has two blocks */
 
-    while (rows > 1 && shared_to_many(f, rows) > TWO) rows--;
-    if (shared_to_many(f, rows) > TWO) return 0;
+    while (rows > 1 && shared_to_many(f, rows) > two(m)) rows--;
+    if (shared_to_many(f, rows) > two(m)) return 0;
     out[0] = (lsi_few_tile){.warps = 8, .blocks = 2, .rows = rows};
     return 1;
 }
@@ -97,7 +103,8 @@ static int best_band(const lsi_few_problem *f, const lsi_few_tile *t, int proces
 }
 
 /* A row in so many strips, warps with so many tiles; false: no block is large enough. */
-static bool divide_row(const lsi_few_problem *f, int strips, int tiles, int processors, lsi_few_tile *t)
+static bool divide_row(const lsi_few_problem *f, int strips, int tiles, const lsi_few_machine *m,
+                       lsi_few_tile *t)
 {
     const int sums = f->p.kh * parts(f->p.kw * f->p.f, 8) * 4 * tiles;
 
@@ -108,14 +115,14 @@ static bool divide_row(const lsi_few_problem *f, int strips, int tiles, int proc
     t->blocks = t->warps * 32 * 2 * (sums + 44) <= 65536 ? 2 : 1;
     for (; t->blocks > 0; t->blocks--)
         for (t->stages = 4; t->stages > 1; t->stages--)
-            if (shared_from_many(f, t) <= (t->blocks == 2 ? TWO : ONE)) {
-                t->band = best_band(f, t, processors);
+            if (shared_from_many(f, t) <= (t->blocks == 2 ? two(m) : one(m))) {
+                t->band = best_band(f, t, m->processors);
                 return true;
             }
     return false;
 }
 
-static int tiles_from_many(const lsi_few_problem *f, int processors, lsi_few_tile *out)
+static int tiles_from_many(const lsi_few_problem *f, const lsi_few_machine *m, lsi_few_tile *out)
 {
     int n = 0;
 
@@ -123,7 +130,7 @@ static int tiles_from_many(const lsi_few_problem *f, int processors, lsi_few_til
     for (int tiles = 1; tiles <= 2; tiles++) {
         int found = 0;
         for (int strips = 1; strips <= 8 && found < 2 && n < LSI_FEW_TILES; strips++) {
-            if (!divide_row(f, strips, tiles, processors, &out[n])) continue;
+            if (!divide_row(f, strips, tiles, m, &out[n])) continue;
             n++;
             found++;
         }
@@ -152,8 +159,8 @@ static size_t shared_weights(const lsi_few_problem *f, const lsi_few_tile *t)
 }
 
 /* A row in so many segments, `most` blocks on a processor; false: that does not fit. */
-static bool divide_pixels(const lsi_few_problem *f, int segments, int warps, int most, int processors,
-                          lsi_few_tile *t)
+static bool divide_pixels(const lsi_few_problem *f, int segments, int warps, int most,
+                          const lsi_few_machine *m, lsi_few_tile *t)
 {
     const int taps = f->p.kh * f->p.kw * f->p.f, deep = size_of(f) == 2 ? 16 : 8;
     int64_t rows = (int64_t)f->p.n * f->p.mh;
@@ -166,15 +173,15 @@ static bool divide_pixels(const lsi_few_problem *f, int segments, int warps, int
     t->blocks = min(most, 65536 / (t->warps * 32 * min(t->columns * 16 + 60, 255)));
     for (; t->blocks > 0; t->blocks--)
         for (t->stages = 4; t->stages > 1; t->stages--)
-            if (shared_weights(f, t) <= (size_t)(ONE / t->blocks - 1024)) {
-                const int64_t slots = (int64_t)t->blocks * processors / (f->p.m / 64);
+            if (shared_weights(f, t) <= one(m) / (size_t)t->blocks - 1024) {
+                const int64_t slots = (int64_t)t->blocks * m->processors / (f->p.m / 64);
                 t->rows = max(parts(rows, slots > 0 ? slots : 1), 2);
                 return true;
             }
     return false;
 }
 
-static int tiles_weights(const lsi_few_problem *f, int processors, lsi_few_tile *out)
+static int tiles_weights(const lsi_few_problem *f, const lsi_few_machine *m, lsi_few_tile *out)
 {
     int n = 0;
 
@@ -184,7 +191,7 @@ static int tiles_weights(const lsi_few_problem *f, int processors, lsi_few_tile 
     for (int way = 0; way < 3; way++) {
         static const int warps[] = {4, 2, 8}, blocks[] = {2, 4, 2}, stages[] = {3, 2, 3};
         for (int segments = 1; segments <= 16; segments++) {
-            const bool fits = divide_pixels(f, segments, warps[way], blocks[way], processors, &out[n]);
+            const bool fits = divide_pixels(f, segments, warps[way], blocks[way], m, &out[n]);
             if (!fits || out[n].stages < stages[way] || (way == 1 && out[n].blocks < 3)) continue;
             n++;
             break;
@@ -196,14 +203,14 @@ static int tiles_weights(const lsi_few_problem *f, int processors, lsi_few_tile 
 /* -- all of them ------------------------------------------------------------------------------------------
  */
 
-int lsi_few_tiles(const lsi_few_problem *f, int processors, lsi_few_tile out[LSI_FEW_TILES])
+int lsi_few_tiles(const lsi_few_problem *f, const lsi_few_machine *m, lsi_few_tile out[LSI_FEW_TILES])
 {
     switch (f->pass) {
-    case LSI_FEW_TO_MANY: return tiles_to_many(f, processors, out);
-    case LSI_FEW_FROM_MANY: return tiles_from_many(f, processors, out);
+    case LSI_FEW_TO_MANY: return tiles_to_many(f, m, out);
+    case LSI_FEW_FROM_MANY: return tiles_from_many(f, m, out);
     case LSI_FEW_WEIGHTS: break;
     }
-    return tiles_weights(f, processors, out);
+    return tiles_weights(f, m, out);
 }
 
 size_t lsi_few_shared(const lsi_few_problem *f, const lsi_few_tile *t)

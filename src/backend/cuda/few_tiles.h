@@ -30,9 +30,14 @@ enum { LSI_FEW_TILES = 4 };
 /* A square kernel between plain NHWC maps: what tests and measurements ask for. */
 lsi_cuda_few lsi_few_square(int n, int h, int w, int f, int m, int k, int stride, int pad);
 
-/* The divisions that are worth trying on a device with so many processors; 0: the problem is not for these
- * kernels. */
-int lsi_few_tiles(const lsi_few_problem *f, int processors, lsi_few_tile out[LSI_FEW_TILES]);
+/* What of a device decides. */
+typedef struct lsi_few_machine {
+    int processors;
+    size_t shared; /* bytes of shared memory that a block can have */
+} lsi_few_machine;
+
+/* The divisions that are worth trying on the device; 0: the problem is not for these kernels. */
+int lsi_few_tiles(const lsi_few_problem *f, const lsi_few_machine *m, lsi_few_tile out[LSI_FEW_TILES]);
 
 size_t lsi_few_shared(const lsi_few_problem *f, const lsi_few_tile *t); /* bytes of a block */
 lsi_cuda_start lsi_few_start(const lsi_few_problem *f, const lsi_few_tile *t, int processors);
