@@ -132,20 +132,21 @@ int lsi_cuda_move(lsi_cuda_stream s, const lsi_cuda_move_args *a)
 enum { TILE = 32, TILE_ROWS = 8 };
 
 /* A tile goes through shared memory, so that both sides are read and written along their rows, W elements an
- * access. */
+ * access.  Tiles of a matrix are counted in one dimension of the grid, the only one that has room for any
+ * number of them: `across` in a row. */
 template <typename T, int W>
-__global__ void turn_kernel(T *out, const T *in, int64_t rows, int64_t columns, int64_t out_batch,
-                            int64_t out_row, int64_t in_batch, int64_t in_column)
+__global__ void turn_kernel(T *out, const T *in, int64_t rows, int64_t columns, unsigned across,
+                            int64_t out_batch, int64_t out_row, int64_t in_batch, int64_t in_column)
 {
     lsi_wait();
     constexpr int SPAN = TILE * W;
     using pack = lsi_pack<T, W>;
     __shared__ alignas(16) T tile[SPAN][SPAN + W];
-    const int64_t i0 = (int64_t)blockIdx.y * SPAN, j0 = (int64_t)blockIdx.x * SPAN;
+    const int64_t i0 = (int64_t)(blockIdx.x / across) * SPAN, j0 = (int64_t)(blockIdx.x % across) * SPAN;
     const int x = (int)threadIdx.x * W;
 
-    out += (int64_t)blockIdx.z * out_batch;
-    in += (int64_t)blockIdx.z * in_batch;
+    out += (int64_t)blockIdx.y * out_batch;
+    in += (int64_t)blockIdx.y * in_batch;
     for (int y = threadIdx.y; y < SPAN; y += TILE_ROWS) {
         const int64_t j = j0 + y, i = i0 + x;
         if (i < rows && j < columns) *(pack *)&tile[y][x] = *(const pack *)(in + j * in_column + i);
@@ -164,13 +165,14 @@ __global__ void turn_kernel(T *out, const T *in, int64_t rows, int64_t columns, 
 template <typename T, int W> static int turn_tiles(lsi_cuda_stream s, const lsi_cuda_turn_args *a)
 {
     const int64_t most = 65535, span = TILE * W;
+    const int64_t across = (a->columns + span - 1) / span, down = (a->rows + span - 1) / span;
 
+    if (across * down > INT32_MAX) return (int)cudaErrorInvalidValue; /* some TB */
     for (int64_t b = 0; b < a->batch; b += most) {
-        const dim3 grid((unsigned)((a->columns + span - 1) / span), (unsigned)((a->rows + span - 1) / span),
-                        (unsigned)(a->batch - b < most ? a->batch - b : most));
+        const dim3 grid((unsigned)(across * down), (unsigned)(a->batch - b < most ? a->batch - b : most));
         LSI_LAUNCH(s, grid, dim3(TILE, TILE_ROWS), 0, (turn_kernel<T, W>), (T *)a->out + b * a->out_batch,
-                   (const T *)a->in + b * a->in_batch, a->rows, a->columns, a->out_batch, a->out_row,
-                   a->in_batch, a->in_column);
+                   (const T *)a->in + b * a->in_batch, a->rows, a->columns, (unsigned)across, a->out_batch,
+                   a->out_row, a->in_batch, a->in_column);
     }
     return 0;
 }
