@@ -186,12 +186,29 @@ static ls_status check(const lsi_cuda_device *d, ls_kernel *k, ls_err *err)
     return LS_OK;
 }
 
+/* Most kernels count elements with 32 bits.  The reference kernel would take so many, for minutes a step:
+ * that is no way to train, and nobody asked for it. */
+static ls_status refuse_many(const ls_graph *g, const ls_node *n, ls_err *err)
+{
+    for (int i = 0; i < n->n_in + n->n_out; i++) {
+        const int64_t count = ls_shape_count(g->values[i < n->n_in ? n->in[i] : n->out[i - n->n_in]]->shape);
+        if (count > INT32_MAX)
+            return ls_fail(
+                err, LS_INVALID,
+                "a tensor of %lld elements, and this kernel of the GPU takes at most %d; a smaller "
+                "batch.per_rank (parallel.accumulate=N adds up N of them)",
+                (long long)count, INT32_MAX);
+    }
+    return LS_UNSUPPORTED;
+}
+
 static ls_status plan(ls_device *dev, const ls_graph *g, const ls_node *n, ls_kernel *out, ls_err *err)
 {
     const lsi_cuda_planner planner = lsi_cuda_planner_of(n->op);
     ls_status st = LS_UNSUPPORTED;
 
     if (planner != NULL) st = planner(dev, g, n, out, err);
+    if (planner != NULL && st == LS_UNSUPPORTED) st = refuse_many(g, n, err);
     if (st == LS_UNSUPPORTED) st = lsi_cuda_plan_on_host(dev, g, n, out, err);
     if (st == LS_OK && lsi_cuda_of(dev)->checks) st = check(lsi_cuda_of(dev), out, err);
     return st;
