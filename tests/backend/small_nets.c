@@ -91,6 +91,20 @@ static void decoupled(ls_step *s)
              (ls_optimiser){.rule = LS_ADAM, .lr = 0.01, .weight_decay = 0.1, .form = LS_ADAM_W});
 }
 
+/* As many gradients of weights as one region can make: each is a sum of its own behind it. */
+static void deep(ls_step *s)
+{
+    static const char *const names[] = {"fc1", "fc2", "fc3",  "fc4",  "fc5",  "fc6", "fc7",
+                                        "fc8", "fc9", "fc10", "fc11", "fc12", "fc13"};
+    ls_value h = ls_flatten(images(s, 1, 8));
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        h = ls_relu(ls_linear(s, h, names[i], .out = 64));
+    classify(s, ls_linear(s, h, "last", .out = 10), sgd);
+}
+
+const small_net small_net_deep = {"deep", deep};
+
 const small_net small_nets[] = {
     {"pools_first", pools_first},
     {"pads_and_averages", pads_and_averages},

@@ -12,7 +12,8 @@ typedef struct small_net {
     void (*build)(ls_step *s);
 } small_net;
 
-extern const small_net small_nets[]; /* ended by one without a name */
+extern const small_net small_nets[];   /* ended by one without a name */
+extern const small_net small_net_deep; /* none of them */
 
 /* A step of the network, fused for the CUDA backend, with regions for this machine.  The caller owns
  * it. */

@@ -152,6 +152,30 @@ static void rounded_products_are_near(void)
     ls_graph_destroy(g);
 }
 
+/* With so many samples that a block of the second kernel has 1024 threads, which share memory that the kernel
+ * declares: 48 KiB at most, however many sums it makes. */
+static void a_deep_network_compiles(void)
+{
+    const lsi_region_machine m = small_net_machine(false);
+    ls_graph *g = small_net_graph(&small_net_deep, LS_TRAIN, 200, &m);
+    int regions = 0;
+
+    for (int32_t i = 0; i < g->n_nodes; i++) {
+        const ls_region_attr *a = g->nodes[i]->attr;
+        ls_text source = {0};
+        static lsi_region r;
+        if (!small_net_is_region(g->nodes[i])) continue;
+        REQUIRE(lsi_region_plan(&r, &m, g, a->samples, a->n, a->members, a->n_in, a->in, a->n_out, a->out));
+        (void)lsi_region_source(&source, &r);
+        REQUIRE(!source.failed);
+        if (compiles) nvrtc_check(source.data);
+        ls_text_release(&source);
+        regions++;
+    }
+    CHECK(regions > 0);
+    ls_graph_destroy(g);
+}
+
 int main(void)
 {
     char command[300];
@@ -166,6 +190,7 @@ int main(void)
     if (!compiles) printf("NVRTC was not found: the sources are not compiled for a GPU\n");
     CHECK_RUN(regions_compute_what_their_members_do);
     CHECK_RUN(rounded_products_are_near);
+    CHECK_RUN(a_deep_network_compiles);
     compiles = false; /* the same templates with other constants: seconds each, and nothing new */
     CHECK_RUN(blocks_go_on_with_further_samples);
     CHECK_RUN(evaluations_too);

@@ -89,6 +89,7 @@ static void regions_train_as_the_reference_does(void)
     for (const small_net *net = small_nets; net->name != NULL; net++) check_net(net, 4);
     check_net(&small_nets[1], 300); /* more samples than processors */
     check_net(&small_nets[0], 290);
+    check_net(&small_net_deep, 200);
 }
 
 int main(void)

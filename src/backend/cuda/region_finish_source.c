@@ -109,7 +109,7 @@ static int add_outer(ls_text *out, const lsi_region *r, const ls_node *n, int fi
     const ls_shape y = r->g->values[n->out[0]]->shape;
     const int blocks = (int)((ls_shape_count(y) + LANES - 1) / LANES);
 
-    ls_text_add(out, "    if (block < %d) {\n    outer_sums<%d, %d>(", first + blocks, (int)y.dim[0],
+    ls_text_add(out, "    if (block < %d) {\n    outer_sums<%d, %d>(room, ", first + blocks, (int)y.dim[0],
                 (int)y.dim[1]);
     add_samples(out, r, n->in[0]);
     ls_text_add(out, ", ");
@@ -136,12 +136,13 @@ int lsi_region_finish_source(ls_text *out, const lsi_region *r)
     lsi_region_add_numbers(out, r);
     add_sums(out, r);
     ls_text_add(out, "extern \"C\" __global__ void __launch_bounds__(FINISH) finish(const __grid_constant__ "
-                     "pointers p)\n{\n    lsi_wait();\n    const int block = (int)blockIdx.x;\n");
+                     "pointers p)\n{\n    lsi_wait();\n    LSI_SHARED finish_room room;\n"
+                     "    const int block = (int)blockIdx.x;\n");
     lsi_region_add_powers(out, r);
     if (r->sums > 0)
         ls_text_add(
             out,
-            "    if (block < %d) {\n        add_parts(p.parts, p.blocks, %d, block * 32, [&](int e) { "
+            "    if (block < %d) {\n        add_parts(room, p.parts, p.blocks, %d, block * 32, [&](int e) { "
             "return before_sum(p, e); },\n            [&](int e, float x, const before &old) { "
             "put_sum(p, e, x, old, powers); });\n        return;\n    }\n",
             blocks, r->sums);

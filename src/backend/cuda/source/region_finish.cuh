@@ -31,13 +31,15 @@ INLINE void update(const lsi_update_numbers &k, before x, float g, float *w, flo
     if (b != nullptr) *b = x.b;
 }
 
+/* Of a block's warps: what each has added up.  The kernel has one for all sums that its blocks may make. */
+typedef float finish_room[FINISH / 32][32];
+
 /* Sums first to first + 31 of `count`, one a lane, of n terms: each warp adds those of its number and every
  * FINISH / 32 further.  add(sum, k, e) is the sum with term k; before(e) is there when put(e, sum, that) is
  * called: it comes from memory beside the terms. */
 template <class A, class B, class F>
-INLINE void add_terms(int n, int count, int first, A add, B before_of, F put)
+INLINE void add_terms(finish_room &room, int n, int count, int first, A add, B before_of, F put)
 {
-    LSI_SHARED float room[FINISH / 32][32];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, e = first + lane;
     before old = no_update();
     float sum = 0.0f;
@@ -58,19 +60,21 @@ INLINE void add_terms(int n, int count, int first, A add, B before_of, F put)
 
 /* Of what blocks have left. */
 template <class B, class F>
-INLINE void add_parts(const float *parts, int blocks, int count, int first, B before_of, F put)
+INLINE void add_parts(finish_room &room, const float *parts, int blocks, int count, int first, B before_of,
+                      F put)
 {
     add_terms(
-        blocks, count, first, [&](float sum, int k, int e) { return sum + parts[(size_t)k * count + e]; },
-        before_of, put);
+        room, blocks, count, first,
+        [&](float sum, int k, int e) { return sum + parts[(size_t)k * count + e]; }, before_of, put);
 }
 
 /* Of the J x I sums over samples of a[j] * b[i]. */
 template <int J, int I, class B, class F>
-INLINE void outer_sums(const float *a, const float *b, int samples, int first, B before_of, F put)
+INLINE void outer_sums(finish_room &room, const float *a, const float *b, int samples, int first,
+                       B before_of, F put)
 {
     add_terms(
-        samples, J * I, first,
+        room, samples, J * I, first,
         [&](float sum, int n, int e) { return fmaf(a[n * J + e / I], b[n * I + e % I], sum); }, before_of,
         put);
 }
