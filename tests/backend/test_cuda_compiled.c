@@ -13,7 +13,8 @@
 
 static const char IMAGE[] = "\x7f"
                             "ELF, and what a kernel consists of";
-static int compiled, loaded, refused;
+static int compiled, loaded, refused, tried;
+static bool broken; /* nothing can be compiled */
 
 static int compiler(void)
 {
@@ -22,25 +23,27 @@ static int compiler(void)
 
 static int compile(const char *source, void **image, size_t *bytes, char *log, size_t log_size)
 {
-    (void)source;
+    const bool trial = strstr(source, " empty(") != NULL;
+
     (void)log;
     (void)log_size;
+    tried += trial;
+    if (broken) return 1;
     *image = malloc(sizeof IMAGE);
     if (*image == NULL) return 1;
     memcpy(*image, IMAGE, sizeof IMAGE);
     *bytes = sizeof IMAGE;
-    compiled++;
+    compiled += !trial;
     return 0;
 }
 
 static int load(void **kernel, const void *image, size_t bytes, const char *entry)
 {
-    (void)entry;
     if (bytes != sizeof IMAGE || memcmp(image, IMAGE, bytes) != 0) {
         refused++;
         return 1;
     }
-    loaded++;
+    loaded += strcmp(entry, "empty") != 0;
     *kernel = &loaded;
     return 0;
 }
@@ -51,6 +54,9 @@ static const char *error(int code)
     return "refused";
 }
 
+static const lsi_cuda_api api = {
+    .compiler = compiler, .compile = compile, .load = load, .release = free, .error = error};
+
 /* What a new process does for a kernel: 1 where it compiles, 0 where it loads what was kept, 9 where the
  * driver saw anything else than a whole image.  (Within a process kernels stay loaded.) */
 static int in_new_process(void)
@@ -60,8 +66,6 @@ static int in_new_process(void)
 
     REQUIRE(child >= 0);
     if (child == 0) {
-        const lsi_cuda_api api = {
-            .compiler = compiler, .compile = compile, .load = load, .release = free, .error = error};
         lsi_cuda_device device = {.api = &api};
         void *kernel = NULL;
         const bool ok =
@@ -110,8 +114,27 @@ static void an_image_is_compiled_once_and_again_when_damaged(void)
     ls_free(file);
 }
 
+/* Plans with regions have no other kernels for what is in them: a library that is there and cannot compile is
+ * found out before, once per device. */
+static void a_compiler_that_fails_is_none(void)
+{
+    lsi_cuda_device works = {.api = &api}, fails = {.api = &api};
+
+    tried = 0;
+    CHECK(lsi_cuda_regions(&works.base) != NULL);
+    CHECK(lsi_cuda_regions(&works.base) != NULL && lsi_cuda_can_compile(&works));
+    CHECK_EQ_INT(tried, 1);
+    broken = true;
+    CHECK(lsi_cuda_regions(&fails.base) == NULL);
+    CHECK(lsi_cuda_regions(&fails.base) == NULL && !lsi_cuda_can_compile(&fails));
+    CHECK_EQ_INT(tried, 2);
+    CHECK(lsi_cuda_regions(&works.base) != NULL); /* it is asked no more */
+    broken = false;
+}
+
 int main(void)
 {
     CHECK_RUN(an_image_is_compiled_once_and_again_when_damaged);
+    CHECK_RUN(a_compiler_that_fails_is_none);
     return CHECK_DONE();
 }

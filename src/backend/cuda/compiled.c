@@ -11,6 +11,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "backend/cuda/texts.h"
 #include "base/folders.h"
 #include "base/grow.h"
 #include "base/log.h"
@@ -53,12 +54,42 @@ static void warn_once(const char *what, const char *why)
     warned = true;
 }
 
+/* That a library was found does not say that it can make something for this device: a part of it may be
+ * missing, or it may be of another version.  Plans are made for kernels that come of it, so it is tried. */
+static bool try_compiler(lsi_cuda_device *dev)
+{
+    char log[1000] = "";
+    ls_text source = {0};
+    void *image = NULL, *kernel = NULL;
+    size_t n = 0;
+    int code;
+
+    if (dev->api->compiler() == 0) {
+        warn_once("there is no run-time compiler", "libnvrtc.so was not found");
+        return false;
+    }
+    ls_text_add(&source, "%sextern \"C\" __global__ void empty()\n{\n    lsi_wait();\n}\n",
+                lsi_cuda_text_wait);
+    if (source.failed) return false;
+    code = dev->api->compile(source.data, &image, &n, log, sizeof log);
+    if (code == 0) code = dev->api->load(&kernel, image, n, "empty");
+    if (code != 0) warn_once("the run-time compiler fails", log[0] != '\0' ? log : dev->api->error(code));
+    dev->api->release(image);
+    ls_text_release(&source);
+    return code == 0;
+}
+
 bool lsi_cuda_can_compile(lsi_cuda_device *dev)
 {
+    bool can;
+
     if (!wanted()) return false;
-    if (dev->api->compiler() != 0) return true;
-    warn_once("there is no run-time compiler", "libnvrtc.so was not found");
-    return false;
+    pthread_mutex_lock(&lock);
+    if (dev->compiles == LSI_CUDA_UNTRIED)
+        dev->compiles = try_compiler(dev) ? LSI_CUDA_COMPILES : LSI_CUDA_COMPILES_NOT;
+    can = dev->compiles == LSI_CUDA_COMPILES;
+    pthread_mutex_unlock(&lock);
+    return can;
 }
 
 /* The file of an image, or an empty name where no folder can be had. */

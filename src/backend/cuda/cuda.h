@@ -27,6 +27,12 @@ typedef struct lsi_cuda_branches {
     bool used, failed; /* an order other than that of the queue was asked for; memory or CUDA failed */
 } lsi_cuda_branches;
 
+typedef enum lsi_cuda_compiles {
+    LSI_CUDA_UNTRIED,
+    LSI_CUDA_COMPILES,
+    LSI_CUDA_COMPILES_NOT
+} lsi_cuda_compiles;
+
 typedef struct lsi_cuda_device {
     ls_device base;
     const lsi_cuda_api *api;
@@ -46,6 +52,7 @@ typedef struct lsi_cuda_device {
     lsi_cuda_copies_args before;  /* which comes behind these */
     bool copies_alone;            /* LOCKSTEP_CUDA_COPIES: such copies are no part of a graph */
     int failed;                   /* what the device could not do, or 0 */
+    lsi_cuda_compiles compiles;   /* the run-time compiler does (compiled.c) */
     lsi_tuner *tuner;
     lsi_cuda_area area;
     bool plain;         /* LOCKSTEP_CUDA_LAYOUT=plain: nothing is channels last, to see what that is worth */
