@@ -37,7 +37,8 @@ typedef struct ls_links {
                        ls_err *err);
     /* A name for a new group, which all its members are told. */
     ls_status (*name_group)(struct ls_device *dev, char id[LS_LINK_ID], ls_err *err);
-    /* Collective among the members. */
+    /* Collective among the members: waits for all of them, however long.  Called by a thread that is left in
+     * it when one is gone. */
     ls_status (*open)(ls_link **out, struct ls_device *dev, const char id[LS_LINK_ID], int rank, int ranks,
                       ls_err *err);
     /* Others may be gone: what is under way ends, and what comes later fails.  From any thread. */

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/grow.h"
 #include "exec/collectives_internal.h"
+#include "exec/join_link.h"
 
 #define LOOK_EVERY_NS UINT64_C(20000000)
 
@@ -115,7 +116,7 @@ static ls_status join_group(ls_peers *p, ls_group group, ls_err *err)
     for (int i = 0; i < ranks && id == NULL; i++)
         if (all[i].first && all[i].key == mine.key) id = all[i].id;
     LS_BUG_IF(id == NULL);
-    LS_TRY(p->links->open(&p->link[group], p->dev, id, own, ls_group_size(p->comm, group), err));
+    LS_TRY(lsi_join_link(p, &p->link[group], id, own, ls_group_size(p->comm, group), err));
 out:
     ls_free(all);
     return st;

@@ -2,7 +2,7 @@
 # Collectives that devices run among themselves (backend/links.h): here ranks on `far` with a library of the tests' own
 # (tools/fake_nccl.c), which adds up as ranks do.  Every strategy ends with the bits that ranks have whose
 # exchanges pass through the host; ranks that share a device, an old library or LOCKSTEP_NCCL=off leave them there; a library
-# that fails and a rank that is killed end the run, with the first cause.
+# that fails and a rank that is killed, also while groups are joined, end the run, with the first cause.
 . "$(dirname "$0")/cli_lib.sh"
 enter_work
 needs_python
@@ -54,6 +54,13 @@ LOCKSTEP_FAR_LINKS=1 FAKE_NCCL_FAILS=3 timeout 60 "$LOCKSTEP" train linear -n 2 
 code=$?
 [ $code -ne 0 ] && [ $code -ne 124 ] || fail "a library that fails: exit code $code"
 grep -q 'NCCL: while it was under way: unhandled system error' err || fail "a library that fails: $(cat err)"
+
+# A rank dies while the others join their group: the library waits for it, and they do not.
+n=$((n + 2))
+LOCKSTEP_FAR_LINKS=1 FAKE_NCCL_DIES=1 timeout 60 "$LOCKSTEP" train linear -n 2 train.steps=3 "${small[@]}" --run-dir dies >out 2>err
+code=$?
+[ $code -eq 4 ] || fail "a rank that dies as it joins: exit code $code, not 4: $(cat err)"
+grep -q 'rank 1 ' err || fail "a rank that dies as it joins is not named: $(cat err)"
 
 # A rank is killed while devices wait for each other.
 LOCKSTEP_FAR_LINKS=1 "$LOCKSTEP" train linear -n 2 train.steps=100000000 "${small[@]}" --run-dir killed >out 2>err &

@@ -4,8 +4,10 @@
  * A group is a file in /dev/shm: what ranks give, chunk by chunk, and a counter by which they wait for each
  * other.  Sums are made as a tree over ranks.  Ranks that do not call the same thing at the same time are
  * told, and the process ends: the real library would wait for ever.  FAKE_NCCL_VERSION is what it calls
- * itself; from collective number FAKE_NCCL_FAILS on, rank 1 reports an error and nothing goes on. */
+ * itself; from collective number FAKE_NCCL_FAILS on, rank 1 reports an error and nothing goes on; with
+ * FAKE_NCCL_DIES=1, of two ranks, its process ends when it is to join a group. */
 #include <fcntl.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -156,9 +158,12 @@ int ncclGetUniqueId(unique_id *out)
 
 int ncclCommInitRank(comm **out, int ranks, unique_id id, int rank)
 {
+    const int dies = setting("FAKE_NCCL_DIES", 0);
     comm *c = calloc(1, sizeof *c);
-    const int fd = shm_open(id.bytes, O_RDWR | O_CREAT, 0600);
+    int fd;
 
+    if (dies && rank == 1) (void)raise(SIGKILL);
+    fd = shm_open(id.bytes, O_RDWR | O_CREAT, 0600);
     if (c == NULL || fd < 0 || ranks > RANKS || ftruncate(fd, sizeof(shared)) != 0) return SYSTEM_ERROR;
     c->s = mmap(NULL, sizeof(shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     close(fd);
@@ -166,6 +171,7 @@ int ncclCommInitRank(comm **out, int ranks, unique_id id, int rank)
     c->rank = rank;
     c->ranks = ranks;
     snprintf(c->name, sizeof c->name, "%s", id.bytes);
+    if (dies) (void)shm_unlink(c->name); /* nobody will come */
     if (!meet(c)) return REMOTE_ERROR;
     if (rank == 0) (void)shm_unlink(c->name); /* all have it */
     *out = c;
