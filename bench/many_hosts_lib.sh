@@ -81,11 +81,13 @@ together() {
     port=$((port + 1))
 }
 
-# apart N EXPORT ARGUMENT...: N of them at the same time, each by itself on its core; the export of the first
+# apart N EXPORT ARGUMENT...: N of them at the same time, each by itself on its core; the export of the first.  The others only take steps,
+# until it is done: what `bench` measures when its steps are over (what the memory gives) would be in the first one's times.
 apart() {
     local n=$1 export=$2 i
     shift 2
-    for ((i = 1; i < n; i++)); do core "$i" "$lockstep" bench "$@" >/dev/null 2>&1 & pids[i]=$!; done
+    for ((i = 1; i < n; i++)); do core "$i" sh -c 'echo $$ >"$0" && exec "$@"' "$work/pid.$i" "$lockstep" bench "$@" --seconds 3600 >/dev/null 2>&1 & pids[i]=$!; done
     core 0 "$lockstep" bench "$@" --export "$export" >"$work/said" 2>"$work/err.0" || { cat "$work/err.0" >&2; exit 1; }
+    for ((i = 1; i < n; i++)); do until [ -s "$work/pid.$i" ]; do kill -0 "${pids[$i]}" || break; done; kill "$(cat "$work/pid.$i")"; rm "$work/pid.$i"; done
     for ((i = 1; i < n; i++)); do wait "${pids[$i]}" || true; done
 }

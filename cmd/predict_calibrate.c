@@ -336,7 +336,7 @@ static void print_machine(const ls_calibration *c)
         100 * m->error);
     print_crowding(m);
     for (int32_t i = 0; i < m->n_together; i++) print_together(&m->together[i]);
-    if (ls_machine_jitter(m, 1) == NULL) printf("not known     machine: how much steps vary\n");
+    if (m->n_jitter == 0) printf("not known     machine: how much steps vary\n");
 }
 
 static void print_text(const ls_calibration *c, const char *path)

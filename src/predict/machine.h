@@ -12,7 +12,7 @@
 #include "exec/document.h"
 #include "lockstep/status.h"
 
-enum { LS_MACHINE_FORMAT = 1, LS_MACHINE_POINTS = 16, LS_JITTER_N = 101 };
+enum { LS_MACHINE_FORMAT = 1, LS_MACHINE_POINTS = 16, LS_JITTER_N = 101, LS_MACHINE_JITTERS = 8 };
 
 /* A node with so many samples: seconds, and the arithmetic and bytes by which it is known again. */
 typedef struct ls_machine_point {
@@ -44,6 +44,14 @@ typedef struct ls_crowding {
     double factor; /* of the computing of the median rank, against one rank alone */
 } ls_crowding;
 
+/* How steps of about this length spread: percentiles 0 to 100 of step / median step of one rank, alone and
+ * among others of its machine; all 1: not measured.  What disturbs for 10 ms makes a step of 3 ms four times
+ * as long, and one of a second no longer. */
+typedef struct ls_jitter {
+    double step_s;
+    double alone[LS_JITTER_N], crowded[LS_JITTER_N];
+} ls_jitter;
+
 /* A whole step of several ranks that was measured, beside what the machine and the network that was measured
  * with it say of such a step. */
 typedef struct ls_together {
@@ -69,8 +77,8 @@ typedef struct ls_machine {
      * not as fast as one another, as long as they run.  None: not measured. */
     double *uneven;
     int32_t n_uneven;
-    /* Percentiles 0 to 100 of step / median step of one rank, alone and among others; all 1: not measured. */
-    double jitter[LS_JITTER_N], crowded_jitter[LS_JITTER_N];
+    ls_jitter jitter[LS_MACHINE_JITTERS]; /* ascending lengths */
+    int32_t n_jitter;
     /* How many times as long a rank computes next to exchanges between machines; 0: as 1. */
     double exchanging;
     ls_together *together;
@@ -95,9 +103,9 @@ void ls_machine_release(ls_machine *m); /* frees and zeroes */
 json_t *ls_machine_json(const ls_machine *m);
 /* Preset i: its name, and what it is in a line; NULL behind the last. */
 const char *ls_machine_preset(int i, const char **about);
-/* The spread of steps of a rank that shares the machine with so many others, or alone: LS_JITTER_N
- * percentiles; NULL: steps were not measured one by one. */
-const double *ls_machine_jitter(const ls_machine *m, int32_t ranks);
+/* The spread of steps of about so many seconds of a rank that shares the machine with so many others, or
+ * alone: LS_JITTER_N percentiles, of the length that is nearest; NULL: steps were not measured one by one. */
+const double *ls_machine_jitter(const ls_machine *m, int32_t ranks, double step_s);
 /* The relative standard error of a step of several ranks whose costs are right: what steps that were measured
  * say of it, and before any was, what those of other machines did. */
 double ls_machine_together_error(const ls_machine *m);

@@ -53,11 +53,25 @@ static double step_alone(const lsi_maker *k, const lsi_export *f)
     return n > 0 ? sum / n : 0;
 }
 
-/* How much longer the nodes of a file of more ranks took than those of the fewest; 0: it has none in
- * common. */
-static double crowded(const lsi_maker *k, const lsi_export *f)
+/* Of n pairs of a value and its weight: the value that half of the weight lies below. */
+static double weighted_median(double *pairs, size_t n)
 {
-    double here = 0, alone = 0;
+    double all = 0, below = 0;
+
+    qsort(pairs, n, 2 * sizeof *pairs, by_size);
+    for (size_t i = 0; i < n; i++) all += pairs[2 * i + 1];
+    for (size_t i = 0; i < n; i++) {
+        below += pairs[2 * i + 1];
+        if (below >= all / 2) return pairs[2 * i];
+    }
+    return 0;
+}
+
+/* How much longer the nodes of a file of more ranks took than those of the fewest: of the median one, by what
+ * they take, since one of them that was disturbed is not all; 0: it has none in common. */
+static double crowded(const lsi_maker *k, const lsi_export *f, double *room)
+{
+    size_t n_pairs = 0;
 
     for (int p = 0; p < f->n_plans; p++) {
         const ls_document *d = &f->plans[p];
@@ -66,13 +80,26 @@ static double crowded(const lsi_maker *k, const lsi_export *f)
             char attributes[LSI_ATTRIBUTES];
             int pieces;
             const ls_node_cost c = ls_machine_node_cost(k->m, d, n);
-            if (lsi_is_collective(d, i) || c.source != LS_COST_MEASURED) continue;
+            if (lsi_is_collective(d, i) || c.source != LS_COST_MEASURED || c.seconds <= 0) continue;
             lsi_machine_attributes(n, attributes, &pieces);
-            here += n->seconds * f->scale * pieces;
-            alone += c.seconds;
+            room[2 * n_pairs] = n->seconds * f->scale * pieces / c.seconds;
+            room[2 * n_pairs++ + 1] = c.seconds;
         }
     }
-    return alone > 0 ? here / alone : 0;
+    return weighted_median(room, n_pairs);
+}
+
+/* Doubles that any of this needs at once. */
+static size_t room_for(const lsi_maker *k)
+{
+    size_t most = UNEVEN_MAX;
+
+    for (int i = 0; i < k->n_files; i++) {
+        size_t n = 0;
+        for (int p = 0; p < k->files[i].n_plans; p++) n += 2 * (size_t)k->files[i].plans[p].n_nodes;
+        most = n > most ? n : most;
+    }
+    return most;
 }
 
 /* The same by whole steps, which are many more than those in which nodes were timed: of the median rank. */
@@ -81,7 +108,7 @@ static double crowded_beside(const lsi_maker *k, const lsi_export *f, double *ro
     const double alone = step_alone(k, f);
     const int32_t n = steps_of_ranks(f, room);
 
-    return alone > 0 ? ls_quantile_sorted(room, (size_t)n, 0.5) / alone : crowded(k, f);
+    return alone > 0 ? ls_quantile_sorted(room, (size_t)n, 0.5) / alone : crowded(k, f, room);
 }
 
 static int by_ranks(const void *a, const void *b)
@@ -114,7 +141,7 @@ static void add_crowding(lsi_maker *k, bool beside, double *room)
             double factor;
             if (g->here != f->here || !is_of_crowding(k, g, beside) || (beside && g->batch != batch))
                 continue;
-            factor = beside ? crowded_beside(k, g, room) : crowded(k, g);
+            factor = beside ? crowded_beside(k, g, room) : crowded(k, g, room);
             sum += factor;
             n += factor > 0;
         }
@@ -125,13 +152,13 @@ static void add_crowding(lsi_maker *k, bool beside, double *room)
 
 /* How much longer nodes took in files of several machines than ranks take that only share one: the mean; 1
  * where no file says.  Exchanges take caches and clocks from what is computed next to them. */
-static double exchanging(const lsi_maker *k)
+static double exchanging(const lsi_maker *k, double *room)
 {
     double sum = 0, n = 0;
 
     for (int i = 0; i < k->n_files; i++) {
         const lsi_export *f = &k->files[i];
-        const double factor = f->company > k->fewest && f->hosts > 1 ? crowded(k, f) : 0;
+        const double factor = f->company > k->fewest && f->hosts > 1 ? crowded(k, f, room) : 0;
         if (factor > 0) sum += factor / ls_machine_crowded(k->m, f->here, f->batch);
         n += factor > 0;
     }
@@ -166,7 +193,7 @@ static ls_status make_uneven(lsi_maker *k, double *room)
 ls_status lsi_make_crowding(lsi_maker *k)
 {
     ls_machine *m = k->m;
-    double *room = ls_alloc(LS_MEM_CLI, sizeof *room * UNEVEN_MAX);
+    double *room = ls_alloc(LS_MEM_CLI, sizeof *room * room_for(k));
     bool beside = false;
     ls_status st = LS_OK;
 
@@ -181,7 +208,7 @@ ls_status lsi_make_crowding(lsi_maker *k)
         beside |= k->files[i].beside > 0;
     }
     add_crowding(k, beside, room);
-    m->exchanging = exchanging(k);
+    m->exchanging = exchanging(k, room);
     LS_TRY(make_uneven(k, room));
 out:
     ls_free(room);
@@ -191,57 +218,112 @@ out:
 /* -- steps ------------------------------------------------------------------------------------------------
  */
 
-/* Steps of a file over their median, without the first ones, in which a run still settles. */
-static size_t relative_steps(const json_t *steps, double *to)
+/* A file's steps in the order of time, without the first ones, in which a run still settles: `to` has room
+ * for all. */
+static size_t steps_of(const json_t *steps, double *to)
 {
     const size_t all = json_array_size(steps), first = all / 20 > 2 ? all / 20 : 2;
     size_t n = 0;
-    double median;
 
     for (size_t i = first; i < all; i++) {
         const double s = json_number_value(json_array_get(steps, i));
         if (s > 0 && s < 1e9) to[n++] = s;
     }
-    if (n == 0) return 0;
-    qsort(to, n, sizeof *to, by_size);
-    median = ls_quantile_sorted(to, n, 0.5);
-    for (size_t i = 0; i < n; i++) to[i] = fmin(fmax(to[i] / median, 0.01), 100); /* as files have it */
     return n;
 }
 
-/* Of files with `beside` others, or with the fewest ranks: percentiles, all 1 where there are too few steps.
- */
-static ls_status find_jitter(const lsi_maker *k, int32_t beside, double out[LS_JITTER_N])
+static double median_of(const double *of, size_t n, double *room)
 {
-    size_t most = 1, n = 0;
-    double *all;
+    for (size_t i = 0; i < n; i++) room[i] = of[i];
+    qsort(room, n, sizeof *room, by_size);
+    return n > 0 ? ls_quantile_sorted(room, n, 0.5) : 0;
+}
+
+/* Steps of a file as if they were about `length` seconds long, over their median: means of as many that
+ * follow one another, since what disturbs lasts for some of them.  How many; 0: they are longer than that. */
+static size_t relative_steps(const lsi_export *f, double length, double *to, double *room)
+{
+    const size_t n = steps_of(json_object_get(f->o, "steps_s"), to);
+    const double usual = f->step_s;
+    const size_t block = usual > 0 && length > usual ? (size_t)(length / usual + 0.5) : 1;
+    size_t blocks = 0;
+    double median;
+
+    if (n == 0 || usual > 1.5 * length) return 0;
+    for (size_t i = 0; i + block <= n; i += block) {
+        double sum = 0;
+        for (size_t k = 0; k < block; k++) sum += to[i + k];
+        to[blocks++] = sum / (double)block;
+    }
+    median = median_of(to, blocks, room);
+    for (size_t i = 0; i < blocks; i++) to[i] = fmin(fmax(to[i] / median, 0.01), 100); /* as files have it */
+    return blocks;
+}
+
+/* Files that say how steps spread: those with `beside` others, or with the fewest ranks. */
+static bool says_jitter(const lsi_maker *k, const lsi_export *f, int32_t beside)
+{
+    return beside > 0 ? f->beside == beside : f->company == k->fewest;
+}
+
+/* Percentiles of steps of such a length; false, and all 1: there are too few.  `room`: twice all steps. */
+static bool find_jitter(const lsi_maker *k, int32_t beside, double length, double out[LS_JITTER_N],
+                        double *room, size_t most)
+{
+    size_t n = 0;
 
     for (int i = 0; i < LS_JITTER_N; i++) out[i] = 1;
-    for (int i = 0; i < k->n_files; i++) most += json_array_size(json_object_get(k->files[i].o, "steps_s"));
-    all = ls_alloc(LS_MEM_CLI, sizeof *all * most);
-    if (all == NULL) return ls_fail(k->err, LS_NOMEM, "no memory for %zu steps", most);
     for (int i = 0; i < k->n_files; i++)
-        if (beside > 0 ? k->files[i].beside == beside : k->files[i].company == k->fewest)
-            n += relative_steps(json_object_get(k->files[i].o, "steps_s"), all + n);
-    qsort(all, n, sizeof *all, by_size);
-    for (int i = 0; n >= STEPS_LEAST && i < LS_JITTER_N; i++)
-        out[i] = ls_quantile_sorted(all, n, i / 100.0) / ls_quantile_sorted(all, n, 0.5);
-    ls_free(all);
-    return LS_OK;
+        if (says_jitter(k, &k->files[i], beside))
+            n += relative_steps(&k->files[i], length, room + n, room + most);
+    if (n < STEPS_LEAST) return false;
+    qsort(room, n, sizeof *room, by_size);
+    for (int i = 0; i < LS_JITTER_N; i++)
+        out[i] = ls_quantile_sorted(room, n, i / 100.0) / ls_quantile_sorted(room, n, 0.5);
+    return true;
+}
+
+/* Lengths of steps that were measured, ascending, each at least half as long again as the one before. */
+static int32_t find_lengths(const lsi_maker *k, double to[LS_MACHINE_JITTERS])
+{
+    int32_t n = 0;
+    double last = 0;
+
+    while (n < LS_MACHINE_JITTERS) {
+        double next = INFINITY;
+        for (int i = 0; i < k->n_files; i++)
+            if (k->files[i].step_s >= 1.5 * last && k->files[i].step_s > 0)
+                next = fmin(next, k->files[i].step_s);
+        if (isinf(next)) break;
+        last = to[n++] = next;
+    }
+    return n;
 }
 
 ls_status lsi_make_jitter(lsi_maker *k)
 {
-    int32_t most = 0;
-    ls_status st = LS_OK;
+    ls_machine *m = k->m;
+    double length[LS_MACHINE_JITTERS], *room;
+    const int32_t lengths = find_lengths(k, length);
+    int32_t beside = 0;
+    size_t most = 1;
 
-    for (int i = 0; i < k->n_files; i++)
-        if (k->files[i].beside > most) most = k->files[i].beside;
-    LS_TRY(find_jitter(k, 0, k->m->jitter));
-    for (int i = 0; i < LS_JITTER_N; i++) k->m->crowded_jitter[i] = 1;
-    if (most > 0) LS_TRY(find_jitter(k, most, k->m->crowded_jitter));
-out:
-    return st;
+    for (int i = 0; i < k->n_files; i++) {
+        if (k->files[i].beside > beside) beside = k->files[i].beside;
+        most += json_array_size(json_object_get(k->files[i].o, "steps_s"));
+    }
+    room = ls_alloc(LS_MEM_CLI, sizeof *room * 2 * most);
+    if (room == NULL) return ls_fail(k->err, LS_NOMEM, "no memory for %zu steps", most);
+    for (int32_t i = 0; i < lengths; i++) {
+        ls_jitter *j = &m->jitter[m->n_jitter];
+        bool known = find_jitter(k, 0, length[i], j->alone, room, most);
+        for (int q = 0; q < LS_JITTER_N; q++) j->crowded[q] = 1;
+        if (beside > 0) known |= find_jitter(k, beside, length[i], j->crowded, room, most);
+        j->step_s = length[i];
+        m->n_jitter += known;
+    }
+    ls_free(room);
+    return LS_OK;
 }
 
 /* Files that measured the same as file i: their number, the mean of the logarithms of their steps. */

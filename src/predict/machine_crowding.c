@@ -8,11 +8,27 @@ static bool spreads(const double *percentiles)
     return percentiles[LS_JITTER_N / 2] > 0 && (percentiles[0] < 1 || percentiles[LS_JITTER_N - 1] > 1);
 }
 
-/* Among others a step is slow as a rule, which crowding says, and no longer now and then. */
-const double *ls_machine_jitter(const ls_machine *m, int32_t ranks)
+static const double *nearest(const ls_machine *m, bool crowded, double step_s)
 {
-    if (ranks > 1 && spreads(m->crowded_jitter)) return m->crowded_jitter;
-    return spreads(m->jitter) ? m->jitter : NULL;
+    const double *best = NULL;
+    double least = INFINITY;
+
+    for (int32_t i = 0; i < m->n_jitter; i++) {
+        const double far = fabs(log(m->jitter[i].step_s / fmax(step_s, 1e-9)));
+        const double *of = crowded ? m->jitter[i].crowded : m->jitter[i].alone;
+        if (far >= least || !spreads(of)) continue;
+        least = far;
+        best = of;
+    }
+    return best;
+}
+
+/* Among others a step is slow as a rule, which crowding says, and no longer now and then. */
+const double *ls_machine_jitter(const ls_machine *m, int32_t ranks, double step_s)
+{
+    const double *crowded = ranks > 1 ? nearest(m, true, step_s) : NULL;
+
+    return crowded != NULL ? crowded : nearest(m, false, step_s);
 }
 
 double ls_machine_uneven(const ls_machine *m, int32_t i, int32_t ranks)

@@ -172,11 +172,29 @@ static size_t read_factors(lsi_member *m, const char *key, size_t least, size_t 
     return n;
 }
 
-static void read_spreads(lsi_member *m, ls_machine *out)
+static void read_jitter(lsi_member *m, ls_machine *out)
 {
-    for (int i = 0; i < LS_JITTER_N; i++) out->jitter[i] = out->crowded_jitter[i] = 1;
-    read_factors(m, "jitter", LS_JITTER_N, LS_JITTER_N, out->jitter);
-    read_factors(m, "crowded_jitter", LS_JITTER_N, LS_JITTER_N, out->crowded_jitter);
+    static const char *const names[] = {"step_s", "alone", "crowded"};
+    const json_t *list = lsi_member_list(m, "jitter", false, LS_MACHINE_JITTERS);
+
+    for (size_t i = 0; m->st == LS_OK && i < json_array_size(list); i++) {
+        lsi_member it = item_of(m, list, "jitter", i);
+        ls_jitter *j = &out->jitter[out->n_jitter];
+        lsi_member_known(&it, names, 3);
+        j->step_s = lsi_member_number(&it, "step_s", true, 1e-9, MOST_SECONDS);
+        if (it.st == LS_OK && i > 0 && j->step_s <= j[-1].step_s)
+            lsi_member_refuse(&it, "\"step_s\" is %g and must be more than that of the one before",
+                              j->step_s);
+        for (int k = 0; k < LS_JITTER_N; k++) j->alone[k] = j->crowded[k] = 1;
+        read_factors(&it, "alone", LS_JITTER_N, LS_JITTER_N, j->alone);
+        read_factors(&it, "crowded", LS_JITTER_N, LS_JITTER_N, j->crowded);
+        out->n_jitter++;
+        m->st = it.st;
+    }
+}
+
+static void read_uneven(lsi_member *m, ls_machine *out)
+{
     out->uneven = room(m, json_array_size(json_object_get(m->o, "uneven")), sizeof *out->uneven);
     if (m->st == LS_OK) out->n_uneven = (int32_t)read_factors(m, "uneven", 2, MOST_RANKS, out->uneven);
 }
@@ -212,10 +230,10 @@ static void read_head(lsi_member *m, ls_machine *out)
 static ls_status read_machine(ls_machine *out, const json_t *o, const char *path, ls_err *err)
 {
     static const char *const names[] = {
-        "format",     "version",        "name",           "about",  "source",  "device",
-        "threads",    "ranks_per_node", "cores",          "flop_s", "bytes_s", "rest_s",
-        "exchanging", "memory_bytes",   "error",          "ops",    "nodes",   "jitter",
-        "crowding",   "own_exchange",   "crowded_jitter", "uneven", "together"};
+        "format",     "version",        "name",   "about",   "source",  "device",
+        "threads",    "ranks_per_node", "cores",  "flop_s",  "bytes_s", "rest_s",
+        "exchanging", "memory_bytes",   "error",  "ops",     "nodes",   "jitter",
+        "crowding",   "own_exchange",   "uneven", "together"};
     lsi_member m = {.o = o, .path = path, .arena = out->arena, .err = err};
 
     read_head(&m, out);
@@ -223,7 +241,8 @@ static ls_status read_machine(ls_machine *out, const json_t *o, const char *path
     read_ops(&m, out);
     read_nodes(&m, out);
     read_crowding(&m, out);
-    read_spreads(&m, out);
+    read_jitter(&m, out);
+    read_uneven(&m, out);
     read_together(&m, out);
     return m.st;
 }
@@ -314,20 +333,33 @@ static json_t *factors_json(const double *of, int n)
     return list;
 }
 
+/* None where it spreads like nothing that was measured. */
+static json_t *percentiles_json(const double *p)
+{
+    return factors_json(p, p[0] < 1 || p[LS_JITTER_N - 1] > 1 ? LS_JITTER_N : 0);
+}
+
+static json_t *jitter_json(const ls_machine *m)
+{
+    json_t *list = json_array();
+
+    for (int32_t i = 0; i < m->n_jitter; i++)
+        json_array_append_new(list, json_pack("{s:f, s:o, s:o}", "step_s", m->jitter[i].step_s, "alone",
+                                              percentiles_json(m->jitter[i].alone), "crowded",
+                                              percentiles_json(m->jitter[i].crowded)));
+    return list;
+}
+
 json_t *ls_machine_json(const ls_machine *m)
 {
-    /* One rank alone; NULL where the spread is that of none. */
-    const double *alone = ls_machine_jitter(m, 1), *crowded = ls_machine_jitter(m, 2);
-
     return json_pack(
         "{s:s, s:i, s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:b, s:o, s:o, "
-        "s:o, s:o, s:o, s:o, s:o}",
+        "s:o, s:o, s:o, s:o}",
         "format", "lockstep-machine", "version", LS_MACHINE_FORMAT, "name", m->name, "about", m->about,
         "source", m->source, "device", m->device, "threads", (int)m->threads, "ranks_per_node",
         (int)m->ranks_per_node, "cores", (int)m->cores, "flop_s", m->flop_s, "bytes_s", m->bytes_s,
         "memory_bytes", m->memory_bytes, "rest_s", m->rest_s, "exchanging", m->exchanging, "error", m->error,
-        "own_exchange", (int)m->own_exchange, "jitter", factors_json(alone, alone != NULL ? LS_JITTER_N : 0),
-        "crowded_jitter", factors_json(crowded, crowded != alone ? LS_JITTER_N : 0), "uneven",
+        "own_exchange", (int)m->own_exchange, "jitter", jitter_json(m), "uneven",
         factors_json(m->uneven, (int)m->n_uneven), "crowding", crowding_json(m), "together", together_json(m),
         "ops", ops_json(m), "nodes", nodes_json(m));
 }

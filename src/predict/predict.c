@@ -46,7 +46,8 @@ typedef struct question {
     ls_transfer_cost *costs, *scaled;
     bool *inside;
     double crowding;
-    double *steps; /* room for those that are replayed */
+    const double *jitter; /* of what a rank computes in a step; NULL: not known */
+    double *steps;        /* room for those that are replayed */
     int n_steps;
     ls_err *err;
 } question;
@@ -59,7 +60,7 @@ static bool is_uneven(const question *q)
 {
     const ls_machine *m = q->a->machine;
 
-    return ls_machine_jitter(m, q->here) != NULL || (q->here > 1 && m->n_uneven > 0);
+    return q->jitter != NULL || (q->here > 1 && m->n_uneven > 0);
 }
 
 static void choose(question *q)
@@ -205,6 +206,8 @@ static ls_status open_question(question *q, const ls_predict_args *a, ls_err *er
         st = ls_fail(err, LS_NOMEM, "no memory for a prediction");
         goto out;
     }
+    q->jitter =
+        ls_machine_jitter(a->machine, q->here, ls_program_compute(q->p, q->ranks, q->here) * q->crowding);
     choose(q);
     LS_TRY(find_costs(q));
 out:
@@ -263,7 +266,7 @@ static ls_status replayed(question *q, ls_spread *spread)
                                .here = q->here,
                                .copies = q->ranks,
                                .crowding = q->crowding,
-                               .jitter = ls_machine_jitter(q->a->machine, q->here),
+                               .jitter = q->jitter,
                                .machine = q->a->machine,
                                .seed = q->a->seed,
                                .settle = SETTLE,
@@ -336,7 +339,6 @@ static ls_status find_errors(question *q, ls_prediction *o, const ls_spread *spr
 {
     const ls_network *n = q->a->network;
     const ls_machine *m = q->a->machine;
-    const double *jitter = ls_machine_jitter(m, q->here);
     const double doublings = beyond(q, extent_of(n));
     const double each = n->error_per_doubling > 0 ? n->error_per_doubling : NETWORK_PER_DOUBLING;
     const double fit = n->measured_ranks > 0 || n->error > 0 ? n->error : NETWORK_ERROR;
@@ -356,7 +358,7 @@ static ls_status find_errors(question *q, ls_prediction *o, const ls_spread *spr
     if (draws(q))
         o->error_spread = (spread->p84 - spread->p16) / 2 / spread->p50;
     else
-        o->error_spread = jitter != NULL ? (jitter[84] - jitter[16]) / 2 : STEP_SPREAD;
+        o->error_spread = q->jitter != NULL ? (q->jitter[84] - q->jitter[16]) / 2 : STEP_SPREAD;
 out:
     return st;
 }

@@ -44,7 +44,10 @@ static void bad_files_are_refused(void)
     refused("{" HEAD ",\"cores\":1.5}", "\"cores\" is 1.5, must be a whole number from 0 to");
     refused("{" HEAD ",\"about\":\"a\\nb\"}", "must be a text of one line");
     refused("{" HEAD ",\"about\":7}", "\"about\" is 7, must be a text");
-    refused("{" HEAD ",\"jitter\":[1,1]}", "\"jitter\" has 2 numbers, must have 101");
+    refused("{" HEAD ",\"jitter\":[{\"step_s\":1,\"alone\":[1,1]}]}",
+            "\"alone\" has 2 numbers, must have 101");
+    refused("{" HEAD ",\"jitter\":[{\"step_s\":1},{\"step_s\":1}]}",
+            "must be more than that of the one before");
     refused("{" HEAD ",\"ops\":{}}", "\"ops\" is an object, must be a list");
     refused("{" HEAD ",\"ops\":[{}]}", "ops 0: it has no \"op\"");
     refused("{" HEAD ",\"ops\":[1]}", "ops 0: it is no object");
@@ -133,7 +136,7 @@ static void presets_are_machines(void)
         ls_err err = {0};
         if (!CHECK_OK(ls_machine_open(&m, name, &err), &err)) continue;
         CHECK_EQ_STR(m.name, name);
-        CHECK(about[0] != '\0' && m.n_ops > 10 && m.error > 0 && ls_machine_jitter(&m, 1) == NULL);
+        CHECK(about[0] != '\0' && m.n_ops > 10 && m.error > 0 && ls_machine_jitter(&m, 1, 1) == NULL);
         CHECK_CONTAINS(m.source, "data sheet");
         CHECK_CONTAINS(m.source, "Rates of ops are");
         CHECK(m.own_exchange == (strcmp(m.device, "cpu") == 0));
@@ -438,8 +441,9 @@ static void exports_make_a_machine(void)
     CHECK_EQ_INT(m.n_crowding, 2);
     CHECK_NEAR(ls_machine_crowded(&m, 4, 8), 1.5, 1e-6);
     CHECK_EQ_INT(m.ranks_per_node, 4);
-    CHECK_NEAR(m.jitter[50], 1, 1e-9);
-    CHECK(m.jitter[0] > 0.9 && m.jitter[0] < 0.92 && m.jitter[100] < 1.1 && m.jitter[100] > 1.08);
+    CHECK_NEAR(m.jitter[0].alone[50], 1, 1e-9);
+    CHECK(m.jitter[0].alone[0] > 0.9 && m.jitter[0].alone[0] < 0.92 && m.jitter[0].alone[100] < 1.1 &&
+          m.jitter[0].alone[100] > 1.08);
     check_costs(&m, "batch.per_rank=16", 1e-6, LS_COST_MEASURED);
     check_costs(&m, "batch.per_rank=32", 1e-6, LS_COST_INTERPOLATED);
     check_costs(&m, "batch.per_rank=256", 1e-4, LS_COST_EXTRAPOLATED);
@@ -463,6 +467,48 @@ static void write_beside(const char *path, plans_here *p, double step, const dou
     if (n == 0) json_decref(list);
     REQUIRE_OK(ls_json_write(path, o, &err), &err);
     json_decref(o);
+}
+
+/* What disturbs for 8 ms makes five steps of 2 ms twice as long, and one of 20 ms 1.4 times. */
+static void long_steps_spread_less(void)
+{
+    const char *paths[1];
+    char folder[200], path[256];
+    plans_here p;
+    json_t *o, *steps = json_array();
+    ls_machine m;
+    ls_err err = {0};
+
+    check_new_folder(folder, sizeof folder);
+    snprintf(path, sizeof path, "%s/long.json", folder);
+    open_plans(&p, "batch.per_rank=8", 1);
+    write_export(path, &p, 1, 1, 1);
+    REQUIRE_OK(ls_json_read(&o, path, 1 << 26, &err), &err);
+    for (int i = 0; i < 1000; i++) json_array_append_new(steps, json_real(i % 100 < 5 ? 0.004 : 0.002));
+    json_object_set_new(o, "steps_s", steps);
+    json_object_set_new(json_object_get(o, "result"), "step_s", json_pack("{s:f}", "p50", 0.002));
+    REQUIRE_OK(ls_json_write(path, o, &err), &err);
+    paths[0] = path;
+    REQUIRE_OK(ls_machine_from_exports(&m, paths, 1, &err), &err);
+    CHECK_EQ_INT(m.n_jitter, 1);
+    CHECK_NEAR(m.jitter[0].alone[100], 2, 1e-9);
+    CHECK_NEAR(m.jitter[0].alone[90], 1, 1e-9);
+    ls_machine_release(&m);
+    {
+        char other[256];
+        const char *both[] = {path, other};
+        snprintf(other, sizeof other, "%s/other.json", folder);
+        json_object_set_new(json_object_get(o, "result"), "step_s", json_pack("{s:f}", "p50", 0.02));
+        json_object_set_new(o, "steps_s", json_pack("[f, f, f, f]", 0.02, 0.02, 0.02, 0.02));
+        REQUIRE_OK(ls_json_write(other, o, &err), &err);
+        REQUIRE_OK(ls_machine_from_exports(&m, both, 2, &err), &err);
+        CHECK_EQ_INT(m.n_jitter, 2);
+        CHECK_NEAR(m.jitter[0].alone[100], 2, 1e-9);
+        CHECK_NEAR(m.jitter[1].alone[100], 1.5, 0.11); /* ten steps in one: five of them, as they fall */
+        ls_machine_release(&m);
+    }
+    json_decref(o);
+    plans_here_release(&p);
 }
 
 /* Whole steps say how ranks slow one another, for each batch, and how unlike they are. */
@@ -495,7 +541,11 @@ static void ranks_beside_one_another_make_crowding(void)
     CHECK_EQ_INT(m.n_uneven, 4);
     CHECK_NEAR(m.uneven[3], (0.03 / 0.022 + 0.12 / 0.08) / 2, 1e-9);
     CHECK_NEAR(m.uneven[0], (0.02 / 0.022 + 0.04 / 0.08) / 2, 1e-9);
-    CHECK(ls_machine_jitter(&m, 4) == m.crowded_jitter && ls_machine_jitter(&m, 1) == m.jitter);
+    CHECK_EQ_INT(m.n_jitter, 5); /* 0.008 s, 0.012, 0.02, 0.03 and 0.05 */
+    CHECK(ls_machine_jitter(&m, 1, 0.009) == m.jitter[0].alone);
+    CHECK(ls_machine_jitter(&m, 4, 0.009) == m.jitter[2].crowded);
+    CHECK(ls_machine_jitter(&m, 4, 10) == m.jitter[4].crowded &&
+          ls_machine_jitter(&m, 1, 10) == m.jitter[4].alone);
     /* Steps that were measured twice and are not the same: that much a single one may be off, and their mean.
      */
     CHECK_NEAR(m.error, hypot(0.04, sqrt((pow(log(1.5), 2) + pow(log(5 / 3.0), 2)) / 2 / 2 * 1.5)), 1e-9);
@@ -609,6 +659,7 @@ int main(void)
     CHECK_RUN(ranks_of_a_machine_are_as_unlike_as_measured);
     CHECK_RUN(exports_make_a_machine);
     CHECK_RUN(ranks_beside_one_another_make_crowding);
+    CHECK_RUN(long_steps_spread_less);
     CHECK_RUN(rates_are_those_of_the_op);
     CHECK_RUN(disturbed_nodes_are_said_to_be_little_known);
     CHECK_RUN(exports_that_do_not_go_together_are_refused);

@@ -38,7 +38,6 @@ static void fill(job *j, int n)
                         .error_per_doubling = 0.02,
                         .measured_ranks = 4,
                         .measured_nodes = 4};
-    for (int i = 0; i < LS_JITTER_N; i++) j->m.jitter[i] = 1;
     add(j, LS_DEED_RUN, 0.1, -1);
     for (int i = 0; i < n; i++) {
         j->counts[i] = 1000000;
@@ -79,9 +78,11 @@ static ls_prediction ask(const ls_predict_args *a)
 
 static void spread(job *j, double sigma)
 {
+    j->m.n_jitter = 1;
+    j->m.jitter[0].step_s = 1;
     for (int i = 0; i < LS_JITTER_N; i++) { /* near a normal distribution: the logistic one */
         const double q = fmin(fmax(i / 100.0, 0.005), 0.995);
-        j->m.jitter[i] = exp(sigma * log(q / (1 - q)) / 1.702);
+        j->m.jitter[0].alone[i] = exp(sigma * log(q / (1 - q)) / 1.702);
     }
 }
 
@@ -490,7 +491,8 @@ static void the_band_holds_nine_of_ten(void)
             for (int32_t r = 0; r < ranks[k]; r++) {
                 const double x = uniform(&state) * 100;
                 const int q = (int)x;
-                slowest = fmax(slowest, j.m.jitter[q] + (j.m.jitter[q + 1] - j.m.jitter[q]) * (x - q));
+                slowest = fmax(slowest, j.m.jitter[0].alone[q] +
+                                            (j.m.jitter[0].alone[q + 1] - j.m.jitter[0].alone[q]) * (x - q));
             }
             within += 0.11 * slowest * off >= o.lo && 0.11 * slowest * off <= o.hi;
         }

@@ -13,7 +13,6 @@ static ls_machine by_bytes(void)
 {
     ls_machine m = {.name = "test", .device = "cpu", .threads = 1, .flop_s = 1e30, .bytes_s = 1e9};
 
-    for (int i = 0; i < LS_JITTER_N; i++) m.jitter[i] = 1;
     return m;
 }
 
