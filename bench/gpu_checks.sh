@@ -2,7 +2,7 @@
 # gpu_checks.sh [OUTPUT]: everything on this machine's GPU that is either right or wrong, in one run of a few minutes:
 #   ops         every op's cases on cuda against the reference (f32, bf16, f16, gradients), list by list
 #   torch       steps of all networks against PyTorch in fp64, in fp32, tf32, bf16 and fp16
-#   tests       tests of regions, tiles, chains, steps, few channels (tests/backend) and of whole trials (tests/cli/test_cuda_slow.sh)
+#   tests       tests of regions, tiles, chains, steps, transposes, errors, few channels, what is believed of libraries (tests/backend) and of whole trials (tests/cli/test_cuda_slow.sh)
 #   memcheck, racecheck   compute-sanitizer over the lists of ops, the long ones in parts, and over three steps of every trial (the
 #               second is recorded, the third replayed) and its test; with the libraries' own guesses (LOCKSTEP_TUNE=off)
 # Everything runs side by side (JOBS, as many as cores); OUTPUT (a new folder) keeps what each said.  Exit status 1 and the names where
@@ -58,7 +58,7 @@ jobs_of() {
             done
             ;;
         tests)
-            for x in regions tiles chain steps; do echo "test-$x $build/tests/backend/test_cuda_${x}_slow"; done
+            for x in regions_gpu_slow tiles_slow chain_slow steps_slow turns_slow errors probe; do echo "test-${x%_slow} $build/tests/backend/test_cuda_$x"; done
             echo "test-few bash tests/backend/test_cuda_few_slow.sh"
             echo "test-trials bash tests/cli/test_cuda_slow.sh"
             ;;

@@ -88,13 +88,13 @@ cat >racks.json <<'END'
 END
 ask=(predict resnet18-cifar --machine v100 --network ./racks.json --ranks-per-node 1 --ranks 1,2,4 --csv)
 run 0 "${ask[@]}"
-cp "$work/out" near
+cp "$work/out" inorder
 run 0 "${ask[@]}" --placement 0,1,2,3,6
-cut -d , -f 1-13 near >near.cut
-cut -d , -f 1-13 "$work/out" | cmp -s - near.cut || fail "the first machines by number are not those in order: $(cat "$work/out")"
+cut -d , -f 1-13 inorder >inorder.cut
+cut -d , -f 1-13 "$work/out" | cmp -s - inorder.cut || fail "the first machines by number are not those in order: $(cat "$work/out")"
 printf '0, 5\n1 4\n' >places.txt
 run 0 "${ask[@]}" --placement ./places.txt
-awk -F, 'NR == FNR { step[$1] = $5; next } FNR > 2 && !($5 > 1.5 * step[$1]) { bad = 1 } END { exit bad }' near "$work/out" || fail "two halves are not slower: $(cat near "$work/out")"
+awk -F, 'NR == FNR { step[$1] = $5; next } FNR > 2 && !($5 > 1.5 * step[$1]) { bad = 1 } END { exit bad }' inorder "$work/out" || fail "two halves are not slower: $(cat inorder "$work/out")"
 run 2 "${ask[@]}" --placement 0,8
 says err "--placement: the placement names machine 8, the network has 0 to 7"
 run 2 "${ask[@]}" --placement 0,3,0
@@ -104,7 +104,7 @@ says out "--placement names 2 machines, and 8 ranks are on 4"
 run 0 predict mnist --machine edison --network edison --ranks-per-node 2 --ranks 4 --placement 5,0 --out placed
 run 2 predict mnist --machine edison --network edison --ranks-per-node 1 --ranks 8 --placement 5
 says err "--placement names 1 machine, and 8 ranks are on 8"
-for bad in 0,x 0,-1 1.5,2 0,5,0 9999999999999999999999 0,0x5 ./nothing.txt near.csv/ ""; do
+for bad in 0,x 0,-1 1.5,2 0,5,0 9999999999999999999999 0,0x5 ./nothing.txt inorder.csv/ ""; do
     run 2 predict mnist --machine edison --network edison --ranks 2 "--placement=$bad"
     says err "--placement"
 done
