@@ -21,7 +21,8 @@ static void check_way(const ls_network *n, int32_t nodes, int32_t a, int32_t b)
         if (links[i] < 0 || links[i] >= all || !(ls_network_link_rate(n, nodes, links[i]) > 0)) abort();
 }
 
-/* Collectives take a time that is a number, on wide and on narrow wires; with links shared never less than without latency. */
+/* Collectives take a time that is a number, on wide and on narrow wires; with links shared never less than
+ * without latency. */
 static void check_transfers(const ls_network *n, int32_t nodes)
 {
     const int32_t machines = nodes < 8 ? nodes : 8;
