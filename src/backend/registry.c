@@ -8,6 +8,7 @@
 #include "backend/cuda/cuda.h"
 #include "backend/far/far.h"
 #include "backend/ref/ref.h"
+#include "base/denormals.h"
 #include "base/parallel.h"
 #include "base/text.h"
 
@@ -109,6 +110,7 @@ ls_status ls_device_open_at(ls_device **out, const char *name, int threads, int 
     st = b->probe(err);
     if (st != LS_OK) return ls_fail_in(err, st, "device \"%s\"", name);
     if (threads <= 0) threads = ls_parallel_default_threads(1);
+    ls_denormals_flush(); /* before a backend starts threads */
     LS_TRY(b->open_at != NULL ? b->open_at(out, threads, place, named, err) : b->open(out, threads, err));
     LS_TRY(make_ends(*out, err));
 out:

@@ -1,4 +1,5 @@
 /* parallel_openmp.c: regions on gcc's OpenMP runtime, whose threads oneDNN uses too. */
+#include "base/denormals.h"
 #include "base/parallel_internal.h"
 
 #ifndef LS_PARALLEL_PTHREAD
@@ -26,8 +27,10 @@ void ls_parallel_run(int n_threads, ls_parallel_fn fn, void *arg)
     /* OMP_DYNAMIC and OMP_THREAD_LIMIT may grant fewer threads than asked for.  The cut of the work must not
      * depend on that, so such a region does nothing and is then run serially. */
     bool short_of_threads = false;
+    const unsigned long mode = ls_denormals_mode();
 #pragma omp parallel num_threads(n_threads)
     {
+        ls_denormals_take(mode);
         if (omp_get_num_threads() == n_threads) {
             fn(omp_get_thread_num(), n_threads, arg);
         } else if (omp_get_thread_num() == 0) {

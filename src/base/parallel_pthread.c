@@ -4,6 +4,7 @@
  * process do not wait for each other.  A pool is made at the first region, grows to the largest region seen,
  * and ends with its owner.  All hand-over goes through atomics that ThreadSanitizer understands; the futex
  * only puts to sleep. */
+#include "base/denormals.h"
 #include "base/parallel_internal.h"
 
 #ifdef LS_PARALLEL_PTHREAD
@@ -64,6 +65,7 @@ typedef struct region {
     ls_parallel_fn fn;
     void *arg;
     int n_threads;
+    unsigned long mode;       /* of the owner (denormals.h) */
     event running;            /* threads of the region, apart from the owner, that are not done */
     event phase;              /* number of barriers passed */
     _Atomic uint32_t arrived; /* threads waiting at the barrier */
@@ -90,6 +92,7 @@ static _Thread_local region *region_current; /* the concurrent region this threa
 static void run_part(region *r, int thread)
 {
     region_current = r;
+    ls_denormals_take(r->mode);
     r->fn(thread, r->n_threads, r->arg);
     region_current = NULL;
 }
@@ -178,6 +181,7 @@ void ls_parallel_run(int n_threads, ls_parallel_fn fn, void *arg)
     r->fn = fn;
     r->arg = arg;
     r->n_threads = n_threads;
+    r->mode = ls_denormals_mode();
     atomic_store(&r->running.value, (uint32_t)n_threads - 1);
     for (int t = 1; t < n_threads; t++) post(p->workers[t - 1], r);
     run_part(r, 0);
