@@ -111,8 +111,8 @@ extern const ls_backend *const ls_backends[];
 ls_status ls_device_find(const ls_backend **out, const char *name, ls_err *err) LS_MUST_CHECK;
 
 /* Opens "ref" or "cpu" with `threads` threads (0: a default from the cores at hand); the caller owns *out.
- * From then on this thread and those it starts compute with zero where a number is denormal (base/denormals.h).
- * Both are public, but their header (lockstep/plan.h) belongs to a higher layer. */
+ * From then on this thread and those it starts compute with zero where a number is denormal
+ * (base/denormals.h). Both are public, but their header (lockstep/plan.h) belongs to a higher layer. */
 #pragma GCC visibility push(default)
 ls_status ls_device_open(ls_device **out, const char *name, int threads, ls_err *err) LS_MUST_CHECK;
 void ls_device_close(ls_device *dev); /* accepts NULL */
