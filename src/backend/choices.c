@@ -210,9 +210,9 @@ static void warn(lsi_choices *l, const char *why)
 
 /* A file system that has no locks is used without: what two processes add at the same moment may then be
  * lost, and is measured again. */
-static bool wait_for_lock(int fd)
+static bool wait_for_lock(int fd, double patience_s)
 {
-    const double end = ls_clock_seconds() + PATIENCE_S;
+    const double end = ls_clock_seconds() + patience_s;
 
     while (flock(fd, LOCK_EX | LOCK_NB) != 0) {
         if (errno != EWOULDBLOCK && errno != EINTR) return true;
@@ -235,7 +235,7 @@ int lsi_choices_lock(lsi_choices *l)
     }
     if (fstat(fd, &about) != 0 || !S_ISREG(about.st_mode) || about.st_size > (off_t)FILE_MAX_BYTES)
         warn(l, "it is no file of choices");
-    else if (!wait_for_lock(fd))
+    else if (!wait_for_lock(fd, l->warned ? 0 : PATIENCE_S)) /* who holds it for so long is waited for once */
         warn(l, "another process keeps it locked");
     else {
         lsi_choices_look(l);
@@ -259,10 +259,11 @@ static off_t end_of_lines(int fd)
 /* 0 or the errno; all of it is on the disk, or nothing is in the file. */
 static int append(int fd, const char *text, size_t n)
 {
-    const off_t end = end_of_lines(fd);
+    const off_t size = lseek(fd, 0, SEEK_END), end = end_of_lines(fd);
     ssize_t wrote = -1;
 
-    if (end >= 0 && ftruncate(fd, end) == 0) wrote = write(fd, text, n);
+    /* Cut off is what is torn alone: where there are no locks, another may have added whole lines by now. */
+    if (end >= 0 && (end == size || ftruncate(fd, end) == 0)) wrote = write(fd, text, n);
     if (wrote == (ssize_t)n && fdatasync(fd) == 0) return 0;
     const int number = wrote >= 0 && wrote < (ssize_t)n ? ENOSPC : errno;
     if (wrote > 0) (void)!ftruncate(fd, end);

@@ -51,6 +51,14 @@ bool lsi_has_amx(void);
 bool lsi_has_avx512bf16(void);
 /* The better of the two, or NULL. */
 const lsi_b16_kernels *lsi_b16_kernels_here(void);
+/* Its name, or "none": a part of what choices among kernels are remembered by, since processors of one name,
+ * and runs with LOCKSTEP_CPU_ISA, have different ones. */
+static inline const char *lsi_b16_name_here(void)
+{
+    const lsi_b16_kernels *k = lsi_b16_kernels_here();
+
+    return k != NULL ? k->name : "none";
+}
 
 /* -- packing and unpacking (b16_pack_avx512bf16.c); t is LS_F32, which is rounded to nearest even, or LS_BF16
  * ---

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backend/cpu/b16.h"
 #include "backend/cpu/conv.h"
 #include "backend/cpu/conv_util.h"
 #include "backend/cpu/cpu.h"
@@ -180,8 +181,8 @@ static void problem_text(const lsi_conv_problem *p, char *buf, size_t n)
         (long long)p->co, (long long)p->ho, (long long)p->wo, p->kh, p->kw, p->sh, p->sw, p->dh, p->dw, p->pt,
         p->pl, p->groups, p->x_layout->name, p->y_layout->name, p->has_bias, (int)p->act);
     if (!lsi_conv_is_f32(p) && used > 0 && (size_t)used < n)
-        snprintf(buf + used, n - (size_t)used, " x%s w%s y%s", ls_dtype_name(p->x_type),
-                 ls_dtype_name(p->w_type), ls_dtype_name(p->y_type));
+        snprintf(buf + used, n - (size_t)used, " x%s w%s y%s by %s", ls_dtype_name(p->x_type),
+                 ls_dtype_name(p->w_type), ls_dtype_name(p->y_type), lsi_b16_name_here());
 }
 
 /* -- timing candidates

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backend/cpu/b16.h"
 #include "backend/cpu/conv_util.h"
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/gemm.h"
@@ -185,8 +186,8 @@ static void problem_text(const lsi_gemm_problem *p, char *buf, size_t n)
                               p->trans_b ? 't' : 'n', (long long)p->batch, p->has_bias, (int)p->act);
 
     if (!lsi_gemm_is_f32(p) && used > 0 && (size_t)used < n)
-        snprintf(buf + used, n - (size_t)used, " a%s b%s c%s", ls_dtype_name(p->a_type),
-                 ls_dtype_name(p->b_type), ls_dtype_name(p->c_type));
+        snprintf(buf + used, n - (size_t)used, " a%s b%s c%s by %s", ls_dtype_name(p->a_type),
+                 ls_dtype_name(p->b_type), ls_dtype_name(p->c_type), lsi_b16_name_here());
 }
 
 /* Every implementation that can do it, those of fp32 with copies where need be. */
