@@ -25,7 +25,9 @@ typedef struct ls_state ls_state;
  * often as wanted. */
 typedef struct ls_plan ls_plan;
 
-/* Opens "cpu" or "ref" with `threads` threads (0: a default from the cores at hand); the caller owns *out. */
+/* Opens "cpu" or "ref" with `threads` threads (0: a default from the cores at hand); the caller owns *out.
+ * From then on the calling thread, and whichever runs a plan, takes floating-point numbers below 1.18e-38 for
+ * zero (FTZ and DAZ): processors are very slow with them.  That is not undone when the device is closed. */
 ls_status ls_device_open(ls_device **out, const char *name, int threads, ls_err *err) LS_MUST_CHECK;
 void ls_device_close(ls_device *dev); /* accepts NULL; after everything that uses it is gone */
 

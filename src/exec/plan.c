@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/denormals.h"
 #include "base/parallel.h"
 #include "exec/compile.h"
 #include "exec/plan_internal.h"
@@ -51,6 +52,7 @@ ls_status ls_plan_run(ls_plan *p, ls_err *err)
     const bool carried = lsi_coll_carried(p->peers);
 
     LS_BUG_IF(p->peers != NULL && lsi_peers_absent(p->peers));
+    ls_denormals_flush(); /* this thread may not be the one that opened the device */
     if (p->failure.told) return refuse(p, err);
     if (p->queued != NULL) {
         const ls_status st = lsi_queued_run(p, NULL, NULL, err);
@@ -98,6 +100,7 @@ ls_status ls_plan_run_noted(ls_plan *p, ls_plan_note note, void *ctx, ls_err *er
     const bool carried = lsi_coll_carried(p->peers);
 
     LS_BUG_IF(p->peers != NULL && lsi_peers_absent(p->peers));
+    ls_denormals_flush(); /* this thread may not be the one that opened the device */
     if (p->failure.told) return refuse(p, err);
     if (p->queued != NULL) return lsi_queued_run(p, note, ctx, err);
     for (int32_t i = 0; i < p->schedule.n; i++) {

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "backend/cpu/isa.h"
+#include "base/denormals.h"
 
 enum {
     REQUEST_PERMISSION = 0x1023,
@@ -83,6 +84,7 @@ static bool survives(const lsi_b16_kernels *k)
 {
     static const int signals[] = {SIGILL, SIGSEGV, SIGBUS};
     struct sigaction before[3], ours = {.sa_handler = come_back};
+    const unsigned long mode = ls_denormals_mode(); /* the system's handlers begin with its own */
     volatile bool right = false;
 
     asking = pthread_self();
@@ -90,6 +92,7 @@ static bool survives(const lsi_b16_kernels *k)
     for (int i = 0; i < 3; i++) sigaction(signals[i], &ours, &before[i]);
     if (sigsetjmp(no_such_instruction, 1) == 0) right = multiplies(k);
     for (int i = 0; i < 3; i++) sigaction(signals[i], &before[i], NULL);
+    ls_denormals_take(mode);
     return right;
 }
 
