@@ -35,6 +35,11 @@ static void *join(void *arg)
 {
     joining *j = arg;
 
+    /* Who wanted it may be gone before this thread begins, and the device with it. */
+    if (atomic_load(&j->standing) == LEFT) {
+        ls_free(j);
+        return NULL;
+    }
     j->status = j->links->open(&j->link, j->dev, j->id, j->rank, j->ranks, &j->err);
     /* A link that nobody waits for any more is left as it is: its device may be gone. */
     if (atomic_exchange(&j->standing, JOINED) == LEFT) ls_free(j);
