@@ -70,7 +70,10 @@ static bool try_compiler(lsi_cuda_device *dev)
     }
     ls_text_add(&source, "%sextern \"C\" __global__ void empty()\n{\n    lsi_wait();\n}\n",
                 lsi_cuda_text_wait);
-    if (source.failed) return false;
+    if (source.failed) {
+        ls_text_release(&source);
+        return false;
+    }
     code = dev->api->compile(source.data, &image, &n, log, sizeof log);
     if (code == 0) code = dev->api->load(&kernel, image, n, "empty");
     if (code != 0) warn_once("the run-time compiler fails", log[0] != '\0' ? log : dev->api->error(code));
