@@ -61,13 +61,14 @@ static json_t *subject_json(const ls_rehearsal *x, const bench_job *j, const ben
 
 static json_t *times_json(const bench_result *a)
 {
-    return json_pack("{s:i, s:i, s:o, s:o, s:o, s:o, s:i, s:f, s:f, s:i, s:i, s:o}", "steps", a->m.steps,
+    return json_pack("{s:i, s:i, s:o, s:o, s:o, s:o, s:i, s:f, s:f, s:f, s:i, s:i, s:o}", "steps", a->m.steps,
                      "warmup_steps", a->m.warmup_steps, "step_s", report_spread_json(a->times.spread),
                      "samples_per_s", report_spread_json(a->rate), "mean_samples_per_s",
                      report_number_json(a->mean.mean), "stderr_samples_per_s",
                      report_number_json(a->mean.error), "batches", a->mean.batches, "comm_exposed_s",
-                     a->times.exposed_s, "data_wait_s", a->times.data_wait_s, "slowest_rank",
-                     a->times.slowest, "fastest_rank", a->times.fastest, "per_rank", ranks_json(&a->times));
+                     a->times.exposed_s, "data_wait_s", a->times.data_wait_s, "stolen_share", a->times.stolen,
+                     "slowest_rank", a->times.slowest, "fastest_rank", a->times.fastest, "per_rank",
+                     ranks_json(&a->times));
 }
 
 static json_t *memory_json(const bench_result *a)

@@ -135,6 +135,15 @@ static void print_memory(const ls_session *s, const bench_result *a)
     printf("\n");
 }
 
+/* Below a hundredth it explains nothing. */
+static void print_stolen(const bench_result *a)
+{
+    if (a->times.stolen < 0.01) return;
+    printf("stolen        %.1f %% of the processors' time: this machine is a virtual one, and its host gave "
+           "them to others\n",
+           100 * a->times.stolen);
+}
+
 void bench_print_text(const ls_rehearsal *x, const bench_job *j, const bench_results *r)
 {
     const bench_result *a = &r->of[0];
@@ -146,6 +155,7 @@ void bench_print_text(const ls_rehearsal *x, const bench_job *j, const bench_res
     print_ranks(&a->times);
     print_exchange(s, a);
     print_data(j->real[0], a);
+    print_stolen(a);
     print_against(j, r);
     print_peak(a, r);
     print_memory(s, a);

@@ -1,4 +1,4 @@
-/* machine.c: asks the kernel for the machine's memory, and the control group for its limit. */
+/* machine.c: asks the kernel for the machine's memory and processors, and the control group for its limit. */
 #include "base/machine.h"
 
 #include <math.h>
@@ -25,4 +25,29 @@ double ls_machine_memory(void)
     /* Those of the group that a container shows as its own. */
     all = fmin(all, read_limit("/sys/fs/cgroup/memory.max"));
     return fmin(all, read_limit("/sys/fs/cgroup/memory/memory.limit_in_bytes"));
+}
+
+ls_machine_ticks ls_machine_ticks_now(void)
+{
+    FILE *f = fopen("/proc/stat", "re");
+    double user, nice, system, idle, wait, irq, soft, steal;
+    ls_machine_ticks t = {0};
+
+    if (f == NULL) return t;
+    if (fscanf(f, "cpu %lf %lf %lf %lf %lf %lf %lf %lf", &user, &nice, &system, &idle, &wait, &irq, &soft,
+               &steal) == 8) {
+        t.stolen = steal;
+        t.busy = user + nice + system + irq + soft + steal;
+        t.all = t.busy + idle + wait;
+    }
+    fclose(f);
+    return t;
+}
+
+double ls_machine_stolen_since(ls_machine_ticks before)
+{
+    const ls_machine_ticks now = ls_machine_ticks_now();
+    const double all = now.all - before.all;
+
+    return before.all > 0 && all > 0 ? fmax(0, now.stolen - before.stolen) / all : 0;
 }

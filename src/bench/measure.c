@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/machine.h"
 #include "bench/warmup.h"
 
 #define MIN_STEPS  5
@@ -116,9 +117,11 @@ static ls_status time_steps(run *r, ls_err *err)
     double zero = ls_clock_seconds();
     bool last = false;
     uint64_t allocs;
+    ls_machine_ticks ticks;
     ls_status st = LS_OK;
 
     if (r->args->start != NULL) LS_TRY(r->args->start(r->args->ctx, &zero, err));
+    ticks = ls_machine_ticks_now();
     allocs = ls_mem_stats_now().n_allocs;
     r->start = ls_clock_seconds();
     while (r->args->steps > 0 ? r->done < r->args->steps : !last) LS_TRY(one_round(r, zero, &last, err));
@@ -126,6 +129,7 @@ static ls_status time_steps(run *r, ls_err *err)
         r->out[i].allocs_per_step =
             (double)(ls_mem_stats_now().n_allocs - allocs) / (r->n_subjects * r->done);
         r->out[i].steps = r->done;
+        r->out[i].stolen = ls_machine_stolen_since(ticks);
     }
 out:
     return st;

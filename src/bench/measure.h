@@ -49,6 +49,8 @@ typedef struct ls_measure {
     double *begin_s, *end_s; /* since `zero` */
     double *exposed_s, *waiting_s, *data_s;
     double allocs_per_step; /* allocations of the whole process during the timed steps of all subjects */
+    double stolen;          /* share of the machine's processors that its host gave to others meanwhile
+                               (base/machine.h) */
     double *room;           /* all of the above lie there */
 } ls_measure;
 

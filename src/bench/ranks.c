@@ -15,7 +15,7 @@
 static ls_rank_times times_of(const ls_measure *m, double samples, double *scratch)
 {
     const int n = m->steps;
-    ls_rank_times t = {.allocs_per_step = m->allocs_per_step};
+    ls_rank_times t = {.allocs_per_step = m->allocs_per_step, .stolen = m->stolen};
 
     if (gethostname(t.host, sizeof t.host - 1) != 0) snprintf(t.host, sizeof t.host, "?");
     for (int i = 0; i < n; i++) scratch[i] = m->end_s[i] - m->begin_s[i];
@@ -80,6 +80,7 @@ static void look_at_ranks(ls_job_times *t)
         if (x->exposed_s > t->exposed_s) t->exposed_s = x->exposed_s;
         if (x->data_wait_s > t->data_wait_s) t->data_wait_s = x->data_wait_s;
         if (x->allocs_per_step > t->allocs_per_step) t->allocs_per_step = x->allocs_per_step;
+        if (x->stolen > t->stolen) t->stolen = x->stolen;
     }
 }
 

@@ -20,6 +20,7 @@ typedef struct ls_rank_times {
     double exposed_s;   /* median */
     double data_wait_s; /* mean: a loader falls behind now and then, which a median would hide */
     double allocs_per_step;
+    double stolen; /* of its machine's processors */
 } ls_rank_times;
 
 /* Iterations as other benchmarks print them: so many consecutive steps. */
@@ -36,7 +37,7 @@ typedef struct ls_job_times {
     int iterations;    /* steps / LS_ITERATION_STEPS; 1 with all steps, where there are fewer than those */
     double *iteration; /* the sum over ranks of each one's own samples per second */
     /* The largest of any rank. */
-    double exposed_s, data_wait_s, allocs_per_step;
+    double exposed_s, data_wait_s, allocs_per_step, stolen;
 } ls_job_times;
 
 /* Collective; `comm` NULL: one rank.  `samples`: of this rank in a step.  Release in any case. */
