@@ -303,8 +303,9 @@ static void print_crowding(const ls_machine *m)
                (int)c->ranks, batch, c->factor);
     }
     if (m->n_uneven > 0)
-        printf("  uneven      of %d such ranks the slowest takes %.2f times as long as the median\n",
-               (int)m->n_uneven, m->uneven[m->n_uneven - 1]);
+        printf(
+            "  uneven      of %d such ranks the slowest takes %.2f times as long as the median +- %.0f %%\n",
+            (int)m->n_uneven, m->uneven[m->n_uneven - 1], 100 * m->uneven_error);
     if (m->exchanging > 1.005)
         printf("  exchanging  between machines: ranks compute %.2f times as long meanwhile\n", m->exchanging);
 }

@@ -39,6 +39,7 @@ static void use(const ls_machine *m)
             if (!(ls_machine_crowded(m, ranks, batch) > 0)) abort();
         for (int32_t i = 0; i < ranks; i++)
             if (!(ls_machine_uneven(m, i, ranks) > 0)) abort();
+        if (!(ls_machine_uneven_error(m, ranks) >= 0)) abort();
     }
     if (!(ls_machine_together_error(m) > 0)) abort();
     ls_machine_release(&again);

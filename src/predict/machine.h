@@ -77,6 +77,7 @@ typedef struct ls_machine {
      * not as fast as one another, as long as they run.  None: not measured. */
     double *uneven;
     int32_t n_uneven;
+    double uneven_error; /* relative standard error of the slowest of them, from one run to another */
     ls_jitter jitter[LS_MACHINE_JITTERS]; /* ascending lengths */
     int32_t n_jitter;
     /* How many times as long a rank computes next to exchanges between machines; 0: as 1. */
@@ -111,6 +112,8 @@ const double *ls_machine_jitter(const ls_machine *m, int32_t ranks, double step_
 double ls_machine_together_error(const ls_machine *m);
 /* How fast rank i of so many on a machine is, against the median one. */
 double ls_machine_uneven(const ls_machine *m, int32_t i, int32_t ranks);
+/* The relative standard error of the slowest of so many. */
+double ls_machine_uneven_error(const ls_machine *m, int32_t ranks);
 
 /* What it takes for a node: measured at this batch, between two, beyond the measured batches, from rates of
  * its op, or from the peaks alone. */

@@ -165,28 +165,65 @@ static double exchanging(const lsi_maker *k, double *room)
     return n > 0 ? fmax(1, sum / n) : 1;
 }
 
-/* Of the files of the most ranks beside one another: the mean of their slowest, of their second slowest, ...
- */
+/* Steps of the ranks of every file of the most ranks beside one another, over that of the median one,
+ * ascending: a row of `most` for each file; how many files. */
+static int32_t uneven_runs(const lsi_maker *k, int32_t most, double *runs, double *room)
+{
+    int32_t n = 0;
+
+    for (int i = 0; i < k->n_files; i++) {
+        if (k->files[i].beside == 0 || steps_of_ranks(&k->files[i], room) != most) continue;
+        for (int32_t r = 0; r < most; r++)
+            runs[n * most + r] = room[r] / ls_quantile_sorted(room, (size_t)most, 0.5);
+        n++;
+    }
+    return n;
+}
+
+/* Which processors of a virtual machine are slow, and how slow, is another thing a minute later: by how much
+ * the slowest of the files differ says how well that of a run to come is known.  One file alone says that it
+ * happens, and not how often: half of what it says is error. */
+static double uneven_error(const double *runs, int32_t n, int32_t most)
+{
+    double mean = 0, squares = 0;
+
+    for (int32_t i = 0; i < n; i++) mean += log(runs[i * most + most - 1]) / n;
+    if (n == 1) return mean / 2;
+    for (int32_t i = 0; i < n; i++) {
+        const double off = log(runs[i * most + most - 1]) - mean;
+        squares += off * off;
+    }
+    return fmin(sqrt(squares / (n - 1) * (1 + 1.0 / n)), 10);
+}
+
+/* Of those files the median of their slowest, of their second slowest, ...: one that was disturbed is not
+ * what ranks do. */
 static ls_status make_uneven(lsi_maker *k, double *room)
 {
     ls_machine *m = k->m;
-    int32_t most = 0, n = 0;
+    int32_t most = 0, n;
+    double *runs, *column;
 
     for (int i = 0; i < k->n_files; i++)
         if (k->files[i].beside > 0 && steps_of_ranks(&k->files[i], room) > most)
             most = steps_of_ranks(&k->files[i], room);
     if (most < 2) return LS_OK;
     m->uneven = ls_arena_alloc(m->arena, sizeof *m->uneven * (size_t)most);
-    if (m->uneven == NULL) return ls_fail(k->err, LS_NOMEM, "no memory for a machine");
-    for (int i = 0; i < k->n_files; i++) {
-        if (k->files[i].beside == 0 || steps_of_ranks(&k->files[i], room) != most) continue;
-        n++;
-        for (int32_t r = 0; r < most; r++) {
-            const double x = room[r] / ls_quantile_sorted(room, (size_t)most, 0.5);
-            m->uneven[r] = n == 1 ? x : m->uneven[r] + (x - m->uneven[r]) / n;
-        }
+    runs = ls_alloc(LS_MEM_CLI, sizeof *runs * ((size_t)most + 1) * (size_t)k->n_files);
+    if (m->uneven == NULL || runs == NULL) {
+        ls_free(runs);
+        return ls_fail(k->err, LS_NOMEM, "no memory for a machine");
+    }
+    n = uneven_runs(k, most, runs, room);
+    column = runs + (size_t)most * (size_t)k->n_files;
+    for (int32_t r = 0; r < most; r++) {
+        for (int32_t i = 0; i < n; i++) column[i] = runs[i * most + r];
+        qsort(column, (size_t)n, sizeof *column, by_size);
+        m->uneven[r] = ls_quantile_sorted(column, (size_t)n, 0.5);
     }
     m->n_uneven = most;
+    m->uneven_error = uneven_error(runs, n, most);
+    ls_free(runs);
     return LS_OK;
 }
 

@@ -45,6 +45,16 @@ double ls_machine_uneven(const ls_machine *m, int32_t i, int32_t ranks)
     return m->uneven[at] + (m->uneven[at + 1] - m->uneven[at]) * (x - at);
 }
 
+/* Of fewer ranks the slowest is slower by less, and errs by as much less. */
+double ls_machine_uneven_error(const ls_machine *m, int32_t ranks)
+{
+    const double all = m->n_uneven > 0 ? log(m->uneven[m->n_uneven - 1]) : 0;
+    const double of = ls_machine_uneven(m, ranks - 1, ranks);
+
+    if (ranks < 2 || m->n_uneven == 0) return 0;
+    return m->uneven_error * (all > 0 && of > 0 ? fmin(fmax(log(of) / all, 0), 1) : 1);
+}
+
 /* Beyond what was measured ranks share cores: with fewer cores than threads they take turns. */
 static double by_cores(const ls_machine *m, int32_t ranks, int32_t than, double factor)
 {

@@ -197,6 +197,7 @@ static void read_uneven(lsi_member *m, ls_machine *out)
 {
     out->uneven = room(m, json_array_size(json_object_get(m->o, "uneven")), sizeof *out->uneven);
     if (m->st == LS_OK) out->n_uneven = (int32_t)read_factors(m, "uneven", 2, MOST_RANKS, out->uneven);
+    out->uneven_error = lsi_member_number(m, "uneven_error", false, 0, 10);
 }
 
 static void read_head(lsi_member *m, ls_machine *out)
@@ -230,10 +231,10 @@ static void read_head(lsi_member *m, ls_machine *out)
 static ls_status read_machine(ls_machine *out, const json_t *o, const char *path, ls_err *err)
 {
     static const char *const names[] = {
-        "format",     "version",        "name",   "about",   "source",  "device",
-        "threads",    "ranks_per_node", "cores",  "flop_s",  "bytes_s", "rest_s",
-        "exchanging", "memory_bytes",   "error",  "ops",     "nodes",   "jitter",
-        "crowding",   "own_exchange",   "uneven", "together"};
+        "format",     "version",        "name",   "about",        "source",  "device",
+        "threads",    "ranks_per_node", "cores",  "flop_s",       "bytes_s", "rest_s",
+        "exchanging", "memory_bytes",   "error",  "ops",          "nodes",   "jitter",
+        "crowding",   "own_exchange",   "uneven", "uneven_error", "together"};
     lsi_member m = {.o = o, .path = path, .arena = out->arena, .err = err};
 
     read_head(&m, out);
@@ -354,12 +355,12 @@ json_t *ls_machine_json(const ls_machine *m)
 {
     return json_pack(
         "{s:s, s:i, s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:b, s:o, s:o, "
-        "s:o, s:o, s:o, s:o}",
+        "s:f, s:o, s:o, s:o, s:o}",
         "format", "lockstep-machine", "version", LS_MACHINE_FORMAT, "name", m->name, "about", m->about,
         "source", m->source, "device", m->device, "threads", (int)m->threads, "ranks_per_node",
         (int)m->ranks_per_node, "cores", (int)m->cores, "flop_s", m->flop_s, "bytes_s", m->bytes_s,
         "memory_bytes", m->memory_bytes, "rest_s", m->rest_s, "exchanging", m->exchanging, "error", m->error,
         "own_exchange", (int)m->own_exchange, "jitter", jitter_json(m), "uneven",
-        factors_json(m->uneven, (int)m->n_uneven), "crowding", crowding_json(m), "together", together_json(m),
-        "ops", ops_json(m), "nodes", nodes_json(m));
+        factors_json(m->uneven, (int)m->n_uneven), "uneven_error", m->uneven_error, "crowding",
+        crowding_json(m), "together", together_json(m), "ops", ops_json(m), "nodes", nodes_json(m));
 }

@@ -343,12 +343,13 @@ static ls_status find_errors(question *q, ls_prediction *o, const ls_spread *spr
     const double each = n->error_per_doubling > 0 ? n->error_per_doubling : NETWORK_PER_DOUBLING;
     const double fit = n->measured_ranks > 0 || n->error > 0 ? n->error : NETWORK_ERROR;
     const double here = m->n_crowding > 0 ? m->crowding[m->n_crowding - 1].ranks : 1;
-    double compute, network = 0, crowd = 0;
+    double compute, network = 0, crowd = 0, uneven = 0;
     ls_status st = LS_OK;
 
     LS_TRY(change(q, q->p->error, 0, &compute));
+    if (draws(q)) LS_TRY(change(q, ls_machine_uneven_error(m, q->here), 0, &uneven));
     if (q->ranks > 1) LS_TRY(change(q, 0, fit, &network));
-    o->error_fit = sqrt(compute * compute + network * network);
+    o->error_fit = sqrt(compute * compute + uneven * uneven + network * network);
     LS_TRY(change(q, 0, each * doublings, &o->error_extrapolated));
     /* What sharing a machine costs does not go on as it began: caches and memory fill up at some number. */
     if (m->own_exchange && q->here > here && q->p->given_s <= 0)

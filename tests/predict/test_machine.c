@@ -352,6 +352,11 @@ static void ranks_of_a_machine_are_as_unlike_as_measured(void)
     CHECK_NEAR(ls_machine_uneven(&m, 0, 1), 1, 0);
     CHECK_NEAR(ls_machine_uneven(&m, 0, 100), 0.9, 0);
     CHECK_NEAR(ls_machine_uneven(&m, 99, 100), 1.5, 0);
+    m.uneven_error = 0.2;
+    CHECK_NEAR(ls_machine_uneven_error(&m, 1), 0, 0);
+    CHECK_NEAR(ls_machine_uneven_error(&m, 2), 0.2 * log(1.25) / log(1.5), 1e-12);
+    CHECK_NEAR(ls_machine_uneven_error(&m, 4), 0.2, 1e-12);
+    CHECK_NEAR(ls_machine_uneven_error(&m, 100), 0.2, 1e-12);
     m.n_uneven = 0;
     CHECK_NEAR(ls_machine_uneven(&m, 3, 4), 1, 0);
 }
@@ -541,6 +546,7 @@ static void ranks_beside_one_another_make_crowding(void)
     CHECK_EQ_INT(m.n_uneven, 4);
     CHECK_NEAR(m.uneven[3], (0.03 / 0.022 + 0.12 / 0.08) / 2, 1e-9);
     CHECK_NEAR(m.uneven[0], (0.02 / 0.022 + 0.04 / 0.08) / 2, 1e-9);
+    CHECK_NEAR(m.uneven_error, fabs(log(0.03 / 0.022) - log(1.5)) / sqrt(2) * sqrt(1.5), 1e-9);
     CHECK_EQ_INT(m.n_jitter, 5); /* 0.008 s, 0.012, 0.02, 0.03 and 0.05 */
     CHECK(ls_machine_jitter(&m, 1, 0.009) == m.jitter[0].alone);
     CHECK(ls_machine_jitter(&m, 4, 0.009) == m.jitter[2].crowded);

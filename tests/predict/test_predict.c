@@ -219,6 +219,28 @@ static void names_of_engines_are_read_back(void)
     CHECK(!ls_engine_from("oracle", &e));
 }
 
+/* Ranks of a machine wait for its slowest; how slow that will be is known as well as it was alike. */
+static void the_slowest_rank_is_waited_for(void)
+{
+    static double factors[] = {0.98, 1, 1, 1.2};
+    job j;
+    ls_predict_args a;
+    ls_prediction sure, unsure;
+
+    fill(&j, 3);
+    j.m.uneven = factors;
+    j.m.n_uneven = 4;
+    a = args_of(&j, 4, 4);
+    sure = ask(&a);
+    CHECK_NEAR(sure.parts.straggle_s, 0.2 * 0.12, 1e-3);
+    j.m.uneven_error = 0.3;
+    unsure = ask(&a);
+    CHECK_NEAR(unsure.mid, sure.mid, 0);
+    CHECK_NEAR(unsure.error_fit, hypot(sure.error_fit, 0.3), 0.05);
+    a = args_of(&j, 4, 1); /* a machine each */
+    CHECK_NEAR(ask(&a).error_fit, sure.error_fit, 0.05);
+}
+
 /* Draws depend on the seed alone. */
 static void a_replay_is_repeated(void)
 {
@@ -535,6 +557,7 @@ int main(void)
     CHECK_RUN(a_step_that_is_known_is_not_crowded);
     CHECK_RUN(engines_are_chosen_by_rule);
     CHECK_RUN(names_of_engines_are_read_back);
+    CHECK_RUN(the_slowest_rank_is_waited_for);
     CHECK_RUN(a_replay_is_repeated);
     CHECK_RUN(a_timeline_has_the_step);
     CHECK_RUN(no_ranks_are_refused);
