@@ -7,7 +7,7 @@
 #           every link of LINKS exchanges are timed on as many of them as CALIBRATE says, and a step on the most of these; all other
 #           steps are those of one machine alone (while HOSTS - 1 others do the same, each for itself: these cores are one processor's,
 #           as those of machines are not); HOSTS machines are predicted.
-#   ranks   ranks of this machine, with as many as CALIBRATE_RANKS says, and one beside as many as RANKS, without exchange; RANKS are
+#   ranks   ranks of this machine, with as many as CALIBRATE_RANKS says, and RANKS beside one another, without exchange; RANKS are
 #           predicted.
 # Steps of one machine alone that OUTPUT has already are not measured again (another link, the same machine).
 # All predictions of a link, or of the machine, are in OUTPUT/predicted.jsonl before the first of their measurements begins.  A table of
@@ -69,8 +69,7 @@ ranks_files() {
     local x n batch
     for n in $calibrate_ranks; do [ "$n" -eq 1 ] || echo "$out/inside-$n.json"; done
     for x in $from; do
-        for batch in $batches; do echo "$out/own-$x-$batch.json"; done
-        echo "$out/own-$x-beside.json"
+        for batch in $batches; do echo "$out/own-$x-$batch.json" "$out/own-$x-beside-$batch.json"; done
         for n in $calibrate_ranks; do [ "$n" -eq 1 ] || echo "$out/own-$x-r$n.json"; done
     done
 }
@@ -124,7 +123,7 @@ ranks_part() {
     done
     for experiment in $(calibrated "$rank_cases"); do
         for batch in $batches; do alone "$experiment" batch.per_rank="$batch" -n 1 --seconds "$seconds" --export "$out/own-$experiment-$batch.json"; done
-        alone "$experiment" batch.per_rank="${batches%% *}" -n 1 --beside $((ranks - 1)) --seconds "$seconds" --export "$out/own-$experiment-beside.json"
+        for batch in $batches; do alone "$experiment" batch.per_rank="$batch" -n 1 --beside $((ranks - 1)) --seconds "$seconds" --export "$out/own-$experiment-beside-$batch.json"; done
         for n in $calibrate_ranks; do
             [ "$n" -eq 1 ] || alone "$experiment" batch.per_rank="${batches%% *}" -n "$n" --seconds "$seconds" --export "$out/own-$experiment-r$n.json"
         done
