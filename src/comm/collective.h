@@ -109,6 +109,9 @@ ls_status ls_exchange_create(ls_exchange **out, ls_comm *c, const ls_exchange_op
 void ls_exchange_destroy(ls_exchange *x); /* not collective; accepts NULL */
 /* Bytes that such an exchange takes on this rank: its parts, and its share of what the machine holds once. */
 size_t ls_exchange_bytes(const ls_comm *c, const ls_exchange_options *o);
+/* What it takes besides, at most, while it is under way between machines: what is being sent, and what has
+ * come from machines that are ahead.  Exchanges use this memory one after the other. */
+size_t ls_exchange_transit_bytes(const ls_comm *c, const ls_exchange_options *o);
 
 /* What such an exchange needs of a room: raises its bytes where they are less. */
 void ls_exchange_need_room(const ls_comm *c, const ls_exchange_options *o, ls_exchange_room *room);

@@ -13,6 +13,7 @@
 
 #include "comm/comm.h"
 #include "comm/lines.h"
+#include "comm/stock.h"
 #include "comm/transport.h"
 
 #define LSI_LINE       64
@@ -81,6 +82,7 @@ typedef struct lsi_remote {
     ls_transport_request *wait; /* the leader's transfers of a round */
     int next_tag;               /* for exchanges */
     lsi_lines *lines;           /* NULL: slices go through the transport */
+    lsi_stock blocks;           /* for slices in hand */
     ls_exchange *running;       /* exchanges under way, in the order of their starts */
     uint64_t starts;            /* of exchanges, so far */
 } lsi_remote;

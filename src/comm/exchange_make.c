@@ -376,6 +376,14 @@ void lsi_exchange_destroy(ls_exchange *x)
     ls_free(x);
 }
 
+size_t ls_exchange_transit_bytes(const ls_comm *c, const ls_exchange_options *o)
+{
+    const lsi_claim m = claim_of(c, o);
+
+    if (o->group != LS_GROUP_ALL || (c->remote == NULL && c->hosts == 1)) return 0;
+    return lsi_remote_exchange_bytes(c, (ls_collective)m.kind, m.n, (ls_wire)m.wire);
+}
+
 /* Its parts and leaves, and its share of what the machine holds once; the only rank's part becomes the
  * result. */
 size_t lsi_exchange_bytes(const ls_comm *c, const ls_exchange_options *o)
@@ -390,8 +398,6 @@ size_t lsi_exchange_bytes(const ls_comm *c, const ls_exchange_options *o)
     size_t own = (size_t)lsi_leaves_buffers(m.n_shards, m.first, m.end, m.lanes) * stride_of(m.n);
 
     if (kind == LS_COLL_BROADCAST && ls_group_rank(c, o->group) != o->root) n_parts = 0;
-    if (o->group == LS_GROUP_ALL && (c->remote != NULL || c->hosts > 1))
-        own += lsi_remote_exchange_bytes(c, m.n, o->wire);
     if (o->room != NULL) return own + board_bytes(c->local_size) / (size_t)here;
     return own + n_parts * part + (result + board_bytes(c->local_size)) / (size_t)here;
 }

@@ -10,8 +10,11 @@
  * different machines.  Piece after piece, all would send to one machine at a time, and each wire be used in
  * one direction.
  *
- * A rank has up to MOST_SLOTS slices in hand and takes them in ascending order.  Nothing can lock: of all
- * unfinished slices the lowest is in hand, or next, at all of its owners.
+ * A rank has up to MOST_SLOTS slices in hand and takes them in ascending order, none that is further from its
+ * lowest one: of so many slices in a row few have their home on the same machine, which has to keep what
+ * comes before it is wanted.  For the same reason long vectors that flow in one direction alone have messages
+ * in the other (lsi_is_gated).  Nothing can lock: of all unfinished slices the lowest is in hand, or next, at
+ * all of its owners, and none of them waits for a higher one.
  *
  * On a narrow wire (bf16, f16) what a machine sends is rounded, and so is the result, at home
  * too: all machines must hold the same bits. */
@@ -125,6 +128,9 @@ static void sum_total(ls_exchange *x, lsi_hand *h)
 /* -- messages: on lines where there are some, else through the transport ------------------------------------
  */
 
+/* What is a word alone overtakes what has bytes. */
+enum { FIRST = 0 };
+
 static ls_status receive(ls_exchange *x, lsi_hand *h, void *to, size_t bytes, int peer, int tag, ls_err *err)
 {
     ls_transport_request *r = &h->request[h->n_requests];
@@ -145,7 +151,8 @@ static ls_status send(ls_exchange *x, lsi_hand *h, const void *from, size_t byte
     h->peer[h->n_requests++] = peer;
     x->c->sent_bytes += bytes;
     if (x->c->remote->lines != NULL)
-        return lsi_lines_send(x->c->remote->lines, from, bytes, peer, tag, x->turn, weight, r, err);
+        return lsi_lines_send(x->c->remote->lines, from, bytes, peer, tag, bytes > 0 ? x->turn : FIRST,
+                              weight, r, err);
     return x->c->transport->send(from, bytes, peer, tag, r, err);
 }
 
@@ -155,9 +162,29 @@ static ls_status test(ls_exchange *x, ls_transport_request *requests, int n, boo
     return x->c->transport->test(requests, n, finished, err);
 }
 
-static int tag_of(const ls_exchange *x, const lsi_hand *h, bool result)
+/* There are two messages between home and another owner: what goes home, and what comes back. */
+static int tag_of(const ls_exchange *x, const lsi_hand *h, bool back)
 {
-    return x->first_tag + (int)(2 * h->slice) + (result ? 1 : 0);
+    return x->first_tag + (int)(2 * h->slice) + (back ? 1 : 0);
+}
+
+/* A message of no bytes has no place; lines would keep one that has NULL. */
+static void *nowhere(lsi_hand *h)
+{
+    return h->block;
+}
+
+/* At home: what is gathered is asked for. */
+static ls_status hear(ls_exchange *x, lsi_hand *h, ls_err *err)
+{
+    ls_status st = LS_OK;
+
+    for (int k = 0; k < x->c->hosts; k++)
+        if (k != x->c->host)
+            LS_TRY(receive(x, h, nowhere(h), 0, owner_of(x, h->slice, k), tag_of(x, h, false), err));
+    h->state = LSI_COLLECTING;
+out:
+    return st;
 }
 
 /* At home: the shares of the others are awaited. */
@@ -180,35 +207,43 @@ out:
     return st;
 }
 
+/* At home: what each of the others is sent when the total is there. */
+static ls_status tell(ls_exchange *x, lsi_hand *h, const void *from, size_t bytes, ls_err *err)
+{
+    ls_status st = LS_OK;
+
+    for (int k = 0; k < x->c->hosts; k++)
+        if (k != x->c->host)
+            LS_TRY(send(x, h, from, bytes, owner_of(x, h->slice, k), tag_of(x, h, true), 1, err));
+out:
+    return st;
+}
+
 /* At home: the total is made, and goes to the others where they want it. */
 static ls_status answer(ls_exchange *x, lsi_hand *h, ls_err *err)
 {
-    ls_status st = LS_OK;
     lsi_remote_exchange *f = x->remote;
     const void *from = x->result + h->lo;
+    const bool copies = lsi_copies(x->kind);
     int others = f->total.n_in - f->n_shares[x->c->host];
 
     h->state = LSI_ANSWERING;
     if (f->wire != LS_WIRE_F32) f->convert->widen(h->got, h->in, others * h->n);
-    if (lsi_copies(x->kind))
+    if (copies)
         lsi_exchange_copy(x, h->lo, h->lo + h->n, x->result + h->lo);
     else
         sum_total(x, h);
-    for (int i = 0; f->held && i < h->n_requests; i++) lsi_lines_let_go(x->c->remote->lines, &h->request[i]);
+    for (int i = 0; f->held && !copies && i < h->n_requests; i++)
+        lsi_lines_let_go(x->c->remote->lines, &h->request[i]);
     h->n_requests = 0;
-    if (x->kind == LS_COLL_REDUCE_SCATTER) return LS_OK;
+    if (x->kind == LS_COLL_REDUCE_SCATTER)
+        return lsi_is_gated(x, h->slice) ? tell(x, h, nowhere(h), 0, err) : LS_OK;
     if (f->wire != LS_WIRE_F32) {
         f->convert->narrow(h->out, x->result + h->lo, h->n);
         f->convert->widen(x->result + h->lo, h->out, h->n);
         from = h->out;
     }
-    for (int k = 0; k < x->c->hosts; k++) {
-        if (k == x->c->host) continue;
-        LS_TRY(send(x, h, from, (size_t)h->n * lsi_wire_bytes(f->wire), owner_of(x, h->slice, k),
-                    tag_of(x, h, true), 1, err));
-    }
-out:
-    return st;
+    return tell(x, h, from, (size_t)h->n * lsi_wire_bytes(f->wire), err);
 }
 
 /* Elsewhere: this machine's shares go to where the slice is at home; the total is awaited. */
@@ -219,12 +254,15 @@ static ls_status ask(ls_exchange *x, lsi_hand *h, ls_err *err)
     int peer = owner_of(x, h->slice, home_of(x, h->slice));
     bool wide = f->wire == LS_WIRE_F32;
     int64_t own = x->plan.n_out * h->n;
+    const bool gated = lsi_is_gated(x, h->slice);
     const void *from = wide ? (const void *)h->own : h->out;
     float weight = 1;
 
     if (x->kind != LS_COLL_REDUCE_SCATTER)
         LS_TRY(receive(x, h, wide ? (void *)(x->result + h->lo) : h->in,
                        (size_t)h->n * lsi_wire_bytes(f->wire), peer, tag_of(x, h, true), err));
+    else if (gated)
+        LS_TRY(receive(x, h, nowhere(h), 0, peer, tag_of(x, h, true), err));
     if (f->held && f->own_share >= 0) { /* as it is: the weight travels along, and is multiplied by at home */
         lsi_exchange_read_weights(x);
         from = x->in[0] + h->lo;
@@ -236,15 +274,34 @@ static ls_status ask(ls_exchange *x, lsi_hand *h, ls_err *err)
     if (own > 0)
         LS_TRY(
             send(x, h, from, (size_t)own * lsi_wire_bytes(f->wire), peer, tag_of(x, h, false), weight, err));
+    else if (gated && lsi_copies(x->kind))
+        LS_TRY(send(x, h, nowhere(h), 0, peer, tag_of(x, h, false), 1, err));
     h->state = LSI_ASKING;
 out:
     return st;
 }
 
+/* A block for what the slice needs. */
+static bool find_block(ls_exchange *x, lsi_hand *h, const lsi_block_plan *p)
+{
+    if ((h->block = lsi_stock_take(&x->c->remote->blocks, p->bytes)) == NULL) return false;
+    h->request = (ls_transport_request *)h->block;
+    h->peer = (int *)(h->block + p->peers);
+    h->own = (float *)(h->block + p->own);
+    h->got = x->remote->held ? NULL : (float *)(h->block + p->got);
+    h->out = h->block + p->out;
+    h->in = h->block + p->in;
+    return true;
+}
+
 static ls_status take_in_hand(ls_exchange *x, lsi_hand *h, ls_err *err)
 {
     lsi_remote_exchange *f = x->remote;
+    const bool at_home = home_of(x, f->next) == x->c->host;
 
+    if (!find_block(x, h, at_home ? &f->home : &f->away))
+        return ls_fail(err, LS_NOMEM, "%s: no memory for what travels", x->name);
+    h->nth = f->taken++;
     h->slice = f->next;
     bounds_of(x, h->slice, &h->lo, &h->n);
     h->n_requests = 0;
@@ -253,8 +310,20 @@ static ls_status take_in_hand(ls_exchange *x, lsi_hand *h, ls_err *err)
         h->state = LSI_ANSWERING; /* with nothing */
         return LS_OK;
     }
-    if (home_of(x, h->slice) != x->c->host) return ask(x, h, err);
-    return lsi_copies(x->kind) ? answer(x, h, err) : collect(x, h, err);
+    if (!at_home) return ask(x, h, err);
+    if (!lsi_copies(x->kind)) return collect(x, h, err);
+    return lsi_is_gated(x, h->slice) ? hear(x, h, err) : answer(x, h, err);
+}
+
+/* Whether the next slice is near enough to the lowest one in hand. */
+static bool may_take(const ls_exchange *x)
+{
+    const lsi_remote_exchange *f = x->remote;
+
+    if (f->next >= x->n_chunks) return false;
+    for (int i = 0; i < f->slots; i++)
+        if (f->hand[i].state != LSI_FREE && f->taken - f->hand[i].nth >= f->slots) return false;
+    return true;
 }
 
 /* All transfers of the slice's state are over. */
@@ -265,6 +334,8 @@ static ls_status move_on(ls_exchange *x, lsi_hand *h, ls_err *err)
     if (h->state == LSI_ASKING && x->remote->wire != LS_WIRE_F32 && x->kind != LS_COLL_REDUCE_SCATTER)
         x->remote->convert->widen(x->result + h->lo, h->in, h->n);
     h->state = LSI_FREE;
+    lsi_stock_give(&x->c->remote->blocks, h->block);
+    h->block = NULL;
     atomic_fetch_add_explicit(&x->board->done, 1, memory_order_release);
     return LS_OK;
 }
@@ -274,11 +345,12 @@ static ls_status work(ls_exchange *x, bool *worked, ls_err *err)
 {
     ls_status st = LS_OK;
     lsi_remote_exchange *f = x->remote;
+    const bool may = may_take(x);
 
     for (int i = 0; i < f->slots && !*worked; i++) {
         lsi_hand *h = &f->hand[i];
         if (h->state == LSI_FREE) {
-            if (f->next >= x->n_chunks) continue;
+            if (!may) continue;
             *worked = true;
             return take_in_hand(x, h, err);
         }
@@ -300,6 +372,7 @@ bool lsi_remote_exchange_advance(ls_exchange *x, bool *worked)
     if (x->remote->begun != x->number) {
         x->remote->begun = x->number;
         x->remote->next = next_own(x, 0);
+        x->remote->taken = 0;
     }
     /* Everybody on this machine waits for this rank's slices: all must learn of a failure. */
     if (work(x, worked, &err) != LS_OK) {

@@ -13,11 +13,13 @@ typedef struct lsi_share {
     int host, index; /* the machine's index-th */
 } lsi_share;
 
-/* A slice in hand. */
+/* A slice in hand.  Until it is over it has a block of memory, in which the rest lies. */
 typedef struct lsi_hand {
     enum { LSI_FREE, LSI_COLLECTING, LSI_ANSWERING, LSI_ASKING } state;
+    int64_t nth; /* of this rank's slices */
     int64_t slice, lo, n;
     int n_requests;
+    char *block;
     ls_transport_request *request;
     int *peer;  /* of each of them */
     float *own; /* this machine's subtrees */
@@ -25,6 +27,11 @@ typedef struct lsi_hand {
     void *out;  /* narrow wires only: what is sent, */
     void *in;   /* and what has come */
 } lsi_hand;
+
+/* Where in its block what a slice needs begins, and how long the block is. */
+typedef struct lsi_block_plan {
+    size_t peers, own, got, out, in, bytes;
+} lsi_block_plan;
 
 struct lsi_remote_exchange {
     ls_wire wire;
@@ -34,14 +41,28 @@ struct lsi_remote_exchange {
     lsi_share *share;                /* its inputs */
     const float **in_at;
     float **out_at;
-    float *weight, *stack; /* of the shares: 1, or of a rank's part where it is its machine's only one */
-    int own_share;         /* that one; -1: the machine's parts are added up first */
-    bool held;             /* shares of other machines are read where lines hold them, and have weights */
-    uint64_t begun;        /* number of the exchange that `next` belongs to */
-    int64_t next;          /* the next slice of this rank to take in hand */
+    float *weight, *stack;     /* of the shares: 1, or of a rank's part where it is its machine's only one */
+    int own_share;             /* that one; -1: the machine's parts are added up first */
+    bool held;                 /* shares of other machines are read where lines hold them, and have weights */
+    uint64_t begun;            /* number of the exchange that `next` belongs to */
+    int64_t next;              /* the next slice of this rank to take in hand, */
+    int64_t taken;             /* and how many it has taken before */
+    int ahead;                 /* slices that a machine may be ahead of another: see lsi_is_gated */
+    lsi_block_plan home, away; /* of a slice that is at home here, and of another */
     int slots;
     lsi_hand hand[LSI_MOST_SLOTS];
 };
+
+/* Whether more is said about a slice than its numbers.  What is gathered goes out without being asked for,
+ * and who gives his share of a scattered sum hears nothing in return: a machine could be any number of slices
+ * ahead of another, which would have to keep them all.  So of a long vector each slice but the first ones is
+ * asked for before it is sent, or each share but the last ones is acknowledged: by a message of no bytes.
+ * Both sides know by the slice's number. */
+static inline bool lsi_is_gated(const ls_exchange *x, int64_t slice)
+{
+    if (lsi_copies(x->kind)) return slice >= x->remote->ahead;
+    return x->kind == LS_COLL_REDUCE_SCATTER && slice + x->remote->ahead < x->n_chunks;
+}
 
 /* Slices of one piece, where ranks have pieces. */
 static inline int64_t lsi_slices_per_piece(const ls_exchange *x)

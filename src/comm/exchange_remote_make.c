@@ -115,11 +115,16 @@ out:
     return st;
 }
 
+static int most_hands(const ls_comm *c)
+{
+    return has_lines(c) ? LSI_MOST_SLOTS : MPI_SLOTS;
+}
+
 /* So many slices can be in hand at once: a rank has no more of its own, which it shares out with those of its
  * machine (exchange_remote.c, owner_of). */
 static int hands_of(const ls_comm *c, int64_t n_slices)
 {
-    const int most = has_lines(c) ? LSI_MOST_SLOTS : MPI_SLOTS;
+    const int most = most_hands(c);
     const int64_t rounds = (n_slices + c->hosts - 1) / c->hosts,
                   own = (rounds + c->local_size - 1) / c->local_size * c->hosts,
                   enough = own < n_slices ? own : n_slices;
@@ -127,42 +132,41 @@ static int hands_of(const ls_comm *c, int64_t n_slices)
     return enough < most ? (int)enough : most;
 }
 
-/* Floats of memory for a slice of n: this machine's shares (what is its only one goes out as it is), and
- * those of the others unless lines hold them.  Without lines the only share has the room of the others': a
- * slice needs one or the other. */
-static void need_of_hand(const ls_exchange *x, size_t n, size_t *own, size_t *got)
+static size_t lined_up(size_t bytes)
 {
-    const lsi_remote_exchange *f = x->remote;
-    const size_t mine = (size_t)f->n_shares[x->c->host], others = (size_t)f->total.n_in - mine;
-    const bool one = f->own_share >= 0;
+    const size_t line = LINE * sizeof(float);
 
-    *own = n * (!one ? mine : f->held ? 0 : others > mine ? others : mine);
-    *got = n * (one || f->held ? 0 : others);
+    return (bytes + line - 1) / line * line;
 }
 
-static ls_status make_hands(ls_exchange *x, ls_err *err)
+/* With so many bytes of each. */
+static lsi_block_plan plan_block(int hosts, size_t own, size_t got, size_t out, size_t in)
 {
-    lsi_remote_exchange *f = x->remote;
-    const size_t slice = (size_t)(x->chunk < x->n ? x->chunk : x->n), mine = (size_t)f->n_shares[x->c->host],
-                 others = (size_t)f->total.n_in - mine;
-    size_t own, got;
+    lsi_block_plan p;
 
-    need_of_hand(x, slice, &own, &got);
-    f->slots = hands_of(x->c, x->n_chunks);
-    for (int i = 0; i < f->slots; i++) {
-        lsi_hand *h = &f->hand[i];
-        h->request = ls_alloc(LS_MEM_COMM, 2 * (size_t)x->c->hosts * sizeof *h->request);
-        h->peer = ls_alloc(LS_MEM_COMM, 2 * (size_t)x->c->hosts * sizeof *h->peer);
-        h->own = ls_alloc(LS_MEM_COMM, own * sizeof(float));
-        h->got = f->held ? NULL : got == 0 ? h->own : ls_alloc(LS_MEM_COMM, got * sizeof(float));
-        if (h->request == NULL || h->peer == NULL || h->own == NULL || (h->got == NULL && !f->held))
-            return ls_fail(err, LS_NOMEM, "%s: no memory", x->name);
-        if (f->wire == LS_WIRE_F32) continue;
-        h->out = ls_alloc(LS_MEM_COMM, (mine + 1) * slice * lsi_wire_bytes(f->wire));
-        h->in = ls_alloc(LS_MEM_COMM, (others + 1) * slice * lsi_wire_bytes(f->wire));
-        if (h->out == NULL || h->in == NULL) return ls_fail(err, LS_NOMEM, "%s: no memory", x->name);
+    p.peers = 2 * (size_t)hosts * sizeof(ls_transport_request);
+    p.own = lined_up(p.peers + 2 * (size_t)hosts * sizeof(int));
+    p.got = p.own + lined_up(own);
+    p.out = p.got + lined_up(got);
+    p.in = p.out + lined_up(out);
+    p.bytes = p.in + lined_up(in);
+    return p;
+}
+
+/* What is in a block of a slice of n floats: this machine's shares (what is its only one goes out as it is),
+ * and at home those of the others unless lines hold them.  Where this machine's only share is not needed,
+ * what the others sent is made wide in its place.  On a narrow wire also what goes out and comes in. */
+static void plan_blocks(lsi_remote_exchange *f, int hosts, size_t n, size_t mine, size_t others, bool one)
+{
+    const size_t share = n * sizeof(float), narrow = f->wire == LS_WIRE_F32 ? 0 : n * lsi_wire_bytes(f->wire);
+
+    if (one) {
+        f->home = plan_block(hosts, f->held ? 0 : others * share, 0, narrow, others * narrow);
+        f->home.got = f->home.own;
+    } else {
+        f->home = plan_block(hosts, mine * share, f->held ? 0 : others * share, narrow, others * narrow);
     }
-    return LS_OK;
+    f->away = plan_block(hosts, one && f->held ? 0 : mine * share, 0, mine * narrow, narrow);
 }
 
 /* Two tags per slice.  When they are used up they begin anew: two exchanges that share tags would have to be
@@ -205,7 +209,10 @@ ls_status lsi_remote_exchange_create(ls_exchange *x, const lsi_claim *all, ls_er
         f->weight[i] = 1;
         if (x->plan.n_in == 1 && f->share[i].host == x->c->host) f->own_share = i;
     }
-    LS_TRY(make_hands(x, err));
+    f->slots = hands_of(x->c, x->n_chunks);
+    f->ahead = most_hands(x->c);
+    plan_blocks(f, x->c->hosts, (size_t)(x->chunk < x->n ? x->chunk : x->n), (size_t)f->n_shares[x->c->host],
+                (size_t)(f->total.n_in - f->n_shares[x->c->host]), f->own_share >= 0);
 out:
     return st;
 }
@@ -216,14 +223,7 @@ void lsi_remote_exchange_destroy(ls_exchange *x)
 
     if (f == NULL) return;
     lsi_remote_exchange_ended(x);
-    for (int i = 0; i < f->slots; i++) {
-        ls_free(f->hand[i].in);
-        ls_free(f->hand[i].out);
-        if (f->hand[i].got != f->hand[i].own) ls_free(f->hand[i].got);
-        ls_free(f->hand[i].own);
-        ls_free(f->hand[i].peer);
-        ls_free(f->hand[i].request);
-    }
+    for (int i = 0; i < f->slots; i++) lsi_stock_give(&x->c->remote->blocks, f->hand[i].block);
     ls_free(f->stack);
     ls_free(f->weight);
     ls_free(f->out_at);
@@ -235,15 +235,23 @@ void lsi_remote_exchange_destroy(ls_exchange *x)
     x->remote = NULL;
 }
 
-size_t lsi_remote_exchange_bytes(const ls_comm *c, int64_t n, ls_wire wire)
+size_t lsi_remote_exchange_bytes(const ls_comm *c, ls_collective kind, int64_t n, ls_wire wire)
 {
-    const int64_t size = slice_size(c, n), slice = size < n ? size : n;
-    const bool held = has_lines(c) && wire == LS_WIRE_F32;
-    /* Lines hold a few shares at a time where one other machine has some, and up to all where others are
-     * late. */
-    const size_t others = held && c->hosts == 2 ? 0 : (size_t)(c->hosts - 1),
-                 shares = others + (c->local_size == 1 ? 0 : 1);
-    const size_t narrow = wire == LS_WIRE_F32 ? 0 : (size_t)(c->hosts + 2) * lsi_wire_bytes(wire);
+    const int64_t size = slice_size(c, n), slice = size < n ? size : n, slices = (n + size - 1) / size;
+    const size_t shares = lsi_copies(kind) ? 0 : 1, others = (size_t)c->hosts - 1;
+    const int hands = hands_of(c, slices);
+    /* Of what a machine has in hand so many slices are at home on any other, or on itself. */
+    const int64_t turns = (hands + c->hosts - 1) / c->hosts + 1,
+                  all = ((slices + c->hosts - 1) / c->hosts + c->local_size - 1) / c->local_size;
+    const size_t at_home = (size_t)(turns < all ? turns : all),
+                 early = kind == LS_COLL_BROADCAST ? (size_t)hands : at_home * others; /* all from one home */
+    lsi_remote_exchange f = {.wire = wire, .held = has_lines(c) && wire == LS_WIRE_F32};
+    size_t bytes = 0;
 
-    return (size_t)hands_of(c, (n + size - 1) / size) * (size_t)slice * (shares * sizeof(float) + narrow);
+    if (n == 0) return 0;
+    plan_blocks(&f, c->hosts, (size_t)slice, shares, others * shares, c->local_size == 1);
+    for (int i = 0; i < hands; i++)
+        bytes += lsi_stock_bytes((size_t)i < at_home ? f.home.bytes : f.away.bytes);
+    if (has_lines(c)) bytes += early * lsi_stock_bytes((size_t)slice * lsi_wire_bytes(wire));
+    return bytes;
 }

@@ -9,7 +9,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <stdalign.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -19,6 +18,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "comm/stock.h"
 
 enum { SEND_AT_ONCE = 8 }; /* parcels in one call */
 
@@ -37,13 +37,6 @@ typedef struct heading {
     float weight;
 } heading;
 
-/* Memory for a message that has no place of its own. */
-typedef struct room {
-    alignas(64) struct room *next;
-    size_t bytes;
-    alignas(64) char at[];
-} room;
-
 typedef struct parcel {
     struct parcel *next, *made_before;
     struct line *line;
@@ -53,7 +46,7 @@ typedef struct parcel {
     size_t at;     /* bytes that have moved; of what is sent, with its heading */
     bool done;
     bool held;  /* somebody awaits it, and reads it in its room */
-    room *kept; /* NULL: it has a place */
+    char *kept; /* the room; NULL: it has a place of its own */
 } parcel;
 
 typedef struct queue {
@@ -77,7 +70,7 @@ struct lsi_lines {
     struct pollfd *polled; /* as many, for a rest */
     parcel *made;          /* all of them, the last one first */
     queue spare;
-    room *rooms; /* that are free; the one that was used last, which the cache has, is used next */
+    lsi_stock rooms; /* for messages without a place */
     int silence_s;
     uint64_t looked_ns;
 };
@@ -112,11 +105,8 @@ static parcel *take_tag(queue *q, int tag)
 /* Parcels and rooms are used again: after the first steps nothing is allocated. */
 static void give_back(lsi_lines *l, parcel *p)
 {
-    if (p->kept != NULL) {
-        p->kept->next = l->rooms;
-        l->rooms = p->kept;
-        p->kept = NULL;
-    }
+    lsi_stock_give(&l->rooms, p->kept);
+    p->kept = NULL;
     append(&l->spare, p);
 }
 
@@ -145,19 +135,8 @@ static parcel *new_parcel(lsi_lines *l, line *of, heading head, void *data)
 /* Its message comes to a room. */
 static bool give_room(lsi_lines *l, parcel *p)
 {
-    const size_t bytes = p->head.bytes > LS_TRANSPORT_AT_ONCE ? p->head.bytes : LS_TRANSPORT_AT_ONCE;
-    room **at = &l->rooms, *r;
-
-    while (*at != NULL && (*at)->bytes < bytes) at = &(*at)->next;
-    if ((r = *at) != NULL) {
-        *at = r->next;
-    } else {
-        if ((r = ls_alloc(LS_MEM_COMM, sizeof *r + bytes)) == NULL) return false;
-        r->bytes = bytes;
-    }
-    p->kept = r;
-    p->data = r->at;
-    return true;
+    p->data = p->kept = lsi_stock_take(&l->rooms, p->head.bytes);
+    return p->kept != NULL;
 }
 
 /* -- making -------------------------------------------------------------------------------------------------
@@ -231,13 +210,10 @@ void lsi_lines_close(lsi_lines *l)
     }
     for (parcel *p = l->made, *before; p != NULL; p = before) {
         before = p->made_before;
-        ls_free(p->kept);
+        lsi_stock_give(&l->rooms, p->kept);
         ls_free(p);
     }
-    for (room *r = l->rooms, *next; r != NULL; r = next) {
-        next = r->next;
-        ls_free(r);
-    }
+    lsi_stock_release(&l->rooms);
     ls_free(l->polled);
     ls_free(l->list);
     ls_free(l->of);
@@ -337,7 +313,7 @@ static ls_status misfit(const line *x, int tag, size_t came, size_t awaited, ls_
 /* Whether it comes to a room, and nobody has asked for it. */
 static bool is_unasked(const parcel *p)
 {
-    return p->kept != NULL && p->data == p->kept->at && !p->held;
+    return p->kept != NULL && p->data == p->kept && !p->held;
 }
 
 /* Somebody has asked, and reads it in its room. */

@@ -45,9 +45,9 @@ void lsi_lines_rest(lsi_lines *l, int64_t ns);
 /* -- between lines.c and lines_open.c -----------------------------------------------------------------------
  */
 
-/* How messages look on the wire (lines.c, heading): peers that differ in it cannot talk, and find out when
- * they meet.  Every change of the heading is another form. */
-#define LSI_LINES_FORM UINT64_C(2)
+/* How messages look on the wire (lines.c, heading), and which there are (exchange_remote.c): peers that
+ * differ in it cannot talk, and find out when they meet.  Every change of either is another form. */
+#define LSI_LINES_FORM UINT64_C(3)
 
 /* Lines of a rank to `size` ranks, none of which is connected. */
 ls_status lsi_lines_make(lsi_lines **out, int size, ls_err *err) LS_MUST_CHECK;

@@ -89,6 +89,7 @@ void lsi_remote_destroy(ls_comm *c)
 
     if (f == NULL) return;
     lsi_lines_close(f->lines);
+    lsi_stock_release(&f->blocks);
     lsi_heap_unmap(c->heap, f->staging);
     ls_free(f->wait);
     ls_free(f->in_turns);

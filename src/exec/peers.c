@@ -81,14 +81,30 @@ double ls_plan_traffic(const ls_plan *p)
     return sum;
 }
 
+/* Of the exchanges in that room (NULL: of those in none) while they are under way.  In a room they follow one
+ * another; messages of the next may be there before this rank has done with the one before it. */
+static size_t transit_bytes(const ls_peers *p, const ls_exchange_room *room)
+{
+    size_t sum = 0, most = 0;
+
+    for (int i = 0; i < p->n; i++) {
+        if (p->buckets[i].x == NULL || p->buckets[i].how.room != room) continue;
+        const size_t bytes = ls_exchange_transit_bytes(p->comm, &p->buckets[i].how);
+        sum += bytes;
+        if (bytes > most) most = bytes;
+    }
+    return room == NULL || sum < 2 * most ? sum : 2 * most;
+}
+
 size_t ls_peers_bytes(const ls_peers *p)
 {
-    size_t sum = lsi_links_bytes(p);
+    size_t sum = lsi_links_bytes(p) + transit_bytes(p, NULL);
 
     for (int i = 0; i < p->n; i++)
         if (p->buckets[i].x != NULL) sum += ls_exchange_bytes(p->comm, &p->buckets[i].how);
     for (int i = 0; i < p->n_rooms; i++) {
         const lsi_room *r = p->rooms[i];
+        sum += transit_bytes(p, &r->room);
         const int sharers =
             r->group == LS_GROUP_ALL ? ls_comm_local_size(p->comm) : ls_group_size(p->comm, r->group);
         sum += ls_exchange_room_bytes(p->comm, r->group, &r->room) / (size_t)sharers;

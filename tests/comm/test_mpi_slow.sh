@@ -42,6 +42,14 @@ for lines in on off; do
     expect "several buckets, lines $lines" $?
 done
 unset LOCKSTEP_LINES
+# What waits for a rank that is late, with every number of machines; so many slices that others could run far ahead.
+for ranks in 2 4 6; do
+    export LOCKSTEP_COMM_HOSTS=$ranks
+    for case in sum scatter gather broadcast narrow-sum narrow-scatter; do
+        output=$(start $ranks late-$case)
+        expect "a late rank of $ranks, $case" $?
+    done
+done
 for hosts in 1 2 3 4; do
     export LOCKSTEP_COMM_HOSTS=$hosts
     output=$(start 4 narrow)

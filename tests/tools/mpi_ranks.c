@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
+#include "base/clock.h"
 #include "bodies.h"
 #include "comm/exchange_internal.h"
 #include "comm/lines.h"
@@ -207,6 +209,54 @@ static int buckets(ls_comm *c)
     return wrong;
 }
 
+/* -- a rank that is late ----------------------------------------------------------------------------------
+ */
+
+/* What rank 0 keeps of what comes while it waits for something else: until nothing has come for a while. */
+static size_t look(ls_comm *c, ls_exchange *other)
+{
+    const size_t before = ls_mem_stats_now().live_bytes[LS_MEM_COMM];
+    size_t most = before;
+    uint64_t grown = ls_clock_ns();
+
+    while (most == before || ls_clock_ns() - grown < UINT64_C(200000000)) {
+        const size_t now = ls_mem_stats_now().live_bytes[LS_MEM_COMM];
+        if (ls_exchange_progress(other)) return SIZE_MAX; /* nobody else has started it */
+        if (now > most) most = now, grown = ls_clock_ns();
+    }
+    printf("rank %d: keeps %zu bytes\n", ls_comm_rank(c), most - before);
+    return most - before;
+}
+
+/* However far the others could run ahead of rank 0, it keeps no more than was planned.  They start `other`,
+ * which it waits for meanwhile, when all is over. */
+static int late(ls_comm *c, ls_collective kind, ls_wire wire)
+{
+    enum { N = 6000001 };
+    const bool first = ls_comm_rank(c) == 0;
+    const ls_exchange_options o = {.name = "late", .kind = kind, .n = N, .root = 1, .wire = wire},
+                              small = {.name = "other", .n = 5};
+    ls_exchange *x, *other;
+    ls_err err = {0};
+    int wrong = expect_status(c, ls_exchange_create(&x, c, &o, &err), LS_OK, &err, "create");
+
+    if (wrong == 0)
+        wrong += expect_status(c, ls_exchange_create(&other, c, &small, &err), LS_OK, &err, "create");
+    if (wrong > 0) return wrong;
+    if (first) {
+        ls_exchange_start(other, 1);
+        if (look(c, other) > ls_exchange_transit_bytes(c, &o))
+            wrong += printf("rank 0: planned are %zu bytes\n", ls_exchange_transit_bytes(c, &o));
+    }
+    ls_exchange_start(x, 1);
+    wrong += expect_status(c, ls_exchange_wait(x, &err), LS_OK, &err, "wait");
+    if (!first) ls_exchange_start(other, 1);
+    wrong += expect_status(c, ls_exchange_wait(other, &err), LS_OK, &err, "wait for the other");
+    ls_exchange_destroy(other);
+    ls_exchange_destroy(x);
+    return wrong;
+}
+
 static int report_place(ls_comm *c)
 {
     printf("rank %d of %d: host %d of %d, %d of %d there, %s\n", ls_comm_rank(c), ls_comm_size(c),
@@ -234,6 +284,13 @@ int main(int argc, char **argv)
     if (strcmp(what, "lose") == 0) wrong = lose_one(c);
     if (strcmp(what, "misfit") == 0) wrong = misfit(c);
     if (strcmp(what, "buckets") == 0) wrong = buckets(c);
+    /* One in a process: what one took is used again by the next. */
+    if (strcmp(what, "late-sum") == 0) wrong = late(c, LS_COLL_ALL_REDUCE, LS_WIRE_F32);
+    if (strcmp(what, "late-scatter") == 0) wrong = late(c, LS_COLL_REDUCE_SCATTER, LS_WIRE_F32);
+    if (strcmp(what, "late-gather") == 0) wrong = late(c, LS_COLL_ALL_GATHER, LS_WIRE_F32);
+    if (strcmp(what, "late-broadcast") == 0) wrong = late(c, LS_COLL_BROADCAST, LS_WIRE_F32);
+    if (strcmp(what, "late-narrow-sum") == 0) wrong = late(c, LS_COLL_ALL_REDUCE, LS_WIRE_BF16);
+    if (strcmp(what, "late-narrow-scatter") == 0) wrong = late(c, LS_COLL_REDUCE_SCATTER, LS_WIRE_BF16);
     if (strcmp(what, "place") == 0) wrong = report_place(c);
     ls_comm_close(c);
     return wrong;
