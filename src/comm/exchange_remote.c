@@ -60,9 +60,8 @@ static void bounds_of(const ls_exchange *x, int64_t slice, int64_t *lo, int64_t 
 static int owner_of(const ls_exchange *x, int64_t slice, int host)
 {
     const lsi_remote *f = x->c->remote;
-    const int64_t turn = x->kind == LS_COLL_BROADCAST ? slice : slice / x->c->hosts;
 
-    return f->ranks_of[host][turn % f->host_size[host]];
+    return f->ranks_of[host][lsi_turn_of(x, slice) % f->host_size[host]];
 }
 
 /* The first slice from `slice` on that is this rank's. */
@@ -174,13 +173,13 @@ static void *nowhere(lsi_hand *h)
     return h->block;
 }
 
-/* At home: what is gathered is asked for. */
+/* At home: what is gathered is asked for, by its stretch's first slice. */
 static ls_status hear(ls_exchange *x, lsi_hand *h, ls_err *err)
 {
     ls_status st = LS_OK;
 
     for (int k = 0; k < x->c->hosts; k++)
-        if (k != x->c->host)
+        if (k != x->c->host && lsi_speaks(x, h->slice))
             LS_TRY(receive(x, h, nowhere(h), 0, owner_of(x, h->slice, k), tag_of(x, h, false), err));
     h->state = LSI_COLLECTING;
 out:
@@ -237,7 +236,7 @@ static ls_status answer(ls_exchange *x, lsi_hand *h, ls_err *err)
         lsi_lines_let_go(x->c->remote->lines, &h->request[i]);
     h->n_requests = 0;
     if (x->kind == LS_COLL_REDUCE_SCATTER)
-        return lsi_is_gated(x, h->slice) ? tell(x, h, nowhere(h), 0, err) : LS_OK;
+        return lsi_speaks(x, h->slice) ? tell(x, h, nowhere(h), 0, err) : LS_OK;
     if (f->wire != LS_WIRE_F32) {
         f->convert->narrow(h->out, x->result + h->lo, h->n);
         f->convert->widen(x->result + h->lo, h->out, h->n);
@@ -254,14 +253,14 @@ static ls_status ask(ls_exchange *x, lsi_hand *h, ls_err *err)
     int peer = owner_of(x, h->slice, home_of(x, h->slice));
     bool wide = f->wire == LS_WIRE_F32;
     int64_t own = x->plan.n_out * h->n;
-    const bool gated = lsi_is_gated(x, h->slice);
+    const bool speaks = lsi_speaks(x, h->slice);
     const void *from = wide ? (const void *)h->own : h->out;
     float weight = 1;
 
     if (x->kind != LS_COLL_REDUCE_SCATTER)
         LS_TRY(receive(x, h, wide ? (void *)(x->result + h->lo) : h->in,
                        (size_t)h->n * lsi_wire_bytes(f->wire), peer, tag_of(x, h, true), err));
-    else if (gated)
+    else if (speaks)
         LS_TRY(receive(x, h, nowhere(h), 0, peer, tag_of(x, h, true), err));
     if (f->held && f->own_share >= 0) { /* as it is: the weight travels along, and is multiplied by at home */
         lsi_exchange_read_weights(x);
@@ -274,11 +273,20 @@ static ls_status ask(ls_exchange *x, lsi_hand *h, ls_err *err)
     if (own > 0)
         LS_TRY(
             send(x, h, from, (size_t)own * lsi_wire_bytes(f->wire), peer, tag_of(x, h, false), weight, err));
-    else if (gated && lsi_copies(x->kind))
+    else if (speaks && lsi_copies(x->kind))
         LS_TRY(send(x, h, nowhere(h), 0, peer, tag_of(x, h, false), 1, err));
     h->state = LSI_ASKING;
 out:
     return st;
+}
+
+/* The slice has been asked for.  Slices need not hear in their order. */
+static void note_heard(ls_exchange *x, const lsi_hand *h)
+{
+    const int64_t stretch = lsi_stretch_of(x, h->slice);
+
+    if (lsi_copies(x->kind) && lsi_speaks(x, h->slice) && stretch > x->remote->heard)
+        x->remote->heard = stretch;
 }
 
 /* A block for what the slice needs. */
@@ -307,6 +315,7 @@ static ls_status take_in_hand(ls_exchange *x, lsi_hand *h, ls_err *err)
     h->n_requests = 0;
     f->next = next_own(x, f->next + 1);
     if (h->n == 0) {
+        note_heard(x, h);         /* nobody asks for nothing */
         h->state = LSI_ANSWERING; /* with nothing */
         return LS_OK;
     }
@@ -326,10 +335,18 @@ static bool may_take(const ls_exchange *x)
     return true;
 }
 
+/* Whether the slice waits for the one that speaks for it, which is in hand as well. */
+static bool is_early(const ls_exchange *x, const lsi_hand *h)
+{
+    return h->state == LSI_COLLECTING && lsi_copies(x->kind) && !lsi_speaks(x, h->slice) &&
+           lsi_stretch_of(x, h->slice) > x->remote->heard;
+}
+
 /* All transfers of the slice's state are over. */
 static ls_status move_on(ls_exchange *x, lsi_hand *h, ls_err *err)
 {
     ls_comm_beat(x->c); /* a long vector on a slow wire: something has come, though the rank still waits */
+    if (h->state == LSI_COLLECTING) note_heard(x, h);
     if (h->state == LSI_COLLECTING) return answer(x, h, err);
     if (h->state == LSI_ASKING && x->remote->wire != LS_WIRE_F32 && x->kind != LS_COLL_REDUCE_SCATTER)
         x->remote->convert->widen(x->result + h->lo, h->in, h->n);
@@ -354,6 +371,7 @@ static ls_status work(ls_exchange *x, bool *worked, ls_err *err)
             *worked = true;
             return take_in_hand(x, h, err);
         }
+        if (is_early(x, h)) continue;
         LS_TRY(test(x, h->request, h->n_requests, worked, err));
         if (*worked) LS_TRY(move_on(x, h, err));
     }
@@ -373,6 +391,7 @@ bool lsi_remote_exchange_advance(ls_exchange *x, bool *worked)
         x->remote->begun = x->number;
         x->remote->next = next_own(x, 0);
         x->remote->taken = 0;
+        x->remote->heard = -1;
     }
     /* Everybody on this machine waits for this rank's slices: all must learn of a failure. */
     if (work(x, worked, &err) != LS_OK) {

@@ -48,20 +48,43 @@ struct lsi_remote_exchange {
     int64_t next;              /* the next slice of this rank to take in hand, */
     int64_t taken;             /* and how many it has taken before */
     int ahead;                 /* slices that a machine may be ahead of another: see lsi_is_gated */
+    int speakers, stretch;     /* turns whose slices speak for a stretch of turns */
+    int64_t heard;             /* at home: the last stretch that was asked for; -1: none */
     lsi_block_plan home, away; /* of a slice that is at home here, and of another */
     int slots;
     lsi_hand hand[LSI_MOST_SLOTS];
 };
 
+/* In every turn there is a slice for each machine that is home to some, and one after another all ranks of a
+ * machine have turns.  A stretch has as many turns of each. */
+static inline int64_t lsi_turn_of(const ls_exchange *x, int64_t slice)
+{
+    return x->kind == LS_COLL_BROADCAST ? slice : slice / x->c->hosts;
+}
+
+static inline int64_t lsi_stretch_of(const ls_exchange *x, int64_t slice)
+{
+    return lsi_turn_of(x, slice) / x->remote->stretch;
+}
+
 /* Whether more is said about a slice than its numbers.  What is gathered goes out without being asked for,
  * and who gives his share of a scattered sum hears nothing in return: a machine could be any number of slices
- * ahead of another, which would have to keep them all.  So of a long vector each slice but the first ones is
- * asked for before it is sent, or each share but the last ones is acknowledged: by a message of no bytes.
- * Both sides know by the slice's number. */
+ * ahead of another, which would have to keep them all.  So of a long vector each stretch but the first is
+ * asked for before it is sent, or each but the last is acknowledged.  Both sides know by the slice's number.
+ */
 static inline bool lsi_is_gated(const ls_exchange *x, int64_t slice)
 {
-    if (lsi_copies(x->kind)) return slice >= x->remote->ahead;
-    return x->kind == LS_COLL_REDUCE_SCATTER && slice + x->remote->ahead < x->n_chunks;
+    const int64_t first =
+        lsi_stretch_of(x, slice) * x->remote->stretch * (x->kind == LS_COLL_BROADCAST ? 1 : x->c->hosts);
+
+    if (lsi_copies(x->kind)) return first >= x->remote->ahead;
+    return x->kind == LS_COLL_REDUCE_SCATTER && first + x->remote->ahead < x->n_chunks;
+}
+
+/* Of a stretch that is gated, the slices that say so: a message of no bytes for each of them. */
+static inline bool lsi_speaks(const ls_exchange *x, int64_t slice)
+{
+    return lsi_is_gated(x, slice) && lsi_turn_of(x, slice) % x->remote->stretch < x->remote->speakers;
 }
 
 /* Slices of one piece, where ranks have pieces. */
