@@ -1,4 +1,5 @@
-/* collective.h: what ranks do together with vectors of floats: made once, run every step, without allocating.
+/* collective.h: what ranks do together with vectors of floats: made once, run every step, and after the first
+ * steps without allocating.
  *
  * An exchange is one collective of some length, between its making and its destruction.
  *   all-reduce      every rank has a vector; all get the weighted sum
@@ -109,9 +110,16 @@ ls_status ls_exchange_create(ls_exchange **out, ls_comm *c, const ls_exchange_op
 void ls_exchange_destroy(ls_exchange *x); /* not collective; accepts NULL */
 /* Bytes that such an exchange takes on this rank: its parts, and its share of what the machine holds once. */
 size_t ls_exchange_bytes(const ls_comm *c, const ls_exchange_options *o);
-/* What it takes besides, at most, while it is under way between machines: what is being sent, and what has
- * come from machines that are ahead.  Exchanges use this memory one after the other. */
-size_t ls_exchange_transit_bytes(const ls_comm *c, const ls_exchange_options *o);
+/* What exchanges take besides, at most, while they are under way between machines: what is being sent, and
+ * what has come from machines that are ahead.  Exchanges that follow one another use blocks of the same size
+ * one after the other, so it is counted by size: twice, for these are two kinds of blocks. */
+enum { LS_TRANSIT_SIZES = 2 * 160 };
+typedef struct ls_transit {
+    size_t bytes[LS_TRANSIT_SIZES];
+} ls_transit;
+/* Of one exchange. */
+void ls_exchange_transit(const ls_comm *c, const ls_exchange_options *o, ls_transit *out);
+size_t ls_transit_bytes(const ls_transit *t); /* of all sizes */
 
 /* What such an exchange needs of a room: raises its bytes where they are less. */
 void ls_exchange_need_room(const ls_comm *c, const ls_exchange_options *o, ls_exchange_room *room);

@@ -133,8 +133,8 @@ void lsi_exchange_read_weights(ls_exchange *x);
 void lsi_remote_choose_slices(ls_exchange *x);
 ls_status lsi_remote_exchange_create(ls_exchange *x, const lsi_claim *all, ls_err *err) LS_MUST_CHECK;
 void lsi_remote_exchange_destroy(ls_exchange *x); /* accepts that there is none */
-/* At most, with one share of every machine. */
-size_t lsi_remote_exchange_bytes(const ls_comm *c, ls_collective kind, int64_t n, ls_wire wire);
+/* At most, while it is under way; where ranks have their leaves in their order.  Adds to *out. */
+void lsi_remote_exchange_transit(const ls_comm *c, const lsi_claim *m, ls_transit *out);
 /* Like `advance` of exchange.c. */
 bool lsi_remote_exchange_advance(ls_exchange *x, bool *worked);
 /* An exchange over all machines is under way; it is so no more (nothing happens if it was not). */

@@ -376,12 +376,21 @@ void lsi_exchange_destroy(ls_exchange *x)
     ls_free(x);
 }
 
-size_t ls_exchange_transit_bytes(const ls_comm *c, const ls_exchange_options *o)
+void ls_exchange_transit(const ls_comm *c, const ls_exchange_options *o, ls_transit *out)
 {
     const lsi_claim m = claim_of(c, o);
 
-    if (o->group != LS_GROUP_ALL || (c->remote == NULL && c->hosts == 1)) return 0;
-    return lsi_remote_exchange_bytes(c, (ls_collective)m.kind, m.n, (ls_wire)m.wire);
+    *out = (ls_transit){{0}};
+    if (o->group != LS_GROUP_ALL || (c->remote == NULL && c->hosts == 1)) return;
+    lsi_remote_exchange_transit(c, &m, out);
+}
+
+size_t ls_transit_bytes(const ls_transit *t)
+{
+    size_t sum = 0;
+
+    for (int i = 0; i < LS_TRANSIT_SIZES; i++) sum += t->bytes[i];
+    return sum;
 }
 
 /* Its parts and leaves, and its share of what the machine holds once; the only rank's part becomes the

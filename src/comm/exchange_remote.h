@@ -69,8 +69,9 @@ static inline int64_t lsi_stretch_of(const ls_exchange *x, int64_t slice)
 
 /* Whether more is said about a slice than its numbers.  What is gathered goes out without being asked for,
  * and who gives his share of a scattered sum hears nothing in return: a machine could be any number of slices
- * ahead of another, which would have to keep them all.  So of a long vector each stretch but the first is
- * asked for before it is sent, or each but the last is acknowledged.  Both sides know by the slice's number.
+ * ahead of another, which would have to keep them all.  So of a long vector each stretch but the first
+ * ones is asked for before it is sent, or each but the last ones is acknowledged.  Both sides know by the
+ * slice's number.
  */
 static inline bool lsi_is_gated(const ls_exchange *x, int64_t slice)
 {

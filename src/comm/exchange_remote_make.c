@@ -52,6 +52,14 @@ static int64_t slice_size(const ls_comm *c, int64_t n)
     return ls_exchange_slice(n, c->hosts, most, has_lines(c));
 }
 
+/* The longest one. */
+static int64_t longest_slice(ls_collective kind, int64_t n, int ranks, int64_t size)
+{
+    const int64_t whole = lsi_has_pieces(kind) ? ls_exchange_piece(n, ranks) : n;
+
+    return size < whole ? size : whole;
+}
+
 /* -- making -------------------------------------------------------------------------------------------------
  */
 
@@ -232,8 +240,9 @@ ls_status lsi_remote_exchange_create(ls_exchange *x, const lsi_claim *all, ls_er
     f->slots = hands_of(x->c, x->n_chunks);
     f->ahead = most_hands(x->c);
     choose_stretch(x->c, x->kind, f);
-    plan_blocks(f, x->c->hosts, (size_t)(x->chunk < x->n ? x->chunk : x->n), (size_t)f->n_shares[x->c->host],
-                (size_t)(f->total.n_in - f->n_shares[x->c->host]), f->own_share >= 0);
+    plan_blocks(f, x->c->hosts, (size_t)longest_slice(x->kind, x->n, x->size, x->chunk),
+                (size_t)f->n_shares[x->c->host], (size_t)(f->total.n_in - f->n_shares[x->c->host]),
+                f->own_share >= 0);
 out:
     return st;
 }
@@ -256,27 +265,122 @@ void lsi_remote_exchange_destroy(ls_exchange *x)
     x->remote = NULL;
 }
 
-size_t lsi_remote_exchange_bytes(const ls_comm *c, ls_collective kind, int64_t n, ls_wire wire)
-{
-    const int64_t size = slice_size(c, n), slice = size < n ? size : n, slices = (n + size - 1) / size;
-    const size_t shares = lsi_copies(kind) ? 0 : 1, others = (size_t)c->hosts - 1;
-    const int hands = hands_of(c, slices);
-    /* Of what a machine has in hand so many slices are at home on any other, or on itself; what lines bring
-     * early goes further by what one slice spoke for. */
-    const int64_t own = ((slices + c->hosts - 1) / c->hosts + c->local_size - 1) / c->local_size,
-                  turns = (hands + c->hosts - 1) / c->hosts + 1,
-                  before = (hands + spoken_for(c) + c->hosts - 1) / c->hosts + 1;
-    const size_t at_home = (size_t)(turns < own ? turns : own),
-                 early = kind == LS_COLL_ALL_REDUCE  ? at_home * others
-                         : kind == LS_COLL_BROADCAST ? (size_t)(hands + spoken_for(c)) /* all from one home */
-                                                     : (size_t)(before < own ? before : own) * others;
-    lsi_remote_exchange f = {.wire = wire, .held = has_lines(c) && wire == LS_WIRE_F32};
-    size_t bytes = 0;
+/* -- what it takes ------------------------------------------------------------------------------------------
+ */
 
-    if (n == 0) return 0;
-    plan_blocks(&f, c->hosts, (size_t)slice, shares, others * shares, c->local_size == 1);
-    for (int i = 0; i < hands; i++)
-        bytes += lsi_stock_bytes((size_t)i < at_home ? f.home.bytes : f.away.bytes);
-    if (has_lines(c)) bytes += early * lsi_stock_bytes((size_t)slice * lsi_wire_bytes(wire));
-    return bytes;
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* The last machine of ranks that are absent may have fewer. */
+static int ranks_at(const ls_comm *c, int host)
+{
+    if (c->remote != NULL) return c->remote->host_size[host];
+    return (int)least(c->local_size, c->size - (int64_t)host * c->local_size);
+}
+
+/* Ranks that are absent are neighbours on their machines. */
+static int64_t rank_at(const ls_comm *c, int host, int local)
+{
+    return c->remote != NULL ? c->remote->ranks_of[host][local] : (int64_t)host * c->local_size + local;
+}
+
+/* The subtrees that the leaves of a machine make up, whose ranks have all leaves between them in their order.
+ */
+static size_t shares_of(const ls_comm *c, int64_t n_leaves, int host)
+{
+    lsi_node parts[LSI_MAX_PARTS];
+    int64_t first = 0, end = 0; /* of neighbours */
+    size_t n = 0;
+
+    for (int i = 0; i < ranks_at(c, host); i++) {
+        const int64_t rank = rank_at(c, host, i), from = rank * n_leaves / c->size;
+        if (from != end) {
+            n += (size_t)lsi_tree_parts(n_leaves, first, end, parts);
+            first = from;
+        }
+        end = (rank + 1) * n_leaves / c->size;
+    }
+    return n + (size_t)lsi_tree_parts(n_leaves, first, end, parts);
+}
+
+static int64_t slices_of(const ls_comm *c, const lsi_claim *m, int64_t size)
+{
+    const int64_t piece = ls_exchange_piece(m->n, c->size);
+
+    if (lsi_has_pieces((ls_collective)m->kind)) return c->size * ((piece + size - 1) / size);
+    return (m->n + size - 1) / size;
+}
+
+/* How many slices of this rank there may be at once. */
+typedef struct counts {
+    int64_t home, away; /* in hand, that are at home here, or elsewhere: now more of these, now of those */
+    int64_t early;      /* here before they are awaited, of each rank that owns them elsewhere */
+} counts;
+
+/* Of neighbouring slices each machine has one, unless machines with more ranks have more pieces. */
+static counts count_slices(const ls_comm *c, const lsi_claim *m, int64_t slices, int hands, bool alike)
+{
+    const bool pieces = lsi_has_pieces((ls_collective)m->kind), root = m->kind == LS_COLL_BROADCAST;
+    const int64_t ahead = hands + (pieces || root ? spoken_for(c) : 0),
+                  own = ((slices + c->hosts - 1) / c->hosts + c->local_size - 1) / c->local_size;
+
+    if (root || (pieces && !alike)) return (counts){hands, hands, least(ahead, slices)};
+    return (counts){
+        .home = least((hands + c->hosts - 1) / c->hosts + 1, least(own, hands)),
+        .away = least(hands - hands / c->hosts + 1, hands),
+        .early = least((ahead + c->hosts - 1) / c->hosts + 1, alike ? own : slices),
+    };
+}
+
+/* So many blocks of a stock (0: of what slices in hand take, 1: of lines). */
+static void count_blocks(ls_transit *out, int stock, size_t n, size_t bytes)
+{
+    int number;
+    const size_t each = lsi_stock_bytes(bytes, &number);
+
+    out->bytes[stock * LSI_STOCK_SIZES + number] += n * each;
+}
+
+/* What lies here before it is awaited. */
+static void count_early(const ls_comm *c, const lsi_claim *m, const size_t *shares, bool alike, size_t early,
+                        size_t share, ls_transit *out)
+{
+    for (int h = 0; h < c->hosts; h++) {
+        const size_t owners = alike ? 1 : (size_t)ranks_at(c, h),
+                     message = (lsi_copies((ls_collective)m->kind) ? 1 : shares[h]) * share;
+        if (h == c->host) continue;
+        if (m->kind == LS_COLL_BROADCAST && h != (c->host == 0 ? 1 : 0)) continue; /* from one alone */
+        count_blocks(out, 1, owners * early, message);
+    }
+}
+
+void lsi_remote_exchange_transit(const ls_comm *c, const lsi_claim *m, ls_transit *out)
+{
+    const int64_t size = slice_size(c, m->n), slices = slices_of(c, m, size),
+                  slice = longest_slice((ls_collective)m->kind, m->n, c->size, size);
+    const bool copies = lsi_copies((ls_collective)m->kind);
+    const int hands = hands_of(c, slices);
+    lsi_remote_exchange f = {.wire = (ls_wire)m->wire, .held = has_lines(c) && m->wire == LS_WIRE_F32};
+    size_t *shares = ls_alloc(LS_MEM_COMM, (size_t)c->hosts * sizeof *shares), others = 0;
+    bool alike = true;
+    counts n;
+
+    LS_BUG_IF(2 * LSI_STOCK_SIZES != LS_TRANSIT_SIZES);
+    if (m->n == 0 || shares == NULL) goto out;
+    for (int h = 0; h < c->hosts; h++) {
+        if (ranks_at(c, h) != c->local_size) alike = false;
+        shares[h] = copies ? 0 : shares_of(c, m->n_shards, h);
+        if (h != c->host) others += shares[h];
+    }
+    n = count_slices(c, m, slices, hands, alike);
+    plan_blocks(&f, c->hosts, (size_t)slice, shares[c->host], others,
+                c->local_size == 1 && shares[c->host] == 1);
+    count_blocks(out, 0, (size_t)n.home, f.home.bytes);
+    count_blocks(out, 0, (size_t)n.away, f.away.bytes);
+    if (has_lines(c))
+        count_early(c, m, shares, alike, (size_t)n.early, (size_t)slice * lsi_wire_bytes(f.wire), out);
+out:
+    ls_free(shares);
 }

@@ -45,8 +45,9 @@ void lsi_lines_rest(lsi_lines *l, int64_t ns);
 /* -- between lines.c and lines_open.c -----------------------------------------------------------------------
  */
 
-/* How messages look on the wire (lines.c, heading), and which there are (exchange_remote.c): peers that
- * differ in it cannot talk, and find out when they meet.  Every change of either is another form. */
+/* How messages look on the wire (lines.c, heading), and which there are (exchange_remote.c), through MPI too:
+ * ranks that differ in it cannot exchange anything, and are refused when they meet (lines_open.c).  Every
+ * change of either is another form. */
 #define LSI_LINES_FORM UINT64_C(3)
 
 /* Lines of a rank to `size` ranks, none of which is connected. */

@@ -40,6 +40,7 @@ enum { RECEIVED_BYTES = 4 << 20, SENT_BYTES = 1 << 20 };
 
 /* What a rank tells all others. */
 typedef struct card {
+    uint64_t form; /* LSI_LINES_FORM: first in every build */
     uint64_t nonce;
     int32_t willing, machine, port, n;
     uint32_t address[ADDRESSES], mask[ADDRESSES]; /* as on the wire */
@@ -49,7 +50,6 @@ typedef struct card {
 typedef struct hello {
     uint64_t nonce; /* of the one that is spoken to */
     int32_t from, to;
-    uint64_t form; /* LSI_LINES_FORM of the one that speaks */
 } hello;
 
 /* -- what is wanted -----------------------------------------------------------------------------------------
@@ -284,20 +284,13 @@ static int reach(const card *mine, const card *peer)
 static ls_status connect_lower(const ls_comm *c, const card *all, int *fds, ls_err *err)
 {
     for (int r = 0; r < c->rank; r++) {
-        const hello first = {all[r].nonce, c->rank, r, LSI_LINES_FORM};
+        const hello first = {all[r].nonce, c->rank, r};
         if (!are_peers(c, c->rank, r)) continue;
         fds[r] = reach(&all[c->rank], &all[r]);
         if (fds[r] < 0 || !write_all(fds[r], &first, sizeof first))
             return ls_fail(err, LS_LOST, "rank %d cannot connect to rank %d", c->rank, r);
     }
     return LS_OK;
-}
-
-/* The peer is of this run, and of another build of Lockstep: what the one sends the other would misread. */
-static ls_status other_form(int rank, int peer, ls_err *err)
-{
-    return ls_fail(err, LS_LOST, "ranks %d and %d speak differently: their machines have different builds",
-                   rank, peer);
 }
 
 /* Strangers are turned away. */
@@ -322,11 +315,7 @@ static ls_status accept_higher(lsi_lines *l, const ls_comm *c, const card *all, 
             close(fd);
             continue;
         }
-        if (first.form != LSI_LINES_FORM) {
-            close(fd);
-            return other_form(c->rank, first.from, err);
-        }
-        answer = (hello){all[first.from].nonce, c->rank, first.from, LSI_LINES_FORM};
+        answer = (hello){all[first.from].nonce, c->rank, first.from};
         if (!write_all(fd, &answer, sizeof answer)) {
             close(fd);
             continue;
@@ -351,7 +340,6 @@ static ls_status hear_lower(lsi_lines *l, const ls_comm *c, const card *all, int
         if (!read_all(fd, &answer, sizeof answer, until) || answer.nonce != all[c->rank].nonce ||
             answer.from != r)
             return ls_fail(err, LS_LOST, "what answers rank %d is not rank %d", c->rank, r);
-        if (answer.form != LSI_LINES_FORM) return other_form(c->rank, r, err);
         fds[r] = -1;
         keep_window(fd);
         LS_TRY(lsi_lines_connect_take(l, r, fd, err));
@@ -377,6 +365,19 @@ out:
     return st;
 }
 
+/* Ranks of another build may await other messages, through MPI as well: they would wait for ever. */
+static ls_status check_forms(const card *all, int size, ls_err *err)
+{
+    for (int r = 1; r < size; r++)
+        if (all[r].form != all[0].form)
+            return ls_fail(
+                err, LS_UNSUPPORTED,
+                "ranks 0 and %d exchange vectors in different ways (%llu and %llu): their machines "
+                "have different builds of Lockstep, and need the same",
+                r, (unsigned long long)all[0].form, (unsigned long long)all[r].form);
+    return LS_OK;
+}
+
 /* The first rank that is not willing; -1: all are. */
 static int first_unwilling(const card *all, int size)
 {
@@ -388,7 +389,7 @@ static int first_unwilling(const card *all, int size)
 ls_status lsi_lines_open(lsi_lines **out, ls_comm *c, ls_err *err)
 {
     const char *why = unwanted();
-    card mine = {.machine = c->place.machine, .willing = why == NULL}, *all = NULL;
+    card mine = {.form = LSI_LINES_FORM, .machine = c->place.machine, .willing = why == NULL}, *all = NULL;
     ls_err problem = {0};
     lsi_lines *l = NULL;
     int listener = -1;
@@ -407,6 +408,7 @@ ls_status lsi_lines_open(lsi_lines **out, ls_comm *c, ls_err *err)
         goto out;
     }
     LS_TRY(c->transport->gather(&mine, sizeof mine, all, err));
+    LS_TRY(check_forms(all, c->size, err));
     if (first_unwilling(all, c->size) >= 0) {
         if (c->rank == 0)
             ls_log(LS_LOG_INFO, "vectors go through MPI: %s", why != NULL ? why : "a rank cannot otherwise");

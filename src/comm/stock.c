@@ -62,10 +62,10 @@ void lsi_stock_release(lsi_stock *s)
         }
 }
 
-size_t lsi_stock_bytes(size_t bytes)
+size_t lsi_stock_bytes(size_t bytes, int *number)
 {
     size_t size;
 
-    (void)size_for(bytes, &size);
+    *number = size_for(bytes, &size);
     return sizeof(lsi_block) + size;
 }

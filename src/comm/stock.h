@@ -1,5 +1,6 @@
-/* stock.h: blocks of memory that are used again and again: of those that fit, the one that was used last,
- * which the cache still has, is taken first.  After the first steps nothing is allocated. */
+/* stock.h: blocks of memory that are used again and again: of those of the right size, the one that was used
+ * last, which the cache still has.  After the first steps nothing is allocated.  A block is never used for
+ * what is smaller: what is taken is, for each size, as many blocks as were ever in use at once. */
 #ifndef LS_COMM_STOCK_H
 #define LS_COMM_STOCK_H
 
@@ -19,7 +20,7 @@ void *lsi_stock_take(lsi_stock *s, size_t bytes);
 void lsi_stock_give(lsi_stock *s, void *block); /* accepts NULL */
 /* Frees all that have been given back. */
 void lsi_stock_release(lsi_stock *s);
-/* What a block of so many bytes takes. */
-size_t lsi_stock_bytes(size_t bytes);
+/* What a block of so many bytes takes; *number: which of the sizes it has. */
+size_t lsi_stock_bytes(size_t bytes, int *number);
 
 #endif

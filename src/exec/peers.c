@@ -85,15 +85,20 @@ double ls_plan_traffic(const ls_plan *p)
  * another; messages of the next may be there before this rank has done with the one before it. */
 static size_t transit_bytes(const ls_peers *p, const ls_exchange_room *room)
 {
-    size_t sum = 0, most = 0;
+    ls_transit sum = {{0}}, most = {{0}};
 
     for (int i = 0; i < p->n; i++) {
+        ls_transit one;
         if (p->buckets[i].x == NULL || p->buckets[i].how.room != room) continue;
-        const size_t bytes = ls_exchange_transit_bytes(p->comm, &p->buckets[i].how);
-        sum += bytes;
-        if (bytes > most) most = bytes;
+        ls_exchange_transit(p->comm, &p->buckets[i].how, &one);
+        for (int k = 0; k < LS_TRANSIT_SIZES; k++) {
+            sum.bytes[k] += one.bytes[k];
+            if (one.bytes[k] > most.bytes[k]) most.bytes[k] = one.bytes[k];
+        }
     }
-    return room == NULL || sum < 2 * most ? sum : 2 * most;
+    for (int k = 0; k < LS_TRANSIT_SIZES && room != NULL; k++)
+        if (sum.bytes[k] > 2 * most.bytes[k]) sum.bytes[k] = 2 * most.bytes[k];
+    return ls_transit_bytes(&sum);
 }
 
 size_t ls_peers_bytes(const ls_peers *p)
