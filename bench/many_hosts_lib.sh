@@ -3,8 +3,8 @@
 #   SHARE: percent of a core that each has (cgroups of version 1 or 2), for machines with fewer cores than hosts: together they must leave
 #          room for what the kernel does for the wire.  Steps should take long against the 20 ms in which shares are dealt.
 #   LOCKSTEP (build/lockstep); SWITCH: a compiled wire_switch (else it is compiled)
-# A link without delay is the kernel's (a bridge, tbf); one with it is bench/wire_switch.c, which wants cores of its own beside those of
-# the machines.  Needs root, ip, tc and python3.
+# A link without delay is the kernel's (a bridge, tbf); one with it is bench/wire_switch.c in the bridge's place, which wants cores of its own
+# beside those of the machines.  Needs root, ip, tc and python3.
 here=$(cd "$(dirname "$0")/.." && pwd)
 lockstep=$(readlink -f "${LOCKSTEP:-$here/build/lockstep}")
 export LOCKSTEP_EXPERIMENTS=${LOCKSTEP_EXPERIMENTS:-$here/experiments} LOCKSTEP_SECRET="between machines $$"
@@ -20,6 +20,9 @@ clean() {
 }
 trap clean EXIT
 
+# shape NAMESPACE DEVICE MBIT: what leaves by it
+shape() { tc -n "$1" qdisc add dev "$2" root tbf rate "$3mbit" burst 70kb latency 100ms; }
+
 # link MBIT:US: HOSTS machines behind such links
 link() {
     local i at first=() rate=${1%:*} delay=${1#*:}
@@ -29,6 +32,7 @@ link() {
     for ((i = 0; i < hosts; i++)); do ip netns add "$name-$i"; done
     if [ "$delay" -gt 0 ]; then
         [ -n "$switch" ] || { switch=$out/wire_switch && "${CC:-cc}" -O2 -D_GNU_SOURCE -pthread -o "$switch" "$here/bench/wire_switch.c"; }
+        : >"$work/switch"
         # Where it shares cores with machines, it goes first, as a switch does that is none of them.
         [ "$hosts" -lt "$cores" ] || ! chrt -f 10 true 2>/dev/null || first=(chrt -f 10)
         # shellcheck disable=SC2046,SC2068 # names without spaces
@@ -42,9 +46,11 @@ link() {
         for ((i = 0; i < hosts; i++)); do
             ip -n "$name-$i" link add eth0 type veth peer name "p$i" netns "$name-s"
             ip -n "$name-s" link set "p$i" master br0 up
-            for at in "$name-$i eth0" "$name-s p$i"; do tc -n "${at% *}" qdisc add dev "${at#* }" root tbf rate "${rate}mbit" burst 70kb latency 100ms; done
+            shape "$name-$i" eth0 "$rate"
+            shape "$name-s" "p$i" "$rate"
         done
     fi
+    for ((i = 0; i < hosts && delay > 0; i++)); do shape "$name-$i" eth0 "$rate"; done
     for ((i = 0; i < hosts; i++)); do
         ip -n "$name-$i" addr add "$net.$((i + 1))/24" dev eth0
         ip -n "$name-$i" link set lo up

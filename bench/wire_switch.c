@@ -4,20 +4,22 @@
  * usage: wire_switch [-s] MBIT_PER_S DELAY_US NAMESPACE...
  *
  * Makes the device eth0 (a TAP) in each namespace, says "ready", and forwards frames until it is killed, when
- * the devices vanish.  A link has its rate in each direction; a frame reaches its machine DELAY_US after its
- * last byte has left.  The switch cuts through: where nobody else sends to a machine, a frame waits for the
- * rate once and not twice.  A sender is slowed down by its device, which is not read faster than its link is;
- * what several send to one machine queues up to 100 ms, and is dropped beyond.
+ * the devices vanish.  Towards a machine its link has that rate, and a frame reaches it DELAY_US after its
+ * last byte has left the switch; what several send to one machine queues up to 100 ms, and is dropped beyond.
+ * The other direction is the sender's: its device wants a shaper of the kernel's (tbf) of the same rate,
+ * which holds back what a connection sends as a network card does; a TAP alone would queue all of it.  Where
+ * nobody else sends to a machine, a frame waits for the rate once and not twice.
  *
  * Large segments cross as one (virtio's header, as between virtual machines), so that the switch keeps up. It
  * has two threads for each machine and should have cores of its own: the times of frames are those of its
  * clock, and threads that have something to send soon spin.  With -s it is sparing, for machines whose cores
- * it has to share: threads sleep, a frame goes with one that is due up to 250 us before it, and devices are
- * read up to a millisecond ahead of their links. */
+ * it has to share: one thread that sleeps and does all that is due at once, a frame with one that is due up
+ * to 250 us before it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/if.h>
 #include <linux/if_tun.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdbool.h>
@@ -34,8 +36,8 @@ enum {
     PORTS = 64,
     HEADER = 10,          /* virtio's, before every frame */
     FRAME = 65536 + 64,   /* a large segment with its headers */
-    OVERHEAD = 24,        /* preamble, check and gap of a frame on the wire, in bytes */
     SEGMENT = 1514,       /* of a large segment, on the wire */
+    HEADERS = 66,         /* of each segment but the first, which has its own */
     QUEUE_NS = 100000000, /* that frames wait for a machine's link at most */
 };
 
@@ -51,7 +53,7 @@ typedef struct port {
     pthread_mutex_t lock; /* guards all below */
     pthread_cond_t some;
     frame *head, **tail;
-    int64_t in_busy_ns; /* until when its link is taken, towards the machine */
+    int64_t busy_ns; /* until when its link is taken, towards the machine */
     uint64_t dropped;
 } port;
 
@@ -59,9 +61,9 @@ static port ports[PORTS];
 static int n_ports;
 static double ns_per_byte;
 static int64_t delay_ns;
-static int64_t spin_ns = 60000;   /* before a frame is due its thread stops sleeping */
-static int64_t early_ns = 0;      /* that a frame may go before it is due */
-static int64_t ahead_ns = 100000; /* how far before its link is free a device is read */
+static int64_t spin_ns = 60000; /* before a frame is due its thread stops sleeping */
+static int64_t early_ns = 0;    /* that a frame may go before it is due */
+static bool blocks = true;      /* reading a device that has nothing waits */
 
 /* Which machine has an address: learnt from what it sends.  A machine has one, and never another, so a torn
  * or late look at most sends a frame to all. */
@@ -98,68 +100,111 @@ static uint64_t address_at(const uint8_t *p)
     return a;
 }
 
-/* What a frame takes of a link: a large segment is cut into packets with headers of their own. */
+/* What a frame takes of a link, as the kernel's shapers count: a large segment is cut into packets with
+ * headers of their own. */
 static int64_t wire_ns(size_t bytes)
 {
     const size_t packets = (bytes + SEGMENT - 1) / SEGMENT;
 
-    return (int64_t)((double)(bytes + packets * (size_t)OVERHEAD + (packets - 1) * 66) * ns_per_byte);
+    return (int64_t)((double)(bytes + (packets - 1) * (size_t)HEADERS) * ns_per_byte);
 }
 
-static void deliver(port *to, const uint8_t *data, size_t bytes, int64_t left_ns, int64_t takes_ns)
+/* A frame that is full when it is read; the next read takes the same one where it went nowhere. */
+static frame *new_frame(void)
 {
-    frame *f;
+    frame *f = malloc(sizeof *f + HEADER + FRAME);
+
+    if (f == NULL) die("memory", "for a frame");
+    return f;
+}
+
+static frame *copy_of(const frame *f)
+{
+    frame *other = malloc(sizeof *f + f->bytes);
+
+    if (other == NULL) die("memory", "for a frame");
+    memcpy(other, f, sizeof *f + f->bytes);
+    return other;
+}
+
+/* Takes the frame. */
+static void deliver(port *to, frame *f, int64_t left_ns, int64_t takes_ns)
+{
     int64_t done;
 
     pthread_mutex_lock(&to->lock);
-    done = to->in_busy_ns + takes_ns > left_ns ? to->in_busy_ns + takes_ns : left_ns;
+    done = to->busy_ns + takes_ns > left_ns ? to->busy_ns + takes_ns : left_ns;
     if (done - left_ns > QUEUE_NS) {
         to->dropped++;
-    } else if ((f = malloc(sizeof *f + bytes)) != NULL) {
-        to->in_busy_ns = done;
-        memcpy(f->data, data, bytes);
-        *f = (frame){.due_ns = done + delay_ns, .bytes = bytes};
+        free(f);
+    } else {
+        to->busy_ns = done;
+        f->next = NULL;
+        f->due_ns = done + delay_ns;
         *to->tail = f;
         to->tail = &f->next;
-        pthread_cond_signal(&to->some);
+        if (blocks) pthread_cond_signal(&to->some);
     }
     pthread_mutex_unlock(&to->lock);
 }
 
-/* From a machine into the switch, at the rate of its link. */
+static frame *take_first(port *to)
+{
+    frame *f = to->head;
+
+    to->head = f->next;
+    if (to->head == NULL) to->tail = &to->head;
+    return f;
+}
+
+/* What the machine has sent goes to the one it is for, or to all others.  False: there was nothing. */
+static bool forward(port *from, frame **room)
+{
+    const int me = (int)(from - ports);
+    frame *f = *room;
+    const ssize_t got = read(from->fd, f->data, HEADER + FRAME);
+    int64_t takes, at;
+    uint64_t to;
+    int only = -1;
+
+    if (got < HEADER + 14) {
+        if (got < 0 && errno != EINTR && errno != EAGAIN) die("read", "eth0");
+        return false;
+    }
+    f->bytes = (size_t)got;
+    address[me] = address_at(f->data + HEADER + 6);
+    to = address_at(f->data + HEADER);
+    takes = wire_ns(f->bytes - HEADER);
+    at = now();
+    for (int i = 0; i < n_ports; i++)
+        if (address[i] == to) only = i;
+    for (int i = 0; i < n_ports && only < 0; i++)
+        if (i != me) deliver(&ports[i], copy_of(f), at, takes);
+    if (only < 0 || only == me) return true;
+    *room = new_frame();
+    deliver(&ports[only], f, at, takes);
+    return true;
+}
+
+static void hand_over(port *to, frame *f)
+{
+    if (write(to->fd, f->data, f->bytes) < 0 && errno != EIO) die("write", "eth0"); /* EIO: it is down */
+    free(f);
+}
+
+/* -- two threads for each machine: into the switch, and out of it when it is time
+ * ----------------------------
+ */
+
 static void *hear(void *arg)
 {
     port *from = arg;
-    const int me = (int)(from - ports);
-    static _Thread_local uint8_t data[HEADER + FRAME];
-    int64_t busy = 0;
+    frame *room = new_frame();
 
-    for (;;) {
-        const ssize_t got = read(from->fd, data, sizeof data);
-        const uint8_t *ethernet = data + HEADER;
-        uint64_t to;
-        int64_t takes, left;
-        int only = -1;
-
-        if (got < HEADER + 14) {
-            if (got < 0 && errno != EINTR && errno != EAGAIN) die("read", "eth0");
-            continue;
-        }
-        address[me] = address_at(ethernet + 6);
-        to = address_at(ethernet);
-        takes = wire_ns((size_t)got - HEADER);
-        left = now();
-        busy = (busy > left ? busy : left) + takes;
-        for (int i = 0; i < n_ports; i++)
-            if (address[i] == to) only = i;
-        for (int i = 0; i < n_ports; i++)
-            if (i != me && (only < 0 || i == only)) deliver(&ports[i], data, (size_t)got, busy, takes);
-        if (busy - left > ahead_ns) wait_until(busy - ahead_ns / 2);
-    }
+    for (;;) forward(from, &room);
     return NULL;
 }
 
-/* Out of the switch, when it is time. */
 static void *speak(void *arg)
 {
     port *to = arg;
@@ -169,15 +214,43 @@ static void *speak(void *arg)
 
         pthread_mutex_lock(&to->lock);
         while (to->head == NULL) pthread_cond_wait(&to->some, &to->lock);
-        f = to->head;
-        to->head = f->next;
-        if (to->head == NULL) to->tail = &to->head;
+        f = take_first(to);
         pthread_mutex_unlock(&to->lock);
         if (f->due_ns - now() > early_ns) wait_until(f->due_ns);
-        if (write(to->fd, f->data, f->bytes) < 0 && errno != EIO) die("write", "eth0"); /* EIO: it is down */
-        free(f);
+        hand_over(to, f);
     }
     return NULL;
+}
+
+/* -- one thread for all -------------------------------------------------------------------------------------
+ */
+
+/* Returns when there is more to do without a machine sending something. */
+static int64_t do_what_is_due(frame **room)
+{
+    int64_t next = INT64_MAX;
+
+    for (int i = 0; i < n_ports; i++)
+        while (forward(&ports[i], room)) continue;
+    for (int i = 0; i < n_ports; i++) {
+        port *p = &ports[i];
+        while (p->head != NULL && p->head->due_ns - now() <= early_ns) hand_over(p, take_first(p));
+        if (p->head != NULL && p->head->due_ns < next) next = p->head->due_ns;
+    }
+    return next;
+}
+
+static void serve(void)
+{
+    frame *room = new_frame();
+    struct pollfd wait[PORTS];
+
+    for (int i = 0; i < n_ports; i++) wait[i] = (struct pollfd){.fd = ports[i].fd, .events = POLLIN};
+    for (;;) {
+        const int64_t next = do_what_is_due(&room), left = next - now();
+        const struct timespec t = {.tv_sec = left / 1000000000, .tv_nsec = left % 1000000000};
+        if (left > 0) ppoll(wait, (nfds_t)n_ports, next == INT64_MAX ? NULL : &t, NULL);
+    }
 }
 
 /* The device belongs to the namespace that its maker is in. */
@@ -191,7 +264,7 @@ static int open_tap(const char *namespace)
     space = open(path, O_RDONLY | O_CLOEXEC);
     if (space < 0 || setns(space, CLONE_NEWNET) != 0) die("namespace", path);
     close(space);
-    fd = open("/dev/net/tun", O_RDWR | O_CLOEXEC);
+    fd = open("/dev/net/tun", O_RDWR | O_CLOEXEC | (blocks ? 0 : O_NONBLOCK));
     if (fd < 0) die("open", "/dev/net/tun");
     r.ifr_flags = IFF_TAP | IFF_NO_PI | IFF_VNET_HDR;
     if (ioctl(fd, TUNSETIFF, &r) != 0) die("TUNSETIFF", namespace);
@@ -206,9 +279,8 @@ int main(int argc, char **argv)
     pthread_t t;
 
     if (sleeps) {
-        spin_ns = 0;
+        blocks = false;
         early_ns = 250000;
-        ahead_ns = 1000000;
         argc--;
         argv++;
     }
@@ -227,10 +299,11 @@ int main(int argc, char **argv)
         pthread_mutex_init(&ports[i].lock, NULL);
         pthread_cond_init(&ports[i].some, NULL);
     }
-    for (int i = 0; i < n_ports; i++)
+    for (int i = 0; i < n_ports && !sleeps; i++)
         if (pthread_create(&t, NULL, hear, &ports[i]) != 0 || pthread_create(&t, NULL, speak, &ports[i]) != 0)
             die("pthread_create", "");
     puts("ready");
     fflush(stdout);
+    if (sleeps) serve();
     for (;;) pause();
 }

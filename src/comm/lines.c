@@ -22,6 +22,10 @@
 
 enum { SEND_AT_ONCE = 8 }; /* parcels in one call */
 
+/* Where the system takes nothing more it is tried again when it says so, which it does when a third of its
+ * room is free, or after so long: a rank that will compute next fills the room. */
+#define FULL_NS UINT64_C(200000)
+
 /* A peer that is gone is first of all the launcher's matter, who knows more of it. */
 #define GRACE_NS UINT64_C(5000000000)
 
@@ -59,15 +63,17 @@ typedef struct line {
     heading head; /* of the message that is coming in */
     size_t head_at;
     parcel *in;       /* where it goes; NULL: its heading is not complete */
+    uint64_t full_ns; /* when the system took nothing more; 0: it may take something */
     uint64_t lost_ns; /* when the connection ended; 0: it stands */
     bool silent;      /* because the peer's machine does not answer any more */
 } line;
 
 struct lsi_lines {
     int size, n;
-    line **of;             /* by rank; NULL: none */
+    line **of;             /* by rank and lane; NULL: none */
     line **list;           /* the n that are there */
-    struct pollfd *polled; /* as many, for a rest */
+    struct pollfd *polled; /* as many: what the system says of them */
+    bool told;             /* that since the last turn */
     parcel *made;          /* all of them, the last one first */
     queue spare;
     lsi_stock rooms; /* for messages without a place */
@@ -139,6 +145,11 @@ static bool give_room(lsi_lines *l, parcel *p)
     return p->kept != NULL;
 }
 
+static line **line_of(const lsi_lines *l, int peer, lsi_lane lane)
+{
+    return &l->of[peer * LSI_LANES + (int)lane];
+}
+
 /* -- making -------------------------------------------------------------------------------------------------
  */
 
@@ -166,26 +177,27 @@ static void keep_alive(int fd, int silence_s)
 
 ls_status lsi_lines_make(lsi_lines **out, int size, ls_err *err)
 {
+    const size_t most = (size_t)size * LSI_LANES;
     lsi_lines *l = *out = ls_alloc(LS_MEM_COMM, sizeof *l);
 
     if (l == NULL) return ls_fail(err, LS_NOMEM, "no memory for connections");
     l->size = size;
     l->silence_s = silence_limit();
     l->spare.end = &l->spare.first;
-    l->of = ls_alloc(LS_MEM_COMM, (size_t)size * sizeof(line *));
-    l->list = ls_alloc(LS_MEM_COMM, (size_t)size * sizeof(line *));
-    l->polled = ls_alloc(LS_MEM_COMM, (size_t)size * sizeof *l->polled);
+    l->of = ls_alloc(LS_MEM_COMM, most * sizeof(line *));
+    l->list = ls_alloc(LS_MEM_COMM, most * sizeof(line *));
+    l->polled = ls_alloc(LS_MEM_COMM, most * sizeof *l->polled);
     if (l->of != NULL && l->list != NULL && l->polled != NULL) return LS_OK;
     lsi_lines_close(l);
     *out = NULL;
     return ls_fail(err, LS_NOMEM, "no memory for connections");
 }
 
-ls_status lsi_lines_connect_take(lsi_lines *l, int peer, int fd, ls_err *err)
+ls_status lsi_lines_connect_take(lsi_lines *l, int peer, lsi_lane lane, int fd, ls_err *err)
 {
     line *x = ls_alloc(LS_MEM_COMM, sizeof *x);
 
-    if (x == NULL || l->of[peer] != NULL) {
+    if (x == NULL || *line_of(l, peer, lane) != NULL) {
         close(fd);
         ls_free(x);
         return ls_fail(err, x == NULL ? LS_NOMEM : LS_LOST, "rank %d cannot be connected", peer);
@@ -196,7 +208,7 @@ ls_status lsi_lines_connect_take(lsi_lines *l, int peer, int fd, ls_err *err)
     x->out.end = &x->out.first;
     x->awaited.end = &x->awaited.first;
     x->unasked.end = &x->unasked.first;
-    l->of[peer] = l->list[l->n++] = x;
+    *line_of(l, peer, lane) = l->list[l->n++] = x;
     return LS_OK;
 }
 
@@ -255,21 +267,39 @@ static void note_sent(line *x, size_t sent)
     }
 }
 
+static size_t bytes_of(const struct msghdr *m)
+{
+    size_t sum = 0;
+
+    for (size_t i = 0; i < m->msg_iovlen; i++) sum += m->msg_iov[i].iov_len;
+    return sum;
+}
+
+/* Until nothing is left or the system has no room. */
 static bool flush(line *x)
 {
     struct iovec pieces[2 * SEND_AT_ONCE];
     bool moved = false;
 
-    while (x->out.first != NULL && x->lost_ns == 0) {
+    x->full_ns = 0;
+    while (x->out.first != NULL && x->lost_ns == 0 && x->full_ns == 0) {
         struct msghdr m = {.msg_iov = pieces, .msg_iovlen = (size_t)list_pieces(x, pieces)};
+        const size_t all = bytes_of(&m);
         const ssize_t sent = sendmsg(x->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
         if (sent < 0 && errno == EINTR) continue;
         if (sent < 0 && errno != EAGAIN && errno != EWOULDBLOCK) lose(x, errno);
+        if (sent < (ssize_t)all) x->full_ns = ls_clock_ns();
         if (sent <= 0) break;
         note_sent(x, (size_t)sent);
         moved = true;
     }
     return moved;
+}
+
+/* Each call for nothing is taken from what the rank computes. */
+static bool may_flush(const line *x)
+{
+    return x->out.first != NULL && (x->full_ns == 0 || ls_clock_ns() - x->full_ns >= FULL_NS);
 }
 
 /* Behind all that go first; what has begun to leave goes on. */
@@ -283,10 +313,10 @@ static void queue_up(queue *q, parcel *p)
     if (p->next == NULL) q->end = &p->next;
 }
 
-ls_status lsi_lines_send(lsi_lines *l, const void *data, size_t bytes, int to, int tag, uint64_t turn,
-                         float weight, ls_transport_request *out, ls_err *err)
+ls_status lsi_lines_send(lsi_lines *l, const void *data, size_t bytes, int to, lsi_lane lane, int tag,
+                         uint64_t turn, float weight, ls_transport_request *out, ls_err *err)
 {
-    line *x = l->of[to];
+    line *x = *line_of(l, to, lane);
     parcel *p;
 
     LS_BUG_IF(x == NULL || bytes > UINT32_MAX);
@@ -295,7 +325,7 @@ ls_status lsi_lines_send(lsi_lines *l, const void *data, size_t bytes, int to, i
     p->turn = turn;
     out->word[0] = (uint64_t)(uintptr_t)p;
     queue_up(&x->out, p);
-    flush(x);
+    if (may_flush(x)) flush(x);
     return LS_OK;
 }
 
@@ -324,10 +354,10 @@ static ls_status hold(parcel *p, ls_transport_request *out)
     return LS_OK;
 }
 
-ls_status lsi_lines_receive(lsi_lines *l, void *data, size_t bytes, int from, int tag,
+ls_status lsi_lines_receive(lsi_lines *l, void *data, size_t bytes, int from, lsi_lane lane, int tag,
                             ls_transport_request *out, ls_err *err)
 {
-    line *x = l->of[from];
+    line *x = *line_of(l, from, lane);
     parcel *p;
 
     LS_BUG_IF(x == NULL);
@@ -399,8 +429,9 @@ static void arrive(line *x)
     if (is_unasked(p)) append(&x->unasked, p);
 }
 
-/* One call: what is left of the message, and the heading of the next.  False: there is nothing now. */
-static bool read_some(line *x)
+/* One call: what is left of the message, and the heading of the next.  False: there is nothing now.  `all`:
+ * there may be more. */
+static bool read_some(line *x, bool *all)
 {
     struct iovec pieces[2];
     struct msghdr m = {.msg_iov = pieces};
@@ -416,6 +447,7 @@ static bool read_some(line *x)
     while (got < 0 && errno == EINTR);
     if (got == 0 || (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK)) lose(x, got == 0 ? 0 : errno);
     if (got <= 0) return false;
+    *all = (size_t)got == bytes_of(&m);
     if (body > (size_t)got) body = (size_t)got;
     if (x->in != NULL) x->in->at += body;
     x->head_at += (size_t)got - body;
@@ -425,9 +457,10 @@ static bool read_some(line *x)
 /* Up to the end of a message. */
 static ls_status read_line(lsi_lines *l, line *x, bool *moved, ls_err *err)
 {
+    bool all = true;
     ls_status st = LS_OK;
 
-    while (x->lost_ns == 0 && read_some(x)) {
+    while (x->lost_ns == 0 && all && read_some(x, &all)) {
         const bool whole = x->in != NULL && x->in->at == x->in->head.bytes;
         *moved = true;
         if (whole) arrive(x);
@@ -465,21 +498,9 @@ static void look_for_silence(lsi_lines *l)
         if (l->list[i]->lost_ns == 0 && is_silent(l, l->list[i])) lose(l->list[i], ETIMEDOUT);
 }
 
-ls_status lsi_lines_turn(lsi_lines *l, bool *moved, ls_err *err)
-{
-    ls_status st = LS_OK;
-
-    *moved = false;
-    for (int i = 0; i < l->n; i++) {
-        if (flush(l->list[i])) *moved = true;
-        LS_TRY(read_line(l, l->list[i], moved, err));
-    }
-    if (!*moved) look_for_silence(l);
-out:
-    return st;
-}
-
-void lsi_lines_rest(lsi_lines *l, int64_t ns)
+/* What can be read and sent, within so long.  One call for all lines, of which most have nothing: two for
+ * each were a third of the processor's time with eight machines and several vectors under way. */
+static void ask_system(lsi_lines *l, int64_t ns)
 {
     const struct timespec most = {.tv_nsec = (long)ns};
 
@@ -488,7 +509,29 @@ void lsi_lines_rest(lsi_lines *l, int64_t ns)
         l->polled[i] = (struct pollfd){.fd = x->lost_ns == 0 ? x->fd : -1,
                                        .events = (short)(x->out.first != NULL ? POLLIN | POLLOUT : POLLIN)};
     }
-    (void)!ppoll(l->polled, (nfds_t)l->n, &most, NULL);
+    l->told = ppoll(l->polled, (nfds_t)l->n, &most, NULL) >= 0;
+}
+
+ls_status lsi_lines_turn(lsi_lines *l, bool *moved, ls_err *err)
+{
+    ls_status st = LS_OK;
+
+    *moved = false;
+    if (!l->told) ask_system(l, 0);
+    for (int i = 0; i < l->n && l->told; i++) {
+        const short can = l->polled[i].revents;
+        if (((can & POLLOUT) || may_flush(l->list[i])) && flush(l->list[i])) *moved = true;
+        if (can & ~POLLOUT) LS_TRY(read_line(l, l->list[i], moved, err));
+    }
+    if (!*moved) look_for_silence(l);
+out:
+    l->told = false;
+    return st;
+}
+
+void lsi_lines_rest(lsi_lines *l, int64_t ns)
+{
+    ask_system(l, ns);
 }
 
 ls_status lsi_lines_test(lsi_lines *l, ls_transport_request *requests, int n, bool *finished, ls_err *err)

@@ -8,7 +8,7 @@
 #include "check.h"
 #include "comm/lines.h"
 
-/* Two ends of one line, rank 0 and rank 1, in this process. */
+/* Two ends of both lines, rank 0 and rank 1, in this process. */
 typedef struct ends {
     lsi_lines *of[2];
     int fd[2];
@@ -18,10 +18,11 @@ static void join(ends *e)
 {
     ls_err err = {0};
 
-    CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, e->fd) == 0);
-    for (int i = 0; i < 2; i++) {
-        CHECK_OK(lsi_lines_make(&e->of[i], 2, &err), &err);
-        CHECK_OK(lsi_lines_connect_take(e->of[i], 1 - i, e->fd[i], &err), &err);
+    for (int i = 0; i < 2; i++) CHECK_OK(lsi_lines_make(&e->of[i], 2, &err), &err);
+    for (int k = 0; k < LSI_LANES; k++) {
+        CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, e->fd) == 0);
+        for (int i = 0; i < 2; i++)
+            CHECK_OK(lsi_lines_connect_take(e->of[i], 1 - i, (lsi_lane)k, e->fd[i], &err), &err);
     }
 }
 
@@ -79,13 +80,13 @@ static void messages_arrive(void)
         for (int round = 0; round < 2; round++) {
             for (int i = 0; i < 2 && round == early; i++)
                 for (int k = 0; k < N; k++)
-                    CHECK_OK(lsi_lines_send(e.of[i], from[i][k], length[k], 1 - i, 100 + k, 0, 1,
+                    CHECK_OK(lsi_lines_send(e.of[i], from[i][k], length[k], 1 - i, LSI_LONG, 100 + k, 0, 1,
                                             &sends[i][k], &err),
                              &err);
             for (int i = 0; i < 2 && round != early; i++)
                 for (int k = N - 1; k >= 0; k--)
-                    CHECK_OK(lsi_lines_receive(e.of[i], to[i][k], length[k], 1 - i, 100 + k, &receives[i][k],
-                                               &err),
+                    CHECK_OK(lsi_lines_receive(e.of[i], to[i][k], length[k], 1 - i, LSI_LONG, 100 + k,
+                                               &receives[i][k], &err),
                              &err);
             settle(&e);
         }
@@ -112,13 +113,13 @@ static void equal_tags_keep_their_order(void)
     int from[4] = {1, 2, 3, 4}, to[4] = {0};
 
     join(&e);
-    CHECK_OK(lsi_lines_receive(e.of[1], &to[0], sizeof(int), 0, 7, &r[0], &err), &err);
+    CHECK_OK(lsi_lines_receive(e.of[1], &to[0], sizeof(int), 0, LSI_LONG, 7, &r[0], &err), &err);
     for (int i = 0; i < 4; i++)
-        CHECK_OK(lsi_lines_send(e.of[0], &from[i], sizeof(int), 1, 7, 0, 1, &s[i], &err), &err);
+        CHECK_OK(lsi_lines_send(e.of[0], &from[i], sizeof(int), 1, LSI_LONG, 7, 0, 1, &s[i], &err), &err);
     settle(&e);
     CHECK(is_over(e.of[1], &r[0], 1));
     for (int i = 1; i < 4; i++)
-        CHECK_OK(lsi_lines_receive(e.of[1], &to[i], sizeof(int), 0, 7, &r[i], &err), &err);
+        CHECK_OK(lsi_lines_receive(e.of[1], &to[i], sizeof(int), 0, LSI_LONG, 7, &r[i], &err), &err);
     CHECK(is_over(e.of[1], r + 1, 3));
     for (int i = 0; i < 4; i++) CHECK_EQ_INT(to[i], i + 1);
     part(&e);
@@ -139,16 +140,44 @@ static void turns(void)
     join(&e);
     for (int i = 0; i < N; i++) {
         from[i] = filled(BYTES, i);
-        CHECK_OK(lsi_lines_send(e.of[0], from[i], BYTES, 1, i, turn[i], 1, &s[i], &err), &err);
+        CHECK_OK(lsi_lines_send(e.of[0], from[i], BYTES, 1, LSI_LONG, i, turn[i], 1, &s[i], &err), &err);
     }
     for (int i = 0; i < N; i++) { /* only the next of them can come: all go to the same place */
-        CHECK_OK(lsi_lines_receive(e.of[1], to, BYTES, 0, order[i], &r[i], &err), &err);
+        CHECK_OK(lsi_lines_receive(e.of[1], to, BYTES, 0, LSI_LONG, order[i], &r[i], &err), &err);
         for (int turns = 0; turns < 10000 && !is_over(e.of[1], &r[i], 1); turns++)
             for (int k = 0; k < 2; k++) CHECK_OK(lsi_lines_turn(e.of[k], &moved, &err), &err);
         CHECK(memcmp(to, from[order[i]], BYTES) == 0);
         CHECK(i == N - 1 || !is_over(e.of[0], &s[order[N - 1]], 1));
     }
     for (int i = 0; i < N; i++) ls_free(from[i]);
+    ls_free(to);
+    part(&e);
+}
+
+/* What is short does not wait for what is long, not even for what the system has of it already: there the
+ * same tag is another message. */
+static void short_ones_do_not_wait(void)
+{
+    const size_t bytes = 3000000;
+    ends e;
+    ls_err err = {0};
+    ls_transport_request s[2], r[2];
+    char *from = filled(bytes, 3), *to = filled(bytes, 4);
+    int word = 7, got = 0;
+    bool moved;
+
+    join(&e);
+    CHECK_OK(lsi_lines_receive(e.of[1], to, bytes, 0, LSI_LONG, 5, &r[0], &err), &err);
+    CHECK_OK(lsi_lines_receive(e.of[1], &got, sizeof got, 0, LSI_SHORT, 5, &r[1], &err), &err);
+    CHECK_OK(lsi_lines_send(e.of[0], from, bytes, 1, LSI_LONG, 5, 0, 1, &s[0], &err), &err);
+    CHECK_OK(lsi_lines_send(e.of[0], &word, sizeof word, 1, LSI_SHORT, 5, 9, 1, &s[1], &err), &err);
+    CHECK(is_over(e.of[0], &s[1], 1) && !is_over(e.of[0], &s[0], 1));
+    CHECK_OK(lsi_lines_turn(e.of[1], &moved, &err), &err);
+    CHECK(is_over(e.of[1], &r[1], 1) && got == word);
+    CHECK(!is_over(e.of[1], &r[0], 1));
+    settle(&e);
+    CHECK(is_over(e.of[1], &r[0], 1) && memcmp(from, to, bytes) == 0);
+    ls_free(from);
     ls_free(to);
     part(&e);
 }
@@ -164,10 +193,10 @@ static void asked_for_midway(void)
     bool moved;
 
     join(&e);
-    CHECK_OK(lsi_lines_send(e.of[0], from, bytes, 1, 9, 0, 1, &s, &err), &err);
+    CHECK_OK(lsi_lines_send(e.of[0], from, bytes, 1, LSI_LONG, 9, 0, 1, &s, &err), &err);
     CHECK_OK(lsi_lines_turn(e.of[1], &moved, &err), &err);
     CHECK(moved);
-    CHECK_OK(lsi_lines_receive(e.of[1], to, bytes, 0, 9, &r, &err), &err);
+    CHECK_OK(lsi_lines_receive(e.of[1], to, bytes, 0, LSI_LONG, 9, &r, &err), &err);
     CHECK(!is_over(e.of[1], &r, 1)); /* a socket does not hold all of it */
     settle(&e);
     CHECK(is_over(e.of[1], &r, 1) && is_over(e.of[0], &s, 1));
@@ -189,10 +218,10 @@ static void memory_is_used_again(void)
     for (int i = 0; i < 20; i++) {
         ls_transport_request s, r;
         if (i == 4) before = ls_mem_stats_now().n_allocs;
-        if (i % 2 == 0) CHECK_OK(lsi_lines_receive(e.of[1], to, sizeof to, 0, i, &r, &err), &err);
-        CHECK_OK(lsi_lines_send(e.of[0], from, sizeof from, 1, i, 0, 1, &s, &err), &err);
+        if (i % 2 == 0) CHECK_OK(lsi_lines_receive(e.of[1], to, sizeof to, 0, LSI_LONG, i, &r, &err), &err);
+        CHECK_OK(lsi_lines_send(e.of[0], from, sizeof from, 1, LSI_LONG, i, 0, 1, &s, &err), &err);
         settle(&e);
-        if (i % 2 == 1) CHECK_OK(lsi_lines_receive(e.of[1], to, sizeof to, 0, i, &r, &err), &err);
+        if (i % 2 == 1) CHECK_OK(lsi_lines_receive(e.of[1], to, sizeof to, 0, LSI_LONG, i, &r, &err), &err);
         CHECK(is_over(e.of[1], &r, 1) && is_over(e.of[0], &s, 1));
     }
     CHECK_EQ_INT((int64_t)(ls_mem_stats_now().n_allocs - before), 0);
@@ -216,13 +245,13 @@ static void messages_are_held(void)
     for (int i = 0; i < 4 * N; i++) {
         ls_transport_request s, r;
         if (i == 2 * N) before = ls_mem_stats_now().n_allocs;
-        if (i % N == 0) CHECK_OK(lsi_lines_receive(e.of[1], NULL, bytes, 0, i, &r, &err), &err);
-        CHECK_OK(lsi_lines_send(e.of[0], from, bytes, 1, i, 0, (float)i + 0.5f, &s, &err), &err);
+        if (i % N == 0) CHECK_OK(lsi_lines_receive(e.of[1], NULL, bytes, 0, LSI_LONG, i, &r, &err), &err);
+        CHECK_OK(lsi_lines_send(e.of[0], from, bytes, 1, LSI_LONG, i, 0, (float)i + 0.5f, &s, &err), &err);
         CHECK_OK(lsi_lines_turn(e.of[1], &moved, &err), &err);
-        if (i % N == 1) CHECK_OK(lsi_lines_receive(e.of[1], NULL, bytes, 0, i, &r, &err), &err);
+        if (i % N == 1) CHECK_OK(lsi_lines_receive(e.of[1], NULL, bytes, 0, LSI_LONG, i, &r, &err), &err);
         if (i % N < 2) CHECK(!is_over(e.of[1], &r, 1));
         settle(&e);
-        if (i % N == 2) CHECK_OK(lsi_lines_receive(e.of[1], NULL, bytes, 0, i, &r, &err), &err);
+        if (i % N == 2) CHECK_OK(lsi_lines_receive(e.of[1], NULL, bytes, 0, LSI_LONG, i, &r, &err), &err);
         CHECK(is_over(e.of[1], &r, 1) && is_over(e.of[0], &s, 1));
         CHECK(is_over(e.of[1], &r, 1)); /* however often it is asked */
         CHECK(memcmp(lsi_lines_held(&r, &weight), from, bytes) == 0);
@@ -251,10 +280,13 @@ static void other_lengths_are_refused(void)
             ls_status st = LS_OK;
             join(&e);
             if (when == AWAITED)
-                CHECK_OK(lsi_lines_receive(e.of[1], held ? NULL : to, sizeof to, 0, 5, &r, &err), &err);
-            CHECK_OK(lsi_lines_send(e.of[0], from, when == COME ? 16 : bytes, 1, 5, 0, 1, &s, &err), &err);
+                CHECK_OK(lsi_lines_receive(e.of[1], held ? NULL : to, sizeof to, 0, LSI_LONG, 5, &r, &err),
+                         &err);
+            CHECK_OK(lsi_lines_send(e.of[0], from, when == COME ? 16 : bytes, 1, LSI_LONG, 5, 0, 1, &s, &err),
+                     &err);
             while (st == LS_OK && moved) st = lsi_lines_turn(e.of[1], &moved, &err);
-            if (when != AWAITED) st = lsi_lines_receive(e.of[1], held ? NULL : to, sizeof to, 0, 5, &r, &err);
+            if (when != AWAITED)
+                st = lsi_lines_receive(e.of[1], held ? NULL : to, sizeof to, 0, LSI_LONG, 5, &r, &err);
             CHECK_EQ_INT(st, LS_LOST);
             CHECK(strstr(err.text, when == COME ? "rank 0 sent 16 bytes" : "rank 0 sent 3000000 bytes") !=
                   NULL);
@@ -277,7 +309,7 @@ static void the_end_of_a_peer(void)
     bool moved = true;
 
     join(&e);
-    CHECK_OK(lsi_lines_receive(e.of[1], to, 16, 0, 5, &r, &err), &err);
+    CHECK_OK(lsi_lines_receive(e.of[1], to, 16, 0, LSI_LONG, 5, &r, &err), &err);
     lsi_lines_close(e.of[0]);
     CHECK_OK(lsi_lines_turn(e.of[1], &moved, &err), &err);
     CHECK(!moved);
@@ -290,6 +322,7 @@ int main(void)
     CHECK_RUN(messages_arrive);
     CHECK_RUN(equal_tags_keep_their_order);
     CHECK_RUN(turns);
+    CHECK_RUN(short_ones_do_not_wait);
     CHECK_RUN(asked_for_midway);
     CHECK_RUN(memory_is_used_again);
     CHECK_RUN(messages_are_held);

@@ -36,7 +36,7 @@ static void join(ends *e)
     close(listener);
     for (int i = 0; i < 2; i++) {
         REQUIRE_OK(lsi_lines_make(&e->of[i], 2, &err), &err);
-        REQUIRE_OK(lsi_lines_connect_take(e->of[i], 1 - i, e->fd[i], &err), &err);
+        REQUIRE_OK(lsi_lines_connect_take(e->of[i], 1 - i, LSI_LONG, e->fd[i], &err), &err);
     }
 }
 
@@ -83,8 +83,8 @@ static void what_is_sent_is_not_answered(void)
 
     join(&e);
     cut_off(&e);
-    CHECK_OK(lsi_lines_receive(e.of[0], to, sizeof to, 1, 8, &r, &err), &err);
-    CHECK_OK(lsi_lines_send(e.of[0], from, sizeof from, 1, 7, 0, 1, &s, &err), &err);
+    CHECK_OK(lsi_lines_receive(e.of[0], to, sizeof to, 1, LSI_LONG, 8, &r, &err), &err);
+    CHECK_OK(lsi_lines_send(e.of[0], from, sizeof from, 1, LSI_LONG, 7, 0, 1, &s, &err), &err);
     CHECK_EQ_INT(await(&e, &r, LONG_ENOUGH_S, &over, &err), LS_LOST);
     CHECK_EQ_STR(err.text, "the machine of rank 1 has not answered for 2 s");
     part(&e);
@@ -101,7 +101,7 @@ static void what_is_awaited_does_not_come(void)
 
     join(&e);
     cut_off(&e);
-    CHECK_OK(lsi_lines_receive(e.of[0], to, sizeof to, 1, 8, &r, &err), &err);
+    CHECK_OK(lsi_lines_receive(e.of[0], to, sizeof to, 1, LSI_LONG, 8, &r, &err), &err);
     CHECK_EQ_INT(await(&e, &r, LONG_ENOUGH_S, &over, &err), LS_LOST);
     CHECK_EQ_STR(err.text, "the machine of rank 1 has not answered for 2 s");
     part(&e);
@@ -120,10 +120,10 @@ static void nobody_reads_for_long(void)
     REQUIRE(from != NULL && to != NULL);
     memset(from, 7, BYTES);
     join(&e);
-    CHECK_OK(lsi_lines_send(e.of[0], from, BYTES, 1, 7, 0, 1, &s, &err), &err);
+    CHECK_OK(lsi_lines_send(e.of[0], from, BYTES, 1, LSI_LONG, 7, 0, 1, &s, &err), &err);
     CHECK_OK(await(&e, &s, 2 * SILENCE_S, &over, &err), &err);
     CHECK(!over);
-    CHECK_OK(lsi_lines_receive(e.of[1], to, BYTES, 0, 7, &r, &err), &err);
+    CHECK_OK(lsi_lines_receive(e.of[1], to, BYTES, 0, LSI_LONG, 7, &r, &err), &err);
     for (bool come = false; !come;) {
         for (int i = 0; i < 2; i++) REQUIRE_OK(lsi_lines_turn(e.of[i], &moved, &err), &err);
         REQUIRE_OK(lsi_lines_test(e.of[1], &r, 1, &come, &err), &err);

@@ -104,9 +104,9 @@ static int misfit(ls_comm *c)
     if (wrong == 0) wrong += expect_status(c, ls_exchange_create(&next, c, &o, &err), LS_OK, &err, "create");
     if (wrong > 0) return wrong;
     if (ls_comm_rank(c) == 1) { /* in place of its share of the first slice */
-        wrong +=
-            expect_status(c, lsi_lines_send(c->remote->lines, few, SENT, 0, x->first_tag, 0, 1, &r, &err),
-                          LS_OK, &err, "send");
+        wrong += expect_status(
+            c, lsi_lines_send(c->remote->lines, few, SENT, 0, LSI_LONG, x->first_tag, 0, 1, &r, &err), LS_OK,
+            &err, "send");
         return ls_comm_barrier(c, "that rank 0 does not come to", &err) == LS_LOST ? 4 : wrong + 1;
     }
     ls_exchange_start(x, 1);
