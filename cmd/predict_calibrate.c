@@ -306,8 +306,9 @@ static void print_crowding(const ls_machine *m)
         printf(
             "  uneven      of %d such ranks the slowest takes %.2f times as long as the median +- %.0f %%\n",
             (int)m->n_uneven, m->uneven[m->n_uneven - 1], 100 * m->uneven_error);
-    if (m->exchanging > 1.005)
-        printf("  exchanging  between machines: ranks compute %.2f times as long meanwhile\n", m->exchanging);
+    if (m->exchanging_s_per_byte * 1e9 >= 0.005)
+        printf("  exchanging  between machines: ranks compute %.2f s longer for each GB\n",
+               m->exchanging_s_per_byte * 1e9);
 }
 
 /* A step of several ranks as measured, and as all the rest says. */

@@ -80,8 +80,9 @@ typedef struct ls_machine {
     double uneven_error; /* relative standard error of the slowest of them, from one run to another */
     ls_jitter jitter[LS_MACHINE_JITTERS]; /* ascending lengths */
     int32_t n_jitter;
-    /* How many times as long a rank computes next to exchanges between machines; 0: as 1. */
-    double exchanging;
+    /* What a rank computes longer in a step for each byte of the vectors that its machine exchanges with
+     * others, over the ranks of the machine: these take caches and clocks from what is computed. */
+    double exchanging_s_per_byte;
     ls_together *together;
     int32_t n_together;
     double rest_s;     /* of a step in no node */

@@ -150,8 +150,23 @@ static void add_crowding(lsi_maker *k, bool beside, double *room)
     qsort(m->crowding, (size_t)m->n_crowding, sizeof *m->crowding, by_ranks);
 }
 
-/* How much longer nodes took in files of several machines than ranks take that only share one: the mean; 1
- * where no file says.  Exchanges take caches and clocks from what is computed next to them. */
+/* Seconds of the nodes of a step, as one rank alone takes them; bytes of the vectors that ranks exchange. */
+static void weigh(const lsi_maker *k, const lsi_export *f, double *seconds, double *bytes)
+{
+    *seconds = *bytes = 0;
+    for (int p = 0; p < f->n_plans; p++) {
+        const ls_document *d = &f->plans[p];
+        for (int32_t i = 0; i < d->n_nodes; i++)
+            if (!lsi_is_collective(d, i))
+                *seconds += (double)d->runs * ls_machine_node_cost(k->m, d, &d->nodes[i]).seconds;
+        for (int32_t i = 0; i < d->n_collectives; i++)
+            if (d->collectives[i].bucket >= 0) *bytes += (double)d->runs * (double)d->collectives[i].bytes;
+    }
+}
+
+/* What nodes took longer in files of several machines than ranks take that only share one, for each byte that
+ * is exchanged: the mean.  Exchanges take caches and clocks from what is computed next to them, which is a
+ * large part of a short step, and little of a long one that exchanges as much. */
 static double exchanging(const lsi_maker *k, double *room)
 {
     double sum = 0, n = 0;
@@ -159,10 +174,14 @@ static double exchanging(const lsi_maker *k, double *room)
     for (int i = 0; i < k->n_files; i++) {
         const lsi_export *f = &k->files[i];
         const double factor = f->company > k->fewest && f->hosts > 1 ? crowded(k, f, room) : 0;
-        if (factor > 0) sum += factor / ls_machine_crowded(k->m, f->here, f->batch);
-        n += factor > 0;
+        double seconds, bytes;
+        if (factor <= 0) continue;
+        weigh(k, f, &seconds, &bytes);
+        if (bytes <= 0) continue;
+        sum += (factor - ls_machine_crowded(k->m, f->here, f->batch)) * seconds / (bytes / f->here);
+        n++;
     }
-    return n > 0 ? fmax(1, sum / n) : 1;
+    return n > 0 ? fmin(fmax(0, sum / n), 1) : 0;
 }
 
 /* Steps of the ranks of every file of the most ranks beside one another, over that of the median one,
@@ -245,7 +264,7 @@ ls_status lsi_make_crowding(lsi_maker *k)
         beside |= k->files[i].beside > 0;
     }
     add_crowding(k, beside, room);
-    m->exchanging = exchanging(k, room);
+    m->exchanging_s_per_byte = exchanging(k, room);
     LS_TRY(make_uneven(k, room));
 out:
     ls_free(room);

@@ -222,7 +222,7 @@ static void read_head(lsi_member *m, ls_machine *out)
     out->flop_s = lsi_member_number(m, "flop_s", true, 1, MOST_RATE);
     out->bytes_s = lsi_member_number(m, "bytes_s", true, 1, MOST_RATE);
     out->memory_bytes = lsi_member_number(m, "memory_bytes", false, 0, MOST_RATE);
-    out->exchanging = lsi_member_number(m, "exchanging", false, 0, 1000);
+    out->exchanging_s_per_byte = lsi_member_number(m, "exchanging_s_per_byte", false, 0, 1);
     out->rest_s = lsi_member_number(m, "rest_s", false, 0, MOST_SECONDS);
     out->error = lsi_member_number(m, "error", true, 0, 10);
     out->own_exchange = lsi_member_flag(m, "own_exchange", true);
@@ -230,11 +230,29 @@ static void read_head(lsi_member *m, ls_machine *out)
 
 static ls_status read_machine(ls_machine *out, const json_t *o, const char *path, ls_err *err)
 {
-    static const char *const names[] = {
-        "format",     "version",        "name",   "about",        "source",  "device",
-        "threads",    "ranks_per_node", "cores",  "flop_s",       "bytes_s", "rest_s",
-        "exchanging", "memory_bytes",   "error",  "ops",          "nodes",   "jitter",
-        "crowding",   "own_exchange",   "uneven", "uneven_error", "together"};
+    static const char *const names[] = {"format",
+                                        "version",
+                                        "name",
+                                        "about",
+                                        "source",
+                                        "device",
+                                        "threads",
+                                        "ranks_per_node",
+                                        "cores",
+                                        "flop_s",
+                                        "bytes_s",
+                                        "rest_s",
+                                        "exchanging_s_per_byte",
+                                        "memory_bytes",
+                                        "error",
+                                        "ops",
+                                        "nodes",
+                                        "jitter",
+                                        "crowding",
+                                        "own_exchange",
+                                        "uneven",
+                                        "uneven_error",
+                                        "together"};
     lsi_member m = {.o = o, .path = path, .arena = out->arena, .err = err};
 
     read_head(&m, out);
@@ -359,8 +377,9 @@ json_t *ls_machine_json(const ls_machine *m)
         "format", "lockstep-machine", "version", LS_MACHINE_FORMAT, "name", m->name, "about", m->about,
         "source", m->source, "device", m->device, "threads", (int)m->threads, "ranks_per_node",
         (int)m->ranks_per_node, "cores", (int)m->cores, "flop_s", m->flop_s, "bytes_s", m->bytes_s,
-        "memory_bytes", m->memory_bytes, "rest_s", m->rest_s, "exchanging", m->exchanging, "error", m->error,
-        "own_exchange", (int)m->own_exchange, "jitter", jitter_json(m), "uneven",
-        factors_json(m->uneven, (int)m->n_uneven), "uneven_error", m->uneven_error, "crowding",
-        crowding_json(m), "together", together_json(m), "ops", ops_json(m), "nodes", nodes_json(m));
+        "memory_bytes", m->memory_bytes, "rest_s", m->rest_s, "exchanging_s_per_byte",
+        m->exchanging_s_per_byte, "error", m->error, "own_exchange", (int)m->own_exchange, "jitter",
+        jitter_json(m), "uneven", factors_json(m->uneven, (int)m->n_uneven), "uneven_error", m->uneven_error,
+        "crowding", crowding_json(m), "together", together_json(m), "ops", ops_json(m), "nodes",
+        nodes_json(m));
 }

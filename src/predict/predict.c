@@ -183,6 +183,19 @@ static ls_status check_kind(const question *q)
     return LS_OK;
 }
 
+/* How many times as long a rank computes because its machine exchanges with others. */
+static double beside_exchanges(const question *q)
+{
+    const double alone = ls_program_compute(q->p, q->ranks, q->here) * q->crowding;
+    double bytes = 0;
+
+    for (int32_t i = 0; i < q->p->n_transfers; i++) {
+        const int32_t members = ls_program_members(q->p, q->p->transfers[i].scope, q->ranks, q->here);
+        if (members > q->here) bytes += ls_program_bytes(q->p, i, members);
+    }
+    return alone > 0 ? 1 + q->a->machine->exchanging_s_per_byte * bytes / q->here / alone : 1;
+}
+
 static ls_status open_question(question *q, const ls_predict_args *a, ls_err *err)
 {
     const size_t n = (size_t)a->program->n_transfers + 1;
@@ -194,7 +207,7 @@ static ls_status open_question(question *q, const ls_predict_args *a, ls_err *er
     q->crowding = 1;
     if (q->p->given_s <= 0) {
         q->crowding = ls_machine_crowded(a->machine, q->here, (double)q->p->batch);
-        if (q->nodes > 1 && a->machine->exchanging > 0) q->crowding *= a->machine->exchanging;
+        q->crowding *= beside_exchanges(q);
     }
     q->n_steps = a->replays > 0 ? a->replays : REPLAYS;
     if (q->n_steps > REPLAYS_MOST) q->n_steps = REPLAYS_MOST;

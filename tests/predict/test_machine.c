@@ -618,6 +618,43 @@ static void disturbed_nodes_are_said_to_be_little_known(void)
     plans_here_release(&p);
 }
 
+/* A step of four machines whose nodes take half as long again as alone: that much for its bytes, at any
+ * batch. */
+static void exchanges_take_from_what_is_computed_by_their_bytes(void)
+{
+    const char *const batch = "batch.per_rank=16";
+    char folder[200], path[2][256];
+    const char *paths[2] = {path[0], path[1]};
+    double sum = 0, bytes = 0;
+    plans_here p;
+    json_t *o;
+    ls_machine m;
+    ls_err err = {0};
+
+    check_new_folder(folder, sizeof folder);
+    for (int i = 0; i < 2; i++) {
+        snprintf(path[i], sizeof path[i], "%s/%d.json", folder, i);
+        plans_here_open(&p, "mnist", (const char *const[]){batch, NULL}, i == 0 ? 1 : 4, i == 0 ? 0 : 1);
+        write_export(path[i], &p, i == 0 ? 1 : 4, 1, i == 0 ? 1 : 1.5);
+        if (i == 0) plans_here_release(&p);
+    }
+    REQUIRE_OK(ls_json_read(&o, path[1], 1 << 26, &err), &err);
+    json_object_set_new(json_object_get(o, "result"), "hosts", json_integer(4));
+    REQUIRE_OK(ls_json_write(path[1], o, &err), &err);
+    json_decref(o);
+    REQUIRE_OK(ls_machine_from_exports(&m, paths, 2, &err), &err);
+    for (int32_t i = 0; i < p.plan[0].n_collectives; i++)
+        if (p.plan[0].collectives[i].bucket >= 0) bytes += (double)p.plan[0].collectives[i].bytes;
+    for (int32_t i = 0; i < p.plan[0].n_nodes; i++)
+        if (strcmp(p.plan[0].nodes[i].queue, "comm") != 0) sum += 0.96 * took(&p.plan[0].nodes[i]);
+    CHECK(bytes > 80000);
+    CHECK_NEAR(m.exchanging_s_per_byte * bytes / sum, 0.5,
+               0.03); /* some nodes are those of several ranks alone */
+    read_back(&m);
+    ls_machine_release(&m);
+    plans_here_release(&p);
+}
+
 static void exports_that_do_not_go_together_are_refused(void)
 {
     char folder[200], path[3][256];
@@ -665,6 +702,7 @@ int main(void)
     CHECK_RUN(ranks_of_a_machine_are_as_unlike_as_measured);
     CHECK_RUN(exports_make_a_machine);
     CHECK_RUN(ranks_beside_one_another_make_crowding);
+    CHECK_RUN(exchanges_take_from_what_is_computed_by_their_bytes);
     CHECK_RUN(long_steps_spread_less);
     CHECK_RUN(rates_are_those_of_the_op);
     CHECK_RUN(disturbed_nodes_are_said_to_be_little_known);

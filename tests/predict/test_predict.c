@@ -152,6 +152,26 @@ static void crowded_ranks_are_slower(void)
     CHECK(o.efficiency < 1 / 1.29);
 }
 
+/* Three vectors of 4 MB between machines, of which each of two ranks has half; none within one. */
+static void exchanges_slow_what_is_computed(void)
+{
+    job j;
+    ls_predict_args a;
+    ls_prediction o;
+
+    fill(&j, 3);
+    j.m.exchanging_s_per_byte = 1e-9;
+    a = args_of(&j, 8, 1);
+    o = ask(&a);
+    CHECK_NEAR(o.parts.compute_s, 0.12 + 0.012, 1e-12);
+    a = args_of(&j, 8, 2);
+    o = ask(&a);
+    CHECK_NEAR(o.parts.compute_s, 0.12 + 0.006, 1e-12);
+    a = args_of(&j, 8, 8);
+    o = ask(&a);
+    CHECK_NEAR(o.parts.compute_s, 0.12, 1e-12);
+}
+
 /* What ranks of a machine do to one another is in a step that somebody has measured there. */
 static void a_step_that_is_known_is_not_crowded(void)
 {
@@ -164,7 +184,7 @@ static void a_step_that_is_known_is_not_crowded(void)
     fill(&j, 3);
     j.m.crowding = crowding;
     j.m.n_crowding = 2;
-    j.m.exchanging = 1.1;
+    j.m.exchanging_s_per_byte = 1e-9;
     j.m.own_exchange = true;
     j.p.error = 0.3;
     REQUIRE_OK(ls_program_take(&j.p, 0.24, &err), &err);
@@ -554,6 +574,7 @@ int main(void)
     CHECK_RUN(one_rank_computes);
     CHECK_RUN(exposed_time_is_that_of_the_wire);
     CHECK_RUN(crowded_ranks_are_slower);
+    CHECK_RUN(exchanges_slow_what_is_computed);
     CHECK_RUN(a_step_that_is_known_is_not_crowded);
     CHECK_RUN(engines_are_chosen_by_rule);
     CHECK_RUN(names_of_engines_are_read_back);
