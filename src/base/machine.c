@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/sysinfo.h>
 
 /* A file with one number; infinity for "max", and where it cannot be read. */
@@ -50,4 +51,14 @@ double ls_machine_stolen_since(ls_machine_ticks before)
     const double all = now.all - before.all;
 
     return before.all > 0 && all > 0 ? fmax(0, now.stolen - before.stolen) / all : 0;
+}
+
+void ls_machine_allow_descriptors(int n)
+{
+    struct rlimit r;
+    const rlim_t want = (rlim_t)n;
+
+    if (getrlimit(RLIMIT_NOFILE, &r) != 0 || r.rlim_cur >= want) return;
+    r.rlim_cur = r.rlim_max == RLIM_INFINITY || r.rlim_max > want ? want : r.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &r);
 }

@@ -1,4 +1,4 @@
-/* machine.h: how much memory there is, and what processors have done. */
+/* machine.h: how much memory there is, what processors have done, and how many files may be open. */
 #ifndef LS_BASE_MACHINE_H
 #define LS_BASE_MACHINE_H
 
@@ -17,5 +17,9 @@ typedef struct ls_machine_ticks {
 ls_machine_ticks ls_machine_ticks_now(void);
 /* The share of all processors' time that was stolen from `before` until now; 0 where nobody says. */
 double ls_machine_stolen_since(ls_machine_ticks before);
+
+/* Raises the limit of files and connections that this process may have open to `n`, or as far as it may: the
+ * usual one of 1024 is soft.  A higher one stays. */
+void ls_machine_allow_descriptors(int n);
 
 #endif

@@ -129,8 +129,8 @@ static void sum_total(ls_exchange *x, lsi_hand *h)
 
 /* Floats of a vector that goes first whenever it comes: it holds up nobody, and the last one of a step has
  * nothing else to hide it; and of one that is short, as a step's last bucket of gradients is
- * (passes/parallel.c), for which the next step waits first. */
-enum { SMALL = 16 * 1024, SHORT = 64 * 1024 };
+ * (passes/parallel.c: 256 KiB, and what pieces and cache lines add), for which the next step waits first. */
+enum { SMALL = 16 * 1024, SHORT = 128 * 1024 };
 
 /* To overtake what waits here is not enough: behind 250 Mbit/s a rank waited 80 ms for its last bucket, since
  * both systems had 1 MiB to send first. */

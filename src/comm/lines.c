@@ -499,7 +499,8 @@ static void look_for_silence(lsi_lines *l)
 }
 
 /* What can be read and sent, within so long.  One call for all lines, of which most have nothing: two for
- * each were a third of the processor's time with eight machines and several vectors under way. */
+ * each were a third of the processor's time with eight machines and several vectors under way.  Where the
+ * system does not say, all are tried. */
 static void ask_system(lsi_lines *l, int64_t ns)
 {
     const struct timespec most = {.tv_nsec = (long)ns};
@@ -510,6 +511,8 @@ static void ask_system(lsi_lines *l, int64_t ns)
                                        .events = (short)(x->out.first != NULL ? POLLIN | POLLOUT : POLLIN)};
     }
     l->told = ppoll(l->polled, (nfds_t)l->n, &most, NULL) >= 0;
+    for (int i = 0; i < l->n && !l->told; i++) l->polled[i].revents = POLLIN | POLLOUT;
+    l->told = true;
 }
 
 ls_status lsi_lines_turn(lsi_lines *l, bool *moved, ls_err *err)
@@ -518,7 +521,7 @@ ls_status lsi_lines_turn(lsi_lines *l, bool *moved, ls_err *err)
 
     *moved = false;
     if (!l->told) ask_system(l, 0);
-    for (int i = 0; i < l->n && l->told; i++) {
+    for (int i = 0; i < l->n; i++) {
         const short can = l->polled[i].revents;
         if (((can & POLLOUT) || may_flush(l->list[i])) && flush(l->list[i])) *moved = true;
         if (can & ~POLLOUT) LS_TRY(read_line(l, l->list[i], moved, err));

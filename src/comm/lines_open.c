@@ -24,14 +24,15 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/machine.h"
 #include "comm/comm_internal.h"
 #include "comm/lines.h"
 
 enum { ADDRESSES = 4 };
-/* All peers together have so long to come, and an address of one to answer: others may be the ones that do.
- */
+/* All peers together have so long to come, and an address of one to answer: others may be the ones that do. A
+ * first word that is lost is repeated by the system after a second. */
 #define MEET_NS    UINT64_C(9000000000)
-#define CONNECT_NS UINT64_C(1000000000)
+#define CONNECT_NS UINT64_C(1300000000)
 /* Peers speak as soon as they are connected; whoever does not is a stranger. */
 #define HELLO_NS UINT64_C(1000000000)
 
@@ -155,16 +156,23 @@ static void send_at_once(int fd)
  * and back, those that keep a window instead go on where they were, and took 12 % less time with 4 and 8
  * machines. It is not used from the beginning, as the system goes on to pace what a connection sends that
  * once had it. */
-static const char paced[] = "bbr";
+enum { CONTROL_NAME = 16 };
+
+/* Into `name` what paces; false: it keeps a window. */
+static bool is_paced(int fd, char name[CONTROL_NAME])
+{
+    socklen_t n = CONTROL_NAME - 1;
+
+    memset(name, 0, CONTROL_NAME);
+    return getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &n) == 0 && strncmp(name, "bbr", 3) == 0;
+}
 
 static void keep_window(int fd)
 {
     static const char *const better[] = {"cubic", "reno"};
-    char now[16] = "";
-    socklen_t n = sizeof now;
+    char now[CONTROL_NAME];
 
-    if (getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, now, &n) != 0 || strncmp(now, paced, sizeof now) != 0)
-        return;
+    if (!is_paced(fd, now)) return;
     for (size_t i = 0; i < sizeof better / sizeof better[0]; i++)
         if (setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, better[i], (socklen_t)strlen(better[i])) == 0) return;
 }
@@ -176,17 +184,15 @@ enum { SHORT_WAY_US = 10000 };
 static void heed_way(int fd)
 {
     struct tcp_info way = {0};
-    socklen_t bytes = sizeof way, n = 0;
-    char usual[16] = "";
+    socklen_t bytes = sizeof way;
+    char usual[CONTROL_NAME];
     int fresh;
 
     if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &way, &bytes) != 0 || way.tcpi_rtt <= SHORT_WAY_US) return;
     fresh = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fresh < 0) return;
-    n = sizeof usual;
-    if (getsockopt(fresh, IPPROTO_TCP, TCP_CONGESTION, usual, &n) == 0 &&
-        strncmp(usual, paced, sizeof usual) == 0)
-        (void)!setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, paced, sizeof paced - 1);
+    if (is_paced(fresh, usual))
+        (void)!setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, usual, (socklen_t)strlen(usual));
     close(fresh);
 }
 
@@ -289,11 +295,24 @@ static bool are_peers(const ls_comm *c, int a, int b)
     return f->host_of[a] != f->host_of[b] && f->local_of[a] % divisor == f->local_of[b] % divisor;
 }
 
-/* The addresses of a peer, those that are on one of our networks first. */
-static int reach(const card *mine, const card *peer)
+/* Where another connection has found somebody; 0: nowhere. */
+static uint32_t address_of(int fd)
 {
-    int fd = -1;
+    struct sockaddr_in at = {0};
+    socklen_t n = sizeof at;
 
+    if (fd < 0 || getpeername(fd, (struct sockaddr *)&at, &n) != 0) return 0;
+    return at.sin_addr.s_addr;
+}
+
+/* The addresses of a peer: that of a connection to it (`other`, or -1), then those that are on one of our
+ * networks. */
+static int reach(const card *mine, const card *peer, int other)
+{
+    const uint32_t known = address_of(other);
+    int fd = known != 0 ? connect_to(known, peer->port) : -1;
+
+    if (fd >= 0) return fd;
     if (mine->machine == peer->machine) fd = connect_to(htonl(INADDR_LOOPBACK), peer->port);
     for (int near = 1; near >= 0 && fd < 0; near--)
         for (int i = 0; i < peer->n && fd < 0; i++) {
@@ -311,7 +330,7 @@ static ls_status connect_lower(const ls_comm *c, const card *all, int *fds, ls_e
         const int r = i / LSI_LANES;
         const hello first = {.nonce = all[r].nonce, .from = c->rank, .to = r, .lane = i % LSI_LANES};
         if (!are_peers(c, c->rank, r)) continue;
-        fds[i] = reach(&all[c->rank], &all[r]);
+        fds[i] = reach(&all[c->rank], &all[r], first.lane > 0 ? fds[i - 1] : -1);
         if (fds[i] < 0 || !write_all(fds[i], &first, sizeof first))
             return ls_fail(err, LS_LOST, "rank %d cannot connect to rank %d", c->rank, r);
     }
@@ -425,7 +444,10 @@ ls_status lsi_lines_open(lsi_lines **out, ls_comm *c, ls_err *err)
 
     *out = NULL;
     all = ls_alloc(LS_MEM_COMM, (size_t)c->size * sizeof *all);
-    if (mine.willing) listener = listen_somewhere(c->size * LSI_LANES, &mine.port);
+    if (mine.willing) {
+        ls_machine_allow_descriptors(c->size * (LSI_LANES + 2) + 256); /* MPI has its own, too */
+        listener = listen_somewhere(c->size * LSI_LANES, &mine.port);
+    }
     if (listener < 0 || all == NULL || getrandom(&mine.nonce, sizeof mine.nonce, 0) < 0 ||
         lsi_lines_make(&l, c->size, &problem) != LS_OK)
         mine.willing = 0;

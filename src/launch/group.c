@@ -11,11 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/machine.h"
 #include "base/output.h"
 #include "launch/group_internal.h"
 
@@ -97,17 +97,6 @@ LS_NORETURN static void be_rank(lsi_group *g, int i, const int *ends, pid_t laun
 /* -- in the launcher --------------------------------------------------------------------------------------
  */
 
-/* A pipe per rank and some more: the usual limit of 1024 is soft. */
-static void allow_descriptors(int n)
-{
-    struct rlimit r;
-    const rlim_t want = (rlim_t)n * 2 + 256;
-
-    if (getrlimit(RLIMIT_NOFILE, &r) != 0 || r.rlim_cur >= want) return;
-    r.rlim_cur = r.rlim_max == RLIM_INFINITY || r.rlim_max > want ? want : r.rlim_max;
-    (void)setrlimit(RLIMIT_NOFILE, &r);
-}
-
 static ls_status open_signals(lsi_group *g, ls_err *err)
 {
     static const int watched[] = {SIGCHLD, SIGINT, SIGTERM, SIGUSR1, SIGTSTP};
@@ -173,7 +162,7 @@ static ls_status start_group(lsi_group *g, int *ends, ls_rank_main rank_main, vo
     ls_status st = LS_OK;
 
     for (int i = 0; i < g->n; i++) ends[i] = g->members[i].pipe = -1;
-    allow_descriptors(g->n);
+    ls_machine_allow_descriptors(2 * g->n + 256); /* a pipe per rank, and some more */
     LS_TRY(ls_comm_heap_create(&g->heap, g->n, err));
     LS_TRY(lsi_stall_open(&g->stall, g->heap, g->n, err));
     LS_TRY(lsi_fold_create(&g->fold, g->n, g->start->place.rank, show, g, err));

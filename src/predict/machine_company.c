@@ -150,17 +150,34 @@ static void add_crowding(lsi_maker *k, bool beside, double *room)
     qsort(m->crowding, (size_t)m->n_crowding, sizeof *m->crowding, by_ranks);
 }
 
-/* Seconds of the nodes of a step, as one rank alone takes them; bytes of the vectors that ranks exchange. */
+/* What a node takes of a rank, alone; of an update that ranks of a machine divide, its part. */
+static double seconds_of(const lsi_maker *k, const ls_document *d, const ls_doc_node *n)
+{
+    const ls_node_cost c = ls_machine_node_cost(k->m, d, n);
+    char attributes[LSI_ATTRIBUTES];
+    int pieces;
+
+    lsi_machine_attributes(n, attributes, &pieces);
+    return c.launch_s + (c.seconds - c.launch_s) / pieces;
+}
+
+/* Of all machines, and not of a group, which is on one. */
+static bool is_between_machines(const ls_document *d, const ls_doc_collective *c)
+{
+    return c->bucket >= 0 && strstr(d->nodes[c->start].attributes, " group=") == NULL;
+}
+
+/* Seconds of the nodes of a step; bytes of the vectors that machines exchange. */
 static void weigh(const lsi_maker *k, const lsi_export *f, double *seconds, double *bytes)
 {
     *seconds = *bytes = 0;
     for (int p = 0; p < f->n_plans; p++) {
         const ls_document *d = &f->plans[p];
+        const double runs = (double)d->runs;
         for (int32_t i = 0; i < d->n_nodes; i++)
-            if (!lsi_is_collective(d, i))
-                *seconds += (double)d->runs * ls_machine_node_cost(k->m, d, &d->nodes[i]).seconds;
+            if (!lsi_is_collective(d, i)) *seconds += runs * seconds_of(k, d, &d->nodes[i]);
         for (int32_t i = 0; i < d->n_collectives; i++)
-            if (d->collectives[i].bucket >= 0) *bytes += (double)d->runs * (double)d->collectives[i].bytes;
+            if (is_between_machines(d, &d->collectives[i])) *bytes += runs * (double)d->collectives[i].bytes;
     }
 }
 

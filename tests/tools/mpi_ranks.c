@@ -92,7 +92,7 @@ static int lose_one(ls_comm *c)
  * run, says why, and ends: it must not take rank 1 for one that knows. */
 static int misfit(ls_comm *c)
 {
-    enum { N = 100000, SENT = 12 };
+    enum { N = 200000, SENT = 12 }; /* long enough for LSI_LONG */
     ls_exchange_options o = {.name = "misfit", .n = N};
     ls_exchange *x, *next;
     ls_transport_request r;

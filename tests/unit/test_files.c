@@ -1,14 +1,16 @@
-/* test_files.c: whole files written and read, JSON in them, arrays that grow. */
+/* test_files.c: whole files written and read, JSON in them, arrays that grow, how many files may be open. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/grow.h"
 #include "base/json.h"
+#include "base/machine.h"
 #include "base/replace.h"
 #include "base/whole.h"
 #include "check.h"
@@ -225,6 +227,31 @@ static void growing(void)
     ls_free(numbers);
 }
 
+static rlim_t files_allowed(void)
+{
+    struct rlimit r = {0};
+
+    REQUIRE(getrlimit(RLIMIT_NOFILE, &r) == 0);
+    return r.rlim_cur;
+}
+
+/* Only upwards, and no further than the hard limit. */
+static void many_files_may_be_open(void)
+{
+    struct rlimit r = {0};
+
+    REQUIRE(getrlimit(RLIMIT_NOFILE, &r) == 0);
+    r.rlim_cur = 64;
+    r.rlim_max = 200;
+    REQUIRE(setrlimit(RLIMIT_NOFILE, &r) == 0);
+    ls_machine_allow_descriptors(32);
+    CHECK_EQ_INT(files_allowed(), 64);
+    ls_machine_allow_descriptors(100);
+    CHECK_EQ_INT(files_allowed(), 100);
+    ls_machine_allow_descriptors(1000000);
+    CHECK_EQ_INT(files_allowed(), 200);
+}
+
 int main(void)
 {
     check_new_folder(folder, sizeof folder);
@@ -236,6 +263,7 @@ int main(void)
     CHECK_RUN(plain_means_plain);
     CHECK_RUN(json);
     CHECK_RUN(growing);
+    CHECK_RUN(many_files_may_be_open);
     CHECK_EQ_INT(rmdir(folder), 0);
     return CHECK_DONE();
 }
