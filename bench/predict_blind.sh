@@ -18,7 +18,7 @@
 #   CASES, RANK_CASES: EXPERIMENT:STRATEGY:BATCH[:FROM,...]; FROM: the experiments whose steps are calibrated, if not this one
 #   BATCHES ("8 32"): calibrated; SIZES of exchanges between machines; SECONDS_EACH (4); LOCKSTEP, SHARE, SWITCH: many_hosts_lib.sh
 # Needs root, ip, tc, python3 and a quiet core, or a share of one, for every rank.  Where steps are mostly wire (links of 125 or 250 Mbit/s)
-# fewer cores do; the table of docs/predict.md is PARTS=hosts LINKS="125:0 250:0 250:1000" on two, with these CASES: mnist-keras:ddp:32
+# fewer cores do; the table of docs/predict.md is PARTS=hosts LINKS="125:0 250:0 125:1000 250:1000" on two, with these CASES: mnist-keras:ddp:32
 # mnist-keras:fsdp:32 mnist-keras:zero1:64 mnist-keras:ddp:16 mnist-keras:fsdp:8:resnet18-cifar mnist-keras:zero1:8 resnet18-cifar:ddp:8
 # resnet18-cifar:fsdp:8 resnet18-cifar:ddp:16 resnet18-cifar-stem:ddp:16:resnet18-cifar,mnist-keras
 set -euo pipefail
