@@ -192,8 +192,7 @@ static void hand_over(port *to, frame *f)
     free(f);
 }
 
-/* -- two threads for each machine: into the switch, and out of it when it is time
- * ----------------------------
+/* -- two threads for each machine: into the switch, and out of it when it is time ---------------------------
  */
 
 static void *hear(void *arg)

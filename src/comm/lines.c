@@ -510,8 +510,8 @@ static void ask_system(lsi_lines *l, int64_t ns)
         l->polled[i] = (struct pollfd){.fd = x->lost_ns == 0 ? x->fd : -1,
                                        .events = (short)(x->out.first != NULL ? POLLIN | POLLOUT : POLLIN)};
     }
-    l->told = ppoll(l->polled, (nfds_t)l->n, &most, NULL) >= 0;
-    for (int i = 0; i < l->n && !l->told; i++) l->polled[i].revents = POLLIN | POLLOUT;
+    if (ppoll(l->polled, (nfds_t)l->n, &most, NULL) < 0)
+        for (int i = 0; i < l->n; i++) l->polled[i].revents = POLLIN | POLLOUT;
     l->told = true;
 }
 

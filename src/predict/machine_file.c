@@ -242,7 +242,6 @@ static ls_status read_machine(ls_machine *out, const json_t *o, const char *path
                                         "flop_s",
                                         "bytes_s",
                                         "rest_s",
-                                        "exchanging_s_per_byte",
                                         "memory_bytes",
                                         "error",
                                         "ops",
@@ -252,7 +251,8 @@ static ls_status read_machine(ls_machine *out, const json_t *o, const char *path
                                         "own_exchange",
                                         "uneven",
                                         "uneven_error",
-                                        "together"};
+                                        "together",
+                                        "exchanging_s_per_byte"};
     lsi_member m = {.o = o, .path = path, .arena = out->arena, .err = err};
 
     read_head(&m, out);
